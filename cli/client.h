@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/connection.h"
+#include "fs/workspace.h"
+
+namespace txfs::cli {
+
+struct StatusReply {
+  WorkspaceStatus status;
+  uint32_t pid = 0;        ///< 0: no daemon
+  std::string mountpoint;  ///< empty: not mounted
+};
+struct CommitReply {
+  CommitReport report;
+  std::string next;  ///< id of the transaction that began
+};
+struct DiscardReply {
+  std::string id;
+  uint64_t changes = 0;
+  std::string next;
+};
+struct ListReply {
+  std::vector<TransactionSummary> transactions;
+  std::string current, mountpoint;
+  uint32_t pid = 0;
+};
+struct LogQuery {
+  uint64_t first = 1, count = 0, last = 0;  ///< 0: no limit
+  std::string op;                           ///< empty: every one
+  std::optional<std::string> path;
+};
+struct LogReply {
+  std::vector<LogEntry> entries;
+  uint64_t next = 1;
+  bool end = true;
+  std::string transaction;
+};
+
+/// The requests of the control protocol as functions.
+class Client {
+ public:
+  explicit Client(std::unique_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
+
+  Result<StatusReply> GetStatus();
+  Result<std::vector<NetChange>> Changes(bool expand,
+                                         const std::vector<std::string>& below);
+  /// The whole content of a side of a change, at most `limit` bytes (EFBIG).
+  Result<std::string> ReadContent(const ChangeSide& side, bool before,
+                                  uint64_t limit);
+  Result<CommitReply> Commit(const std::string& message);
+  Result<DiscardReply> Discard();
+  Result<ListReply> List();
+  Result<LogReply> Log(const LogQuery& query);
+
+ private:
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace txfs::cli

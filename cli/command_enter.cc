@@ -1,0 +1,125 @@
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/locate.h"
+#include "cli/mounting.h"
+#include "cli/paths.h"
+#include "fs/fuse_mount.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+
+/// The live mount that serves `directory`, if there is one.
+Result<std::optional<std::string>> FindLiveMount(const Context& context,
+                                                 const std::string& directory) {
+  std::optional<std::string> mountpoint;
+  if (const auto entry = FindTxfsMount(directory)) {
+    mountpoint = entry->mountpoint;
+  } else {
+    Place place{.workspace = directory,
+                .store = context.store,
+                .daemon = std::nullopt,
+                .root = directory};
+    if (const auto known = FindWorkspace(directory); known && !context.store) {
+      place = *known;
+    }
+    const auto daemon = TRY(FindDaemon(place));
+    if (daemon) mountpoint = daemon->mountpoint;
+  }
+  if (mountpoint && IsMountDead(*mountpoint)) mountpoint.reset();
+  return mountpoint;
+}
+
+/// The mountpoint to go to; mounts if it has to.
+struct Target {
+  std::string mountpoint, workspace;
+};
+
+Result<Target> FindTarget(const Context& context,
+                          const std::optional<std::string>& workspace) {
+  const std::string directory = workspace
+                                    ? ResolvePath(context.directory, *workspace)
+                                    : context.directory;
+  if (const auto live = TRY(FindLiveMount(context, directory))) {
+    const auto entry = FindTxfsMount(*live);
+    return Target{.mountpoint = *live,
+                  .workspace = entry ? entry->source : *live};
+  }
+  MountArguments arguments;
+  arguments.workspace = workspace;
+  const MountPlan plan = TRY(PlanMount(context, arguments));
+  TRY(MountInBackground(plan));
+  return Target{.mountpoint = plan.daemon.mount.mountpoint,
+                .workspace = plan.daemon.workspace.path};
+}
+
+/// The working directory as the mount shows it; its root when it is elsewhere
+/// or is not there.
+std::string PlaceInMount(const Context& context, const Target& target) {
+  auto below = RelativeTo(context.directory, target.mountpoint);
+  if (!below) below = RelativeTo(context.directory, target.workspace);
+  return JoinPath(target.mountpoint, below.value_or(""));
+}
+
+/// Whether the working directory is really in the mount and not beneath it.
+bool IsInside(const std::string& mountpoint) {
+  const auto entry = FindTxfsMount(mountpoint);
+  struct statfs fs {};
+  struct stat st {};
+  return entry && ::statfs(".", &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC &&
+         ::stat(".", &st) == 0 && st.st_dev == entry->device();
+}
+
+Status Enter(const Context& context, const Target& target) {
+  std::string directory = PlaceInMount(context, target);
+  if (::chdir(directory.c_str()) != 0) {
+    directory = target.mountpoint;
+    if (::chdir(directory.c_str()) != 0) {
+      return Fail(errno, "cannot enter " + directory);
+    }
+  }
+  if (!IsInside(target.mountpoint)) {
+    return Fail(0, directory + " is not in the mount at " + target.mountpoint,
+                "something else is mounted over it: see `findmnt`");
+  }
+  ::setenv("PWD", directory.c_str(), 1);
+  return {};
+}
+
+int Execute(std::vector<std::string> command) {
+  if (command.empty()) {
+    const char* shell = std::getenv("SHELL");
+    command = {shell != nullptr && shell[0] != 0 ? shell : "/bin/sh"};
+  }
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  const int code = errno;
+  static_cast<void>(Report({.code = code,
+                            .message = "cannot run " + command[0],
+                            .hint = "",
+                            .kind = ErrorKind::kFailed}));
+  return code == ENOENT ? kNotFound : kNotExecutable;
+}
+
+}  // namespace
+
+Result<int> RunEnter(const Context& context,
+                     const std::optional<std::string>& workspace) {
+  const Target target = TRY(FindTarget(context, workspace));
+  TRY(Enter(context, target));
+  return Execute(context.trailing);
+}
+
+}  // namespace txfs::cli

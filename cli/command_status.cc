@@ -1,0 +1,67 @@
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/locate.h"
+#include "cli/output.h"
+#include "cli/text.h"
+
+namespace txfs::cli {
+namespace {
+
+Document StatusDocument(const StatusReply& reply) {
+  const WorkspaceStatus& status = reply.status;
+  Document document;
+  document["id"] = status.id;
+  document["name"] = ToUtf8(status.name);
+  document["state"] = StateName(status.state);
+  PutPath(document, "workspace", status.workspace);
+  document["mountpoint"] = nullptr;
+  if (!reply.mountpoint.empty()) {
+    PutPath(document, "mountpoint", reply.mountpoint);
+  }
+  document["pid"] = nullptr;
+  if (reply.pid != 0) document["pid"] = reply.pid;
+  document["changes"] = status.changes;
+  document["operations"] = status.operations;
+  PutPath(document, "store", status.store);
+  document["store_bytes"] = status.store_bytes;
+  document["created"] = UtcTime(status.created);
+  return document;
+}
+
+std::string StatusText(const StatusReply& reply) {
+  const WorkspaceStatus& status = reply.status;
+  std::string text = "workspace    " + EscapeControls(status.workspace) + "\n";
+  text += "mounted at   " +
+          (reply.mountpoint.empty()
+               ? "(not mounted)"
+               : EscapeControls(reply.mountpoint) + " (daemon " +
+                     std::to_string(reply.pid) + ")") +
+          "\n";
+  text += "transaction  " + status.id +
+          (status.name.empty() ? "" : " " + EscapeControls(status.name)) +
+          ", " + std::string(StateName(status.state)) + " since " +
+          LocalTime(status.created, 0) + "\n";
+  text += "changes      " + std::to_string(status.changes) + " (after " +
+          Count(status.operations, "operation") + ")\n";
+  text += "store        " + EscapeControls(status.store) + ", " +
+          HumanSize(status.store_bytes) + "\n";
+  text += status.changes == 0
+              ? "\nnothing changed\n"
+              : "\n  (`txfs diff` shows the changes, `txfs commit` applies "
+                "them, `txfs discard` drops them)\n";
+  return text;
+}
+
+}  // namespace
+
+Result<int> RunStatus(const Context& context, bool json) {
+  Client client = TRY(Connect(context));
+  const StatusReply reply = TRY(client.GetStatus());
+  Output output;
+  output.Write(json ? Dump(StatusDocument(reply), 2) + "\n"
+                    : StatusText(reply));
+  TRY(output.Finish());
+  return 0;
+}
+
+}  // namespace txfs::cli

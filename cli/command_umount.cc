@@ -1,0 +1,99 @@
+#include <unistd.h>
+
+#include <ranges>
+
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/locate.h"
+#include "cli/mounting.h"
+#include "cli/paths.h"
+#include "cli/text.h"
+#include "fs/fuse_mount.h"
+
+namespace txfs::cli {
+namespace {
+
+/// How long `--lazy` waits for a daemon that may have to serve on.
+constexpr int kLazyWaitMs = 1000;
+
+/// The mount around `directory`, or that of the workspace it is in.
+Result<std::optional<MountEntry>> FindMount(const std::string& directory) {
+  if (auto entry = FindTxfsMount(directory)) return entry;
+  const auto place = FindWorkspace(directory);
+  if (!place) return std::optional<MountEntry>();
+  const auto daemon = TRY(FindDaemon(*place));
+  if (!daemon) return std::optional<MountEntry>();
+  return FindTxfsMount(daemon->mountpoint);
+}
+
+/// "bash (12, this shell: cwd), vim (34: fd 3)", at most ten.
+std::string NameProcesses(const std::vector<ProcessRef>& processes) {
+  constexpr size_t kShown = 10;
+  if (processes.empty()) return "a process that cannot be seen from here";
+  std::string names;
+  for (const ProcessRef& process : processes | std::views::take(kShown)) {
+    names += (names.empty() ? "" : ", ") + process.comm + " (" +
+             std::to_string(process.pid) +
+             (process.pid == ::getppid() ? ", this shell: " : ": ") +
+             process.what + ")";
+  }
+  if (processes.size() > kShown) {
+    names += " and " + std::to_string(processes.size() - kShown) + " more";
+  }
+  return names;
+}
+
+Error BusyError(const MountEntry& entry) {
+  return {.code = 0,
+          .message = entry.mountpoint + " is in use by " +
+                     NameProcesses(ProcessesUsing("", entry.device())),
+          .hint =
+              "leave it (`cd /`) or end what uses it, then try again; "
+              "`txfs umount --lazy` detaches it at once",
+          .kind = ErrorKind::kBusy};
+}
+
+Status AskDaemon(const MountEntry& entry, bool lazy) {
+  const auto daemon = ConnectDaemon(AddressOf(entry));
+  if (!daemon && daemon.error().code == EPERM) {
+    return std::unexpected(daemon.error());
+  }
+  // Its socket is gone, say after a cleanup of the runtime directory: the
+  // daemon drains and ends when the mount is.
+  if (!daemon) return UnmountPath(entry.mountpoint, lazy);
+  const auto asked = (*daemon)->Call({{"request", "unmount"}, {"lazy", lazy}});
+  if (!asked) return std::unexpected(asked.error());
+  const bool ended = TRY((*daemon)->AwaitExit(lazy ? kLazyWaitMs : -1));
+  if (!ended) {
+    Say("the daemon (" + std::to_string((*daemon)->pid()) +
+        ") serves on until the last process has left " + entry.mountpoint);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<int> RunUmount(const Context& context,
+                      const UmountArguments& arguments) {
+  const std::string directory =
+      arguments.directory ? ResolvePath(context.directory, *arguments.directory)
+                          : context.directory;
+  const auto entry = TRY(FindMount(directory));
+  if (!entry) {
+    return Fail(0, directory + " is not in a txfs mount",
+                "`findmnt -t fuse.txfs` lists the mounts");
+  }
+  if (IsMountDead(entry->mountpoint)) {
+    TRY(ClearDeadMount(entry->mountpoint));
+    return 0;
+  }
+  const Status unmounted = AskDaemon(*entry, arguments.lazy);
+  if (!unmounted && unmounted.error().code == EBUSY) {
+    return std::unexpected(BusyError(*entry));
+  }
+  TRY(unmounted);
+  Say("unmounted " + entry->mountpoint + "; the transaction stays open");
+  return 0;
+}
+
+}  // namespace txfs::cli

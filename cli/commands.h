@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "journal/base/result.h"
+
+namespace txfs::cli {
+
+/// Every command returns the process's exit code, or the error to report.
+struct MountArguments {
+  std::optional<std::string> workspace, mountpoint;  ///< as given
+  std::vector<std::string> options;                  ///< of -o
+  bool foreground = false;
+  bool allow_other = false;
+};
+Result<int> RunMount(const Context& context, const MountArguments& arguments);
+
+struct UmountArguments {
+  std::optional<std::string> directory;
+  bool lazy = false;
+};
+Result<int> RunUmount(const Context& context, const UmountArguments& arguments);
+
+/// Does not return when all goes well.
+Result<int> RunEnter(const Context& context,
+                     const std::optional<std::string>& workspace);
+
+Result<int> RunStatus(const Context& context, bool json);
+Result<int> RunList(const Context& context, bool json);
+Result<int> RunCommit(const Context& context, const std::string& message,
+                      bool json);
+Result<int> RunDiscard(const Context& context, bool json);
+
+struct LogArguments {
+  std::optional<std::string> path, op;
+  uint64_t last = 0;  ///< 0: all
+  bool follow = false;
+  bool json = false;
+};
+Result<int> RunLog(const Context& context, const LogArguments& arguments);
+
+struct DiffArguments {
+  std::vector<std::string> paths;
+  bool name_status = false, stat = false, json = false;
+  bool nul = false;  ///< -z
+  bool no_pager = false;
+  std::string color = "auto";
+};
+Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
+
+}  // namespace txfs::cli

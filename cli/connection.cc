@@ -1,0 +1,95 @@
+#include "cli/connection.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "cli/wire.h"
+
+namespace txfs::cli {
+namespace {
+
+Error DaemonGone() {
+  return {.code = 0,
+          .message = "the daemon went away before it answered",
+          .hint =
+              "`txfs status` shows what is there; nothing that was "
+              "acknowledged is lost",
+          .kind = ErrorKind::kFailed};
+}
+
+}  // namespace
+
+Status Connection::Call(const Json& request, const FrameSink& sink) {
+  return Exchange(request, [&](const Frame& frame) -> Status {
+    const Json& error = GetMember(frame.header, "error");
+    if (error.is_object()) return std::unexpected(ErrorFromJson(error));
+    return sink(frame);
+  });
+}
+
+Result<Frame> Connection::Call(const Json& request) {
+  Frame reply;
+  TRY(Call(request, [&](const Frame& frame) -> Status {
+    reply = frame;
+    return {};
+  }));
+  return reply;
+}
+
+Result<std::unique_ptr<SocketConnection>> SocketConnection::Open(
+    const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Fail(ENAMETOOLONG, path);
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return Fail(errno, "socket");
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+                sizeof address) != 0) {
+    return Fail(errno, "cannot reach the daemon at " + path);
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return Fail(errno, "SO_PEERCRED");
+  }
+  // Whoever answers at a path in /tmp could be anybody.
+  if (peer.uid != 0 && peer.uid != ::geteuid() && ::geteuid() != 0) {
+    return Fail(EPERM, "the daemon at " + path + " belongs to another user");
+  }
+  return std::unique_ptr<SocketConnection>(
+      new SocketConnection(std::move(fd), peer.pid));
+}
+
+Status SocketConnection::Exchange(const Json& request, const FrameSink& sink) {
+  TRY(WriteFrame(fd_.get(), {.header = request, .payload = {}}));
+  for (;;) {
+    const std::optional<Frame> frame = TRY(ReadFrame(fd_.get(), kReplyMax));
+    if (!frame) return std::unexpected(DaemonGone());
+    TRY(sink(*frame));
+    if (!GetBool(frame->header, "more")) return {};
+  }
+}
+
+Result<bool> SocketConnection::AwaitExit(int timeout_ms) {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  // Gone already, or of another pid namespace: then the end of the stream is
+  // what tells.
+  pollfd poll_fd{.fd = process.valid() ? process.get() : fd_.get(),
+                 .events = POLLIN,
+                 .revents = 0};
+  int ready = 0;
+  while ((ready = ::poll(&poll_fd, 1, timeout_ms)) < 0) {
+    if (errno != EINTR) return Fail(errno, "poll");
+  }
+  return ready > 0;
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "cli/dispatcher.h"
+#include "cli/framing.h"
+#include "journal/base/unique_fd.h"
+
+namespace txfs::cli {
+
+/// A way to a workspace's transaction.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  /// Gives every frame of the reply to `request` to `sink`. An error in the
+  /// reply is returned.
+  Status Call(const Json& request, const FrameSink& sink);
+  /// The only frame of a reply that has one.
+  Result<Frame> Call(const Json& request);
+
+ protected:
+  virtual Status Exchange(const Json& request, const FrameSink& sink) = 0;
+};
+
+/// To a daemon, over its control socket.
+class SocketConnection : public Connection {
+ public:
+  /// ENOENT or ECONNREFUSED when no daemon listens at `path`.
+  static Result<std::unique_ptr<SocketConnection>> Open(
+      const std::string& path);
+
+  /// The daemon's process.
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Waits until the daemon is gone, at most `timeout_ms` (-1: for ever);
+  /// returns whether it is.
+  Result<bool> AwaitExit(int timeout_ms);
+
+ protected:
+  Status Exchange(const Json& request, const FrameSink& sink) override;
+
+ private:
+  SocketConnection(UniqueFd fd, pid_t pid) : fd_(std::move(fd)), pid_(pid) {}
+  UniqueFd fd_;
+  pid_t pid_;
+};
+
+/// To a workspace that this process opened itself, because nothing serves it.
+class LocalConnection : public Connection {
+ public:
+  explicit LocalConnection(std::unique_ptr<Workspace> workspace)
+      : workspace_(std::move(workspace)), dispatcher_(*workspace_, Host{}) {}
+
+ protected:
+  Status Exchange(const Json& request, const FrameSink& sink) override {
+    return dispatcher_.Handle(request, sink);
+  }
+
+ private:
+  std::unique_ptr<Workspace> workspace_;
+  Dispatcher dispatcher_;
+};
+
+}  // namespace txfs::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace txfs::cli {
+
+/// What the global options say.
+struct Context {
+  std::string directory;              ///< working directory, after every -C
+  std::optional<std::string> store;   ///< --store, absolute
+  std::vector<std::string> trailing;  ///< arguments after the first "--"
+};
+
+}  // namespace txfs::cli

@@ -1,0 +1,256 @@
+#include "cli/daemon.h"
+
+#include <fcntl.h>
+#include <spdlog/sinks/rotating_file_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+#include "cli/control_server.h"
+#include "cli/dispatcher.h"
+#include "cli/runtime_dir.h"
+#include "cli/text.h"
+#include "cli/wire.h"
+
+namespace txfs::cli {
+namespace {
+
+/// A log file of at most 1 MiB, and one old one. Where it cannot be written the
+/// daemon works without.
+void OpenLog(const std::string& path) {
+  std::shared_ptr<spdlog::logger> logger;
+  try {
+    logger = spdlog::rotating_logger_mt("txfs", path, 1 << 20, 1);
+    logger->flush_on(spdlog::level::info);
+  } catch (const spdlog::spdlog_ex&) {
+    return;
+  }
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void LogFailure(const char* what, const Status& status) {
+  if (status) return;
+  spdlog::error("{}: {}", what, EscapeControls(status.error().ToString()));
+}
+
+/// A mounted workspace with its control socket.
+class Server {
+ public:
+  Server(Workspace& workspace, FuseSession& session, std::string mountpoint)
+      : workspace_(workspace),
+        session_(session),
+        dispatcher_(workspace, {.pid = static_cast<uint32_t>(::getpid()),
+                                .mountpoint = std::move(mountpoint)}) {}
+
+  /// Answers a request; the mount's own and the record of who serves are not
+  /// the dispatcher's business.
+  Status Handle(const Json& request, const FrameSink& sink) {
+    if (GetBytes(request, "request") == "unmount") {
+      return Unmount(GetBool(request, "lazy"), sink);
+    }
+    const std::string before = workspace_.transaction_id();
+    const Status handled = dispatcher_.Handle(request, sink);
+    if (workspace_.transaction_id() != before) WriteRecord();
+    return handled;
+  }
+
+  void WriteRecord() {
+    LogFailure("daemon record",
+               workspace_.store().WriteDaemonRecord(workspace_.transaction_id(),
+                                                    Dump(record_)));
+  }
+  void SetRecord(Json record) {
+    record_ = std::move(record);
+    WriteRecord();
+  }
+
+ private:
+  Status Unmount(bool lazy, const FrameSink& sink) {
+    Frame reply;
+    const Status unmounted = session_.Unmount(lazy);
+    if (!unmounted) reply.header["error"] = ToJson(unmounted.error());
+    return sink(reply);
+  }
+
+  Workspace& workspace_;
+  FuseSession& session_;
+  Dispatcher dispatcher_;
+  Json record_;
+};
+
+/// Runs the session and ends it, whatever made it end.
+Status RunSession(Workspace& workspace, FuseSession& session,
+                  const DaemonOptions& options,
+                  const std::function<void()>& on_ready) {
+  const std::string& mountpoint = options.mount.mountpoint;
+  Server server(workspace, session, mountpoint);
+  std::atomic<bool> signalled = false;
+  TRY(MakeRuntimeDirectory());
+  const std::string socket = SocketPath(::geteuid(), mountpoint);
+  const std::unique_ptr<ControlServer> control = TRY(ControlServer::Listen(
+      socket,
+      [&](const Json& request, const FrameSink& sink) {
+        return server.Handle(request, sink);
+      },
+      [&] {
+        signalled = true;
+        session.Stop();
+      }));
+  server.SetRecord({{"pid", ::getpid()},
+                    {"mountpoint", EncodeBytes(mountpoint)},
+                    {"socket", EncodeBytes(socket)}});
+  workspace.OnStaleCaches(
+      [&](const StaleCaches& stale) { session.Invalidate(stale); });
+  spdlog::info("serving {} at {}", EscapeControls(workspace.path()),
+               EscapeControls(mountpoint));
+  on_ready();
+  const Status run = session.Run();
+  LogFailure("session", run);
+  // After a signal the mount is still there, perhaps in use. Otherwise it is
+  // gone, and what is at the mountpoint now is not ours.
+  if (signalled) LogFailure("unmount", session.Unmount(true));
+  control->Stop();
+  workspace.OnStaleCaches({});
+  LogFailure("daemon record",
+             workspace.store().RemoveDaemonRecord(workspace.transaction_id()));
+  // Inside the control server's lifetime: the requester of an unmount sees its
+  // connection end when all is durable.
+  const Status closed = workspace.Close();
+  LogFailure("close", closed);
+  spdlog::info("ended");
+  TRY(run);
+  return closed;
+}
+
+void BlockSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+/// Only `keep` stays of the caller's descriptors: a daemon that holds a pipe of
+/// the program that started it keeps that waiting. Returns its new number.
+int DropDescriptors(UniqueFd keep, const std::string& log_path) {
+  constexpr int kKept = 3;
+  if (keep.get() != kKept) {
+    ::dup3(keep.get(), kKept, O_CLOEXEC);
+  } else {
+    static_cast<void>(keep.Release());
+  }
+  ::close_range(kKept + 1, ~0U, 0);
+  // close_range took it.
+  if (keep.valid()) static_cast<void>(keep.Release());
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int log =
+      ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(log >= 0 ? log : null, STDERR_FILENO);
+  ::close_range(kKept + 1, ~0U, 0);
+  return kKept;
+}
+
+void SendReport(int fd, const Json& report) {
+  const std::string text = Dump(report);
+  const Status written = [&]() -> Status {
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const ssize_t n = ::write(fd, rest.data(), rest.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return Fail(errno, "report to the parent");
+      rest.remove_prefix(static_cast<size_t>(n));
+    }
+    return {};
+  }();
+  LogFailure("start", written);
+}
+
+[[noreturn]] void RunChild(const DaemonOptions& options, UniqueFd report_pipe) {
+  ::setsid();
+  UniqueFd report(DropDescriptors(std::move(report_pipe), options.log_path));
+  if (::chdir("/") != 0) ::_exit(1);
+  ::umask(0);
+  OpenLog(options.log_path);
+  const Status served = Serve(options, [&](const ReadyReport& ready) {
+    SendReport(report.get(), {{"transaction", ready.transaction},
+                              {"workspace", EncodeBytes(ready.workspace)},
+                              {"begun", ready.begun}});
+    report.Reset();
+  });
+  if (!served && report.valid()) {
+    SendReport(report.get(), {{"error", ToJson(served.error())}});
+  }
+  spdlog::shutdown();
+  ::_exit(served ? 0 : 1);
+}
+
+Result<std::string> ReadPipe(int fd) {
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (;;) {
+    const ssize_t n = ::read(fd, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Fail(errno, "read from the daemon");
+    if (n == 0) return text;
+    text.append(piece.data(), static_cast<size_t>(n));
+  }
+}
+
+}  // namespace
+
+std::string LogPath(const std::string& mountpoint) {
+  return StateDirectory() + "/log/" + HashName(mountpoint) + ".log";
+}
+
+Status Serve(const DaemonOptions& options,
+             const std::function<void(const ReadyReport&)>& on_ready) {
+  BlockSignals();
+  const Timestamp start = Clock::System().Now();
+  const std::unique_ptr<Workspace> workspace =
+      TRY(Workspace::Open(options.workspace));
+  const WorkspaceStatus status = TRY(workspace->GetStatus());
+  const std::unique_ptr<FuseSession> session =
+      TRY(FuseSession::Mount(workspace->filesystem(), options.mount));
+  bool ready = false;
+  const Status ran = RunSession(*workspace, *session, options, [&] {
+    ready = true;
+    on_ready({.transaction = status.id,
+              .workspace = status.workspace,
+              .begun = status.created >= start});
+  });
+  // What failed before anybody was served leaves no mount behind; the reason
+  // is the error to tell.
+  if (!ready) LogFailure("unmount", session->Unmount(true));
+  return ran;
+}
+
+Result<ReadyReport> SpawnDaemon(const DaemonOptions& options) {
+  TRY(MakeDirectories(StateDirectory() + "/log"));
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(errno, "pipe");
+  UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return Fail(errno, "cannot start the daemon");
+  if (pid == 0) RunChild(options, std::move(write_end));
+  write_end.Reset();
+  const Json report =
+      Json::parse(TRY(ReadPipe(read_end.get())), nullptr, false);
+  const Json& error = GetMember(report, "error");
+  if (error.is_object()) return std::unexpected(ErrorFromJson(error));
+  if (!report.is_object()) {
+    return Fail(0, "the daemon died while it started",
+                "its log is " + options.log_path);
+  }
+  return ReadyReport{.transaction = GetBytes(report, "transaction"),
+                     .workspace = GetBytes(report, "workspace"),
+                     .begun = GetBool(report, "begun")};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,175 @@
+#include "cli/dispatcher.h"
+
+#include <deque>
+
+#include "cli/paths.h"
+#include "cli/wire.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr size_t kPerFrame = 1000;
+
+/// Sends `items` in frames of bounded size; `tail` goes with the last one.
+template <class Items>
+Status SendList(const Items& items, const char* key, Json tail,
+                const FrameSink& sink) {
+  Frame frame;
+  Json& list = frame.header[key] = Json::array();
+  size_t left = items.size();
+  for (const auto& item : items) {
+    list.push_back(ToJson(item));
+    --left;
+    if (list.size() < kPerFrame || left == 0) continue;
+    frame.header["more"] = true;
+    TRY(sink(frame));
+    list = Json::array();
+  }
+  frame.header.erase("more");
+  frame.header.update(tail);
+  return sink(frame);
+}
+
+/// Which log entries a request asks for.
+struct LogFilter {
+  std::optional<Op> op;
+  std::optional<std::string> path;  ///< this and what is below; "" is the root
+
+  [[nodiscard]] bool Takes(const Change& change) const {
+    if (change.op == Op::kReap) return false;
+    if (op && change.op != *op) return false;
+    if (!path || path->empty()) return true;
+    return IsWithin(change.path, *path) ||
+           (!change.new_path.empty() && IsWithin(change.new_path, *path));
+  }
+};
+
+Result<LogFilter> FilterOf(const Json& request) {
+  LogFilter filter;
+  if (const std::string name = GetBytes(request, "op"); !name.empty()) {
+    filter.op = OpFromName(name);
+    if (!filter.op || *filter.op == Op::kReap) {
+      return Fail(ErrorKind::kUsage, 0,
+                  "there is no operation \"" + name + "\"",
+                  "txfs(1) lists the names that --op takes");
+    }
+  }
+  if (request.contains("path")) filter.path = GetBytes(request, "path");
+  return filter;
+}
+
+}  // namespace
+
+Status Dispatcher::Handle(const Json& request, const FrameSink& sink) {
+  // An error of the sink must not be answered through the same sink.
+  Status sent;
+  const Status answered = Answer(request, [&](const Frame& frame) -> Status {
+    sent = sink(frame);
+    return sent;
+  });
+  if (!sent || answered) return sent;
+  Frame frame;
+  frame.header["error"] = ToJson(answered.error());
+  return sink(frame);
+}
+
+Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
+  const std::string name = GetBytes(request, "request");
+  if (name == "status") return AnswerStatus(sink);
+  if (name == "changes") return AnswerChanges(request, sink);
+  if (name == "read") return AnswerRead(request, sink);
+  if (name == "log") return AnswerLog(request, sink);
+  if (name == "list") return AnswerList(sink);
+  if (name == "commit") return AnswerCommit(request, sink);
+  if (name == "discard") return AnswerDiscard(sink);
+  return Fail(0, "the daemon does not know the request \"" + name + "\"",
+              "the daemon is another version of txfs: `txfs umount`, then "
+              "`txfs mount`");
+}
+
+Status Dispatcher::AnswerStatus(const FrameSink& sink) {
+  Frame frame;
+  frame.header["status"] = ToJson(TRY(workspace_.GetStatus()));
+  frame.header["pid"] = host_.pid;
+  frame.header["mountpoint"] = EncodeBytes(host_.mountpoint);
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
+  const std::vector<NetChange> changes = TRY(workspace_.Changes(
+      GetBool(request, "expand"), DecodeList(GetMember(request, "below"))));
+  return SendList(changes, "changes", Json::object(), sink);
+}
+
+Status Dispatcher::AnswerRead(const Json& request, const FrameSink& sink) {
+  Frame frame;
+  const uint64_t length = GetUint(request, "length");
+  if (length > kPayloadMax) return Fail(EMSGSIZE, "read request is too long");
+  frame.payload.resize(length);
+  const MutableByteSpan out = std::as_writable_bytes(std::span(frame.payload));
+  const uint64_t offset = GetUint(request, "offset");
+  const size_t got = request.contains("ino")
+                         ? TRY(workspace_.filesystem().Read(
+                               Ino{GetUint(request, "ino")}, offset, out))
+                         : TRY(workspace_.ReadBase(
+                               GetBytes(request, "base_path"), offset, out));
+  frame.payload.resize(got);
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
+  const LogFilter filter = TRY(FilterOf(request));
+  // "last": only so many, the newest. "count": a page, from "first" on.
+  const uint64_t last = GetUint(request, "last");
+  const uint64_t count = GetUint(request, "count");
+  std::deque<LogEntry> entries;
+  Lsn next{std::max<uint64_t>(GetUint(request, "first"), 1)};
+  bool end = true;
+  TRY(workspace_.ReadLog(next, [&](const LogEntry& entry) {
+    if (count != 0 && entries.size() == count) return end = false;
+    next = Next(entry.lsn);
+    if (!filter.Takes(entry.change)) return true;
+    LogEntry kept = entry;
+    kept.change.edits.clear();
+    entries.push_back(std::move(kept));
+    if (last != 0 && entries.size() > last) entries.pop_front();
+    return true;
+  }));
+  return SendList(entries, "entries",
+                  {{"next", Raw(next)},
+                   {"end", end},
+                   {"transaction", workspace_.transaction_id()}},
+                  sink);
+}
+
+Status Dispatcher::AnswerList(const FrameSink& sink) {
+  const WorkspaceStatus status = TRY(workspace_.GetStatus());
+  std::vector<TransactionSummary> list = TRY(workspace_.store().List());
+  for (TransactionSummary& summary : list) {
+    if (summary.id == status.id) summary.changes = status.changes;
+  }
+  return SendList(list, "transactions",
+                  {{"current", status.id},
+                   {"pid", host_.pid},
+                   {"mountpoint", EncodeBytes(host_.mountpoint)}},
+                  sink);
+}
+
+Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
+  Frame frame;
+  frame.header["report"] =
+      ToJson(TRY(workspace_.Commit(GetBytes(request, "message"))));
+  frame.header["next"] = workspace_.transaction_id();
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerDiscard(const FrameSink& sink) {
+  const uint64_t changes = TRY(workspace_.GetStatus()).changes;
+  Frame frame;
+  frame.header["id"] = TRY(workspace_.Discard());
+  frame.header["changes"] = changes;
+  frame.header["next"] = workspace_.transaction_id();
+  return sink(frame);
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "cli/framing.h"
+#include "fs/workspace.h"
+
+namespace txfs::cli {
+
+/// Who answers, as far as requests can see it.
+struct Host {
+  uint32_t pid = 0;        ///< of the daemon; 0: none, this command itself
+  std::string mountpoint;  ///< empty: not mounted
+};
+
+/// Answers the requests of the control protocol from a workspace: the same for
+/// the daemon and for a command that works where nothing is mounted.
+/// docs/control.md has the requests. Thread-safe as Workspace is.
+class Dispatcher {
+ public:
+  Dispatcher(Workspace& workspace, Host host)
+      : workspace_(workspace), host_(std::move(host)) {}
+
+  /// Gives the reply to `sink`: frames with "more": true, then a last one
+  /// without. An error of the request is a frame with "error"; the returned
+  /// error is the sink's.
+  Status Handle(const Json& request, const FrameSink& sink);
+
+ private:
+  Status Answer(const Json& request, const FrameSink& sink);
+  Status AnswerStatus(const FrameSink& sink);
+  Status AnswerChanges(const Json& request, const FrameSink& sink);
+  Status AnswerRead(const Json& request, const FrameSink& sink);
+  Status AnswerLog(const Json& request, const FrameSink& sink);
+  Status AnswerList(const FrameSink& sink);
+  Status AnswerCommit(const Json& request, const FrameSink& sink);
+  Status AnswerDiscard(const FrameSink& sink);
+
+  Workspace& workspace_;
+  Host host_;
+};
+
+}  // namespace txfs::cli

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string_view>
+
+#include "journal/base/result.h"
+
+namespace txfs::cli {
+
+/// The process's exit code for an error of this kind.
+int ExitCode(ErrorKind kind);
+
+/// Prints `error: ...` and, if there is one, `hint: ...` to stderr; returns the
+/// exit code.
+int Report(const Error& error);
+
+/// One line of talk on stderr. Control characters in `line` are escaped.
+void Say(std::string_view line);
+
+}  // namespace txfs::cli

@@ -1,0 +1,63 @@
+#include "cli/json.h"
+
+#include "cli/text.h"
+
+namespace txfs::cli {
+namespace {
+
+const Json* Find(const Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+uint64_t GetUint(const Json& object, const char* key) {
+  const Json* value = Find(object, key);
+  return value != nullptr && value->is_number_unsigned()
+             ? value->get<uint64_t>()
+             : 0;
+}
+
+int64_t GetInt(const Json& object, const char* key) {
+  const Json* value = Find(object, key);
+  return value != nullptr && value->is_number_integer() ? value->get<int64_t>()
+                                                        : 0;
+}
+
+bool GetBool(const Json& object, const char* key) {
+  const Json* value = Find(object, key);
+  return value != nullptr && value->is_boolean() && value->get<bool>();
+}
+
+std::string GetBytes(const Json& object, const char* key) {
+  const Json* value = Find(object, key);
+  return value != nullptr ? DecodeBytes(*value) : std::string();
+}
+
+const Json& GetMember(const Json& object, const char* key) {
+  static const Json kNothing = Json::array();
+  const Json* value = Find(object, key);
+  return value != nullptr && value->is_structured() ? *value : kNothing;
+}
+
+Json EncodeBytes(std::string_view bytes) {
+  if (IsUtf8(bytes)) return std::string(bytes);
+  return {{"base64", EncodeBase64(bytes)}};
+}
+
+std::string DecodeBytes(const Json& json) {
+  if (json.is_string()) return json.get<std::string>();
+  const Json* text = Find(json, "base64");
+  return text != nullptr && text->is_string()
+             ? DecodeBase64(text->get_ref<const std::string&>())
+             : std::string();
+}
+
+void PutPath(Document& object, const std::string& key, std::string_view bytes) {
+  object[key] = ToUtf8(bytes);
+  if (!IsUtf8(bytes)) object[key + "_bytes"] = EncodeBase64(bytes);
+}
+
+}  // namespace txfs::cli

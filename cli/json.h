@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace txfs::cli {
+
+/// Control protocol.
+using Json = nlohmann::json;
+/// What users get: keys stay in the order in which they were put.
+using Document = nlohmann::ordered_json;
+
+/// One line of JSON. Never throws: what is no UTF-8 becomes U+FFFD.
+template <class J>
+std::string Dump(const J& json, int indent = -1) {
+  return json.dump(indent, ' ', false, J::error_handler_t::replace);
+}
+
+/// A member of an object, or the zero value when it is missing or of another
+/// type: what comes from a socket may be anything.
+[[nodiscard]] uint64_t GetUint(const Json& object, const char* key);
+[[nodiscard]] int64_t GetInt(const Json& object, const char* key);
+[[nodiscard]] bool GetBool(const Json& object, const char* key);
+/// A string put with PutBytes.
+[[nodiscard]] std::string GetBytes(const Json& object, const char* key);
+/// An array or object; an empty array when there is none.
+[[nodiscard]] const Json& GetMember(const Json& object, const char* key);
+
+/// Bytes without loss: a string when they are UTF-8, else {"base64": "..."}.
+[[nodiscard]] Json EncodeBytes(std::string_view bytes);
+[[nodiscard]] std::string DecodeBytes(const Json& json);
+
+/// For users: `key` as UTF-8, and when that loses something also
+/// `key`_bytes in base64.
+void PutPath(Document& object, const std::string& key, std::string_view bytes);
+
+}  // namespace txfs::cli

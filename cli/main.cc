@@ -1,0 +1,279 @@
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/mount_helper.h"
+#include "cli/paths.h"
+
+namespace txfs::cli {
+namespace {
+
+using Action = std::function<Result<int>(const Context&)>;
+
+/// What the parsed command line wants done.
+struct Command {
+  Action run;
+  bool takes_trailing = false;  ///< arguments after "--"
+};
+
+/// Values of options live here while CLI11 fills them in.
+struct Values {
+  std::vector<std::string> directories;
+  std::string store;
+  bool json = false;
+  std::string message, workspace, mountpoint, directory;
+  std::string log_path, log_op;
+  MountArguments mount;
+  UmountArguments umount;
+  LogArguments log;
+  DiffArguments diff;
+};
+
+std::optional<std::string> IfGiven(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+void AddMount(CLI::App& app, Values& values, Command& command) {
+  CLI::App* sub = app.add_subcommand(
+      "mount", "Mount a workspace: begin a transaction, or resume it");
+  sub->add_option("WORKSPACE", values.workspace,
+                  "Directory to work on (default: the current one)");
+  sub->add_option("MOUNTPOINT", values.mountpoint,
+                  "Where to mount it (default: over itself)");
+  sub->add_flag("--foreground,-f", values.mount.foreground,
+                "Serve in this process until interrupted");
+  sub->add_flag("--allow-other", values.mount.allow_other,
+                "Let other users in");
+  sub->add_option("-o", values.mount.options, "Mount options as for mount(8)")
+      ->allow_extra_args(false);
+  sub->callback([&] {
+    command.run = [&](const Context& context) {
+      values.mount.workspace = IfGiven(values.workspace);
+      values.mount.mountpoint = IfGiven(values.mountpoint);
+      return RunMount(context, values.mount);
+    };
+  });
+}
+
+void AddUmount(CLI::App& app, Values& values, Command& command) {
+  CLI::App* sub =
+      app.add_subcommand("umount", "Unmount; the transaction stays open");
+  sub->add_option("DIR", values.directory, "Somewhere in the mount");
+  sub->add_flag("--lazy,-l", values.umount.lazy,
+                "Detach now, end when the last process has left");
+  sub->callback([&] {
+    command.run = [&](const Context& context) {
+      values.umount.directory = IfGiven(values.directory);
+      return RunUmount(context, values.umount);
+    };
+  });
+}
+
+void AddEnter(CLI::App& app, Values& values, Command& command) {
+  CLI::App* sub = app.add_subcommand(
+      "enter", "Start a shell, or the command after --, inside the mount");
+  sub->add_option("WORKSPACE", values.workspace,
+                  "Workspace or somewhere in it; mounted if need be");
+  sub->callback([&] {
+    command.takes_trailing = true;
+    command.run = [&](const Context& context) {
+      return RunEnter(context, IfGiven(values.workspace));
+    };
+  });
+}
+
+void AddDiff(CLI::App& app, Values& values, Command& command) {
+  CLI::App* sub = app.add_subcommand(
+      "diff", "Show what the transaction changes, as a git patch");
+  DiffArguments& diff = values.diff;
+  sub->add_option("PATH", diff.paths, "Only these and what is below them");
+  auto* names = sub->add_flag("--name-status", diff.name_status,
+                              "Only names and kinds of changes");
+  auto* stat = sub->add_flag("--stat", diff.stat, "Only counts of lines");
+  auto* json = sub->add_flag("--json", diff.json, "Changes as JSON");
+  names->excludes(stat)->excludes(json);
+  stat->excludes(json);
+  sub->add_flag("-z", diff.nul, "End names with NUL")->needs(names);
+  sub->add_option("--color", diff.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  sub->add_flag("--no-pager", diff.no_pager, "Print at once");
+  sub->callback([&] {
+    command.takes_trailing = true;
+    command.run = [&](const Context& context) {
+      diff.paths.insert(diff.paths.end(), context.trailing.begin(),
+                        context.trailing.end());
+      return RunDiff(context, diff);
+    };
+  });
+}
+
+void AddLog(CLI::App& app, Values& values, Command& command) {
+  CLI::App* sub =
+      app.add_subcommand("log", "Show every operation of the transaction");
+  LogArguments& log = values.log;
+  sub->add_flag("--json", log.json, "JSON lines");
+  sub->add_option("--path", values.log_path, "Only at or below this path");
+  sub->add_option("--op", values.log_op, "Only this operation");
+  sub->add_option("-n", log.last, "Only the last so many")
+      ->check(CLI::PositiveNumber);
+  sub->add_flag("--follow,-f", log.follow, "Go on until interrupted");
+  sub->callback([&] {
+    command.run = [&](const Context& context) {
+      log.path = IfGiven(values.log_path);
+      log.op = IfGiven(values.log_op);
+      return RunLog(context, log);
+    };
+  });
+}
+
+void AddEnds(CLI::App& app, Values& values, Command& command) {
+  CLI::App* commit = app.add_subcommand(
+      "commit", "Apply the transaction to the workspace and begin the next");
+  commit->add_option("-m,--message", values.message, "Recorded for list");
+  commit->add_flag("--json", values.json, "The outcome as JSON");
+  commit->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunCommit(context, values.message, values.json);
+    };
+  });
+  CLI::App* discard = app.add_subcommand(
+      "discard", "Throw the transaction away and begin the next");
+  discard->add_flag("--json", values.json, "The outcome as JSON");
+  discard->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunDiscard(context, values.json);
+    };
+  });
+}
+
+void AddReports(CLI::App& app, Values& values, Command& command) {
+  CLI::App* status =
+      app.add_subcommand("status", "Show the workspace and its transaction");
+  status->add_flag("--json", values.json, "As JSON");
+  status->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunStatus(context, values.json);
+    };
+  });
+  CLI::App* list = app.add_subcommand(
+      "list", "List the workspace's transactions, open and ended");
+  list->add_flag("--json", values.json, "As JSON");
+  list->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunList(context, values.json);
+    };
+  });
+  app.add_subcommand("version", "Print the version")->callback([&] {
+    command.run = [](const Context&) -> Result<int> {
+      std::puts("txfs " TXFS_VERSION);
+      return 0;
+    };
+  });
+}
+
+void SetUp(CLI::App& app, Values& values, Command& command) {
+  app.name("txfs");
+  app.set_version_flag("--version", "txfs " TXFS_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("-C", values.directories,
+                 "Work as if started in this directory")
+      ->allow_extra_args(false);
+  app.add_option("--store", values.store, "Directory of the store");
+  AddMount(app, values, command);
+  AddUmount(app, values, command);
+  AddEnter(app, values, command);
+  AddReports(app, values, command);
+  AddDiff(app, values, command);
+  AddLog(app, values, command);
+  AddEnds(app, values, command);
+}
+
+Result<Context> MakeContext(const Values& values) {
+  Context context{.directory = TRY(CurrentDirectory()),
+                  .store = std::nullopt,
+                  .trailing = {}};
+  for (const std::string& directory : values.directories) {
+    context.directory = ResolvePath(context.directory, directory);
+  }
+  if (!values.store.empty()) {
+    context.store = ResolvePath(context.directory, values.store);
+  }
+  return context;
+}
+
+/// What comes after the first "--" is not CLI11's: it cannot tell a command's
+/// words from positional arguments that were left out.
+std::vector<std::string> CutTrailing(std::vector<std::string>& arguments) {
+  const auto dashes = std::ranges::find(arguments, "--");
+  if (dashes == arguments.end()) return {};
+  std::vector<std::string> trailing(dashes + 1, arguments.end());
+  arguments.erase(dashes, arguments.end());
+  return trailing;
+}
+
+/// CLI11's message as one line without a full stop.
+std::string OneLine(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  while (text.ends_with(' ') || text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+Error UsageError(const std::string& message) {
+  return {.code = 0,
+          .message = OneLine(message),
+          .hint = "`txfs --help` and `txfs COMMAND --help` list what there is",
+          .kind = ErrorKind::kUsage};
+}
+
+Result<int> RunParsed(const Values& values, const Command& command,
+                      std::vector<std::string> trailing) {
+  if (!trailing.empty() && !command.takes_trailing) {
+    return std::unexpected(
+        UsageError("this command takes no arguments after --"));
+  }
+  Context context = TRY(MakeContext(values));
+  context.trailing = std::move(trailing);
+  return command.run(context);
+}
+
+Result<int> RunTxfs(std::vector<std::string> arguments) {
+  std::vector<std::string> trailing = CutTrailing(arguments);
+  Values values;
+  Command command;
+  CLI::App app("txfs: work on a directory in a transaction");
+  SetUp(app, values, command);
+  // CLI11 takes the arguments from the back.
+  std::ranges::reverse(arguments);
+  try {
+    app.parse(arguments);
+  } catch (const CLI::Success& answer) {
+    return app.exit(answer);
+  } catch (const CLI::ParseError& error) {
+    return std::unexpected(UsageError(error.what()));
+  }
+  return RunParsed(values, command, std::move(trailing));
+}
+
+Result<int> Run(const std::string& program,
+                std::vector<std::string> arguments) {
+  if (program.substr(program.rfind('/') + 1) == kMountHelper) {
+    return RunMountHelper(arguments);
+  }
+  return RunTxfs(std::move(arguments));
+}
+
+}  // namespace
+}  // namespace txfs::cli
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const auto exit_code =
+      txfs::cli::Run(argc > 0 ? argv[0] : "txfs", std::move(arguments));
+  return exit_code ? *exit_code : txfs::cli::Report(exit_code.error());
+}

@@ -1,0 +1,215 @@
+#include "cli/mounting.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ranges>
+
+#include "cli/errors.h"
+#include "cli/locate.h"
+#include "cli/mount_options.h"
+#include "cli/paths.h"
+#include "cli/registry.h"
+#include "cli/text.h"
+#include "fs/fuse_mount.h"
+
+namespace txfs::cli {
+namespace {
+
+/// Where a mount goes and what it serves, absolute.
+struct Paths {
+  std::string workspace, mountpoint;
+};
+
+/// Without an argument it is the workspace around the working directory, if
+/// that is in one.
+std::string DefaultWorkspace(const Context& context) {
+  const auto entry = FindTxfsMount(context.directory);
+  if (entry) {
+    return entry->source.starts_with('/') ? entry->source : entry->mountpoint;
+  }
+  const auto place = FindWorkspace(context.directory);
+  return place ? place->workspace : context.directory;
+}
+
+Paths PathsOf(const Context& context, const MountArguments& arguments) {
+  Paths paths;
+  paths.workspace = arguments.workspace
+                        ? ResolvePath(context.directory, *arguments.workspace)
+                        : DefaultWorkspace(context);
+  paths.mountpoint = arguments.mountpoint
+                         ? ResolvePath(context.directory, *arguments.mountpoint)
+                         : paths.workspace;
+  return paths;
+}
+
+Status CheckNotMounted(const Paths& paths) {
+  const std::vector<MountEntry> table = TRY(ReadMountTable());
+  for (const MountEntry& entry : table | std::views::reverse) {
+    if (entry.type != "fuse.txfs") continue;
+    const bool serves = entry.source == paths.workspace;
+    if (!serves && entry.mountpoint != paths.mountpoint) continue;
+    if (IsMountDead(entry.mountpoint)) {
+      TRY(ClearDeadMount(entry.mountpoint));
+      continue;
+    }
+    const std::string where = QuoteShell(entry.mountpoint);
+    if (serves) {
+      return Fail(
+          ErrorKind::kBusy, 0,
+          paths.workspace + " is already mounted at " + entry.mountpoint,
+          "`cd " + where + "` to work in it, or `txfs umount " + where +
+              "` first");
+    }
+    return Fail(ErrorKind::kBusy, 0,
+                entry.mountpoint + " is already the mount of " + entry.source,
+                "`txfs umount " + where + "` first");
+  }
+  return {};
+}
+
+Status CheckDirectory(const char* what, const std::string& path) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) {
+    return Fail(errno, std::string(what) + " " + path,
+                errno == ENOENT ? "create it: mkdir -p " + QuoteShell(path)
+                                : "make it a directory you can use");
+  }
+  if (!S_ISDIR(st.st_mode)) {
+    return Fail(ENOTDIR, std::string(what) + " " + path, "give a directory");
+  }
+  return {};
+}
+
+Status CheckNesting(const Paths& paths) {
+  if (paths.workspace == paths.mountpoint) return {};
+  const bool inside = IsWithin(paths.mountpoint, paths.workspace);
+  if (!inside && !IsWithin(paths.workspace, paths.mountpoint)) return {};
+  return Fail(0,
+              inside ? "the mountpoint " + paths.mountpoint +
+                           " lies inside its workspace " + paths.workspace
+                     : "the workspace " + paths.workspace +
+                           " lies inside its mountpoint " + paths.mountpoint,
+              "mount over the workspace itself (`txfs mount " +
+                  QuoteShell(paths.workspace) +
+                  "`), or at a directory beside it");
+}
+
+Status CheckOutsideMounts(const Paths& paths) {
+  const auto entry = FindTxfsMount(paths.workspace);
+  if (!entry) return {};
+  return Fail(0,
+              "the workspace " + paths.workspace +
+                  " lies inside the txfs mount at " + entry->mountpoint,
+              "`txfs umount " + QuoteShell(entry->mountpoint) +
+                  "` first, or work in that mount");
+}
+
+Status CheckStore(const Paths& paths, const std::string& store) {
+  const bool usual = store == JoinPath(paths.workspace, ".txfs");
+  if (usual || (!IsWithin(store, paths.workspace) &&
+                !IsWithin(store, paths.mountpoint))) {
+    return {};
+  }
+  return Fail(
+      0, "the store " + store + " lies inside the workspace or the mountpoint",
+      "leave --store away, or give a directory outside both");
+}
+
+std::vector<ProcessRef> ProcessesBeneath(const Paths& paths) {
+  struct stat st {};
+  if (paths.workspace != paths.mountpoint ||
+      ::stat(paths.workspace.c_str(), &st) != 0) {
+    return {};
+  }
+  std::vector<ProcessRef> found = ProcessesUsing(paths.workspace, st.st_dev);
+  std::erase_if(found, [](const ProcessRef& process) {
+    return process.what != "cwd" && process.what != "root";
+  });
+  return found;
+}
+
+/// What -o, --store and the registry say about the store.
+std::optional<std::string> StoreFor(const Context& context,
+                                    const MountFlags& flags,
+                                    const std::string& workspace) {
+  if (context.store) return context.store;
+  if (flags.store) return ResolvePath(context.directory, *flags.store);
+  const auto place = FindWorkspace(workspace);
+  return place && place->workspace == workspace ? place->store : std::nullopt;
+}
+
+}  // namespace
+
+Status ClearDeadMount(const std::string& mountpoint) {
+  TRY(UnmountPath(mountpoint, true));
+  Say("cleared the dead mount at " + mountpoint +
+      ": its daemon was gone; what was acknowledged is in the transaction");
+  return {};
+}
+
+Result<MountPlan> PlanMount(const Context& context,
+                            const MountArguments& arguments) {
+  MountFlags flags{.read_only = false,
+                   .allow_other = arguments.allow_other,
+                   .fsname = {},
+                   .store = {},
+                   .kernel = {}};
+  for (const std::string& list : arguments.options) {
+    TRY(ParseMountOptions(list, flags));
+  }
+  // Twice: behind a dead mount links cannot be resolved.
+  TRY(CheckNotMounted(PathsOf(context, arguments)));
+  const Paths paths = PathsOf(context, arguments);
+  TRY(CheckNotMounted(paths));
+  TRY(CheckOutsideMounts(paths));
+  TRY(CheckDirectory("workspace", paths.workspace));
+  TRY(CheckDirectory("mountpoint", paths.mountpoint));
+  TRY(CheckNesting(paths));
+
+  MountPlan plan;
+  const auto store = StoreFor(context, flags, paths.workspace);
+  if (store) TRY(CheckStore(paths, *store));
+  plan.store_given = store && *store != JoinPath(paths.workspace, ".txfs");
+  plan.daemon.workspace.path = paths.workspace;
+  plan.daemon.workspace.store = store;
+  plan.daemon.mount = {.mountpoint = paths.mountpoint,
+                       .source = flags.fsname.value_or(paths.workspace),
+                       .allow_other = flags.allow_other,
+                       .read_only = flags.read_only,
+                       .kernel_options = flags.kernel,
+                       .threads = 0};
+  plan.daemon.log_path = LogPath(paths.mountpoint);
+  plan.beneath = ProcessesBeneath(paths);
+  return plan;
+}
+
+void SayProcesses(const std::vector<ProcessRef>& processes) {
+  constexpr size_t kShown = 10;
+  for (const ProcessRef& process : processes | std::views::take(kShown)) {
+    Say("  " + std::to_string(process.pid) + " " + process.comm +
+        (process.pid == ::getppid() ? " (this shell), " : ", ") + process.what);
+  }
+  if (processes.size() > kShown) {
+    Say("  and " + std::to_string(processes.size() - kShown) + " more");
+  }
+}
+
+Status MountInBackground(const MountPlan& plan) {
+  const ReadyReport ready = TRY(SpawnDaemon(plan.daemon));
+  Say("transaction " + ready.transaction +
+      (ready.begun ? " begun" : " resumed"));
+  Say("mounted " + plan.daemon.workspace.path + " at " +
+      plan.daemon.mount.mountpoint);
+  if (plan.store_given) {
+    const Status remembered =
+        RememberStore(plan.daemon.workspace.path, *plan.daemon.workspace.store);
+    if (!remembered) {
+      Say("warning: commands will need --store: " +
+          remembered.error().ToString());
+    }
+  }
+  return {};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/daemon.h"
+#include "fs/fuse_mount_table.h"
+#include "fs/processes.h"
+
+namespace txfs::cli {
+
+/// What a mount will be, after everything that can be known beforehand was
+/// checked.
+struct MountPlan {
+  DaemonOptions daemon;
+  bool store_given = false;         ///< to be remembered for the workspace
+  std::vector<ProcessRef> beneath;  ///< stand in what is mounted over
+};
+
+/// Clears dead mounts that are in the way. Errors: paths that are missing or
+/// are no directories, mounted already (kBusy), one inside the other.
+Result<MountPlan> PlanMount(const Context& context,
+                            const MountArguments& arguments);
+
+/// Mounts in the background and says so on stderr.
+Status MountInBackground(const MountPlan& plan);
+
+/// "1234 bash (this shell), cwd", one a line, at most ten.
+void SayProcesses(const std::vector<ProcessRef>& processes);
+
+/// Detaches the dead mount at `mountpoint`, says so on stderr.
+Status ClearDeadMount(const std::string& mountpoint);
+
+}  // namespace txfs::cli

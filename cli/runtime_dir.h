@@ -1,0 +1,31 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "journal/base/result.h"
+
+namespace txfs::cli {
+
+/// Directory of control sockets of user `uid`: /run/txfs for root,
+/// /run/user/UID/txfs where there is one, else /tmp/txfs-UID.
+[[nodiscard]] std::string RuntimeDirectory(uid_t uid);
+
+/// Makes RuntimeDirectory of the calling user. Refuses one that is a link, that
+/// belongs to somebody else or that others may enter.
+Result<std::string> MakeRuntimeDirectory();
+
+/// Control socket of the daemon of user `uid` that serves `mountpoint`.
+[[nodiscard]] std::string SocketPath(uid_t uid, const std::string& mountpoint);
+
+/// $XDG_STATE_HOME/txfs, or ~/.local/state/txfs.
+[[nodiscard]] std::string StateDirectory();
+
+/// Makes `path` and its missing parents, 0700.
+Status MakeDirectories(const std::string& path);
+
+/// 16 hex digits of the xxh3 of `text`.
+[[nodiscard]] std::string HashName(const std::string& text);
+
+}  // namespace txfs::cli

@@ -1,0 +1,213 @@
+#include "cli/wire.h"
+
+namespace txfs::cli {
+namespace {
+
+Json TimeToJson(Timestamp time) { return Json::array({time.sec, time.nsec}); }
+
+Timestamp TimeFromJson(const Json& object, const char* key) {
+  const Json& pair = GetMember(object, key);
+  if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() ||
+      !pair[1].is_number_unsigned()) {
+    return {};
+  }
+  return {.sec = pair[0].get<int64_t>(), .nsec = pair[1].get<uint32_t>()};
+}
+
+Json SideToJson(const std::optional<ChangeSide>& side) {
+  if (!side) return nullptr;
+  const Attr& attr = side->attr;
+  return {{"type", static_cast<unsigned>(attr.type)},
+          {"mode", attr.mode},
+          {"uid", attr.uid},
+          {"gid", attr.gid},
+          {"nlink", attr.nlink},
+          {"rdev", attr.rdev},
+          {"size", attr.size},
+          {"mtime", TimeToJson(attr.mtime)},
+          {"symlink", EncodeBytes(side->symlink)},
+          {"base_path", EncodeBytes(side->base_path)},
+          {"ino", Raw(side->ino)}};
+}
+
+uint32_t Get32(const Json& json, const char* key) {
+  return static_cast<uint32_t>(GetUint(json, key));
+}
+
+std::optional<ChangeSide> SideFromJson(const Json& change, const char* key) {
+  const Json& json = GetMember(change, key);
+  if (!json.is_object()) return std::nullopt;
+  ChangeSide side;
+  side.attr.type = static_cast<FileType>(GetUint(json, "type"));
+  side.attr.mode = Get32(json, "mode");
+  side.attr.uid = Get32(json, "uid");
+  side.attr.gid = Get32(json, "gid");
+  side.attr.nlink = Get32(json, "nlink");
+  side.attr.rdev = GetUint(json, "rdev");
+  side.attr.size = GetUint(json, "size");
+  side.attr.mtime = TimeFromJson(json, "mtime");
+  side.symlink = GetBytes(json, "symlink");
+  side.base_path = GetBytes(json, "base_path");
+  side.ino = Ino{GetUint(json, "ino")};
+  return side;
+}
+
+TransactionState StateFromJson(const Json& json) {
+  return StateFromName(GetBytes(json, "state"))
+      .value_or(TransactionState::kActive);
+}
+
+}  // namespace
+
+Json EncodeList(const std::vector<std::string>& list) {
+  Json json = Json::array();
+  for (const std::string& item : list) json.push_back(EncodeBytes(item));
+  return json;
+}
+
+std::vector<std::string> DecodeList(const Json& json) {
+  std::vector<std::string> list;
+  for (const Json& item : json) list.push_back(DecodeBytes(item));
+  return list;
+}
+
+Json ToJson(const Error& error) {
+  return {{"code", error.code},
+          {"message", EncodeBytes(error.message)},
+          {"hint", EncodeBytes(error.hint)},
+          {"kind", static_cast<unsigned>(error.kind)}};
+}
+
+Error ErrorFromJson(const Json& json) {
+  Error error{.code = static_cast<int>(GetInt(json, "code")),
+              .message = GetBytes(json, "message"),
+              .hint = GetBytes(json, "hint"),
+              .kind = ErrorKind::kFailed};
+  const uint64_t kind = GetUint(json, "kind");
+  if (kind >= 1 && kind <= 6) error.kind = static_cast<ErrorKind>(kind);
+  return error;
+}
+
+Json ToJson(const NetChange& change) {
+  return {{"kind", static_cast<unsigned>(change.kind)},
+          {"path", EncodeBytes(change.path)},
+          {"old_path", EncodeBytes(change.old_path)},
+          {"before", SideToJson(change.before)},
+          {"after", SideToJson(change.after)},
+          {"content", change.content},
+          {"attributes", change.attributes}};
+}
+
+NetChange NetChangeFromJson(const Json& json) {
+  NetChange change;
+  const uint64_t kind = GetUint(json, "kind");
+  if (kind <= static_cast<uint64_t>(ChangeKind::kTypeChanged)) {
+    change.kind = static_cast<ChangeKind>(kind);
+  }
+  change.path = GetBytes(json, "path");
+  change.old_path = GetBytes(json, "old_path");
+  change.before = SideFromJson(json, "before");
+  change.after = SideFromJson(json, "after");
+  change.content = GetBool(json, "content");
+  change.attributes = GetBool(json, "attributes");
+  return change;
+}
+
+Json ToJson(const LogEntry& entry) {
+  const Change& change = entry.change;
+  return {{"lsn", Raw(entry.lsn)},
+          {"time", TimeToJson(change.time)},
+          {"pid", change.pid},
+          {"uid", change.uid},
+          {"exe", EncodeBytes(change.exe)},
+          {"op", static_cast<unsigned>(change.op)},
+          {"path", EncodeBytes(change.path)},
+          {"new_path", EncodeBytes(change.new_path)},
+          {"offset", change.offset},
+          {"length", change.length},
+          {"result", change.result}};
+}
+
+LogEntry LogEntryFromJson(const Json& json) {
+  LogEntry entry;
+  entry.lsn = Lsn{GetUint(json, "lsn")};
+  entry.change.time = TimeFromJson(json, "time");
+  entry.change.pid = Get32(json, "pid");
+  entry.change.uid = Get32(json, "uid");
+  entry.change.exe = GetBytes(json, "exe");
+  entry.change.op = static_cast<Op>(GetUint(json, "op"));
+  entry.change.path = GetBytes(json, "path");
+  entry.change.new_path = GetBytes(json, "new_path");
+  entry.change.offset = GetUint(json, "offset");
+  entry.change.length = GetUint(json, "length");
+  entry.change.result = static_cast<int32_t>(GetInt(json, "result"));
+  return entry;
+}
+
+Json ToJson(const WorkspaceStatus& status) {
+  return {{"id", status.id},
+          {"name", EncodeBytes(status.name)},
+          {"workspace", EncodeBytes(status.workspace)},
+          {"store", EncodeBytes(status.store)},
+          {"state", StateName(status.state)},
+          {"created", TimeToJson(status.created)},
+          {"changes", status.changes},
+          {"operations", status.operations},
+          {"store_bytes", status.store_bytes}};
+}
+
+WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
+  return {.id = GetBytes(json, "id"),
+          .name = GetBytes(json, "name"),
+          .workspace = GetBytes(json, "workspace"),
+          .store = GetBytes(json, "store"),
+          .state = StateFromJson(json),
+          .created = TimeFromJson(json, "created"),
+          .changes = GetUint(json, "changes"),
+          .operations = GetUint(json, "operations"),
+          .store_bytes = GetUint(json, "store_bytes")};
+}
+
+Json ToJson(const CommitReport& report) {
+  Json conflicts = Json::array();
+  for (const Conflict& conflict : report.conflicts) {
+    conflicts.push_back({{"path", EncodeBytes(conflict.path)},
+                         {"reason", EncodeBytes(conflict.reason)}});
+  }
+  return {{"id", report.id},
+          {"changes", report.changes},
+          {"conflicts", std::move(conflicts)}};
+}
+
+CommitReport CommitReportFromJson(const Json& json) {
+  CommitReport report{.id = GetBytes(json, "id"),
+                      .changes = GetUint(json, "changes"),
+                      .conflicts = {}};
+  for (const Json& conflict : GetMember(json, "conflicts")) {
+    report.conflicts.push_back({.path = GetBytes(conflict, "path"),
+                                .reason = GetBytes(conflict, "reason")});
+  }
+  return report;
+}
+
+Json ToJson(const TransactionSummary& summary) {
+  return {{"id", summary.id},
+          {"name", EncodeBytes(summary.name)},
+          {"state", StateName(summary.state)},
+          {"created", TimeToJson(summary.created)},
+          {"ended", TimeToJson(summary.ended)},
+          {"message", EncodeBytes(summary.message)},
+          {"changes", summary.changes}};
+}
+
+TransactionSummary SummaryFromJson(const Json& json) {
+  return {.id = GetBytes(json, "id"),
+          .name = GetBytes(json, "name"),
+          .state = StateFromJson(json),
+          .created = TimeFromJson(json, "created"),
+          .ended = TimeFromJson(json, "ended"),
+          .message = GetBytes(json, "message"),
+          .changes = GetUint(json, "changes")};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/json.h"
+#include "fs/workspace.h"
+
+namespace txfs::cli {
+
+/// The control protocol's form of what passes between daemon and command.
+/// FromJson of anything that is not what ToJson made gives zero values.
+Json ToJson(const Error& error);
+Json ToJson(const NetChange& change);
+Json ToJson(const LogEntry& entry);  ///< without its edits
+Json ToJson(const WorkspaceStatus& status);
+Json ToJson(const CommitReport& report);
+Json ToJson(const TransactionSummary& summary);
+
+Error ErrorFromJson(const Json& json);
+NetChange NetChangeFromJson(const Json& json);
+LogEntry LogEntryFromJson(const Json& json);
+WorkspaceStatus WorkspaceStatusFromJson(const Json& json);
+CommitReport CommitReportFromJson(const Json& json);
+TransactionSummary SummaryFromJson(const Json& json);
+
+Json EncodeList(const std::vector<std::string>& list);
+std::vector<std::string> DecodeList(const Json& json);
+
+}  // namespace txfs::cli

@@ -1,0 +1,238 @@
+#include "fs/base_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr size_t kCachedDirectories = 128;
+constexpr std::string_view kReservedName = ".txfs";
+
+/// openat2 within `dir`; plain openat where the kernel lacks it (before 5.6).
+Result<UniqueFd> OpenBeneath(int dir, const std::string& path, uint64_t flags) {
+  open_how how{};
+  how.flags = flags | O_CLOEXEC;
+  how.resolve =
+      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  for (;;) {
+    const long fd = ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how);
+    if (fd >= 0) return UniqueFd(static_cast<int>(fd));
+    if (errno == ENOSYS) {
+      return OpenAt(dir, path, static_cast<int>(flags) | O_NOFOLLOW);
+    }
+    if (errno != EINTR && errno != EAGAIN) return Fail(errno, "open " + path);
+  }
+}
+
+/// Opens directory `path` of any length, in pieces that openat2 takes.
+Result<UniqueFd> OpenDirectoryBeneath(int root, std::string_view path) {
+  UniqueFd current;
+  do {
+    std::string_view piece = path.substr(0, PATH_MAX - 1);
+    if (piece.size() < path.size()) piece = piece.substr(0, piece.rfind('/'));
+    path.remove_prefix(std::min(path.size(), piece.size() + 1));
+    const int from = current.valid() ? current.get() : root;
+    current = TRY(OpenBeneath(from, piece.empty() ? "." : std::string(piece),
+                              O_RDONLY | O_DIRECTORY));
+  } while (!path.empty());
+  return current;
+}
+
+bool IsReserved(std::string_view path) { return path == kReservedName; }
+
+FileType TypeOfEntry(int dir, const dirent& entry) {
+  switch (entry.d_type) {
+    case DT_REG:
+      return FileType::kRegular;
+    case DT_DIR:
+      return FileType::kDirectory;
+    case DT_LNK:
+      return FileType::kSymlink;
+    case DT_FIFO:
+      return FileType::kFifo;
+    case DT_SOCK:
+      return FileType::kSocket;
+    case DT_CHR:
+      return FileType::kCharDevice;
+    case DT_BLK:
+      return FileType::kBlockDevice;
+    default:
+      break;
+  }
+  struct stat st{};
+  if (::fstatat(dir, entry.d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return FileType::kRegular;
+  }
+  return TypeOfMode(st.st_mode).value_or(FileType::kRegular);
+}
+
+struct CloseDir {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+std::string ProcPath(const UniqueFd& fd) {
+  return "/proc/self/fd/" + std::to_string(fd.get());
+}
+
+}  // namespace
+
+std::string JoinPath(std::string_view directory, std::string_view name) {
+  if (directory.empty()) return std::string(name);
+  std::string path;
+  path.reserve(directory.size() + 1 + name.size());
+  path.append(directory).append(1, '/').append(name);
+  return path;
+}
+
+std::string_view ParentPath(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view()
+                                         : path.substr(0, slash);
+}
+
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool IsAtOrBelow(std::string_view path, std::string_view ancestor) {
+  if (ancestor.empty()) return true;
+  return path.starts_with(ancestor) &&
+         (path.size() == ancestor.size() || path[ancestor.size()] == '/');
+}
+
+BaseDirectory::BaseDirectory(UniqueFd root) : root_(std::move(root)) {
+  struct stat st{};
+  if (::fstat(root_.get(), &st) == 0) device_ = st.st_dev;
+}
+
+Result<SharedFd> BaseDirectory::OpenDirectory(const std::string& path) const {
+  {
+    const MutexLock lock(mutex_);
+    const auto found = by_path_.find(path);
+    if (found != by_path_.end()) {
+      recent_.splice(recent_.begin(), recent_, found->second);
+      return found->second->fd;
+    }
+  }
+  auto fd = std::make_shared<UniqueFd>(
+      TRY(OpenDirectoryBeneath(root_.get(), path)));
+  const MutexLock lock(mutex_);
+  if (by_path_.contains(path)) return fd;
+  recent_.push_front({path, fd});
+  by_path_.emplace(recent_.front().path, recent_.begin());
+  if (recent_.size() > kCachedDirectories) {
+    by_path_.erase(recent_.back().path);
+    recent_.pop_back();
+  }
+  return fd;
+}
+
+void BaseDirectory::DropCache() const {
+  const MutexLock lock(mutex_);
+  by_path_.clear();
+  recent_.clear();
+}
+
+Result<struct stat> BaseDirectory::Stat(const std::string& path) const {
+  struct stat st{};
+  if (path.empty()) {
+    if (::fstat(root_.get(), &st) != 0) return Fail(errno, "stat .");
+    return st;
+  }
+  if (IsReserved(path)) return Fail(ENOENT, "stat");
+  const SharedFd dir = TRY(OpenDirectory(std::string(ParentPath(path))));
+  const std::string name(BaseName(path));
+  if (::fstatat(dir->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return Fail(errno, "stat " + path);
+  }
+  return st;
+}
+
+Result<std::vector<BaseEntry>> BaseDirectory::List(
+    const std::string& path) const {
+  const SharedFd dir = TRY(OpenDirectory(path));
+  // A stream of its own: the cached descriptor's position is shared.
+  UniqueFd own = TRY(OpenAt(dir->get(), ".", O_RDONLY | O_DIRECTORY));
+  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(own.get()));
+  if (!stream) return Fail(errno, "opendir " + path);
+  const int fd = own.Release();
+  std::vector<BaseEntry> entries;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (path.empty() && IsReserved(name)) continue;
+    entries.push_back(
+        {std::string(name), entry->d_ino, TypeOfEntry(fd, *entry)});
+  }
+  if (errno != 0) return Fail(errno, "readdir " + path);
+  return entries;
+}
+
+Result<SharedFd> BaseDirectory::OpenFile(const std::string& path) const {
+  const SharedFd dir = TRY(OpenDirectory(std::string(ParentPath(path))));
+  // O_NONBLOCK: should a FIFO stand there by now, opening must not wait.
+  UniqueFd fd = TRY(OpenBeneath(dir->get(), std::string(BaseName(path)),
+                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  return std::make_shared<UniqueFd>(std::move(fd));
+}
+
+Result<std::string> BaseDirectory::ReadLink(const std::string& path) const {
+  const SharedFd dir = TRY(OpenDirectory(std::string(ParentPath(path))));
+  const std::string name(BaseName(path));
+  std::string target(PATH_MAX, '\0');
+  const ssize_t n =
+      ::readlinkat(dir->get(), name.c_str(), target.data(), target.size());
+  if (n < 0) return Fail(errno, "readlink " + path);
+  target.resize(static_cast<size_t>(n));
+  return target;
+}
+
+Result<UniqueFd> BaseDirectory::OpenPath(const std::string& path) const {
+  if (path.empty()) return OpenAt(root_.get(), ".", O_PATH | O_DIRECTORY);
+  const SharedFd dir = TRY(OpenDirectory(std::string(ParentPath(path))));
+  return OpenBeneath(dir->get(), std::string(BaseName(path)),
+                     O_PATH | O_NOFOLLOW);
+}
+
+Result<std::vector<std::string>> BaseDirectory::ListXattrs(
+    const std::string& path) const {
+  const UniqueFd fd = TRY(OpenPath(path));
+  std::string names(XATTR_LIST_MAX, '\0');
+  const ssize_t n =
+      ::listxattr(ProcPath(fd).c_str(), names.data(), names.size());
+  if (n < 0 && errno == ENOTSUP) return std::vector<std::string>();
+  if (n < 0) return Fail(errno, "listxattr " + path);
+  std::vector<std::string> result;
+  for (size_t at = 0; at < static_cast<size_t>(n);) {
+    const std::string name = names.c_str() + at;
+    at += name.size() + 1;
+    if (name.starts_with("user.")) result.push_back(name);
+  }
+  return result;
+}
+
+Result<std::string> BaseDirectory::GetXattr(const std::string& path,
+                                            const std::string& name) const {
+  const UniqueFd fd = TRY(OpenPath(path));
+  std::string value(XATTR_SIZE_MAX, '\0');
+  const ssize_t n = ::getxattr(ProcPath(fd).c_str(), name.c_str(), value.data(),
+                               value.size());
+  if (n < 0 && errno == ENOTSUP) return Fail(ENODATA, "getxattr " + path);
+  if (n < 0) return Fail(errno, "getxattr " + path);
+  value.resize(static_cast<size_t>(n));
+  return value;
+}
+
+}  // namespace txfs

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "journal/base/mutex.h"
+#include "journal/base/result.h"
+#include "journal/base/unique_fd.h"
+#include "journal/change.h"
+
+namespace txfs {
+
+/// `directory` + "/" + `name`; just `name` when the directory is the root "".
+[[nodiscard]] std::string JoinPath(std::string_view directory,
+                                   std::string_view name);
+/// The part before the last slash, "" when there is none.
+[[nodiscard]] std::string_view ParentPath(std::string_view path);
+/// The part after the last slash.
+[[nodiscard]] std::string_view BaseName(std::string_view path);
+/// Whether `path` is `ancestor` or below it. "" is above everything.
+[[nodiscard]] bool IsAtOrBelow(std::string_view path,
+                               std::string_view ancestor);
+
+/// A descriptor shared by those who read through it; closed by the last.
+using SharedFd = std::shared_ptr<UniqueFd>;
+
+/// One name in a base directory.
+struct BaseEntry {
+  std::string name;
+  uint64_t ino = 0;
+  FileType type = FileType::kRegular;
+};
+
+/// The base: the real workspace below one descriptor.
+///
+/// Paths are relative to the root, of any length; no symlink is followed and
+/// nothing outside the root is reached, whatever somebody does to the base
+/// meanwhile. The name `.txfs` in the root does not exist here. Thread-safe.
+class BaseDirectory {
+ public:
+  explicit BaseDirectory(UniqueFd root);
+
+  /// lstat(2). ENOENT also when a parent is missing or no directory.
+  Result<struct stat> Stat(const std::string& path) const;
+  Result<std::vector<BaseEntry>> List(const std::string& path) const;
+  /// Opens a regular file for reading.
+  Result<SharedFd> OpenFile(const std::string& path) const;
+  Result<std::string> ReadLink(const std::string& path) const;
+  /// The names of the user.* attributes.
+  Result<std::vector<std::string>> ListXattrs(const std::string& path) const;
+  Result<std::string> GetXattr(const std::string& path,
+                               const std::string& name) const;
+  /// A directory's descriptor, for *at calls.
+  Result<SharedFd> OpenDirectory(const std::string& path) const;
+
+  /// Forgets descriptors of directories: after commit changed the base.
+  void DropCache() const;
+
+  [[nodiscard]] int root() const { return root_.get(); }
+  /// st_dev of the root.
+  [[nodiscard]] uint64_t device() const { return device_; }
+
+ private:
+  struct CachedDirectory {
+    std::string path;
+    SharedFd fd;
+  };
+  using Recent = std::list<CachedDirectory>;
+
+  /// O_PATH descriptor of an object, wrapped as a /proc path for xattr calls.
+  Result<UniqueFd> OpenPath(const std::string& path) const;
+
+  UniqueFd root_;
+  uint64_t device_ = 0;
+  mutable Mutex mutex_;
+  mutable Recent recent_ GUARDED_BY(mutex_);  ///< newest first
+  mutable std::unordered_map<std::string_view, Recent::iterator> by_path_
+      GUARDED_BY(mutex_);
+};
+
+}  // namespace txfs

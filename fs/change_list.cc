@@ -1,0 +1,353 @@
+#include "fs/change_list.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+namespace txfs {
+namespace {
+
+ChangeSide SideOfBase(const std::string& path, const struct stat& st,
+                      std::string symlink) {
+  ChangeSide side;
+  Attr& attr = side.attr;
+  attr.type = TypeOfMode(st.st_mode).value_or(FileType::kRegular);
+  attr.mode = st.st_mode & 07777;
+  attr.uid = st.st_uid;
+  attr.gid = st.st_gid;
+  attr.nlink = static_cast<uint32_t>(st.st_nlink);
+  attr.rdev = st.st_rdev;
+  attr.size = static_cast<uint64_t>(st.st_size);
+  attr.mtime = Timestamp::From(st.st_mtim);
+  attr.ctime = Timestamp::From(st.st_ctim);
+  side.base_path = path;
+  side.symlink = std::move(symlink);
+  return side;
+}
+
+bool AttributesDiffer(const ChangeSide& a, const ChangeSide& b) {
+  return a.attr.mode != b.attr.mode || a.attr.uid != b.attr.uid ||
+         a.attr.gid != b.attr.gid;
+}
+
+/// A pristine object found in the overlay: where the base has it.
+struct NewName {
+  const Inode* inode = nullptr;  ///< nullptr: not in memory, all from the base
+  std::string base_path;         ///< "" when it has none
+};
+
+struct OldName {
+  struct stat st {};
+  std::string symlink;
+};
+
+}  // namespace
+
+class ChangeCollector {
+ public:
+  ChangeCollector(OverlayFilesystem::Frozen& frozen, bool expand)
+      : frozen_(frozen), expand_(expand) {}
+
+  Result<ChangeList> Run() {
+    TRY(CollectNames());
+    TRY(CollectTouched());
+    TRY(Pair());
+    return std::move(list_);
+  }
+
+ private:
+  Status CollectNames() {
+    Status status;
+    frozen_.tree.ForEach([&](Inode& inode) {
+      if (status && inode.upper && inode.IsDirectory()) {
+        status = CollectDirectory(inode);
+      }
+    });
+    return status;
+  }
+
+  /// Both sides of every name that the upper changed in `directory`.
+  Status CollectDirectory(const Inode& directory) {
+    const auto visible = frozen_.tree.VisiblePath(directory);
+    for (const auto& [name, slot] : directory.slots) {
+      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      if (directory.record.base) {
+        TRY(AddOld(JoinPath(directory.record.base->path, name)));
+      }
+      if (slot.upper.kind != DentryKind::kInode || !visible) continue;
+      const Inode* child = frozen_.tree.Find(slot.upper.ino);
+      if (child != nullptr) TRY(AddNew(JoinPath(*visible, name), *child));
+    }
+    return {};
+  }
+
+  Result<OldName> Look(const std::string& path) {
+    OldName old;
+    old.st = TRY(frozen_.base.Stat(path));
+    if (S_ISLNK(old.st.st_mode)) {
+      old.symlink = TRY(frozen_.base.ReadLink(path));
+    }
+    return old;
+  }
+
+  /// A base name the overlay hides or replaces, with what is below it.
+  Status AddOld(const std::string& path) {
+    if (old_.contains(path)) return {};
+    auto look = Look(path);
+    if (!look && (look.error().code == ENOENT)) return {};
+    if (!look) return std::unexpected(std::move(look).error());
+    const bool is_directory = S_ISDIR(look->st.st_mode);
+    old_.emplace(path, std::move(*look));
+    if (!is_directory) return {};
+    // A directory that lives on elsewhere takes its content along.
+    const Inode* inode = frozen_.tree.FindBaseDirectory(path);
+    if (!expand_ && inode != nullptr && !inode->IsOrphan()) return {};
+    for (const BaseEntry& entry : TRY(frozen_.base.List(path))) {
+      TRY(AddOld(JoinPath(path, entry.name)));
+    }
+    return {};
+  }
+
+  Status AddNew(const std::string& path, const Inode& inode) {
+    const std::string base =
+        inode.record.base ? inode.record.base->path : std::string();
+    new_.insert_or_assign(path, NewName{&inode, base});
+    if (expand_ && inode.IsDirectory() && inode.record.base) {
+      TRY(AddBaseChildren(path, base));
+    }
+    return {};
+  }
+
+  /// What a moved base directory still shows of its base content.
+  Status AddBaseChildren(const std::string& path, const std::string& base) {
+    const Inode* directory = frozen_.tree.FindBaseDirectory(base);
+    for (const BaseEntry& entry : TRY(frozen_.base.List(base))) {
+      const Inode* inode = nullptr;
+      if (directory != nullptr) {
+        const auto slot = directory->slots.find(entry.name);
+        if (slot != directory->slots.end()) {
+          if (slot->second.upper.kind != DentryKind::kAbsent) continue;
+          inode = frozen_.tree.Find(slot->second.cached);
+        }
+      }
+      const std::string child_base = JoinPath(base, entry.name);
+      const std::string child_path = JoinPath(path, entry.name);
+      if (inode == nullptr && entry.type == FileType::kDirectory) {
+        inode = frozen_.tree.FindBaseDirectory(child_base);
+      }
+      new_.insert_or_assign(child_path, NewName{inode, child_base});
+      if (entry.type == FileType::kDirectory) {
+        TRY(AddBaseChildren(child_path, child_base));
+      }
+    }
+    return {};
+  }
+
+  /// Base objects changed in place.
+  Status CollectTouched() {
+    frozen_.tree.ForEach([&](Inode& inode) {
+      if (!inode.upper || !inode.record.base || inode.IsOrphan()) return;
+      const auto path = frozen_.tree.VisiblePath(inode);
+      if (path) new_.try_emplace(*path, NewName{&inode, inode.record.base->path});
+    });
+    return {};
+  }
+
+  Result<std::optional<ChangeSide>> BeforeAt(const std::string& path) {
+    const auto known = old_.find(path);
+    if (known != old_.end()) {
+      return SideOfBase(path, known->second.st, known->second.symlink);
+    }
+    auto look = Look(path);
+    if (look) return SideOfBase(path, look->st, look->symlink);
+    if (look.error().code == ENOENT) return std::nullopt;
+    return std::unexpected(std::move(look).error());
+  }
+
+  Result<ChangeSide> AfterOf(const NewName& name) {
+    ChangeSide side;
+    if (name.inode == nullptr || !name.inode->upper) {
+      const OldName look = TRY(Look(name.base_path));
+      side = SideOfBase(name.base_path, look.st, look.symlink);
+      if (name.inode != nullptr) side.ino = name.inode->ino;
+      return side;
+    }
+    side.attr = name.inode->attr();
+    side.symlink = name.inode->record.symlink;
+    side.ino = name.inode->ino;
+    return side;
+  }
+
+  Status Pair() {
+    std::set<std::string> moved;  // base paths that live on elsewhere
+    for (const auto& [path, name] : new_) {
+      if (path != name.base_path && !name.base_path.empty()) {
+        moved.insert(name.base_path);
+      }
+    }
+    for (const auto& [path, name] : new_) TRY(PairNew(path, name));
+    for (const auto& [path, old] : old_) {
+      if (new_.contains(path) || moved.contains(path)) continue;
+      NetChange change{.kind = ChangeKind::kDeleted, .path = path};
+      change.before = SideOfBase(path, old.st, old.symlink);
+      change.content = true;
+      list_.candidates_.push_back({.change = std::move(change)});
+    }
+    return {};
+  }
+
+  /// Whether the base object is here instead of at its base path: not when
+  /// that still shows it, and this is one more hard link.
+  [[nodiscard]] bool HasMoved(const std::string& path,
+                              const NewName& name) const {
+    if (name.base_path.empty() || new_.contains(name.base_path)) return false;
+    const auto visible = frozen_.tree.VisibleBase(name.base_path);
+    return !visible || *visible == path;
+  }
+
+  Status PairNew(const std::string& path, const NewName& name) {
+    ChangeSide after = TRY(AfterOf(name));
+    std::optional<ChangeSide> before = TRY(BeforeAt(path));
+    if (before) return AddPair(path, "", name, *before, std::move(after));
+    if (HasMoved(path, name)) {
+      before = TRY(BeforeAt(name.base_path));
+      if (before) {
+        return AddPair(path, name.base_path, name, *before, std::move(after));
+      }
+    }
+    NetChange change{.kind = ChangeKind::kAdded, .path = path};
+    change.after = std::move(after);
+    change.content = true;
+    list_.candidates_.push_back({.change = std::move(change)});
+    return {};
+  }
+
+  Status AddPair(const std::string& path, const std::string& old_path,
+                 const NewName& name, const ChangeSide& before,
+                 ChangeSide after) {
+    ChangeList::Candidate candidate;
+    NetChange& change = candidate.change;
+    change.path = path;
+    const bool old_name_gone = old_.contains(old_path);
+    if (before.attr.type != after.attr.type) {
+      change.kind = ChangeKind::kTypeChanged;
+      change.content = true;
+    } else if (!old_path.empty() && (old_name_gone || expand_)) {
+      change.kind = ChangeKind::kRenamed;
+      change.old_path = old_path;
+    }
+    change.attributes = AttributesDiffer(before, after);
+    candidate.same_object = name.base_path == before.base_path;
+    const bool upper = name.inode != nullptr && name.inode->upper;
+    if (change.kind != ChangeKind::kTypeChanged) {
+      if (after.attr.type == FileType::kSymlink) {
+        change.content = before.symlink != after.symlink;
+      } else if (after.attr.type == FileType::kRegular) {
+        const bool touched =
+            upper && (!name.inode->extents.empty() ||
+                      name.inode->attr().base_limit < before.attr.size);
+        change.content = before.attr.size != after.attr.size;
+        candidate.compare =
+            !change.content && (!candidate.same_object || touched);
+      }
+    }
+    if (upper) {
+      for (const auto& [offset, extent] : name.inode->extents) {
+        candidate.extents.push_back(extent);
+      }
+      if (name.inode->attr().xattrs_owned || !candidate.same_object) {
+        candidate.base_xattrs_of = before.base_path;
+        candidate.xattrs.insert(name.inode->xattrs.begin(),
+                                name.inode->xattrs.end());
+      }
+    }
+    change.before = before;
+    change.after = std::move(after);
+    list_.candidates_.push_back(std::move(candidate));
+    return {};
+  }
+
+  OverlayFilesystem::Frozen& frozen_;
+  bool expand_;
+  std::map<std::string, OldName> old_;  // base paths
+  std::map<std::string, NewName> new_;  // overlay paths
+  ChangeList list_;
+};
+
+Result<ChangeList> ChangeList::Collect(OverlayFilesystem::Frozen& frozen,
+                                       bool expand) {
+  return ChangeCollector(frozen, expand).Run();
+}
+
+namespace {
+
+constexpr size_t kCompareBytes = 1 << 20;
+
+/// Whether [from, to) of the base file and of the inode differ.
+Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
+                          const std::string& base_path, Ino ino, uint64_t from,
+                          uint64_t to) {
+  Bytes before(kCompareBytes);
+  Bytes after(kCompareBytes);
+  while (from < to) {
+    const size_t want = std::min<uint64_t>(kCompareBytes, to - from);
+    const MutableByteSpan a = MutableByteSpan(before).first(want);
+    const MutableByteSpan b = MutableByteSpan(after).first(want);
+    const size_t read_a = TRY(filesystem.ReadBase(base_path, from, a));
+    const size_t read_b = TRY(filesystem.Read(ino, from, b));
+    if (read_a != read_b || !std::ranges::equal(a.first(read_a), b.first(read_b))) {
+      return true;
+    }
+    if (read_a == 0) return false;
+    from += read_a;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::vector<NetChange>> ChangeList::Settle(
+    OverlayFilesystem& filesystem) && {
+  std::vector<NetChange> changes;
+  for (Candidate& candidate : candidates_) {
+    NetChange& change = candidate.change;
+    if (candidate.compare) {
+      const std::string& base = change.before->base_path;
+      const Ino ino = change.after->ino;
+      const uint64_t size = change.after->attr.size;
+      if (!candidate.same_object) candidate.extents = {{0, size, {}}};
+      for (const Extent& extent : candidate.extents) {
+        if (change.content) break;
+        change.content =
+            TRY(RangeDiffers(filesystem, base, ino, extent.offset,
+                             std::min(extent.end(), size)));
+      }
+    }
+    if (!candidate.base_xattrs_of.empty()) {
+      const auto before =
+          TRY(filesystem.ReadBaseXattrs(candidate.base_xattrs_of));
+      change.attributes = change.attributes || before != candidate.xattrs;
+    }
+    const bool differs = change.content || change.attributes ||
+                         change.kind != ChangeKind::kModified;
+    if (differs) changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+std::vector<NetChange> SelectChanges(std::vector<NetChange> changes,
+                                     const std::vector<std::string>& below) {
+  if (!below.empty()) {
+    std::erase_if(changes, [&](const NetChange& change) {
+      return std::ranges::none_of(below, [&](const std::string& root) {
+        return IsAtOrBelow(change.path, root) ||
+               (!change.old_path.empty() && IsAtOrBelow(change.old_path, root));
+      });
+    });
+  }
+  std::ranges::sort(changes, {}, &NetChange::path);
+  return changes;
+}
+
+}  // namespace txfs

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fs/changes.h"
+#include "fs/overlay.h"
+#include "journal/base/result.h"
+
+namespace txfs {
+
+/// Finds the net differences between base and overlay.
+///
+/// Two steps, so that the mount waits only for the first: Collect looks at the
+/// frozen tree and pairs names, Settle compares contents and drops what was
+/// touched but is equal.
+class ChangeList {
+ public:
+  /// `expand`: a renamed directory's content, too, one by one.
+  static Result<ChangeList> Collect(OverlayFilesystem::Frozen& frozen,
+                                    bool expand);
+
+  /// Without locks; reads through `filesystem` and its base.
+  Result<std::vector<NetChange>> Settle(OverlayFilesystem& filesystem) &&;
+
+ private:
+  friend class ChangeCollector;
+  struct Candidate {
+    NetChange change;
+    bool same_object = false;  ///< both sides are one inode
+    bool compare = false;      ///< contents may differ
+    std::vector<Extent> extents;  ///< same object: where they may
+    std::string base_xattrs_of;   ///< compare xattrs with this base path
+    std::map<std::string, std::string> xattrs;
+  };
+  std::vector<Candidate> candidates_;
+};
+
+/// Keeps changes that touch one of `below` or something under it, on either
+/// side; all when `below` is empty. Sorts by path.
+std::vector<NetChange> SelectChanges(std::vector<NetChange> changes,
+                                     const std::vector<std::string>& below);
+
+}  // namespace txfs

@@ -1,0 +1,40 @@
+#include "fs/fuse_notify.h"
+
+#include <linux/fuse.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace txfs {
+namespace {
+
+// Linux 6.16; not in Debian 12's headers.
+constexpr int kNotifyIncrementEpoch = 8;
+
+}  // namespace
+
+void KernelCaches::IncrementEpoch() {
+  if (!has_epoch_) return;
+  fuse_out_header header{};
+  header.len = sizeof header;
+  header.error = kNotifyIncrementEpoch;
+  if (::write(device_, &header, sizeof header) < 0 && errno == EINVAL) {
+    has_epoch_ = false;
+  }
+}
+
+void KernelCaches::Forget(const StaleCaches& stale) {
+  // One message makes every cached name go through a lookup again. Single
+  // names follow all the same: on older kernels as the only way, on all of
+  // them so that inodes that are gone are let go.
+  if (!stale.names.empty()) IncrementEpoch();
+  for (const StaleCaches::Name& name : stale.names) {
+    fuse_lowlevel_notify_inval_entry(session_, Raw(name.parent),
+                                     name.name.c_str(), name.name.size());
+  }
+  for (const Ino ino : stale.inodes) {
+    fuse_lowlevel_notify_inval_inode(session_, Raw(ino), 0, 0);
+  }
+}
+
+}  // namespace txfs

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "fs/filesystem.h"
+#include "fs/fuse_libfuse.h"
+#include "fs/fuse_wire.h"
+
+namespace txfs {
+
+/// What handlers find behind the session's user data.
+struct FuseContext {
+  Filesystem& fs;
+  std::function<void(const std::string&)> log;
+  FuseWire wire{};
+  /// Whether the kernel does without OPEN and OPENDIR; decided in INIT.
+  std::atomic<bool> zero_message_open{false};
+  std::atomic<bool> zero_message_opendir{false};
+};
+
+/// The handlers: each decodes, makes one call and replies.
+const fuse_lowlevel_ops& FuseOps();
+
+}  // namespace txfs

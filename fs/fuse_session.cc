@@ -1,0 +1,155 @@
+#include "fs/fuse_session.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "fs/fuse_mount.h"
+#include "fs/fuse_notify.h"
+#include "fs/fuse_ops.h"
+#include "fs/fuse_workers.h"
+
+namespace txfs {
+namespace {
+
+struct DestroySession {
+  void operator()(fuse_session* session) const {
+    fuse_session_destroy(session);
+  }
+};
+using SessionPointer = std::unique_ptr<fuse_session, DestroySession>;
+
+FuseContext& ContextAt(void* userdata) {
+  return *static_cast<FuseContext*>(userdata);
+}
+
+// No noexcept here: a worker that is cancelled unwinds through it.
+ssize_t ReceiveRequest(int fd, void* buffer, size_t size, void* userdata) {
+  const ssize_t n = ::read(fd, buffer, size);
+  if (n > 0) {
+    ContextAt(userdata).wire.OnRequest(
+        {static_cast<const std::byte*>(buffer), static_cast<size_t>(n)});
+  }
+  return n;
+}
+
+ssize_t SendReply(int fd, iovec* parts, int count, void* userdata) {
+  return ContextAt(userdata).wire.Send(fd, parts, count);
+}
+
+Result<SessionPointer> NewSession(FuseContext& context) {
+  char program[] = "txfs";
+  char* arguments[] = {program, nullptr};
+  fuse_args args = FUSE_ARGS_INIT(1, arguments);
+  SessionPointer session(
+      fuse_session_new(&args, &FuseOps(), sizeof(fuse_lowlevel_ops), &context));
+  fuse_opt_free_args(&args);
+  if (!session) return Fail(ENOMEM, "cannot start a FUSE session");
+  return session;
+}
+
+/// Hands `device` over to `session`, whether or not it succeeds.
+Status Attach(fuse_session* session, UniqueFd device) {
+  fuse_custom_io io{};
+  io.read = ReceiveRequest;
+  io.writev = SendReply;
+  const int error = fuse_session_custom_io(session, &io, device.get());
+  if (error != 0) return Fail(-error, "cannot serve the mount");
+  (void)device.Release();
+  return {};
+}
+
+/// `path` as the mount table will show it.
+std::string RealPath(const std::string& path) {
+  std::error_code error;
+  const auto real = std::filesystem::canonical(path, error);
+  return error ? path : real.native();
+}
+
+/// The device number of what is mounted on top at `mountpoint`, asking nobody.
+dev_t DeviceMountedAt(const std::string& mountpoint) {
+  dev_t device = 0;
+  const auto table = ReadMountTable();
+  if (!table) return device;
+  for (const MountEntry& entry : *table) {
+    if (entry.mountpoint == mountpoint) device = entry.device();
+  }
+  return device;
+}
+
+unsigned ThreadCount(unsigned asked) {
+  if (asked != 0) return asked;
+  return std::clamp(std::thread::hardware_concurrency(), 2U, 4U);
+}
+
+class MountedSession final : public FuseSession {
+ public:
+  MountedSession(std::unique_ptr<FuseContext> context, SessionPointer session,
+                 UniqueFd wake, std::string mountpoint, unsigned threads)
+      : context_(std::move(context)),
+        session_(std::move(session)),
+        caches_(session_.get(), fuse_session_fd(session_.get())),
+        wake_(std::move(wake)),
+        mountpoint_(std::move(mountpoint)),
+        threads_(threads),
+        device_(DeviceMountedAt(mountpoint_)) {}
+
+  ~MountedSession() override {
+    // Nobody will answer any more: better no mount than a dead one.
+    (void)Unmount(true);
+  }
+
+  Status Run() override {
+    return ServeUntilWoken(session_.get(), threads_, wake_.get());
+  }
+
+  void Stop() override {
+    const uint64_t one = 1;
+    // Fails only when the counter is full, and then it is set anyway.
+    (void)!::write(wake_.get(), &one, sizeof one);
+  }
+
+  Status Unmount(bool lazy) override {
+    if (DeviceMountedAt(mountpoint_) != device_) return {};
+    return UnmountPath(mountpoint_, lazy);
+  }
+
+  void Invalidate(const StaleCaches& stale) override { caches_.Forget(stale); }
+
+ private:
+  std::unique_ptr<FuseContext> context_;  ///< outlives session_
+  SessionPointer session_;                ///< owns the connection
+  KernelCaches caches_;
+  UniqueFd wake_;
+  std::string mountpoint_;
+  unsigned threads_;
+  dev_t device_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<FuseSession>> FuseSession::Mount(
+    Filesystem& filesystem, const MountOptions& options) {
+  auto context = std::make_unique<FuseContext>(filesystem, options.log);
+  SessionPointer session = TRY(NewSession(*context));
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC));
+  if (!wake.valid()) return Fail(errno, "eventfd");
+  const std::string mountpoint = RealPath(options.mountpoint);
+  UniqueFd device = TRY(MountFuse(options));
+  const auto attached = Attach(session.get(), std::move(device));
+  if (!attached) {
+    (void)UnmountPath(mountpoint, true);
+    return std::unexpected(attached.error());
+  }
+  return std::make_unique<MountedSession>(
+      std::move(context), std::move(session), std::move(wake), mountpoint,
+      ThreadCount(options.threads));
+}
+
+}  // namespace txfs

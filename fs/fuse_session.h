@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fs/filesystem.h"
+#include "journal/base/result.h"
+
+namespace txfs {
+
+struct MountOptions {
+  std::string mountpoint;
+  std::string source;  ///< first column of the mount table
+  bool allow_other = false;
+  bool read_only = false;
+  std::vector<std::string>
+      kernel_options;    ///< passed on: "noatime", "nosuid", ...
+  unsigned threads = 0;  ///< 0: chosen by the number of processors
+  /// Takes a warning, on any thread.
+  std::function<void(const std::string&)> log = {};
+};
+
+/// One FUSE mount of a Filesystem: zero-message opens, infinite timeouts
+/// (docs/design.md).
+class FuseSession {
+ public:
+  /// Mounts. When it returns, requests queue up in the kernel until Run serves
+  /// them. Errors, with remedy: no /dev/fuse, no fusermount3, allow_other not
+  /// permitted, ...
+  static Result<std::unique_ptr<FuseSession>> Mount(
+      Filesystem& filesystem, const MountOptions& options);
+  /// Unmounts lazily what is still mounted. Run must have returned.
+  virtual ~FuseSession() = default;
+
+  /// Serves until the mount is gone or Stop was called.
+  virtual Status Run() = 0;
+  /// Makes Run return. Async-signal-safe.
+  virtual void Stop() = 0;
+  /// Unmounts: EBUSY while in use, unless `lazy`.
+  virtual Status Unmount(bool lazy) = 0;
+  /// Tells the kernel to forget. Never called with a filesystem lock held.
+  virtual void Invalidate(const StaleCaches& stale) = 0;
+};
+
+}  // namespace txfs

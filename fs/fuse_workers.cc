@@ -1,0 +1,108 @@
+#include "fs/fuse_workers.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+namespace txfs {
+namespace {
+
+class Workers {
+ public:
+  Workers(fuse_session* session, int wake) : session_(session), wake_(wake) {}
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  ~Workers() { Join(); }
+
+  Status Start(unsigned count) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    // Signals are for the threads of the program.
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    for (unsigned i = 0; i < count && error == 0; ++i) {
+      pthread_t thread{};
+      error = ::pthread_create(&thread, nullptr, Main, this);
+      if (error == 0) threads_.push_back(thread);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (threads_.empty()) return Fail(error, "cannot start a thread");
+    return {};
+  }
+
+  /// Cancels reads that wait for a request; finishes requests in progress.
+  void Join() {
+    for (const pthread_t thread : threads_) ::pthread_cancel(thread);
+    for (const pthread_t thread : threads_) ::pthread_join(thread, nullptr);
+    threads_.clear();
+  }
+
+  [[nodiscard]] int error() const { return error_; }
+
+ private:
+  static void* Main(void* self) {
+    static_cast<Workers*>(self)->Serve();
+    return nullptr;
+  }
+
+  // Blocking in read(2) is the fastest way to wait for a request (an epoll in
+  // front of it costs a tenth); cancellation ends the wait without a race.
+  void Serve() {
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    struct Buffer : fuse_buf {
+      ~Buffer() { std::free(mem); }
+    } buffer{};
+    int n = 0;
+    while ((n = Receive(buffer)) > 0) {
+      fuse_session_process_buf(session_, &buffer);
+    }
+    if (n < 0) error_ = -n;
+    const uint64_t one = 1;
+    (void)!::write(wake_, &one, sizeof one);
+  }
+
+  /// Bytes of the next request; 0: the mount is gone; else a negative errno.
+  int Receive(fuse_buf& buffer) {
+    for (;;) {
+      ::pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
+      const int n = fuse_session_receive_buf(session_, &buffer);
+      ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+      if (n != -EINTR && n != -EAGAIN) return n;
+    }
+  }
+
+  fuse_session* session_;
+  int wake_;
+  std::vector<pthread_t> threads_;
+  std::atomic<int> error_{0};
+};
+
+Status WaitFor(int eventfd) {
+  uint64_t count = 0;
+  while (::read(eventfd, &count, sizeof count) < 0) {
+    if (errno != EINTR) return Fail(errno, "wait for the end of the mount");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake) {
+  Workers workers(session, wake);
+  TRY(workers.Start(threads));
+  TRY(WaitFor(wake));
+  workers.Join();
+  if (workers.error() != 0) {
+    return Fail(workers.error(), "cannot read from /dev/fuse");
+  }
+  return {};
+}
+
+}  // namespace txfs

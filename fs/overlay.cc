@@ -1,0 +1,239 @@
+#include "fs/overlay.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <random>
+
+#include "fs/checks.h"
+#include "policy/event.h"
+
+namespace txfs {
+namespace {
+
+std::string ExecutableOf(uint32_t pid) {
+  // A caller in another pid namespace has no number here.
+  if (pid == 0) return {};
+  const std::string link = "/proc/" + std::to_string(pid) + "/exe";
+  std::string path(PATH_MAX, '\0');
+  const ssize_t n = ::readlink(link.c_str(), path.data(), path.size());
+  path.resize(n < 0 ? 0 : static_cast<size_t>(n));
+  return path;
+}
+
+uint64_t RandomSeed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+FilesystemOptions WithDefaults(FilesystemOptions options) {
+  if (!options.exe_of) options.exe_of = ExecutableOf;
+  return options;
+}
+
+/// Errors of the store, not of the request: there is nothing to log.
+bool IsStoreError(int code) {
+  return code == ENOSPC || code == EDQUOT || code == EIO || code == EROFS;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Filesystem>> Filesystem::Open(
+    UniqueFd base, std::unique_ptr<Journal> journal,
+    FilesystemOptions options) {
+  return TRY(OverlayFilesystem::Open(std::move(base), std::move(journal),
+                                     std::move(options)));
+}
+
+Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
+    UniqueFd base, std::unique_ptr<Journal> journal,
+    FilesystemOptions options) {
+  struct stat root{};
+  if (::fstat(base.get(), &root) != 0) return Fail(errno, "stat workspace");
+  std::unique_ptr<OverlayFilesystem> filesystem(new OverlayFilesystem(
+      std::move(base), root, std::move(journal), std::move(options)));
+  const WriterLock gate(filesystem->gate_);
+  const WriterLock lock(filesystem->tree_mutex_);
+  TRY(filesystem->journal_->Load(filesystem->tree_));
+  return filesystem;
+}
+
+OverlayFilesystem::OverlayFilesystem(UniqueFd base, const struct stat& root,
+                                     std::unique_ptr<Journal> journal,
+                                     FilesystemOptions options)
+    : base_(std::move(base)),
+      options_(WithDefaults(std::move(options))),
+      cookie_seed_(RandomSeed()),
+      tree_(root, root.st_dev),
+      journal_(std::move(journal)),
+      files_(base_) {}
+
+// --- lookups ---------------------------------------------------------------
+
+Result<Inode*> OverlayFilesystem::FindInode(Ino ino) {
+  Inode* inode = tree_.Find(ino);
+  if (inode == nullptr) return Fail(ESTALE, "inode");
+  return inode;
+}
+
+Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
+  Inode* inode = TRY(FindInode(ino));
+  if (!inode->IsDirectory()) return Fail(ENOTDIR, "directory");
+  return inode;
+}
+
+Node OverlayFilesystem::Hold(Inode& inode) {
+  ++inode.lookups;
+  return {inode.ino, tree_.StatOf(inode)};
+}
+
+Result<OverlayFilesystem::Probe> OverlayFilesystem::ProbeAt(
+    const std::string& directory, std::string_view name) {
+  Probe probe;
+  probe.object.path = JoinPath(directory, name);
+  auto st = base_.Stat(probe.object.path);
+  if (!st) {
+    if (st.error().code == ENOENT) return probe;
+    return std::unexpected(std::move(st).error());
+  }
+  probe.exists = true;
+  probe.object.st = *st;
+  if (S_ISLNK(st->st_mode)) {
+    probe.object.symlink = TRY(base_.ReadLink(probe.object.path));
+  }
+  return probe;
+}
+
+Result<OverlayFilesystem::Probe> OverlayFilesystem::ProbeBase(
+    Ino parent, std::string_view name) {
+  std::string directory;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(parent));
+    if (!inode->record.base) return Probe{};
+    directory = inode->record.base->path;
+  }
+  return ProbeAt(directory, name);
+}
+
+Inode* OverlayFilesystem::Child(Inode& directory, std::string_view name,
+                                Probe& probe) {
+  if (Tree::IsDecided(directory, name)) return tree_.FindChild(directory, name);
+  if (!probe.exists) return nullptr;
+  return &tree_.AdoptBase(directory, name, std::move(probe.object));
+}
+
+Result<Node> OverlayFilesystem::Lookup(Ino parent, std::string_view name) {
+  const ReaderLock gate(gate_);
+  if (name.size() > kMaxName) return Fail(ENAMETOOLONG, "name");
+  {
+    const ReaderLock lock(tree_mutex_);
+    Inode* directory = TRY(FindDirectory(parent));
+    if (Inode* child = tree_.FindChild(*directory, name)) return Hold(*child);
+    if (Tree::IsDecided(*directory, name)) return Fail(ENOENT, "lookup");
+  }
+  Probe probe = TRY(ProbeBase(parent, name));
+  if (!probe.exists) return Fail(ENOENT, "lookup");
+  const WriterLock lock(tree_mutex_);
+  Inode* directory = TRY(FindDirectory(parent));
+  Inode* child = Child(*directory, name, probe);
+  if (child == nullptr) return Fail(ENOENT, "lookup");
+  return Hold(*child);
+}
+
+void OverlayFilesystem::Forget(Ino ino, uint64_t lookups) {
+  const ReaderLock gate(gate_);
+  std::shared_ptr<Journal> retired;
+  std::vector<Extent> freed;
+  {
+    const WriterLock lock(tree_mutex_);
+    freed = tree_.Forget(ino, lookups, &retired);
+    if (tree_.Find(ino) == nullptr) files_.Drop(ino);
+  }
+  // Extents of an ended transaction go with its journal.
+  if (!retired) ReleaseAll(*journal_, freed, journal_->last_lsn());
+}
+
+// --- journal ---------------------------------------------------------------
+
+Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
+  return {op, caller, options_.exe_of(caller.pid), options_.clock->Now()};
+}
+
+Result<Lsn> OverlayFilesystem::Accept(Change change,
+                                      const StagedContent* content) {
+  const Lsn lsn = TRY(journal_->Append(change, content));
+  Apply(change, tree_);
+  return lsn;
+}
+
+Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Change change,
+                                         const StagedContent* content) {
+  if (!inode.IsOrphan()) return Accept(std::move(change), content);
+  for (const Edit& edit : change.edits) {
+    if (const auto* attr = std::get_if<AttrEdit>(&edit)) {
+      tree_.SetAttr(attr->ino, attr->after);
+    } else if (const auto* extents = std::get_if<ExtentEdit>(&edit)) {
+      Tree::ReplaceExtents(inode, *extents);
+    } else if (const auto* xattr = std::get_if<XattrEdit>(&edit)) {
+      tree_.SetXattr(xattr->ino, xattr->name, xattr->after);
+    }
+  }
+  return journal_->last_lsn();
+}
+
+void OverlayFilesystem::ReleaseAll(Journal& journal,
+                                   const std::vector<Extent>& extents,
+                                   Lsn lsn) {
+  for (const Extent& extent : extents) {
+    if (extent.content.segment != 0) journal.Release(extent, lsn);
+  }
+}
+
+Status OverlayFilesystem::CheckPolicy(Op op, const Caller& caller,
+                                      std::string_view path) const {
+  const policy::Decision decision = policy::Evaluate(
+      {.op = OpName(op), .path = path, .uid = caller.uid});
+  if (decision.verdict == policy::Verdict::kAllow) return {};
+  return Fail(ErrorKind::kVetoed, decision.error, decision.reason);
+}
+
+void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
+                                   std::string_view name, Ino new_parent,
+                                   std::string_view new_name,
+                                   const Error& error) {
+  if (IsStoreError(error.code)) return;
+  Plan plan = StartPlan(op, caller);
+  Change& change = plan.change();
+  change.result = error.code;
+  const ReaderLock gate(gate_);
+  const WriterLock lock(tree_mutex_);
+  const auto path_of = [&](Ino ino, std::string_view entry) {
+    const Inode* inode = tree_.Find(ino);
+    if (inode == nullptr) return std::string(entry);
+    return entry.empty() ? tree_.PathOf(*inode) : tree_.PathOf(*inode, entry);
+  };
+  change.path = path_of(parent, name);
+  if (new_parent != kNoIno) change.new_path = path_of(new_parent, new_name);
+  // The refusal stands whether or not the log can take it.
+  std::ignore = journal_->Append(std::move(plan).Finish());
+}
+
+std::shared_ptr<Journal> OverlayFilesystem::journal() {
+  const ReaderLock gate(gate_);
+  return journal_;
+}
+
+Status OverlayFilesystem::Sync() {
+  const ReaderLock gate(gate_);
+  return journal_->Sync();
+}
+
+Result<struct statvfs> OverlayFilesystem::StatFs() {
+  struct statvfs st{};
+  if (::fstatvfs(base_.root(), &st) != 0) return Fail(errno, "statfs");
+  st.f_namemax = kMaxName;
+  return st;
+}
+
+}  // namespace txfs

@@ -1,0 +1,244 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/base_directory.h"
+#include "fs/base_file_cache.h"
+#include "fs/directory_cache.h"
+#include "fs/filesystem.h"
+#include "fs/plan.h"
+#include "fs/tree.h"
+#include "journal/base/mutex.h"
+#include "journal/journal.h"
+
+namespace txfs {
+
+/// Filesystem over a base, a tree and a journal. Locks: docs/locking.md.
+class OverlayFilesystem final : public Filesystem {
+ public:
+  static Result<std::unique_ptr<OverlayFilesystem>> Open(
+      UniqueFd base, std::unique_ptr<Journal> journal,
+      FilesystemOptions options);
+
+  Result<Node> Lookup(Ino parent, std::string_view name) override;
+  void Forget(Ino ino, uint64_t lookups) override;
+  Result<Node> Create(const Caller& caller, Ino parent, std::string_view name,
+                      uint32_t mode) override;
+  Result<Node> MakeNode(const Caller& caller, Ino parent, std::string_view name,
+                        uint32_t mode, uint64_t rdev) override;
+  Result<Node> MakeDirectory(const Caller& caller, Ino parent,
+                             std::string_view name, uint32_t mode) override;
+  Result<Node> MakeSymlink(const Caller& caller, Ino parent,
+                           std::string_view name,
+                           std::string_view target) override;
+  Result<Node> Link(const Caller& caller, Ino ino, Ino parent,
+                    std::string_view name) override;
+  Status Unlink(const Caller& caller, Ino parent,
+                std::string_view name) override;
+  Status RemoveDirectory(const Caller& caller, Ino parent,
+                         std::string_view name) override;
+  Status Rename(const Caller& caller, Ino parent, std::string_view name,
+                Ino new_parent, std::string_view new_name,
+                RenameMode mode) override;
+  Status ReadDirectory(
+      Ino ino, uint64_t cookie,
+      const std::function<bool(const DirEntry&)>& visit) override;
+
+  Result<struct stat> GetAttr(Ino ino) override;
+  Result<struct stat> SetAttr(const Caller& caller, Ino ino,
+                              const AttrRequest& request) override;
+  Result<std::string> ReadLink(Ino ino) override;
+  Result<std::string> GetXattr(Ino ino, std::string_view name) override;
+  Result<std::vector<std::string>> ListXattrs(Ino ino) override;
+  Status SetXattr(const Caller& caller, Ino ino, std::string_view name,
+                  std::string_view value, XattrMode mode) override;
+  Status RemoveXattr(const Caller& caller, Ino ino,
+                     std::string_view name) override;
+
+  Result<size_t> Read(Ino ino, uint64_t offset, MutableByteSpan out) override;
+  Result<size_t> Write(const Caller& caller, Ino ino, uint64_t offset,
+                       ByteSpan bytes, bool kill_privileges) override;
+  Status Allocate(const Caller& caller, Ino ino, uint64_t offset,
+                  uint64_t length, AllocateMode mode) override;
+  Result<size_t> CopyRange(const Caller& caller, Ino from, uint64_t from_offset,
+                           Ino to, uint64_t to_offset,
+                           uint64_t length) override;
+  Result<uint64_t> Seek(Ino ino, uint64_t offset, int whence) override;
+  Status Sync() override;
+  Result<struct statvfs> StatFs() override;
+
+  /// The journal of the open transaction; stays usable after it ended.
+  std::shared_ptr<Journal> journal();
+
+  /// Reads a file of the base, as ReadFully.
+  Result<size_t> ReadBase(const std::string& path, uint64_t offset,
+                          MutableByteSpan out);
+  Result<std::map<std::string, std::string>> ReadBaseXattrs(
+      const std::string& path);
+
+  /// All of the filesystem while nothing else can look at it or change it.
+  struct Frozen {
+    Tree& tree;
+    const BaseDirectory& base;
+    Journal& journal;
+    OverlayFilesystem& filesystem;
+
+    /// Reads content of an inode; Filesystem::Read would wait for the gate.
+    Result<size_t> Read(const Inode& inode, uint64_t offset,
+                        MutableByteSpan out);
+    /// The user.* attributes of a base object.
+    Result<std::map<std::string, std::string>> BaseXattrs(
+        const std::string& path) const;
+    /// Before commit moves base objects: keeps open what orphans still read.
+    Status PinOrphans();
+    /// The transaction is over, `next` is the journal of the one that begins.
+    /// Inodes the kernel holds become pristine where the base has them
+    /// (`committed`: at their overlay path, else at their base path), orphans
+    /// where it has not. Returns what is stale, and swaps the old journal into
+    /// `next`: it must live for as long as an orphan needs it, and is better
+    /// closed when nothing is frozen any more.
+    StaleCaches Reset(std::shared_ptr<Journal>& next, bool committed);
+  };
+
+  /// Runs `work` with every operation waiting: the commit gate.
+  template <class Work>
+  auto WhileFrozen(Work work) {
+    const WriterLock gate(gate_);
+    const WriterLock lock(tree_mutex_);
+    Frozen frozen{tree_, base_, *journal_, *this};
+    return work(frozen);
+  }
+
+ private:
+  /// What the base has under a name.
+  struct Probe {
+    bool exists = false;
+    BaseObject object;
+  };
+  /// Where the bytes of a range come from.
+  struct Piece {
+    enum class Source { kZero, kBase, kSpool } source = Source::kZero;
+    uint64_t offset = 0;  ///< in the file
+    uint64_t length = 0;
+    ContentRef content;  ///< kSpool
+    uint64_t into = 0;   ///< kSpool: where in the part
+  };
+  /// Everything needed to read without the tree lock.
+  struct ReadPlan {
+    Ino ino = kNoIno;
+    std::vector<Piece> pieces;
+    std::string base_path;
+    SharedFd pinned;
+    std::shared_ptr<Journal> journal;
+  };
+
+  OverlayFilesystem(UniqueFd base, const struct stat& root,
+                    std::unique_ptr<Journal> journal,
+                    FilesystemOptions options);
+
+  // Names.
+  Result<Probe> ProbeBase(Ino parent, std::string_view name)
+      EXCLUDES(tree_mutex_);
+  Result<Probe> ProbeAt(const std::string& directory, std::string_view name);
+  Inode* Child(Inode& directory, std::string_view name, Probe& probe)
+      REQUIRES(tree_mutex_);
+  Result<Inode*> FindInode(Ino ino) REQUIRES_SHARED(tree_mutex_);
+  Result<Inode*> FindDirectory(Ino ino) REQUIRES_SHARED(tree_mutex_);
+  Node Hold(Inode& inode) REQUIRES_SHARED(tree_mutex_);
+  Result<Node> MakeEntry(Op op, const Caller& caller, Ino parent,
+                         std::string_view name, InodeRecord record);
+  Status RemoveEntry(Op op, const Caller& caller, Ino parent,
+                     std::string_view name);
+  Result<Node> DoLink(const Caller& caller, Ino ino, Ino parent,
+                      std::string_view name);
+  Status DoRename(const Caller& caller, Ino parent, std::string_view name,
+                  Ino new_parent, std::string_view new_name, RenameMode mode);
+  Result<bool> IsEmpty(const Inode& directory) REQUIRES_SHARED(tree_mutex_);
+  /// What to leave at a name that goes away.
+  static DentryValue Gone(const Inode& directory, std::string_view name,
+                          const Probe& probe);
+  Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino);
+  std::vector<DirEntry> Merge(const Inode& directory,
+                              const std::vector<BaseEntry>& base) const
+      REQUIRES_SHARED(tree_mutex_);
+
+  // Journal.
+  Plan StartPlan(Op op, const Caller& caller) const;
+  Result<Lsn> Accept(Change change, const StagedContent* content = nullptr)
+      REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
+  /// As Accept, for an inode that may be an orphan: its changes are not
+  /// journaled, for they end with the last process that has it open.
+  Result<Lsn> AcceptFor(Inode& inode, Change change,
+                        const StagedContent* content = nullptr)
+      REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
+  void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
+                  Lsn lsn);
+  Status CheckPolicy(Op op, const Caller& caller, std::string_view path) const;
+  /// Records a refused operation in the log.
+  void LogRefusal(Op op, const Caller& caller, Ino parent,
+                  std::string_view name, Ino new_parent,
+                  std::string_view new_name, const Error& error);
+  template <class T>
+  Result<T> Logged(Result<T> result, Op op, const Caller& caller, Ino parent,
+                   std::string_view name, Ino new_parent = kNoIno,
+                   std::string_view new_name = {});
+
+  // Attributes.
+  Result<struct stat> DoSetAttr(const Caller& caller, Ino ino,
+                                const AttrRequest& request);
+  Status DoSetXattr(const Caller& caller, Ino ino, std::string_view name,
+                    std::string_view value, XattrMode mode);
+  Status DoRemoveXattr(const Caller& caller, Ino ino, std::string_view name);
+  /// All user.* attributes of the base object: what a first change copies.
+  Result<std::map<std::string, std::string>> BaseXattrs(
+      const std::string& path) const;
+  Result<std::map<std::string, std::string>> VisibleXattrs(Ino ino);
+
+  // Content.
+  SharedMutex& ContentLock(Ino ino) {
+    return content_locks_[Raw(ino) % content_locks_.size()];
+  }
+  ReadPlan PlanRead(const Inode& inode, uint64_t offset, uint64_t length) const
+      REQUIRES_SHARED(tree_mutex_);
+  Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
+                            MutableByteSpan out);
+  Result<size_t> WriteRecord(const Caller& caller, Ino ino, uint64_t offset,
+                             ByteSpan bytes, bool kill_privileges);
+  Result<StagedContent> StageFor(Ino ino, uint64_t offset, ByteSpan bytes,
+                                 uint32_t* segment) REQUIRES_SHARED(gate_);
+  Status AdoptRetired(Ino ino) REQUIRES_SHARED(gate_);
+  Status DoAllocate(const Caller& caller, Ino ino, uint64_t offset,
+                    uint64_t length, AllocateMode mode);
+  void PlanTruncate(const Inode& inode, uint64_t size, Plan& plan,
+                    std::vector<Extent>& released)
+      REQUIRES_SHARED(tree_mutex_);
+
+  const BaseDirectory base_;
+  const FilesystemOptions options_;
+  const uint64_t cookie_seed_;
+  SharedMutex gate_;
+  std::array<SharedMutex, 64> content_locks_;
+  SharedMutex tree_mutex_;
+  Tree tree_ GUARDED_BY(tree_mutex_);
+  std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
+  BaseFileCache files_;
+  DirectoryCache directories_;
+};
+
+template <class T>
+Result<T> OverlayFilesystem::Logged(Result<T> result, Op op,
+                                    const Caller& caller, Ino parent,
+                                    std::string_view name, Ino new_parent,
+                                    std::string_view new_name) {
+  if (!result) {
+    LogRefusal(op, caller, parent, name, new_parent, new_name, result.error());
+  }
+  return result;
+}
+
+}  // namespace txfs

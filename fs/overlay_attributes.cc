@@ -1,0 +1,234 @@
+#include <sys/stat.h>
+
+#include "fs/checks.h"
+#include "fs/overlay.h"
+
+namespace txfs {
+namespace {
+
+Op OpOf(const AttrRequest& request) {
+  if (request.size) return Op::kTruncate;
+  if (request.mode) return Op::kChmod;
+  if (request.uid || request.gid) return Op::kChown;
+  return Op::kUtimens;
+}
+
+bool IsUserXattr(std::string_view name) { return name.starts_with("user."); }
+
+/// What the request leaves of `attr`.
+void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
+  if (request.mode) attr.mode = *request.mode & 07777;
+  if (request.uid) attr.uid = *request.uid;
+  if (request.gid) attr.gid = *request.gid;
+  const bool chowned = request.uid || request.gid;
+  // As chown(2): on whoever's behalf, on anything but a directory.
+  const bool kill = request.kill_privileges ||
+                    (chowned && attr.type != FileType::kDirectory);
+  if (kill && !request.mode) attr.mode = WithoutPrivileges(attr.mode);
+  if (request.size) attr.mtime = now;
+  if (request.atime) attr.atime = *request.atime;
+  if (request.mtime) attr.mtime = *request.mtime;
+  if (request.atime_now) attr.atime = now;
+  if (request.mtime_now) attr.mtime = now;
+  attr.ctime = request.ctime.value_or(now);
+}
+
+}  // namespace
+
+Result<struct stat> OverlayFilesystem::GetAttr(Ino ino) {
+  const ReaderLock gate(gate_);
+  const ReaderLock lock(tree_mutex_);
+  return tree_.StatOf(*TRY(FindInode(ino)));
+}
+
+Result<struct stat> OverlayFilesystem::SetAttr(const Caller& caller, Ino ino,
+                                               const AttrRequest& request) {
+  return Logged(DoSetAttr(caller, ino, request), OpOf(request), caller, ino,
+                {});
+}
+
+Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
+                                                 const AttrRequest& request) {
+  if (request.size) TRY(CheckRange(0, *request.size));
+  Plan plan = StartPlan(OpOf(request), caller);
+  const ReaderLock gate(gate_);
+  const WriterLock content(ContentLock(ino));
+  const WriterLock lock(tree_mutex_);
+  Inode* inode = TRY(FindInode(ino));
+  plan.change().path = tree_.PathOf(*inode);
+  TRY(CheckPolicy(plan.change().op, caller, plan.change().path));
+  std::vector<Extent> released;
+  if (request.size) {
+    if (inode->IsDirectory()) return Fail(EISDIR, "truncate");
+    if (inode->attr().type != FileType::kRegular) {
+      return Fail(EINVAL, "truncate");
+    }
+    PlanTruncate(*inode, *request.size, plan, released);
+  }
+  ApplyRequest(request, plan.now(), plan.EditAttr(*inode));
+  const std::shared_ptr<Journal> retired = inode->retired;
+  const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan).Finish()));
+  if (!retired) ReleaseAll(*journal_, released, lsn);
+  return tree_.StatOf(*inode);
+}
+
+void OverlayFilesystem::PlanTruncate(const Inode& inode, uint64_t size,
+                                     Plan& plan,
+                                     std::vector<Extent>& released) {
+  Attr& attr = plan.EditAttr(inode);
+  plan.change().offset = size;
+  if (size < attr.size) {
+    ExtentEdit edit = PlanExtents(inode, size, UINT64_MAX, {});
+    released = ReleasedBy(edit, size, UINT64_MAX);
+    plan.SetExtents(std::move(edit));
+    attr.base_limit = std::min(attr.base_limit, size);
+  }
+  // Its segment may go when nothing in it is alive.
+  if (size == 0) attr.own_segment = 0;
+  attr.size = size;
+}
+
+Result<std::string> OverlayFilesystem::ReadLink(Ino ino) {
+  const ReaderLock gate(gate_);
+  const ReaderLock lock(tree_mutex_);
+  const Inode* inode = TRY(FindInode(ino));
+  if (inode->attr().type != FileType::kSymlink) return Fail(EINVAL, "readlink");
+  return inode->record.symlink;
+}
+
+// --- extended attributes ---------------------------------------------------
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::BaseXattrs(
+    const std::string& path) const {
+  std::map<std::string, std::string> xattrs;
+  for (const std::string& name : TRY(base_.ListXattrs(path))) {
+    xattrs[name] = TRY(base_.GetXattr(path, name));
+  }
+  return xattrs;
+}
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::ReadBaseXattrs(
+    const std::string& path) {
+  const ReaderLock gate(gate_);
+  return BaseXattrs(path);
+}
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
+    Ino ino) {
+  std::string base_path;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (!inode->record.base || inode->attr().xattrs_owned) {
+      return std::map<std::string, std::string>(inode->xattrs.begin(),
+                                                inode->xattrs.end());
+    }
+    base_path = inode->record.base->path;
+  }
+  return BaseXattrs(base_path);
+}
+
+Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
+                                                std::string_view name) {
+  // The kernel asks for security.capability at every first write.
+  if (name.starts_with("security.")) return Fail(ENODATA, "getxattr");
+  if (!IsUserXattr(name)) return Fail(EOPNOTSUPP, "getxattr");
+  const ReaderLock gate(gate_);
+  std::string base_path;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (!inode->record.base || inode->attr().xattrs_owned) {
+      const auto found = inode->xattrs.find(name);
+      if (found == inode->xattrs.end()) return Fail(ENODATA, "getxattr");
+      return found->second;
+    }
+    base_path = inode->record.base->path;
+  }
+  return base_.GetXattr(base_path, std::string(name));
+}
+
+Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
+  const ReaderLock gate(gate_);
+  std::string base_path;
+  std::vector<std::string> names;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (!inode->record.base || inode->attr().xattrs_owned) {
+      for (const auto& [name, value] : inode->xattrs) names.push_back(name);
+      return names;
+    }
+    base_path = inode->record.base->path;
+  }
+  return base_.ListXattrs(base_path);
+}
+
+Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,
+                                   std::string_view name,
+                                   std::string_view value, XattrMode mode) {
+  return Logged(DoSetXattr(caller, ino, name, value, mode), Op::kSetxattr,
+                caller, ino, {});
+}
+
+Status OverlayFilesystem::DoSetXattr(const Caller& caller, Ino ino,
+                                     std::string_view name,
+                                     std::string_view value, XattrMode mode) {
+  TRY(CheckXattr(name, value.size()));
+  Plan plan = StartPlan(Op::kSetxattr, caller);
+  const ReaderLock gate(gate_);
+  const WriterLock content(ContentLock(ino));
+  const auto visible = TRY(VisibleXattrs(ino));
+  const bool exists = visible.contains(std::string(name));
+  if (mode == XattrMode::kCreate && exists) return Fail(EEXIST, "setxattr");
+  if (mode == XattrMode::kReplace && !exists) return Fail(ENODATA, "setxattr");
+  const WriterLock lock(tree_mutex_);
+  Inode* inode = TRY(FindInode(ino));
+  plan.change().path = tree_.PathOf(*inode);
+  TRY(CheckPolicy(Op::kSetxattr, caller, plan.change().path));
+  Attr& attr = plan.EditAttr(*inode);
+  attr.ctime = plan.now();
+  if (!attr.xattrs_owned) {
+    attr.xattrs_owned = true;
+    for (const auto& [other, bytes] : visible) {
+      if (other != name) plan.SetXattr(*inode, other, bytes);
+    }
+  }
+  plan.SetXattr(*inode, std::string(name), std::string(value));
+  TRY(AcceptFor(*inode, std::move(plan).Finish()));
+  return {};
+}
+
+Status OverlayFilesystem::RemoveXattr(const Caller& caller, Ino ino,
+                                      std::string_view name) {
+  return Logged(DoRemoveXattr(caller, ino, name), Op::kRemovexattr, caller, ino,
+                {});
+}
+
+Status OverlayFilesystem::DoRemoveXattr(const Caller& caller, Ino ino,
+                                        std::string_view name) {
+  if (!IsUserXattr(name)) return Fail(EOPNOTSUPP, "removexattr");
+  Plan plan = StartPlan(Op::kRemovexattr, caller);
+  const ReaderLock gate(gate_);
+  const WriterLock content(ContentLock(ino));
+  const auto visible = TRY(VisibleXattrs(ino));
+  if (!visible.contains(std::string(name))) return Fail(ENODATA, "removexattr");
+  const WriterLock lock(tree_mutex_);
+  Inode* inode = TRY(FindInode(ino));
+  plan.change().path = tree_.PathOf(*inode);
+  TRY(CheckPolicy(Op::kRemovexattr, caller, plan.change().path));
+  Attr& attr = plan.EditAttr(*inode);
+  attr.ctime = plan.now();
+  if (!attr.xattrs_owned) {
+    attr.xattrs_owned = true;
+    for (const auto& [other, bytes] : visible) {
+      if (other != name) plan.SetXattr(*inode, other, bytes);
+    }
+  } else {
+    plan.SetXattr(*inode, std::string(name), std::nullopt);
+  }
+  TRY(AcceptFor(*inode, std::move(plan).Finish()));
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,363 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "fs/checks.h"
+#include "fs/overlay.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+/// A new file that passes this gets a segment of its own, bytes.
+constexpr uint64_t kOwnSegmentFrom = 1 << 20;
+
+bool IsRegular(const Inode& inode) {
+  return inode.attr().type == FileType::kRegular;
+}
+
+}  // namespace
+
+// --- reading ---------------------------------------------------------------
+
+OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
+                                                        uint64_t offset,
+                                                        uint64_t length) const {
+  ReadPlan plan;
+  plan.ino = inode.ino;
+  if (inode.record.base) plan.base_path = inode.record.base->path;
+  plan.pinned = inode.pinned_base;
+  plan.journal = inode.retired;
+  const uint64_t size = inode.attr().size;
+  if (offset >= size) return plan;
+  const uint64_t end = offset + std::min(length, size - offset);
+
+  // What no extent covers: the base's up to base_limit, then zeros.
+  const auto add_gap = [&](uint64_t from, uint64_t to) {
+    const uint64_t limit =
+        std::clamp(inode.attr().base_limit, from, std::max(from, to));
+    if (from < limit) {
+      plan.pieces.push_back({Piece::Source::kBase, from, limit - from, {}, 0});
+    }
+    if (limit < to) {
+      plan.pieces.push_back({Piece::Source::kZero, limit, to - limit, {}, 0});
+    }
+  };
+  auto at = inode.extents.upper_bound(offset);
+  if (at != inode.extents.begin() && std::prev(at)->second.end() > offset) --at;
+  uint64_t position = offset;
+  for (; at != inode.extents.end() && position < end; ++at) {
+    const Extent& extent = at->second;
+    if (extent.offset >= end) break;
+    if (position < extent.offset) add_gap(position, extent.offset);
+    const uint64_t from = std::max(position, extent.offset);
+    const uint64_t to = std::min(end, extent.end());
+    const auto source = extent.content.segment == 0 ? Piece::Source::kZero
+                                                    : Piece::Source::kSpool;
+    plan.pieces.push_back(
+        {source, from, to - from, extent.content, from - extent.offset});
+    position = to;
+  }
+  if (position < end) add_gap(position, end);
+  return plan;
+}
+
+Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
+                                             uint64_t offset,
+                                             MutableByteSpan out) {
+  size_t done = 0;
+  for (const Piece& piece : plan.pieces) {
+    const MutableByteSpan target =
+        out.subspan(piece.offset - offset, piece.length);
+    if (piece.source == Piece::Source::kSpool) {
+      TRY(plan.journal->Read(piece.content, piece.into, target));
+    } else if (piece.source == Piece::Source::kBase) {
+      const SharedFd fd = plan.pinned
+                              ? plan.pinned
+                              : TRY(files_.Get(plan.ino, plan.base_path));
+      const size_t n = TRY(ReadFully(fd->get(), piece.offset, target));
+      // Somebody cut the base file short behind our back.
+      std::ranges::fill(target.subspan(n), std::byte{0});
+    } else {
+      std::ranges::fill(target, std::byte{0});
+    }
+    done += piece.length;
+  }
+  return done;
+}
+
+Result<size_t> OverlayFilesystem::Read(Ino ino, uint64_t offset,
+                                       MutableByteSpan out) {
+  const ReaderLock gate(gate_);
+  // Keeps the extents from being released while they are read.
+  const ReaderLock content(ContentLock(ino));
+  ReadPlan plan;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (inode->IsDirectory()) return Fail(EISDIR, "read");
+    plan = PlanRead(*inode, offset, out.size());
+  }
+  if (!plan.journal) plan.journal = journal_;
+  return ReadPieces(plan, offset, out);
+}
+
+Result<size_t> OverlayFilesystem::Frozen::Read(const Inode& inode,
+                                               uint64_t offset,
+                                               MutableByteSpan out) {
+  OverlayFilesystem& fs = filesystem;
+  ReadPlan plan;
+  [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
+    plan = fs.PlanRead(inode, offset, out.size());
+    if (!plan.journal) plan.journal = fs.journal_;
+  }();
+  return fs.ReadPieces(plan, offset, out);
+}
+
+Result<size_t> OverlayFilesystem::ReadBase(const std::string& path,
+                                           uint64_t offset,
+                                           MutableByteSpan out) {
+  const ReaderLock gate(gate_);
+  const SharedFd fd = TRY(base_.OpenFile(path));
+  return ReadFully(fd->get(), offset, out);
+}
+
+// --- writing ---------------------------------------------------------------
+
+Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
+                                        uint64_t offset, ByteSpan bytes,
+                                        bool kill_privileges) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ByteSpan record =
+        bytes.subspan(done, std::min<size_t>(bytes.size() - done,
+                                             kRecordContentMax));
+    auto written =
+        WriteRecord(caller, ino, offset + done, record, kill_privileges);
+    if (!written && done == 0) {
+      return Logged(std::move(written), Op::kWrite, caller, ino, {});
+    }
+    if (!written) break;
+    done += *written;
+  }
+  return done;
+}
+
+Result<StagedContent> OverlayFilesystem::StageFor(Ino ino, uint64_t offset,
+                                                  ByteSpan bytes,
+                                                  uint32_t* segment) {
+  uint64_t position = 0;
+  bool wants_segment = false;
+  *segment = 0;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (inode->IsDirectory()) return Fail(EISDIR, "write");
+    if (!IsRegular(*inode)) return Fail(EINVAL, "write");
+    if (inode->IsOrphan()) {
+      // No record will carry the content, so it goes to the spool at once.
+      *segment = inode->orphan_segment;
+      position = inode->orphan_end;
+      wants_segment = true;
+    } else if (inode->attr().base_limit == 0 &&
+               offset + bytes.size() > kOwnSegmentFrom) {
+      wants_segment = offset >= inode->own_end;
+      *segment = wants_segment ? inode->attr().own_segment : 0;
+      position = offset;
+    }
+  }
+  if (!wants_segment) return journal_->Stage(bytes);
+  if (*segment == 0) *segment = TRY(journal_->NewSegment());
+  return journal_->Stage(bytes, *segment, position);
+}
+
+Status OverlayFilesystem::AdoptRetired(Ino ino) {
+  std::shared_ptr<Journal> retired;
+  std::vector<Extent> extents;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    retired = inode->retired;
+    for (const auto& [offset, extent] : inode->extents) {
+      extents.push_back(extent);
+    }
+  }
+  if (!retired) return {};
+  ExtentEdit edit{.ino = ino, .before = extents};
+  Bytes buffer;
+  const uint32_t segment = TRY(journal_->NewSegment());
+  uint64_t position = 0;
+  for (const Extent& extent : extents) {
+    if (extent.content.segment == 0) {
+      edit.after.push_back(extent);
+      continue;
+    }
+    buffer.resize(extent.length);
+    TRY(retired->Read(extent.content, 0, buffer));
+    const StagedContent staged =
+        TRY(journal_->Stage(buffer, segment, position));
+    position += buffer.size();
+    edit.after.push_back({extent.offset, extent.length, staged.ref});
+  }
+  const WriterLock lock(tree_mutex_);
+  Inode* inode = TRY(FindInode(ino));
+  Tree::ReplaceExtents(*inode, edit);
+  inode->retired.reset();
+  return {};
+}
+
+Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
+                                              uint64_t offset, ByteSpan bytes,
+                                              bool kill_privileges) {
+  TRY(CheckRange(offset, bytes.size()));
+  Plan plan = StartPlan(Op::kWrite, caller);
+  const ReaderLock gate(gate_);
+  const WriterLock content(ContentLock(ino));
+  TRY(AdoptRetired(ino));
+  uint32_t segment = 0;
+  const StagedContent staged = TRY(StageFor(ino, offset, bytes, &segment));
+
+  const WriterLock lock(tree_mutex_);
+  Inode* inode = TRY(FindInode(ino));
+  Change& change = plan.change();
+  change.path = tree_.PathOf(*inode);
+  change.offset = offset;
+  change.length = bytes.size();
+  if (auto allowed = CheckPolicy(Op::kWrite, caller, change.path); !allowed) {
+    journal_->Abandon(staged);
+    return std::unexpected(std::move(allowed).error());
+  }
+  const uint64_t end = offset + bytes.size();
+  ExtentEdit edit =
+      PlanExtents(*inode, offset, end, {{offset, bytes.size(), staged.ref}});
+  const std::vector<Extent> released = ReleasedBy(edit, offset, end);
+  Attr& attr = plan.EditAttr(*inode);
+  attr.size = std::max(attr.size, end);
+  attr.mtime = attr.ctime = plan.now();
+  if (kill_privileges) attr.mode = WithoutPrivileges(attr.mode);
+  if (inode->IsOrphan()) {
+    inode->orphan_segment = segment;
+    inode->orphan_end += bytes.size();
+  } else if (segment != 0) {
+    attr.own_segment = segment;
+  }
+  plan.SetExtents(std::move(edit));
+  auto accepted = AcceptFor(*inode, std::move(plan).Finish(), &staged);
+  if (!accepted) {
+    journal_->Abandon(staged);
+    return std::unexpected(std::move(accepted).error());
+  }
+  ReleaseAll(*journal_, released, *accepted);
+  return bytes.size();
+}
+
+// --- ranges ----------------------------------------------------------------
+
+Status OverlayFilesystem::Allocate(const Caller& caller, Ino ino,
+                                   uint64_t offset, uint64_t length,
+                                   AllocateMode mode) {
+  return Logged(DoAllocate(caller, ino, offset, length, mode), Op::kAllocate,
+                caller, ino, {});
+}
+
+Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
+                                     uint64_t offset, uint64_t length,
+                                     AllocateMode mode) {
+  if (length == 0) return Fail(EINVAL, "fallocate");
+  TRY(CheckRange(offset, length));
+  Plan plan = StartPlan(Op::kAllocate, caller);
+  const ReaderLock gate(gate_);
+  const WriterLock content(ContentLock(ino));
+  TRY(AdoptRetired(ino));
+  const WriterLock lock(tree_mutex_);
+  Inode* inode = TRY(FindInode(ino));
+  if (inode->IsDirectory()) return Fail(EISDIR, "fallocate");
+  if (!IsRegular(*inode)) return Fail(ENODEV, "fallocate");
+  Change& change = plan.change();
+  change.path = tree_.PathOf(*inode);
+  change.offset = offset;
+  change.length = length;
+  TRY(CheckPolicy(Op::kAllocate, caller, change.path));
+  const uint64_t end = offset + length;
+  Attr& attr = plan.EditAttr(*inode);
+  std::vector<Extent> released;
+  if (mode == AllocateMode::kPunchHole || mode == AllocateMode::kZero ||
+      mode == AllocateMode::kZeroKeepSize) {
+    std::vector<Extent> hole;
+    if (offset < attr.base_limit) {
+      hole.push_back({offset, std::min(end, attr.base_limit) - offset, {}});
+    }
+    ExtentEdit edit = PlanExtents(*inode, offset, end, hole);
+    released = ReleasedBy(edit, offset, end);
+    plan.SetExtents(std::move(edit));
+  }
+  const bool grows =
+      mode == AllocateMode::kReserve || mode == AllocateMode::kZero;
+  if (grows) attr.size = std::max(attr.size, end);
+  attr.mtime = attr.ctime = plan.now();
+  const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan).Finish()));
+  ReleaseAll(*journal_, released, lsn);
+  return {};
+}
+
+Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
+                                            uint64_t from_offset, Ino to,
+                                            uint64_t to_offset,
+                                            uint64_t length) {
+  const bool overlap = from == to && from_offset < to_offset + length &&
+                       to_offset < from_offset + length;
+  if (overlap) return Fail(EINVAL, "copy_file_range");
+  Bytes buffer(std::min<uint64_t>(length, kRecordContentMax));
+  size_t done = 0;
+  while (done < length) {
+    const size_t want = std::min<uint64_t>(length - done, buffer.size());
+    const size_t n =
+        TRY(Read(from, from_offset + done, MutableByteSpan(buffer).first(want)));
+    if (n == 0) break;
+    auto written = Write(caller, to, to_offset + done,
+                         ByteSpan(buffer).first(n), false);
+    if (!written && done == 0) return written;
+    if (!written) break;
+    done += *written;
+    if (*written < n || n < want) break;
+  }
+  return done;
+}
+
+Result<uint64_t> OverlayFilesystem::Seek(Ino ino, uint64_t offset, int whence) {
+  const ReaderLock gate(gate_);
+  const ReaderLock content(ContentLock(ino));
+  ReadPlan plan;
+  uint64_t size = 0;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    size = inode->attr().size;
+    if (offset >= size) return Fail(ENXIO, "lseek");
+    plan = PlanRead(*inode, offset, size - offset);
+  }
+  const bool want_data = whence == SEEK_DATA;
+  for (const Piece& piece : plan.pieces) {
+    const uint64_t end = piece.offset + piece.length;
+    if (piece.source == Piece::Source::kSpool) {
+      if (want_data) return piece.offset;
+    } else if (piece.source == Piece::Source::kZero) {
+      if (!want_data) return piece.offset;
+    } else {
+      const SharedFd fd = plan.pinned
+                              ? plan.pinned
+                              : TRY(files_.Get(plan.ino, plan.base_path));
+      const off_t found =
+          ::lseek(fd->get(), static_cast<off_t>(piece.offset), whence);
+      if (found >= 0 && static_cast<uint64_t>(found) < end) {
+        return static_cast<uint64_t>(found);
+      }
+    }
+  }
+  if (want_data) return Fail(ENXIO, "lseek");
+  return size;
+}
+
+}  // namespace txfs

@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include "fs/overlay.h"
+
+namespace txfs {
+
+std::vector<DirEntry> OverlayFilesystem::Merge(
+    const Inode& directory, const std::vector<BaseEntry>& base) const {
+  std::vector<DirEntry> entries;
+  entries.reserve(base.size() + directory.slots.size());
+  const auto add = [&](std::string name, const Inode& inode) {
+    entries.push_back({.name = std::move(name),
+                       .st_ino = tree_.StatOf(inode).st_ino,
+                       .type = inode.attr().type});
+  };
+  for (const auto& [name, slot] : directory.slots) {
+    if (slot.upper.kind != DentryKind::kInode) continue;
+    if (const Inode* inode = tree_.Find(slot.upper.ino)) add(name, *inode);
+  }
+  for (const BaseEntry& entry : base) {
+    const auto slot = directory.slots.find(entry.name);
+    if (slot == directory.slots.end()) {
+      entries.push_back(
+          {.name = entry.name, .st_ino = entry.ino, .type = entry.type});
+    } else if (slot->second.upper.kind == DentryKind::kAbsent) {
+      if (const Inode* inode = tree_.Find(slot->second.cached)) {
+        add(entry.name, *inode);
+      }
+    }
+  }
+  return entries;
+}
+
+Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
+    Ino ino) {
+  std::optional<std::string> base_path;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(ino));
+    if (auto cached = directories_.Find(ino, inode->version)) return cached;
+    if (inode->record.base && !inode->IsOrphan()) {
+      base_path = inode->record.base->path;
+    }
+  }
+  std::vector<BaseEntry> base;
+  if (base_path) base = TRY(base_.List(*base_path));
+  auto snapshot = std::make_shared<DirectorySnapshot>();
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(ino));
+    snapshot->version = inode->version;
+    snapshot->entries = Merge(*inode, base);
+  }
+  AssignCookies(snapshot->entries, cookie_seed_);
+  directories_.Put(ino, snapshot);
+  return snapshot;
+}
+
+Status OverlayFilesystem::ReadDirectory(
+    Ino ino, uint64_t cookie,
+    const std::function<bool(const DirEntry&)>& visit) {
+  std::shared_ptr<const DirectorySnapshot> snapshot;
+  DirEntry self{".", 1, 0, FileType::kDirectory};
+  DirEntry parent{"..", 2, 0, FileType::kDirectory};
+  {
+    const ReaderLock gate(gate_);
+    snapshot = TRY(Snapshot(ino));
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(ino));
+    self.st_ino = parent.st_ino = tree_.StatOf(*inode).st_ino;
+    if (!inode->links.empty()) {
+      const Inode* above = tree_.Find(inode->links.front().parent);
+      if (above != nullptr) parent.st_ino = tree_.StatOf(*above).st_ino;
+    }
+  }
+  // No lock from here on: `visit` may look entries up.
+  if (cookie < self.cookie && !visit(self)) return {};
+  if (cookie < parent.cookie && !visit(parent)) return {};
+  auto entry = std::ranges::upper_bound(snapshot->entries, cookie, {},
+                                        &DirEntry::cookie);
+  while (entry != snapshot->entries.end() && visit(*entry)) ++entry;
+  return {};
+}
+
+}  // namespace txfs

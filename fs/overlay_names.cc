@@ -1,0 +1,292 @@
+#include <sys/stat.h>
+
+#include "fs/checks.h"
+#include "fs/overlay.h"
+
+namespace txfs {
+namespace {
+
+InodeRecord NewRecord(FileType type, uint32_t mode) {
+  InodeRecord record;
+  record.attr.type = type;
+  record.attr.mode = mode & 07777;
+  record.attr.nlink = type == FileType::kDirectory ? 2 : 1;
+  return record;
+}
+
+/// The caller's ids, the directory's group where it has set-group-ID.
+void SetOwner(InodeRecord& record, const Inode& directory,
+              const Caller& caller) {
+  Attr& attr = record.attr;
+  attr.uid = caller.uid;
+  attr.gid = caller.gid;
+  if ((directory.attr().mode & S_ISGID) == 0) return;
+  attr.gid = directory.attr().gid;
+  if (attr.type == FileType::kDirectory) attr.mode |= S_ISGID;
+}
+
+}  // namespace
+
+DentryValue OverlayFilesystem::Gone(const Inode& directory,
+                                    std::string_view name,
+                                    const Probe& probe) {
+  const auto slot = directory.slots.find(name);
+  const bool visible_base = slot != directory.slots.end() &&
+                            slot->second.upper.kind == DentryKind::kAbsent;
+  return {.kind = visible_base || probe.exists ? DentryKind::kWhiteout
+                                               : DentryKind::kAbsent};
+}
+
+// --- new names -------------------------------------------------------------
+
+Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
+                                          Ino parent, std::string_view name,
+                                          InodeRecord record) {
+  TRY(CheckName(name));
+  Plan plan = StartPlan(op, caller);
+  const ReaderLock gate(gate_);
+  Probe probe = TRY(ProbeBase(parent, name));
+  const WriterLock lock(tree_mutex_);
+  Inode* directory = TRY(FindDirectory(parent));
+  if (directory->IsOrphan()) return Fail(ENOENT, "directory");
+  if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "create");
+  plan.change().path = tree_.PathOf(*directory, name);
+  TRY(CheckPolicy(op, caller, plan.change().path));
+
+  SetOwner(record, *directory, caller);
+  Attr& attr = record.attr;
+  attr.atime = attr.mtime = attr.ctime = plan.now();
+  const bool is_directory = attr.type == FileType::kDirectory;
+  const Ino ino = tree_.AllocateIno();
+  plan.AddInode(ino, std::move(record));
+  plan.SetDentry(*directory, name, {DentryKind::kInode, ino});
+  plan.TouchDirectory(*directory);
+  if (is_directory) plan.CountSubdirectory(*directory, 1);
+  TRY(Accept(std::move(plan).Finish()));
+  return Hold(*tree_.Find(ino));
+}
+
+Result<Node> OverlayFilesystem::Create(const Caller& caller, Ino parent,
+                                       std::string_view name, uint32_t mode) {
+  return Logged(MakeEntry(Op::kCreate, caller, parent, name,
+                          NewRecord(FileType::kRegular, mode)),
+                Op::kCreate, caller, parent, name);
+}
+
+Result<Node> OverlayFilesystem::MakeNode(const Caller& caller, Ino parent,
+                                         std::string_view name, uint32_t mode,
+                                         uint64_t rdev) {
+  const FileType type = TypeOfMode(mode).value_or(FileType::kRegular);
+  InodeRecord record = NewRecord(type, mode);
+  record.attr.rdev = rdev;
+  const Op op = type == FileType::kRegular ? Op::kCreate : Op::kMknod;
+  return Logged(MakeEntry(op, caller, parent, name, std::move(record)), op,
+                caller, parent, name);
+}
+
+Result<Node> OverlayFilesystem::MakeDirectory(const Caller& caller, Ino parent,
+                                              std::string_view name,
+                                              uint32_t mode) {
+  return Logged(MakeEntry(Op::kMkdir, caller, parent, name,
+                          NewRecord(FileType::kDirectory, mode)),
+                Op::kMkdir, caller, parent, name);
+}
+
+Result<Node> OverlayFilesystem::MakeSymlink(const Caller& caller, Ino parent,
+                                            std::string_view name,
+                                            std::string_view target) {
+  InodeRecord record = NewRecord(FileType::kSymlink, 0777);
+  record.symlink = target;
+  record.attr.size = target.size();
+  return Logged(MakeEntry(Op::kSymlink, caller, parent, name, std::move(record)),
+                Op::kSymlink, caller, parent, name);
+}
+
+Result<Node> OverlayFilesystem::Link(const Caller& caller, Ino ino, Ino parent,
+                                     std::string_view name) {
+  return Logged(DoLink(caller, ino, parent, name), Op::kLink, caller, ino, {},
+                parent, name);
+}
+
+Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
+                                       Ino parent, std::string_view name) {
+  TRY(CheckName(name));
+  Plan plan = StartPlan(Op::kLink, caller);
+  const ReaderLock gate(gate_);
+  Probe probe = TRY(ProbeBase(parent, name));
+  const WriterLock lock(tree_mutex_);
+  Inode* directory = TRY(FindDirectory(parent));
+  Inode* inode = TRY(FindInode(ino));
+  if (inode->IsDirectory()) return Fail(EPERM, "link");
+  if (directory->IsOrphan() || inode->IsOrphan()) return Fail(ENOENT, "link");
+  if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "link");
+  plan.change().path = tree_.PathOf(*inode);
+  plan.change().new_path = tree_.PathOf(*directory, name);
+  TRY(CheckPolicy(Op::kLink, caller, plan.change().path));
+  TRY(CheckPolicy(Op::kLink, caller, plan.change().new_path));
+
+  Attr& attr = plan.EditAttr(*inode);
+  ++attr.nlink;
+  attr.ctime = plan.now();
+  plan.SetDentry(*directory, name, {DentryKind::kInode, ino});
+  plan.TouchDirectory(*directory);
+  TRY(Accept(std::move(plan).Finish()));
+  return Hold(*inode);
+}
+
+// --- names that go ---------------------------------------------------------
+
+Status OverlayFilesystem::Unlink(const Caller& caller, Ino parent,
+                                 std::string_view name) {
+  return Logged(RemoveEntry(Op::kUnlink, caller, parent, name), Op::kUnlink,
+                caller, parent, name);
+}
+
+Status OverlayFilesystem::RemoveDirectory(const Caller& caller, Ino parent,
+                                          std::string_view name) {
+  return Logged(RemoveEntry(Op::kRmdir, caller, parent, name), Op::kRmdir,
+                caller, parent, name);
+}
+
+Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
+                                      std::string_view name) {
+  TRY(CheckName(name));
+  Plan plan = StartPlan(op, caller);
+  Ino ino = kNoIno;
+  {
+    const ReaderLock gate(gate_);
+    Probe probe = TRY(ProbeBase(parent, name));
+    const WriterLock lock(tree_mutex_);
+    Inode* directory = TRY(FindDirectory(parent));
+    const bool in_base = probe.exists;
+    Inode* inode = Child(*directory, name, probe);
+    if (inode == nullptr) return Fail(ENOENT, "remove");
+    plan.change().path = tree_.PathOf(*directory, name);
+    TRY(CheckPolicy(op, caller, plan.change().path));
+    if (op == Op::kRmdir) {
+      if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
+      if (!TRY(IsEmpty(*inode))) return Fail(ENOTEMPTY, "rmdir");
+      plan.CountSubdirectory(*directory, -1);
+    } else if (inode->IsDirectory()) {
+      return Fail(EISDIR, "unlink");
+    }
+    probe.exists = in_base;
+    plan.DropLink(*inode);
+    plan.SetDentry(*directory, name, Gone(*directory, name, probe));
+    plan.TouchDirectory(*directory);
+    // Held, so that a last name's content is released by Forget below, as it
+    // is when the kernel lets go.
+    ++inode->lookups;
+    ino = inode->ino;
+    auto accepted = Accept(std::move(plan).Finish());
+    if (!accepted) {
+      --inode->lookups;
+      return std::unexpected(std::move(accepted).error());
+    }
+  }
+  Forget(ino, 1);
+  return {};
+}
+
+Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
+  for (const auto& [name, slot] : directory.slots) {
+    if (slot.upper.kind == DentryKind::kInode) return false;
+    if (slot.upper.kind == DentryKind::kAbsent && slot.cached != kNoIno) {
+      return false;
+    }
+  }
+  if (!directory.record.base) return true;
+  const auto entries = TRY(base_.List(directory.record.base->path));
+  for (const BaseEntry& entry : entries) {
+    if (!directory.slots.contains(entry.name)) return false;
+  }
+  return true;
+}
+
+// --- rename ----------------------------------------------------------------
+
+Status OverlayFilesystem::Rename(const Caller& caller, Ino parent,
+                                 std::string_view name, Ino new_parent,
+                                 std::string_view new_name, RenameMode mode) {
+  const Op op = mode == RenameMode::kExchange ? Op::kExchange : Op::kRename;
+  return Logged(DoRename(caller, parent, name, new_parent, new_name, mode), op,
+                caller, parent, name, new_parent, new_name);
+}
+
+Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
+                                   std::string_view name, Ino new_parent,
+                                   std::string_view new_name,
+                                   RenameMode mode) {
+  TRY(CheckName(name));
+  TRY(CheckName(new_name));
+  const bool exchange = mode == RenameMode::kExchange;
+  const Op op = exchange ? Op::kExchange : Op::kRename;
+  Plan plan = StartPlan(op, caller);
+  Ino replaced = kNoIno;
+  {
+    const ReaderLock gate(gate_);
+    Probe from_probe = TRY(ProbeBase(parent, name));
+    Probe to_probe = TRY(ProbeBase(new_parent, new_name));
+    const bool from_in_base = from_probe.exists;
+    const WriterLock lock(tree_mutex_);
+    Inode* from = TRY(FindDirectory(parent));
+    Inode* to = TRY(FindDirectory(new_parent));
+    Inode* source = Child(*from, name, from_probe);
+    if (source == nullptr) return Fail(ENOENT, "rename");
+    Inode* target = Child(*to, new_name, to_probe);
+    if (to->IsOrphan()) return Fail(ENOENT, "rename");
+    plan.change().path = tree_.PathOf(*from, name);
+    plan.change().new_path = tree_.PathOf(*to, new_name);
+    TRY(CheckPolicy(op, caller, plan.change().path));
+    TRY(CheckPolicy(op, caller, plan.change().new_path));
+
+    if (exchange && target == nullptr) return Fail(ENOENT, "rename");
+    if (mode == RenameMode::kNoReplace && target != nullptr) {
+      return Fail(EEXIST, "rename");
+    }
+    if (source->IsDirectory() && tree_.IsBelow(*to, source->ino)) {
+      return Fail(EINVAL, "rename");
+    }
+    if (exchange && target->IsDirectory() &&
+        tree_.IsBelow(*from, target->ino)) {
+      return Fail(EINVAL, "rename");
+    }
+    if (source == target) return {};
+    if (target != nullptr && !exchange) {
+      const bool empty =
+          !target->IsDirectory() || !source->IsDirectory() || TRY(IsEmpty(*target));
+      TRY(CheckReplace(source->attr().type, {target->attr().type, empty}));
+    }
+
+    const int moved = source->IsDirectory() ? 1 : 0;
+    const int returned = target != nullptr && target->IsDirectory() ? 1 : 0;
+    plan.EditAttr(*source).ctime = plan.now();
+    plan.TouchDirectory(*from);
+    plan.TouchDirectory(*to);
+    from_probe.exists = from_in_base;
+    if (exchange) {
+      plan.EditAttr(*target).ctime = plan.now();
+      plan.SetDentry(*from, name, {DentryKind::kInode, target->ino});
+    } else {
+      plan.SetDentry(*from, name, Gone(*from, name, from_probe));
+      if (target != nullptr) {
+        plan.DropLink(*target);
+        replaced = target->ino;
+      }
+    }
+    plan.SetDentry(*to, new_name, {DentryKind::kInode, source->ino});
+    if (from != to || !exchange) {
+      const int back = exchange ? returned : 0;
+      if (moved != back) plan.CountSubdirectory(*from, back - moved);
+      if (moved != returned) plan.CountSubdirectory(*to, moved - returned);
+    }
+    if (target != nullptr) ++target->lookups;
+    auto accepted = Accept(std::move(plan).Finish());
+    if (target != nullptr && (!accepted || exchange)) --target->lookups;
+    if (!accepted) return std::unexpected(std::move(accepted).error());
+  }
+  if (replaced != kNoIno) Forget(replaced, 1);
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include "fs/overlay.h"
+
+namespace txfs {
+namespace {
+
+bool Reads(const Inode& inode) {
+  return inode.IsOrphan() && inode.record.base && inode.attr().base_limit > 0 &&
+         inode.lookups > 0 && !inode.pinned_base;
+}
+
+/// All base paths at which a survivor is to be found after the transaction.
+std::vector<std::string> PathsAfter(const Tree& tree, const Inode& inode,
+                                    bool committed) {
+  std::vector<std::string> paths;
+  if (!committed) {
+    if (inode.record.base) paths.push_back(inode.record.base->path);
+    return paths;
+  }
+  if (inode.IsOrphan()) return paths;
+  for (const Inode::Link& link : inode.links) {
+    const Inode* parent = tree.Find(link.parent);
+    if (parent == nullptr) continue;
+    if (auto above = tree.VisiblePath(*parent)) {
+      paths.push_back(JoinPath(*above, link.name));
+    }
+  }
+  if (paths.empty()) {
+    if (auto path = tree.VisiblePath(inode)) paths.push_back(*path);
+  }
+  return paths;
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>>
+OverlayFilesystem::Frozen::BaseXattrs(const std::string& path) const {
+  return filesystem.BaseXattrs(path);
+}
+
+Status OverlayFilesystem::Frozen::PinOrphans() {
+  Status status;
+  tree.ForEach([&](Inode& inode) {
+    if (!status || !Reads(inode)) return;
+    auto fd = filesystem.files_.Get(inode.ino, inode.record.base->path);
+    if (fd) {
+      inode.pinned_base = *fd;
+    } else {
+      status = std::unexpected(std::move(fd).error());
+    }
+  });
+  return status;
+}
+
+StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
+                                             bool committed) {
+  StaleCaches stale;
+  std::vector<Tree::Survivor> survivors;
+  tree.ForEach([&](Inode& inode) {
+    if (inode.lookups == 0 && inode.ino != kRootIno) return;
+    Tree::Survivor survivor{inode.ino, PathsAfter(tree, inode, committed),
+                            !inode.upper && inode.record.base.has_value() &&
+                                !inode.IsOrphan()};
+    if (inode.ino == kRootIno) survivor.paths = {""};
+    // An orphan of an earlier transaction stays one, whatever has its old
+    // path by now.
+    if (inode.retired || inode.pinned_base) survivor.paths.clear();
+    if (!survivor.unchanged) stale.inodes.push_back(inode.ino);
+    if (!committed) {
+      for (const auto& [name, slot] : inode.slots) {
+        if (slot.upper.kind == DentryKind::kAbsent) continue;
+        stale.names.push_back({inode.ino, name});
+      }
+    }
+    survivors.push_back(std::move(survivor));
+  });
+  std::ranges::sort(survivors, {}, &Tree::Survivor::paths);
+
+  const auto look = [&](const std::string& path) -> std::optional<BaseObject> {
+    auto st = base.Stat(path);
+    if (!st) return std::nullopt;
+    BaseObject object{path, *st, {}};
+    if (S_ISLNK(st->st_mode)) {
+      object.symlink = base.ReadLink(path).value_or("");
+    }
+    return object;
+  };
+  base.DropCache();
+  filesystem.files_.Clear();
+  filesystem.directories_.Clear();
+  [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
+    tree.Rebase(survivors, look, filesystem.journal_);
+    std::swap(filesystem.journal_, next);
+  }();
+  return stale;
+}
+
+}  // namespace txfs

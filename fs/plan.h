@@ -1,0 +1,64 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/filesystem.h"
+#include "fs/tree.h"
+#include "journal/change.h"
+
+namespace txfs {
+
+/// The extents of `extents` over [from, to), and what stands there afterwards:
+/// `fresh` (which lies within) and what is left of the old at both ends.
+[[nodiscard]] ExtentEdit PlanExtents(const Inode& inode, uint64_t from,
+                                     uint64_t to,
+                                     const std::vector<Extent>& fresh);
+
+/// The parts of `edit.before` within [from, to): what the edit lets go of.
+[[nodiscard]] std::vector<Extent> ReleasedBy(const ExtentEdit& edit,
+                                             uint64_t from, uint64_t to);
+
+/// Collects the edits of one change. Pure: reads the tree, changes nothing.
+class Plan {
+ public:
+  Plan(Op op, const Caller& caller, std::string exe, Timestamp now);
+
+  /// A working copy of the inode's attributes; what differs at the end becomes
+  /// an edit. A pristine inode becomes upper.
+  Attr& EditAttr(const Inode& inode);
+  /// mtime and ctime of a directory in which a name changed.
+  void TouchDirectory(const Inode& directory);
+  /// A directory came to (+1) or left (-1) `directory`.
+  void CountSubdirectory(const Inode& directory, int delta);
+  void AddInode(Ino ino, InodeRecord record);
+  /// The inode loses one name; the last one takes its content and record along.
+  /// The record of a base object stays, to be checked and deleted at commit.
+  void DropLink(const Inode& inode);
+  void SetDentry(const Inode& directory, std::string_view name,
+                 DentryValue after);
+  void SetExtents(ExtentEdit edit);
+  void SetXattr(const Inode& inode, std::string name,
+                std::optional<std::string> after);
+
+  [[nodiscard]] Timestamp now() const { return change_.time; }
+  Change& change() { return change_; }
+  /// The change with all its edits. Call once.
+  Change Finish() &&;
+
+ private:
+  void DropContent(const Inode& inode);
+
+  struct Working {
+    const Inode* inode;
+    Attr attr;
+  };
+  Change change_;
+  std::vector<Working> working_;
+  std::vector<Edit> head_, dentries_, tail_;
+  std::vector<const Inode*> dropped_;
+};
+
+}  // namespace txfs

@@ -1,0 +1,386 @@
+#include "fs/tree.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace txfs {
+namespace {
+
+constexpr uint64_t kNewInodeBit = uint64_t{1} << 52;
+constexpr uint32_t kBlockSize = 4096;
+constexpr uint32_t kStatBlock = 512;
+
+uint64_t BlocksOf(uint64_t bytes) {
+  return (bytes + kBlockSize - 1) / kBlockSize * (kBlockSize / kStatBlock);
+}
+
+bool IsStored(const Extent& extent) { return extent.content.segment != 0; }
+
+void Remove(Inode& inode, const Extent& extent) {
+  if (inode.extents.erase(extent.offset) != 0 && IsStored(extent)) {
+    inode.stored_bytes -= extent.length;
+  }
+}
+
+void Insert(Inode& inode, const Extent& extent) {
+  inode.extents[extent.offset] = extent;
+  if (!IsStored(extent)) return;
+  inode.stored_bytes += extent.length;
+  if (extent.content.segment == inode.attr().own_segment) {
+    inode.own_end = std::max(inode.own_end, extent.end());
+  }
+}
+
+}  // namespace
+
+Tree::Tree(const struct stat& root, uint64_t base_device)
+    : base_device_(base_device) {
+  Inode& inode = Obtain(kRootIno);
+  inode.record = RecordOf({"", root, ""}, 0);
+  inode.lookups = 1;
+  IndexBase(inode);
+}
+
+Inode* Tree::Find(Ino ino) {
+  const auto found = inodes_.find(ino);
+  return found == inodes_.end() ? nullptr : found->second.get();
+}
+
+const Inode* Tree::Find(Ino ino) const {
+  const auto found = inodes_.find(ino);
+  return found == inodes_.end() ? nullptr : found->second.get();
+}
+
+Inode& Tree::Obtain(Ino ino) {
+  auto& slot = inodes_[ino];
+  if (!slot) {
+    slot = std::make_unique<Inode>(ino);
+    next_ino_ = std::max(next_ino_, Raw(ino) + 1);
+  }
+  return *slot;
+}
+
+InodeRecord Tree::RecordOf(const BaseObject& object, uint64_t relative_dev) {
+  const struct stat& st = object.st;
+  InodeRecord record;
+  Attr& attr = record.attr;
+  attr.type = TypeOfMode(st.st_mode).value_or(FileType::kRegular);
+  attr.mode = st.st_mode & 07777;
+  attr.uid = st.st_uid;
+  attr.gid = st.st_gid;
+  attr.nlink = static_cast<uint32_t>(st.st_nlink);
+  attr.rdev = st.st_rdev;
+  attr.size = static_cast<uint64_t>(st.st_size);
+  attr.base_limit = attr.type == FileType::kRegular ? attr.size : 0;
+  attr.atime = Timestamp::From(st.st_atim);
+  attr.mtime = Timestamp::From(st.st_mtim);
+  attr.ctime = Timestamp::From(st.st_ctim);
+  record.symlink = object.symlink;
+  record.base = BaseOrigin{.path = object.path,
+                           .dev = relative_dev,
+                           .ino = st.st_ino,
+                           .size = attr.size,
+                           .mode = st.st_mode,
+                           .nlink = attr.nlink,
+                           .uid = st.st_uid,
+                           .gid = st.st_gid,
+                           .mtime = attr.mtime,
+                           .ctime = attr.ctime};
+  return record;
+}
+
+// --- State -----------------------------------------------------------------
+
+void Tree::SetInode(Ino ino, const std::optional<InodeRecord>& record) {
+  if (record) {
+    Inode& inode = Obtain(ino);
+    UnindexBase(inode);
+    inode.record = *record;
+    inode.upper = true;
+    IndexBase(inode);
+    return;
+  }
+  Inode* inode = Find(ino);
+  if (inode == nullptr) return;
+  inode->upper = false;
+  if (!inode->record.base) inode->attr().nlink = 0;
+  MaybeEvict(ino);
+}
+
+void Tree::SetAttr(Ino ino, const Attr& attr) {
+  if (Inode* inode = Find(ino)) inode->attr() = attr;
+}
+
+void Tree::SetDentry(Ino parent, const std::string& name,
+                     const DentryValue& value) {
+  Inode& directory = Obtain(parent);
+  ++directory.version;
+  Slot& slot = directory.slots[name];
+  const Ino old =
+      slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached;
+  slot = Slot{.upper = value};
+  if (Inode* child = Find(old)) RemoveLink(*child, parent, name);
+  if (value.kind == DentryKind::kInode) {
+    AddLink(Obtain(value.ino), parent, name);
+  }
+  if (value.kind == DentryKind::kAbsent) directory.slots.erase(name);
+}
+
+void Tree::EraseExtent(Ino ino, const Extent& extent) {
+  Inode* inode = Find(ino);
+  // An orphan keeps its content for those who have it open.
+  if (inode != nullptr && !inode->IsOrphan()) Remove(*inode, extent);
+}
+
+void Tree::PutExtent(Ino ino, const Extent& extent) {
+  Insert(Obtain(ino), extent);
+}
+
+void Tree::ReplaceExtents(Inode& inode, const ExtentEdit& edit) {
+  for (const Extent& extent : edit.before) Remove(inode, extent);
+  for (const Extent& extent : edit.after) Insert(inode, extent);
+}
+
+void Tree::SetXattr(Ino ino, const std::string& name,
+                    const std::optional<std::string>& value) {
+  Inode& inode = Obtain(ino);
+  if (value) {
+    inode.xattrs[name] = *value;
+  } else {
+    inode.xattrs.erase(name);
+  }
+}
+
+// --- names -----------------------------------------------------------------
+
+void Tree::AddLink(Inode& child, Ino parent, std::string_view name) {
+  for (const Inode::Link& link : child.links) {
+    if (link.parent == parent && link.name == name) return;
+  }
+  child.links.push_back({parent, std::string(name)});
+  ++Obtain(parent).known_children;
+}
+
+void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
+  const auto link = std::ranges::find_if(child.links, [&](const auto& l) {
+    return l.parent == parent && l.name == name;
+  });
+  if (link == child.links.end()) return;
+  child.links.erase(link);
+  if (Inode* directory = Find(parent)) --directory->known_children;
+}
+
+Inode* Tree::FindChild(const Inode& directory, std::string_view name) {
+  const auto slot = directory.slots.find(name);
+  if (slot == directory.slots.end()) return nullptr;
+  switch (slot->second.upper.kind) {
+    case DentryKind::kWhiteout:
+      return nullptr;
+    case DentryKind::kInode:
+      return Find(slot->second.upper.ino);
+    case DentryKind::kAbsent:
+      break;
+  }
+  return Find(slot->second.cached);
+}
+
+bool Tree::IsDecided(const Inode& directory, std::string_view name) {
+  return !directory.record.base || directory.slots.contains(name);
+}
+
+Inode* Tree::FindIndexed(const BaseObject& object) {
+  if (S_ISDIR(object.st.st_mode)) return FindBaseDirectory(object.path);
+  const auto found = base_files_.find(
+      {RelativeDevice(object.st.st_dev), object.st.st_ino});
+  if (found == base_files_.end()) return nullptr;
+  Inode* inode = Find(found->second);
+  // An inode number that the base reused for something else is not ours.
+  const bool same = inode != nullptr &&
+                    TypeOfMode(object.st.st_mode) == inode->attr().type &&
+                    (object.st.st_nlink > 1 ||
+                     inode->record.base->path == object.path);
+  return same ? inode : nullptr;
+}
+
+Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
+                       BaseObject object) {
+  Inode* inode = FindIndexed(object);
+  if (inode == nullptr) {
+    inode = &Obtain(AllocateIno());
+    inode->record = RecordOf(object, RelativeDevice(object.st.st_dev));
+    inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
+    IndexBase(*inode);
+  } else if (inode->base_blocks == 0) {
+    inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
+  }
+  directory.slots[std::string(name)].cached = inode->ino;
+  AddLink(*inode, directory.ino, name);
+  return *inode;
+}
+
+std::string Tree::PathOf(const Inode& inode) const {
+  if (inode.ino == kRootIno) return "";
+  if (inode.links.empty()) {
+    return inode.record.base ? inode.record.base->path : "";
+  }
+  const Inode* parent = Find(inode.links.front().parent);
+  if (parent == nullptr) return inode.links.front().name;
+  return PathOf(*parent, inode.links.front().name);
+}
+
+std::string Tree::PathOf(const Inode& directory, std::string_view name) const {
+  std::vector<std::string_view> parts{name};
+  const Inode* at = &directory;
+  while (at != nullptr && at->ino != kRootIno && !at->links.empty()) {
+    parts.push_back(at->links.front().name);
+    at = Find(at->links.front().parent);
+  }
+  if (at != nullptr && at->ino != kRootIno && at->record.base) {
+    parts.push_back(at->record.base->path);
+  }
+  std::string path;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (!path.empty()) path += '/';
+    path += *part;
+  }
+  return path;
+}
+
+bool Tree::IsBelow(const Inode& inode, Ino ancestor) const {
+  const Inode* at = &inode;
+  while (at != nullptr) {
+    if (at->ino == ancestor) return true;
+    if (at->ino == kRootIno || at->links.empty()) return false;
+    at = Find(at->links.front().parent);
+  }
+  return false;
+}
+
+// --- base index ------------------------------------------------------------
+
+void Tree::IndexBase(Inode& inode) {
+  if (!inode.record.base) return;
+  const BaseOrigin& base = *inode.record.base;
+  if (inode.IsDirectory()) {
+    base_directories_[base.path] = inode.ino;
+  } else {
+    base_files_[{base.dev, base.ino}] = inode.ino;
+  }
+}
+
+void Tree::UnindexBase(Inode& inode) {
+  if (!inode.record.base) return;
+  const BaseOrigin& base = *inode.record.base;
+  if (inode.IsDirectory()) {
+    const auto found = base_directories_.find(base.path);
+    if (found != base_directories_.end() && found->second == inode.ino) {
+      base_directories_.erase(found);
+    }
+  } else {
+    const auto found = base_files_.find({base.dev, base.ino});
+    if (found != base_files_.end() && found->second == inode.ino) {
+      base_files_.erase(found);
+    }
+  }
+}
+
+Inode* Tree::FindBaseDirectory(std::string_view path) {
+  const auto found = base_directories_.find(path);
+  return found == base_directories_.end() ? nullptr : Find(found->second);
+}
+
+const Inode* Tree::FindBaseDirectory(std::string_view path) const {
+  const auto found = base_directories_.find(path);
+  return found == base_directories_.end() ? nullptr : Find(found->second);
+}
+
+Inode* Tree::FindBaseFile(const struct stat& st) {
+  const auto found = base_files_.find({RelativeDevice(st.st_dev), st.st_ino});
+  return found == base_files_.end() ? nullptr : Find(found->second);
+}
+
+// --- lifetime --------------------------------------------------------------
+
+std::vector<Extent> Tree::Forget(Ino ino, uint64_t lookups,
+                                 std::shared_ptr<Journal>* retired) {
+  Inode* inode = Find(ino);
+  if (inode == nullptr || ino == kRootIno) return {};
+  const uint64_t held = inode->lookups;
+  inode->lookups = held > lookups ? held - lookups : 0;
+  std::vector<Extent> freed;
+  if (inode->lookups == 0 && inode->IsOrphan()) {
+    for (const auto& [offset, extent] : inode->extents) freed.push_back(extent);
+    inode->extents.clear();
+    inode->stored_bytes = 0;
+    inode->pinned_base.reset();
+    *retired = std::move(inode->retired);
+  }
+  MaybeEvict(ino);
+  return freed;
+}
+
+void Tree::MaybeEvict(Ino ino) {
+  while (ino != kRootIno) {
+    Inode* inode = Find(ino);
+    if (inode == nullptr || inode->upper || inode->lookups != 0 ||
+        inode->known_children != 0) {
+      return;
+    }
+    const std::vector<Inode::Link> links = inode->links;
+    for (const Inode::Link& link : links) {
+      Inode* parent = Find(link.parent);
+      if (parent == nullptr) continue;
+      const auto slot = parent->slots.find(link.name);
+      if (slot != parent->slots.end() && slot->second.cached == ino &&
+          slot->second.upper.kind == DentryKind::kAbsent) {
+        parent->slots.erase(slot);
+      }
+      RemoveLink(*inode, link.parent, link.name);
+    }
+    UnindexBase(*inode);
+    inodes_.erase(ino);
+    if (links.empty()) return;
+    for (size_t i = 1; i < links.size(); ++i) MaybeEvict(links[i].parent);
+    ino = links.front().parent;
+  }
+}
+
+void Tree::ForEach(const std::function<void(Inode&)>& visit) {
+  for (auto& [ino, inode] : inodes_) visit(*inode);
+}
+
+struct stat Tree::StatOf(const Inode& inode) const {
+  const Attr& attr = inode.attr();
+  struct stat st{};
+  st.st_ino = inode.record.base
+                  ? StatIno(inode.record.base->dev, inode.record.base->ino)
+                  : (kNewInodeBit | Raw(inode.ino));
+  st.st_mode = ModeBits(attr.type) | attr.mode;
+  st.st_nlink = attr.nlink;
+  st.st_uid = attr.uid;
+  st.st_gid = attr.gid;
+  st.st_rdev = attr.rdev;
+  st.st_size = static_cast<off_t>(attr.size);
+  st.st_blksize = kBlockSize;
+  uint64_t blocks = inode.base_blocks;
+  if (attr.type == FileType::kRegular && (inode.upper || blocks == 0)) {
+    const uint64_t from_base =
+        blocks == 0 ? attr.base_limit
+                    : std::min(attr.base_limit, blocks * kStatBlock);
+    blocks = BlocksOf(std::min(from_base + inode.stored_bytes, attr.size));
+  }
+  st.st_blocks = static_cast<blkcnt_t>(blocks);
+  st.st_atim = attr.atime.ToTimespec();
+  st.st_mtim = attr.mtime.ToTimespec();
+  st.st_ctim = attr.ctime.ToTimespec();
+  return st;
+}
+
+uint64_t Tree::StatIno(uint64_t dev, uint64_t ino) const {
+  if (dev == 0) return ino;
+  // An object of a filesystem mounted inside the base: kept apart from the
+  // root's by bits that inode numbers of disks do not reach.
+  return ino ^ ((1 + dev % 1023) << 41);
+}
+
+}  // namespace txfs

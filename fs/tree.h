@@ -1,0 +1,201 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fs/base_directory.h"
+#include "journal/base/types.h"
+#include "journal/change.h"
+#include "journal/journal.h"
+
+namespace txfs {
+
+struct StringHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+
+/// What a directory knows about a name.
+struct Slot {
+  DentryValue upper;   ///< the journal's word; absent: the base's counts
+  Ino cached = kNoIno; ///< base child looked up under this name, or none
+};
+
+using ExtentMap = std::map<uint64_t, Extent>;  ///< by offset; never overlapping
+
+/// An inode in memory. Pristine: a cache of a base object. Upper: it has a
+/// record in the journal. Orphan: nlink 0, held by the kernel, memory only.
+struct Inode {
+  explicit Inode(Ino number) : ino(number) {}
+
+  struct Link {
+    Ino parent;
+    std::string name;
+    bool operator==(const Link&) const = default;
+  };
+
+  Ino ino;
+  bool upper = false;
+  InodeRecord record;
+  ExtentMap extents;
+  std::map<std::string, std::string, std::less<>> xattrs;
+  std::unordered_map<std::string, Slot, StringHash, std::equal_to<>> slots;
+  std::vector<Link> links;       ///< known names
+  uint64_t base_blocks = 0;      ///< st_blocks of the base object; 0: unknown
+  uint64_t stored_bytes = 0;     ///< sum of the extents that are no holes
+  uint64_t own_end = 0;          ///< own segment: first position never written
+  uint64_t version = 0;          ///< directory: counts changes of names
+  uint32_t known_children = 0;   ///< links that name this inode as parent
+  std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
+  uint32_t orphan_segment = 0;  ///< orphan: where its later writes go, and
+  uint64_t orphan_end = 0;      ///< how far that is written
+  SharedFd pinned_base;  ///< orphan: its base file, once commit moved it away
+  std::shared_ptr<Journal> retired;  ///< orphan of an ended transaction: where
+                                     ///< its extents are
+
+  [[nodiscard]] Attr& attr() { return record.attr; }
+  [[nodiscard]] const Attr& attr() const { return record.attr; }
+  [[nodiscard]] bool IsDirectory() const {
+    return record.attr.type == FileType::kDirectory;
+  }
+  [[nodiscard]] bool IsOrphan() const { return record.attr.nlink == 0; }
+};
+
+/// A base object as the tree first sees it.
+struct BaseObject {
+  std::string path;
+  struct stat st {};
+  std::string symlink;
+};
+
+/// The overlay's inodes and dentries in memory; the State that answers every
+/// request. Not thread-safe: Filesystem's tree lock guards it.
+class Tree final : public State {
+ public:
+  /// `root`: the base's root directory; `base_device` its st_dev.
+  Tree(const struct stat& root, uint64_t base_device);
+
+  // State: the one way to change anything that the journal knows.
+  void SetInode(Ino ino, const std::optional<InodeRecord>& record) override;
+  void SetAttr(Ino ino, const Attr& attr) override;
+  void SetDentry(Ino parent, const std::string& name,
+                 const DentryValue& value) override;
+  void EraseExtent(Ino ino, const Extent& extent) override;
+  void PutExtent(Ino ino, const Extent& extent) override;
+  void SetXattr(Ino ino, const std::string& name,
+                const std::optional<std::string>& value) override;
+
+  /// Replaces extents of an orphan, which State's setters leave alone.
+  static void ReplaceExtents(Inode& inode, const ExtentEdit& edit);
+
+  [[nodiscard]] Inode* Find(Ino ino);
+  [[nodiscard]] const Inode* Find(Ino ino) const;
+  [[nodiscard]] Inode& root() { return *Find(kRootIno); }
+
+  /// The child known under `name`: upper or cached. nullptr: hidden, or not
+  /// known yet (IsDecided tells which).
+  [[nodiscard]] Inode* FindChild(const Inode& directory, std::string_view name);
+  /// Whether the answer of FindChild is final without asking the base.
+  [[nodiscard]] static bool IsDecided(const Inode& directory,
+                                      std::string_view name);
+
+  /// Enters a base object under (directory, name) as a pristine inode, or
+  /// finds the inode it already is.
+  Inode& AdoptBase(Inode& directory, std::string_view name, BaseObject object);
+
+  [[nodiscard]] Ino AllocateIno() { return Ino{next_ino_++}; }
+
+  /// Path of a known name of `inode` from the root; the last known for an
+  /// orphan or an upper inode whose directories were not looked up yet.
+  [[nodiscard]] std::string PathOf(const Inode& inode) const;
+  [[nodiscard]] std::string PathOf(const Inode& directory,
+                                   std::string_view name) const;
+
+  /// Whether `inode` is `ancestor` or below it.
+  [[nodiscard]] bool IsBelow(const Inode& inode, Ino ancestor) const;
+
+  /// The kernel gave back lookups; frees what nobody needs. Returns the inode's
+  /// extents when it was an orphan that is gone now.
+  std::vector<Extent> Forget(Ino ino, uint64_t lookups,
+                             std::shared_ptr<Journal>* retired);
+
+  /// The directory of base path `path`, if it is in memory.
+  [[nodiscard]] Inode* FindBaseDirectory(std::string_view path);
+  [[nodiscard]] const Inode* FindBaseDirectory(std::string_view path) const;
+  /// The non-directory inode of a base object, if it is in memory.
+  [[nodiscard]] Inode* FindBaseFile(const struct stat& st);
+
+  void ForEach(const std::function<void(Inode&)>& visit);
+
+  /// The base name `path` as the overlay shows it: its path there, or nothing
+  /// when it is hidden.
+  [[nodiscard]] std::optional<std::string> VisibleBase(
+      const std::string& path) const;
+  /// A path under which `inode` can be reached; nothing for an orphan.
+  [[nodiscard]] std::optional<std::string> VisiblePath(
+      const Inode& inode) const;
+
+  /// Where a held inode is to be found in the base from now on.
+  struct Survivor {
+    Ino ino = kNoIno;
+    std::vector<std::string> paths;  ///< base paths; empty: an orphan
+    bool unchanged = false;          ///< its attributes need no new look
+  };
+  using Look = std::function<std::optional<BaseObject>(const std::string&)>;
+  /// A transaction ended: drops every inode but `survivors` (sorted by path,
+  /// the root among them), and makes those pristine at their paths as `look` finds
+  /// them, or orphans whose content is in `old`.
+  void Rebase(const std::vector<Survivor>& survivors, const Look& look,
+              const std::shared_ptr<Journal>& old);
+
+  /// stat(2)'s view. st_ino: of a base object its own, of a new one
+  /// 2^52 + Ino.
+  [[nodiscard]] struct stat StatOf(const Inode& inode) const;
+  [[nodiscard]] uint64_t StatIno(uint64_t dev, uint64_t ino) const;
+
+  [[nodiscard]] size_t size() const { return inodes_.size(); }
+
+ private:
+  struct BaseKey {
+    uint64_t dev, ino;
+    bool operator==(const BaseKey&) const = default;
+  };
+  struct BaseKeyHash {
+    size_t operator()(const BaseKey& key) const {
+      return (key.ino * 0x9E3779B97F4A7C15ULL) ^ key.dev;
+    }
+  };
+
+  Inode& Obtain(Ino ino);
+  Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
+  bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);
+  void AddLink(Inode& child, Ino parent, std::string_view name);
+  void RemoveLink(Inode& child, Ino parent, std::string_view name);
+  void IndexBase(Inode& inode);
+  void UnindexBase(Inode& inode);
+  Inode* FindIndexed(const BaseObject& object);
+  void MaybeEvict(Ino ino);
+  [[nodiscard]] uint64_t RelativeDevice(uint64_t dev) const {
+    return dev == base_device_ ? 0 : dev;
+  }
+  static InodeRecord RecordOf(const BaseObject& object, uint64_t relative_dev);
+
+  uint64_t base_device_;
+  uint64_t next_ino_ = Raw(kRootIno) + 1;
+  std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
+  std::unordered_map<BaseKey, Ino, BaseKeyHash> base_files_;
+  std::unordered_map<std::string, Ino, StringHash, std::equal_to<>> base_directories_;
+};
+
+}  // namespace txfs

@@ -1,0 +1,129 @@
+#include "journal/base/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <memory>
+
+namespace txfs {
+
+Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode) {
+  for (;;) {
+    UniqueFd fd(::openat(dir, path.c_str(), flags | O_CLOEXEC, mode));
+    if (fd.valid()) return fd;
+    if (errno != EINTR) return Fail(errno, "open " + path);
+  }
+}
+
+Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t n =
+        ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Fail(errno, "read");
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+Status WriteFully(int fd, uint64_t offset, ByteSpan bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Fail(errno, "write");
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+Result<std::string> ReadWholeFile(int dir, const std::string& path, size_t limit) {
+  const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY));
+  struct stat st{};
+  if (::fstat(fd.get(), &st) != 0) return Fail(errno, "stat " + path);
+  if (static_cast<uint64_t>(st.st_size) > limit) return Fail(EFBIG, "read " + path);
+  std::string content(static_cast<size_t>(st.st_size), '\0');
+  const size_t n =
+      TRY(ReadFully(fd.get(), 0, std::as_writable_bytes(std::span(content.data(), content.size()))));
+  content.resize(n);
+  return content;
+}
+
+Status ReplaceFile(int dir, const std::string& path, std::string_view content, mode_t mode) {
+  const std::string temporary = path + ".new";
+  const UniqueFd fd = TRY(OpenAt(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
+  TRY(WriteFully(fd.get(), 0, AsBytes(content)));
+  if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + temporary);
+  if (::renameat(dir, temporary.c_str(), dir, path.c_str()) != 0) {
+    return Fail(errno, "rename " + temporary);
+  }
+  const size_t slash = path.rfind('/');
+  const UniqueFd parent =
+      TRY(OpenAt(dir, slash == std::string::npos ? "." : path.substr(0, slash), O_RDONLY | O_DIRECTORY));
+  if (::fsync(parent.get()) != 0) return Fail(errno, "sync directory of " + path);
+  return {};
+}
+
+namespace {
+
+struct CloseDir {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+Status RemoveContents(UniqueFd fd) {
+  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
+  if (!stream) return Fail(errno, "opendir");
+  const int dir = fd.Release();
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr) {
+      if (errno != 0) return Fail(errno, "readdir");
+      return {};
+    }
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    TRY(RemoveTree(dir, name));
+  }
+}
+
+}  // namespace
+
+Status RemoveTree(int dir, const std::string& path) {
+  if (::unlinkat(dir, path.c_str(), 0) == 0 || errno == ENOENT) return {};
+  if (errno != EISDIR && errno != EPERM) return Fail(errno, "remove " + path);
+  auto fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd && fd.error().code == EACCES) {
+    // A directory of the agent's may deny its owner; ours to delete all the same.
+    if (::fchmodat(dir, path.c_str(), 0700, 0) != 0) return Fail(errno, "chmod " + path);
+    fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  }
+  if (!fd) return std::unexpected(std::move(fd).error());
+  auto removed = RemoveContents(std::move(*fd));
+  if (!removed && removed.error().code == EACCES &&
+      ::fchmodat(dir, path.c_str(), 0700, 0) == 0) {
+    removed = RemoveContents(TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)));
+  }
+  if (!removed) return removed;
+  if (::unlinkat(dir, path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+    return Fail(errno, "rmdir " + path);
+  }
+  return {};
+}
+
+std::string PathOfFd(int fd) {
+  char path[4096];
+  const ssize_t size = ::readlink(
+      ("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path);
+  if (size < 0) return "(unknown path)";
+  return {path, static_cast<size_t>(size)};
+}
+
+Status MakeDirectoryAt(int dir, const std::string& path, mode_t mode) {
+  if (::mkdirat(dir, path.c_str(), mode) == 0 || errno == EEXIST) return {};
+  return Fail(errno, "mkdir " + path);
+}
+
+}  // namespace txfs

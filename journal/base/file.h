@@ -1,0 +1,39 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+#include <string_view>
+
+#include "journal/base/bytes.h"
+#include "journal/base/result.h"
+#include "journal/base/unique_fd.h"
+
+namespace txfs {
+
+/// openat(2) with O_CLOEXEC, again after EINTR.
+Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode = 0);
+
+/// Reads until `out` is full or the file ends; returns the bytes read.
+Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out);
+
+/// Writes all of `bytes`, or fails; after a failure any part may have been written.
+Status WriteFully(int fd, uint64_t offset, ByteSpan bytes);
+
+/// A whole file, at most `limit` bytes (EFBIG beyond).
+Result<std::string> ReadWholeFile(int dir, const std::string& path, size_t limit = 64 << 20);
+
+/// Writes a temporary neighbour, syncs it and renames it over `path`; the directory is synced.
+/// After a crash `path` has the old or the new content.
+Status ReplaceFile(int dir, const std::string& path, std::string_view content, mode_t mode = 0600);
+
+/// Deletes the tree at `path` below `dir` without following symlinks. ENOENT is success.
+Status RemoveTree(int dir, const std::string& path);
+
+/// The path of an open file, for messages.
+std::string PathOfFd(int fd);
+
+/// Creates directory `path` below `dir` unless it is there.
+Status MakeDirectoryAt(int dir, const std::string& path, mode_t mode);
+
+}  // namespace txfs

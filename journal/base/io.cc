@@ -1,0 +1,51 @@
+#include "journal/base/io.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace txfs {
+
+ssize_t Io::Write(int fd, const iovec* parts, int count, off_t offset) {
+  return ::pwritev(fd, parts, count, offset);
+}
+
+int Io::Sync(int fd) { return ::fdatasync(fd); }
+
+int Io::Allocate(int fd, int mode, off_t offset, off_t length) {
+  return ::fallocate(fd, mode, offset, length);
+}
+
+Io& Io::System() {
+  static Io io;
+  return io;
+}
+
+Status WritePartsFully(Io& io, int fd, uint64_t offset,
+                       std::vector<ByteSpan> parts) {
+  constexpr size_t kPartsPerCall = 256;
+  size_t first = 0;
+  while (first < parts.size()) {
+    std::array<iovec, kPartsPerCall> vectors;
+    const size_t count = std::min(parts.size() - first, kPartsPerCall);
+    for (size_t i = 0; i < count; ++i) {
+      const ByteSpan part = parts[first + i];
+      vectors[i] = {const_cast<std::byte*>(part.data()), part.size()};
+    }
+    const ssize_t n = io.Write(fd, vectors.data(), static_cast<int>(count),
+                               static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Fail(errno, "write");
+    auto written = static_cast<size_t>(n);
+    offset += written;
+    while (first < parts.size() && written >= parts[first].size()) {
+      written -= parts[first++].size();
+    }
+    if (written > 0) parts[first] = parts[first].subspan(written);
+  }
+  return {};
+}
+
+}  // namespace txfs

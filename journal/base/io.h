@@ -1,0 +1,36 @@
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "journal/base/bytes.h"
+#include "journal/base/result.h"
+
+namespace txfs {
+
+/// The calls by which the journal reaches the disk. Tests put one in that
+/// fails as a full or broken disk does.
+class Io {
+ public:
+  virtual ~Io() = default;
+  /// pwritev(2).
+  virtual ssize_t Write(int fd, const iovec* parts, int count, off_t offset);
+  /// fdatasync(2).
+  virtual int Sync(int fd);
+  /// fallocate(2).
+  virtual int Allocate(int fd, int mode, off_t offset, off_t length);
+  /// Asked before a batch of tables is committed: 0, or the errno to fail with.
+  virtual int CommitError() { return 0; }
+
+  static Io& System();
+};
+
+/// Writes all of `parts`, one behind the other, from `offset` on, or fails;
+/// after a failure any part may have been written.
+Status WritePartsFully(Io& io, int fd, uint64_t offset,
+                       std::vector<ByteSpan> parts);
+
+}  // namespace txfs

@@ -1,0 +1,686 @@
+#include "journal/db.h"
+
+#include <fcntl.h>
+#include <lmdb.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr uint32_t kFormatVersion = 1;
+constexpr uint64_t kMinMapBytes = 512 << 10;
+constexpr size_t kFirstBytes = 256 << 10;
+constexpr uint64_t kSlackBytes = 512 << 10;
+constexpr uint64_t kMaxMissingPages = 16;
+constexpr std::string_view kFormatKey = "format";
+constexpr std::string_view kCursorKey = "cursor";
+constexpr std::string_view kReserveKey = "reserve";
+constexpr std::string_view kFactPrefix = "fact.";
+constexpr const char* kDataFile = "data.mdb";
+
+constexpr std::string_view kDamagedHint =
+    "the transaction cannot be recovered; move its directory out of the store "
+    "to begin afresh";
+
+// LMDB's first page: a page header, magic, version, address and size of the
+// map, then the page size.
+constexpr size_t kPageSizeOffset = 40;
+constexpr size_t kMetaHeadSize = 44;
+constexpr off_t kMinFileSize = 1024;
+
+struct TableName {
+  const char* name;
+  unsigned int TableHandles::* handle;
+};
+constexpr std::array kTables = {
+    TableName{"inode", &TableHandles::inode},
+    TableName{"origin", &TableHandles::origin},
+    TableName{"dentry", &TableHandles::dentry},
+    TableName{"extent", &TableHandles::extent},
+    TableName{"xattr", &TableHandles::xattr},
+    TableName{"log", &TableHandles::log},
+    TableName{"savepoint", &TableHandles::savepoint},
+    TableName{"meta", &TableHandles::meta},
+};
+
+struct AbortTxn {
+  void operator()(MDB_txn* txn) const { mdb_txn_abort(txn); }
+};
+using TxnPtr = std::unique_ptr<MDB_txn, AbortTxn>;
+
+struct CloseCursor {
+  void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
+};
+
+MDB_val ToVal(ByteSpan bytes) {
+  return {bytes.size(), const_cast<std::byte*>(bytes.data())};
+}
+
+ByteSpan ToSpan(const MDB_val& value) {
+  return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
+}
+
+// Keys sort as bytes, so their integers are big-endian.
+void AppendKey(Bytes& key, uint64_t value) {
+  Encoder(key).Put(std::byteswap(value));
+}
+
+uint64_t TakeKey(Decoder& in) { return std::byteswap(in.Get<uint64_t>()); }
+
+int ErrnoOf(int code) {
+  if (code > 0) return code;
+  switch (code) {
+    case MDB_MAP_FULL:
+      return ENOSPC;
+    case MDB_NOTFOUND:
+      return ENOENT;
+    case MDB_READERS_FULL:
+      return EAGAIN;
+    case MDB_VERSION_MISMATCH:
+      return EPROTONOSUPPORT;
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INVALID:
+    case MDB_INCOMPATIBLE:
+      return EBADMSG;
+    default:
+      return EIO;
+  }
+}
+
+// The value of an extent row; its key has the offset.
+void EncodeExtentValue(const Extent& extent, Encoder& out) {
+  out.Put(extent.length);
+  out.Put(extent.content.segment);
+  out.Put(extent.content.record_length);
+  out.Put(extent.content.record_position);
+  out.Put(extent.content.checksum);
+  out.Put(extent.content.delta);
+}
+
+// An extent is checked where it is decoded whole, so rows go through that.
+Result<Extent> DecodeExtentRow(uint64_t offset, ByteSpan value) {
+  Bytes whole;
+  Encoder encoder(whole);
+  encoder.Put(offset);
+  encoder.PutRaw(value);
+  Decoder decoder(whole);
+  const Extent extent = DecodeExtent(decoder);
+  if (!decoder.ok() || decoder.remaining() != 0) {
+    return Fail(EBADMSG, "damaged extent");
+  }
+  return extent;
+}
+
+Bytes EncodeCursor(const IntakeCursor& cursor) {
+  Bytes bytes;
+  Encoder encoder(bytes);
+  encoder.Put(cursor.salt);
+  encoder.Put(cursor.position);
+  encoder.Put(Raw(cursor.next_lsn));
+  return bytes;
+}
+
+}  // namespace
+
+void Tables::Put(unsigned int table, ByteSpan key, ByteSpan value,
+                 unsigned int flags) {
+  if (code_ != 0) return;
+  MDB_val k = ToVal(key);
+  MDB_val v = ToVal(value);
+  code_ = mdb_put(txn_, table, &k, &v, flags);
+}
+
+void Tables::Erase(unsigned int table, ByteSpan key) {
+  if (code_ != 0) return;
+  MDB_val k = ToVal(key);
+  const int code = mdb_del(txn_, table, &k, nullptr);
+  if (code != MDB_NOTFOUND) code_ = code;
+}
+
+void Tables::SetInode(Ino ino, const std::optional<InodeRecord>& record) {
+  if (record) SetAttr(ino, record->attr);
+  key_.clear();
+  AppendKey(key_, Raw(ino));
+  if (!record) Erase(handles_.inode, key_);
+  if (!record || (!record->base && record->symlink.empty())) {
+    Erase(handles_.origin, key_);
+    return;
+  }
+  value_.clear();
+  Encoder encoder(value_);
+  EncodeOrigin(record->base, record->symlink, encoder);
+  Put(handles_.origin, key_, value_);
+}
+
+void Tables::SetAttr(Ino ino, const Attr& attr) {
+  key_.clear();
+  AppendKey(key_, Raw(ino));
+  value_.clear();
+  Encoder encoder(value_);
+  EncodeAttr(attr, encoder);
+  Put(handles_.inode, key_, value_);
+}
+
+void Tables::SetDentry(Ino parent, const std::string& name,
+                       const DentryValue& value) {
+  key_.clear();
+  AppendKey(key_, Raw(parent));
+  Encoder(key_).PutRaw(AsBytes(name));
+  if (value.kind == DentryKind::kAbsent) {
+    Erase(handles_.dentry, key_);
+    return;
+  }
+  value_.clear();
+  Encoder encoder(value_);
+  encoder.Put(static_cast<uint8_t>(value.kind));
+  encoder.Put(Raw(value.ino));
+  Put(handles_.dentry, key_, value_);
+}
+
+void Tables::EraseExtent(Ino ino, const Extent& extent) {
+  key_.clear();
+  AppendKey(key_, Raw(ino));
+  AppendKey(key_, extent.offset);
+  Erase(handles_.extent, key_);
+}
+
+void Tables::PutExtent(Ino ino, const Extent& extent) {
+  key_.clear();
+  AppendKey(key_, Raw(ino));
+  AppendKey(key_, extent.offset);
+  value_.clear();
+  Encoder encoder(value_);
+  EncodeExtentValue(extent, encoder);
+  Put(handles_.extent, key_, value_);
+}
+
+void Tables::SetXattr(Ino ino, const std::string& name,
+                      const std::optional<std::string>& value) {
+  key_.clear();
+  AppendKey(key_, Raw(ino));
+  Encoder(key_).PutRaw(AsBytes(name));
+  if (value) {
+    Put(handles_.xattr, key_, AsBytes(*value));
+  } else {
+    Erase(handles_.xattr, key_);
+  }
+}
+
+void Tables::PutLog(Lsn lsn, ByteSpan change) {
+  key_.clear();
+  AppendKey(key_, Raw(lsn));
+  Put(handles_.log, key_, change, MDB_APPEND);
+}
+
+void Tables::PutCursor(const IntakeCursor& cursor) {
+  Put(handles_.meta, AsBytes(kCursorKey), EncodeCursor(cursor));
+}
+
+void Tables::PutMeta(const std::string& key, std::string_view value) {
+  Put(handles_.meta, AsBytes(std::string(kFactPrefix) + key), AsBytes(value));
+}
+
+void Tables::EraseMeta(const std::string& key) {
+  Erase(handles_.meta, AsBytes(std::string(kFactPrefix) + key));
+}
+
+void Tables::PutFormat(uint32_t version) {
+  value_.clear();
+  Encoder(value_).Put(version);
+  Put(handles_.meta, AsBytes(kFormatKey), value_);
+}
+
+/// A read transaction. Short, because pages freed meanwhile are not reused.
+class Db::Reading {
+ public:
+  static Result<Reading> Begin(Db& db) {
+    Reading reading(db);
+    if (const int code = reading.Start(); code != 0) {
+      return db.FailWith(code, "read");
+    }
+    return reading;
+  }
+
+  /// ENOENT when there is no such row.
+  Result<ByteSpan> Get(unsigned int table, ByteSpan key) {
+    MDB_val k = ToVal(key);
+    MDB_val v{};
+    const int code = mdb_get(txn_.get(), table, &k, &v);
+    if (code != 0) return db_->FailWith(code, "read");
+    return ToSpan(v);
+  }
+
+  /// Visits up to `limit` rows in order from `first` on, until `visit` fails.
+  template <class Visit>
+  Status ForEach(unsigned int table, ByteSpan first, const Visit& visit,
+                 size_t limit = SIZE_MAX) {
+    MDB_cursor* raw = nullptr;
+    int code = mdb_cursor_open(txn_.get(), table, &raw);
+    if (code != 0) return db_->FailWith(code, "read");
+    const std::unique_ptr<MDB_cursor, CloseCursor> cursor(raw);
+    MDB_val key = ToVal(first);
+    MDB_val value{};
+    MDB_cursor_op op = first.empty() ? MDB_FIRST : MDB_SET_RANGE;
+    while ((code = mdb_cursor_get(raw, &key, &value, op)) == 0) {
+      if (limit-- == 0) return {};
+      TRY(visit(ToSpan(key), ToSpan(value)));
+      op = MDB_NEXT;
+    }
+    if (code != MDB_NOTFOUND) return db_->FailWith(code, "read");
+    return {};
+  }
+
+ private:
+  explicit Reading(Db& db) : db_(&db), lock_(db.map_mutex_) {}
+  int Start() NO_THREAD_SAFETY_ANALYSIS {
+    if (db_->env_ == nullptr) return MDB_PANIC;
+    MDB_txn* txn = nullptr;
+    const int code = mdb_txn_begin(db_->env_, nullptr, MDB_RDONLY, &txn);
+    txn_.reset(txn);
+    return code;
+  }
+
+  // Movable, which the annotated lock is not.
+  class SharedHold {
+   public:
+    explicit SharedHold(SharedMutex& mutex) NO_THREAD_SAFETY_ANALYSIS
+        : mutex_(&mutex) {
+      mutex_->LockShared();
+    }
+    SharedHold(SharedHold&& other) noexcept
+        : mutex_(std::exchange(other.mutex_, nullptr)) {}
+    SharedHold& operator=(SharedHold&&) = delete;
+    SharedHold(const SharedHold&) = delete;
+    SharedHold& operator=(const SharedHold&) = delete;
+    ~SharedHold() NO_THREAD_SAFETY_ANALYSIS {
+      if (mutex_ != nullptr) mutex_->UnlockShared();
+    }
+
+   private:
+    SharedMutex* mutex_;
+  };
+
+  Db* db_;
+  SharedHold lock_;  ///< outlives the transaction
+  TxnPtr txn_;
+};
+
+std::unexpected<Error> Db::Damaged(std::string_view what) const {
+  return Fail(EBADMSG,
+              "the tables in " + PathOfFd(dir_.get()) +
+                  " are damaged: " + std::string(what),
+              kDamagedHint);
+}
+
+std::unexpected<Error> Db::FailWith(int code, std::string_view what) const {
+  const int error = ErrnoOf(code);
+  if (error == EBADMSG) return Damaged(mdb_strerror(code));
+  std::string message = std::string(what) + " " + PathOfFd(dir_.get());
+  if (code < 0) message += std::string(" (") + mdb_strerror(code) + ")";
+  if (error == EPROTONOSUPPORT) {
+    return Fail(error, message, "use the newer txfs that wrote it");
+  }
+  return Fail(error, message);
+}
+
+Result<std::unique_ptr<Db>> Db::OpenEnvironment(int dir, uint64_t map_bytes,
+                                                Io& io) {
+  UniqueFd fd = TRY(OpenAt(dir, "db", O_PATH | O_DIRECTORY));
+  std::unique_ptr<Db> db(
+      new Db(std::move(fd), std::max(map_bytes, kMinMapBytes), io));
+  WriterLock lock(db->map_mutex_);
+  TRY(db->Connect());
+  return db;
+}
+
+Result<std::unique_ptr<Db>> Db::Create(int dir, uint64_t map_bytes, Io& io) {
+  TRY(MakeDirectoryAt(dir, "db", 0700));
+  std::unique_ptr<Db> db = TRY(OpenEnvironment(dir, map_bytes, io));
+  TRY(db->OpenTables(true));
+  // Pages freed here are what the first batches write to, so that small ones
+  // do not make the file grow.
+  TRY(db->Write([](Tables& tables) -> Status {
+    tables.PutMeta(std::string(kReserveKey), std::string(kFirstBytes, '\0'));
+    return {};
+  }));
+  TRY(db->Write([](Tables& tables) -> Status {
+    tables.EraseMeta(std::string(kReserveKey));
+    tables.PutFormat(kFormatVersion);
+    return {};
+  }));
+  return db;
+}
+
+// LMDB makes a new environment where it finds no file, or an empty one.
+Status Db::CheckFirstPages(int dir) {
+  struct stat st{};
+  const std::string path = std::string("db/") + kDataFile;
+  const auto fd = OpenAt(dir, path, O_RDONLY);
+  Bytes head(kMetaHeadSize);
+  if (fd && TRY(ReadFully(fd->get(), 0, head)) == head.size() &&
+      ::fstat(fd->get(), &st) == 0 && st.st_size >= kMinFileSize) {
+    Decoder decoder(head);
+    decoder.GetRaw(kPageSizeOffset);
+    const auto page = decoder.Get<uint32_t>();
+    if (std::has_single_bit(page) && page >= 512 && page <= 65536) return {};
+  }
+  if (!fd && fd.error().code != ENOENT) return std::unexpected(fd.error());
+  return Fail(
+      EBADMSG,
+      "the tables in " + PathOfFd(dir) + "/" + path + " are missing or damaged",
+      kDamagedHint);
+}
+
+Result<std::unique_ptr<Db>> Db::Open(int dir, uint64_t map_bytes, Io& io) {
+  TRY(CheckFirstPages(dir));
+  std::unique_ptr<Db> db = TRY(OpenEnvironment(dir, map_bytes, io));
+  TRY(db->OpenTables(false));
+  TRY(db->CheckVersion());
+  return db;
+}
+
+Db::~Db() {
+  WriterLock lock(map_mutex_);
+  if (env_ != nullptr) mdb_env_close(env_);
+}
+
+Status Db::Connect() {
+  if (env_ != nullptr) mdb_env_close(std::exchange(env_, nullptr));
+  MDB_env* env = nullptr;
+  int code = mdb_env_create(&env);
+  if (code != 0) return FailWith(code, "open");
+  const std::string path = "/proc/self/fd/" + std::to_string(dir_.get());
+  if (code == 0) code = mdb_env_set_maxdbs(env, kTables.size());
+  if (code == 0) code = mdb_env_set_mapsize(env, map_bytes_);
+  if (code == 0) {
+    code = mdb_env_open(env, path.c_str(), MDB_NOMETASYNC | MDB_NOTLS, 0600);
+  }
+  if (code != 0) {
+    mdb_env_close(env);
+    return FailWith(code, "open");
+  }
+  env_ = env;
+  return CheckFileSize();
+}
+
+// LMDB reads through a mapping: a page that is not in the file would be a
+// SIGBUS. The last pages may be missing without harm, when the batch that got
+// them gave them back unwritten.
+Status Db::CheckFileSize() {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  mdb_env_info(env_, &info);
+  mdb_env_stat(env_, &stat);
+  const uint64_t needed = (info.me_last_pgno + 1) * stat.ms_psize;
+  struct stat st{};
+  if (::fstatat(dir_.get(), kDataFile, &st, 0) != 0) {
+    return Fail(errno, "stat " + PathOfFd(dir_.get()) + "/" + kDataFile);
+  }
+  const auto size = static_cast<uint64_t>(st.st_size);
+  if (size >= needed) return {};
+  if (needed - size > kMaxMissingPages * stat.ms_psize) {
+    return Damaged("data.mdb was cut short");
+  }
+  mdb_filehandle_t fd{};
+  mdb_env_get_fd(env_, &fd);
+  if (::ftruncate(fd, static_cast<off_t>(needed)) != 0) {
+    return Fail(errno, "extend " + PathOfFd(dir_.get()) + "/" + kDataFile);
+  }
+  return {};
+}
+
+// A sparse tail keeps the file longer than what is in use, pages included that
+// a batch got and gave back unwritten: being shorter then means damage.
+void Db::KeepSlack() {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  mdb_env_info(env_, &info);
+  mdb_env_stat(env_, &stat);
+  const uint64_t used = (info.me_last_pgno + 1) * stat.ms_psize;
+  if (used <= slack_end_.load()) return;
+  mdb_filehandle_t fd{};
+  mdb_env_get_fd(env_, &fd);
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return;
+  const uint64_t size =
+      std::max(static_cast<uint64_t>(st.st_size), used + 2 * kSlackBytes);
+  // Not having the tail harms nobody but the check; the batch is committed.
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return;
+  slack_end_ = size - kSlackBytes;
+}
+
+Status Db::OpenTables(bool create) {
+  ReaderLock lock(map_mutex_);
+  MDB_txn* raw = nullptr;
+  int code = mdb_txn_begin(env_, nullptr, create ? 0 : MDB_RDONLY, &raw);
+  if (code != 0) return FailWith(code, "open tables of");
+  TxnPtr txn(raw);
+  for (const TableName& table : kTables) {
+    code = mdb_dbi_open(raw, table.name, create ? MDB_CREATE : 0,
+                        &(handles_.*table.handle));
+    if (code == MDB_NOTFOUND) {
+      return Damaged(std::string("no table ") + table.name);
+    }
+    if (code != 0) return FailWith(code, "open tables of");
+  }
+  code = mdb_txn_commit(txn.release());
+  if (code != 0) return FailWith(code, "open tables of");
+  return {};
+}
+
+Status Db::CheckVersion() {
+  Reading reading = TRY(Reading::Begin(*this));
+  auto value = reading.Get(handles_.meta, AsBytes(kFormatKey));
+  if (!value && value.error().code == ENOENT) return Damaged("no version");
+  if (!value) return std::unexpected(std::move(value).error());
+  Decoder decoder(*value);
+  const auto version = decoder.Get<uint32_t>();
+  if (!decoder.ok()) return Damaged("no version");
+  if (version <= kFormatVersion) return {};
+  return Fail(EPROTONOSUPPORT,
+              PathOfFd(dir_.get()) + " has format version " +
+                  std::to_string(version) + ", this program knows " +
+                  std::to_string(kFormatVersion),
+              "use the newer txfs that wrote it");
+}
+
+Status Db::Write(const std::function<Status(Tables&)>& fill) {
+  MutexLock lock(write_mutex_);
+  bool reconnected = false;
+  for (;;) {
+    int code = 0;
+    Status status = TryWrite(fill, code);
+    if (code == MDB_MAP_FULL || code == MDB_MAP_RESIZED) {
+      const Status resized = Resize(code == MDB_MAP_FULL);
+      if (resized) continue;
+      // The old map is gone; without a new one the environment is of no use.
+      TRY(Reconnect());
+      return resized;
+    } else if (code == MDB_PANIC && !reconnected) {
+      reconnected = true;
+      TRY(Reconnect());
+    } else {
+      return status;
+    }
+  }
+}
+
+Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
+  ReaderLock lock(map_mutex_);
+  MDB_txn* raw = nullptr;
+  code = env_ == nullptr ? MDB_PANIC : mdb_txn_begin(env_, nullptr, 0, &raw);
+  if (code != 0) return FailWith(code, "begin a batch in");
+  TxnPtr txn(raw);
+  Tables tables(raw, handles_);
+  const Status filled = fill(tables);
+  code = tables.code();
+  if (!filled && code == 0) return filled;
+  if (code == 0) code = io_.CommitError();
+  if (code == 0) code = mdb_txn_commit(txn.release());
+  if (code != 0) return FailWith(code, "write");
+  KeepSlack();
+  return {};
+}
+
+Status Db::Resize(bool grow) {
+  WriterLock lock(map_mutex_);
+  if (env_ == nullptr) return {};
+  if (grow) map_bytes_ *= 2;
+  // Zero takes over the size that another process has set.
+  const int code = mdb_env_set_mapsize(env_, grow ? map_bytes_ : 0);
+  if (code == 0) return {};
+  if (grow) map_bytes_ /= 2;
+  return FailWith(code, "enlarge the map of");
+}
+
+// LMDB gives an environment up when it could not write its first pages.
+Status Db::Reconnect() {
+  {
+    WriterLock lock(map_mutex_);
+    TRY(Connect());
+  }
+  return OpenTables(false);
+}
+
+Status Db::Sync() {
+  ReaderLock lock(map_mutex_);
+  const int code = env_ == nullptr ? MDB_PANIC : mdb_env_sync(env_, 1);
+  if (code != 0) return FailWith(code, "sync");
+  return {};
+}
+
+void Db::CheckReaders() {
+  ReaderLock lock(map_mutex_);
+  if (env_ == nullptr) return;
+  int dead = 0;
+  // Failing means that dead readers stay for one more batch.
+  [[maybe_unused]] const int ignored = mdb_reader_check(env_, &dead);
+}
+
+Status Db::Load(State& state) {
+  Reading reading = TRY(Reading::Begin(*this));
+  TRY(LoadInodes(reading, state));
+  TRY(reading.ForEach(handles_.dentry, {},
+                      [&](ByteSpan key, ByteSpan value) -> Status {
+                        Decoder k(key);
+                        Decoder v(value);
+                        const Ino parent{TakeKey(k)};
+                        const std::string name(AsText(k.GetRaw(k.remaining())));
+                        DentryValue dentry;
+                        dentry.kind = static_cast<DentryKind>(v.Get<uint8_t>());
+                        dentry.ino = Ino{v.Get<uint64_t>()};
+                        if (!k.ok() || !v.ok() || v.remaining() != 0 ||
+                            dentry.kind > DentryKind::kInode) {
+                          return Damaged("a dentry");
+                        }
+                        state.SetDentry(parent, name, dentry);
+                        return {};
+                      }));
+  TRY(LoadExtents(reading, state));
+  return reading.ForEach(
+      handles_.xattr, {}, [&](ByteSpan key, ByteSpan value) -> Status {
+        Decoder k(key);
+        const Ino ino{TakeKey(k)};
+        const std::string name(AsText(k.GetRaw(k.remaining())));
+        if (!k.ok()) return Damaged("an xattr");
+        state.SetXattr(ino, name, std::string(AsText(value)));
+        return {};
+      });
+}
+
+Status Db::LoadInodes(Reading& reading, State& state) {
+  return reading.ForEach(
+      handles_.inode, {}, [&](ByteSpan key, ByteSpan value) -> Status {
+        Decoder k(key);
+        Decoder v(value);
+        const Ino ino{TakeKey(k)};
+        InodeRecord record;
+        record.attr = DecodeAttr(v);
+        if (!k.ok() || k.remaining() != 0 || !v.ok() || v.remaining() != 0) {
+          return Damaged("an inode");
+        }
+        auto origin = reading.Get(handles_.origin, key);
+        if (origin) {
+          Decoder o(*origin);
+          DecodeOrigin(o, record.base, record.symlink);
+          if (!o.ok() || o.remaining() != 0) return Damaged("an origin");
+        } else if (origin.error().code != ENOENT) {
+          return std::unexpected(std::move(origin).error());
+        }
+        state.SetInode(ino, record);
+        return {};
+      });
+}
+
+Status Db::LoadExtents(Reading& reading, State& state) {
+  return reading.ForEach(handles_.extent, {},
+                         [&](ByteSpan key, ByteSpan value) -> Status {
+                           Decoder k(key);
+                           const Ino ino{TakeKey(k)};
+                           const uint64_t offset = TakeKey(k);
+                           const auto extent = DecodeExtentRow(offset, value);
+                           if (!k.ok() || k.remaining() != 0 || !extent) {
+                             return Damaged("an extent");
+                           }
+                           state.PutExtent(ino, *extent);
+                           return {};
+                         });
+}
+
+Status Db::LoadContent(State& state) {
+  Reading reading = TRY(Reading::Begin(*this));
+  TRY(LoadInodes(reading, state));
+  return LoadExtents(reading, state);
+}
+
+Result<std::vector<std::pair<Lsn, Bytes>>> Db::ReadLog(Lsn first,
+                                                       size_t limit) {
+  std::vector<std::pair<Lsn, Bytes>> rows;
+  Reading reading = TRY(Reading::Begin(*this));
+  Bytes key;
+  AppendKey(key, Raw(first));
+  TRY(reading.ForEach(
+      handles_.log, key,
+      [&](ByteSpan row_key, ByteSpan value) -> Status {
+        Decoder k(row_key);
+        const Lsn lsn{TakeKey(k)};
+        if (!k.ok() || k.remaining() != 0) return Damaged("a log record");
+        rows.emplace_back(lsn, Bytes(value.begin(), value.end()));
+        return {};
+      },
+      limit));
+  return rows;
+}
+
+Result<IntakeCursor> Db::GetCursor() {
+  Reading reading = TRY(Reading::Begin(*this));
+  auto value = reading.Get(handles_.meta, AsBytes(kCursorKey));
+  if (!value && value.error().code == ENOENT) return Damaged("no cursor");
+  if (!value) return std::unexpected(std::move(value).error());
+  Decoder decoder(*value);
+  IntakeCursor cursor;
+  cursor.salt = decoder.Get<uint64_t>();
+  cursor.position = decoder.Get<uint64_t>();
+  cursor.next_lsn = Lsn{decoder.Get<uint64_t>()};
+  if (!decoder.ok() || decoder.remaining() != 0 || cursor.position % 8 != 0) {
+    return Damaged("the cursor");
+  }
+  return cursor;
+}
+
+Result<std::string> Db::GetMeta(const std::string& key) {
+  Reading reading = TRY(Reading::Begin(*this));
+  const ByteSpan value =
+      TRY(reading.Get(handles_.meta, AsBytes(std::string(kFactPrefix) + key)));
+  return std::string(AsText(value));
+}
+
+}  // namespace txfs

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "journal/base/bytes.h"
+#include "journal/base/io.h"
+#include "journal/base/mutex.h"
+#include "journal/base/result.h"
+#include "journal/base/types.h"
+#include "journal/base/unique_fd.h"
+#include "journal/change.h"
+#include "journal/intake.h"
+
+struct MDB_env;
+struct MDB_txn;
+
+namespace txfs {
+
+/// Handles of the tables (docs/format.md, "db").
+struct TableHandles {
+  unsigned int inode = 0;
+  unsigned int origin = 0;
+  unsigned int dentry = 0;
+  unsigned int extent = 0;
+  unsigned int xattr = 0;
+  unsigned int log = 0;
+  unsigned int savepoint = 0;
+  unsigned int meta = 0;
+};
+
+/// The tables within one batch. The first error sticks; the batch then fails.
+class Tables final : public State {
+ public:
+  Tables(MDB_txn* txn, const TableHandles& handles)
+      : txn_(txn), handles_(handles) {}
+
+  void SetInode(Ino ino, const std::optional<InodeRecord>& record) override;
+  void SetAttr(Ino ino, const Attr& attr) override;
+  void SetDentry(Ino parent, const std::string& name,
+                 const DentryValue& value) override;
+  void EraseExtent(Ino ino, const Extent& extent) override;
+  void PutExtent(Ino ino, const Extent& extent) override;
+  void SetXattr(Ino ino, const std::string& name,
+                const std::optional<std::string>& value) override;
+  void PutLog(Lsn lsn, ByteSpan change);
+  void PutCursor(const IntakeCursor& cursor);
+  void PutMeta(const std::string& key, std::string_view value);
+  void EraseMeta(const std::string& key);
+  void PutFormat(uint32_t version);
+
+  /// LMDB's code of the first error, or 0.
+  [[nodiscard]] int code() const { return code_; }
+
+ private:
+  void Put(unsigned int table, ByteSpan key, ByteSpan value,
+           unsigned int flags = 0);
+  void Erase(unsigned int table, ByteSpan key);
+
+  MDB_txn* const txn_;
+  const TableHandles& handles_;
+  Bytes key_, value_;  ///< reused
+  int code_ = 0;
+};
+
+/// The LMDB environment `db/` of a transaction. Thread-safe.
+///
+/// A batch is durable when the one after it was written, or after Sync: only
+/// then has the page that names it reached the disk.
+class Db {
+ public:
+  /// Makes the environment in `dir`, large enough for the first batches.
+  static Result<std::unique_ptr<Db>> Create(int dir, uint64_t map_bytes,
+                                            Io& io);
+  /// EBADMSG: damaged; EPROTONOSUPPORT: a newer version.
+  static Result<std::unique_ptr<Db>> Open(int dir, uint64_t map_bytes, Io& io);
+  ~Db();
+  Db(const Db&) = delete;
+  Db& operator=(const Db&) = delete;
+
+  /// Runs `fill` in a batch and commits it; all of it happens, or nothing.
+  /// `fill` runs again when the map had to grow.
+  Status Write(const std::function<Status(Tables&)>& fill);
+  /// Makes all batches durable.
+  Status Sync();
+  /// Forgets readers that died; they would keep pages from being reused.
+  void CheckReaders();
+
+  /// Feeds inodes, dentries, extents and xattrs to `state`.
+  Status Load(State& state);
+  /// Feeds inodes and extents only.
+  Status LoadContent(State& state);
+  /// Up to `limit` logged changes from `first` on.
+  Result<std::vector<std::pair<Lsn, Bytes>>> ReadLog(Lsn first, size_t limit);
+  Result<IntakeCursor> GetCursor();
+  /// ENOENT.
+  Result<std::string> GetMeta(const std::string& key);
+
+ private:
+  class Reading;
+
+  Db(UniqueFd dir, uint64_t map_bytes, Io& io)
+      : dir_(std::move(dir)), io_(io), map_bytes_(map_bytes) {}
+  static Result<std::unique_ptr<Db>> OpenEnvironment(int dir,
+                                                     uint64_t map_bytes,
+                                                     Io& io);
+  static Status CheckFirstPages(int dir);
+  Status Connect() REQUIRES(map_mutex_);
+  Status CheckFileSize() REQUIRES(map_mutex_);
+  void KeepSlack() REQUIRES_SHARED(map_mutex_);
+  Status OpenTables(bool create);
+  Status CheckVersion();
+  Status Resize(bool grow);
+  Status Reconnect();
+  /// One try. `code` is LMDB's; 0 when the batch did not fail in LMDB.
+  Status TryWrite(const std::function<Status(Tables&)>& fill, int& code);
+  Status LoadInodes(Reading& reading, State& state);
+  Status LoadExtents(Reading& reading, State& state);
+  [[nodiscard]] std::unexpected<Error> FailWith(int code,
+                                                std::string_view what) const;
+  [[nodiscard]] std::unexpected<Error> Damaged(std::string_view what) const;
+
+  const UniqueFd dir_;
+  Io& io_;
+  Mutex write_mutex_;  ///< one batch at a time
+  /// Shared: a transaction is open. Exclusive: the environment is replaced or
+  /// its map resized, which LMDB allows only without transactions.
+  SharedMutex map_mutex_ ACQUIRED_AFTER(write_mutex_);
+  uint64_t map_bytes_ GUARDED_BY(map_mutex_);
+  MDB_env* env_ GUARDED_BY(map_mutex_) = nullptr;
+  TableHandles handles_;
+  std::atomic<uint64_t> slack_end_ = 0;  ///< the file is longer than that
+};
+
+}  // namespace txfs

@@ -1,0 +1,371 @@
+#include "journal/intake.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "journal/base/checksum.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr std::string_view kMagic = "TXFSRING";
+constexpr uint32_t kVersion = 1;
+constexpr uint64_t kAlignment = 8;
+constexpr uint32_t kTurnMark = 0xFFFFFFFF;
+constexpr std::string_view kFile = "intake";
+constexpr std::string_view kDamagedHint =
+    "the transaction cannot be recovered; move its directory out of the store "
+    "to begin afresh";
+
+/// As in docs/format.md.
+struct RecordHeader {
+  uint64_t checksum = 0;  ///< of the bytes after it, seeded with salt ^ lsn
+  uint32_t size = 0;      ///< with header, without padding; or kTurnMark
+  uint32_t change_size = 0;
+  uint64_t lsn = 0;
+  uint32_t segment = 0;
+  uint32_t content_length = 0;
+  uint64_t content_position = 0;
+  uint64_t content_checksum = 0;
+};
+static_assert(sizeof(RecordHeader) == 48);
+constexpr uint64_t kHeaderSize = sizeof(RecordHeader);
+
+uint64_t Align(uint64_t size) {
+  return (size + kAlignment - 1) & ~(kAlignment - 1);
+}
+
+uint64_t RecordChecksum(const std::byte* record, uint64_t size, uint64_t lsn,
+                        uint64_t salt) {
+  return Checksum({record + sizeof(uint64_t), size - sizeof(uint64_t)},
+                  salt ^ lsn);
+}
+
+Bytes FileHeader(uint64_t capacity) {
+  Bytes page;
+  Encoder encoder(page);
+  encoder.PutRaw(AsBytes(kMagic));
+  encoder.Put(kVersion);
+  encoder.Put(uint32_t{0});
+  encoder.Put(capacity);
+  encoder.Put(Checksum(page));
+  page.resize(kPage);
+  return page;
+}
+
+// One page at a time: a store into a large folio would dirty, and each sync
+// write, the whole folio.
+Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to) {
+  static constexpr std::array<std::byte, kPage> kZeros{};
+  for (uint64_t at = from; at < to; at += kPage) {
+    TRY(WritePartsFully(io, fd, at, {kZeros}));
+  }
+  return {};
+}
+
+Status Preallocate(Io& io, int fd, uint64_t size) {
+  // Overwriting must not need space; where data is copied on write it would.
+  int flags = FS_NOCOW_FL;
+  [[maybe_unused]] const int ignored = ::ioctl(fd, FS_IOC_SETFLAGS, &flags);
+  int result = 0;
+  do {
+    result = io.Allocate(fd, 0, 0, static_cast<off_t>(size));
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return {};
+  if (errno != EOPNOTSUPP) return Fail(errno, "preallocate intake");
+  return WriteZeros(io, fd, 0, size);
+}
+
+std::unexpected<Error> Damaged(int dir, std::string_view what) {
+  return Fail(EBADMSG,
+              PathOfFd(dir) + "/intake is damaged: " + std::string(what),
+              kDamagedHint);
+}
+
+Result<uint64_t> ReadFileHeader(int dir, int fd) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stat intake");
+  Bytes page(kPage);
+  const size_t size = TRY(ReadFully(fd, 0, page));
+  Decoder decoder(page);
+  const std::string_view magic = AsText(decoder.GetRaw(kMagic.size()));
+  const auto version = decoder.Get<uint32_t>();
+  decoder.Get<uint32_t>();
+  const auto capacity = decoder.Get<uint64_t>();
+  if (size != kPage || magic != kMagic) return Damaged(dir, "no header");
+  if (version > kVersion) {
+    return Fail(EPROTONOSUPPORT,
+                PathOfFd(dir) + "/intake has version " +
+                    std::to_string(version) + ", this program knows " +
+                    std::to_string(kVersion),
+                "use the newer txfs that wrote it");
+  }
+  if (page != FileHeader(capacity)) return Damaged(dir, "bad header checksum");
+  if (capacity < Intake::kMinCapacity || capacity % kPage != 0 ||
+      static_cast<uint64_t>(st.st_size) != kPage + capacity) {
+    return Damaged(dir, "its size is wrong");
+  }
+  return capacity;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Intake>> Intake::Create(int dir, uint64_t capacity,
+                                               Io& io) {
+  capacity = std::max(kMinCapacity, (capacity + kPage - 1) & ~(kPage - 1));
+  UniqueFd fd =
+      TRY(OpenAt(dir, std::string(kFile), O_RDWR | O_CREAT | O_EXCL, 0600));
+  TRY(Preallocate(io, fd.get(), kPage + capacity));
+  TRY(WritePartsFully(io, fd.get(), 0, {FileHeader(capacity)}));
+  if (io.Sync(fd.get()) != 0) return Fail(errno, "sync intake");
+  return Map(std::move(fd), capacity, io);
+}
+
+Result<std::unique_ptr<Intake>> Intake::Open(int dir, Io& io) {
+  auto fd = OpenAt(dir, std::string(kFile), O_RDWR);
+  if (!fd && fd.error().code == ENOENT) return Damaged(dir, "it is missing");
+  if (!fd) return std::unexpected(std::move(fd).error());
+  const uint64_t capacity = TRY(ReadFileHeader(dir, fd->get()));
+  return Map(std::move(*fd), capacity, io);
+}
+
+Result<std::unique_ptr<Intake>> Intake::Map(UniqueFd fd, uint64_t capacity,
+                                            Io& io) {
+  // Read-ahead would bring in large folios.
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
+  void* map = ::mmap(nullptr, kPage + capacity, PROT_READ | PROT_WRITE,
+                     MAP_SHARED, fd.get(), 0);
+  if (map == MAP_FAILED) return Fail(errno, "map intake");
+  ::madvise(map, kPage + capacity, MADV_RANDOM);
+  return std::unique_ptr<Intake>(
+      new Intake(std::move(fd), static_cast<std::byte*>(map), capacity, io));
+}
+
+Intake::~Intake() { ::munmap(map_, kPage + capacity_); }
+
+std::byte* Intake::At(uint64_t position) const {
+  return map_ + kPage + position % capacity_;
+}
+
+uint64_t Intake::ToTurn(uint64_t position) const {
+  return capacity_ - position % capacity_;
+}
+
+std::optional<IntakeRecord> Intake::ReadRecord(uint64_t position, Lsn lsn,
+                                               uint64_t salt) const {
+  RecordHeader header;
+  uint64_t rest = ToTurn(position);
+  if (rest >= kHeaderSize) {
+    std::memcpy(&header, At(position), kHeaderSize);
+    if (header.size == kTurnMark && header.lsn == Raw(lsn) &&
+        header.checksum ==
+            RecordChecksum(At(position), kHeaderSize, Raw(lsn), salt)) {
+      position += rest;
+    }
+  } else {
+    position += rest;
+  }
+  const std::byte* bytes = At(position);
+  rest = ToTurn(position);
+  std::memcpy(&header, bytes, kHeaderSize);
+  if (header.lsn != Raw(lsn) || header.size < kHeaderSize ||
+      header.size > rest || header.change_size > header.size - kHeaderSize) {
+    return std::nullopt;
+  }
+  const uint64_t inline_size = header.size - kHeaderSize - header.change_size;
+  if (inline_size != 0 && inline_size != header.content_length) {
+    return std::nullopt;
+  }
+  if (header.checksum != RecordChecksum(bytes, header.size, Raw(lsn), salt)) {
+    return std::nullopt;
+  }
+  IntakeRecord record;
+  record.lsn = lsn;
+  record.change = {bytes + kHeaderSize, header.change_size};
+  record.content = {header.segment, header.content_length,
+                    header.content_position, header.content_checksum, 0};
+  record.inline_bytes = {bytes + kHeaderSize + header.change_size, inline_size};
+  record.end = position + Align(header.size);
+  return record;
+}
+
+void Intake::Recover(const IntakeCursor& cursor,
+                     const std::function<bool(const IntakeRecord&)>& accept) {
+  MutexLock lock(mutex_);
+  salt_ = cursor.salt;
+  drained_ = cursor;
+  tail_ = cursor.position;
+  head_ = cursor.position;
+  next_lsn_ = cursor.next_lsn;
+  // Nothing is appended before the next epoch.
+  warm_ = capacity_;
+  const uint64_t limit = cursor.position + capacity_;
+  while (head_ < limit) {
+    const auto record = ReadRecord(head_, next_lsn_, salt_);
+    if (!record || record->end > limit || !accept(*record)) return;
+    head_ = record->end;
+    next_lsn_ = Next(next_lsn_);
+  }
+}
+
+void Intake::BeginEpoch(const IntakeCursor& cursor) {
+  MutexLock lock(mutex_);
+  assert(head_ == drained_.position);
+  salt_ = cursor.salt;
+  drained_ = cursor;
+  tail_ = head_ = cursor.position;
+  next_lsn_ = cursor.next_lsn;
+  warm_ = 0;
+}
+
+uint64_t Intake::RecordSize(uint64_t change_size, uint64_t inline_size) {
+  return Align(kHeaderSize + change_size + inline_size);
+}
+
+bool Intake::HasRoom(uint64_t size) const {
+  MutexLock lock(mutex_);
+  const uint64_t rest = ToTurn(head_);
+  const uint64_t needed = rest < size ? rest + size : size;
+  return head_ - tail_ + needed <= capacity_;
+}
+
+// The first time round each page is written whole before it is stored into:
+// that makes it a small folio, and spares the fault that would read it.
+Status Intake::Warm(uint64_t place, uint64_t size) {
+  if (place + size <= warm_) return {};
+  const uint64_t to = (place + size + kPage - 1) & ~(kPage - 1);
+  TRY(WriteZeros(io_, fd_.get(), kPage + warm_, kPage + to));
+  warm_ = to;
+  return {};
+}
+
+void Intake::WriteTurnMark() {
+  RecordHeader mark;
+  mark.size = kTurnMark;
+  mark.lsn = Raw(next_lsn_);
+  std::byte* at = At(head_);
+  std::memcpy(at, &mark, kHeaderSize);
+  mark.checksum = RecordChecksum(at, kHeaderSize, mark.lsn, salt_);
+  std::memcpy(at, &mark.checksum, sizeof mark.checksum);
+}
+
+IntakeRecord Intake::WriteRecord(ByteSpan change, const ContentRef& content,
+                                 ByteSpan inline_bytes) {
+  RecordHeader header;
+  header.size =
+      static_cast<uint32_t>(kHeaderSize + change.size() + inline_bytes.size());
+  header.change_size = static_cast<uint32_t>(change.size());
+  header.lsn = Raw(next_lsn_);
+  header.segment = content.segment;
+  header.content_length = content.record_length;
+  header.content_position = content.record_position;
+  header.content_checksum = content.checksum;
+  std::byte* at = At(head_);
+  std::byte* payload = at + kHeaderSize;
+  std::ranges::copy(change, payload);
+  std::ranges::copy(inline_bytes, payload + change.size());
+  std::memcpy(at, &header, kHeaderSize);
+  // Last: until it is there, the record is not.
+  header.checksum = RecordChecksum(at, header.size, header.lsn, salt_);
+  std::memcpy(at, &header.checksum, sizeof header.checksum);
+  return {next_lsn_,
+          {payload, change.size()},
+          content,
+          {payload + change.size(), inline_bytes.size()},
+          head_ + Align(header.size)};
+}
+
+Result<Intake::Appended> Intake::Append(
+    ByteSpan change, const ContentRef& content, ByteSpan inline_bytes,
+    const std::function<void(const IntakeRecord&)>& placed) {
+  const uint64_t size = RecordSize(change.size(), inline_bytes.size());
+  MutexLock lock(mutex_);
+  const uint64_t rest = ToTurn(head_);
+  TRY(Warm(head_ % capacity_, std::min(rest, size)));
+  const uint64_t waiting_before = head_ - drained_.position;
+  if (rest < size) {
+    if (rest >= kHeaderSize) WriteTurnMark();
+    head_ += rest;
+  }
+  const IntakeRecord record = WriteRecord(change, content, inline_bytes);
+  if (placed) placed(record);
+  head_ = record.end;
+  next_lsn_ = Next(next_lsn_);
+  return Appended{record.lsn, waiting_before, head_ - drained_.position};
+}
+
+void Intake::SkipLsn() {
+  MutexLock lock(mutex_);
+  assert(head_ == drained_.position);
+  next_lsn_ = Next(next_lsn_);
+  drained_.next_lsn = next_lsn_;
+}
+
+Result<std::vector<IntakeRecord>> Intake::Waiting(size_t max_records,
+                                                  uint64_t max_bytes) const {
+  IntakeCursor at;
+  uint64_t head = 0;
+  {
+    MutexLock lock(mutex_);
+    at = drained_;
+    head = head_;
+  }
+  std::vector<IntakeRecord> records;
+  const uint64_t limit = at.position + max_bytes;
+  while (at.position < std::min(head, limit) && records.size() < max_records) {
+    const auto record = ReadRecord(at.position, at.next_lsn, at.salt);
+    if (!record || record->end > head) {
+      return Fail(EBADMSG, "the intake was damaged while in use", kDamagedHint);
+    }
+    records.push_back(*record);
+    at.position = record->end;
+    at.next_lsn = Next(at.next_lsn);
+  }
+  return records;
+}
+
+IntakeCursor Intake::CursorAfter(const IntakeRecord& last) const {
+  MutexLock lock(mutex_);
+  return {salt_, last.end, Next(last.lsn)};
+}
+
+IntakeCursor Intake::DrainedCursor() const {
+  MutexLock lock(mutex_);
+  return drained_;
+}
+
+void Intake::Drained(const IntakeCursor& cursor) {
+  MutexLock lock(mutex_);
+  drained_ = cursor;
+}
+
+void Intake::Durable(const IntakeCursor& cursor) {
+  MutexLock lock(mutex_);
+  if (cursor.salt == salt_) tail_ = std::max(tail_, cursor.position);
+}
+
+Lsn Intake::next_lsn() const {
+  MutexLock lock(mutex_);
+  return next_lsn_;
+}
+
+uint64_t Intake::waiting_bytes() const {
+  MutexLock lock(mutex_);
+  return head_ - drained_.position;
+}
+
+Status Intake::Sync() {
+  if (io_.Sync(fd_.get()) != 0) return Fail(errno, "sync intake");
+  return {};
+}
+
+}  // namespace txfs

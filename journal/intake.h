@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "journal/base/bytes.h"
+#include "journal/base/io.h"
+#include "journal/base/mutex.h"
+#include "journal/base/result.h"
+#include "journal/base/types.h"
+#include "journal/base/unique_fd.h"
+#include "journal/change.h"
+
+namespace txfs {
+
+/// Where the records that are not in the tables yet begin. Kept in the tables.
+struct IntakeCursor {
+  uint64_t salt = 0;  ///< of the epoch: seeds the checksums
+  uint64_t position =
+      0;            ///< bytes since the epoch began; modulo capacity: the place
+  Lsn next_lsn{1};  ///< of the record at `position`
+
+  bool operator==(const IntakeCursor&) const = default;
+};
+
+/// A record as it lies in the ring. The spans point into the ring.
+struct IntakeRecord {
+  Lsn lsn = kNoLsn;
+  ByteSpan change;        ///< encoded Change
+  ContentRef content;     ///< segment 0: none
+  ByteSpan inline_bytes;  ///< the content, unless it is in the spool already
+  uint64_t end = 0;       ///< position after the record
+};
+
+/// The ring of records in front of the tables: a preallocated, memory-mapped
+/// file (docs/format.md, "intake").
+///
+/// A record is *waiting* until Drained says that the tables have it, and its
+/// place is taken until Durable says that they cannot forget it. Thread-safe;
+/// appends must not run at once.
+class Intake {
+ public:
+  static constexpr uint64_t kMinCapacity = 64 << 10;
+
+  /// Makes the file, with all its blocks. ENOSPC, EEXIST.
+  static Result<std::unique_ptr<Intake>> Create(int dir, uint64_t capacity,
+                                                Io& io);
+  /// EBADMSG: damaged; EPROTONOSUPPORT: a newer version.
+  static Result<std::unique_ptr<Intake>> Open(int dir, Io& io);
+  ~Intake();
+  Intake(const Intake&) = delete;
+  Intake& operator=(const Intake&) = delete;
+
+  /// Makes the valid records from `cursor` on the waiting ones; `accept` may
+  /// refuse one, which ends them.
+  void Recover(const IntakeCursor& cursor,
+               const std::function<bool(const IntakeRecord&)>& accept);
+  /// Starts an epoch with an empty ring. No record may be waiting.
+  void BeginEpoch(const IntakeCursor& cursor);
+
+  /// Bytes that a record takes in the ring.
+  static uint64_t RecordSize(uint64_t change_size, uint64_t inline_size);
+  /// Whether a record of `size` bytes may ever find room.
+  [[nodiscard]] bool CanHold(uint64_t size) const {
+    return size <= capacity_ / 2;
+  }
+  [[nodiscard]] bool HasRoom(uint64_t size) const;
+
+  struct Appended {
+    Lsn lsn = kNoLsn;
+    uint64_t waiting_before = 0;  ///< bytes
+    uint64_t waiting = 0;         ///< bytes, with this record
+  };
+  /// Requires room. The record gets the next LSN; `placed` sees it before it is
+  /// one of the waiting ones. Fails only when the disk does.
+  Result<Appended> Append(
+      ByteSpan change, const ContentRef& content, ByteSpan inline_bytes,
+      const std::function<void(const IntakeRecord&)>& placed = {});
+  /// The next LSN goes to a change that is not in the ring. Requires that no
+  /// record waits.
+  void SkipLsn();
+
+  /// The first waiting records, up to about `max_bytes`. EBADMSG when the file
+  /// was damaged under us.
+  Result<std::vector<IntakeRecord>> Waiting(size_t max_records,
+                                            uint64_t max_bytes) const;
+  /// Where the cursor stands when the tables have everything up to `last`.
+  [[nodiscard]] IntakeCursor CursorAfter(const IntakeRecord& last) const;
+  [[nodiscard]] IntakeCursor DrainedCursor() const;
+  /// The tables have everything up to `cursor`.
+  void Drained(const IntakeCursor& cursor);
+  /// Power loss cannot take the tables back behind `cursor`.
+  void Durable(const IntakeCursor& cursor);
+
+  [[nodiscard]] Lsn next_lsn() const;
+  [[nodiscard]] uint64_t waiting_bytes() const;
+  [[nodiscard]] uint64_t capacity() const { return capacity_; }
+
+  /// fdatasync.
+  Status Sync();
+
+ private:
+  Intake(UniqueFd fd, std::byte* map, uint64_t capacity, Io& io)
+      : fd_(std::move(fd)), map_(map), capacity_(capacity), io_(io) {}
+  static Result<std::unique_ptr<Intake>> Map(UniqueFd fd, uint64_t capacity,
+                                             Io& io);
+  [[nodiscard]] std::byte* At(uint64_t position) const;
+  /// Bytes from `position` to where the ring turns round.
+  [[nodiscard]] uint64_t ToTurn(uint64_t position) const;
+  [[nodiscard]] std::optional<IntakeRecord> ReadRecord(uint64_t position,
+                                                       Lsn lsn,
+                                                       uint64_t salt) const;
+  Status Warm(uint64_t place, uint64_t size) REQUIRES(mutex_);
+  void WriteTurnMark() REQUIRES(mutex_);
+  IntakeRecord WriteRecord(ByteSpan change, const ContentRef& content,
+                           ByteSpan inline_bytes) REQUIRES(mutex_);
+
+  const UniqueFd fd_;
+  std::byte* const map_;  ///< of the whole file
+  const uint64_t capacity_;
+  Io& io_;
+
+  mutable Mutex mutex_;
+  uint64_t salt_ GUARDED_BY(mutex_) = 0;
+  uint64_t tail_ GUARDED_BY(mutex_) = 0;  ///< before it, all is free
+  IntakeCursor drained_ GUARDED_BY(mutex_);
+  uint64_t head_ GUARDED_BY(mutex_) = 0;
+  Lsn next_lsn_ GUARDED_BY(mutex_){1};
+  uint64_t warm_ GUARDED_BY(mutex_) = 0;  ///< places before it were written
+};
+
+}  // namespace txfs

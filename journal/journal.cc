@@ -1,0 +1,500 @@
+#include "journal/journal.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "journal/base/file.h"
+#include "journal/base/io.h"
+#include "journal/base/mutex.h"
+#include "journal/db.h"
+#include "journal/intake.h"
+#include "journal/spool.h"
+
+namespace txfs {
+namespace {
+
+constexpr size_t kBatchRecords = 8192;
+constexpr size_t kLogRowsPerRead = 1000;
+constexpr size_t kMaxName = 255;
+constexpr size_t kMaxChangeBytes = 1 << 30;
+constexpr std::chrono::milliseconds kRetryInterval{1000};
+
+Result<uint64_t> NewSalt() {
+  uint64_t salt = 0;
+  if (::getrandom(&salt, sizeof salt, 0) != sizeof salt) {
+    return Fail(errno, "getrandom");
+  }
+  return salt;
+}
+
+// What the tables could not take must be refused before it is acknowledged.
+Status CheckLimits(const Change& change) {
+  for (const Edit& edit : change.edits) {
+    const std::string* name = nullptr;
+    if (const auto* dentry = std::get_if<DentryEdit>(&edit)) {
+      name = &dentry->name;
+    } else if (const auto* xattr = std::get_if<XattrEdit>(&edit)) {
+      name = &xattr->name;
+    }
+    if (name != nullptr && name->size() > kMaxName) {
+      return Fail(ENAMETOOLONG, "name of " + std::to_string(name->size()) +
+                                    " bytes in a change");
+    }
+  }
+  return {};
+}
+
+std::vector<PendingContent> InlineContents(
+    const std::vector<IntakeRecord>& records) {
+  std::vector<PendingContent> contents;
+  for (const IntakeRecord& record : records) {
+    if (!record.inline_bytes.empty()) {
+      contents.push_back({record.content, record.inline_bytes});
+    }
+  }
+  return contents;
+}
+
+/// Tells the spool what the tables point at.
+class LiveContent final : public State {
+ public:
+  explicit LiveContent(Spool& spool) : spool_(spool) {}
+  void SetInode(Ino ino, const std::optional<InodeRecord>& record) override {
+    SetAttr(ino, record->attr);
+  }
+  void SetAttr(Ino, const Attr& attr) override {
+    spool_.AddOwn(attr.own_segment);
+  }
+  void PutExtent(Ino, const Extent& extent) override { spool_.AddLive(extent); }
+  void SetDentry(Ino, const std::string&, const DentryValue&) override {}
+  void EraseExtent(Ino, const Extent&) override {}
+  void SetXattr(Ino, const std::string&,
+                const std::optional<std::string>&) override {}
+
+ private:
+  Spool& spool_;
+};
+
+class TransactionJournal final : public Journal {
+ public:
+  TransactionJournal(UniqueFd dir, const JournalOptions& options, Io& io)
+      : dir_(std::move(dir)), options_(options), io_(io) {}
+  ~TransactionJournal() override;
+
+  Status CreateFiles();
+  Status OpenFiles();
+  void StartDrainThread();
+
+  Status Load(State& state) override;
+  Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment,
+                              uint64_t own_position) override {
+    return spool_->Stage(bytes, own_segment, own_position);
+  }
+  Result<uint32_t> NewSegment() override { return spool_->NewSegment(); }
+  void Abandon(const StagedContent& content) override {
+    spool_->Abandon(content.ref);
+  }
+  Result<Lsn> Append(const Change& change,
+                     const StagedContent* content) override;
+  void Release(const Extent& extent, Lsn lsn) override {
+    spool_->Release(extent, lsn);
+  }
+  Status Read(const ContentRef& ref, uint64_t offset,
+              MutableByteSpan out) override {
+    return spool_->Read(ref, offset, out);
+  }
+  Status Sync() override;
+  Status Drain() override;
+  [[nodiscard]] Lsn last_lsn() const override {
+    return Lsn{Raw(intake_->next_lsn()) - 1};
+  }
+  Status ReadLog(Lsn first,
+                 const std::function<bool(const LogEntry&)>& visit) override;
+  Status PutMeta(const std::string& key, std::string_view value) override;
+  Result<std::string> GetMeta(const std::string& key) override {
+    return db_->GetMeta(key);
+  }
+  void Forget() override { forgotten_ = true; }
+  Result<uint64_t> StoreBytes() override;
+
+ private:
+  Status RecoverIntake();
+  Status BeginEpoch(Lsn next_lsn);
+  Status MakeRoom(uint64_t size) REQUIRES(append_mutex_);
+  Result<Lsn> AppendToTables(const Change& change, ByteSpan encoded,
+                             const StagedContent* content)
+      REQUIRES(append_mutex_);
+  void WakeDrainThread(const Intake::Appended& appended);
+  void RunDrainThread();
+  Status DrainAll() REQUIRES(drain_mutex_);
+  Status DrainBatch() REQUIRES(drain_mutex_);
+  Status WriteBatch(const std::vector<IntakeRecord>& records)
+      REQUIRES(drain_mutex_);
+  Status SyncTables() REQUIRES(drain_mutex_);
+  void MadeDurable(const IntakeCursor& cursor);
+
+  const UniqueFd dir_;
+  const JournalOptions options_;
+  Io& io_;
+  std::unique_ptr<Db> db_;
+  std::unique_ptr<Intake> intake_;
+  std::unique_ptr<Spool> spool_;
+
+  Mutex append_mutex_;                               ///< one append at a time
+  Mutex drain_mutex_ ACQUIRED_AFTER(append_mutex_);  ///< one drain at a time
+  std::atomic<bool> drain_failed_ = false;
+  /// The tables have what is neither in the intake nor durable.
+  std::atomic<bool> tables_ahead_ = false;
+
+  std::atomic<bool> forgotten_ = false;
+
+  Mutex sync_mutex_;
+  CondVar sync_done_;
+  bool syncing_ GUARDED_BY(sync_mutex_) = false;
+  Lsn synced_ GUARDED_BY(sync_mutex_) = kNoLsn;
+
+  Mutex wake_mutex_;
+  CondVar wake_;
+  bool waiting_ GUARDED_BY(wake_mutex_) = false;  ///< a record waits
+  bool urgent_ GUARDED_BY(wake_mutex_) = false;   ///< a quarter is full
+  bool stop_ GUARDED_BY(wake_mutex_) = false;
+  std::thread drain_thread_;
+};
+
+Status TransactionJournal::CreateFiles() {
+  db_ = TRY(Db::Create(dir_.get(), options_.map_bytes, io_));
+  intake_ = TRY(Intake::Create(dir_.get(), options_.intake_bytes, io_));
+  spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
+  TRY(BeginEpoch(Lsn{1}));
+  if (::fsync(dir_.get()) != 0) {
+    return Fail(errno, "sync " + PathOfFd(dir_.get()));
+  }
+  return {};
+}
+
+Status TransactionJournal::OpenFiles() {
+  db_ = TRY(Db::Open(dir_.get(), options_.map_bytes, io_));
+  intake_ = TRY(Intake::Open(dir_.get(), io_));
+  spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
+  TRY(RecoverIntake());
+  LiveContent live(*spool_);
+  TRY(db_->LoadContent(live));
+  return spool_->FinishLoad();
+}
+
+Status TransactionJournal::RecoverIntake() {
+  bool decodes = true;
+  intake_->Recover(TRY(db_->GetCursor()), [&](const IntakeRecord& record) {
+    decodes = DecodeChange(record.change).has_value();
+    // After power loss the intake may be ahead of the spool: the operation
+    // that lost its content did not happen, and none after it.
+    return decodes &&
+           (record.content.segment == 0 || !record.inline_bytes.empty() ||
+            spool_->Verify(record.content));
+  });
+  if (!decodes) {
+    return Fail(
+        EBADMSG,
+        PathOfFd(dir_.get()) + "/intake has a valid record that means nothing",
+        "use the txfs that wrote it");
+  }
+  {
+    MutexLock lock(drain_mutex_);
+    TRY(DrainAll());
+  }
+  return BeginEpoch(intake_->next_lsn());
+}
+
+// Records of a lost future have another salt than the new epoch, which
+// therefore must be durable before the first record is appended.
+Status TransactionJournal::BeginEpoch(Lsn next_lsn) {
+  const IntakeCursor cursor{TRY(NewSalt()), 0, next_lsn};
+  TRY(db_->Write([&](Tables& tables) -> Status {
+    tables.PutCursor(cursor);
+    return {};
+  }));
+  TRY(db_->Sync());
+  intake_->BeginEpoch(cursor);
+  return {};
+}
+
+void TransactionJournal::StartDrainThread() {
+  if (!options_.background_drain) return;
+  // Signals are for the threads that know what to do with them.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  drain_thread_ = std::thread([this] { RunDrainThread(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TransactionJournal::~TransactionJournal() {
+  if (drain_thread_.joinable()) {
+    {
+      MutexLock lock(wake_mutex_);
+      stop_ = true;
+      wake_.NotifyAll();
+    }
+    drain_thread_.join();
+  }
+  if (forgotten_ || !db_ || !intake_ || !spool_) return;
+  // What cannot be drained stays in the intake.
+  [[maybe_unused]] const Status drained = Drain();
+}
+
+Status TransactionJournal::Load(State& state) {
+  TRY(Drain());
+  return db_->Load(state);
+}
+
+Result<Lsn> TransactionJournal::Append(const Change& change,
+                                       const StagedContent* content) {
+  TRY(CheckLimits(change));
+  thread_local Bytes encoded;
+  encoded.clear();
+  EncodeChange(change, encoded);
+  if (encoded.size() > kMaxChangeBytes) return Fail(EFBIG, "append change");
+  const ByteSpan inline_bytes = content ? content->inline_bytes : ByteSpan();
+  const uint64_t size = Intake::RecordSize(encoded.size(), inline_bytes.size());
+
+  MutexLock lock(append_mutex_);
+  if (drain_failed_ && content != nullptr) {
+    MutexLock drain_lock(drain_mutex_);
+    TRY(DrainAll());
+  }
+  if (!intake_->CanHold(size)) return AppendToTables(change, encoded, content);
+  TRY(MakeRoom(size));
+  // Content must be found from the moment the drain may take it away.
+  const auto make_readable = [&](const IntakeRecord& record) {
+    if (record.inline_bytes.empty()) return;
+    spool_->AddPending(record.content, record.inline_bytes);
+  };
+  const Intake::Appended appended =
+      TRY(intake_->Append(encoded, content ? content->ref : ContentRef{},
+                          inline_bytes, make_readable));
+  WakeDrainThread(appended);
+  return appended.lsn;
+}
+
+Status TransactionJournal::MakeRoom(uint64_t size) {
+  if (intake_->HasRoom(size)) return {};
+  MutexLock lock(drain_mutex_);
+  while (!intake_->HasRoom(size)) {
+    // Without a further batch only a sync frees what was drained last.
+    TRY(intake_->waiting_bytes() > 0 ? DrainBatch() : SyncTables());
+  }
+  return {};
+}
+
+Result<Lsn> TransactionJournal::AppendToTables(const Change& change,
+                                               ByteSpan encoded,
+                                               const StagedContent* content) {
+  MutexLock lock(drain_mutex_);
+  TRY(DrainAll());
+  const Lsn lsn = intake_->next_lsn();
+  if (content != nullptr && !content->inline_bytes.empty()) {
+    TRY(spool_->Write({{content->ref, content->inline_bytes}}, kNoLsn));
+  }
+  TRY(spool_->SyncDirty());
+  IntakeCursor cursor = intake_->DrainedCursor();
+  cursor.next_lsn = Next(lsn);
+  TRY(db_->Write([&](Tables& tables) -> Status {
+    Apply(change, tables);
+    tables.PutLog(lsn, encoded);
+    tables.PutCursor(cursor);
+    return {};
+  }));
+  intake_->SkipLsn();
+  // The batch is written, so this cannot fail any more; if it is not durable
+  // yet, the next Sync sees to it.
+  tables_ahead_ = true;
+  [[maybe_unused]] const Status synced = SyncTables();
+  return lsn;
+}
+
+void TransactionJournal::WakeDrainThread(const Intake::Appended& appended) {
+  const uint64_t quarter = intake_->capacity() / 4;
+  const bool first = appended.waiting_before == 0;
+  const bool urgent =
+      appended.waiting_before < quarter && appended.waiting >= quarter;
+  if (!first && !urgent) return;
+  MutexLock lock(wake_mutex_);
+  waiting_ = true;
+  urgent_ = urgent_ || urgent;
+  wake_.NotifyAll();
+}
+
+void TransactionJournal::RunDrainThread() {
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::milliseconds interval(options_.drain_interval_ms);
+  for (;;) {
+    {
+      MutexLock lock(wake_mutex_);
+      while (!stop_ && !waiting_) wake_.Wait(wake_mutex_);
+      const auto until =
+          Clock::now() +
+          (drain_failed_ ? std::max(interval, kRetryInterval) : interval);
+      while (!stop_ && !urgent_ && Clock::now() < until) {
+        wake_.WaitFor(wake_mutex_, until - Clock::now());
+      }
+      if (stop_) return;
+      waiting_ = false;
+      urgent_ = false;
+    }
+    MutexLock drain_lock(drain_mutex_);
+    if (DrainAll() && intake_->waiting_bytes() == 0) continue;
+    MutexLock lock(wake_mutex_);
+    waiting_ = true;
+  }
+}
+
+Status TransactionJournal::DrainAll() {
+  // Not until the intake is empty: appends go on meanwhile.
+  const Lsn last = last_lsn();
+  while (intake_->DrainedCursor().next_lsn <= last) TRY(DrainBatch());
+  drain_failed_ = false;
+  return {};
+}
+
+Status TransactionJournal::DrainBatch() {
+  const auto records = intake_->Waiting(
+      kBatchRecords,
+      std::max(intake_->capacity() / 4, Intake::kMinCapacity / 4));
+  const Status written =
+      records ? WriteBatch(*records) : Status(std::unexpected(records.error()));
+  drain_failed_ = !written.has_value();
+  return written;
+}
+
+Status TransactionJournal::WriteBatch(
+    const std::vector<IntakeRecord>& records) {
+  if (records.empty()) return {};
+  const IntakeCursor before = intake_->DrainedCursor();
+  const IntakeCursor after = intake_->CursorAfter(records.back());
+  const std::vector<PendingContent> contents = InlineContents(records);
+  TRY(spool_->Write(contents, records.back().lsn));
+  TRY(spool_->SyncDirty());
+  TRY(db_->Write([&](Tables& tables) -> Status {
+    for (const IntakeRecord& record : records) {
+      const auto change = DecodeChange(record.change);
+      if (!change) return std::unexpected(change.error());
+      Apply(*change, tables);
+      tables.PutLog(record.lsn, record.change);
+    }
+    tables.PutCursor(after);
+    return {};
+  }));
+  spool_->DropPending(contents);
+  intake_->Drained(after);
+  // Writing this batch made the one before durable.
+  MadeDurable(before);
+  db_->CheckReaders();
+  return {};
+}
+
+Status TransactionJournal::SyncTables() {
+  const IntakeCursor cursor = intake_->DrainedCursor();
+  TRY(db_->Sync());
+  tables_ahead_ = false;
+  MadeDurable(cursor);
+  return {};
+}
+
+void TransactionJournal::MadeDurable(const IntakeCursor& cursor) {
+  intake_->Durable(cursor);
+  spool_->MadeDurable(Lsn{Raw(cursor.next_lsn) - 1});
+}
+
+Status TransactionJournal::Drain() {
+  MutexLock lock(drain_mutex_);
+  TRY(DrainAll());
+  return SyncTables();
+}
+
+Status TransactionJournal::Sync() {
+  const Lsn wanted = last_lsn();
+  MutexLock lock(sync_mutex_);
+  while (synced_ < wanted) {
+    if (syncing_) {
+      sync_done_.Wait(sync_mutex_);
+      continue;
+    }
+    syncing_ = true;
+    sync_mutex_.Unlock();
+    const Lsn covered = last_lsn();
+    Status status = spool_->SyncDirty();
+    if (status) status = intake_->Sync();
+    if (status && tables_ahead_) status = db_->Sync();
+    sync_mutex_.Lock();
+    syncing_ = false;
+    if (status) synced_ = std::max(synced_, covered);
+    sync_done_.NotifyAll();
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status TransactionJournal::ReadLog(
+    Lsn first, const std::function<bool(const LogEntry&)>& visit) {
+  TRY(Drain());
+  for (;;) {
+    const auto rows = TRY(db_->ReadLog(first, kLogRowsPerRead));
+    if (rows.empty()) return {};
+    for (const auto& [lsn, bytes] : rows) {
+      if (!visit({lsn, TRY(DecodeChange(bytes))})) return {};
+    }
+    first = Next(rows.back().first);
+  }
+}
+
+Status TransactionJournal::PutMeta(const std::string& key,
+                                   std::string_view value) {
+  MutexLock lock(drain_mutex_);
+  TRY(db_->Write([&](Tables& tables) -> Status {
+    tables.PutMeta(key, value);
+    return {};
+  }));
+  return SyncTables();
+}
+
+Result<uint64_t> TransactionJournal::StoreBytes() {
+  uint64_t bytes = TRY(spool_->StoreBytes());
+  for (const char* path : {"intake", "db/data.mdb", "db/lock.mdb"}) {
+    struct stat st{};
+    if (::fstatat(dir_.get(), path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+      bytes += static_cast<uint64_t>(st.st_blocks) * 512;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> Journal::Create(
+    UniqueFd dir, const JournalOptions& options) {
+  auto journal = std::make_unique<TransactionJournal>(
+      std::move(dir), options, options.io ? *options.io : Io::System());
+  TRY(journal->CreateFiles());
+  journal->StartDrainThread();
+  return journal;
+}
+
+Result<std::unique_ptr<Journal>> Journal::Open(UniqueFd dir,
+                                               const JournalOptions& options) {
+  auto journal = std::make_unique<TransactionJournal>(
+      std::move(dir), options, options.io ? *options.io : Io::System());
+  TRY(journal->OpenFiles());
+  journal->StartDrainThread();
+  return journal;
+}
+
+}  // namespace txfs

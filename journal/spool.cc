@@ -1,0 +1,486 @@
+#include "journal/spool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+#include "journal/base/checksum.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr uint64_t kBlock = 4096;
+constexpr size_t kMaxOpen = 128;
+constexpr size_t kMaxRunBytes = 4 << 20;
+constexpr size_t kIdDigits = 8;
+constexpr uint64_t kIdleGaps = 1 << 20;
+
+uint64_t RoundUp(uint64_t value) {
+  return (value + kBlock - 1) & ~(kBlock - 1);
+}
+uint64_t RoundDown(uint64_t value) { return value & ~(kBlock - 1); }
+
+std::string SegmentName(uint32_t id) {
+  char name[kIdDigits + 1];
+  std::snprintf(name, sizeof name, "%08x", id);
+  return name;
+}
+
+/// 0 when `name` is not a segment's.
+uint32_t SegmentId(std::string_view name) {
+  uint32_t id = 0;
+  const auto [end, error] =
+      std::from_chars(name.data(), name.data() + name.size(), id, 16);
+  return error == std::errc() && SegmentName(id) == name ? id : 0;
+}
+
+struct CloseDir {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Spool>> Spool::Open(int dir, uint64_t segment_bytes,
+                                           Io& io) {
+  TRY(MakeDirectoryAt(dir, "spool", 0700));
+  UniqueFd fd = TRY(OpenAt(dir, "spool", O_RDONLY | O_DIRECTORY));
+  std::unique_ptr<Spool> spool(new Spool(std::move(fd), segment_bytes, io));
+  const std::vector<uint32_t> ids = TRY(spool->ListSegments());
+  MutexLock lock(spool->mutex_);
+  for (const uint32_t id : ids) {
+    spool->segments_[id] = {};
+    spool->next_id_ = std::max(spool->next_id_, id + 1);
+  }
+  return spool;
+}
+
+Result<std::vector<uint32_t>> Spool::ListSegments() {
+  UniqueFd fd = TRY(OpenAt(dir_.get(), ".", O_RDONLY | O_DIRECTORY));
+  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
+  if (!stream) return Fail(errno, "read spool directory");
+  (void)fd.Release();
+  std::vector<uint32_t> ids;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    if (const uint32_t id = SegmentId(entry->d_name); id != 0) {
+      ids.push_back(id);
+    }
+    errno = 0;
+  }
+  if (errno != 0) return Fail(errno, "read spool directory");
+  return ids;
+}
+
+void Spool::AddLive(const Extent& extent) {
+  const ContentRef& ref = extent.content;
+  if (ref.segment == 0) return;
+  MutexLock lock(mutex_);
+  Partial& partial = partial_[{ref.segment, ref.record_position}];
+  partial.length = std::max(partial.length, ref.record_length);
+  partial.live += extent.length;
+}
+
+void Spool::AddOwn(uint32_t segment) {
+  if (segment == 0) return;
+  MutexLock lock(mutex_);
+  // Reserved even when the file is gone: the inode must not share it.
+  next_id_ = std::max(next_id_, segment + 1);
+  const auto found = segments_.find(segment);
+  if (found != segments_.end()) found->second.own = true;
+}
+
+Status Spool::FinishLoad() {
+  MutexLock lock(mutex_);
+  std::map<uint32_t, std::map<uint64_t, uint64_t>> records;
+  for (auto it = partial_.begin(); it != partial_.end();) {
+    const auto& [place, partial] = *it;
+    const uint64_t end = place.position + partial.length;
+    records[place.segment][place.position] = end;
+    Segment& segment = segments_[place.segment];
+    segment.live += partial.length;
+    segment.end = std::max(segment.end, end);
+    next_id_ = std::max(next_id_, place.segment + 1);
+    it = partial.live == partial.length ? partial_.erase(it) : std::next(it);
+  }
+  std::vector<uint32_t> unused;
+  for (auto& [id, segment] : segments_) {
+    if (segment.live == 0 && !segment.own) {
+      unused.push_back(id);
+    } else {
+      FindGaps(id, segment, records[id]);
+    }
+  }
+  for (const uint32_t id : unused) Remove(id);
+  return {};
+}
+
+// A daemon that died may have left what it was about to give back.
+void Spool::FindGaps(uint32_t id, Segment& segment,
+                     const std::map<uint64_t, uint64_t>& records) {
+  uint64_t at = 0;
+  for (const auto& [from, to] : records) {
+    if (at < from) segment.dead[at] = from;
+    at = std::max(at, to);
+  }
+  struct stat st{};
+  if (::fstatat(dir_.get(), SegmentName(id).c_str(), &st, 0) != 0) return;
+  const auto blocks = static_cast<uint64_t>(st.st_blocks) * 512;
+  if (blocks <= segment.live + kIdleGaps) return;
+  for (const auto& [from, to] : segment.dead) {
+    Punch(id, from, to);
+  }
+}
+
+Result<uint32_t> Spool::AddSegment() {
+  if (next_id_ == 0) return Fail(ENOSPC, "no segment numbers are left");
+  const uint32_t id = next_id_++;
+  segments_[id] = {};
+  return id;
+}
+
+Result<uint32_t> Spool::NewSegment() {
+  MutexLock lock(mutex_);
+  const uint32_t id = TRY(AddSegment());
+  segments_[id].own = true;
+  const auto fd = OpenSegment(id, true);
+  if (fd) return id;
+  segments_.erase(id);
+  return std::unexpected(fd.error());
+}
+
+Result<Spool::Place> Spool::TakePlace(uint64_t size, uint32_t own_segment,
+                                      uint64_t own_position) {
+  if (own_segment != 0) {
+    const auto own = segments_.find(own_segment);
+    // Written once, never again: what is there may be pointed at by tables
+    // that power loss could bring back.
+    if (own != segments_.end() && own->second.own &&
+        own_position >= own->second.end) {
+      own->second.end = own_position + size;
+      own->second.live += size;
+      return Place{own_segment, own_position};
+    }
+  }
+  if (current_ == 0) current_ = TRY(AddSegment());
+  Segment& segment = segments_[current_];
+  const Place place{current_, segment.end};
+  segment.end += size;
+  segment.live += size;
+  if (segment.end >= segment_bytes_) current_ = 0;
+  return place;
+}
+
+Result<StagedContent> Spool::Stage(ByteSpan bytes, uint32_t own_segment,
+                                   uint64_t own_position) {
+  if (bytes.empty() || bytes.size() > kRecordContentMax) {
+    return Fail(EINVAL, "stage content");
+  }
+  StagedContent staged;
+  staged.ref.record_length = static_cast<uint32_t>(bytes.size());
+  staged.ref.checksum = Checksum(bytes);
+  {
+    MutexLock lock(mutex_);
+    const Place place = TRY(TakePlace(bytes.size(), own_segment, own_position));
+    staged.ref.segment = place.segment;
+    staged.ref.record_position = place.position;
+  }
+  if (own_segment == 0 && bytes.size() <= kInlineContentMax) {
+    staged.inline_bytes = bytes;
+    return staged;
+  }
+  const Status written =
+      WriteRun({staged.ref.segment, staged.ref.record_position}, {bytes});
+  if (!written) {
+    Abandon(staged.ref);
+    return std::unexpected(written.error());
+  }
+  return staged;
+}
+
+void Spool::Abandon(const ContentRef& ref) {
+  MutexLock lock(mutex_);
+  const auto found = segments_.find(ref.segment);
+  if (found == segments_.end()) return;
+  Segment& segment = found->second;
+  if (segment.end != ref.record_position + ref.record_length) {
+    Reclaim({ref.segment, ref.record_position}, ref.record_length);
+    return;
+  }
+  segment.end = ref.record_position;
+  segment.live -= ref.record_length;
+}
+
+void Spool::AddPending(const ContentRef& ref, ByteSpan bytes) {
+  WriterLock lock(pending_mutex_);
+  pending_[{ref.segment, ref.record_position}] = {bytes, kNoLsn};
+}
+
+bool Spool::IsDead(const ContentRef& ref, Lsn last) {
+  ReaderLock lock(pending_mutex_);
+  const auto found = pending_.find({ref.segment, ref.record_position});
+  return found != pending_.end() && found->second.dead != kNoLsn &&
+         found->second.dead <= last;
+}
+
+Status Spool::Write(std::vector<PendingContent> contents, Lsn last) {
+  std::erase_if(contents, [&](const PendingContent& content) {
+    return IsDead(content.ref, last);
+  });
+  std::ranges::sort(contents, {}, [](const PendingContent& content) {
+    return Place{content.ref.segment, content.ref.record_position};
+  });
+  size_t first = 0;
+  while (first < contents.size()) {
+    const ContentRef& start = contents[first].ref;
+    uint64_t end = start.record_position;
+    std::vector<ByteSpan> parts;
+    while (first < contents.size() &&
+           contents[first].ref.segment == start.segment &&
+           contents[first].ref.record_position == end &&
+           end - start.record_position < kMaxRunBytes) {
+      parts.push_back(contents[first].bytes);
+      end += contents[first++].bytes.size();
+    }
+    TRY(WriteRun({start.segment, start.record_position}, std::move(parts)));
+  }
+  return {};
+}
+
+Status Spool::WriteRun(const Place& place, std::vector<ByteSpan> parts) {
+  SharedFd fd;
+  {
+    MutexLock lock(mutex_);
+    fd = TRY(OpenSegment(place.segment, true));
+    segments_[place.segment].dirty = true;
+  }
+  TRY(WritePartsFully(io_, fd->get(), place.position, std::move(parts)));
+  // A sync between marking and writing would have taken the mark away.
+  MutexLock lock(mutex_);
+  const auto found = segments_.find(place.segment);
+  if (found != segments_.end()) found->second.dirty = true;
+  return {};
+}
+
+void Spool::DropPending(const std::vector<PendingContent>& contents) {
+  WriterLock lock(pending_mutex_);
+  for (const PendingContent& content : contents) {
+    pending_.erase({content.ref.segment, content.ref.record_position});
+  }
+}
+
+void Spool::Release(const Extent& extent, Lsn lsn) {
+  const ContentRef& ref = extent.content;
+  if (ref.segment == 0) return;
+  const Place place{ref.segment, ref.record_position};
+  Lsn died = kNoLsn;
+  {
+    MutexLock lock(mutex_);
+    const auto [it, inserted] = partial_.try_emplace(
+        place, Partial{ref.record_length, ref.record_length, lsn});
+    Partial& partial = it->second;
+    partial.live -= std::min(partial.live, extent.length);
+    partial.lsn = std::max(partial.lsn, lsn);
+    if (partial.live > 0) return;
+    died = partial.lsn;
+    dead_.push_back({died, place, ref.record_length});
+    partial_.erase(it);
+  }
+  WriterLock lock(pending_mutex_);
+  const auto found = pending_.find(place);
+  if (found != pending_.end()) found->second.dead = died;
+}
+
+void Spool::MadeDurable(Lsn lsn) {
+  MutexLock lock(mutex_);
+  while (!dead_.empty() && dead_.front().lsn <= lsn) {
+    const Dead dead = dead_.front();
+    dead_.pop_front();
+    Reclaim(dead.place, dead.length);
+  }
+}
+
+void Spool::Reclaim(const Place& place, uint32_t length) {
+  const auto found = segments_.find(place.segment);
+  if (found == segments_.end()) return;
+  Segment& segment = found->second;
+  segment.live -= std::min<uint64_t>(segment.live, length);
+  if (segment.live == 0 && place.segment != current_) {
+    Remove(place.segment);
+    return;
+  }
+  uint64_t from = place.position;
+  uint64_t to = place.position + length;
+  auto next = segment.dead.lower_bound(from);
+  if (next != segment.dead.end() && next->first == to) {
+    to = next->second;
+    next = segment.dead.erase(next);
+  }
+  if (next != segment.dead.begin() && std::prev(next)->second == from) {
+    from = std::prev(next)->first;
+  }
+  segment.dead[from] = to;
+  // Only blocks that this record shares can have become free.
+  Punch(place.segment, std::max(RoundUp(from), RoundDown(place.position)),
+        std::min(RoundDown(to), RoundUp(place.position + length)));
+}
+
+void Spool::Punch(uint32_t id, uint64_t from, uint64_t to) {
+  from = RoundUp(from);
+  to = RoundDown(to);
+  if (from >= to) return;
+  const auto fd = OpenSegment(id, false);
+  if (!fd || !IsInPlace(id, (*fd)->get())) return;
+  // Where holes cannot be punched the space comes back with the segment.
+  [[maybe_unused]] const int ignored =
+      io_.Allocate((*fd)->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                   static_cast<off_t>(from), static_cast<off_t>(to - from));
+}
+
+// Commit renames segments into the base, where nothing may be punched.
+bool Spool::IsInPlace(uint32_t id, int fd) const {
+  struct stat ours{};
+  struct stat named{};
+  return ::fstat(fd, &ours) == 0 &&
+         ::fstatat(dir_.get(), SegmentName(id).c_str(), &named, 0) == 0 &&
+         ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+}
+
+void Spool::Remove(uint32_t id) {
+  const auto found = segments_.find(id);
+  if (found == segments_.end()) return;
+  if (found->second.fd) --open_;
+  segments_.erase(found);
+  // What cannot be deleted now is deleted when the journal is opened again.
+  ::unlinkat(dir_.get(), SegmentName(id).c_str(), 0);
+}
+
+Result<Spool::SharedFd> Spool::OpenSegment(uint32_t id, bool create) {
+  const auto found = segments_.find(id);
+  if (found == segments_.end() && !create) {
+    return Fail(EIO, "spool segment " + SegmentName(id) + " is missing");
+  }
+  Segment& segment = segments_[id];
+  segment.last_use = ++uses_;
+  if (segment.fd) return segment.fd;
+  auto fd = OpenAt(dir_.get(), SegmentName(id), O_RDWR | (create ? O_CREAT : 0),
+                   0600);
+  if (!fd && fd.error().code == ENOENT) {
+    return Fail(EIO, "spool segment " + SegmentName(id) + " is missing");
+  }
+  if (!fd) return std::unexpected(std::move(fd).error());
+  if (create) dir_dirty_ = true;
+  CloseIdle();
+  segment.fd = std::make_shared<UniqueFd>(std::move(*fd));
+  ++open_;
+  return segment.fd;
+}
+
+// A dirty segment stays open: an error of its write-back is told to the
+// descriptors that are open then.
+void Spool::CloseIdle() {
+  if (open_ < kMaxOpen) return;
+  Segment* oldest = nullptr;
+  for (auto& [id, segment] : segments_) {
+    if (!segment.fd || segment.dirty) continue;
+    if (oldest == nullptr || segment.last_use < oldest->last_use) {
+      oldest = &segment;
+    }
+  }
+  if (oldest == nullptr) return;
+  oldest->fd.reset();
+  --open_;
+}
+
+bool Spool::CopyPending(const ContentRef& ref, uint64_t offset,
+                        MutableByteSpan out) {
+  ReaderLock lock(pending_mutex_);
+  if (pending_.empty()) return false;
+  const auto found = pending_.find({ref.segment, ref.record_position});
+  if (found == pending_.end() ||
+      found->second.bytes.size() != ref.record_length) {
+    return false;
+  }
+  std::ranges::copy(found->second.bytes.subspan(offset, out.size()),
+                    out.begin());
+  return true;
+}
+
+Status Spool::Read(const ContentRef& ref, uint64_t offset,
+                   MutableByteSpan out) {
+  if (ref.segment == 0) {
+    std::ranges::fill(out, std::byte{0});
+    return {};
+  }
+  const uint64_t from = ref.delta + offset;
+  if (from < offset || from > ref.record_length ||
+      out.size() > ref.record_length - from) {
+    return Fail(EINVAL, "read past the end of a spool record");
+  }
+  if (CopyPending(ref, from, out)) return {};
+  SharedFd fd;
+  {
+    MutexLock lock(mutex_);
+    fd = TRY(OpenSegment(ref.segment, false));
+  }
+  const size_t size =
+      TRY(ReadFully(fd->get(), ref.record_position + from, out));
+  if (size == out.size() &&
+      (size != ref.record_length || Checksum(out) == ref.checksum)) {
+    return {};
+  }
+  return Fail(EIO, "content in " + PathOfFd(fd->get()) + " at " +
+                       std::to_string(ref.record_position) + " is damaged");
+}
+
+bool Spool::Verify(const ContentRef& ref) {
+  if (ref.record_length == 0 || ref.record_length > kRecordContentMax) {
+    return false;
+  }
+  Bytes bytes(ref.record_length);
+  return Read(ref, 0, bytes).has_value();
+}
+
+Status Spool::SyncDirty() {
+  MutexLock syncing(sync_mutex_);
+  std::vector<std::pair<uint32_t, SharedFd>> dirty;
+  bool dir_dirty = false;
+  {
+    MutexLock lock(mutex_);
+    for (auto& [id, segment] : segments_) {
+      if (segment.dirty && segment.fd) dirty.emplace_back(id, segment.fd);
+      segment.dirty = false;
+    }
+    dir_dirty = std::exchange(dir_dirty_, false);
+  }
+  int error = 0;
+  for (const auto& [id, fd] : dirty) {
+    if (io_.Sync(fd->get()) != 0) error = errno;
+  }
+  if (error == 0 && dir_dirty && ::fsync(dir_.get()) != 0) error = errno;
+  if (error == 0) return {};
+  MutexLock lock(mutex_);
+  for (const auto& [id, fd] : dirty) {
+    const auto found = segments_.find(id);
+    if (found != segments_.end()) found->second.dirty = true;
+  }
+  dir_dirty_ = dir_dirty_ || dir_dirty;
+  return Fail(error, "sync spool");
+}
+
+Result<uint64_t> Spool::StoreBytes() {
+  uint64_t bytes = 0;
+  for (const uint32_t id : TRY(ListSegments())) {
+    struct stat st{};
+    if (::fstatat(dir_.get(), SegmentName(id).c_str(), &st, 0) == 0) {
+      bytes += static_cast<uint64_t>(st.st_blocks) * 512;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace txfs

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "journal/base/bytes.h"
+#include "journal/base/io.h"
+#include "journal/base/mutex.h"
+#include "journal/base/result.h"
+#include "journal/base/types.h"
+#include "journal/base/unique_fd.h"
+#include "journal/change.h"
+#include "journal/journal.h"
+
+namespace txfs {
+
+/// A record's content on its way from the intake to its place.
+struct PendingContent {
+  ContentRef ref;
+  ByteSpan bytes;
+};
+
+/// Content of files: append-only segments `spool/<id>` (docs/format.md).
+///
+/// A place is given once and never again while the object lives. Thread-safe.
+class Spool {
+ public:
+  /// Opens `spool/` in `dir`. Then come Write and Verify of recovery, AddLive
+  /// and AddOwn for all that the tables have, and FinishLoad.
+  static Result<std::unique_ptr<Spool>> Open(int dir, uint64_t segment_bytes,
+                                             Io& io);
+
+  /// An extent of the tables points at this.
+  void AddLive(const Extent& extent);
+  /// An inode of the tables has this as its own segment.
+  void AddOwn(uint32_t segment);
+  /// Deletes segments nothing points at, and gives dead space back.
+  Status FinishLoad();
+
+  /// As Journal::Stage.
+  Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment,
+                              uint64_t own_position);
+  Result<uint32_t> NewSegment();
+  void Abandon(const ContentRef& ref);
+
+  /// Content that can be read at `bytes` until DropPending.
+  void AddPending(const ContentRef& ref, ByteSpan bytes);
+  /// Puts content into its place, except what died up to `last`.
+  Status Write(std::vector<PendingContent> contents, Lsn last);
+  void DropPending(const std::vector<PendingContent>& contents);
+
+  /// As Journal::Release.
+  void Release(const Extent& extent, Lsn lsn);
+  /// Power loss cannot take the tables back behind `lsn`: what died until then
+  /// is given back.
+  void MadeDurable(Lsn lsn);
+
+  /// As Journal::Read.
+  Status Read(const ContentRef& ref, uint64_t offset, MutableByteSpan out);
+  /// Whether the record lies in its place, unharmed.
+  bool Verify(const ContentRef& ref);
+
+  /// All content written before the call survives power loss.
+  Status SyncDirty();
+
+  /// Bytes of blocks.
+  Result<uint64_t> StoreBytes();
+
+ private:
+  // Shared with reads and syncs under way, which must not have it closed
+  // under them.
+  using SharedFd = std::shared_ptr<UniqueFd>;
+
+  struct Segment {
+    SharedFd fd;        ///< null while not open
+    uint64_t end = 0;   ///< where the next record goes
+    uint64_t live = 0;  ///< bytes of records that are not dead
+    bool own = false;   ///< of one file
+    bool dirty = false;
+    uint64_t last_use = 0;
+    std::map<uint64_t, uint64_t> dead;  ///< from → to, disjoint, not touching
+  };
+  struct Place {
+    uint32_t segment = 0;
+    uint64_t position = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  struct PlaceHash {
+    size_t operator()(const Place& place) const noexcept {
+      return (place.position ^ (uint64_t{place.segment} << 40)) *
+             0x9E3779B97F4A7C15ULL;
+    }
+  };
+  struct Partial {
+    uint32_t length = 0;  ///< of the record
+    uint64_t live = 0;    ///< bytes of it that extents point at
+    Lsn lsn = kNoLsn;     ///< last release
+  };
+  struct Dead {
+    Lsn lsn;
+    Place place;
+    uint32_t length = 0;
+  };
+  struct Pending {
+    ByteSpan bytes;
+    Lsn dead = kNoLsn;  ///< as of which nothing points at it
+  };
+
+  Spool(UniqueFd dir, uint64_t segment_bytes, Io& io)
+      : dir_(std::move(dir)), segment_bytes_(segment_bytes), io_(io) {}
+  Result<std::vector<uint32_t>> ListSegments();
+  Result<uint32_t> AddSegment() REQUIRES(mutex_);
+  Result<Place> TakePlace(uint64_t size, uint32_t own_segment,
+                          uint64_t own_position) REQUIRES(mutex_);
+  Result<SharedFd> OpenSegment(uint32_t id, bool create) REQUIRES(mutex_);
+  void CloseIdle() REQUIRES(mutex_);
+  Status WriteRun(const Place& place, std::vector<ByteSpan> parts);
+  bool CopyPending(const ContentRef& ref, uint64_t offset, MutableByteSpan out);
+  bool IsDead(const ContentRef& ref, Lsn last);
+  void Reclaim(const Place& place, uint32_t length) REQUIRES(mutex_);
+  void Punch(uint32_t id, uint64_t from, uint64_t to) REQUIRES(mutex_);
+  bool IsInPlace(uint32_t id, int fd) const;
+  void FindGaps(uint32_t id, Segment& segment,
+                const std::map<uint64_t, uint64_t>& records) REQUIRES(mutex_);
+  void Remove(uint32_t id) REQUIRES(mutex_);
+
+  const UniqueFd dir_;
+  const uint64_t segment_bytes_;
+  Io& io_;
+
+  /// Held over a whole SyncDirty: who comes second must not find the segments
+  /// clean before they are.
+  Mutex sync_mutex_;
+  Mutex mutex_ ACQUIRED_AFTER(sync_mutex_);
+  std::map<uint32_t, Segment> segments_ GUARDED_BY(mutex_);
+  uint32_t current_ GUARDED_BY(mutex_) = 0;  ///< the shared segment; 0: none
+  uint32_t next_id_ GUARDED_BY(mutex_) = 1;
+  uint64_t uses_ GUARDED_BY(mutex_) = 0;
+  size_t open_ GUARDED_BY(mutex_) = 0;
+  bool dir_dirty_ GUARDED_BY(mutex_) = false;
+  std::unordered_map<Place, Partial, PlaceHash> partial_ GUARDED_BY(mutex_);
+  std::deque<Dead> dead_ GUARDED_BY(mutex_);
+
+  SharedMutex pending_mutex_;
+  std::unordered_map<Place, Pending, PlaceHash> pending_
+      GUARDED_BY(pending_mutex_);
+};
+
+}  // namespace txfs

@@ -1,0 +1,566 @@
+#include "journal/store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "journal/base/checksum.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr uint32_t kStoreVersion = 1;
+constexpr std::string_view kFormatPrefix = "txfs store ";
+constexpr std::string_view kSummaryMagic = "TXFSTXN\n";
+constexpr uint32_t kSummaryVersion = 1;
+constexpr size_t kIdDigits = 12;
+constexpr uint64_t kIdMask = (uint64_t{1} << 48) - 1;
+constexpr std::string_view kNewSuffix = ".new";
+constexpr int kLockTimeoutMs = 10'000;
+constexpr std::chrono::milliseconds kLockPoll{5};
+
+struct NamedState {
+  TransactionState state;
+  std::string_view name;
+};
+constexpr std::array kStates = {
+    NamedState{TransactionState::kActive, "active"},
+    NamedState{TransactionState::kCommitting, "committing"},
+    NamedState{TransactionState::kCommitted, "committed"},
+    NamedState{TransactionState::kDiscarded, "discarded"},
+};
+
+// LMDB needs locks and shared mappings that see each other: no filesystem
+// whose server is elsewhere promises both.
+constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
+    NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC,
+    V9FS_MAGIC,       AFS_SUPER_MAGIC,  AFS_FS_MAGIC,     CODA_SUPER_MAGIC,
+    CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
+};
+
+constexpr std::array<std::string_view, 8> kEntries = {
+    ".gitignore",    "FORMAT", "FORMAT.new", "workspace",
+    "workspace.new", "lock",   "history",    "txn",
+};
+
+bool IsId(std::string_view text) {
+  return text.size() == kIdDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string IdOf(uint64_t number) {
+  char text[kIdDigits + 1];
+  std::snprintf(text, sizeof text, "%012llx",
+                static_cast<unsigned long long>(number & kIdMask));
+  return text;
+}
+
+std::string TxnPath(const std::string& id) { return "txn/" + id; }
+std::string HistoryPath(const std::string& id) { return "history/" + id; }
+std::string SummaryPath(const std::string& id) {
+  return TxnPath(id) + "/summary";
+}
+std::string DaemonPath(const std::string& id) {
+  return TxnPath(id) + "/daemon.json";
+}
+
+struct CloseDir {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+/// Names in a directory, sorted, without "." and "..".
+Result<std::vector<std::string>> ListNames(int dir, const std::string& path) {
+  UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
+  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
+  if (!stream) return Fail(errno, "read directory " + path);
+  (void)fd.Release();
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return Fail(errno, "read directory " + path);
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<bool> Exists(int dir, const std::string& path) {
+  struct stat st{};
+  if (::fstatat(dir, path.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (errno == ENOENT) return false;
+  return Fail(errno, "stat " + path);
+}
+
+Status SyncDirectory(int dir, const std::string& path) {
+  const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
+  if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + path);
+  return {};
+}
+
+Result<TransactionSummary> ReadSummary(int dir, const std::string& path,
+                                       const std::string& id) {
+  const std::string bytes = TRY(ReadWholeFile(dir, path));
+  auto summary = DecodeSummary(AsBytes(bytes));
+  if (summary && summary->id == id) return summary;
+  Error error = summary ? Error{EBADMSG, "it is of another transaction", ""}
+                        : std::move(summary).error();
+  error.message = PathOfFd(dir) + "/" + path + ": " + error.message;
+  return std::unexpected(std::move(error));
+}
+
+Status WriteSummary(int dir, const std::string& path,
+                    const TransactionSummary& summary) {
+  return ReplaceFile(dir, path, AsText(EncodeSummary(summary)));
+}
+
+/// Who took the lock; empty when it does not say.
+std::string HolderOf(int dir, const std::string& path) {
+  const auto text = ReadWholeFile(dir, path, 64);
+  if (!text) return "";
+  const size_t digits = text->find_first_not_of("0123456789");
+  return text->substr(0, digits);
+}
+
+Status WriteHolder(int fd) {
+  const std::string text = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(fd, 0) != 0) return Fail(errno, "truncate lock");
+  return WriteFully(fd, 0, AsBytes(text));
+}
+
+}  // namespace
+
+std::string_view StateName(TransactionState state) {
+  for (const NamedState& entry : kStates) {
+    if (entry.state == state) return entry.name;
+  }
+  return "unknown";
+}
+
+std::optional<TransactionState> StateFromName(std::string_view name) {
+  for (const NamedState& entry : kStates) {
+    if (entry.name == name) return entry.state;
+  }
+  return std::nullopt;
+}
+
+Bytes EncodeSummary(const TransactionSummary& summary) {
+  Bytes bytes;
+  Encoder encoder(bytes);
+  encoder.PutRaw(AsBytes(kSummaryMagic));
+  encoder.Put(kSummaryVersion);
+  encoder.PutString(summary.id);
+  encoder.PutString(summary.name);
+  encoder.Put(static_cast<uint8_t>(summary.state));
+  encoder.Put(summary.created.sec);
+  encoder.Put(summary.created.nsec);
+  encoder.Put(summary.ended.sec);
+  encoder.Put(summary.ended.nsec);
+  encoder.PutString(summary.message);
+  encoder.Put(summary.changes);
+  encoder.Put(Checksum(bytes));
+  return bytes;
+}
+
+Result<TransactionSummary> DecodeSummary(ByteSpan in) {
+  Decoder decoder(in);
+  TransactionSummary summary;
+  if (AsText(decoder.GetRaw(kSummaryMagic.size())) != kSummaryMagic) {
+    return Fail(EBADMSG, "damaged transaction summary");
+  }
+  if (decoder.Get<uint32_t>() > kSummaryVersion) {
+    return Fail(EPROTONOSUPPORT, "newer transaction summary",
+                "use the newer txfs that wrote it");
+  }
+  summary.id = decoder.GetString();
+  summary.name = decoder.GetString();
+  summary.state = static_cast<TransactionState>(decoder.Get<uint8_t>());
+  summary.created.sec = decoder.Get<int64_t>();
+  summary.created.nsec = decoder.Get<uint32_t>();
+  summary.ended.sec = decoder.Get<int64_t>();
+  summary.ended.nsec = decoder.Get<uint32_t>();
+  summary.message = decoder.GetString();
+  summary.changes = decoder.Get<uint64_t>();
+  const size_t size = in.size() - decoder.remaining();
+  const auto checksum = decoder.Get<uint64_t>();
+  if (!decoder.ok() || decoder.remaining() != 0 ||
+      checksum != Checksum(in.first(size)) ||
+      StateName(summary.state) == "unknown") {
+    return Fail(EBADMSG, "damaged transaction summary");
+  }
+  return summary;
+}
+
+Result<FileLock> FileLock::Take(int dir, const std::string& path,
+                                int timeout_ms) {
+  UniqueFd fd = TRY(OpenAt(dir, path, O_RDWR | O_CREAT, 0600));
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      return Fail(errno, "lock " + PathOfFd(dir) + "/" + path);
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      const std::string holder = HolderOf(dir, path);
+      return Fail(ErrorKind::kBusy, EWOULDBLOCK,
+                  PathOfFd(dir) + "/" + path + " is locked" +
+                      (holder.empty() ? "" : " by process " + holder));
+    }
+    std::this_thread::sleep_for(kLockPoll);
+  }
+  // Only for messages: on a full disk the lock holds all the same.
+  [[maybe_unused]] const Status ignored = WriteHolder(fd.get());
+  return FileLock(std::move(fd));
+}
+
+Error Store::Explain(Error error) const {
+  if (!error.hint.empty()) return error;
+  switch (error.code) {
+    case EROFS:
+      error.message =
+          "store " + display_path_ + " is on a read-only filesystem";
+      error.hint = "choose a writable directory with --store DIR";
+      break;
+    case ENOSPC:
+    case EDQUOT:
+      error.message = "store " + display_path_ + ": " + error.message;
+      error.hint =
+          "make room there, or choose another directory with --store DIR";
+      break;
+    case EACCES:
+    case EPERM:
+      error.message = "store " + display_path_ + ": " + error.message;
+      error.hint = "run as its owner, or choose a directory with --store DIR";
+      break;
+    default:
+      error.message = "store " + display_path_ + ": " + error.message;
+      break;
+  }
+  return error;
+}
+
+Status Store::CheckFilesystem() {
+  struct statfs st{};
+  if (::fstatfs(dir_.get(), &st) != 0) return Fail(errno, "statfs");
+  if (std::ranges::count(kNetworkFilesystems,
+                         static_cast<uint32_t>(st.f_type)) != 0) {
+    return Fail(ENOLCK,
+                "store " + display_path_ +
+                    " is on a network or FUSE filesystem, where LMDB cannot "
+                    "lock",
+                "choose a local directory with --store DIR");
+  }
+  if ((st.f_flags & ST_RDONLY) != 0) return Fail(EROFS, "open");
+  return {};
+}
+
+Status Store::CheckFormat() {
+  const std::string text = TRY(ReadWholeFile(dir_.get(), "FORMAT", 4096));
+  uint32_t version = 0;
+  const std::string_view rest = std::string_view(text).substr(
+      std::min(kFormatPrefix.size(), text.size()));
+  const auto [end, error] =
+      std::from_chars(rest.data(), rest.data() + rest.size(), version);
+  if (!text.starts_with(kFormatPrefix) || error != std::errc()) {
+    return Fail(EBADMSG, "store " + display_path_ + ": FORMAT is damaged",
+                "choose another directory with --store DIR");
+  }
+  if (version <= kStoreVersion) return {};
+  return Fail(EPROTONOSUPPORT,
+              "store " + display_path_ + " has version " +
+                  std::to_string(version) + ", this program knows " +
+                  std::to_string(kStoreVersion),
+              "use the newer txfs that made it");
+}
+
+// FORMAT comes last: without it the layout is not complete.
+Status Store::MakeLayout(const std::string& workspace) {
+  for (const std::string& name : TRY(ListNames(dir_.get(), "."))) {
+    if (std::ranges::count(kEntries, name) == 0 && name != "trash") {
+      return Fail(ENOTEMPTY, display_path_ + " is no store, and not empty",
+                  "choose an empty directory with --store DIR");
+    }
+  }
+  if (::fchmod(dir_.get(), 0700) != 0) return Fail(errno, "chmod");
+  for (const char* name : {"txn", "history", "trash"}) {
+    TRY(MakeDirectoryAt(dir_.get(), name, 0700));
+  }
+  TRY(ReplaceFile(dir_.get(), ".gitignore", "*\n"));
+  TRY(ReplaceFile(dir_.get(), "workspace", workspace));
+  return ReplaceFile(
+      dir_.get(), "FORMAT",
+      std::string(kFormatPrefix) + std::to_string(kStoreVersion) + "\n");
+}
+
+Result<std::unique_ptr<Store>> Store::Open(UniqueFd dir,
+                                           std::string display_path,
+                                           const std::string& workspace) {
+  std::unique_ptr<Store> store(
+      new Store(std::move(dir), std::move(display_path)));
+  const auto open = [&]() -> Status {
+    TRY(store->CheckFilesystem());
+    if (!TRY(Exists(store->dir(), "FORMAT"))) {
+      TRY(store->MakeLayout(workspace));
+    }
+    return store->CheckFormat();
+  };
+  Status opened = open();
+  if (opened) return store;
+  return std::unexpected(store->Explain(std::move(opened).error()));
+}
+
+Result<FileLock> Store::Lock() {
+  return FileLock::Take(dir_.get(), "lock", kLockTimeoutMs);
+}
+
+Result<bool> Store::HasEnded(const std::string& id) {
+  return Exists(dir_.get(), HistoryPath(id));
+}
+
+Status Store::ThrowAway(const std::string& name) {
+  // An older piece of trash may have the name.
+  std::string target = "trash/" + name;
+  for (int i = 1; TRY(Exists(dir_.get(), target)); ++i) {
+    target = "trash/" + name + "." + std::to_string(i);
+  }
+  const std::string source = TxnPath(name);
+  if (::renameat(dir_.get(), source.c_str(), dir_.get(), target.c_str()) != 0) {
+    return Fail(errno, "move " + source + " to the trash");
+  }
+  return {};
+}
+
+Status Store::Tidy() {
+  for (const std::string& name : TRY(ListNames(dir_.get(), "txn"))) {
+    const bool unfinished = name.ends_with(kNewSuffix);
+    if (unfinished || (IsId(name) && TRY(HasEnded(name)))) {
+      TRY(ThrowAway(name));
+    }
+  }
+  return {};
+}
+
+Result<std::string> Store::NewId(Timestamp now) {
+  uint64_t number =
+      static_cast<uint64_t>(now.sec) * 1000 + now.nsec / 1'000'000;
+  for (;; ++number) {
+    std::string id = IdOf(number);
+    if (!TRY(Exists(dir_.get(), TxnPath(id))) && !TRY(HasEnded(id))) return id;
+  }
+}
+
+Result<OpenTransaction> Store::Build(const TransactionSummary& summary,
+                                     const JournalOptions& options) {
+  OpenTransaction built = TRY(BuildNew(summary, options));
+  TRY(Publish(summary.id));
+  return built;
+}
+
+Status Store::Publish(const std::string& id) {
+  const std::string path = TxnPath(id) + std::string(kNewSuffix);
+  if (::renameat(dir_.get(), path.c_str(), dir_.get(), TxnPath(id).c_str()) !=
+      0) {
+    return Fail(errno, "rename " + path);
+  }
+  return SyncDirectory(dir_.get(), "txn");
+}
+
+Result<OpenTransaction> Store::BuildNew(const TransactionSummary& summary,
+                                        const JournalOptions& options) {
+  const std::string path = TxnPath(summary.id) + std::string(kNewSuffix);
+  TRY(MakeDirectoryAt(dir_.get(), path, 0700));
+  UniqueFd dir = TRY(OpenAt(dir_.get(), path, O_RDONLY | O_DIRECTORY));
+  FileLock lock = TRY(FileLock::Take(dir.get(), "lock", 0));
+  TRY(WriteSummary(dir.get(), "summary", summary));
+  std::unique_ptr<Journal> journal =
+      TRY(Journal::Create(std::move(dir), options));
+  TRY(journal->PutMeta("name", summary.name));
+  TRY(journal->PutMeta("state", StateName(summary.state)));
+  return OpenTransaction{summary.id, std::move(lock), std::move(journal)};
+}
+
+Result<OpenTransaction> Store::Begin(const std::string& name, Timestamp now,
+                                     const JournalOptions& options) {
+  const auto begin = [&]() -> Result<OpenTransaction> {
+    const FileLock lock = TRY(Lock());
+    TRY(Tidy());
+    for (const TransactionSummary& other : TRY(List())) {
+      if (other.name == name && other.ended == Timestamp{}) {
+        return Fail(EEXIST,
+                    "transaction " + other.id +
+                        (name.empty() ? "" : " \"" + name + "\"") +
+                        " is open already",
+                    "`txfs commit` or `txfs discard` ends it");
+      }
+    }
+    TransactionSummary summary;
+    summary.id = TRY(NewId(now));
+    summary.name = name;
+    summary.created = now;
+    auto built = Build(summary, options);
+    // What is left of a failure goes at the next Tidy, if not now.
+    if (!built) {
+      [[maybe_unused]] const Status removed =
+          RemoveTree(dir_.get(), TxnPath(summary.id) + std::string(kNewSuffix));
+    }
+    return built;
+  };
+  auto begun = begin();
+  if (begun) return begun;
+  return std::unexpected(Explain(std::move(begun).error()));
+}
+
+Result<PreparedTransaction> Store::Prepare(const std::string& name,
+                                           Timestamp now,
+                                           const JournalOptions& options) {
+  const auto prepare = [&]() -> Result<PreparedTransaction> {
+    FileLock lock = TRY(Lock());
+    TRY(Tidy());
+    TransactionSummary summary;
+    summary.id = TRY(NewId(now));
+    summary.name = name;
+    summary.created = now;
+    return PreparedTransaction{std::move(lock),
+                               TRY(BuildNew(summary, options))};
+  };
+  auto prepared = prepare();
+  if (prepared) return prepared;
+  return std::unexpected(Explain(std::move(prepared).error()));
+}
+
+Result<OpenTransaction> Store::Succeed(const TransactionSummary& old,
+                                       PreparedTransaction prepared) {
+  TRY(WriteSummary(dir_.get(), HistoryPath(old.id), old));
+  TRY(Publish(prepared.next.id));
+  TRY(ThrowAway(old.id));
+  return std::move(prepared.next);
+}
+
+void Store::Cancel(PreparedTransaction prepared) {
+  prepared.next.journal->Forget();
+  prepared.next.journal.reset();
+  // What cannot be removed now goes at the next Tidy.
+  std::ignore = RemoveTree(
+      dir_.get(), TxnPath(prepared.next.id) + std::string(kNewSuffix));
+}
+
+Result<OpenTransaction> Store::Resume(const std::string& id,
+                                      const JournalOptions& options) {
+  UniqueFd dir = TRY(TransactionDir(id));
+  auto lock = FileLock::Take(dir.get(), "lock", 0);
+  if (!lock && lock.error().kind == ErrorKind::kBusy) {
+    const std::string holder = HolderOf(dir.get(), "lock");
+    return Fail(ErrorKind::kBusy, EWOULDBLOCK,
+                "transaction " + id + " is in use" +
+                    (holder.empty() ? "" : " by process " + holder),
+                "`txfs umount` makes it let go");
+  }
+  if (!lock) return std::unexpected(Explain(std::move(lock).error()));
+  auto journal = Journal::Open(std::move(dir), options);
+  if (!journal) return std::unexpected(Explain(std::move(journal).error()));
+  return OpenTransaction{id, std::move(*lock), std::move(*journal)};
+}
+
+Result<std::vector<std::string>> Store::OpenIds() {
+  std::vector<std::string> ids;
+  for (std::string& name : TRY(ListNames(dir_.get(), "txn"))) {
+    if (IsId(name) && !TRY(HasEnded(name))) ids.push_back(std::move(name));
+  }
+  return ids;
+}
+
+Status Store::End(OpenTransaction transaction,
+                  const TransactionSummary& summary) {
+  const FileLock lock = TRY(Lock());
+  TransactionSummary record = summary;
+  record.id = transaction.id;
+  // From here on it has ended, whether the directory is moved or not.
+  TRY(WriteSummary(dir_.get(), HistoryPath(record.id), record));
+  if (transaction.journal) transaction.journal->Forget();
+  return ThrowAway(record.id);
+}
+
+Status Store::UpdateSummary(const TransactionSummary& summary) {
+  const UniqueFd dir = TRY(TransactionDir(summary.id));
+  return WriteSummary(dir.get(), "summary", summary);
+}
+
+Result<std::vector<TransactionSummary>> Store::List() {
+  std::vector<TransactionSummary> list;
+  for (const std::string& id : TRY(OpenIds())) {
+    auto summary = ReadSummary(dir_.get(), SummaryPath(id), id);
+    // It may have ended since its name was read.
+    if (!summary && summary.error().code == ENOENT) continue;
+    if (!summary) return std::unexpected(std::move(summary).error());
+    list.push_back(std::move(*summary));
+  }
+  for (const std::string& id : TRY(ListNames(dir_.get(), "history"))) {
+    if (!IsId(id)) continue;
+    TransactionSummary ended =
+        TRY(ReadSummary(dir_.get(), HistoryPath(id), id));
+    std::erase_if(list, [&](const auto& open) { return open.id == id; });
+    list.push_back(std::move(ended));
+  }
+  std::ranges::sort(list, {}, &TransactionSummary::id);
+  return list;
+}
+
+Status Store::EmptyTrash() {
+  // Without the lock there is somebody who tidies up himself.
+  if (const auto lock = FileLock::Take(dir_.get(), "lock", 0)) TRY(Tidy());
+  for (const std::string& name : TRY(ListNames(dir_.get(), "trash"))) {
+    const std::string path = "trash/" + name;
+    Status removed = RemoveTree(dir_.get(), path);
+    // Somebody else is at it, too; each round leaves less.
+    while (!removed && removed.error().code == ENOENT) {
+      removed = RemoveTree(dir_.get(), path);
+    }
+    TRY(std::move(removed));
+  }
+  return {};
+}
+
+Result<std::string> Store::ReadDaemonRecord(const std::string& id) {
+  if (!IsId(id)) return Fail(ENOENT, "transaction " + id);
+  return ReadWholeFile(dir_.get(), DaemonPath(id));
+}
+
+Status Store::WriteDaemonRecord(const std::string& id, std::string_view json) {
+  const UniqueFd dir = TRY(TransactionDir(id));
+  // The lock may have been taken by the process that became the daemon's
+  // parent; messages name who holds it now.
+  const UniqueFd lock = TRY(OpenAt(dir.get(), "lock", O_RDWR));
+  TRY(WriteHolder(lock.get()));
+  return ReplaceFile(dir.get(), "daemon.json", json);
+}
+
+Status Store::RemoveDaemonRecord(const std::string& id) {
+  if (!IsId(id)) return Fail(ENOENT, "transaction " + id);
+  return RemoveTree(dir_.get(), DaemonPath(id));
+}
+
+Result<UniqueFd> Store::TransactionDir(const std::string& id) {
+  const std::string remedy = "`txfs list` shows the transactions";
+  if (!IsId(id)) return Fail(ENOENT, "transaction \"" + id + "\"", remedy);
+  auto dir = OpenAt(dir_.get(), TxnPath(id), O_RDONLY | O_DIRECTORY);
+  if (!dir && dir.error().code == ENOENT) {
+    return Fail(ENOENT, "open transaction " + id, remedy);
+  }
+  return dir;
+}
+
+}  // namespace txfs

@@ -1,0 +1,279 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <random>
+#include <thread>
+
+#include "cli/client.h"
+#include "cli/control_server.h"
+#include "cli/text.h"
+#include "fake_workspace.h"
+#include "temp_tree.h"
+
+namespace txfs::cli {
+namespace {
+
+/// Two connected sockets.
+struct SocketPair {
+  SocketPair() {
+    int fds[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0) {
+      a.Reset(fds[0]);
+      b.Reset(fds[1]);
+    }
+  }
+  void Send(std::string_view bytes) const {
+    EXPECT_EQ(::send(a.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  UniqueFd a, b;
+};
+
+std::string Prefixed(std::string_view text) {
+  Bytes prefix;
+  Encoder(prefix).Put(static_cast<uint32_t>(text.size()));
+  return std::string(AsText(prefix)) + std::string(text);
+}
+
+TEST(FramingTest, CarriesHeaderAndPayload) {
+  const SocketPair sockets;
+  const Frame sent{.header = {{"a", 1}}, .payload = std::string("\0\xFF", 2)};
+  ASSERT_TRUE(WriteFrame(sockets.a.get(), sent));
+  const auto got = ReadFrame(sockets.b.get(), kRequestMax);
+  ASSERT_TRUE(got && *got);
+  EXPECT_EQ((*got)->header["a"], 1);
+  EXPECT_EQ((*got)->payload, sent.payload);
+}
+
+TEST(FramingTest, EndsQuietlyBetweenFrames) {
+  SocketPair sockets;
+  sockets.a.Reset();
+  const auto got = ReadFrame(sockets.b.get(), kRequestMax);
+  ASSERT_TRUE(got);
+  EXPECT_FALSE(*got);
+}
+
+TEST(FramingTest, RefusesWhatIsNoFrame) {
+  const std::string cases[] = {
+      "\x05",
+      std::string("\x05\0\0\0{}", 6),
+      std::string("\xFF\xFF\xFF\xFF", 4),
+      Prefixed("no json"),
+      Prefixed("[1]"),
+      Prefixed(""),
+      Prefixed(R"({"payload":5})") + "abc",
+      Prefixed(R"({"payload":99999999})"),
+      Prefixed(std::string(5000, '[')),
+  };
+  for (const std::string& bytes : cases) {
+    SocketPair sockets;
+    sockets.Send(bytes);
+    sockets.a.Reset();
+    EXPECT_FALSE(ReadFrame(sockets.b.get(), kRequestMax)) << bytes;
+  }
+}
+
+TEST(FramingTest, SurvivesGarbage) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    SocketPair sockets;
+    std::string bytes = Prefixed(R"({"request":"read","payload":3})") + "abc";
+    for (int i = 0; i < 3; ++i) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    sockets.Send(bytes);
+    sockets.a.Reset();
+    const auto frame = ReadFrame(sockets.b.get(), kRequestMax);
+    EXPECT_TRUE(!frame || !*frame || (*frame)->header.is_object());
+  }
+}
+
+/// A client that reaches a fake workspace through a daemon's socket.
+class ControlTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    UniqueFd dir(::open(tree_.path().c_str(), O_RDONLY | O_DIRECTORY));
+    auto store = Store::Open(std::move(dir), tree_.path(), "/w");
+    ASSERT_TRUE(store) << store.error().ToString();
+    workspace_ = std::make_unique<FakeWorkspace>(std::move(*store));
+    dispatcher_ = std::make_unique<Dispatcher>(
+        *workspace_, Host{.pid = 77, .mountpoint = "/m"});
+    auto server = ControlServer::Listen(
+        SocketFile(),
+        [this](const Json& request, const FrameSink& sink) {
+          return dispatcher_->Handle(request, sink);
+        },
+        [] {});
+    ASSERT_TRUE(server) << server.error().ToString();
+    server_ = std::move(*server);
+  }
+
+  Client Connect() {
+    auto connection = SocketConnection::Open(SocketFile());
+    EXPECT_TRUE(connection) << connection.error().ToString();
+    return Client(std::move(*connection));
+  }
+  [[nodiscard]] std::string SocketFile() const {
+    return sockets_.path() + "/socket";
+  }
+  void AddLog(Op op, const std::string& path) {
+    LogEntry entry{.lsn = Lsn{workspace_->log.size() + 1}, .change = {}};
+    entry.change.op = op;
+    entry.change.path = path;
+    workspace_->log.push_back(entry);
+  }
+
+  TempTree tree_, sockets_;
+  std::unique_ptr<FakeWorkspace> workspace_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<ControlServer> server_;
+};
+
+TEST_F(ControlTest, SocketIsPrivateAndGoesWithTheServer) {
+  struct stat st {};
+  ASSERT_EQ(::stat(SocketFile().c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 0600U);
+  server_.reset();
+  EXPECT_NE(::stat(SocketFile().c_str(), &st), 0);
+}
+
+TEST_F(ControlTest, ReplacesAStaleSocketAndLeavesThatOfASuccessor) {
+  auto second = ControlServer::Listen(
+      SocketFile(),
+      [this](const Json& request, const FrameSink& sink) {
+        return dispatcher_->Handle(request, sink);
+      },
+      [] {});
+  ASSERT_TRUE(second);
+  server_.reset();
+  EXPECT_TRUE(Connect().GetStatus());
+}
+
+TEST_F(ControlTest, TellsTheStatus) {
+  const auto reply = Connect().GetStatus();
+  ASSERT_TRUE(reply) << reply.error().ToString();
+  EXPECT_EQ(reply->pid, 77U);
+  EXPECT_EQ(reply->mountpoint, "/m");
+  EXPECT_EQ(reply->status.workspace, "/work\xFF");
+  EXPECT_EQ(reply->status.created, (Timestamp{.sec = -5, .nsec = 7}));
+  EXPECT_EQ(reply->status.store_bytes, 1ULL << 40);
+}
+
+TEST_F(ControlTest, CarriesChangesOfAnyNumberAndName) {
+  for (int i = 0; i < 2500; ++i) {
+    NetChange change{.kind = ChangeKind::kRenamed,
+                     .path = "n\xFE\n" + std::to_string(i),
+                     .old_path = "o\"",
+                     .before = ChangeSide{},
+                     .after = std::nullopt,
+                     .content = true};
+    change.before->base_path = "b\xFF";
+    change.before->attr.mode = 07777;
+    change.before->attr.size = ~0ULL;
+    workspace_->changes.push_back(change);
+  }
+  const auto changes = Connect().Changes(true, {"x\xFF", ""});
+  ASSERT_TRUE(changes) << changes.error().ToString();
+  ASSERT_EQ(changes->size(), 2500U);
+  const NetChange& last = changes->back();
+  EXPECT_EQ(last.kind, ChangeKind::kRenamed);
+  EXPECT_EQ(last.path, "n\xFE\n2499");
+  EXPECT_EQ(last.old_path, "o\"");
+  EXPECT_TRUE(last.content);
+  EXPECT_FALSE(last.after);
+  ASSERT_TRUE(last.before);
+  EXPECT_EQ(last.before->base_path, "b\xFF");
+  EXPECT_EQ(last.before->attr.size, ~0ULL);
+  EXPECT_EQ(workspace_->asked_below, (std::vector<std::string>{"x\xFF", ""}));
+}
+
+TEST_F(ControlTest, ReadsBothSidesInPieces) {
+  const std::string content(2 * kPayloadMax + 17, 'x');
+  workspace_->base["p"] = content;
+  workspace_->files.files[Ino{5}] = "new";
+  ChangeSide side;
+  side.base_path = "p";
+  side.ino = Ino{5};
+  Client client = Connect();
+  EXPECT_EQ(client.ReadContent(side, true, 1 << 30).value(), content);
+  EXPECT_EQ(client.ReadContent(side, false, 1 << 30).value(), "new");
+  EXPECT_EQ(client.ReadContent(side, true, 100).error().code, EFBIG);
+  side.base_path = "missing";
+  const auto missing = client.ReadContent(side, true, 100);
+  EXPECT_EQ(missing.error().code, ENOENT);
+  EXPECT_TRUE(client.GetStatus()) << "an error ends no connection";
+}
+
+TEST_F(ControlTest, CommitsAndDiscards) {
+  Client client = Connect();
+  const auto commit = client.Commit("why\n");
+  ASSERT_TRUE(commit);
+  EXPECT_EQ(commit->report.id, "000000000001");
+  EXPECT_EQ(commit->next, "000000000002");
+  EXPECT_EQ(workspace_->message, "why\n");
+  workspace_->conflicts = {{.path = "c\xFF", .reason = "changed"}};
+  const auto conflict = client.Commit("");
+  ASSERT_TRUE(conflict);
+  ASSERT_EQ(conflict->report.conflicts.size(), 1U);
+  EXPECT_EQ(conflict->report.conflicts[0].path, "c\xFF");
+  EXPECT_EQ(client.Discard().value().id, "000000000002");
+}
+
+TEST_F(ControlTest, FiltersTheLogAndHidesWhatIsInternal) {
+  for (int i = 0; i < 5; ++i) AddLog(Op::kWrite, "d/f");
+  AddLog(Op::kReap, "d/f");
+  AddLog(Op::kMkdir, "dd");
+  workspace_->log.back().change.result = EPERM;
+  Client client = Connect();
+  EXPECT_EQ(client.Log({}).value().entries.size(), 6U);
+  EXPECT_EQ(client.Log({.path = "d"}).value().entries.size(), 5U);
+  const auto mkdirs = client.Log({.op = "mkdir", .path = std::nullopt});
+  ASSERT_EQ(mkdirs->entries.size(), 1U);
+  EXPECT_EQ(mkdirs->entries[0].change.result, EPERM);
+  const auto last = client.Log({.last = 2, .path = std::nullopt});
+  ASSERT_EQ(last->entries.size(), 2U);
+  EXPECT_EQ(last->entries[0].lsn, Lsn{5});
+  const auto page = client.Log({.first = 2, .count = 2, .path = std::nullopt});
+  ASSERT_EQ(page->entries.size(), 2U);
+  EXPECT_EQ(page->next, 4U);
+  EXPECT_FALSE(page->end);
+  EXPECT_EQ(client.Log({.op = "reap", .path = std::nullopt}).error().kind,
+            ErrorKind::kUsage);
+}
+
+TEST_F(ControlTest, AnswersWhatItDoesNotKnowWithAnError) {
+  auto connection = SocketConnection::Open(SocketFile());
+  ASSERT_TRUE(connection);
+  for (const Json& request :
+       {Json::object(), Json{{"request", "fly"}}, Json{{"request", 5}},
+        Json{{"request", "read"}, {"length", 1 << 30}},
+        Json{{"request", "read"}, {"ino", "x"}, {"length", -1}},
+        Json{{"request", "log"}, {"op", "none"}}}) {
+    EXPECT_FALSE((*connection)->Call(request)) << request;
+  }
+  EXPECT_TRUE((*connection)->Call({{"request", "status"}}));
+}
+
+TEST_F(ControlTest, StopsWhileClientsAreConnected) {
+  Client client = Connect();
+  ASSERT_TRUE(client.GetStatus());
+  server_->Stop();
+  EXPECT_FALSE(client.GetStatus());
+}
+
+TEST(BytesTest, ComeBackAsTheyWere) {
+  std::string all;
+  for (int i = 0; i < 256; ++i) {
+    all += static_cast<char>(i);
+    const std::string text = Dump(EncodeBytes(all));
+    EXPECT_EQ(DecodeBytes(Json::parse(text)), all);
+    EXPECT_EQ(DecodeBase64(EncodeBase64(all)), all);
+  }
+}
+
+}  // namespace
+}  // namespace txfs::cli

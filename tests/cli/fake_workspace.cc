@@ -1,0 +1,71 @@
+#include "fake_workspace.h"
+
+#include <algorithm>
+
+namespace txfs::cli {
+namespace {
+
+size_t CopyFrom(const std::string& content, uint64_t offset,
+                MutableByteSpan out) {
+  if (offset >= content.size()) return 0;
+  const ByteSpan rest = AsBytes(content).subspan(offset);
+  const size_t size = std::min(rest.size(), out.size());
+  std::copy_n(rest.begin(), size, out.begin());
+  return size;
+}
+
+}  // namespace
+
+Result<size_t> FakeFilesystem::Read(Ino ino, uint64_t offset,
+                                    MutableByteSpan out) {
+  const auto found = files.find(ino);
+  if (found == files.end()) return Fail(ENOENT, "fake file");
+  return CopyFrom(found->second, offset, out);
+}
+
+Result<WorkspaceStatus> FakeWorkspace::GetStatus() {
+  return WorkspaceStatus{.id = id,
+                         .name = "n",
+                         .workspace = path_,
+                         .store = path_ + "/.txfs",
+                         .state = TransactionState::kActive,
+                         .created = {.sec = -5, .nsec = 7},
+                         .changes = changes.size(),
+                         .operations = log.size(),
+                         .store_bytes = 1ULL << 40};
+}
+
+Result<std::vector<NetChange>> FakeWorkspace::Changes(
+    bool, const std::vector<std::string>& below) {
+  asked_below = below;
+  return changes;
+}
+
+Result<size_t> FakeWorkspace::ReadBase(const std::string& base_path,
+                                       uint64_t offset, MutableByteSpan out) {
+  const auto found = base.find(base_path);
+  if (found == base.end()) return Fail(ENOENT, "fake base " + base_path);
+  return CopyFrom(found->second, offset, out);
+}
+
+Result<CommitReport> FakeWorkspace::Commit(const std::string& text) {
+  message = text;
+  CommitReport report{
+      .id = id, .changes = changes.size(), .conflicts = conflicts};
+  if (conflicts.empty()) id = "000000000002";
+  return report;
+}
+
+Result<std::string> FakeWorkspace::Discard() {
+  return std::exchange(id, "000000000002");
+}
+
+Status FakeWorkspace::ReadLog(
+    Lsn first, const std::function<bool(const LogEntry&)>& visit) {
+  for (const LogEntry& entry : log) {
+    if (entry.lsn >= first && !visit(entry)) break;
+  }
+  return {};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fs/workspace.h"
+
+namespace txfs::cli {
+
+/// A filesystem in which files can only be read.
+class FakeFilesystem : public Filesystem {
+ public:
+  std::map<Ino, std::string> files;
+
+  Result<size_t> Read(Ino ino, uint64_t offset, MutableByteSpan out) override;
+
+  Result<Node> Lookup(Ino, std::string_view) override { return No(); }
+  void Forget(Ino, uint64_t) override {}
+  Result<Node> Create(const Caller&, Ino, std::string_view, uint32_t) override {
+    return No();
+  }
+  Result<Node> MakeNode(const Caller&, Ino, std::string_view, uint32_t,
+                        uint64_t) override {
+    return No();
+  }
+  Result<Node> MakeDirectory(const Caller&, Ino, std::string_view,
+                             uint32_t) override {
+    return No();
+  }
+  Result<Node> MakeSymlink(const Caller&, Ino, std::string_view,
+                           std::string_view) override {
+    return No();
+  }
+  Result<Node> Link(const Caller&, Ino, Ino, std::string_view) override {
+    return No();
+  }
+  Status Unlink(const Caller&, Ino, std::string_view) override { return No(); }
+  Status RemoveDirectory(const Caller&, Ino, std::string_view) override {
+    return No();
+  }
+  Status Rename(const Caller&, Ino, std::string_view, Ino, std::string_view,
+                RenameMode) override {
+    return No();
+  }
+  Status ReadDirectory(Ino, uint64_t,
+                       const std::function<bool(const DirEntry&)>&) override {
+    return No();
+  }
+  Result<struct stat> GetAttr(Ino) override { return No(); }
+  Result<struct stat> SetAttr(const Caller&, Ino, const AttrRequest&) override {
+    return No();
+  }
+  Result<std::string> ReadLink(Ino) override { return No(); }
+  Result<std::string> GetXattr(Ino, std::string_view) override { return No(); }
+  Result<std::vector<std::string>> ListXattrs(Ino) override { return No(); }
+  Status SetXattr(const Caller&, Ino, std::string_view, std::string_view,
+                  XattrMode) override {
+    return No();
+  }
+  Status RemoveXattr(const Caller&, Ino, std::string_view) override {
+    return No();
+  }
+  Result<size_t> Write(const Caller&, Ino, uint64_t, ByteSpan, bool) override {
+    return No();
+  }
+  Status Allocate(const Caller&, Ino, uint64_t, uint64_t,
+                  AllocateMode) override {
+    return No();
+  }
+  Result<size_t> CopyRange(const Caller&, Ino, uint64_t, Ino, uint64_t,
+                           uint64_t) override {
+    return No();
+  }
+  Result<uint64_t> Seek(Ino, uint64_t, int) override { return No(); }
+  Status Sync() override { return {}; }
+  Result<struct statvfs> StatFs() override { return No(); }
+
+ private:
+  static std::unexpected<Error> No() { return Fail(ENOSYS, "fake"); }
+};
+
+/// A workspace that says what it was told to say.
+class FakeWorkspace : public Workspace {
+ public:
+  explicit FakeWorkspace(std::unique_ptr<Store> store)
+      : store_(std::move(store)) {}
+
+  FakeFilesystem files;
+  std::map<std::string, std::string> base;
+  std::vector<NetChange> changes;
+  std::vector<LogEntry> log;
+  std::vector<Conflict> conflicts;
+  std::string id = "000000000001";
+  std::string message;                   ///< of the last commit
+  std::vector<std::string> asked_below;  ///< of the last Changes
+
+  Filesystem& filesystem() override { return files; }
+  Store& store() override { return *store_; }
+  [[nodiscard]] std::string transaction_id() const override { return id; }
+  [[nodiscard]] const std::string& path() const override { return path_; }
+  Result<WorkspaceStatus> GetStatus() override;
+  Result<std::vector<NetChange>> Changes(
+      bool expand, const std::vector<std::string>& below) override;
+  Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
+                          MutableByteSpan out) override;
+  Result<CommitReport> Commit(const std::string& text) override;
+  Result<std::string> Discard() override;
+  Status ReadLog(Lsn first,
+                 const std::function<bool(const LogEntry&)>& visit) override;
+  void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
+  Status Close() override { return {}; }
+
+ private:
+  std::unique_ptr<Store> store_;
+  std::string path_ = "/work\xFF";
+};
+
+}  // namespace txfs::cli

@@ -1,0 +1,415 @@
+#include "tests/conformance/core_driver.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+namespace txfs::testing {
+namespace {
+
+constexpr mode_t kUmask = 022;
+constexpr int kMaxSymlinks = 40;
+
+std::deque<std::string> Components(const std::string& path) {
+  std::deque<std::string> parts;
+  for (size_t at = 0; at < path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    if (end > at && path.substr(at, end - at) != ".") parts.push_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+Result<RenameMode> ModeOfFlags(unsigned flags) {
+  switch (flags) {
+    case 0:
+      return RenameMode::kReplace;
+    case RENAME_NOREPLACE:
+      return RenameMode::kNoReplace;
+    case RENAME_EXCHANGE:
+      return RenameMode::kExchange;
+    default:
+      return Fail(EINVAL, "rename flags");
+  }
+}
+
+Result<AllocateMode> ModeOfAllocate(int mode) {
+  switch (mode) {
+    case 0:
+      return AllocateMode::kReserve;
+    case FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kReserveKeepSize;
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kPunchHole;
+    case FALLOC_FL_ZERO_RANGE:
+      return AllocateMode::kZero;
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+      return AllocateMode::kZeroKeepSize;
+    default:
+      return Fail(EOPNOTSUPP, "fallocate mode");
+  }
+}
+
+bool Writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
+
+}  // namespace
+
+CoreDriver::Ref::~Ref() {
+  if (!driver_ || ino_ == kRootIno) return;
+  if (driver_->options_.keep_lookups) {
+    ++driver_->kept_[ino_];
+  } else {
+    driver_->fs().Forget(ino_, 1);
+  }
+}
+
+CoreDriver::CoreDriver(std::string workspace, const CoreOptions& options)
+    : path_(std::move(workspace)), options_(options) {
+  ActAs(geteuid(), getegid());
+}
+
+CoreDriver::~CoreDriver() { handles_.clear(); }
+
+Result<std::unique_ptr<Driver>> CoreDriver::Start(const std::string& workspace,
+                                                  const CoreOptions& options) {
+  std::unique_ptr<CoreDriver> driver(new CoreDriver(workspace, options));
+  TRY(driver->OpenWorkspace());
+  return driver;
+}
+
+Status CoreDriver::OpenWorkspace() {
+  WorkspaceOptions options;
+  options.path = path_;
+  options.journal.background_drain = options_.background_drain;
+  options.filesystem.exe_of = [](uint32_t) { return std::string("/test"); };
+  workspace_ = TRY(Workspace::Open(options));
+  return {};
+}
+
+Status CoreDriver::Remount() {
+  if (!handles_.empty()) return Fail(EBUSY, "files are open");
+  for (const auto& [ino, count] : kept_) fs().Forget(ino, count);
+  kept_.clear();
+  TRY(workspace_->Close());
+  workspace_.reset();
+  return OpenWorkspace();
+}
+
+Status CoreDriver::Commit() {
+  const CommitReport report = TRY(workspace_->Commit("test"));
+  if (!report.conflicts.empty()) {
+    return Fail(EEXIST, "conflict: " + report.conflicts[0].path + " " +
+                            report.conflicts[0].reason);
+  }
+  return {};
+}
+
+Status CoreDriver::Discard() {
+  TRY(workspace_->Discard());
+  return {};
+}
+
+Status CoreDriver::Settle() {
+  // Reading the log drains first.
+  return workspace_->ReadLog(Lsn{1}, [](const LogEntry&) { return false; });
+}
+
+Result<uint64_t> CoreDriver::StoreBytes() { return TRY(workspace_->GetStatus()).store_bytes; }
+
+void CoreDriver::ActAs(uid_t uid, gid_t gid) {
+  caller_ = {.pid = static_cast<uint32_t>(getpid()), .uid = uid, .gid = gid};
+}
+
+// Paths.
+
+Result<CoreDriver::Ref> CoreDriver::Child(Ino parent, const std::string& name) {
+  const Node node = TRY(fs().Lookup(parent, name));
+  return Ref(this, node.ino);
+}
+
+Result<CoreDriver::Ref> CoreDriver::Walk(const std::string& path, bool follow_last) {
+  std::deque<std::string> rest = Components(path);
+  std::vector<Ref> trail;
+  trail.emplace_back(this, kRootIno);
+  int symlinks = 0;
+  while (!rest.empty()) {
+    const std::string name = rest.front();
+    rest.pop_front();
+    if (name == "..") {
+      if (trail.size() > 1) trail.pop_back();
+      continue;
+    }
+    const struct stat parent = TRY(AttrOf(trail.back()));
+    if (!S_ISDIR(parent.st_mode)) return Fail(ENOTDIR, "walk");
+    Ref child = TRY(Child(trail.back().ino(), name));
+    const struct stat st = TRY(AttrOf(child));
+    if (!S_ISLNK(st.st_mode) || (rest.empty() && !follow_last)) {
+      trail.push_back(std::move(child));
+      continue;
+    }
+    if (++symlinks > kMaxSymlinks) return Fail(ELOOP, "walk");
+    const auto target = Components(TRY(fs().ReadLink(child.ino())));
+    rest.insert(rest.begin(), target.begin(), target.end());
+  }
+  return std::move(trail.back());
+}
+
+Result<CoreDriver::Place> CoreDriver::FindPlace(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const bool top = slash == std::string::npos;
+  Place place{.parent = TRY(Walk(top ? "" : path.substr(0, slash), true)),
+              .name = top ? path : path.substr(slash + 1)};
+  if (!S_ISDIR(TRY(AttrOf(place.parent)).st_mode)) return Fail(ENOTDIR, "walk");
+  return place;
+}
+
+/// Gives back the lookup that making a node counted.
+Result<void> CoreDriver::Made(const Result<Node>& node) {
+  if (!node) return std::unexpected(node.error());
+  const Ref given_back(this, node->ino);
+  return {};
+}
+
+// Open files.
+
+Handle CoreDriver::Add(Ref ref, int flags) {
+  const Handle handle{next_handle_++};
+  handles_.emplace(handle, OpenFile{.ref = std::move(ref), .flags = flags});
+  return handle;
+}
+
+Status CoreDriver::Erase(Handle handle) {
+  if (handles_.erase(handle) == 0) return Fail(EBADF, "close");
+  return {};
+}
+
+Result<CoreDriver::OpenFile*> CoreDriver::Find(Handle handle, bool for_writing) {
+  const auto found = handles_.find(handle);
+  if (found == handles_.end()) return Fail(EBADF, "handle");
+  const int access = found->second.flags & O_ACCMODE;
+  if (access == (for_writing ? O_RDONLY : O_WRONLY)) return Fail(EBADF, "handle");
+  return &found->second;
+}
+
+Result<CoreDriver::Ref> CoreDriver::OpenOrCreate(const std::string& path, int flags, mode_t mode) {
+  auto existing = Walk(path, !(flags & (O_NOFOLLOW | O_EXCL)));
+  if (!(flags & O_CREAT)) return existing;
+  if (existing && (flags & O_EXCL)) return Fail(EEXIST, "open");
+  if (existing || existing.error().code != ENOENT) return existing;
+  const Place place = TRY(FindPlace(path));
+  if (const auto link = Child(place.parent.ino(), place.name)) {
+    // A dangling symlink: its target is made.
+    const size_t slash = path.rfind('/');
+    const std::string dir = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    return OpenOrCreate(dir + TRY(fs().ReadLink(link->ino())), flags, mode);
+  }
+  const Node node =
+      TRY(fs().Create(caller_, place.parent.ino(), place.name, S_IFREG | (mode & ~kUmask)));
+  return Ref(this, node.ino);
+}
+
+Result<Handle> CoreDriver::Open(const std::string& path, int flags, mode_t mode) {
+  Ref ref = TRY(OpenOrCreate(path, flags, mode));
+  const struct stat st = TRY(AttrOf(ref));
+  if (S_ISLNK(st.st_mode)) return Fail(ELOOP, "open");
+  if (S_ISDIR(st.st_mode) && (Writes(flags) || (flags & O_CREAT))) return Fail(EISDIR, "open");
+  if (!S_ISDIR(st.st_mode) && (flags & O_DIRECTORY)) return Fail(ENOTDIR, "open");
+  if (S_ISFIFO(st.st_mode)) return Fail(ENXIO, "open");
+  if ((flags & O_TRUNC) && S_ISREG(st.st_mode)) {
+    TRY(Set(ref, {.size = 0, .kill_privileges = KillsPrivileges()}));
+  }
+  return Add(std::move(ref), flags);
+}
+
+Status CoreDriver::Close(Handle handle) { return Erase(handle); }
+
+Result<std::string> CoreDriver::ReadAt(Handle handle, uint64_t offset, size_t length) {
+  const OpenFile* file = TRY(Find(handle, false));
+  std::string content(length, '\0');
+  content.resize(
+      TRY(fs().Read(file->ref.ino(), offset,
+                    {reinterpret_cast<std::byte*>(content.data()), content.size()})));
+  return content;
+}
+
+Result<size_t> CoreDriver::WriteAt(Handle handle, uint64_t offset, std::string_view bytes) {
+  const OpenFile* file = TRY(Find(handle, true));
+  if (file->flags & O_APPEND) offset = static_cast<uint64_t>(TRY(AttrOf(file->ref)).st_size);
+  return fs().Write(caller_, file->ref.ino(), offset, AsBytes(bytes), KillsPrivileges());
+}
+
+Result<struct stat> CoreDriver::StatOf(Handle handle) {
+  const auto found = handles_.find(handle);
+  if (found == handles_.end()) return Fail(EBADF, "fstat");
+  return AttrOf(found->second.ref);
+}
+
+Status CoreDriver::TruncateOf(Handle handle, uint64_t size) {
+  const OpenFile* file = TRY(Find(handle, true));
+  return Set(file->ref, {.size = size, .kill_privileges = KillsPrivileges()});
+}
+
+Status CoreDriver::Allocate(Handle handle, int mode, uint64_t offset, uint64_t length) {
+  const OpenFile* file = TRY(Find(handle, true));
+  if (length == 0) return Fail(EINVAL, "fallocate");
+  return fs().Allocate(caller_, file->ref.ino(), offset, length, TRY(ModeOfAllocate(mode)));
+}
+
+Result<uint64_t> CoreDriver::Seek(Handle handle, uint64_t offset, int whence) {
+  const OpenFile* file = TRY(Find(handle, false));
+  return fs().Seek(file->ref.ino(), offset, whence);
+}
+
+Status CoreDriver::Sync(Handle) { return fs().Sync(); }
+
+Result<size_t> CoreDriver::CopyRange(Handle from, uint64_t from_offset, Handle to,
+                                     uint64_t to_offset, size_t length) {
+  const OpenFile* source = TRY(Find(from, false));
+  const OpenFile* sink = TRY(Find(to, true));
+  return fs().CopyRange(caller_, source->ref.ino(), from_offset, sink->ref.ino(), to_offset,
+                        length);
+}
+
+// Operations on paths.
+
+Status CoreDriver::Mkdir(const std::string& path, mode_t mode) {
+  const Place place = TRY(FindPlace(path));
+  return Made(fs().MakeDirectory(caller_, place.parent.ino(), place.name, mode & ~kUmask));
+}
+
+Status CoreDriver::Rmdir(const std::string& path) {
+  const Place place = TRY(FindPlace(path));
+  return fs().RemoveDirectory(caller_, place.parent.ino(), place.name);
+}
+
+Status CoreDriver::Unlink(const std::string& path) {
+  const Place place = TRY(FindPlace(path));
+  return fs().Unlink(caller_, place.parent.ino(), place.name);
+}
+
+Status CoreDriver::Rename(const std::string& from, const std::string& to, unsigned flags) {
+  const Place source = TRY(FindPlace(from));
+  const Place target = TRY(FindPlace(to));
+  return fs().Rename(caller_, source.parent.ino(), source.name, target.parent.ino(), target.name,
+                     TRY(ModeOfFlags(flags)));
+}
+
+Status CoreDriver::Link(const std::string& existing, const std::string& path) {
+  const Ref ref = TRY(WalkTo(existing));
+  const Place place = TRY(FindPlace(path));
+  return Made(fs().Link(caller_, ref.ino(), place.parent.ino(), place.name));
+}
+
+Status CoreDriver::Symlink(const std::string& target, const std::string& path) {
+  const Place place = TRY(FindPlace(path));
+  return Made(fs().MakeSymlink(caller_, place.parent.ino(), place.name, target));
+}
+
+Result<std::string> CoreDriver::Readlink(const std::string& path) {
+  const Ref ref = TRY(WalkTo(path));
+  return fs().ReadLink(ref.ino());
+}
+
+Status CoreDriver::Mkfifo(const std::string& path, mode_t mode) {
+  const Place place = TRY(FindPlace(path));
+  return Made(
+      fs().MakeNode(caller_, place.parent.ino(), place.name, S_IFIFO | (mode & ~kUmask), 0));
+}
+
+Status CoreDriver::Set(const Ref& ref, const AttrRequest& request) {
+  TRY(fs().SetAttr(caller_, ref.ino(), request));
+  return {};
+}
+
+Status CoreDriver::Chmod(const std::string& path, mode_t mode) {
+  return Set(TRY(Walk(path, true)), {.mode = mode});
+}
+
+Status CoreDriver::Chown(const std::string& path, uid_t uid, gid_t gid) {
+  AttrRequest request{.kill_privileges = true};
+  if (uid != static_cast<uid_t>(-1)) request.uid = uid;
+  if (gid != static_cast<gid_t>(-1)) request.gid = gid;
+  return Set(TRY(WalkTo(path)), request);
+}
+
+Status CoreDriver::Utimens(const std::string& path, const FileTimes& times) {
+  AttrRequest request;
+  request.atime_now = times.atime.tv_nsec == UTIME_NOW;
+  request.mtime_now = times.mtime.tv_nsec == UTIME_NOW;
+  const auto wanted = [](const timespec& t) -> std::optional<Timestamp> {
+    if (t.tv_nsec == UTIME_NOW || t.tv_nsec == UTIME_OMIT) return std::nullopt;
+    return Timestamp::From(t);
+  };
+  request.atime = wanted(times.atime);
+  request.mtime = wanted(times.mtime);
+  return Set(TRY(WalkTo(path)), request);
+}
+
+Status CoreDriver::Truncate(const std::string& path, uint64_t size) {
+  const Ref ref = TRY(Walk(path, true));
+  const struct stat st = TRY(AttrOf(ref));
+  if (S_ISDIR(st.st_mode)) return Fail(EISDIR, "truncate");
+  if (!S_ISREG(st.st_mode)) return Fail(EINVAL, "truncate");
+  return Set(ref, {.size = size, .kill_privileges = KillsPrivileges()});
+}
+
+Result<struct stat> CoreDriver::Stat(const std::string& path) {
+  return AttrOf(TRY(WalkTo(path)));
+}
+
+Result<struct statvfs> CoreDriver::StatFs() { return fs().StatFs(); }
+
+Status CoreDriver::SetXattr(const std::string& path, const std::string& name,
+                            std::string_view value, int flags) {
+  const XattrMode mode = flags == XATTR_CREATE    ? XattrMode::kCreate
+                         : flags == XATTR_REPLACE ? XattrMode::kReplace
+                                                  : XattrMode::kAny;
+  const Ref ref = TRY(WalkTo(path));
+  return fs().SetXattr(caller_, ref.ino(), name, value, mode);
+}
+
+Result<std::string> CoreDriver::GetXattr(const std::string& path, const std::string& name) {
+  const Ref ref = TRY(WalkTo(path));
+  return fs().GetXattr(ref.ino(), name);
+}
+
+Result<std::vector<std::string>> CoreDriver::ListXattrs(const std::string& path) {
+  const Ref ref = TRY(WalkTo(path));
+  return fs().ListXattrs(ref.ino());
+}
+
+Status CoreDriver::RemoveXattr(const std::string& path, const std::string& name) {
+  const Ref ref = TRY(WalkTo(path));
+  return fs().RemoveXattr(caller_, ref.ino(), name);
+}
+
+// Directories.
+
+Result<Handle> CoreDriver::OpenDir(const std::string& path) {
+  return Open(path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+Status CoreDriver::CloseDir(Handle handle) { return Erase(handle); }
+
+Result<std::vector<Entry>> CoreDriver::ReadDir(Handle handle, uint64_t cookie, size_t count) {
+  const OpenFile* file = TRY(Find(handle, false));
+  std::vector<Entry> entries;
+  TRY(fs().ReadDirectory(file->ref.ino(), cookie, [&](const DirEntry& entry) {
+    if (entries.size() >= std::max<size_t>(count, 1)) return false;
+    entries.push_back({.name = entry.name,
+                       .cookie = entry.cookie,
+                       .ino = entry.st_ino,
+                       .type = static_cast<unsigned char>(IFTODT(ModeBits(entry.type)))});
+    return true;
+  }));
+  return entries;
+}
+
+}  // namespace txfs::testing

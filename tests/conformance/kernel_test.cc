@@ -1,0 +1,203 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "journal/base/unique_fd.h"
+#include "tests/conformance/conformance.h"
+
+namespace txfs::testing {
+namespace {
+
+using ::std::string;
+
+/// What only the kernel does in front of a filesystem.
+class KernelTest : public ConformanceTest {
+ protected:
+  UniqueFd OpenFd(const string& path, int flags) {
+    UniqueFd fd(open((fs().mountpoint() + "/" + path).c_str(), flags | O_CLOEXEC, 0644));
+    EXPECT_TRUE(fd.valid()) << path << ": " << std::strerror(errno);
+    return fd;
+  }
+};
+FOR_DRIVERS(KernelTest, Needs::kKernel);
+
+/// A mapping of the first `size` bytes of a file.
+class Mapping {
+ public:
+  Mapping(int fd, size_t size, int flags)
+      : data_(static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0))),
+        size_(size) {}
+  ~Mapping() { munmap(data_, size_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  [[nodiscard]] bool valid() const { return data_ != MAP_FAILED; }
+  char* data() { return data_; }
+  bool Sync() { return msync(data_, size_, MS_SYNC) == 0; }
+
+ private:
+  char* data_;
+  size_t size_;
+};
+
+TEST_P(KernelTest, StoresThroughASharedMappingReachTheFile) {
+  base().File("f", string(10000, 'x'));
+  fs();
+  {
+    const UniqueFd fd = OpenFd("f", O_RDWR);
+    Mapping map(fd.get(), 10000, MAP_SHARED);
+    ASSERT_TRUE(map.valid());
+    EXPECT_EQ(map.data()[5000], 'x');
+    std::memcpy(map.data() + 4090, "across pages", 12);
+    EXPECT_TRUE(map.Sync());
+  }
+  EXPECT_EQ(Content("f"), string(4090, 'x') + "across pages" + string(5898, 'x'));
+}
+
+TEST_P(KernelTest, StoresThroughAMappingReachTheFileWithoutSync) {
+  fs();
+  {
+    const UniqueFd fd = OpenFd("f", O_RDWR | O_CREAT);
+    ASSERT_EQ(ftruncate(fd.get(), 100000), 0);
+    Mapping map(fd.get(), 100000, MAP_SHARED);
+    ASSERT_TRUE(map.valid());
+    for (size_t i = 0; i < 100000; i += 4096) map.data()[i] = 'm';
+  }
+  ASSERT_OK(fs().Remount());
+  const string content = Content("f");
+  ASSERT_EQ(content.size(), 100000u);
+  for (size_t i = 0; i < 100000; i += 4096) EXPECT_EQ(content[i], 'm') << i;
+}
+
+TEST_P(KernelTest, PrivateMappingsSeeWrites) {
+  base().File("f", "base");
+  fs();
+  const UniqueFd fd = OpenFd("f", O_RDWR);
+  Mapping map(fd.get(), 4, MAP_PRIVATE);
+  ASSERT_TRUE(map.valid());
+  ASSERT_EQ(pwrite(fd.get(), "UPPE", 4, 0), 4);
+  EXPECT_EQ(string(map.data(), 4), "UPPE");
+}
+
+TEST_P(KernelTest, PathsLongerThanPathMaxWork) {
+  base().Directory("d");
+  fs();
+  const string name(200, 'n');
+  UniqueFd dir = OpenFd("d", O_RDONLY | O_DIRECTORY);
+  for (int depth = 0; depth < 40; ++depth) {
+    ASSERT_EQ(mkdirat(dir.get(), name.c_str(), 0755), 0) << depth;
+    UniqueFd next(openat(dir.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_TRUE(next.valid());
+    dir = std::move(next);
+  }
+  const UniqueFd file(openat(dir.get(), "f", O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  ASSERT_TRUE(file.valid());
+  EXPECT_EQ(write(file.get(), "deep", 4), 4);
+  struct stat st {};
+  EXPECT_EQ(fstatat(dir.get(), "f", &st, 0), 0);
+  EXPECT_EQ(st.st_size, 4);
+  // The suite's own walk over the tree uses whole paths.
+  EXPECT_EQ(renameat(AT_FDCWD, (fs().mountpoint() + "/d/" + name).c_str(), AT_FDCWD,
+                     (fs().mountpoint() + "/d/short").c_str()),
+            0);
+  EXPECT_EQ(fstatat(dir.get(), "f", &st, 0), 0);
+  const string shell = "rm -r '" + fs().mountpoint() + "/d/short'";
+  EXPECT_EQ(std::system(shell.c_str()), 0);
+}
+
+TEST_P(KernelTest, BaseTreesDeeperThanPathMaxAreReadable) {
+  SkipTreeChecks();
+  const string name(200, 'n');
+  base().Directory("d");
+  UniqueFd dir(open((base().root() + "/d").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int depth = 0; depth < 40; ++depth) {
+    ASSERT_EQ(mkdirat(dir.get(), name.c_str(), 0755), 0);
+    dir.Reset(openat(dir.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  const UniqueFd base_file(openat(dir.get(), "f", O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  ASSERT_EQ(write(base_file.get(), "deep", 4), 4);
+  UniqueFd at(open(fs().mountpoint().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  at.Reset(openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int depth = 0; depth < 40; ++depth) {
+    at.Reset(openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_TRUE(at.valid()) << depth;
+  }
+  const UniqueFd file(openat(at.get(), "f", O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(file.valid());
+  char content[5] = {};
+  EXPECT_EQ(read(file.get(), content, 4), 4);
+  EXPECT_STREQ(content, "deep");
+  EXPECT_EQ(pwrite(file.get(), "D", 1, 0), 1);
+}
+
+TEST_P(KernelTest, DirectReadsSeeBufferedWrites) {
+  base().File("f", string(8192, 'x'));
+  fs();
+  const UniqueFd buffered = OpenFd("f", O_RDWR), direct = OpenFd("f", O_RDONLY | O_DIRECT);
+  ASSERT_EQ(pwrite(buffered.get(), "new", 3, 4096), 3);
+  alignas(4096) static char block[4096];
+  ASSERT_EQ(pread(direct.get(), block, sizeof block, 4096), 4096);
+  EXPECT_EQ(string(block, 4), "newx");
+}
+
+TEST_P(KernelTest, BufferedReadsSeeDirectWrites) {
+  base().File("f", string(8192, 'x'));
+  EXPECT_EQ(Content("f").size(), 8192u);
+  const UniqueFd direct = OpenFd("f", O_WRONLY | O_DIRECT);
+  alignas(4096) static char block[4096];
+  std::memset(block, 'd', sizeof block);
+  ASSERT_EQ(pwrite(direct.get(), block, sizeof block, 0), 4096);
+  EXPECT_EQ(Content("f"), string(4096, 'd') + string(4096, 'x'));
+}
+
+TEST_P(KernelTest, ScatteredWritesArriveInOrder) {
+  fs();
+  const UniqueFd fd = OpenFd("f", O_RDWR | O_CREAT);
+  string one = "one ", two(70000, 't'), three = " three";
+  const iovec parts[] = {{one.data(), one.size()}, {two.data(), two.size()},
+                         {three.data(), three.size()}};
+  ASSERT_EQ(writev(fd.get(), parts, 3), static_cast<ssize_t>(70010));
+  EXPECT_EQ(Content("f"), one + two + three);
+}
+
+TEST_P(KernelTest, ReadsBehindTheBackOfACachedPageAreFresh) {
+  base().File("f", string(4096, 'x'));
+  EXPECT_EQ(Content("f"), string(4096, 'x'));
+  ASSERT_OK(fs().Truncate("f", 10));
+  EXPECT_EQ(Content("f"), string(10, 'x'));
+  ASSERT_OK(fs().Truncate("f", 20));
+  EXPECT_EQ(Content("f"), string(10, 'x') + string(10, '\0'));
+}
+
+TEST_P(KernelTest, NamelessTemporaryFilesAreRefusedOrWork) {
+  fs();
+  const int fd = open(fs().mountpoint().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    EXPECT_EQ(ErrnoName(errno), "EOPNOTSUPP");
+  } else {
+    EXPECT_EQ(write(fd, "x", 1), 1);
+    close(fd);
+  }
+}
+
+TEST_P(KernelTest, CurrentDirectoriesFollowARename) {
+  base().File("a/b/f", "x");
+  fs();
+  const UniqueFd dir = OpenFd("a/b", O_RDONLY | O_DIRECTORY);
+  ASSERT_OK(fs().Rename("a", "z", 0));
+  const UniqueFd file(openat(dir.get(), "f", O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(file.valid());
+  const UniqueFd made(openat(dir.get(), "g", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  EXPECT_TRUE(made.valid());
+  EXPECT_EQ(Names("z/b"), (std::vector<string>{"f", "g"}));
+}
+
+}  // namespace
+}  // namespace txfs::testing

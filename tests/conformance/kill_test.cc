@@ -1,0 +1,197 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/mount_driver.h"
+#include "tests/conformance/posix_driver.h"
+#include "tests/conformance/process.h"
+#include "tests/conformance/steps.h"
+
+namespace txfs::testing {
+namespace {
+
+constexpr int kMaxSteps = 2000;
+/// rapidcheck's size: how large the numbers in a step get.
+constexpr int kStepSize = 50;
+/// Times of the base and of utimens steps are before this; "now" is after.
+constexpr int64_t kPast = 1'300'000'000;
+
+/// Kills the daemon at a random moment after a random number of steps.
+class Killer {
+ public:
+  Killer(MountDriver& driver, std::mt19937_64& random)
+      : after_steps_(std::uniform_int_distribution<int>(0, 400)(random)),
+        delay_(std::uniform_int_distribution<int>(0, 3000)(random)),
+        thread_([this, &driver] { Run(driver); }) {}
+  ~Killer() {
+    Step(kMaxSteps);
+    thread_.join();
+  }
+  Killer(const Killer&) = delete;
+  Killer& operator=(const Killer&) = delete;
+
+  /// Says how many steps were done.
+  void Step(int done) {
+    done_ = done;
+    done_.notify_one();
+  }
+
+ private:
+  void Run(MountDriver& driver) {
+    for (int done = done_; done < after_steps_; done = done_) done_.wait(done);
+    // The moment within a step is what the delay makes random.
+    const auto end = std::chrono::steady_clock::now() + delay_;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    driver.Kill();
+  }
+
+  const int after_steps_;
+  const std::chrono::microseconds delay_;
+  std::atomic<int> done_ = 0;
+  std::thread thread_;
+};
+
+/// What the writer did when the daemon died.
+struct Death {
+  /// The step that was not acknowledged; none when the daemon outlived the work.
+  std::optional<Step> in_flight;
+};
+
+bool IsDeath(const std::string& outcome) {
+  return outcome == "ENOTCONN" || outcome == "ECONNABORTED";
+}
+
+/// Whether a step is made of many operations, of which any number may have been done.
+bool IsCompound(const Step& step) {
+  return step.kind == StepKind::kRemoveTree || step.kind == StepKind::kCopyRange;
+}
+
+/// Steps that have the same effect as each prefix of the operations in `step`.
+std::vector<Step> Prefixes(const Step& step) {
+  std::vector<Step> prefixes;
+  if (step.kind == StepKind::kOverwrite) {
+    // Truncated or created, but not written yet.
+    prefixes.push_back(step);
+    prefixes.back().length = 0;
+  }
+  prefixes.push_back(step);
+  return prefixes;
+}
+
+/// A mount and its model: a plain directory in which every acknowledged step was done.
+class Life {
+ public:
+  explicit Life(uint64_t seed) : random_(seed), base_(scratch_.path() + "/ws") {
+    mkdir(base_.root().c_str(), 0755);
+    PrepareBase(base_);
+    CopyTree(base_.root(), scratch_.path() + "/model");
+    model_ = std::make_unique<PosixDriver>(scratch_.path() + "/model");
+  }
+
+  Status Mount() {
+    auto started = MountDriver::Start(base_.root(), scratch_.path() + "/mnt");
+    if (!started) return std::unexpected(started.error());
+    driver_ = std::move(*started);
+    return {};
+  }
+
+  /// Works until the daemon is killed, mounts again and demands what was acknowledged.
+  void WorkDieAndRecover() {
+    StepRunner runner(*driver_), model_runner(*model_);
+    const Death death = WorkUntilDeath(runner, model_runner);
+    // Files that are still open must not keep the dead mount from being cleared.
+    ASSERT_OK(daemon().Mount());
+    runner.DropAll();
+    DemandAcknowledged(death, model_runner);
+    model_runner.DropAll();
+  }
+
+ private:
+  MountDriver& daemon() { return static_cast<MountDriver&>(*driver_); }
+
+  Death WorkUntilDeath(StepRunner& runner, StepRunner& model_runner) {
+    Killer killer(daemon(), random_);
+    for (int done = 0; done < kMaxSteps; killer.Step(++done)) {
+      const Step step = AnyStep()(rc::Random(random_()), kStepSize).value();
+      if (IsCompound(step)) continue;
+      const std::string outcome = runner.Run(step);
+      if (IsDeath(outcome)) return {.in_flight = step};
+      EXPECT_EQ(outcome, model_runner.Run(step)) << step;
+    }
+    return {};
+  }
+
+  /// The tree is the model's, or what the step in flight makes of it.
+  void DemandAcknowledged(const Death& death, StepRunner& model_runner) {
+    std::string differences = Differences();
+    if (differences.empty() || !death.in_flight) {
+      EXPECT_EQ(differences, "");
+      return;
+    }
+    for (const Step& step : Prefixes(*death.in_flight)) {
+      (void)model_runner.Run(step);
+      const std::string now = Differences();
+      if (now.empty()) return;
+      differences += "with the step in flight:\n" + now;
+    }
+    ADD_FAILURE() << "in flight: " << *death.in_flight << '\n' << differences;
+  }
+
+  std::string Differences() {
+    auto expected = ViewTree(*model_), actual = ViewTree(*driver_);
+    if (!expected) return expected.error().ToString();
+    if (!actual) return actual.error().ToString();
+    expected->erase("");
+    actual->erase("");
+    return Compare(*expected, *actual, {.ino = false, .mtime = false, .fixed_before = kPast});
+  }
+
+  std::mt19937_64 random_;
+  TempDir scratch_;
+  BaseTree base_;
+  std::unique_ptr<Driver> model_, driver_;
+};
+
+bool CanMount() {
+  for (const DriverKind& kind : DriverKinds(Needs::kKernel)) {
+    if (!kind.plain) return true;
+  }
+  return false;
+}
+
+uint64_t FirstSeed() {
+  const char* given = std::getenv("TXFS_TEST_SEED");
+  return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+}
+
+TEST(KillMountTest, EveryAcknowledgedOperationSurvivesSigkill) {
+  if (!CanMount()) GTEST_SKIP() << "no program under test or no usable /dev/fuse";
+  umask(022);
+  const uint64_t first = FirstSeed();
+  const int loops = Scaled(10);
+  for (uint64_t seed = first; seed < first + loops; ++seed) {
+    std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+    Life life(seed);
+    ASSERT_OK(life.Mount());
+    for (int deaths = 0; deaths < 3 && !::testing::Test::HasFailure(); ++deaths) {
+      life.WorkDieAndRecover();
+    }
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "TXFS_TEST_SEED=" << seed;
+  }
+}
+
+}  // namespace
+}  // namespace txfs::testing

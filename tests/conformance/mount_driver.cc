@@ -1,0 +1,86 @@
+#include "tests/conformance/mount_driver.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/process.h"
+
+namespace txfs::testing {
+
+Result<std::unique_ptr<Driver>> MountDriver::Start(const std::string& workspace,
+                                                   const std::string& mountpoint) {
+  if (mkdir(mountpoint.c_str(), 0755) < 0) return Fail(errno, "mkdir " + mountpoint);
+  std::unique_ptr<MountDriver> driver(new MountDriver(workspace, mountpoint));
+  TRY(driver->Mount());
+  return driver;
+}
+
+MountDriver::~MountDriver() {
+  if (daemon_ == 0) return;
+  if (!Txfs({"umount", mountpoint_})) {
+    // A failed test may leave files open: the mount must not outlive it.
+    (void)umount2(mountpoint_.c_str(), MNT_DETACH);
+    KillAndWait(daemon_);
+  }
+}
+
+Result<std::string> MountDriver::Txfs(std::vector<std::string> words) {
+  std::vector<std::string> command{TxfsBinary(), "-C", workspace_};
+  command.insert(command.end(), words.begin(), words.end());
+  CommandResult result = RunCommand(command);
+  if (result.exit_code != 0) {
+    return Fail(EIO, "txfs " + words[0] + ": exit code " + std::to_string(result.exit_code) +
+                         ": " + result.errors);
+  }
+  return std::move(result.output);
+}
+
+Status MountDriver::Mount() {
+  TRY(Txfs({"mount", workspace_, mountpoint_}));
+  daemon_ = static_cast<pid_t>(TRY(StatusNumber("pid")));
+  return {};
+}
+
+Status MountDriver::Remount() {
+  TRY(Txfs({"umount", mountpoint_}));
+  daemon_ = 0;
+  return Mount();
+}
+
+Status MountDriver::Commit() {
+  TRY(Txfs({"commit", "-m", "test"}));
+  return {};
+}
+
+Status MountDriver::Discard() {
+  TRY(Txfs({"discard"}));
+  return {};
+}
+
+Status MountDriver::Settle() {
+  TRY(Txfs({"log", "-n", "1"}));
+  return {};
+}
+
+Result<uint64_t> MountDriver::StatusNumber(const std::string& key) {
+  const std::string json = TRY(Txfs({"status", "--json"}));
+  const size_t name = json.find("\"" + key + "\"");
+  const size_t digits = json.find_first_of("0123456789", name + key.size() + 2);
+  if (name == std::string::npos || digits == std::string::npos) {
+    return Fail(EBADMSG, "status --json has no " + key + ": " + json);
+  }
+  return std::strtoull(json.c_str() + digits, nullptr, 10);
+}
+
+Result<uint64_t> MountDriver::StoreBytes() { return StatusNumber("store_bytes"); }
+
+void MountDriver::Kill() {
+  KillAndWait(daemon_);
+  daemon_ = 0;
+}
+
+}  // namespace txfs::testing

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/posix_driver.h"
+
+namespace txfs::testing {
+
+/// A real mount by the program under test, used with real system calls.
+class MountDriver final : public PosixDriver {
+ public:
+  /// Mounts `workspace` at `mountpoint`, which is made.
+  static Result<std::unique_ptr<Driver>> Start(const std::string& workspace,
+                                               const std::string& mountpoint);
+  ~MountDriver() override;
+
+  Status Remount() override;
+  Status Commit() override;
+  Status Discard() override;
+  Status Settle() override;
+  Result<uint64_t> StoreBytes() override;
+  [[nodiscard]] bool has_base() const override { return true; }
+
+  /// Kills the daemon, at once and for ever. The mount is dead until Mount.
+  void Kill();
+  /// `txfs mount`; clears a dead mount.
+  Status Mount();
+
+ private:
+  MountDriver(std::string workspace, const std::string& mountpoint)
+      : PosixDriver(mountpoint),
+        workspace_(std::move(workspace)),
+        mountpoint_(mountpoint) {}
+
+  /// Runs `txfs -C WORKSPACE WORDS...`; returns its stdout.
+  Result<std::string> Txfs(std::vector<std::string> words);
+  /// A whole number of `status --json`.
+  Result<uint64_t> StatusNumber(const std::string& key);
+
+  std::string workspace_;
+  std::string mountpoint_;
+  pid_t daemon_ = 0;
+};
+
+}  // namespace txfs::testing

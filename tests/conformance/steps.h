@@ -1,0 +1,95 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <array>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/driver.h"
+#include "tests/conformance/temp_dir.h"
+
+namespace txfs::testing {
+
+enum class StepKind : uint8_t {
+  kCreate,
+  kOverwrite,
+  kPatch,
+  kAppend,
+  kTruncate,
+  kMkdir,
+  kRmdir,
+  kUnlink,
+  kRename,
+  kRenameNoReplace,
+  kExchange,
+  kLink,
+  kSymlink,
+  kMkfifo,
+  kChmod,
+  kUtimens,
+  kSetXattr,
+  kRemoveXattr,
+  kAllocate,
+  kCopyRange,
+  kRemoveTree,
+  kRead,
+  kList,
+  kStat,
+  kHold,
+  kHeldWrite,
+  kHeldRead,
+  kHeldTruncate,
+  kDrop,
+  kCount,
+};
+
+/// One random operation: what it does depends on nothing but these and the tree.
+struct Step {
+  StepKind kind = StepKind::kCreate;
+  std::string path, other;
+  uint32_t offset = 0;
+  uint32_t length = 0;
+  uint8_t choice = 0;  ///< fill byte, mode, flags, target, ...
+};
+std::ostream& operator<<(std::ostream& out, const Step& step);
+
+/// Short paths over few names, so that steps meet each other and what PrepareBase made.
+rc::Gen<Step> AnyStep();
+
+/// A base with subdirectories, hard links, symlinks, a FIFO and a file of some size, at paths that
+/// steps use.
+void PrepareBase(BaseTree& base);
+
+/// Does steps on one driver and says what came out, in words that must be the same for any other.
+class StepRunner {
+ public:
+  explicit StepRunner(Driver& driver) : driver_(driver) {}
+
+  /// "OK ..." or the name of the errno.
+  std::string Run(const Step& step);
+  /// Closes what steps hold open.
+  void DropAll();
+
+ private:
+  static constexpr size_t kSlots = 2;
+
+  Result<std::string> Do(const Step& step);
+  Result<std::string> Look(const Step& step);
+  Result<std::string> DoHeld(const Step& step);
+  Status Mutate(const Step& step);
+  Status MutateContent(const Step& step);
+  Status AllocateRange(const Step& step);
+  Status Copy(const Step& step);
+
+  Driver& driver_;
+  std::array<std::optional<Handle>, kSlots> held_;
+};
+
+/// How often to repeat: `quick` times $TXFS_TEST_SCALE (a number, 1 when unset).
+int Scaled(int quick);
+
+}  // namespace txfs::testing

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <sstream>
+
+#include "journal/change.h"
+#include "journal/intake.h"
+#include "tests/journal/fixture.h"
+
+namespace txfs {
+namespace {
+
+/// The example of docs/format.md.
+Change ExampleChange() {
+  Change change;
+  change.op = Op::kMkdir;
+  change.time = {1'700'000'000, 5};
+  change.pid = 42;
+  change.uid = 1000;
+  change.exe = "/bin/sh";
+  change.path = "a/b";
+  change.edits.emplace_back(
+      DentryEdit{Ino{1}, "b", {}, {DentryKind::kInode, Ino{7}}});
+  return change;
+}
+
+/// The bytes in the fenced block after the line "<!-- example NAME -->":
+/// hex pairs, each line ending in an optional comment after "|".
+Bytes ExampleBytes(const std::string& name) {
+  const auto text = ReadWholeFile(AT_FDCWD, TXFS_SOURCE_DIR "/docs/format.md");
+  EXPECT_OK(text);
+  std::istringstream lines(*text);
+  std::string line;
+  while (std::getline(lines, line) && line != "<!-- example " + name + " -->") {
+  }
+  std::getline(lines, line);
+  Bytes bytes;
+  while (std::getline(lines, line) && line != "```") {
+    std::istringstream pairs(line.substr(0, line.find('|')));
+    unsigned value = 0;
+    while (pairs >> std::hex >> value) bytes.push_back(std::byte(value));
+  }
+  return bytes;
+}
+
+/// For a message from which the page can be put right.
+std::string Hex(ByteSpan bytes) {
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    char pair[4];
+    std::snprintf(pair, sizeof pair, "%02x%c", static_cast<unsigned>(bytes[i]),
+                  i % 16 == 15 ? '\n' : ' ');
+    text += pair;
+  }
+  return text;
+}
+
+TEST(FormatTest, TheExampleChangeIsWhatThePageSays) {
+  Bytes bytes;
+  EncodeChange(ExampleChange(), bytes);
+  EXPECT_EQ(Hex(ExampleBytes("change")), Hex(bytes));
+}
+
+TEST(FormatTest, TheExampleIntakeIsWhatThePageSays) {
+  const TempDir dir;
+  const UniqueFd fd = dir.Open();
+  auto intake = Intake::Create(fd.get(), Intake::kMinCapacity, Io::System());
+  ASSERT_OK(intake);
+  (*intake)->BeginEpoch({0x1122334455667788, 0, Lsn{3}});
+  Bytes change;
+  EncodeChange(ExampleChange(), change);
+  ASSERT_OK((*intake)->Append(
+      change, ContentRef{2, 5, 4096, 0x0807060504030201, 0}, AsBytes("hello")));
+
+  const auto file = ReadWholeFile(AT_FDCWD, dir.path() + "/intake");
+  ASSERT_OK(file);
+  const ByteSpan bytes = AsBytes(*file);
+  EXPECT_EQ(Hex(ExampleBytes("intake header")), Hex(bytes.first(32)));
+  EXPECT_EQ(Hex(ExampleBytes("intake record")), Hex(bytes.subspan(4096, 48)));
+  EXPECT_EQ(Hex(bytes.subspan(4096 + 48, change.size())), Hex(change));
+}
+
+}  // namespace
+}  // namespace txfs

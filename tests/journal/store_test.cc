@@ -1,0 +1,239 @@
+#include "journal/store.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "tests/journal/fixture.h"
+
+namespace txfs {
+namespace {
+
+constexpr Timestamp kNow{1'700'000'000, 123'000'000};
+
+class StoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    options_.background_drain = false;
+    options_.map_bytes = 1 << 20;
+    auto store = Open();
+    ASSERT_OK(store);
+    store_ = std::move(*store);
+  }
+
+  Result<std::unique_ptr<Store>> Open() {
+    return Store::Open(dir_.Open(), dir_.path(), "/work\nspace");
+  }
+  [[nodiscard]] std::string Path(const std::string& name) const {
+    return dir_.path() + "/" + name;
+  }
+  [[nodiscard]] bool Exists(const std::string& name) const {
+    return ::access(Path(name).c_str(), F_OK) == 0;
+  }
+
+  TempDir dir_;
+  JournalOptions options_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_F(StoreTest, MakesALayoutThatHidesFromOthersAndFromGit) {
+  struct stat st{};
+  ASSERT_EQ(::stat(dir_.path().c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 0700U);
+  EXPECT_EQ(*ReadWholeFile(AT_FDCWD, Path(".gitignore")), "*\n");
+  EXPECT_EQ(*ReadWholeFile(AT_FDCWD, Path("workspace")), "/work\nspace");
+  EXPECT_EQ(*ReadWholeFile(AT_FDCWD, Path("FORMAT")), "txfs store 1\n");
+  EXPECT_OK(Open());
+}
+
+TEST_F(StoreTest, FinishesALayoutThatWasInterrupted) {
+  ASSERT_EQ(::unlink(Path("FORMAT").c_str()), 0);
+  EXPECT_OK(Open());
+  EXPECT_TRUE(Exists("FORMAT"));
+}
+
+TEST_F(StoreTest, RefusesADirectoryOfSomethingElse) {
+  const TempDir other;
+  ASSERT_OK(ReplaceFile(AT_FDCWD, other.path() + "/precious", "x"));
+  EXPECT_ERRNO(Store::Open(other.Open(), other.path(), "/w"), ENOTEMPTY);
+}
+
+TEST_F(StoreTest, RefusesANewerOrDamagedFormat) {
+  ASSERT_OK(ReplaceFile(AT_FDCWD, Path("FORMAT"), "txfs store 2\n"));
+  EXPECT_ERRNO(Open(), EPROTONOSUPPORT);
+  for (const char* text : {"", "x", "txfs store ", "txfs store x"}) {
+    ASSERT_OK(ReplaceFile(AT_FDCWD, Path("FORMAT"), text));
+    EXPECT_ERRNO(Open(), EBADMSG);
+  }
+}
+
+TEST_F(StoreTest, BeginsAndResumesATransaction) {
+  std::string id;
+  {
+    auto begun = store_->Begin("first", kNow, options_);
+    ASSERT_OK(begun);
+    id = begun->id;
+    EXPECT_EQ(id, "018bcfe5687b");
+    ASSERT_OK(begun->journal->Append({.op = Op::kMkdir, .path = "a"}));
+    EXPECT_EQ(*begun->journal->GetMeta("state"), "active");
+    EXPECT_EQ(*begun->journal->GetMeta("name"), "first");
+  }
+  EXPECT_EQ(*store_->OpenIds(), std::vector{id});
+  auto resumed = store_->Resume(id, options_);
+  ASSERT_OK(resumed);
+  EXPECT_EQ(resumed->journal->last_lsn(), Lsn{1});
+}
+
+TEST_F(StoreTest, ATransactionIsHeldByOneAtATime) {
+  auto begun = store_->Begin("", kNow, options_);
+  ASSERT_OK(begun);
+  const auto other = store_->Resume(begun->id, options_);
+  EXPECT_ERRNO(other, EWOULDBLOCK);
+  EXPECT_EQ(other.error().kind, ErrorKind::kBusy);
+  EXPECT_NE(other.error().message.find(std::to_string(::getpid())),
+            std::string::npos);
+}
+
+TEST_F(StoreTest, ANameIsOpenOnlyOnce) {
+  auto first = store_->Begin("a", kNow, options_);
+  ASSERT_OK(first);
+  EXPECT_ERRNO(store_->Begin("a", kNow, options_), EEXIST);
+  auto second = store_->Begin("b", kNow, options_);
+  ASSERT_OK(second);
+  EXPECT_GT(second->id, first->id);
+}
+
+TEST_F(StoreTest, AnEndedTransactionIsHistory) {
+  auto begun = store_->Begin("a", kNow, options_);
+  ASSERT_OK(begun);
+  const std::string id = begun->id;
+  const TransactionSummary ended{
+      .id = id,
+      .name = "a",
+      .state = TransactionState::kCommitted,
+      .created = kNow,
+      .ended = {kNow.sec + 5, 0},
+      .message = "done",
+      .changes = 3,
+  };
+
+  ASSERT_OK(store_->End(std::move(*begun), ended));
+
+  EXPECT_TRUE(store_->OpenIds()->empty());
+  EXPECT_ERRNO(store_->Resume(id, options_), ENOENT);
+  auto next = store_->Begin("a", kNow, options_);
+  ASSERT_OK(next);
+  const auto list = store_->List();
+  ASSERT_OK(list);
+  ASSERT_EQ(list->size(), 2U);
+  EXPECT_EQ((*list)[0].message, "done");
+  EXPECT_EQ((*list)[0].changes, 3U);
+  EXPECT_EQ((*list)[0].state, TransactionState::kCommitted);
+  EXPECT_EQ((*list)[1].id, next->id);
+  EXPECT_EQ((*list)[1].state, TransactionState::kActive);
+
+  EXPECT_TRUE(Exists("trash/" + id));
+  ASSERT_OK(store_->EmptyTrash());
+  EXPECT_FALSE(Exists("trash/" + id));
+  EXPECT_OK(store_->EmptyTrash());
+}
+
+TEST_F(StoreTest, TheSummaryOfAnOpenTransactionCanChange) {
+  auto begun = store_->Begin("a", kNow, options_);
+  ASSERT_OK(begun);
+  TransactionSummary summary = store_->List()->at(0);
+  summary.state = TransactionState::kCommitting;
+  ASSERT_OK(store_->UpdateSummary(summary));
+  EXPECT_EQ(store_->List()->at(0).state, TransactionState::kCommitting);
+}
+
+TEST_F(StoreTest, ADirectoryThatHasHistoryHasEnded) {
+  std::string id;
+  {
+    auto begun = store_->Begin("a", kNow, options_);
+    ASSERT_OK(begun);
+    id = begun->id;
+    TransactionSummary summary = store_->List()->at(0);
+    summary.ended = kNow;
+    summary.state = TransactionState::kDiscarded;
+    ASSERT_OK(ReplaceFile(store_->dir(), "history/" + id,
+                          AsText(EncodeSummary(summary))));
+  }
+  EXPECT_TRUE(store_->OpenIds()->empty());
+  EXPECT_EQ(store_->List()->size(), 1U);
+  ASSERT_OK(store_->EmptyTrash());
+  EXPECT_FALSE(Exists("txn/" + id));
+}
+
+TEST_F(StoreTest, WhatWasNeverBegunIsThrownAway) {
+  ASSERT_OK(MakeDirectoryAt(store_->dir(), "txn/018bcfe5687b.new", 0700));
+  ASSERT_OK(MakeDirectoryAt(store_->dir(), "txn/018bcfe5687b.new/db", 0700));
+  EXPECT_TRUE(store_->OpenIds()->empty());
+  auto begun = store_->Begin("", kNow, options_);
+  ASSERT_OK(begun);
+  EXPECT_FALSE(Exists("txn/018bcfe5687b.new"));
+}
+
+TEST_F(StoreTest, AFullDiskLeavesNothingHalfBegun) {
+  FaultyIo io;
+  options_.io = &io;
+  io.write_error = ENOSPC;
+  const auto begun = store_->Begin("", kNow, options_);
+  EXPECT_ERRNO(begun, ENOSPC);
+  EXPECT_FALSE(begun.error().hint.empty());
+  EXPECT_TRUE(store_->OpenIds()->empty());
+  io.write_error = 0;
+  EXPECT_OK(store_->Begin("", kNow, options_));
+}
+
+TEST_F(StoreTest, KeepsTheDaemonRecord) {
+  auto begun = store_->Begin("", kNow, options_);
+  ASSERT_OK(begun);
+  EXPECT_ERRNO(store_->ReadDaemonRecord(begun->id), ENOENT);
+  ASSERT_OK(store_->WriteDaemonRecord(begun->id, "{}"));
+  EXPECT_EQ(*store_->ReadDaemonRecord(begun->id), "{}");
+  ASSERT_OK(store_->RemoveDaemonRecord(begun->id));
+  EXPECT_ERRNO(store_->ReadDaemonRecord(begun->id), ENOENT);
+}
+
+TEST_F(StoreTest, AnIdIsNoPath) {
+  for (const char* id : {"", "..", "../../etc", "018BCFE5687B", "xyz"}) {
+    EXPECT_ERRNO(store_->TransactionDir(id), ENOENT);
+    EXPECT_ERRNO(store_->ReadDaemonRecord(id), ENOENT);
+    EXPECT_ERRNO(store_->Resume(id, options_), ENOENT);
+  }
+}
+
+TEST_F(StoreTest, DamagedSummariesAreErrors) {
+  Bytes bytes = EncodeSummary({.id = "018bcfe5687b", .name = "n"});
+  ASSERT_OK(DecodeSummary(bytes));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    Bytes damaged = bytes;
+    damaged[i] ^= std::byte{0x40};
+    EXPECT_FALSE(DecodeSummary(damaged));
+    EXPECT_FALSE(DecodeSummary(ByteSpan(bytes).first(i)));
+  }
+}
+
+TEST(FileLockTest, IsFreeAgainWhenItsHolderIsGone) {
+  const TempDir dir;
+  const UniqueFd fd = dir.Open();
+  {
+    const auto lock = FileLock::Take(fd.get(), "lock", 0);
+    ASSERT_OK(lock);
+    EXPECT_ERRNO(FileLock::Take(fd.get(), "lock", 0), EWOULDBLOCK);
+    EXPECT_ERRNO(FileLock::Take(fd.get(), "lock", 20), EWOULDBLOCK);
+  }
+  EXPECT_OK(FileLock::Take(fd.get(), "lock", 0));
+}
+
+TEST(StateNameTest, LeadsBack) {
+  for (const auto state :
+       {TransactionState::kActive, TransactionState::kCommitting,
+        TransactionState::kCommitted, TransactionState::kDiscarded}) {
+    EXPECT_EQ(StateFromName(StateName(state)), state);
+  }
+  EXPECT_FALSE(StateFromName("unknown"));
+}
+
+}  // namespace
+}  // namespace txfs

@@ -1,0 +1,9 @@
+#!/bin/sh
+# The demo's steps, on a small tree: `./dev demo` shows what works.
+mkdir tree
+cp -a "$TXFS_SOURCE_DIR"/journal "$TXFS_SOURCE_DIR"/fs \
+  "$TXFS_SOURCE_DIR"/policy "$TXFS_SOURCE_DIR"/docs tree
+ln tree/docs/design.md tree/docs/hard-link.md
+ln -s ../docs/design.md tree/fs/symbolic-link.md
+printf 'x' >"tree/docs/$(printf 'a name\twith\nodd bytes \377')"
+"$TXFS_SOURCE_DIR/tests/demo" --tree tree

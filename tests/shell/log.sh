@@ -1,0 +1,52 @@
+#!/bin/sh
+# `txfs log`: every mutation, who did it and how it ended.
+. "$TXFS_SOURCE_DIR/tests/shell/common"
+needs_fuse
+make_workspace
+mkdir mnt
+txfs mount ws mnt
+mkdir mnt/d
+printf hello >mnt/d/f
+mv mnt/d/f mnt/d/g
+rm mnt/d/g
+chmod 600 mnt/docs/README
+mkdir mnt/.txfs 2>/dev/null && fail ".txfs could be made"
+
+log=$(txfs -C mnt log)
+for word in mkdir create write rename unlink chmod d/f d/g docs/README; do
+  contains "$log" "$word"
+done
+txfs -C mnt log --json >lines
+python3 - lines <<'END'
+import json, os, sys
+entries = [json.loads(line) for line in open(sys.argv[1])]
+ops = [e["op"] for e in entries]
+assert ops[:2] == ["mkdir", "create"], ops
+write = next(e for e in entries if e["op"] == "write")
+assert write["path"] == "d/f", write
+rename = next(e for e in entries if e["op"] == "rename")
+assert rename["path"] == "d/f" and rename["new_path"] == "d/g", rename
+rm = next(e for e in entries if e["op"] == "unlink")
+assert os.path.basename(rm["exe"]) == "rm", rm
+assert rm["uid"] == os.getuid() and rm["pid"] > 0, rm
+refused = [e for e in entries if e["path"] == ".txfs"]
+assert refused and refused[0]["result"] not in (0, "ok", "OK"), refused
+END
+equal 1 "$(txfs -C mnt log --json -n 1 | wc -l)" "lines of log -n 1"
+equal 1 "$(txfs -C mnt log --json --op rename | wc -l)" "lines of log --op rename"
+txfs -C mnt log --json --path docs |
+  python3 -c 'import json, sys
+for line in sys.stdin: assert json.loads(line)["path"].startswith("docs")'
+txfs -C mnt log --json --follow >followed &
+follower=$!
+echo more >mnt/followed
+tries=0
+until grep -q '"followed"' followed; do
+  tries=$((tries + 1))
+  [ $tries -lt 200 ] || fail "log --follow said nothing"
+  txfs -C mnt status >/dev/null
+done
+kill "$follower"
+wait "$follower" 2>/dev/null || true
+txfs umount mnt
+contains "$(txfs -C ws log)" followed
