@@ -18,12 +18,17 @@ constexpr uint64_t kBlock = 4096;
 constexpr size_t kMaxOpen = 128;
 constexpr size_t kMaxRunBytes = 4 << 20;
 constexpr size_t kIdDigits = 8;
+constexpr uint64_t kMinHole = 32 << 10;
 constexpr uint64_t kIdleGaps = 1 << 20;
 
 uint64_t RoundUp(uint64_t value) {
   return (value + kBlock - 1) & ~(kBlock - 1);
 }
 uint64_t RoundDown(uint64_t value) { return value & ~(kBlock - 1); }
+
+bool IsWorthPunching(uint64_t from, uint64_t to) {
+  return RoundDown(to) >= RoundUp(from) + kMinHole;
+}
 
 std::string SegmentName(uint32_t id) {
   char name[kIdDigits + 1];
@@ -131,9 +136,9 @@ void Spool::FindGaps(uint32_t id, Segment& segment,
   if (::fstatat(dir_.get(), SegmentName(id).c_str(), &st, 0) != 0) return;
   const auto blocks = static_cast<uint64_t>(st.st_blocks) * 512;
   if (blocks <= segment.live + kIdleGaps) return;
-  for (const auto& [from, to] : segment.dead) {
-    Punch(id, from, to);
-  }
+  std::set<Place> gaps;
+  for (const auto& [from, to] : segment.dead) gaps.insert({id, from});
+  for (const Hole& hole : HolesAt(gaps)) Punch(hole);
 }
 
 Result<uint32_t> Spool::AddSegment() {
@@ -296,12 +301,20 @@ void Spool::Release(const Extent& extent, Lsn lsn) {
 }
 
 void Spool::MadeDurable(Lsn lsn) {
-  MutexLock lock(mutex_);
-  while (!dead_.empty() && dead_.front().lsn <= lsn) {
-    const Dead dead = dead_.front();
-    dead_.pop_front();
-    Reclaim(dead.place, dead.length);
+  std::vector<Hole> holes;
+  {
+    MutexLock lock(mutex_);
+    std::set<Place> grown;
+    while (!dead_.empty() && dead_.front().lsn <= lsn) {
+      const Dead dead = dead_.front();
+      dead_.pop_front();
+      Reclaim(dead.place, dead.length);
+      grown.insert(dead.place);
+    }
+    holes = HolesAt(grown);
   }
+  // Not under the lock: punching may wait for the disk.
+  for (const Hole& hole : holes) Punch(hole);
 }
 
 void Spool::Reclaim(const Place& place, uint32_t length) {
@@ -324,21 +337,36 @@ void Spool::Reclaim(const Place& place, uint32_t length) {
     from = std::prev(next)->first;
   }
   segment.dead[from] = to;
-  // Only blocks that this record shares can have become free.
-  Punch(place.segment, std::max(RoundUp(from), RoundDown(place.position)),
-        std::min(RoundDown(to), RoundUp(place.position + length)));
 }
 
-void Spool::Punch(uint32_t id, uint64_t from, uint64_t to) {
-  from = RoundUp(from);
-  to = RoundDown(to);
-  if (from >= to) return;
-  const auto fd = OpenSegment(id, false);
-  if (!fd || !IsInPlace(id, (*fd)->get())) return;
+// Records that died one by one are given back together, when they have become
+// a hole that is worth the call.
+std::vector<Spool::Hole> Spool::HolesAt(const std::set<Place>& places) {
+  std::vector<Hole> holes;
+  Place last;
+  for (const Place& place : places) {
+    const auto found = segments_.find(place.segment);
+    if (found == segments_.end()) continue;
+    const auto& dead = found->second.dead;
+    const auto range = dead.upper_bound(place.position);
+    if (range == dead.begin()) continue;
+    const auto& [from, to] = *std::prev(range);
+    const Place start{place.segment, from};
+    if (start == last || !IsWorthPunching(from, to)) continue;
+    last = start;
+    if (const auto fd = OpenSegment(place.segment, false)) {
+      holes.push_back({place.segment, *fd, RoundUp(from), RoundDown(to)});
+    }
+  }
+  return holes;
+}
+
+void Spool::Punch(const Hole& hole) const {
+  if (!IsInPlace(hole.segment, hole.fd->get())) return;
   // Where holes cannot be punched the space comes back with the segment.
-  [[maybe_unused]] const int ignored =
-      io_.Allocate((*fd)->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                   static_cast<off_t>(from), static_cast<off_t>(to - from));
+  [[maybe_unused]] const int ignored = io_.Allocate(
+      hole.fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+      static_cast<off_t>(hole.from), static_cast<off_t>(hole.to - hole.from));
 }
 
 // Commit renames segments into the base, where nothing may be punched.

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -105,6 +106,11 @@ class Spool {
     Place place;
     uint32_t length = 0;
   };
+  struct Hole {
+    uint32_t segment = 0;
+    SharedFd fd;
+    uint64_t from = 0, to = 0;  ///< whole blocks
+  };
   struct Pending {
     ByteSpan bytes;
     Lsn dead = kNoLsn;  ///< as of which nothing points at it
@@ -122,7 +128,8 @@ class Spool {
   bool CopyPending(const ContentRef& ref, uint64_t offset, MutableByteSpan out);
   bool IsDead(const ContentRef& ref, Lsn last);
   void Reclaim(const Place& place, uint32_t length) REQUIRES(mutex_);
-  void Punch(uint32_t id, uint64_t from, uint64_t to) REQUIRES(mutex_);
+  std::vector<Hole> HolesAt(const std::set<Place>& places) REQUIRES(mutex_);
+  void Punch(const Hole& hole) const;
   bool IsInPlace(uint32_t id, int fd) const;
   void FindGaps(uint32_t id, Segment& segment,
                 const std::map<uint64_t, uint64_t>& records) REQUIRES(mutex_);

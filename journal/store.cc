@@ -454,13 +454,14 @@ void Store::Cancel(PreparedTransaction prepared) {
   prepared.next.journal->Forget();
   prepared.next.journal.reset();
   // What cannot be removed now goes at the next Tidy.
-  std::ignore = RemoveTree(
-      dir_.get(), TxnPath(prepared.next.id) + std::string(kNewSuffix));
+  std::ignore = RemoveTree(dir_.get(),
+                           TxnPath(prepared.next.id) + std::string(kNewSuffix));
 }
 
 Result<OpenTransaction> Store::Resume(const std::string& id,
                                       const JournalOptions& options) {
   UniqueFd dir = TRY(TransactionDir(id));
+  if (TRY(HasEnded(id))) return Fail(ENOENT, "open transaction " + id);
   auto lock = FileLock::Take(dir.get(), "lock", 0);
   if (!lock && lock.error().kind == ErrorKind::kBusy) {
     const std::string holder = HolderOf(dir.get(), "lock");

@@ -381,7 +381,7 @@ TEST_F(JournalTest, ASegmentWithNothingAliveIsDeleted) {
 TEST_F(JournalTest, DeadSpaceStaysUntilPowerLossCannotBringTheTablesBack) {
   options_.intake_bytes = Intake::kMinCapacity;
   Create();
-  const Extent extent = Write(Content(1, 16'000));
+  const Extent extent = Write(Content(1, 100'000));
   ASSERT_OK(journal_->Drain());
   Erase(extent);
   io_.sync_error = EIO;
