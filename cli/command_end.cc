@@ -23,6 +23,10 @@ Document CommitDocument(const CommitReply& reply) {
     item["reason"] = ToUtf8(conflict.reason);
     document["conflicts"].push_back(std::move(item));
   }
+  document["withheld"] = Document::array();
+  for (const std::string& sentence : reply.report.withheld) {
+    document["withheld"].push_back(ToUtf8(sentence));
+  }
   return document;
 }
 
@@ -56,6 +60,9 @@ Result<int> RunCommit(const Context& context, const std::string& message,
   Output output;
   if (!reply.report.conflicts.empty()) {
     return ReportConflicts(reply, json, output);
+  }
+  for (const std::string& sentence : reply.report.withheld) {
+    Say("warning: " + sentence);
   }
   output.Write(json ? Dump(CommitDocument(reply), 2) + "\n"
                     : "committed " + reply.report.id + ": " +

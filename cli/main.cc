@@ -120,7 +120,7 @@ void AddLog(CLI::App& app, Values& values, Command& command) {
   sub->add_option("--path", values.log_path, "Only at or below this path");
   sub->add_option("--op", values.log_op, "Only this operation");
   sub->add_option("-n", log.last, "Only the last so many")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(uint64_t{1}, uint64_t{UINT32_MAX}));
   sub->add_flag("--follow,-f", log.follow, "Go on until interrupted");
   sub->callback([&] {
     command.run = [&](const Context& context) {
@@ -179,7 +179,7 @@ void AddReports(CLI::App& app, Values& values, Command& command) {
 void SetUp(CLI::App& app, Values& values, Command& command) {
   app.name("txfs");
   app.set_version_flag("--version", "txfs " TXFS_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.fallthrough();
   app.add_option("-C", values.directories,
                  "Work as if started in this directory")
@@ -231,8 +231,18 @@ Error UsageError(const std::string& message) {
           .kind = ErrorKind::kUsage};
 }
 
+/// `text` is CLI11's list of what it could not place.
+Error UnexpectedArgument(const std::string& text) {
+  const size_t colon = text.find(": ");
+  const std::string what =
+      colon == std::string::npos ? text : text.substr(colon + 2);
+  return UsageError(what.starts_with('-') ? "unknown option " + what
+                                          : "unexpected argument " + what);
+}
+
 Result<int> RunParsed(const Values& values, const Command& command,
                       std::vector<std::string> trailing) {
+  if (!command.run) return std::unexpected(UsageError("no command is given"));
   if (!trailing.empty() && !command.takes_trailing) {
     return std::unexpected(
         UsageError("this command takes no arguments after --"));
@@ -254,6 +264,8 @@ Result<int> RunTxfs(std::vector<std::string> arguments) {
     app.parse(arguments);
   } catch (const CLI::Success& answer) {
     return app.exit(answer);
+  } catch (const CLI::ExtrasError& error) {
+    return std::unexpected(UnexpectedArgument(error.what()));
   } catch (const CLI::ParseError& error) {
     return std::unexpected(UsageError(error.what()));
   }

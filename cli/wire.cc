@@ -176,13 +176,15 @@ Json ToJson(const CommitReport& report) {
   }
   return {{"id", report.id},
           {"changes", report.changes},
-          {"conflicts", std::move(conflicts)}};
+          {"conflicts", std::move(conflicts)},
+          {"withheld", EncodeList(report.withheld)}};
 }
 
 CommitReport CommitReportFromJson(const Json& json) {
   CommitReport report{.id = GetBytes(json, "id"),
                       .changes = GetUint(json, "changes"),
-                      .conflicts = {}};
+                      .conflicts = {},
+                      .withheld = DecodeList(GetMember(json, "withheld"))};
   for (const Json& conflict : GetMember(json, "conflicts")) {
     report.conflicts.push_back({.path = GetBytes(conflict, "path"),
                                 .reason = GetBytes(conflict, "reason")});

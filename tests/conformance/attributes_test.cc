@@ -12,10 +12,16 @@ using ::std::string;
 
 class AttributesTest : public ConformanceTest {
  protected:
-  Timestamp Mtime(const string& path) { return Timestamp::From(St(path).st_mtim); }
-  Timestamp Ctime(const string& path) { return Timestamp::From(St(path).st_ctim); }
+  Timestamp Mtime(const string& path) {
+    return Timestamp::From(St(path).st_mtim);
+  }
+  Timestamp Ctime(const string& path) {
+    return Timestamp::From(St(path).st_ctim);
+  }
   /// Whether `t` is about now rather than the time of the base.
-  static bool IsNow(Timestamp t) { return t > Timestamp{.sec = kBaseTime.sec + 1, .nsec = 0}; }
+  static bool IsNow(Timestamp t) {
+    return t > Timestamp{.sec = kBaseTime.sec + 1, .nsec = 0};
+  }
   static FileTimes Both(Timestamp t) {
     return {.atime = t.ToTimespec(), .mtime = t.ToTimespec()};
   }
@@ -137,9 +143,9 @@ TEST_P(AttributesTest, TimesAreKeptToTheNanosecond) {
 
 TEST_P(AttributesTest, TimesBeforeTheEpochAndFarAhead) {
   ASSERT_OK(fs().WriteFile("f", "x"));
-  for (const Timestamp t :
-       {Timestamp{.sec = -1, .nsec = 999'999'999}, Timestamp{.sec = 0, .nsec = 0},
-        Timestamp{.sec = 4'294'967'296, .nsec = 1}}) {
+  for (const Timestamp t : {Timestamp{.sec = -1, .nsec = 999'999'999},
+                            Timestamp{.sec = 0, .nsec = 0},
+                            Timestamp{.sec = 4'294'967'296, .nsec = 1}}) {
     ASSERT_OK(fs().Utimens("f", Both(t)));
     EXPECT_EQ(Mtime("f"), t);
   }
@@ -184,7 +190,8 @@ TEST_P(AttributesTest, ChangingADirectoryChangesItsTimes) {
   ASSERT_OK(fs().Rmdir("rmdir/x"));
   ASSERT_OK(fs().Symlink("t", "symlink/x"));
   ASSERT_OK(fs().PatchFile("untouched/x", 0, "y"));
-  for (const string name : {"create", "unlink", "from", "to", "link", "mkdir", "rmdir", "symlink"}) {
+  for (const string name : {"create", "unlink", "from", "to", "link", "mkdir",
+                            "rmdir", "symlink"}) {
     EXPECT_TRUE(IsNow(Mtime(name))) << name;
     EXPECT_TRUE(IsNow(Ctime(name))) << name;
   }
@@ -213,7 +220,8 @@ TEST_P(AttributesTest, RenameKeepsTheMtime) {
 TEST_P(AttributesTest, InodeNumbersSurviveEverythingThatHappensToAFile) {
   base().File("d/f", "x");
   ASSERT_OK(fs().WriteFile("new", "n"));
-  const auto old_file = St("d/f").st_ino, new_file = St("new").st_ino, dir = St("d").st_ino;
+  const auto old_file = St("d/f").st_ino, new_file = St("new").st_ino,
+             dir = St("d").st_ino;
   EXPECT_NE(old_file, new_file);
   ASSERT_OK(fs().AppendFile("d/f", "y"));
   EXPECT_EQ(St("d/f").st_ino, old_file);
@@ -229,7 +237,7 @@ TEST_P(AttributesTest, InodeNumbersSurviveEverythingThatHappensToAFile) {
 
 TEST_P(AttributesTest, InodeNumbersOfBaseFilesAreTheBases) {
   base().File("d/f", "x");
-  struct stat st {};
+  struct stat st{};
   ASSERT_EQ(lstat((base().root() + "/d/f").c_str(), &st), 0);
   EXPECT_EQ(St("d/f").st_ino, st.st_ino);
 }

@@ -20,17 +20,19 @@ DriverKind CoreKind(const std::string& name, const CoreOptions& options) {
 }
 
 DriverKind PlainKind() {
-  return {.name = "PlainDirectory",
-          .kernel = true,
-          .plain = true,
-          .start = [](const TempDir& scratch) -> Result<std::unique_ptr<Driver>> {
-            return std::make_unique<PosixDriver>(scratch.path() + "/ws");
-          }};
+  return {
+      .name = "PlainDirectory",
+      .kernel = true,
+      .plain = true,
+      .start = [](const TempDir& scratch) -> Result<std::unique_ptr<Driver>> {
+        return std::make_unique<PosixDriver>(scratch.path() + "/ws");
+      }};
 }
 
 DriverKind MountKind() {
   return {.name = "Mount", .kernel = true, .start = [](const TempDir& scratch) {
-            return MountDriver::Start(scratch.path() + "/ws", scratch.path() + "/mnt");
+            return MountDriver::Start(scratch.path() + "/ws",
+                                      scratch.path() + "/mnt");
           }};
 }
 
@@ -44,13 +46,15 @@ void PrintTo(const DriverKind& kind, std::ostream* out) { *out << kind.name; }
 std::vector<DriverKind> DriverKinds(Needs needs) {
   std::vector<DriverKind> kinds{
       CoreKind("Core", {.background_drain = true, .keep_lookups = true}),
-      CoreKind("CoreForgetful", {.background_drain = false, .keep_lookups = false}),
+      CoreKind("CoreForgetful",
+               {.background_drain = false, .keep_lookups = false}),
       PlainKind()};
   if (!TxfsBinary().empty() && access("/dev/fuse", R_OK | W_OK) == 0) {
     kinds.push_back(MountKind());
   }
   std::erase_if(kinds, [needs](const DriverKind& kind) {
-    return (needs == Needs::kKernel && !kind.kernel) || (needs == Needs::kStore && kind.plain);
+    return (needs == Needs::kKernel && !kind.kernel) ||
+           (needs == Needs::kStore && kind.plain);
   });
   return kinds;
 }
@@ -76,13 +80,14 @@ Driver& ConformanceTest::fs() {
 struct stat ConformanceTest::St(const std::string& path) {
   const auto st = fs().Stat(path);
   EXPECT_TRUE(st.has_value()) << path << ": " << ErrnoName(ErrnoOf(st));
-  struct stat none {};
+  struct stat none{};
   return st.value_or(none);
 }
 
 std::string ConformanceTest::Content(const std::string& path) {
   auto content = fs().ReadFile(path);
-  EXPECT_TRUE(content.has_value()) << path << ": " << ErrnoName(ErrnoOf(content));
+  EXPECT_TRUE(content.has_value())
+      << path << ": " << ErrnoName(ErrnoOf(content));
   return std::move(content).value_or("");
 }
 
@@ -98,6 +103,13 @@ Handle ConformanceTest::Open(const std::string& path, int flags) {
   return handle.value_or(Handle{});
 }
 
+void ConformanceTest::Commit() {
+  ASSERT_OK(fs().Commit());
+  AcceptBase();
+}
+
+void ConformanceTest::AcceptBase() { base_view_ = ViewBase(); }
+
 TreeView ConformanceTest::ViewBase() {
   PosixDriver plain(base_.root());
   auto view = ViewTree(plain);
@@ -109,25 +121,32 @@ void ConformanceTest::CheckBaseIsUntouched() {
   TreeView now = ViewBase(), expected = base_view_;
   IgnoreRootOf(now);
   IgnoreRootOf(expected);
-  EXPECT_EQ(Compare(expected, now, {}), "") << "the base was written before commit";
+  EXPECT_EQ(Compare(expected, now, {}), "")
+      << "the base was written before commit";
 }
 
 void ConformanceTest::CheckRemountChangesNothing(const TreeView& before) {
   ASSERT_OK(fs().Remount());
-  const auto after = ViewTree(fs());
+  auto after = ViewTree(fs());
   ASSERT_OK(after);
+  // StoreTest looks at the root's: here it would only repeat itself.
+  after->at("").ctime = before.at("").ctime;
   EXPECT_EQ(Compare(before, *after, {}), "") << "remount changed the tree";
 }
 
 void ConformanceTest::CheckCommitMakesTheBase(const TreeView& before) {
   ASSERT_OK(fs().Commit());
+  const auto after = ViewTree(fs());
+  ASSERT_OK(after);
+  EXPECT_EQ(Compare(before, *after, {.ino = false}), "")
+      << "commit changed the view";
+  // The trash, which may hold links to files of the base, is gone after this.
+  ASSERT_OK(fs().Remount());
   TreeView now = ViewBase(), expected = before;
   IgnoreRootOf(now);
   IgnoreRootOf(expected);
-  EXPECT_EQ(Compare(expected, now, {.ino = false}), "") << "commit made another tree";
-  const auto after = ViewTree(fs());
-  ASSERT_OK(after);
-  EXPECT_EQ(Compare(before, *after, {.ino = false}), "") << "commit changed the view";
+  EXPECT_EQ(Compare(expected, now, {.ino = false}), "")
+      << "commit made another tree";
 }
 
 void ConformanceTest::TearDown() {

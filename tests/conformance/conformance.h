@@ -25,12 +25,14 @@ void PrintTo(const DriverKind& kind, std::ostream* out);
 /// Which kinds a suite is for.
 enum class Needs { kNothing, kKernel, kStore };
 
-/// The kinds that have what is needed and can run here: a mount needs a usable /dev/fuse.
+/// The kinds that have what is needed and can run here: a mount needs a usable
+/// /dev/fuse.
 std::vector<DriverKind> DriverKinds(Needs needs);
 
-/// A workspace below a scratch directory, prepared with base() and then used with fs(). Teardown
-/// demands, of every test: nothing reached the base, the tree is the same after a remount, and
-/// the base is the same as the tree after a commit.
+/// A workspace below a scratch directory, prepared with base() and then used
+/// with fs(). Teardown demands, of every test: nothing reached the base, the
+/// tree is the same after a remount, and the base is the same as the tree after
+/// a commit.
 class ConformanceTest : public ::testing::TestWithParam<DriverKind> {
  protected:
   ConformanceTest();
@@ -47,9 +49,14 @@ class ConformanceTest : public ::testing::TestWithParam<DriverKind> {
   std::vector<std::string> Names(const std::string& path);
   Handle Open(const std::string& path, int flags);
 
+  /// Commit, which must work; what it made is the base from now on.
+  void Commit();
+  /// The test changed the base itself.
+  void AcceptBase();
   /// Leaves out the commit at the end, of what commit does not keep.
   void SkipCommit() { commits_ = false; }
-  /// Leaves out all checks of whole trees, where paths are too long for them. Before the first fs().
+  /// Leaves out all checks of whole trees, where paths are too long for them.
+  /// Before the first fs().
   void SkipTreeChecks() { checks_trees_ = false; }
 
  private:
@@ -67,24 +74,27 @@ class ConformanceTest : public ::testing::TestWithParam<DriverKind> {
 };
 
 /// `value` of a Result that must be one.
-#define ASSERT_OK(expression)                                            \
-  do {                                                                   \
-    const auto& txfs_result = (expression);                              \
+#define ASSERT_OK(expression)                                               \
+  do {                                                                      \
+    const auto& txfs_result = (expression);                                 \
     ASSERT_TRUE(txfs_result.has_value()) << txfs_result.error().ToString(); \
   } while (false)
-#define EXPECT_OK(expression)                                            \
-  do {                                                                   \
-    const auto& txfs_result = (expression);                              \
+#define EXPECT_OK(expression)                                               \
+  do {                                                                      \
+    const auto& txfs_result = (expression);                                 \
     EXPECT_TRUE(txfs_result.has_value()) << txfs_result.error().ToString(); \
   } while (false)
-#define EXPECT_ERRNO(expression, code) \
-  EXPECT_EQ(::txfs::testing::ErrnoName(::txfs::testing::ErrnoOf(expression)), #code)
+#define EXPECT_ERRNO(expression, code)                                        \
+  EXPECT_EQ(::txfs::testing::ErrnoName(::txfs::testing::ErrnoOf(expression)), \
+            #code)
 
 /// Runs the tests of `suite` with every driver that has what it needs.
-#define FOR_DRIVERS(suite, needs)                                                  \
-  INSTANTIATE_TEST_SUITE_P(Drivers, suite,                                         \
-                           ::testing::ValuesIn(::txfs::testing::DriverKinds(needs)), \
-                           [](const auto& test) { return test.param.name; })
-#define FOR_EVERY_DRIVER(suite) FOR_DRIVERS(suite, ::txfs::testing::Needs::kNothing)
+#define FOR_DRIVERS(suite, needs)                               \
+  INSTANTIATE_TEST_SUITE_P(                                     \
+      Drivers, suite,                                           \
+      ::testing::ValuesIn(::txfs::testing::DriverKinds(needs)), \
+      [](const auto& test) { return test.param.name; })
+#define FOR_EVERY_DRIVER(suite) \
+  FOR_DRIVERS(suite, ::txfs::testing::Needs::kNothing)
 
 }  // namespace txfs::testing

@@ -21,7 +21,8 @@ std::deque<std::string> Components(const std::string& path) {
   std::deque<std::string> parts;
   for (size_t at = 0; at < path.size();) {
     const size_t end = std::min(path.find('/', at), path.size());
-    if (end > at && path.substr(at, end - at) != ".") parts.push_back(path.substr(at, end - at));
+    if (end > at && path.substr(at, end - at) != ".")
+      parts.push_back(path.substr(at, end - at));
     at = end + 1;
   }
   return parts;
@@ -121,7 +122,9 @@ Status CoreDriver::Settle() {
   return workspace_->ReadLog(Lsn{1}, [](const LogEntry&) { return false; });
 }
 
-Result<uint64_t> CoreDriver::StoreBytes() { return TRY(workspace_->GetStatus()).store_bytes; }
+Result<uint64_t> CoreDriver::StoreBytes() {
+  return TRY(workspace_->GetStatus()).store_bytes;
+}
 
 void CoreDriver::ActAs(uid_t uid, gid_t gid) {
   caller_ = {.pid = static_cast<uint32_t>(getpid()), .uid = uid, .gid = gid};
@@ -134,7 +137,8 @@ Result<CoreDriver::Ref> CoreDriver::Child(Ino parent, const std::string& name) {
   return Ref(this, node.ino);
 }
 
-Result<CoreDriver::Ref> CoreDriver::Walk(const std::string& path, bool follow_last) {
+Result<CoreDriver::Ref> CoreDriver::Walk(const std::string& path,
+                                         bool follow_last) {
   std::deque<std::string> rest = Components(path);
   std::vector<Ref> trail;
   trail.emplace_back(this, kRootIno);
@@ -190,15 +194,18 @@ Status CoreDriver::Erase(Handle handle) {
   return {};
 }
 
-Result<CoreDriver::OpenFile*> CoreDriver::Find(Handle handle, bool for_writing) {
+Result<CoreDriver::OpenFile*> CoreDriver::Find(Handle handle,
+                                               bool for_writing) {
   const auto found = handles_.find(handle);
   if (found == handles_.end()) return Fail(EBADF, "handle");
   const int access = found->second.flags & O_ACCMODE;
-  if (access == (for_writing ? O_RDONLY : O_WRONLY)) return Fail(EBADF, "handle");
+  if (access == (for_writing ? O_RDONLY : O_WRONLY))
+    return Fail(EBADF, "handle");
   return &found->second;
 }
 
-Result<CoreDriver::Ref> CoreDriver::OpenOrCreate(const std::string& path, int flags, mode_t mode) {
+Result<CoreDriver::Ref> CoreDriver::OpenOrCreate(const std::string& path,
+                                                 int flags, mode_t mode) {
   auto existing = Walk(path, !(flags & (O_NOFOLLOW | O_EXCL)));
   if (!(flags & O_CREAT)) return existing;
   if (existing && (flags & O_EXCL)) return Fail(EEXIST, "open");
@@ -207,20 +214,24 @@ Result<CoreDriver::Ref> CoreDriver::OpenOrCreate(const std::string& path, int fl
   if (const auto link = Child(place.parent.ino(), place.name)) {
     // A dangling symlink: its target is made.
     const size_t slash = path.rfind('/');
-    const std::string dir = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    const std::string dir =
+        slash == std::string::npos ? "" : path.substr(0, slash + 1);
     return OpenOrCreate(dir + TRY(fs().ReadLink(link->ino())), flags, mode);
   }
-  const Node node =
-      TRY(fs().Create(caller_, place.parent.ino(), place.name, S_IFREG | (mode & ~kUmask)));
+  const Node node = TRY(fs().Create(caller_, place.parent.ino(), place.name,
+                                    S_IFREG | (mode & ~kUmask)));
   return Ref(this, node.ino);
 }
 
-Result<Handle> CoreDriver::Open(const std::string& path, int flags, mode_t mode) {
+Result<Handle> CoreDriver::Open(const std::string& path, int flags,
+                                mode_t mode) {
   Ref ref = TRY(OpenOrCreate(path, flags, mode));
   const struct stat st = TRY(AttrOf(ref));
   if (S_ISLNK(st.st_mode)) return Fail(ELOOP, "open");
-  if (S_ISDIR(st.st_mode) && (Writes(flags) || (flags & O_CREAT))) return Fail(EISDIR, "open");
-  if (!S_ISDIR(st.st_mode) && (flags & O_DIRECTORY)) return Fail(ENOTDIR, "open");
+  if (S_ISDIR(st.st_mode) && (Writes(flags) || (flags & O_CREAT)))
+    return Fail(EISDIR, "open");
+  if (!S_ISDIR(st.st_mode) && (flags & O_DIRECTORY))
+    return Fail(ENOTDIR, "open");
   if (S_ISFIFO(st.st_mode)) return Fail(ENXIO, "open");
   if ((flags & O_TRUNC) && S_ISREG(st.st_mode)) {
     TRY(Set(ref, {.size = 0, .kill_privileges = KillsPrivileges()}));
@@ -230,19 +241,23 @@ Result<Handle> CoreDriver::Open(const std::string& path, int flags, mode_t mode)
 
 Status CoreDriver::Close(Handle handle) { return Erase(handle); }
 
-Result<std::string> CoreDriver::ReadAt(Handle handle, uint64_t offset, size_t length) {
+Result<std::string> CoreDriver::ReadAt(Handle handle, uint64_t offset,
+                                       size_t length) {
   const OpenFile* file = TRY(Find(handle, false));
   std::string content(length, '\0');
-  content.resize(
-      TRY(fs().Read(file->ref.ino(), offset,
-                    {reinterpret_cast<std::byte*>(content.data()), content.size()})));
+  content.resize(TRY(fs().Read(
+      file->ref.ino(), offset,
+      {reinterpret_cast<std::byte*>(content.data()), content.size()})));
   return content;
 }
 
-Result<size_t> CoreDriver::WriteAt(Handle handle, uint64_t offset, std::string_view bytes) {
+Result<size_t> CoreDriver::WriteAt(Handle handle, uint64_t offset,
+                                   std::string_view bytes) {
   const OpenFile* file = TRY(Find(handle, true));
-  if (file->flags & O_APPEND) offset = static_cast<uint64_t>(TRY(AttrOf(file->ref)).st_size);
-  return fs().Write(caller_, file->ref.ino(), offset, AsBytes(bytes), KillsPrivileges());
+  if (file->flags & O_APPEND)
+    offset = static_cast<uint64_t>(TRY(AttrOf(file->ref)).st_size);
+  return fs().Write(caller_, file->ref.ino(), offset, AsBytes(bytes),
+                    KillsPrivileges());
 }
 
 Result<struct stat> CoreDriver::StatOf(Handle handle) {
@@ -256,10 +271,12 @@ Status CoreDriver::TruncateOf(Handle handle, uint64_t size) {
   return Set(file->ref, {.size = size, .kill_privileges = KillsPrivileges()});
 }
 
-Status CoreDriver::Allocate(Handle handle, int mode, uint64_t offset, uint64_t length) {
+Status CoreDriver::Allocate(Handle handle, int mode, uint64_t offset,
+                            uint64_t length) {
   const OpenFile* file = TRY(Find(handle, true));
   if (length == 0) return Fail(EINVAL, "fallocate");
-  return fs().Allocate(caller_, file->ref.ino(), offset, length, TRY(ModeOfAllocate(mode)));
+  return fs().Allocate(caller_, file->ref.ino(), offset, length,
+                       TRY(ModeOfAllocate(mode)));
 }
 
 Result<uint64_t> CoreDriver::Seek(Handle handle, uint64_t offset, int whence) {
@@ -269,19 +286,21 @@ Result<uint64_t> CoreDriver::Seek(Handle handle, uint64_t offset, int whence) {
 
 Status CoreDriver::Sync(Handle) { return fs().Sync(); }
 
-Result<size_t> CoreDriver::CopyRange(Handle from, uint64_t from_offset, Handle to,
-                                     uint64_t to_offset, size_t length) {
+Result<size_t> CoreDriver::CopyRange(Handle from, uint64_t from_offset,
+                                     Handle to, uint64_t to_offset,
+                                     size_t length) {
   const OpenFile* source = TRY(Find(from, false));
   const OpenFile* sink = TRY(Find(to, true));
-  return fs().CopyRange(caller_, source->ref.ino(), from_offset, sink->ref.ino(), to_offset,
-                        length);
+  return fs().CopyRange(caller_, source->ref.ino(), from_offset,
+                        sink->ref.ino(), to_offset, length);
 }
 
 // Operations on paths.
 
 Status CoreDriver::Mkdir(const std::string& path, mode_t mode) {
   const Place place = TRY(FindPlace(path));
-  return Made(fs().MakeDirectory(caller_, place.parent.ino(), place.name, mode & ~kUmask));
+  return Made(fs().MakeDirectory(caller_, place.parent.ino(), place.name,
+                                 mode & ~kUmask));
 }
 
 Status CoreDriver::Rmdir(const std::string& path) {
@@ -294,11 +313,12 @@ Status CoreDriver::Unlink(const std::string& path) {
   return fs().Unlink(caller_, place.parent.ino(), place.name);
 }
 
-Status CoreDriver::Rename(const std::string& from, const std::string& to, unsigned flags) {
+Status CoreDriver::Rename(const std::string& from, const std::string& to,
+                          unsigned flags) {
   const Place source = TRY(FindPlace(from));
   const Place target = TRY(FindPlace(to));
-  return fs().Rename(caller_, source.parent.ino(), source.name, target.parent.ino(), target.name,
-                     TRY(ModeOfFlags(flags)));
+  return fs().Rename(caller_, source.parent.ino(), source.name,
+                     target.parent.ino(), target.name, TRY(ModeOfFlags(flags)));
 }
 
 Status CoreDriver::Link(const std::string& existing, const std::string& path) {
@@ -309,7 +329,8 @@ Status CoreDriver::Link(const std::string& existing, const std::string& path) {
 
 Status CoreDriver::Symlink(const std::string& target, const std::string& path) {
   const Place place = TRY(FindPlace(path));
-  return Made(fs().MakeSymlink(caller_, place.parent.ino(), place.name, target));
+  return Made(
+      fs().MakeSymlink(caller_, place.parent.ino(), place.name, target));
 }
 
 Result<std::string> CoreDriver::Readlink(const std::string& path) {
@@ -319,8 +340,8 @@ Result<std::string> CoreDriver::Readlink(const std::string& path) {
 
 Status CoreDriver::Mkfifo(const std::string& path, mode_t mode) {
   const Place place = TRY(FindPlace(path));
-  return Made(
-      fs().MakeNode(caller_, place.parent.ino(), place.name, S_IFIFO | (mode & ~kUmask), 0));
+  return Made(fs().MakeNode(caller_, place.parent.ino(), place.name,
+                            S_IFIFO | (mode & ~kUmask), 0));
 }
 
 Status CoreDriver::Set(const Ref& ref, const AttrRequest& request) {
@@ -366,27 +387,41 @@ Result<struct stat> CoreDriver::Stat(const std::string& path) {
 
 Result<struct statvfs> CoreDriver::StatFs() { return fs().StatFs(); }
 
+/// The kernel refuses the user's attributes on what is no file or directory.
+Status CoreDriver::MayHaveXattr(const Ref& ref, const std::string& name) {
+  const struct stat st = TRY(AttrOf(ref));
+  const bool may =
+      S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || !name.starts_with("user.");
+  if (!may) return Fail(EPERM, "setxattr");
+  return {};
+}
+
 Status CoreDriver::SetXattr(const std::string& path, const std::string& name,
                             std::string_view value, int flags) {
   const XattrMode mode = flags == XATTR_CREATE    ? XattrMode::kCreate
                          : flags == XATTR_REPLACE ? XattrMode::kReplace
                                                   : XattrMode::kAny;
   const Ref ref = TRY(WalkTo(path));
+  TRY(MayHaveXattr(ref, name));
   return fs().SetXattr(caller_, ref.ino(), name, value, mode);
 }
 
-Result<std::string> CoreDriver::GetXattr(const std::string& path, const std::string& name) {
+Result<std::string> CoreDriver::GetXattr(const std::string& path,
+                                         const std::string& name) {
   const Ref ref = TRY(WalkTo(path));
   return fs().GetXattr(ref.ino(), name);
 }
 
-Result<std::vector<std::string>> CoreDriver::ListXattrs(const std::string& path) {
+Result<std::vector<std::string>> CoreDriver::ListXattrs(
+    const std::string& path) {
   const Ref ref = TRY(WalkTo(path));
   return fs().ListXattrs(ref.ino());
 }
 
-Status CoreDriver::RemoveXattr(const std::string& path, const std::string& name) {
+Status CoreDriver::RemoveXattr(const std::string& path,
+                               const std::string& name) {
   const Ref ref = TRY(WalkTo(path));
+  TRY(MayHaveXattr(ref, name));
   return fs().RemoveXattr(caller_, ref.ino(), name);
 }
 
@@ -398,15 +433,17 @@ Result<Handle> CoreDriver::OpenDir(const std::string& path) {
 
 Status CoreDriver::CloseDir(Handle handle) { return Erase(handle); }
 
-Result<std::vector<Entry>> CoreDriver::ReadDir(Handle handle, uint64_t cookie, size_t count) {
+Result<std::vector<Entry>> CoreDriver::ReadDir(Handle handle, uint64_t cookie,
+                                               size_t count) {
   const OpenFile* file = TRY(Find(handle, false));
   std::vector<Entry> entries;
   TRY(fs().ReadDirectory(file->ref.ino(), cookie, [&](const DirEntry& entry) {
     if (entries.size() >= std::max<size_t>(count, 1)) return false;
-    entries.push_back({.name = entry.name,
-                       .cookie = entry.cookie,
-                       .ino = entry.st_ino,
-                       .type = static_cast<unsigned char>(IFTODT(ModeBits(entry.type)))});
+    entries.push_back(
+        {.name = entry.name,
+         .cookie = entry.cookie,
+         .ino = entry.st_ino,
+         .type = static_cast<unsigned char>(IFTODT(ModeBits(entry.type)))});
     return true;
   }));
   return entries;

@@ -15,13 +15,14 @@ namespace txfs::testing {
 /// How a CoreDriver runs the core.
 struct CoreOptions {
   bool background_drain = true;
-  /// Keeps every lookup until the end, as a kernel with enough memory does. Otherwise every inode
-  /// is forgotten after each operation.
+  /// Keeps every lookup until the end, as a kernel with enough memory does.
+  /// Otherwise every inode is forgotten after each operation.
   bool keep_lookups = false;
 };
 
-/// The core without a kernel: does what the VFS does in front of a filesystem (walks paths, follows
-/// symlinks, checks types of open files) and nothing more.
+/// The core without a kernel: does what the VFS does in front of a filesystem
+/// (walks paths, follows symlinks, checks types of open files) and nothing
+/// more.
 class CoreDriver final : public Driver {
  public:
   static Result<std::unique_ptr<Driver>> Start(const std::string& workspace,
@@ -30,20 +31,24 @@ class CoreDriver final : public Driver {
 
   Result<Handle> Open(const std::string& path, int flags, mode_t mode) override;
   Status Close(Handle handle) override;
-  Result<std::string> ReadAt(Handle handle, uint64_t offset, size_t length) override;
-  Result<size_t> WriteAt(Handle handle, uint64_t offset, std::string_view bytes) override;
+  Result<std::string> ReadAt(Handle handle, uint64_t offset,
+                             size_t length) override;
+  Result<size_t> WriteAt(Handle handle, uint64_t offset,
+                         std::string_view bytes) override;
   Result<struct stat> StatOf(Handle handle) override;
   Status TruncateOf(Handle handle, uint64_t size) override;
-  Status Allocate(Handle handle, int mode, uint64_t offset, uint64_t length) override;
+  Status Allocate(Handle handle, int mode, uint64_t offset,
+                  uint64_t length) override;
   Result<uint64_t> Seek(Handle handle, uint64_t offset, int whence) override;
   Status Sync(Handle handle) override;
-  Result<size_t> CopyRange(Handle from, uint64_t from_offset, Handle to, uint64_t to_offset,
-                           size_t length) override;
+  Result<size_t> CopyRange(Handle from, uint64_t from_offset, Handle to,
+                           uint64_t to_offset, size_t length) override;
 
   Status Mkdir(const std::string& path, mode_t mode) override;
   Status Rmdir(const std::string& path) override;
   Status Unlink(const std::string& path) override;
-  Status Rename(const std::string& from, const std::string& to, unsigned flags) override;
+  Status Rename(const std::string& from, const std::string& to,
+                unsigned flags) override;
   Status Link(const std::string& existing, const std::string& path) override;
   Status Symlink(const std::string& target, const std::string& path) override;
   Result<std::string> Readlink(const std::string& path) override;
@@ -55,15 +60,17 @@ class CoreDriver final : public Driver {
   Result<struct stat> Stat(const std::string& path) override;
   Result<struct statvfs> StatFs() override;
 
-  Status SetXattr(const std::string& path, const std::string& name, std::string_view value,
-                  int flags) override;
-  Result<std::string> GetXattr(const std::string& path, const std::string& name) override;
+  Status SetXattr(const std::string& path, const std::string& name,
+                  std::string_view value, int flags) override;
+  Result<std::string> GetXattr(const std::string& path,
+                               const std::string& name) override;
   Result<std::vector<std::string>> ListXattrs(const std::string& path) override;
   Status RemoveXattr(const std::string& path, const std::string& name) override;
 
   Result<Handle> OpenDir(const std::string& path) override;
   Status CloseDir(Handle handle) override;
-  Result<std::vector<Entry>> ReadDir(Handle handle, uint64_t cookie, size_t count) override;
+  Result<std::vector<Entry>> ReadDir(Handle handle, uint64_t cookie,
+                                     size_t count) override;
 
   void ActAs(uid_t uid, gid_t gid) override;
   Status Remount() override;
@@ -78,7 +85,8 @@ class CoreDriver final : public Driver {
    public:
     Ref() = default;
     Ref(CoreDriver* driver, Ino ino) : driver_(driver), ino_(ino) {}
-    Ref(Ref&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)), ino_(other.ino_) {}
+    Ref(Ref&& other) noexcept
+        : driver_(std::exchange(other.driver_, nullptr)), ino_(other.ino_) {}
     Ref& operator=(Ref&& other) noexcept {
       std::swap(driver_, other.driver_);
       std::swap(ino_, other.ino_);
@@ -113,6 +121,7 @@ class CoreDriver final : public Driver {
   Result<Ref> OpenOrCreate(const std::string& path, int flags, mode_t mode);
   Result<struct stat> AttrOf(const Ref& ref) { return fs().GetAttr(ref.ino()); }
   Status Set(const Ref& ref, const AttrRequest& request);
+  Status MayHaveXattr(const Ref& ref, const std::string& name);
   Result<OpenFile*> Find(Handle handle, bool for_writing);
   Handle Add(Ref ref, int flags);
   Status Erase(Handle handle);

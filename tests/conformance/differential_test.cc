@@ -18,11 +18,13 @@ namespace {
 /// Times of the base and of utimens steps are before this; "now" is after.
 constexpr int64_t kPast = 1'300'000'000;
 
-/// rapidcheck reads its parameters from RC_PARAMS when it is first used. A seed given there stays.
+/// rapidcheck reads its parameters from RC_PARAMS when it is first used. A seed
+/// given there stays.
 void SetCases(int cases) {
   const char* given = std::getenv("RC_PARAMS");
-  const std::string params = std::string(given ? given : "") + " max_size=80 max_success=" +
-                             std::to_string(cases);
+  const std::string params =
+      std::string(given ? given : "") +
+      " max_size=80 max_success=" + std::to_string(cases);
   setenv("RC_PARAMS", params.c_str(), 1);
 }
 
@@ -47,7 +49,8 @@ class Twins {
       const std::string expected = model_runner_->Run(step);
       const std::string actual = runner_->Run(step);
       if (expected != actual) {
-        RC_LOG() << step << "\n  a plain directory: " << expected << "\n  txfs: " << actual << '\n';
+        RC_LOG() << step << "\n  a plain directory: " << expected
+                 << "\n  txfs: " << actual << '\n';
       }
       RC_ASSERT(actual == expected);
     }
@@ -88,10 +91,13 @@ class Twins {
     RC_ASSERT(expected.has_value());
     if (!found) RC_LOG() << when << ": " << found.error().ToString() << '\n';
     RC_ASSERT(found.has_value());
-    // The store was made in the root after the times were set, and counts there as a link.
+    // The store was made in the root after the times were set, and counts there
+    // as a link.
     expected->erase("");
     found->erase("");
-    Demand(when, Compare(*expected, *found, {.ino = false, .mtime = false, .fixed_before = kPast}));
+    Demand(when,
+           Compare(*expected, *found,
+                   {.ino = false, .mtime = false, .fixed_before = kPast}));
   }
 
   TempDir scratch_;

@@ -14,9 +14,11 @@ using ::std::vector;
 
 class DirectoriesTest : public ConformanceTest {
  protected:
-  /// Reads `path` to its end in pieces of `count` with `between` after each piece.
-  vector<Entry> ReadInPieces(const string& path, size_t count,
-                             const std::function<void(const vector<Entry>&)>& between) {
+  /// Reads `path` to its end in pieces of `count` with `between` after each
+  /// piece.
+  vector<Entry> ReadInPieces(
+      const string& path, size_t count,
+      const std::function<void(const vector<Entry>&)>& between) {
     const Handle dir = fs().OpenDir(path).value();
     vector<Entry> all;
     uint64_t cookie = 0;
@@ -31,7 +33,9 @@ class DirectoriesTest : public ConformanceTest {
     EXPECT_OK(fs().CloseDir(dir));
     return all;
   }
-  static bool IsDot(const Entry& entry) { return entry.name == "." || entry.name == ".."; }
+  static bool IsDot(const Entry& entry) {
+    return entry.name == "." || entry.name == "..";
+  }
 };
 FOR_EVERY_DRIVER(DirectoriesTest);
 
@@ -68,18 +72,23 @@ TEST_P(DirectoriesTest, ShowTypesOfEntries) {
   ASSERT_OK(entries);
   string types;
   for (const Entry& entry : *entries) {
-    types += entry.type == DT_DIR ? 'd' : entry.type == DT_LNK ? 's' : entry.type == DT_REG ? 'f'
-             : entry.type == DT_FIFO ? 'p' : '?';
+    types += entry.type == DT_DIR    ? 'd'
+             : entry.type == DT_LNK  ? 's'
+             : entry.type == DT_REG  ? 'f'
+             : entry.type == DT_FIFO ? 'p'
+                                     : '?';
   }
   EXPECT_EQ(types, "dfdfsps");
 }
 
 TEST_P(DirectoriesTest, ReadingGoesOnWhereItStopped) {
   for (int i = 0; i < 300; ++i) base().File("d/base" + std::to_string(i), "");
-  for (int i = 0; i < 300; ++i) ASSERT_OK(fs().WriteFile("d/new" + std::to_string(i), ""));
+  for (int i = 0; i < 300; ++i)
+    ASSERT_OK(fs().WriteFile("d/new" + std::to_string(i), ""));
   std::set<string> seen;
   const auto entries = ReadInPieces("d", 7, [](const auto&) {});
-  for (const Entry& entry : entries) EXPECT_TRUE(seen.insert(entry.name).second) << entry.name;
+  for (const Entry& entry : entries)
+    EXPECT_TRUE(seen.insert(entry.name).second) << entry.name;
   EXPECT_EQ(seen.size(), 602u);
 }
 
@@ -98,7 +107,8 @@ TEST_P(DirectoriesTest, SeeksToAnEntryReadAgainWhatFollowsIt) {
 
 TEST_P(DirectoriesTest, UnlinkingWhileReadingLeavesNothing) {
   for (int i = 0; i < 3000; ++i) base().File("d/base" + std::to_string(i), "");
-  for (int i = 0; i < 2000; ++i) ASSERT_OK(fs().WriteFile("d/new" + std::to_string(i), ""));
+  for (int i = 0; i < 2000; ++i)
+    ASSERT_OK(fs().WriteFile("d/new" + std::to_string(i), ""));
   ASSERT_OK(fs().RemoveRecursively("d"));
   EXPECT_ERRNO(fs().Stat("d"), ENOENT);
 }
@@ -110,7 +120,8 @@ TEST_P(DirectoriesTest, EntriesThatStayAreSeenOnceWhileOthersComeAndGo) {
   int next = 0;
   const auto entries = ReadInPieces("d", 16, [&](const vector<Entry>& some) {
     for (const Entry& entry : some) {
-      if (entry.name.starts_with("go")) EXPECT_OK(fs().Unlink("d/" + entry.name));
+      if (entry.name.starts_with("go"))
+        EXPECT_OK(fs().Unlink("d/" + entry.name));
     }
     EXPECT_OK(fs().WriteFile("d/came" + std::to_string(next++), ""));
   });
@@ -154,7 +165,8 @@ TEST_P(DirectoriesTest, MergedTreesAreRemovedWhole) {
     base().File("t/a" + std::to_string(i) + "/g", "");
   }
   ASSERT_OK(fs().Rename("t/a3", "t/a4/moved", 0));
-  for (int i = 5; i < 10; ++i) ASSERT_OK(fs().WriteFile("t/a" + std::to_string(i) + "/n", ""));
+  for (int i = 5; i < 10; ++i)
+    ASSERT_OK(fs().WriteFile("t/a" + std::to_string(i) + "/n", ""));
   ASSERT_OK(fs().RemoveRecursively("t"));
   EXPECT_EQ(Names(""), vector<string>{});
 }

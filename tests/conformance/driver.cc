@@ -16,12 +16,13 @@ constexpr size_t kPiece = 1 << 20;
 /// Contents up to this are compared byte by byte, larger ones by samples.
 constexpr uint64_t kWholeContentMax = 4 << 20;
 
-Status WriteAll(Driver& driver, const std::string& path, int flags, uint64_t offset,
-                std::string_view bytes) {
+Status WriteAll(Driver& driver, const std::string& path, int flags,
+                uint64_t offset, std::string_view bytes) {
   const Handle handle = TRY(driver.Open(path, flags, 0644));
   Status status;
   while (status && !bytes.empty()) {
-    const auto written = driver.WriteAt(handle, offset, bytes.substr(0, kPiece));
+    const auto written =
+        driver.WriteAt(handle, offset, bytes.substr(0, kPiece));
     if (!written) {
       status = std::unexpected(written.error());
       break;
@@ -33,11 +34,12 @@ Status WriteAll(Driver& driver, const std::string& path, int flags, uint64_t off
   return status ? closed : status;
 }
 
-Result<std::string> ReadUntil(Driver& driver, Handle handle, uint64_t offset, uint64_t end) {
+Result<std::string> ReadUntil(Driver& driver, Handle handle, uint64_t offset,
+                              uint64_t end) {
   std::string content;
   while (offset < end) {
-    const std::string piece =
-        TRY(driver.ReadAt(handle, offset, std::min<uint64_t>(kPiece, end - offset)));
+    const std::string piece = TRY(driver.ReadAt(
+        handle, offset, std::min<uint64_t>(kPiece, end - offset)));
     if (piece.empty()) break;
     content += piece;
     offset += piece.size();
@@ -50,35 +52,41 @@ std::string Join(const std::string& parent, const std::string& name) {
 }
 
 /// A file too large to compare is represented by its ends.
-Result<std::string> ContentOf(Driver& driver, const std::string& path, uint64_t size) {
+Result<std::string> ContentOf(Driver& driver, const std::string& path,
+                              uint64_t size) {
   if (size <= kWholeContentMax) return driver.ReadFile(path);
   return TRY(driver.ReadRange(path, 0, kPiece)) +
          TRY(driver.ReadRange(path, size - kPiece, kPiece));
 }
 
-Result<std::map<std::string, std::string>> XattrsOf(Driver& driver, const std::string& path) {
+Result<std::map<std::string, std::string>> XattrsOf(Driver& driver,
+                                                    const std::string& path) {
   std::map<std::string, std::string> xattrs;
   for (const std::string& name : TRY(driver.ListXattrs(path))) {
-    if (name.starts_with("user.")) xattrs[name] = TRY(driver.GetXattr(path, name));
+    if (name.starts_with("user."))
+      xattrs[name] = TRY(driver.GetXattr(path, name));
   }
   return xattrs;
 }
 
 Result<FileView> ViewFile(Driver& driver, const std::string& path) {
   const struct stat st = TRY(driver.Stat(path));
-  FileView view{.mode = st.st_mode,
-                .ino = st.st_ino,
-                .nlink = st.st_nlink,
-                .uid = st.st_uid,
-                .gid = st.st_gid,
-                .size = S_ISDIR(st.st_mode) ? 0 : static_cast<uint64_t>(st.st_size),
-                .mtime = Timestamp::From(st.st_mtim),
-                .ctime = Timestamp::From(st.st_ctim),
-                .content = {},
-                .xattrs = {}};
-  if (S_ISREG(st.st_mode)) view.content = TRY(ContentOf(driver, path, view.size));
+  FileView view{
+      .mode = st.st_mode,
+      .ino = st.st_ino,
+      .nlink = st.st_nlink,
+      .uid = st.st_uid,
+      .gid = st.st_gid,
+      .size = S_ISDIR(st.st_mode) ? 0 : static_cast<uint64_t>(st.st_size),
+      .mtime = Timestamp::From(st.st_mtim),
+      .ctime = Timestamp::From(st.st_ctim),
+      .content = {},
+      .xattrs = {}};
+  if (S_ISREG(st.st_mode))
+    view.content = TRY(ContentOf(driver, path, view.size));
   if (S_ISLNK(st.st_mode)) view.content = TRY(driver.Readlink(path));
-  if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) view.xattrs = TRY(XattrsOf(driver, path));
+  if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+    view.xattrs = TRY(XattrsOf(driver, path));
   return view;
 }
 
@@ -88,9 +96,11 @@ Status ViewBelow(Driver& driver, const std::string& path, TreeView& tree) {
     const std::string child = Join(path, entry.name);
     const FileView& view = tree[child] = TRY(ViewFile(driver, child));
     if (view.ino != entry.ino) {
-      return Fail(EILSEQ, child + ": readdir and stat disagree about the inode number");
+      return Fail(EILSEQ,
+                  child + ": readdir and stat disagree about the inode number");
     }
-    if (IFTODT(view.mode) != entry.type) return Fail(EILSEQ, child + ": readdir has another type");
+    if (IFTODT(view.mode) != entry.type)
+      return Fail(EILSEQ, child + ": readdir has another type");
     if (S_ISDIR(view.mode)) {
       if (auto below = ViewBelow(driver, child, tree); !below) return below;
     }
@@ -100,22 +110,24 @@ Status ViewBelow(Driver& driver, const std::string& path, TreeView& tree) {
 
 std::string Digest(const std::string& content) {
   std::ostringstream out;
-  out << content.size() << " bytes, hash " << std::hex << std::hash<std::string>{}(content)
-      << ", starts with " << std::quoted(content.substr(0, 40));
+  out << content.size() << " bytes, hash " << std::hex
+      << std::hash<std::string>{}(content) << ", starts with "
+      << std::quoted(content.substr(0, 40));
   return out.str();
 }
 
 /// Collects the differences of one path.
 class Differences {
  public:
-  Differences(std::string path, std::string& out) : path_(std::move(path)), out_(out) {}
+  Differences(std::string path, std::string& out)
+      : path_(std::move(path)), out_(out) {}
 
   template <class T>
   void Check(std::string_view what, const T& expected, const T& actual) {
     if (expected == actual) return;
     std::ostringstream line;
-    line << std::quoted(path_) << ": " << what << " is " << actual << ", expected " << expected
-         << '\n';
+    line << std::quoted(path_) << ": " << what << " is " << actual
+         << ", expected " << expected << '\n';
     out_ += line.str();
   }
 
@@ -136,8 +148,9 @@ std::string Octal(mode_t mode) {
   return out.str();
 }
 
-void CompareFiles(const std::string& path, const FileView& expected, const FileView& actual,
-                  const ViewRules& rules, std::string& out) {
+void CompareFiles(const std::string& path, const FileView& expected,
+                  const FileView& actual, const ViewRules& rules,
+                  std::string& out) {
   Differences differences(path, out);
   differences.Check("mode", Octal(expected.mode), Octal(actual.mode));
   differences.Check("nlink", expected.nlink, actual.nlink);
@@ -145,18 +158,21 @@ void CompareFiles(const std::string& path, const FileView& expected, const FileV
   differences.Check("gid", expected.gid, actual.gid);
   differences.Check("size", expected.size, actual.size);
   if (expected.content != actual.content) {
-    differences.Check("content", Digest(expected.content), Digest(actual.content));
+    differences.Check("content", Digest(expected.content),
+                      Digest(actual.content));
   }
   std::string wanted, found;
-  for (const auto& [name, value] : expected.xattrs) wanted += name + "=" + value + " ";
-  for (const auto& [name, value] : actual.xattrs) found += name + "=" + value + " ";
+  for (const auto& [name, value] : expected.xattrs)
+    wanted += name + "=" + value + " ";
+  for (const auto& [name, value] : actual.xattrs)
+    found += name + "=" + value + " ";
   differences.Check("xattrs", wanted, found);
   if (rules.ino) {
     differences.Check("ino", expected.ino, actual.ino);
     differences.Check("ctime", Show(expected.ctime), Show(actual.ctime));
   }
-  const bool fixed =
-      expected.mtime.sec < rules.fixed_before || actual.mtime.sec < rules.fixed_before;
+  const bool fixed = expected.mtime.sec < rules.fixed_before ||
+                     actual.mtime.sec < rules.fixed_before;
   if (rules.mtime || fixed) {
     differences.Check("mtime", Show(expected.mtime), Show(actual.mtime));
   }
@@ -172,7 +188,8 @@ Status Driver::AppendFile(const std::string& path, std::string_view content) {
   return WriteAll(*this, path, O_WRONLY | O_APPEND, 0, content);
 }
 
-Status Driver::PatchFile(const std::string& path, uint64_t offset, std::string_view bytes) {
+Status Driver::PatchFile(const std::string& path, uint64_t offset,
+                         std::string_view bytes) {
   return WriteAll(*this, path, O_WRONLY, offset, bytes);
 }
 
@@ -180,7 +197,8 @@ Result<std::string> Driver::ReadFile(const std::string& path) {
   return ReadRange(path, 0, UINT32_MAX);
 }
 
-Result<std::string> Driver::ReadRange(const std::string& path, uint64_t offset, size_t length) {
+Result<std::string> Driver::ReadRange(const std::string& path, uint64_t offset,
+                                      size_t length) {
   const Handle handle = TRY(Open(path, O_RDONLY, 0));
   auto content = ReadUntil(*this, handle, offset, offset + length);
   const Status closed = Close(handle);
@@ -203,7 +221,8 @@ Result<std::vector<Entry>> Driver::List(const std::string& path) {
     cookie = some->back().cookie;
     all.insert(all.end(), some->begin(), some->end());
   }
-  std::erase_if(all, [](const Entry& e) { return e.name == "." || e.name == ".."; });
+  std::erase_if(all,
+                [](const Entry& e) { return e.name == "." || e.name == ".."; });
   std::ranges::sort(all, {}, &Entry::name);
   return all;
 }
@@ -238,7 +257,8 @@ Result<TreeView> ViewTree(Driver& driver) {
   return tree;
 }
 
-std::string Compare(const TreeView& expected, const TreeView& actual, const ViewRules& rules) {
+std::string Compare(const TreeView& expected, const TreeView& actual,
+                    const ViewRules& rules) {
   std::string out;
   for (const auto& [path, view] : expected) {
     const auto found = actual.find(path);

@@ -17,7 +17,8 @@ namespace txfs::testing {
 /// An open file of a Driver. 0 is none.
 enum class Handle : uint64_t {};
 
-/// One directory entry; `type` is a DT_* value, `cookie` is where reading goes on after it.
+/// One directory entry; `type` is a DT_* value, `cookie` is where reading goes
+/// on after it.
 struct Entry {
   std::string name;
   uint64_t cookie = 0;
@@ -31,26 +32,33 @@ struct FileTimes {
   timespec mtime{.tv_sec = 0, .tv_nsec = UTIME_OMIT};
 };
 
-/// A filesystem as programs see it: paths relative to its root, system calls by name. Errors carry
-/// the errno. Nothing follows a symlink in the last component but Open and Truncate.
+/// A filesystem as programs see it: paths relative to its root, system calls by
+/// name. Errors carry the errno. Nothing follows a symlink in the last
+/// component but Open and Truncate.
 ///
-/// One suite runs over all drivers: the core without a kernel, a real mount, and a plain directory,
-/// which shows that the suite demands nothing a usual filesystem does not do.
+/// One suite runs over all drivers: the core without a kernel, a real mount,
+/// and a plain directory, which shows that the suite demands nothing a usual
+/// filesystem does not do.
 class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Open files. Flags are those of open(2). A FIFO cannot be opened (ENXIO): nobody is at its other
-  // end.
-  virtual Result<Handle> Open(const std::string& path, int flags, mode_t mode) = 0;
+  // Open files. Flags are those of open(2). A FIFO cannot be opened (ENXIO):
+  // nobody is at its other end.
+  virtual Result<Handle> Open(const std::string& path, int flags,
+                              mode_t mode) = 0;
   virtual Status Close(Handle handle) = 0;
-  virtual Result<std::string> ReadAt(Handle handle, uint64_t offset, size_t length) = 0;
-  /// pwrite(2), or an appending write(2) when the handle was opened with O_APPEND.
-  virtual Result<size_t> WriteAt(Handle handle, uint64_t offset, std::string_view bytes) = 0;
+  virtual Result<std::string> ReadAt(Handle handle, uint64_t offset,
+                                     size_t length) = 0;
+  /// pwrite(2), or an appending write(2) when the handle was opened with
+  /// O_APPEND.
+  virtual Result<size_t> WriteAt(Handle handle, uint64_t offset,
+                                 std::string_view bytes) = 0;
   virtual Result<struct stat> StatOf(Handle handle) = 0;
   virtual Status TruncateOf(Handle handle, uint64_t size) = 0;
   /// fallocate(2) with its mode bits.
-  virtual Status Allocate(Handle handle, int mode, uint64_t offset, uint64_t length) = 0;
+  virtual Status Allocate(Handle handle, int mode, uint64_t offset,
+                          uint64_t length) = 0;
   virtual Result<uint64_t> Seek(Handle handle, uint64_t offset, int whence) = 0;
   virtual Status Sync(Handle handle) = 0;
   virtual Result<size_t> CopyRange(Handle from, uint64_t from_offset, Handle to,
@@ -61,9 +69,11 @@ class Driver {
   virtual Status Rmdir(const std::string& path) = 0;
   virtual Status Unlink(const std::string& path) = 0;
   /// renameat2(2) with its flags.
-  virtual Status Rename(const std::string& from, const std::string& to, unsigned flags) = 0;
+  virtual Status Rename(const std::string& from, const std::string& to,
+                        unsigned flags) = 0;
   virtual Status Link(const std::string& existing, const std::string& path) = 0;
-  virtual Status Symlink(const std::string& target, const std::string& path) = 0;
+  virtual Status Symlink(const std::string& target,
+                         const std::string& path) = 0;
   virtual Result<std::string> Readlink(const std::string& path) = 0;
   virtual Status Mkfifo(const std::string& path, mode_t mode) = 0;
   virtual Status Chmod(const std::string& path, mode_t mode) = 0;
@@ -74,24 +84,28 @@ class Driver {
   virtual Result<struct statvfs> StatFs() = 0;
 
   // Extended attributes; `flags` as in setxattr(2).
-  virtual Status SetXattr(const std::string& path, const std::string& name, std::string_view value,
-                          int flags) = 0;
-  virtual Result<std::string> GetXattr(const std::string& path, const std::string& name) = 0;
-  virtual Result<std::vector<std::string>> ListXattrs(const std::string& path) = 0;
-  virtual Status RemoveXattr(const std::string& path, const std::string& name) = 0;
+  virtual Status SetXattr(const std::string& path, const std::string& name,
+                          std::string_view value, int flags) = 0;
+  virtual Result<std::string> GetXattr(const std::string& path,
+                                       const std::string& name) = 0;
+  virtual Result<std::vector<std::string>> ListXattrs(
+      const std::string& path) = 0;
+  virtual Status RemoveXattr(const std::string& path,
+                             const std::string& name) = 0;
 
   // Directories.
   virtual Result<Handle> OpenDir(const std::string& path) = 0;
   virtual Status CloseDir(Handle handle) = 0;
-  /// At least one and at most about `count` entries after `cookie` (0: from the start), with "."
-  /// and "..". Empty at the end.
-  virtual Result<std::vector<Entry>> ReadDir(Handle handle, uint64_t cookie, size_t count) = 0;
+  /// At least one and at most about `count` entries after `cookie` (0: from the
+  /// start), with "." and "..". Empty at the end.
+  virtual Result<std::vector<Entry>> ReadDir(Handle handle, uint64_t cookie,
+                                             size_t count) = 0;
 
   /// The user for whom the next operations are done. Needs root.
   virtual void ActAs(uid_t uid, gid_t gid) = 0;
 
-  /// Closes the filesystem and opens it again, as umount and mount do. Requires that no handle is
-  /// open.
+  /// Closes the filesystem and opens it again, as umount and mount do. Requires
+  /// that no handle is open.
   virtual Status Remount() = 0;
   /// Applies the transaction to the base; handles stay usable.
   virtual Status Commit() = 0;
@@ -111,14 +125,17 @@ class Driver {
   Status WriteFile(const std::string& path, std::string_view content);
   Status AppendFile(const std::string& path, std::string_view content);
   /// Writes into an existing file.
-  Status PatchFile(const std::string& path, uint64_t offset, std::string_view bytes);
+  Status PatchFile(const std::string& path, uint64_t offset,
+                   std::string_view bytes);
   Result<std::string> ReadFile(const std::string& path);
   /// `length` bytes at `offset`.
-  Result<std::string> ReadRange(const std::string& path, uint64_t offset, size_t length);
+  Result<std::string> ReadRange(const std::string& path, uint64_t offset,
+                                size_t length);
   /// Entries without "." and "..", by name.
   Result<std::vector<Entry>> List(const std::string& path);
   Result<std::vector<std::string>> Names(const std::string& path);
-  /// Deletes everything below `path`, and `path`, as rm -rf does: unlinking while it reads.
+  /// Deletes everything below `path`, and `path`, as rm -rf does: unlinking
+  /// while it reads.
   Status RemoveRecursively(const std::string& path);
 };
 
@@ -141,7 +158,8 @@ struct FileView {
 struct ViewRules {
   bool ino = true;    ///< st_ino and ctime are the same
   bool mtime = true;  ///< mtime is the same to the nanosecond
-  /// mtimes are the same where either is before this, in seconds; the rest is "now".
+  /// mtimes are the same where either is before this, in seconds; the rest is
+  /// "now".
   int64_t fixed_before = 0;
 };
 
@@ -152,7 +170,8 @@ using TreeView = std::map<std::string, FileView>;
 Result<TreeView> ViewTree(Driver& driver);
 
 /// Empty when the trees are the same by `rules`, else one line per difference.
-std::string Compare(const TreeView& expected, const TreeView& actual, const ViewRules& rules);
+std::string Compare(const TreeView& expected, const TreeView& actual,
+                    const ViewRules& rules);
 
 /// The symbolic name of an errno; "OK" for 0.
 std::string ErrnoName(int code);

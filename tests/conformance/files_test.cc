@@ -57,12 +57,15 @@ TEST_P(FilesTest, LaterWritesWinWhereTheyOverlap) {
   const struct {
     size_t offset, length;
     char fill;
-  } writes[] = {{0, 100, 'a'},     {50, 100, 'b'},   {4000, 9000, 'c'}, {4090, 10, 'd'},
-                {3999, 2, 'e'},    {12990, 20, 'f'}, {0, 20000, 'g'},   {7, 1, 'h'},
-                {19999, 300, 'i'}, {20100, 1, 'j'}};
+  } writes[] = {{0, 100, 'a'},   {50, 100, 'b'}, {4000, 9000, 'c'},
+                {4090, 10, 'd'}, {3999, 2, 'e'}, {12990, 20, 'f'},
+                {0, 20000, 'g'}, {7, 1, 'h'},    {19999, 300, 'i'},
+                {20100, 1, 'j'}};
   for (const auto& write : writes) {
-    ASSERT_OK(fs().PatchFile("f", write.offset, string(write.length, write.fill)));
-    if (model.size() < write.offset + write.length) model.resize(write.offset + write.length);
+    ASSERT_OK(
+        fs().PatchFile("f", write.offset, string(write.length, write.fill)));
+    if (model.size() < write.offset + write.length)
+      model.resize(write.offset + write.length);
     model.replace(write.offset, write.length, string(write.length, write.fill));
     ASSERT_EQ(Content("f"), model);
   }
@@ -70,7 +73,8 @@ TEST_P(FilesTest, LaterWritesWinWhereTheyOverlap) {
 
 TEST_P(FilesTest, TakesWritesLargerThanAnyRecord) {
   string large(5 << 20, '\0');
-  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 2654435761U >> 13);
+  for (size_t i = 0; i < large.size(); ++i)
+    large[i] = static_cast<char>(i * 2654435761U >> 13);
   ASSERT_OK(fs().WriteFile("large", large));
   EXPECT_TRUE(Content("large") == large);
   ASSERT_OK(fs().PatchFile("large", (1 << 20) - 5, "straddles"));
@@ -99,7 +103,8 @@ TEST_P(FilesTest, ReadsStopAtTheEndOfTheFile) {
 
 TEST_P(FilesTest, AppendsAtTheEndWhoeverMovedIt) {
   base().File("f", "one");
-  const Handle first = Open("f", O_WRONLY | O_APPEND), second = Open("f", O_WRONLY | O_APPEND);
+  const Handle first = Open("f", O_WRONLY | O_APPEND),
+               second = Open("f", O_WRONLY | O_APPEND);
   ASSERT_OK(fs().WriteAt(first, 0, " two"));
   ASSERT_OK(fs().WriteAt(second, 0, " three"));
   ASSERT_OK(fs().WriteAt(first, 0, " four"));
@@ -120,7 +125,8 @@ TEST_P(FilesTest, ExclusiveCreationFailsWhereSomethingIs) {
   base().File("f", "");
   base().Symlink("nowhere", "dangling");
   EXPECT_ERRNO(fs().Open("f", O_CREAT | O_EXCL | O_WRONLY, 0644), EEXIST);
-  EXPECT_ERRNO(fs().Open("dangling", O_CREAT | O_EXCL | O_WRONLY, 0644), EEXIST);
+  EXPECT_ERRNO(fs().Open("dangling", O_CREAT | O_EXCL | O_WRONLY, 0644),
+               EEXIST);
 }
 
 TEST_P(FilesTest, BytesCutOffByATruncationNeverComeBack) {
@@ -242,11 +248,13 @@ TEST_P(FilesTest, AllocationGrowsTheFileUnlessToldNotTo) {
 TEST_P(FilesTest, PunchedHolesReadAsZeros) {
   base().File("f", string(10000, 'x'));
   const Handle file = Open("f", O_RDWR);
-  ASSERT_OK(fs().Allocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 100, 5000));
-  ASSERT_OK(fs().Allocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 9999, 5000));
+  ASSERT_OK(fs().Allocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 100,
+                          5000));
+  ASSERT_OK(fs().Allocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                          9999, 5000));
   ASSERT_OK(fs().Close(file));
-  EXPECT_EQ(Content("f"),
-            string(100, 'x') + string(5000, '\0') + string(4899, 'x') + string(1, '\0'));
+  EXPECT_EQ(Content("f"), string(100, 'x') + string(5000, '\0') +
+                              string(4899, 'x') + string(1, '\0'));
 }
 
 TEST_P(FilesTest, ZeroedRangesReadAsZerosAndMayGrowTheFile) {
@@ -254,10 +262,12 @@ TEST_P(FilesTest, ZeroedRangesReadAsZerosAndMayGrowTheFile) {
   const Handle file = Open("f", O_RDWR);
   ASSERT_OK(fs().Allocate(file, FALLOC_FL_ZERO_RANGE, 9000, 2000));
   EXPECT_EQ(St("f").st_size, 11000);
-  ASSERT_OK(fs().Allocate(file, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 0, 1));
+  ASSERT_OK(
+      fs().Allocate(file, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 0, 1));
   EXPECT_EQ(St("f").st_size, 11000);
   ASSERT_OK(fs().Close(file));
-  EXPECT_EQ(Content("f"), string(1, '\0') + string(8999, 'x') + string(2000, '\0'));
+  EXPECT_EQ(Content("f"),
+            string(1, '\0') + string(8999, 'x') + string(2000, '\0'));
 }
 
 TEST_P(FilesTest, AllocationOfNothingFails) {

@@ -22,7 +22,8 @@ using ::std::string;
 class KernelTest : public ConformanceTest {
  protected:
   UniqueFd OpenFd(const string& path, int flags) {
-    UniqueFd fd(open((fs().mountpoint() + "/" + path).c_str(), flags | O_CLOEXEC, 0644));
+    UniqueFd fd(open((fs().mountpoint() + "/" + path).c_str(),
+                     flags | O_CLOEXEC, 0644));
     EXPECT_TRUE(fd.valid()) << path << ": " << std::strerror(errno);
     return fd;
   }
@@ -33,7 +34,8 @@ FOR_DRIVERS(KernelTest, Needs::kKernel);
 class Mapping {
  public:
   Mapping(int fd, size_t size, int flags)
-      : data_(static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0))),
+      : data_(static_cast<char*>(
+            mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0))),
         size_(size) {}
   ~Mapping() { munmap(data_, size_); }
   Mapping(const Mapping&) = delete;
@@ -58,7 +60,8 @@ TEST_P(KernelTest, StoresThroughASharedMappingReachTheFile) {
     std::memcpy(map.data() + 4090, "across pages", 12);
     EXPECT_TRUE(map.Sync());
   }
-  EXPECT_EQ(Content("f"), string(4090, 'x') + "across pages" + string(5898, 'x'));
+  EXPECT_EQ(Content("f"),
+            string(4090, 'x') + "across pages" + string(5898, 'x'));
 }
 
 TEST_P(KernelTest, StoresThroughAMappingReachTheFileWithoutSync) {
@@ -93,19 +96,21 @@ TEST_P(KernelTest, PathsLongerThanPathMaxWork) {
   UniqueFd dir = OpenFd("d", O_RDONLY | O_DIRECTORY);
   for (int depth = 0; depth < 40; ++depth) {
     ASSERT_EQ(mkdirat(dir.get(), name.c_str(), 0755), 0) << depth;
-    UniqueFd next(openat(dir.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    UniqueFd next(
+        openat(dir.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ASSERT_TRUE(next.valid());
     dir = std::move(next);
   }
-  const UniqueFd file(openat(dir.get(), "f", O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  const UniqueFd file(
+      openat(dir.get(), "f", O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   ASSERT_TRUE(file.valid());
   EXPECT_EQ(write(file.get(), "deep", 4), 4);
-  struct stat st {};
+  struct stat st{};
   EXPECT_EQ(fstatat(dir.get(), "f", &st, 0), 0);
   EXPECT_EQ(st.st_size, 4);
   // The suite's own walk over the tree uses whole paths.
-  EXPECT_EQ(renameat(AT_FDCWD, (fs().mountpoint() + "/d/" + name).c_str(), AT_FDCWD,
-                     (fs().mountpoint() + "/d/short").c_str()),
+  EXPECT_EQ(renameat(AT_FDCWD, (fs().mountpoint() + "/d/" + name).c_str(),
+                     AT_FDCWD, (fs().mountpoint() + "/d/short").c_str()),
             0);
   EXPECT_EQ(fstatat(dir.get(), "f", &st, 0), 0);
   const string shell = "rm -r '" + fs().mountpoint() + "/d/short'";
@@ -116,17 +121,22 @@ TEST_P(KernelTest, BaseTreesDeeperThanPathMaxAreReadable) {
   SkipTreeChecks();
   const string name(200, 'n');
   base().Directory("d");
-  UniqueFd dir(open((base().root() + "/d").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd dir(
+      open((base().root() + "/d").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int depth = 0; depth < 40; ++depth) {
     ASSERT_EQ(mkdirat(dir.get(), name.c_str(), 0755), 0);
-    dir.Reset(openat(dir.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    dir.Reset(
+        openat(dir.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   }
-  const UniqueFd base_file(openat(dir.get(), "f", O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  const UniqueFd base_file(
+      openat(dir.get(), "f", O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   ASSERT_EQ(write(base_file.get(), "deep", 4), 4);
-  UniqueFd at(open(fs().mountpoint().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd at(
+      open(fs().mountpoint().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   at.Reset(openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int depth = 0; depth < 40; ++depth) {
-    at.Reset(openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    at.Reset(
+        openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ASSERT_TRUE(at.valid()) << depth;
   }
   const UniqueFd file(openat(at.get(), "f", O_RDWR | O_CLOEXEC));
@@ -140,7 +150,8 @@ TEST_P(KernelTest, BaseTreesDeeperThanPathMaxAreReadable) {
 TEST_P(KernelTest, DirectReadsSeeBufferedWrites) {
   base().File("f", string(8192, 'x'));
   fs();
-  const UniqueFd buffered = OpenFd("f", O_RDWR), direct = OpenFd("f", O_RDONLY | O_DIRECT);
+  const UniqueFd buffered = OpenFd("f", O_RDWR),
+                 direct = OpenFd("f", O_RDONLY | O_DIRECT);
   ASSERT_EQ(pwrite(buffered.get(), "new", 3, 4096), 3);
   alignas(4096) static char block[4096];
   ASSERT_EQ(pread(direct.get(), block, sizeof block, 4096), 4096);
@@ -161,7 +172,8 @@ TEST_P(KernelTest, ScatteredWritesArriveInOrder) {
   fs();
   const UniqueFd fd = OpenFd("f", O_RDWR | O_CREAT);
   string one = "one ", two(70000, 't'), three = " three";
-  const iovec parts[] = {{one.data(), one.size()}, {two.data(), two.size()},
+  const iovec parts[] = {{one.data(), one.size()},
+                         {two.data(), two.size()},
                          {three.data(), three.size()}};
   ASSERT_EQ(writev(fd.get(), parts, 3), static_cast<ssize_t>(70010));
   EXPECT_EQ(Content("f"), one + two + three);
@@ -178,7 +190,8 @@ TEST_P(KernelTest, ReadsBehindTheBackOfACachedPageAreFresh) {
 
 TEST_P(KernelTest, NamelessTemporaryFilesAreRefusedOrWork) {
   fs();
-  const int fd = open(fs().mountpoint().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const int fd =
+      open(fs().mountpoint().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) {
     EXPECT_EQ(ErrnoName(errno), "EOPNOTSUPP");
   } else {
@@ -194,7 +207,8 @@ TEST_P(KernelTest, CurrentDirectoriesFollowARename) {
   ASSERT_OK(fs().Rename("a", "z", 0));
   const UniqueFd file(openat(dir.get(), "f", O_RDONLY | O_CLOEXEC));
   EXPECT_TRUE(file.valid());
-  const UniqueFd made(openat(dir.get(), "g", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  const UniqueFd made(
+      openat(dir.get(), "g", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   EXPECT_TRUE(made.valid());
   EXPECT_EQ(Names("z/b"), (std::vector<string>{"f", "g"}));
 }

@@ -66,7 +66,8 @@ class Killer {
 
 /// What the writer did when the daemon died.
 struct Death {
-  /// The step that was not acknowledged; none when the daemon outlived the work.
+  /// The step that was not acknowledged; none when the daemon outlived the
+  /// work.
   std::optional<Step> in_flight;
 };
 
@@ -74,9 +75,11 @@ bool IsDeath(const std::string& outcome) {
   return outcome == "ENOTCONN" || outcome == "ECONNABORTED";
 }
 
-/// Whether a step is made of many operations, of which any number may have been done.
+/// Whether a step is made of many operations, of which any number may have been
+/// done.
 bool IsCompound(const Step& step) {
-  return step.kind == StepKind::kRemoveTree || step.kind == StepKind::kCopyRange;
+  return step.kind == StepKind::kRemoveTree ||
+         step.kind == StepKind::kCopyRange;
 }
 
 /// Steps that have the same effect as each prefix of the operations in `step`.
@@ -91,7 +94,8 @@ std::vector<Step> Prefixes(const Step& step) {
   return prefixes;
 }
 
-/// A mount and its model: a plain directory in which every acknowledged step was done.
+/// A mount and its model: a plain directory in which every acknowledged step
+/// was done.
 class Life {
  public:
   explicit Life(uint64_t seed) : random_(seed), base_(scratch_.path() + "/ws") {
@@ -108,11 +112,13 @@ class Life {
     return {};
   }
 
-  /// Works until the daemon is killed, mounts again and demands what was acknowledged.
+  /// Works until the daemon is killed, mounts again and demands what was
+  /// acknowledged.
   void WorkDieAndRecover() {
     StepRunner runner(*driver_), model_runner(*model_);
     const Death death = WorkUntilDeath(runner, model_runner);
-    // Files that are still open must not keep the dead mount from being cleared.
+    // Files that are still open must not keep the dead mount from being
+    // cleared.
     ASSERT_OK(daemon().Mount());
     runner.DropAll();
     DemandAcknowledged(death, model_runner);
@@ -156,7 +162,8 @@ class Life {
     if (!actual) return actual.error().ToString();
     expected->erase("");
     actual->erase("");
-    return Compare(*expected, *actual, {.ino = false, .mtime = false, .fixed_before = kPast});
+    return Compare(*expected, *actual,
+                   {.ino = false, .mtime = false, .fixed_before = kPast});
   }
 
   std::mt19937_64 random_;
@@ -178,7 +185,8 @@ uint64_t FirstSeed() {
 }
 
 TEST(KillMountTest, EveryAcknowledgedOperationSurvivesSigkill) {
-  if (!CanMount()) GTEST_SKIP() << "no program under test or no usable /dev/fuse";
+  if (!CanMount())
+    GTEST_SKIP() << "no program under test or no usable /dev/fuse";
   umask(022);
   const uint64_t first = FirstSeed();
   const int loops = Scaled(10);
@@ -186,7 +194,8 @@ TEST(KillMountTest, EveryAcknowledgedOperationSurvivesSigkill) {
     std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
     Life life(seed);
     ASSERT_OK(life.Mount());
-    for (int deaths = 0; deaths < 3 && !::testing::Test::HasFailure(); ++deaths) {
+    for (int deaths = 0; deaths < 3 && !::testing::Test::HasFailure();
+         ++deaths) {
       life.WorkDieAndRecover();
     }
     ASSERT_FALSE(::testing::Test::HasFailure()) << "TXFS_TEST_SEED=" << seed;

@@ -104,9 +104,11 @@ TEST_P(LinksTest, DirectoriesHaveNoHardLinks) {
 
 TEST_P(LinksTest, ManyLinksCount) {
   base().File("f", "x");
-  for (int i = 0; i < 50; ++i) ASSERT_OK(fs().Link("f", "link" + std::to_string(i)));
+  for (int i = 0; i < 50; ++i)
+    ASSERT_OK(fs().Link("f", "link" + std::to_string(i)));
   EXPECT_EQ(St("f").st_nlink, 51u);
-  for (int i = 0; i < 50; i += 2) ASSERT_OK(fs().Unlink("link" + std::to_string(i)));
+  for (int i = 0; i < 50; i += 2)
+    ASSERT_OK(fs().Unlink("link" + std::to_string(i)));
   EXPECT_EQ(St("f").st_nlink, 26u);
 }
 

@@ -11,9 +11,10 @@
 
 namespace txfs::testing {
 
-Result<std::unique_ptr<Driver>> MountDriver::Start(const std::string& workspace,
-                                                   const std::string& mountpoint) {
-  if (mkdir(mountpoint.c_str(), 0755) < 0) return Fail(errno, "mkdir " + mountpoint);
+Result<std::unique_ptr<Driver>> MountDriver::Start(
+    const std::string& workspace, const std::string& mountpoint) {
+  if (mkdir(mountpoint.c_str(), 0755) < 0)
+    return Fail(errno, "mkdir " + mountpoint);
   std::unique_ptr<MountDriver> driver(new MountDriver(workspace, mountpoint));
   TRY(driver->Mount());
   return driver;
@@ -33,8 +34,9 @@ Result<std::string> MountDriver::Txfs(std::vector<std::string> words) {
   command.insert(command.end(), words.begin(), words.end());
   CommandResult result = RunCommand(command);
   if (result.exit_code != 0) {
-    return Fail(EIO, "txfs " + words[0] + ": exit code " + std::to_string(result.exit_code) +
-                         ": " + result.errors);
+    return Fail(EIO, "txfs " + words[0] + ": exit code " +
+                         std::to_string(result.exit_code) + ": " +
+                         result.errors);
   }
   return std::move(result.output);
 }
@@ -76,7 +78,9 @@ Result<uint64_t> MountDriver::StatusNumber(const std::string& key) {
   return std::strtoull(json.c_str() + digits, nullptr, 10);
 }
 
-Result<uint64_t> MountDriver::StoreBytes() { return StatusNumber("store_bytes"); }
+Result<uint64_t> MountDriver::StoreBytes() {
+  return StatusNumber("store_bytes");
+}
 
 void MountDriver::Kill() {
   KillAndWait(daemon_);

@@ -27,8 +27,13 @@ TEST_P(NamesTest, TakesNamesOf255BytesAndRefusesLongerOnes) {
 }
 
 TEST_P(NamesTest, NamesAreBytes) {
-  const string names[] = {"new\nline", "\xff\xfe not utf-8", " ", "-rf", "a\\b", "\"quoted\"",
-                          "tab\t", "\x01\x02", "Ä", "A\xcc\x88", "...", "*", "wh.file", ".wh.file"};
+  const string names[] = {"new\nline", "\xff\xfe not utf-8",
+                          " ",         "-rf",
+                          "a\\b",      "\"quoted\"",
+                          "tab\t",     "\x01\x02",
+                          "Ä",         "A\xcc\x88",
+                          "...",       "*",
+                          "wh.file",   ".wh.file"};
   for (const string& name : names) base().File("base/" + name, name);
   for (const string& name : names) ASSERT_OK(fs().WriteFile(name, name));
   for (const string& name : names) {
@@ -132,7 +137,8 @@ TEST_P(NamesTest, UnlinkAndRmdirLookAtTheType) {
 
 TEST_P(NamesTest, SymlinksKeepTheirTargetWhateverItIs) {
   base().Symlink("../outside", "base");
-  for (const string target : {"x", "/absolute/../path", "with\nnewline", "\xff"}) {
+  for (const string target :
+       {"x", "/absolute/../path", "with\nnewline", "\xff"}) {
     ASSERT_OK(fs().Symlink(target, "link"));
     EXPECT_EQ(fs().Readlink("link").value_or("?"), target);
     EXPECT_EQ(St("link").st_size, static_cast<off_t>(target.size()));

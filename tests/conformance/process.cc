@@ -21,7 +21,8 @@ std::string ReadAll(int fd) {
   std::string content;
   char buffer[4096];
   ssize_t length = 0;
-  while ((length = pread(fd, buffer, sizeof buffer, static_cast<off_t>(content.size()))) > 0) {
+  while ((length = pread(fd, buffer, sizeof buffer,
+                         static_cast<off_t>(content.size()))) > 0) {
     content.append(buffer, static_cast<size_t>(length));
   }
   return content;
@@ -47,7 +48,9 @@ class StandardStreams {
   ~StandardStreams() { posix_spawn_file_actions_destroy(&actions_); }
   StandardStreams(const StandardStreams&) = delete;
   StandardStreams& operator=(const StandardStreams&) = delete;
-  [[nodiscard]] const posix_spawn_file_actions_t* get() const { return &actions_; }
+  [[nodiscard]] const posix_spawn_file_actions_t* get() const {
+    return &actions_;
+  }
 
  private:
   posix_spawn_file_actions_t actions_;
@@ -56,17 +59,23 @@ class StandardStreams {
 }  // namespace
 
 CommandResult RunCommand(const std::vector<std::string>& command) {
-  const UniqueFd out(memfd_create("out", MFD_CLOEXEC)), err(memfd_create("err", MFD_CLOEXEC));
+  const UniqueFd out(memfd_create("out", MFD_CLOEXEC)),
+      err(memfd_create("err", MFD_CLOEXEC));
   const StandardStreams streams(out.get(), err.get());
   std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : command)
+    arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   pid_t pid = 0;
-  if (posix_spawnp(&pid, arguments[0], streams.get(), nullptr, arguments.data(), environ) != 0) {
-    return {.exit_code = 127, .output = {}, .errors = "cannot start " + command[0]};
+  if (posix_spawnp(&pid, arguments[0], streams.get(), nullptr, arguments.data(),
+                   environ) != 0) {
+    return {
+        .exit_code = 127, .output = {}, .errors = "cannot start " + command[0]};
   }
   const int exit_code = WaitFor(pid);
-  return {.exit_code = exit_code, .output = ReadAll(out.get()), .errors = ReadAll(err.get())};
+  return {.exit_code = exit_code,
+          .output = ReadAll(out.get()),
+          .errors = ReadAll(err.get())};
 }
 
 void KillAndWait(pid_t pid) {

@@ -14,14 +14,15 @@ struct CommandResult {
   std::string errors;  ///< stderr
 };
 
-/// Runs `command` (found by PATH) to its end. Its output goes through files, not pipes: a daemon
-/// that it leaves behind cannot keep the caller waiting.
+/// Runs `command` (found by PATH) to its end. Its output goes through files,
+/// not pipes: a daemon that it leaves behind cannot keep the caller waiting.
 CommandResult RunCommand(const std::vector<std::string>& command);
 
 /// Kills a process that need not be a child, and waits until it is gone.
 void KillAndWait(pid_t pid);
 
-/// The program under test: $TXFS_BINARY, else the one that was built along; empty when neither is.
+/// The program under test: $TXFS_BINARY, else the one that was built along;
+/// empty when neither is.
 std::string TxfsBinary();
 
 }  // namespace txfs::testing

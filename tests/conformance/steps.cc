@@ -16,18 +16,20 @@
 namespace txfs::testing {
 namespace {
 
-constexpr std::array<const char*, static_cast<size_t>(StepKind::kCount)> kNames = {
-    "create", "overwrite", "patch",   "append",     "truncate",  "mkdir",
-    "rmdir",  "unlink",    "rename",  "noreplace",  "exchange",  "link",
-    "symlink", "mkfifo",   "chmod",   "utimens",    "setxattr",  "removexattr",
-    "allocate", "copy",    "rm -r",   "read",       "list",      "stat",
-    "hold",   "heldwrite", "heldread", "heldtruncate", "drop"};
+constexpr std::array<const char*, static_cast<size_t>(StepKind::kCount)>
+    kNames = {"create",    "overwrite", "patch",        "append",   "truncate",
+              "mkdir",     "rmdir",     "unlink",       "rename",   "noreplace",
+              "exchange",  "link",      "symlink",      "mkfifo",   "chmod",
+              "utimens",   "setxattr",  "removexattr",  "allocate", "copy",
+              "rm -r",     "read",      "list",         "stat",     "hold",
+              "heldwrite", "heldread",  "heldtruncate", "drop"};
 
 constexpr std::array<mode_t, 5> kModes = {0644, 0600, 0755, 0, 01777};
-constexpr std::array<const char*, 5> kTargets = {"a", "b/b", "../a/a", "x", "c"};
+constexpr std::array<const char*, 5> kTargets = {"a", "b/b", "../a/a", "x",
+                                                 "c"};
 constexpr std::array<int, 5> kAllocateModes = {
-    0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE,
-    FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE};
+    0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+    FALLOC_FL_ZERO_RANGE, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE};
 
 template <class T, size_t N>
 const T& Pick(const std::array<T, N>& from, uint8_t choice) {
@@ -37,13 +39,15 @@ const T& Pick(const std::array<T, N>& from, uint8_t choice) {
 /// Bytes that tell where they came from.
 std::string Fill(const Step& step) {
   std::string bytes(step.length, '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>('A' + (step.choice + i) % 53);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<char>('A' + (step.choice + i) % 53);
   return bytes;
 }
 
 std::string Brief(const std::string& content) {
   std::ostringstream out;
-  out << content.size() << " bytes, hash " << std::hex << std::hash<std::string>{}(content);
+  out << content.size() << " bytes, hash " << std::hex
+      << std::hash<std::string>{}(content);
   return out.str();
 }
 
@@ -56,14 +60,16 @@ std::string Brief(const struct stat& st) {
 
 std::string Brief(const std::vector<Entry>& entries) {
   std::string out;
-  for (const Entry& entry : entries) out += entry.name + ":" + std::to_string(entry.type) + " ";
+  for (const Entry& entry : entries)
+    out += entry.name + ":" + std::to_string(entry.type) + " ";
   return out;
 }
 
 rc::Gen<std::string> AnyPath() {
   const auto name = rc::gen::elementOf(std::string("abcd"));
   return rc::gen::map(
-      rc::gen::tuple(rc::gen::weightedElement<int>({{3, 1}, {5, 2}, {2, 3}}), name, name, name),
+      rc::gen::tuple(rc::gen::weightedElement<int>({{3, 1}, {5, 2}, {2, 3}}),
+                     name, name, name),
       [](const std::tuple<int, char, char, char>& parts) {
         const auto& [depth, one, two, three] = parts;
         std::string path(1, one);
@@ -87,17 +93,19 @@ rc::Gen<StepKind> AnyKind() {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Step& step) {
-  return out << kNames[static_cast<size_t>(step.kind)] << ' ' << step.path << " other=" << step.other
-             << " offset=" << step.offset << " length=" << step.length
-             << " choice=" << int{step.choice};
+  return out << kNames[static_cast<size_t>(step.kind)] << ' ' << step.path
+             << " other=" << step.other << " offset=" << step.offset
+             << " length=" << step.length << " choice=" << int{step.choice};
 }
 
 rc::Gen<Step> AnyStep() {
   return rc::gen::build<Step>(
-      rc::gen::set(&Step::kind, AnyKind()), rc::gen::set(&Step::path, AnyPath()),
+      rc::gen::set(&Step::kind, AnyKind()),
+      rc::gen::set(&Step::path, AnyPath()),
       rc::gen::set(&Step::other, AnyPath()),
       rc::gen::set(&Step::offset, Below<uint32_t>(50000)),
-      rc::gen::set(&Step::length, rc::gen::oneOf(Below<uint32_t>(100), Below<uint32_t>(40000))),
+      rc::gen::set(&Step::length, rc::gen::oneOf(Below<uint32_t>(100),
+                                                 Below<uint32_t>(40000))),
       rc::gen::set(&Step::choice, Below<uint8_t>(120)));
 }
 
@@ -212,16 +220,19 @@ Status StepRunner::Mutate(const Step& step) {
     case StepKind::kChmod:
       return driver_.Chmod(step.path, Pick(kModes, step.choice));
     case StepKind::kUtimens: {
-      const timespec t{.tv_sec = 1'100'000'000 + step.offset, .tv_nsec = step.length};
+      const timespec t{.tv_sec = 1'100'000'000 + step.offset,
+                       .tv_nsec = step.length};
       return driver_.Utimens(step.path, {.atime = t, .mtime = t});
     }
     case StepKind::kSetXattr:
-      return driver_.SetXattr(step.path, xattr, Fill(step).substr(0, 100), step.choice % 4 % 3);
+      return driver_.SetXattr(step.path, xattr, Fill(step).substr(0, 100),
+                              step.choice % 4 % 3);
     case StepKind::kRemoveXattr:
       return driver_.RemoveXattr(step.path, xattr);
     case StepKind::kRemoveTree:
       // All of a tree at the top would leave too little to do.
-      return driver_.RemoveRecursively(step.path + "/" + step.other.substr(0, 1));
+      return driver_.RemoveRecursively(step.path + "/" +
+                                       step.other.substr(0, 1));
     default:
       return MutateContent(step);
   }
@@ -231,7 +242,8 @@ Status StepRunner::MutateContent(const Step& step) {
   switch (step.kind) {
     case StepKind::kCreate: {
       const int flags = O_WRONLY | O_CREAT | (step.choice % 2 ? O_EXCL : 0);
-      return driver_.Close(TRY(driver_.Open(step.path, flags, Pick(kModes, step.choice))));
+      return driver_.Close(
+          TRY(driver_.Open(step.path, flags, Pick(kModes, step.choice))));
     }
     case StepKind::kOverwrite:
       return driver_.WriteFile(step.path, Fill(step));
@@ -250,8 +262,8 @@ Status StepRunner::MutateContent(const Step& step) {
 
 Status StepRunner::AllocateRange(const Step& step) {
   const Handle file = TRY(driver_.Open(step.path, O_RDWR, 0));
-  const Status done =
-      driver_.Allocate(file, Pick(kAllocateModes, step.choice), step.offset, step.length);
+  const Status done = driver_.Allocate(file, Pick(kAllocateModes, step.choice),
+                                       step.offset, step.length);
   TRY(driver_.Close(file));
   return done;
 }
@@ -263,8 +275,8 @@ Status StepRunner::Copy(const Step& step) {
   if (!to) {
     done = std::unexpected(to.error());
   } else {
-    const auto copied =
-        driver_.CopyRange(from, step.offset / 100, *to, step.offset, step.length);
+    const auto copied = driver_.CopyRange(from, step.offset / 100, *to,
+                                          step.offset, step.length);
     if (!copied) done = std::unexpected(copied.error());
     TRY(driver_.Close(*to));
   }
@@ -274,7 +286,8 @@ Status StepRunner::Copy(const Step& step) {
 
 int Scaled(int quick) {
   const char* scale = std::getenv("TXFS_TEST_SCALE");
-  return std::max(1, static_cast<int>(quick * (scale ? std::atof(scale) : 1.0)));
+  return std::max(1,
+                  static_cast<int>(quick * (scale ? std::atof(scale) : 1.0)));
 }
 
 }  // namespace txfs::testing

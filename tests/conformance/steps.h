@@ -47,7 +47,8 @@ enum class StepKind : uint8_t {
   kCount,
 };
 
-/// One random operation: what it does depends on nothing but these and the tree.
+/// One random operation: what it does depends on nothing but these and the
+/// tree.
 struct Step {
   StepKind kind = StepKind::kCreate;
   std::string path, other;
@@ -57,14 +58,16 @@ struct Step {
 };
 std::ostream& operator<<(std::ostream& out, const Step& step);
 
-/// Short paths over few names, so that steps meet each other and what PrepareBase made.
+/// Short paths over few names, so that steps meet each other and what
+/// PrepareBase made.
 rc::Gen<Step> AnyStep();
 
-/// A base with subdirectories, hard links, symlinks, a FIFO and a file of some size, at paths that
-/// steps use.
+/// A base with subdirectories, hard links, symlinks, a FIFO and a file of some
+/// size, at paths that steps use.
 void PrepareBase(BaseTree& base);
 
-/// Does steps on one driver and says what came out, in words that must be the same for any other.
+/// Does steps on one driver and says what came out, in words that must be the
+/// same for any other.
 class StepRunner {
  public:
   explicit StepRunner(Driver& driver) : driver_(driver) {}
@@ -89,7 +92,8 @@ class StepRunner {
   std::array<std::optional<Handle>, kSlots> held_;
 };
 
-/// How often to repeat: `quick` times $TXFS_TEST_SCALE (a number, 1 when unset).
+/// How often to repeat: `quick` times $TXFS_TEST_SCALE (a number, 1 when
+/// unset).
 int Scaled(int quick);
 
 }  // namespace txfs::testing

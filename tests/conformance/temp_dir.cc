@@ -25,22 +25,29 @@ namespace {
 /// Ends the program when preparing failed.
 void Require(bool done, const std::string& what) {
   if (done) return;
-  std::fprintf(stderr, "cannot prepare the test: %s: %s\n", what.c_str(), std::strerror(errno));
+  std::fprintf(stderr, "cannot prepare the test: %s: %s\n", what.c_str(),
+               std::strerror(errno));
   std::exit(1);
 }
 
-/// Sets the time of everything in `dir`. Works on names, so that paths may be longer than PATH_MAX.
+/// Sets the time of everything in `dir`. Works on names, so that paths may be
+/// longer than PATH_MAX.
 bool SetTimesIn(UniqueFd dir) {
   const timespec times[] = {kBaseTime.ToTimespec(), kBaseTime.ToTimespec()};
   const int fd = dir.get();
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(dir.Release()), closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(fdopendir(dir.Release()),
+                                                   closedir);
   while (const dirent* entry = readdir(stream.get())) {
-    if (std::string_view(entry->d_name) == ".." || std::string_view(entry->d_name) == ".") continue;
+    if (std::string_view(entry->d_name) == ".." ||
+        std::string_view(entry->d_name) == ".")
+      continue;
     if (entry->d_type == DT_DIR &&
-        !SetTimesIn(UniqueFd(openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)))) {
+        !SetTimesIn(UniqueFd(
+            openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)))) {
       return false;
     }
-    if (utimensat(fd, entry->d_name, times, AT_SYMLINK_NOFOLLOW) < 0) return false;
+    if (utimensat(fd, entry->d_name, times, AT_SYMLINK_NOFOLLOW) < 0)
+      return false;
   }
   return futimens(fd, times) == 0;
 }
@@ -49,9 +56,11 @@ bool SetTimesIn(UniqueFd dir) {
 
 TempDir::TempDir() {
   const char* parent = std::getenv("TMPDIR");
-  path_ = std::string(parent && *parent ? parent : "/tmp") + "/txfs-test-XXXXXX";
+  path_ =
+      std::string(parent && *parent ? parent : "/tmp") + "/txfs-test-XXXXXX";
   // Other users may come along, as the tests that act for them do.
-  Require(mkdtemp(path_.data()) != nullptr && chmod(path_.c_str(), 0755) == 0, path_);
+  Require(mkdtemp(path_.data()) != nullptr && chmod(path_.c_str(), 0755) == 0,
+          path_);
 }
 
 TempDir::~TempDir() {
@@ -59,8 +68,10 @@ TempDir::~TempDir() {
   (void)RunCommand({"rm", "-rf", "--one-file-system", path_});
 }
 
-void BaseTree::File(const std::string& path, std::string_view content, mode_t mode) {
-  std::filesystem::create_directories(std::filesystem::path(At(path)).parent_path());
+void BaseTree::File(const std::string& path, std::string_view content,
+                    mode_t mode) {
+  std::filesystem::create_directories(
+      std::filesystem::path(At(path)).parent_path());
   std::ofstream out(At(path), std::ios::binary);
   out.write(content.data(), static_cast<std::streamsize>(content.size()));
   out.close();
@@ -89,16 +100,21 @@ void BaseTree::Fifo(const std::string& path) {
   Require(mkfifo(At(path).c_str(), 0644) == 0, path);
 }
 
-void BaseTree::Xattr(const std::string& path, const std::string& name, std::string_view value) {
-  Require(lsetxattr(At(path).c_str(), name.c_str(), value.data(), value.size(), 0) == 0, path);
+void BaseTree::Xattr(const std::string& path, const std::string& name,
+                     std::string_view value) {
+  Require(lsetxattr(At(path).c_str(), name.c_str(), value.data(), value.size(),
+                    0) == 0,
+          path);
 }
 
 void BaseTree::SetTimes() {
-  Require(SetTimesIn(UniqueFd(open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))), root_);
+  Require(SetTimesIn(UniqueFd(
+              open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))),
+          root_);
 }
 
 bool BaseTree::Exists(const std::string& path) const {
-  struct stat st {};
+  struct stat st{};
   return lstat(At(path).c_str(), &st) == 0;
 }
 
@@ -108,7 +124,8 @@ std::string BaseTree::Read(const std::string& path) const {
 }
 
 void CopyTree(const std::string& from, const std::string& to) {
-  Require(RunCommand({"cp", "-a", "--", from, to}).exit_code == 0, "cp " + from);
+  Require(RunCommand({"cp", "-a", "--", from, to}).exit_code == 0,
+          "cp " + from);
 }
 
 }  // namespace txfs::testing

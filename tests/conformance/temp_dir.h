@@ -7,7 +7,8 @@
 
 namespace txfs::testing {
 
-/// A new directory below $TMPDIR or /tmp, deleted with everything in it at destruction.
+/// A new directory below $TMPDIR or /tmp, deleted with everything in it at
+/// destruction.
 class TempDir {
  public:
   TempDir();
@@ -20,23 +21,26 @@ class TempDir {
   std::string path_;
 };
 
-/// The time of everything in a prepared base: long ago, so that "now" can be told from it.
+/// The time of everything in a prepared base: long ago, so that "now" can be
+/// told from it.
 inline constexpr Timestamp kBaseTime{.sec = 1'000'000'000, .nsec = 123'456'789};
 
-/// A directory prepared by system calls before a filesystem is put over it. Failures end the test
-/// program: nothing can be tested without a base.
+/// A directory prepared by system calls before a filesystem is put over it.
+/// Failures end the test program: nothing can be tested without a base.
 class BaseTree {
  public:
   explicit BaseTree(std::string root) : root_(std::move(root)) {}
 
-  void File(const std::string& path, std::string_view content, mode_t mode = 0644);
+  void File(const std::string& path, std::string_view content,
+            mode_t mode = 0644);
   /// A file of `size` bytes that takes no blocks.
   void SparseFile(const std::string& path, uint64_t size);
   void Directory(const std::string& path, mode_t mode = 0755);
   void Symlink(const std::string& target, const std::string& path);
   void HardLink(const std::string& existing, const std::string& path);
   void Fifo(const std::string& path);
-  void Xattr(const std::string& path, const std::string& name, std::string_view value);
+  void Xattr(const std::string& path, const std::string& name,
+             std::string_view value);
   /// Gives everything kBaseTime. The last step of preparing.
   void SetTimes();
 
@@ -45,11 +49,14 @@ class BaseTree {
   [[nodiscard]] const std::string& root() const { return root_; }
 
  private:
-  [[nodiscard]] std::string At(const std::string& path) const { return root_ + "/" + path; }
+  [[nodiscard]] std::string At(const std::string& path) const {
+    return root_ + "/" + path;
+  }
   std::string root_;
 };
 
-/// Copies the tree `from` to the new directory `to` with links, times and attributes.
+/// Copies the tree `from` to the new directory `to` with links, times and
+/// attributes.
 void CopyTree(const std::string& from, const std::string& to);
 
 }  // namespace txfs::testing

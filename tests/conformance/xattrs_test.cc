@@ -47,7 +47,8 @@ TEST_P(XattrsTest, OfTheBaseAreSeenAndCanBeChanged) {
   base().Xattr("f", "user.change", "old");
   base().Xattr("f", "user.remove", "gone");
   base().Xattr("d", "user.dir", "d");
-  EXPECT_EQ(UserNames("f"), (vector<string>{"user.change", "user.keep", "user.remove"}));
+  EXPECT_EQ(UserNames("f"),
+            (vector<string>{"user.change", "user.keep", "user.remove"}));
   ASSERT_OK(fs().SetXattr("f", "user.change", "new", XATTR_REPLACE));
   ASSERT_OK(fs().RemoveXattr("f", "user.remove"));
   EXPECT_EQ(fs().GetXattr("f", "user.keep").value_or("?"), "kept");
