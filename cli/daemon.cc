@@ -1,6 +1,7 @@
 #include "cli/daemon.h"
 
 #include <fcntl.h>
+#include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
@@ -22,6 +23,8 @@ namespace {
 /// A log file of at most 1 MiB, and one old one. Where it cannot be written the
 /// daemon works without.
 void OpenLog(const std::string& path) {
+  spdlog::set_default_logger(spdlog::null_logger_mt("none"));
+  if (!MakeDirectories(path.substr(0, path.rfind('/')))) return;
   std::shared_ptr<spdlog::logger> logger;
   try {
     logger = spdlog::rotating_logger_mt("txfs", path, 1 << 20, 1);
@@ -174,9 +177,6 @@ void SendReport(int fd, const Json& report) {
 [[noreturn]] void RunChild(const DaemonOptions& options, UniqueFd report_pipe) {
   ::setsid();
   UniqueFd report(DropDescriptors(std::move(report_pipe), options.log_path));
-  if (::chdir("/") != 0) ::_exit(1);
-  ::umask(0);
-  OpenLog(options.log_path);
   const Status served = Serve(options, [&](const ReadyReport& ready) {
     SendReport(report.get(), {{"transaction", ready.transaction},
                               {"workspace", EncodeBytes(ready.workspace)},
@@ -211,6 +211,10 @@ std::string LogPath(const std::string& mountpoint) {
 Status Serve(const DaemonOptions& options,
              const std::function<void(const ReadyReport&)>& on_ready) {
   BlockSignals();
+  OpenLog(options.log_path);
+  // It must not stand in what it serves, and modes are the callers' business.
+  if (::chdir("/") != 0) return Fail(errno, "chdir /");
+  ::umask(0);
   const Timestamp start = Clock::System().Now();
   const std::unique_ptr<Workspace> workspace =
       TRY(Workspace::Open(options.workspace));

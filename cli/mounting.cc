@@ -10,6 +10,7 @@
 #include "cli/mount_options.h"
 #include "cli/paths.h"
 #include "cli/registry.h"
+#include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "fs/fuse_mount.h"
 
@@ -106,9 +107,19 @@ Status CheckOutsideMounts(const Paths& paths) {
 }
 
 Status CheckStore(const Paths& paths, const std::string& store) {
-  const bool usual = store == JoinPath(paths.workspace, ".txfs");
-  if (usual || (!IsWithin(store, paths.workspace) &&
-                !IsWithin(store, paths.mountpoint))) {
+  const std::string usual = JoinPath(paths.workspace, ".txfs");
+  const auto known = FindWorkspace(paths.workspace);
+  const std::string in_use = known && known->workspace == paths.workspace
+                                 ? known->store.value_or(usual)
+                                 : store;
+  // Two stores of one workspace would each take the other's commits for drift.
+  if (in_use != store) {
+    return Fail(0,
+                "the transactions of " + paths.workspace + " are in " + in_use,
+                "leave --store away");
+  }
+  if (store == usual || (!IsWithin(store, paths.workspace) &&
+                         !IsWithin(store, paths.mountpoint))) {
     return {};
   }
   return Fail(
@@ -143,6 +154,7 @@ std::optional<std::string> StoreFor(const Context& context,
 
 Status ClearDeadMount(const std::string& mountpoint) {
   TRY(UnmountPath(mountpoint, true));
+  ::unlink(SocketPath(::geteuid(), mountpoint).c_str());
   Say("cleared the dead mount at " + mountpoint +
       ": its daemon was gone; what was acknowledged is in the transaction");
   return {};

@@ -11,16 +11,7 @@ namespace {
 ChangeSide SideOfBase(const std::string& path, const struct stat& st,
                       std::string symlink) {
   ChangeSide side;
-  Attr& attr = side.attr;
-  attr.type = TypeOfMode(st.st_mode).value_or(FileType::kRegular);
-  attr.mode = st.st_mode & 07777;
-  attr.uid = st.st_uid;
-  attr.gid = st.st_gid;
-  attr.nlink = static_cast<uint32_t>(st.st_nlink);
-  attr.rdev = st.st_rdev;
-  attr.size = static_cast<uint64_t>(st.st_size);
-  attr.mtime = Timestamp::From(st.st_mtim);
-  attr.ctime = Timestamp::From(st.st_ctim);
+  side.attr = AttrOf(st);
   side.base_path = path;
   side.symlink = std::move(symlink);
   return side;

@@ -273,8 +273,23 @@ class Planner {
                             .path = *place,
                             .stage = StageName("n", inode.ino),
                             .ino = inode.ino});
+      TRY(KeepDirectoryTimes(base));
     }
     AddLinks(*place, "", fresh, 0);
+    return {};
+  }
+
+  /// An exchange touches the directory it happens in, of which the transaction
+  /// may not have changed anything.
+  Status KeepDirectoryTimes(const std::string& path) {
+    const std::string parent(ParentPath(path));
+    const Inode* directory = frozen_.tree.FindBaseDirectory(parent);
+    if (directory != nullptr && directory->upper) return {};
+    const auto place = frozen_.tree.VisibleBase(parent);
+    if (!place || !untouched_.insert(parent).second) return {};
+    directories_.push_back({.kind = StepKind::kAttributes,
+                            .path = *place,
+                            .attr = AttrOf(TRY(frozen_.base.Stat(parent)))});
     return {};
   }
 
@@ -359,6 +374,7 @@ class Planner {
   std::map<Ino, std::vector<std::string>> places_;  // overlay paths, upper only
   std::set<Ino> moved_;                             // detached, to be attached
   std::map<Ino, std::vector<std::string>> kept_;    // of those, in the base, too
+  std::set<std::string> untouched_;  // directories whose times are kept
   std::vector<CommitStep> patches_, holds_, detaches_, attaches_, exchanges_,
       links_, files_, directories_;
 };

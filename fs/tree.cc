@@ -60,10 +60,8 @@ Inode& Tree::Obtain(Ino ino) {
   return *slot;
 }
 
-InodeRecord Tree::RecordOf(const BaseObject& object, uint64_t relative_dev) {
-  const struct stat& st = object.st;
-  InodeRecord record;
-  Attr& attr = record.attr;
+Attr AttrOf(const struct stat& st) {
+  Attr attr;
   attr.type = TypeOfMode(st.st_mode).value_or(FileType::kRegular);
   attr.mode = st.st_mode & 07777;
   attr.uid = st.st_uid;
@@ -75,6 +73,14 @@ InodeRecord Tree::RecordOf(const BaseObject& object, uint64_t relative_dev) {
   attr.atime = Timestamp::From(st.st_atim);
   attr.mtime = Timestamp::From(st.st_mtim);
   attr.ctime = Timestamp::From(st.st_ctim);
+  return attr;
+}
+
+InodeRecord Tree::RecordOf(const BaseObject& object, uint64_t relative_dev) {
+  const struct stat& st = object.st;
+  InodeRecord record;
+  record.attr = AttrOf(st);
+  const Attr& attr = record.attr;
   record.symlink = object.symlink;
   record.base = BaseOrigin{.path = object.path,
                            .dev = relative_dev,

@@ -72,6 +72,9 @@ struct Inode {
   [[nodiscard]] bool IsOrphan() const { return record.attr.nlink == 0; }
 };
 
+/// The attributes of a base object, all its content its own.
+[[nodiscard]] Attr AttrOf(const struct stat& st);
+
 /// A base object as the tree first sees it.
 struct BaseObject {
   std::string path;

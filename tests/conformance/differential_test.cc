@@ -66,8 +66,10 @@ class Twins {
     if (!remounted) RC_LOG() << remounted.error().ToString() << '\n';
     RC_ASSERT(remounted.has_value());
     DemandSameTrees("after remount", *driver_);
-    const auto after = ViewTree(*driver_);
+    auto after = ViewTree(*driver_);
     RC_ASSERT(after.has_value());
+    // StoreTest looks at the root's ctime.
+    after->at("").ctime = before->at("").ctime;
     Demand("remount", Compare(*before, *after, {}));
   }
 
