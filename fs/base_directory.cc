@@ -21,8 +21,7 @@ constexpr std::string_view kReservedName = ".txfs";
 Result<UniqueFd> OpenBeneath(int dir, const std::string& path, uint64_t flags) {
   open_how how{};
   how.flags = flags | O_CLOEXEC;
-  how.resolve =
-      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   for (;;) {
     const long fd = ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how);
     if (fd >= 0) return UniqueFd(static_cast<int>(fd));
@@ -123,8 +122,8 @@ Result<SharedFd> BaseDirectory::OpenDirectory(const std::string& path) const {
       return found->second->fd;
     }
   }
-  auto fd = std::make_shared<UniqueFd>(
-      TRY(OpenDirectoryBeneath(root_.get(), path)));
+  auto fd =
+      std::make_shared<UniqueFd>(TRY(OpenDirectoryBeneath(root_.get(), path)));
   const MutexLock lock(mutex_);
   if (by_path_.contains(path)) return fd;
   recent_.push_front({path, fd});

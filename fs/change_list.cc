@@ -29,7 +29,7 @@ struct NewName {
 };
 
 struct OldName {
-  struct stat st {};
+  struct stat st{};
   std::string symlink;
 };
 
@@ -140,7 +140,8 @@ class ChangeCollector {
     frozen_.tree.ForEach([&](Inode& inode) {
       if (!inode.upper || !inode.record.base || inode.IsOrphan()) return;
       const auto path = frozen_.tree.VisiblePath(inode);
-      if (path) new_.try_emplace(*path, NewName{&inode, inode.record.base->path});
+      if (path)
+        new_.try_emplace(*path, NewName{&inode, inode.record.base->path});
     });
     return {};
   }
@@ -287,7 +288,8 @@ Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
     const MutableByteSpan b = MutableByteSpan(after).first(want);
     const size_t read_a = TRY(filesystem.ReadBase(base_path, from, a));
     const size_t read_b = TRY(filesystem.Read(ino, from, b));
-    if (read_a != read_b || !std::ranges::equal(a.first(read_a), b.first(read_b))) {
+    if (read_a != read_b ||
+        !std::ranges::equal(a.first(read_a), b.first(read_b))) {
       return true;
     }
     if (read_a == 0) return false;
@@ -310,9 +312,8 @@ Result<std::vector<NetChange>> ChangeList::Settle(
       if (!candidate.same_object) candidate.extents = {{0, size, {}}};
       for (const Extent& extent : candidate.extents) {
         if (change.content) break;
-        change.content =
-            TRY(RangeDiffers(filesystem, base, ino, extent.offset,
-                             std::min(extent.end(), size)));
+        change.content = TRY(RangeDiffers(filesystem, base, ino, extent.offset,
+                                          std::min(extent.end(), size)));
       }
     }
     if (!candidate.base_xattrs_of.empty()) {

@@ -29,8 +29,8 @@ class ChangeList {
   friend class ChangeCollector;
   struct Candidate {
     NetChange change;
-    bool same_object = false;  ///< both sides are one inode
-    bool compare = false;      ///< contents may differ
+    bool same_object = false;     ///< both sides are one inode
+    bool compare = false;         ///< contents may differ
     std::vector<Extent> extents;  ///< same object: where they may
     std::string base_xattrs_of;   ///< compare xattrs with this base path
     std::map<std::string, std::string> xattrs;

@@ -13,19 +13,22 @@ enum class ChangeKind { kAdded, kDeleted, kModified, kRenamed, kTypeChanged };
 
 /// One side of a net change.
 struct ChangeSide {
-  Attr attr;             ///< type, mode, owner, size, times
-  std::string symlink;   ///< target
-  std::string base_path; ///< before side: where the base has it
-  Ino ino = kNoIno;      ///< after side: the inode; read its content with Filesystem::Read
+  Attr attr;              ///< type, mode, owner, size, times
+  std::string symlink;    ///< target
+  std::string base_path;  ///< before side: where the base has it
+  Ino ino = kNoIno;       ///< after side: the inode; read its content with
+                          ///< Filesystem::Read
 };
 
-/// The net difference of one path between base and overlay. Touched but equal is none.
+/// The net difference of one path between base and overlay. Touched but equal
+/// is none.
 struct NetChange {
   ChangeKind kind = ChangeKind::kModified;
   std::string path;      ///< after side; the before side of a deletion
   std::string old_path;  ///< renamed: where it was; else empty
   std::optional<ChangeSide> before, after;
-  bool content = false;  ///< bytes, symlink target or type differ (also true for added, deleted)
+  bool content = false;     ///< bytes, symlink target or type differ (also true
+                            ///< for added, deleted)
   bool attributes = false;  ///< mode, owner, mtime or xattrs differ
 };
 

@@ -8,8 +8,8 @@
 
 namespace txfs {
 
-inline constexpr size_t kMaxName = 255;                  ///< bytes
-inline constexpr uint64_t kMaxFileSize = INT64_MAX;      ///< bytes
+inline constexpr size_t kMaxName = 255;              ///< bytes
+inline constexpr uint64_t kMaxFileSize = INT64_MAX;  ///< bytes
 
 // The rules of POSIX as pure functions.
 

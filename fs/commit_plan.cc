@@ -235,8 +235,7 @@ class Planner {
     const std::vector<std::string> fresh = FreshNames(inode);
     if (fresh.empty()) return {};
     const std::string stage = StageName("h", inode.ino);
-    holds_.push_back(
-        {.kind = StepKind::kHold, .path = base, .stage = stage});
+    holds_.push_back({.kind = StepKind::kHold, .path = base, .stage = stage});
     AddLinks("", stage, fresh, 0);
     return {};
   }
@@ -247,8 +246,7 @@ class Planner {
     const std::vector<std::string> fresh = FreshNames(inode);
     bool replaced = false;
     if (ContentChanged(inode)) {
-      replaced =
-          inode.attr().size < kPatchFrom && inode.record.base->dev == 0;
+      replaced = inode.attr().size < kPatchFrom && inode.record.base->dev == 0;
       if (replaced) {
         Stage(inode);
       } else {
@@ -353,17 +351,15 @@ class Planner {
   }
 
   CommitPlan Finish() {
-    const auto deepest_first = [](const CommitStep& a, const CommitStep& b) {
-      return Depth(a.path) > Depth(b.path);
+    // Within one depth the order does not matter, but let it be one.
+    const auto by_depth = [](const CommitStep& step) {
+      return std::pair(Depth(step.path), std::string_view(step.path));
     };
-    const auto parents_first = [](const CommitStep& a, const CommitStep& b) {
-      return Depth(a.path) < Depth(b.path);
-    };
-    std::ranges::stable_sort(detaches_, deepest_first);
-    std::ranges::stable_sort(attaches_, parents_first);
-    std::ranges::stable_sort(directories_, deepest_first);
-    for (auto* phase : {&patches_, &holds_, &detaches_, &attaches_,
-                        &exchanges_, &links_, &files_, &directories_}) {
+    std::ranges::sort(detaches_, std::ranges::greater(), by_depth);
+    std::ranges::sort(attaches_, std::ranges::less(), by_depth);
+    std::ranges::sort(directories_, std::ranges::greater(), by_depth);
+    for (auto* phase : {&patches_, &holds_, &detaches_, &attaches_, &exchanges_,
+                        &links_, &files_, &directories_}) {
       std::ranges::move(*phase, std::back_inserter(plan_.steps));
     }
     return std::move(plan_);
@@ -373,7 +369,7 @@ class Planner {
   CommitPlan plan_;
   std::map<Ino, std::vector<std::string>> places_;  // overlay paths, upper only
   std::set<Ino> moved_;                             // detached, to be attached
-  std::map<Ino, std::vector<std::string>> kept_;    // of those, in the base, too
+  std::map<Ino, std::vector<std::string>> kept_;  // of those, in the base, too
   std::set<std::string> untouched_;  // directories whose times are kept
   std::vector<CommitStep> patches_, holds_, detaches_, attaches_, exchanges_,
       links_, files_, directories_;

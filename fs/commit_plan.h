@@ -15,13 +15,13 @@ namespace txfs {
 /// What a commit step does. Base paths are relative to the workspace root,
 /// stage names to the stage directory. Every step can be repeated.
 enum class StepKind : uint8_t {
-  kPatch = 1,      ///< write the inode's extents and size into base file `path`
-  kHold = 2,       ///< hard link base file `path` into the stage as `stage`
-  kDetach = 3,     ///< rename base `path` into the stage as `stage`
-  kAttach = 4,     ///< rename `stage` to base `path`
-  kExchange = 5,   ///< swap `stage` and base `path`
-  kLink = 6,       ///< hard link base `from` (or `stage`, if set) as `path`
-  kAttributes = 7, ///< set mode, owner, times, xattrs of base `path`
+  kPatch = 1,     ///< write the inode's extents and size into base file `path`
+  kHold = 2,      ///< hard link base file `path` into the stage as `stage`
+  kDetach = 3,    ///< rename base `path` into the stage as `stage`
+  kAttach = 4,    ///< rename `stage` to base `path`
+  kExchange = 5,  ///< swap `stage` and base `path`
+  kLink = 6,      ///< hard link base `from` (or `stage`, if set) as `path`
+  kAttributes = 7,  ///< set mode, owner, times, xattrs of base `path`
 };
 
 struct CommitStep {
@@ -49,7 +49,8 @@ struct StagedObject {
 struct CommitPlan {
   std::vector<StagedObject> staged;
   std::vector<CommitStep> steps;
-  std::vector<std::string> withheld;  ///< sentences: what does not reach the base
+  std::vector<std::string>
+      withheld;  ///< sentences: what does not reach the base
 };
 
 /// Base objects that are no longer what the transaction saw.

@@ -80,8 +80,8 @@ Status SetXattrs(int fd, const std::map<std::string, std::string>& wanted,
     }
   }
   for (const auto& [name, value] : wanted) {
-    if (::setxattr(proc.c_str(), name.c_str(), value.data(), value.size(),
-                   0) != 0) {
+    if (::setxattr(proc.c_str(), name.c_str(), value.data(), value.size(), 0) !=
+        0) {
       return Fail(errno, "setxattr " + path);
     }
   }
@@ -98,8 +98,8 @@ Status SetOwnerModeTimes(int dir, const std::string& name, const Attr& attr,
   const bool owner_differs = st.st_uid != attr.uid || st.st_gid != attr.gid;
   // An ordinary user's daemon cannot give files away; the file is its own.
   if (owner_differs &&
-      ::fchownat(dir, name.c_str(), attr.uid, attr.gid,
-                 AT_SYMLINK_NOFOLLOW) != 0 &&
+      ::fchownat(dir, name.c_str(), attr.uid, attr.gid, AT_SYMLINK_NOFOLLOW) !=
+          0 &&
       (errno != EPERM || ::geteuid() == 0)) {
     return Fail(errno, "chown " + path);
   }
@@ -171,8 +171,8 @@ Status CommitRunner::StageOne(const StagedObject& object) {
 
 Status CommitRunner::StageRegular(const StagedObject& object,
                                   const Inode& inode) {
-  const UniqueFd fd = TRY(
-      OpenAt(stage_, object.stage, O_RDWR | O_CREAT | O_EXCL, 0600));
+  const UniqueFd fd =
+      TRY(OpenAt(stage_, object.stage, O_RDWR | O_CREAT | O_EXCL, 0600));
   const uint64_t size = inode.attr().size;
   Bytes buffer(std::min<uint64_t>(size, kCopyBytes));
   for (uint64_t offset = 0; offset < size;) {
@@ -181,8 +181,8 @@ Status CommitRunner::StageRegular(const StagedObject& object,
     const size_t n = TRY(frozen_.Read(inode, offset, part));
     if (n == 0) return Fail(EIO, "read " + frozen_.tree.PathOf(inode));
     const ByteSpan bytes = ByteSpan(buffer).first(n);
-    const bool zeros =
-        std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{}; });
+    const bool zeros = std::ranges::all_of(
+        bytes, [](std::byte b) { return b == std::byte{}; });
     if (!zeros) TRY(WriteFully(fd.get(), offset, bytes));
     offset += n;
   }
@@ -200,8 +200,7 @@ Status CommitRunner::CopyForeignXattrs(const Inode& inode, int fd) {
   const auto from = frozen_.base.OpenFile(inode.record.base->path);
   if (!from) return {};  // unreadable to us, so without lists of ours
   std::string names(XATTR_LIST_MAX, '\0');
-  const ssize_t n =
-      ::flistxattr((*from)->get(), names.data(), names.size());
+  const ssize_t n = ::flistxattr((*from)->get(), names.data(), names.size());
   std::string value(XATTR_SIZE_MAX, '\0');
   for (ssize_t at = 0; at < n;) {
     const std::string name = names.c_str() + at;
@@ -364,7 +363,8 @@ Status CommitRunner::Link(const CommitStep& step) {
 Status CommitRunner::SetAttributes(const CommitStep& step) {
   const Place place = TRY(Resolve(frozen_.base, step.path));
   if (step.set_xattrs && step.attr.type != FileType::kSymlink) {
-    const UniqueFd fd = TRY(OpenAt(place.dir(), place.name, O_PATH | O_NOFOLLOW));
+    const UniqueFd fd =
+        TRY(OpenAt(place.dir(), place.name, O_PATH | O_NOFOLLOW));
     auto set = SetXattrs(fd.get(), step.xattrs, step.path);
     if (!set && set.error().code == EACCES) {
       ::fchmodat(place.dir(), place.name.c_str(),

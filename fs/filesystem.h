@@ -30,7 +30,7 @@ struct Caller {
 /// An inode and its attributes as stat(2) shows them.
 struct Node {
   Ino ino = kNoIno;
-  struct stat st {};
+  struct stat st{};
 };
 
 /// Which attributes SetAttr sets; unset ones stay.
@@ -40,10 +40,12 @@ struct AttrRequest {
   std::optional<uint64_t> size;
   std::optional<Timestamp> atime, mtime, ctime;
   bool atime_now = false, mtime_now = false;
-  bool kill_privileges = false;  ///< clear set-user-ID and set-group-ID as write(2) does
+  bool kill_privileges =
+      false;  ///< clear set-user-ID and set-group-ID as write(2) does
 };
 
-/// One directory entry. `cookie` is the offset at which reading goes on after it.
+/// One directory entry. `cookie` is the offset at which reading goes on after
+/// it.
 struct DirEntry {
   std::string name;
   uint64_t cookie = 0;
@@ -69,62 +71,85 @@ struct FilesystemOptions {
 
 enum class RenameMode { kReplace, kNoReplace, kExchange };
 enum class XattrMode { kAny, kCreate, kReplace };
-enum class AllocateMode { kReserve, kReserveKeepSize, kPunchHole, kZero, kZeroKeepSize };
+enum class AllocateMode {
+  kReserve,
+  kReserveKeepSize,
+  kPunchHole,
+  kZero,
+  kZeroKeepSize
+};
 
-/// The filesystem without a kernel: base, tree and journal behind POSIX operations on inodes.
+/// The filesystem without a kernel: base, tree and journal behind POSIX
+/// operations on inodes.
 ///
-/// Thread-safe; the locks are in docs/locking.md. Every operation that returns a Node counts one
-/// lookup of its inode, which the caller gives back with Forget (except GetAttr and SetAttr).
-/// Errors carry the errno that the system call is to fail with.
+/// Thread-safe; the locks are in docs/locking.md. Every operation that returns
+/// a Node counts one lookup of its inode, which the caller gives back with
+/// Forget (except GetAttr and SetAttr). Errors carry the errno that the system
+/// call is to fail with.
 class Filesystem {
  public:
-  /// `base`: the workspace's root directory, opened before anything is mounted over it.
-  /// Takes `journal`'s recovered state as the tree.
-  static Result<std::unique_ptr<Filesystem>> Open(UniqueFd base, std::unique_ptr<Journal> journal,
-                                                  FilesystemOptions options = {});
+  /// `base`: the workspace's root directory, opened before anything is mounted
+  /// over it. Takes `journal`'s recovered state as the tree.
+  static Result<std::unique_ptr<Filesystem>> Open(
+      UniqueFd base, std::unique_ptr<Journal> journal,
+      FilesystemOptions options = {});
   virtual ~Filesystem() = default;
 
   // Names.
   virtual Result<Node> Lookup(Ino parent, std::string_view name) = 0;
   virtual void Forget(Ino ino, uint64_t lookups) = 0;
-  virtual Result<Node> Create(const Caller&, Ino parent, std::string_view name, uint32_t mode) = 0;
-  virtual Result<Node> MakeNode(const Caller&, Ino parent, std::string_view name, uint32_t mode,
+  virtual Result<Node> Create(const Caller&, Ino parent, std::string_view name,
+                              uint32_t mode) = 0;
+  virtual Result<Node> MakeNode(const Caller&, Ino parent,
+                                std::string_view name, uint32_t mode,
                                 uint64_t rdev) = 0;
-  virtual Result<Node> MakeDirectory(const Caller&, Ino parent, std::string_view name,
-                                     uint32_t mode) = 0;
-  virtual Result<Node> MakeSymlink(const Caller&, Ino parent, std::string_view name,
+  virtual Result<Node> MakeDirectory(const Caller&, Ino parent,
+                                     std::string_view name, uint32_t mode) = 0;
+  virtual Result<Node> MakeSymlink(const Caller&, Ino parent,
+                                   std::string_view name,
                                    std::string_view target) = 0;
-  virtual Result<Node> Link(const Caller&, Ino ino, Ino parent, std::string_view name) = 0;
+  virtual Result<Node> Link(const Caller&, Ino ino, Ino parent,
+                            std::string_view name) = 0;
   virtual Status Unlink(const Caller&, Ino parent, std::string_view name) = 0;
-  virtual Status RemoveDirectory(const Caller&, Ino parent, std::string_view name) = 0;
-  virtual Status Rename(const Caller&, Ino parent, std::string_view name, Ino new_parent,
-                        std::string_view new_name, RenameMode mode) = 0;
-  /// Entries after `cookie` (0: from the start, which includes "." and ".."), in a fixed order,
-  /// until `visit` returns false. An entry that stays while others come and go is seen once.
-  virtual Status ReadDirectory(Ino ino, uint64_t cookie,
-                               const std::function<bool(const DirEntry&)>& visit) = 0;
+  virtual Status RemoveDirectory(const Caller&, Ino parent,
+                                 std::string_view name) = 0;
+  virtual Status Rename(const Caller&, Ino parent, std::string_view name,
+                        Ino new_parent, std::string_view new_name,
+                        RenameMode mode) = 0;
+  /// Entries after `cookie` (0: from the start, which includes "." and ".."),
+  /// in a fixed order, until `visit` returns false. An entry that stays while
+  /// others come and go is seen once.
+  virtual Status ReadDirectory(
+      Ino ino, uint64_t cookie,
+      const std::function<bool(const DirEntry&)>& visit) = 0;
 
   // Inodes.
   virtual Result<struct stat> GetAttr(Ino ino) = 0;
-  virtual Result<struct stat> SetAttr(const Caller&, Ino ino, const AttrRequest& request) = 0;
+  virtual Result<struct stat> SetAttr(const Caller&, Ino ino,
+                                      const AttrRequest& request) = 0;
   virtual Result<std::string> ReadLink(Ino ino) = 0;
   virtual Result<std::string> GetXattr(Ino ino, std::string_view name) = 0;
   virtual Result<std::vector<std::string>> ListXattrs(Ino ino) = 0;
-  virtual Status SetXattr(const Caller&, Ino ino, std::string_view name, std::string_view value,
-                          XattrMode mode) = 0;
+  virtual Status SetXattr(const Caller&, Ino ino, std::string_view name,
+                          std::string_view value, XattrMode mode) = 0;
   virtual Status RemoveXattr(const Caller&, Ino ino, std::string_view name) = 0;
 
   // Content.
-  /// Fills `out` from `offset`; returns the bytes read, fewer at the end of the file.
-  virtual Result<size_t> Read(Ino ino, uint64_t offset, MutableByteSpan out) = 0;
-  /// Writes all of `bytes` or nothing of what it could not journal; returns the bytes written
-  /// (short only when part of a write over kRecordContentMax failed).
-  virtual Result<size_t> Write(const Caller&, Ino ino, uint64_t offset, ByteSpan bytes,
-                               bool kill_privileges) = 0;
-  virtual Status Allocate(const Caller&, Ino ino, uint64_t offset, uint64_t length,
-                          AllocateMode mode) = 0;
-  /// Copies up to `length` bytes; returns how many. EINVAL when the ranges overlap in one inode.
-  virtual Result<size_t> CopyRange(const Caller&, Ino from, uint64_t from_offset, Ino to,
+  /// Fills `out` from `offset`; returns the bytes read, fewer at the end of the
+  /// file.
+  virtual Result<size_t> Read(Ino ino, uint64_t offset,
+                              MutableByteSpan out) = 0;
+  /// Writes all of `bytes` or nothing of what it could not journal; returns the
+  /// bytes written (short only when part of a write over kRecordContentMax
+  /// failed).
+  virtual Result<size_t> Write(const Caller&, Ino ino, uint64_t offset,
+                               ByteSpan bytes, bool kill_privileges) = 0;
+  virtual Status Allocate(const Caller&, Ino ino, uint64_t offset,
+                          uint64_t length, AllocateMode mode) = 0;
+  /// Copies up to `length` bytes; returns how many. EINVAL when the ranges
+  /// overlap in one inode.
+  virtual Result<size_t> CopyRange(const Caller&, Ino from,
+                                   uint64_t from_offset, Ino to,
                                    uint64_t to_offset, uint64_t length) = 0;
   /// SEEK_DATA and SEEK_HOLE. ENXIO past the end.
   virtual Result<uint64_t> Seek(Ino ino, uint64_t offset, int whence) = 0;

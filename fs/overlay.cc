@@ -192,8 +192,8 @@ void OverlayFilesystem::ReleaseAll(Journal& journal,
 
 Status OverlayFilesystem::CheckPolicy(Op op, const Caller& caller,
                                       std::string_view path) const {
-  const policy::Decision decision = policy::Evaluate(
-      {.op = OpName(op), .path = path, .uid = caller.uid});
+  const policy::Decision decision =
+      policy::Evaluate({.op = OpName(op), .path = path, .uid = caller.uid});
   if (decision.verdict == policy::Verdict::kAllow) return {};
   return Fail(ErrorKind::kVetoed, decision.error, decision.reason);
 }
@@ -208,10 +208,10 @@ void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
   change.result = error.code;
   const ReaderLock gate(gate_);
   const WriterLock lock(tree_mutex_);
-  const auto path_of = [&](Ino ino, std::string_view entry) {
-    const Inode* inode = tree_.Find(ino);
+  const auto path_of = [&tree = tree_](Ino ino, std::string_view entry) {
+    const Inode* inode = tree.Find(ino);
     if (inode == nullptr) return std::string(entry);
-    return entry.empty() ? tree_.PathOf(*inode) : tree_.PathOf(*inode, entry);
+    return entry.empty() ? tree.PathOf(*inode) : tree.PathOf(*inode, entry);
   };
   change.path = path_of(parent, name);
   if (new_parent != kNoIno) change.new_path = path_of(new_parent, new_name);

@@ -215,8 +215,7 @@ class OverlayFilesystem final : public Filesystem {
   Status DoAllocate(const Caller& caller, Ino ino, uint64_t offset,
                     uint64_t length, AllocateMode mode);
   void PlanTruncate(const Inode& inode, uint64_t size, Plan& plan,
-                    std::vector<Extent>& released)
-      REQUIRES_SHARED(tree_mutex_);
+                    std::vector<Extent>& released) REQUIRES_SHARED(tree_mutex_);
 
   const BaseDirectory base_;
   const FilesystemOptions options_;

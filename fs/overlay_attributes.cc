@@ -22,8 +22,8 @@ void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
   if (request.gid) attr.gid = *request.gid;
   const bool chowned = request.uid || request.gid;
   // As chown(2): on whoever's behalf, on anything but a directory.
-  const bool kill = request.kill_privileges ||
-                    (chowned && attr.type != FileType::kDirectory);
+  const bool kill =
+      request.kill_privileges || (chowned && attr.type != FileType::kDirectory);
   if (kill && !request.mode) attr.mode = WithoutPrivileges(attr.mode);
   if (request.size) attr.mtime = now;
   if (request.atime) attr.atime = *request.atime;

@@ -74,9 +74,8 @@ Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
     if (piece.source == Piece::Source::kSpool) {
       TRY(plan.journal->Read(piece.content, piece.into, target));
     } else if (piece.source == Piece::Source::kBase) {
-      const SharedFd fd = plan.pinned
-                              ? plan.pinned
-                              : TRY(files_.Get(plan.ino, plan.base_path));
+      const SharedFd fd =
+          plan.pinned ? plan.pinned : TRY(files_.Get(plan.ino, plan.base_path));
       const size_t n = TRY(ReadFully(fd->get(), piece.offset, target));
       // Somebody cut the base file short behind our back.
       std::ranges::fill(target.subspan(n), std::byte{0});
@@ -131,9 +130,8 @@ Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
                                         bool kill_privileges) {
   size_t done = 0;
   while (done < bytes.size()) {
-    const ByteSpan record =
-        bytes.subspan(done, std::min<size_t>(bytes.size() - done,
-                                             kRecordContentMax));
+    const ByteSpan record = bytes.subspan(
+        done, std::min<size_t>(bytes.size() - done, kRecordContentMax));
     auto written =
         WriteRecord(caller, ino, offset + done, record, kill_privileges);
     if (!written && done == 0) {
@@ -313,11 +311,11 @@ Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
   size_t done = 0;
   while (done < length) {
     const size_t want = std::min<uint64_t>(length - done, buffer.size());
-    const size_t n =
-        TRY(Read(from, from_offset + done, MutableByteSpan(buffer).first(want)));
+    const size_t n = TRY(
+        Read(from, from_offset + done, MutableByteSpan(buffer).first(want)));
     if (n == 0) break;
-    auto written = Write(caller, to, to_offset + done,
-                         ByteSpan(buffer).first(n), false);
+    auto written =
+        Write(caller, to, to_offset + done, ByteSpan(buffer).first(n), false);
     if (!written && done == 0) return written;
     if (!written) break;
     done += *written;
@@ -346,9 +344,8 @@ Result<uint64_t> OverlayFilesystem::Seek(Ino ino, uint64_t offset, int whence) {
     } else if (piece.source == Piece::Source::kZero) {
       if (!want_data) return piece.offset;
     } else {
-      const SharedFd fd = plan.pinned
-                              ? plan.pinned
-                              : TRY(files_.Get(plan.ino, plan.base_path));
+      const SharedFd fd =
+          plan.pinned ? plan.pinned : TRY(files_.Get(plan.ino, plan.base_path));
       const off_t found =
           ::lseek(fd->get(), static_cast<off_t>(piece.offset), whence);
       if (found >= 0 && static_cast<uint64_t>(found) < end) {

@@ -8,9 +8,10 @@ std::vector<DirEntry> OverlayFilesystem::Merge(
     const Inode& directory, const std::vector<BaseEntry>& base) const {
   std::vector<DirEntry> entries;
   entries.reserve(base.size() + directory.slots.size());
-  const auto add = [&](std::string name, const Inode& inode) {
+  const auto add = [&entries, &tree = tree_](std::string name,
+                                             const Inode& inode) {
     entries.push_back({.name = std::move(name),
-                       .st_ino = tree_.StatOf(inode).st_ino,
+                       .st_ino = tree.StatOf(inode).st_ino,
                        .type = inode.attr().type});
   };
   for (const auto& [name, slot] : directory.slots) {

@@ -28,8 +28,7 @@ void SetOwner(InodeRecord& record, const Inode& directory,
 }  // namespace
 
 DentryValue OverlayFilesystem::Gone(const Inode& directory,
-                                    std::string_view name,
-                                    const Probe& probe) {
+                                    std::string_view name, const Probe& probe) {
   const auto slot = directory.slots.find(name);
   const bool visible_base = slot != directory.slots.end() &&
                             slot->second.upper.kind == DentryKind::kAbsent;
@@ -98,8 +97,9 @@ Result<Node> OverlayFilesystem::MakeSymlink(const Caller& caller, Ino parent,
   InodeRecord record = NewRecord(FileType::kSymlink, 0777);
   record.symlink = target;
   record.attr.size = target.size();
-  return Logged(MakeEntry(Op::kSymlink, caller, parent, name, std::move(record)),
-                Op::kSymlink, caller, parent, name);
+  return Logged(
+      MakeEntry(Op::kSymlink, caller, parent, name, std::move(record)),
+      Op::kSymlink, caller, parent, name);
 }
 
 Result<Node> OverlayFilesystem::Link(const Caller& caller, Ino ino, Ino parent,
@@ -215,8 +215,7 @@ Status OverlayFilesystem::Rename(const Caller& caller, Ino parent,
 
 Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
                                    std::string_view name, Ino new_parent,
-                                   std::string_view new_name,
-                                   RenameMode mode) {
+                                   std::string_view new_name, RenameMode mode) {
   TRY(CheckName(name));
   TRY(CheckName(new_name));
   const bool exchange = mode == RenameMode::kExchange;
@@ -253,8 +252,8 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
     }
     if (source == target) return {};
     if (target != nullptr && !exchange) {
-      const bool empty =
-          !target->IsDirectory() || !source->IsDirectory() || TRY(IsEmpty(*target));
+      const bool empty = !target->IsDirectory() || !source->IsDirectory() ||
+                         TRY(IsEmpty(*target));
       TRY(CheckReplace(source->attr().type, {target->attr().type, empty}));
     }
 

@@ -59,9 +59,9 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
   std::vector<Tree::Survivor> survivors;
   tree.ForEach([&](Inode& inode) {
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
-    Tree::Survivor survivor{inode.ino, PathsAfter(tree, inode, committed),
-                            !inode.upper && inode.record.base.has_value() &&
-                                !inode.IsOrphan()};
+    Tree::Survivor survivor{
+        inode.ino, PathsAfter(tree, inode, committed),
+        !inode.upper && inode.record.base.has_value() && !inode.IsOrphan()};
     if (inode.ino == kRootIno) survivor.paths = {""};
     // An orphan of an earlier transaction stays one, whatever has its old
     // path by now.

@@ -111,8 +111,8 @@ void Plan::SetXattr(const Inode& inode, std::string name,
   std::optional<std::string> before;
   const auto found = inode.xattrs.find(name);
   if (found != inode.xattrs.end()) before = found->second;
-  tail_.push_back(
-      XattrEdit{inode.ino, std::move(name), std::move(before), std::move(after)});
+  tail_.push_back(XattrEdit{inode.ino, std::move(name), std::move(before),
+                            std::move(after)});
 }
 
 Change Plan::Finish() && {

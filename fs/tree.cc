@@ -196,15 +196,14 @@ bool Tree::IsDecided(const Inode& directory, std::string_view name) {
 
 Inode* Tree::FindIndexed(const BaseObject& object) {
   if (S_ISDIR(object.st.st_mode)) return FindBaseDirectory(object.path);
-  const auto found = base_files_.find(
-      {RelativeDevice(object.st.st_dev), object.st.st_ino});
+  const auto found =
+      base_files_.find({RelativeDevice(object.st.st_dev), object.st.st_ino});
   if (found == base_files_.end()) return nullptr;
   Inode* inode = Find(found->second);
   // An inode number that the base reused for something else is not ours.
-  const bool same = inode != nullptr &&
-                    TypeOfMode(object.st.st_mode) == inode->attr().type &&
-                    (object.st.st_nlink > 1 ||
-                     inode->record.base->path == object.path);
+  const bool same =
+      inode != nullptr && TypeOfMode(object.st.st_mode) == inode->attr().type &&
+      (object.st.st_nlink > 1 || inode->record.base->path == object.path);
   return same ? inode : nullptr;
 }
 

@@ -28,8 +28,8 @@ struct StringHash {
 
 /// What a directory knows about a name.
 struct Slot {
-  DentryValue upper;   ///< the journal's word; absent: the base's counts
-  Ino cached = kNoIno; ///< base child looked up under this name, or none
+  DentryValue upper;    ///< the journal's word; absent: the base's counts
+  Ino cached = kNoIno;  ///< base child looked up under this name, or none
 };
 
 using ExtentMap = std::map<uint64_t, Extent>;  ///< by offset; never overlapping
@@ -51,12 +51,12 @@ struct Inode {
   ExtentMap extents;
   std::map<std::string, std::string, std::less<>> xattrs;
   std::unordered_map<std::string, Slot, StringHash, std::equal_to<>> slots;
-  std::vector<Link> links;       ///< known names
-  uint64_t base_blocks = 0;      ///< st_blocks of the base object; 0: unknown
-  uint64_t stored_bytes = 0;     ///< sum of the extents that are no holes
-  uint64_t own_end = 0;          ///< own segment: first position never written
-  uint64_t version = 0;          ///< directory: counts changes of names
-  uint32_t known_children = 0;   ///< links that name this inode as parent
+  std::vector<Link> links;      ///< known names
+  uint64_t base_blocks = 0;     ///< st_blocks of the base object; 0: unknown
+  uint64_t stored_bytes = 0;    ///< sum of the extents that are no holes
+  uint64_t own_end = 0;         ///< own segment: first position never written
+  uint64_t version = 0;         ///< directory: counts changes of names
+  uint32_t known_children = 0;  ///< links that name this inode as parent
   std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
   uint32_t orphan_segment = 0;  ///< orphan: where its later writes go, and
   uint64_t orphan_end = 0;      ///< how far that is written
@@ -78,7 +78,7 @@ struct Inode {
 /// A base object as the tree first sees it.
 struct BaseObject {
   std::string path;
-  struct stat st {};
+  struct stat st{};
   std::string symlink;
 };
 
@@ -157,8 +157,8 @@ class Tree final : public State {
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
   /// A transaction ended: drops every inode but `survivors` (sorted by path,
-  /// the root among them), and makes those pristine at their paths as `look` finds
-  /// them, or orphans whose content is in `old`.
+  /// the root among them), and makes those pristine at their paths as `look`
+  /// finds them, or orphans whose content is in `old`.
   void Rebase(const std::vector<Survivor>& survivors, const Look& look,
               const std::shared_ptr<Journal>& old);
 
@@ -198,7 +198,8 @@ class Tree final : public State {
   uint64_t next_ino_ = Raw(kRootIno) + 1;
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
   std::unordered_map<BaseKey, Ino, BaseKeyHash> base_files_;
-  std::unordered_map<std::string, Ino, StringHash, std::equal_to<>> base_directories_;
+  std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>
+      base_directories_;
 };
 
 }  // namespace txfs

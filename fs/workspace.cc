@@ -82,8 +82,8 @@ class StoredWorkspace final : public Workspace {
   }
   Result<CommitReport> Commit(const std::string& message) override;
   Result<std::string> Discard() override;
-  Status ReadLog(
-      Lsn first, const std::function<bool(const LogEntry&)>& visit) override {
+  Status ReadLog(Lsn first,
+                 const std::function<bool(const LogEntry&)>& visit) override {
     return filesystem_->journal()->ReadLog(first, visit);
   }
   void OnStaleCaches(
@@ -115,10 +115,9 @@ class StoredWorkspace final : public Workspace {
                                          uint64_t changes) const
       REQUIRES(end_mutex_);
   Status SwitchTo(OverlayFilesystem::Frozen& frozen,
-                  const TransactionSummary& ended,
-                  PreparedTransaction prepared, bool committed,
-                  StaleCaches& stale, std::shared_ptr<Journal>& old)
-      REQUIRES(end_mutex_);
+                  const TransactionSummary& ended, PreparedTransaction prepared,
+                  bool committed, StaleCaches& stale,
+                  std::shared_ptr<Journal>& old) REQUIRES(end_mutex_);
   void Tell(const StaleCaches& stale);
   void EmptyTrashInBackground();
   void StopEmptying();
@@ -267,8 +266,8 @@ void StoredWorkspace::RemoveForeignStage() {
   if (!options_.store) return;
   struct stat st{};
   const bool known = ::fstat(base_.get(), &st) == 0;
-  std::ignore = RemoveTree(base_.get(), std::string(kStoreName) + "/" +
-                                            kStageName);
+  std::ignore =
+      RemoveTree(base_.get(), std::string(kStoreName) + "/" + kStageName);
   std::ignore = ::unlinkat(base_.get(), kStoreName, AT_REMOVEDIR);
   const timespec times[2] = {st.st_atim, st.st_mtim};
   if (known) std::ignore = ::futimens(base_.get(), times);
@@ -331,7 +330,8 @@ Status StoredWorkspace::RunSteps(OverlayFilesystem::Frozen& frozen,
   auto run = CommitRunner(frozen, stage.get()).Run(steps);
   if (!run) {
     Error error = std::move(run).error();
-    error.message = "commit of " + path_ + " stopped half-way: " + error.message;
+    error.message =
+        "commit of " + path_ + " stopped half-way: " + error.message;
     error.hint = "remove the cause, then run `txfs commit` again: it goes on";
     return std::unexpected(std::move(error));
   }
@@ -350,8 +350,8 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
   old = std::move(next.journal);
   stale = frozen.Reset(old, committed);
   const MutexLock lock(mutex_);
-  summary_ = TransactionSummary{
-      .id = next.id, .name = ended.name, .created = now};
+  summary_ =
+      TransactionSummary{.id = next.id, .name = ended.name, .created = now};
   transaction_lock_.emplace(std::move(next.lock));
   return {};
 }
@@ -364,8 +364,8 @@ Result<CommitReport> StoredWorkspace::Commit(const std::string& message) {
   auto report = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen)
           NO_THREAD_SAFETY_ANALYSIS -> Result<CommitReport> {
-        return CommitFrozen(frozen, message, changes, stale, old);
-      });
+            return CommitFrozen(frozen, message, changes, stale, old);
+          });
   if (!report || !report->conflicts.empty()) return report;
   old.reset();
   RemoveForeignStage();
@@ -389,10 +389,10 @@ Result<std::string> StoredWorkspace::Discard() {
       ended.name, options_.filesystem.clock->Now(), options_.journal));
   StaleCaches stale;
   std::shared_ptr<Journal> old;
-  TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
-                                   NO_THREAD_SAFETY_ANALYSIS {
-    return SwitchTo(frozen, ended, std::move(prepared), false, stale, old);
-  }));
+  TRY(filesystem_->WhileFrozen(
+      [&](OverlayFilesystem::Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
+        return SwitchTo(frozen, ended, std::move(prepared), false, stale, old);
+      }));
   old.reset();
   Tell(stale);
   EmptyTrashInBackground();

@@ -14,10 +14,11 @@
 namespace txfs {
 
 struct WorkspaceOptions {
-  std::string path;                  ///< workspace directory; made absolute
-  std::optional<std::string> store;  ///< directory of the store; default: PATH/.txfs
-  std::string name;                  ///< name of a transaction that is begun
-  bool begin = true;                 ///< begin a transaction when none is open; else ENOENT
+  std::string path;  ///< workspace directory; made absolute
+  std::optional<std::string>
+      store;          ///< directory of the store; default: PATH/.txfs
+  std::string name;   ///< name of a transaction that is begun
+  bool begin = true;  ///< begin a transaction when none is open; else ENOENT
   JournalOptions journal;
   FilesystemOptions filesystem;
 };
@@ -32,7 +33,8 @@ struct CommitReport {
   std::string id;  ///< of the transaction that ended
   uint64_t changes = 0;
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed
-  std::vector<std::string> withheld;  ///< sentences: what did not reach the base
+  std::vector<std::string>
+      withheld;  ///< sentences: what did not reach the base
 };
 
 struct WorkspaceStatus {
@@ -44,13 +46,15 @@ struct WorkspaceStatus {
   uint64_t store_bytes = 0;  ///< on disk
 };
 
-/// A workspace with its store and its one open transaction: what the daemon serves, and what a
-/// command opens when no daemon runs. Thread-safe.
+/// A workspace with its store and its one open transaction: what the daemon
+/// serves, and what a command opens when no daemon runs. Thread-safe.
 class Workspace {
  public:
-  /// Opens store and base, and resumes the open transaction or begins one. A transaction found
-  /// committing is rolled forward first. Errors are for people: path and remedy.
-  static Result<std::unique_ptr<Workspace>> Open(const WorkspaceOptions& options);
+  /// Opens store and base, and resumes the open transaction or begins one. A
+  /// transaction found committing is rolled forward first. Errors are for
+  /// people: path and remedy.
+  static Result<std::unique_ptr<Workspace>> Open(
+      const WorkspaceOptions& options);
   virtual ~Workspace() = default;
 
   virtual Filesystem& filesystem() = 0;
@@ -60,30 +64,34 @@ class Workspace {
 
   virtual Result<WorkspaceStatus> GetStatus() = 0;
 
-  /// Net changes sorted by path (bytes). A renamed directory is one change; with `expand`, so is
-  /// everything below it. `below`: only these paths and what is under them (either side); empty:
-  /// all.
-  virtual Result<std::vector<NetChange>> Changes(bool expand,
-                                                 const std::vector<std::string>& below = {}) = 0;
+  /// Net changes sorted by path (bytes). A renamed directory is one change;
+  /// with `expand`, so is everything below it. `below`: only these paths and
+  /// what is under them (either side); empty: all.
+  virtual Result<std::vector<NetChange>> Changes(
+      bool expand, const std::vector<std::string>& below = {}) = 0;
 
   /// Reads from a file of the base, for the before side of a diff.
   virtual Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                                   MutableByteSpan out) = 0;
 
-  /// Applies the transaction to the base and begins the next one; open files, mount and working
-  /// directories stay usable. Conflicts are in the report.
+  /// Applies the transaction to the base and begins the next one; open files,
+  /// mount and working directories stay usable. Conflicts are in the report.
   virtual Result<CommitReport> Commit(const std::string& message) = 0;
   /// Throws the transaction away and begins the next one, whose id
   /// transaction_id() then is. Returns the id that ended.
   virtual Result<std::string> Discard() = 0;
 
   /// Logged changes from `first` on.
-  virtual Status ReadLog(Lsn first, const std::function<bool(const LogEntry&)>& visit) = 0;
+  virtual Status ReadLog(Lsn first,
+                         const std::function<bool(const LogEntry&)>& visit) = 0;
 
-  /// Called after commit and discard, without locks held, with what the kernel may have cached.
-  virtual void OnStaleCaches(std::function<void(const StaleCaches&)> listener) = 0;
+  /// Called after commit and discard, without locks held, with what the kernel
+  /// may have cached.
+  virtual void OnStaleCaches(
+      std::function<void(const StaleCaches&)> listener) = 0;
 
-  /// Drains and closes the journal; the transaction stays open for the next Open.
+  /// Drains and closes the journal; the transaction stays open for the next
+  /// Open.
   virtual Status Close() = 0;
 };
 

@@ -22,8 +22,9 @@ struct Decision {
   std::string_view reason;
 };
 
-/// Whether the operation may happen. Pure. The only rule so far is built in: the name `.txfs` in
-/// the workspace root belongs to txfs, whatever the operation.
+/// Whether the operation may happen. Pure. The only rule so far is built in:
+/// the name `.txfs` in the workspace root belongs to txfs, whatever the
+/// operation.
 [[nodiscard]] Decision Evaluate(const Event& event);
 
 }  // namespace txfs::policy

@@ -39,15 +39,17 @@ class Encoder {
     Put(static_cast<uint32_t>(text.size()));
     PutRaw(AsBytes(text));
   }
-  void PutRaw(ByteSpan bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
+  void PutRaw(ByteSpan bytes) {
+    out_.insert(out_.end(), bytes.begin(), bytes.end());
+  }
   [[nodiscard]] size_t size() const { return out_.size(); }
 
  private:
   Bytes& out_;
 };
 
-/// Reads what Encoder wrote. Past the end, or after a bad length, every read returns zero or empty
-/// and ok() is false: callers check once, at the end.
+/// Reads what Encoder wrote. Past the end, or after a bad length, every read
+/// returns zero or empty and ok() is false: callers check once, at the end.
 class Decoder {
  public:
   explicit Decoder(ByteSpan in) : in_(in) {}

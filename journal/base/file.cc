@@ -7,7 +7,8 @@
 
 namespace txfs {
 
-Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode) {
+Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags,
+                        mode_t mode) {
   for (;;) {
     UniqueFd fd(::openat(dir, path.c_str(), flags | O_CLOEXEC, mode));
     if (fd.valid()) return fd;
@@ -18,8 +19,8 @@ Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode
 Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out) {
   size_t done = 0;
   while (done < out.size()) {
-    const ssize_t n =
-        ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    const ssize_t n = ::pread(fd, out.data() + done, out.size() - done,
+                              static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Fail(errno, "read");
     if (n == 0) break;
@@ -30,7 +31,8 @@ Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out) {
 
 Status WriteFully(int fd, uint64_t offset, ByteSpan bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t n =
+        ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Fail(errno, "write");
     bytes = bytes.subspan(static_cast<size_t>(n));
@@ -39,21 +41,26 @@ Status WriteFully(int fd, uint64_t offset, ByteSpan bytes) {
   return {};
 }
 
-Result<std::string> ReadWholeFile(int dir, const std::string& path, size_t limit) {
+Result<std::string> ReadWholeFile(int dir, const std::string& path,
+                                  size_t limit) {
   const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY));
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return Fail(errno, "stat " + path);
-  if (static_cast<uint64_t>(st.st_size) > limit) return Fail(EFBIG, "read " + path);
+  if (static_cast<uint64_t>(st.st_size) > limit)
+    return Fail(EFBIG, "read " + path);
   std::string content(static_cast<size_t>(st.st_size), '\0');
-  const size_t n =
-      TRY(ReadFully(fd.get(), 0, std::as_writable_bytes(std::span(content.data(), content.size()))));
+  const size_t n = TRY(ReadFully(
+      fd.get(), 0,
+      std::as_writable_bytes(std::span(content.data(), content.size()))));
   content.resize(n);
   return content;
 }
 
-Status ReplaceFile(int dir, const std::string& path, std::string_view content, mode_t mode) {
+Status ReplaceFile(int dir, const std::string& path, std::string_view content,
+                   mode_t mode) {
   const std::string temporary = path + ".new";
-  const UniqueFd fd = TRY(OpenAt(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
+  const UniqueFd fd =
+      TRY(OpenAt(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
   TRY(WriteFully(fd.get(), 0, AsBytes(content)));
   if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + temporary);
   if (::renameat(dir, temporary.c_str(), dir, path.c_str()) != 0) {
@@ -61,8 +68,10 @@ Status ReplaceFile(int dir, const std::string& path, std::string_view content, m
   }
   const size_t slash = path.rfind('/');
   const UniqueFd parent =
-      TRY(OpenAt(dir, slash == std::string::npos ? "." : path.substr(0, slash), O_RDONLY | O_DIRECTORY));
-  if (::fsync(parent.get()) != 0) return Fail(errno, "sync directory of " + path);
+      TRY(OpenAt(dir, slash == std::string::npos ? "." : path.substr(0, slash),
+                 O_RDONLY | O_DIRECTORY));
+  if (::fsync(parent.get()) != 0)
+    return Fail(errno, "sync directory of " + path);
   return {};
 }
 
@@ -96,15 +105,18 @@ Status RemoveTree(int dir, const std::string& path) {
   if (errno != EISDIR && errno != EPERM) return Fail(errno, "remove " + path);
   auto fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!fd && fd.error().code == EACCES) {
-    // A directory of the agent's may deny its owner; ours to delete all the same.
-    if (::fchmodat(dir, path.c_str(), 0700, 0) != 0) return Fail(errno, "chmod " + path);
+    // A directory of the agent's may deny its owner; ours to delete all the
+    // same.
+    if (::fchmodat(dir, path.c_str(), 0700, 0) != 0)
+      return Fail(errno, "chmod " + path);
     fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   }
   if (!fd) return std::unexpected(std::move(fd).error());
   auto removed = RemoveContents(std::move(*fd));
   if (!removed && removed.error().code == EACCES &&
       ::fchmodat(dir, path.c_str(), 0700, 0) == 0) {
-    removed = RemoveContents(TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)));
+    removed = RemoveContents(
+        TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)));
   }
   if (!removed) return removed;
   if (::unlinkat(dir, path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {

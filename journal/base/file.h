@@ -12,22 +12,27 @@
 namespace txfs {
 
 /// openat(2) with O_CLOEXEC, again after EINTR.
-Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode = 0);
+Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags,
+                        mode_t mode = 0);
 
 /// Reads until `out` is full or the file ends; returns the bytes read.
 Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out);
 
-/// Writes all of `bytes`, or fails; after a failure any part may have been written.
+/// Writes all of `bytes`, or fails; after a failure any part may have been
+/// written.
 Status WriteFully(int fd, uint64_t offset, ByteSpan bytes);
 
 /// A whole file, at most `limit` bytes (EFBIG beyond).
-Result<std::string> ReadWholeFile(int dir, const std::string& path, size_t limit = 64 << 20);
+Result<std::string> ReadWholeFile(int dir, const std::string& path,
+                                  size_t limit = 64 << 20);
 
-/// Writes a temporary neighbour, syncs it and renames it over `path`; the directory is synced.
-/// After a crash `path` has the old or the new content.
-Status ReplaceFile(int dir, const std::string& path, std::string_view content, mode_t mode = 0600);
+/// Writes a temporary neighbour, syncs it and renames it over `path`; the
+/// directory is synced. After a crash `path` has the old or the new content.
+Status ReplaceFile(int dir, const std::string& path, std::string_view content,
+                   mode_t mode = 0600);
 
-/// Deletes the tree at `path` below `dir` without following symlinks. ENOENT is success.
+/// Deletes the tree at `path` below `dir` without following symlinks. ENOENT is
+/// success.
 Status RemoveTree(int dir, const std::string& path);
 
 /// The path of an open file, for messages.

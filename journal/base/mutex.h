@@ -16,13 +16,15 @@
 #define GUARDED_BY(x) TXFS_THREAD(guarded_by(x))
 #define PT_GUARDED_BY(x) TXFS_THREAD(pt_guarded_by(x))
 #define REQUIRES(...) TXFS_THREAD(requires_capability(__VA_ARGS__))
-#define REQUIRES_SHARED(...) TXFS_THREAD(requires_shared_capability(__VA_ARGS__))
+#define REQUIRES_SHARED(...) \
+  TXFS_THREAD(requires_shared_capability(__VA_ARGS__))
 #define EXCLUDES(...) TXFS_THREAD(locks_excluded(__VA_ARGS__))
 #define ACQUIRE(...) TXFS_THREAD(acquire_capability(__VA_ARGS__))
 #define ACQUIRE_SHARED(...) TXFS_THREAD(acquire_shared_capability(__VA_ARGS__))
 #define RELEASE(...) TXFS_THREAD(release_capability(__VA_ARGS__))
 #define RELEASE_SHARED(...) TXFS_THREAD(release_shared_capability(__VA_ARGS__))
-#define RELEASE_GENERIC(...) TXFS_THREAD(release_generic_capability(__VA_ARGS__))
+#define RELEASE_GENERIC(...) \
+  TXFS_THREAD(release_generic_capability(__VA_ARGS__))
 #define ACQUIRED_BEFORE(...) TXFS_THREAD(acquired_before(__VA_ARGS__))
 #define ACQUIRED_AFTER(...) TXFS_THREAD(acquired_after(__VA_ARGS__))
 #define RETURN_CAPABILITY(x) TXFS_THREAD(lock_returned(x))
@@ -43,7 +45,9 @@ class CAPABILITY("mutex") Mutex {
 
 class SCOPED_CAPABILITY MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.Lock(); }
+  explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : mutex_(mutex) {
+    mutex_.Lock();
+  }
   ~MutexLock() RELEASE() { mutex_.Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
@@ -101,7 +105,9 @@ class CAPABILITY("shared mutex") SharedMutex {
 
 class SCOPED_CAPABILITY WriterLock {
  public:
-  explicit WriterLock(SharedMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.Lock(); }
+  explicit WriterLock(SharedMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) {
+    mutex_.Lock();
+  }
   ~WriterLock() RELEASE() { mutex_.Unlock(); }
   WriterLock(const WriterLock&) = delete;
   WriterLock& operator=(const WriterLock&) = delete;
@@ -112,7 +118,8 @@ class SCOPED_CAPABILITY WriterLock {
 
 class SCOPED_CAPABILITY ReaderLock {
  public:
-  explicit ReaderLock(SharedMutex& mutex) ACQUIRE_SHARED(mutex) : mutex_(mutex) {
+  explicit ReaderLock(SharedMutex& mutex) ACQUIRE_SHARED(mutex)
+      : mutex_(mutex) {
     mutex_.LockShared();
   }
   ~ReaderLock() RELEASE_GENERIC() { mutex_.UnlockShared(); }

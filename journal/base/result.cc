@@ -9,13 +9,16 @@ std::string Error::ToString() const {
   return message + ": " + strerrordesc_np(code);
 }
 
-std::unexpected<Error> Fail(int code, std::string_view message, std::string_view hint) {
-  return std::unexpected(Error{code, std::string(message), std::string(hint), ErrorKind::kFailed});
+std::unexpected<Error> Fail(int code, std::string_view message,
+                            std::string_view hint) {
+  return std::unexpected(
+      Error{code, std::string(message), std::string(hint), ErrorKind::kFailed});
 }
 
 std::unexpected<Error> Fail(ErrorKind kind, int code, std::string_view message,
                             std::string_view hint) {
-  return std::unexpected(Error{code, std::string(message), std::string(hint), kind});
+  return std::unexpected(
+      Error{code, std::string(message), std::string(hint), kind});
 }
 
 }  // namespace txfs

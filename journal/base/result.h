@@ -8,7 +8,8 @@
 
 namespace txfs {
 
-/// Which exit code an error leads to when it reaches the command line (docs/design.md).
+/// Which exit code an error leads to when it reaches the command line
+/// (docs/design.md).
 enum class ErrorKind {
   kFailed = 1,
   kUsage = 2,
@@ -18,14 +19,17 @@ enum class ErrorKind {
   kBusy = 6,
 };
 
-/// What went wrong: an errno for programs, a sentence for people, and what to do next.
+/// What went wrong: an errno for programs, a sentence for people, and what to
+/// do next.
 struct Error {
-  int code = EIO;       ///< errno
-  std::string message;  ///< what happened, to which path; without the text of `code`
-  std::string hint;     ///< what to do next; may be empty
+  int code = EIO;  ///< errno
+  std::string
+      message;  ///< what happened, to which path; without the text of `code`
+  std::string hint;  ///< what to do next; may be empty
   ErrorKind kind = ErrorKind::kFailed;
 
-  /// `message: strerror(code)`, or `message` alone when it is a whole sentence (code 0).
+  /// `message: strerror(code)`, or `message` alone when it is a whole sentence
+  /// (code 0).
   [[nodiscard]] std::string ToString() const;
 };
 
@@ -41,15 +45,17 @@ using Status = Result<void>;
 /// Makes the error half of any Result: `return Fail(errno, "openat db");`
 [[nodiscard]] std::unexpected<Error> Fail(int code, std::string_view message,
                                           std::string_view hint = {});
-[[nodiscard]] std::unexpected<Error> Fail(ErrorKind kind, int code, std::string_view message,
+[[nodiscard]] std::unexpected<Error> Fail(ErrorKind kind, int code,
+                                          std::string_view message,
                                           std::string_view hint = {});
 
 }  // namespace txfs
 
 /// Unwraps a Result or returns its error from the enclosing function.
-#define TRY(expression)                                                      \
-  __extension__({                                                            \
-    auto txfs_try_result = (expression);                                     \
-    if (!txfs_try_result) return std::unexpected(std::move(txfs_try_result).error()); \
-    std::move(txfs_try_result).value();                                      \
+#define TRY(expression)                                           \
+  __extension__({                                                 \
+    auto txfs_try_result = (expression);                          \
+    if (!txfs_try_result)                                         \
+      return std::unexpected(std::move(txfs_try_result).error()); \
+    std::move(txfs_try_result).value();                           \
   })

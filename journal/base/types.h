@@ -6,7 +6,8 @@
 
 namespace txfs {
 
-/// An inode of the overlay; also the FUSE nodeid. Never reused within one daemon.
+/// An inode of the overlay; also the FUSE nodeid. Never reused within one
+/// daemon.
 enum class Ino : uint64_t {};
 inline constexpr Ino kRootIno{1};
 inline constexpr Ino kNoIno{0};
@@ -24,8 +25,12 @@ struct Timestamp {
   int64_t sec = 0;
   uint32_t nsec = 0;
 
-  static Timestamp From(const timespec& t) { return {t.tv_sec, static_cast<uint32_t>(t.tv_nsec)}; }
-  [[nodiscard]] timespec ToTimespec() const { return {sec, static_cast<long>(nsec)}; }
+  static Timestamp From(const timespec& t) {
+    return {t.tv_sec, static_cast<uint32_t>(t.tv_nsec)};
+  }
+  [[nodiscard]] timespec ToTimespec() const {
+    return {sec, static_cast<long>(nsec)};
+  }
   auto operator<=>(const Timestamp&) const = default;
 };
 

@@ -174,6 +174,15 @@ Result<CoreDriver::Place> CoreDriver::FindPlace(const std::string& path) {
   return place;
 }
 
+/// The kernel looks whether a name is free before it asks for a new file there.
+Result<CoreDriver::Place> CoreDriver::FindFreePlace(const std::string& path) {
+  Place place = TRY(FindPlace(path));
+  const auto there = Child(place.parent.ino(), place.name);
+  if (there) return Fail(EEXIST, "name");
+  if (there.error().code != ENOENT) return std::unexpected(there.error());
+  return place;
+}
+
 /// Gives back the lookup that making a node counted.
 Result<void> CoreDriver::Made(const Result<Node>& node) {
   if (!node) return std::unexpected(node.error());
@@ -291,6 +300,7 @@ Result<size_t> CoreDriver::CopyRange(Handle from, uint64_t from_offset,
                                      size_t length) {
   const OpenFile* source = TRY(Find(from, false));
   const OpenFile* sink = TRY(Find(to, true));
+  if (S_ISDIR(TRY(AttrOf(source->ref)).st_mode)) return Fail(EISDIR, "copy");
   return fs().CopyRange(caller_, source->ref.ino(), from_offset,
                         sink->ref.ino(), to_offset, length);
 }
@@ -298,7 +308,7 @@ Result<size_t> CoreDriver::CopyRange(Handle from, uint64_t from_offset,
 // Operations on paths.
 
 Status CoreDriver::Mkdir(const std::string& path, mode_t mode) {
-  const Place place = TRY(FindPlace(path));
+  const Place place = TRY(FindFreePlace(path));
   return Made(fs().MakeDirectory(caller_, place.parent.ino(), place.name,
                                  mode & ~kUmask));
 }
@@ -323,12 +333,12 @@ Status CoreDriver::Rename(const std::string& from, const std::string& to,
 
 Status CoreDriver::Link(const std::string& existing, const std::string& path) {
   const Ref ref = TRY(WalkTo(existing));
-  const Place place = TRY(FindPlace(path));
+  const Place place = TRY(FindFreePlace(path));
   return Made(fs().Link(caller_, ref.ino(), place.parent.ino(), place.name));
 }
 
 Status CoreDriver::Symlink(const std::string& target, const std::string& path) {
-  const Place place = TRY(FindPlace(path));
+  const Place place = TRY(FindFreePlace(path));
   return Made(
       fs().MakeSymlink(caller_, place.parent.ino(), place.name, target));
 }
@@ -339,7 +349,7 @@ Result<std::string> CoreDriver::Readlink(const std::string& path) {
 }
 
 Status CoreDriver::Mkfifo(const std::string& path, mode_t mode) {
-  const Place place = TRY(FindPlace(path));
+  const Place place = TRY(FindFreePlace(path));
   return Made(fs().MakeNode(caller_, place.parent.ino(), place.name,
                             S_IFIFO | (mode & ~kUmask), 0));
 }

@@ -118,6 +118,7 @@ class CoreDriver final : public Driver {
   Result<Ref> Walk(const std::string& path, bool follow_last);
   Result<Ref> WalkTo(const std::string& path) { return Walk(path, false); }
   Result<Place> FindPlace(const std::string& path);
+  Result<Place> FindFreePlace(const std::string& path);
   Result<Ref> OpenOrCreate(const std::string& path, int flags, mode_t mode);
   Result<struct stat> AttrOf(const Ref& ref) { return fs().GetAttr(ref.ino()); }
   Status Set(const Ref& ref, const AttrRequest& request);

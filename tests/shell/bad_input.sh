@@ -42,7 +42,7 @@ txfs mount mnt/docs mnt2 2>err || status=$?
 [ $status -ne 0 ] || fail "mounted a directory of a mount"
 equal kept "$(cat mnt/kept)" "content after refused mounts"
 refuses 2 "" txfs -C mnt diff --color=sometimes
-refuses 1 "" txfs -C mnt diff /etc/passwd
+refuses 2 /etc/passwd txfs -C mnt diff /etc/passwd
 txfs umount mnt
 refuses_with_hint 1 "$PWD/mnt" txfs umount mnt
 

@@ -24,8 +24,9 @@ same_tree before ws manifest_with_times
 
 # From the mount, from a directory in it, from the workspace, from elsewhere.
 for where in mnt mnt/docs ws ws/docs; do
-  contains "$(cd "$where" && txfs status)" "docs/README"
-  contains "$(txfs -C "$where" status)" "docs/README"
+  contains "$(cd "$where" && txfs status)" "$PWD/mnt"
+  contains "$(txfs -C "$where" status)" "$PWD/mnt"
+  contains "$(txfs -C "$where" diff --name-status)" docs/README
 done
 id=$(txfs -C mnt status --json | json 'd["id"]')
 equal 12 "${#id}" "length of the id"
@@ -36,7 +37,6 @@ pid=$(txfs -C mnt status --json | json 'd["pid"]')
 contains "$(readlink "/proc/$pid/exe")" txfs
 equal True "$(txfs -C mnt status --json | json 'd["store_bytes"] > 0')" store_bytes
 equal True "$(txfs -C mnt status --json | json 'd["changes"] > 0')" changes
-txfs -C mnt status --json | json 'd["name"]' >/dev/null || true
 
 cp -a mnt after
 txfs umount mnt
@@ -45,8 +45,8 @@ txfs umount mnt
 same_tree before ws manifest_with_times
 
 # Not mounted, the commands work on the transaction that was left open.
-contains "$(txfs -C ws status)" "docs/README"
-contains "$(cd ws/docs && txfs status)" "docs/README"
+contains "$(txfs -C ws status)" "$id"
+contains "$(cd ws/docs && txfs status)" "$id"
 equal "$id" "$(txfs -C ws status --json | json 'd["id"]')" "id without a mount"
 equal active "$(txfs -C ws list --json | json 'd[-1]["state"]')" "state in the list"
 contains "$(txfs -C ws diff)" "+changed"
