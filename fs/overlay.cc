@@ -36,6 +36,13 @@ bool IsStoreError(int code) {
   return code == ENOSPC || code == EDQUOT || code == EIO || code == EROFS;
 }
 
+/// Path of `entry` in directory `ino`, or of `ino` itself without an entry.
+std::string PathIn(const Tree& tree, Ino ino, std::string_view entry) {
+  const Inode* inode = tree.Find(ino);
+  if (inode == nullptr) return std::string(entry);
+  return entry.empty() ? tree.PathOf(*inode) : tree.PathOf(*inode, entry);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Filesystem>> Filesystem::Open(
@@ -208,13 +215,9 @@ void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
   change.result = error.code;
   const ReaderLock gate(gate_);
   const WriterLock lock(tree_mutex_);
-  const auto path_of = [&tree = tree_](Ino ino, std::string_view entry) {
-    const Inode* inode = tree.Find(ino);
-    if (inode == nullptr) return std::string(entry);
-    return entry.empty() ? tree.PathOf(*inode) : tree.PathOf(*inode, entry);
-  };
-  change.path = path_of(parent, name);
-  if (new_parent != kNoIno) change.new_path = path_of(new_parent, new_name);
+  change.path = PathIn(tree_, parent, name);
+  if (new_parent != kNoIno)
+    change.new_path = PathIn(tree_, new_parent, new_name);
   // The refusal stands whether or not the log can take it.
   std::ignore = journal_->Append(std::move(plan).Finish());
 }

@@ -3,20 +3,25 @@
 #include "fs/overlay.h"
 
 namespace txfs {
+namespace {
+
+DirEntry EntryOf(const Tree& tree, const std::string& name,
+                 const Inode& inode) {
+  return {.name = name,
+          .st_ino = tree.StatOf(inode).st_ino,
+          .type = inode.attr().type};
+}
+
+}  // namespace
 
 std::vector<DirEntry> OverlayFilesystem::Merge(
     const Inode& directory, const std::vector<BaseEntry>& base) const {
   std::vector<DirEntry> entries;
   entries.reserve(base.size() + directory.slots.size());
-  const auto add = [&entries, &tree = tree_](std::string name,
-                                             const Inode& inode) {
-    entries.push_back({.name = std::move(name),
-                       .st_ino = tree.StatOf(inode).st_ino,
-                       .type = inode.attr().type});
-  };
   for (const auto& [name, slot] : directory.slots) {
     if (slot.upper.kind != DentryKind::kInode) continue;
-    if (const Inode* inode = tree_.Find(slot.upper.ino)) add(name, *inode);
+    if (const Inode* inode = tree_.Find(slot.upper.ino))
+      entries.push_back(EntryOf(tree_, name, *inode));
   }
   for (const BaseEntry& entry : base) {
     const auto slot = directory.slots.find(entry.name);
@@ -25,7 +30,7 @@ std::vector<DirEntry> OverlayFilesystem::Merge(
           {.name = entry.name, .st_ino = entry.ino, .type = entry.type});
     } else if (slot->second.upper.kind == DentryKind::kAbsent) {
       if (const Inode* inode = tree_.Find(slot->second.cached)) {
-        add(entry.name, *inode);
+        entries.push_back(EntryOf(tree_, entry.name, *inode));
       }
     }
   }
