@@ -169,6 +169,9 @@ Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
 
 Result<Lsn> OverlayFilesystem::Accept(Change change,
                                       const StagedContent* content) {
+  if (halted_) {
+    return Fail(EROFS, "a commit stopped half-way; run `txfs commit` again");
+  }
   const Lsn lsn = TRY(journal_->Append(change, content));
   Apply(change, tree_);
   return lsn;

@@ -94,6 +94,9 @@ class OverlayFilesystem final : public Filesystem {
     /// The user.* attributes of a base object.
     Result<std::map<std::string, std::string>> BaseXattrs(
         const std::string& path) const;
+    /// The base is half-way between two states: refuses mutations from now on,
+    /// until Reset.
+    void Halt();
     /// Before commit moves base objects: keeps open what orphans still read.
     Status PinOrphans();
     /// The transaction is over, `next` is the journal of the one that begins.
@@ -225,6 +228,7 @@ class OverlayFilesystem final : public Filesystem {
   SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
+  bool halted_ GUARDED_BY(gate_) = false;
   BaseFileCache files_;
   DirectoryCache directories_;
 };

@@ -39,6 +39,10 @@ OverlayFilesystem::Frozen::BaseXattrs(const std::string& path) const {
   return filesystem.BaseXattrs(path);
 }
 
+void OverlayFilesystem::Frozen::Halt() {
+  [&]() NO_THREAD_SAFETY_ANALYSIS { filesystem.halted_ = true; }();
+}
+
 Status OverlayFilesystem::Frozen::PinOrphans() {
   Status status;
   tree.ForEach([&](Inode& inode) {
@@ -92,6 +96,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
   [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
     tree.Rebase(survivors, look, filesystem.journal_);
     std::swap(filesystem.journal_, next);
+    filesystem.halted_ = false;
   }();
   return stale;
 }

@@ -329,6 +329,7 @@ Status StoredWorkspace::RunSteps(OverlayFilesystem::Frozen& frozen,
   const UniqueFd stage = TRY(OpenStage());
   auto run = CommitRunner(frozen, stage.get()).Run(steps);
   if (!run) {
+    frozen.Halt();
     Error error = std::move(run).error();
     error.message =
         "commit of " + path_ + " stopped half-way: " + error.message;

@@ -28,6 +28,11 @@ std::deque<std::string> Components(const std::string& path) {
   return parts;
 }
 
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
 Result<RenameMode> ModeOfFlags(unsigned flags) {
   switch (flags) {
     case 0:
@@ -137,8 +142,8 @@ Result<CoreDriver::Ref> CoreDriver::Child(Ino parent, const std::string& name) {
   return Ref(this, node.ino);
 }
 
-Result<CoreDriver::Ref> CoreDriver::Walk(const std::string& path,
-                                         bool follow_last) {
+Result<std::vector<CoreDriver::Ref>> CoreDriver::WalkTrail(
+    const std::string& path, bool follow_last) {
   std::deque<std::string> rest = Components(path);
   std::vector<Ref> trail;
   trail.emplace_back(this, kRootIno);
@@ -162,14 +167,18 @@ Result<CoreDriver::Ref> CoreDriver::Walk(const std::string& path,
     const auto target = Components(TRY(fs().ReadLink(child.ino())));
     rest.insert(rest.begin(), target.begin(), target.end());
   }
+  return trail;
+}
+
+Result<CoreDriver::Ref> CoreDriver::Walk(const std::string& path,
+                                         bool follow_last) {
+  std::vector<Ref> trail = TRY(WalkTrail(path, follow_last));
   return std::move(trail.back());
 }
 
 Result<CoreDriver::Place> CoreDriver::FindPlace(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const bool top = slash == std::string::npos;
-  Place place{.parent = TRY(Walk(top ? "" : path.substr(0, slash), true)),
-              .name = top ? path : path.substr(slash + 1)};
+  Place place{.parent = TRY(Walk(ParentOf(path), true)),
+              .name = path.substr(path.rfind('/') + 1)};
   if (!S_ISDIR(TRY(AttrOf(place.parent)).st_mode)) return Fail(ENOTDIR, "walk");
   return place;
 }
@@ -222,9 +231,7 @@ Result<CoreDriver::Ref> CoreDriver::OpenOrCreate(const std::string& path,
   const Place place = TRY(FindPlace(path));
   if (const auto link = Child(place.parent.ino(), place.name)) {
     // A dangling symlink: its target is made.
-    const size_t slash = path.rfind('/');
-    const std::string dir =
-        slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    const std::string dir = ParentOf(path) + "/";
     return OpenOrCreate(dir + TRY(fs().ReadLink(link->ino())), flags, mode);
   }
   const Node node = TRY(fs().Create(caller_, place.parent.ino(), place.name,
@@ -323,10 +330,25 @@ Status CoreDriver::Unlink(const std::string& path) {
   return fs().Unlink(caller_, place.parent.ino(), place.name);
 }
 
+/// The kernel refuses to replace a directory by what is below it before it
+/// looks at types.
+Status CoreDriver::CheckNotAbove(const std::string& from, const Place& source,
+                                 const Place& target, unsigned flags) {
+  TRY(Child(source.parent.ino(), source.name));
+  const auto victim = Child(target.parent.ino(), target.name);
+  if (!victim || (flags & RENAME_NOREPLACE) != 0) return {};
+  for (const Ref& above : TRY(WalkTrail(ParentOf(from), true))) {
+    if (above.ino() != victim->ino()) continue;
+    return Fail((flags & RENAME_EXCHANGE) != 0 ? EINVAL : ENOTEMPTY, "rename");
+  }
+  return {};
+}
+
 Status CoreDriver::Rename(const std::string& from, const std::string& to,
                           unsigned flags) {
   const Place source = TRY(FindPlace(from));
   const Place target = TRY(FindPlace(to));
+  TRY(CheckNotAbove(from, source, target, flags));
   return fs().Rename(caller_, source.parent.ino(), source.name,
                      target.parent.ino(), target.name, TRY(ModeOfFlags(flags)));
 }

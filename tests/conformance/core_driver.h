@@ -115,6 +115,10 @@ class CoreDriver final : public Driver {
   Filesystem& fs() { return workspace_->filesystem(); }
 
   Result<Ref> Child(Ino parent, const std::string& name);
+  /// The inodes from the root to `path`.
+  Result<std::vector<Ref>> WalkTrail(const std::string& path, bool follow_last);
+  Status CheckNotAbove(const std::string& from, const Place& source,
+                       const Place& target, unsigned flags);
   Result<Ref> Walk(const std::string& path, bool follow_last);
   Result<Ref> WalkTo(const std::string& path) { return Walk(path, false); }
   Result<Place> FindPlace(const std::string& path);

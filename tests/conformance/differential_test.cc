@@ -66,11 +66,10 @@ class Twins {
     if (!remounted) RC_LOG() << remounted.error().ToString() << '\n';
     RC_ASSERT(remounted.has_value());
     DemandSameTrees("after remount", *driver_);
-    auto after = ViewTree(*driver_);
+    const auto after = ViewTree(*driver_);
     RC_ASSERT(after.has_value());
-    // StoreTest looks at the root's ctime.
-    after->at("").ctime = before->at("").ctime;
-    Demand("remount", Compare(*before, *after, {}));
+    // Commit changes the ctime of directories, which are not looked at again.
+    Demand("remount", Compare(*before, *after, {.ctime = false}));
   }
 
   void Commit() {
@@ -97,9 +96,11 @@ class Twins {
     // as a link.
     expected->erase("");
     found->erase("");
-    Demand(when,
-           Compare(*expected, *found,
-                   {.ino = false, .mtime = false, .fixed_before = kPast}));
+    Demand(when, Compare(*expected, *found,
+                         {.ino = false,
+                          .ctime = false,
+                          .mtime = false,
+                          .fixed_before = kPast}));
   }
 
   TempDir scratch_;

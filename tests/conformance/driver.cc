@@ -167,8 +167,8 @@ void CompareFiles(const std::string& path, const FileView& expected,
   for (const auto& [name, value] : actual.xattrs)
     found += name + "=" + value + " ";
   differences.Check("xattrs", wanted, found);
-  if (rules.ino) {
-    differences.Check("ino", expected.ino, actual.ino);
+  if (rules.ino) differences.Check("ino", expected.ino, actual.ino);
+  if (rules.ctime) {
     differences.Check("ctime", Show(expected.ctime), Show(actual.ctime));
   }
   const bool fixed = expected.mtime.sec < rules.fixed_before ||

@@ -156,7 +156,8 @@ struct FileView {
 
 /// What of a FileView two trees must share to be the same tree.
 struct ViewRules {
-  bool ino = true;    ///< st_ino and ctime are the same
+  bool ino = true;    ///< st_ino is the same
+  bool ctime = true;  ///< ctime is the same
   bool mtime = true;  ///< mtime is the same to the nanosecond
   /// mtimes are the same where either is before this, in seconds; the rest is
   /// "now".

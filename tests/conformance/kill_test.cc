@@ -162,8 +162,9 @@ class Life {
     if (!actual) return actual.error().ToString();
     expected->erase("");
     actual->erase("");
-    return Compare(*expected, *actual,
-                   {.ino = false, .mtime = false, .fixed_before = kPast});
+    return Compare(
+        *expected, *actual,
+        {.ino = false, .ctime = false, .mtime = false, .fixed_before = kPast});
   }
 
   std::mt19937_64 random_;
