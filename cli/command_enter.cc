@@ -74,8 +74,8 @@ std::string PlaceInMount(const Context& context, const Target& target) {
 /// Whether the working directory is really in the mount and not beneath it.
 bool IsInside(const std::string& mountpoint) {
   const auto entry = FindTxfsMount(mountpoint);
-  struct statfs fs {};
-  struct stat st {};
+  struct statfs fs{};
+  struct stat st{};
   return entry && ::statfs(".", &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC &&
          ::stat(".", &st) == 0 && st.st_dev == entry->device();
 }

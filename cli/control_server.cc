@@ -74,7 +74,7 @@ Status ControlServer::Bind() {
 
 ControlServer::~ControlServer() {
   Stop();
-  struct stat st {};
+  struct stat st{};
   // A daemon that took over the mountpoint may have put its own socket here.
   if (::stat(path_.c_str(), &st) == 0 && st.st_ino == socket_.st_ino &&
       st.st_dev == socket_.st_dev) {

@@ -61,7 +61,7 @@ class ControlServer {
   const Handler handler_;
   const std::function<void()> on_signal_;
   UniqueFd listener_, signals_, stop_;
-  struct stat socket_ {};
+  struct stat socket_{};
   std::thread acceptor_;
   Mutex mutex_;
   std::list<Peer> peers_ GUARDED_BY(mutex_);

@@ -200,9 +200,9 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
     }
     files.push_back(std::move(file));
   }
-  std::ranges::sort(
-      files, {},
-      [](const FileChange& file) -> const auto& { return file.net.path; });
+  std::ranges::sort(files, {}, [](const FileChange& file) -> const auto& {
+    return file.net.path;
+  });
   return files;
 }
 

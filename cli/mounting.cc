@@ -70,7 +70,7 @@ Status CheckNotMounted(const Paths& paths) {
 }
 
 Status CheckDirectory(const char* what, const std::string& path) {
-  struct stat st {};
+  struct stat st{};
   if (::stat(path.c_str(), &st) != 0) {
     return Fail(errno, std::string(what) + " " + path,
                 errno == ENOENT ? "create it: mkdir -p " + QuoteShell(path)
@@ -128,7 +128,7 @@ Status CheckStore(const Paths& paths, const std::string& store) {
 }
 
 std::vector<ProcessRef> ProcessesBeneath(const Paths& paths) {
-  struct stat st {};
+  struct stat st{};
   if (paths.workspace != paths.mountpoint ||
       ::stat(paths.workspace.c_str(), &st) != 0) {
     return {};

@@ -23,7 +23,7 @@ std::string HomeDirectory() {
 }
 
 bool IsOwnDirectory(const std::string& path, uid_t uid) {
-  struct stat st {};
+  struct stat st{};
   return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) &&
          st.st_uid == uid;
 }
@@ -42,7 +42,7 @@ Result<std::string> MakeRuntimeDirectory() {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return Fail(errno, "cannot make the runtime directory " + path);
   }
-  struct stat st {};
+  struct stat st{};
   if (::lstat(path.c_str(), &st) != 0) return Fail(errno, path);
   if (!S_ISDIR(st.st_mode) || st.st_uid != ::geteuid() ||
       (st.st_mode & 077) != 0) {

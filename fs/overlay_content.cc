@@ -304,6 +304,11 @@ Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
                                             uint64_t from_offset, Ino to,
                                             uint64_t to_offset,
                                             uint64_t length) {
+  // As the kernel does: first cut at the end of the source, then look for an
+  // overlap.
+  const auto size = static_cast<uint64_t>(TRY(GetAttr(from)).st_size);
+  if (from_offset >= size) return 0;
+  length = std::min(length, size - from_offset);
   const bool overlap = from == to && from_offset < to_offset + length &&
                        to_offset < from_offset + length;
   if (overlap) return Fail(EINVAL, "copy_file_range");

@@ -70,7 +70,13 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
     // An orphan of an earlier transaction stays one, whatever has its old
     // path by now.
     if (inode.retired || inode.pinned_base) survivor.paths.clear();
-    if (!survivor.unchanged) stale.inodes.push_back(inode.ino);
+    if (!survivor.unchanged) {
+      stale.inodes.push_back(inode.ino);
+      // Its inode number may be another, which directories list.
+      for (const Inode::Link& link : inode.links) {
+        stale.inodes.push_back(link.parent);
+      }
+    }
     if (!committed) {
       for (const auto& [name, slot] : inode.slots) {
         if (slot.upper.kind == DentryKind::kAbsent) continue;
@@ -80,6 +86,9 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
     survivors.push_back(std::move(survivor));
   });
   std::ranges::sort(survivors, {}, &Tree::Survivor::paths);
+  std::ranges::sort(stale.inodes);
+  const auto repeated = std::ranges::unique(stale.inodes);
+  stale.inodes.erase(repeated.begin(), repeated.end());
 
   const auto look = [&](const std::string& path) -> std::optional<BaseObject> {
     auto st = base.Stat(path);

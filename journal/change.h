@@ -30,16 +30,19 @@ enum class FileType : uint8_t {
 /// What can change about an inode while it lives. Fixed size on disk.
 struct Attr {
   FileType type = FileType::kRegular;
-  bool opaque = false;         ///< directory: the base directory's content is hidden
-  bool xattrs_owned = false;   ///< the xattr table is complete, the base's are hidden
-  uint32_t mode = 0;           ///< permission bits, 07777
+  bool opaque = false;  ///< directory: the base directory's content is hidden
+  bool xattrs_owned =
+      false;          ///< the xattr table is complete, the base's are hidden
+  uint32_t mode = 0;  ///< permission bits, 07777
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint32_t nlink = 0;
   uint64_t rdev = 0;
-  uint64_t size = 0;           ///< bytes
-  uint64_t base_limit = 0;     ///< bytes [0, base_limit) come from the base file, where no extent is
-  uint32_t own_segment = 0;    ///< spool segment in which position = file offset; 0: none
+  uint64_t size = 0;  ///< bytes
+  uint64_t base_limit =
+      0;  ///< bytes [0, base_limit) come from the base file, where no extent is
+  uint32_t own_segment =
+      0;  ///< spool segment in which position = file offset; 0: none
   Timestamp atime, mtime, ctime;
 
   bool operator==(const Attr&) const = default;
@@ -69,7 +72,8 @@ struct InodeRecord {
   bool operator==(const InodeRecord&) const = default;
 };
 
-/// A part of a spool record. Segment 0 is a hole: reads as zeros, the rest of the fields are 0.
+/// A part of a spool record. Segment 0 is a hole: reads as zeros, the rest of
+/// the fields are 0.
 struct ContentRef {
   uint32_t segment = 0;
   uint32_t record_length = 0;    ///< bytes of the whole record
@@ -95,7 +99,8 @@ struct Extent {
 
 enum class DentryKind : uint8_t { kAbsent = 0, kWhiteout = 1, kInode = 2 };
 
-/// What the upper says about a name: nothing, that it is hidden, or which inode it is.
+/// What the upper says about a name: nothing, that it is hidden, or which inode
+/// it is.
 struct DentryValue {
   DentryKind kind = DentryKind::kAbsent;
   Ino ino = kNoIno;
@@ -119,7 +124,8 @@ struct DentryEdit {
   DentryValue before, after;
   bool operator==(const DentryEdit&) const = default;
 };
-/// Replaces whole extents: every one of `before` goes, every one of `after` comes.
+/// Replaces whole extents: every one of `before` goes, every one of `after`
+/// comes.
 struct ExtentEdit {
   Ino ino = kNoIno;
   std::vector<Extent> before, after;
@@ -131,7 +137,8 @@ struct XattrEdit {
   std::optional<std::string> before, after;
   bool operator==(const XattrEdit&) const = default;
 };
-using Edit = std::variant<InodeEdit, AttrEdit, DentryEdit, ExtentEdit, XattrEdit>;
+using Edit =
+    std::variant<InodeEdit, AttrEdit, DentryEdit, ExtentEdit, XattrEdit>;
 
 /// `edit` with before and after swapped.
 [[nodiscard]] Edit Inverse(const Edit& edit);
@@ -154,7 +161,8 @@ enum class Op : uint8_t {
   kUtimens = 15,
   kSetxattr = 16,
   kRemovexattr = 17,
-  kReap = 18,  ///< internal: an unlinked inode was forgotten; never shown to the user
+  kReap = 18,  ///< internal: an unlinked inode was forgotten; never shown to
+               ///< the user
 };
 
 /// "create", "rename", ... as `txfs log` prints it and `--op` takes it.
@@ -164,12 +172,13 @@ enum class Op : uint8_t {
 /// One mutation: who did what, and the edits that do it and undo it.
 struct Change {
   Op op = Op::kCreate;
-  int32_t result = 0;  ///< 0, or the errno with which it was refused; then there are no edits
+  int32_t result = 0;  ///< 0, or the errno with which it was refused; then
+                       ///< there are no edits
   Timestamp time;
   uint32_t pid = 0;
   uint32_t uid = 0;
-  std::string exe;       ///< path of the caller's executable; empty when unknown
-  std::string path;      ///< relative to the workspace root
+  std::string exe;   ///< path of the caller's executable; empty when unknown
+  std::string path;  ///< relative to the workspace root
   std::string new_path;  ///< rename, exchange, link: the other path
   uint64_t offset = 0;   ///< write, truncate, allocate
   uint64_t length = 0;
@@ -187,18 +196,21 @@ void EncodeAttr(const Attr& attr, Encoder& out);
 Attr DecodeAttr(Decoder& in);
 void EncodeExtent(const Extent& extent, Encoder& out);
 Extent DecodeExtent(Decoder& in);
-void EncodeOrigin(const std::optional<BaseOrigin>& origin, const std::string& symlink,
-                  Encoder& out);
-void DecodeOrigin(Decoder& in, std::optional<BaseOrigin>& origin, std::string& symlink);
+void EncodeOrigin(const std::optional<BaseOrigin>& origin,
+                  const std::string& symlink, Encoder& out);
+void DecodeOrigin(Decoder& in, std::optional<BaseOrigin>& origin,
+                  std::string& symlink);
 
-/// What edits are applied to: the tree in memory, the tables on disk. Cannot fail: a state that
-/// can, remembers its error and reports it at the end of its batch.
+/// What edits are applied to: the tree in memory, the tables on disk. Cannot
+/// fail: a state that can, remembers its error and reports it at the end of its
+/// batch.
 class State {
  public:
   virtual ~State() = default;
   virtual void SetInode(Ino ino, const std::optional<InodeRecord>& record) = 0;
   virtual void SetAttr(Ino ino, const Attr& attr) = 0;
-  virtual void SetDentry(Ino parent, const std::string& name, const DentryValue& value) = 0;
+  virtual void SetDentry(Ino parent, const std::string& name,
+                         const DentryValue& value) = 0;
   virtual void EraseExtent(Ino ino, const Extent& extent) = 0;
   virtual void PutExtent(Ino ino, const Extent& extent) = 0;
   virtual void SetXattr(Ino ino, const std::string& name,

@@ -17,11 +17,14 @@ namespace txfs {
 class Io;
 
 struct JournalOptions {
-  uint64_t intake_bytes = 8 << 20;       ///< ring capacity
-  uint64_t map_bytes = 16ULL << 30;      ///< LMDB map size to start with; grows when full
-  uint64_t segment_bytes = 256ULL << 20; ///< a shared segment is closed when it passes this
-  uint32_t drain_interval_ms = 200;      ///< the longest a record waits in the intake
-  bool background_drain = true;          ///< tests switch it off and call Drain()
+  uint64_t intake_bytes = 8 << 20;  ///< ring capacity
+  uint64_t map_bytes = 16ULL
+                       << 30;  ///< LMDB map size to start with; grows when full
+  uint64_t segment_bytes =
+      256ULL << 20;  ///< a shared segment is closed when it passes this
+  uint32_t drain_interval_ms =
+      200;                       ///< the longest a record waits in the intake
+  bool background_drain = true;  ///< tests switch it off and call Drain()
   Io* io = nullptr;  ///< tests: a disk that fails; null: the system's
 };
 
@@ -40,31 +43,41 @@ struct LogEntry {
 /// Hand it to Append with the change, or to Abandon.
 struct StagedContent {
   ContentRef ref;
-  ByteSpan inline_bytes;  ///< borrowed from the caller; empty when already in the spool
+  ByteSpan inline_bytes;  ///< borrowed from the caller; empty when already in
+                          ///< the spool
 };
 
-/// The journal of one transaction: intake ring, spool and LMDB tables (docs/format.md).
+/// The journal of one transaction: intake ring, spool and LMDB tables
+/// (docs/format.md).
 ///
-/// Thread-safe. Append must be called in the order in which changes are applied (the caller holds
-/// its tree lock). All errors of a full store are ENOSPC (or EDQUOT); nothing acknowledged is lost.
+/// Thread-safe. Append must be called in the order in which changes are applied
+/// (the caller holds its tree lock). All errors of a full store are ENOSPC (or
+/// EDQUOT); nothing acknowledged is lost.
 class Journal {
  public:
-  /// Makes `intake`, `spool/`, `db/` in the empty directory `dir` (an open descriptor).
-  static Result<std::unique_ptr<Journal>> Create(UniqueFd dir, const JournalOptions& options = {});
+  /// Makes `intake`, `spool/`, `db/` in the empty directory `dir` (an open
+  /// descriptor).
+  static Result<std::unique_ptr<Journal>> Create(
+      UniqueFd dir, const JournalOptions& options = {});
 
-  /// Opens and recovers: replays the intake into the tables, then starts a new epoch.
-  /// EBADMSG: damaged, with path and remedy; EPROTONOSUPPORT: a newer format version.
-  static Result<std::unique_ptr<Journal>> Open(UniqueFd dir, const JournalOptions& options = {});
+  /// Opens and recovers: replays the intake into the tables, then starts a new
+  /// epoch. EBADMSG: damaged, with path and remedy; EPROTONOSUPPORT: a newer
+  /// format version.
+  static Result<std::unique_ptr<Journal>> Open(
+      UniqueFd dir, const JournalOptions& options = {});
 
-  /// Stops the drain thread. Drains first if it can; what cannot be drained stays in the intake.
+  /// Stops the drain thread. Drains first if it can; what cannot be drained
+  /// stays in the intake.
   virtual ~Journal() = default;
 
-  /// Feeds every record of the tables to `state`: inodes, then dentries, extents, xattrs.
+  /// Feeds every record of the tables to `state`: inodes, then dentries,
+  /// extents, xattrs.
   virtual Status Load(State& state) = 0;
 
-  /// Gives `bytes` (1 … kRecordContentMax) a place. Content over kInlineContentMax is written to
-  /// the spool before this returns. `own_segment` non-zero: the place is `own_position` in that
-  /// segment, and the content is written at once whatever its size.
+  /// Gives `bytes` (1 … kRecordContentMax) a place. Content over
+  /// kInlineContentMax is written to the spool before this returns.
+  /// `own_segment` non-zero: the place is `own_position` in that segment, and
+  /// the content is written at once whatever its size.
   virtual Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment = 0,
                                       uint64_t own_position = 0) = 0;
   /// A new segment for one large file.
@@ -72,17 +85,19 @@ class Journal {
   /// The content is not needed after all (its change failed).
   virtual void Abandon(const StagedContent& content) = 0;
 
-  /// Acknowledges `change`: when this returns, SIGKILL cannot lose it. `content` is the staged
-  /// content the change's extents point at, if any.
-  virtual Result<Lsn> Append(const Change& change, const StagedContent* content = nullptr) = 0;
+  /// Acknowledges `change`: when this returns, SIGKILL cannot lose it.
+  /// `content` is the staged content the change's extents point at, if any.
+  virtual Result<Lsn> Append(const Change& change,
+                             const StagedContent* content = nullptr) = 0;
 
-  /// No extent of the tree points at this part any more, as of `lsn`. Frees its space when the
-  /// tables know it, too.
+  /// No extent of the tree points at this part any more, as of `lsn`. Frees its
+  /// space when the tables know it, too.
   virtual void Release(const Extent& extent, Lsn lsn) = 0;
 
-  /// Reads out.size() bytes at `offset` of the part `ref`. EIO when the checksum does not match,
-  /// which is tested when the whole record is read.
-  virtual Status Read(const ContentRef& ref, uint64_t offset, MutableByteSpan out) = 0;
+  /// Reads out.size() bytes at `offset` of the part `ref`. EIO when the
+  /// checksum does not match, which is tested when the whole record is read.
+  virtual Status Read(const ContentRef& ref, uint64_t offset,
+                      MutableByteSpan out) = 0;
 
   /// Everything acknowledged before the call survives power loss.
   virtual Status Sync() = 0;
@@ -92,11 +107,13 @@ class Journal {
 
   [[nodiscard]] virtual Lsn last_lsn() const = 0;
 
-  /// Calls `visit` with logged changes from `first` on, in order, until it returns false. Drains
-  /// before. kReap entries are included.
-  virtual Status ReadLog(Lsn first, const std::function<bool(const LogEntry&)>& visit) = 0;
+  /// Calls `visit` with logged changes from `first` on, in order, until it
+  /// returns false. Drains before. kReap entries are included.
+  virtual Status ReadLog(Lsn first,
+                         const std::function<bool(const LogEntry&)>& visit) = 0;
 
-  /// Small durable facts: "state", "name", "message", "created", "plan". Survive when Put returns.
+  /// Small durable facts: "state", "name", "message", "created", "plan".
+  /// Survive when Put returns.
   virtual Status PutMeta(const std::string& key, std::string_view value) = 0;
   /// ENOENT when it was never put.
   virtual Result<std::string> GetMeta(const std::string& key) = 0;

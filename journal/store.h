@@ -17,7 +17,8 @@ enum class TransactionState { kActive, kCommitting, kCommitted, kDiscarded };
 
 /// "active", "committing", "committed", "discarded".
 [[nodiscard]] std::string_view StateName(TransactionState state);
-[[nodiscard]] std::optional<TransactionState> StateFromName(std::string_view name);
+[[nodiscard]] std::optional<TransactionState> StateFromName(
+    std::string_view name);
 
 /// What is known about a transaction without opening its journal.
 struct TransactionSummary {
@@ -38,8 +39,10 @@ Result<TransactionSummary> DecodeSummary(ByteSpan in);
 /// Holds an flock until destroyed.
 class FileLock {
  public:
-  /// Waits up to `timeout_ms` (0: not at all). EWOULDBLOCK, kind kBusy, when somebody has it.
-  static Result<FileLock> Take(int dir, const std::string& path, int timeout_ms);
+  /// Waits up to `timeout_ms` (0: not at all). EWOULDBLOCK, kind kBusy, when
+  /// somebody has it.
+  static Result<FileLock> Take(int dir, const std::string& path,
+                               int timeout_ms);
 
  private:
   explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}
@@ -60,29 +63,33 @@ struct PreparedTransaction {
   OpenTransaction next;
 };
 
-/// The directory that holds a workspace's transactions (docs/design.md, "State and names").
+/// The directory that holds a workspace's transactions (docs/design.md, "State
+/// and names").
 ///
-/// All access goes through a descriptor, so that the store stays reachable when the workspace it
-/// lies in is mounted over.
+/// All access goes through a descriptor, so that the store stays reachable when
+/// the workspace it lies in is mounted over.
 class Store {
  public:
-  /// Opens the store in directory `dir`, making it if it is empty. `workspace` is the absolute path
-  /// recorded in a new one. EPROTONOSUPPORT: newer version; EROFS, ENOSPC, ENOLCK (a network
-  /// filesystem, where LMDB cannot lock) with path and remedy. `display_path` is for messages.
-  static Result<std::unique_ptr<Store>> Open(UniqueFd dir, std::string display_path,
+  /// Opens the store in directory `dir`, making it if it is empty. `workspace`
+  /// is the absolute path recorded in a new one. EPROTONOSUPPORT: newer
+  /// version; EROFS, ENOSPC, ENOLCK (a network filesystem, where LMDB cannot
+  /// lock) with path and remedy. `display_path` is for messages.
+  static Result<std::unique_ptr<Store>> Open(UniqueFd dir,
+                                             std::string display_path,
                                              const std::string& workspace);
 
   /// Begins a transaction. Requires that none of that name is open.
   Result<OpenTransaction> Begin(const std::string& name, Timestamp now,
                                 const JournalOptions& options = {});
-  /// Opens an open transaction's journal and recovers it. kBusy when a daemon holds it; the
-  /// message names its pid.
-  Result<OpenTransaction> Resume(const std::string& id, const JournalOptions& options = {});
+  /// Opens an open transaction's journal and recovers it. kBusy when a daemon
+  /// holds it; the message names its pid.
+  Result<OpenTransaction> Resume(const std::string& id,
+                                 const JournalOptions& options = {});
   /// Ids of open transactions, oldest first.
   Result<std::vector<std::string>> OpenIds();
 
-  /// Ends `transaction`: writes its history record, moves its directory to the trash (one rename)
-  /// and releases it. `EmptyTrash` frees the space.
+  /// Ends `transaction`: writes its history record, moves its directory to the
+  /// trash (one rename) and releases it. `EmptyTrash` frees the space.
   Status End(OpenTransaction transaction, const TransactionSummary& summary);
 
   /// Builds the transaction that is to follow an open one of the same name, so
@@ -102,7 +109,8 @@ class Store {
   /// Open and ended transactions, oldest first. Does not need their locks.
   Result<std::vector<TransactionSummary>> List();
 
-  /// Deletes what was thrown away. Safe to interrupt, to repeat and to run twice at once.
+  /// Deletes what was thrown away. Safe to interrupt, to repeat and to run
+  /// twice at once.
   Status EmptyTrash();
 
   /// daemon.json of transaction `id`; ENOENT when none was written.
@@ -114,7 +122,9 @@ class Store {
   Result<UniqueFd> TransactionDir(const std::string& id);
 
   [[nodiscard]] int dir() const { return dir_.get(); }
-  [[nodiscard]] const std::string& display_path() const { return display_path_; }
+  [[nodiscard]] const std::string& display_path() const {
+    return display_path_;
+  }
 
  private:
   Store(UniqueFd dir, std::string display_path)

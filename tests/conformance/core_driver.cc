@@ -307,9 +307,14 @@ Result<size_t> CoreDriver::CopyRange(Handle from, uint64_t from_offset,
                                      size_t length) {
   const OpenFile* source = TRY(Find(from, false));
   const OpenFile* sink = TRY(Find(to, true));
-  if (S_ISDIR(TRY(AttrOf(source->ref)).st_mode)) return Fail(EISDIR, "copy");
+  const struct stat st = TRY(AttrOf(source->ref));
+  if (S_ISDIR(st.st_mode)) return Fail(EISDIR, "copy");
+  // The kernel asks for what is there, and looks at overlaps of that only.
+  const auto size = static_cast<uint64_t>(st.st_size);
+  if (from_offset >= size) return 0;
   return fs().CopyRange(caller_, source->ref.ino(), from_offset,
-                        sink->ref.ino(), to_offset, length);
+                        sink->ref.ino(), to_offset,
+                        std::min<uint64_t>(length, size - from_offset));
 }
 
 // Operations on paths.

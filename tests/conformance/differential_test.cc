@@ -113,7 +113,7 @@ class DifferentialTest : public ::testing::TestWithParam<DriverKind> {};
 FOR_EVERY_DRIVER(DifferentialTest);
 
 TEST_P(DifferentialTest, DoesWhatAPlainDirectoryDoes) {
-  SetCases(Scaled(GetParam().kernel ? 15 : 60));
+  SetCases(Scaled(GetParam().kernel ? 10 : 40));
   const auto steps = rc::gen::container<std::vector<Step>>(AnyStep());
   EXPECT_TRUE(rc::check("steps, remount, steps, commit, steps, commit", [&] {
     const auto first = *steps, second = *steps, third = *steps;

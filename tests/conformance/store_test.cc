@@ -213,6 +213,32 @@ TEST_P(TransactionTest,
   EXPECT_EQ(base().Read("b"), "xy");
 }
 
+TEST_P(TransactionTest, HardLinksThatChangedPlacesAreTheRightFilesAfterCommit) {
+  base().File("a", "first file");
+  base().HardLink("a", "d/b");
+  base().File("e", "1");
+  base().HardLink("e", "c");
+  EXPECT_EQ(Content("c"), "1");
+  EXPECT_EQ(Content("e"), "1");
+  ASSERT_OK(fs().Unlink("a"));
+  ASSERT_OK(fs().Rename("c", "d/b", RENAME_EXCHANGE));
+  Commit();
+  EXPECT_EQ(Content("c"), "first file");
+  EXPECT_EQ(Content("d/b"), "1");
+  EXPECT_EQ(Content("e"), "1");
+  EXPECT_EQ(St("c").st_nlink, 1u);
+}
+
+TEST_P(TransactionTest, DirectoriesListTheInodeNumbersThatCommitMade) {
+  base().File("d/f", "old");
+  ASSERT_OK(fs().WriteFile("d/f", "new"));
+  ASSERT_OK(fs().List("d"));
+  Commit();
+  const auto entries = fs().List("d");
+  ASSERT_OK(entries);
+  EXPECT_EQ(entries->at(0).ino, St("d/f").st_ino);
+}
+
 TEST_P(TransactionTest, CommitExchangesAndReplacesAcrossTypes) {
   base().File("file", "f");
   base().File("dir/inside", "i");
