@@ -148,9 +148,14 @@ Result<struct stat> BaseDirectory::Stat(const std::string& path) const {
     return st;
   }
   if (IsReserved(path)) return Fail(ENOENT, "stat");
-  const SharedFd dir = TRY(OpenDirectory(std::string(ParentPath(path))));
+  auto dir = OpenDirectory(std::string(ParentPath(path)));
+  // Where a parent is no directory, or a symlink, nothing is below it.
+  if (!dir && (dir.error().code == ENOTDIR || dir.error().code == ELOOP)) {
+    return Fail(ENOENT, "stat " + path);
+  }
+  if (!dir) return std::unexpected(std::move(dir).error());
   const std::string name(BaseName(path));
-  if (::fstatat(dir->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fstatat((*dir)->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return Fail(errno, "stat " + path);
   }
   return st;

@@ -176,7 +176,9 @@ class Planner {
     }
     const bool shared = !S_ISDIR(st->st_mode) && st->st_nlink > 1;
     const bool moves = object != nullptr && !object->IsOrphan() && !shared;
-    if (!moves && directory.IsOrphan()) return {};
+    // A directory that goes takes its content along. One of several names of
+    // a file goes by itself: see CommitRunner::DropSharedNames.
+    if (!moves && !shared && directory.IsOrphan()) return {};
     CommitStep step{
         .kind = StepKind::kDetach, .path = path, .base_ino = st->st_ino};
     step.stage = moves ? StageName("m", object->ino)
@@ -203,6 +205,7 @@ class Planner {
   }
 
   void Stage(const Inode& inode) {
+    staged_.insert(inode.ino);
     plan_.staged.push_back({StageName("n", inode.ino), inode.ino});
   }
 
@@ -235,7 +238,10 @@ class Planner {
     const std::vector<std::string> fresh = FreshNames(inode);
     if (fresh.empty()) return {};
     const std::string stage = StageName("h", inode.ino);
-    holds_.push_back({.kind = StepKind::kHold, .path = base, .stage = stage});
+    holds_.push_back({.kind = StepKind::kHold,
+                      .path = base,
+                      .stage = stage,
+                      .base_ino = inode.record.base->ino});
     AddLinks("", stage, fresh, 0);
     return {};
   }
@@ -336,18 +342,12 @@ class Planner {
     }
     step.set_xattrs = inode.attr().xattrs_owned || !inode.record.base;
     step.xattrs.insert(inode.xattrs.begin(), inode.xattrs.end());
-    if (!step.set_xattrs && inode.record.base && StagedAnew(inode)) {
+    if (!step.set_xattrs && staged_.contains(inode.ino)) {
       step.xattrs = TRY(frozen_.BaseXattrs(inode.record.base->path));
       step.set_xattrs = true;
     }
     (inode.IsDirectory() ? directories_ : files_).push_back(std::move(step));
     return {};
-  }
-
-  bool StagedAnew(const Inode& inode) const {
-    return std::ranges::any_of(plan_.staged, [&](const StagedObject& staged) {
-      return staged.ino == inode.ino;
-    });
   }
 
   CommitPlan Finish() {
@@ -368,7 +368,8 @@ class Planner {
   OverlayFilesystem::Frozen& frozen_;
   CommitPlan plan_;
   std::map<Ino, std::vector<std::string>> places_;  // overlay paths, upper only
-  std::set<Ino> moved_;                             // detached, to be attached
+  std::set<Ino> staged_;
+  std::set<Ino> moved_;                           // detached, to be attached
   std::map<Ino, std::vector<std::string>> kept_;  // of those, in the base, too
   std::set<std::string> untouched_;  // directories whose times are kept
   std::vector<CommitStep> patches_, holds_, detaches_, attaches_, exchanges_,

@@ -223,8 +223,26 @@ Status CommitRunner::CopyForeignXattrs(const Inode& inode, int fd) {
 Status CommitRunner::Run(const std::vector<CommitStep>& steps) {
   frozen_.base.DropCache();
   for (const CommitStep& step : steps) TRY(Do(step));
+  TRY(DropSharedNames(steps));
   frozen_.base.DropCache();
   if (::syncfs(frozen_.base.root()) != 0) return Fail(errno, "sync workspace");
+  return {};
+}
+
+Status CommitRunner::DropSharedNames(const std::vector<CommitStep>& steps) {
+  for (const CommitStep& step : steps) {
+    const bool may_share =
+        step.kind == StepKind::kHold || step.kind == StepKind::kDetach;
+    struct stat st{};
+    if (!may_share ||
+        ::fstatat(stage_, step.stage.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+      continue;
+    }
+    if (S_ISDIR(st.st_mode) || st.st_nlink < 2) continue;
+    if (::unlinkat(stage_, step.stage.c_str(), 0) != 0) {
+      return Fail(errno, "remove staged name");
+    }
+  }
   return {};
 }
 
@@ -296,9 +314,11 @@ Status CommitRunner::Patch(const CommitStep& step) {
 
 Status CommitRunner::Hold(const CommitStep& step) {
   if (InStage(step.stage)) return {};
-  const Place from = TRY(Resolve(frozen_.base, step.path));
-  if (::linkat(from.dir(), from.name.c_str(), stage_, step.stage.c_str(), 0) !=
-      0) {
+  const auto from = Resolve(frozen_.base, step.path);
+  // An earlier run was past this, and has dropped it again.
+  if (!from || InoAt(from->dir(), from->name) != step.base_ino) return {};
+  if (::linkat(from->dir(), from->name.c_str(), stage_, step.stage.c_str(),
+               0) != 0) {
     return Fail(errno, "link " + step.path);
   }
   return {};

@@ -38,6 +38,11 @@ class CommitRunner {
   Status Link(const CommitStep& step);
   Status SetAttributes(const CommitStep& step);
 
+  /// What is left in the stage of files that live on under other names: as
+  /// long as it is there, their link counts are wrong, and when it goes, their
+  /// times change.
+  Status DropSharedNames(const std::vector<CommitStep>& steps);
+
   [[nodiscard]] bool InStage(const std::string& name) const;
 
   OverlayFilesystem::Frozen& frozen_;

@@ -63,14 +63,16 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
   std::vector<Tree::Survivor> survivors;
   tree.ForEach([&](Inode& inode) {
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
-    Tree::Survivor survivor{
-        inode.ino, PathsAfter(tree, inode, committed),
-        !inode.upper && inode.record.base.has_value() && !inode.IsOrphan()};
+    const bool pristine =
+        !inode.upper && inode.record.base && !inode.IsOrphan();
+    // A commit changes the times of directories that the transaction did not.
+    Tree::Survivor survivor{inode.ino, PathsAfter(tree, inode, committed),
+                            pristine && !(committed && inode.IsDirectory())};
     if (inode.ino == kRootIno) survivor.paths = {""};
     // An orphan of an earlier transaction stays one, whatever has its old
     // path by now.
     if (inode.retired || inode.pinned_base) survivor.paths.clear();
-    if (!survivor.unchanged) {
+    if (!pristine) {
       stale.inodes.push_back(inode.ino);
       // Its inode number may be another, which directories list.
       for (const Inode::Link& link : inode.links) {

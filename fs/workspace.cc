@@ -45,7 +45,10 @@ Result<std::string> AbsoluteDirectory(const std::string& path) {
 Status MakeUnseen(int root, const char* name) {
   struct stat st{};
   if (::fstat(root, &st) != 0) return Fail(errno, "stat workspace");
-  TRY(MakeDirectoryAt(root, name, 0700));
+  if (::mkdirat(root, name, 0700) != 0) {
+    if (errno == EEXIST) return {};
+    return Fail(errno, std::string("mkdir ") + name);
+  }
   const timespec times[2] = {st.st_atim, st.st_mtim};
   // Not ours to change when somebody else owns the workspace.
   std::ignore = ::futimens(root, times);

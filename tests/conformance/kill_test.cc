@@ -23,6 +23,7 @@ namespace txfs::testing {
 namespace {
 
 constexpr int kMaxSteps = 2000;
+constexpr uint64_t kPage = 4096;
 /// rapidcheck's size: how large the numbers in a step get.
 constexpr int kStepSize = 50;
 /// Times of the base and of utimens steps are before this; "now" is after.
@@ -82,15 +83,41 @@ bool IsCompound(const Step& step) {
          step.kind == StepKind::kCopyRange;
 }
 
-/// Steps that have the same effect as each prefix of the operations in `step`.
-std::vector<Step> Prefixes(const Step& step) {
-  std::vector<Step> prefixes;
-  if (step.kind == StepKind::kOverwrite) {
-    // Truncated or created, but not written yet.
-    prefixes.push_back(step);
-    prefixes.back().length = 0;
+/// Where a step starts to write; none when it writes no content. `size` is what
+/// the file has.
+std::optional<uint64_t> WriteStart(const Step& step, uint64_t size) {
+  switch (step.kind) {
+    case StepKind::kOverwrite:
+      return 0;
+    case StepKind::kPatch:
+    case StepKind::kHeldWrite:
+      return step.offset;
+    case StepKind::kAppend:
+      return size;
+    default:
+      return std::nullopt;
   }
-  prefixes.push_back(step);
+}
+
+/// Steps that one after the other lead through every state that `step` may be
+/// found in. The kernel may cut a write(2) into several at the ends of pages.
+std::vector<Step> Prefixes(const Step& step, uint64_t size) {
+  std::vector<Step> prefixes;
+  const auto start = WriteStart(step, size);
+  Step part = step;
+  if (step.kind == StepKind::kOverwrite) {
+    part.length = 0;  // truncated or created, but not written yet
+    prefixes.push_back(part);
+  }
+  if (start && step.kind != StepKind::kHeldWrite) part.kind = StepKind::kPatch;
+  if (start) part.offset = static_cast<uint32_t>(*start);
+  for (uint64_t end = start.value_or(0) / kPage * kPage + kPage;
+       start && end < *start + step.length; end += kPage) {
+    part.length = static_cast<uint32_t>(end - *start);
+    prefixes.push_back(part);
+  }
+  part.length = step.length;
+  prefixes.push_back(part);
   return prefixes;
 }
 
@@ -147,7 +174,9 @@ class Life {
       EXPECT_EQ(differences, "");
       return;
     }
-    for (const Step& step : Prefixes(*death.in_flight)) {
+    const auto st = model_->Stat(death.in_flight->path);
+    const auto size = st ? static_cast<uint64_t>(st->st_size) : 0;
+    for (const Step& step : Prefixes(*death.in_flight, size)) {
       (void)model_runner.Run(step);
       const std::string now = Differences();
       if (now.empty()) return;

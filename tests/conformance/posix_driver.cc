@@ -47,11 +47,10 @@ Result<Handle> PosixDriver::Open(const std::string& path, int flags,
   const int flags_used = flags | O_CLOEXEC | O_NONBLOCK;
   const auto handle =
       TRY(CheckValue<Handle>(open(At(path).c_str(), flags_used, mode), "open"));
-  if (const auto st = StatOf(handle); st && S_ISFIFO(st->st_mode)) {
-    TRY(Close(handle));
-    return Fail(ENXIO, "open");
-  }
-  return handle;
+  const auto st = StatOf(handle);
+  if (st && !S_ISFIFO(st->st_mode)) return handle;
+  TRY(Close(handle));
+  return Fail(st ? ENXIO : st.error().code, "open");
 }
 
 Status PosixDriver::Close(Handle handle) {

@@ -214,24 +214,27 @@ TEST_P(TransactionTest,
 }
 
 TEST_P(TransactionTest, HardLinksThatChangedPlacesAreTheRightFilesAfterCommit) {
-  base().File("a", "first file");
-  base().HardLink("a", "d/b");
-  base().File("e", "1");
-  base().HardLink("e", "c");
-  EXPECT_EQ(Content("c"), "1");
-  EXPECT_EQ(Content("e"), "1");
-  ASSERT_OK(fs().Unlink("a"));
-  ASSERT_OK(fs().Rename("c", "d/b", RENAME_EXCHANGE));
+  base().File("a/a", "first file");
+  base().Directory("a/b");
+  base().HardLink("a/a", "a/b/b");
+  base().File("b/a/a", "1");
+  base().HardLink("b/a/a", "c");
+  // All of them are known before they change.
+  ASSERT_OK(ViewTree(fs()));
+  ASSERT_OK(fs().Unlink("a/a"));
+  ASSERT_OK(fs().Rename("c", "a/b/b", RENAME_EXCHANGE));
   Commit();
   EXPECT_EQ(Content("c"), "first file");
-  EXPECT_EQ(Content("d/b"), "1");
-  EXPECT_EQ(Content("e"), "1");
+  EXPECT_EQ(Content("a/b/b"), "1");
+  EXPECT_EQ(Content("b/a/a"), "1");
   EXPECT_EQ(St("c").st_nlink, 1u);
 }
 
 TEST_P(TransactionTest, DirectoriesListTheInodeNumbersThatCommitMade) {
   base().File("d/f", "old");
   ASSERT_OK(fs().WriteFile("d/f", "new"));
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(fs().List("d"));
   ASSERT_OK(fs().List("d"));
   Commit();
   const auto entries = fs().List("d");
