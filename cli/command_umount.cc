@@ -87,6 +87,8 @@ Result<int> RunUmount(const Context& context,
     TRY(ClearDeadMount(entry->mountpoint));
     return 0;
   }
+  // Where this process stands is no reason not to unmount.
+  if (::chdir("/") != 0) return Fail(errno, "chdir /");
   const Status unmounted = AskDaemon(*entry, arguments.lazy);
   if (!unmounted && unmounted.error().code == EBUSY) {
     return std::unexpected(BusyError(*entry));

@@ -110,6 +110,15 @@ class ChangeCollector {
     return {};
   }
 
+  /// The inode of a base object, if it is in memory.
+  const Inode* FindBase(const std::string& path, FileType type) {
+    if (type == FileType::kDirectory) {
+      return frozen_.tree.FindBaseDirectory(path);
+    }
+    const auto st = frozen_.base.Stat(path);
+    return st ? frozen_.tree.FindBaseFile(*st) : nullptr;
+  }
+
   /// What a moved base directory still shows of its base content.
   Status AddBaseChildren(const std::string& path, const std::string& base) {
     const Inode* directory = frozen_.tree.FindBaseDirectory(base);
@@ -124,9 +133,7 @@ class ChangeCollector {
       }
       const std::string child_base = JoinPath(base, entry.name);
       const std::string child_path = JoinPath(path, entry.name);
-      if (inode == nullptr && entry.type == FileType::kDirectory) {
-        inode = frozen_.tree.FindBaseDirectory(child_base);
-      }
+      if (inode == nullptr) inode = FindBase(child_base, entry.type);
       new_.insert_or_assign(child_path, NewName{inode, child_base});
       if (entry.type == FileType::kDirectory) {
         TRY(AddBaseChildren(child_path, child_base));

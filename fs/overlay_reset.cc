@@ -87,7 +87,13 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
     }
     survivors.push_back(std::move(survivor));
   });
-  std::ranges::sort(survivors, {}, &Tree::Survivor::paths);
+  // Directories first: a file's second name may lie in one that sorts later.
+  const auto files =
+      std::ranges::partition(survivors, [&](const Tree::Survivor& survivor) {
+        return tree.Find(survivor.ino)->IsDirectory();
+      });
+  std::ranges::sort(survivors.begin(), files.begin(), {},
+                    &Tree::Survivor::paths);
   std::ranges::sort(stale.inodes);
   const auto repeated = std::ranges::unique(stale.inodes);
   stale.inodes.erase(repeated.begin(), repeated.end());

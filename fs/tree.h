@@ -156,9 +156,9 @@ class Tree final : public State {
     bool unchanged = false;          ///< its attributes need no new look
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
-  /// A transaction ended: drops every inode but `survivors` (sorted by path,
-  /// the root among them), and makes those pristine at their paths as `look`
-  /// finds them, or orphans whose content is in `old`.
+  /// A transaction ended: drops every inode but `survivors` (the root among
+  /// them; directories first and sorted by path), and makes those pristine at
+  /// their paths as `look` finds them, or orphans whose content is in `old`.
   void Rebase(const std::vector<Survivor>& survivors, const Look& look,
               const std::shared_ptr<Journal>& old);
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
@@ -321,7 +322,13 @@ std::unexpected<Error> Db::Damaged(std::string_view what) const {
 }
 
 std::unexpected<Error> Db::FailWith(int code, std::string_view what) const {
-  const int error = ErrnoOf(code);
+  int error = ErrnoOf(code);
+  // LMDB calls a write that found room for a part EIO.
+  struct statvfs room{};
+  if (error == EIO && ::fstatvfs(dir_.get(), &room) == 0 &&
+      room.f_bavail == 0) {
+    error = ENOSPC;
+  }
   if (error == EBADMSG) return Damaged(mdb_strerror(code));
   std::string message = std::string(what) + " " + PathOfFd(dir_.get());
   if (code < 0) message += std::string(" (") + mdb_strerror(code) + ")";

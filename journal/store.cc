@@ -30,6 +30,7 @@ constexpr size_t kIdDigits = 12;
 constexpr uint64_t kIdMask = (uint64_t{1} << 48) - 1;
 constexpr std::string_view kNewSuffix = ".new";
 constexpr int kLockTimeoutMs = 10'000;
+constexpr int kResumeTimeoutMs = 3'000;
 constexpr std::chrono::milliseconds kLockPoll{5};
 
 struct NamedState {
@@ -462,7 +463,8 @@ Result<OpenTransaction> Store::Resume(const std::string& id,
                                       const JournalOptions& options) {
   UniqueFd dir = TRY(TransactionDir(id));
   if (TRY(HasEnded(id))) return Fail(ENOENT, "open transaction " + id);
-  auto lock = FileLock::Take(dir.get(), "lock", 0);
+  // A daemon whose mount has just gone may still be closing its journal.
+  auto lock = FileLock::Take(dir.get(), "lock", kResumeTimeoutMs);
   if (!lock && lock.error().kind == ErrorKind::kBusy) {
     const std::string holder = HolderOf(dir.get(), "lock");
     return Fail(ErrorKind::kBusy, EWOULDBLOCK,
