@@ -32,7 +32,8 @@ Result<std::string> Client::ReadContent(const ChangeSide& side, bool before,
                                         uint64_t limit) {
   if (side.attr.type == FileType::kSymlink) return side.symlink;
   Json request = {{"request", "read"}, {"length", kPayloadMax}};
-  if (before) {
+  // What the transaction did not touch is read where the base has it.
+  if (before || side.ino == kNoIno) {
     request["base_path"] = EncodeBytes(side.base_path);
   } else {
     request["ino"] = Raw(side.ino);

@@ -12,7 +12,7 @@ constexpr size_t kPerFrame = 1000;
 
 /// Sends `items` in frames of bounded size; `tail` goes with the last one.
 template <class Items>
-Status SendList(const Items& items, const char* key, Json tail,
+Status SendList(const Items& items, const char* key, const Json& tail,
                 const FrameSink& sink) {
   Frame frame;
   Json& list = frame.header[key] = Json::array();

@@ -124,7 +124,10 @@ Result<std::vector<GitFile>> SideFiles(const FileChange& change, bool before,
     return std::vector<GitFile>();
   }
   std::string content = kSameContent;
-  if (net.content) content = TRY(read(*side, before));
+  // libgit2 sees no renames of symlinks and prints their targets.
+  if (net.content || side->attr.type == FileType::kSymlink) {
+    content = TRY(read(*side, before));
+  }
   return std::vector<GitFile>{{.path = path,
                                .mode = GitMode(side->attr),
                                .content = std::move(content)}};

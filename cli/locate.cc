@@ -134,6 +134,11 @@ Result<Place> Locate(const Context& context) {
   if (const auto place = FindWorkspace(context.directory)) {
     return WithDaemon(*place);
   }
+  struct stat st{};
+  if (::lstat(context.directory.c_str(), &st) != 0 && errno == ENOENT) {
+    return Fail(0, context.directory + " does not exist",
+                "name a directory of a workspace with -C");
+  }
   return Fail(0, context.directory + " is not inside a txfs workspace",
               "`txfs mount WORKSPACE` makes a directory one");
 }

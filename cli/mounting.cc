@@ -172,7 +172,17 @@ Result<MountPlan> PlanMount(const Context& context,
   }
   // Twice: behind a dead mount links cannot be resolved.
   TRY(CheckNotMounted(PathsOf(context, arguments)));
+  for (const auto& given : {arguments.workspace, arguments.mountpoint}) {
+    if (given && given->empty()) {
+      return Fail(ErrorKind::kUsage, 0, "an empty path names no directory",
+                  "name the workspace, or leave it out");
+    }
+  }
   const Paths paths = PathsOf(context, arguments);
+  if (paths.workspace == "/" || paths.mountpoint == "/") {
+    return Fail(0, "the root directory / cannot be a workspace or a mountpoint",
+                "name a directory below it");
+  }
   TRY(CheckNotMounted(paths));
   TRY(CheckOutsideMounts(paths));
   TRY(CheckDirectory("workspace", paths.workspace));

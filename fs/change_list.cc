@@ -116,7 +116,7 @@ class ChangeCollector {
       return frozen_.tree.FindBaseDirectory(path);
     }
     const auto st = frozen_.base.Stat(path);
-    return st ? frozen_.tree.FindBaseFile(*st) : nullptr;
+    return st ? frozen_.tree.FindBaseFile(path, *st) : nullptr;
   }
 
   /// What a moved base directory still shows of its base content.
@@ -168,9 +168,7 @@ class ChangeCollector {
     ChangeSide side;
     if (name.inode == nullptr || !name.inode->upper) {
       const OldName look = TRY(Look(name.base_path));
-      side = SideOfBase(name.base_path, look.st, look.symlink);
-      if (name.inode != nullptr) side.ino = name.inode->ino;
-      return side;
+      return SideOfBase(name.base_path, look.st, look.symlink);
     }
     side.attr = name.inode->attr();
     side.symlink = name.inode->record.symlink;
@@ -222,6 +220,13 @@ class ChangeCollector {
     return {};
   }
 
+  /// Whether another directory of the base took this one's name.
+  static bool IsOtherDirectory(const NewName& name, const ChangeSide& before,
+                               const ChangeSide& after) {
+    return after.attr.type == FileType::kDirectory && !name.base_path.empty() &&
+           name.base_path != before.base_path;
+  }
+
   Status AddPair(const std::string& path, const std::string& old_path,
                  const NewName& name, const ChangeSide& before,
                  ChangeSide after) {
@@ -235,6 +240,9 @@ class ChangeCollector {
     } else if (!old_path.empty() && (old_name_gone || expand_)) {
       change.kind = ChangeKind::kRenamed;
       change.old_path = old_path;
+    } else if (IsOtherDirectory(name, before, after)) {
+      change.kind = ChangeKind::kRenamed;
+      change.old_path = name.base_path;
     }
     change.attributes = AttributesDiffer(before, after);
     candidate.same_object = name.base_path == before.base_path;
@@ -283,9 +291,16 @@ namespace {
 
 constexpr size_t kCompareBytes = 1 << 20;
 
-/// Whether [from, to) of the base file and of the inode differ.
+Result<size_t> ReadSide(OverlayFilesystem& filesystem, const ChangeSide& side,
+                        uint64_t offset, MutableByteSpan out) {
+  if (side.ino != kNoIno) return filesystem.Read(side.ino, offset, out);
+  return filesystem.ReadBase(side.base_path, offset, out);
+}
+
+/// Whether [from, to) of the two sides differ.
 Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
-                          const std::string& base_path, Ino ino, uint64_t from,
+                          const ChangeSide& old_side,
+                          const ChangeSide& new_side, uint64_t from,
                           uint64_t to) {
   Bytes before(kCompareBytes);
   Bytes after(kCompareBytes);
@@ -293,8 +308,8 @@ Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
     const size_t want = std::min<uint64_t>(kCompareBytes, to - from);
     const MutableByteSpan a = MutableByteSpan(before).first(want);
     const MutableByteSpan b = MutableByteSpan(after).first(want);
-    const size_t read_a = TRY(filesystem.ReadBase(base_path, from, a));
-    const size_t read_b = TRY(filesystem.Read(ino, from, b));
+    const size_t read_a = TRY(ReadSide(filesystem, old_side, from, a));
+    const size_t read_b = TRY(ReadSide(filesystem, new_side, from, b));
     if (read_a != read_b ||
         !std::ranges::equal(a.first(read_a), b.first(read_b))) {
       return true;
@@ -313,14 +328,13 @@ Result<std::vector<NetChange>> ChangeList::Settle(
   for (Candidate& candidate : candidates_) {
     NetChange& change = candidate.change;
     if (candidate.compare) {
-      const std::string& base = change.before->base_path;
-      const Ino ino = change.after->ino;
       const uint64_t size = change.after->attr.size;
       if (!candidate.same_object) candidate.extents = {{0, size, {}}};
       for (const Extent& extent : candidate.extents) {
         if (change.content) break;
-        change.content = TRY(RangeDiffers(filesystem, base, ino, extent.offset,
-                                          std::min(extent.end(), size)));
+        change.content =
+            TRY(RangeDiffers(filesystem, *change.before, *change.after,
+                             extent.offset, std::min(extent.end(), size)));
       }
     }
     if (!candidate.base_xattrs_of.empty()) {

@@ -15,9 +15,9 @@ enum class ChangeKind { kAdded, kDeleted, kModified, kRenamed, kTypeChanged };
 struct ChangeSide {
   Attr attr;              ///< type, mode, owner, size, times
   std::string symlink;    ///< target
-  std::string base_path;  ///< before side: where the base has it
-  Ino ino = kNoIno;       ///< after side: the inode; read its content with
-                          ///< Filesystem::Read
+  std::string base_path;  ///< where the base has it; content is read there
+  Ino ino = kNoIno;       ///< after side, if the transaction touched it: its
+                          ///< content is read with Filesystem::Read
 };
 
 /// The net difference of one path between base and overlay. Touched but equal

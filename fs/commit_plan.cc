@@ -1,6 +1,7 @@
 #include "fs/commit_plan.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -33,6 +34,9 @@ uint32_t CommittedMode(const Inode& inode) {
 
 namespace {
 
+/// A base path for people: the root has a name, too.
+std::string Shown(const std::string& path) { return path.empty() ? "." : path; }
+
 /// Whether what stands in the base is still what the transaction saw.
 bool Matches(const BaseOrigin& origin, const struct stat& st) {
   if (st.st_ino != origin.ino ||
@@ -43,6 +47,14 @@ bool Matches(const BaseOrigin& origin, const struct stat& st) {
   return static_cast<uint64_t>(st.st_size) == origin.size &&
          Timestamp::From(st.st_mtim) == origin.mtime &&
          Timestamp::From(st.st_ctim) == origin.ctime;
+}
+
+/// Whether `path` is one more name of a base file that is known by another.
+bool IsKnownLink(OverlayFilesystem::Frozen& frozen, const std::string& path) {
+  const auto st = frozen.base.Stat(path);
+  if (!st || S_ISDIR(st->st_mode) || st->st_nlink < 2) return false;
+  const Inode* inode = frozen.tree.FindBaseFile(path, *st);
+  return inode != nullptr && Matches(*inode->record.base, *st);
 }
 
 /// Names that the upper hides or takes, but that the base did not have then.
@@ -59,11 +71,7 @@ Status FindCreated(OverlayFilesystem::Frozen& frozen, const Inode& directory,
                          slot->second.upper.kind != DentryKind::kAbsent;
     if (!touched && !directory.IsOrphan()) continue;
     if (known.contains(path)) continue;
-    const auto st = frozen.base.Stat(path);
-    if (st && touched && !S_ISDIR(st->st_mode) &&
-        frozen.tree.FindBaseFile(*st) != nullptr) {
-      continue;  // one more name of a file that is known by another
-    }
+    if (touched && IsKnownLink(frozen, path)) continue;
     conflicts.push_back({path, "created"});
   }
   return {};
@@ -83,11 +91,11 @@ Result<std::vector<Conflict>> FindConflicts(OverlayFilesystem::Frozen& frozen) {
     if (inode.IsDirectory()) directories.push_back(&inode);
     const auto st = frozen.base.Stat(origin.path);
     if (!st && st.error().code == ENOENT) {
-      conflicts.push_back({origin.path, "deleted"});
+      conflicts.push_back({Shown(origin.path), "deleted"});
     } else if (!st) {
       status = std::unexpected(st.error());
     } else if (!Matches(origin, *st)) {
-      conflicts.push_back({origin.path, "changed"});
+      conflicts.push_back({Shown(origin.path), "changed"});
     }
   });
   TRY(std::move(status));
@@ -169,7 +177,7 @@ class Planner {
     if (!st) return std::unexpected(st.error());
     const Inode* object = S_ISDIR(st->st_mode)
                               ? frozen_.tree.FindBaseDirectory(path)
-                              : frozen_.tree.FindBaseFile(*st);
+                              : frozen_.tree.FindBaseFile(path, *st);
     if (object != nullptr && object == child) {
       kept_[child->ino].push_back(place);  // renamed away and back
       return {};
@@ -252,7 +260,8 @@ class Planner {
     const std::vector<std::string> fresh = FreshNames(inode);
     bool replaced = false;
     if (ContentChanged(inode)) {
-      replaced = inode.attr().size < kPatchFrom && inode.record.base->dev == 0;
+      replaced = inode.attr().size < kPatchFrom &&
+                 inode.record.base->dev == 0 && CanKeepOwner(inode);
       if (replaced) {
         Stage(inode);
       } else {
@@ -306,6 +315,12 @@ class Planner {
     });
     if (kept.empty()) kept_.erase(inode.ino);
     return fresh;
+  }
+
+  /// Whether a new file in the place of the old one can have its owner. Where
+  /// not, the old one is written to, as the kernel allowed.
+  static bool CanKeepOwner(const Inode& inode) {
+    return ::geteuid() == 0 || inode.record.base->uid == ::geteuid();
   }
 
   static bool ContentChanged(const Inode& inode) {

@@ -29,9 +29,9 @@ struct CommitStep {
   std::string path;
   std::string stage;
   std::string from;
-  Ino ino = kNoIno;       ///< kPatch: whose extents
-  uint64_t base_ino = 0;  ///< st_ino. kPatch, kHold, kDetach: of the base
-                          ///< object; kExchange: of the staged file
+  Ino ino = kNoIno;         ///< kPatch: whose extents
+  uint64_t base_ino = 0;    ///< st_ino. kPatch, kHold, kDetach: of the base
+                            ///< object; kExchange: of the staged file
   Attr attr;                ///< kAttributes
   bool set_xattrs = false;  ///< kAttributes: `xattrs` are all there are to be
   std::map<std::string, std::string> xattrs;

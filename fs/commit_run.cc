@@ -54,6 +54,25 @@ uint64_t InoAt(int dir, const std::string& name) {
   return found == 0 ? st.st_ino : 0;
 }
 
+/// Lets the owner into a directory that is to be moved: a move to another
+/// parent writes to it. The plan sets its mode at the end.
+void LetIn(int dir, const std::string& name) {
+  struct stat st{};
+  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISDIR(st.st_mode) && (st.st_mode & S_IRWXU) != S_IRWXU) {
+    // Where it is not ours to let in, the move says so.
+    std::ignore = ::fchmodat(dir, name.c_str(), st.st_mode | S_IRWXU, 0);
+  }
+}
+
+/// Whether a process of ours may write to it, or may let itself.
+bool MayWrite(int dir, const std::string& name) {
+  struct stat st{};
+  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return true;
+  return ::geteuid() == 0 || st.st_uid == ::geteuid() ||
+         ::faccessat(dir, name.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
 bool IsDirectoryAt(int dir, const std::string& name) {
   struct stat st{};
   return ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -103,12 +122,17 @@ Status SetOwnerModeTimes(int dir, const std::string& name, const Attr& attr,
       (errno != EPERM || ::geteuid() == 0)) {
     return Fail(errno, "chown " + path);
   }
-  if (attr.type != FileType::kSymlink &&
-      ::fchmodat(dir, name.c_str(), attr.mode, 0) != 0) {
+  // Nor can it change what belongs to others; then nothing of this differs, but
+  // for the times of what it could write.
+  const bool foreign = ::geteuid() != 0 && st.st_uid != ::geteuid();
+  if (attr.type != FileType::kSymlink && (st.st_mode & 07777) != attr.mode &&
+      ::fchmodat(dir, name.c_str(), attr.mode, 0) != 0 &&
+      !(foreign && errno == EPERM)) {
     return Fail(errno, "chmod " + path);
   }
   const timespec times[2] = {attr.atime.ToTimespec(), attr.mtime.ToTimespec()};
-  if (::utimensat(dir, name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::utimensat(dir, name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0 &&
+      !(foreign && errno == EPERM)) {
     return Fail(errno, "utimens " + path);
   }
   return {};
@@ -118,6 +142,26 @@ Status SetOwnerModeTimes(int dir, const std::string& name, const Attr& attr,
 
 bool CommitRunner::InStage(const std::string& name) const {
   return InoAt(stage_, name) != 0;
+}
+
+Status CommitRunner::CheckPermitted(const std::vector<CommitStep>& steps) {
+  for (const CommitStep& step : steps) {
+    const bool patch = step.kind == StepKind::kPatch;
+    if (!patch && step.kind != StepKind::kDetach &&
+        step.kind != StepKind::kExchange) {
+      continue;
+    }
+    const auto place = Resolve(frozen_.base, step.path);
+    if (!place) continue;  // made by an earlier step
+    const bool writes_to_it = patch || IsDirectoryAt(place->dir(), place->name);
+    if ((patch || MayWrite(place->dir(), ".")) &&
+        (!writes_to_it || MayWrite(place->dir(), place->name))) {
+      continue;
+    }
+    return Fail(EACCES, "cannot commit " + step.path,
+                "commit as the owner of that file or directory, or as root");
+  }
+  return {};
 }
 
 // --- staging ---------------------------------------------------------------
@@ -332,6 +376,7 @@ Status CommitRunner::Detach(const CommitStep& step) {
   if (!from) return std::unexpected(std::move(from).error());
   if (InoAt(from->dir(), from->name) != step.base_ino) return {};
   const bool is_directory = IsDirectoryAt(from->dir(), from->name);
+  if (is_directory) LetIn(from->dir(), from->name);
   auto moved = InDirectory(from->dir(), "move away " + step.path, [&] {
     return ::renameat(from->dir(), from->name.c_str(), stage_,
                       step.stage.c_str());
@@ -343,6 +388,7 @@ Status CommitRunner::Detach(const CommitStep& step) {
 Status CommitRunner::Attach(const CommitStep& step) {
   if (!InStage(step.stage)) return {};
   const bool is_directory = IsDirectoryAt(stage_, step.stage);
+  if (is_directory) LetIn(stage_, step.stage);
   const Place to = TRY(Resolve(frozen_.base, step.path));
   TRY(InDirectory(to.dir(), "put in place " + step.path, [&] {
     return ::renameat(stage_, step.stage.c_str(), to.dir(), to.name.c_str());

@@ -16,6 +16,11 @@ class CommitRunner {
   CommitRunner(OverlayFilesystem::Frozen& frozen, int stage)
       : frozen_(frozen), stage_(stage) {}
 
+  /// Before the point of no return: whether the steps are ours to do. An
+  /// ordinary user may move, through the mount, what it may not move to a
+  /// stage. EACCES, with path and remedy.
+  Status CheckPermitted(const std::vector<CommitStep>& steps);
+
   /// Before the point of no return: makes the staged objects with content,
   /// owner and attributes, and fills in the steps' base_ino.
   Status Stage(CommitPlan& plan);

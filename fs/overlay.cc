@@ -127,7 +127,7 @@ Inode* OverlayFilesystem::Child(Inode& directory, std::string_view name,
                                 Probe& probe) {
   if (Tree::IsDecided(directory, name)) return tree_.FindChild(directory, name);
   if (!probe.exists) return nullptr;
-  return &tree_.AdoptBase(directory, name, std::move(probe.object));
+  return &tree_.AdoptBase(directory, name, probe.object);
 }
 
 Result<Node> OverlayFilesystem::Lookup(Ino parent, std::string_view name) {
@@ -167,7 +167,7 @@ Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
   return {op, caller, options_.exe_of(caller.pid), options_.clock->Now()};
 }
 
-Result<Lsn> OverlayFilesystem::Accept(Change change,
+Result<Lsn> OverlayFilesystem::Accept(const Change& change,
                                       const StagedContent* content) {
   if (halted_) {
     return Fail(EROFS, "a commit stopped half-way; run `txfs commit` again");
@@ -177,9 +177,9 @@ Result<Lsn> OverlayFilesystem::Accept(Change change,
   return lsn;
 }
 
-Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Change change,
+Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, const Change& change,
                                          const StagedContent* content) {
-  if (!inode.IsOrphan()) return Accept(std::move(change), content);
+  if (!inode.IsOrphan()) return Accept(change, content);
   for (const Edit& edit : change.edits) {
     if (const auto* attr = std::get_if<AttrEdit>(&edit)) {
       tree_.SetAttr(attr->ino, attr->after);

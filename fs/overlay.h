@@ -172,11 +172,12 @@ class OverlayFilesystem final : public Filesystem {
 
   // Journal.
   Plan StartPlan(Op op, const Caller& caller) const;
-  Result<Lsn> Accept(Change change, const StagedContent* content = nullptr)
+  Result<Lsn> Accept(const Change& change,
+                     const StagedContent* content = nullptr)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// As Accept, for an inode that may be an orphan: its changes are not
   /// journaled, for they end with the last process that has it open.
-  Result<Lsn> AcceptFor(Inode& inode, Change change,
+  Result<Lsn> AcceptFor(Inode& inode, const Change& change,
                         const StagedContent* content = nullptr)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,

@@ -194,22 +194,11 @@ bool Tree::IsDecided(const Inode& directory, std::string_view name) {
   return !directory.record.base || directory.slots.contains(name);
 }
 
-Inode* Tree::FindIndexed(const BaseObject& object) {
-  if (S_ISDIR(object.st.st_mode)) return FindBaseDirectory(object.path);
-  const auto found =
-      base_files_.find({RelativeDevice(object.st.st_dev), object.st.st_ino});
-  if (found == base_files_.end()) return nullptr;
-  Inode* inode = Find(found->second);
-  // An inode number that the base reused for something else is not ours.
-  const bool same =
-      inode != nullptr && TypeOfMode(object.st.st_mode) == inode->attr().type &&
-      (object.st.st_nlink > 1 || inode->record.base->path == object.path);
-  return same ? inode : nullptr;
-}
-
 Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
-                       BaseObject object) {
-  Inode* inode = FindIndexed(object);
+                       const BaseObject& object) {
+  Inode* inode = S_ISDIR(object.st.st_mode)
+                     ? FindBaseDirectory(object.path)
+                     : FindBaseFile(object.path, object.st);
   if (inode == nullptr) {
     inode = &Obtain(AllocateIno());
     inode->record = RecordOf(object, RelativeDevice(object.st.st_dev));
@@ -299,9 +288,15 @@ const Inode* Tree::FindBaseDirectory(std::string_view path) const {
   return found == base_directories_.end() ? nullptr : Find(found->second);
 }
 
-Inode* Tree::FindBaseFile(const struct stat& st) {
+Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
   const auto found = base_files_.find({RelativeDevice(st.st_dev), st.st_ino});
-  return found == base_files_.end() ? nullptr : Find(found->second);
+  if (found == base_files_.end()) return nullptr;
+  Inode* inode = Find(found->second);
+  // An inode number that the base reused for something else is not ours.
+  const bool same = inode != nullptr &&
+                    TypeOfMode(st.st_mode) == inode->attr().type &&
+                    (st.st_nlink > 1 || inode->record.base->path == path);
+  return same ? inode : nullptr;
 }
 
 // --- lifetime --------------------------------------------------------------

@@ -115,7 +115,8 @@ class Tree final : public State {
 
   /// Enters a base object under (directory, name) as a pristine inode, or
   /// finds the inode it already is.
-  Inode& AdoptBase(Inode& directory, std::string_view name, BaseObject object);
+  Inode& AdoptBase(Inode& directory, std::string_view name,
+                   const BaseObject& object);
 
   [[nodiscard]] Ino AllocateIno() { return Ino{next_ino_++}; }
 
@@ -136,8 +137,10 @@ class Tree final : public State {
   /// The directory of base path `path`, if it is in memory.
   [[nodiscard]] Inode* FindBaseDirectory(std::string_view path);
   [[nodiscard]] const Inode* FindBaseDirectory(std::string_view path) const;
-  /// The non-directory inode of a base object, if it is in memory.
-  [[nodiscard]] Inode* FindBaseFile(const struct stat& st);
+  /// The inode of base object `path`, which is no directory, if it is in
+  /// memory. Not one that had the same inode number before.
+  [[nodiscard]] Inode* FindBaseFile(const std::string& path,
+                                    const struct stat& st);
 
   void ForEach(const std::function<void(Inode&)>& visit);
 
@@ -187,7 +190,6 @@ class Tree final : public State {
   void RemoveLink(Inode& child, Ino parent, std::string_view name);
   void IndexBase(Inode& inode);
   void UnindexBase(Inode& inode);
-  Inode* FindIndexed(const BaseObject& object);
   void MaybeEvict(Ino ino);
   [[nodiscard]] uint64_t RelativeDevice(uint64_t dev) const {
     return dev == base_device_ ? 0 : dev;

@@ -42,7 +42,7 @@ Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look) {
   if (parent == nullptr) return nullptr;
   auto object = look(path);
   if (!object || !S_ISDIR(object->st.st_mode)) return nullptr;
-  return &AdoptBase(*parent, BaseName(path), std::move(*object));
+  return &AdoptBase(*parent, BaseName(path), *object);
 }
 
 bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,

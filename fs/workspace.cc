@@ -41,6 +41,12 @@ Result<std::string> AbsoluteDirectory(const std::string& path) {
   return std::string(resolved);
 }
 
+std::unexpected<Error> CannotMakeStore(const std::string& path, Error error) {
+  error.message = "store " + path + " cannot be made";
+  error.hint = "choose a writable directory with --store DIR";
+  return std::unexpected(std::move(error));
+}
+
 /// Makes a directory in the workspace root without a trace in its times.
 Status MakeUnseen(int root, const char* name) {
   struct stat st{};
@@ -121,6 +127,8 @@ class StoredWorkspace final : public Workspace {
                   const TransactionSummary& ended, PreparedTransaction prepared,
                   bool committed, StaleCaches& stale,
                   std::shared_ptr<Journal>& old) REQUIRES(end_mutex_);
+  Result<PreparedTransaction> PrepareNext(const std::string& name,
+                                          Journal& journal);
   void Tell(const StaleCaches& stale);
   void EmptyTrashInBackground();
   void StopEmptying();
@@ -295,14 +303,15 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
     report.conflicts = TRY(FindConflicts(frozen));
     if (!report.conflicts.empty()) return report;
   }
-  PreparedTransaction prepared = TRY(store_->Prepare(
-      ended.name, options_.filesystem.clock->Now(), options_.journal));
+  PreparedTransaction prepared = TRY(PrepareNext(ended.name, frozen.journal));
   auto done = [&]() -> Status {
     if (steps.empty()) {
       CommitPlan plan = TRY(PlanCommit(frozen));
       TRY(frozen.PinOrphans());
       const UniqueFd stage = TRY(OpenStage());
-      TRY(CommitRunner(frozen, stage.get()).Stage(plan));
+      CommitRunner runner(frozen, stage.get());
+      TRY(runner.CheckPermitted(plan.steps));
+      TRY(runner.Stage(plan));
       TRY(PassPointOfNoReturn(frozen.journal, message, changes, plan.steps));
       report.withheld = std::move(plan.withheld);
       steps = std::move(plan.steps);
@@ -324,7 +333,12 @@ Status StoredWorkspace::PassPointOfNoReturn(
   TRY(journal.PutMeta(kPlanKey, AsText(plan)));
   TRY(journal.PutMeta(kMessageKey, message));
   TRY(journal.PutMeta(kChangesKey, std::to_string(changes)));
-  return journal.PutMeta(kStateKey, StateName(TransactionState::kCommitting));
+  TRY(journal.PutMeta(kStateKey, StateName(TransactionState::kCommitting)));
+  const MutexLock lock(mutex_);
+  summary_.state = TransactionState::kCommitting;
+  // For `txfs list` only: the journal is what counts.
+  std::ignore = store_->UpdateSummary(summary_);
+  return {};
 }
 
 Status StoredWorkspace::RunSteps(OverlayFilesystem::Frozen& frozen,
@@ -389,8 +403,8 @@ Result<std::string> StoredWorkspace::Discard() {
   const uint64_t changes = TRY(Changes(false, {})).size();
   const TransactionSummary ended =
       Ended(TransactionState::kDiscarded, "", changes);
-  PreparedTransaction prepared = TRY(store_->Prepare(
-      ended.name, options_.filesystem.clock->Now(), options_.journal));
+  PreparedTransaction prepared =
+      TRY(PrepareNext(ended.name, *filesystem_->journal()));
   StaleCaches stale;
   std::shared_ptr<Journal> old;
   TRY(filesystem_->WhileFrozen(
@@ -401,6 +415,20 @@ Result<std::string> StoredWorkspace::Discard() {
   Tell(stale);
   EmptyTrashInBackground();
   return ended.id;
+}
+
+/// On a full disk the open transaction's reserve makes room for the next one.
+Result<PreparedTransaction> StoredWorkspace::PrepareNext(
+    const std::string& name, Journal& journal) {
+  const auto prepare = [&] {
+    return store_->Prepare(name, options_.filesystem.clock->Now(),
+                           options_.journal);
+  };
+  auto prepared = prepare();
+  const bool full = !prepared && (prepared.error().code == ENOSPC ||
+                                  prepared.error().code == EDQUOT);
+  if (full && journal.GiveUpReserve()) prepared = prepare();
+  return prepared;
 }
 
 void StoredWorkspace::Tell(const StaleCaches& stale) {
@@ -437,14 +465,10 @@ Result<std::unique_ptr<Workspace>> Workspace::Open(
   std::string store_path = options.store.value_or(path + "/" + kStoreName);
   if (!options.store && options.begin) {
     auto made = MakeUnseen(base.get(), kStoreName);
-    if (!made) {
-      Error error = std::move(made).error();
-      error.message = "store " + store_path + " cannot be made";
-      error.hint = "choose a writable directory with --store DIR";
-      return std::unexpected(std::move(error));
-    }
+    if (!made) return CannotMakeStore(store_path, std::move(made).error());
   } else if (options.store && options.begin) {
-    TRY(MakeDirectoryAt(AT_FDCWD, store_path, 0700));
+    auto made = MakeDirectoryAt(AT_FDCWD, store_path, 0700);
+    if (!made) return CannotMakeStore(store_path, std::move(made).error());
   }
   auto dir = options.store
                  ? OpenAt(AT_FDCWD, store_path, O_RDONLY | O_DIRECTORY)

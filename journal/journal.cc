@@ -83,6 +83,15 @@ class LiveContent final : public State {
   Spool& spool_;
 };
 
+constexpr const char* kReserveFile = "reserve";
+/// Room for a whole intake, or for the one of the next transaction, and its
+/// tables.
+constexpr off_t kReserveBytes = 12 << 20;
+
+bool IsFull(const Error& error) {
+  return error.code == ENOSPC || error.code == EDQUOT;
+}
+
 class TransactionJournal final : public Journal {
  public:
   TransactionJournal(UniqueFd dir, const JournalOptions& options, Io& io)
@@ -123,6 +132,7 @@ class TransactionJournal final : public Journal {
     return db_->GetMeta(key);
   }
   void Forget() override { forgotten_ = true; }
+  bool GiveUpReserve() override;
   Result<uint64_t> StoreBytes() override;
 
  private:
@@ -139,6 +149,7 @@ class TransactionJournal final : public Journal {
   Status WriteBatch(const std::vector<IntakeRecord>& records)
       REQUIRES(drain_mutex_);
   Status SyncTables() REQUIRES(drain_mutex_);
+  void MakeReserve();
   void MadeDurable(const IntakeCursor& cursor);
 
   const UniqueFd dir_;
@@ -155,6 +166,7 @@ class TransactionJournal final : public Journal {
   std::atomic<bool> tables_ahead_ = false;
 
   std::atomic<bool> forgotten_ = false;
+  std::atomic<bool> has_reserve_ = true;
 
   Mutex sync_mutex_;
   CondVar sync_done_;
@@ -174,6 +186,7 @@ Status TransactionJournal::CreateFiles() {
   intake_ = TRY(Intake::Create(dir_.get(), options_.intake_bytes, io_));
   spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
   TRY(BeginEpoch(Lsn{1}));
+  MakeReserve();
   if (::fsync(dir_.get()) != 0) {
     return Fail(errno, "sync " + PathOfFd(dir_.get()));
   }
@@ -210,7 +223,11 @@ Status TransactionJournal::RecoverIntake() {
     MutexLock lock(drain_mutex_);
     TRY(DrainAll());
   }
-  return BeginEpoch(intake_->next_lsn());
+  auto begun = BeginEpoch(intake_->next_lsn());
+  if (!begun && IsFull(begun.error()) && GiveUpReserve()) {
+    begun = BeginEpoch(intake_->next_lsn());
+  }
+  return begun;
 }
 
 // Records of a lost future have another salt than the new epoch, which
@@ -351,7 +368,12 @@ void TransactionJournal::RunDrainThread() {
       urgent_ = false;
     }
     MutexLock drain_lock(drain_mutex_);
-    if (DrainAll() && intake_->waiting_bytes() == 0) continue;
+    if (DrainAll() && intake_->waiting_bytes() == 0) {
+      // Space that was given up in the last batch is free only now.
+      [[maybe_unused]] const Status synced = SyncTables();
+      if (!has_reserve_) MakeReserve();
+      continue;
+    }
     MutexLock lock(wake_mutex_);
     waiting_ = true;
   }
@@ -369,8 +391,11 @@ Status TransactionJournal::DrainBatch() {
   const auto records = intake_->Waiting(
       kBatchRecords,
       std::max(intake_->capacity() / 4, Intake::kMinCapacity / 4));
-  const Status written =
+  Status written =
       records ? WriteBatch(*records) : Status(std::unexpected(records.error()));
+  if (records && !written && IsFull(written.error()) && GiveUpReserve()) {
+    written = WriteBatch(*records);
+  }
   drain_failed_ = !written.has_value();
   return written;
 }
@@ -466,9 +491,22 @@ Status TransactionJournal::PutMeta(const std::string& key,
   return SyncTables();
 }
 
+/// Best effort: without one a full disk is only harder to get out of.
+void TransactionJournal::MakeReserve() {
+  const auto fd = OpenAt(dir_.get(), kReserveFile, O_WRONLY | O_CREAT, 0600);
+  has_reserve_ = fd && ::fallocate(fd->get(), 0, 0, kReserveBytes) == 0;
+  if (!has_reserve_) ::unlinkat(dir_.get(), kReserveFile, 0);
+}
+
+bool TransactionJournal::GiveUpReserve() {
+  has_reserve_ = false;
+  return ::unlinkat(dir_.get(), kReserveFile, 0) == 0;
+}
+
 Result<uint64_t> TransactionJournal::StoreBytes() {
   uint64_t bytes = TRY(spool_->StoreBytes());
-  for (const char* path : {"intake", "db/data.mdb", "db/lock.mdb"}) {
+  for (const char* path :
+       {"intake", kReserveFile, "db/data.mdb", "db/lock.mdb"}) {
     struct stat st{};
     if (::fstatat(dir_.get(), path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
       bytes += static_cast<uint64_t>(st.st_blocks) * 512;

@@ -118,6 +118,11 @@ class Journal {
   /// ENOENT when it was never put.
   virtual Result<std::string> GetMeta(const std::string& key) = 0;
 
+  /// Gives the blocks kept for a full disk back to the filesystem, so that what
+  /// ends the trouble (a deletion, a discard) can be written. Returns whether
+  /// there were any. They are set aside again when there is room.
+  virtual bool GiveUpReserve() = 0;
+
   /// The journal is about to be thrown away: its destructor does not drain.
   virtual void Forget() = 0;
 

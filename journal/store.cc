@@ -288,6 +288,18 @@ Status Store::CheckFormat() {
               "use the newer txfs that made it");
 }
 
+// A store inside its workspace moves with it; one that lies elsewhere is of the
+// workspace it was made for.
+Status Store::CheckWorkspace(const std::string& workspace) {
+  const std::string recorded = TRY(ReadWholeFile(dir_.get(), "workspace"));
+  if (recorded == workspace) return {};
+  if (display_path_.starts_with(workspace + "/")) {
+    return ReplaceFile(dir_.get(), "workspace", workspace);
+  }
+  return Fail(0, "store " + display_path_ + " is that of workspace " + recorded,
+              "choose another directory with --store DIR");
+}
+
 // FORMAT comes last: without it the layout is not complete.
 Status Store::MakeLayout(const std::string& workspace) {
   for (const std::string& name : TRY(ListNames(dir_.get(), "."))) {
@@ -317,7 +329,8 @@ Result<std::unique_ptr<Store>> Store::Open(UniqueFd dir,
     if (!TRY(Exists(store->dir(), "FORMAT"))) {
       TRY(store->MakeLayout(workspace));
     }
-    return store->CheckFormat();
+    TRY(store->CheckFormat());
+    return store->CheckWorkspace(workspace);
   };
   Status opened = open();
   if (opened) return store;

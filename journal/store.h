@@ -131,6 +131,7 @@ class Store {
       : dir_(std::move(dir)), display_path_(std::move(display_path)) {}
   Status CheckFilesystem();
   Status CheckFormat();
+  Status CheckWorkspace(const std::string& workspace);
   Status MakeLayout(const std::string& workspace);
   Result<FileLock> Lock();
   /// Moves what was never begun, or has ended, to the trash. Requires the lock.

@@ -5,7 +5,17 @@
 namespace txfs {
 
 std::string Error::ToString() const {
-  if (code == 0) return message;
+  // These say nothing to people that the message does not say better.
+  switch (code) {
+    case 0:
+    case EBADMSG:
+    case ENOLCK:
+    case EWOULDBLOCK:
+    case EPROTONOSUPPORT:
+      return message;
+    default:
+      break;
+  }
   return message + ": " + strerrordesc_np(code);
 }
 

@@ -134,7 +134,7 @@ class ControlTest : public testing::Test {
 };
 
 TEST_F(ControlTest, SocketIsPrivateAndGoesWithTheServer) {
-  struct stat st {};
+  struct stat st{};
   ASSERT_EQ(::stat(SocketFile().c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0600U);
   server_.reset();

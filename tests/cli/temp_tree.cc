@@ -48,7 +48,7 @@ Tree TempTree::Read() const {
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(path_)) {
     const std::string full = entry.path().string();
-    struct stat st {};
+    struct stat st{};
     ::lstat(full.c_str(), &st);
     if (S_ISDIR(st.st_mode)) continue;
     const std::string content =

@@ -8,7 +8,6 @@ namespace txfs::testing {
 namespace {
 
 using ::std::string;
-using ::std::vector;
 
 class LinksTest : public ConformanceTest {};
 FOR_EVERY_DRIVER(LinksTest);
