@@ -26,7 +26,9 @@ struct Values {
   std::vector<std::string> directories;
   std::string store;
   bool json = false;
-  std::string message, workspace, mountpoint, directory;
+  std::string message, directory;
+  // Given but empty is not left out.
+  std::optional<std::string> workspace, mountpoint;
   std::string log_path, log_op;
   MountArguments mount;
   UmountArguments umount;
@@ -53,8 +55,8 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
       ->allow_extra_args(false);
   sub->callback([&] {
     command.run = [&](const Context& context) {
-      values.mount.workspace = IfGiven(values.workspace);
-      values.mount.mountpoint = IfGiven(values.mountpoint);
+      values.mount.workspace = values.workspace;
+      values.mount.mountpoint = values.mountpoint;
       return RunMount(context, values.mount);
     };
   });
@@ -82,7 +84,7 @@ void AddEnter(CLI::App& app, Values& values, Command& command) {
   sub->callback([&] {
     command.takes_trailing = true;
     command.run = [&](const Context& context) {
-      return RunEnter(context, IfGiven(values.workspace));
+      return RunEnter(context, values.workspace);
     };
   });
 }

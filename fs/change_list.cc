@@ -146,9 +146,9 @@ class ChangeCollector {
   Status CollectTouched() {
     frozen_.tree.ForEach([&](Inode& inode) {
       if (!inode.upper || !inode.record.base || inode.IsOrphan()) return;
-      const auto path = frozen_.tree.VisiblePath(inode);
-      if (path)
-        new_.try_emplace(*path, NewName{&inode, inode.record.base->path});
+      for (const std::string& path : frozen_.tree.VisiblePaths(inode)) {
+        new_.try_emplace(path, NewName{&inode, inode.record.base->path});
+      }
     });
     return {};
   }

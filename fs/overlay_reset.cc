@@ -18,18 +18,7 @@ std::vector<std::string> PathsAfter(const Tree& tree, const Inode& inode,
     if (inode.record.base) paths.push_back(inode.record.base->path);
     return paths;
   }
-  if (inode.IsOrphan()) return paths;
-  for (const Inode::Link& link : inode.links) {
-    const Inode* parent = tree.Find(link.parent);
-    if (parent == nullptr) continue;
-    if (auto above = tree.VisiblePath(*parent)) {
-      paths.push_back(JoinPath(*above, link.name));
-    }
-  }
-  if (paths.empty()) {
-    if (auto path = tree.VisiblePath(inode)) paths.push_back(*path);
-  }
-  return paths;
+  return tree.VisiblePaths(inode);
 }
 
 }  // namespace

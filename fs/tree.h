@@ -151,6 +151,9 @@ class Tree final : public State {
   /// A path under which `inode` can be reached; nothing for an orphan.
   [[nodiscard]] std::optional<std::string> VisiblePath(
       const Inode& inode) const;
+  /// All paths of `inode` that are known: hard links of the base that nobody
+  /// looked up are not.
+  [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;
 
   /// Where a held inode is to be found in the base from now on.
   struct Survivor {

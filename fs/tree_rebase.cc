@@ -35,6 +35,22 @@ std::optional<std::string> Tree::VisiblePath(const Inode& inode) const {
   return VisibleBase(inode.record.base->path);
 }
 
+std::vector<std::string> Tree::VisiblePaths(const Inode& inode) const {
+  std::vector<std::string> paths;
+  if (inode.IsOrphan()) return paths;
+  for (const Inode::Link& link : inode.links) {
+    const Inode* parent = Find(link.parent);
+    if (parent == nullptr) continue;
+    if (auto above = VisiblePath(*parent)) {
+      paths.push_back(JoinPath(*above, link.name));
+    }
+  }
+  if (paths.empty()) {
+    if (auto path = VisiblePath(inode)) paths.push_back(std::move(*path));
+  }
+  return paths;
+}
+
 Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look) {
   if (path.empty()) return &root();
   if (Inode* known = FindBaseDirectory(path)) return known;

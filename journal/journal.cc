@@ -105,6 +105,7 @@ class TransactionJournal final : public Journal {
   Status Load(State& state) override;
   Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment,
                               uint64_t own_position) override {
+    TRY(RequireReserve());
     return spool_->Stage(bytes, own_segment, own_position);
   }
   Result<uint32_t> NewSegment() override { return spool_->NewSegment(); }
@@ -149,7 +150,10 @@ class TransactionJournal final : public Journal {
   Status WriteBatch(const std::vector<IntakeRecord>& records)
       REQUIRES(drain_mutex_);
   Status SyncTables() REQUIRES(drain_mutex_);
-  void MakeReserve();
+  /// Content is taken only while there is a reserve, so that what makes room
+  /// finds some.
+  Status RequireReserve() EXCLUDES(reserve_mutex_);
+  bool MakeReserve() REQUIRES(reserve_mutex_);
   void MadeDurable(const IntakeCursor& cursor);
 
   const UniqueFd dir_;
@@ -166,7 +170,9 @@ class TransactionJournal final : public Journal {
   std::atomic<bool> tables_ahead_ = false;
 
   std::atomic<bool> forgotten_ = false;
-  std::atomic<bool> has_reserve_ = true;
+  Mutex reserve_mutex_;
+  /// Read without the mutex: what counts is that it was so a moment ago.
+  std::atomic<bool> has_reserve_ = false;
 
   Mutex sync_mutex_;
   CondVar sync_done_;
@@ -186,7 +192,8 @@ Status TransactionJournal::CreateFiles() {
   intake_ = TRY(Intake::Create(dir_.get(), options_.intake_bytes, io_));
   spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
   TRY(BeginEpoch(Lsn{1}));
-  MakeReserve();
+  // Without one, content is refused until there is room for it.
+  std::ignore = RequireReserve();
   if (::fsync(dir_.get()) != 0) {
     return Fail(errno, "sync " + PathOfFd(dir_.get()));
   }
@@ -371,7 +378,6 @@ void TransactionJournal::RunDrainThread() {
     if (DrainAll() && intake_->waiting_bytes() == 0) {
       // Space that was given up in the last batch is free only now.
       [[maybe_unused]] const Status synced = SyncTables();
-      if (!has_reserve_) MakeReserve();
       continue;
     }
     MutexLock lock(wake_mutex_);
@@ -491,14 +497,22 @@ Status TransactionJournal::PutMeta(const std::string& key,
   return SyncTables();
 }
 
-/// Best effort: without one a full disk is only harder to get out of.
-void TransactionJournal::MakeReserve() {
+Status TransactionJournal::RequireReserve() {
+  if (has_reserve_) return {};
+  const MutexLock lock(reserve_mutex_);
+  if (has_reserve_ || MakeReserve()) return {};
+  return Fail(ENOSPC, "reserve space in " + PathOfFd(dir_.get()));
+}
+
+bool TransactionJournal::MakeReserve() {
   const auto fd = OpenAt(dir_.get(), kReserveFile, O_WRONLY | O_CREAT, 0600);
   has_reserve_ = fd && ::fallocate(fd->get(), 0, 0, kReserveBytes) == 0;
   if (!has_reserve_) ::unlinkat(dir_.get(), kReserveFile, 0);
+  return has_reserve_;
 }
 
 bool TransactionJournal::GiveUpReserve() {
+  const MutexLock lock(reserve_mutex_);
   has_reserve_ = false;
   return ::unlinkat(dir_.get(), kReserveFile, 0) == 0;
 }

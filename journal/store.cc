@@ -448,8 +448,8 @@ Result<PreparedTransaction> Store::Prepare(const std::string& name,
     summary.id = TRY(NewId(now));
     summary.name = name;
     summary.created = now;
-    return PreparedTransaction{std::move(lock),
-                               TRY(BuildNew(summary, options))};
+    OpenTransaction next = TRY(BuildNew(summary, options));
+    return PreparedTransaction{std::move(lock), std::move(next)};
   };
   auto prepared = prepare();
   if (prepared) return prepared;

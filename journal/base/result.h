@@ -52,6 +52,8 @@ using Status = Result<void>;
 }  // namespace txfs
 
 /// Unwraps a Result or returns its error from the enclosing function.
+/// Not inside a braced list after a member that owns something: g++ 12 forgets
+/// to destroy what the list has built when this returns.
 #define TRY(expression)                                           \
   __extension__({                                                 \
     auto txfs_try_result = (expression);                          \

@@ -15,7 +15,7 @@ mkdir disk/store
 
 txfs --store disk/store mount ws mnt
 echo before >mnt/before
-head -c 35M /dev/zero >disk/filler
+head -c 20M /dev/zero >disk/filler
 written=0
 status=0
 while [ $status -eq 0 ] && [ $written -lt 100 ]; do
@@ -43,4 +43,31 @@ txfs --store disk/store mount ws mnt
 sha256sum --quiet -c sums || fail "content changed over the remount"
 equal after "$(cat mnt/after)" "content after the remount"
 equal "$(cat small)" "$(cd mnt && find . -name 'small*' -size +0 | wc -l)" "small files"
+txfs umount mnt
+
+# Full again, and nobody makes room outside: a deletion inside does, and so
+# does a discard.
+txfs --store disk/store mount ws mnt
+txfs -C mnt discard
+fill() {
+  status=0
+  head -c 100M /dev/urandom >mnt/fill 2>err || status=$?
+  [ $status -ne 0 ] || fail "writing 100 MiB to a full store worked"
+  contains "$(cat err)" "No space left on device"
+}
+fill
+rm mnt/fill
+tries=0
+until head -c 4M /dev/urandom >mnt/fits 2>err; do
+  tries=$((tries + 1))
+  [ $tries -lt 1000 ] || fail "a deletion made no room: $(cat err)"
+done
+fill
+txfs -C mnt discard
+[ ! -e mnt/fill ] || fail "discard left a file"
+tries=0
+until head -c 4M /dev/urandom >mnt/fits 2>err; do
+  tries=$((tries + 1))
+  [ $tries -lt 1000 ] || fail "a discard made no room: $(cat err)"
+done
 txfs umount mnt

@@ -19,6 +19,15 @@ else
   user=""
 fi
 as_user() { $user "$@"; }
+# What belongs to others, in a directory of the user's.
+if [ -n "$user" ]; then
+  mkdir foreign
+  echo of-root >foreign/file
+  echo for-all >foreign/writable
+  chmod 666 foreign/writable
+  mkdir foreign/dir
+  chown 65534:65534 foreign
+fi
 as_user sh -c '[ -r /dev/fuse ] && [ -w /dev/fuse ]' ||
   skip "/dev/fuse is not for ordinary users here"
 as_user sh -eu <<'END'
@@ -33,4 +42,42 @@ echo again >mnt/file
 "$TXFS" -C mnt discard
 [ "$(cat mnt/file)" = changed ]
 "$TXFS" umount mnt
+
+# Directories that deny their owner, as package caches have them.
+mkdir -p cache/mod/deep cache/gone/deep
+echo 1 >cache/mod/deep/f
+echo 2 >cache/gone/deep/f
+chmod -R a-w cache/mod cache/gone
+"$TXFS" mount cache mnt
+mv mnt/mod mnt/mod2
+chmod -R u+w mnt/gone
+rm -r mnt/gone
+"$TXFS" -C mnt commit -m cache
+[ "$(cat cache/mod2/deep/f)" = 1 ]
+[ "$(stat -c %a cache/mod2)" = 555 ]
+[ ! -e cache/gone ] && [ ! -e cache/mod ]
+"$TXFS" umount mnt
+chmod -R u+w cache
+
+# Files of others: moved, and written to where they may be, as without txfs.
+if [ -d foreign ]; then
+  "$TXFS" mount foreign mnt
+  mv mnt/file mnt/file2
+  echo more >>mnt/writable
+  "$TXFS" -C mnt commit -m foreign
+  [ "$(cat foreign/file2)" = of-root ]
+  [ "$(tail -n 1 foreign/writable)" = more ]
+  [ "$(stat -c %u foreign/writable)" = 0 ]
+  # The kernel lets the directory's owner rename it; a commit cannot.
+  echo kept >mnt/kept
+  mv mnt/dir mnt/dir2
+  status=0
+  "$TXFS" -C mnt commit -m dir 2>err || status=$?
+  [ $status -eq 1 ] && grep -q "cannot commit dir" err && grep -q '^hint: ' err
+  [ -d foreign/dir ] && [ ! -e foreign/kept ]
+  mv mnt/dir2 mnt/dir
+  "$TXFS" -C mnt commit -m kept
+  [ "$(cat foreign/kept)" = kept ]
+  "$TXFS" umount mnt
+fi
 END
