@@ -10,7 +10,6 @@
 namespace txfs {
 namespace {
 
-constexpr uint8_t kOpaqueFlag = 1;
 constexpr uint8_t kXattrsOwnedFlag = 2;
 constexpr uint32_t kNsecPerSec = 1'000'000'000;
 constexpr size_t kExtentSize = 44;
@@ -97,8 +96,11 @@ void EncodeDentryValue(const DentryValue& value, Encoder& out) {
 DentryValue DecodeDentryValue(Decoder& in) {
   DentryValue value;
   const auto kind = in.Get<uint8_t>();
-  if (kind > static_cast<uint8_t>(DentryKind::kInode)) in.SetBad();
-  value.kind = static_cast<DentryKind>(kind);
+  if (kind <= static_cast<uint8_t>(DentryKind::kInode)) {
+    value.kind = static_cast<DentryKind>(kind);
+  } else {
+    in.SetBad();
+  }
   value.ino = DecodeIno(in);
   return value;
 }
@@ -250,8 +252,7 @@ std::optional<Op> OpFromName(std::string_view name) {
 
 void EncodeAttr(const Attr& attr, Encoder& out) {
   out.Put(static_cast<uint8_t>(attr.type));
-  out.Put(static_cast<uint8_t>((attr.opaque ? kOpaqueFlag : 0) |
-                               (attr.xattrs_owned ? kXattrsOwnedFlag : 0)));
+  out.Put(static_cast<uint8_t>(attr.xattrs_owned ? kXattrsOwnedFlag : 0));
   out.Put(attr.mode);
   out.Put(attr.uid);
   out.Put(attr.gid);
@@ -270,8 +271,7 @@ Attr DecodeAttr(Decoder& in) {
   attr.type = static_cast<FileType>(in.Get<uint8_t>());
   if (ModeBits(attr.type) == 0) in.SetBad();
   const auto flags = in.Get<uint8_t>();
-  if ((flags & ~(kOpaqueFlag | kXattrsOwnedFlag)) != 0) in.SetBad();
-  attr.opaque = (flags & kOpaqueFlag) != 0;
+  if ((flags & ~kXattrsOwnedFlag) != 0) in.SetBad();
   attr.xattrs_owned = (flags & kXattrsOwnedFlag) != 0;
   attr.mode = in.Get<uint32_t>();
   attr.uid = in.Get<uint32_t>();

@@ -30,7 +30,6 @@ enum class FileType : uint8_t {
 /// What can change about an inode while it lives. Fixed size on disk.
 struct Attr {
   FileType type = FileType::kRegular;
-  bool opaque = false;  ///< directory: the base directory's content is hidden
   bool xattrs_owned =
       false;          ///< the xattr table is complete, the base's are hidden
   uint32_t mode = 0;  ///< permission bits, 07777

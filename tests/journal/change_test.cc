@@ -21,7 +21,6 @@ std::string AnyText() { return *arbitrary<std::string>(); }
 Attr AnyAttr() {
   Attr attr;
   attr.type = static_cast<FileType>(*inRange(1, 8));
-  attr.opaque = *arbitrary<bool>();
   attr.xattrs_owned = *arbitrary<bool>();
   attr.mode = *arbitrary<uint32_t>();
   attr.uid = *arbitrary<uint32_t>();

@@ -164,7 +164,7 @@ class History {
       default:
         return Write(journal, std::move(change), ino, max_content);
     }
-    return Finish(journal, std::move(change), nullptr, nullptr);
+    return Finish(journal, change, nullptr, nullptr);
   }
 
   void ExpectContents(Journal& journal) const {
@@ -216,8 +216,7 @@ class History {
     if (found != model.extents.end()) old = found->second;
     if (old) edit.before.push_back(*old);
     change.edits.emplace_back(edit);
-    auto lsn =
-        Finish(journal, std::move(change), &staged, old ? &*old : nullptr);
+    auto lsn = Finish(journal, change, &staged, old ? &*old : nullptr);
     if (lsn) contents_[{ino, offset}] = content;
     return lsn;
   }
