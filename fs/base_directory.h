@@ -73,7 +73,7 @@ class BaseDirectory {
   };
   using Recent = std::list<CachedDirectory>;
 
-  /// O_PATH descriptor of an object, wrapped as a /proc path for xattr calls.
+  /// O_PATH descriptor of an object.
   Result<UniqueFd> OpenPath(const std::string& path) const;
 
   UniqueFd root_;

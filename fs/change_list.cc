@@ -22,7 +22,7 @@ bool AttributesDiffer(const ChangeSide& a, const ChangeSide& b) {
          a.attr.gid != b.attr.gid;
 }
 
-/// A pristine object found in the overlay: where the base has it.
+/// What the overlay shows under a name.
 struct NewName {
   const Inode* inode = nullptr;  ///< nullptr: not in memory, all from the base
   std::string base_path;         ///< "" when it has none

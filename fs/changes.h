@@ -29,7 +29,7 @@ struct NetChange {
   std::optional<ChangeSide> before, after;
   bool content = false;     ///< bytes, symlink target or type differ (also true
                             ///< for added, deleted)
-  bool attributes = false;  ///< mode, owner, mtime or xattrs differ
+  bool attributes = false;  ///< mode, owner or xattrs differ
 };
 
 }  // namespace txfs

@@ -64,8 +64,8 @@ Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen);
 Bytes EncodeSteps(const std::vector<CommitStep>& steps);
 Result<std::vector<CommitStep>> DecodeSteps(ByteSpan in);
 
-/// What of `attr` reaches the base: set-user-ID and set-group-ID of a file only
-/// if its base object had them.
+/// The mode of `inode` that reaches the base: set-user-ID and set-group-ID of a
+/// file only if its base object had them.
 [[nodiscard]] uint32_t CommittedMode(const Inode& inode);
 
 }  // namespace txfs

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -17,7 +16,6 @@ namespace txfs {
 namespace {
 
 constexpr size_t kCopyBytes = 1 << 20;
-constexpr unsigned kRenameExchange = 2;  // RENAME_EXCHANGE
 
 /// A base path as a directory descriptor and a name in it.
 struct Place {
@@ -79,10 +77,10 @@ bool IsDirectoryAt(int dir, const std::string& name) {
          S_ISDIR(st.st_mode);
 }
 
-int Exchange2(int from_dir, const std::string& from, int to_dir,
+int SwapNames(int from_dir, const std::string& from, int to_dir,
               const std::string& to) {
   return static_cast<int>(::syscall(SYS_renameat2, from_dir, from.c_str(),
-                                    to_dir, to.c_str(), kRenameExchange));
+                                    to_dir, to.c_str(), RENAME_EXCHANGE));
 }
 
 Status SetXattrs(int fd, const std::map<std::string, std::string>& wanted,
@@ -401,7 +399,7 @@ Status CommitRunner::Exchange(const CommitStep& step) {
   const Place to = TRY(Resolve(frozen_.base, step.path));
   if (InoAt(to.dir(), to.name) == step.base_ino) return {};
   return InDirectory(to.dir(), "replace " + step.path, [&] {
-    if (Exchange2(stage_, step.stage, to.dir(), to.name) == 0) return 0;
+    if (SwapNames(stage_, step.stage, to.dir(), to.name) == 0) return 0;
     if (errno != EINVAL && errno != ENOSYS) return -1;
     // No exchange here: keep the old content by a link, then replace.
     const std::string old = step.stage + ".old";

@@ -84,7 +84,7 @@ enum class AllocateMode {
 ///
 /// Thread-safe; the locks are in docs/locking.md. Every operation that returns
 /// a Node counts one lookup of its inode, which the caller gives back with
-/// Forget (except GetAttr and SetAttr). Errors carry the errno that the system
+/// Forget. Errors carry the errno that the system
 /// call is to fail with.
 class Filesystem {
  public:

@@ -94,9 +94,9 @@ class OverlayFilesystem final : public Filesystem {
     /// The user.* attributes of a base object.
     Result<std::map<std::string, std::string>> BaseXattrs(
         const std::string& path) const;
-    /// The base is half-way between two states: refuses mutations from now on,
-    /// until Reset.
-    void Halt();
+    /// While the base may be half-way between two states, mutations are
+    /// refused; Reset ends it.
+    void SetHalted(bool halted);
     /// Before commit moves base objects: keeps open what orphans still read.
     Status PinOrphans();
     /// The transaction is over, `next` is the journal of the one that begins.

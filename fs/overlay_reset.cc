@@ -28,8 +28,9 @@ OverlayFilesystem::Frozen::BaseXattrs(const std::string& path) const {
   return filesystem.BaseXattrs(path);
 }
 
-void OverlayFilesystem::Frozen::Halt() {
-  [&]() NO_THREAD_SAFETY_ANALYSIS { filesystem.halted_ = true; }();
+void OverlayFilesystem::Frozen::SetHalted(bool halted) {
+  // Held by WhileFrozen, here and below.
+  [&]() NO_THREAD_SAFETY_ANALYSIS { filesystem.halted_ = halted; }();
 }
 
 Status OverlayFilesystem::Frozen::PinOrphans() {

@@ -35,7 +35,8 @@ struct Slot {
 using ExtentMap = std::map<uint64_t, Extent>;  ///< by offset; never overlapping
 
 /// An inode in memory. Pristine: a cache of a base object. Upper: it has a
-/// record in the journal. Orphan: nlink 0, held by the kernel, memory only.
+/// record in the journal. Orphan: nlink 0, held by the kernel; what changes
+/// about it stays in memory.
 struct Inode {
   explicit Inode(Ino number) : ino(number) {}
 

@@ -106,6 +106,7 @@ void Tree::Rebase(const std::vector<Survivor>& survivors, const Look& look,
       inode.attr().nlink = 0;
       if (!inode.extents.empty() && !inode.retired) inode.retired = old;
       inode.orphan_segment = 0;
+      inode.orphan_end = 0;
       continue;
     }
     inode.extents.clear();

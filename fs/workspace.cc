@@ -61,6 +61,13 @@ Status MakeUnseen(int root, const char* name) {
   return {};
 }
 
+/// Whether a commit's plan is complete: from there on there is only forward.
+bool IsPastNoReturn(Journal& journal) {
+  const auto state = journal.GetMeta(kStateKey);
+  return state && (*state == StateName(TransactionState::kCommitting) ||
+                   *state == StateName(TransactionState::kCommitted));
+}
+
 class StoredWorkspace final : public Workspace {
  public:
   StoredWorkspace(const WorkspaceOptions& options, std::string path,
@@ -107,15 +114,15 @@ class StoredWorkspace final : public Workspace {
   Status Adopt(OpenTransaction transaction);
   Status FinishInterrupted(Journal& journal);
 
-  Result<UniqueFd> OpenStage();
+  Result<UniqueFd> OpenStage(bool fresh);
   void RemoveForeignStage();
   Result<CommitReport> CommitFrozen(OverlayFilesystem::Frozen& frozen,
                                     const std::string& message,
                                     uint64_t changes, StaleCaches& stale,
                                     std::shared_ptr<Journal>& old)
       REQUIRES(end_mutex_);
-  Status PassPointOfNoReturn(Journal& journal, const std::string& message,
-                             uint64_t changes,
+  Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
+                             const std::string& message, uint64_t changes,
                              const std::vector<CommitStep>& steps);
   Status RunSteps(OverlayFilesystem::Frozen& frozen,
                   const std::vector<CommitStep>& steps);
@@ -130,8 +137,8 @@ class StoredWorkspace final : public Workspace {
   Result<PreparedTransaction> PrepareNext(const std::string& name,
                                           Journal& journal);
   void Tell(const StaleCaches& stale);
-  void EmptyTrashInBackground();
-  void StopEmptying();
+  void EmptyTrashInBackground() REQUIRES(end_mutex_);
+  void StopEmptying() REQUIRES(end_mutex_);
 
   const WorkspaceOptions options_;
   const std::string path_;
@@ -143,7 +150,7 @@ class StoredWorkspace final : public Workspace {
   TransactionSummary summary_ GUARDED_BY(mutex_);
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
-  std::thread emptying_;
+  std::thread emptying_ GUARDED_BY(end_mutex_);
 };
 
 // --- opening ---------------------------------------------------------------
@@ -162,14 +169,12 @@ Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
 Status StoredWorkspace::Start() {
   for (;;) {
     OpenTransaction transaction = TRY(BeginOrResume());
-    const auto state = transaction.journal->GetMeta(kStateKey);
-    const bool interrupted =
-        state && (*state == StateName(TransactionState::kCommitting) ||
-                  *state == StateName(TransactionState::kCommitted));
+    const bool interrupted = IsPastNoReturn(*transaction.journal);
     TRY(Adopt(std::move(transaction)));
     if (!interrupted) break;
     TRY(FinishInterrupted(*filesystem_->journal()));
   }
+  const MutexLock ending(end_mutex_);
   EmptyTrashInBackground();
   return {};
 }
@@ -209,6 +214,7 @@ Status StoredWorkspace::FinishInterrupted(Journal& journal) {
             std::strtoull(changes.c_str(), nullptr, 10));
   journal.Forget();
   filesystem_.reset();
+  RemoveForeignStage();
   const MutexLock lock(mutex_);
   OpenTransaction transaction{summary.id, *std::move(transaction_lock_),
                               nullptr};
@@ -261,7 +267,8 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
 
 /// Where commit stages: in the transaction's directory, or, when the store is
 /// elsewhere, in the workspace, so that renames do not cross filesystems.
-Result<UniqueFd> StoredWorkspace::OpenStage() {
+/// `fresh`: empty, for what an earlier commit left would be taken for ours.
+Result<UniqueFd> StoredWorkspace::OpenStage(bool fresh) {
   UniqueFd parent;
   if (options_.store) {
     TRY(MakeUnseen(base_.get(), kStoreName));
@@ -269,6 +276,7 @@ Result<UniqueFd> StoredWorkspace::OpenStage() {
   } else {
     parent = TRY(store_->TransactionDir(transaction_id()));
   }
+  if (fresh) TRY(RemoveTree(parent.get(), kStageName));
   TRY(MakeDirectoryAt(parent.get(), kStageName, 0700));
   return OpenAt(parent.get(), kStageName, O_RDONLY | O_DIRECTORY);
 }
@@ -293,8 +301,8 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
       Ended(TransactionState::kCommitted, message, changes);
   CommitReport report{.id = ended.id, .changes = changes};
   std::vector<CommitStep> steps;
-  const auto state = frozen.journal.GetMeta(kStateKey);
-  if (state && *state == StateName(TransactionState::kCommitting)) {
+  const bool resumes = IsPastNoReturn(frozen.journal);
+  if (resumes) {
     // An earlier attempt stopped half-way: go on where it was.
     const std::string plan = TRY(frozen.journal.GetMeta(kPlanKey));
     steps = TRY(DecodeSteps(AsBytes(plan)));
@@ -305,14 +313,14 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
   }
   PreparedTransaction prepared = TRY(PrepareNext(ended.name, frozen.journal));
   auto done = [&]() -> Status {
-    if (steps.empty()) {
+    if (!resumes) {
       CommitPlan plan = TRY(PlanCommit(frozen));
       TRY(frozen.PinOrphans());
-      const UniqueFd stage = TRY(OpenStage());
+      const UniqueFd stage = TRY(OpenStage(true));
       CommitRunner runner(frozen, stage.get());
       TRY(runner.CheckPermitted(plan.steps));
       TRY(runner.Stage(plan));
-      TRY(PassPointOfNoReturn(frozen.journal, message, changes, plan.steps));
+      TRY(PassPointOfNoReturn(frozen, message, changes, plan.steps));
       report.withheld = std::move(plan.withheld);
       steps = std::move(plan.steps);
     }
@@ -326,14 +334,23 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
   return report;
 }
 
+/// From the moment that the state may be written, mutations are refused: what
+/// they change would not be in the plan.
 Status StoredWorkspace::PassPointOfNoReturn(
-    Journal& journal, const std::string& message, uint64_t changes,
-    const std::vector<CommitStep>& steps) {
+    OverlayFilesystem::Frozen& frozen, const std::string& message,
+    uint64_t changes, const std::vector<CommitStep>& steps) {
+  Journal& journal = frozen.journal;
   const Bytes plan = EncodeSteps(steps);
   TRY(journal.PutMeta(kPlanKey, AsText(plan)));
   TRY(journal.PutMeta(kMessageKey, message));
   TRY(journal.PutMeta(kChangesKey, std::to_string(changes)));
-  TRY(journal.PutMeta(kStateKey, StateName(TransactionState::kCommitting)));
+  frozen.SetHalted(true);
+  auto passed =
+      journal.PutMeta(kStateKey, StateName(TransactionState::kCommitting));
+  if (!passed) {
+    frozen.SetHalted(IsPastNoReturn(journal));
+    return passed;
+  }
   const MutexLock lock(mutex_);
   summary_.state = TransactionState::kCommitting;
   // For `txfs list` only: the journal is what counts.
@@ -343,18 +360,20 @@ Status StoredWorkspace::PassPointOfNoReturn(
 
 Status StoredWorkspace::RunSteps(OverlayFilesystem::Frozen& frozen,
                                  const std::vector<CommitStep>& steps) {
-  const UniqueFd stage = TRY(OpenStage());
-  auto run = CommitRunner(frozen, stage.get()).Run(steps);
+  const auto run = [&]() -> Status {
+    const UniqueFd stage = TRY(OpenStage(false));
+    TRY(CommitRunner(frozen, stage.get()).Run(steps));
+    return frozen.journal.PutMeta(kStateKey,
+                                  StateName(TransactionState::kCommitted));
+  }();
   if (!run) {
-    frozen.Halt();
-    Error error = std::move(run).error();
+    Error error = run.error();
     error.message =
         "commit of " + path_ + " stopped half-way: " + error.message;
     error.hint = "remove the cause, then run `txfs commit` again: it goes on";
     return std::unexpected(std::move(error));
   }
-  return frozen.journal.PutMeta(kStateKey,
-                                StateName(TransactionState::kCommitted));
+  return {};
 }
 
 Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
@@ -394,8 +413,7 @@ Result<CommitReport> StoredWorkspace::Commit(const std::string& message) {
 
 Result<std::string> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
-  const auto state = filesystem_->journal()->GetMeta(kStateKey);
-  if (state && *state == StateName(TransactionState::kCommitting)) {
+  if (IsPastNoReturn(*filesystem_->journal())) {
     return Fail(ErrorKind::kBusy, 0,
                 "a commit of " + path_ + " stopped half-way",
                 "run `txfs commit` again: it goes on");
@@ -451,6 +469,7 @@ void StoredWorkspace::StopEmptying() {
 }
 
 Status StoredWorkspace::Close() {
+  const MutexLock ending(end_mutex_);
   StopEmptying();
   if (!filesystem_) return {};
   return filesystem_->journal()->Drain();

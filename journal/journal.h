@@ -112,8 +112,8 @@ class Journal {
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 
-  /// Small durable facts: "state", "name", "message", "created", "plan".
-  /// Survive when Put returns.
+  /// Small durable facts: "state", "plan", "message", "changes". Survive when
+  /// Put returns.
   virtual Status PutMeta(const std::string& key, std::string_view value) = 0;
   /// ENOENT when it was never put.
   virtual Result<std::string> GetMeta(const std::string& key) = 0;

@@ -97,7 +97,7 @@ class Store {
   Result<PreparedTransaction> Prepare(const std::string& name, Timestamp now,
                                       const JournalOptions& options = {});
   /// Ends `old` as End does, but without closing it, and begins `prepared` in
-  /// its place. A crash leaves either `old` open or it ended and none open.
+  /// its place. A crash leaves `old` open, or none, or the next.
   Result<OpenTransaction> Succeed(const TransactionSummary& old,
                                   PreparedTransaction prepared);
   /// Throws away what was prepared.
