@@ -428,8 +428,11 @@ Result<std::vector<CommitStep>> DecodeSteps(ByteSpan in) {
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
     CommitStep& step = steps.emplace_back();
     const auto kind = decoder.Get<uint8_t>();
-    if (kind < 1 || kind > 7) decoder.SetBad();
-    step.kind = static_cast<StepKind>(kind);
+    if (kind >= 1 && kind <= 7) {
+      step.kind = static_cast<StepKind>(kind);
+    } else {
+      decoder.SetBad();
+    }
     step.path = decoder.GetString();
     step.stage = decoder.GetString();
     step.from = decoder.GetString();
