@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace txfs {
@@ -81,21 +83,45 @@ struct CloseDir {
   void operator()(DIR* stream) const { ::closedir(stream); }
 };
 
-Status RemoveContents(UniqueFd fd) {
+}  // namespace
+
+Result<std::vector<std::string>> ListNames(int dir, const std::string& path) {
+  UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
   const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
-  if (!stream) return Fail(errno, "opendir");
-  const int dir = fd.Release();
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(stream.get());
-    if (entry == nullptr) {
-      if (errno != 0) return Fail(errno, "readdir");
-      return {};
-    }
+  if (!stream) return Fail(errno, "read directory " + path);
+  (void)fd.Release();
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
     const std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    TRY(RemoveTree(dir, name));
+    if (name != "." && name != "..") names.push_back(name);
+    errno = 0;
   }
+  if (errno != 0) return Fail(errno, "read directory " + path);
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<bool> Exists(int dir, const std::string& path) {
+  struct stat st{};
+  if (::fstatat(dir, path.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (errno == ENOENT) return false;
+  return Fail(errno, "stat " + path);
+}
+
+Status SyncDirectory(int dir, const std::string& path) {
+  const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
+  if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + path);
+  return {};
+}
+
+namespace {
+
+Status RemoveContents(const UniqueFd& directory) {
+  for (const std::string& name : TRY(ListNames(directory.get(), "."))) {
+    TRY(RemoveTree(directory.get(), name));
+  }
+  return {};
 }
 
 }  // namespace
@@ -112,7 +138,7 @@ Status RemoveTree(int dir, const std::string& path) {
     fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   }
   if (!fd) return std::unexpected(std::move(fd).error());
-  auto removed = RemoveContents(std::move(*fd));
+  auto removed = RemoveContents(*fd);
   if (!removed && removed.error().code == EACCES &&
       ::fchmodat(dir, path.c_str(), 0700, 0) == 0) {
     removed = RemoveContents(
