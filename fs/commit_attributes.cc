@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "fs/commit_run.h"
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -26,6 +27,7 @@ Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
     }
   }
   for (const auto& [name, value] : wanted) {
+    CrashPoint();
     if (::setxattr(proc.c_str(), name.c_str(), value.data(), value.size(), 0) !=
         0) {
       return Fail(errno, "setxattr " + path);
@@ -58,6 +60,7 @@ Status ApplyAttributes(int dir, const std::string& name,
   if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return Fail(errno, "stat " + path);
   }
+  CrashPoint();
   const bool owner_differs =
       st.st_uid != attributes.uid || st.st_gid != attributes.gid;
   // An ordinary user's daemon cannot give files away; the file is its own.
@@ -70,6 +73,7 @@ Status ApplyAttributes(int dir, const std::string& name,
   // Nor can it change what belongs to others; then nothing of this differs, but
   // for the times of what it could write.
   const bool foreign = ::geteuid() != 0 && st.st_uid != ::geteuid();
+  CrashPoint();
   // chown took set-user-ID and set-group-ID away.
   if (!is_symlink &&
       (owner_differs || (st.st_mode & 07777) != attributes.mode) &&
@@ -77,6 +81,7 @@ Status ApplyAttributes(int dir, const std::string& name,
       !(foreign && errno == EPERM)) {
     return Fail(errno, "chmod " + path);
   }
+  CrashPoint();
   const timespec times[2] = {attributes.atime.ToTimespec(),
                              attributes.mtime.ToTimespec()};
   if (::utimensat(dir, name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0 &&

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -83,7 +84,7 @@ Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
 
 Status CommitRunner::InDirectory(int dir, const std::string& what,
                                  const std::function<int()>& work) {
-  BeforeChange();
+  CrashPoint();
   if (work() == 0) return {};
   if (errno == EEXIST) return InTheWay(what);
   if (errno != EACCES) return Fail(errno, what);
@@ -132,10 +133,10 @@ Status CommitRunner::Run(const CommitSteps& steps) {
   size_t done = 0;
   for (const CommitStep& step : steps) {
     TRY(Do(step));
-    if (hooks_.progress) hooks_.progress(++done, steps.size());
+    if (progress_) progress_(++done, steps.size());
   }
   base_.DropCache();
-  BeforeChange();
+  CrashPoint();
   if (::syncfs(base_.root()) != 0) return Fail(errno, "sync the workspace");
   return {};
 }
@@ -210,7 +211,7 @@ Status CommitRunner::ExchangeByLinks(const CommitStep& step, const Place& from,
 Status CommitRunner::FinishExchangeByLinks(const CommitStep& step,
                                            const Place& from) {
   const std::string old = from.name + std::string(kOldSuffix);
-  BeforeChange();
+  CrashPoint();
   if (InoAt(from.dir(), old) == step.other &&
       Rename(from.dir(), old, from.dir(), from.name, 0) == 0) {
     return {};
@@ -271,7 +272,7 @@ Status CommitRunner::Patch(const CommitStep& step) {
     std::ignore = open();
   }
   if (!fd.valid()) return Fail(errno, "open " + step.to.path);
-  BeforeChange();
+  CrashPoint();
   auto written = WriteDelta(*step.after, fd.get());
   if (written && ::fsync(fd.get()) != 0) written = Fail(errno, "sync");
   if (written) return {};
@@ -298,7 +299,7 @@ Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
           std::min<uint64_t>(buffer.size(), range.to - offset));
       const size_t n = TRY(ReadFully(from.get(), offset, part));
       if (n == 0) return Fail(EIO, "read " + delta.name);
-      BeforeChange();
+      CrashPoint();
       TRY(WriteFully(fd, offset, part.first(n)));
       offset += n;
     }
@@ -309,7 +310,7 @@ Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
 Status CommitRunner::SetAttributes(const CommitStep& step) {
   if (!step.set_after) return {};
   const Place place = TRY(Resolve(step.to));
-  BeforeChange();
+  CrashPoint();
   return ApplyAttributes(place.dir(), place.name, *step.set_after,
                          step.to.path);
 }

@@ -10,20 +10,16 @@
 
 namespace txfs {
 
+/// Called after each step with how many are done, and of how many.
+using CommitProgress = std::function<void(size_t done, size_t all)>;
+
 /// Carries out the steps of a commit, or of what takes one back: all it needs
 /// is the base and the vault, a directory on the base's filesystem.
 class CommitRunner {
  public:
-  /// Called after each step with how many are done, and of how many; and
-  /// before every one of its calls that changes something, for tests that
-  /// crash there.
-  struct Hooks {
-    std::function<void(size_t done, size_t all)> progress;
-    std::function<void()> before_change;
-  };
-
-  CommitRunner(const BaseDirectory& base, int vault, Hooks hooks = {})
-      : base_(base), vault_(vault), hooks_(std::move(hooks)) {}
+  CommitRunner(const BaseDirectory& base, int vault,
+               CommitProgress progress = {})
+      : base_(base), vault_(vault), progress_(std::move(progress)) {}
 
   /// Before the point of no return: whether the steps are ours to do. An
   /// ordinary user may move, through the mount, what it may not move to a
@@ -63,13 +59,10 @@ class CommitRunner {
   Status InDirectory(int dir, const std::string& what,
                      const std::function<int()>& work);
   void LetOwnerIn(int dir, const std::string& name);
-  void BeforeChange() const {
-    if (hooks_.before_change) hooks_.before_change();
-  }
 
   const BaseDirectory& base_;
   int vault_;
-  Hooks hooks_;
+  CommitProgress progress_;
 };
 
 /// Gives `name` in `dir` these attributes. `path` is for messages.

@@ -12,6 +12,7 @@
 #include <ranges>
 
 #include "fs/commit_run.h"
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -49,6 +50,7 @@ Result<CommitSteps> VaultFiller::Fill(const CommitPlan& plan) {
     if (planned.object != kNoIno) step.ino = InoOf(planned.object);
     if (planned.parent != kNoIno) step.parent = InoOf(planned.parent);
   }
+  CrashPoint();
   if (::syncfs(vault_) != 0) return Fail(errno, "sync the vault");
   return steps;
 }
@@ -66,6 +68,7 @@ Status VaultFiller::Make(const StagedObject& object) {
   const Inode* inode = frozen_.tree.Find(object.ino);
   if (inode == nullptr) return Fail(EIO, "stage an inode");
   const char* name = object.path.c_str();
+  CrashPoint();
   int made = 0;
   switch (inode->attr().type) {
     case FileType::kRegular:

@@ -80,7 +80,7 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
 
 Status Committer::CarryOut(const CommitRecord& record) {
   const UniqueFd vault = TRY(vaults_.Open(record.vault, false));
-  TRY(CommitRunner(base_, vault.get(), hooks_).Run(record.steps));
+  TRY(CommitRunner(base_, vault.get(), progress_).Run(record.steps));
   const CommitImage image = TRY(TakeImage(base_, record.steps));
   TRY(store_.history().WriteImage(record.summary.id,
                                   AsText(EncodeImage(image))));

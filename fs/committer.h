@@ -52,11 +52,11 @@ struct Retention {
 class Committer {
  public:
   Committer(Store& store, const BaseDirectory& base,
-            CommitRunner::Hooks hooks = {})
+            CommitProgress progress = {})
       : store_(store),
         base_(base),
         vaults_(base.root(), store.dir()),
-        hooks_(std::move(hooks)) {}
+        progress_(std::move(progress)) {}
 
   [[nodiscard]] const Vaults& vaults() const { return vaults_; }
 
@@ -91,7 +91,7 @@ class Committer {
   Store& store_;
   const BaseDirectory& base_;
   Vaults vaults_;
-  CommitRunner::Hooks hooks_;
+  CommitProgress progress_;
 };
 
 /// The name of the user who runs this, or the number.

@@ -47,7 +47,7 @@ StoredWorkspace::StoredWorkspace(const WorkspaceOptions& options,
       path_(std::move(path)),
       base_(std::move(base)),
       store_(std::move(store)),
-      committer_(*store_, base_, options.commit_hooks) {}
+      committer_(*store_, base_) {}
 
 // --- opening ---------------------------------------------------------------
 

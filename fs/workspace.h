@@ -23,7 +23,6 @@ struct WorkspaceOptions {
   JournalOptions journal;
   FilesystemOptions filesystem;
   Retention retention;
-  CommitRunner::Hooks commit_hooks;  ///< tests crash there
 };
 
 struct CommitReport {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -50,6 +51,7 @@ Status TransactionHistory::WriteIntent(std::string_view plan) const {
 }
 
 Status TransactionHistory::FinishIntent(const std::string& id) const {
+  CrashPoint();
   if (::renameat(store_, kIntent, store_, PlanPath(id).c_str()) != 0 &&
       errno != ENOENT) {
     return Fail(errno, "rename the intent");

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -185,6 +186,7 @@ Status Store::ThrowAway(const std::string& name) {
     target = "trash/" + name + "." + std::to_string(i);
   }
   const std::string source = TxnPath(name);
+  CrashPoint();
   if (::renameat(dir_.get(), source.c_str(), dir_.get(), target.c_str()) != 0) {
     return Fail(errno, "move " + source + " to the trash");
   }
@@ -219,6 +221,7 @@ Result<OpenTransaction> Store::Build(const TransactionSummary& summary,
 
 Status Store::Publish(const std::string& id) {
   const std::string path = TxnPath(id) + std::string(kNewSuffix);
+  CrashPoint();
   if (::renameat(dir_.get(), path.c_str(), dir_.get(), TxnPath(id).c_str()) !=
       0) {
     return Fail(errno, "rename " + path);

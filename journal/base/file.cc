@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "journal/base/crash_point.h"
+
 namespace txfs {
 
 Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags,
@@ -33,6 +35,7 @@ Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out) {
 
 Status WriteFully(int fd, uint64_t offset, ByteSpan bytes) {
   while (!bytes.empty()) {
+    CrashPoint();
     const ssize_t n =
         ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
@@ -61,10 +64,13 @@ Result<std::string> ReadWholeFile(int dir, const std::string& path,
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,
                    mode_t mode) {
   const std::string temporary = path + ".new";
+  CrashPoint();
   const UniqueFd fd =
       TRY(OpenAt(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
   TRY(WriteFully(fd.get(), 0, AsBytes(content)));
+  CrashPoint();
   if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + temporary);
+  CrashPoint();
   if (::renameat(dir, temporary.c_str(), dir, path.c_str()) != 0) {
     return Fail(errno, "rename " + temporary);
   }
@@ -72,6 +78,7 @@ Status ReplaceFile(int dir, const std::string& path, std::string_view content,
   const UniqueFd parent =
       TRY(OpenAt(dir, slash == std::string::npos ? "." : path.substr(0, slash),
                  O_RDONLY | O_DIRECTORY));
+  CrashPoint();
   if (::fsync(parent.get()) != 0)
     return Fail(errno, "sync directory of " + path);
   return {};
@@ -111,6 +118,7 @@ Result<bool> Exists(int dir, const std::string& path) {
 
 Status SyncDirectory(int dir, const std::string& path) {
   const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
+  CrashPoint();
   if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + path);
   return {};
 }
@@ -127,6 +135,7 @@ Status RemoveContents(const UniqueFd& directory) {
 }  // namespace
 
 Status RemoveTree(int dir, const std::string& path) {
+  CrashPoint();
   if (::unlinkat(dir, path.c_str(), 0) == 0 || errno == ENOENT) return {};
   if (errno != EISDIR && errno != EPERM) return Fail(errno, "remove " + path);
   auto fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -145,6 +154,7 @@ Status RemoveTree(int dir, const std::string& path) {
         TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)));
   }
   if (!removed) return removed;
+  CrashPoint();
   if (::unlinkat(dir, path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     return Fail(errno, "rmdir " + path);
   }
@@ -160,6 +170,7 @@ std::string PathOfFd(int fd) {
 }
 
 Status MakeDirectoryAt(int dir, const std::string& path, mode_t mode) {
+  CrashPoint();
   if (::mkdirat(dir, path.c_str(), mode) == 0 || errno == EEXIST) return {};
   return Fail(errno, "mkdir " + path);
 }
