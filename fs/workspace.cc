@@ -107,9 +107,14 @@ class StoredWorkspace final : public Workspace {
     const MutexLock lock(mutex_);
     listener_ = std::move(listener);
   }
+  Status Refresh() override;
+  Result<UniqueFd> OpenBase() override {
+    return OpenAt(base_.get(), ".", O_RDONLY | O_DIRECTORY);
+  }
   Status Close() override;
 
  private:
+  Result<std::optional<std::string>> FindOpen();
   Result<OpenTransaction> BeginOrResume();
   Status Adopt(OpenTransaction transaction);
   Status FinishInterrupted(Journal& journal);
@@ -139,6 +144,8 @@ class StoredWorkspace final : public Workspace {
   void Tell(const StaleCaches& stale);
   void EmptyTrashInBackground() REQUIRES(end_mutex_);
   void StopEmptying() REQUIRES(end_mutex_);
+  [[nodiscard]] bool IsUnused(const Journal& journal) const
+      REQUIRES(end_mutex_);
 
   const WorkspaceOptions options_;
   const std::string path_;
@@ -151,19 +158,33 @@ class StoredWorkspace final : public Workspace {
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
   std::thread emptying_ GUARDED_BY(end_mutex_);
+  bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
 };
 
 // --- opening ---------------------------------------------------------------
 
-Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
-  const std::vector<std::string> ids = TRY(store_->OpenIds());
-  if (!ids.empty()) return store_->Resume(ids.front(), options_.journal);
-  if (!options_.begin) {
-    return Fail(ENOENT, "workspace " + path_ + " has no open transaction",
-                "`txfs mount` begins one");
+Result<std::optional<std::string>> StoredWorkspace::FindOpen() {
+  for (const TransactionSummary& open : TRY(store_->ListOpen())) {
+    if (open.name == options_.name) return std::optional(open.id);
   }
-  return store_->Begin(options_.name, options_.filesystem.clock->Now(),
-                       options_.journal);
+  return std::optional<std::string>();
+}
+
+Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
+  for (;;) {
+    const std::optional<std::string> id = TRY(FindOpen());
+    if (id) return store_->Resume(*id, options_.journal);
+    if (!options_.begin) {
+      return Fail(ENOENT,
+                  "workspace " + path_ + " has no open transaction" +
+                      (options_.name.empty() ? "" : " " + options_.name),
+                  "`txfs mount` begins one");
+    }
+    auto begun = store_->Begin(options_.name, options_.filesystem.clock->Now(),
+                               options_.journal);
+    // Somebody else began it since: then it is to be resumed, or is in use.
+    if (begun || begun.error().code != EEXIST) return begun;
+  }
 }
 
 Status StoredWorkspace::Start() {
@@ -387,6 +408,7 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
   old = std::move(next.journal);
   stale = frozen.Reset(old, committed);
   const MutexLock lock(mutex_);
+  follows_ = true;
   summary_ =
       TransactionSummary{.id = next.id, .name = ended.name, .created = now};
   transaction_lock_.emplace(std::move(next.lock));
@@ -449,6 +471,13 @@ Result<PreparedTransaction> StoredWorkspace::PrepareNext(
   return prepared;
 }
 
+Status StoredWorkspace::Refresh() {
+  const MutexLock ending(end_mutex_);
+  Tell(filesystem_->WhileFrozen(
+      [](OverlayFilesystem::Frozen& frozen) { return frozen.Refresh(); }));
+  return {};
+}
+
 void StoredWorkspace::Tell(const StaleCaches& stale) {
   std::function<void(const StaleCaches&)> listener;
   {
@@ -472,15 +501,27 @@ Status StoredWorkspace::Close() {
   const MutexLock ending(end_mutex_);
   StopEmptying();
   if (!filesystem_) return {};
-  return filesystem_->journal()->Drain();
+  const std::shared_ptr<Journal> journal = filesystem_->journal();
+  if (!IsUnused(*journal)) return journal->Drain();
+  journal->Forget();
+  TRY(store_->Drop(transaction_id()));
+  return store_->EmptyTrash();
+}
+
+bool StoredWorkspace::IsUnused(const Journal& journal) const {
+  return follows_ && !options_.name.empty() && Raw(journal.last_lsn()) == 0;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Workspace>> Workspace::Open(
     const WorkspaceOptions& options) {
-  std::string path = TRY(AbsoluteDirectory(options.path));
-  UniqueFd base = TRY(OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
+  std::string path =
+      options.base ? options.path : TRY(AbsoluteDirectory(options.path));
+  UniqueFd base =
+      options.base
+          ? TRY(OpenAt(options.base->get(), ".", O_RDONLY | O_DIRECTORY))
+          : TRY(OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
   std::string store_path = options.store.value_or(path + "/" + kStoreName);
   if (!options.store && options.begin) {
     auto made = MakeUnseen(base.get(), kStoreName);

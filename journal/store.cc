@@ -57,11 +57,6 @@ constexpr std::array<std::string_view, 8> kEntries = {
     "workspace.new", "lock",   "history",    "txn",
 };
 
-bool IsId(std::string_view text) {
-  return text.size() == kIdDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 std::string IdOf(uint64_t number) {
   char text[kIdDigits + 1];
   std::snprintf(text, sizeof text, "%012llx",
@@ -144,6 +139,30 @@ Status WriteHolder(int fd) {
 }
 
 }  // namespace
+
+bool IsTransactionId(std::string_view text) {
+  return text.size() == kIdDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+Status CheckTransactionName(const std::string& name) {
+  constexpr size_t kLongest = 64;
+  constexpr std::string_view kAllowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  if (IsTransactionId(name)) {
+    return Fail(ErrorKind::kUsage, 0,
+                "the name " + name + " could be taken for a transaction's id",
+                "choose one that is not 12 hexadecimal digits");
+  }
+  if (!name.empty() && name.size() <= kLongest && name.front() != '-' &&
+      name.find_first_not_of(kAllowed) == std::string::npos) {
+    return {};
+  }
+  return Fail(ErrorKind::kUsage, 0,
+              '"' + name + "\" cannot be the name of a transaction",
+              "use 1 to 64 letters, digits, dots, underscores and dashes, and "
+              "no dash in front");
+}
 
 std::string_view StateName(TransactionState state) {
   for (const NamedState& entry : kStates) {
@@ -361,7 +380,7 @@ Status Store::ThrowAway(const std::string& name) {
 Status Store::Tidy() {
   for (const std::string& name : TRY(ListNames(dir_.get(), "txn"))) {
     const bool unfinished = name.ends_with(kNewSuffix);
-    if (unfinished || (IsId(name) && TRY(HasEnded(name)))) {
+    if (unfinished || (IsTransactionId(name) && TRY(HasEnded(name)))) {
       TRY(ThrowAway(name));
     }
   }
@@ -494,7 +513,8 @@ Result<OpenTransaction> Store::Resume(const std::string& id,
 Result<std::vector<std::string>> Store::OpenIds() {
   std::vector<std::string> ids;
   for (std::string& name : TRY(ListNames(dir_.get(), "txn"))) {
-    if (IsId(name) && !TRY(HasEnded(name))) ids.push_back(std::move(name));
+    if (IsTransactionId(name) && !TRY(HasEnded(name)))
+      ids.push_back(std::move(name));
   }
   return ids;
 }
@@ -510,12 +530,17 @@ Status Store::End(OpenTransaction transaction,
   return ThrowAway(record.id);
 }
 
+Status Store::Drop(const std::string& id) {
+  const FileLock lock = TRY(Lock());
+  return ThrowAway(id);
+}
+
 Status Store::UpdateSummary(const TransactionSummary& summary) {
   const UniqueFd dir = TRY(TransactionDir(summary.id));
   return WriteSummary(dir.get(), "summary", summary);
 }
 
-Result<std::vector<TransactionSummary>> Store::List() {
+Result<std::vector<TransactionSummary>> Store::ListOpen() {
   std::vector<TransactionSummary> list;
   for (const std::string& id : TRY(OpenIds())) {
     auto summary = ReadSummary(dir_.get(), SummaryPath(id), id);
@@ -524,8 +549,13 @@ Result<std::vector<TransactionSummary>> Store::List() {
     if (!summary) return std::unexpected(std::move(summary).error());
     list.push_back(std::move(*summary));
   }
+  return list;
+}
+
+Result<std::vector<TransactionSummary>> Store::List() {
+  std::vector<TransactionSummary> list = TRY(ListOpen());
   for (const std::string& id : TRY(ListNames(dir_.get(), "history"))) {
-    if (!IsId(id)) continue;
+    if (!IsTransactionId(id)) continue;
     TransactionSummary ended =
         TRY(ReadSummary(dir_.get(), HistoryPath(id), id));
     std::erase_if(list, [&](const auto& open) { return open.id == id; });
@@ -551,7 +581,7 @@ Status Store::EmptyTrash() {
 }
 
 Result<std::string> Store::ReadDaemonRecord(const std::string& id) {
-  if (!IsId(id)) return Fail(ENOENT, "transaction " + id);
+  if (!IsTransactionId(id)) return Fail(ENOENT, "transaction " + id);
   return ReadWholeFile(dir_.get(), DaemonPath(id));
 }
 
@@ -565,13 +595,14 @@ Status Store::WriteDaemonRecord(const std::string& id, std::string_view json) {
 }
 
 Status Store::RemoveDaemonRecord(const std::string& id) {
-  if (!IsId(id)) return Fail(ENOENT, "transaction " + id);
+  if (!IsTransactionId(id)) return Fail(ENOENT, "transaction " + id);
   return RemoveTree(dir_.get(), DaemonPath(id));
 }
 
 Result<UniqueFd> Store::TransactionDir(const std::string& id) {
   const std::string remedy = "`txfs list` shows the transactions";
-  if (!IsId(id)) return Fail(ENOENT, "transaction \"" + id + "\"", remedy);
+  if (!IsTransactionId(id))
+    return Fail(ENOENT, "transaction \"" + id + "\"", remedy);
   auto dir = OpenAt(dir_.get(), TxnPath(id), O_RDONLY | O_DIRECTORY);
   if (!dir && dir.error().code == ENOENT) {
     return Fail(ENOENT, "open transaction " + id, remedy);

@@ -20,6 +20,14 @@ enum class TransactionState { kActive, kCommitting, kCommitted, kDiscarded };
 [[nodiscard]] std::optional<TransactionState> StateFromName(
     std::string_view name);
 
+/// Whether `text` has the form of a transaction's id.
+[[nodiscard]] bool IsTransactionId(std::string_view text);
+
+/// kUsage unless `name` may be a transaction's: 1 to 64 letters, digits, dots,
+/// underscores and dashes, not with a dash in front, and nothing that could be
+/// taken for an id.
+Status CheckTransactionName(const std::string& name);
+
 /// What is known about a transaction without opening its journal.
 struct TransactionSummary {
   std::string id;    ///< 12 lower-case hex digits, sorts by time of creation
@@ -92,6 +100,10 @@ class Store {
   /// trash (one rename) and releases it. `EmptyTrash` frees the space.
   Status End(OpenTransaction transaction, const TransactionSummary& summary);
 
+  /// Throws away the open transaction `id` without a record of it. Requires its
+  /// lock, and that its journal is not used any more.
+  Status Drop(const std::string& id);
+
   /// Builds the transaction that is to follow an open one of the same name, so
   /// that nothing can fail for want of space when that one has ended.
   Result<PreparedTransaction> Prepare(const std::string& name, Timestamp now,
@@ -106,6 +118,8 @@ class Store {
   /// Records what List is to show of an open transaction, durably.
   Status UpdateSummary(const TransactionSummary& summary);
 
+  /// Open transactions, oldest first. Does not need their locks.
+  Result<std::vector<TransactionSummary>> ListOpen();
   /// Open and ended transactions, oldest first. Does not need their locks.
   Result<std::vector<TransactionSummary>> List();
 
