@@ -53,8 +53,8 @@ struct WorkspaceStatus {
 /// serves, and what a command opens when no daemon runs. Thread-safe.
 class Workspace {
  public:
-  /// Opens store and base, and resumes the transaction of that name or begins it. A
-  /// transaction found committing is rolled forward first. Errors are for
+  /// Opens store and base, and resumes the transaction of that name or begins
+  /// it. A transaction found committing is rolled forward first. Errors are for
   /// people: path and remedy.
   static Result<std::unique_ptr<Workspace>> Open(
       const WorkspaceOptions& options);
