@@ -65,21 +65,6 @@ Result<DiscardReply> Client::Discard() {
                       .next = GetBytes(reply.header, "next")};
 }
 
-Result<ListReply> Client::List() {
-  ListReply list;
-  TRY(connection_->Call(
-      {{"request", "list"}}, [&](const Frame& frame) -> Status {
-        for (const Json& item : GetMember(frame.header, "transactions")) {
-          list.transactions.push_back(SummaryFromJson(item));
-        }
-        list.current = GetBytes(frame.header, "current");
-        list.mountpoint = GetBytes(frame.header, "mountpoint");
-        list.pid = static_cast<uint32_t>(GetUint(frame.header, "pid"));
-        return {};
-      }));
-  return list;
-}
-
 Result<LogReply> Client::Log(const LogQuery& query) {
   Json request = {{"request", "log"},
                   {"first", query.first},

@@ -17,17 +17,12 @@ struct StatusReply {
 };
 struct CommitReply {
   CommitReport report;
-  std::string next;  ///< id of the transaction that began
+  std::string next;  ///< id of the transaction that began; empty: none
 };
 struct DiscardReply {
   std::string id;
   uint64_t changes = 0;
-  std::string next;
-};
-struct ListReply {
-  std::vector<TransactionSummary> transactions;
-  std::string current, mountpoint;
-  uint32_t pid = 0;
+  std::string next;  ///< as in CommitReply
 };
 struct LogQuery {
   uint64_t first = 1, count = 0, last = 0;  ///< 0: no limit
@@ -55,7 +50,6 @@ class Client {
                                   uint64_t limit);
   Result<CommitReply> Commit(const std::string& message);
   Result<DiscardReply> Discard();
-  Result<ListReply> List();
   Result<LogReply> Log(const LogQuery& query);
 
  private:

@@ -1,3 +1,5 @@
+#include <map>
+
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/locate.h"
@@ -7,27 +9,65 @@
 namespace txfs::cli {
 namespace {
 
-/// From whoever can open the journal; where no transaction is open, from the
-/// store alone.
-Result<ListReply> ReadList(const Place& place) {
-  Result<Client> client = Connect(place);
-  if (client) return client->List();
-  if (client.error().code != ENOENT) return std::unexpected(client.error());
-  ListReply list;
-  const std::unique_ptr<Store> store = TRY(OpenStore(place));
-  list.transactions = TRY(store->List());
-  return list;
-}
-
 bool IsEnded(const TransactionSummary& transaction) {
   return transaction.state == TransactionState::kCommitted ||
          transaction.state == TransactionState::kDiscarded;
 }
 
-Document ListDocument(const ListReply& list) {
+/// A line of the list.
+struct Item {
+  TransactionSummary summary;
+  std::optional<ServedTransaction> open;
+  bool counted = true;  ///< else nobody could say how many changes it has
+};
+
+/// A daemon that hangs, or a journal that is in use, must not hold up the list.
+constexpr int kCountMs = 2'000;
+
+Result<uint64_t> CountChanges(const RealWorkspace& workspace,
+                              const ServedTransaction& transaction) {
+  if (transaction.daemon == DaemonState::kRunning) {
+    Client client(TRY(ConnectDaemon(transaction.address, kCountMs)));
+    return TRY(client.GetStatus()).status.changes;
+  }
+  Client client = TRY(Connect(Place{.workspace = workspace.path,
+                                    .root = workspace.path,
+                                    .daemon = std::nullopt,
+                                    .real = workspace,
+                                    .transaction = transaction.summary.name}));
+  return TRY(client.GetStatus()).status.changes;
+}
+
+Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
+  const std::unique_ptr<Store> store = TRY(OpenStore(workspace));
+  std::map<std::string, Item> items;
+  for (ServedTransaction& open : TRY(ListServed(*store))) {
+    Item& item = items[open.summary.id];
+    const auto changes = CountChanges(workspace, open);
+    item.counted = changes.has_value();
+    item.open = std::move(open);
+    item.open->summary.changes = changes.value_or(0);
+  }
+  std::vector<Item> list;
+  // Read last: one that was found half committed has ended by now.
+  for (TransactionSummary& summary : TRY(store->List())) {
+    Item item = std::move(items[summary.id]);
+    if (!IsEnded(summary) && item.open) {
+      summary.changes = item.open->summary.changes;
+    }
+    item.summary = std::move(summary);
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
+Document ListDocument(const std::vector<Item>& list) {
   Document document = Document::array();
-  for (const TransactionSummary& transaction : list.transactions) {
-    const bool served = transaction.id == list.current && list.pid != 0;
+  for (const Item& entry : list) {
+    const TransactionSummary& transaction = entry.summary;
+    const ServedTransaction served =
+        IsEnded(transaction) ? ServedTransaction{}
+                             : entry.open.value_or(ServedTransaction{});
     Document item;
     item["id"] = transaction.id;
     item["name"] = ToUtf8(transaction.name);
@@ -36,32 +76,51 @@ Document ListDocument(const ListReply& list) {
     item["ended"] = nullptr;
     if (IsEnded(transaction)) item["ended"] = UtcTime(transaction.ended);
     item["message"] = ToUtf8(transaction.message);
-    item["changes"] = transaction.changes;
+    item["changes"] = nullptr;
+    if (entry.counted) item["changes"] = transaction.changes;
+    item["daemon"] = DaemonStateName(served.daemon);
     item["mountpoint"] = nullptr;
-    if (served) PutPath(item, "mountpoint", list.mountpoint);
+    if (served.daemon != DaemonState::kNone) {
+      PutPath(item, "mountpoint", served.address.mountpoint);
+    }
     item["pid"] = nullptr;
-    if (served) item["pid"] = list.pid;
+    if (served.pid != 0) item["pid"] = served.pid;
     document.push_back(std::move(item));
   }
   return document;
 }
 
-std::string ListText(const ListReply& list) {
+std::string DaemonText(const ServedTransaction& served) {
+  const std::string at = "  at " + EscapeControls(served.address.mountpoint);
+  switch (served.daemon) {
+    case DaemonState::kNone:
+      return "";
+    case DaemonState::kRunning:
+      return at + " (daemon " + std::to_string(served.pid) + ")";
+    case DaemonState::kDead:
+      return at + " (its daemon died; `txfs mount` resumes it)";
+  }
+  return "";
+}
+
+std::string ListText(const std::vector<Item>& list) {
   std::string text;
-  for (const TransactionSummary& transaction : list.transactions) {
+  for (const Item& item : list) {
+    const TransactionSummary& transaction = item.summary;
+    const bool ended = IsEnded(transaction);
     std::string state(StateName(transaction.state));
     state.resize(std::max<size_t>(state.size(), 10), ' ');
-    text +=
-        transaction.id + "  " + state + "  " +
-        LocalTime(
-            IsEnded(transaction) ? transaction.ended : transaction.created, 0) +
-        "  " + Count(transaction.changes, "change");
+    text += transaction.id + "  " + state + "  " +
+            LocalTime(ended ? transaction.ended : transaction.created, 0) +
+            "  " +
+            (item.counted ? Count(transaction.changes, "change") : "? changes");
     if (!transaction.name.empty()) {
       text += "  " + EscapeControls(transaction.name);
     }
     if (!transaction.message.empty()) {
       text += "  " + EscapeControls(transaction.message);
     }
+    if (!ended && item.open) text += DaemonText(*item.open);
     text += "\n";
   }
   return text;
@@ -70,8 +129,8 @@ std::string ListText(const ListReply& list) {
 }  // namespace
 
 Result<int> RunList(const Context& context, bool json) {
-  const Place place = TRY(Locate(context));
-  const ListReply list = TRY(ReadList(place));
+  const WorkspacePlace place = TRY(LocateWorkspace(context));
+  const std::vector<Item> list = TRY(ReadList(place.real));
   Output output;
   output.Write(json ? Dump(ListDocument(list), 2) + "\n" : ListText(list));
   TRY(output.Finish());

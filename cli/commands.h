@@ -14,6 +14,7 @@ namespace txfs::cli {
 struct MountArguments {
   std::optional<std::string> workspace, mountpoint;  ///< as given
   std::vector<std::string> options;                  ///< of -o
+  std::optional<std::string> name;                   ///< --name
   bool foreground = false;
   bool allow_other = false;
 };

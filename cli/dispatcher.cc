@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "cli/paths.h"
+#include "cli/transactions.h"
 #include "cli/wire.h"
 
 namespace txfs::cli {
@@ -79,7 +80,8 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "changes") return AnswerChanges(request, sink);
   if (name == "read") return AnswerRead(request, sink);
   if (name == "log") return AnswerLog(request, sink);
-  if (name == "list") return AnswerList(sink);
+  if (name == "workspace") return AnswerWorkspace(sink);
+  if (name == "refresh") return AnswerRefresh(sink);
   if (name == "commit") return AnswerCommit(request, sink);
   if (name == "discard") return AnswerDiscard(sink);
   return Fail(0, "the daemon does not know the request \"" + name + "\"",
@@ -142,24 +144,33 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
                   sink);
 }
 
-Status Dispatcher::AnswerList(const FrameSink& sink) {
-  const WorkspaceStatus status = TRY(workspace_.GetStatus());
-  std::vector<TransactionSummary> list = TRY(workspace_.store().List());
-  for (TransactionSummary& summary : list) {
-    if (summary.id == status.id) summary.changes = status.changes;
-  }
-  return SendList(list, "transactions",
-                  {{"current", status.id},
-                   {"pid", host_.pid},
-                   {"mountpoint", EncodeBytes(host_.mountpoint)}},
-                  sink);
+Status Dispatcher::AnswerWorkspace(const FrameSink& sink) {
+  Frame frame;
+  frame.header["workspace"] = EncodeBytes(workspace_.path());
+  frame.header["store"] = EncodeBytes(workspace_.store().display_path());
+  frame.descriptor = std::make_shared<UniqueFd>(TRY(workspace_.OpenBase()));
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerRefresh(const FrameSink& sink) {
+  TRY(workspace_.Refresh());
+  return sink(Frame{});
+}
+
+std::string Dispatcher::NextId() const {
+  return host_.has_next ? workspace_.transaction_id() : "";
 }
 
 Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   Frame frame;
-  frame.header["report"] =
-      ToJson(TRY(workspace_.Commit(GetBytes(request, "message"))));
-  frame.header["next"] = workspace_.transaction_id();
+  const CommitReport report =
+      TRY(workspace_.Commit(GetBytes(request, "message")));
+  // Nobody is to see the old base once the commit is reported.
+  if (report.conflicts.empty()) {
+    RefreshSiblings(workspace_.store(), workspace_.transaction_id());
+  }
+  frame.header["report"] = ToJson(report);
+  frame.header["next"] = NextId();
   return sink(frame);
 }
 
@@ -168,7 +179,7 @@ Status Dispatcher::AnswerDiscard(const FrameSink& sink) {
   Frame frame;
   frame.header["id"] = TRY(workspace_.Discard());
   frame.header["changes"] = changes;
-  frame.header["next"] = workspace_.transaction_id();
+  frame.header["next"] = NextId();
   return sink(frame);
 }
 

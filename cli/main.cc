@@ -18,13 +18,15 @@ using Action = std::function<Result<int>(const Context&)>;
 /// What the parsed command line wants done.
 struct Command {
   Action run;
-  bool takes_trailing = false;  ///< arguments after "--"
+  bool takes_trailing = false;    ///< arguments after "--"
+  bool takes_transaction = true;  ///< -t
 };
 
 /// Values of options live here while CLI11 fills them in.
 struct Values {
   std::vector<std::string> directories;
   std::string store;
+  std::optional<std::string> transaction;
   bool json = false;
   std::string message, directory;
   // Given but empty is not left out.
@@ -47,6 +49,8 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
                   "Directory to work on (default: the current one)");
   sub->add_option("MOUNTPOINT", values.mountpoint,
                   "Where to mount it (default: over itself)");
+  sub->add_option("--name", values.mount.name,
+                  "Begin or resume the transaction of this name");
   sub->add_flag("--foreground,-f", values.mount.foreground,
                 "Serve in this process until interrupted");
   sub->add_flag("--allow-other", values.mount.allow_other,
@@ -54,6 +58,7 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
   sub->add_option("-o", values.mount.options, "Mount options as for mount(8)")
       ->allow_extra_args(false);
   sub->callback([&] {
+    command.takes_transaction = false;
     command.run = [&](const Context& context) {
       values.mount.workspace = values.workspace;
       values.mount.mountpoint = values.mountpoint;
@@ -166,6 +171,7 @@ void AddReports(CLI::App& app, Values& values, Command& command) {
       "list", "List the workspace's transactions, open and ended");
   list->add_flag("--json", values.json, "As JSON");
   list->callback([&] {
+    command.takes_transaction = false;
     command.run = [&](const Context& context) {
       return RunList(context, values.json);
     };
@@ -187,6 +193,8 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
                  "Work as if started in this directory")
       ->allow_extra_args(false);
   app.add_option("--store", values.store, "Directory of the store");
+  app.add_option("-t,--transaction", values.transaction,
+                 "Transaction: its name, its id, or the beginning of its id");
   AddMount(app, values, command);
   AddUmount(app, values, command);
   AddEnter(app, values, command);
@@ -199,6 +207,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
 Result<Context> MakeContext(const Values& values) {
   Context context{.directory = TRY(CurrentDirectory()),
                   .store = std::nullopt,
+                  .transaction = values.transaction,
                   .trailing = {}};
   for (const std::string& directory : values.directories) {
     context.directory = ResolvePath(context.directory, directory);
@@ -248,6 +257,10 @@ Result<int> RunParsed(const Values& values, const Command& command,
   if (!trailing.empty() && !command.takes_trailing) {
     return std::unexpected(
         UsageError("this command takes no arguments after --"));
+  }
+  if (values.transaction && !command.takes_transaction) {
+    return std::unexpected(
+        UsageError("this command takes no -t (`txfs mount` takes --name)"));
   }
   Context context = TRY(MakeContext(values));
   context.trailing = std::move(trailing);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fcntl.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +13,7 @@
 #include "fs/committer.h"
 #include "fs/overlay.h"
 #include "fs/workspace.h"
+#include "journal/base/file.h"
 #include "journal/base/mutex.h"
 #include "journal/store.h"
 
@@ -53,10 +56,15 @@ class StoredWorkspace final : public Workspace {
     const MutexLock lock(mutex_);
     listener_ = std::move(listener);
   }
+  Status Refresh() override;
+  Result<UniqueFd> OpenBase() override {
+    return OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY);
+  }
   Status Close() override;
 
  private:
   // Opening.
+  Result<std::optional<std::string>> FindOpen();
   Result<OpenTransaction> BeginOrResume();
   Status Adopt(OpenTransaction transaction);
 
@@ -89,9 +97,13 @@ class StoredWorkspace final : public Workspace {
   Result<PreparedTransaction> PrepareNext(const std::string& name,
                                           Journal& journal);
   void Tell(const StaleCaches& stale);
+  /// The base was changed by something other than our commit.
+  void RefreshTree() REQUIRES(end_mutex_);
   /// Empties the trash and frees history, in the background.
   void Collect() REQUIRES(end_mutex_);
   void StopCollecting() REQUIRES(end_mutex_);
+  [[nodiscard]] bool IsUnused(const Journal& journal) const
+      REQUIRES(end_mutex_);
 
   const WorkspaceOptions options_;
   const std::string path_;
@@ -107,6 +119,7 @@ class StoredWorkspace final : public Workspace {
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
   std::thread collecting_ GUARDED_BY(end_mutex_);
+  bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
 };
 
 }  // namespace txfs

@@ -146,6 +146,7 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
   old = std::move(next.journal);
   stale = frozen.Reset(old, committed);
   const MutexLock lock(mutex_);
+  follows_ = true;
   summary_ =
       TransactionSummary{.id = next.id, .name = ended.name, .created = now};
   transaction_lock_.emplace(std::move(next.lock));
@@ -248,10 +249,22 @@ Result<UndoReport> StoredWorkspace::Undo(const std::string& id) {
             return committer_.Finish(record);
           });
   TRY(std::move(undone));
+  RefreshTree();
   return report;
 }
 
 // --- afterwards ------------------------------------------------------------
+
+Status StoredWorkspace::Refresh() {
+  const MutexLock ending(end_mutex_);
+  RefreshTree();
+  return {};
+}
+
+void StoredWorkspace::RefreshTree() {
+  Tell(filesystem_->WhileFrozen(
+      [](OverlayFilesystem::Frozen& frozen) { return frozen.Refresh(); }));
+}
 
 void StoredWorkspace::Collect() {
   StopCollecting();

@@ -352,12 +352,17 @@ Status Store::End(OpenTransaction transaction,
   return ThrowAway(record.id);
 }
 
+Status Store::Drop(const std::string& id) {
+  const FileLock lock = TRY(Lock());
+  return ThrowAway(id);
+}
+
 Status Store::UpdateSummary(const TransactionSummary& summary) {
   const UniqueFd dir = TRY(TransactionDir(summary.id));
   return WriteSummary(dir.get(), "summary", summary);
 }
 
-Result<std::vector<TransactionSummary>> Store::List() {
+Result<std::vector<TransactionSummary>> Store::ListOpen() {
   std::vector<TransactionSummary> list;
   for (const std::string& id : TRY(OpenIds())) {
     auto summary = ReadSummary(dir_.get(), SummaryPath(id), id);
@@ -366,6 +371,11 @@ Result<std::vector<TransactionSummary>> Store::List() {
     if (!summary) return std::unexpected(std::move(summary).error());
     list.push_back(std::move(*summary));
   }
+  return list;
+}
+
+Result<std::vector<TransactionSummary>> Store::List() {
+  std::vector<TransactionSummary> list = TRY(ListOpen());
   for (const std::string& id : TRY(history_.Ids())) {
     TransactionSummary ended = TRY(history_.Read(id));
     std::erase_if(list, [&](const auto& open) { return open.id == id; });

@@ -65,6 +65,10 @@ class Store {
   /// An id that no transaction has.
   Result<std::string> NewId(Timestamp now);
 
+  /// Throws away the open transaction `id` without a record of it. Requires its
+  /// lock, and that its journal is not used any more.
+  Status Drop(const std::string& id);
+
   /// Builds the transaction that is to follow an open one of the same name, so
   /// that nothing can fail for want of space when that one has ended.
   Result<PreparedTransaction> Prepare(const std::string& name, Timestamp now,
@@ -79,6 +83,8 @@ class Store {
   /// Records what List is to show of an open transaction, durably.
   Status UpdateSummary(const TransactionSummary& summary);
 
+  /// Open transactions, oldest first. Does not need their locks.
+  Result<std::vector<TransactionSummary>> ListOpen();
   /// Open and ended transactions, oldest first. Does not need their locks.
   Result<std::vector<TransactionSummary>> List();
 

@@ -67,6 +67,25 @@ bool IsTransactionId(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+Status CheckTransactionName(const std::string& name) {
+  constexpr size_t kLongest = 64;
+  constexpr std::string_view kAllowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  if (IsTransactionId(name)) {
+    return Fail(ErrorKind::kUsage, 0,
+                "the name " + name + " could be taken for a transaction's id",
+                "choose one that is not 12 hexadecimal digits");
+  }
+  if (!name.empty() && name.size() <= kLongest && name.front() != '-' &&
+      name.find_first_not_of(kAllowed) == std::string::npos) {
+    return {};
+  }
+  return Fail(ErrorKind::kUsage, 0,
+              '"' + name + "\" cannot be the name of a transaction",
+              "use 1 to 64 letters, digits, dots, underscores and dashes, and "
+              "no dash in front");
+}
+
 Bytes EncodeSummary(const TransactionSummary& summary) {
   Bytes bytes;
   Encoder encoder(bytes);

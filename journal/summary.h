@@ -48,7 +48,12 @@ struct TransactionSummary {
 /// EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<TransactionSummary> DecodeSummary(ByteSpan in);
 
-/// Whether `text` has the form of an id.
+/// Whether `text` has the form of a transaction's id.
 [[nodiscard]] bool IsTransactionId(std::string_view text);
+
+/// kUsage unless `name` may be a transaction's: 1 to 64 letters, digits, dots,
+/// underscores and dashes, not with a dash in front, and nothing that could be
+/// taken for an id.
+Status CheckTransactionName(const std::string& name);
 
 }  // namespace txfs

@@ -9,7 +9,9 @@
 #include "cli/client.h"
 #include "cli/control_server.h"
 #include "cli/text.h"
+#include "cli/transactions.h"
 #include "fake_workspace.h"
+#include "journal/base/file.h"
 #include "temp_tree.h"
 
 namespace txfs::cli {
@@ -39,12 +41,35 @@ std::string Prefixed(std::string_view text) {
 
 TEST(FramingTest, CarriesHeaderAndPayload) {
   const SocketPair sockets;
-  const Frame sent{.header = {{"a", 1}}, .payload = std::string("\0\xFF", 2)};
+  const Frame sent{.header = {{"a", 1}},
+                   .payload = std::string("\0\xFF", 2),
+                   .descriptor = {}};
   ASSERT_TRUE(WriteFrame(sockets.a.get(), sent));
   const auto got = ReadFrame(sockets.b.get(), kRequestMax);
   ASSERT_TRUE(got && *got);
   EXPECT_EQ((*got)->header["a"], 1);
   EXPECT_EQ((*got)->payload, sent.payload);
+}
+
+TEST(FramingTest, CarriesADescriptor) {
+  const SocketPair sockets;
+  auto null = OpenAt(AT_FDCWD, "/dev/null", O_RDONLY);
+  ASSERT_TRUE(null);
+  struct stat sent{};
+  struct stat got{};
+  ASSERT_EQ(::fstat(null->get(), &sent), 0);
+  const Frame frame{.header = {{"a", 1}},
+                    .payload = {},
+                    .descriptor = std::make_shared<UniqueFd>(std::move(*null))};
+  ASSERT_TRUE(WriteFrame(sockets.a.get(), frame));
+  ASSERT_TRUE(WriteFrame(sockets.a.get(), Frame{}));
+  const auto first = ReadFrame(sockets.b.get(), kRequestMax);
+  ASSERT_TRUE(first && *first && (*first)->descriptor);
+  ASSERT_EQ(::fstat((*first)->descriptor->get(), &got), 0);
+  EXPECT_EQ(got.st_rdev, sent.st_rdev);
+  const auto second = ReadFrame(sockets.b.get(), kRequestMax);
+  ASSERT_TRUE(second && *second);
+  EXPECT_FALSE((*second)->descriptor);
 }
 
 TEST(FramingTest, EndsQuietlyBetweenFrames) {
@@ -221,6 +246,25 @@ TEST_F(ControlTest, CommitsAndDiscards) {
   ASSERT_EQ(conflict->report.conflicts.size(), 1U);
   EXPECT_EQ(conflict->report.conflicts[0].path, "c\xFF");
   EXPECT_EQ(client.Discard().value().id, "000000000002");
+}
+
+TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
+  OpenTransaction sibling = *workspace_->store().Begin("s", {.sec = 1});
+  const Json record = {
+      {"pid", 1}, {"mountpoint", "/m"}, {"socket", EncodeBytes(SocketFile())}};
+  ASSERT_TRUE(workspace_->store().WriteDaemonRecord(sibling.id, Dump(record)));
+  const auto served = ListServed(workspace_->store());
+  ASSERT_TRUE(served && served->size() == 1);
+  EXPECT_EQ(served->front().daemon, DaemonState::kRunning);
+  workspace_->conflicts = {{"p", "changed"}};
+  ASSERT_TRUE(Connect().Commit("m"));
+  EXPECT_EQ(workspace_->refreshes, 0);
+  workspace_->conflicts.clear();
+  ASSERT_TRUE(Connect().Commit("m"));
+  EXPECT_EQ(workspace_->refreshes, 1);
+  server_.reset();
+  EXPECT_EQ(ListServed(workspace_->store())->front().daemon,
+            DaemonState::kDead);
 }
 
 TEST_F(ControlTest, FiltersTheLogAndHidesWhatIsInternal) {

@@ -92,6 +92,7 @@ class FakeWorkspace : public Workspace {
   std::vector<LogEntry> log;
   std::vector<Conflict> conflicts;
   std::string id = "000000000001";
+  int refreshes = 0;
   std::string message;                   ///< of the last commit
   std::vector<std::string> asked_below;  ///< of the last Changes
 
@@ -113,6 +114,11 @@ class FakeWorkspace : public Workspace {
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
+  Status Refresh() override {
+    ++refreshes;
+    return {};
+  }
+  Result<UniqueFd> OpenBase() override { return Fail(ENOSYS, "fake"); }
   Status Close() override { return {}; }
 
  private:
