@@ -80,6 +80,23 @@ Result<ListReply> Client::List() {
   return list;
 }
 
+Result<CheckReport> Client::Check() {
+  CheckReport report;
+  TRY(connection_->Call(
+      {{"request", "check"}}, [&](const Frame& frame) -> Status {
+        for (const Json& item : GetMember(frame.header, "problems")) {
+          report.problems.push_back(ProblemFromJson(item));
+        }
+        report.notes = DecodeList(GetMember(frame.header, "notes"));
+        report.transactions = GetUint(frame.header, "transactions");
+        report.changes = GetUint(frame.header, "changes");
+        report.inodes = GetUint(frame.header, "inodes");
+        report.content_bytes = GetUint(frame.header, "content_bytes");
+        return {};
+      }));
+  return report;
+}
+
 Result<LogReply> Client::Log(const LogQuery& query) {
   Json request = {{"request", "log"},
                   {"first", query.first},

@@ -56,6 +56,7 @@ class Client {
   Result<CommitReply> Commit(const std::string& message);
   Result<DiscardReply> Discard();
   Result<ListReply> List();
+  Result<CheckReport> Check();
   Result<LogReply> Log(const LogQuery& query);
 
  private:

@@ -80,6 +80,7 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "read") return AnswerRead(request, sink);
   if (name == "log") return AnswerLog(request, sink);
   if (name == "list") return AnswerList(sink);
+  if (name == "check") return AnswerCheck(sink);
   if (name == "commit") return AnswerCommit(request, sink);
   if (name == "discard") return AnswerDiscard(sink);
   return Fail(0, "the daemon does not know the request \"" + name + "\"",
@@ -152,6 +153,17 @@ Status Dispatcher::AnswerList(const FrameSink& sink) {
                   {{"current", status.id},
                    {"pid", host_.pid},
                    {"mountpoint", EncodeBytes(host_.mountpoint)}},
+                  sink);
+}
+
+Status Dispatcher::AnswerCheck(const FrameSink& sink) {
+  const CheckReport report = TRY(workspace_.Check());
+  return SendList(report.problems, "problems",
+                  {{"notes", EncodeList(report.notes)},
+                   {"transactions", report.transactions},
+                   {"changes", report.changes},
+                   {"inodes", report.inodes},
+                   {"content_bytes", report.content_bytes}},
                   sink);
 }
 

@@ -31,6 +31,7 @@ class Dispatcher {
   Status AnswerRead(const Json& request, const FrameSink& sink);
   Status AnswerLog(const Json& request, const FrameSink& sink);
   Status AnswerList(const FrameSink& sink);
+  Status AnswerCheck(const FrameSink& sink);
   Status AnswerCommit(const Json& request, const FrameSink& sink);
   Status AnswerDiscard(const FrameSink& sink);
 

@@ -21,10 +21,6 @@ bool HasStore(const std::string& directory) {
   return ::access((directory + "/FORMAT").c_str(), F_OK) == 0;
 }
 
-std::string StoreOf(const Place& place) {
-  return place.store.value_or(JoinPath(place.workspace, ".txfs"));
-}
-
 /// The user that made the mount, as the kernel has it.
 uid_t OwnerOf(const MountEntry& entry) {
   constexpr std::string_view kKey = "user_id=";
@@ -76,7 +72,33 @@ Result<Place> WithDaemon(Place place) {
   return place;
 }
 
+Result<std::optional<DaemonAddress>> FindMountOf(const std::string& workspace) {
+  const std::vector<MountEntry> table = TRY(ReadMountTable());
+  for (const MountEntry& entry : table | std::views::reverse) {
+    if (entry.type == "fuse.txfs" && entry.source == workspace) {
+      return std::optional(AddressOf(entry));
+    }
+  }
+  return std::optional<DaemonAddress>();
+}
+
+Error NoWorkspace(const std::string& directory) {
+  struct stat st{};
+  if (::lstat(directory.c_str(), &st) != 0 && errno == ENOENT) {
+    return {.code = 0,
+            .message = directory + " does not exist",
+            .hint = "name a directory of a workspace with -C"};
+  }
+  return {.code = 0,
+          .message = directory + " is not inside a txfs workspace",
+          .hint = "`txfs mount WORKSPACE` makes a directory one"};
+}
+
 }  // namespace
+
+std::string StoreOf(const Place& place) {
+  return place.store.value_or(JoinPath(place.workspace, ".txfs"));
+}
 
 DaemonAddress AddressOf(const MountEntry& entry) {
   return {.mountpoint = entry.mountpoint,
@@ -109,12 +131,8 @@ Result<std::unique_ptr<Store>> OpenStore(const Place& place) {
 }
 
 Result<std::optional<DaemonAddress>> FindDaemon(const Place& place) {
-  const std::vector<MountEntry> table = TRY(ReadMountTable());
-  for (const MountEntry& entry : table | std::views::reverse) {
-    if (entry.type == "fuse.txfs" && entry.source == place.workspace) {
-      return std::optional(AddressOf(entry));
-    }
-  }
+  auto mounted = TRY(FindMountOf(place.workspace));
+  if (mounted) return mounted;
   if (!HasStore(StoreOf(place))) return std::optional<DaemonAddress>();
   const std::unique_ptr<Store> store = TRY(OpenStore(place));
   for (const std::string& id : TRY(store->OpenIds())) {
@@ -134,13 +152,26 @@ Result<Place> Locate(const Context& context) {
   if (const auto place = FindWorkspace(context.directory)) {
     return WithDaemon(*place);
   }
-  struct stat st{};
-  if (::lstat(context.directory.c_str(), &st) != 0 && errno == ENOENT) {
-    return Fail(0, context.directory + " does not exist",
-                "name a directory of a workspace with -C");
+  return std::unexpected(NoWorkspace(context.directory));
+}
+
+Result<Place> LocateUnopened(const Context& context) {
+  std::optional<Place> place;
+  if (context.store) {
+    const auto workspace =
+        ReadWholeFile(AT_FDCWD, *context.store + "/workspace", 1 << 16);
+    place = Place{.workspace = workspace.value_or(""),
+                  .store = context.store,
+                  .daemon = std::nullopt,
+                  .root = workspace.value_or("")};
+  } else if (const auto entry = FindTxfsMount(context.directory)) {
+    return PlaceOfMount(*entry);
+  } else {
+    place = FindWorkspace(context.directory);
   }
-  return Fail(0, context.directory + " is not inside a txfs workspace",
-              "`txfs mount WORKSPACE` makes a directory one");
+  if (!place) return std::unexpected(NoWorkspace(context.directory));
+  place->daemon = TRY(FindMountOf(place->workspace));
+  return *place;
 }
 
 Result<std::unique_ptr<SocketConnection>> ConnectDaemon(

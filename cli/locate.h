@@ -31,6 +31,13 @@ struct Place {
 /// that the user's registry knows. --store names a workspace outright.
 Result<Place> Locate(const Context& context);
 
+/// The same for a store that may be damaged: opens none, for that would mend
+/// it. A daemon is only found by its mount.
+Result<Place> LocateUnopened(const Context& context);
+
+/// The directory of the store of `place`.
+[[nodiscard]] std::string StoreOf(const Place& place);
+
 /// The workspace at or above `directory` by its store, without regard to
 /// mounts; none when there is none.
 std::optional<Place> FindWorkspace(const std::string& directory);

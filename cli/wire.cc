@@ -202,6 +202,18 @@ Json ToJson(const TransactionSummary& summary) {
           {"changes", summary.changes}};
 }
 
+Json ToJson(const Problem& problem) {
+  return {{"kind", problem.kind},
+          {"where", EncodeBytes(problem.where)},
+          {"message", EncodeBytes(problem.message)}};
+}
+
+Problem ProblemFromJson(const Json& json) {
+  return {.kind = GetBytes(json, "kind"),
+          .where = GetBytes(json, "where"),
+          .message = GetBytes(json, "message")};
+}
+
 TransactionSummary SummaryFromJson(const Json& json) {
   return {.id = GetBytes(json, "id"),
           .name = GetBytes(json, "name"),

@@ -48,6 +48,7 @@ class StoredWorkspace final : public Workspace {
                  const std::function<bool(const LogEntry&)>& visit) override {
     return filesystem_->journal()->ReadLog(first, visit);
   }
+  Result<CheckReport> Check() override;
   void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) override {
     const MutexLock lock(mutex_);

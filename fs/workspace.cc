@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "fs/change_list.h"
+#include "fs/check.h"
 #include "fs/stored_workspace.h"
 #include "fs/vaults.h"
 #include "journal/base/file.h"
@@ -97,6 +98,10 @@ Result<std::vector<NetChange>> StoredWorkspace::Changes(
         return ChangeList::Collect(frozen, expand);
       }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
+}
+
+Result<CheckReport> StoredWorkspace::Check() {
+  return CheckStore(store_->dir(), &base_);
 }
 
 Result<WorkspaceStatus> StoredWorkspace::GetStatus() {

@@ -10,6 +10,7 @@
 #include "fs/committer.h"
 #include "fs/filesystem.h"
 #include "journal/base/result.h"
+#include "journal/check.h"
 #include "journal/store.h"
 
 namespace txfs {
@@ -89,6 +90,9 @@ class Workspace {
   /// Logged changes from `first` on.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
+
+  /// Checks the whole store, while work goes on. As CheckStore.
+  virtual Result<CheckReport> Check() = 0;
 
   /// Called after commit and discard, without locks held, with what the kernel
   /// may have cached.

@@ -91,6 +91,7 @@ class FakeWorkspace : public Workspace {
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
   std::vector<Conflict> conflicts;
+  CheckReport check_report;
   std::string id = "000000000001";
   std::string message;                   ///< of the last commit
   std::vector<std::string> asked_below;  ///< of the last Changes
@@ -112,6 +113,7 @@ class FakeWorkspace : public Workspace {
   Status Recover() override { return {}; }
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
+  Result<CheckReport> Check() override { return check_report; }
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
   Status Close() override { return {}; }
 

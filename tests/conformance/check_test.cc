@@ -66,9 +66,9 @@ class Bench {
 
 TEST(CheckTest, FindsNothingWhereNothingIsWrong) {
   const char* given = std::getenv("RC_PARAMS");
-  const string params = string(given ? given : "") +
-                        " max_size=120 max_success=" +
-                        std::to_string(Scaled(40));
+  const string params =
+      string(given ? given : "") +
+      " max_size=120 max_success=" + std::to_string(Scaled(40));
   setenv("RC_PARAMS", params.c_str(), 1);
   const auto steps = rc::gen::container<vector<Step>>(AnyStep());
   EXPECT_TRUE(rc::check("steps, remount, steps, commit, steps, close", [&] {
