@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "fs/check_commits.h"
 #include "fs/check_tree.h"
 #include "journal/base/file.h"
 #include "journal/check_store.h"
@@ -48,7 +49,9 @@ Result<CheckReport> CheckOnce(int store, const BaseDirectory* base,
                               bool* in_use) {
   CheckReport report;
   const Findings findings(report, "");
-  for (const std::string& id : TRY(CheckLayout(store, findings))) {
+  const StoreLayout layout = TRY(CheckLayout(store, findings));
+  if (layout.complete) TRY(CheckCommits(store, base, findings));
+  for (const std::string& id : layout.open) {
     TRY(CheckTransaction(store, id, base, findings.Below("txn").Below(id),
                          in_use));
   }

@@ -33,7 +33,6 @@ class TableCheck {
 
   Image image;
   std::optional<IntakeCursor> cursor;
-  std::string state = "active";
   bool sound = true;  ///< every row could be decoded
 
  private:
@@ -95,9 +94,8 @@ void TableCheck::VisitMeta(std::string_view key, ByteSpan value) {
   } else if (key == kCursorKey) {
     cursor = DecodeCursor(value);
   } else if (key == std::string(kFactPrefix) + "state") {
-    state = AsText(value);
-    if (std::ranges::count(kStates, state) == 0) {
-      BadRow("meta", "the state " + Quote(state) + " is none");
+    if (std::ranges::count(kStates, AsText(value)) == 0) {
+      BadRow("meta", "the state " + Quote(AsText(value)) + " is none");
     }
   } else if (!key.starts_with(kFactPrefix)) {
     BadRow("meta", "nothing is known about " + Quote(key));
@@ -276,12 +274,8 @@ Result<JournalContent> CheckJournal(int dir, const Findings& findings) {
   }
   if (!spool) {
     findings.Below("spool").Add("spool.missing", "the spool is missing");
-  } else if (read && tables.state == "active") {
-    TRY(CheckSpool(*spool, tables.image, findings.Below("spool")));
   } else if (read) {
-    // A commit moves segments to where they belong.
-    Findings(findings).Note(findings.place() + " is " + tables.state +
-                            ": its content was not checked");
+    TRY(CheckSpool(*spool, tables.image, findings.Below("spool")));
   }
   TRY(CheckIntake(dir, read ? tables.cursor : std::nullopt,
                   spool ? &*spool : nullptr, replay, findings.Below("intake")));

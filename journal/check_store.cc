@@ -27,6 +27,9 @@ constexpr Entry kStoreEntries[] = {
     {"txn", S_IFDIR, Presence::kRequired},
     {"history", S_IFDIR, Presence::kRequired},
     {"trash", S_IFDIR, Presence::kRequired},
+    {"commit.lock", S_IFREG, Presence::kOptional},
+    {"intent", S_IFREG, Presence::kOptional},
+    {"vault", S_IFDIR, Presence::kOptional},
 };
 
 constexpr Entry kTransactionEntries[] = {
@@ -121,12 +124,22 @@ void CheckSummary(int store, const std::string& path, const std::string& id,
   }
 }
 
+/// The id of an entry of the history: its summary, plan or image.
+std::string_view IdOfEntry(std::string_view name) {
+  name = WithoutNew(name);
+  for (const std::string_view suffix : {".plan", ".image"}) {
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  }
+  return name;
+}
+
 /// Summaries of transactions that have ended. Returns their ids.
 Result<std::vector<std::string>> CheckHistory(int store, Findings findings) {
   std::vector<std::string> ids;
-  for (const std::string& name : TRY(ListNames(store, "history"))) {
+  const std::vector<std::string> names = TRY(ListNames(store, "history"));
+  for (const std::string& name : names) {
     const std::string path = "history/" + name;
-    const std::string id(WithoutNew(name));
+    const std::string id(IdOfEntry(name));
     if (!IsTransactionId(id) || TRY(TypeAt(store, path)) != S_IFREG) {
       findings.Add("store.entry", Quote(name) + " does not belong there");
     } else if (id == name) {
@@ -153,13 +166,13 @@ Result<bool> CheckTransaction(int store, const std::string& id,
 
 }  // namespace
 
-Result<std::vector<std::string>> CheckLayout(int store, Findings findings) {
-  std::vector<std::string> open;
+Result<StoreLayout> CheckLayout(int store, Findings findings) {
+  StoreLayout layout;
   const bool complete =
       TRY(CheckEntries(store, kStoreEntries, "store.entry", findings));
   if (TRY(TypeAt(store, "FORMAT")) == S_IFREG &&
       !TRY(CheckFormat(store, findings.Below("FORMAT")))) {
-    return open;
+    return layout;
   }
   if (TRY(TypeAt(store, "workspace")) == S_IFREG) {
     CheckWorkspace(store, findings.Below("workspace"));
@@ -168,8 +181,9 @@ Result<std::vector<std::string>> CheckLayout(int store, Findings findings) {
     findings.Note(
         "the store is not complete: its transactions were not "
         "checked");
-    return open;
+    return layout;
   }
+  layout.complete = true;
   const auto ended = TRY(CheckHistory(store, findings.Below("history")));
   Findings txn = findings.Below("txn");
   for (const std::string& name : TRY(ListNames(store, "txn"))) {
@@ -181,9 +195,10 @@ Result<std::vector<std::string>> CheckLayout(int store, Findings findings) {
     // What never began, or has ended, is on its way to the trash.
     if (id != name || std::ranges::count(ended, id) != 0) continue;
     ++findings.report().transactions;
-    if (TRY(CheckTransaction(store, id, txn.Below(id)))) open.push_back(id);
+    if (TRY(CheckTransaction(store, id, txn.Below(id))))
+      layout.open.push_back(id);
   }
-  return open;
+  return layout;
 }
 
 }  // namespace txfs

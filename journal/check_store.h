@@ -8,9 +8,13 @@
 
 namespace txfs {
 
-/// Checks what a store consists of, without looking into journals. Returns the
-/// ids of the open transactions whose files are all there; none when the store
-/// is of a version that this program does not know.
-Result<std::vector<std::string>> CheckLayout(int store, Findings findings);
+/// What there is to look into.
+struct StoreLayout {
+  bool complete = false;  ///< the store is whole, and of a known version
+  std::vector<std::string> open;  ///< transactions whose files are all there
+};
+
+/// Checks what a store consists of, without looking into journals and plans.
+Result<StoreLayout> CheckLayout(int store, Findings findings);
 
 }  // namespace txfs

@@ -360,7 +360,7 @@ TEST(TreeCheckBaseTest, CountsTheLinksThatTheBaseHas) {
   CheckReport report;
   const auto ids = CheckLayout(store->get(), Findings(report, ""));
   ASSERT_TRUE(ids.has_value());
-  const auto dir = OpenAt(store->get(), "txn/" + ids->front(), O_RDONLY);
+  const auto dir = OpenAt(store->get(), "txn/" + ids->open.front(), O_RDONLY);
   ASSERT_TRUE(dir.has_value());
   auto content = CheckJournal(dir->get(), Findings(report, ""));
   ASSERT_TRUE(content.has_value());
@@ -380,6 +380,47 @@ TEST(TreeCheckBaseTest, CountsTheLinksThatTheBaseHas) {
     record.attr.nlink = right;
   }
   EXPECT_GE(counted, 8u);
+}
+
+TEST(CommitCheckTest, NamesDamageToWhatUndoNeeds) {
+  const TempDir scratch;
+  BaseTree base(scratch.path() + "/ws");
+  mkdir(base.root().c_str(), 0755);
+  base.File("a", "old");
+  auto driver = CoreDriver::Start(base.root(), {});
+  ASSERT_TRUE(driver.has_value());
+  ASSERT_TRUE((*driver)->WriteFile("a", "new").has_value());
+  ASSERT_TRUE((*driver)->Commit().has_value());
+  driver->reset();
+  ASSERT_EQ(FindProblems(base.root()), "");
+  const string store = base.root() + "/.txfs";
+  string plan;
+  string image;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(store + "/history")) {
+    if (entry.path().extension() == ".plan") plan = entry.path();
+    if (entry.path().extension() == ".image") image = entry.path();
+  }
+  const auto expect = [&](const string& kind) {
+    const CheckReport report = CheckWorkspaceStore(base.root());
+    ASSERT_EQ(report.problems.size(), 1u) << FindProblems(base.root());
+    EXPECT_EQ(report.problems.front().kind, kind);
+  };
+  const string good_image = *ReadWholeFile(AT_FDCWD, image);
+  std::ofstream(image) << good_image.substr(1);
+  expect("commit.image");
+  std::ofstream(image) << good_image;
+  const string good_plan = *ReadWholeFile(AT_FDCWD, plan);
+  std::ofstream(plan) << good_plan.substr(0, good_plan.size() - 1);
+  expect("commit.plan");
+  std::ofstream(store + "/intent") << good_plan.substr(0, 30);
+  std::ofstream(plan) << good_plan;
+  expect("commit.plan");
+  std::filesystem::remove(store + "/intent");
+  std::filesystem::rename(store + "/vault", store + "/trash/vault");
+  expect("commit.vault");
+  std::filesystem::rename(store + "/trash/vault", store + "/vault");
+  EXPECT_EQ(FindProblems(base.root()), "");
 }
 
 // --- any damage ------------------------------------------------------------

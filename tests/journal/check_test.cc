@@ -504,7 +504,7 @@ class LayoutCheckTest : public ::testing::Test {
     CheckReport report;
     const auto open = CheckLayout(dir_.Open().get(), Findings(report, ""));
     EXPECT_OK(open);
-    EXPECT_EQ(open->size(), transactions);
+    EXPECT_EQ(open->open.size(), transactions);
     return report;
   }
   void ExpectKinds(const Kinds& kinds, size_t transactions = 1) {
