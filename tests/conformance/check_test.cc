@@ -80,7 +80,7 @@ TEST(CheckTest, FindsNothingWhereNothingIsWrong) {
   const char* given = std::getenv("RC_PARAMS");
   const string params =
       string(given ? given : "") +
-      " max_size=120 max_success=" + std::to_string(Scaled(40));
+      " max_size=120 max_success=" + std::to_string(Scaled(20));
   setenv("RC_PARAMS", params.c_str(), 1);
   const auto steps = rc::gen::container<vector<Step>>(AnyStep());
   EXPECT_TRUE(rc::check("steps, remount, steps, commit, steps, close", [&] {
@@ -501,7 +501,7 @@ TEST_F(DamagedStoreTest, IsReportedOrHarmlessAndNeverWritten) {
   std::mt19937_64 random(seed);
   std::map<string, int> reported;
   int seen = 0;
-  for (int round = 0; round < Scaled(300); ++round) {
+  for (int round = 0; round < Scaled(200); ++round) {
     const auto data = std::ranges::find_if(
         files_, [](const string& path) { return path.ends_with("data.mdb"); });
     const string path =
@@ -536,7 +536,7 @@ TEST_F(DamagedStoreTest, IsReportedOrHarmlessAndNeverWritten) {
     std::ofstream(path, std::ios::binary) << before;
   }
   EXPECT_EQ(FindProblems(copy), "");
-  std::cout << "seed " << seed << ": " << seen << " of " << Scaled(300)
+  std::cout << "seed " << seed << ": " << seen << " of " << Scaled(200)
             << " damages were seen\n";
   for (const auto& [kind, count] : reported) {
     std::cout << "  " << kind << " " << count << "\n";
