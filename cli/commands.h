@@ -36,6 +36,9 @@ Result<int> RunCommit(const Context& context, const std::string& message,
                       bool json);
 Result<int> RunDiscard(const Context& context, bool json);
 
+/// Exit code 1 when there are problems.
+Result<int> RunFsck(const Context& context, bool json);
+
 struct LogArguments {
   std::optional<std::string> path, op;
   uint64_t last = 0;  ///< 0: all

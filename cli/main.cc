@@ -176,6 +176,14 @@ void AddReports(CLI::App& app, Values& values, Command& command) {
       return RunList(context, values.json);
     };
   });
+  CLI::App* fsck = app.add_subcommand(
+      "fsck", "Check the store: journals, contents and trees; never writes");
+  fsck->add_flag("--json", values.json, "As JSON");
+  fsck->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunFsck(context, values.json);
+    };
+  });
   app.add_subcommand("version", "Print the version")->callback([&] {
     command.run = [](const Context&) -> Result<int> {
       std::puts("txfs " TXFS_VERSION);

@@ -10,6 +10,7 @@
 #include "fs/committer.h"
 #include "fs/filesystem.h"
 #include "journal/base/result.h"
+#include "journal/check.h"
 #include "journal/store.h"
 
 namespace txfs {

@@ -12,19 +12,16 @@
 
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
+#include "journal/rows.h"
 
 namespace txfs {
 namespace {
 
-constexpr uint32_t kFormatVersion = 1;
 constexpr uint64_t kMinMapBytes = 512 << 10;
 constexpr size_t kFirstBytes = 256 << 10;
 constexpr uint64_t kSlackBytes = 512 << 10;
 constexpr uint64_t kMaxMissingPages = 16;
-constexpr std::string_view kFormatKey = "format";
-constexpr std::string_view kCursorKey = "cursor";
 constexpr std::string_view kReserveKey = "reserve";
-constexpr std::string_view kFactPrefix = "fact.";
 constexpr const char* kDataFile = "data.mdb";
 
 constexpr std::string_view kDamagedHint =
@@ -69,13 +66,6 @@ ByteSpan ToSpan(const MDB_val& value) {
   return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
 }
 
-// Keys sort as bytes, so their integers are big-endian.
-void AppendKey(Bytes& key, uint64_t value) {
-  Encoder(key).Put(std::byteswap(value));
-}
-
-uint64_t TakeKey(Decoder& in) { return std::byteswap(in.Get<uint64_t>()); }
-
 int ErrnoOf(int code) {
   if (code > 0) return code;
   switch (code) {
@@ -95,39 +85,6 @@ int ErrnoOf(int code) {
     default:
       return EIO;
   }
-}
-
-// The value of an extent row; its key has the offset.
-void EncodeExtentValue(const Extent& extent, Encoder& out) {
-  out.Put(extent.length);
-  out.Put(extent.content.segment);
-  out.Put(extent.content.record_length);
-  out.Put(extent.content.record_position);
-  out.Put(extent.content.checksum);
-  out.Put(extent.content.delta);
-}
-
-// An extent is checked where it is decoded whole, so rows go through that.
-Result<Extent> DecodeExtentRow(uint64_t offset, ByteSpan value) {
-  Bytes whole;
-  Encoder encoder(whole);
-  encoder.Put(offset);
-  encoder.PutRaw(value);
-  Decoder decoder(whole);
-  const Extent extent = DecodeExtent(decoder);
-  if (!decoder.ok() || decoder.remaining() != 0) {
-    return Fail(EBADMSG, "damaged extent");
-  }
-  return extent;
-}
-
-Bytes EncodeCursor(const IntakeCursor& cursor) {
-  Bytes bytes;
-  Encoder encoder(bytes);
-  encoder.Put(cursor.salt);
-  encoder.Put(cursor.position);
-  encoder.Put(Raw(cursor.next_lsn));
-  return bytes;
 }
 
 }  // namespace
@@ -181,9 +138,7 @@ void Tables::SetDentry(Ino parent, const std::string& name,
     return;
   }
   value_.clear();
-  Encoder encoder(value_);
-  encoder.Put(static_cast<uint8_t>(value.kind));
-  encoder.Put(Raw(value.ino));
+  EncodeDentryValue(value, value_);
   Put(handles_.dentry, key_, value_);
 }
 
@@ -199,8 +154,7 @@ void Tables::PutExtent(Ino ino, const Extent& extent) {
   AppendKey(key_, Raw(ino));
   AppendKey(key_, extent.offset);
   value_.clear();
-  Encoder encoder(value_);
-  EncodeExtentValue(extent, encoder);
+  EncodeExtentValue(extent, value_);
   Put(handles_.extent, key_, value_);
 }
 
@@ -361,7 +315,7 @@ Result<std::unique_ptr<Db>> Db::Create(int dir, uint64_t map_bytes, Io& io) {
   }));
   TRY(db->Write([](Tables& tables) -> Status {
     tables.EraseMeta(std::string(kReserveKey));
-    tables.PutFormat(kFormatVersion);
+    tables.PutFormat(kTablesVersion);
     return {};
   }));
   return db;
@@ -492,11 +446,11 @@ Status Db::CheckVersion() {
   Decoder decoder(*value);
   const auto version = decoder.Get<uint32_t>();
   if (!decoder.ok()) return Damaged("no version");
-  if (version <= kFormatVersion) return {};
+  if (version <= kTablesVersion) return {};
   return Fail(EPROTONOSUPPORT,
               PathOfFd(dir_.get()) + " has format version " +
                   std::to_string(version) + ", this program knows " +
-                  std::to_string(kFormatVersion),
+                  std::to_string(kTablesVersion),
               "use the newer txfs that wrote it");
 }
 
@@ -579,67 +533,46 @@ Status Db::Load(State& state) {
   TRY(LoadInodes(reading, state));
   TRY(reading.ForEach(handles_.dentry, {},
                       [&](ByteSpan key, ByteSpan value) -> Status {
-                        Decoder k(key);
-                        Decoder v(value);
-                        const Ino parent{TakeKey(k)};
-                        const std::string name(AsText(k.GetRaw(k.remaining())));
-                        DentryValue dentry;
-                        dentry.kind = static_cast<DentryKind>(v.Get<uint8_t>());
-                        dentry.ino = Ino{v.Get<uint64_t>()};
-                        if (!k.ok() || !v.ok() || v.remaining() != 0 ||
-                            dentry.kind > DentryKind::kInode) {
-                          return Damaged("a dentry");
-                        }
-                        state.SetDentry(parent, name, dentry);
+                        const auto row = DecodeDentryRow(key, value);
+                        if (!row) return Damaged("a dentry");
+                        state.SetDentry(row->parent, row->name, row->value);
                         return {};
                       }));
   TRY(LoadExtents(reading, state));
   return reading.ForEach(
       handles_.xattr, {}, [&](ByteSpan key, ByteSpan value) -> Status {
-        Decoder k(key);
-        const Ino ino{TakeKey(k)};
-        const std::string name(AsText(k.GetRaw(k.remaining())));
-        if (!k.ok()) return Damaged("an xattr");
-        state.SetXattr(ino, name, std::string(AsText(value)));
+        const auto row = DecodeXattrKey(key);
+        if (!row) return Damaged("an xattr");
+        state.SetXattr(row->ino, row->name, std::string(AsText(value)));
         return {};
       });
 }
 
 Status Db::LoadInodes(Reading& reading, State& state) {
-  return reading.ForEach(
-      handles_.inode, {}, [&](ByteSpan key, ByteSpan value) -> Status {
-        Decoder k(key);
-        Decoder v(value);
-        const Ino ino{TakeKey(k)};
-        InodeRecord record;
-        record.attr = DecodeAttr(v);
-        if (!k.ok() || k.remaining() != 0 || !v.ok() || v.remaining() != 0) {
-          return Damaged("an inode");
-        }
-        auto origin = reading.Get(handles_.origin, key);
-        if (origin) {
-          Decoder o(*origin);
-          DecodeOrigin(o, record.base, record.symlink);
-          if (!o.ok() || o.remaining() != 0) return Damaged("an origin");
-        } else if (origin.error().code != ENOENT) {
-          return std::unexpected(std::move(origin).error());
-        }
-        state.SetInode(ino, record);
-        return {};
-      });
+  return reading.ForEach(handles_.inode, {},
+                         [&](ByteSpan key, ByteSpan value) -> Status {
+                           const auto row = DecodeInodeRow(key, value);
+                           if (!row) return Damaged("an inode");
+                           InodeRecord record;
+                           record.attr = row->attr;
+                           auto origin = reading.Get(handles_.origin, key);
+                           if (origin && !DecodeOriginRow(*origin, record)) {
+                             return Damaged("an origin");
+                           }
+                           if (!origin && origin.error().code != ENOENT) {
+                             return std::unexpected(std::move(origin).error());
+                           }
+                           state.SetInode(row->ino, record);
+                           return {};
+                         });
 }
 
 Status Db::LoadExtents(Reading& reading, State& state) {
   return reading.ForEach(handles_.extent, {},
                          [&](ByteSpan key, ByteSpan value) -> Status {
-                           Decoder k(key);
-                           const Ino ino{TakeKey(k)};
-                           const uint64_t offset = TakeKey(k);
-                           const auto extent = DecodeExtentRow(offset, value);
-                           if (!k.ok() || k.remaining() != 0 || !extent) {
-                             return Damaged("an extent");
-                           }
-                           state.PutExtent(ino, *extent);
+                           const auto row = DecodeExtentRow(key, value);
+                           if (!row) return Damaged("an extent");
+                           state.PutExtent(row->ino, row->extent);
                            return {};
                          });
 }
@@ -659,10 +592,9 @@ Result<std::vector<std::pair<Lsn, Bytes>>> Db::ReadLog(Lsn first,
   TRY(reading.ForEach(
       handles_.log, key,
       [&](ByteSpan row_key, ByteSpan value) -> Status {
-        Decoder k(row_key);
-        const Lsn lsn{TakeKey(k)};
-        if (!k.ok() || k.remaining() != 0) return Damaged("a log record");
-        rows.emplace_back(lsn, Bytes(value.begin(), value.end()));
+        const auto lsn = DecodeLogKey(row_key);
+        if (!lsn) return Damaged("a log record");
+        rows.emplace_back(*lsn, Bytes(value.begin(), value.end()));
         return {};
       },
       limit));
@@ -674,15 +606,9 @@ Result<IntakeCursor> Db::GetCursor() {
   auto value = reading.Get(handles_.meta, AsBytes(kCursorKey));
   if (!value && value.error().code == ENOENT) return Damaged("no cursor");
   if (!value) return std::unexpected(std::move(value).error());
-  Decoder decoder(*value);
-  IntakeCursor cursor;
-  cursor.salt = decoder.Get<uint64_t>();
-  cursor.position = decoder.Get<uint64_t>();
-  cursor.next_lsn = Lsn{decoder.Get<uint64_t>()};
-  if (!decoder.ok() || decoder.remaining() != 0 || cursor.position % 8 != 0) {
-    return Damaged("the cursor");
-  }
-  return cursor;
+  const auto cursor = DecodeCursor(*value);
+  if (!cursor) return Damaged("the cursor");
+  return *cursor;
 }
 
 Result<std::string> Db::GetMeta(const std::string& key) {

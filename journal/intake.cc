@@ -91,6 +91,12 @@ std::unexpected<Error> Damaged(int dir, std::string_view what) {
               kDamagedHint);
 }
 
+Result<UniqueFd> OpenFile(int dir, int flags) {
+  auto fd = OpenAt(dir, std::string(kFile), flags);
+  if (!fd && fd.error().code == ENOENT) return Damaged(dir, "it is missing");
+  return fd;
+}
+
 Result<uint64_t> ReadFileHeader(int dir, int fd) {
   struct stat st{};
   if (::fstat(fd, &st) != 0) return Fail(errno, "stat intake");
@@ -131,11 +137,22 @@ Result<std::unique_ptr<Intake>> Intake::Create(int dir, uint64_t capacity,
 }
 
 Result<std::unique_ptr<Intake>> Intake::Open(int dir, Io& io) {
-  auto fd = OpenAt(dir, std::string(kFile), O_RDWR);
-  if (!fd && fd.error().code == ENOENT) return Damaged(dir, "it is missing");
-  if (!fd) return std::unexpected(std::move(fd).error());
-  const uint64_t capacity = TRY(ReadFileHeader(dir, fd->get()));
-  return Map(std::move(*fd), capacity, io);
+  UniqueFd fd = TRY(OpenFile(dir, O_RDWR));
+  const uint64_t capacity = TRY(ReadFileHeader(dir, fd.get()));
+  return Map(std::move(fd), capacity, io);
+}
+
+Result<std::unique_ptr<Intake>> Intake::Copy(int dir) {
+  UniqueFd fd = TRY(OpenFile(dir, O_RDONLY));
+  const uint64_t capacity = TRY(ReadFileHeader(dir, fd.get()));
+  void* map = ::mmap(nullptr, kPage + capacity, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) return Fail(errno, "copy intake");
+  const MutableByteSpan bytes(static_cast<std::byte*>(map), kPage + capacity);
+  std::unique_ptr<Intake> copy(
+      new Intake(std::move(fd), bytes.data(), capacity, Io::System()));
+  TRY(ReadFully(copy->fd_.get(), 0, bytes));
+  return copy;
 }
 
 Result<std::unique_ptr<Intake>> Intake::Map(UniqueFd fd, uint64_t capacity,

@@ -50,6 +50,9 @@ class Intake {
                                                 Io& io);
   /// EBADMSG: damaged; EPROTONOSUPPORT: a newer version.
   static Result<std::unique_ptr<Intake>> Open(int dir, Io& io);
+  /// A copy in memory, for Recover and nothing else. Leaves the file alone,
+  /// which somebody else may have open. Errors as Open.
+  static Result<std::unique_ptr<Intake>> Copy(int dir);
   ~Intake();
   Intake(const Intake&) = delete;
   Intake& operator=(const Intake&) = delete;

@@ -1,6 +1,5 @@
 #include "journal/spool.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -30,25 +29,20 @@ bool IsWorthPunching(uint64_t from, uint64_t to) {
   return RoundDown(to) >= RoundUp(from) + kMinHole;
 }
 
+}  // namespace
+
 std::string SegmentName(uint32_t id) {
   char name[kIdDigits + 1];
   std::snprintf(name, sizeof name, "%08x", id);
   return name;
 }
 
-/// 0 when `name` is not a segment's.
 uint32_t SegmentId(std::string_view name) {
   uint32_t id = 0;
   const auto [end, error] =
       std::from_chars(name.data(), name.data() + name.size(), id, 16);
   return error == std::errc() && SegmentName(id) == name ? id : 0;
 }
-
-struct CloseDir {
-  void operator()(DIR* stream) const { ::closedir(stream); }
-};
-
-}  // namespace
 
 Result<std::unique_ptr<Spool>> Spool::Open(int dir, uint64_t segment_bytes,
                                            Io& io) {
@@ -65,19 +59,10 @@ Result<std::unique_ptr<Spool>> Spool::Open(int dir, uint64_t segment_bytes,
 }
 
 Result<std::vector<uint32_t>> Spool::ListSegments() {
-  UniqueFd fd = TRY(OpenAt(dir_.get(), ".", O_RDONLY | O_DIRECTORY));
-  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
-  if (!stream) return Fail(errno, "read spool directory");
-  (void)fd.Release();
   std::vector<uint32_t> ids;
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    if (const uint32_t id = SegmentId(entry->d_name); id != 0) {
-      ids.push_back(id);
-    }
-    errno = 0;
+  for (const std::string& name : TRY(ListNames(dir_.get(), "."))) {
+    if (const uint32_t id = SegmentId(name); id != 0) ids.push_back(id);
   }
-  if (errno != 0) return Fail(errno, "read spool directory");
   return ids;
 }
 

@@ -25,6 +25,11 @@ struct PendingContent {
   ByteSpan bytes;
 };
 
+/// The file name of segment `id` in `spool/`.
+[[nodiscard]] std::string SegmentName(uint32_t id);
+/// 0 when `name` is not a segment's.
+[[nodiscard]] uint32_t SegmentId(std::string_view name);
+
 /// Content of files: append-only segments `spool/<id>` (docs/format.md).
 ///
 /// A place is given once and never again while the object lives. Thread-safe.
