@@ -17,8 +17,11 @@
 namespace txfs::cli {
 namespace {
 
+/// Also when it is somebody else's, which opening it tells.
 bool HasStore(const std::string& directory) {
-  return ::access((directory + "/FORMAT").c_str(), F_OK) == 0;
+  if (::access(directory.c_str(), F_OK) != 0) return false;
+  return ::access((directory + "/FORMAT").c_str(), F_OK) == 0 ||
+         errno == EACCES;
 }
 
 std::string StoreOf(const Place& place) {
@@ -49,6 +52,9 @@ Place PlaceOfMount(const MountEntry& entry) {
 Result<Place> PlaceOfStore(const std::string& store) {
   const Result<std::string> workspace =
       ReadWholeFile(AT_FDCWD, store + "/workspace", 1 << 16);
+  if (!workspace && workspace.error().code == EACCES) {
+    TRY(Store::OpenDirectory(AT_FDCWD, store, store));
+  }
   if (!HasStore(store) || !workspace) {
     return Fail(0, store + " is not a txfs store",
                 "`txfs mount --store DIR WORKSPACE` makes one");
@@ -103,8 +109,7 @@ std::optional<Place> FindWorkspace(const std::string& directory) {
 
 Result<std::unique_ptr<Store>> OpenStore(const Place& place) {
   const std::string path = StoreOf(place);
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return Fail(errno, "cannot open the store " + path);
+  UniqueFd fd = TRY(Store::OpenDirectory(AT_FDCWD, path, path));
   return Store::Open(std::move(fd), path, place.workspace);
 }
 
