@@ -62,7 +62,11 @@ Result<std::unique_ptr<SocketConnection>> SocketConnection::Open(
   }
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
                 sizeof address) != 0) {
-    return Fail(errno, "cannot reach the daemon at " + path);
+    const std::string_view hint =
+        errno == EACCES
+            ? "only who mounted it may command it: run as that user, or as root"
+            : "";
+    return Fail(errno, "cannot reach the daemon at " + path, hint);
   }
   ucred peer{};
   socklen_t size = sizeof peer;

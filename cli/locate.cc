@@ -12,6 +12,9 @@ namespace {
 Result<RealWorkspace> ReachByStore(const std::string& store) {
   const Result<std::string> path =
       ReadWholeFile(AT_FDCWD, store + "/workspace", 1 << 16);
+  if (!path && path.error().code == EACCES) {
+    TRY(Store::OpenDirectory(AT_FDCWD, store, store));
+  }
   if (!IsStore(store) || !path) {
     return Fail(0, store + " is not a txfs store",
                 "`txfs mount --store DIR WORKSPACE` makes one");

@@ -87,7 +87,10 @@ Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
 }
 
 bool IsStore(const std::string& directory) {
-  return ::access((directory + "/FORMAT").c_str(), F_OK) == 0;
+  if (::access(directory.c_str(), F_OK) != 0) return false;
+  // Also when it is somebody else's, which opening it tells.
+  return ::access((directory + "/FORMAT").c_str(), F_OK) == 0 ||
+         errno == EACCES;
 }
 
 std::optional<std::string> StoreElsewhere(const std::string& path) {
@@ -136,11 +139,10 @@ std::optional<std::string> StorePath(const RealWorkspace& workspace) {
 Result<std::unique_ptr<Store>> OpenStore(const RealWorkspace& workspace) {
   const std::string path =
       workspace.store.value_or(JoinPath(workspace.path, kStoreName));
-  auto fd = workspace.store ? OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY)
-                            : OpenAt(workspace.base->get(), kStoreName,
-                                     O_RDONLY | O_DIRECTORY);
-  if (!fd) return Fail(fd.error().code, "cannot open the store " + path);
-  return Store::Open(std::move(*fd), path, workspace.path);
+  const int dir = workspace.store ? AT_FDCWD : workspace.base->get();
+  const std::string name = workspace.store.value_or(kStoreName);
+  UniqueFd fd = TRY(Store::OpenDirectory(dir, name, path));
+  return Store::Open(std::move(fd), path, workspace.path);
 }
 
 }  // namespace txfs::cli

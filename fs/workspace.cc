@@ -162,8 +162,8 @@ Result<std::unique_ptr<Workspace>> Workspace::Open(
     if (!made) return CannotMakeStore(store_path, std::move(made).error());
   }
   auto dir = options.store
-                 ? OpenAt(AT_FDCWD, store_path, O_RDONLY | O_DIRECTORY)
-                 : OpenAt(base.get(), kStoreName, O_RDONLY | O_DIRECTORY);
+                 ? Store::OpenDirectory(AT_FDCWD, store_path, store_path)
+                 : Store::OpenDirectory(base.get(), kStoreName, store_path);
   if (!dir && dir.error().code == ENOENT) {
     return Fail(ENOENT, "workspace " + path + " has no store",
                 "`txfs mount` makes one");

@@ -81,13 +81,23 @@ Error Store::Explain(Error error) const {
     case EACCES:
     case EPERM:
       error.message = "store " + display_path_ + ": " + error.message;
-      error.hint = "run as its owner, or choose a directory with --store DIR";
+      error.hint =
+          "run as its owner, or make it yours: sudo chown -R \"$USER\" " +
+          display_path_;
       break;
     default:
       error.message = "store " + display_path_ + ": " + error.message;
       break;
   }
   return error;
+}
+
+Result<UniqueFd> Store::OpenDirectory(int dir, const std::string& path,
+                                      const std::string& display_path) {
+  auto fd = ::txfs::OpenAt(dir, path, O_RDONLY | O_DIRECTORY);
+  if (fd) return fd;
+  return std::unexpected(
+      Store(UniqueFd(), display_path).Explain(std::move(fd).error()));
 }
 
 Status Store::CheckFilesystem() {
@@ -427,6 +437,7 @@ Result<UniqueFd> Store::TransactionDir(const std::string& id) {
   if (!dir && dir.error().code == ENOENT) {
     return Fail(ENOENT, "open transaction " + id, remedy);
   }
+  if (!dir) return std::unexpected(Explain(std::move(dir).error()));
   return dir;
 }
 

@@ -37,6 +37,11 @@ struct PreparedTransaction {
 /// the workspace it lies in is mounted over.
 class Store {
  public:
+  /// Opens the directory `path` below `dir`, of which `display_path` is the
+  /// absolute path. ENOENT when there is none; EACCES, when it is somebody
+  /// else's, with path and remedy.
+  static Result<UniqueFd> OpenDirectory(int dir, const std::string& path,
+                                        const std::string& display_path);
   /// Opens the store in directory `dir`, making it if it is empty. `workspace`
   /// is the absolute path recorded in a new one. EPROTONOSUPPORT: newer
   /// version; EROFS, ENOSPC, ENOLCK (a network filesystem, where LMDB cannot
