@@ -363,6 +363,7 @@ Result<std::unique_ptr<Db>> Db::Create(int dir, uint64_t map_bytes, Io& io) {
     tables.PutFormat(kFormatVersion);
     return {};
   }));
+  TRY(SyncDirectory(dir, "db"));
   return db;
 }
 
@@ -523,6 +524,7 @@ Status Db::Write(const std::function<Status(Tables&)>& fill) {
 Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
   ReaderLock lock(map_mutex_);
   MDB_txn* raw = nullptr;
+  if (suspect_ && env_ != nullptr) TRY(RewriteFirstPages());
   code = env_ == nullptr ? MDB_PANIC : mdb_txn_begin(env_, nullptr, 0, &raw);
   if (code != 0) return FailWith(code, "begin a batch in");
   TxnPtr txn(raw);
@@ -531,9 +533,46 @@ Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
   code = tables.code();
   if (!filled && code == 0) return filled;
   if (code == 0) code = io_.CommitError();
-  if (code == 0) code = mdb_txn_commit(txn.release());
+  if (code == 0) {
+    code = mdb_txn_commit(txn.release());
+    if (code != 0) Distrust();
+  }
   if (code != 0) return FailWith(code, "write");
+  last_batch_ = LastBatch();
   KeepSlack();
+  return {};
+}
+
+uint64_t Db::LastBatch() {
+  MDB_envinfo info{};
+  mdb_env_info(env_, &info);
+  return info.me_last_txnid;
+}
+
+// A batch's own pages are synced before the page that names it is written, so
+// the first pages are all that a failed sync can have left in memory only. The
+// kernel takes what it failed to write for clean: it must be written again, or
+// the next sync would succeed and mean nothing.
+void Db::Distrust() {
+  suspect_ = true;
+  [[maybe_unused]] const Status rewritten = RewriteFirstPages();
+}
+
+Status Db::RewriteFirstPages() {
+  if (LastBatch() < last_batch_) {
+    return Fail(
+        EIO, "the disk lost a batch of the tables in " + PathOfFd(dir_.get()),
+        "unmount, and check the disk");
+  }
+  MDB_stat stat{};
+  mdb_env_stat(env_, &stat);
+  mdb_filehandle_t fd{};
+  mdb_env_get_fd(env_, &fd);
+  Bytes pages(size_t{2} * stat.ms_psize);
+  const size_t size = TRY(ReadFully(fd, 0, pages));
+  if (size != pages.size()) return Damaged("data.mdb was cut short");
+  TRY(WritePartsFully(io_, fd, 0, {pages}));
+  suspect_ = false;
   return {};
 }
 
@@ -558,10 +597,16 @@ Status Db::Reconnect() {
 }
 
 Status Db::Sync() {
+  // No batch meanwhile: its sync would not tell of a failure that ours was
+  // told of.
+  MutexLock batch(write_mutex_);
   ReaderLock lock(map_mutex_);
-  const int code = env_ == nullptr ? MDB_PANIC : mdb_env_sync(env_, 1);
-  if (code != 0) return FailWith(code, "sync");
-  return {};
+  if (env_ == nullptr) return FailWith(MDB_PANIC, "sync");
+  if (suspect_) TRY(RewriteFirstPages());
+  const int code = mdb_env_sync(env_, 1);
+  if (code == 0) return {};
+  Distrust();
+  return FailWith(code, "sync");
 }
 
 void Db::CheckReaders() {

@@ -363,8 +363,34 @@ uint64_t Intake::waiting_bytes() const {
   return head_ - drained_.position;
 }
 
+// The kernel takes pages that it failed to write for clean: syncing them again
+// would succeed and mean nothing.
 Status Intake::Sync() {
-  if (io_.Sync(fd_.get()) != 0) return Fail(errno, "sync intake");
+  {
+    MutexLock lock(mutex_);
+    if (suspect_) TRY(Rewrite());
+  }
+  if (io_.Sync(fd_.get()) == 0) return {};
+  const int error = errno;
+  MutexLock lock(mutex_);
+  suspect_ = true;
+  // At once, while the pages are still in memory.
+  [[maybe_unused]] const Status rewritten = Rewrite();
+  return Fail(error, "sync intake");
+}
+
+Status Intake::Rewrite() {
+  for (uint64_t at = tail_ & ~(kPage - 1); at < head_; at += kPage) {
+    const Bytes page(At(at), At(at) + kPage);
+    TRY(WritePartsFully(io_, fd_.get(), kPage + at % capacity_, {page}));
+  }
+  uint64_t position = drained_.position;
+  for (Lsn lsn = drained_.next_lsn; lsn != next_lsn_; lsn = Next(lsn)) {
+    const auto record = ReadRecord(position, lsn, salt_);
+    if (!record) return Fail(EIO, "the disk lost records of the intake");
+    position = record->end;
+  }
+  suspect_ = false;
   return {};
 }
 

@@ -194,10 +194,7 @@ Status TransactionJournal::CreateFiles() {
   TRY(BeginEpoch(Lsn{1}));
   // Without one, content is refused until there is room for it.
   std::ignore = RequireReserve();
-  if (::fsync(dir_.get()) != 0) {
-    return Fail(errno, "sync " + PathOfFd(dir_.get()));
-  }
-  return {};
+  return SyncDirectory(dir_.get(), ".");
 }
 
 Status TransactionJournal::OpenFiles() {

@@ -107,12 +107,6 @@ Result<bool> Exists(int dir, const std::string& path) {
   return Fail(errno, "stat " + path);
 }
 
-Status SyncDirectory(int dir, const std::string& path) {
-  const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
-  if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + path);
-  return {};
-}
-
 Result<TransactionSummary> ReadSummary(int dir, const std::string& path,
                                        const std::string& id) {
   const std::string bytes = TRY(ReadWholeFile(dir, path));

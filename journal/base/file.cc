@@ -67,11 +67,13 @@ Status ReplaceFile(int dir, const std::string& path, std::string_view content,
     return Fail(errno, "rename " + temporary);
   }
   const size_t slash = path.rfind('/');
-  const UniqueFd parent =
-      TRY(OpenAt(dir, slash == std::string::npos ? "." : path.substr(0, slash),
-                 O_RDONLY | O_DIRECTORY));
-  if (::fsync(parent.get()) != 0)
-    return Fail(errno, "sync directory of " + path);
+  return SyncDirectory(
+      dir, slash == std::string::npos ? "." : path.substr(0, slash));
+}
+
+Status SyncDirectory(int dir, const std::string& path) {
+  const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
+  if (::fsync(fd.get()) != 0) return Fail(errno, "sync directory " + path);
   return {};
 }
 

@@ -31,6 +31,9 @@ Result<std::string> ReadWholeFile(int dir, const std::string& path,
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,
                    mode_t mode = 0600);
 
+/// Makes the names in directory `path` below `dir` durable.
+Status SyncDirectory(int dir, const std::string& path);
+
 /// Deletes the tree at `path` below `dir` without following symlinks. ENOENT is
 /// success.
 Status RemoveTree(int dir, const std::string& path);
