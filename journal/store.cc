@@ -52,9 +52,9 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 8> kEntries = {
-    ".gitignore",    "FORMAT", "FORMAT.new", "workspace",
-    "workspace.new", "lock",   "history",    "txn",
+constexpr std::array<std::string_view, 9> kEntries = {
+    ".gitignore",    ".gitignore.new", "FORMAT",  "FORMAT.new", "workspace",
+    "workspace.new", "lock",           "history", "txn",
 };
 
 bool IsId(std::string_view text) {

@@ -53,4 +53,12 @@ class DiskWatch {
   const std::string root_;
 };
 
+/// Lets everything happen but syncs, for what needs none.
+class NoSyncs final : public DiskWatch {
+ public:
+  using DiskWatch::DiskWatch;
+  int Before(DiskCall&) override { return 0; }
+  void After(const DiskCall&) override {}
+};
+
 }  // namespace txfs
