@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
@@ -322,13 +321,7 @@ std::unexpected<Error> Db::Damaged(std::string_view what) const {
 }
 
 std::unexpected<Error> Db::FailWith(int code, std::string_view what) const {
-  int error = ErrnoOf(code);
-  // LMDB calls a write that found room for a part EIO.
-  struct statvfs room{};
-  if (error == EIO && ::fstatvfs(dir_.get(), &room) == 0 &&
-      room.f_bavail == 0) {
-    error = ENOSPC;
-  }
+  const int error = ErrnoOf(code);
   if (error == EBADMSG) return Damaged(mdb_strerror(code));
   std::string message = std::string(what) + " " + PathOfFd(dir_.get());
   if (code < 0) message += std::string(" (") + mdb_strerror(code) + ")";
@@ -413,7 +406,7 @@ Status Db::Connect() {
   }
   if (code != 0) {
     mdb_env_close(env);
-    return FailWith(code, "open");
+    return FailWith(WhyNotWritten(code), "open");
   }
   env_ = env;
   return CheckFileSize();
@@ -480,7 +473,7 @@ Status Db::OpenTables(bool create) {
     if (code != 0) return FailWith(code, "open tables of");
   }
   code = mdb_txn_commit(txn.release());
-  if (code != 0) return FailWith(code, "open tables of");
+  if (code != 0) return FailWith(WhyNotWritten(code), "open tables of");
   return {};
 }
 
@@ -535,12 +528,26 @@ Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
   if (code == 0) code = io_.CommitError();
   if (code == 0) {
     code = mdb_txn_commit(txn.release());
-    if (code != 0) Distrust();
+    if (code != 0) {
+      code = WhyNotWritten(code);
+      Distrust();
+    }
   }
   if (code != 0) return FailWith(code, "write");
   last_batch_ = LastBatch();
   KeepSlack();
   return {};
+}
+
+// The rest of such a write would have met the error: so does asking for room.
+int Db::WhyNotWritten(int code) const {
+  if (code != EIO && code != ENOSPC) return code;
+  const auto fd = OpenAt(dir_.get(), kDataFile, O_RDWR);
+  struct stat st{};
+  if (!fd || ::fstat(fd->get(), &st) != 0) return code;
+  const int asked = io_.Allocate(fd->get(), FALLOC_FL_KEEP_SIZE, st.st_size,
+                                 static_cast<off_t>(kFirstBytes));
+  return asked != 0 && errno != EOPNOTSUPP ? errno : code;
 }
 
 uint64_t Db::LastBatch() {

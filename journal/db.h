@@ -120,6 +120,9 @@ class Db {
   /// batch durable all the same.
   void Distrust() REQUIRES(write_mutex_) REQUIRES_SHARED(map_mutex_);
   Status RewriteFirstPages() REQUIRES(write_mutex_) REQUIRES_SHARED(map_mutex_);
+  /// The errno behind LMDB's `code` for a write, which is vague when a part of
+  /// it found room.
+  [[nodiscard]] int WhyNotWritten(int code) const;
   [[nodiscard]] uint64_t LastBatch() REQUIRES_SHARED(map_mutex_);
   /// One try. `code` is LMDB's; 0 when the batch did not fail in LMDB.
   Status TryWrite(const std::function<Status(Tables&)>& fill, int& code)
