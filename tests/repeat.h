@@ -9,7 +9,7 @@ namespace txfs {
 
 /// How often to repeat: `quick` times $TXFS_TEST_SCALE (a number, 1 when
 /// unset).
-inline int Repetitions(int quick) {
+inline int Scaled(int quick) {
   const char* scale = std::getenv("TXFS_TEST_SCALE");
   return std::max(1,
                   static_cast<int>(quick * (scale ? std::atof(scale) : 1.0)));

@@ -81,7 +81,7 @@ class FaultTest : public ::testing::TestWithParam<Manner> {
 };
 
 TEST_P(FaultTest, AJournalKeepsWhatItAcknowledged) {
-  const int steps = Repetitions(40);
+  const int steps = Scaled(40);
   ForEachCall([&](const TempDir& dir, FaultyDisk& disk,
                   const FaultyDisk::Fault& fault) {
     auto created = Journal::Create(dir.Open(), options_);

@@ -166,7 +166,7 @@ class StoreLife {
 TEST(PowerLossStoreTest, KeepsTransactionsAndHistory) {
   uint64_t seed = FirstSeed();
   std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
-  const int images = Repetitions(80);
+  const int images = Scaled(80);
   for (int judged = 0; judged < images; ++seed) {
     SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed));
     StoreLife life(seed);

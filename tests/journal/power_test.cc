@@ -246,11 +246,11 @@ std::string LiveFor(int images, const LifeOptions& options) {
 }
 
 TEST(PowerLossTest, LeavesAPrefixWithAllThatWasSynced) {
-  EXPECT_EQ(LiveFor(Repetitions(300), {}), "");
+  EXPECT_EQ(LiveFor(Scaled(300), {}), "");
 }
 
 TEST(PowerLossTest, LeavesAPrefixWhereSyncsFailed) {
-  EXPECT_EQ(LiveFor(Repetitions(120), {.failing_syncs = 15}), "");
+  EXPECT_EQ(LiveFor(Scaled(120), {.failing_syncs = 15}), "");
 }
 
 /// The tests above can fail: a sync less, or one batch late, and they do.
