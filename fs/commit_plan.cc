@@ -4,13 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
+#include <optional>
+
+#include "fs/link_search.h"
 
 namespace txfs {
 namespace {
 
 /// A base file with few changed bytes is patched in place from here on, bytes.
 constexpr uint64_t kPatchFrom = 64 << 20;
+/// Deeper objects are staged by themselves, not within their directory.
+constexpr size_t kStagedPathMax = 2000;
 
 bool IsDevice(const Inode& inode) {
   return inode.attr().type == FileType::kCharDevice ||
@@ -21,157 +25,100 @@ size_t Depth(const std::string& path) {
   return static_cast<size_t>(std::ranges::count(path, '/'));
 }
 
-}  // namespace
-
-uint32_t CommittedMode(const Inode& inode) {
-  const uint32_t mode = inode.attr().mode;
-  if (inode.IsDirectory()) return mode;
-  const uint32_t had = inode.record.base ? inode.record.base->mode : 0;
-  return mode & (~static_cast<uint32_t>(S_ISUID | S_ISGID) | had);
+std::string StageName(const char* prefix, uint64_t number) {
+  return prefix + std::to_string(number);
 }
 
-// --- conflicts -------------------------------------------------------------
+/// Where a name of an inode is in the overlay.
+struct Place {
+  Ino parent;
+  std::string name;
+  std::string path;
+};
 
-namespace {
-
-/// A base path for people: the root has a name, too.
-std::string Shown(const std::string& path) { return path.empty() ? "." : path; }
-
-/// Whether what stands in the base is still what the transaction saw.
-bool Matches(const BaseOrigin& origin, const struct stat& st) {
-  if (st.st_ino != origin.ino ||
-      (st.st_mode & S_IFMT) != (origin.mode & S_IFMT)) {
-    return false;
-  }
-  if (S_ISDIR(st.st_mode)) return true;
-  return static_cast<uint64_t>(st.st_size) == origin.size &&
-         Timestamp::From(st.st_mtim) == origin.mtime &&
-         Timestamp::From(st.st_ctim) == origin.ctime;
-}
-
-/// Whether `path` is one more name of a base file that is known by another.
-bool IsKnownLink(OverlayFilesystem::Frozen& frozen, const std::string& path) {
-  const auto st = frozen.base.Stat(path);
-  if (!st || S_ISDIR(st->st_mode) || st->st_nlink < 2) return false;
-  const Inode* inode = frozen.tree.FindBaseFile(path, *st);
-  return inode != nullptr && Matches(*inode->record.base, *st);
-}
-
-/// Names that the upper hides or takes, but that the base did not have then.
-Status FindCreated(OverlayFilesystem::Frozen& frozen, const Inode& directory,
-                   const std::set<std::string>& known,
-                   std::vector<Conflict>& conflicts) {
-  const std::string& base = directory.record.base->path;
-  auto entries = frozen.base.List(base);
-  if (!entries) return {};  // the directory itself is a conflict already
-  for (const BaseEntry& entry : *entries) {
-    const std::string path = JoinPath(base, entry.name);
-    const auto slot = directory.slots.find(entry.name);
-    const bool touched = slot != directory.slots.end() &&
-                         slot->second.upper.kind != DentryKind::kAbsent;
-    if (!touched && !directory.IsOrphan()) continue;
-    if (known.contains(path)) continue;
-    if (touched && IsKnownLink(frozen, path)) continue;
-    conflicts.push_back({path, "created"});
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<std::vector<Conflict>> FindConflicts(OverlayFilesystem::Frozen& frozen) {
-  std::vector<Conflict> conflicts;
-  std::vector<const Inode*> directories;
-  std::set<std::string> known;
-  Status status;
-  frozen.tree.ForEach([&](Inode& inode) {
-    if (!status || !inode.upper || !inode.record.base) return;
-    const BaseOrigin& origin = *inode.record.base;
-    known.insert(origin.path);
-    if (inode.IsDirectory()) directories.push_back(&inode);
-    const auto st = frozen.base.Stat(origin.path);
-    if (!st && st.error().code == ENOENT) {
-      conflicts.push_back({Shown(origin.path), "deleted"});
-    } else if (!st) {
-      status = std::unexpected(st.error());
-    } else if (!Matches(origin, *st)) {
-      conflicts.push_back({Shown(origin.path), "changed"});
-    }
-  });
-  TRY(std::move(status));
-  for (const Inode* directory : directories) {
-    TRY(FindCreated(frozen, *directory, known, conflicts));
-  }
-  std::ranges::sort(conflicts, {}, &Conflict::path);
-  return conflicts;
-}
-
-// --- planning --------------------------------------------------------------
-
-namespace {
+/// A base file of several names, of which some come or go.
+struct SharedFile {
+  std::vector<std::pair<std::string, Ino>> removed;  ///< path, directory
+  std::vector<Place> fresh;
+  std::optional<std::string> stays;  ///< base path of a name that remains
+};
 
 /// Plans in phases; each appends to its own list, so that the order of steps
 /// is readable in Finish.
 class Planner {
  public:
-  explicit Planner(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
+  Planner(OverlayFilesystem::Frozen& frozen, const PlanOptions& options)
+      : frozen_(frozen), options_(options) {}
 
   Result<CommitPlan> Run() {
-    std::vector<Inode*> upper;
     frozen_.tree.ForEach([&](Inode& inode) {
-      if (inode.upper) upper.push_back(&inode);
+      if (inode.upper) upper_.push_back(&inode);
     });
-    std::ranges::sort(upper, {}, [](const Inode* inode) { return inode->ino; });
-    for (Inode* inode : upper) {
+    std::ranges::sort(upper_, {},
+                      [](const Inode* inode) { return inode->ino; });
+    for (const Inode* inode : upper_) {
       if (inode->IsDirectory()) TRY(PlanNames(*inode));
     }
-    for (Inode* inode : upper) TRY(PlanInode(*inode));
-    for (Inode* inode : upper) TRY(PlanAttributes(*inode));
+    for (const Inode* inode : upper_) {
+      if (!inode->record.base) TRY(PlanNew(*inode));
+    }
+    for (const Inode* inode : upper_) {
+      if (inode->record.base && IsSelected(*inode)) TRY(PlanBased(*inode));
+    }
+    TRY(PlanShared());
+    for (const Inode* inode : upper_) TRY(PlanAttributes(*inode));
+    TRY(KeepDirectoryTimes());
     return Finish();
   }
 
  private:
-  static std::string StageName(const char* prefix, Ino ino) {
-    return prefix + std::to_string(Raw(ino));
+  // --- selection
+
+  [[nodiscard]] bool IsSelected(const Inode& inode) const {
+    return options_.selection == nullptr ||
+           options_.selection->inodes.contains(inode.ino);
+  }
+  [[nodiscard]] bool IsSelected(const Inode& directory,
+                                const std::string& name) const {
+    return options_.selection == nullptr ||
+           options_.selection->names.contains({directory.ino, name});
   }
 
-  /// Base objects whose name goes away: detached, unless a whole directory
-  /// takes them along.
+  // --- names
+
+  /// Where upper inodes are, and base objects whose name goes away: moved to
+  /// the vault, unless a whole directory takes them along.
   Status PlanNames(const Inode& directory) {
     const auto visible = frozen_.tree.VisiblePath(directory);
-    if (directory.record.base && directory.record.base->dev != 0) {
-      return RefuseOtherFilesystem(directory);
-    }
     for (const auto& [name, slot] : directory.slots) {
       if (slot.upper.kind == DentryKind::kAbsent) continue;
+      if (!IsSelected(directory, name)) continue;
+      if (directory.record.base && directory.record.base->dev != 0) {
+        return RefuseOtherFilesystem(directory, name);
+      }
       const Inode* child = slot.upper.kind == DentryKind::kInode
                                ? frozen_.tree.Find(slot.upper.ino)
                                : nullptr;
-      const std::string place = JoinPath(visible.value_or(""), name);
+      const Place place{directory.ino, name,
+                        JoinPath(visible.value_or(""), name)};
       if (child != nullptr && visible) places_[child->ino].push_back(place);
-      if (directory.record.base) {
-        TRY(PlanBaseName(directory, name, child, place));
-      }
+      if (directory.record.base) TRY(PlanBaseName(directory, place, child));
     }
     return {};
   }
 
   /// Renames cannot cross into a filesystem mounted inside the workspace.
-  static Status RefuseOtherFilesystem(const Inode& directory) {
-    for (const auto& [name, slot] : directory.slots) {
-      if (slot.upper.kind == DentryKind::kAbsent) continue;
-      return Fail(EXDEV,
-                  "cannot commit " +
-                      JoinPath(directory.record.base->path, name) +
-                      ", on another filesystem mounted inside the workspace",
-                  "mount that filesystem as a workspace of its own");
-    }
-    return {};
+  static Status RefuseOtherFilesystem(const Inode& directory,
+                                      const std::string& name) {
+    return Fail(EXDEV,
+                "cannot commit " + JoinPath(directory.record.base->path, name) +
+                    ", on another filesystem mounted inside the workspace",
+                "mount that filesystem as a workspace of its own");
   }
 
-  Status PlanBaseName(const Inode& directory, const std::string& name,
-                      const Inode* child, const std::string& place) {
-    const std::string path = JoinPath(directory.record.base->path, name);
+  Status PlanBaseName(const Inode& directory, const Place& place,
+                      const Inode* child) {
+    const std::string path = JoinPath(directory.record.base->path, place.name);
     const auto st = frozen_.base.Stat(path);
     if (!st && st.error().code == ENOENT) return {};
     if (!st) return std::unexpected(st.error());
@@ -179,148 +126,153 @@ class Planner {
                               ? frozen_.tree.FindBaseDirectory(path)
                               : frozen_.tree.FindBaseFile(path, *st);
     if (object != nullptr && object == child) {
-      kept_[child->ino].push_back(place);  // renamed away and back
+      kept_[child->ino].push_back(place.path);  // renamed away and back
       return {};
     }
-    const bool shared = !S_ISDIR(st->st_mode) && st->st_nlink > 1;
-    const bool moves = object != nullptr && !object->IsOrphan() && !shared;
-    // A directory that goes takes its content along. One of several names of
-    // a file goes by itself: see CommitRunner::DropSharedNames.
-    if (!moves && !shared && directory.IsOrphan()) return {};
-    CommitStep step{
-        .kind = StepKind::kDetach, .path = path, .base_ino = st->st_ino};
-    step.stage = moves ? StageName("m", object->ino)
-                       : "d" + std::to_string(detaches_.size());
+    Touch(directory);
+    if (!S_ISDIR(st->st_mode) && st->st_nlink > 1) {
+      shared_[st->st_ino].removed.emplace_back(path, directory.ino);
+      return {};
+    }
+    const bool moves = object != nullptr && !object->IsOrphan();
+    // A directory that goes takes its content along.
+    if (!moves && directory.IsOrphan()) return {};
+    const std::string slot = moves ? StageName("m", Raw(object->ino))
+                                   : StageName("d", detaches_.size());
     if (moves) moved_.insert(object->ino);
-    detaches_.push_back(std::move(step));
+    Add(detaches_, {.kind = StepKind::kMove,
+                    .from = Spot::Base(path),
+                    .to = Spot::Vault(slot),
+                    .ino = st->st_ino});
     return {};
   }
 
-  /// Where each inode's content comes from and which names it gets.
-  Status PlanInode(const Inode& inode) {
-    if (inode.IsOrphan() || inode.ino == kRootIno) return {};
-    if (IsDevice(inode) && !inode.record.base) {
-      for (const std::string& path : places_[inode.ino]) {
-        plan_.withheld.push_back("device node not committed: " + path);
-      }
-      return {};
-    }
-    if (!inode.record.base) return PlanNew(inode);
-    if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
-      return PlanShared(inode);
-    }
-    return PlanMovedOrKept(inode);
-  }
-
-  void Stage(const Inode& inode) {
-    staged_.insert(inode.ino);
-    plan_.staged.push_back({StageName("n", inode.ino), inode.ino});
-  }
-
-  void AddLinks(const std::string& from, const std::string& stage,
-                const std::vector<std::string>& paths, size_t first) {
-    for (size_t i = first; i < paths.size(); ++i) {
-      links_.push_back({.kind = StepKind::kLink,
-                        .path = paths[i],
-                        .stage = stage,
-                        .from = from});
-    }
-  }
+  // --- new inodes
 
   Status PlanNew(const Inode& inode) {
-    const auto& paths = places_[inode.ino];
-    if (paths.empty()) return {};
-    Stage(inode);
-    attaches_.push_back({.kind = StepKind::kAttach,
-                         .path = paths.front(),
-                         .stage = StageName("n", inode.ino)});
-    AddLinks(paths.front(), "", paths, 1);
+    if (inode.IsOrphan()) return {};
+    const auto& places = places_[inode.ino];
+    if (places.empty()) return {};
+    if (IsDevice(inode)) {
+      for (const Place& place : places) {
+        plan_.withheld.push_back("device node not committed: " + place.path);
+      }
+      return {};
+    }
+    if (RidesInParent(inode)) return {};
+    const std::string stage = StageName("n", Raw(inode.ino));
+    StageTree(inode, stage);
+    Attach(inode, stage, places);
     return {};
   }
 
-  /// A base file with several names keeps them: changed in place, never
-  /// replaced.
-  Status PlanShared(const Inode& inode) {
-    const std::string& base = inode.record.base->path;
-    if (ContentChanged(inode)) AddPatch(inode);
-    const std::vector<std::string> fresh = FreshNames(inode);
-    if (fresh.empty()) return {};
-    const std::string stage = StageName("h", inode.ino);
-    holds_.push_back({.kind = StepKind::kHold,
-                      .path = base,
-                      .stage = stage,
-                      .base_ino = inode.record.base->ino});
-    AddLinks("", stage, fresh, 0);
-    return {};
+  /// A new object whose only name is in a new directory is staged in place.
+  bool RidesInParent(const Inode& inode) {
+    const auto& places = places_[inode.ino];
+    if (places.size() != 1 || inode.record.base || IsDevice(inode)) {
+      return false;
+    }
+    const Inode* parent = frozen_.tree.Find(places.front().parent);
+    return parent != nullptr && !parent->record.base &&
+           places.front().path.size() < kStagedPathMax;
   }
 
-  Status PlanMovedOrKept(const Inode& inode) {
-    const std::string& base = inode.record.base->path;
-    const bool moved = moved_.contains(inode.ino);
-    const std::vector<std::string> fresh = FreshNames(inode);
-    bool replaced = false;
-    if (ContentChanged(inode)) {
-      replaced = inode.attr().size < kPatchFrom &&
-                 inode.record.base->dev == 0 && CanKeepOwner(inode);
-      if (replaced) {
-        Stage(inode);
-      } else {
-        AddPatch(inode);
+  void StageTree(const Inode& inode, const std::string& stage) {
+    staged_.insert(inode.ino);
+    plan_.staged.push_back({stage, inode.ino});
+    std::set<std::string> names;  // in an order that can be repeated
+    for (const auto& [name, slot] : inode.slots) names.insert(name);
+    for (const std::string& name : names) {
+      const Inode* child = frozen_.tree.FindChild(inode, name);
+      if (child != nullptr && RidesInParent(*child)) {
+        StageTree(*child, JoinPath(stage, name));
       }
     }
+  }
+
+  /// Brings a staged or detached object to its first place, and links it to
+  /// the others.
+  void Attach(const Inode& inode, const std::string& slot,
+              const std::vector<Place>& places) {
+    const uint64_t ino = inode.record.base ? inode.record.base->ino : 0;
+    Add(attaches_,
+        {.kind = StepKind::kMove,
+         .from = Spot::Vault(slot),
+         .to = Spot::Base(places.front().path),
+         .ino = ino},
+        inode);
+    Touch(places.front().parent);
+    AddLinks(inode, Spot::Base(places.front().path), places, 1);
+  }
+
+  void AddLinks(const Inode& inode, const Spot& from,
+                const std::vector<Place>& places, size_t first) {
+    const uint64_t ino = inode.record.base ? inode.record.base->ino : 0;
+    for (size_t i = first; i < places.size(); ++i) {
+      Add(links_,
+          {.kind = StepKind::kLink,
+           .from = from,
+           .to = Spot::Base(places[i].path),
+           .ino = ino},
+          inode, places[i].parent);
+      Touch(places[i].parent);
+    }
+  }
+
+  // --- inodes of the base
+
+  /// Where each inode's content comes from and which names it gets.
+  Status PlanBased(const Inode& inode) {
+    if (inode.IsOrphan() || inode.ino == kRootIno) return {};
+    const std::vector<Place> fresh = FreshPlaces(inode);
+    if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
+      // It keeps its names: changed in place, never replaced.
+      if (ContentChanged(inode)) TRY(AddPatch(inode));
+      if (!fresh.empty()) shared_[inode.record.base->ino].fresh = fresh;
+      return {};
+    }
+    const std::string& base = inode.record.base->path;
+    const bool moved = moved_.contains(inode.ino);
+    const bool replaced = ContentChanged(inode) && IsReplaced(inode);
+    if (ContentChanged(inode) && !replaced) TRY(AddPatch(inode));
+    if (replaced) StageTree(inode, StageName("n", Raw(inode.ino)));
     if (moved) {
-      if (fresh.empty()) return Fail(EIO, "plan commit of " + base);
-      // A replaced one's old content stays in the stage.
-      attaches_.push_back(
-          {.kind = StepKind::kAttach,
-           .path = fresh.front(),
-           .stage = StageName(replaced ? "n" : "m", inode.ino)});
-      AddLinks(fresh.front(), "", fresh, 1);
+      if (fresh.empty()) return Fail(EIO, "plan the commit of " + base);
+      // A replaced one's old content stays in the vault.
+      AttachMoved(inode, replaced, fresh);
       return {};
     }
     auto place = frozen_.tree.VisibleBase(base);
     if (kept_.contains(inode.ino)) place = kept_[inode.ino].front();
-    if (!place) return Fail(EIO, "plan commit of " + base);
+    if (!place) return Fail(EIO, "plan the commit of " + base);
     if (replaced) {
-      exchanges_.push_back({.kind = StepKind::kExchange,
-                            .path = *place,
-                            .stage = StageName("n", inode.ino),
-                            .ino = inode.ino});
-      TRY(KeepDirectoryTimes(base));
+      Add(exchanges_,
+          {.kind = StepKind::kExchange,
+           .from = Spot::Vault(StageName("n", Raw(inode.ino))),
+           .to = Spot::Base(*place),
+           .other = inode.record.base->ino},
+          inode);
+      TouchBase(std::string(ParentPath(base)));
     }
-    AddLinks(*place, "", fresh, 0);
+    AddLinks(inode, Spot::Base(*place), fresh, 0);
     return {};
   }
 
-  /// An exchange touches the directory it happens in, of which the transaction
-  /// may not have changed anything.
-  Status KeepDirectoryTimes(const std::string& path) {
-    const std::string parent(ParentPath(path));
-    const Inode* directory = frozen_.tree.FindBaseDirectory(parent);
-    if (directory != nullptr && directory->upper) return {};
-    const auto place = frozen_.tree.VisibleBase(parent);
-    if (!place || !untouched_.insert(parent).second) return {};
-    directories_.push_back({.kind = StepKind::kAttributes,
-                            .path = *place,
-                            .attr = AttrOf(TRY(frozen_.base.Stat(parent)))});
-    return {};
+  void AttachMoved(const Inode& inode, bool replaced,
+                   const std::vector<Place>& fresh) {
+    const std::string slot = StageName(replaced ? "n" : "m", Raw(inode.ino));
+    Attach(inode, slot, fresh);
   }
 
   /// Names the inode has in the overlay but not in the base.
-  std::vector<std::string> FreshNames(const Inode& inode) {
-    const std::vector<std::string>& kept = kept_[inode.ino];
-    std::vector<std::string> fresh = places_[inode.ino];
-    std::erase_if(fresh, [&](const std::string& path) {
-      return std::ranges::find(kept, path) != kept.end();
+  std::vector<Place> FreshPlaces(const Inode& inode) {
+    std::vector<Place> fresh = places_[inode.ino];
+    const auto kept = kept_.find(inode.ino);
+    if (kept == kept_.end()) return fresh;
+    std::erase_if(fresh, [&](const Place& place) {
+      return std::ranges::find(kept->second, place.path) != kept->second.end();
     });
-    if (kept.empty()) kept_.erase(inode.ino);
     return fresh;
-  }
-
-  /// Whether a new file in the place of the old one can have its owner. Where
-  /// not, the old one is written to, as the kernel allowed.
-  static bool CanKeepOwner(const Inode& inode) {
-    return ::geteuid() == 0 || inode.record.base->uid == ::geteuid();
   }
 
   static bool ContentChanged(const Inode& inode) {
@@ -330,126 +282,287 @@ class Planner {
             inode.attr().base_limit != inode.record.base->size);
   }
 
-  void AddPatch(const Inode& inode) {
-    patches_.push_back({.kind = StepKind::kPatch,
-                        .path = inode.record.base->path,
-                        .ino = inode.ino,
-                        .base_ino = inode.record.base->ino,
-                        .attr = inode.attr()});
+  /// Whether a new file takes the old one's place, or the old one is written
+  /// to: when it is large and little of it changed, or the new one could not
+  /// have its owner.
+  [[nodiscard]] bool IsReplaced(const Inode& inode) const {
+    const bool keeps_owner =
+        ::geteuid() == 0 || inode.record.base->uid == ::geteuid();
+    if (!keeps_owner || inode.record.base->dev != 0) return false;
+    if (options_.clones || inode.attr().size < kPatchFrom) return true;
+    return inode.stored_bytes > inode.attr().size / 2 ||
+           inode.attr().base_limit < inode.record.base->size / 2;
+  }
+
+  Status AddPatch(const Inode& inode) {
+    const BaseOrigin& base = *inode.record.base;
+    Delta after{.name = StageName("p", Raw(inode.ino)),
+                .keep = std::min(inode.attr().base_limit, inode.attr().size),
+                .size = inode.attr().size};
+    for (const auto& [offset, extent] : inode.extents) {
+      const uint64_t end = std::min(extent.end(), after.size);
+      if (offset < end) after.ranges.push_back({offset, end});
+    }
+    Delta before{.name = StageName("o", Raw(inode.ino)),
+                 .keep = base.size,
+                 .size = base.size};
+    const uint64_t cut = std::min(after.keep, base.size);
+    for (const Range& range : after.ranges) {
+      const uint64_t end = std::min(range.to, cut);
+      if (range.from < end) before.ranges.push_back({range.from, end});
+    }
+    if (cut < base.size) before.ranges.push_back({cut, base.size});
+    plan_.deltas.push_back({.delta = after, .ino = inode.ino});
+    plan_.deltas.push_back({.delta = before, .base_path = base.path});
+    patched_.insert(inode.ino);
+    CommitStep step{
+        .kind = StepKind::kPatch, .to = Spot::Base(base.path), .ino = base.ino};
+    step.before = std::move(before);
+    step.after = std::move(after);
+    Add(patches_, std::move(step));
+    return {};
+  }
+
+  // --- files of several names
+
+  /// A name in the vault holds such a file while its names come and go.
+  Status PlanShared() {
+    std::set<uint64_t> unknown;
+    for (auto& [ino, file] : shared_) {
+      file.stays = NameThatStays(ino, file);
+      if (!file.stays && file.fresh.empty()) unknown.insert(ino);
+    }
+    if (!unknown.empty()) {
+      for (auto& [ino, path] :
+           TRY(FindOtherNames(frozen_.base, unknown, RemovedPaths()))) {
+        shared_[ino].stays = path;
+      }
+    }
+    for (auto& [ino, file] : shared_) PlanShared(ino, file);
+    return {};
+  }
+
+  std::set<std::string> RemovedPaths() {
+    std::set<std::string> paths;
+    for (const auto& [ino, file] : shared_) {
+      for (const auto& [path, directory] : file.removed) paths.insert(path);
+    }
+    return paths;
+  }
+
+  /// A base name of the file that nothing takes away, if one is known.
+  std::optional<std::string> NameThatStays(uint64_t ino,
+                                           const SharedFile& file) {
+    const Inode* inode = frozen_.tree.FindBaseIno(ino);
+    if (inode == nullptr) return std::nullopt;
+    std::vector<std::string> known{inode->record.base->path};
+    for (const Inode::Link& link : inode->links) {
+      const Inode* parent = frozen_.tree.Find(link.parent);
+      if (parent == nullptr || !parent->record.base) continue;
+      known.push_back(JoinPath(parent->record.base->path, link.name));
+    }
+    for (const std::string& path : known) {
+      const bool removed = std::ranges::any_of(
+          file.removed, [&](const auto& name) { return name.first == path; });
+      const auto st = frozen_.base.Stat(path);
+      if (!removed && st && st->st_ino == ino &&
+          frozen_.tree.VisibleBase(path)) {
+        return path;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void PlanShared(uint64_t ino, const SharedFile& file) {
+    const Spot hold = Spot::Vault(StageName("h", ino));
+    const std::string source =
+        file.removed.empty() ? *file.stays : file.removed.front().first;
+    Add(holds_, {.kind = StepKind::kLink,
+                 .from = Spot::Base(source),
+                 .to = hold,
+                 .ino = ino});
+    for (const auto& [path, directory] : file.removed) {
+      Add(detaches_,
+          {.kind = StepKind::kUnlink,
+           .from = hold,
+           .to = Spot::Base(path),
+           .ino = ino},
+          nullptr, directory);
+    }
+    for (const Place& place : file.fresh) {
+      Add(links_,
+          {.kind = StepKind::kLink,
+           .from = hold,
+           .to = Spot::Base(place.path),
+           .ino = ino},
+          nullptr, place.parent);
+      Touch(place.parent);
+    }
+    // As long as it is held its link count is wrong, so not longer than it
+    // takes; what has no other name is what undo brings back.
+    std::optional<std::string> stays;
+    if (file.stays) stays = frozen_.tree.VisibleBase(*file.stays);
+    if (!stays && !file.fresh.empty()) stays = file.fresh.front().path;
+    if (!stays) return;
+    Add(drops_, {.kind = StepKind::kUnlink,
+                 .from = Spot::Base(*stays),
+                 .to = hold,
+                 .ino = ino});
+  }
+
+  // --- attributes
+
+  void Touch(const Inode& directory) { touched_.insert(directory.ino); }
+  void Touch(Ino directory) { touched_.insert(directory); }
+  void TouchBase(const std::string& path) {
+    const Inode* directory = frozen_.tree.FindBaseDirectory(path);
+    if (directory != nullptr && directory->upper) {
+      Touch(*directory);
+    } else {
+      untouched_.insert(path);
+    }
   }
 
   Status PlanAttributes(const Inode& inode) {
-    if (inode.IsOrphan()) return {};
+    const bool touched = touched_.contains(inode.ino);
+    if (inode.IsOrphan() || (!IsSelected(inode) && !touched)) return {};
     if (IsDevice(inode) && !inode.record.base) return {};
-    CommitStep step{.kind = StepKind::kAttributes, .attr = inode.attr()};
-    const auto& places = places_[inode.ino];
-    if (!places.empty()) {
-      step.path = places.front();
-    } else if (const auto path = frozen_.tree.VisiblePath(inode)) {
-      step.path = *path;
-    } else {
-      return {};
+    const auto path = PathAfter(inode);
+    if (!path) return {};
+    NoteWithheldMode(inode, *path);
+    if (staged_.contains(inode.ino) && !touched) return {};
+    CommitStep step{.kind = StepKind::kAttributes, .to = Spot::Base(*path)};
+    ObjectAttributes after = CommittedAttributes(inode);
+    if (inode.attr().xattrs_owned) after.xattrs.emplace(Xattrs(inode));
+    if (inode.record.base && !staged_.contains(inode.ino)) {
+      step.from = Spot::Base(inode.record.base->path);
+      TRY(SetBefore(inode, after, step));
+      const bool same = step.set_before == after;
+      if (same && !touched && !patched_.contains(inode.ino)) return {};
     }
-    step.attr.mode = CommittedMode(inode);
-    if (step.attr.mode != inode.attr().mode) {
-      plan_.withheld.push_back("set-user-ID or set-group-ID not committed: " +
-                               step.path);
-    }
-    step.set_xattrs = inode.attr().xattrs_owned || !inode.record.base;
-    step.xattrs.insert(inode.xattrs.begin(), inode.xattrs.end());
-    if (!step.set_xattrs && staged_.contains(inode.ino)) {
-      step.xattrs = TRY(frozen_.BaseXattrs(inode.record.base->path));
-      step.set_xattrs = true;
-    }
-    (inode.IsDirectory() ? directories_ : files_).push_back(std::move(step));
+    step.set_after = std::move(after);
+    Add(inode.IsDirectory() ? directories_ : files_, std::move(step));
     return {};
+  }
+
+  /// What the base object has now; and what it keeps in a commit that is only
+  /// about names in it.
+  Status SetBefore(const Inode& inode, ObjectAttributes& after,
+                   CommitStep& step) {
+    const std::string& base = inode.record.base->path;
+    ObjectAttributes before = AttributesOf(TRY(frozen_.base.Stat(base)));
+    if (!IsSelected(inode)) {
+      const ObjectAttributes times = after;
+      after = before;
+      after.atime = times.atime;
+      after.mtime = times.mtime;
+    }
+    if (after.xattrs) before.xattrs = TRY(frozen_.BaseXattrs(base));
+    step.set_before = std::move(before);
+    return {};
+  }
+
+  static std::map<std::string, std::string> Xattrs(const Inode& inode) {
+    return {inode.xattrs.begin(), inode.xattrs.end()};
+  }
+
+  std::optional<std::string> PathAfter(const Inode& inode) {
+    const auto places = places_.find(inode.ino);
+    if (places != places_.end() && !places->second.empty()) {
+      return places->second.front().path;
+    }
+    return frozen_.tree.VisiblePath(inode);
+  }
+
+  void NoteWithheldMode(const Inode& inode, const std::string& path) {
+    if (CommittedMode(inode) == inode.attr().mode) return;
+    plan_.withheld.push_back("set-user-ID or set-group-ID not committed: " +
+                             path);
+  }
+
+  /// Directories of exchanges, of which the transaction changed nothing.
+  Status KeepDirectoryTimes() {
+    for (const std::string& base : untouched_) {
+      const auto place = frozen_.tree.VisibleBase(base);
+      if (!place) continue;
+      CommitStep step{.kind = StepKind::kAttributes,
+                      .from = Spot::Base(base),
+                      .to = Spot::Base(*place)};
+      step.set_before = AttributesOf(TRY(frozen_.base.Stat(base)));
+      step.set_after = step.set_before;
+      Add(directories_, std::move(step));
+    }
+    return {};
+  }
+
+  // --- order
+
+  static void Add(std::vector<PlannedStep>& phase, CommitStep step) {
+    phase.push_back({std::move(step), kNoIno, kNoIno});
+  }
+  void Add(std::vector<PlannedStep>& phase, CommitStep step,
+           const Inode& object, Ino parent = kNoIno) {
+    const Ino staged = staged_.contains(object.ino) ? object.ino : kNoIno;
+    phase.push_back({std::move(step), staged, parent});
+  }
+  static void Add(std::vector<PlannedStep>& phase, CommitStep step,
+                  std::nullptr_t, Ino parent) {
+    phase.push_back({std::move(step), kNoIno, parent});
   }
 
   CommitPlan Finish() {
     // Within one depth the order does not matter, but let it be one.
-    const auto by_depth = [](const CommitStep& step) {
-      return std::pair(Depth(step.path), std::string_view(step.path));
+    const auto by_depth = [](const PlannedStep& planned) {
+      const CommitStep& step = planned.step;
+      const std::string& path = step.to.vault ? step.from.path : step.to.path;
+      return std::pair(Depth(path), std::string_view(path));
     };
     std::ranges::sort(detaches_, std::ranges::greater(), by_depth);
     std::ranges::sort(attaches_, std::ranges::less(), by_depth);
     std::ranges::sort(directories_, std::ranges::greater(), by_depth);
     for (auto* phase : {&patches_, &holds_, &detaches_, &attaches_, &exchanges_,
-                        &links_, &files_, &directories_}) {
+                        &links_, &drops_, &files_, &directories_}) {
       std::ranges::move(*phase, std::back_inserter(plan_.steps));
     }
     return std::move(plan_);
   }
 
   OverlayFilesystem::Frozen& frozen_;
+  const PlanOptions options_;
   CommitPlan plan_;
-  std::map<Ino, std::vector<std::string>> places_;  // overlay paths, upper only
-  std::set<Ino> staged_;
-  std::set<Ino> moved_;                           // detached, to be attached
+  std::vector<const Inode*> upper_;
+  std::map<Ino, std::vector<Place>> places_;      // of selected names
   std::map<Ino, std::vector<std::string>> kept_;  // of those, in the base, too
-  std::set<std::string> untouched_;  // directories whose times are kept
-  std::vector<CommitStep> patches_, holds_, detaches_, attaches_, exchanges_,
-      links_, files_, directories_;
+  std::map<uint64_t, SharedFile> shared_;         // by st_ino
+  std::set<Ino> staged_, moved_, patched_;
+  std::set<Ino> touched_;            // directories in which steps happen
+  std::set<std::string> untouched_;  // base directories of exchanges
+  std::vector<PlannedStep> patches_, holds_, detaches_, attaches_, exchanges_,
+      links_, drops_, files_, directories_;
 };
 
 }  // namespace
 
-Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen) {
-  return Planner(frozen).Run();
+uint32_t CommittedMode(const Inode& inode) {
+  const uint32_t mode = inode.attr().mode;
+  if (inode.IsDirectory()) return mode;
+  const uint32_t had = inode.record.base ? inode.record.base->mode : 0;
+  return mode & (~static_cast<uint32_t>(S_ISUID | S_ISGID) | had);
 }
 
-// --- bytes -----------------------------------------------------------------
-
-Bytes EncodeSteps(const std::vector<CommitStep>& steps) {
-  Bytes out;
-  Encoder encoder(out);
-  encoder.Put(static_cast<uint32_t>(steps.size()));
-  for (const CommitStep& step : steps) {
-    encoder.Put(static_cast<uint8_t>(step.kind));
-    encoder.PutString(step.path);
-    encoder.PutString(step.stage);
-    encoder.PutString(step.from);
-    encoder.Put(Raw(step.ino));
-    encoder.Put(step.base_ino);
-    EncodeAttr(step.attr, encoder);
-    encoder.Put(static_cast<uint8_t>(step.set_xattrs));
-    encoder.Put(static_cast<uint32_t>(step.xattrs.size()));
-    for (const auto& [name, value] : step.xattrs) {
-      encoder.PutString(name);
-      encoder.PutString(value);
-    }
-  }
-  return out;
+ObjectAttributes CommittedAttributes(const Inode& inode) {
+  const Attr& attr = inode.attr();
+  return {.type = attr.type,
+          .mode = CommittedMode(inode),
+          .uid = attr.uid,
+          .gid = attr.gid,
+          .atime = attr.atime,
+          .mtime = attr.mtime};
 }
 
-Result<std::vector<CommitStep>> DecodeSteps(ByteSpan in) {
-  Decoder decoder(in);
-  std::vector<CommitStep> steps;
-  const auto count = decoder.Get<uint32_t>();
-  for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
-    CommitStep& step = steps.emplace_back();
-    const auto kind = decoder.Get<uint8_t>();
-    if (kind >= 1 && kind <= 7) {
-      step.kind = static_cast<StepKind>(kind);
-    } else {
-      decoder.SetBad();
-    }
-    step.path = decoder.GetString();
-    step.stage = decoder.GetString();
-    step.from = decoder.GetString();
-    step.ino = Ino{decoder.Get<uint64_t>()};
-    step.base_ino = decoder.Get<uint64_t>();
-    step.attr = DecodeAttr(decoder);
-    step.set_xattrs = decoder.Get<uint8_t>() != 0;
-    const auto xattrs = decoder.Get<uint32_t>();
-    for (uint32_t x = 0; x < xattrs && decoder.ok(); ++x) {
-      const std::string name(decoder.GetString());
-      step.xattrs[name] = decoder.GetString();
-    }
-  }
-  if (!decoder.ok() || decoder.remaining() != 0) {
-    return Fail(EBADMSG, "commit plan");
-  }
-  return steps;
+Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen,
+                              const PlanOptions& options) {
+  return Planner(frozen, options).Run();
 }
 
 }  // namespace txfs

@@ -1,71 +1,61 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "fs/commit_step.h"
 #include "fs/overlay.h"
-#include "fs/workspace.h"
-#include "journal/base/bytes.h"
+#include "fs/selection.h"
 #include "journal/base/result.h"
 
 namespace txfs {
 
-/// What a commit step does. Base paths are relative to the workspace root,
-/// stage names to the stage directory. Every step can be repeated.
-enum class StepKind : uint8_t {
-  kPatch = 1,     ///< write the inode's extents and size into base file `path`
-  kHold = 2,      ///< hard link base file `path` into the stage as `stage`
-  kDetach = 3,    ///< rename base `path` into the stage as `stage`
-  kAttach = 4,    ///< rename `stage` to base `path`
-  kExchange = 5,  ///< swap `stage` and base `path`
-  kLink = 6,      ///< hard link base `from` (or `stage`, if set) as `path`
-  kAttributes = 7,  ///< set mode, owner, times, xattrs of base `path`
-};
-
-struct CommitStep {
-  StepKind kind = StepKind::kAttributes;
-  std::string path;
-  std::string stage;
-  std::string from;
-  Ino ino = kNoIno;         ///< kPatch: whose extents
-  uint64_t base_ino = 0;    ///< st_ino. kPatch, kHold, kDetach: of the base
-                            ///< object; kExchange: of the staged file
-  Attr attr;                ///< kAttributes
-  bool set_xattrs = false;  ///< kAttributes: `xattrs` are all there are to be
-  std::map<std::string, std::string> xattrs;
-
-  bool operator==(const CommitStep&) const = default;
-};
-
-/// A file or directory to be made in the stage before the point of no return.
+/// A file or directory to be made in the vault before the point of no return.
 struct StagedObject {
-  std::string stage;
+  std::string path;  ///< below the vault; parents come before children
   Ino ino = kNoIno;
+};
+
+/// Content to be saved in the vault for a patch: what the overlay has (`ino`)
+/// or what the base has (`base_path`), in the ranges of `delta`.
+struct StagedDelta {
+  Delta delta;
+  Ino ino = kNoIno;
+  std::string base_path;
+};
+
+/// A step whose st_inos become known when the vault is filled.
+struct PlannedStep {
+  CommitStep step;
+  Ino object = kNoIno;  ///< staged: `step.ino` is that of it
+  Ino parent = kNoIno;  ///< kLink, kUnlink: `step.parent` is that of it
 };
 
 /// Everything a commit does, in order.
 struct CommitPlan {
   std::vector<StagedObject> staged;
-  std::vector<CommitStep> steps;
+  std::vector<StagedDelta> deltas;
+  std::vector<PlannedStep> steps;
   std::vector<std::string>
       withheld;  ///< sentences: what does not reach the base
 };
 
-/// Base objects that are no longer what the transaction saw.
-Result<std::vector<Conflict>> FindConflicts(OverlayFilesystem::Frozen& frozen);
+struct PlanOptions {
+  const Selection* selection = nullptr;  ///< only this; null: everything
+  bool clones = false;  ///< the vault's filesystem can share blocks of files
+};
 
-/// Plans the commit of everything in the tree. EXDEV, with path and remedy,
-/// where a change would cross into a filesystem mounted inside the workspace.
-Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen);
-
-/// Encodes the steps per docs/format.md, "Commit plan".
-Bytes EncodeSteps(const std::vector<CommitStep>& steps);
-Result<std::vector<CommitStep>> DecodeSteps(ByteSpan in);
+/// Plans the commit of the tree. EXDEV, with path and remedy, where a change
+/// would cross into a filesystem mounted inside the workspace.
+Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen,
+                              const PlanOptions& options);
 
 /// The mode of `inode` that reaches the base: set-user-ID and set-group-ID of a
 /// file only if its base object had them.
 [[nodiscard]] uint32_t CommittedMode(const Inode& inode);
+
+/// The attributes with which `inode` reaches the base, without xattrs.
+[[nodiscard]] ObjectAttributes CommittedAttributes(const Inode& inode);
 
 }  // namespace txfs

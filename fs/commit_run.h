@@ -1,57 +1,73 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
-#include <vector>
 
-#include "fs/commit_plan.h"
-#include "fs/overlay.h"
+#include "fs/base_directory.h"
+#include "fs/commit_step.h"
 #include "journal/base/result.h"
-#include "journal/base/unique_fd.h"
 
 namespace txfs {
 
-/// Carries out a commit plan. `stage` is a directory on the base's filesystem.
+/// Called after each step with how many are done, and of how many.
+using CommitProgress = std::function<void(size_t done, size_t all)>;
+
+/// Carries out the steps of a commit, or of what takes one back: all it needs
+/// is the base and the vault, a directory on the base's filesystem.
 class CommitRunner {
  public:
-  CommitRunner(OverlayFilesystem::Frozen& frozen, int stage)
-      : frozen_(frozen), stage_(stage) {}
+  CommitRunner(const BaseDirectory& base, int vault,
+               CommitProgress progress = {})
+      : base_(base), vault_(vault), progress_(std::move(progress)) {}
 
   /// Before the point of no return: whether the steps are ours to do. An
   /// ordinary user may move, through the mount, what it may not move to a
-  /// stage. EACCES, with path and remedy.
-  Status CheckPermitted(const std::vector<CommitStep>& steps);
+  /// vault. EACCES, with path and remedy.
+  Status CheckPermitted(const CommitSteps& steps);
 
-  /// Before the point of no return: makes the staged objects with content,
-  /// owner and attributes, and fills in the steps' base_ino.
-  Status Stage(CommitPlan& plan);
-
-  /// After it: all steps in order. Skips what an interrupted run has done, so
-  /// that it can be called again until it succeeds.
-  Status Run(const std::vector<CommitStep>& steps);
+  /// After it: all steps in order, then a sync. Skips what an interrupted run
+  /// has done, so that it can be called again until it succeeds.
+  Status Run(const CommitSteps& steps);
 
  private:
-  Status StageOne(const StagedObject& object);
-  Status StageRegular(const StagedObject& object, const Inode& inode);
-  Status CopyForeignXattrs(const Inode& inode, int fd);
+  /// A spot as a directory descriptor and a name in it.
+  struct Place {
+    SharedFd directory;
+    std::string name;
 
+    [[nodiscard]] int dir() const { return directory->get(); }
+  };
+
+  Result<Place> Resolve(const Spot& spot) const;
   Status Do(const CommitStep& step);
-  Status Patch(const CommitStep& step);
-  Status Hold(const CommitStep& step);
-  Status Detach(const CommitStep& step);
-  Status Attach(const CommitStep& step);
+  Status Move(const CommitStep& step);
   Status Exchange(const CommitStep& step);
+  Status ExchangeByLinks(const CommitStep& step, const Place& from,
+                         const Place& to);
+  Status FinishExchangeByLinks(const CommitStep& step, const Place& from);
+  static bool IsIn(const Place& place, uint64_t parent);
   Status Link(const CommitStep& step);
+  Status Unlink(const CommitStep& step);
+  Status Patch(const CommitStep& step);
+  Status WriteDelta(const Delta& delta, int fd);
   Status SetAttributes(const CommitStep& step);
 
-  /// What is left in the stage of files that live on under other names: as
-  /// long as it is there, their link counts are wrong, and when it goes, their
-  /// times change.
-  Status DropSharedNames(const std::vector<CommitStep>& steps);
+  /// Runs `work`, which returns 0 or -1 and errno. Where the permissions of
+  /// the directory forbid it, again with the owner let in: the attributes at
+  /// the end of the plan set its mode.
+  Status InDirectory(int dir, const std::string& what,
+                     const std::function<int()>& work);
+  void LetOwnerIn(int dir, const std::string& name);
 
-  [[nodiscard]] bool InStage(const std::string& name) const;
-
-  OverlayFilesystem::Frozen& frozen_;
-  int stage_;
+  const BaseDirectory& base_;
+  int vault_;
+  CommitProgress progress_;
 };
+
+/// Gives `name` in `dir` these attributes. `path` is for messages.
+Status ApplyAttributes(int dir, const std::string& name,
+                       const ObjectAttributes& attributes,
+                       const std::string& path);
 
 }  // namespace txfs

@@ -299,6 +299,11 @@ Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
   return same ? inode : nullptr;
 }
 
+const Inode* Tree::FindBaseIno(uint64_t ino) const {
+  const auto found = base_files_.find({0, ino});
+  return found == base_files_.end() ? nullptr : Find(found->second);
+}
+
 // --- lifetime --------------------------------------------------------------
 
 std::vector<Extent> Tree::Forget(Ino ino, uint64_t lookups,

@@ -143,6 +143,10 @@ class Tree final : public State {
   [[nodiscard]] Inode* FindBaseFile(const std::string& path,
                                     const struct stat& st);
 
+  /// The inode of a base object of the root's filesystem that is no directory,
+  /// by st_ino, if it is in memory.
+  [[nodiscard]] const Inode* FindBaseIno(uint64_t ino) const;
+
   void ForEach(const std::function<void(Inode&)>& visit);
 
   /// The base name `path` as the overlay shows it: its path there, or nothing

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fs/changes.h"
+#include "fs/committer.h"
 #include "fs/filesystem.h"
 #include "journal/base/result.h"
 #include "journal/store.h"
@@ -21,12 +22,7 @@ struct WorkspaceOptions {
   bool begin = true;  ///< begin a transaction when none is open; else ENOENT
   JournalOptions journal;
   FilesystemOptions filesystem;
-};
-
-/// A path that changed in the base since the transaction first touched it.
-struct Conflict {
-  std::string path;    ///< in the base
-  std::string reason;  ///< "changed", "deleted", "created"
+  Retention retention;
 };
 
 struct CommitReport {
@@ -80,6 +76,14 @@ class Workspace {
   /// Throws the transaction away and begins the next one, whose id
   /// transaction_id() then is. Returns the id that ended.
   virtual Result<std::string> Discard() = 0;
+
+  /// Takes a commit back, in the base; `id` empty: the newest that can be.
+  /// The open transaction stays open. Conflicts are in the report.
+  virtual Result<UndoReport> Undo(const std::string& id) = 0;
+
+  /// Finishes the commit of a process that died in it, if there is one. kBusy
+  /// when somebody else is at it.
+  virtual Status Recover() = 0;
 
   /// Logged changes from `first` on.
   virtual Status ReadLog(Lsn first,

@@ -58,19 +58,6 @@ struct Overloaded : Lambdas... {
   using Lambdas::operator()...;
 };
 
-void EncodeTime(Timestamp time, Encoder& out) {
-  out.Put(time.sec);
-  out.Put(time.nsec);
-}
-
-Timestamp DecodeTime(Decoder& in) {
-  Timestamp time;
-  time.sec = in.Get<int64_t>();
-  time.nsec = in.Get<uint32_t>();
-  if (time.nsec >= kNsecPerSec) in.SetBad();
-  return time;
-}
-
 Ino DecodeIno(Decoder& in) { return Ino{in.Get<uint64_t>()}; }
 
 bool DecodeBool(Decoder& in) {
@@ -248,6 +235,19 @@ std::optional<Op> OpFromName(std::string_view name) {
     if (entry.name == name) return entry.op;
   }
   return std::nullopt;
+}
+
+void EncodeTime(Timestamp time, Encoder& out) {
+  out.Put(time.sec);
+  out.Put(time.nsec);
+}
+
+Timestamp DecodeTime(Decoder& in) {
+  Timestamp time;
+  time.sec = in.Get<int64_t>();
+  time.nsec = in.Get<uint32_t>();
+  if (time.nsec >= kNsecPerSec) in.SetBad();
+  return time;
 }
 
 void EncodeAttr(const Attr& attr, Encoder& out) {

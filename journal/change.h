@@ -191,6 +191,8 @@ void EncodeChange(const Change& change, Bytes& out);
 /// EBADMSG when the bytes are no change. Consumes all of `in`.
 Result<Change> DecodeChange(ByteSpan in);
 
+void EncodeTime(Timestamp time, Encoder& out);
+Timestamp DecodeTime(Decoder& in);
 void EncodeAttr(const Attr& attr, Encoder& out);
 Attr DecodeAttr(Decoder& in);
 void EncodeExtent(const Extent& extent, Encoder& out);

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -526,6 +527,7 @@ Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
   code = tables.code();
   if (!filled && code == 0) return filled;
   if (code == 0) code = io_.CommitError();
+  CrashPoint();
   if (code == 0) {
     code = mdb_txn_commit(txn.release());
     if (code != 0) {

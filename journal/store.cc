@@ -12,11 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
-#include <thread>
 
-#include "journal/base/checksum.h"
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -24,25 +22,11 @@ namespace {
 
 constexpr uint32_t kStoreVersion = 1;
 constexpr std::string_view kFormatPrefix = "txfs store ";
-constexpr std::string_view kSummaryMagic = "TXFSTXN\n";
-constexpr uint32_t kSummaryVersion = 1;
 constexpr size_t kIdDigits = 12;
 constexpr uint64_t kIdMask = (uint64_t{1} << 48) - 1;
 constexpr std::string_view kNewSuffix = ".new";
 constexpr int kLockTimeoutMs = 10'000;
 constexpr int kResumeTimeoutMs = 3'000;
-constexpr std::chrono::milliseconds kLockPoll{5};
-
-struct NamedState {
-  TransactionState state;
-  std::string_view name;
-};
-constexpr std::array kStates = {
-    NamedState{TransactionState::kActive, "active"},
-    NamedState{TransactionState::kCommitting, "committing"},
-    NamedState{TransactionState::kCommitted, "committed"},
-    NamedState{TransactionState::kDiscarded, "discarded"},
-};
 
 // LMDB needs locks and shared mappings that see each other: no filesystem
 // whose server is elsewhere promises both.
@@ -52,15 +36,11 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 9> kEntries = {
-    ".gitignore",    ".gitignore.new", "FORMAT",  "FORMAT.new", "workspace",
-    "workspace.new", "lock",           "history", "txn",
+constexpr std::array<std::string_view, 13> kEntries = {
+    ".gitignore",    ".gitignore.new", "FORMAT",      "FORMAT.new", "workspace",
+    "workspace.new", "lock",           "intent",      "intent.new", "history",
+    "txn",           "vault",          "commit.lock",
 };
-
-bool IsId(std::string_view text) {
-  return text.size() == kIdDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 std::string IdOf(uint64_t number) {
   char text[kIdDigits + 1];
@@ -70,7 +50,6 @@ std::string IdOf(uint64_t number) {
 }
 
 std::string TxnPath(const std::string& id) { return "txn/" + id; }
-std::string HistoryPath(const std::string& id) { return "history/" + id; }
 std::string SummaryPath(const std::string& id) {
   return TxnPath(id) + "/summary";
 }
@@ -78,149 +57,12 @@ std::string DaemonPath(const std::string& id) {
   return TxnPath(id) + "/daemon.json";
 }
 
-struct CloseDir {
-  void operator()(DIR* stream) const { ::closedir(stream); }
-};
-
-/// Names in a directory, sorted, without "." and "..".
-Result<std::vector<std::string>> ListNames(int dir, const std::string& path) {
-  UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
-  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
-  if (!stream) return Fail(errno, "read directory " + path);
-  (void)fd.Release();
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-    errno = 0;
-  }
-  if (errno != 0) return Fail(errno, "read directory " + path);
-  std::ranges::sort(names);
-  return names;
-}
-
-Result<bool> Exists(int dir, const std::string& path) {
-  struct stat st{};
-  if (::fstatat(dir, path.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) return true;
-  if (errno == ENOENT) return false;
-  return Fail(errno, "stat " + path);
-}
-
-Result<TransactionSummary> ReadSummary(int dir, const std::string& path,
-                                       const std::string& id) {
-  const std::string bytes = TRY(ReadWholeFile(dir, path));
-  auto summary = DecodeSummary(AsBytes(bytes));
-  if (summary && summary->id == id) return summary;
-  Error error = summary ? Error{EBADMSG, "it is of another transaction", ""}
-                        : std::move(summary).error();
-  error.message = PathOfFd(dir) + "/" + path + ": " + error.message;
-  return std::unexpected(std::move(error));
-}
-
 Status WriteSummary(int dir, const std::string& path,
                     const TransactionSummary& summary) {
   return ReplaceFile(dir, path, AsText(EncodeSummary(summary)));
 }
 
-/// Who took the lock; empty when it does not say.
-std::string HolderOf(int dir, const std::string& path) {
-  const auto text = ReadWholeFile(dir, path, 64);
-  if (!text) return "";
-  const size_t digits = text->find_first_not_of("0123456789");
-  return text->substr(0, digits);
-}
-
-Status WriteHolder(int fd) {
-  const std::string text = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd, 0) != 0) return Fail(errno, "truncate lock");
-  return WriteFully(fd, 0, AsBytes(text));
-}
-
 }  // namespace
-
-std::string_view StateName(TransactionState state) {
-  for (const NamedState& entry : kStates) {
-    if (entry.state == state) return entry.name;
-  }
-  return "unknown";
-}
-
-std::optional<TransactionState> StateFromName(std::string_view name) {
-  for (const NamedState& entry : kStates) {
-    if (entry.name == name) return entry.state;
-  }
-  return std::nullopt;
-}
-
-Bytes EncodeSummary(const TransactionSummary& summary) {
-  Bytes bytes;
-  Encoder encoder(bytes);
-  encoder.PutRaw(AsBytes(kSummaryMagic));
-  encoder.Put(kSummaryVersion);
-  encoder.PutString(summary.id);
-  encoder.PutString(summary.name);
-  encoder.Put(static_cast<uint8_t>(summary.state));
-  encoder.Put(summary.created.sec);
-  encoder.Put(summary.created.nsec);
-  encoder.Put(summary.ended.sec);
-  encoder.Put(summary.ended.nsec);
-  encoder.PutString(summary.message);
-  encoder.Put(summary.changes);
-  encoder.Put(Checksum(bytes));
-  return bytes;
-}
-
-Result<TransactionSummary> DecodeSummary(ByteSpan in) {
-  Decoder decoder(in);
-  TransactionSummary summary;
-  if (AsText(decoder.GetRaw(kSummaryMagic.size())) != kSummaryMagic) {
-    return Fail(EBADMSG, "damaged transaction summary");
-  }
-  if (decoder.Get<uint32_t>() > kSummaryVersion) {
-    return Fail(EPROTONOSUPPORT, "newer transaction summary",
-                "use the newer txfs that wrote it");
-  }
-  summary.id = decoder.GetString();
-  summary.name = decoder.GetString();
-  summary.state = static_cast<TransactionState>(decoder.Get<uint8_t>());
-  summary.created.sec = decoder.Get<int64_t>();
-  summary.created.nsec = decoder.Get<uint32_t>();
-  summary.ended.sec = decoder.Get<int64_t>();
-  summary.ended.nsec = decoder.Get<uint32_t>();
-  summary.message = decoder.GetString();
-  summary.changes = decoder.Get<uint64_t>();
-  const size_t size = in.size() - decoder.remaining();
-  const auto checksum = decoder.Get<uint64_t>();
-  if (!decoder.ok() || decoder.remaining() != 0 ||
-      checksum != Checksum(in.first(size)) ||
-      StateName(summary.state) == "unknown") {
-    return Fail(EBADMSG, "damaged transaction summary");
-  }
-  return summary;
-}
-
-Result<FileLock> FileLock::Take(int dir, const std::string& path,
-                                int timeout_ms) {
-  UniqueFd fd = TRY(OpenAt(dir, path, O_RDWR | O_CREAT, 0600));
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      return Fail(errno, "lock " + PathOfFd(dir) + "/" + path);
-    }
-    if (std::chrono::steady_clock::now() >= deadline) {
-      const std::string holder = HolderOf(dir, path);
-      return Fail(ErrorKind::kBusy, EWOULDBLOCK,
-                  PathOfFd(dir) + "/" + path + " is locked" +
-                      (holder.empty() ? "" : " by process " + holder));
-    }
-    std::this_thread::sleep_for(kLockPoll);
-  }
-  // Only for messages: on a full disk the lock holds all the same.
-  [[maybe_unused]] const Status ignored = WriteHolder(fd.get());
-  return FileLock(std::move(fd));
-}
 
 Error Store::Explain(Error error) const {
   if (!error.hint.empty()) return error;
@@ -335,9 +177,7 @@ Result<FileLock> Store::Lock() {
   return FileLock::Take(dir_.get(), "lock", kLockTimeoutMs);
 }
 
-Result<bool> Store::HasEnded(const std::string& id) {
-  return Exists(dir_.get(), HistoryPath(id));
-}
+Result<bool> Store::HasEnded(const std::string& id) { return history_.Has(id); }
 
 Status Store::ThrowAway(const std::string& name) {
   // An older piece of trash may have the name.
@@ -346,6 +186,7 @@ Status Store::ThrowAway(const std::string& name) {
     target = "trash/" + name + "." + std::to_string(i);
   }
   const std::string source = TxnPath(name);
+  CrashPoint();
   if (::renameat(dir_.get(), source.c_str(), dir_.get(), target.c_str()) != 0) {
     return Fail(errno, "move " + source + " to the trash");
   }
@@ -355,7 +196,7 @@ Status Store::ThrowAway(const std::string& name) {
 Status Store::Tidy() {
   for (const std::string& name : TRY(ListNames(dir_.get(), "txn"))) {
     const bool unfinished = name.ends_with(kNewSuffix);
-    if (unfinished || (IsId(name) && TRY(HasEnded(name)))) {
+    if (unfinished || (IsTransactionId(name) && TRY(HasEnded(name)))) {
       TRY(ThrowAway(name));
     }
   }
@@ -380,6 +221,7 @@ Result<OpenTransaction> Store::Build(const TransactionSummary& summary,
 
 Status Store::Publish(const std::string& id) {
   const std::string path = TxnPath(id) + std::string(kNewSuffix);
+  CrashPoint();
   if (::renameat(dir_.get(), path.c_str(), dir_.get(), TxnPath(id).c_str()) !=
       0) {
     return Fail(errno, "rename " + path);
@@ -450,11 +292,16 @@ Result<PreparedTransaction> Store::Prepare(const std::string& name,
   return std::unexpected(Explain(std::move(prepared).error()));
 }
 
-Result<OpenTransaction> Store::Succeed(const TransactionSummary& old,
+Status Store::Retire(const std::string& id) {
+  const FileLock lock = TRY(Lock());
+  if (!TRY(Exists(dir_.get(), TxnPath(id)))) return {};
+  return ThrowAway(id);
+}
+
+Result<OpenTransaction> Store::Succeed(const std::string& old,
                                        PreparedTransaction prepared) {
-  TRY(WriteSummary(dir_.get(), HistoryPath(old.id), old));
   TRY(Publish(prepared.next.id));
-  TRY(ThrowAway(old.id));
+  TRY(ThrowAway(old));
   return std::move(prepared.next);
 }
 
@@ -473,7 +320,7 @@ Result<OpenTransaction> Store::Resume(const std::string& id,
   // A daemon whose mount has just gone may still be closing its journal.
   auto lock = FileLock::Take(dir.get(), "lock", kResumeTimeoutMs);
   if (!lock && lock.error().kind == ErrorKind::kBusy) {
-    const std::string holder = HolderOf(dir.get(), "lock");
+    const std::string holder = LockHolder(dir.get(), "lock");
     return Fail(ErrorKind::kBusy, EWOULDBLOCK,
                 "transaction " + id + " is in use" +
                     (holder.empty() ? "" : " by process " + holder),
@@ -488,7 +335,8 @@ Result<OpenTransaction> Store::Resume(const std::string& id,
 Result<std::vector<std::string>> Store::OpenIds() {
   std::vector<std::string> ids;
   for (std::string& name : TRY(ListNames(dir_.get(), "txn"))) {
-    if (IsId(name) && !TRY(HasEnded(name))) ids.push_back(std::move(name));
+    if (IsTransactionId(name) && !TRY(HasEnded(name)))
+      ids.push_back(std::move(name));
   }
   return ids;
 }
@@ -499,7 +347,7 @@ Status Store::End(OpenTransaction transaction,
   TransactionSummary record = summary;
   record.id = transaction.id;
   // From here on it has ended, whether the directory is moved or not.
-  TRY(WriteSummary(dir_.get(), HistoryPath(record.id), record));
+  TRY(history_.Write(record));
   if (transaction.journal) transaction.journal->Forget();
   return ThrowAway(record.id);
 }
@@ -518,10 +366,8 @@ Result<std::vector<TransactionSummary>> Store::List() {
     if (!summary) return std::unexpected(std::move(summary).error());
     list.push_back(std::move(*summary));
   }
-  for (const std::string& id : TRY(ListNames(dir_.get(), "history"))) {
-    if (!IsId(id)) continue;
-    TransactionSummary ended =
-        TRY(ReadSummary(dir_.get(), HistoryPath(id), id));
+  for (const std::string& id : TRY(history_.Ids())) {
+    TransactionSummary ended = TRY(history_.Read(id));
     std::erase_if(list, [&](const auto& open) { return open.id == id; });
     list.push_back(std::move(ended));
   }
@@ -545,7 +391,7 @@ Status Store::EmptyTrash() {
 }
 
 Result<std::string> Store::ReadDaemonRecord(const std::string& id) {
-  if (!IsId(id)) return Fail(ENOENT, "transaction " + id);
+  if (!IsTransactionId(id)) return Fail(ENOENT, "transaction " + id);
   return ReadWholeFile(dir_.get(), DaemonPath(id));
 }
 
@@ -554,18 +400,19 @@ Status Store::WriteDaemonRecord(const std::string& id, std::string_view json) {
   // The lock may have been taken by the process that became the daemon's
   // parent; messages name who holds it now.
   const UniqueFd lock = TRY(OpenAt(dir.get(), "lock", O_RDWR));
-  TRY(WriteHolder(lock.get()));
+  TRY(WriteLockHolder(lock.get()));
   return ReplaceFile(dir.get(), "daemon.json", json);
 }
 
 Status Store::RemoveDaemonRecord(const std::string& id) {
-  if (!IsId(id)) return Fail(ENOENT, "transaction " + id);
+  if (!IsTransactionId(id)) return Fail(ENOENT, "transaction " + id);
   return RemoveTree(dir_.get(), DaemonPath(id));
 }
 
 Result<UniqueFd> Store::TransactionDir(const std::string& id) {
   const std::string remedy = "`txfs list` shows the transactions";
-  if (!IsId(id)) return Fail(ENOENT, "transaction \"" + id + "\"", remedy);
+  if (!IsTransactionId(id))
+    return Fail(ENOENT, "transaction \"" + id + "\"", remedy);
   auto dir = OpenAt(dir_.get(), TxnPath(id), O_RDONLY | O_DIRECTORY);
   if (!dir && dir.error().code == ENOENT) {
     return Fail(ENOENT, "open transaction " + id, remedy);

@@ -9,45 +9,12 @@
 #include "journal/base/result.h"
 #include "journal/base/types.h"
 #include "journal/base/unique_fd.h"
+#include "journal/file_lock.h"
+#include "journal/history.h"
 #include "journal/journal.h"
+#include "journal/summary.h"
 
 namespace txfs {
-
-enum class TransactionState { kActive, kCommitting, kCommitted, kDiscarded };
-
-/// "active", "committing", "committed", "discarded".
-[[nodiscard]] std::string_view StateName(TransactionState state);
-[[nodiscard]] std::optional<TransactionState> StateFromName(
-    std::string_view name);
-
-/// What is known about a transaction without opening its journal.
-struct TransactionSummary {
-  std::string id;    ///< 12 lower-case hex digits, sorts by time of creation
-  std::string name;  ///< chosen by the user; may be empty
-  TransactionState state = TransactionState::kActive;
-  Timestamp created;
-  Timestamp ended;       ///< zero while open
-  std::string message;   ///< of the commit
-  uint64_t changes = 0;  ///< net changes at the end; 0 while open
-};
-
-/// Encodes per docs/format.md, "Transaction summary".
-[[nodiscard]] Bytes EncodeSummary(const TransactionSummary& summary);
-/// EBADMSG; EPROTONOSUPPORT for a newer version.
-Result<TransactionSummary> DecodeSummary(ByteSpan in);
-
-/// Holds an flock until destroyed.
-class FileLock {
- public:
-  /// Waits up to `timeout_ms` (0: not at all). EWOULDBLOCK, kind kBusy, when
-  /// somebody has it.
-  static Result<FileLock> Take(int dir, const std::string& path,
-                               int timeout_ms);
-
- private:
-  explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}
-  UniqueFd fd_;
-};
 
 /// An open transaction: its directory, its lock and its journal.
 struct OpenTransaction {
@@ -92,13 +59,19 @@ class Store {
   /// trash (one rename) and releases it. `EmptyTrash` frees the space.
   Status End(OpenTransaction transaction, const TransactionSummary& summary);
 
+  /// Throws the directory of `id` away, if it is there: the history has it.
+  Status Retire(const std::string& id);
+
+  /// An id that no transaction has.
+  Result<std::string> NewId(Timestamp now);
+
   /// Builds the transaction that is to follow an open one of the same name, so
   /// that nothing can fail for want of space when that one has ended.
   Result<PreparedTransaction> Prepare(const std::string& name, Timestamp now,
                                       const JournalOptions& options = {});
-  /// Ends `old` as End does, but without closing it, and begins `prepared` in
-  /// its place. A crash leaves `old` open, or none, or the next.
-  Result<OpenTransaction> Succeed(const TransactionSummary& old,
+  /// Begins `prepared` in the place of transaction `old`, which the history
+  /// says has ended, and throws that away without closing it.
+  Result<OpenTransaction> Succeed(const std::string& old,
                                   PreparedTransaction prepared);
   /// Throws away what was prepared.
   void Cancel(PreparedTransaction prepared);
@@ -121,6 +94,9 @@ class Store {
   /// Directory of the transaction, for what commit stages there.
   Result<UniqueFd> TransactionDir(const std::string& id);
 
+  /// The history, and the intent of a commit.
+  [[nodiscard]] const TransactionHistory& history() const { return history_; }
+
   [[nodiscard]] int dir() const { return dir_.get(); }
   [[nodiscard]] const std::string& display_path() const {
     return display_path_;
@@ -128,7 +104,9 @@ class Store {
 
  private:
   Store(UniqueFd dir, std::string display_path)
-      : dir_(std::move(dir)), display_path_(std::move(display_path)) {}
+      : dir_(std::move(dir)),
+        display_path_(std::move(display_path)),
+        history_(dir_.get()) {}
   Status CheckFilesystem();
   Status CheckFormat();
   Status CheckWorkspace(const std::string& workspace);
@@ -137,7 +115,6 @@ class Store {
   /// Moves what was never begun, or has ended, to the trash. Requires the lock.
   Status Tidy();
   Status ThrowAway(const std::string& name);
-  Result<std::string> NewId(Timestamp now);
   Result<OpenTransaction> Build(const TransactionSummary& summary,
                                 const JournalOptions& options);
   /// Build up to the rename that makes it one of the open transactions.
@@ -150,6 +127,7 @@ class Store {
 
   UniqueFd dir_;
   std::string display_path_;
+  TransactionHistory history_;
 };
 
 }  // namespace txfs

@@ -2,8 +2,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+
+#include "journal/base/crash_point.h"
 
 namespace txfs {
 
@@ -31,6 +35,7 @@ Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out) {
 
 Status WriteFully(int fd, uint64_t offset, ByteSpan bytes) {
   while (!bytes.empty()) {
+    CrashPoint();
     const ssize_t n =
         ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
@@ -59,21 +64,23 @@ Result<std::string> ReadWholeFile(int dir, const std::string& path,
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,
                    mode_t mode) {
   const std::string temporary = path + ".new";
+  CrashPoint();
   const UniqueFd fd =
       TRY(OpenAt(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
   TRY(WriteFully(fd.get(), 0, AsBytes(content)));
+  CrashPoint();
   if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + temporary);
+  CrashPoint();
   if (::renameat(dir, temporary.c_str(), dir, path.c_str()) != 0) {
     return Fail(errno, "rename " + temporary);
   }
   const size_t slash = path.rfind('/');
-  return SyncDirectory(
-      dir, slash == std::string::npos ? "." : path.substr(0, slash));
-}
-
-Status SyncDirectory(int dir, const std::string& path) {
-  const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
-  if (::fsync(fd.get()) != 0) return Fail(errno, "sync directory " + path);
+  const UniqueFd parent =
+      TRY(OpenAt(dir, slash == std::string::npos ? "." : path.substr(0, slash),
+                 O_RDONLY | O_DIRECTORY));
+  CrashPoint();
+  if (::fsync(parent.get()) != 0)
+    return Fail(errno, "sync directory of " + path);
   return {};
 }
 
@@ -83,26 +90,52 @@ struct CloseDir {
   void operator()(DIR* stream) const { ::closedir(stream); }
 };
 
-Status RemoveContents(UniqueFd fd) {
+}  // namespace
+
+Result<std::vector<std::string>> ListNames(int dir, const std::string& path) {
+  UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
   const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
-  if (!stream) return Fail(errno, "opendir");
-  const int dir = fd.Release();
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(stream.get());
-    if (entry == nullptr) {
-      if (errno != 0) return Fail(errno, "readdir");
-      return {};
-    }
+  if (!stream) return Fail(errno, "read directory " + path);
+  (void)fd.Release();
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
     const std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    TRY(RemoveTree(dir, name));
+    if (name != "." && name != "..") names.push_back(name);
+    errno = 0;
   }
+  if (errno != 0) return Fail(errno, "read directory " + path);
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<bool> Exists(int dir, const std::string& path) {
+  struct stat st{};
+  if (::fstatat(dir, path.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  if (errno == ENOENT) return false;
+  return Fail(errno, "stat " + path);
+}
+
+Status SyncDirectory(int dir, const std::string& path) {
+  const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
+  CrashPoint();
+  if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + path);
+  return {};
+}
+
+namespace {
+
+Status RemoveContents(const UniqueFd& directory) {
+  for (const std::string& name : TRY(ListNames(directory.get(), "."))) {
+    TRY(RemoveTree(directory.get(), name));
+  }
+  return {};
 }
 
 }  // namespace
 
 Status RemoveTree(int dir, const std::string& path) {
+  CrashPoint();
   if (::unlinkat(dir, path.c_str(), 0) == 0 || errno == ENOENT) return {};
   if (errno != EISDIR && errno != EPERM) return Fail(errno, "remove " + path);
   auto fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -114,13 +147,14 @@ Status RemoveTree(int dir, const std::string& path) {
     fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   }
   if (!fd) return std::unexpected(std::move(fd).error());
-  auto removed = RemoveContents(std::move(*fd));
+  auto removed = RemoveContents(*fd);
   if (!removed && removed.error().code == EACCES &&
       ::fchmodat(dir, path.c_str(), 0700, 0) == 0) {
     removed = RemoveContents(
         TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)));
   }
   if (!removed) return removed;
+  CrashPoint();
   if (::unlinkat(dir, path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     return Fail(errno, "rmdir " + path);
   }
@@ -136,6 +170,7 @@ std::string PathOfFd(int fd) {
 }
 
 Status MakeDirectoryAt(int dir, const std::string& path, mode_t mode) {
+  CrashPoint();
   if (::mkdirat(dir, path.c_str(), mode) == 0 || errno == EEXIST) return {};
   return Fail(errno, "mkdir " + path);
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "journal/base/bytes.h"
 #include "journal/base/result.h"
@@ -31,12 +32,17 @@ Result<std::string> ReadWholeFile(int dir, const std::string& path,
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,
                    mode_t mode = 0600);
 
-/// Makes the names in directory `path` below `dir` durable.
-Status SyncDirectory(int dir, const std::string& path);
-
 /// Deletes the tree at `path` below `dir` without following symlinks. ENOENT is
 /// success.
 Status RemoveTree(int dir, const std::string& path);
+
+/// Names in a directory, sorted, without "." and "..".
+Result<std::vector<std::string>> ListNames(int dir, const std::string& path);
+
+Result<bool> Exists(int dir, const std::string& path);
+
+/// fsync(2) of a directory.
+Status SyncDirectory(int dir, const std::string& path);
 
 /// The path of an open file, for messages.
 std::string PathOfFd(int fd);

@@ -6,15 +6,22 @@
 #include <algorithm>
 #include <array>
 
+#include "journal/base/crash_point.h"
+
 namespace txfs {
 
 ssize_t Io::Write(int fd, const iovec* parts, int count, off_t offset) {
+  CrashPoint();
   return ::pwritev(fd, parts, count, offset);
 }
 
-int Io::Sync(int fd) { return ::fdatasync(fd); }
+int Io::Sync(int fd) {
+  CrashPoint();
+  return ::fdatasync(fd);
+}
 
 int Io::Allocate(int fd, int mode, off_t offset, off_t length) {
+  CrashPoint();
   return ::fallocate(fd, mode, offset, length);
 }
 

@@ -106,6 +106,10 @@ class FakeWorkspace : public Workspace {
                           MutableByteSpan out) override;
   Result<CommitReport> Commit(const std::string& text) override;
   Result<std::string> Discard() override;
+  Result<UndoReport> Undo(const std::string& commit) override {
+    return UndoReport{.id = "000000000009", .undone = commit};
+  }
+  Status Recover() override { return {}; }
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "journal/history.h"
 #include "journal/journal.h"
 #include "journal/store.h"
 #include "tests/journal/fault_disk.h"
@@ -236,8 +237,10 @@ TEST_P(FaultTest, ATransactionIsSucceededOrIsOpen) {
     disk.Expect(fault);
     bool succeeded = false;
     auto prepared = (*store)->Prepare("a", kNow, options_);
-    if (Honest(prepared, disk, fault.error)) {
-      succeeded = Honest((*store)->Succeed(summary, std::move(*prepared)), disk,
+    if (Honest(prepared, disk, fault.error) &&
+        Honest(TransactionHistory((*store)->dir()).Write(summary), disk,
+               fault.error)) {
+      succeeded = Honest((*store)->Succeed(id, std::move(*prepared)), disk,
                          fault.error);
     }
     disk.Recover();

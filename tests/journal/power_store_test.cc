@@ -4,6 +4,7 @@
 #include <iostream>
 #include <vector>
 
+#include "journal/history.h"
 #include "journal/store.h"
 #include "tests/journal/fixture.h"
 #include "tests/journal/power_disk.h"
@@ -101,8 +102,9 @@ class StoreLife {
   }
   Result<OpenTransaction> Succeed(OpenTransaction old) {
     PreparedTransaction prepared = TRY(store_->Prepare("a", kNow, options_));
-    OpenTransaction next = TRY(
-        store_->Succeed(Summarise(old.id, "done", true), std::move(prepared)));
+    TRY(TransactionHistory(store_->dir())
+            .Write(Summarise(old.id, "done", true)));
+    OpenTransaction next = TRY(store_->Succeed(old.id, std::move(prepared)));
     Of(old.id).ended = true;
     Of(old.id).message = "done";
     old.journal->Forget();

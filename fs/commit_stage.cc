@@ -1,0 +1,215 @@
+#include "fs/commit_stage.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/limits.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "fs/commit_run.h"
+#include "journal/base/crash_point.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr size_t kCopyBytes = 1 << 20;
+
+bool IsZero(ByteSpan bytes) {
+  return std::ranges::all_of(bytes,
+                             [](std::byte b) { return b == std::byte{}; });
+}
+
+}  // namespace
+
+bool VaultFiller::CanClone(int vault) {
+  const char* const names[] = {"clone.from", "clone.to"};
+  const auto from = OpenAt(vault, names[0], O_RDWR | O_CREAT, 0600);
+  const auto to = OpenAt(vault, names[1], O_RDWR | O_CREAT, 0600);
+  const bool can = from && to && ::ioctl(to->get(), FICLONE, from->get()) == 0;
+  for (const char* name : names) std::ignore = ::unlinkat(vault, name, 0);
+  return can;
+}
+
+Result<CommitSteps> VaultFiller::Fill(const CommitPlan& plan) {
+  for (const StagedObject& object : plan.staged) TRY(Make(object));
+  // Children first: what is made in a directory changes its times.
+  for (const StagedObject& object : std::views::reverse(plan.staged)) {
+    TRY(SetAttributes(object));
+  }
+  for (const StagedDelta& delta : plan.deltas) TRY(SaveDelta(delta));
+  CommitSteps steps;
+  steps.reserve(plan.steps.size());
+  for (const PlannedStep& planned : plan.steps) {
+    CommitStep& step = steps.emplace_back(planned.step);
+    if (planned.object != kNoIno) step.ino = InoOf(planned.object);
+    if (planned.parent != kNoIno) step.parent = InoOf(planned.parent);
+  }
+  CrashPoint();
+  if (::syncfs(vault_) != 0) return Fail(errno, "sync the vault");
+  return steps;
+}
+
+/// st_ino that an inode has once it is committed; 0 when that is not known.
+uint64_t VaultFiller::InoOf(Ino ino) const {
+  const auto made = made_.find(ino);
+  if (made != made_.end()) return made->second;
+  const Inode* inode = frozen_.tree.Find(ino);
+  const bool based = inode != nullptr && inode->record.base;
+  return based ? inode->record.base->ino : 0;
+}
+
+Status VaultFiller::Make(const StagedObject& object) {
+  const Inode* inode = frozen_.tree.Find(object.ino);
+  if (inode == nullptr) return Fail(EIO, "stage an inode");
+  const char* name = object.path.c_str();
+  CrashPoint();
+  int made = 0;
+  switch (inode->attr().type) {
+    case FileType::kRegular:
+      TRY(MakeRegular(object, *inode));
+      break;
+    case FileType::kDirectory:
+      made = ::mkdirat(vault_, name, 0700);
+      break;
+    case FileType::kSymlink:
+      made = ::symlinkat(inode->record.symlink.c_str(), vault_, name);
+      break;
+    default:
+      made = ::mknodat(vault_, name, ModeBits(inode->attr().type) | 0600, 0);
+      break;
+  }
+  struct stat st{};
+  if (made != 0 || ::fstatat(vault_, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return Fail(errno, "stage " + frozen_.tree.PathOf(*inode));
+  }
+  made_[object.ino] = st.st_ino;
+  return {};
+}
+
+Status VaultFiller::SetAttributes(const StagedObject& object) {
+  const Inode& inode = *frozen_.tree.Find(object.ino);
+  ObjectAttributes attributes = CommittedAttributes(inode);
+  if (inode.attr().xattrs_owned || !inode.record.base) {
+    attributes.xattrs.emplace(inode.xattrs.begin(), inode.xattrs.end());
+  } else {
+    attributes.xattrs = TRY(frozen_.BaseXattrs(inode.record.base->path));
+  }
+  if (attributes.xattrs->empty()) attributes.xattrs.reset();
+  return ApplyAttributes(vault_, object.path, attributes,
+                         frozen_.tree.PathOf(inode));
+}
+
+Status VaultFiller::MakeRegular(const StagedObject& object,
+                                const Inode& inode) {
+  const UniqueFd fd =
+      TRY(OpenAt(vault_, object.path, O_RDWR | O_CREAT | O_EXCL, 0600));
+  const uint64_t size = inode.attr().size;
+  if (TRY(CloneBase(inode, fd.get()))) {
+    for (const auto& [offset, extent] : inode.extents) {
+      TRY(CopyRange(inode, fd.get(), {offset, std::min(extent.end(), size)}));
+    }
+  } else {
+    TRY(CopyRange(inode, fd.get(), {0, size}));
+  }
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    return Fail(errno, "stage " + frozen_.tree.PathOf(inode));
+  }
+  if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
+  return {};
+}
+
+/// Starts a file with the blocks of its base file, where the filesystem can
+/// and that is more than a few.
+Result<bool> VaultFiller::CloneBase(const Inode& inode, int fd) {
+  if (!inode.record.base || inode.attr().base_limit < kCopyBytes) return false;
+  const SharedFd base = TRY(frozen_.base.OpenFile(inode.record.base->path));
+  if (::ioctl(fd, FICLONE, base->get()) != 0) return false;
+  const uint64_t limit = inode.attr().base_limit;
+  if (::ftruncate(fd, static_cast<off_t>(limit)) != 0) {
+    return Fail(errno, "stage " + inode.record.base->path);
+  }
+  return true;
+}
+
+/// Writes the overlay's content, but for blocks of zeros that would be new.
+Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range) {
+  if (range.from >= range.to) return {};
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stage");
+  Bytes buffer(std::min<uint64_t>(range.to - range.from, kCopyBytes));
+  for (uint64_t offset = range.from; offset < range.to;) {
+    const MutableByteSpan part = MutableByteSpan(buffer).first(
+        std::min<uint64_t>(buffer.size(), range.to - offset));
+    const size_t n = TRY(frozen_.Read(inode, offset, part));
+    if (n == 0) return Fail(EIO, "read " + frozen_.tree.PathOf(inode));
+    const bool fresh = offset >= static_cast<uint64_t>(st.st_size);
+    if (!fresh || !IsZero(part.first(n))) {
+      TRY(WriteFully(fd, offset, part.first(n)));
+    }
+    offset += n;
+  }
+  return {};
+}
+
+Status VaultFiller::SaveDelta(const StagedDelta& delta) {
+  const UniqueFd fd =
+      TRY(OpenAt(vault_, delta.delta.name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  const Inode* inode = frozen_.tree.Find(delta.ino);
+  SharedFd base;
+  if (inode == nullptr) base = TRY(frozen_.base.OpenFile(delta.base_path));
+  Bytes buffer(kCopyBytes);
+  for (const Range& range : delta.delta.ranges) {
+    if (inode != nullptr) {
+      TRY(CopyRange(*inode, fd.get(), range));
+      continue;
+    }
+    for (uint64_t offset = range.from; offset < range.to;) {
+      const MutableByteSpan part = MutableByteSpan(buffer).first(
+          std::min<uint64_t>(buffer.size(), range.to - offset));
+      const size_t n = TRY(ReadFully(base->get(), offset, part));
+      if (n == 0) return Fail(EIO, "read " + delta.base_path);
+      if (!IsZero(part.first(n))) {
+        TRY(WriteFully(fd.get(), offset, part.first(n)));
+      }
+      offset += n;
+    }
+  }
+  // Zeros at its end are content, too.
+  if (::ftruncate(fd.get(), static_cast<off_t>(delta.delta.size)) != 0) {
+    return Fail(errno, "save content for a patch");
+  }
+  return {};
+}
+
+/// What the base file carries besides user.* attributes (access control
+/// lists, labels) goes to its replacement, except file capabilities, which a
+/// write takes away.
+Status VaultFiller::CopyForeignXattrs(const Inode& inode, int fd) {
+  const auto from = frozen_.base.OpenFile(inode.record.base->path);
+  if (!from) return {};  // unreadable to us, so without lists of ours
+  std::string names(XATTR_LIST_MAX, '\0');
+  const ssize_t n = ::flistxattr((*from)->get(), names.data(), names.size());
+  std::string value(XATTR_SIZE_MAX, '\0');
+  for (ssize_t at = 0; at < n;) {
+    const std::string name = names.c_str() + at;
+    at += static_cast<ssize_t>(name.size()) + 1;
+    if (name.starts_with("user.") || name == "security.capability") continue;
+    const ssize_t size =
+        ::fgetxattr((*from)->get(), name.c_str(), value.data(), value.size());
+    if (size < 0) continue;
+    if (::fsetxattr(fd, name.c_str(), value.data(), static_cast<size_t>(size),
+                    0) != 0 &&
+        errno != EPERM && errno != ENOTSUP) {
+      return Fail(errno, "setxattr " + inode.record.base->path);
+    }
+  }
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "fs/commit_plan.h"
+#include "fs/commit_step.h"
+#include "fs/overlay.h"
+#include "journal/base/result.h"
+#include "journal/base/types.h"
+
+namespace txfs {
+
+/// Fills the vault of a commit before its point of no return: new objects with
+/// content, owner and attributes, and the content that patches write and
+/// overwrite.
+class VaultFiller {
+ public:
+  VaultFiller(OverlayFilesystem::Frozen& frozen, int vault)
+      : frozen_(frozen), vault_(vault) {}
+
+  /// Whether files in the vault can share blocks with those of the base.
+  static bool CanClone(int vault);
+
+  /// Makes all that `plan` names and returns its steps, complete. Durable when
+  /// this returns.
+  Result<CommitSteps> Fill(const CommitPlan& plan);
+
+ private:
+  Status Make(const StagedObject& object);
+  Status MakeRegular(const StagedObject& object, const Inode& inode);
+  Result<bool> CloneBase(const Inode& inode, int fd);
+  Status CopyRange(const Inode& inode, int fd, Range range);
+  Status SaveDelta(const StagedDelta& delta);
+  Status CopyForeignXattrs(const Inode& inode, int fd);
+  Status SetAttributes(const StagedObject& object);
+  [[nodiscard]] uint64_t InoOf(Ino ino) const;
+
+  OverlayFilesystem::Frozen& frozen_;
+  int vault_;
+  std::map<Ino, uint64_t> made_;  ///< st_ino of what was made
+};
+
+}  // namespace txfs

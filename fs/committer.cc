@@ -1,0 +1,220 @@
+#include "fs/committer.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+
+#include "fs/commit_image.h"
+#include "journal/base/checksum.h"
+
+namespace txfs {
+namespace {
+
+constexpr std::string_view kMagic = "TXFSPLN\n";
+constexpr uint32_t kVersion = 1;
+
+/// `error` with the file it is about.
+std::unexpected<Error> In(const std::string& file, Error error) {
+  error.message = file + ": " + error.message;
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace
+
+Bytes EncodeRecord(const CommitRecord& record) {
+  Bytes bytes;
+  Encoder out(bytes);
+  out.PutRaw(AsBytes(kMagic));
+  out.Put(kVersion);
+  out.PutString(AsText(EncodeSummary(record.summary)));
+  out.PutString(record.vault);
+  EncodeSteps(record.steps, out);
+  out.Put(Checksum(bytes));
+  return bytes;
+}
+
+Result<CommitRecord> DecodeRecord(ByteSpan in) {
+  Decoder decoder(in);
+  const bool is_record = AsText(decoder.GetRaw(kMagic.size())) == kMagic;
+  if (is_record && decoder.Get<uint32_t>() > kVersion) {
+    return Fail(EPROTONOSUPPORT, "newer commit plan",
+                "use the newer txfs that wrote it");
+  }
+  CommitRecord record;
+  const std::string_view summary = decoder.GetString();
+  record.vault = decoder.GetString();
+  record.steps = DecodeSteps(decoder);
+  const size_t size = in.size() - decoder.remaining();
+  const auto checksum = decoder.Get<uint64_t>();
+  if (!is_record || !decoder.ok() || decoder.remaining() != 0 ||
+      checksum != Checksum(in.first(size))) {
+    return Fail(EBADMSG, "damaged commit plan");
+  }
+  record.summary = TRY(DecodeSummary(AsBytes(summary)));
+  return record;
+}
+
+Result<std::unique_ptr<CommitRecord>> Committer::Unfinished() const {
+  std::unique_ptr<CommitRecord> none;
+  if (!store_.history().HasIntent()) return none;
+  auto bytes = store_.history().ReadIntent();
+  if (!bytes && bytes.error().code == ENOENT) return none;
+  const std::string text = TRY(std::move(bytes));
+  auto record = DecodeRecord(AsBytes(text));
+  if (!record) {
+    return In(store_.display_path() + "/intent", std::move(record).error());
+  }
+  return std::make_unique<CommitRecord>(std::move(*record));
+}
+
+Status Committer::CheckPermitted(const CommitRecord& record) const {
+  return CommitRunner(base_, -1).CheckPermitted(record.steps);
+}
+
+Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
+  return store_.history().WriteIntent(AsText(EncodeRecord(record)));
+}
+
+Status Committer::CarryOut(const CommitRecord& record) {
+  const UniqueFd vault = TRY(vaults_.Open(record.vault, false));
+  TRY(CommitRunner(base_, vault.get(), progress_).Run(record.steps));
+  const CommitImage image = TRY(TakeImage(base_, record.steps));
+  TRY(store_.history().WriteImage(record.summary.id,
+                                  AsText(EncodeImage(image))));
+  return store_.history().Write(record.summary);
+}
+
+Status Committer::Finish(const CommitRecord& record) {
+  const TransactionHistory& history = store_.history();
+  if (record.summary.kind == TransactionKind::kUndo) {
+    TransactionSummary undone = TRY(history.Read(record.summary.of));
+    undone.undone_by = record.summary.id;
+    TRY(history.Write(undone));
+    TRY(history.DropPlan(undone.id));
+  }
+  return history.FinishIntent(record.summary.id);
+}
+
+// --- undo ------------------------------------------------------------------
+
+Result<CommitRecord> Committer::ReadRecord(const std::string& id) const {
+  const std::string text = TRY(store_.history().ReadPlan(id));
+  auto record = DecodeRecord(AsBytes(text));
+  if (record) return record;
+  return In(store_.display_path() + "/history/" + id + ".plan",
+            std::move(record).error());
+}
+
+Result<std::string> Committer::ChooseUndoable(const std::string& id) const {
+  const TransactionHistory& history = store_.history();
+  if (id.empty()) {
+    std::vector<std::string> ids = TRY(history.Ids());
+    for (const std::string& newest : ids | std::views::reverse) {
+      const TransactionSummary summary = TRY(history.Read(newest));
+      // What an undo took back is not what "undo" means to take back next.
+      if (summary.undoable && summary.kind != TransactionKind::kUndo) {
+        return newest;
+      }
+    }
+    return Fail(0, "there is no commit to undo",
+                "`txfs list` shows what was committed");
+  }
+  if (!TRY(history.Has(id))) {
+    return Fail(0, "there is no ended transaction " + id,
+                "`txfs list` shows the transactions");
+  }
+  const TransactionSummary summary = TRY(history.Read(id));
+  if (summary.undoable) return id;
+  std::string reason = "its history is no longer kept";
+  if (summary.state != TransactionState::kCommitted) {
+    reason = "it was " + std::string(StateName(summary.state));
+  } else if (!summary.undone_by.empty()) {
+    reason = "it was undone by " + summary.undone_by;
+  }
+  return Fail(0, "transaction " + id + " cannot be undone: " + reason,
+              "`txfs list` shows what can");
+}
+
+Result<CommitRecord> Committer::PrepareUndo(const std::string& id,
+                                            Timestamp now, UndoReport& report) {
+  report.undone = TRY(ChooseUndoable(id));
+  const CommitRecord undone = TRY(ReadRecord(report.undone));
+  const std::string bytes = TRY(store_.history().ReadImage(report.undone));
+  const CommitImage image = TRY(DecodeImage(AsBytes(bytes)));
+  report.changes = undone.summary.changes;
+  report.conflicts = TRY(CompareImage(base_, image));
+  CommitRecord record;
+  record.vault = undone.vault;
+  record.steps = Inverse(undone.steps);
+  TRY(KeepLaterTimes(base_, image, record.steps));
+  record.summary = {.id = TRY(store_.NewId(now)),
+                    .name = undone.summary.name,
+                    .state = TransactionState::kCommitted,
+                    .kind = TransactionKind::kUndo,
+                    .created = now,
+                    .ended = now,
+                    .message = "undo of " + report.undone,
+                    .author = CurrentUser(),
+                    .changes = undone.summary.changes,
+                    .of = report.undone};
+  report.id = record.summary.id;
+  return record;
+}
+
+// --- garbage ---------------------------------------------------------------
+
+Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
+  const TransactionHistory& history = store_.history();
+  GcReport report;
+  std::vector<std::string> kept;  // vaults
+  uint64_t bytes = 0;
+  std::vector<std::string> ids = TRY(history.Ids());
+  for (const std::string& id : ids | std::views::reverse) {
+    const TransactionSummary summary = TRY(history.Read(id));
+    if (!summary.undoable) {
+      TRY(history.DropPlan(id));
+      continue;
+    }
+    const std::string vault = TRY(ReadRecord(id)).vault;
+    bytes += TRY(vaults_.Bytes(vault));
+    if (kept.size() < retention.commits && bytes <= retention.bytes) {
+      kept.push_back(vault);
+      continue;
+    }
+    TRY(history.DropPlan(id));
+    ++report.commits;
+  }
+  report.bytes = TRY(RemoveUnreferenced(kept));
+  return report;
+}
+
+Result<uint64_t> Committer::RemoveUnreferenced(
+    const std::vector<std::string>& kept) {
+  const auto unfinished = TRY(Unfinished());
+  uint64_t bytes = 0;
+  for (const std::string& vault : TRY(vaults_.Ids())) {
+    const bool wanted = std::ranges::count(kept, vault) != 0 ||
+                        (unfinished && unfinished->vault == vault);
+    if (wanted) continue;
+    bytes += TRY(vaults_.Bytes(vault));
+    TRY(vaults_.Remove(vault));
+  }
+  return bytes;
+}
+
+std::string CurrentUser() {
+  std::array<char, 4096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) ==
+          0 &&
+      found != nullptr) {
+    return found->pw_name;
+  }
+  return std::to_string(::geteuid());
+}
+
+}  // namespace txfs

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fs/base_directory.h"
+#include "fs/commit_run.h"
+#include "fs/commit_step.h"
+#include "fs/conflicts.h"
+#include "fs/vaults.h"
+#include "journal/base/bytes.h"
+#include "journal/base/result.h"
+#include "journal/store.h"
+
+namespace txfs {
+
+/// A commit, partial commit or undo as its intent and its history have it.
+struct CommitRecord {
+  TransactionSummary summary;  ///< as the history will have it
+  std::string vault;           ///< id of the vault the steps speak of
+  CommitSteps steps;
+};
+
+/// Encodes per docs/format.md, "Commit plan".
+[[nodiscard]] Bytes EncodeRecord(const CommitRecord& record);
+/// EBADMSG; EPROTONOSUPPORT for a newer version.
+Result<CommitRecord> DecodeRecord(ByteSpan in);
+
+/// What an undo did, or why it did nothing.
+struct UndoReport {
+  std::string id;      ///< of the undo, itself an entry of the history
+  std::string undone;  ///< the commit it took back
+  uint64_t changes = 0;
+  std::vector<Conflict> conflicts;  ///< non-empty: nothing was done
+};
+
+/// What freeing history gave back.
+struct GcReport {
+  uint64_t commits = 0;  ///< that can no longer be undone
+  uint64_t bytes = 0;
+};
+
+/// How much history is kept.
+struct Retention {
+  uint64_t commits = 50;
+  uint64_t bytes = uint64_t{10} << 30;
+};
+
+/// Brings commits to the base and takes them back (docs/recovery.md). Needs
+/// store and base, and no transaction. The caller holds the commit lock.
+class Committer {
+ public:
+  Committer(Store& store, const BaseDirectory& base,
+            CommitProgress progress = {})
+      : store_(store),
+        base_(base),
+        vaults_(base.root(), store.dir()),
+        progress_(std::move(progress)) {}
+
+  [[nodiscard]] const Vaults& vaults() const { return vaults_; }
+
+  /// The commit that passed its point of no return and is not finished; null
+  /// when there is none.
+  Result<std::unique_ptr<CommitRecord>> Unfinished() const;
+
+  /// Whether a plan may be carried out by us. EACCES with path and remedy.
+  Status CheckPermitted(const CommitRecord& record) const;
+  /// The point of no return.
+  Status PassPointOfNoReturn(const CommitRecord& record);
+  /// After it: the steps, the image and the entry in the history. Can be
+  /// repeated.
+  Status CarryOut(const CommitRecord& record);
+  /// The last step of the protocol.
+  Status Finish(const CommitRecord& record);
+
+  /// The record of an undo of `id` (empty: the newest commit that can be
+  /// undone), checked against the base: with conflicts in `report`, nothing
+  /// is to be done. ENOENT, with the reason, when it cannot be undone.
+  Result<CommitRecord> PrepareUndo(const std::string& id, Timestamp now,
+                                   UndoReport& report);
+
+  /// Frees what `retention` does not keep, and what nothing refers to.
+  Result<GcReport> CollectGarbage(const Retention& retention);
+
+ private:
+  Result<std::string> ChooseUndoable(const std::string& id) const;
+  Result<CommitRecord> ReadRecord(const std::string& id) const;
+  Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
+
+  Store& store_;
+  const BaseDirectory& base_;
+  Vaults vaults_;
+  CommitProgress progress_;
+};
+
+/// The name of the user who runs this, or the number.
+[[nodiscard]] std::string CurrentUser();
+
+}  // namespace txfs

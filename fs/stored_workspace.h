@@ -1,0 +1,112 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fs/base_directory.h"
+#include "fs/committer.h"
+#include "fs/overlay.h"
+#include "fs/workspace.h"
+#include "journal/base/mutex.h"
+#include "journal/store.h"
+
+namespace txfs {
+
+/// The Workspace over a store on disk. Locks: docs/locking.md.
+class StoredWorkspace final : public Workspace {
+ public:
+  StoredWorkspace(const WorkspaceOptions& options, std::string path,
+                  UniqueFd base, std::unique_ptr<Store> store);
+  ~StoredWorkspace() override { StopCollecting(); }
+
+  Status Start();
+
+  Filesystem& filesystem() override { return *filesystem_; }
+  Store& store() override { return *store_; }
+  [[nodiscard]] std::string transaction_id() const override {
+    const MutexLock lock(mutex_);
+    return summary_.id;
+  }
+  [[nodiscard]] const std::string& path() const override { return path_; }
+
+  Result<WorkspaceStatus> GetStatus() override;
+  Result<std::vector<NetChange>> Changes(
+      bool expand, const std::vector<std::string>& below) override;
+  Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
+                          MutableByteSpan out) override {
+    return filesystem_->ReadBase(base_path, offset, out);
+  }
+  Result<CommitReport> Commit(const std::string& message) override;
+  Result<std::string> Discard() override;
+  Result<UndoReport> Undo(const std::string& id) override;
+  Status Recover() override;
+  Status ReadLog(Lsn first,
+                 const std::function<bool(const LogEntry&)>& visit) override {
+    return filesystem_->journal()->ReadLog(first, visit);
+  }
+  void OnStaleCaches(
+      std::function<void(const StaleCaches&)> listener) override {
+    const MutexLock lock(mutex_);
+    listener_ = std::move(listener);
+  }
+  Status Close() override;
+
+ private:
+  // Opening.
+  Result<OpenTransaction> BeginOrResume();
+  Status Adopt(OpenTransaction transaction);
+
+  // Ending. workspace_end.cc
+  /// The lock of commits; kept from a commit that stopped half-way.
+  Result<FileLock> LockCommits() REQUIRES(end_mutex_);
+  /// Finishes the commit of a process that died. Requires the lock of commits.
+  Status FinishUnfinished() REQUIRES(end_mutex_);
+  [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
+    return half_way_.has_value();
+  }
+  Result<CommitReport> CommitFrozen(OverlayFilesystem::Frozen& frozen,
+                                    const std::string& message,
+                                    uint64_t changes, StaleCaches& stale,
+                                    std::shared_ptr<Journal>& old)
+      REQUIRES(end_mutex_);
+  Result<CommitRecord> PrepareCommit(OverlayFilesystem::Frozen& frozen,
+                                     const TransactionSummary& ended,
+                                     CommitReport& report) REQUIRES(end_mutex_);
+  Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
+                             const CommitRecord& record);
+  [[nodiscard]] TransactionSummary Ended(TransactionState state,
+                                         const std::string& message,
+                                         uint64_t changes) const
+      REQUIRES(end_mutex_);
+  Status SwitchTo(OverlayFilesystem::Frozen& frozen,
+                  const TransactionSummary& ended, PreparedTransaction prepared,
+                  bool committed, StaleCaches& stale,
+                  std::shared_ptr<Journal>& old) REQUIRES(end_mutex_);
+  Result<PreparedTransaction> PrepareNext(const std::string& name,
+                                          Journal& journal);
+  void Tell(const StaleCaches& stale);
+  /// Empties the trash and frees history, in the background.
+  void Collect() REQUIRES(end_mutex_);
+  void StopCollecting() REQUIRES(end_mutex_);
+
+  const WorkspaceOptions options_;
+  const std::string path_;
+  const BaseDirectory base_;
+  std::unique_ptr<Store> store_;
+  Committer committer_ GUARDED_BY(end_mutex_);
+  std::unique_ptr<OverlayFilesystem> filesystem_;
+  Mutex end_mutex_;  ///< one commit, discard or undo at a time; before mutex_
+  std::optional<FileLock> half_way_ GUARDED_BY(
+      end_mutex_);  ///< held while our commit is past its point of no return
+  mutable Mutex mutex_;
+  TransactionSummary summary_ GUARDED_BY(mutex_);
+  std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
+  std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
+  std::thread collecting_ GUARDED_BY(end_mutex_);
+};
+
+}  // namespace txfs

@@ -1,0 +1,105 @@
+#include "journal/history.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "journal/base/crash_point.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr const char* kDirectory = "history";
+constexpr const char* kIntent = "intent";
+/// The largest plan or image that is read, bytes.
+constexpr size_t kPlanMax = size_t{4} << 30;
+
+std::string PathOf(const std::string& id) {
+  return std::string(kDirectory) + "/" + id;
+}
+std::string PlanPath(const std::string& id) { return PathOf(id) + ".plan"; }
+std::string ImagePath(const std::string& id) { return PathOf(id) + ".image"; }
+
+}  // namespace
+
+Result<TransactionSummary> ReadSummary(int dir, const std::string& path,
+                                       const std::string& id) {
+  const std::string bytes = TRY(ReadWholeFile(dir, path));
+  auto summary = DecodeSummary(AsBytes(bytes));
+  if (summary && summary->id == id) return summary;
+  Error error = summary ? Error{EBADMSG, "it is of another transaction", ""}
+                        : std::move(summary).error();
+  error.message = PathOfFd(dir) + "/" + path + ": " + error.message;
+  return std::unexpected(std::move(error));
+}
+
+Result<FileLock> TransactionHistory::LockCommits(int timeout_ms) const {
+  return FileLock::Take(store_, "commit.lock", timeout_ms);
+}
+
+bool TransactionHistory::HasIntent() const {
+  return ::faccessat(store_, kIntent, F_OK, 0) == 0;
+}
+
+Result<std::string> TransactionHistory::ReadIntent() const {
+  return ReadWholeFile(store_, kIntent, kPlanMax);
+}
+
+Status TransactionHistory::WriteIntent(std::string_view plan) const {
+  return ReplaceFile(store_, kIntent, plan);
+}
+
+Status TransactionHistory::FinishIntent(const std::string& id) const {
+  CrashPoint();
+  if (::renameat(store_, kIntent, store_, PlanPath(id).c_str()) != 0 &&
+      errno != ENOENT) {
+    return Fail(errno, "rename the intent");
+  }
+  TRY(SyncDirectory(store_, kDirectory));
+  return SyncDirectory(store_, ".");
+}
+
+Result<std::vector<std::string>> TransactionHistory::Ids() const {
+  std::vector<std::string> names = TRY(ListNames(store_, kDirectory));
+  std::erase_if(names, [](const auto& name) { return !IsTransactionId(name); });
+  return names;
+}
+
+Result<bool> TransactionHistory::Has(const std::string& id) const {
+  return Exists(store_, PathOf(id));
+}
+
+Result<TransactionSummary> TransactionHistory::Read(
+    const std::string& id) const {
+  TransactionSummary summary = TRY(ReadSummary(store_, PathOf(id), id));
+  summary.undoable = summary.undone_by.empty() &&
+                     TRY(Exists(store_, PlanPath(id))) &&
+                     TRY(Exists(store_, ImagePath(id)));
+  return summary;
+}
+
+Status TransactionHistory::Write(const TransactionSummary& summary) const {
+  return ReplaceFile(store_, PathOf(summary.id),
+                     AsText(EncodeSummary(summary)));
+}
+
+Result<std::string> TransactionHistory::ReadPlan(const std::string& id) const {
+  return ReadWholeFile(store_, PlanPath(id), kPlanMax);
+}
+
+Result<std::string> TransactionHistory::ReadImage(const std::string& id) const {
+  return ReadWholeFile(store_, ImagePath(id), kPlanMax);
+}
+
+Status TransactionHistory::WriteImage(const std::string& id,
+                                      std::string_view image) const {
+  return ReplaceFile(store_, ImagePath(id), image);
+}
+
+Status TransactionHistory::DropPlan(const std::string& id) const {
+  TRY(RemoveTree(store_, PlanPath(id)));
+  return RemoveTree(store_, ImagePath(id));
+}
+
+}  // namespace txfs

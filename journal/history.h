@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "journal/base/result.h"
+#include "journal/file_lock.h"
+#include "journal/summary.h"
+
+namespace txfs {
+
+/// What a store keeps of ended transactions, and the intent of the commit that
+/// is under way (docs/recovery.md). Everything written is durable when the
+/// call returns.
+class TransactionHistory {
+ public:
+  /// `store`: descriptor of the store's directory, which outlives this.
+  explicit TransactionHistory(int store) : store_(store) {}
+
+  /// Commits, undos and recovery of one store come one after the other. kBusy
+  /// when somebody else has it.
+  Result<FileLock> LockCommits(int timeout_ms) const;
+
+  [[nodiscard]] bool HasIntent() const;
+  /// ENOENT when there is none.
+  Result<std::string> ReadIntent() const;
+  /// The point of no return.
+  Status WriteIntent(std::string_view plan) const;
+  /// The commit is done: its plan is history. Success, too, when an
+  /// interrupted call did it.
+  Status FinishIntent(const std::string& id) const;
+
+  /// Ids of ended transactions, oldest first.
+  Result<std::vector<std::string>> Ids() const;
+  Result<bool> Has(const std::string& id) const;
+  /// ENOENT; EBADMSG with the path.
+  Result<TransactionSummary> Read(const std::string& id) const;
+  Status Write(const TransactionSummary& summary) const;
+
+  /// What undo needs besides the vault. ENOENT when it is no longer kept.
+  Result<std::string> ReadPlan(const std::string& id) const;
+  Result<std::string> ReadImage(const std::string& id) const;
+  Status WriteImage(const std::string& id, std::string_view image) const;
+  /// From here on `id` cannot be undone.
+  Status DropPlan(const std::string& id) const;
+
+ private:
+  int store_;
+};
+
+/// Reads and checks the summary at `path`, which must be of `id`.
+Result<TransactionSummary> ReadSummary(int dir, const std::string& path,
+                                       const std::string& id);
+
+}  // namespace txfs

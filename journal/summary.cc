@@ -1,0 +1,126 @@
+#include "journal/summary.h"
+
+#include <array>
+
+#include "journal/base/checksum.h"
+
+namespace txfs {
+namespace {
+
+constexpr std::string_view kSummaryMagic = "TXFSTXN\n";
+constexpr uint32_t kSummaryVersion = 1;
+constexpr size_t kIdDigits = 12;
+
+struct NamedState {
+  TransactionState state;
+  std::string_view name;
+};
+constexpr std::array kStates = {
+    NamedState{TransactionState::kActive, "active"},
+    NamedState{TransactionState::kCommitting, "committing"},
+    NamedState{TransactionState::kCommitted, "committed"},
+    NamedState{TransactionState::kDiscarded, "discarded"},
+};
+
+struct NamedKind {
+  TransactionKind kind;
+  std::string_view name;
+};
+constexpr std::array kKinds = {
+    NamedKind{TransactionKind::kWhole, "transaction"},
+    NamedKind{TransactionKind::kPartial, "partial"},
+    NamedKind{TransactionKind::kUndo, "undo"},
+};
+
+}  // namespace
+
+std::string_view StateName(TransactionState state) {
+  for (const NamedState& entry : kStates) {
+    if (entry.state == state) return entry.name;
+  }
+  return "unknown";
+}
+
+std::optional<TransactionState> StateFromName(std::string_view name) {
+  for (const NamedState& entry : kStates) {
+    if (entry.name == name) return entry.state;
+  }
+  return std::nullopt;
+}
+
+std::string_view KindName(TransactionKind kind) {
+  for (const NamedKind& entry : kKinds) {
+    if (entry.kind == kind) return entry.name;
+  }
+  return "unknown";
+}
+
+std::optional<TransactionKind> KindFromName(std::string_view name) {
+  for (const NamedKind& entry : kKinds) {
+    if (entry.name == name) return entry.kind;
+  }
+  return std::nullopt;
+}
+
+bool IsTransactionId(std::string_view text) {
+  return text.size() == kIdDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+Bytes EncodeSummary(const TransactionSummary& summary) {
+  Bytes bytes;
+  Encoder encoder(bytes);
+  encoder.PutRaw(AsBytes(kSummaryMagic));
+  encoder.Put(kSummaryVersion);
+  encoder.PutString(summary.id);
+  encoder.PutString(summary.name);
+  encoder.Put(static_cast<uint8_t>(summary.state));
+  encoder.Put(summary.created.sec);
+  encoder.Put(summary.created.nsec);
+  encoder.Put(summary.ended.sec);
+  encoder.Put(summary.ended.nsec);
+  encoder.PutString(summary.message);
+  encoder.Put(summary.changes);
+  encoder.Put(static_cast<uint8_t>(summary.kind));
+  encoder.PutString(summary.author);
+  encoder.PutString(summary.of);
+  encoder.PutString(summary.undone_by);
+  encoder.Put(Checksum(bytes));
+  return bytes;
+}
+
+Result<TransactionSummary> DecodeSummary(ByteSpan in) {
+  Decoder decoder(in);
+  TransactionSummary summary;
+  if (AsText(decoder.GetRaw(kSummaryMagic.size())) != kSummaryMagic) {
+    return Fail(EBADMSG, "damaged transaction summary");
+  }
+  if (decoder.Get<uint32_t>() > kSummaryVersion) {
+    return Fail(EPROTONOSUPPORT, "newer transaction summary",
+                "use the newer txfs that wrote it");
+  }
+  summary.id = decoder.GetString();
+  summary.name = decoder.GetString();
+  summary.state = static_cast<TransactionState>(decoder.Get<uint8_t>());
+  summary.created.sec = decoder.Get<int64_t>();
+  summary.created.nsec = decoder.Get<uint32_t>();
+  summary.ended.sec = decoder.Get<int64_t>();
+  summary.ended.nsec = decoder.Get<uint32_t>();
+  summary.message = decoder.GetString();
+  summary.changes = decoder.Get<uint64_t>();
+  summary.kind = static_cast<TransactionKind>(decoder.Get<uint8_t>());
+  summary.author = decoder.GetString();
+  summary.of = decoder.GetString();
+  summary.undone_by = decoder.GetString();
+  const size_t size = in.size() - decoder.remaining();
+  const auto checksum = decoder.Get<uint64_t>();
+  if (!decoder.ok() || decoder.remaining() != 0 ||
+      checksum != Checksum(in.first(size)) ||
+      StateName(summary.state) == "unknown" ||
+      KindName(summary.kind) == "unknown") {
+    return Fail(EBADMSG, "damaged transaction summary");
+  }
+  return summary;
+}
+
+}  // namespace txfs

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "journal/base/bytes.h"
+#include "journal/base/result.h"
+#include "journal/base/types.h"
+
+namespace txfs {
+
+enum class TransactionState { kActive, kCommitting, kCommitted, kDiscarded };
+
+/// "active", "committing", "committed", "discarded".
+[[nodiscard]] std::string_view StateName(TransactionState state);
+[[nodiscard]] std::optional<TransactionState> StateFromName(
+    std::string_view name);
+
+/// What an entry of the history is: a whole transaction, paths of one that was
+/// committed while it stayed open, or what took a commit back.
+enum class TransactionKind { kWhole, kPartial, kUndo };
+
+/// "transaction", "partial", "undo".
+[[nodiscard]] std::string_view KindName(TransactionKind kind);
+[[nodiscard]] std::optional<TransactionKind> KindFromName(
+    std::string_view name);
+
+/// What is known about a transaction without opening its journal.
+struct TransactionSummary {
+  std::string id;    ///< 12 lower-case hex digits, sorts by time of creation
+  std::string name;  ///< chosen by the user; may be empty
+  TransactionState state = TransactionState::kActive;
+  TransactionKind kind = TransactionKind::kWhole;
+  Timestamp created;
+  Timestamp ended;        ///< zero while open
+  std::string message;    ///< of the commit
+  std::string author;     ///< user who committed
+  uint64_t changes = 0;   ///< net changes at the end; 0 while open
+  std::string of;         ///< kPartial: the transaction; kUndo: what it undid
+  std::string undone_by;  ///< the undo of this commit, if there is one
+  bool undoable = false;  ///< not stored: the history has what an undo needs
+};
+
+/// Encodes per docs/format.md, "Transaction summary".
+[[nodiscard]] Bytes EncodeSummary(const TransactionSummary& summary);
+/// EBADMSG; EPROTONOSUPPORT for a newer version.
+Result<TransactionSummary> DecodeSummary(ByteSpan in);
+
+/// Whether `text` has the form of an id.
+[[nodiscard]] bool IsTransactionId(std::string_view text);
+
+}  // namespace txfs
