@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
@@ -277,13 +276,7 @@ std::unexpected<Error> Db::Damaged(std::string_view what) const {
 }
 
 std::unexpected<Error> Db::FailWith(int code, std::string_view what) const {
-  int error = ErrnoOf(code);
-  // LMDB calls a write that found room for a part EIO.
-  struct statvfs room{};
-  if (error == EIO && ::fstatvfs(dir_.get(), &room) == 0 &&
-      room.f_bavail == 0) {
-    error = ENOSPC;
-  }
+  const int error = ErrnoOf(code);
   if (error == EBADMSG) return Damaged(mdb_strerror(code));
   std::string message = std::string(what) + " " + PathOfFd(dir_.get());
   if (code < 0) message += std::string(" (") + mdb_strerror(code) + ")";
@@ -318,6 +311,7 @@ Result<std::unique_ptr<Db>> Db::Create(int dir, uint64_t map_bytes, Io& io) {
     tables.PutFormat(kTablesVersion);
     return {};
   }));
+  TRY(SyncDirectory(dir, "db"));
   return db;
 }
 
@@ -367,7 +361,7 @@ Status Db::Connect() {
   }
   if (code != 0) {
     mdb_env_close(env);
-    return FailWith(code, "open");
+    return FailWith(WhyNotWritten(code), "open");
   }
   env_ = env;
   return CheckFileSize();
@@ -434,7 +428,7 @@ Status Db::OpenTables(bool create) {
     if (code != 0) return FailWith(code, "open tables of");
   }
   code = mdb_txn_commit(txn.release());
-  if (code != 0) return FailWith(code, "open tables of");
+  if (code != 0) return FailWith(WhyNotWritten(code), "open tables of");
   return {};
 }
 
@@ -478,6 +472,7 @@ Status Db::Write(const std::function<Status(Tables&)>& fill) {
 Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
   ReaderLock lock(map_mutex_);
   MDB_txn* raw = nullptr;
+  if (suspect_ && env_ != nullptr) TRY(RewriteFirstPages());
   code = env_ == nullptr ? MDB_PANIC : mdb_txn_begin(env_, nullptr, 0, &raw);
   if (code != 0) return FailWith(code, "begin a batch in");
   TxnPtr txn(raw);
@@ -487,9 +482,60 @@ Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
   if (!filled && code == 0) return filled;
   if (code == 0) code = io_.CommitError();
   CrashPoint();
-  if (code == 0) code = mdb_txn_commit(txn.release());
+  if (code == 0) {
+    code = mdb_txn_commit(txn.release());
+    if (code != 0) {
+      code = WhyNotWritten(code);
+      Distrust();
+    }
+  }
   if (code != 0) return FailWith(code, "write");
+  last_batch_ = LastBatch();
   KeepSlack();
+  return {};
+}
+
+// The rest of such a write would have met the error: so does asking for room.
+int Db::WhyNotWritten(int code) const {
+  if (code != EIO && code != ENOSPC) return code;
+  const auto fd = OpenAt(dir_.get(), kDataFile, O_RDWR);
+  struct stat st{};
+  if (!fd || ::fstat(fd->get(), &st) != 0) return code;
+  const int asked = io_.Allocate(fd->get(), FALLOC_FL_KEEP_SIZE, st.st_size,
+                                 static_cast<off_t>(kFirstBytes));
+  return asked != 0 && errno != EOPNOTSUPP ? errno : code;
+}
+
+uint64_t Db::LastBatch() {
+  MDB_envinfo info{};
+  mdb_env_info(env_, &info);
+  return info.me_last_txnid;
+}
+
+// A batch's own pages are synced before the page that names it is written, so
+// the first pages are all that a failed sync can have left in memory only. The
+// kernel takes what it failed to write for clean: it must be written again, or
+// the next sync would succeed and mean nothing.
+void Db::Distrust() {
+  suspect_ = true;
+  [[maybe_unused]] const Status rewritten = RewriteFirstPages();
+}
+
+Status Db::RewriteFirstPages() {
+  if (LastBatch() < last_batch_) {
+    return Fail(
+        EIO, "the disk lost a batch of the tables in " + PathOfFd(dir_.get()),
+        "unmount, and check the disk");
+  }
+  MDB_stat stat{};
+  mdb_env_stat(env_, &stat);
+  mdb_filehandle_t fd{};
+  mdb_env_get_fd(env_, &fd);
+  Bytes pages(size_t{2} * stat.ms_psize);
+  const size_t size = TRY(ReadFully(fd, 0, pages));
+  if (size != pages.size()) return Damaged("data.mdb was cut short");
+  TRY(WritePartsFully(io_, fd, 0, {pages}));
+  suspect_ = false;
   return {};
 }
 
@@ -514,10 +560,16 @@ Status Db::Reconnect() {
 }
 
 Status Db::Sync() {
+  // No batch meanwhile: its sync would not tell of a failure that ours was
+  // told of.
+  MutexLock batch(write_mutex_);
   ReaderLock lock(map_mutex_);
-  const int code = env_ == nullptr ? MDB_PANIC : mdb_env_sync(env_, 1);
-  if (code != 0) return FailWith(code, "sync");
-  return {};
+  if (env_ == nullptr) return FailWith(MDB_PANIC, "sync");
+  if (suspect_) TRY(RewriteFirstPages());
+  const int code = mdb_env_sync(env_, 1);
+  if (code == 0) return {};
+  Distrust();
+  return FailWith(code, "sync");
 }
 
 void Db::CheckReaders() {

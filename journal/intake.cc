@@ -62,27 +62,10 @@ Bytes FileHeader(uint64_t capacity) {
   return page;
 }
 
-// One page at a time: a store into a large folio would dirty, and each sync
-// write, the whole folio.
-Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to) {
-  static constexpr std::array<std::byte, kPage> kZeros{};
-  for (uint64_t at = from; at < to; at += kPage) {
-    TRY(WritePartsFully(io, fd, at, {kZeros}));
-  }
-  return {};
-}
-
-Status Preallocate(Io& io, int fd, uint64_t size) {
-  // Overwriting must not need space; where data is copied on write it would.
+// Overwriting must not need space; where data is copied on write it would.
+void ForbidCopyOnWrite(int fd) {
   int flags = FS_NOCOW_FL;
   [[maybe_unused]] const int ignored = ::ioctl(fd, FS_IOC_SETFLAGS, &flags);
-  int result = 0;
-  do {
-    result = io.Allocate(fd, 0, 0, static_cast<off_t>(size));
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) return {};
-  if (errno != EOPNOTSUPP) return Fail(errno, "preallocate intake");
-  return WriteZeros(io, fd, 0, size);
 }
 
 std::unexpected<Error> Damaged(int dir, std::string_view what) {
@@ -130,6 +113,7 @@ Result<std::unique_ptr<Intake>> Intake::Create(int dir, uint64_t capacity,
   capacity = std::max(kMinCapacity, (capacity + kPage - 1) & ~(kPage - 1));
   UniqueFd fd =
       TRY(OpenAt(dir, std::string(kFile), O_RDWR | O_CREAT | O_EXCL, 0600));
+  ForbidCopyOnWrite(fd.get());
   TRY(Preallocate(io, fd.get(), kPage + capacity));
   TRY(WritePartsFully(io, fd.get(), 0, {FileHeader(capacity)}));
   if (io.Sync(fd.get()) != 0) return Fail(errno, "sync intake");
@@ -380,8 +364,34 @@ uint64_t Intake::waiting_bytes() const {
   return head_ - drained_.position;
 }
 
+// The kernel takes pages that it failed to write for clean: syncing them again
+// would succeed and mean nothing.
 Status Intake::Sync() {
-  if (io_.Sync(fd_.get()) != 0) return Fail(errno, "sync intake");
+  {
+    MutexLock lock(mutex_);
+    if (suspect_) TRY(Rewrite());
+  }
+  if (io_.Sync(fd_.get()) == 0) return {};
+  const int error = errno;
+  MutexLock lock(mutex_);
+  suspect_ = true;
+  // At once, while the pages are still in memory.
+  [[maybe_unused]] const Status rewritten = Rewrite();
+  return Fail(error, "sync intake");
+}
+
+Status Intake::Rewrite() {
+  for (uint64_t at = tail_ & ~(kPage - 1); at < head_; at += kPage) {
+    const Bytes page(At(at), At(at) + kPage);
+    TRY(WritePartsFully(io_, fd_.get(), kPage + at % capacity_, {page}));
+  }
+  uint64_t position = drained_.position;
+  for (Lsn lsn = drained_.next_lsn; lsn != next_lsn_; lsn = Next(lsn)) {
+    const auto record = ReadRecord(position, lsn, salt_);
+    if (!record) return Fail(EIO, "the disk lost records of the intake");
+    position = record->end;
+  }
+  suspect_ = false;
   return {};
 }
 

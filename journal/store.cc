@@ -36,10 +36,10 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 12> kEntries = {
-    ".gitignore",    "FORMAT", "FORMAT.new", "workspace",
-    "workspace.new", "lock",   "intent",     "intent.new",
-    "history",       "txn",    "vault",      "commit.lock",
+constexpr std::array<std::string_view, 13> kEntries = {
+    ".gitignore",    ".gitignore.new", "FORMAT",      "FORMAT.new", "workspace",
+    "workspace.new", "lock",           "intent",      "intent.new", "history",
+    "txn",           "vault",          "commit.lock",
 };
 
 std::string IdOf(uint64_t number) {

@@ -222,11 +222,6 @@ bool CanMount() {
   return false;
 }
 
-uint64_t FirstSeed() {
-  const char* given = std::getenv("TXFS_TEST_SEED");
-  return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
-
 TEST(KillMountTest, EveryAcknowledgedOperationSurvivesSigkill) {
   if (!CanMount())
     GTEST_SKIP() << "no program under test or no usable /dev/fuse";

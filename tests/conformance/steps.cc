@@ -290,10 +290,4 @@ Status StepRunner::Copy(const Step& step) {
   return done;
 }
 
-int Scaled(int quick) {
-  const char* scale = std::getenv("TXFS_TEST_SCALE");
-  return std::max(1,
-                  static_cast<int>(quick * (scale ? std::atof(scale) : 1.0)));
-}
-
 }  // namespace txfs::testing

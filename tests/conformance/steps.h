@@ -11,6 +11,7 @@
 
 #include "tests/conformance/driver.h"
 #include "tests/conformance/temp_dir.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 
@@ -98,9 +99,5 @@ class StepRunner {
   Driver& driver_;
   std::array<std::optional<Handle>, kSlots> held_;
 };
-
-/// How often to repeat: `quick` times $TXFS_TEST_SCALE (a number, 1 when
-/// unset).
-int Scaled(int quick);
 
 }  // namespace txfs::testing
