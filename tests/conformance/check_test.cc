@@ -82,7 +82,8 @@ TEST(CheckTest, FindsNothingWhereNothingIsWrong) {
       string(given ? given : "") +
       " max_size=120 max_success=" + std::to_string(Scaled(20));
   setenv("RC_PARAMS", params.c_str(), 1);
-  const auto steps = rc::gen::container<vector<Step>>(AnyStep());
+  const auto steps =
+      rc::gen::container<vector<Step>>(AnyStep(StepModes(false)));
   EXPECT_TRUE(rc::check("steps, remount, steps, commit, steps, close", [&] {
     Bench bench({.background_drain = *rc::gen::arbitrary<bool>(),
                  .keep_lookups = *rc::gen::arbitrary<bool>()});
