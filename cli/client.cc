@@ -65,6 +65,20 @@ Result<DiscardReply> Client::Discard() {
                       .next = GetBytes(reply.header, "next")};
 }
 
+Result<Savepoint> Client::MakeSavepoint(const std::string& name) {
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "savepoint"}, {"name", EncodeBytes(name)}}));
+  return SavepointFromJson(GetMember(reply.header, "savepoint"));
+}
+
+Result<RollbackReport> Client::Rollback(const std::string& name) {
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "rollback"}, {"name", EncodeBytes(name)}}));
+  return RollbackReport{
+      .savepoint = SavepointFromJson(GetMember(reply.header, "savepoint")),
+      .undone = GetUint(reply.header, "undone")};
+}
+
 Result<ListReply> Client::List() {
   ListReply list;
   TRY(connection_->Call(

@@ -55,6 +55,8 @@ class Client {
                                   uint64_t limit);
   Result<CommitReply> Commit(const std::string& message);
   Result<DiscardReply> Discard();
+  Result<Savepoint> MakeSavepoint(const std::string& name);
+  Result<RollbackReport> Rollback(const std::string& name);
   Result<ListReply> List();
   Result<LogReply> Log(const LogQuery& query);
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "journal/base/result.h"
+#include "journal/savepoint.h"
 
 namespace txfs::cli {
 
@@ -34,6 +36,13 @@ Result<int> RunList(const Context& context, bool json);
 Result<int> RunCommit(const Context& context, const std::string& message,
                       bool json);
 Result<int> RunDiscard(const Context& context, bool json);
+/// An empty name: as Workspace takes it.
+Result<int> RunSavepoint(const Context& context, const std::string& name,
+                         bool json);
+Result<int> RunRollback(const Context& context, const std::string& name,
+                        bool json);
+/// A savepoint in --json output.
+Document SavepointDocument(const Savepoint& savepoint);
 
 struct LogArguments {
   std::optional<std::string> path, op;

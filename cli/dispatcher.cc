@@ -39,6 +39,8 @@ struct LogFilter {
     if (change.op == Op::kReap) return false;
     if (op && change.op != *op) return false;
     if (!path || path->empty()) return true;
+    // Their paths are names of savepoints.
+    if (change.op == Op::kSavepoint || change.op == Op::kRollback) return false;
     return IsWithin(change.path, *path) ||
            (!change.new_path.empty() && IsWithin(change.new_path, *path));
   }
@@ -82,6 +84,8 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "list") return AnswerList(sink);
   if (name == "commit") return AnswerCommit(request, sink);
   if (name == "discard") return AnswerDiscard(sink);
+  if (name == "savepoint") return AnswerSavepoint(request, sink);
+  if (name == "rollback") return AnswerRollback(request, sink);
   return Fail(0, "the daemon does not know the request \"" + name + "\"",
               "the daemon is another version of txfs: `txfs umount`, then "
               "`txfs mount`");
@@ -169,6 +173,22 @@ Status Dispatcher::AnswerDiscard(const FrameSink& sink) {
   frame.header["id"] = TRY(workspace_.Discard());
   frame.header["changes"] = changes;
   frame.header["next"] = workspace_.transaction_id();
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerSavepoint(const Json& request, const FrameSink& sink) {
+  Frame frame;
+  frame.header["savepoint"] =
+      ToJson(TRY(workspace_.MakeSavepoint(GetBytes(request, "name"))));
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerRollback(const Json& request, const FrameSink& sink) {
+  const RollbackReport report =
+      TRY(workspace_.Rollback(GetBytes(request, "name")));
+  Frame frame;
+  frame.header["savepoint"] = ToJson(report.savepoint);
+  frame.header["undone"] = report.undone;
   return sink(frame);
 }
 

@@ -33,6 +33,8 @@ class Dispatcher {
   Status AnswerList(const FrameSink& sink);
   Status AnswerCommit(const Json& request, const FrameSink& sink);
   Status AnswerDiscard(const FrameSink& sink);
+  Status AnswerSavepoint(const Json& request, const FrameSink& sink);
+  Status AnswerRollback(const Json& request, const FrameSink& sink);
 
   Workspace& workspace_;
   Host host_;

@@ -26,7 +26,7 @@ struct Values {
   std::vector<std::string> directories;
   std::string store;
   bool json = false;
-  std::string message, directory;
+  std::string message, directory, name;
   // Given but empty is not left out.
   std::optional<std::string> workspace, mountpoint;
   std::string log_path, log_op;
@@ -153,6 +153,28 @@ void AddEnds(CLI::App& app, Values& values, Command& command) {
   });
 }
 
+void AddSavepoints(CLI::App& app, Values& values, Command& command) {
+  CLI::App* savepoint = app.add_subcommand(
+      "savepoint", "Mark this moment of the transaction, to go back to");
+  savepoint->add_option("NAME", values.name, "Its name (default: sp1, ...)");
+  savepoint->add_flag("--json", values.json, "The savepoint as JSON");
+  savepoint->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunSavepoint(context, values.name, values.json);
+    };
+  });
+  CLI::App* rollback =
+      app.add_subcommand("rollback", "Take back everything since a savepoint");
+  rollback->add_option("NAME", values.name,
+                       "Its name (default: the newest one)");
+  rollback->add_flag("--json", values.json, "The outcome as JSON");
+  rollback->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunRollback(context, values.name, values.json);
+    };
+  });
+}
+
 void AddReports(CLI::App& app, Values& values, Command& command) {
   CLI::App* status =
       app.add_subcommand("status", "Show the workspace and its transaction");
@@ -193,6 +215,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
   AddReports(app, values, command);
   AddDiff(app, values, command);
   AddLog(app, values, command);
+  AddSavepoints(app, values, command);
   AddEnds(app, values, command);
 }
 

@@ -13,6 +13,7 @@
 #include "fs/commit_plan.h"
 #include "fs/commit_run.h"
 #include "fs/overlay.h"
+#include "fs/savepoints.h"
 #include "journal/base/file.h"
 #include "journal/base/mutex.h"
 
@@ -68,6 +69,13 @@ bool IsPastNoReturn(Journal& journal) {
                    *state == StateName(TransactionState::kCommitted));
 }
 
+/// Who did what the user asked of us, for the log.
+Caller Ourselves() {
+  return {.pid = static_cast<uint32_t>(::getpid()),
+          .uid = ::geteuid(),
+          .gid = ::getegid()};
+}
+
 class StoredWorkspace final : public Workspace {
  public:
   StoredWorkspace(const WorkspaceOptions& options, std::string path,
@@ -98,6 +106,8 @@ class StoredWorkspace final : public Workspace {
   }
   Result<CommitReport> Commit(const std::string& message) override;
   Result<std::string> Discard() override;
+  Result<Savepoint> MakeSavepoint(const std::string& name) override;
+  Result<RollbackReport> Rollback(const std::string& name) override;
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override {
     return filesystem_->journal()->ReadLog(first, visit);
@@ -136,6 +146,7 @@ class StoredWorkspace final : public Workspace {
                   std::shared_ptr<Journal>& old) REQUIRES(end_mutex_);
   Result<PreparedTransaction> PrepareNext(const std::string& name,
                                           Journal& journal);
+  Status CheckNotCommitting();
   void Tell(const StaleCaches& stale);
   void EmptyTrashInBackground() REQUIRES(end_mutex_);
   void StopEmptying() REQUIRES(end_mutex_);
@@ -247,6 +258,7 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   status.operations = Raw(journal->last_lsn());
   status.store_bytes = TRY(journal->StoreBytes());
+  status.savepoints = journal->Savepoints();
   status.changes = TRY(Changes(false, {})).size();
   return status;
 }
@@ -413,11 +425,7 @@ Result<CommitReport> StoredWorkspace::Commit(const std::string& message) {
 
 Result<std::string> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
-  if (IsPastNoReturn(*filesystem_->journal())) {
-    return Fail(ErrorKind::kBusy, 0,
-                "a commit of " + path_ + " stopped half-way",
-                "run `txfs commit` again: it goes on");
-  }
+  TRY(CheckNotCommitting());
   const uint64_t changes = TRY(Changes(false, {})).size();
   const TransactionSummary ended =
       Ended(TransactionState::kDiscarded, "", changes);
@@ -433,6 +441,41 @@ Result<std::string> StoredWorkspace::Discard() {
   Tell(stale);
   EmptyTrashInBackground();
   return ended.id;
+}
+
+Status StoredWorkspace::CheckNotCommitting() {
+  if (!IsPastNoReturn(*filesystem_->journal())) return {};
+  return Fail(ErrorKind::kBusy, 0, "a commit of " + path_ + " stopped half-way",
+              "run `txfs commit` again: it goes on");
+}
+
+// --- savepoints ------------------------------------------------------------
+
+Result<Savepoint> StoredWorkspace::MakeSavepoint(const std::string& name) {
+  const MutexLock ending(end_mutex_);
+  TRY(CheckNotCommitting());
+  const auto existing = filesystem_->journal()->Savepoints();
+  return filesystem_->MarkSavepoint(Ourselves(),
+                                    TRY(NameSavepoint(existing, name)));
+}
+
+Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
+  const MutexLock ending(end_mutex_);
+  TRY(CheckNotCommitting());
+  const std::shared_ptr<Journal> journal = filesystem_->journal();
+  RollbackReport report;
+  report.savepoint = TRY(FindSavepoint(journal->Savepoints(), name));
+  // Most of what is to be drained need not be while all is frozen.
+  TRY(journal->Drain());
+  const StaleCaches stale =
+      TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+        return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
+      }));
+  Tell(stale);
+  // Gives back the space of what was undone. When that fails, the next drain
+  // does.
+  std::ignore = journal->Drain();
+  return report;
 }
 
 /// On a full disk the open transaction's reserve makes room for the next one.

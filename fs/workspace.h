@@ -9,6 +9,7 @@
 #include "fs/changes.h"
 #include "fs/filesystem.h"
 #include "journal/base/result.h"
+#include "journal/savepoint.h"
 #include "journal/store.h"
 
 namespace txfs {
@@ -37,6 +38,11 @@ struct CommitReport {
       withheld;  ///< sentences: what did not reach the base
 };
 
+struct RollbackReport {
+  Savepoint savepoint;
+  uint64_t undone = 0;  ///< changes
+};
+
 struct WorkspaceStatus {
   std::string id, name, workspace, store;
   TransactionState state = TransactionState::kActive;
@@ -44,6 +50,7 @@ struct WorkspaceStatus {
   uint64_t changes = 0;      ///< net changes, as Changes(false) counts them
   uint64_t operations = 0;   ///< logged so far
   uint64_t store_bytes = 0;  ///< on disk
+  std::vector<Savepoint> savepoints;  ///< oldest first
 };
 
 /// A workspace with its store and its one open transaction: what the daemon
@@ -81,12 +88,20 @@ class Workspace {
   /// transaction_id() then is. Returns the id that ended.
   virtual Result<std::string> Discard() = 0;
 
+  /// Marks this moment of the transaction. An empty name: the next of sp1,
+  /// sp2, ...
+  virtual Result<Savepoint> MakeSavepoint(const std::string& name) = 0;
+  /// Takes back everything since a savepoint, which stays; later ones go. An
+  /// empty name: the newest. Open files, mount and working directories stay
+  /// usable.
+  virtual Result<RollbackReport> Rollback(const std::string& name) = 0;
+
   /// Logged changes from `first` on.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 
-  /// Called after commit and discard, without locks held, with what the kernel
-  /// may have cached.
+  /// Called after commit, discard and rollback, without locks held, with what
+  /// the kernel may have cached.
   virtual void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) = 0;
 

@@ -106,6 +106,8 @@ class FakeWorkspace : public Workspace {
                           MutableByteSpan out) override;
   Result<CommitReport> Commit(const std::string& text) override;
   Result<std::string> Discard() override;
+  Result<Savepoint> MakeSavepoint(const std::string& name) override;
+  Result<RollbackReport> Rollback(const std::string& name) override;
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
