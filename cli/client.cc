@@ -13,30 +13,32 @@ Result<StatusReply> Client::GetStatus() {
 }
 
 Result<std::vector<NetChange>> Client::Changes(
-    bool expand, const std::vector<std::string>& below) {
+    bool expand, const std::vector<std::string>& below,
+    const std::optional<std::string>& since) {
+  Json request = {
+      {"request", "changes"}, {"expand", expand}, {"below", EncodeList(below)}};
+  if (since) request["since"] = EncodeBytes(*since);
   std::vector<NetChange> changes;
-  TRY(connection_->Call({{"request", "changes"},
-                         {"expand", expand},
-                         {"below", EncodeList(below)}},
-                        [&](const Frame& frame) -> Status {
-                          for (const Json& change :
-                               GetMember(frame.header, "changes")) {
-                            changes.push_back(NetChangeFromJson(change));
-                          }
-                          return {};
-                        }));
+  TRY(connection_->Call(request, [&](const Frame& frame) -> Status {
+    for (const Json& change : GetMember(frame.header, "changes")) {
+      changes.push_back(NetChangeFromJson(change));
+    }
+    return {};
+  }));
   return changes;
 }
 
-Result<std::string> Client::ReadContent(const ChangeSide& side, bool before,
-                                        uint64_t limit) {
+Result<std::string> Client::ReadContent(
+    const ChangeSide& side, bool before, uint64_t limit,
+    const std::optional<std::string>& since) {
   if (side.attr.type == FileType::kSymlink) return side.symlink;
   Json request = {{"request", "read"}, {"length", kPayloadMax}};
   // What the transaction did not touch is read where the base has it.
-  if (before || side.ino == kNoIno) {
+  if (side.ino == kNoIno) {
     request["base_path"] = EncodeBytes(side.base_path);
   } else {
     request["ino"] = Raw(side.ino);
+    if (before) request["since"] = EncodeBytes(since.value_or(""));
   }
   std::string content;
   for (;;) {

@@ -58,6 +58,7 @@ struct DiffArguments {
   bool nul = false;  ///< -z
   bool no_pager = false;
   std::string color = "auto";
+  std::optional<std::string> since;  ///< a savepoint
 };
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
 

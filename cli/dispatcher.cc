@@ -100,8 +100,11 @@ Status Dispatcher::AnswerStatus(const FrameSink& sink) {
 }
 
 Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
-  const std::vector<NetChange> changes = TRY(workspace_.Changes(
-      GetBool(request, "expand"), DecodeList(GetMember(request, "below"))));
+  const auto below = DecodeList(GetMember(request, "below"));
+  const std::vector<NetChange> changes =
+      request.contains("since")
+          ? TRY(workspace_.ChangesSince(GetBytes(request, "since"), below))
+          : TRY(workspace_.Changes(GetBool(request, "expand"), below));
   return SendList(changes, "changes", Json::object(), sink);
 }
 
@@ -112,13 +115,20 @@ Status Dispatcher::AnswerRead(const Json& request, const FrameSink& sink) {
   frame.payload.resize(length);
   const MutableByteSpan out = std::as_writable_bytes(std::span(frame.payload));
   const uint64_t offset = GetUint(request, "offset");
-  const size_t got = request.contains("ino")
-                         ? TRY(workspace_.filesystem().Read(
-                               Ino{GetUint(request, "ino")}, offset, out))
-                         : TRY(workspace_.ReadBase(
-                               GetBytes(request, "base_path"), offset, out));
-  frame.payload.resize(got);
+  frame.payload.resize(TRY(ReadSide(request, offset, out)));
   return sink(frame);
+}
+
+Result<size_t> Dispatcher::ReadSide(const Json& request, uint64_t offset,
+                                    MutableByteSpan out) {
+  if (!request.contains("ino")) {
+    return workspace_.ReadBase(GetBytes(request, "base_path"), offset, out);
+  }
+  const Ino ino{GetUint(request, "ino")};
+  if (!request.contains("since")) {
+    return workspace_.filesystem().Read(ino, offset, out);
+  }
+  return workspace_.ReadPast(GetBytes(request, "since"), ino, offset, out);
 }
 
 Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {

@@ -29,6 +29,8 @@ class Dispatcher {
   Status AnswerStatus(const FrameSink& sink);
   Status AnswerChanges(const Json& request, const FrameSink& sink);
   Status AnswerRead(const Json& request, const FrameSink& sink);
+  Result<size_t> ReadSide(const Json& request, uint64_t offset,
+                          MutableByteSpan out);
   Status AnswerLog(const Json& request, const FrameSink& sink);
   Status AnswerList(const FrameSink& sink);
   Status AnswerCommit(const Json& request, const FrameSink& sink);

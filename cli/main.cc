@@ -104,6 +104,7 @@ void AddDiff(CLI::App& app, Values& values, Command& command) {
   sub->add_option("--color", diff.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   sub->add_flag("--no-pager", diff.no_pager, "Print at once");
+  sub->add_option("--since", diff.since, "Only what changed since a savepoint");
   sub->callback([&] {
     command.takes_trailing = true;
     command.run = [&](const Context& context) {

@@ -85,6 +85,12 @@ class OverlayFilesystem final : public Filesystem {
   Result<std::map<std::string, std::string>> ReadBaseXattrs(
       const std::string& path);
 
+  /// Reads `inode` of the tree at `savepoint` of the transaction that has
+  /// `journal`. ENOENT: it is gone.
+  Result<size_t> ReadPast(const Inode& inode, const Savepoint& savepoint,
+                          const std::shared_ptr<Journal>& journal,
+                          uint64_t offset, MutableByteSpan out);
+
   /// All of the filesystem while nothing else can look at it or change it.
   struct Frozen {
     Tree& tree;
@@ -98,6 +104,8 @@ class OverlayFilesystem final : public Filesystem {
     /// The user.* attributes of a base object.
     Result<std::map<std::string, std::string>> BaseXattrs(
         const std::string& path) const;
+    /// For those who outlive the freeze.
+    [[nodiscard]] std::shared_ptr<Journal> SharedJournal() const;
     /// While the base may be half-way between two states, mutations are
     /// refused; Reset ends it.
     void SetHalted(bool halted);

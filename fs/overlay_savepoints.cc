@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fs/overlay.h"
 
 namespace txfs {
@@ -11,6 +13,31 @@ Result<Savepoint> OverlayFilesystem::MarkSavepoint(const Caller& caller,
   const Timestamp now = plan.now();
   const Lsn lsn = TRY(Accept(std::move(plan).Finish()));
   return Savepoint{name, lsn, now};
+}
+
+std::shared_ptr<Journal> OverlayFilesystem::Frozen::SharedJournal() const {
+  // Held by WhileFrozen.
+  return [&]() NO_THREAD_SAFETY_ANALYSIS { return filesystem.journal_; }();
+}
+
+Result<size_t> OverlayFilesystem::ReadPast(
+    const Inode& inode, const Savepoint& savepoint,
+    const std::shared_ptr<Journal>& journal, uint64_t offset,
+    MutableByteSpan out) {
+  // With the gate held nobody drops the savepoint, which keeps the content.
+  const ReaderLock gate(gate_);
+  const auto savepoints = journal_->Savepoints();
+  if (journal != journal_ ||
+      std::ranges::find(savepoints, savepoint) == savepoints.end()) {
+    return Fail(ENOENT, "savepoint \"" + savepoint.name + "\"");
+  }
+  ReadPlan plan;
+  {
+    const ReaderLock lock(tree_mutex_);
+    plan = PlanRead(inode, offset, out.size());
+  }
+  plan.journal = journal_;
+  return ReadPieces(plan, offset, out);
 }
 
 Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(

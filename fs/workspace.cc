@@ -13,6 +13,7 @@
 #include "fs/commit_plan.h"
 #include "fs/commit_run.h"
 #include "fs/overlay.h"
+#include "fs/past.h"
 #include "fs/savepoints.h"
 #include "journal/base/file.h"
 #include "journal/base/mutex.h"
@@ -100,6 +101,11 @@ class StoredWorkspace final : public Workspace {
   Result<WorkspaceStatus> GetStatus() override;
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below) override;
+  Result<std::vector<NetChange>> ChangesSince(
+      const std::string& savepoint,
+      const std::vector<std::string>& below) override;
+  Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
+                          uint64_t offset, MutableByteSpan out) override;
   Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                           MutableByteSpan out) override {
     return filesystem_->ReadBase(base_path, offset, out);
@@ -147,6 +153,7 @@ class StoredWorkspace final : public Workspace {
   Result<PreparedTransaction> PrepareNext(const std::string& name,
                                           Journal& journal);
   Status CheckNotCommitting();
+  Result<std::shared_ptr<Past>> PastAt(const std::string& name);
   void Tell(const StaleCaches& stale);
   void EmptyTrashInBackground() REQUIRES(end_mutex_);
   void StopEmptying() REQUIRES(end_mutex_);
@@ -162,6 +169,8 @@ class StoredWorkspace final : public Workspace {
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
   std::thread emptying_ GUARDED_BY(end_mutex_);
+  Mutex past_mutex_;  ///< before the filesystem's locks
+  std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
 };
 
 // --- opening ---------------------------------------------------------------
@@ -476,6 +485,34 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   // does.
   std::ignore = journal->Drain();
   return report;
+}
+
+/// The last one asked for is kept: a diff asks for it once per file.
+Result<std::shared_ptr<Past>> StoredWorkspace::PastAt(const std::string& name) {
+  const std::shared_ptr<Journal> journal = filesystem_->journal();
+  const Savepoint savepoint = TRY(FindSavepoint(journal->Savepoints(), name));
+  const MutexLock lock(past_mutex_);
+  if (past_ && past_->Is(journal, savepoint)) return past_;
+  past_.reset();
+  past_ = TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+    return Past::At(frozen, savepoint);
+  }));
+  return past_;
+}
+
+Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
+    const std::string& savepoint, const std::vector<std::string>& below) {
+  std::shared_ptr<Past> past = TRY(PastAt(savepoint));
+  SinceList list =
+      TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+        return SinceList::Collect(frozen, std::move(past));
+      }));
+  return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
+}
+
+Result<size_t> StoredWorkspace::ReadPast(const std::string& savepoint, Ino ino,
+                                         uint64_t offset, MutableByteSpan out) {
+  return TRY(PastAt(savepoint))->Read(*filesystem_, ino, offset, out);
 }
 
 /// On a full disk the open transaction's reserve makes room for the next one.

@@ -77,6 +77,14 @@ class Workspace {
   virtual Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below = {}) = 0;
 
+  /// The same since a savepoint (empty name: the newest), expanded. Before
+  /// sides with an inode are read with ReadPast.
+  virtual Result<std::vector<NetChange>> ChangesSince(
+      const std::string& savepoint, const std::vector<std::string>& below) = 0;
+  /// Reads from a file as it was at a savepoint.
+  virtual Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
+                                  uint64_t offset, MutableByteSpan out) = 0;
+
   /// Reads from a file of the base, for the before side of a diff.
   virtual Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                                   MutableByteSpan out) = 0;

@@ -42,6 +42,20 @@ Result<std::vector<NetChange>> FakeWorkspace::Changes(
   return changes;
 }
 
+Result<std::vector<NetChange>> FakeWorkspace::ChangesSince(
+    const std::string& savepoint, const std::vector<std::string>& below) {
+  asked_since = savepoint;
+  asked_below = below;
+  return changes;
+}
+
+Result<size_t> FakeWorkspace::ReadPast(const std::string&, Ino ino,
+                                       uint64_t offset, MutableByteSpan out) {
+  const auto found = past.find(ino);
+  if (found == past.end()) return Fail(ENOENT, "fake past");
+  return CopyFrom(found->second, offset, out);
+}
+
 Result<size_t> FakeWorkspace::ReadBase(const std::string& base_path,
                                        uint64_t offset, MutableByteSpan out) {
   const auto found = base.find(base_path);

@@ -161,8 +161,8 @@ TEST_P(SavepointPropertyTest, RollbackMakesTheTreeWhatItWas) {
   SetCases(Scaled(GetParam().kernel ? 8 : 40));
   const auto steps = rc::gen::container<std::vector<Step>>(AnyStep());
   EXPECT_TRUE(rc::check("nested savepoints, each rolled back to twice", [&] {
-    const auto remounts = *rc::gen::container<std::vector<bool>>(
-        6, rc::gen::arbitrary<bool>());
+    const auto remounts =
+        *rc::gen::container<std::vector<bool>>(6, rc::gen::arbitrary<bool>());
     Marked fs(GetParam());
     const auto maybe_remount = [&](size_t at) {
       if (remounts[at]) fs.Remount();

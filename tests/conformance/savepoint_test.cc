@@ -214,8 +214,8 @@ FOR_DRIVERS(SavepointKernelTest, Needs::kKernel);
 struct Mapping {
   Mapping(int fd, size_t length, int flags)
       : size(length),
-        data(static_cast<char*>(mmap(nullptr, length, PROT_READ | PROT_WRITE,
-                                     flags, fd, 0))) {}
+        data(static_cast<char*>(
+            mmap(nullptr, length, PROT_READ | PROT_WRITE, flags, fd, 0))) {}
   ~Mapping() { munmap(data, size); }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;

@@ -167,6 +167,12 @@ class History {
     return Finish(journal, change, nullptr, nullptr);
   }
 
+  /// Everything but the future is as in `past` again.
+  void GoBack(const History& past) {
+    model = past.model;
+    contents_ = past.contents_;
+  }
+
   void ExpectContents(Journal& journal) const {
     for (const auto& [key, extent] : model.extents) {
       std::string out(extent.length, '\0');
