@@ -34,11 +34,11 @@ Result<std::string> Client::ReadContent(
   if (side.attr.type == FileType::kSymlink) return side.symlink;
   Json request = {{"request", "read"}, {"length", kPayloadMax}};
   // What the transaction did not touch is read where the base has it.
-  if (side.ino == kNoIno) {
+  if (side.ino == kNoIno || (before && !since)) {
     request["base_path"] = EncodeBytes(side.base_path);
   } else {
     request["ino"] = Raw(side.ino);
-    if (before) request["since"] = EncodeBytes(since.value_or(""));
+    if (before) request["since"] = EncodeBytes(*since);
   }
   std::string content;
   for (;;) {
