@@ -158,7 +158,7 @@ class SavepointPropertyTest : public ::testing::TestWithParam<DriverKind> {};
 FOR_DRIVERS(SavepointPropertyTest, Needs::kStore);
 
 TEST_P(SavepointPropertyTest, RollbackMakesTheTreeWhatItWas) {
-  SetCases(Scaled(GetParam().kernel ? 8 : 40));
+  SetCases(Scaled(GetParam().kernel ? 8 : 15));
   const auto steps = rc::gen::container<std::vector<Step>>(AnyStep());
   EXPECT_TRUE(rc::check("nested savepoints, each rolled back to twice", [&] {
     const auto remounts =
