@@ -13,30 +13,32 @@ Result<StatusReply> Client::GetStatus() {
 }
 
 Result<std::vector<NetChange>> Client::Changes(
-    bool expand, const std::vector<std::string>& below) {
+    bool expand, const std::vector<std::string>& below,
+    const std::optional<std::string>& since) {
+  Json request = {
+      {"request", "changes"}, {"expand", expand}, {"below", EncodeList(below)}};
+  if (since) request["since"] = EncodeBytes(*since);
   std::vector<NetChange> changes;
-  TRY(connection_->Call({{"request", "changes"},
-                         {"expand", expand},
-                         {"below", EncodeList(below)}},
-                        [&](const Frame& frame) -> Status {
-                          for (const Json& change :
-                               GetMember(frame.header, "changes")) {
-                            changes.push_back(NetChangeFromJson(change));
-                          }
-                          return {};
-                        }));
+  TRY(connection_->Call(request, [&](const Frame& frame) -> Status {
+    for (const Json& change : GetMember(frame.header, "changes")) {
+      changes.push_back(NetChangeFromJson(change));
+    }
+    return {};
+  }));
   return changes;
 }
 
-Result<std::string> Client::ReadContent(const ChangeSide& side, bool before,
-                                        uint64_t limit) {
+Result<std::string> Client::ReadContent(
+    const ChangeSide& side, bool before, uint64_t limit,
+    const std::optional<std::string>& since) {
   if (side.attr.type == FileType::kSymlink) return side.symlink;
   Json request = {{"request", "read"}, {"length", kPayloadMax}};
   // What the transaction did not touch is read where the base has it.
-  if (before || side.ino == kNoIno) {
+  if (side.ino == kNoIno || (before && !since)) {
     request["base_path"] = EncodeBytes(side.base_path);
   } else {
     request["ino"] = Raw(side.ino);
+    if (before) request["since"] = EncodeBytes(*since);
   }
   std::string content;
   for (;;) {
@@ -63,6 +65,20 @@ Result<DiscardReply> Client::Discard() {
   return DiscardReply{.id = GetBytes(reply.header, "id"),
                       .changes = GetUint(reply.header, "changes"),
                       .next = GetBytes(reply.header, "next")};
+}
+
+Result<Savepoint> Client::MakeSavepoint(const std::string& name) {
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "savepoint"}, {"name", EncodeBytes(name)}}));
+  return SavepointFromJson(GetMember(reply.header, "savepoint"));
+}
+
+Result<RollbackReport> Client::Rollback(const std::string& name) {
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "rollback"}, {"name", EncodeBytes(name)}}));
+  return RollbackReport{
+      .savepoint = SavepointFromJson(GetMember(reply.header, "savepoint")),
+      .undone = GetUint(reply.header, "undone")};
 }
 
 Result<LogReply> Client::Log(const LogQuery& query) {

@@ -43,13 +43,18 @@ class Client {
       : connection_(std::move(connection)) {}
 
   Result<StatusReply> GetStatus();
-  Result<std::vector<NetChange>> Changes(bool expand,
-                                         const std::vector<std::string>& below);
+  /// `since`: a savepoint; none: since the transaction began.
+  Result<std::vector<NetChange>> Changes(
+      bool expand, const std::vector<std::string>& below,
+      const std::optional<std::string>& since = std::nullopt);
   /// The whole content of a side of a change, at most `limit` bytes (EFBIG).
-  Result<std::string> ReadContent(const ChangeSide& side, bool before,
-                                  uint64_t limit);
+  Result<std::string> ReadContent(
+      const ChangeSide& side, bool before, uint64_t limit,
+      const std::optional<std::string>& since = std::nullopt);
   Result<CommitReply> Commit(const std::string& message);
   Result<DiscardReply> Discard();
+  Result<Savepoint> MakeSavepoint(const std::string& name);
+  Result<RollbackReport> Rollback(const std::string& name);
   Result<LogReply> Log(const LogQuery& query);
 
  private:

@@ -77,9 +77,10 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
   const auto below = TRY(RelativePaths(context, place, arguments.paths));
   Client client = TRY(Connect(place));
   const ContentReader read = [&](const ChangeSide& side, bool before) {
-    return client.ReadContent(side, before, kPatchContentMax);
+    return client.ReadContent(side, before, kPatchContentMax, arguments.since);
   };
-  std::vector<NetChange> net = TRY(client.Changes(true, below));
+  std::vector<NetChange> net =
+      TRY(client.Changes(true, below, arguments.since));
   bool skipped = false;
   const auto changes = TRY(FileChanges(std::move(net), read, &skipped));
   if (skipped) {

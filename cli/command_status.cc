@@ -25,6 +25,10 @@ Document StatusDocument(const StatusReply& reply) {
   PutPath(document, "store", status.store);
   document["store_bytes"] = status.store_bytes;
   document["created"] = UtcTime(status.created);
+  document["savepoints"] = Document::array();
+  for (const Savepoint& savepoint : status.savepoints) {
+    document["savepoints"].push_back(SavepointDocument(savepoint));
+  }
   return document;
 }
 
@@ -43,6 +47,12 @@ std::string StatusText(const StatusReply& reply) {
           LocalTime(status.created, 0) + "\n";
   text += "changes      " + std::to_string(status.changes) + " (after " +
           Count(status.operations, "operation") + ")\n";
+  const char* title = "savepoints   ";
+  for (const Savepoint& savepoint : status.savepoints) {
+    text += title + EscapeControls(savepoint.name) + ", " +
+            LocalTime(savepoint.time, 0) + "\n";
+    title = "             ";
+  }
   text += "store        " + EscapeControls(status.store) + ", " +
           HumanSize(status.store_bytes) + "\n";
   text += status.changes == 0

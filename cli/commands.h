@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "journal/base/result.h"
+#include "journal/savepoint.h"
 
 namespace txfs::cli {
 
@@ -35,6 +37,13 @@ Result<int> RunList(const Context& context, bool json);
 Result<int> RunCommit(const Context& context, const std::string& message,
                       bool json);
 Result<int> RunDiscard(const Context& context, bool json);
+/// An empty name: as Workspace takes it.
+Result<int> RunSavepoint(const Context& context, const std::string& name,
+                         bool json);
+Result<int> RunRollback(const Context& context, const std::string& name,
+                        bool json);
+/// A savepoint in --json output.
+Document SavepointDocument(const Savepoint& savepoint);
 
 /// Exit code 1 when there are problems.
 Result<int> RunFsck(const Context& context, bool json);
@@ -53,6 +62,7 @@ struct DiffArguments {
   bool nul = false;  ///< -z
   bool no_pager = false;
   std::string color = "auto";
+  std::optional<std::string> since;  ///< a savepoint
 };
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
 

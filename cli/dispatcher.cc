@@ -40,6 +40,8 @@ struct LogFilter {
     if (change.op == Op::kReap) return false;
     if (op && change.op != *op) return false;
     if (!path || path->empty()) return true;
+    // Their paths are names of savepoints.
+    if (change.op == Op::kSavepoint || change.op == Op::kRollback) return false;
     return IsWithin(change.path, *path) ||
            (!change.new_path.empty() && IsWithin(change.new_path, *path));
   }
@@ -84,6 +86,8 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "refresh") return AnswerRefresh(sink);
   if (name == "commit") return AnswerCommit(request, sink);
   if (name == "discard") return AnswerDiscard(sink);
+  if (name == "savepoint") return AnswerSavepoint(request, sink);
+  if (name == "rollback") return AnswerRollback(request, sink);
   return Fail(0, "the daemon does not know the request \"" + name + "\"",
               "the daemon is another version of txfs: `txfs umount`, then "
               "`txfs mount`");
@@ -98,8 +102,11 @@ Status Dispatcher::AnswerStatus(const FrameSink& sink) {
 }
 
 Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
-  const std::vector<NetChange> changes = TRY(workspace_.Changes(
-      GetBool(request, "expand"), DecodeList(GetMember(request, "below"))));
+  const auto below = DecodeList(GetMember(request, "below"));
+  const std::vector<NetChange> changes =
+      request.contains("since")
+          ? TRY(workspace_.ChangesSince(GetBytes(request, "since"), below))
+          : TRY(workspace_.Changes(GetBool(request, "expand"), below));
   return SendList(changes, "changes", Json::object(), sink);
 }
 
@@ -110,13 +117,20 @@ Status Dispatcher::AnswerRead(const Json& request, const FrameSink& sink) {
   frame.payload.resize(length);
   const MutableByteSpan out = std::as_writable_bytes(std::span(frame.payload));
   const uint64_t offset = GetUint(request, "offset");
-  const size_t got = request.contains("ino")
-                         ? TRY(workspace_.filesystem().Read(
-                               Ino{GetUint(request, "ino")}, offset, out))
-                         : TRY(workspace_.ReadBase(
-                               GetBytes(request, "base_path"), offset, out));
-  frame.payload.resize(got);
+  frame.payload.resize(TRY(ReadSide(request, offset, out)));
   return sink(frame);
+}
+
+Result<size_t> Dispatcher::ReadSide(const Json& request, uint64_t offset,
+                                    MutableByteSpan out) {
+  if (!request.contains("ino")) {
+    return workspace_.ReadBase(GetBytes(request, "base_path"), offset, out);
+  }
+  const Ino ino{GetUint(request, "ino")};
+  if (!request.contains("since")) {
+    return workspace_.filesystem().Read(ino, offset, out);
+  }
+  return workspace_.ReadPast(GetBytes(request, "since"), ino, offset, out);
 }
 
 Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
@@ -180,6 +194,22 @@ Status Dispatcher::AnswerDiscard(const FrameSink& sink) {
   frame.header["id"] = TRY(workspace_.Discard());
   frame.header["changes"] = changes;
   frame.header["next"] = NextId();
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerSavepoint(const Json& request, const FrameSink& sink) {
+  Frame frame;
+  frame.header["savepoint"] =
+      ToJson(TRY(workspace_.MakeSavepoint(GetBytes(request, "name"))));
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerRollback(const Json& request, const FrameSink& sink) {
+  const RollbackReport report =
+      TRY(workspace_.Rollback(GetBytes(request, "name")));
+  Frame frame;
+  frame.header["savepoint"] = ToJson(report.savepoint);
+  frame.header["undone"] = report.undone;
   return sink(frame);
 }
 

@@ -33,11 +33,15 @@ class Dispatcher {
   Status AnswerStatus(const FrameSink& sink);
   Status AnswerChanges(const Json& request, const FrameSink& sink);
   Status AnswerRead(const Json& request, const FrameSink& sink);
+  Result<size_t> ReadSide(const Json& request, uint64_t offset,
+                          MutableByteSpan out);
   Status AnswerLog(const Json& request, const FrameSink& sink);
   Status AnswerWorkspace(const FrameSink& sink);
   Status AnswerRefresh(const FrameSink& sink);
   Status AnswerCommit(const Json& request, const FrameSink& sink);
   Status AnswerDiscard(const FrameSink& sink);
+  Status AnswerSavepoint(const Json& request, const FrameSink& sink);
+  Status AnswerRollback(const Json& request, const FrameSink& sink);
 
   Workspace& workspace_;
   Host host_;

@@ -28,7 +28,7 @@ struct Values {
   std::string store;
   std::optional<std::string> transaction;
   bool json = false;
-  std::string message, directory;
+  std::string message, directory, name;
   // Given but empty is not left out.
   std::optional<std::string> workspace, mountpoint;
   std::string log_path, log_op;
@@ -109,6 +109,7 @@ void AddDiff(CLI::App& app, Values& values, Command& command) {
   sub->add_option("--color", diff.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   sub->add_flag("--no-pager", diff.no_pager, "Print at once");
+  sub->add_option("--since", diff.since, "Only what changed since a savepoint");
   sub->callback([&] {
     command.takes_trailing = true;
     command.run = [&](const Context& context) {
@@ -154,6 +155,28 @@ void AddEnds(CLI::App& app, Values& values, Command& command) {
   discard->callback([&] {
     command.run = [&](const Context& context) {
       return RunDiscard(context, values.json);
+    };
+  });
+}
+
+void AddSavepoints(CLI::App& app, Values& values, Command& command) {
+  CLI::App* savepoint = app.add_subcommand(
+      "savepoint", "Mark this moment of the transaction, to go back to");
+  savepoint->add_option("NAME", values.name, "Its name (default: sp1, ...)");
+  savepoint->add_flag("--json", values.json, "The savepoint as JSON");
+  savepoint->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunSavepoint(context, values.name, values.json);
+    };
+  });
+  CLI::App* rollback =
+      app.add_subcommand("rollback", "Take back everything since a savepoint");
+  rollback->add_option("NAME", values.name,
+                       "Its name (default: the newest one)");
+  rollback->add_flag("--json", values.json, "The outcome as JSON");
+  rollback->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunRollback(context, values.name, values.json);
     };
   });
 }
@@ -209,6 +232,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
   AddReports(app, values, command);
   AddDiff(app, values, command);
   AddLog(app, values, command);
+  AddSavepoints(app, values, command);
   AddEnds(app, values, command);
 }
 

@@ -144,7 +144,23 @@ LogEntry LogEntryFromJson(const Json& json) {
   return entry;
 }
 
+Json ToJson(const Savepoint& savepoint) {
+  return {{"name", EncodeBytes(savepoint.name)},
+          {"lsn", Raw(savepoint.lsn)},
+          {"time", TimeToJson(savepoint.time)}};
+}
+
+Savepoint SavepointFromJson(const Json& json) {
+  return {.name = GetBytes(json, "name"),
+          .lsn = Lsn{GetUint(json, "lsn")},
+          .time = TimeFromJson(json, "time")};
+}
+
 Json ToJson(const WorkspaceStatus& status) {
+  Json savepoints = Json::array();
+  for (const Savepoint& savepoint : status.savepoints) {
+    savepoints.push_back(ToJson(savepoint));
+  }
   return {{"id", status.id},
           {"name", EncodeBytes(status.name)},
           {"workspace", EncodeBytes(status.workspace)},
@@ -153,10 +169,15 @@ Json ToJson(const WorkspaceStatus& status) {
           {"created", TimeToJson(status.created)},
           {"changes", status.changes},
           {"operations", status.operations},
-          {"store_bytes", status.store_bytes}};
+          {"store_bytes", status.store_bytes},
+          {"savepoints", std::move(savepoints)}};
 }
 
 WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
+  std::vector<Savepoint> savepoints;
+  for (const Json& savepoint : GetMember(json, "savepoints")) {
+    savepoints.push_back(SavepointFromJson(savepoint));
+  }
   return {.id = GetBytes(json, "id"),
           .name = GetBytes(json, "name"),
           .workspace = GetBytes(json, "workspace"),
@@ -165,7 +186,8 @@ WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
           .created = TimeFromJson(json, "created"),
           .changes = GetUint(json, "changes"),
           .operations = GetUint(json, "operations"),
-          .store_bytes = GetUint(json, "store_bytes")};
+          .store_bytes = GetUint(json, "store_bytes"),
+          .savepoints = std::move(savepoints)};
 }
 
 Json ToJson(const CommitReport& report) {

@@ -17,6 +17,7 @@ Json ToJson(const LogEntry& entry);  ///< without its edits
 Json ToJson(const WorkspaceStatus& status);
 Json ToJson(const CommitReport& report);
 Json ToJson(const TransactionSummary& summary);
+Json ToJson(const Savepoint& savepoint);
 
 Error ErrorFromJson(const Json& json);
 NetChange NetChangeFromJson(const Json& json);
@@ -24,6 +25,7 @@ LogEntry LogEntryFromJson(const Json& json);
 WorkspaceStatus WorkspaceStatusFromJson(const Json& json);
 CommitReport CommitReportFromJson(const Json& json);
 TransactionSummary SummaryFromJson(const Json& json);
+Savepoint SavepointFromJson(const Json& json);
 
 Json EncodeList(const std::vector<std::string>& list);
 std::vector<std::string> DecodeList(const Json& json);

@@ -31,6 +31,7 @@ struct Caller {
 struct Node {
   Ino ino = kNoIno;
   struct stat st{};
+  uint64_t generation = 0;  ///< another one: not what `ino` was before
 };
 
 /// Which attributes SetAttr sets; unset ones stay.

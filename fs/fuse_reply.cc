@@ -19,6 +19,7 @@ void ReplyError(fuse_req_t req, const Error& error) {
 fuse_entry_param EntryOf(const Node& node) {
   fuse_entry_param entry{};
   entry.ino = Raw(node.ino);
+  entry.generation = node.generation;
   entry.attr = node.st;
   entry.attr_timeout = kForever;
   entry.entry_timeout = kForever;

@@ -62,6 +62,7 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
   const WriterLock gate(filesystem->gate_);
   const WriterLock lock(filesystem->tree_mutex_);
   TRY(filesystem->journal_->Load(filesystem->tree_));
+  filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
   return filesystem;
 }
 
@@ -91,7 +92,7 @@ Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
 
 Node OverlayFilesystem::Hold(Inode& inode) {
   ++inode.lookups;
-  return {inode.ino, tree_.StatOf(inode)};
+  return {inode.ino, tree_.StatOf(inode), inode.generation};
 }
 
 Result<OverlayFilesystem::Probe> OverlayFilesystem::ProbeAt(

@@ -72,6 +72,10 @@ class OverlayFilesystem final : public Filesystem {
   Status Sync() override;
   Result<struct statvfs> StatFs() override;
 
+  /// Marks this moment. Requires that no savepoint has the name.
+  Result<Savepoint> MarkSavepoint(const Caller& caller,
+                                  const std::string& name);
+
   /// The journal of the open transaction; stays usable after it ended.
   std::shared_ptr<Journal> journal();
 
@@ -80,6 +84,12 @@ class OverlayFilesystem final : public Filesystem {
                           MutableByteSpan out);
   Result<std::map<std::string, std::string>> ReadBaseXattrs(
       const std::string& path);
+
+  /// Reads `inode` of the tree at `savepoint` of the transaction that has
+  /// `journal`. ENOENT: it is gone.
+  Result<size_t> ReadPast(const Inode& inode, const Savepoint& savepoint,
+                          const std::shared_ptr<Journal>& journal,
+                          uint64_t offset, MutableByteSpan out);
 
   /// All of the filesystem while nothing else can look at it or change it.
   struct Frozen {
@@ -94,9 +104,16 @@ class OverlayFilesystem final : public Filesystem {
     /// The user.* attributes of a base object.
     Result<std::map<std::string, std::string>> BaseXattrs(
         const std::string& path) const;
+    /// For those who outlive the freeze.
+    [[nodiscard]] std::shared_ptr<Journal> SharedJournal() const;
     /// While the base may be half-way between two states, mutations are
     /// refused; Reset ends it.
     void SetHalted(bool halted);
+    /// Back to how all was at `savepoint`, at once and in the journal, too.
+    /// Returns what is stale; `*undone` is the number of changes. Drain the
+    /// journal when nothing is frozen any more: it frees what is not needed.
+    Result<StaleCaches> Rollback(const Caller& caller,
+                                 const Savepoint& savepoint, uint64_t* undone);
     /// Before commit moves base objects: keeps open what orphans still read.
     Status PinOrphans();
     /// The transaction is over, `next` is the journal of the one that begins.

@@ -12,6 +12,7 @@
 #include "fs/base_directory.h"
 #include "fs/committer.h"
 #include "fs/overlay.h"
+#include "fs/past.h"
 #include "fs/workspace.h"
 #include "journal/base/file.h"
 #include "journal/base/mutex.h"
@@ -39,12 +40,19 @@ class StoredWorkspace final : public Workspace {
   Result<WorkspaceStatus> GetStatus() override;
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below) override;
+  Result<std::vector<NetChange>> ChangesSince(
+      const std::string& savepoint,
+      const std::vector<std::string>& below) override;
+  Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
+                          uint64_t offset, MutableByteSpan out) override;
   Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                           MutableByteSpan out) override {
     return filesystem_->ReadBase(base_path, offset, out);
   }
   Result<CommitReport> Commit(const std::string& message) override;
   Result<std::string> Discard() override;
+  Result<Savepoint> MakeSavepoint(const std::string& name) override;
+  Result<RollbackReport> Rollback(const std::string& name) override;
   Result<UndoReport> Undo(const std::string& id) override;
   Status Recover() override;
   Status ReadLog(Lsn first,
@@ -73,9 +81,8 @@ class StoredWorkspace final : public Workspace {
   Result<FileLock> LockCommits() REQUIRES(end_mutex_);
   /// Finishes the commit of a process that died. Requires the lock of commits.
   Status FinishUnfinished() REQUIRES(end_mutex_);
-  [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
-    return half_way_.has_value();
-  }
+  /// kBusy while our commit is past its point of no return.
+  Status CheckNotHalfWay() REQUIRES(end_mutex_);
   Result<CommitReport> CommitFrozen(OverlayFilesystem::Frozen& frozen,
                                     const std::string& message,
                                     uint64_t changes, StaleCaches& stale,
@@ -99,6 +106,8 @@ class StoredWorkspace final : public Workspace {
   void Tell(const StaleCaches& stale);
   /// The base was changed by something other than our commit.
   void RefreshTree() REQUIRES(end_mutex_);
+  // workspace_savepoints.cc
+  Result<std::shared_ptr<Past>> PastAt(const std::string& name);
   /// Empties the trash and frees history, in the background.
   void Collect() REQUIRES(end_mutex_);
   void StopCollecting() REQUIRES(end_mutex_);
@@ -119,6 +128,8 @@ class StoredWorkspace final : public Workspace {
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
   std::thread collecting_ GUARDED_BY(end_mutex_);
+  Mutex past_mutex_;  ///< before the filesystem's locks
+  std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
   bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
 };
 

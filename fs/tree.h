@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -16,6 +17,7 @@
 #include "journal/base/types.h"
 #include "journal/change.h"
 #include "journal/journal.h"
+#include "journal/rewind.h"
 
 namespace txfs {
 
@@ -61,6 +63,7 @@ struct Inode {
   uint64_t version = 0;         ///< directory: counts changes of names
   uint32_t known_children = 0;  ///< links that name this inode as parent
   std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
+  uint64_t generation = 0;      ///< tells it from what the number meant before
   uint32_t orphan_segment = 0;  ///< orphan: where its later writes go, and
   uint64_t orphan_end = 0;      ///< how far that is written
   SharedFd pinned_base;  ///< orphan: its base file, once commit moved it away
@@ -190,6 +193,19 @@ class Tree final : public State {
   /// Frees pristine inodes that neither the kernel nor a child needs.
   void DropUnheld();
 
+  struct WentBack {
+    std::vector<Ino> changed;  ///< is or was other than at the savepoint
+    std::vector<Ino> gone;     ///< the same, and no longer in memory
+    std::vector<Extent> kept;  ///< of what became an orphan: alive all the same
+    std::vector<Extent> given_up;  ///< of orphans that came back: dead
+  };
+  /// Undoes `rewind`. What was made since and the kernel holds becomes an
+  /// orphan with the content it has; an orphan that had a name then is the
+  /// same inode, with the content it had.
+  WentBack GoBack(const Rewind& rewind);
+  /// Numbers up to `ino` are taken.
+  void ReserveInos(Ino ino) { next_ino_ = std::max(next_ino_, Raw(ino) + 1); }
+
   /// stat(2)'s view. st_ino: of a base object its own, of a new one
   /// 2^52 + Ino.
   [[nodiscard]] struct stat StatOf(const Inode& inode) const;
@@ -209,6 +225,12 @@ class Tree final : public State {
   };
 
   Inode& Obtain(Ino ino);
+  static void ReviveOrphan(Inode& inode, WentBack& went);
+  void GoBackInode(Ino ino, const Rewind::PastInode& past, WentBack& went);
+  void GoBackAttr(Ino ino, const Attr& attr, WentBack& went);
+  static void GoBackExtents(
+      Inode& inode, const std::map<uint64_t, std::optional<Extent>>& rows);
+  void RelinkBase(Inode& inode);
   Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
   bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);
   void AddLink(Inode& child, Ino parent, std::string_view name);

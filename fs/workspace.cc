@@ -126,6 +126,7 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   status.operations = Raw(journal->last_lsn());
   status.store_bytes = TRY(journal->StoreBytes());
+  status.savepoints = journal->Savepoints();
   status.changes = TRY(Changes(false, {})).size();
   return status;
 }

@@ -10,7 +10,7 @@
 #include "fs/committer.h"
 #include "fs/filesystem.h"
 #include "journal/base/result.h"
-#include "journal/check.h"
+#include "journal/savepoint.h"
 #include "journal/store.h"
 
 namespace txfs {
@@ -37,6 +37,11 @@ struct CommitReport {
       withheld;  ///< sentences: what did not reach the base
 };
 
+struct RollbackReport {
+  Savepoint savepoint;
+  uint64_t undone = 0;  ///< changes
+};
+
 struct WorkspaceStatus {
   std::string id, name, workspace, store;
   TransactionState state = TransactionState::kActive;
@@ -44,6 +49,7 @@ struct WorkspaceStatus {
   uint64_t changes = 0;      ///< net changes, as Changes(false) counts them
   uint64_t operations = 0;   ///< logged so far
   uint64_t store_bytes = 0;  ///< on disk
+  std::vector<Savepoint> savepoints;  ///< oldest first
 };
 
 /// A workspace with its store and one of its open transactions: what the daemon
@@ -70,6 +76,14 @@ class Workspace {
   virtual Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below = {}) = 0;
 
+  /// The same since a savepoint (empty name: the newest), expanded. Before
+  /// sides with an inode are read with ReadPast.
+  virtual Result<std::vector<NetChange>> ChangesSince(
+      const std::string& savepoint, const std::vector<std::string>& below) = 0;
+  /// Reads from a file as it was at a savepoint.
+  virtual Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
+                                  uint64_t offset, MutableByteSpan out) = 0;
+
   /// Reads from a file of the base, for the before side of a diff.
   virtual Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                                   MutableByteSpan out) = 0;
@@ -89,6 +103,14 @@ class Workspace {
   /// when somebody else is at it.
   virtual Status Recover() = 0;
 
+  /// Marks this moment of the transaction. An empty name: the next of sp1,
+  /// sp2, ...
+  virtual Result<Savepoint> MakeSavepoint(const std::string& name) = 0;
+  /// Takes back everything since a savepoint, which stays; later ones go. An
+  /// empty name: the newest. Open files, mount and working directories stay
+  /// usable.
+  virtual Result<RollbackReport> Rollback(const std::string& name) = 0;
+
   /// Logged changes from `first` on.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
@@ -100,8 +122,8 @@ class Workspace {
   /// The workspace's directory, whatever is mounted over it.
   virtual Result<UniqueFd> OpenBase() = 0;
 
-  /// Called after commit, discard and refresh, without locks held, with what
-  /// the kernel may have cached.
+  /// Called after commit, discard, rollback and refresh, without locks held,
+  /// with what the kernel may have cached.
   virtual void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) = 0;
 

@@ -42,7 +42,7 @@ Status StoredWorkspace::FinishUnfinished() {
 Status StoredWorkspace::Recover() {
   if (!store_->history().HasIntent()) return {};
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return {};  // ours: `txfs commit` goes on with it
+  if (half_way_) return {};  // ours: `txfs commit` goes on with it
   const FileLock lock = TRY(LockCommits());
   return FinishUnfinished();
 }
@@ -170,15 +170,17 @@ Result<CommitReport> StoredWorkspace::Commit(const std::string& message) {
   return report;
 }
 
+Status StoredWorkspace::CheckNotHalfWay() {
+  if (!half_way_) return {};
+  return Fail(ErrorKind::kBusy, 0, "a commit of " + path_ + " stopped half-way",
+              "run `txfs commit` again: it goes on");
+}
+
 // --- discard ---------------------------------------------------------------
 
 Result<std::string> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) {
-    return Fail(ErrorKind::kBusy, 0,
-                "a commit of " + path_ + " stopped half-way",
-                "run `txfs commit` again: it goes on");
-  }
+  TRY(CheckNotHalfWay());
   const uint64_t changes = TRY(Changes(false, {})).size();
   const TransactionSummary ended =
       Ended(TransactionState::kDiscarded, "", changes);
@@ -227,11 +229,7 @@ void StoredWorkspace::Tell(const StaleCaches& stale) {
 
 Result<UndoReport> StoredWorkspace::Undo(const std::string& id) {
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) {
-    return Fail(ErrorKind::kBusy, 0,
-                "a commit of " + path_ + " stopped half-way",
-                "run `txfs commit` again: it goes on");
-  }
+  TRY(CheckNotHalfWay());
   FileLock lock = TRY(LockCommits());
   TRY(FinishUnfinished());
   UndoReport report;

@@ -51,6 +51,8 @@ constexpr std::array kOpNames = {
     NamedOp{Op::kSetxattr, "setxattr"},
     NamedOp{Op::kRemovexattr, "removexattr"},
     NamedOp{Op::kReap, "reap"},
+    NamedOp{Op::kSavepoint, "savepoint"},
+    NamedOp{Op::kRollback, "rollback"},
 };
 
 template <class... Lambdas>

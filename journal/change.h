@@ -162,6 +162,9 @@ enum class Op : uint8_t {
   kRemovexattr = 17,
   kReap = 18,  ///< internal: an unlinked inode was forgotten; never shown to
                ///< the user
+  kSavepoint = 19,  ///< `path` is its name, its LSN the mark; no edits
+  kRollback = 20,   ///< to the savepoint of name `path` and LSN `offset`: the
+                    ///< changes in between do not count; no edits
 };
 
 /// "create", "rename", ... as `txfs log` prints it and `--op` takes it.

@@ -32,6 +32,7 @@ class TableCheck {
   void Finish();
 
   Image image;
+  std::vector<Savepoint> savepoints;  ///< oldest first
   std::optional<IntakeCursor> cursor;
   bool sound = true;  ///< every row could be decoded
 
@@ -44,6 +45,7 @@ class TableCheck {
   void VisitExtent(ByteSpan key, ByteSpan value);
   void VisitXattr(ByteSpan key, ByteSpan value);
   void VisitLog(ByteSpan key, ByteSpan value);
+  void VisitSavepoint(ByteSpan key, ByteSpan value);
 
   Findings findings_;
   Replay& replay_;
@@ -75,6 +77,8 @@ void TableCheck::Visit(std::string_view table, ByteSpan key, ByteSpan value) {
     VisitXattr(key, value);
   } else if (table == "log") {
     VisitLog(key, value);
+  } else if (table == "savepoint") {
+    VisitSavepoint(key, value);
   } else {
     BadRow(table, "nothing is known about its rows");
   }
@@ -154,6 +158,12 @@ void TableCheck::VisitLog(ByteSpan key, ByteSpan value) {
   const auto lsn = DecodeLogKey(key);
   if (!lsn) return BadRow("log", "a key cannot be decoded");
   replay_.Add(*lsn, value);
+}
+
+void TableCheck::VisitSavepoint(ByteSpan key, ByteSpan value) {
+  auto savepoint = DecodeSavepointRow(key, value);
+  if (!savepoint) return BadRow("savepoint", "a row cannot be decoded");
+  savepoints.push_back(*std::move(savepoint));
 }
 
 void TableCheck::Finish() {
@@ -264,7 +274,10 @@ Result<JournalContent> CheckJournal(int dir, const Findings& findings) {
     db.Add("tables.damaged", "the tables are damaged: " + read.error().message);
   } else {
     tables.Finish();
-    if (replay.complete()) replay.CompareWith(tables.image, db);
+    if (replay.complete()) {
+      replay.CompareWith(tables.image, db);
+      replay.CompareWith(tables.savepoints, db);
+    }
   }
 
   JournalContent content;
@@ -275,7 +288,8 @@ Result<JournalContent> CheckJournal(int dir, const Findings& findings) {
   if (!spool) {
     findings.Below("spool").Add("spool.missing", "the spool is missing");
   } else if (read) {
-    TRY(CheckSpool(*spool, tables.image, findings.Below("spool")));
+    TRY(CheckSpool(*spool, tables.image, replay.ImagesAt(tables.savepoints),
+                   findings.Below("spool")));
   }
   TRY(CheckIntake(dir, read ? tables.cursor : std::nullopt,
                   spool ? &*spool : nullptr, replay, findings.Below("intake")));

@@ -1,5 +1,8 @@
 #include "journal/check_log.h"
 
+#include <algorithm>
+#include <ranges>
+
 namespace txfs {
 namespace {
 
@@ -100,6 +103,7 @@ void Replay::Redo(Lsn lsn, const Change& change) {
   if (change.result != 0 && !change.edits.empty()) {
     findings_.Add("log.record", Number(lsn) + " was refused, but has edits");
   }
+  if (change.op == Op::kRollback) return Rollback(lsn, change);
   for (const Edit& edit : change.edits) {
     const std::string what = Mismatch(edit, image_);
     if (!what.empty()) {
@@ -108,6 +112,54 @@ void Replay::Redo(Lsn lsn, const Change& change) {
     }
     Apply(edit, image_);
   }
+  if (change.op == Op::kSavepoint) {
+    savepoints_.push_back({change.path, lsn, change.time});
+  }
+  if (!savepoints_.empty()) standing_.emplace_back(lsn, change);
+}
+
+Rewind Replay::TakeSince(Lsn target,
+                         std::vector<std::pair<Lsn, Change>>& standing) {
+  Rewind rewind;
+  while (!standing.empty() && standing.back().first > target) {
+    rewind.Undo(standing.back().first, standing.back().second);
+    standing.pop_back();
+  }
+  return rewind;
+}
+
+void Replay::Rollback(Lsn lsn, const Change& change) {
+  const Lsn target{change.offset};
+  while (!savepoints_.empty() && savepoints_.back().lsn > target) {
+    savepoints_.pop_back();
+  }
+  if (savepoints_.empty() || savepoints_.back().lsn != target) {
+    findings_.Add("log.record", Number(lsn) + " goes back to " +
+                                    Number(target) + ", which is no savepoint");
+    complete_ = false;
+    return;
+  }
+  TakeSince(target, standing_).ApplyTo(image_);
+}
+
+std::vector<Image> Replay::ImagesAt(
+    const std::vector<Savepoint>& savepoints) const {
+  std::vector<Image> images;
+  auto standing = standing_;
+  Image image = image_;
+  for (const Savepoint& savepoint : savepoints | std::views::reverse) {
+    if (std::ranges::count(savepoints_, savepoint) == 0) continue;
+    TakeSince(savepoint.lsn, standing).ApplyTo(image);
+    images.push_back(image);
+  }
+  return images;
+}
+
+void Replay::CompareWith(const std::vector<Savepoint>& savepoints,
+                         Findings findings) const {
+  if (savepoints.empty() || savepoints == savepoints_) return;
+  findings.Add("tables.savepoints",
+               "the savepoints in the tables are not those of the log");
 }
 
 void Replay::CompareWith(const Image& tables, Findings findings) const {

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "journal/base/bytes.h"
 #include "journal/base/types.h"
 #include "journal/check.h"
 #include "journal/image.h"
+#include "journal/rewind.h"
+#include "journal/savepoint.h"
 
 namespace txfs {
 
@@ -19,6 +24,15 @@ class Replay {
   /// Demands that the changes so far lead to exactly what `tables` has.
   void CompareWith(const Image& tables, Findings findings) const;
 
+  /// Demands that the changes so far left exactly these savepoints, unless it
+  /// is none: those are dropped without a change.
+  void CompareWith(const std::vector<Savepoint>& savepoints,
+                   Findings findings) const;
+  /// What rollback to each of these would lead to; none for a savepoint that no
+  /// change made.
+  [[nodiscard]] std::vector<Image> ImagesAt(
+      const std::vector<Savepoint>& savepoints) const;
+
   /// What the changes lead to.
   [[nodiscard]] Image Take() && { return std::move(image_); }
   [[nodiscard]] Lsn next() const { return next_; }
@@ -27,9 +41,16 @@ class Replay {
 
  private:
   void Redo(Lsn lsn, const Change& change);
+  /// What undoes the changes after `target` that still count; forgets them.
+  [[nodiscard]] static Rewind TakeSince(
+      Lsn target, std::vector<std::pair<Lsn, Change>>& standing);
+  void Rollback(Lsn lsn, const Change& change);
 
   Findings findings_;
   Image image_;
+  std::vector<Savepoint> savepoints_;
+  /// The first savepoint and the changes since that no rollback undid.
+  std::vector<std::pair<Lsn, Change>> standing_;
   Lsn next_{1};
   bool complete_ = true;
 };

@@ -110,13 +110,29 @@ void CheckOwners(const Image& tables, const Uses& uses, Findings& findings) {
   }
 }
 
-Status CheckNames(SpoolReader& spool, const Image& tables, const Uses& uses,
-                  Findings& findings) {
-  std::set<uint32_t> used;
-  for (const auto& [place, use] : uses) used.insert(place.first);
+std::set<uint32_t> SegmentsOf(const Image& tables, const Uses& uses) {
+  std::set<uint32_t> segments;
+  for (const auto& [place, use] : uses) segments.insert(place.first);
   for (const auto& [ino, record] : tables.inodes) {
-    used.insert(record.attr.own_segment);
+    segments.insert(record.attr.own_segment);
   }
+  return segments;
+}
+
+void CheckContent(SpoolReader& spool, const Image& tables, const Uses& uses,
+                  Findings& findings) {
+  for (const auto& [place, use] : uses) {
+    findings.report().content_bytes += use.ref.record_length;
+    const Status verified = spool.Verify(use.ref);
+    if (verified) continue;
+    findings.Add("spool.content",
+                 "content of " + tables.Describe(use.parts.front().ino) +
+                     " is damaged: " + verified.error().message);
+  }
+}
+
+Status CheckNames(SpoolReader& spool, const std::set<uint32_t>& used,
+                  Findings& findings) {
   for (const std::string& name : TRY(spool.List())) {
     const uint32_t id = SegmentId(name);
     if (id == 0) {
@@ -173,20 +189,23 @@ Status SpoolReader::Verify(const ContentRef& ref) {
   return Fail(EBADMSG, PlaceOf(ref) + " does not have the checksum it should");
 }
 
-Status CheckSpool(SpoolReader& spool, const Image& tables, Findings findings) {
+Status CheckSpool(SpoolReader& spool, const Image& tables,
+                  const std::vector<Image>& pasts, Findings findings) {
   Uses uses = CollectUses(tables, findings);
   CheckShares(tables, uses, findings);
   CheckOverlaps(tables, uses, findings);
   CheckOwners(tables, uses, findings);
-  for (const auto& [place, use] : uses) {
-    findings.report().content_bytes += use.ref.record_length;
-    const Status verified = spool.Verify(use.ref);
-    if (verified) continue;
-    findings.Add("spool.content",
-                 "content of " + tables.Describe(use.parts.front().ino) +
-                     " is damaged: " + verified.error().message);
+  CheckContent(spool, tables, uses, findings);
+  std::set<uint32_t> segments = SegmentsOf(tables, uses);
+  for (const Image& past : pasts) {
+    Uses older = CollectUses(past, findings);
+    segments.merge(SegmentsOf(past, older));
+    std::erase_if(
+        older, [&](const auto& entry) { return uses.contains(entry.first); });
+    CheckContent(spool, past, older, findings);
+    uses.merge(older);
   }
-  return CheckNames(spool, tables, uses, findings);
+  return CheckNames(spool, segments, findings);
 }
 
 }  // namespace txfs

@@ -30,7 +30,9 @@ class SpoolReader {
   Bytes buffer_;
 };
 
-/// Checks the content that `tables` point at, and the names in `spool/`.
-Status CheckSpool(SpoolReader& spool, const Image& tables, Findings findings);
+/// Checks the content that `tables` point at, what else the states at
+/// savepoints (`pasts`) need, and the names in `spool/`.
+Status CheckSpool(SpoolReader& spool, const Image& tables,
+                  const std::vector<Image>& pasts, Findings findings);
 
 }  // namespace txfs

@@ -175,6 +175,20 @@ void Tables::PutLog(Lsn lsn, ByteSpan change) {
   Put(handles_.log, key_, change, MDB_APPEND);
 }
 
+void Tables::PutSavepoint(const Savepoint& savepoint) {
+  key_.clear();
+  AppendKey(key_, Raw(savepoint.lsn));
+  value_.clear();
+  EncodeSavepointValue(savepoint, value_);
+  Put(handles_.savepoint, key_, value_);
+}
+
+void Tables::EraseSavepoint(Lsn lsn) {
+  key_.clear();
+  AppendKey(key_, Raw(lsn));
+  Erase(handles_.savepoint, key_);
+}
+
 void Tables::PutCursor(const IntakeCursor& cursor) {
   Put(handles_.meta, AsBytes(kCursorKey), EncodeCursor(cursor));
 }
@@ -211,6 +225,37 @@ class Db::Reading {
     const int code = mdb_get(txn_.get(), table, &k, &v);
     if (code != 0) return db_->FailWith(code, "read");
     return ToSpan(v);
+  }
+
+  /// Visits rows from the last on back to those with keys above `after`.
+  /// `visit` returns the highest key at which to go on.
+  template <class Visit>
+  Status ForEachBack(unsigned int table, uint64_t after, const Visit& visit) {
+    MDB_cursor* raw = nullptr;
+    int code = mdb_cursor_open(txn_.get(), table, &raw);
+    if (code != 0) return db_->FailWith(code, "read");
+    const std::unique_ptr<MDB_cursor, CloseCursor> cursor(raw);
+    MDB_val key{};
+    MDB_val value{};
+    code = mdb_cursor_get(raw, &key, &value, MDB_LAST);
+    while (code == 0) {
+      const auto lsn = DecodeLogKey(ToSpan(key));
+      if (!lsn) return db_->Damaged("a log record");
+      const uint64_t at = Raw(*lsn);
+      if (at <= after) return {};
+      const uint64_t next = TRY(visit(at, ToSpan(value)));
+      if (next >= at) return db_->Damaged("the order of the log");
+      if (next + 1 < at) {
+        Bytes above;
+        AppendKey(above, next + 1);
+        key = ToVal(above);
+        code = mdb_cursor_get(raw, &key, &value, MDB_SET_RANGE);
+        if (code != 0) break;
+      }
+      code = mdb_cursor_get(raw, &key, &value, MDB_PREV);
+    }
+    if (code != MDB_NOTFOUND) return db_->FailWith(code, "read");
+    return {};
   }
 
   /// Visits up to `limit` rows in order from `first` on, until `visit` fails.
@@ -651,6 +696,29 @@ Result<std::vector<std::pair<Lsn, Bytes>>> Db::ReadLog(Lsn first,
       },
       limit));
   return rows;
+}
+
+Status Db::ReadLogBack(Lsn after,
+                       const std::function<Result<Lsn>(Lsn, ByteSpan)>& visit) {
+  Reading reading = TRY(Reading::Begin(*this));
+  return reading.ForEachBack(
+      handles_.log, Raw(after),
+      [&](uint64_t lsn, ByteSpan value) -> Result<uint64_t> {
+        return Raw(TRY(visit(Lsn{lsn}, value)));
+      });
+}
+
+Result<std::vector<Savepoint>> Db::ReadSavepoints() {
+  std::vector<Savepoint> savepoints;
+  Reading reading = TRY(Reading::Begin(*this));
+  TRY(reading.ForEach(handles_.savepoint, {},
+                      [&](ByteSpan key, ByteSpan value) -> Status {
+                        auto savepoint = DecodeSavepointRow(key, value);
+                        if (!savepoint) return Damaged("a savepoint");
+                        savepoints.push_back(*std::move(savepoint));
+                        return {};
+                      }));
+  return savepoints;
 }
 
 Result<IntakeCursor> Db::GetCursor() {

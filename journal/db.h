@@ -15,6 +15,7 @@
 #include "journal/base/unique_fd.h"
 #include "journal/change.h"
 #include "journal/intake.h"
+#include "journal/savepoint.h"
 
 struct MDB_env;
 struct MDB_txn;
@@ -48,6 +49,8 @@ class Tables final : public State {
   void SetXattr(Ino ino, const std::string& name,
                 const std::optional<std::string>& value) override;
   void PutLog(Lsn lsn, ByteSpan change);
+  void PutSavepoint(const Savepoint& savepoint);
+  void EraseSavepoint(Lsn lsn);
   void PutCursor(const IntakeCursor& cursor);
   void PutMeta(const std::string& key, std::string_view value);
   void EraseMeta(const std::string& key);
@@ -96,6 +99,13 @@ class Db {
   Status LoadContent(State& state);
   /// Up to `limit` logged changes from `first` on.
   Result<std::vector<std::pair<Lsn, Bytes>>> ReadLog(Lsn first, size_t limit);
+  /// Visits logged changes from the newest on back to the one after `after`.
+  /// `visit` returns the LSN at which to go on, or the newest before that: the
+  /// one before, or further back.
+  Status ReadLogBack(Lsn after,
+                     const std::function<Result<Lsn>(Lsn, ByteSpan)>& visit);
+  /// Oldest first.
+  Result<std::vector<Savepoint>> ReadSavepoints();
   Result<IntakeCursor> GetCursor();
   /// ENOENT.
   Result<std::string> GetMeta(const std::string& key);

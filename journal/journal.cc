@@ -132,6 +132,15 @@ class TransactionJournal final : public Journal {
   Result<std::string> GetMeta(const std::string& key) override {
     return db_->GetMeta(key);
   }
+  [[nodiscard]] std::vector<Savepoint> Savepoints() override {
+    const MutexLock lock(savepoint_mutex_);
+    return savepoints_;
+  }
+  Result<Rewind> PlanRewind(Lsn savepoint) override;
+  Result<Rewind> Rollback(const Change& change) override;
+  void SettleRewind(const Rewind& rewind) override;
+  Status DropSavepoints() override;
+  [[nodiscard]] Ino highest_ino() const override { return highest_ino_; }
   void Forget() override { forgotten_ = true; }
   bool GiveUpReserve() override;
   Result<uint64_t> StoreBytes() override;
@@ -143,6 +152,15 @@ class TransactionJournal final : public Journal {
   Result<Lsn> AppendToTables(const Change& change, ByteSpan encoded,
                              const StagedContent* content)
       REQUIRES(append_mutex_);
+  /// One batch beside the ring, which must be drained: `fill`, and `encoded`
+  /// in the log.
+  Result<Lsn> WriteBesideRing(ByteSpan encoded,
+                              const std::function<void(Tables&, Lsn)>& fill)
+      REQUIRES(append_mutex_, drain_mutex_);
+  Status RecoverSavepoints();
+  Result<Rewind> Undone(Lsn savepoint);
+  void AddSavepoint(const Change& change, Lsn lsn);
+  void SetSavepoints(std::vector<Savepoint> savepoints);
   void WakeDrainThread(const Intake::Appended& appended);
   void RunDrainThread();
   Status DrainAll() REQUIRES(drain_mutex_);
@@ -174,6 +192,10 @@ class TransactionJournal final : public Journal {
   /// Read without the mutex: what counts is that it was so a moment ago.
   std::atomic<bool> has_reserve_ = false;
 
+  Mutex savepoint_mutex_;
+  std::vector<Savepoint> savepoints_ GUARDED_BY(savepoint_mutex_);
+  Ino highest_ino_ = kNoIno;  ///< set when the journal is opened
+
   Mutex sync_mutex_;
   CondVar sync_done_;
   bool syncing_ GUARDED_BY(sync_mutex_) = false;
@@ -204,7 +226,24 @@ Status TransactionJournal::OpenFiles() {
   TRY(RecoverIntake());
   LiveContent live(*spool_);
   TRY(db_->LoadContent(live));
+  TRY(RecoverSavepoints());
   return spool_->FinishLoad();
+}
+
+/// What savepoints need follows from the log since the oldest of them.
+Status TransactionJournal::RecoverSavepoints() {
+  std::vector<Savepoint> savepoints = TRY(db_->ReadSavepoints());
+  if (savepoints.empty()) return {};
+  const Rewind since = TRY(Undone(savepoints.front().lsn));
+  for (const auto& [ino, past] : since.inodes) {
+    highest_ino_ = std::max(highest_ino_, ino);
+    // The number of a segment must not go to another file.
+    if (past.record) spool_->AddOwn(past.record->attr.own_segment);
+  }
+  for (const auto& [ino, attr] : since.attrs) spool_->AddOwn(attr.own_segment);
+  spool_->AddRetained(savepoints, since);
+  SetSavepoints(std::move(savepoints));
+  return {};
 }
 
 Status TransactionJournal::RecoverIntake() {
@@ -302,6 +341,7 @@ Result<Lsn> TransactionJournal::Append(const Change& change,
   const Intake::Appended appended =
       TRY(intake_->Append(encoded, content ? content->ref : ContentRef{},
                           inline_bytes, make_readable));
+  if (change.op == Op::kSavepoint) AddSavepoint(change, appended.lsn);
   WakeDrainThread(appended);
   return appended.lsn;
 }
@@ -321,15 +361,23 @@ Result<Lsn> TransactionJournal::AppendToTables(const Change& change,
                                                const StagedContent* content) {
   MutexLock lock(drain_mutex_);
   TRY(DrainAll());
-  const Lsn lsn = intake_->next_lsn();
   if (content != nullptr && !content->inline_bytes.empty()) {
     TRY(spool_->Write({{content->ref, content->inline_bytes}}, kNoLsn));
   }
   TRY(spool_->SyncDirty());
+  const Lsn lsn = TRY(WriteBesideRing(
+      encoded, [&](Tables& tables, Lsn) { Apply(change, tables); }));
+  [[maybe_unused]] const Status synced = SyncTables();
+  return lsn;
+}
+
+Result<Lsn> TransactionJournal::WriteBesideRing(
+    ByteSpan encoded, const std::function<void(Tables&, Lsn)>& fill) {
+  const Lsn lsn = intake_->next_lsn();
   IntakeCursor cursor = intake_->DrainedCursor();
   cursor.next_lsn = Next(lsn);
   TRY(db_->Write([&](Tables& tables) -> Status {
-    Apply(change, tables);
+    fill(tables, lsn);
     tables.PutLog(lsn, encoded);
     tables.PutCursor(cursor);
     return {};
@@ -338,7 +386,6 @@ Result<Lsn> TransactionJournal::AppendToTables(const Change& change,
   // The batch is written, so this cannot fail any more; if it is not durable
   // yet, the next Sync sees to it.
   tables_ahead_ = true;
-  [[maybe_unused]] const Status synced = SyncTables();
   return lsn;
 }
 
@@ -417,6 +464,9 @@ Status TransactionJournal::WriteBatch(
       if (!change) return std::unexpected(change.error());
       Apply(*change, tables);
       tables.PutLog(record.lsn, record.change);
+      if (change->op == Op::kSavepoint) {
+        tables.PutSavepoint({change->path, record.lsn, change->time});
+      }
     }
     tables.PutCursor(after);
     return {};
@@ -482,6 +532,93 @@ Status TransactionJournal::ReadLog(
     }
     first = Next(rows.back().first);
   }
+}
+
+// --- savepoints ------------------------------------------------------------
+
+void TransactionJournal::AddSavepoint(const Change& change, Lsn lsn) {
+  const MutexLock lock(savepoint_mutex_);
+  savepoints_.push_back({change.path, lsn, change.time});
+  spool_->MarkSavepoint(lsn);
+}
+
+void TransactionJournal::SetSavepoints(std::vector<Savepoint> savepoints) {
+  const MutexLock lock(savepoint_mutex_);
+  savepoints_ = std::move(savepoints);
+}
+
+/// Changes that a rollback undid do not count: the walk leaps over them.
+Result<Rewind> TransactionJournal::Undone(Lsn savepoint) {
+  Rewind rewind;
+  const auto undo = [&](Lsn lsn, ByteSpan bytes) -> Result<Lsn> {
+    const Change change = TRY(DecodeChange(bytes));
+    if (change.op == Op::kRollback) return Lsn{change.offset};
+    rewind.Undo(lsn, change);
+    return Lsn{Raw(lsn) - 1};
+  };
+  TRY(db_->ReadLogBack(savepoint, undo));
+  return rewind;
+}
+
+Result<Rewind> TransactionJournal::PlanRewind(Lsn savepoint) {
+  MutexLock lock(drain_mutex_);
+  TRY(DrainAll());
+  return Undone(savepoint);
+}
+
+Result<Rewind> TransactionJournal::Rollback(const Change& change) {
+  const Lsn target{change.offset};
+  std::vector<Savepoint> kept = Savepoints();
+  std::vector<Savepoint> dropped;
+  while (!kept.empty() && kept.back().lsn > target) {
+    dropped.push_back(std::move(kept.back()));
+    kept.pop_back();
+  }
+  if (kept.empty() || kept.back().lsn != target) {
+    return Fail(ENOENT, "there is no savepoint " + change.path);
+  }
+  Bytes encoded;
+  EncodeChange(change, encoded);
+  MutexLock lock(append_mutex_);
+  MutexLock drain_lock(drain_mutex_);
+  TRY(DrainAll());
+  Rewind rewind = TRY(Undone(target));
+  const auto undo = [&](Tables& tables, Lsn) {
+    rewind.ApplyTo(tables);
+    for (const Savepoint& savepoint : dropped) {
+      tables.EraseSavepoint(savepoint.lsn);
+    }
+  };
+  auto written = WriteBesideRing(encoded, undo);
+  // As in a drain: what makes room must find some.
+  if (!written && IsFull(written.error()) && GiveUpReserve()) {
+    written = WriteBesideRing(encoded, undo);
+  }
+  if (!written) return std::unexpected(std::move(written).error());
+  SetSavepoints(std::move(kept));
+  return rewind;
+}
+
+void TransactionJournal::SettleRewind(const Rewind& rewind) {
+  const MutexLock lock(savepoint_mutex_);
+  spool_->GoBack(savepoints_.back().lsn, rewind.content, last_lsn());
+}
+
+Status TransactionJournal::DropSavepoints() {
+  MutexLock lock(append_mutex_);
+  MutexLock drain_lock(drain_mutex_);
+  TRY(DrainAll());
+  const std::vector<Savepoint> savepoints = Savepoints();
+  if (savepoints.empty()) return {};
+  TRY(db_->Write([&](Tables& tables) -> Status {
+    for (const Savepoint& savepoint : savepoints) {
+      tables.EraseSavepoint(savepoint.lsn);
+    }
+    return {};
+  }));
+  SetSavepoints({});
+  spool_->DropSavepoints(last_lsn());
+  return SyncTables();
 }
 
 Status TransactionJournal::PutMeta(const std::string& key,

@@ -11,6 +11,8 @@
 #include "journal/base/types.h"
 #include "journal/base/unique_fd.h"
 #include "journal/change.h"
+#include "journal/rewind.h"
+#include "journal/savepoint.h"
 
 namespace txfs {
 
@@ -111,6 +113,27 @@ class Journal {
   /// returns false. Drains before. kReap entries are included.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
+
+  // Savepoints. One is made by appending a change of Op::kSavepoint, whose
+  // name nobody else has. Content that was there is kept for it.
+
+  /// Oldest first.
+  [[nodiscard]] virtual std::vector<Savepoint> Savepoints() = 0;
+  /// What it takes to undo everything since savepoint `lsn`. Drains before.
+  virtual Result<Rewind> PlanRewind(Lsn savepoint) = 0;
+  /// Undoes everything since the savepoint of LSN `change.offset` in the
+  /// tables, drops later savepoints and logs `change`, an Op::kRollback: all of
+  /// it, or nothing. Nobody may append meanwhile. The caller then undoes the
+  /// same in its tree and calls SettleRewind.
+  virtual Result<Rewind> Rollback(const Change& change) = 0;
+  /// After Rollback, before anything else: which content is alive is as
+  /// `rewind.content` says. The next drain frees what is not.
+  virtual void SettleRewind(const Rewind& rewind) = 0;
+  /// Forgets all savepoints; the log keeps their entries.
+  virtual Status DropSavepoints() = 0;
+  /// No higher inode number is in changes that a rollback may undo, when the
+  /// journal was opened.
+  [[nodiscard]] virtual Ino highest_ino() const = 0;
 
   /// Small durable facts: "state", "plan", "message", "changes". Survive when
   /// Put returns; after an error there is the old or the new one.

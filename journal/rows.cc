@@ -97,6 +97,23 @@ std::optional<Lsn> DecodeLogKey(ByteSpan key) {
   return Lsn{Raw(*number)};
 }
 
+void EncodeSavepointValue(const Savepoint& savepoint, Bytes& out) {
+  Encoder encoder(out);
+  EncodeTime(savepoint.time, encoder);
+  encoder.PutString(savepoint.name);
+}
+
+std::optional<Savepoint> DecodeSavepointRow(ByteSpan key, ByteSpan value) {
+  const auto lsn = DecodeLogKey(key);
+  Decoder v(value);
+  Savepoint savepoint;
+  savepoint.time = DecodeTime(v);
+  savepoint.name = v.GetString();
+  if (!lsn || !IsDone(v)) return std::nullopt;
+  savepoint.lsn = *lsn;
+  return savepoint;
+}
+
 Bytes EncodeCursor(const IntakeCursor& cursor) {
   Bytes bytes;
   Encoder encoder(bytes);

@@ -8,6 +8,7 @@
 #include "journal/base/types.h"
 #include "journal/change.h"
 #include "journal/intake.h"
+#include "journal/savepoint.h"
 
 namespace txfs {
 
@@ -57,6 +58,10 @@ struct XattrKey {
 std::optional<XattrKey> DecodeXattrKey(ByteSpan key);
 
 std::optional<Lsn> DecodeLogKey(ByteSpan key);
+
+/// The savepoint without its LSN, which is the key.
+void EncodeSavepointValue(const Savepoint& savepoint, Bytes& out);
+std::optional<Savepoint> DecodeSavepointRow(ByteSpan key, ByteSpan value);
 
 Bytes EncodeCursor(const IntakeCursor& cursor);
 std::optional<IntakeCursor> DecodeCursor(ByteSpan value);

@@ -99,6 +99,14 @@ Status Spool::FinishLoad() {
     next_id_ = std::max(next_id_, place.segment + 1);
     it = partial.live == partial.length ? partial_.erase(it) : std::next(it);
   }
+  for (const auto& [place, length] : retained_) {
+    const uint64_t end = place.position + length;
+    records[place.segment][place.position] = end;
+    Segment& segment = segments_[place.segment];
+    segment.live += length;
+    segment.end = std::max(segment.end, end);
+    next_id_ = std::max(next_id_, place.segment + 1);
+  }
   std::vector<uint32_t> unused;
   for (auto& [id, segment] : segments_) {
     if (segment.live == 0 && !segment.own) {
@@ -180,6 +188,7 @@ Result<StagedContent> Spool::Stage(ByteSpan bytes, uint32_t own_segment,
     const Place place = TRY(TakePlace(bytes.size(), own_segment, own_position));
     staged.ref.segment = place.segment;
     staged.ref.record_position = place.position;
+    if (newest_savepoint_ != kNoLsn) born_[place] = newest_savepoint_;
   }
   if (own_segment == 0 && bytes.size() <= kInlineContentMax) {
     staged.inline_bytes = bytes;
@@ -196,6 +205,7 @@ Result<StagedContent> Spool::Stage(ByteSpan bytes, uint32_t own_segment,
 
 void Spool::Abandon(const ContentRef& ref) {
   MutexLock lock(mutex_);
+  born_.erase({ref.segment, ref.record_position});
   const auto found = segments_.find(ref.segment);
   if (found == segments_.end()) return;
   Segment& segment = found->second;
@@ -297,12 +307,98 @@ void Spool::Release(const Extent& extent, Lsn lsn) {
     partial.lsn = std::max(partial.lsn, lsn);
     if (partial.live > 0) return;
     died = partial.lsn;
-    dead_.push_back({died, place, ref.record_length});
     partial_.erase(it);
+    if (IsNeeded(place)) {
+      retained_[place] = ref.record_length;
+      return;
+    }
+    Kill(place, ref.record_length, died);
   }
   WriterLock lock(pending_mutex_);
   const auto found = pending_.find(place);
   if (found != pending_.end()) found->second.dead = died;
+}
+
+// --- savepoints ------------------------------------------------------------
+
+// Staged before the savepoint but logged after it counts as older: kept longer
+// than need be, never given up too early.
+bool Spool::IsNeeded(const Place& place) const {
+  if (newest_savepoint_ == kNoLsn) return false;
+  const auto born = born_.find(place);
+  return born == born_.end() || born->second < newest_savepoint_;
+}
+
+void Spool::Kill(const Place& place, uint32_t length, Lsn lsn) {
+  born_.erase(place);
+  dead_.push_back({lsn, place, length});
+}
+
+void Spool::MarkSavepoint(Lsn lsn) {
+  MutexLock lock(mutex_);
+  newest_savepoint_ = lsn;
+}
+
+void Spool::GoBack(Lsn newest,
+                   const std::map<Rewind::Place, Rewind::PastContent>& content,
+                   Lsn lsn) {
+  MutexLock lock(mutex_);
+  newest_savepoint_ = newest;
+  for (const auto& [at, past] : content) {
+    const Place place{at.first, at.second};
+    const auto retained = retained_.find(place);
+    const auto partial = partial_.find(place);
+    if (past.live == 0) {
+      // Came and went since the savepoint; a later one may have kept it.
+      if (past.born == kNoLsn || retained == retained_.end()) continue;
+      retained_.erase(retained);
+      Kill(place, past.length, lsn);
+      continue;
+    }
+    int64_t live = past.length;
+    if (partial != partial_.end())
+      live = static_cast<int64_t>(partial->second.live);
+    if (retained != retained_.end()) {
+      live = 0;
+      retained_.erase(retained);
+    }
+    if (partial != partial_.end()) partial_.erase(partial);
+    live += past.live;
+    if (live <= 0) {
+      Kill(place, past.length, lsn);
+    } else if (live < past.length) {
+      partial_[place] = {past.length, static_cast<uint64_t>(live), lsn};
+    }
+  }
+}
+
+void Spool::DropSavepoints(Lsn lsn) {
+  MutexLock lock(mutex_);
+  newest_savepoint_ = kNoLsn;
+  born_.clear();
+  for (const auto& [place, length] : retained_) {
+    dead_.push_back({lsn, place, length});
+  }
+  retained_.clear();
+}
+
+void Spool::AddRetained(const std::vector<Savepoint>& savepoints,
+                        const Rewind& since) {
+  MutexLock lock(mutex_);
+  newest_savepoint_ = savepoints.back().lsn;
+  for (const auto& [at, past] : since.content) {
+    const Place place{at.first, at.second};
+    if (past.born != kNoLsn) born_[place] = past.born;
+    if (partial_.contains(place)) continue;
+    const bool needed = std::ranges::any_of(savepoints, [&](const auto& mark) {
+      return past.born < mark.lsn && mark.lsn < past.died;
+    });
+    if (needed) {
+      retained_[place] = past.length;
+    } else {
+      born_.erase(place);
+    }
+  }
 }
 
 void Spool::MadeDurable(Lsn lsn) {

@@ -17,6 +17,8 @@
 #include "journal/base/unique_fd.h"
 #include "journal/change.h"
 #include "journal/journal.h"
+#include "journal/rewind.h"
+#include "journal/savepoint.h"
 
 namespace txfs {
 
@@ -65,6 +67,21 @@ class Spool {
   /// Power loss cannot take the tables back behind `lsn`: what died until then
   /// is given back.
   void MadeDurable(Lsn lsn);
+
+  /// From now on, content that is there is kept when nothing points at it any
+  /// more: savepoint `lsn` needs it.
+  void MarkSavepoint(Lsn lsn);
+  /// The newest savepoint is `newest` now, and later ones are gone. What came
+  /// and went as `content` says is alive, or dead as of `lsn`.
+  void GoBack(Lsn newest,
+              const std::map<Rewind::Place, Rewind::PastContent>& content,
+              Lsn lsn);
+  /// No savepoint is left: what was kept for one is dead as of `lsn`.
+  void DropSavepoints(Lsn lsn);
+  /// After AddLive, before FinishLoad: takes up what `savepoints` need, going
+  /// by the changes since the oldest of them.
+  void AddRetained(const std::vector<Savepoint>& savepoints,
+                   const Rewind& since);
 
   /// As Journal::Read.
   Status Read(const ContentRef& ref, uint64_t offset, MutableByteSpan out);
@@ -132,6 +149,8 @@ class Spool {
     ByteSpan bytes;
     Lsn dead = kNoLsn;  ///< as of which nothing points at it
   };
+  [[nodiscard]] bool IsNeeded(const Place& place) const REQUIRES(mutex_);
+  void Kill(const Place& place, uint32_t length, Lsn lsn) REQUIRES(mutex_);
 
   Spool(UniqueFd dir, uint64_t segment_bytes, Io& io)
       : dir_(std::move(dir)), segment_bytes_(segment_bytes), io_(io) {}
@@ -178,6 +197,12 @@ class Spool {
   bool dir_dirty_ GUARDED_BY(mutex_) = false;
   std::unordered_map<Place, Partial, PlaceHash> partial_ GUARDED_BY(mutex_);
   std::deque<Dead> dead_ GUARDED_BY(mutex_);
+  Lsn newest_savepoint_ GUARDED_BY(mutex_) = kNoLsn;
+  /// The savepoint, or a later change, after which a record came; none: before
+  /// all of them.
+  std::unordered_map<Place, Lsn, PlaceHash> born_ GUARDED_BY(mutex_);
+  /// Lengths of records that nothing but a savepoint needs.
+  std::unordered_map<Place, uint32_t, PlaceHash> retained_ GUARDED_BY(mutex_);
 
   SharedMutex pending_mutex_;
   std::unordered_map<Place, Pending, PlaceHash> pending_

@@ -378,7 +378,7 @@ Result<std::vector<TransactionSummary>> Store::ListOpen() {
     auto summary = ReadSummary(dir_.get(), SummaryPath(id), id);
     // It may have ended since its name was read.
     if (!summary && summary.error().code == ENOENT) continue;
-    if (!summary) return std::unexpected(std::move(summary).error());
+    if (!summary) return std::unexpected(Explain(std::move(summary).error()));
     list.push_back(std::move(*summary));
   }
   return list;

@@ -233,6 +233,33 @@ TEST_F(ControlTest, ReadsBothSidesInPieces) {
   EXPECT_TRUE(client.GetStatus()) << "an error ends no connection";
 }
 
+TEST_F(ControlTest, ComparesWithASavepoint) {
+  workspace_->past[Ino{5}] = "then";
+  workspace_->files.files[Ino{5}] = "now";
+  Client client = Connect();
+  ASSERT_TRUE(client.Changes(true, {"below"}, "s\xFF"));
+  EXPECT_EQ(workspace_->asked_since, "s\xFF");
+  EXPECT_EQ(workspace_->asked_below, std::vector<std::string>{"below"});
+  ChangeSide side;
+  side.ino = Ino{5};
+  EXPECT_EQ(client.ReadContent(side, true, 100, "s").value(), "then");
+  EXPECT_EQ(client.ReadContent(side, false, 100, "s").value(), "now");
+}
+
+TEST_F(ControlTest, MakesSavepointsAndRollsBack) {
+  Client client = Connect();
+  const Savepoint expected{
+      .name = "s\xFF", .lsn = Lsn{7}, .time = {.sec = 8, .nsec = 9}};
+  EXPECT_EQ(client.MakeSavepoint("s\xFF").value(), expected);
+  const auto report = client.Rollback("s\xFF");
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->savepoint, expected);
+  EXPECT_EQ(report->undone, 11u);
+  EXPECT_EQ(client.GetStatus()->status.savepoints,
+            (std::vector<Savepoint>{
+                {.name = "s\xFF", .lsn = Lsn{3}, .time = {.sec = 4}}}));
+}
+
 TEST_F(ControlTest, CommitsAndDiscards) {
   Client client = Connect();
   const auto commit = client.Commit("why\n");

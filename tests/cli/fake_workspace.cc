@@ -32,13 +32,28 @@ Result<WorkspaceStatus> FakeWorkspace::GetStatus() {
                          .created = {.sec = -5, .nsec = 7},
                          .changes = changes.size(),
                          .operations = log.size(),
-                         .store_bytes = 1ULL << 40};
+                         .store_bytes = 1ULL << 40,
+                         .savepoints = {{"s\xFF", Lsn{3}, {.sec = 4}}}};
 }
 
 Result<std::vector<NetChange>> FakeWorkspace::Changes(
     bool, const std::vector<std::string>& below) {
   asked_below = below;
   return changes;
+}
+
+Result<std::vector<NetChange>> FakeWorkspace::ChangesSince(
+    const std::string& savepoint, const std::vector<std::string>& below) {
+  asked_since = savepoint;
+  asked_below = below;
+  return changes;
+}
+
+Result<size_t> FakeWorkspace::ReadPast(const std::string&, Ino ino,
+                                       uint64_t offset, MutableByteSpan out) {
+  const auto found = past.find(ino);
+  if (found == past.end()) return Fail(ENOENT, "fake past");
+  return CopyFrom(found->second, offset, out);
 }
 
 Result<size_t> FakeWorkspace::ReadBase(const std::string& base_path,
@@ -58,6 +73,14 @@ Result<CommitReport> FakeWorkspace::Commit(const std::string& text) {
 
 Result<std::string> FakeWorkspace::Discard() {
   return std::exchange(id, "000000000002");
+}
+
+Result<Savepoint> FakeWorkspace::MakeSavepoint(const std::string& name) {
+  return Savepoint{.name = name, .lsn = Lsn{7}, .time = {.sec = 8, .nsec = 9}};
+}
+
+Result<RollbackReport> FakeWorkspace::Rollback(const std::string& name) {
+  return RollbackReport{.savepoint = TRY(MakeSavepoint(name)), .undone = 11};
 }
 
 Status FakeWorkspace::ReadLog(

@@ -94,6 +94,8 @@ class FakeWorkspace : public Workspace {
   std::string id = "000000000001";
   int refreshes = 0;
   std::string message;                   ///< of the last commit
+  std::string asked_since;               ///< of the last ChangesSince
+  std::map<Ino, std::string> past;       ///< content at every savepoint
   std::vector<std::string> asked_below;  ///< of the last Changes
 
   Filesystem& filesystem() override { return files; }
@@ -103,6 +105,11 @@ class FakeWorkspace : public Workspace {
   Result<WorkspaceStatus> GetStatus() override;
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below) override;
+  Result<std::vector<NetChange>> ChangesSince(
+      const std::string& savepoint,
+      const std::vector<std::string>& below) override;
+  Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
+                          uint64_t offset, MutableByteSpan out) override;
   Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                           MutableByteSpan out) override;
   Result<CommitReport> Commit(const std::string& text) override;
@@ -111,6 +118,8 @@ class FakeWorkspace : public Workspace {
     return UndoReport{.id = "000000000009", .undone = commit};
   }
   Status Recover() override { return {}; }
+  Result<Savepoint> MakeSavepoint(const std::string& name) override;
+  Result<RollbackReport> Rollback(const std::string& name) override;
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}

@@ -122,6 +122,16 @@ Status CoreDriver::Discard() {
   return {};
 }
 
+Status CoreDriver::MakeSavepoint(const std::string& name) {
+  TRY(workspace_->MakeSavepoint(name));
+  return {};
+}
+
+Status CoreDriver::Rollback(const std::string& name) {
+  TRY(workspace_->Rollback(name));
+  return {};
+}
+
 Status CoreDriver::Settle() {
   // Reading the log drains first.
   return workspace_->ReadLog(Lsn{1}, [](const LogEntry&) { return false; });

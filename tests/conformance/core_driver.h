@@ -76,6 +76,8 @@ class CoreDriver final : public Driver {
   Status Remount() override;
   Status Commit() override;
   Status Discard() override;
+  Status MakeSavepoint(const std::string& name) override;
+  Status Rollback(const std::string& name) override;
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;
 

@@ -111,6 +111,14 @@ class Driver {
   virtual Status Commit() = 0;
   /// Throws the transaction away; handles stay usable.
   virtual Status Discard() = 0;
+  /// Marks this moment of the transaction under a name nobody has.
+  virtual Status MakeSavepoint(const std::string&) {
+    return Fail(EOPNOTSUPP, "savepoint");
+  }
+  /// Takes back everything since; handles stay usable.
+  virtual Status Rollback(const std::string&) {
+    return Fail(EOPNOTSUPP, "rollback");
+  }
   /// Everything acknowledged goes where it ends up: for measuring the store.
   virtual Status Settle() = 0;
   /// Bytes of the store's blocks on disk.

@@ -63,6 +63,16 @@ Status MountDriver::Discard() {
   return {};
 }
 
+Status MountDriver::MakeSavepoint(const std::string& name) {
+  TRY(Txfs({"savepoint", name}));
+  return {};
+}
+
+Status MountDriver::Rollback(const std::string& name) {
+  TRY(Txfs({"rollback", name}));
+  return {};
+}
+
 Status MountDriver::Settle() {
   TRY(Txfs({"log", "-n", "1"}));
   return {};

@@ -21,6 +21,8 @@ class MountDriver final : public PosixDriver {
   Status Remount() override;
   Status Commit() override;
   Status Discard() override;
+  Status MakeSavepoint(const std::string& name) override;
+  Status Rollback(const std::string& name) override;
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;
   [[nodiscard]] bool has_base() const override { return true; }

@@ -4,6 +4,7 @@
 #include <lmdb.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <set>
 
 #include "journal/check_store.h"
@@ -201,7 +202,8 @@ TEST_F(JournalCheckTest, NamesAVersionItDoesNotKnow) {
 
 TEST_F(JournalCheckTest, NamesRowsThatCannotBeDecoded) {
   const std::pair<const char*, size_t> rows[] = {
-      {"inode", 8}, {"dentry", 9}, {"extent", 16}, {"xattr", 3}, {"meta", 5}};
+      {"inode", 8}, {"dentry", 9},    {"extent", 16},
+      {"xattr", 3}, {"savepoint", 9}, {"meta", 5}};
   MakeClosed();
   for (const auto& [table, size] : rows) {
     const Bytes key(size, std::byte{0x7F});
@@ -225,11 +227,58 @@ TEST_F(JournalCheckTest, NamesAnOriginWithoutItsInode) {
 
 TEST_F(JournalCheckTest, NamesRowsAndTablesNothingIsKnownAbout) {
   MakeClosed();
-  PutRaw("savepoint", Key(1), AsBytes("x"));
-  ExpectKinds({"tables.row"});
-  PutRaw("savepoint", Key(1), {});
   PutRaw("stranger", Key(1), AsBytes("x"));
   ExpectKinds({"tables.row"});
+}
+
+TEST_F(JournalCheckTest, FollowsSavepointsAndRollbacks) {
+  Create();
+  std::vector<std::pair<Savepoint, History>> marks;
+  for (int round = 0; round < 12; ++round) {
+    Steps(20, 40'000);
+    if (round % 4 == 3) {
+      const auto& [mark, past] = marks[marks.size() - 2];
+      ASSERT_OK(journal_->Rollback(
+          {.op = Op::kRollback, .path = mark.name, .offset = Raw(mark.lsn)}));
+      history_.GoBack(past);
+      marks.pop_back();
+    } else {
+      ASSERT_OK(journal_->Append(
+          {.op = Op::kSavepoint, .path = "sp" + std::to_string(round)}));
+      marks.emplace_back(journal_->Savepoints().back(), history_);
+    }
+    ExpectSound();
+  }
+  ASSERT_OK(journal_->Drain());
+  ExpectSound();
+  journal_.reset();
+  ExpectSound();
+  const Bytes key = Key(Raw(marks.front().first.lsn));
+  PutRaw("savepoint", key, {});
+  ExpectKinds({"tables.savepoints"});
+}
+
+TEST_F(JournalCheckTest, NamesDamageInWhatASavepointNeeds) {
+  Create();
+  Steps(60, 40'000);
+  ASSERT_OK(journal_->Append({.op = Op::kSavepoint, .path = "sp"}));
+  const auto then = history_.model.extents;
+  Steps(200, 40'000);
+  std::set<std::pair<uint32_t, uint64_t>> needed;
+  for (const auto& [key, extent] : history_.model.extents) {
+    needed.emplace(extent.content.segment, extent.content.record_position);
+  }
+  const auto lost =
+      std::find_if(then.begin(), then.end(), [&](const auto& row) {
+        const ContentRef& ref = row.second.content;
+        return ref.segment != 0 &&
+               !needed.contains({ref.segment, ref.record_position});
+      });
+  ASSERT_NE(lost, then.end());
+  journal_.reset();
+  const ContentRef& ref = lost->second.content;
+  Overwrite("spool/" + SegmentName(ref.segment), ref.record_position, "damage");
+  ExpectHas("spool.content");
 }
 
 TEST_F(JournalCheckTest, NamesAStateThatIsNone) {

@@ -167,6 +167,12 @@ class History {
     return Finish(journal, change, nullptr, nullptr);
   }
 
+  /// Everything but the future is as in `past` again.
+  void GoBack(const History& past) {
+    model = past.model;
+    contents_ = past.contents_;
+  }
+
   /// Reads all content; names what is not as it was written, or "".
   [[nodiscard]] std::string FindDamage(Journal& journal) const {
     for (const auto& [key, extent] : model.extents) {

@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "fs/overlay.h"
+
+namespace txfs {
+
+Result<Savepoint> OverlayFilesystem::MarkSavepoint(const Caller& caller,
+                                                   const std::string& name) {
+  Plan plan = StartPlan(Op::kSavepoint, caller);
+  plan.change().path = name;
+  const ReaderLock gate(gate_);
+  const WriterLock lock(tree_mutex_);
+  const Timestamp now = plan.now();
+  const Lsn lsn = TRY(Accept(std::move(plan).Finish()));
+  return Savepoint{name, lsn, now};
+}
+
+std::shared_ptr<Journal> OverlayFilesystem::Frozen::SharedJournal() const {
+  // Held by WhileFrozen.
+  return [&]() NO_THREAD_SAFETY_ANALYSIS { return filesystem.journal_; }();
+}
+
+Result<size_t> OverlayFilesystem::ReadPast(
+    const Inode& inode, const Savepoint& savepoint,
+    const std::shared_ptr<Journal>& journal, uint64_t offset,
+    MutableByteSpan out) {
+  // With the gate held nobody drops the savepoint, which keeps the content.
+  const ReaderLock gate(gate_);
+  const auto savepoints = journal_->Savepoints();
+  if (journal != journal_ ||
+      std::ranges::find(savepoints, savepoint) == savepoints.end()) {
+    return Fail(ENOENT, "savepoint \"" + savepoint.name + "\"");
+  }
+  ReadPlan plan;
+  {
+    const ReaderLock lock(tree_mutex_);
+    plan = PlanRead(inode, offset, out.size());
+  }
+  plan.journal = journal_;
+  return ReadPieces(plan, offset, out);
+}
+
+Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
+    const Caller& caller, const Savepoint& savepoint, uint64_t* undone) {
+  Plan plan = filesystem.StartPlan(Op::kRollback, caller);
+  plan.change().path = savepoint.name;
+  plan.change().offset = Raw(savepoint.lsn);
+  Rewind rewind = TRY(journal.Rollback(std::move(plan).Finish()));
+  *undone = rewind.changes;
+
+  const Tree::WentBack went = tree.GoBack(rewind);
+  for (const Extent& extent : went.kept) rewind.CountLive(extent, 1);
+  for (const Extent& extent : went.given_up) rewind.CountLive(extent, -1);
+  journal.SettleRewind(rewind);
+  for (const Ino ino : went.gone) filesystem.files_.Drop(ino);
+  filesystem.directories_.Clear();
+
+  StaleCaches stale;
+  for (const Ino ino : went.changed) {
+    if (tree.Find(ino)->lookups > 0) stale.inodes.push_back(ino);
+  }
+  for (const auto& [key, value] : rewind.dentries) {
+    const Inode* parent = tree.Find(key.first);
+    if (parent == nullptr || parent->lookups == 0) continue;
+    stale.names.push_back({key.first, key.second});
+  }
+  return stale;
+}
+
+}  // namespace txfs

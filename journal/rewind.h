@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "journal/base/types.h"
+#include "journal/change.h"
+
+namespace txfs {
+
+/// What it takes to undo a run of changes, with everything in it once: the
+/// value it had before the oldest of them. Its size goes with what the changes
+/// touched, not with how often.
+struct Rewind {
+  struct PastInode {
+    std::optional<InodeRecord> record;  ///< none: it had none
+    InodeRecord untouched;  ///< without record: as its first change found it
+  };
+  /// What undoing does to a record of content in the spool.
+  struct PastContent {
+    uint32_t length = 0;  ///< of the whole record
+    int64_t live = 0;     ///< bytes of it that come (or go) with the undoing
+    Lsn born = kNoLsn;    ///< change that brought it; none: an older one
+    Lsn died = kNoLsn;    ///< last change that took some of it away
+  };
+  using Place = std::pair<uint32_t, uint64_t>;  ///< segment, position
+
+  uint64_t changes = 0;  ///< how many are undone
+  std::map<Ino, PastInode> inodes;
+  std::map<Ino, Attr> attrs;  ///< of inodes whose record came and went not
+  std::map<std::pair<Ino, std::string>, DentryValue> dentries;
+  /// By offset; none: no extent started there.
+  std::map<Ino, std::map<uint64_t, std::optional<Extent>>> extents;
+  std::map<std::pair<Ino, std::string>, std::optional<std::string>> xattrs;
+  std::map<Place, PastContent> content;
+
+  /// Adds a change, which is older than all before.
+  void Undo(Lsn lsn, const Change& change);
+  /// Undoes everything in a state that has all of the changes.
+  void ApplyTo(State& state) const;
+
+  /// `extent` comes to be alive, or stops to be, with the undoing, apart from
+  /// what the changes say: as a part of a file that only a process has.
+  void CountLive(const Extent& extent, int sign);
+
+ private:
+  void Undo(Lsn lsn, const InodeEdit& edit);
+  void Undo(Lsn lsn, const AttrEdit& edit);
+  void Undo(Lsn lsn, const DentryEdit& edit);
+  void Undo(Lsn lsn, const ExtentEdit& edit);
+  void Undo(Lsn lsn, const XattrEdit& edit);
+  PastContent& ContentOf(const Extent& extent);
+};
+
+}  // namespace txfs

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "journal/base/types.h"
+
+namespace txfs {
+
+/// A moment of a transaction to which rollback can return: after all changes
+/// up to `lsn`, which is its own entry in the log.
+struct Savepoint {
+  std::string name;
+  Lsn lsn = kNoLsn;
+  Timestamp time;
+
+  bool operator==(const Savepoint&) const = default;
+};
+
+}  // namespace txfs
