@@ -117,6 +117,16 @@ Status CoreDriver::Commit() {
   return {};
 }
 
+Status CoreDriver::Undo(const std::string& id) {
+  const UndoReport report = TRY(workspace_->Undo(id));
+  if (!report.conflicts.empty()) {
+    return Fail(EEXIST, "conflict: " + report.conflicts[0].path + " " +
+                            report.conflicts[0].reason);
+  }
+  // The tree is that of the base as it was.
+  return Remount();
+}
+
 Status CoreDriver::Discard() {
   TRY(workspace_->Discard());
   return {};

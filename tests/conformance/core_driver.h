@@ -79,6 +79,9 @@ class CoreDriver final : public Driver {
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;
 
+  /// Takes a commit back in the base; the newest when `id` is empty.
+  Status Undo(const std::string& id);
+
   Workspace& workspace() { return *workspace_; }
 
  private:

@@ -140,8 +140,7 @@ Status CrashRig::BringTo(Stage stage) {
   if (stage == Stage::kCommitted) return Reopen();
   const TreeView committed = TRY(ViewOfBase());
   after_ = {.base = committed, .view = committed};
-  TRY(driver_->workspace().Undo(""));
-  return Reopen();
+  return driver_->Undo("");
 }
 
 Status CrashRig::OpenDriver() {
@@ -232,8 +231,7 @@ void CrashRig::GoOn(bool passed) {
     Demand(after_, "repeated");
     return;
   }
-  ASSERT_OK(driver_->workspace().Undo(std::ranges::max(HistoryIds())));
-  ASSERT_OK(Reopen());
+  ASSERT_OK(driver_->Undo(std::ranges::max(HistoryIds())));
   Demand({.base = before_.base, .view = before_.base}, "taken back");
 }
 
@@ -243,8 +241,7 @@ void CrashRig::UndoWhatIsNotForgotten() {
   const auto summary = history.Read(id);
   ASSERT_OK(summary);
   if (!summary->undoable) return;
-  ASSERT_OK(driver_->workspace().Undo(id));
-  ASSERT_OK(Reopen());
+  ASSERT_OK(driver_->Undo(id));
   Demand({.base = original_, .view = original_}, "taken back");
 }
 

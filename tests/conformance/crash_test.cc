@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <random>
 
+#include "fs/commit_run.h"
 #include "tests/conformance/crash_rig.h"
 #include "tests/conformance/steps.h"
 
@@ -15,11 +15,6 @@ namespace {
 constexpr uint64_t kGoOnEvery = 4;
 /// More than the crash points of any recovery.
 constexpr uint64_t kRecoveryPoints = 150;
-
-uint64_t FirstSeed() {
-  const char* given = std::getenv("TXFS_TEST_SEED");
-  return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
 
 Status Commit(Workspace& workspace) {
   const CommitReport report = TRY(workspace.Commit("message"));
@@ -99,6 +94,15 @@ void CrashVariedWork(const Operation& operation, int quick) {
 
 TEST(CrashTest, CommitIsWholeOrNotAtAll) {
   CrashVariedWork({.name = "commit", .act = Commit}, 900);
+}
+
+/// Filesystems there are without RENAME_EXCHANGE and RENAME_NOREPLACE.
+TEST(CrashTest, CommitAndUndoAreWholeWithoutFlagsOfRename) {
+  SetRenameHasFlags(false);
+  CrashVariedWork({.name = "commit", .act = Commit}, 200);
+  CrashVariedWork(
+      {.name = "undo", .stage = Stage::kCommitted, .act = UndoNewest}, 100);
+  SetRenameHasFlags(true);
 }
 
 TEST(CrashTest, UndoIsWholeOrNotAtAll) {

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -218,11 +217,6 @@ bool CanMount() {
     if (!kind.plain) return true;
   }
   return false;
-}
-
-uint64_t FirstSeed() {
-  const char* given = std::getenv("TXFS_TEST_SEED");
-  return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
 }
 
 TEST(KillMountTest, EveryAcknowledgedOperationSurvivesSigkill) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <iomanip>
 #include <ostream>
+#include <random>
 #include <sstream>
 
 namespace txfs::testing {
@@ -287,6 +288,19 @@ int Scaled(int quick) {
   const char* scale = std::getenv("TXFS_TEST_SCALE");
   return std::max(1,
                   static_cast<int>(quick * (scale ? std::atof(scale) : 1.0)));
+}
+
+void SetCases(int cases) {
+  const char* given = std::getenv("RC_PARAMS");
+  const std::string params =
+      std::string(given ? given : "") +
+      " max_size=80 max_success=" + std::to_string(cases);
+  setenv("RC_PARAMS", params.c_str(), 1);
+}
+
+uint64_t FirstSeed() {
+  const char* given = std::getenv("TXFS_TEST_SEED");
+  return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
 }
 
 }  // namespace txfs::testing

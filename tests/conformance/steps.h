@@ -96,4 +96,11 @@ class StepRunner {
 /// unset).
 int Scaled(int quick);
 
+/// How many cases rapidcheck tries, of sequences of steps. Before it is first
+/// used, when it reads its parameters from RC_PARAMS; a seed given there stays.
+void SetCases(int cases);
+
+/// $TXFS_TEST_SEED; a random number when unset.
+uint64_t FirstSeed();
+
 }  // namespace txfs::testing
