@@ -483,6 +483,13 @@ class Planner {
     if (places != places_.end() && !places->second.empty()) {
       return places->second.front().path;
     }
+    // The name by which it was known may be the one that went.
+    if (inode.record.base) {
+      const auto shared = shared_.find(inode.record.base->ino);
+      if (shared != shared_.end() && shared->second.stays) {
+        return frozen_.tree.VisibleBase(*shared->second.stays);
+      }
+    }
     return frozen_.tree.VisiblePath(inode);
   }
 

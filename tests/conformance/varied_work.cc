@@ -224,6 +224,7 @@ Status VariedWork::RemoveNames() {
   TRY(Rename("twins/1", "twins.1"));
   TRY(Rename("twins/2", "twins.2"));
   if (random_() % 2 == 0) TRY(Patch("twins.2", 1));
+  TRY(Patch("known", 2));
   return driver_.Unlink(At("known"));
 }
 
