@@ -101,7 +101,6 @@ CrashRig::CrashRig(const Operation& operation, uint64_t seed)
     : operation_(operation), base_(scratch_.path() + "/ws") {
   umask(022);
   mkdir(base_.root().c_str(), 0755);
-  PrepareVariedBase(base_);
   options_.path = base_.root();
   options_.journal.background_drain = false;
   options_.journal.intake_bytes = 256 << 10;
@@ -112,9 +111,11 @@ CrashRig::CrashRig(const Operation& operation, uint64_t seed)
 // --- stages ----------------------------------------------------------------
 
 Status CrashRig::Prepare(uint64_t seed) {
+  VariedWork work(seed);
+  work.Prepare(base_);
   TRY(OpenDriver());
   original_ = TRY(ViewOfBase());
-  TRY(VariedWork(*driver_, seed).Do());
+  TRY(work.Do(*driver_));
   const TreeView worked = TRY(View());
   TRY(BringTo(operation_.stage));
   before_ = {.base = TRY(ViewOfBase()), .view = TRY(View())};

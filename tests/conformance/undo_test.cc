@@ -23,8 +23,9 @@ class Looked {
     umask(022);
     mkdir(base_.root().c_str(), 0755);
     PrepareBase(base_);
-    auto started = CoreDriver::Start(base_.root(),
-                                     {.journal = {.background_drain = false}});
+    auto started = CoreDriver::Start(
+        base_.root(),
+        {.journal = {.intake_bytes = 256 << 10, .background_drain = false}});
     RC_ASSERT(started.has_value());
     driver_ = std::move(*started);
   }
@@ -40,6 +41,8 @@ class Looked {
     for (const Step& step : steps) runner.Run(step);
     runner.DropAll();
     const TreeView worked = View(*driver_);
+    // Forgets what was looked at.
+    Demand("remount", driver_->Remount());
     Demand("commit", driver_->Commit());
     // The trash may hold names of files of the base.
     Demand("remount", driver_->Remount());

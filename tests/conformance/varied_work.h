@@ -11,36 +11,41 @@
 
 namespace txfs::testing {
 
-/// A base on which VariedWork can be done. Also has what PrepareBase makes.
-void PrepareVariedBase(BaseTree& base);
-
-/// Work of every kind that a commit brings to the base: a transaction chosen
-/// and ordered by `seed`, some of it with names that collide at random.
+/// Work of every kind that a commit brings to the base: a transaction of a few
+/// deeds, chosen and ordered by `seed`, some with names that collide at random.
 class VariedWork {
  public:
-  VariedWork(Driver& driver, uint64_t seed);
+  explicit VariedWork(uint64_t seed);
 
-  Status Do();
+  /// Makes what the deeds need.
+  void Prepare(BaseTree& base) const;
+  Status Do(Driver& driver);
 
  private:
+  struct Deed {
+    Status (VariedWork::*run)();
+    void (*prepare)(BaseTree&);
+  };
+  static std::vector<Deed> AllDeeds();
+
   [[nodiscard]] std::string At(const std::string& path) const {
     return top_ + "/" + path;
   }
   Status Write(const std::string& path, std::string_view content) {
-    return driver_.WriteFile(At(path), content);
+    return driver_->WriteFile(At(path), content);
   }
   Status Patch(const std::string& path, uint64_t offset) {
-    return driver_.PatchFile(At(path), offset, "patched");
+    return driver_->PatchFile(At(path), offset, "patched");
   }
   Status Rename(const std::string& from, const std::string& to,
                 unsigned flags = 0) {
-    return driver_.Rename(At(from), At(to), flags);
+    return driver_->Rename(At(from), At(to), flags);
   }
   Status RemoveTree(const std::string& path) {
-    return driver_.RemoveRecursively(At(path));
+    return driver_->RemoveRecursively(At(path));
   }
   Status Link(const std::string& existing, const std::string& path) {
-    return driver_.Link(At(existing), At(path));
+    return driver_->Link(At(existing), At(path));
   }
 
   Status NewFiles();
@@ -63,8 +68,9 @@ class VariedWork {
   Status RenameTop();
   Status Collide();
 
-  Driver& driver_;
   std::mt19937_64 random_;
+  std::vector<Deed> deeds_;
+  Driver* driver_ = nullptr;
   std::string top_ = "w";
 };
 
