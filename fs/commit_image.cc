@@ -52,8 +52,9 @@ class ImageTaker {
       case StepKind::kLink:
         return step.to.vault ? Status() : TakeTree(step.to.path, false);
       case StepKind::kExchange:
-      case StepKind::kAttributes:
         return TakeTree(step.to.path, false);
+      case StepKind::kAttributes:
+        return step.set_after ? TakeTree(step.to.path, false) : Status();
       case StepKind::kPatch:
         return {};  // its attributes are set where the file is in the end
     }

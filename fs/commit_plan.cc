@@ -68,6 +68,7 @@ class Planner {
     TRY(PlanShared());
     for (const Inode* inode : upper_) TRY(PlanAttributes(*inode));
     TRY(KeepDirectoryTimes());
+    TRY(KeepAttributesForUndo());
     return Finish();
   }
 
@@ -140,6 +141,7 @@ class Planner {
     const std::string slot = moves ? StageName("m", Raw(object->ino))
                                    : StageName("d", detaches_.size());
     if (moves) moved_.insert(object->ino);
+    if (!moves && S_ISDIR(st->st_mode)) lost_.insert(path);
     Add(detaches_, {.kind = StepKind::kMove,
                     .from = Spot::Base(path),
                     .to = Spot::Vault(slot),
@@ -425,7 +427,11 @@ class Planner {
 
   Status PlanAttributes(const Inode& inode) {
     const bool touched = touched_.contains(inode.ino);
-    if (inode.IsOrphan() || (!IsSelected(inode) && !touched)) return {};
+    if (inode.IsOrphan()) {
+      if (touched) lost_.insert(inode.record.base->path);
+      return {};
+    }
+    if (!IsSelected(inode) && !touched) return {};
     if (IsDevice(inode) && !inode.record.base) return {};
     const auto path = PathAfter(inode);
     if (!path) return {};
@@ -437,13 +443,18 @@ class Planner {
     if (inode.record.base && !staged_.contains(inode.ino)) {
       step.from = Spot::Base(inode.record.base->path);
       TRY(SetBefore(inode, after, step));
-      // A directory that is moved is opened to its owner for that.
-      const bool same = step.set_before == after && !moved_.contains(inode.ino);
-      if (same && !touched && !patched_.contains(inode.ino)) return {};
+      const bool same = step.set_before == after;
+      if (same && !touched && !IsDisturbed(inode)) return {};
     }
     step.set_after = std::move(after);
     Add(inode.IsDirectory() ? directories_ : files_, std::move(step));
     return {};
+  }
+
+  /// Whether the steps change attributes that the transaction does not.
+  [[nodiscard]] bool IsDisturbed(const Inode& inode) const {
+    const bool moves = moved_.contains(inode.ino);
+    return patched_.contains(inode.ino) || (inode.IsDirectory() && moves);
   }
 
   /// What the base object has now; and what it keeps in a commit that is only
@@ -472,6 +483,13 @@ class Planner {
     if (places != places_.end() && !places->second.empty()) {
       return places->second.front().path;
     }
+    // The name by which it was known may be the one that went.
+    if (inode.record.base) {
+      const auto shared = shared_.find(inode.record.base->ino);
+      if (shared != shared_.end() && shared->second.stays) {
+        return frozen_.tree.VisibleBase(*shared->second.stays);
+      }
+    }
     return frozen_.tree.VisiblePath(inode);
   }
 
@@ -491,6 +509,18 @@ class Planner {
                       .to = Spot::Base(*place)};
       step.set_before = AttributesOf(TRY(frozen_.base.Stat(base)));
       step.set_after = step.set_before;
+      Add(directories_, std::move(step));
+    }
+    return {};
+  }
+
+  /// Directories that go, and are changed on their way.
+  Status KeepAttributesForUndo() {
+    for (const std::string& path : lost_) {
+      CommitStep step{.kind = StepKind::kAttributes,
+                      .from = Spot::Base(path),
+                      .to = Spot::Base(path)};
+      step.set_before = AttributesOf(TRY(frozen_.base.Stat(path)));
       Add(directories_, std::move(step));
     }
     return {};
@@ -538,6 +568,7 @@ class Planner {
   std::set<Ino> staged_, moved_, patched_;
   std::set<Ino> touched_;            // directories in which steps happen
   std::set<std::string> untouched_;  // base directories of exchanges
+  std::set<std::string> lost_;       // base directories without a place
   std::vector<PlannedStep> patches_, holds_, detaches_, attaches_, exchanges_,
       links_, drops_, files_, directories_;
 };

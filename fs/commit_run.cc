@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
@@ -38,8 +39,14 @@ bool MayWrite(int dir, const std::string& name) {
          ::faccessat(dir, name.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
+std::atomic<bool> rename_has_flags = true;
+
 int Rename(int from_dir, const std::string& from, int to_dir,
            const std::string& to, unsigned flags) {
+  if (flags != 0 && !rename_has_flags) {
+    errno = EINVAL;
+    return -1;
+  }
   return static_cast<int>(::syscall(SYS_renameat2, from_dir, from.c_str(),
                                     to_dir, to.c_str(), flags));
 }
@@ -68,6 +75,8 @@ std::unexpected<Error> InTheWay(const std::string& path) {
 
 }  // namespace
 
+void SetRenameHasFlags(bool has) { rename_has_flags = has; }
+
 Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
   Place place;
   if (spot.vault) {
@@ -76,8 +85,13 @@ Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
     place.name = spot.path;
     return place;
   }
-  place.directory =
-      TRY(base_.OpenDirectory(std::string(ParentPath(spot.path))));
+  auto directory = base_.OpenDirectory(std::string(ParentPath(spot.path)));
+  if (!directory &&
+      (directory.error().code == ENOTDIR || directory.error().code == ELOOP)) {
+    // What stands there now is no directory.
+    directory.error().code = ENOENT;
+  }
+  place.directory = TRY(std::move(directory));
   place.name = spot.path.empty() ? "." : BaseName(spot.path);
   return place;
 }

@@ -65,6 +65,10 @@ class CommitRunner {
   CommitProgress progress_;
 };
 
+/// Tests: with false, renames behave as on a filesystem that can neither
+/// exchange nor refuse to replace.
+void SetRenameHasFlags(bool has);
+
 /// Gives `name` in `dir` these attributes. `path` is for messages.
 Status ApplyAttributes(int dir, const std::string& name,
                        const ObjectAttributes& attributes,

@@ -85,7 +85,7 @@ struct CommitStep {
                         ///< that has its path by now
   std::optional<Delta> before, after;  ///< kPatch: both
   /// kAttributes: `set_before` are those of `from` when the step is undone;
-  /// none: the object is not there then.
+  /// none: the object is not there then. So for `set_after`.
   std::optional<ObjectAttributes> set_before, set_after;
 
   bool operator==(const CommitStep&) const = default;

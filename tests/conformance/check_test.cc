@@ -20,6 +20,7 @@
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/steps.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {
@@ -85,7 +86,8 @@ TEST(CheckTest, FindsNothingWhereNothingIsWrong) {
   const auto steps =
       rc::gen::container<vector<Step>>(AnyStep(StepModes(false)));
   EXPECT_TRUE(rc::check("steps, remount, steps, commit, steps, close", [&] {
-    Bench bench({.background_drain = *rc::gen::arbitrary<bool>(),
+    const bool drains = *rc::gen::arbitrary<bool>();
+    Bench bench({.journal = {.background_drain = drains},
                  .keep_lookups = *rc::gen::arbitrary<bool>()});
     bench.Run(*steps);
     bench.Settle();
@@ -456,7 +458,8 @@ class DamagedStoreTest : public ::testing::Test {
   DamagedStoreTest() : base_(scratch_.path() + "/ws") {
     mkdir(base_.root().c_str(), 0755);
     PrepareBase(base_);
-    auto driver = CoreDriver::Start(base_.root(), {.background_drain = false});
+    auto driver = CoreDriver::Start(base_.root(),
+                                    {.journal = {.background_drain = false}});
     EXPECT_TRUE(driver.has_value());
     driver_ = std::move(*driver);
     EXPECT_TRUE(driver_->Commit().has_value());

@@ -15,9 +15,12 @@ namespace txfs::testing {
 namespace {
 
 DriverKind CoreKind(const std::string& name, const CoreOptions& options) {
-  return {.name = name, .start = [options](const TempDir& scratch) {
-            return CoreDriver::Start(scratch.path() + "/ws", options);
-          }};
+  return {
+      .name = name,
+      .start =
+          [options](const TempDir& scratch) -> Result<std::unique_ptr<Driver>> {
+        return TRY(CoreDriver::Start(scratch.path() + "/ws", options));
+      }};
 }
 
 DriverKind PlainKind() {
@@ -46,9 +49,9 @@ void PrintTo(const DriverKind& kind, std::ostream* out) { *out << kind.name; }
 
 std::vector<DriverKind> DriverKinds(Needs needs) {
   std::vector<DriverKind> kinds{
-      CoreKind("Core", {.background_drain = true, .keep_lookups = true}),
+      CoreKind("Core", {.journal = {}, .keep_lookups = true}),
       CoreKind("CoreForgetful",
-               {.background_drain = false, .keep_lookups = false}),
+               {.journal = {.background_drain = false}, .keep_lookups = false}),
       PlainKind()};
   if (!TxfsBinary().empty() && access("/dev/fuse", R_OK | W_OK) == 0) {
     kinds.push_back(MountKind());

@@ -83,8 +83,8 @@ CoreDriver::CoreDriver(std::string workspace, const CoreOptions& options)
 
 CoreDriver::~CoreDriver() { handles_.clear(); }
 
-Result<std::unique_ptr<Driver>> CoreDriver::Start(const std::string& workspace,
-                                                  const CoreOptions& options) {
+Result<std::unique_ptr<CoreDriver>> CoreDriver::Start(
+    const std::string& workspace, const CoreOptions& options) {
   std::unique_ptr<CoreDriver> driver(new CoreDriver(workspace, options));
   TRY(driver->OpenWorkspace());
   return driver;
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Driver>> CoreDriver::Start(const std::string& workspace,
 Status CoreDriver::OpenWorkspace() {
   WorkspaceOptions options;
   options.path = path_;
-  options.journal.background_drain = options_.background_drain;
+  options.journal = options_.journal;
   options.filesystem.exe_of = [](uint32_t) { return std::string("/test"); };
   workspace_ = TRY(Workspace::Open(options));
   return {};
@@ -110,6 +110,15 @@ Status CoreDriver::Remount() {
 
 Status CoreDriver::Commit() {
   const CommitReport report = TRY(workspace_->Commit("test"));
+  if (!report.conflicts.empty()) {
+    return Fail(EEXIST, "conflict: " + report.conflicts[0].path + " " +
+                            report.conflicts[0].reason);
+  }
+  return {};
+}
+
+Status CoreDriver::Undo(const std::string& id) {
+  const UndoReport report = TRY(workspace_->Undo(id));
   if (!report.conflicts.empty()) {
     return Fail(EEXIST, "conflict: " + report.conflicts[0].path + " " +
                             report.conflicts[0].reason);

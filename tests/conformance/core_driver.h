@@ -14,7 +14,7 @@ namespace txfs::testing {
 
 /// How a CoreDriver runs the core.
 struct CoreOptions {
-  bool background_drain = true;
+  JournalOptions journal;
   /// Keeps every lookup until the end, as a kernel with enough memory does.
   /// Otherwise every inode is forgotten after each operation.
   bool keep_lookups = false;
@@ -25,8 +25,8 @@ struct CoreOptions {
 /// more.
 class CoreDriver final : public Driver {
  public:
-  static Result<std::unique_ptr<Driver>> Start(const std::string& workspace,
-                                               const CoreOptions& options);
+  static Result<std::unique_ptr<CoreDriver>> Start(const std::string& workspace,
+                                                   const CoreOptions& options);
   ~CoreDriver() override;
 
   Result<Handle> Open(const std::string& path, int flags, mode_t mode) override;
@@ -80,6 +80,11 @@ class CoreDriver final : public Driver {
   Status Rollback(const std::string& name) override;
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;
+
+  /// Takes a commit back in the base; the newest when `id` is empty.
+  Status Undo(const std::string& id);
+
+  Workspace& workspace() { return *workspace_; }
 
  private:
   /// A counted lookup of an inode, given back when destroyed.

@@ -2,7 +2,6 @@
 #include <rapidcheck.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,22 +10,13 @@
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/steps.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {
 
 /// Times of the base and of utimens steps are before this; "now" is after.
 constexpr int64_t kPast = 1'300'000'000;
-
-/// rapidcheck reads its parameters from RC_PARAMS when it is first used. A seed
-/// given there stays.
-void SetCases(int cases) {
-  const char* given = std::getenv("RC_PARAMS");
-  const std::string params =
-      std::string(given ? given : "") +
-      " max_size=80 max_success=" + std::to_string(cases);
-  setenv("RC_PARAMS", params.c_str(), 1);
-}
 
 /// The same base twice: once below a driver of txfs, once as a plain directory.
 class Twins {

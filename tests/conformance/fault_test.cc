@@ -32,7 +32,8 @@ class FaultyWorkspace {
     const std::string model = scratch_.path() + "/model";
     CopyTree(base.root(), model);
     model_ = std::make_unique<PosixDriver>(model);
-    auto started = CoreDriver::Start(base.root(), {.background_drain = false});
+    auto started = CoreDriver::Start(base.root(),
+                                     {.journal = {.background_drain = false}});
     EXPECT_TRUE(started.has_value());
     if (started) driver_ = std::move(*started);
   }

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/process.h"
 #include "tests/conformance/steps.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {

@@ -11,19 +11,10 @@
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/steps.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {
-
-/// rapidcheck reads its parameters from RC_PARAMS when it is first used. A seed
-/// given there stays.
-void SetCases(int cases) {
-  const char* given = std::getenv("RC_PARAMS");
-  const std::string params =
-      std::string(given ? given : "") +
-      " max_size=60 max_success=" + std::to_string(cases);
-  setenv("RC_PARAMS", params.c_str(), 1);
-}
 
 /// A filesystem and, for each savepoint, all there was to see of it then and a
 /// plain directory with the same tree.

@@ -12,6 +12,7 @@
 #include <functional>
 #include <iomanip>
 #include <ostream>
+#include <random>
 #include <sstream>
 
 namespace txfs::testing {
@@ -288,6 +289,14 @@ Status StepRunner::Copy(const Step& step) {
   }
   TRY(driver_.Close(from));
   return done;
+}
+
+void SetCases(int cases) {
+  const char* given = std::getenv("RC_PARAMS");
+  const std::string params =
+      std::string(given ? given : "") +
+      " max_size=80 max_success=" + std::to_string(cases);
+  setenv("RC_PARAMS", params.c_str(), 1);
 }
 
 }  // namespace txfs::testing

@@ -100,4 +100,8 @@ class StepRunner {
   std::array<std::optional<Handle>, kSlots> held_;
 };
 
+/// How many cases rapidcheck tries, of sequences of steps. Before it is first
+/// used, when it reads its parameters from RC_PARAMS; a seed given there stays.
+void SetCases(int cases);
+
 }  // namespace txfs::testing

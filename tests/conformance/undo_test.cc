@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <sys/stat.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/core_driver.h"
+#include "tests/conformance/crash_rig.h"
+#include "tests/conformance/posix_driver.h"
+#include "tests/conformance/steps.h"
+#include "tests/repeat.h"
+
+namespace txfs::testing {
+namespace {
+
+/// A workspace whose base is looked at after each commit and undo.
+class Looked {
+ public:
+  Looked() : base_(scratch_.path() + "/ws") {
+    umask(022);
+    mkdir(base_.root().c_str(), 0755);
+    PrepareBase(base_);
+    auto started = CoreDriver::Start(
+        base_.root(),
+        {.journal = {.intake_bytes = 256 << 10, .background_drain = false}});
+    RC_ASSERT(started.has_value());
+    driver_ = std::move(*started);
+  }
+
+  /// The base, with inode numbers.
+  TreeView Base() {
+    PosixDriver plain(base_.root());
+    return View(plain);
+  }
+
+  void WorkAndCommit(const std::vector<Step>& steps) {
+    StepRunner runner(*driver_);
+    for (const Step& step : steps) runner.Run(step);
+    runner.DropAll();
+    const TreeView worked = View(*driver_);
+    // Forgets what was looked at.
+    Demand("remount", driver_->Remount());
+    Demand("commit", driver_->Commit());
+    // The trash may hold names of files of the base.
+    Demand("remount", driver_->Remount());
+    DemandSame("commit", worked, {.ino = false, .ctime = false});
+  }
+
+  void UndoTo(const TreeView& expected, const std::string& id = "") {
+    Demand("undo", driver_->Undo(id));
+    DemandSame("undo", expected, {.ctime = false});
+  }
+
+  std::string NewestEnded() {
+    const auto ids = driver_->workspace().store().history().Ids();
+    RC_ASSERT(ids.has_value());
+    return ids->back();
+  }
+
+ private:
+  static void Demand(const std::string& what, const Status& done) {
+    if (!done) RC_LOG() << what << ": " << done.error().ToString() << '\n';
+    RC_ASSERT(done.has_value());
+  }
+
+  void DemandSame(const std::string& when, const TreeView& expected,
+                  const ViewRules& rules) {
+    PosixDriver plain(base_.root());
+    for (Driver* driver :
+         {static_cast<Driver*>(&plain), static_cast<Driver*>(driver_.get())}) {
+      const std::string differences = Compare(expected, View(*driver), rules);
+      if (!differences.empty()) {
+        RC_LOG() << (driver == &plain ? "the base" : "the view") << " after "
+                 << when << ":\n"
+                 << differences;
+      }
+      RC_ASSERT(differences.empty());
+    }
+  }
+
+  /// The root counts the store as a link.
+  static TreeView View(Driver& driver) {
+    auto view = ViewTree(driver);
+    if (!view) RC_LOG() << view.error().ToString() << '\n';
+    RC_ASSERT(view.has_value());
+    view->at("").nlink = 0;
+    return std::move(*view);
+  }
+
+  TempDir scratch_;
+  BaseTree base_;
+  std::unique_ptr<CoreDriver> driver_;
+};
+
+TEST(UndoTest, RestoresTheBaseAsItWas) {
+  SetCases(Scaled(20));
+  const auto steps =
+      rc::gen::container<std::vector<Step>>(AnyStep(StepModes(false)));
+  EXPECT_TRUE(rc::check("commit, commit, undo and its undo, undo both", [&] {
+    const auto first = *steps, second = *steps;
+    Looked workspace;
+    const TreeView original = workspace.Base();
+    workspace.WorkAndCommit(first);
+    const TreeView between = workspace.Base();
+    workspace.WorkAndCommit(second);
+    const TreeView last = workspace.Base();
+    workspace.UndoTo(between);
+    workspace.UndoTo(last, workspace.NewestEnded());
+    workspace.UndoTo(between, workspace.NewestEnded());
+    workspace.UndoTo(original);
+  }));
+}
+
+TEST(UndoTest, RestoresTheBaseAfterWorkOfEveryKind) {
+  const Operation undo{.name = "undo",
+                       .stage = Stage::kCommitted,
+                       .act = [](Workspace& workspace) -> Status {
+                         TRY(workspace.Undo(""));
+                         return {};
+                       }};
+  const uint64_t first = FirstSeed();
+  for (uint64_t seed = first; seed < first + Scaled(20) && !HasFailure();
+       ++seed) {
+    SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed));
+    CrashRig rig(undo, seed);
+    ASSERT_EQ(rig.CrashAt(0), Ending::kSurvived);
+    rig.DemandRecovery(true);
+  }
+}
+
+}  // namespace
+}  // namespace txfs::testing
