@@ -53,12 +53,27 @@ class Client {
   /// The whole content of a side of a change, at most `limit` bytes (EFBIG).
   Result<std::string> ReadContent(const ChangeSide& side, bool before,
                                   uint64_t limit);
-  Result<CommitReply> Commit(const std::string& message);
+  /// `progress` is called now and then while it goes on.
+  Result<CommitReply> Commit(const std::string& message,
+                             const CommitProgress& progress = {});
+  Result<PlanReport> Plan();
   Result<DiscardReply> Discard();
   Result<ListReply> List();
   Result<LogReply> Log(const LogQuery& query);
 
+  Result<UndoReport> Undo(const std::string& id);
+  Result<CommitView> Show(const std::string& id);
+  /// The whole content of a side of a change of an ended commit, at most
+  /// `limit` bytes (EFBIG).
+  Result<std::string> ReadEnded(const ChangeSide& side, uint64_t limit);
+  /// What is not given is as the workspace has it.
+  Result<GcReport> CollectGarbage(std::optional<uint64_t> keep_commits,
+                                  std::optional<uint64_t> keep_bytes);
+
  private:
+  Result<std::string> ReadWhole(Json request, uint64_t limit);
+  Status ApplyDelta(const Delta& delta, uint64_t limit, std::string& content);
+
   std::unique_ptr<Connection> connection_;
 };
 

@@ -2,6 +2,7 @@
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
+#include "cli/summary_format.h"
 #include "cli/text.h"
 
 namespace txfs::cli {
@@ -19,24 +20,11 @@ Result<ListReply> ReadList(const Place& place) {
   return list;
 }
 
-bool IsEnded(const TransactionSummary& transaction) {
-  return transaction.state == TransactionState::kCommitted ||
-         transaction.state == TransactionState::kDiscarded;
-}
-
 Document ListDocument(const ListReply& list) {
   Document document = Document::array();
   for (const TransactionSummary& transaction : list.transactions) {
     const bool served = transaction.id == list.current && list.pid != 0;
-    Document item;
-    item["id"] = transaction.id;
-    item["name"] = ToUtf8(transaction.name);
-    item["state"] = StateName(transaction.state);
-    item["created"] = UtcTime(transaction.created);
-    item["ended"] = nullptr;
-    if (IsEnded(transaction)) item["ended"] = UtcTime(transaction.ended);
-    item["message"] = ToUtf8(transaction.message);
-    item["changes"] = transaction.changes;
+    Document item = SummaryDocument(transaction);
     item["mountpoint"] = nullptr;
     if (served) PutPath(item, "mountpoint", list.mountpoint);
     item["pid"] = nullptr;
@@ -51,8 +39,10 @@ std::string ListText(const ListReply& list) {
   for (const TransactionSummary& transaction : list.transactions) {
     std::string state(StateName(transaction.state));
     state.resize(std::max<size_t>(state.size(), 10), ' ');
+    std::string mark = UndoMark(transaction);
+    mark.resize(8, ' ');
     text +=
-        transaction.id + "  " + state + "  " +
+        transaction.id + "  " + state + "  " + mark + "  " +
         LocalTime(
             IsEnded(transaction) ? transaction.ended : transaction.created, 0) +
         "  " + Count(transaction.changes, "change");

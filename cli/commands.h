@@ -6,9 +6,15 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/diff_print.h"
 #include "journal/base/result.h"
 
 namespace txfs::cli {
+
+/// How much history to keep; what is not given is as the mount has it.
+struct KeepArguments {
+  std::optional<uint64_t> commits, bytes;
+};
 
 /// Every command returns the process's exit code, or the error to report.
 struct MountArguments {
@@ -16,6 +22,7 @@ struct MountArguments {
   std::vector<std::string> options;                  ///< of -o
   bool foreground = false;
   bool allow_other = false;
+  KeepArguments keep;
 };
 Result<int> RunMount(const Context& context, const MountArguments& arguments);
 
@@ -31,8 +38,12 @@ Result<int> RunEnter(const Context& context,
 
 Result<int> RunStatus(const Context& context, bool json);
 Result<int> RunList(const Context& context, bool json);
-Result<int> RunCommit(const Context& context, const std::string& message,
-                      bool json);
+struct CommitArguments {
+  std::string message;
+  bool dry_run = false;
+  bool json = false;
+};
+Result<int> RunCommit(const Context& context, const CommitArguments& arguments);
 Result<int> RunDiscard(const Context& context, bool json);
 
 struct LogArguments {
@@ -45,11 +56,24 @@ Result<int> RunLog(const Context& context, const LogArguments& arguments);
 
 struct DiffArguments {
   std::vector<std::string> paths;
-  bool name_status = false, stat = false, json = false;
-  bool nul = false;  ///< -z
+  DiffStyle style;
+  bool json = false;
   bool no_pager = false;
-  std::string color = "auto";
 };
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
+
+/// `transaction`: the beginning of an id; empty: the newest that can be undone.
+Result<int> RunUndo(const Context& context, const std::string& transaction,
+                    bool json);
+
+struct ShowArguments {
+  std::string transaction;  ///< the beginning of an id
+  DiffStyle style;
+  bool json = false;
+  bool no_pager = false;
+};
+Result<int> RunShow(const Context& context, const ShowArguments& arguments);
+
+Result<int> RunGc(const Context& context, const KeepArguments& keep, bool json);
 
 }  // namespace txfs::cli

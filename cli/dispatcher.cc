@@ -1,33 +1,36 @@
 #include "cli/dispatcher.h"
 
+#include <chrono>
 #include <deque>
 
+#include "cli/archive_dispatcher.h"
 #include "cli/paths.h"
 #include "cli/wire.h"
 
 namespace txfs::cli {
 namespace {
 
-constexpr size_t kPerFrame = 1000;
+constexpr std::chrono::milliseconds kProgressPeriod{100};
 
-/// Sends `items` in frames of bounded size; `tail` goes with the last one.
 template <class Items>
-Status SendList(const Items& items, const char* key, const Json& tail,
-                const FrameSink& sink) {
-  Frame frame;
-  Json& list = frame.header[key] = Json::array();
-  size_t left = items.size();
-  for (const auto& item : items) {
-    list.push_back(ToJson(item));
-    --left;
-    if (list.size() < kPerFrame || left == 0) continue;
+Json ArrayOf(const Items& items) {
+  Json array = Json::array();
+  for (const auto& item : items) array.push_back(ToJson(item));
+  return array;
+}
+
+/// Sends frames that say how far it is, not too often. What cannot be sent is
+/// not missed: the work goes on.
+CommitProgress ProgressFrames(const FrameSink& sink) {
+  using Steady = std::chrono::steady_clock;
+  return [&sink, next = Steady::time_point()](size_t done, size_t all) mutable {
+    if (Steady::now() < next) return;
+    next = Steady::now() + kProgressPeriod;
+    Frame frame;
+    frame.header["progress"] = Json::array({done, all});
     frame.header["more"] = true;
-    TRY(sink(frame));
-    list = Json::array();
-  }
-  frame.header.erase("more");
-  frame.header.update(tail);
-  return sink(frame);
+    std::ignore = sink(frame);
+  };
 }
 
 /// Which log entries a request asks for.
@@ -61,19 +64,17 @@ Result<LogFilter> FilterOf(const Json& request) {
 }  // namespace
 
 Status Dispatcher::Handle(const Json& request, const FrameSink& sink) {
-  // An error of the sink must not be answered through the same sink.
-  Status sent;
-  const Status answered = Answer(request, [&](const Frame& frame) -> Status {
-    sent = sink(frame);
-    return sent;
-  });
-  if (!sent || answered) return sent;
-  Frame frame;
-  frame.header["error"] = ToJson(answered.error());
-  return sink(frame);
+  return AnswerWith(
+      [&](const FrameSink& checked) { return Answer(request, checked); }, sink);
 }
 
 Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
+  // The process whose commit this finishes died. Who is still at it, is left
+  // alone.
+  auto recovered = workspace_.Recover();
+  if (!recovered && recovered.error().kind != ErrorKind::kBusy) {
+    return recovered;
+  }
   const std::string name = GetBytes(request, "request");
   if (name == "status") return AnswerStatus(sink);
   if (name == "changes") return AnswerChanges(request, sink);
@@ -82,9 +83,8 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "list") return AnswerList(sink);
   if (name == "commit") return AnswerCommit(request, sink);
   if (name == "discard") return AnswerDiscard(sink);
-  return Fail(0, "the daemon does not know the request \"" + name + "\"",
-              "the daemon is another version of txfs: `txfs umount`, then "
-              "`txfs mount`");
+  if (name == "plan") return AnswerPlan(sink);
+  return ArchiveDispatcher(workspace_).Answer(request, sink);
 }
 
 Status Dispatcher::AnswerStatus(const FrameSink& sink) {
@@ -98,7 +98,7 @@ Status Dispatcher::AnswerStatus(const FrameSink& sink) {
 Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
   const std::vector<NetChange> changes = TRY(workspace_.Changes(
       GetBool(request, "expand"), DecodeList(GetMember(request, "below"))));
-  return SendList(changes, "changes", Json::object(), sink);
+  return SendList(ArrayOf(changes), "changes", Json::object(), sink);
 }
 
 Status Dispatcher::AnswerRead(const Json& request, const FrameSink& sink) {
@@ -135,7 +135,7 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
     if (last != 0 && entries.size() > last) entries.pop_front();
     return true;
   }));
-  return SendList(entries, "entries",
+  return SendList(ArrayOf(entries), "entries",
                   {{"next", Raw(next)},
                    {"end", end},
                    {"transaction", workspace_.transaction_id()}},
@@ -148,7 +148,7 @@ Status Dispatcher::AnswerList(const FrameSink& sink) {
   for (TransactionSummary& summary : list) {
     if (summary.id == status.id) summary.changes = status.changes;
   }
-  return SendList(list, "transactions",
+  return SendList(ArrayOf(list), "transactions",
                   {{"current", status.id},
                    {"pid", host_.pid},
                    {"mountpoint", EncodeBytes(host_.mountpoint)}},
@@ -157,9 +157,15 @@ Status Dispatcher::AnswerList(const FrameSink& sink) {
 
 Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   Frame frame;
-  frame.header["report"] =
-      ToJson(TRY(workspace_.Commit(GetBytes(request, "message"))));
+  frame.header["report"] = ToJson(TRY(
+      workspace_.Commit(GetBytes(request, "message"), ProgressFrames(sink))));
   frame.header["next"] = workspace_.transaction_id();
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerPlan(const FrameSink& sink) {
+  Frame frame;
+  frame.header["report"] = ToJson(TRY(workspace_.PlanOnly()));
   return sink(frame);
 }
 

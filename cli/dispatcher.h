@@ -32,6 +32,7 @@ class Dispatcher {
   Status AnswerLog(const Json& request, const FrameSink& sink);
   Status AnswerList(const FrameSink& sink);
   Status AnswerCommit(const Json& request, const FrameSink& sink);
+  Status AnswerPlan(const FrameSink& sink);
   Status AnswerDiscard(const FrameSink& sink);
 
   Workspace& workspace_;

@@ -170,6 +170,13 @@ Result<Client> Connect(const Context& context) {
   return Connect(place);
 }
 
+Result<Client> ConnectArchive(const Context& context) {
+  const Place place = TRY(Locate(context));
+  if (place.daemon) return Client(TRY(ConnectDaemon(*place.daemon)));
+  return Client(std::make_unique<ArchiveConnection>(
+      TRY(Archive::Open(place.workspace, place.store))));
+}
+
 Result<std::vector<std::string>> RelativePaths(
     const Context& context, const Place& place,
     const std::vector<std::string>& paths) {

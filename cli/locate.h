@@ -51,6 +51,10 @@ Result<Client> Connect(const Place& place);
 /// The same for what the context belongs to.
 Result<Client> Connect(const Context& context);
 
+/// To the daemon, or to what is known of ended transactions, which needs no
+/// open one.
+Result<Client> ConnectArchive(const Context& context);
+
 /// Opens the store of `place`.
 Result<std::unique_ptr<Store>> OpenStore(const Place& place);
 

@@ -195,6 +195,9 @@ Result<MountPlan> PlanMount(const Context& context,
   plan.store_given = store && *store != JoinPath(paths.workspace, ".txfs");
   plan.daemon.workspace.path = paths.workspace;
   plan.daemon.workspace.store = store;
+  Retention& retention = plan.daemon.workspace.retention;
+  retention.commits = arguments.keep.commits.value_or(retention.commits);
+  retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
   plan.daemon.mount = {.mountpoint = paths.mountpoint,
                        .source = flags.fsname.value_or(paths.workspace),
                        .allow_other = flags.allow_other,

@@ -425,7 +425,8 @@ class Planner {
 
   Status PlanAttributes(const Inode& inode) {
     const bool touched = touched_.contains(inode.ino);
-    if (inode.IsOrphan() || (!IsSelected(inode) && !touched)) return {};
+    if (inode.IsOrphan()) return touched ? PlanGone(inode) : Status();
+    if (!IsSelected(inode) && !touched) return {};
     if (IsDevice(inode) && !inode.record.base) return {};
     const auto path = PathAfter(inode);
     if (!path) return {};
@@ -442,6 +443,17 @@ class Planner {
     }
     step.set_after = std::move(after);
     Add(inode.IsDirectory() ? directories_ : files_, std::move(step));
+    return {};
+  }
+
+  /// A directory that goes, after something was taken out of it: bringing that
+  /// back would change its times.
+  Status PlanGone(const Inode& inode) {
+    if (!inode.record.base) return {};
+    const Spot place = Spot::Base(inode.record.base->path);
+    CommitStep step{.kind = StepKind::kAttributes, .from = place, .to = place};
+    step.set_before = AttributesOf(TRY(frozen_.base.Stat(place.path)));
+    Add(directories_, std::move(step));
     return {};
   }
 

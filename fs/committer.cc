@@ -9,6 +9,7 @@
 
 #include "fs/commit_image.h"
 #include "journal/base/checksum.h"
+#include "journal/base/file.h"
 
 namespace txfs {
 namespace {
@@ -80,11 +81,36 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
 
 Status Committer::CarryOut(const CommitRecord& record) {
   const UniqueFd vault = TRY(vaults_.Open(record.vault, false));
-  TRY(CommitRunner(base_, vault.get(), progress_).Run(record.steps));
+  auto run = CommitRunner(base_, vault.get(), progress_).Run(record.steps);
+  if (!run) return StoppedHalfWay(std::move(run).error());
   const CommitImage image = TRY(TakeImage(base_, record.steps));
   TRY(store_.history().WriteImage(record.summary.id,
                                   AsText(EncodeImage(image))));
   return store_.history().Write(record.summary);
+}
+
+Result<FileLock> Committer::Lock(int timeout_ms) const {
+  auto lock = store_.history().LockCommits(timeout_ms);
+  if (lock || lock.error().kind != ErrorKind::kBusy) return lock;
+  return Fail(ErrorKind::kBusy, 0,
+              "another commit of " + PathOfFd(base_.root()) +
+                  " is under way or half done",
+              "try again when it has ended; `txfs list` shows whose it is");
+}
+
+std::unexpected<Error> Committer::StoppedHalfWay(Error error) const {
+  error.message = "commit of " + PathOfFd(base_.root()) +
+                  " stopped half-way: " + error.message;
+  error.hint = "remove the cause, then run `txfs commit` again: it goes on";
+  return std::unexpected(std::move(error));
+}
+
+Status Committer::FinishUnfinished() {
+  const std::unique_ptr<CommitRecord> record = TRY(Unfinished());
+  if (!record) return {};
+  TRY(CarryOut(*record));
+  TRY(store_.Retire(record->summary.id));
+  return Finish(*record);
 }
 
 Status Committer::Finish(const CommitRecord& record) {
@@ -122,19 +148,17 @@ Result<std::string> Committer::ChooseUndoable(const std::string& id) const {
     return Fail(0, "there is no commit to undo",
                 "`txfs list` shows what was committed");
   }
-  if (!TRY(history.Has(id))) {
-    return Fail(0, "there is no ended transaction " + id,
-                "`txfs list` shows the transactions");
-  }
-  const TransactionSummary summary = TRY(history.Read(id));
-  if (summary.undoable) return id;
+  const std::vector<std::string> ids = TRY(history.Ids());
+  const std::string whole = TRY(CompleteId(ids, id));
+  const TransactionSummary summary = TRY(history.Read(whole));
+  if (summary.undoable) return whole;
   std::string reason = "its history is no longer kept";
   if (summary.state != TransactionState::kCommitted) {
     reason = "it was " + std::string(StateName(summary.state));
   } else if (!summary.undone_by.empty()) {
     reason = "it was undone by " + summary.undone_by;
   }
-  return Fail(0, "transaction " + id + " cannot be undone: " + reason,
+  return Fail(0, "transaction " + whole + " cannot be undone: " + reason,
               "`txfs list` shows what can");
 }
 
@@ -164,6 +188,22 @@ Result<CommitRecord> Committer::PrepareUndo(const std::string& id,
   return record;
 }
 
+Result<UndoReport> Committer::Undo(const std::string& id, Timestamp now,
+                                   const BaseWork& change_base) {
+  TRY(FinishUnfinished());
+  UndoReport report;
+  const CommitRecord record = TRY(PrepareUndo(id, now, report));
+  if (!report.conflicts.empty()) return report;
+  TRY(CheckPermitted(record));
+  auto done = change_base([&]() -> Status {
+    TRY(PassPointOfNoReturn(record));
+    TRY(CarryOut(record));
+    return Finish(record);
+  });
+  TRY(std::move(done));
+  return report;
+}
+
 // --- garbage ---------------------------------------------------------------
 
 Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
@@ -188,6 +228,17 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
     ++report.commits;
   }
   report.bytes = TRY(RemoveUnreferenced(kept));
+  return report;
+}
+
+Result<GcReport> Committer::FreeSpace(const Retention& retention,
+                                      int timeout_ms) {
+  const uint64_t trash = TRY(BytesOnDisk(store_.dir(), "trash"));
+  TRY(store_.EmptyTrash());
+  const uint64_t left = TRY(BytesOnDisk(store_.dir(), "trash"));
+  const FileLock lock = TRY(Lock(timeout_ms));
+  GcReport report = TRY(CollectGarbage(retention));
+  report.bytes += trash - std::min(trash, left);
   return report;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ struct UndoReport {
 /// What freeing history gave back.
 struct GcReport {
   uint64_t commits = 0;  ///< that can no longer be undone
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;    ///< on disk
 };
 
 /// How much history is kept.
@@ -47,8 +48,12 @@ struct Retention {
   uint64_t bytes = uint64_t{10} << 30;
 };
 
+/// Runs work that changes the base, in such a way that nobody looks meanwhile.
+using BaseWork = std::function<Status(const std::function<Status()>& work)>;
+
 /// Brings commits to the base and takes them back (docs/recovery.md). Needs
-/// store and base, and no transaction. The caller holds the commit lock.
+/// store and base, and no transaction. The caller holds the commit lock but
+/// where it says otherwise.
 class Committer {
  public:
   Committer(Store& store, const BaseDirectory& base,
@@ -59,6 +64,11 @@ class Committer {
         progress_(std::move(progress)) {}
 
   [[nodiscard]] const Vaults& vaults() const { return vaults_; }
+
+  void OnProgress(CommitProgress progress) { progress_ = std::move(progress); }
+
+  /// The commit lock. kBusy, for people, when somebody else has it.
+  Result<FileLock> Lock(int timeout_ms) const;
 
   /// The commit that passed its point of no return and is not finished; null
   /// when there is none.
@@ -73,6 +83,13 @@ class Committer {
   Status CarryOut(const CommitRecord& record);
   /// The last step of the protocol.
   Status Finish(const CommitRecord& record);
+  /// Goes on with the commit of a process that died, if there is one.
+  Status FinishUnfinished();
+
+  /// Takes a commit back, or says in the report why not. `id`: the beginning
+  /// of one, or empty: the newest that can be.
+  Result<UndoReport> Undo(const std::string& id, Timestamp now,
+                          const BaseWork& change_base);
 
   /// The record of an undo of `id` (empty: the newest commit that can be
   /// undone), checked against the base: with conflicts in `report`, nothing
@@ -80,13 +97,18 @@ class Committer {
   Result<CommitRecord> PrepareUndo(const std::string& id, Timestamp now,
                                    UndoReport& report);
 
+  /// What the history has of a commit that can be undone.
+  Result<CommitRecord> ReadRecord(const std::string& id) const;
+
   /// Frees what `retention` does not keep, and what nothing refers to.
   Result<GcReport> CollectGarbage(const Retention& retention);
+  /// The same after emptying the trash; takes the lock itself.
+  Result<GcReport> FreeSpace(const Retention& retention, int timeout_ms);
 
  private:
   Result<std::string> ChooseUndoable(const std::string& id) const;
-  Result<CommitRecord> ReadRecord(const std::string& id) const;
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
+  [[nodiscard]] std::unexpected<Error> StoppedHalfWay(Error error) const;
 
   Store& store_;
   const BaseDirectory& base_;

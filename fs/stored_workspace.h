@@ -16,6 +16,9 @@
 
 namespace txfs {
 
+/// How long a commit waits for another one.
+inline constexpr int kCommitLockMs = 30'000;
+
 /// The Workspace over a store on disk. Locks: docs/locking.md.
 class StoredWorkspace final : public Workspace {
  public:
@@ -40,10 +43,24 @@ class StoredWorkspace final : public Workspace {
                           MutableByteSpan out) override {
     return filesystem_->ReadBase(base_path, offset, out);
   }
-  Result<CommitReport> Commit(const std::string& message) override;
+  using Workspace::Commit;
+  Result<CommitReport> Commit(const std::string& message,
+                              const CommitProgress& progress) override;
+  Result<PlanReport> PlanOnly() override;
   Result<std::string> Discard() override;
   Result<UndoReport> Undo(const std::string& id) override;
-  Status Recover() override;
+  Status Recover() override { return RecoverWithin(0); }
+  [[nodiscard]] const Retention& retention() const override {
+    return options_.retention;
+  }
+  Result<CommitView> Show(const std::string& id) override {
+    return ViewCommit(*store_, base_, id);
+  }
+  Result<size_t> ReadVault(const std::string& path, uint64_t offset,
+                           MutableByteSpan out) override {
+    return Vaults(base_.root(), store_->dir()).Read(path, offset, out);
+  }
+  Result<GcReport> CollectGarbage(const Retention& retention) override;
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override {
     return filesystem_->journal()->ReadLog(first, visit);
@@ -63,18 +80,20 @@ class StoredWorkspace final : public Workspace {
   // Ending. workspace_end.cc
   /// The lock of commits; kept from a commit that stopped half-way.
   Result<FileLock> LockCommits() REQUIRES(end_mutex_);
-  /// Finishes the commit of a process that died. Requires the lock of commits.
-  Status FinishUnfinished() REQUIRES(end_mutex_);
+  Status RecoverWithin(int timeout_ms);
+  [[nodiscard]] Error HalfWay() const;
   [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
     return half_way_.has_value();
   }
   Result<CommitReport> CommitFrozen(OverlayFilesystem::Frozen& frozen,
                                     const std::string& message,
+                                    const CommitProgress& progress,
                                     uint64_t changes, StaleCaches& stale,
                                     std::shared_ptr<Journal>& old)
       REQUIRES(end_mutex_);
   Result<CommitRecord> PrepareCommit(OverlayFilesystem::Frozen& frozen,
                                      const TransactionSummary& ended,
+                                     const CommitProgress& progress,
                                      CommitReport& report) REQUIRES(end_mutex_);
   Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
                              const CommitRecord& record);

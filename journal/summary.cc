@@ -67,6 +67,27 @@ bool IsTransactionId(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+Result<std::string> CompleteId(const std::vector<std::string>& ids,
+                               std::string_view prefix) {
+  constexpr size_t kNamed = 8;
+  std::vector<std::string> found;
+  for (const std::string& id : ids) {
+    if (!prefix.empty() && id.starts_with(prefix)) found.push_back(id);
+  }
+  if (found.size() == 1) return found.front();
+  if (found.empty()) {
+    return Fail(0, "there is no transaction " + std::string(prefix),
+                "`txfs list` shows the transactions");
+  }
+  std::string names;
+  for (size_t i = 0; i < found.size() && i < kNamed; ++i) {
+    names += (i == 0 ? "" : ", ") + found[i];
+  }
+  if (found.size() > kNamed) names += ", ...";
+  return Fail(0, std::string(prefix) + " is not one transaction: " + names,
+              "give more of its id");
+}
+
 Bytes EncodeSummary(const TransactionSummary& summary) {
   Bytes bytes;
   Encoder encoder(bytes);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "journal/base/bytes.h"
 #include "journal/base/result.h"
@@ -50,5 +51,10 @@ Result<TransactionSummary> DecodeSummary(ByteSpan in);
 
 /// Whether `text` has the form of an id.
 [[nodiscard]] bool IsTransactionId(std::string_view text);
+
+/// The one of `ids` that `prefix` begins. When none or several do, an error
+/// that names them.
+Result<std::string> CompleteId(const std::vector<std::string>& ids,
+                               std::string_view prefix);
 
 }  // namespace txfs
