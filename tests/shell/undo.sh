@@ -156,3 +156,18 @@ refuses 2 "keep-bytes" txfs mount --keep-bytes much ws mnt
 txfs -C mnt undo >/dev/null
 [ ! -e ws/b ] || fail "undo left b"
 txfs umount mnt
+
+# Mounted over itself, where only the daemon reaches store and base.
+mkdir over
+echo 1 >over/f
+txfs mount over
+echo 2 >over/f
+txfs -C over commit -m two >/dev/null
+contains "$(txfs -C over list)" "undoable"
+contains "$(txfs -C over show 0 2>&1 || true)" "is not one transaction"
+over=$(txfs -C over list --json | json 'd[0]["id"]')
+contains "$(txfs -C over show "$over")" "+2"
+contains "$(txfs -C over gc)" "0 commits"
+txfs -C over undo >/dev/null
+txfs umount over
+equal 1 "$(cat over/f)" "after an undo beneath a mount"
