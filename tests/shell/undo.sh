@@ -47,6 +47,8 @@ done
 equal "$(grep -c . plan)" "$(json 'len(d["steps"])' <plan.json)" "steps as JSON"
 equal "[]" "$(json 'd["conflicts"]' <plan.json)" "conflicts of the plan"
 
+txfs -C mnt diff --name-status >diff.names
+txfs -C mnt diff >diff.patch
 txfs -C mnt commit -m "everything" >out
 cp -a ws after
 equal "True transaction" "$(member "$id" 't["undoable"], t["kind"]' | tr -d "(),'")" "after the commit"
@@ -57,11 +59,14 @@ contains "$(txfs -C mnt list)" undoable
 shows() {
   txfs -C "$1" show "$id" --name-status >names
   contains "$(cat names)" everything
+  # The diff of the commit is what the diff of the transaction was.
+  sed '1,/^    everything/d' names | sed 1d | diff -u diff.names - >&2 || fail "other names"
   for line in "R[0-9]*	src/main.c	source/main.c" "A	new/deep/file" "D	docs/README" \
     "T	link/" "M	run.sh" "A	more-zeros" "R100	src/deep/numbers	source/deep/numbers"; do
     grep -qx "$line" names || fail "no line '$line' in: $(cat names)"
   done
   txfs -C "$1" show "$id" >patch
+  sed '1,/^    everything/d' patch | sed 1d | diff -u diff.patch - >&2 || fail "another patch"
   for line in "+changed" "+fresh" "-read me" "rename from src/main.c"; do
     grep -qFx -- "$line" patch || fail "no line '$line' in: $(cat patch)"
   done
