@@ -96,7 +96,7 @@ class StoredWorkspace final : public Workspace {
                                      const CommitProgress& progress,
                                      CommitReport& report) REQUIRES(end_mutex_);
   Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
-                             const CommitRecord& record);
+                             const CommitRecord& record) REQUIRES(end_mutex_);
   [[nodiscard]] TransactionSummary Ended(TransactionState state,
                                          const std::string& message,
                                          uint64_t changes) const

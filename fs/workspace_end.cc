@@ -112,7 +112,7 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
     if (!report.conflicts.empty()) return report;
   }
   PreparedTransaction prepared = TRY(PrepareNext(ended.name, frozen.journal));
-  auto done = [&]() -> Status {
+  auto done = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
     if (!record) {
       CommitRecord made = TRY(PrepareCommit(frozen, ended, progress, report));
       record = std::make_unique<CommitRecord>(std::move(made));
