@@ -1,5 +1,6 @@
 #include "cli/archive_dispatcher.h"
 
+#include "cli/transactions.h"
 #include "cli/wire.h"
 
 namespace txfs::cli {
@@ -41,6 +42,22 @@ Status AnswerWith(const std::function<Status(const FrameSink&)>& answer,
   return sink(frame);
 }
 
+Status RollForward(Archive& archive, const std::string& own_id) {
+  const auto recovered = archive.Recover();
+  if (!recovered && recovered.error().kind == ErrorKind::kBusy) return {};
+  if (TRY(recovered)) RefreshSiblings(archive.store(), own_id);
+  return {};
+}
+
+Status ArchiveDispatcher::Handle(const Json& request, const FrameSink& sink) {
+  return AnswerWith(
+      [&](const FrameSink& checked) -> Status {
+        TRY(RollForward(archive_, own_id_));
+        return Answer(request, checked);
+      },
+      sink);
+}
+
 Status ArchiveDispatcher::Answer(const Json& request, const FrameSink& sink) {
   const std::string name = GetBytes(request, "request");
   if (name == "undo") return AnswerUndo(request, sink);
@@ -54,9 +71,12 @@ Status ArchiveDispatcher::Answer(const Json& request, const FrameSink& sink) {
 
 Status ArchiveDispatcher::AnswerUndo(const Json& request,
                                      const FrameSink& sink) {
+  const UndoReport report =
+      TRY(archive_.Undo(GetBytes(request, "transaction")));
+  // Nobody is to see the old base once the undo is reported.
+  RefreshSiblings(archive_.store(), own_id_);
   Frame frame;
-  frame.header["report"] =
-      ToJson(TRY(archive_.Undo(GetBytes(request, "transaction"))));
+  frame.header["report"] = ToJson(report);
   return sink(frame);
 }
 
@@ -103,6 +123,7 @@ Status ArchiveDispatcher::AnswerGc(const Json& request, const FrameSink& sink) {
   Frame frame;
   frame.header["commits"] = report.commits;
   frame.header["bytes"] = report.bytes;
+  frame.header["forgotten"] = report.forgotten;
   return sink(frame);
 }
 

@@ -142,7 +142,8 @@ Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,
   if (keep_bytes) request["bytes"] = *keep_bytes;
   const Frame reply = TRY(connection_->Call(request));
   return GcReport{.commits = GetUint(reply.header, "commits"),
-                  .bytes = GetUint(reply.header, "bytes")};
+                  .bytes = GetUint(reply.header, "bytes"),
+                  .forgotten = GetUint(reply.header, "forgotten")};
 }
 
 Result<DiscardReply> Client::Discard() {
@@ -150,21 +151,6 @@ Result<DiscardReply> Client::Discard() {
   return DiscardReply{.id = GetBytes(reply.header, "id"),
                       .changes = GetUint(reply.header, "changes"),
                       .next = GetBytes(reply.header, "next")};
-}
-
-Result<ListReply> Client::List() {
-  ListReply list;
-  TRY(connection_->Call(
-      {{"request", "list"}}, [&](const Frame& frame) -> Status {
-        for (const Json& item : GetMember(frame.header, "transactions")) {
-          list.transactions.push_back(SummaryFromJson(item));
-        }
-        list.current = GetBytes(frame.header, "current");
-        list.mountpoint = GetBytes(frame.header, "mountpoint");
-        list.pid = static_cast<uint32_t>(GetUint(frame.header, "pid"));
-        return {};
-      }));
-  return list;
 }
 
 Result<LogReply> Client::Log(const LogQuery& query) {

@@ -17,17 +17,12 @@ struct StatusReply {
 };
 struct CommitReply {
   CommitReport report;
-  std::string next;  ///< id of the transaction that began
+  std::string next;  ///< id of the transaction that began; empty: none
 };
 struct DiscardReply {
   std::string id;
   uint64_t changes = 0;
-  std::string next;
-};
-struct ListReply {
-  std::vector<TransactionSummary> transactions;
-  std::string current, mountpoint;
-  uint32_t pid = 0;
+  std::string next;  ///< as in CommitReply
 };
 struct LogQuery {
   uint64_t first = 1, count = 0, last = 0;  ///< 0: no limit
@@ -58,7 +53,6 @@ class Client {
                              const CommitProgress& progress = {});
   Result<PlanReport> Plan();
   Result<DiscardReply> Discard();
-  Result<ListReply> List();
   Result<LogReply> Log(const LogQuery& query);
 
   Result<UndoReport> Undo(const std::string& id);

@@ -31,10 +31,14 @@ Document CommitDocument(const CommitReply& reply) {
   document["state"] = committed ? "committed" : "active";
   document["changes"] = reply.report.changes;
   document["next"] = nullptr;
-  if (committed) document["next"] = reply.next;
+  if (!reply.next.empty() && committed) document["next"] = reply.next;
   document["conflicts"] = ConflictsDocument(reply.report.conflicts);
   document["withheld"] = Sentences(reply.report.withheld);
   return document;
+}
+
+std::string NextText(const std::string& next) {
+  return next.empty() ? "" : "; transaction " + next + " begun";
 }
 
 Error ConflictError(const std::string& verb, size_t conflicts) {
@@ -136,7 +140,7 @@ Result<int> RunCommit(const Context& context,
   output.Write(json ? Dump(CommitDocument(reply), 2) + "\n"
                     : "committed " + reply.report.id + ": " +
                           Count(reply.report.changes, "change") +
-                          "; transaction " + reply.next + " begun\n");
+                          NextText(reply.next) + "\n");
   TRY(output.Finish());
   return 0;
 }
@@ -148,12 +152,13 @@ Result<int> RunDiscard(const Context& context, bool json) {
   document["id"] = reply.id;
   document["state"] = "discarded";
   document["changes"] = reply.changes;
-  document["next"] = reply.next;
+  document["next"] = nullptr;
+  if (!reply.next.empty()) document["next"] = reply.next;
   Output output;
   output.Write(json ? Dump(document, 2) + "\n"
                     : "discarded " + reply.id + ": " +
-                          Count(reply.changes, "change") + "; transaction " +
-                          reply.next + " begun\n");
+                          Count(reply.changes, "change") +
+                          NextText(reply.next) + "\n");
   TRY(output.Finish());
   return 0;
 }

@@ -19,44 +19,57 @@ namespace {
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
-/// The live mount that serves `directory`, if there is one.
-Result<std::optional<std::string>> FindLiveMount(const Context& context,
-                                                 const std::string& directory) {
-  std::optional<std::string> mountpoint;
-  if (const auto entry = FindTxfsMount(directory)) {
-    mountpoint = entry->mountpoint;
-  } else {
-    Place place{.workspace = directory,
-                .store = context.store,
-                .daemon = std::nullopt,
-                .root = directory};
-    if (const auto known = FindWorkspace(directory); known && !context.store) {
-      place = *known;
-    }
-    const auto daemon = TRY(FindDaemon(place));
-    if (daemon) mountpoint = daemon->mountpoint;
-  }
-  if (mountpoint && IsMountDead(*mountpoint)) mountpoint.reset();
-  return mountpoint;
-}
-
 /// The mountpoint to go to; mounts if it has to.
 struct Target {
   std::string mountpoint, workspace;
 };
 
-Result<Target> FindTarget(const Context& context,
-                          const std::optional<std::string>& workspace) {
-  const std::string directory = workspace
-                                    ? ResolvePath(context.directory, *workspace)
-                                    : context.directory;
-  if (const auto live = TRY(FindLiveMount(context, directory))) {
-    const auto entry = FindTxfsMount(*live);
-    return Target{.mountpoint = *live,
-                  .workspace = entry ? entry->source : *live};
+Target TargetOf(const std::string& mountpoint) {
+  const auto entry = FindTxfsMount(mountpoint);
+  return {.mountpoint = mountpoint,
+          .workspace = entry ? entry->source : mountpoint};
+}
+
+/// The open transaction that is meant; none when one is to be begun.
+Result<std::optional<ServedTransaction>> FindOpen(
+    const Context& context, const RealWorkspace& workspace) {
+  const std::unique_ptr<Store> store = TRY(OpenStore(workspace));
+  const std::vector<ServedTransaction> open = TRY(ListServed(*store));
+  if (open.empty() && !context.transaction) {
+    return std::optional<ServedTransaction>();
   }
+  return std::optional(
+      TRY(ChooseTransaction(open, context.transaction, workspace.path)));
+}
+
+Result<Target> FindTarget(Context context,
+                          const std::optional<std::string>& workspace) {
   MountArguments arguments;
   arguments.workspace = workspace;
+  if (workspace) context.directory = ResolvePath(context.directory, *workspace);
+  const auto around = FindTxfsMount(context.directory);
+  const bool dead = around && IsDead(*around);
+  if (around && !dead && !context.transaction) {
+    return TargetOf(around->mountpoint);
+  }
+  if (dead) {
+    TRY(ClearDeadMount(around->mountpoint));
+    if (around->source.starts_with('/')) context.directory = around->source;
+    arguments.workspace = context.directory;
+  }
+  const bool known = context.store || FindTxfsMount(context.directory) ||
+                     FindWorkspace(context.directory);
+  if (known) {
+    const RealWorkspace real = TRY(LocateWorkspace(context)).real;
+    const auto open = TRY(FindOpen(context, real));
+    if (open && open->daemon == DaemonState::kRunning) {
+      return TargetOf(open->address.mountpoint);
+    }
+    arguments.workspace = real.path;
+    if (open && !open->summary.name.empty()) {
+      arguments.name = open->summary.name;
+    }
+  }
   const MountPlan plan = TRY(PlanMount(context, arguments));
   TRY(MountInBackground(plan));
   return Target{.mountpoint = plan.daemon.mount.mountpoint,

@@ -37,12 +37,24 @@ Error UndoRefused(const UndoReport& report) {
           .kind = ErrorKind::kConflict};
 }
 
+std::string GcText(const GcReport& report) {
+  std::string text = "freed " + HumanSize(report.bytes) + "; " +
+                     Count(report.commits, "commit") +
+                     " can no longer be undone";
+  if (report.forgotten != 0) {
+    text += "; " + Count(report.forgotten, "discarded or undone transaction") +
+            " forgotten";
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
-Result<int> RunUndo(const Context& context, const std::string& transaction,
-                    bool json) {
+Result<int> RunUndo(const Context& context,
+                    const std::optional<std::string>& transaction, bool json) {
+  const auto wanted = TRY(WantedTransaction(context, transaction));
   Client client = TRY(ConnectArchive(context));
-  const UndoReport report = TRY(client.Undo(transaction));
+  const UndoReport report = TRY(client.Undo(wanted.value_or("")));
   const bool undone = report.conflicts.empty();
   Output output;
   if (json) {
@@ -64,11 +76,9 @@ Result<int> RunGc(const Context& context, const KeepArguments& keep,
   Document document;
   document["commits"] = report.commits;
   document["bytes"] = report.bytes;
+  document["forgotten"] = report.forgotten;
   Output output;
-  output.Write(json ? Dump(document, 2) + "\n"
-                    : "freed " + HumanSize(report.bytes) + "; " +
-                          Count(report.commits, "commit") +
-                          " can no longer be undone\n");
+  output.Write(json ? Dump(document, 2) + "\n" : GcText(report));
   TRY(output.Finish());
   return 0;
 }

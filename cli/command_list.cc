@@ -1,4 +1,8 @@
+#include <map>
+
+#include "cli/archive_dispatcher.h"
 #include "cli/commands.h"
+#include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
@@ -8,50 +12,111 @@
 namespace txfs::cli {
 namespace {
 
-/// From whoever can open the journal; where no transaction is open, from the
-/// store alone.
-Result<ListReply> ReadList(const Place& place) {
-  Result<Client> client = Connect(place);
-  if (client) return client->List();
-  if (client.error().code != ENOENT) return std::unexpected(client.error());
-  ListReply list;
-  const std::unique_ptr<Store> store = TRY(OpenStore(place));
-  list.transactions = TRY(store->List());
+/// A line of the list.
+struct Item {
+  TransactionSummary summary;
+  std::optional<ServedTransaction> open;
+  bool counted = true;  ///< else nobody could say how many changes it has
+};
+
+/// A daemon that hangs, or a journal that is in use, must not hold up the list.
+constexpr int kCountMs = 2'000;
+
+Result<uint64_t> CountChanges(const RealWorkspace& workspace,
+                              const ServedTransaction& transaction) {
+  if (transaction.daemon == DaemonState::kRunning) {
+    Client client(TRY(ConnectDaemon(transaction.address, kCountMs)));
+    return TRY(client.GetStatus()).status.changes;
+  }
+  Client client = TRY(Connect(Place{.workspace = workspace.path,
+                                    .root = workspace.path,
+                                    .daemon = std::nullopt,
+                                    .real = workspace,
+                                    .transaction = transaction.summary.name}));
+  return TRY(client.GetStatus()).status.changes;
+}
+
+Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
+  const std::unique_ptr<Archive> archive = TRY(OpenArchive(workspace));
+  // What went wrong with it is best looked into with a list at hand.
+  const Status recovered = RollForward(*archive, {});
+  if (!recovered) Say("warning: " + recovered.error().ToString());
+  Store& store = archive->store();
+  std::map<std::string, Item> items;
+  for (ServedTransaction& open : TRY(ListServed(store))) {
+    Item& item = items[open.summary.id];
+    const auto changes = CountChanges(workspace, open);
+    item.counted = changes.has_value();
+    item.open = std::move(open);
+    item.open->summary.changes = changes.value_or(0);
+  }
+  std::vector<Item> list;
+  // Read last: one that was found half committed has ended by now.
+  for (TransactionSummary& summary : TRY(store.List())) {
+    Item item = std::move(items[summary.id]);
+    if (!IsEnded(summary) && item.open) {
+      summary.changes = item.open->summary.changes;
+    }
+    item.summary = std::move(summary);
+    list.push_back(std::move(item));
+  }
   return list;
 }
 
-Document ListDocument(const ListReply& list) {
+Document ListDocument(const std::vector<Item>& list) {
   Document document = Document::array();
-  for (const TransactionSummary& transaction : list.transactions) {
-    const bool served = transaction.id == list.current && list.pid != 0;
+  for (const Item& entry : list) {
+    const TransactionSummary& transaction = entry.summary;
+    const ServedTransaction served =
+        IsEnded(transaction) ? ServedTransaction{}
+                             : entry.open.value_or(ServedTransaction{});
     Document item = SummaryDocument(transaction);
+    if (!entry.counted) item["changes"] = nullptr;
+    item["daemon"] = DaemonStateName(served.daemon);
     item["mountpoint"] = nullptr;
-    if (served) PutPath(item, "mountpoint", list.mountpoint);
+    if (served.daemon != DaemonState::kNone) {
+      PutPath(item, "mountpoint", served.address.mountpoint);
+    }
     item["pid"] = nullptr;
-    if (served) item["pid"] = list.pid;
+    if (served.pid != 0) item["pid"] = served.pid;
     document.push_back(std::move(item));
   }
   return document;
 }
 
-std::string ListText(const ListReply& list) {
+std::string DaemonText(const ServedTransaction& served) {
+  const std::string at = "  at " + EscapeControls(served.address.mountpoint);
+  switch (served.daemon) {
+    case DaemonState::kNone:
+      return "";
+    case DaemonState::kRunning:
+      return at + " (daemon " + std::to_string(served.pid) + ")";
+    case DaemonState::kDead:
+      return at + " (its daemon died; `txfs mount` resumes it)";
+  }
+  return "";
+}
+
+std::string ListText(const std::vector<Item>& list) {
   std::string text;
-  for (const TransactionSummary& transaction : list.transactions) {
+  for (const Item& item : list) {
+    const TransactionSummary& transaction = item.summary;
+    const bool ended = IsEnded(transaction);
     std::string state(StateName(transaction.state));
     state.resize(std::max<size_t>(state.size(), 10), ' ');
     std::string mark = UndoMark(transaction);
     mark.resize(8, ' ');
-    text +=
-        transaction.id + "  " + state + "  " + mark + "  " +
-        LocalTime(
-            IsEnded(transaction) ? transaction.ended : transaction.created, 0) +
-        "  " + Count(transaction.changes, "change");
+    text += transaction.id + "  " + state + "  " + mark + "  " +
+            LocalTime(ended ? transaction.ended : transaction.created, 0) +
+            "  " +
+            (item.counted ? Count(transaction.changes, "change") : "? changes");
     if (!transaction.name.empty()) {
       text += "  " + EscapeControls(transaction.name);
     }
     if (!transaction.message.empty()) {
       text += "  " + EscapeControls(transaction.message);
     }
+    if (!ended && item.open) text += DaemonText(*item.open);
     text += "\n";
   }
   return text;
@@ -60,8 +125,8 @@ std::string ListText(const ListReply& list) {
 }  // namespace
 
 Result<int> RunList(const Context& context, bool json) {
-  const Place place = TRY(Locate(context));
-  const ListReply list = TRY(ReadList(place));
+  const WorkspacePlace place = TRY(LocateWorkspace(context));
+  const std::vector<Item> list = TRY(ReadList(place.real));
   Output output;
   output.Write(json ? Dump(ListDocument(list), 2) + "\n" : ListText(list));
   TRY(output.Finish());

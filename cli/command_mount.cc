@@ -20,10 +20,7 @@ void SayWhoStandsBeneath(const MountPlan& plan) {
 
 Result<int> MountInForeground(const MountPlan& plan) {
   TRY(Serve(plan.daemon, [&](const ReadyReport& ready) {
-    Say("transaction " + ready.transaction +
-        (ready.begun ? " begun" : " resumed"));
-    Say("mounted " + plan.daemon.workspace.path + " at " +
-        plan.daemon.mount.mountpoint);
+    SayMounted(plan, ready);
     SayWhoStandsBeneath(plan);
   }));
   return 0;

@@ -117,8 +117,13 @@ void SayWhatIsLost(const CommitView& view) {
 }  // namespace
 
 Result<int> RunShow(const Context& context, const ShowArguments& arguments) {
+  const auto wanted = TRY(WantedTransaction(context, arguments.transaction));
+  if (!wanted) {
+    return Fail(ErrorKind::kUsage, 0, "show needs a transaction",
+                "`txfs list` shows them: txfs show ID");
+  }
   Client client = TRY(ConnectArchive(context));
-  CommitView view = TRY(client.Show(arguments.transaction));
+  CommitView view = TRY(client.Show(*wanted));
   const ContentReader read = [&](const ChangeSide& side, bool) {
     return client.ReadEnded(side, kPatchContentMax);
   };

@@ -16,14 +16,35 @@ namespace {
 /// How long `--lazy` waits for a daemon that may have to serve on.
 constexpr int kLazyWaitMs = 1000;
 
-/// The mount around `directory`, or that of the workspace it is in.
-Result<std::optional<MountEntry>> FindMount(const std::string& directory) {
-  if (auto entry = FindTxfsMount(directory)) return entry;
-  const auto place = FindWorkspace(directory);
-  if (!place) return std::optional<MountEntry>();
-  const auto daemon = TRY(FindDaemon(*place));
-  if (!daemon) return std::optional<MountEntry>();
-  return FindTxfsMount(daemon->mountpoint);
+std::optional<MountEntry> MountAt(const std::string& mountpoint) {
+  auto entry = FindTxfsMount(mountpoint);
+  if (entry && entry->mountpoint != mountpoint) entry.reset();
+  return entry;
+}
+
+/// The mount around the directory of `context`, or that of a transaction of the
+/// workspace it is in.
+Result<std::optional<MountEntry>> FindMount(const Context& context) {
+  const auto around = FindTxfsMount(context.directory);
+  if (around && !context.transaction) return around;
+  if (!around && !context.store && !FindWorkspace(context.directory)) {
+    return std::optional<MountEntry>();
+  }
+  const RealWorkspace workspace = TRY(LocateWorkspace(context)).real;
+  const std::unique_ptr<Store> store = TRY(OpenStore(workspace));
+  std::vector<ServedTransaction> open = TRY(ListServed(*store));
+  if (!context.transaction) {
+    std::erase_if(open, [](const ServedTransaction& transaction) {
+      return !MountAt(transaction.address.mountpoint);
+    });
+    if (open.empty()) return std::optional<MountEntry>();
+  }
+  const ServedTransaction chosen =
+      TRY(ChooseTransaction(open, context.transaction, workspace.path));
+  auto entry = MountAt(chosen.address.mountpoint);
+  if (entry) return entry;
+  return Fail(0, "transaction " + *context.transaction + " is not mounted",
+              "`txfs list` shows which are");
 }
 
 /// "bash (12, this shell: cwd), vim (34: fd 3)", at most ten.
@@ -75,15 +96,16 @@ Status AskDaemon(const MountEntry& entry, bool lazy) {
 
 Result<int> RunUmount(const Context& context,
                       const UmountArguments& arguments) {
-  const std::string directory =
-      arguments.directory ? ResolvePath(context.directory, *arguments.directory)
-                          : context.directory;
-  const auto entry = TRY(FindMount(directory));
+  Context where = context;
+  if (arguments.directory) {
+    where.directory = ResolvePath(context.directory, *arguments.directory);
+  }
+  const auto entry = TRY(FindMount(where));
   if (!entry) {
-    return Fail(0, directory + " is not in a txfs mount",
+    return Fail(0, where.directory + " is not in a txfs mount",
                 "`findmnt -t fuse.txfs` lists the mounts");
   }
-  if (IsMountDead(entry->mountpoint)) {
+  if (IsDead(*entry)) {
     TRY(ClearDeadMount(entry->mountpoint));
     return 0;
   }

@@ -20,6 +20,7 @@ struct KeepArguments {
 struct MountArguments {
   std::optional<std::string> workspace, mountpoint;  ///< as given
   std::vector<std::string> options;                  ///< of -o
+  std::optional<std::string> name;                   ///< --name
   bool foreground = false;
   bool allow_other = false;
   KeepArguments keep;
@@ -46,6 +47,9 @@ struct CommitArguments {
 Result<int> RunCommit(const Context& context, const CommitArguments& arguments);
 Result<int> RunDiscard(const Context& context, bool json);
 
+/// Exit code 1 when there are problems.
+Result<int> RunFsck(const Context& context, bool json);
+
 struct LogArguments {
   std::optional<std::string> path, op;
   uint64_t last = 0;  ///< 0: all
@@ -62,12 +66,13 @@ struct DiffArguments {
 };
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
 
-/// `transaction`: the beginning of an id; empty: the newest that can be undone.
-Result<int> RunUndo(const Context& context, const std::string& transaction,
-                    bool json);
+/// `transaction`: a name or the beginning of an id, unless -t says it; without
+/// either the newest that can be undone.
+Result<int> RunUndo(const Context& context,
+                    const std::optional<std::string>& transaction, bool json);
 
 struct ShowArguments {
-  std::string transaction;  ///< the beginning of an id
+  std::optional<std::string> transaction;  ///< as of RunUndo, but needed
   DiffStyle style;
   bool json = false;
   bool no_pager = false;

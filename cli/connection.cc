@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ Result<Frame> Connection::Call(const Json& request) {
 }
 
 Result<std::unique_ptr<SocketConnection>> SocketConnection::Open(
-    const std::string& path) {
+    const std::string& path, int timeout_ms) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
@@ -51,9 +52,21 @@ Result<std::unique_ptr<SocketConnection>> SocketConnection::Open(
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Fail(errno, "socket");
+  const timeval timeout{.tv_sec = timeout_ms / 1000,
+                        .tv_usec = timeout_ms % 1000 * 1000};
+  for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+    if (::setsockopt(fd.get(), SOL_SOCKET, direction, &timeout,
+                     sizeof timeout) != 0) {
+      return Fail(errno, "set the timeout of a socket");
+    }
+  }
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
                 sizeof address) != 0) {
-    return Fail(errno, "cannot reach the daemon at " + path);
+    const std::string_view hint =
+        errno == EACCES
+            ? "only who mounted it may command it: run as that user, or as root"
+            : "";
+    return Fail(errno, "cannot reach the daemon at " + path, hint);
   }
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -69,7 +82,8 @@ Result<std::unique_ptr<SocketConnection>> SocketConnection::Open(
 }
 
 Status SocketConnection::Exchange(const Json& request, const FrameSink& sink) {
-  TRY(WriteFrame(fd_.get(), {.header = request, .payload = {}}));
+  TRY(WriteFrame(fd_.get(),
+                 {.header = request, .payload = {}, .descriptor = {}}));
   for (;;) {
     const std::optional<Frame> frame = TRY(ReadFrame(fd_.get(), kReplyMax));
     if (!frame) return std::unexpected(DaemonGone());

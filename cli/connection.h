@@ -30,9 +30,10 @@ class Connection {
 /// To a daemon, over its control socket.
 class SocketConnection : public Connection {
  public:
-  /// ENOENT or ECONNREFUSED when no daemon listens at `path`.
-  static Result<std::unique_ptr<SocketConnection>> Open(
-      const std::string& path);
+  /// ENOENT or ECONNREFUSED when no daemon listens at `path`. `timeout_ms`: how
+  /// long to wait for it each time, now and in calls (ETIMEDOUT); 0: for ever.
+  static Result<std::unique_ptr<SocketConnection>> Open(const std::string& path,
+                                                        int timeout_ms = 0);
 
   /// The daemon's process.
   [[nodiscard]] pid_t pid() const { return pid_; }
@@ -52,8 +53,14 @@ class SocketConnection : public Connection {
 /// To a workspace that this process opened itself, because nothing serves it.
 class LocalConnection : public Connection {
  public:
-  explicit LocalConnection(std::unique_ptr<Workspace> workspace)
-      : workspace_(std::move(workspace)), dispatcher_(*workspace_, Host{}) {}
+  /// `has_next` as in Host.
+  LocalConnection(std::unique_ptr<Workspace> workspace, bool has_next)
+      : workspace_(std::move(workspace)),
+        dispatcher_(*workspace_,
+                    {.pid = 0, .mountpoint = {}, .has_next = has_next}) {}
+  /// What it was asked is done; what cannot be closed now, the next Open
+  /// tidies.
+  ~LocalConnection() override { std::ignore = workspace_->Close(); }
 
  protected:
   Status Exchange(const Json& request, const FrameSink& sink) override {
@@ -69,7 +76,7 @@ class LocalConnection : public Connection {
 class ArchiveConnection : public Connection {
  public:
   explicit ArchiveConnection(std::unique_ptr<Archive> archive)
-      : archive_(std::move(archive)), dispatcher_(*archive_) {}
+      : archive_(std::move(archive)), dispatcher_(*archive_, {}) {}
 
  protected:
   Status Exchange(const Json& request, const FrameSink& sink) override {

@@ -8,9 +8,10 @@ namespace txfs::cli {
 
 /// What the global options say.
 struct Context {
-  std::string directory;              ///< working directory, after every -C
-  std::optional<std::string> store;   ///< --store, absolute
-  std::vector<std::string> trailing;  ///< arguments after the first "--"
+  std::string directory;             ///< working directory, after every -C
+  std::optional<std::string> store;  ///< --store, absolute
+  std::optional<std::string> transaction;  ///< -t: name, id or part of an id
+  std::vector<std::string> trailing;       ///< arguments after the first "--"
 };
 
 }  // namespace txfs::cli

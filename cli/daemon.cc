@@ -11,8 +11,10 @@
 #include <atomic>
 #include <csignal>
 
+#include "cli/archive_dispatcher.h"
 #include "cli/control_server.h"
 #include "cli/dispatcher.h"
+#include "cli/reach.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "cli/wire.h"
@@ -216,8 +218,12 @@ Status Serve(const DaemonOptions& options,
   if (::chdir("/") != 0) return Fail(errno, "chdir /");
   ::umask(0);
   const Timestamp start = Clock::System().Now();
+  // Here and not in the parent, whose descriptors are gone.
+  WorkspaceOptions workspace_options = options.workspace;
+  workspace_options.base = TRY(ReachWorkspace(workspace_options.path)).base;
   const std::unique_ptr<Workspace> workspace =
-      TRY(Workspace::Open(options.workspace));
+      TRY(Workspace::Open(workspace_options));
+  TRY(RollForward(*workspace, workspace->transaction_id()));
   const WorkspaceStatus status = TRY(workspace->GetStatus());
   const std::unique_ptr<FuseSession> session =
       TRY(FuseSession::Mount(workspace->filesystem(), options.mount));

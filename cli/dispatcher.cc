@@ -5,6 +5,7 @@
 
 #include "cli/archive_dispatcher.h"
 #include "cli/paths.h"
+#include "cli/transactions.h"
 #include "cli/wire.h"
 
 namespace txfs::cli {
@@ -69,22 +70,19 @@ Status Dispatcher::Handle(const Json& request, const FrameSink& sink) {
 }
 
 Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
-  // The process whose commit this finishes died. Who is still at it, is left
-  // alone.
-  auto recovered = workspace_.Recover();
-  if (!recovered && recovered.error().kind != ErrorKind::kBusy) {
-    return recovered;
-  }
+  TRY(RollForward(workspace_, workspace_.transaction_id()));
   const std::string name = GetBytes(request, "request");
   if (name == "status") return AnswerStatus(sink);
   if (name == "changes") return AnswerChanges(request, sink);
   if (name == "read") return AnswerRead(request, sink);
   if (name == "log") return AnswerLog(request, sink);
-  if (name == "list") return AnswerList(sink);
+  if (name == "workspace") return AnswerWorkspace(sink);
+  if (name == "refresh") return AnswerRefresh(sink);
   if (name == "commit") return AnswerCommit(request, sink);
   if (name == "discard") return AnswerDiscard(sink);
   if (name == "plan") return AnswerPlan(sink);
-  return ArchiveDispatcher(workspace_).Answer(request, sink);
+  return ArchiveDispatcher(workspace_, workspace_.transaction_id())
+      .Answer(request, sink);
 }
 
 Status Dispatcher::AnswerStatus(const FrameSink& sink) {
@@ -142,24 +140,33 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
                   sink);
 }
 
-Status Dispatcher::AnswerList(const FrameSink& sink) {
-  const WorkspaceStatus status = TRY(workspace_.GetStatus());
-  std::vector<TransactionSummary> list = TRY(workspace_.store().List());
-  for (TransactionSummary& summary : list) {
-    if (summary.id == status.id) summary.changes = status.changes;
-  }
-  return SendList(ArrayOf(list), "transactions",
-                  {{"current", status.id},
-                   {"pid", host_.pid},
-                   {"mountpoint", EncodeBytes(host_.mountpoint)}},
-                  sink);
+Status Dispatcher::AnswerWorkspace(const FrameSink& sink) {
+  Frame frame;
+  frame.header["workspace"] = EncodeBytes(workspace_.path());
+  frame.header["store"] = EncodeBytes(workspace_.store().display_path());
+  frame.descriptor = std::make_shared<UniqueFd>(TRY(workspace_.OpenBase()));
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerRefresh(const FrameSink& sink) {
+  TRY(workspace_.Refresh());
+  return sink(Frame{});
+}
+
+std::string Dispatcher::NextId() const {
+  return host_.has_next ? workspace_.transaction_id() : "";
 }
 
 Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   Frame frame;
-  frame.header["report"] = ToJson(TRY(
-      workspace_.Commit(GetBytes(request, "message"), ProgressFrames(sink))));
-  frame.header["next"] = workspace_.transaction_id();
+  const CommitReport report = TRY(
+      workspace_.Commit(GetBytes(request, "message"), ProgressFrames(sink)));
+  // Nobody is to see the old base once the commit is reported.
+  if (report.conflicts.empty()) {
+    RefreshSiblings(workspace_.store(), workspace_.transaction_id());
+  }
+  frame.header["report"] = ToJson(report);
+  frame.header["next"] = NextId();
   return sink(frame);
 }
 
@@ -174,7 +181,7 @@ Status Dispatcher::AnswerDiscard(const FrameSink& sink) {
   Frame frame;
   frame.header["id"] = TRY(workspace_.Discard());
   frame.header["changes"] = changes;
-  frame.header["next"] = workspace_.transaction_id();
+  frame.header["next"] = NextId();
   return sink(frame);
 }
 

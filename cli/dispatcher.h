@@ -9,6 +9,9 @@ namespace txfs::cli {
 struct Host {
   uint32_t pid = 0;        ///< of the daemon; 0: none, this command itself
   std::string mountpoint;  ///< empty: not mounted
+  /// Whether the transaction that follows another one is for use; else it is
+  /// dropped when the workspace is closed, and not spoken of.
+  bool has_next = true;
 };
 
 /// Answers the requests of the control protocol from a workspace: the same for
@@ -26,11 +29,13 @@ class Dispatcher {
 
  private:
   Status Answer(const Json& request, const FrameSink& sink);
+  [[nodiscard]] std::string NextId() const;
   Status AnswerStatus(const FrameSink& sink);
   Status AnswerChanges(const Json& request, const FrameSink& sink);
   Status AnswerRead(const Json& request, const FrameSink& sink);
   Status AnswerLog(const Json& request, const FrameSink& sink);
-  Status AnswerList(const FrameSink& sink);
+  Status AnswerWorkspace(const FrameSink& sink);
+  Status AnswerRefresh(const FrameSink& sink);
   Status AnswerCommit(const Json& request, const FrameSink& sink);
   Status AnswerPlan(const FrameSink& sink);
   Status AnswerDiscard(const FrameSink& sink);

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "cli/json.h"
 #include "journal/base/result.h"
+#include "journal/base/unique_fd.h"
 
 namespace txfs::cli {
 
@@ -20,6 +22,8 @@ inline constexpr size_t kPayloadMax = 1 << 20;
 struct Frame {
   Json header = Json::object();
   std::string payload;
+  /// Travels along (SCM_RIGHTS). Shared, because frames are copied.
+  std::shared_ptr<UniqueFd> descriptor;
 };
 
 /// Takes one frame of a reply.

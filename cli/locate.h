@@ -1,62 +1,64 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/client.h"
 #include "cli/context.h"
-#include "fs/fuse_mount_table.h"
+#include "cli/reach.h"
+#include "cli/transactions.h"
 #include "journal/base/result.h"
 
 namespace txfs::cli {
 
-/// A daemon that can be asked.
-struct DaemonAddress {
-  std::string mountpoint, socket;
-};
-
-/// The workspace that a directory belongs to.
+/// The transaction that a command is about.
 struct Place {
   /// Absolute. In a mount whose source is not a path (fsname=): the mountpoint.
   std::string workspace;
-  std::optional<std::string> store;     ///< when it is not in the workspace
-  std::optional<DaemonAddress> daemon;  ///< that serves it
   std::string root;  ///< workspace or mountpoint: what names are relative to
+  std::optional<DaemonAddress> daemon;  ///< that serves it
+  // Without a daemon: what to open.
+  RealWorkspace real;
+  std::string transaction;  ///< its name
 };
 
-/// What `context.directory` belongs to: the innermost txfs mount around it,
-/// else the workspace whose store is in it or in a directory above it, else one
-/// that the user's registry knows. --store names a workspace outright.
+/// The workspace that a command is about, and from where.
+struct WorkspacePlace {
+  RealWorkspace real;
+  std::string root;
+};
+
+/// What `context.directory` belongs to: the workspace of the innermost txfs
+/// mount around it, else the one whose store is in it or in a directory above
+/// it, else one that the user's registry knows. --store names one outright.
+Result<WorkspacePlace> LocateWorkspace(const Context& context);
+
+/// The transaction that -t chooses there; without -t that of the mount around
+/// `context.directory`, else the only one, or the one without a name.
 Result<Place> Locate(const Context& context);
 
 /// The workspace at or above `directory` by its store, without regard to
 /// mounts; none when there is none.
-std::optional<Place> FindWorkspace(const std::string& directory);
+std::optional<std::string> FindWorkspace(const std::string& directory);
 
-/// Where the daemon of the mount `entry` listens.
-DaemonAddress AddressOf(const MountEntry& entry);
+/// Store and base of `workspace`, without a transaction.
+Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace);
 
-/// The mount that serves `workspace`, according to the mount table or to the
-/// records in its store.
-Result<std::optional<DaemonAddress>> FindDaemon(const Place& place);
-
-/// To the daemon at `address`; says so when the mount is dead.
-Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
-    const DaemonAddress& address);
-
-/// To the daemon, or to the workspace itself, opened here.
+/// To the daemon, or to the transaction itself, opened here.
 Result<Client> Connect(const Place& place);
 /// The same for what the context belongs to.
 Result<Client> Connect(const Context& context);
 
-/// To the daemon, or to what is known of ended transactions, which needs no
-/// open one.
-Result<Client> ConnectArchive(const Context& context);
+/// The transaction that a command says with its argument or with -t, if it
+/// does. kUsage when it is empty, or said twice.
+Result<std::optional<std::string>> WantedTransaction(
+    const Context& context, const std::optional<std::string>& argument);
 
-/// Opens the store of `place`.
-Result<std::unique_ptr<Store>> OpenStore(const Place& place);
+/// To a daemon of the workspace, that of the mount around the directory first;
+/// else to store and base. For what is about ended transactions: none has to be
+/// open.
+Result<Client> ConnectArchive(const Context& context);
 
 /// The workspace-relative form of path arguments.
 Result<std::vector<std::string>> RelativePaths(

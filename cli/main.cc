@@ -18,13 +18,15 @@ using Action = std::function<Result<int>(const Context&)>;
 /// What the parsed command line wants done.
 struct Command {
   Action run;
-  bool takes_trailing = false;  ///< arguments after "--"
+  bool takes_trailing = false;    ///< arguments after "--"
+  bool takes_transaction = true;  ///< -t
 };
 
 /// Values of options live here while CLI11 fills them in.
 struct Values {
   std::vector<std::string> directories;
   std::string store;
+  std::optional<std::string> transaction;
   bool json = false;
   std::string directory;
   // Given but empty is not left out.
@@ -37,7 +39,7 @@ struct Values {
   CommitArguments commit;
   ShowArguments show;
   KeepArguments keep;
-  std::string transaction;
+  std::optional<std::string> ended;  ///< the transaction that a command names
 };
 
 std::optional<std::string> IfGiven(const std::string& text) {
@@ -79,6 +81,8 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
                   "Directory to work on (default: the current one)");
   sub->add_option("MOUNTPOINT", values.mountpoint,
                   "Where to mount it (default: over itself)");
+  sub->add_option("--name", values.mount.name,
+                  "Begin or resume the transaction of this name");
   sub->add_flag("--foreground,-f", values.mount.foreground,
                 "Serve in this process until interrupted");
   sub->add_flag("--allow-other", values.mount.allow_other,
@@ -87,6 +91,7 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
   sub->add_option("-o", values.mount.options, "Mount options as for mount(8)")
       ->allow_extra_args(false);
   sub->callback([&] {
+    command.takes_transaction = false;
     command.run = [&](const Context& context) {
       values.mount.workspace = values.workspace;
       values.mount.mountpoint = values.mountpoint;
@@ -184,18 +189,20 @@ void AddEnds(CLI::App& app, Values& values, Command& command) {
 void AddHistory(CLI::App& app, Values& values, Command& command) {
   CLI::App* undo = app.add_subcommand(
       "undo", "Take a commit back: the workspace is as it was before it");
-  undo->add_option("TXN", values.transaction,
-                   "Beginning of its id (default: the newest commit)");
+  undo->add_option("TXN", values.ended,
+                   "Its name, or the beginning of its id (default: the newest "
+                   "commit)");
   undo->add_flag("--json", values.json, "The outcome as JSON");
   undo->callback([&] {
     command.run = [&](const Context& context) {
-      return RunUndo(context, values.transaction, values.json);
+      return RunUndo(context, values.ended, values.json);
     };
   });
   ShowArguments& show = values.show;
   CLI::App* shown =
       app.add_subcommand("show", "Show a transaction and what it changed");
-  shown->add_option("TXN", show.transaction, "Beginning of its id")->required();
+  shown->add_option("TXN", show.transaction,
+                    "Its name, or the beginning of its id");
   AddDiffStyle(*shown, show.style, show.json);
   shown->add_flag("--no-pager", show.no_pager, "Print at once");
   shown->callback([&] {
@@ -208,6 +215,7 @@ void AddHistory(CLI::App& app, Values& values, Command& command) {
   AddKeep(*gc, values.keep);
   gc->add_flag("--json", values.json, "The outcome as JSON");
   gc->callback([&] {
+    command.takes_transaction = false;
     command.run = [&](const Context& context) {
       return RunGc(context, values.keep, values.json);
     };
@@ -227,8 +235,17 @@ void AddReports(CLI::App& app, Values& values, Command& command) {
       "list", "List the workspace's transactions, open and ended");
   list->add_flag("--json", values.json, "As JSON");
   list->callback([&] {
+    command.takes_transaction = false;
     command.run = [&](const Context& context) {
       return RunList(context, values.json);
+    };
+  });
+  CLI::App* fsck = app.add_subcommand(
+      "fsck", "Check the store: journals, contents and trees; never writes");
+  fsck->add_flag("--json", values.json, "As JSON");
+  fsck->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunFsck(context, values.json);
     };
   });
   app.add_subcommand("version", "Print the version")->callback([&] {
@@ -248,6 +265,8 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
                  "Work as if started in this directory")
       ->allow_extra_args(false);
   app.add_option("--store", values.store, "Directory of the store");
+  app.add_option("-t,--transaction", values.transaction,
+                 "Transaction: its name, its id, or the beginning of its id");
   AddMount(app, values, command);
   AddUmount(app, values, command);
   AddEnter(app, values, command);
@@ -261,6 +280,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
 Result<Context> MakeContext(const Values& values) {
   Context context{.directory = TRY(CurrentDirectory()),
                   .store = std::nullopt,
+                  .transaction = values.transaction,
                   .trailing = {}};
   for (const std::string& directory : values.directories) {
     context.directory = ResolvePath(context.directory, directory);
@@ -310,6 +330,10 @@ Result<int> RunParsed(const Values& values, const Command& command,
   if (!trailing.empty() && !command.takes_trailing) {
     return std::unexpected(
         UsageError("this command takes no arguments after --"));
+  }
+  if (values.transaction && !command.takes_transaction) {
+    return std::unexpected(
+        UsageError("this command takes no -t (`txfs mount` takes --name)"));
   }
   Context context = TRY(MakeContext(values));
   context.trailing = std::move(trailing);

@@ -54,6 +54,7 @@ Result<int> RunMountHelper(const std::vector<std::string>& arguments) {
   if (call.fake) return 0;
   const Context context{.directory = TRY(CurrentDirectory()),
                         .store = std::nullopt,
+                        .transaction = std::nullopt,
                         .trailing = {}};
   return RunMount(context, call.arguments);
 }

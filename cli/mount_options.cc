@@ -69,7 +69,11 @@ Status TakeValue(const std::string& option, MountFlags& flags) {
   const std::string key = option.substr(0, equals);
   const std::string value =
       equals == std::string::npos ? "" : option.substr(equals + 1);
-  if (key != "fsname" && key != "store") {
+  std::optional<std::string>* target = key == "fsname"  ? &flags.fsname
+                                       : key == "store" ? &flags.store
+                                       : key == "name"  ? &flags.name
+                                                        : nullptr;
+  if (target == nullptr) {
     return Fail(ErrorKind::kUsage, 0, "unknown mount option \"" + option + "\"",
                 "txfs(1) lists the options that -o takes");
   }
@@ -77,7 +81,7 @@ Status TakeValue(const std::string& option, MountFlags& flags) {
     return Fail(ErrorKind::kUsage, 0, "mount option " + key + " needs a value",
                 key + "=VALUE");
   }
-  (key == "fsname" ? flags.fsname : flags.store) = value;
+  *target = value;
   return {};
 }
 

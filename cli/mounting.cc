@@ -29,8 +29,7 @@ std::string DefaultWorkspace(const Context& context) {
   if (entry) {
     return entry->source.starts_with('/') ? entry->source : entry->mountpoint;
   }
-  const auto place = FindWorkspace(context.directory);
-  return place ? place->workspace : context.directory;
+  return FindWorkspace(context.directory).value_or(context.directory);
 }
 
 Paths PathsOf(const Context& context, const MountArguments& arguments) {
@@ -44,29 +43,67 @@ Paths PathsOf(const Context& context, const MountArguments& arguments) {
   return paths;
 }
 
-Status CheckNotMounted(const Paths& paths) {
+/// Clears dead mounts that are in the way.
+Status CheckMountpointIsFree(const Paths& paths) {
   const std::vector<MountEntry> table = TRY(ReadMountTable());
   for (const MountEntry& entry : table | std::views::reverse) {
-    if (entry.type != "fuse.txfs") continue;
-    const bool serves = entry.source == paths.workspace;
-    if (!serves && entry.mountpoint != paths.mountpoint) continue;
-    if (IsMountDead(entry.mountpoint)) {
-      TRY(ClearDeadMount(entry.mountpoint));
+    const bool here = entry.mountpoint == paths.mountpoint;
+    if (entry.type != "fuse.txfs" ||
+        (!here && entry.source != paths.workspace)) {
       continue;
     }
-    const std::string where = QuoteShell(entry.mountpoint);
-    if (serves) {
-      return Fail(
-          ErrorKind::kBusy, 0,
-          paths.workspace + " is already mounted at " + entry.mountpoint,
-          "`cd " + where + "` to work in it, or `txfs umount " + where +
-              "` first");
+    if (IsDead(entry)) {
+      TRY(ClearDeadMount(entry.mountpoint));
+    } else if (here && entry.source != paths.workspace) {
+      return Fail(ErrorKind::kBusy, 0,
+                  entry.mountpoint + " is already the mount of " + entry.source,
+                  "`txfs umount " + QuoteShell(entry.mountpoint) + "` first");
     }
-    return Fail(ErrorKind::kBusy, 0,
-                entry.mountpoint + " is already the mount of " + entry.source,
-                "`txfs umount " + where + "` first");
   }
   return {};
+}
+
+bool IsMountpoint(const std::string& path) {
+  const auto entry = FindTxfsMount(path);
+  return entry && entry->mountpoint == path;
+}
+
+std::unexpected<Error> AlreadyMounted(const std::string& workspace,
+                                      const ServedTransaction& transaction) {
+  const std::string& name = transaction.summary.name;
+  const std::string& mountpoint = transaction.address.mountpoint;
+  const std::string where = QuoteShell(mountpoint);
+  return Fail(
+      ErrorKind::kBusy, 0,
+      (name.empty() ? workspace : "transaction " + name + " of " + workspace) +
+          " is already mounted at " + mountpoint,
+      "`cd " + where + "` to work in it, `txfs umount " + where +
+          "` first, or begin another transaction with --name");
+}
+
+/// The transaction may be mounted elsewhere, the mountpoint show another one.
+Status CheckNotMounted(const Paths& paths, const RealWorkspace& workspace,
+                       const std::string& name) {
+  const auto store = OpenStore(workspace);
+  if (!store && store.error().code != ENOENT) {
+    return std::unexpected(store.error());
+  }
+  if (store) {
+    for (const ServedTransaction& open : TRY(ListServed(**store))) {
+      // A daemon without its mount is about to end.
+      if (open.summary.name == name && open.daemon == DaemonState::kRunning &&
+          IsMountpoint(open.address.mountpoint)) {
+        return AlreadyMounted(workspace.path, open);
+      }
+    }
+  }
+  if (!IsMountpoint(paths.mountpoint)) return {};
+  return Fail(ErrorKind::kBusy, 0,
+              "another transaction of " + workspace.path +
+                  " is already mounted at " + paths.mountpoint,
+              "name another directory: txfs mount " +
+                  QuoteShell(workspace.path) + " MOUNTPOINT" +
+                  (name.empty() ? "" : " --name " + name));
 }
 
 Status CheckDirectory(const char* what, const std::string& path) {
@@ -99,6 +136,11 @@ Status CheckNesting(const Paths& paths) {
 Status CheckOutsideMounts(const Paths& paths) {
   const auto entry = FindTxfsMount(paths.workspace);
   if (!entry) return {};
+  if (entry->mountpoint == paths.workspace) {
+    // Another transaction of the workspace, mounted over it, is not in the way.
+    const auto shown = ReachWorkspaceOf(*entry);
+    if (shown && shown->path == paths.workspace) return {};
+  }
   return Fail(0,
               "the workspace " + paths.workspace +
                   " lies inside the txfs mount at " + entry->mountpoint,
@@ -106,12 +148,10 @@ Status CheckOutsideMounts(const Paths& paths) {
                   "` first, or work in that mount");
 }
 
-Status CheckStore(const Paths& paths, const std::string& store) {
+Status CheckStore(const Paths& paths, const RealWorkspace& workspace,
+                  const std::string& store) {
   const std::string usual = JoinPath(paths.workspace, ".txfs");
-  const auto known = FindWorkspace(paths.workspace);
-  const std::string in_use = known && known->workspace == paths.workspace
-                                 ? known->store.value_or(usual)
-                                 : store;
+  const std::string in_use = StorePath(workspace).value_or(store);
   // Two stores of one workspace would each take the other's commits for drift.
   if (in_use != store) {
     return Fail(0,
@@ -143,11 +183,10 @@ std::vector<ProcessRef> ProcessesBeneath(const Paths& paths) {
 /// What -o, --store and the registry say about the store.
 std::optional<std::string> StoreFor(const Context& context,
                                     const MountFlags& flags,
-                                    const std::string& workspace) {
+                                    const RealWorkspace& workspace) {
   if (context.store) return context.store;
   if (flags.store) return ResolvePath(context.directory, *flags.store);
-  const auto place = FindWorkspace(workspace);
-  return place && place->workspace == workspace ? place->store : std::nullopt;
+  return workspace.store;
 }
 
 }  // namespace
@@ -166,12 +205,15 @@ Result<MountPlan> PlanMount(const Context& context,
                    .allow_other = arguments.allow_other,
                    .fsname = {},
                    .store = {},
+                   .name = {},
                    .kernel = {}};
   for (const std::string& list : arguments.options) {
     TRY(ParseMountOptions(list, flags));
   }
+  const std::string name = arguments.name.value_or(flags.name.value_or(""));
+  if (arguments.name || flags.name) TRY(CheckTransactionName(name));
   // Twice: behind a dead mount links cannot be resolved.
-  TRY(CheckNotMounted(PathsOf(context, arguments)));
+  TRY(CheckMountpointIsFree(PathsOf(context, arguments)));
   for (const auto& given : {arguments.workspace, arguments.mountpoint}) {
     if (given && given->empty()) {
       return Fail(ErrorKind::kUsage, 0, "an empty path names no directory",
@@ -183,18 +225,21 @@ Result<MountPlan> PlanMount(const Context& context,
     return Fail(0, "the root directory / cannot be a workspace or a mountpoint",
                 "name a directory below it");
   }
-  TRY(CheckNotMounted(paths));
+  TRY(CheckMountpointIsFree(paths));
   TRY(CheckOutsideMounts(paths));
   TRY(CheckDirectory("workspace", paths.workspace));
   TRY(CheckDirectory("mountpoint", paths.mountpoint));
   TRY(CheckNesting(paths));
 
   MountPlan plan;
-  const auto store = StoreFor(context, flags, paths.workspace);
-  if (store) TRY(CheckStore(paths, *store));
+  const RealWorkspace workspace = TRY(ReachWorkspace(paths.workspace));
+  const auto store = StoreFor(context, flags, workspace);
+  if (store) TRY(CheckStore(paths, workspace, *store));
+  TRY(CheckNotMounted(paths, workspace, name));
   plan.store_given = store && *store != JoinPath(paths.workspace, ".txfs");
   plan.daemon.workspace.path = paths.workspace;
   plan.daemon.workspace.store = store;
+  plan.daemon.workspace.name = name;
   Retention& retention = plan.daemon.workspace.retention;
   retention.commits = arguments.keep.commits.value_or(retention.commits);
   retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
@@ -220,12 +265,17 @@ void SayProcesses(const std::vector<ProcessRef>& processes) {
   }
 }
 
-Status MountInBackground(const MountPlan& plan) {
-  const ReadyReport ready = TRY(SpawnDaemon(plan.daemon));
+void SayMounted(const MountPlan& plan, const ReadyReport& ready) {
+  const std::string& name = plan.daemon.workspace.name;
   Say("transaction " + ready.transaction +
+      (name.empty() ? "" : " (" + name + ")") +
       (ready.begun ? " begun" : " resumed"));
   Say("mounted " + plan.daemon.workspace.path + " at " +
       plan.daemon.mount.mountpoint);
+}
+
+Status MountInBackground(const MountPlan& plan) {
+  SayMounted(plan, TRY(SpawnDaemon(plan.daemon)));
   if (plan.store_given) {
     const Status remembered =
         RememberStore(plan.daemon.workspace.path, *plan.daemon.workspace.store);

@@ -23,6 +23,9 @@ struct MountPlan {
 Result<MountPlan> PlanMount(const Context& context,
                             const MountArguments& arguments);
 
+/// Says on stderr which transaction is mounted where.
+void SayMounted(const MountPlan& plan, const ReadyReport& ready);
+
 /// Mounts in the background and says so on stderr.
 Status MountInBackground(const MountPlan& plan);
 

@@ -5,11 +5,6 @@
 
 namespace txfs::cli {
 
-bool IsEnded(const TransactionSummary& transaction) {
-  return transaction.state == TransactionState::kCommitted ||
-         transaction.state == TransactionState::kDiscarded;
-}
-
 Document SummaryDocument(const TransactionSummary& transaction) {
   const auto id_or_null = [](const std::string& id) -> Document {
     if (id.empty()) return nullptr;

@@ -9,8 +9,6 @@
 
 namespace txfs::cli {
 
-[[nodiscard]] bool IsEnded(const TransactionSummary& transaction);
-
 /// What --json says of a transaction wherever it is spoken of (txfs(1)).
 [[nodiscard]] Document SummaryDocument(const TransactionSummary& transaction);
 

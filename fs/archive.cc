@@ -1,7 +1,5 @@
 #include "fs/archive.h"
 
-#include <fcntl.h>
-
 #include "fs/base_directory.h"
 #include "journal/base/file.h"
 #include "journal/base/mutex.h"
@@ -25,23 +23,24 @@ class StoredArchive final : public Archive {
     return retention_;
   }
 
-  Status Recover() override {
-    if (!store_->history().HasIntent()) return {};
+  Result<bool> Recover() override {
+    if (!store_->history().HasIntent()) return false;
     const MutexLock ending(mutex_);
-    const FileLock lock = TRY(committer_.Lock(kLockMs));
+    const FileLock lock = TRY(committer_.Lock(0));
     return committer_.FinishUnfinished();
   }
 
-  Result<UndoReport> Undo(const std::string& id) override {
+  Result<UndoReport> Undo(const std::string& wanted) override {
     const MutexLock ending(mutex_);
-    const FileLock lock = TRY(committer_.Lock(kLockMs));
+    const FileLock lock = TRY(committer_.Lock(kCommitLockMs));
+    TRY(committer_.FinishUnfinished());
     return committer_.Undo(
-        id, Clock::System().Now(),
+        wanted, Clock::System().Now(),
         [](const std::function<Status()>& work) { return work(); });
   }
 
-  Result<CommitView> Show(const std::string& id) override {
-    return ViewCommit(*store_, base_, id);
+  Result<CommitView> Show(const std::string& wanted) override {
+    return ViewCommit(*store_, base_, wanted);
   }
 
   Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
@@ -57,12 +56,10 @@ class StoredArchive final : public Archive {
 
   Result<GcReport> CollectGarbage(const Retention& retention) override {
     const MutexLock ending(mutex_);
-    return committer_.FreeSpace(retention, kLockMs);
+    return committer_.FreeSpace(retention, kCommitLockMs);
   }
 
  private:
-  static constexpr int kLockMs = 30'000;
-
   const std::string path_;
   const BaseDirectory base_;
   const std::unique_ptr<Store> store_;
@@ -73,22 +70,10 @@ class StoredArchive final : public Archive {
 
 }  // namespace
 
-Result<std::unique_ptr<Archive>> Archive::Open(
-    const std::string& path, const std::optional<std::string>& store) {
-  const std::string store_path = store.value_or(path + "/.txfs");
-  UniqueFd base = TRY(OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  auto dir = OpenAt(AT_FDCWD, store_path, O_RDONLY | O_DIRECTORY);
-  if (!dir && dir.error().code == ENOENT) {
-    return Fail(ENOENT, "workspace " + path + " has no store",
-                "`txfs mount` makes one");
-  }
-  UniqueFd store_dir = TRY(std::move(dir));
-  std::unique_ptr<Store> opened =
-      TRY(Store::Open(std::move(store_dir), store_path, path));
-  auto archive =
-      std::make_unique<StoredArchive>(path, std::move(base), std::move(opened));
-  TRY(archive->Recover());
-  return archive;
+std::unique_ptr<Archive> Archive::Open(std::string path, UniqueFd base,
+                                       std::unique_ptr<Store> store) {
+  return std::make_unique<StoredArchive>(std::move(path), std::move(base),
+                                         std::move(store));
 }
 
 }  // namespace txfs

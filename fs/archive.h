@@ -1,13 +1,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "fs/commit_view.h"
 #include "fs/committer.h"
 #include "journal/base/bytes.h"
 #include "journal/base/result.h"
+#include "journal/base/unique_fd.h"
 #include "journal/store.h"
 
 namespace txfs {
@@ -16,11 +16,10 @@ namespace txfs {
 /// Workspace, or store and base where none is opened. Thread-safe.
 class Archive {
  public:
-  /// Opens store and base of the workspace at the absolute `path`, and no
-  /// transaction. `store`: its directory, if that is not PATH/.txfs. A commit
-  /// that a dead process left is finished first.
-  static Result<std::unique_ptr<Archive>> Open(
-      const std::string& path, const std::optional<std::string>& store);
+  /// Of `store` and the directory `base` of the workspace at the absolute
+  /// `path`, without a transaction.
+  static std::unique_ptr<Archive> Open(std::string path, UniqueFd base,
+                                       std::unique_ptr<Store> store);
   virtual ~Archive() = default;
 
   virtual Store& store() = 0;
@@ -29,16 +28,16 @@ class Archive {
   [[nodiscard]] virtual const Retention& retention() const = 0;
 
   /// Finishes the commit of a process that died in it, if there is one. kBusy
-  /// when somebody else is at it.
-  virtual Status Recover() = 0;
+  /// when somebody else is at it. Returns whether such a commit was finished
+  /// here since the last call: then the base has changed.
+  virtual Result<bool> Recover() = 0;
 
-  /// Takes a commit back, in the base; `id`: the beginning of one, or empty:
-  /// the newest that can be. Open transactions stay open. Conflicts are in the
-  /// report.
-  virtual Result<UndoReport> Undo(const std::string& id) = 0;
+  /// Takes a commit back, in the base; `wanted` as Committer::Undo has it. Open
+  /// transactions stay open. Conflicts are in the report.
+  virtual Result<UndoReport> Undo(const std::string& wanted) = 0;
 
-  /// What is known of a transaction; `id`: the beginning of one.
-  virtual Result<CommitView> Show(const std::string& id) = 0;
+  /// What is known of the transaction that `wanted` means (FindTransaction).
+  virtual Result<CommitView> Show(const std::string& wanted) = 0;
 
   /// Reads from a file of the base, as ReadFully.
   virtual Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,

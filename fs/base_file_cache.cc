@@ -7,22 +7,44 @@ constexpr size_t kMaxOpen = 256;
 
 }  // namespace
 
-Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path) {
+Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
+                                    const std::optional<BaseIdentity>& origin) {
   {
     const MutexLock lock(mutex_);
     const auto found = by_ino_.find(ino);
-    if (found != by_ino_.end()) {
+    if (found != by_ino_.end() &&
+        (!origin || found->second->identity == *origin)) {
       recent_.splice(recent_.begin(), recent_, found->second);
       return found->second->fd;
     }
   }
-  SharedFd fd = TRY(base_.OpenFile(path));
+  auto opened = base_.OpenFile(path);
+  if (!opened && origin && opened.error().code == ENOENT) {
+    return Fail(ESTALE, path + " is gone from the base");
+  }
+  SharedFd fd = TRY(std::move(opened));
+  struct stat st{};
+  if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + path);
+  const BaseIdentity identity{
+      .dev = st.st_dev == base_.device() ? 0 : st.st_dev, .ino = st.st_ino};
+  if (origin && identity != *origin) {
+    return Fail(ESTALE, path + " was replaced in the base");
+  }
   const MutexLock lock(mutex_);
   EraseLocked(ino);
-  recent_.push_front({ino, fd});
+  recent_.push_front({ino, identity, fd});
   by_ino_[ino] = recent_.begin();
   if (recent_.size() > kMaxOpen) EraseLocked(recent_.back().ino);
   return fd;
+}
+
+SharedFd BaseFileCache::Find(Ino ino, const BaseIdentity& origin) {
+  const MutexLock lock(mutex_);
+  const auto found = by_ino_.find(ino);
+  if (found == by_ino_.end() || found->second->identity != origin) {
+    return nullptr;
+  }
+  return found->second->fd;
 }
 
 void BaseFileCache::Drop(Ino ino) {

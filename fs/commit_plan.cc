@@ -438,7 +438,8 @@ class Planner {
     if (inode.record.base && !staged_.contains(inode.ino)) {
       step.from = Spot::Base(inode.record.base->path);
       TRY(SetBefore(inode, after, step));
-      const bool same = step.set_before == after;
+      // A directory that is moved is opened to its owner for that.
+      const bool same = step.set_before == after && !moved_.contains(inode.ino);
       if (same && !touched && !patched_.contains(inode.ino)) return {};
     }
     step.set_after = std::move(after);

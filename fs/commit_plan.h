@@ -1,24 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fs/commit_step.h"
 #include "fs/overlay.h"
+#include "fs/selection.h"
 #include "journal/base/result.h"
 
 namespace txfs {
-
-/// The part of a transaction that a commit or discard is about: names that the
-/// upper changed, and upper inodes.
-struct Selection {
-  std::set<std::pair<Ino, std::string>> names;  ///< directory, name
-  std::set<Ino> inodes;
-};
 
 /// A file or directory to be made in the vault before the point of no return.
 struct StagedObject {

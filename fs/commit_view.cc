@@ -505,13 +505,10 @@ void SwapSides(CommitView& view) {
 }  // namespace
 
 Result<CommitView> ViewCommit(Store& store, const BaseDirectory& base,
-                              const std::string& id) {
+                              const std::string& wanted) {
   CommitView view;
-  std::vector<std::string> ids;
   const std::vector<TransactionSummary> list = TRY(store.List());
-  for (const TransactionSummary& summary : list) ids.push_back(summary.id);
-  const std::string whole = TRY(CompleteId(ids, id));
-  view.summary = *std::ranges::find(list, whole, &TransactionSummary::id);
+  view.summary = TRY(FindTransaction(list, wanted));
   // What an undo took away, and what it brought back, is what its commit did.
   TransactionSummary newest = view.summary;
   bool swapped = false;

@@ -21,13 +21,13 @@ struct CommitView {
   std::vector<Conflict> lost;
 };
 
-/// What is known of the transaction that `id` begins.
+/// What is known of the transaction that `wanted` means (FindTransaction).
 ///
 /// Changes come from the plan: one side of their content is in the base, as far
 /// as that is still as the image says, the other in the vault. An undone commit
 /// is the undo's with sides swapped. What is within a renamed directory is what
 /// is there now.
 Result<CommitView> ViewCommit(Store& store, const BaseDirectory& base,
-                              const std::string& id);
+                              const std::string& wanted);
 
 }  // namespace txfs

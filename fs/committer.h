@@ -28,6 +28,9 @@ struct CommitRecord {
 /// EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<CommitRecord> DecodeRecord(ByteSpan in);
 
+/// How long a commit, or what else changes the base, waits for another one.
+inline constexpr int kCommitLockMs = 30'000;
+
 /// What an undo did, or why it did nothing.
 struct UndoReport {
   std::string id;      ///< of the undo, itself an entry of the history
@@ -40,6 +43,9 @@ struct UndoReport {
 struct GcReport {
   uint64_t commits = 0;  ///< that can no longer be undone
   uint64_t bytes = 0;    ///< on disk
+  /// Records of transactions of which nothing is in the base: they were
+  /// discarded, or undone for good.
+  uint64_t forgotten = 0;
 };
 
 /// How much history is kept.
@@ -83,18 +89,19 @@ class Committer {
   Status CarryOut(const CommitRecord& record);
   /// The last step of the protocol.
   Status Finish(const CommitRecord& record);
-  /// Goes on with the commit of a process that died, if there is one.
-  Status FinishUnfinished();
+  /// Goes on with the commit of a process that died. Returns whether there was
+  /// one, and the base changed.
+  Result<bool> FinishUnfinished();
 
-  /// Takes a commit back, or says in the report why not. `id`: the beginning
-  /// of one, or empty: the newest that can be.
-  Result<UndoReport> Undo(const std::string& id, Timestamp now,
+  /// Takes a commit back, or says in the report why not. `wanted`: a name (the
+  /// newest that can be undone under it) or the beginning of an id; empty: the
+  /// newest that can be. Requires that nothing is unfinished.
+  Result<UndoReport> Undo(const std::string& wanted, Timestamp now,
                           const BaseWork& change_base);
 
-  /// The record of an undo of `id` (empty: the newest commit that can be
-  /// undone), checked against the base: with conflicts in `report`, nothing
-  /// is to be done. ENOENT, with the reason, when it cannot be undone.
-  Result<CommitRecord> PrepareUndo(const std::string& id, Timestamp now,
+  /// The record of that undo, checked against the base: with conflicts in
+  /// `report`, nothing is to be done.
+  Result<CommitRecord> PrepareUndo(const std::string& wanted, Timestamp now,
                                    UndoReport& report);
 
   /// What the history has of a commit that can be undone.
@@ -102,11 +109,13 @@ class Committer {
 
   /// Frees what `retention` does not keep, and what nothing refers to.
   Result<GcReport> CollectGarbage(const Retention& retention);
-  /// The same after emptying the trash; takes the lock itself.
+  /// The same, the trash, and records of what left nothing in the base; takes
+  /// the lock itself.
   Result<GcReport> FreeSpace(const Retention& retention, int timeout_ms);
 
  private:
-  Result<std::string> ChooseUndoable(const std::string& id) const;
+  Result<std::string> ChooseUndoable(const std::string& wanted) const;
+  Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
   [[nodiscard]] std::unexpected<Error> StoppedHalfWay(Error error) const;
 

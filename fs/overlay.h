@@ -106,6 +106,11 @@ class OverlayFilesystem final : public Filesystem {
     /// `next`: it must live for as long as an orphan needs it, and is better
     /// closed when nothing is frozen any more.
     StaleCaches Reset(std::shared_ptr<Journal>& next, bool committed);
+    /// Somebody else changed the base: looks again at everything that is known
+    /// of it. What the transaction changed stays as it is, pristine inodes
+    /// become what the base has at their path, or orphans where it has nothing
+    /// of their kind. Returns what is stale.
+    StaleCaches Refresh();
   };
 
   /// Runs `work` with every operation waiting: the commit gate.
@@ -136,6 +141,7 @@ class OverlayFilesystem final : public Filesystem {
     Ino ino = kNoIno;
     std::vector<Piece> pieces;
     std::string base_path;
+    std::optional<BaseIdentity> origin;  ///< which object base_path must be
     SharedFd pinned;
     std::shared_ptr<Journal> journal;
   };
@@ -166,6 +172,8 @@ class OverlayFilesystem final : public Filesystem {
   static DentryValue Gone(const Inode& directory, std::string_view name,
                           const Probe& probe);
   Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino);
+  /// As BaseDirectory::List; a directory that is gone has no entries.
+  Result<std::vector<BaseEntry>> ListBase(const std::string& path) const;
   std::vector<DirEntry> Merge(const Inode& directory,
                               const std::vector<BaseEntry>& base) const
       REQUIRES_SHARED(tree_mutex_);
@@ -209,6 +217,7 @@ class OverlayFilesystem final : public Filesystem {
   }
   ReadPlan PlanRead(const Inode& inode, uint64_t offset, uint64_t length) const
       REQUIRES_SHARED(tree_mutex_);
+  Result<SharedFd> OpenBase(const ReadPlan& plan);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, uint64_t offset,

@@ -27,7 +27,14 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
                                                         uint64_t length) const {
   ReadPlan plan;
   plan.ino = inode.ino;
-  if (inode.record.base) plan.base_path = inode.record.base->path;
+  if (const auto& base = inode.record.base) {
+    plan.base_path = base->path;
+    // A pristine inode is whatever its path leads to. What lies under extents
+    // must be what it was when they were written.
+    if (inode.upper || inode.IsOrphan()) {
+      plan.origin = BaseIdentity{.dev = base->dev, .ino = base->ino};
+    }
+  }
   plan.pinned = inode.pinned_base;
   plan.journal = inode.retired;
   const uint64_t size = inode.attr().size;
@@ -64,6 +71,11 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
   return plan;
 }
 
+Result<SharedFd> OverlayFilesystem::OpenBase(const ReadPlan& plan) {
+  if (plan.pinned) return plan.pinned;
+  return files_.Get(plan.ino, plan.base_path, plan.origin);
+}
+
 Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
                                              uint64_t offset,
                                              MutableByteSpan out) {
@@ -74,8 +86,7 @@ Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
     if (piece.source == Piece::Source::kSpool) {
       TRY(plan.journal->Read(piece.content, piece.into, target));
     } else if (piece.source == Piece::Source::kBase) {
-      const SharedFd fd =
-          plan.pinned ? plan.pinned : TRY(files_.Get(plan.ino, plan.base_path));
+      const SharedFd fd = TRY(OpenBase(plan));
       const size_t n = TRY(ReadFully(fd->get(), piece.offset, target));
       // Somebody cut the base file short behind our back.
       std::ranges::fill(target.subspan(n), std::byte{0});
@@ -349,8 +360,7 @@ Result<uint64_t> OverlayFilesystem::Seek(Ino ino, uint64_t offset, int whence) {
     } else if (piece.source == Piece::Source::kZero) {
       if (!want_data) return piece.offset;
     } else {
-      const SharedFd fd =
-          plan.pinned ? plan.pinned : TRY(files_.Get(plan.ino, plan.base_path));
+      const SharedFd fd = TRY(OpenBase(plan));
       const off_t found =
           ::lseek(fd->get(), static_cast<off_t>(piece.offset), whence);
       if (found >= 0 && static_cast<uint64_t>(found) < end) {

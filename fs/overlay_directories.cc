@@ -14,25 +14,33 @@ DirEntry EntryOf(const Tree& tree, const std::string& name,
 
 }  // namespace
 
+Result<std::vector<BaseEntry>> OverlayFilesystem::ListBase(
+    const std::string& path) const {
+  auto entries = base_.List(path);
+  // Another transaction removed it; what this one has in it stays.
+  if (!entries && entries.error().code == ENOENT) {
+    return std::vector<BaseEntry>();
+  }
+  return entries;
+}
+
 std::vector<DirEntry> OverlayFilesystem::Merge(
     const Inode& directory, const std::vector<BaseEntry>& base) const {
   std::vector<DirEntry> entries;
   entries.reserve(base.size() + directory.slots.size());
+  // What is known under a name counts before what the base has: it stays when
+  // another transaction removes it from the base.
   for (const auto& [name, slot] : directory.slots) {
-    if (slot.upper.kind != DentryKind::kInode) continue;
-    if (const Inode* inode = tree_.Find(slot.upper.ino))
+    const Inode* inode = tree_.Find(
+        slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached);
+    if (inode != nullptr && slot.upper.kind != DentryKind::kWhiteout) {
       entries.push_back(EntryOf(tree_, name, *inode));
+    }
   }
   for (const BaseEntry& entry : base) {
-    const auto slot = directory.slots.find(entry.name);
-    if (slot == directory.slots.end()) {
-      entries.push_back(
-          {.name = entry.name, .st_ino = entry.ino, .type = entry.type});
-    } else if (slot->second.upper.kind == DentryKind::kAbsent) {
-      if (const Inode* inode = tree_.Find(slot->second.cached)) {
-        entries.push_back(EntryOf(tree_, entry.name, *inode));
-      }
-    }
+    if (directory.slots.contains(entry.name)) continue;
+    entries.push_back(
+        {.name = entry.name, .st_ino = entry.ino, .type = entry.type});
   }
   return entries;
 }
@@ -49,7 +57,7 @@ Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
     }
   }
   std::vector<BaseEntry> base;
-  if (base_path) base = TRY(base_.List(*base_path));
+  if (base_path) base = TRY(ListBase(*base_path));
   auto snapshot = std::make_shared<DirectorySnapshot>();
   {
     const ReaderLock lock(tree_mutex_);

@@ -196,7 +196,7 @@ Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
     }
   }
   if (!directory.record.base) return true;
-  const auto entries = TRY(base_.List(directory.record.base->path));
+  const auto entries = TRY(ListBase(directory.record.base->path));
   for (const BaseEntry& entry : entries) {
     if (!directory.slots.contains(entry.name)) return false;
   }

@@ -6,8 +6,9 @@ namespace txfs {
 namespace {
 
 bool Reads(const Inode& inode) {
-  return inode.IsOrphan() && inode.record.base && inode.attr().base_limit > 0 &&
-         inode.lookups > 0 && !inode.pinned_base;
+  // A pristine orphan is none of the commit's business.
+  return inode.IsOrphan() && inode.upper && inode.record.base &&
+         inode.attr().base_limit > 0 && inode.lookups > 0 && !inode.pinned_base;
 }
 
 /// All base paths at which a survivor is to be found after the transaction.
@@ -59,9 +60,16 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
     Tree::Survivor survivor{inode.ino, PathsAfter(tree, inode, committed),
                             pristine && !(committed && inode.IsDirectory())};
     if (inode.ino == kRootIno) survivor.paths = {""};
-    // An orphan of an earlier transaction stays one, whatever has its old
-    // path by now.
-    if (inode.retired || inode.pinned_base) survivor.paths.clear();
+    if (inode.lost) {
+      survivor.unchanged = false;
+      for (const Inode::Link& link : inode.links) {
+        stale.names.push_back({link.parent, link.name});
+      }
+    }
+    // An orphan of an earlier transaction, or that another one removed, stays
+    // one, whatever has its old path by now.
+    const bool gone = !inode.upper && inode.IsOrphan();
+    if (gone || inode.retired || inode.pinned_base) survivor.paths.clear();
     if (!pristine) {
       stale.inodes.push_back(inode.ino);
       // Its inode number may be another, which directories list.

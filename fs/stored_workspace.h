@@ -1,5 +1,8 @@
 #pragma once
 
+#include <fcntl.h>
+
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,13 +14,11 @@
 #include "fs/committer.h"
 #include "fs/overlay.h"
 #include "fs/workspace.h"
+#include "journal/base/file.h"
 #include "journal/base/mutex.h"
 #include "journal/store.h"
 
 namespace txfs {
-
-/// How long a commit waits for another one.
-inline constexpr int kCommitLockMs = 30'000;
 
 /// The Workspace over a store on disk. Locks: docs/locking.md.
 class StoredWorkspace final : public Workspace {
@@ -48,13 +49,13 @@ class StoredWorkspace final : public Workspace {
                               const CommitProgress& progress) override;
   Result<PlanReport> PlanOnly() override;
   Result<std::string> Discard() override;
-  Result<UndoReport> Undo(const std::string& id) override;
-  Status Recover() override { return RecoverWithin(0); }
+  Result<UndoReport> Undo(const std::string& wanted) override;
+  Result<bool> Recover() override;
   [[nodiscard]] const Retention& retention() const override {
     return options_.retention;
   }
-  Result<CommitView> Show(const std::string& id) override {
-    return ViewCommit(*store_, base_, id);
+  Result<CommitView> Show(const std::string& wanted) override {
+    return ViewCommit(*store_, base_, wanted);
   }
   Result<size_t> ReadVault(const std::string& path, uint64_t offset,
                            MutableByteSpan out) override {
@@ -70,10 +71,15 @@ class StoredWorkspace final : public Workspace {
     const MutexLock lock(mutex_);
     listener_ = std::move(listener);
   }
+  Status Refresh() override;
+  Result<UniqueFd> OpenBase() override {
+    return OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY);
+  }
   Status Close() override;
 
  private:
   // Opening.
+  Result<std::optional<std::string>> FindOpen();
   Result<OpenTransaction> BeginOrResume();
   Status Adopt(OpenTransaction transaction);
 
@@ -81,6 +87,11 @@ class StoredWorkspace final : public Workspace {
   /// The lock of commits; kept from a commit that stopped half-way.
   Result<FileLock> LockCommits() REQUIRES(end_mutex_);
   Status RecoverWithin(int timeout_ms);
+  /// Goes on with the commit of a process that died, unless it is our own: that
+  /// one `txfs commit` goes on with.
+  Status FinishOthers(int timeout_ms) REQUIRES(end_mutex_);
+  /// The same with the commit lock held. The mount shows what it did.
+  Status FinishUnfinished() REQUIRES(end_mutex_);
   [[nodiscard]] Error HalfWay() const;
   [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
     return half_way_.has_value();
@@ -108,9 +119,13 @@ class StoredWorkspace final : public Workspace {
   Result<PreparedTransaction> PrepareNext(const std::string& name,
                                           Journal& journal);
   void Tell(const StaleCaches& stale);
+  /// The base was changed by something other than our commit.
+  void RefreshTree() REQUIRES(end_mutex_);
   /// Empties the trash and frees history, in the background.
   void Collect() REQUIRES(end_mutex_);
   void StopCollecting() REQUIRES(end_mutex_);
+  [[nodiscard]] bool IsUnused(const Journal& journal) const
+      REQUIRES(end_mutex_);
 
   const WorkspaceOptions options_;
   const std::string path_;
@@ -126,6 +141,8 @@ class StoredWorkspace final : public Workspace {
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
   std::thread collecting_ GUARDED_BY(end_mutex_);
+  std::atomic<bool> recovered_ = false;          ///< what Recover is to say
+  bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
 };
 
 }  // namespace txfs

@@ -48,6 +48,8 @@ struct Inode {
 
   Ino ino;
   bool upper = false;
+  bool lost = false;  ///< pristine directory: the base has it no more, but it
+                      ///< is kept for what is upper in it
   InodeRecord record;
   ExtentMap extents;
   std::map<std::string, std::string, std::less<>> xattrs;
@@ -172,6 +174,21 @@ class Tree final : public State {
   /// their paths as `look` finds them, or orphans whose content is in `old`.
   void Rebase(const std::vector<Survivor>& survivors, const Look& look,
               const std::shared_ptr<Journal>& old);
+
+  // The base changed under an open transaction (overlay_refresh.cc).
+  /// Makes a pristine inode what `object` is, whatever it was before.
+  void Revise(Inode& inode, const BaseObject& object);
+  /// Whether Revise would change `inode` in more than its time of access.
+  [[nodiscard]] bool Differs(const Inode& inode,
+                             const BaseObject& object) const;
+  /// Whether `st` is of the base object that `inode` is or was made of.
+  [[nodiscard]] bool IsOrigin(const Inode& inode, const struct stat& st) const;
+  /// The base has no `name` any more, or something else under it: forgets the
+  /// pristine child that was known there. With its last name gone it is an
+  /// orphan while the kernel holds it, and freed otherwise.
+  void DropCached(Inode& directory, const std::string& name);
+  /// Frees pristine inodes that neither the kernel nor a child needs.
+  void DropUnheld();
 
   /// stat(2)'s view. st_ino: of a base object its own, of a new one
   /// 2^52 + Ino.

@@ -95,6 +95,7 @@ void Tree::Rebase(const std::vector<Survivor>& survivors, const Look& look,
     inode->links.clear();
     inode->known_children = 0;
     inode->upper = false;
+    inode->lost = false;
     ++inode->version;
   }
   IndexBase(root());

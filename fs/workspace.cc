@@ -51,15 +51,28 @@ StoredWorkspace::StoredWorkspace(const WorkspaceOptions& options,
 
 // --- opening ---------------------------------------------------------------
 
-Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
-  const std::vector<std::string> ids = TRY(store_->OpenIds());
-  if (!ids.empty()) return store_->Resume(ids.front(), options_.journal);
-  if (!options_.begin) {
-    return Fail(ENOENT, "workspace " + path_ + " has no open transaction",
-                "`txfs mount` begins one");
+Result<std::optional<std::string>> StoredWorkspace::FindOpen() {
+  for (const TransactionSummary& open : TRY(store_->ListOpen())) {
+    if (open.name == options_.name) return std::optional(open.id);
   }
-  return store_->Begin(options_.name, options_.filesystem.clock->Now(),
-                       options_.journal);
+  return std::optional<std::string>();
+}
+
+Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
+  for (;;) {
+    const std::optional<std::string> id = TRY(FindOpen());
+    if (id) return store_->Resume(*id, options_.journal);
+    if (!options_.begin) {
+      return Fail(ENOENT,
+                  "workspace " + path_ + " has no open transaction" +
+                      (options_.name.empty() ? "" : " " + options_.name),
+                  "`txfs mount` begins one");
+    }
+    auto begun = store_->Begin(options_.name, options_.filesystem.clock->Now(),
+                               options_.journal);
+    // Somebody else began it since: then it is to be resumed, or is in use.
+    if (begun || begun.error().code != EEXIST) return begun;
+  }
 }
 
 Status StoredWorkspace::Start() {
@@ -121,13 +134,25 @@ Status StoredWorkspace::Close() {
   const MutexLock ending(end_mutex_);
   StopCollecting();
   if (!filesystem_) return {};
-  return filesystem_->journal()->Drain();
+  const std::shared_ptr<Journal> journal = filesystem_->journal();
+  if (!IsUnused(*journal)) return journal->Drain();
+  journal->Forget();
+  TRY(store_->Drop(transaction_id()));
+  return store_->EmptyTrash();
+}
+
+bool StoredWorkspace::IsUnused(const Journal& journal) const {
+  return follows_ && !options_.name.empty() && Raw(journal.last_lsn()) == 0;
 }
 
 Result<std::unique_ptr<Workspace>> Workspace::Open(
     const WorkspaceOptions& options) {
-  std::string path = TRY(AbsoluteDirectory(options.path));
-  UniqueFd base = TRY(OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
+  std::string path =
+      options.base ? options.path : TRY(AbsoluteDirectory(options.path));
+  UniqueFd base =
+      options.base
+          ? TRY(OpenAt(options.base->get(), ".", O_RDONLY | O_DIRECTORY))
+          : TRY(OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
   std::string store_path = options.store.value_or(path + "/" + kStoreName);
   if (!options.store && options.begin) {
     auto made = MakeUnseen(base.get(), kStoreName);
@@ -137,8 +162,8 @@ Result<std::unique_ptr<Workspace>> Workspace::Open(
     if (!made) return CannotMakeStore(store_path, std::move(made).error());
   }
   auto dir = options.store
-                 ? OpenAt(AT_FDCWD, store_path, O_RDONLY | O_DIRECTORY)
-                 : OpenAt(base.get(), kStoreName, O_RDONLY | O_DIRECTORY);
+                 ? Store::OpenDirectory(AT_FDCWD, store_path, store_path)
+                 : Store::OpenDirectory(base.get(), kStoreName, store_path);
   if (!dir && dir.error().code == ENOENT) {
     return Fail(ENOENT, "workspace " + path + " has no store",
                 "`txfs mount` makes one");

@@ -11,16 +11,20 @@
 #include "fs/committer.h"
 #include "fs/filesystem.h"
 #include "journal/base/result.h"
+#include "journal/check.h"
 #include "journal/store.h"
 
 namespace txfs {
 
 struct WorkspaceOptions {
   std::string path;  ///< workspace directory; made absolute
+  /// The directory itself, for when something may be mounted over it; `path` is
+  /// absolute then, and not looked up.
+  std::shared_ptr<UniqueFd> base;
   std::optional<std::string>
       store;          ///< directory of the store; default: PATH/.txfs
-  std::string name;   ///< name of a transaction that is begun
-  bool begin = true;  ///< begin a transaction when none is open; else ENOENT
+  std::string name;   ///< of the transaction that is resumed or begun
+  bool begin = true;  ///< begin it when it is not open; else ENOENT
   JournalOptions journal;
   FilesystemOptions filesystem;
   Retention retention;
@@ -52,12 +56,12 @@ struct WorkspaceStatus {
   uint64_t store_bytes = 0;  ///< on disk
 };
 
-/// A workspace with its store and its one open transaction: what the daemon
+/// A workspace with its store and one of its open transactions: what the daemon
 /// serves, and what a command opens when no daemon runs. Thread-safe.
 class Workspace : public Archive {
  public:
-  /// Opens store and base, and resumes the open transaction or begins one. A
-  /// transaction found committing is rolled forward first. Errors are for
+  /// Opens store and base, and resumes the transaction of that name or begins
+  /// it. A transaction found committing is rolled forward first. Errors are for
   /// people: path and remedy.
   static Result<std::unique_ptr<Workspace>> Open(
       const WorkspaceOptions& options);
@@ -91,13 +95,21 @@ class Workspace : public Archive {
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 
-  /// Called after commit and discard, without locks held, with what the kernel
-  /// may have cached.
+  /// Another transaction changed the base: looks at it again, so that nothing
+  /// stale is shown.
+  virtual Status Refresh() = 0;
+
+  /// The workspace's directory, whatever is mounted over it.
+  virtual Result<UniqueFd> OpenBase() = 0;
+
+  /// Called after commit, discard and refresh, without locks held, with what
+  /// the kernel may have cached.
   virtual void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) = 0;
 
   /// Drains and closes the journal; the transaction stays open for the next
-  /// Open.
+  /// Open. One with a name that only followed another, and in which nothing was
+  /// done, is dropped: nobody asked for it. Nothing may be called after it.
   virtual Status Close() = 0;
 };
 

@@ -8,8 +8,6 @@
 #include "journal/base/file.h"
 
 namespace txfs {
-namespace {}  // namespace
-
 // --- recovery --------------------------------------------------------------
 
 Result<FileLock> StoredWorkspace::LockCommits() {
@@ -20,9 +18,25 @@ Result<FileLock> StoredWorkspace::LockCommits() {
 Status StoredWorkspace::RecoverWithin(int timeout_ms) {
   if (!store_->history().HasIntent()) return {};
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return {};  // ours: `txfs commit` goes on with it
+  return FinishOthers(timeout_ms);
+}
+
+Status StoredWorkspace::FinishOthers(int timeout_ms) {
+  if (IsHalfWay() || !store_->history().HasIntent()) return {};
   const FileLock lock = TRY(committer_.Lock(timeout_ms));
-  return committer_.FinishUnfinished();
+  return FinishUnfinished();
+}
+
+Result<bool> StoredWorkspace::Recover() {
+  TRY(RecoverWithin(0));
+  return recovered_.exchange(false);
+}
+
+Status StoredWorkspace::FinishUnfinished() {
+  if (!TRY(committer_.FinishUnfinished())) return {};
+  recovered_ = true;
+  if (filesystem_) RefreshTree();
+  return {};
 }
 
 Error StoredWorkspace::HalfWay() const {
@@ -141,6 +155,7 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
   old = std::move(next.journal);
   stale = frozen.Reset(old, committed);
   const MutexLock lock(mutex_);
+  follows_ = true;
   summary_ =
       TransactionSummary{.id = next.id, .name = ended.name, .created = now};
   transaction_lock_.emplace(std::move(next.lock));
@@ -150,6 +165,8 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
 Result<CommitReport> StoredWorkspace::Commit(const std::string& message,
                                              const CommitProgress& progress) {
   const MutexLock ending(end_mutex_);
+  // Before everything freezes, for it may take a while.
+  TRY(FinishOthers(kCommitLockMs));
   const uint64_t changes = TRY(Changes(false, {})).size();
   StaleCaches stale;
   std::shared_ptr<Journal> old;
@@ -235,10 +252,11 @@ void StoredWorkspace::Tell(const StaleCaches& stale) {
 
 // --- undo ------------------------------------------------------------------
 
-Result<UndoReport> StoredWorkspace::Undo(const std::string& id) {
+Result<UndoReport> StoredWorkspace::Undo(const std::string& wanted) {
   const MutexLock ending(end_mutex_);
   if (IsHalfWay()) return std::unexpected(HalfWay());
   const FileLock lock = TRY(LockCommits());
+  TRY(FinishUnfinished());
   const auto frozen = [&](const std::function<Status()>& work) {
     return filesystem_->WhileFrozen(
         [&](OverlayFilesystem::Frozen& held) -> Status {
@@ -247,11 +265,23 @@ Result<UndoReport> StoredWorkspace::Undo(const std::string& id) {
         });
   };
   UndoReport report =
-      TRY(committer_.Undo(id, options_.filesystem.clock->Now(), frozen));
+      TRY(committer_.Undo(wanted, options_.filesystem.clock->Now(), frozen));
+  RefreshTree();
   return report;
 }
 
 // --- afterwards ------------------------------------------------------------
+
+Status StoredWorkspace::Refresh() {
+  const MutexLock ending(end_mutex_);
+  RefreshTree();
+  return {};
+}
+
+void StoredWorkspace::RefreshTree() {
+  Tell(filesystem_->WhileFrozen(
+      [](OverlayFilesystem::Frozen& frozen) { return frozen.Refresh(); }));
+}
 
 void StoredWorkspace::Collect() {
   StopCollecting();

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
@@ -12,19 +11,16 @@
 
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
+#include "journal/rows.h"
 
 namespace txfs {
 namespace {
 
-constexpr uint32_t kFormatVersion = 1;
 constexpr uint64_t kMinMapBytes = 512 << 10;
 constexpr size_t kFirstBytes = 256 << 10;
 constexpr uint64_t kSlackBytes = 512 << 10;
 constexpr uint64_t kMaxMissingPages = 16;
-constexpr std::string_view kFormatKey = "format";
-constexpr std::string_view kCursorKey = "cursor";
 constexpr std::string_view kReserveKey = "reserve";
-constexpr std::string_view kFactPrefix = "fact.";
 constexpr const char* kDataFile = "data.mdb";
 
 constexpr std::string_view kDamagedHint =
@@ -69,13 +65,6 @@ ByteSpan ToSpan(const MDB_val& value) {
   return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
 }
 
-// Keys sort as bytes, so their integers are big-endian.
-void AppendKey(Bytes& key, uint64_t value) {
-  Encoder(key).Put(std::byteswap(value));
-}
-
-uint64_t TakeKey(Decoder& in) { return std::byteswap(in.Get<uint64_t>()); }
-
 int ErrnoOf(int code) {
   if (code > 0) return code;
   switch (code) {
@@ -95,39 +84,6 @@ int ErrnoOf(int code) {
     default:
       return EIO;
   }
-}
-
-// The value of an extent row; its key has the offset.
-void EncodeExtentValue(const Extent& extent, Encoder& out) {
-  out.Put(extent.length);
-  out.Put(extent.content.segment);
-  out.Put(extent.content.record_length);
-  out.Put(extent.content.record_position);
-  out.Put(extent.content.checksum);
-  out.Put(extent.content.delta);
-}
-
-// An extent is checked where it is decoded whole, so rows go through that.
-Result<Extent> DecodeExtentRow(uint64_t offset, ByteSpan value) {
-  Bytes whole;
-  Encoder encoder(whole);
-  encoder.Put(offset);
-  encoder.PutRaw(value);
-  Decoder decoder(whole);
-  const Extent extent = DecodeExtent(decoder);
-  if (!decoder.ok() || decoder.remaining() != 0) {
-    return Fail(EBADMSG, "damaged extent");
-  }
-  return extent;
-}
-
-Bytes EncodeCursor(const IntakeCursor& cursor) {
-  Bytes bytes;
-  Encoder encoder(bytes);
-  encoder.Put(cursor.salt);
-  encoder.Put(cursor.position);
-  encoder.Put(Raw(cursor.next_lsn));
-  return bytes;
 }
 
 }  // namespace
@@ -181,9 +137,7 @@ void Tables::SetDentry(Ino parent, const std::string& name,
     return;
   }
   value_.clear();
-  Encoder encoder(value_);
-  encoder.Put(static_cast<uint8_t>(value.kind));
-  encoder.Put(Raw(value.ino));
+  EncodeDentryValue(value, value_);
   Put(handles_.dentry, key_, value_);
 }
 
@@ -199,8 +153,7 @@ void Tables::PutExtent(Ino ino, const Extent& extent) {
   AppendKey(key_, Raw(ino));
   AppendKey(key_, extent.offset);
   value_.clear();
-  Encoder encoder(value_);
-  EncodeExtentValue(extent, encoder);
+  EncodeExtentValue(extent, value_);
   Put(handles_.extent, key_, value_);
 }
 
@@ -323,13 +276,7 @@ std::unexpected<Error> Db::Damaged(std::string_view what) const {
 }
 
 std::unexpected<Error> Db::FailWith(int code, std::string_view what) const {
-  int error = ErrnoOf(code);
-  // LMDB calls a write that found room for a part EIO.
-  struct statvfs room{};
-  if (error == EIO && ::fstatvfs(dir_.get(), &room) == 0 &&
-      room.f_bavail == 0) {
-    error = ENOSPC;
-  }
+  const int error = ErrnoOf(code);
   if (error == EBADMSG) return Damaged(mdb_strerror(code));
   std::string message = std::string(what) + " " + PathOfFd(dir_.get());
   if (code < 0) message += std::string(" (") + mdb_strerror(code) + ")";
@@ -361,9 +308,10 @@ Result<std::unique_ptr<Db>> Db::Create(int dir, uint64_t map_bytes, Io& io) {
   }));
   TRY(db->Write([](Tables& tables) -> Status {
     tables.EraseMeta(std::string(kReserveKey));
-    tables.PutFormat(kFormatVersion);
+    tables.PutFormat(kTablesVersion);
     return {};
   }));
+  TRY(SyncDirectory(dir, "db"));
   return db;
 }
 
@@ -413,7 +361,7 @@ Status Db::Connect() {
   }
   if (code != 0) {
     mdb_env_close(env);
-    return FailWith(code, "open");
+    return FailWith(WhyNotWritten(code), "open");
   }
   env_ = env;
   return CheckFileSize();
@@ -480,7 +428,7 @@ Status Db::OpenTables(bool create) {
     if (code != 0) return FailWith(code, "open tables of");
   }
   code = mdb_txn_commit(txn.release());
-  if (code != 0) return FailWith(code, "open tables of");
+  if (code != 0) return FailWith(WhyNotWritten(code), "open tables of");
   return {};
 }
 
@@ -492,11 +440,11 @@ Status Db::CheckVersion() {
   Decoder decoder(*value);
   const auto version = decoder.Get<uint32_t>();
   if (!decoder.ok()) return Damaged("no version");
-  if (version <= kFormatVersion) return {};
+  if (version <= kTablesVersion) return {};
   return Fail(EPROTONOSUPPORT,
               PathOfFd(dir_.get()) + " has format version " +
                   std::to_string(version) + ", this program knows " +
-                  std::to_string(kFormatVersion),
+                  std::to_string(kTablesVersion),
               "use the newer txfs that wrote it");
 }
 
@@ -524,6 +472,7 @@ Status Db::Write(const std::function<Status(Tables&)>& fill) {
 Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
   ReaderLock lock(map_mutex_);
   MDB_txn* raw = nullptr;
+  if (suspect_ && env_ != nullptr) TRY(RewriteFirstPages());
   code = env_ == nullptr ? MDB_PANIC : mdb_txn_begin(env_, nullptr, 0, &raw);
   if (code != 0) return FailWith(code, "begin a batch in");
   TxnPtr txn(raw);
@@ -533,9 +482,60 @@ Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
   if (!filled && code == 0) return filled;
   if (code == 0) code = io_.CommitError();
   CrashPoint();
-  if (code == 0) code = mdb_txn_commit(txn.release());
+  if (code == 0) {
+    code = mdb_txn_commit(txn.release());
+    if (code != 0) {
+      code = WhyNotWritten(code);
+      Distrust();
+    }
+  }
   if (code != 0) return FailWith(code, "write");
+  last_batch_ = LastBatch();
   KeepSlack();
+  return {};
+}
+
+// The rest of such a write would have met the error: so does asking for room.
+int Db::WhyNotWritten(int code) const {
+  if (code != EIO && code != ENOSPC) return code;
+  const auto fd = OpenAt(dir_.get(), kDataFile, O_RDWR);
+  struct stat st{};
+  if (!fd || ::fstat(fd->get(), &st) != 0) return code;
+  const int asked = io_.Allocate(fd->get(), FALLOC_FL_KEEP_SIZE, st.st_size,
+                                 static_cast<off_t>(kFirstBytes));
+  return asked != 0 && errno != EOPNOTSUPP ? errno : code;
+}
+
+uint64_t Db::LastBatch() {
+  MDB_envinfo info{};
+  mdb_env_info(env_, &info);
+  return info.me_last_txnid;
+}
+
+// A batch's own pages are synced before the page that names it is written, so
+// the first pages are all that a failed sync can have left in memory only. The
+// kernel takes what it failed to write for clean: it must be written again, or
+// the next sync would succeed and mean nothing.
+void Db::Distrust() {
+  suspect_ = true;
+  [[maybe_unused]] const Status rewritten = RewriteFirstPages();
+}
+
+Status Db::RewriteFirstPages() {
+  if (LastBatch() < last_batch_) {
+    return Fail(
+        EIO, "the disk lost a batch of the tables in " + PathOfFd(dir_.get()),
+        "unmount, and check the disk");
+  }
+  MDB_stat stat{};
+  mdb_env_stat(env_, &stat);
+  mdb_filehandle_t fd{};
+  mdb_env_get_fd(env_, &fd);
+  Bytes pages(size_t{2} * stat.ms_psize);
+  const size_t size = TRY(ReadFully(fd, 0, pages));
+  if (size != pages.size()) return Damaged("data.mdb was cut short");
+  TRY(WritePartsFully(io_, fd, 0, {pages}));
+  suspect_ = false;
   return {};
 }
 
@@ -560,10 +560,16 @@ Status Db::Reconnect() {
 }
 
 Status Db::Sync() {
+  // No batch meanwhile: its sync would not tell of a failure that ours was
+  // told of.
+  MutexLock batch(write_mutex_);
   ReaderLock lock(map_mutex_);
-  const int code = env_ == nullptr ? MDB_PANIC : mdb_env_sync(env_, 1);
-  if (code != 0) return FailWith(code, "sync");
-  return {};
+  if (env_ == nullptr) return FailWith(MDB_PANIC, "sync");
+  if (suspect_) TRY(RewriteFirstPages());
+  const int code = mdb_env_sync(env_, 1);
+  if (code == 0) return {};
+  Distrust();
+  return FailWith(code, "sync");
 }
 
 void Db::CheckReaders() {
@@ -579,67 +585,46 @@ Status Db::Load(State& state) {
   TRY(LoadInodes(reading, state));
   TRY(reading.ForEach(handles_.dentry, {},
                       [&](ByteSpan key, ByteSpan value) -> Status {
-                        Decoder k(key);
-                        Decoder v(value);
-                        const Ino parent{TakeKey(k)};
-                        const std::string name(AsText(k.GetRaw(k.remaining())));
-                        DentryValue dentry;
-                        dentry.kind = static_cast<DentryKind>(v.Get<uint8_t>());
-                        dentry.ino = Ino{v.Get<uint64_t>()};
-                        if (!k.ok() || !v.ok() || v.remaining() != 0 ||
-                            dentry.kind > DentryKind::kInode) {
-                          return Damaged("a dentry");
-                        }
-                        state.SetDentry(parent, name, dentry);
+                        const auto row = DecodeDentryRow(key, value);
+                        if (!row) return Damaged("a dentry");
+                        state.SetDentry(row->parent, row->name, row->value);
                         return {};
                       }));
   TRY(LoadExtents(reading, state));
   return reading.ForEach(
       handles_.xattr, {}, [&](ByteSpan key, ByteSpan value) -> Status {
-        Decoder k(key);
-        const Ino ino{TakeKey(k)};
-        const std::string name(AsText(k.GetRaw(k.remaining())));
-        if (!k.ok()) return Damaged("an xattr");
-        state.SetXattr(ino, name, std::string(AsText(value)));
+        const auto row = DecodeXattrKey(key);
+        if (!row) return Damaged("an xattr");
+        state.SetXattr(row->ino, row->name, std::string(AsText(value)));
         return {};
       });
 }
 
 Status Db::LoadInodes(Reading& reading, State& state) {
-  return reading.ForEach(
-      handles_.inode, {}, [&](ByteSpan key, ByteSpan value) -> Status {
-        Decoder k(key);
-        Decoder v(value);
-        const Ino ino{TakeKey(k)};
-        InodeRecord record;
-        record.attr = DecodeAttr(v);
-        if (!k.ok() || k.remaining() != 0 || !v.ok() || v.remaining() != 0) {
-          return Damaged("an inode");
-        }
-        auto origin = reading.Get(handles_.origin, key);
-        if (origin) {
-          Decoder o(*origin);
-          DecodeOrigin(o, record.base, record.symlink);
-          if (!o.ok() || o.remaining() != 0) return Damaged("an origin");
-        } else if (origin.error().code != ENOENT) {
-          return std::unexpected(std::move(origin).error());
-        }
-        state.SetInode(ino, record);
-        return {};
-      });
+  return reading.ForEach(handles_.inode, {},
+                         [&](ByteSpan key, ByteSpan value) -> Status {
+                           const auto row = DecodeInodeRow(key, value);
+                           if (!row) return Damaged("an inode");
+                           InodeRecord record;
+                           record.attr = row->attr;
+                           auto origin = reading.Get(handles_.origin, key);
+                           if (origin && !DecodeOriginRow(*origin, record)) {
+                             return Damaged("an origin");
+                           }
+                           if (!origin && origin.error().code != ENOENT) {
+                             return std::unexpected(std::move(origin).error());
+                           }
+                           state.SetInode(row->ino, record);
+                           return {};
+                         });
 }
 
 Status Db::LoadExtents(Reading& reading, State& state) {
   return reading.ForEach(handles_.extent, {},
                          [&](ByteSpan key, ByteSpan value) -> Status {
-                           Decoder k(key);
-                           const Ino ino{TakeKey(k)};
-                           const uint64_t offset = TakeKey(k);
-                           const auto extent = DecodeExtentRow(offset, value);
-                           if (!k.ok() || k.remaining() != 0 || !extent) {
-                             return Damaged("an extent");
-                           }
-                           state.PutExtent(ino, *extent);
+                           const auto row = DecodeExtentRow(key, value);
+                           if (!row) return Damaged("an extent");
+                           state.PutExtent(row->ino, row->extent);
                            return {};
                          });
 }
@@ -659,10 +644,9 @@ Result<std::vector<std::pair<Lsn, Bytes>>> Db::ReadLog(Lsn first,
   TRY(reading.ForEach(
       handles_.log, key,
       [&](ByteSpan row_key, ByteSpan value) -> Status {
-        Decoder k(row_key);
-        const Lsn lsn{TakeKey(k)};
-        if (!k.ok() || k.remaining() != 0) return Damaged("a log record");
-        rows.emplace_back(lsn, Bytes(value.begin(), value.end()));
+        const auto lsn = DecodeLogKey(row_key);
+        if (!lsn) return Damaged("a log record");
+        rows.emplace_back(*lsn, Bytes(value.begin(), value.end()));
         return {};
       },
       limit));
@@ -674,15 +658,9 @@ Result<IntakeCursor> Db::GetCursor() {
   auto value = reading.Get(handles_.meta, AsBytes(kCursorKey));
   if (!value && value.error().code == ENOENT) return Damaged("no cursor");
   if (!value) return std::unexpected(std::move(value).error());
-  Decoder decoder(*value);
-  IntakeCursor cursor;
-  cursor.salt = decoder.Get<uint64_t>();
-  cursor.position = decoder.Get<uint64_t>();
-  cursor.next_lsn = Lsn{decoder.Get<uint64_t>()};
-  if (!decoder.ok() || decoder.remaining() != 0 || cursor.position % 8 != 0) {
-    return Damaged("the cursor");
-  }
-  return cursor;
+  const auto cursor = DecodeCursor(*value);
+  if (!cursor) return Damaged("the cursor");
+  return *cursor;
 }
 
 Result<std::string> Db::GetMeta(const std::string& key) {

@@ -85,7 +85,7 @@ class Db {
   /// Runs `fill` in a batch and commits it; all of it happens, or nothing.
   /// `fill` runs again when the map had to grow.
   Status Write(const std::function<Status(Tables&)>& fill);
-  /// Makes all batches durable.
+  /// Makes all batches durable. EIO once a batch was lost.
   Status Sync();
   /// Forgets readers that died; they would keep pages from being reused.
   void CheckReaders();
@@ -115,9 +115,18 @@ class Db {
   Status OpenTables(bool create);
   Status CheckVersion();
   Status Resize(bool grow);
-  Status Reconnect();
+  Status Reconnect() REQUIRES(write_mutex_);
+  /// Something was not written: sees to it that the next sync makes the last
+  /// batch durable all the same.
+  void Distrust() REQUIRES(write_mutex_) REQUIRES_SHARED(map_mutex_);
+  Status RewriteFirstPages() REQUIRES(write_mutex_) REQUIRES_SHARED(map_mutex_);
+  /// The errno behind LMDB's `code` for a write, which is vague when a part of
+  /// it found room.
+  [[nodiscard]] int WhyNotWritten(int code) const;
+  [[nodiscard]] uint64_t LastBatch() REQUIRES_SHARED(map_mutex_);
   /// One try. `code` is LMDB's; 0 when the batch did not fail in LMDB.
-  Status TryWrite(const std::function<Status(Tables&)>& fill, int& code);
+  Status TryWrite(const std::function<Status(Tables&)>& fill, int& code)
+      REQUIRES(write_mutex_);
   Status LoadInodes(Reading& reading, State& state);
   Status LoadExtents(Reading& reading, State& state);
   [[nodiscard]] std::unexpected<Error> FailWith(int code,
@@ -133,6 +142,8 @@ class Db {
   uint64_t map_bytes_ GUARDED_BY(map_mutex_);
   MDB_env* env_ GUARDED_BY(map_mutex_) = nullptr;
   TableHandles handles_;
+  bool suspect_ GUARDED_BY(write_mutex_) = false;
+  uint64_t last_batch_ GUARDED_BY(write_mutex_) = 0;  ///< LMDB's number
   std::atomic<uint64_t> slack_end_ = 0;  ///< the file is longer than that
 };
 

@@ -62,33 +62,22 @@ Bytes FileHeader(uint64_t capacity) {
   return page;
 }
 
-// One page at a time: a store into a large folio would dirty, and each sync
-// write, the whole folio.
-Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to) {
-  static constexpr std::array<std::byte, kPage> kZeros{};
-  for (uint64_t at = from; at < to; at += kPage) {
-    TRY(WritePartsFully(io, fd, at, {kZeros}));
-  }
-  return {};
-}
-
-Status Preallocate(Io& io, int fd, uint64_t size) {
-  // Overwriting must not need space; where data is copied on write it would.
+// Overwriting must not need space; where data is copied on write it would.
+void ForbidCopyOnWrite(int fd) {
   int flags = FS_NOCOW_FL;
   [[maybe_unused]] const int ignored = ::ioctl(fd, FS_IOC_SETFLAGS, &flags);
-  int result = 0;
-  do {
-    result = io.Allocate(fd, 0, 0, static_cast<off_t>(size));
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) return {};
-  if (errno != EOPNOTSUPP) return Fail(errno, "preallocate intake");
-  return WriteZeros(io, fd, 0, size);
 }
 
 std::unexpected<Error> Damaged(int dir, std::string_view what) {
   return Fail(EBADMSG,
               PathOfFd(dir) + "/intake is damaged: " + std::string(what),
               kDamagedHint);
+}
+
+Result<UniqueFd> OpenFile(int dir, int flags) {
+  auto fd = OpenAt(dir, std::string(kFile), flags);
+  if (!fd && fd.error().code == ENOENT) return Damaged(dir, "it is missing");
+  return fd;
 }
 
 Result<uint64_t> ReadFileHeader(int dir, int fd) {
@@ -124,6 +113,7 @@ Result<std::unique_ptr<Intake>> Intake::Create(int dir, uint64_t capacity,
   capacity = std::max(kMinCapacity, (capacity + kPage - 1) & ~(kPage - 1));
   UniqueFd fd =
       TRY(OpenAt(dir, std::string(kFile), O_RDWR | O_CREAT | O_EXCL, 0600));
+  ForbidCopyOnWrite(fd.get());
   TRY(Preallocate(io, fd.get(), kPage + capacity));
   TRY(WritePartsFully(io, fd.get(), 0, {FileHeader(capacity)}));
   if (io.Sync(fd.get()) != 0) return Fail(errno, "sync intake");
@@ -131,11 +121,22 @@ Result<std::unique_ptr<Intake>> Intake::Create(int dir, uint64_t capacity,
 }
 
 Result<std::unique_ptr<Intake>> Intake::Open(int dir, Io& io) {
-  auto fd = OpenAt(dir, std::string(kFile), O_RDWR);
-  if (!fd && fd.error().code == ENOENT) return Damaged(dir, "it is missing");
-  if (!fd) return std::unexpected(std::move(fd).error());
-  const uint64_t capacity = TRY(ReadFileHeader(dir, fd->get()));
-  return Map(std::move(*fd), capacity, io);
+  UniqueFd fd = TRY(OpenFile(dir, O_RDWR));
+  const uint64_t capacity = TRY(ReadFileHeader(dir, fd.get()));
+  return Map(std::move(fd), capacity, io);
+}
+
+Result<std::unique_ptr<Intake>> Intake::Copy(int dir) {
+  UniqueFd fd = TRY(OpenFile(dir, O_RDONLY));
+  const uint64_t capacity = TRY(ReadFileHeader(dir, fd.get()));
+  void* map = ::mmap(nullptr, kPage + capacity, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) return Fail(errno, "copy intake");
+  const MutableByteSpan bytes(static_cast<std::byte*>(map), kPage + capacity);
+  std::unique_ptr<Intake> copy(
+      new Intake(std::move(fd), bytes.data(), capacity, Io::System()));
+  TRY(ReadFully(copy->fd_.get(), 0, bytes));
+  return copy;
 }
 
 Result<std::unique_ptr<Intake>> Intake::Map(UniqueFd fd, uint64_t capacity,
@@ -363,8 +364,34 @@ uint64_t Intake::waiting_bytes() const {
   return head_ - drained_.position;
 }
 
+// The kernel takes pages that it failed to write for clean: syncing them again
+// would succeed and mean nothing.
 Status Intake::Sync() {
-  if (io_.Sync(fd_.get()) != 0) return Fail(errno, "sync intake");
+  {
+    MutexLock lock(mutex_);
+    if (suspect_) TRY(Rewrite());
+  }
+  if (io_.Sync(fd_.get()) == 0) return {};
+  const int error = errno;
+  MutexLock lock(mutex_);
+  suspect_ = true;
+  // At once, while the pages are still in memory.
+  [[maybe_unused]] const Status rewritten = Rewrite();
+  return Fail(error, "sync intake");
+}
+
+Status Intake::Rewrite() {
+  for (uint64_t at = tail_ & ~(kPage - 1); at < head_; at += kPage) {
+    const Bytes page(At(at), At(at) + kPage);
+    TRY(WritePartsFully(io_, fd_.get(), kPage + at % capacity_, {page}));
+  }
+  uint64_t position = drained_.position;
+  for (Lsn lsn = drained_.next_lsn; lsn != next_lsn_; lsn = Next(lsn)) {
+    const auto record = ReadRecord(position, lsn, salt_);
+    if (!record) return Fail(EIO, "the disk lost records of the intake");
+    position = record->end;
+  }
+  suspect_ = false;
   return {};
 }
 

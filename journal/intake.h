@@ -50,6 +50,9 @@ class Intake {
                                                 Io& io);
   /// EBADMSG: damaged; EPROTONOSUPPORT: a newer version.
   static Result<std::unique_ptr<Intake>> Open(int dir, Io& io);
+  /// A copy in memory, for Recover and nothing else. Leaves the file alone,
+  /// which somebody else may have open. Errors as Open.
+  static Result<std::unique_ptr<Intake>> Copy(int dir);
   ~Intake();
   Intake(const Intake&) = delete;
   Intake& operator=(const Intake&) = delete;
@@ -99,7 +102,8 @@ class Intake {
   [[nodiscard]] uint64_t waiting_bytes() const;
   [[nodiscard]] uint64_t capacity() const { return capacity_; }
 
-  /// fdatasync.
+  /// All records survive power loss. After a failure they are stored once more:
+  /// EIO until that succeeds.
   Status Sync();
 
  private:
@@ -114,6 +118,7 @@ class Intake {
                                                        Lsn lsn,
                                                        uint64_t salt) const;
   Status Warm(uint64_t place, uint64_t size) REQUIRES(mutex_);
+  Status Rewrite() REQUIRES(mutex_);
   void WriteTurnMark() REQUIRES(mutex_);
   IntakeRecord WriteRecord(ByteSpan change, const ContentRef& content,
                            ByteSpan inline_bytes) REQUIRES(mutex_);
@@ -129,6 +134,8 @@ class Intake {
   IntakeCursor drained_ GUARDED_BY(mutex_);
   uint64_t head_ GUARDED_BY(mutex_) = 0;
   Lsn next_lsn_ GUARDED_BY(mutex_){1};
+  /// Pages may be neither on the disk nor going there: a sync failed.
+  bool suspect_ GUARDED_BY(mutex_) = false;
   uint64_t warm_ GUARDED_BY(mutex_) = 0;  ///< places before it were written
 };
 

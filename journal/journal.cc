@@ -86,7 +86,7 @@ class LiveContent final : public State {
 constexpr const char* kReserveFile = "reserve";
 /// Room for a whole intake, or for the one of the next transaction, and its
 /// tables.
-constexpr off_t kReserveBytes = 12 << 20;
+constexpr uint64_t kReserveBytes = 12 << 20;
 
 bool IsFull(const Error& error) {
   return error.code == ENOSPC || error.code == EDQUOT;
@@ -153,7 +153,7 @@ class TransactionJournal final : public Journal {
   /// Content is taken only while there is a reserve, so that what makes room
   /// finds some.
   Status RequireReserve() EXCLUDES(reserve_mutex_);
-  bool MakeReserve() REQUIRES(reserve_mutex_);
+  Status MakeReserve() REQUIRES(reserve_mutex_);
   void MadeDurable(const IntakeCursor& cursor);
 
   const UniqueFd dir_;
@@ -194,10 +194,7 @@ Status TransactionJournal::CreateFiles() {
   TRY(BeginEpoch(Lsn{1}));
   // Without one, content is refused until there is room for it.
   std::ignore = RequireReserve();
-  if (::fsync(dir_.get()) != 0) {
-    return Fail(errno, "sync " + PathOfFd(dir_.get()));
-  }
-  return {};
+  return SyncDirectory(dir_.get(), ".");
 }
 
 Status TransactionJournal::OpenFiles() {
@@ -500,15 +497,18 @@ Status TransactionJournal::PutMeta(const std::string& key,
 Status TransactionJournal::RequireReserve() {
   if (has_reserve_) return {};
   const MutexLock lock(reserve_mutex_);
-  if (has_reserve_ || MakeReserve()) return {};
-  return Fail(ENOSPC, "reserve space in " + PathOfFd(dir_.get()));
+  if (has_reserve_) return {};
+  const Status made = MakeReserve();
+  has_reserve_ = made.has_value();
+  if (made) return {};
+  ::unlinkat(dir_.get(), kReserveFile, 0);
+  return Fail(made.error().code, "reserve space in " + PathOfFd(dir_.get()));
 }
 
-bool TransactionJournal::MakeReserve() {
-  const auto fd = OpenAt(dir_.get(), kReserveFile, O_WRONLY | O_CREAT, 0600);
-  has_reserve_ = fd && ::fallocate(fd->get(), 0, 0, kReserveBytes) == 0;
-  if (!has_reserve_) ::unlinkat(dir_.get(), kReserveFile, 0);
-  return has_reserve_;
+Status TransactionJournal::MakeReserve() {
+  const UniqueFd fd =
+      TRY(OpenAt(dir_.get(), kReserveFile, O_WRONLY | O_CREAT, 0600));
+  return Preallocate(io_, fd.get(), kReserveBytes);
 }
 
 bool TransactionJournal::GiveUpReserve() {

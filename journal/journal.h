@@ -113,7 +113,7 @@ class Journal {
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 
   /// Small durable facts: "state", "plan", "message", "changes". Survive when
-  /// Put returns.
+  /// Put returns; after an error there is the old or the new one.
   virtual Status PutMeta(const std::string& key, std::string_view value) = 0;
   /// ENOENT when it was never put.
   virtual Result<std::string> GetMeta(const std::string& key) = 0;

@@ -1,6 +1,5 @@
 #include "journal/spool.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -30,25 +29,20 @@ bool IsWorthPunching(uint64_t from, uint64_t to) {
   return RoundDown(to) >= RoundUp(from) + kMinHole;
 }
 
+}  // namespace
+
 std::string SegmentName(uint32_t id) {
   char name[kIdDigits + 1];
   std::snprintf(name, sizeof name, "%08x", id);
   return name;
 }
 
-/// 0 when `name` is not a segment's.
 uint32_t SegmentId(std::string_view name) {
   uint32_t id = 0;
   const auto [end, error] =
       std::from_chars(name.data(), name.data() + name.size(), id, 16);
   return error == std::errc() && SegmentName(id) == name ? id : 0;
 }
-
-struct CloseDir {
-  void operator()(DIR* stream) const { ::closedir(stream); }
-};
-
-}  // namespace
 
 Result<std::unique_ptr<Spool>> Spool::Open(int dir, uint64_t segment_bytes,
                                            Io& io) {
@@ -61,23 +55,16 @@ Result<std::unique_ptr<Spool>> Spool::Open(int dir, uint64_t segment_bytes,
     spool->segments_[id] = {};
     spool->next_id_ = std::max(spool->next_id_, id + 1);
   }
+  // Who made them may have died before the names were synced.
+  spool->dir_dirty_ = !ids.empty();
   return spool;
 }
 
 Result<std::vector<uint32_t>> Spool::ListSegments() {
-  UniqueFd fd = TRY(OpenAt(dir_.get(), ".", O_RDONLY | O_DIRECTORY));
-  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
-  if (!stream) return Fail(errno, "read spool directory");
-  (void)fd.Release();
   std::vector<uint32_t> ids;
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    if (const uint32_t id = SegmentId(entry->d_name); id != 0) {
-      ids.push_back(id);
-    }
-    errno = 0;
+  for (const std::string& name : TRY(ListNames(dir_.get(), "."))) {
+    if (const uint32_t id = SegmentId(name); id != 0) ids.push_back(id);
   }
-  if (errno != 0) return Fail(errno, "read spool directory");
   return ids;
 }
 
@@ -198,8 +185,8 @@ Result<StagedContent> Spool::Stage(ByteSpan bytes, uint32_t own_segment,
     staged.inline_bytes = bytes;
     return staged;
   }
-  const Status written =
-      WriteRun({staged.ref.segment, staged.ref.record_position}, {bytes});
+  const PendingContent content{staged.ref, bytes};
+  const Status written = WriteRun({&content, 1});
   if (!written) {
     Abandon(staged.ref);
     return std::unexpected(written.error());
@@ -218,6 +205,7 @@ void Spool::Abandon(const ContentRef& ref) {
   }
   segment.end = ref.record_position;
   segment.live -= ref.record_length;
+  segment.unsynced.erase(ref.record_position);
 }
 
 void Spool::AddPending(const ContentRef& ref, ByteSpan bytes) {
@@ -239,36 +227,53 @@ Status Spool::Write(std::vector<PendingContent> contents, Lsn last) {
   std::ranges::sort(contents, {}, [](const PendingContent& content) {
     return Place{content.ref.segment, content.ref.record_position};
   });
+  const std::span<const PendingContent> all(contents);
   size_t first = 0;
-  while (first < contents.size()) {
-    const ContentRef& start = contents[first].ref;
+  while (first < all.size()) {
+    const ContentRef& start = all[first].ref;
     uint64_t end = start.record_position;
-    std::vector<ByteSpan> parts;
-    while (first < contents.size() &&
-           contents[first].ref.segment == start.segment &&
-           contents[first].ref.record_position == end &&
+    size_t next = first;
+    while (next < all.size() && all[next].ref.segment == start.segment &&
+           all[next].ref.record_position == end &&
            end - start.record_position < kMaxRunBytes) {
-      parts.push_back(contents[first].bytes);
-      end += contents[first++].bytes.size();
+      end += all[next++].bytes.size();
     }
-    TRY(WriteRun({start.segment, start.record_position}, std::move(parts)));
+    TRY(WriteRun(all.subspan(first, next - first)));
+    first = next;
   }
   return {};
 }
 
-Status Spool::WriteRun(const Place& place, std::vector<ByteSpan> parts) {
+Status Spool::WriteRun(std::span<const PendingContent> run) {
+  const ContentRef& start = run.front().ref;
   SharedFd fd;
+  uint64_t failures = 0;
   {
     MutexLock lock(mutex_);
-    fd = TRY(OpenSegment(place.segment, true));
-    segments_[place.segment].dirty = true;
+    fd = TRY(OpenSegment(start.segment, true));
+    Segment& segment = segments_[start.segment];
+    segment.dirty = true;
+    failures = segment.failures;
   }
-  TRY(WritePartsFully(io_, fd->get(), place.position, std::move(parts)));
-  // A sync between marking and writing would have taken the mark away.
+  std::vector<ByteSpan> parts;
+  for (const PendingContent& content : run) parts.push_back(content.bytes);
+  TRY(WritePartsFully(io_, fd->get(), start.record_position, std::move(parts)));
   MutexLock lock(mutex_);
-  const auto found = segments_.find(place.segment);
-  if (found != segments_.end()) found->second.dirty = true;
+  const auto found = segments_.find(start.segment);
+  if (found == segments_.end()) return {};
+  for (const PendingContent& content : run) {
+    MarkUnsynced(found->second, content.ref);
+  }
+  // A sync that failed meanwhile may have been about these bytes.
+  if (found->second.failures != failures) found->second.suspect = true;
   return {};
+}
+
+// A sync between the first mark and the write would have taken it away.
+void Spool::MarkUnsynced(Segment& segment, const ContentRef& ref) {
+  segment.dirty = true;
+  segment.unsynced[ref.record_position] = {ref.record_length, ref.checksum,
+                                           ++writes_};
 }
 
 void Spool::DropPending(const std::vector<PendingContent>& contents) {
@@ -321,6 +326,7 @@ void Spool::Reclaim(const Place& place, uint32_t length) {
   const auto found = segments_.find(place.segment);
   if (found == segments_.end()) return;
   Segment& segment = found->second;
+  segment.unsynced.erase(place.position);
   segment.live -= std::min<uint64_t>(segment.live, length);
   if (segment.live == 0 && place.segment != current_) {
     Remove(place.segment);
@@ -470,34 +476,89 @@ bool Spool::Verify(const ContentRef& ref) {
     return false;
   }
   Bytes bytes(ref.record_length);
-  return Read(ref, 0, bytes).has_value();
+  if (!Read(ref, 0, bytes)) return false;
+  // Who wrote it may have died before it was synced.
+  MutexLock lock(mutex_);
+  const auto found = segments_.find(ref.segment);
+  if (found != segments_.end()) MarkUnsynced(found->second, ref);
+  return true;
 }
 
 Status Spool::SyncDirty() {
   MutexLock syncing(sync_mutex_);
-  std::vector<std::pair<uint32_t, SharedFd>> dirty;
+  std::vector<Dirty> dirty;
+  uint64_t until = 0;
   bool dir_dirty = false;
   {
     MutexLock lock(mutex_);
-    for (auto& [id, segment] : segments_) {
-      if (segment.dirty && segment.fd) dirty.emplace_back(id, segment.fd);
-      segment.dirty = false;
-    }
+    dirty = TakeDirty();
+    until = writes_;
     dir_dirty = std::exchange(dir_dirty_, false);
   }
-  int error = 0;
-  for (const auto& [id, fd] : dirty) {
-    if (io_.Sync(fd->get()) != 0) error = errno;
+  Status synced;
+  for (const Dirty& each : dirty) {
+    Status status = SyncSegment(each, until);
+    if (!status) synced = std::move(status);
   }
-  if (error == 0 && dir_dirty && ::fsync(dir_.get()) != 0) error = errno;
-  if (error == 0) return {};
+  if (synced && dir_dirty) synced = SyncDirectory(dir_.get(), ".");
+  if (synced) return {};
   MutexLock lock(mutex_);
-  for (const auto& [id, fd] : dirty) {
-    const auto found = segments_.find(id);
-    if (found != segments_.end()) found->second.dirty = true;
-  }
   dir_dirty_ = dir_dirty_ || dir_dirty;
-  return Fail(error, "sync spool");
+  return synced;
+}
+
+std::vector<Spool::Dirty> Spool::TakeDirty() {
+  std::vector<Dirty> dirty;
+  for (auto& [id, segment] : segments_) {
+    if (segment.dirty && segment.fd) dirty.push_back({id, segment.fd});
+    segment.dirty = false;
+  }
+  return dirty;
+}
+
+// The kernel takes pages that it failed to write for clean: syncing them again
+// would succeed and mean nothing.
+Status Spool::SyncSegment(const Dirty& dirty, uint64_t until) {
+  Status status;
+  {
+    MutexLock lock(mutex_);
+    const auto found = segments_.find(dirty.segment);
+    if (found == segments_.end()) return {};
+    if (found->second.suspect) status = Rewrite(found->second);
+  }
+  if (status && io_.Sync(dirty.fd->get()) != 0) {
+    status = Fail(errno, "sync " + PathOfFd(dirty.fd->get()));
+  }
+  MutexLock lock(mutex_);
+  const auto found = segments_.find(dirty.segment);
+  if (found == segments_.end()) return status;
+  Segment& segment = found->second;
+  if (status) {
+    std::erase_if(segment.unsynced, [&](const auto& record) {
+      return record.second.time <= until;
+    });
+    return {};
+  }
+  segment.dirty = true;
+  segment.suspect = true;
+  ++segment.failures;
+  // At once, while the pages are still in memory.
+  [[maybe_unused]] const Status rewritten = Rewrite(segment);
+  return status;
+}
+
+Status Spool::Rewrite(Segment& segment) {
+  for (const auto& [position, record] : segment.unsynced) {
+    Bytes bytes(record.length);
+    const size_t size = TRY(ReadFully(segment.fd->get(), position, bytes));
+    if (size != bytes.size() || Checksum(bytes) != record.checksum) {
+      return Fail(EIO, "the disk lost content that was written to " +
+                           PathOfFd(segment.fd->get()));
+    }
+    TRY(WritePartsFully(io_, segment.fd->get(), position, {bytes}));
+  }
+  segment.suspect = false;
+  return {};
 }
 
 Result<uint64_t> Spool::StoreBytes() {

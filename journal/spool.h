@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +25,11 @@ struct PendingContent {
   ContentRef ref;
   ByteSpan bytes;
 };
+
+/// The file name of segment `id` in `spool/`.
+[[nodiscard]] std::string SegmentName(uint32_t id);
+/// 0 when `name` is not a segment's.
+[[nodiscard]] uint32_t SegmentId(std::string_view name);
 
 /// Content of files: append-only segments `spool/<id>` (docs/format.md).
 ///
@@ -65,7 +71,8 @@ class Spool {
   /// Whether the record lies in its place, unharmed.
   bool Verify(const ContentRef& ref);
 
-  /// All content written before the call survives power loss.
+  /// All content written before the call survives power loss. After a failure
+  /// what was not synced is written once more: EIO until that succeeds.
   Status SyncDirty();
 
   /// Bytes of blocks.
@@ -76,12 +83,22 @@ class Spool {
   // under them.
   using SharedFd = std::shared_ptr<UniqueFd>;
 
+  /// A record that was written and not synced yet.
+  struct Unsynced {
+    uint32_t length = 0;
+    uint64_t checksum = 0;
+    uint64_t time = 0;  ///< when it was written, by writes_
+  };
   struct Segment {
     SharedFd fd;        ///< null while not open
     uint64_t end = 0;   ///< where the next record goes
     uint64_t live = 0;  ///< bytes of records that are not dead
     bool own = false;   ///< of one file
     bool dirty = false;
+    bool suspect = false;   ///< unsynced records may be neither on the disk nor
+                            ///< going there: a sync failed
+    uint64_t failures = 0;  ///< of syncs
+    std::map<uint64_t, Unsynced> unsynced;  ///< by position
     uint64_t last_use = 0;
     std::map<uint64_t, uint64_t> dead;  ///< from → to, disjoint, not touching
   };
@@ -124,7 +141,16 @@ class Spool {
                           uint64_t own_position) REQUIRES(mutex_);
   Result<SharedFd> OpenSegment(uint32_t id, bool create) REQUIRES(mutex_);
   void CloseIdle() REQUIRES(mutex_);
-  Status WriteRun(const Place& place, std::vector<ByteSpan> parts);
+  /// Writes records that lie one behind the other.
+  Status WriteRun(std::span<const PendingContent> run);
+  void MarkUnsynced(Segment& segment, const ContentRef& ref) REQUIRES(mutex_);
+  struct Dirty {
+    uint32_t segment = 0;
+    SharedFd fd;
+  };
+  std::vector<Dirty> TakeDirty() REQUIRES(mutex_);
+  Status SyncSegment(const Dirty& dirty, uint64_t until);
+  Status Rewrite(Segment& segment) REQUIRES(mutex_);
   bool CopyPending(const ContentRef& ref, uint64_t offset, MutableByteSpan out);
   bool IsDead(const ContentRef& ref, Lsn last);
   void Reclaim(const Place& place, uint32_t length) REQUIRES(mutex_);
@@ -147,6 +173,7 @@ class Spool {
   uint32_t current_ GUARDED_BY(mutex_) = 0;  ///< the shared segment; 0: none
   uint32_t next_id_ GUARDED_BY(mutex_) = 1;
   uint64_t uses_ GUARDED_BY(mutex_) = 0;
+  uint64_t writes_ GUARDED_BY(mutex_) = 0;
   size_t open_ GUARDED_BY(mutex_) = 0;
   bool dir_dirty_ GUARDED_BY(mutex_) = false;
   std::unordered_map<Place, Partial, PlaceHash> partial_ GUARDED_BY(mutex_);

@@ -36,10 +36,10 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 12> kEntries = {
-    ".gitignore",    "FORMAT", "FORMAT.new", "workspace",
-    "workspace.new", "lock",   "intent",     "intent.new",
-    "history",       "txn",    "vault",      "commit.lock",
+constexpr std::array<std::string_view, 13> kEntries = {
+    ".gitignore",    ".gitignore.new", "FORMAT",      "FORMAT.new", "workspace",
+    "workspace.new", "lock",           "intent",      "intent.new", "history",
+    "txn",           "vault",          "commit.lock",
 };
 
 std::string IdOf(uint64_t number) {
@@ -81,13 +81,23 @@ Error Store::Explain(Error error) const {
     case EACCES:
     case EPERM:
       error.message = "store " + display_path_ + ": " + error.message;
-      error.hint = "run as its owner, or choose a directory with --store DIR";
+      error.hint =
+          "run as its owner, or make it yours: sudo chown -R \"$USER\" " +
+          display_path_;
       break;
     default:
       error.message = "store " + display_path_ + ": " + error.message;
       break;
   }
   return error;
+}
+
+Result<UniqueFd> Store::OpenDirectory(int dir, const std::string& path,
+                                      const std::string& display_path) {
+  auto fd = ::txfs::OpenAt(dir, path, O_RDONLY | O_DIRECTORY);
+  if (fd) return fd;
+  return std::unexpected(
+      Store(UniqueFd(), display_path).Explain(std::move(fd).error()));
 }
 
 Status Store::CheckFilesystem() {
@@ -352,12 +362,17 @@ Status Store::End(OpenTransaction transaction,
   return ThrowAway(record.id);
 }
 
+Status Store::Drop(const std::string& id) {
+  const FileLock lock = TRY(Lock());
+  return ThrowAway(id);
+}
+
 Status Store::UpdateSummary(const TransactionSummary& summary) {
   const UniqueFd dir = TRY(TransactionDir(summary.id));
   return WriteSummary(dir.get(), "summary", summary);
 }
 
-Result<std::vector<TransactionSummary>> Store::List() {
+Result<std::vector<TransactionSummary>> Store::ListOpen() {
   std::vector<TransactionSummary> list;
   for (const std::string& id : TRY(OpenIds())) {
     auto summary = ReadSummary(dir_.get(), SummaryPath(id), id);
@@ -366,6 +381,11 @@ Result<std::vector<TransactionSummary>> Store::List() {
     if (!summary) return std::unexpected(std::move(summary).error());
     list.push_back(std::move(*summary));
   }
+  return list;
+}
+
+Result<std::vector<TransactionSummary>> Store::List() {
+  std::vector<TransactionSummary> list = TRY(ListOpen());
   for (const std::string& id : TRY(history_.Ids())) {
     TransactionSummary ended = TRY(history_.Read(id));
     std::erase_if(list, [&](const auto& open) { return open.id == id; });
@@ -417,6 +437,7 @@ Result<UniqueFd> Store::TransactionDir(const std::string& id) {
   if (!dir && dir.error().code == ENOENT) {
     return Fail(ENOENT, "open transaction " + id, remedy);
   }
+  if (!dir) return std::unexpected(Explain(std::move(dir).error()));
   return dir;
 }
 

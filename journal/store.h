@@ -37,6 +37,11 @@ struct PreparedTransaction {
 /// the workspace it lies in is mounted over.
 class Store {
  public:
+  /// Opens the directory `path` below `dir`, of which `display_path` is the
+  /// absolute path. ENOENT when there is none; EACCES, when it is somebody
+  /// else's, with path and remedy.
+  static Result<UniqueFd> OpenDirectory(int dir, const std::string& path,
+                                        const std::string& display_path);
   /// Opens the store in directory `dir`, making it if it is empty. `workspace`
   /// is the absolute path recorded in a new one. EPROTONOSUPPORT: newer
   /// version; EROFS, ENOSPC, ENOLCK (a network filesystem, where LMDB cannot
@@ -65,6 +70,10 @@ class Store {
   /// An id that no transaction has.
   Result<std::string> NewId(Timestamp now);
 
+  /// Throws away the open transaction `id` without a record of it. Requires its
+  /// lock, and that its journal is not used any more.
+  Status Drop(const std::string& id);
+
   /// Builds the transaction that is to follow an open one of the same name, so
   /// that nothing can fail for want of space when that one has ended.
   Result<PreparedTransaction> Prepare(const std::string& name, Timestamp now,
@@ -79,6 +88,8 @@ class Store {
   /// Records what List is to show of an open transaction, durably.
   Status UpdateSummary(const TransactionSummary& summary);
 
+  /// Open transactions, oldest first. Does not need their locks.
+  Result<std::vector<TransactionSummary>> ListOpen();
   /// Open and ended transactions, oldest first. Does not need their locks.
   Result<std::vector<TransactionSummary>> List();
 

@@ -67,25 +67,58 @@ bool IsTransactionId(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-Result<std::string> CompleteId(const std::vector<std::string>& ids,
-                               std::string_view prefix) {
-  constexpr size_t kNamed = 8;
-  std::vector<std::string> found;
-  for (const std::string& id : ids) {
-    if (!prefix.empty() && id.starts_with(prefix)) found.push_back(id);
+bool IsEnded(const TransactionSummary& transaction) {
+  return transaction.state == TransactionState::kCommitted ||
+         transaction.state == TransactionState::kDiscarded;
+}
+
+Result<TransactionSummary> FindTransaction(
+    const std::vector<TransactionSummary>& list, std::string_view wanted) {
+  constexpr size_t kListed = 8;
+  std::optional<TransactionSummary> named;
+  std::vector<const TransactionSummary*> begun;
+  for (const TransactionSummary& transaction : list) {
+    if (wanted.empty()) break;
+    const bool is_undo = transaction.kind == TransactionKind::kUndo;
+    if (transaction.name == wanted && !is_undo &&
+        (!named || IsEnded(transaction))) {
+      named = transaction;
+    }
+    if (transaction.id.starts_with(wanted)) begun.push_back(&transaction);
   }
-  if (found.size() == 1) return found.front();
-  if (found.empty()) {
-    return Fail(0, "there is no transaction " + std::string(prefix),
+  if (named) return *named;
+  if (begun.size() == 1) return *begun.front();
+  if (begun.empty()) {
+    return Fail(0, "there is no transaction \"" + std::string(wanted) + '"',
                 "`txfs list` shows the transactions");
   }
-  std::string names;
-  for (size_t i = 0; i < found.size() && i < kNamed; ++i) {
-    names += (i == 0 ? "" : ", ") + found[i];
+  std::string ids;
+  for (size_t i = 0; i < begun.size() && i < kListed; ++i) {
+    ids += (i == 0 ? "" : ", ") + begun[i]->id;
   }
-  if (found.size() > kNamed) names += ", ...";
-  return Fail(0, std::string(prefix) + " is not one transaction: " + names,
-              "give more of its id");
+  if (begun.size() > kListed) ids += ", ...";
+  return Fail(ErrorKind::kUsage, 0,
+              "several ids begin with " + std::string(wanted) + ": " + ids,
+              "give more digits of one");
+}
+
+Status CheckTransactionName(const std::string& name) {
+  constexpr size_t kLongest = 64;
+  constexpr std::string_view kAllowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  if (IsTransactionId(name)) {
+    return Fail(ErrorKind::kUsage, 0,
+                "the name " + name + " could be taken for a transaction's id",
+                "choose one that is not 12 hexadecimal digits");
+  }
+  if (!name.empty() && name.size() <= kLongest && name.front() != '-' &&
+      name.find_first_not_of(kAllowed) == std::string::npos) {
+    return {};
+  }
+  return Fail(ErrorKind::kUsage, 0,
+              '"' + name + "\" cannot be the name of a transaction",
+              "use 1 to 64 letters, digits, dots, underscores and dashes, and "
+              "no dash in front");
 }
 
 Bytes EncodeSummary(const TransactionSummary& summary) {

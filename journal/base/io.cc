@@ -55,4 +55,25 @@ Status WritePartsFully(Io& io, int fd, uint64_t offset,
   return {};
 }
 
+// One page at a time: a store into a large folio would dirty, and each sync
+// write, the whole folio.
+Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to) {
+  constexpr size_t kPage = 4096;
+  static constexpr std::array<std::byte, kPage> kZeros{};
+  for (uint64_t at = from; at < to; at += kPage) {
+    TRY(WritePartsFully(io, fd, at, {kZeros}));
+  }
+  return {};
+}
+
+Status Preallocate(Io& io, int fd, uint64_t size) {
+  int result = 0;
+  do {
+    result = io.Allocate(fd, 0, 0, static_cast<off_t>(size));
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return {};
+  if (errno != EOPNOTSUPP) return Fail(errno, "preallocate");
+  return WriteZeros(io, fd, 0, size);
+}
+
 }  // namespace txfs

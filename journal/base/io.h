@@ -33,4 +33,10 @@ class Io {
 Status WritePartsFully(Io& io, int fd, uint64_t offset,
                        std::vector<ByteSpan> parts);
 
+/// Writes zeros to [from, to), which are multiples of 4096, page by page.
+Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to);
+
+/// Gives an empty file blocks for its first `size` bytes, a multiple of 4096.
+Status Preallocate(Io& io, int fd, uint64_t size);
+
 }  // namespace txfs

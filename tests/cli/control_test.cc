@@ -9,7 +9,9 @@
 #include "cli/client.h"
 #include "cli/control_server.h"
 #include "cli/text.h"
+#include "cli/transactions.h"
 #include "fake_workspace.h"
+#include "journal/base/file.h"
 #include "temp_tree.h"
 
 namespace txfs::cli {
@@ -39,12 +41,35 @@ std::string Prefixed(std::string_view text) {
 
 TEST(FramingTest, CarriesHeaderAndPayload) {
   const SocketPair sockets;
-  const Frame sent{.header = {{"a", 1}}, .payload = std::string("\0\xFF", 2)};
+  const Frame sent{.header = {{"a", 1}},
+                   .payload = std::string("\0\xFF", 2),
+                   .descriptor = {}};
   ASSERT_TRUE(WriteFrame(sockets.a.get(), sent));
   const auto got = ReadFrame(sockets.b.get(), kRequestMax);
   ASSERT_TRUE(got && *got);
   EXPECT_EQ((*got)->header["a"], 1);
   EXPECT_EQ((*got)->payload, sent.payload);
+}
+
+TEST(FramingTest, CarriesADescriptor) {
+  const SocketPair sockets;
+  auto null = OpenAt(AT_FDCWD, "/dev/null", O_RDONLY);
+  ASSERT_TRUE(null);
+  struct stat sent{};
+  struct stat got{};
+  ASSERT_EQ(::fstat(null->get(), &sent), 0);
+  const Frame frame{.header = {{"a", 1}},
+                    .payload = {},
+                    .descriptor = std::make_shared<UniqueFd>(std::move(*null))};
+  ASSERT_TRUE(WriteFrame(sockets.a.get(), frame));
+  ASSERT_TRUE(WriteFrame(sockets.a.get(), Frame{}));
+  const auto first = ReadFrame(sockets.b.get(), kRequestMax);
+  ASSERT_TRUE(first && *first && (*first)->descriptor);
+  ASSERT_EQ(::fstat((*first)->descriptor->get(), &got), 0);
+  EXPECT_EQ(got.st_rdev, sent.st_rdev);
+  const auto second = ReadFrame(sockets.b.get(), kRequestMax);
+  ASSERT_TRUE(second && *second);
+  EXPECT_FALSE((*second)->descriptor);
 }
 
 TEST(FramingTest, EndsQuietlyBetweenFrames) {
@@ -223,6 +248,31 @@ TEST_F(ControlTest, CommitsAndDiscards) {
   EXPECT_EQ(client.Discard().value().id, "000000000002");
 }
 
+TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
+  OpenTransaction sibling = *workspace_->store().Begin("s", {.sec = 1});
+  const Json record = {
+      {"pid", 1}, {"mountpoint", "/m"}, {"socket", EncodeBytes(SocketFile())}};
+  ASSERT_TRUE(workspace_->store().WriteDaemonRecord(sibling.id, Dump(record)));
+  const auto served = ListServed(workspace_->store());
+  ASSERT_TRUE(served && served->size() == 1);
+  EXPECT_EQ(served->front().daemon, DaemonState::kRunning);
+  workspace_->conflicts = {{"p", "changed"}};
+  ASSERT_TRUE(Connect().Commit("m"));
+  EXPECT_EQ(workspace_->refreshes, 0);
+  workspace_->conflicts.clear();
+  ASSERT_TRUE(Connect().Commit("m"));
+  EXPECT_EQ(workspace_->refreshes, 1);
+  ASSERT_TRUE(Connect().Undo(""));
+  EXPECT_EQ(workspace_->refreshes, 2);
+  // A commit of a process that died, found and finished.
+  workspace_->recovery = true;
+  ASSERT_TRUE(Connect().GetStatus());
+  EXPECT_EQ(workspace_->refreshes, 3);
+  server_.reset();
+  EXPECT_EQ(ListServed(workspace_->store())->front().daemon,
+            DaemonState::kDead);
+}
+
 TEST_F(ControlTest, TellsHowFarACommitIs) {
   std::vector<std::pair<size_t, size_t>> seen;
   const auto commit = Connect().Commit(
@@ -310,6 +360,7 @@ TEST_F(ControlTest, FreesWhatIsNotToBeKept) {
   ASSERT_TRUE(report);
   EXPECT_EQ(report->commits, 3U);
   EXPECT_EQ(report->bytes, 1ULL << 41);
+  EXPECT_EQ(report->forgotten, 5U);
   EXPECT_EQ(workspace_->kept.commits, 7U);
   EXPECT_EQ(workspace_->kept.bytes, 0U);
 }
@@ -322,17 +373,6 @@ TEST_F(ControlTest, FinishesCommitsOfDeadProcessesBeforeItAnswers) {
   EXPECT_TRUE(client.GetStatus());
   workspace_->recovery = Fail(EIO, "the disk is broken");
   EXPECT_EQ(client.GetStatus().error().code, EIO);
-}
-
-TEST(CompleteIdTest, TakesWhatOnlyOneBeginsWith) {
-  const std::vector<std::string> ids = {"01ab", "01ac", "02"};
-  EXPECT_EQ(CompleteId(ids, "02").value(), "02");
-  EXPECT_EQ(CompleteId(ids, "01ab").value(), "01ab");
-  const auto both = CompleteId(ids, "01");
-  ASSERT_FALSE(both);
-  EXPECT_NE(both.error().message.find("01ab, 01ac"), std::string::npos);
-  EXPECT_FALSE(CompleteId(ids, "3"));
-  EXPECT_FALSE(CompleteId(ids, ""));
 }
 
 TEST_F(ControlTest, FiltersTheLogAndHidesWhatIsInternal) {

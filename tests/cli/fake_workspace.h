@@ -91,12 +91,13 @@ class FakeWorkspace : public Workspace {
   CommitView view;
   PlanReport plan;
   Retention kept;
-  Status recovery;  ///< what Recover says
+  Result<bool> recovery = false;  ///< what Recover says
   int recoveries = 0;
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
   std::vector<Conflict> conflicts;
   std::string id = "000000000001";
+  int refreshes = 0;
   std::string message;                   ///< of the last commit
   std::vector<std::string> asked_below;  ///< of the last Changes
 
@@ -125,16 +126,21 @@ class FakeWorkspace : public Workspace {
                            MutableByteSpan out) override;
   Result<GcReport> CollectGarbage(const Retention& keep) override {
     kept = keep;
-    return GcReport{.commits = 3, .bytes = 1ULL << 41};
+    return GcReport{.commits = 3, .bytes = 1ULL << 41, .forgotten = 5};
   }
   [[nodiscard]] const Retention& retention() const override { return kept; }
-  Status Recover() override {
+  Result<bool> Recover() override {
     ++recoveries;
-    return recovery;
+    return std::exchange(recovery, false);
   }
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
+  Status Refresh() override {
+    ++refreshes;
+    return {};
+  }
+  Result<UniqueFd> OpenBase() override { return Fail(ENOSYS, "fake"); }
   Status Close() override { return {}; }
 
  private:

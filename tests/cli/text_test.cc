@@ -93,13 +93,15 @@ TEST(OptionsTest, LaterOnesOverrideAndForeignOnesAreIgnored) {
   MountFlags flags;
   ASSERT_TRUE(ParseMountOptions(
       "ro,noauto,user,x-systemd.automount,_netdev,nofail,noatime,nosuid,atime,"
-      "suid,nosuid,,fsname=a\\,b,store=/s=t,default_permissions,rw,user=joe",
+      "suid,nosuid,,fsname=a\\,b,store=/"
+      "s=t,name=n,default_permissions,rw,user=joe",
       flags));
   ASSERT_TRUE(ParseMountOptions("allow_other", flags));
   EXPECT_EQ(flags, (MountFlags{.read_only = false,
                                .allow_other = true,
                                .fsname = "a,b",
                                .store = "/s=t",
+                               .name = "n",
                                .kernel = {"nosuid"}}));
 }
 

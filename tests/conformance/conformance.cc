@@ -9,6 +9,7 @@
 #include "tests/conformance/mount_driver.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/process.h"
+#include "tests/conformance/sound.h"
 
 namespace txfs::testing {
 namespace {
@@ -159,6 +160,7 @@ void ConformanceTest::TearDown() {
   CheckBaseIsUntouched();
   CheckRemountChangesNothing(*before);
   CheckBaseIsUntouched();
+  EXPECT_EQ(FindProblems(base_.root()), "") << "the store is not sound";
   if (commits_ && !HasFailure()) CheckCommitMakesTheBase(*before);
 }
 

@@ -31,8 +31,8 @@ std::vector<DriverKind> DriverKinds(Needs needs);
 
 /// A workspace below a scratch directory, prepared with base() and then used
 /// with fs(). Teardown demands, of every test: nothing reached the base, the
-/// tree is the same after a remount, and the base is the same as the tree after
-/// a commit.
+/// tree is the same after a remount, fsck finds nothing, and the base is the
+/// same as the tree after a commit.
 class ConformanceTest : public ::testing::TestWithParam<DriverKind> {
  protected:
   ConformanceTest();

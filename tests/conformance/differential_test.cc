@@ -114,7 +114,8 @@ FOR_EVERY_DRIVER(DifferentialTest);
 
 TEST_P(DifferentialTest, DoesWhatAPlainDirectoryDoes) {
   SetCases(Scaled(GetParam().kernel ? 10 : 40));
-  const auto steps = rc::gen::container<std::vector<Step>>(AnyStep());
+  const auto steps = rc::gen::container<std::vector<Step>>(
+      AnyStep(StepModes(GetParam().kernel)));
   EXPECT_TRUE(rc::check("steps, remount, steps, commit, steps, commit", [&] {
     const auto first = *steps, second = *steps, third = *steps;
     Twins twins(GetParam());

@@ -51,6 +51,22 @@ std::string Join(const std::string& parent, const std::string& name) {
   return parent.empty() ? name : parent + "/" + name;
 }
 
+/// Removes what is in the open directory `path`.
+Status RemoveEntries(Driver& driver, Handle handle, const std::string& path) {
+  uint64_t cookie = 0;
+  while (true) {
+    const auto some = TRY(driver.ReadDir(handle, cookie, 64));
+    if (some.empty()) return {};
+    cookie = some.back().cookie;
+    for (const Entry& entry : some) {
+      if (entry.name == "." || entry.name == "..") continue;
+      const std::string child = Join(path, entry.name);
+      TRY(entry.type == DT_DIR ? driver.RemoveRecursively(child)
+                               : driver.Unlink(child));
+    }
+  }
+}
+
 /// A file too large to compare is represented by its ends.
 Result<std::string> ContentOf(Driver& driver, const std::string& path,
                               uint64_t size) {
@@ -235,18 +251,9 @@ Result<std::vector<std::string>> Driver::Names(const std::string& path) {
 
 Status Driver::RemoveRecursively(const std::string& path) {
   const Handle handle = TRY(OpenDir(path));
-  uint64_t cookie = 0;
-  while (true) {
-    const auto some = TRY(ReadDir(handle, cookie, 64));
-    if (some.empty()) break;
-    cookie = some.back().cookie;
-    for (const Entry& entry : some) {
-      if (entry.name == "." || entry.name == "..") continue;
-      const std::string child = Join(path, entry.name);
-      TRY(entry.type == DT_DIR ? RemoveRecursively(child) : Unlink(child));
-    }
-  }
+  const Status emptied = RemoveEntries(*this, handle, path);
   TRY(CloseDir(handle));
+  TRY(emptied);
   return Rmdir(path);
 }
 

@@ -158,7 +158,9 @@ class Life {
   Death WorkUntilDeath(StepRunner& runner, StepRunner& model_runner) {
     Killer killer(daemon(), random_);
     for (int done = 0; done < kMaxSteps; killer.Step(++done)) {
-      const Step step = AnyStep()(rc::Random(random_()), kStepSize).value();
+      const Step step =
+          AnyStep(StepModes(/*kernel=*/true))(rc::Random(random_()), kStepSize)
+              .value();
       if (IsCompound(step)) continue;
       const std::string outcome = runner.Run(step);
       if (IsDeath(outcome)) return {.in_flight = step};
@@ -218,11 +220,6 @@ bool CanMount() {
     if (!kind.plain) return true;
   }
   return false;
-}
-
-uint64_t FirstSeed() {
-  const char* given = std::getenv("TXFS_TEST_SEED");
-  return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
 }
 
 TEST(KillMountTest, EveryAcknowledgedOperationSurvivesSigkill) {

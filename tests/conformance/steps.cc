@@ -5,6 +5,7 @@
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,7 +25,6 @@ constexpr std::array<const char*, static_cast<size_t>(StepKind::kCount)>
               "rm -r",     "read",      "list",         "stat",     "hold",
               "heldwrite", "heldread",  "heldtruncate", "drop"};
 
-constexpr std::array<mode_t, 5> kModes = {0644, 0600, 0755, 0, 01777};
 constexpr std::array<const char*, 5> kTargets = {"a", "b/b", "a/a", "x", "c"};
 constexpr std::array<int, 5> kAllocateModes = {
     0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -94,10 +94,17 @@ rc::Gen<StepKind> AnyKind() {
 std::ostream& operator<<(std::ostream& out, const Step& step) {
   return out << kNames[static_cast<size_t>(step.kind)] << ' ' << step.path
              << " other=" << step.other << " offset=" << step.offset
-             << " length=" << step.length << " choice=" << int{step.choice};
+             << " length=" << step.length << " choice=" << int{step.choice}
+             << " mode=0" << std::oct << step.mode << std::dec;
 }
 
-rc::Gen<Step> AnyStep() {
+std::vector<mode_t> StepModes(bool kernel) {
+  if (geteuid() == 0) return {0644, 0600, 0755, 0, 01777};
+  if (kernel) return {0755, 0700, 0555, 0500, 01777};
+  return {0755, 0700, 0711, 0750, 01777};
+}
+
+rc::Gen<Step> AnyStep(const std::vector<mode_t>& modes) {
   return rc::gen::build<Step>(
       rc::gen::set(&Step::kind, AnyKind()),
       rc::gen::set(&Step::path, AnyPath()),
@@ -105,7 +112,8 @@ rc::Gen<Step> AnyStep() {
       rc::gen::set(&Step::offset, Below<uint32_t>(50000)),
       rc::gen::set(&Step::length, rc::gen::oneOf(Below<uint32_t>(100),
                                                  Below<uint32_t>(40000))),
-      rc::gen::set(&Step::choice, Below<uint8_t>(120)));
+      rc::gen::set(&Step::choice, Below<uint8_t>(120)),
+      rc::gen::set(&Step::mode, rc::gen::elementOf(modes)));
 }
 
 void PrepareBase(BaseTree& base) {
@@ -217,7 +225,7 @@ Status StepRunner::Mutate(const Step& step) {
     case StepKind::kMkfifo:
       return driver_.Mkfifo(step.path, 0644);
     case StepKind::kChmod:
-      return driver_.Chmod(step.path, Pick(kModes, step.choice));
+      return driver_.Chmod(step.path, step.mode);
     case StepKind::kUtimens: {
       const timespec t{.tv_sec = 1'100'000'000 + step.offset,
                        .tv_nsec = step.length};
@@ -241,8 +249,7 @@ Status StepRunner::MutateContent(const Step& step) {
   switch (step.kind) {
     case StepKind::kCreate: {
       const int flags = O_WRONLY | O_CREAT | (step.choice % 2 ? O_EXCL : 0);
-      return driver_.Close(
-          TRY(driver_.Open(step.path, flags, Pick(kModes, step.choice))));
+      return driver_.Close(TRY(driver_.Open(step.path, flags, step.mode)));
     }
     case StepKind::kOverwrite:
       return driver_.WriteFile(step.path, Fill(step));
@@ -281,12 +288,6 @@ Status StepRunner::Copy(const Step& step) {
   }
   TRY(driver_.Close(from));
   return done;
-}
-
-int Scaled(int quick) {
-  const char* scale = std::getenv("TXFS_TEST_SCALE");
-  return std::max(1,
-                  static_cast<int>(quick * (scale ? std::atof(scale) : 1.0)));
 }
 
 }  // namespace txfs::testing

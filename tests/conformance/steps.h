@@ -11,6 +11,7 @@
 
 #include "tests/conformance/driver.h"
 #include "tests/conformance/temp_dir.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 
@@ -54,13 +55,20 @@ struct Step {
   std::string path, other;
   uint32_t offset = 0;
   uint32_t length = 0;
-  uint8_t choice = 0;  ///< fill byte, mode, flags, target, ...
+  uint8_t choice = 0;  ///< fill byte, flags, target, ...
+  mode_t mode = 0644;
 };
 std::ostream& operator<<(std::ostream& out, const Step& step);
 
+/// The modes for steps, such that drivers agree about who may do what. For root
+/// any will do. An ordinary user is told EACCES by the kernel, but not by the
+/// core: `kernel` says whether the kernel stands in front of all drivers. What
+/// he may not read himself no driver can compare: his may all be read.
+std::vector<mode_t> StepModes(bool kernel);
+
 /// Short paths over few names, so that steps meet each other and what
 /// PrepareBase made.
-rc::Gen<Step> AnyStep();
+rc::Gen<Step> AnyStep(const std::vector<mode_t>& modes);
 
 /// A base with subdirectories, hard links, symlinks, a FIFO and a file of some
 /// size, at paths that steps use.
@@ -91,9 +99,5 @@ class StepRunner {
   Driver& driver_;
   std::array<std::optional<Handle>, kSlots> held_;
 };
-
-/// How often to repeat: `quick` times $TXFS_TEST_SCALE (a number, 1 when
-/// unset).
-int Scaled(int quick);
 
 }  // namespace txfs::testing

@@ -15,6 +15,7 @@
 #include <iterator>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "journal/base/unique_fd.h"
 #include "tests/conformance/process.h"
@@ -65,7 +66,12 @@ TempDir::TempDir() {
 
 TempDir::~TempDir() {
   // rm takes paths longer than PATH_MAX, std::filesystem does not.
-  (void)RunCommand({"rm", "-rf", "--one-file-system", path_});
+  const std::vector<std::string> remove = {"rm", "-rf", "--one-file-system",
+                                           path_};
+  if (RunCommand(remove).exit_code == 0) return;
+  // Directories may deny their owner.
+  (void)RunCommand({"chmod", "-R", "u+rwx", path_});
+  (void)RunCommand(remove);
 }
 
 void BaseTree::File(const std::string& path, std::string_view content,

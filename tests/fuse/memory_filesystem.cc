@@ -1,5 +1,7 @@
 #include "tests/fuse/memory_filesystem.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -18,6 +20,7 @@ MemoryFilesystem::MemoryFilesystem(CallLog& log) : log_(log) {
   root.st.st_ino = 1;
   root.st.st_mode = S_IFDIR | 0777;
   root.st.st_nlink = 2;
+  root.st.st_uid = ::geteuid();
   objects_[kRootIno] = root;
 }
 
@@ -53,7 +56,7 @@ Result<Node> MemoryFilesystem::Add(Ino parent, std::string_view name,
 void MemoryFilesystem::AddFile(const std::string& name,
                                std::string_view content, uint32_t mode) {
   MutexLock lock(mutex_);
-  (void)Add(kRootIno, name, S_IFREG | mode, {}, content);
+  (void)Add(kRootIno, name, S_IFREG | mode, {.uid = ::geteuid()}, content);
 }
 
 StaleCaches MemoryFilesystem::Swap(std::string_view content) {
@@ -63,7 +66,7 @@ StaleCaches MemoryFilesystem::Swap(std::string_view content) {
   objects_[changed].content = content;
   objects_[changed].st.st_size = static_cast<off_t>(content.size());
   names.erase("gone");
-  (void)Add(kRootIno, "fresh", S_IFREG | 0644, {}, "fresh");
+  (void)Add(kRootIno, "fresh", S_IFREG | 0644, {.uid = ::geteuid()}, "fresh");
   return {.inodes = {changed, kRootIno},
           .names = {{kRootIno, "gone"}, {kRootIno, "fresh"}}};
 }

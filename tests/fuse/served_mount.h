@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -14,8 +15,8 @@
 namespace txfs::testing {
 
 struct ServeOptions {
-  MountOptions mount;  ///< mountpoint is set by ServedMount
-  uid_t uid = 0;       ///< who serves
+  MountOptions mount;       ///< mountpoint is set by ServedMount
+  uid_t uid = ::geteuid();  ///< who serves
   /// Fills the filesystem, in the serving process.
   std::function<void(MemoryFilesystem&)> prepare = [](MemoryFilesystem&) {};
 };

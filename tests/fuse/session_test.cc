@@ -66,11 +66,16 @@ mode_t ModeOf(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 ? st.st_mode & 07777 : 0;
 }
 
+/// Who is not root, for RunAs.
+uid_t OrdinaryUser() { return ::geteuid() == 0 ? kNobody : ::geteuid(); }
+
 /// Runs `body` in a process of `uid`; whether it returned true.
 bool RunAs(uid_t uid, const std::function<bool()>& body) {
   const pid_t pid = ::fork();
   if (pid == 0) {
-    ::_exit(::setgid(uid) == 0 && ::setuid(uid) == 0 && body() ? 0 : 1);
+    const bool is =
+        uid == ::geteuid() || (::setgid(uid) == 0 && ::setuid(uid) == 0);
+    ::_exit(is && body() ? 0 : 1);
   }
   int status = 0;
   ::waitpid(pid, &status, 0);
@@ -87,14 +92,20 @@ ServeOptions OneFile() {
   return Files([](MemoryFilesystem& fs) { fs.AddFile("file", "content"); });
 }
 
-/// Most of these need root and /dev/fuse; where they are missing there is
-/// nothing to test.
+/// Most of these need /dev/fuse, and fusermount3 where root is not at work;
+/// where they are missing there is nothing to test.
 class FuseMountTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     if (::access("/dev/fuse", R_OK | W_OK) != 0) {
       GTEST_SKIP() << "needs /dev/fuse";
+    }
+    if (::geteuid() != 0) NeedFusermount();
+  }
+
+  static void NeedFusermount() {
+    if (::access("/usr/bin/fusermount3", X_OK) != 0) {
+      GTEST_SKIP() << "needs fusermount3";
     }
   }
 
@@ -202,23 +213,24 @@ TEST_F(FuseMountTest, SecurityLabelsAreAskedForOncePerFileAtMost) {
 ServeOptions SetUserIdFile() {
   ServeOptions options =
       Files([](MemoryFilesystem& fs) { fs.AddFile("program", "#!", 06777); });
-  options.mount.allow_other = true;
+  options.mount.allow_other = OrdinaryUser() != ::geteuid();
   return options;
 }
 
 TEST_F(FuseMountTest, WriteByOrdinaryUserKillsSetUserId) {
   ASSERT_NO_FATAL_FAILURE(Mount(SetUserIdFile()));
   ASSERT_EQ(ModeOf(mount().At("program")), 06777U);
-  ASSERT_TRUE(RunAs(
-      kNobody, [this] { return WriteFile(mount().At("program"), "##", 0); }));
+  ASSERT_TRUE(RunAs(OrdinaryUser(), [this] {
+    return WriteFile(mount().At("program"), "##", 0);
+  }));
   EXPECT_TRUE(log().last_write_kills);
-  EXPECT_EQ(log().last_uid, kNobody);
+  EXPECT_EQ(log().last_uid, OrdinaryUser());
   EXPECT_EQ(ModeOf(mount().At("program")), 0777U);
 }
 
 TEST_F(FuseMountTest, TruncateByOrdinaryUserKillsSetUserId) {
   ASSERT_NO_FATAL_FAILURE(Mount(SetUserIdFile()));
-  ASSERT_TRUE(RunAs(kNobody, [this] {
+  ASSERT_TRUE(RunAs(OrdinaryUser(), [this] {
     return ::truncate(mount().At("program").c_str(), 1) == 0;
   }));
   EXPECT_TRUE(log().last_setattr_kills);
@@ -226,6 +238,7 @@ TEST_F(FuseMountTest, TruncateByOrdinaryUserKillsSetUserId) {
 }
 
 TEST_F(FuseMountTest, WriteByRootKeepsSetUserId) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ASSERT_NO_FATAL_FAILURE(Mount(SetUserIdFile()));
   ASSERT_TRUE(WriteFile(mount().At("program"), "##", 0));
   EXPECT_FALSE(log().last_write_kills);
@@ -458,6 +471,7 @@ TEST_F(FuseMountTest, DeadMountIsFoundAndRemoved) {
 }
 
 TEST_F(FuseMountTest, MountsOverTheDirectoryThatItStandsOn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "fusermount3 does not do it over FUSE";
   ASSERT_NO_FATAL_FAILURE(Mount(OneFile()));
   const UniqueFd root(
       ::open(mount().path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -475,22 +489,21 @@ TEST_F(FuseMountTest, MountsOverTheDirectoryThatItStandsOn) {
   EXPECT_EQ(FindTxfsMount(mount().path())->source, "/the/workspace");
 }
 
-/// Mounting as an ordinary user, with a /dev/fuse that users may open: in a
-/// mount namespace of the test's own, so that the machine's stays as it is.
+/// Mounting as an ordinary user. Root gives nobody a /dev/fuse that users may
+/// open: in a mount namespace of the test's own, so that the machine's stays as
+/// it is.
 class FuseUserMountTest : public FuseMountTest {
  protected:
   void SetUp() override {
     FuseMountTest::SetUp();
-    if (IsSkipped()) return;
-    if (::access("/usr/bin/fusermount3", X_OK) != 0) {
-      GTEST_SKIP() << "needs fusermount3";
-    }
+    NeedFusermount();
+    if (IsSkipped() || ::geteuid() != 0) return;
     if (!OpenDeviceToAll()) GTEST_SKIP() << "needs a mount namespace";
   }
 
-  static ServeOptions AsNobody() {
+  static ServeOptions AsOrdinaryUser() {
     ServeOptions options = OneFile();
-    options.uid = kNobody;
+    options.uid = OrdinaryUser();
     return options;
   }
 
@@ -513,23 +526,24 @@ class FuseUserMountTest : public FuseMountTest {
 };
 
 TEST_F(FuseUserMountTest, OrdinaryUserMountsAndUnmounts) {
-  ServeOptions options = AsNobody();
+  ServeOptions options = AsOrdinaryUser();
   options.mount.source = "/odd, name\\end";
   options.mount.kernel_options = {"noatime", "relatime"};
   ASSERT_NO_FATAL_FAILURE(Mount(std::move(options)));
   const auto entry = FindTxfsMount(mount().path());
   ASSERT_TRUE(entry);
   EXPECT_EQ(entry->source, "/odd, name\\end");
-  EXPECT_TRUE(RunAs(
-      kNobody, [this] { return ReadFile(mount().At("file")) == "content"; }));
+  EXPECT_TRUE(RunAs(OrdinaryUser(), [this] {
+    return ReadFile(mount().At("file")) == "content";
+  }));
   EXPECT_EQ(mount().Unmount(false), 0);
   EXPECT_EQ(mount().WaitForEnd(), 0);
   EXPECT_FALSE(FindTxfsMount(mount().path()));
 }
 
 TEST_F(FuseUserMountTest, BusyMountOfAnOrdinaryUserStays) {
-  ASSERT_NO_FATAL_FAILURE(Mount(AsNobody()));
-  EXPECT_TRUE(RunAs(kNobody, [this] {
+  ASSERT_NO_FATAL_FAILURE(Mount(AsOrdinaryUser()));
+  EXPECT_TRUE(RunAs(OrdinaryUser(), [this] {
     const UniqueFd open(::open(mount().At("file").c_str(), O_RDONLY));
     return open.valid() && mount().Unmount(false) == EBUSY;
   }));
@@ -543,7 +557,7 @@ TEST_F(FuseUserMountTest, OrdinaryUserNeedsLeaveToAllowOthers) {
       std::string::npos) {
     GTEST_SKIP() << "/etc/fuse.conf allows it";
   }
-  ServeOptions options = AsNobody();
+  ServeOptions options = AsOrdinaryUser();
   options.mount.allow_other = true;
   const ServedMount served(std::move(options));
   ASSERT_TRUE(served.error());

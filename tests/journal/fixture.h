@@ -167,18 +167,27 @@ class History {
     return Finish(journal, change, nullptr, nullptr);
   }
 
-  void ExpectContents(Journal& journal) const {
+  /// Reads all content; names what is not as it was written, or "".
+  [[nodiscard]] std::string FindDamage(Journal& journal) const {
     for (const auto& [key, extent] : model.extents) {
       std::string out(extent.length, '\0');
-      ASSERT_OK(journal.Read(extent.content, 0,
-                             std::as_writable_bytes(std::span(out))));
-      ASSERT_EQ(out, contents_.at(key));
+      const Status read = journal.Read(extent.content, 0,
+                                       std::as_writable_bytes(std::span(out)));
+      if (!read) return read.error().message;
+      if (out != *contents_.at(key)) {
+        return "inode " + std::to_string(Raw(key.first)) + " at " +
+               std::to_string(key.second);
+      }
     }
+    return "";
+  }
+  void ExpectContents(Journal& journal) const {
+    ASSERT_EQ(FindDamage(journal), "");
   }
 
   Model model;
 
- private:
+ protected:
   void AddInodeEdit(Change& change, Ino ino) {
     InodeEdit edit{ino, {}, {}};
     if (model.inodes.contains(ino)) edit.before = model.inodes.at(ino);
@@ -217,7 +226,7 @@ class History {
     if (old) edit.before.push_back(*old);
     change.edits.emplace_back(edit);
     auto lsn = Finish(journal, change, &staged, old ? &*old : nullptr);
-    if (lsn) contents_[{ino, offset}] = content;
+    if (lsn) Contain(ino, offset, content);
     return lsn;
   }
   Result<Lsn> Finish(Journal& journal, const Change& change,
@@ -231,10 +240,16 @@ class History {
     if (old) journal.Release(*old, *lsn);
     return lsn;
   }
+  void Contain(Ino ino, uint64_t offset, std::string content) {
+    contents_[{ino, offset}] =
+        std::make_shared<const std::string>(std::move(content));
+  }
 
   std::mt19937_64 random_;
   int steps_ = 0;
-  std::map<std::pair<Ino, uint64_t>, std::string> contents_;
+  /// Shared by copies of this history.
+  std::map<std::pair<Ino, uint64_t>, std::shared_ptr<const std::string>>
+      contents_;
 };
 
 }  // namespace txfs

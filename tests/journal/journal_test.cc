@@ -501,6 +501,42 @@ TEST_F(JournalTest, TablesThatCannotBeWrittenAreTriedAgain) {
   ExpectHas(history);
 }
 
+TEST_F(JournalTest, ContentThatAFailedSyncLostIsNeverCalledDurable) {
+  Create();
+  const Extent first = Write(Content(1, 100));
+  const Extent large = Write(Content(2, kInlineContentMax + 1), 1000);
+  Overwrite("spool/00000001", large.content.record_position, "lost");
+  io_.sync_error = EIO;
+  EXPECT_ERRNO(journal_->Sync(), EIO);
+  io_.sync_error = 0;
+
+  EXPECT_ERRNO(journal_->Sync(), EIO);
+  EXPECT_ERRNO(journal_->Drain(), EIO);
+
+  Crash();
+  Open();
+  EXPECT_EQ(journal_->last_lsn(), Lsn{1});
+  EXPECT_EQ(Read(first), Content(1, 100));
+  EXPECT_OK(journal_->Sync());
+}
+
+TEST_F(JournalTest, WhatAFailedSyncLeftInMemoryIsWrittenAgain) {
+  Create();
+  const Extent large = Write(Content(2, kInlineContentMax + 1), 1000);
+  io_.sync_error = EIO;
+  EXPECT_ERRNO(journal_->Sync(), EIO);
+  const uint64_t before = io_.written;
+  io_.write_error = EIO;
+  EXPECT_ERRNO(journal_->Sync(), EIO);
+  io_.write_error = 0;
+  io_.sync_error = 0;
+
+  ASSERT_OK(journal_->Sync());
+
+  EXPECT_GT(io_.written, before + kInlineContentMax);
+  EXPECT_EQ(Read(large), Content(2, kInlineContentMax + 1));
+}
+
 TEST_F(JournalTest, AChangeLargerThanTheIntakeGoesStraightToTheTables) {
   options_.intake_bytes = Intake::kMinCapacity;
   Create();

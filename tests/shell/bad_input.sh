@@ -46,21 +46,6 @@ refuses 2 /etc/passwd txfs -C mnt diff /etc/passwd
 txfs umount mnt
 refuses_with_hint 1 "$PWD/mnt" txfs umount mnt
 
-# Stores that cannot be used.
-needs_root
-mkdir ro
-mount -t tmpfs -o ro none ro
-mkdir full
-mount -t tmpfs -o size=64k none full
-refuses_with_hint 1 "$PWD/ro" txfs --store ro mount other mnt
-refuses_with_hint 1 "$PWD/full" txfs --store full mount other mnt
-umount ro full
-! mountpoint -q mnt || fail "a refused mount is there"
-[ -z "$(ls -A other)" ] || fail "a refused mount left something"
-mount -t tmpfs -o ro none other
-refuses_with_hint 1 "$PWD/other" txfs mount other mnt
-umount other
-
 # A damaged journal, and one of a newer version.
 db=$(find ws/.txfs/txn -name data.mdb)
 cp "$db" saved
@@ -75,9 +60,3 @@ cp saved ws/.txfs/FORMAT
 txfs mount ws mnt
 equal kept "$(cat mnt/kept)" "content after the journal was mended"
 txfs umount mnt
-
-# No FUSE: in a mount namespace where /dev/fuse is hidden.
-unshare -m sh -c 'mount -t tmpfs none /dev && exec "$@"' sh \
-  "$TXFS" mount ws mnt 2>err && fail "mounted without /dev/fuse"
-contains "$(cat err)" /dev/fuse
-grep -q '^hint: ' err || fail "no hint about /dev/fuse"

@@ -19,6 +19,8 @@ else
   user=""
 fi
 as_user() { $user "$@"; }
+# Not in the user's home.
+txfs_of_root() { XDG_STATE_HOME=$TMPDIR/root-state "$TXFS" "$@"; }
 # What belongs to others, in a directory of the user's.
 if [ -n "$user" ]; then
   mkdir foreign
@@ -30,6 +32,36 @@ if [ -n "$user" ]; then
 fi
 as_user sh -c '[ -r /dev/fuse ] && [ -w /dev/fuse ]' ||
   skip "/dev/fuse is not for ordinary users here"
+
+# A store that root made, and a transaction that root began in the user's store,
+# are root's: the user is told so.
+if [ -n "$user" ]; then
+  mkdir stores stores/whole stores/part stores/mnt
+  chown -R 65534:65534 stores
+  txfs_of_root mount stores/whole stores/mnt
+  txfs_of_root umount stores/mnt
+  as_user "$TXFS" mount stores/part stores/mnt
+  as_user touch stores/mnt/new
+  as_user "$TXFS" umount stores/mnt
+  txfs_of_root -C stores/part commit -m by-root
+  for ws in "$PWD/stores/whole" "$PWD/stores/part"; do
+    for command in "-C $ws status" "-C $ws list" "mount $ws stores/mnt"; do
+      # shellcheck disable=SC2086 # words
+      refuses_with_hint 1 "$ws/.txfs" as_user "$TXFS" $command
+    done
+  done
+  refuses_with_hint 1 "$ws/.txfs" as_user "$TXFS" --store "$ws/.txfs" status
+fi
+
+# A mount that root made for all is root's to command.
+if [ -n "$user" ]; then
+  txfs_of_root mount --allow-other stores/whole stores/mnt
+  as_user touch stores/mnt/by-user
+  refuses_with_hint 1 daemon as_user "$TXFS" -C stores/mnt status
+  refuses_with_hint 1 "$PWD/stores/mnt" as_user "$TXFS" umount stores/mnt
+  txfs_of_root umount stores/mnt
+fi
+
 as_user sh -eu <<'END'
 mkdir ws mnt
 echo base >ws/file
@@ -41,6 +73,11 @@ echo changed >mnt/file
 echo again >mnt/file
 "$TXFS" -C mnt discard
 [ "$(cat mnt/file)" = changed ]
+# fusermount3 may not look into a mount that is its user's alone.
+mkdir mnt/inner other
+status=0
+"$TXFS" mount other mnt/inner 2>err || status=$?
+[ $status -eq 1 ] && grep -q "$PWD/mnt/inner" err && grep -q '^hint: ' err
 "$TXFS" umount mnt
 
 # Directories that deny their owner, as package caches have them.

@@ -128,8 +128,8 @@ contains "$(cat err)" "one was changed in the workspace since"
 equal "one" "$(txfs -C ws show "$third" --json | json 'd["lost"][0]["path"]')" lost
 
 # Ids.
-refuses_with_hint 1 "is not one transaction: " txfs -C ws undo 0
-refuses_with_hint 1 "there is no transaction fff" txfs -C ws show fff
+refuses_with_hint 2 "several ids begin with 0: " txfs -C ws undo 0
+refuses_with_hint 1 "there is no transaction \"fff\"" txfs -C ws show fff
 open=$(txfs -C ws status --json | json 'd["id"]')
 txfs -C ws show "$open" 2>err >out
 contains "$(cat err)" "txfs diff"
@@ -169,10 +169,82 @@ txfs mount over
 echo 2 >over/f
 txfs -C over commit -m two >/dev/null
 contains "$(txfs -C over list)" "undoable"
-contains "$(txfs -C over show 0 2>&1 || true)" "is not one transaction"
+contains "$(txfs -C over show 0 2>&1 || true)" "several ids begin with"
 over=$(txfs -C over list --json | json 'd[0]["id"]')
 contains "$(txfs -C over show "$over")" "+2"
 contains "$(txfs -C over gc)" "0 commits"
 txfs -C over undo >/dev/null
 txfs umount over
 equal 1 "$(cat over/f)" "after an undo beneath a mount"
+
+# With several transactions, every mount shows at once what an undo brought back.
+# A name means the newest commit under it.
+mkdir many ma mb
+echo old >many/f
+cp -a many many.before
+txfs mount many ma --name a
+txfs mount many mb --name b
+echo new >ma/f
+mkdir ma/dir
+echo x >ma/dir/x
+first=$(txfs -C ma status --json | json 'd["id"]')
+txfs -C ma commit -m "by a" >/dev/null
+cp -a many many.after
+equal "new x" "$(cat mb/f mb/dir/x | xargs)" "the commit in the other mount"
+txfs -C mb -t a undo --json >out.json
+equal "$first" "$(json 'd["undone"]' <out.json)" "the commit that a name means"
+for where in many ma mb; do same_tree many.before "$where" manifest_with_times; done
+refuses_with_hint 1 "was undone by" txfs -C mb undo a
+txfs -C many -t "$(json 'd["id"]' <out.json)" undo >out
+for where in many ma mb; do same_tree many.after "$where" manifest_with_times; done
+contains "$(txfs -C many show a)" "by a"
+contains "$(txfs -C mb -t "$first" show)" "+new"
+refuses_with_hint 2 "given twice" txfs -C ma -t a undo a
+refuses_with_hint 2 "means no transaction" txfs -C ma undo ""
+refuses_with_hint 2 "needs a transaction" txfs -C ma show
+refuses 2 "takes no -t" txfs -C ma -t a gc
+# What is open stays so, and learns of it as of any commit.
+echo mine >mb/f
+txfs -C many undo "$(sed -n 's/.*txfs undo \([0-9a-f]*\).*/\1/p' out)" >/dev/null
+equal "mine old" "$(cat mb/f ma/f | xargs)" "an undo beneath open changes"
+refuses_with_hint 3 "f" txfs -C mb commit
+txfs umount ma
+txfs -C many -t b discard >/dev/null
+
+# Beneath the mount of another transaction.
+txfs mount many --name over
+echo 2 >mb/f
+txfs -C mb commit >/dev/null
+equal 2 "$(cat many/f)" "the commit beneath the mount"
+txfs umount mb
+txfs -C many undo b >/dev/null
+equal old "$(cat many/f)" "the undo beneath the mount"
+txfs umount many
+same_tree many.before many manifest_with_times
+
+# What was discarded, and what was undone for good, leaves nothing behind.
+# The directory of vaults stays once it is there.
+files() { find "$1/.txfs" -mindepth 1 ! -path "$1/.txfs/vault" -printf '%P\n' | LC_ALL=C sort; }
+mkdir clean
+echo 1 >clean/f
+txfs mount clean mnt --name x
+txfs umount mnt
+txfs -C clean -t x discard >/dev/null
+txfs -C clean gc >/dev/null
+files clean >files.before
+txfs mount clean mnt --name x
+echo 2 >mnt/f
+head -c 1000000 /dev/zero >mnt/large
+txfs -C mnt discard >/dev/null
+mkdir mnt/d
+echo 3 >mnt/f
+txfs -C mnt commit >/dev/null
+txfs -C mnt undo >/dev/null
+contains "$(txfs -C mnt gc)" "1 discarded or undone transaction forgotten"
+txfs umount mnt
+txfs -C clean gc --keep-commits 0 --json >out.json
+equal "1 2" "$(json 'd["commits"], d["forgotten"]' <out.json | tr -d '(),')" "what gc forgot"
+equal True "$(json 'd["bytes"] > 0' <out.json)" "what gc freed"
+files clean | diff files.before - || fail "something is left in the store"
+equal 1 "$(cat clean/f)" "after all that"
+txfs -C clean fsck >/dev/null

@@ -1,0 +1,148 @@
+#include "cli/reach.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <ranges>
+
+#include "cli/json.h"
+#include "cli/paths.h"
+#include "cli/registry.h"
+#include "cli/runtime_dir.h"
+#include "fs/fuse_mount.h"
+#include "journal/base/file.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr const char* kStoreName = ".txfs";
+/// How long a daemon may take to hand out its workspace.
+constexpr int kReachMs = 10'000;
+
+/// The user that made the mount, as the kernel has it.
+uid_t OwnerOf(const MountEntry& entry) {
+  constexpr std::string_view kKey = "user_id=";
+  const std::string_view options = entry.options;
+  const size_t at = options.find(kKey);
+  uid_t uid = 0;
+  if (at != std::string_view::npos) {
+    const char* start = options.data() + at + kKey.size();
+    std::from_chars(start, options.data() + options.size(), uid);
+  }
+  return uid;
+}
+
+Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
+  const auto daemon = TRY(ConnectDaemon(address, kReachMs));
+  Frame reply = TRY(daemon->Call({{"request", "workspace"}}));
+  if (!reply.descriptor) {
+    return Fail(EPROTO, "the daemon at " + address.mountpoint +
+                            " did not hand out its workspace");
+  }
+  RealWorkspace workspace{.path = GetBytes(reply.header, "workspace"),
+                          .store = GetBytes(reply.header, "store"),
+                          .base = std::move(reply.descriptor)};
+  if (*workspace.store == JoinPath(workspace.path, kStoreName)) {
+    workspace.store.reset();
+  }
+  return workspace;
+}
+
+Result<RealWorkspace> OpenDirectly(const std::string& path) {
+  auto fd = OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+  if (!fd) {
+    return Fail(fd.error().code, "workspace " + path,
+                "name an existing directory as the workspace");
+  }
+  return RealWorkspace{.path = path,
+                       .store = StoreElsewhere(path),
+                       .base = std::make_shared<UniqueFd>(std::move(*fd))};
+}
+
+}  // namespace
+
+DaemonAddress AddressOf(const MountEntry& entry) {
+  return {.mountpoint = entry.mountpoint,
+          .socket = SocketPath(OwnerOf(entry), entry.mountpoint)};
+}
+
+bool IsDead(const MountEntry& entry) {
+  // Whoever takes the connection is there. To ask the mount could take for
+  // ever.
+  return !SocketConnection::Open(AddressOf(entry).socket, kReachMs) &&
+         IsMountDead(entry.mountpoint);
+}
+
+Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
+    const DaemonAddress& address, int timeout_ms) {
+  auto connection = SocketConnection::Open(address.socket, timeout_ms);
+  if (connection || !IsMountDead(address.mountpoint)) return connection;
+  return Fail(0,
+              "the mount at " + address.mountpoint +
+                  " is dead: its daemon "
+                  "is gone",
+              "`txfs mount` clears it and mounts again, `txfs umount` only "
+              "clears it; nothing that was acknowledged is lost");
+}
+
+bool IsStore(const std::string& directory) {
+  if (::access(directory.c_str(), F_OK) != 0) return false;
+  // Also when it is somebody else's, which opening it tells.
+  return ::access((directory + "/FORMAT").c_str(), F_OK) == 0 ||
+         errno == EACCES;
+}
+
+std::optional<std::string> StoreElsewhere(const std::string& path) {
+  if (IsStore(JoinPath(path, kStoreName))) return std::nullopt;
+  auto store = RegisteredStore(path);
+  if (store && !IsStore(*store)) store.reset();
+  return store;
+}
+
+Result<RealWorkspace> ReachWorkspace(const std::string& path) {
+  const std::vector<MountEntry> table = TRY(ReadMountTable());
+  const auto over = FindTxfsMount(table, path);
+  if (!over || over->mountpoint != path) return OpenDirectly(path);
+  std::optional<Error> first_error;
+  // The one on top first; any other that serves the workspace will do.
+  for (const MountEntry& entry : table | std::views::reverse) {
+    const bool candidate = entry.mountpoint == path || entry.source == path;
+    if (entry.type != "fuse.txfs" || !candidate) continue;
+    auto workspace = AskForWorkspace(AddressOf(entry));
+    if (workspace && workspace->path == path) return workspace;
+    if (!workspace && !first_error) first_error = workspace.error();
+  }
+  if (first_error) return std::unexpected(*std::move(first_error));
+  // The mount of another workspace: what it shows is meant.
+  return OpenDirectly(path);
+}
+
+Result<RealWorkspace> ReachWorkspaceOf(const MountEntry& entry) {
+  auto workspace = AskForWorkspace(AddressOf(entry));
+  // A dead mount does not hide the workspace, unless it lies over it.
+  const bool hidden = entry.source == entry.mountpoint;
+  if (workspace || !entry.source.starts_with('/')) return workspace;
+  auto reached = ReachWorkspace(entry.source);
+  return reached || !hidden ? std::move(reached) : std::move(workspace);
+}
+
+std::optional<std::string> StorePath(const RealWorkspace& workspace) {
+  if (workspace.store) return workspace.store;
+  const std::string format = std::string(kStoreName) + "/FORMAT";
+  if (::faccessat(workspace.base->get(), format.c_str(), F_OK, 0) != 0) {
+    return std::nullopt;
+  }
+  return JoinPath(workspace.path, kStoreName);
+}
+
+Result<std::unique_ptr<Store>> OpenStore(const RealWorkspace& workspace) {
+  const std::string path =
+      workspace.store.value_or(JoinPath(workspace.path, kStoreName));
+  const int dir = workspace.store ? AT_FDCWD : workspace.base->get();
+  const std::string name = workspace.store.value_or(kStoreName);
+  UniqueFd fd = TRY(Store::OpenDirectory(dir, name, path));
+  return Store::Open(std::move(fd), path, workspace.path);
+}
+
+}  // namespace txfs::cli

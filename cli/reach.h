@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/connection.h"
+#include "fs/fuse_mount_table.h"
+#include "journal/base/result.h"
+#include "journal/store.h"
+
+namespace txfs::cli {
+
+/// A daemon that can be asked.
+struct DaemonAddress {
+  std::string mountpoint, socket;
+};
+
+/// Where the daemon of the mount `entry` listens.
+DaemonAddress AddressOf(const MountEntry& entry);
+
+/// Whether nobody serves the mount `entry` any more. Does not wait for a daemon
+/// that hangs.
+[[nodiscard]] bool IsDead(const MountEntry& entry);
+
+/// To the daemon at `address`; says so when the mount is dead.
+Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
+    const DaemonAddress& address, int timeout_ms = 0);
+
+/// A workspace as it is beneath whatever is mounted over it.
+struct RealWorkspace {
+  std::string path;                  ///< absolute
+  std::optional<std::string> store;  ///< when it is not in the workspace
+  std::shared_ptr<UniqueFd> base;    ///< the directory itself
+};
+
+/// Whether `directory` is a store.
+[[nodiscard]] bool IsStore(const std::string& directory);
+
+/// The store of the workspace `path`, if it is not in it but known to the
+/// user's registry. Looks at what is on top at `path`.
+[[nodiscard]] std::optional<std::string> StoreElsewhere(
+    const std::string& path);
+
+/// Opens the workspace `path`. One that is mounted over is handed out by a
+/// daemon that serves it. Errors: it is missing; the mount over it is dead.
+Result<RealWorkspace> ReachWorkspace(const std::string& path);
+
+/// The workspace that the mount `entry` shows.
+Result<RealWorkspace> ReachWorkspaceOf(const MountEntry& entry);
+
+/// Where the store of `workspace` is; none when it has none yet.
+[[nodiscard]] std::optional<std::string> StorePath(
+    const RealWorkspace& workspace);
+
+/// Opens the store of `workspace`; ENOENT when it has none.
+Result<std::unique_ptr<Store>> OpenStore(const RealWorkspace& workspace);
+
+}  // namespace txfs::cli

@@ -1,0 +1,81 @@
+#include "fs/check.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <optional>
+#include <vector>
+
+#include "fs/check_commits.h"
+#include "fs/check_tree.h"
+#include "journal/base/file.h"
+#include "journal/check_store.h"
+
+namespace txfs {
+namespace {
+
+/// Keeps daemons and commands away while it is held; unlike FileLock it leaves
+/// the file as it is. Nothing when somebody is there already.
+std::optional<UniqueFd> TryLock(int dir) {
+  auto lock = OpenAt(dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!lock || ::flock(lock->get(), LOCK_SH | LOCK_NB) != 0) {
+    return std::nullopt;
+  }
+  return std::move(*lock);
+}
+
+Status CheckTransaction(int store, const std::string& id,
+                        const BaseDirectory* base, const Findings& findings,
+                        bool* in_use) {
+  const auto dir = OpenAt(store, "txn/" + id, O_RDONLY | O_DIRECTORY);
+  // It may have ended meanwhile.
+  if (!dir && dir.error().code == ENOENT) return {};
+  if (!dir) return std::unexpected(dir.error());
+  const std::optional<UniqueFd> lock = TryLock(dir->get());
+  if (!lock) *in_use = true;
+  const JournalContent content = TRY(CheckJournal(dir->get(), findings));
+  Findings(findings).report().inodes += content.image.inodes.size();
+  if (content.complete) {
+    CheckTree(content.image, base, findings.Below("db"));
+  } else {
+    Findings(findings).Note(findings.place() +
+                            " could not be read whole: the tree of its files "
+                            "was not checked");
+  }
+  return {};
+}
+
+Result<CheckReport> CheckOnce(int store, const BaseDirectory* base,
+                              bool* in_use) {
+  CheckReport report;
+  const Findings findings(report, "");
+  const StoreLayout layout = TRY(CheckLayout(store, findings));
+  if (layout.complete) TRY(CheckCommits(store, base, findings));
+  for (const std::string& id : layout.open) {
+    TRY(CheckTransaction(store, id, base, findings.Below("txn").Below(id),
+                         in_use));
+  }
+  return report;
+}
+
+}  // namespace
+
+Result<CheckReport> CheckStore(int store, const BaseDirectory* base) {
+  bool in_use = false;
+  CheckReport report = TRY(CheckOnce(store, base, &in_use));
+  if (in_use && !report.problems.empty()) {
+    // What died while it was looked at is not in the next look's tables.
+    const CheckReport again = TRY(CheckOnce(store, base, &in_use));
+    report.problems = InBoth(report.problems, again.problems);
+    report.left_out.clear();
+  }
+  FinishReport(report);
+  if (base == nullptr) {
+    report.notes.emplace_back(
+        "the base is not at hand: link counts that depend on it were checked "
+        "only roughly");
+  }
+  return report;
+}
+
+}  // namespace txfs

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "fs/base_directory.h"
+#include "journal/check.h"
+
+namespace txfs {
+
+/// Checks what commits leave in the store: the intent, and of the history what
+/// undo needs (docs/recovery.md): plans, images and, where `base` is at hand,
+/// vaults.
+Status CheckCommits(int store, const BaseDirectory* base, Findings findings);
+
+}  // namespace txfs

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "fs/base_directory.h"
+#include "journal/check.h"
+
+namespace txfs {
+
+/// Checks that inodes, names, content and attributes make up a tree as the core
+/// builds it (docs/design.md, "Tree"). `base`: for the links that are the
+/// base's; without one, and where the base has changed since, they are only
+/// checked as far as that goes.
+void CheckTree(const Image& image, const BaseDirectory* base,
+               Findings findings);
+
+}  // namespace txfs

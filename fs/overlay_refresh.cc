@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <ranges>
+
+#include "fs/overlay.h"
+
+namespace txfs {
+namespace {
+
+/// What the base has at a path now.
+struct Sight {
+  bool known = true;  ///< else it could not be asked, and nothing is concluded
+  std::optional<BaseObject> object;
+
+  [[nodiscard]] bool IsDirectory() const {
+    return object && S_ISDIR(object->st.st_mode);
+  }
+};
+
+bool IsIdentical(const BaseObject& a, const BaseObject& b) {
+  return a.st.st_dev == b.st.st_dev && a.st.st_ino == b.st.st_ino &&
+         (a.st.st_mode & S_IFMT) == (b.st.st_mode & S_IFMT);
+}
+
+/// One look at the base with everything frozen.
+class Refresher {
+ public:
+  Refresher(Tree& tree, const BaseDirectory& base, BaseFileCache& files)
+      : tree_(tree), base_(base), files_(files) {}
+
+  StaleCaches Run() {
+    tree_.DropUnheld();
+    Collect();
+    for (const auto& [path, ino] : directories_) LookAtDirectory(path, ino);
+    for (const Ino ino : files_known_) LookAtFile(*tree_.Find(ino));
+    // Children first: a directory goes when nothing is left in it.
+    for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
+    tree_.DropUnheld();
+    return std::move(stale_);
+  }
+
+ private:
+  struct Name {
+    Inode::Link link;
+    Sight sight;
+  };
+
+  void Collect() {
+    tree_.ForEach([&](Inode& inode) {
+      if (!inode.record.base || inode.IsOrphan()) return;
+      if (inode.IsDirectory()) {
+        directories_.emplace_back(inode.record.base->path, inode.ino);
+      } else if (!inode.upper) {
+        files_known_.push_back(inode.ino);
+      }
+    });
+    std::ranges::sort(directories_);
+  }
+
+  [[nodiscard]] Sight Look(const std::string& path) const {
+    const auto st = base_.Stat(path);
+    if (!st) return {.known = st.error().code == ENOENT, .object = {}};
+    BaseObject object{path, *st, {}};
+    if (S_ISLNK(st->st_mode)) {
+      object.symlink = base_.ReadLink(path).value_or("");
+    }
+    return {.known = true, .object = std::move(object)};
+  }
+
+  void LookAtDirectory(const std::string& path, Ino ino) {
+    Inode& inode = *tree_.Find(ino);
+    const Sight sight = Look(path);
+    if (!sight.known) return;
+    if (!sight.IsDirectory()) {
+      gone_.push_back(ino);
+      return;
+    }
+    inode.lost = false;
+    // An upper one keeps its record, which is what its commit compares; what
+    // it shows of the base may have changed once more.
+    if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
+    if (!inode.upper) tree_.Revise(inode, *sight.object);
+    ++inode.version;
+    stale_.inodes.push_back(ino);
+    AddUnknownNames(path, inode);
+  }
+
+  /// The kernel may remember that these do not exist.
+  void AddUnknownNames(const std::string& path, const Inode& directory) {
+    const auto entries = base_.List(path);
+    if (!entries) return;
+    for (const BaseEntry& entry : *entries) {
+      if (directory.slots.contains(entry.name)) continue;
+      stale_.names.push_back({directory.ino, entry.name});
+    }
+  }
+
+  void LookAtFile(Inode& inode) {
+    std::vector<Name> names;
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = tree_.Find(link.parent);
+      if (parent == nullptr || !parent->record.base) return;
+      names.push_back(
+          {link, Look(JoinPath(parent->record.base->path, link.name))});
+      if (!names.back().sight.known) return;
+    }
+    const auto is_same = [&](const Name& name) {
+      return name.sight.object && tree_.IsOrigin(inode, name.sight.object->st);
+    };
+    const auto stays = std::ranges::find_if(names, is_same);
+    if (stays != names.end()) {
+      const BaseObject object = *stays->sight.object;
+      std::erase_if(names, is_same);
+      Revise(inode, object);
+    } else if (IsReplacedAsOne(inode, names)) {
+      // A file that was rewritten is the same one to whoever has it open.
+      files_.Drop(inode.ino);
+      Revise(inode, *names.front().sight.object);
+      return;
+    }
+    DropNames(inode.ino, names);
+  }
+
+  /// Whether all names lead to one other object of the same type, which
+  /// nothing else here is.
+  bool IsReplacedAsOne(const Inode& inode, const std::vector<Name>& names) {
+    if (names.empty() || !names.front().sight.object) return false;
+    const BaseObject& first = *names.front().sight.object;
+    return TypeOfMode(first.st.st_mode) == inode.attr().type &&
+           tree_.FindBaseFile(first.path, first.st) == nullptr &&
+           std::ranges::all_of(names, [&](const Name& name) {
+             return name.sight.object && IsIdentical(*name.sight.object, first);
+           });
+  }
+
+  void Revise(Inode& inode, const BaseObject& object) {
+    if (!tree_.Differs(inode, object)) return;
+    tree_.Revise(inode, object);
+    stale_.inodes.push_back(inode.ino);
+  }
+
+  void DropNames(Ino ino, const std::vector<Name>& names) {
+    if (names.empty()) return;
+    Inode& inode = *tree_.Find(ino);
+    // Who has it open reads on, if it was read lately.
+    const BaseOrigin& origin = *inode.record.base;
+    const SharedFd open =
+        files_.Find(ino, {.dev = origin.dev, .ino = origin.ino});
+    for (const Name& name : names) {
+      stale_.names.push_back({name.link.parent, name.link.name});
+      tree_.DropCached(*tree_.Find(name.link.parent), name.link.name);
+    }
+    Inode* left = tree_.Find(ino);
+    if (left != nullptr && left->IsOrphan()) {
+      left->pinned_base = open;
+      stale_.inodes.push_back(ino);
+    }
+    if (left == nullptr || left->IsOrphan()) files_.Drop(ino);
+  }
+
+  /// One with changes of the transaction in it stays: they are still to be
+  /// seen, and a conflict at its commit.
+  void DropDirectory(Ino ino) {
+    Inode* inode = tree_.Find(ino);
+    if (inode == nullptr || inode->upper || ino == kRootIno) return;
+    inode->lost = true;
+    if (inode->known_children != 0) return;
+    const std::vector<Inode::Link> links = inode->links;
+    for (const Inode::Link& link : links) {
+      stale_.names.push_back({link.parent, link.name});
+      tree_.DropCached(*tree_.Find(link.parent), link.name);
+    }
+    stale_.inodes.push_back(ino);
+  }
+
+  Tree& tree_;
+  const BaseDirectory& base_;
+  BaseFileCache& files_;
+  std::vector<std::pair<std::string, Ino>> directories_;  ///< by base path
+  std::vector<Ino> files_known_;
+  std::vector<Ino> gone_;  ///< directories, parents first
+  StaleCaches stale_;
+};
+
+}  // namespace
+
+StaleCaches OverlayFilesystem::Frozen::Refresh() {
+  base.DropCache();
+  filesystem.directories_.Clear();
+  return Refresher(tree, base, filesystem.files_).Run();
+}
+
+}  // namespace txfs

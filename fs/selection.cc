@@ -1,0 +1,210 @@
+#include "fs/selection.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+namespace txfs {
+namespace {
+
+/// Grows a selection until nothing in it depends on what is not.
+class Selector {
+ public:
+  Selector(OverlayFilesystem::Frozen& frozen, SelectionParents parents)
+      : tree_(frozen.tree), parents_(parents) {
+    tree_.ForEach([&](Inode& inode) {
+      if (!inode.upper) return;
+      upper_.push_back(&inode);
+      if (inode.record.base) by_base_[inode.record.base->path] = &inode;
+    });
+  }
+
+  Status Add(const std::string& path) {
+    bool found = false;
+    for (const Inode* inode : upper_) {
+      found = AddInodeBelow(*inode, path) || found;
+      if (inode->IsDirectory()) found = AddNamesBelow(*inode, path) || found;
+    }
+    if (found) return {};
+    return Fail(ENOENT, "the transaction changed nothing at " + path,
+                "`txfs status` and `txfs diff --name-status` show what it did");
+  }
+
+  Selection Close() {
+    while (!new_names_.empty() || !new_inodes_.empty()) {
+      if (!new_names_.empty()) {
+        const auto [directory, name] = std::move(new_names_.back());
+        new_names_.pop_back();
+        CloseName(*tree_.Find(directory), name);
+      } else {
+        const Ino ino = new_inodes_.back();
+        new_inodes_.pop_back();
+        CloseInode(*tree_.Find(ino));
+      }
+    }
+    return std::move(selection_);
+  }
+
+ private:
+  void Select(const Inode& inode) {
+    if (!inode.upper || inode.ino == kRootIno) return;
+    if (selection_.inodes.insert(inode.ino).second) {
+      new_inodes_.push_back(inode.ino);
+    }
+  }
+
+  void Select(const Inode& directory, const std::string& name) {
+    if (selection_.names.emplace(directory.ino, name).second) {
+      new_names_.emplace_back(directory.ino, name);
+    }
+  }
+
+  bool AddInodeBelow(const Inode& inode, const std::string& path) {
+    if (inode.ino == kRootIno) return path.empty();
+    const std::optional<std::string> visible = tree_.VisiblePath(inode);
+    const bool below =
+        visible
+            ? std::ranges::any_of(tree_.VisiblePaths(inode),
+                                  [&](const std::string& known) {
+                                    return IsAtOrBelow(known, path);
+                                  })
+            : inode.record.base && IsAtOrBelow(inode.record.base->path, path);
+    if (below) Select(inode);
+    return below;
+  }
+
+  bool AddNamesBelow(const Inode& directory, const std::string& path) {
+    const auto visible = tree_.VisiblePath(directory);
+    const auto& base = directory.record.base;
+    bool found = false;
+    for (const auto& [name, slot] : directory.slots) {
+      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      const bool below =
+          (visible && IsAtOrBelow(JoinPath(*visible, name), path)) ||
+          (base && IsAtOrBelow(JoinPath(base->path, name), path));
+      if (below) Select(directory, name);
+      found = found || below;
+    }
+    return found;
+  }
+
+  void CloseName(const Inode& directory, const std::string& name) {
+    if (parents_ == SelectionParents::kNeeded) SelectPlace(directory);
+    if (directory.IsOrphan()) Select(directory);
+    const auto slot = directory.slots.find(name);
+    if (slot == directory.slots.end()) return;
+    if (slot->second.upper.kind == DentryKind::kInode) {
+      const Inode* child = tree_.Find(slot->second.upper.ino);
+      if (child != nullptr) Select(*child);
+    }
+    // The other end of what was here in the base.
+    if (!directory.record.base) return;
+    const std::string path = JoinPath(directory.record.base->path, name);
+    const auto moved = by_base_.find(path);
+    if (moved != by_base_.end()) Select(*moved->second);
+  }
+
+  void CloseInode(const Inode& inode) {
+    SelectNames(inode);
+    if (inode.IsDirectory() && inode.IsOrphan()) {
+      // A deleted directory is one thing with all that was in it.
+      for (const auto& [name, slot] : inode.slots) {
+        if (slot.upper.kind != DentryKind::kAbsent) Select(inode, name);
+      }
+    }
+    if (parents_ == SelectionParents::kApart && inode.IsDirectory() &&
+        !inode.record.base) {
+      // What goes takes along what is in it.
+      for (const auto& [name, slot] : inode.slots) Select(inode, name);
+    }
+    if (parents_ == SelectionParents::kNeeded && inode.record.base) {
+      SelectAbove(inode.record.base->path);
+    }
+  }
+
+  /// The names an inode has, and the one that it no longer has.
+  void SelectNames(const Inode& inode) {
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = tree_.Find(link.parent);
+      if (parent == nullptr) continue;
+      const auto slot = parent->slots.find(link.name);
+      const bool upper = slot != parent->slots.end() &&
+                         slot->second.upper.kind == DentryKind::kInode;
+      if (upper) Select(*parent, link.name);
+    }
+    if (!inode.record.base) return;
+    const std::string& path = inode.record.base->path;
+    const Inode* parent =
+        tree_.FindBaseDirectory(std::string(ParentPath(path)));
+    if (parent == nullptr) return;
+    const std::string name(BaseName(path));
+    const auto slot = parent->slots.find(name);
+    const bool hidden = slot != parent->slots.end() &&
+                        slot->second.upper.kind != DentryKind::kAbsent;
+    if (hidden) Select(*parent, name);
+  }
+
+  /// What it takes for `directory` to be where it is: its own names if they
+  /// are new, and those of the directories above.
+  void SelectPlace(const Inode& directory) {
+    if (directory.ino == kRootIno) return;
+    if (!directory.record.base) {
+      Select(directory);
+    } else {
+      SelectNames(directory);
+      SelectAbove(directory.record.base->path);
+    }
+    for (const Inode::Link& link : directory.links) {
+      const Inode* parent = tree_.Find(link.parent);
+      if (parent != nullptr) SelectPlace(*parent);
+    }
+  }
+
+  /// Directories above a base path that were moved come along.
+  void SelectAbove(const std::string& base_path) {
+    for (std::string path(ParentPath(base_path)); !path.empty();
+         path = ParentPath(path)) {
+      const Inode* directory = tree_.FindBaseDirectory(path);
+      if (directory == nullptr || !directory->upper) continue;
+      const size_t before = selection_.names.size();
+      SelectNames(*directory);
+      if (selection_.names.size() != before) Select(*directory);
+    }
+  }
+
+  Tree& tree_;
+  const SelectionParents parents_;
+  std::vector<const Inode*> upper_;
+  std::unordered_map<std::string_view, const Inode*> by_base_;
+  Selection selection_;
+  std::vector<std::pair<Ino, std::string>> new_names_;
+  std::vector<Ino> new_inodes_;
+};
+
+}  // namespace
+
+Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
+                              const std::vector<std::string>& paths,
+                              SelectionParents parents) {
+  Selector selector(frozen, parents);
+  for (const std::string& path : paths) TRY(selector.Add(path));
+  return selector.Close();
+}
+
+Selection AllBut(OverlayFilesystem::Frozen& frozen,
+                 const Selection& selection) {
+  Selection rest;
+  frozen.tree.ForEach([&](Inode& inode) {
+    if (!inode.upper) return;
+    if (!selection.inodes.contains(inode.ino)) rest.inodes.insert(inode.ino);
+    for (const auto& [name, slot] : inode.slots) {
+      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      if (!selection.names.contains({inode.ino, name})) {
+        rest.names.emplace(inode.ino, name);
+      }
+    }
+  });
+  return rest;
+}
+
+}  // namespace txfs

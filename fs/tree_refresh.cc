@@ -1,0 +1,50 @@
+#include "fs/tree.h"
+
+namespace txfs {
+
+void Tree::Revise(Inode& inode, const BaseObject& object) {
+  UnindexBase(inode);
+  inode.record = RecordOf(object, RelativeDevice(object.st.st_dev));
+  inode.base_blocks = static_cast<uint64_t>(object.st.st_blocks);
+  IndexBase(inode);
+}
+
+bool Tree::Differs(const Inode& inode, const BaseObject& object) const {
+  InodeRecord record = RecordOf(object, RelativeDevice(object.st.st_dev));
+  record.attr.atime = inode.attr().atime;
+  return inode.record != record;
+}
+
+bool Tree::IsOrigin(const Inode& inode, const struct stat& st) const {
+  const auto& origin = inode.record.base;
+  return origin && origin->dev == RelativeDevice(st.st_dev) &&
+         origin->ino == st.st_ino &&
+         TypeOfMode(st.st_mode) == inode.attr().type;
+}
+
+void Tree::DropCached(Inode& directory, const std::string& name) {
+  const auto slot = directory.slots.find(name);
+  if (slot == directory.slots.end() ||
+      slot->second.upper.kind != DentryKind::kAbsent) {
+    return;
+  }
+  Inode* child = Find(slot->second.cached);
+  directory.slots.erase(slot);
+  ++directory.version;
+  if (child == nullptr) return;
+  RemoveLink(*child, directory.ino, name);
+  if (!child->links.empty()) return;
+  UnindexBase(*child);
+  child->attr().nlink = 0;
+  MaybeEvict(child->ino);
+}
+
+void Tree::DropUnheld() {
+  std::vector<Ino> unheld;
+  for (const auto& [ino, inode] : inodes_) {
+    if (!inode->upper && inode->lookups == 0) unheld.push_back(ino);
+  }
+  for (const Ino ino : unheld) MaybeEvict(ino);
+}
+
+}  // namespace txfs

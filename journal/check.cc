@@ -1,0 +1,287 @@
+#include "journal/check.h"
+
+#include <algorithm>
+
+#include "journal/check_log.h"
+#include "journal/check_spool.h"
+#include "journal/db_dump.h"
+#include "journal/intake.h"
+#include "journal/rows.h"
+
+namespace txfs {
+namespace {
+
+constexpr std::string_view kTableNames[] = {
+    "inode", "origin", "dentry", "extent", "xattr", "log", "savepoint", "meta",
+};
+constexpr std::string_view kStates[] = {"active", "committing", "committed"};
+
+/// Damage is a problem; all else is the checker's own trouble.
+bool IsDamage(const Error& error) {
+  return error.code == EBADMSG || error.code == EPROTONOSUPPORT;
+}
+
+/// Decodes the rows of the tables as they come.
+class TableCheck {
+ public:
+  TableCheck(Findings findings, Replay& replay)
+      : findings_(std::move(findings)), replay_(replay) {}
+
+  void Visit(std::string_view table, ByteSpan key, ByteSpan value);
+  /// After the last row.
+  void Finish();
+
+  Image image;
+  std::optional<IntakeCursor> cursor;
+  bool sound = true;  ///< every row could be decoded
+
+ private:
+  void BadRow(std::string_view table, const std::string& what);
+  void VisitMeta(std::string_view key, ByteSpan value);
+  void VisitInode(ByteSpan key, ByteSpan value);
+  void VisitOrigin(ByteSpan key, ByteSpan value);
+  void VisitDentry(ByteSpan key, ByteSpan value);
+  void VisitExtent(ByteSpan key, ByteSpan value);
+  void VisitXattr(ByteSpan key, ByteSpan value);
+  void VisitLog(ByteSpan key, ByteSpan value);
+
+  Findings findings_;
+  Replay& replay_;
+  bool has_version_ = false;
+};
+
+void TableCheck::BadRow(std::string_view table, const std::string& what) {
+  sound = false;
+  findings_.Add("tables.row", "table " + std::string(table) + ": " + what);
+}
+
+void TableCheck::Visit(std::string_view table, ByteSpan key, ByteSpan value) {
+  if (table.empty()) {
+    if (std::ranges::count(kTableNames, AsText(key)) == 0) {
+      findings_.Add("tables.row",
+                    "there is a table " + Quote(AsText(key)) + " too many");
+    }
+  } else if (table == "meta") {
+    VisitMeta(AsText(key), value);
+  } else if (table == "inode") {
+    VisitInode(key, value);
+  } else if (table == "origin") {
+    VisitOrigin(key, value);
+  } else if (table == "dentry") {
+    VisitDentry(key, value);
+  } else if (table == "extent") {
+    VisitExtent(key, value);
+  } else if (table == "xattr") {
+    VisitXattr(key, value);
+  } else if (table == "log") {
+    VisitLog(key, value);
+  } else {
+    BadRow(table, "nothing is known about its rows");
+  }
+}
+
+void TableCheck::VisitMeta(std::string_view key, ByteSpan value) {
+  if (key == kFormatKey) {
+    Decoder decoder(value);
+    const auto version = decoder.Get<uint32_t>();
+    has_version_ = decoder.ok() && decoder.remaining() == 0;
+    if (has_version_ && version != kTablesVersion) {
+      findings_.Add("version", "the tables have format version " +
+                                   std::to_string(version) +
+                                   ", this program knows " +
+                                   std::to_string(kTablesVersion));
+    }
+  } else if (key == kCursorKey) {
+    cursor = DecodeCursor(value);
+  } else if (key == std::string(kFactPrefix) + "state") {
+    if (std::ranges::count(kStates, AsText(value)) == 0) {
+      BadRow("meta", "the state " + Quote(AsText(value)) + " is none");
+    }
+  } else if (!key.starts_with(kFactPrefix)) {
+    BadRow("meta", "nothing is known about " + Quote(key));
+  }
+}
+
+void TableCheck::VisitInode(ByteSpan key, ByteSpan value) {
+  const auto row = DecodeInodeRow(key, value);
+  if (!row) return BadRow("inode", "a row cannot be decoded");
+  if (row->ino == kNoIno) return BadRow("inode", "there is an inode 0");
+  image.inodes[row->ino].attr = row->attr;
+}
+
+void TableCheck::VisitOrigin(ByteSpan key, ByteSpan value) {
+  const auto ino = DecodeInoKey(key);
+  InodeRecord record;
+  if (!ino || !DecodeOriginRow(value, record)) {
+    return BadRow("origin", "a row cannot be decoded");
+  }
+  const auto inode = image.inodes.find(*ino);
+  if (inode == image.inodes.end()) {
+    return BadRow("origin",
+                  "inode " + std::to_string(Raw(*ino)) + " has no record");
+  }
+  if (!record.base && record.symlink.empty()) {
+    BadRow("origin",
+           "the row of inode " + std::to_string(Raw(*ino)) + " says nothing");
+  }
+  inode->second.base = std::move(record.base);
+  inode->second.symlink = std::move(record.symlink);
+}
+
+void TableCheck::VisitDentry(ByteSpan key, ByteSpan value) {
+  const auto row = DecodeDentryRow(key, value);
+  if (!row || row->name.empty() || row->value.kind == DentryKind::kAbsent) {
+    return BadRow("dentry", "a row cannot be decoded");
+  }
+  image.SetDentry(row->parent, row->name, row->value);
+}
+
+void TableCheck::VisitExtent(ByteSpan key, ByteSpan value) {
+  const auto row = DecodeExtentRow(key, value);
+  if (!row) return BadRow("extent", "a row cannot be decoded");
+  image.PutExtent(row->ino, row->extent);
+}
+
+void TableCheck::VisitXattr(ByteSpan key, ByteSpan value) {
+  const auto row = DecodeXattrKey(key);
+  if (!row || row->name.empty()) {
+    return BadRow("xattr", "a row cannot be decoded");
+  }
+  image.SetXattr(row->ino, row->name, std::string(AsText(value)));
+}
+
+void TableCheck::VisitLog(ByteSpan key, ByteSpan value) {
+  const auto lsn = DecodeLogKey(key);
+  if (!lsn) return BadRow("log", "a key cannot be decoded");
+  replay_.Add(*lsn, value);
+}
+
+void TableCheck::Finish() {
+  if (!has_version_) findings_.Add("version", "the tables have no version");
+  if (!cursor) {
+    findings_.Add("tables.cursor", "there is no cursor that can be decoded");
+  } else if (cursor->next_lsn != replay_.next()) {
+    findings_.Add("tables.cursor", "the cursor expects change " +
+                                       std::to_string(Raw(cursor->next_lsn)) +
+                                       ", the log goes on with change " +
+                                       std::to_string(Raw(replay_.next())));
+  }
+}
+
+/// Replays the records that are not in the tables yet.
+Status CheckIntake(int dir, const std::optional<IntakeCursor>& cursor,
+                   SpoolReader* spool, Replay& replay, Findings findings) {
+  auto intake = Intake::Copy(dir);
+  if (!intake && IsDamage(intake.error())) {
+    findings.Add("intake.header", intake.error());
+    return {};
+  }
+  if (!intake) return std::unexpected(std::move(intake).error());
+  if (!cursor) return {};
+  (*intake)->Recover(*cursor, [&](const IntakeRecord& record) {
+    const std::string number = "change " + std::to_string(Raw(record.lsn));
+    if (!DecodeChange(record.change)) {
+      findings.Add("intake.record",
+                   "the valid record of " + number + " means nothing");
+      return false;
+    }
+    if (spool != nullptr && record.content.segment != 0 &&
+        record.inline_bytes.empty()) {
+      const Status verified = spool->Verify(record.content);
+      if (!verified) {
+        findings.Add("intake.content",
+                     number +
+                         " lost its content and is dropped, as is what "
+                         "follows: " +
+                         verified.error().message);
+        return false;
+      }
+    }
+    replay.Add(record.lsn, record.change);
+    return true;
+  });
+  return {};
+}
+
+}  // namespace
+
+Findings Findings::Below(std::string_view name) const {
+  return {report_, place_.empty() ? std::string(name)
+                                  : place_ + "/" + std::string(name)};
+}
+
+void Findings::Add(std::string_view kind, std::string message) {
+  uint64_t& count = report_.left_out[{std::string(kind), place_}];
+  if (++count > kMaxOfAKind) return;
+  report_.problems.push_back({std::string(kind), place_, std::move(message)});
+}
+
+void Findings::Add(std::string_view kind, const Error& error) {
+  if (error.code == EPROTONOSUPPORT) kind = "version";
+  Add(kind, error.code == EBADMSG ? error.message : error.ToString());
+}
+
+void Findings::Note(std::string sentence) {
+  report_.notes.push_back(std::move(sentence));
+}
+
+void FinishReport(CheckReport& report) {
+  for (const auto& [key, count] : report.left_out) {
+    const uint64_t kept = static_cast<uint64_t>(
+        std::ranges::count_if(report.problems, [&](const Problem& problem) {
+          return problem.kind == key.first && problem.where == key.second;
+        }));
+    if (count <= kept) continue;
+    report.problems.push_back(
+        {key.first, key.second,
+         "and " + std::to_string(count - kept) + " more of this kind"});
+  }
+  report.left_out.clear();
+}
+
+std::vector<Problem> InBoth(const std::vector<Problem>& a,
+                            const std::vector<Problem>& b) {
+  std::vector<Problem> both;
+  for (const Problem& problem : a) {
+    if (std::ranges::count(b, problem) != 0) both.push_back(problem);
+  }
+  return both;
+}
+
+Result<JournalContent> CheckJournal(int dir, const Findings& findings) {
+  Findings db = findings.Below("db");
+  Replay replay(db);
+  TableCheck tables(db, replay);
+  const auto copy = CopyTables(dir);
+  const Status read =
+      copy
+          ? DumpTables(copy->get(),
+                       [&](std::string_view table, ByteSpan key,
+                           ByteSpan value) { tables.Visit(table, key, value); })
+          : Status(std::unexpected(copy.error()));
+  if (!read && !IsDamage(read.error())) return std::unexpected(read.error());
+  if (!read) {
+    db.Add("tables.damaged", "the tables are damaged: " + read.error().message);
+  } else {
+    tables.Finish();
+    if (replay.complete()) replay.CompareWith(tables.image, db);
+  }
+
+  JournalContent content;
+  auto spool = SpoolReader::Open(dir);
+  if (!spool && !IsDamage(spool.error())) {
+    return std::unexpected(std::move(spool).error());
+  }
+  if (!spool) {
+    findings.Below("spool").Add("spool.missing", "the spool is missing");
+  } else if (read) {
+    TRY(CheckSpool(*spool, tables.image, findings.Below("spool")));
+  }
+  TRY(CheckIntake(dir, read ? tables.cursor : std::nullopt,
+                  spool ? &*spool : nullptr, replay, findings.Below("intake")));
+  content.complete = read && tables.sound && replay.complete();
+  content.image = std::move(replay).Take();
+  return content;
+}
+
+}  // namespace txfs

@@ -1,0 +1,134 @@
+#include "journal/check_log.h"
+
+namespace txfs {
+namespace {
+
+template <class... Lambdas>
+struct Overloaded : Lambdas... {
+  using Lambdas::operator()...;
+};
+
+template <class Map>
+std::optional<typename Map::mapped_type> Get(
+    const Map& map, const typename Map::key_type& key) {
+  const auto found = map.find(key);
+  if (found == map.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string Number(Lsn lsn) { return "change " + std::to_string(Raw(lsn)); }
+
+std::string Range(const Extent& extent) {
+  return "[" + std::to_string(extent.offset) + ", " +
+         std::to_string(extent.end()) + ")";
+}
+
+/// What of the edit's before is not so in `image`; empty when all is.
+std::string Mismatch(const Edit& edit, const Image& image) {
+  return std::visit(
+      Overloaded{
+          [&](const InodeEdit& e) -> std::string {
+            if (Get(image.inodes, e.ino) == e.before) return "";
+            return "the record of " + image.Describe(e.ino);
+          },
+          [&](const AttrEdit& e) -> std::string {
+            const auto record = Get(image.inodes, e.ino);
+            if (record && record->attr == e.before) return "";
+            return "the attributes of " + image.Describe(e.ino);
+          },
+          [&](const DentryEdit& e) -> std::string {
+            const auto row = Get(image.dentries, {e.parent, e.name});
+            if (row.value_or(DentryValue{}) == e.before) return "";
+            return "the name " + Quote(e.name) + " in " +
+                   image.Describe(e.parent);
+          },
+          [&](const ExtentEdit& e) -> std::string {
+            for (const Extent& extent : e.before) {
+              if (Get(image.extents, {e.ino, extent.offset}) != extent) {
+                return "the content " + Range(extent) + " of " +
+                       image.Describe(e.ino);
+              }
+            }
+            return "";
+          },
+          [&](const XattrEdit& e) -> std::string {
+            if (Get(image.xattrs, {e.ino, e.name}) == e.before) return "";
+            return "the attribute " + Quote(e.name) + " of " +
+                   image.Describe(e.ino);
+          },
+      },
+      edit);
+}
+
+/// Calls `visit` with each key whose values differ.
+template <class Map, class Visit>
+void ForEachDifference(const Map& a, const Map& b, const Visit& visit) {
+  auto left = a.begin();
+  auto right = b.begin();
+  while (left != a.end() || right != b.end()) {
+    if (right == b.end() || (left != a.end() && left->first < right->first)) {
+      visit((left++)->first);
+    } else if (left == a.end() || right->first < left->first) {
+      visit((right++)->first);
+    } else {
+      if (!(left->second == right->second)) visit(left->first);
+      ++left;
+      ++right;
+    }
+  }
+}
+
+}  // namespace
+
+void Replay::Add(Lsn lsn, ByteSpan encoded) {
+  if (lsn != next_) {
+    findings_.Add("log.gap",
+                  Number(lsn) + " follows where " + Number(next_) + " should");
+  }
+  next_ = Next(lsn);
+  const auto change = DecodeChange(encoded);
+  if (!change) {
+    complete_ = false;
+    findings_.Add("log.record", Number(lsn) + " cannot be decoded");
+    return;
+  }
+  ++findings_.report().changes;
+  Redo(lsn, *change);
+}
+
+void Replay::Redo(Lsn lsn, const Change& change) {
+  if (change.result != 0 && !change.edits.empty()) {
+    findings_.Add("log.record", Number(lsn) + " was refused, but has edits");
+  }
+  for (const Edit& edit : change.edits) {
+    const std::string what = Mismatch(edit, image_);
+    if (!what.empty()) {
+      findings_.Add("log.before", what + " before " + Number(lsn) +
+                                      " was not what the change says it was");
+    }
+    Apply(edit, image_);
+  }
+}
+
+void Replay::CompareWith(const Image& tables, Findings findings) const {
+  const std::string suffix = " in the tables is not what the log leads to";
+  const auto add = [&](const std::string& what) {
+    findings.Add("log.redo", what + suffix);
+  };
+  ForEachDifference(image_.inodes, tables.inodes, [&](Ino ino) {
+    add("the record of " + tables.Describe(ino));
+  });
+  ForEachDifference(image_.dentries, tables.dentries, [&](const auto& key) {
+    add("the name " + Quote(key.second) + " in " + tables.Describe(key.first));
+  });
+  ForEachDifference(image_.extents, tables.extents, [&](const auto& key) {
+    add("the content at " + std::to_string(key.second) + " of " +
+        tables.Describe(key.first));
+  });
+  ForEachDifference(image_.xattrs, tables.xattrs, [&](const auto& key) {
+    add("the attribute " + Quote(key.second) + " of " +
+        tables.Describe(key.first));
+  });
+}
+
+}  // namespace txfs

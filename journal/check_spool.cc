@@ -1,0 +1,192 @@
+#include "journal/check_spool.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <set>
+
+#include "journal/base/checksum.h"
+#include "journal/base/file.h"
+#include "journal/spool.h"
+
+namespace txfs {
+namespace {
+
+struct Part {
+  uint64_t from = 0, to = 0;  ///< bytes of the record
+  Ino ino = kNoIno;
+};
+
+/// A record as the extents that point into it describe it.
+struct Use {
+  ContentRef ref;
+  std::vector<Part> parts;
+};
+
+using Place = std::pair<uint32_t, uint64_t>;
+using Uses = std::map<Place, Use>;
+
+std::string PlaceOf(const ContentRef& ref) {
+  return SegmentName(ref.segment) + " at " +
+         std::to_string(ref.record_position);
+}
+
+bool IsSameRecord(const ContentRef& a, const ContentRef& b) {
+  return a.record_length == b.record_length && a.checksum == b.checksum;
+}
+
+Uses CollectUses(const Image& tables, Findings& findings) {
+  Uses uses;
+  for (const auto& [key, extent] : tables.extents) {
+    const ContentRef& ref = extent.content;
+    if (ref.segment == 0) continue;
+    Use& use = uses[{ref.segment, ref.record_position}];
+    if (use.parts.empty()) use.ref = ref;
+    if (!IsSameRecord(use.ref, ref)) {
+      findings.Add("spool.record", "two extents differ about the record in " +
+                                       PlaceOf(ref) + ": " +
+                                       tables.Describe(key.first) + " and " +
+                                       tables.Describe(use.parts.front().ino));
+    }
+    use.parts.push_back({ref.delta, ref.delta + extent.length, key.first});
+  }
+  return uses;
+}
+
+// Space is given back when as much of a record has died as it has bytes: what
+// is shared would be lost.
+void CheckShares(const Image& tables, Uses& uses, Findings& findings) {
+  for (auto& [place, use] : uses) {
+    std::ranges::sort(use.parts, {}, &Part::from);
+    for (size_t i = 1; i < use.parts.size(); ++i) {
+      if (use.parts[i - 1].to <= use.parts[i].from) continue;
+      findings.Add("spool.overlap",
+                   "two extents share content in " + PlaceOf(use.ref) + ": " +
+                       tables.Describe(use.parts[i - 1].ino) + " and " +
+                       tables.Describe(use.parts[i].ino));
+    }
+  }
+}
+
+void CheckOverlaps(const Image& tables, const Uses& uses, Findings& findings) {
+  const Use* last = nullptr;
+  for (const auto& [place, use] : uses) {
+    if (last != nullptr && last->ref.segment == use.ref.segment &&
+        last->ref.record_position + last->ref.record_length >
+            use.ref.record_position) {
+      findings.Add("spool.overlap",
+                   "two records overlap: " + PlaceOf(last->ref) + " of " +
+                       tables.Describe(last->parts.front().ino) + " and " +
+                       PlaceOf(use.ref) + " of " +
+                       tables.Describe(use.parts.front().ino));
+    }
+    last = &use;
+  }
+}
+
+void CheckOwners(const Image& tables, const Uses& uses, Findings& findings) {
+  std::map<uint32_t, Ino> owners;
+  for (const auto& [ino, record] : tables.inodes) {
+    const uint32_t segment = record.attr.own_segment;
+    if (segment == 0) continue;
+    const auto [owner, is_new] = owners.try_emplace(segment, ino);
+    if (!is_new) {
+      findings.Add("spool.owner", "segment " + SegmentName(segment) +
+                                      " belongs to two inodes: " +
+                                      tables.Describe(owner->second) + " and " +
+                                      tables.Describe(ino));
+    }
+  }
+  for (const auto& [place, use] : uses) {
+    const auto owner = owners.find(place.first);
+    if (owner == owners.end()) continue;
+    for (const Part& part : use.parts) {
+      if (part.ino == owner->second) continue;
+      findings.Add("spool.owner", tables.Describe(part.ino) +
+                                      " has content in segment " +
+                                      SegmentName(place.first) + ", which is " +
+                                      tables.Describe(owner->second) + "'s");
+    }
+  }
+}
+
+Status CheckNames(SpoolReader& spool, const Image& tables, const Uses& uses,
+                  Findings& findings) {
+  std::set<uint32_t> used;
+  for (const auto& [place, use] : uses) used.insert(place.first);
+  for (const auto& [ino, record] : tables.inodes) {
+    used.insert(record.attr.own_segment);
+  }
+  for (const std::string& name : TRY(spool.List())) {
+    const uint32_t id = SegmentId(name);
+    if (id == 0) {
+      findings.Add("spool.entry",
+                   "what is " + Quote(name) + "? it is no segment");
+    } else if (!used.contains(id)) {
+      findings.Note(findings.place() + "/" + name +
+                    " is not in use; it goes when the journal is opened");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<SpoolReader> SpoolReader::Open(int dir) {
+  auto fd = OpenAt(dir, "spool", O_RDONLY | O_DIRECTORY);
+  if (!fd && (fd.error().code == ENOENT || fd.error().code == ENOTDIR)) {
+    return Fail(EBADMSG, "it is missing");
+  }
+  return SpoolReader(TRY(std::move(fd)));
+}
+
+Result<std::vector<std::string>> SpoolReader::List() {
+  return ListNames(dir_.get(), ".");
+}
+
+Status SpoolReader::Verify(const ContentRef& ref) {
+  if (ref.record_length == 0 || ref.record_length > kRecordContentMax) {
+    return Fail(EBADMSG, "the record in " + PlaceOf(ref) +
+                             " has the impossible length " +
+                             std::to_string(ref.record_length));
+  }
+  if (open_ != ref.segment) {
+    auto fd = OpenAt(dir_.get(), SegmentName(ref.segment),
+                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (!fd) {
+      return Fail(EBADMSG, "segment " + SegmentName(ref.segment) +
+                               " cannot be opened: " + fd.error().ToString());
+    }
+    segment_ = std::move(*fd);
+    open_ = ref.segment;
+  }
+  buffer_.resize(ref.record_length);
+  const auto size = ReadFully(segment_.get(), ref.record_position, buffer_);
+  if (!size) {
+    return Fail(EBADMSG,
+                PlaceOf(ref) + " cannot be read: " + size.error().ToString());
+  }
+  if (*size != buffer_.size()) {
+    return Fail(EBADMSG, PlaceOf(ref) + " ends in the middle of a record");
+  }
+  if (Checksum(buffer_) == ref.checksum) return {};
+  return Fail(EBADMSG, PlaceOf(ref) + " does not have the checksum it should");
+}
+
+Status CheckSpool(SpoolReader& spool, const Image& tables, Findings findings) {
+  Uses uses = CollectUses(tables, findings);
+  CheckShares(tables, uses, findings);
+  CheckOverlaps(tables, uses, findings);
+  CheckOwners(tables, uses, findings);
+  for (const auto& [place, use] : uses) {
+    findings.report().content_bytes += use.ref.record_length;
+    const Status verified = spool.Verify(use.ref);
+    if (verified) continue;
+    findings.Add("spool.content",
+                 "content of " + tables.Describe(use.parts.front().ino) +
+                     " is damaged: " + verified.error().message);
+  }
+  return CheckNames(spool, tables, uses, findings);
+}
+
+}  // namespace txfs

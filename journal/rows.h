@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "journal/base/bytes.h"
+#include "journal/base/types.h"
+#include "journal/change.h"
+#include "journal/intake.h"
+
+namespace txfs {
+
+// The rows of the tables as bytes (docs/format.md, "db"). Decoders return
+// nothing for what is no such row.
+
+inline constexpr uint32_t kTablesVersion = 1;
+/// Keys of `meta`.
+inline constexpr std::string_view kFormatKey = "format";
+inline constexpr std::string_view kCursorKey = "cursor";
+inline constexpr std::string_view kFactPrefix = "fact.";
+
+/// Keys sort as bytes, so their integers are big-endian.
+void AppendKey(Bytes& key, uint64_t value);
+
+struct InodeRow {
+  Ino ino = kNoIno;
+  Attr attr;
+};
+std::optional<InodeRow> DecodeInodeRow(ByteSpan key, ByteSpan value);
+
+/// Fills base and symlink of `record`; false for damage.
+[[nodiscard]] bool DecodeOriginRow(ByteSpan value, InodeRecord& record);
+/// The key of a row that is about one inode and nothing else.
+std::optional<Ino> DecodeInoKey(ByteSpan key);
+
+struct DentryRow {
+  Ino parent = kNoIno;
+  std::string name;
+  DentryValue value;
+};
+void EncodeDentryValue(const DentryValue& value, Bytes& out);
+std::optional<DentryRow> DecodeDentryRow(ByteSpan key, ByteSpan value);
+
+struct ExtentRow {
+  Ino ino = kNoIno;
+  Extent extent;
+};
+/// The extent without its offset, which is in the key.
+void EncodeExtentValue(const Extent& extent, Bytes& out);
+std::optional<ExtentRow> DecodeExtentRow(ByteSpan key, ByteSpan value);
+
+struct XattrKey {
+  Ino ino = kNoIno;
+  std::string name;
+};
+std::optional<XattrKey> DecodeXattrKey(ByteSpan key);
+
+std::optional<Lsn> DecodeLogKey(ByteSpan key);
+
+Bytes EncodeCursor(const IntakeCursor& cursor);
+std::optional<IntakeCursor> DecodeCursor(ByteSpan value);
+
+}  // namespace txfs

@@ -1,0 +1,549 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "fs/check_tree.h"
+#include "journal/base/checksum.h"
+#include "journal/base/file.h"
+#include "journal/check_store.h"
+#include "tests/conformance/core_driver.h"
+#include "tests/conformance/sound.h"
+#include "tests/conformance/steps.h"
+
+namespace txfs::testing {
+namespace {
+
+using ::std::string;
+using ::std::vector;
+
+/// A workspace with the core over it and a base that steps know.
+class Bench {
+ public:
+  explicit Bench(const CoreOptions& options) : base_(scratch_.path() + "/ws") {
+    umask(022);
+    mkdir(base_.root().c_str(), 0755);
+    PrepareBase(base_);
+    auto started = CoreDriver::Start(base_.root(), options);
+    RC_ASSERT(started.has_value());
+    driver_ = std::move(*started);
+    runner_ = std::make_unique<StepRunner>(*driver_);
+  }
+
+  void Run(const vector<Step>& steps) {
+    for (const Step& step : steps) runner_->Run(step);
+    DemandSound("with the journal open");
+  }
+  void Settle() {
+    RC_ASSERT(driver_->Settle().has_value());
+    DemandSound("drained");
+  }
+  void Remount() {
+    runner_->DropAll();
+    RC_ASSERT(driver_->Remount().has_value());
+    DemandSound("opened again");
+  }
+  void Commit() {
+    RC_ASSERT(driver_->Commit().has_value());
+    DemandSound("after a commit");
+  }
+  void Close() {
+    runner_->DropAll();
+    driver_.reset();
+    DemandSound("closed");
+  }
+
+ private:
+  void DemandSound(const string& when) {
+    const string problems = FindProblems(base_.root());
+    if (!problems.empty()) RC_LOG() << when << ":\n" << problems;
+    RC_ASSERT(problems.empty());
+  }
+
+  TempDir scratch_;
+  BaseTree base_;
+  std::unique_ptr<Driver> driver_;
+  std::unique_ptr<StepRunner> runner_;
+};
+
+TEST(CheckTest, FindsNothingWhereNothingIsWrong) {
+  const char* given = std::getenv("RC_PARAMS");
+  const string params =
+      string(given ? given : "") +
+      " max_size=120 max_success=" + std::to_string(Scaled(20));
+  setenv("RC_PARAMS", params.c_str(), 1);
+  const auto steps =
+      rc::gen::container<vector<Step>>(AnyStep(StepModes(false)));
+  EXPECT_TRUE(rc::check("steps, remount, steps, commit, steps, close", [&] {
+    Bench bench({.background_drain = *rc::gen::arbitrary<bool>(),
+                 .keep_lookups = *rc::gen::arbitrary<bool>()});
+    bench.Run(*steps);
+    bench.Settle();
+    bench.Remount();
+    bench.Run(*steps);
+    bench.Commit();
+    bench.Run(*steps);
+    bench.Close();
+  }));
+}
+
+// --- the rules of a tree, broken one by one --------------------------------
+
+constexpr Ino kDir{2};
+constexpr Ino kFile{3};
+constexpr Ino kBaseDir{4};
+constexpr Ino kBaseFile{5};
+constexpr Ino kLink{6};
+
+/// A small sound tree:
+///   d/           new
+///   d/f          new, 10 bytes, also d/g
+///   d/l          new symlink
+///   b/           of the base, with the base's name "gone" hidden
+///   b/f          of the base, attributes changed
+class TreeCheckTest : public ::testing::Test {
+ protected:
+  TreeCheckTest() {
+    image_.inodes[kRootIno] = Base("", FileType::kDirectory, 3);
+    image_.inodes[kRootIno].attr.nlink = 4;
+    image_.inodes[kDir].attr = {.type = FileType::kDirectory, .nlink = 2};
+    image_.inodes[kFile].attr = {
+        .xattrs_owned = true, .nlink = 2, .size = 10, .own_segment = 1};
+    image_.inodes[kBaseDir] = Base("b", FileType::kDirectory, 2);
+    image_.inodes[kBaseFile] = Base("b/f", FileType::kRegular, 1);
+    image_.inodes[kLink].attr = {
+        .type = FileType::kSymlink, .nlink = 1, .size = 3};
+    image_.inodes[kLink].symlink = "d/f";
+    image_.dentries[{kRootIno, "d"}] = {DentryKind::kInode, kDir};
+    image_.dentries[{kDir, "f"}] = {DentryKind::kInode, kFile};
+    image_.dentries[{kDir, "g"}] = {DentryKind::kInode, kFile};
+    image_.dentries[{kDir, "l"}] = {DentryKind::kInode, kLink};
+    image_.dentries[{kBaseDir, "gone"}] = {DentryKind::kWhiteout, kNoIno};
+    image_.extents[{kFile, 0}] = {0, 6, {1, 6, 0, 0, 0}};
+    image_.extents[{kFile, 6}] = {6, 4, {}};
+    image_.xattrs[{kFile, "user.x"}] = "y";
+  }
+
+  static InodeRecord Base(const string& path, FileType type, uint32_t nlink) {
+    InodeRecord record;
+    record.attr = {.type = type, .nlink = nlink, .size = 100};
+    if (type == FileType::kRegular) record.attr.base_limit = 100;
+    record.base = BaseOrigin{.path = path,
+                             .ino = 77,
+                             .size = 100,
+                             .mode = ModeBits(type),
+                             .nlink = nlink};
+    return record;
+  }
+
+  std::set<string> Check() {
+    CheckReport report;
+    CheckTree(image_, nullptr, Findings(report, "db"));
+    std::set<string> kinds;
+    for (const Problem& problem : report.problems) kinds.insert(problem.kind);
+    return kinds;
+  }
+
+  Image image_;
+};
+
+TEST_F(TreeCheckTest, FindsNothingWrongWithASoundTree) {
+  EXPECT_EQ(Check(), std::set<string>{});
+}
+
+TEST_F(TreeCheckTest, NamesEveryBrokenRule) {
+  struct Damage {
+    string what;
+    std::function<void(Image&)> break_it;
+    std::set<string> kinds;
+  };
+  const vector<Damage> damages = {
+      {"a name leads to no record",
+       [](Image& i) {
+         i.dentries[{kDir, "x"}] = {DentryKind::kInode, Ino{99}};
+       },
+       {"tree.dentry"}},
+      {"a name in no known directory",
+       [](Image& i) {
+         i.dentries[{Ino{98}, "x"}] = {DentryKind::kInode, kFile};
+         i.inodes[kFile].attr.nlink = 3;
+       },
+       {"tree.dentry"}},
+      {"a name in a file",
+       [](Image& i) {
+         i.dentries[{kFile, "x"}] = {DentryKind::kWhiteout, kNoIno};
+       },
+       {"tree.dentry"}},
+      {"a whiteout in a new directory",
+       [](Image& i) {
+         i.dentries[{kDir, "x"}] = {DentryKind::kWhiteout, kNoIno};
+       },
+       {"tree.dentry"}},
+      {"a whiteout with an inode",
+       [](Image& i) { i.dentries[{kBaseDir, "gone"}].ino = kFile; },
+       {"tree.dentry"}},
+      {"a name with a slash",
+       [](Image& i) {
+         i.dentries[{kBaseDir, "a/b"}] = {DentryKind::kWhiteout, kNoIno};
+       },
+       {"tree.dentry"}},
+      {"a name that is dots",
+       [](Image& i) {
+         i.dentries[{kBaseDir, ".."}] = {DentryKind::kWhiteout, kNoIno};
+       },
+       {"tree.dentry"}},
+      {"a name leads to the root",
+       [](Image& i) {
+         i.dentries[{kDir, "x"}] = {DentryKind::kInode, kRootIno};
+         ++i.inodes[kDir].attr.nlink;
+       },
+       {"tree.dentry"}},
+      {"a name in a deleted directory",
+       [](Image& i) {
+         i.inodes[kBaseDir].attr.nlink = 0;
+         i.dentries[{kRootIno, "b"}] = {DentryKind::kWhiteout, kNoIno};
+         i.inodes[kBaseFile].attr.nlink = 0;
+         i.dentries[{kBaseDir, "x"}] = {DentryKind::kInode, kFile};
+         i.inodes[kFile].attr.nlink = 3;
+       },
+       {"tree.dentry"}},
+      {"too many links of a new file",
+       [](Image& i) { i.inodes[kFile].attr.nlink = 3; },
+       {"tree.nlink"}},
+      {"too few links of a new file",
+       [](Image& i) { i.inodes[kFile].attr.nlink = 1; },
+       {"tree.nlink"}},
+      {"links of a new directory",
+       [](Image& i) { i.inodes[kDir].attr.nlink = 3; },
+       {"tree.nlink"}},
+      {"more links of a base file than it ever had",
+       [](Image& i) { i.inodes[kBaseFile].attr.nlink = 2; },
+       {"tree.nlink"}},
+      {"a new inode without links",
+       [](Image& i) {
+         i.inodes[kLink].attr.nlink = 0;
+         i.dentries.erase({kDir, "l"});
+       },
+       {"tree.nlink"}},
+      {"a deleted base file with a name",
+       [](Image& i) {
+         i.inodes[kBaseFile].attr.nlink = 0;
+         i.dentries[{kDir, "x"}] = {DentryKind::kInode, kBaseFile};
+       },
+       {"tree.nlink"}},
+      {"a directory with two names",
+       [](Image& i) {
+         i.dentries[{kRootIno, "e"}] = {DentryKind::kInode, kDir};
+         ++i.inodes[kRootIno].attr.nlink;
+       },
+       {"tree.directory"}},
+      {"directories inside each other",
+       [](Image& i) {
+         const Attr attr{.type = FileType::kDirectory, .nlink = 3};
+         i.inodes[Ino{50}].attr = i.inodes[Ino{51}].attr = attr;
+         i.dentries[{Ino{50}, "x"}] = {DentryKind::kInode, Ino{51}};
+         i.dentries[{Ino{51}, "x"}] = {DentryKind::kInode, Ino{50}};
+       },
+       {"tree.directory"}},
+      {"a directory without a name",
+       [](Image& i) {
+         i.inodes[Ino{50}].attr = {.type = FileType::kDirectory, .nlink = 2};
+       },
+       {"tree.unreachable"}},
+      {"a base file below a hidden directory",
+       [](Image& i) {
+         i.dentries[{kRootIno, "b"}] = {DentryKind::kWhiteout, kNoIno};
+         i.inodes[kBaseDir].attr.nlink = 0;
+       },
+       {"tree.unreachable"}},
+      {"a base file whose name is hidden",
+       [](Image& i) {
+         i.dentries[{kBaseDir, "f"}] = {DentryKind::kWhiteout, kNoIno};
+       },
+       {"tree.unreachable"}},
+      {"a symlink without a target",
+       [](Image& i) { i.inodes[kLink].symlink.clear(); },
+       {"tree.inode"}},
+      {"a file with a symlink's target",
+       [](Image& i) { i.inodes[kFile].symlink = "x"; },
+       {"tree.inode"}},
+      {"a mode with other bits",
+       [](Image& i) { i.inodes[kFile].attr.mode = 0100644; },
+       {"tree.inode"}},
+      {"another type than in the base",
+       [](Image& i) {
+         i.inodes[kBaseFile].base->mode = ModeBits(FileType::kFifo);
+       },
+       {"tree.inode"}},
+      {"content from a base that has none",
+       [](Image& i) { i.inodes[kFile].attr.base_limit = 1; },
+       {"tree.inode"}},
+      {"content from behind the end of the base file",
+       [](Image& i) { i.inodes[kBaseFile].attr.base_limit = 101; },
+       {"tree.inode"}},
+      {"a directory with a segment",
+       [](Image& i) { i.inodes[kDir].attr.own_segment = 9; },
+       {"tree.inode"}},
+      {"one base directory twice",
+       [](Image& i) { i.inodes[Ino{60}] = i.inodes[kBaseDir]; },
+       {"tree.inode"}},
+      {"content of no inode",
+       [](Image& i) { i.extents[{Ino{99}, 0}] = {0, 1, {}}; },
+       {"tree.extent"}},
+      {"content of a directory",
+       [](Image& i) { i.extents[{kDir, 0}] = {0, 1, {}}; },
+       {"tree.extent"}},
+      {"content behind the end",
+       [](Image& i) { i.extents[{kFile, 6}].length = 5; },
+       {"tree.extent"}},
+      {"content twice",
+       [](Image& i) { i.extents[{kFile, 0}].length = 7; },
+       {"tree.extent"}},
+      {"content of a deleted file",
+       [](Image& i) {
+         i.inodes[kBaseFile].attr.nlink = 0;
+         i.dentries[{kBaseDir, "f"}] = {DentryKind::kWhiteout, kNoIno};
+         i.extents[{kBaseFile, 0}] = {0, 1, {}};
+       },
+       {"tree.extent"}},
+      {"an attribute of no inode",
+       [](Image& i) { i.xattrs[{Ino{99}, "user.x"}] = ""; },
+       {"tree.xattr"}},
+      {"an attribute where the base's count",
+       [](Image& i) { i.inodes[kFile].attr.xattrs_owned = false; },
+       {"tree.xattr"}},
+      {"an attribute of a deleted file",
+       [](Image& i) {
+         i.inodes[kBaseFile].attr.nlink = 0;
+         i.inodes[kBaseFile].attr.xattrs_owned = true;
+         i.dentries[{kBaseDir, "f"}] = {DentryKind::kWhiteout, kNoIno};
+         i.xattrs[{kBaseFile, "user.x"}] = "";
+       },
+       {"tree.xattr"}},
+  };
+  const Image sound = image_;
+  for (const Damage& damage : damages) {
+    image_ = sound;
+    damage.break_it(image_);
+    EXPECT_EQ(Check(), damage.kinds) << damage.what;
+  }
+}
+
+TEST(TreeCheckBaseTest, CountsTheLinksThatTheBaseHas) {
+  const TempDir scratch;
+  BaseTree base(scratch.path() + "/ws");
+  mkdir(base.root().c_str(), 0755);
+  base.File("a", "x");
+  base.HardLink("a", "b");
+  base.Directory("d/e");
+  base.SetTimes();
+  auto driver = CoreDriver::Start(base.root(), {});
+  ASSERT_TRUE(driver.has_value());
+  ASSERT_TRUE((*driver)->Unlink("a").has_value());
+  ASSERT_TRUE((*driver)->Link("b", "d/c").has_value());
+  ASSERT_TRUE((*driver)->Rename("d/e", "e", 0).has_value());
+  ASSERT_TRUE((*driver)->Settle().has_value());
+  driver->reset();
+  EXPECT_EQ(FindProblems(base.root()), "");
+
+  const auto store = OpenAt(AT_FDCWD, base.root() + "/.txfs", O_RDONLY);
+  ASSERT_TRUE(store.has_value());
+  CheckReport report;
+  const auto ids = CheckLayout(store->get(), Findings(report, ""));
+  ASSERT_TRUE(ids.has_value());
+  const auto dir = OpenAt(store->get(), "txn/" + ids->open.front(), O_RDONLY);
+  ASSERT_TRUE(dir.has_value());
+  auto content = CheckJournal(dir->get(), Findings(report, ""));
+  ASSERT_TRUE(content.has_value());
+  ASSERT_TRUE(report.problems.empty());
+  const BaseDirectory directory(
+      *OpenAt(AT_FDCWD, base.root(), O_RDONLY | O_DIRECTORY));
+  uint64_t counted = 0;
+  for (auto& [ino, record] : content->image.inodes) {
+    const uint32_t right = record.attr.nlink;
+    for (const uint32_t wrong : {right - 1, right + 1}) {
+      record.attr.nlink = wrong;
+      CheckReport found;
+      CheckTree(content->image, &directory, Findings(found, ""));
+      EXPECT_FALSE(found.problems.empty()) << record.base->path << wrong;
+      ++counted;
+    }
+    record.attr.nlink = right;
+  }
+  EXPECT_GE(counted, 8u);
+}
+
+TEST(CommitCheckTest, NamesDamageToWhatUndoNeeds) {
+  const TempDir scratch;
+  BaseTree base(scratch.path() + "/ws");
+  mkdir(base.root().c_str(), 0755);
+  base.File("a", "old");
+  auto driver = CoreDriver::Start(base.root(), {});
+  ASSERT_TRUE(driver.has_value());
+  ASSERT_TRUE((*driver)->WriteFile("a", "new").has_value());
+  ASSERT_TRUE((*driver)->Commit().has_value());
+  driver->reset();
+  ASSERT_EQ(FindProblems(base.root()), "");
+  const string store = base.root() + "/.txfs";
+  string plan;
+  string image;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(store + "/history")) {
+    if (entry.path().extension() == ".plan") plan = entry.path();
+    if (entry.path().extension() == ".image") image = entry.path();
+  }
+  const auto expect = [&](const string& kind) {
+    const CheckReport report = CheckWorkspaceStore(base.root());
+    ASSERT_EQ(report.problems.size(), 1u) << FindProblems(base.root());
+    EXPECT_EQ(report.problems.front().kind, kind);
+  };
+  const string good_image = *ReadWholeFile(AT_FDCWD, image);
+  std::ofstream(image) << good_image.substr(1);
+  expect("commit.image");
+  std::ofstream(image) << good_image;
+  const string good_plan = *ReadWholeFile(AT_FDCWD, plan);
+  std::ofstream(plan) << good_plan.substr(0, good_plan.size() - 1);
+  expect("commit.plan");
+  std::ofstream(store + "/intent") << good_plan.substr(0, 30);
+  std::ofstream(plan) << good_plan;
+  expect("commit.plan");
+  std::filesystem::remove(store + "/intent");
+  std::filesystem::rename(store + "/vault", store + "/trash/vault");
+  expect("commit.vault");
+  std::filesystem::rename(store + "/trash/vault", store + "/vault");
+  EXPECT_EQ(FindProblems(base.root()), "");
+}
+
+// --- any damage ------------------------------------------------------------
+
+/// Every entry below a directory with its attributes, times and content.
+std::map<string, string> Fingerprint(const string& root) {
+  std::map<string, string> found;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(root)) {
+    struct stat st{};
+    EXPECT_EQ(lstat(entry.path().c_str(), &st), 0);
+    string text =
+        std::to_string(st.st_mode) + " " + std::to_string(st.st_size) + " " +
+        std::to_string(st.st_nlink) + " " + std::to_string(st.st_mtim.tv_sec) +
+        "." + std::to_string(st.st_mtim.tv_nsec) + " " +
+        std::to_string(st.st_ctim.tv_sec) + "." +
+        std::to_string(st.st_ctim.tv_nsec);
+    if (S_ISREG(st.st_mode)) {
+      const auto content = ReadWholeFile(AT_FDCWD, entry.path());
+      EXPECT_TRUE(content.has_value());
+      text += " " + std::to_string(Checksum(AsBytes(*content)));
+    }
+    found[entry.path()] = text;
+  }
+  return found;
+}
+
+/// What a daemon that was killed leaves: tables, spool, and an intake that is
+/// ahead of them.
+class DamagedStoreTest : public ::testing::Test {
+ protected:
+  DamagedStoreTest() : base_(scratch_.path() + "/ws") {
+    mkdir(base_.root().c_str(), 0755);
+    PrepareBase(base_);
+    auto driver = CoreDriver::Start(base_.root(), {.background_drain = false});
+    EXPECT_TRUE(driver.has_value());
+    driver_ = std::move(*driver);
+    EXPECT_TRUE(driver_->Commit().has_value());
+    for (int i = 0; i < 300; ++i) Work(i);
+    EXPECT_TRUE(driver_->Settle().has_value());
+    for (int i = 300; i < 330; ++i) Work(i);
+    std::filesystem::create_directory(scratch_.path() + "/copy");
+    std::filesystem::copy(base_.root() + "/.txfs",
+                          scratch_.path() + "/copy/.txfs",
+                          std::filesystem::copy_options::recursive);
+    driver_.reset();
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(
+             scratch_.path() + "/copy")) {
+      if (entry.path().filename() == "reserve") {
+        std::filesystem::remove(entry.path());
+      } else if (entry.is_regular_file() && entry.file_size() > 0) {
+        files_.push_back(entry.path());
+      }
+    }
+    std::ranges::sort(files_);
+  }
+
+  void Work(int i) {
+    const string name = "f" + std::to_string(i % 40);
+    std::ignore = driver_->WriteFile(name, string(1 + i * 997 % 30'000, 'x'));
+    if (i % 7 == 0) std::ignore = driver_->Mkdir("d" + std::to_string(i), 0755);
+    if (i % 5 == 0) std::ignore = driver_->Link(name, name + ".link");
+    if (i % 3 == 0) std::ignore = driver_->Unlink(name);
+    std::ignore = driver_->SetXattr(name, "user.n", std::to_string(i), 0);
+  }
+
+  TempDir scratch_;
+  BaseTree base_;
+  std::unique_ptr<Driver> driver_;
+  vector<string> files_;
+};
+
+TEST_F(DamagedStoreTest, IsReportedOrHarmlessAndNeverWritten) {
+  const string copy = scratch_.path() + "/copy";
+  EXPECT_EQ(FindProblems(copy), "");
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::map<string, int> reported;
+  int seen = 0;
+  for (int round = 0; round < Scaled(200); ++round) {
+    const auto data = std::ranges::find_if(
+        files_, [](const string& path) { return path.ends_with("data.mdb"); });
+    const string path =
+        round % 2 == 0 ? *data : files_[random() % files_.size()];
+    const string before = *ReadWholeFile(AT_FDCWD, path);
+    // Files are larger than what is in use of them.
+    const size_t used = before.find_last_not_of('\0') + 1;
+    const size_t at = random() % used;
+    string damaged = before;
+    switch (random() % 4) {
+      case 0:
+        damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
+        break;
+      case 1:
+        damaged.resize(at);
+        break;
+      case 2:
+        std::fill_n(damaged.begin() + static_cast<ptrdiff_t>(at),
+                    std::min<size_t>(512, before.size() - at), '\0');
+        break;
+      default:
+        for (size_t i = at; i < std::min(at + 64, before.size()); ++i) {
+          damaged[i] = static_cast<char>(random());
+        }
+    }
+    std::ofstream(path, std::ios::binary) << damaged;
+    const auto fingerprint = Fingerprint(copy);
+    const CheckReport report = CheckWorkspaceStore(copy);
+    for (const Problem& problem : report.problems) ++reported[problem.kind];
+    if (!report.problems.empty()) ++seen;
+    ASSERT_EQ(Fingerprint(copy), fingerprint) << path << " at " << at;
+    std::ofstream(path, std::ios::binary) << before;
+  }
+  EXPECT_EQ(FindProblems(copy), "");
+  std::cout << "seed " << seed << ": " << seen << " of " << Scaled(200)
+            << " damages were seen\n";
+  for (const auto& [kind, count] : reported) {
+    std::cout << "  " << kind << " " << count << "\n";
+  }
+  EXPECT_GE(reported.size(), 4u);
+}
+
+}  // namespace
+}  // namespace txfs::testing

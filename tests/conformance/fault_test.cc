@@ -1,0 +1,161 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <iostream>
+#include <memory>
+#include <random>
+
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/core_driver.h"
+#include "tests/conformance/posix_driver.h"
+#include "tests/journal/fault_disk.h"
+#include "tests/repeat.h"
+
+namespace txfs::testing {
+namespace {
+
+constexpr int kErrors[] = {ENOSPC, EIO, EDQUOT};
+constexpr int kSteps = 40;
+
+/// A workspace whose store is on a disk that fails, and a plain directory in
+/// which only that happens which was acknowledged there.
+class FaultyWorkspace {
+ public:
+  explicit FaultyWorkspace(uint64_t seed)
+      : random_(seed), disk_(scratch_.path() + "/ws/.txfs") {
+    BaseTree base(scratch_.path() + "/ws");
+    mkdir(base.root().c_str(), 0755);
+    base.File("a", "base");
+    base.File("b", std::string(100'000, 'b'));
+    base.Directory("d");
+    const std::string model = scratch_.path() + "/model";
+    CopyTree(base.root(), model);
+    model_ = std::make_unique<PosixDriver>(model);
+    auto started = CoreDriver::Start(base.root(), {.background_drain = false});
+    EXPECT_TRUE(started.has_value());
+    if (started) driver_ = std::move(*started);
+  }
+
+  void Run(const FaultyDisk::Fault& fault) {
+    disk_.Expect(fault);
+    for (int i = 0; i < kSteps; ++i) {
+      if (i == kSteps * 3 / 4) disk_.Recover();
+      const uint64_t seed = random_();
+      const Status done = Step(*driver_, seed);
+      // What did not happen there must not happen here.
+      if (!done && done.error().code == fault.error && disk_.has_failed()) {
+        continue;
+      }
+      const Status expected = Step(*model_, seed);
+      EXPECT_EQ(done ? 0 : done.error().code,
+                expected ? 0 : expected.error().code)
+          << "after " << disk_.failed();
+    }
+    disk_.Recover();
+  }
+
+  void ExpectWhatWasAcknowledged() {
+    EXPECT_EQ(Differences(), "");
+    const Status remounted = driver_->Remount();
+    EXPECT_TRUE(remounted) << remounted.error().ToString();
+    EXPECT_EQ(Differences(), "") << "after remount";
+  }
+
+  [[nodiscard]] const FaultyDisk& disk() const { return disk_; }
+
+ private:
+  /// One random operation.
+  static Status Step(Driver& driver, uint64_t seed);
+
+  std::string Differences() {
+    auto expected = ViewTree(*model_);
+    auto found = ViewTree(*driver_);
+    if (!expected) return expected.error().ToString();
+    if (!found) return found.error().ToString();
+    // The store counts in the root as a link.
+    expected->erase("");
+    found->erase("");
+    return Compare(*expected, *found,
+                   {.ino = false, .ctime = false, .mtime = false});
+  }
+
+  std::mt19937_64 random_;
+  TempDir scratch_;
+  FaultyDisk disk_;
+  std::unique_ptr<Driver> model_, driver_;
+};
+
+Status WriteSome(Driver& driver, const std::string& path,
+                 std::mt19937& random) {
+  const Handle file = TRY(driver.Open(path, O_RDWR, 0));
+  const size_t size = random() % 3 == 0 ? 50'000 : random() % 5000;
+  const std::string bytes(size + 1, static_cast<char>('a' + random() % 26));
+  const auto written = driver.WriteAt(file, random() % 100'000, bytes);
+  TRY(driver.Close(file));
+  TRY(written);
+  return {};
+}
+
+Status SyncFile(Driver& driver, const std::string& path) {
+  const Handle file = TRY(driver.Open(path, O_RDWR, 0));
+  const Status synced = driver.Sync(file);
+  TRY(driver.Close(file));
+  return synced;
+}
+
+Status FaultyWorkspace::Step(Driver& driver, uint64_t seed) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  const auto any = [&] {
+    static constexpr const char* kPaths[] = {"a", "b", "c", "d/e", "d/f", "g"};
+    return std::string(kPaths[random() % std::size(kPaths)]);
+  };
+  const std::string path = any();
+  switch (random() % 10) {
+    case 0: {
+      const Handle file = TRY(driver.Open(path, O_RDWR | O_CREAT, 0644));
+      return driver.Close(file);
+    }
+    case 1:
+      return driver.Truncate(path, random() % 120'000);
+    case 2:
+      return driver.Rename(path, any(), 0);
+    case 3:
+      return driver.Unlink(path);
+    case 4:
+      return driver.Chmod(path, random() % 2 ? 0600 : 0640);
+    case 5:
+      return SyncFile(driver, path);
+    case 6:
+      return driver.Settle();
+    default:
+      return WriteSome(driver, path, random);
+  }
+}
+
+/// Count of calls that fail; a short write.
+class StoreFaultTest
+    : public ::testing::TestWithParam<std::pair<uint64_t, bool>> {};
+
+TEST_P(StoreFaultTest, AnOperationSucceedsOrFailsAsTheDiskDid) {
+  const uint64_t seed = FirstSeed();
+  std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+  for (uint64_t call = 1;; ++call) {
+    const int error = kErrors[(call + seed) % std::size(kErrors)];
+    SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed) + ", call " +
+                 std::to_string(call) + ": " + strerrorname_np(error));
+    FaultyWorkspace workspace(seed);
+    workspace.Run({call, GetParam().first, error, GetParam().second});
+    workspace.ExpectWhatWasAcknowledged();
+    ASSERT_FALSE(HasFailure()) << "after " << workspace.disk().failed();
+    if (!workspace.disk().has_failed()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Disk, StoreFaultTest,
+                         ::testing::Values(std::pair(1, false),
+                                           std::pair(1, true),
+                                           std::pair(30, false)));
+
+}  // namespace
+}  // namespace txfs::testing

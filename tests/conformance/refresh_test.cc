@@ -1,0 +1,334 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "fs/workspace.h"
+#include "journal/base/crash_point.h"
+#include "tests/conformance/temp_dir.h"
+
+namespace txfs::testing {
+namespace {
+
+using ::std::string;
+
+/// A transaction of a workspace that has another one, as a program sees it that
+/// holds on to every inode it ever looked up, as the kernel does.
+class Transaction {
+ public:
+  Transaction(const string& workspace, const string& name) {
+    WorkspaceOptions options;
+    options.path = workspace;
+    options.name = name;
+    options.filesystem.exe_of = [](uint32_t) { return string("/test"); };
+    auto opened = Workspace::Open(options);
+    if (!opened) ADD_FAILURE() << opened.error().ToString();
+    if (opened) workspace_ = std::move(*opened);
+    workspace_->OnStaleCaches(
+        [this](const StaleCaches& stale) { stale_ = stale; });
+  }
+
+  [[nodiscard]] Workspace& workspace() const { return *workspace_; }
+  Filesystem& fs() { return workspace_->filesystem(); }
+
+  Ino Find(const string& path) {
+    Ino at = kRootIno;
+    for (size_t start = 0; start < path.size();) {
+      const size_t end = std::min(path.find('/', start), path.size());
+      const auto node = fs().Lookup(at, path.substr(start, end - start));
+      if (!node) return kNoIno;
+      at = node->ino;
+      start = end + 1;
+    }
+    return at;
+  }
+  string Read(Ino ino) {
+    string text(100, '\0');
+    const auto size =
+        fs().Read(ino, 0, std::as_writable_bytes(std::span(text)));
+    if (!size) return "error " + std::to_string(size.error().code);
+    text.resize(*size);
+    return text;
+  }
+  string Read(const string& path) {
+    const Ino ino = Find(path);
+    return ino == kNoIno ? "none" : Read(ino);
+  }
+  void Write(const string& path, const string& text) {
+    const size_t slash = path.rfind('/');
+    const Ino parent =
+        slash == string::npos ? kRootIno : Find(path.substr(0, slash));
+    const string name = path.substr(slash + 1);
+    Ino ino = Find(path);
+    if (ino == kNoIno) {
+      const auto node = fs().Create({}, parent, name, 0644);
+      ASSERT_TRUE(node) << node.error().ToString();
+      ino = node->ino;
+    }
+    ASSERT_TRUE(fs().SetAttr({}, ino, {.size = 0}));
+    ASSERT_TRUE(fs().Write({}, ino, 0, AsBytes(text), false));
+  }
+  std::vector<string> Names(Ino directory) {
+    std::vector<string> names;
+    EXPECT_TRUE(fs().ReadDirectory(directory, 2, [&](const DirEntry& entry) {
+      names.push_back(entry.name);
+      return true;
+    }));
+    std::ranges::sort(names);
+    return names;
+  }
+  StaleCaches Refresh() {
+    stale_ = {};
+    EXPECT_TRUE(workspace_->Refresh());
+    return stale_;
+  }
+  size_t Commit() {
+    const auto report = workspace_->Commit("");
+    EXPECT_TRUE(report) << report.error().ToString();
+    return report ? report->conflicts.size() : 0;
+  }
+
+ private:
+  std::unique_ptr<Workspace> workspace_;
+  StaleCaches stale_;
+};
+
+bool HasInode(const StaleCaches& stale, Ino ino) {
+  return std::ranges::find(stale.inodes, ino) != stale.inodes.end();
+}
+
+bool HasName(const StaleCaches& stale, Ino parent, const string& name) {
+  return std::ranges::any_of(stale.names, [&](const StaleCaches::Name& entry) {
+    return entry.parent == parent && entry.name == name;
+  });
+}
+
+class RefreshTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    base_.File("file", "old");
+    base_.File("same", "same");
+    base_.File("dir/sub/deep", "deep");
+    base_.HardLink("file", "link");
+    base_.SetTimes();
+    one_ = std::make_unique<Transaction>(directory_.path(), "one");
+    two_ = std::make_unique<Transaction>(directory_.path(), "two");
+  }
+
+  TempDir directory_;
+  BaseTree base_{directory_.path()};
+  std::unique_ptr<Transaction> one_, two_;
+};
+
+TEST_F(RefreshTest, FindsNothingWhereNothingChanged) {
+  two_->Find("dir/sub/deep");
+  two_->Find("link");
+  const StaleCaches stale = two_->Refresh();
+  EXPECT_TRUE(stale.inodes.empty());
+  EXPECT_TRUE(stale.names.empty());
+}
+
+TEST_F(RefreshTest, ShowsARewrittenFileUnderTheInodeThatIsHeld) {
+  const Ino file = two_->Find("same");
+  EXPECT_EQ(two_->Read(file), "same");
+  one_->Write("same", "other");
+  EXPECT_EQ(one_->Commit(), 0U);
+  const StaleCaches stale = two_->Refresh();
+  EXPECT_TRUE(HasInode(stale, file));
+  EXPECT_EQ(two_->Read(file), "other");
+  EXPECT_EQ(two_->fs().GetAttr(file)->st_size, 5);
+  EXPECT_EQ(two_->Find("same"), file);
+}
+
+TEST_F(RefreshTest, NamesWhatCameAndWhatWent) {
+  const Ino dir = two_->Find("dir");
+  const Ino sub = two_->Find("dir/sub");
+  const Ino deep = two_->Find("dir/sub/deep");
+  EXPECT_EQ(two_->Read(deep), "deep");
+  EXPECT_EQ(two_->Find("dir/new"), kNoIno);
+  const Ino in_one = one_->Find("dir");
+  one_->Write("dir/new", "new");
+  ASSERT_TRUE(one_->fs().Unlink({}, one_->Find("dir/sub"), "deep"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, in_one, "sub"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  const StaleCaches stale = two_->Refresh();
+  EXPECT_TRUE(HasName(stale, dir, "new"));
+  EXPECT_TRUE(HasName(stale, dir, "sub"));
+  EXPECT_TRUE(HasName(stale, sub, "deep"));
+  EXPECT_EQ(two_->Names(dir), std::vector<string>{"new"});
+  EXPECT_EQ(two_->Find("dir/sub"), kNoIno);
+  // Who has them open goes on.
+  EXPECT_EQ(two_->Read(deep), "deep");
+  EXPECT_EQ(two_->fs().GetAttr(deep)->st_nlink, 0U);
+  EXPECT_EQ(two_->fs().GetAttr(sub)->st_nlink, 0U);
+  EXPECT_FALSE(two_->fs().Create({}, sub, "x", 0644));
+}
+
+TEST_F(RefreshTest, PartsHardLinksOfWhichOneWasReplaced) {
+  const Ino file = two_->Find("file");
+  EXPECT_EQ(two_->Find("link"), file);
+  one_->Write("new", "new");
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "new", kRootIno, "link",
+                                RenameMode::kReplace));
+  EXPECT_EQ(one_->Commit(), 0U);
+  EXPECT_TRUE(HasName(two_->Refresh(), kRootIno, "link"));
+  EXPECT_EQ(two_->Find("file"), file);
+  EXPECT_EQ(two_->fs().GetAttr(file)->st_nlink, 1U);
+  EXPECT_EQ(two_->Read("link"), "new");
+  EXPECT_EQ(two_->Read("file"), "old");
+}
+
+TEST_F(RefreshTest, KeepsWhatTheTransactionChanged) {
+  two_->Write("same", "mine");
+  two_->Write("dir/sub/deep", "mine");
+  one_->Write("same", "theirs");
+  ASSERT_TRUE(one_->fs().Unlink({}, one_->Find("dir/sub"), "deep"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, one_->Find("dir"), "sub"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  EXPECT_EQ(two_->Read("same"), "mine");
+  EXPECT_EQ(two_->Read("dir/sub/deep"), "mine");
+  EXPECT_EQ(two_->Names(two_->Find("dir")), std::vector<string>{"sub"});
+  EXPECT_EQ(two_->Names(two_->Find("dir/sub")), std::vector<string>{"deep"});
+  EXPECT_EQ(two_->Commit(), 2U);
+  ASSERT_TRUE(two_->workspace().Discard());
+  EXPECT_EQ(two_->Read("same"), "theirs");
+  EXPECT_EQ(two_->Find("dir/sub"), kNoIno);
+}
+
+TEST_F(RefreshTest, DoesNotMixAFileWithTheOneThatReplacedItsBase) {
+  const Ino file = two_->Find("same");
+  ASSERT_TRUE(two_->fs().Write({}, file, 1, AsBytes(string("X")), false));
+  one_->Write("same", "othr");
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  EXPECT_EQ(two_->Read(file), "error " + std::to_string(ESTALE));
+  EXPECT_EQ(two_->Commit(), 1U);
+  ASSERT_TRUE(two_->workspace().Discard());
+  EXPECT_EQ(two_->Read(file), "othr");
+}
+
+TEST_F(RefreshTest, FollowsAChangeOfType) {
+  const Ino file = two_->Find("same");
+  const Ino dir = two_->Find("dir/sub");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "same"));
+  ASSERT_TRUE(one_->fs().MakeDirectory({}, kRootIno, "same", 0755));
+  one_->Write("same/inside", "inside");
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  EXPECT_NE(two_->Find("same"), file);
+  EXPECT_EQ(two_->Read("same/inside"), "inside");
+  EXPECT_EQ(two_->Find("dir/sub"), dir);
+}
+
+TEST_F(RefreshTest, LeavesWhatItDroppedAloneAtTheNextEnd) {
+  const Ino file = two_->Find("same");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "same"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  two_->Write("mine", "mine");
+  EXPECT_EQ(two_->Commit(), 0U);
+  one_->Refresh();
+  one_->Write("same", "again");
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  ASSERT_TRUE(two_->workspace().Discard());
+  EXPECT_NE(two_->Find("same"), file);
+  EXPECT_EQ(two_->Read("same"), "again");
+  EXPECT_EQ(two_->fs().GetAttr(file)->st_nlink, 0U);
+}
+
+TEST_F(RefreshTest, ShowsWhatAnUndoOfAnotherBroughtBack) {
+  one_->Write("same", "new");
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  const Ino file = two_->Find("same");
+  EXPECT_EQ(one_->Read("same"), "new");
+  const auto undone = two_->workspace().Undo("one");
+  ASSERT_TRUE(undone) << undone.error().ToString();
+  EXPECT_EQ(two_->Read(file), "same");
+  one_->Refresh();
+  EXPECT_EQ(one_->Read("same"), "same");
+}
+
+string crash_intent;
+
+/// A commit whose process dies when it has passed its point of no return.
+/// It begins when the other end of `go` is closed.
+pid_t CommitAndDie(const string& workspace, std::array<int, 2> go) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::close(go[1]);
+  char byte = 0;
+  if (::read(go[0], &byte, 1) != 0) ::_exit(2);
+  Transaction dying(workspace, "dying");
+  dying.Write("same", "its");
+  crash_intent = workspace + "/.txfs/intent";
+  SetCrashHook([] {
+    if (::access(crash_intent.c_str(), F_OK) == 0) ::_exit(0);
+  });
+  dying.Commit();
+  ::_exit(1);
+}
+
+class DeadCommitTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    base_.File("same", "same");
+    base_.File("other", "other");
+    std::array<int, 2> go{};
+    ASSERT_EQ(::pipe2(go.data(), O_CLOEXEC), 0);
+    // Before there are threads.
+    const pid_t pid = CommitAndDie(directory_.path(), go);
+    ASSERT_GT(pid, 0);
+    ::close(go[0]);
+    left_ = std::make_unique<Transaction>(directory_.path(), "left");
+    file_ = left_->Find("same");
+    EXPECT_EQ(left_->Read(file_), "same");
+    ::close(go[1]);
+    int status = -1;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    ASSERT_EQ(status, 0);
+  }
+
+  TempDir directory_;
+  BaseTree base_{directory_.path()};
+  std::unique_ptr<Transaction> left_;
+  Ino file_ = kNoIno;
+};
+
+TEST_F(DeadCommitTest, IsFinishedAndShownByWhoeverFindsIt) {
+  const auto first = left_->workspace().Recover();
+  ASSERT_TRUE(first) << first.error().ToString();
+  EXPECT_TRUE(*first);
+  EXPECT_EQ(left_->Read(file_), "its");
+  EXPECT_FALSE(left_->workspace().Recover().value());
+}
+
+TEST_F(DeadCommitTest, IsFinishedBeforeTheNextCommit) {
+  left_->Write("other", "mine");
+  EXPECT_EQ(left_->Commit(), 0U);
+  EXPECT_EQ(left_->Read(file_), "its");
+  EXPECT_EQ(left_->Read("other"), "mine");
+  EXPECT_TRUE(left_->workspace().Recover().value());
+}
+
+TEST_F(DeadCommitTest, IsFinishedBeforeAnUndo) {
+  const auto undone = left_->workspace().Undo("");
+  ASSERT_TRUE(undone) << undone.error().ToString();
+  EXPECT_EQ(left_->Read(file_), "same");
+}
+
+TEST_F(DeadCommitTest, IsFoundWhenTheNextTransactionBegins) {
+  const Transaction next(directory_.path(), "next");
+  EXPECT_TRUE(next.workspace().Recover().value());
+  EXPECT_FALSE(left_->workspace().Recover().value());
+  left_->Refresh();
+  EXPECT_EQ(left_->Read(file_), "its");
+}
+
+}  // namespace
+}  // namespace txfs::testing

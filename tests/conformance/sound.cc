@@ -1,0 +1,35 @@
+#include "tests/conformance/sound.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include "fs/check.h"
+#include "journal/base/file.h"
+
+namespace txfs::testing {
+
+CheckReport CheckWorkspaceStore(const std::string& workspace) {
+  auto root = OpenAt(AT_FDCWD, workspace, O_RDONLY | O_DIRECTORY);
+  if (!root) {
+    ADD_FAILURE() << root.error().ToString();
+    return {};
+  }
+  const auto store = OpenAt(root->get(), ".txfs", O_RDONLY | O_DIRECTORY);
+  // Without a store nothing was begun.
+  if (!store) return {};
+  const BaseDirectory base(std::move(*root));
+  const auto report = CheckStore(store->get(), &base);
+  if (report) return *report;
+  ADD_FAILURE() << report.error().ToString();
+  return {};
+}
+
+std::string FindProblems(const std::string& workspace) {
+  std::string text;
+  for (const Problem& problem : CheckWorkspaceStore(workspace).problems) {
+    text += problem.kind + ": " + problem.where + ": " + problem.message + "\n";
+  }
+  return text;
+}
+
+}  // namespace txfs::testing

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/journal/disk_calls.h"
+
+namespace txfs {
+
+/// A disk that refuses some of the calls that change it.
+class FaultyDisk final : public DiskWatch {
+ public:
+  using DiskWatch::DiskWatch;
+
+  struct Fault {
+    uint64_t first = 0;  ///< number of the first call that fails, from 1
+    uint64_t count = 1;  ///< of calls that fail
+    int error = 0;       ///< errno
+    /// A write that is to fail writes its first half, if it can.
+    bool short_write = false;
+  };
+  void Expect(const Fault& fault) {
+    fault_ = fault;
+    calls_ = 0;
+    failures_ = 0;
+  }
+  void Recover() { fault_ = {}; }
+
+  [[nodiscard]] bool has_failed() const { return failures_ > 0; }
+  /// The first call that failed, for messages.
+  [[nodiscard]] const std::string& failed() const { return failed_; }
+
+  int Before(DiskCall& call) override {
+    ++calls_;
+    if (calls_ < fault_.first || calls_ >= fault_.first + fault_.count) {
+      return 0;
+    }
+    if (failures_++ == 0) failed_ = call.ToString();
+    if (fault_.short_write && call.kind == DiskCall::Kind::kWrite &&
+        call.size > 1) {
+      call.size /= 2;
+      // The rest of it meets the error, and so does putting right what can be.
+      fault_.short_write = false;
+      fault_.count += 2;
+      return 0;
+    }
+    return fault_.error;
+  }
+  void After(const DiskCall&) override {}
+
+ private:
+  Fault fault_;
+  uint64_t calls_ = 0;
+  uint64_t failures_ = 0;
+  std::string failed_;
+};
+
+}  // namespace txfs
