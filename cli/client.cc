@@ -32,7 +32,7 @@ Result<std::string> Client::ReadContent(
     const ChangeSide& side, bool before, uint64_t limit,
     const std::optional<std::string>& since) {
   if (side.attr.type == FileType::kSymlink) return side.symlink;
-  Json request = {{"request", "read"}, {"length", kPayloadMax}};
+  Json request = {{"request", "read"}};
   // What the transaction did not touch is read where the base has it.
   if (side.ino == kNoIno || (before && !since)) {
     request["base_path"] = EncodeBytes(side.base_path);
@@ -40,7 +40,12 @@ Result<std::string> Client::ReadContent(
     request["ino"] = Raw(side.ino);
     if (before) request["since"] = EncodeBytes(*since);
   }
+  return ReadWhole(std::move(request), limit);
+}
+
+Result<std::string> Client::ReadWhole(Json request, uint64_t limit) {
   std::string content;
+  request["length"] = kPayloadMax;
   for (;;) {
     request["offset"] = content.size();
     const Frame reply = TRY(connection_->Call(request));
@@ -52,12 +57,95 @@ Result<std::string> Client::ReadContent(
   }
 }
 
-Result<CommitReply> Client::Commit(const std::string& message) {
-  const Frame reply = TRY(connection_->Call(
-      {{"request", "commit"}, {"message", EncodeBytes(message)}}));
-  return CommitReply{
-      .report = CommitReportFromJson(GetMember(reply.header, "report")),
-      .next = GetBytes(reply.header, "next")};
+Result<CommitReply> Client::Commit(const std::string& message,
+                                   const CommitProgress& progress) {
+  CommitReply commit;
+  TRY(connection_->Call(
+      {{"request", "commit"}, {"message", EncodeBytes(message)}},
+      [&](const Frame& frame) -> Status {
+        const Json& step = GetMember(frame.header, "progress");
+        const bool is_step = step.size() == 2 && step[0].is_number_unsigned() &&
+                             step[1].is_number_unsigned();
+        if (is_step && progress) {
+          progress(step[0].get<size_t>(), step[1].get<size_t>());
+        }
+        commit.report = CommitReportFromJson(GetMember(frame.header, "report"));
+        commit.next = GetBytes(frame.header, "next");
+        return {};
+      }));
+  return commit;
+}
+
+Result<PlanReport> Client::Plan() {
+  const Frame reply = TRY(connection_->Call({{"request", "plan"}}));
+  return PlanReportFromJson(GetMember(reply.header, "report"));
+}
+
+Result<UndoReport> Client::Undo(const std::string& id) {
+  const Frame reply =
+      TRY(connection_->Call({{"request", "undo"}, {"transaction", id}}));
+  return UndoReportFromJson(GetMember(reply.header, "report"));
+}
+
+Result<CommitView> Client::Show(const std::string& id) {
+  CommitView view;
+  TRY(connection_->Call(
+      {{"request", "show"}, {"transaction", id}},
+      [&](const Frame& frame) -> Status {
+        for (const Json& change : GetMember(frame.header, "changes")) {
+          view.changes.push_back(NetChangeFromJson(change));
+        }
+        view.summary = SummaryFromJson(GetMember(frame.header, "transaction"));
+        view.has_changes = GetBool(frame.header, "has_changes");
+        view.lost = ConflictsFromJson(frame.header, "lost");
+        return {};
+      }));
+  return view;
+}
+
+Result<std::string> Client::ReadEnded(const ChangeSide& side, uint64_t limit) {
+  if (side.attr.type == FileType::kSymlink) return side.symlink;
+  Json request = {{"request", "read_ended"}};
+  if (!side.vault_path.empty()) {
+    request["vault_path"] = EncodeBytes(side.vault_path);
+  } else {
+    request["base_path"] = EncodeBytes(side.base_path);
+  }
+  std::string content = TRY(ReadWhole(std::move(request), limit));
+  if (side.delta) TRY(ApplyDelta(*side.delta, limit, content));
+  return content;
+}
+
+Status Client::ApplyDelta(const Delta& delta, uint64_t limit,
+                          std::string& content) {
+  if (delta.size > limit) return Fail(EFBIG, "file content");
+  content.resize(std::min<uint64_t>(content.size(), delta.keep));
+  content.resize(delta.size);
+  Json request = {{"request", "read_ended"},
+                  {"vault_path", EncodeBytes(delta.name)}};
+  for (const Range& range : delta.ranges) {
+    const uint64_t end = std::min(range.to, delta.size);
+    for (uint64_t offset = range.from; offset < end;) {
+      request["offset"] = offset;
+      request["length"] = std::min<uint64_t>(end - offset, kPayloadMax);
+      const Frame reply = TRY(connection_->Call(request));
+      if (reply.payload.empty()) return Fail(EIO, "read " + delta.name);
+      content.replace(offset, reply.payload.size(), reply.payload);
+      offset += reply.payload.size();
+    }
+  }
+  return {};
+}
+
+Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,
+                                        std::optional<uint64_t> keep_bytes) {
+  Json request = {{"request", "gc"}};
+  if (keep_commits) request["commits"] = *keep_commits;
+  if (keep_bytes) request["bytes"] = *keep_bytes;
+  const Frame reply = TRY(connection_->Call(request));
+  return GcReport{.commits = GetUint(reply.header, "commits"),
+                  .bytes = GetUint(reply.header, "bytes"),
+                  .forgotten = GetUint(reply.header, "forgotten")};
 }
 
 Result<DiscardReply> Client::Discard() {

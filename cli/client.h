@@ -51,13 +51,28 @@ class Client {
   Result<std::string> ReadContent(
       const ChangeSide& side, bool before, uint64_t limit,
       const std::optional<std::string>& since = std::nullopt);
-  Result<CommitReply> Commit(const std::string& message);
+  /// `progress` is called now and then while it goes on.
+  Result<CommitReply> Commit(const std::string& message,
+                             const CommitProgress& progress = {});
+  Result<PlanReport> Plan();
   Result<DiscardReply> Discard();
   Result<Savepoint> MakeSavepoint(const std::string& name);
   Result<RollbackReport> Rollback(const std::string& name);
   Result<LogReply> Log(const LogQuery& query);
 
+  Result<UndoReport> Undo(const std::string& id);
+  Result<CommitView> Show(const std::string& id);
+  /// The whole content of a side of a change of an ended commit, at most
+  /// `limit` bytes (EFBIG).
+  Result<std::string> ReadEnded(const ChangeSide& side, uint64_t limit);
+  /// What is not given is as the workspace has it.
+  Result<GcReport> CollectGarbage(std::optional<uint64_t> keep_commits,
+                                  std::optional<uint64_t> keep_bytes);
+
  private:
+  Result<std::string> ReadWhole(Json request, uint64_t limit);
+  Status ApplyDelta(const Delta& delta, uint64_t limit, std::string& content);
+
   std::unique_ptr<Connection> connection_;
 };
 

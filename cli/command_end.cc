@@ -1,12 +1,28 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
+#include "cli/summary_format.h"
 #include "cli/text.h"
 
 namespace txfs::cli {
 namespace {
+
+constexpr std::chrono::seconds kQuiet{1};
+
+Document Sentences(const std::vector<std::string>& sentences) {
+  Document array = Document::array();
+  for (const std::string& sentence : sentences) {
+    array.push_back(ToUtf8(sentence));
+  }
+  return array;
+}
 
 Document CommitDocument(const CommitReply& reply) {
   const bool committed = reply.report.conflicts.empty();
@@ -16,17 +32,8 @@ Document CommitDocument(const CommitReply& reply) {
   document["changes"] = reply.report.changes;
   document["next"] = nullptr;
   if (!reply.next.empty() && committed) document["next"] = reply.next;
-  document["conflicts"] = Document::array();
-  for (const Conflict& conflict : reply.report.conflicts) {
-    Document item;
-    PutPath(item, "path", conflict.path);
-    item["reason"] = ToUtf8(conflict.reason);
-    document["conflicts"].push_back(std::move(item));
-  }
-  document["withheld"] = Document::array();
-  for (const std::string& sentence : reply.report.withheld) {
-    document["withheld"].push_back(ToUtf8(sentence));
-  }
+  document["conflicts"] = ConflictsDocument(reply.report.conflicts);
+  document["withheld"] = Sentences(reply.report.withheld);
   return document;
 }
 
@@ -34,10 +41,10 @@ std::string NextText(const std::string& next) {
   return next.empty() ? "" : "; transaction " + next + " begun";
 }
 
-Error ConflictError(const CommitReport& report) {
+Error ConflictError(const std::string& verb, size_t conflicts) {
   return {.code = 0,
-          .message = "nothing was committed: " +
-                     Count(report.conflicts.size(), "path") +
+          .message = "nothing " + verb +
+                     " committed: " + Count(conflicts, "path") +
                      " of the workspace changed under the transaction",
           .hint =
               "put the paths back as they were and commit again, or keep "
@@ -47,20 +54,82 @@ Error ConflictError(const CommitReport& report) {
 
 Result<int> ReportConflicts(const CommitReply& reply, bool json,
                             Output& output) {
-  for (const Conflict& conflict : reply.report.conflicts) {
-    if (!json) Say("conflict: " + conflict.path + ": " + conflict.reason);
-  }
+  if (!json) SayConflicts(reply.report.conflicts);
   if (json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
   TRY(output.Finish());
-  return std::unexpected(ConflictError(reply.report));
+  return std::unexpected(ConflictError("was", reply.report.conflicts.size()));
+}
+
+/// A line on a terminal that says how far a long commit is.
+class ProgressLine {
+ public:
+  ProgressLine() = default;
+  ~ProgressLine() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void Show(size_t done, size_t all) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!is_terminal_ || now - start_ < kQuiet) return;
+    std::fprintf(stderr, "\r\033[Kcommitting: %zu of %zu steps", done, all);
+    std::fflush(stderr);
+    shown_ = true;
+  }
+
+ private:
+  const bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  const std::chrono::steady_clock::time_point start_ =
+      std::chrono::steady_clock::now();
+  bool shown_ = false;
+};
+
+Result<CommitReply> CommitWithProgress(Client& client,
+                                       const std::string& message) {
+  ProgressLine line;
+  return client.Commit(message,
+                       [&](size_t done, size_t all) { line.Show(done, all); });
+}
+
+Document PlanDocument(const PlanReport& plan) {
+  Document document;
+  document["id"] = plan.id;
+  document["state"] = "active";
+  document["changes"] = plan.changes;
+  document["steps"] = Sentences(plan.steps);
+  document["conflicts"] = ConflictsDocument(plan.conflicts);
+  document["withheld"] = Sentences(plan.withheld);
+  return document;
+}
+
+Result<int> DryRun(Client& client, bool json) {
+  const PlanReport plan = TRY(client.Plan());
+  Output output;
+  if (json) {
+    output.Write(Dump(PlanDocument(plan), 2) + "\n");
+  } else {
+    for (const std::string& step : plan.steps) {
+      output.Write(EscapeControls(step) + "\n");
+    }
+    for (const std::string& sentence : plan.withheld) {
+      Say("warning: " + sentence);
+    }
+    SayConflicts(plan.conflicts);
+  }
+  TRY(output.Finish());
+  if (plan.conflicts.empty()) return 0;
+  return std::unexpected(ConflictError("would be", plan.conflicts.size()));
 }
 
 }  // namespace
 
-Result<int> RunCommit(const Context& context, const std::string& message,
-                      bool json) {
+Result<int> RunCommit(const Context& context,
+                      const CommitArguments& arguments) {
+  const bool json = arguments.json;
   Client client = TRY(Connect(context));
-  const CommitReply reply = TRY(client.Commit(message));
+  if (arguments.dry_run) return DryRun(client, json);
+  const CommitReply reply = TRY(CommitWithProgress(client, arguments.message));
   Output output;
   if (!reply.report.conflicts.empty()) {
     return ReportConflicts(reply, json, output);

@@ -1,18 +1,16 @@
 #include <map>
 
+#include "cli/archive_dispatcher.h"
 #include "cli/commands.h"
+#include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
+#include "cli/summary_format.h"
 #include "cli/text.h"
 
 namespace txfs::cli {
 namespace {
-
-bool IsEnded(const TransactionSummary& transaction) {
-  return transaction.state == TransactionState::kCommitted ||
-         transaction.state == TransactionState::kDiscarded;
-}
 
 /// A line of the list.
 struct Item {
@@ -39,9 +37,13 @@ Result<uint64_t> CountChanges(const RealWorkspace& workspace,
 }
 
 Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
-  const std::unique_ptr<Store> store = TRY(OpenStore(workspace));
+  const std::unique_ptr<Archive> archive = TRY(OpenArchive(workspace));
+  // What went wrong with it is best looked into with a list at hand.
+  const Status recovered = RollForward(*archive, {});
+  if (!recovered) Say("warning: " + recovered.error().ToString());
+  Store& store = archive->store();
   std::map<std::string, Item> items;
-  for (ServedTransaction& open : TRY(ListServed(*store))) {
+  for (ServedTransaction& open : TRY(ListServed(store))) {
     Item& item = items[open.summary.id];
     const auto changes = CountChanges(workspace, open);
     item.counted = changes.has_value();
@@ -50,7 +52,7 @@ Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
   }
   std::vector<Item> list;
   // Read last: one that was found half committed has ended by now.
-  for (TransactionSummary& summary : TRY(store->List())) {
+  for (TransactionSummary& summary : TRY(store.List())) {
     Item item = std::move(items[summary.id]);
     if (!IsEnded(summary) && item.open) {
       summary.changes = item.open->summary.changes;
@@ -68,16 +70,8 @@ Document ListDocument(const std::vector<Item>& list) {
     const ServedTransaction served =
         IsEnded(transaction) ? ServedTransaction{}
                              : entry.open.value_or(ServedTransaction{});
-    Document item;
-    item["id"] = transaction.id;
-    item["name"] = ToUtf8(transaction.name);
-    item["state"] = StateName(transaction.state);
-    item["created"] = UtcTime(transaction.created);
-    item["ended"] = nullptr;
-    if (IsEnded(transaction)) item["ended"] = UtcTime(transaction.ended);
-    item["message"] = ToUtf8(transaction.message);
-    item["changes"] = nullptr;
-    if (entry.counted) item["changes"] = transaction.changes;
+    Document item = SummaryDocument(transaction);
+    if (!entry.counted) item["changes"] = nullptr;
     item["daemon"] = DaemonStateName(served.daemon);
     item["mountpoint"] = nullptr;
     if (served.daemon != DaemonState::kNone) {
@@ -110,7 +104,9 @@ std::string ListText(const std::vector<Item>& list) {
     const bool ended = IsEnded(transaction);
     std::string state(StateName(transaction.state));
     state.resize(std::max<size_t>(state.size(), 10), ' ');
-    text += transaction.id + "  " + state + "  " +
+    std::string mark = UndoMark(transaction);
+    mark.resize(8, ' ');
+    text += transaction.id + "  " + state + "  " + mark + "  " +
             LocalTime(ended ? transaction.ended : transaction.created, 0) +
             "  " +
             (item.counted ? Count(transaction.changes, "change") : "? changes");

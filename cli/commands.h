@@ -6,11 +6,17 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/diff_print.h"
 #include "cli/json.h"
 #include "journal/base/result.h"
 #include "journal/savepoint.h"
 
 namespace txfs::cli {
+
+/// How much history to keep; what is not given is as the mount has it.
+struct KeepArguments {
+  std::optional<uint64_t> commits, bytes;
+};
 
 /// Every command returns the process's exit code, or the error to report.
 struct MountArguments {
@@ -19,6 +25,7 @@ struct MountArguments {
   std::optional<std::string> name;                   ///< --name
   bool foreground = false;
   bool allow_other = false;
+  KeepArguments keep;
 };
 Result<int> RunMount(const Context& context, const MountArguments& arguments);
 
@@ -34,8 +41,12 @@ Result<int> RunEnter(const Context& context,
 
 Result<int> RunStatus(const Context& context, bool json);
 Result<int> RunList(const Context& context, bool json);
-Result<int> RunCommit(const Context& context, const std::string& message,
-                      bool json);
+struct CommitArguments {
+  std::string message;
+  bool dry_run = false;
+  bool json = false;
+};
+Result<int> RunCommit(const Context& context, const CommitArguments& arguments);
 Result<int> RunDiscard(const Context& context, bool json);
 /// An empty name: as Workspace takes it.
 Result<int> RunSavepoint(const Context& context, const std::string& name,
@@ -58,12 +69,26 @@ Result<int> RunLog(const Context& context, const LogArguments& arguments);
 
 struct DiffArguments {
   std::vector<std::string> paths;
-  bool name_status = false, stat = false, json = false;
-  bool nul = false;  ///< -z
+  DiffStyle style;
+  bool json = false;
   bool no_pager = false;
-  std::string color = "auto";
   std::optional<std::string> since;  ///< a savepoint
 };
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
+
+/// `transaction`: a name or the beginning of an id, unless -t says it; without
+/// either the newest that can be undone.
+Result<int> RunUndo(const Context& context,
+                    const std::optional<std::string>& transaction, bool json);
+
+struct ShowArguments {
+  std::optional<std::string> transaction;  ///< as of RunUndo, but needed
+  DiffStyle style;
+  bool json = false;
+  bool no_pager = false;
+};
+Result<int> RunShow(const Context& context, const ShowArguments& arguments);
+
+Result<int> RunGc(const Context& context, const KeepArguments& keep, bool json);
 
 }  // namespace txfs::cli

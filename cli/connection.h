@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/archive_dispatcher.h"
 #include "cli/dispatcher.h"
 #include "cli/framing.h"
 #include "journal/base/unique_fd.h"
@@ -69,6 +70,22 @@ class LocalConnection : public Connection {
  private:
   std::unique_ptr<Workspace> workspace_;
   Dispatcher dispatcher_;
+};
+
+/// To store and base of a workspace, without a transaction.
+class ArchiveConnection : public Connection {
+ public:
+  explicit ArchiveConnection(std::unique_ptr<Archive> archive)
+      : archive_(std::move(archive)), dispatcher_(*archive_, {}) {}
+
+ protected:
+  Status Exchange(const Json& request, const FrameSink& sink) override {
+    return dispatcher_.Handle(request, sink);
+  }
+
+ private:
+  std::unique_ptr<Archive> archive_;
+  ArchiveDispatcher dispatcher_;
 };
 
 }  // namespace txfs::cli

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "cli/archive_dispatcher.h"
 #include "cli/control_server.h"
 #include "cli/dispatcher.h"
 #include "cli/reach.h"
@@ -222,6 +223,7 @@ Status Serve(const DaemonOptions& options,
   workspace_options.base = TRY(ReachWorkspace(workspace_options.path)).base;
   const std::unique_ptr<Workspace> workspace =
       TRY(Workspace::Open(workspace_options));
+  TRY(RollForward(*workspace, workspace->transaction_id()));
   const WorkspaceStatus status = TRY(workspace->GetStatus());
   const std::unique_ptr<FuseSession> session =
       TRY(FuseSession::Mount(workspace->filesystem(), options.mount));

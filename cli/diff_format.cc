@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cli/json.h"
 #include "cli/text.h"
 
 namespace txfs::cli {
@@ -113,24 +112,28 @@ std::string NameStatusLine(const FileChange& change, bool nul) {
   return line + (nul ? '\0' : '\n');
 }
 
+Document ChangeDocument(const FileChange& change) {
+  const NetChange& net = change.net;
+  Document item;
+  PutPath(item, "path", net.path);
+  item["old_path"] = nullptr;
+  if (!net.old_path.empty()) PutPath(item, "old_path", net.old_path);
+  item["status"] = std::string(1, change.status);
+  item["similarity"] = nullptr;
+  if (change.status == 'R') item["similarity"] = change.similarity;
+  item["type"] = TypeName(AnySide(net) != nullptr ? AnySide(net)->attr.type
+                                                  : FileType::kRegular);
+  item["content"] = net.content;
+  item["attributes"] = net.attributes;
+  item["old"] = SideDocument(net.before);
+  item["new"] = SideDocument(net.after);
+  return item;
+}
+
 std::string JsonArray(const std::vector<FileChange>& changes) {
   Document array = Document::array();
   for (const FileChange& change : changes) {
-    const NetChange& net = change.net;
-    Document item;
-    PutPath(item, "path", net.path);
-    item["old_path"] = nullptr;
-    if (!net.old_path.empty()) PutPath(item, "old_path", net.old_path);
-    item["status"] = std::string(1, change.status);
-    item["similarity"] = nullptr;
-    if (change.status == 'R') item["similarity"] = change.similarity;
-    item["type"] = TypeName(AnySide(net) != nullptr ? AnySide(net)->attr.type
-                                                    : FileType::kRegular);
-    item["content"] = net.content;
-    item["attributes"] = net.attributes;
-    item["old"] = SideDocument(net.before);
-    item["new"] = SideDocument(net.after);
-    array.push_back(std::move(item));
+    array.push_back(ChangeDocument(change));
   }
   return Dump(array, 2) + "\n";
 }

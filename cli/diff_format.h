@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/file_change.h"
+#include "cli/json.h"
 
 namespace txfs::cli {
 
@@ -12,7 +13,10 @@ namespace txfs::cli {
 /// its -z form.
 [[nodiscard]] std::string NameStatusLine(const FileChange& change, bool nul);
 
-/// The array of --json (txfs(1)).
+/// An object of the array of --json (txfs(1)).
+[[nodiscard]] Document ChangeDocument(const FileChange& change);
+
+/// That array.
 [[nodiscard]] std::string JsonArray(const std::vector<FileChange>& changes);
 
 /// A row of --stat.

@@ -1,7 +1,9 @@
 #include "cli/dispatcher.h"
 
+#include <chrono>
 #include <deque>
 
+#include "cli/archive_dispatcher.h"
 #include "cli/paths.h"
 #include "cli/transactions.h"
 #include "cli/wire.h"
@@ -9,26 +11,27 @@
 namespace txfs::cli {
 namespace {
 
-constexpr size_t kPerFrame = 1000;
+constexpr std::chrono::milliseconds kProgressPeriod{100};
 
-/// Sends `items` in frames of bounded size; `tail` goes with the last one.
 template <class Items>
-Status SendList(const Items& items, const char* key, const Json& tail,
-                const FrameSink& sink) {
-  Frame frame;
-  Json& list = frame.header[key] = Json::array();
-  size_t left = items.size();
-  for (const auto& item : items) {
-    list.push_back(ToJson(item));
-    --left;
-    if (list.size() < kPerFrame || left == 0) continue;
+Json ArrayOf(const Items& items) {
+  Json array = Json::array();
+  for (const auto& item : items) array.push_back(ToJson(item));
+  return array;
+}
+
+/// Sends frames that say how far it is, not too often. What cannot be sent is
+/// not missed: the work goes on.
+CommitProgress ProgressFrames(const FrameSink& sink) {
+  using Steady = std::chrono::steady_clock;
+  return [&sink, next = Steady::time_point()](size_t done, size_t all) mutable {
+    if (Steady::now() < next) return;
+    next = Steady::now() + kProgressPeriod;
+    Frame frame;
+    frame.header["progress"] = Json::array({done, all});
     frame.header["more"] = true;
-    TRY(sink(frame));
-    list = Json::array();
-  }
-  frame.header.erase("more");
-  frame.header.update(tail);
-  return sink(frame);
+    std::ignore = sink(frame);
+  };
 }
 
 /// Which log entries a request asks for.
@@ -64,19 +67,12 @@ Result<LogFilter> FilterOf(const Json& request) {
 }  // namespace
 
 Status Dispatcher::Handle(const Json& request, const FrameSink& sink) {
-  // An error of the sink must not be answered through the same sink.
-  Status sent;
-  const Status answered = Answer(request, [&](const Frame& frame) -> Status {
-    sent = sink(frame);
-    return sent;
-  });
-  if (!sent || answered) return sent;
-  Frame frame;
-  frame.header["error"] = ToJson(answered.error());
-  return sink(frame);
+  return AnswerWith(
+      [&](const FrameSink& checked) { return Answer(request, checked); }, sink);
 }
 
 Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
+  TRY(RollForward(workspace_, workspace_.transaction_id()));
   const std::string name = GetBytes(request, "request");
   if (name == "status") return AnswerStatus(sink);
   if (name == "changes") return AnswerChanges(request, sink);
@@ -88,9 +84,9 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "discard") return AnswerDiscard(sink);
   if (name == "savepoint") return AnswerSavepoint(request, sink);
   if (name == "rollback") return AnswerRollback(request, sink);
-  return Fail(0, "the daemon does not know the request \"" + name + "\"",
-              "the daemon is another version of txfs: `txfs umount`, then "
-              "`txfs mount`");
+  if (name == "plan") return AnswerPlan(sink);
+  return ArchiveDispatcher(workspace_, workspace_.transaction_id())
+      .Answer(request, sink);
 }
 
 Status Dispatcher::AnswerStatus(const FrameSink& sink) {
@@ -107,7 +103,7 @@ Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
       request.contains("since")
           ? TRY(workspace_.ChangesSince(GetBytes(request, "since"), below))
           : TRY(workspace_.Changes(GetBool(request, "expand"), below));
-  return SendList(changes, "changes", Json::object(), sink);
+  return SendList(ArrayOf(changes), "changes", Json::object(), sink);
 }
 
 Status Dispatcher::AnswerRead(const Json& request, const FrameSink& sink) {
@@ -151,7 +147,7 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
     if (last != 0 && entries.size() > last) entries.pop_front();
     return true;
   }));
-  return SendList(entries, "entries",
+  return SendList(ArrayOf(entries), "entries",
                   {{"next", Raw(next)},
                    {"end", end},
                    {"transaction", workspace_.transaction_id()}},
@@ -177,14 +173,20 @@ std::string Dispatcher::NextId() const {
 
 Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   Frame frame;
-  const CommitReport report =
-      TRY(workspace_.Commit(GetBytes(request, "message")));
+  const CommitReport report = TRY(
+      workspace_.Commit(GetBytes(request, "message"), ProgressFrames(sink)));
   // Nobody is to see the old base once the commit is reported.
   if (report.conflicts.empty()) {
     RefreshSiblings(workspace_.store(), workspace_.transaction_id());
   }
   frame.header["report"] = ToJson(report);
   frame.header["next"] = NextId();
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerPlan(const FrameSink& sink) {
+  Frame frame;
+  frame.header["report"] = ToJson(TRY(workspace_.PlanOnly()));
   return sink(frame);
 }
 

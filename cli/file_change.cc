@@ -209,6 +209,10 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
   return files;
 }
 
+FileChange WithoutContent(NetChange change) {
+  return {.status = StatusOf(change.kind), .net = std::move(change)};
+}
+
 bool IsTooLarge(const FileChange& change) {
   const auto too_large = [](const std::optional<ChangeSide>& side) {
     return side && side->attr.type == FileType::kRegular &&

@@ -33,6 +33,9 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
                                             const ContentReader& read,
                                             bool* skipped);
 
+/// A change whose content is not at hand.
+[[nodiscard]] FileChange WithoutContent(NetChange change);
+
 /// Whether git knows files of this type.
 [[nodiscard]] bool IsGitType(FileType type);
 /// Whether `path` has a component ".git", which `git apply` does not touch.

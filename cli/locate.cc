@@ -107,6 +107,37 @@ Result<Client> Connect(const Context& context) {
   return Connect(place);
 }
 
+Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace) {
+  std::unique_ptr<Store> store = TRY(OpenStore(workspace));
+  UniqueFd base =
+      TRY(OpenAt(workspace.base->get(), ".", O_RDONLY | O_DIRECTORY));
+  return Archive::Open(workspace.path, std::move(base), std::move(store));
+}
+
+Result<std::optional<std::string>> WantedTransaction(
+    const Context& context, const std::optional<std::string>& argument) {
+  if (argument && context.transaction) {
+    return Fail(ErrorKind::kUsage, 0, "the transaction is given twice",
+                "leave -t away, or the argument");
+  }
+  std::optional<std::string> wanted = argument ? argument : context.transaction;
+  if (!wanted || !wanted->empty()) return wanted;
+  return Fail(ErrorKind::kUsage, 0, "an empty name or id means no transaction",
+              "`txfs list` shows the transactions");
+}
+
+Result<Client> ConnectArchive(const Context& context) {
+  const WorkspacePlace place = TRY(LocateWorkspace(context));
+  std::unique_ptr<Archive> archive = TRY(OpenArchive(place.real));
+  std::optional<DaemonAddress> daemon;
+  for (const ServedTransaction& open : TRY(ListServed(archive->store()))) {
+    if (open.daemon != DaemonState::kRunning) continue;
+    if (!daemon || open.address.mountpoint == place.root) daemon = open.address;
+  }
+  if (daemon) return Client(TRY(ConnectDaemon(*daemon)));
+  return Client(std::make_unique<ArchiveConnection>(std::move(archive)));
+}
+
 Result<std::vector<std::string>> RelativePaths(
     const Context& context, const Place& place,
     const std::vector<std::string>& paths) {

@@ -42,10 +42,23 @@ Result<Place> Locate(const Context& context);
 /// mounts; none when there is none.
 std::optional<std::string> FindWorkspace(const std::string& directory);
 
+/// Store and base of `workspace`, without a transaction.
+Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace);
+
 /// To the daemon, or to the transaction itself, opened here.
 Result<Client> Connect(const Place& place);
 /// The same for what the context belongs to.
 Result<Client> Connect(const Context& context);
+
+/// The transaction that a command says with its argument or with -t, if it
+/// does. kUsage when it is empty, or said twice.
+Result<std::optional<std::string>> WantedTransaction(
+    const Context& context, const std::optional<std::string>& argument);
+
+/// To a daemon of the workspace, that of the mount around the directory first;
+/// else to store and base. For what is about ended transactions: none has to be
+/// open.
+Result<Client> ConnectArchive(const Context& context);
 
 /// The workspace-relative form of path arguments.
 Result<std::vector<std::string>> RelativePaths(

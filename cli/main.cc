@@ -28,7 +28,7 @@ struct Values {
   std::string store;
   std::optional<std::string> transaction;
   bool json = false;
-  std::string message, directory, name;
+  std::string directory, name;
   // Given but empty is not left out.
   std::optional<std::string> workspace, mountpoint;
   std::string log_path, log_op;
@@ -36,10 +36,42 @@ struct Values {
   UmountArguments umount;
   LogArguments log;
   DiffArguments diff;
+  CommitArguments commit;
+  ShowArguments show;
+  KeepArguments keep;
+  std::optional<std::string> ended;  ///< the transaction that a command names
 };
 
 std::optional<std::string> IfGiven(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
+}
+
+/// An option of bytes: 1048576, 10GiB, 500MB.
+void AddBytes(CLI::App& sub, const char* name, std::optional<uint64_t>& bytes,
+              const char* help) {
+  sub.add_option(name, bytes, help)
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(false));
+}
+
+void AddKeep(CLI::App& sub, KeepArguments& keep) {
+  sub.add_option("--keep-commits", keep.commits,
+                 "How many commits can be undone (default: 50)");
+  AddBytes(sub, "--keep-bytes", keep.bytes,
+           "How much of the disk that may take (default: 10 GiB)");
+}
+
+/// What a diff can be printed as; with a flag for JSON.
+void AddDiffStyle(CLI::App& sub, DiffStyle& style, bool& json) {
+  auto* names = sub.add_flag("--name-status", style.name_status,
+                             "Only names and kinds of changes");
+  auto* stat = sub.add_flag("--stat", style.stat, "Only counts of lines");
+  auto* as_json = sub.add_flag("--json", json, "As JSON");
+  names->excludes(stat)->excludes(as_json);
+  stat->excludes(as_json);
+  sub.add_flag("-z", style.nul, "End names with NUL")->needs(names);
+  sub.add_option("--color", style.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
 void AddMount(CLI::App& app, Values& values, Command& command) {
@@ -55,6 +87,7 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
                 "Serve in this process until interrupted");
   sub->add_flag("--allow-other", values.mount.allow_other,
                 "Let other users in");
+  AddKeep(*sub, values.mount.keep);
   sub->add_option("-o", values.mount.options, "Mount options as for mount(8)")
       ->allow_extra_args(false);
   sub->callback([&] {
@@ -99,15 +132,7 @@ void AddDiff(CLI::App& app, Values& values, Command& command) {
       "diff", "Show what the transaction changes, as a git patch");
   DiffArguments& diff = values.diff;
   sub->add_option("PATH", diff.paths, "Only these and what is below them");
-  auto* names = sub->add_flag("--name-status", diff.name_status,
-                              "Only names and kinds of changes");
-  auto* stat = sub->add_flag("--stat", diff.stat, "Only counts of lines");
-  auto* json = sub->add_flag("--json", diff.json, "Changes as JSON");
-  names->excludes(stat)->excludes(json);
-  stat->excludes(json);
-  sub->add_flag("-z", diff.nul, "End names with NUL")->needs(names);
-  sub->add_option("--color", diff.color, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
+  AddDiffStyle(*sub, diff.style, diff.json);
   sub->add_flag("--no-pager", diff.no_pager, "Print at once");
   sub->add_option("--since", diff.since, "Only what changed since a savepoint");
   sub->callback([&] {
@@ -142,11 +167,14 @@ void AddLog(CLI::App& app, Values& values, Command& command) {
 void AddEnds(CLI::App& app, Values& values, Command& command) {
   CLI::App* commit = app.add_subcommand(
       "commit", "Apply the transaction to the workspace and begin the next");
-  commit->add_option("-m,--message", values.message, "Recorded for list");
-  commit->add_flag("--json", values.json, "The outcome as JSON");
+  commit->add_option("-m,--message", values.commit.message,
+                     "Recorded for list");
+  commit->add_flag("--dry-run", values.commit.dry_run,
+                   "Say what would be done, touch nothing");
+  commit->add_flag("--json", values.commit.json, "The outcome as JSON");
   commit->callback([&] {
     command.run = [&](const Context& context) {
-      return RunCommit(context, values.message, values.json);
+      return RunCommit(context, values.commit);
     };
   });
   CLI::App* discard = app.add_subcommand(
@@ -177,6 +205,42 @@ void AddSavepoints(CLI::App& app, Values& values, Command& command) {
   rollback->callback([&] {
     command.run = [&](const Context& context) {
       return RunRollback(context, values.name, values.json);
+    };
+  });
+}
+
+void AddHistory(CLI::App& app, Values& values, Command& command) {
+  CLI::App* undo = app.add_subcommand(
+      "undo", "Take a commit back: the workspace is as it was before it");
+  undo->add_option("TXN", values.ended,
+                   "Its name, or the beginning of its id (default: the newest "
+                   "commit)");
+  undo->add_flag("--json", values.json, "The outcome as JSON");
+  undo->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunUndo(context, values.ended, values.json);
+    };
+  });
+  ShowArguments& show = values.show;
+  CLI::App* shown =
+      app.add_subcommand("show", "Show a transaction and what it changed");
+  shown->add_option("TXN", show.transaction,
+                    "Its name, or the beginning of its id");
+  AddDiffStyle(*shown, show.style, show.json);
+  shown->add_flag("--no-pager", show.no_pager, "Print at once");
+  shown->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunShow(context, show);
+    };
+  });
+  CLI::App* gc = app.add_subcommand(
+      "gc", "Free what is kept of ended transactions for undo");
+  AddKeep(*gc, values.keep);
+  gc->add_flag("--json", values.json, "The outcome as JSON");
+  gc->callback([&] {
+    command.takes_transaction = false;
+    command.run = [&](const Context& context) {
+      return RunGc(context, values.keep, values.json);
     };
   });
 }
@@ -234,6 +298,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
   AddLog(app, values, command);
   AddSavepoints(app, values, command);
   AddEnds(app, values, command);
+  AddHistory(app, values, command);
 }
 
 Result<Context> MakeContext(const Values& values) {

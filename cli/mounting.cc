@@ -240,6 +240,9 @@ Result<MountPlan> PlanMount(const Context& context,
   plan.daemon.workspace.path = paths.workspace;
   plan.daemon.workspace.store = store;
   plan.daemon.workspace.name = name;
+  Retention& retention = plan.daemon.workspace.retention;
+  retention.commits = arguments.keep.commits.value_or(retention.commits);
+  retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
   plan.daemon.mount = {.mountpoint = paths.mountpoint,
                        .source = flags.fsname.value_or(paths.workspace),
                        .allow_other = flags.allow_other,

@@ -14,6 +14,42 @@ Timestamp TimeFromJson(const Json& object, const char* key) {
   return {.sec = pair[0].get<int64_t>(), .nsec = pair[1].get<uint32_t>()};
 }
 
+template <class Items>
+Json ArrayToJson(const Items& items) {
+  Json array = Json::array();
+  for (const auto& item : items) array.push_back(ToJson(item));
+  return array;
+}
+
+Json DeltaToJson(const std::optional<Delta>& delta) {
+  if (!delta) return nullptr;
+  Json ranges = Json::array();
+  for (const Range& range : delta->ranges) {
+    ranges.push_back(Json::array({range.from, range.to}));
+  }
+  return {{"name", EncodeBytes(delta->name)},
+          {"keep", delta->keep},
+          {"size", delta->size},
+          {"ranges", std::move(ranges)}};
+}
+
+std::optional<Delta> DeltaFromJson(const Json& side) {
+  const Json& json = GetMember(side, "delta");
+  if (!json.is_object()) return std::nullopt;
+  Delta delta{.name = GetBytes(json, "name"),
+              .keep = GetUint(json, "keep"),
+              .size = GetUint(json, "size")};
+  for (const Json& range : GetMember(json, "ranges")) {
+    const bool is_range = range.is_array() && range.size() == 2 &&
+                          range[0].is_number_unsigned() &&
+                          range[1].is_number_unsigned();
+    if (!is_range) continue;
+    delta.ranges.push_back(
+        {range[0].get<uint64_t>(), range[1].get<uint64_t>()});
+  }
+  return delta;
+}
+
 Json SideToJson(const std::optional<ChangeSide>& side) {
   if (!side) return nullptr;
   const Attr& attr = side->attr;
@@ -27,6 +63,8 @@ Json SideToJson(const std::optional<ChangeSide>& side) {
           {"mtime", TimeToJson(attr.mtime)},
           {"symlink", EncodeBytes(side->symlink)},
           {"base_path", EncodeBytes(side->base_path)},
+          {"vault_path", EncodeBytes(side->vault_path)},
+          {"delta", DeltaToJson(side->delta)},
           {"ino", Raw(side->ino)}};
 }
 
@@ -48,6 +86,8 @@ std::optional<ChangeSide> SideFromJson(const Json& change, const char* key) {
   side.attr.mtime = TimeFromJson(json, "mtime");
   side.symlink = GetBytes(json, "symlink");
   side.base_path = GetBytes(json, "base_path");
+  side.vault_path = GetBytes(json, "vault_path");
+  side.delta = DeltaFromJson(json);
   side.ino = Ino{GetUint(json, "ino")};
   return side;
 }
@@ -190,28 +230,62 @@ WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
           .savepoints = std::move(savepoints)};
 }
 
-Json ToJson(const CommitReport& report) {
-  Json conflicts = Json::array();
-  for (const Conflict& conflict : report.conflicts) {
-    conflicts.push_back({{"path", EncodeBytes(conflict.path)},
-                         {"reason", EncodeBytes(conflict.reason)}});
+Json ToJson(const Conflict& conflict) {
+  return {{"path", EncodeBytes(conflict.path)},
+          {"reason", EncodeBytes(conflict.reason)}};
+}
+
+std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key) {
+  std::vector<Conflict> conflicts;
+  for (const Json& conflict : GetMember(object, key)) {
+    conflicts.push_back({.path = GetBytes(conflict, "path"),
+                         .reason = GetBytes(conflict, "reason")});
   }
+  return conflicts;
+}
+
+Json ToJson(const CommitReport& report) {
   return {{"id", report.id},
           {"changes", report.changes},
-          {"conflicts", std::move(conflicts)},
+          {"conflicts", ArrayToJson(report.conflicts)},
           {"withheld", EncodeList(report.withheld)}};
 }
 
 CommitReport CommitReportFromJson(const Json& json) {
-  CommitReport report{.id = GetBytes(json, "id"),
-                      .changes = GetUint(json, "changes"),
-                      .conflicts = {},
-                      .withheld = DecodeList(GetMember(json, "withheld"))};
-  for (const Json& conflict : GetMember(json, "conflicts")) {
-    report.conflicts.push_back({.path = GetBytes(conflict, "path"),
-                                .reason = GetBytes(conflict, "reason")});
-  }
-  return report;
+  return {.id = GetBytes(json, "id"),
+          .changes = GetUint(json, "changes"),
+          .conflicts = ConflictsFromJson(json, "conflicts"),
+          .withheld = DecodeList(GetMember(json, "withheld"))};
+}
+
+Json ToJson(const PlanReport& report) {
+  return {{"id", report.id},
+          {"changes", report.changes},
+          {"steps", EncodeList(report.steps)},
+          {"conflicts", ArrayToJson(report.conflicts)},
+          {"withheld", EncodeList(report.withheld)}};
+}
+
+PlanReport PlanReportFromJson(const Json& json) {
+  return {.id = GetBytes(json, "id"),
+          .changes = GetUint(json, "changes"),
+          .steps = DecodeList(GetMember(json, "steps")),
+          .conflicts = ConflictsFromJson(json, "conflicts"),
+          .withheld = DecodeList(GetMember(json, "withheld"))};
+}
+
+Json ToJson(const UndoReport& report) {
+  return {{"id", report.id},
+          {"undone", report.undone},
+          {"changes", report.changes},
+          {"conflicts", ArrayToJson(report.conflicts)}};
+}
+
+UndoReport UndoReportFromJson(const Json& json) {
+  return {.id = GetBytes(json, "id"),
+          .undone = GetBytes(json, "undone"),
+          .changes = GetUint(json, "changes"),
+          .conflicts = ConflictsFromJson(json, "conflicts")};
 }
 
 Json ToJson(const TransactionSummary& summary) {
@@ -221,17 +295,28 @@ Json ToJson(const TransactionSummary& summary) {
           {"created", TimeToJson(summary.created)},
           {"ended", TimeToJson(summary.ended)},
           {"message", EncodeBytes(summary.message)},
-          {"changes", summary.changes}};
+          {"changes", summary.changes},
+          {"kind", KindName(summary.kind)},
+          {"author", EncodeBytes(summary.author)},
+          {"of", summary.of},
+          {"undone_by", summary.undone_by},
+          {"undoable", summary.undoable}};
 }
 
 TransactionSummary SummaryFromJson(const Json& json) {
   return {.id = GetBytes(json, "id"),
           .name = GetBytes(json, "name"),
           .state = StateFromJson(json),
+          .kind = KindFromName(GetBytes(json, "kind"))
+                      .value_or(TransactionKind::kWhole),
           .created = TimeFromJson(json, "created"),
           .ended = TimeFromJson(json, "ended"),
           .message = GetBytes(json, "message"),
-          .changes = GetUint(json, "changes")};
+          .author = GetBytes(json, "author"),
+          .changes = GetUint(json, "changes"),
+          .of = GetBytes(json, "of"),
+          .undone_by = GetBytes(json, "undone_by"),
+          .undoable = GetBool(json, "undoable")};
 }
 
 }  // namespace txfs::cli

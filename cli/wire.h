@@ -16,6 +16,9 @@ Json ToJson(const NetChange& change);
 Json ToJson(const LogEntry& entry);  ///< without its edits
 Json ToJson(const WorkspaceStatus& status);
 Json ToJson(const CommitReport& report);
+Json ToJson(const PlanReport& report);
+Json ToJson(const UndoReport& report);
+Json ToJson(const Conflict& conflict);
 Json ToJson(const TransactionSummary& summary);
 Json ToJson(const Savepoint& savepoint);
 
@@ -24,6 +27,9 @@ NetChange NetChangeFromJson(const Json& json);
 LogEntry LogEntryFromJson(const Json& json);
 WorkspaceStatus WorkspaceStatusFromJson(const Json& json);
 CommitReport CommitReportFromJson(const Json& json);
+PlanReport PlanReportFromJson(const Json& json);
+UndoReport UndoReportFromJson(const Json& json);
+std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key);
 TransactionSummary SummaryFromJson(const Json& json);
 Savepoint SavepointFromJson(const Json& json);
 

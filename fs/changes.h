@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fs/commit_step.h"
 #include "journal/base/types.h"
 #include "journal/change.h"
 
@@ -13,11 +14,15 @@ enum class ChangeKind { kAdded, kDeleted, kModified, kRenamed, kTypeChanged };
 
 /// One side of a net change.
 struct ChangeSide {
-  Attr attr;              ///< type, mode, owner, size, times
-  std::string symlink;    ///< target
-  std::string base_path;  ///< where the base has it; content is read there
-  Ino ino = kNoIno;       ///< after side, if the transaction touched it: its
-                          ///< content is read with Filesystem::Read
+  Attr attr;               ///< type, mode, owner, size, times
+  std::string symlink;     ///< target
+  std::string base_path;   ///< where the base has it; content is read there
+  std::string vault_path;  ///< of an ended commit: content is read there, below
+                           ///< its vault's id, instead
+  std::optional<Delta> delta;  ///< of an ended commit: content is that of
+                               ///< base_path with this, in the vault, over it
+  Ino ino = kNoIno;  ///< after side, if the transaction touched it: its
+                     ///< content is read with Filesystem::Read
 };
 
 /// The net difference of one path between base and overlay. Touched but equal

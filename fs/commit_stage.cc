@@ -37,12 +37,18 @@ bool VaultFiller::CanClone(int vault) {
 }
 
 Result<CommitSteps> VaultFiller::Fill(const CommitPlan& plan) {
-  for (const StagedObject& object : plan.staged) TRY(Make(object));
+  for (const StagedObject& object : plan.staged) {
+    TRY(Make(object));
+    CountOne();
+  }
   // Children first: what is made in a directory changes its times.
   for (const StagedObject& object : std::views::reverse(plan.staged)) {
     TRY(SetAttributes(object));
   }
-  for (const StagedDelta& delta : plan.deltas) TRY(SaveDelta(delta));
+  for (const StagedDelta& delta : plan.deltas) {
+    TRY(SaveDelta(delta));
+    CountOne();
+  }
   CommitSteps steps;
   steps.reserve(plan.steps.size());
   for (const PlannedStep& planned : plan.steps) {

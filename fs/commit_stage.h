@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -16,8 +17,10 @@ namespace txfs {
 /// overwrite.
 class VaultFiller {
  public:
-  VaultFiller(OverlayFilesystem::Frozen& frozen, int vault)
-      : frozen_(frozen), vault_(vault) {}
+  /// `progress` is called with how many objects and deltas are in the vault.
+  VaultFiller(OverlayFilesystem::Frozen& frozen, int vault,
+              std::function<void(size_t done)> progress = {})
+      : frozen_(frozen), vault_(vault), progress_(std::move(progress)) {}
 
   /// Whether files in the vault can share blocks with those of the base.
   static bool CanClone(int vault);
@@ -34,10 +37,15 @@ class VaultFiller {
   Status SaveDelta(const StagedDelta& delta);
   Status CopyForeignXattrs(const Inode& inode, int fd);
   Status SetAttributes(const StagedObject& object);
+  void CountOne() {
+    if (progress_) progress_(++done_);
+  }
   [[nodiscard]] uint64_t InoOf(Ino ino) const;
 
   OverlayFilesystem::Frozen& frozen_;
   int vault_;
+  std::function<void(size_t done)> progress_;
+  size_t done_ = 0;
   std::map<Ino, uint64_t> made_;  ///< st_ino of what was made
 };
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <ranges>
 
 #include "fs/commit_image.h"
 #include "journal/base/checksum.h"
+#include "journal/base/file.h"
 
 namespace txfs {
 namespace {
@@ -20,6 +22,25 @@ constexpr uint32_t kVersion = 1;
 std::unexpected<Error> In(const std::string& file, Error error) {
   error.message = file + ": " + error.message;
   return std::unexpected(std::move(error));
+}
+
+using Records = std::map<std::string, TransactionSummary>;
+
+/// Whether nothing of an ended transaction is in the base, or will be again.
+bool LeftNothing(const TransactionSummary& transaction,
+                 const Records& records) {
+  if (transaction.state == TransactionState::kDiscarded) return true;
+  bool undone = false;
+  const TransactionSummary* newest = &transaction;
+  while (!newest->undone_by.empty()) {
+    const auto undo = records.find(newest->undone_by);
+    if (undo == records.end()) return false;
+    newest = &undo->second;
+    undone = !undone;
+  }
+  if (newest->undoable) return false;
+  if (transaction.kind != TransactionKind::kUndo) return undone;
+  return !records.contains(transaction.of);
 }
 
 }  // namespace
@@ -80,11 +101,37 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
 
 Status Committer::CarryOut(const CommitRecord& record) {
   const UniqueFd vault = TRY(vaults_.Open(record.vault, false));
-  TRY(CommitRunner(base_, vault.get(), progress_).Run(record.steps));
+  auto run = CommitRunner(base_, vault.get(), progress_).Run(record.steps);
+  if (!run) return StoppedHalfWay(std::move(run).error());
   const CommitImage image = TRY(TakeImage(base_, record.steps));
   TRY(store_.history().WriteImage(record.summary.id,
                                   AsText(EncodeImage(image))));
   return store_.history().Write(record.summary);
+}
+
+Result<FileLock> Committer::Lock(int timeout_ms) const {
+  auto lock = store_.history().LockCommits(timeout_ms);
+  if (lock || lock.error().kind != ErrorKind::kBusy) return lock;
+  return Fail(ErrorKind::kBusy, 0,
+              "another commit of " + PathOfFd(base_.root()) +
+                  " is under way or half done",
+              "try again when it has ended; `txfs list` shows whose it is");
+}
+
+std::unexpected<Error> Committer::StoppedHalfWay(Error error) const {
+  error.message = "commit of " + PathOfFd(base_.root()) +
+                  " stopped half-way: " + error.message;
+  error.hint = "remove the cause, then run `txfs commit` again: it goes on";
+  return std::unexpected(std::move(error));
+}
+
+Result<bool> Committer::FinishUnfinished() {
+  const std::unique_ptr<CommitRecord> record = TRY(Unfinished());
+  if (!record) return false;
+  TRY(CarryOut(*record));
+  TRY(store_.Retire(record->summary.id));
+  TRY(Finish(*record));
+  return true;
 }
 
 Status Committer::Finish(const CommitRecord& record) {
@@ -108,39 +155,38 @@ Result<CommitRecord> Committer::ReadRecord(const std::string& id) const {
             std::move(record).error());
 }
 
-Result<std::string> Committer::ChooseUndoable(const std::string& id) const {
+Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
   const TransactionHistory& history = store_.history();
-  if (id.empty()) {
-    std::vector<std::string> ids = TRY(history.Ids());
-    for (const std::string& newest : ids | std::views::reverse) {
-      const TransactionSummary summary = TRY(history.Read(newest));
-      // What an undo took back is not what "undo" means to take back next.
-      if (summary.undoable && summary.kind != TransactionKind::kUndo) {
-        return newest;
-      }
+  std::vector<TransactionSummary> list;
+  for (const std::string& id : TRY(history.Ids())) {
+    list.push_back(TRY(history.Read(id)));
+  }
+  for (const TransactionSummary& newest : list | std::views::reverse) {
+    // What an undo took back is not what "undo" means to take back next.
+    if (newest.undoable && newest.kind != TransactionKind::kUndo &&
+        (wanted.empty() || newest.name == wanted)) {
+      return newest.id;
     }
+  }
+  if (wanted.empty()) {
     return Fail(0, "there is no commit to undo",
                 "`txfs list` shows what was committed");
   }
-  if (!TRY(history.Has(id))) {
-    return Fail(0, "there is no ended transaction " + id,
-                "`txfs list` shows the transactions");
-  }
-  const TransactionSummary summary = TRY(history.Read(id));
-  if (summary.undoable) return id;
+  const TransactionSummary found = TRY(FindTransaction(list, wanted));
+  if (found.undoable) return found.id;
   std::string reason = "its history is no longer kept";
-  if (summary.state != TransactionState::kCommitted) {
-    reason = "it was " + std::string(StateName(summary.state));
-  } else if (!summary.undone_by.empty()) {
-    reason = "it was undone by " + summary.undone_by;
+  if (found.state != TransactionState::kCommitted) {
+    reason = "it was " + std::string(StateName(found.state));
+  } else if (!found.undone_by.empty()) {
+    reason = "it was undone by " + found.undone_by;
   }
-  return Fail(0, "transaction " + id + " cannot be undone: " + reason,
+  return Fail(0, "transaction " + found.id + " cannot be undone: " + reason,
               "`txfs list` shows what can");
 }
 
-Result<CommitRecord> Committer::PrepareUndo(const std::string& id,
+Result<CommitRecord> Committer::PrepareUndo(const std::string& wanted,
                                             Timestamp now, UndoReport& report) {
-  report.undone = TRY(ChooseUndoable(id));
+  report.undone = TRY(ChooseUndoable(wanted));
   const CommitRecord undone = TRY(ReadRecord(report.undone));
   const std::string bytes = TRY(store_.history().ReadImage(report.undone));
   const CommitImage image = TRY(DecodeImage(AsBytes(bytes)));
@@ -162,6 +208,21 @@ Result<CommitRecord> Committer::PrepareUndo(const std::string& id,
                     .of = report.undone};
   report.id = record.summary.id;
   return record;
+}
+
+Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
+                                   const BaseWork& change_base) {
+  UndoReport report;
+  const CommitRecord record = TRY(PrepareUndo(wanted, now, report));
+  if (!report.conflicts.empty()) return report;
+  TRY(CheckPermitted(record));
+  auto done = change_base([&]() -> Status {
+    TRY(PassPointOfNoReturn(record));
+    TRY(CarryOut(record));
+    return Finish(record);
+  });
+  TRY(std::move(done));
+  return report;
 }
 
 // --- garbage ---------------------------------------------------------------
@@ -189,6 +250,42 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
   }
   report.bytes = TRY(RemoveUnreferenced(kept));
   return report;
+}
+
+Result<GcReport> Committer::FreeSpace(const Retention& retention,
+                                      int timeout_ms) {
+  const uint64_t trash = TRY(BytesOnDisk(store_.dir(), "trash"));
+  TRY(store_.EmptyTrash());
+  const uint64_t left = TRY(BytesOnDisk(store_.dir(), "trash"));
+  const FileLock lock = TRY(Lock(timeout_ms));
+  GcReport report = TRY(CollectGarbage(retention));
+  report.bytes += trash - std::min(trash, left);
+  TRY(Forget(report));
+  return report;
+}
+
+Status Committer::Forget(GcReport& report) {
+  const TransactionHistory& history = store_.history();
+  Records records;
+  for (const std::string& id : TRY(history.Ids())) {
+    records.emplace(id, TRY(history.Read(id)));
+  }
+  // An undo goes with what it undid: of an older id.
+  for (auto at = records.begin(); at != records.end();) {
+    const std::string& id = at->first;
+    // One that is about to end still needs its record to have ended.
+    const auto open = store_.TransactionDir(id);
+    const bool is_open = open || open.error().code != ENOENT;
+    if (is_open || !LeftNothing(at->second, records)) {
+      ++at;
+      continue;
+    }
+    report.bytes += TRY(BytesOnDisk(store_.dir(), "history/" + id));
+    TRY(history.Drop(id));
+    ++report.forgotten;
+    at = records.erase(at);
+  }
+  return {};
 }
 
 Result<uint64_t> Committer::RemoveUnreferenced(

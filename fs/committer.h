@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ struct CommitRecord {
 /// EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<CommitRecord> DecodeRecord(ByteSpan in);
 
+/// How long a commit, or what else changes the base, waits for another one.
+inline constexpr int kCommitLockMs = 30'000;
+
 /// What an undo did, or why it did nothing.
 struct UndoReport {
   std::string id;      ///< of the undo, itself an entry of the history
@@ -38,7 +42,10 @@ struct UndoReport {
 /// What freeing history gave back.
 struct GcReport {
   uint64_t commits = 0;  ///< that can no longer be undone
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;    ///< on disk
+  /// Records of transactions of which nothing is in the base: they were
+  /// discarded, or undone for good.
+  uint64_t forgotten = 0;
 };
 
 /// How much history is kept.
@@ -47,8 +54,12 @@ struct Retention {
   uint64_t bytes = uint64_t{10} << 30;
 };
 
+/// Runs work that changes the base, in such a way that nobody looks meanwhile.
+using BaseWork = std::function<Status(const std::function<Status()>& work)>;
+
 /// Brings commits to the base and takes them back (docs/recovery.md). Needs
-/// store and base, and no transaction. The caller holds the commit lock.
+/// store and base, and no transaction. The caller holds the commit lock but
+/// where it says otherwise.
 class Committer {
  public:
   Committer(Store& store, const BaseDirectory& base,
@@ -59,6 +70,11 @@ class Committer {
         progress_(std::move(progress)) {}
 
   [[nodiscard]] const Vaults& vaults() const { return vaults_; }
+
+  void OnProgress(CommitProgress progress) { progress_ = std::move(progress); }
+
+  /// The commit lock. kBusy, for people, when somebody else has it.
+  Result<FileLock> Lock(int timeout_ms) const;
 
   /// The commit that passed its point of no return and is not finished; null
   /// when there is none.
@@ -73,20 +89,35 @@ class Committer {
   Status CarryOut(const CommitRecord& record);
   /// The last step of the protocol.
   Status Finish(const CommitRecord& record);
+  /// Goes on with the commit of a process that died. Returns whether there was
+  /// one, and the base changed.
+  Result<bool> FinishUnfinished();
 
-  /// The record of an undo of `id` (empty: the newest commit that can be
-  /// undone), checked against the base: with conflicts in `report`, nothing
-  /// is to be done. ENOENT, with the reason, when it cannot be undone.
-  Result<CommitRecord> PrepareUndo(const std::string& id, Timestamp now,
+  /// Takes a commit back, or says in the report why not. `wanted`: a name (the
+  /// newest that can be undone under it) or the beginning of an id; empty: the
+  /// newest that can be. Requires that nothing is unfinished.
+  Result<UndoReport> Undo(const std::string& wanted, Timestamp now,
+                          const BaseWork& change_base);
+
+  /// The record of that undo, checked against the base: with conflicts in
+  /// `report`, nothing is to be done.
+  Result<CommitRecord> PrepareUndo(const std::string& wanted, Timestamp now,
                                    UndoReport& report);
+
+  /// What the history has of a commit that can be undone.
+  Result<CommitRecord> ReadRecord(const std::string& id) const;
 
   /// Frees what `retention` does not keep, and what nothing refers to.
   Result<GcReport> CollectGarbage(const Retention& retention);
+  /// The same, the trash, and records of what left nothing in the base; takes
+  /// the lock itself.
+  Result<GcReport> FreeSpace(const Retention& retention, int timeout_ms);
 
  private:
-  Result<std::string> ChooseUndoable(const std::string& id) const;
-  Result<CommitRecord> ReadRecord(const std::string& id) const;
+  Result<std::string> ChooseUndoable(const std::string& wanted) const;
+  Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
+  [[nodiscard]] std::unexpected<Error> StoppedHalfWay(Error error) const;
 
   Store& store_;
   const BaseDirectory& base_;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -49,12 +50,26 @@ class StoredWorkspace final : public Workspace {
                           MutableByteSpan out) override {
     return filesystem_->ReadBase(base_path, offset, out);
   }
-  Result<CommitReport> Commit(const std::string& message) override;
+  using Workspace::Commit;
+  Result<CommitReport> Commit(const std::string& message,
+                              const CommitProgress& progress) override;
+  Result<PlanReport> PlanOnly() override;
   Result<std::string> Discard() override;
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;
-  Result<UndoReport> Undo(const std::string& id) override;
-  Status Recover() override;
+  Result<UndoReport> Undo(const std::string& wanted) override;
+  Result<bool> Recover() override;
+  [[nodiscard]] const Retention& retention() const override {
+    return options_.retention;
+  }
+  Result<CommitView> Show(const std::string& wanted) override {
+    return ViewCommit(*store_, base_, wanted);
+  }
+  Result<size_t> ReadVault(const std::string& path, uint64_t offset,
+                           MutableByteSpan out) override {
+    return Vaults(base_.root(), store_->dir()).Read(path, offset, out);
+  }
+  Result<GcReport> CollectGarbage(const Retention& retention) override;
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override {
     return filesystem_->journal()->ReadLog(first, visit);
@@ -79,20 +94,28 @@ class StoredWorkspace final : public Workspace {
   // Ending. workspace_end.cc
   /// The lock of commits; kept from a commit that stopped half-way.
   Result<FileLock> LockCommits() REQUIRES(end_mutex_);
-  /// Finishes the commit of a process that died. Requires the lock of commits.
+  Status RecoverWithin(int timeout_ms);
+  /// Goes on with the commit of a process that died, unless it is our own: that
+  /// one `txfs commit` goes on with.
+  Status FinishOthers(int timeout_ms) REQUIRES(end_mutex_);
+  /// The same with the commit lock held. The mount shows what it did.
   Status FinishUnfinished() REQUIRES(end_mutex_);
-  /// kBusy while our commit is past its point of no return.
-  Status CheckNotHalfWay() REQUIRES(end_mutex_);
+  [[nodiscard]] Error HalfWay() const;
+  [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
+    return half_way_.has_value();
+  }
   Result<CommitReport> CommitFrozen(OverlayFilesystem::Frozen& frozen,
                                     const std::string& message,
+                                    const CommitProgress& progress,
                                     uint64_t changes, StaleCaches& stale,
                                     std::shared_ptr<Journal>& old)
       REQUIRES(end_mutex_);
   Result<CommitRecord> PrepareCommit(OverlayFilesystem::Frozen& frozen,
                                      const TransactionSummary& ended,
+                                     const CommitProgress& progress,
                                      CommitReport& report) REQUIRES(end_mutex_);
   Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
-                             const CommitRecord& record);
+                             const CommitRecord& record) REQUIRES(end_mutex_);
   [[nodiscard]] TransactionSummary Ended(TransactionState state,
                                          const std::string& message,
                                          uint64_t changes) const
@@ -130,6 +153,7 @@ class StoredWorkspace final : public Workspace {
   std::thread collecting_ GUARDED_BY(end_mutex_);
   Mutex past_mutex_;  ///< before the filesystem's locks
   std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
+  std::atomic<bool> recovered_ = false;          ///< what Recover is to say
   bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
 };
 

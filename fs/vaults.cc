@@ -6,6 +6,7 @@
 
 #include <tuple>
 
+#include "fs/base_directory.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -13,7 +14,6 @@ namespace {
 
 constexpr const char* kParent = "vault";
 constexpr const char* kWorkspaceStore = ".txfs";
-constexpr uint64_t kStatBlock = 512;
 
 /// Identifies the mount a descriptor is in: renames do not cross from one to
 /// another, though both be of one filesystem.
@@ -29,21 +29,6 @@ bool SameMount(int a, int b) {
   struct stat of_b{};
   return ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 &&
          of_a.st_dev == of_b.st_dev && MountOf(a) == MountOf(b);
-}
-
-Result<uint64_t> BytesBelow(int dir, const std::string& path) {
-  struct stat st{};
-  if (::fstatat(dir, path.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
-    return errno == ENOENT ? Result<uint64_t>(0) : Fail(errno, "stat " + path);
-  }
-  uint64_t bytes = static_cast<uint64_t>(st.st_blocks) * kStatBlock;
-  if (!S_ISDIR(st.st_mode)) return bytes;
-  const auto fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!fd) return bytes;  // closed to us; what is in it is not counted
-  for (const std::string& name : TRY(ListNames(fd->get(), "."))) {
-    bytes += TRY(BytesBelow(fd->get(), name));
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -99,7 +84,15 @@ Result<std::vector<std::string>> Vaults::Ids() const {
 Result<uint64_t> Vaults::Bytes(const std::string& id) const {
   const auto parent = OpenParent(false);
   if (!parent) return uint64_t{0};
-  return BytesBelow(parent->get(), id);
+  return BytesOnDisk(parent->get(), id);
+}
+
+Result<size_t> Vaults::Read(const std::string& path, uint64_t offset,
+                            MutableByteSpan out) const {
+  UniqueFd parent = TRY(OpenParent(false));
+  const BaseDirectory vaults(std::move(parent));
+  const SharedFd file = TRY(vaults.OpenFile(path));
+  return ReadFully(file->get(), offset, out);
 }
 
 Status Vaults::Remove(const std::string& id) const {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "journal/base/bytes.h"
 #include "journal/base/result.h"
 #include "journal/base/unique_fd.h"
 
@@ -25,6 +26,9 @@ class Vaults {
   Result<std::vector<std::string>> Ids() const;
   /// Bytes of blocks in vault `id`; 0 when there is none.
   Result<uint64_t> Bytes(const std::string& id) const;
+  /// Reads a file in a vault, as ReadFully; `path` begins with the id.
+  Result<size_t> Read(const std::string& path, uint64_t offset,
+                      MutableByteSpan out) const;
   Status Remove(const std::string& id) const;
 
  private:

@@ -76,7 +76,7 @@ Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
 }
 
 Status StoredWorkspace::Start() {
-  TRY(Recover());
+  TRY(RecoverWithin(kCommitLockMs));
   OpenTransaction transaction = TRY(BeginOrResume());
   TRY(Adopt(std::move(transaction)));
   const MutexLock ending(end_mutex_);

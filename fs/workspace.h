@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fs/archive.h"
 #include "fs/changes.h"
 #include "fs/committer.h"
 #include "fs/filesystem.h"
@@ -42,6 +43,15 @@ struct RollbackReport {
   uint64_t undone = 0;  ///< changes
 };
 
+/// What a commit would do.
+struct PlanReport {
+  std::string id;  ///< of the transaction
+  uint64_t changes = 0;
+  std::vector<std::string> steps;  ///< in words, in order
+  std::vector<Conflict> conflicts;
+  std::vector<std::string> withheld;
+};
+
 struct WorkspaceStatus {
   std::string id, name, workspace, store;
   TransactionState state = TransactionState::kActive;
@@ -54,19 +64,16 @@ struct WorkspaceStatus {
 
 /// A workspace with its store and one of its open transactions: what the daemon
 /// serves, and what a command opens when no daemon runs. Thread-safe.
-class Workspace {
+class Workspace : public Archive {
  public:
   /// Opens store and base, and resumes the transaction of that name or begins
   /// it. A transaction found committing is rolled forward first. Errors are for
   /// people: path and remedy.
   static Result<std::unique_ptr<Workspace>> Open(
       const WorkspaceOptions& options);
-  virtual ~Workspace() = default;
 
   virtual Filesystem& filesystem() = 0;
-  virtual Store& store() = 0;
   [[nodiscard]] virtual std::string transaction_id() const = 0;
-  [[nodiscard]] virtual const std::string& path() const = 0;
 
   virtual Result<WorkspaceStatus> GetStatus() = 0;
 
@@ -84,24 +91,19 @@ class Workspace {
   virtual Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
                                   uint64_t offset, MutableByteSpan out) = 0;
 
-  /// Reads from a file of the base, for the before side of a diff.
-  virtual Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
-                                  MutableByteSpan out) = 0;
-
   /// Applies the transaction to the base and begins the next one; open files,
   /// mount and working directories stay usable. Conflicts are in the report.
-  virtual Result<CommitReport> Commit(const std::string& message) = 0;
+  /// `progress`, if any, is called with everything frozen, and often.
+  virtual Result<CommitReport> Commit(const std::string& message,
+                                      const CommitProgress& progress) = 0;
+  Result<CommitReport> Commit(const std::string& message) {
+    return Commit(message, {});
+  }
+  /// Plans a commit and touches nothing.
+  virtual Result<PlanReport> PlanOnly() = 0;
   /// Throws the transaction away and begins the next one, whose id
   /// transaction_id() then is. Returns the id that ended.
   virtual Result<std::string> Discard() = 0;
-
-  /// Takes a commit back, in the base; `id` empty: the newest that can be.
-  /// The open transaction stays open. Conflicts are in the report.
-  virtual Result<UndoReport> Undo(const std::string& id) = 0;
-
-  /// Finishes the commit of a process that died in it, if there is one. kBusy
-  /// when somebody else is at it.
-  virtual Status Recover() = 0;
 
   /// Marks this moment of the transaction. An empty name: the next of sp1,
   /// sp2, ...

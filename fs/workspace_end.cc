@@ -3,48 +3,47 @@
 
 #include "fs/commit_plan.h"
 #include "fs/commit_stage.h"
+#include "fs/commit_words.h"
 #include "fs/stored_workspace.h"
 #include "journal/base/file.h"
 
 namespace txfs {
-namespace {
-
-constexpr int kCommitLockMs = 30'000;
-
-std::unexpected<Error> StoppedHalfWay(const std::string& path, Error error) {
-  error.message = "commit of " + path + " stopped half-way: " + error.message;
-  error.hint = "remove the cause, then run `txfs commit` again: it goes on";
-  return std::unexpected(std::move(error));
-}
-
-}  // namespace
-
 // --- recovery --------------------------------------------------------------
 
 Result<FileLock> StoredWorkspace::LockCommits() {
   if (half_way_) return *std::exchange(half_way_, std::nullopt);
-  auto lock = store_->history().LockCommits(kCommitLockMs);
-  if (lock || lock.error().kind != ErrorKind::kBusy) return lock;
-  return Fail(ErrorKind::kBusy, 0,
-              "another commit of " + path_ + " is under way or half done",
-              "try again when it has ended; `txfs list` shows whose it is");
+  return committer_.Lock(kCommitLockMs);
+}
+
+Status StoredWorkspace::RecoverWithin(int timeout_ms) {
+  if (!store_->history().HasIntent()) return {};
+  const MutexLock ending(end_mutex_);
+  return FinishOthers(timeout_ms);
+}
+
+Status StoredWorkspace::FinishOthers(int timeout_ms) {
+  if (IsHalfWay() || !store_->history().HasIntent()) return {};
+  const FileLock lock = TRY(committer_.Lock(timeout_ms));
+  return FinishUnfinished();
+}
+
+Result<bool> StoredWorkspace::Recover() {
+  TRY(RecoverWithin(0));
+  return recovered_.exchange(false);
 }
 
 Status StoredWorkspace::FinishUnfinished() {
-  const std::unique_ptr<CommitRecord> record = TRY(committer_.Unfinished());
-  if (!record) return {};
-  auto done = committer_.CarryOut(*record);
-  if (!done) return StoppedHalfWay(path_, std::move(done).error());
-  TRY(store_->Retire(record->summary.id));
-  return committer_.Finish(*record);
+  if (!TRY(committer_.FinishUnfinished())) return {};
+  recovered_ = true;
+  if (filesystem_) RefreshTree();
+  return {};
 }
 
-Status StoredWorkspace::Recover() {
-  if (!store_->history().HasIntent()) return {};
-  const MutexLock ending(end_mutex_);
-  if (half_way_) return {};  // ours: `txfs commit` goes on with it
-  const FileLock lock = TRY(LockCommits());
-  return FinishUnfinished();
+Error StoredWorkspace::HalfWay() const {
+  return {.code = 0,
+          .message = "a commit of " + path_ + " stopped half-way",
+          .hint = "run `txfs commit` again: it goes on",
+          .kind = ErrorKind::kBusy};
 }
 
 // --- commit ----------------------------------------------------------------
@@ -65,13 +64,24 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
 /// Up to the point of no return: nothing of the base is touched.
 Result<CommitRecord> StoredWorkspace::PrepareCommit(
     OverlayFilesystem::Frozen& frozen, const TransactionSummary& ended,
-    CommitReport& report) {
+    const CommitProgress& progress, CommitReport& report) {
   CommitRecord record{.summary = ended, .vault = ended.id, .steps = {}};
   TRY(frozen.PinOrphans());
   const UniqueFd vault = TRY(committer_.vaults().Open(record.vault, true));
   CommitPlan plan =
       TRY(PlanCommit(frozen, {.clones = VaultFiller::CanClone(vault.get())}));
-  record.steps = TRY(VaultFiller(frozen, vault.get()).Fill(plan));
+  const size_t filled = plan.staged.size() + plan.deltas.size();
+  const size_t all = filled + plan.steps.size();
+  const auto fill_progress = [&](size_t done) {
+    if (progress) progress(done, all);
+  };
+  VaultFiller filler(frozen, vault.get(), fill_progress);
+  record.steps = TRY(filler.Fill(plan));
+  if (progress) {
+    committer_.OnProgress([progress, filled, all](size_t done, size_t) {
+      progress(filled + done, all);
+    });
+  }
   TRY(committer_.CheckPermitted(record));
   report.withheld = std::move(plan.withheld);
   return record;
@@ -98,12 +108,13 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
 /// touched, after it there is only forward.
 Result<CommitReport> StoredWorkspace::CommitFrozen(
     OverlayFilesystem::Frozen& frozen, const std::string& message,
-    uint64_t changes, StaleCaches& stale, std::shared_ptr<Journal>& old) {
+    const CommitProgress& progress, uint64_t changes, StaleCaches& stale,
+    std::shared_ptr<Journal>& old) {
   FileLock lock = TRY(LockCommits());
   std::unique_ptr<CommitRecord> record = TRY(committer_.Unfinished());
   const std::string id = transaction_id();
   if (record && record->summary.id != id) {
-    TRY(FinishUnfinished());
+    TRY(committer_.FinishUnfinished());
     record.reset();
   }
   TransactionSummary ended =
@@ -115,15 +126,13 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
     if (!report.conflicts.empty()) return report;
   }
   PreparedTransaction prepared = TRY(PrepareNext(ended.name, frozen.journal));
-  auto done = [&]() -> Status {
+  auto done = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
     if (!record) {
-      CommitRecord made = TRY(PrepareCommit(frozen, ended, report));
+      CommitRecord made = TRY(PrepareCommit(frozen, ended, progress, report));
       record = std::make_unique<CommitRecord>(std::move(made));
       TRY(PassPointOfNoReturn(frozen, *record));
     }
-    auto carried = committer_.CarryOut(*record);
-    if (!carried) return StoppedHalfWay(path_, std::move(carried).error());
-    return {};
+    return committer_.CarryOut(*record);
   }();
   if (!done) {
     store_->Cancel(std::move(prepared));
@@ -153,16 +162,20 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
   return {};
 }
 
-Result<CommitReport> StoredWorkspace::Commit(const std::string& message) {
+Result<CommitReport> StoredWorkspace::Commit(const std::string& message,
+                                             const CommitProgress& progress) {
   const MutexLock ending(end_mutex_);
+  // Before everything freezes, for it may take a while.
+  TRY(FinishOthers(kCommitLockMs));
   const uint64_t changes = TRY(Changes(false, {})).size();
   StaleCaches stale;
   std::shared_ptr<Journal> old;
   auto report = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen)
           NO_THREAD_SAFETY_ANALYSIS -> Result<CommitReport> {
-            return CommitFrozen(frozen, message, changes, stale, old);
+            return CommitFrozen(frozen, message, progress, changes, stale, old);
           });
+  committer_.OnProgress({});
   if (!report || !report->conflicts.empty()) return report;
   old.reset();
   Tell(stale);
@@ -170,17 +183,29 @@ Result<CommitReport> StoredWorkspace::Commit(const std::string& message) {
   return report;
 }
 
-Status StoredWorkspace::CheckNotHalfWay() {
-  if (!half_way_) return {};
-  return Fail(ErrorKind::kBusy, 0, "a commit of " + path_ + " stopped half-way",
-              "run `txfs commit` again: it goes on");
+Result<PlanReport> StoredWorkspace::PlanOnly() {
+  const MutexLock ending(end_mutex_);
+  if (IsHalfWay()) return std::unexpected(HalfWay());
+  PlanReport report;
+  report.id = transaction_id();
+  report.changes = TRY(Changes(false, {})).size();
+  auto planned = filesystem_->WhileFrozen(
+      [&](OverlayFilesystem::Frozen& frozen) -> Status {
+        report.conflicts = TRY(FindConflicts(frozen));
+        CommitPlan plan = TRY(PlanCommit(frozen, {}));
+        report.steps = TRY(DescribeSteps(frozen, plan));
+        report.withheld = std::move(plan.withheld);
+        return {};
+      });
+  TRY(std::move(planned));
+  return report;
 }
 
 // --- discard ---------------------------------------------------------------
 
 Result<std::string> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
-  TRY(CheckNotHalfWay());
+  if (IsHalfWay()) return std::unexpected(HalfWay());
   const uint64_t changes = TRY(Changes(false, {})).size();
   const TransactionSummary ended =
       Ended(TransactionState::kDiscarded, "", changes);
@@ -227,26 +252,20 @@ void StoredWorkspace::Tell(const StaleCaches& stale) {
 
 // --- undo ------------------------------------------------------------------
 
-Result<UndoReport> StoredWorkspace::Undo(const std::string& id) {
+Result<UndoReport> StoredWorkspace::Undo(const std::string& wanted) {
   const MutexLock ending(end_mutex_);
-  TRY(CheckNotHalfWay());
-  FileLock lock = TRY(LockCommits());
+  if (IsHalfWay()) return std::unexpected(HalfWay());
+  const FileLock lock = TRY(LockCommits());
   TRY(FinishUnfinished());
-  UndoReport report;
-  const CommitRecord record =
-      TRY(committer_.PrepareUndo(id, options_.filesystem.clock->Now(), report));
-  if (!report.conflicts.empty()) return report;
-  TRY(committer_.CheckPermitted(record));
-  auto undone = filesystem_->WhileFrozen(
-      [&](OverlayFilesystem::Frozen& frozen)
-          NO_THREAD_SAFETY_ANALYSIS -> Status {
-            TRY(frozen.PinOrphans());
-            TRY(committer_.PassPointOfNoReturn(record));
-            auto done = committer_.CarryOut(record);
-            if (!done) return StoppedHalfWay(path_, std::move(done).error());
-            return committer_.Finish(record);
-          });
-  TRY(std::move(undone));
+  const auto frozen = [&](const std::function<Status()>& work) {
+    return filesystem_->WhileFrozen(
+        [&](OverlayFilesystem::Frozen& held) -> Status {
+          TRY(held.PinOrphans());
+          return work();
+        });
+  };
+  UndoReport report =
+      TRY(committer_.Undo(wanted, options_.filesystem.clock->Now(), frozen));
   RefreshTree();
   return report;
 }
@@ -269,11 +288,18 @@ void StoredWorkspace::Collect() {
   // What fails is tried again at the next end of a transaction.
   collecting_ = std::thread([this] {
     std::ignore = store_->EmptyTrash();
-    const auto lock = store_->history().LockCommits(0);
-    if (!lock) return;
     Committer committer(*store_, base_);
+    const auto lock = committer.Lock(0);
+    if (!lock) return;
     std::ignore = committer.CollectGarbage(options_.retention);
   });
+}
+
+Result<GcReport> StoredWorkspace::CollectGarbage(const Retention& retention) {
+  const MutexLock ending(end_mutex_);
+  StopCollecting();
+  if (IsHalfWay()) return std::unexpected(HalfWay());
+  return committer_.FreeSpace(retention, kCommitLockMs);
 }
 
 void StoredWorkspace::StopCollecting() {

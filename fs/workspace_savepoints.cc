@@ -19,7 +19,7 @@ Caller Ourselves() {
 
 Result<Savepoint> StoredWorkspace::MakeSavepoint(const std::string& name) {
   const MutexLock ending(end_mutex_);
-  TRY(CheckNotHalfWay());
+  if (IsHalfWay()) return std::unexpected(HalfWay());
   const auto existing = filesystem_->journal()->Savepoints();
   return filesystem_->MarkSavepoint(Ourselves(),
                                     TRY(NameSavepoint(existing, name)));
@@ -27,7 +27,7 @@ Result<Savepoint> StoredWorkspace::MakeSavepoint(const std::string& name) {
 
 Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   const MutexLock ending(end_mutex_);
-  TRY(CheckNotHalfWay());
+  if (IsHalfWay()) return std::unexpected(HalfWay());
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   RollbackReport report;
   report.savepoint = TRY(FindSavepoint(journal->Savepoints(), name));

@@ -102,4 +102,9 @@ Status TransactionHistory::DropPlan(const std::string& id) const {
   return RemoveTree(store_, ImagePath(id));
 }
 
+Status TransactionHistory::Drop(const std::string& id) const {
+  TRY(DropPlan(id));
+  return RemoveTree(store_, PathOf(id));
+}
+
 }  // namespace txfs

@@ -44,6 +44,8 @@ class TransactionHistory {
   Status WriteImage(const std::string& id, std::string_view image) const;
   /// From here on `id` cannot be undone.
   Status DropPlan(const std::string& id) const;
+  /// From here on nothing is known of `id`.
+  Status Drop(const std::string& id) const;
 
  private:
   int store_;

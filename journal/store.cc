@@ -387,9 +387,12 @@ Result<std::vector<TransactionSummary>> Store::ListOpen() {
 Result<std::vector<TransactionSummary>> Store::List() {
   std::vector<TransactionSummary> list = TRY(ListOpen());
   for (const std::string& id : TRY(history_.Ids())) {
-    TransactionSummary ended = TRY(history_.Read(id));
+    auto ended = history_.Read(id);
+    // Somebody may be freeing it.
+    if (!ended && ended.error().code == ENOENT) continue;
+    if (!ended) return std::unexpected(Explain(std::move(ended).error()));
     std::erase_if(list, [&](const auto& open) { return open.id == id; });
-    list.push_back(std::move(ended));
+    list.push_back(std::move(*ended));
   }
   std::ranges::sort(list, {}, &TransactionSummary::id);
   return list;

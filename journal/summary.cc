@@ -67,6 +67,41 @@ bool IsTransactionId(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+bool IsEnded(const TransactionSummary& transaction) {
+  return transaction.state == TransactionState::kCommitted ||
+         transaction.state == TransactionState::kDiscarded;
+}
+
+Result<TransactionSummary> FindTransaction(
+    const std::vector<TransactionSummary>& list, std::string_view wanted) {
+  constexpr size_t kListed = 8;
+  std::optional<TransactionSummary> named;
+  std::vector<const TransactionSummary*> begun;
+  for (const TransactionSummary& transaction : list) {
+    if (wanted.empty()) break;
+    const bool is_undo = transaction.kind == TransactionKind::kUndo;
+    if (transaction.name == wanted && !is_undo &&
+        (!named || IsEnded(transaction))) {
+      named = transaction;
+    }
+    if (transaction.id.starts_with(wanted)) begun.push_back(&transaction);
+  }
+  if (named) return *named;
+  if (begun.size() == 1) return *begun.front();
+  if (begun.empty()) {
+    return Fail(0, "there is no transaction \"" + std::string(wanted) + '"',
+                "`txfs list` shows the transactions");
+  }
+  std::string ids;
+  for (size_t i = 0; i < begun.size() && i < kListed; ++i) {
+    ids += (i == 0 ? "" : ", ") + begun[i]->id;
+  }
+  if (begun.size() > kListed) ids += ", ...";
+  return Fail(ErrorKind::kUsage, 0,
+              "several ids begin with " + std::string(wanted) + ": " + ids,
+              "give more digits of one");
+}
+
 Status CheckTransactionName(const std::string& name) {
   constexpr size_t kLongest = 64;
   constexpr std::string_view kAllowed =

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "journal/base/bytes.h"
 #include "journal/base/result.h"
@@ -43,6 +44,8 @@ struct TransactionSummary {
   bool undoable = false;  ///< not stored: the history has what an undo needs
 };
 
+[[nodiscard]] bool IsEnded(const TransactionSummary& transaction);
+
 /// Encodes per docs/format.md, "Transaction summary".
 [[nodiscard]] Bytes EncodeSummary(const TransactionSummary& summary);
 /// EBADMSG; EPROTONOSUPPORT for a newer version.
@@ -50,6 +53,13 @@ Result<TransactionSummary> DecodeSummary(ByteSpan in);
 
 /// Whether `text` has the form of a transaction's id.
 [[nodiscard]] bool IsTransactionId(std::string_view text);
+
+/// The one of `list`, which is sorted by age, that `wanted` means: the newest
+/// that ended under that name, else the open one of that name, else the one
+/// whose id it begins. Undos are found by id only. kUsage when several ids
+/// begin with it.
+Result<TransactionSummary> FindTransaction(
+    const std::vector<TransactionSummary>& list, std::string_view wanted);
 
 /// kUsage unless `name` may be a transaction's: 1 to 64 letters, digits, dots,
 /// underscores and dashes, not with a dash in front, and nothing that could be

@@ -116,6 +116,25 @@ Result<bool> Exists(int dir, const std::string& path) {
   return Fail(errno, "stat " + path);
 }
 
+Result<uint64_t> BytesOnDisk(int dir, const std::string& path) {
+  constexpr uint64_t kStatBlock = 512;
+  struct stat st{};
+  if (::fstatat(dir, path.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno == ENOENT ? Result<uint64_t>(0) : Fail(errno, "stat " + path);
+  }
+  uint64_t bytes = static_cast<uint64_t>(st.st_blocks) * kStatBlock;
+  if (!S_ISDIR(st.st_mode)) return bytes;
+  const auto fd = OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!fd) return bytes;
+  const auto names = ListNames(fd->get(), ".");
+  // Somebody else may be deleting it.
+  if (!names) return bytes;
+  for (const std::string& name : *names) {
+    bytes += TRY(BytesOnDisk(fd->get(), name));
+  }
+  return bytes;
+}
+
 Status SyncDirectory(int dir, const std::string& path) {
   const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
   CrashPoint();

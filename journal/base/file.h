@@ -41,6 +41,10 @@ Result<std::vector<std::string>> ListNames(int dir, const std::string& path);
 
 Result<bool> Exists(int dir, const std::string& path);
 
+/// Bytes of blocks of the tree at `path`, without what is closed to us; 0 when
+/// there is none.
+Result<uint64_t> BytesOnDisk(int dir, const std::string& path);
+
 /// fsync(2) of a directory.
 Status SyncDirectory(int dir, const std::string& path);
 

@@ -289,9 +289,117 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   workspace_->conflicts.clear();
   ASSERT_TRUE(Connect().Commit("m"));
   EXPECT_EQ(workspace_->refreshes, 1);
+  ASSERT_TRUE(Connect().Undo(""));
+  EXPECT_EQ(workspace_->refreshes, 2);
+  // A commit of a process that died, found and finished.
+  workspace_->recovery = true;
+  ASSERT_TRUE(Connect().GetStatus());
+  EXPECT_EQ(workspace_->refreshes, 3);
   server_.reset();
   EXPECT_EQ(ListServed(workspace_->store())->front().daemon,
             DaemonState::kDead);
+}
+
+TEST_F(ControlTest, TellsHowFarACommitIs) {
+  std::vector<std::pair<size_t, size_t>> seen;
+  const auto commit = Connect().Commit(
+      "", [&](size_t done, size_t all) { seen.emplace_back(done, all); });
+  ASSERT_TRUE(commit) << commit.error().ToString();
+  EXPECT_EQ(commit->report.id, "000000000001");
+  // The second one came too soon after the first.
+  EXPECT_EQ(seen, (std::vector<std::pair<size_t, size_t>>{{1, 2}}));
+}
+
+TEST_F(ControlTest, PlansACommit) {
+  workspace_->plan = {.id = "1",
+                      .changes = 2,
+                      .steps = {"replace a\xFF", "delete b"},
+                      .conflicts = {{.path = "c\xFF", .reason = "deleted"}},
+                      .withheld = {"w"}};
+  const auto plan = Connect().Plan();
+  ASSERT_TRUE(plan) << plan.error().ToString();
+  EXPECT_EQ(plan->steps, workspace_->plan.steps);
+  EXPECT_EQ(plan->changes, 2U);
+  ASSERT_EQ(plan->conflicts.size(), 1U);
+  EXPECT_EQ(plan->conflicts[0].path, "c\xFF");
+  EXPECT_EQ(plan->withheld, workspace_->plan.withheld);
+}
+
+TEST_F(ControlTest, UndoesOrSaysWhyNot) {
+  Client client = Connect();
+  const auto undone = client.Undo("00ab");
+  ASSERT_TRUE(undone);
+  EXPECT_EQ(undone->id, "000000000009");
+  EXPECT_EQ(undone->undone, "00ab");
+  EXPECT_EQ(undone->changes, 4U);
+  workspace_->conflicts = {{.path = "c\xFF", .reason = "changed"}};
+  const auto refused = client.Undo("");
+  ASSERT_TRUE(refused);
+  ASSERT_EQ(refused->conflicts.size(), 1U);
+  EXPECT_EQ(refused->conflicts[0].reason, "changed");
+}
+
+TEST_F(ControlTest, ShowsACommitWithItsContent) {
+  workspace_->view.summary = {.id = "000000000003",
+                              .state = TransactionState::kCommitted,
+                              .kind = TransactionKind::kUndo,
+                              .message = "m\xFF",
+                              .author = "somebody",
+                              .of = "000000000002",
+                              .undone_by = "000000000004",
+                              .undoable = true};
+  workspace_->view.has_changes = true;
+  workspace_->view.lost = {{.path = "l\xFF", .reason = "deleted"}};
+  NetChange change{.path = "p", .before = ChangeSide{}, .after = ChangeSide{}};
+  change.before->base_path = "p";
+  change.before->delta = {
+      .name = "v/o1", .keep = 2, .size = 5, .ranges = {{0, 1}, {3, 5}}};
+  change.after->vault_path = "v/n1";
+  workspace_->view.changes.assign(2500, change);
+  workspace_->base["p"] = "abcdefgh";
+  workspace_->vault["v/o1"] = std::string("X\0\0YZ", 5);
+  workspace_->vault["v/n1"] = "new";
+  Client client = Connect();
+  const auto view = client.Show("3");
+  ASSERT_TRUE(view) << view.error().ToString();
+  EXPECT_TRUE(view->has_changes);
+  EXPECT_EQ(view->summary.kind, TransactionKind::kUndo);
+  EXPECT_EQ(view->summary.message, "m\xFF");
+  EXPECT_EQ(view->summary.author, "somebody");
+  EXPECT_EQ(view->summary.of, "000000000002");
+  EXPECT_EQ(view->summary.undone_by, "000000000004");
+  EXPECT_TRUE(view->summary.undoable);
+  ASSERT_EQ(view->lost.size(), 1U);
+  EXPECT_EQ(view->lost[0].path, "l\xFF");
+  ASSERT_EQ(view->changes.size(), 2500U);
+  const NetChange& got = view->changes.back();
+  EXPECT_EQ(got.before->delta, change.before->delta);
+  EXPECT_EQ(client.ReadEnded(*got.before, 100).value(),
+            std::string("Xb\0YZ", 5));
+  EXPECT_EQ(client.ReadEnded(*got.after, 100).value(), "new");
+  EXPECT_EQ(client.ReadEnded(*got.after, 2).error().code, EFBIG);
+}
+
+TEST_F(ControlTest, FreesWhatIsNotToBeKept) {
+  workspace_->kept = {.commits = 7, .bytes = 8};
+  Client client = Connect();
+  const auto report = client.CollectGarbage(std::nullopt, 0);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->commits, 3U);
+  EXPECT_EQ(report->bytes, 1ULL << 41);
+  EXPECT_EQ(report->forgotten, 5U);
+  EXPECT_EQ(workspace_->kept.commits, 7U);
+  EXPECT_EQ(workspace_->kept.bytes, 0U);
+}
+
+TEST_F(ControlTest, FinishesCommitsOfDeadProcessesBeforeItAnswers) {
+  Client client = Connect();
+  ASSERT_TRUE(client.GetStatus());
+  EXPECT_EQ(workspace_->recoveries, 1);
+  workspace_->recovery = Fail(ErrorKind::kBusy, 0, "somebody is at it");
+  EXPECT_TRUE(client.GetStatus());
+  workspace_->recovery = Fail(EIO, "the disk is broken");
+  EXPECT_EQ(client.GetStatus().error().code, EIO);
 }
 
 TEST_F(ControlTest, FiltersTheLogAndHidesWhatIsInternal) {

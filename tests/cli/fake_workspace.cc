@@ -63,8 +63,18 @@ Result<size_t> FakeWorkspace::ReadBase(const std::string& base_path,
   return CopyFrom(found->second, offset, out);
 }
 
-Result<CommitReport> FakeWorkspace::Commit(const std::string& text) {
+Result<size_t> FakeWorkspace::ReadVault(const std::string& path,
+                                        uint64_t offset, MutableByteSpan out) {
+  const auto found = vault.find(path);
+  if (found == vault.end()) return Fail(ENOENT, "fake vault " + path);
+  return CopyFrom(found->second, offset, out);
+}
+
+Result<CommitReport> FakeWorkspace::Commit(const std::string& text,
+                                           const CommitProgress& progress) {
   message = text;
+  progress(1, 2);
+  progress(2, 2);
   CommitReport report{
       .id = id, .changes = changes.size(), .conflicts = conflicts};
   if (conflicts.empty()) id = "000000000002";

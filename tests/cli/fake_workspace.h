@@ -87,7 +87,12 @@ class FakeWorkspace : public Workspace {
       : store_(std::move(store)) {}
 
   FakeFilesystem files;
-  std::map<std::string, std::string> base;
+  std::map<std::string, std::string> base, vault;
+  CommitView view;
+  PlanReport plan;
+  Retention kept;
+  Result<bool> recovery = false;  ///< what Recover says
+  int recoveries = 0;
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
   std::vector<Conflict> conflicts;
@@ -112,12 +117,29 @@ class FakeWorkspace : public Workspace {
                           uint64_t offset, MutableByteSpan out) override;
   Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                           MutableByteSpan out) override;
-  Result<CommitReport> Commit(const std::string& text) override;
+  using Workspace::Commit;
+  Result<CommitReport> Commit(const std::string& text,
+                              const CommitProgress& progress) override;
+  Result<PlanReport> PlanOnly() override { return plan; }
   Result<std::string> Discard() override;
   Result<UndoReport> Undo(const std::string& commit) override {
-    return UndoReport{.id = "000000000009", .undone = commit};
+    return UndoReport{.id = "000000000009",
+                      .undone = commit,
+                      .changes = 4,
+                      .conflicts = conflicts};
   }
-  Status Recover() override { return {}; }
+  Result<CommitView> Show(const std::string&) override { return view; }
+  Result<size_t> ReadVault(const std::string& path, uint64_t offset,
+                           MutableByteSpan out) override;
+  Result<GcReport> CollectGarbage(const Retention& keep) override {
+    kept = keep;
+    return GcReport{.commits = 3, .bytes = 1ULL << 41, .forgotten = 5};
+  }
+  [[nodiscard]] const Retention& retention() const override { return kept; }
+  Result<bool> Recover() override {
+    ++recoveries;
+    return std::exchange(recovery, false);
+  }
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;
   Status ReadLog(Lsn first,

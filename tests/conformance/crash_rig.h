@@ -90,7 +90,7 @@ class CrashRig {
   }
 
   const Operation operation_;
-  TempDir scratch_;
+  TempDir scratch_{MemoryDirectory()};
   BaseTree base_;
   WorkspaceOptions options_;
   std::unique_ptr<CoreDriver> driver_;

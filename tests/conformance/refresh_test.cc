@@ -1,9 +1,13 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "fs/workspace.h"
+#include "journal/base/crash_point.h"
 #include "tests/conformance/temp_dir.h"
 
 namespace txfs::testing {
@@ -27,7 +31,7 @@ class Transaction {
         [this](const StaleCaches& stale) { stale_ = stale; });
   }
 
-  Workspace& workspace() { return *workspace_; }
+  [[nodiscard]] Workspace& workspace() const { return *workspace_; }
   Filesystem& fs() { return workspace_->filesystem(); }
 
   Ino Find(const string& path) {
@@ -235,6 +239,95 @@ TEST_F(RefreshTest, LeavesWhatItDroppedAloneAtTheNextEnd) {
   EXPECT_NE(two_->Find("same"), file);
   EXPECT_EQ(two_->Read("same"), "again");
   EXPECT_EQ(two_->fs().GetAttr(file)->st_nlink, 0U);
+}
+
+TEST_F(RefreshTest, ShowsWhatAnUndoOfAnotherBroughtBack) {
+  one_->Write("same", "new");
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  const Ino file = two_->Find("same");
+  EXPECT_EQ(one_->Read("same"), "new");
+  const auto undone = two_->workspace().Undo("one");
+  ASSERT_TRUE(undone) << undone.error().ToString();
+  EXPECT_EQ(two_->Read(file), "same");
+  one_->Refresh();
+  EXPECT_EQ(one_->Read("same"), "same");
+}
+
+string crash_intent;
+
+/// A commit whose process dies when it has passed its point of no return.
+/// It begins when the other end of `go` is closed.
+pid_t CommitAndDie(const string& workspace, std::array<int, 2> go) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::close(go[1]);
+  char byte = 0;
+  if (::read(go[0], &byte, 1) != 0) ::_exit(2);
+  Transaction dying(workspace, "dying");
+  dying.Write("same", "its");
+  crash_intent = workspace + "/.txfs/intent";
+  SetCrashHook([] {
+    if (::access(crash_intent.c_str(), F_OK) == 0) ::_exit(0);
+  });
+  dying.Commit();
+  ::_exit(1);
+}
+
+class DeadCommitTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    base_.File("same", "same");
+    base_.File("other", "other");
+    std::array<int, 2> go{};
+    ASSERT_EQ(::pipe2(go.data(), O_CLOEXEC), 0);
+    // Before there are threads.
+    const pid_t pid = CommitAndDie(directory_.path(), go);
+    ASSERT_GT(pid, 0);
+    ::close(go[0]);
+    left_ = std::make_unique<Transaction>(directory_.path(), "left");
+    file_ = left_->Find("same");
+    EXPECT_EQ(left_->Read(file_), "same");
+    ::close(go[1]);
+    int status = -1;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    ASSERT_EQ(status, 0);
+  }
+
+  TempDir directory_;
+  BaseTree base_{directory_.path()};
+  std::unique_ptr<Transaction> left_;
+  Ino file_ = kNoIno;
+};
+
+TEST_F(DeadCommitTest, IsFinishedAndShownByWhoeverFindsIt) {
+  const auto first = left_->workspace().Recover();
+  ASSERT_TRUE(first) << first.error().ToString();
+  EXPECT_TRUE(*first);
+  EXPECT_EQ(left_->Read(file_), "its");
+  EXPECT_FALSE(left_->workspace().Recover().value());
+}
+
+TEST_F(DeadCommitTest, IsFinishedBeforeTheNextCommit) {
+  left_->Write("other", "mine");
+  EXPECT_EQ(left_->Commit(), 0U);
+  EXPECT_EQ(left_->Read(file_), "its");
+  EXPECT_EQ(left_->Read("other"), "mine");
+  EXPECT_TRUE(left_->workspace().Recover().value());
+}
+
+TEST_F(DeadCommitTest, IsFinishedBeforeAnUndo) {
+  const auto undone = left_->workspace().Undo("");
+  ASSERT_TRUE(undone) << undone.error().ToString();
+  EXPECT_EQ(left_->Read(file_), "same");
+}
+
+TEST_F(DeadCommitTest, IsFoundWhenTheNextTransactionBegins) {
+  const Transaction next(directory_.path(), "next");
+  EXPECT_TRUE(next.workspace().Recover().value());
+  EXPECT_FALSE(left_->workspace().Recover().value());
+  left_->Refresh();
+  EXPECT_EQ(left_->Read(file_), "its");
 }
 
 }  // namespace

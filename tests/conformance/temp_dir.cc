@@ -55,10 +55,24 @@ bool SetTimesIn(UniqueFd dir) {
 
 }  // namespace
 
-TempDir::TempDir() {
+std::string TempDir::DefaultParent() {
   const char* parent = std::getenv("TMPDIR");
-  path_ =
-      std::string(parent && *parent ? parent : "/tmp") + "/txfs-test-XXXXXX";
+  return parent && *parent ? parent : "/tmp";
+}
+
+std::string MemoryDirectory() {
+  const std::string memory = "/dev/shm";
+  if (access(memory.c_str(), W_OK) == 0) {
+    const TempDir trial(memory);
+    if (setxattr(trial.path().c_str(), "user.txfs", "", 0, 0) == 0) {
+      return memory;
+    }
+  }
+  return TempDir::DefaultParent();
+}
+
+TempDir::TempDir(const std::string& parent)
+    : path_(parent + "/txfs-test-XXXXXX") {
   // Other users may come along, as the tests that act for them do.
   Require(mkdtemp(path_.data()) != nullptr && chmod(path_.c_str(), 0755) == 0,
           path_);

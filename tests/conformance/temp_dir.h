@@ -11,15 +11,25 @@ namespace txfs::testing {
 /// destruction.
 class TempDir {
  public:
-  TempDir();
+  TempDir() : TempDir(DefaultParent()) {}
+  /// Below `parent`.
+  explicit TempDir(const std::string& parent);
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
   [[nodiscard]] const std::string& path() const { return path_; }
 
+  /// $TMPDIR or /tmp.
+  static std::string DefaultParent();
+
  private:
   std::string path_;
 };
+
+/// A directory in memory that has extended attributes; where there is none, one
+/// for temporary files. For tests that are about processes that die: what the
+/// disk keeps does not matter to them, and it would make them wait.
+std::string MemoryDirectory();
 
 /// The time of everything in a prepared base: long ago, so that "now" can be
 /// told from it.

@@ -235,5 +235,30 @@ TEST(StateNameTest, LeadsBack) {
   EXPECT_FALSE(StateFromName("unknown"));
 }
 
+TransactionSummary Ended(const std::string& id, const std::string& name,
+                         TransactionKind kind = TransactionKind::kWhole) {
+  return {.id = id,
+          .name = name,
+          .state = TransactionState::kCommitted,
+          .kind = kind};
+}
+
+TEST(FindTransactionTest, TakesTheNewestOfANameOrTheBeginningOfOneId) {
+  const TransactionSummary open{.id = "01ac", .name = "a"};
+  const std::vector<TransactionSummary> list = {
+      Ended("01aa", "a"), Ended("01ab", "a"), open,
+      Ended("01ad", "a", TransactionKind::kUndo), Ended("02", "")};
+  EXPECT_EQ(FindTransaction(list, "a")->id, "01ab");
+  EXPECT_EQ(FindTransaction({open}, "a")->id, "01ac");
+  EXPECT_EQ(FindTransaction(list, "01ad")->id, "01ad");
+  EXPECT_EQ(FindTransaction(list, "02")->id, "02");
+  const auto several = FindTransaction(list, "01");
+  ASSERT_FALSE(several);
+  EXPECT_EQ(several.error().kind, ErrorKind::kUsage);
+  EXPECT_NE(several.error().message.find("01aa, 01ab"), std::string::npos);
+  EXPECT_FALSE(FindTransaction(list, "b"));
+  EXPECT_FALSE(FindTransaction(list, ""));
+}
+
 }  // namespace
 }  // namespace txfs

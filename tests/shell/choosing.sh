@@ -28,7 +28,7 @@ equal "$a" "$(id_of "$a")" "by id"
 tail=$a
 while [ "$(id_of "${tail%?}" 2>/dev/null)" = "$a" ]; do tail=${tail%?}; done
 equal "$a" "$(id_of "$tail")" "by the beginning of an id"
-refuses_with_hint 2 "$b" txfs -C ws -t "${tail%?}" status
+refuses_with_hint 2 "several ids begin with" txfs -C ws -t "${tail%?}" status
 refuses_with_hint 1 "$a" txfs -C ws -t nonsense status
 refuses_with_hint 2 "-t" txfs -C ws -t '' status
 refuses_with_hint 2 "a ($a)" txfs -C ws status

@@ -1,0 +1,68 @@
+#include "cli/diff_print.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/diff_format.h"
+#include "cli/errors.h"
+#include "cli/patch.h"
+#include "cli/text.h"
+
+namespace txfs::cli {
+namespace {
+
+size_t TerminalColumns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return size.ws_col;
+  }
+  return 80;
+}
+
+Status PrintPatch(const std::vector<FileChange>& changes,
+                  const ContentReader& read, bool colour, Output& output) {
+  return WritePatch(changes, read, [&](LineStyle style, std::string_view text) {
+    output.Write(colour ? Coloured(style, text) : std::string(text));
+    return !output.closed();
+  });
+}
+
+}  // namespace
+
+Status PrintChanges(const DiffStyle& style,
+                    const std::vector<FileChange>& changes,
+                    const ContentReader& read, Output& output) {
+  if (style.name_status) {
+    for (const FileChange& change : changes) {
+      output.Write(NameStatusLine(change, style.nul));
+    }
+    return {};
+  }
+  if (style.stat) {
+    const std::vector<StatRow> rows = TRY(StatRows(changes, read));
+    output.Write(StatTable(rows, TerminalColumns()));
+    return {};
+  }
+  const bool colour = style.color == "always" ||
+                      (style.color == "auto" && Output::IsTerminal());
+  return PrintPatch(changes, read, colour, output);
+}
+
+void SayWhatIsMissing(const std::vector<FileChange>& changes) {
+  size_t internal = 0;
+  for (const FileChange& change : changes) {
+    if (IsGitInternal(change.net.path)) {
+      ++internal;
+    } else if (IsTooLarge(change)) {
+      Say("note: " + change.net.path +
+          " is over 256 MiB: the patch is incomplete without it");
+    }
+  }
+  if (internal != 0) {
+    Say("note: " + Count(internal, "change") +
+        " below .git left out, which git takes no patches for; --name-status "
+        "and --json have them");
+  }
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/json.h"
+#include "fs/conflicts.h"
+#include "journal/summary.h"
+
+namespace txfs::cli {
+
+/// What --json says of a transaction wherever it is spoken of (txfs(1)).
+[[nodiscard]] Document SummaryDocument(const TransactionSummary& transaction);
+
+/// "undoable", "undone", or nothing.
+[[nodiscard]] std::string UndoMark(const TransactionSummary& transaction);
+
+/// Paths with what happened there: an array of --json, and lines on stderr.
+[[nodiscard]] Document ConflictsDocument(
+    const std::vector<Conflict>& conflicts);
+void SayConflicts(const std::vector<Conflict>& conflicts);
+
+}  // namespace txfs::cli
