@@ -29,6 +29,9 @@ class VaultFiller {
   /// this returns.
   Result<CommitSteps> Fill(const CommitPlan& plan);
 
+  /// st_ino of all that was made, which is what it has once it is committed.
+  [[nodiscard]] const std::map<Ino, uint64_t>& made() const { return made_; }
+
  private:
   Status Make(const StagedObject& object);
   Status MakeRegular(const StagedObject& object, const Inode& inode);

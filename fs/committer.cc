@@ -53,6 +53,8 @@ Bytes EncodeRecord(const CommitRecord& record) {
   out.PutString(AsText(EncodeSummary(record.summary)));
   out.PutString(record.vault);
   EncodeSteps(record.steps, out);
+  out.PutString(AsText(record.settlement));
+  out.Put(Raw(record.settles_at));
   out.Put(Checksum(bytes));
   return bytes;
 }
@@ -68,6 +70,9 @@ Result<CommitRecord> DecodeRecord(ByteSpan in) {
   const std::string_view summary = decoder.GetString();
   record.vault = decoder.GetString();
   record.steps = DecodeSteps(decoder);
+  const ByteSpan settlement = AsBytes(decoder.GetString());
+  record.settlement.assign(settlement.begin(), settlement.end());
+  record.settles_at = Lsn{decoder.Get<uint64_t>()};
   const size_t size = in.size() - decoder.remaining();
   const auto checksum = decoder.Get<uint64_t>();
   if (!is_record || !decoder.ok() || decoder.remaining() != 0 ||
@@ -129,9 +134,38 @@ Result<bool> Committer::FinishUnfinished() {
   const std::unique_ptr<CommitRecord> record = TRY(Unfinished());
   if (!record) return false;
   TRY(CarryOut(*record));
-  TRY(store_.Retire(record->summary.id));
+  if (record->summary.kind == TransactionKind::kPartial) {
+    TRY(Settle(*record));
+  } else {
+    TRY(store_.Retire(record->summary.id));
+  }
   TRY(Finish(*record));
   return true;
+}
+
+Result<bool> Committer::IsSettled(Journal& journal,
+                                  const CommitRecord& record) {
+  bool found = false;
+  TRY(journal.ReadLog(record.settles_at, [&](const LogEntry& entry) {
+    found = entry.change.op == Op::kCommit &&
+            entry.change.path == record.summary.id;
+    return !found;
+  }));
+  return found;
+}
+
+Status Committer::Settle(const CommitRecord& record) {
+  auto transaction =
+      store_.Resume(record.summary.of, {.background_drain = false});
+  // It was discarded in spite of it all.
+  if (!transaction && transaction.error().code == ENOENT) return {};
+  const OpenTransaction open = TRY(std::move(transaction));
+  Journal& journal = *open.journal;
+  if (!TRY(IsSettled(journal, record))) {
+    const Change change = TRY(DecodeChange(record.settlement));
+    TRY(journal.Settle(change));
+  }
+  return journal.Drain();
 }
 
 Status Committer::Finish(const CommitRecord& record) {

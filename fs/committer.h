@@ -21,6 +21,10 @@ struct CommitRecord {
   TransactionSummary summary;  ///< as the history will have it
   std::string vault;           ///< id of the vault the steps speak of
   CommitSteps steps;
+  /// Of a partial commit: the change, encoded, that takes the part out of the
+  /// transaction `summary.of` afterwards, and its LSN at the least.
+  Bytes settlement;
+  Lsn settles_at = kNoLsn;
 };
 
 /// Encodes per docs/format.md, "Commit plan".
@@ -87,6 +91,12 @@ class Committer {
   /// After it: the steps, the image and the entry in the history. Can be
   /// repeated.
   Status CarryOut(const CommitRecord& record);
+  /// After CarryOut, of a partial commit whose process died: takes what was
+  /// committed out of the transaction. Can be repeated. kBusy when somebody
+  /// has the transaction.
+  Status Settle(const CommitRecord& record);
+  /// Whether that is done.
+  static Result<bool> IsSettled(Journal& journal, const CommitRecord& record);
   /// The last step of the protocol.
   Status Finish(const CommitRecord& record);
   /// Goes on with the commit of a process that died. Returns whether there was

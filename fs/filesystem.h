@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -62,6 +63,12 @@ struct StaleCaches {
   };
   std::vector<Ino> inodes;  ///< attributes and content may differ
   std::vector<Name> names;  ///< may lead to another inode, or to none
+
+  void RemoveRepeated() {
+    std::ranges::sort(inodes);
+    const auto repeated = std::ranges::unique(inodes);
+    inodes.erase(repeated.begin(), repeated.end());
+  }
 };
 
 struct FilesystemOptions {

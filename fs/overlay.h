@@ -123,11 +123,19 @@ class OverlayFilesystem final : public Filesystem {
     /// `next`: it must live for as long as an orphan needs it, and is better
     /// closed when nothing is frozen any more.
     StaleCaches Reset(std::shared_ptr<Journal>& next, bool committed);
+    /// A part of the transaction is over: `change`, planned by PlanSettlement,
+    /// takes it out of the journal and the tree; a commit has brought it to the
+    /// base. `tables`: all that the journal had. Returns what is stale.
+    Result<StaleCaches> Settle(const Change& change, Image tables);
     /// Somebody else changed the base: looks again at everything that is known
     /// of it. What the transaction changed stays as it is, pristine inodes
     /// become what the base has at their path, or orphans where it has nothing
     /// of their kind. Returns what is stale.
     StaleCaches Refresh();
+
+   private:
+    [[nodiscard]] Tree::Look BaseLook() const;
+    void DropCaches() const;
   };
 
   /// Runs `work` with every operation waiting: the commit gate.

@@ -48,6 +48,24 @@ Status OverlayFilesystem::Frozen::PinOrphans() {
   return status;
 }
 
+Tree::Look OverlayFilesystem::Frozen::BaseLook() const {
+  return [this](const std::string& path) -> std::optional<BaseObject> {
+    auto st = base.Stat(path);
+    if (!st) return std::nullopt;
+    BaseObject object{path, *st, {}};
+    if (S_ISLNK(st->st_mode)) {
+      object.symlink = base.ReadLink(path).value_or("");
+    }
+    return object;
+  };
+}
+
+void OverlayFilesystem::Frozen::DropCaches() const {
+  base.DropCache();
+  filesystem.files_.Clear();
+  filesystem.directories_.Clear();
+}
+
 StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
                                              bool committed) {
   StaleCaches stale;
@@ -85,31 +103,10 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
     }
     survivors.push_back(std::move(survivor));
   });
-  // Directories first: a file's second name may lie in one that sorts later.
-  const auto files =
-      std::ranges::partition(survivors, [&](const Tree::Survivor& survivor) {
-        return tree.Find(survivor.ino)->IsDirectory();
-      });
-  std::ranges::sort(survivors.begin(), files.begin(), {},
-                    &Tree::Survivor::paths);
-  std::ranges::sort(stale.inodes);
-  const auto repeated = std::ranges::unique(stale.inodes);
-  stale.inodes.erase(repeated.begin(), repeated.end());
-
-  const auto look = [&](const std::string& path) -> std::optional<BaseObject> {
-    auto st = base.Stat(path);
-    if (!st) return std::nullopt;
-    BaseObject object{path, *st, {}};
-    if (S_ISLNK(st->st_mode)) {
-      object.symlink = base.ReadLink(path).value_or("");
-    }
-    return object;
-  };
-  base.DropCache();
-  filesystem.files_.Clear();
-  filesystem.directories_.Clear();
+  stale.RemoveRepeated();
+  DropCaches();
   [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
-    tree.Rebase(survivors, look, filesystem.journal_);
+    tree.Rebase(std::move(survivors), BaseLook(), filesystem.journal_);
     std::swap(filesystem.journal_, next);
     filesystem.halted_ = false;
   }();

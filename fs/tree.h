@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "fs/base_directory.h"
 #include "journal/base/types.h"
 #include "journal/change.h"
+#include "journal/image.h"
 #include "journal/journal.h"
 #include "journal/rewind.h"
 
@@ -170,13 +172,20 @@ class Tree final : public State {
     Ino ino = kNoIno;
     std::vector<std::string> paths;  ///< base paths; empty: an orphan
     bool unchanged = false;          ///< its attributes need no new look
+    bool stays_orphan = false;       ///< with all it has
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
   /// A transaction ended: drops every inode but `survivors` (the root among
-  /// them; directories first and sorted by path), and makes those pristine at
-  /// their paths as `look` finds them, or orphans whose content is in `old`.
-  void Rebase(const std::vector<Survivor>& survivors, const Look& look,
-              const std::shared_ptr<Journal>& old);
+  /// them), and makes those pristine at their paths as `look` finds them, or
+  /// orphans whose content is in `old`.
+  void Rebase(std::vector<Survivor> survivors, const Look& look,
+              const std::shared_ptr<Journal>& old) {
+    Rebase(std::move(survivors), look, old, Image());
+  }
+  /// The same when a part of it ended: `rest` is what the journal has still.
+  /// Orphans whose content is in it need no `old`.
+  void Rebase(std::vector<Survivor> survivors, const Look& look,
+              const std::shared_ptr<Journal>& old, const Image& rest);
 
   // The base changed under an open transaction (overlay_refresh.cc).
   /// Makes a pristine inode what `object` is, whatever it was before.
@@ -232,6 +241,8 @@ class Tree final : public State {
       Inode& inode, const std::map<uint64_t, std::optional<Extent>>& rows);
   void RelinkBase(Inode& inode);
   Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
+  void StripSurvivors(const std::vector<Survivor>& survivors);
+  void LoadRest(const Image& rest, const std::set<Ino>& orphans);
   bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);
   void AddLink(Inode& child, Ino parent, std::string_view name);
   void RemoveLink(Inode& child, Ino parent, std::string_view name);

@@ -63,9 +63,15 @@ Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look) {
 
 bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
                          const Look& look) {
+  const bool was_orphan = inode.IsOrphan();
   for (const std::string& path : survivor.paths) {
     Inode* parent = ObtainBaseDirectory(std::string(ParentPath(path)), look);
     if (parent == nullptr) continue;
+    const auto taken = parent->slots.find(BaseName(path));
+    if (taken != parent->slots.end() &&
+        taken->second.upper.kind != DentryKind::kAbsent) {
+      continue;
+    }
     if (inode.links.empty() && survivor.unchanged) {
       inode.record.base->path = path;
     } else if (inode.links.empty()) {
@@ -78,36 +84,93 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
     AddLink(inode, parent->ino, BaseName(path));
     IndexBase(inode);
   }
+  // The kernel takes nothing more from a directory that was removed, not even
+  // when it is back: it must meet another one.
+  if (was_orphan && inode.IsDirectory() && !inode.links.empty()) {
+    ++inode.generation;
+  }
   return !inode.links.empty();
 }
 
-void Tree::Rebase(const std::vector<Survivor>& survivors, const Look& look,
-                  const std::shared_ptr<Journal>& old) {
+void Tree::StripSurvivors(const std::vector<Survivor>& survivors) {
   std::unordered_map<Ino, std::unique_ptr<Inode>> before;
   before.swap(inodes_);
   base_files_.clear();
   base_directories_.clear();
   for (const Survivor& survivor : survivors) {
-    inodes_[survivor.ino] = std::move(before[survivor.ino]);
+    Inode& inode = *(inodes_[survivor.ino] = std::move(before[survivor.ino]));
+    inode.slots.clear();
+    inode.links.clear();
+    inode.known_children = 0;
+    inode.upper = false;
+    inode.lost = false;
+    ++inode.version;
   }
-  for (auto& [ino, inode] : inodes_) {
-    inode->slots.clear();
-    inode->links.clear();
-    inode->known_children = 0;
-    inode->upper = false;
-    inode->lost = false;
-    ++inode->version;
+}
+
+/// What orphans have, they have in memory only.
+void Tree::LoadRest(const Image& rest, const std::set<Ino>& orphans) {
+  for (const auto& [ino, record] : rest.inodes) {
+    if (!orphans.contains(ino)) {
+      SetInode(ino, record);
+      continue;
+    }
+    Inode& inode = *Find(ino);
+    inode.upper = true;
+    inode.record.base = record.base;
+    IndexBase(inode);
   }
-  IndexBase(root());
+  for (const auto& [place, value] : rest.dentries) {
+    SetDentry(place.first, place.second, value);
+  }
+  for (const auto& [place, extent] : rest.extents) {
+    if (!orphans.contains(place.first)) PutExtent(place.first, extent);
+  }
+  for (const auto& [place, value] : rest.xattrs) {
+    if (!orphans.contains(place.first)) {
+      SetXattr(place.first, place.second, value);
+    }
+  }
+}
+
+void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
+                  const std::shared_ptr<Journal>& old, const Image& rest) {
+  // Directories first: a file's second name may lie in one that sorts later.
+  const auto files = std::ranges::partition(
+      survivors, [&](const auto& s) { return Find(s.ino)->IsDirectory(); });
+  std::ranges::sort(survivors.begin(), files.begin(), {}, &Survivor::paths);
+  StripSurvivors(survivors);
+  std::set<Ino> orphans;
   for (const Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
-    if (survivor.ino == kRootIno) {
-      if (auto object = look("")) inode.record = RecordOf(*object, 0);
-    } else if (!PlaceSurvivor(survivor, inode, look)) {
+    if (survivor.stays_orphan) {
+      orphans.insert(survivor.ino);
+    } else if (rest.inodes.contains(survivor.ino)) {
+      inode.extents.clear();
+      inode.xattrs.clear();
+      inode.stored_bytes = inode.own_end = 0;
+    }
+  }
+  if (!rest.inodes.contains(kRootIno)) {
+    if (auto object = look("")) root().record = RecordOf(*object, 0);
+    IndexBase(root());
+  }
+  LoadRest(rest, orphans);
+  for (const Survivor& survivor : survivors) {
+    Inode& inode = *Find(survivor.ino);
+    if (inode.upper) {
+      RelinkBase(inode);
+      continue;
+    }
+    const bool placed =
+        survivor.ino == kRootIno || PlaceSurvivor(survivor, inode, look);
+    if (!placed) {
       inode.attr().nlink = 0;
-      if (!inode.extents.empty() && !inode.retired) inode.retired = old;
-      inode.orphan_segment = 0;
-      inode.orphan_end = 0;
+      if (old) {
+        if (!inode.extents.empty() && !inode.retired) inode.retired = old;
+        inode.orphan_segment = 0;
+        inode.orphan_end = 0;
+      }
       continue;
     }
     inode.extents.clear();

@@ -53,6 +53,8 @@ constexpr std::array kOpNames = {
     NamedOp{Op::kReap, "reap"},
     NamedOp{Op::kSavepoint, "savepoint"},
     NamedOp{Op::kRollback, "rollback"},
+    NamedOp{Op::kCommit, "commit"},
+    NamedOp{Op::kDiscard, "discard"},
 };
 
 template <class... Lambdas>

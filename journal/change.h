@@ -165,6 +165,10 @@ enum class Op : uint8_t {
   kSavepoint = 19,  ///< `path` is its name, its LSN the mark; no edits
   kRollback = 20,   ///< to the savepoint of name `path` and LSN `offset`: the
                     ///< changes in between do not count; no edits
+  kCommit = 21,     ///< `path` is the id of a commit of a part: the edits take
+                    ///< that out of the transaction, which has no savepoints
+                    ///< any more
+  kDiscard = 22,    ///< the same for a part that was thrown away
 };
 
 /// "create", "rename", ... as `txfs log` prints it and `--op` takes it.

@@ -24,8 +24,7 @@ class Replay {
   /// Demands that the changes so far lead to exactly what `tables` has.
   void CompareWith(const Image& tables, Findings findings) const;
 
-  /// Demands that the changes so far left exactly these savepoints, unless it
-  /// is none: those are dropped without a change.
+  /// Demands that the changes so far left exactly these savepoints.
   void CompareWith(const std::vector<Savepoint>& savepoints,
                    Findings findings) const;
   /// What rollback to each of these would lead to; none for a savepoint that no

@@ -139,7 +139,7 @@ class TransactionJournal final : public Journal {
   Result<Rewind> PlanRewind(Lsn savepoint) override;
   Result<Rewind> Rollback(const Change& change) override;
   void SettleRewind(const Rewind& rewind) override;
-  Status DropSavepoints() override;
+  Result<Lsn> Settle(const Change& change) override;
   [[nodiscard]] Ino highest_ino() const override { return highest_ino_; }
   void Forget() override { forgotten_ = true; }
   bool GiveUpReserve() override;
@@ -604,21 +604,28 @@ void TransactionJournal::SettleRewind(const Rewind& rewind) {
   spool_->GoBack(savepoints_.back().lsn, rewind.content, last_lsn());
 }
 
-Status TransactionJournal::DropSavepoints() {
+Result<Lsn> TransactionJournal::Settle(const Change& change) {
+  Bytes encoded;
+  EncodeChange(change, encoded);
   MutexLock lock(append_mutex_);
   MutexLock drain_lock(drain_mutex_);
   TRY(DrainAll());
   const std::vector<Savepoint> savepoints = Savepoints();
-  if (savepoints.empty()) return {};
-  TRY(db_->Write([&](Tables& tables) -> Status {
+  const auto settle = [&](Tables& tables, Lsn) {
+    Apply(change, tables);
     for (const Savepoint& savepoint : savepoints) {
       tables.EraseSavepoint(savepoint.lsn);
     }
-    return {};
-  }));
+  };
+  auto lsn = WriteBesideRing(encoded, settle);
+  // As in a drain: what makes room must find some.
+  if (!lsn && IsFull(lsn.error()) && GiveUpReserve()) {
+    lsn = WriteBesideRing(encoded, settle);
+  }
+  if (!lsn) return lsn;
   SetSavepoints({});
-  spool_->DropSavepoints(last_lsn());
-  return SyncTables();
+  spool_->DropSavepoints(*lsn);
+  return lsn;
 }
 
 Status TransactionJournal::PutMeta(const std::string& key,

@@ -129,8 +129,10 @@ class Journal {
   /// After Rollback, before anything else: which content is alive is as
   /// `rewind.content` says. The next drain frees what is not.
   virtual void SettleRewind(const Rewind& rewind) = 0;
-  /// Forgets all savepoints; the log keeps their entries.
-  virtual Status DropSavepoints() = 0;
+  /// Appends `change`, an Op::kCommit or kDiscard of any size, and forgets all
+  /// savepoints: all of it, or nothing. Survives power loss after a Drain.
+  /// Nobody may append meanwhile.
+  virtual Result<Lsn> Settle(const Change& change) = 0;
   /// No higher inode number is in changes that a rollback may undo, when the
   /// journal was opened.
   [[nodiscard]] virtual Ino highest_ino() const = 0;

@@ -201,7 +201,8 @@ TEST_F(SavepointTest, ContentOfBeforeIsKeptUntilNoSavepointNeedsIt) {
   Reopen();
   EXPECT_GE(SpoolBytes(), kBig);
   EXPECT_EQ(Read(old), Content(1, kBig));
-  ASSERT_OK(journal_->DropSavepoints());
+  ASSERT_OK(journal_->Settle({.op = Op::kCommit}));
+  ASSERT_OK(journal_->Drain());
   EXPECT_TRUE(Names().empty());
   EXPECT_LT(SpoolBytes(), kBig / 2);
   Reopen();

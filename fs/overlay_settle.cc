@@ -1,0 +1,93 @@
+#include <algorithm>
+
+#include "fs/overlay.h"
+#include "fs/settle.h"
+
+namespace txfs {
+namespace {
+
+/// Held inodes as Tree::Rebase wants them, and what the kernel has to forget.
+class Survivors {
+ public:
+  Survivors(Tree& tree, const Settlement& settlement, const Change& change)
+      : tree_(tree),
+        settlement_(settlement),
+        discards_(change.op == Op::kDiscard) {
+    tree_.ForEach([&](Inode& inode) {
+      if (inode.lookups != 0 || inode.ino == kRootIno) Add(inode);
+    });
+    for (const Edit& edit : change.edits) {
+      const auto* name = std::get_if<DentryEdit>(&edit);
+      if (name != nullptr) AddStaleName(*name);
+    }
+  }
+
+  std::vector<Tree::Survivor> list;
+  StaleCaches stale;
+
+ private:
+  void Add(const Inode& inode) {
+    const bool settled = settlement_.IsSettled(inode.ino);
+    Tree::Survivor survivor{.ino = inode.ino};
+    const bool revived = discards_ && settled && !inode.pinned_base;
+    survivor.stays_orphan =
+        inode.IsOrphan() && (!revived || inode.retired || !inode.record.base);
+    if (!survivor.stays_orphan) {
+      survivor.paths = settlement_.PathsAfter(inode);
+      survivor.unchanged = !settled && !inode.IsDirectory();
+    }
+    if (inode.ino == kRootIno) survivor.paths = {""};
+    if (settled) {
+      stale.inodes.push_back(inode.ino);
+      // Its inode number may be another, which directories list.
+      for (const Inode::Link& link : inode.links) {
+        stale.inodes.push_back(link.parent);
+      }
+    }
+    list.push_back(std::move(survivor));
+  }
+
+  void AddStaleName(const DentryEdit& edit) {
+    const Inode* parent = tree_.Find(edit.parent);
+    if (parent == nullptr || parent->lookups == 0) return;
+    stale.inodes.push_back(edit.parent);
+    if (discards_) stale.names.push_back({edit.parent, edit.name});
+  }
+
+  Tree& tree_;
+  const Settlement& settlement_;
+  const bool discards_;
+};
+
+}  // namespace
+
+Result<StaleCaches> OverlayFilesystem::Frozen::Settle(const Change& change,
+                                                      Image tables) {
+  const Lsn lsn = TRY(journal.Settle(change));
+  Apply(change, tables);
+
+  const Settlement settlement(tree, change);
+  std::map<Ino, std::vector<Extent>> dropped;
+  tree.ForEach([&](Inode& inode) {
+    if (!settlement.IsSettled(inode.ino) || inode.retired) return;
+    for (const auto& [offset, extent] : inode.extents) {
+      dropped[inode.ino].push_back(extent);
+    }
+  });
+  Survivors survivors(tree, settlement, change);
+  DropCaches();
+  tree.Rebase(std::move(survivors.list), BaseLook(), nullptr, tables);
+  [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
+    for (const auto& [ino, extents] : dropped) {
+      const Inode* inode = tree.Find(ino);
+      if (inode == nullptr || !inode->IsOrphan()) {
+        filesystem.ReleaseAll(journal, extents, lsn);
+      }
+    }
+    filesystem.halted_ = false;
+  }();
+  survivors.stale.RemoveRepeated();
+  return std::move(survivors.stale);
+}
+
+}  // namespace txfs

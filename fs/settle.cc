@@ -1,0 +1,243 @@
+#include "fs/settle.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <variant>
+
+namespace txfs {
+namespace {
+
+using Moves = std::map<std::string, std::string>;
+
+/// Where a base path is when directories above it, or it, have moved.
+std::string FollowMoves(const Moves& moves, const std::string& base_path) {
+  for (std::string above = base_path; !above.empty();
+       above = ParentPath(above)) {
+    const auto move = moves.find(above);
+    if (move != moves.end()) {
+      return move->second + base_path.substr(above.size());
+    }
+  }
+  return base_path;
+}
+
+class Planner {
+ public:
+  Planner(OverlayFilesystem::Frozen& frozen, const Selection& selection,
+          PartEnd end, const Image& tables, const std::map<Ino, uint64_t>& made)
+      : frozen_(frozen),
+        selection_(selection),
+        end_(end),
+        tables_(tables),
+        made_(made) {}
+
+  Result<std::vector<Edit>> Run() {
+    if (end_ == PartEnd::kCommitted) FindMoves();
+    PlanNames();
+    for (const auto& [ino, record] : tables_.inodes) {
+      const Inode* inode = frozen_.tree.Find(ino);
+      if (inode != nullptr) TRY(PlanInode(*inode, record));
+    }
+    return std::move(edits_);
+  }
+
+ private:
+  void FindMoves() {
+    for (const Ino ino : selection_.inodes) {
+      const Inode* inode = frozen_.tree.Find(ino);
+      if (inode == nullptr || !inode->IsDirectory() || !inode->record.base) {
+        continue;
+      }
+      const auto visible = frozen_.tree.VisiblePath(*inode);
+      if (visible && *visible != inode->record.base->path) {
+        moves_[inode->record.base->path] = *visible;
+      }
+    }
+  }
+
+  void PlanNames() {
+    for (const auto& [ino, name] : selection_.names) {
+      const auto row = tables_.dentries.find({ino, name});
+      if (row == tables_.dentries.end()) continue;
+      edits_.emplace_back(DentryEdit{ino, name, row->second, DentryValue{}});
+      if (end_ == PartEnd::kDiscarded)
+        CountSubdirectories(row->first, row->second);
+    }
+  }
+
+  /// One that goes with the name, and one of the base that comes back.
+  void CountSubdirectories(const std::pair<Ino, std::string>& place,
+                           const DentryValue& value) {
+    const auto& [ino, name] = place;
+    if (value.kind == DentryKind::kInode) {
+      const Inode* child = frozen_.tree.Find(value.ino);
+      if (child != nullptr && child->IsDirectory()) --subdirectories_[ino];
+    }
+    const Inode* directory = frozen_.tree.Find(ino);
+    if (directory == nullptr || !directory->record.base) return;
+    const auto st =
+        frozen_.base.Stat(JoinPath(directory->record.base->path, name));
+    if (st && S_ISDIR(st->st_mode)) ++subdirectories_[ino];
+  }
+
+  /// Whether names of the directory stay changed.
+  [[nodiscard]] bool KeepsNames(Ino directory) const {
+    for (auto row = tables_.dentries.lower_bound({directory, ""});
+         row != tables_.dentries.end() && row->first.first == directory;
+         ++row) {
+      if (!selection_.names.contains(row->first)) return true;
+    }
+    return false;
+  }
+
+  Status PlanInode(const Inode& inode, const InodeRecord& before) {
+    InodeRecord after = before;
+    if (selection_.inodes.contains(inode.ino)) {
+      const bool stays =
+          inode.IsDirectory() && !inode.IsOrphan() && KeepsNames(inode.ino);
+      if (!stays) {
+        DropContent(inode.ino);
+        edits_.emplace_back(InodeEdit{inode.ino, before, std::nullopt});
+        return {};
+      }
+      if (end_ == PartEnd::kCommitted) {
+        TRY(SetOrigin(inode, after));
+      } else {
+        TRY(TakeBaseAttributes(inode, after));
+      }
+    } else if (after.base) {
+      after.base->path = FollowMoves(moves_, after.base->path);
+    }
+    CorrectLinkCount(inode, after.attr);
+    if (after != before) {
+      edits_.emplace_back(InodeEdit{inode.ino, before, std::move(after)});
+    }
+    return {};
+  }
+
+  /// A directory in which other names stay changed: it is one of the base now.
+  Status SetOrigin(const Inode& inode, InodeRecord& record) {
+    const auto visible = frozen_.tree.VisiblePath(inode);
+    if (!visible) return Fail(EIO, "settle a directory without a path");
+    const Attr& attr = record.attr;
+    uint64_t base_ino = record.base ? record.base->ino : 0;
+    const auto made = made_.find(inode.ino);
+    if (made != made_.end()) base_ino = made->second;
+    record.base = BaseOrigin{.path = *visible,
+                             .dev = record.base ? record.base->dev : 0,
+                             .ino = base_ino,
+                             .size = attr.size,
+                             .mode = ModeBits(attr.type) | attr.mode,
+                             .nlink = attr.nlink,
+                             .uid = attr.uid,
+                             .gid = attr.gid,
+                             .mtime = attr.mtime,
+                             .ctime = attr.ctime};
+    return {};
+  }
+
+  /// The same in a discard: only its own attributes are the base's again.
+  Status TakeBaseAttributes(const Inode& inode, InodeRecord& record) {
+    if (!record.base) return {};
+    const uint32_t nlink = record.attr.nlink;
+    record.attr = AttrOf(TRY(frozen_.base.Stat(record.base->path)));
+    record.attr.nlink = nlink;
+    DropXattrs(inode.ino);
+    return {};
+  }
+
+  void CorrectLinkCount(const Inode& inode, Attr& attr) const {
+    const auto delta = subdirectories_.find(inode.ino);
+    // Filesystems that do not count subdirectories show 1.
+    if (delta == subdirectories_.end() || inode.IsOrphan() || attr.nlink < 2) {
+      return;
+    }
+    attr.nlink += static_cast<uint32_t>(delta->second);
+  }
+
+  void DropContent(Ino ino) {
+    ExtentEdit edit{.ino = ino};
+    for (auto row = tables_.extents.lower_bound({ino, 0});
+         row != tables_.extents.end() && row->first.first == ino; ++row) {
+      edit.before.push_back(row->second);
+    }
+    if (!edit.before.empty()) edits_.emplace_back(std::move(edit));
+    DropXattrs(ino);
+  }
+
+  void DropXattrs(Ino ino) {
+    for (auto row = tables_.xattrs.lower_bound({ino, ""});
+         row != tables_.xattrs.end() && row->first.first == ino; ++row) {
+      edits_.emplace_back(
+          XattrEdit{ino, row->first.second, row->second, std::nullopt});
+    }
+  }
+
+  OverlayFilesystem::Frozen& frozen_;
+  const Selection& selection_;
+  const PartEnd end_;
+  const Image& tables_;
+  const std::map<Ino, uint64_t>& made_;
+  Moves moves_;
+  std::map<Ino, int> subdirectories_;  ///< that come back or go, by parent
+  std::vector<Edit> edits_;
+};
+
+}  // namespace
+
+Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,
+                              const Selection& selection, PartEnd end,
+                              const Image& tables,
+                              const std::map<Ino, uint64_t>& made) {
+  Change change;
+  change.op = end == PartEnd::kCommitted ? Op::kCommit : Op::kDiscard;
+  change.edits = TRY(Planner(frozen, selection, end, tables, made).Run());
+  return change;
+}
+
+Settlement::Settlement(const Tree& tree, const Change& change)
+    : tree_(tree),
+      end_(change.op == Op::kCommit ? PartEnd::kCommitted
+                                    : PartEnd::kDiscarded) {
+  for (const Edit& edit : change.edits) {
+    const auto* record = std::get_if<InodeEdit>(&edit);
+    if (record == nullptr) continue;
+    const Inode* inode = tree.Find(record->ino);
+    if (!record->after) settled_.insert(record->ino);
+    const bool may_move = end_ == PartEnd::kCommitted && inode != nullptr &&
+                          inode->IsDirectory() && inode->record.base;
+    if (!may_move) continue;
+    const std::string& before = inode->record.base->path;
+    std::optional<std::string> after;
+    if (record->after) {
+      if (record->after->base) after = record->after->base->path;
+    } else {
+      after = tree.VisiblePath(*inode);
+    }
+    if (after && *after != before) moves_[before] = *after;
+  }
+}
+
+std::string Settlement::PathAfter(const std::string& base_path) const {
+  return FollowMoves(moves_, base_path);
+}
+
+std::vector<std::string> Settlement::PathsAfter(const Inode& inode) const {
+  if (IsSettled(inode.ino)) {
+    if (end_ == PartEnd::kCommitted) return tree_.VisiblePaths(inode);
+    if (!inode.record.base) return {};
+    return {inode.record.base->path};
+  }
+  if (!inode.record.base || inode.IsOrphan()) return {};
+  std::vector<std::string> paths;
+  for (const Inode::Link& link : inode.links) {
+    const Inode* parent = tree_.Find(link.parent);
+    if (parent == nullptr || !parent->record.base) continue;
+    paths.push_back(PathAfter(JoinPath(parent->record.base->path, link.name)));
+  }
+  if (paths.empty()) paths.push_back(PathAfter(inode.record.base->path));
+  return paths;
+}
+
+}  // namespace txfs
