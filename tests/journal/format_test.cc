@@ -1,10 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <sstream>
-
 #include "journal/change.h"
 #include "journal/intake.h"
+#include "tests/format_page.h"
 #include "tests/journal/fixture.h"
 
 namespace txfs {
@@ -22,37 +20,6 @@ Change ExampleChange() {
   change.edits.emplace_back(
       DentryEdit{Ino{1}, "b", {}, {DentryKind::kInode, Ino{7}}});
   return change;
-}
-
-/// The bytes in the fenced block after the line "<!-- example NAME -->":
-/// hex pairs, each line ending in an optional comment after "|".
-Bytes ExampleBytes(const std::string& name) {
-  const auto text = ReadWholeFile(AT_FDCWD, TXFS_SOURCE_DIR "/docs/format.md");
-  EXPECT_OK(text);
-  std::istringstream lines(*text);
-  std::string line;
-  while (std::getline(lines, line) && line != "<!-- example " + name + " -->") {
-  }
-  std::getline(lines, line);
-  Bytes bytes;
-  while (std::getline(lines, line) && line != "```") {
-    std::istringstream pairs(line.substr(0, line.find('|')));
-    unsigned value = 0;
-    while (pairs >> std::hex >> value) bytes.push_back(std::byte(value));
-  }
-  return bytes;
-}
-
-/// For a message from which the page can be put right.
-std::string Hex(ByteSpan bytes) {
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    char pair[4];
-    std::snprintf(pair, sizeof pair, "%02x%c", static_cast<unsigned>(bytes[i]),
-                  i % 16 == 15 ? '\n' : ' ');
-    text += pair;
-  }
-  return text;
 }
 
 TEST(FormatTest, TheExampleChangeIsWhatThePageSays) {
