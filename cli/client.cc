@@ -57,11 +57,13 @@ Result<std::string> Client::ReadWhole(Json request, uint64_t limit) {
   }
 }
 
-Result<CommitReply> Client::Commit(const std::string& message,
+Result<CommitReply> Client::Commit(const CommitOptions& options,
                                    const CommitProgress& progress) {
   CommitReply commit;
   TRY(connection_->Call(
-      {{"request", "commit"}, {"message", EncodeBytes(message)}},
+      {{"request", "commit"},
+       {"message", EncodeBytes(options.message)},
+       {"paths", EncodeList(options.paths)}},
       [&](const Frame& frame) -> Status {
         const Json& step = GetMember(frame.header, "progress");
         const bool is_step = step.size() == 2 && step[0].is_number_unsigned() &&
@@ -76,8 +78,9 @@ Result<CommitReply> Client::Commit(const std::string& message,
   return commit;
 }
 
-Result<PlanReport> Client::Plan() {
-  const Frame reply = TRY(connection_->Call({{"request", "plan"}}));
+Result<PlanReport> Client::Plan(const std::vector<std::string>& paths) {
+  const Frame reply = TRY(
+      connection_->Call({{"request", "plan"}, {"paths", EncodeList(paths)}}));
   return PlanReportFromJson(GetMember(reply.header, "report"));
 }
 
@@ -148,8 +151,9 @@ Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,
                   .forgotten = GetUint(reply.header, "forgotten")};
 }
 
-Result<DiscardReply> Client::Discard() {
-  const Frame reply = TRY(connection_->Call({{"request", "discard"}}));
+Result<DiscardReply> Client::Discard(const std::vector<std::string>& paths) {
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "discard"}, {"paths", EncodeList(paths)}}));
   return DiscardReply{.id = GetBytes(reply.header, "id"),
                       .changes = GetUint(reply.header, "changes"),
                       .next = GetBytes(reply.header, "next")};

@@ -52,10 +52,11 @@ class Client {
       const ChangeSide& side, bool before, uint64_t limit,
       const std::optional<std::string>& since = std::nullopt);
   /// `progress` is called now and then while it goes on.
-  Result<CommitReply> Commit(const std::string& message,
+  Result<CommitReply> Commit(const CommitOptions& options,
                              const CommitProgress& progress = {});
-  Result<PlanReport> Plan();
-  Result<DiscardReply> Discard();
+  Result<PlanReport> Plan(const std::vector<std::string>& paths);
+  /// Without paths: the whole transaction.
+  Result<DiscardReply> Discard(const std::vector<std::string>& paths);
   Result<Savepoint> MakeSavepoint(const std::string& name);
   Result<RollbackReport> Rollback(const std::string& name);
   Result<LogReply> Log(const LogQuery& query);

@@ -28,6 +28,7 @@ Document CommitDocument(const CommitReply& reply) {
   const bool committed = reply.report.conflicts.empty();
   Document document;
   document["id"] = reply.report.id;
+  document["partial"] = reply.report.partial;
   document["state"] = committed ? "committed" : "active";
   document["changes"] = reply.report.changes;
   document["next"] = nullptr;
@@ -37,8 +38,9 @@ Document CommitDocument(const CommitReply& reply) {
   return document;
 }
 
-std::string NextText(const std::string& next) {
-  return next.empty() ? "" : "; transaction " + next + " begun";
+std::string NextText(const std::string& next, bool partial = false) {
+  if (next.empty()) return "";
+  return "; transaction " + next + (partial ? " goes on" : " begun");
 }
 
 Error ConflictError(const std::string& verb, size_t conflicts) {
@@ -86,9 +88,9 @@ class ProgressLine {
 };
 
 Result<CommitReply> CommitWithProgress(Client& client,
-                                       const std::string& message) {
+                                       const CommitOptions& options) {
   ProgressLine line;
-  return client.Commit(message,
+  return client.Commit(options,
                        [&](size_t done, size_t all) { line.Show(done, all); });
 }
 
@@ -103,8 +105,9 @@ Document PlanDocument(const PlanReport& plan) {
   return document;
 }
 
-Result<int> DryRun(Client& client, bool json) {
-  const PlanReport plan = TRY(client.Plan());
+Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
+                   bool json) {
+  const PlanReport plan = TRY(client.Plan(paths));
   Output output;
   if (json) {
     output.Write(Dump(PlanDocument(plan), 2) + "\n");
@@ -127,9 +130,12 @@ Result<int> DryRun(Client& client, bool json) {
 Result<int> RunCommit(const Context& context,
                       const CommitArguments& arguments) {
   const bool json = arguments.json;
-  Client client = TRY(Connect(context));
-  if (arguments.dry_run) return DryRun(client, json);
-  const CommitReply reply = TRY(CommitWithProgress(client, arguments.message));
+  const Place place = TRY(Locate(context));
+  const auto paths = TRY(RelativePaths(context, place, arguments.paths));
+  Client client = TRY(Connect(place));
+  if (arguments.dry_run) return DryRun(client, paths, json);
+  const CommitReply reply = TRY(CommitWithProgress(
+      client, {.message = arguments.message, .paths = paths}));
   Output output;
   if (!reply.report.conflicts.empty()) {
     return ReportConflicts(reply, json, output);
@@ -140,25 +146,31 @@ Result<int> RunCommit(const Context& context,
   output.Write(json ? Dump(CommitDocument(reply), 2) + "\n"
                     : "committed " + reply.report.id + ": " +
                           Count(reply.report.changes, "change") +
-                          NextText(reply.next) + "\n");
+                          NextText(reply.next, reply.report.partial) + "\n");
   TRY(output.Finish());
   return 0;
 }
 
-Result<int> RunDiscard(const Context& context, bool json) {
-  Client client = TRY(Connect(context));
-  const DiscardReply reply = TRY(client.Discard());
+Result<int> RunDiscard(const Context& context,
+                       const std::vector<std::string>& paths, bool json) {
+  const Place place = TRY(Locate(context));
+  const auto below = TRY(RelativePaths(context, place, paths));
+  Client client = TRY(Connect(place));
+  const DiscardReply reply = TRY(client.Discard(below));
+  const bool partial = !below.empty();
   Document document;
   document["id"] = reply.id;
-  document["state"] = "discarded";
+  document["partial"] = partial;
+  document["state"] = partial ? "active" : "discarded";
   document["changes"] = reply.changes;
   document["next"] = nullptr;
   if (!reply.next.empty()) document["next"] = reply.next;
   Output output;
   output.Write(json ? Dump(document, 2) + "\n"
-                    : "discarded " + reply.id + ": " +
-                          Count(reply.changes, "change") +
-                          NextText(reply.next) + "\n");
+                    : (partial ? "discarded of " : "discarded ") + reply.id +
+                          ": " + Count(reply.changes, "change") +
+                          (partial ? "; it goes on" : NextText(reply.next)) +
+                          "\n");
   TRY(output.Finish());
   return 0;
 }

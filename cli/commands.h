@@ -42,12 +42,14 @@ Result<int> RunEnter(const Context& context,
 Result<int> RunStatus(const Context& context, bool json);
 Result<int> RunList(const Context& context, bool json);
 struct CommitArguments {
+  std::vector<std::string> paths;  ///< none: everything
   std::string message;
   bool dry_run = false;
   bool json = false;
 };
 Result<int> RunCommit(const Context& context, const CommitArguments& arguments);
-Result<int> RunDiscard(const Context& context, bool json);
+Result<int> RunDiscard(const Context& context,
+                       const std::vector<std::string>& paths, bool json);
 /// An empty name: as Workspace takes it.
 Result<int> RunSavepoint(const Context& context, const std::string& name,
                          bool json);

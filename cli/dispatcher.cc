@@ -81,10 +81,10 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "workspace") return AnswerWorkspace(sink);
   if (name == "refresh") return AnswerRefresh(sink);
   if (name == "commit") return AnswerCommit(request, sink);
-  if (name == "discard") return AnswerDiscard(sink);
+  if (name == "discard") return AnswerDiscard(request, sink);
   if (name == "savepoint") return AnswerSavepoint(request, sink);
   if (name == "rollback") return AnswerRollback(request, sink);
-  if (name == "plan") return AnswerPlan(sink);
+  if (name == "plan") return AnswerPlan(request, sink);
   return ArchiveDispatcher(workspace_, workspace_.transaction_id())
       .Answer(request, sink);
 }
@@ -173,8 +173,10 @@ std::string Dispatcher::NextId() const {
 
 Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   Frame frame;
-  const CommitReport report = TRY(
-      workspace_.Commit(GetBytes(request, "message"), ProgressFrames(sink)));
+  const CommitOptions options{.message = GetBytes(request, "message"),
+                              .paths = DecodeList(GetMember(request, "paths"))};
+  const CommitReport report =
+      TRY(workspace_.Commit(options, ProgressFrames(sink)));
   // Nobody is to see the old base once the commit is reported.
   if (report.conflicts.empty()) {
     RefreshSiblings(workspace_.store(), workspace_.transaction_id());
@@ -184,15 +186,23 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   return sink(frame);
 }
 
-Status Dispatcher::AnswerPlan(const FrameSink& sink) {
+Status Dispatcher::AnswerPlan(const Json& request, const FrameSink& sink) {
   Frame frame;
-  frame.header["report"] = ToJson(TRY(workspace_.PlanOnly()));
+  frame.header["report"] =
+      ToJson(TRY(workspace_.PlanOnly(DecodeList(GetMember(request, "paths")))));
   return sink(frame);
 }
 
-Status Dispatcher::AnswerDiscard(const FrameSink& sink) {
-  const uint64_t changes = TRY(workspace_.GetStatus()).changes;
+Status Dispatcher::AnswerDiscard(const Json& request, const FrameSink& sink) {
   Frame frame;
+  if (const auto paths = DecodeList(GetMember(request, "paths"));
+      !paths.empty()) {
+    frame.header["id"] = workspace_.transaction_id();
+    frame.header["changes"] = TRY(workspace_.DiscardPart(paths));
+    frame.header["next"] = NextId();
+    return sink(frame);
+  }
+  const uint64_t changes = TRY(workspace_.GetStatus()).changes;
   frame.header["id"] = TRY(workspace_.Discard());
   frame.header["changes"] = changes;
   frame.header["next"] = NextId();

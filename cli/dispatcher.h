@@ -39,8 +39,8 @@ class Dispatcher {
   Status AnswerWorkspace(const FrameSink& sink);
   Status AnswerRefresh(const FrameSink& sink);
   Status AnswerCommit(const Json& request, const FrameSink& sink);
-  Status AnswerPlan(const FrameSink& sink);
-  Status AnswerDiscard(const FrameSink& sink);
+  Status AnswerPlan(const Json& request, const FrameSink& sink);
+  Status AnswerDiscard(const Json& request, const FrameSink& sink);
   Status AnswerSavepoint(const Json& request, const FrameSink& sink);
   Status AnswerRollback(const Json& request, const FrameSink& sink);
 

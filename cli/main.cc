@@ -29,6 +29,7 @@ struct Values {
   std::optional<std::string> transaction;
   bool json = false;
   std::string directory, name;
+  std::vector<std::string> paths;
   // Given but empty is not left out.
   std::optional<std::string> workspace, mountpoint;
   std::string log_path, log_op;
@@ -167,22 +168,30 @@ void AddLog(CLI::App& app, Values& values, Command& command) {
 void AddEnds(CLI::App& app, Values& values, Command& command) {
   CLI::App* commit = app.add_subcommand(
       "commit", "Apply the transaction to the workspace and begin the next");
+  commit->add_option("PATH", values.commit.paths,
+                     "Only these, what is below them and what they need; the "
+                     "transaction goes on with the rest");
   commit->add_option("-m,--message", values.commit.message,
                      "Recorded for list");
   commit->add_flag("--dry-run", values.commit.dry_run,
                    "Say what would be done, touch nothing");
   commit->add_flag("--json", values.commit.json, "The outcome as JSON");
   commit->callback([&] {
+    command.takes_trailing = true;
     command.run = [&](const Context& context) {
       return RunCommit(context, values.commit);
     };
   });
   CLI::App* discard = app.add_subcommand(
       "discard", "Throw the transaction away and begin the next");
+  discard->add_option("PATH", values.paths,
+                      "Only these and what is below them; the transaction goes "
+                      "on with the rest");
   discard->add_flag("--json", values.json, "The outcome as JSON");
   discard->callback([&] {
+    command.takes_trailing = true;
     command.run = [&](const Context& context) {
-      return RunDiscard(context, values.json);
+      return RunDiscard(context, values.paths, values.json);
     };
   });
 }

@@ -246,6 +246,7 @@ std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key) {
 
 Json ToJson(const CommitReport& report) {
   return {{"id", report.id},
+          {"partial", report.partial},
           {"changes", report.changes},
           {"conflicts", ArrayToJson(report.conflicts)},
           {"withheld", EncodeList(report.withheld)}};
@@ -253,6 +254,7 @@ Json ToJson(const CommitReport& report) {
 
 CommitReport CommitReportFromJson(const Json& json) {
   return {.id = GetBytes(json, "id"),
+          .partial = GetBool(json, "partial"),
           .changes = GetUint(json, "changes"),
           .conflicts = ConflictsFromJson(json, "conflicts"),
           .withheld = DecodeList(GetMember(json, "withheld"))};

@@ -191,6 +191,31 @@ Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
   return selector.Close();
 }
 
+std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
+                              const Selection& selection) {
+  const Tree& tree = frozen.tree;
+  std::set<std::string> paths;
+  for (const auto& [ino, name] : selection.names) {
+    const Inode* directory = tree.Find(ino);
+    if (directory == nullptr) continue;
+    if (const auto visible = tree.VisiblePath(*directory)) {
+      paths.insert(JoinPath(*visible, name));
+    }
+    if (directory->record.base) {
+      paths.insert(JoinPath(directory->record.base->path, name));
+    }
+  }
+  for (const Ino ino : selection.inodes) {
+    const Inode* inode = tree.Find(ino);
+    if (inode == nullptr) continue;
+    for (std::string& path : tree.VisiblePaths(*inode)) {
+      paths.insert(std::move(path));
+    }
+    if (inode->record.base) paths.insert(inode->record.base->path);
+  }
+  return paths;
+}
+
 Selection AllBut(OverlayFilesystem::Frozen& frozen,
                  const Selection& selection) {
   Selection rest;

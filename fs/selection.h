@@ -33,6 +33,10 @@ Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
                               const std::vector<std::string>& paths,
                               SelectionParents parents);
 
+/// The paths of what is in it, in the overlay and in the base.
+[[nodiscard]] std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
+                                            const Selection& selection);
+
 /// Everything else that the transaction changed.
 [[nodiscard]] Selection AllBut(OverlayFilesystem::Frozen& frozen,
                                const Selection& selection);

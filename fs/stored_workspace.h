@@ -14,6 +14,7 @@
 #include "fs/committer.h"
 #include "fs/overlay.h"
 #include "fs/past.h"
+#include "fs/selection.h"
 #include "fs/workspace.h"
 #include "journal/base/file.h"
 #include "journal/base/mutex.h"
@@ -51,10 +52,11 @@ class StoredWorkspace final : public Workspace {
     return filesystem_->ReadBase(base_path, offset, out);
   }
   using Workspace::Commit;
-  Result<CommitReport> Commit(const std::string& message,
+  Result<CommitReport> Commit(const CommitOptions& options,
                               const CommitProgress& progress) override;
-  Result<PlanReport> PlanOnly() override;
+  Result<PlanReport> PlanOnly(const std::vector<std::string>& paths) override;
   Result<std::string> Discard() override;
+  Result<uint64_t> DiscardPart(const std::vector<std::string>& paths) override;
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;
   Result<UndoReport> Undo(const std::string& wanted) override;
@@ -104,18 +106,35 @@ class StoredWorkspace final : public Workspace {
   [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
     return half_way_.has_value();
   }
-  Result<CommitReport> CommitFrozen(OverlayFilesystem::Frozen& frozen,
-                                    const std::string& message,
-                                    const CommitProgress& progress,
-                                    uint64_t changes, StaleCaches& stale,
-                                    std::shared_ptr<Journal>& old)
+  // Committing. workspace_commit.cc
+  /// One call of Commit.
+  struct Attempt {
+    const CommitOptions& options;
+    const CommitProgress& progress;
+    uint64_t changes;       ///< of the whole transaction
+    bool half_way = false;  ///< the point of no return is behind, the end ahead
+    CommitReport report;
+    StaleCaches stale;
+    std::shared_ptr<Journal> old;  ///< to be closed when nothing is frozen
+  };
+  Status CommitFrozen(OverlayFilesystem::Frozen& frozen, Attempt& attempt)
       REQUIRES(end_mutex_);
   Result<CommitRecord> PrepareCommit(OverlayFilesystem::Frozen& frozen,
-                                     const TransactionSummary& ended,
-                                     const CommitProgress& progress,
-                                     CommitReport& report) REQUIRES(end_mutex_);
+                                     const Selection* selection,
+                                     Attempt& attempt) REQUIRES(end_mutex_);
+  Status PrepareSettlement(OverlayFilesystem::Frozen& frozen,
+                           const Selection& selection,
+                           const std::map<Ino, uint64_t>& made,
+                           CommitRecord& record);
   Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
-                             const CommitRecord& record) REQUIRES(end_mutex_);
+                             const CommitRecord& record, Attempt& attempt)
+      REQUIRES(end_mutex_);
+  Status FinishWhole(OverlayFilesystem::Frozen& frozen,
+                     const CommitRecord& record, Attempt& attempt)
+      REQUIRES(end_mutex_);
+  Status FinishPart(OverlayFilesystem::Frozen& frozen,
+                    const CommitRecord& record, Attempt& attempt)
+      REQUIRES(end_mutex_);
   [[nodiscard]] TransactionSummary Ended(TransactionState state,
                                          const std::string& message,
                                          uint64_t changes) const
@@ -124,6 +143,14 @@ class StoredWorkspace final : public Workspace {
                   const TransactionSummary& ended, PreparedTransaction prepared,
                   bool committed, StaleCaches& stale,
                   std::shared_ptr<Journal>& old) REQUIRES(end_mutex_);
+  Result<StaleCaches> DiscardFrozen(OverlayFilesystem::Frozen& frozen,
+                                    const std::vector<std::string>& paths,
+                                    const std::vector<NetChange>& changes,
+                                    uint64_t& discarded) REQUIRES(end_mutex_);
+  void SignChange(Change& change) const;
+  /// How many of the changes are about `paths`.
+  static uint64_t CountChanges(const std::vector<NetChange>& changes,
+                               const std::set<std::string>& paths);
   Result<PreparedTransaction> PrepareNext(const std::string& name,
                                           Journal& journal);
   void Tell(const StaleCaches& stale);

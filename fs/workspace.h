@@ -30,8 +30,16 @@ struct WorkspaceOptions {
   Retention retention;
 };
 
+struct CommitOptions {
+  std::string message;
+  /// Only these, what is below them and what they need; the transaction goes on
+  /// with the rest. Empty: all of it.
+  std::vector<std::string> paths;
+};
+
 struct CommitReport {
-  std::string id;  ///< of the transaction that ended
+  std::string id;  ///< of the transaction that ended, or of the partial commit
+  bool partial = false;
   uint64_t changes = 0;
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed
   std::vector<std::string>
@@ -91,19 +99,25 @@ class Workspace : public Archive {
   virtual Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
                                   uint64_t offset, MutableByteSpan out) = 0;
 
-  /// Applies the transaction to the base and begins the next one; open files,
-  /// mount and working directories stay usable. Conflicts are in the report.
-  /// `progress`, if any, is called with everything frozen, and often.
-  virtual Result<CommitReport> Commit(const std::string& message,
+  /// Applies the transaction, or a part of it, to the base; after a whole one
+  /// the next begins. Open files, mount and working directories stay usable.
+  /// Conflicts are in the report. `progress`, if any, is called with everything
+  /// frozen, and often. ENOENT: nothing changed at one of the paths.
+  virtual Result<CommitReport> Commit(const CommitOptions& options,
                                       const CommitProgress& progress) = 0;
   Result<CommitReport> Commit(const std::string& message) {
-    return Commit(message, {});
+    return Commit(CommitOptions{.message = message, .paths = {}}, {});
   }
   /// Plans a commit and touches nothing.
-  virtual Result<PlanReport> PlanOnly() = 0;
+  virtual Result<PlanReport> PlanOnly(
+      const std::vector<std::string>& paths) = 0;
   /// Throws the transaction away and begins the next one, whose id
   /// transaction_id() then is. Returns the id that ended.
   virtual Result<std::string> Discard() = 0;
+  /// Throws away what it did at and below `paths`, and what would make no sense
+  /// without. Returns how many changes. ENOENT as in Commit.
+  virtual Result<uint64_t> DiscardPart(
+      const std::vector<std::string>& paths) = 0;
 
   /// Marks this moment of the transaction. An empty name: the next of sp1,
   /// sp2, ...

@@ -1,9 +1,9 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "fs/commit_plan.h"
-#include "fs/commit_stage.h"
-#include "fs/commit_words.h"
+#include "fs/settle.h"
 #include "fs/stored_workspace.h"
 #include "journal/base/file.h"
 
@@ -46,7 +46,7 @@ Error StoredWorkspace::HalfWay() const {
           .kind = ErrorKind::kBusy};
 }
 
-// --- commit ----------------------------------------------------------------
+// --- the next transaction --------------------------------------------------
 
 TransactionSummary StoredWorkspace::Ended(TransactionState state,
                                           const std::string& message,
@@ -59,89 +59,6 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
   ended.author = CurrentUser();
   ended.ended = options_.filesystem.clock->Now();
   return ended;
-}
-
-/// Up to the point of no return: nothing of the base is touched.
-Result<CommitRecord> StoredWorkspace::PrepareCommit(
-    OverlayFilesystem::Frozen& frozen, const TransactionSummary& ended,
-    const CommitProgress& progress, CommitReport& report) {
-  CommitRecord record{.summary = ended, .vault = ended.id, .steps = {}};
-  TRY(frozen.PinOrphans());
-  const UniqueFd vault = TRY(committer_.vaults().Open(record.vault, true));
-  CommitPlan plan =
-      TRY(PlanCommit(frozen, {.clones = VaultFiller::CanClone(vault.get())}));
-  const size_t filled = plan.staged.size() + plan.deltas.size();
-  const size_t all = filled + plan.steps.size();
-  const auto fill_progress = [&](size_t done) {
-    if (progress) progress(done, all);
-  };
-  VaultFiller filler(frozen, vault.get(), fill_progress);
-  record.steps = TRY(filler.Fill(plan));
-  if (progress) {
-    committer_.OnProgress([progress, filled, all](size_t done, size_t) {
-      progress(filled + done, all);
-    });
-  }
-  TRY(committer_.CheckPermitted(record));
-  report.withheld = std::move(plan.withheld);
-  return record;
-}
-
-/// From the moment that the intent may be written, mutations are refused: what
-/// they change would not be in the plan.
-Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
-                                            const CommitRecord& record) {
-  frozen.SetHalted(true);
-  auto passed = committer_.PassPointOfNoReturn(record);
-  if (!passed) {
-    frozen.SetHalted(store_->history().HasIntent());
-    return passed;
-  }
-  const MutexLock lock(mutex_);
-  summary_.state = TransactionState::kCommitting;
-  // For `txfs list` only: the intent is what counts.
-  std::ignore = store_->UpdateSummary(summary_);
-  return {};
-}
-
-/// All of a commit but the talk: up to the point of no return nothing is
-/// touched, after it there is only forward.
-Result<CommitReport> StoredWorkspace::CommitFrozen(
-    OverlayFilesystem::Frozen& frozen, const std::string& message,
-    const CommitProgress& progress, uint64_t changes, StaleCaches& stale,
-    std::shared_ptr<Journal>& old) {
-  FileLock lock = TRY(LockCommits());
-  std::unique_ptr<CommitRecord> record = TRY(committer_.Unfinished());
-  const std::string id = transaction_id();
-  if (record && record->summary.id != id) {
-    TRY(committer_.FinishUnfinished());
-    record.reset();
-  }
-  TransactionSummary ended =
-      Ended(TransactionState::kCommitted, message, changes);
-  CommitReport report{.id = id, .changes = changes};
-  if (!record) {
-    TRY(frozen.journal.Drain());
-    report.conflicts = TRY(FindConflicts(frozen));
-    if (!report.conflicts.empty()) return report;
-  }
-  PreparedTransaction prepared = TRY(PrepareNext(ended.name, frozen.journal));
-  auto done = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
-    if (!record) {
-      CommitRecord made = TRY(PrepareCommit(frozen, ended, progress, report));
-      record = std::make_unique<CommitRecord>(std::move(made));
-      TRY(PassPointOfNoReturn(frozen, *record));
-    }
-    return committer_.CarryOut(*record);
-  }();
-  if (!done) {
-    store_->Cancel(std::move(prepared));
-    if (store_->history().HasIntent()) half_way_.emplace(std::move(lock));
-    return std::unexpected(std::move(done).error());
-  }
-  TRY(SwitchTo(frozen, record->summary, std::move(prepared), true, stale, old));
-  TRY(committer_.Finish(*record));
-  return report;
 }
 
 Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
@@ -160,45 +77,6 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
       TransactionSummary{.id = next.id, .name = ended.name, .created = now};
   transaction_lock_.emplace(std::move(next.lock));
   return {};
-}
-
-Result<CommitReport> StoredWorkspace::Commit(const std::string& message,
-                                             const CommitProgress& progress) {
-  const MutexLock ending(end_mutex_);
-  // Before everything freezes, for it may take a while.
-  TRY(FinishOthers(kCommitLockMs));
-  const uint64_t changes = TRY(Changes(false, {})).size();
-  StaleCaches stale;
-  std::shared_ptr<Journal> old;
-  auto report = filesystem_->WhileFrozen(
-      [&](OverlayFilesystem::Frozen& frozen)
-          NO_THREAD_SAFETY_ANALYSIS -> Result<CommitReport> {
-            return CommitFrozen(frozen, message, progress, changes, stale, old);
-          });
-  committer_.OnProgress({});
-  if (!report || !report->conflicts.empty()) return report;
-  old.reset();
-  Tell(stale);
-  Collect();
-  return report;
-}
-
-Result<PlanReport> StoredWorkspace::PlanOnly() {
-  const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return std::unexpected(HalfWay());
-  PlanReport report;
-  report.id = transaction_id();
-  report.changes = TRY(Changes(false, {})).size();
-  auto planned = filesystem_->WhileFrozen(
-      [&](OverlayFilesystem::Frozen& frozen) -> Status {
-        report.conflicts = TRY(FindConflicts(frozen));
-        CommitPlan plan = TRY(PlanCommit(frozen, {}));
-        report.steps = TRY(DescribeSteps(frozen, plan));
-        report.withheld = std::move(plan.withheld);
-        return {};
-      });
-  TRY(std::move(planned));
-  return report;
 }
 
 // --- discard ---------------------------------------------------------------
@@ -225,6 +103,57 @@ Result<std::string> StoredWorkspace::Discard() {
   Tell(stale);
   Collect();
   return ended.id;
+}
+
+Result<uint64_t> StoredWorkspace::DiscardPart(
+    const std::vector<std::string>& paths) {
+  const MutexLock ending(end_mutex_);
+  if (IsHalfWay()) return std::unexpected(HalfWay());
+  const std::shared_ptr<Journal> journal = filesystem_->journal();
+  // Most of what is to be drained need not be while all is frozen.
+  TRY(journal->Drain());
+  const std::vector<NetChange> changes = TRY(Changes(false, {}));
+  uint64_t discarded = 0;
+  const StaleCaches stale =
+      TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+        return DiscardFrozen(frozen, paths, changes, discarded);
+      }));
+  Tell(stale);
+  // Gives back the space. When that fails, the next drain does.
+  std::ignore = journal->Drain();
+  return discarded;
+}
+
+Result<StaleCaches> StoredWorkspace::DiscardFrozen(
+    OverlayFilesystem::Frozen& frozen, const std::vector<std::string>& paths,
+    const std::vector<NetChange>& changes, uint64_t& discarded) {
+  TRY(frozen.journal.Drain());
+  const Selection selection =
+      TRY(SelectPaths(frozen, paths, SelectionParents::kApart));
+  discarded = CountChanges(changes, PathsOf(frozen, selection));
+  Image tables;
+  TRY(frozen.journal.Load(tables));
+  Change change =
+      TRY(PlanSettlement(frozen, selection, PartEnd::kDiscarded, tables));
+  SignChange(change);
+  return frozen.Settle(change, std::move(tables));
+}
+
+/// Says whose change it is: ours, whoever asked for it.
+void StoredWorkspace::SignChange(Change& change) const {
+  change.time = options_.filesystem.clock->Now();
+  change.pid = static_cast<uint32_t>(::getpid());
+  change.uid = ::geteuid();
+  change.exe = options_.filesystem.exe_of(change.pid);
+}
+
+uint64_t StoredWorkspace::CountChanges(const std::vector<NetChange>& changes,
+                                       const std::set<std::string>& paths) {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(changes, [&](const NetChange& change) {
+        return paths.contains(change.path) ||
+               (!change.old_path.empty() && paths.contains(change.old_path));
+      }));
 }
 
 /// On a full disk the open transaction's reserve makes room for the next one.

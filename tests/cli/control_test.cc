@@ -262,17 +262,17 @@ TEST_F(ControlTest, MakesSavepointsAndRollsBack) {
 
 TEST_F(ControlTest, CommitsAndDiscards) {
   Client client = Connect();
-  const auto commit = client.Commit("why\n");
+  const auto commit = client.Commit({.message = "why\n", .paths = {}});
   ASSERT_TRUE(commit);
   EXPECT_EQ(commit->report.id, "000000000001");
   EXPECT_EQ(commit->next, "000000000002");
   EXPECT_EQ(workspace_->message, "why\n");
   workspace_->conflicts = {{.path = "c\xFF", .reason = "changed"}};
-  const auto conflict = client.Commit("");
+  const auto conflict = client.Commit({.message = "", .paths = {}});
   ASSERT_TRUE(conflict);
   ASSERT_EQ(conflict->report.conflicts.size(), 1U);
   EXPECT_EQ(conflict->report.conflicts[0].path, "c\xFF");
-  EXPECT_EQ(client.Discard().value().id, "000000000002");
+  EXPECT_EQ(client.Discard({}).value().id, "000000000002");
 }
 
 TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
@@ -284,10 +284,10 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   ASSERT_TRUE(served && served->size() == 1);
   EXPECT_EQ(served->front().daemon, DaemonState::kRunning);
   workspace_->conflicts = {{"p", "changed"}};
-  ASSERT_TRUE(Connect().Commit("m"));
+  ASSERT_TRUE(Connect().Commit({.message = "m", .paths = {}}));
   EXPECT_EQ(workspace_->refreshes, 0);
   workspace_->conflicts.clear();
-  ASSERT_TRUE(Connect().Commit("m"));
+  ASSERT_TRUE(Connect().Commit({.message = "m", .paths = {}}));
   EXPECT_EQ(workspace_->refreshes, 1);
   ASSERT_TRUE(Connect().Undo(""));
   EXPECT_EQ(workspace_->refreshes, 2);
@@ -303,7 +303,8 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
 TEST_F(ControlTest, TellsHowFarACommitIs) {
   std::vector<std::pair<size_t, size_t>> seen;
   const auto commit = Connect().Commit(
-      "", [&](size_t done, size_t all) { seen.emplace_back(done, all); });
+      {.message = "", .paths = {}},
+      [&](size_t done, size_t all) { seen.emplace_back(done, all); });
   ASSERT_TRUE(commit) << commit.error().ToString();
   EXPECT_EQ(commit->report.id, "000000000001");
   // The second one came too soon after the first.
@@ -316,7 +317,7 @@ TEST_F(ControlTest, PlansACommit) {
                       .steps = {"replace a\xFF", "delete b"},
                       .conflicts = {{.path = "c\xFF", .reason = "deleted"}},
                       .withheld = {"w"}};
-  const auto plan = Connect().Plan();
+  const auto plan = Connect().Plan({});
   ASSERT_TRUE(plan) << plan.error().ToString();
   EXPECT_EQ(plan->steps, workspace_->plan.steps);
   EXPECT_EQ(plan->changes, 2U);

@@ -118,9 +118,15 @@ class FakeWorkspace : public Workspace {
   Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                           MutableByteSpan out) override;
   using Workspace::Commit;
-  Result<CommitReport> Commit(const std::string& text,
+  Result<CommitReport> Commit(const CommitOptions& options,
                               const CommitProgress& progress) override;
-  Result<PlanReport> PlanOnly() override { return plan; }
+  Result<PlanReport> PlanOnly(const std::vector<std::string>&) override {
+    return plan;
+  }
+  Result<uint64_t> DiscardPart(const std::vector<std::string>& paths) override {
+    asked_below = paths;
+    return paths.size();
+  }
   Result<std::string> Discard() override;
   Result<UndoReport> Undo(const std::string& commit) override {
     return UndoReport{.id = "000000000009",

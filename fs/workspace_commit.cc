@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <utility>
+
+#include "fs/commit_plan.h"
+#include "fs/commit_stage.h"
+#include "fs/commit_words.h"
+#include "fs/settle.h"
+#include "fs/stored_workspace.h"
+
+namespace txfs {
+namespace {
+
+Result<std::optional<Selection>> Select(OverlayFilesystem::Frozen& frozen,
+                                        const std::vector<std::string>& paths) {
+  std::optional<Selection> selection;
+  if (!paths.empty()) {
+    selection = TRY(SelectPaths(frozen, paths, SelectionParents::kNeeded));
+  }
+  return selection;
+}
+
+/// A part has nothing to do with what happened elsewhere.
+Result<std::vector<Conflict>> ConflictsOf(
+    OverlayFilesystem::Frozen& frozen,
+    const std::optional<Selection>& selection) {
+  std::vector<Conflict> conflicts = TRY(FindConflicts(frozen));
+  if (!selection) return conflicts;
+  const std::set<std::string> paths = PathsOf(frozen, *selection);
+  std::erase_if(conflicts, [&](const Conflict& conflict) {
+    return !paths.contains(conflict.path);
+  });
+  return conflicts;
+}
+
+}  // namespace
+
+Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
+                                             const CommitProgress& progress) {
+  const MutexLock ending(end_mutex_);
+  const bool resumes = IsHalfWay();
+  FileLock lock = TRY(LockCommits());
+  if (!resumes) TRY(FinishUnfinished());
+  Attempt attempt{.options = options,
+                  .progress = progress,
+                  .changes = 0,
+                  .half_way = resumes,
+                  .report = {},
+                  .stale = {},
+                  .old = {}};
+  auto committed = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
+    attempt.changes = TRY(Changes(false, {})).size();
+    return filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
+                                        NO_THREAD_SAFETY_ANALYSIS {
+                                          return CommitFrozen(frozen, attempt);
+                                        });
+  }();
+  committer_.OnProgress({});
+  if (attempt.half_way) half_way_.emplace(std::move(lock));
+  attempt.old.reset();
+  Tell(attempt.stale);
+  TRY(std::move(committed));
+  if (attempt.report.conflicts.empty()) Collect();
+  return std::move(attempt.report);
+}
+
+/// All of a commit but the talk: up to the point of no return nothing is
+/// touched, after it there is only forward.
+Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
+                                     Attempt& attempt) {
+  CommitReport& report = attempt.report;
+  std::unique_ptr<CommitRecord> record = TRY(committer_.Unfinished());
+  if (!record) {
+    report.id = transaction_id();
+    report.changes = attempt.changes;
+    TRY(frozen.journal.Drain());
+    const auto selection = TRY(Select(frozen, attempt.options.paths));
+    report.conflicts = TRY(ConflictsOf(frozen, selection));
+    if (!report.conflicts.empty()) return {};
+    record = std::make_unique<CommitRecord>();
+    *record =
+        TRY(PrepareCommit(frozen, selection ? &*selection : nullptr, attempt));
+  }
+  report.id = record->summary.id;
+  report.changes = record->summary.changes;
+  report.partial = record->summary.kind == TransactionKind::kPartial;
+  return report.partial ? FinishPart(frozen, *record, attempt)
+                        : FinishWhole(frozen, *record, attempt);
+}
+
+/// Up to the point of no return: nothing of the base is touched.
+Result<CommitRecord> StoredWorkspace::PrepareCommit(
+    OverlayFilesystem::Frozen& frozen, const Selection* selection,
+    Attempt& attempt) {
+  CommitRecord record;
+  record.summary = Ended(TransactionState::kCommitted, attempt.options.message,
+                         attempt.changes);
+  if (selection != nullptr) {
+    record.summary.kind = TransactionKind::kPartial;
+    record.summary.of = record.summary.id;
+    record.summary.id = TRY(store_->NewId(record.summary.ended));
+    record.summary.created = record.summary.ended;
+  }
+  record.vault = record.summary.id;
+  TRY(frozen.PinOrphans());
+  const UniqueFd vault = TRY(committer_.vaults().Open(record.vault, true));
+  CommitPlan plan =
+      TRY(PlanCommit(frozen, {.selection = selection,
+                              .clones = VaultFiller::CanClone(vault.get())}));
+  const size_t filled = plan.staged.size() + plan.deltas.size();
+  const size_t all = filled + plan.steps.size();
+  VaultFiller filler(frozen, vault.get(), [&](size_t done) {
+    if (attempt.progress) attempt.progress(done, all);
+  });
+  record.steps = TRY(filler.Fill(plan));
+  if (attempt.progress) {
+    committer_.OnProgress(
+        [progress = attempt.progress, filled, all](size_t done, size_t) {
+          progress(filled + done, all);
+        });
+  }
+  TRY(committer_.CheckPermitted(record));
+  if (selection != nullptr) {
+    TRY(PrepareSettlement(frozen, *selection, filler.made(), record));
+  }
+  attempt.report.withheld = std::move(plan.withheld);
+  return record;
+}
+
+/// How the transaction goes on after a commit of a part of it.
+Status StoredWorkspace::PrepareSettlement(OverlayFilesystem::Frozen& frozen,
+                                          const Selection& selection,
+                                          const std::map<Ino, uint64_t>& made,
+                                          CommitRecord& record) {
+  Image tables;
+  TRY(frozen.journal.Load(tables));
+  Change change =
+      TRY(PlanSettlement(frozen, selection, PartEnd::kCommitted, tables, made));
+  SignChange(change);
+  change.path = record.summary.id;
+  EncodeChange(change, record.settlement);
+  record.settles_at = Next(frozen.journal.last_lsn());
+  return {};
+}
+
+/// From the moment that the intent may be written, mutations are refused: what
+/// they change would not be in the plan.
+Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
+                                            const CommitRecord& record,
+                                            Attempt& attempt) {
+  if (attempt.half_way) return {};
+  frozen.SetHalted(true);
+  auto passed = committer_.PassPointOfNoReturn(record);
+  attempt.half_way = passed || store_->history().HasIntent();
+  if (!passed) {
+    frozen.SetHalted(attempt.half_way);
+    return passed;
+  }
+  if (record.summary.kind != TransactionKind::kWhole) return {};
+  const MutexLock lock(mutex_);
+  summary_.state = TransactionState::kCommitting;
+  // For `txfs list` only: the intent is what counts.
+  std::ignore = store_->UpdateSummary(summary_);
+  return {};
+}
+
+Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
+                                    const CommitRecord& record,
+                                    Attempt& attempt) {
+  PreparedTransaction prepared =
+      TRY(PrepareNext(record.summary.name, frozen.journal));
+  Status done = PassPointOfNoReturn(frozen, record, attempt);
+  if (done) done = committer_.CarryOut(record);
+  if (!done) {
+    store_->Cancel(std::move(prepared));
+    return done;
+  }
+  TRY(SwitchTo(frozen, record.summary, std::move(prepared), true, attempt.stale,
+               attempt.old));
+  // What is left to do is left to the next one who looks.
+  attempt.half_way = false;
+  return committer_.Finish(record);
+}
+
+Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
+                                   const CommitRecord& record,
+                                   Attempt& attempt) {
+  TRY(PassPointOfNoReturn(frozen, record, attempt));
+  TRY(committer_.CarryOut(record));
+  if (!TRY(Committer::IsSettled(frozen.journal, record))) {
+    const Change change = TRY(DecodeChange(record.settlement));
+    Image tables;
+    TRY(frozen.journal.Load(tables));
+    attempt.stale = TRY(frozen.Settle(change, std::move(tables)));
+  }
+  TRY(frozen.journal.Drain());
+  TRY(committer_.Finish(record));
+  attempt.half_way = false;
+  return {};
+}
+
+Result<PlanReport> StoredWorkspace::PlanOnly(
+    const std::vector<std::string>& paths) {
+  const MutexLock ending(end_mutex_);
+  if (IsHalfWay()) return std::unexpected(HalfWay());
+  PlanReport report;
+  report.id = transaction_id();
+  const std::vector<NetChange> changes = TRY(Changes(false, {}));
+  report.changes = changes.size();
+  auto planned = filesystem_->WhileFrozen(
+      [&](OverlayFilesystem::Frozen& frozen) -> Status {
+        const auto selection = TRY(Select(frozen, paths));
+        if (selection) {
+          report.changes = CountChanges(changes, PathsOf(frozen, *selection));
+        }
+        report.conflicts = TRY(ConflictsOf(frozen, selection));
+        CommitPlan plan = TRY(PlanCommit(
+            frozen, {.selection = selection ? &*selection : nullptr}));
+        report.steps = TRY(DescribeSteps(frozen, plan));
+        report.withheld = std::move(plan.withheld);
+        return {};
+      });
+  TRY(std::move(planned));
+  return report;
+}
+
+}  // namespace txfs

@@ -1,0 +1,211 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <sys/stat.h>
+
+#include <memory>
+#include <ranges>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/core_driver.h"
+#include "tests/conformance/posix_driver.h"
+#include "tests/conformance/sound.h"
+#include "tests/conformance/steps.h"
+#include "tests/repeat.h"
+
+namespace txfs::testing {
+namespace {
+
+constexpr ViewRules kSameInodes{.ctime = false};
+constexpr ViewRules kAnyInodes{.ino = false, .ctime = false};
+
+/// A transaction of which parts end.
+class Parted {
+ public:
+  Parted(const std::vector<Step>& steps, bool keep_lookups)
+      : base_(scratch_.path() + "/ws") {
+    umask(022);
+    mkdir(base_.root().c_str(), 0755);
+    PrepareBase(base_);
+    auto started = CoreDriver::Start(
+        base_.root(),
+        {.journal = {.intake_bytes = 256 << 10, .background_drain = false},
+         .keep_lookups = keep_lookups});
+    RC_ASSERT(started.has_value());
+    driver_ = std::move(*started);
+    runner_ = std::make_unique<StepRunner>(*driver_);
+    original_ = Base();
+    Work(steps);
+  }
+  ~Parted() { runner_->DropAll(); }
+  Parted(const Parted&) = delete;
+  Parted& operator=(const Parted&) = delete;
+
+  void Work(const std::vector<Step>& steps) {
+    for (const Step& step : steps) runner_->Run(step);
+  }
+
+  TreeView Base() {
+    PosixDriver plain(base_.root());
+    return View(plain);
+  }
+  TreeView View() { return View(*driver_); }
+  [[nodiscard]] const TreeView& original() const { return original_; }
+  Workspace& workspace() { return driver_->workspace(); }
+
+  /// Something that changed, or a directory above it; empty when nothing did.
+  std::string AnyPath(size_t choice) {
+    const auto changes = workspace().Changes(true);
+    RC_ASSERT(changes.has_value());
+    if (changes->empty()) return "";
+    const NetChange& change = (*changes)[choice % changes->size()];
+    std::string path = change.path;
+    if (choice % 3 == 1 && !change.old_path.empty()) path = change.old_path;
+    const size_t slash = path.find('/');
+    if (choice % 5 == 1 && slash != std::string::npos) path.resize(slash);
+    return path;
+  }
+
+  /// After a part ended at `path` the view must be `expected`, now and when it
+  /// is opened again.
+  void DemandSettled(const std::string& path, const TreeView& expected,
+                     const ViewRules& rules, bool remount) {
+    DemandNoChange(path);
+    DemandSame("the end of a part", expected, View(), rules);
+    DemandSound();
+    if (!remount) return;
+    Remount();
+    DemandSame("the end of a part, opened again", expected, View(), rules);
+    DemandNoChange(path);
+  }
+
+  void Remount() {
+    runner_->DropAll();
+    Demand("remount", driver_->Remount());
+  }
+  void DemandSame(const std::string& when, const TreeView& expected,
+                  const TreeView& actual, const ViewRules& rules) {
+    const std::string differences = Compare(expected, actual, rules);
+    if (!differences.empty())
+      RC_LOG() << "after " << when << ":\n" << differences;
+    RC_ASSERT(differences.empty());
+  }
+  void DemandSound() {
+    const std::string problems = FindProblems(base_.root());
+    if (!problems.empty()) RC_LOG() << problems;
+    RC_ASSERT(problems.empty());
+  }
+  static void Demand(const std::string& what, const Status& done) {
+    if (!done) RC_LOG() << what << ": " << done.error().ToString() << '\n';
+    RC_ASSERT(done.has_value());
+  }
+  void Undo() { Demand("undo", driver_->Undo("")); }
+  void DropAll() { runner_->DropAll(); }
+
+ private:
+  void DemandNoChange(const std::string& path) {
+    const auto changes = workspace().Changes(true, {path});
+    RC_ASSERT(changes.has_value());
+    for (const NetChange& change : *changes) {
+      RC_LOG() << change.path << " at or below " << path
+               << " is a change still\n";
+    }
+    RC_ASSERT(changes->empty());
+  }
+
+  /// The root counts the store as a link.
+  static TreeView View(Driver& driver) {
+    auto view = ViewTree(driver);
+    if (!view) RC_LOG() << view.error().ToString() << '\n';
+    RC_ASSERT(view.has_value());
+    view->at("").nlink = 0;
+    return std::move(*view);
+  }
+
+  TempDir scratch_{MemoryDirectory()};
+  BaseTree base_;
+  std::unique_ptr<CoreDriver> driver_;
+  std::unique_ptr<StepRunner> runner_;
+  TreeView original_;
+};
+
+Status CommitPath(Workspace& workspace, const std::string& path) {
+  const CommitReport report =
+      TRY(workspace.Commit({.message = "part", .paths = {path}}, {}));
+  if (report.conflicts.empty()) return {};
+  return Fail(EEXIST, "conflict: " + report.conflicts.front().path);
+}
+
+TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
+  SetCases(Scaled(40));
+  const auto steps =
+      rc::gen::container<std::vector<Step>>(AnyStep(StepModes(false)));
+  EXPECT_TRUE(rc::check("parts, work, the rest, undo of each", [&] {
+    const auto first = *steps, second = *steps;
+    const auto choices = *rc::gen::container<std::vector<size_t>>(
+        2, rc::gen::inRange<size_t>(0, 1000));
+    const bool remount = *rc::gen::arbitrary<bool>();
+    Parted parted(first, *rc::gen::arbitrary<bool>());
+    std::vector<TreeView> bases{parted.original()};
+    for (const size_t choice : choices) {
+      const std::string path = parted.AnyPath(choice);
+      if (path.empty()) continue;
+      RC_LOG() << "part: " << path << '\n';
+      const TreeView before = parted.View();
+      Parted::Demand("commit", CommitPath(parted.workspace(), path));
+      parted.DemandSettled(path, before, kAnyInodes, remount);
+      bases.push_back(parted.Base());
+    }
+    parted.Work(second);
+    parted.DropAll();
+    const TreeView worked = parted.View();
+    Parted::Demand("commit", [&]() -> Status {
+      const CommitReport report = TRY(parted.workspace().Commit("rest"));
+      if (report.conflicts.empty()) return {};
+      return Fail(EEXIST, "conflict: " + report.conflicts.front().path);
+    }());
+    parted.Remount();
+    parted.DemandSame("the commit of the rest", worked, parted.Base(),
+                      kAnyInodes);
+    for (const TreeView& base : bases | std::views::reverse) {
+      parted.Undo();
+      parted.DemandSame("undo", base, parted.Base(), kSameInodes);
+    }
+  }));
+}
+
+TEST(PartTest, DiscardingPartsLeavesTheRest) {
+  SetCases(Scaled(40));
+  const auto steps =
+      rc::gen::container<std::vector<Step>>(AnyStep(StepModes(false)));
+  EXPECT_TRUE(rc::check("parts, work, commit", [&] {
+    const auto first = *steps, second = *steps;
+    const auto choices = *rc::gen::container<std::vector<size_t>>(
+        2, rc::gen::inRange<size_t>(0, 1000));
+    const bool remount = *rc::gen::arbitrary<bool>();
+    Parted parted(first, *rc::gen::arbitrary<bool>());
+    for (const size_t choice : choices) {
+      const std::string path = parted.AnyPath(choice);
+      if (path.empty()) continue;
+      RC_LOG() << "part: " << path << '\n';
+      const auto discarded = parted.workspace().DiscardPart({path});
+      if (!discarded) RC_LOG() << discarded.error().ToString() << '\n';
+      RC_ASSERT(discarded.has_value());
+      parted.DemandSettled(path, parted.View(), kAnyInodes, remount);
+      parted.DemandSame("discard of a part", parted.original(), parted.Base(),
+                        kSameInodes);
+    }
+    parted.Work(second);
+    parted.DropAll();
+    const TreeView worked = parted.View();
+    const auto rest = parted.workspace().Commit("rest");
+    RC_ASSERT(rest.has_value());
+    parted.Remount();
+    parted.DemandSame("the commit of the rest", worked, parted.Base(),
+                      kAnyInodes);
+  }));
+}
+
+}  // namespace
+}  // namespace txfs::testing
