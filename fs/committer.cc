@@ -190,11 +190,8 @@ Result<CommitRecord> Committer::ReadRecord(const std::string& id) const {
 }
 
 Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
-  const TransactionHistory& history = store_.history();
-  std::vector<TransactionSummary> list;
-  for (const std::string& id : TRY(history.Ids())) {
-    list.push_back(TRY(history.Read(id)));
-  }
+  const std::vector<TransactionSummary> list =
+      TRY(store_.history().ReadAll());
   for (const TransactionSummary& newest : list | std::views::reverse) {
     // What an undo took back is not what "undo" means to take back next.
     if (newest.undoable && newest.kind != TransactionKind::kUndo &&
@@ -266,9 +263,9 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
   GcReport report;
   std::vector<std::string> kept;  // vaults
   uint64_t bytes = 0;
-  std::vector<std::string> ids = TRY(history.Ids());
-  for (const std::string& id : ids | std::views::reverse) {
-    const TransactionSummary summary = TRY(history.Read(id));
+  const std::vector<TransactionSummary> list = TRY(history.ReadAll());
+  for (const TransactionSummary& summary : list | std::views::reverse) {
+    const std::string& id = summary.id;
     if (!summary.undoable) {
       TRY(history.DropPlan(id));
       continue;

@@ -1,6 +1,9 @@
 #include "fs/selection.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -11,7 +14,7 @@ namespace {
 class Selector {
  public:
   Selector(OverlayFilesystem::Frozen& frozen, SelectionParents parents)
-      : tree_(frozen.tree), parents_(parents) {
+      : tree_(frozen.tree), base_(frozen.base), parents_(parents) {
     tree_.ForEach([&](Inode& inode) {
       if (!inode.upper) return;
       upper_.push_back(&inode);
@@ -25,7 +28,7 @@ class Selector {
       found = AddInodeBelow(*inode, path) || found;
       if (inode->IsDirectory()) found = AddNamesBelow(*inode, path) || found;
     }
-    if (found) return {};
+    if (found || AddMoveAbove(path)) return {};
     return Fail(ENOENT, "the transaction changed nothing at " + path,
                 "`txfs status` and `txfs diff --name-status` show what it did");
   }
@@ -88,6 +91,22 @@ class Selector {
     return found;
   }
 
+  /// What only came along with a directory goes with it.
+  bool AddMoveAbove(const std::string& path) {
+    for (std::string above(ParentPath(path)); !above.empty();
+         above = ParentPath(above)) {
+      for (const Inode* inode : upper_) {
+        if (!inode->IsDirectory() || !inode->record.base) continue;
+        const std::string& base = inode->record.base->path;
+        const auto visible = tree_.VisiblePath(*inode);
+        if (visible == base || (visible != above && base != above)) continue;
+        Select(*inode);
+        return true;
+      }
+    }
+    return false;
+  }
+
   void CloseName(const Inode& directory, const std::string& name) {
     if (parents_ == SelectionParents::kNeeded) SelectPlace(directory);
     if (directory.IsOrphan()) Select(directory);
@@ -101,7 +120,10 @@ class Selector {
     if (!directory.record.base) return;
     const std::string path = JoinPath(directory.record.base->path, name);
     const auto moved = by_base_.find(path);
-    if (moved != by_base_.end()) Select(*moved->second);
+    if (moved != by_base_.end()) return Select(*moved->second);
+    // Or a file that is known by another of its names.
+    const Inode* file = FindLinked(path);
+    if (file != nullptr) Select(*file);
   }
 
   void CloseInode(const Inode& inode) {
@@ -117,8 +139,12 @@ class Selector {
       // What goes takes along what is in it.
       for (const auto& [name, slot] : inode.slots) Select(inode, name);
     }
-    if (parents_ == SelectionParents::kNeeded && inode.record.base) {
-      SelectAbove(inode.record.base->path);
+    if (parents_ == SelectionParents::kNeeded) {
+      if (inode.record.base) SelectAbove(inode.record.base->path);
+      for (const Inode::Link& link : inode.links) {
+        const Inode* parent = tree_.Find(link.parent);
+        if (parent != nullptr) SelectPlace(*parent);
+      }
     }
   }
 
@@ -133,6 +159,11 @@ class Selector {
       if (upper) Select(*parent, link.name);
     }
     if (!inode.record.base) return;
+    if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
+      for (const auto& [directory, name] : HiddenNames()[inode.ino]) {
+        Select(*tree_.Find(directory), name);
+      }
+    }
     const std::string& path = inode.record.base->path;
     const Inode* parent =
         tree_.FindBaseDirectory(std::string(ParentPath(path)));
@@ -142,6 +173,31 @@ class Selector {
     const bool hidden = slot != parent->slots.end() &&
                         slot->second.upper.kind != DentryKind::kAbsent;
     if (hidden) Select(*parent, name);
+  }
+
+  /// The names that files of several names have lost.
+  std::map<Ino, std::vector<std::pair<Ino, std::string>>>& HiddenNames() {
+    if (hidden_) return *hidden_;
+    hidden_.emplace();
+    for (const Inode* directory : upper_) {
+      if (!directory->record.base || !directory->IsDirectory()) continue;
+      for (const auto& [name, slot] : directory->slots) {
+        if (slot.upper.kind == DentryKind::kAbsent) continue;
+        const Inode* file =
+            FindLinked(JoinPath(directory->record.base->path, name));
+        if (file != nullptr) {
+          (*hidden_)[file->ino].emplace_back(directory->ino, name);
+        }
+      }
+    }
+    return *hidden_;
+  }
+
+  /// The inode of the base's file of several names at `path`.
+  const Inode* FindLinked(const std::string& path) {
+    const auto st = base_.Stat(path);
+    if (!st || S_ISDIR(st->st_mode) || st->st_nlink < 2) return nullptr;
+    return tree_.FindBaseFile(path, *st);
   }
 
   /// What it takes for `directory` to be where it is: its own names if they
@@ -173,9 +229,12 @@ class Selector {
   }
 
   Tree& tree_;
+  const BaseDirectory& base_;
   const SelectionParents parents_;
   std::vector<const Inode*> upper_;
   std::unordered_map<std::string_view, const Inode*> by_base_;
+  std::optional<std::map<Ino, std::vector<std::pair<Ino, std::string>>>>
+      hidden_;
   Selection selection_;
   std::vector<std::pair<Ino, std::string>> new_names_;
   std::vector<Ino> new_inodes_;

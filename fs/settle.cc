@@ -61,8 +61,7 @@ class Planner {
       const auto row = tables_.dentries.find({ino, name});
       if (row == tables_.dentries.end()) continue;
       edits_.emplace_back(DentryEdit{ino, name, row->second, DentryValue{}});
-      if (end_ == PartEnd::kDiscarded)
-        CountSubdirectories(row->first, row->second);
+      CountSubdirectories(row->first, row->second);
     }
   }
 
@@ -108,8 +107,13 @@ class Planner {
       }
     } else if (after.base) {
       after.base->path = FollowMoves(moves_, after.base->path);
+      if (end_ == PartEnd::kCommitted && inode.IsDirectory()) {
+        CorrectLinkCount(inode, -1, after.base->nlink);
+      }
     }
-    CorrectLinkCount(inode, after.attr);
+    if (end_ == PartEnd::kDiscarded) {
+      CorrectLinkCount(inode, 1, after.attr.nlink);
+    }
     if (after != before) {
       edits_.emplace_back(InodeEdit{inode.ino, before, std::move(after)});
     }
@@ -129,11 +133,12 @@ class Planner {
                              .ino = base_ino,
                              .size = attr.size,
                              .mode = ModeBits(attr.type) | attr.mode,
-                             .nlink = attr.nlink,
+                             .nlink = record.base ? record.base->nlink : 2,
                              .uid = attr.uid,
                              .gid = attr.gid,
                              .mtime = attr.mtime,
                              .ctime = attr.ctime};
+    CorrectLinkCount(inode, -1, record.base->nlink);
     return {};
   }
 
@@ -147,13 +152,13 @@ class Planner {
     return {};
   }
 
-  void CorrectLinkCount(const Inode& inode, Attr& attr) const {
+  /// By the subdirectories that come back or go; a commit is the reverse, in
+  /// the base.
+  void CorrectLinkCount(const Inode& inode, int sign, uint32_t& nlink) const {
     const auto delta = subdirectories_.find(inode.ino);
     // Filesystems that do not count subdirectories show 1.
-    if (delta == subdirectories_.end() || inode.IsOrphan() || attr.nlink < 2) {
-      return;
-    }
-    attr.nlink += static_cast<uint32_t>(delta->second);
+    if (delta == subdirectories_.end() || nlink < 2) return;
+    nlink += static_cast<uint32_t>(sign * delta->second);
   }
 
   void DropContent(Ino ino) {

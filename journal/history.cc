@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
@@ -64,6 +66,13 @@ Result<std::vector<std::string>> TransactionHistory::Ids() const {
   std::vector<std::string> names = TRY(ListNames(store_, kDirectory));
   std::erase_if(names, [](const auto& name) { return !IsTransactionId(name); });
   return names;
+}
+
+Result<std::vector<TransactionSummary>> TransactionHistory::ReadAll() const {
+  std::vector<TransactionSummary> list;
+  for (const std::string& id : TRY(Ids())) list.push_back(TRY(Read(id)));
+  std::ranges::stable_sort(list, {}, &TransactionSummary::ended);
+  return list;
 }
 
 Result<bool> TransactionHistory::Has(const std::string& id) const {

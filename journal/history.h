@@ -31,8 +31,10 @@ class TransactionHistory {
   /// interrupted call did it.
   Status FinishIntent(const std::string& id) const;
 
-  /// Ids of ended transactions, oldest first.
+  /// Ids of ended transactions, by when they began.
   Result<std::vector<std::string>> Ids() const;
+  /// All of them, in the order in which they ended.
+  Result<std::vector<TransactionSummary>> ReadAll() const;
   Result<bool> Has(const std::string& id) const;
   /// ENOENT; EBADMSG with the path.
   Result<TransactionSummary> Read(const std::string& id) const;
