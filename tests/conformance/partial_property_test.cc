@@ -210,6 +210,7 @@ TEST(PartTest, DiscardingPartsLeavesTheRest) {
       RC_LOG() << "part: " << path << '\n';
       // What comes back to where it was may have changed elsewhere.
       for (int i = 0; i < 3 && (i == 0 || parted.HasChange(path)); ++i) {
+        parted.View();
         const auto discarded = parted.workspace().DiscardPart({path});
         if (!discarded) RC_LOG() << discarded.error().ToString() << '\n';
         RC_ASSERT(discarded.has_value());
