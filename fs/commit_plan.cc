@@ -436,7 +436,9 @@ class Planner {
     const auto path = PathAfter(inode);
     if (!path) return {};
     NoteWithheldMode(inode, *path);
-    if (staged_.contains(inode.ino) && !touched) return {};
+    if (staged_.contains(inode.ino) && !touched && !IsDisturbed(inode)) {
+      return {};
+    }
     CommitStep step{.kind = StepKind::kAttributes, .to = Spot::Base(*path)};
     ObjectAttributes after = CommittedAttributes(inode);
     if (inode.attr().xattrs_owned) after.xattrs.emplace(Xattrs(inode));
@@ -453,7 +455,10 @@ class Planner {
 
   /// Whether the steps change attributes that the transaction does not.
   [[nodiscard]] bool IsDisturbed(const Inode& inode) const {
-    const bool moves = moved_.contains(inode.ino);
+    // A new directory may deny its owner what moving it to its place takes.
+    const bool denies = (inode.attr().mode & S_IRWXU) != S_IRWXU;
+    const bool moves =
+        moved_.contains(inode.ino) || (denies && staged_.contains(inode.ino));
     return patched_.contains(inode.ino) || (inode.IsDirectory() && moves);
   }
 
