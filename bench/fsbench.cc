@@ -79,6 +79,14 @@ void Patch(const std::string& path, off_t offset) {
   if (fsync(file.get()) != 0) Die(path);
 }
 
+/// Appends a byte to each file.
+void ChangeFiles(const std::string& root) {
+  const std::vector<char> byte(1, 'c');
+  for (const std::string& file : ListFiles(root)) {
+    WriteOrDie(OpenOrDie(file, O_WRONLY | O_APPEND).get(), byte);
+  }
+}
+
 double Seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
@@ -124,6 +132,7 @@ double Measure(const std::vector<std::string>& arguments) {
       CreateFiles(arguments[1], number(2), static_cast<size_t>(number(3)));
     });
   }
+  if (is("change", 2)) return Seconds([&] { ChangeFiles(arguments[1]); });
   if (is("write", 3)) {
     return Seconds([&] { WriteSequentially(arguments[1], number(2)); });
   }
@@ -139,7 +148,7 @@ int main(int argc, char** argv) try {
   const double seconds = Measure({argv + 1, argv + argc});
   if (seconds < 0) {
     std::fputs(
-        "usage: fsbench open-read-close|lstat DIRECTORY\n"
+        "usage: fsbench open-read-close|lstat|change DIRECTORY\n"
         "       fsbench create DIRECTORY COUNT BYTES\n"
         "       fsbench write FILE MEBIBYTES | read FILE | patch FILE OFFSET\n",
         stderr);

@@ -18,6 +18,7 @@
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "cli/wire.h"
+#include "journal/base/mutex.h"
 
 namespace txfs::cli {
 namespace {
@@ -57,19 +58,20 @@ class Server {
     if (GetBytes(request, "request") == "unmount") {
       return Unmount(GetBool(request, "lazy"), sink);
     }
-    const std::string before = workspace_.transaction_id();
-    const Status handled = dispatcher_.Handle(request, sink);
-    if (workspace_.transaction_id() != before) WriteRecord();
+    const Status handled = dispatcher_.Handle(request, [&](const Frame& frame) {
+      // Who has the reply may look for the daemon of the next transaction.
+      WriteRecord();
+      return sink(frame);
+    });
+    WriteRecord();
     return handled;
   }
 
-  void WriteRecord() {
-    LogFailure("daemon record",
-               workspace_.store().WriteDaemonRecord(workspace_.transaction_id(),
-                                                    Dump(record_)));
-  }
   void SetRecord(Json record) {
-    record_ = std::move(record);
+    {
+      const MutexLock lock(mutex_);
+      record_ = std::move(record);
+    }
     WriteRecord();
   }
 
@@ -81,10 +83,22 @@ class Server {
     return sink(reply);
   }
 
+  /// Says in the transaction, once, who serves it.
+  void WriteRecord() {
+    const MutexLock lock(mutex_);
+    std::string id = workspace_.transaction_id();
+    if (id == recorded_) return;
+    LogFailure("daemon record",
+               workspace_.store().WriteDaemonRecord(id, Dump(record_)));
+    recorded_ = std::move(id);
+  }
+
   Workspace& workspace_;
   FuseSession& session_;
   Dispatcher dispatcher_;
-  Json record_;
+  Mutex mutex_;
+  Json record_ GUARDED_BY(mutex_);
+  std::string recorded_ GUARDED_BY(mutex_);  ///< transaction
 };
 
 /// Runs the session and ends it, whatever made it end.

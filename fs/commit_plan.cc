@@ -128,6 +128,7 @@ class Planner {
                               : frozen_.tree.FindBaseFile(path, *st);
     if (object != nullptr && object == child) {
       kept_[child->ino].push_back(place.path);  // renamed away and back
+      came_back_[path] = place.path;
       return {};
     }
     Touch(directory);
@@ -352,6 +353,13 @@ class Planner {
     return paths;
   }
 
+  /// Where a base name is that stays; none when the overlay hides it.
+  std::optional<std::string> PlaceOf(const std::string& base) const {
+    const auto found = came_back_.find(base);
+    if (found != came_back_.end()) return found->second;
+    return frozen_.tree.VisibleBase(base);
+  }
+
   /// A base name of the file that nothing takes away, if one is known.
   std::optional<std::string> NameThatStays(uint64_t ino,
                                            const SharedFile& file) {
@@ -367,8 +375,7 @@ class Planner {
       const bool removed = std::ranges::any_of(
           file.removed, [&](const auto& name) { return name.first == path; });
       const auto st = frozen_.base.Stat(path);
-      if (!removed && st && st->st_ino == ino &&
-          frozen_.tree.VisibleBase(path)) {
+      if (!removed && st && st->st_ino == ino && PlaceOf(path)) {
         return path;
       }
     }
@@ -403,7 +410,7 @@ class Planner {
     // As long as it is held its link count is wrong, so not longer than it
     // takes; what has no other name is what undo brings back.
     std::optional<std::string> stays;
-    if (file.stays) stays = frozen_.tree.VisibleBase(*file.stays);
+    if (file.stays) stays = PlaceOf(*file.stays);
     if (!stays && !file.fresh.empty()) stays = file.fresh.front().path;
     if (!stays) return;
     Add(drops_, {.kind = StepKind::kUnlink,
@@ -436,7 +443,9 @@ class Planner {
     const auto path = PathAfter(inode);
     if (!path) return {};
     NoteWithheldMode(inode, *path);
-    if (staged_.contains(inode.ino) && !touched) return {};
+    if (staged_.contains(inode.ino) && !touched && !IsDisturbed(inode)) {
+      return {};
+    }
     CommitStep step{.kind = StepKind::kAttributes, .to = Spot::Base(*path)};
     ObjectAttributes after = CommittedAttributes(inode);
     if (inode.attr().xattrs_owned) after.xattrs.emplace(Xattrs(inode));
@@ -453,7 +462,10 @@ class Planner {
 
   /// Whether the steps change attributes that the transaction does not.
   [[nodiscard]] bool IsDisturbed(const Inode& inode) const {
-    const bool moves = moved_.contains(inode.ino);
+    // A new directory may deny its owner what moving it to its place takes.
+    const bool denies = (inode.attr().mode & S_IRWXU) != S_IRWXU;
+    const bool moves =
+        moved_.contains(inode.ino) || (denies && staged_.contains(inode.ino));
     return patched_.contains(inode.ino) || (inode.IsDirectory() && moves);
   }
 
@@ -487,7 +499,7 @@ class Planner {
     if (inode.record.base) {
       const auto shared = shared_.find(inode.record.base->ino);
       if (shared != shared_.end() && shared->second.stays) {
-        return frozen_.tree.VisibleBase(*shared->second.stays);
+        return PlaceOf(*shared->second.stays);
       }
     }
     return frozen_.tree.VisiblePath(inode);
@@ -564,6 +576,7 @@ class Planner {
   std::vector<const Inode*> upper_;
   std::map<Ino, std::vector<Place>> places_;      // of selected names
   std::map<Ino, std::vector<std::string>> kept_;  // of those, in the base, too
+  std::map<std::string, std::string> came_back_;  // the same by base path
   std::map<uint64_t, SharedFile> shared_;         // by st_ino
   std::set<Ino> staged_, moved_, patched_;
   std::set<Ino> touched_;            // directories in which steps happen

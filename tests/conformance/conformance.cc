@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "tests/conformance/core_driver.h"
@@ -61,6 +62,12 @@ std::vector<DriverKind> DriverKinds(Needs needs) {
            (needs == Needs::kStore && kind.plain);
   });
   return kinds;
+}
+
+bool CanMount() {
+  return std::ranges::any_of(
+      DriverKinds(Needs::kKernel),
+      [](const DriverKind& kind) { return !kind.plain; });
 }
 
 ConformanceTest::ConformanceTest() : base_(scratch_.path() + "/ws") {

@@ -29,6 +29,9 @@ enum class Needs { kNothing, kKernel, kStore };
 /// /dev/fuse.
 std::vector<DriverKind> DriverKinds(Needs needs);
 
+/// Whether a mount can run here.
+bool CanMount();
+
 /// A workspace below a scratch directory, prepared with base() and then used
 /// with fs(). Teardown demands, of every test: nothing reached the base, the
 /// tree is the same after a remount, fsck finds nothing, and the base is the

@@ -49,6 +49,16 @@ TEST_P(DirectoriesTest, MergeBaseAndNewEntries) {
   EXPECT_EQ(Names("d"), (vector<string>{"base2", "new", "sub"}));
 }
 
+TEST_P(DirectoriesTest, NewOnesMayDenyTheirOwner) {
+  ASSERT_OK(fs().Mkdir("d", 0755));
+  ASSERT_OK(fs().Mkdir("d/sub", 0755));
+  ASSERT_OK(fs().Chmod("d/sub", 0500));
+  ASSERT_OK(fs().Chmod("d", 0500));
+  Commit();
+  EXPECT_EQ(St("d").st_mode & 07777, 0500u);
+  EXPECT_EQ(St("d/sub").st_mode & 07777, 0500u);
+}
+
 TEST_P(DirectoriesTest, HaveDotAndDotDotOnce) {
   base().Directory("d");
   for (const string path : {"", "d"}) {

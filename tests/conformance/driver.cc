@@ -86,7 +86,9 @@ Result<std::map<std::string, std::string>> XattrsOf(Driver& driver,
 }
 
 Result<FileView> ViewFile(Driver& driver, const std::string& path) {
-  const struct stat st = TRY(driver.Stat(path));
+  const auto found = driver.Stat(path);
+  if (!found) return Fail(found.error().code, "lstat " + path);
+  const struct stat& st = *found;
   FileView view{
       .mode = st.st_mode,
       .ino = st.st_ino,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/conformance/conformance.h"
+#include "tests/conformance/interrupted.h"
 #include "tests/conformance/mount_driver.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/process.h"
@@ -23,7 +24,6 @@ namespace txfs::testing {
 namespace {
 
 constexpr int kMaxSteps = 2000;
-constexpr uint64_t kPage = 4096;
 /// rapidcheck's size: how large the numbers in a step get.
 constexpr int kStepSize = 50;
 /// Times of the base and of utimens steps are before this; "now" is after.
@@ -72,55 +72,6 @@ struct Death {
   std::optional<Step> in_flight;
 };
 
-bool IsDeath(const std::string& outcome) {
-  return outcome == "ENOTCONN" || outcome == "ECONNABORTED";
-}
-
-/// Whether a step is made of many operations, of which any number may have been
-/// done.
-bool IsCompound(const Step& step) {
-  return step.kind == StepKind::kRemoveTree ||
-         step.kind == StepKind::kCopyRange;
-}
-
-/// Where a step starts to write; none when it writes no content. `size` is what
-/// the file has.
-std::optional<uint64_t> WriteStart(const Step& step, uint64_t size) {
-  switch (step.kind) {
-    case StepKind::kOverwrite:
-      return 0;
-    case StepKind::kPatch:
-    case StepKind::kHeldWrite:
-      return step.offset;
-    case StepKind::kAppend:
-      return size;
-    default:
-      return std::nullopt;
-  }
-}
-
-/// Steps that one after the other lead through every state that `step` may be
-/// found in. The kernel may cut a write(2) into several at the ends of pages.
-std::vector<Step> Prefixes(const Step& step, uint64_t size) {
-  std::vector<Step> prefixes;
-  const auto start = WriteStart(step, size);
-  Step part = step;
-  if (step.kind == StepKind::kOverwrite) {
-    part.length = 0;  // truncated or created, but not written yet
-    prefixes.push_back(part);
-  }
-  if (start && step.kind != StepKind::kHeldWrite) part.kind = StepKind::kPatch;
-  if (start) part.offset = static_cast<uint32_t>(*start);
-  for (uint64_t end = start.value_or(0) / kPage * kPage + kPage;
-       start && end < *start + step.length; end += kPage) {
-    part.length = static_cast<uint32_t>(end - *start);
-    prefixes.push_back(part);
-  }
-  part.length = step.length;
-  prefixes.push_back(part);
-  return prefixes;
-}
-
 /// A mount and its model: a plain directory in which every acknowledged step
 /// was done.
 class Life {
@@ -166,18 +117,10 @@ class Life {
       if (IsDeath(outcome)) return {.in_flight = step};
       // A write of a part of a page reads the page first; when that is what the
       // death cuts off, the kernel says EIO.
-      if (outcome == "EIO" && IsGone()) return {.in_flight = step};
+      if (outcome == "EIO" && IsGone(*driver_)) return {.in_flight = step};
       EXPECT_EQ(outcome, model_runner.Run(step)) << step;
     }
     return {};
-  }
-
-  /// Whether nobody serves the mount any more; asks in a way that no cache
-  /// answers.
-  bool IsGone() {
-    const Status made = driver_->Mkdir("is-it-gone", 0700);
-    return !made &&
-           (made.error().code == ENOTCONN || made.error().code == ECONNABORTED);
   }
 
   /// The tree is the model's, or what the step in flight makes of it.
@@ -214,13 +157,6 @@ class Life {
   BaseTree base_;
   std::unique_ptr<Driver> model_, driver_;
 };
-
-bool CanMount() {
-  for (const DriverKind& kind : DriverKinds(Needs::kKernel)) {
-    if (!kind.plain) return true;
-  }
-  return false;
-}
 
 TEST(KillMountTest, EveryAcknowledgedOperationSurvivesSigkill) {
   if (!CanMount())

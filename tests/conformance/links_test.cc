@@ -12,6 +12,28 @@ using ::std::string;
 class LinksTest : public ConformanceTest {};
 FOR_EVERY_DRIVER(LinksTest);
 
+TEST_P(LinksTest, ANameThatCameBackIsTheLastOne) {
+  base().File("a", "content");
+  base().HardLink("a", "b");
+  ASSERT_OK(fs().Rename("a", "elsewhere", 0));
+  ASSERT_OK(fs().Rename("elsewhere", "a", 0));
+  ASSERT_OK(fs().Unlink("b"));
+  Commit();
+  EXPECT_EQ(St("a").st_nlink, 1u);
+}
+
+TEST_P(LinksTest, ANameThatCameBackGetsAnother) {
+  base().File("a", "content");
+  base().HardLink("a", "b");
+  for (const char* name : {"a", "b"}) {
+    ASSERT_OK(fs().Rename(name, "elsewhere", 0));
+    ASSERT_OK(fs().Rename("elsewhere", name, 0));
+  }
+  ASSERT_OK(fs().Link("a", "c"));
+  Commit();
+  EXPECT_EQ(St("a").st_nlink, 3u);
+}
+
 TEST_P(LinksTest, ANewLinkIsTheSameFile) {
   ASSERT_OK(fs().WriteFile("f", "x"));
   ASSERT_OK(fs().Link("f", "g"));

@@ -31,6 +31,10 @@ class MountDriver final : public PosixDriver {
   void Kill();
   /// `txfs mount`; clears a dead mount.
   Status Mount();
+  /// The process that serves the mount.
+  [[nodiscard]] pid_t daemon() const { return daemon_; }
+  /// Runs `txfs -C WORKSPACE WORDS...`; returns its stdout.
+  Result<std::string> Txfs(std::vector<std::string> words);
 
  private:
   MountDriver(std::string workspace, const std::string& mountpoint)
@@ -38,8 +42,6 @@ class MountDriver final : public PosixDriver {
         workspace_(std::move(workspace)),
         mountpoint_(mountpoint) {}
 
-  /// Runs `txfs -C WORKSPACE WORDS...`; returns its stdout.
-  Result<std::string> Txfs(std::vector<std::string> words);
   /// A whole number of `status --json`.
   Result<uint64_t> StatusNumber(const std::string& key);
 

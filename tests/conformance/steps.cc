@@ -14,6 +14,7 @@
 #include <ostream>
 #include <random>
 #include <sstream>
+#include <utility>
 
 namespace txfs::testing {
 namespace {
@@ -180,9 +181,9 @@ Result<std::string> StepRunner::Look(const Step& step) {
 Result<std::string> StepRunner::DoHeld(const Step& step) {
   auto& slot = held_[step.choice % kSlots];
   if (step.kind == StepKind::kHold) {
-    const Handle opened = TRY(driver_.Open(step.path, O_RDWR, 0));
-    if (slot) TRY(driver_.Close(*slot));
-    slot = opened;
+    const auto before =
+        std::exchange(slot, TRY(driver_.Open(step.path, O_RDWR, 0)));
+    if (before) TRY(driver_.Close(*before));
     return "";
   }
   if (!slot) return Fail(EBADF, "slot");
@@ -194,8 +195,8 @@ Result<std::string> StepRunner::DoHeld(const Step& step) {
       TRY(driver_.TruncateOf(*slot, step.offset));
       break;
     case StepKind::kDrop:
-      TRY(driver_.Close(*slot));
-      slot.reset();
+      // Where closing fails it is closed all the same.
+      TRY(driver_.Close(*std::exchange(slot, std::nullopt)));
       return "";
     default:
       break;

@@ -80,3 +80,9 @@ txfs -C ws discard
 txfs mount ws mnt
 [ ! -e mnt/fourth ] || fail "discard offline left a file"
 txfs umount mnt
+
+# Whoever has a reply can send the next command at once: it finds the daemon of
+# the transaction that has begun.
+txfs mount ws mnt
+for _ in $(seq 30); do txfs -C ws discard; done
+txfs umount mnt

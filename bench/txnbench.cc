@@ -1,0 +1,109 @@
+// Times of requests about a transaction, for bench/run: from the request to the
+// daemon until its reply. Starting a process is not what is measured.
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/client.h"
+#include "cli/runtime_dir.h"
+#include "fs/workspace.h"
+
+namespace {
+
+using txfs::Result;
+using txfs::Status;
+using txfs::cli::Client;
+
+constexpr int kTimeoutMs = 600'000;
+
+Result<double> Seconds(const std::function<Status()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  TRY(work());
+  const std::chrono::duration<double> elapsed =
+      std::chrono::steady_clock::now() - start;
+  return elapsed.count();
+}
+
+/// What `request` makes of its Result is not needed.
+Result<double> TimeRequest(const std::string& mountpoint,
+                           const std::function<Status(Client&)>& request) {
+  Client client(TRY(txfs::cli::SocketConnection::Open(
+      txfs::cli::SocketPath(::geteuid(), mountpoint), kTimeoutMs)));
+  // The daemon is at it already.
+  TRY(client.GetStatus());
+  return Seconds([&] { return request(client); });
+}
+
+/// A transaction more on a workspace that has a store. Closing drops it.
+Result<double> TimeBegin(const std::string& workspace) {
+  std::unique_ptr<txfs::Workspace> opened;
+  const auto begin = [&]() -> Status {
+    opened = TRY(txfs::Workspace::Open({.path = workspace,
+                                        .base = nullptr,
+                                        .store = {},
+                                        .name = "bench",
+                                        .begin = true,
+                                        .journal = {},
+                                        .filesystem = {},
+                                        .retention = {}}));
+    return {};
+  };
+  const double seconds = TRY(Seconds(begin));
+  TRY(opened->Discard());
+  TRY(opened->Close());
+  return seconds;
+}
+
+template <class T>
+Status Drop(Result<T> result) {
+  if (!result) return std::unexpected(std::move(result).error());
+  return {};
+}
+
+/// Fails with EINVAL when there is no such request.
+Result<double> Measure(const std::string& request, const std::string& where) {
+  if (request == "begin") return TimeBegin(where);
+  if (request == "commit") {
+    return TimeRequest(where,
+                       [](Client& client) { return Drop(client.Commit("")); });
+  }
+  if (request == "discard") {
+    return TimeRequest(where,
+                       [](Client& client) { return Drop(client.Discard()); });
+  }
+  if (request == "savepoint") {
+    return TimeRequest(
+        where, [](Client& client) { return Drop(client.MakeSavepoint("")); });
+  }
+  if (request == "rollback") {
+    return TimeRequest(
+        where, [](Client& client) { return Drop(client.Rollback("")); });
+  }
+  return txfs::Fail(EINVAL, request);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() != 2) {
+    std::fputs(
+        "usage: txnbench commit|discard|savepoint|rollback MOUNTPOINT\n"
+        "       txnbench begin WORKSPACE\n",
+        stderr);
+    return 2;
+  }
+  const auto seconds = Measure(arguments[0], arguments[1]);
+  if (!seconds) {
+    std::fprintf(stderr, "txnbench: %s\n", seconds.error().ToString().c_str());
+    return 1;
+  }
+  std::printf("%.6f\n", *seconds);
+  return 0;
+}

@@ -1,0 +1,65 @@
+#include "tests/conformance/interrupted.h"
+
+#include <cerrno>
+#include <optional>
+
+namespace txfs::testing {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+/// Where a step starts to write; none when it writes no content. `size` is what
+/// the file has.
+std::optional<uint64_t> WriteStart(const Step& step, uint64_t size) {
+  switch (step.kind) {
+    case StepKind::kOverwrite:
+      return 0;
+    case StepKind::kPatch:
+    case StepKind::kHeldWrite:
+      return step.offset;
+    case StepKind::kAppend:
+      return size;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool IsDeath(const std::string& outcome) {
+  return outcome == "ENOTCONN" || outcome == "ECONNABORTED";
+}
+
+bool IsGone(Driver& driver) {
+  const Status made = driver.Mkdir("is-it-gone", 0700);
+  if (made) (void)driver.Rmdir("is-it-gone");
+  return !made && IsDeath(ErrnoName(made.error().code));
+}
+
+bool IsCompound(const Step& step) {
+  return step.kind == StepKind::kRemoveTree ||
+         step.kind == StepKind::kCopyRange;
+}
+
+/// The kernel may cut a write(2) into several at the ends of pages.
+std::vector<Step> Prefixes(const Step& step, uint64_t size) {
+  std::vector<Step> prefixes;
+  const auto start = WriteStart(step, size);
+  Step part = step;
+  if (step.kind == StepKind::kOverwrite) {
+    part.length = 0;  // truncated or created, but not written yet
+    prefixes.push_back(part);
+  }
+  if (start && step.kind != StepKind::kHeldWrite) part.kind = StepKind::kPatch;
+  if (start) part.offset = static_cast<uint32_t>(*start);
+  for (uint64_t end = start.value_or(0) / kPage * kPage + kPage;
+       start && end < *start + step.length; end += kPage) {
+    part.length = static_cast<uint32_t>(end - *start);
+    prefixes.push_back(part);
+  }
+  part.length = step.length;
+  prefixes.push_back(part);
+  return prefixes;
+}
+
+}  // namespace txfs::testing

@@ -1,0 +1,633 @@
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/interrupted.h"
+#include "tests/conformance/mount_driver.h"
+#include "tests/conformance/posix_driver.h"
+#include "tests/conformance/process.h"
+#include "tests/conformance/soak_client.h"
+#include "tests/conformance/soak_model.h"
+#include "tests/conformance/sound.h"
+#include "tests/conformance/temp_dir.h"
+#include "tests/repeat.h"
+
+namespace txfs::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kClients = 3;
+constexpr int kSeconds = 12;
+/// The part of the time in which the daemon is killed now and then. In the rest
+/// one daemon lives on, so that it shows whether it grows.
+constexpr double kStormy = 0.45;
+/// Image of the model as the base is.
+constexpr const char* kBase = "base";
+/// How many commits are remembered for undo.
+constexpr size_t kMaxUndo = 5;
+constexpr size_t kHistoryLength = 20;
+/// What a daemon may grow by: caches that fill, the allocator's arenas.
+constexpr uint64_t kRssSlack = 48 << 20;
+/// 256 files of the base, segments, sockets, LMDB.
+constexpr size_t kMaxDescriptors = 400;
+
+const std::vector<std::string> kTops = {"c0", "c1", "c2", "shared"};
+
+/// One who works where no model knows what is to be, and who is not stopped
+/// for commits, savepoints, rollbacks and discards: they and its work meet.
+class Unruly {
+ public:
+  Unruly(const std::string& mountpoint, uint64_t seed)
+      : random_(seed, ""), driver_(mountpoint + "/unruly"), runner_(driver_) {}
+
+  /// False when the mount died meanwhile.
+  bool Step() {
+    const auto step = random_.Next();
+    const std::string outcome = runner_.Run(step);
+    ++steps_;
+    if (IsDeath(outcome)) return false;
+    if (outcome == "EIO") {
+      if (IsGone(driver_)) return false;
+      ADD_FAILURE() << "unruly: " << step << ": " << outcome;
+    }
+    return true;
+  }
+  void DropAll() { runner_.DropAll(); }
+  [[nodiscard]] uint64_t steps() const { return steps_; }
+
+ private:
+  SoakSteps random_;
+  PosixDriver driver_;
+  StepRunner runner_;
+  uint64_t steps_ = 0;
+};
+
+/// Sizes of the daemon over time.
+class Growth {
+ public:
+  void Sample(pid_t daemon) {
+    std::ifstream status("/proc/" + std::to_string(daemon) + "/status");
+    uint64_t kib = 0;
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("VmRSS:"))
+        kib = std::strtoull(&line[6], nullptr, 10);
+    }
+    rss_.push_back(kib << 10);
+    std::error_code error;
+    const std::filesystem::directory_iterator files(
+        "/proc/" + std::to_string(daemon) + "/fd", error);
+    descriptors_.push_back(
+        static_cast<size_t>(std::distance(begin(files), end(files))));
+  }
+  void DemandFlat() const {
+    if (rss_.size() < 6) return;
+    EXPECT_LE(MaxDescriptors(), kMaxDescriptors);
+#if !defined(__SANITIZE_ADDRESS__)
+    const auto third = static_cast<ptrdiff_t>(rss_.size() / 3);
+    const uint64_t early =
+        *std::max_element(rss_.begin(), rss_.begin() + third);
+    const uint64_t late = *std::max_element(rss_.end() - third, rss_.end());
+    EXPECT_LE(late, early + kRssSlack) << "the daemon's memory grows";
+#endif
+  }
+  [[nodiscard]] uint64_t MaxRss() const {
+    return rss_.empty() ? 0 : *std::ranges::max_element(rss_);
+  }
+  [[nodiscard]] size_t MaxDescriptors() const {
+    return descriptors_.empty() ? 0 : *std::ranges::max_element(descriptors_);
+  }
+  /// Some of them, in MiB and in number.
+  [[nodiscard]] std::string Course() const {
+    std::string text;
+    const size_t step = std::max<size_t>(1, rss_.size() / 12);
+    for (size_t i = 0; i < rss_.size(); i += step) {
+      text += " " + std::to_string(rss_[i] >> 20) + "/" +
+              std::to_string(descriptors_[i]);
+    }
+    return text;
+  }
+
+ private:
+  std::vector<uint64_t> rss_;
+  std::vector<size_t> descriptors_;
+};
+
+/// The string that is the value of `key` in `json`.
+std::string StringOf(const std::string& json, const std::string& key) {
+  const size_t name = json.find("\"" + key + "\"");
+  if (name == std::string::npos) return "";
+  const size_t open = json.find('"', json.find(':', name));
+  return json.substr(open + 1, json.find('"', open + 1) - open - 1);
+}
+
+/// A workspace with a mount, those who work in it, and all that is done to it
+/// meanwhile.
+class Soak {
+ public:
+  Soak(uint64_t seed, std::chrono::seconds length);
+  ~Soak();
+  Status Mount();
+  void Run();
+
+ private:
+  /// A commit that can be undone, with the base of before.
+  struct Commit {
+    std::string id, image;
+    TreeView base;
+  };
+  using Control = void (Soak::*)();
+
+  void Work(int client);
+  void WorkUnruly();
+  void Pause() { gate_.Close(); }
+  void PauseAll();
+  void ResumeAll();
+  void DropAll();
+  void LeaveLostDirectories();
+  void Round(bool stormy);
+
+  // Done while the clients pause.
+  void MakeSavepoint();
+  void Rollback();
+  void Discard();
+  void CommitAll();
+  void Undo();
+  void Remount();
+  void Collect();
+  void Fsck();
+  // Done while they work.
+  void CommitMeanwhile();
+  void Kill();
+  /// Kills the daemon while it does one of the first.
+  void KillWithin();
+
+  std::string TryCommit();
+  void TakeBase();
+  void RestoreModel(const std::string& image);
+  void GoBackTo(Commit commit, const std::string& undo_id);
+  void MountAgain();
+  void Check(const std::string& when);
+  std::string DifferencesFromModel();
+  void CheckBase(const std::string& when);
+  void CheckCommitted();
+  TreeView BaseView();
+  void Demand(const std::string& what, const Status& done);
+  void Count(const std::string& what) {
+    ++counts_[what];
+    history_.push_back(what);
+    if (history_.size() > kHistoryLength) history_.pop_front();
+  }
+  void Report() const;
+
+  MountDriver& daemon() { return static_cast<MountDriver&>(*driver_); }
+  uint64_t Number(uint64_t end) { return random_() % end; }
+
+  std::mt19937_64 random_;
+  const Clock::time_point start_ = Clock::now();
+  const std::chrono::seconds length_;
+  TempDir scratch_;
+  BaseTree base_;
+  const std::string mountpoint_;
+  SoakModel model_;
+  std::unique_ptr<Driver> driver_;
+  std::vector<std::unique_ptr<SoakClient>> clients_;
+  std::unique_ptr<Unruly> unruly_;
+  Gate gate_, unruly_gate_;
+  std::vector<std::thread> threads_;
+  std::atomic<bool> may_be_compound_ = true;
+
+  std::vector<std::string> savepoints_;
+  std::vector<Commit> commits_;
+  TreeView base_view_;  // as it is now, all of it
+  uint64_t names_ = 0;
+  Growth growth_;
+  std::map<std::string, int> counts_;
+  std::deque<std::string> history_;  ///< what was done last
+};
+
+Soak::Soak(uint64_t seed, std::chrono::seconds length)
+    : random_(seed),
+      length_(length),
+      base_(scratch_.path() + "/ws"),
+      mountpoint_(scratch_.path() + "/mnt"),
+      model_(scratch_.path(), kTops) {
+  mkdir(base_.root().c_str(), 0755);
+  for (int client = 0; client < kClients; ++client) {
+    BaseTree tree(base_.root() + "/" + kTops[client]);
+    PrepareBase(tree);
+  }
+  BaseTree unruly(base_.root() + "/unruly");
+  PrepareBase(unruly);
+  base_.Directory("shared");
+  model_.SaveFrom(kBase, base_.root());
+  model_.Restore(kBase);
+}
+
+Status Soak::Mount() {
+  auto started = MountDriver::Start(base_.root(), mountpoint_);
+  if (!started) return std::unexpected(started.error());
+  driver_ = std::move(*started);
+  for (int client = 0; client < kClients; ++client) {
+    clients_.push_back(
+        std::make_unique<SoakClient>(client, mountpoint_, model_, random_()));
+    gate_.Announce();
+    threads_.emplace_back([this, client] { Work(client); });
+  }
+  unruly_ = std::make_unique<Unruly>(mountpoint_, random_());
+  unruly_gate_.Announce();
+  threads_.emplace_back([this] { WorkUnruly(); });
+  TakeBase();
+  return {};
+}
+
+Soak::~Soak() {
+  gate_.Dismiss();
+  unruly_gate_.Dismiss();
+  for (std::thread& thread : threads_) thread.join();
+  clients_.clear();
+  if (unruly_) unruly_->DropAll();
+}
+
+void Soak::Work(int client) {
+  while (gate_.Pass()) {
+    if (!clients_[client]->Step(may_be_compound_)) gate_.AwaitClosing();
+  }
+}
+
+void Soak::WorkUnruly() {
+  while (unruly_gate_.Pass()) {
+    if (!unruly_->Step()) unruly_gate_.AwaitClosing();
+  }
+}
+
+void Soak::PauseAll() {
+  gate_.Close();
+  unruly_gate_.Close();
+}
+
+void Soak::ResumeAll() {
+  gate_.Open();
+  unruly_gate_.Open();
+}
+
+void Soak::DropAll() {
+  for (auto& client : clients_) client->DropAll();
+  unruly_->DropAll();
+}
+
+void Soak::LeaveLostDirectories() {
+  for (auto& client : clients_) client->LeaveLostDirectory();
+}
+
+void Soak::Run() {
+  const auto stormy_end = start_ + length_ * kStormy;
+  // The clients begin to work as they are made.
+  while (Clock::now() < start_ + length_ && !::testing::Test::HasFailure()) {
+    Round(Clock::now() < stormy_end);
+  }
+  Report();
+  if (::testing::Test::HasFailure()) return;
+  PauseAll();
+  DropAll();
+  Check("at the end");
+  Remount();
+  CommitAll();
+  Fsck();
+  growth_.DemandFlat();
+  driver_.reset();  // unmounts
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+void Soak::Round(bool stormy) {
+  static const std::vector<std::pair<int, Control>> kControls = {
+      {6, &Soak::MakeSavepoint},   {5, &Soak::Rollback}, {3, &Soak::Discard},
+      {4, &Soak::CommitAll},       {3, &Soak::Undo},     {2, &Soak::Remount},
+      {3, &Soak::CommitMeanwhile}, {1, &Soak::Collect},  {1, &Soak::Fsck}};
+  static const std::vector<std::pair<int, Control>> kKills = {
+      {1, &Soak::Kill}, {1, &Soak::KillWithin}};
+  const bool kill = stormy && Number(5) == 0;
+  const auto& controls = kill ? kKills : kControls;
+  int weight = 0;
+  for (const auto& control : controls) weight += control.first;
+  auto chosen = controls.begin();
+  for (auto at = static_cast<int>(Number(weight)); at >= chosen->first;) {
+    at -= chosen->first;
+    ++chosen;
+  }
+  may_be_compound_ = !kill;
+  // A while of undisturbed work.
+  std::this_thread::sleep_for(std::chrono::milliseconds(10 + Number(200)));
+  if (chosen->second == &Soak::Kill || chosen->second == &Soak::CommitMeanwhile)
+    return (this->*chosen->second)();
+  Pause();
+  (this->*chosen->second)();
+  ResumeAll();
+}
+
+void Soak::MakeSavepoint() {
+  Count("savepoints");
+  const std::string name = "s" + std::to_string(++names_);
+  Demand("savepoint", driver_->MakeSavepoint(name));
+  model_.Save(name);
+  savepoints_.push_back(name);
+  Check("after savepoint " + name);
+}
+
+void Soak::Rollback() {
+  if (savepoints_.empty()) return;
+  Count("rollbacks");
+  LeaveLostDirectories();
+  savepoints_.resize(1 + Number(savepoints_.size()));
+  Demand("rollback", driver_->Rollback(savepoints_.back()));
+  RestoreModel(savepoints_.back());
+  Check("after rollback to " + savepoints_.back());
+}
+
+void Soak::Discard() {
+  Count("discards");
+  LeaveLostDirectories();
+  Demand("discard", driver_->Discard());
+  RestoreModel(kBase);
+  savepoints_.clear();
+  Check("after discard");
+  CheckBase("after discard");
+}
+
+void Soak::RestoreModel(const std::string& image) {
+  model_.Restore(image);
+  LeaveLostDirectories();
+}
+
+std::string Soak::TryCommit() {
+  const auto report = daemon().Txfs({"commit", "--json"});
+  if (!report) {
+    ADD_FAILURE() << report.error().ToString();
+    return "";
+  }
+  savepoints_.clear();
+  return StringOf(*report, "id");
+}
+
+void Soak::CommitAll() {
+  Count("commits");
+  const std::string image = "u" + std::to_string(++names_);
+  model_.SaveFrom(image, base_.root());
+  const std::string id = TryCommit();
+  if (commits_.size() == kMaxUndo) {
+    model_.Drop(commits_.front().image);
+    commits_.erase(commits_.begin());
+  }
+  commits_.push_back({.id = id, .image = image, .base = base_view_});
+  model_.Save(kBase);
+  TakeBase();
+  CheckCommitted();
+  Check("after commit");
+  growth_.Sample(daemon().daemon());
+}
+
+void Soak::CommitMeanwhile() {
+  Count("commits meanwhile");
+  (void)TryCommit();
+  Pause();
+  // What of the work since is in the base, nobody knows.
+  base_view_ = BaseView();
+  commits_.clear();
+  CommitAll();
+  ResumeAll();
+}
+
+void Soak::Undo() {
+  unruly_gate_.Close();
+  CommitAll();
+  Count("undos");
+  const Commit last = commits_.back();
+  commits_.pop_back();
+  const std::string next_image = "r" + std::to_string(++names_);
+  const Commit redo{.id = {}, .image = next_image, .base = base_view_};
+  model_.SaveFrom(next_image, base_.root());
+  const auto report = daemon().Txfs({"undo", last.id, "--json"});
+  Demand("undo", report ? Status() : std::unexpected(report.error()));
+  if (!report) return;
+  GoBackTo(last, StringOf(*report, "id"));
+  if (Number(2) == 0) {
+    Count("undos of undos");
+    const auto again =
+        daemon().Txfs({"undo", StringOf(*report, "id"), "--json"});
+    Demand("undo of undo", again ? Status() : std::unexpected(again.error()));
+    if (!again) return;
+    GoBackTo(redo, StringOf(*again, "id"));
+    commits_.push_back(
+        {.id = StringOf(*again, "id"), .image = last.image, .base = last.base});
+  } else {
+    model_.Drop(last.image);
+  }
+  model_.Drop(next_image);
+}
+
+void Soak::GoBackTo(Commit commit, const std::string& undo_id) {
+  // What is open was open throughout, but it is now whatever has its name.
+  DropAll();
+  model_.Restore(commit.image);
+  model_.Save(kBase);
+  const TreeView now = BaseView();
+  EXPECT_EQ(Compare(commit.base, now, {.ctime = false}), "")
+      << "the base after undo " << undo_id;
+  TakeBase();
+  Check("after undo");
+}
+
+void Soak::Remount() {
+  Count("remounts");
+  unruly_gate_.Close();
+  DropAll();
+  const auto before = ViewTops(mountpoint_, {"unruly"});
+  Demand("remount", driver_->Remount());
+  const auto after = ViewTops(mountpoint_, {"unruly"});
+  ASSERT_TRUE(before && after);
+  EXPECT_EQ(Compare(*before, *after, {}), "") << "unruly, after a remount";
+  Check("after remount");
+}
+
+void Soak::Collect() {
+  Count("gc");
+  const auto done =
+      daemon().Txfs({"gc", "--keep-commits", std::to_string(2 * kMaxUndo)});
+  Demand("gc", done ? Status() : std::unexpected(done.error()));
+}
+
+void Soak::Fsck() {
+  Count("fsck");
+  const auto done = daemon().Txfs({"fsck", "--json"});
+  Demand("fsck", done ? Status() : std::unexpected(done.error()));
+}
+
+void Soak::Kill() {
+  Count("kills");
+  growth_ = {};
+  daemon().Kill();
+  PauseAll();
+  MountAgain();
+  ResumeAll();
+}
+
+void Soak::MountAgain() {
+  EXPECT_EQ(FindProblems(base_.root()), "") << "after a kill";
+  // What is still open must not keep the dead mount from being cleared.
+  Demand("mount after kill", daemon().Mount());
+  for (auto& client : clients_) client->ForgetMount();
+  const auto actual = ViewTops(mountpoint_, kTops);
+  if (!actual) {
+    ADD_FAILURE() << actual.error().ToString();
+    return;
+  }
+  for (auto& client : clients_) client->SettleInFlight(*actual);
+  DropAll();
+  Fsck();
+}
+
+void Soak::KillWithin() {
+  Count("kills within");
+  growth_ = {};
+  PauseAll();
+  LeaveLostDirectories();
+  const uint64_t what = Number(4);
+  const std::string name = "k" + std::to_string(++names_);
+  const std::string back = what == 1 && !savepoints_.empty()
+                               ? savepoints_[Number(savepoints_.size())]
+                               : kBase;
+  std::atomic<bool> began = false;
+  std::thread killer([&, delay = std::chrono::microseconds(Number(60'000))] {
+    began.wait(false);
+    std::this_thread::sleep_for(delay);
+    daemon().Kill();
+  });
+  began = true;
+  began.notify_one();
+  // Whether it is done is seen below.
+  if (what == 0) {
+    (void)driver_->MakeSavepoint(name);
+  } else if (what == 1 && back != kBase) {
+    (void)driver_->Rollback(back);
+  } else if (what == 2) {
+    (void)driver_->Discard();
+  } else {
+    (void)driver_->Commit();
+  }
+  killer.join();
+  MountAgain();
+  const TreeView base_now = BaseView();
+  if (!Compare(base_view_, base_now, {}).empty()) {
+    Count("kills after the point of no return");
+    TakeBase();
+    CheckCommitted();
+    model_.Save(kBase);
+  }
+  if (what == 1 || what == 2) {
+    if (!DifferencesFromModel().empty()) {
+      Count("kills after going back");
+      model_.Restore(back);
+    }
+  }
+  // Which savepoints and commits there are is not known any more.
+  savepoints_.clear();
+  commits_.clear();
+  Check("after a kill within");
+}
+
+void Soak::Check(const std::string& when) {
+  EXPECT_EQ(DifferencesFromModel(), "") << when;
+  if (!::testing::Test::HasFailure()) return;
+  std::cout << "what was done last:";
+  for (const std::string& what : history_) std::cout << ' ' << what << ',';
+  std::cout << '\n';
+  for (const auto& client : clients_) std::cout << client->Story();
+}
+
+std::string Soak::DifferencesFromModel() {
+  const auto expected = ViewTops(model_.root(), kTops);
+  const auto actual = ViewTops(mountpoint_, kTops);
+  if (!expected) return expected.error().ToString();
+  if (!actual) return actual.error().ToString();
+  return Compare(*expected, *actual,
+                 {.ino = false,
+                  .ctime = false,
+                  .mtime = false,
+                  .fixed_before = kSoakPast});
+}
+
+TreeView Soak::BaseView() {
+  std::vector<std::string> all = kTops;
+  all.emplace_back("unruly");
+  auto view = ViewTops(base_.root(), all);
+  if (view) return std::move(*view);
+  ADD_FAILURE() << view.error().ToString();
+  return {};
+}
+
+void Soak::TakeBase() { base_view_ = BaseView(); }
+
+void Soak::CheckBase(const std::string& when) {
+  EXPECT_EQ(Compare(base_view_, BaseView(), {}), "") << "the base " << when;
+}
+
+void Soak::CheckCommitted() {
+  const auto base = ViewTops(base_.root(), kTops);
+  const auto shown = ViewTops(mountpoint_, kTops);
+  ASSERT_TRUE(base && shown);
+  EXPECT_EQ(Compare(*shown, *base, {.ino = false, .ctime = false}), "")
+      << "the base after commit";
+}
+
+void Soak::Demand(const std::string& what, const Status& done) {
+  EXPECT_TRUE(done.has_value()) << what << ": " << done.error().ToString();
+}
+
+void Soak::Report() const {
+  uint64_t steps = unruly_->steps();
+  for (const auto& client : clients_) steps += client->steps();
+  std::cout << steps << " steps";
+  for (const auto& [what, count] : counts_)
+    std::cout << ", " << count << " " << what;
+  std::cout << "\nthe last daemon: " << (growth_.MaxRss() >> 20) << " MiB, "
+            << growth_.MaxDescriptors() << " descriptors at most;"
+            << " MiB/descriptors in the course of time:" << growth_.Course()
+            << std::endl;
+}
+
+/// $TXFS_SOAK_SECONDS, or a short while.
+std::chrono::seconds Length() {
+  const char* given = std::getenv("TXFS_SOAK_SECONDS");
+  return std::chrono::seconds(given ? std::atoi(given) : Scaled(kSeconds));
+}
+
+TEST(SoakMountTest, EverythingAtOnceIsAsTheModel) {
+  if (!CanMount())
+    GTEST_SKIP() << "no program under test or no usable /dev/fuse";
+  umask(022);
+  const uint64_t seed = FirstSeed();
+  std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+  Soak soak(seed, Length());
+  ASSERT_OK(soak.Mount());
+  soak.Run();
+  EXPECT_FALSE(HasFailure()) << "TXFS_TEST_SEED=" << seed;
+}
+
+}  // namespace
+}  // namespace txfs::testing
