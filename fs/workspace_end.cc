@@ -67,15 +67,16 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
     const CommitProgress& progress, CommitReport& report) {
   CommitRecord record{.summary = ended, .vault = ended.id, .steps = {}};
   TRY(frozen.PinOrphans());
-  const UniqueFd vault = TRY(committer_.vaults().Open(record.vault, true));
+  Vault vault = TRY(committer_.vaults().Make(record.vault));
   CommitPlan plan =
-      TRY(PlanCommit(frozen, {.clones = VaultFiller::CanClone(vault.get())}));
+      TRY(PlanCommit(frozen, {.clones = VaultFiller::CanClone(vault)}));
+  TRY(committer_.vaults().AddParts(record.vault, plan.mounts, vault));
   const size_t filled = plan.staged.size() + plan.deltas.size();
   const size_t all = filled + plan.steps.size();
   const auto fill_progress = [&](size_t done) {
     if (progress) progress(done, all);
   };
-  VaultFiller filler(frozen, vault.get(), fill_progress);
+  VaultFiller filler(frozen, vault, fill_progress);
   record.steps = TRY(filler.Fill(plan));
   if (progress) {
     committer_.OnProgress([progress, filled, all](size_t done, size_t) {
@@ -136,7 +137,12 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
   }();
   if (!done) {
     store_->Cancel(std::move(prepared));
-    if (store_->history().HasIntent()) half_way_.emplace(std::move(lock));
+    if (store_->history().HasIntent()) {
+      half_way_.emplace(std::move(lock));
+    } else {
+      // What it took may be what others lack now.
+      std::ignore = committer_.vaults().Remove(id);
+    }
     return std::unexpected(std::move(done).error());
   }
   TRY(SwitchTo(frozen, record->summary, std::move(prepared), true, stale, old));
