@@ -71,11 +71,11 @@ Result<double> Measure(const std::string& request, const std::string& where) {
   if (request == "begin") return TimeBegin(where);
   if (request == "commit") {
     return TimeRequest(where,
-                       [](Client& client) { return Drop(client.Commit("")); });
+                       [](Client& client) { return Drop(client.Commit({})); });
   }
   if (request == "discard") {
     return TimeRequest(where,
-                       [](Client& client) { return Drop(client.Discard()); });
+                       [](Client& client) { return Drop(client.Discard({})); });
   }
   if (request == "savepoint") {
     return TimeRequest(

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/daemon.h"
-#include "fs/fuse_mount_table.h"
+#include "fs/mount_table.h"
 #include "fs/processes.h"
 
 namespace txfs::cli {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/connection.h"
-#include "fs/fuse_mount_table.h"
+#include "fs/mount_table.h"
 #include "journal/base/result.h"
 #include "journal/store.h"
 

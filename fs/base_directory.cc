@@ -15,7 +15,7 @@ namespace txfs {
 namespace {
 
 constexpr size_t kCachedDirectories = 128;
-constexpr std::string_view kReservedName = ".txfs";
+constexpr std::string_view kStoreName = ".txfs";
 
 /// openat2 within `dir`; plain openat where the kernel lacks it (before 5.6).
 Result<UniqueFd> OpenBeneath(int dir, const std::string& path, uint64_t flags) {
@@ -45,8 +45,6 @@ Result<UniqueFd> OpenDirectoryBeneath(int root, std::string_view path) {
   } while (!path.empty());
   return current;
 }
-
-bool IsReserved(std::string_view path) { return path == kReservedName; }
 
 FileType TypeOfEntry(int dir, const dirent& entry) {
   switch (entry.d_type) {
@@ -108,6 +106,10 @@ bool IsAtOrBelow(std::string_view path, std::string_view ancestor) {
          (path.size() == ancestor.size() || path[ancestor.size()] == '/');
 }
 
+bool IsReservedName(bool in_root, std::string_view name) {
+  return name == kMountVaults || (in_root && name == kStoreName);
+}
+
 BaseDirectory::BaseDirectory(UniqueFd root) : root_(std::move(root)) {
   struct stat st{};
   if (::fstat(root_.get(), &st) == 0) device_ = st.st_dev;
@@ -147,7 +149,9 @@ Result<struct stat> BaseDirectory::Stat(const std::string& path) const {
     if (::fstat(root_.get(), &st) != 0) return Fail(errno, "stat .");
     return st;
   }
-  if (IsReserved(path)) return Fail(ENOENT, "stat");
+  if (IsReservedName(path == kStoreName, BaseName(path))) {
+    return Fail(ENOENT, "stat");
+  }
   auto dir = OpenDirectory(std::string(ParentPath(path)));
   // Where a parent is no directory, or a symlink, nothing is below it.
   if (!dir && (dir.error().code == ENOTDIR || dir.error().code == ELOOP)) {
@@ -176,7 +180,7 @@ Result<std::vector<BaseEntry>> BaseDirectory::List(
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    if (path.empty() && IsReserved(name)) continue;
+    if (IsReservedName(path.empty(), name)) continue;
     entries.push_back(
         {std::string(name), entry->d_ino, TypeOfEntry(fd, *entry)});
   }

@@ -27,6 +27,13 @@ namespace txfs {
 [[nodiscard]] bool IsAtOrBelow(std::string_view path,
                                std::string_view ancestor);
 
+/// What a mount in the base has for vaults of commits; no file of the user's
+/// may have this name, in any directory.
+inline constexpr const char* kMountVaults = ".txfs-vault";
+/// Whether `name`, in the root or another directory, is txfs's own: there
+/// `.txfs` is the store.
+[[nodiscard]] bool IsReservedName(bool in_root, std::string_view name);
+
 /// A descriptor shared by those who read through it; closed by the last.
 using SharedFd = std::shared_ptr<UniqueFd>;
 
@@ -41,7 +48,7 @@ struct BaseEntry {
 ///
 /// Paths are relative to the root, of any length; no symlink is followed and
 /// nothing outside the root is reached, whatever somebody does to the base
-/// meanwhile. The name `.txfs` in the root does not exist here. Thread-safe.
+/// meanwhile. Names that are txfs's own do not exist here. Thread-safe.
 class BaseDirectory {
  public:
   explicit BaseDirectory(UniqueFd root);

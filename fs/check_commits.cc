@@ -44,22 +44,29 @@ void CheckImage(Result<std::string> bytes, Findings findings) {
   if (!image) findings.Add("commit.image", image.error());
 }
 
-void CheckVault(const CommitRecord& record,
-                const std::vector<std::string>& vaults, Findings findings) {
-  if (std::ranges::count(vaults, record.vault) != 0) return;
-  findings.Add("commit.vault", "its vault " + record.vault + " is missing");
+Status CheckVault(const CommitRecord& record, const Vaults& vaults,
+                  Findings findings) {
+  if (std::ranges::count(TRY(vaults.Ids()), record.vault) == 0) {
+    findings.Add("commit.vault", "its vault " + record.vault + " is missing");
+    return {};
+  }
+  const auto opened = vaults.Open(record.vault);
+  if (!opened) {
+    findings.Note("vault " + record.vault + ": " + opened.error().message);
+  }
+  return {};
 }
 
 }  // namespace
 
 Status CheckCommits(int store, const BaseDirectory* base, Findings findings) {
   const TransactionHistory history(store);
-  std::optional<std::vector<std::string>> vaults;
-  if (base != nullptr) vaults = TRY(Vaults(base->root(), store).Ids());
+  std::optional<Vaults> vaults;
+  if (base != nullptr) vaults.emplace(*base, store);
   if (history.HasIntent()) {
     const Findings intent = findings.Below("intent");
     const auto record = CheckPlan(history.ReadIntent(), "", intent);
-    if (record && vaults) CheckVault(*record, *vaults, intent);
+    if (record && vaults) TRY(CheckVault(*record, *vaults, intent));
     findings.Note(
         "a commit is past its point of no return and not finished; the next "
         "command that opens the store goes on with it");
@@ -75,7 +82,7 @@ Status CheckCommits(int store, const BaseDirectory* base, Findings findings) {
     if (name.ends_with(kPlan)) {
       const std::string id = name.substr(0, name.size() - kPlan.size());
       const auto record = CheckPlan(history.ReadPlan(id), id, entry);
-      if (record && vaults) CheckVault(*record, *vaults, entry);
+      if (record && vaults) TRY(CheckVault(*record, *vaults, entry));
     } else if (name.ends_with(kImage)) {
       const std::string id = name.substr(0, name.size() - kImage.size());
       CheckImage(history.ReadImage(id), entry);

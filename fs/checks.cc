@@ -4,6 +4,8 @@
 
 #include <climits>
 
+#include "fs/base_directory.h"
+
 namespace txfs {
 
 Status CheckName(std::string_view name) {
@@ -11,6 +13,16 @@ Status CheckName(std::string_view name) {
   if (name.empty() || name == "." || name == "..") return Fail(EINVAL, "name");
   if (name.find('/') != std::string_view::npos) return Fail(EINVAL, "name");
   return {};
+}
+
+Status CheckNotReserved(Ino directory, std::string_view name) {
+  if (!IsReservedName(directory == kRootIno, name)) return {};
+  return Fail(EPERM, "name of txfs's own");
+}
+
+Status CheckCrossing(const Attr& source) {
+  if (source.type != FileType::kDirectory && source.nlink == 1) return {};
+  return Fail(EXDEV, "rename");
 }
 
 Status CheckReplace(FileType source, const RenameEnd& victim) {

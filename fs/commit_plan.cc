@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "fs/base_mounts.h"
 #include "fs/link_search.h"
 
 namespace txfs {
@@ -36,8 +37,12 @@ struct Place {
   std::string path;
 };
 
+/// A base file: mount and st_ino.
+using FileKey = std::pair<std::string, uint64_t>;
+
 /// A base file of several names, of which some come or go.
 struct SharedFile {
+  const Inode* inode = nullptr;                      ///< if it is in memory
   std::vector<std::pair<std::string, Ino>> removed;  ///< path, directory
   std::vector<Place> fresh;
   std::optional<std::string> stays;  ///< base path of a name that remains
@@ -47,8 +52,9 @@ struct SharedFile {
 /// is readable in Finish.
 class Planner {
  public:
-  Planner(OverlayFilesystem::Frozen& frozen, const PlanOptions& options)
-      : frozen_(frozen), options_(options) {}
+  Planner(OverlayFilesystem::Frozen& frozen, const PlanOptions& options,
+          const BaseMounts& mounts)
+      : frozen_(frozen), options_(options), mounts_(mounts) {}
 
   Result<CommitPlan> Run() {
     frozen_.tree.ForEach([&](Inode& inode) {
@@ -56,6 +62,7 @@ class Planner {
     });
     std::ranges::sort(upper_, {},
                       [](const Inode* inode) { return inode->ino; });
+    for (const Inode* inode : upper_) TRY(CheckMount(*inode));
     for (const Inode* inode : upper_) {
       if (inode->IsDirectory()) TRY(PlanNames(*inode));
     }
@@ -94,9 +101,6 @@ class Planner {
     for (const auto& [name, slot] : directory.slots) {
       if (slot.upper.kind == DentryKind::kAbsent) continue;
       if (!IsSelected(directory, name)) continue;
-      if (directory.record.base && directory.record.base->dev != 0) {
-        return RefuseOtherFilesystem(directory, name);
-      }
       const Inode* child = slot.upper.kind == DentryKind::kInode
                                ? frozen_.tree.Find(slot.upper.ino)
                                : nullptr;
@@ -106,15 +110,6 @@ class Planner {
       if (directory.record.base) TRY(PlanBaseName(directory, place, child));
     }
     return {};
-  }
-
-  /// Renames cannot cross into a filesystem mounted inside the workspace.
-  static Status RefuseOtherFilesystem(const Inode& directory,
-                                      const std::string& name) {
-    return Fail(EXDEV,
-                "cannot commit " + JoinPath(directory.record.base->path, name) +
-                    ", on another filesystem mounted inside the workspace",
-                "mount that filesystem as a workspace of its own");
   }
 
   Status PlanBaseName(const Inode& directory, const Place& place,
@@ -131,9 +126,13 @@ class Planner {
       came_back_[path] = place.path;
       return {};
     }
+    const auto mount = mounts_.AtOrBelow(path);
+    if (S_ISDIR(st->st_mode) && mount) return RefuseMountpoint(path, *mount);
     Touch(directory);
     if (!S_ISDIR(st->st_mode) && st->st_nlink > 1) {
-      shared_[st->st_ino].removed.emplace_back(path, directory.ino);
+      SharedFile& file = shared_[{MountOf(path), st->st_ino}];
+      if (object != nullptr) file.inode = object;
+      file.removed.emplace_back(path, directory.ino);
       return {};
     }
     const bool moves = object != nullptr && !object->IsOrphan();
@@ -145,8 +144,56 @@ class Planner {
     if (!moves && S_ISDIR(st->st_mode)) lost_.insert(path);
     Add(detaches_, {.kind = StepKind::kMove,
                     .from = Spot::Base(path),
-                    .to = Spot::Vault(slot),
+                    .to = InVault(slot, path),
                     .ino = st->st_ino});
+    return {};
+  }
+
+  // --- filesystems mounted in the base
+
+  [[nodiscard]] std::string MountOf(const std::string& path) const {
+    return mounts_.Of(path);
+  }
+  /// The vault on the filesystem of `path`.
+  [[nodiscard]] Spot InVault(std::string slot, const std::string& path) const {
+    return Spot::Vault(std::move(slot), MountOf(path));
+  }
+
+  [[nodiscard]] Status CheckMount(const Inode& inode) const {
+    if (!inode.record.base || inode.record.base->dev == 0) return {};
+    const std::string& path = inode.record.base->path;
+    if (!MountOf(path).empty()) return {};
+    return Fail(EXDEV,
+                "cannot commit " + path +
+                    ": the filesystem it is on is not mounted in the workspace",
+                "mount it again, where the daemon sees it");
+  }
+
+  static Status RefuseMountpoint(const std::string& path,
+                                 const std::string& mount) {
+    return Fail(EXDEV,
+                "cannot commit that " + path +
+                    " is moved or deleted: a filesystem is mounted at " + mount,
+                "unmount it, or put the directory back");
+  }
+
+  static Status RefuseCrossing(const std::string& from,
+                               const std::string& path) {
+    return Fail(EXDEV,
+                "cannot commit " + path + ": " + from +
+                    " is on another filesystem, and only files of one name "
+                    "are copied from there",
+                "copy it there instead, and remove the old one");
+  }
+
+  /// Links do not lead from one filesystem to another.
+  [[nodiscard]] Status CheckLinks(const std::string& from,
+                                  const std::vector<Place>& places) const {
+    for (const Place& place : places) {
+      if (MountOf(place.path) != MountOf(from)) {
+        return RefuseCrossing(from, place.path);
+      }
+    }
     return {};
   }
 
@@ -164,9 +211,8 @@ class Planner {
     }
     if (RidesInParent(inode)) return {};
     const std::string stage = StageName("n", Raw(inode.ino));
-    StageTree(inode, stage);
-    Attach(inode, stage, places);
-    return {};
+    StageTree(inode, InVault(stage, places.front().path));
+    return Attach(inode, stage, places);
   }
 
   /// A new object whose only name is in a new directory is staged in place.
@@ -180,36 +226,37 @@ class Planner {
            places.front().path.size() < kStagedPathMax;
   }
 
-  void StageTree(const Inode& inode, const std::string& stage) {
+  void StageTree(const Inode& inode, const Spot& spot) {
     staged_.insert(inode.ino);
-    plan_.staged.push_back({stage, inode.ino});
+    plan_.staged.push_back({spot, inode.ino});
     std::set<std::string> names;  // in an order that can be repeated
     for (const auto& [name, slot] : inode.slots) names.insert(name);
     for (const std::string& name : names) {
       const Inode* child = frozen_.tree.FindChild(inode, name);
       if (child != nullptr && RidesInParent(*child)) {
-        StageTree(*child, JoinPath(stage, name));
+        StageTree(*child, Spot::Vault(JoinPath(spot.path, name), spot.mount));
       }
     }
   }
 
   /// Brings a staged or detached object to its first place, and links it to
   /// the others.
-  void Attach(const Inode& inode, const std::string& slot,
-              const std::vector<Place>& places) {
+  Status Attach(const Inode& inode, const std::string& slot,
+                const std::vector<Place>& places) {
     const uint64_t ino = inode.record.base ? inode.record.base->ino : 0;
     Add(attaches_,
         {.kind = StepKind::kMove,
-         .from = Spot::Vault(slot),
+         .from = InVault(slot, places.front().path),
          .to = Spot::Base(places.front().path),
          .ino = ino},
         inode);
     Touch(places.front().parent);
-    AddLinks(inode, Spot::Base(places.front().path), places, 1);
+    return AddLinks(inode, Spot::Base(places.front().path), places, 1);
   }
 
-  void AddLinks(const Inode& inode, const Spot& from,
-                const std::vector<Place>& places, size_t first) {
+  Status AddLinks(const Inode& inode, const Spot& from,
+                  const std::vector<Place>& places, size_t first) {
+    TRY(CheckLinks(from.path, places));
     const uint64_t ino = inode.record.base ? inode.record.base->ino : 0;
     for (size_t i = first; i < places.size(); ++i) {
       Add(links_,
@@ -220,6 +267,7 @@ class Planner {
           inode, places[i].parent);
       Touch(places[i].parent);
     }
+    return {};
   }
 
   // --- inodes of the base
@@ -231,40 +279,45 @@ class Planner {
     if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
       // It keeps its names: changed in place, never replaced.
       if (ContentChanged(inode)) TRY(AddPatch(inode));
-      if (!fresh.empty()) shared_[inode.record.base->ino].fresh = fresh;
+      TRY(CheckLinks(inode.record.base->path, fresh));
+      if (fresh.empty()) return {};
+      SharedFile& file = shared_[KeyOf(inode)];
+      file.inode = &inode;
+      file.fresh = fresh;
       return {};
     }
     const std::string& base = inode.record.base->path;
     const bool moved = moved_.contains(inode.ino);
-    const bool replaced = ContentChanged(inode) && IsReplaced(inode);
-    if (ContentChanged(inode) && !replaced) TRY(AddPatch(inode));
-    if (replaced) StageTree(inode, StageName("n", Raw(inode.ino)));
-    if (moved) {
-      if (fresh.empty()) return Fail(EIO, "plan the commit of " + base);
-      // A replaced one's old content stays in the vault.
-      AttachMoved(inode, replaced, fresh);
-      return {};
-    }
     auto place = frozen_.tree.VisibleBase(base);
     if (kept_.contains(inode.ino)) place = kept_[inode.ino].front();
-    if (!place) return Fail(EIO, "plan the commit of " + base);
+    if (moved && !fresh.empty()) place = fresh.front().path;
+    if (!place || (moved && fresh.empty())) {
+      return Fail(EIO, "plan the commit of " + base);
+    }
+    const bool crosses = MountOf(*place) != MountOf(base);
+    if (crosses && (!moved || inode.IsDirectory() || IsDevice(inode))) {
+      return RefuseCrossing(base, *place);
+    }
+    const bool changed = ContentChanged(inode);
+    const bool replaced = crosses || (changed && IsReplaced(inode));
+    if (changed && !replaced) TRY(AddPatch(inode));
+    const std::string fresh_slot = StageName("n", Raw(inode.ino));
+    if (replaced) StageTree(inode, InVault(fresh_slot, *place));
+    if (moved) {
+      // A replaced one's old content stays in the vault.
+      return Attach(
+          inode, replaced ? fresh_slot : StageName("m", Raw(inode.ino)), fresh);
+    }
     if (replaced) {
       Add(exchanges_,
           {.kind = StepKind::kExchange,
-           .from = Spot::Vault(StageName("n", Raw(inode.ino))),
+           .from = InVault(fresh_slot, *place),
            .to = Spot::Base(*place),
            .other = inode.record.base->ino},
           inode);
       TouchBase(std::string(ParentPath(base)));
     }
-    AddLinks(inode, Spot::Base(*place), fresh, 0);
-    return {};
-  }
-
-  void AttachMoved(const Inode& inode, bool replaced,
-                   const std::vector<Place>& fresh) {
-    const std::string slot = StageName(replaced ? "n" : "m", Raw(inode.ino));
-    Attach(inode, slot, fresh);
+    return AddLinks(inode, Spot::Base(*place), fresh, 0);
   }
 
   /// Names the inode has in the overlay but not in the base.
@@ -291,7 +344,7 @@ class Planner {
   [[nodiscard]] bool IsReplaced(const Inode& inode) const {
     const bool keeps_owner =
         ::geteuid() == 0 || inode.record.base->uid == ::geteuid();
-    if (!keeps_owner || inode.record.base->dev != 0) return false;
+    if (!keeps_owner) return false;
     if (options_.clones || inode.attr().size < kPatchFrom) return true;
     return inode.stored_bytes > inode.attr().size / 2 ||
            inode.attr().base_limit < inode.record.base->size / 2;
@@ -330,24 +383,29 @@ class Planner {
 
   /// A name in the vault holds such a file while its names come and go.
   Status PlanShared() {
-    std::set<uint64_t> unknown;
-    for (auto& [ino, file] : shared_) {
-      file.stays = NameThatStays(ino, file);
-      if (!file.stays && file.fresh.empty()) unknown.insert(ino);
+    std::map<std::string, std::set<uint64_t>> unknown;  // by mount
+    for (auto& [key, file] : shared_) {
+      file.stays = NameThatStays(key, file);
+      if (file.stays || !file.fresh.empty()) continue;
+      unknown[key.first].insert(key.second);
     }
-    if (!unknown.empty()) {
-      for (auto& [ino, path] :
-           TRY(FindOtherNames(frozen_.base, unknown, RemovedPaths()))) {
-        shared_[ino].stays = path;
+    for (const auto& [mount, inos] : unknown) {
+      for (auto& [ino, path] : TRY(FindOtherNames(frozen_.base, mounts_, mount,
+                                                  inos, RemovedPaths()))) {
+        shared_[{mount, ino}].stays = path;
       }
     }
-    for (auto& [ino, file] : shared_) PlanShared(ino, file);
+    for (auto& [key, file] : shared_) PlanShared(key, file);
     return {};
+  }
+
+  [[nodiscard]] FileKey KeyOf(const Inode& inode) const {
+    return {MountOf(inode.record.base->path), inode.record.base->ino};
   }
 
   std::set<std::string> RemovedPaths() {
     std::set<std::string> paths;
-    for (const auto& [ino, file] : shared_) {
+    for (const auto& [key, file] : shared_) {
       for (const auto& [path, directory] : file.removed) paths.insert(path);
     }
     return paths;
@@ -361,9 +419,9 @@ class Planner {
   }
 
   /// A base name of the file that nothing takes away, if one is known.
-  std::optional<std::string> NameThatStays(uint64_t ino,
+  std::optional<std::string> NameThatStays(const FileKey& key,
                                            const SharedFile& file) {
-    const Inode* inode = frozen_.tree.FindBaseIno(ino);
+    const Inode* inode = file.inode;
     if (inode == nullptr) return std::nullopt;
     std::vector<std::string> known{inode->record.base->path};
     for (const Inode::Link& link : inode->links) {
@@ -375,15 +433,17 @@ class Planner {
       const bool removed = std::ranges::any_of(
           file.removed, [&](const auto& name) { return name.first == path; });
       const auto st = frozen_.base.Stat(path);
-      if (!removed && st && st->st_ino == ino && PlaceOf(path)) {
+      if (!removed && st && FileKey(MountOf(path), st->st_ino) == key &&
+          PlaceOf(path)) {
         return path;
       }
     }
     return std::nullopt;
   }
 
-  void PlanShared(uint64_t ino, const SharedFile& file) {
-    const Spot hold = Spot::Vault(StageName("h", ino));
+  void PlanShared(const FileKey& key, const SharedFile& file) {
+    const auto& [mount, ino] = key;
+    const Spot hold = Spot::Vault(StageName("h", ino), mount);
     const std::string source =
         file.removed.empty() ? *file.stays : file.removed.front().first;
     Add(holds_, {.kind = StepKind::kLink,
@@ -497,7 +557,7 @@ class Planner {
     }
     // The name by which it was known may be the one that went.
     if (inode.record.base) {
-      const auto shared = shared_.find(inode.record.base->ino);
+      const auto shared = shared_.find(KeyOf(inode));
       if (shared != shared_.end() && shared->second.stays) {
         return PlaceOf(*shared->second.stays);
       }
@@ -567,17 +627,24 @@ class Planner {
                         &links_, &drops_, &files_, &directories_}) {
       std::ranges::move(*phase, std::back_inserter(plan_.steps));
     }
+    for (const PlannedStep& planned : plan_.steps) {
+      for (const Spot& spot : {planned.step.from, planned.step.to}) {
+        const std::string mount = spot.vault ? spot.mount : MountOf(spot.path);
+        if (!mount.empty()) plan_.mounts.insert(mount);
+      }
+    }
     return std::move(plan_);
   }
 
   OverlayFilesystem::Frozen& frozen_;
   const PlanOptions options_;
+  const BaseMounts& mounts_;
   CommitPlan plan_;
   std::vector<const Inode*> upper_;
   std::map<Ino, std::vector<Place>> places_;      // of selected names
   std::map<Ino, std::vector<std::string>> kept_;  // of those, in the base, too
   std::map<std::string, std::string> came_back_;  // the same by base path
-  std::map<uint64_t, SharedFile> shared_;         // by st_ino
+  std::map<FileKey, SharedFile> shared_;
   std::set<Ino> staged_, moved_, patched_;
   std::set<Ino> touched_;            // directories in which steps happen
   std::set<std::string> untouched_;  // base directories of exchanges
@@ -607,7 +674,8 @@ ObjectAttributes CommittedAttributes(const Inode& inode) {
 
 Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen,
                               const PlanOptions& options) {
-  return Planner(frozen, options).Run();
+  const BaseMounts mounts = TRY(BaseMounts::Read(frozen.base));
+  return Planner(frozen, options, mounts).Run();
 }
 
 }  // namespace txfs

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace txfs {
 
 /// A file or directory to be made in the vault before the point of no return.
 struct StagedObject {
-  std::string path;  ///< below the vault; parents come before children
+  Spot spot;  ///< in the vault; parents come before children
   Ino ino = kNoIno;
 };
 
@@ -37,6 +38,7 @@ struct CommitPlan {
   std::vector<StagedObject> staged;
   std::vector<StagedDelta> deltas;
   std::vector<PlannedStep> steps;
+  std::set<std::string> mounts;  ///< filesystems in the base that they change
   std::vector<std::string>
       withheld;  ///< sentences: what does not reach the base
 };
@@ -46,8 +48,10 @@ struct PlanOptions {
   bool clones = false;  ///< the vault's filesystem can share blocks of files
 };
 
-/// Plans the commit of the tree. EXDEV, with path and remedy, where a change
-/// would cross into a filesystem mounted inside the workspace.
+/// Plans the commit of the tree. What got to another of the filesystems mounted
+/// inside the workspace is copied there. EXDEV, with path and remedy, for
+/// directories and files of several names that did, and for mountpoints that
+/// went: their renames are refused while it is known where they lead.
 Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen,
                               const PlanOptions& options);
 

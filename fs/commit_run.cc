@@ -80,8 +80,9 @@ void SetRenameHasFlags(bool has) { rename_has_flags = has; }
 Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
   Place place;
   if (spot.vault) {
+    const int vault = TRY(DirectoryOf(vault_, spot));
     place.directory = std::make_shared<UniqueFd>(
-        TRY(OpenAt(vault_, ".", O_RDONLY | O_DIRECTORY)));
+        TRY(OpenAt(vault, ".", O_RDONLY | O_DIRECTORY)));
     place.name = spot.path;
     return place;
   }
@@ -152,6 +153,9 @@ Status CommitRunner::Run(const CommitSteps& steps) {
   base_.DropCache();
   CrashPoint();
   if (::syncfs(base_.root()) != 0) return Fail(errno, "sync the workspace");
+  for (const auto& [mount, part] : vault_) {
+    if (::syncfs(part.get()) != 0) return Fail(errno, "sync " + mount);
+  }
   return {};
 }
 
@@ -305,7 +309,8 @@ Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
   if (::ftruncate(fd, static_cast<off_t>(delta.size)) != 0) {
     return Fail(errno, "truncate");
   }
-  const UniqueFd from = TRY(OpenAt(vault_, delta.name, O_RDONLY | O_NOFOLLOW));
+  const int vault = TRY(DirectoryOf(vault_, Spot::Vault(delta.name, "")));
+  const UniqueFd from = TRY(OpenAt(vault, delta.name, O_RDONLY | O_NOFOLLOW));
   Bytes buffer(kCopyBytes);
   for (const Range& range : delta.ranges) {
     for (uint64_t offset = range.from; offset < range.to;) {

@@ -6,6 +6,7 @@
 
 #include "fs/base_directory.h"
 #include "fs/commit_step.h"
+#include "fs/vaults.h"
 #include "journal/base/result.h"
 
 namespace txfs {
@@ -14,10 +15,11 @@ namespace txfs {
 using CommitProgress = std::function<void(size_t done, size_t all)>;
 
 /// Carries out the steps of a commit, or of what takes one back: all it needs
-/// is the base and the vault, a directory on the base's filesystem.
+/// is the base and the vault.
 class CommitRunner {
  public:
-  CommitRunner(const BaseDirectory& base, int vault,
+  /// `vault` outlives this.
+  CommitRunner(const BaseDirectory& base, const Vault& vault,
                CommitProgress progress = {})
       : base_(base), vault_(vault), progress_(std::move(progress)) {}
 
@@ -61,7 +63,7 @@ class CommitRunner {
   void LetOwnerIn(int dir, const std::string& name);
 
   const BaseDirectory& base_;
-  int vault_;
+  const Vault& vault_;
   CommitProgress progress_;
 };
 

@@ -27,12 +27,13 @@ bool IsZero(ByteSpan bytes) {
 
 }  // namespace
 
-bool VaultFiller::CanClone(int vault) {
+bool VaultFiller::CanClone(const Vault& vault) {
+  const int directory = vault.at("").get();
   const char* const names[] = {"clone.from", "clone.to"};
-  const auto from = OpenAt(vault, names[0], O_RDWR | O_CREAT, 0600);
-  const auto to = OpenAt(vault, names[1], O_RDWR | O_CREAT, 0600);
+  const auto from = OpenAt(directory, names[0], O_RDWR | O_CREAT, 0600);
+  const auto to = OpenAt(directory, names[1], O_RDWR | O_CREAT, 0600);
   const bool can = from && to && ::ioctl(to->get(), FICLONE, from->get()) == 0;
-  for (const char* name : names) std::ignore = ::unlinkat(vault, name, 0);
+  for (const char* name : names) std::ignore = ::unlinkat(directory, name, 0);
   return can;
 }
 
@@ -57,7 +58,9 @@ Result<CommitSteps> VaultFiller::Fill(const CommitPlan& plan) {
     if (planned.parent != kNoIno) step.parent = InoOf(planned.parent);
   }
   CrashPoint();
-  if (::syncfs(vault_) != 0) return Fail(errno, "sync the vault");
+  for (const auto& [mount, part] : vault_) {
+    if (::syncfs(part.get()) != 0) return Fail(errno, "sync the vault");
+  }
   return steps;
 }
 
@@ -73,25 +76,26 @@ uint64_t VaultFiller::InoOf(Ino ino) const {
 Status VaultFiller::Make(const StagedObject& object) {
   const Inode* inode = frozen_.tree.Find(object.ino);
   if (inode == nullptr) return Fail(EIO, "stage an inode");
-  const char* name = object.path.c_str();
+  const int vault = TRY(DirectoryOf(vault_, object.spot));
+  const char* name = object.spot.path.c_str();
   CrashPoint();
   int made = 0;
   switch (inode->attr().type) {
     case FileType::kRegular:
-      TRY(MakeRegular(object, *inode));
+      TRY(MakeRegular(vault, name, *inode));
       break;
     case FileType::kDirectory:
-      made = ::mkdirat(vault_, name, 0700);
+      made = ::mkdirat(vault, name, 0700);
       break;
     case FileType::kSymlink:
-      made = ::symlinkat(inode->record.symlink.c_str(), vault_, name);
+      made = ::symlinkat(inode->record.symlink.c_str(), vault, name);
       break;
     default:
-      made = ::mknodat(vault_, name, ModeBits(inode->attr().type) | 0600, 0);
+      made = ::mknodat(vault, name, ModeBits(inode->attr().type) | 0600, 0);
       break;
   }
   struct stat st{};
-  if (made != 0 || ::fstatat(vault_, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (made != 0 || ::fstatat(vault, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return Fail(errno, "stage " + frozen_.tree.PathOf(*inode));
   }
   made_[object.ino] = st.st_ino;
@@ -107,14 +111,15 @@ Status VaultFiller::SetAttributes(const StagedObject& object) {
     attributes.xattrs = TRY(frozen_.BaseXattrs(inode.record.base->path));
   }
   if (attributes.xattrs->empty()) attributes.xattrs.reset();
-  return ApplyAttributes(vault_, object.path, attributes,
+  return ApplyAttributes(TRY(DirectoryOf(vault_, object.spot)),
+                         object.spot.path, attributes,
                          frozen_.tree.PathOf(inode));
 }
 
-Status VaultFiller::MakeRegular(const StagedObject& object,
+Status VaultFiller::MakeRegular(int directory, const std::string& name,
                                 const Inode& inode) {
   const UniqueFd fd =
-      TRY(OpenAt(vault_, object.path, O_RDWR | O_CREAT | O_EXCL, 0600));
+      TRY(OpenAt(directory, name, O_RDWR | O_CREAT | O_EXCL, 0600));
   const uint64_t size = inode.attr().size;
   if (TRY(CloneBase(inode, fd.get()))) {
     for (const auto& [offset, extent] : inode.extents) {
@@ -164,8 +169,8 @@ Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range) {
 }
 
 Status VaultFiller::SaveDelta(const StagedDelta& delta) {
-  const UniqueFd fd =
-      TRY(OpenAt(vault_, delta.delta.name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  const UniqueFd fd = TRY(OpenAt(vault_.at("").get(), delta.delta.name,
+                                 O_RDWR | O_CREAT | O_EXCL, 0600));
   const Inode* inode = frozen_.tree.Find(delta.ino);
   SharedFd base;
   if (inode == nullptr) base = TRY(frozen_.base.OpenFile(delta.base_path));

@@ -7,6 +7,7 @@
 #include "fs/commit_plan.h"
 #include "fs/commit_step.h"
 #include "fs/overlay.h"
+#include "fs/vaults.h"
 #include "journal/base/result.h"
 #include "journal/base/types.h"
 
@@ -18,12 +19,13 @@ namespace txfs {
 class VaultFiller {
  public:
   /// `progress` is called with how many objects and deltas are in the vault.
-  VaultFiller(OverlayFilesystem::Frozen& frozen, int vault,
+  /// `vault` outlives this.
+  VaultFiller(OverlayFilesystem::Frozen& frozen, const Vault& vault,
               std::function<void(size_t done)> progress = {})
       : frozen_(frozen), vault_(vault), progress_(std::move(progress)) {}
 
   /// Whether files in the vault can share blocks with those of the base.
-  static bool CanClone(int vault);
+  static bool CanClone(const Vault& vault);
 
   /// Makes all that `plan` names and returns its steps, complete. Durable when
   /// this returns.
@@ -34,7 +36,8 @@ class VaultFiller {
 
  private:
   Status Make(const StagedObject& object);
-  Status MakeRegular(const StagedObject& object, const Inode& inode);
+  Status MakeRegular(int directory, const std::string& name,
+                     const Inode& inode);
   Result<bool> CloneBase(const Inode& inode, int fd);
   Status CopyRange(const Inode& inode, int fd, Range range);
   Status SaveDelta(const StagedDelta& delta);
@@ -46,7 +49,7 @@ class VaultFiller {
   [[nodiscard]] uint64_t InoOf(Ino ino) const;
 
   OverlayFilesystem::Frozen& frozen_;
-  int vault_;
+  const Vault& vault_;
   std::function<void(size_t done)> progress_;
   size_t done_ = 0;
   std::map<Ino, uint64_t> made_;  ///< st_ino of what was made

@@ -5,6 +5,9 @@
 namespace txfs {
 namespace {
 
+/// Where a spot is: 0 the base, 1 the vault, or the vault on a mount.
+constexpr uint8_t kOnMount = 2;
+
 CommitStep Inverse(const CommitStep& step) {
   CommitStep inverse = step;
   switch (step.kind) {
@@ -30,13 +33,18 @@ CommitStep Inverse(const CommitStep& step) {
 }
 
 void EncodeSpot(const Spot& spot, Encoder& out) {
-  out.Put(static_cast<uint8_t>(spot.vault));
+  const bool on_mount = spot.vault && !spot.mount.empty();
+  out.Put(static_cast<uint8_t>(on_mount ? kOnMount : spot.vault));
+  if (on_mount) out.PutString(spot.mount);
   out.PutString(spot.path);
 }
 
 Spot DecodeSpot(Decoder& in) {
-  const bool vault = in.Get<uint8_t>() != 0;
-  return {vault, std::string(in.GetString())};
+  const auto where = in.Get<uint8_t>();
+  Spot spot{.vault = where != 0, .path = {}, .mount = {}};
+  if (where == kOnMount) spot.mount = in.GetString();
+  spot.path = in.GetString();
+  return spot;
 }
 
 template <class T, class EncodeOne>

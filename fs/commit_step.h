@@ -29,12 +29,13 @@ enum class StepKind : uint8_t {
 struct Spot {
   bool vault = false;
   std::string path;
+  std::string mount;  ///< vault: on which filesystem; see BaseMounts
 
   [[nodiscard]] static Spot Base(std::string path) {
-    return {false, std::move(path)};
+    return {false, std::move(path), {}};
   }
-  [[nodiscard]] static Spot Vault(std::string name) {
-    return {true, std::move(name)};
+  [[nodiscard]] static Spot Vault(std::string name, std::string mount) {
+    return {true, std::move(name), std::move(mount)};
   }
   bool operator==(const Spot&) const = default;
 };

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -38,19 +39,28 @@ struct Node {
 };
 using NodePtr = std::shared_ptr<Node>;
 
+/// `path` where `spot` is.
+Spot At(const Spot& spot, std::string path) {
+  return {spot.vault, std::move(path), spot.mount};
+}
+
+/// The directories of a commit's vault, by mount.
+using VaultDirectories = std::map<std::string, BaseDirectory>;
+
 /// Goes through the steps with names only, to learn what came from where.
 class StepTracer {
  public:
   StepTracer() {
     base_->before.insert("");
-    vault_->origin.vault = true;
     nodes_.push_back(base_);
   }
 
   void Trace(const CommitSteps& steps) {
     for (const CommitStep& step : steps) Do(step);
     Locate(*base_, Spot::Base(""));
-    Locate(*vault_, Spot::Vault(""));
+    for (const auto& [mount, vault] : vaults_) {
+      Locate(*vault, Spot::Vault("", mount));
+    }
   }
 
   /// Every object that a step is about, but also parents of such.
@@ -114,26 +124,35 @@ class StepTracer {
     }
   }
 
+  NodePtr& Root(const Spot& spot) {
+    if (!spot.vault) return base_;
+    NodePtr& root = vaults_[spot.mount];
+    if (!root) {
+      root =
+          std::make_shared<Node>(Node{.origin = Spot::Vault("", spot.mount)});
+    }
+    return root;
+  }
+
   NodePtr& Entry(const Spot& spot) {
-    if (spot.path.empty()) return spot.vault ? vault_ : base_;
+    if (spot.path.empty()) return Root(spot);
     const NodePtr parent =
-        Find({spot.vault, std::string(ParentPath(spot.path))}, 0);
+        Find(At(spot, std::string(ParentPath(spot.path))), 0);
     return parent->children[std::string(BaseName(spot.path))];
   }
 
   /// What stands there. `ino`, if it is not 0, tells names of one object.
   NodePtr Find(const Spot& spot, uint64_t ino) {
-    if (spot.path.empty()) return spot.vault ? vault_ : base_;
+    if (spot.path.empty()) return Root(spot);
     const NodePtr parent =
-        Find({spot.vault, std::string(ParentPath(spot.path))}, 0);
+        Find(At(spot, std::string(ParentPath(spot.path))), 0);
     const std::string name(BaseName(spot.path));
     const auto known = parent->children.find(name);
     if (known != parent->children.end() && known->second) {
       if (ino != 0) by_ino_.try_emplace(ino, known->second);
       return known->second;
     }
-    const Spot origin{parent->origin.vault,
-                      JoinPath(parent->origin.path, name)};
+    const Spot origin = At(parent->origin, JoinPath(parent->origin.path, name));
     NodePtr node = ino != 0 ? by_ino_[ino] : nullptr;
     if (!node) {
       node = std::make_shared<Node>(Node{.origin = origin});
@@ -148,12 +167,12 @@ class StepTracer {
   static void Locate(Node& node, const Spot& spot) {
     node.after.push_back(spot);
     for (const auto& [name, child] : node.children) {
-      if (child) Locate(*child, {spot.vault, JoinPath(spot.path, name)});
+      if (child) Locate(*child, At(spot, JoinPath(spot.path, name)));
     }
   }
 
   NodePtr base_ = std::make_shared<Node>();
-  NodePtr vault_ = std::make_shared<Node>();
+  std::map<std::string, NodePtr> vaults_;  // by mount
   std::vector<NodePtr> nodes_;
   std::map<uint64_t, NodePtr> by_ino_;
   std::map<const Node*, NodePtr> replaced_;
@@ -163,9 +182,13 @@ class StepTracer {
 /// Makes net changes of what a plan did, by what base and vault have now.
 class ViewBuilder {
  public:
-  ViewBuilder(const BaseDirectory& base, const BaseDirectory& vault,
-              std::string vault_id, const CommitImage& image)
-      : base_(base), vault_(vault), vault_id_(std::move(vault_id)) {
+  ViewBuilder(const BaseDirectory& base, const Vaults& vaults,
+              const VaultDirectories& vault, std::string vault_id,
+              const CommitImage& image)
+      : base_(base),
+        vaults_(vaults),
+        vault_(vault),
+        vault_id_(std::move(vault_id)) {
     for (const ImageEntry& entry : image) image_[entry.path] = &entry;
   }
 
@@ -218,14 +241,22 @@ class ViewBuilder {
 
   // --- sides
 
+  [[nodiscard]] Result<std::reference_wrapper<const BaseDirectory>> DirectoryOf(
+      const Spot& spot) const {
+    if (!spot.vault) return std::cref(base_);
+    const auto found = vault_.find(spot.mount);
+    if (found != vault_.end()) return std::cref(found->second);
+    return Fail(EBADMSG, "the vault has no part on " + spot.mount);
+  }
+
   Result<ChangeSide> SideAt(const Spot& spot) const {
-    const BaseDirectory& in = spot.vault ? vault_ : base_;
+    const BaseDirectory& in = TRY(DirectoryOf(spot));
     ChangeSide side;
     const struct stat st = TRY(in.Stat(spot.path));
     side.attr = AttrOf(st);
     if (S_ISLNK(st.st_mode)) side.symlink = TRY(in.ReadLink(spot.path));
     if (spot.vault) {
-      side.vault_path = JoinPath(vault_id_, spot.path);
+      side.vault_path = Vaults::PathOf(vault_id_, spot);
     } else {
       side.base_path = spot.path;
     }
@@ -313,9 +344,10 @@ class ViewBuilder {
     const bool descends = now.vault && side->attr.type == FileType::kDirectory;
     befores_[path] = Before(node, *std::move(side));
     if (!descends) return {};
-    for (const BaseEntry& entry : TRY(vault_.List(now.path))) {
+    const BaseDirectory& in = TRY(DirectoryOf(now));
+    for (const BaseEntry& entry : TRY(in.List(now.path))) {
       TRY(AddGoneTree(Node{}, JoinPath(path, entry.name),
-                      Spot::Vault(JoinPath(now.path, entry.name))));
+                      At(now, JoinPath(now.path, entry.name))));
     }
     return {};
   }
@@ -467,11 +499,12 @@ class ViewBuilder {
 
   [[nodiscard]] Result<SharedFd> OpenSide(const ChangeSide& side) const {
     if (side.vault_path.empty()) return base_.OpenFile(side.base_path);
-    return vault_.OpenFile(side.vault_path.substr(vault_id_.size() + 1));
+    return vaults_.OpenFile(side.vault_path);
   }
 
   const BaseDirectory& base_;
-  const BaseDirectory& vault_;
+  const Vaults& vaults_;
+  const VaultDirectories& vault_;
   const std::string vault_id_;
   std::map<std::string_view, const ImageEntry*, std::less<>> image_;
   std::map<std::string, std::string> drift_;  ///< path to reason
@@ -520,10 +553,12 @@ Result<CommitView> ViewCommit(Store& store, const BaseDirectory& base,
   const CommitRecord record = TRY(committer.ReadRecord(newest.id));
   const std::string bytes = TRY(store.history().ReadImage(newest.id));
   const CommitImage image = TRY(DecodeImage(AsBytes(bytes)));
-  UniqueFd vault_fd = TRY(committer.vaults().Open(record.vault, false));
-  const BaseDirectory vault(std::move(vault_fd));
+  VaultDirectories vault;
+  for (auto& [mount, fd] : TRY(committer.vaults().Open(record.vault))) {
+    vault.try_emplace(mount, std::move(fd));
+  }
   view.has_changes = true;
-  TRY(ViewBuilder(base, vault, record.vault, image)
+  TRY(ViewBuilder(base, committer.vaults(), vault, record.vault, image)
           .Build(record.steps, image, view));
   if (swapped) SwapSides(view);
   return view;

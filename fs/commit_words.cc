@@ -79,7 +79,8 @@ class StepDescriber {
     if (inode == nullptr || !inode->IsDirectory()) return "create " + path;
     size_t below = 0;
     for (const StagedObject& object : plan_.staged) {
-      below += object.path.starts_with(planned.step.from.path + "/") ? 1 : 0;
+      below +=
+          object.spot.path.starts_with(planned.step.from.path + "/") ? 1 : 0;
     }
     return "create " + path + "/" +
            (below == 0 ? "" : " and " + std::to_string(below) + " in it");

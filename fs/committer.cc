@@ -97,7 +97,7 @@ Result<std::unique_ptr<CommitRecord>> Committer::Unfinished() const {
 }
 
 Status Committer::CheckPermitted(const CommitRecord& record) const {
-  return CommitRunner(base_, -1).CheckPermitted(record.steps);
+  return CommitRunner(base_, {}).CheckPermitted(record.steps);
 }
 
 Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
@@ -105,8 +105,9 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
 }
 
 Status Committer::CarryOut(const CommitRecord& record) {
-  const UniqueFd vault = TRY(vaults_.Open(record.vault, false));
-  auto run = CommitRunner(base_, vault.get(), progress_).Run(record.steps);
+  auto vault = vaults_.Open(record.vault);
+  if (!vault) return StoppedHalfWay(std::move(vault).error());
+  auto run = CommitRunner(base_, *vault, progress_).Run(record.steps);
   if (!run) return StoppedHalfWay(std::move(run).error());
   const CommitImage image = TRY(TakeImage(base_, record.steps));
   TRY(store_.history().WriteImage(record.summary.id,
@@ -219,6 +220,7 @@ Result<CommitRecord> Committer::PrepareUndo(const std::string& wanted,
                                             Timestamp now, UndoReport& report) {
   report.undone = TRY(ChooseUndoable(wanted));
   const CommitRecord undone = TRY(ReadRecord(report.undone));
+  TRY(vaults_.Open(undone.vault));
   const std::string bytes = TRY(store_.history().ReadImage(report.undone));
   const CommitImage image = TRY(DecodeImage(AsBytes(bytes)));
   report.changes = undone.summary.changes;

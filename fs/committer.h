@@ -70,7 +70,7 @@ class Committer {
             CommitProgress progress = {})
       : store_(store),
         base_(base),
-        vaults_(base.root(), store.dir()),
+        vaults_(base, store.dir()),
         progress_(std::move(progress)) {}
 
   [[nodiscard]] const Vaults& vaults() const { return vaults_; }

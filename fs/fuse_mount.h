@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "fs/fuse_mount_table.h"
 #include "fs/fuse_session.h"
+#include "fs/mount_table.h"
 #include "journal/base/result.h"
 #include "journal/base/unique_fd.h"
 

@@ -5,10 +5,11 @@
 namespace txfs {
 
 Result<std::map<uint64_t, std::string>> FindOtherNames(
-    const BaseDirectory& base, const std::set<uint64_t>& inos,
+    const BaseDirectory& base, const BaseMounts& mounts,
+    const std::string& mount, const std::set<uint64_t>& inos,
     const std::set<std::string>& except) {
   std::map<uint64_t, std::string> found;
-  std::vector<std::string> directories{""};
+  std::vector<std::string> directories{mount};
   while (!directories.empty() && found.size() < inos.size()) {
     const std::string directory = std::move(directories.back());
     directories.pop_back();
@@ -18,11 +19,9 @@ Result<std::map<uint64_t, std::string>> FindOtherNames(
     for (const BaseEntry& entry : *entries) {
       std::string path = JoinPath(directory, entry.name);
       if (entry.type == FileType::kDirectory) {
-        directories.push_back(std::move(path));
+        if (mounts.Of(path) == mount) directories.push_back(std::move(path));
       } else if (inos.contains(entry.ino) && !except.contains(path)) {
-        const auto st = base.Stat(path);
-        const bool on_root = st && st->st_dev == base.device();
-        if (on_root) found.emplace(entry.ino, std::move(path));
+        found.emplace(entry.ino, std::move(path));
       }
     }
   }

@@ -192,6 +192,9 @@ class OverlayFilesystem final : public Filesystem {
                       std::string_view name);
   Status DoRename(const Caller& caller, Ino parent, std::string_view name,
                   Ino new_parent, std::string_view new_name, RenameMode mode);
+  bool IsMountpoint(const Inode& inode, const Inode& directory) const
+      REQUIRES_SHARED(tree_mutex_);
+  uint64_t DeviceOf(const Inode& file) const REQUIRES_SHARED(tree_mutex_);
   Result<bool> IsEmpty(const Inode& directory) REQUIRES_SHARED(tree_mutex_);
   /// What to leave at a name that goes away.
   static DentryValue Gone(const Inode& directory, std::string_view name,

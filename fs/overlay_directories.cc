@@ -37,10 +37,12 @@ std::vector<DirEntry> OverlayFilesystem::Merge(
       entries.push_back(EntryOf(tree_, name, *inode));
     }
   }
+  const uint64_t device = tree_.DeviceOf(directory);
   for (const BaseEntry& entry : base) {
     if (directory.slots.contains(entry.name)) continue;
-    entries.push_back(
-        {.name = entry.name, .st_ino = entry.ino, .type = entry.type});
+    entries.push_back({.name = entry.name,
+                       .st_ino = tree_.StatIno(device, entry.ino),
+                       .type = entry.type});
   }
   return entries;
 }

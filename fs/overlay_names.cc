@@ -36,12 +36,29 @@ DentryValue OverlayFilesystem::Gone(const Inode& directory,
                                                : DentryKind::kAbsent};
 }
 
+/// Whether another filesystem begins at `inode`.
+bool OverlayFilesystem::IsMountpoint(const Inode& inode,
+                                     const Inode& directory) const {
+  return inode.IsDirectory() && inode.record.base &&
+         inode.record.base->dev != tree_.DeviceOf(directory);
+}
+
+/// Where a file's names are: all on one filesystem, but not always on that of
+/// its base object.
+uint64_t OverlayFilesystem::DeviceOf(const Inode& file) const {
+  const Inode* parent =
+      file.links.empty() ? nullptr : tree_.Find(file.links.front().parent);
+  if (parent != nullptr) return tree_.DeviceOf(*parent);
+  return file.record.base ? file.record.base->dev : 0;
+}
+
 // --- new names -------------------------------------------------------------
 
 Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
                                           Ino parent, std::string_view name,
                                           InodeRecord record) {
   TRY(CheckName(name));
+  TRY(CheckNotReserved(parent, name));
   Plan plan = StartPlan(op, caller);
   const ReaderLock gate(gate_);
   Probe probe = TRY(ProbeBase(parent, name));
@@ -111,6 +128,7 @@ Result<Node> OverlayFilesystem::Link(const Caller& caller, Ino ino, Ino parent,
 Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
                                        Ino parent, std::string_view name) {
   TRY(CheckName(name));
+  TRY(CheckNotReserved(parent, name));
   Plan plan = StartPlan(Op::kLink, caller);
   const ReaderLock gate(gate_);
   Probe probe = TRY(ProbeBase(parent, name));
@@ -120,6 +138,9 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   if (inode->IsDirectory()) return Fail(EPERM, "link");
   if (directory->IsOrphan() || inode->IsOrphan()) return Fail(ENOENT, "link");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "link");
+  if (DeviceOf(*inode) != tree_.DeviceOf(*directory)) {
+    return Fail(EXDEV, "link");
+  }
   plan.change().path = tree_.PathOf(*inode);
   plan.change().new_path = tree_.PathOf(*directory, name);
   TRY(CheckPolicy(Op::kLink, caller, plan.change().path));
@@ -165,6 +186,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     TRY(CheckPolicy(op, caller, plan.change().path));
     if (op == Op::kRmdir) {
       if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
+      if (IsMountpoint(*inode, *directory)) return Fail(EBUSY, "rmdir");
       if (!TRY(IsEmpty(*inode))) return Fail(ENOTEMPTY, "rmdir");
       plan.CountSubdirectory(*directory, -1);
     } else if (inode->IsDirectory()) {
@@ -218,6 +240,7 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
                                    std::string_view new_name, RenameMode mode) {
   TRY(CheckName(name));
   TRY(CheckName(new_name));
+  TRY(CheckNotReserved(new_parent, new_name));
   const bool exchange = mode == RenameMode::kExchange;
   const Op op = exchange ? Op::kExchange : Op::kRename;
   Plan plan = StartPlan(op, caller);
@@ -251,6 +274,14 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
       return Fail(EINVAL, "rename");
     }
     if (source == target) return {};
+    if (IsMountpoint(*source, *from) ||
+        (target != nullptr && IsMountpoint(*target, *to))) {
+      return Fail(EBUSY, "rename");
+    }
+    if (tree_.DeviceOf(*from) != tree_.DeviceOf(*to)) {
+      TRY(CheckCrossing(source->attr()));
+      if (exchange) TRY(CheckCrossing(target->attr()));
+    }
     if (target != nullptr && !exchange) {
       const bool empty = !target->IsDirectory() || !source->IsDirectory() ||
                          TRY(IsEmpty(*target));

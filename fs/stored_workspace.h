@@ -69,7 +69,7 @@ class StoredWorkspace final : public Workspace {
   }
   Result<size_t> ReadVault(const std::string& path, uint64_t offset,
                            MutableByteSpan out) override {
-    return Vaults(base_.root(), store_->dir()).Read(path, offset, out);
+    return Vaults(base_, store_->dir()).Read(path, offset, out);
   }
   Result<GcReport> CollectGarbage(const Retention& retention) override;
   Status ReadLog(Lsn first,

@@ -250,6 +250,14 @@ bool Tree::IsBelow(const Inode& inode, Ino ancestor) const {
   return false;
 }
 
+uint64_t Tree::DeviceOf(const Inode& directory) const {
+  const Inode* at = &directory;
+  while (at != nullptr && !at->record.base && !at->links.empty()) {
+    at = Find(at->links.front().parent);
+  }
+  return at != nullptr && at->record.base ? at->record.base->dev : 0;
+}
+
 // --- base index ------------------------------------------------------------
 
 void Tree::IndexBase(Inode& inode) {
@@ -297,11 +305,6 @@ Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
                     TypeOfMode(st.st_mode) == inode->attr().type &&
                     (st.st_nlink > 1 || inode->record.base->path == path);
   return same ? inode : nullptr;
-}
-
-const Inode* Tree::FindBaseIno(uint64_t ino) const {
-  const auto found = base_files_.find({0, ino});
-  return found == base_files_.end() ? nullptr : Find(found->second);
 }
 
 // --- lifetime --------------------------------------------------------------

@@ -137,6 +137,10 @@ class Tree final : public State {
   /// Whether `inode` is `ancestor` or below it.
   [[nodiscard]] bool IsBelow(const Inode& inode, Ino ancestor) const;
 
+  /// The filesystem of the base that `directory` is on, or that a new one will
+  /// be on: its device, 0 for that of the root.
+  [[nodiscard]] uint64_t DeviceOf(const Inode& directory) const;
+
   /// The kernel gave back lookups; frees what nobody needs. Returns the inode's
   /// extents when it was an orphan that is gone now.
   std::vector<Extent> Forget(Ino ino, uint64_t lookups,
@@ -149,10 +153,6 @@ class Tree final : public State {
   /// memory. Not one that had the same inode number before.
   [[nodiscard]] Inode* FindBaseFile(const std::string& path,
                                     const struct stat& st);
-
-  /// The inode of a base object of the root's filesystem that is no directory,
-  /// by st_ino, if it is in memory.
-  [[nodiscard]] const Inode* FindBaseIno(uint64_t ino) const;
 
   void ForEach(const std::function<void(Inode&)>& visit);
 

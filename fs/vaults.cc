@@ -6,7 +6,8 @@
 
 #include <tuple>
 
-#include "fs/base_directory.h"
+#include "fs/base_mounts.h"
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -14,62 +15,156 @@ namespace {
 
 constexpr const char* kParent = "vault";
 constexpr const char* kWorkspaceStore = ".txfs";
+/// In a vault: the mounts on which it has parts, each ended by a zero.
+constexpr const char* kParts = "parts";
 
-/// Identifies the mount a descriptor is in: renames do not cross from one to
-/// another, though both be of one filesystem.
-uint64_t MountOf(int fd) {
-  struct statx st{};
-  const bool known = ::statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 &&
-                     (st.stx_mask & STATX_MNT_ID) != 0;
-  return known ? st.stx_mnt_id : 0;
-}
-
+/// Renames do not cross from one mount to another, though both be of one
+/// filesystem.
 bool SameMount(int a, int b) {
   struct stat of_a{};
   struct stat of_b{};
   return ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 &&
-         of_a.st_dev == of_b.st_dev && MountOf(a) == MountOf(b);
+         of_a.st_dev == of_b.st_dev && MountIdOf(a) == MountIdOf(b);
+}
+
+/// Runs `work`, which returns whether it changed names in `directory`, without
+/// a trace in its times.
+template <class Work>
+Status Unseen(int directory, Work work) {
+  struct stat st{};
+  if (::fstat(directory, &st) != 0) return Fail(errno, "stat a directory");
+  if (!TRY(work())) return {};
+  const timespec times[2] = {st.st_atim, st.st_mtim};
+  // Not ours to change when somebody else owns it.
+  std::ignore = ::futimens(directory, times);
+  return {};
+}
+
+Status RemoveAllBut(std::string_view kept, int directory) {
+  for (const std::string& name : TRY(ListNames(directory, "."))) {
+    if (name != kept) TRY(RemoveTree(directory, name));
+  }
+  return {};
+}
+
+std::string PartPath(const std::string& id, const std::string& mount) {
+  return JoinPath(JoinPath(mount, kMountVaults), id);
 }
 
 }  // namespace
 
-Status MakeUnseen(int root, const char* name) {
-  struct stat st{};
-  if (::fstat(root, &st) != 0) return Fail(errno, "stat workspace");
-  if (::mkdirat(root, name, 0700) != 0) {
-    if (errno == EEXIST) return {};
+Status MakeUnseen(int directory, const char* name) {
+  return Unseen(directory, [&]() -> Result<bool> {
+    CrashPoint();
+    if (::mkdirat(directory, name, 0700) == 0) return true;
+    if (errno == EEXIST) return false;
     return Fail(errno, std::string("mkdir ") + name);
-  }
-  const timespec times[2] = {st.st_atim, st.st_mtim};
-  // Not ours to change when somebody else owns the workspace.
-  std::ignore = ::futimens(root, times);
-  return {};
+  });
 }
 
-Vaults::Vaults(int base, int store)
-    : base_(base), store_(store), in_store_(SameMount(base, store)) {}
+Result<int> DirectoryOf(const Vault& vault, const Spot& spot) {
+  const auto found = vault.find(spot.mount);
+  if (found != vault.end()) return found->second.get();
+  return Fail(EBADMSG, "the vault has no part on " + spot.mount);
+}
+
+Vaults::Vaults(const BaseDirectory& base, int store)
+    : base_(base), store_(store), in_store_(SameMount(base.root(), store)) {}
 
 Result<UniqueFd> Vaults::OpenParent(bool make) const {
   if (in_store_) {
     if (make) TRY(MakeDirectoryAt(store_, kParent, 0700));
     return OpenAt(store_, kParent, O_RDONLY | O_DIRECTORY);
   }
-  if (make) TRY(MakeUnseen(base_, kWorkspaceStore));
-  const UniqueFd directory =
-      TRY(OpenAt(base_, kWorkspaceStore, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (make) TRY(MakeUnseen(base_.root(), kWorkspaceStore));
+  const UniqueFd directory = TRY(OpenAt(base_.root(), kWorkspaceStore,
+                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   if (make) TRY(MakeDirectoryAt(directory.get(), kParent, 0700));
   return OpenAt(directory.get(), kParent, O_RDONLY | O_DIRECTORY);
 }
 
-Result<UniqueFd> Vaults::Open(const std::string& id, bool fresh) const {
-  const UniqueFd parent = TRY(OpenParent(fresh));
-  if (fresh) {
-    TRY(RemoveTree(parent.get(), id));
-    TRY(MakeDirectoryAt(parent.get(), id, 0700));
-    // The intent will name what is in it.
-    TRY(SyncDirectory(parent.get(), "."));
+Result<Vault> Vaults::Make(const std::string& id) const {
+  TRY(Remove(id));
+  const UniqueFd parent = TRY(OpenParent(true));
+  TRY(MakeDirectoryAt(parent.get(), id, 0700));
+  // The intent will name what is in it.
+  TRY(SyncDirectory(parent.get(), "."));
+  Vault vault;
+  vault[""] = TRY(OpenAt(parent.get(), id, O_RDONLY | O_DIRECTORY));
+  return vault;
+}
+
+/// The list comes first, so that nothing is forgotten on another filesystem.
+Status Vaults::AddParts(const std::string& id,
+                        const std::set<std::string>& mounts,
+                        Vault& vault) const {
+  if (mounts.empty()) return {};
+  std::string list;
+  for (const std::string& mount : mounts) list.append(mount).append(1, '\0');
+  TRY(ReplaceFile(vault[""].get(), kParts, list));
+  for (const std::string& mount : mounts) {
+    auto made = MakePart(id, mount);
+    if (made) {
+      vault[mount] = TRY(OpenPart(id, mount));
+      continue;
+    }
+    made.error().message =
+        "cannot stage a commit on the filesystem mounted "
+        "at " +
+        mount + ": " + made.error().message;
+    made.error().hint = "commit as the owner of that directory, or as root";
+    return made;
   }
-  return OpenAt(parent.get(), id, O_RDONLY | O_DIRECTORY);
+  return {};
+}
+
+Status Vaults::MakePart(const std::string& id, const std::string& mount) const {
+  const SharedFd root = TRY(base_.OpenDirectory(mount));
+  TRY(MakeUnseen(root->get(), kMountVaults));
+  const UniqueFd parts = TRY(
+      OpenAt(root->get(), kMountVaults, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  // Never one that is there: another workspace may have the filesystem, too.
+  if (::mkdirat(parts.get(), id.c_str(), 0700) != 0) {
+    return Fail(errno, "mkdir " + PartPath(id, mount));
+  }
+  TRY(SyncDirectory(parts.get(), "."));
+  return SyncDirectory(root->get(), ".");
+}
+
+Result<UniqueFd> Vaults::OpenPart(const std::string& id,
+                                  const std::string& mount) const {
+  const auto directory = base_.OpenDirectory(PartPath(id, mount));
+  if (directory) {
+    return OpenAt((*directory)->get(), ".", O_RDONLY | O_DIRECTORY);
+  }
+  return Fail(ENODEV,
+              "the filesystem that was mounted at " + mount +
+                  " in the workspace is not there",
+              "mount it again");
+}
+
+Result<Vault> Vaults::Open(const std::string& id) const {
+  const UniqueFd parent = TRY(OpenParent(false));
+  Vault vault;
+  vault[""] = TRY(OpenAt(parent.get(), id, O_RDONLY | O_DIRECTORY));
+  // It may be another one that is mounted there by now.
+  base_.DropCache();
+  for (const std::string& mount : TRY(PartsOf(vault[""].get()))) {
+    vault[mount] = TRY(OpenPart(id, mount));
+  }
+  return vault;
+}
+
+Result<std::vector<std::string>> Vaults::PartsOf(int vault) {
+  std::vector<std::string> mounts;
+  const auto list = ReadWholeFile(vault, kParts);
+  if (!list && list.error().code == ENOENT) return mounts;
+  if (!list) return std::unexpected(list.error());
+  for (size_t at = 0; at < list->size();) {
+    mounts.emplace_back(list->c_str() + at);
+    at += mounts.back().size() + 1;
+  }
+  return mounts;
 }
 
 Result<std::vector<std::string>> Vaults::Ids() const {
@@ -84,33 +179,68 @@ Result<std::vector<std::string>> Vaults::Ids() const {
 Result<uint64_t> Vaults::Bytes(const std::string& id) const {
   const auto parent = OpenParent(false);
   if (!parent) return uint64_t{0};
-  return BytesOnDisk(parent->get(), id);
-}
-
-Result<size_t> Vaults::Read(const std::string& path, uint64_t offset,
-                            MutableByteSpan out) const {
-  UniqueFd parent = TRY(OpenParent(false));
-  const BaseDirectory vaults(std::move(parent));
-  const SharedFd file = TRY(vaults.OpenFile(path));
-  return ReadFully(file->get(), offset, out);
+  uint64_t bytes = TRY(BytesOnDisk(parent->get(), id));
+  const auto vault = OpenAt(parent->get(), id, O_RDONLY | O_DIRECTORY);
+  if (!vault) return bytes;
+  for (const std::string& mount : TRY(PartsOf(vault->get()))) {
+    const auto part = OpenPart(id, mount);
+    if (part) bytes += TRY(BytesOnDisk(part->get(), "."));
+  }
+  return bytes;
 }
 
 Status Vaults::Remove(const std::string& id) const {
   const auto parent = OpenParent(false);
   if (!parent && parent.error().code == ENOENT) return {};
   if (!parent) return std::unexpected(parent.error());
+  const auto vault = OpenAt(parent->get(), id, O_RDONLY | O_DIRECTORY);
+  if (vault) {
+    bool all = true;
+    for (const std::string& mount : TRY(PartsOf(vault->get()))) {
+      all = TRY(RemovePart(id, mount)) && all;
+    }
+    if (!all) return RemoveAllBut(kParts, vault->get());
+  }
   TRY(RemoveTree(parent->get(), id));
   if (in_store_) return {};
   // The last one leaves nothing in the workspace.
-  struct stat st{};
-  if (::fstat(base_, &st) != 0) return Fail(errno, "stat workspace");
-  const std::string path = std::string(kWorkspaceStore) + "/" + kParent;
-  if (::unlinkat(base_, path.c_str(), AT_REMOVEDIR) == 0 &&
-      ::unlinkat(base_, kWorkspaceStore, AT_REMOVEDIR) == 0) {
-    const timespec times[2] = {st.st_atim, st.st_mtim};
-    std::ignore = ::futimens(base_, times);
-  }
-  return {};
+  return Unseen(base_.root(), [&]() -> Result<bool> {
+    const std::string path = std::string(kWorkspaceStore) + "/" + kParent;
+    return ::unlinkat(base_.root(), path.c_str(), AT_REMOVEDIR) == 0 &&
+           ::unlinkat(base_.root(), kWorkspaceStore, AT_REMOVEDIR) == 0;
+  });
+}
+
+/// False while the filesystem is not mounted.
+Result<bool> Vaults::RemovePart(const std::string& id,
+                                const std::string& mount) const {
+  if (TRY(BaseMounts::Read(base_)).Of(mount) != mount) return false;
+  base_.DropCache();
+  const SharedFd root = TRY(base_.OpenDirectory(mount));
+  TRY(RemoveTree(root->get(), JoinPath(kMountVaults, id)));
+  const auto remove = [&]() -> Result<bool> {
+    return ::unlinkat(root->get(), kMountVaults, AT_REMOVEDIR) == 0;
+  };
+  TRY(Unseen(root->get(), remove));
+  return true;
+}
+
+std::string Vaults::PathOf(const std::string& id, const Spot& spot) {
+  if (spot.mount.empty()) return JoinPath(id, spot.path);
+  return "/" + JoinPath(PartPath(id, spot.mount), spot.path);
+}
+
+Result<SharedFd> Vaults::OpenFile(const std::string& path) const {
+  if (path.starts_with('/')) return base_.OpenFile(path.substr(1));
+  UniqueFd parent = TRY(OpenParent(false));
+  const BaseDirectory vaults(std::move(parent));
+  return vaults.OpenFile(path);
+}
+
+Result<size_t> Vaults::Read(const std::string& path, uint64_t offset,
+                            MutableByteSpan out) const {
+  const SharedFd file = TRY(OpenFile(path));
+  return ReadFully(file->get(), offset, out);
 }
 
 }  // namespace txfs

@@ -1,45 +1,73 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "fs/base_directory.h"
+#include "fs/commit_step.h"
 #include "journal/base/bytes.h"
 #include "journal/base/result.h"
 #include "journal/base/unique_fd.h"
 
 namespace txfs {
 
+/// The open directories of one commit's vault, by mount: "" is the base's own
+/// filesystem (BaseMounts).
+using Vault = std::map<std::string, UniqueFd>;
+
+/// Where `spot`, which is in the vault, is looked up.
+[[nodiscard]] Result<int> DirectoryOf(const Vault& vault, const Spot& spot);
+
 /// The vaults of a store's commits, by id (docs/recovery.md, "Words").
 ///
 /// They lie in the store where its files can be renamed into the workspace,
-/// else in the workspace's own `.txfs/`.
+/// else in the workspace's own `.txfs/`. For each filesystem mounted in the
+/// workspace that the commit changes, a vault has a part in the root of that.
 class Vaults {
  public:
-  /// `base`: the workspace's root; `store`: the store's directory. Both
-  /// outlive this.
-  Vaults(int base, int store);
+  /// `store`: the store's directory. Both outlive this.
+  Vaults(const BaseDirectory& base, int store);
 
-  /// Opens vault `id`. `fresh`: it is made, empty.
-  Result<UniqueFd> Open(const std::string& id, bool fresh) const;
+  /// Makes vault `id`, empty.
+  Result<Vault> Make(const std::string& id) const;
+  /// Makes its parts on `mounts`. Once for each vault.
+  Status AddParts(const std::string& id, const std::set<std::string>& mounts,
+                  Vault& vault) const;
+  /// Opens vault `id` with all its parts. Says which filesystem is not there.
+  Result<Vault> Open(const std::string& id) const;
   /// Ids of those there are.
   Result<std::vector<std::string>> Ids() const;
   /// Bytes of blocks in vault `id`; 0 when there is none.
   Result<uint64_t> Bytes(const std::string& id) const;
-  /// Reads a file in a vault, as ReadFully; `path` begins with the id.
+  /// Removes it with its parts. What is on a filesystem that is not mounted
+  /// stays for another time, and so does the id.
+  Status Remove(const std::string& id) const;
+
+  /// A name for a file in vault `id` that OpenFile and Read take.
+  static std::string PathOf(const std::string& id, const Spot& spot);
+  Result<SharedFd> OpenFile(const std::string& path) const;
+  /// Reads a file, as ReadFully.
   Result<size_t> Read(const std::string& path, uint64_t offset,
                       MutableByteSpan out) const;
-  Status Remove(const std::string& id) const;
 
  private:
   Result<UniqueFd> OpenParent(bool make) const;
+  static Result<std::vector<std::string>> PartsOf(int vault);
+  Status MakePart(const std::string& id, const std::string& mount) const;
+  Result<UniqueFd> OpenPart(const std::string& id,
+                            const std::string& mount) const;
+  Result<bool> RemovePart(const std::string& id,
+                          const std::string& mount) const;
 
-  int base_;
+  const BaseDirectory& base_;
   int store_;
   bool in_store_;
 };
 
-/// Makes a directory in the workspace root without a trace in its times.
-Status MakeUnseen(int root, const char* name);
+/// Makes a directory in another one without a trace in the times of that.
+Status MakeUnseen(int directory, const char* name);
 
 }  // namespace txfs

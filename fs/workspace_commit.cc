@@ -102,13 +102,14 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
   }
   record.vault = record.summary.id;
   TRY(frozen.PinOrphans());
-  const UniqueFd vault = TRY(committer_.vaults().Open(record.vault, true));
+  Vault vault = TRY(committer_.vaults().Make(record.vault));
   CommitPlan plan =
       TRY(PlanCommit(frozen, {.selection = selection,
-                              .clones = VaultFiller::CanClone(vault.get())}));
+                              .clones = VaultFiller::CanClone(vault)}));
+  TRY(committer_.vaults().AddParts(record.vault, plan.mounts, vault));
   const size_t filled = plan.staged.size() + plan.deltas.size();
   const size_t all = filled + plan.steps.size();
-  VaultFiller filler(frozen, vault.get(), [&](size_t done) {
+  VaultFiller filler(frozen, vault, [&](size_t done) {
     if (attempt.progress) attempt.progress(done, all);
   });
   record.steps = TRY(filler.Fill(plan));

@@ -44,6 +44,7 @@ struct Operation {
   bool while_opening = false;  ///< what is under test is what Open does
   bool changes_base = true;
   bool forgets_history = false;  ///< the commit can no longer be undone
+  bool with_mount = false;       ///< another filesystem is in the base
 };
 
 /// A workspace in which one operation is interrupted, with images of what must
@@ -91,6 +92,7 @@ class CrashRig {
 
   const Operation operation_;
   TempDir scratch_{MemoryDirectory()};
+  std::optional<TempMount> mount_;
   BaseTree base_;
   WorkspaceOptions options_;
   std::unique_ptr<CoreDriver> driver_;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <iostream>
@@ -115,6 +116,25 @@ TEST(CrashTest, UndoOfAnUndoIsWholeOrNotAtAll) {
   CrashVariedWork(
       {.name = "undo of undo", .stage = Stage::kUndone, .act = UndoNewest},
       450);
+}
+
+/// The same work on a filesystem that is mounted in the base, and across.
+TEST(CrashTest, CommitAndUndoAreWholeWithAMountInTheBase) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
+  CrashVariedWork({.name = "commit", .act = Commit, .with_mount = true}, 250);
+  CrashVariedWork({.name = "undo",
+                   .stage = Stage::kCommitted,
+                   .act = UndoNewest,
+                   .with_mount = true},
+                  150);
+  CrashVariedWork({.name = "gc",
+                   .stage = Stage::kCommitted,
+                   .act = DoNothing,
+                   .while_opening = true,
+                   .changes_base = false,
+                   .forgets_history = true,
+                   .with_mount = true},
+                  50);
 }
 
 TEST(CrashTest, DiscardIsWholeOrNotAtAll) {

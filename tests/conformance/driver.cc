@@ -9,6 +9,8 @@
 #include <iomanip>
 #include <sstream>
 
+#include "fs/base_directory.h"
+
 namespace txfs::testing {
 namespace {
 
@@ -108,12 +110,23 @@ Result<FileView> ViewFile(Driver& driver, const std::string& path) {
   return view;
 }
 
+/// readdir(3) tells the inode number of the directory that is mounted over.
+Result<bool> IsMountpoint(Driver& driver, const std::string& parent,
+                          const std::string& path) {
+  const struct stat outside = TRY(driver.Stat(parent));
+  const struct stat inside = TRY(driver.Stat(path));
+  // txfs has one device and tells filesystems apart by high bits.
+  constexpr int kFilesystemBits = 41;
+  return outside.st_dev != inside.st_dev ||
+         outside.st_ino >> kFilesystemBits != inside.st_ino >> kFilesystemBits;
+}
+
 Status ViewBelow(Driver& driver, const std::string& path, TreeView& tree) {
   for (const Entry& entry : TRY(driver.List(path))) {
-    if (path.empty() && entry.name == ".txfs") continue;
+    if (IsReservedName(path.empty(), entry.name)) continue;
     const std::string child = Join(path, entry.name);
     const FileView& view = tree[child] = TRY(ViewFile(driver, child));
-    if (view.ino != entry.ino) {
+    if (view.ino != entry.ino && !TRY(IsMountpoint(driver, path, child))) {
       return Fail(EILSEQ,
                   child + ": readdir and stat disagree about the inode number");
     }

@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -59,6 +61,30 @@ std::string TempDir::DefaultParent() {
   const char* parent = std::getenv("TMPDIR");
   return parent && *parent ? parent : "/tmp";
 }
+
+void TempMount::Prepare(const std::string& path) {
+  static const bool is_private =
+      ::unshare(CLONE_NEWNS) == 0 &&
+      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  Require(is_private, "mount namespace");
+  std::filesystem::create_directories(path);
+}
+
+TempMount::TempMount(std::string path, const char* options)
+    : path_(std::move(path)) {
+  Prepare(path_);
+  Require(::mount("txfs-test", path_.c_str(), "tmpfs", 0, options) == 0, path_);
+}
+
+TempMount::TempMount(std::string path, const std::string& source)
+    : path_(std::move(path)) {
+  Prepare(path_);
+  Require(
+      ::mount(source.c_str(), path_.c_str(), nullptr, MS_BIND, nullptr) == 0,
+      path_);
+}
+
+TempMount::~TempMount() { (void)::umount2(path_.c_str(), MNT_DETACH); }
 
 std::string MemoryDirectory() {
   const std::string memory = "/dev/shm";

@@ -31,6 +31,23 @@ class TempDir {
 /// disk keeps does not matter to them, and it would make them wait.
 std::string MemoryDirectory();
 
+/// A mount at a directory until destruction, in a mount namespace that this
+/// process gets for it. Needs root.
+class TempMount {
+ public:
+  /// A tmpfs.
+  explicit TempMount(std::string path, const char* options = "");
+  /// The directory `source`, once more.
+  TempMount(std::string path, const std::string& source);
+  ~TempMount();
+  TempMount(const TempMount&) = delete;
+  TempMount& operator=(const TempMount&) = delete;
+
+ private:
+  static void Prepare(const std::string& path);
+  std::string path_;
+};
+
 /// The time of everything in a prepared base: long ago, so that "now" can be
 /// told from it.
 inline constexpr Timestamp kBaseTime{.sec = 1'000'000'000, .nsec = 123'456'789};

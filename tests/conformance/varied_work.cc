@@ -120,6 +120,20 @@ void PrepareClosed(BaseTree& base) {
   base.Directory("w/closed", 0555);
 }
 
+void PrepareAcross(BaseTree& base) {
+  for (const char* name : {"in", "edited", "over", "nested"}) {
+    base.File(std::string("main/") + name, name);
+  }
+  base.Xattr("main/in", "user.across", "yes");
+  base.Symlink("in", "main/link");
+  Files(base, {"across.out", "across.over"});
+}
+
+void PrepareSwapAcross(BaseTree& base) {
+  base.File("main/swap", std::string(5000, 'm'), 0600);
+  Files(base, {"across.swap"});
+}
+
 }  // namespace
 
 std::vector<VariedWork::Deed> VariedWork::AllDeeds() {
@@ -144,9 +158,25 @@ std::vector<VariedWork::Deed> VariedWork::AllDeeds() {
           {&VariedWork::Collide, PrepareBase}};
 }
 
-VariedWork::VariedWork(uint64_t seed) : random_(seed), deeds_(AllDeeds()) {
+/// Files of one name can be renamed from one filesystem to another.
+std::vector<VariedWork::Deed> VariedWork::DeedsAcross() {
+  return {{&VariedWork::MoveAcross, PrepareAcross},
+          {&VariedWork::SwapAcross, PrepareSwapAcross}};
+}
+
+VariedWork::VariedWork(uint64_t seed, bool with_mount)
+    : random_(seed), deeds_(AllDeeds()) {
+  if (with_mount) {
+    std::erase_if(deeds_, [](const Deed& deed) {
+      return deed.run == &VariedWork::RenameTop;
+    });
+  }
   std::ranges::shuffle(deeds_, random_);
   deeds_.resize(2 + random_() % 3);
+  if (!with_mount) return;
+  const auto across = DeedsAcross();
+  deeds_.insert(deeds_.begin() + static_cast<long>(random_() % 2),
+                across.begin(), across.end());
 }
 
 void VariedWork::Prepare(BaseTree& base) const {
@@ -316,6 +346,23 @@ Status VariedWork::RenameTop() {
   TRY(driver_->Rename(top_, to, 0));
   top_ = to;
   return {};
+}
+
+Status VariedWork::MoveAcross() {
+  TRY(driver_->Rename("main/in", At("across.in"), 0));
+  TRY(driver_->Rename("main/edited", At("across.edited"), 0));
+  TRY(Patch("across.edited", 3));
+  TRY(driver_->Rename("main/over", At("across.over"), 0));
+  TRY(driver_->Rename("main/link", At("across.link"), 0));
+  TRY(driver_->Rename(At("across.out"), "main/out", 0));
+  TRY(driver_->WriteFile("main/new", "made here, moved there"));
+  TRY(driver_->Rename("main/new", At("across.new"), 0));
+  TRY(driver_->Mkdir(At("across.d"), 0755));
+  return driver_->Rename("main/nested", At("across.d/nested"), 0);
+}
+
+Status VariedWork::SwapAcross() {
+  return driver_->Rename("main/swap", At("across.swap"), RENAME_EXCHANGE);
 }
 
 /// Steps of which many fail.

@@ -15,7 +15,8 @@ namespace txfs::testing {
 /// deeds, chosen and ordered by `seed`, some with names that collide at random.
 class VariedWork {
  public:
-  explicit VariedWork(uint64_t seed);
+  /// `with_mount`: `w`, where the work is done, is another filesystem.
+  explicit VariedWork(uint64_t seed, bool with_mount = false);
 
   /// Makes what the deeds need.
   void Prepare(BaseTree& base) const;
@@ -27,6 +28,7 @@ class VariedWork {
     void (*prepare)(BaseTree&);
   };
   static std::vector<Deed> AllDeeds();
+  static std::vector<Deed> DeedsAcross();
 
   [[nodiscard]] std::string At(const std::string& path) const {
     return top_ + "/" + path;
@@ -67,6 +69,8 @@ class VariedWork {
   Status ChangeClosed();
   Status RenameTop();
   Status Collide();
+  Status MoveAcross();
+  Status SwapAcross();
 
   std::mt19937_64 random_;
   std::vector<Deed> deeds_;

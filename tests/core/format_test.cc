@@ -23,7 +23,7 @@ CommitRecord ExampleRecord() {
   record.vault = kId;
   record.steps.push_back({.kind = StepKind::kMove,
                           .from = Spot::Base("README.md"),
-                          .to = Spot::Vault("d0"),
+                          .to = Spot::Vault("d0", ""),
                           .ino = 4711});
   return record;
 }

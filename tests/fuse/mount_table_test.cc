@@ -2,7 +2,7 @@
 #include <sys/sysmacros.h>
 
 #include "fs/fuse_mount.h"
-#include "fs/fuse_mount_table.h"
+#include "fs/mount_table.h"
 
 namespace txfs {
 namespace {

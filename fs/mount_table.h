@@ -15,6 +15,7 @@ namespace txfs {
 /// One line of /proc/self/mountinfo; octal escapes are decoded.
 struct MountEntry {
   int mount_id = 0;
+  int parent_id = 0;
   uint32_t major = 0;
   uint32_t minor = 0;
   std::string mountpoint;

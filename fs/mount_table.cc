@@ -1,4 +1,4 @@
-#include "fs/fuse_mount_table.h"
+#include "fs/mount_table.h"
 
 #include <fcntl.h>
 #include <sys/sysmacros.h>
@@ -47,7 +47,7 @@ bool ParseNumber(std::string_view text, T& out) {
 std::optional<MountEntry> ParseLine(std::string_view line) {
   MountEntry entry;
   if (!ParseNumber(Cut(line, ' '), entry.mount_id)) return std::nullopt;
-  Cut(line, ' ');
+  if (!ParseNumber(Cut(line, ' '), entry.parent_id)) return std::nullopt;
   if (!ParseNumber(Cut(line, ':'), entry.major)) return std::nullopt;
   if (!ParseNumber(Cut(line, ' '), entry.minor)) return std::nullopt;
   Cut(line, ' ');
