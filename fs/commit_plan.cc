@@ -229,14 +229,14 @@ class Planner {
     const std::vector<Place> fresh = FreshPlaces(inode);
     if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
       // It keeps its names: changed in place, never replaced.
-      if (ContentChanged(inode)) TRY(AddPatch(inode));
+      if (inode.ContentChanged()) TRY(AddPatch(inode));
       if (!fresh.empty()) shared_[inode.record.base->ino].fresh = fresh;
       return {};
     }
     const std::string& base = inode.record.base->path;
     const bool moved = moved_.contains(inode.ino);
-    const bool replaced = ContentChanged(inode) && IsReplaced(inode);
-    if (ContentChanged(inode) && !replaced) TRY(AddPatch(inode));
+    const bool replaced = inode.ContentChanged() && IsReplaced(inode);
+    if (inode.ContentChanged() && !replaced) TRY(AddPatch(inode));
     if (replaced) StageTree(inode, StageName("n", Raw(inode.ino)));
     if (moved) {
       if (fresh.empty()) return Fail(EIO, "plan the commit of " + base);
@@ -275,13 +275,6 @@ class Planner {
       return std::ranges::find(kept->second, place.path) != kept->second.end();
     });
     return fresh;
-  }
-
-  static bool ContentChanged(const Inode& inode) {
-    return inode.attr().type == FileType::kRegular &&
-           (!inode.extents.empty() ||
-            inode.attr().size != inode.record.base->size ||
-            inode.attr().base_limit != inode.record.base->size);
   }
 
   /// Whether a new file takes the old one's place, or the old one is written

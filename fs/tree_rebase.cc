@@ -70,8 +70,9 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
       inode.record.base->path = path;
     } else if (inode.links.empty()) {
       auto object = look(path);
-      if (!object) continue;
-      inode.record = RecordOf(*object, RelativeDevice(object->st.st_dev));
+      // An inode does not change its type while the kernel holds it.
+      if (!object || AttrOf(object->st).type != inode.attr().type) continue;
+      inode.record = RecordOf(*object);
       inode.base_blocks = static_cast<uint64_t>(object->st.st_blocks);
     }
     parent->slots[std::string(BaseName(path))].cached = inode.ino;
@@ -102,7 +103,7 @@ void Tree::Rebase(const std::vector<Survivor>& survivors, const Look& look,
   for (const Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
     if (survivor.ino == kRootIno) {
-      if (auto object = look("")) inode.record = RecordOf(*object, 0);
+      if (auto object = look("")) inode.record = RecordOf(*object);
     } else if (!PlaceSurvivor(survivor, inode, look)) {
       inode.attr().nlink = 0;
       if (!inode.extents.empty() && !inode.retired) inode.retired = old;
