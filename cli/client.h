@@ -12,8 +12,15 @@ namespace txfs::cli {
 
 struct StatusReply {
   WorkspaceStatus status;
-  uint32_t pid = 0;        ///< 0: no daemon
-  std::string mountpoint;  ///< empty: not mounted
+  uint32_t pid = 0;                 ///< 0: no daemon
+  std::string mountpoint;           ///< empty: not mounted
+  std::vector<Conflict> conflicts;  ///< that a commit would find now
+};
+/// CommitOptions, as far as they go over the wire.
+struct CommitRequest {
+  std::string message;
+  OnConflict on_conflict = OnConflict::kFail;
+  bool markers = false;
 };
 struct CommitReply {
   CommitReport report;
@@ -52,7 +59,7 @@ class Client {
       const ChangeSide& side, bool before, uint64_t limit,
       const std::optional<std::string>& since = std::nullopt);
   /// `progress` is called now and then while it goes on.
-  Result<CommitReply> Commit(const std::string& message,
+  Result<CommitReply> Commit(const CommitRequest& request,
                              const CommitProgress& progress = {});
   Result<PlanReport> Plan();
   Result<DiscardReply> Discard();

@@ -44,6 +44,8 @@ Result<int> RunList(const Context& context, bool json);
 struct CommitArguments {
   std::string message;
   bool dry_run = false;
+  std::string on_conflict = "fail";
+  bool markers = false;
   bool json = false;
 };
 Result<int> RunCommit(const Context& context, const CommitArguments& arguments);

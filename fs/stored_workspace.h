@@ -14,6 +14,7 @@
 #include "fs/committer.h"
 #include "fs/overlay.h"
 #include "fs/past.h"
+#include "fs/selection.h"
 #include "fs/workspace.h"
 #include "journal/base/file.h"
 #include "journal/base/mutex.h"
@@ -39,6 +40,7 @@ class StoredWorkspace final : public Workspace {
   [[nodiscard]] const std::string& path() const override { return path_; }
 
   Result<WorkspaceStatus> GetStatus() override;
+  Result<std::vector<Conflict>> FindConflicts() override;
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below) override;
   Result<std::vector<NetChange>> ChangesSince(
@@ -50,9 +52,8 @@ class StoredWorkspace final : public Workspace {
                           MutableByteSpan out) override {
     return filesystem_->ReadBase(base_path, offset, out);
   }
-  using Workspace::Commit;
-  Result<CommitReport> Commit(const std::string& message,
-                              const CommitProgress& progress) override;
+  Result<CommitReport> Commit(const CommitOptions& options,
+                              const CommitProgress& progress = {}) override;
   Result<PlanReport> PlanOnly() override;
   Result<std::string> Discard() override;
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
@@ -105,13 +106,14 @@ class StoredWorkspace final : public Workspace {
     return half_way_.has_value();
   }
   Result<CommitReport> CommitFrozen(OverlayFilesystem::Frozen& frozen,
-                                    const std::string& message,
+                                    const CommitOptions& options,
                                     const CommitProgress& progress,
                                     uint64_t changes, StaleCaches& stale,
                                     std::shared_ptr<Journal>& old)
       REQUIRES(end_mutex_);
   Result<CommitRecord> PrepareCommit(OverlayFilesystem::Frozen& frozen,
                                      const TransactionSummary& ended,
+                                     const Selection* selection,
                                      const CommitProgress& progress,
                                      CommitReport& report) REQUIRES(end_mutex_);
   Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,

@@ -10,6 +10,7 @@
 #include "fs/changes.h"
 #include "fs/committer.h"
 #include "fs/filesystem.h"
+#include "fs/resolution.h"
 #include "journal/base/result.h"
 #include "journal/savepoint.h"
 #include "journal/store.h"
@@ -30,10 +31,16 @@ struct WorkspaceOptions {
   Retention retention;
 };
 
+struct CommitOptions {
+  std::string message;
+  ResolveOptions conflicts;
+};
+
 struct CommitReport {
   std::string id;  ///< of the transaction that ended
   uint64_t changes = 0;
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed
+  std::vector<Conflict> resolved;   ///< conflicts settled as the options say
   std::vector<std::string>
       withheld;  ///< sentences: what did not reach the base
 };
@@ -77,6 +84,9 @@ class Workspace : public Archive {
 
   virtual Result<WorkspaceStatus> GetStatus() = 0;
 
+  /// What a commit would find to be in conflict now.
+  virtual Result<std::vector<Conflict>> FindConflicts() = 0;
+
   /// Net changes sorted by path (bytes). A renamed directory is one change;
   /// with `expand`, so is everything below it. `below`: only these paths and
   /// what is under them (either side); empty: all.
@@ -94,12 +104,9 @@ class Workspace : public Archive {
   /// Applies the transaction to the base and begins the next one; open files,
   /// mount and working directories stay usable. Conflicts are in the report.
   /// `progress`, if any, is called with everything frozen, and often.
-  virtual Result<CommitReport> Commit(const std::string& message,
-                                      const CommitProgress& progress) = 0;
-  Result<CommitReport> Commit(const std::string& message) {
-    return Commit(message, {});
-  }
-  /// Plans a commit and touches nothing.
+  virtual Result<CommitReport> Commit(const CommitOptions& options,
+                                      const CommitProgress& progress = {}) = 0;
+  /// Plans a commit and touches nothing. With conflicts there are no steps.
   virtual Result<PlanReport> PlanOnly() = 0;
   /// Throws the transaction away and begins the next one, whose id
   /// transaction_id() then is. Returns the id that ended.

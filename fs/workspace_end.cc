@@ -4,10 +4,32 @@
 #include "fs/commit_plan.h"
 #include "fs/commit_stage.h"
 #include "fs/commit_words.h"
+#include "fs/selection.h"
 #include "fs/stored_workspace.h"
 #include "journal/base/file.h"
 
 namespace txfs {
+namespace {
+
+/// All names about which the transaction had something to say.
+std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
+  std::vector<StaleCaches::Name> names;
+  frozen.tree.ForEach([&](Inode& inode) {
+    for (const auto& [name, slot] : inode.slots) {
+      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      names.push_back({inode.ino, name});
+    }
+  });
+  return names;
+}
+
+void Append(StaleCaches& stale, StaleCaches more) {
+  std::ranges::move(more.inodes, std::back_inserter(stale.inodes));
+  std::ranges::move(more.names, std::back_inserter(stale.names));
+}
+
+}  // namespace
+
 // --- recovery --------------------------------------------------------------
 
 Result<FileLock> StoredWorkspace::LockCommits() {
@@ -64,12 +86,14 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
 /// Up to the point of no return: nothing of the base is touched.
 Result<CommitRecord> StoredWorkspace::PrepareCommit(
     OverlayFilesystem::Frozen& frozen, const TransactionSummary& ended,
-    const CommitProgress& progress, CommitReport& report) {
+    const Selection* selection, const CommitProgress& progress,
+    CommitReport& report) {
   CommitRecord record{.summary = ended, .vault = ended.id, .steps = {}};
   TRY(frozen.PinOrphans());
   const UniqueFd vault = TRY(committer_.vaults().Open(record.vault, true));
   CommitPlan plan =
-      TRY(PlanCommit(frozen, {.clones = VaultFiller::CanClone(vault.get())}));
+      TRY(PlanCommit(frozen, {.selection = selection,
+                              .clones = VaultFiller::CanClone(vault.get())}));
   const size_t filled = plan.staged.size() + plan.deltas.size();
   const size_t all = filled + plan.steps.size();
   const auto fill_progress = [&](size_t done) {
@@ -107,7 +131,7 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
 /// All of a commit but the talk: up to the point of no return nothing is
 /// touched, after it there is only forward.
 Result<CommitReport> StoredWorkspace::CommitFrozen(
-    OverlayFilesystem::Frozen& frozen, const std::string& message,
+    OverlayFilesystem::Frozen& frozen, const CommitOptions& options,
     const CommitProgress& progress, uint64_t changes, StaleCaches& stale,
     std::shared_ptr<Journal>& old) {
   FileLock lock = TRY(LockCommits());
@@ -118,17 +142,31 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
     record.reset();
   }
   TransactionSummary ended =
-      Ended(TransactionState::kCommitted, message, changes);
+      Ended(TransactionState::kCommitted, options.message, changes);
   CommitReport report{.id = id, .changes = changes};
+  Resolution resolution(frozen);
+  std::optional<Selection> selection;
+  std::vector<StaleCaches::Name> names;
+  bool drifted = false;
   if (!record) {
     TRY(frozen.journal.Drain());
-    report.conflicts = TRY(FindConflicts(frozen));
+    const std::vector<Drift> drifts = TRY(FindDrift(frozen));
+    drifted = !drifts.empty();
+    report.conflicts = TRY(resolution.Resolve(drifts, options.conflicts));
+    report.resolved = resolution.resolved();
+    stale.inodes = resolution.rewritten();
     if (!report.conflicts.empty()) return report;
+    if (!resolution.dropped().empty()) {
+      selection = AllBut(frozen, TRY(SelectPaths(frozen, resolution.dropped(),
+                                                 SelectionParents::kApart)));
+      names = NamesOf(frozen);
+    }
   }
   PreparedTransaction prepared = TRY(PrepareNext(ended.name, frozen.journal));
   auto done = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
     if (!record) {
-      CommitRecord made = TRY(PrepareCommit(frozen, ended, progress, report));
+      CommitRecord made = TRY(PrepareCommit(
+          frozen, ended, selection ? &*selection : nullptr, progress, report));
       record = std::make_unique<CommitRecord>(std::move(made));
       TRY(PassPointOfNoReturn(frozen, *record));
     }
@@ -136,10 +174,18 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
   }();
   if (!done) {
     store_->Cancel(std::move(prepared));
-    if (store_->history().HasIntent()) half_way_.emplace(std::move(lock));
+    if (store_->history().HasIntent()) {
+      half_way_.emplace(std::move(lock));
+      resolution.Keep();
+    }
     return std::unexpected(std::move(done).error());
   }
+  resolution.Keep();
   TRY(SwitchTo(frozen, record->summary, std::move(prepared), true, stale, old));
+  std::ranges::move(names, std::back_inserter(stale.names));
+  std::ranges::copy(resolution.stale_names(), std::back_inserter(stale.names));
+  // Who changed what was touched may have changed what was only looked at.
+  if (drifted) Append(stale, frozen.Refresh());
   TRY(committer_.Finish(*record));
   return report;
 }
@@ -153,6 +199,11 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
   OpenTransaction next = TRY(store_->Succeed(ended.id, std::move(prepared)));
   frozen.journal.Forget();
   old = std::move(next.journal);
+  if (auto dir = store_->TransactionDir(next.id)) {
+    frozen.preimages = std::make_shared<Preimages>(std::move(*dir));
+  } else {
+    frozen.preimages.reset();
+  }
   stale = frozen.Reset(old, committed);
   const MutexLock lock(mutex_);
   follows_ = true;
@@ -162,7 +213,7 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
   return {};
 }
 
-Result<CommitReport> StoredWorkspace::Commit(const std::string& message,
+Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                                              const CommitProgress& progress) {
   const MutexLock ending(end_mutex_);
   // Before everything freezes, for it may take a while.
@@ -173,12 +224,12 @@ Result<CommitReport> StoredWorkspace::Commit(const std::string& message,
   auto report = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen)
           NO_THREAD_SAFETY_ANALYSIS -> Result<CommitReport> {
-            return CommitFrozen(frozen, message, progress, changes, stale, old);
+            return CommitFrozen(frozen, options, progress, changes, stale, old);
           });
   committer_.OnProgress({});
-  if (!report || !report->conflicts.empty()) return report;
   old.reset();
   Tell(stale);
+  if (!report || !report->conflicts.empty()) return report;
   Collect();
   return report;
 }
@@ -191,7 +242,10 @@ Result<PlanReport> StoredWorkspace::PlanOnly() {
   report.changes = TRY(Changes(false, {})).size();
   auto planned = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen) -> Status {
-        report.conflicts = TRY(FindConflicts(frozen));
+        Resolution resolution(frozen);
+        const std::vector<Drift> drifts = TRY(FindDrift(frozen));
+        report.conflicts = TRY(resolution.Resolve(drifts, {}));
+        if (!report.conflicts.empty()) return {};
         CommitPlan plan = TRY(PlanCommit(frozen, {}));
         report.steps = TRY(DescribeSteps(frozen, plan));
         report.withheld = std::move(plan.withheld);

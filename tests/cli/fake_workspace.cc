@@ -70,9 +70,10 @@ Result<size_t> FakeWorkspace::ReadVault(const std::string& path,
   return CopyFrom(found->second, offset, out);
 }
 
-Result<CommitReport> FakeWorkspace::Commit(const std::string& text,
+Result<CommitReport> FakeWorkspace::Commit(const CommitOptions& options,
                                            const CommitProgress& progress) {
-  message = text;
+  commit_options = options;
+  message = options.message;
   progress(1, 2);
   progress(2, 2);
   CommitReport report{
