@@ -9,7 +9,8 @@ Result<StatusReply> Client::GetStatus() {
   return StatusReply{
       .status = WorkspaceStatusFromJson(GetMember(reply.header, "status")),
       .pid = static_cast<uint32_t>(GetUint(reply.header, "pid")),
-      .mountpoint = GetBytes(reply.header, "mountpoint")};
+      .mountpoint = GetBytes(reply.header, "mountpoint"),
+      .conflicts = ConflictsFromJson(reply.header, "conflicts")};
 }
 
 Result<std::vector<NetChange>> Client::Changes(
@@ -57,13 +58,15 @@ Result<std::string> Client::ReadWhole(Json request, uint64_t limit) {
   }
 }
 
-Result<CommitReply> Client::Commit(const CommitOptions& options,
+Result<CommitReply> Client::Commit(const CommitRequest& request,
                                    const CommitProgress& progress) {
   CommitReply commit;
   TRY(connection_->Call(
       {{"request", "commit"},
-       {"message", EncodeBytes(options.message)},
-       {"paths", EncodeList(options.paths)}},
+       {"message", EncodeBytes(request.message)},
+       {"paths", EncodeList(request.paths)},
+       {"on_conflict", OnConflictName(request.on_conflict)},
+       {"markers", request.markers}},
       [&](const Frame& frame) -> Status {
         const Json& step = GetMember(frame.header, "progress");
         const bool is_step = step.size() == 2 && step[0].is_number_unsigned() &&

@@ -12,8 +12,16 @@ namespace txfs::cli {
 
 struct StatusReply {
   WorkspaceStatus status;
-  uint32_t pid = 0;        ///< 0: no daemon
-  std::string mountpoint;  ///< empty: not mounted
+  uint32_t pid = 0;                 ///< 0: no daemon
+  std::string mountpoint;           ///< empty: not mounted
+  std::vector<Conflict> conflicts;  ///< that a commit would find now
+};
+/// CommitOptions, as far as they go over the wire.
+struct CommitRequest {
+  std::string message;
+  std::vector<std::string> paths;  ///< none: everything
+  OnConflict on_conflict = OnConflict::kFail;
+  bool markers = false;
 };
 struct CommitReply {
   CommitReport report;
@@ -52,7 +60,7 @@ class Client {
       const ChangeSide& side, bool before, uint64_t limit,
       const std::optional<std::string>& since = std::nullopt);
   /// `progress` is called now and then while it goes on.
-  Result<CommitReply> Commit(const CommitOptions& options,
+  Result<CommitReply> Commit(const CommitRequest& request,
                              const CommitProgress& progress = {});
   Result<PlanReport> Plan(const std::vector<std::string>& paths);
   /// Without paths: the whole transaction.

@@ -4,12 +4,14 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/conflict_text.h"
 #include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
 #include "cli/summary_format.h"
 #include "cli/text.h"
+#include "cli/wire.h"
 
 namespace txfs::cli {
 namespace {
@@ -33,7 +35,8 @@ Document CommitDocument(const CommitReply& reply) {
   document["changes"] = reply.report.changes;
   document["next"] = nullptr;
   if (!reply.next.empty() && committed) document["next"] = reply.next;
-  document["conflicts"] = ConflictsDocument(reply.report.conflicts);
+  document["conflicts"] = ConflictDocuments(reply.report.conflicts);
+  document["resolved"] = ConflictDocuments(reply.report.resolved);
   document["withheld"] = Sentences(reply.report.withheld);
   return document;
 }
@@ -43,23 +46,33 @@ std::string NextText(const std::string& next, bool partial = false) {
   return "; transaction " + next + (partial ? " goes on" : " begun");
 }
 
-Error ConflictError(const std::string& verb, size_t conflicts) {
-  return {.code = 0,
-          .message = "nothing " + verb +
-                     " committed: " + Count(conflicts, "path") +
-                     " of the workspace changed under the transaction",
-          .hint =
-              "put the paths back as they were and commit again, or keep "
-              "`txfs diff` as a patch, discard and apply it",
-          .kind = ErrorKind::kConflict};
+std::string HintOf(const CommitArguments& arguments) {
+  if (arguments.markers) {
+    return "edit the files that have conflict markers, then commit again";
+  }
+  if (arguments.on_conflict == "merge") {
+    return "--markers puts conflict markers into files that do not merge; "
+           "--on-conflict=mine or =theirs takes one side";
+  }
+  return "--on-conflict=mine, =theirs or =merge says what counts; `txfs diff` "
+         "shows the transaction's side";
 }
 
-Result<int> ReportConflicts(const CommitReply& reply, bool json,
-                            Output& output) {
-  if (!json) SayConflicts(reply.report.conflicts);
-  if (json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
+std::unexpected<Error> ConflictError(const std::string& verb, size_t conflicts,
+                                     std::string hint) {
+  return Fail(ErrorKind::kConflict, 0,
+              "nothing " + verb + " committed: " + Count(conflicts, "path") +
+                  " of the workspace changed under the transaction",
+              std::move(hint));
+}
+
+Result<int> ReportConflicts(const CommitReply& reply,
+                            const CommitArguments& arguments, Output& output) {
+  const std::vector<Conflict>& conflicts = reply.report.conflicts;
+  if (!arguments.json) SayConflicts(conflicts);
+  if (arguments.json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
   TRY(output.Finish());
-  return std::unexpected(ConflictError("was", reply.report.conflicts.size()));
+  return ConflictError("was", conflicts.size(), HintOf(arguments));
 }
 
 /// A line on a terminal that says how far a long commit is.
@@ -88,9 +101,15 @@ class ProgressLine {
 };
 
 Result<CommitReply> CommitWithProgress(Client& client,
-                                       const CommitOptions& options) {
+                                       const CommitArguments& arguments,
+                                       std::vector<std::string> paths) {
   ProgressLine line;
-  return client.Commit(options,
+  const CommitRequest request{
+      .message = arguments.message,
+      .paths = std::move(paths),
+      .on_conflict = OnConflictFromName(arguments.on_conflict),
+      .markers = arguments.markers};
+  return client.Commit(request,
                        [&](size_t done, size_t all) { line.Show(done, all); });
 }
 
@@ -100,7 +119,7 @@ Document PlanDocument(const PlanReport& plan) {
   document["state"] = "active";
   document["changes"] = plan.changes;
   document["steps"] = Sentences(plan.steps);
-  document["conflicts"] = ConflictsDocument(plan.conflicts);
+  document["conflicts"] = ConflictDocuments(plan.conflicts);
   document["withheld"] = Sentences(plan.withheld);
   return document;
 }
@@ -122,31 +141,46 @@ Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
   }
   TRY(output.Finish());
   if (plan.conflicts.empty()) return 0;
-  return std::unexpected(ConflictError("would be", plan.conflicts.size()));
+  return ConflictError("would be", plan.conflicts.size(), HintOf({}));
+}
+
+Status CheckArguments(const CommitArguments& arguments) {
+  if (arguments.markers && arguments.on_conflict != "merge") {
+    return Fail(ErrorKind::kUsage, 0,
+                "--markers is for --on-conflict=merge only");
+  }
+  if (arguments.dry_run && arguments.on_conflict != "fail") {
+    return Fail(ErrorKind::kUsage, 0,
+                "--dry-run settles no conflicts: it takes no --on-conflict");
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<int> RunCommit(const Context& context,
                       const CommitArguments& arguments) {
-  const bool json = arguments.json;
+  TRY(CheckArguments(arguments));
   const Place place = TRY(Locate(context));
   const auto paths = TRY(RelativePaths(context, place, arguments.paths));
   Client client = TRY(Connect(place));
-  if (arguments.dry_run) return DryRun(client, paths, json);
-  const CommitReply reply = TRY(CommitWithProgress(
-      client, {.message = arguments.message, .paths = paths}));
+  if (arguments.dry_run) return DryRun(client, paths, arguments.json);
+  const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
   Output output;
   if (!reply.report.conflicts.empty()) {
-    return ReportConflicts(reply, json, output);
+    return ReportConflicts(reply, arguments, output);
+  }
+  for (const Conflict& conflict : reply.report.resolved) {
+    if (!arguments.json) Say("resolved: " + ConflictText(conflict));
   }
   for (const std::string& sentence : reply.report.withheld) {
     Say("warning: " + sentence);
   }
-  output.Write(json ? Dump(CommitDocument(reply), 2) + "\n"
-                    : "committed " + reply.report.id + ": " +
-                          Count(reply.report.changes, "change") +
-                          NextText(reply.next, reply.report.partial) + "\n");
+  output.Write(arguments.json
+                   ? Dump(CommitDocument(reply), 2) + "\n"
+                   : "committed " + reply.report.id + ": " +
+                         Count(reply.report.changes, "change") +
+                         NextText(reply.next, reply.report.partial) + "\n");
   TRY(output.Finish());
   return 0;
 }

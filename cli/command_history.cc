@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/conflict_text.h"
 #include "cli/errors.h"
 #include "cli/locate.h"
 #include "cli/output.h"
@@ -16,7 +17,7 @@ Document UndoDocument(const UndoReport& report) {
   document["undone"] = report.undone;
   document["state"] = undone ? "undone" : "committed";
   document["changes"] = report.changes;
-  document["conflicts"] = ConflictsDocument(report.conflicts);
+  document["conflicts"] = ConflictDocuments(report.conflicts);
   return document;
 }
 

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "cli/commands.h"
+#include "cli/conflict_text.h"
 #include "cli/diff_format.h"
 #include "cli/diff_print.h"
 #include "cli/errors.h"
@@ -103,7 +104,7 @@ Document ShowDocument(const CommitView& view, const ShownChanges& shown) {
   for (const FileChange& change : shown.all) {
     document["diff"].push_back(ChangeDocument(change));
   }
-  document["lost"] = ConflictsDocument(view.lost);
+  document["lost"] = ConflictDocuments(view.lost);
   return document;
 }
 

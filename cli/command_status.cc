@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/conflict_text.h"
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
@@ -29,7 +30,25 @@ Document StatusDocument(const StatusReply& reply) {
   for (const Savepoint& savepoint : status.savepoints) {
     document["savepoints"].push_back(SavepointDocument(savepoint));
   }
+  document["conflicts"] = ConflictDocuments(reply.conflicts);
   return document;
+}
+
+constexpr size_t kShownConflicts = 5;
+
+/// What changed in the base while the work went on.
+std::string DriftText(const std::vector<Conflict>& conflicts) {
+  if (conflicts.empty()) return "";
+  std::string text = "conflicts    " + Count(conflicts.size(), "path") +
+                     " of the workspace changed under the transaction\n";
+  for (size_t i = 0; i < std::min(conflicts.size(), kShownConflicts); ++i) {
+    text += "  " + ConflictText(conflicts[i]) + "\n";
+  }
+  if (conflicts.size() > kShownConflicts) {
+    text += "  and " + std::to_string(conflicts.size() - kShownConflicts) +
+            " more\n";
+  }
+  return text;
 }
 
 std::string StatusText(const StatusReply& reply) {
@@ -55,6 +74,7 @@ std::string StatusText(const StatusReply& reply) {
   }
   text += "store        " + EscapeControls(status.store) + ", " +
           HumanSize(status.store_bytes) + "\n";
+  text += DriftText(reply.conflicts);
   text += status.changes == 0
               ? "\nnothing changed\n"
               : "\n  (`txfs diff` shows the changes, `txfs commit` applies "

@@ -45,6 +45,8 @@ struct CommitArguments {
   std::vector<std::string> paths;  ///< none: everything
   std::string message;
   bool dry_run = false;
+  std::string on_conflict = "fail";
+  bool markers = false;
   bool json = false;
 };
 Result<int> RunCommit(const Context& context, const CommitArguments& arguments);

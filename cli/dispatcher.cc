@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "cli/archive_dispatcher.h"
+#include "cli/merge.h"
 #include "cli/paths.h"
 #include "cli/transactions.h"
 #include "cli/wire.h"
@@ -92,6 +93,7 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
 Status Dispatcher::AnswerStatus(const FrameSink& sink) {
   Frame frame;
   frame.header["status"] = ToJson(TRY(workspace_.GetStatus()));
+  frame.header["conflicts"] = ListToJson(TRY(workspace_.FindConflicts()));
   frame.header["pid"] = host_.pid;
   frame.header["mountpoint"] = EncodeBytes(host_.mountpoint);
   return sink(frame);
@@ -173,8 +175,13 @@ std::string Dispatcher::NextId() const {
 
 Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   Frame frame;
-  const CommitOptions options{.message = GetBytes(request, "message"),
-                              .paths = DecodeList(GetMember(request, "paths"))};
+  const CommitOptions options{
+      .message = GetBytes(request, "message"),
+      .paths = DecodeList(GetMember(request, "paths")),
+      .conflicts = {
+          .on_conflict = OnConflictFromName(GetBytes(request, "on_conflict")),
+          .merge = MergeTexts,
+          .markers = GetBool(request, "markers")}};
   const CommitReport report =
       TRY(workspace_.Commit(options, ProgressFrames(sink)));
   // Nobody is to see the old base once the commit is reported.

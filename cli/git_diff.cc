@@ -10,7 +10,6 @@
 #include <map>
 
 namespace txfs::cli {
-namespace {
 
 std::unexpected<Error> GitFailure(const char* what) {
   const git_error* error = git_error_last();
@@ -18,7 +17,7 @@ std::unexpected<Error> GitFailure(const char* what) {
                      (error != nullptr ? error->message : "unknown error"));
 }
 
-void InitialiseLibrary() {
+void InitialiseGit() {
   static const bool kDone = [] {
     git_libgit2_init();
     for (int level : {GIT_CONFIG_LEVEL_PROGRAMDATA, GIT_CONFIG_LEVEL_SYSTEM,
@@ -29,6 +28,8 @@ void InitialiseLibrary() {
   }();
   static_cast<void>(kDone);
 }
+
+namespace {
 
 /// A directory of files, in the order in which git's tree objects have them:
 /// as if directories ended in a slash.
@@ -168,7 +169,7 @@ void GitDiff::Free::operator()(git_repository* repository) const {
 Result<GitDiff> GitDiff::Compare(const std::vector<GitFile>& before,
                                  const std::vector<GitFile>& after,
                                  uint16_t threshold) {
-  InitialiseLibrary();
+  InitialiseGit();
   GitDiff made;
   git_odb* odb = nullptr;
   if (git_odb_new(&odb) != 0) return GitFailure("new object database");

@@ -16,6 +16,12 @@ struct git_repository;
 
 namespace txfs::cli {
 
+/// libgit2, with no configuration of the user or the system. Before its first
+/// use; again does nothing.
+void InitialiseGit();
+/// The error of a call of libgit2 that failed.
+[[nodiscard]] std::unexpected<Error> GitFailure(const char* what);
+
 /// A file as git sees it.
 struct GitFile {
   std::string path;

@@ -168,18 +168,25 @@ void AddLog(CLI::App& app, Values& values, Command& command) {
 void AddEnds(CLI::App& app, Values& values, Command& command) {
   CLI::App* commit = app.add_subcommand(
       "commit", "Apply the transaction to the workspace and begin the next");
-  commit->add_option("PATH", values.commit.paths,
+  CommitArguments& arguments = values.commit;
+  commit->add_option("PATH", arguments.paths,
                      "Only these, what is below them and what they need; the "
                      "transaction goes on with the rest");
-  commit->add_option("-m,--message", values.commit.message,
-                     "Recorded for list");
-  commit->add_flag("--dry-run", values.commit.dry_run,
+  commit->add_option("-m,--message", arguments.message, "Recorded for list");
+  commit
+      ->add_option("--on-conflict", arguments.on_conflict,
+                   "What counts where both sides changed: fail, mine, theirs "
+                   "or merge")
+      ->check(CLI::IsMember({"fail", "mine", "theirs", "merge"}));
+  commit->add_flag("--markers", arguments.markers,
+                   "With merge: put conflict markers where it is not clean");
+  commit->add_flag("--dry-run", arguments.dry_run,
                    "Say what would be done, touch nothing");
-  commit->add_flag("--json", values.commit.json, "The outcome as JSON");
-  commit->callback([&] {
+  commit->add_flag("--json", arguments.json, "The outcome as JSON");
+  commit->callback([&arguments, &command] {
     command.takes_trailing = true;
-    command.run = [&](const Context& context) {
-      return RunCommit(context, values.commit);
+    command.run = [&arguments](const Context& context) {
+      return RunCommit(context, arguments);
     };
   });
   CLI::App* discard = app.add_subcommand(

@@ -33,21 +33,4 @@ std::string UndoMark(const TransactionSummary& transaction) {
   return transaction.undone_by.empty() ? "" : "undone";
 }
 
-Document ConflictsDocument(const std::vector<Conflict>& conflicts) {
-  Document array = Document::array();
-  for (const Conflict& conflict : conflicts) {
-    Document item;
-    PutPath(item, "path", conflict.path);
-    item["reason"] = ToUtf8(conflict.reason);
-    array.push_back(std::move(item));
-  }
-  return array;
-}
-
-void SayConflicts(const std::vector<Conflict>& conflicts) {
-  for (const Conflict& conflict : conflicts) {
-    Say("conflict: " + conflict.path + ": " + conflict.reason);
-  }
-}
-
 }  // namespace txfs::cli

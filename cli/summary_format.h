@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "cli/json.h"
-#include "fs/conflicts.h"
 #include "journal/summary.h"
 
 namespace txfs::cli {
@@ -14,10 +13,5 @@ namespace txfs::cli {
 
 /// "undoable", "undone", or nothing.
 [[nodiscard]] std::string UndoMark(const TransactionSummary& transaction);
-
-/// Paths with what happened there: an array of --json, and lines on stderr.
-[[nodiscard]] Document ConflictsDocument(
-    const std::vector<Conflict>& conflicts);
-void SayConflicts(const std::vector<Conflict>& conflicts);
 
 }  // namespace txfs::cli

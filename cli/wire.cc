@@ -99,6 +99,10 @@ TransactionState StateFromJson(const Json& json) {
 
 }  // namespace
 
+Json ListToJson(const std::vector<Conflict>& conflicts) {
+  return ArrayToJson(conflicts);
+}
+
 Json EncodeList(const std::vector<std::string>& list) {
   Json json = Json::array();
   for (const std::string& item : list) json.push_back(EncodeBytes(item));
@@ -230,16 +234,42 @@ WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
           .savepoints = std::move(savepoints)};
 }
 
+std::string_view OnConflictName(OnConflict on_conflict) {
+  switch (on_conflict) {
+    case OnConflict::kFail:
+      return "fail";
+    case OnConflict::kMine:
+      return "mine";
+    case OnConflict::kTheirs:
+      return "theirs";
+    case OnConflict::kMerge:
+      return "merge";
+  }
+  return "fail";
+}
+
+OnConflict OnConflictFromName(std::string_view name) {
+  for (const OnConflict one :
+       {OnConflict::kMine, OnConflict::kTheirs, OnConflict::kMerge}) {
+    if (name == OnConflictName(one)) return one;
+  }
+  return OnConflict::kFail;
+}
+
 Json ToJson(const Conflict& conflict) {
   return {{"path", EncodeBytes(conflict.path)},
-          {"reason", EncodeBytes(conflict.reason)}};
+          {"reason", EncodeBytes(conflict.reason)},
+          {"ours", EncodeBytes(conflict.ours)},
+          {"note", EncodeBytes(conflict.note)}};
 }
 
 std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key) {
   std::vector<Conflict> conflicts;
   for (const Json& conflict : GetMember(object, key)) {
     conflicts.push_back({.path = GetBytes(conflict, "path"),
-                         .reason = GetBytes(conflict, "reason")});
+                         .reason = GetBytes(conflict, "reason"),
+                         .ours = GetBytes(conflict, "ours"),
+                         .note = GetBytes(conflict, "note")});
   }
   return conflicts;
 }
@@ -249,6 +279,7 @@ Json ToJson(const CommitReport& report) {
           {"partial", report.partial},
           {"changes", report.changes},
           {"conflicts", ArrayToJson(report.conflicts)},
+          {"resolved", ArrayToJson(report.resolved)},
           {"withheld", EncodeList(report.withheld)}};
 }
 
@@ -257,6 +288,7 @@ CommitReport CommitReportFromJson(const Json& json) {
           .partial = GetBool(json, "partial"),
           .changes = GetUint(json, "changes"),
           .conflicts = ConflictsFromJson(json, "conflicts"),
+          .resolved = ConflictsFromJson(json, "resolved"),
           .withheld = DecodeList(GetMember(json, "withheld"))};
 }
 

@@ -15,6 +15,8 @@ Json ToJson(const Error& error);
 Json ToJson(const NetChange& change);
 Json ToJson(const LogEntry& entry);  ///< without its edits
 Json ToJson(const WorkspaceStatus& status);
+Json ToJson(const Conflict& conflict);
+Json ListToJson(const std::vector<Conflict>& conflicts);
 Json ToJson(const CommitReport& report);
 Json ToJson(const PlanReport& report);
 Json ToJson(const UndoReport& report);
@@ -32,6 +34,10 @@ UndoReport UndoReportFromJson(const Json& json);
 std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key);
 TransactionSummary SummaryFromJson(const Json& json);
 Savepoint SavepointFromJson(const Json& json);
+
+/// "fail", "mine", "theirs", "merge"; of anything else it is "fail".
+[[nodiscard]] std::string_view OnConflictName(OnConflict on_conflict);
+[[nodiscard]] OnConflict OnConflictFromName(std::string_view name);
 
 Json EncodeList(const std::vector<std::string>& list);
 std::vector<std::string> DecodeList(const Json& json);

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <list>
 #include <memory>
 #include <string>
@@ -43,6 +44,12 @@ struct BaseEntry {
   uint64_t ino = 0;
   FileType type = FileType::kRegular;
 };
+
+/// Whether an error says that a path leads to nothing any more: it is gone, or
+/// something above it is no directory.
+[[nodiscard]] inline bool IsGone(const Error& error) {
+  return error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP;
+}
 
 /// The base: the real workspace below one descriptor.
 ///

@@ -19,7 +19,7 @@ Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
     }
   }
   auto opened = base_.OpenFile(path);
-  if (!opened && origin && opened.error().code == ENOENT) {
+  if (!opened && origin && IsGone(opened.error())) {
     return Fail(ESTALE, path + " is gone from the base");
   }
   SharedFd fd = TRY(std::move(opened));

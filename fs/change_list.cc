@@ -122,7 +122,10 @@ class ChangeCollector {
   /// What a moved base directory still shows of its base content.
   Status AddBaseChildren(const std::string& path, const std::string& base) {
     const Inode* directory = frozen_.tree.FindBaseDirectory(base);
-    for (const BaseEntry& entry : TRY(frozen_.base.List(base))) {
+    // Somebody else may have removed it meanwhile, or put a file in its place.
+    auto entries = frozen_.base.List(base);
+    if (!entries && IsGone(entries.error())) return {};
+    for (const BaseEntry& entry : TRY(std::move(entries))) {
       const Inode* inode = nullptr;
       if (directory != nullptr) {
         const auto slot = directory->slots.find(entry.name);
@@ -320,6 +323,19 @@ Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
   return false;
 }
 
+Result<bool> XattrsDiffer(OverlayFilesystem& filesystem,
+                          const std::string& base_path,
+                          const std::map<std::string, std::string>& after) {
+  return TRY(filesystem.ReadBaseXattrs(base_path)) != after;
+}
+
+/// Where the base changed meanwhile, what is to be compared may be gone.
+Result<bool> OrDiffers(Result<bool> differs) {
+  if (differs) return differs;
+  if (differs.error().code == ESTALE || IsGone(differs.error())) return true;
+  return differs;
+}
+
 }  // namespace
 
 Result<std::vector<NetChange>> ChangeList::Settle(
@@ -332,15 +348,15 @@ Result<std::vector<NetChange>> ChangeList::Settle(
       if (!candidate.same_object) candidate.extents = {{0, size, {}}};
       for (const Extent& extent : candidate.extents) {
         if (change.content) break;
-        change.content =
-            TRY(RangeDiffers(filesystem, *change.before, *change.after,
-                             extent.offset, std::min(extent.end(), size)));
+        change.content = TRY(OrDiffers(
+            RangeDiffers(filesystem, *change.before, *change.after,
+                         extent.offset, std::min(extent.end(), size))));
       }
     }
     if (!candidate.base_xattrs_of.empty()) {
-      const auto before =
-          TRY(filesystem.ReadBaseXattrs(candidate.base_xattrs_of));
-      change.attributes = change.attributes || before != candidate.xattrs;
+      const bool differ = TRY(OrDiffers(XattrsDiffer(
+          filesystem, candidate.base_xattrs_of, candidate.xattrs)));
+      change.attributes = change.attributes || differ;
     }
     const bool differs = change.content || change.attributes ||
                          change.kind != ChangeKind::kModified;

@@ -8,6 +8,7 @@
 
 #include "fs/check_commits.h"
 #include "fs/check_tree.h"
+#include "fs/preimages.h"
 #include "journal/base/file.h"
 #include "journal/check_store.h"
 
@@ -33,6 +34,7 @@ Status CheckTransaction(int store, const std::string& id,
   if (!dir) return std::unexpected(dir.error());
   const std::optional<UniqueFd> lock = TryLock(dir->get());
   if (!lock) *in_use = true;
+  TRY(CheckPreimages(dir->get(), findings));
   const JournalContent content = TRY(CheckJournal(dir->get(), findings));
   Findings(findings).report().inodes += content.image.inodes.size();
   if (content.complete) {

@@ -278,7 +278,7 @@ class Planner {
     const std::vector<Place> fresh = FreshPlaces(inode);
     if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
       // It keeps its names: changed in place, never replaced.
-      if (ContentChanged(inode)) TRY(AddPatch(inode));
+      if (inode.ContentChanged()) TRY(AddPatch(inode));
       TRY(CheckLinks(inode.record.base->path, fresh));
       if (fresh.empty()) return {};
       SharedFile& file = shared_[KeyOf(inode)];
@@ -298,7 +298,7 @@ class Planner {
     if (crosses && (!moved || inode.IsDirectory() || IsDevice(inode))) {
       return RefuseCrossing(base, *place);
     }
-    const bool changed = ContentChanged(inode);
+    const bool changed = inode.ContentChanged();
     const bool replaced = crosses || (changed && IsReplaced(inode));
     if (changed && !replaced) TRY(AddPatch(inode));
     const std::string fresh_slot = StageName("n", Raw(inode.ino));
@@ -329,13 +329,6 @@ class Planner {
       return std::ranges::find(kept->second, place.path) != kept->second.end();
     });
     return fresh;
-  }
-
-  static bool ContentChanged(const Inode& inode) {
-    return inode.attr().type == FileType::kRegular &&
-           (!inode.extents.empty() ||
-            inode.attr().size != inode.record.base->size ||
-            inode.attr().base_limit != inode.record.base->size);
   }
 
   /// Whether a new file takes the old one's place, or the old one is written

@@ -191,8 +191,7 @@ Result<CommitRecord> Committer::ReadRecord(const std::string& id) const {
 }
 
 Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
-  const std::vector<TransactionSummary> list =
-      TRY(store_.history().ReadAll());
+  const std::vector<TransactionSummary> list = TRY(store_.history().ReadAll());
   for (const TransactionSummary& newest : list | std::views::reverse) {
     // What an undo took back is not what "undo" means to take back next.
     if (newest.undoable && newest.kind != TransactionKind::kUndo &&

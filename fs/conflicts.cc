@@ -1,52 +1,299 @@
 #include "fs/conflicts.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <set>
+
+#include "fs/preimages.h"
+#include "journal/base/file.h"
 
 namespace txfs {
 namespace {
 
-/// Whether what stands in the base is still what the transaction saw.
-bool Matches(const BaseOrigin& origin, const struct stat& st) {
-  if (st.st_ino != origin.ino ||
-      (st.st_mode & S_IFMT) != (origin.mode & S_IFMT)) {
-    return false;
+std::string_view NameOf(TheirChange change) {
+  switch (change) {
+    case TheirChange::kTouched:
+      return "touched";
+    case TheirChange::kAttributes:
+      return "attributes changed";
+    case TheirChange::kContent:
+      return "changed";
+    case TheirChange::kType:
+      return "type changed";
+    case TheirChange::kDeleted:
+      return "deleted";
+    case TheirChange::kCreated:
+      return "created";
   }
-  if (S_ISDIR(st.st_mode)) return true;
-  return static_cast<uint64_t>(st.st_size) == origin.size &&
+  return "";
+}
+
+std::string_view NameOf(OurChange change) {
+  switch (change) {
+    case OurChange::kNothing:
+      return "touched";
+    case OurChange::kEntries:
+      return "entries changed";
+    case OurChange::kAttributes:
+      return "attributes changed";
+    case OurChange::kLinked:
+      return "linked";
+    case OurChange::kRenamed:
+      return "renamed";
+    case OurChange::kModified:
+      return "modified";
+    case OurChange::kReplaced:
+      return "replaced";
+    case OurChange::kDeleted:
+      return "deleted";
+    case OurChange::kCreated:
+      return "created";
+  }
+  return "";
+}
+
+bool SameAttributes(const BaseOrigin& origin, const struct stat& st) {
+  return origin.mode == st.st_mode && origin.uid == st.st_uid &&
+         origin.gid == st.st_gid;
+}
+
+/// Whether nobody did anything to the object since it was first touched.
+bool Matches(const Tree& tree, const Inode& inode, const struct stat& st) {
+  const BaseOrigin& origin = *inode.record.base;
+  if (!tree.IsOrigin(inode, st)) return false;
+  // Names in a directory come and go without touching the others.
+  if (S_ISDIR(st.st_mode)) return SameAttributes(origin, st);
+  return origin.mode == st.st_mode &&
+         static_cast<uint64_t>(st.st_size) == origin.size &&
          Timestamp::From(st.st_mtim) == origin.mtime &&
          Timestamp::From(st.st_ctim) == origin.ctime;
 }
 
-/// Whether `path` is one more name of a base file that is known by another.
-bool IsKnownLink(OverlayFilesystem::Frozen& frozen, const std::string& path) {
-  const auto st = frozen.base.Stat(path);
-  if (!st || S_ISDIR(st->st_mode) || st->st_nlink < 2) return false;
-  const Inode* inode = frozen.tree.FindBaseFile(path, *st);
-  return inode != nullptr && Matches(*inode->record.base, *st);
+/// What the upper has under `name`; a whiteout is something.
+const Slot* UpperSlot(const Inode& directory, std::string_view name) {
+  const auto slot = directory.slots.find(name);
+  if (slot == directory.slots.end()) return nullptr;
+  return slot->second.upper.kind == DentryKind::kAbsent ? nullptr
+                                                        : &slot->second;
 }
 
-/// Names that the upper hides or takes, but that the base did not have then.
-Status FindCreated(OverlayFilesystem::Frozen& frozen, const Inode& directory,
-                   const std::set<std::string>& known,
-                   std::vector<Conflict>& conflicts) {
-  const std::string& base = directory.record.base->path;
-  auto entries = frozen.base.List(base);
-  if (!entries) return {};  // the directory itself is a conflict already
-  for (const BaseEntry& entry : *entries) {
-    const std::string path = JoinPath(base, entry.name);
-    const auto slot = directory.slots.find(entry.name);
-    const bool touched = slot != directory.slots.end() &&
-                         slot->second.upper.kind != DentryKind::kAbsent;
-    if (!touched && !directory.IsOrphan()) continue;
-    if (known.contains(path)) continue;
-    if (touched && IsKnownLink(frozen, path)) continue;
-    conflicts.push_back({path, "created"});
-  }
-  return {};
+bool ChangedAttributes(const Inode& inode) {
+  const BaseOrigin& origin = *inode.record.base;
+  const Attr& attr = inode.attr();
+  return attr.xattrs_owned || attr.mode != (origin.mode & 07777) ||
+         attr.uid != origin.uid || attr.gid != origin.gid;
 }
+
+class DriftFinder {
+ public:
+  explicit DriftFinder(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
+
+  Result<std::vector<Drift>> Run() {
+    // Directories that were opened lately may have been moved since.
+    frozen_.base.DropCache();
+    std::vector<const Inode*> inodes;
+    frozen_.tree.ForEach([&](Inode& inode) {
+      if (!inode.upper || !inode.record.base) return;
+      inodes.push_back(&inode);
+      known_.insert(inode.record.base->path);
+    });
+    for (const Inode* inode : inodes) TRY(LookAt(*inode));
+    for (const Inode* inode : inodes) {
+      if (inode->IsDirectory()) FindCreated(*inode);
+    }
+    std::ranges::sort(drifts_, {}, &Drift::path);
+    return std::move(drifts_);
+  }
+
+ private:
+  Status LookAt(const Inode& inode) {
+    const BaseOrigin& origin = *inode.record.base;
+    std::string path = origin.path;
+    auto st = frozen_.base.Stat(path);
+    if (!st && st.error().code != ENOENT) return std::unexpected(st.error());
+    if (st && Matches(frozen_.tree, inode, *st)) return {};
+    Drift drift{.ino = inode.ino};
+    if (!st || !frozen_.tree.IsOrigin(inode, *st)) {
+      if (auto other = OtherName(inode)) {
+        // What has its old name now, if anything, came since.
+        known_.erase(path);
+        path = *other;
+        st = frozen_.base.Stat(path);
+      } else {
+        drift.nameless = IsNameless(inode);
+      }
+    }
+    drift.path = path;
+    if (st) drift.now = *st;
+    drift.theirs = st ? TheirsOf(inode, path, *st) : TheirChange::kDeleted;
+    drift.ours = OursOf(inode, drift);
+    drift.conflict = IsConflict(inode, drift);
+    drifts_.push_back(std::move(drift));
+    return {};
+  }
+
+  /// A base name, other than the one in its record, of a file with several.
+  std::optional<std::string> OtherName(const Inode& inode) {
+    if (inode.IsDirectory() || inode.record.base->nlink < 2) return {};
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = frozen_.tree.Find(link.parent);
+      if (parent == nullptr || !parent->record.base) continue;
+      std::string path = JoinPath(parent->record.base->path, link.name);
+      const auto st = frozen_.base.Stat(path);
+      if (st && frozen_.tree.IsOrigin(inode, *st)) return path;
+    }
+    return {};
+  }
+
+  // --- their side
+
+  TheirChange TheirsOf(const Inode& inode, const std::string& path,
+                       const struct stat& st) {
+    const BaseOrigin& origin = *inode.record.base;
+    if ((st.st_mode & S_IFMT) != (origin.mode & S_IFMT)) {
+      return TheirChange::kType;
+    }
+    if (!HasSameContent(inode, path, st)) return TheirChange::kContent;
+    if (!SameAttributes(origin, st)) return TheirChange::kAttributes;
+    // Of user.* attributes nothing is known but that there may be others now.
+    const bool directory = S_ISDIR(st.st_mode);
+    return !directory && inode.attr().xattrs_owned ? TheirChange::kAttributes
+                                                   : TheirChange::kTouched;
+  }
+
+  bool HasSameContent(const Inode& inode, const std::string& path,
+                      const struct stat& st) {
+    const BaseOrigin& origin = *inode.record.base;
+    if (S_ISDIR(st.st_mode)) return frozen_.tree.IsOrigin(inode, st);
+    if (S_ISLNK(st.st_mode)) {
+      const auto target = frozen_.base.ReadLink(path);
+      return target && *target == inode.record.symlink;
+    }
+    if (!S_ISREG(st.st_mode)) return true;
+    if (static_cast<uint64_t>(st.st_size) != origin.size) return false;
+    if (frozen_.preimages == nullptr) return false;
+    const auto hash = frozen_.preimages->FindHash(Fingerprint::Of(origin));
+    if (!hash) return false;
+    const auto fd = frozen_.base.OpenFile(path);
+    if (!fd) return false;
+    Bytes content(origin.size + 1);
+    const auto n = ReadFully((*fd)->get(), 0, content);
+    return n && *n == origin.size &&
+           ContentHash::Of(ByteSpan(content).first(*n)) == *hash;
+  }
+
+  // --- our side
+
+  /// `at_path`: who has the name now.
+  OurChange OursOf(const Inode& inode, Drift& drift) {
+    Ino& at_path = drift.at_path;
+    const Slot* slot = SlotAt(drift.path);
+    if (slot != nullptr && slot->upper.kind == DentryKind::kInode) {
+      at_path = slot->upper.ino;
+    }
+    const bool same = !inode.ContentChanged() && !ChangedAttributes(inode);
+    if (inode.IsOrphan() || (drift.nameless && same)) {
+      return at_path == kNoIno ? OurChange::kDeleted : OurChange::kReplaced;
+    }
+    const Attr& attr = inode.attr();
+    const BaseOrigin& origin = *inode.record.base;
+    if (inode.ContentChanged()) return OurChange::kModified;
+    if (slot != nullptr && at_path != inode.ino) return OurChange::kRenamed;
+    if (ChangedAttributes(inode)) return OurChange::kAttributes;
+    if (inode.IsDirectory()) return OurChange::kEntries;
+    if (attr.nlink > origin.nlink) return OurChange::kLinked;
+    return attr.mtime == origin.mtime ? OurChange::kNothing
+                                      : OurChange::kAttributes;
+  }
+
+  bool IsNameless(const Inode& inode) {
+    return !inode.IsDirectory() && !inode.IsOrphan() && inode.links.empty() &&
+           SlotAt(inode.record.base->path) != nullptr;
+  }
+
+  const Slot* SlotAt(const std::string& path) {
+    const Inode* directory = frozen_.tree.FindBaseDirectory(ParentPath(path));
+    return directory == nullptr ? nullptr
+                                : UpperSlot(*directory, BaseName(path));
+  }
+
+  static bool HasEntries(const Inode& directory) {
+    return std::ranges::any_of(directory.slots, [](const auto& slot) {
+      return slot.second.upper.kind == DentryKind::kInode;
+    });
+  }
+
+  // --- both
+
+  static bool IsConflict(const Inode& inode, const Drift& drift) {
+    const bool gone =
+        drift.ours == OurChange::kDeleted || drift.ours == OurChange::kReplaced;
+    if (drift.nameless && !gone) return true;
+    switch (drift.theirs) {
+      case TheirChange::kTouched:
+        return false;
+      case TheirChange::kDeleted:
+        if (drift.ours == OurChange::kEntries) return HasEntries(inode);
+        return drift.ours != OurChange::kDeleted &&
+               drift.ours != OurChange::kNothing;
+      case TheirChange::kContent:
+        return drift.ours != OurChange::kNothing &&
+               drift.ours != OurChange::kEntries;
+      case TheirChange::kAttributes:
+        return IsAttributeConflict(inode, drift);
+      case TheirChange::kType:
+      case TheirChange::kCreated:
+        return true;
+    }
+    return true;
+  }
+
+  static bool IsAttributeConflict(const Inode& inode, const Drift& drift) {
+    if (drift.ours == OurChange::kNothing) return false;
+    const Attr& attr = inode.attr();
+    const bool same = attr.mode == (drift.now.st_mode & 07777) &&
+                      attr.uid == drift.now.st_uid &&
+                      attr.gid == drift.now.st_gid && !attr.xattrs_owned;
+    if (same && !inode.IsOrphan()) return false;
+    // Where a directory is and what is in it are other things than its mode.
+    return !inode.IsDirectory() || inode.IsOrphan() || ChangedAttributes(inode);
+  }
+
+  /// Names that the upper hides or takes, but that the base did not have then.
+  void FindCreated(const Inode& directory) {
+    const std::string& base = directory.record.base->path;
+    const auto entries = frozen_.base.List(base);
+    if (!entries) return;  // the directory itself is drift already
+    for (const BaseEntry& entry : *entries) {
+      const std::string path = JoinPath(base, entry.name);
+      const Slot* slot = UpperSlot(directory, entry.name);
+      if (slot == nullptr && !directory.IsOrphan()) continue;
+      if (known_.contains(path)) continue;
+      if (slot != nullptr && IsKnownLink(path)) continue;
+      Drift drift{.path = path,
+                  .theirs = TheirChange::kCreated,
+                  .ours = OurChange::kDeleted,
+                  .conflict = true};
+      if (slot != nullptr && slot->upper.kind == DentryKind::kInode) {
+        drift.ours = OurChange::kCreated;
+        drift.at_path = slot->upper.ino;
+      }
+      if (const auto st = frozen_.base.Stat(path)) drift.now = *st;
+      drifts_.push_back(std::move(drift));
+    }
+  }
+
+  /// Whether `path` is one more name of a base file that is known by another.
+  bool IsKnownLink(const std::string& path) {
+    const auto st = frozen_.base.Stat(path);
+    if (!st || S_ISDIR(st->st_mode) || st->st_nlink < 2) return false;
+    const Inode* inode = frozen_.tree.FindBaseFile(path, *st);
+    return inode != nullptr && Matches(frozen_.tree, *inode, *st);
+  }
+
+  OverlayFilesystem::Frozen& frozen_;
+  std::set<std::string> known_;  ///< base paths of upper inodes
+  std::vector<Drift> drifts_;
+};
 
 }  // namespace
 
@@ -54,30 +301,22 @@ std::string ShownPath(const std::string& path) {
   return path.empty() ? "." : path;
 }
 
-Result<std::vector<Conflict>> FindConflicts(OverlayFilesystem::Frozen& frozen) {
+Conflict Drift::Describe() const {
+  return {ShownPath(path),
+          std::string(NameOf(theirs)),
+          std::string(NameOf(ours)),
+          {}};
+}
+
+Result<std::vector<Drift>> FindDrift(OverlayFilesystem::Frozen& frozen) {
+  return DriftFinder(frozen).Run();
+}
+
+std::vector<Conflict> ConflictsIn(const std::vector<Drift>& drifts) {
   std::vector<Conflict> conflicts;
-  std::vector<const Inode*> directories;
-  std::set<std::string> known;
-  Status status;
-  frozen.tree.ForEach([&](Inode& inode) {
-    if (!status || !inode.upper || !inode.record.base) return;
-    const BaseOrigin& origin = *inode.record.base;
-    known.insert(origin.path);
-    if (inode.IsDirectory()) directories.push_back(&inode);
-    const auto st = frozen.base.Stat(origin.path);
-    if (!st && st.error().code == ENOENT) {
-      conflicts.push_back({ShownPath(origin.path), "deleted"});
-    } else if (!st) {
-      status = std::unexpected(st.error());
-    } else if (!Matches(origin, *st)) {
-      conflicts.push_back({ShownPath(origin.path), "changed"});
-    }
-  });
-  TRY(std::move(status));
-  for (const Inode* directory : directories) {
-    TRY(FindCreated(frozen, *directory, known, conflicts));
+  for (const Drift& drift : drifts) {
+    if (drift.conflict) conflicts.push_back(drift.Describe());
   }
-  std::ranges::sort(conflicts, {}, &Conflict::path);
   return conflicts;
 }
 

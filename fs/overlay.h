@@ -12,6 +12,7 @@
 #include "fs/directory_cache.h"
 #include "fs/filesystem.h"
 #include "fs/plan.h"
+#include "fs/preimages.h"
 #include "fs/tree.h"
 #include "journal/base/mutex.h"
 #include "journal/journal.h"
@@ -72,6 +73,10 @@ class OverlayFilesystem final : public Filesystem {
   Status Sync() override;
   Result<struct statvfs> StatFs() override;
 
+  /// Where pre-images go; none before this was called.
+  void UsePreimages(std::shared_ptr<Preimages> preimages);
+  /// What they take on disk.
+  uint64_t PreimageBytes();
   /// Marks this moment. Requires that no savepoint has the name.
   Result<Savepoint> MarkSavepoint(const Caller& caller,
                                   const std::string& name);
@@ -97,6 +102,8 @@ class OverlayFilesystem final : public Filesystem {
     const BaseDirectory& base;
     Journal& journal;
     OverlayFilesystem& filesystem;
+    std::shared_ptr<Preimages>&
+        preimages;  ///< of the open transaction; or null
 
     /// Reads content of an inode; Filesystem::Read would wait for the gate.
     Result<size_t> Read(const Inode& inode, uint64_t offset,
@@ -104,6 +111,11 @@ class OverlayFilesystem final : public Filesystem {
     /// The user.* attributes of a base object.
     Result<std::map<std::string, std::string>> BaseXattrs(
         const std::string& path) const;
+    /// Makes `content` all there is in a regular file, whose record becomes
+    /// `after` but for size and times. Journaled, as a write by us, with the
+    /// edits `along`.
+    Status Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
+                   std::vector<Edit> along = {});
     /// For those who outlive the freeze.
     [[nodiscard]] std::shared_ptr<Journal> SharedJournal() const;
     /// While the base may be half-way between two states, mutations are
@@ -143,7 +155,7 @@ class OverlayFilesystem final : public Filesystem {
   auto WhileFrozen(Work work) {
     const WriterLock gate(gate_);
     const WriterLock lock(tree_mutex_);
-    Frozen frozen{tree_, base_, *journal_, *this};
+    Frozen frozen{tree_, base_, *journal_, *this, preimages_};
     return work(frozen);
   }
 
@@ -167,8 +179,10 @@ class OverlayFilesystem final : public Filesystem {
     std::vector<Piece> pieces;
     std::string base_path;
     std::optional<BaseIdentity> origin;  ///< which object base_path must be
+    Fingerprint state;                   ///< with origin: what it was
     SharedFd pinned;
     std::shared_ptr<Journal> journal;
+    std::shared_ptr<Preimages> preimages;
   };
 
   OverlayFilesystem(UniqueFd base, const struct stat& root,
@@ -228,6 +242,13 @@ class OverlayFilesystem final : public Filesystem {
                    std::string_view name, Ino new_parent = kNoIno,
                    std::string_view new_name = {});
 
+  // Pre-images. overlay_preimages.cc
+  /// Before the content of a file changes. Requires its content lock.
+  void KeepPreimage(Ino ino) REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+  /// Before something else takes the name of a base file.
+  void KeepPreimage(const Probe& probe) REQUIRES_SHARED(gate_)
+      EXCLUDES(tree_mutex_);
+
   // Attributes.
   Result<struct stat> DoSetAttr(const Caller& caller, Ino ino,
                                 const AttrRequest& request);
@@ -246,6 +267,9 @@ class OverlayFilesystem final : public Filesystem {
   ReadPlan PlanRead(const Inode& inode, uint64_t offset, uint64_t length) const
       REQUIRES_SHARED(tree_mutex_);
   Result<SharedFd> OpenBase(const ReadPlan& plan);
+  /// Bytes of the base file; of its pre-image, where something else is in its
+  /// place by now.
+  Status ReadOrigin(const ReadPlan& plan, uint64_t offset, MutableByteSpan out);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, uint64_t offset,
@@ -266,6 +290,7 @@ class OverlayFilesystem final : public Filesystem {
   SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
+  std::shared_ptr<Preimages> preimages_ GUARDED_BY(gate_);
   bool halted_ GUARDED_BY(gate_) = false;
   BaseFileCache files_;
   DirectoryCache directories_;

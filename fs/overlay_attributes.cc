@@ -53,6 +53,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   Plan plan = StartPlan(OpOf(request), caller);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
+  if (request.size) KeepPreimage(ino);
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);

@@ -33,6 +33,7 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
     // must be what it was when they were written.
     if (inode.upper || inode.IsOrphan()) {
       plan.origin = BaseIdentity{.dev = base->dev, .ino = base->ino};
+      plan.state = Fingerprint::Of(*base);
     }
   }
   plan.pinned = inode.pinned_base;
@@ -86,10 +87,7 @@ Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
     if (piece.source == Piece::Source::kSpool) {
       TRY(plan.journal->Read(piece.content, piece.into, target));
     } else if (piece.source == Piece::Source::kBase) {
-      const SharedFd fd = TRY(OpenBase(plan));
-      const size_t n = TRY(ReadFully(fd->get(), piece.offset, target));
-      // Somebody cut the base file short behind our back.
-      std::ranges::fill(target.subspan(n), std::byte{0});
+      TRY(ReadOrigin(plan, piece.offset, target));
     } else {
       std::ranges::fill(target, std::byte{0});
     }
@@ -111,6 +109,7 @@ Result<size_t> OverlayFilesystem::Read(Ino ino, uint64_t offset,
     plan = PlanRead(*inode, offset, out.size());
   }
   if (!plan.journal) plan.journal = journal_;
+  plan.preimages = preimages_;
   return ReadPieces(plan, offset, out);
 }
 
@@ -122,6 +121,7 @@ Result<size_t> OverlayFilesystem::Frozen::Read(const Inode& inode,
   [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
     plan = fs.PlanRead(inode, offset, out.size());
     if (!plan.journal) plan.journal = fs.journal_;
+    plan.preimages = fs.preimages_;
   }();
   return fs.ReadPieces(plan, offset, out);
 }
@@ -225,6 +225,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));
+  KeepPreimage(ino);
   uint32_t segment = 0;
   const StagedContent staged = TRY(StageFor(ino, offset, bytes, &segment));
 
@@ -280,6 +281,7 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));
+  KeepPreimage(ino);
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   if (inode->IsDirectory()) return Fail(EISDIR, "fallocate");

@@ -62,6 +62,7 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
   Plan plan = StartPlan(op, caller);
   const ReaderLock gate(gate_);
   Probe probe = TRY(ProbeBase(parent, name));
+  KeepPreimage(probe);
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
   if (directory->IsOrphan()) return Fail(ENOENT, "directory");
@@ -132,6 +133,7 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   Plan plan = StartPlan(Op::kLink, caller);
   const ReaderLock gate(gate_);
   Probe probe = TRY(ProbeBase(parent, name));
+  KeepPreimage(probe);
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
   Inode* inode = TRY(FindInode(ino));
@@ -249,6 +251,7 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
     const ReaderLock gate(gate_);
     Probe from_probe = TRY(ProbeBase(parent, name));
     Probe to_probe = TRY(ProbeBase(new_parent, new_name));
+    KeepPreimage(to_probe);
     const bool from_in_base = from_probe.exists;
     const WriterLock lock(tree_mutex_);
     Inode* from = TRY(FindDirectory(parent));

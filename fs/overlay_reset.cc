@@ -41,7 +41,7 @@ Status OverlayFilesystem::Frozen::PinOrphans() {
     auto fd = filesystem.files_.Get(inode.ino, inode.record.base->path);
     if (fd) {
       inode.pinned_base = *fd;
-    } else {
+    } else if (!IsGone(fd.error())) {  // what is gone, nobody can keep
       status = std::unexpected(std::move(fd).error());
     }
   });

@@ -40,6 +40,7 @@ class StoredWorkspace final : public Workspace {
   [[nodiscard]] const std::string& path() const override { return path_; }
 
   Result<WorkspaceStatus> GetStatus() override;
+  Result<std::vector<Conflict>> FindConflicts() override;
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below) override;
   Result<std::vector<NetChange>> ChangesSince(
@@ -113,6 +114,7 @@ class StoredWorkspace final : public Workspace {
     const CommitProgress& progress;
     uint64_t changes;       ///< of the whole transaction
     bool half_way = false;  ///< the point of no return is behind, the end ahead
+    std::function<void()> passed;  ///< called when it is
     CommitReport report;
     StaleCaches stale;
     std::shared_ptr<Journal> old;  ///< to be closed when nothing is frozen

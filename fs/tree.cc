@@ -36,7 +36,7 @@ void Insert(Inode& inode, const Extent& extent) {
 Tree::Tree(const struct stat& root, uint64_t base_device)
     : base_device_(base_device) {
   Inode& inode = Obtain(kRootIno);
-  inode.record = RecordOf({"", root, ""}, 0);
+  inode.record = RecordOf({"", root, ""});
   inode.lookups = 1;
   IndexBase(inode);
 }
@@ -76,23 +76,30 @@ Attr AttrOf(const struct stat& st) {
   return attr;
 }
 
-InodeRecord Tree::RecordOf(const BaseObject& object, uint64_t relative_dev) {
-  const struct stat& st = object.st;
-  InodeRecord record;
-  record.attr = AttrOf(st);
-  const Attr& attr = record.attr;
-  record.symlink = object.symlink;
-  record.base = BaseOrigin{.path = object.path,
-                           .dev = relative_dev,
-                           .ino = st.st_ino,
-                           .size = attr.size,
-                           .mode = st.st_mode,
-                           .nlink = attr.nlink,
-                           .uid = st.st_uid,
-                           .gid = st.st_gid,
-                           .mtime = attr.mtime,
-                           .ctime = attr.ctime};
-  return record;
+bool Inode::ContentChanged() const {
+  return attr().type == FileType::kRegular &&
+         (!extents.empty() || attr().size != record.base->size ||
+          attr().base_limit != record.base->size);
+}
+
+BaseOrigin Tree::OriginOf(const std::string& path,
+                          const struct stat& st) const {
+  return {.path = path,
+          .dev = RelativeDevice(st.st_dev),
+          .ino = st.st_ino,
+          .size = static_cast<uint64_t>(st.st_size),
+          .mode = st.st_mode,
+          .nlink = static_cast<uint32_t>(st.st_nlink),
+          .uid = st.st_uid,
+          .gid = st.st_gid,
+          .mtime = Timestamp::From(st.st_mtim),
+          .ctime = Timestamp::From(st.st_ctim)};
+}
+
+InodeRecord Tree::RecordOf(const BaseObject& object) const {
+  return {.attr = AttrOf(object.st),
+          .base = OriginOf(object.path, object.st),
+          .symlink = object.symlink};
 }
 
 // --- State -----------------------------------------------------------------
@@ -201,15 +208,19 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
                      : FindBaseFile(object.path, object.st);
   if (inode == nullptr) {
     inode = &Obtain(AllocateIno());
-    inode->record = RecordOf(object, RelativeDevice(object.st.st_dev));
+    inode->record = RecordOf(object);
     inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
     IndexBase(*inode);
   } else if (inode->base_blocks == 0) {
     inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
   }
-  directory.slots[std::string(name)].cached = inode->ino;
-  AddLink(*inode, directory.ino, name);
+  Cache(directory, name, *inode);
   return *inode;
+}
+
+void Tree::Cache(Inode& directory, std::string_view name, Inode& child) {
+  directory.slots[std::string(name)].cached = child.ino;
+  AddLink(child, directory.ino, name);
 }
 
 std::string Tree::PathOf(const Inode& inode) const {

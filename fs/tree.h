@@ -78,6 +78,9 @@ struct Inode {
     return record.attr.type == FileType::kDirectory;
   }
   [[nodiscard]] bool IsOrphan() const { return record.attr.nlink == 0; }
+  /// Of a regular file of base origin: whether its bytes may no longer be the
+  /// base's.
+  [[nodiscard]] bool ContentChanged() const;
 };
 
 /// The attributes of a base object, all its content its own.
@@ -126,7 +129,14 @@ class Tree final : public State {
   Inode& AdoptBase(Inode& directory, std::string_view name,
                    const BaseObject& object);
 
+  /// Lets (directory, name), of which the upper says nothing, lead to `child`.
+  void Cache(Inode& directory, std::string_view name, Inode& child);
+
   [[nodiscard]] Ino AllocateIno() { return Ino{next_ino_++}; }
+
+  /// What a record says of a base object that it comes from.
+  [[nodiscard]] BaseOrigin OriginOf(const std::string& path,
+                                    const struct stat& st) const;
 
   /// Path of a known name of `inode` from the root; the last known for an
   /// orphan or an upper inode whose directories were not looked up yet.
@@ -252,7 +262,7 @@ class Tree final : public State {
   [[nodiscard]] uint64_t RelativeDevice(uint64_t dev) const {
     return dev == base_device_ ? 0 : dev;
   }
-  static InodeRecord RecordOf(const BaseObject& object, uint64_t relative_dev);
+  [[nodiscard]] InodeRecord RecordOf(const BaseObject& object) const;
 
   uint64_t base_device_;
   uint64_t next_ino_ = Raw(kRootIno) + 1;

@@ -76,8 +76,9 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
       inode.record.base->path = path;
     } else if (inode.links.empty()) {
       auto object = look(path);
-      if (!object) continue;
-      inode.record = RecordOf(*object, RelativeDevice(object->st.st_dev));
+      // An inode does not change its type while the kernel holds it.
+      if (!object || AttrOf(object->st).type != inode.attr().type) continue;
+      inode.record = RecordOf(*object);
       inode.base_blocks = static_cast<uint64_t>(object->st.st_blocks);
     }
     parent->slots[std::string(BaseName(path))].cached = inode.ino;
@@ -152,7 +153,7 @@ void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
     }
   }
   if (!rest.inodes.contains(kRootIno)) {
-    if (auto object = look("")) root().record = RecordOf(*object, 0);
+    if (auto object = look("")) root().record = RecordOf(*object);
     IndexBase(root());
   }
   LoadRest(rest, orphans);

@@ -4,13 +4,13 @@ namespace txfs {
 
 void Tree::Revise(Inode& inode, const BaseObject& object) {
   UnindexBase(inode);
-  inode.record = RecordOf(object, RelativeDevice(object.st.st_dev));
+  inode.record = RecordOf(object);
   inode.base_blocks = static_cast<uint64_t>(object.st.st_blocks);
   IndexBase(inode);
 }
 
 bool Tree::Differs(const Inode& inode, const BaseObject& object) const {
-  InodeRecord record = RecordOf(object, RelativeDevice(object.st.st_dev));
+  InodeRecord record = RecordOf(object);
   record.attr.atime = inode.attr().atime;
   return inode.record != record;
 }

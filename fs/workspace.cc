@@ -98,6 +98,8 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
   UniqueFd base = TRY(OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY));
   filesystem_ = TRY(OverlayFilesystem::Open(
       std::move(base), std::move(transaction.journal), options_.filesystem));
+  filesystem_->UsePreimages(
+      std::make_shared<Preimages>(TRY(store_->TransactionDir(transaction.id))));
   return {};
 }
 
@@ -110,6 +112,13 @@ Result<std::vector<NetChange>> StoredWorkspace::Changes(
         return ChangeList::Collect(frozen, expand);
       }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
+}
+
+Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
+  return filesystem_->WhileFrozen(
+      [&](OverlayFilesystem::Frozen& frozen) -> Result<std::vector<Conflict>> {
+        return ConflictsIn(TRY(FindDrift(frozen)));
+      });
 }
 
 Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
@@ -125,7 +134,8 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
   status.store = store_->display_path();
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   status.operations = Raw(journal->last_lsn());
-  status.store_bytes = TRY(journal->StoreBytes());
+  status.store_bytes =
+      TRY(journal->StoreBytes()) + filesystem_->PreimageBytes();
   status.savepoints = journal->Savepoints();
   status.changes = TRY(Changes(false, {})).size();
   return status;

@@ -10,6 +10,7 @@
 #include "fs/changes.h"
 #include "fs/committer.h"
 #include "fs/filesystem.h"
+#include "fs/resolution.h"
 #include "journal/base/result.h"
 #include "journal/savepoint.h"
 #include "journal/store.h"
@@ -35,6 +36,7 @@ struct CommitOptions {
   /// Only these, what is below them and what they need; the transaction goes on
   /// with the rest. Empty: all of it.
   std::vector<std::string> paths;
+  ResolveOptions conflicts;  ///< of a commit of everything
 };
 
 struct CommitReport {
@@ -42,6 +44,7 @@ struct CommitReport {
   bool partial = false;
   uint64_t changes = 0;
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed
+  std::vector<Conflict> resolved;   ///< conflicts settled as the options say
   std::vector<std::string>
       withheld;  ///< sentences: what did not reach the base
 };
@@ -85,6 +88,9 @@ class Workspace : public Archive {
 
   virtual Result<WorkspaceStatus> GetStatus() = 0;
 
+  /// What a commit would find to be in conflict now.
+  virtual Result<std::vector<Conflict>> FindConflicts() = 0;
+
   /// Net changes sorted by path (bytes). A renamed directory is one change;
   /// with `expand`, so is everything below it. `below`: only these paths and
   /// what is under them (either side); empty: all.
@@ -104,11 +110,8 @@ class Workspace : public Archive {
   /// Conflicts are in the report. `progress`, if any, is called with everything
   /// frozen, and often. ENOENT: nothing changed at one of the paths.
   virtual Result<CommitReport> Commit(const CommitOptions& options,
-                                      const CommitProgress& progress) = 0;
-  Result<CommitReport> Commit(const std::string& message) {
-    return Commit(CommitOptions{.message = message, .paths = {}}, {});
-  }
-  /// Plans a commit and touches nothing.
+                                      const CommitProgress& progress = {}) = 0;
+  /// Plans a commit and touches nothing. With conflicts there are no steps.
   virtual Result<PlanReport> PlanOnly(
       const std::vector<std::string>& paths) = 0;
   /// Throws the transaction away and begins the next one, whose id

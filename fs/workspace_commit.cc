@@ -4,6 +4,7 @@
 #include "fs/commit_plan.h"
 #include "fs/commit_stage.h"
 #include "fs/commit_words.h"
+#include "fs/resolution.h"
 #include "fs/settle.h"
 #include "fs/stored_workspace.h"
 
@@ -20,16 +21,32 @@ Result<std::optional<Selection>> Select(OverlayFilesystem::Frozen& frozen,
 }
 
 /// A part has nothing to do with what happened elsewhere.
-Result<std::vector<Conflict>> ConflictsOf(
+Result<std::vector<Drift>> DriftUnder(
     OverlayFilesystem::Frozen& frozen,
     const std::optional<Selection>& selection) {
-  std::vector<Conflict> conflicts = TRY(FindConflicts(frozen));
-  if (!selection) return conflicts;
+  std::vector<Drift> drifts = TRY(FindDrift(frozen));
+  if (!selection) return drifts;
   const std::set<std::string> paths = PathsOf(frozen, *selection);
-  std::erase_if(conflicts, [&](const Conflict& conflict) {
-    return !paths.contains(conflict.path);
+  std::erase_if(
+      drifts, [&](const Drift& drift) { return !paths.contains(drift.path); });
+  return drifts;
+}
+
+/// All names about which the transaction had something to say.
+std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
+  std::vector<StaleCaches::Name> names;
+  frozen.tree.ForEach([&](Inode& inode) {
+    for (const auto& [name, slot] : inode.slots) {
+      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      names.push_back({inode.ino, name});
+    }
   });
-  return conflicts;
+  return names;
+}
+
+void Append(StaleCaches& stale, StaleCaches more) {
+  std::ranges::move(more.inodes, std::back_inserter(stale.inodes));
+  std::ranges::move(more.names, std::back_inserter(stale.names));
 }
 
 }  // namespace
@@ -37,6 +54,13 @@ Result<std::vector<Conflict>> ConflictsOf(
 Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                                              const CommitProgress& progress) {
   const MutexLock ending(end_mutex_);
+  if (!options.paths.empty() &&
+      options.conflicts.on_conflict != OnConflict::kFail) {
+    return Fail(ErrorKind::kUsage, 0,
+                "conflicts are resolved in a commit of everything only",
+                "leave the paths out, or `txfs discard PATH...` what is to be "
+                "as the workspace has it");
+  }
   const bool resumes = IsHalfWay();
   FileLock lock = TRY(LockCommits());
   if (!resumes) TRY(FinishUnfinished());
@@ -44,6 +68,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                   .progress = progress,
                   .changes = 0,
                   .half_way = resumes,
+                  .passed = {},
                   .report = {},
                   .stale = {},
                   .old = {}};
@@ -69,13 +94,30 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
                                      Attempt& attempt) {
   CommitReport& report = attempt.report;
   std::unique_ptr<CommitRecord> record = TRY(committer_.Unfinished());
+  Resolution resolution(frozen);
+  attempt.passed = [&] { resolution.Keep(); };
+  StaleCaches resolved;
+  bool drifted = false;
   if (!record) {
     report.id = transaction_id();
     report.changes = attempt.changes;
     TRY(frozen.journal.Drain());
-    const auto selection = TRY(Select(frozen, attempt.options.paths));
-    report.conflicts = TRY(ConflictsOf(frozen, selection));
+    auto selection = TRY(Select(frozen, attempt.options.paths));
+    const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
+    drifted = !drifts.empty();
+    report.conflicts =
+        TRY(resolution.Resolve(drifts, attempt.options.conflicts));
+    report.resolved = resolution.resolved();
+    attempt.stale.inodes = resolution.rewritten();
     if (!report.conflicts.empty()) return {};
+    if (!resolution.dropped().empty()) {
+      const Selection dropped = TRY(
+          SelectPaths(frozen, resolution.dropped(), SelectionParents::kApart));
+      selection = AllBut(frozen, dropped);
+      resolved.names = NamesOf(frozen);
+    }
+    std::ranges::copy(resolution.stale_names(),
+                      std::back_inserter(resolved.names));
     record = std::make_unique<CommitRecord>();
     *record =
         TRY(PrepareCommit(frozen, selection ? &*selection : nullptr, attempt));
@@ -83,8 +125,12 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   report.id = record->summary.id;
   report.changes = record->summary.changes;
   report.partial = record->summary.kind == TransactionKind::kPartial;
-  return report.partial ? FinishPart(frozen, *record, attempt)
-                        : FinishWhole(frozen, *record, attempt);
+  TRY(report.partial ? FinishPart(frozen, *record, attempt)
+                     : FinishWhole(frozen, *record, attempt));
+  Append(attempt.stale, std::move(resolved));
+  // Who changed what was touched may have changed what was only looked at.
+  if (drifted) Append(attempt.stale, frozen.Refresh());
+  return {};
 }
 
 /// Up to the point of no return: nothing of the base is touched.
@@ -94,7 +140,8 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
   CommitRecord record;
   record.summary = Ended(TransactionState::kCommitted, attempt.options.message,
                          attempt.changes);
-  if (selection != nullptr) {
+  const bool partial = !attempt.options.paths.empty();
+  if (partial) {
     record.summary.kind = TransactionKind::kPartial;
     record.summary.of = record.summary.id;
     record.summary.id = TRY(store_->NewId(record.summary.ended));
@@ -120,7 +167,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
         });
   }
   TRY(committer_.CheckPermitted(record));
-  if (selection != nullptr) {
+  if (partial) {
     TRY(PrepareSettlement(frozen, *selection, filler.made(), record));
   }
   attempt.report.withheld = std::move(plan.withheld);
@@ -154,8 +201,9 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
   attempt.half_way = passed || store_->history().HasIntent();
   if (!passed) {
     frozen.SetHalted(attempt.half_way);
-    return passed;
   }
+  if (attempt.half_way) attempt.passed();
+  TRY(std::move(passed));
   if (record.summary.kind != TransactionKind::kWhole) return {};
   const MutexLock lock(mutex_);
   summary_.state = TransactionState::kCommitting;
@@ -213,7 +261,10 @@ Result<PlanReport> StoredWorkspace::PlanOnly(
         if (selection) {
           report.changes = CountChanges(changes, PathsOf(frozen, *selection));
         }
-        report.conflicts = TRY(ConflictsOf(frozen, selection));
+        Resolution resolution(frozen);
+        const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
+        report.conflicts = TRY(resolution.Resolve(drifts, {}));
+        if (!report.conflicts.empty()) return {};
         CommitPlan plan = TRY(PlanCommit(
             frozen, {.selection = selection ? &*selection : nullptr}));
         report.steps = TRY(DescribeSteps(frozen, plan));

@@ -70,6 +70,11 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
   OpenTransaction next = TRY(store_->Succeed(ended.id, std::move(prepared)));
   frozen.journal.Forget();
   old = std::move(next.journal);
+  if (auto dir = store_->TransactionDir(next.id)) {
+    frozen.preimages = std::make_shared<Preimages>(std::move(*dir));
+  } else {
+    frozen.preimages.reset();
+  }
   stale = frozen.Reset(old, committed);
   const MutexLock lock(mutex_);
   follows_ = true;

@@ -43,6 +43,7 @@ constexpr Entry kTransactionEntries[] = {
     {"reserve", S_IFREG, Presence::kOptional},
     {"spool", S_IFDIR, Presence::kRequired},
     {"stage", S_IFDIR, Presence::kOptional},
+    {"preimages", S_IFREG, Presence::kOptional},
 };
 
 /// What a crash leaves of a file that was about to be replaced.

@@ -260,15 +260,30 @@ TEST_F(ControlTest, MakesSavepointsAndRollsBack) {
                 {.name = "s\xFF", .lsn = Lsn{3}, .time = {.sec = 4}}}));
 }
 
+TEST_F(ControlTest, SaysWhatToDoAboutConflictsAndWhatBothSidesDid) {
+  Client client = Connect();
+  for (const OnConflict one : {OnConflict::kMine, OnConflict::kTheirs,
+                               OnConflict::kMerge, OnConflict::kFail}) {
+    const bool markers = one == OnConflict::kMerge;
+    ASSERT_TRUE(client.Commit({.on_conflict = one, .markers = markers}));
+    EXPECT_EQ(workspace_->commit_options.conflicts.on_conflict, one);
+    EXPECT_EQ(workspace_->commit_options.conflicts.markers, markers);
+  }
+  EXPECT_TRUE(workspace_->commit_options.conflicts.merge);
+  workspace_->conflicts = {{"c\xFF", "changed", "modified", "does not merge"}};
+  EXPECT_EQ(client.Commit({})->report.conflicts, workspace_->conflicts);
+  EXPECT_EQ(client.GetStatus()->conflicts, workspace_->conflicts);
+}
+
 TEST_F(ControlTest, CommitsAndDiscards) {
   Client client = Connect();
-  const auto commit = client.Commit({.message = "why\n", .paths = {}});
+  const auto commit = client.Commit({.message = "why\n"});
   ASSERT_TRUE(commit);
   EXPECT_EQ(commit->report.id, "000000000001");
   EXPECT_EQ(commit->next, "000000000002");
   EXPECT_EQ(workspace_->message, "why\n");
   workspace_->conflicts = {{.path = "c\xFF", .reason = "changed"}};
-  const auto conflict = client.Commit({.message = "", .paths = {}});
+  const auto conflict = client.Commit({.message = ""});
   ASSERT_TRUE(conflict);
   ASSERT_EQ(conflict->report.conflicts.size(), 1U);
   EXPECT_EQ(conflict->report.conflicts[0].path, "c\xFF");
@@ -284,10 +299,10 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   ASSERT_TRUE(served && served->size() == 1);
   EXPECT_EQ(served->front().daemon, DaemonState::kRunning);
   workspace_->conflicts = {{"p", "changed"}};
-  ASSERT_TRUE(Connect().Commit({.message = "m", .paths = {}}));
+  ASSERT_TRUE(Connect().Commit({.message = "m"}));
   EXPECT_EQ(workspace_->refreshes, 0);
   workspace_->conflicts.clear();
-  ASSERT_TRUE(Connect().Commit({.message = "m", .paths = {}}));
+  ASSERT_TRUE(Connect().Commit({.message = "m"}));
   EXPECT_EQ(workspace_->refreshes, 1);
   ASSERT_TRUE(Connect().Undo(""));
   EXPECT_EQ(workspace_->refreshes, 2);
@@ -303,8 +318,7 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
 TEST_F(ControlTest, TellsHowFarACommitIs) {
   std::vector<std::pair<size_t, size_t>> seen;
   const auto commit = Connect().Commit(
-      {.message = "", .paths = {}},
-      [&](size_t done, size_t all) { seen.emplace_back(done, all); });
+      {}, [&](size_t done, size_t all) { seen.emplace_back(done, all); });
   ASSERT_TRUE(commit) << commit.error().ToString();
   EXPECT_EQ(commit->report.id, "000000000001");
   // The second one came too soon after the first.

@@ -72,8 +72,8 @@ Result<size_t> FakeWorkspace::ReadVault(const std::string& path,
 
 Result<CommitReport> FakeWorkspace::Commit(const CommitOptions& options,
                                            const CommitProgress& progress) {
+  commit_options = options;
   message = options.message;
-  asked_below = options.paths;
   progress(1, 2);
   progress(2, 2);
   CommitReport report{

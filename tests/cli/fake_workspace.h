@@ -96,6 +96,7 @@ class FakeWorkspace : public Workspace {
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
   std::vector<Conflict> conflicts;
+  CommitOptions commit_options;  ///< of the last commit
   std::string id = "000000000001";
   int refreshes = 0;
   std::string message;                   ///< of the last commit
@@ -117,7 +118,6 @@ class FakeWorkspace : public Workspace {
                           uint64_t offset, MutableByteSpan out) override;
   Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                           MutableByteSpan out) override;
-  using Workspace::Commit;
   Result<CommitReport> Commit(const CommitOptions& options,
                               const CommitProgress& progress) override;
   Result<PlanReport> PlanOnly(const std::vector<std::string>&) override {
@@ -127,6 +127,7 @@ class FakeWorkspace : public Workspace {
     asked_below = paths;
     return paths.size();
   }
+  Result<std::vector<Conflict>> FindConflicts() override { return conflicts; }
   Result<std::string> Discard() override;
   Result<UndoReport> Undo(const std::string& commit) override {
     return UndoReport{.id = "000000000009",

@@ -109,7 +109,7 @@ Status CoreDriver::Remount() {
 }
 
 Status CoreDriver::Commit() {
-  const CommitReport report = TRY(workspace_->Commit("test"));
+  const CommitReport report = TRY(workspace_->Commit({.message = "test"}));
   if (!report.conflicts.empty()) {
     return Fail(EEXIST, "conflict: " + report.conflicts[0].path + " " +
                             report.conflicts[0].reason);

@@ -19,7 +19,7 @@ constexpr uint64_t kGoOnEvery = 4;
 constexpr uint64_t kRecoveryPoints = 150;
 
 Status Commit(Workspace& workspace) {
-  const CommitReport report = TRY(workspace.Commit("message"));
+  const CommitReport report = TRY(workspace.Commit({.message = "message"}));
   if (!report.conflicts.empty()) {
     return Fail(EEXIST, "conflict: " + report.conflicts.front().path);
   }

@@ -150,8 +150,8 @@ class Parted {
 };
 
 Status CommitPath(Workspace& workspace, const std::string& path) {
-  const CommitReport report =
-      TRY(workspace.Commit({.message = "part", .paths = {path}}, {}));
+  const CommitReport report = TRY(
+      workspace.Commit({.message = "part", .paths = {path}, .conflicts = {}}));
   if (report.conflicts.empty()) return {};
   return Fail(EEXIST, "conflict: " + report.conflicts.front().path);
 }
@@ -180,7 +180,8 @@ TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
     parted.DropAll();
     const TreeView worked = parted.View();
     Parted::Demand("commit", [&]() -> Status {
-      const CommitReport report = TRY(parted.workspace().Commit("rest"));
+      const CommitReport report = TRY(parted.workspace().Commit(
+          {.message = "rest", .paths = {}, .conflicts = {}}));
       if (report.conflicts.empty()) return {};
       return Fail(EEXIST, "conflict: " + report.conflicts.front().path);
     }());
@@ -222,7 +223,8 @@ TEST(PartTest, DiscardingPartsLeavesTheRest) {
     parted.Work(second);
     parted.DropAll();
     const TreeView worked = parted.View();
-    const auto rest = parted.workspace().Commit("rest");
+    const auto rest = parted.workspace().Commit(
+        {.message = "rest", .paths = {}, .conflicts = {}});
     RC_ASSERT(rest.has_value());
     parted.Remount();
     parted.DemandSame("the commit of the rest", worked, parted.Base(),

@@ -86,7 +86,7 @@ class Transaction {
     return stale_;
   }
   size_t Commit() {
-    const auto report = workspace_->Commit("");
+    const auto report = workspace_->Commit({});
     EXPECT_TRUE(report) << report.error().ToString();
     return report ? report->conflicts.size() : 0;
   }
@@ -200,15 +200,22 @@ TEST_F(RefreshTest, KeepsWhatTheTransactionChanged) {
 }
 
 TEST_F(RefreshTest, DoesNotMixAFileWithTheOneThatReplacedItsBase) {
-  const Ino file = two_->Find("same");
-  ASSERT_TRUE(two_->fs().Write({}, file, 1, AsBytes(string("X")), false));
+  // Of the small one there is a pre-image.
+  base_.File("large", string(Preimages::kMaxSize + 1, 'l'));
+  const Ino small = two_->Find("same"), large = two_->Find("large");
+  for (const Ino file : {small, large}) {
+    ASSERT_TRUE(two_->fs().Write({}, file, 1, AsBytes(string("X")), false));
+  }
   one_->Write("same", "othr");
+  one_->Write("large", "othr");
   EXPECT_EQ(one_->Commit(), 0U);
   two_->Refresh();
-  EXPECT_EQ(two_->Read(file), "error " + std::to_string(ESTALE));
-  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Read(small), "sXme");
+  EXPECT_EQ(two_->Read(large), "error " + std::to_string(ESTALE));
+  EXPECT_EQ(two_->Commit(), 2U);
   ASSERT_TRUE(two_->workspace().Discard());
-  EXPECT_EQ(two_->Read(file), "othr");
+  EXPECT_EQ(two_->Read(small), "othr");
+  EXPECT_EQ(two_->Read(large), "othr");
 }
 
 TEST_F(RefreshTest, FollowsAChangeOfType) {

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/json.h"
+#include "fs/conflicts.h"
+
+namespace txfs::cli {
+
+/// Conflicts for users: "PATH: deleted in the workspace, modified in the
+/// transaction", on one line.
+[[nodiscard]] std::string ConflictText(const Conflict& conflict);
+/// A line on stderr for each.
+void SayConflicts(const std::vector<Conflict>& conflicts);
+/// An array of objects with path, reason, ours and note.
+[[nodiscard]] Document ConflictDocuments(
+    const std::vector<Conflict>& conflicts);
+
+}  // namespace txfs::cli

@@ -1,0 +1,124 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "fs/overlay.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+/// Whether the file still has the base's content, so that what is in the base
+/// is worth keeping before that changes.
+bool IsStillTheBases(const Inode& inode) {
+  return inode.record.base && !inode.IsOrphan() && !inode.pinned_base &&
+         inode.attr().type == FileType::kRegular && !inode.ContentChanged() &&
+         inode.record.base->size <= Preimages::kMaxSize;
+}
+
+}  // namespace
+
+void OverlayFilesystem::UsePreimages(std::shared_ptr<Preimages> preimages) {
+  const WriterLock gate(gate_);
+  preimages_ = std::move(preimages);
+}
+
+uint64_t OverlayFilesystem::PreimageBytes() {
+  const ReaderLock gate(gate_);
+  return preimages_ ? preimages_->bytes() : 0;
+}
+
+void OverlayFilesystem::KeepPreimage(Ino ino) {
+  if (!preimages_) return;
+  BaseOrigin origin;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = tree_.Find(ino);
+    if (inode == nullptr || !IsStillTheBases(*inode)) return;
+    origin = *inode->record.base;
+  }
+  const Fingerprint state = Fingerprint::Of(origin);
+  if (!preimages_->Wants(state)) return;
+  if (const auto fd = files_.Get(ino, origin.path)) {
+    preimages_->Save(state, (*fd)->get());
+  }
+}
+
+void OverlayFilesystem::KeepPreimage(const Probe& probe) {
+  if (!preimages_ || !probe.exists || !S_ISREG(probe.object.st.st_mode)) return;
+  Fingerprint state;
+  {
+    const ReaderLock lock(tree_mutex_);
+    state = Fingerprint::Of(tree_.OriginOf(probe.object.path, probe.object.st));
+  }
+  if (!preimages_->Wants(state)) return;
+  if (const auto fd = base_.OpenFile(probe.object.path)) {
+    preimages_->Save(state, (*fd)->get());
+  }
+}
+
+// --- reading ---------------------------------------------------------------
+
+Status OverlayFilesystem::ReadOrigin(const ReadPlan& plan, uint64_t offset,
+                                     MutableByteSpan out) {
+  auto fd = OpenBase(plan);
+  if (fd) {
+    const size_t n = TRY(ReadFully((*fd)->get(), offset, out));
+    // Somebody cut the base file short behind our back.
+    std::ranges::fill(out.subspan(n), std::byte{0});
+    return {};
+  }
+  std::optional<Bytes> old;
+  if (fd.error().code == ESTALE && plan.preimages) {
+    old = plan.preimages->Find(plan.state);
+  }
+  if (!old || old->size() < offset + out.size()) {
+    return std::unexpected(std::move(fd).error());
+  }
+  std::ranges::copy(ByteSpan(*old).subspan(offset, out.size()), out.begin());
+  return {};
+}
+
+// --- content that a merge made ---------------------------------------------
+
+Status OverlayFilesystem::Frozen::Rewrite(Inode& inode, InodeRecord after,
+                                          ByteSpan content,
+                                          std::vector<Edit> along) {
+  const Timestamp now = filesystem.options_.clock->Now();
+  Attr& attr = after.attr;
+  attr.size = content.size();
+  attr.base_limit = 0;
+  attr.own_segment = 0;
+  attr.mtime = attr.ctime = now;
+  Change change{.op = Op::kWrite,
+                .time = now,
+                .pid = static_cast<uint32_t>(::getpid()),
+                .uid = ::geteuid(),
+                .exe = "txfs",
+                .path = tree.PathOf(inode),
+                .length = content.size(),
+                .edits = std::move(along)};
+  StagedContent staged;
+  std::vector<Extent> fresh;
+  if (!content.empty()) {
+    staged = TRY(journal.Stage(content));
+    fresh.push_back({0, content.size(), staged.ref});
+  }
+  ExtentEdit extents = PlanExtents(inode, 0, UINT64_MAX, fresh);
+  const std::vector<Extent> released = ReleasedBy(extents, 0, UINT64_MAX);
+  change.edits.push_back(InodeEdit{inode.ino, inode.record, std::move(after)});
+  change.edits.push_back(std::move(extents));
+  return [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {  // held by WhileFrozen
+    auto accepted =
+        filesystem.Accept(change, fresh.empty() ? nullptr : &staged);
+    if (!accepted) {
+      if (!fresh.empty()) journal.Abandon(staged);
+      return std::unexpected(std::move(accepted).error());
+    }
+    filesystem.ReleaseAll(journal, released, *accepted);
+    return {};
+  }();
+}
+
+}  // namespace txfs

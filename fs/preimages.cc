@@ -1,0 +1,258 @@
+#include "fs/preimages.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr const char* kFileName = "preimages";
+constexpr std::string_view kMagic = "TXFSPRE\n";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kFileHeaderSize = 16;
+constexpr size_t kHeaderSize = 72;
+
+Bytes FileHeader() {
+  Bytes bytes;
+  Encoder out(bytes);
+  out.PutRaw(AsBytes(kMagic));
+  out.Put(kVersion);
+  out.Put(uint32_t{0});
+  return bytes;
+}
+
+struct Header {
+  Fingerprint state;
+  ContentHash hash;
+};
+
+Bytes EncodeHeader(const Header& header) {
+  Bytes rest;
+  Encoder out(rest);
+  out.Put(header.state.dev);
+  out.Put(header.state.ino);
+  out.Put(header.state.size);
+  EncodeTime(header.state.mtime, out);
+  EncodeTime(header.state.ctime, out);
+  out.Put(header.hash.low);
+  out.Put(header.hash.high);
+  Bytes bytes;
+  Encoder(bytes).Put(Checksum(rest));
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  return bytes;
+}
+
+std::optional<Header> DecodeHeader(ByteSpan in) {
+  Decoder decoder(in);
+  const auto checksum = decoder.Get<uint64_t>();
+  if (checksum != Checksum(in.subspan(sizeof checksum))) return std::nullopt;
+  Header header;
+  header.state.dev = decoder.Get<uint64_t>();
+  header.state.ino = decoder.Get<uint64_t>();
+  header.state.size = decoder.Get<uint64_t>();
+  header.state.mtime = DecodeTime(decoder);
+  header.state.ctime = DecodeTime(decoder);
+  header.hash.low = decoder.Get<uint64_t>();
+  header.hash.high = decoder.Get<uint64_t>();
+  if (!decoder.ok() || header.state.size > Preimages::kMaxSize) {
+    return std::nullopt;
+  }
+  return header;
+}
+
+/// `length` bytes, or as many as there are.
+Bytes ReadPart(int fd, uint64_t position, size_t length) {
+  Bytes bytes(length);
+  bytes.resize(ReadFully(fd, position, bytes).value_or(0));
+  return bytes;
+}
+
+uint64_t SizeOf(int fd) {
+  struct stat st{};
+  return ::fstat(fd, &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
+}
+
+/// Of the record at `position`; nothing unless all of that is there.
+std::optional<Header> ReadHeader(int fd, uint64_t position) {
+  const Bytes bytes = ReadPart(fd, position, kHeaderSize);
+  if (bytes.size() != kHeaderSize) return std::nullopt;
+  std::optional<Header> header = DecodeHeader(bytes);
+  if (!header) return std::nullopt;
+  const uint64_t end = position + kHeaderSize + header->state.size;
+  return end <= SizeOf(fd) ? header : std::nullopt;
+}
+
+bool IsIn(int fd, const Fingerprint& state) {
+  struct stat st{};
+  return ::fstat(fd, &st) == 0 && st.st_ino == state.ino &&
+         static_cast<uint64_t>(st.st_size) == state.size &&
+         Timestamp::From(st.st_mtim) == state.mtime &&
+         Timestamp::From(st.st_ctim) == state.ctime;
+}
+
+}  // namespace
+
+Fingerprint Fingerprint::Of(const BaseOrigin& origin) {
+  return {.dev = origin.dev,
+          .ino = origin.ino,
+          .size = origin.size,
+          .mtime = origin.mtime,
+          .ctime = origin.ctime};
+}
+
+// --- reading ---------------------------------------------------------------
+
+void Preimages::Load() {
+  if (loaded_) return;
+  loaded_ = true;
+  auto file = OpenAt(dir_.get(), kFileName, O_RDWR);
+  // Empty: whoever made it was killed then.
+  if (!file || SizeOf(file->get()) == 0) return;
+  foreign_ = ReadPart(file->get(), 0, kFileHeaderSize) != FileHeader();
+  if (foreign_) return;
+  file_ = std::move(*file);
+  end_ = kFileHeaderSize;
+  while (const std::optional<Header> header = ReadHeader(file_.get(), end_)) {
+    index_[header->state] = {end_ + kHeaderSize, header->hash};
+    end_ += kHeaderSize + header->state.size;
+  }
+  // What a kill left of a record, or what cannot be reached any more.
+  std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(end_));
+}
+
+std::optional<Bytes> Preimages::Find(const Fingerprint& state) {
+  if (state.size == 0) return Bytes();
+  const MutexLock lock(mutex_);
+  Load();
+  const auto found = index_.find(state);
+  if (found == index_.end()) return std::nullopt;
+  Bytes content = ReadPart(file_.get(), found->second.position, state.size);
+  if (content.size() != state.size) return std::nullopt;
+  if (ContentHash::Of(content) != found->second.hash) return std::nullopt;
+  return content;
+}
+
+std::optional<ContentHash> Preimages::FindHash(const Fingerprint& state) {
+  if (state.size == 0) return ContentHash::Of({});
+  const MutexLock lock(mutex_);
+  Load();
+  const auto found = index_.find(state);
+  if (found == index_.end()) return std::nullopt;
+  return found->second.hash;
+}
+
+uint64_t Preimages::bytes() {
+  const MutexLock lock(mutex_);
+  Load();
+  return end_;
+}
+
+// --- saving ----------------------------------------------------------------
+
+bool Preimages::Wants(const Fingerprint& state) {
+  if (state.size == 0 || state.size > kMaxSize) return false;
+  const MutexLock lock(mutex_);
+  Load();
+  return !index_.contains(state);
+}
+
+bool Preimages::Start() {
+  if (file_.get() >= 0) return true;
+  if (foreign_) return false;
+  auto file = OpenAt(dir_.get(), kFileName, O_RDWR | O_CREAT, 0600);
+  if (!file) return false;
+  const Bytes header = FileHeader();
+  if (!WriteFully(file->get(), 0, header)) {
+    std::ignore = ::unlinkat(dir_.get(), kFileName, 0);
+    return false;
+  }
+  file_ = std::move(*file);
+  end_ = header.size();
+  return true;
+}
+
+void Preimages::Save(const Fingerprint& state, int fd) {
+  Bytes record(kHeaderSize + state.size);
+  const MutableByteSpan content = MutableByteSpan(record).subspan(kHeaderSize);
+  const auto n = ReadFully(fd, 0, content);
+  // Looked at afterwards, the state is that of all that was read.
+  if (!n || *n != content.size() || !IsIn(fd, state)) return;
+  const ContentHash hash = ContentHash::Of(content);
+  std::ranges::copy(EncodeHeader({state, hash}), record.begin());
+
+  const MutexLock lock(mutex_);
+  Load();
+  if (index_.contains(state) || !Start()) return;
+  if (!WriteFully(file_.get(), end_, record)) {
+    std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(end_));
+    return;
+  }
+  index_[state] = {end_ + kHeaderSize, hash};
+  end_ += record.size();
+}
+
+// --- checking --------------------------------------------------------------
+
+namespace {
+
+void CheckFileHeader(const Bytes& header, Findings& findings) {
+  const ByteSpan magic = AsBytes(kMagic);
+  const bool is_ours =
+      header.size() == kFileHeaderSize &&
+      std::ranges::equal(ByteSpan(header).first(magic.size()), magic);
+  findings.Add(is_ours ? "version" : "preimages.header",
+               is_ours ? "this program does not know the version of the file"
+                       : "it is damaged: no pre-image is found");
+}
+
+/// Returns where the next one begins; nothing when that cannot be told.
+std::optional<uint64_t> CheckRecord(int fd, uint64_t position,
+                                    Findings& findings) {
+  const std::string place = "the record at " + std::to_string(position);
+  const std::optional<Header> header = ReadHeader(fd, position);
+  if (!header) {
+    const Bytes bytes = ReadPart(fd, position, kHeaderSize);
+    // What a kill leaves: it will be cut off.
+    if (bytes.size() < kHeaderSize || DecodeHeader(bytes)) return std::nullopt;
+    findings.Add("preimages.record", place +
+                                         " is damaged: neither it nor what "
+                                         "follows is found");
+    return std::nullopt;
+  }
+  const uint64_t begin = position + kHeaderSize;
+  const Bytes content = ReadPart(fd, begin, header->state.size);
+  findings.report().content_bytes += content.size();
+  if (ContentHash::Of(content) != header->hash) {
+    findings.Add("preimages.record", "the content of " + place +
+                                         " has another hash: it is not used");
+  }
+  return begin + header->state.size;
+}
+
+}  // namespace
+
+Status CheckPreimages(int dir, const Findings& findings) {
+  const auto file = OpenAt(dir, kFileName, O_RDONLY | O_NOFOLLOW);
+  if (!file && file.error().code == ENOENT) return {};
+  if (!file) return std::unexpected(file.error());
+  const int fd = file->get();
+  if (SizeOf(fd) == 0) return {};
+  Findings place = findings.Below(kFileName);
+  const Bytes header = ReadPart(fd, 0, kFileHeaderSize);
+  if (header != FileHeader()) {
+    CheckFileHeader(header, place);
+    return {};
+  }
+  std::optional<uint64_t> position = kFileHeaderSize;
+  while (position && *position < SizeOf(fd)) {
+    position = CheckRecord(fd, *position, place);
+  }
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "journal/base/bytes.h"
+#include "journal/base/checksum.h"
+#include "journal/base/mutex.h"
+#include "journal/base/types.h"
+#include "journal/base/unique_fd.h"
+#include "journal/change.h"
+#include "journal/check.h"
+
+namespace txfs {
+
+/// A state of a base file: another state has another fingerprint.
+struct Fingerprint {
+  uint64_t dev = 0;  ///< as BaseOrigin::dev
+  uint64_t ino = 0;
+  uint64_t size = 0;
+  Timestamp mtime, ctime;
+
+  static Fingerprint Of(const BaseOrigin& origin);
+  auto operator<=>(const Fingerprint&) const = default;
+};
+
+/// Contents of base files as they were before the transaction changed them:
+/// the ancestors of three-way merges, and what tells a base file that was
+/// changed from one that was only touched. The file `preimages` of a
+/// transaction's directory (docs/format.md). Thread-safe.
+///
+/// Nothing depends on a pre-image being there, so nothing here fails: in a full
+/// store there is none, and what is damaged is not there.
+class Preimages {
+ public:
+  /// A larger file has no pre-image, bytes.
+  static constexpr uint64_t kMaxSize = 256 << 10;
+
+  /// `dir`: the transaction's directory. Reads nothing yet.
+  explicit Preimages(UniqueFd dir) : dir_(std::move(dir)) {}
+
+  /// Whether Save would do something.
+  bool Wants(const Fingerprint& state);
+  /// Keeps the content of the open file `fd`, provided that it is in `state`.
+  void Save(const Fingerprint& state, int fd);
+
+  std::optional<Bytes> Find(const Fingerprint& state);
+  std::optional<ContentHash> FindHash(const Fingerprint& state);
+
+  /// Bytes on disk.
+  uint64_t bytes();
+
+ private:
+  struct Entry {
+    uint64_t position = 0;  ///< of the content
+    ContentHash hash;
+  };
+
+  /// Reads the index, once.
+  void Load() REQUIRES(mutex_);
+  /// Makes the file if there is none. Whether something can be saved.
+  bool Start() REQUIRES(mutex_);
+
+  const UniqueFd dir_;
+  Mutex mutex_;
+  bool loaded_ GUARDED_BY(mutex_) = false;
+  bool foreign_ GUARDED_BY(mutex_) =
+      false;                          ///< of a newer version, or damaged:
+                                      ///< none are found, none are saved
+  UniqueFd file_ GUARDED_BY(mutex_);  ///< none before the first is saved
+  uint64_t end_ GUARDED_BY(mutex_) = 0;
+  std::map<Fingerprint, Entry> index_ GUARDED_BY(mutex_);
+};
+
+/// Checks the file in the transaction directory `dir`, contents included. That
+/// the last record is not complete is no problem: a kill leaves it so.
+Status CheckPreimages(int dir, const Findings& findings);
+
+}  // namespace txfs

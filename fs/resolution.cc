@@ -1,0 +1,459 @@
+#include "fs/resolution.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "fs/preimages.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+/// Parts of [0, end) that no extent covers.
+std::vector<std::pair<uint64_t, uint64_t>> GapsOf(const Inode& inode,
+                                                  uint64_t end) {
+  std::vector<std::pair<uint64_t, uint64_t>> gaps;
+  uint64_t position = 0;
+  for (const auto& [offset, extent] : inode.extents) {
+    if (offset >= end) break;
+    if (position < offset) gaps.emplace_back(position, offset);
+    position = extent.end();
+  }
+  if (position < end) gaps.emplace_back(position, end);
+  return gaps;
+}
+
+/// Attributes of `now` that `attr` still has as `origin` had them.
+void TakeAttributes(const BaseOrigin& origin, const struct stat& now,
+                    Attr& attr) {
+  if (attr.mode == (origin.mode & 07777)) attr.mode = now.st_mode & 07777;
+  if (attr.uid == origin.uid) attr.uid = now.st_uid;
+  if (attr.gid == origin.gid) attr.gid = now.st_gid;
+}
+
+/// Whether both sides gave an object other attributes, and not the same.
+bool AttributesClash(const Attr& ours, const BaseOrigin& origin,
+                     const struct stat& now) {
+  const auto clash = [](uint32_t mine, uint32_t was, uint32_t theirs) {
+    return mine != was && theirs != was && mine != theirs;
+  };
+  return clash(ours.mode, origin.mode & 07777, now.st_mode & 07777) ||
+         clash(ours.uid, origin.uid, now.st_uid) ||
+         clash(ours.gid, origin.gid, now.st_gid);
+}
+
+uint32_t UpperNames(const Tree& tree, const Inode& inode) {
+  uint32_t names = 0;
+  for (const Inode::Link& link : inode.links) {
+    const Inode* parent = tree.Find(link.parent);
+    if (parent == nullptr) continue;
+    const auto slot = parent->slots.find(link.name);
+    if (slot != parent->slots.end() &&
+        slot->second.upper.kind == DentryKind::kInode) {
+      ++names;
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+Resolution::~Resolution() {
+  for (const Edit& edit : std::views::reverse(done_)) {
+    Apply(Inverse(edit), frozen_.tree);
+  }
+  for (const auto& [ino, link] : cached_) {
+    Inode* parent = frozen_.tree.Find(link.parent);
+    Inode* child = frozen_.tree.Find(ino);
+    if (parent == nullptr || child == nullptr) continue;
+    frozen_.tree.Cache(*parent, link.name, *child);
+  }
+  for (const StagedContent& staged : staged_) frozen_.journal.Abandon(staged);
+}
+
+void Resolution::Keep() {
+  done_.clear();
+  cached_.clear();
+  staged_.clear();
+}
+
+void Resolution::Do(Edit edit) {
+  Apply(edit, frozen_.tree);
+  done_.push_back(std::move(edit));
+}
+
+void Resolution::Stay(const Drift& drift, std::string_view why) {
+  remaining_.emplace_back(drift.Describe()).note = why;
+}
+
+Result<std::vector<Conflict>> Resolution::Resolve(
+    const std::vector<Drift>& drifts, const ResolveOptions& options) {
+  options_ = options;
+  for (const Drift& drift : drifts) {
+    if (!drift.conflict) Follow(drift);
+  }
+  for (const Drift& drift : drifts) {
+    if (!drift.conflict) continue;
+    const size_t before = remaining_.size();
+    switch (options.on_conflict) {
+      case OnConflict::kFail:
+        Stay(drift);
+        break;
+      case OnConflict::kMine:
+        TRY(TakeMine(drift));
+        break;
+      case OnConflict::kTheirs:
+        TakeTheirs(drift);
+        break;
+      case OnConflict::kMerge:
+        TRY(MergeDrift(drift));
+        break;
+    }
+    if (remaining_.size() == before) resolved_.push_back(drift.Describe());
+  }
+  const bool stops = !remaining_.empty();
+  const bool marked = std::ranges::any_of(
+      merges_, [](const Merge& merge) { return !merge.text.clean; });
+  if (!stops || marked) {
+    for (const Merge& merge : merges_) TRY(WriteMerge(merge, stops));
+  }
+  return remaining_;
+}
+
+// --- one side gives way ----------------------------------------------------
+
+/// Only one side did something, or both did the same.
+void Resolution::Follow(const Drift& drift) {
+  const Inode& inode = *frozen_.tree.Find(drift.ino);
+  if (inode.IsOrphan()) return;
+  if (drift.nameless || drift.theirs == TheirChange::kDeleted) {
+    DropName(inode);
+    return;
+  }
+  Rebind(
+      inode, drift,
+      {.content = drift.theirs == TheirChange::kContent, .attributes = true});
+}
+
+/// The name in the base is to go, whatever it leads to.
+void Resolution::DropName(const Inode& inode) {
+  Attr gone = inode.attr();
+  gone.nlink = 0;
+  Do(AttrEdit{inode.ino, inode.attr(), gone});
+}
+
+Status Resolution::TakeMine(const Drift& drift) {
+  // What has the name in the base goes to the vault in any case.
+  if (drift.theirs == TheirChange::kCreated) return {};
+  const Inode& inode = *frozen_.tree.Find(drift.ino);
+  if (inode.IsOrphan()) return {};
+  if (drift.nameless) {
+    const bool gone =
+        drift.ours == OurChange::kDeleted || drift.ours == OurChange::kReplaced;
+    if (gone) DropName(inode);
+    if (!gone) Stay(drift, "its other names are not known");
+    return {};
+  }
+  bool can = true;
+  if (drift.theirs == TheirChange::kDeleted ||
+      drift.theirs == TheirChange::kType) {
+    can = TRY(MakeNew(inode));
+  } else {
+    const bool content = drift.theirs == TheirChange::kContent;
+    const bool modified = inode.ContentChanged();
+    if (content && modified) can = TRY(CopyUp(inode));
+    if (can) Rebind(inode, drift, {.content = content && !modified});
+  }
+  if (!can) Stay(drift, "what it had before is not kept");
+  return {};
+}
+
+void Resolution::TakeTheirs(const Drift& drift) {
+  const Inode* inode = frozen_.tree.Find(drift.ino);
+  if (inode != nullptr && inode->IsDirectory() && !inode->IsOrphan() &&
+      drift.theirs == TheirChange::kAttributes) {
+    // What the transaction did below it is no conflict.
+    InodeRecord after = Rebound(*inode, drift, {});
+    after.attr.mode = drift.now.st_mode & 07777;
+    after.attr.uid = drift.now.st_uid;
+    after.attr.gid = drift.now.st_gid;
+    Do(InodeEdit{inode->ino, inode->record, std::move(after)});
+    return;
+  }
+  std::string path = drift.path;
+  if (inode != nullptr) {
+    path = frozen_.tree.VisiblePath(*inode).value_or(drift.path);
+  } else if (drift.ours == OurChange::kDeleted) {
+    // Something new in a directory that we deleted: that comes back.
+    const Inode* directory =
+        frozen_.tree.FindBaseDirectory(ParentPath(drift.path));
+    if (directory != nullptr && directory->IsOrphan()) {
+      path = ParentPath(drift.path);
+    }
+  }
+  dropped_.push_back(std::move(path));
+}
+
+// --- what the transaction is based on --------------------------------------
+
+InodeRecord Resolution::Rebound(const Inode& inode, const Drift& drift,
+                                Take take) const {
+  const struct stat& now = drift.now;
+  InodeRecord after = inode.record;
+  const BaseOrigin& before = *inode.record.base;
+  after.base = frozen_.tree.OriginOf(drift.path, now);
+  Attr& attr = after.attr;
+  const int64_t nlink = int64_t{attr.nlink} - before.nlink + after.base->nlink;
+  if (attr.nlink != 0) {
+    attr.nlink = static_cast<uint32_t>(std::max<int64_t>(nlink, 1));
+  }
+  if (take.attributes) TakeAttributes(before, now, attr);
+  if (!take.content || inode.IsDirectory()) return after;
+  attr.size = after.base->size;
+  if (attr.type == FileType::kRegular) attr.base_limit = attr.size;
+  if (attr.mtime == before.mtime) attr.mtime = after.base->mtime;
+  if (attr.type == FileType::kSymlink) {
+    after.symlink = frozen_.base.ReadLink(drift.path).value_or(after.symlink);
+  }
+  return after;
+}
+
+/// Names that led to a file of several lead to something else by now.
+void Resolution::DropOldNames(const Inode& inode) {
+  const std::vector<Inode::Link> links = inode.links;
+  for (const Inode::Link& link : links) {
+    Inode* parent = frozen_.tree.Find(link.parent);
+    if (parent == nullptr || !parent->record.base) continue;
+    const auto slot = parent->slots.find(link.name);
+    if (slot == parent->slots.end() || slot->second.cached != inode.ino ||
+        slot->second.upper.kind != DentryKind::kAbsent) {
+      continue;
+    }
+    const auto st =
+        frozen_.base.Stat(JoinPath(parent->record.base->path, link.name));
+    if (st && frozen_.tree.IsOrigin(inode, *st)) continue;
+    cached_.push_back({inode.ino, link});
+    stale_names_.push_back({link.parent, link.name});
+    frozen_.tree.DropCached(*parent, link.name);
+  }
+}
+
+void Resolution::Rebind(const Inode& inode, const Drift& drift, Take take) {
+  if (drift.path != inode.record.base->path) DropOldNames(inode);
+  Do(InodeEdit{inode.ino, inode.record, Rebound(inode, drift, take)});
+}
+
+Result<bool> Resolution::CopyUp(const Inode& inode) {
+  const Attr& attr = inode.attr();
+  if (attr.type != FileType::kRegular) return true;
+  const auto gaps = GapsOf(inode, std::min(attr.base_limit, attr.size));
+  if (gaps.empty()) return true;
+  std::optional<Bytes> old;
+  if (frozen_.preimages) {
+    old = frozen_.preimages->Find(Fingerprint::Of(*inode.record.base));
+  }
+  if (!old) return false;
+  ExtentEdit extents{.ino = inode.ino};
+  const uint32_t segment = TRY(frozen_.journal.NewSegment());
+  uint64_t position = 0;
+  for (const auto& [from, to] : gaps) {
+    const ByteSpan part = ByteSpan(*old).subspan(from, to - from);
+    staged_.push_back(TRY(frozen_.journal.Stage(part, segment, position)));
+    position += part.size();
+    extents.after.push_back({from, part.size(), staged_.back().ref});
+  }
+  Attr own = attr;
+  own.base_limit = 0;
+  Do(AttrEdit{inode.ino, attr, own});
+  Do(std::move(extents));
+  return true;
+}
+
+// --- what the base no longer has -------------------------------------------
+
+Result<bool> Resolution::MakeNew(const Inode& inode) {
+  if (!TRY(CopyUp(inode))) return false;
+  const std::string path = inode.record.base->path;
+  if (!inode.upper) Do(InodeEdit{inode.ino, std::nullopt, inode.record});
+  const uint32_t names = UpperNames(frozen_.tree, inode);
+  Inode* parent = nullptr;
+  if (names == 0) parent = TRY(DirectoryAt(std::string(ParentPath(path))));
+  InodeRecord after = inode.record;
+  after.base.reset();
+  after.attr.base_limit = 0;
+  after.attr.nlink = inode.IsDirectory() ? 2 : std::max(names, uint32_t{1});
+  Do(InodeEdit{inode.ino, inode.record, std::move(after)});
+  if (inode.IsDirectory()) renewed_[path] = inode.ino;
+  if (parent != nullptr) Enter(*parent, std::string(BaseName(path)), inode.ino);
+  return true;
+}
+
+void Resolution::Enter(const Inode& parent, const std::string& name, Ino ino) {
+  if (!parent.upper) Do(InodeEdit{parent.ino, std::nullopt, parent.record});
+  DentryValue before;
+  const auto slot = parent.slots.find(name);
+  if (slot != parent.slots.end()) {
+    before = slot->second.upper;
+    if (slot->second.cached == ino)
+      cached_.push_back({ino, {parent.ino, name}});
+  }
+  Do(DentryEdit{parent.ino, name, before, {DentryKind::kInode, ino}});
+}
+
+/// The directory that has, or had, base path `path`: made again if need be.
+Result<Inode*> Resolution::DirectoryAt(const std::string& path) {
+  const auto renewed = renewed_.find(path);
+  if (renewed != renewed_.end()) return frozen_.tree.Find(renewed->second);
+  Inode* known = frozen_.tree.FindBaseDirectory(path);
+  const auto st = frozen_.base.Stat(path);
+  const bool stands = st && S_ISDIR(st->st_mode);
+  if (known != nullptr && stands) return known;
+  if (known != nullptr) {
+    TRY(MakeNew(*known));
+    return known;
+  }
+  Inode* parent = TRY(DirectoryAt(std::string(ParentPath(path))));
+  if (stands) {
+    return &frozen_.tree.AdoptBase(*parent, BaseName(path), {path, *st, {}});
+  }
+  return &MakeDirectory(*parent, path);
+}
+
+/// One of which nothing is known but that it was there.
+Inode& Resolution::MakeDirectory(Inode& parent, const std::string& path) {
+  InodeRecord record;
+  record.attr = parent.attr();
+  record.attr.nlink = 2;
+  record.attr.xattrs_owned = false;
+  const Ino ino = frozen_.tree.AllocateIno();
+  Do(InodeEdit{ino, std::nullopt, std::move(record)});
+  renewed_[path] = ino;
+  Enter(parent, std::string(BaseName(path)), ino);
+  return *frozen_.tree.Find(ino);
+}
+
+// --- merging ---------------------------------------------------------------
+
+/// Sides that changed different things are both taken.
+Status Resolution::MergeDrift(const Drift& drift) {
+  const bool content = drift.theirs == TheirChange::kContent;
+  const bool merges = (content || drift.theirs == TheirChange::kAttributes) &&
+                      drift.ours != OurChange::kDeleted && !drift.nameless;
+  if (!merges) {
+    Stay(drift);
+    return {};
+  }
+  const bool replaced = drift.ours == OurChange::kReplaced;
+  const Inode* ours = frozen_.tree.Find(replaced ? drift.at_path : drift.ino);
+  const BaseOrigin& origin = *frozen_.tree.Find(drift.ino)->record.base;
+  const bool alike = ours != nullptr && (!replaced || !ours->record.base) &&
+                     TypeOfMode(drift.now.st_mode) == ours->attr().type;
+  if (!alike || AttributesClash(ours->attr(), origin, drift.now) ||
+      (!content && ours->attr().xattrs_owned)) {
+    Stay(drift);
+    return {};
+  }
+  if (content && (replaced || ours->ContentChanged())) {
+    return MergeText(drift, *ours);
+  }
+  if (!replaced) {
+    Rebind(*ours, drift, {.content = content, .attributes = true});
+    return {};
+  }
+  Attr attr = ours->attr();
+  TakeAttributes(origin, drift.now, attr);
+  Do(AttrEdit{ours->ino, ours->attr(), attr});
+  return {};
+}
+
+Status Resolution::MergeText(const Drift& drift, const Inode& target) {
+  const BaseOrigin& origin = *frozen_.tree.Find(drift.ino)->record.base;
+  std::optional<Bytes> ancestor;
+  if (frozen_.preimages) {
+    ancestor = frozen_.preimages->Find(Fingerprint::Of(origin));
+  }
+  const auto ours = TRY(ReadOurs(target));
+  const auto theirs = ReadTheirs(drift);
+  if (!ancestor || !ours || !theirs) {
+    Stay(drift,
+         ancestor ? "too large to merge" : "what it had before is not kept");
+    return {};
+  }
+  auto merged = TRY(options_.merge({.path = drift.path,
+                                    .ancestor = AsText(*ancestor),
+                                    .ours = AsText(*ours),
+                                    .theirs = AsText(*theirs)}));
+  if (!merged || merged->content.size() > kRecordContentMax) {
+    Stay(drift, merged ? "too large to merge" : "is no text");
+    return {};
+  }
+  const bool clean = merged->clean;
+  if (!clean) {
+    Stay(drift,
+         options_.markers ? "has conflict markers now" : "does not merge");
+  }
+  if (clean || options_.markers) {
+    merges_.push_back({&drift, target.ino, std::move(*merged)});
+  }
+  return {};
+}
+
+Result<std::optional<Bytes>> Resolution::ReadOurs(const Inode& inode) {
+  const uint64_t size = inode.attr().size;
+  if (size > kRecordContentMax) return std::optional<Bytes>();
+  // The base's part is another one by now.
+  std::optional<Bytes> old;
+  if (inode.record.base && inode.attr().base_limit != 0) {
+    if (!frozen_.preimages) return std::optional<Bytes>();
+    old = frozen_.preimages->Find(Fingerprint::Of(*inode.record.base));
+    if (!old) return std::optional<Bytes>();
+  }
+  Bytes content(size);
+  TRY(frozen_.Read(inode, 0, content));
+  const uint64_t limit = std::min(inode.attr().base_limit, size);
+  for (const auto& [from, to] : GapsOf(inode, limit)) {
+    std::ranges::copy(ByteSpan(*old).subspan(from, to - from),
+                      content.begin() + static_cast<ptrdiff_t>(from));
+  }
+  return std::optional(std::move(content));
+}
+
+std::optional<Bytes> Resolution::ReadTheirs(const Drift& drift) {
+  const auto size = static_cast<uint64_t>(drift.now.st_size);
+  if (size > kRecordContentMax) return std::nullopt;
+  const auto fd = frozen_.base.OpenFile(drift.path);
+  if (!fd) return std::nullopt;
+  Bytes content(size);
+  const auto n = ReadFully((*fd)->get(), 0, content);
+  if (!n || *n != size) return std::nullopt;
+  return content;
+}
+
+Status Resolution::WriteMerge(const Merge& merge, bool lasting) {
+  Inode& target = *frozen_.tree.Find(merge.target);
+  const Inode& based = *frozen_.tree.Find(merge.drift->ino);
+  const struct stat& now = merge.drift->now;
+  InodeRecord after = target.record;
+  std::vector<Edit> along;
+  TakeAttributes(*based.record.base, now, after.attr);
+  const InodeRecord rebound = Rebound(based, *merge.drift, {});
+  if (lasting && &based == &target) {
+    after.base = rebound.base;
+    after.attr.nlink = rebound.attr.nlink;
+  } else if (lasting) {
+    along.push_back(InodeEdit{based.ino, based.record, rebound});
+  }
+  TRY(frozen_.Rewrite(target, std::move(after), AsBytes(merge.text.content),
+                      std::move(along)));
+  rewritten_.push_back(target.ino);
+  if (!lasting) {
+    if (!based.IsOrphan()) Rebind(based, *merge.drift, {});
+    return {};
+  }
+  // The ancestor of the next merge.
+  const auto fd = frozen_.base.OpenFile(merge.drift->path);
+  if (fd) frozen_.preimages->Save(Fingerprint::Of(*rebound.base), (*fd)->get());
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,827 @@
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fs/resolution.h"
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/core_driver.h"
+#include "tests/conformance/posix_driver.h"
+#include "tests/conformance/sound.h"
+
+namespace txfs {
+
+void PrintTo(const Conflict& conflict, std::ostream* out) {
+  *out << conflict.path << ": " << conflict.reason << ", " << conflict.ours
+       << (conflict.note.empty() ? "" : ", " + conflict.note);
+}
+
+}  // namespace txfs
+
+namespace txfs::testing {
+namespace {
+
+using ::std::string;
+using ::std::vector;
+
+/// What is at a path: nothing, or content; "/" is a directory.
+using Expectation = std::pair<string, std::optional<string>>;
+const std::nullopt_t kNone = std::nullopt;
+
+/// One way in which two sides get in each other's way.
+struct Case {
+  string name;
+  std::function<Status(Driver&)> ours, theirs;
+  Conflict conflict;
+  /// What the base is to have afterwards. None: it must stay a conflict.
+  std::optional<vector<Expectation>> mine, others, merged;
+};
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
+const string kLines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+
+string With(string content, const string& from, const string& to) {
+  return content.replace(content.find(from), from.size(), to);
+}
+
+Status Delete(Driver& fs) { return fs.Unlink("f"); }
+Status DeleteTree(Driver& fs) { return fs.RemoveRecursively("d"); }
+Status Write(Driver& fs) { return fs.WriteFile("f", "written"); }
+Status WriteOther(Driver& fs) { return fs.WriteFile("f", "other"); }
+Status Append(Driver& fs) { return fs.AppendFile("f", "10\n"); }
+Status ChangeHead(Driver& fs) {
+  return fs.WriteFile("f", With(kLines, "1\n", "one\n"));
+}
+Status Chmod(Driver& fs) { return fs.Chmod("f", 0600); }
+Status Move(Driver& fs) { return fs.Rename("f", "g", 0); }
+Status BecomeDirectory(Driver& fs) {
+  TRY(fs.Unlink("f"));
+  TRY(fs.Mkdir("f", 0755));
+  return fs.WriteFile("f/in", "inside");
+}
+Status CreateIn(Driver& fs) { return fs.WriteFile("d/n", "new"); }
+Status DirectoryBecomesFile(Driver& fs) {
+  TRY(fs.RemoveRecursively("d"));
+  return fs.WriteFile("d", "file");
+}
+Status ReplaceByRename(Driver& fs) {
+  TRY(fs.WriteFile("tmp", With(kLines, "9\n", "nine\n")));
+  return fs.Rename("tmp", "f", 0);
+}
+
+const vector<Case>& Cases() {
+  static const vector<Case> kCases = {
+      {.name = "ModifiedAndModified",
+       .ours = Write,
+       .theirs = WriteOther,
+       .conflict = {"f", "changed", "modified", ""},
+       .mine = {{{"f", "written"}}},
+       .others = {{{"f", "other"}}}},
+      {.name = "ModifiedAndDeleted",
+       .ours = Write,
+       .theirs = Delete,
+       .conflict = {"f", "deleted", "modified", ""},
+       .mine = {{{"f", "written"}}},
+       .others = {{{"f", kNone}}}},
+      {.name = "AppendedAndChanged",
+       .ours = Append,
+       .theirs = ChangeHead,
+       .conflict = {"f", "changed", "modified", ""},
+       .mine = {{{"f", kLines + "10\n"}}},
+       .others = {{{"f", With(kLines, "1\n", "one\n")}}},
+       .merged = {{{"f", With(kLines, "1\n", "one\n") + "10\n"}}}},
+      {.name = "AppendedAndReplacedByAnotherFile",
+       .ours = Append,
+       .theirs = ReplaceByRename,
+       .conflict = {"f", "changed", "modified", ""},
+       .mine = {{{"f", kLines + "10\n"}}},
+       .others = {{{"f", With(kLines, "9\n", "nine\n")}}},
+       .merged = {{{"f", With(kLines, "9\n", "nine\n") + "10\n"}}}},
+      {.name = "HeadChangedAndReplacedByAnotherFile",
+       .ours = ChangeHead,
+       .theirs = ReplaceByRename,
+       .conflict = {"f", "changed", "modified", ""},
+       .mine = {{{"f", With(kLines, "1\n", "one\n")}}},
+       .others = {{{"f", With(kLines, "9\n", "nine\n")}}},
+       .merged = {{{"f",
+                    With(With(kLines, "9\n", "nine\n"), "1\n", "one\n")}}}},
+      {.name = "AppendedAndDeleted",
+       .ours = Append,
+       .theirs = Delete,
+       .conflict = {"f", "deleted", "modified", ""},
+       .mine = {{{"f", kLines + "10\n"}}},
+       .others = {{{"f", kNone}}}},
+      {.name = "DeletedAndModified",
+       .ours = Delete,
+       .theirs = WriteOther,
+       .conflict = {"f", "changed", "deleted", ""},
+       .mine = {{{"f", kNone}}},
+       .others = {{{"f", "other"}}}},
+      {.name = "BothCreated",
+       .ours = [](Driver& fs) { return fs.WriteFile("n", "ours"); },
+       .theirs = [](Driver& fs) { return fs.WriteFile("n", "theirs"); },
+       .conflict = {"n", "created", "created", ""},
+       .mine = {{{"n", "ours"}}},
+       .others = {{{"n", "theirs"}}}},
+      {.name = "CreatedWhereADirectoryWasCreated",
+       .ours = [](Driver& fs) { return fs.WriteFile("n", "ours"); },
+       .theirs = [](Driver& fs) { return fs.Mkdir("n", 0700); },
+       .conflict = {"n", "created", "created", ""},
+       .mine = {{{"n", "ours"}}},
+       .others = {{{"n", "/"}}}},
+      {.name = "ModifiedAndBecameADirectory",
+       .ours = Append,
+       .theirs = BecomeDirectory,
+       .conflict = {"f", "type changed", "modified", ""},
+       .mine = {{{"f", kLines + "10\n"}, {"f/in", kNone}}},
+       .others = {{{"f/in", "inside"}}}},
+      {.name = "BecameADirectoryAndModified",
+       .ours = BecomeDirectory,
+       .theirs = WriteOther,
+       .conflict = {"f", "changed", "replaced", ""},
+       .mine = {{{"f/in", "inside"}}},
+       .others = {{{"f", "other"}}}},
+      {.name = "CreatedInADirectoryThatBecameAFile",
+       .ours = CreateIn,
+       .theirs = DirectoryBecomesFile,
+       .conflict = {"d", "type changed", "entries changed", ""},
+       .mine = {{{"d/n", "new"}, {"d/x", kNone}}},
+       .others = {{{"d", "file"}}}},
+      {.name = "CreatedInADirectoryThatWasDeleted",
+       .ours = CreateIn,
+       .theirs = DeleteTree,
+       .conflict = {"d", "deleted", "entries changed", ""},
+       .mine = {{{"d/n", "new"}, {"d/x", kNone}}},
+       .others = {{{"d", kNone}}}},
+      {.name = "ModifiedInADirectoryThatBecameAFile",
+       .ours = [](Driver& fs) { return fs.AppendFile("d/s/y", "+"); },
+       .theirs = DirectoryBecomesFile,
+       .conflict = {"d/s/y", "deleted", "modified", ""},
+       .mine = {{{"d/s/y", "deeper+"}, {"d/x", kNone}}},
+       .others = {{{"d", "file"}}}},
+      {.name = "ModifiedInADirectoryThatBecameASymlink",
+       .ours = [](Driver& fs) { return fs.AppendFile("d/s/y", "+"); },
+       .theirs = [](Driver& fs) -> Status {
+         TRY(fs.Rename("d", "moved", 0));
+         return fs.Symlink("moved", "d");
+       },
+       .conflict = {"d/s/y", "deleted", "modified", ""},
+       .mine = {{{"d/s/y", "deeper+"}, {"d/x", kNone}, {"moved/x", "deep"}}},
+       .others = {{{"d", "moved"}, {"moved/s/y", "deeper"}}}},
+      {.name = "ReplacedADirectoryByAFileAndCreatedInIt",
+       .ours = DirectoryBecomesFile,
+       .theirs = CreateIn,
+       .conflict = {"d/n", "created", "deleted", ""},
+       .mine = {{{"d", "file"}}},
+       .others = {{{"d/n", "new"}, {"d/x", "deep"}}}},
+      {.name = "DeletedADirectoryInWhichAFileWasModified",
+       .ours = DeleteTree,
+       .theirs = [](Driver& fs) { return fs.WriteFile("d/x", "theirs"); },
+       .conflict = {"d/x", "changed", "deleted", ""},
+       .mine = {{{"d", kNone}}},
+       .others = {{{"d/x", "theirs"}}}},
+      {.name = "RenamedAndRenamed",
+       .ours = Move,
+       .theirs = [](Driver& fs) { return fs.Rename("f", "h", 0); },
+       .conflict = {"f", "deleted", "renamed", ""},
+       .mine = {},
+       .others = {{{"f", kNone}, {"g", kNone}, {"h", kLines}}}},
+      {.name = "RenamedToANameThatWasCreated",
+       .ours = Move,
+       .theirs = [](Driver& fs) { return fs.WriteFile("g", "theirs"); },
+       .conflict = {"g", "created", "created", ""},
+       .mine = {{{"f", kNone}, {"g", kLines}}},
+       .others = {{{"f", kLines}, {"g", "theirs"}}}},
+      {.name = "CreatedADirectoryWhereADirectoryWasCreated",
+       .ours = [](Driver& fs) -> Status {
+         TRY(fs.Mkdir("n", 0755));
+         return fs.WriteFile("n/ours", "ours");
+       },
+       .theirs = [](Driver& fs) -> Status {
+         TRY(fs.Mkdir("n", 0755));
+         return fs.WriteFile("n/theirs", "theirs");
+       },
+       .conflict = {"n", "created", "created", ""},
+       .mine = {{{"n/ours", "ours"}, {"n/theirs", kNone}}},
+       .others = {{{"n/theirs", "theirs"}, {"n/ours", kNone}}}},
+      {.name = "DeletedADirectoryInWhichAFileWasCreated",
+       .ours = DeleteTree,
+       .theirs = CreateIn,
+       .conflict = {"d/n", "created", "deleted", ""},
+       .mine = {{{"d", kNone}}},
+       .others = {{{"d/n", "new"}, {"d/x", "deep"}}}},
+      {.name = "ModifiedBelowADirectoryThatWasDeleted",
+       .ours = [](Driver& fs) { return fs.AppendFile("d/s/y", "+"); },
+       .theirs = DeleteTree,
+       .conflict = {"d/s/y", "deleted", "modified", ""},
+       .mine = {{{"d/s/y", "deeper+"}, {"d/x", kNone}}},
+       .others = {{{"d", kNone}}}},
+      {.name = "RenamedAndModified",
+       .ours = Move,
+       .theirs = WriteOther,
+       .conflict = {"f", "changed", "renamed", ""},
+       .mine = {{{"g", "other"}, {"f", kNone}}},
+       .others = {{{"f", "other"}, {"g", kNone}}},
+       .merged = {{{"g", "other"}, {"f", kNone}}}},
+      {.name = "RenamedAndDeleted",
+       .ours = Move,
+       .theirs = Delete,
+       .conflict = {"f", "deleted", "renamed", ""},
+       .mine = {},
+       .others = {{{"f", kNone}, {"g", kNone}}}},
+      {.name = "RenamedADirectoryThatWasDeleted",
+       .ours = [](Driver& fs) -> Status {
+         TRY(fs.Rename("d", "e", 0));
+         return fs.WriteFile("e/n", "new");
+       },
+       .theirs = DeleteTree,
+       .conflict = {"d", "deleted", "renamed", ""},
+       .mine = {{{"e/n", "new"}, {"d", kNone}}},
+       .others = {{{"d", kNone}, {"e", kNone}}}},
+      {.name = "AttributesAndContent",
+       .ours = Chmod,
+       .theirs = WriteOther,
+       .conflict = {"f", "changed", "attributes changed", ""},
+       .mine = {{{"f", "other"}}},
+       .others = {{{"f", "other"}}},
+       .merged = {{{"f", "other"}}}},
+      {.name = "ContentAndAttributes",
+       .ours = Append,
+       .theirs = Chmod,
+       .conflict = {"f", "attributes changed", "modified", ""},
+       .mine = {{{"f", kLines + "10\n"}}},
+       .others = {{{"f", kLines}}},
+       .merged = {{{"f", kLines + "10\n"}}}},
+      {.name = "ReplacedAndModified",
+       .ours = ReplaceByRename,
+       .theirs = ChangeHead,
+       .conflict = {"f", "changed", "replaced", ""},
+       .mine = {{{"f", With(kLines, "9\n", "nine\n")}}},
+       .others = {{{"f", With(kLines, "1\n", "one\n")}}},
+       .merged = {{{"f",
+                    With(With(kLines, "9\n", "nine\n"), "1\n", "one\n")}}}},
+      {.name = "ReplacedAndDeleted",
+       .ours = ReplaceByRename,
+       .theirs = Delete,
+       .conflict = {"f", "deleted", "replaced", ""},
+       .mine = {{{"f", With(kLines, "9\n", "nine\n")}}},
+       .others = {{{"f", kNone}}}},
+      {.name = "SymlinkMovedAndPointedElsewhere",
+       .ours = [](Driver& fs) { return fs.Rename("l", "m", 0); },
+       .theirs = [](Driver& fs) -> Status {
+         TRY(fs.Unlink("l"));
+         return fs.Symlink("elsewhere", "l");
+       },
+       .conflict = {"l", "changed", "renamed", ""},
+       .mine = {{{"m", "elsewhere"}, {"l", kNone}}},
+       .others = {{{"l", "elsewhere"}, {"m", kNone}}},
+       .merged = {{{"m", "elsewhere"}, {"l", kNone}}}},
+  };
+  return kCases;
+}
+
+/// Merges line by line; good enough where both have as many lines or more.
+Result<std::optional<MergedText>> MergeLines(const MergeInput& input) {
+  MergedText merged;
+  const auto line = [](std::string_view& rest) {
+    const size_t end = std::min(rest.find('\n'), rest.size() - 1);
+    const std::string_view first = rest.substr(0, rest.empty() ? 0 : end + 1);
+    rest.remove_prefix(first.size());
+    return first;
+  };
+  std::string_view was = input.ancestor, ours = input.ours,
+                   theirs = input.theirs;
+  while (!ours.empty() || !theirs.empty()) {
+    const std::string_view a = line(was), b = line(ours), c = line(theirs);
+    if (a != b && a != c && b != c) {
+      merged.clean = false;
+      merged.content += "<<<\n" + string(b) + "===\n" + string(c) + ">>>\n";
+    } else {
+      merged.content += a == b ? c : b;
+    }
+  }
+  return std::optional(std::move(merged));
+}
+
+class ConflictTest : public ::testing::Test {
+ protected:
+  ConflictTest() : base_(scratch_.path() + "/base"), plain_(base_.root()) {
+    SetUpBase();
+  }
+  ~ConflictTest() override {
+    driver_.reset();
+    EXPECT_EQ(FindProblems(base_.root()), "");
+  }
+
+  void SetUpBase() {
+    std::filesystem::remove_all(base_.root());
+    base_.Directory("");
+    base_.File("f", kLines);
+    base_.File("d/x", "deep");
+    base_.File("d/s/y", "deeper");
+    base_.File("other", "old");
+    base_.Symlink("f", "l");
+    base_.SetTimes();
+  }
+
+  CoreDriver& fs() {
+    if (!driver_) {
+      auto driver = CoreDriver::Start(base_.root(), {.keep_lookups = true});
+      EXPECT_OK(driver);
+      driver_ = std::move(*driver);
+    }
+    return static_cast<CoreDriver&>(*driver_);
+  }
+  Workspace& workspace() { return fs().workspace(); }
+
+  TreeView Base() {
+    auto view = ViewTree(plain_);
+    EXPECT_OK(view);
+    return std::move(view).value_or(TreeView{});
+  }
+  TreeView Mount() {
+    auto view = ViewTree(fs());
+    EXPECT_OK(view);
+    return std::move(view).value_or(TreeView{});
+  }
+  static CommitOptions Options(OnConflict on_conflict, bool markers = false) {
+    return {.message = "test",
+            .conflicts = {.on_conflict = on_conflict,
+                          .merge = MergeLines,
+                          .markers = markers}};
+  }
+  CommitReport Commit(OnConflict on_conflict, bool markers = false) {
+    auto report = workspace().Commit(Options(on_conflict, markers));
+    EXPECT_OK(report);
+    return std::move(report).value_or(CommitReport{});
+  }
+  vector<Conflict> Conflicts() {
+    auto conflicts = workspace().FindConflicts();
+    EXPECT_OK(conflicts);
+    return std::move(conflicts).value_or(vector<Conflict>{});
+  }
+  void ExpectInBase(const vector<Expectation>& expectations) {
+    const TreeView view = Base();
+    for (const auto& [path, content] : expectations) {
+      const auto found = view.find(path);
+      EXPECT_EQ(found != view.end(), content.has_value()) << path;
+      if (found == view.end() || !content) continue;
+      if (*content == "/") {
+        EXPECT_TRUE(S_ISDIR(found->second.mode)) << path;
+      } else {
+        EXPECT_EQ(found->second.content, *content) << path;
+      }
+    }
+    // Whatever was committed, the mount shows it.
+    EXPECT_EQ(Compare(view, Mount(), {.ctime = false}), "");
+  }
+
+  TempDir scratch_;
+  BaseTree base_;
+  PosixDriver plain_;
+  std::unique_ptr<Driver> driver_;
+};
+
+class ConflictCaseTest : public ConflictTest,
+                         public ::testing::WithParamInterface<Case> {
+ protected:
+  /// Both sides do what they do, and ours something that is in nobody's way.
+  void Collide() {
+    Mount();  // what a kernel has seen, it holds
+    ASSERT_OK(GetParam().ours(fs()));
+    ASSERT_OK(fs().WriteFile("other", "new"));
+    ASSERT_OK(GetParam().theirs(plain_));
+    theirs_ = Base();
+    Conflicts();  // forgets which directories were where
+    ours_ = ViewTree(fs());
+  }
+  /// Nothing was committed and nothing is forgotten. (What the base no longer
+  /// has, the mount cannot show.)
+  void ExpectUntouched() {
+    EXPECT_EQ(Compare(theirs_, Base(), {}), "");
+    EXPECT_EQ(Conflicts(), vector<Conflict>{GetParam().conflict});
+    const auto now = ViewTree(fs());
+    ASSERT_EQ(ours_.has_value(), now.has_value());
+    if (now) {
+      EXPECT_EQ(Compare(*ours_, *now, {}), "");
+    }
+  }
+  void CheckMode(OnConflict mode,
+                 const std::optional<vector<Expectation>>& expected) {
+    Collide();
+    const CommitReport report = Commit(mode);
+    if (!expected) {
+      ASSERT_EQ(report.conflicts.size(), 1u);
+      EXPECT_EQ(report.conflicts[0].path, GetParam().conflict.path);
+      ExpectUntouched();
+      return;
+    }
+    ASSERT_EQ(report.conflicts, vector<Conflict>{});
+    EXPECT_EQ(report.resolved, vector<Conflict>{GetParam().conflict});
+    ExpectInBase(*expected);
+    ExpectInBase({{"other", "new"}});
+    // What was theirs comes back exactly.
+    const auto undone = workspace().Undo("");
+    ASSERT_OK(undone);
+    EXPECT_EQ(undone->conflicts, vector<Conflict>{});
+    EXPECT_EQ(Compare(theirs_, Base(), {.ctime = false}), "");
+  }
+
+  TreeView theirs_;
+  Result<TreeView> ours_;
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, ConflictCaseTest, ::testing::ValuesIn(Cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(ConflictCaseTest, FailsAndTouchesNothing) {
+  Collide();
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts,
+            vector<Conflict>{GetParam().conflict});
+  ExpectUntouched();
+  // The same after a restart.
+  ASSERT_OK(fs().Remount());
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts,
+            vector<Conflict>{GetParam().conflict});
+}
+
+TEST_P(ConflictCaseTest, MineWins) {
+  CheckMode(OnConflict::kMine, GetParam().mine);
+}
+
+TEST_P(ConflictCaseTest, TheirsWins) {
+  CheckMode(OnConflict::kTheirs, GetParam().others);
+}
+
+TEST_P(ConflictCaseTest, Merges) {
+  CheckMode(OnConflict::kMerge, GetParam().merged);
+}
+
+TEST_P(ConflictCaseTest, SettlesTheSameAfterARestart) {
+  const auto outcomes = {std::pair(OnConflict::kMine, GetParam().mine),
+                         std::pair(OnConflict::kTheirs, GetParam().others),
+                         std::pair(OnConflict::kMerge, GetParam().merged)};
+  for (const auto& [mode, expected] : outcomes) {
+    SetUpBase();
+    ASSERT_OK(GetParam().ours(fs()));
+    // The first thing that the next one sees of the base is theirs.
+    driver_.reset();
+    ASSERT_OK(GetParam().theirs(plain_));
+    const CommitReport report = Commit(mode);
+    EXPECT_EQ(report.conflicts.empty(), expected.has_value());
+    if (expected) ExpectInBase(*expected);
+    EXPECT_EQ(FindProblems(base_.root()), "");
+    driver_.reset();
+  }
+}
+
+TEST_P(ConflictCaseTest, ACommitThatFailsLeavesTheConflict) {
+  Collide();
+  // The vault cannot be made.
+  ASSERT_OK(plain_.WriteFile(".txfs/vault", ""));
+  const auto report = workspace().Commit(Options(OnConflict::kMine));
+  EXPECT_EQ(report.has_value(), !GetParam().mine);
+  ASSERT_OK(plain_.Unlink(".txfs/vault"));
+  ExpectUntouched();
+}
+
+// --- what is no conflict ---------------------------------------------------
+
+TEST_F(ConflictTest, BothDeletedIsNone) {
+  ASSERT_OK(fs().Unlink("f"));
+  ASSERT_OK(fs().RemoveRecursively("d"));
+  ASSERT_OK(plain_.Unlink("f"));
+  ASSERT_OK(plain_.RemoveRecursively("d"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", kNone}, {"d", kNone}});
+}
+
+TEST_F(ConflictTest, TouchedAndDeletedIsNone) {
+  Mount();
+  ASSERT_OK(fs().Chmod("d/x", 0600));
+  ASSERT_OK(fs().Chmod("d/x", 0644));
+  ASSERT_OK(DirectoryBecomesFile(plain_));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  EXPECT_EQ(base_.Read("d"), "file");
+}
+
+TEST_F(ConflictTest, DeletedInADirectoryThatWasDeletedIsNone) {
+  ASSERT_OK(fs().Unlink("d/x"));
+  ASSERT_OK(plain_.RemoveRecursively("d"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"d", kNone}});
+}
+
+TEST_F(ConflictTest, AFileThatWasOnlyTouchedIsNone) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  ASSERT_OK(plain_.Utimens("f", {.mtime = {.tv_sec = 1'500'000'000}}));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", kLines + "10\n"}});
+}
+
+TEST_F(ConflictTest, AFileThatWasReplacedByAnEqualOneIsNone) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  ASSERT_OK(plain_.WriteFile("copy", kLines));
+  ASSERT_OK(plain_.Rename("copy", "f", 0));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", kLines + "10\n"}});
+  ASSERT_OK(workspace().Undo(""));
+  ExpectInBase({{"f", kLines}});
+}
+
+TEST_F(ConflictTest, AFileThatGotOneMoreNameIsNone) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  ASSERT_OK(plain_.Link("f", "second"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", kLines + "10\n"}, {"second", kLines + "10\n"}});
+}
+
+TEST_F(ConflictTest, TheModeOfADirectoryInWhichWeWorkedIsTheirs) {
+  ASSERT_OK(fs().WriteFile("d/n", "new"));
+  ASSERT_OK(plain_.Chmod("d", 0700));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"d/n", "new"}});
+  EXPECT_EQ(Base().at("d").mode & 07777, 0700u);
+}
+
+TEST_F(ConflictTest, ChangesBelowARenamedDirectoryComeAlong) {
+  ASSERT_OK(fs().Rename("d", "e", 0));
+  ASSERT_OK(plain_.WriteFile("d/x", "theirs"));
+  ASSERT_OK(plain_.WriteFile("d/n", "theirs"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"e/x", "theirs"}, {"e/n", "theirs"}, {"d", kNone}});
+}
+
+TEST_F(ConflictTest, WhatCannotBeComparedAnyMoreIsAChange) {
+  ASSERT_OK(plain_.Link("d/x", "c"));
+  base_.File("large", string(1 << 20, 'x'));
+  ASSERT_OK(fs().Rename("c", "d/s/y", 0));
+  ASSERT_OK(fs().Rename("d", "e", 0));
+  ASSERT_OK(fs().AppendFile("large", "+"));
+  ASSERT_OK(fs().SetXattr("f", "user.ours", "1", 0));
+  ASSERT_OK(fs().Remount());
+  for (const char* path : {"c", "d", "f", "large"}) {
+    std::filesystem::remove_all(base_.root() + "/" + path);
+  }
+  for (const bool expand : {false, true}) {
+    ASSERT_OK(workspace().Changes(expand, {}));
+  }
+  ASSERT_OK(workspace().GetStatus());
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), Conflicts().size());
+  EXPECT_FALSE(Conflicts().empty());
+}
+
+TEST_F(ConflictTest, AFileOfSeveralNamesIsFoundByTheNameItStillHas) {
+  base_.HardLink("d/x", "c");
+  Mount();
+  ASSERT_OK(fs().WriteFile("c", "ours"));
+  ASSERT_OK(plain_.Unlink("c"));
+  ASSERT_OK(plain_.Mkdir("c", 0755));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"d/x", "ours"}, {"c", "/"}});
+  ASSERT_OK(workspace().Undo(""));
+  ExpectInBase({{"d/x", "deep"}, {"c", "/"}});
+  EXPECT_EQ(Base().at("c").mode & 07777, 0755u);
+}
+
+TEST_F(ConflictTest, ANameOfSeveralThatWeDeletedAndTheyMadeAnew) {
+  base_.HardLink("d/x", "c");
+  for (const OnConflict way : {OnConflict::kTheirs, OnConflict::kMine}) {
+    ASSERT_OK(fs().Unlink("c"));
+    ASSERT_OK(plain_.Unlink("c"));
+    ASSERT_OK(plain_.WriteFile("c", "theirs"));
+    EXPECT_EQ(Commit(OnConflict::kFail).conflicts,
+              (vector<Conflict>{{"c", "changed", "deleted", ""}}));
+    EXPECT_EQ(Commit(way).conflicts, vector<Conflict>{});
+    const bool theirs = way == OnConflict::kTheirs;
+    ExpectInBase({{"d/x", "deep"},
+                  {"c", theirs ? std::optional("theirs") : std::nullopt}});
+    ASSERT_OK(plain_.Unlink("d/x"));
+    ASSERT_OK(plain_.WriteFile("d/x", "deep"));
+    if (theirs) ASSERT_OK(plain_.Unlink("c"));
+    ASSERT_OK(plain_.Link("d/x", "c"));
+    driver_.reset();
+  }
+}
+
+TEST_F(ConflictTest, TheSameModeIsNone) {
+  ASSERT_OK(fs().Chmod("d", 0700));
+  ASSERT_OK(plain_.Chmod("d", 0700));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+}
+
+TEST_F(ConflictTest, TwoModesAreOneAndTheirsKeepsTheRest) {
+  ASSERT_OK(fs().Chmod("d", 0700));
+  ASSERT_OK(fs().WriteFile("d/n", "new"));
+  ASSERT_OK(plain_.Chmod("d", 0711));
+  const vector<Conflict> expected = {
+      {"d", "attributes changed", "attributes changed", ""}};
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, expected);
+  EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, expected);
+  EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
+  ExpectInBase({{"d/n", "new"}});
+  EXPECT_EQ(Base().at("d").mode & 07777, 0711u);
+}
+
+// --- pre-images ------------------------------------------------------------
+
+TEST_F(ConflictTest, WithoutAPreImageMineOfAPatchedFileStaysAConflict) {
+  const string large(Preimages::kMaxSize + 1, 'x');
+  base_.File("large", large);
+  ASSERT_OK(fs().AppendFile("large", "+"));
+  ASSERT_OK(plain_.WriteFile("large", "other"));
+  const CommitReport report = Commit(OnConflict::kMine);
+  ASSERT_EQ(report.conflicts.size(), 1u);
+  EXPECT_EQ(report.conflicts[0].note, "what it had before is not kept");
+  ASSERT_OK(fs().WriteFile("large", "all ours"));
+  EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+  ExpectInBase({{"large", "all ours"}});
+}
+
+TEST_F(ConflictTest, APreImageSurvivesARestartAndTheNextStarts) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(fs().AppendFile("d/x", "+"));
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
+  ASSERT_OK(plain_.Utimens("d/x", {.mtime = {.tv_sec = 1'500'000'000}}));
+  EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, vector<Conflict>{});
+  ExpectInBase(
+      {{"f", With(kLines, "1\n", "one\n") + "10\n"}, {"d/x", "deep+"}});
+}
+
+TEST_F(ConflictTest, ADamagedPreImageIsNone) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  const string file =
+      ".txfs/txn/" + workspace().transaction_id() + "/preimages";
+  ASSERT_OK(plain_.PatchFile(file, 16 + 72 + 3, "?"));
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
+  const CommitReport report = Commit(OnConflict::kMerge);
+  ASSERT_EQ(report.conflicts.size(), 1u);
+  EXPECT_EQ(report.conflicts[0].note, "what it had before is not kept");
+  EXPECT_EQ(FindProblems(base_.root()).substr(0, 16), "preimages.record");
+  ASSERT_OK(workspace().Discard());
+}
+
+TEST_F(ConflictTest, WhatAKillLeftOfAPreImageIsCutOff) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  base_.File("long", string(10'000, 'x'));
+  ASSERT_OK(fs().AppendFile("long", "+"));
+  const string file =
+      ".txfs/txn/" + workspace().transaction_id() + "/preimages";
+  const uint64_t size = plain_.Stat(file)->st_size;
+  ASSERT_OK(plain_.Truncate(file, size - 1));
+  driver_.reset();
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  // A shorter one in its place.
+  ASSERT_OK(fs().AppendFile("d/x", "+"));
+  EXPECT_LT(plain_.Stat(file)->st_size, size - 5'000);
+  driver_.reset();
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  ASSERT_OK(plain_.Utimens("d/x", {.mtime = {.tv_sec = 1'500'000'000}}));
+  ASSERT_OK(plain_.Utimens("f", {.mtime = {.tv_sec = 1'500'000'000}}));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+}
+
+TEST_F(ConflictTest, AnEmptyFileOfPreImagesIsAKillsWork) {
+  ASSERT_OK(plain_.WriteFile(
+      ".txfs/txn/" + workspace().transaction_id() + "/preimages", ""));
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  ASSERT_OK(plain_.Utimens("f", {.mtime = {.tv_sec = 1'500'000'000}}));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+}
+
+TEST_F(ConflictTest, PreImagesOfAnotherVersionAreLeftAlone) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  const string file =
+      ".txfs/txn/" + workspace().transaction_id() + "/preimages";
+  ASSERT_OK(plain_.PatchFile(file, 8, "\2"));
+  const auto before = plain_.ReadFile(file);
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(fs().AppendFile("d/x", "+"));
+  const auto after = plain_.ReadFile(file);
+  ASSERT_OK(before);
+  ASSERT_OK(after);
+  EXPECT_EQ(*after, *before);
+  EXPECT_EQ(FindProblems(base_.root()).substr(0, 8), "version:");
+  ASSERT_OK(workspace().Discard());
+}
+
+TEST_F(ConflictTest, ADamagedTailOfThePreImagesIsCutOff) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  const string file =
+      ".txfs/txn/" + workspace().transaction_id() + "/preimages";
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(plain_.AppendFile(file, string(100, '?')));
+  ASSERT_OK(fs().AppendFile("d/x", "+"));
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(plain_.Utimens("f", {.mtime = {.tv_sec = 1'500'000'000}}));
+  ASSERT_OK(plain_.Utimens("d/x", {.mtime = {.tv_sec = 1'500'000'000}}));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+}
+
+// --- merging ---------------------------------------------------------------
+
+TEST_F(ConflictTest, AMergeTakesModeAndContentFromDifferentSides) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
+  ASSERT_OK(plain_.Chmod("f", 0755));
+  EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", With(kLines, "1\n", "one\n") + "10\n"}});
+  EXPECT_EQ(Base().at("f").mode & 07777, 0755u);
+}
+
+TEST_F(ConflictTest, WhatDoesNotMergeIsNotTouched) {
+  ASSERT_OK(fs().WriteFile("f", With(kLines, "1\n", "eins\n")));
+  ASSERT_OK(fs().AppendFile("d/x", "\nours"));
+  ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
+  ASSERT_OK(plain_.WriteFile("d/x", "theirs"));
+  const TreeView before = Mount();
+  const CommitReport report = Commit(OnConflict::kMerge);
+  EXPECT_EQ(report.conflicts,
+            (vector<Conflict>{{"d/x", "changed", "modified", "does not merge"},
+                              {"f", "changed", "modified", "does not merge"}}));
+  EXPECT_EQ(Compare(before, Mount(), {}), "");
+}
+
+TEST_F(ConflictTest, MarkersAreWrittenAndTheNextCommitGoesThrough) {
+  ASSERT_OK(fs().WriteFile("f", With(kLines, "1\n", "eins\n")));
+  ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
+  ASSERT_OK(fs().WriteFile("d/s/y", "deeper\nours\n"));  // merges
+  ASSERT_OK(plain_.Chmod("d/s/y", 0600));
+  StaleCaches stale;
+  workspace().OnStaleCaches([&](const StaleCaches& told) { stale = told; });
+  const CommitReport report = Commit(OnConflict::kMerge, true);
+  EXPECT_EQ(report.conflicts, (vector<Conflict>{{"f", "changed", "modified",
+                                                 "has conflict markers now"}}));
+  EXPECT_EQ(stale.inodes.size(), 1u);
+  const auto marked = fs().ReadFile("f");
+  ASSERT_OK(marked);
+  EXPECT_EQ(marked->substr(0, 22), "<<<\neins\n===\none\n>>>\n2");
+  EXPECT_EQ(base_.Read("f"), With(kLines, "1\n", "one\n"));
+
+  ASSERT_OK(fs().Remount());
+  ASSERT_OK(fs().WriteFile("f", With(kLines, "1\n", "uno\n")));
+  EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, vector<Conflict>{});
+  ExpectInBase(
+      {{"f", With(kLines, "1\n", "uno\n")}, {"d/s/y", "deeper\nours\n"}});
+}
+
+TEST_F(ConflictTest, WhatIsChangedAfterTheMarkersIsAConflictAgainAndMerges) {
+  ASSERT_OK(fs().WriteFile("f", With(kLines, "1\n", "eins\n")));
+  ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
+  EXPECT_EQ(Commit(OnConflict::kMerge, true).conflicts.size(), 1u);
+  ASSERT_OK(fs().WriteFile("f", With(kLines, "1\n", "eins\n")));
+  ASSERT_OK(plain_.WriteFile(
+      "f", With(With(kLines, "1\n", "one\n"), "9\n", "nine\n")));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 1u);
+  EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", With(With(kLines, "1\n", "eins\n"), "9\n", "nine\n")}});
+}
+
+TEST_F(ConflictTest, ARollbackTakesMarkersBack) {
+  ASSERT_OK(fs().WriteFile("f", With(kLines, "1\n", "eins\n")));
+  ASSERT_OK(workspace().MakeSavepoint("before"));
+  ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
+  EXPECT_EQ(Commit(OnConflict::kMerge, true).conflicts.size(), 1u);
+  EXPECT_EQ(Conflicts().size(), 0u);
+  ASSERT_OK(workspace().Rollback("before"));
+  EXPECT_EQ(Conflicts(), (vector<Conflict>{{"f", "changed", "modified", ""}}));
+  // What the base had before is still known.
+  ASSERT_OK(fs().WriteFile("f", With(kLines, "9\n", "neun\n")));
+  ASSERT_OK(fs().Remount());
+  EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", With(With(kLines, "1\n", "one\n"), "9\n", "neun\n")}});
+}
+
+TEST_F(ConflictTest, ARollbackToBeforeTheFirstTouchEndsTheConflict) {
+  ASSERT_OK(workspace().MakeSavepoint("before"));
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  ASSERT_OK(plain_.WriteFile("f", "theirs"));
+  EXPECT_EQ(Conflicts().size(), 1u);
+  ASSERT_OK(workspace().Rollback("before"));
+  EXPECT_EQ(Conflicts(), vector<Conflict>{});
+  // The mount has not seen the base's file yet: who goes on finds out.
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 1u);
+}
+
+TEST_F(ConflictTest, MarkersInAReplacedFileAreAcceptedToo) {
+  ASSERT_OK(fs().WriteFile("tmp", With(kLines, "1\n", "eins\n")));
+  ASSERT_OK(fs().Rename("tmp", "f", 0));
+  ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
+  EXPECT_EQ(Commit(OnConflict::kMerge, true).conflicts.size(), 1u);
+  ASSERT_OK(fs().Remount());
+  EXPECT_EQ(Conflicts(), vector<Conflict>{});
+  ASSERT_OK(fs().WriteFile("f", "edited"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", "edited"}});
+}
+
+}  // namespace
+}  // namespace txfs::testing
