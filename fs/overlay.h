@@ -135,6 +135,8 @@ class OverlayFilesystem final : public Filesystem {
     /// `next`: it must live for as long as an orphan needs it, and is better
     /// closed when nothing is frozen any more.
     StaleCaches Reset(std::shared_ptr<Journal>& next, bool committed);
+    /// Says in `change` who makes it, and when.
+    void Sign(const Caller& caller, Change& change) const;
     /// A part of the transaction is over: `change`, planned by PlanSettlement,
     /// takes it out of the journal and the tree; a commit has brought it to the
     /// base. `tables`: all that the journal had. Returns what is stale.

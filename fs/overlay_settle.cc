@@ -61,6 +61,14 @@ class Survivors {
 
 }  // namespace
 
+void OverlayFilesystem::Frozen::Sign(const Caller& caller,
+                                     Change& change) const {
+  change.time = filesystem.options_.clock->Now();
+  change.pid = caller.pid;
+  change.uid = caller.uid;
+  change.exe = filesystem.options_.exe_of(caller.pid);
+}
+
 Result<StaleCaches> OverlayFilesystem::Frozen::Settle(const Change& change,
                                                       Image tables) {
   const Lsn lsn = TRY(journal.Settle(change));

@@ -115,6 +115,7 @@ class StoredWorkspace final : public Workspace {
     uint64_t changes;       ///< of the whole transaction
     bool half_way = false;  ///< the point of no return is behind, the end ahead
     std::function<void()> passed;  ///< called when it is
+    std::string vault;             ///< that was made; empty: none
     CommitReport report;
     StaleCaches stale;
     std::shared_ptr<Journal> old;  ///< to be closed when nothing is frozen
@@ -149,7 +150,8 @@ class StoredWorkspace final : public Workspace {
                                     const std::vector<std::string>& paths,
                                     const std::vector<NetChange>& changes,
                                     uint64_t& discarded) REQUIRES(end_mutex_);
-  void SignChange(Change& change) const;
+  /// Who did what the user asked of us, for the log.
+  static Caller Ourselves();
   /// How many of the changes are about `paths`.
   static uint64_t CountChanges(const std::vector<NetChange>& changes,
                                const std::set<std::string>& paths);

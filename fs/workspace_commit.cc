@@ -69,6 +69,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                   .changes = 0,
                   .half_way = resumes,
                   .passed = {},
+                  .vault = {},
                   .report = {},
                   .stale = {},
                   .old = {}};
@@ -80,6 +81,10 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                                         });
   }();
   committer_.OnProgress({});
+  if (!committed && !attempt.half_way && !attempt.vault.empty()) {
+    // What cannot be removed now goes with the next end of a transaction.
+    std::ignore = committer_.vaults().Remove(attempt.vault);
+  }
   if (attempt.half_way) half_way_.emplace(std::move(lock));
   attempt.old.reset();
   Tell(attempt.stale);
@@ -147,7 +152,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
     record.summary.id = TRY(store_->NewId(record.summary.ended));
     record.summary.created = record.summary.ended;
   }
-  record.vault = record.summary.id;
+  record.vault = attempt.vault = record.summary.id;
   TRY(frozen.PinOrphans());
   Vault vault = TRY(committer_.vaults().Make(record.vault));
   CommitPlan plan =
@@ -183,7 +188,7 @@ Status StoredWorkspace::PrepareSettlement(OverlayFilesystem::Frozen& frozen,
   TRY(frozen.journal.Load(tables));
   Change change =
       TRY(PlanSettlement(frozen, selection, PartEnd::kCommitted, tables, made));
-  SignChange(change);
+  frozen.Sign(Ourselves(), change);
   change.path = record.summary.id;
   EncodeChange(change, record.settlement);
   record.settles_at = Next(frozen.journal.last_lsn());
@@ -227,6 +232,7 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
                attempt.old));
   // What is left to do is left to the next one who looks.
   attempt.half_way = false;
+  attempt.vault.clear();
   return committer_.Finish(record);
 }
 

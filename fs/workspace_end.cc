@@ -140,16 +140,8 @@ Result<StaleCaches> StoredWorkspace::DiscardFrozen(
   TRY(frozen.journal.Load(tables));
   Change change =
       TRY(PlanSettlement(frozen, selection, PartEnd::kDiscarded, tables));
-  SignChange(change);
+  frozen.Sign(Ourselves(), change);
   return frozen.Settle(change, std::move(tables));
-}
-
-/// Says whose change it is: ours, whoever asked for it.
-void StoredWorkspace::SignChange(Change& change) const {
-  change.time = options_.filesystem.clock->Now();
-  change.pid = static_cast<uint32_t>(::getpid());
-  change.uid = ::geteuid();
-  change.exe = options_.filesystem.exe_of(change.pid);
 }
 
 uint64_t StoredWorkspace::CountChanges(const std::vector<NetChange>& changes,

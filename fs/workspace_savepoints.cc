@@ -6,16 +6,12 @@
 #include "fs/stored_workspace.h"
 
 namespace txfs {
-namespace {
 
-/// Who did what the user asked of us, for the log.
-Caller Ourselves() {
+Caller StoredWorkspace::Ourselves() {
   return {.pid = static_cast<uint32_t>(::getpid()),
           .uid = ::geteuid(),
           .gid = ::getegid()};
 }
-
-}  // namespace
 
 Result<Savepoint> StoredWorkspace::MakeSavepoint(const std::string& name) {
   const MutexLock ending(end_mutex_);
