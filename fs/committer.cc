@@ -131,6 +131,8 @@ Result<bool> Committer::FinishUnfinished() {
   if (!record) return false;
   TRY(CarryOut(*record));
   TRY(store_.Retire(record->summary.id));
+  // What became files of the base has names there.
+  std::ignore = store_.EmptyTrash();
   TRY(Finish(*record));
   return true;
 }

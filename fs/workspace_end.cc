@@ -145,6 +145,8 @@ Result<CommitReport> StoredWorkspace::CommitFrozen(
     }
     return std::unexpected(std::move(done).error());
   }
+  // From here on they are files of the base and of nobody else.
+  frozen.journal.GiveUpLinked();
   TRY(SwitchTo(frozen, record->summary, std::move(prepared), true, stale, old));
   TRY(committer_.Finish(*record));
   return report;
