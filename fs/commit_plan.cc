@@ -226,9 +226,20 @@ class Planner {
            places.front().path.size() < kStagedPathMax;
   }
 
+  /// Whether the file may be what the spool has as its own segment. In a new
+  /// directory an ordinary user could not set its attributes afterwards.
+  [[nodiscard]] bool AdoptsSegment(const Inode& inode, const Spot& spot) const {
+    const bool reachable =
+        ::geteuid() == 0 || spot.path.find('/') == std::string::npos;
+    // A transaction that goes on needs its journal as it is.
+    return options_.selection == nullptr && !inode.record.base && inode.attr().own_segment != 0 && reachable;
+  }
+
   void StageTree(const Inode& inode, const Spot& spot) {
     staged_.insert(inode.ino);
-    plan_.staged.push_back({spot, inode.ino});
+    const bool adopts = AdoptsSegment(inode, spot);
+    if (adopts) adopting_.insert(inode.ino);
+    plan_.staged.push_back({spot, inode.ino, adopts});
     std::set<std::string> names;  // in an order that can be repeated
     for (const auto& [name, slot] : inode.slots) names.insert(name);
     for (const std::string& name : names) {
@@ -496,12 +507,16 @@ class Planner {
     const auto path = PathAfter(inode);
     if (!path) return {};
     NoteWithheldMode(inode, *path);
-    if (staged_.contains(inode.ino) && !touched && !IsDisturbed(inode)) {
+    const bool adopts = adopting_.contains(inode.ino);
+    if (staged_.contains(inode.ino) && !touched && !adopts &&
+        !IsDisturbed(inode)) {
       return {};
     }
     CommitStep step{.kind = StepKind::kAttributes, .to = Spot::Base(*path)};
     ObjectAttributes after = CommittedAttributes(inode);
-    if (inode.attr().xattrs_owned) after.xattrs.emplace(Xattrs(inode));
+    if (inode.attr().xattrs_owned || (adopts && !inode.xattrs.empty())) {
+      after.xattrs.emplace(Xattrs(inode));
+    }
     if (inode.record.base && !staged_.contains(inode.ino)) {
       step.from = Spot::Base(inode.record.base->path);
       TRY(SetBefore(inode, after, step));
@@ -638,7 +653,7 @@ class Planner {
   std::map<Ino, std::vector<std::string>> kept_;  // of those, in the base, too
   std::map<std::string, std::string> came_back_;  // the same by base path
   std::map<FileKey, SharedFile> shared_;
-  std::set<Ino> staged_, moved_, patched_;
+  std::set<Ino> staged_, adopting_, moved_, patched_;
   std::set<Ino> touched_;            // directories in which steps happen
   std::set<std::string> untouched_;  // base directories of exchanges
   std::set<std::string> lost_;       // base directories without a place

@@ -16,6 +16,8 @@ namespace txfs {
 struct StagedObject {
   Spot spot;  ///< in the vault; parents come before children
   Ino ino = kNoIno;
+  /// Its own segment of the spool may become the file: attributes come later.
+  bool adopts = false;
 };
 
 /// Content to be saved in the vault for a patch: what the overlay has (`ino`)

@@ -25,6 +25,15 @@ bool IsZero(ByteSpan bytes) {
                              [](std::byte b) { return b == std::byte{}; });
 }
 
+/// Whether this is a whole record of the file's own segment, where the file has
+/// it.
+bool IsInPlace(const Inode& inode, const Extent& extent) {
+  const ContentRef& content = extent.content;
+  return content.segment == inode.attr().own_segment &&
+         content.record_position == extent.offset &&
+         content.record_length == extent.length;
+}
+
 }  // namespace
 
 bool VaultFiller::CanClone(const Vault& vault) {
@@ -44,7 +53,7 @@ Result<CommitSteps> VaultFiller::Fill(const CommitPlan& plan) {
   }
   // Children first: what is made in a directory changes its times.
   for (const StagedObject& object : std::views::reverse(plan.staged)) {
-    TRY(SetAttributes(object));
+    if (!object.adopts) TRY(SetAttributes(object));
   }
   for (const StagedDelta& delta : plan.deltas) {
     TRY(SaveDelta(delta));
@@ -82,7 +91,9 @@ Status VaultFiller::Make(const StagedObject& object) {
   int made = 0;
   switch (inode->attr().type) {
     case FileType::kRegular:
-      TRY(MakeRegular(vault, name, *inode));
+      if (!object.adopts || !TRY(AdoptSegment(vault, name, *inode))) {
+        TRY(MakeRegular(vault, name, *inode));
+      }
       break;
     case FileType::kDirectory:
       made = ::mkdirat(vault, name, 0700);
@@ -133,6 +144,67 @@ Status VaultFiller::MakeRegular(int directory, const std::string& name,
   }
   if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
   return {};
+}
+
+/// Makes the segment that belongs to the file the file itself: for most of it
+/// that saves the copying. Its attributes wait for the plan, because until the
+/// point of no return the journal needs the segment as it is.
+Result<bool> VaultFiller::AdoptSegment(int directory, const std::string& name,
+                                       const Inode& inode) {
+  uint64_t in_place = 0;
+  for (const auto& [offset, extent] : inode.extents) {
+    // The rest of a record of which the file has only a part must stay.
+    const bool is_own = extent.content.segment == inode.attr().own_segment;
+    if (!IsInPlace(inode, extent) && is_own) return false;
+    if (is_own) in_place += extent.length;
+  }
+  if (in_place == 0 || in_place < inode.stored_bytes / 2) return false;
+  const auto linked =
+      frozen_.journal.LinkSegment(inode.attr().own_segment, directory, name);
+  if (!linked) return false;
+  const UniqueFd fd = TRY(OpenAt(directory, name, O_RDWR | O_NOFOLLOW));
+  struct stat st{};
+  if (::fstat(fd.get(), &st) != 0) return Fail(errno, "stat a segment");
+  const uint64_t size = inode.attr().size;
+  if (static_cast<uint64_t>(st.st_size) > size) {
+    if (::unlinkat(directory, name.c_str(), 0) == 0) return false;
+    return Fail(errno, "stage " + frozen_.tree.PathOf(inode));
+  }
+  TRY(FillGaps(inode, fd.get()));
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    return Fail(errno, "stage " + frozen_.tree.PathOf(inode));
+  }
+  return true;
+}
+
+/// What the file has elsewhere, and where it has nothing.
+Status VaultFiller::FillGaps(const Inode& inode, int fd) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stat a segment");
+  const auto clear = [&](uint64_t from, uint64_t to) -> Status {
+    to = std::min(to, static_cast<uint64_t>(st.st_size));
+    if (from >= to) return {};
+    CrashPoint();
+    if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(from),
+                    static_cast<off_t>(to - from)) == 0) {
+      return {};
+    }
+    return Fail(errno, "punch a hole in what is to become " +
+                           frozen_.tree.PathOf(inode));
+  };
+  uint64_t at = 0;
+  for (const auto& [offset, extent] : inode.extents) {
+    const uint64_t end = std::min(extent.end(), inode.attr().size);
+    if (extent.content.segment == 0) continue;
+    TRY(clear(at, offset));
+    if (!IsInPlace(inode, extent)) {
+      TRY(clear(offset, end));
+      TRY(CopyRange(inode, fd, {offset, end}));
+    }
+    at = end;
+  }
+  return clear(at, inode.attr().size);
 }
 
 /// Starts a file with the blocks of its base file, where the filesystem can

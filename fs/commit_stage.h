@@ -38,6 +38,9 @@ class VaultFiller {
   Status Make(const StagedObject& object);
   Status MakeRegular(int directory, const std::string& name,
                      const Inode& inode);
+  Result<bool> AdoptSegment(int directory, const std::string& name,
+                            const Inode& inode);
+  Status FillGaps(const Inode& inode, int fd);
   Result<bool> CloneBase(const Inode& inode, int fd);
   Status CopyRange(const Inode& inode, int fd, Range range);
   Status SaveDelta(const StagedDelta& delta);

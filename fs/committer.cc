@@ -1,11 +1,14 @@
 #include "fs/committer.h"
 
+#include <fcntl.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <ranges>
 
 #include "fs/commit_image.h"
@@ -22,6 +25,15 @@ constexpr uint32_t kVersion = 1;
 std::unexpected<Error> In(const std::string& file, Error error) {
   error.message = file + ": " + error.message;
   return std::unexpected(std::move(error));
+}
+
+/// Names in the vault that only a step of the plan makes.
+std::set<std::string> NamesMovedIn(const CommitSteps& steps) {
+  std::set<std::string> names;
+  for (const CommitStep& step : steps) {
+    if (step.to.vault) names.insert(step.to.path);
+  }
+  return names;
 }
 
 using Records = std::map<std::string, TransactionSummary>;
@@ -105,6 +117,8 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
 }
 
 Status Committer::CarryOut(const CommitRecord& record) {
+  // Of a process that died it is not known whether it came to this.
+  TRY(SyncDirectory(store_.dir(), "."));
   auto vault = vaults_.Open(record.vault);
   if (!vault) return StoppedHalfWay(std::move(vault).error());
   auto run = CommitRunner(base_, *vault, progress_).Run(record.steps);
@@ -139,6 +153,8 @@ Result<bool> Committer::FinishUnfinished() {
     TRY(Settle(*record));
   } else {
     TRY(store_.Retire(record->summary.id));
+    // What became files of the base has names there.
+    std::ignore = store_.EmptyTrash();
   }
   TRY(Finish(*record));
   return true;
@@ -242,12 +258,33 @@ Result<CommitRecord> Committer::PrepareUndo(const std::string& wanted,
   return record;
 }
 
+/// What the vault lacks would be taken for done.
+Status Committer::CheckVault(const CommitRecord& record) const {
+  const Vault vault = TRY(vaults_.Open(record.vault));
+  const std::set<std::string> moved_in = NamesMovedIn(record.steps);
+  for (const CommitStep& step : record.steps) {
+    if (!step.from.vault || step.ino == 0) continue;
+    if (moved_in.contains(step.from.path)) continue;
+    const int dir = TRY(DirectoryOf(vault, step.from));
+    struct stat st{};
+    const bool there = ::fstatat(dir, step.from.path.c_str(), &st,
+                                 AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && st.st_ino == step.ino) continue;
+    return Fail(0,
+                "what transaction " + record.summary.of +
+                    " took away is no longer in vault " + record.vault,
+                "`txfs fsck` shows what else is missing; it cannot be undone");
+  }
+  return {};
+}
+
 Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
                                    const BaseWork& change_base) {
   UndoReport report;
   const CommitRecord record = TRY(PrepareUndo(wanted, now, report));
   if (!report.conflicts.empty()) return report;
   TRY(CheckPermitted(record));
+  TRY(CheckVault(record));
   auto done = change_base([&]() -> Status {
     TRY(PassPointOfNoReturn(record));
     TRY(CarryOut(record));
@@ -280,6 +317,8 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
     TRY(history.DropPlan(id));
     ++report.commits;
   }
+  // A plan must not come back without its vault.
+  TRY(SyncDirectory(store_.dir(), "history"));
   report.bytes = TRY(RemoveUnreferenced(kept));
   return report;
 }
@@ -290,6 +329,11 @@ Result<GcReport> Committer::FreeSpace(const Retention& retention,
   TRY(store_.EmptyTrash());
   const uint64_t left = TRY(BytesOnDisk(store_.dir(), "trash"));
   const FileLock lock = TRY(Lock(timeout_ms));
+  if (store_.history().HasIntent()) {
+    return Fail(ErrorKind::kBusy, 0,
+                "a commit of " + PathOfFd(base_.root()) + " is half done",
+                "run the command again: it finishes the commit first");
+  }
   GcReport report = TRY(CollectGarbage(retention));
   report.bytes += trash - std::min(trash, left);
   TRY(Forget(report));

@@ -124,6 +124,7 @@ class Committer {
   Result<GcReport> FreeSpace(const Retention& retention, int timeout_ms);
 
  private:
+  Status CheckVault(const CommitRecord& record) const;
   Result<std::string> ChooseUndoable(const std::string& wanted) const;
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);

@@ -61,8 +61,9 @@ struct StaleCaches {
     Ino parent;
     std::string name;
   };
-  std::vector<Ino> inodes;  ///< attributes and content may differ
-  std::vector<Name> names;  ///< may lead to another inode, or to none
+  std::vector<Ino> inodes;      ///< attributes and content may differ
+  std::vector<Ino> attributes;  ///< only these may: the content stays cached
+  std::vector<Name> names;      ///< may lead to another inode, or to none
 
   void RemoveRepeated() {
     std::ranges::sort(inodes);

@@ -35,6 +35,9 @@ void KernelCaches::Forget(const StaleCaches& stale) {
   for (const Ino ino : stale.inodes) {
     fuse_lowlevel_notify_inval_inode(session_, Raw(ino), 0, 0);
   }
+  for (const Ino ino : stale.attributes) {
+    fuse_lowlevel_notify_inval_inode(session_, Raw(ino), -1, 0);
+  }
 }
 
 }  // namespace txfs

@@ -89,7 +89,10 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
     const bool gone = !inode.upper && inode.IsOrphan();
     if (gone || inode.retired || inode.pinned_base) survivor.paths.clear();
     if (!pristine) {
-      stale.inodes.push_back(inode.ino);
+      // What was committed is what the mount shows.
+      const bool same_content = committed && !inode.IsOrphan() &&
+                                inode.attr().type == FileType::kRegular;
+      (same_content ? stale.attributes : stale.inodes).push_back(inode.ino);
       // Its inode number may be another, which directories list.
       for (const Inode::Link& link : inode.links) {
         stale.inodes.push_back(link.parent);

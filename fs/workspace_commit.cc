@@ -46,6 +46,7 @@ std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
 
 void Append(StaleCaches& stale, StaleCaches more) {
   std::ranges::move(more.inodes, std::back_inserter(stale.inodes));
+  std::ranges::move(more.attributes, std::back_inserter(stale.attributes));
   std::ranges::move(more.names, std::back_inserter(stale.names));
 }
 
@@ -228,6 +229,8 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
     store_->Cancel(std::move(prepared));
     return done;
   }
+  // From here on they are files of the base and of nobody else.
+  frozen.journal.GiveUpLinked();
   TRY(SwitchTo(frozen, record.summary, std::move(prepared), true, attempt.stale,
                attempt.old));
   // What is left to do is left to the next one who looks.

@@ -99,7 +99,12 @@ Result<std::string> StoredWorkspace::Discard() {
   auto switched = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen)
           NO_THREAD_SAFETY_ANALYSIS -> Status {
-            TRY(store_->history().Write(ended));
+            auto written = store_->history().Write(ended);
+            if (!written) {
+              // If it is there all the same the transaction has ended.
+              std::ignore = store_->history().Drop(ended.id);
+              return written;
+            }
             return SwitchTo(frozen, ended, std::move(prepared), false, stale,
                             old);
           });

@@ -109,6 +109,11 @@ class TransactionJournal final : public Journal {
     return spool_->Stage(bytes, own_segment, own_position);
   }
   Result<uint32_t> NewSegment() override { return spool_->NewSegment(); }
+  Status LinkSegment(uint32_t segment, int directory,
+                     const std::string& name) override {
+    return spool_->LinkSegment(segment, directory, name);
+  }
+  void GiveUpLinked() override { spool_->GiveUpLinked(); }
   void Abandon(const StagedContent& content) override {
     spool_->Abandon(content.ref);
   }

@@ -84,6 +84,14 @@ class Journal {
                                       uint64_t own_position = 0) = 0;
   /// A new segment for one large file.
   virtual Result<uint32_t> NewSegment() = 0;
+  /// Gives the file of such a segment one more name, in `directory`. Then
+  /// nothing is punched in it, and who asked may write to what no extent points
+  /// at. Drain before. EBUSY while savepoints may need what was there.
+  virtual Status LinkSegment(uint32_t segment, int directory,
+                             const std::string& name) = 0;
+  /// Lets go of segments whose files have other names: these are no content of
+  /// this journal any more.
+  virtual void GiveUpLinked() = 0;
   /// The content is not needed after all (its change failed).
   virtual void Abandon(const StagedContent& content) = 0;
 

@@ -203,6 +203,33 @@ Result<StagedContent> Spool::Stage(ByteSpan bytes, uint32_t own_segment,
   return staged;
 }
 
+Status Spool::LinkSegment(uint32_t id, int directory, const std::string& name) {
+  MutexLock lock(mutex_);
+  const auto found = segments_.find(id);
+  if (found == segments_.end() || !found->second.own) {
+    return Fail(ENOENT, "segment of one file");
+  }
+  if (newest_savepoint_ != kNoLsn) return Fail(EBUSY, "savepoint");
+  if (::linkat(dir_.get(), SegmentName(id).c_str(), directory, name.c_str(),
+               0) != 0) {
+    return Fail(errno, "link segment");
+  }
+  return {};
+}
+
+void Spool::GiveUpLinked() {
+  MutexLock lock(mutex_);
+  for (const auto& [id, segment] : segments_) {
+    const std::string name = SegmentName(id);
+    struct stat st{};
+    if (!segment.own || ::fstatat(dir_.get(), name.c_str(), &st, 0) != 0 ||
+        st.st_nlink == 1) {
+      continue;
+    }
+    ::unlinkat(dir_.get(), name.c_str(), 0);
+  }
+}
+
 void Spool::Abandon(const ContentRef& ref) {
   MutexLock lock(mutex_);
   born_.erase({ref.segment, ref.record_position});
@@ -471,13 +498,14 @@ void Spool::Punch(const Hole& hole) const {
       static_cast<off_t>(hole.from), static_cast<off_t>(hole.to - hole.from));
 }
 
-// Commit renames segments into the base, where nothing may be punched.
+// Commit links segments into the base, where nothing may be punched.
 bool Spool::IsInPlace(uint32_t id, int fd) const {
   struct stat ours{};
   struct stat named{};
   return ::fstat(fd, &ours) == 0 &&
          ::fstatat(dir_.get(), SegmentName(id).c_str(), &named, 0) == 0 &&
-         ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+         ours.st_ino == named.st_ino && ours.st_dev == named.st_dev &&
+         named.st_nlink == 1;
 }
 
 void Spool::Remove(uint32_t id) {

@@ -54,6 +54,9 @@ class Spool {
   Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment,
                               uint64_t own_position);
   Result<uint32_t> NewSegment();
+  /// As Journal.
+  Status LinkSegment(uint32_t id, int directory, const std::string& name);
+  void GiveUpLinked();
   void Abandon(const ContentRef& ref);
 
   /// Content that can be read at `bytes` until DropPending.

@@ -121,12 +121,12 @@ TEST(CrashTest, UndoOfAnUndoIsWholeOrNotAtAll) {
 /// The same work on a filesystem that is mounted in the base, and across.
 TEST(CrashTest, CommitAndUndoAreWholeWithAMountInTheBase) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
-  CrashVariedWork({.name = "commit", .act = Commit, .with_mount = true}, 250);
+  CrashVariedWork({.name = "commit", .act = Commit, .with_mount = true}, 150);
   CrashVariedWork({.name = "undo",
                    .stage = Stage::kCommitted,
                    .act = UndoNewest,
                    .with_mount = true},
-                  150);
+                  80);
   CrashVariedWork({.name = "gc",
                    .stage = Stage::kCommitted,
                    .act = DoNothing,
@@ -134,7 +134,7 @@ TEST(CrashTest, CommitAndUndoAreWholeWithAMountInTheBase) {
                    .changes_base = false,
                    .forgets_history = true,
                    .with_mount = true},
-                  50);
+                  40);
 }
 
 TEST(CrashTest, DiscardIsWholeOrNotAtAll) {

@@ -97,6 +97,23 @@ TEST_F(SubmountTest, UsersDoNotSeeTheVault) {
   EXPECT_ERRNO(fs().Mkdir(std::string("d/") + kMountVaults, 0755), EPERM);
 }
 
+TEST_F(SubmountTest, ShowFindsContentInTheVaultOfTheMount) {
+  ASSERT_OK(fs().Unlink("sub/d/f"));
+  ASSERT_OK(fs().Commit());
+  Workspace& workspace = fs().workspace();
+  const auto ids = workspace.store().history().Ids();
+  ASSERT_OK(ids);
+  const auto view = workspace.Show(ids->back());
+  ASSERT_OK(view);
+  ASSERT_EQ(view->changes.size(), 1U);
+  EXPECT_EQ(view->changes[0].path, "sub/d/f");
+  Bytes content(10);
+  const auto n =
+      workspace.ReadVault(view->changes[0].before->vault_path, 0, content);
+  ASSERT_OK(n);
+  EXPECT_EQ(AsText(ByteSpan(content).first(*n)), "2");
+}
+
 TEST_F(SubmountTest, AFullMountFailsTheCommitBeforeItTouchesAnything) {
   PosixDriver plain(base_.root());
   const auto seen = ViewTree(plain);

@@ -139,6 +139,7 @@ void PrepareSwapAcross(BaseTree& base) {
 std::vector<VariedWork::Deed> VariedWork::AllDeeds() {
   return {{&VariedWork::NewFiles, PrepareNothing},
           {&VariedWork::NewTree, PrepareNothing},
+          {&VariedWork::NewLarge, PrepareNothing},
           {&VariedWork::Rewrite, PrepareRewrite},
           {&VariedWork::PatchFiles, PreparePatches},
           {&VariedWork::Delete, PrepareDelete},
@@ -209,6 +210,31 @@ Status VariedWork::NewTree() {
   TRY(driver_->Symlink("m/f", At("n/link")));
   TRY(driver_->Chmod(At("n/m"), 0500));
   return driver_->Utimens(At("n"), {.mtime = {.tv_sec = 1'200'000'000}});
+}
+
+/// Their segments become the files.
+Status VariedWork::NewLarge() {
+  std::string content(2'200'000, 'l');
+  for (size_t i = 0; i < content.size(); i += 1000) {
+    content[i] = static_cast<char>(random_());
+  }
+  TRY(Write("new.large", content));
+  TRY(Patch("new.large", 1000));
+  TRY(driver_->Chmod(At("new.large"), 0400));
+  TRY(driver_->SetXattr(At("new.large"), "user.large", "yes", 0));
+  TRY(Write("new.odd", content));
+  switch (random_() % 4) {
+    case 0:
+      TRY(Patch("new.odd", 1'500'000));
+      break;
+    case 1:
+      TRY(driver_->Truncate(At("new.odd"), content.size() - 100));
+      break;
+    default:
+      TRY(driver_->Truncate(At("new.odd"), 3'000'000));
+      TRY(Patch("new.odd", 2'900'000));
+  }
+  return random_() % 2 == 0 ? Link("new.large", "new.large.2") : Status();
 }
 
 Status VariedWork::Rewrite() {

@@ -52,6 +52,7 @@ class VariedWork {
 
   Status NewFiles();
   Status NewTree();
+  Status NewLarge();
   Status Rewrite();
   Status PatchFiles();
   Status Delete();
