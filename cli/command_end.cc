@@ -59,11 +59,11 @@ std::string HintOf(const CommitArguments& arguments) {
 }
 
 std::unexpected<Error> ConflictError(const std::string& verb, size_t conflicts,
-                                     std::string hint) {
+                                     const std::string& hint) {
   return Fail(ErrorKind::kConflict, 0,
               "nothing " + verb + " committed: " + Count(conflicts, "path") +
                   " of the workspace changed under the transaction",
-              std::move(hint));
+              hint);
 }
 
 Result<int> ReportConflicts(const CommitReply& reply,

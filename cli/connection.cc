@@ -53,7 +53,7 @@ Result<std::unique_ptr<SocketConnection>> SocketConnection::Open(
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Fail(errno, "socket");
   const timeval timeout{.tv_sec = timeout_ms / 1000,
-                        .tv_usec = timeout_ms % 1000 * 1000};
+                        .tv_usec = timeout_ms % 1000 * 1000L};
   for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO}) {
     if (::setsockopt(fd.get(), SOL_SOCKET, direction, &timeout,
                      sizeof timeout) != 0) {

@@ -178,7 +178,8 @@ void TreeCheck::CheckRecord(Ino ino, const InodeRecord& record) {
 }
 
 void TreeCheck::CheckName(const Row& row) {
-  const auto& [parent, name] = row.first;
+  const Ino parent = row.first.first;
+  const std::string& name = row.first.second;
   const auto add = [&](const std::string& what) {
     findings_.Add("tree.dentry", "the name " + Quote(name) + " in " +
                                      image_.Describe(parent) + " " + what);

@@ -124,10 +124,11 @@ Result<uint64_t> StoredWorkspace::DiscardPart(
   TRY(journal->Drain());
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   uint64_t discarded = 0;
-  const StaleCaches stale =
-      TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+  auto settled = filesystem_->WhileFrozen(
+      [&](OverlayFilesystem::Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
         return DiscardFrozen(frozen, paths, changes, discarded);
-      }));
+      });
+  const StaleCaches stale = TRY(std::move(settled));
   Tell(stale);
   // Gives back the space. When that fails, the next drain does.
   std::ignore = journal->Drain();

@@ -129,8 +129,8 @@ Status CopyData(int from, int to, uint64_t size) {
   return {};
 }
 
-/// Nothing when a batch came in between.
-Result<std::optional<UniqueFd>> TryCopy(int from) {
+/// An invalid one when a batch came in between.
+Result<UniqueFd> TryCopy(int from) {
   struct stat st{};
   if (::fstat(from, &st) != 0) return Fail(errno, "stat");
   if (!S_ISREG(st.st_mode)) return Damaged("it is no file");
@@ -144,8 +144,8 @@ Result<std::optional<UniqueFd>> TryCopy(int from) {
   TRY(CopyData(from, copy.get(), size));
   if (::fstat(from, &st) != 0) return Fail(errno, "stat");
   const Metas after = TRY(ReadMetas(from, static_cast<uint64_t>(st.st_size)));
-  if (!(before == after)) return std::optional<UniqueFd>();
-  return std::optional(std::move(copy));
+  if (!(before == after)) return UniqueFd();
+  return copy;
 }
 
 // --- the child -------------------------------------------------------------
@@ -370,8 +370,8 @@ Result<UniqueFd> CopyTables(int dir) {
   if (!data && data.error().code == ENOENT) return Damaged("it is missing");
   if (!data) return std::unexpected(data.error());
   for (int i = 0; i < kCopyTries; ++i) {
-    std::optional<UniqueFd> copy = TRY(TryCopy(data->get()));
-    if (copy) return std::move(*copy);
+    UniqueFd copy = TRY(TryCopy(data->get()));
+    if (copy.valid()) return copy;
   }
   return Fail(ErrorKind::kBusy, EBUSY,
               "the tables change faster than they can be read",

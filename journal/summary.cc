@@ -81,7 +81,8 @@ Result<TransactionSummary> FindTransaction(
     if (wanted.empty()) break;
     const bool is_undo = transaction.kind == TransactionKind::kUndo;
     if (transaction.name == wanted && !is_undo &&
-        (!named || (IsEnded(transaction) && named->ended <= transaction.ended))) {
+        (!named ||
+         (IsEnded(transaction) && named->ended <= transaction.ended))) {
       named = transaction;
     }
     if (transaction.id.starts_with(wanted)) begun.push_back(&transaction);

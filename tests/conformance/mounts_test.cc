@@ -118,7 +118,7 @@ TEST_F(SubmountTest, AFullMountFailsTheCommitBeforeItTouchesAnything) {
   PosixDriver plain(base_.root());
   const auto seen = ViewTree(plain);
   ASSERT_OK(seen);
-  const TreeView before = *seen;
+  const TreeView& before = *seen;
   ASSERT_OK(fs().WriteFile("sub/large", std::string(6 << 20, 'x')));
   ASSERT_OK(fs().WriteFile("f", "changed"));
   const TreeView worked = ViewTree(fs()).value();

@@ -181,7 +181,7 @@ class Soak {
   std::string TryCommit();
   void TakeBase();
   void RestoreModel(const std::string& image);
-  void GoBackTo(Commit commit, const std::string& undo_id);
+  void GoBackTo(const Commit& commit, const std::string& undo_id);
   void MountAgain();
   void Check(const std::string& when);
   std::string DifferencesFromModel();
@@ -441,7 +441,7 @@ void Soak::Undo() {
   model_.Drop(next_image);
 }
 
-void Soak::GoBackTo(Commit commit, const std::string& undo_id) {
+void Soak::GoBackTo(const Commit& commit, const std::string& undo_id) {
   // What is open was open throughout, but it is now whatever has its name.
   DropAll();
   model_.Restore(commit.image);

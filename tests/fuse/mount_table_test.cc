@@ -1,8 +1,9 @@
+#include "fs/mount_table.h"
+
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
 
 #include "fs/fuse_mount.h"
-#include "fs/mount_table.h"
 
 namespace txfs {
 namespace {

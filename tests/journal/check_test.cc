@@ -302,7 +302,7 @@ TEST_F(JournalCheckTest, SurvivesTablesFullOfGarbage) {
   for (const std::string fill : {"\xFF", "\x7F", "\x01", "\x02"}) {
     struct stat st{};
     ASSERT_EQ(::stat(Path("db/data.mdb").c_str(), &st), 0);
-    const auto size = static_cast<size_t>(st.st_size) - 2 * 4096;
+    const auto size = static_cast<size_t>(st.st_size) - size_t{2} * 4096;
     Overwrite("db/data.mdb", size_t{2} * 4096, std::string(size, fill[0]));
     ExpectKinds({"tables.damaged"});
   }

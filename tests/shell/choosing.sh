@@ -103,8 +103,8 @@ equal 2 "$(ls store/txn | wc -l)" "transactions in the store"
 refuses 1 "are in $PWD/store" txfs --store other mount ws2 mc --name three
 txfs --store store -t one commit >/dev/null
 txfs -C ws2 -t two commit >/dev/null
-equal "1 2" "$(echo $(ls ws2))" "both committed"
-equal "1 2" "$(echo $(ls ma))" "and seen"
+equal "1 2 " "$(ls ws2 | tr "\n" " ")" "both committed"
+equal "1 2 " "$(ls ma | tr "\n" " ")" "and seen"
 txfs umount ma
 txfs umount mb
 # Over the workspace, the daemon knows where the store is.

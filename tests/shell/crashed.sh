@@ -87,13 +87,13 @@ kill -KILL ${pids##* } 2>/dev/null || true
 for pid in $pids; do tail -s 0.05 --pid="$pid" -f /dev/null; done
 exec 5<&-
 for name in a b c; do txfs mount ws "m$name" --name $name; done
-equal "a more" "$(echo $(cat ma/a))" "a after the shutdown"
+equal "a more" "$(xargs <ma/a)" "a after the shutdown"
 equal b "$(cat mb/b)" "b after the shutdown"
 equal c "$(cat mc/c2)" "c after the shutdown"
 for name in a b c; do
   txfs -C "m$name" commit >/dev/null
   txfs umount "m$name"
 done
-equal "a more b c" "$(echo $(cat ws/a ws/b ws/c2))" "what was committed in the end"
+equal "a more b c" "$(cat ws/a ws/b ws/c2 | xargs)" "what was committed in the end"
 equal 0 "$(txfs -C ws list --json | json 'len([t for t in d if t["state"] == "active"])')" "open transactions"
 equal 0 "$(ls ws/.txfs/txn | wc -l)" "directories of open transactions"
