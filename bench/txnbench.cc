@@ -49,6 +49,7 @@ Result<double> TimeBegin(const std::string& workspace) {
                                         .store = {},
                                         .name = "bench",
                                         .begin = true,
+                                        .prepares = true,
                                         .journal = {},
                                         .filesystem = {},
                                         .retention = {}}));

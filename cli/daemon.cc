@@ -235,6 +235,7 @@ Status Serve(const DaemonOptions& options,
   // Here and not in the parent, whose descriptors are gone.
   WorkspaceOptions workspace_options = options.workspace;
   workspace_options.base = TRY(ReachWorkspace(workspace_options.path)).base;
+  workspace_options.prepares = true;
   const std::unique_ptr<Workspace> workspace =
       TRY(Workspace::Open(workspace_options));
   TRY(RollForward(*workspace, workspace->transaction_id()));

@@ -56,7 +56,10 @@ class StoredArchive final : public Archive {
 
   Result<GcReport> CollectGarbage(const Retention& retention) override {
     const MutexLock ending(mutex_);
-    return committer_.FreeSpace(retention, kCommitLockMs);
+    GcReport report = TRY(committer_.FreeSpace(retention, kCommitLockMs));
+    // Nobody is here for whom the next transaction must begin at once.
+    report.bytes += TRY(store_->DropBlank());
+    return report;
   }
 
  private:

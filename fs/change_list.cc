@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
 namespace txfs {
 namespace {
@@ -123,9 +124,10 @@ class ChangeCollector {
   Status AddBaseChildren(const std::string& path, const std::string& base) {
     const Inode* directory = frozen_.tree.FindBaseDirectory(base);
     // Somebody else may have removed it meanwhile, or put a file in its place.
-    auto entries = frozen_.base.List(base);
+    const auto entries = frozen_.base.List(base);
     if (!entries && IsGone(entries.error())) return {};
-    for (const BaseEntry& entry : TRY(std::move(entries))) {
+    if (!entries) return std::unexpected(entries.error());
+    for (const BaseEntry& entry : *entries) {
       const Inode* inode = nullptr;
       if (directory != nullptr) {
         const auto slot = directory->slots.find(entry.name);
@@ -288,6 +290,47 @@ class ChangeCollector {
 Result<ChangeList> ChangeList::Collect(OverlayFilesystem::Frozen& frozen,
                                        bool expand) {
   return ChangeCollector(frozen, expand).Run();
+}
+
+namespace {
+
+/// Whether one of its names is of the transaction's making.
+bool HasNewName(const Tree& tree, const Inode& inode) {
+  return std::ranges::any_of(inode.links, [&](const Inode::Link& link) {
+    const Inode* parent = tree.Find(link.parent);
+    if (parent == nullptr) return false;
+    const auto slot = parent->slots.find(link.name);
+    return slot != parent->slots.end() &&
+           slot->second.upper.kind == DentryKind::kInode;
+  });
+}
+
+}  // namespace
+
+uint64_t CountTouched(OverlayFilesystem::Frozen& frozen) {
+  Tree& tree = frozen.tree;
+  uint64_t count = 0;
+  std::unordered_set<std::string> moved;  // base paths that live on elsewhere
+  tree.ForEach([&](Inode& inode) {
+    if (!inode.upper || !inode.record.base || inode.IsOrphan()) return;
+    if (HasNewName(tree, inode)) {
+      moved.insert(inode.record.base->path);
+    } else if (inode.ContentChanged() || inode.AttributesChanged()) {
+      ++count;
+    }
+  });
+  tree.ForEach([&](Inode& directory) {
+    for (const auto& [name, slot] : directory.slots) {
+      if (slot.upper.kind == DentryKind::kInode) {
+        if (!directory.IsOrphan()) ++count;
+      } else if (slot.upper.kind == DentryKind::kWhiteout &&
+                 directory.record.base) {
+        const auto& base = directory.record.base->path;
+        if (!moved.contains(JoinPath(base, name))) ++count;
+      }
+    }
+  });
+  return count;
 }
 
 namespace {

@@ -38,6 +38,10 @@ class ChangeList {
   std::vector<Candidate> candidates_;
 };
 
+/// How many changes there are, without a look at base or contents: what was
+/// touched counts even where it is equal in the end.
+[[nodiscard]] uint64_t CountTouched(OverlayFilesystem::Frozen& frozen);
+
 /// Keeps changes that touch one of `below` or something under it, on either
 /// side; all when `below` is empty. Sorts by path.
 std::vector<NetChange> SelectChanges(std::vector<NetChange> changes,

@@ -232,7 +232,8 @@ class Planner {
     const bool reachable =
         ::geteuid() == 0 || spot.path.find('/') == std::string::npos;
     // A transaction that goes on needs its journal as it is.
-    return options_.selection == nullptr && !inode.record.base && inode.attr().own_segment != 0 && reachable;
+    return options_.selection == nullptr && !inode.record.base &&
+           inode.attr().own_segment != 0 && reachable;
   }
 
   void StageTree(const Inode& inode, const Spot& spot) {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <ranges>
+#include <set>
 
 #include "fs/commit_image.h"
 #include "journal/base/checksum.h"
@@ -267,8 +267,8 @@ Status Committer::CheckVault(const CommitRecord& record) const {
     if (moved_in.contains(step.from.path)) continue;
     const int dir = TRY(DirectoryOf(vault, step.from));
     struct stat st{};
-    const bool there = ::fstatat(dir, step.from.path.c_str(), &st,
-                                 AT_SYMLINK_NOFOLLOW) == 0;
+    const bool there =
+        ::fstatat(dir, step.from.path.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (there && st.st_ino == step.ino) continue;
     return Fail(0,
                 "what transaction " + record.summary.of +

@@ -76,13 +76,6 @@ const Slot* UpperSlot(const Inode& directory, std::string_view name) {
                                                         : &slot->second;
 }
 
-bool ChangedAttributes(const Inode& inode) {
-  const BaseOrigin& origin = *inode.record.base;
-  const Attr& attr = inode.attr();
-  return attr.xattrs_owned || attr.mode != (origin.mode & 07777) ||
-         attr.uid != origin.uid || attr.gid != origin.gid;
-}
-
 class DriftFinder {
  public:
   explicit DriftFinder(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
@@ -190,7 +183,7 @@ class DriftFinder {
     if (slot != nullptr && slot->upper.kind == DentryKind::kInode) {
       at_path = slot->upper.ino;
     }
-    const bool same = !inode.ContentChanged() && !ChangedAttributes(inode);
+    const bool same = !inode.ContentChanged() && !inode.AttributesChanged();
     if (inode.IsOrphan() || (drift.nameless && same)) {
       return at_path == kNoIno ? OurChange::kDeleted : OurChange::kReplaced;
     }
@@ -198,7 +191,7 @@ class DriftFinder {
     const BaseOrigin& origin = *inode.record.base;
     if (inode.ContentChanged()) return OurChange::kModified;
     if (slot != nullptr && at_path != inode.ino) return OurChange::kRenamed;
-    if (ChangedAttributes(inode)) return OurChange::kAttributes;
+    if (inode.AttributesChanged()) return OurChange::kAttributes;
     if (inode.IsDirectory()) return OurChange::kEntries;
     if (attr.nlink > origin.nlink) return OurChange::kLinked;
     return attr.mtime == origin.mtime ? OurChange::kNothing
@@ -255,7 +248,8 @@ class DriftFinder {
                       attr.gid == drift.now.st_gid && !attr.xattrs_owned;
     if (same && !inode.IsOrphan()) return false;
     // Where a directory is and what is in it are other things than its mode.
-    return !inode.IsDirectory() || inode.IsOrphan() || ChangedAttributes(inode);
+    return !inode.IsDirectory() || inode.IsOrphan() ||
+           inode.AttributesChanged();
   }
 
   /// Names that the upper hides or takes, but that the base did not have then.

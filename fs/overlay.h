@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -141,6 +142,9 @@ class OverlayFilesystem final : public Filesystem {
     /// takes it out of the journal and the tree; a commit has brought it to the
     /// base. `tables`: all that the journal had. Returns what is stale.
     Result<StaleCaches> Settle(const Change& change, Image tables);
+    /// The same for `inos` only. What the base has there is taken to be what
+    /// they were made from, as long as nobody looks.
+    StaleCaches Refresh(std::span<const Ino> inos);
     /// Somebody else changed the base: looks again at everything that is known
     /// of it. What the transaction changed stays as it is, pristine inodes
     /// become what the base has at their path, or orphans where it has nothing

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <ranges>
+#include <span>
 
 #include "fs/overlay.h"
 
@@ -29,12 +30,17 @@ class Refresher {
 
   StaleCaches Run() {
     tree_.DropUnheld();
-    Collect();
-    for (const auto& [path, ino] : directories_) LookAtDirectory(path, ino);
-    for (const Ino ino : files_known_) LookAtFile(*tree_.Find(ino));
-    // Children first: a directory goes when nothing is left in it.
-    for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
+    tree_.ForEach([&](const Inode& inode) { Collect(inode); });
+    LookAtAll();
     tree_.DropUnheld();
+    return std::move(stale_);
+  }
+
+  StaleCaches Run(std::span<const Ino> inos) {
+    for (const Ino ino : inos) {
+      if (const Inode* inode = tree_.Find(ino)) Collect(*inode);
+    }
+    LookAtAll();
     return std::move(stale_);
   }
 
@@ -44,16 +50,21 @@ class Refresher {
     Sight sight;
   };
 
-  void Collect() {
-    tree_.ForEach([&](Inode& inode) {
-      if (!inode.record.base || inode.IsOrphan()) return;
-      if (inode.IsDirectory()) {
-        directories_.emplace_back(inode.record.base->path, inode.ino);
-      } else if (!inode.upper) {
-        files_known_.push_back(inode.ino);
-      }
-    });
+  void Collect(const Inode& inode) {
+    if (!inode.record.base || inode.IsOrphan()) return;
+    if (inode.IsDirectory()) {
+      directories_.emplace_back(inode.record.base->path, inode.ino);
+    } else if (!inode.upper) {
+      files_known_.push_back(inode.ino);
+    }
+  }
+
+  void LookAtAll() {
     std::ranges::sort(directories_);
+    for (const auto& [path, ino] : directories_) LookAtDirectory(path, ino);
+    for (const Ino ino : files_known_) LookAtFile(*tree_.Find(ino));
+    // Children first: a directory goes when nothing is left in it.
+    for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
   }
 
   [[nodiscard]] Sight Look(const std::string& path) const {
@@ -187,6 +198,10 @@ StaleCaches OverlayFilesystem::Frozen::Refresh() {
   base.DropCache();
   filesystem.directories_.Clear();
   return Refresher(tree, base, filesystem.files_).Run();
+}
+
+StaleCaches OverlayFilesystem::Frozen::Refresh(std::span<const Ino> inos) {
+  return Refresher(tree, base, filesystem.files_).Run(inos);
 }
 
 }  // namespace txfs

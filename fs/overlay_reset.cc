@@ -72,14 +72,24 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
   std::vector<Tree::Survivor> survivors;
   tree.ForEach([&](Inode& inode) {
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
+    // Most are, and there may be many.
+    if (!committed && !inode.retired && !inode.pinned_base &&
+        tree.IsInPlace(inode)) {
+      if (inode.upper) stale.inodes.push_back(inode.ino);
+      Tree::StayInPlace(inode);
+      return;
+    }
     const bool pristine =
         !inode.upper && inode.record.base && !inode.IsOrphan();
     // A commit changes the times of directories that the transaction did not.
-    Tree::Survivor survivor{inode.ino, PathsAfter(tree, inode, committed),
-                            pristine && !(committed && inode.IsDirectory())};
+    Tree::Survivor survivor{
+        .ino = inode.ino,
+        .paths = PathsAfter(tree, inode, committed),
+        .unchanged = pristine && !(committed && inode.IsDirectory()),
+        .as_before = !committed && inode.record.base.has_value()};
     if (inode.ino == kRootIno) survivor.paths = {""};
     if (inode.lost) {
-      survivor.unchanged = false;
+      survivor.unchanged = survivor.as_before = false;
       for (const Inode::Link& link : inode.links) {
         stale.names.push_back({link.parent, link.name});
       }

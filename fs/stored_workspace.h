@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -158,6 +159,7 @@ class StoredWorkspace final : public Workspace {
   Result<PreparedTransaction> PrepareNext(const std::string& name,
                                           Journal& journal);
   void Tell(const StaleCaches& stale);
+  void LookAgain(std::span<const Ino> inos) REQUIRES(end_mutex_);
   /// The base was changed by something other than our commit.
   void RefreshTree() REQUIRES(end_mutex_);
   // workspace_savepoints.cc

@@ -76,10 +76,30 @@ Attr AttrOf(const struct stat& st) {
   return attr;
 }
 
+Attr AttrOf(const BaseOrigin& origin, Attr now) {
+  now.mode = origin.mode & 07777;
+  now.uid = origin.uid;
+  now.gid = origin.gid;
+  now.nlink = origin.nlink;
+  now.size = origin.size;
+  now.base_limit = now.type == FileType::kRegular ? origin.size : 0;
+  now.own_segment = 0;
+  now.xattrs_owned = false;
+  now.mtime = origin.mtime;
+  now.ctime = origin.ctime;
+  return now;
+}
+
 bool Inode::ContentChanged() const {
   return attr().type == FileType::kRegular &&
          (!extents.empty() || attr().size != record.base->size ||
           attr().base_limit != record.base->size);
+}
+
+bool Inode::AttributesChanged() const {
+  const BaseOrigin& origin = *record.base;
+  return attr().xattrs_owned || attr().mode != (origin.mode & 07777) ||
+         attr().uid != origin.uid || attr().gid != origin.gid;
 }
 
 BaseOrigin Tree::OriginOf(const std::string& path,

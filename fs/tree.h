@@ -52,6 +52,7 @@ struct Inode {
 
   Ino ino;
   bool upper = false;
+  bool stays = false;  ///< within Rebase: it has its place, and keeps it
   bool lost = false;  ///< pristine directory: the base has it no more, but it
                       ///< is kept for what is upper in it
   InodeRecord record;
@@ -81,10 +82,17 @@ struct Inode {
   /// Of a regular file of base origin: whether its bytes may no longer be the
   /// base's.
   [[nodiscard]] bool ContentChanged() const;
+  /// Of an inode of base origin: whether anything but its content and times is
+  /// not what it was.
+  [[nodiscard]] bool AttributesChanged() const;
 };
 
 /// The attributes of a base object, all its content its own.
 [[nodiscard]] Attr AttrOf(const struct stat& st);
+
+/// Those of the base object that an inode was made from, as far as the record
+/// of its origin has them; the others are what `now` says.
+[[nodiscard]] Attr AttrOf(const BaseOrigin& origin, Attr now);
 
 /// A base object as the tree first sees it.
 struct BaseObject {
@@ -177,16 +185,24 @@ class Tree final : public State {
   /// looked up are not.
   [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;
 
+  /// Whether `inode`, which is no directory, is where the base has it, by all
+  /// its known names, and the kernel holds their directories.
+  [[nodiscard]] bool IsInPlace(const Inode& inode) const;
+  /// Makes such an inode what it was before the transaction, and lets it keep
+  /// its place in the Rebase that must follow.
+  static void StayInPlace(Inode& inode);
+
   /// Where a held inode is to be found in the base from now on.
   struct Survivor {
     Ino ino = kNoIno;
     std::vector<std::string> paths;  ///< base paths; empty: an orphan
     bool unchanged = false;          ///< its attributes need no new look
-    bool stays_orphan = false;       ///< with all it has
+    bool as_before = false;     ///< it is what it was when it was first changed
+    bool stays_orphan = false;  ///< with all it has
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
   /// A transaction ended: drops every inode but `survivors` (the root among
-  /// them), and makes those pristine at their paths as `look` finds them, or
+  /// them) and those that stay in place, and makes those pristine at their paths as `look` finds them, or
   /// orphans whose content is in `old`.
   void Rebase(std::vector<Survivor> survivors, const Look& look,
               const std::shared_ptr<Journal>& old) {
@@ -251,6 +267,7 @@ class Tree final : public State {
       Inode& inode, const std::map<uint64_t, std::optional<Extent>>& rows);
   void RelinkBase(Inode& inode);
   Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
+  [[nodiscard]] bool KeepsPlace(const Slot& slot) const;
   void StripSurvivors(const std::vector<Survivor>& survivors);
   void LoadRest(const Image& rest, const std::set<Ino>& orphans);
   bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "fs/tree.h"
 
@@ -74,6 +75,8 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
     }
     if (inode.links.empty() && survivor.unchanged) {
       inode.record.base->path = path;
+    } else if (inode.links.empty() && survivor.as_before) {
+      inode.attr() = AttrOf(*inode.record.base, inode.attr());
     } else if (inode.links.empty()) {
       auto object = look(path);
       // An inode does not change its type while the kernel holds it.
@@ -93,16 +96,57 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
   return !inode.links.empty();
 }
 
+bool Tree::IsInPlace(const Inode& inode) const {
+  if (inode.IsDirectory() || inode.IsOrphan() || !inode.record.base ||
+      inode.links.empty()) {
+    return false;
+  }
+  return std::ranges::all_of(inode.links, [&](const Inode::Link& link) {
+    const Inode* parent = Find(link.parent);
+    if (parent == nullptr || !parent->record.base || parent->lost ||
+        parent->IsOrphan() || parent->lookups == 0) {
+      return false;
+    }
+    const auto slot = parent->slots.find(link.name);
+    return slot != parent->slots.end() &&
+           slot->second.upper.kind == DentryKind::kAbsent;
+  });
+}
+
+void Tree::StayInPlace(Inode& inode) {
+  inode.stays = true;
+  if (!inode.upper) return;
+  inode.upper = false;
+  inode.attr() = AttrOf(*inode.record.base, inode.attr());
+  inode.extents.clear();
+  inode.xattrs.clear();
+  inode.stored_bytes = inode.own_end = 0;
+}
+
+/// Whether a directory that is stripped keeps the name.
+bool Tree::KeepsPlace(const Slot& slot) const {
+  if (slot.upper.kind != DentryKind::kAbsent) return false;
+  const Inode* child = Find(slot.cached);
+  return child != nullptr && child->stays;
+}
+
 void Tree::StripSurvivors(const std::vector<Survivor>& survivors) {
-  std::unordered_map<Ino, std::unique_ptr<Inode>> before;
-  before.swap(inodes_);
-  base_files_.clear();
+  std::unordered_set<Ino> listed;
+  for (const Survivor& survivor : survivors) listed.insert(survivor.ino);
   base_directories_.clear();
+  std::erase_if(inodes_, [&](const auto& entry) {
+    Inode& inode = *entry.second;
+    if (inode.stays) return false;
+    if (!inode.IsDirectory()) UnindexBase(inode);
+    return !listed.contains(inode.ino);
+  });
   for (const Survivor& survivor : survivors) {
-    Inode& inode = *(inodes_[survivor.ino] = std::move(before[survivor.ino]));
-    inode.slots.clear();
+    Inode& inode = *Find(survivor.ino);
+    std::erase_if(inode.slots, [&](const auto& entry) {
+      return !KeepsPlace(entry.second);
+    });
     inode.links.clear();
-    inode.known_children = 0;
+    inode.known_children = static_cast<uint32_t>(inode.slots.size());
     inode.upper = false;
     inode.lost = false;
     ++inode.version;
@@ -178,6 +222,7 @@ void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
     inode.xattrs.clear();
     inode.stored_bytes = inode.own_end = 0;
   }
+  for (auto& [ino, inode] : inodes_) inode->stays = false;
 }
 
 }  // namespace txfs

@@ -26,6 +26,9 @@ struct WorkspaceOptions {
       store;          ///< directory of the store; default: PATH/.txfs
   std::string name;   ///< of the transaction that is resumed or begun
   bool begin = true;  ///< begin it when it is not open; else ENOENT
+  /// There will be a next transaction: what takes long about its beginning is
+  /// done ahead, in the background.
+  bool prepares = false;
   JournalOptions journal;
   FilesystemOptions filesystem;
   Retention retention;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "fs/change_list.h"
 #include "fs/settle.h"
 #include "fs/stored_workspace.h"
 #include "journal/base/file.h"
+#include "journal/base/io.h"
 
 namespace txfs {
 // --- recovery --------------------------------------------------------------
@@ -86,12 +88,24 @@ Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
 
 // --- discard ---------------------------------------------------------------
 
+/// A discard takes the base to be as it was when it was first looked at; here
+/// somebody else's changes are found. In small parts, since nobody gets an
+/// answer meanwhile.
+void StoredWorkspace::LookAgain(std::span<const Ino> inos) {
+  constexpr size_t kAtOnce = 1000;
+  while (!inos.empty()) {
+    const auto part = inos.first(std::min(inos.size(), kAtOnce));
+    inos = inos.subspan(part.size());
+    Tell(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+      return frozen.Refresh(part);
+    }));
+  }
+}
+
 Result<std::string> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
   if (IsHalfWay()) return std::unexpected(HalfWay());
-  const uint64_t changes = TRY(Changes(false, {})).size();
-  const TransactionSummary ended =
-      Ended(TransactionState::kDiscarded, "", changes);
+  TransactionSummary ended = Ended(TransactionState::kDiscarded, "", 0);
   PreparedTransaction prepared =
       TRY(PrepareNext(ended.name, *filesystem_->journal()));
   StaleCaches stale;
@@ -99,6 +113,8 @@ Result<std::string> StoredWorkspace::Discard() {
   auto switched = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen)
           NO_THREAD_SAFETY_ANALYSIS -> Status {
+            // Counting them exactly would take a look at the whole base.
+            ended.changes = CountTouched(frozen);
             auto written = store_->history().Write(ended);
             if (!written) {
               // If it is there all the same the transaction has ended.
@@ -109,8 +125,9 @@ Result<std::string> StoredWorkspace::Discard() {
                             old);
           });
   TRY(std::move(switched));
-  old.reset();
   Tell(stale);
+  old.reset();
+  LookAgain(stale.inodes);
   Collect();
   return ended.id;
 }
@@ -167,9 +184,9 @@ Result<PreparedTransaction> StoredWorkspace::PrepareNext(
                            options_.journal);
   };
   auto prepared = prepare();
-  const bool full = !prepared && (prepared.error().code == ENOSPC ||
-                                  prepared.error().code == EDQUOT);
-  if (full && journal.GiveUpReserve()) prepared = prepare();
+  if (!prepared && IsFull(prepared.error()) && journal.GiveUpReserve()) {
+    prepared = prepare();
+  }
   return prepared;
 }
 
@@ -221,9 +238,10 @@ void StoredWorkspace::Collect() {
   collecting_ = std::thread([this] {
     std::ignore = store_->EmptyTrash();
     Committer committer(*store_, base_);
-    const auto lock = committer.Lock(0);
-    if (!lock) return;
-    std::ignore = committer.CollectGarbage(options_.retention);
+    if (const auto lock = committer.Lock(0)) {
+      std::ignore = committer.CollectGarbage(options_.retention);
+    }
+    if (options_.prepares) std::ignore = store_->MakeBlank(options_.journal);
   });
 }
 

@@ -30,6 +30,7 @@ constexpr Entry kStoreEntries[] = {
     {"commit.lock", S_IFREG, Presence::kOptional},
     {"intent", S_IFREG, Presence::kOptional},
     {"vault", S_IFDIR, Presence::kOptional},
+    {"blank.lock", S_IFREG, Presence::kOptional},
 };
 
 constexpr Entry kTransactionEntries[] = {
@@ -188,6 +189,7 @@ Result<StoreLayout> CheckLayout(int store, Findings findings) {
   const auto ended = TRY(CheckHistory(store, findings.Below("history")));
   Findings txn = findings.Below("txn");
   for (const std::string& name : TRY(ListNames(store, "txn"))) {
+    if (name == "blank" || name == "blank.part") continue;  // nothing yet
     const std::string id(WithoutNew(name));
     if (!IsTransactionId(id) || TRY(TypeAt(store, "txn/" + name)) != S_IFDIR) {
       txn.Add("store.entry", Quote(name) + " does not belong there");

@@ -88,10 +88,6 @@ constexpr const char* kReserveFile = "reserve";
 /// tables.
 constexpr uint64_t kReserveBytes = 12 << 20;
 
-bool IsFull(const Error& error) {
-  return error.code == ENOSPC || error.code == EDQUOT;
-}
-
 class TransactionJournal final : public Journal {
  public:
   TransactionJournal(UniqueFd dir, const JournalOptions& options, Io& io)
@@ -100,6 +96,7 @@ class TransactionJournal final : public Journal {
 
   Status CreateFiles();
   Status OpenFiles();
+  Status OpenUnusedFiles();
   void StartDrainThread();
 
   Status Load(State& state) override;
@@ -235,6 +232,21 @@ Status TransactionJournal::OpenFiles() {
   return spool_->FinishLoad();
 }
 
+/// The epoch that was begun then is as good as a new one.
+Status TransactionJournal::OpenUnusedFiles() {
+  db_ = TRY(Db::Open(dir_.get(), options_.map_bytes, io_));
+  intake_ = TRY(Intake::Open(dir_.get(), io_));
+  spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
+  const IntakeCursor cursor = TRY(db_->GetCursor());
+  if (cursor.position != 0 || cursor.next_lsn != Lsn{1} ||
+      intake_->capacity() < options_.intake_bytes) {
+    return Fail(EINVAL, PathOfFd(dir_.get()) + " is no unused journal");
+  }
+  intake_->BeginEpoch(cursor);
+  std::ignore = RequireReserve();  // as in CreateFiles
+  return {};
+}
+
 /// What savepoints need follows from the log since the oldest of them.
 Status TransactionJournal::RecoverSavepoints() {
   std::vector<Savepoint> savepoints = TRY(db_->ReadSavepoints());
@@ -317,7 +329,10 @@ TransactionJournal::~TransactionJournal() {
 }
 
 Status TransactionJournal::Load(State& state) {
-  TRY(Drain());
+  {
+    const MutexLock lock(drain_mutex_);
+    TRY(DrainAll());
+  }
   return db_->Load(state);
 }
 
@@ -685,6 +700,15 @@ Result<std::unique_ptr<Journal>> Journal::Create(
   auto journal = std::make_unique<TransactionJournal>(
       std::move(dir), options, options.io ? *options.io : Io::System());
   TRY(journal->CreateFiles());
+  journal->StartDrainThread();
+  return journal;
+}
+
+Result<std::unique_ptr<Journal>> Journal::OpenUnused(
+    UniqueFd dir, const JournalOptions& options) {
+  auto journal = std::make_unique<TransactionJournal>(
+      std::move(dir), options, options.io ? *options.io : Io::System());
+  TRY(journal->OpenUnusedFiles());
   journal->StartDrainThread();
   return journal;
 }

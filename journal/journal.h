@@ -62,6 +62,10 @@ class Journal {
   static Result<std::unique_ptr<Journal>> Create(
       UniqueFd dir, const JournalOptions& options = {});
 
+  /// Opens what Create made and nobody has opened since.
+  static Result<std::unique_ptr<Journal>> OpenUnused(
+      UniqueFd dir, const JournalOptions& options = {});
+
   /// Opens and recovers: replays the intake into the tables, then starts a new
   /// epoch. EBADMSG: damaged, with path and remedy; EPROTONOSUPPORT: a newer
   /// format version.

@@ -16,6 +16,7 @@
 
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
+#include "journal/base/io.h"
 
 namespace txfs {
 namespace {
@@ -36,11 +37,14 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 13> kEntries = {
+constexpr std::array<std::string_view, 14> kEntries = {
     ".gitignore",    ".gitignore.new", "FORMAT",      "FORMAT.new", "workspace",
     "workspace.new", "lock",           "intent",      "intent.new", "history",
-    "txn",           "vault",          "commit.lock",
+    "txn",           "vault",          "commit.lock", "blank.lock",
 };
+
+const std::string kBlank = "txn/blank";
+const std::string kBlankPart = "txn/blank.part";
 
 std::string IdOf(uint64_t number) {
   char text[kIdDigits + 1];
@@ -57,9 +61,17 @@ std::string DaemonPath(const std::string& id) {
   return TxnPath(id) + "/daemon.json";
 }
 
-Status WriteSummary(int dir, const std::string& path,
-                    const TransactionSummary& summary) {
-  return ReplaceFile(dir, path, AsText(EncodeSummary(summary)));
+Status WriteSummary(int dir, const TransactionSummary& summary) {
+  return ReplaceFile(dir, "summary", AsText(EncodeSummary(summary)));
+}
+
+/// The same where nobody looks yet.
+Status WriteFirstSummary(int dir, const TransactionSummary& summary) {
+  const UniqueFd fd =
+      TRY(OpenAt(dir, "summary", O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  TRY(WriteFully(fd.get(), 0, EncodeSummary(summary)));
+  if (::fsync(fd.get()) != 0) return Fail(errno, "sync summary");
+  return {};
 }
 
 }  // namespace
@@ -242,15 +254,71 @@ Status Store::Publish(const std::string& id) {
 Result<OpenTransaction> Store::BuildNew(const TransactionSummary& summary,
                                         const JournalOptions& options) {
   const std::string path = TxnPath(summary.id) + std::string(kNewSuffix);
+  const bool blank =
+      ::renameat(dir_.get(), kBlank.c_str(), dir_.get(), path.c_str()) == 0;
+  if (blank) {
+    auto built = BuildIn(path, summary, [&](UniqueFd dir) {
+      return Journal::OpenUnused(std::move(dir), options);
+    });
+    if (built || IsFull(built.error())) return built;
+    // It may be damaged, or older than this program.
+    TRY(RemoveTree(dir_.get(), path));
+  }
   TRY(MakeDirectoryAt(dir_.get(), path, 0700));
+  return BuildIn(path, summary, [&](UniqueFd dir) {
+    return Journal::Create(std::move(dir), options);
+  });
+}
+
+Result<OpenTransaction> Store::BuildIn(const std::string& path,
+                                       const TransactionSummary& summary,
+                                       const OpenJournal& open_journal) {
   UniqueFd dir = TRY(OpenAt(dir_.get(), path, O_RDONLY | O_DIRECTORY));
   FileLock lock = TRY(FileLock::Take(dir.get(), "lock", 0));
-  TRY(WriteSummary(dir.get(), "summary", summary));
-  std::unique_ptr<Journal> journal =
-      TRY(Journal::Create(std::move(dir), options));
-  TRY(journal->PutMeta("name", summary.name));
-  TRY(journal->PutMeta("state", StateName(summary.state)));
+  TRY(WriteFirstSummary(dir.get(), summary));
+  std::unique_ptr<Journal> journal = TRY(open_journal(std::move(dir)));
   return OpenTransaction{summary.id, std::move(lock), std::move(journal)};
+}
+
+Status Store::MakeBlank(const JournalOptions& options) {
+  auto lock = FileLock::Take(dir_.get(), "blank.lock", 0);
+  if (!lock && lock.error().kind == ErrorKind::kBusy) return {};
+  if (!lock) return std::unexpected(std::move(lock).error());
+  if (TRY(Exists(dir_.get(), kBlank))) return {};
+  // Of one who died.
+  TRY(RemoveTree(dir_.get(), kBlankPart));
+  TRY(MakeDirectoryAt(dir_.get(), kBlankPart, 0700));
+  UniqueFd dir = TRY(OpenAt(dir_.get(), kBlankPart, O_RDONLY | O_DIRECTORY));
+  // Files whose names have to be durable by then.
+  for (const char* name : {"lock", "summary"}) {
+    TRY(OpenAt(dir.get(), name, O_WRONLY | O_CREAT, 0600));
+  }
+  auto journal = Journal::Create(std::move(dir), options);
+  if (!journal) {
+    std::ignore = RemoveTree(dir_.get(), kBlankPart);
+    return std::unexpected(std::move(journal).error());
+  }
+  (*journal)->Forget();
+  journal->reset();
+  CrashPoint();
+  if (::renameat(dir_.get(), kBlankPart.c_str(), dir_.get(), kBlank.c_str()) !=
+      0) {
+    return Fail(errno, "rename " + kBlankPart);
+  }
+  return {};
+}
+
+Result<uint64_t> Store::DropBlank() {
+  const FileLock store_lock = TRY(Lock());
+  auto lock = FileLock::Take(dir_.get(), "blank.lock", 0);
+  if (!lock && lock.error().kind == ErrorKind::kBusy) return 0;
+  if (!lock) return std::unexpected(std::move(lock).error());
+  uint64_t bytes = 0;
+  for (const std::string& path : {kBlank, kBlankPart}) {
+    bytes += TRY(BytesOnDisk(dir_.get(), path));
+    TRY(RemoveTree(dir_.get(), path));
+  }
+  return bytes;
 }
 
 Result<OpenTransaction> Store::Begin(const std::string& name, Timestamp now,
@@ -369,7 +437,7 @@ Status Store::Drop(const std::string& id) {
 
 Status Store::UpdateSummary(const TransactionSummary& summary) {
   const UniqueFd dir = TRY(TransactionDir(summary.id));
-  return WriteSummary(dir.get(), "summary", summary);
+  return WriteSummary(dir.get(), summary);
 }
 
 Result<std::vector<TransactionSummary>> Store::ListOpen() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,6 +86,12 @@ class Store {
   /// Throws away what was prepared.
   void Cancel(PreparedTransaction prepared);
 
+  /// Builds, if there is none, an empty transaction for the next Begin or
+  /// Prepare, which then need not wait for a dozen syncs. Locks nobody out.
+  Status MakeBlank(const JournalOptions& options = {});
+  /// Removes that. Returns the bytes it took on disk.
+  Result<uint64_t> DropBlank();
+
   /// Records what List is to show of an open transaction, durably.
   Status UpdateSummary(const TransactionSummary& summary);
 
@@ -131,6 +138,11 @@ class Store {
   /// Build up to the rename that makes it one of the open transactions.
   Result<OpenTransaction> BuildNew(const TransactionSummary& summary,
                                    const JournalOptions& options);
+  using OpenJournal =
+      std::function<Result<std::unique_ptr<Journal>>(UniqueFd dir)>;
+  Result<OpenTransaction> BuildIn(const std::string& path,
+                                  const TransactionSummary& summary,
+                                  const OpenJournal& open_journal);
   Status Publish(const std::string& id);
   Result<bool> HasEnded(const std::string& id);
   /// `error` for people: which store, and what to do.

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,11 @@ class Io {
 
   static Io& System();
 };
+
+/// Whether it is for want of space.
+inline bool IsFull(const Error& error) {
+  return error.code == ENOSPC || error.code == EDQUOT;
+}
 
 /// Writes all of `parts`, one behind the other, from `offset` on, or fails;
 /// after a failure any part may have been written.

@@ -74,13 +74,81 @@ TEST_F(StoreTest, BeginsAndResumesATransaction) {
     id = begun->id;
     EXPECT_EQ(id, "018bcfe5687b");
     ASSERT_OK(begun->journal->Append({.op = Op::kMkdir, .path = "a"}));
-    EXPECT_EQ(*begun->journal->GetMeta("state"), "active");
-    EXPECT_EQ(*begun->journal->GetMeta("name"), "first");
   }
   EXPECT_EQ(*store_->OpenIds(), std::vector{id});
   auto resumed = store_->Resume(id, options_);
   ASSERT_OK(resumed);
   EXPECT_EQ(resumed->journal->last_lsn(), Lsn{1});
+}
+
+TEST_F(StoreTest, ATransactionBeginsWithWhatWasMadeAhead) {
+  ASSERT_OK(store_->MakeBlank(options_));
+  ASSERT_OK(store_->MakeBlank(options_));
+  struct stat ahead{};
+  ASSERT_EQ(::stat(Path("txn/blank").c_str(), &ahead), 0);
+  std::string id;
+  {
+    auto begun = store_->Begin("first", kNow, options_);
+    ASSERT_OK(begun);
+    id = begun->id;
+    struct stat st{};
+    ASSERT_EQ(::stat(Path("txn/" + id).c_str(), &st), 0);
+    EXPECT_EQ(st.st_ino, ahead.st_ino);
+    EXPECT_FALSE(Exists("txn/blank"));
+    EXPECT_EQ(begun->journal->last_lsn(), kNoLsn);
+    ASSERT_OK(begun->journal->Append({.op = Op::kMkdir, .path = "a"}));
+  }
+  auto resumed = store_->Resume(id, options_);
+  ASSERT_OK(resumed);
+  EXPECT_EQ(resumed->journal->last_lsn(), Lsn{1});
+  const auto list = store_->List();
+  ASSERT_OK(list);
+  ASSERT_EQ(list->size(), 1U);
+  EXPECT_EQ(list->front().name, "first");
+}
+
+TEST_F(StoreTest, WhatWasMadeAheadIsNoTransactionAndCanBeFreed) {
+  ASSERT_OK(store_->MakeBlank(options_));
+  EXPECT_EQ(store_->List()->size(), 0U);
+  auto other = store_->Begin("", kNow, options_);
+  ASSERT_OK(other);
+  ASSERT_OK(store_->MakeBlank(options_));
+  ASSERT_OK(store_->EmptyTrash());
+  ASSERT_TRUE(Exists("txn/blank"));
+  auto freed = store_->DropBlank();
+  ASSERT_OK(freed);
+  EXPECT_GT(*freed, 0U);
+  EXPECT_FALSE(Exists("txn/blank"));
+  EXPECT_EQ(*store_->DropBlank(), 0U);
+}
+
+/// As one leaves it who dies half-way.
+TEST_F(StoreTest, WhatWasHalfMadeAheadIsMadeAgain) {
+  ASSERT_OK(MakeDirectoryAt(AT_FDCWD, Path("txn/blank.part"), 0700));
+  ASSERT_OK(ReplaceFile(AT_FDCWD, Path("txn/blank.part/intake"), "x"));
+  ASSERT_OK(store_->MakeBlank(options_));
+  EXPECT_FALSE(Exists("txn/blank.part"));
+  EXPECT_OK(store_->Begin("", kNow, options_));
+}
+
+TEST_F(StoreTest, ATransactionBeginsAlsoWhenWhatWasMadeAheadIsUnfit) {
+  for (const char* file : {"db/data.mdb", "intake", "lock"}) {
+    ASSERT_OK(store_->MakeBlank(options_));
+    ASSERT_OK(RemoveTree(AT_FDCWD, Path("txn/blank/") + file));
+    ASSERT_OK(MakeDirectoryAt(AT_FDCWD, Path("txn/blank/") + file, 0700));
+    auto begun = store_->Begin(file, kNow, options_);
+    ASSERT_OK(begun);
+    EXPECT_OK(begun->journal->Append({.op = Op::kMkdir, .path = "a"}));
+    EXPECT_OK(begun->journal->Drain());
+  }
+  // Its ring is too small for these options.
+  ASSERT_OK(store_->MakeBlank(options_));
+  options_.intake_bytes *= 2;
+  auto begun = store_->Begin("larger", kNow, options_);
+  ASSERT_OK(begun);
+  struct stat st{};
+  ASSERT_EQ(::stat(Path("txn/" + begun->id + "/intake").c_str(), &st), 0);
+  EXPECT_GT(static_cast<uint64_t>(st.st_size), options_.intake_bytes);
 }
 
 TEST_F(StoreTest, ATransactionIsHeldByOneAtATime) {
