@@ -42,7 +42,6 @@ constexpr Entry kTransactionEntries[] = {
     {"intake", S_IFREG, Presence::kRequired},
     {"reserve", S_IFREG, Presence::kOptional},
     {"spool", S_IFDIR, Presence::kRequired},
-    {"stage", S_IFDIR, Presence::kOptional},
     {"preimages", S_IFREG, Presence::kOptional},
 };
 

@@ -351,17 +351,6 @@ Result<std::vector<std::string>> Store::OpenIds() {
   return ids;
 }
 
-Status Store::End(OpenTransaction transaction,
-                  const TransactionSummary& summary) {
-  const FileLock lock = TRY(Lock());
-  TransactionSummary record = summary;
-  record.id = transaction.id;
-  // From here on it has ended, whether the directory is moved or not.
-  TRY(history_.Write(record));
-  if (transaction.journal) transaction.journal->Forget();
-  return ThrowAway(record.id);
-}
-
 Status Store::Drop(const std::string& id) {
   const FileLock lock = TRY(Lock());
   return ThrowAway(id);

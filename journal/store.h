@@ -60,11 +60,8 @@ class Store {
   /// Ids of open transactions, oldest first.
   Result<std::vector<std::string>> OpenIds();
 
-  /// Ends `transaction`: writes its history record, moves its directory to the
-  /// trash (one rename) and releases it. `EmptyTrash` frees the space.
-  Status End(OpenTransaction transaction, const TransactionSummary& summary);
-
   /// Throws the directory of `id` away, if it is there: the history has it.
+  /// `EmptyTrash` frees the space.
   Status Retire(const std::string& id);
 
   /// An id that no transaction has.
@@ -102,7 +99,7 @@ class Store {
   Status WriteDaemonRecord(const std::string& id, std::string_view json);
   Status RemoveDaemonRecord(const std::string& id);
 
-  /// Directory of the transaction, for what commit stages there.
+  /// Directory of the transaction. ENOENT when it is not open.
   Result<UniqueFd> TransactionDir(const std::string& id);
 
   /// The history, and the intent of a commit.

@@ -116,7 +116,7 @@ TEST_F(StoreTest, AnEndedTransactionIsHistory) {
       .changes = 3,
   };
 
-  ASSERT_OK(store_->End(std::move(*begun), ended));
+  ASSERT_OK(EndTransaction(*store_, std::move(*begun), ended));
 
   EXPECT_TRUE(store_->OpenIds()->empty());
   EXPECT_ERRNO(store_->Resume(id, options_), ENOENT);
