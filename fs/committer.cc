@@ -244,7 +244,7 @@ Result<CommitRecord> Committer::PrepareUndo(const std::string& wanted,
   record.vault = undone.vault;
   record.steps = Inverse(undone.steps);
   TRY(KeepLaterTimes(base_, image, record.steps));
-  record.summary = {.id = TRY(store_.NewId(now)),
+  record.summary = {.id = TRY(store_.ReserveId(now)),
                     .name = undone.summary.name,
                     .state = TransactionState::kCommitted,
                     .kind = TransactionKind::kUndo,

@@ -29,6 +29,7 @@ constexpr Entry kStoreEntries[] = {
     {"trash", S_IFDIR, Presence::kRequired},
     {"commit.lock", S_IFREG, Presence::kOptional},
     {"intent", S_IFREG, Presence::kOptional},
+    {"reserved", S_IFREG, Presence::kOptional},
     {"vault", S_IFDIR, Presence::kOptional},
 };
 

@@ -64,8 +64,10 @@ class Store {
   /// `EmptyTrash` frees the space.
   Status Retire(const std::string& id);
 
-  /// An id that no transaction has.
-  Result<std::string> NewId(Timestamp now);
+  /// An id, for an entry of the history that was no open transaction, that
+  /// nothing else ever gets. Requires the commit lock, and that the entry of
+  /// the reservation before was written, or never will be.
+  Result<std::string> ReserveId(Timestamp now);
 
   /// Throws away the open transaction `id` without a record of it. Requires its
   /// lock, and that its journal is not used any more.
@@ -130,6 +132,8 @@ class Store {
                                    const JournalOptions& options);
   Status Publish(const std::string& id);
   Result<bool> HasEnded(const std::string& id);
+  /// An id that is not in use. Requires the lock, until it is.
+  Result<std::string> NewId(Timestamp now);
   /// `error` for people: which store, and what to do.
   [[nodiscard]] Error Explain(Error error) const;
 
