@@ -113,10 +113,12 @@ class StepTracer {
   /// A file that was moved and replaced is "m" and a number in the vault, what
   /// took its place "n" and the same (commit_plan.cc).
   void PairBySlot(const CommitStep& step, const NodePtr& node) {
-    const Spot& slot = step.to.vault ? step.to : step.from;
-    if (!slot.path.starts_with('m') && !slot.path.starts_with('n')) return;
-    const std::string number = slot.path.substr(1);
-    NodePtr& out = taken_out_[number];
+    const std::string& slot = step.to.vault ? step.to.path : step.from.path;
+    if (!IsSlot(VaultSlot::kMoving, slot) &&
+        !IsSlot(VaultSlot::kStaged, slot)) {
+      return;
+    }
+    NodePtr& out = taken_out_[MovingSlotOf(slot)];
     if (step.to.vault) {
       out = node;
     } else if (out && out != node && out->origin.vault != node->origin.vault) {
