@@ -12,14 +12,14 @@
 #include <ranges>
 
 #include "fs/commit_image.h"
-#include "journal/base/checksum.h"
 #include "journal/base/file.h"
+#include "journal/frame.h"
 
 namespace txfs {
 namespace {
 
-constexpr std::string_view kMagic = "TXFSPLN\n";
-constexpr uint32_t kVersion = 1;
+constexpr FileFrame kFrame = {
+    .magic = "TXFSPLN\n", .version = 1, .what = "commit plan"};
 
 /// `error` with the file it is about.
 std::unexpected<Error> In(const std::string& file, Error error) {
@@ -60,24 +60,16 @@ bool LeftNothing(const TransactionSummary& transaction,
 Bytes EncodeRecord(const CommitRecord& record) {
   Bytes bytes;
   Encoder out(bytes);
-  out.PutRaw(AsBytes(kMagic));
-  out.Put(kVersion);
   out.PutString(AsText(EncodeSummary(record.summary)));
   out.PutString(record.vault);
   EncodeSteps(record.steps, out);
   out.PutString(AsText(record.settlement));
   out.Put(Raw(record.settles_at));
-  out.Put(Checksum(bytes));
-  return bytes;
+  return PutInFrame(kFrame, bytes);
 }
 
 Result<CommitRecord> DecodeRecord(ByteSpan in) {
-  Decoder decoder(in);
-  const bool is_record = AsText(decoder.GetRaw(kMagic.size())) == kMagic;
-  if (is_record && decoder.Get<uint32_t>() > kVersion) {
-    return Fail(EPROTONOSUPPORT, "newer commit plan",
-                "use the newer txfs that wrote it");
-  }
+  Decoder decoder(TRY(TakeFromFrame(kFrame, in)));
   CommitRecord record;
   const std::string_view summary = decoder.GetString();
   record.vault = decoder.GetString();
@@ -85,12 +77,7 @@ Result<CommitRecord> DecodeRecord(ByteSpan in) {
   const ByteSpan settlement = AsBytes(decoder.GetString());
   record.settlement.assign(settlement.begin(), settlement.end());
   record.settles_at = Lsn{decoder.Get<uint64_t>()};
-  const size_t size = in.size() - decoder.remaining();
-  const auto checksum = decoder.Get<uint64_t>();
-  if (!is_record || !decoder.ok() || decoder.remaining() != 0 ||
-      checksum != Checksum(in.first(size))) {
-    return Fail(EBADMSG, "damaged commit plan");
-  }
+  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kFrame);
   record.summary = TRY(DecodeSummary(AsBytes(summary)));
   return record;
 }
