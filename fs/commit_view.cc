@@ -9,7 +9,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "fs/commit_image.h"
 #include "fs/committer.h"
 #include "fs/tree.h"
 #include "journal/base/file.h"
@@ -110,8 +109,8 @@ class StepTracer {
     }
   }
 
-  /// A file that was moved and replaced is "m" and a number in the vault, what
-  /// took its place "n" and the same (commit_plan.cc).
+  /// What was moved and what took its place are never in one slot, but one
+  /// leads to the other.
   void PairBySlot(const CommitStep& step, const NodePtr& node) {
     const std::string& slot = step.to.vault ? step.to.path : step.from.path;
     if (!IsSlot(VaultSlot::kMoving, slot) &&
@@ -553,8 +552,7 @@ Result<CommitView> ViewCommit(Store& store, const BaseDirectory& base,
   if (!newest.undoable) return view;
   const Committer committer(store, base);
   const CommitRecord record = TRY(committer.ReadRecord(newest.id));
-  const std::string bytes = TRY(store.history().ReadImage(newest.id));
-  const CommitImage image = TRY(DecodeImage(AsBytes(bytes)));
+  const CommitImage image = TRY(committer.ReadImage(newest.id));
   VaultDirectories vault;
   for (auto& [mount, fd] : TRY(committer.vaults().Open(record.vault))) {
     vault.try_emplace(mount, std::move(fd));

@@ -8,10 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <ranges>
+#include <set>
 
-#include "fs/commit_image.h"
 #include "journal/base/file.h"
 #include "journal/frame.h"
 
@@ -110,7 +109,8 @@ Status Committer::CarryOut(const CommitRecord& record) {
   if (!vault) return StoppedHalfWay(std::move(vault).error());
   auto run = CommitRunner(base_, *vault, progress_).Run(record.steps);
   if (!run) return StoppedHalfWay(std::move(run).error());
-  const CommitImage image = TRY(TakeImage(base_, record.steps));
+  const bool is_undo = record.summary.kind == TransactionKind::kUndo;
+  const CommitImage image = TRY(TakeImage(base_, record.steps, is_undo));
   TRY(store_.history().WriteImage(record.summary.id,
                                   AsText(EncodeImage(image))));
   return store_.history().Write(record.summary);
@@ -193,6 +193,27 @@ Result<CommitRecord> Committer::ReadRecord(const std::string& id) const {
             std::move(record).error());
 }
 
+Result<CommitImage> Committer::ReadImage(const std::string& id) const {
+  const std::string text = TRY(store_.history().ReadImage(id));
+  auto image = DecodeImage(AsBytes(text));
+  if (image) return image;
+  return In(store_.display_path() + "/history/" + id + ".image",
+            std::move(image).error());
+}
+
+Result<bool> Committer::LeftSince(const TransactionSummary& commit,
+                                  uint64_t ino, Timestamp ctime) const {
+  for (const TransactionSummary& later : TRY(store_.history().ReadAll())) {
+    if (later.ended < commit.ended || later.id == commit.id) continue;
+    auto image = ReadImage(later.id);
+    if (!image && image.error().code == ENOENT) continue;
+    for (const ImageEntry& entry : TRY(std::move(image))) {
+      if (entry.ino == ino && entry.ctime == ctime) return true;
+    }
+  }
+  return false;
+}
+
 Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
   const std::vector<TransactionSummary> list = TRY(store_.history().ReadAll());
   for (const TransactionSummary& newest : list | std::views::reverse) {
@@ -223,10 +244,12 @@ Result<CommitRecord> Committer::PrepareUndo(const std::string& wanted,
   report.undone = TRY(ChooseUndoable(wanted));
   const CommitRecord undone = TRY(ReadRecord(report.undone));
   TRY(vaults_.Open(undone.vault));
-  const std::string bytes = TRY(store_.history().ReadImage(report.undone));
-  const CommitImage image = TRY(DecodeImage(AsBytes(bytes)));
+  const CommitImage image = TRY(ReadImage(report.undone));
   report.changes = undone.summary.changes;
-  report.conflicts = TRY(CompareImage(base_, image));
+  report.conflicts =
+      TRY(CompareImage(base_, image, [&](uint64_t ino, Timestamp ctime) {
+        return LeftSince(undone.summary, ino, ctime);
+      }));
   CommitRecord record;
   record.vault = undone.vault;
   record.steps = Inverse(undone.steps);
@@ -254,8 +277,8 @@ Status Committer::CheckVault(const CommitRecord& record) const {
     if (moved_in.contains(step.from.path)) continue;
     const int dir = TRY(DirectoryOf(vault, step.from));
     struct stat st{};
-    const bool there = ::fstatat(dir, step.from.path.c_str(), &st,
-                                 AT_SYMLINK_NOFOLLOW) == 0;
+    const bool there =
+        ::fstatat(dir, step.from.path.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (there && st.st_ino == step.ino) continue;
     return Fail(0,
                 "what transaction " + record.summary.of +
