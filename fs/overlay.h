@@ -245,6 +245,9 @@ class OverlayFilesystem final : public Filesystem {
                    std::string_view new_name = {});
 
   // Pre-images. overlay_preimages.cc
+  /// Of a base file that is in the state `st`.
+  Fingerprint FingerprintOf(const std::string& path, const struct stat& st)
+      EXCLUDES(tree_mutex_);
   /// Before the content of a file changes. Requires its content lock.
   void KeepPreimage(Ino ino) REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// Before something else takes the name of a base file.
