@@ -59,6 +59,14 @@ std::string DaemonPath(const std::string& id) {
   return TxnPath(id) + "/daemon.json";
 }
 
+/// Of a commit that is over, or never came to be, no id need be reserved.
+Status DropReserved(int dir, const TransactionHistory& history) {
+  if (!TRY(Exists(dir, kReserved)) || history.HasIntent()) return {};
+  const auto lock = history.LockCommits(0);
+  if (!lock || history.HasIntent()) return {};
+  return RemoveTree(dir, kReserved);
+}
+
 Status WriteSummary(int dir, const std::string& path,
                     const TransactionSummary& summary) {
   return ReplaceFile(dir, path, AsText(EncodeSummary(summary)));
@@ -404,6 +412,7 @@ Result<std::vector<TransactionSummary>> Store::List() {
 Status Store::EmptyTrash() {
   // Without the lock there is somebody who tidies up himself.
   if (const auto lock = FileLock::Take(dir_.get(), "lock", 0)) TRY(Tidy());
+  TRY(DropReserved(dir_.get(), history_));
   for (const std::string& name : TRY(ListNames(dir_.get(), "trash"))) {
     const std::string path = "trash/" + name;
     Status removed = RemoveTree(dir_.get(), path);
