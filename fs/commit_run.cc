@@ -11,11 +11,11 @@
 
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
+#include "journal/base/pieces.h"
 
 namespace txfs {
 namespace {
 
-constexpr size_t kCopyBytes = 1 << 20;
 constexpr std::string_view kOldSuffix = ".old";
 
 /// st_ino of what stands there; 0 when nothing does.
@@ -311,17 +311,12 @@ Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
   }
   const int vault = TRY(DirectoryOf(vault_, Spot::Vault(delta.name, "")));
   const UniqueFd from = TRY(OpenAt(vault, delta.name, O_RDONLY | O_NOFOLLOW));
-  Bytes buffer(kCopyBytes);
   for (const Range& range : delta.ranges) {
-    for (uint64_t offset = range.from; offset < range.to;) {
-      const MutableByteSpan part = MutableByteSpan(buffer).first(
-          std::min<uint64_t>(buffer.size(), range.to - offset));
-      const size_t n = TRY(ReadFully(from.get(), offset, part));
-      if (n == 0) return Fail(EIO, "read " + delta.name);
-      CrashPoint();
-      TRY(WriteFully(fd, offset, part.first(n)));
-      offset += n;
-    }
+    TRY(ForEachPiece(range.from, range.to, from.get(),
+                     [&](uint64_t offset, ByteSpan piece) {
+                       CrashPoint();
+                       return WriteFully(fd, offset, piece);
+                     }));
   }
   return {};
 }

@@ -29,6 +29,7 @@ constexpr Entry kStoreEntries[] = {
     {"trash", S_IFDIR, Presence::kRequired},
     {"commit.lock", S_IFREG, Presence::kOptional},
     {"intent", S_IFREG, Presence::kOptional},
+    {"reserved", S_IFREG, Presence::kOptional},
     {"vault", S_IFDIR, Presence::kOptional},
     {"blank.lock", S_IFREG, Presence::kOptional},
 };
@@ -43,7 +44,6 @@ constexpr Entry kTransactionEntries[] = {
     {"intake", S_IFREG, Presence::kRequired},
     {"reserve", S_IFREG, Presence::kOptional},
     {"spool", S_IFDIR, Presence::kRequired},
-    {"stage", S_IFDIR, Presence::kOptional},
     {"preimages", S_IFREG, Presence::kOptional},
 };
 
