@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <random>
 
 #include "fs/commit_run.h"
+#include "tests/conformance/conformance.h"
 #include "tests/conformance/crash_rig.h"
 #include "tests/conformance/steps.h"
 #include "tests/repeat.h"
@@ -18,8 +20,9 @@ constexpr uint64_t kGoOnEvery = 4;
 /// More than the crash points of any recovery.
 constexpr uint64_t kRecoveryPoints = 150;
 
-Status Commit(Workspace& workspace) {
-  const CommitReport report = TRY(workspace.Commit({.message = "message"}));
+Status Commit(Workspace& workspace, const Part& part) {
+  const CommitReport report = TRY(
+      workspace.Commit({.message = "message", .paths = part, .conflicts = {}}));
   if (!report.conflicts.empty()) {
     return Fail(EEXIST, "conflict: " + report.conflicts.front().path);
   }
@@ -35,16 +38,48 @@ Status Undo(Workspace& workspace, const std::string& id) {
   return {};
 }
 
-Status UndoNewest(Workspace& workspace) {
+Status UndoNewest(Workspace& workspace, const Part&) {
   return Undo(workspace, TRY(workspace.store().history().Ids()).back());
 }
 
-Status Discard(Workspace& workspace) {
-  TRY(workspace.Discard());
+Status Discard(Workspace& workspace, const Part& part) {
+  if (part.empty()) {
+    TRY(workspace.Discard());
+  } else {
+    TRY(workspace.DiscardPart(part));
+  }
   return {};
 }
 
-Status DoNothing(Workspace&) { return {}; }
+Status MakeSavepoint(Workspace& workspace, const Part&) {
+  TRY(workspace.MakeSavepoint("name"));
+  return {};
+}
+
+Status RollBack(Workspace& workspace, const Part&) {
+  TRY(workspace.Rollback("saved"));
+  return {};
+}
+
+Status DoNothing(Workspace&, const Part&) { return {}; }
+
+const Operation kCommit{.name = "commit", .act = Commit};
+const Operation kCommitPart{
+    .name = "commit of a part", .act = Commit, .part = true};
+const Operation kDiscardPart{.name = "discard of a part",
+                             .act = Discard,
+                             .changes_base = false,
+                             .part = true,
+                             .entry = Op::kDiscard};
+const Operation kMakeSavepoint{.name = "savepoint",
+                               .act = MakeSavepoint,
+                               .changes_base = false,
+                               .entry = Op::kSavepoint};
+const Operation kRollBack{.name = "rollback",
+                          .stage = Stage::kSaved,
+                          .act = RollBack,
+                          .changes_base = false,
+                          .entry = Op::kRollback};
 
 /// The crash points gone through.
 class Points {
@@ -64,16 +99,26 @@ class Points {
   int passed_ = 0;
 };
 
+/// What an operation on a part leads to; nothing for others, of which the rig
+/// knows.
+std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
+  if (!operation.part) return std::nullopt;
+  auto trees = CrashRig(operation, seed).Act();
+  EXPECT_OK(trees);
+  return trees ? std::optional(std::move(*trees)) : std::nullopt;
+}
+
 /// Crashes at one point after the other until the operation survives; in half
 /// of the cases the recovery is crashed, too.
 void CrashEverywhere(const Operation& operation, uint64_t seed,
                      Points& points) {
   std::mt19937_64 random(seed);
+  const std::optional<Trees> after = TreesAfter(operation, seed);
   Ending ending = Ending::kCrashed;
   for (uint64_t k = 1; ending == Ending::kCrashed; ++k) {
     SCOPED_TRACE(operation.name + ", TXFS_TEST_SEED=" + std::to_string(seed) +
                  ", crash point " + std::to_string(k));
-    CrashRig rig(operation, seed);
+    CrashRig rig(operation, seed, after ? &*after : nullptr);
     ending = rig.CrashAt(k);
     ASSERT_NE(ending, Ending::kFailed);
     if (ending == Ending::kCrashed) points.Pass();
@@ -94,14 +139,12 @@ void CrashVariedWork(const Operation& operation, int quick) {
   }
 }
 
-TEST(CrashTest, CommitIsWholeOrNotAtAll) {
-  CrashVariedWork({.name = "commit", .act = Commit}, 900);
-}
+TEST(CrashTest, CommitIsWholeOrNotAtAll) { CrashVariedWork(kCommit, 900); }
 
 /// Filesystems there are without RENAME_EXCHANGE and RENAME_NOREPLACE.
 TEST(CrashTest, CommitAndUndoAreWholeWithoutFlagsOfRename) {
   SetRenameHasFlags(false);
-  CrashVariedWork({.name = "commit", .act = Commit}, 200);
+  CrashVariedWork(kCommit, 200);
   CrashVariedWork(
       {.name = "undo", .stage = Stage::kCommitted, .act = UndoNewest}, 100);
   SetRenameHasFlags(true);
@@ -152,22 +195,48 @@ TEST(CrashTest, ForgettingHistoryForgetsWholeCommits) {
                   150);
 }
 
+TEST(CrashTest, CommitOfAPartIsWholeOrNotAtAll) {
+  CrashVariedWork(kCommitPart, 400);
+}
+
+TEST(CrashTest, DiscardOfAPartIsWholeOrNotAtAll) {
+  CrashVariedWork(kDiscardPart, 100);
+}
+
+TEST(CrashTest, SavepointIsThereOrNot) { CrashVariedWork(kMakeSavepoint, 60); }
+
+TEST(CrashTest, RollbackIsWholeOrNotAtAll) { CrashVariedWork(kRollBack, 100); }
+
 /// Where no crash point is: inside LMDB, and between two system calls.
-TEST(CrashTest, CommitIsWholeOrNotAtAllAtRandomMoments) {
-  Points points(60);
+class CrashAtRandomMomentsTest : public ::testing::TestWithParam<Operation> {};
+
+TEST_P(CrashAtRandomMomentsTest, IsWholeOrNotAtAll) {
+  const Operation& operation = GetParam();
+  // What the base has no part in is over soon.
+  const uint64_t longest_us = operation.changes_base ? 40'000 : 4'000;
+  Points points(operation.changes_base ? 60 : 40);
   std::mt19937_64 random(FirstSeed());
-  const Operation commit{.name = "commit", .act = Commit};
   while (!points.Enough()) {
     const uint64_t seed = random();
-    CrashRig rig(commit, seed);
-    const uint64_t after_us = random() % 40'000;
-    SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed) + ", after " +
-                 std::to_string(after_us) + " microseconds");
+    const uint64_t after_us = random() % longest_us;
+    SCOPED_TRACE(operation.name + ", TXFS_TEST_SEED=" + std::to_string(seed) +
+                 ", after " + std::to_string(after_us) + " microseconds");
+    const std::optional<Trees> after = TreesAfter(operation, seed);
+    CrashRig rig(operation, seed, after ? &*after : nullptr);
     ASSERT_NE(rig.KillAfter(after_us), Ending::kFailed);
     points.Pass();
     rig.DemandRecovery(random() % kGoOnEvery == 0);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Operations, CrashAtRandomMomentsTest,
+                         ::testing::Values(kCommit, kCommitPart, kDiscardPart,
+                                           kMakeSavepoint, kRollBack),
+                         [](const ::testing::TestParamInfo<Operation>& test) {
+                           std::string name = test.param.name;
+                           std::erase(name, ' ');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace txfs::testing
