@@ -1,5 +1,6 @@
 #include "tests/conformance/crash_rig.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -17,8 +18,10 @@
 #include <thread>
 
 #include "journal/base/crash_point.h"
+#include "journal/base/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/posix_driver.h"
+#include "tests/conformance/power_cut.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/varied_work.h"
 
@@ -278,6 +281,42 @@ bool CrashRig::CrashRecoveryAt(uint64_t point) {
   EXPECT_NE(ending, Ending::kFailed);
   EXPECT_EQ(PassedInStore(), passed)
       << "a crash in recovery changed the outcome";
+  return ending == Ending::kCrashed;
+}
+
+Ending CrashRig::CutPower(uint64_t call, uint64_t seed,
+                          const std::function<Status(Workspace&)>& act,
+                          bool at_end) {
+  const std::string graves = scratch_.path() + "/graves";
+  ::mkdir(graves.c_str(), 0700);
+  return WaitFor(Fork([&]() -> Status {
+    PowerCut power(base_.root(), graves, seed, call);
+    if (ignored_) power.IgnoreSyncsOf(*ignored_);
+    const auto workspace = TRY(Workspace::Open(options_));
+    TRY(act(*workspace));
+    if (at_end) {
+      power.CutNext();
+      TRY(SyncDirectory(AT_FDCWD, base_.root()));
+    }
+    return workspace->Close();
+  }));
+}
+
+Ending CrashRig::CutPowerAt(uint64_t call, uint64_t seed) {
+  const Ending ending = CutPower(
+      call, seed,
+      [this](Workspace& workspace) { return ActAndTell(workspace); }, true);
+  const bool done = ending == Ending::kCrashed && acknowledged_.IsSet();
+  return done ? Ending::kSurvived : ending;
+}
+
+bool CrashRig::CutPowerOfRecoveryAt(uint64_t call, uint64_t seed) {
+  const bool passed = PassedInStore();
+  const auto nothing = [](Workspace&) { return Status(); };
+  const Ending ending = CutPower(call, seed, nothing, false);
+  EXPECT_NE(ending, Ending::kFailed);
+  EXPECT_EQ(PassedInStore(), passed)
+      << "power loss in recovery changed the outcome";
   return ending == Ending::kCrashed;
 }
 

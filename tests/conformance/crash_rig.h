@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,10 @@ struct Operation {
   std::optional<Op> entry = {};
 };
 
+inline void PrintTo(const Operation& operation, std::ostream* out) {
+  *out << operation.name;
+}
+
 /// What base and transaction show, and whether they must show it under the
 /// inode numbers of now.
 struct Trees {
@@ -82,6 +87,13 @@ class CrashRig {
   Ending KillAfter(uint64_t microseconds);
   /// Interrupts the recovery; true when it was.
   bool CrashRecoveryAt(uint64_t point);
+  /// Takes the power away at a call, by a PowerCut of `seed`, or when the
+  /// operation is done; it counts as one that survives then.
+  Ending CutPowerAt(uint64_t call, uint64_t seed);
+  /// The same of the recovery; true when there were as many calls.
+  bool CutPowerOfRecoveryAt(uint64_t call, uint64_t seed);
+  /// Syncs of such paths do nothing from now on (PowerCut).
+  void IgnoreSyncsOf(std::string path_end) { ignored_ = std::move(path_end); }
   /// Recovers and demands that base and transaction are as before the
   /// operation or, from the point of no return on, as after it, that the store
   /// is sound and that nothing else is left. With `go_on`, that one can go on
@@ -110,6 +122,8 @@ class CrashRig {
   Result<TreeView> ViewOfBase();
   Result<TreeView> View();
   Status ActAndTell(Workspace& workspace);
+  Ending CutPower(uint64_t call, uint64_t seed,
+                  const std::function<Status(Workspace&)>& act, bool at_end);
   Result<bool> Passed();
   void Demand(const Trees& trees, const std::string& when);
   void GoOn(bool passed);
@@ -138,6 +152,7 @@ class CrashRig {
   TreeView original_;  ///< the base before any commit
   TreeView saved_;     ///< the transaction at the savepoint
   size_t ended_before_ = 0;
+  std::optional<std::string> ignored_;
   SharedFlag acknowledged_;  ///< the operation returned success
 };
 
