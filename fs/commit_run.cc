@@ -1,13 +1,12 @@
 #include "fs/commit_run.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
@@ -47,8 +46,7 @@ int Rename(int from_dir, const std::string& from, int to_dir,
     errno = EINVAL;
     return -1;
   }
-  return static_cast<int>(::syscall(SYS_renameat2, from_dir, from.c_str(),
-                                    to_dir, to.c_str(), flags));
+  return ::renameat2(from_dir, from.c_str(), to_dir, to.c_str(), flags);
 }
 
 /// Renames to a name that must be free. Without RENAME_NOREPLACE nobody but us

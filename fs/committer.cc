@@ -140,8 +140,9 @@ Result<bool> Committer::FinishUnfinished() {
     TRY(Settle(*record));
   } else {
     TRY(store_.Retire(record->summary.id));
-    // What became files of the base has names there.
+    // What became files of the base has names there, for the last time.
     std::ignore = store_.EmptyTrash();
+    TRY(SyncDirectory(store_.dir(), "trash"));
   }
   TRY(Finish(*record));
   return true;

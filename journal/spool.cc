@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <tuple>
 
 #include "journal/base/checksum.h"
+#include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -208,6 +210,7 @@ Status Spool::LinkSegment(uint32_t id, int directory, const std::string& name) {
 
 void Spool::GiveUpLinked() {
   MutexLock lock(mutex_);
+  bool gave_up = false;
   for (const auto& [id, segment] : segments_) {
     const std::string name = SegmentName(id);
     struct stat st{};
@@ -215,8 +218,12 @@ void Spool::GiveUpLinked() {
         st.st_nlink == 1) {
       continue;
     }
-    ::unlinkat(dir_.get(), name.c_str(), 0);
+    CrashPoint();
+    gave_up = ::unlinkat(dir_.get(), name.c_str(), 0) == 0 || gave_up;
   }
+  // Lest a name comes back with power loss: a file of the base would have one
+  // too many until the trash is emptied.
+  if (gave_up) std::ignore = SyncDirectory(dir_.get(), ".");
 }
 
 void Spool::Abandon(const ContentRef& ref) {
