@@ -1,13 +1,16 @@
 // Times of requests about a transaction, for bench/run: from the request to the
 // daemon until its reply. Starting a process is not what is measured.
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/client.h"
@@ -67,8 +70,41 @@ Status Drop(Result<T> result) {
   return {};
 }
 
+/// Until a file that was changed has another size again: from the request on,
+/// before its reply.
+Result<double> TimeVisible(const std::string& mountpoint,
+                           const std::string& file) {
+  struct stat st{};
+  if (::stat(file.c_str(), &st) != 0) return txfs::Fail(errno, file);
+  const auto changed = st.st_size;
+  std::atomic<bool> requested = false;
+  Result<double> seconds = 0;
+  std::thread watcher([&] {
+    requested.wait(false);
+    seconds = Seconds([&]() -> Status {
+      while (st.st_size == changed) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        if (::stat(file.c_str(), &st) != 0) return txfs::Fail(errno, file);
+      }
+      return {};
+    });
+  });
+  const auto discarded = TimeRequest(mountpoint, [&](Client& client) {
+    requested = true;
+    requested.notify_one();
+    return Drop(client.Discard({}));
+  });
+  requested = true;
+  requested.notify_one();
+  watcher.join();
+  if (!discarded) return discarded;
+  return seconds;
+}
+
 /// Fails with EINVAL when there is no such request.
-Result<double> Measure(const std::string& request, const std::string& where) {
+Result<double> Measure(const std::string& request, const std::string& where,
+                       const std::string& file) {
+  if (request == "visible") return TimeVisible(where, file);
   if (request == "begin") return TimeBegin(where);
   if (request == "commit") {
     return TimeRequest(where,
@@ -93,14 +129,17 @@ Result<double> Measure(const std::string& request, const std::string& where) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.size() != 2) {
+  const bool visible = !arguments.empty() && arguments[0] == "visible";
+  if (arguments.size() != (visible ? 3 : 2)) {
     std::fputs(
         "usage: txnbench commit|discard|savepoint|rollback MOUNTPOINT\n"
+        "       txnbench visible MOUNTPOINT CHANGED_FILE    (a discard)\n"
         "       txnbench begin WORKSPACE\n",
         stderr);
     return 2;
   }
-  const auto seconds = Measure(arguments[0], arguments[1]);
+  const auto seconds =
+      Measure(arguments[0], arguments[1], visible ? arguments[2] : "");
   if (!seconds) {
     std::fprintf(stderr, "txnbench: %s\n", seconds.error().ToString().c_str());
     return 1;
