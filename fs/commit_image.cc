@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "fs/owner_access.h"
 #include "journal/base/checksum.h"
 
 namespace txfs {
@@ -23,6 +24,18 @@ ImageEntry EntryOf(const std::string& path, const struct stat& st) {
           .gid = st.st_gid,
           .size = S_ISDIR(st.st_mode) ? 0 : static_cast<uint64_t>(st.st_size),
           .mtime = Timestamp::From(st.st_mtim)};
+}
+
+/// A commit may leave a directory that denies its owner what an image takes.
+Result<struct stat> StatAsOwner(const BaseDirectory& base,
+                                const std::string& path) {
+  return AsOwner(base, std::string(ParentPath(path)),
+                 [&] { return base.Stat(path); });
+}
+
+Result<std::vector<BaseEntry>> ListAsOwner(const BaseDirectory& base,
+                                           const std::string& path) {
+  return AsOwner(base, path, [&] { return base.List(path); });
 }
 
 class ImageTaker {
@@ -62,7 +75,7 @@ class ImageTaker {
   }
 
   Status TakeGone(const std::string& path) {
-    const auto st = base_.Stat(path);
+    const auto st = StatAsOwner(base_, path);
     // What has the name now is the business of the step that brought it.
     if (st) return {};
     if (st.error().code != ENOENT) return std::unexpected(st.error());
@@ -71,7 +84,7 @@ class ImageTaker {
   }
 
   Status TakeTree(const std::string& path, bool whole) {
-    const auto st = base_.Stat(path);
+    const auto st = StatAsOwner(base_, path);
     if (!st && st.error().code == ENOENT) return TakeGone(path);
     if (!st) return std::unexpected(st.error());
     ImageEntry entry = EntryOf(path, *st);
@@ -80,7 +93,7 @@ class ImageTaker {
                   (whole || (known != entries_.end() && known->second.whole));
     entries_.insert_or_assign(path, entry);
     if (!whole || !S_ISDIR(st->st_mode)) return {};
-    for (const BaseEntry& child : TRY(base_.List(path))) {
+    for (const BaseEntry& child : TRY(ListAsOwner(base_, path))) {
       const std::string child_path = JoinPath(path, child.name);
       if (!entries_.contains(child_path)) TRY(TakeTree(child_path, true));
     }
@@ -105,7 +118,7 @@ std::string Difference(const ImageEntry& then, const ImageEntry& now) {
 }
 
 Result<ImageEntry> LookAt(const BaseDirectory& base, const std::string& path) {
-  const auto st = base.Stat(path);
+  const auto st = StatAsOwner(base, path);
   if (st) return EntryOf(path, *st);
   if (st.error().code != ENOENT) return std::unexpected(st.error());
   return ImageEntry{.path = path};
@@ -130,7 +143,7 @@ Result<std::vector<Conflict>> CompareImage(const BaseDirectory& base,
       continue;
     }
     if (!then.whole) continue;
-    for (const BaseEntry& child : TRY(base.List(then.path))) {
+    for (const BaseEntry& child : TRY(ListAsOwner(base, then.path))) {
       std::string path = JoinPath(then.path, child.name);
       if (!known.contains(path)) {
         conflicts.push_back({std::move(path), "created"});

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "fs/owner_access.h"
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
@@ -86,7 +87,7 @@ Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
     place.name = spot.path;
     return place;
   }
-  auto directory = base_.OpenDirectory(std::string(ParentPath(spot.path)));
+  auto directory = OpenBase(std::string(ParentPath(spot.path)));
   if (!directory &&
       (directory.error().code == ENOTDIR || directory.error().code == ELOOP)) {
     // What stands there now is no directory.
@@ -95,6 +96,19 @@ Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
   place.directory = TRY(std::move(directory));
   place.name = spot.path.empty() ? "." : BaseName(spot.path);
   return place;
+}
+
+/// The attributes at the end of the plan set the modes of what denies itself
+/// to its owner. They may be there already: of the run that this repeats, or
+/// of the commit that this takes back.
+Result<SharedFd> CommitRunner::OpenBase(const std::string& directory) const {
+  auto fd = base_.OpenDirectory(directory);
+  struct stat st{};
+  const bool denied = fd ? ::fstat((*fd)->get(), &st) == 0 && DeniesOwner(st)
+                         : fd.error().code == EACCES;
+  if (!denied || !running_) return fd;
+  OwnerAccess(base_, directory).Keep();
+  return base_.OpenDirectory(directory);
 }
 
 Status CommitRunner::InDirectory(int dir, const std::string& what,
@@ -145,6 +159,7 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps) {
 
 Status CommitRunner::Run(const CommitSteps& steps) {
   base_.DropCache();
+  running_ = true;
   size_t done = 0;
   for (const CommitStep& step : steps) {
     TRY(Do(step));

@@ -42,6 +42,7 @@ class CommitRunner {
   };
 
   Result<Place> Resolve(const Spot& spot) const;
+  Result<SharedFd> OpenBase(const std::string& directory) const;
   Status Do(const CommitStep& step);
   Status Move(const CommitStep& step);
   Status Exchange(const CommitStep& step);
@@ -65,6 +66,7 @@ class CommitRunner {
   const BaseDirectory& base_;
   const Vault& vault_;
   CommitProgress progress_;
+  bool running_ = false;  ///< past the point of no return
 };
 
 /// Tests: with false, renames behave as on a filesystem that can neither
