@@ -8,7 +8,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "fs/conflicts.h"
 #include "fs/owner_access.h"
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
@@ -67,6 +71,42 @@ int RenameToFree(int from_dir, const std::string& from, int to_dir,
 
 const std::string& PathOf(const CommitStep& step) {
   return step.to.vault ? step.from.path : step.to.path;
+}
+
+/// Where `step` changes something that is there before the first step, and
+/// whether it changes the names of that place's directory.
+std::vector<std::pair<const Spot*, bool>> ChangedBy(const CommitStep& step) {
+  switch (step.kind) {
+    case StepKind::kMove:
+      return {{&step.from, true}, {&step.to, true}};
+    case StepKind::kLink:
+      return {{&step.from, false}, {&step.to, true}};
+    case StepKind::kExchange:
+    case StepKind::kUnlink:
+      return {{&step.to, true}};
+    case StepKind::kPatch:
+      return {{&step.to, false}};
+    case StepKind::kAttributes:
+      if (step.set_before && step.set_after) return {{&step.from, false}};
+      return {};
+  }
+  return {};
+}
+
+/// Why nobody may change, move or remove what stands there; "" when one may.
+std::string_view LockOf(int dir, const std::string& name) {
+  struct statx stx{};
+  if (::statx(dir, name.c_str(), AT_SYMLINK_NOFOLLOW, 0, &stx) != 0) return "";
+  if ((stx.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) return "immutable";
+  return (stx.stx_attributes & STATX_ATTR_APPEND) != 0 ? "append-only" : "";
+}
+
+std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
+  const std::string shown = ShownPath(path);
+  const char* flag = lock == "immutable" ? "-i " : "-a ";
+  return Fail(0, "cannot commit " + shown + ": it is " + std::string(lock),
+              "allow changes of it with `chattr " + (flag + shown) +
+                  "`, then try again");
 }
 
 std::unexpected<Error> InTheWay(const std::string& path) {
@@ -135,8 +175,25 @@ void CommitRunner::LetOwnerIn(int dir, const std::string& name) {
   }
 }
 
+Status CommitRunner::CheckUnlocked(const CommitStep& step) const {
+  for (const auto& [spot, changes_names] : ChangedBy(step)) {
+    if (spot->vault) continue;
+    const auto place = Resolve(*spot);
+    if (!place) continue;  // made by an earlier step
+    const auto lock = LockOf(place->dir(), place->name);
+    if (!lock.empty()) return Locked(spot->path, lock);
+    const std::string_view above =
+        changes_names ? LockOf(place->dir(), ".") : "";
+    if (!above.empty()) {
+      return Locked(std::string(ParentPath(spot->path)), above);
+    }
+  }
+  return {};
+}
+
 Status CommitRunner::CheckPermitted(const CommitSteps& steps) {
   for (const CommitStep& step : steps) {
+    TRY(CheckUnlocked(step));
     const bool patch = step.kind == StepKind::kPatch;
     const bool leaves_base =
         (step.kind == StepKind::kMove || step.kind == StepKind::kUnlink) &&

@@ -43,6 +43,8 @@ class CommitRunner {
 
   Result<Place> Resolve(const Spot& spot) const;
   Result<SharedFd> OpenBase(const std::string& directory) const;
+  /// Whether nothing forbids what `step` does for all users alike.
+  Status CheckUnlocked(const CommitStep& step) const;
   Status Do(const CommitStep& step);
   Status Move(const CommitStep& step);
   Status Exchange(const CommitStep& step);
