@@ -102,11 +102,11 @@ std::string_view LockOf(int dir, const std::string& name) {
 }
 
 std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
-  const std::string shown = ShownPath(path);
-  const char* flag = lock == "immutable" ? "-i " : "-a ";
-  return Fail(0, "cannot commit " + shown + ": it is " + std::string(lock),
-              "allow changes of it with `chattr " + (flag + shown) +
-                  "`, then try again");
+  const bool immutable = lock == "immutable";
+  return Fail(
+      0, "cannot commit " + ShownPath(path) + ": it is " + std::string(lock),
+      std::string("take that away in the workspace with `chattr ") +
+          (immutable ? "-i" : "-a") + "`, then try again");
 }
 
 std::unexpected<Error> InTheWay(const std::string& path) {
