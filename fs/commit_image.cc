@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "fs/owner_access.h"
 #include "journal/base/checksum.h"
 #include "journal/base/pieces.h"
 #include "journal/frame.h"
@@ -30,31 +31,48 @@ ImageEntry EntryOf(const std::string& path, const struct stat& st) {
           .ctime = Timestamp::From(st.st_ctim)};
 }
 
+/// A commit may leave a directory that denies its owner what an image takes.
+Result<struct stat> StatAsOwner(const BaseDirectory& base,
+                                const std::string& path) {
+  return AsOwner(base, std::string(ParentPath(path)),
+                 [&] { return base.Stat(path); });
+}
+
+Result<std::vector<BaseEntry>> ListAsOwner(const BaseDirectory& base,
+                                           const std::string& path) {
+  return AsOwner(base, path, [&] { return base.List(path); });
+}
+
 /// Of the user.* attributes; 0 when there are none. What cannot be read, of a
 /// file that its mode closes, counts as empty.
 uint64_t XattrChecksum(const BaseDirectory& base, const ImageEntry& entry) {
   if (S_ISLNK(entry.mode)) return 0;
-  auto names = base.ListXattrs(entry.path);
+  const std::string parent(ParentPath(entry.path));
+  auto names =
+      AsOwner(base, parent, [&] { return base.ListXattrs(entry.path); });
   if (!names || names->empty()) return 0;
   std::ranges::sort(*names);
   Bytes bytes;
   Encoder out(bytes);
   for (const std::string& name : *names) {
     out.PutString(name);
-    out.PutString(base.GetXattr(entry.path, name).value_or(""));
+    const auto value =
+        AsOwner(base, parent, [&] { return base.GetXattr(entry.path, name); });
+    out.PutString(value.value_or(""));
   }
   return Checksum(bytes);
 }
 
 Result<ContentHash> HashOf(const BaseDirectory& base, const ImageEntry& entry) {
-  const SharedFd fd = TRY(base.OpenFile(entry.path));
+  const SharedFd fd = TRY(AsOwner(base, std::string(ParentPath(entry.path)),
+                                  [&] { return base.OpenFile(entry.path); }));
   // To look at a file is not to use it. Only its owner may say so.
   std::ignore = ::fcntl(fd->get(), F_SETFL, O_NOATIME);
   return HashOfFile(fd->get(), entry.size);
 }
 
 Result<ImageEntry> LookAt(const BaseDirectory& base, const std::string& path) {
-  const auto st = base.Stat(path);
+  const auto st = StatAsOwner(base, path);
   if (st) return EntryOf(path, *st);
   if (st.error().code != ENOENT) return std::unexpected(st.error());
   return ImageEntry{.path = path};
@@ -120,7 +138,7 @@ class ImageTaker {
   }
 
   Status TakeGone(const std::string& path) {
-    const auto st = base_.Stat(path);
+    const auto st = StatAsOwner(base_, path);
     // What has the name now is the business of the step that brought it.
     if (st) return {};
     if (st.error().code != ENOENT) return std::unexpected(st.error());
@@ -131,7 +149,7 @@ class ImageTaker {
   /// `whole`: everything in it is the commit's doing; `fresh`: so is the
   /// content, but of what it only moved there.
   Status TakeTree(const std::string& path, bool whole, bool fresh) {
-    const auto st = base_.Stat(path);
+    const auto st = StatAsOwner(base_, path);
     if (!st && st.error().code == ENOENT) return TakeGone(path);
     if (!st) return std::unexpected(st.error());
     const bool is_directory = S_ISDIR(st->st_mode);
@@ -147,7 +165,7 @@ class ImageTaker {
     if (fresh || patched_.contains(entry.ino)) TakeContent(entry);
     entries_.insert_or_assign(path, entry);
     if (!whole || !is_directory) return {};
-    for (const BaseEntry& child : TRY(base_.List(path))) {
+    for (const BaseEntry& child : TRY(ListAsOwner(base_, path))) {
       const std::string child_path = JoinPath(path, child.name);
       if (!entries_.contains(child_path)) {
         TRY(TakeTree(child_path, true, fresh));
@@ -186,7 +204,7 @@ class ImageComparer {
     for (const ImageEntry& entry : image) known.insert(entry.path);
     for (const ImageEntry& then : image) {
       if (!TRY(CompareEntry(then)) || !then.whole) continue;
-      for (const BaseEntry& child : TRY(base_.List(then.path))) {
+      for (const BaseEntry& child : TRY(ListAsOwner(base_, then.path))) {
         const std::string path = JoinPath(then.path, child.name);
         if (!known.contains(path)) Add(path, "created");
       }

@@ -7,7 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "fs/conflicts.h"
+#include "fs/owner_access.h"
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 #include "journal/base/pieces.h"
@@ -66,6 +71,42 @@ const std::string& PathOf(const CommitStep& step) {
   return step.to.vault ? step.from.path : step.to.path;
 }
 
+/// Where `step` changes something that is there before the first step, and
+/// whether it changes the names of that place's directory.
+std::vector<std::pair<const Spot*, bool>> ChangedBy(const CommitStep& step) {
+  switch (step.kind) {
+    case StepKind::kMove:
+      return {{&step.from, true}, {&step.to, true}};
+    case StepKind::kLink:
+      return {{&step.from, false}, {&step.to, true}};
+    case StepKind::kExchange:
+    case StepKind::kUnlink:
+      return {{&step.to, true}};
+    case StepKind::kPatch:
+      return {{&step.to, false}};
+    case StepKind::kAttributes:
+      if (step.set_before && step.set_after) return {{&step.from, false}};
+      return {};
+  }
+  return {};
+}
+
+/// Why nobody may change, move or remove what stands there; "" when one may.
+std::string_view LockOf(int dir, const std::string& name) {
+  struct statx stx{};
+  if (::statx(dir, name.c_str(), AT_SYMLINK_NOFOLLOW, 0, &stx) != 0) return "";
+  if ((stx.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) return "immutable";
+  return (stx.stx_attributes & STATX_ATTR_APPEND) != 0 ? "append-only" : "";
+}
+
+std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
+  const bool immutable = lock == "immutable";
+  return Fail(
+      0, "cannot commit " + ShownPath(path) + ": it is " + std::string(lock),
+      std::string("take that away in the workspace with `chattr ") +
+          (immutable ? "-i" : "-a") + "`, then try again");
+}
+
 std::unexpected<Error> InTheWay(const std::string& path) {
   return Fail(EEXIST, "something made meanwhile stands at " + path,
               "move it elsewhere");
@@ -84,7 +125,7 @@ Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
     place.name = spot.path;
     return place;
   }
-  auto directory = base_.OpenDirectory(std::string(ParentPath(spot.path)));
+  auto directory = OpenBase(std::string(ParentPath(spot.path)));
   if (!directory &&
       (directory.error().code == ENOTDIR || directory.error().code == ELOOP)) {
     // What stands there now is no directory.
@@ -93,6 +134,19 @@ Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
   place.directory = TRY(std::move(directory));
   place.name = spot.path.empty() ? "." : BaseName(spot.path);
   return place;
+}
+
+/// The attributes at the end of the plan set the modes of what denies itself
+/// to its owner. They may be there already: of the run that this repeats, or
+/// of the commit that this takes back.
+Result<SharedFd> CommitRunner::OpenBase(const std::string& directory) const {
+  auto fd = base_.OpenDirectory(directory);
+  struct stat st{};
+  const bool denied = fd ? ::fstat((*fd)->get(), &st) == 0 && DeniesOwner(st)
+                         : fd.error().code == EACCES;
+  if (!denied || !running_) return fd;
+  OwnerAccess(base_, directory).Keep();
+  return base_.OpenDirectory(directory);
 }
 
 Status CommitRunner::InDirectory(int dir, const std::string& what,
@@ -119,8 +173,25 @@ void CommitRunner::LetOwnerIn(int dir, const std::string& name) {
   }
 }
 
+Status CommitRunner::CheckUnlocked(const CommitStep& step) const {
+  for (const auto& [spot, changes_names] : ChangedBy(step)) {
+    if (spot->vault) continue;
+    const auto place = Resolve(*spot);
+    if (!place) continue;  // made by an earlier step
+    const auto lock = LockOf(place->dir(), place->name);
+    if (!lock.empty()) return Locked(spot->path, lock);
+    const std::string_view above =
+        changes_names ? LockOf(place->dir(), ".") : "";
+    if (!above.empty()) {
+      return Locked(std::string(ParentPath(spot->path)), above);
+    }
+  }
+  return {};
+}
+
 Status CommitRunner::CheckPermitted(const CommitSteps& steps) {
   for (const CommitStep& step : steps) {
+    TRY(CheckUnlocked(step));
     const bool patch = step.kind == StepKind::kPatch;
     const bool leaves_base =
         (step.kind == StepKind::kMove || step.kind == StepKind::kUnlink) &&
@@ -143,6 +214,7 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps) {
 
 Status CommitRunner::Run(const CommitSteps& steps) {
   base_.DropCache();
+  running_ = true;
   size_t done = 0;
   for (const CommitStep& step : steps) {
     TRY(Do(step));

@@ -42,6 +42,9 @@ class CommitRunner {
   };
 
   Result<Place> Resolve(const Spot& spot) const;
+  Result<SharedFd> OpenBase(const std::string& directory) const;
+  /// Whether nothing forbids what `step` does for all users alike.
+  Status CheckUnlocked(const CommitStep& step) const;
   Status Do(const CommitStep& step);
   Status Move(const CommitStep& step);
   Status Exchange(const CommitStep& step);
@@ -65,6 +68,7 @@ class CommitRunner {
   const BaseDirectory& base_;
   const Vault& vault_;
   CommitProgress progress_;
+  bool running_ = false;  ///< past the point of no return
 };
 
 /// Tests: with false, renames behave as on a filesystem that can neither

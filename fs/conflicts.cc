@@ -88,6 +88,9 @@ class DriftFinder {
       if (!inode.upper || !inode.record.base) return;
       inodes.push_back(&inode);
       known_.insert(inode.record.base->path);
+      if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
+        shared_.push_back(&inode);
+      }
     });
     for (const Inode* inode : inodes) TRY(LookAt(*inode));
     for (const Inode* inode : inodes) {
@@ -117,6 +120,7 @@ class DriftFinder {
     }
     drift.path = path;
     if (st) drift.now = *st;
+    if (st) drift.nameless = drift.nameless || IsNowhere(inode, path, *st);
     drift.theirs = st ? TheirsOf(inode, path, *st) : TheirChange::kDeleted;
     drift.ours = OursOf(inode, drift);
     drift.conflict = IsConflict(inode, drift);
@@ -147,10 +151,22 @@ class DriftFinder {
     }
     if (!HasSameContent(inode, path, st)) return TheirChange::kContent;
     if (!SameAttributes(origin, st)) return TheirChange::kAttributes;
-    // Of user.* attributes nothing is known but that there may be others now.
-    const bool directory = S_ISDIR(st.st_mode);
-    return !directory && inode.attr().xattrs_owned ? TheirChange::kAttributes
-                                                   : TheirChange::kTouched;
+    return MayLoseXattrs(inode, path, st) ? TheirChange::kAttributes
+                                          : TheirChange::kTouched;
+  }
+
+  /// Of user.* attributes nothing is known but that there may be others now.
+  bool MayLoseXattrs(const Inode& inode, const std::string& path,
+                     const struct stat& st) {
+    if (S_ISDIR(st.st_mode)) return false;
+    if (inode.attr().xattrs_owned) return true;
+    // Elsewhere they stay with the file.
+    if (!inode.IsOrphan()) return false;
+    const BaseOrigin& origin = *inode.record.base;
+    const bool other_names = frozen_.tree.IsOrigin(inode, st) &&
+                             origin.mtime == Timestamp::From(st.st_mtim) &&
+                             origin.nlink != st.st_nlink;
+    return !other_names && HasUserXattrs(frozen_.base, path);
   }
 
   bool HasSameContent(const Inode& inode, const std::string& path,
@@ -199,6 +215,17 @@ class DriftFinder {
   bool IsNameless(const Inode& inode) {
     return !inode.IsDirectory() && !inode.IsOrphan() && inode.links.empty() &&
            SlotAt(inode.record.base->path) != nullptr;
+  }
+
+  /// A file that has the name `path` in the base, which the transaction took
+  /// away: whether nothing known leads to it when both have their way.
+  bool IsNowhere(const Inode& inode, const std::string& path,
+                 const struct stat& st) {
+    if (inode.IsDirectory() || inode.IsOrphan()) return false;
+    if (inode.record.base->nlink < 2 || SlotAt(path) == nullptr) return false;
+    if (UpperNames(frozen_.tree, inode) != 0 || OtherName(inode)) return false;
+    const bool same = !inode.ContentChanged() && !ChangedAttributes(inode);
+    return same || st.st_nlink == 1 || !inode.links.empty();
   }
 
   const Slot* SlotAt(const std::string& path) {
@@ -260,7 +287,7 @@ class DriftFinder {
       const Slot* slot = UpperSlot(directory, entry.name);
       if (slot == nullptr && !directory.IsOrphan()) continue;
       if (known_.contains(path)) continue;
-      if (slot != nullptr && IsKnownLink(path)) continue;
+      if (slot != nullptr && IsKnownLink(path, *slot)) continue;
       Drift drift{.path = path,
                   .theirs = TheirChange::kCreated,
                   .ours = OurChange::kDeleted,
@@ -275,15 +302,27 @@ class DriftFinder {
   }
 
   /// Whether `path` is one more name of a base file that is known by another.
-  bool IsKnownLink(const std::string& path) {
+  bool IsKnownLink(const std::string& path, const Slot& slot) {
     const auto st = frozen_.base.Stat(path);
-    if (!st || S_ISDIR(st->st_mode) || st->st_nlink < 2) return false;
+    if (!st || S_ISDIR(st->st_mode)) return false;
+    // Only what was there is hidden: it had this name already.
+    if (slot.upper.kind == DentryKind::kWhiteout && IsOneOfSeveral(*st)) {
+      return true;
+    }
+    if (st->st_nlink < 2) return false;
     const Inode* inode = frozen_.tree.FindBaseFile(path, *st);
     return inode != nullptr && Matches(frozen_.tree, *inode, *st);
   }
 
+  bool IsOneOfSeveral(const struct stat& st) const {
+    return std::ranges::any_of(shared_, [&](const Inode* inode) {
+      return frozen_.tree.IsOrigin(*inode, st);
+    });
+  }
+
   OverlayFilesystem::Frozen& frozen_;
-  std::set<std::string> known_;  ///< base paths of upper inodes
+  std::set<std::string> known_;       ///< base paths of upper inodes
+  std::vector<const Inode*> shared_;  ///< upper inodes of several base names
   std::vector<Drift> drifts_;
 };
 
@@ -298,6 +337,25 @@ Conflict Drift::Describe() const {
           std::string(NameOf(theirs)),
           std::string(NameOf(ours)),
           {}};
+}
+
+uint32_t UpperNames(const Tree& tree, const Inode& inode) {
+  uint32_t names = 0;
+  for (const Inode::Link& link : inode.links) {
+    const Inode* parent = tree.Find(link.parent);
+    if (parent == nullptr) continue;
+    const auto slot = parent->slots.find(link.name);
+    if (slot != parent->slots.end() &&
+        slot->second.upper.kind == DentryKind::kInode) {
+      ++names;
+    }
+  }
+  return names;
+}
+
+bool HasUserXattrs(const BaseDirectory& base, const std::string& path) {
+  const auto names = base.ListXattrs(path);
+  return names && !names->empty();
 }
 
 Result<std::vector<Drift>> FindDrift(OverlayFilesystem::Frozen& frozen) {

@@ -50,8 +50,8 @@ struct Drift {
   TheirChange theirs = TheirChange::kTouched;
   OurChange ours = OurChange::kNothing;
   bool conflict = false;  ///< it takes somebody to say which side counts
-  bool nameless = false;  ///< a file of several names: those known to lead to
-                          ///< it are gone on both sides, others may be left
+  bool nameless = false;  ///< a file of several names: each known to lead to
+                          ///< it is gone on one side, others may be left
   Ino ino = kNoIno;       ///< the inode with that base path; kCreated: none
   Ino at_path = kNoIno;   ///< kReplaced, kCreated: the inode that has the name
                           ///< in the overlay, if any
@@ -67,6 +67,13 @@ struct Drift {
 /// touched, and at the content of those that seem to have changed if a
 /// pre-image tells what it was.
 Result<std::vector<Drift>> FindDrift(OverlayFilesystem::Frozen& frozen);
+
+/// Names of `inode` that the transaction made.
+[[nodiscard]] uint32_t UpperNames(const Tree& tree, const Inode& inode);
+
+/// Whether the base object at `path` has user.* attributes.
+[[nodiscard]] bool HasUserXattrs(const BaseDirectory& base,
+                                 const std::string& path);
 
 /// The conflicts among it.
 [[nodiscard]] std::vector<Conflict> ConflictsIn(

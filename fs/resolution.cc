@@ -42,20 +42,6 @@ bool AttributesClash(const Attr& ours, const BaseOrigin& origin,
          clash(ours.gid, origin.gid, now.st_gid);
 }
 
-uint32_t UpperNames(const Tree& tree, const Inode& inode) {
-  uint32_t names = 0;
-  for (const Inode::Link& link : inode.links) {
-    const Inode* parent = tree.Find(link.parent);
-    if (parent == nullptr) continue;
-    const auto slot = parent->slots.find(link.name);
-    if (slot != parent->slots.end() &&
-        slot->second.upper.kind == DentryKind::kInode) {
-      ++names;
-    }
-  }
-  return names;
-}
-
 }  // namespace
 
 Resolution::~Resolution() {
@@ -137,6 +123,9 @@ void Resolution::Follow(const Drift& drift) {
 
 /// The name in the base is to go, whatever it leads to.
 void Resolution::DropName(const Inode& inode) {
+  for (const Inode::Link& link : inode.links) {
+    stale_names_.push_back({link.parent, link.name});
+  }
   Attr gone = inode.attr();
   gone.nlink = 0;
   Do(AttrEdit{inode.ino, inode.attr(), gone});
@@ -351,6 +340,10 @@ Status Resolution::MergeDrift(const Drift& drift) {
   if (!alike || AttributesClash(ours->attr(), origin, drift.now) ||
       (!content && ours->attr().xattrs_owned)) {
     Stay(drift);
+    return {};
+  }
+  if (replaced && HasUserXattrs(frozen_.base, drift.path)) {
+    Stay(drift, "has user.* attributes");
     return {};
   }
   if (content && (replaced || ours->ContentChanged())) {

@@ -44,6 +44,16 @@ std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
   return names;
 }
 
+/// What the two sides did differs, so what the kernel cached of one may be
+/// other bytes than those of the outcome.
+void AddDrifted(const std::vector<Drift>& drifts, StaleCaches& stale) {
+  for (const Drift& drift : drifts) {
+    for (const Ino ino : {drift.ino, drift.at_path}) {
+      if (ino != kNoIno) stale.inodes.push_back(ino);
+    }
+  }
+}
+
 void Append(StaleCaches& stale, StaleCaches more) {
   std::ranges::move(more.inodes, std::back_inserter(stale.inodes));
   std::ranges::move(more.attributes, std::back_inserter(stale.attributes));
@@ -102,7 +112,6 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   std::unique_ptr<CommitRecord> record = TRY(committer_.Unfinished());
   Resolution resolution(frozen);
   attempt.passed = [&] { resolution.Keep(); };
-  StaleCaches resolved;
   bool drifted = false;
   if (!record) {
     report.id = transaction_id();
@@ -116,14 +125,17 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
     report.resolved = resolution.resolved();
     attempt.stale.inodes = resolution.rewritten();
     if (!report.conflicts.empty()) return {};
+    AddDrifted(drifts, attempt.stale);
     if (!resolution.dropped().empty()) {
       const Selection dropped = TRY(
           SelectPaths(frozen, resolution.dropped(), SelectionParents::kApart));
       selection = AllBut(frozen, dropped);
-      resolved.names = NamesOf(frozen);
+      std::ranges::copy(dropped.inodes,
+                        std::back_inserter(attempt.stale.inodes));
+      attempt.stale.names = NamesOf(frozen);
     }
     std::ranges::copy(resolution.stale_names(),
-                      std::back_inserter(resolved.names));
+                      std::back_inserter(attempt.stale.names));
     record = std::make_unique<CommitRecord>();
     *record =
         TRY(PrepareCommit(frozen, selection ? &*selection : nullptr, attempt));
@@ -133,7 +145,6 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   report.partial = record->summary.kind == TransactionKind::kPartial;
   TRY(report.partial ? FinishPart(frozen, *record, attempt)
                      : FinishWhole(frozen, *record, attempt));
-  Append(attempt.stale, std::move(resolved));
   // Who changed what was touched may have changed what was only looked at.
   if (drifted) Append(attempt.stale, frozen.Refresh());
   return {};
@@ -231,8 +242,10 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
   }
   // From here on they are files of the base and of nobody else.
   frozen.journal.GiveUpLinked();
-  TRY(SwitchTo(frozen, record.summary, std::move(prepared), true, attempt.stale,
+  StaleCaches switched;
+  TRY(SwitchTo(frozen, record.summary, std::move(prepared), true, switched,
                attempt.old));
+  Append(attempt.stale, std::move(switched));
   // What is left to do is left to the next one who looks.
   attempt.half_way = false;
   attempt.vault.clear();
@@ -248,7 +261,7 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
     const Change change = TRY(DecodeChange(record.settlement));
     Image tables;
     TRY(frozen.journal.Load(tables));
-    attempt.stale = TRY(frozen.Settle(change, std::move(tables)));
+    Append(attempt.stale, TRY(frozen.Settle(change, std::move(tables))));
   }
   TRY(frozen.journal.Drain());
   TRY(committer_.Finish(record));

@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -629,6 +630,161 @@ TEST_F(ConflictTest, ANameOfSeveralThatWeDeletedAndTheyMadeAnew) {
     if (theirs) ASSERT_OK(plain_.Unlink("c"));
     ASSERT_OK(plain_.Link("d/x", "c"));
     driver_.reset();
+  }
+}
+
+TEST_F(ConflictTest, ANameThatEachSideDeletedTheOtherOfIsGone) {
+  // Which of them was known first decides by which the file is looked for.
+  for (const auto& [ours, theirs] :
+       {std::pair("c", "d/x"), std::pair("d/x", "c")}) {
+    for (const OnConflict way : {OnConflict::kMine, OnConflict::kMerge}) {
+      for (const bool known : {true, false}) {
+        SetUpBase();
+        base_.HardLink("d/x", "c");
+        if (known) Mount();
+        ASSERT_OK(fs().Unlink(ours));
+        ASSERT_OK(plain_.Unlink(theirs));
+        const TreeView before = Base();
+        const vector<Conflict> conflicts = Commit(OnConflict::kFail).conflicts;
+        for (const Conflict& conflict : conflicts) {
+          EXPECT_EQ(conflict, (Conflict{ours, "changed", "deleted", ""}));
+        }
+        const bool stays = way == OnConflict::kMerge && !conflicts.empty();
+        if (!conflicts.empty()) {
+          EXPECT_EQ(Commit(way).conflicts.size(), stays ? 1u : 0u);
+        }
+        if (stays) {
+          EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
+          ExpectInBase({{ours, "deep"}, {theirs, kNone}});
+        } else {
+          ExpectInBase({{"c", kNone}, {"d/x", kNone}});
+          ASSERT_OK(workspace().Undo(""));
+        }
+        EXPECT_EQ(Compare(before, Base(), {.ctime = false, .mtime = !stays}),
+                  "");
+        driver_.reset();
+        EXPECT_EQ(FindProblems(base_.root()), "");
+      }
+    }
+  }
+}
+
+TEST_F(ConflictTest, WhatWeWroteByTheNameThatTheyDeletedStaysAConflict) {
+  base_.HardLink("d/x", "c");
+  Mount();
+  ASSERT_OK(fs().AppendFile("d/x", "+"));
+  ASSERT_OK(fs().Chmod("d/x", 0600));
+  ASSERT_OK(fs().Unlink("c"));
+  ASSERT_OK(plain_.Unlink("d/x"));
+  for (const OnConflict way : {OnConflict::kFail, OnConflict::kMine}) {
+    EXPECT_EQ(Commit(way).conflicts.size(), 1u);
+  }
+  EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
+  ExpectInBase({{"c", "deep"}, {"d/x", kNone}});
+}
+
+TEST_F(ConflictTest, TheLastOfThreeNamesThatBothDeletedTakesTheFileAlong) {
+  base_.HardLink("d/x", "b");
+  base_.HardLink("d/x", "c");
+  for (const bool writes : {false, true}) {
+    Mount();
+    if (writes) ASSERT_OK(fs().Chmod("d/x", 0600));
+    ASSERT_OK(fs().Unlink("b"));
+    ASSERT_OK(fs().Unlink("c"));
+    ASSERT_OK(plain_.Unlink("d/x"));
+    const TreeView before = Base();
+    EXPECT_EQ(Commit(OnConflict::kMine).conflicts.size(), writes ? 1u : 0u);
+    if (writes) break;
+    ExpectInBase({{"b", kNone}, {"c", kNone}, {"d/x", kNone}});
+    ASSERT_OK(workspace().Undo(""));
+    EXPECT_EQ(Compare(before, Base(), {.ctime = false}), "");
+    driver_.reset();
+    ASSERT_OK(plain_.Link("b", "d/x"));
+  }
+}
+
+// --- user.* attributes -----------------------------------------------------
+
+Status BecomeFile(Driver& fs) {
+  TRY(fs.WriteFile("tmp", "new"));
+  return fs.Rename("tmp", "f", 0);
+}
+
+TEST_F(ConflictTest, AnAttributeThatTheBaseSetIsNotOverwritten) {
+  const std::pair<std::function<Status(Driver&)>, string> replacements[] = {
+      {Delete, "deleted"},
+      {BecomeFile, "replaced"},
+      {BecomeDirectory, "replaced"}};
+  for (const auto& [ours, what] : replacements) {
+    SetUpBase();
+    ASSERT_OK(ours(fs()));
+    if (const auto set = plain_.SetXattr("f", "user.important", "yes", 0);
+        !set) {
+      GTEST_SKIP() << "no extended attributes here";
+    }
+    const TreeView before = Base();
+    // What was only deleted has no pre-image: it may have other content.
+    const string reason = what == "deleted" ? "changed" : "attributes changed";
+    const Conflict expected{"f", reason, what, ""};
+    EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{expected});
+    EXPECT_EQ(Commit(OnConflict::kMerge).conflicts.size(), 1u);
+    EXPECT_EQ(Compare(before, Base(), {}), "");
+    EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+    ASSERT_OK(workspace().Undo(""));
+    EXPECT_EQ(Compare(before, Base(), {.ctime = false}), "");
+    driver_.reset();
+  }
+}
+
+TEST_F(ConflictTest, AnAttributeThatTheBaseSetStaysWithAFileThatWeKeep) {
+  ASSERT_OK(fs().AppendFile("f", "10\n"));
+  ASSERT_OK(fs().Rename("d/x", "moved", 0));
+  if (const auto set = plain_.SetXattr("f", "user.important", "yes", 0); !set) {
+    GTEST_SKIP() << "no extended attributes here";
+  }
+  ASSERT_OK(plain_.SetXattr("d/x", "user.important", "yes", 0));
+  EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+  for (const char* path : {"f", "moved"}) {
+    const auto value = plain_.GetXattr(path, "user.important");
+    ASSERT_OK(value);
+    EXPECT_EQ(*value, "yes");
+  }
+}
+
+TEST_F(ConflictTest,
+       OneMoreNameOfAFileWithAttributesThatWeDeletedIsNoConflict) {
+  if (const auto set = plain_.SetXattr("f", "user.old", "yes", 0); !set) {
+    GTEST_SKIP() << "no extended attributes here";
+  }
+  ASSERT_OK(BecomeFile(fs()));
+  ASSERT_OK(plain_.Link("f", "second"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", "new"}, {"second", kLines}});
+}
+
+TEST_F(ConflictTest, OurModeGoesToTheirContent) {
+  ASSERT_OK(fs().Chmod("f", 0600));
+  ASSERT_OK(plain_.WriteFile("f", "theirs"));
+  EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", "theirs"}});
+  EXPECT_EQ(Base().at("f").mode & 07777, 0600u);
+}
+
+TEST_F(ConflictTest, WhatBothSidesGaveAnotherContentTheKernelForgets) {
+  const std::function<Status(Driver&)> changes[] = {Chmod, Move, Append};
+  for (const auto& ours : changes) {
+    for (const OnConflict way :
+         {OnConflict::kMine, OnConflict::kTheirs, OnConflict::kMerge}) {
+      SetUpBase();
+      ASSERT_OK(ours(fs()));
+      ASSERT_OK(ChangeHead(plain_));
+      StaleCaches stale;
+      workspace().OnStaleCaches([&](const StaleCaches& told) { stale = told; });
+      EXPECT_EQ(Commit(way).conflicts, vector<Conflict>{});
+      EXPECT_TRUE(std::ranges::any_of(stale.inodes,
+                                      [](Ino ino) { return ino != kRootIno; }));
+      driver_.reset();
+    }
   }
 }
 

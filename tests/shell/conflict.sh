@@ -138,6 +138,40 @@ cmp expected ws/f && cmp expected mnt/f
 equal "changed 600" "$(cat ws/other) $(stat -c %a ws/other)" "content and mode of different sides"
 done_with
 
+# --- what the kernel has cached -------------------------------------------------
+# It had the transaction's side, of a file of which the outcome has other bytes.
+# outcome FILE WAY: what was read before the commit is not shown after it.
+outcome() {
+  txfs -C mnt commit --on-conflict="$2" >/dev/null 2>err || fail "$2: $(cat err)"
+  cmp "ws/$1" "mnt/$1" || fail "$1 after $2"
+  same_tree ws mnt manifest_with_times
+  # Who goes on from what the mount shows destroys nothing.
+  before=$(wc -l <"ws/$1")
+  sed -i '$a more' "mnt/$1"
+  txfs -C mnt commit >/dev/null
+  equal "$((before + 1))" "$(wc -l <"ws/$1")" "lines of $1 after $2"
+  contains "$(txfs -C mnt fsck)" "no problems"
+  txfs -C mnt undo >/dev/null
+  txfs -C mnt undo >/dev/null
+  same_tree theirs ws manifest_with_times
+  same_tree ws mnt manifest_with_times
+  done_with
+  rm -rf theirs
+}
+for way in mine merge theirs; do
+  for ours in 'chmod 600 mnt/f' 'mv mnt/f mnt/f2' 'ln mnt/f mnt/f2' 'echo 10 >>mnt/f' \
+    'chmod 600 mnt/f && chmod 644 mnt/f'; do
+    fresh
+    eval "$ours"
+    cat mnt/f* >/dev/null
+    sed 's/^1$/one-by-them/' ws/g >ws/f
+    cp -a ws theirs
+    file=f
+    if [ $way != theirs ] && [ ! -e mnt/f ]; then file=f2; fi
+    outcome $file $way
+  done
+done
+
 # Markers only when asked for; then they are in the transaction, not in the base.
 for where in mnt ws; do
   fresh
@@ -190,7 +224,9 @@ done_with
 # What it acknowledged it remembers, and what to compare it with.
 fresh
 conflicting
-kill -KILL "$(txfs -C mnt status --json | json 'd["pid"]')"
+pid=$(txfs -C mnt status --json | json 'd["pid"]')
+kill -KILL "$pid"
+tail -s 0.05 --pid="$pid" -f /dev/null
 txfs mount ws mnt >/dev/null
 contains "$(txfs -C mnt fsck)" "no problems"
 refuses 3 "6 paths" txfs -C mnt commit

@@ -96,6 +96,47 @@ rm -r mnt/gone
 "$TXFS" umount mnt
 chmod -R u+w cache
 
+# And directories that a transaction made so: nobody may look into them when the
+# commit is done, and it is done all the same, can be taken back and done again.
+mkdir -p denied/old denied/quiet
+echo 1 >denied/old/f
+echo 2 >denied/quiet/f
+cp -a denied before
+id_of() { sed -n 's/.*"id": "\([^"]*\)".*/\1/p'; }
+for mode in 0 300 400; do
+  "$TXFS" mount denied mnt
+  mkdir -p mnt/new/deep mnt/alone
+  echo new >mnt/new/f
+  echo deep >mnt/new/deep/f
+  echo changed >mnt/old/f
+  echo made >mnt/old/g
+  chmod $mode mnt/new/deep mnt/new mnt/alone mnt/old mnt/quiet
+  "$TXFS" -C denied commit -m denied >/dev/null
+  "$TXFS" umount mnt
+  for dir in new alone old quiet; do
+    [ "$(stat -c %a denied/$dir)" = $mode ]
+  done
+  "$TXFS" -C denied fsck >/dev/null
+  undo=$("$TXFS" -C denied undo --json | id_of)
+  diff -r before/old denied/old
+  [ "$(cd before && stat -c '%n %a %y' ./* ./*/*)" = "$(cd denied && stat -c '%n %a %y' ./* ./*/*)" ]
+  undo=$("$TXFS" -C denied undo "$undo" --json | id_of)
+  [ "$(stat -c %a denied/new)" = $mode ]
+  chmod 700 denied/old
+  [ "$(cat denied/old/f denied/old/g)" = "$(printf 'changed\nmade')" ]
+  chmod 700 denied/new denied/new/deep
+  [ "$(cat denied/new/f denied/new/deep/f)" = "$(printf 'new\ndeep')" ]
+  # Who works in it after all, and hides that, loses nothing.
+  echo later >denied/new/deep/later
+  chmod $mode denied/old denied/new/deep denied/new
+  status=0
+  "$TXFS" -C denied undo "$undo" 2>err || status=$?
+  [ $status -eq 3 ] && grep -q new/deep/later err
+  [ "$(stat -c %a denied/new)" = $mode ]
+  chmod 700 denied/*/ && chmod 700 denied/new/deep
+  rm -rf denied && cp -a before denied
+done
+
 # Files of others: moved, and written to where they may be, as without txfs.
 if [ -d foreign ]; then
   "$TXFS" mount foreign mnt
