@@ -205,9 +205,9 @@ Status Dispatcher::AnswerDiscard(const Json& request, const FrameSink& sink) {
     frame.header["next"] = NextId();
     return sink(frame);
   }
-  const uint64_t changes = TRY(workspace_.GetStatus()).changes;
-  frame.header["id"] = TRY(workspace_.Discard());
-  frame.header["changes"] = changes;
+  const DiscardReport report = TRY(workspace_.Discard());
+  frame.header["id"] = report.id;
+  frame.header["changes"] = report.changes;
   frame.header["next"] = NextId();
   return sink(frame);
 }

@@ -294,15 +294,8 @@ Result<ChangeList> ChangeList::Collect(OverlayFilesystem::Frozen& frozen,
 
 namespace {
 
-/// Whether one of its names is of the transaction's making.
-bool HasNewName(const Tree& tree, const Inode& inode) {
-  return std::ranges::any_of(inode.links, [&](const Inode::Link& link) {
-    const Inode* parent = tree.Find(link.parent);
-    if (parent == nullptr) return false;
-    const auto slot = parent->slots.find(link.name);
-    return slot != parent->slots.end() &&
-           slot->second.upper.kind == DentryKind::kInode;
-  });
+bool IsTouched(const Inode& inode) {
+  return inode.ContentChanged() || inode.AttributesChanged();
 }
 
 }  // namespace
@@ -311,26 +304,27 @@ uint64_t CountTouched(OverlayFilesystem::Frozen& frozen) {
   Tree& tree = frozen.tree;
   uint64_t count = 0;
   std::unordered_set<std::string> moved;  // base paths that live on elsewhere
+  std::vector<std::string> hidden;        // base paths
   tree.ForEach([&](Inode& inode) {
-    if (!inode.upper || !inode.record.base || inode.IsOrphan()) return;
-    if (HasNewName(tree, inode)) {
-      moved.insert(inode.record.base->path);
-    } else if (inode.ContentChanged() || inode.AttributesChanged()) {
+    if (inode.upper && inode.record.base && !inode.IsOrphan() &&
+        IsTouched(inode)) {
       ++count;
     }
-  });
-  tree.ForEach([&](Inode& directory) {
-    for (const auto& [name, slot] : directory.slots) {
-      if (slot.upper.kind == DentryKind::kInode) {
-        if (!directory.IsOrphan()) ++count;
+    for (const auto& [name, slot] : inode.slots) {
+      if (slot.upper.kind == DentryKind::kInode && !inode.IsOrphan()) {
+        const Inode* child = tree.Find(slot.upper.ino);
+        const bool is_base = child != nullptr && child->record.base;
+        if (is_base) moved.insert(child->record.base->path);
+        if (!is_base || !IsTouched(*child)) ++count;  // else it is counted
       } else if (slot.upper.kind == DentryKind::kWhiteout &&
-                 directory.record.base) {
-        const auto& base = directory.record.base->path;
-        if (!moved.contains(JoinPath(base, name))) ++count;
+                 inode.record.base) {
+        hidden.push_back(JoinPath(inode.record.base->path, name));
       }
     }
   });
-  return count;
+  return count +
+         static_cast<uint64_t>(std::ranges::count_if(
+             hidden, [&](const auto& path) { return !moved.contains(path); }));
 }
 
 namespace {

@@ -224,7 +224,7 @@ class DriftFinder {
     if (inode.IsDirectory() || inode.IsOrphan()) return false;
     if (inode.record.base->nlink < 2 || SlotAt(path) == nullptr) return false;
     if (UpperNames(frozen_.tree, inode) != 0 || OtherName(inode)) return false;
-    const bool same = !inode.ContentChanged() && !ChangedAttributes(inode);
+    const bool same = !inode.ContentChanged() && !inode.AttributesChanged();
     return same || st.st_nlink == 1 || !inode.links.empty();
   }
 

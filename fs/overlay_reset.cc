@@ -70,13 +70,15 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
                                              bool committed) {
   StaleCaches stale;
   std::vector<Tree::Survivor> survivors;
+  const std::unordered_set<Ino> renamed =
+      committed ? std::unordered_set<Ino>() : tree.Renamed();
   tree.ForEach([&](Inode& inode) {
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
     // Most are, and there may be many.
+    const bool was_upper = inode.upper;
     if (!committed && !inode.retired && !inode.pinned_base &&
-        tree.IsInPlace(inode)) {
-      if (inode.upper) stale.inodes.push_back(inode.ino);
-      Tree::StayInPlace(inode);
+        tree.StayInPlace(inode, renamed)) {
+      if (was_upper) stale.inodes.push_back(inode.ino);
       return;
     }
     const bool pristine =

@@ -57,7 +57,7 @@ class StoredWorkspace final : public Workspace {
   Result<CommitReport> Commit(const CommitOptions& options,
                               const CommitProgress& progress) override;
   Result<PlanReport> PlanOnly(const std::vector<std::string>& paths) override;
-  Result<std::string> Discard() override;
+  Result<DiscardReport> Discard() override;
   Result<uint64_t> DiscardPart(const std::vector<std::string>& paths) override;
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;
@@ -109,6 +109,11 @@ class StoredWorkspace final : public Workspace {
     return half_way_.has_value();
   }
   // Committing. workspace_commit.cc
+  /// Of a transaction that ended: to be closed when nothing is frozen.
+  struct Remains {
+    std::shared_ptr<Journal> journal;
+    std::shared_ptr<Preimages> preimages;
+  };
   /// One call of Commit.
   struct Attempt {
     const CommitOptions& options;
@@ -119,7 +124,7 @@ class StoredWorkspace final : public Workspace {
     std::string vault;             ///< that was made; empty: none
     CommitReport report;
     StaleCaches stale;
-    std::shared_ptr<Journal> old;  ///< to be closed when nothing is frozen
+    Remains old;
   };
   Status CommitFrozen(OverlayFilesystem::Frozen& frozen, Attempt& attempt)
       REQUIRES(end_mutex_);
@@ -145,8 +150,8 @@ class StoredWorkspace final : public Workspace {
       REQUIRES(end_mutex_);
   Status SwitchTo(OverlayFilesystem::Frozen& frozen,
                   const TransactionSummary& ended, PreparedTransaction prepared,
-                  bool committed, StaleCaches& stale,
-                  std::shared_ptr<Journal>& old) REQUIRES(end_mutex_);
+                  bool committed, StaleCaches& stale, Remains& old)
+      REQUIRES(end_mutex_);
   Result<StaleCaches> DiscardFrozen(OverlayFilesystem::Frozen& frozen,
                                     const std::vector<std::string>& paths,
                                     const std::vector<NetChange>& changes,

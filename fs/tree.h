@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "fs/base_directory.h"
@@ -52,7 +53,8 @@ struct Inode {
 
   Ino ino;
   bool upper = false;
-  bool stays = false;  ///< within Rebase: it has its place, and keeps it
+  bool stays = false;    ///< within Rebase: it has its place, and keeps it
+  uint32_t staying = 0;  ///< within Rebase: children that stay
   bool lost = false;  ///< pristine directory: the base has it no more, but it
                       ///< is kept for what is upper in it
   InodeRecord record;
@@ -185,12 +187,13 @@ class Tree final : public State {
   /// looked up are not.
   [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;
 
-  /// Whether `inode`, which is no directory, is where the base has it, by all
-  /// its known names, and the kernel holds their directories.
-  [[nodiscard]] bool IsInPlace(const Inode& inode) const;
-  /// Makes such an inode what it was before the transaction, and lets it keep
-  /// its place in the Rebase that must follow.
-  static void StayInPlace(Inode& inode);
+  /// Inodes with a name that the transaction gave them.
+  [[nodiscard]] std::unordered_set<Ino> Renamed() const;
+  /// If `inode` is no directory, is where the base has it by all its known
+  /// names (it is none of `renamed`), and the kernel holds their directories:
+  /// makes it what it was before the transaction, lets it keep its place in the
+  /// Rebase that must follow, and returns true.
+  bool StayInPlace(Inode& inode, const std::unordered_set<Ino>& renamed);
 
   /// Where a held inode is to be found in the base from now on.
   struct Survivor {
@@ -202,8 +205,8 @@ class Tree final : public State {
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
   /// A transaction ended: drops every inode but `survivors` (the root among
-  /// them) and those that stay in place, and makes those pristine at their paths as `look` finds them, or
-  /// orphans whose content is in `old`.
+  /// them) and those that stay in place, and makes those pristine at their
+  /// paths as `look` finds them, or orphans whose content is in `old`.
   void Rebase(std::vector<Survivor> survivors, const Look& look,
               const std::shared_ptr<Journal>& old) {
     Rebase(std::move(survivors), look, old, Image());
@@ -267,7 +270,7 @@ class Tree final : public State {
       Inode& inode, const std::map<uint64_t, std::optional<Extent>>& rows);
   void RelinkBase(Inode& inode);
   Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
-  [[nodiscard]] bool KeepsPlace(const Slot& slot) const;
+  void StripDirectory(Inode& directory);
   void StripSurvivors(const std::vector<Survivor>& survivors);
   void LoadRest(const Image& rest, const std::set<Ino>& orphans);
   bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);

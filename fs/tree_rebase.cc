@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "fs/tree.h"
 
@@ -96,38 +97,50 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
   return !inode.links.empty();
 }
 
-bool Tree::IsInPlace(const Inode& inode) const {
+std::unordered_set<Ino> Tree::Renamed() const {
+  std::unordered_set<Ino> renamed;
+  for (const auto& [ino, inode] : inodes_) {
+    for (const auto& [name, slot] : inode->slots) {
+      if (slot.upper.kind == DentryKind::kInode) renamed.insert(slot.upper.ino);
+    }
+  }
+  return renamed;
+}
+
+bool Tree::StayInPlace(Inode& inode, const std::unordered_set<Ino>& renamed) {
   if (inode.IsDirectory() || inode.IsOrphan() || !inode.record.base ||
-      inode.links.empty()) {
+      inode.links.empty() || renamed.contains(inode.ino)) {
     return false;
   }
-  return std::ranges::all_of(inode.links, [&](const Inode::Link& link) {
+  for (const Inode::Link& link : inode.links) {
     const Inode* parent = Find(link.parent);
     if (parent == nullptr || !parent->record.base || parent->lost ||
         parent->IsOrphan() || parent->lookups == 0) {
       return false;
     }
-    const auto slot = parent->slots.find(link.name);
-    return slot != parent->slots.end() &&
-           slot->second.upper.kind == DentryKind::kAbsent;
-  });
-}
-
-void Tree::StayInPlace(Inode& inode) {
+  }
+  for (const Inode::Link& link : inode.links) ++Find(link.parent)->staying;
   inode.stays = true;
-  if (!inode.upper) return;
+  if (!inode.upper) return true;
   inode.upper = false;
   inode.attr() = AttrOf(*inode.record.base, inode.attr());
   inode.extents.clear();
   inode.xattrs.clear();
   inode.stored_bytes = inode.own_end = 0;
+  return true;
 }
 
-/// Whether a directory that is stripped keeps the name.
-bool Tree::KeepsPlace(const Slot& slot) const {
-  if (slot.upper.kind != DentryKind::kAbsent) return false;
-  const Inode* child = Find(slot.cached);
-  return child != nullptr && child->stays;
+/// It keeps the names of those that stay.
+void Tree::StripDirectory(Inode& directory) {
+  if (directory.slots.size() != directory.staying) {
+    std::erase_if(directory.slots, [&](const auto& entry) {
+      const Slot& slot = entry.second;
+      if (slot.upper.kind != DentryKind::kAbsent) return true;
+      const Inode* child = Find(slot.cached);
+      return child == nullptr || !child->stays;
+    });
+  }
+  directory.known_children = std::exchange(directory.staying, 0);
 }
 
 void Tree::StripSurvivors(const std::vector<Survivor>& survivors) {
@@ -142,11 +155,8 @@ void Tree::StripSurvivors(const std::vector<Survivor>& survivors) {
   });
   for (const Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
-    std::erase_if(inode.slots, [&](const auto& entry) {
-      return !KeepsPlace(entry.second);
-    });
+    StripDirectory(inode);
     inode.links.clear();
-    inode.known_children = static_cast<uint32_t>(inode.slots.size());
     inode.upper = false;
     inode.lost = false;
     ++inode.version;

@@ -52,6 +52,11 @@ struct CommitReport {
       withheld;  ///< sentences: what did not reach the base
 };
 
+struct DiscardReport {
+  std::string id;        ///< of the transaction that ended
+  uint64_t changes = 0;  ///< what was touched, also where it was equal
+};
+
 struct RollbackReport {
   Savepoint savepoint;
   uint64_t undone = 0;  ///< changes
@@ -118,8 +123,8 @@ class Workspace : public Archive {
   virtual Result<PlanReport> PlanOnly(
       const std::vector<std::string>& paths) = 0;
   /// Throws the transaction away and begins the next one, whose id
-  /// transaction_id() then is. Returns the id that ended.
-  virtual Result<std::string> Discard() = 0;
+  /// transaction_id() then is.
+  virtual Result<DiscardReport> Discard() = 0;
   /// Throws away what it did at and below `paths`, and what would make no sense
   /// without. Returns how many changes. ENOENT as in Commit.
   virtual Result<uint64_t> DiscardPart(

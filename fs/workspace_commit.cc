@@ -97,7 +97,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
     std::ignore = committer_.vaults().Remove(attempt.vault);
   }
   if (attempt.half_way) half_way_.emplace(std::move(lock));
-  attempt.old.reset();
+  attempt.old = {};
   Tell(attempt.stale);
   TRY(std::move(committed));
   if (attempt.report.conflicts.empty()) Collect();

@@ -66,18 +66,18 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
 Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
                                  const TransactionSummary& ended,
                                  PreparedTransaction prepared, bool committed,
-                                 StaleCaches& stale,
-                                 std::shared_ptr<Journal>& old) {
+                                 StaleCaches& stale, Remains& old) {
   const Timestamp now = options_.filesystem.clock->Now();
   OpenTransaction next = TRY(store_->Succeed(ended.id, std::move(prepared)));
   frozen.journal.Forget();
-  old = std::move(next.journal);
+  old.journal = std::move(next.journal);
+  old.preimages = std::move(frozen.preimages);
   if (auto dir = store_->TransactionDir(next.id)) {
     frozen.preimages = std::make_shared<Preimages>(std::move(*dir));
   } else {
     frozen.preimages.reset();
   }
-  stale = frozen.Reset(old, committed);
+  stale = frozen.Reset(old.journal, committed);
   const MutexLock lock(mutex_);
   follows_ = true;
   summary_ =
@@ -102,14 +102,14 @@ void StoredWorkspace::LookAgain(std::span<const Ino> inos) {
   }
 }
 
-Result<std::string> StoredWorkspace::Discard() {
+Result<DiscardReport> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
   if (IsHalfWay()) return std::unexpected(HalfWay());
   TransactionSummary ended = Ended(TransactionState::kDiscarded, "", 0);
   PreparedTransaction prepared =
       TRY(PrepareNext(ended.name, *filesystem_->journal()));
   StaleCaches stale;
-  std::shared_ptr<Journal> old;
+  Remains old;
   auto switched = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen)
           NO_THREAD_SAFETY_ANALYSIS -> Status {
@@ -126,10 +126,10 @@ Result<std::string> StoredWorkspace::Discard() {
           });
   TRY(std::move(switched));
   Tell(stale);
-  old.reset();
+  old = {};
   LookAgain(stale.inodes);
   Collect();
-  return ended.id;
+  return DiscardReport{.id = ended.id, .changes = ended.changes};
 }
 
 Result<uint64_t> StoredWorkspace::DiscardPart(

@@ -82,8 +82,9 @@ Result<CommitReport> FakeWorkspace::Commit(const CommitOptions& options,
   return report;
 }
 
-Result<std::string> FakeWorkspace::Discard() {
-  return std::exchange(id, "000000000002");
+Result<DiscardReport> FakeWorkspace::Discard() {
+  return DiscardReport{.id = std::exchange(id, "000000000002"),
+                       .changes = changes.size()};
 }
 
 Result<Savepoint> FakeWorkspace::MakeSavepoint(const std::string& name) {

@@ -128,7 +128,7 @@ class FakeWorkspace : public Workspace {
     return paths.size();
   }
   Result<std::vector<Conflict>> FindConflicts() override { return conflicts; }
-  Result<std::string> Discard() override;
+  Result<DiscardReport> Discard() override;
   Result<UndoReport> Undo(const std::string& commit) override {
     return UndoReport{.id = "000000000009",
                       .undone = commit,
