@@ -102,12 +102,20 @@ class StepTracer {
         Find(step.to, step.ino)->old_bytes = step.before;
         return;
       case StepKind::kAttributes: {
-        const NodePtr node = Find(step.to, 0);
+        const NodePtr node = step.set_after ? Find(step.to, 0) : Origin(step);
+        if (!node) return;
         node->set_before = step.set_before;
         node->set_after = step.set_after;
         return;
       }
     }
+  }
+
+  /// What was at `step.from` in the base, and no longer is; null when no other
+  /// step is about it.
+  NodePtr Origin(const CommitStep& step) const {
+    const auto found = by_origin_.find(step.from.path);
+    return found == by_origin_.end() ? nullptr : found->second;
   }
 
   /// A file that was moved and replaced is "m" and a number in the vault, what
@@ -159,7 +167,10 @@ class StepTracer {
       nodes_.push_back(node);
       if (ino != 0) by_ino_[ino] = node;
     }
-    if (!origin.vault) node->before.insert(origin.path);
+    if (!origin.vault) {
+      node->before.insert(origin.path);
+      by_origin_.try_emplace(origin.path, node);
+    }
     parent->children[name] = node;
     return node;
   }
@@ -175,6 +186,7 @@ class StepTracer {
   std::map<std::string, NodePtr> vaults_;  // by mount
   std::vector<NodePtr> nodes_;
   std::map<uint64_t, NodePtr> by_ino_;
+  std::map<std::string, NodePtr> by_origin_;  // by path in the base
   std::map<const Node*, NodePtr> replaced_;
   std::map<std::string, NodePtr> taken_out_;
 };
