@@ -48,9 +48,10 @@ finishes txfs -C ws diff
 
 # A daemon finds it.
 interrupted
-mv ws/.txfs/intent intent
+mv ws/.txfs/intent ws/.txfs/vault .
 txfs mount ws mnt
-mv intent ws/.txfs/intent
+rm -rf ws/.txfs/vault
+mv vault intent ws/.txfs/
 txfs -C mnt status >out 2>err
 contains "$(cat err)" "finished the interrupted commit $id"
 ! grep -q finished out || fail "said on stdout"
