@@ -260,8 +260,10 @@ Status Committer::CheckVault(const CommitRecord& record) const {
   const std::string bytes = TRY(store_.history().ReadManifest(undone));
   const auto manifest = DecodeManifest(AsBytes(bytes));
   if (!manifest) {
-    return In(store_.display_path() + "/history/" + undone + ".vault",
-              manifest.error());
+    return Fail(manifest.error().code,
+                store_.display_path() + "/history/" + undone +
+                    ".vault: " + manifest.error().message,
+                "it cannot be undone; `txfs fsck` shows what else is damaged");
   }
   const Vault vault = TRY(vaults_.Open(record.vault));
   const auto differences = TRY(CompareManifest(vault, *manifest));

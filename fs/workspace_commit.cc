@@ -37,11 +37,8 @@ std::unexpected<Error> WithRemedy(Error error, const std::string& store) {
   if (error.code != ENOSPC && error.code != EDQUOT) {
     return std::unexpected(std::move(error));
   }
-  return Fail(0,
-              std::string(error.code == EDQUOT ? "the disk quota is used up"
-                                               : "the disk is full") +
-                  ": nothing was committed (store " + store + ", " +
-                  error.message + ")",
+  return Fail(error.code,
+              "nothing was committed (store " + store + "): " + error.message,
               "the transaction is as it was: make room, perhaps with `txfs gc "
               "--keep-commits 1`, then commit again");
 }

@@ -96,7 +96,7 @@ trap 'txfs umount mnt 2>/dev/null || true; umount small || umount -l small' EXIT
 txfs mount --store "$PWD/store" small mnt
 head -c 3M /dev/urandom >mnt/big
 txn=$(txfs -C mnt status --json | json 'd["id"]')
-refuses_with_hint 1 "the disk is full: nothing was committed (store $PWD/store" txfs -C mnt commit
+refuses_with_hint 1 "nothing was committed (store $PWD/store)" txfs -C mnt commit
 equal "$txn 1" "$(txfs -C mnt status --json | json 'd["id"], d["changes"]' | tr -d "(),'")" "after a full disk"
 mount -o remount,size=8M small
 contains "$(txfs -C mnt commit)" "1 change"
