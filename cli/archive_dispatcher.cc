@@ -28,6 +28,17 @@ Status SendList(const Json& items, const char* key, const Json& tail,
   return sink(frame);
 }
 
+Status AnswerPart(const Json& request, const ReadAt& read,
+                  const FrameSink& sink) {
+  Frame frame;
+  const uint64_t length = GetUint(request, "length");
+  if (length > kPayloadMax) return Fail(EMSGSIZE, "read request is too long");
+  frame.payload.resize(length);
+  const MutableByteSpan out = std::as_writable_bytes(std::span(frame.payload));
+  frame.payload.resize(TRY(read(GetUint(request, "offset"), out)));
+  return sink(frame);
+}
+
 Status AnswerWith(const std::function<Status(const FrameSink&)>& answer,
                   const FrameSink& sink) {
   // An error of the sink must not be answered through the same sink.
@@ -109,19 +120,13 @@ Status ArchiveDispatcher::AnswerShow(const Json& request,
 
 Status ArchiveDispatcher::AnswerReadEnded(const Json& request,
                                           const FrameSink& sink) {
-  Frame frame;
-  const uint64_t length = GetUint(request, "length");
-  if (length > kPayloadMax) return Fail(EMSGSIZE, "read request is too long");
-  frame.payload.resize(length);
-  const MutableByteSpan out = std::as_writable_bytes(std::span(frame.payload));
-  const uint64_t offset = GetUint(request, "offset");
-  const size_t got =
-      request.contains("vault_path")
-          ? TRY(archive_.ReadVault(GetBytes(request, "vault_path"), offset,
-                                   out))
-          : TRY(archive_.ReadBase(GetBytes(request, "base_path"), offset, out));
-  frame.payload.resize(got);
-  return sink(frame);
+  const auto read = [&](uint64_t offset, MutableByteSpan out) {
+    return request.contains("vault_path")
+               ? archive_.ReadVault(GetBytes(request, "vault_path"), offset,
+                                    out)
+               : archive_.ReadBase(GetBytes(request, "base_path"), offset, out);
+  };
+  return AnswerPart(request, read, sink);
 }
 
 Status ArchiveDispatcher::AnswerGc(const Json& request, const FrameSink& sink) {

@@ -4,12 +4,17 @@
 
 #include "cli/framing.h"
 #include "fs/archive.h"
+#include "journal/base/pieces.h"
 
 namespace txfs::cli {
 
 /// Sends items in frames of bounded size; `tail` goes with the last one.
 Status SendList(const Json& items, const char* key, const Json& tail,
                 const FrameSink& sink);
+
+/// Answers a request for a part of a file with what `read` reads.
+Status AnswerPart(const Json& request, const ReadAt& read,
+                  const FrameSink& sink);
 
 /// Runs `answer` with a sink; when it fails, the error goes to the same sink,
 /// unless that is what failed. Returns the sink's error.

@@ -109,14 +109,10 @@ Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
 }
 
 Status Dispatcher::AnswerRead(const Json& request, const FrameSink& sink) {
-  Frame frame;
-  const uint64_t length = GetUint(request, "length");
-  if (length > kPayloadMax) return Fail(EMSGSIZE, "read request is too long");
-  frame.payload.resize(length);
-  const MutableByteSpan out = std::as_writable_bytes(std::span(frame.payload));
-  const uint64_t offset = GetUint(request, "offset");
-  frame.payload.resize(TRY(ReadSide(request, offset, out)));
-  return sink(frame);
+  const auto read = [&](uint64_t offset, MutableByteSpan out) {
+    return ReadSide(request, offset, out);
+  };
+  return AnswerPart(request, read, sink);
 }
 
 Result<size_t> Dispatcher::ReadSide(const Json& request, uint64_t offset,

@@ -305,11 +305,13 @@ void AddReports(CLI::App& app, Values& values, Command& command) {
       "fsck", "Check the store: journals, contents and trees; never writes");
   fsck->add_flag("--json", values.json, "As JSON");
   fsck->callback([&] {
+    command.takes_transaction = false;
     command.run = [&](const Context& context) {
       return RunFsck(context, values.json);
     };
   });
   app.add_subcommand("version", "Print the version")->callback([&] {
+    command.takes_transaction = false;
     command.run = [](const Context&) -> Result<int> {
       std::puts("txfs " TXFS_VERSION);
       return 0;

@@ -1,7 +1,19 @@
 #include "cli/wire.h"
 
+#include <array>
+
+#include "journal/base/names.h"
+
 namespace txfs::cli {
 namespace {
+
+using NamedOnConflict = Named<OnConflict>;
+constexpr std::array kOnConflictNames = {
+    NamedOnConflict{OnConflict::kFail, "fail"},
+    NamedOnConflict{OnConflict::kMine, "mine"},
+    NamedOnConflict{OnConflict::kTheirs, "theirs"},
+    NamedOnConflict{OnConflict::kMerge, "merge"},
+};
 
 Json TimeToJson(Timestamp time) { return Json::array({time.sec, time.nsec}); }
 
@@ -235,25 +247,11 @@ WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
 }
 
 std::string_view OnConflictName(OnConflict on_conflict) {
-  switch (on_conflict) {
-    case OnConflict::kFail:
-      return "fail";
-    case OnConflict::kMine:
-      return "mine";
-    case OnConflict::kTheirs:
-      return "theirs";
-    case OnConflict::kMerge:
-      return "merge";
-  }
-  return "fail";
+  return NameIn(kOnConflictNames, on_conflict);
 }
 
 OnConflict OnConflictFromName(std::string_view name) {
-  for (const OnConflict one :
-       {OnConflict::kMine, OnConflict::kTheirs, OnConflict::kMerge}) {
-    if (name == OnConflictName(one)) return one;
-  }
-  return OnConflict::kFail;
+  return ValueIn(kOnConflictNames, name).value_or(OnConflict::kFail);
 }
 
 Json ToJson(const Conflict& conflict) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "fs/xattrs.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -75,10 +76,6 @@ FileType TypeOfEntry(int dir, const dirent& entry) {
 struct CloseDir {
   void operator()(DIR* stream) const { ::closedir(stream); }
 };
-
-std::string ProcPath(const UniqueFd& fd) {
-  return "/proc/self/fd/" + std::to_string(fd.get());
-}
 
 }  // namespace
 
@@ -217,26 +214,20 @@ Result<UniqueFd> BaseDirectory::OpenPath(const std::string& path) const {
 Result<std::vector<std::string>> BaseDirectory::ListXattrs(
     const std::string& path) const {
   const UniqueFd fd = TRY(OpenPath(path));
-  std::string names(XATTR_LIST_MAX, '\0');
-  const ssize_t n =
-      ::listxattr(ProcPath(fd).c_str(), names.data(), names.size());
-  if (n < 0 && errno == ENOTSUP) return std::vector<std::string>();
-  if (n < 0) return Fail(errno, "listxattr " + path);
-  std::vector<std::string> result;
-  for (size_t at = 0; at < static_cast<size_t>(n);) {
-    const std::string name = names.c_str() + at;
-    at += name.size() + 1;
-    if (name.starts_with("user.")) result.push_back(name);
-  }
-  return result;
+  auto names = XattrNames(ProcPath(fd.get()));
+  if (!names) return Fail(names.error().code, "listxattr " + path);
+  std::erase_if(*names, [](const std::string& name) {
+    return !name.starts_with("user.");
+  });
+  return names;
 }
 
 Result<std::string> BaseDirectory::GetXattr(const std::string& path,
                                             const std::string& name) const {
   const UniqueFd fd = TRY(OpenPath(path));
   std::string value(XATTR_SIZE_MAX, '\0');
-  const ssize_t n = ::getxattr(ProcPath(fd).c_str(), name.c_str(), value.data(),
-                               value.size());
+  const ssize_t n = ::getxattr(ProcPath(fd.get()).c_str(), name.c_str(),
+                               value.data(), value.size());
   if (n < 0 && errno == ENOTSUP) return Fail(ENODATA, "getxattr " + path);
   if (n < 0) return Fail(errno, "getxattr " + path);
   value.resize(static_cast<size_t>(n));

@@ -123,9 +123,10 @@ class ChangeCollector {
   Status AddBaseChildren(const std::string& path, const std::string& base) {
     const Inode* directory = frozen_.tree.FindBaseDirectory(base);
     // Somebody else may have removed it meanwhile, or put a file in its place.
-    auto entries = frozen_.base.List(base);
+    const auto entries = frozen_.base.List(base);
     if (!entries && IsGone(entries.error())) return {};
-    for (const BaseEntry& entry : TRY(std::move(entries))) {
+    if (!entries) return std::unexpected(entries.error());
+    for (const BaseEntry& entry : *entries) {
       const Inode* inode = nullptr;
       if (directory != nullptr) {
         const auto slot = directory->slots.find(entry.name);

@@ -1,10 +1,10 @@
 #include <fcntl.h>
-#include <linux/limits.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "fs/commit_run.h"
+#include "fs/xattrs.h"
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 
@@ -15,12 +15,10 @@ using Xattrs = std::map<std::string, std::string>;
 
 /// Makes `wanted` all the user.* attributes of an open object.
 Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
-  const std::string proc = "/proc/self/fd/" + std::to_string(fd);
-  std::string names(XATTR_LIST_MAX, '\0');
-  const ssize_t n = ::listxattr(proc.c_str(), names.data(), names.size());
-  for (ssize_t at = 0; at < n;) {
-    const std::string name = names.c_str() + at;
-    at += static_cast<ssize_t>(name.size()) + 1;
+  const std::string proc = ProcPath(fd);
+  // What cannot be listed cannot be set either, and that says why.
+  const auto names = XattrNames(proc);
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
     if (!name.starts_with("user.") || wanted.contains(name)) continue;
     if (::removexattr(proc.c_str(), name.c_str()) != 0 && errno != ENODATA) {
       return Fail(errno, "removexattr " + path);

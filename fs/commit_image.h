@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,9 +9,17 @@
 #include "fs/commit_step.h"
 #include "fs/conflicts.h"
 #include "journal/base/bytes.h"
+#include "journal/base/checksum.h"
 #include "journal/base/result.h"
 
 namespace txfs {
+
+/// What an image knows of the content of a file.
+enum class ImageContent : uint8_t {
+  kNotOurs = 0,  ///< the commit did not bring it: size and time will do
+  kHashed = 1,
+  kTooLarge = 2,  ///< brought, but not read
+};
 
 /// What stands at one path of a commit when it is done.
 struct ImageEntry {
@@ -20,10 +28,14 @@ struct ImageEntry {
   bool whole = false;  ///< a directory of which every entry is in the image
   uint64_t ino = 0;
   uint32_t mode = 0;  ///< with S_IF* bits
+  uint32_t nlink = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint64_t size = 0;
-  Timestamp mtime;
+  Timestamp mtime, ctime;
+  uint64_t xattrs = 0;  ///< checksum of the user.* attributes; 0: none
+  ImageContent content = ImageContent::kNotOurs;
+  ContentHash hash;  ///< kHashed
 
   bool operator==(const ImageEntry&) const = default;
 };
@@ -31,13 +43,24 @@ struct ImageEntry {
 /// By path.
 using CommitImage = std::vector<ImageEntry>;
 
-/// What the base has at the paths of `steps`, which were carried out.
-Result<CommitImage> TakeImage(const BaseDirectory& base,
-                              const CommitSteps& steps);
+/// A larger file is not read for an image, bytes.
+inline constexpr uint64_t kMaxImageContent = uint64_t{64} << 20;
 
-/// What is no longer as in `image`.
+/// What the base has at the paths of `steps`, which were carried out. Content
+/// that they brought is read, unless they are those of an undo.
+Result<CommitImage> TakeImage(const BaseDirectory& base,
+                              const CommitSteps& steps, bool is_undo);
+
+/// Whether it was a later commit, or undo, after which the object `ino` had
+/// this ctime.
+using IsOurDoing = std::function<Result<bool>(uint64_t ino, Timestamp ctime)>;
+
+/// What is no longer as in `image`. Where only a ctime differs, attributes and
+/// content are looked at; `is_ours` is asked about files that are too large
+/// for that, which without it are taken for unchanged.
 Result<std::vector<Conflict>> CompareImage(const BaseDirectory& base,
-                                           const CommitImage& image);
+                                           const CommitImage& image,
+                                           const IsOurDoing& is_ours = {});
 
 /// `undo` takes back the commit of which `image` was taken: directories that
 /// others changed since then keep the times of that.

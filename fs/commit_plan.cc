@@ -8,6 +8,7 @@
 
 #include "fs/base_mounts.h"
 #include "fs/link_search.h"
+#include "fs/vaults.h"
 
 namespace txfs {
 namespace {
@@ -24,10 +25,6 @@ bool IsDevice(const Inode& inode) {
 
 size_t Depth(const std::string& path) {
   return static_cast<size_t>(std::ranges::count(path, '/'));
-}
-
-std::string StageName(const char* prefix, uint64_t number) {
-  return prefix + std::to_string(number);
 }
 
 /// Where a name of an inode is in the overlay.
@@ -138,8 +135,9 @@ class Planner {
     const bool moves = object != nullptr && !object->IsOrphan();
     // A directory that goes takes its content along.
     if (!moves && directory.IsOrphan()) return {};
-    const std::string slot = moves ? StageName("m", Raw(object->ino))
-                                   : StageName("d", detaches_.size());
+    const std::string slot =
+        moves ? SlotName(VaultSlot::kMoving, Raw(object->ino))
+              : SlotName(VaultSlot::kTaken, detaches_.size());
     if (moves) moved_.insert(object->ino);
     if (!moves && S_ISDIR(st->st_mode)) lost_.insert(path);
     Add(detaches_, {.kind = StepKind::kMove,
@@ -210,7 +208,7 @@ class Planner {
       return {};
     }
     if (RidesInParent(inode)) return {};
-    const std::string stage = StageName("n", Raw(inode.ino));
+    const std::string stage = SlotName(VaultSlot::kStaged, Raw(inode.ino));
     StageTree(inode, InVault(stage, places.front().path));
     return Attach(inode, stage, places);
   }
@@ -232,7 +230,8 @@ class Planner {
     const bool reachable =
         ::geteuid() == 0 || spot.path.find('/') == std::string::npos;
     // A transaction that goes on needs its journal as it is.
-    return options_.selection == nullptr && !inode.record.base && inode.attr().own_segment != 0 && reachable;
+    return options_.selection == nullptr && !inode.record.base &&
+           inode.attr().own_segment != 0 && reachable;
   }
 
   void StageTree(const Inode& inode, const Spot& spot) {
@@ -312,12 +311,14 @@ class Planner {
     const bool changed = inode.ContentChanged();
     const bool replaced = crosses || (changed && IsReplaced(inode));
     if (changed && !replaced) TRY(AddPatch(inode));
-    const std::string fresh_slot = StageName("n", Raw(inode.ino));
+    const std::string fresh_slot = SlotName(VaultSlot::kStaged, Raw(inode.ino));
     if (replaced) StageTree(inode, InVault(fresh_slot, *place));
     if (moved) {
       // A replaced one's old content stays in the vault.
       return Attach(
-          inode, replaced ? fresh_slot : StageName("m", Raw(inode.ino)), fresh);
+          inode,
+          replaced ? fresh_slot : SlotName(VaultSlot::kMoving, Raw(inode.ino)),
+          fresh);
     }
     if (replaced) {
       Add(exchanges_,
@@ -356,14 +357,14 @@ class Planner {
 
   Status AddPatch(const Inode& inode) {
     const BaseOrigin& base = *inode.record.base;
-    Delta after{.name = StageName("p", Raw(inode.ino)),
+    Delta after{.name = SlotName(VaultSlot::kPatch, Raw(inode.ino)),
                 .keep = std::min(inode.attr().base_limit, inode.attr().size),
                 .size = inode.attr().size};
     for (const auto& [offset, extent] : inode.extents) {
       const uint64_t end = std::min(extent.end(), after.size);
       if (offset < end) after.ranges.push_back({offset, end});
     }
-    Delta before{.name = StageName("o", Raw(inode.ino)),
+    Delta before{.name = SlotName(VaultSlot::kPatched, Raw(inode.ino)),
                  .keep = base.size,
                  .size = base.size};
     const uint64_t cut = std::min(after.keep, base.size);
@@ -447,7 +448,7 @@ class Planner {
 
   void PlanShared(const FileKey& key, const SharedFile& file) {
     const auto& [mount, ino] = key;
-    const Spot hold = Spot::Vault(StageName("h", ino), mount);
+    const Spot hold = Spot::Vault(SlotName(VaultSlot::kHeld, ino), mount);
     const std::string source =
         file.removed.empty() ? *file.stays : file.removed.front().first;
     Add(holds_, {.kind = StepKind::kLink,

@@ -1,21 +1,20 @@
 #include "fs/commit_run.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
+#include "journal/base/pieces.h"
 
 namespace txfs {
 namespace {
 
-constexpr size_t kCopyBytes = 1 << 20;
 constexpr std::string_view kOldSuffix = ".old";
 
 /// st_ino of what stands there; 0 when nothing does.
@@ -47,8 +46,7 @@ int Rename(int from_dir, const std::string& from, int to_dir,
     errno = EINVAL;
     return -1;
   }
-  return static_cast<int>(::syscall(SYS_renameat2, from_dir, from.c_str(),
-                                    to_dir, to.c_str(), flags));
+  return ::renameat2(from_dir, from.c_str(), to_dir, to.c_str(), flags);
 }
 
 /// Renames to a name that must be free. Without RENAME_NOREPLACE nobody but us
@@ -311,17 +309,12 @@ Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
   }
   const int vault = TRY(DirectoryOf(vault_, Spot::Vault(delta.name, "")));
   const UniqueFd from = TRY(OpenAt(vault, delta.name, O_RDONLY | O_NOFOLLOW));
-  Bytes buffer(kCopyBytes);
   for (const Range& range : delta.ranges) {
-    for (uint64_t offset = range.from; offset < range.to;) {
-      const MutableByteSpan part = MutableByteSpan(buffer).first(
-          std::min<uint64_t>(buffer.size(), range.to - offset));
-      const size_t n = TRY(ReadFully(from.get(), offset, part));
-      if (n == 0) return Fail(EIO, "read " + delta.name);
-      CrashPoint();
-      TRY(WriteFully(fd, offset, part.first(n)));
-      offset += n;
-    }
+    TRY(ForEachPiece(range.from, range.to, from.get(),
+                     [&](uint64_t offset, ByteSpan piece) {
+                       CrashPoint();
+                       return WriteFully(fd, offset, piece);
+                     }));
   }
   return {};
 }

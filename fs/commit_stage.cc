@@ -12,13 +12,23 @@
 #include <ranges>
 
 #include "fs/commit_run.h"
+#include "fs/xattrs.h"
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
+#include "journal/base/pieces.h"
 
 namespace txfs {
 namespace {
 
-constexpr size_t kCopyBytes = 1 << 20;
+/// A smaller file is copied rather than cloned, bytes.
+constexpr uint64_t kMinClone = 1 << 20;
+
+/// What was done to the file at `path`.
+Status Naming(const std::string& path, Status done) {
+  if (!done)
+    done.error().message = "copy " + path + ": " + done.error().message;
+  return done;
+}
 
 bool IsZero(ByteSpan bytes) {
   return std::ranges::all_of(bytes,
@@ -210,7 +220,7 @@ Status VaultFiller::FillGaps(const Inode& inode, int fd) {
 /// Starts a file with the blocks of its base file, where the filesystem can
 /// and that is more than a few.
 Result<bool> VaultFiller::CloneBase(const Inode& inode, int fd) {
-  if (!inode.record.base || inode.attr().base_limit < kCopyBytes) return false;
+  if (!inode.record.base || inode.attr().base_limit < kMinClone) return false;
   const SharedFd base = TRY(frozen_.base.OpenFile(inode.record.base->path));
   if (::ioctl(fd, FICLONE, base->get()) != 0) return false;
   const uint64_t limit = inode.attr().base_limit;
@@ -225,19 +235,18 @@ Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range) {
   if (range.from >= range.to) return {};
   struct stat st{};
   if (::fstat(fd, &st) != 0) return Fail(errno, "stage");
-  Bytes buffer(std::min<uint64_t>(range.to - range.from, kCopyBytes));
-  for (uint64_t offset = range.from; offset < range.to;) {
-    const MutableByteSpan part = MutableByteSpan(buffer).first(
-        std::min<uint64_t>(buffer.size(), range.to - offset));
-    const size_t n = TRY(frozen_.Read(inode, offset, part));
-    if (n == 0) return Fail(EIO, "read " + frozen_.tree.PathOf(inode));
-    const bool fresh = offset >= static_cast<uint64_t>(st.st_size);
-    if (!fresh || !IsZero(part.first(n))) {
-      TRY(WriteFully(fd, offset, part.first(n)));
-    }
-    offset += n;
-  }
-  return {};
+  const auto size = static_cast<uint64_t>(st.st_size);
+  auto copied = ForEachPiece(
+      range.from, range.to,
+      [&](uint64_t offset, MutableByteSpan out) {
+        return frozen_.Read(inode, offset, out);
+      },
+      [&](uint64_t offset, ByteSpan piece) -> Status {
+        const bool fresh = offset >= size;
+        return fresh && IsZero(piece) ? Status()
+                                      : WriteFully(fd, offset, piece);
+      });
+  return Naming(frozen_.tree.PathOf(inode), std::move(copied));
 }
 
 Status VaultFiller::SaveDelta(const StagedDelta& delta) {
@@ -246,22 +255,17 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
   const Inode* inode = frozen_.tree.Find(delta.ino);
   SharedFd base;
   if (inode == nullptr) base = TRY(frozen_.base.OpenFile(delta.base_path));
-  Bytes buffer(kCopyBytes);
   for (const Range& range : delta.delta.ranges) {
     if (inode != nullptr) {
       TRY(CopyRange(*inode, fd.get(), range));
       continue;
     }
-    for (uint64_t offset = range.from; offset < range.to;) {
-      const MutableByteSpan part = MutableByteSpan(buffer).first(
-          std::min<uint64_t>(buffer.size(), range.to - offset));
-      const size_t n = TRY(ReadFully(base->get(), offset, part));
-      if (n == 0) return Fail(EIO, "read " + delta.base_path);
-      if (!IsZero(part.first(n))) {
-        TRY(WriteFully(fd.get(), offset, part.first(n)));
-      }
-      offset += n;
-    }
+    auto copied = ForEachPiece(
+        range.from, range.to, base->get(),
+        [&](uint64_t offset, ByteSpan piece) -> Status {
+          return IsZero(piece) ? Status() : WriteFully(fd.get(), offset, piece);
+        });
+    TRY(Naming(delta.base_path, std::move(copied)));
   }
   // Zeros at its end are content, too.
   if (::ftruncate(fd.get(), static_cast<off_t>(delta.delta.size)) != 0) {
@@ -276,12 +280,9 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
 Status VaultFiller::CopyForeignXattrs(const Inode& inode, int fd) {
   const auto from = frozen_.base.OpenFile(inode.record.base->path);
   if (!from) return {};  // unreadable to us, so without lists of ours
-  std::string names(XATTR_LIST_MAX, '\0');
-  const ssize_t n = ::flistxattr((*from)->get(), names.data(), names.size());
+  const auto names = XattrNames(ProcPath((*from)->get()));
   std::string value(XATTR_SIZE_MAX, '\0');
-  for (ssize_t at = 0; at < n;) {
-    const std::string name = names.c_str() + at;
-    at += static_cast<ssize_t>(name.size()) + 1;
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
     if (name.starts_with("user.") || name == "security.capability") continue;
     const ssize_t size =
         ::fgetxattr((*from)->get(), name.c_str(), value.data(), value.size());

@@ -118,6 +118,7 @@ void EncodeAttributes(const ObjectAttributes& attributes, Encoder& out) {
 ObjectAttributes DecodeAttributes(Decoder& in) {
   ObjectAttributes attributes;
   attributes.type = static_cast<FileType>(in.Get<uint8_t>());
+  if (ModeBits(attributes.type) == 0) in.SetBad();
   attributes.mode = in.Get<uint32_t>();
   attributes.uid = in.Get<uint32_t>();
   attributes.gid = in.Get<uint32_t>();

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <memory>
 #include <set>
-#include <unordered_map>
 
-#include "fs/commit_image.h"
 #include "fs/committer.h"
+#include "fs/step_tracer.h"
 #include "fs/tree.h"
 #include "journal/base/file.h"
 
@@ -19,177 +17,8 @@ namespace {
 
 constexpr size_t kCompareBytes = 1 << 20;
 
-/// An object as the steps of a commit move it about.
-struct Node {
-  Spot origin;                     ///< where it was before
-  std::set<std::string> before;    ///< its names in the base before
-  std::vector<Spot> after;         ///< and afterwards, of base and vault
-  std::optional<Delta> old_bytes;  ///< of a patch
-  std::optional<ObjectAttributes> set_before, set_after;
-  /// Names in it that the steps looked at; null: taken away.
-  std::map<std::string, std::shared_ptr<Node>> children;
-
-  [[nodiscard]] std::set<std::string> AfterNames() const {
-    std::set<std::string> names;
-    for (const Spot& spot : after) {
-      if (!spot.vault) names.insert(spot.path);
-    }
-    return names;
-  }
-};
-using NodePtr = std::shared_ptr<Node>;
-
-/// `path` where `spot` is.
-Spot At(const Spot& spot, std::string path) {
-  return {spot.vault, std::move(path), spot.mount};
-}
-
 /// The directories of a commit's vault, by mount.
 using VaultDirectories = std::map<std::string, BaseDirectory>;
-
-/// Goes through the steps with names only, to learn what came from where.
-class StepTracer {
- public:
-  StepTracer() {
-    base_->before.insert("");
-    nodes_.push_back(base_);
-  }
-
-  void Trace(const CommitSteps& steps) {
-    for (const CommitStep& step : steps) Do(step);
-    Locate(*base_, Spot::Base(""));
-    for (const auto& [mount, vault] : vaults_) {
-      Locate(*vault, Spot::Vault("", mount));
-    }
-  }
-
-  /// Every object that a step is about, but also parents of such.
-  [[nodiscard]] const std::vector<NodePtr>& nodes() const { return nodes_; }
-  /// New content, and what it replaced.
-  [[nodiscard]] const std::map<const Node*, NodePtr>& replaced() const {
-    return replaced_;
-  }
-
- private:
-  void Do(const CommitStep& step) {
-    switch (step.kind) {
-      case StepKind::kMove: {
-        NodePtr node = Find(step.from, 0);
-        PairBySlot(step, node);
-        Entry(step.from) = nullptr;
-        Entry(step.to) = std::move(node);
-        return;
-      }
-      case StepKind::kExchange: {
-        NodePtr fresh = Find(step.from, 0);
-        NodePtr old = Find(step.to, 0);
-        replaced_[fresh.get()] = old;
-        Entry(step.from) = std::move(old);
-        Entry(step.to) = std::move(fresh);
-        return;
-      }
-      case StepKind::kLink: {
-        NodePtr node = Find(step.from, step.ino);
-        Entry(step.to) = std::move(node);
-        return;
-      }
-      case StepKind::kUnlink:
-        Find(step.from, step.ino);
-        Find(step.to, step.ino);
-        Entry(step.to) = nullptr;
-        return;
-      case StepKind::kPatch:
-        Find(step.to, step.ino)->old_bytes = step.before;
-        return;
-      case StepKind::kAttributes: {
-        const NodePtr node = step.set_after ? Find(step.to, 0) : Origin(step);
-        if (!node) return;
-        node->set_before = step.set_before;
-        node->set_after = step.set_after;
-        return;
-      }
-    }
-  }
-
-  /// What was at `step.from` in the base, and no longer is; null when no other
-  /// step is about it.
-  NodePtr Origin(const CommitStep& step) const {
-    const auto found = by_origin_.find(step.from.path);
-    return found == by_origin_.end() ? nullptr : found->second;
-  }
-
-  /// A file that was moved and replaced is "m" and a number in the vault, what
-  /// took its place "n" and the same (commit_plan.cc).
-  void PairBySlot(const CommitStep& step, const NodePtr& node) {
-    const Spot& slot = step.to.vault ? step.to : step.from;
-    if (!slot.path.starts_with('m') && !slot.path.starts_with('n')) return;
-    const std::string number = slot.path.substr(1);
-    NodePtr& out = taken_out_[number];
-    if (step.to.vault) {
-      out = node;
-    } else if (out && out != node && out->origin.vault != node->origin.vault) {
-      replaced_[node.get()] = out;
-    }
-  }
-
-  NodePtr& Root(const Spot& spot) {
-    if (!spot.vault) return base_;
-    NodePtr& root = vaults_[spot.mount];
-    if (!root) {
-      root =
-          std::make_shared<Node>(Node{.origin = Spot::Vault("", spot.mount)});
-    }
-    return root;
-  }
-
-  NodePtr& Entry(const Spot& spot) {
-    if (spot.path.empty()) return Root(spot);
-    const NodePtr parent =
-        Find(At(spot, std::string(ParentPath(spot.path))), 0);
-    return parent->children[std::string(BaseName(spot.path))];
-  }
-
-  /// What stands there. `ino`, if it is not 0, tells names of one object.
-  NodePtr Find(const Spot& spot, uint64_t ino) {
-    if (spot.path.empty()) return Root(spot);
-    const NodePtr parent =
-        Find(At(spot, std::string(ParentPath(spot.path))), 0);
-    const std::string name(BaseName(spot.path));
-    const auto known = parent->children.find(name);
-    if (known != parent->children.end() && known->second) {
-      if (ino != 0) by_ino_.try_emplace(ino, known->second);
-      return known->second;
-    }
-    const Spot origin = At(parent->origin, JoinPath(parent->origin.path, name));
-    NodePtr node = ino != 0 ? by_ino_[ino] : nullptr;
-    if (!node) {
-      node = std::make_shared<Node>(Node{.origin = origin});
-      nodes_.push_back(node);
-      if (ino != 0) by_ino_[ino] = node;
-    }
-    if (!origin.vault) {
-      node->before.insert(origin.path);
-      by_origin_.try_emplace(origin.path, node);
-    }
-    parent->children[name] = node;
-    return node;
-  }
-
-  static void Locate(Node& node, const Spot& spot) {
-    node.after.push_back(spot);
-    for (const auto& [name, child] : node.children) {
-      if (child) Locate(*child, At(spot, JoinPath(spot.path, name)));
-    }
-  }
-
-  NodePtr base_ = std::make_shared<Node>();
-  std::map<std::string, NodePtr> vaults_;  // by mount
-  std::vector<NodePtr> nodes_;
-  std::map<uint64_t, NodePtr> by_ino_;
-  std::map<std::string, NodePtr> by_origin_;  // by path in the base
-  std::map<const Node*, NodePtr> replaced_;
-  std::map<std::string, NodePtr> taken_out_;
-};
 
 /// Makes net changes of what a plan did, by what base and vault have now.
 class ViewBuilder {
@@ -210,13 +39,13 @@ class ViewBuilder {
       drift_[conflict.path] = std::move(conflict.reason);
     }
     tracer_.Trace(steps);
-    for (const NodePtr& node : tracer_.nodes()) {
-      for (const std::string& name : node->AfterNames()) known_.insert(name);
+    for (const TracedPtr& object : tracer_.objects()) {
+      for (const std::string& name : object->AfterNames()) known_.insert(name);
     }
     for (const auto& [fresh, old] : tracer_.replaced()) {
       paired_.insert(old.get());
     }
-    for (const NodePtr& node : tracer_.nodes()) TRY(AddNode(*node));
+    for (const TracedPtr& object : tracer_.objects()) TRY(AddObject(*object));
     return Pair(view);
   }
 
@@ -229,26 +58,26 @@ class ViewBuilder {
     bool xattrs = false;
   };
 
-  Status AddNode(const Node& node) {
-    const std::set<std::string> after = node.AfterNames();
-    if (node.origin.vault) {
+  Status AddObject(const TracedObject& object) {
+    const std::set<std::string> after = object.AfterNames();
+    if (object.origin.vault) {
       for (const std::string& path : after) TRY(AddTree(path));
-      const auto replaced = tracer_.replaced().find(&node);
+      const auto replaced = tracer_.replaced().find(&object);
       if (replaced == tracer_.replaced().end() || after.empty()) return {};
       return AddReplaced(*replaced->second, *after.begin());
     }
-    if (after.empty() && paired_.contains(&node)) return {};
+    if (after.empty() && paired_.contains(&object)) return {};
     std::vector<std::string> went;
     std::vector<std::string> came;
-    std::ranges::set_difference(node.before, after, std::back_inserter(went));
-    std::ranges::set_difference(after, node.before, std::back_inserter(came));
+    std::ranges::set_difference(object.before, after, std::back_inserter(went));
+    std::ranges::set_difference(after, object.before, std::back_inserter(came));
     const size_t moved = std::min(went.size(), came.size());
-    for (size_t i = 0; i < moved; ++i) TRY(AddMoved(node, went[i], came[i]));
-    for (size_t i = moved; i < went.size(); ++i) TRY(AddGone(node, went[i]));
+    for (size_t i = 0; i < moved; ++i) TRY(AddMoved(object, went[i], came[i]));
+    for (size_t i = moved; i < went.size(); ++i) TRY(AddGone(object, went[i]));
     for (size_t i = moved; i < came.size(); ++i) TRY(AddTree(came[i]));
-    const bool changed = node.old_bytes || node.set_before;
+    const bool changed = object.old_bytes || object.set_before;
     if (moved != 0 || !changed || after.empty()) return {};
-    return AddChanged(node, *node.before.begin(), *after.begin());
+    return AddChanged(object, *object.before.begin(), *after.begin());
   }
 
   // --- sides
@@ -297,16 +126,17 @@ class ViewBuilder {
   }
 
   /// The before side of an object that the commit changed in place, or not.
-  [[nodiscard]] ChangeSide Before(const Node& node, ChangeSide side) const {
-    if (node.set_before) {
-      side.attr.mode = node.set_before->mode;
-      side.attr.uid = node.set_before->uid;
-      side.attr.gid = node.set_before->gid;
-      side.attr.mtime = node.set_before->mtime;
+  [[nodiscard]] ChangeSide Before(const TracedObject& object,
+                                  ChangeSide side) const {
+    if (object.set_before) {
+      side.attr.mode = object.set_before->mode;
+      side.attr.uid = object.set_before->uid;
+      side.attr.gid = object.set_before->gid;
+      side.attr.mtime = object.set_before->mtime;
     }
-    if (node.old_bytes) {
-      side.attr.size = node.old_bytes->size;
-      side.delta = node.old_bytes;
+    if (object.old_bytes) {
+      side.attr.size = object.old_bytes->size;
+      side.delta = object.old_bytes;
       side.delta->name = JoinPath(vault_id_, side.delta->name);
     }
     return side;
@@ -343,31 +173,31 @@ class ViewBuilder {
   }
 
   /// A name that went; what was below it is where it is now.
-  Status AddGone(const Node& node, const std::string& path) {
-    if (node.after.empty()) return {};
-    return AddGoneTree(node, path, node.after.front());
+  Status AddGone(const TracedObject& object, const std::string& path) {
+    if (object.after.empty()) return {};
+    return AddGoneTree(object, path, object.after.front());
   }
 
-  Status AddGoneTree(const Node& node, const std::string& path,
+  Status AddGoneTree(const TracedObject& object, const std::string& path,
                      const Spot& now) {
     auto side = SideAt(now);
     if (!side && side.error().code == ENOENT) return {};
     if (!side) return std::unexpected(std::move(side).error());
     const bool descends = now.vault && side->attr.type == FileType::kDirectory;
-    befores_[path] = Before(node, *std::move(side));
+    befores_[path] = Before(object, *std::move(side));
     if (!descends) return {};
     const BaseDirectory& in = TRY(DirectoryOf(now));
     for (const BaseEntry& entry : TRY(in.List(now.path))) {
-      TRY(AddGoneTree(Node{}, JoinPath(path, entry.name),
+      TRY(AddGoneTree(TracedObject{}, JoinPath(path, entry.name),
                       At(now, JoinPath(now.path, entry.name))));
     }
     return {};
   }
 
   /// An object with another name, and what came along with it.
-  Status AddMoved(const Node& node, const std::string& old,
+  Status AddMoved(const TracedObject& object, const std::string& old,
                   const std::string& path) {
-    TRY(AddChanged(node, old, path));
+    TRY(AddChanged(object, old, path));
     const auto side = afters_.find(path);
     if (side == afters_.end() ||
         side->second.attr.type != FileType::kDirectory) {
@@ -378,29 +208,29 @@ class ViewBuilder {
     for (const BaseEntry& entry : TRY(entries)) {
       const std::string child = JoinPath(path, entry.name);
       if (known_.contains(child)) continue;
-      TRY(AddMoved(Node{}, JoinPath(old, entry.name), child));
+      TRY(AddMoved(TracedObject{}, JoinPath(old, entry.name), child));
     }
     return {};
   }
 
-  Status AddChanged(const Node& node, const std::string& old,
+  Status AddChanged(const TracedObject& object, const std::string& old,
                     const std::string& path) {
     auto side = SideLeft(path);
     if (!side && side.error().code == ENOENT) return {};
     if (!side) return std::unexpected(std::move(side).error());
-    befores_[old] = Before(node, *side);
+    befores_[old] = Before(object, *side);
     afters_[path] = *std::move(side);
     sources_[path] = {
         .path = old,
         .same_object = true,
-        .content = node.old_bytes.has_value(),
-        .xattrs = node.set_before && node.set_after &&
-                  node.set_before->xattrs != node.set_after->xattrs};
+        .content = object.old_bytes.has_value(),
+        .xattrs = object.set_before && object.set_after &&
+                  object.set_before->xattrs != object.set_after->xattrs};
     return {};
   }
 
   /// `path` has the content that replaced `old`'s.
-  Status AddReplaced(const Node& old, const std::string& path) {
+  Status AddReplaced(const TracedObject& old, const std::string& path) {
     if (old.after.empty() || old.before.empty()) return {};
     ChangeSide side = TRY(SideAt(old.after.front()));
     const std::string& old_path = *old.before.begin();
@@ -522,7 +352,7 @@ class ViewBuilder {
   std::map<std::string, std::string> drift_;  ///< path to reason
   StepTracer tracer_;
   std::set<std::string> known_;  ///< names in the base of traced objects
-  std::set<const Node*> paired_;
+  std::set<const TracedObject*> paired_;
   std::map<std::string, std::string> lost_;             ///< path to reason
   std::map<std::string, ChangeSide> befores_, afters_;  ///< by path
   std::map<std::string, Source> sources_;               ///< of names of afters_
@@ -563,8 +393,7 @@ Result<CommitView> ViewCommit(Store& store, const BaseDirectory& base,
   if (!newest.undoable) return view;
   const Committer committer(store, base);
   const CommitRecord record = TRY(committer.ReadRecord(newest.id));
-  const std::string bytes = TRY(store.history().ReadImage(newest.id));
-  const CommitImage image = TRY(DecodeImage(AsBytes(bytes)));
+  const CommitImage image = TRY(committer.ReadImage(newest.id));
   VaultDirectories vault;
   for (auto& [mount, fd] : TRY(committer.vaults().Open(record.vault))) {
     vault.try_emplace(mount, std::move(fd));

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "fs/conflicts.h"
+#include "fs/vaults.h"
 
 namespace txfs {
 namespace {
@@ -14,9 +15,6 @@ uint64_t BytesOf(const Delta& delta) {
   for (const Range& range : delta.ranges) bytes += range.to - range.from;
   return bytes;
 }
-
-/// "m" of what moves and "n" of what takes its place have the same number.
-std::string MovedSlot(const std::string& slot) { return "m" + slot.substr(1); }
 
 class StepDescriber {
  public:
@@ -57,17 +55,17 @@ class StepDescriber {
   Result<std::string> DescribeDetach(const CommitStep& step) {
     const struct stat st = TRY(frozen_.base.Stat(step.from.path));
     const std::string path = step.from.path + (S_ISDIR(st.st_mode) ? "/" : "");
-    if (!step.to.path.starts_with('m')) return "delete " + path;
+    if (!IsSlot(VaultSlot::kMoving, step.to.path)) return "delete " + path;
     moved_[step.to.path] = path;
     return std::string();
   }
 
   std::string DescribeAttach(const PlannedStep& planned) {
     const CommitStep& step = planned.step;
-    const auto moved = moved_.find(MovedSlot(step.from.path));
+    const auto moved = moved_.find(MovingSlotOf(step.from.path));
     if (moved == moved_.end()) return DescribeNew(planned);
     const bool is_directory = moved->second.ends_with('/');
-    const bool is_replaced = step.from.path.starts_with('n');
+    const bool is_replaced = IsSlot(VaultSlot::kStaged, step.from.path);
     return "move " + moved->second + " to " + step.to.path +
            (is_directory ? "/" : "") +
            (is_replaced ? ", with new content" : "");

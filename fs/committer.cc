@@ -10,16 +10,15 @@
 #include <map>
 #include <ranges>
 
-#include "fs/commit_image.h"
 #include "fs/vault_manifest.h"
-#include "journal/base/checksum.h"
 #include "journal/base/file.h"
+#include "journal/frame.h"
 
 namespace txfs {
 namespace {
 
-constexpr std::string_view kMagic = "TXFSPLN\n";
-constexpr uint32_t kVersion = 1;
+constexpr FileFrame kFrame = {
+    .magic = "TXFSPLN\n", .version = 1, .what = "commit plan"};
 
 /// `error` with the file it is about.
 std::unexpected<Error> In(const std::string& file, Error error) {
@@ -51,24 +50,16 @@ bool LeftNothing(const TransactionSummary& transaction,
 Bytes EncodeRecord(const CommitRecord& record) {
   Bytes bytes;
   Encoder out(bytes);
-  out.PutRaw(AsBytes(kMagic));
-  out.Put(kVersion);
   out.PutString(AsText(EncodeSummary(record.summary)));
   out.PutString(record.vault);
   EncodeSteps(record.steps, out);
   out.PutString(AsText(record.settlement));
   out.Put(Raw(record.settles_at));
-  out.Put(Checksum(bytes));
-  return bytes;
+  return PutInFrame(kFrame, bytes);
 }
 
 Result<CommitRecord> DecodeRecord(ByteSpan in) {
-  Decoder decoder(in);
-  const bool is_record = AsText(decoder.GetRaw(kMagic.size())) == kMagic;
-  if (is_record && decoder.Get<uint32_t>() > kVersion) {
-    return Fail(EPROTONOSUPPORT, "newer commit plan",
-                "use the newer txfs that wrote it");
-  }
+  Decoder decoder(TRY(TakeFromFrame(kFrame, in)));
   CommitRecord record;
   const std::string_view summary = decoder.GetString();
   record.vault = decoder.GetString();
@@ -76,12 +67,7 @@ Result<CommitRecord> DecodeRecord(ByteSpan in) {
   const ByteSpan settlement = AsBytes(decoder.GetString());
   record.settlement.assign(settlement.begin(), settlement.end());
   record.settles_at = Lsn{decoder.Get<uint64_t>()};
-  const size_t size = in.size() - decoder.remaining();
-  const auto checksum = decoder.Get<uint64_t>();
-  if (!is_record || !decoder.ok() || decoder.remaining() != 0 ||
-      checksum != Checksum(in.first(size))) {
-    return Fail(EBADMSG, "damaged commit plan");
-  }
+  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kFrame);
   record.summary = TRY(DecodeSummary(AsBytes(summary)));
   return record;
 }
@@ -114,7 +100,8 @@ Status Committer::CarryOut(const CommitRecord& record) {
   if (!vault) return StoppedHalfWay(std::move(vault).error());
   auto run = CommitRunner(base_, *vault, progress_).Run(record.steps);
   if (!run) return StoppedHalfWay(std::move(run).error());
-  const CommitImage image = TRY(TakeImage(base_, record.steps));
+  const bool is_undo = record.summary.kind == TransactionKind::kUndo;
+  const CommitImage image = TRY(TakeImage(base_, record.steps, is_undo));
   TRY(store_.history().WriteImage(record.summary.id,
                                   AsText(EncodeImage(image))));
   const VaultManifest manifest = TRY(TakeManifest(*vault));
@@ -147,8 +134,9 @@ Result<std::string> Committer::FinishUnfinished() {
     TRY(Settle(*record));
   } else {
     TRY(store_.Retire(record->summary.id));
-    // What became files of the base has names there.
+    // What became files of the base has names there, for the last time.
     std::ignore = store_.EmptyTrash();
+    TRY(SyncDirectory(store_.dir(), "trash"));
   }
   TRY(Finish(*record));
   return record->summary.id;
@@ -200,6 +188,27 @@ Result<CommitRecord> Committer::ReadRecord(const std::string& id) const {
             std::move(record).error());
 }
 
+Result<CommitImage> Committer::ReadImage(const std::string& id) const {
+  const std::string text = TRY(store_.history().ReadImage(id));
+  auto image = DecodeImage(AsBytes(text));
+  if (image) return image;
+  return In(store_.display_path() + "/history/" + id + ".image",
+            std::move(image).error());
+}
+
+Result<bool> Committer::LeftSince(const TransactionSummary& commit,
+                                  uint64_t ino, Timestamp ctime) const {
+  for (const TransactionSummary& later : TRY(store_.history().ReadAll())) {
+    if (later.ended < commit.ended || later.id == commit.id) continue;
+    auto image = ReadImage(later.id);
+    if (!image && image.error().code == ENOENT) continue;
+    for (const ImageEntry& entry : TRY(std::move(image))) {
+      if (entry.ino == ino && entry.ctime == ctime) return true;
+    }
+  }
+  return false;
+}
+
 Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
   const std::vector<TransactionSummary> list = TRY(store_.history().ReadAll());
   for (const TransactionSummary& newest : list | std::views::reverse) {
@@ -231,15 +240,17 @@ Result<CommitRecord> Committer::PrepareUndo(const std::string& wanted,
   report.undone = TRY(ChooseUndoable(wanted));
   const CommitRecord undone = TRY(ReadRecord(report.undone));
   TRY(vaults_.Open(undone.vault));
-  const std::string bytes = TRY(store_.history().ReadImage(report.undone));
-  const CommitImage image = TRY(DecodeImage(AsBytes(bytes)));
+  const CommitImage image = TRY(ReadImage(report.undone));
   report.changes = undone.summary.changes;
-  report.conflicts = TRY(CompareImage(base_, image));
+  report.conflicts =
+      TRY(CompareImage(base_, image, [&](uint64_t ino, Timestamp ctime) {
+        return LeftSince(undone.summary, ino, ctime);
+      }));
   CommitRecord record;
   record.vault = undone.vault;
   record.steps = Inverse(undone.steps);
   TRY(KeepLaterTimes(base_, image, record.steps));
-  record.summary = {.id = TRY(store_.NewId(now)),
+  record.summary = {.id = TRY(store_.ReserveId(now)),
                     .name = undone.summary.name,
                     .state = TransactionState::kCommitted,
                     .kind = TransactionKind::kUndo,

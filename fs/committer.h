@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fs/base_directory.h"
+#include "fs/commit_image.h"
 #include "fs/commit_run.h"
 #include "fs/commit_step.h"
 #include "fs/conflicts.h"
@@ -116,6 +117,7 @@ class Committer {
 
   /// What the history has of a commit that can be undone.
   Result<CommitRecord> ReadRecord(const std::string& id) const;
+  Result<CommitImage> ReadImage(const std::string& id) const;
 
   /// Frees what `retention` does not keep, and what nothing refers to.
   Result<GcReport> CollectGarbage(const Retention& retention);
@@ -125,6 +127,9 @@ class Committer {
 
  private:
   Status CheckVault(const CommitRecord& record) const;
+  /// Whether a commit or undo since `commit` left object `ino` with this ctime.
+  Result<bool> LeftSince(const TransactionSummary& commit, uint64_t ino,
+                         Timestamp ctime) const;
   Result<std::string> ChooseUndoable(const std::string& wanted) const;
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);

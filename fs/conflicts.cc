@@ -4,7 +4,7 @@
 #include <set>
 
 #include "fs/preimages.h"
-#include "journal/base/file.h"
+#include "journal/base/pieces.h"
 
 namespace txfs {
 namespace {
@@ -175,10 +175,8 @@ class DriftFinder {
     if (!hash) return false;
     const auto fd = frozen_.base.OpenFile(path);
     if (!fd) return false;
-    Bytes content(origin.size + 1);
-    const auto n = ReadFully((*fd)->get(), 0, content);
-    return n && *n == origin.size &&
-           ContentHash::Of(ByteSpan(content).first(*n)) == *hash;
+    const auto now = HashOfFile((*fd)->get(), origin.size);
+    return now && *now == *hash;
   }
 
   // --- our side

@@ -245,6 +245,9 @@ class OverlayFilesystem final : public Filesystem {
                    std::string_view new_name = {});
 
   // Pre-images. overlay_preimages.cc
+  /// Of a base file that is in the state `st`.
+  Fingerprint FingerprintOf(const std::string& path, const struct stat& st)
+      EXCLUDES(tree_mutex_);
   /// Before the content of a file changes. Requires its content lock.
   void KeepPreimage(Ino ino) REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// Before something else takes the name of a base file.
@@ -254,9 +257,11 @@ class OverlayFilesystem final : public Filesystem {
   // Attributes.
   Result<struct stat> DoSetAttr(const Caller& caller, Ino ino,
                                 const AttrRequest& request);
-  Status DoSetXattr(const Caller& caller, Ino ino, std::string_view name,
-                    std::string_view value, XattrMode mode);
-  Status DoRemoveXattr(const Caller& caller, Ino ino, std::string_view name);
+  /// Sets the attribute, or removes it where there is no `value`; `op` says
+  /// which it was called.
+  Status ChangeXattr(Op op, const Caller& caller, Ino ino,
+                     const std::string& name, std::optional<std::string> value,
+                     XattrMode mode);
   /// All user.* attributes of the base object: what a first change copies.
   Result<std::map<std::string, std::string>> BaseXattrs(
       const std::string& path) const;

@@ -1,5 +1,7 @@
 #include <sys/stat.h>
 
+#include <utility>
+
 #include "fs/checks.h"
 #include "fs/overlay.h"
 
@@ -168,66 +170,48 @@ Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
 Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,
                                    std::string_view name,
                                    std::string_view value, XattrMode mode) {
-  return Logged(DoSetXattr(caller, ino, name, value, mode), Op::kSetxattr,
-                caller, ino, {});
-}
-
-Status OverlayFilesystem::DoSetXattr(const Caller& caller, Ino ino,
-                                     std::string_view name,
-                                     std::string_view value, XattrMode mode) {
-  TRY(CheckXattr(name, value.size()));
-  Plan plan = StartPlan(Op::kSetxattr, caller);
-  const ReaderLock gate(gate_);
-  const WriterLock content(ContentLock(ino));
-  const auto visible = TRY(VisibleXattrs(ino));
-  const bool exists = visible.contains(std::string(name));
-  if (mode == XattrMode::kCreate && exists) return Fail(EEXIST, "setxattr");
-  if (mode == XattrMode::kReplace && !exists) return Fail(ENODATA, "setxattr");
-  const WriterLock lock(tree_mutex_);
-  Inode* inode = TRY(FindInode(ino));
-  plan.change().path = tree_.PathOf(*inode);
-  TRY(CheckPolicy(Op::kSetxattr, caller, plan.change().path));
-  Attr& attr = plan.EditAttr(*inode);
-  attr.ctime = plan.now();
-  if (!attr.xattrs_owned) {
-    attr.xattrs_owned = true;
-    for (const auto& [other, bytes] : visible) {
-      if (other != name) plan.SetXattr(*inode, other, bytes);
-    }
+  Status set = CheckXattr(name, value.size());
+  if (set) {
+    set = ChangeXattr(Op::kSetxattr, caller, ino, std::string(name),
+                      std::string(value), mode);
   }
-  plan.SetXattr(*inode, std::string(name), std::string(value));
-  TRY(AcceptFor(*inode, std::move(plan).Finish()));
-  return {};
+  return Logged(std::move(set), Op::kSetxattr, caller, ino, {});
 }
 
 Status OverlayFilesystem::RemoveXattr(const Caller& caller, Ino ino,
                                       std::string_view name) {
-  return Logged(DoRemoveXattr(caller, ino, name), Op::kRemovexattr, caller, ino,
-                {});
+  Status removed = Fail(EOPNOTSUPP, "removexattr");
+  if (IsUserXattr(name)) {
+    removed = ChangeXattr(Op::kRemovexattr, caller, ino, std::string(name),
+                          std::nullopt, XattrMode::kReplace);
+  }
+  return Logged(std::move(removed), Op::kRemovexattr, caller, ino, {});
 }
 
-Status OverlayFilesystem::DoRemoveXattr(const Caller& caller, Ino ino,
-                                        std::string_view name) {
-  if (!IsUserXattr(name)) return Fail(EOPNOTSUPP, "removexattr");
-  Plan plan = StartPlan(Op::kRemovexattr, caller);
+Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
+                                      const std::string& name,
+                                      std::optional<std::string> value,
+                                      XattrMode mode) {
+  Plan plan = StartPlan(op, caller);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   const auto visible = TRY(VisibleXattrs(ino));
-  if (!visible.contains(std::string(name))) return Fail(ENODATA, "removexattr");
+  const bool exists = visible.contains(name);
+  if (mode == XattrMode::kCreate && exists) return Fail(EEXIST, OpName(op));
+  if (mode == XattrMode::kReplace && !exists) return Fail(ENODATA, OpName(op));
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
-  TRY(CheckPolicy(Op::kRemovexattr, caller, plan.change().path));
+  TRY(CheckPolicy(op, caller, plan.change().path));
   Attr& attr = plan.EditAttr(*inode);
   attr.ctime = plan.now();
-  if (!attr.xattrs_owned) {
-    attr.xattrs_owned = true;
+  const bool owned = std::exchange(attr.xattrs_owned, true);
+  if (!owned) {
     for (const auto& [other, bytes] : visible) {
       if (other != name) plan.SetXattr(*inode, other, bytes);
     }
-  } else {
-    plan.SetXattr(*inode, std::string(name), std::nullopt);
   }
+  if (owned || value) plan.SetXattr(*inode, name, std::move(value));
   TRY(AcceptFor(*inode, std::move(plan).Finish()));
   return {};
 }

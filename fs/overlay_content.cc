@@ -131,7 +131,14 @@ Result<size_t> OverlayFilesystem::ReadBase(const std::string& path,
                                            MutableByteSpan out) {
   const ReaderLock gate(gate_);
   const SharedFd fd = TRY(base_.OpenFile(path));
-  return ReadFully(fd->get(), offset, out);
+  struct stat st{};
+  const bool known = preimages_ && ::fstat(fd->get(), &st) == 0;
+  const size_t n = TRY(ReadFully(fd->get(), offset, out));
+  if (known) {
+    preimages_->ReadAlong(FingerprintOf(path, st), fd->get(), offset,
+                          out.first(n));
+  }
+  return n;
 }
 
 // --- writing ---------------------------------------------------------------

@@ -29,6 +29,12 @@ uint64_t OverlayFilesystem::PreimageBytes() {
   return preimages_ ? preimages_->bytes() : 0;
 }
 
+Fingerprint OverlayFilesystem::FingerprintOf(const std::string& path,
+                                             const struct stat& st) {
+  const ReaderLock lock(tree_mutex_);
+  return Fingerprint::Of(tree_.OriginOf(path, st));
+}
+
 void OverlayFilesystem::KeepPreimage(Ino ino) {
   if (!preimages_) return;
   BaseOrigin origin;
@@ -47,11 +53,7 @@ void OverlayFilesystem::KeepPreimage(Ino ino) {
 
 void OverlayFilesystem::KeepPreimage(const Probe& probe) {
   if (!preimages_ || !probe.exists || !S_ISREG(probe.object.st.st_mode)) return;
-  Fingerprint state;
-  {
-    const ReaderLock lock(tree_mutex_);
-    state = Fingerprint::Of(tree_.OriginOf(probe.object.path, probe.object.st));
-  }
+  const Fingerprint state = FingerprintOf(probe.object.path, probe.object.st);
   if (!preimages_->Wants(state)) return;
   if (const auto fd = base_.OpenFile(probe.object.path)) {
     preimages_->Save(state, (*fd)->get());

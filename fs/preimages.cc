@@ -59,10 +59,13 @@ std::optional<Header> DecodeHeader(ByteSpan in) {
   header.state.ctime = DecodeTime(decoder);
   header.hash.low = decoder.Get<uint64_t>();
   header.hash.high = decoder.Get<uint64_t>();
-  if (!decoder.ok() || header.state.size > Preimages::kMaxSize) {
-    return std::nullopt;
-  }
+  if (!decoder.ok()) return std::nullopt;
   return header;
+}
+
+/// Bytes of content behind the header.
+uint64_t ContentSize(const Fingerprint& state) {
+  return state.size <= Preimages::kMaxSize ? state.size : 0;
 }
 
 /// `length` bytes, or as many as there are.
@@ -83,7 +86,7 @@ std::optional<Header> ReadHeader(int fd, uint64_t position) {
   if (bytes.size() != kHeaderSize) return std::nullopt;
   std::optional<Header> header = DecodeHeader(bytes);
   if (!header) return std::nullopt;
-  const uint64_t end = position + kHeaderSize + header->state.size;
+  const uint64_t end = position + kHeaderSize + ContentSize(header->state);
   return end <= SizeOf(fd) ? header : std::nullopt;
 }
 
@@ -119,7 +122,7 @@ void Preimages::Load() {
   end_ = kFileHeaderSize;
   while (const std::optional<Header> header = ReadHeader(file_.get(), end_)) {
     index_[header->state] = {end_ + kHeaderSize, header->hash};
-    end_ += kHeaderSize + header->state.size;
+    end_ += kHeaderSize + ContentSize(header->state);
   }
   // What a kill left of a record, or what cannot be reached any more.
   std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(end_));
@@ -127,6 +130,7 @@ void Preimages::Load() {
 
 std::optional<Bytes> Preimages::Find(const Fingerprint& state) {
   if (state.size == 0) return Bytes();
+  if (state.size > kMaxSize) return std::nullopt;
   const MutexLock lock(mutex_);
   Load();
   const auto found = index_.find(state);
@@ -183,9 +187,13 @@ void Preimages::Save(const Fingerprint& state, int fd) {
   // Looked at afterwards, the state is that of all that was read.
   if (!n || *n != content.size() || !IsIn(fd, state)) return;
   const ContentHash hash = ContentHash::Of(content);
-  std::ranges::copy(EncodeHeader({state, hash}), record.begin());
-
   const MutexLock lock(mutex_);
+  Append(state, hash, std::move(record));
+}
+
+void Preimages::Append(const Fingerprint& state, const ContentHash& hash,
+                       Bytes record) {
+  std::ranges::copy(EncodeHeader({state, hash}), record.begin());
   Load();
   if (index_.contains(state) || !Start()) return;
   if (!WriteFully(file_.get(), end_, record)) {
@@ -194,6 +202,24 @@ void Preimages::Save(const Fingerprint& state, int fd) {
   }
   index_[state] = {end_ + kHeaderSize, hash};
   end_ += record.size();
+}
+
+void Preimages::ReadAlong(const Fingerprint& state, int fd, uint64_t offset,
+                          ByteSpan bytes) {
+  if (state.size <= kMaxSize) return;
+  const MutexLock lock(mutex_);
+  Load();
+  if (index_.contains(state)) return;
+  if (offset == 0) reading_ = {state, 0, std::make_unique<ContentHasher>()};
+  if (!reading_.hasher || reading_.state != state || reading_.next != offset) {
+    return;
+  }
+  reading_.hasher->Add(bytes);
+  reading_.next += bytes.size();
+  if (reading_.next != state.size) return;
+  const ContentHash hash = reading_.hasher->Finish();
+  reading_.hasher.reset();
+  if (IsIn(fd, state)) Append(state, hash, Bytes(kHeaderSize));
 }
 
 // --- checking --------------------------------------------------------------
@@ -225,13 +251,13 @@ std::optional<uint64_t> CheckRecord(int fd, uint64_t position,
     return std::nullopt;
   }
   const uint64_t begin = position + kHeaderSize;
-  const Bytes content = ReadPart(fd, begin, header->state.size);
+  const Bytes content = ReadPart(fd, begin, ContentSize(header->state));
   findings.report().content_bytes += content.size();
-  if (ContentHash::Of(content) != header->hash) {
+  if (!content.empty() && ContentHash::Of(content) != header->hash) {
     findings.Add("preimages.record", "the content of " + place +
                                          " has another hash: it is not used");
   }
-  return begin + header->state.size;
+  return begin + ContentSize(header->state);
 }
 
 }  // namespace

@@ -28,14 +28,15 @@ struct Fingerprint {
 
 /// Contents of base files as they were before the transaction changed them:
 /// the ancestors of three-way merges, and what tells a base file that was
-/// changed from one that was only touched. The file `preimages` of a
+/// changed from one that was only touched. Of large ones only the hash, if
+/// somebody has read them. The file `preimages` of a
 /// transaction's directory (docs/format.md). Thread-safe.
 ///
 /// Nothing depends on a pre-image being there, so nothing here fails: in a full
 /// store there is none, and what is damaged is not there.
 class Preimages {
  public:
-  /// A larger file has no pre-image, bytes.
+  /// The content of a larger file is not kept, bytes.
   static constexpr uint64_t kMaxSize = 256 << 10;
 
   /// `dir`: the transaction's directory. Reads nothing yet.
@@ -45,6 +46,11 @@ class Preimages {
   bool Wants(const Fingerprint& state);
   /// Keeps the content of the open file `fd`, provided that it is in `state`.
   void Save(const Fingerprint& state, int fd);
+
+  /// `bytes` at `offset` were read from the open file `fd`, which was in
+  /// `state`. When all of a large file was, in order, its hash is kept.
+  void ReadAlong(const Fingerprint& state, int fd, uint64_t offset,
+                 ByteSpan bytes);
 
   std::optional<Bytes> Find(const Fingerprint& state);
   std::optional<ContentHash> FindHash(const Fingerprint& state);
@@ -58,10 +64,20 @@ class Preimages {
     ContentHash hash;
   };
 
+  /// A large file that somebody is reading.
+  struct Reading {
+    Fingerprint state;
+    uint64_t next = 0;  ///< offset of what has not been read
+    std::unique_ptr<ContentHasher> hasher;
+  };
+
   /// Reads the index, once.
   void Load() REQUIRES(mutex_);
   /// Makes the file if there is none. Whether something can be saved.
   bool Start() REQUIRES(mutex_);
+  /// `record`: room for a header, and the content, if that is kept.
+  void Append(const Fingerprint& state, const ContentHash& hash, Bytes record)
+      REQUIRES(mutex_);
 
   const UniqueFd dir_;
   Mutex mutex_;
@@ -72,6 +88,7 @@ class Preimages {
   UniqueFd file_ GUARDED_BY(mutex_);  ///< none before the first is saved
   uint64_t end_ GUARDED_BY(mutex_) = 0;
   std::map<Fingerprint, Entry> index_ GUARDED_BY(mutex_);
+  Reading reading_ GUARDED_BY(mutex_);
 };
 
 /// Checks the file in the transaction directory `dir`, contents included. That

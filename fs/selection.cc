@@ -145,6 +145,9 @@ class Selector {
       // What goes takes along what is in it.
       for (const auto& [name, slot] : inode.slots) Select(inode, name);
     }
+    if (parents_ == SelectionParents::kApart && inode.IsDirectory()) {
+      SelectWhatWouldCloseACircle(inode);
+    }
     if (parents_ == SelectionParents::kNeeded) {
       if (inode.record.base) SelectAbove(inode.record.base->path);
       for (const Inode::Link& link : inode.links) {
@@ -152,6 +155,49 @@ class Selector {
         if (parent != nullptr) SelectPlace(*parent);
       }
     }
+  }
+
+  /// A directory that goes back to where it was may not come to lie in itself:
+  /// what was moved into it from above that place goes back, too.
+  void SelectWhatWouldCloseACircle(const Inode& directory) {
+    std::vector<const Inode*> moved;
+    std::set<Ino> seen;
+    for (const Inode* above = ParentAfter(directory);
+         above != nullptr && seen.insert(above->ino).second;
+         above = ParentAfter(*above)) {
+      if (above != &directory) {
+        moved.push_back(above);
+        continue;
+      }
+      for (const Inode* each : moved) {
+        const Inode* before = ParentInBase(*each);
+        if (before != nullptr && before != ParentAfter(*each)) Select(*each);
+      }
+      return;
+    }
+  }
+
+  /// The directory that a directory will be in when the selection was
+  /// discarded; null for the root and for what will be nowhere.
+  const Inode* ParentAfter(const Inode& directory) {
+    if (selection_.inodes.contains(directory.ino)) {
+      return ParentInBase(directory);
+    }
+    if (directory.links.empty()) return nullptr;
+    return tree_.Find(directory.links.front().parent);
+  }
+
+  /// The one that it was in in the base, or the next above it that anything is
+  /// known of.
+  const Inode* ParentInBase(const Inode& directory) {
+    if (!directory.record.base) return nullptr;
+    std::string path = directory.record.base->path;
+    const Inode* parent = nullptr;
+    while (parent == nullptr && !path.empty()) {
+      path = ParentPath(path);
+      parent = tree_.FindBaseDirectory(path);
+    }
+    return parent;
   }
 
   /// The names an inode has, and the one that it no longer has.

@@ -8,14 +8,14 @@
 #include <tuple>
 
 #include "fs/base_directory.h"
-#include "journal/base/checksum.h"
 #include "journal/base/file.h"
+#include "journal/frame.h"
 
 namespace txfs {
 namespace {
 
-constexpr std::string_view kMagic = "TXFSVLT\n";
-constexpr uint32_t kVersion = 1;
+constexpr FileFrame kFrame = {
+    .magic = "TXFSVLT\n", .version = 1, .what = "vault manifest"};
 
 /// Where an entry is in the order of a manifest.
 auto PlaceOf(const VaultEntry& entry) {
@@ -147,8 +147,6 @@ Result<std::vector<std::string>> CompareManifest(
 Bytes EncodeManifest(const VaultManifest& manifest) {
   Bytes bytes;
   Encoder out(bytes);
-  out.PutRaw(AsBytes(kMagic));
-  out.Put(kVersion);
   out.Put(static_cast<uint32_t>(manifest.size()));
   for (const VaultEntry& entry : manifest) {
     out.PutString(entry.mount);
@@ -162,17 +160,11 @@ Bytes EncodeManifest(const VaultManifest& manifest) {
     out.Put(static_cast<uint8_t>(entry.shared));
     out.Put(static_cast<uint8_t>(entry.sealed));
   }
-  out.Put(Checksum(bytes));
-  return bytes;
+  return PutInFrame(kFrame, bytes);
 }
 
 Result<VaultManifest> DecodeManifest(ByteSpan in) {
-  Decoder decoder(in);
-  const bool is_manifest = AsText(decoder.GetRaw(kMagic.size())) == kMagic;
-  if (is_manifest && decoder.Get<uint32_t>() > kVersion) {
-    return Fail(EPROTONOSUPPORT, "newer vault manifest",
-                "use the newer txfs that wrote it");
-  }
+  Decoder decoder(TRY(TakeFromFrame(kFrame, in)));
   VaultManifest manifest;
   const auto count = decoder.Get<uint32_t>();
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
@@ -188,12 +180,7 @@ Result<VaultManifest> DecodeManifest(ByteSpan in) {
     entry.shared = decoder.Get<uint8_t>() != 0;
     entry.sealed = decoder.Get<uint8_t>() != 0;
   }
-  const size_t size = in.size() - decoder.remaining();
-  const auto checksum = decoder.Get<uint64_t>();
-  if (!is_manifest || !decoder.ok() || decoder.remaining() != 0 ||
-      checksum != Checksum(in.first(size))) {
-    return Fail(EBADMSG, "damaged vault manifest");
-  }
+  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kFrame);
   return manifest;
 }
 

@@ -53,6 +53,20 @@ std::string PartPath(const std::string& id, const std::string& mount) {
 
 }  // namespace
 
+std::string SlotName(VaultSlot slot, uint64_t number) {
+  return static_cast<char>(slot) + std::to_string(number);
+}
+
+bool IsSlot(VaultSlot slot, std::string_view name) {
+  return name.starts_with(static_cast<char>(slot));
+}
+
+std::string MovingSlotOf(std::string_view staged) {
+  std::string name(staged);
+  name.front() = static_cast<char>(VaultSlot::kMoving);
+  return name;
+}
+
 Status MakeUnseen(int directory, const char* name) {
   return Unseen(directory, [&]() -> Result<bool> {
     CrashPoint();

@@ -14,6 +14,24 @@
 
 namespace txfs {
 
+/// What a file in a vault is there for: the first letter of its name
+/// (docs/format.md, "Commit plan").
+enum class VaultSlot : char {
+  kStaged = 'n',   ///< new, and what an exchange put in its place
+  kTaken = 'd',    ///< taken away
+  kMoving = 'm',   ///< a base object on its way to another name
+  kHeld = 'h',     ///< a name that holds a file of several names
+  kPatch = 'p',    ///< bytes that a patch writes
+  kPatched = 'o',  ///< bytes that a patch overwrites
+};
+
+[[nodiscard]] std::string SlotName(VaultSlot slot, uint64_t number);
+/// Whether `name` is one of such a slot.
+[[nodiscard]] bool IsSlot(VaultSlot slot, std::string_view name);
+/// For a file that was moved and replaced: the name of what moved, by that of
+/// what took its place.
+[[nodiscard]] std::string MovingSlotOf(std::string_view staged);
+
 /// The open directories of one commit's vault, by mount: "" is the base's own
 /// filesystem (BaseMounts).
 using Vault = std::map<std::string, UniqueFd>;

@@ -184,7 +184,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
   if (partial) {
     record.summary.kind = TransactionKind::kPartial;
     record.summary.of = record.summary.id;
-    record.summary.id = TRY(store_->NewId(record.summary.ended));
+    record.summary.id = TRY(store_->ReserveId(record.summary.ended));
     record.summary.created = record.summary.ended;
   }
   record.vault = attempt.vault = record.summary.id;

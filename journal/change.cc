@@ -7,6 +7,8 @@
 #include <cassert>
 #include <utility>
 
+#include "journal/base/names.h"
+
 namespace txfs {
 namespace {
 
@@ -28,10 +30,7 @@ constexpr std::array kTypeModes = {
     TypeMode{FileType::kBlockDevice, S_IFBLK},
 };
 
-struct NamedOp {
-  Op op;
-  std::string_view name;
-};
+using NamedOp = Named<Op>;
 constexpr std::array kOpNames = {
     NamedOp{Op::kCreate, "create"},
     NamedOp{Op::kMkdir, "mkdir"},
@@ -227,18 +226,10 @@ Edit Inverse(const Edit& edit) {
   return inverse;
 }
 
-std::string_view OpName(Op op) {
-  for (const NamedOp& entry : kOpNames) {
-    if (entry.op == op) return entry.name;
-  }
-  return "unknown";
-}
+std::string_view OpName(Op op) { return NameIn(kOpNames, op); }
 
 std::optional<Op> OpFromName(std::string_view name) {
-  for (const NamedOp& entry : kOpNames) {
-    if (entry.name == name) return entry.op;
-  }
-  return std::nullopt;
+  return ValueIn(kOpNames, name);
 }
 
 void EncodeTime(Timestamp time, Encoder& out) {

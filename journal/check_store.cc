@@ -31,6 +31,7 @@ constexpr Entry kStoreEntries[] = {
     {"trash", S_IFDIR, Presence::kRequired},
     {"commit.lock", S_IFREG, Presence::kOptional},
     {"intent", S_IFREG, Presence::kOptional},
+    {"reserved", S_IFREG, Presence::kOptional},
     {"vault", S_IFDIR, Presence::kOptional},
 };
 
@@ -44,7 +45,6 @@ constexpr Entry kTransactionEntries[] = {
     {"intake", S_IFREG, Presence::kRequired},
     {"reserve", S_IFREG, Presence::kOptional},
     {"spool", S_IFDIR, Presence::kRequired},
-    {"stage", S_IFDIR, Presence::kOptional},
     {"preimages", S_IFREG, Presence::kOptional},
 };
 

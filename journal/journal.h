@@ -145,8 +145,8 @@ class Journal {
   /// journal was opened.
   [[nodiscard]] virtual Ino highest_ino() const = 0;
 
-  /// Small durable facts: "state", "plan", "message", "changes". Survive when
-  /// Put returns; after an error there is the old or the new one.
+  /// Small durable facts by name (docs/format.md, "db"). Survive when Put
+  /// returns; after an error there is the old or the new one.
   virtual Status PutMeta(const std::string& key, std::string_view value) = 0;
   /// ENOENT when it was never put.
   virtual Result<std::string> GetMeta(const std::string& key) = 0;

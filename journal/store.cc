@@ -25,6 +25,7 @@ constexpr std::string_view kFormatPrefix = "txfs store ";
 constexpr size_t kIdDigits = 12;
 constexpr uint64_t kIdMask = (uint64_t{1} << 48) - 1;
 constexpr std::string_view kNewSuffix = ".new";
+constexpr const char* kReserved = "reserved";
 constexpr int kLockTimeoutMs = 10'000;
 constexpr int kResumeTimeoutMs = 3'000;
 
@@ -36,10 +37,11 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 13> kEntries = {
-    ".gitignore",    ".gitignore.new", "FORMAT",      "FORMAT.new", "workspace",
-    "workspace.new", "lock",           "intent",      "intent.new", "history",
-    "txn",           "vault",          "commit.lock",
+constexpr std::array<std::string_view, 15> kEntries = {
+    ".gitignore", ".gitignore.new", "FORMAT",      "FORMAT.new",
+    "workspace",  "workspace.new",  "lock",        "intent",
+    "intent.new", "history",        "txn",         "vault",
+    "reserved",   "reserved.new",   "commit.lock",
 };
 
 std::string IdOf(uint64_t number) {
@@ -55,6 +57,14 @@ std::string SummaryPath(const std::string& id) {
 }
 std::string DaemonPath(const std::string& id) {
   return TxnPath(id) + "/daemon.json";
+}
+
+/// Of a commit that is over, or never came to be, no id need be reserved.
+Status DropReserved(int dir, const TransactionHistory& history) {
+  if (!TRY(Exists(dir, kReserved)) || history.HasIntent()) return {};
+  const auto lock = history.LockCommits(0);
+  if (!lock || history.HasIntent()) return {};
+  return RemoveTree(dir, kReserved);
 }
 
 Status WriteSummary(int dir, const std::string& path,
@@ -216,10 +226,22 @@ Status Store::Tidy() {
 Result<std::string> Store::NewId(Timestamp now) {
   uint64_t number =
       static_cast<uint64_t>(now.sec) * 1000 + now.nsec / 1'000'000;
+  auto reserved = ReadWholeFile(dir_.get(), kReserved);
+  if (!reserved && reserved.error().code != ENOENT) {
+    return std::unexpected(std::move(reserved).error());
+  }
   for (;; ++number) {
     std::string id = IdOf(number);
+    if (reserved && id == *reserved) continue;
     if (!TRY(Exists(dir_.get(), TxnPath(id))) && !TRY(HasEnded(id))) return id;
   }
+}
+
+Result<std::string> Store::ReserveId(Timestamp now) {
+  const FileLock lock = TRY(Lock());
+  std::string id = TRY(NewId(now));
+  TRY(ReplaceFile(dir_.get(), kReserved, id));
+  return id;
 }
 
 Result<OpenTransaction> Store::Build(const TransactionSummary& summary,
@@ -351,17 +373,6 @@ Result<std::vector<std::string>> Store::OpenIds() {
   return ids;
 }
 
-Status Store::End(OpenTransaction transaction,
-                  const TransactionSummary& summary) {
-  const FileLock lock = TRY(Lock());
-  TransactionSummary record = summary;
-  record.id = transaction.id;
-  // From here on it has ended, whether the directory is moved or not.
-  TRY(history_.Write(record));
-  if (transaction.journal) transaction.journal->Forget();
-  return ThrowAway(record.id);
-}
-
 Status Store::Drop(const std::string& id) {
   const FileLock lock = TRY(Lock());
   return ThrowAway(id);
@@ -401,6 +412,7 @@ Result<std::vector<TransactionSummary>> Store::List() {
 Status Store::EmptyTrash() {
   // Without the lock there is somebody who tidies up himself.
   if (const auto lock = FileLock::Take(dir_.get(), "lock", 0)) TRY(Tidy());
+  TRY(DropReserved(dir_.get(), history_));
   for (const std::string& name : TRY(ListNames(dir_.get(), "trash"))) {
     const std::string path = "trash/" + name;
     Status removed = RemoveTree(dir_.get(), path);

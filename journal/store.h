@@ -60,15 +60,14 @@ class Store {
   /// Ids of open transactions, oldest first.
   Result<std::vector<std::string>> OpenIds();
 
-  /// Ends `transaction`: writes its history record, moves its directory to the
-  /// trash (one rename) and releases it. `EmptyTrash` frees the space.
-  Status End(OpenTransaction transaction, const TransactionSummary& summary);
-
   /// Throws the directory of `id` away, if it is there: the history has it.
+  /// `EmptyTrash` frees the space.
   Status Retire(const std::string& id);
 
-  /// An id that no transaction has.
-  Result<std::string> NewId(Timestamp now);
+  /// An id, for an entry of the history that was no open transaction, that
+  /// nothing else ever gets. Requires the commit lock, and that the entry of
+  /// the reservation before was written, or never will be.
+  Result<std::string> ReserveId(Timestamp now);
 
   /// Throws away the open transaction `id` without a record of it. Requires its
   /// lock, and that its journal is not used any more.
@@ -102,7 +101,7 @@ class Store {
   Status WriteDaemonRecord(const std::string& id, std::string_view json);
   Status RemoveDaemonRecord(const std::string& id);
 
-  /// Directory of the transaction, for what commit stages there.
+  /// Directory of the transaction. ENOENT when it is not open.
   Result<UniqueFd> TransactionDir(const std::string& id);
 
   /// The history, and the intent of a commit.
@@ -133,6 +132,8 @@ class Store {
                                    const JournalOptions& options);
   Status Publish(const std::string& id);
   Result<bool> HasEnded(const std::string& id);
+  /// An id that is not in use. Requires the lock, until it is.
+  Result<std::string> NewId(Timestamp now);
   /// `error` for people: which store, and what to do.
   [[nodiscard]] Error Explain(Error error) const;
 

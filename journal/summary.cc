@@ -2,19 +2,17 @@
 
 #include <array>
 
-#include "journal/base/checksum.h"
+#include "journal/base/names.h"
+#include "journal/frame.h"
 
 namespace txfs {
 namespace {
 
-constexpr std::string_view kSummaryMagic = "TXFSTXN\n";
-constexpr uint32_t kSummaryVersion = 1;
+constexpr FileFrame kFrame = {
+    .magic = "TXFSTXN\n", .version = 1, .what = "transaction summary"};
 constexpr size_t kIdDigits = 12;
 
-struct NamedState {
-  TransactionState state;
-  std::string_view name;
-};
+using NamedState = Named<TransactionState>;
 constexpr std::array kStates = {
     NamedState{TransactionState::kActive, "active"},
     NamedState{TransactionState::kCommitting, "committing"},
@@ -22,10 +20,7 @@ constexpr std::array kStates = {
     NamedState{TransactionState::kDiscarded, "discarded"},
 };
 
-struct NamedKind {
-  TransactionKind kind;
-  std::string_view name;
-};
+using NamedKind = Named<TransactionKind>;
 constexpr std::array kKinds = {
     NamedKind{TransactionKind::kWhole, "transaction"},
     NamedKind{TransactionKind::kPartial, "partial"},
@@ -35,31 +30,17 @@ constexpr std::array kKinds = {
 }  // namespace
 
 std::string_view StateName(TransactionState state) {
-  for (const NamedState& entry : kStates) {
-    if (entry.state == state) return entry.name;
-  }
-  return "unknown";
+  return NameIn(kStates, state);
 }
 
 std::optional<TransactionState> StateFromName(std::string_view name) {
-  for (const NamedState& entry : kStates) {
-    if (entry.name == name) return entry.state;
-  }
-  return std::nullopt;
+  return ValueIn(kStates, name);
 }
 
-std::string_view KindName(TransactionKind kind) {
-  for (const NamedKind& entry : kKinds) {
-    if (entry.kind == kind) return entry.name;
-  }
-  return "unknown";
-}
+std::string_view KindName(TransactionKind kind) { return NameIn(kKinds, kind); }
 
 std::optional<TransactionKind> KindFromName(std::string_view name) {
-  for (const NamedKind& entry : kKinds) {
-    if (entry.name == name) return entry.kind;
-  }
-  return std::nullopt;
+  return ValueIn(kKinds, name);
 }
 
 bool IsTransactionId(std::string_view text) {
@@ -125,8 +106,6 @@ Status CheckTransactionName(const std::string& name) {
 Bytes EncodeSummary(const TransactionSummary& summary) {
   Bytes bytes;
   Encoder encoder(bytes);
-  encoder.PutRaw(AsBytes(kSummaryMagic));
-  encoder.Put(kSummaryVersion);
   encoder.PutString(summary.id);
   encoder.PutString(summary.name);
   encoder.Put(static_cast<uint8_t>(summary.state));
@@ -140,20 +119,12 @@ Bytes EncodeSummary(const TransactionSummary& summary) {
   encoder.PutString(summary.author);
   encoder.PutString(summary.of);
   encoder.PutString(summary.undone_by);
-  encoder.Put(Checksum(bytes));
-  return bytes;
+  return PutInFrame(kFrame, bytes);
 }
 
 Result<TransactionSummary> DecodeSummary(ByteSpan in) {
-  Decoder decoder(in);
+  Decoder decoder(TRY(TakeFromFrame(kFrame, in)));
   TransactionSummary summary;
-  if (AsText(decoder.GetRaw(kSummaryMagic.size())) != kSummaryMagic) {
-    return Fail(EBADMSG, "damaged transaction summary");
-  }
-  if (decoder.Get<uint32_t>() > kSummaryVersion) {
-    return Fail(EPROTONOSUPPORT, "newer transaction summary",
-                "use the newer txfs that wrote it");
-  }
   summary.id = decoder.GetString();
   summary.name = decoder.GetString();
   summary.state = static_cast<TransactionState>(decoder.Get<uint8_t>());
@@ -167,13 +138,10 @@ Result<TransactionSummary> DecodeSummary(ByteSpan in) {
   summary.author = decoder.GetString();
   summary.of = decoder.GetString();
   summary.undone_by = decoder.GetString();
-  const size_t size = in.size() - decoder.remaining();
-  const auto checksum = decoder.Get<uint64_t>();
   if (!decoder.ok() || decoder.remaining() != 0 ||
-      checksum != Checksum(in.first(size)) ||
       StateName(summary.state) == "unknown" ||
       KindName(summary.kind) == "unknown") {
-    return Fail(EBADMSG, "damaged transaction summary");
+    return Damaged(kFrame);
   }
   return summary;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "journal/base/bytes.h"
 
 namespace txfs {
@@ -14,6 +16,22 @@ struct ContentHash {
 
   static ContentHash Of(ByteSpan content);
   bool operator==(const ContentHash&) const = default;
+};
+
+/// Computes the ContentHash of what comes in pieces.
+class ContentHasher {
+ public:
+  ContentHasher();
+  ~ContentHasher();
+  ContentHasher(const ContentHasher&) = delete;
+  ContentHasher& operator=(const ContentHasher&) = delete;
+
+  void Add(ByteSpan piece);
+  [[nodiscard]] ContentHash Finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace txfs

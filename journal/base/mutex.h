@@ -70,7 +70,6 @@ class CondVar {
     condition_.wait_for(lock, duration);
     lock.release();
   }
-  void NotifyOne() { condition_.notify_one(); }
   void NotifyAll() { condition_.notify_all(); }
 
  private:

@@ -531,6 +531,32 @@ TEST_F(ConflictTest, AFileThatWasReplacedByAnEqualOneIsNone) {
   ExpectInBase({{"f", kLines}});
 }
 
+TEST_F(ConflictTest, ALargeFileThatWasOnlyTouchedIsNoneOnceItWasRead) {
+  constexpr size_t kPart = 1 << 20;
+  base_.File("read", string(3 * kPart - 5, 'x'));
+  base_.File("unread", string(3 * kPart - 5, 'x'));
+  base_.SetTimes();
+  Mount();
+  ASSERT_OK(fs().PatchFile("read", 10, "ours"));
+  ASSERT_OK(fs().PatchFile("unread", 10, "ours"));
+  // As a diff does.
+  Bytes part(kPart);
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_OK(workspace().ReadBase("read", i * kPart, part));
+  }
+  // The hash outlives the process.
+  ASSERT_OK(fs().Remount());
+  for (const char* path : {"read", "unread"}) {
+    ASSERT_OK(plain_.Utimens(path, {.mtime = {.tv_sec = 1'500'000'000}}));
+  }
+  const auto conflicts = Commit(OnConflict::kFail).conflicts;
+  EXPECT_EQ(conflicts,
+            (vector<Conflict>{{"unread", "changed", "modified", ""}}));
+  // Its size alone does not make it equal.
+  ASSERT_OK(plain_.PatchFile("read", 20, "theirs"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 2U);
+}
+
 TEST_F(ConflictTest, AFileThatGotOneMoreNameIsNone) {
   ASSERT_OK(fs().AppendFile("f", "10\n"));
   ASSERT_OK(plain_.Link("f", "second"));

@@ -15,6 +15,7 @@ namespace txfs::testing {
 /// How a CoreDriver runs the core.
 struct CoreOptions {
   JournalOptions journal;
+  const Clock* clock = &Clock::System();
   /// Keeps every lookup until the end, as a kernel with enough memory does.
   /// Otherwise every inode is forgotten after each operation.
   bool keep_lookups = false;

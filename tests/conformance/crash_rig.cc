@@ -1,7 +1,9 @@
 #include "tests/conformance/crash_rig.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,11 +13,16 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <new>
+#include <random>
 #include <thread>
 
 #include "journal/base/crash_point.h"
+#include "journal/base/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/posix_driver.h"
+#include "tests/conformance/power_cut.h"
+#include "tests/conformance/sound.h"
 #include "tests/conformance/varied_work.h"
 
 namespace txfs::testing {
@@ -70,8 +77,9 @@ void IgnoreStoreIn(TreeView& view, bool with_mount) {
   if (with_mount) view.at("w").nlink = 0;
 }
 
-}  // namespace
-
+/// Opens the workspace in a child process and does `act`, which SIGKILL ends
+/// at crash point number `crash_at` (from 1; 0: at none). With `while_opening`,
+/// points count from before the workspace is opened. Closes it at the end.
 Ending RunAndCrash(const WorkspaceOptions& options,
                    const std::function<Status(Workspace&)>& act,
                    uint64_t crash_at, bool while_opening) {
@@ -83,6 +91,8 @@ Ending RunAndCrash(const WorkspaceOptions& options,
   }));
 }
 
+/// The same, but SIGKILL comes `after_us` microseconds after the workspace was
+/// opened, wherever the child is then.
 Ending RunAndKill(const WorkspaceOptions& options,
                   const std::function<Status(Workspace&)>& act,
                   uint64_t after_us) {
@@ -100,56 +110,115 @@ Ending RunAndKill(const WorkspaceOptions& options,
   }));
 }
 
-CrashRig::CrashRig(const Operation& operation, uint64_t seed)
+}  // namespace
+
+SharedFlag::SharedFlag() {
+  void* shared = ::mmap(nullptr, sizeof *flag_, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  flag_ = shared == MAP_FAILED ? nullptr : new (shared) std::atomic<bool>;
+}
+
+SharedFlag::~SharedFlag() { ::munmap(flag_, sizeof *flag_); }
+
+CrashRig::CrashRig(const Operation& operation, uint64_t seed,
+                   const Trees* after)
     : operation_(operation), base_(scratch_.path() + "/ws") {
   umask(022);
   mkdir(base_.root().c_str(), 0755);
   options_.path = base_.root();
+  options_.filesystem.clock = &clock_;
   options_.journal.background_drain = false;
   options_.journal.intake_bytes = 256 << 10;
   options_.journal.map_bytes = 4 << 20;
-  EXPECT_OK(Prepare(seed));
+  EXPECT_OK(Prepare(seed, after));
 }
 
 // --- stages ----------------------------------------------------------------
 
-Status CrashRig::Prepare(uint64_t seed) {
+Status CrashRig::Prepare(uint64_t seed, const Trees* after) {
+  TRY(Work(seed));
+  after_.base = after_.view = TRY(View());
+  clock_.Advance();
+  TRY(BringTo(operation_.stage));
+  before_ = {.base = TRY(ViewOfBase()), .view = TRY(View())};
+  TRY(ExpectAfter(after));
+  TRY(ChoosePart(seed));
+  TRY(CloseDriver());
+  ended_before_ = HistoryIds().size();
+  clock_.Advance();
+  return {};
+}
+
+Status CrashRig::Work(uint64_t seed) {
   if (operation_.with_mount) mount_.emplace(base_.root() + "/w");
   VariedWork work(seed, operation_.with_mount);
   work.Prepare(base_);
   TRY(OpenDriver());
   original_ = TRY(ViewOfBase());
-  TRY(work.Do(*driver_));
-  const TreeView worked = TRY(View());
-  TRY(BringTo(operation_.stage));
-  before_ = {.base = TRY(ViewOfBase()), .view = TRY(View())};
-  switch (operation_.stage) {
-    case Stage::kOpen:
-      after_ = {.base = worked, .view = worked, .same_inodes = false};
-      break;
-    case Stage::kCommitted:
-      after_ = {.base = original_, .view = original_};
-      break;
-    case Stage::kUndone:
-      break;  // done below: the commit's own objects come back
+  if (operation_.stage == Stage::kSaved) {
+    TRY(work.Do(*driver_, 1));
+    TRY(driver_->MakeSavepoint("saved"));
+    saved_ = TRY(View());
+    clock_.Advance();
+    TRY(work.Do(*driver_));
+    return work.Ruin(*driver_);
   }
-  if (!operation_.changes_base) after_ = {before_.base, before_.base};
-  TRY(CloseDriver());
-  ended_before_ = HistoryIds().size();
-  return {};
+  return work.Do(*driver_);
 }
 
 Status CrashRig::BringTo(Stage stage) {
-  if (stage == Stage::kOpen) return {};
+  if (stage == Stage::kOpen || stage == Stage::kSaved) return {};
   TRY(driver_->Commit());
   if (stage == Stage::kCommitted) return Reopen();
-  const TreeView committed = TRY(ViewOfBase());
-  after_ = {.base = committed, .view = committed};
+  after_.base = after_.view = TRY(ViewOfBase());
   return driver_->Undo("");
 }
 
+/// Whose work was looked at is in after_.
+Status CrashRig::ExpectAfter(const Trees* after) {
+  if (operation_.part) {
+    if (after != nullptr) after_ = *after;
+    // A commit of a part is not to be seen in the transaction, nor a discard
+    // in the base.
+    if (operation_.changes_base) {
+      after_.view = before_.view;
+    } else {
+      after_.base = before_.base;
+    }
+    after_.same_view_inodes = false;
+    after_.same_base_inodes = !operation_.changes_base;
+  } else if (!operation_.changes_base) {
+    after_ = before_;
+    if (operation_.stage == Stage::kSaved) after_.view = saved_;
+    if (!operation_.entry) after_.view = before_.base;
+  } else if (operation_.stage == Stage::kOpen) {
+    after_.same_base_inodes = after_.same_view_inodes = false;
+  } else if (operation_.stage == Stage::kCommitted) {
+    after_ = {.base = original_, .view = original_};
+  }
+  return {};
+}
+
+/// As somebody finds it who has just opened the workspace.
+Status CrashRig::ChoosePart(uint64_t seed) {
+  if (!operation_.part) return {};
+  TRY(Reopen());
+  const auto changes = TRY(driver_->workspace().Changes(true));
+  std::mt19937_64 random(seed);
+  const uint64_t one_of = 1 + random() % 4;
+  for (const NetChange& change : changes) {
+    if (random() % one_of != 0) continue;
+    std::string path = change.path;
+    if (random() % 3 == 0 && !change.old_path.empty()) path = change.old_path;
+    part_.push_back(std::move(path));
+  }
+  if (part_.empty()) part_.push_back(changes.front().path);
+  return {};
+}
+
 Status CrashRig::OpenDriver() {
-  driver_ = TRY(CoreDriver::Start(base_.root(), {.journal = options_.journal}));
+  driver_ = TRY(CoreDriver::Start(
+      base_.root(), {.journal = options_.journal, .clock = &clock_}));
   return {};
 }
 
@@ -179,20 +248,75 @@ Result<TreeView> CrashRig::View() {
 
 // --- interrupting ----------------------------------------------------------
 
+Status CrashRig::ActAndTell(Workspace& workspace) {
+  TRY(operation_.act(workspace, part_));
+  acknowledged_.Set();
+  return {};
+}
+
+Result<Trees> CrashRig::Act() {
+  TRY(OpenDriver());
+  TRY(operation_.act(driver_->workspace(), part_));
+  Trees trees{.base = TRY(ViewOfBase()), .view = TRY(View())};
+  TRY(CloseDriver());
+  return trees;
+}
+
 Ending CrashRig::CrashAt(uint64_t point) {
-  return RunAndCrash(options_, operation_.act, point, operation_.while_opening);
+  return RunAndCrash(
+      options_, [this](Workspace& workspace) { return ActAndTell(workspace); },
+      point, operation_.while_opening);
 }
 
 Ending CrashRig::KillAfter(uint64_t microseconds) {
-  return RunAndKill(options_, operation_.act, microseconds);
+  return RunAndKill(
+      options_, [this](Workspace& workspace) { return ActAndTell(workspace); },
+      microseconds);
 }
 
 bool CrashRig::CrashRecoveryAt(uint64_t point) {
-  const bool passed = Passed();
+  const bool passed = PassedInStore();
   const auto nothing = [](Workspace&) { return Status(); };
   const Ending ending = RunAndCrash(options_, nothing, point, true);
   EXPECT_NE(ending, Ending::kFailed);
-  EXPECT_EQ(Passed(), passed) << "a crash in recovery changed the outcome";
+  EXPECT_EQ(PassedInStore(), passed)
+      << "a crash in recovery changed the outcome";
+  return ending == Ending::kCrashed;
+}
+
+Ending CrashRig::CutPower(uint64_t call, uint64_t seed,
+                          const std::function<Status(Workspace&)>& act,
+                          bool at_end) {
+  const std::string graves = scratch_.path() + "/graves";
+  ::mkdir(graves.c_str(), 0700);
+  return WaitFor(Fork([&]() -> Status {
+    PowerCut power(base_.root(), graves, seed, call);
+    if (ignored_) power.IgnoreSyncsOf(*ignored_);
+    const auto workspace = TRY(Workspace::Open(options_));
+    TRY(act(*workspace));
+    if (at_end) {
+      power.CutNext();
+      TRY(SyncDirectory(AT_FDCWD, base_.root()));
+    }
+    return workspace->Close();
+  }));
+}
+
+Ending CrashRig::CutPowerAt(uint64_t call, uint64_t seed) {
+  const Ending ending = CutPower(
+      call, seed,
+      [this](Workspace& workspace) { return ActAndTell(workspace); }, true);
+  const bool done = ending == Ending::kCrashed && acknowledged_.IsSet();
+  return done ? Ending::kSurvived : ending;
+}
+
+bool CrashRig::CutPowerOfRecoveryAt(uint64_t call, uint64_t seed) {
+  const bool passed = PassedInStore();
+  const auto nothing = [](Workspace&) { return Status(); };
+  const Ending ending = CutPower(call, seed, nothing, false);
+  EXPECT_NE(ending, Ending::kFailed);
+  EXPECT_EQ(PassedInStore(), passed)
+      << "power loss in recovery changed the outcome";
   return ending == Ending::kCrashed;
 }
 
@@ -206,38 +330,102 @@ std::vector<std::string> CrashRig::HistoryIds() const {
   return ids;
 }
 
-bool CrashRig::Passed() const {
+bool CrashRig::PassedInStore() const {
   return std::filesystem::exists(InStore("intent")) ||
          HistoryIds().size() > ended_before_;
 }
 
 // --- afterwards ------------------------------------------------------------
 
+/// Of a workspace that is open, and so recovered.
+Result<bool> CrashRig::Passed() {
+  if (!operation_.entry) return PassedInStore();
+  bool passed = false;
+  TRY(driver_->workspace().ReadLog(Lsn{1}, [&](const LogEntry& entry) {
+    passed = entry.change.op == *operation_.entry;
+    return true;
+  }));
+  return passed;
+}
+
 void CrashRig::DemandRecovery(bool go_on) {
-  const bool passed = Passed();
+  const bool passed_in_store = PassedInStore();
   ASSERT_OK(OpenDriver());
-  EXPECT_EQ(Passed(), passed) << "recovery changed the outcome";
+  EXPECT_EQ(PassedInStore(), passed_in_store) << "recovery changed the outcome";
   EXPECT_FALSE(std::filesystem::exists(InStore("intent")));
-  Demand(passed ? after_ : before_, passed ? "after" : "before");
+  const auto passed = Passed();
+  ASSERT_OK(passed);
+  const bool acknowledged = acknowledged_.IsSet() && !operation_.while_opening;
+  EXPECT_TRUE(*passed || !acknowledged) << "lost what was acknowledged";
+  Demand(*passed ? after_ : before_, *passed ? "after" : "before");
   ASSERT_OK(CloseDriver());
-  DemandNoLitter();
+  DemandSoundStore();
   if (!go_on || ::testing::Test::HasFailure()) return;
+  clock_.Advance();
   ASSERT_OK(OpenDriver());
-  if (operation_.changes_base) GoOn(passed);
-  if (operation_.forgets_history) UndoWhatIsNotForgotten();
+  GoOn(*passed);
   ASSERT_OK(CloseDriver());
-  DemandNoLitter();
+  DemandSoundStore();
 }
 
 void CrashRig::GoOn(bool passed) {
+  if (operation_.entry) return GoOnWithTransaction(passed);
+  if (operation_.forgets_history) return UndoWhatIsNotForgotten();
+  if (!operation_.changes_base) return;
   if (!passed) {
-    ASSERT_OK(operation_.act(driver_->workspace()));
+    ASSERT_OK(operation_.act(driver_->workspace(), part_));
     ASSERT_OK(Reopen());
     Demand(after_, "repeated");
     return;
   }
+  if (operation_.part) return GoOnWithRest();
   ASSERT_OK(driver_->Undo(std::ranges::max(HistoryIds())));
   Demand({.base = before_.base, .view = before_.base}, "taken back");
+}
+
+/// The rest of the transaction is committed, too; then both are taken back.
+void CrashRig::GoOnWithRest() {
+  ASSERT_OK(driver_->Commit());
+  ASSERT_OK(Reopen());
+  Demand({.base = before_.view,
+          .view = before_.view,
+          .same_base_inodes = false,
+          .same_view_inodes = false},
+         "the rest committed");
+  clock_.Advance();
+  for (const std::string& id : HistoryIds()) {
+    const auto summary = driver_->workspace().store().history().Read(id);
+    ASSERT_OK(summary);
+    if (!summary->undoable) continue;
+    ASSERT_OK(driver_->Undo(""));
+    clock_.Advance();
+  }
+  Demand({.base = original_, .view = original_}, "all taken back");
+}
+
+/// The operation is repeated, more is done and rolled back, and the
+/// transaction committed and taken back.
+void CrashRig::GoOnWithTransaction(bool passed) {
+  if (!passed) {
+    ASSERT_OK(operation_.act(driver_->workspace(), part_));
+    Demand(after_, "repeated");
+  }
+  const auto status = driver_->workspace().GetStatus();
+  ASSERT_OK(status);
+  if (!status->savepoints.empty()) {
+    ASSERT_OK(driver_->Mkdir("since", 0700));
+    ASSERT_OK(driver_->Rollback(""));
+    Demand(after_, "rolled back");
+  }
+  ASSERT_OK(driver_->Commit());
+  ASSERT_OK(Reopen());
+  Demand({.base = after_.view,
+          .view = after_.view,
+          .same_base_inodes = false,
+          .same_view_inodes = false},
+         "committed");
+  ASSERT_OK(driver_->Undo(""));
+  Demand({.base = original_, .view = original_}, "taken back");
 }
 
 void CrashRig::UndoWhatIsNotForgotten() {
@@ -253,20 +441,21 @@ void CrashRig::UndoWhatIsNotForgotten() {
 void CrashRig::Demand(const Trees& trees, const std::string& when) {
   const auto base = ViewOfBase();
   ASSERT_OK(base);
-  EXPECT_EQ(
-      Compare(trees.base, *base, {.ino = trees.same_inodes, .ctime = false}),
-      "")
+  EXPECT_EQ(Compare(trees.base, *base,
+                    {.ino = trees.same_base_inodes, .ctime = false}),
+            "")
       << "the base, " << when;
   const auto view = View();
   ASSERT_OK(view);
   // What is on a mount has another number in the view.
-  const bool same_inodes = trees.same_inodes && !operation_.with_mount;
+  const bool same_inodes = trees.same_view_inodes && !operation_.with_mount;
   EXPECT_EQ(Compare(trees.view, *view, {.ino = same_inodes, .ctime = false}),
             "")
       << "the transaction, " << when;
 }
 
-void CrashRig::DemandNoLitter() {
+void CrashRig::DemandSoundStore() {
+  EXPECT_EQ(FindProblems(base_.root()), "");
   const auto names = [&](const std::string& directory) {
     std::vector<std::string> found;
     std::error_code none;

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
+#include <vector>
 
 #include "fs/workspace.h"
 #include "tests/conformance/core_driver.h"
@@ -15,76 +18,123 @@ namespace txfs::testing {
 /// How a child process ended that was to die at a crash point.
 enum class Ending { kCrashed, kSurvived, kFailed };
 
-/// Opens the workspace at `options` in a child process and does `act`, which
-/// SIGKILL ends at crash point number `crash_at` (from 1; 0: at none). With
-/// `while_opening`, points count from before the workspace is opened. Closes it
-/// at the end.
-Ending RunAndCrash(const WorkspaceOptions& options,
-                   const std::function<Status(Workspace&)>& act,
-                   uint64_t crash_at, bool while_opening);
+/// Paths of what a partial commit or discard is about; empty: all.
+using Part = std::vector<std::string>;
 
-/// The same, but SIGKILL comes `after_us` microseconds after the workspace was
-/// opened, wherever the child is then.
-Ending RunAndKill(const WorkspaceOptions& options,
-                  const std::function<Status(Workspace&)>& act,
-                  uint64_t after_us);
+/// A flag that a child process shares with its parent.
+class SharedFlag {
+ public:
+  SharedFlag();
+  ~SharedFlag();
+  SharedFlag(const SharedFlag&) = delete;
+  SharedFlag& operator=(const SharedFlag&) = delete;
+
+  void Set() { *flag_ = true; }
+  [[nodiscard]] bool IsSet() const { return *flag_; }
+
+ private:
+  std::atomic<bool>* flag_;
+};
 
 /// Where a workspace is when the operation under test begins.
 enum class Stage {
   kOpen,       ///< the base is prepared, work was done
   kCommitted,  ///< that work was committed
   kUndone,     ///< and taken back
+  kSaved,      ///< there is a savepoint, and work was done since
 };
 
 /// Something that a crash may interrupt.
 struct Operation {
   std::string name;
   Stage stage = Stage::kOpen;
-  std::function<Status(Workspace&)> act;
+  std::function<Status(Workspace&, const Part&)> act;
   bool while_opening = false;  ///< what is under test is what Open does
   bool changes_base = true;
   bool forgets_history = false;  ///< the commit can no longer be undone
   bool with_mount = false;       ///< another filesystem is in the base
+  bool part = false;             ///< `act` gets a part, chosen by the seed
+  /// It is this entry of the log of the transaction, which goes on.
+  std::optional<Op> entry = {};
+};
+
+inline void PrintTo(const Operation& operation, std::ostream* out) {
+  *out << operation.name;
+}
+
+/// What base and transaction show, and whether they must show it under the
+/// inode numbers of now.
+struct Trees {
+  TreeView base, view;
+  bool same_base_inodes = true;
+  bool same_view_inodes = true;
 };
 
 /// A workspace in which one operation is interrupted, with images of what must
 /// be found after it.
 class CrashRig {
  public:
-  CrashRig(const Operation& operation, uint64_t seed);
+  /// `after`: what a rig of the same operation and seed showed once it was
+  /// done, for an operation on a part, of which nothing else says it.
+  CrashRig(const Operation& operation, uint64_t seed,
+           const Trees* after = nullptr);
+
+  /// Lets the operation happen and returns what is there then.
+  Result<Trees> Act();
 
   /// Interrupts the operation.
   Ending CrashAt(uint64_t point);
   Ending KillAfter(uint64_t microseconds);
   /// Interrupts the recovery; true when it was.
   bool CrashRecoveryAt(uint64_t point);
+  /// Takes the power away at a call, by a PowerCut of `seed`, or when the
+  /// operation is done; it counts as one that survives then.
+  Ending CutPowerAt(uint64_t call, uint64_t seed);
+  /// The same of the recovery; true when there were as many calls.
+  bool CutPowerOfRecoveryAt(uint64_t call, uint64_t seed);
+  /// Syncs of such paths do nothing from now on (PowerCut).
+  void IgnoreSyncsOf(std::string path_end) { ignored_ = std::move(path_end); }
   /// Recovers and demands that base and transaction are as before the
-  /// operation or, from the point of no return on, as after it, and that
-  /// nothing else is left. With `go_on`, that one can go on from there: repeat
-  /// the operation, or take it back.
+  /// operation or, from the point of no return on, as after it, that the store
+  /// is sound and that nothing else is left. With `go_on`, that one can go on
+  /// from there: repeat the operation, take it back, commit what is left.
   void DemandRecovery(bool go_on);
 
  private:
-  struct Trees {
-    TreeView base, view;
-    bool same_inodes = true;
+  /// Stands still but when it is told: two rigs see the same times.
+  class RigClock final : public Clock {
+   public:
+    [[nodiscard]] Timestamp Now() const override { return now_; }
+    void Advance() { ++now_.sec; }
+
+   private:
+    Timestamp now_{.sec = 1'500'000'000, .nsec = 5};
   };
 
-  Status Prepare(uint64_t seed);
+  Status Prepare(uint64_t seed, const Trees* after);
+  Status Work(uint64_t seed);
+  Status BringTo(Stage stage);
+  Status ExpectAfter(const Trees* after);
+  Status ChoosePart(uint64_t seed);
   Status OpenDriver();
   Status CloseDriver();
   Status Reopen();
-  Status BringTo(Stage stage);
   Result<TreeView> ViewOfBase();
   Result<TreeView> View();
+  Status ActAndTell(Workspace& workspace);
+  Ending CutPower(uint64_t call, uint64_t seed,
+                  const std::function<Status(Workspace&)>& act, bool at_end);
+  Result<bool> Passed();
   void Demand(const Trees& trees, const std::string& when);
   void GoOn(bool passed);
+  void GoOnWithRest();
+  void GoOnWithTransaction(bool passed);
   void UndoWhatIsNotForgotten();
-  /// Nothing in the store that no transaction and no history needs.
-  void DemandNoLitter();
+  /// Nothing is wrong in the store, or in it without need.
+  void DemandSoundStore();
 
   /// Whether the point of no return was passed.
-  [[nodiscard]] bool Passed() const;
+  [[nodiscard]] bool PassedInStore() const;
   [[nodiscard]] std::vector<std::string> HistoryIds() const;
   [[nodiscard]] std::string InStore(const std::string& path) const {
     return base_.root() + "/.txfs/" + path;
@@ -94,11 +144,16 @@ class CrashRig {
   TempDir scratch_{MemoryDirectory()};
   std::optional<TempMount> mount_;
   BaseTree base_;
+  RigClock clock_;
   WorkspaceOptions options_;
   std::unique_ptr<CoreDriver> driver_;
+  Part part_;
   Trees before_, after_;
-  TreeView original_;  // the base before any commit
+  TreeView original_;  ///< the base before any commit
+  TreeView saved_;     ///< the transaction at the savepoint
   size_t ended_before_ = 0;
+  std::optional<std::string> ignored_;
+  SharedFlag acknowledged_;  ///< the operation returned success
 };
 
 }  // namespace txfs::testing

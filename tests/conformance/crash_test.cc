@@ -1,11 +1,14 @@
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <iostream>
+#include <optional>
 #include <random>
 
 #include "fs/commit_run.h"
+#include "tests/conformance/conformance.h"
 #include "tests/conformance/crash_rig.h"
 #include "tests/conformance/steps.h"
 #include "tests/repeat.h"
@@ -18,8 +21,9 @@ constexpr uint64_t kGoOnEvery = 4;
 /// More than the crash points of any recovery.
 constexpr uint64_t kRecoveryPoints = 150;
 
-Status Commit(Workspace& workspace) {
-  const CommitReport report = TRY(workspace.Commit({.message = "message"}));
+Status Commit(Workspace& workspace, const Part& part) {
+  const CommitReport report = TRY(
+      workspace.Commit({.message = "message", .paths = part, .conflicts = {}}));
   if (!report.conflicts.empty()) {
     return Fail(EEXIST, "conflict: " + report.conflicts.front().path);
   }
@@ -35,45 +39,101 @@ Status Undo(Workspace& workspace, const std::string& id) {
   return {};
 }
 
-Status UndoNewest(Workspace& workspace) {
+Status UndoNewest(Workspace& workspace, const Part&) {
   return Undo(workspace, TRY(workspace.store().history().Ids()).back());
 }
 
-Status Discard(Workspace& workspace) {
-  TRY(workspace.Discard());
+Status Discard(Workspace& workspace, const Part& part) {
+  if (part.empty()) {
+    TRY(workspace.Discard());
+  } else {
+    TRY(workspace.DiscardPart(part));
+  }
   return {};
 }
 
-Status DoNothing(Workspace&) { return {}; }
+Status MakeSavepoint(Workspace& workspace, const Part&) {
+  TRY(workspace.MakeSavepoint("name"));
+  return {};
+}
 
-/// The crash points gone through.
+Status RollBack(Workspace& workspace, const Part&) {
+  TRY(workspace.Rollback("saved"));
+  return {};
+}
+
+Status DoNothing(Workspace&, const Part&) { return {}; }
+
+const Operation kCommit{.name = "commit", .act = Commit};
+const Operation kUndo{
+    .name = "undo", .stage = Stage::kCommitted, .act = UndoNewest};
+const Operation kDiscard{
+    .name = "discard", .act = Discard, .changes_base = false};
+const Operation kCommitPart{
+    .name = "commit of a part", .act = Commit, .part = true};
+const Operation kDiscardPart{.name = "discard of a part",
+                             .act = Discard,
+                             .changes_base = false,
+                             .part = true,
+                             .entry = Op::kDiscard};
+const Operation kMakeSavepoint{.name = "savepoint",
+                               .act = MakeSavepoint,
+                               .changes_base = false,
+                               .entry = Op::kSavepoint};
+const Operation kRollBack{.name = "rollback",
+                          .stage = Stage::kSaved,
+                          .act = RollBack,
+                          .changes_base = false,
+                          .entry = Op::kRollback};
+
+/// For a test's name.
+std::string NameOf(const Operation& operation) {
+  std::string name = operation.name;
+  std::erase(name, ' ');
+  return name;
+}
+
+/// The crash points gone through, or images after power loss.
 class Points {
  public:
-  explicit Points(int quick) : wanted_(Scaled(quick)) {}
-  ~Points() { std::cout << passed_ << " crash points" << std::endl; }
+  explicit Points(int quick, const char* what = "crash points")
+      : wanted_(Scaled(quick)), what_(what) {}
+  ~Points() { std::cout << passed_ << " " << what_ << std::endl; }
   Points(const Points&) = delete;
   Points& operator=(const Points&) = delete;
 
   void Pass() { ++passed_; }
+  [[nodiscard]] int passed() const { return passed_; }
   [[nodiscard]] bool Enough() const {
     return passed_ >= wanted_ || ::testing::Test::HasFailure();
   }
 
  private:
   const int wanted_;
+  const char* const what_;
   int passed_ = 0;
 };
+
+/// What an operation on a part leads to; nothing for others, of which the rig
+/// knows.
+std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
+  if (!operation.part) return std::nullopt;
+  auto trees = CrashRig(operation, seed).Act();
+  EXPECT_OK(trees);
+  return trees ? std::optional(std::move(*trees)) : std::nullopt;
+}
 
 /// Crashes at one point after the other until the operation survives; in half
 /// of the cases the recovery is crashed, too.
 void CrashEverywhere(const Operation& operation, uint64_t seed,
                      Points& points) {
   std::mt19937_64 random(seed);
+  const std::optional<Trees> after = TreesAfter(operation, seed);
   Ending ending = Ending::kCrashed;
   for (uint64_t k = 1; ending == Ending::kCrashed; ++k) {
     SCOPED_TRACE(operation.name + ", TXFS_TEST_SEED=" + std::to_string(seed) +
                  ", crash point " + std::to_string(k));
-    CrashRig rig(operation, seed);
+    CrashRig rig(operation, seed, after ? &*after : nullptr);
     ending = rig.CrashAt(k);
     ASSERT_NE(ending, Ending::kFailed);
     if (ending == Ending::kCrashed) points.Pass();
@@ -94,23 +154,17 @@ void CrashVariedWork(const Operation& operation, int quick) {
   }
 }
 
-TEST(CrashTest, CommitIsWholeOrNotAtAll) {
-  CrashVariedWork({.name = "commit", .act = Commit}, 900);
-}
+TEST(CrashTest, CommitIsWholeOrNotAtAll) { CrashVariedWork(kCommit, 900); }
 
 /// Filesystems there are without RENAME_EXCHANGE and RENAME_NOREPLACE.
 TEST(CrashTest, CommitAndUndoAreWholeWithoutFlagsOfRename) {
   SetRenameHasFlags(false);
-  CrashVariedWork({.name = "commit", .act = Commit}, 200);
-  CrashVariedWork(
-      {.name = "undo", .stage = Stage::kCommitted, .act = UndoNewest}, 100);
+  CrashVariedWork(kCommit, 200);
+  CrashVariedWork(kUndo, 100);
   SetRenameHasFlags(true);
 }
 
-TEST(CrashTest, UndoIsWholeOrNotAtAll) {
-  CrashVariedWork(
-      {.name = "undo", .stage = Stage::kCommitted, .act = UndoNewest}, 450);
-}
+TEST(CrashTest, UndoIsWholeOrNotAtAll) { CrashVariedWork(kUndo, 450); }
 
 TEST(CrashTest, UndoOfAnUndoIsWholeOrNotAtAll) {
   CrashVariedWork(
@@ -137,10 +191,7 @@ TEST(CrashTest, CommitAndUndoAreWholeWithAMountInTheBase) {
                   40);
 }
 
-TEST(CrashTest, DiscardIsWholeOrNotAtAll) {
-  CrashVariedWork({.name = "discard", .act = Discard, .changes_base = false},
-                  150);
-}
+TEST(CrashTest, DiscardIsWholeOrNotAtAll) { CrashVariedWork(kDiscard, 150); }
 
 TEST(CrashTest, ForgettingHistoryForgetsWholeCommits) {
   CrashVariedWork({.name = "gc",
@@ -152,22 +203,133 @@ TEST(CrashTest, ForgettingHistoryForgetsWholeCommits) {
                   150);
 }
 
+TEST(CrashTest, CommitOfAPartIsWholeOrNotAtAll) {
+  CrashVariedWork(kCommitPart, 250);
+}
+
+TEST(CrashTest, DiscardOfAPartIsWholeOrNotAtAll) {
+  CrashVariedWork(kDiscardPart, 60);
+}
+
+TEST(CrashTest, SavepointIsThereOrNot) { CrashVariedWork(kMakeSavepoint, 40); }
+
+TEST(CrashTest, RollbackIsWholeOrNotAtAll) { CrashVariedWork(kRollBack, 60); }
+
 /// Where no crash point is: inside LMDB, and between two system calls.
-TEST(CrashTest, CommitIsWholeOrNotAtAllAtRandomMoments) {
-  Points points(60);
-  std::mt19937_64 random(FirstSeed());
-  const Operation commit{.name = "commit", .act = Commit};
+class CrashAtRandomMomentsTest : public ::testing::TestWithParam<Operation> {};
+
+TEST_P(CrashAtRandomMomentsTest, IsWholeOrNotAtAll) {
+  const Operation& operation = GetParam();
+  // What the base has no part in is over soon.
+  const uint64_t longest_us = operation.changes_base ? 40'000 : 4'000;
+  Points points(operation.changes_base ? 40 : 20);
+  const uint64_t first_seed = FirstSeed();
+  std::cout << "TXFS_TEST_SEED=" << first_seed << std::endl;
+  std::mt19937_64 random(first_seed);
   while (!points.Enough()) {
     const uint64_t seed = random();
-    CrashRig rig(commit, seed);
-    const uint64_t after_us = random() % 40'000;
-    SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed) + ", after " +
-                 std::to_string(after_us) + " microseconds");
+    const uint64_t after_us = random() % longest_us;
+    SCOPED_TRACE(operation.name + ", " + std::to_string(points.passed()) +
+                 " before, after " + std::to_string(after_us) +
+                 " microseconds");
+    const std::optional<Trees> after = TreesAfter(operation, seed);
+    CrashRig rig(operation, seed, after ? &*after : nullptr);
     ASSERT_NE(rig.KillAfter(after_us), Ending::kFailed);
     points.Pass();
     rig.DemandRecovery(random() % kGoOnEvery == 0);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Operations, CrashAtRandomMomentsTest,
+                         ::testing::Values(kCommit, kCommitPart, kDiscardPart,
+                                           kMakeSavepoint, kRollBack),
+                         [](const ::testing::TestParamInfo<Operation>& test) {
+                           return NameOf(test.param);
+                         });
+
+// --- power loss ------------------------------------------------------------
+
+/// Takes the power away at calls all over an operation, and when it is done;
+/// in a third of the cases that of the recovery, too.
+void CutPowerEverywhere(
+    const Operation& operation, uint64_t seed, Points& images,
+    const std::optional<std::string>& ignored_syncs = std::nullopt) {
+  constexpr uint64_t kCallsBetween = 30;
+  // More than the calls of any recovery.
+  constexpr uint64_t kRecoveryCalls = 300;
+  std::mt19937_64 random(seed);
+  const std::optional<Trees> after = TreesAfter(operation, seed);
+  Ending ending = Ending::kCrashed;
+  for (uint64_t call = 0; ending == Ending::kCrashed;) {
+    call += 1 + random() % kCallsBetween;
+    SCOPED_TRACE(operation.name + ", TXFS_TEST_SEED=" + std::to_string(seed) +
+                 ", power cut at call " + std::to_string(call));
+    CrashRig rig(operation, seed, after ? &*after : nullptr);
+    if (ignored_syncs) rig.IgnoreSyncsOf(*ignored_syncs);
+    ending = rig.CutPowerAt(call, random());
+    ASSERT_NE(ending, Ending::kFailed);
+    images.Pass();
+    while (random() % 3 == 0 &&
+           rig.CutPowerOfRecoveryAt(1 + random() % kRecoveryCalls, random())) {
+      images.Pass();
+    }
+    rig.DemandRecovery(random() % kGoOnEvery == 0);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+void CutPowerOfVariedWork(const Operation& operation, int quick) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can take everything back";
+  Points images(quick, "images");
+  for (uint64_t seed = FirstSeed(); !images.Enough(); ++seed) {
+    std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+    CutPowerEverywhere(operation, seed, images);
+  }
+}
+
+class PowerCutOfTest
+    : public ::testing::TestWithParam<std::pair<Operation, int>> {};
+
+TEST_P(PowerCutOfTest, LeavesAllOrNothing) {
+  CutPowerOfVariedWork(GetParam().first, GetParam().second);
+}
+
+TEST(PowerCutTest, LeavesAllOrNothingWithoutFlagsOfRename) {
+  SetRenameHasFlags(false);
+  CutPowerOfVariedWork(kCommit, 40);
+  CutPowerOfVariedWork(kUndo, 20);
+  SetRenameHasFlags(true);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operations, PowerCutOfTest,
+    ::testing::Values(std::pair(kCommit, 150), std::pair(kCommitPart, 60),
+                      std::pair(kUndo, 80), std::pair(kDiscard, 30),
+                      std::pair(kDiscardPart, 20), std::pair(kRollBack, 20)),
+    [](const ::testing::TestParamInfo<std::pair<Operation, int>>& test) {
+      return NameOf(test.param.first);
+    });
+
+/// The tests above can fail: without one of the syncs of the protocol they do.
+class PowerCutMissingSyncTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PowerCutMissingSyncTest, IsFound) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can take everything back";
+  ::testing::TestPartResultArray flaws;
+  Points images(1000, "images");
+  for (uint64_t seed = FirstSeed(); flaws.size() == 0 && !images.Enough();
+       ++seed) {
+    const ::testing::ScopedFakeTestPartResultReporter reporter(
+        ::testing::ScopedFakeTestPartResultReporter::
+            INTERCEPT_ONLY_CURRENT_THREAD,
+        &flaws);
+    CutPowerEverywhere(kCommit, seed, images, GetParam());
+  }
+  EXPECT_GT(flaws.size(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, PowerCutMissingSyncTest,
+                         ::testing::Values("", "/intent.new", "/.txfs"));
 
 }  // namespace
 }  // namespace txfs::testing

@@ -237,5 +237,22 @@ TEST(PartTest, DiscardingPartsLeavesTheRest) {
   }));
 }
 
+/// `outer/inner` was turned inside out. It cannot go back into `outer` while
+/// that is in it.
+TEST(PartTest, DiscardingTheMoveOfADirectoryTakesAlongWhatWouldContainItself) {
+  const TempDir scratch(MemoryDirectory());
+  BaseTree base(scratch.path());
+  base.File("outer/inner/f", "comes along");
+  const auto driver = CoreDriver::Start(base.root(), {});
+  ASSERT_OK(driver);
+  ASSERT_OK((*driver)->Rename("outer/inner", "inner", 0));
+  ASSERT_OK((*driver)->Rename("outer", "inner/outer", 0));
+  ASSERT_OK((*driver)->workspace().DiscardPart({"inner/f"}));
+  EXPECT_OK((*driver)->Stat("outer/inner/f"));
+  EXPECT_ERRNO((*driver)->Stat("inner"), ENOENT);
+  ASSERT_OK((*driver)->workspace().Close());
+  EXPECT_EQ(FindProblems(base.root()), "");
+}
+
 }  // namespace
 }  // namespace txfs::testing

@@ -155,10 +155,35 @@ void SoakClient::ChangeDirectory(const std::string& path) {
   }
   if (mount_dir) (void)home_.mount->CloseDir(*mount_dir);
   if (model_dir) (void)home_.model->CloseDir(*model_dir);
-  if (IsDeath(ErrnoName(outcome)) || outcome == EIO) return;
+  // What a death cuts off may end in any way.
+  if (IsGone(*home_.mount)) return;
   EXPECT_EQ(ErrnoName(outcome), ErrnoName(ErrnoOf(model_dir)))
       << "cd " << path << '\n'
-      << Story();
+      << OnTheWay(path) << Story();
+}
+
+/// What there is now at each directory of `path`, in the mount and in the
+/// model, and how opening it ends now.
+std::string SoakClient::OnTheWay(const std::string& path) const {
+  const auto describe = [](Driver& driver, const std::string& at) {
+    const auto st = driver.Stat(at);
+    if (!st) return ErrnoName(ErrnoOf(st));
+    std::ostringstream text;
+    text << "ino " << st->st_ino << " mode " << std::oct << st->st_mode;
+    if (S_ISLNK(st->st_mode))
+      text << " -> " << driver.Readlink(at).value_or("?");
+    return text.str();
+  };
+  std::string text;
+  for (size_t end = path.find('/'); true; end = path.find('/', end + 1)) {
+    const std::string at = path.substr(0, end);
+    text += "  " + at + ": " + describe(*home_.mount, at) +
+            "; the model: " + describe(*home_.model, at) + '\n';
+    if (end == std::string::npos) break;
+  }
+  const auto again = home_.mount->OpenDir(path);
+  if (again) (void)home_.mount->CloseDir(*again);
+  return text + "  again: " + ErrnoName(ErrnoOf(again)) + '\n';
 }
 
 void SoakClient::Leave() {

@@ -85,6 +85,7 @@ class SoakClient {
 
   [[nodiscard]] uint64_t steps() const { return steps_; }
   /// The last steps, for who looks for the cause of a failure.
+  [[nodiscard]] std::string OnTheWay(const std::string& path) const;
   [[nodiscard]] std::string Story() const;
 
  private:

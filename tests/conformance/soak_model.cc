@@ -14,9 +14,9 @@
 namespace txfs::testing {
 namespace {
 
-/// A directory that somebody stands in, found at another place than where the
-/// kernel had it, is moved in its caches, for which a lookup does not wait: it
-/// says ESTALE while something else is renamed.
+/// A lookup may say ESTALE, rarely, while other threads rename directories that
+/// somebody stands in. Seen to pass when the tree is read again; the kernel's
+/// part in it is not understood.
 constexpr int kTries = 20;
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST(UndoTest, RestoresTheBaseAsItWas) {
 TEST(UndoTest, RestoresTheBaseAfterWorkOfEveryKind) {
   const Operation undo{.name = "undo",
                        .stage = Stage::kCommitted,
-                       .act = [](Workspace& workspace) -> Status {
+                       .act = [](Workspace& workspace, const Part&) -> Status {
                          TRY(workspace.Undo(""));
                          return {};
                        }};

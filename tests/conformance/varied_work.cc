@@ -1,5 +1,6 @@
 #include "tests/conformance/varied_work.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <rapidcheck.h>
@@ -186,9 +187,23 @@ void VariedWork::Prepare(BaseTree& base) const {
   base.SetTimes();
 }
 
-Status VariedWork::Do(Driver& driver) {
+Status VariedWork::Do(Driver& driver, size_t deeds) {
   driver_ = &driver;
-  for (const Deed& deed : deeds_) TRY((this->*deed.run)());
+  for (; deeds > 0 && done_ < deeds_.size(); --deeds) {
+    TRY((this->*deeds_[done_++].run)());
+  }
+  return {};
+}
+
+Status VariedWork::Ruin(Driver& driver) {
+  for (const Entry& entry : TRY(driver.List(top_))) {
+    if (random_() % 3 != 0) continue;
+    const std::string path = At(entry.name);
+    const Status removed = entry.type == DT_DIR ? driver.RemoveRecursively(path)
+                                                : driver.Unlink(path);
+    // An ordinary user is not let in everywhere.
+    if (!removed && removed.error().code != EACCES) return removed;
+  }
   return {};
 }
 

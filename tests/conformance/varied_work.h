@@ -20,7 +20,10 @@ class VariedWork {
 
   /// Makes what the deeds need.
   void Prepare(BaseTree& base) const;
-  Status Do(Driver& driver);
+  /// Does the next `deeds`, or all that are left.
+  Status Do(Driver& driver, size_t deeds = SIZE_MAX);
+  /// Takes away some of what is there by now.
+  Status Ruin(Driver& driver);
 
  private:
   struct Deed {
@@ -75,6 +78,7 @@ class VariedWork {
 
   std::mt19937_64 random_;
   std::vector<Deed> deeds_;
+  size_t done_ = 0;
   Driver* driver_ = nullptr;
   std::string top_ = "w";
 };

@@ -539,11 +539,11 @@ class LayoutCheckTest : public ::testing::Test {
     auto ended = (*store)->Begin("", {.sec = 1000}, options_);
     EXPECT_OK(ended);
     old_ = ended->id;
-    EXPECT_OK(
-        (*store)->End(std::move(*ended), {.id = old_,
-                                          .state = TransactionState::kDiscarded,
-                                          .created = {.sec = 1000},
-                                          .ended = {.sec = 1001}}));
+    EXPECT_OK(EndTransaction(**store, std::move(*ended),
+                             {.id = old_,
+                              .state = TransactionState::kDiscarded,
+                              .created = {.sec = 1000},
+                              .ended = {.sec = 1001}}));
     auto open = (*store)->Begin("", {.sec = 2000}, options_);
     EXPECT_OK(open);
     id_ = open->id;

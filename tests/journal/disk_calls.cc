@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,9 @@
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
 #include <vector>
 
 namespace txfs {
@@ -26,6 +30,8 @@ using Kind = DiskCall::Kind;
 std::atomic<DiskWatch*> watch = nullptr;
 /// What a watch does itself is not for it to see.
 thread_local bool watching = false;
+/// Held during a call that is watched.
+std::mutex watched_call;
 
 // As the C library would make the call.
 template <class... Arguments>
@@ -59,11 +65,13 @@ long Watched(DiskCall call, const Make& make) {
   if (told == nullptr || watching || !call.path.starts_with(told->root())) {
     return make(call);
   }
+  const std::scoped_lock one_at_a_time(watched_call);
   watching = true;
   const int error = told->Before(call);
   watching = false;
   if (error != 0) return errno = error, -1;
-  const long result = call.kind == Kind::kSync ? 0 : make(call);
+  const bool is_sync = call.kind == Kind::kSync || call.kind == Kind::kSyncAll;
+  const long result = is_sync ? 0 : make(call);
   if (result < 0) return result;
   if (call.kind == Kind::kWrite) call.size = static_cast<uint64_t>(result);
   if (call.kind == Kind::kMake) call.fd = static_cast<int>(result);
@@ -74,6 +82,8 @@ long Watched(DiskCall call, const Make& make) {
 }
 
 bool IsWatched() { return watch != nullptr && !watching; }
+
+bool IsAllWatched() { return IsWatched() && watch.load()->sees_everything(); }
 
 long WriteAt(int fd, const iovec* parts, int count, off_t offset) {
   if (!IsWatched()) return Call(SYS_pwritev, fd, parts, count, offset, 0L);
@@ -107,8 +117,10 @@ int OpenAtAnyPlace(int dir, const char* path, int flags, mode_t mode) {
   if (!IsWatched() || (flags & (O_CREAT | O_TRUNC)) == 0) {
     return static_cast<int>(open({}));
   }
-  return static_cast<int>(
-      Watched({.kind = Kind::kMake, .path = PathAt(dir, path)}, open));
+  return static_cast<int>(Watched({.kind = Kind::kMake,
+                                   .path = PathAt(dir, path),
+                                   .flags = static_cast<unsigned>(flags)},
+                                  open));
 }
 
 int SyncFd(long number, int fd) {
@@ -151,7 +163,8 @@ int Rename(int dir, const char* from, int new_dir, const char* to,
   if (!IsWatched()) return static_cast<int>(rename({}));
   return static_cast<int>(Watched({.kind = Kind::kRename,
                                    .path = PathAt(dir, from),
-                                   .new_path = PathAt(new_dir, to)},
+                                   .new_path = PathAt(new_dir, to),
+                                   .flags = flags},
                                   rename));
 }
 
@@ -160,8 +173,10 @@ int Remove(int dir, const char* path, int flags) {
     return Call(SYS_unlinkat, dir, path, flags);
   };
   if (!IsWatched()) return static_cast<int>(remove({}));
-  return static_cast<int>(
-      Watched({.kind = Kind::kRemove, .path = PathAt(dir, path)}, remove));
+  return static_cast<int>(Watched({.kind = Kind::kRemove,
+                                   .path = PathAt(dir, path),
+                                   .flags = static_cast<unsigned>(flags)},
+                                  remove));
 }
 
 int MakeDir(int dir, const char* path, mode_t mode) {
@@ -173,12 +188,67 @@ int MakeDir(int dir, const char* path, mode_t mode) {
       Watched({.kind = Kind::kMakeDir, .path = PathAt(dir, path)}, make));
 }
 
+/// A call that only some watches see.
+template <class Make>
+int OnlySome(const DiskCall& call, const Make& make) {
+  return static_cast<int>(
+      Watched(call, [&](const DiskCall&) { return make(); }));
+}
+
+int Link(int dir, const char* path, int new_dir, const char* new_path,
+         int flags) {
+  const auto link = [&] {
+    return Call(SYS_linkat, dir, path, new_dir, new_path, flags);
+  };
+  if (!IsAllWatched()) return static_cast<int>(link());
+  return OnlySome({.kind = Kind::kLink,
+                   .path = PathAt(dir, path),
+                   .new_path = PathAt(new_dir, new_path)},
+                  link);
+}
+
+template <class Make>
+int MakeNode(int dir, const char* path, const Make& make) {
+  if (!IsAllWatched()) return static_cast<int>(make());
+  return OnlySome({.kind = Kind::kMakeNode, .path = PathAt(dir, path)}, make);
+}
+
+template <class Change>
+int ChangeAttributes(int dir, const char* path, const Change& change) {
+  if (!IsAllWatched()) return static_cast<int>(change());
+  return OnlySome({.kind = Kind::kAttributes, .path = PathAt(dir, path)},
+                  change);
+}
+
+template <class Change>
+int ChangeAttributes(int fd, const Change& change) {
+  if (!IsAllWatched()) return static_cast<int>(change());
+  return OnlySome({.kind = Kind::kAttributes, .path = PathOf(fd), .fd = fd},
+                  change);
+}
+
+/// A path like /proc/self/fd/7 stands for the file itself.
+template <class Change>
+int ChangeXattr(const char* path, const Change& change) {
+  constexpr std::string_view kOpenFiles = "/proc/self/fd/";
+  if (!std::string_view(path).starts_with(kOpenFiles)) {
+    return ChangeAttributes(AT_FDCWD, path, change);
+  }
+  return ChangeAttributes(std::atoi(path + kOpenFiles.size()), change);
+}
+
+int SyncAll(int fd) {
+  const auto sync = [&] { return Call(SYS_syncfs, fd); };
+  if (!IsAllWatched()) return static_cast<int>(sync());
+  return OnlySome({.kind = Kind::kSyncAll, .path = PathOf(fd), .fd = fd}, sync);
+}
+
 }  // namespace
 
 std::string DiskCall::ToString() const {
-  static constexpr const char* kNames[] = {"make",     "mkdir",    "write",
-                                           "allocate", "truncate", "sync",
-                                           "rename",   "remove"};
+  static constexpr const char* kNames[] = {
+      "make",   "mkdir",  "write", "allocate",  "truncate",   "sync",
+      "rename", "remove", "link",  "make node", "attributes", "sync all"};
   return std::string(kNames[static_cast<size_t>(kind)]) + " " + path;
 }
 
@@ -238,6 +308,63 @@ int unlinkat(int dir, const char* path, int flags) noexcept {
 }
 int mkdirat(int dir, const char* path, mode_t mode) noexcept {
   return txfs::MakeDir(dir, path, mode);
+}
+int linkat(int dir, const char* path, int new_dir, const char* new_path,
+           int flags) noexcept {
+  return txfs::Link(dir, path, new_dir, new_path, flags);
+}
+int symlinkat(const char* target, int dir, const char* path) noexcept {
+  return txfs::MakeNode(
+      dir, path, [&] { return txfs::Call(SYS_symlinkat, target, dir, path); });
+}
+int mknodat(int dir, const char* path, mode_t mode, dev_t device) noexcept {
+  return txfs::MakeNode(dir, path, [&] {
+    return txfs::Call(SYS_mknodat, dir, path, mode,
+                      static_cast<unsigned>(device));
+  });
+}
+int fchmod(int fd, mode_t mode) noexcept {
+  return txfs::ChangeAttributes(
+      fd, [&] { return txfs::Call(SYS_fchmod, fd, mode); });
+}
+int fchownat(int dir, const char* path, uid_t uid, gid_t gid,
+             int flags) noexcept {
+  return txfs::ChangeAttributes(dir, path, [&] {
+    return txfs::Call(SYS_fchownat, dir, path, uid, gid, flags);
+  });
+}
+int futimens(int fd, const timespec times[2]) noexcept {
+  return txfs::ChangeAttributes(
+      fd, [&] { return txfs::Call(SYS_utimensat, fd, nullptr, times, 0); });
+}
+int utimensat(int dir, const char* path, const timespec times[2],
+              int flags) noexcept {
+  return txfs::ChangeAttributes(dir, path, [&] {
+    return txfs::Call(SYS_utimensat, dir, path, times, flags);
+  });
+}
+int setxattr(const char* path, const char* name, const void* value, size_t size,
+             int flags) noexcept {
+  return txfs::ChangeXattr(path, [&] {
+    return txfs::Call(SYS_setxattr, path, name, value, size, flags);
+  });
+}
+int removexattr(const char* path, const char* name) noexcept {
+  return txfs::ChangeXattr(
+      path, [&] { return txfs::Call(SYS_removexattr, path, name); });
+}
+int fsetxattr(int fd, const char* name, const void* value, size_t size,
+              int flags) noexcept {
+  return txfs::ChangeAttributes(fd, [&] {
+    return txfs::Call(SYS_fsetxattr, fd, name, value, size, flags);
+  });
+}
+int syncfs(int fd) noexcept { return txfs::SyncAll(fd); }
+// As the C library: flags the kernel's call does not have are not for us.
+int fchmodat(int dir, const char* path, mode_t mode, int flags) noexcept {
+  if (flags != 0) return errno = EOPNOTSUPP, -1;
+  return txfs::ChangeAttributes(
+      dir, path, [&] { return txfs::Call(SYS_fchmodat, dir, path, mode); });
 }
 
 static mode_t ModeOf(int flags, va_list arguments) {

@@ -19,10 +19,16 @@ struct DiskCall {
     kSync,      ///< fsync(2), fdatasync(2), of a file or a directory
     kRename,    ///< rename(2), renameat2(2)
     kRemove,    ///< unlink(2), rmdir(2)
+    // For a watch that asks for them:
+    kLink,        ///< link(2)
+    kMakeNode,    ///< symlink(2), mknod(2)
+    kAttributes,  ///< chmod(2), chown(2), utimens(2), setxattr(2) ...
+    kSyncAll,     ///< syncfs(2)
   };
   Kind kind = Kind::kWrite;
   std::string path;      ///< absolute
-  std::string new_path;  ///< kRename
+  std::string new_path;  ///< kRename, kLink
+  unsigned flags = 0;    ///< of kMake, kRename, kRemove
   int fd = -1;           ///< of the file; kMake: once it is open
   uint64_t offset = 0;   ///< kWrite, kAllocate
   uint64_t size = 0;     ///< bytes; kTruncate: the size to be
@@ -44,8 +50,10 @@ class DiskWatch {
 
   /// Asked first: 0, or the errno to fail with. May lower call.size of a write.
   virtual int Before(DiskCall& call) = 0;
-  /// Told when the call has succeeded.
+  /// Told when the call has succeeded. No other call is made between the two.
   virtual void After(const DiskCall& call) = 0;
+  /// Whether it is asked about links, nodes, attributes and syncfs, too.
+  [[nodiscard]] virtual bool sees_everything() const { return false; }
 
   [[nodiscard]] const std::string& root() const { return root_; }
 

@@ -204,8 +204,8 @@ TEST_P(FaultTest, ATransactionEndsOrIsOpen) {
         Honest((*store)->UpdateSummary(summary), disk, fault.error);
     summary.state = TransactionState::kCommitted;
     summary.ended = kNow;
-    const bool ended =
-        Honest((*store)->End(std::move(*begun), summary), disk, fault.error);
+    const bool ended = Honest(
+        EndTransaction(**store, std::move(*begun), summary), disk, fault.error);
     disk.Recover();
 
     ASSERT_OK((*store)->EmptyTrash());

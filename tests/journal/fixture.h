@@ -18,6 +18,7 @@
 #include "journal/base/file.h"
 #include "journal/base/io.h"
 #include "journal/journal.h"
+#include "journal/store.h"
 
 #define ASSERT_OK(expression)                                  \
   do {                                                         \
@@ -257,5 +258,15 @@ class History {
   std::map<std::pair<Ino, uint64_t>, std::shared_ptr<const std::string>>
       contents_;
 };
+
+/// Ends `transaction` as recovery does: the history says it, then the directory
+/// goes.
+inline Status EndTransaction(Store& store, OpenTransaction transaction,
+                             TransactionSummary summary) {
+  summary.id = transaction.id;
+  TRY(store.history().Write(summary));
+  transaction.journal->Forget();
+  return store.Retire(summary.id);
+}
 
 }  // namespace txfs

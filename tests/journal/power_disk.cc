@@ -136,6 +136,8 @@ void PowerDisk::After(const DiskCall& call) {
       Change({gone});
       break;
     }
+    default:
+      break;  // not asked for
   }
   if (visit_) visit_(call);
 }

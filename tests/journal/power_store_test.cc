@@ -113,7 +113,8 @@ class StoreLife {
   }
   Status End(OpenTransaction transaction) {
     const std::string id = transaction.id;
-    TRY(store_->End(std::move(transaction), Summarise(id, "end", true)));
+    TRY(EndTransaction(*store_, std::move(transaction),
+                       Summarise(id, "end", true)));
     Of(id).ended = true;
     Of(id).message = "end";
     return {};

@@ -102,6 +102,32 @@ TEST_F(StoreTest, ANameIsOpenOnlyOnce) {
   EXPECT_GT(second->id, first->id);
 }
 
+TEST_F(StoreTest, AReservedIdIsNobodyElses) {
+  const auto reserved = store_->ReserveId(kNow);
+  ASSERT_OK(reserved);
+  // As by another process, before what it is reserved for is in the history.
+  const auto other = Open();
+  ASSERT_OK(other);
+  const auto begun = (*other)->Begin("a", kNow, options_);
+  ASSERT_OK(begun);
+  EXPECT_NE(begun->id, *reserved);
+  EXPECT_OK((*other)->EmptyTrash());
+  EXPECT_EQ(*store_->OpenIds(), std::vector{begun->id});
+}
+
+TEST_F(StoreTest, AnIdIsReservedThatIsNotInUse) {
+  const auto begun = store_->Begin("a", kNow, options_);
+  ASSERT_OK(begun);
+  const auto first = store_->ReserveId(kNow);
+  ASSERT_OK(first);
+  EXPECT_NE(*first, begun->id);
+  ASSERT_OK(store_->history().Write({.id = *first, .created = kNow}));
+  const auto second = store_->ReserveId(kNow);
+  ASSERT_OK(second);
+  EXPECT_NE(*second, *first);
+  EXPECT_NE(*second, begun->id);
+}
+
 TEST_F(StoreTest, AnEndedTransactionIsHistory) {
   auto begun = store_->Begin("a", kNow, options_);
   ASSERT_OK(begun);
@@ -116,7 +142,7 @@ TEST_F(StoreTest, AnEndedTransactionIsHistory) {
       .changes = 3,
   };
 
-  ASSERT_OK(store_->End(std::move(*begun), ended));
+  ASSERT_OK(EndTransaction(*store_, std::move(*begun), ended));
 
   EXPECT_TRUE(store_->OpenIds()->empty());
   EXPECT_ERRNO(store_->Resume(id, options_), ENOENT);

@@ -221,6 +221,8 @@ refuses_with_hint 2 "given twice" txfs -C ma -t a undo a
 refuses_with_hint 2 "means no transaction" txfs -C ma undo ""
 refuses_with_hint 2 "needs a transaction" txfs -C ma show
 refuses 2 "takes no -t" txfs -C ma -t a gc
+refuses 2 "takes no -t" txfs -C ma -t a fsck
+refuses 2 "takes no -t" txfs -C ma -t a version
 # What is open stays so, and learns of it as of any commit.
 echo mine >mb/f
 txfs -C many undo "$(sed -n 's/.*txfs undo \([0-9a-f]*\).*/\1/p' out)" >/dev/null

@@ -1,0 +1,27 @@
+#include "fs/xattrs.h"
+
+#include <linux/limits.h>
+#include <sys/xattr.h>
+
+#include <cerrno>
+
+namespace txfs {
+
+std::string ProcPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+Result<std::vector<std::string>> XattrNames(const std::string& path) {
+  // Mostly there are none, and that is cheap to learn.
+  ssize_t n = ::listxattr(path.c_str(), nullptr, 0);
+  if (n == 0 || (n < 0 && errno == ENOTSUP)) return std::vector<std::string>();
+  std::string names(XATTR_LIST_MAX, '\0');
+  if (n > 0) n = ::listxattr(path.c_str(), names.data(), names.size());
+  if (n < 0) return Fail(errno, "listxattr");
+  std::vector<std::string> result;
+  for (size_t at = 0; at < static_cast<size_t>(n);) {
+    result.emplace_back(names.c_str() + at);
+    at += result.back().size() + 1;
+  }
+  return result;
+}
+
+}  // namespace txfs

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <lmdb.h>
+
+#include "journal/base/bytes.h"
+
+namespace txfs {
+
+/// Bytes as LMDB takes and gives them. It does not write to what it is given.
+inline MDB_val ToVal(ByteSpan bytes) {
+  return {bytes.size(), const_cast<std::byte*>(bytes.data())};
+}
+inline ByteSpan ToSpan(const MDB_val& value) {
+  return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
+}
+
+}  // namespace txfs
