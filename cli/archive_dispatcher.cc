@@ -53,17 +53,28 @@ Status AnswerWith(const std::function<Status(const FrameSink&)>& answer,
   return sink(frame);
 }
 
-Status RollForward(Archive& archive, const std::string& own_id) {
-  const auto recovered = archive.Recover();
-  if (!recovered && recovered.error().kind == ErrorKind::kBusy) return {};
-  if (TRY(recovered)) RefreshSiblings(archive.store(), own_id);
-  return {};
+Result<std::string> RollForward(Archive& archive, const std::string& own_id) {
+  auto recovered = archive.Recover();
+  if (!recovered && recovered.error().kind == ErrorKind::kBusy) return "";
+  const std::string id = TRY(std::move(recovered));
+  if (!id.empty()) RefreshSiblings(archive.store(), own_id);
+  return id;
+}
+
+Status RollForward(Archive& archive, const std::string& own_id,
+                   const FrameSink& sink) {
+  const std::string id = TRY(RollForward(archive, own_id));
+  if (id.empty()) return {};
+  Frame frame;
+  frame.header["finished"] = id;
+  frame.header["more"] = true;
+  return sink(frame);
 }
 
 Status ArchiveDispatcher::Handle(const Json& request, const FrameSink& sink) {
   return AnswerWith(
       [&](const FrameSink& checked) -> Status {
-        TRY(RollForward(archive_, own_id_));
+        TRY(RollForward(archive_, own_id_, checked));
         return Answer(request, checked);
       },
       sink);

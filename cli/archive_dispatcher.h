@@ -23,8 +23,11 @@ Status AnswerWith(const std::function<Status(const FrameSink&)>& answer,
 
 /// Finishes the commit that a process died in, if there is one, and tells the
 /// mounts of other transactions than `own_id` that the base changed. Who is
-/// still at it is left alone.
-Status RollForward(Archive& archive, const std::string& own_id);
+/// still at it is left alone. Returns the id of what was finished, or "".
+Result<std::string> RollForward(Archive& archive, const std::string& own_id);
+/// The same before a request is answered: says so to who asked.
+Status RollForward(Archive& archive, const std::string& own_id,
+                   const FrameSink& sink);
 
 /// Answers the requests of the control protocol that are about ended
 /// transactions. Thread-safe as Archive is.

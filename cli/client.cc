@@ -157,9 +157,11 @@ Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,
 Result<DiscardReply> Client::Discard(const std::vector<std::string>& paths) {
   const Frame reply = TRY(connection_->Call(
       {{"request", "discard"}, {"paths", EncodeList(paths)}}));
-  return DiscardReply{.id = GetBytes(reply.header, "id"),
-                      .changes = GetUint(reply.header, "changes"),
-                      .next = GetBytes(reply.header, "next")};
+  return DiscardReply{
+      .id = GetBytes(reply.header, "id"),
+      .changes = GetUint(reply.header, "changes"),
+      .next = GetBytes(reply.header, "next"),
+      .savepoints = DecodeList(GetMember(reply.header, "savepoints"))};
 }
 
 Result<Savepoint> Client::MakeSavepoint(const std::string& name) {

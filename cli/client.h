@@ -30,7 +30,8 @@ struct CommitReply {
 struct DiscardReply {
   std::string id;
   uint64_t changes = 0;
-  std::string next;  ///< as in CommitReply
+  std::string next;                     ///< as in CommitReply
+  std::vector<std::string> savepoints;  ///< that went with a part
 };
 struct LogQuery {
   uint64_t first = 1, count = 0, last = 0;  ///< 0: no limit

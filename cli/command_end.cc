@@ -27,7 +27,8 @@ Document Sentences(const std::vector<std::string>& sentences) {
 }
 
 Document CommitDocument(const CommitReply& reply) {
-  const bool committed = reply.report.conflicts.empty();
+  const bool committed =
+      reply.report.conflicts.empty() && !reply.report.nothing;
   Document document;
   document["id"] = reply.report.id;
   document["partial"] = reply.report.partial;
@@ -38,12 +39,38 @@ Document CommitDocument(const CommitReply& reply) {
   document["conflicts"] = ConflictDocuments(reply.report.conflicts);
   document["resolved"] = ConflictDocuments(reply.report.resolved);
   document["withheld"] = Sentences(reply.report.withheld);
+  document["savepoints_dropped"] = Sentences(reply.report.savepoints);
   return document;
 }
 
 std::string NextText(const std::string& next, bool partial = false) {
   if (next.empty()) return "";
   return "; transaction " + next + (partial ? " goes on" : " begun");
+}
+
+std::string CommitText(const CommitReply& reply) {
+  if (reply.report.nothing) return "nothing to commit\n";
+  return "committed " + reply.report.id + ": " +
+         Count(reply.report.changes, "change") +
+         NextText(reply.next, reply.report.partial) + "\n";
+}
+
+std::string DiscardText(const DiscardReply& reply, bool partial) {
+  const std::string changes = Count(reply.changes, "change");
+  if (partial) {
+    return "discarded " + changes + "; transaction " + reply.id + " goes on\n";
+  }
+  return "discarded " + reply.id + ": " + changes + NextText(reply.next) + "\n";
+}
+
+/// Savepoints lead back to before what is no longer part of the transaction.
+void SayDropped(const std::vector<std::string>& savepoints) {
+  if (savepoints.empty()) return;
+  std::string names;
+  for (const std::string& name : savepoints) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  Say("dropped " + Count(savepoints.size(), "savepoint") + ": " + names);
 }
 
 std::string HintOf(const CommitArguments& arguments) {
@@ -176,11 +203,9 @@ Result<int> RunCommit(const Context& context,
   for (const std::string& sentence : reply.report.withheld) {
     Say("warning: " + sentence);
   }
-  output.Write(arguments.json
-                   ? Dump(CommitDocument(reply), 2) + "\n"
-                   : "committed " + reply.report.id + ": " +
-                         Count(reply.report.changes, "change") +
-                         NextText(reply.next, reply.report.partial) + "\n");
+  if (!arguments.json) SayDropped(reply.report.savepoints);
+  output.Write(arguments.json ? Dump(CommitDocument(reply), 2) + "\n"
+                              : CommitText(reply));
   TRY(output.Finish());
   return 0;
 }
@@ -199,12 +224,10 @@ Result<int> RunDiscard(const Context& context,
   document["changes"] = reply.changes;
   document["next"] = nullptr;
   if (!reply.next.empty()) document["next"] = reply.next;
+  document["savepoints_dropped"] = Sentences(reply.savepoints);
+  if (!json) SayDropped(reply.savepoints);
   Output output;
-  output.Write(json ? Dump(document, 2) + "\n"
-                    : (partial ? "discarded of " : "discarded ") + reply.id +
-                          ": " + Count(reply.changes, "change") +
-                          (partial ? "; it goes on" : NextText(reply.next)) +
-                          "\n");
+  output.Write(json ? Dump(document, 2) + "\n" : DiscardText(reply, partial));
   TRY(output.Finish());
   return 0;
 }

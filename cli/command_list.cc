@@ -39,8 +39,9 @@ Result<uint64_t> CountChanges(const RealWorkspace& workspace,
 Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
   const std::unique_ptr<Archive> archive = TRY(OpenArchive(workspace));
   // What went wrong with it is best looked into with a list at hand.
-  const Status recovered = RollForward(*archive, {});
+  const auto recovered = RollForward(*archive, {});
   if (!recovered) Say("warning: " + recovered.error().ToString());
+  SayFinished(recovered.value_or(""));
   Store& store = archive->store();
   std::map<std::string, Item> items;
   for (ServedTransaction& open : TRY(ListServed(store))) {

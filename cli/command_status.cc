@@ -8,7 +8,8 @@
 namespace txfs::cli {
 namespace {
 
-Document StatusDocument(const StatusReply& reply) {
+/// `died_at`: where a daemon died that served it; else empty.
+Document StatusDocument(const StatusReply& reply, const std::string& died_at) {
   const WorkspaceStatus& status = reply.status;
   Document document;
   document["id"] = status.id;
@@ -19,6 +20,9 @@ Document StatusDocument(const StatusReply& reply) {
   if (!reply.mountpoint.empty()) {
     PutPath(document, "mountpoint", reply.mountpoint);
   }
+  document["daemon"] = !reply.mountpoint.empty() ? "running"
+                       : died_at.empty()         ? "none"
+                                                 : "dead";
   document["pid"] = nullptr;
   if (reply.pid != 0) document["pid"] = reply.pid;
   document["changes"] = status.changes;
@@ -51,15 +55,20 @@ std::string DriftText(const std::vector<Conflict>& conflicts) {
   return text;
 }
 
-std::string StatusText(const StatusReply& reply) {
+std::string MountText(const StatusReply& reply, const std::string& died_at) {
+  if (!reply.mountpoint.empty()) {
+    return EscapeControls(reply.mountpoint) + " (daemon " +
+           std::to_string(reply.pid) + ")";
+  }
+  if (died_at.empty()) return "(not mounted)";
+  return EscapeControls(died_at) +
+         " (its daemon died; `txfs mount` resumes it)";
+}
+
+std::string StatusText(const StatusReply& reply, const std::string& died_at) {
   const WorkspaceStatus& status = reply.status;
   std::string text = "workspace    " + EscapeControls(status.workspace) + "\n";
-  text += "mounted at   " +
-          (reply.mountpoint.empty()
-               ? "(not mounted)"
-               : EscapeControls(reply.mountpoint) + " (daemon " +
-                     std::to_string(reply.pid) + ")") +
-          "\n";
+  text += "mounted at   " + MountText(reply, died_at) + "\n";
   text += "transaction  " + status.id +
           (status.name.empty() ? "" : " " + EscapeControls(status.name)) +
           ", " + std::string(StateName(status.state)) + " since " +
@@ -85,11 +94,12 @@ std::string StatusText(const StatusReply& reply) {
 }  // namespace
 
 Result<int> RunStatus(const Context& context, bool json) {
-  Client client = TRY(Connect(context));
+  const Place place = TRY(Locate(context));
+  Client client = TRY(Connect(place));
   const StatusReply reply = TRY(client.GetStatus());
   Output output;
-  output.Write(json ? Dump(StatusDocument(reply), 2) + "\n"
-                    : StatusText(reply));
+  output.Write(json ? Dump(StatusDocument(reply, place.died_at), 2) + "\n"
+                    : StatusText(reply, place.died_at));
   TRY(output.Finish());
   return 0;
 }

@@ -92,6 +92,34 @@ Status AskDaemon(const MountEntry& entry, bool lazy) {
   return {};
 }
 
+/// The transaction that is mounted at `entry`, to be asked about afterwards.
+class MountedTransaction {
+ public:
+  explicit MountedTransaction(const MountEntry& entry) {
+    const auto workspace = ReachWorkspaceOf(entry);
+    if (!workspace) return;
+    auto store = OpenStore(*workspace);
+    if (!store) return;
+    store_ = std::move(*store);
+    for (const ServedTransaction& open :
+         ListServed(*store_).value_or(std::vector<ServedTransaction>())) {
+      if (open.address.mountpoint == entry.mountpoint) id_ = open.summary.id;
+    }
+  }
+
+  /// A transaction that only followed another one goes when nothing was done in
+  /// it.
+  [[nodiscard]] bool IsGone() const {
+    if (id_.empty()) return false;
+    const auto directory = store_->TransactionDir(id_);
+    return !directory && directory.error().code == ENOENT;
+  }
+
+ private:
+  std::unique_ptr<Store> store_;
+  std::string id_;
+};
+
 }  // namespace
 
 Result<int> RunUmount(const Context& context,
@@ -111,12 +139,16 @@ Result<int> RunUmount(const Context& context,
   }
   // Where this process stands is no reason not to unmount.
   if (::chdir("/") != 0) return Fail(errno, "chdir /");
+  const MountedTransaction transaction(*entry);
   const Status unmounted = AskDaemon(*entry, arguments.lazy);
   if (!unmounted && unmounted.error().code == EBUSY) {
     return std::unexpected(BusyError(*entry));
   }
   TRY(unmounted);
-  Say("unmounted " + entry->mountpoint + "; the transaction stays open");
+  Say("unmounted " + entry->mountpoint +
+      (transaction.IsGone()
+           ? "; nothing was done in its transaction, which is gone"
+           : "; the transaction stays open"));
   return 0;
 }
 

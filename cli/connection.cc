@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "cli/errors.h"
 #include "cli/wire.h"
 
 namespace txfs::cli {
@@ -29,6 +30,10 @@ Status Connection::Call(const Json& request, const FrameSink& sink) {
   return Exchange(request, [&](const Frame& frame) -> Status {
     const Json& error = GetMember(frame.header, "error");
     if (error.is_object()) return std::unexpected(ErrorFromJson(error));
+    if (frame.header.contains("finished")) {
+      SayFinished(GetBytes(frame.header, "finished"));
+      return {};
+    }
     return sink(frame);
   });
 }

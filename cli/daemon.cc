@@ -196,7 +196,8 @@ void SendReport(int fd, const Json& report) {
   const Status served = Serve(options, [&](const ReadyReport& ready) {
     SendReport(report.get(), {{"transaction", ready.transaction},
                               {"workspace", EncodeBytes(ready.workspace)},
-                              {"begun", ready.begun}});
+                              {"begun", ready.begun},
+                              {"finished", ready.finished}});
     report.Reset();
   });
   if (!served && report.valid()) {
@@ -238,7 +239,8 @@ Status Serve(const DaemonOptions& options,
   workspace_options.prepares = true;
   const std::unique_ptr<Workspace> workspace =
       TRY(Workspace::Open(workspace_options));
-  TRY(RollForward(*workspace, workspace->transaction_id()));
+  const std::string finished =
+      TRY(RollForward(*workspace, workspace->transaction_id()));
   const WorkspaceStatus status = TRY(workspace->GetStatus());
   const std::unique_ptr<FuseSession> session =
       TRY(FuseSession::Mount(workspace->filesystem(), options.mount));
@@ -247,7 +249,8 @@ Status Serve(const DaemonOptions& options,
     ready = true;
     on_ready({.transaction = status.id,
               .workspace = status.workspace,
-              .begun = status.created >= start});
+              .begun = status.created >= start,
+              .finished = finished});
   });
   // What failed before anybody was served leaves no mount behind; the reason
   // is the error to tell.
@@ -275,7 +278,8 @@ Result<ReadyReport> SpawnDaemon(const DaemonOptions& options) {
   }
   return ReadyReport{.transaction = GetBytes(report, "transaction"),
                      .workspace = GetBytes(report, "workspace"),
-                     .begun = GetBool(report, "begun")};
+                     .begun = GetBool(report, "begun"),
+                     .finished = GetBytes(report, "finished")};
 }
 
 }  // namespace txfs::cli

@@ -19,7 +19,8 @@ struct DaemonOptions {
 struct ReadyReport {
   std::string transaction;
   std::string workspace;
-  bool begun = false;  ///< else resumed
+  bool begun = false;    ///< else resumed
+  std::string finished;  ///< the commit that a process had died in; may be ""
 };
 
 /// Where the daemon of `mountpoint` logs.

@@ -73,7 +73,7 @@ Status Dispatcher::Handle(const Json& request, const FrameSink& sink) {
 }
 
 Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
-  TRY(RollForward(workspace_, workspace_.transaction_id()));
+  TRY(RollForward(workspace_, workspace_.transaction_id(), sink));
   const std::string name = GetBytes(request, "request");
   if (name == "status") return AnswerStatus(sink);
   if (name == "changes") return AnswerChanges(request, sink);
@@ -201,7 +201,9 @@ Status Dispatcher::AnswerDiscard(const Json& request, const FrameSink& sink) {
   if (const auto paths = DecodeList(GetMember(request, "paths"));
       !paths.empty()) {
     frame.header["id"] = workspace_.transaction_id();
-    frame.header["changes"] = TRY(workspace_.DiscardPart(paths));
+    const PartDiscard discarded = TRY(workspace_.DiscardPart(paths));
+    frame.header["changes"] = discarded.changes;
+    frame.header["savepoints"] = EncodeList(discarded.savepoints);
     frame.header["next"] = NextId();
     return sink(frame);
   }

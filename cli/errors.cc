@@ -14,6 +14,10 @@ void Say(std::string_view line) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+void SayFinished(std::string_view id) {
+  if (!id.empty()) Say("finished the interrupted commit " + std::string(id));
+}
+
 int Report(const Error& error) {
   Say("error: " + error.ToString());
   if (!error.hint.empty()) Say("hint: " + error.hint);

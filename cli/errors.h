@@ -16,4 +16,8 @@ int Report(const Error& error);
 /// One line of talk on stderr. Control characters in `line` are escaped.
 void Say(std::string_view line);
 
+/// Tells of the commit `id` that a process had died in, and that was finished
+/// on the way; of none if it is empty.
+void SayFinished(std::string_view id);
+
 }  // namespace txfs::cli

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "cli/archive_dispatcher.h"
+#include "cli/errors.h"
 #include "cli/paths.h"
 #include "journal/base/file.h"
 
@@ -77,6 +79,11 @@ Result<Place> Locate(const Context& context) {
   }
   WorkspacePlace found = TRY(LocateWorkspace(context));
   const std::unique_ptr<Store> store = TRY(OpenStore(found.real));
+  // It may be the end of the transaction that is asked for.
+  if (store->history().HasIntent()) {
+    const std::unique_ptr<Archive> archive = TRY(OpenArchive(found.real));
+    SayFinished(TRY(RollForward(*archive, {})));
+  }
   const std::vector<ServedTransaction> open = TRY(ListServed(*store));
   const ServedTransaction chosen =
       TRY(ChooseTransaction(open, context.transaction, found.real.path));
@@ -86,6 +93,9 @@ Result<Place> Locate(const Context& context) {
               .real = std::move(found.real),
               .transaction = chosen.summary.name};
   if (chosen.daemon == DaemonState::kRunning) place.daemon = chosen.address;
+  if (chosen.daemon == DaemonState::kDead) {
+    place.died_at = chosen.address.mountpoint;
+  }
   return place;
 }
 
@@ -143,6 +153,10 @@ Result<std::vector<std::string>> RelativePaths(
     const std::vector<std::string>& paths) {
   std::vector<std::string> relative;
   for (const std::string& path : paths) {
+    if (path.empty()) {
+      return Fail(ErrorKind::kUsage, 0, "an empty path names nothing",
+                  "\".\" is the working directory");
+    }
     const std::string full = ResolveParent(context.directory, path);
     auto below = RelativeTo(full, place.root);
     if (!below) below = RelativeTo(full, place.workspace);

@@ -21,6 +21,7 @@ struct Place {
   // Without a daemon: what to open.
   RealWorkspace real;
   std::string transaction;  ///< its name
+  std::string died_at;  ///< mountpoint of a daemon that crashed; empty: none
 };
 
 /// The workspace that a command is about, and from where.

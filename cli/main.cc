@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -47,17 +48,37 @@ std::optional<std::string> IfGiven(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
+/// Paths of a command, and those after "--".
+std::vector<std::string> WithTrailing(std::vector<std::string> paths,
+                                      const Context& context) {
+  paths.insert(paths.end(), context.trailing.begin(), context.trailing.end());
+  return paths;
+}
+
+/// CLI11 takes -1, and what is too large, for large numbers. Returns what is
+/// wrong with the number that `text` begins with.
+std::string CheckNumber(const std::string& text) {
+  uint64_t number = 0;
+  const auto read =
+      std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec == std::errc::result_out_of_range) return text + " is too large";
+  return read.ec == std::errc() ? "" : text + " is not a number from 0 on";
+}
+
 /// An option of bytes: 1048576, 10GiB, 500MB.
 void AddBytes(CLI::App& sub, const char* name, std::optional<uint64_t>& bytes,
               const char* help) {
+  // What is added last is done first.
   sub.add_option(name, bytes, help)
       ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::Validator(CheckNumber, ""));
 }
 
 void AddKeep(CLI::App& sub, KeepArguments& keep) {
   sub.add_option("--keep-commits", keep.commits,
-                 "How many commits can be undone (default: 50)");
+                 "How many commits can be undone (default: 50)")
+      ->check(CLI::Validator(CheckNumber, ""));
   AddBytes(sub, "--keep-bytes", keep.bytes,
            "How much of the disk that may take (default: 10 GiB)");
 }
@@ -139,8 +160,7 @@ void AddDiff(CLI::App& app, Values& values, Command& command) {
   sub->callback([&] {
     command.takes_trailing = true;
     command.run = [&](const Context& context) {
-      diff.paths.insert(diff.paths.end(), context.trailing.begin(),
-                        context.trailing.end());
+      diff.paths = WithTrailing(diff.paths, context);
       return RunDiff(context, diff);
     };
   });
@@ -186,6 +206,7 @@ void AddEnds(CLI::App& app, Values& values, Command& command) {
   commit->callback([&arguments, &command] {
     command.takes_trailing = true;
     command.run = [&arguments](const Context& context) {
+      arguments.paths = WithTrailing(arguments.paths, context);
       return RunCommit(context, arguments);
     };
   });
@@ -198,7 +219,8 @@ void AddEnds(CLI::App& app, Values& values, Command& command) {
   discard->callback([&] {
     command.takes_trailing = true;
     command.run = [&](const Context& context) {
-      return RunDiscard(context, values.paths, values.json);
+      return RunDiscard(context, WithTrailing(values.paths, context),
+                        values.json);
     };
   });
 }

@@ -266,6 +266,7 @@ void SayProcesses(const std::vector<ProcessRef>& processes) {
 }
 
 void SayMounted(const MountPlan& plan, const ReadyReport& ready) {
+  SayFinished(ready.finished);
   const std::string& name = plan.daemon.workspace.name;
   Say("transaction " + ready.transaction +
       (name.empty() ? "" : " (" + name + ")") +

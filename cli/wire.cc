@@ -275,19 +275,23 @@ std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key) {
 Json ToJson(const CommitReport& report) {
   return {{"id", report.id},
           {"partial", report.partial},
+          {"nothing", report.nothing},
           {"changes", report.changes},
           {"conflicts", ArrayToJson(report.conflicts)},
           {"resolved", ArrayToJson(report.resolved)},
-          {"withheld", EncodeList(report.withheld)}};
+          {"withheld", EncodeList(report.withheld)},
+          {"savepoints", EncodeList(report.savepoints)}};
 }
 
 CommitReport CommitReportFromJson(const Json& json) {
   return {.id = GetBytes(json, "id"),
           .partial = GetBool(json, "partial"),
+          .nothing = GetBool(json, "nothing"),
           .changes = GetUint(json, "changes"),
           .conflicts = ConflictsFromJson(json, "conflicts"),
           .resolved = ConflictsFromJson(json, "resolved"),
-          .withheld = DecodeList(GetMember(json, "withheld"))};
+          .withheld = DecodeList(GetMember(json, "withheld")),
+          .savepoints = DecodeList(GetMember(json, "savepoints"))};
 }
 
 Json ToJson(const PlanReport& report) {

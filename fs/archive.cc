@@ -23,8 +23,8 @@ class StoredArchive final : public Archive {
     return retention_;
   }
 
-  Result<bool> Recover() override {
-    if (!store_->history().HasIntent()) return false;
+  Result<std::string> Recover() override {
+    if (!store_->history().HasIntent()) return "";
     const MutexLock ending(mutex_);
     const FileLock lock = TRY(committer_.Lock(0));
     return committer_.FinishUnfinished();

@@ -28,9 +28,9 @@ class Archive {
   [[nodiscard]] virtual const Retention& retention() const = 0;
 
   /// Finishes the commit of a process that died in it, if there is one. kBusy
-  /// when somebody else is at it. Returns whether such a commit was finished
-  /// here since the last call: then the base has changed.
-  virtual Result<bool> Recover() = 0;
+  /// when somebody else is at it. Returns the id of such a commit that was
+  /// finished here since the last call, when the base has changed; else "".
+  virtual Result<std::string> Recover() = 0;
 
   /// Takes a commit back, in the base; `wanted` as Committer::Undo has it. Open
   /// transactions stay open. Conflicts are in the report.

@@ -1,13 +1,14 @@
 #include "fs/check_commits.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "fs/commit_image.h"
 #include "fs/committer.h"
+#include "fs/vault_manifest.h"
 #include "fs/vaults.h"
 #include "journal/base/file.h"
 #include "journal/history.h"
@@ -17,78 +18,186 @@ namespace {
 
 constexpr std::string_view kPlan = ".plan";
 constexpr std::string_view kImage = ".image";
+constexpr std::string_view kManifest = ".vault";
+/// What the first step of giving them up leaves.
+constexpr std::string_view kDropped = ".plan.new";
 
-/// A plan that can be read; nothing, and a problem, for one that cannot.
-std::optional<CommitRecord> CheckPlan(Result<std::string> bytes,
-                                      const std::string& id,
-                                      Findings findings) {
-  // It may be done or freed since its name was read.
-  if (!bytes && bytes.error().code == ENOENT) return std::nullopt;
-  auto record = bytes ? DecodeRecord(AsBytes(*bytes))
-                      : Result<CommitRecord>(std::unexpected(bytes.error()));
-  if (!record) {
-    findings.Add("commit.plan", record.error());
-    return std::nullopt;
+/// One of the three files that undo needs.
+struct Part {
+  std::string_view suffix, kind, name;
+};
+constexpr std::array<Part, 3> kParts{{{kPlan, "commit.plan", "plan"},
+                                      {kImage, "commit.image", "image"},
+                                      {kManifest, "commit.vault", "manifest"}}};
+
+class CommitsCheck {
+ public:
+  CommitsCheck(int store, const BaseDirectory* base, Findings findings)
+      : store_(store), history_(store), findings_(std::move(findings)) {
+    if (base != nullptr) vaults_.emplace(*base, store);
   }
-  if (!id.empty() && record->summary.id != id) {
-    findings.Add("commit.plan", "it is that of " + record->summary.id);
+
+  Status Run() {
+    for (const std::string& name : TRY(ListNames(store_, "history"))) {
+      const auto [id, suffix] = SplitHistoryName(name);
+      if (IsTransactionId(id)) files_[std::string(id)].emplace(suffix);
+    }
+    TRY(CheckIntent());
+    for (const auto& [id, files] : files_) TRY(CheckCommit(id, files));
+    return NoteUnreferenced();
   }
-  return std::move(*record);
-}
 
-void CheckImage(Result<std::string> bytes, Findings findings) {
-  if (!bytes && bytes.error().code == ENOENT) return;
-  const auto image = bytes
-                         ? DecodeImage(AsBytes(*bytes))
-                         : Result<CommitImage>(std::unexpected(bytes.error()));
-  if (!image) findings.Add("commit.image", image.error());
-}
+ private:
+  using Files = std::set<std::string, std::less<>>;
 
-Status CheckVault(const CommitRecord& record, const Vaults& vaults,
-                  Findings findings) {
-  if (std::ranges::count(TRY(vaults.Ids()), record.vault) == 0) {
-    findings.Add("commit.vault", "its vault " + record.vault + " is missing");
+  Status CheckIntent() {
+    if (!history_.HasIntent()) return {};
+    const Findings intent = findings_.Below("intent");
+    const auto record = CheckPlan(history_.ReadIntent(), "", intent);
+    if (record) {
+      TRY(OpenVault(*record, intent));
+      unfinished_ = {record->summary.id, record->summary.of};
+    }
+    Findings(intent).Note(
+        "a commit is past its point of no return and not finished; the next "
+        "command that opens the store goes on with it");
     return {};
   }
-  const auto opened = vaults.Open(record.vault);
-  if (!opened) {
-    findings.Note("vault " + record.vault + ": " + opened.error().message);
+
+  Status CheckCommit(const std::string& id, const Files& files) {
+    const Findings place = findings_.Below("history");
+    std::optional<CommitRecord> record;
+    if (files.contains(kPlan)) {
+      record = CheckPlan(history_.ReadPlan(id), id, place.Below(id + ".plan"));
+    }
+    if (files.contains(kImage)) {
+      CheckImage(history_.ReadImage(id), place.Below(id + ".image"));
+    }
+    if (record) TRY(CheckVault(id, *record, files));
+    // What is half there is so while somebody is at it, or died at it.
+    const bool changing = unfinished_.contains(id) || files.contains(kDropped);
+    if (!changing) CheckComplete(id, files);
+    return {};
   }
-  return {};
-}
+
+  /// A commit that can be undone has all its files; one that cannot, none.
+  void CheckComplete(const std::string& id, const Files& files) {
+    const auto has = [&](const Part& part) {
+      return files.contains(part.suffix);
+    };
+    const auto count = static_cast<size_t>(std::ranges::count_if(kParts, has));
+    Findings place = findings_.Below("history").Below(id);
+    if (count != 0 && !files.contains("")) {
+      place.Add("store.summary",
+                "it is missing, but what undo needs is there: `txfs gc` "
+                "removes that");
+      return;
+    }
+    if (count == 0 || count == kParts.size()) return;
+    for (const Part& part : kParts) {
+      if (has(part)) continue;
+      place.Add(part.kind, "its " + std::string(part.name) +
+                               " is missing: it cannot be undone");
+    }
+  }
+
+  /// A plan that can be read; nothing, and a problem, for one that cannot.
+  static std::optional<CommitRecord> CheckPlan(Result<std::string> bytes,
+                                               const std::string& id,
+                                               Findings findings) {
+    // It may be done or freed since its name was read.
+    if (!bytes && bytes.error().code == ENOENT) return std::nullopt;
+    auto record = bytes ? DecodeRecord(AsBytes(*bytes))
+                        : Result<CommitRecord>(std::unexpected(bytes.error()));
+    if (!record) {
+      findings.Add("commit.plan", record.error());
+      return std::nullopt;
+    }
+    if (!id.empty() && record->summary.id != id) {
+      findings.Add("commit.plan", "it is that of " + record->summary.id);
+    }
+    return std::move(*record);
+  }
+
+  static void CheckImage(const Result<std::string>& bytes, Findings findings) {
+    if (!bytes && bytes.error().code == ENOENT) return;
+    const auto image =
+        bytes ? DecodeImage(AsBytes(*bytes))
+              : Result<CommitImage>(std::unexpected(bytes.error()));
+    if (!image) findings.Add("commit.image", image.error());
+  }
+
+  /// The vault of `record`; none, and a problem or a note, when it is not there
+  /// or not to be opened.
+  Result<std::optional<Vault>> OpenVault(const CommitRecord& record,
+                                         Findings findings) {
+    std::optional<Vault> none;
+    referenced_.insert(record.vault);
+    if (!vaults_) return none;
+    if (std::ranges::count(TRY(vaults_->Ids()), record.vault) == 0) {
+      findings.Add("commit.vault", "its vault " + record.vault + " is missing");
+      return none;
+    }
+    auto opened = vaults_->Open(record.vault);
+    if (opened) return std::optional(std::move(*opened));
+    findings.Note("vault " + record.vault + ": " + opened.error().message);
+    return none;
+  }
+
+  Status CheckVault(const std::string& id, const CommitRecord& record,
+                    const Files& files) {
+    Findings place = findings_.Below("history").Below(id + ".plan");
+    const auto vault = TRY(OpenVault(record, place));
+    if (!files.contains(kManifest)) return {};
+    Findings findings = findings_.Below("history").Below(id + ".vault");
+    const auto bytes = history_.ReadManifest(id);
+    if (!bytes && bytes.error().code == ENOENT) return {};
+    const auto manifest =
+        bytes ? DecodeManifest(AsBytes(*bytes))
+              : Result<VaultManifest>(std::unexpected(bytes.error()));
+    if (!manifest) {
+      findings.Add("commit.vault", manifest.error());
+      return {};
+    }
+    // An undo that somebody died in has changed it.
+    if (!vault || unfinished_.contains(id)) return {};
+    const auto differences = CompareManifest(*vault, *manifest);
+    if (!differences) {
+      findings.Note("vault " + record.vault + ": " +
+                    differences.error().ToString());
+      return {};
+    }
+    for (const std::string& difference : *differences) {
+      findings.Add("commit.vault",
+                   "in its vault " + record.vault + ": " + difference);
+    }
+    return {};
+  }
+
+  Status NoteUnreferenced() {
+    if (!vaults_) return {};
+    for (const std::string& id : TRY(vaults_->Ids())) {
+      if (referenced_.contains(id)) continue;
+      findings_.Note("vault " + id +
+                     " is of no commit that can be undone; the next end of a "
+                     "transaction frees it");
+    }
+    return {};
+  }
+
+  const int store_;
+  const TransactionHistory history_;
+  Findings findings_;
+  std::optional<Vaults> vaults_;
+  std::map<std::string, Files> files_;  ///< by id
+  std::set<std::string> unfinished_;    ///< ids that the intent is about
+  std::set<std::string> referenced_;    ///< vaults
+};
 
 }  // namespace
 
 Status CheckCommits(int store, const BaseDirectory* base, Findings findings) {
-  const TransactionHistory history(store);
-  std::optional<Vaults> vaults;
-  if (base != nullptr) vaults.emplace(*base, store);
-  if (history.HasIntent()) {
-    const Findings intent = findings.Below("intent");
-    const auto record = CheckPlan(history.ReadIntent(), "", intent);
-    if (record && vaults) TRY(CheckVault(*record, *vaults, intent));
-    findings.Note(
-        "a commit is past its point of no return and not finished; the next "
-        "command that opens the store goes on with it");
-  }
-  for (const std::string& name : TRY(ListNames(store, "history"))) {
-    const Findings entry = findings.Below("history").Below(name);
-    struct stat st{};
-    const std::string path = "history/" + name;
-    const bool is_file =
-        ::fstatat(store, path.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(st.st_mode);
-    if (!is_file) continue;
-    if (name.ends_with(kPlan)) {
-      const std::string id = name.substr(0, name.size() - kPlan.size());
-      const auto record = CheckPlan(history.ReadPlan(id), id, entry);
-      if (record && vaults) TRY(CheckVault(*record, *vaults, entry));
-    } else if (name.ends_with(kImage)) {
-      const std::string id = name.substr(0, name.size() - kImage.size());
-      CheckImage(history.ReadImage(id), entry);
-    }
-  }
-  return {};
+  return CommitsCheck(store, base, std::move(findings)).Run();
 }
 
 }  // namespace txfs

@@ -9,8 +9,8 @@
 #include <array>
 #include <map>
 #include <ranges>
-#include <set>
 
+#include "fs/vault_manifest.h"
 #include "journal/base/file.h"
 #include "journal/frame.h"
 
@@ -24,15 +24,6 @@ constexpr FileFrame kFrame = {
 std::unexpected<Error> In(const std::string& file, Error error) {
   error.message = file + ": " + error.message;
   return std::unexpected(std::move(error));
-}
-
-/// Names in the vault that only a step of the plan makes.
-std::set<std::string> NamesMovedIn(const CommitSteps& steps) {
-  std::set<std::string> names;
-  for (const CommitStep& step : steps) {
-    if (step.to.vault) names.insert(step.to.path);
-  }
-  return names;
 }
 
 using Records = std::map<std::string, TransactionSummary>;
@@ -113,6 +104,9 @@ Status Committer::CarryOut(const CommitRecord& record) {
   const CommitImage image = TRY(TakeImage(base_, record.steps, is_undo));
   TRY(store_.history().WriteImage(record.summary.id,
                                   AsText(EncodeImage(image))));
+  const VaultManifest manifest = TRY(TakeManifest(*vault));
+  TRY(store_.history().WriteManifest(record.summary.id,
+                                     AsText(EncodeManifest(manifest))));
   return store_.history().Write(record.summary);
 }
 
@@ -132,9 +126,9 @@ std::unexpected<Error> Committer::StoppedHalfWay(Error error) const {
   return std::unexpected(std::move(error));
 }
 
-Result<bool> Committer::FinishUnfinished() {
+Result<std::string> Committer::FinishUnfinished() {
   const std::unique_ptr<CommitRecord> record = TRY(Unfinished());
-  if (!record) return false;
+  if (!record) return "";
   TRY(CarryOut(*record));
   if (record->summary.kind == TransactionKind::kPartial) {
     TRY(Settle(*record));
@@ -145,7 +139,7 @@ Result<bool> Committer::FinishUnfinished() {
     TRY(SyncDirectory(store_.dir(), "trash"));
   }
   TRY(Finish(*record));
-  return true;
+  return record->summary.id;
 }
 
 Result<bool> Committer::IsSettled(Journal& journal,
@@ -220,7 +214,8 @@ Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
   for (const TransactionSummary& newest : list | std::views::reverse) {
     // What an undo took back is not what "undo" means to take back next.
     if (newest.undoable && newest.kind != TransactionKind::kUndo &&
-        (wanted.empty() || newest.name == wanted)) {
+        (wanted.empty() || newest.name == wanted) &&
+        (newest.changes != 0 || !TRY(ReadRecord(newest.id)).steps.empty())) {
       return newest.id;
     }
   }
@@ -269,24 +264,26 @@ Result<CommitRecord> Committer::PrepareUndo(const std::string& wanted,
   return record;
 }
 
-/// What the vault lacks would be taken for done.
+/// What the vault lacks would be taken for done, and what was put there would
+/// come to the base.
 Status Committer::CheckVault(const CommitRecord& record) const {
-  const Vault vault = TRY(vaults_.Open(record.vault));
-  const std::set<std::string> moved_in = NamesMovedIn(record.steps);
-  for (const CommitStep& step : record.steps) {
-    if (!step.from.vault || step.ino == 0) continue;
-    if (moved_in.contains(step.from.path)) continue;
-    const int dir = TRY(DirectoryOf(vault, step.from));
-    struct stat st{};
-    const bool there =
-        ::fstatat(dir, step.from.path.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
-    if (there && st.st_ino == step.ino) continue;
-    return Fail(0,
-                "what transaction " + record.summary.of +
-                    " took away is no longer in vault " + record.vault,
-                "`txfs fsck` shows what else is missing; it cannot be undone");
+  const std::string& undone = record.summary.of;
+  const std::string bytes = TRY(store_.history().ReadManifest(undone));
+  const auto manifest = DecodeManifest(AsBytes(bytes));
+  if (!manifest) {
+    return Fail(manifest.error().code,
+                store_.display_path() + "/history/" + undone +
+                    ".vault: " + manifest.error().message,
+                "it cannot be undone; `txfs fsck` shows what else is damaged");
   }
-  return {};
+  const Vault vault = TRY(vaults_.Open(record.vault));
+  const auto differences = TRY(CompareManifest(vault, *manifest));
+  if (differences.empty()) return {};
+  return Fail(0,
+              "what transaction " + undone + " took away is damaged: " +
+                  differences.front() + " in vault " + record.vault,
+              "it cannot be undone; `txfs fsck` shows what else is not as it "
+              "was");
 }
 
 Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
@@ -328,6 +325,11 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
     TRY(history.DropPlan(id));
     ++report.commits;
   }
+  // Of what has lost its record, until somebody asks for its end.
+  for (const std::string& id : TRY(history.Orphans())) {
+    const auto record = ReadRecord(id);
+    if (record) kept.push_back(record->vault);
+  }
   // A plan must not come back without its vault.
   TRY(SyncDirectory(store_.dir(), "history"));
   report.bytes = TRY(RemoveUnreferenced(kept));
@@ -344,6 +346,9 @@ Result<GcReport> Committer::FreeSpace(const Retention& retention,
     return Fail(ErrorKind::kBusy, 0,
                 "a commit of " + PathOfFd(base_.root()) + " is half done",
                 "run the command again: it finishes the commit first");
+  }
+  for (const std::string& id : TRY(store_.history().Orphans())) {
+    TRY(store_.history().DropPlan(id));
   }
   GcReport report = TRY(CollectGarbage(retention));
   report.bytes += trash - std::min(trash, left);

@@ -100,9 +100,9 @@ class Committer {
   static Result<bool> IsSettled(Journal& journal, const CommitRecord& record);
   /// The last step of the protocol.
   Status Finish(const CommitRecord& record);
-  /// Goes on with the commit of a process that died. Returns whether there was
-  /// one, and the base changed.
-  Result<bool> FinishUnfinished();
+  /// Goes on with the commit of a process that died. Returns its id when there
+  /// was one, and the base changed; else "".
+  Result<std::string> FinishUnfinished();
 
   /// Takes a commit back, or says in the report why not. `wanted`: a name (the
   /// newest that can be undone under it) or the beginning of an id; empty: the

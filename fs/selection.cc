@@ -7,6 +7,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "fs/conflicts.h"
+
 namespace txfs {
 namespace {
 
@@ -29,7 +31,7 @@ class Selector {
       if (inode->IsDirectory()) found = AddNamesBelow(*inode, path) || found;
     }
     if (found || AddMoveAbove(path)) return {};
-    return Fail(ENOENT, "the transaction changed nothing at " + path,
+    return Fail(0, "the transaction changed nothing at " + ShownPath(path),
                 "`txfs status` and `txfs diff --name-status` show what it did");
   }
 
@@ -63,7 +65,11 @@ class Selector {
   }
 
   bool AddInodeBelow(const Inode& inode, const std::string& path) {
-    if (inode.ino == kRootIno) return path.empty();
+    if (inode.ino == kRootIno) {
+      // Nothing needs its attributes, so only who asks for it gets them.
+      if (path.empty()) selection_.inodes.insert(kRootIno);
+      return path.empty();
+    }
     const std::optional<std::string> visible = tree_.VisiblePath(inode);
     const bool below =
         visible

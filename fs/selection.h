@@ -28,7 +28,7 @@ enum class SelectionParents {
 /// All changes at or below `paths` (of the overlay, or of the base where
 /// something was moved away or deleted), with what cannot be told apart from
 /// them: both ends of a rename, all names of an inode, a deleted directory as
-/// a whole. ENOENT, with the path, when there is no change at one of them.
+/// a whole. An error, with the path, when there is no change at one of them.
 Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
                               const std::vector<std::string>& paths,
                               SelectionParents parents);

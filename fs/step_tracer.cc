@@ -61,12 +61,18 @@ void StepTracer::Do(const CommitStep& step) {
       Find(step.to, step.ino)->old_bytes = step.before;
       return;
     case StepKind::kAttributes: {
-      const TracedPtr object = Find(step.to, 0);
+      const TracedPtr object = step.set_after ? Find(step.to, 0) : Origin(step);
+      if (!object) return;
       object->set_before = step.set_before;
       object->set_after = step.set_after;
       return;
     }
   }
+}
+
+TracedPtr StepTracer::Origin(const CommitStep& step) const {
+  const auto found = by_origin_.find(step.from.path);
+  return found == by_origin_.end() ? nullptr : found->second;
 }
 
 /// What was moved and what took its place are never in one slot, but one
@@ -119,7 +125,10 @@ TracedPtr StepTracer::Find(const Spot& spot, uint64_t ino) {
     objects_.push_back(object);
     if (ino != 0) by_ino_[ino] = object;
   }
-  if (!origin.vault) object->before.insert(origin.path);
+  if (!origin.vault) {
+    object->before.insert(origin.path);
+    by_origin_.try_emplace(origin.path, object);
+  }
   parent->children[name] = object;
   return object;
 }

@@ -56,12 +56,16 @@ class StepTracer {
   TracedPtr& Entry(const Spot& spot);
   /// What stands there. `ino`, if it is not 0, tells names of one object.
   TracedPtr Find(const Spot& spot, uint64_t ino);
+  /// What was at `step.from` in the base, and no longer is; null when no other
+  /// step is about it.
+  [[nodiscard]] TracedPtr Origin(const CommitStep& step) const;
   static void Locate(TracedObject& object, const Spot& spot);
 
   TracedPtr base_ = std::make_shared<TracedObject>();
   std::map<std::string, TracedPtr> vaults_;  ///< by mount
   std::vector<TracedPtr> objects_;
   std::map<uint64_t, TracedPtr> by_ino_;
+  std::map<std::string, TracedPtr> by_origin_;  ///< by path in the base
   std::map<const TracedObject*, TracedPtr> replaced_;
   std::map<std::string, TracedPtr> taken_out_;  ///< by slot
 };

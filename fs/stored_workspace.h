@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,11 +57,12 @@ class StoredWorkspace final : public Workspace {
                               const CommitProgress& progress) override;
   Result<PlanReport> PlanOnly(const std::vector<std::string>& paths) override;
   Result<DiscardReport> Discard() override;
-  Result<uint64_t> DiscardPart(const std::vector<std::string>& paths) override;
+  Result<PartDiscard> DiscardPart(
+      const std::vector<std::string>& paths) override;
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;
   Result<UndoReport> Undo(const std::string& wanted) override;
-  Result<bool> Recover() override;
+  Result<std::string> Recover() override;
   [[nodiscard]] const Retention& retention() const override {
     return options_.retention;
   }
@@ -118,7 +118,7 @@ class StoredWorkspace final : public Workspace {
   struct Attempt {
     const CommitOptions& options;
     const CommitProgress& progress;
-    uint64_t changes;       ///< of the whole transaction
+    std::vector<NetChange> changes;  ///< of the whole transaction
     bool half_way = false;  ///< the point of no return is behind, the end ahead
     std::function<void()> passed;  ///< called when it is
     std::string vault;             ///< that was made; empty: none
@@ -155,7 +155,8 @@ class StoredWorkspace final : public Workspace {
   Result<StaleCaches> DiscardFrozen(OverlayFilesystem::Frozen& frozen,
                                     const std::vector<std::string>& paths,
                                     const std::vector<NetChange>& changes,
-                                    uint64_t& discarded) REQUIRES(end_mutex_);
+                                    PartDiscard& discarded)
+      REQUIRES(end_mutex_);
   /// Who did what the user asked of us, for the log.
   static Caller Ourselves();
   /// How many of the changes are about `paths`.
@@ -191,7 +192,7 @@ class StoredWorkspace final : public Workspace {
   std::thread collecting_ GUARDED_BY(end_mutex_);
   Mutex past_mutex_;  ///< before the filesystem's locks
   std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
-  std::atomic<bool> recovered_ = false;          ///< what Recover is to say
+  std::string recovered_ GUARDED_BY(mutex_);     ///< what Recover is to say
   bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
 };
 

@@ -63,7 +63,7 @@ Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
     const std::optional<std::string> id = TRY(FindOpen());
     if (id) return store_->Resume(*id, options_.journal);
     if (!options_.begin) {
-      return Fail(ENOENT,
+      return Fail(0,
                   "workspace " + path_ + " has no open transaction" +
                       (options_.name.empty() ? "" : " " + options_.name),
                   "`txfs mount` begins one");
@@ -176,7 +176,7 @@ Result<std::unique_ptr<Workspace>> Workspace::Open(
                  ? Store::OpenDirectory(AT_FDCWD, store_path, store_path)
                  : Store::OpenDirectory(base.get(), kStoreName, store_path);
   if (!dir && dir.error().code == ENOENT) {
-    return Fail(ENOENT, "workspace " + path + " has no store",
+    return Fail(0, "workspace " + path + " has no store",
                 "`txfs mount` makes one");
   }
   UniqueFd store_dir = TRY(std::move(dir));

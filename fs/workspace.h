@@ -25,7 +25,7 @@ struct WorkspaceOptions {
   std::optional<std::string>
       store;          ///< directory of the store; default: PATH/.txfs
   std::string name;   ///< of the transaction that is resumed or begun
-  bool begin = true;  ///< begin it when it is not open; else ENOENT
+  bool begin = true;  ///< begin it when it is not open; else an error
   /// There will be a next transaction: what takes long about its beginning is
   /// done ahead, in the background.
   bool prepares = false;
@@ -45,11 +45,19 @@ struct CommitOptions {
 struct CommitReport {
   std::string id;  ///< of the transaction that ended, or of the partial commit
   bool partial = false;
-  uint64_t changes = 0;
+  bool nothing = false;  ///< there was nothing to commit: all is as it was
+  uint64_t changes = 0;  ///< that were committed
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed
   std::vector<Conflict> resolved;   ///< conflicts settled as the options say
   std::vector<std::string>
       withheld;  ///< sentences: what did not reach the base
+  std::vector<std::string> savepoints;  ///< that went with a partial commit
+};
+
+/// What was thrown away of a transaction that goes on.
+struct PartDiscard {
+  uint64_t changes = 0;
+  std::vector<std::string> savepoints;  ///< that went with it
 };
 
 struct DiscardReport {
@@ -115,8 +123,9 @@ class Workspace : public Archive {
 
   /// Applies the transaction, or a part of it, to the base; after a whole one
   /// the next begins. Open files, mount and working directories stay usable.
-  /// Conflicts are in the report. `progress`, if any, is called with everything
-  /// frozen, and often. ENOENT: nothing changed at one of the paths.
+  /// Where the base would stay as it is, nothing happens. Conflicts are in the
+  /// report. `progress`, if any, is called with everything frozen, and often.
+  /// Errors: nothing changed at one of the paths.
   virtual Result<CommitReport> Commit(const CommitOptions& options,
                                       const CommitProgress& progress = {}) = 0;
   /// Plans a commit and touches nothing. With conflicts there are no steps.
@@ -126,8 +135,8 @@ class Workspace : public Archive {
   /// transaction_id() then is.
   virtual Result<DiscardReport> Discard() = 0;
   /// Throws away what it did at and below `paths`, and what would make no sense
-  /// without. Returns how many changes. ENOENT as in Commit.
-  virtual Result<uint64_t> DiscardPart(
+  /// without. Errors as of Commit.
+  virtual Result<PartDiscard> DiscardPart(
       const std::vector<std::string>& paths) = 0;
 
   /// Marks this moment of the transaction. An empty name: the next of sp1,

@@ -32,6 +32,26 @@ Result<std::vector<Drift>> DriftUnder(
   return drifts;
 }
 
+/// What people have to know when a disk is full.
+std::unexpected<Error> WithRemedy(Error error, const std::string& store) {
+  if (error.code != ENOSPC && error.code != EDQUOT) {
+    return std::unexpected(std::move(error));
+  }
+  return Fail(error.code,
+              "nothing was committed (store " + store + "): " + error.message,
+              "the transaction is as it was: make room, perhaps with `txfs gc "
+              "--keep-commits 1`, then commit again");
+}
+
+/// Whether not even times would be set: an entry of the history for that would
+/// only take the place of one that means something.
+Result<bool> LeavesBaseAlone(OverlayFilesystem::Frozen& frozen,
+                             const std::optional<Selection>& selection) {
+  const CommitPlan plan =
+      TRY(PlanCommit(frozen, {.selection = selection ? &*selection : nullptr}));
+  return plan.steps.empty() && plan.withheld.empty();
+}
+
 /// All names about which the transaction had something to say.
 std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
   std::vector<StaleCaches::Name> names;
@@ -77,7 +97,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   if (!resumes) TRY(FinishUnfinished());
   Attempt attempt{.options = options,
                   .progress = progress,
-                  .changes = 0,
+                  .changes = {},
                   .half_way = resumes,
                   .passed = {},
                   .vault = {},
@@ -85,7 +105,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                   .stale = {},
                   .old = {}};
   auto committed = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
-    attempt.changes = TRY(Changes(false, {})).size();
+    attempt.changes = TRY(Changes(false, {}));
     return filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
                                         NO_THREAD_SAFETY_ANALYSIS {
                                           return CommitFrozen(frozen, attempt);
@@ -96,11 +116,20 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
     // What cannot be removed now goes with the next end of a transaction.
     std::ignore = committer_.vaults().Remove(attempt.vault);
   }
-  if (attempt.half_way) half_way_.emplace(std::move(lock));
+  if (attempt.half_way) {
+    half_way_.emplace(std::move(lock));
+  } else {
+    // What collects garbage afterwards takes it, too.
+    const FileLock released = std::move(lock);
+  }
   attempt.old = {};
   Tell(attempt.stale);
+  if (!committed && !attempt.half_way) {
+    return WithRemedy(committed.error(), store_->display_path());
+  }
   TRY(std::move(committed));
-  if (attempt.report.conflicts.empty()) Collect();
+  const CommitReport& report = attempt.report;
+  if (report.conflicts.empty() && !report.nothing) Collect();
   return std::move(attempt.report);
 }
 
@@ -115,7 +144,6 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   bool drifted = false;
   if (!record) {
     report.id = transaction_id();
-    report.changes = attempt.changes;
     TRY(frozen.journal.Drain());
     auto selection = TRY(Select(frozen, attempt.options.paths));
     const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
@@ -136,6 +164,12 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
     }
     std::ranges::copy(resolution.stale_names(),
                       std::back_inserter(attempt.stale.names));
+    report.changes =
+        selection ? CountChanges(attempt.changes, PathsOf(frozen, *selection))
+                  : attempt.changes.size();
+    report.nothing = !drifted && report.changes == 0 &&
+                     TRY(LeavesBaseAlone(frozen, selection));
+    if (report.nothing) return {};
     record = std::make_unique<CommitRecord>();
     *record =
         TRY(PrepareCommit(frozen, selection ? &*selection : nullptr, attempt));
@@ -156,7 +190,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
     Attempt& attempt) {
   CommitRecord record;
   record.summary = Ended(TransactionState::kCommitted, attempt.options.message,
-                         attempt.changes);
+                         attempt.report.changes);
   const bool partial = !attempt.options.paths.empty();
   if (partial) {
     record.summary.kind = TransactionKind::kPartial;
@@ -257,6 +291,9 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
                                    Attempt& attempt) {
   TRY(PassPointOfNoReturn(frozen, record, attempt));
   TRY(committer_.CarryOut(record));
+  for (const Savepoint& savepoint : frozen.journal.Savepoints()) {
+    attempt.report.savepoints.push_back(savepoint.name);
+  }
   if (!TRY(Committer::IsSettled(frozen.journal, record))) {
     const Change change = TRY(DecodeChange(record.settlement));
     Image tables;

@@ -29,14 +29,19 @@ Status StoredWorkspace::FinishOthers(int timeout_ms) {
   return FinishUnfinished();
 }
 
-Result<bool> StoredWorkspace::Recover() {
+Result<std::string> StoredWorkspace::Recover() {
   TRY(RecoverWithin(0));
-  return recovered_.exchange(false);
+  const MutexLock lock(mutex_);
+  return std::exchange(recovered_, "");
 }
 
 Status StoredWorkspace::FinishUnfinished() {
-  if (!TRY(committer_.FinishUnfinished())) return {};
-  recovered_ = true;
+  std::string id = TRY(committer_.FinishUnfinished());
+  if (id.empty()) return {};
+  {
+    const MutexLock lock(mutex_);
+    recovered_ = std::move(id);
+  }
   if (filesystem_) RefreshTree();
   return {};
 }
@@ -132,7 +137,7 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   return DiscardReport{.id = ended.id, .changes = ended.changes};
 }
 
-Result<uint64_t> StoredWorkspace::DiscardPart(
+Result<PartDiscard> StoredWorkspace::DiscardPart(
     const std::vector<std::string>& paths) {
   const MutexLock ending(end_mutex_);
   if (IsHalfWay()) return std::unexpected(HalfWay());
@@ -140,7 +145,7 @@ Result<uint64_t> StoredWorkspace::DiscardPart(
   // Most of what is to be drained need not be while all is frozen.
   TRY(journal->Drain());
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
-  uint64_t discarded = 0;
+  PartDiscard discarded;
   auto settled = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
         return DiscardFrozen(frozen, paths, changes, discarded);
@@ -154,11 +159,14 @@ Result<uint64_t> StoredWorkspace::DiscardPart(
 
 Result<StaleCaches> StoredWorkspace::DiscardFrozen(
     OverlayFilesystem::Frozen& frozen, const std::vector<std::string>& paths,
-    const std::vector<NetChange>& changes, uint64_t& discarded) {
+    const std::vector<NetChange>& changes, PartDiscard& discarded) {
   TRY(frozen.journal.Drain());
   const Selection selection =
       TRY(SelectPaths(frozen, paths, SelectionParents::kApart));
-  discarded = CountChanges(changes, PathsOf(frozen, selection));
+  discarded.changes = CountChanges(changes, PathsOf(frozen, selection));
+  for (const Savepoint& savepoint : frozen.journal.Savepoints()) {
+    discarded.savepoints.push_back(savepoint.name);
+  }
   Image tables;
   TRY(frozen.journal.Load(tables));
   Change change =

@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 
 #include "journal/base/file.h"
+#include "journal/history.h"
 #include "journal/store.h"
 
 namespace txfs {
@@ -126,13 +128,11 @@ void CheckSummary(int store, const std::string& path, const std::string& id,
   }
 }
 
-/// The id of an entry of the history: its summary, plan or image.
-std::string_view IdOfEntry(std::string_view name) {
-  name = WithoutNew(name);
-  for (const std::string_view suffix : {".plan", ".image"}) {
-    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
-  }
-  return name;
+/// Whether a file in the history is a summary, or what undo needs.
+bool IsHistoryKind(std::string_view kind) {
+  return std::ranges::count(
+             std::array<std::string_view, 4>{"", ".plan", ".image", ".vault"},
+             WithoutNew(kind)) != 0;
 }
 
 /// Summaries of transactions that have ended. Returns their ids.
@@ -141,8 +141,10 @@ Result<std::vector<std::string>> CheckHistory(int store, Findings findings) {
   const std::vector<std::string> names = TRY(ListNames(store, "history"));
   for (const std::string& name : names) {
     const std::string path = "history/" + name;
-    const std::string id(IdOfEntry(name));
-    if (!IsTransactionId(id) || TRY(TypeAt(store, path)) != S_IFREG) {
+    const auto [part, kind] = SplitHistoryName(name);
+    const std::string id(part);
+    if (!IsTransactionId(id) || !IsHistoryKind(kind) ||
+        TRY(TypeAt(store, path)) != S_IFREG) {
       findings.Add("store.entry", Quote(name) + " does not belong there");
     } else if (id == name) {
       ids.push_back(id);

@@ -22,6 +22,9 @@ std::string PathOf(const std::string& id) {
 }
 std::string PlanPath(const std::string& id) { return PathOf(id) + ".plan"; }
 std::string ImagePath(const std::string& id) { return PathOf(id) + ".image"; }
+std::string ManifestPath(const std::string& id) {
+  return PathOf(id) + ".vault";
+}
 
 }  // namespace
 
@@ -84,7 +87,8 @@ Result<TransactionSummary> TransactionHistory::Read(
   TransactionSummary summary = TRY(ReadSummary(store_, PathOf(id), id));
   summary.undoable = summary.undone_by.empty() &&
                      TRY(Exists(store_, PlanPath(id))) &&
-                     TRY(Exists(store_, ImagePath(id)));
+                     TRY(Exists(store_, ImagePath(id))) &&
+                     TRY(Exists(store_, ManifestPath(id)));
   return summary;
 }
 
@@ -101,19 +105,54 @@ Result<std::string> TransactionHistory::ReadImage(const std::string& id) const {
   return ReadWholeFile(store_, ImagePath(id), kPlanMax);
 }
 
+Result<std::string> TransactionHistory::ReadManifest(
+    const std::string& id) const {
+  return ReadWholeFile(store_, ManifestPath(id), kPlanMax);
+}
+
+Status TransactionHistory::WriteManifest(const std::string& id,
+                                         std::string_view manifest) const {
+  return ReplaceFile(store_, ManifestPath(id), manifest);
+}
+
 Status TransactionHistory::WriteImage(const std::string& id,
                                       std::string_view image) const {
   return ReplaceFile(store_, ImagePath(id), image);
 }
 
 Status TransactionHistory::DropPlan(const std::string& id) const {
-  TRY(RemoveTree(store_, PlanPath(id)));
-  return RemoveTree(store_, ImagePath(id));
+  // By its name one tells what a crash leaves of this from damage.
+  const std::string plan = PlanPath(id);
+  const std::string dropped = plan + ".new";
+  CrashPoint();
+  if (::renameat(store_, plan.c_str(), store_, dropped.c_str()) != 0 &&
+      errno != ENOENT) {
+    return Fail(errno, "rename " + plan);
+  }
+  TRY(RemoveTree(store_, ImagePath(id)));
+  TRY(RemoveTree(store_, ManifestPath(id)));
+  return RemoveTree(store_, dropped);
 }
 
 Status TransactionHistory::Drop(const std::string& id) const {
   TRY(DropPlan(id));
   return RemoveTree(store_, PathOf(id));
+}
+
+Result<std::vector<std::string>> TransactionHistory::Orphans() const {
+  std::vector<std::string> orphans;
+  for (const std::string& name : TRY(ListNames(store_, kDirectory))) {
+    const std::string id(SplitHistoryName(name).first);
+    if (!IsTransactionId(id) || TRY(Has(id))) continue;
+    if (orphans.empty() || orphans.back() != id) orphans.push_back(id);
+  }
+  return orphans;
+}
+
+std::pair<std::string_view, std::string_view> SplitHistoryName(
+    std::string_view name) {
+  const size_t dot = std::min(name.find('.'), name.size());
+  return {name.substr(0, dot), name.substr(dot)};
 }
 
 }  // namespace txfs

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "journal/base/result.h"
@@ -43,15 +44,25 @@ class TransactionHistory {
   /// What undo needs besides the vault. ENOENT when it is no longer kept.
   Result<std::string> ReadPlan(const std::string& id) const;
   Result<std::string> ReadImage(const std::string& id) const;
+  Result<std::string> ReadManifest(const std::string& id) const;
   Status WriteImage(const std::string& id, std::string_view image) const;
+  Status WriteManifest(const std::string& id, std::string_view manifest) const;
   /// From here on `id` cannot be undone.
   Status DropPlan(const std::string& id) const;
   /// From here on nothing is known of `id`.
   Status Drop(const std::string& id) const;
+  /// Ids of which there is a plan, an image or a manifest, but no record.
+  Result<std::vector<std::string>> Orphans() const;
 
  private:
   int store_;
 };
+
+/// What the file `name` in `history/` is: the id it is about, and "" for the
+/// summary, else ".plan", ".image", ".vault", or with ".new" behind it what a
+/// crash left of one.
+[[nodiscard]] std::pair<std::string_view, std::string_view> SplitHistoryName(
+    std::string_view name);
 
 /// Reads and checks the summary at `path`, which must be of `id`.
 Result<TransactionSummary> ReadSummary(int dir, const std::string& path,

@@ -307,8 +307,11 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   ASSERT_TRUE(Connect().Undo(""));
   EXPECT_EQ(workspace_->refreshes, 2);
   // A commit of a process that died, found and finished.
-  workspace_->recovery = true;
+  workspace_->recovery = "000000000007";
+  ::testing::internal::CaptureStderr();
   ASSERT_TRUE(Connect().GetStatus());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "finished the interrupted commit 000000000007\n");
   EXPECT_EQ(workspace_->refreshes, 3);
   server_.reset();
   EXPECT_EQ(ListServed(workspace_->store())->front().daemon,

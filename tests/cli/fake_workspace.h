@@ -91,7 +91,7 @@ class FakeWorkspace : public Workspace {
   CommitView view;
   PlanReport plan;
   Retention kept;
-  Result<bool> recovery = false;  ///< what Recover says
+  Result<std::string> recovery = "";  ///< what Recover says
   int recoveries = 0;
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
@@ -123,9 +123,10 @@ class FakeWorkspace : public Workspace {
   Result<PlanReport> PlanOnly(const std::vector<std::string>&) override {
     return plan;
   }
-  Result<uint64_t> DiscardPart(const std::vector<std::string>& paths) override {
+  Result<PartDiscard> DiscardPart(
+      const std::vector<std::string>& paths) override {
     asked_below = paths;
-    return paths.size();
+    return PartDiscard{.changes = paths.size(), .savepoints = {"sp1"}};
   }
   Result<std::vector<Conflict>> FindConflicts() override { return conflicts; }
   Result<DiscardReport> Discard() override;
@@ -143,9 +144,9 @@ class FakeWorkspace : public Workspace {
     return GcReport{.commits = 3, .bytes = 1ULL << 41, .forgotten = 5};
   }
   [[nodiscard]] const Retention& retention() const override { return kept; }
-  Result<bool> Recover() override {
+  Result<std::string> Recover() override {
     ++recoveries;
-    return std::exchange(recovery, false);
+    return std::exchange(recovery, "");
   }
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "fs/check_tree.h"
+#include "fs/committer.h"
 #include "journal/base/checksum.h"
 #include "journal/base/file.h"
 #include "journal/check_store.h"
+#include "journal/store.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/steps.h"
@@ -424,6 +426,181 @@ TEST(CommitCheckTest, NamesDamageToWhatUndoNeeds) {
   expect("commit.vault");
   std::filesystem::rename(store + "/trash/vault", store + "/vault");
   EXPECT_EQ(FindProblems(base.root()), "");
+}
+
+/// A commit that took away a directory and replaced a file, and damage to what
+/// undo needs of it.
+class UndoCheckTest : public ::testing::Test {
+ protected:
+  UndoCheckTest() : base_(scratch_.path() + "/ws") {
+    mkdir(base_.root().c_str(), 0755);
+    base_.File("dir/sub/q", "qqqq");
+    base_.File("a", "old");
+    base_.File("shared", "1");
+    base_.HardLink("shared", "dir/shared");
+    auto driver = CoreDriver::Start(base_.root(), {});
+    EXPECT_TRUE(driver.has_value());
+    Driver& fs = **driver;
+    EXPECT_TRUE(fs.WriteFile("a", "new").has_value());
+    EXPECT_TRUE(fs.Unlink("dir/sub/q").has_value());
+    EXPECT_TRUE(fs.Rmdir("dir/sub").has_value());
+    EXPECT_TRUE(fs.Unlink("dir/shared").has_value());
+    EXPECT_TRUE(fs.Rmdir("dir").has_value());
+    EXPECT_TRUE(fs.Commit().has_value());
+    driver->reset();
+    for (const auto& entry :
+         std::filesystem::directory_iterator(base_.root() + "/.txfs/vault")) {
+      vault_ = entry.path();
+    }
+    id_ = std::filesystem::path(vault_).filename();
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(vault_)) {
+      if (entry.path().filename() == "q") file_ = entry.path();
+    }
+  }
+
+  string History(const string& suffix) {
+    return base_.root() + "/.txfs/history/" + id_ + suffix;
+  }
+
+  /// The kinds that fsck finds, each once.
+  std::set<string> Kinds() {
+    std::set<string> kinds;
+    for (const Problem& problem : CheckWorkspaceStore(base_.root()).problems) {
+      kinds.insert(problem.kind);
+    }
+    return kinds;
+  }
+
+  /// That undo does nothing, and says why.
+  void ExpectRefused() {
+    const auto directory = OpenAt(AT_FDCWD, base_.root(), O_RDONLY);
+    const BaseDirectory base(
+        *OpenAt(AT_FDCWD, base_.root(), O_RDONLY | O_DIRECTORY));
+    auto store = Store::Open(*OpenAt(directory->get(), ".txfs", O_RDONLY),
+                             base_.root() + "/.txfs", base_.root());
+    ASSERT_TRUE(store.has_value());
+    Committer committer(**store, base);
+    const auto undone =
+        committer.Undo(id_, {5, 0}, [](const auto& work) { return work(); });
+    ASSERT_FALSE(undone.has_value());
+    EXPECT_NE(undone.error().hint, "");
+    EXPECT_FALSE(std::filesystem::exists(base_.root() + "/dir"));
+    EXPECT_EQ(*ReadWholeFile(AT_FDCWD, base_.root() + "/a"), "new");
+    EXPECT_FALSE((*store)->history().HasIntent());
+  }
+
+  TempDir scratch_;
+  BaseTree base_;
+  string vault_, id_, file_;
+};
+
+TEST_F(UndoCheckTest, FindsWhatChangedInAVault) {
+  ASSERT_EQ(FindProblems(base_.root()), "");
+  struct stat st{};
+  ASSERT_EQ(lstat(file_.c_str(), &st), 0);
+  const string above = std::filesystem::path(file_).parent_path();
+  const timespec times[2] = {st.st_atim, st.st_mtim};
+  struct stat above_st{};
+  ASSERT_EQ(lstat(above.c_str(), &above_st), 0);
+  const timespec above_times[2] = {above_st.st_atim, above_st.st_mtim};
+  const auto put_back = [&] {
+    chmod(file_.c_str(), st.st_mode & 07777);
+    utimensat(AT_FDCWD, file_.c_str(), times, 0);
+    utimensat(AT_FDCWD, above.c_str(), above_times, 0);
+    ASSERT_EQ(FindProblems(base_.root()), "");
+  };
+  const auto expect_found = [&](const string& what) {
+    EXPECT_EQ(Kinds(), std::set<string>{"commit.vault"}) << what;
+    ExpectRefused();
+  };
+  std::ofstream(file_) << "QQQQ";
+  expect_found("content");
+  put_back();
+  std::filesystem::resize_file(file_, 2);
+  utimensat(AT_FDCWD, file_.c_str(), times, 0);
+  expect_found("size");
+  std::filesystem::resize_file(file_, 4);
+  put_back();
+  chmod(file_.c_str(), 0600);
+  expect_found("mode");
+  put_back();
+  const timespec later[2] = {{7, 0}, {7, 0}};
+  utimensat(AT_FDCWD, file_.c_str(), later, 0);
+  expect_found("time");
+  put_back();
+  std::ofstream(above + "/stranger") << "x";
+  expect_found("another file");
+  std::filesystem::remove(above + "/stranger");
+  put_back();
+  std::filesystem::rename(file_, scratch_.path() + "/q");
+  utimensat(AT_FDCWD, above.c_str(), above_times, 0);
+  expect_found("a file that is gone");
+  std::filesystem::copy(scratch_.path() + "/q", file_);
+  expect_found("another file of the name");
+  std::filesystem::remove(file_);
+  std::filesystem::rename(scratch_.path() + "/q", file_);
+  put_back();
+  const auto names = ListNames(AT_FDCWD, vault_);
+  ASSERT_TRUE(names.has_value() && names->size() == 2);
+  for (const string& name : *names) {
+    const string moved = scratch_.path() + "/slot";
+    std::filesystem::rename(vault_ + "/" + name, moved);
+    expect_found("without " + name);
+    std::filesystem::rename(moved, vault_ + "/" + name);
+  }
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+TEST_F(UndoCheckTest, TakesForNoDamageWhatIsDoneUnderAnotherName) {
+  std::ofstream(base_.root() + "/shared") << "longer than it was";
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+TEST_F(UndoCheckTest, MissesEveryFileOfACommit) {
+  const std::pair<string, string> files[] = {{"", "store.summary"},
+                                             {".plan", "commit.plan"},
+                                             {".image", "commit.image"},
+                                             {".vault", "commit.vault"}};
+  const string moved = scratch_.path() + "/moved";
+  for (const auto& [suffix, kind] : files) {
+    std::filesystem::rename(History(suffix), moved);
+    EXPECT_EQ(Kinds(), std::set<string>{kind}) << suffix;
+    ExpectRefused();
+    std::filesystem::rename(moved, History(suffix));
+  }
+  const string manifest = *ReadWholeFile(AT_FDCWD, History(".vault"));
+  std::ofstream(History(".vault")) << manifest.substr(1);
+  EXPECT_EQ(Kinds(), std::set<string>{"commit.vault"});
+  ExpectRefused();
+  std::ofstream(History(".vault")) << manifest;
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+TEST_F(UndoCheckTest, TellsFromDamageWhatACrashLeavesOfGivingUp) {
+  std::filesystem::rename(History(".plan"), History(".plan.new"));
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  std::filesystem::remove(History(".image"));
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+TEST_F(UndoCheckTest, LeavesTheVaultOfACommitWithoutARecordToGc) {
+  std::filesystem::remove(History(""));
+  // Every command may free what is no longer kept.
+  CoreDriver::Start(base_.root(), {})->reset();
+  EXPECT_TRUE(std::filesystem::exists(file_));
+  const auto directory = OpenAt(AT_FDCWD, base_.root(), O_RDONLY);
+  const BaseDirectory base(
+      *OpenAt(AT_FDCWD, base_.root(), O_RDONLY | O_DIRECTORY));
+  auto store = Store::Open(*OpenAt(directory->get(), ".txfs", O_RDONLY),
+                           base_.root() + "/.txfs", base_.root());
+  ASSERT_TRUE(store.has_value());
+  ASSERT_TRUE(Committer(**store, base).FreeSpace({}, 0).has_value());
+  EXPECT_FALSE(std::filesystem::exists(vault_));
+  EXPECT_FALSE(std::filesystem::exists(History(".plan")));
+  EXPECT_FALSE(std::filesystem::exists(History(".image")));
+  EXPECT_FALSE(std::filesystem::exists(History(".vault")));
+  EXPECT_EQ(FindProblems(base_.root()), "");
 }
 
 // --- any damage ------------------------------------------------------------

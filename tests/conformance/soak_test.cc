@@ -381,6 +381,8 @@ std::string Soak::TryCommit() {
     ADD_FAILURE() << report.error().ToString();
     return "";
   }
+  // Else there was nothing to commit.
+  if (StringOf(*report, "state") != "committed") return "";
   savepoints_.clear();
   return StringOf(*report, "id");
 }
@@ -390,6 +392,10 @@ void Soak::CommitAll() {
   const std::string image = "u" + std::to_string(++names_);
   model_.SaveFrom(image, base_.root());
   const std::string id = TryCommit();
+  if (id.empty()) {
+    model_.Drop(image);
+    return;
+  }
   if (commits_.size() == kMaxUndo) {
     model_.Drop(commits_.front().image);
     commits_.erase(commits_.begin());
@@ -416,6 +422,8 @@ void Soak::CommitMeanwhile() {
 void Soak::Undo() {
   unruly_gate_.Close();
   CommitAll();
+  // Savepoints stay where there was nothing to commit.
+  if (commits_.empty() || !savepoints_.empty()) return;
   Count("undos");
   const Commit last = commits_.back();
   commits_.pop_back();

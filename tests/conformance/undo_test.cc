@@ -41,6 +41,8 @@ class Looked {
     StepRunner runner(*driver_);
     for (const Step& step : steps) runner.Run(step);
     runner.DropAll();
+    // A commit of nothing would leave nothing to undo.
+    Demand("mark", driver_->WriteFile("mark", std::to_string(++commits_)));
     const TreeView worked = View(*driver_);
     // Forgets what was looked at.
     Demand("remount", driver_->Remount());
@@ -94,6 +96,7 @@ class Looked {
   TempDir scratch_;
   BaseTree base_;
   std::unique_ptr<CoreDriver> driver_;
+  int commits_ = 0;
 };
 
 TEST(UndoTest, RestoresTheBaseAsItWas) {

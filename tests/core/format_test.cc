@@ -2,6 +2,7 @@
 
 #include "fs/commit_image.h"
 #include "fs/committer.h"
+#include "fs/vault_manifest.h"
 #include "tests/format_page.h"
 
 namespace txfs {
@@ -43,6 +44,24 @@ TEST(CommitFormatTest, TheExampleImageIsWhatThePageSays) {
   const auto decoded = DecodeImage(bytes);
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(*decoded, image);
+}
+
+TEST(CommitFormatTest, TheExampleManifestIsWhatThePageSays) {
+  const VaultManifest manifest{{.path = "d0",
+                                .ino = 4711,
+                                .mode = 0100644,
+                                .uid = 1000,
+                                .gid = 1000,
+                                .size = 8,
+                                .mtime = {1'700'000'000, 5}}};
+  const Bytes bytes = EncodeManifest(manifest);
+  EXPECT_EQ(Hex(ExampleBytes("vault manifest")), Hex(bytes));
+  const auto decoded = DecodeManifest(bytes);
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(*decoded, manifest);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(DecodeManifest(ByteSpan(bytes).first(size)).has_value());
+  }
 }
 
 }  // namespace

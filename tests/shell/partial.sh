@@ -32,7 +32,7 @@ case $(txfs status) in *before*) fail "the savepoint is still there" ;; esac
 
 # Both ends of a rename go together; what is open stays usable.
 txfs discard doc >"$TMPDIR/said"
-contains "$(cat "$TMPDIR/said")" "it goes on"
+contains "$(cat "$TMPDIR/said")" "goes on"
 equal one "$(cat doc/c)" "back where it was"
 if [ -e moved ]; then fail "the other end of the rename is still there"; fi
 echo three >&3

@@ -127,6 +127,24 @@ contains "$(cat err)" "one was changed in the workspace since"
 ! grep -q two patch || fail "shows what others wrote"
 equal "one" "$(txfs -C ws show "$third" --json | json 'd["lost"][0]["path"]')" lost
 
+# A directory with one in it that became something else.
+mkdir -p was/d/s was/e/s
+echo 1 >was/d/s/f
+echo 1 >was/e/s/f
+txfs mount was mnt
+rm -r mnt/d mnt/e
+echo x >mnt/d
+ln -s d mnt/e
+became=$(txfs -C mnt status --json | json 'd["id"]')
+txfs -C mnt diff --name-status >diff.became
+txfs -C mnt commit >/dev/null
+txfs -C mnt show "$became" --name-status | sed '1,/^$/d' | diff -u diff.became - >&2 ||
+  fail "show of a directory that became a file"
+contains "$(txfs -C mnt show "$became")" "+x"
+txfs -C mnt undo >/dev/null
+equal "1 1" "$(cat was/d/s/f was/e/s/f | xargs)" "directories that came back"
+txfs umount mnt
+
 # Ids.
 refuses_with_hint 2 "several ids begin with 0: " txfs -C ws undo 0
 refuses_with_hint 1 "there is no transaction \"fff\"" txfs -C ws show fff
