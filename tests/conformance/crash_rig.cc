@@ -77,22 +77,8 @@ void IgnoreStoreIn(TreeView& view, bool with_mount) {
   if (with_mount) view.at("w").nlink = 0;
 }
 
-/// Opens the workspace in a child process and does `act`, which SIGKILL ends
-/// at crash point number `crash_at` (from 1; 0: at none). With `while_opening`,
-/// points count from before the workspace is opened. Closes it at the end.
-Ending RunAndCrash(const WorkspaceOptions& options,
-                   const std::function<Status(Workspace&)>& act,
-                   uint64_t crash_at, bool while_opening) {
-  return WaitFor(Fork([&] {
-    if (while_opening) Arm(crash_at);
-    return OpenAndAct(options, act, [&] {
-      if (!while_opening) Arm(crash_at);
-    });
-  }));
-}
-
-/// The same, but SIGKILL comes `after_us` microseconds after the workspace was
-/// opened, wherever the child is then.
+/// As RunAndCrash, but SIGKILL comes `after_us` microseconds after the
+/// workspace was opened, wherever the child is then.
 Ending RunAndKill(const WorkspaceOptions& options,
                   const std::function<Status(Workspace&)>& act,
                   uint64_t after_us) {
@@ -111,6 +97,17 @@ Ending RunAndKill(const WorkspaceOptions& options,
 }
 
 }  // namespace
+
+Ending RunAndCrash(const WorkspaceOptions& options,
+                   const std::function<Status(Workspace&)>& act,
+                   uint64_t crash_at, bool while_opening) {
+  return WaitFor(Fork([&] {
+    if (while_opening) Arm(crash_at);
+    return OpenAndAct(options, act, [&] {
+      if (!while_opening) Arm(crash_at);
+    });
+  }));
+}
 
 SharedFlag::SharedFlag() {
   void* shared = ::mmap(nullptr, sizeof *flag_, PROT_READ | PROT_WRITE,

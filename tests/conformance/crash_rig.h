@@ -18,6 +18,13 @@ namespace txfs::testing {
 /// How a child process ended that was to die at a crash point.
 enum class Ending { kCrashed, kSurvived, kFailed };
 
+/// Opens the workspace in a child process and does `act`, which SIGKILL ends
+/// at crash point number `crash_at` (from 1; 0: at none). With `while_opening`,
+/// points count from before the workspace is opened. Closes it at the end.
+Ending RunAndCrash(const WorkspaceOptions& options,
+                   const std::function<Status(Workspace&)>& act,
+                   uint64_t crash_at, bool while_opening);
+
 /// Paths of what a partial commit or discard is about; empty: all.
 using Part = std::vector<std::string>;
 
