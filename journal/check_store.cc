@@ -33,6 +33,8 @@ constexpr Entry kStoreEntries[] = {
     {"intent", S_IFREG, Presence::kOptional},
     {"reserved", S_IFREG, Presence::kOptional},
     {"vault", S_IFDIR, Presence::kOptional},
+    {"blank", S_IFDIR, Presence::kOptional},
+    {"blank.part", S_IFDIR, Presence::kOptional},
     {"blank.lock", S_IFREG, Presence::kOptional},
 };
 
@@ -191,7 +193,6 @@ Result<StoreLayout> CheckLayout(int store, Findings findings) {
   const auto ended = TRY(CheckHistory(store, findings.Below("history")));
   Findings txn = findings.Below("txn");
   for (const std::string& name : TRY(ListNames(store, "txn"))) {
-    if (name == "blank" || name == "blank.part") continue;  // nothing yet
     const std::string id(WithoutNew(name));
     if (!IsTransactionId(id) || TRY(TypeAt(store, "txn/" + name)) != S_IFDIR) {
       txn.Add("store.entry", Quote(name) + " does not belong there");

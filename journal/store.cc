@@ -38,15 +38,17 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 16> kEntries = {
+constexpr std::array<std::string_view, 18> kEntries = {
     ".gitignore", ".gitignore.new", "FORMAT",      "FORMAT.new",
     "workspace",  "workspace.new",  "lock",        "intent",
     "intent.new", "history",        "txn",         "vault",
     "reserved",   "reserved.new",   "commit.lock", "blank.lock",
+    "blank",      "blank.part",
 };
 
-const std::string kBlank = "txn/blank";
-const std::string kBlankPart = "txn/blank.part";
+constexpr uint64_t kPlenty = 1 << 30;
+const std::string kBlank = "blank";
+const std::string kBlankPart = "blank.part";
 
 std::string IdOf(uint64_t number) {
   char text[kIdDigits + 1];
@@ -61,6 +63,12 @@ std::string SummaryPath(const std::string& id) {
 }
 std::string DaemonPath(const std::string& id) {
   return TxnPath(id) + "/daemon.json";
+}
+
+/// Where there is not, everything is for those who have something to store.
+bool HasPlentyOfRoom(int dir) {
+  struct statvfs st{};
+  return ::fstatvfs(dir, &st) == 0 && st.f_bavail >= kPlenty / st.f_frsize;
 }
 
 /// Of a commit that is over, or never came to be, no id need be reserved.
@@ -279,6 +287,8 @@ Result<OpenTransaction> Store::BuildNew(const TransactionSummary& summary,
   const bool blank =
       ::renameat(dir_.get(), kBlank.c_str(), dir_.get(), path.c_str()) == 0;
   if (blank) {
+    // Or after power loss it might be there, too, under its old name.
+    TRY(SyncDirectory(dir_.get(), "."));
     auto built = BuildIn(path, summary, [&](UniqueFd dir) {
       return Journal::OpenUnused(std::move(dir), options);
     });
@@ -306,7 +316,9 @@ Status Store::MakeBlank(const JournalOptions& options) {
   auto lock = FileLock::Take(dir_.get(), "blank.lock", 0);
   if (!lock && lock.error().kind == ErrorKind::kBusy) return {};
   if (!lock) return std::unexpected(std::move(lock).error());
-  if (TRY(Exists(dir_.get(), kBlank))) return {};
+  if (TRY(Exists(dir_.get(), kBlank)) || !HasPlentyOfRoom(dir_.get())) {
+    return {};
+  }
   // Of one who died.
   TRY(RemoveTree(dir_.get(), kBlankPart));
   TRY(MakeDirectoryAt(dir_.get(), kBlankPart, 0700));

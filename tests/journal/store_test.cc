@@ -85,7 +85,7 @@ TEST_F(StoreTest, ATransactionBeginsWithWhatWasMadeAhead) {
   ASSERT_OK(store_->MakeBlank(options_));
   ASSERT_OK(store_->MakeBlank(options_));
   struct stat ahead{};
-  ASSERT_EQ(::stat(Path("txn/blank").c_str(), &ahead), 0);
+  ASSERT_EQ(::stat(Path("blank").c_str(), &ahead), 0);
   std::string id;
   {
     auto begun = store_->Begin("first", kNow, options_);
@@ -94,7 +94,7 @@ TEST_F(StoreTest, ATransactionBeginsWithWhatWasMadeAhead) {
     struct stat st{};
     ASSERT_EQ(::stat(Path("txn/" + id).c_str(), &st), 0);
     EXPECT_EQ(st.st_ino, ahead.st_ino);
-    EXPECT_FALSE(Exists("txn/blank"));
+    EXPECT_FALSE(Exists("blank"));
     EXPECT_EQ(begun->journal->last_lsn(), kNoLsn);
     ASSERT_OK(begun->journal->Append({.op = Op::kMkdir, .path = "a"}));
   }
@@ -114,28 +114,28 @@ TEST_F(StoreTest, WhatWasMadeAheadIsNoTransactionAndCanBeFreed) {
   ASSERT_OK(other);
   ASSERT_OK(store_->MakeBlank(options_));
   ASSERT_OK(store_->EmptyTrash());
-  ASSERT_TRUE(Exists("txn/blank"));
+  ASSERT_TRUE(Exists("blank"));
   auto freed = store_->DropBlank();
   ASSERT_OK(freed);
   EXPECT_GT(*freed, 0U);
-  EXPECT_FALSE(Exists("txn/blank"));
+  EXPECT_FALSE(Exists("blank"));
   EXPECT_EQ(*store_->DropBlank(), 0U);
 }
 
 /// As one leaves it who dies half-way.
 TEST_F(StoreTest, WhatWasHalfMadeAheadIsMadeAgain) {
-  ASSERT_OK(MakeDirectoryAt(AT_FDCWD, Path("txn/blank.part"), 0700));
-  ASSERT_OK(ReplaceFile(AT_FDCWD, Path("txn/blank.part/intake"), "x"));
+  ASSERT_OK(MakeDirectoryAt(AT_FDCWD, Path("blank.part"), 0700));
+  ASSERT_OK(ReplaceFile(AT_FDCWD, Path("blank.part/intake"), "x"));
   ASSERT_OK(store_->MakeBlank(options_));
-  EXPECT_FALSE(Exists("txn/blank.part"));
+  EXPECT_FALSE(Exists("blank.part"));
   EXPECT_OK(store_->Begin("", kNow, options_));
 }
 
 TEST_F(StoreTest, ATransactionBeginsAlsoWhenWhatWasMadeAheadIsUnfit) {
   for (const char* file : {"db/data.mdb", "intake", "lock"}) {
     ASSERT_OK(store_->MakeBlank(options_));
-    ASSERT_OK(RemoveTree(AT_FDCWD, Path("txn/blank/") + file));
-    ASSERT_OK(MakeDirectoryAt(AT_FDCWD, Path("txn/blank/") + file, 0700));
+    ASSERT_OK(RemoveTree(AT_FDCWD, Path("blank/") + file));
+    ASSERT_OK(MakeDirectoryAt(AT_FDCWD, Path("blank/") + file, 0700));
     auto begun = store_->Begin(file, kNow, options_);
     ASSERT_OK(begun);
     EXPECT_OK(begun->journal->Append({.op = Op::kMkdir, .path = "a"}));

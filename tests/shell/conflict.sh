@@ -55,7 +55,7 @@ for where in mnt ws; do
   txfs -C mnt status | grep -q conflicts && fail "conflicts before there are any"
   conflicting
   if [ $where = ws ]; then done_with; fi
-  cp -a ws theirs
+  copy_tree ws theirs
   txfs -C $where status >status || fail "status"
   contains "$(cat status)" "conflicts    6 paths of the workspace changed under the transaction"
   contains "$(cat status)" "f: changed in the workspace, modified in the transaction"
@@ -165,7 +165,7 @@ for way in mine merge theirs; do
     eval "$ours"
     cat mnt/f* >/dev/null
     sed 's/^1$/one-by-them/' ws/g >ws/f
-    cp -a ws theirs
+    copy_tree ws theirs
     file=f
     if [ $way != theirs ] && [ ! -e mnt/f ]; then file=f2; fi
     outcome $file $way
@@ -179,7 +179,7 @@ for where in mnt ws; do
   sed -i 's/^1$/eins/' mnt/g
   sed -i 's/^1$/one/' ws/f
   sed -i 's/^1$/uno/' ws/g
-  cp -a ws theirs
+  copy_tree ws theirs
   if [ $where = ws ]; then done_with; fi
   refuses_with_hint 3 "--markers" txfs -C $where commit --on-conflict=merge
   refuses_with_hint 3 "has conflict markers now" txfs -C $where commit --on-conflict=merge --markers

@@ -207,7 +207,7 @@ mkdir ma/dir
 echo x >ma/dir/x
 first=$(txfs -C ma status --json | json 'd["id"]')
 txfs -C ma commit -m "by a" >/dev/null
-cp -a many many.after
+copy_tree many many.after
 equal "new x" "$(cat mb/f mb/dir/x | xargs)" "the commit in the other mount"
 txfs -C mb -t a undo --json >out.json
 equal "$first" "$(json 'd["undone"]' <out.json)" "the commit that a name means"
