@@ -175,7 +175,10 @@ Status Committer::Finish(const CommitRecord& record) {
     TRY(history.Write(undone));
     TRY(history.DropPlan(undone.id));
   }
-  return history.FinishIntent(record.summary.id);
+  TRY(history.FinishIntent(record.summary.id));
+  // There is nothing that an undo would take back.
+  if (record.steps.empty()) return history.DropPlan(record.summary.id);
+  return {};
 }
 
 // --- undo ------------------------------------------------------------------

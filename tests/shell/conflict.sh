@@ -145,6 +145,8 @@ outcome() {
   txfs -C mnt commit --on-conflict="$2" >/dev/null 2>err || fail "$2: $(cat err)"
   cmp "ws/$1" "mnt/$1" || fail "$1 after $2"
   same_tree ws mnt manifest_with_times
+  # A commit that found nothing to do is not there to be undone.
+  commits=$(txfs -C mnt list --json | json 'sum(t["undoable"] for t in d)')
   # Who goes on from what the mount shows destroys nothing.
   before=$(wc -l <"ws/$1")
   sed -i '$a more' "mnt/$1"
@@ -152,7 +154,7 @@ outcome() {
   equal "$((before + 1))" "$(wc -l <"ws/$1")" "lines of $1 after $2"
   contains "$(txfs -C mnt fsck)" "no problems"
   txfs -C mnt undo >/dev/null
-  txfs -C mnt undo >/dev/null
+  [ "$commits" -eq 0 ] || txfs -C mnt undo >/dev/null
   same_tree theirs ws manifest_with_times
   same_tree ws mnt manifest_with_times
   done_with
