@@ -81,6 +81,12 @@ class TwoSides {
     Demand("the store", FindProblems(base_.root()));
   }
 
+  bool CanUndo(const string& id) {
+    const auto commit = workspace().store().history().Read(id);
+    RC_ASSERT(commit.has_value());
+    return commit->undoable;
+  }
+
   TreeView Base() { return View(plain_); }
   TreeView Mount() { return View(*driver_); }
   [[nodiscard]] const TreeView& initial() const { return initial_; }
@@ -188,6 +194,11 @@ TEST(ConflictPropertyTest, WhateverBothSidesDidACommitIsWholeOrNothing) {
     const TreeView theirs = sides.Base();
     const CommitReport report = sides.Commit(way);
     if (!report.conflicts.empty() || report.nothing) return;
+    // Where all of ours was dropped nothing is to be undone.
+    if (!sides.CanUndo(report.id)) {
+      return TwoSides::Demand("the base, which was left alone",
+                              Compare(theirs, sides.Base(), {.ctime = false}));
+    }
     sides.Undo();
     TwoSides::Demand(
         "the base after undo",
