@@ -260,7 +260,7 @@ TEST_F(ControlTest, MakesSavepointsAndRollsBack) {
                 {.name = "s\xFF", .lsn = Lsn{3}, .time = {.sec = 4}}}));
 }
 
-TEST_F(ControlTest, SaysWhatToDoAboutConflictsAndWhatBothSidesDid) {
+TEST_F(ControlTest, CarriesHowConflictsAreResolvedAndWhatBothSidesDid) {
   Client client = Connect();
   for (const OnConflict one : {OnConflict::kMine, OnConflict::kTheirs,
                                OnConflict::kMerge, OnConflict::kFail}) {
