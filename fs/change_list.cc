@@ -310,6 +310,7 @@ uint64_t CountTouched(OverlayFilesystem::Frozen& frozen) {
         IsTouched(inode)) {
       ++count;
     }
+    if (inode.upper_names == 0) return;
     for (const auto& [name, slot] : inode.slots) {
       if (slot.upper.kind == DentryKind::kInode && !inode.IsOrphan()) {
         const Inode* child = tree.Find(slot.upper.ino);

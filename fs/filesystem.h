@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,6 +65,12 @@ struct StaleCaches {
   std::vector<Ino> inodes;      ///< attributes and content may differ
   std::vector<Ino> attributes;  ///< only these may: the content stays cached
   std::vector<Name> names;      ///< may lead to another inode, or to none
+
+  void Append(StaleCaches more) {
+    std::ranges::move(more.inodes, std::back_inserter(inodes));
+    std::ranges::move(more.attributes, std::back_inserter(attributes));
+    std::ranges::move(more.names, std::back_inserter(names));
+  }
 
   void RemoveRepeated() {
     std::ranges::sort(inodes);

@@ -11,7 +11,8 @@ namespace {
 // Linux 6.16; not in Debian 12's headers.
 constexpr int kNotifyIncrementEpoch = 8;
 
-/// So many single messages take longer than the lookups that one message costs.
+/// Telling of so many names one by one takes longer than the lookups that the
+/// one message costs.
 constexpr size_t kMany = 1000;
 
 }  // namespace
@@ -27,11 +28,10 @@ void KernelCaches::IncrementEpoch() {
 }
 
 void KernelCaches::Forget(const StaleCaches& stale) {
-  // One message makes every cached name go through a lookup again. Single
-  // names follow all the same: on older kernels as the only way, on all of
-  // them so that inodes that are gone are let go.
-  // Attributes of many inodes are new at once that way, too.
-  if (!stale.names.empty() || stale.inodes.size() >= kMany) IncrementEpoch();
+  // One message makes every name of the mount go through a lookup again, and
+  // the kernel let go of all that it has: dear, unless many names are stale.
+  // They follow all the same, so that inodes that are gone are let go.
+  if (stale.names.size() >= kMany) IncrementEpoch();
   for (const StaleCaches::Name& name : stale.names) {
     fuse_lowlevel_notify_inval_entry(session_, Raw(name.parent),
                                      name.name.c_str(), name.name.size());

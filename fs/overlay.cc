@@ -171,7 +171,8 @@ Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
 Result<Lsn> OverlayFilesystem::Accept(const Change& change,
                                       const StagedContent* content) {
   if (halted_) {
-    return Fail(EROFS, "a commit stopped half-way; run `txfs commit` again");
+    return Fail(EROFS,
+                "the end of the transaction stopped half-way; run it again");
   }
   const Lsn lsn = TRY(journal_->Append(change, content));
   Apply(change, tree_);
@@ -217,6 +218,7 @@ void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
   Plan plan = StartPlan(op, caller);
   Change& change = plan.change();
   change.result = error.code;
+  const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock lock(tree_mutex_);
   change.path = PathIn(tree_, parent, name);

@@ -119,8 +119,8 @@ class OverlayFilesystem final : public Filesystem {
                    std::vector<Edit> along = {});
     /// For those who outlive the freeze.
     [[nodiscard]] std::shared_ptr<Journal> SharedJournal() const;
-    /// While the base may be half-way between two states, mutations are
-    /// refused; Reset ends it.
+    /// While the base or the store may be half-way between two states,
+    /// mutations are refused; Adopt ends it.
     void SetHalted(bool halted);
     /// Back to how all was at `savepoint`, at once and in the journal, too.
     /// Returns what is stale; `*undone` is the number of changes. Drain the
@@ -129,13 +129,18 @@ class OverlayFilesystem final : public Filesystem {
                                  const Savepoint& savepoint, uint64_t* undone);
     /// Before commit moves base objects: keeps open what orphans still read.
     Status PinOrphans();
-    /// The transaction is over, `next` is the journal of the one that begins.
-    /// Inodes the kernel holds become pristine where the base has them
-    /// (`committed`: at their overlay path, else at their base path), orphans
-    /// where it has not. Returns what is stale, and swaps the old journal into
-    /// `next`: it must live for as long as an orphan needs it, and is better
+    /// The transaction is over, or shown as if it were: inodes the kernel
+    /// holds become pristine where the base has them (`committed`: at their
+    /// overlay path, else at their base path), orphans where it has not. No
+    /// mutation may come before Adopt or Restore. Returns what is stale.
+    StaleCaches Reset(bool committed);
+    /// `next` is the journal of the transaction that begins. Swaps the old one
+    /// into it: that must live for as long as an orphan needs it, and is better
     /// closed when nothing is frozen any more.
-    StaleCaches Reset(std::shared_ptr<Journal>& next, bool committed);
+    void Adopt(std::shared_ptr<Journal>& next);
+    /// After a Reset, the transaction is not over after all: everything is
+    /// again as its journal has it. Returns what is stale.
+    Result<StaleCaches> Restore();
     /// Says in `change` who makes it, and when.
     void Sign(const Caller& caller, Change& change) const;
     /// A part of the transaction is over: `change`, planned by PlanSettlement,
@@ -155,6 +160,14 @@ class OverlayFilesystem final : public Filesystem {
     [[nodiscard]] Tree::Look BaseLook() const;
     void DropCaches() const;
   };
+
+  /// Runs `work` with every mutation waiting. The kernel may be waiting for one
+  /// of them: it must not be told of anything that takes its locks.
+  template <class Work>
+  auto WhileReadOnly(Work work) {
+    const WriterLock lock(write_gate_);
+    return work();
+  }
 
   /// Runs `work` with every operation waiting: the commit gate.
   template <class Work>
@@ -296,6 +309,7 @@ class OverlayFilesystem final : public Filesystem {
   const BaseDirectory base_;
   const FilesystemOptions options_;
   const uint64_t cookie_seed_;
+  SharedMutex write_gate_;
   SharedMutex gate_;
   std::array<SharedMutex, 64> content_locks_;
   SharedMutex tree_mutex_;

@@ -53,6 +53,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
                                                  const AttrRequest& request) {
   if (request.size) TRY(CheckRange(0, *request.size));
   Plan plan = StartPlan(OpOf(request), caller);
+  const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   if (request.size) KeepPreimage(ino);
@@ -193,6 +194,7 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
                                       std::optional<std::string> value,
                                       XattrMode mode) {
   Plan plan = StartPlan(op, caller);
+  const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   const auto visible = TRY(VisibleXattrs(ino));

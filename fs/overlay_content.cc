@@ -229,6 +229,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
                                               bool kill_privileges) {
   TRY(CheckRange(offset, bytes.size()));
   Plan plan = StartPlan(Op::kWrite, caller);
+  const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));
@@ -285,6 +286,7 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   if (length == 0) return Fail(EINVAL, "fallocate");
   TRY(CheckRange(offset, length));
   Plan plan = StartPlan(Op::kAllocate, caller);
+  const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));

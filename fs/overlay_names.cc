@@ -60,6 +60,7 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
   TRY(CheckName(name));
   TRY(CheckNotReserved(parent, name));
   Plan plan = StartPlan(op, caller);
+  const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   Probe probe = TRY(ProbeBase(parent, name));
   KeepPreimage(probe);
@@ -131,6 +132,7 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   TRY(CheckName(name));
   TRY(CheckNotReserved(parent, name));
   Plan plan = StartPlan(Op::kLink, caller);
+  const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   Probe probe = TRY(ProbeBase(parent, name));
   KeepPreimage(probe);
@@ -177,6 +179,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
   Plan plan = StartPlan(op, caller);
   Ino ino = kNoIno;
   {
+    const ReaderLock mutation(write_gate_);
     const ReaderLock gate(gate_);
     Probe probe = TRY(ProbeBase(parent, name));
     const WriterLock lock(tree_mutex_);
@@ -248,6 +251,7 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
   Plan plan = StartPlan(op, caller);
   Ino replaced = kNoIno;
   {
+    const ReaderLock mutation(write_gate_);
     const ReaderLock gate(gate_);
     Probe from_probe = TRY(ProbeBase(parent, name));
     Probe to_probe = TRY(ProbeBase(new_parent, new_name));

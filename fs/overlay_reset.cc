@@ -66,8 +66,7 @@ void OverlayFilesystem::Frozen::DropCaches() const {
   filesystem.directories_.Clear();
 }
 
-StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
-                                             bool committed) {
+StaleCaches OverlayFilesystem::Frozen::Reset(bool committed) {
   StaleCaches stale;
   std::vector<Tree::Survivor> survivors;
   const std::unordered_set<Ino> renamed =
@@ -110,7 +109,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
         stale.inodes.push_back(link.parent);
       }
     }
-    if (!committed) {
+    if (!committed && inode.upper_names != 0) {
       for (const auto& [name, slot] : inode.slots) {
         if (slot.upper.kind == DentryKind::kAbsent) continue;
         stale.names.push_back({inode.ino, name});
@@ -118,13 +117,44 @@ StaleCaches OverlayFilesystem::Frozen::Reset(std::shared_ptr<Journal>& next,
     }
     survivors.push_back(std::move(survivor));
   });
-  stale.RemoveRepeated();
   DropCaches();
+  tree.Rebase(std::move(survivors), BaseLook(), SharedJournal());
+  return stale;
+}
+
+void OverlayFilesystem::Frozen::Adopt(std::shared_ptr<Journal>& next) {
   [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
-    tree.Rebase(std::move(survivors), BaseLook(), filesystem.journal_);
     std::swap(filesystem.journal_, next);
     filesystem.halted_ = false;
   }();
+}
+
+Result<StaleCaches> OverlayFilesystem::Frozen::Restore() {
+  Image tables;
+  TRY(journal.Load(tables));
+  StaleCaches stale;
+  for (const auto& [place, value] : tables.dentries) {
+    stale.names.push_back({place.first, place.second});
+  }
+  std::vector<Tree::Survivor> survivors;
+  tree.ForEach([&](Inode& inode) {
+    if (inode.lookups == 0 && inode.ino != kRootIno) return;
+    const bool returns = tables.inodes.contains(inode.ino);
+    if (returns) {
+      inode.retired.reset();
+      stale.inodes.push_back(inode.ino);
+    }
+    Tree::Survivor survivor{.ino = inode.ino};
+    survivor.unchanged = !inode.IsDirectory();
+    survivor.stays_orphan = inode.IsOrphan() && !returns;
+    if (!returns && inode.record.base) {
+      survivor.paths = {inode.record.base->path};
+    }
+    if (inode.ino == kRootIno) survivor.paths = {""};
+    survivors.push_back(std::move(survivor));
+  });
+  DropCaches();
+  tree.Rebase(std::move(survivors), BaseLook(), nullptr, tables);
   return stale;
 }
 

@@ -8,6 +8,7 @@ Result<Savepoint> OverlayFilesystem::MarkSavepoint(const Caller& caller,
                                                    const std::string& name) {
   Plan plan = StartPlan(Op::kSavepoint, caller);
   plan.change().path = name;
+  const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock lock(tree_mutex_);
   const Timestamp now = plan.now();

@@ -94,7 +94,6 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Settle(const Change& change,
     }
     filesystem.halted_ = false;
   }();
-  survivors.stale.RemoveRepeated();
   return std::move(survivors.stale);
 }
 

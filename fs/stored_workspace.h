@@ -104,7 +104,8 @@ class StoredWorkspace final : public Workspace {
   Status FinishOthers(int timeout_ms) REQUIRES(end_mutex_);
   /// The same with the commit lock held. The mount shows what it did.
   Status FinishUnfinished() REQUIRES(end_mutex_);
-  [[nodiscard]] Error HalfWay() const;
+  /// Fails when a commit or a discard has to go on first.
+  Status RefuseHalfWay() REQUIRES(end_mutex_);
   [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
     return half_way_.has_value();
   }
@@ -148,9 +149,13 @@ class StoredWorkspace final : public Workspace {
                                          const std::string& message,
                                          uint64_t changes) const
       REQUIRES(end_mutex_);
-  Status SwitchTo(OverlayFilesystem::Frozen& frozen,
-                  const TransactionSummary& ended, PreparedTransaction prepared,
-                  bool committed, StaleCaches& stale, Remains& old)
+  /// The transaction has ended, `next` begins under the same name.
+  void GoOnWith(OverlayFilesystem::Frozen& frozen, OpenTransaction next,
+                Remains& old) REQUIRES(end_mutex_);
+  /// On disk, after the base was shown.
+  Status EndDiscarded(const TransactionSummary& ended, StaleCaches& taken_back,
+                      Remains& old) REQUIRES(end_mutex_);
+  Result<OpenTransaction> BeginNext(const TransactionSummary& ended)
       REQUIRES(end_mutex_);
   Result<StaleCaches> DiscardFrozen(OverlayFilesystem::Frozen& frozen,
                                     const std::vector<std::string>& paths,
@@ -185,6 +190,8 @@ class StoredWorkspace final : public Workspace {
   Mutex end_mutex_;  ///< one commit, discard or undo at a time; before mutex_
   std::optional<FileLock> half_way_ GUARDED_BY(
       end_mutex_);  ///< held while our commit is past its point of no return
+  /// The mount shows the base, and whether that is so on disk is not known.
+  bool discard_half_way_ GUARDED_BY(end_mutex_) = false;
   mutable Mutex mutex_;
   TransactionSummary summary_ GUARDED_BY(mutex_);
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);

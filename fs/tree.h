@@ -53,8 +53,8 @@ struct Inode {
 
   Ino ino;
   bool upper = false;
-  bool stays = false;    ///< within Rebase: it has its place, and keeps it
-  uint32_t staying = 0;  ///< within Rebase: children that stay
+  uint32_t staying = 0;   ///< within Rebase: children that stay in place
+  uint64_t stays_in = 0;  ///< the last Rebase in which it stayed itself
   bool lost = false;  ///< pristine directory: the base has it no more, but it
                       ///< is kept for what is upper in it
   InodeRecord record;
@@ -66,6 +66,7 @@ struct Inode {
   uint64_t stored_bytes = 0;    ///< sum of the extents that are no holes
   uint64_t own_end = 0;         ///< own segment: first position never written
   uint64_t version = 0;         ///< directory: counts changes of names
+  uint32_t upper_names = 0;     ///< slots of which the journal has a word
   uint32_t known_children = 0;  ///< links that name this inode as parent
   std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
   uint64_t generation = 0;      ///< tells it from what the number meant before
@@ -271,6 +272,7 @@ class Tree final : public State {
   void RelinkBase(Inode& inode);
   Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
   void StripDirectory(Inode& directory);
+  void DropAllBut(const std::vector<Survivor>& survivors);
   void StripSurvivors(const std::vector<Survivor>& survivors);
   void LoadRest(const Image& rest, const std::set<Ino>& orphans);
   bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);
@@ -286,6 +288,8 @@ class Tree final : public State {
 
   uint64_t base_device_;
   uint64_t next_ino_ = Raw(kRootIno) + 1;
+  uint64_t rebases_ = 1;  ///< the Rebase that comes next
+  size_t staying_ = 0;    ///< inodes that stay in place in it
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
   std::unordered_map<BaseKey, Ino, BaseKeyHash> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>

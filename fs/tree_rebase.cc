@@ -100,6 +100,7 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
 std::unordered_set<Ino> Tree::Renamed() const {
   std::unordered_set<Ino> renamed;
   for (const auto& [ino, inode] : inodes_) {
+    if (inode->upper_names == 0) continue;
     for (const auto& [name, slot] : inode->slots) {
       if (slot.upper.kind == DentryKind::kInode) renamed.insert(slot.upper.ino);
     }
@@ -120,7 +121,8 @@ bool Tree::StayInPlace(Inode& inode, const std::unordered_set<Ino>& renamed) {
     }
   }
   for (const Inode::Link& link : inode.links) ++Find(link.parent)->staying;
-  inode.stays = true;
+  inode.stays_in = rebases_;
+  ++staying_;
   if (!inode.upper) return true;
   inode.upper = false;
   inode.attr() = AttrOf(*inode.record.base, inode.attr());
@@ -137,24 +139,31 @@ void Tree::StripDirectory(Inode& directory) {
       const Slot& slot = entry.second;
       if (slot.upper.kind != DentryKind::kAbsent) return true;
       const Inode* child = Find(slot.cached);
-      return child == nullptr || !child->stays;
+      return child == nullptr || child->stays_in != rebases_;
     });
   }
+  directory.upper_names = 0;
   directory.known_children = std::exchange(directory.staying, 0);
 }
 
-void Tree::StripSurvivors(const std::vector<Survivor>& survivors) {
+void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
+  if (survivors.size() + staying_ == inodes_.size()) return;
   std::unordered_set<Ino> listed;
   for (const Survivor& survivor : survivors) listed.insert(survivor.ino);
-  base_directories_.clear();
   std::erase_if(inodes_, [&](const auto& entry) {
     Inode& inode = *entry.second;
-    if (inode.stays) return false;
+    if (inode.stays_in == rebases_ || listed.contains(inode.ino)) return false;
     if (!inode.IsDirectory()) UnindexBase(inode);
-    return !listed.contains(inode.ino);
+    return true;
   });
+}
+
+void Tree::StripSurvivors(const std::vector<Survivor>& survivors) {
+  DropAllBut(survivors);
+  base_directories_.clear();
   for (const Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
+    if (!inode.IsDirectory()) UnindexBase(inode);
     StripDirectory(inode);
     inode.links.clear();
     inode.upper = false;
@@ -232,7 +241,8 @@ void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
     inode.xattrs.clear();
     inode.stored_bytes = inode.own_end = 0;
   }
-  for (auto& [ino, inode] : inodes_) inode->stays = false;
+  ++rebases_;
+  staying_ = 0;
 }
 
 }  // namespace txfs

@@ -56,6 +56,7 @@ Result<bool> LeavesBaseAlone(OverlayFilesystem::Frozen& frozen,
 std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
   std::vector<StaleCaches::Name> names;
   frozen.tree.ForEach([&](Inode& inode) {
+    if (inode.upper_names == 0) return;
     for (const auto& [name, slot] : inode.slots) {
       if (slot.upper.kind == DentryKind::kAbsent) continue;
       names.push_back({inode.ino, name});
@@ -74,12 +75,6 @@ void AddDrifted(const std::vector<Drift>& drifts, StaleCaches& stale) {
   }
 }
 
-void Append(StaleCaches& stale, StaleCaches more) {
-  std::ranges::move(more.inodes, std::back_inserter(stale.inodes));
-  std::ranges::move(more.attributes, std::back_inserter(stale.attributes));
-  std::ranges::move(more.names, std::back_inserter(stale.names));
-}
-
 }  // namespace
 
 Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
@@ -93,6 +88,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                 "as the workspace has it");
   }
   const bool resumes = IsHalfWay();
+  if (!resumes) TRY(RefuseHalfWay());
   FileLock lock = TRY(LockCommits());
   if (!resumes) TRY(FinishUnfinished());
   Attempt attempt{.options = options,
@@ -180,7 +176,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   TRY(report.partial ? FinishPart(frozen, *record, attempt)
                      : FinishWhole(frozen, *record, attempt));
   // Who changed what was touched may have changed what was only looked at.
-  if (drifted) Append(attempt.stale, frozen.Refresh());
+  if (drifted) attempt.stale.Append(frozen.Refresh());
   return {};
 }
 
@@ -276,10 +272,10 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
   }
   // From here on they are files of the base and of nobody else.
   frozen.journal.GiveUpLinked();
-  StaleCaches switched;
-  TRY(SwitchTo(frozen, record.summary, std::move(prepared), true, switched,
-               attempt.old));
-  Append(attempt.stale, std::move(switched));
+  OpenTransaction next =
+      TRY(store_->Succeed(record.summary.id, std::move(prepared)));
+  attempt.stale.Append(frozen.Reset(true));
+  GoOnWith(frozen, std::move(next), attempt.old);
   // What is left to do is left to the next one who looks.
   attempt.half_way = false;
   attempt.vault.clear();
@@ -298,7 +294,7 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
     const Change change = TRY(DecodeChange(record.settlement));
     Image tables;
     TRY(frozen.journal.Load(tables));
-    Append(attempt.stale, TRY(frozen.Settle(change, std::move(tables))));
+    attempt.stale.Append(TRY(frozen.Settle(change, std::move(tables))));
   }
   TRY(frozen.journal.Drain());
   TRY(committer_.Finish(record));
@@ -309,7 +305,7 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
 Result<PlanReport> StoredWorkspace::PlanOnly(
     const std::vector<std::string>& paths) {
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return std::unexpected(HalfWay());
+  TRY(RefuseHalfWay());
   PlanReport report;
   report.id = transaction_id();
   const std::vector<NetChange> changes = TRY(Changes(false, {}));

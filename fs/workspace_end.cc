@@ -46,11 +46,12 @@ Status StoredWorkspace::FinishUnfinished() {
   return {};
 }
 
-Error StoredWorkspace::HalfWay() const {
-  return {.code = 0,
-          .message = "a commit of " + path_ + " stopped half-way",
-          .hint = "run `txfs commit` again: it goes on",
-          .kind = ErrorKind::kBusy};
+Status StoredWorkspace::RefuseHalfWay() {
+  if (!IsHalfWay() && !discard_half_way_) return {};
+  const std::string what = IsHalfWay() ? "commit" : "discard";
+  return Fail(ErrorKind::kBusy, 0,
+              "a " + what + " of " + path_ + " stopped half-way",
+              "run `txfs " + what + "` again: it goes on");
 }
 
 // --- the next transaction --------------------------------------------------
@@ -68,27 +69,23 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
   return ended;
 }
 
-Status StoredWorkspace::SwitchTo(OverlayFilesystem::Frozen& frozen,
-                                 const TransactionSummary& ended,
-                                 PreparedTransaction prepared, bool committed,
-                                 StaleCaches& stale, Remains& old) {
-  const Timestamp now = options_.filesystem.clock->Now();
-  OpenTransaction next = TRY(store_->Succeed(ended.id, std::move(prepared)));
+void StoredWorkspace::GoOnWith(OverlayFilesystem::Frozen& frozen,
+                               OpenTransaction next, Remains& old) {
   frozen.journal.Forget();
   old.journal = std::move(next.journal);
+  frozen.Adopt(old.journal);
   old.preimages = std::move(frozen.preimages);
   if (auto dir = store_->TransactionDir(next.id)) {
     frozen.preimages = std::make_shared<Preimages>(std::move(*dir));
   } else {
     frozen.preimages.reset();
   }
-  stale = frozen.Reset(old.journal, committed);
   const MutexLock lock(mutex_);
   follows_ = true;
-  summary_ =
-      TransactionSummary{.id = next.id, .name = ended.name, .created = now};
+  summary_ = TransactionSummary{.id = next.id,
+                                .name = summary_.name,
+                                .created = options_.filesystem.clock->Now()};
   transaction_lock_.emplace(std::move(next.lock));
-  return {};
 }
 
 // --- discard ---------------------------------------------------------------
@@ -107,40 +104,83 @@ void StoredWorkspace::LookAgain(std::span<const Ino> inos) {
   }
 }
 
+/// The base is shown before anything is on disk, for that is what may take
+/// long, and taken back if it fails. Mutations wait until it is known.
 Result<DiscardReport> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return std::unexpected(HalfWay());
-  TransactionSummary ended = Ended(TransactionState::kDiscarded, "", 0);
+  if (IsHalfWay()) return std::unexpected(RefuseHalfWay().error());
+  DiscardReport report;
+  StaleCaches shown;
+  StaleCaches taken_back;
+  Remains old;
+  std::thread teller;
+  Status discarded =
+      filesystem_->WhileReadOnly([&]() NO_THREAD_SAFETY_ANALYSIS {
+        shown =
+            filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+              // Counting them exactly would take a look at the whole base.
+              report.changes = CountTouched(frozen);
+              return frozen.Reset(false);
+            });
+        shown.RemoveRepeated();
+        // The kernel may be waiting for a mutation, which waits for us.
+        teller = std::thread([&] { Tell(shown); });
+        const TransactionSummary ended =
+            Ended(TransactionState::kDiscarded, "", report.changes);
+        report.id = ended.id;
+        return EndDiscarded(ended, taken_back, old);
+      });
+  teller.join();
+  Tell(taken_back);
+  old = {};
+  TRY(std::move(discarded));
+  LookAgain(shown.inodes);
+  Collect();
+  return report;
+}
+
+Status StoredWorkspace::EndDiscarded(const TransactionSummary& ended,
+                                     StaleCaches& taken_back, Remains& old) {
+  auto next = BeginNext(ended);
+  if (next) {
+    filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
+                                 NO_THREAD_SAFETY_ANALYSIS {
+                                   GoOnWith(frozen, std::move(*next), old);
+                                 });
+    discard_half_way_ = false;
+    return {};
+  }
+  filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+    if (!discard_half_way_) {
+      auto restored = frozen.Restore();
+      discard_half_way_ = !restored;
+      if (restored) taken_back = std::move(*restored);
+    }
+    frozen.SetHalted(discard_half_way_);
+  });
+  return std::unexpected(std::move(next).error());
+}
+
+Result<OpenTransaction> StoredWorkspace::BeginNext(
+    const TransactionSummary& ended) {
   PreparedTransaction prepared =
       TRY(PrepareNext(ended.name, *filesystem_->journal()));
-  StaleCaches stale;
-  Remains old;
-  auto switched = filesystem_->WhileFrozen(
-      [&](OverlayFilesystem::Frozen& frozen)
-          NO_THREAD_SAFETY_ANALYSIS -> Status {
-            // Counting them exactly would take a look at the whole base.
-            ended.changes = CountTouched(frozen);
-            auto written = store_->history().Write(ended);
-            if (!written) {
-              // If it is there all the same the transaction has ended.
-              std::ignore = store_->history().Drop(ended.id);
-              return written;
-            }
-            return SwitchTo(frozen, ended, std::move(prepared), false, stale,
-                            old);
-          });
-  TRY(std::move(switched));
-  Tell(stale);
-  old = {};
-  LookAgain(stale.inodes);
-  Collect();
-  return DiscardReport{.id = ended.id, .changes = ended.changes};
+  auto next = [&]() -> Result<OpenTransaction> {
+    if (auto written = store_->history().Write(ended); !written) {
+      store_->Cancel(std::move(prepared));
+      return std::unexpected(std::move(written).error());
+    }
+    return store_->Succeed(ended.id, std::move(prepared));
+  }();
+  // If the record of its end stays all the same, the transaction has ended.
+  if (!next) discard_half_way_ = !store_->history().Retract(ended.id);
+  return next;
 }
 
 Result<PartDiscard> StoredWorkspace::DiscardPart(
     const std::vector<std::string>& paths) {
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return std::unexpected(HalfWay());
+  TRY(RefuseHalfWay());
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   // Most of what is to be drained need not be while all is frozen.
   TRY(journal->Drain());
@@ -211,7 +251,7 @@ void StoredWorkspace::Tell(const StaleCaches& stale) {
 
 Result<UndoReport> StoredWorkspace::Undo(const std::string& wanted) {
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return std::unexpected(HalfWay());
+  TRY(RefuseHalfWay());
   const FileLock lock = TRY(LockCommits());
   TRY(FinishUnfinished());
   const auto frozen = [&](const std::function<Status()>& work) {
@@ -256,7 +296,7 @@ void StoredWorkspace::Collect() {
 Result<GcReport> StoredWorkspace::CollectGarbage(const Retention& retention) {
   const MutexLock ending(end_mutex_);
   StopCollecting();
-  if (IsHalfWay()) return std::unexpected(HalfWay());
+  TRY(RefuseHalfWay());
   return committer_.FreeSpace(retention, kCommitLockMs);
 }
 

@@ -15,7 +15,7 @@ Caller StoredWorkspace::Ourselves() {
 
 Result<Savepoint> StoredWorkspace::MakeSavepoint(const std::string& name) {
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return std::unexpected(HalfWay());
+  TRY(RefuseHalfWay());
   const auto existing = filesystem_->journal()->Savepoints();
   return filesystem_->MarkSavepoint(Ourselves(),
                                     TRY(NameSavepoint(existing, name)));
@@ -23,7 +23,7 @@ Result<Savepoint> StoredWorkspace::MakeSavepoint(const std::string& name) {
 
 Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   const MutexLock ending(end_mutex_);
-  if (IsHalfWay()) return std::unexpected(HalfWay());
+  TRY(RefuseHalfWay());
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   RollbackReport report;
   report.savepoint = TRY(FindSavepoint(journal->Savepoints(), name));

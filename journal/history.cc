@@ -139,6 +139,11 @@ Status TransactionHistory::Drop(const std::string& id) const {
   return RemoveTree(store_, PathOf(id));
 }
 
+Status TransactionHistory::Retract(const std::string& id) const {
+  TRY(Drop(id));
+  return SyncDirectory(store_, kDirectory);
+}
+
 Result<std::vector<std::string>> TransactionHistory::Orphans() const {
   std::vector<std::string> orphans;
   for (const std::string& name : TRY(ListNames(store_, kDirectory))) {

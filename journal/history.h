@@ -51,6 +51,8 @@ class TransactionHistory {
   Status DropPlan(const std::string& id) const;
   /// From here on nothing is known of `id`.
   Status Drop(const std::string& id) const;
+  /// The same on disk, when this returns: `id` has not ended after all.
+  Status Retract(const std::string& id) const;
   /// Ids of which there is a plan, an image or a manifest, but no record.
   Result<std::vector<std::string>> Orphans() const;
 

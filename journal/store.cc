@@ -412,8 +412,12 @@ Status Store::Retire(const std::string& id) {
 
 Result<OpenTransaction> Store::Succeed(const std::string& old,
                                        PreparedTransaction prepared) {
-  TRY(Publish(prepared.next.id));
-  TRY(ThrowAway(old));
+  if (auto published = Publish(prepared.next.id); !published) {
+    Cancel(std::move(prepared));
+    return std::unexpected(std::move(published).error());
+  }
+  // It has ended whether it can be moved or not; the next Tidy tries again.
+  std::ignore = ThrowAway(old);
   return std::move(prepared.next);
 }
 
@@ -421,8 +425,9 @@ void Store::Cancel(PreparedTransaction prepared) {
   prepared.next.journal->Forget();
   prepared.next.journal.reset();
   // What cannot be removed now goes at the next Tidy.
-  std::ignore = RemoveTree(dir_.get(),
-                           TxnPath(prepared.next.id) + std::string(kNewSuffix));
+  const std::string& id = prepared.next.id;
+  std::ignore = RemoveTree(dir_.get(), TxnPath(id) + std::string(kNewSuffix));
+  std::ignore = ThrowAway(id);  // if it was published
 }
 
 Result<OpenTransaction> Store::Resume(const std::string& id,

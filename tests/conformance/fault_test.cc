@@ -56,6 +56,38 @@ class FaultyWorkspace {
     disk_.Recover();
   }
 
+  /// A discard that fails leaves all as it is: in the mount, for who has a file
+  /// open, and after the next mount. Returns whether it failed.
+  bool Discard(const FaultyDisk::Fault& fault) {
+    const auto opened = driver_->Open("b", O_RDWR, 0);
+    const auto model = model_->Open("b", O_RDWR, 0);
+    disk_.Expect(fault);
+    const Status discarded = driver_->Discard();
+    disk_.Recover();
+    if (discarded) return false;
+    SCOPED_TRACE("after " + disk_.failed() + ": " +
+                 discarded.error().ToString());
+    if (auto probe = driver_->Mkdir("probe", 0755); !probe) {
+      // What is on the disk is not known: all that is left is to go on.
+      EXPECT_EQ(probe.error().code, EROFS);
+      EXPECT_TRUE(driver_->Discard());
+      EXPECT_TRUE(driver_->Mkdir("probe", 0755));
+      return true;
+    }
+    EXPECT_TRUE(driver_->Rmdir("probe"));
+    EXPECT_EQ(Differences(), "") << "at once";
+    if (opened && model) {
+      EXPECT_EQ(driver_->ReadAt(*opened, 0, 200'000).value_or("unreadable"),
+                model_->ReadAt(*model, 0, 200'000).value_or("?"));
+      EXPECT_TRUE(driver_->WriteAt(*opened, 5, "and on"));
+      EXPECT_TRUE(model_->WriteAt(*model, 5, "and on"));
+      EXPECT_TRUE(driver_->Close(*opened));
+      EXPECT_TRUE(model_->Close(*model));
+    }
+    ExpectWhatWasAcknowledged();
+    return true;
+  }
+
   void ExpectWhatWasAcknowledged() {
     EXPECT_EQ(Differences(), "");
     const Status remounted = driver_->Remount();
@@ -151,6 +183,23 @@ TEST_P(StoreFaultTest, AnOperationSucceedsOrFailsAsTheDiskDid) {
     ASSERT_FALSE(HasFailure()) << "after " << workspace.disk().failed();
     if (!workspace.disk().has_failed()) return;
   }
+}
+
+TEST(DiscardFaultTest, ADiscardThatFailsLeavesTheTransactionAsItIs) {
+  const uint64_t seed = FirstSeed();
+  std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+  uint64_t failed = 0;
+  for (uint64_t call = 1; !HasFailure(); ++call) {
+    const int error = kErrors[call % std::size(kErrors)];
+    SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed) + ", call " +
+                 std::to_string(call) + ": " + strerrorname_np(error));
+    FaultyWorkspace workspace(seed + call / 8);
+    workspace.Run({});
+    // From this call on, so that what is tried instead fails, too.
+    if (workspace.Discard({call, 1 + call % 3, error})) ++failed;
+    if (!workspace.disk().has_failed()) break;
+  }
+  EXPECT_GE(failed, 3U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Disk, StoreFaultTest,

@@ -51,7 +51,7 @@ interrupted
 mv ws/.txfs/intent ws/.txfs/vault .
 txfs mount ws mnt
 rm -rf ws/.txfs/vault
-mv vault intent ws/.txfs/
+mv intent vault ws/.txfs/
 txfs -C mnt status >out 2>err
 contains "$(cat err)" "finished the interrupted commit $id"
 ! grep -q finished out || fail "said on stdout"

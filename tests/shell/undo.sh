@@ -32,7 +32,7 @@ id=$(txfs -C mnt status --json | json 'd["id"]')
 
 # A dry run says what would be done, and does nothing.
 store_state() {
-  find ws/.txfs -path '*/txn/*' -prune -o -path '*/trash*' -prune -o -type f -print0 | sort -z |
+  find ws/.txfs -path '*/txn/*' -prune -o -path '*/trash*' -prune -o -name 'blank*' -prune -o -type f -print0 | sort -z |
     xargs -0r sha256sum
 }
 store_state >store.before
@@ -50,7 +50,7 @@ equal "[]" "$(json 'd["conflicts"]' <plan.json)" "conflicts of the plan"
 txfs -C mnt diff --name-status >diff.names
 txfs -C mnt diff >diff.patch
 txfs -C mnt commit -m "everything" >out
-cp -a ws after
+copy_tree ws after
 equal "True transaction" "$(member "$id" 't["undoable"], t["kind"]' | tr -d "(),'")" "after the commit"
 equal "$(id -un)" "$(member "$id" 't["author"]')" "author"
 contains "$(txfs -C mnt list)" undoable
@@ -112,7 +112,7 @@ third=$(txfs -C mnt status --json | json 'd["id"]')
 txfs -C mnt commit >/dev/null
 txfs umount mnt
 echo two >ws/one
-cp -a ws drifted
+copy_tree ws drifted
 refuses_with_hint 3 "nothing was undone: 1 path" txfs -C ws undo
 contains "$(cat "$TMPDIR/err")" "conflict: one: changed"
 status=0
