@@ -76,6 +76,7 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   TRY(RollForward(workspace_, workspace_.transaction_id(), sink));
   const std::string name = GetBytes(request, "request");
   if (name == "status") return AnswerStatus(sink);
+  if (name == "conflicts") return AnswerConflicts(sink);
   if (name == "changes") return AnswerChanges(request, sink);
   if (name == "read") return AnswerRead(request, sink);
   if (name == "log") return AnswerLog(request, sink);
@@ -93,9 +94,14 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
 Status Dispatcher::AnswerStatus(const FrameSink& sink) {
   Frame frame;
   frame.header["status"] = ToJson(TRY(workspace_.GetStatus()));
-  frame.header["conflicts"] = ListToJson(TRY(workspace_.FindConflicts()));
   frame.header["pid"] = host_.pid;
   frame.header["mountpoint"] = EncodeBytes(host_.mountpoint);
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerConflicts(const FrameSink& sink) {
+  Frame frame;
+  frame.header["conflicts"] = ArrayOf(TRY(workspace_.FindConflicts()));
   return sink(frame);
 }
 

@@ -30,7 +30,8 @@ Place PlaceOfMount(const MountEntry& entry) {
   const bool is_path = entry.source.starts_with('/');
   return {.workspace = is_path ? entry.source : entry.mountpoint,
           .root = entry.mountpoint,
-          .daemon = AddressOf(entry),
+          .daemon = DaemonState::kRunning,
+          .address = AddressOf(entry),
           .real = {},
           .transaction = {}};
 }
@@ -78,29 +79,24 @@ Result<Place> Locate(const Context& context) {
     if (entry) return PlaceOfMount(*entry);
   }
   WorkspacePlace found = TRY(LocateWorkspace(context));
-  const std::unique_ptr<Store> store = TRY(OpenStore(found.real));
+  const std::unique_ptr<Archive> archive = TRY(OpenArchive(found.real));
   // It may be the end of the transaction that is asked for.
-  if (store->history().HasIntent()) {
-    const std::unique_ptr<Archive> archive = TRY(OpenArchive(found.real));
-    SayFinished(TRY(RollForward(*archive, {})));
-  }
-  const std::vector<ServedTransaction> open = TRY(ListServed(*store));
+  SayFinished(TRY(RollForward(*archive, {})));
+  const std::vector<ServedTransaction> open = TRY(ListServed(archive->store()));
   const ServedTransaction chosen =
       TRY(ChooseTransaction(open, context.transaction, found.real.path));
-  Place place{.workspace = found.real.path,
-              .root = std::move(found.root),
-              .daemon = std::nullopt,
-              .real = std::move(found.real),
-              .transaction = chosen.summary.name};
-  if (chosen.daemon == DaemonState::kRunning) place.daemon = chosen.address;
-  if (chosen.daemon == DaemonState::kDead) {
-    place.died_at = chosen.address.mountpoint;
-  }
-  return place;
+  return Place{.workspace = found.real.path,
+               .root = std::move(found.root),
+               .daemon = chosen.daemon,
+               .address = chosen.address,
+               .real = std::move(found.real),
+               .transaction = chosen.summary.name};
 }
 
 Result<Client> Connect(const Place& place) {
-  if (place.daemon) return Client(TRY(ConnectDaemon(*place.daemon)));
+  if (place.daemon == DaemonState::kRunning) {
+    return Client(TRY(ConnectDaemon(place.address)));
+  }
   WorkspaceOptions options;
   options.path = place.real.path;
   options.base = place.real.base;
@@ -160,8 +156,8 @@ Result<std::vector<std::string>> RelativePaths(
     const std::string full = ResolveParent(context.directory, path);
     auto below = RelativeTo(full, place.root);
     if (!below) below = RelativeTo(full, place.workspace);
-    if (!below && place.daemon) {
-      below = RelativeTo(full, place.daemon->mountpoint);
+    if (!below && place.daemon == DaemonState::kRunning) {
+      below = RelativeTo(full, place.address.mountpoint);
     }
     if (!below) {
       return Fail(ErrorKind::kUsage, 0,

@@ -104,6 +104,22 @@ std::string_view DaemonStateName(DaemonState state) {
   return "none";
 }
 
+std::string DaemonText(const ServedTransaction& transaction) {
+  const std::string at = EscapeControls(transaction.address.mountpoint);
+  const std::string& name = transaction.summary.name;
+  switch (transaction.daemon) {
+    case DaemonState::kNone:
+      return "";
+    case DaemonState::kRunning:
+      return at + " (daemon " + std::to_string(transaction.pid) + ")";
+    case DaemonState::kDead:
+      return at + " (its daemon died; `txfs mount" +
+             (name.empty() ? "" : " --name " + EscapeControls(name)) +
+             "` resumes it)";
+  }
+  return "";
+}
+
 Result<std::vector<ServedTransaction>> ListServed(Store& store) {
   std::vector<ServedTransaction> list;
   for (TransactionSummary& summary : TRY(store.ListOpen())) {

@@ -28,6 +28,10 @@ struct ServedTransaction {
   uint32_t pid = 0;       ///< 0: none runs
 };
 
+/// Where it is mounted, in words: "/m (daemon 12)", of a dead daemon with the
+/// remedy; "" of none.
+[[nodiscard]] std::string DaemonText(const ServedTransaction& transaction);
+
 /// The open transactions of `store`, oldest first. Asks no daemon anything but
 /// whether it is there.
 Result<std::vector<ServedTransaction>> ListServed(Store& store);

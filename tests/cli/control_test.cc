@@ -272,7 +272,14 @@ TEST_F(ControlTest, CarriesHowConflictsAreResolvedAndWhatBothSidesDid) {
   EXPECT_TRUE(workspace_->commit_options.conflicts.merge);
   workspace_->conflicts = {{"c\xFF", "changed", "modified", "does not merge"}};
   EXPECT_EQ(client.Commit({})->report.conflicts, workspace_->conflicts);
-  EXPECT_EQ(client.GetStatus()->conflicts, workspace_->conflicts);
+  EXPECT_EQ(client.FindConflicts().value(), workspace_->conflicts);
+}
+
+TEST_F(ControlTest, TellsTheStatusWhereConflictsCannotBeLookedFor) {
+  workspace_->looking = Fail(EIO, "the disk is broken");
+  Client client = Connect();
+  EXPECT_TRUE(client.GetStatus());
+  EXPECT_EQ(client.FindConflicts().error().code, EIO);
 }
 
 TEST_F(ControlTest, CommitsAndDiscards) {

@@ -59,7 +59,8 @@ for where in mnt ws; do
   txfs -C $where status >status || fail "status"
   contains "$(cat status)" "conflicts    6 paths of the workspace changed under the transaction"
   contains "$(cat status)" "f: changed in the workspace, modified in the transaction"
-  contains "$(cat status)" "and 1 more"
+  contains "$(cat status)" "and 1 more (\`txfs status --json\` lists all)"
+  contains "$(cat status)" "--on-conflict=mine"
   equal "$paths" "$(txfs -C $where status --json | json '" ".join(c["path"] for c in d["conflicts"])')" \
     "conflicts in status --json"
 

@@ -69,6 +69,19 @@ equal "dead None" "$(txfs -C ws status --json | json 'd["daemon"], d["mountpoint
 txfs umount mnt
 txfs -C ws discard >/dev/null
 
+# A commit that stopped half-way: what it did itself is no conflict.
+txfs mount ws mnt
+echo half >mnt/a
+id=$(txfs -C mnt status --json | json 'd["id"]')
+mkdir "ws/.txfs/history/$id.image"
+! txfs -C mnt commit >/dev/null 2>&1 || fail "committed without an image"
+equal half "$(cat ws/a)" "half-way"
+contains "$(txfs -C mnt status)" "stopped half-way: \`txfs commit\` goes on"
+equal "committing []" "$(txfs -C mnt status --json | json '"{state} {conflicts}".format(**d)')" "half-way as JSON"
+rmdir "ws/.txfs/history/$id.image"
+contains "$(txfs -C mnt commit)" "committed $id"
+txfs umount mnt
+
 # What is told of an end.
 txfs mount ws mnt --name gone
 echo 1 >mnt/c
