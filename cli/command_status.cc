@@ -52,8 +52,7 @@ constexpr size_t kShownConflicts = 5;
 /// What changed in the base while the work went on.
 std::string DriftText(const std::vector<Conflict>& conflicts) {
   if (conflicts.empty()) return "";
-  std::string text = "conflicts    " + Count(conflicts.size(), "path") +
-                     " of the workspace changed under the transaction\n";
+  std::string text = "conflicts    " + ConflictCount(conflicts.size()) + "\n";
   for (size_t i = 0; i < std::min(conflicts.size(), kShownConflicts); ++i) {
     text += "  " + ConflictText(conflicts[i]) + "\n";
   }

@@ -51,13 +51,12 @@ Result<std::optional<MountEntry>> FindMount(const Context& context) {
 std::string NameProcesses(const std::vector<ProcessRef>& processes) {
   constexpr size_t kShown = 10;
   if (processes.empty()) return "a process that cannot be seen from here";
-  std::string names;
-  for (const ProcessRef& process : processes | std::views::take(kShown)) {
-    names += (names.empty() ? "" : ", ") + process.comm + " (" +
-             std::to_string(process.pid) +
-             (process.pid == ::getppid() ? ", this shell: " : ": ") +
-             process.what + ")";
-  }
+  std::string names =
+      Join(processes | std::views::take(kShown), [](const ProcessRef& process) {
+        return process.comm + " (" + std::to_string(process.pid) +
+               (process.pid == ::getppid() ? ", this shell: " : ": ") +
+               process.what + ")";
+      });
   if (processes.size() > kShown) {
     names += " and " + std::to_string(processes.size() - kShown) + " more";
   }

@@ -55,11 +55,9 @@ std::string Describe(const TransactionSummary& summary) {
 }
 
 std::string DescribeAll(const std::vector<const ServedTransaction*>& list) {
-  std::string text;
-  for (const ServedTransaction* transaction : list) {
-    text += (text.empty() ? "" : ", ") + Describe(transaction->summary);
-  }
-  return text;
+  return Join(list, [](const ServedTransaction* transaction) {
+    return Describe(transaction->summary);
+  });
 }
 
 using Candidates = std::vector<const ServedTransaction*>;
