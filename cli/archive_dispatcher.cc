@@ -96,7 +96,7 @@ Status ArchiveDispatcher::AnswerUndo(const Json& request,
   const UndoReport report =
       TRY(archive_.Undo(GetBytes(request, "transaction")));
   // Nobody is to see the old base once the undo is reported.
-  RefreshSiblings(archive_.store(), own_id_);
+  if (report.conflicts.empty()) RefreshSiblings(archive_.store(), own_id_);
   Frame frame;
   frame.header["report"] = ToJson(report);
   return sink(frame);

@@ -187,7 +187,7 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   const CommitReport report =
       TRY(workspace_.Commit(options, ProgressFrames(sink)));
   // Nobody is to see the old base once the commit is reported.
-  if (report.conflicts.empty()) {
+  if (report.conflicts.empty() && !report.nothing) {
     RefreshSiblings(workspace_.store(), workspace_.transaction_id());
   }
   frame.header["report"] = ToJson(report);

@@ -307,8 +307,12 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   EXPECT_EQ(served->front().daemon, DaemonState::kRunning);
   workspace_->conflicts = {{"p", "changed"}};
   ASSERT_TRUE(Connect().Commit({.message = "m"}));
-  EXPECT_EQ(workspace_->refreshes, 0);
+  ASSERT_TRUE(Connect().Undo(""));
   workspace_->conflicts.clear();
+  workspace_->nothing = true;
+  ASSERT_TRUE(Connect().Commit({.message = "m"}));
+  EXPECT_EQ(workspace_->refreshes, 0);
+  workspace_->nothing = false;
   ASSERT_TRUE(Connect().Commit({.message = "m"}));
   EXPECT_EQ(workspace_->refreshes, 1);
   ASSERT_TRUE(Connect().Undo(""));
