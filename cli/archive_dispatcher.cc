@@ -105,16 +105,10 @@ Status ArchiveDispatcher::AnswerUndo(const Json& request,
 Status ArchiveDispatcher::AnswerShow(const Json& request,
                                      const FrameSink& sink) {
   const CommitView view = TRY(archive_.Show(GetBytes(request, "transaction")));
-  Json changes = Json::array();
-  for (const NetChange& change : view.changes) {
-    changes.push_back(ToJson(change));
-  }
-  Json lost = Json::array();
-  for (const Conflict& path : view.lost) lost.push_back(ToJson(path));
-  return SendList(changes, "changes",
+  return SendList(ArrayOf(view.changes), "changes",
                   {{"transaction", ToJson(view.summary)},
                    {"has_changes", view.has_changes},
-                   {"lost", std::move(lost)}},
+                   {"lost", ArrayOf(view.lost)}},
                   sink);
 }
 

@@ -14,13 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kProgressPeriod{100};
 
-template <class Items>
-Json ArrayOf(const Items& items) {
-  Json array = Json::array();
-  for (const auto& item : items) array.push_back(ToJson(item));
-  return array;
-}
-
 /// Sends frames that say how far it is, not too often. What cannot be sent is
 /// not missed: the work goes on.
 CommitProgress ProgressFrames(const FrameSink& sink) {
