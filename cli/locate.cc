@@ -104,8 +104,10 @@ Result<Client> Connect(const Place& place) {
   options.name = place.transaction;
   options.begin = false;
   std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
-  return Client(std::make_unique<LocalConnection>(std::move(workspace),
-                                                  options.name.empty()));
+  auto connection = std::make_unique<LocalConnection>(std::move(workspace),
+                                                      options.name.empty());
+  connection->OnFinished(SayFinished);
+  return Client(std::move(connection));
 }
 
 Result<Client> Connect(const Context& context) {
@@ -141,7 +143,9 @@ Result<Client> ConnectArchive(const Context& context) {
     if (!daemon || open.address.mountpoint == place.root) daemon = open.address;
   }
   if (daemon) return Client(TRY(ConnectDaemon(*daemon)));
-  return Client(std::make_unique<ArchiveConnection>(std::move(archive)));
+  auto connection = std::make_unique<ArchiveConnection>(std::move(archive));
+  connection->OnFinished(SayFinished);
+  return Client(std::move(connection));
 }
 
 Result<std::vector<std::string>> RelativePaths(

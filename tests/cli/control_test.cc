@@ -319,10 +319,12 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   EXPECT_EQ(workspace_->refreshes, 2);
   // A commit of a process that died, found and finished.
   workspace_->recovery = "000000000007";
-  ::testing::internal::CaptureStderr();
-  ASSERT_TRUE(Connect().GetStatus());
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "finished the interrupted commit 000000000007\n");
+  std::string finished;
+  auto connection = SocketConnection::Open(SocketFile());
+  ASSERT_TRUE(connection);
+  (*connection)->OnFinished([&](std::string_view id) { finished = id; });
+  ASSERT_TRUE((*connection)->Call({{"request", "status"}}));
+  EXPECT_EQ(finished, "000000000007");
   EXPECT_EQ(workspace_->refreshes, 3);
   server_.reset();
   EXPECT_EQ(ListServed(workspace_->store())->front().daemon,
