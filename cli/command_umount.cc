@@ -122,7 +122,7 @@ Result<int> RunUmount(const Context& context,
                 "`findmnt -t fuse.txfs` lists the mounts");
   }
   if (IsDead(*entry)) {
-    TRY(ClearDeadMount(entry->mountpoint));
+    TRY(ClearDeadMount(*entry));
     return 0;
   }
   // Where this process stands is no reason not to unmount.

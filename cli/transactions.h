@@ -33,7 +33,7 @@ struct ServedTransaction {
 [[nodiscard]] std::string DaemonText(const ServedTransaction& transaction);
 
 /// The open transactions of `store`, oldest first. Asks no daemon anything but
-/// whether it is there.
+/// whether it is there, and changes nothing.
 Result<std::vector<ServedTransaction>> ListServed(Store& store);
 
 /// The transaction of `open` that `wanted` means: a name, an id, or the
