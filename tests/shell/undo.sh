@@ -50,7 +50,7 @@ equal "[]" "$(json 'd["conflicts"]' <plan.json)" "conflicts of the plan"
 txfs -C mnt diff --name-status >diff.names
 txfs -C mnt diff >diff.patch
 txfs -C mnt commit -m "everything" >out
-cp -a ws after
+copy_tree ws after
 equal "True transaction" "$(member "$id" 't["undoable"], t["kind"]' | tr -d "(),'")" "after the commit"
 equal "$(id -un)" "$(member "$id" 't["author"]')" "author"
 contains "$(txfs -C mnt list)" undoable
