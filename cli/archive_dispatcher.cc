@@ -96,7 +96,7 @@ Status ArchiveDispatcher::AnswerUndo(const Json& request,
   const UndoReport report =
       TRY(archive_.Undo(GetBytes(request, "transaction")));
   // Nobody is to see the old base once the undo is reported.
-  RefreshSiblings(archive_.store(), own_id_);
+  if (report.conflicts.empty()) RefreshSiblings(archive_.store(), own_id_);
   Frame frame;
   frame.header["report"] = ToJson(report);
   return sink(frame);
@@ -105,16 +105,10 @@ Status ArchiveDispatcher::AnswerUndo(const Json& request,
 Status ArchiveDispatcher::AnswerShow(const Json& request,
                                      const FrameSink& sink) {
   const CommitView view = TRY(archive_.Show(GetBytes(request, "transaction")));
-  Json changes = Json::array();
-  for (const NetChange& change : view.changes) {
-    changes.push_back(ToJson(change));
-  }
-  Json lost = Json::array();
-  for (const Conflict& path : view.lost) lost.push_back(ToJson(path));
-  return SendList(changes, "changes",
+  return SendList(ArrayOf(view.changes), "changes",
                   {{"transaction", ToJson(view.summary)},
                    {"has_changes", view.has_changes},
-                   {"lost", std::move(lost)}},
+                   {"lost", ArrayOf(view.lost)}},
                   sink);
 }
 

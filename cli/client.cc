@@ -9,8 +9,12 @@ Result<StatusReply> Client::GetStatus() {
   return StatusReply{
       .status = WorkspaceStatusFromJson(GetMember(reply.header, "status")),
       .pid = static_cast<uint32_t>(GetUint(reply.header, "pid")),
-      .mountpoint = GetBytes(reply.header, "mountpoint"),
-      .conflicts = ConflictsFromJson(reply.header, "conflicts")};
+      .mountpoint = GetBytes(reply.header, "mountpoint")};
+}
+
+Result<std::vector<Conflict>> Client::FindConflicts() {
+  const Frame reply = TRY(connection_->Call({{"request", "conflicts"}}));
+  return ConflictsFromJson(reply.header, "conflicts");
 }
 
 Result<std::vector<NetChange>> Client::Changes(

@@ -12,9 +12,8 @@ namespace txfs::cli {
 
 struct StatusReply {
   WorkspaceStatus status;
-  uint32_t pid = 0;                 ///< 0: no daemon
-  std::string mountpoint;           ///< empty: not mounted
-  std::vector<Conflict> conflicts;  ///< that a commit would find now
+  uint32_t pid = 0;        ///< 0: no daemon
+  std::string mountpoint;  ///< empty: not mounted
 };
 /// CommitOptions, as far as they go over the wire.
 struct CommitRequest {
@@ -52,6 +51,8 @@ class Client {
       : connection_(std::move(connection)) {}
 
   Result<StatusReply> GetStatus();
+  /// What a commit would find now. Looks at all that the transaction touched.
+  Result<std::vector<Conflict>> FindConflicts();
   /// `since`: a savepoint; none: since the transaction began.
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below,

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -17,6 +18,9 @@ namespace txfs::cli {
 namespace {
 
 constexpr std::chrono::seconds kQuiet{1};
+constexpr const char* kHintOfPaths =
+    "leave the paths out to resolve conflicts, or `txfs discard PATH...` what "
+    "is to be as the workspace has it";
 
 Document Sentences(const std::vector<std::string>& sentences) {
   Document array = Document::array();
@@ -66,17 +70,24 @@ std::string DiscardText(const DiscardReply& reply, bool partial) {
 /// Savepoints lead back to before what is no longer part of the transaction.
 void SayDropped(const std::vector<std::string>& savepoints) {
   if (savepoints.empty()) return;
-  std::string names;
-  for (const std::string& name : savepoints) {
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  Say("dropped " + Count(savepoints.size(), "savepoint") + ": " + names);
+  Say("dropped " + Count(savepoints.size(), "savepoint") + ": " +
+      Join(savepoints));
 }
 
-std::string HintOf(const CommitArguments& arguments) {
-  if (arguments.markers) {
-    return "edit the files that have conflict markers, then commit again";
-  }
+std::string HintWithMarkers(const std::vector<Conflict>& conflicts) {
+  const auto marked =
+      std::ranges::count(conflicts, kHasMarkers, &Conflict::note);
+  if (marked == 0) return "--on-conflict=mine or =theirs takes one side";
+  const bool all = static_cast<size_t>(marked) == conflicts.size();
+  return std::string(
+             "edit the files that have conflict markers, then commit ") +
+         (all ? "again" : "with --on-conflict=mine or =theirs for the others");
+}
+
+std::string HintOf(const CommitArguments& arguments,
+                   const std::vector<Conflict>& conflicts) {
+  if (!arguments.paths.empty()) return kHintOfPaths;
+  if (arguments.markers) return HintWithMarkers(conflicts);
   if (arguments.on_conflict == "merge") {
     return "--markers puts conflict markers into files that do not merge; "
            "--on-conflict=mine or =theirs takes one side";
@@ -85,12 +96,13 @@ std::string HintOf(const CommitArguments& arguments) {
          "shows the transaction's side";
 }
 
-std::unexpected<Error> ConflictError(const std::string& verb, size_t conflicts,
-                                     const std::string& hint) {
-  return Fail(ErrorKind::kConflict, 0,
-              "nothing " + verb + " committed: " + Count(conflicts, "path") +
-                  " of the workspace changed under the transaction",
-              hint);
+std::unexpected<Error> ConflictError(const std::string& verb,
+                                     const CommitArguments& arguments,
+                                     const std::vector<Conflict>& conflicts) {
+  return Fail(
+      ErrorKind::kConflict, 0,
+      "nothing " + verb + " committed: " + ConflictCount(conflicts.size()),
+      HintOf(arguments, conflicts));
 }
 
 Result<int> ReportConflicts(const CommitReply& reply,
@@ -99,7 +111,7 @@ Result<int> ReportConflicts(const CommitReply& reply,
   if (!arguments.json) SayConflicts(conflicts);
   if (arguments.json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
   TRY(output.Finish());
-  return ConflictError("was", conflicts.size(), HintOf(arguments));
+  return ConflictError("was", arguments, conflicts);
 }
 
 /// A line on a terminal that says how far a long commit is.
@@ -152,10 +164,10 @@ Document PlanDocument(const PlanReport& plan) {
 }
 
 Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
-                   bool json) {
+                   const CommitArguments& arguments) {
   const PlanReport plan = TRY(client.Plan(paths));
   Output output;
-  if (json) {
+  if (arguments.json) {
     output.Write(Dump(PlanDocument(plan), 2) + "\n");
   } else {
     for (const std::string& step : plan.steps) {
@@ -168,17 +180,25 @@ Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
   }
   TRY(output.Finish());
   if (plan.conflicts.empty()) return 0;
-  return ConflictError("would be", plan.conflicts.size(), HintOf({}));
+  return ConflictError("would be", arguments, plan.conflicts);
 }
 
 Status CheckArguments(const CommitArguments& arguments) {
   if (arguments.markers && arguments.on_conflict != "merge") {
     return Fail(ErrorKind::kUsage, 0,
-                "--markers is for --on-conflict=merge only");
+                "--markers is for --on-conflict=merge only",
+                "add --on-conflict=merge, or leave --markers out");
   }
-  if (arguments.dry_run && arguments.on_conflict != "fail") {
+  if (arguments.on_conflict == "fail") return {};
+  if (arguments.dry_run) {
     return Fail(ErrorKind::kUsage, 0,
-                "--dry-run settles no conflicts: it takes no --on-conflict");
+                "--dry-run settles no conflicts: it takes no --on-conflict",
+                "leave --on-conflict out: the conflicts are listed");
+  }
+  if (!arguments.paths.empty()) {
+    return Fail(ErrorKind::kUsage, 0,
+                "--on-conflict is for a commit of everything only",
+                kHintOfPaths);
   }
   return {};
 }
@@ -191,7 +211,7 @@ Result<int> RunCommit(const Context& context,
   const Place place = TRY(Locate(context));
   const auto paths = TRY(RelativePaths(context, place, arguments.paths));
   Client client = TRY(Connect(place));
-  if (arguments.dry_run) return DryRun(client, paths, arguments.json);
+  if (arguments.dry_run) return DryRun(client, paths, arguments);
   const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
   Output output;
   if (!reply.report.conflicts.empty()) {

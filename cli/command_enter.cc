@@ -53,7 +53,7 @@ Result<Target> FindTarget(Context context,
     return TargetOf(around->mountpoint);
   }
   if (dead) {
-    TRY(ClearDeadMount(around->mountpoint));
+    TRY(ClearDeadMount(*around));
     if (around->source.starts_with('/')) context.directory = around->source;
     arguments.workspace = context.directory;
   }

@@ -30,7 +30,8 @@ Result<uint64_t> CountChanges(const RealWorkspace& workspace,
   }
   Client client = TRY(Connect(Place{.workspace = workspace.path,
                                     .root = workspace.path,
-                                    .daemon = std::nullopt,
+                                    .daemon = DaemonState::kNone,
+                                    .address = {},
                                     .real = workspace,
                                     .transaction = transaction.summary.name}));
   return TRY(client.GetStatus()).status.changes;
@@ -85,19 +86,6 @@ Document ListDocument(const std::vector<Item>& list) {
   return document;
 }
 
-std::string DaemonText(const ServedTransaction& served) {
-  const std::string at = "  at " + EscapeControls(served.address.mountpoint);
-  switch (served.daemon) {
-    case DaemonState::kNone:
-      return "";
-    case DaemonState::kRunning:
-      return at + " (daemon " + std::to_string(served.pid) + ")";
-    case DaemonState::kDead:
-      return at + " (its daemon died; `txfs mount` resumes it)";
-  }
-  return "";
-}
-
 std::string ListText(const std::vector<Item>& list) {
   std::string text;
   for (const Item& item : list) {
@@ -117,7 +105,9 @@ std::string ListText(const std::vector<Item>& list) {
     if (!transaction.message.empty()) {
       text += "  " + EscapeControls(transaction.message);
     }
-    if (!ended && item.open) text += DaemonText(*item.open);
+    if (!ended && item.open && item.open->daemon != DaemonState::kNone) {
+      text += "  at " + DaemonText(*item.open);
+    }
     text += "\n";
   }
   return text;

@@ -106,7 +106,7 @@ Result<LogQuery> QueryOf(const Context& context, const Place& place,
 
 Result<int> RunLog(const Context& context, const LogArguments& arguments) {
   const Place place = TRY(Locate(context));
-  if (arguments.follow && !place.daemon) {
+  if (arguments.follow && place.daemon != DaemonState::kRunning) {
     return Fail(0, place.workspace + " is not mounted: nothing will follow",
                 "`txfs mount` first, or leave --follow away");
   }

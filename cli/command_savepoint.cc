@@ -16,9 +16,9 @@ namespace {
 /// Not the daemon's to do, which would wait for itself.
 Result<Client> ConnectFlushed(const Context& context) {
   const Place place = TRY(Locate(context));
-  if (place.daemon) {
+  if (place.daemon == DaemonState::kRunning) {
     const auto mount =
-        OpenAt(AT_FDCWD, place.daemon->mountpoint, O_RDONLY | O_DIRECTORY);
+        OpenAt(AT_FDCWD, place.address.mountpoint, O_RDONLY | O_DIRECTORY);
     // A dead mount is for Connect to tell.
     if (mount) std::ignore = ::syncfs(mount->get());
   }

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/conflict_text.h"
+#include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
@@ -8,23 +9,28 @@
 namespace txfs::cli {
 namespace {
 
-/// `died_at`: where a daemon died that served it; else empty.
-Document StatusDocument(const StatusReply& reply, const std::string& died_at) {
-  const WorkspaceStatus& status = reply.status;
+/// What there is to tell.
+struct Shown {
+  WorkspaceStatus status;
+  ServedTransaction served;                        ///< name, and by whom
+  std::optional<std::vector<Conflict>> conflicts;  ///< none: not known
+};
+
+Document StatusDocument(const Shown& shown) {
+  const WorkspaceStatus& status = shown.status;
+  const ServedTransaction& served = shown.served;
   Document document;
   document["id"] = status.id;
   document["name"] = ToUtf8(status.name);
   document["state"] = StateName(status.state);
   PutPath(document, "workspace", status.workspace);
   document["mountpoint"] = nullptr;
-  if (!reply.mountpoint.empty()) {
-    PutPath(document, "mountpoint", reply.mountpoint);
+  if (served.daemon == DaemonState::kRunning) {
+    PutPath(document, "mountpoint", served.address.mountpoint);
   }
-  document["daemon"] = !reply.mountpoint.empty() ? "running"
-                       : died_at.empty()         ? "none"
-                                                 : "dead";
+  document["daemon"] = DaemonStateName(served.daemon);
   document["pid"] = nullptr;
-  if (reply.pid != 0) document["pid"] = reply.pid;
+  if (served.pid != 0) document["pid"] = served.pid;
   document["changes"] = status.changes;
   document["operations"] = status.operations;
   PutPath(document, "store", status.store);
@@ -34,7 +40,10 @@ Document StatusDocument(const StatusReply& reply, const std::string& died_at) {
   for (const Savepoint& savepoint : status.savepoints) {
     document["savepoints"].push_back(SavepointDocument(savepoint));
   }
-  document["conflicts"] = ConflictDocuments(reply.conflicts);
+  document["conflicts"] = nullptr;
+  if (shown.conflicts) {
+    document["conflicts"] = ConflictDocuments(*shown.conflicts);
+  }
   return document;
 }
 
@@ -43,32 +52,41 @@ constexpr size_t kShownConflicts = 5;
 /// What changed in the base while the work went on.
 std::string DriftText(const std::vector<Conflict>& conflicts) {
   if (conflicts.empty()) return "";
-  std::string text = "conflicts    " + Count(conflicts.size(), "path") +
-                     " of the workspace changed under the transaction\n";
+  std::string text = "conflicts    " + ConflictCount(conflicts.size()) + "\n";
   for (size_t i = 0; i < std::min(conflicts.size(), kShownConflicts); ++i) {
     text += "  " + ConflictText(conflicts[i]) + "\n";
   }
   if (conflicts.size() > kShownConflicts) {
     text += "  and " + std::to_string(conflicts.size() - kShownConflicts) +
-            " more\n";
+            " more (`txfs status --json` lists all)\n";
   }
   return text;
 }
 
-std::string MountText(const StatusReply& reply, const std::string& died_at) {
-  if (!reply.mountpoint.empty()) {
-    return EscapeControls(reply.mountpoint) + " (daemon " +
-           std::to_string(reply.pid) + ")";
-  }
-  if (died_at.empty()) return "(not mounted)";
-  return EscapeControls(died_at) +
-         " (its daemon died; `txfs mount` resumes it)";
+std::string MountText(const ServedTransaction& served) {
+  const std::string text = DaemonText(served);
+  return text.empty() ? "(not mounted)" : text;
 }
 
-std::string StatusText(const StatusReply& reply, const std::string& died_at) {
-  const WorkspaceStatus& status = reply.status;
+/// What can be done now.
+std::string RemedyText(const WorkspaceStatus& status, bool in_conflict) {
+  if (status.state == TransactionState::kCommitting) {
+    return "  (the commit stopped half-way: `txfs commit` goes on)\n";
+  }
+  if (status.changes == 0 && !in_conflict) return "nothing changed\n";
+  if (!in_conflict) {
+    return "  (`txfs diff` shows the changes, `txfs commit` applies them, "
+           "`txfs discard` drops them)\n";
+  }
+  return "  (`txfs diff` shows the changes, `txfs discard` drops them, `txfs "
+         "commit --on-conflict=mine`, `=theirs` or `=merge` settles the "
+         "conflicts)\n";
+}
+
+std::string StatusText(const Shown& shown) {
+  const WorkspaceStatus& status = shown.status;
   std::string text = "workspace    " + EscapeControls(status.workspace) + "\n";
-  text += "mounted at   " + MountText(reply, died_at) + "\n";
+  text += "mounted at   " + MountText(shown.served) + "\n";
   text += "transaction  " + status.id +
           (status.name.empty() ? "" : " " + EscapeControls(status.name)) +
           ", " + std::string(StateName(status.state)) + " since " +
@@ -83,12 +101,9 @@ std::string StatusText(const StatusReply& reply, const std::string& died_at) {
   }
   text += "store        " + EscapeControls(status.store) + ", " +
           HumanSize(status.store_bytes) + "\n";
-  text += DriftText(reply.conflicts);
-  text += status.changes == 0
-              ? "\nnothing changed\n"
-              : "\n  (`txfs diff` shows the changes, `txfs commit` applies "
-                "them, `txfs discard` drops them)\n";
-  return text;
+  const auto conflicts = shown.conflicts.value_or(std::vector<Conflict>());
+  return text + DriftText(conflicts) + "\n" +
+         RemedyText(status, !conflicts.empty());
 }
 
 }  // namespace
@@ -97,9 +112,21 @@ Result<int> RunStatus(const Context& context, bool json) {
   const Place place = TRY(Locate(context));
   Client client = TRY(Connect(place));
   const StatusReply reply = TRY(client.GetStatus());
+  Shown shown{.status = reply.status, .served = {}, .conflicts = {}};
+  shown.served.summary.name = reply.status.name;
+  shown.served.daemon = place.daemon;
+  shown.served.address = place.address;
+  shown.served.pid = reply.pid;
+  // Whatever is wrong in the workspace, the rest is to be seen.
+  if (auto found = client.FindConflicts()) {
+    shown.conflicts = *std::move(found);
+  } else {
+    Say("warning: it is not known what is in conflict: " +
+        found.error().ToString());
+  }
   Output output;
-  output.Write(json ? Dump(StatusDocument(reply, place.died_at), 2) + "\n"
-                    : StatusText(reply, place.died_at));
+  output.Write(json ? Dump(StatusDocument(shown), 2) + "\n"
+                    : StatusText(shown));
   TRY(output.Finish());
   return 0;
 }

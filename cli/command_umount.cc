@@ -51,13 +51,12 @@ Result<std::optional<MountEntry>> FindMount(const Context& context) {
 std::string NameProcesses(const std::vector<ProcessRef>& processes) {
   constexpr size_t kShown = 10;
   if (processes.empty()) return "a process that cannot be seen from here";
-  std::string names;
-  for (const ProcessRef& process : processes | std::views::take(kShown)) {
-    names += (names.empty() ? "" : ", ") + process.comm + " (" +
-             std::to_string(process.pid) +
-             (process.pid == ::getppid() ? ", this shell: " : ": ") +
-             process.what + ")";
-  }
+  std::string names =
+      Join(processes | std::views::take(kShown), [](const ProcessRef& process) {
+        return process.comm + " (" + std::to_string(process.pid) +
+               (process.pid == ::getppid() ? ", this shell: " : ": ") +
+               process.what + ")";
+      });
   if (processes.size() > kShown) {
     names += " and " + std::to_string(processes.size() - kShown) + " more";
   }
@@ -74,51 +73,40 @@ Error BusyError(const MountEntry& entry) {
           .kind = ErrorKind::kBusy};
 }
 
-Status AskDaemon(const MountEntry& entry, bool lazy) {
+/// Returns the daemon's reply, after it ended; an empty one where none answers.
+Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
   const auto daemon = ConnectDaemon(AddressOf(entry));
   if (!daemon && daemon.error().code == EPERM) {
     return std::unexpected(daemon.error());
   }
   // Its socket is gone, say after a cleanup of the runtime directory: the
   // daemon drains and ends when the mount is.
-  if (!daemon) return UnmountPath(entry.mountpoint, lazy);
-  const auto asked = (*daemon)->Call({{"request", "unmount"}, {"lazy", lazy}});
-  if (!asked) return std::unexpected(asked.error());
+  if (!daemon) {
+    TRY(UnmountPath(entry.mountpoint, lazy));
+    return Frame{};
+  }
+  Frame reply = TRY((*daemon)->Call({{"request", "unmount"}, {"lazy", lazy}}));
   const bool ended = TRY((*daemon)->AwaitExit(lazy ? kLazyWaitMs : -1));
   if (!ended) {
     Say("the daemon (" + std::to_string((*daemon)->pid()) +
         ") serves on until the last process has left " + entry.mountpoint);
   }
-  return {};
+  return reply;
 }
 
-/// The transaction that is mounted at `entry`, to be asked about afterwards.
-class MountedTransaction {
- public:
-  explicit MountedTransaction(const MountEntry& entry) {
-    const auto workspace = ReachWorkspaceOf(entry);
-    if (!workspace) return;
-    auto store = OpenStore(*workspace);
-    if (!store) return;
-    store_ = std::move(*store);
-    for (const ServedTransaction& open :
-         ListServed(*store_).value_or(std::vector<ServedTransaction>())) {
-      if (open.address.mountpoint == entry.mountpoint) id_ = open.summary.id;
-    }
-  }
-
-  /// A transaction that only followed another one goes when nothing was done in
-  /// it.
-  [[nodiscard]] bool IsGone() const {
-    if (id_.empty()) return false;
-    const auto directory = store_->TransactionDir(id_);
-    return !directory && directory.error().code == ENOENT;
-  }
-
- private:
-  std::unique_ptr<Store> store_;
-  std::string id_;
-};
+/// Whether the transaction that was mounted is no more: one that only followed
+/// another one goes when nothing was done in it.
+bool IsGone(const Frame& unmounted) {
+  if (!unmounted.descriptor) return false;
+  const Json& header = unmounted.header;
+  const auto store =
+      Store::Open(std::move(*unmounted.descriptor), GetBytes(header, "store"),
+                  GetBytes(header, "workspace"));
+  if (!store) return false;
+  const auto directory =
+      (*store)->TransactionDir(GetBytes(header, "transaction"));
+  return !directory && directory.error().code == ENOENT;
+}
 
 }  // namespace
 
@@ -134,21 +122,19 @@ Result<int> RunUmount(const Context& context,
                 "`findmnt -t fuse.txfs` lists the mounts");
   }
   if (IsDead(*entry)) {
-    TRY(ClearDeadMount(entry->mountpoint));
+    TRY(ClearDeadMount(*entry));
     return 0;
   }
   // Where this process stands is no reason not to unmount.
   if (::chdir("/") != 0) return Fail(errno, "chdir /");
-  const MountedTransaction transaction(*entry);
-  const Status unmounted = AskDaemon(*entry, arguments.lazy);
+  auto unmounted = AskDaemon(*entry, arguments.lazy);
   if (!unmounted && unmounted.error().code == EBUSY) {
     return std::unexpected(BusyError(*entry));
   }
-  TRY(unmounted);
+  const Frame reply = TRY(std::move(unmounted));
   Say("unmounted " + entry->mountpoint +
-      (transaction.IsGone()
-           ? "; nothing was done in its transaction, which is gone"
-           : "; the transaction stays open"));
+      (IsGone(reply) ? "; nothing was done in its transaction, which is gone"
+                     : "; the transaction stays open"));
   return 0;
 }
 

@@ -15,6 +15,11 @@ std::string ConflictText(const Conflict& conflict) {
   return text;
 }
 
+std::string ConflictCount(size_t conflicts) {
+  return Count(conflicts, "path") +
+         " of the workspace changed under the transaction";
+}
+
 void SayConflicts(const std::vector<Conflict>& conflicts) {
   for (const Conflict& conflict : conflicts) {
     Say("conflict: " + ConflictText(conflict));

@@ -9,7 +9,6 @@
 
 #include <cstring>
 
-#include "cli/errors.h"
 #include "cli/wire.h"
 
 namespace txfs::cli {
@@ -31,7 +30,7 @@ Status Connection::Call(const Json& request, const FrameSink& sink) {
     const Json& error = GetMember(frame.header, "error");
     if (error.is_object()) return std::unexpected(ErrorFromJson(error));
     if (frame.header.contains("finished")) {
-      SayFinished(GetBytes(frame.header, "finished"));
+      if (on_finished_) on_finished_(GetBytes(frame.header, "finished"));
       return {};
     }
     return sink(frame);

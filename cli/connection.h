@@ -2,8 +2,10 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "cli/archive_dispatcher.h"
 #include "cli/dispatcher.h"
@@ -17,6 +19,11 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
+  /// What to do with the id of a commit that a process had died in, and that
+  /// was finished before an answer. By default nothing.
+  void OnFinished(std::function<void(std::string_view id)> listener) {
+    on_finished_ = std::move(listener);
+  }
   /// Gives every frame of the reply to `request` to `sink`. An error in the
   /// reply is returned.
   Status Call(const Json& request, const FrameSink& sink);
@@ -25,6 +32,9 @@ class Connection {
 
  protected:
   virtual Status Exchange(const Json& request, const FrameSink& sink) = 0;
+
+ private:
+  std::function<void(std::string_view id)> on_finished_;
 };
 
 /// To a daemon, over its control socket.

@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "cli/runtime_dir.h"
+
 namespace txfs::cli {
 namespace {
 
@@ -74,12 +76,8 @@ Status ControlServer::Bind() {
 
 ControlServer::~ControlServer() {
   Stop();
-  struct stat st{};
   // A daemon that took over the mountpoint may have put its own socket here.
-  if (::stat(path_.c_str(), &st) == 0 && st.st_ino == socket_.st_ino &&
-      st.st_dev == socket_.st_dev) {
-    ::unlink(path_.c_str());
-  }
+  RemoveSocket(path_, socket_);
 }
 
 void ControlServer::Stop() {

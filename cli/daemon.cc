@@ -18,6 +18,7 @@
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "cli/wire.h"
+#include "journal/base/file.h"
 #include "journal/base/mutex.h"
 
 namespace txfs::cli {
@@ -79,7 +80,20 @@ class Server {
   Status Unmount(bool lazy, const FrameSink& sink) {
     Frame reply;
     const Status unmounted = session_.Unmount(lazy);
-    if (!unmounted) reply.header["error"] = ToJson(unmounted.error());
+    if (!unmounted) {
+      reply.header["error"] = ToJson(unmounted.error());
+      return sink(reply);
+    }
+    const Store& store = workspace_.store();
+    reply.header["transaction"] = workspace_.transaction_id();
+    reply.header["workspace"] = EncodeBytes(workspace_.path());
+    reply.header["store"] = EncodeBytes(store.display_path());
+    // Without it nobody learns what becomes of the transaction; it is unmounted
+    // all the same.
+    auto directory = OpenAt(store.dir(), ".", O_RDONLY | O_DIRECTORY);
+    if (directory) {
+      reply.descriptor = std::make_shared<UniqueFd>(std::move(*directory));
+    }
     return sink(reply);
   }
 

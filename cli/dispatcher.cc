@@ -14,13 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kProgressPeriod{100};
 
-template <class Items>
-Json ArrayOf(const Items& items) {
-  Json array = Json::array();
-  for (const auto& item : items) array.push_back(ToJson(item));
-  return array;
-}
-
 /// Sends frames that say how far it is, not too often. What cannot be sent is
 /// not missed: the work goes on.
 CommitProgress ProgressFrames(const FrameSink& sink) {
@@ -76,6 +69,7 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   TRY(RollForward(workspace_, workspace_.transaction_id(), sink));
   const std::string name = GetBytes(request, "request");
   if (name == "status") return AnswerStatus(sink);
+  if (name == "conflicts") return AnswerConflicts(sink);
   if (name == "changes") return AnswerChanges(request, sink);
   if (name == "read") return AnswerRead(request, sink);
   if (name == "log") return AnswerLog(request, sink);
@@ -93,9 +87,14 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
 Status Dispatcher::AnswerStatus(const FrameSink& sink) {
   Frame frame;
   frame.header["status"] = ToJson(TRY(workspace_.GetStatus()));
-  frame.header["conflicts"] = ListToJson(TRY(workspace_.FindConflicts()));
   frame.header["pid"] = host_.pid;
   frame.header["mountpoint"] = EncodeBytes(host_.mountpoint);
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerConflicts(const FrameSink& sink) {
+  Frame frame;
+  frame.header["conflicts"] = ArrayOf(TRY(workspace_.FindConflicts()));
   return sink(frame);
 }
 
@@ -181,7 +180,7 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   const CommitReport report =
       TRY(workspace_.Commit(options, ProgressFrames(sink)));
   // Nobody is to see the old base once the commit is reported.
-  if (report.conflicts.empty()) {
+  if (report.conflicts.empty() && !report.nothing) {
     RefreshSiblings(workspace_.store(), workspace_.transaction_id());
   }
   frame.header["report"] = ToJson(report);

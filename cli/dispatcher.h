@@ -31,6 +31,7 @@ class Dispatcher {
   Status Answer(const Json& request, const FrameSink& sink);
   [[nodiscard]] std::string NextId() const;
   Status AnswerStatus(const FrameSink& sink);
+  Status AnswerConflicts(const FrameSink& sink);
   Status AnswerChanges(const Json& request, const FrameSink& sink);
   Status AnswerRead(const Json& request, const FrameSink& sink);
   Result<size_t> ReadSide(const Json& request, uint64_t offset,

@@ -30,7 +30,8 @@ Place PlaceOfMount(const MountEntry& entry) {
   const bool is_path = entry.source.starts_with('/');
   return {.workspace = is_path ? entry.source : entry.mountpoint,
           .root = entry.mountpoint,
-          .daemon = AddressOf(entry),
+          .daemon = DaemonState::kRunning,
+          .address = AddressOf(entry),
           .real = {},
           .transaction = {}};
 }
@@ -78,29 +79,24 @@ Result<Place> Locate(const Context& context) {
     if (entry) return PlaceOfMount(*entry);
   }
   WorkspacePlace found = TRY(LocateWorkspace(context));
-  const std::unique_ptr<Store> store = TRY(OpenStore(found.real));
+  const std::unique_ptr<Archive> archive = TRY(OpenArchive(found.real));
   // It may be the end of the transaction that is asked for.
-  if (store->history().HasIntent()) {
-    const std::unique_ptr<Archive> archive = TRY(OpenArchive(found.real));
-    SayFinished(TRY(RollForward(*archive, {})));
-  }
-  const std::vector<ServedTransaction> open = TRY(ListServed(*store));
+  SayFinished(TRY(RollForward(*archive, {})));
+  const std::vector<ServedTransaction> open = TRY(ListServed(archive->store()));
   const ServedTransaction chosen =
       TRY(ChooseTransaction(open, context.transaction, found.real.path));
-  Place place{.workspace = found.real.path,
-              .root = std::move(found.root),
-              .daemon = std::nullopt,
-              .real = std::move(found.real),
-              .transaction = chosen.summary.name};
-  if (chosen.daemon == DaemonState::kRunning) place.daemon = chosen.address;
-  if (chosen.daemon == DaemonState::kDead) {
-    place.died_at = chosen.address.mountpoint;
-  }
-  return place;
+  return Place{.workspace = found.real.path,
+               .root = std::move(found.root),
+               .daemon = chosen.daemon,
+               .address = chosen.address,
+               .real = std::move(found.real),
+               .transaction = chosen.summary.name};
 }
 
 Result<Client> Connect(const Place& place) {
-  if (place.daemon) return Client(TRY(ConnectDaemon(*place.daemon)));
+  if (place.daemon == DaemonState::kRunning) {
+    return Client(TRY(ConnectDaemon(place.address)));
+  }
   WorkspaceOptions options;
   options.path = place.real.path;
   options.base = place.real.base;
@@ -108,8 +104,10 @@ Result<Client> Connect(const Place& place) {
   options.name = place.transaction;
   options.begin = false;
   std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
-  return Client(std::make_unique<LocalConnection>(std::move(workspace),
-                                                  options.name.empty()));
+  auto connection = std::make_unique<LocalConnection>(std::move(workspace),
+                                                      options.name.empty());
+  connection->OnFinished(SayFinished);
+  return Client(std::move(connection));
 }
 
 Result<Client> Connect(const Context& context) {
@@ -145,7 +143,9 @@ Result<Client> ConnectArchive(const Context& context) {
     if (!daemon || open.address.mountpoint == place.root) daemon = open.address;
   }
   if (daemon) return Client(TRY(ConnectDaemon(*daemon)));
-  return Client(std::make_unique<ArchiveConnection>(std::move(archive)));
+  auto connection = std::make_unique<ArchiveConnection>(std::move(archive));
+  connection->OnFinished(SayFinished);
+  return Client(std::move(connection));
 }
 
 Result<std::vector<std::string>> RelativePaths(
@@ -160,8 +160,8 @@ Result<std::vector<std::string>> RelativePaths(
     const std::string full = ResolveParent(context.directory, path);
     auto below = RelativeTo(full, place.root);
     if (!below) below = RelativeTo(full, place.workspace);
-    if (!below && place.daemon) {
-      below = RelativeTo(full, place.daemon->mountpoint);
+    if (!below && place.daemon == DaemonState::kRunning) {
+      below = RelativeTo(full, place.address.mountpoint);
     }
     if (!below) {
       return Fail(ErrorKind::kUsage, 0,

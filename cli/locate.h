@@ -17,11 +17,11 @@ struct Place {
   /// Absolute. In a mount whose source is not a path (fsname=): the mountpoint.
   std::string workspace;
   std::string root;  ///< workspace or mountpoint: what names are relative to
-  std::optional<DaemonAddress> daemon;  ///< that serves it
-  // Without a daemon: what to open.
+  DaemonState daemon = DaemonState::kNone;
+  DaemonAddress address;  ///< of the daemon, running or dead
+  // Where none runs: what to open.
   RealWorkspace real;
   std::string transaction;  ///< its name
-  std::string died_at;  ///< mountpoint of a daemon that crashed; empty: none
 };
 
 /// The workspace that a command is about, and from where.

@@ -53,7 +53,7 @@ Status CheckMountpointIsFree(const Paths& paths) {
       continue;
     }
     if (IsDead(entry)) {
-      TRY(ClearDeadMount(entry.mountpoint));
+      TRY(ClearDeadMount(entry));
     } else if (here && entry.source != paths.workspace) {
       return Fail(ErrorKind::kBusy, 0,
                   entry.mountpoint + " is already the mount of " + entry.source,
@@ -191,10 +191,14 @@ std::optional<std::string> StoreFor(const Context& context,
 
 }  // namespace
 
-Status ClearDeadMount(const std::string& mountpoint) {
-  TRY(UnmountPath(mountpoint, true));
-  ::unlink(SocketPath(::geteuid(), mountpoint).c_str());
-  Say("cleared the dead mount at " + mountpoint +
+Status ClearDeadMount(const MountEntry& entry) {
+  const std::string socket = AddressOf(entry).socket;
+  struct stat dead{};
+  const bool found = ::stat(socket.c_str(), &dead) == 0;
+  TRY(UnmountPath(entry.mountpoint, true));
+  // Who mounted again since has a socket of its own.
+  if (found) RemoveSocket(socket, dead);
+  Say("cleared the dead mount at " + entry.mountpoint +
       ": its daemon was gone; what was acknowledged is in the transaction");
   return {};
 }

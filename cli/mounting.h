@@ -32,7 +32,8 @@ Status MountInBackground(const MountPlan& plan);
 /// "1234 bash (this shell), cwd", one a line, at most ten.
 void SayProcesses(const std::vector<ProcessRef>& processes);
 
-/// Detaches the dead mount at `mountpoint`, says so on stderr.
-Status ClearDeadMount(const std::string& mountpoint);
+/// Detaches the dead mount `entry` and removes its daemon's socket; says so on
+/// stderr.
+Status ClearDeadMount(const MountEntry& entry);
 
 }  // namespace txfs::cli

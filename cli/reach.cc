@@ -6,6 +6,7 @@
 #include <charconv>
 #include <ranges>
 
+#include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/paths.h"
 #include "cli/registry.h"
@@ -77,6 +78,7 @@ bool IsDead(const MountEntry& entry) {
 Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
     const DaemonAddress& address, int timeout_ms) {
   auto connection = SocketConnection::Open(address.socket, timeout_ms);
+  if (connection) (*connection)->OnFinished(SayFinished);
   if (connection || !IsMountDead(address.mountpoint)) return connection;
   return Fail(0,
               "the mount at " + address.mountpoint +

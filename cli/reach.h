@@ -23,7 +23,8 @@ DaemonAddress AddressOf(const MountEntry& entry);
 /// that hangs.
 [[nodiscard]] bool IsDead(const MountEntry& entry);
 
-/// To the daemon at `address`; says so when the mount is dead.
+/// To the daemon at `address`, of which commits that it finished are said on
+/// stderr. Its error says so when the mount is dead.
 Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
     const DaemonAddress& address, int timeout_ms = 0);
 

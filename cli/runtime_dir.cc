@@ -58,6 +58,14 @@ std::string SocketPath(uid_t uid, const std::string& mountpoint) {
   return RuntimeDirectory(uid) + "/" + HashName(mountpoint) + ".sock";
 }
 
+void RemoveSocket(const std::string& path, const struct stat& known) {
+  struct stat now{};
+  if (::stat(path.c_str(), &now) == 0 && now.st_dev == known.st_dev &&
+      now.st_ino == known.st_ino) {
+    ::unlink(path.c_str());
+  }
+}
+
 std::string StateDirectory() {
   const char* state = std::getenv("XDG_STATE_HOME");
   if (state != nullptr && state[0] == '/') return std::string(state) + "/txfs";

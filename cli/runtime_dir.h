@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <string>
@@ -18,6 +19,9 @@ Result<std::string> MakeRuntimeDirectory();
 
 /// Control socket of the daemon of user `uid` that serves `mountpoint`.
 [[nodiscard]] std::string SocketPath(uid_t uid, const std::string& mountpoint);
+
+/// Removes the socket at `path` if it is still the one that `known` is of.
+void RemoveSocket(const std::string& path, const struct stat& known);
 
 /// $XDG_STATE_HOME/txfs, or ~/.local/state/txfs.
 [[nodiscard]] std::string StateDirectory();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,17 @@ namespace txfs::cli {
 
 /// "1 change", "2 changes".
 [[nodiscard]] std::string Count(uint64_t n, std::string_view noun);
+
+/// "a, b, c": what `text` makes of each of the items.
+template <class Items, class Text = std::identity>
+[[nodiscard]] std::string Join(const Items& items, Text text = {}) {
+  std::string joined;
+  for (const auto& item : items) {
+    if (!joined.empty()) joined += ", ";
+    joined += text(item);
+  }
+  return joined;
+}
 
 /// RFC 3339 in UTC with nanoseconds: 2026-01-02T03:04:05.000000006Z.
 [[nodiscard]] std::string UtcTime(Timestamp time);

@@ -1,8 +1,5 @@
 #include "cli/transactions.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <thread>
 
@@ -15,31 +12,16 @@ namespace {
 /// How long a daemon that hangs may hold others up.
 constexpr int kSiblingMs = 2'000;
 
-/// Removes the socket of a daemon that was killed, unless another one has put
-/// its own there since it was looked at.
-void RemoveDead(const std::string& path, const struct stat& dead) {
-  struct stat now{};
-  if (::stat(path.c_str(), &now) == 0 && now.st_dev == dead.st_dev &&
-      now.st_ino == dead.st_ino) {
-    ::unlink(path.c_str());
-  }
-}
-
 void FillDaemon(Store& store, ServedTransaction& transaction) {
   const auto text = store.ReadDaemonRecord(transaction.summary.id);
   if (!text) return;
   const Json record = Json::parse(*text, nullptr, false);
   transaction.address = {.mountpoint = GetBytes(record, "mountpoint"),
                          .socket = GetBytes(record, "socket")};
-  struct stat socket{};
-  std::ignore = ::stat(transaction.address.socket.c_str(), &socket);
   const auto connection =
       SocketConnection::Open(transaction.address.socket, kSiblingMs);
   const int code = connection ? 0 : connection.error().code;
   // Any other error is that of somebody who is there.
-  if (code == ECONNREFUSED) {
-    RemoveDead(transaction.address.socket, socket);
-  }
   if (code == ENOENT || code == ECONNREFUSED) {
     transaction.daemon = DaemonState::kDead;
     return;
@@ -55,11 +37,9 @@ std::string Describe(const TransactionSummary& summary) {
 }
 
 std::string DescribeAll(const std::vector<const ServedTransaction*>& list) {
-  std::string text;
-  for (const ServedTransaction* transaction : list) {
-    text += (text.empty() ? "" : ", ") + Describe(transaction->summary);
-  }
-  return text;
+  return Join(list, [](const ServedTransaction* transaction) {
+    return Describe(transaction->summary);
+  });
 }
 
 using Candidates = std::vector<const ServedTransaction*>;
@@ -102,6 +82,22 @@ std::string_view DaemonStateName(DaemonState state) {
       return "dead";
   }
   return "none";
+}
+
+std::string DaemonText(const ServedTransaction& transaction) {
+  const std::string at = EscapeControls(transaction.address.mountpoint);
+  const std::string& name = transaction.summary.name;
+  switch (transaction.daemon) {
+    case DaemonState::kNone:
+      return "";
+    case DaemonState::kRunning:
+      return at + " (daemon " + std::to_string(transaction.pid) + ")";
+    case DaemonState::kDead:
+      return at + " (its daemon died; `txfs mount" +
+             (name.empty() ? "" : " --name " + EscapeControls(name)) +
+             "` resumes it)";
+  }
+  return "";
 }
 
 Result<std::vector<ServedTransaction>> ListServed(Store& store) {

@@ -28,8 +28,12 @@ struct ServedTransaction {
   uint32_t pid = 0;       ///< 0: none runs
 };
 
+/// Where it is mounted, in words: "/m (daemon 12)", of a dead daemon with the
+/// remedy; "" of none.
+[[nodiscard]] std::string DaemonText(const ServedTransaction& transaction);
+
 /// The open transactions of `store`, oldest first. Asks no daemon anything but
-/// whether it is there.
+/// whether it is there, and changes nothing.
 Result<std::vector<ServedTransaction>> ListServed(Store& store);
 
 /// The transaction of `open` that `wanted` means: a name, an id, or the

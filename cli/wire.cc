@@ -26,13 +26,6 @@ Timestamp TimeFromJson(const Json& object, const char* key) {
   return {.sec = pair[0].get<int64_t>(), .nsec = pair[1].get<uint32_t>()};
 }
 
-template <class Items>
-Json ArrayToJson(const Items& items) {
-  Json array = Json::array();
-  for (const auto& item : items) array.push_back(ToJson(item));
-  return array;
-}
-
 Json DeltaToJson(const std::optional<Delta>& delta) {
   if (!delta) return nullptr;
   Json ranges = Json::array();
@@ -110,10 +103,6 @@ TransactionState StateFromJson(const Json& json) {
 }
 
 }  // namespace
-
-Json ListToJson(const std::vector<Conflict>& conflicts) {
-  return ArrayToJson(conflicts);
-}
 
 Json EncodeList(const std::vector<std::string>& list) {
   Json json = Json::array();
@@ -213,10 +202,6 @@ Savepoint SavepointFromJson(const Json& json) {
 }
 
 Json ToJson(const WorkspaceStatus& status) {
-  Json savepoints = Json::array();
-  for (const Savepoint& savepoint : status.savepoints) {
-    savepoints.push_back(ToJson(savepoint));
-  }
   return {{"id", status.id},
           {"name", EncodeBytes(status.name)},
           {"workspace", EncodeBytes(status.workspace)},
@@ -226,7 +211,7 @@ Json ToJson(const WorkspaceStatus& status) {
           {"changes", status.changes},
           {"operations", status.operations},
           {"store_bytes", status.store_bytes},
-          {"savepoints", std::move(savepoints)}};
+          {"savepoints", ArrayOf(status.savepoints)}};
 }
 
 WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
@@ -277,8 +262,8 @@ Json ToJson(const CommitReport& report) {
           {"partial", report.partial},
           {"nothing", report.nothing},
           {"changes", report.changes},
-          {"conflicts", ArrayToJson(report.conflicts)},
-          {"resolved", ArrayToJson(report.resolved)},
+          {"conflicts", ArrayOf(report.conflicts)},
+          {"resolved", ArrayOf(report.resolved)},
           {"withheld", EncodeList(report.withheld)},
           {"savepoints", EncodeList(report.savepoints)}};
 }
@@ -298,7 +283,7 @@ Json ToJson(const PlanReport& report) {
   return {{"id", report.id},
           {"changes", report.changes},
           {"steps", EncodeList(report.steps)},
-          {"conflicts", ArrayToJson(report.conflicts)},
+          {"conflicts", ArrayOf(report.conflicts)},
           {"withheld", EncodeList(report.withheld)}};
 }
 
@@ -314,7 +299,7 @@ Json ToJson(const UndoReport& report) {
   return {{"id", report.id},
           {"undone", report.undone},
           {"changes", report.changes},
-          {"conflicts", ArrayToJson(report.conflicts)}};
+          {"conflicts", ArrayOf(report.conflicts)}};
 }
 
 UndoReport UndoReportFromJson(const Json& json) {

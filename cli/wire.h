@@ -16,13 +16,18 @@ Json ToJson(const NetChange& change);
 Json ToJson(const LogEntry& entry);  ///< without its edits
 Json ToJson(const WorkspaceStatus& status);
 Json ToJson(const Conflict& conflict);
-Json ListToJson(const std::vector<Conflict>& conflicts);
 Json ToJson(const CommitReport& report);
 Json ToJson(const PlanReport& report);
 Json ToJson(const UndoReport& report);
-Json ToJson(const Conflict& conflict);
 Json ToJson(const TransactionSummary& summary);
 Json ToJson(const Savepoint& savepoint);
+
+template <class Items>
+Json ArrayOf(const Items& items) {
+  Json array = Json::array();
+  for (const auto& item : items) array.push_back(ToJson(item));
+  return array;
+}
 
 Error ErrorFromJson(const Json& json);
 NetChange NetChangeFromJson(const Json& json);

@@ -22,6 +22,9 @@ struct Conflict {
   bool operator==(const Conflict&) const = default;
 };
 
+/// The note of a conflict in a file that has conflict markers now.
+inline constexpr std::string_view kHasMarkers = "has conflict markers now";
+
 /// What the base did to an object.
 enum class TheirChange {
   kTouched,     ///< another object or other times, but the same in all else

@@ -382,8 +382,7 @@ Status Resolution::MergeText(const Drift& drift, const Inode& target) {
   }
   const bool clean = merged->clean;
   if (!clean) {
-    Stay(drift,
-         options_.markers ? "has conflict markers now" : "does not merge");
+    Stay(drift, options_.markers ? kHasMarkers : "does not merge");
   }
   if (clean || options_.markers) {
     merges_.push_back({&drift, target.ino, std::move(*merged)});

@@ -115,6 +115,9 @@ Result<std::vector<NetChange>> StoredWorkspace::Changes(
 }
 
 Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
+  const MutexLock ending(end_mutex_);
+  // What is other than it was then is what our own commit made of it.
+  if (IsHalfWay()) return std::vector<Conflict>();
   return filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen) -> Result<std::vector<Conflict>> {
         return ConflictsIn(TRY(FindDrift(frozen)));

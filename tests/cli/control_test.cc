@@ -272,7 +272,14 @@ TEST_F(ControlTest, CarriesHowConflictsAreResolvedAndWhatBothSidesDid) {
   EXPECT_TRUE(workspace_->commit_options.conflicts.merge);
   workspace_->conflicts = {{"c\xFF", "changed", "modified", "does not merge"}};
   EXPECT_EQ(client.Commit({})->report.conflicts, workspace_->conflicts);
-  EXPECT_EQ(client.GetStatus()->conflicts, workspace_->conflicts);
+  EXPECT_EQ(client.FindConflicts().value(), workspace_->conflicts);
+}
+
+TEST_F(ControlTest, TellsTheStatusWhereConflictsCannotBeLookedFor) {
+  workspace_->looking = Fail(EIO, "the disk is broken");
+  Client client = Connect();
+  EXPECT_TRUE(client.GetStatus());
+  EXPECT_EQ(client.FindConflicts().error().code, EIO);
 }
 
 TEST_F(ControlTest, CommitsAndDiscards) {
@@ -300,18 +307,24 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   EXPECT_EQ(served->front().daemon, DaemonState::kRunning);
   workspace_->conflicts = {{"p", "changed"}};
   ASSERT_TRUE(Connect().Commit({.message = "m"}));
-  EXPECT_EQ(workspace_->refreshes, 0);
+  ASSERT_TRUE(Connect().Undo(""));
   workspace_->conflicts.clear();
+  workspace_->nothing = true;
+  ASSERT_TRUE(Connect().Commit({.message = "m"}));
+  EXPECT_EQ(workspace_->refreshes, 0);
+  workspace_->nothing = false;
   ASSERT_TRUE(Connect().Commit({.message = "m"}));
   EXPECT_EQ(workspace_->refreshes, 1);
   ASSERT_TRUE(Connect().Undo(""));
   EXPECT_EQ(workspace_->refreshes, 2);
   // A commit of a process that died, found and finished.
   workspace_->recovery = "000000000007";
-  ::testing::internal::CaptureStderr();
-  ASSERT_TRUE(Connect().GetStatus());
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "finished the interrupted commit 000000000007\n");
+  std::string finished;
+  auto connection = SocketConnection::Open(SocketFile());
+  ASSERT_TRUE(connection);
+  (*connection)->OnFinished([&](std::string_view id) { finished = id; });
+  ASSERT_TRUE((*connection)->Call({{"request", "status"}}));
+  EXPECT_EQ(finished, "000000000007");
   EXPECT_EQ(workspace_->refreshes, 3);
   server_.reset();
   EXPECT_EQ(ListServed(workspace_->store())->front().daemon,

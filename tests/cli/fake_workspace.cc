@@ -76,8 +76,10 @@ Result<CommitReport> FakeWorkspace::Commit(const CommitOptions& options,
   message = options.message;
   progress(1, 2);
   progress(2, 2);
-  CommitReport report{
-      .id = id, .changes = changes.size(), .conflicts = conflicts};
+  CommitReport report{.id = id,
+                      .nothing = nothing,
+                      .changes = changes.size(),
+                      .conflicts = conflicts};
   if (conflicts.empty()) id = "000000000002";
   return report;
 }

@@ -96,6 +96,8 @@ class FakeWorkspace : public Workspace {
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
   std::vector<Conflict> conflicts;
+  Status looking;                ///< how looking for them goes
+  bool nothing = false;          ///< that a commit could do
   CommitOptions commit_options;  ///< of the last commit
   std::string id = "000000000001";
   int refreshes = 0;
@@ -128,7 +130,10 @@ class FakeWorkspace : public Workspace {
     asked_below = paths;
     return PartDiscard{.changes = paths.size(), .savepoints = {"sp1"}};
   }
-  Result<std::vector<Conflict>> FindConflicts() override { return conflicts; }
+  Result<std::vector<Conflict>> FindConflicts() override {
+    if (!looking) return std::unexpected(looking.error());
+    return conflicts;
+  }
   Result<DiscardReport> Discard() override;
   Result<UndoReport> Undo(const std::string& commit) override {
     return UndoReport{.id = "000000000009",

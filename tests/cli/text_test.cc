@@ -40,6 +40,12 @@ TEST(TextTest, QuotesForShells) {
   EXPECT_EQ(QuoteShell(""), "''");
 }
 
+TEST(TextTest, Joins) {
+  EXPECT_EQ(Join(std::vector<std::string>()), "");
+  EXPECT_EQ(Join(std::vector{1, 2}, [](int n) { return std::to_string(n); }),
+            "1, 2");
+}
+
 TEST(TextTest, FormatsSizesCountsAndTimes) {
   EXPECT_EQ(HumanSize(1023), "1023 B");
   EXPECT_EQ(HumanSize(1536), "1.5 KiB");

@@ -59,7 +59,8 @@ for where in mnt ws; do
   txfs -C $where status >status || fail "status"
   contains "$(cat status)" "conflicts    6 paths of the workspace changed under the transaction"
   contains "$(cat status)" "f: changed in the workspace, modified in the transaction"
-  contains "$(cat status)" "and 1 more"
+  contains "$(cat status)" "and 1 more (\`txfs status --json\` lists all)"
+  contains "$(cat status)" "--on-conflict=mine"
   equal "$paths" "$(txfs -C $where status --json | json '" ".join(c["path"] for c in d["conflicts"])')" \
     "conflicts in status --json"
 
@@ -83,8 +84,9 @@ for where in mnt ws; do
 done
 
 refuses 2 "--on-conflict" txfs -C ws commit --on-conflict=yours
-refuses 2 "--markers" txfs -C ws commit --markers
-refuses 2 "--markers" txfs -C ws commit --markers --on-conflict=mine
+refuses_with_hint 2 "--dry-run" txfs -C ws commit --dry-run --on-conflict=mine
+refuses_with_hint 2 "--markers" txfs -C ws commit --markers
+refuses_with_hint 2 "--markers" txfs -C ws commit --markers --on-conflict=mine
 
 # --- one side -----------------------------------------------------------------
 # mine: what the workspace has after --on-conflict=mine; theirs: the other way.
@@ -185,6 +187,7 @@ for where in mnt ws; do
   if [ $where = ws ]; then done_with; fi
   refuses_with_hint 3 "--markers" txfs -C $where commit --on-conflict=merge
   refuses_with_hint 3 "has conflict markers now" txfs -C $where commit --on-conflict=merge --markers
+  contains "$(cat "$TMPDIR/err")" "hint: edit the files that have conflict markers, then commit again"
   same_tree theirs ws manifest_with_times
   if [ $where = ws ]; then txfs mount ws mnt >/dev/null; fi
   equal "<<<<<<< transaction
@@ -215,6 +218,8 @@ printf z | dd of=ws/large conv=notrunc status=none
 refuses 3 "zeros: changed in the workspace, modified in the transaction (is no text)" \
   txfs -C mnt commit --on-conflict=merge
 contains "$(cat "$TMPDIR/err")" "large: changed in the workspace, modified in the transaction (what it had before is not kept)"
+refuses_with_hint 3 "is no text" txfs -C mnt commit --on-conflict=merge --markers
+contains "$(cat "$TMPDIR/err")" "hint: --on-conflict=mine or =theirs"
 # Written anew, nothing of the old is needed.
 echo all ours >mnt/large
 txfs -C mnt commit --on-conflict=mine >/dev/null 2>&1
@@ -263,5 +268,9 @@ equal a "$(cat ws/both)" "the first one's file"
 equal 9 "$(tail -n 1 ws/f)" "nothing was merged while something was left"
 mv b/both b/other-name
 refuses 3 "both: created in the workspace, deleted in the transaction" txfs -C b commit
+refuses_with_hint 3 "both: created in the workspace" txfs -C b commit both
+contains "$(cat "$TMPDIR/err")" "hint: leave the paths out"
+refuses_with_hint 3 "both: created in the workspace" txfs -C b commit --dry-run both
+contains "$(cat "$TMPDIR/err")" "hint: leave the paths out"
 txfs umount a
 txfs umount b

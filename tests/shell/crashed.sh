@@ -37,7 +37,8 @@ kill_daemon ma
 kill_daemon mb
 equal "dead running" "$(field ws a daemon) $(field mc c daemon)" "what the list says"
 equal "$PWD/ma None" "$(field ws a mountpoint) $(field ws a pid)" "where it was"
-contains "$(txfs -C ws list)" "died"
+contains "$(txfs -C ws list)" "died; \`txfs mount --name a\` resumes it"
+contains "$(txfs -C ws -t a status)" "died; \`txfs mount --name a\` resumes it"
 refuses_with_hint 1 "is dead" txfs -C ma status
 contains "$(txfs -C ws -t a diff)" "+a"
 # The living commit all the same.

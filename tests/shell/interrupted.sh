@@ -57,7 +57,7 @@ contains "$(cat err)" "finished the interrupted commit $id"
 ! grep -q finished out || fail "said on stdout"
 equal new "$(cat mnt/a)" "after the commit"
 
-# Killed daemons: status tells, and their sockets go.
+# Killed daemons: status tells, and their sockets go with the mount.
 pid=$(txfs -C mnt status --json | json 'd["pid"]')
 socket=$(json 'd["socket"]' <"$(echo ws/.txfs/txn/*/daemon.json)")
 [ -S "$socket" ] || fail "no socket at $socket"
@@ -65,9 +65,23 @@ kill -KILL "$pid"
 tail -s 0.05 --pid="$pid" -f /dev/null
 contains "$(txfs -C ws status)" "$PWD/mnt (its daemon died"
 equal "dead None" "$(txfs -C ws status --json | json 'd["daemon"], d["mountpoint"]' | tr -d "(),'")" "status as JSON"
-[ ! -e "$socket" ] || fail "the socket is still there"
+[ -S "$socket" ] || fail "a question removed the socket"
 txfs umount mnt
+[ ! -e "$socket" ] || fail "the socket is still there"
 txfs -C ws discard >/dev/null
+
+# A commit that stopped half-way: what it did itself is no conflict.
+txfs mount ws mnt
+echo half >mnt/a
+id=$(txfs -C mnt status --json | json 'd["id"]')
+mkdir "ws/.txfs/history/$id.image"
+! txfs -C mnt commit >/dev/null 2>&1 || fail "committed without an image"
+equal half "$(cat ws/a)" "half-way"
+contains "$(txfs -C mnt status)" "stopped half-way: \`txfs commit\` goes on"
+equal "committing []" "$(txfs -C mnt status --json | json '"{state} {conflicts}".format(**d)')" "half-way as JSON"
+rmdir "ws/.txfs/history/$id.image"
+contains "$(txfs -C mnt commit)" "committed $id"
+txfs umount mnt
 
 # What is told of an end.
 txfs mount ws mnt --name gone

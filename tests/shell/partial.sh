@@ -50,6 +50,7 @@ txfs mount ws
 equal "other" "$(cat ws/new/other)" "the rest after a remount"
 refuses_with_hint 1 "nothing at doc" txfs -C ws commit doc
 refuses_with_hint 2 "everything only" txfs -C ws commit --on-conflict=mine src/b
+contains "$(cat "$TMPDIR/err")" "leave the paths out"
 
 # The part is an entry of the history, and is taken back like any other.
 contains "$(txfs -C ws list)" "part"
