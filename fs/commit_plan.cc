@@ -350,7 +350,9 @@ class Planner {
     const bool keeps_owner =
         ::geteuid() == 0 || inode.record.base->uid == ::geteuid();
     if (!keeps_owner) return false;
-    if (options_.clones || inode.attr().size < kPatchFrom) return true;
+    // The vault is on the filesystem of the workspace's root.
+    const bool clones = options_.clones && inode.record.base->dev == 0;
+    if (clones || inode.attr().size < kPatchFrom) return true;
     return inode.stored_bytes > inode.attr().size / 2 ||
            inode.attr().base_limit < inode.record.base->size / 2;
   }

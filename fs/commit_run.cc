@@ -224,7 +224,10 @@ Status CommitRunner::Run(const CommitSteps& steps) {
   CrashPoint();
   if (::syncfs(base_.root()) != 0) return Fail(errno, "sync the workspace");
   for (const auto& [mount, part] : vault_) {
-    if (::syncfs(part.get()) != 0) return Fail(errno, "sync " + mount);
+    // The first is on the workspace's own filesystem.
+    if (!mount.empty() && ::syncfs(part.get()) != 0) {
+      return Fail(errno, "sync " + mount);
+    }
   }
   return {};
 }

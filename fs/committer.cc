@@ -82,6 +82,8 @@ Result<std::unique_ptr<CommitRecord>> Committer::Unfinished() const {
   if (!record) {
     return In(store_.display_path() + "/intent", std::move(record).error());
   }
+  // Whether who wrote it came to this is not known.
+  TRY(SyncDirectory(store_.dir(), "."));
   return std::make_unique<CommitRecord>(std::move(*record));
 }
 
@@ -94,12 +96,14 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
 }
 
 Status Committer::CarryOut(const CommitRecord& record) {
-  // Of a process that died it is not known whether it came to this.
-  TRY(SyncDirectory(store_.dir(), "."));
   auto vault = vaults_.Open(record.vault);
   if (!vault) return StoppedHalfWay(std::move(vault).error());
   auto run = CommitRunner(base_, *vault, progress_).Run(record.steps);
   if (!run) return StoppedHalfWay(std::move(run).error());
+  if (record.summary.kind == TransactionKind::kWhole) {
+    // From here on they are files of the base and of nobody else.
+    TRY(store_.GiveUpLinkedSegments(record.summary.id));
+  }
   const bool is_undo = record.summary.kind == TransactionKind::kUndo;
   const CommitImage image = TRY(TakeImage(base_, record.steps, is_undo));
   TRY(store_.history().WriteImage(record.summary.id,

@@ -187,6 +187,7 @@ void Preimages::Save(const Fingerprint& state, int fd) {
   // Looked at afterwards, the state is that of all that was read.
   if (!n || *n != content.size() || !IsIn(fd, state)) return;
   const ContentHash hash = ContentHash::Of(content);
+  record.resize(kHeaderSize + ContentSize(state));
   const MutexLock lock(mutex_);
   Append(state, hash, std::move(record));
 }

@@ -105,6 +105,14 @@ Result<Vault> Vaults::Make(const std::string& id) const {
   TRY(SyncDirectory(parent.get(), "."));
   Vault vault;
   vault[""] = TRY(OpenAt(parent.get(), id, O_RDONLY | O_DIRECTORY));
+  if (!SameMount(base_.root(), vault[""].get())) {
+    return Fail(ErrorKind::kFailed, EXDEV,
+                PathOfFd(parent.get()) +
+                    " is on another filesystem than the workspace: a commit "
+                    "could not move anything there",
+                "unmount what is mounted there; `txfs mount --store DIR` has "
+                "the store elsewhere");
+  }
   return vault;
 }
 

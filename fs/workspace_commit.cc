@@ -102,6 +102,8 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                   .old = {}};
   auto committed = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
     attempt.changes = TRY(Changes(false, {}));
+    // Most of what is to be drained need not be while all is frozen.
+    TRY(filesystem_->journal()->DrainUnsynced());
     return filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
                                         NO_THREAD_SAFETY_ANALYSIS {
                                           return CommitFrozen(frozen, attempt);
@@ -140,7 +142,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   bool drifted = false;
   if (!record) {
     report.id = transaction_id();
-    TRY(frozen.journal.Drain());
+    TRY(frozen.journal.DrainUnsynced());
     auto selection = TRY(Select(frozen, attempt.options.paths));
     const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
     drifted = !drifts.empty();
@@ -254,8 +256,6 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
   if (record.summary.kind != TransactionKind::kWhole) return {};
   const MutexLock lock(mutex_);
   summary_.state = TransactionState::kCommitting;
-  // For `txfs list` only: the intent is what counts.
-  std::ignore = store_->UpdateSummary(summary_);
   return {};
 }
 
@@ -270,8 +270,6 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
     store_->Cancel(std::move(prepared));
     return done;
   }
-  // From here on they are files of the base and of nobody else.
-  frozen.journal.GiveUpLinked();
   OpenTransaction next =
       TRY(store_->Succeed(record.summary.id, std::move(prepared)));
   attempt.stale.Append(frozen.Reset(true));
@@ -279,7 +277,8 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
   // What is left to do is left to the next one who looks.
   attempt.half_way = false;
   attempt.vault.clear();
-  return committer_.Finish(record);
+  std::ignore = committer_.Finish(record);
+  return {};
 }
 
 Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,

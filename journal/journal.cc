@@ -110,7 +110,6 @@ class TransactionJournal final : public Journal {
                      const std::string& name) override {
     return spool_->LinkSegment(segment, directory, name);
   }
-  void GiveUpLinked() override { spool_->GiveUpLinked(); }
   void Abandon(const StagedContent& content) override {
     spool_->Abandon(content.ref);
   }
@@ -125,6 +124,7 @@ class TransactionJournal final : public Journal {
   }
   Status Sync() override;
   Status Drain() override;
+  Status DrainUnsynced() override;
   [[nodiscard]] Lsn last_lsn() const override {
     return Lsn{Raw(intake_->next_lsn()) - 1};
   }
@@ -329,10 +329,7 @@ TransactionJournal::~TransactionJournal() {
 }
 
 Status TransactionJournal::Load(State& state) {
-  {
-    const MutexLock lock(drain_mutex_);
-    TRY(DrainAll());
-  }
+  TRY(DrainUnsynced());
   return db_->Load(state);
 }
 
@@ -516,6 +513,11 @@ Status TransactionJournal::Drain() {
   MutexLock lock(drain_mutex_);
   TRY(DrainAll());
   return SyncTables();
+}
+
+Status TransactionJournal::DrainUnsynced() {
+  MutexLock lock(drain_mutex_);
+  return DrainAll();
 }
 
 Status TransactionJournal::Sync() {
@@ -703,6 +705,8 @@ Result<std::unique_ptr<Journal>> Journal::Create(
   journal->StartDrainThread();
   return journal;
 }
+
+Status Journal::GiveUpLinked(int dir) { return Spool::GiveUpLinked(dir); }
 
 Result<std::unique_ptr<Journal>> Journal::OpenUnused(
     UniqueFd dir, const JournalOptions& options) {

@@ -72,6 +72,11 @@ class Journal {
   static Result<std::unique_ptr<Journal>> Open(
       UniqueFd dir, const JournalOptions& options = {});
 
+  /// Of the journal in directory `dir`: takes the names of segments away that
+  /// LinkSegment gave others. They are no content of the journal any more,
+  /// and this is durable.
+  static Status GiveUpLinked(int dir);
+
   /// Stops the drain thread. Drains first if it can; what cannot be drained
   /// stays in the intake.
   virtual ~Journal() = default;
@@ -93,9 +98,6 @@ class Journal {
   /// at. Drain before. EBUSY while savepoints may need what was there.
   virtual Status LinkSegment(uint32_t segment, int directory,
                              const std::string& name) = 0;
-  /// Lets go of segments whose files have other names: these are no content of
-  /// this journal any more.
-  virtual void GiveUpLinked() = 0;
   /// The content is not needed after all (its change failed).
   virtual void Abandon(const StagedContent& content) = 0;
 
@@ -118,6 +120,8 @@ class Journal {
 
   /// Everything acknowledged before the call is in spool and tables, durably.
   virtual Status Drain() = 0;
+  /// The same, but durable only with the next Sync or Drain.
+  virtual Status DrainUnsynced() = 0;
 
   [[nodiscard]] virtual Lsn last_lsn() const = 0;
 

@@ -15,6 +15,7 @@
 namespace txfs {
 namespace {
 
+constexpr const char* kDirectory = "spool";
 constexpr size_t kMaxOpen = 128;
 constexpr size_t kMaxRunBytes = 4 << 20;
 constexpr size_t kIdDigits = 8;
@@ -37,8 +38,8 @@ uint32_t SegmentId(std::string_view name) {
 
 Result<std::unique_ptr<Spool>> Spool::Open(int dir, uint64_t segment_bytes,
                                            Io& io) {
-  TRY(MakeDirectoryAt(dir, "spool", 0700));
-  UniqueFd fd = TRY(OpenAt(dir, "spool", O_RDONLY | O_DIRECTORY));
+  TRY(MakeDirectoryAt(dir, kDirectory, 0700));
+  UniqueFd fd = TRY(OpenAt(dir, kDirectory, O_RDONLY | O_DIRECTORY));
   std::unique_ptr<Spool> spool(new Spool(std::move(fd), segment_bytes, io));
   const std::vector<uint32_t> ids = TRY(spool->ListSegments());
   MutexLock lock(spool->mutex_);
@@ -208,22 +209,24 @@ Status Spool::LinkSegment(uint32_t id, int directory, const std::string& name) {
   return {};
 }
 
-void Spool::GiveUpLinked() {
-  MutexLock lock(mutex_);
+Status Spool::GiveUpLinked(int dir) {
+  const UniqueFd spool = TRY(OpenAt(dir, kDirectory, O_RDONLY | O_DIRECTORY));
   bool gave_up = false;
-  for (const auto& [id, segment] : segments_) {
-    const std::string name = SegmentName(id);
+  for (const std::string& name : TRY(ListNames(spool.get(), "."))) {
     struct stat st{};
-    if (!segment.own || ::fstatat(dir_.get(), name.c_str(), &st, 0) != 0 ||
+    if (::fstatat(spool.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
         st.st_nlink == 1) {
       continue;
     }
     CrashPoint();
-    gave_up = ::unlinkat(dir_.get(), name.c_str(), 0) == 0 || gave_up;
+    if (::unlinkat(spool.get(), name.c_str(), 0) != 0) {
+      return Fail(errno, "unlink segment " + name);
+    }
+    gave_up = true;
   }
-  // Lest a name comes back with power loss: a file of the base would have one
-  // too many until the trash is emptied.
-  if (gave_up) std::ignore = SyncDirectory(dir_.get(), ".");
+  // Lest a name comes back with power loss.
+  if (gave_up) TRY(SyncDirectory(spool.get(), "."));
+  return {};
 }
 
 void Spool::Abandon(const ContentRef& ref) {

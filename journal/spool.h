@@ -56,7 +56,7 @@ class Spool {
   Result<uint32_t> NewSegment();
   /// As Journal.
   Status LinkSegment(uint32_t id, int directory, const std::string& name);
-  void GiveUpLinked();
+  static Status GiveUpLinked(int dir);
   void Abandon(const ContentRef& ref);
 
   /// Content that can be read at `bytes` until DropPending.

@@ -404,6 +404,12 @@ Result<PreparedTransaction> Store::Prepare(const std::string& name,
   return std::unexpected(Explain(std::move(prepared).error()));
 }
 
+Status Store::GiveUpLinkedSegments(const std::string& id) {
+  auto dir = TransactionDir(id);
+  if (!dir && dir.error().code == ENOENT) return {};
+  return Journal::GiveUpLinked(TRY(std::move(dir)).get());
+}
+
 Status Store::Retire(const std::string& id) {
   const FileLock lock = TRY(Lock());
   if (!TRY(Exists(dir_.get(), TxnPath(id)))) return {};

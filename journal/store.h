@@ -108,6 +108,9 @@ class Store {
   Status WriteDaemonRecord(const std::string& id, std::string_view json);
   Status RemoveDaemonRecord(const std::string& id);
 
+  /// As Journal::GiveUpLinked, of transaction `id`, if it is there.
+  Status GiveUpLinkedSegments(const std::string& id);
+
   /// Directory of the transaction. ENOENT when it is not open.
   Result<UniqueFd> TransactionDir(const std::string& id);
 
