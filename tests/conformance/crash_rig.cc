@@ -303,8 +303,8 @@ Ending CrashRig::CutPowerAt(uint64_t call, uint64_t seed) {
   const Ending ending = CutPower(
       call, seed,
       [this](Workspace& workspace) { return ActAndTell(workspace); }, true);
-  const bool done = ending == Ending::kCrashed && acknowledged_.IsSet();
-  return done ? Ending::kSurvived : ending;
+  if (ending != Ending::kCrashed) return Ending::kFailed;
+  return acknowledged_.IsSet() ? Ending::kSurvived : Ending::kCrashed;
 }
 
 bool CrashRig::CutPowerOfRecoveryAt(uint64_t call, uint64_t seed) {
