@@ -99,6 +99,7 @@ TEST_P(UndoRefusedTest, WhenSomethingChangedSince) {
   const Case& one = GetParam();
   const TreeView before = Base();
   ASSERT_OK(Work());
+  scratch_.AwaitTick();
   ASSERT_OK(one.since(base_));
   const TreeView after = Base();
   const std::vector<Conflict> conflicts = Undo();
