@@ -482,7 +482,10 @@ void Soak::SaveBase() {
 }
 
 std::string Soak::AnyChange() {
+  // What goes away while it is compared makes the diff fail with ESTALE.
+  unruly_gate_.Close();
   const auto diff = daemon().Txfs({"diff", "--name-status", "-z"});
+  unruly_gate_.Open();
   if (!diff) {
     ADD_FAILURE() << diff.error().ToString();
     return "";
@@ -491,6 +494,7 @@ std::string Soak::AnyChange() {
   std::vector<std::string> paths;
   std::istringstream words(*diff);
   for (std::string word; std::getline(words, word, '\0');) {
+    if (word.ends_with('/')) word.pop_back();
     const auto is_below = [&](const std::string& top) {
       return word.starts_with(top + "/");
     };
