@@ -24,19 +24,12 @@ constexpr uint64_t kRecoveryPoints = 150;
 Status Commit(Workspace& workspace, const Part& part) {
   const CommitReport report = TRY(
       workspace.Commit({.message = "message", .paths = part, .conflicts = {}}));
-  if (!report.conflicts.empty()) {
-    return Fail(EEXIST, "conflict: " + report.conflicts.front().path);
-  }
-  return {};
+  return NoConflicts(report.conflicts);
 }
 
 Status Undo(Workspace& workspace, const std::string& id) {
   const UndoReport report = TRY(workspace.Undo(id));
-  if (!report.conflicts.empty()) {
-    return Fail(EEXIST, "conflict: " + report.conflicts.front().path + " " +
-                            report.conflicts.front().reason);
-  }
-  return {};
+  return NoConflicts(report.conflicts);
 }
 
 Status UndoNewest(Workspace& workspace, const Part&) {

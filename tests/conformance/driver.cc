@@ -283,6 +283,12 @@ Result<TreeView> ViewTree(Driver& driver) {
   return tree;
 }
 
+Result<TreeView> ViewWithoutStore(Driver& driver) {
+  TreeView tree = TRY(ViewTree(driver));
+  tree.at("").nlink = 0;
+  return tree;
+}
+
 std::string Compare(const TreeView& expected, const TreeView& actual,
                     const ViewRules& rules) {
   std::string out;
