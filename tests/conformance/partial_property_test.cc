@@ -186,6 +186,8 @@ TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
       if (report.nothing) bases.pop_back();
       return NoConflicts(report.conflicts);
     }());
+    parted.DemandSame("the commit of the rest, in the transaction", worked,
+                      parted.View(), kAnyInodes);
     parted.Remount();
     parted.DemandSame("the commit of the rest", worked, parted.Base(),
                       kAnyInodes);
@@ -227,6 +229,8 @@ TEST(PartTest, DiscardingPartsLeavesTheRest) {
     const auto rest = parted.workspace().Commit(
         {.message = "rest", .paths = {}, .conflicts = {}});
     RC_ASSERT(rest.has_value());
+    parted.DemandSame("the commit of the rest, in the transaction", worked,
+                      parted.View(), kAnyInodes);
     parted.Remount();
     parted.DemandSame("the commit of the rest", worked, parted.Base(),
                       kAnyInodes);
