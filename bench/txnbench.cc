@@ -1,5 +1,7 @@
 // Times of requests about a transaction, for bench/run: from the request to the
-// daemon until its reply. Starting a process is not what is measured.
+// daemon until its reply; of "visible" until a file of the mount shows what the
+// request did; of "begin", which asks no daemon, that of the call. Starting a
+// process is not what is measured.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,12 +27,17 @@ using txfs::cli::Client;
 
 constexpr int kTimeoutMs = 600'000;
 
+using BenchClock = std::chrono::steady_clock;
+
+double SecondsBetween(BenchClock::time_point start,
+                      BenchClock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
 Result<double> Seconds(const std::function<Status()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = BenchClock::now();
   TRY(work());
-  const std::chrono::duration<double> elapsed =
-      std::chrono::steady_clock::now() - start;
-  return elapsed.count();
+  return SecondsBetween(start, BenchClock::now());
 }
 
 /// What `request` makes of its Result is not needed.
@@ -71,34 +78,34 @@ Status Drop(Result<T> result) {
 }
 
 /// Until a file that was changed has another size again: from the request on,
-/// before its reply.
+/// whether or not its reply has come.
 Result<double> TimeVisible(const std::string& mountpoint,
                            const std::string& file) {
   struct stat st{};
   if (::stat(file.c_str(), &st) != 0) return txfs::Fail(errno, file);
   const auto changed = st.st_size;
-  std::atomic<bool> requested = false;
-  Result<double> seconds = 0;
+  // Before there is a request, the file does not change.
+  BenchClock::time_point start;
+  std::atomic<bool> gave_up = false;
+  Result<BenchClock::time_point> seen;
   std::thread watcher([&] {
-    requested.wait(false);
-    seconds = Seconds([&]() -> Status {
-      while (st.st_size == changed) {
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
-        if (::stat(file.c_str(), &st) != 0) return txfs::Fail(errno, file);
+    while (st.st_size == changed && !gave_up) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      if (::stat(file.c_str(), &st) != 0) {
+        seen = txfs::Fail(errno, file);
+        return;
       }
-      return {};
-    });
+    }
+    seen = BenchClock::now();
   });
   const auto discarded = TimeRequest(mountpoint, [&](Client& client) {
-    requested = true;
-    requested.notify_one();
+    start = BenchClock::now();
     return Drop(client.Discard({}));
   });
-  requested = true;
-  requested.notify_one();
+  if (!discarded) gave_up = true;
   watcher.join();
   if (!discarded) return discarded;
-  return seconds;
+  return SecondsBetween(start, TRY(seen));
 }
 
 /// Fails with EINVAL when there is no such request.

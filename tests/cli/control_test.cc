@@ -284,11 +284,21 @@ TEST_F(ControlTest, TellsTheStatusWhereConflictsCannotBeLookedFor) {
 
 TEST_F(ControlTest, CommitsAndDiscards) {
   Client client = Connect();
-  const auto commit = client.Commit({.message = "why\n"});
+  const std::vector<std::string> paths = {"a", "b\xFF"};
+  workspace_->resolved = {{.path = "r\xFF", .reason = "changed"}};
+  const auto commit = client.Commit({.message = "why\n", .paths = paths});
   ASSERT_TRUE(commit);
   EXPECT_EQ(commit->report.id, "000000000001");
   EXPECT_EQ(commit->next, "000000000002");
-  EXPECT_EQ(workspace_->message, "why\n");
+  EXPECT_FALSE(commit->report.nothing);
+  ASSERT_EQ(commit->report.resolved.size(), 1U);
+  EXPECT_EQ(commit->report.resolved[0].path, "r\xFF");
+  EXPECT_EQ(commit->report.savepoints, std::vector<std::string>{"sp\xFF"});
+  EXPECT_EQ(workspace_->commit_options.message, "why\n");
+  EXPECT_EQ(workspace_->commit_options.paths, paths);
+  workspace_->nothing = true;
+  EXPECT_TRUE(client.Commit({.message = "m"}).value().report.nothing);
+  EXPECT_EQ(workspace_->commit_options.paths, std::vector<std::string>());
   workspace_->conflicts = {{.path = "c\xFF", .reason = "changed"}};
   const auto conflict = client.Commit({.message = ""});
   ASSERT_TRUE(conflict);

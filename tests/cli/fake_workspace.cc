@@ -73,13 +73,17 @@ Result<size_t> FakeWorkspace::ReadVault(const std::string& path,
 Result<CommitReport> FakeWorkspace::Commit(const CommitOptions& options,
                                            const CommitProgress& progress) {
   commit_options = options;
-  message = options.message;
   progress(1, 2);
   progress(2, 2);
   CommitReport report{.id = id,
+                      .partial = !options.paths.empty(),
                       .nothing = nothing,
                       .changes = changes.size(),
-                      .conflicts = conflicts};
+                      .conflicts = conflicts,
+                      .resolved = resolved,
+                      .withheld = {},
+                      .savepoints = {}};
+  if (report.partial) report.savepoints.emplace_back("sp\xFF");
   if (conflicts.empty()) id = "000000000002";
   return report;
 }

@@ -96,12 +96,12 @@ class FakeWorkspace : public Workspace {
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
   std::vector<Conflict> conflicts;
-  Status looking;                ///< how looking for them goes
-  bool nothing = false;          ///< that a commit could do
-  CommitOptions commit_options;  ///< of the last commit
+  Status looking;                  ///< how looking for them goes
+  std::vector<Conflict> resolved;  ///< by every commit
+  bool nothing = false;            ///< there is nothing to commit
+  CommitOptions commit_options;    ///< of the last commit
   std::string id = "000000000001";
   int refreshes = 0;
-  std::string message;                   ///< of the last commit
   std::string asked_since;               ///< of the last ChangesSince
   std::map<Ino, std::string> past;       ///< content at every savepoint
   std::vector<std::string> asked_below;  ///< of the last Changes

@@ -4,16 +4,12 @@
 
 #include <string>
 
+#include "tests/lines.h"
+
 namespace txfs::cli {
 namespace {
 
 using ::std::string;
-
-const string kLines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-
-string With(string content, const string& from, const string& to) {
-  return content.replace(content.find(from), from.size(), to);
-}
 
 MergedText Merged(const string& ancestor, const string& ours,
                   const string& theirs) {

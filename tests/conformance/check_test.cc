@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -80,11 +79,7 @@ class Bench {
 };
 
 TEST(CheckTest, FindsNothingWhereNothingIsWrong) {
-  const char* given = std::getenv("RC_PARAMS");
-  const string params =
-      string(given ? given : "") +
-      " max_size=120 max_success=" + std::to_string(Scaled(20));
-  setenv("RC_PARAMS", params.c_str(), 1);
+  SetCases(Scaled(20), 120);
   const auto steps =
       rc::gen::container<vector<Step>>(AnyStep(StepModes(false)));
   EXPECT_TRUE(rc::check("steps, remount, steps, commit, steps, close", [&] {

@@ -12,6 +12,7 @@
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/sound.h"
+#include "tests/lines.h"
 
 namespace txfs {
 
@@ -41,12 +42,6 @@ struct Case {
   std::optional<vector<Expectation>> mine, others, merged;
 };
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
-
-const string kLines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
-
-string With(string content, const string& from, const string& to) {
-  return content.replace(content.find(from), from.size(), to);
-}
 
 Status Delete(Driver& fs) { return fs.Unlink("f"); }
 Status DeleteTree(Driver& fs) { return fs.RemoveRecursively("d"); }

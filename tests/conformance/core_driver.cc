@@ -67,6 +67,12 @@ bool Writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 }  // namespace
 
+Status NoConflicts(const std::vector<Conflict>& conflicts) {
+  if (conflicts.empty()) return {};
+  return Fail(EEXIST, "conflict: " + conflicts.front().path + " " +
+                          conflicts.front().reason);
+}
+
 CoreDriver::Ref::~Ref() {
   if (!driver_ || ino_ == kRootIno) return;
   if (driver_->options_.keep_lookups) {
@@ -111,20 +117,12 @@ Status CoreDriver::Remount() {
 
 Status CoreDriver::Commit() {
   const CommitReport report = TRY(workspace_->Commit({.message = "test"}));
-  if (!report.conflicts.empty()) {
-    return Fail(EEXIST, "conflict: " + report.conflicts[0].path + " " +
-                            report.conflicts[0].reason);
-  }
-  return {};
+  return NoConflicts(report.conflicts);
 }
 
 Status CoreDriver::Undo(const std::string& id) {
   const UndoReport report = TRY(workspace_->Undo(id));
-  if (!report.conflicts.empty()) {
-    return Fail(EEXIST, "conflict: " + report.conflicts[0].path + " " +
-                            report.conflicts[0].reason);
-  }
-  return {};
+  return NoConflicts(report.conflicts);
 }
 
 Status CoreDriver::Discard() {

@@ -21,6 +21,9 @@ struct CoreOptions {
   bool keep_lookups = false;
 };
 
+/// EEXIST with the first of the conflicts that a commit or an undo met.
+Status NoConflicts(const std::vector<Conflict>& conflicts);
+
 /// The core without a kernel: does what the VFS does in front of a filesystem
 /// (walks paths, follows symlinks, checks types of open files) and nothing
 /// more.

@@ -72,9 +72,10 @@ pid_t Fork(const Work& work) {
 }
 
 /// The root has the store in it, a mount its part of the vaults.
-void IgnoreStoreIn(TreeView& view, bool with_mount) {
-  view.at("").nlink = 0;
+Result<TreeView> ViewWithoutVaults(Driver& driver, bool with_mount) {
+  TreeView view = TRY(ViewWithoutStore(driver));
   if (with_mount) view.at("w").nlink = 0;
+  return view;
 }
 
 /// As RunAndCrash, but SIGKILL comes `after_us` microseconds after the
@@ -232,15 +233,11 @@ Status CrashRig::Reopen() {
 
 Result<TreeView> CrashRig::ViewOfBase() {
   PosixDriver plain(base_.root());
-  TreeView view = TRY(ViewTree(plain));
-  IgnoreStoreIn(view, operation_.with_mount);
-  return view;
+  return ViewWithoutVaults(plain, operation_.with_mount);
 }
 
 Result<TreeView> CrashRig::View() {
-  TreeView view = TRY(ViewTree(*driver_));
-  IgnoreStoreIn(view, operation_.with_mount);
-  return view;
+  return ViewWithoutVaults(*driver_, operation_.with_mount);
 }
 
 // --- interrupting ----------------------------------------------------------
@@ -303,8 +300,8 @@ Ending CrashRig::CutPowerAt(uint64_t call, uint64_t seed) {
   const Ending ending = CutPower(
       call, seed,
       [this](Workspace& workspace) { return ActAndTell(workspace); }, true);
-  const bool done = ending == Ending::kCrashed && acknowledged_.IsSet();
-  return done ? Ending::kSurvived : ending;
+  if (ending != Ending::kCrashed) return Ending::kFailed;
+  return acknowledged_.IsSet() ? Ending::kSurvived : Ending::kCrashed;
 }
 
 bool CrashRig::CutPowerOfRecoveryAt(uint64_t call, uint64_t seed) {

@@ -95,7 +95,8 @@ class CrashRig {
   /// Interrupts the recovery; true when it was.
   bool CrashRecoveryAt(uint64_t point);
   /// Takes the power away at a call, by a PowerCut of `seed`, or when the
-  /// operation is done; it counts as one that survives then.
+  /// operation is done; it counts as one that survives then. kFailed: nothing
+  /// was found out, for want of what the disk was to lose.
   Ending CutPowerAt(uint64_t call, uint64_t seed);
   /// The same of the recovery; true when there were as many calls.
   bool CutPowerOfRecoveryAt(uint64_t call, uint64_t seed);

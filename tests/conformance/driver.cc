@@ -115,10 +115,14 @@ Result<bool> IsMountpoint(Driver& driver, const std::string& parent,
                           const std::string& path) {
   const struct stat outside = TRY(driver.Stat(parent));
   const struct stat inside = TRY(driver.Stat(path));
-  // txfs has one device and tells filesystems apart by high bits.
+  // txfs has one device and tells filesystems of the base apart by high bits;
+  // what is not from the base has one of its own.
+  constexpr uint64_t kNewBit = uint64_t{1} << 52;
   constexpr int kFilesystemBits = 41;
+  if (!S_ISDIR(inside.st_mode) || (inside.st_ino & kNewBit) != 0) return false;
   return outside.st_dev != inside.st_dev ||
-         outside.st_ino >> kFilesystemBits != inside.st_ino >> kFilesystemBits;
+         (outside.st_ino & ~kNewBit) >> kFilesystemBits !=
+             inside.st_ino >> kFilesystemBits;
 }
 
 Status ViewBelow(Driver& driver, const std::string& path, TreeView& tree) {
@@ -276,6 +280,12 @@ Result<TreeView> ViewTree(Driver& driver) {
   TreeView tree;
   tree[""] = TRY(ViewFile(driver, ""));
   TRY(ViewBelow(driver, "", tree));
+  return tree;
+}
+
+Result<TreeView> ViewWithoutStore(Driver& driver) {
+  TreeView tree = TRY(ViewTree(driver));
+  tree.at("").nlink = 0;
   return tree;
 }
 

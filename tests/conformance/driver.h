@@ -177,6 +177,9 @@ using TreeView = std::map<std::string, FileView>;
 
 /// Reads the tree below the root; `.txfs` in the root is left out.
 Result<TreeView> ViewTree(Driver& driver);
+/// The same of a workspace and of its mount: without the number of links of the
+/// root, which in the one counts the store.
+Result<TreeView> ViewWithoutStore(Driver& driver);
 
 /// Empty when the trees are the same by `rules`, else one line per difference.
 std::string Compare(const TreeView& expected, const TreeView& actual,

@@ -112,7 +112,7 @@ uint64_t PowerCut::ObjectOf(const DiskCall& call) {
 // --- a call ----------------------------------------------------------------
 
 int PowerCut::Before(DiskCall& call) {
-  if (++calls_ == at_) Cut();
+  if (++calls_ == at_ || cut_next_) Cut();
   made_ = {};
   pending_ = Foresee(call);
   return 0;

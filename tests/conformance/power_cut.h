@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -31,8 +32,8 @@ class PowerCut final : public DiskWatch {
   /// deleted meanwhile. `at`: the number of the call, from 1.
   PowerCut(std::string root, std::string graves, uint64_t seed, uint64_t at);
 
-  /// Before the next call.
-  void CutNext() { at_ = calls_ + 1; }
+  /// Before the next call, whichever thread makes it.
+  void CutNext() { cut_next_ = true; }
   /// Syncs of paths that end like this do nothing; "" are those of everything.
   void IgnoreSyncsOf(std::string path_end) { ignored_ = std::move(path_end); }
 
@@ -113,8 +114,9 @@ class PowerCut final : public DiskWatch {
 
   const std::string graves_;
   std::mt19937_64 random_;
-  uint64_t at_ = 0;
+  const uint64_t at_;
   uint64_t calls_ = 0;
+  std::atomic<bool> cut_next_ = false;
   std::optional<std::string> ignored_;
   std::map<uint64_t, Node> nodes_;
   std::vector<Change> changes_;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,8 +42,12 @@ constexpr int kSeconds = 12;
 constexpr double kStormy = 0.45;
 /// Image of the model as the base is.
 constexpr const char* kBase = "base";
+/// Image of what a partial discard left.
+constexpr const char* kPart = "part";
 /// How many commits are remembered for undo.
 constexpr size_t kMaxUndo = 5;
+/// How many stay: those, undos of them, and what siblings committed since.
+constexpr size_t kMaxKept = 40;
 constexpr size_t kHistoryLength = 20;
 /// What a daemon may grow by: caches that fill, the allocator's arenas.
 constexpr uint64_t kRssSlack = 48 << 20;
@@ -49,6 +55,9 @@ constexpr uint64_t kRssSlack = 48 << 20;
 constexpr size_t kMaxDescriptors = 400;
 
 const std::vector<std::string> kTops = {"c0", "c1", "c2", "shared"};
+constexpr const char* kShared = "shared/";
+/// Where only a sibling works.
+const std::vector<std::string> kSiblingTops = {"sibling"};
 
 /// One who works where no model knows what is to be, and who is not stopped
 /// for commits, savepoints, rollbacks and discards: they and its work meet.
@@ -77,6 +86,61 @@ class Unruly {
   PosixDriver driver_;
   StepRunner runner_;
   uint64_t steps_ = 0;
+};
+
+/// Transactions on the same workspace that live for a moment beside the one
+/// that all others work in: each changes what nobody else does, and is
+/// committed or discarded.
+class Sibling {
+ public:
+  Sibling(std::string base, std::string mountpoint, uint64_t seed)
+      : base_(std::move(base)),
+        mountpoint_(std::move(mountpoint)),
+        random_(seed, "") {
+    mkdir(mountpoint_.c_str(), 0755);
+  }
+
+  /// What has become of it must at once be in the base, and in `other`, the
+  /// mount of another transaction.
+  void Live(const std::string& other, bool commits) {
+    Txfs({"mount", base_, mountpoint_, "--name", "sibling"});
+    const auto before = ViewTops(base_, kSiblingTops);
+    Work();
+    const auto after = ViewTops(mountpoint_, kSiblingTops);
+    Txfs({"-C", mountpoint_, commits ? "commit" : "discard"});
+    ASSERT_TRUE(before && after);
+    for (const std::string& root : {base_, other, mountpoint_}) {
+      const auto now = ViewTops(root, kSiblingTops);
+      ASSERT_TRUE(now.has_value()) << now.error().ToString();
+      EXPECT_EQ(Compare(commits ? *after : *before, *now,
+                        {.ino = false, .ctime = false}),
+                "")
+          << root << (commits ? ": commit" : ": discard") << " of a sibling";
+    }
+    Txfs({"umount", mountpoint_});
+  }
+
+ private:
+  void Work() {
+    PosixDriver driver(mountpoint_ + "/" + kSiblingTops.front());
+    StepRunner runner(driver);
+    for (int steps = 0; steps < kSteps; ++steps) {
+      const auto step = random_.Next();
+      const std::string outcome = runner.Run(step);
+      EXPECT_FALSE(IsDeath(outcome) || outcome == "EIO")
+          << "sibling: " << step << ": " << outcome;
+    }
+    runner.DropAll();
+  }
+  static void Txfs(std::vector<std::string> words) {
+    words.insert(words.begin(), TxfsBinary());
+    const CommandResult done = RunCommand(words);
+    EXPECT_EQ(done.exit_code, 0) << words[1] << ": " << done.errors;
+  }
+
+  static constexpr int kSteps = 20;
+  const std::string base_, mountpoint_;
+  SoakSteps random_;
 };
 
 /// Sizes of the daemon over time.
@@ -159,6 +223,7 @@ class Soak {
   void Pause() { gate_.Close(); }
   void PauseAll();
   void ResumeAll();
+  void DropClients();
   void DropAll();
   void LeaveLostDirectories();
   void Round(bool stormy);
@@ -168,19 +233,29 @@ class Soak {
   void Rollback();
   void Discard();
   void CommitAll();
+  void CommitPart();
+  void DiscardPart();
   void Undo();
   void Remount();
   void Collect();
   void Fsck();
   // Done while they work.
   void CommitMeanwhile();
+  void LiveSibling();
   void Kill();
   /// Kills the daemon while it does one of the first.
   void KillWithin();
 
   std::string TryCommit();
+  /// Somewhere the transaction changed something; empty: nowhere.
+  std::string AnyChange();
+  /// Does `command` to what is at and below `path`; false when there is nothing
+  /// to do. The directories of clients whose path it is not stay what they are.
+  bool EndPart(const std::string& command, const std::string& path);
   void TakeBase();
   void RestoreModel(const std::string& image);
+  /// The base is as the model.
+  void SaveBase();
   void GoBackTo(const Commit& commit, const std::string& undo_id);
   void MountAgain();
   void Check(const std::string& when);
@@ -209,6 +284,7 @@ class Soak {
   std::unique_ptr<Driver> driver_;
   std::vector<std::unique_ptr<SoakClient>> clients_;
   std::unique_ptr<Unruly> unruly_;
+  std::unique_ptr<Sibling> sibling_;
   Gate gate_, unruly_gate_;
   std::vector<std::thread> threads_;
   std::atomic<bool> may_be_compound_ = true;
@@ -216,6 +292,9 @@ class Soak {
   std::vector<std::string> savepoints_;
   std::vector<Commit> commits_;
   TreeView base_view_;  // as it is now, all of it
+  /// The image kBase was not made of the model: it does not know which files of
+  /// the two are the same, and so not what open ones go back to.
+  bool base_is_apart_ = false;
   uint64_t names_ = 0;
   Growth growth_;
   std::map<std::string, int> counts_;
@@ -233,8 +312,10 @@ Soak::Soak(uint64_t seed, std::chrono::seconds length)
     BaseTree tree(base_.root() + "/" + kTops[client]);
     PrepareBase(tree);
   }
-  BaseTree unruly(base_.root() + "/unruly");
-  PrepareBase(unruly);
+  for (const std::string& top : {std::string("unruly"), kSiblingTops.front()}) {
+    BaseTree tree(base_.root() + "/" + top);
+    PrepareBase(tree);
+  }
   base_.Directory("shared");
   model_.SaveFrom(kBase, base_.root());
   model_.Restore(kBase);
@@ -253,6 +334,8 @@ Status Soak::Mount() {
   unruly_ = std::make_unique<Unruly>(mountpoint_, random_());
   unruly_gate_.Announce();
   threads_.emplace_back([this] { WorkUnruly(); });
+  sibling_ = std::make_unique<Sibling>(base_.root(),
+                                       scratch_.path() + "/sibling", random_());
   TakeBase();
   return {};
 }
@@ -287,8 +370,12 @@ void Soak::ResumeAll() {
   unruly_gate_.Open();
 }
 
-void Soak::DropAll() {
+void Soak::DropClients() {
   for (auto& client : clients_) client->DropAll();
+}
+
+void Soak::DropAll() {
+  DropClients();
   unruly_->DropAll();
 }
 
@@ -317,9 +404,18 @@ void Soak::Run() {
 
 void Soak::Round(bool stormy) {
   static const std::vector<std::pair<int, Control>> kControls = {
-      {6, &Soak::MakeSavepoint},   {5, &Soak::Rollback}, {3, &Soak::Discard},
-      {4, &Soak::CommitAll},       {3, &Soak::Undo},     {2, &Soak::Remount},
-      {3, &Soak::CommitMeanwhile}, {1, &Soak::Collect},  {1, &Soak::Fsck}};
+      {9, &Soak::MakeSavepoint},
+      {8, &Soak::Rollback},
+      {3, &Soak::Discard},
+      {4, &Soak::CommitAll},
+      {3, &Soak::Undo},
+      {2, &Soak::Remount},
+      {3, &Soak::CommitMeanwhile},
+      {1, &Soak::Collect},
+      {1, &Soak::Fsck},
+      {2, &Soak::CommitPart},
+      {2, &Soak::DiscardPart},
+      {2, &Soak::LiveSibling}};
   static const std::vector<std::pair<int, Control>> kKills = {
       {1, &Soak::Kill}, {1, &Soak::KillWithin}};
   const bool kill = stormy && Number(5) == 0;
@@ -334,8 +430,11 @@ void Soak::Round(bool stormy) {
   may_be_compound_ = !kill;
   // A while of undisturbed work.
   std::this_thread::sleep_for(std::chrono::milliseconds(10 + Number(200)));
-  if (chosen->second == &Soak::Kill || chosen->second == &Soak::CommitMeanwhile)
+  if (chosen->second == &Soak::Kill ||
+      chosen->second == &Soak::CommitMeanwhile ||
+      chosen->second == &Soak::LiveSibling) {
     return (this->*chosen->second)();
+  }
   Pause();
   (this->*chosen->second)();
   ResumeAll();
@@ -362,6 +461,7 @@ void Soak::Rollback() {
 
 void Soak::Discard() {
   Count("discards");
+  if (base_is_apart_) DropClients();
   LeaveLostDirectories();
   Demand("discard", driver_->Discard());
   RestoreModel(kBase);
@@ -372,7 +472,96 @@ void Soak::Discard() {
 
 void Soak::RestoreModel(const std::string& image) {
   model_.Restore(image);
+  if (image == kBase) base_is_apart_ = false;
   LeaveLostDirectories();
+}
+
+void Soak::SaveBase() {
+  model_.Save(kBase);
+  base_is_apart_ = false;
+}
+
+std::string Soak::AnyChange() {
+  // What goes away while it is compared makes the diff fail with ESTALE.
+  unruly_gate_.Close();
+  const auto diff = daemon().Txfs({"diff", "--name-status", "-z"});
+  unruly_gate_.Open();
+  if (!diff) {
+    ADD_FAILURE() << diff.error().ToString();
+    return "";
+  }
+  // Between the paths are letters.
+  std::vector<std::string> paths;
+  std::istringstream words(*diff);
+  for (std::string word; std::getline(words, word, '\0');) {
+    if (word.ends_with('/')) word.pop_back();
+    const auto is_below = [&](const std::string& top) {
+      return word.starts_with(top + "/");
+    };
+    if (std::ranges::any_of(kTops, is_below)) paths.push_back(word);
+  }
+  if (paths.empty()) return "";
+  std::string path = paths[Number(paths.size())];
+  const std::string parent = path.substr(0, path.rfind('/'));
+  const bool has_more = parent.find('/') != std::string::npos;
+  return has_more && Number(3) == 0 ? parent : path;
+}
+
+bool Soak::EndPart(const std::string& command, const std::string& path) {
+  const char owner =
+      path.starts_with(kShared) ? path[strlen(kShared)] : path[1];
+  std::vector<std::string> others;
+  for (int client = 0; client < kClients; ++client) {
+    if (kTops[client][1] != owner) others.push_back(kTops[client]);
+  }
+  const auto base = ViewTops(base_.root(), others);
+  const auto shown = ViewTops(mountpoint_, others);
+  const auto done = daemon().Txfs({command, "--", path});
+  if (!done) {
+    EXPECT_NE(done.error().ToString().find("changed nothing at"),
+              std::string::npos)
+        << command << " " << path << ": " << done.error().ToString();
+    return false;
+  }
+  savepoints_.clear();
+  const auto base_now = ViewTops(base_.root(), others);
+  const auto shown_now = ViewTops(mountpoint_, others);
+  EXPECT_TRUE(base && shown && base_now && shown_now);
+  if (!base || !shown || !base_now || !shown_now) return true;
+  EXPECT_EQ(Compare(*base, *base_now, {}), "") << command << " " << path;
+  EXPECT_EQ(Compare(*shown, *shown_now, {}), "") << command << " " << path;
+  return true;
+}
+
+void Soak::CommitPart() {
+  const std::string path = AnyChange();
+  if (path.empty() || !EndPart("commit", path)) return;
+  Count("commits of a part");
+  Check("after the commit of " + path);
+  model_.SaveFrom(kBase, base_.root());
+  base_is_apart_ = true;
+  TakeBase();
+  commits_.clear();
+}
+
+/// What is left of a move that is taken back in part, paths do not tell: the
+/// model learns it from the mount.
+void Soak::DiscardPart() {
+  const std::string path = AnyChange();
+  if (path.empty()) return;
+  DropClients();
+  if (!EndPart("discard", path)) return;
+  Count("discards of a part");
+  CheckBase("after the discard of " + path);
+  model_.SaveFrom(kPart, mountpoint_);
+  RestoreModel(kPart);
+  base_is_apart_ = true;
+  Check("after the discard of " + path);
+}
+
+void Soak::LiveSibling() {
+  Count("siblings");
+  sibling_->Live(mountpoint_, Number(2) == 0);
 }
 
 std::string Soak::TryCommit() {
@@ -401,7 +590,7 @@ void Soak::CommitAll() {
     commits_.erase(commits_.begin());
   }
   commits_.push_back({.id = id, .image = image, .base = base_view_});
-  model_.Save(kBase);
+  SaveBase();
   TakeBase();
   CheckCommitted();
   Check("after commit");
@@ -453,7 +642,7 @@ void Soak::GoBackTo(const Commit& commit, const std::string& undo_id) {
   // What is open was open throughout, but it is now whatever has its name.
   DropAll();
   model_.Restore(commit.image);
-  model_.Save(kBase);
+  SaveBase();
   const TreeView now = BaseView();
   EXPECT_EQ(Compare(commit.base, now, {.ctime = false}), "")
       << "the base after undo " << undo_id;
@@ -476,7 +665,7 @@ void Soak::Remount() {
 void Soak::Collect() {
   Count("gc");
   const auto done =
-      daemon().Txfs({"gc", "--keep-commits", std::to_string(2 * kMaxUndo)});
+      daemon().Txfs({"gc", "--keep-commits", std::to_string(kMaxKept)});
   Demand("gc", done ? Status() : std::unexpected(done.error()));
 }
 
@@ -545,12 +734,12 @@ void Soak::KillWithin() {
     Count("kills after the point of no return");
     TakeBase();
     CheckCommitted();
-    model_.Save(kBase);
+    SaveBase();
   }
   if (what == 1 || what == 2) {
     if (!DifferencesFromModel().empty()) {
       Count("kills after going back");
-      model_.Restore(back);
+      RestoreModel(back);
     }
   }
   // Which savepoints and commits there are is not known any more.

@@ -292,11 +292,11 @@ Status StepRunner::Copy(const Step& step) {
   return done;
 }
 
-void SetCases(int cases) {
+void SetCases(int cases, int max_size) {
   const char* given = std::getenv("RC_PARAMS");
-  const std::string params =
-      std::string(given ? given : "") +
-      " max_size=80 max_success=" + std::to_string(cases);
+  const std::string params = std::string(given ? given : "") +
+                             " max_size=" + std::to_string(max_size) +
+                             " max_success=" + std::to_string(cases);
   setenv("RC_PARAMS", params.c_str(), 1);
 }
 

@@ -100,8 +100,9 @@ class StepRunner {
   std::array<std::optional<Handle>, kSlots> held_;
 };
 
-/// How many cases rapidcheck tries, of sequences of steps. Before it is first
-/// used, when it reads its parameters from RC_PARAMS; a seed given there stays.
-void SetCases(int cases);
+/// How many cases rapidcheck tries, of sequences of up to `max_size` steps.
+/// Before it is first used, when it reads its parameters from RC_PARAMS; a seed
+/// given there stays.
+void SetCases(int cases, int max_size = 80);
 
 }  // namespace txfs::testing

@@ -57,6 +57,19 @@ bool SetTimesIn(UniqueFd dir) {
 
 }  // namespace
 
+void TempDir::AwaitTick() const {
+  const std::string path = path_ + "/tick";
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const auto touch = [&] {
+    struct stat st{};
+    Require(futimens(file.get(), nullptr) == 0 && fstat(file.get(), &st) == 0,
+            path);
+    return Timestamp::From(st.st_ctim);
+  };
+  for (const Timestamp first = touch(); touch() == first;) {
+  }
+}
+
 std::string TempDir::DefaultParent() {
   const char* parent = std::getenv("TMPDIR");
   return parent && *parent ? parent : "/tmp";

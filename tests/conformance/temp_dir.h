@@ -19,6 +19,10 @@ class TempDir {
   TempDir& operator=(const TempDir&) = delete;
   [[nodiscard]] const std::string& path() const { return path_; }
 
+  /// Returns when a change has another ctime than one that was made before: the
+  /// clock of files may stand still for milliseconds. Touches a file here.
+  void AwaitTick() const;
+
   /// $TMPDIR or /tmp.
   static std::string DefaultParent();
 

@@ -84,12 +84,10 @@ class Looked {
     }
   }
 
-  /// The root counts the store as a link.
   static TreeView View(Driver& driver) {
-    auto view = ViewTree(driver);
+    auto view = ViewWithoutStore(driver);
     if (!view) RC_LOG() << view.error().ToString() << '\n';
     RC_ASSERT(view.has_value());
-    view->at("").nlink = 0;
     return std::move(*view);
   }
 

@@ -173,10 +173,8 @@ int Remove(int dir, const char* path, int flags) {
     return Call(SYS_unlinkat, dir, path, flags);
   };
   if (!IsWatched()) return static_cast<int>(remove({}));
-  return static_cast<int>(Watched({.kind = Kind::kRemove,
-                                   .path = PathAt(dir, path),
-                                   .flags = static_cast<unsigned>(flags)},
-                                  remove));
+  return static_cast<int>(
+      Watched({.kind = Kind::kRemove, .path = PathAt(dir, path)}, remove));
 }
 
 int MakeDir(int dir, const char* path, mode_t mode) {

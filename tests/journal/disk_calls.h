@@ -28,7 +28,7 @@ struct DiskCall {
   Kind kind = Kind::kWrite;
   std::string path;      ///< absolute
   std::string new_path;  ///< kRename, kLink
-  unsigned flags = 0;    ///< of kMake, kRename, kRemove
+  unsigned flags = 0;    ///< of kMake, kRename
   int fd = -1;           ///< of the file; kMake: once it is open
   uint64_t offset = 0;   ///< kWrite, kAllocate
   uint64_t size = 0;     ///< bytes; kTruncate: the size to be

@@ -35,7 +35,8 @@ conflicting() {
   echo theirs >ws/made
   echo changed >ws/d/x
   rm -r ws/d/s
-  rm -r ws/e && echo file >ws/e
+  rm -r ws/e
+  echo file >ws/e
 }
 paths="d/s/y d/x e f g made"
 told() {
@@ -135,8 +136,9 @@ echo changed >ws/other
 txfs -C mnt commit --on-conflict=merge --json >out 2>/dev/null
 equal "committed f other" \
   "$(json '" ".join([d["state"]] + [c["path"] for c in d["resolved"]])' <out)" "what was merged"
-{ echo one && seq 2 10; } >expected
-cmp expected ws/f && cmp expected mnt/f
+{ echo one; seq 2 10; } >expected
+cmp expected ws/f
+cmp expected mnt/f
 equal "changed 600" "$(cat ws/other) $(stat -c %a ws/other)" "content and mode of different sides"
 done_with
 
@@ -164,7 +166,7 @@ outcome() {
 }
 for way in mine merge theirs; do
   for ours in 'chmod 600 mnt/f' 'mv mnt/f mnt/f2' 'ln mnt/f mnt/f2' 'echo 10 >>mnt/f' \
-    'chmod 600 mnt/f && chmod 644 mnt/f'; do
+    'chmod 600 mnt/f; chmod 644 mnt/f'; do
     fresh
     eval "$ours"
     cat mnt/f* >/dev/null
@@ -198,7 +200,7 @@ uno
 2" "$(head -n 6 mnt/g)" "markers in the mount"
   cmp expected mnt/f
   # Edited, it goes through: the workspace's side was taken into account.
-  { echo both && seq 2 9; } >mnt/g
+  { echo both; seq 2 9; } >mnt/g
   txfs -C mnt commit >/dev/null
   equal both "$(head -n 1 ws/g)" "the edited file"
   cmp expected ws/f
@@ -213,6 +215,7 @@ head -c 1000 /dev/zero >ws/zeros
 head -c 1M /dev/zero | tr '\0' x >ws/large
 printf y >>mnt/zeros
 printf y >>mnt/large
+await_tick
 printf z | dd of=ws/zeros conv=notrunc status=none
 printf z | dd of=ws/large conv=notrunc status=none
 refuses 3 "zeros: changed in the workspace, modified in the transaction (is no text)" \
@@ -249,8 +252,11 @@ txfs mount ws a --name a >/dev/null
 txfs mount ws b --name b >/dev/null
 cat a/f b/f >/dev/null
 # Disjoint: different files of one directory, new names in it, attributes.
-echo a >a/d/from-a && echo changed >a/d/x
-echo b >b/d/from-b && echo changed >b/d/s/y && chmod 700 b/d
+echo a >a/d/from-a
+echo changed >a/d/x
+echo b >b/d/from-b
+echo changed >b/d/s/y
+chmod 700 b/d
 txfs -C a commit >/dev/null
 txfs -C b commit >/dev/null
 equal "a b changed changed 700" \
@@ -259,7 +265,8 @@ same_tree a b manifest_with_times
 # The same file: the first wins, the other one learns of it, and merges.
 sed -i 's/^1$/one/' a/f
 echo 10 >>b/f
-echo a >a/both && echo b >b/both
+echo a >a/both
+echo b >b/both
 txfs -C a commit >/dev/null
 contains "$(txfs -C b status)" "f: changed in the workspace, modified in the transaction"
 refuses 3 "2 paths" txfs -C b commit

@@ -8,7 +8,8 @@ if [ "$(id -u)" -eq 0 ] && [ -z "${IN_NAMESPACE-}" ]; then
   command -v fusermount3 setpriv >/dev/null || exit 0
   # /dev/fuse is only for root on some machines.
   mkdir "$TMPDIR/user" && mknod -m 666 "$TMPDIR/fuse" c 10 229 || exit 0
-  cp "$TXFS" "$TMPDIR/txfs" && chmod 755 "$TMPDIR/txfs"
+  cp "$TXFS" "$TMPDIR/txfs"
+  chmod 755 "$TMPDIR/txfs"
   chown 65534:65534 "$TMPDIR/user"
   export IN_NAMESPACE=user
   exec unshare --mount bash -eu -c '

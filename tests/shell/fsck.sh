@@ -66,7 +66,10 @@ damaged() {
     "$1 in JSON"
   rm -rf copy
 }
-fresh() { cp -a ws copy && txn=$(echo copy/.txfs/txn/*); }
+fresh() {
+  cp -a ws copy
+  txn=$(echo copy/.txfs/txn/*)
+}
 
 fresh
 contains "$(txfs -C copy fsck)" "no problems"

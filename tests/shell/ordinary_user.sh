@@ -13,7 +13,8 @@ if [ "$(id -u)" -eq 0 ]; then
   user="setpriv --reuid=65534 --regid=65534 --clear-groups"
   chmod 755 "$TMPDIR"
   chown -R 65534:65534 "$HOME" .
-  cp "$TXFS" txfs-program && chmod 755 txfs-program
+  cp "$TXFS" txfs-program
+  chmod 755 txfs-program
   TXFS=$PWD/txfs-program
 else
   user=""
@@ -77,7 +78,9 @@ echo again >mnt/file
 mkdir mnt/inner other
 status=0
 "$TXFS" mount other mnt/inner 2>err || status=$?
-[ $status -eq 1 ] && grep -q "$PWD/mnt/inner" err && grep -q '^hint: ' err
+[ $status -eq 1 ]
+grep -q "$PWD/mnt/inner" err
+grep -q '^hint: ' err
 "$TXFS" umount mnt
 
 # Directories that deny their owner, as package caches have them.
@@ -92,7 +95,8 @@ rm -r mnt/gone
 "$TXFS" -C mnt commit -m cache
 [ "$(cat cache/mod2/deep/f)" = 1 ]
 [ "$(stat -c %a cache/mod2)" = 555 ]
-[ ! -e cache/gone ] && [ ! -e cache/mod ]
+[ ! -e cache/gone ]
+[ ! -e cache/mod ]
 "$TXFS" umount mnt
 chmod -R u+w cache
 
@@ -131,10 +135,13 @@ for mode in 0 300 400; do
   chmod $mode denied/old denied/new/deep denied/new
   status=0
   "$TXFS" -C denied undo "$undo" 2>err || status=$?
-  [ $status -eq 3 ] && grep -q new/deep/later err
+  [ $status -eq 3 ]
+  grep -q new/deep/later err
   [ "$(stat -c %a denied/new)" = $mode ]
-  chmod 700 denied/*/ && chmod 700 denied/new/deep
-  rm -rf denied && cp -a before denied
+  chmod 700 denied/*/
+  chmod 700 denied/new/deep
+  rm -rf denied
+  cp -a before denied
 done
 
 # Files of others: moved, and written to where they may be, as without txfs.
@@ -151,8 +158,11 @@ if [ -d foreign ]; then
   mv mnt/dir mnt/dir2
   status=0
   "$TXFS" -C mnt commit -m dir 2>err || status=$?
-  [ $status -eq 1 ] && grep -q "cannot commit dir" err && grep -q '^hint: ' err
-  [ -d foreign/dir ] && [ ! -e foreign/kept ]
+  [ $status -eq 1 ]
+  grep -q "cannot commit dir" err
+  grep -q '^hint: ' err
+  [ -d foreign/dir ]
+  [ ! -e foreign/kept ]
   mv mnt/dir2 mnt/dir
   "$TXFS" -C mnt commit -m kept
   [ "$(cat foreign/kept)" = kept ]

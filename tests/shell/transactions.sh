@@ -56,19 +56,24 @@ rm -r m1/gone
 mv m1/src m1/source
 chmod 700 m1/run.sh
 echo more >>m1/run.sh
-rm m1/link && mkdir m1/link && echo x >m1/link/x
+rm m1/link
+mkdir m1/link
+echo x >m1/link/x
 ln -sfn elsewhere m1/docs/soft
 touch -d 2001-02-03 m1/zeros
 [ ! -e m2/docs/soft ]
 txfs -C m1 commit -m kinds >/dev/null
 same_tree ws m2 manifest_with_times
 same_tree ws m1 manifest_with_times
-[ ! -e m2/gone ] && [ ! -e m2/src ] && [ -d m2/link ]
+[ ! -e m2/gone ]
+[ ! -e m2/src ]
+[ -d m2/link ]
 cat <&5 >/dev/null
 exec 5<&-
 kill $sleeper
 # What was deleted and made again is another one.
-mkdir m1/gone && echo again >m1/gone/file
+mkdir m1/gone
+echo again >m1/gone/file
 txfs -C m1 commit >/dev/null
 equal again "$(cat m2/gone/file)" "a directory that came back"
 
@@ -84,8 +89,11 @@ equal "by 2" "$(cat ws/d/f2)" "nothing of it was committed"
 txfs -C m2 discard >/dev/null
 equal one "$(cat m2/d/f1)" "after discard"
 # The same new name, the same new directory.
-echo one >m1/made && echo two >m2/made
-mkdir m1/dir m2/dir && echo 1 >m1/dir/1 && echo 2 >m2/dir/2
+echo one >m1/made
+echo two >m2/made
+mkdir m1/dir m2/dir
+echo 1 >m1/dir/1
+echo 2 >m2/dir/2
 txfs -C m1 commit >/dev/null
 refuses 3 made txfs -C m2 commit
 contains "$(cat "$TMPDIR/err")" dir
@@ -94,12 +102,15 @@ equal 2 "$(ls m2/dir)" "own new directory"
 txfs -C m2 discard >/dev/null
 equal 1 "$(ls m2/dir)" "the other's directory after discard"
 # Deleted here, changed there; changed here, deleted there with all around it.
-rm m1/d/f3 && echo x >m2/d/f3
+rm m1/d/f3
+echo x >m2/d/f3
 stat m2/docs/README m2/docs/hard-link >/dev/null
-rm -r m1/docs && echo x >m2/docs/README
+rm -r m1/docs
+echo x >m2/docs/README
 txfs -C m1 commit >/dev/null
 equal x "$(cat m2/docs/README)" "what was changed in a directory that went"
-equal "README hard-link" "$(ls m2/docs | xargs)" \
+equal "README
+hard-link" "$(ls m2/docs)" \
   "what is left of it: the changed file with all names that were looked up"
 refuses 3 d/f3 txfs -C m2 commit
 grep -qE "^conflict: docs/(README|hard-link): deleted in" "$TMPDIR/err" || fail "no conflict of docs/README"
@@ -137,7 +148,9 @@ txfs -C m1 commit >/dev/null
 [ $((SECONDS - start)) -lt 8 ] || fail "the commit waited for a daemon that hangs"
 txfs -C ws list --json >list
 equal "[None]" "$(json '[t["changes"] for t in d if t["pid"] == '"$pid]" <list)" "changes of one that hangs"
-mkdir -p m3 && txfs mount ws m3 --name t3 && txfs umount m3
+mkdir -p m3
+txfs mount ws m3 --name t3
+txfs umount m3
 kill -CONT "$pid"
 tries=0
 until [ -e m2/hung ] || [ $tries -eq 2000 ]; do tries=$((tries + 1)); done
