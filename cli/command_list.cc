@@ -22,11 +22,12 @@ struct Item {
 /// A daemon that hangs, or a journal that is in use, must not hold up the list.
 constexpr int kCountMs = 2'000;
 
-Result<uint64_t> CountChanges(const RealWorkspace& workspace,
-                              const ServedTransaction& transaction) {
+/// What the daemon, or else the journal, knows of an open transaction.
+Result<WorkspaceStatus> LookInto(const RealWorkspace& workspace,
+                                 const ServedTransaction& transaction) {
   if (transaction.daemon == DaemonState::kRunning) {
     Client client(TRY(ConnectDaemon(transaction.address, kCountMs)));
-    return TRY(client.GetStatus()).status.changes;
+    return TRY(client.GetStatus()).status;
   }
   Client client = TRY(Connect(Place{.workspace = workspace.path,
                                     .root = workspace.path,
@@ -34,7 +35,7 @@ Result<uint64_t> CountChanges(const RealWorkspace& workspace,
                                     .address = {},
                                     .real = workspace,
                                     .transaction = transaction.summary.name}));
-  return TRY(client.GetStatus()).status.changes;
+  return TRY(client.GetStatus()).status;
 }
 
 Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
@@ -47,10 +48,13 @@ Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
   std::map<std::string, Item> items;
   for (ServedTransaction& open : TRY(ListServed(store))) {
     Item& item = items[open.summary.id];
-    const auto changes = CountChanges(workspace, open);
-    item.counted = changes.has_value();
+    const auto known = LookInto(workspace, open);
+    item.counted = known.has_value();
+    if (known) {
+      open.summary.changes = known->changes;
+      open.summary.state = known->state;
+    }
     item.open = std::move(open);
-    item.open->summary.changes = changes.value_or(0);
   }
   std::vector<Item> list;
   // Read last: one that was found half committed has ended by now.
@@ -58,6 +62,7 @@ Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
     Item item = std::move(items[summary.id]);
     if (!IsEnded(summary) && item.open) {
       summary.changes = item.open->summary.changes;
+      summary.state = item.open->summary.state;
     }
     item.summary = std::move(summary);
     list.push_back(std::move(item));

@@ -117,7 +117,7 @@ Status TransactionHistory::WriteManifest(const std::string& id,
 
 Status TransactionHistory::WriteImage(const std::string& id,
                                       std::string_view image) const {
-  return ReplaceFile(store_, ImagePath(id), image);
+  return PutFile(store_, ImagePath(id), image);
 }
 
 Status TransactionHistory::DropPlan(const std::string& id) const {

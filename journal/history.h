@@ -45,6 +45,7 @@ class TransactionHistory {
   Result<std::string> ReadPlan(const std::string& id) const;
   Result<std::string> ReadImage(const std::string& id) const;
   Result<std::string> ReadManifest(const std::string& id) const;
+  /// Durable with the manifest, which is written next.
   Status WriteImage(const std::string& id, std::string_view image) const;
   Status WriteManifest(const std::string& id, std::string_view manifest) const;
   /// From here on `id` cannot be undone.

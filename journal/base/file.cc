@@ -61,8 +61,8 @@ Result<std::string> ReadWholeFile(int dir, const std::string& path,
   return content;
 }
 
-Status ReplaceFile(int dir, const std::string& path, std::string_view content,
-                   mode_t mode) {
+Status PutFile(int dir, const std::string& path, std::string_view content,
+               mode_t mode) {
   const std::string temporary = path + ".new";
   CrashPoint();
   const UniqueFd fd =
@@ -74,6 +74,12 @@ Status ReplaceFile(int dir, const std::string& path, std::string_view content,
   if (::renameat(dir, temporary.c_str(), dir, path.c_str()) != 0) {
     return Fail(errno, "rename " + temporary);
   }
+  return {};
+}
+
+Status ReplaceFile(int dir, const std::string& path, std::string_view content,
+                   mode_t mode) {
+  TRY(PutFile(dir, path, content, mode));
   const size_t slash = path.rfind('/');
   const UniqueFd parent =
       TRY(OpenAt(dir, slash == std::string::npos ? "." : path.substr(0, slash),

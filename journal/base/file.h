@@ -27,8 +27,11 @@ Status WriteFully(int fd, uint64_t offset, ByteSpan bytes);
 Result<std::string> ReadWholeFile(int dir, const std::string& path,
                                   size_t limit = 64 << 20);
 
-/// Writes a temporary neighbour, syncs it and renames it over `path`; the
-/// directory is synced. After a crash `path` has the old or the new content.
+/// Writes a temporary neighbour, syncs it and renames it over `path`. After a
+/// crash `path` has the old or the new content.
+Status PutFile(int dir, const std::string& path, std::string_view content,
+               mode_t mode = 0600);
+/// The same, and syncs the directory: the new content.
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,
                    mode_t mode = 0600);
 

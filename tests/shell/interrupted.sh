@@ -79,6 +79,7 @@ mkdir "ws/.txfs/history/$id.image"
 equal half "$(cat ws/a)" "half-way"
 contains "$(txfs -C mnt status)" "stopped half-way: \`txfs commit\` goes on"
 equal "committing []" "$(txfs -C mnt status --json | json '"{state} {conflicts}".format(**d)')" "half-way as JSON"
+equal committing "$(txfs -C ws list --json | json "[t['state'] for t in d if t['id'] == '$id'][0]")" "half-way in the list"
 rmdir "ws/.txfs/history/$id.image"
 contains "$(txfs -C mnt commit)" "committed $id"
 txfs umount mnt
