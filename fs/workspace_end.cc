@@ -1,6 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "fs/change_list.h"
@@ -10,6 +13,19 @@
 #include "journal/base/io.h"
 
 namespace txfs {
+namespace {
+
+/// One that cannot be joined when the system has none to give.
+std::thread StartThread(std::function<void()> work) {
+  try {
+    return std::thread(std::move(work));
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 // --- recovery --------------------------------------------------------------
 
 Result<FileLock> StoredWorkspace::LockCommits() {
@@ -124,13 +140,17 @@ Result<DiscardReport> StoredWorkspace::Discard() {
             });
         shown.RemoveRepeated();
         // The kernel may be waiting for a mutation, which waits for us.
-        teller = std::thread([&] { Tell(shown); });
+        teller = StartThread([&] { Tell(shown); });
         const TransactionSummary ended =
             Ended(TransactionState::kDiscarded, "", report.changes);
         report.id = ended.id;
         return EndDiscarded(ended, taken_back, old);
       });
-  teller.join();
+  if (teller.joinable()) {
+    teller.join();
+  } else {
+    Tell(shown);
+  }
   Tell(taken_back);
   old = {};
   TRY(std::move(discarded));
@@ -150,14 +170,16 @@ Status StoredWorkspace::EndDiscarded(const TransactionSummary& ended,
     discard_half_way_ = false;
     return {};
   }
+  bool half_way = discard_half_way_;
   filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-    if (!discard_half_way_) {
+    if (!half_way) {
       auto restored = frozen.Restore();
-      discard_half_way_ = !restored;
+      half_way = !restored;
       if (restored) taken_back = std::move(*restored);
     }
-    frozen.SetHalted(discard_half_way_);
+    frozen.SetHalted(half_way);
   });
+  discard_half_way_ = half_way;
   return std::unexpected(std::move(next).error());
 }
 
@@ -283,7 +305,7 @@ void StoredWorkspace::RefreshTree() {
 void StoredWorkspace::Collect() {
   StopCollecting();
   // What fails is tried again at the next end of a transaction.
-  collecting_ = std::thread([this] {
+  collecting_ = StartThread([this] {
     std::ignore = store_->EmptyTrash();
     Committer committer(*store_, base_);
     if (const auto lock = committer.Lock(0)) {
