@@ -1,3 +1,5 @@
+#include <cerrno>
+
 #include "cli/commands.h"
 #include "cli/diff_format.h"
 #include "cli/diff_print.h"
@@ -11,8 +13,14 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, arguments.paths));
   Client client = TRY(Connect(place));
-  const ContentReader read = [&](const ChangeSide& side, bool before) {
-    return client.ReadContent(side, before, kPatchContentMax, arguments.since);
+  size_t gone = 0;
+  const ContentReader read = [&](const ChangeSide& side,
+                                 bool before) -> Result<std::string> {
+    auto content =
+        client.ReadContent(side, before, kPatchContentMax, arguments.since);
+    if (content || content.error().code != ESTALE) return content;
+    ++gone;
+    return std::string();
   };
   std::vector<NetChange> net =
       TRY(client.Changes(true, below, arguments.since));
@@ -32,6 +40,10 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
     TRY(PrintChanges(style, changes, read, output));
   }
   TRY(output.Finish());
+  if (gone != 0) {
+    Say("warning: " + std::to_string(gone) +
+        " files went away while they were compared; run `txfs diff` again");
+  }
   return 0;
 }
 

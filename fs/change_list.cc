@@ -343,10 +343,11 @@ Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
                           const ChangeSide& old_side,
                           const ChangeSide& new_side, uint64_t from,
                           uint64_t to) {
-  Bytes before(kCompareBytes);
-  Bytes after(kCompareBytes);
+  if (from >= to) return false;
+  Bytes before(std::min<uint64_t>(kCompareBytes, to - from));
+  Bytes after(before.size());
   while (from < to) {
-    const size_t want = std::min<uint64_t>(kCompareBytes, to - from);
+    const size_t want = std::min<uint64_t>(before.size(), to - from);
     const MutableByteSpan a = MutableByteSpan(before).first(want);
     const MutableByteSpan b = MutableByteSpan(after).first(want);
     const size_t read_a = TRY(ReadSide(filesystem, old_side, from, a));
