@@ -14,12 +14,7 @@ bool Reads(const Inode& inode) {
 /// All base paths at which a survivor is to be found after the transaction.
 std::vector<std::string> PathsAfter(const Tree& tree, const Inode& inode,
                                     bool committed) {
-  std::vector<std::string> paths;
-  if (!committed) {
-    if (inode.record.base) paths.push_back(inode.record.base->path);
-    return paths;
-  }
-  return tree.VisiblePaths(inode);
+  return committed ? tree.VisiblePaths(inode) : tree.KnownBasePaths(inode);
 }
 
 }  // namespace

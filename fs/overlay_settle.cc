@@ -17,8 +17,12 @@ class Survivors {
       if (inode.lookups != 0 || inode.ino == kRootIno) Add(inode);
     });
     for (const Edit& edit : change.edits) {
-      const auto* name = std::get_if<DentryEdit>(&edit);
-      if (name != nullptr) AddStaleName(*name);
+      if (const auto* name = std::get_if<DentryEdit>(&edit)) {
+        AddStaleName(*name);
+      } else if (const auto* inode = std::get_if<InodeEdit>(&edit)) {
+        // Of a directory in which other names stay changed, too.
+        stale.inodes.push_back(inode->ino);
+      }
     }
   }
 

@@ -230,18 +230,12 @@ std::string Settlement::PathAfter(const std::string& base_path) const {
 
 std::vector<std::string> Settlement::PathsAfter(const Inode& inode) const {
   if (IsSettled(inode.ino)) {
-    if (end_ == PartEnd::kCommitted) return tree_.VisiblePaths(inode);
-    if (!inode.record.base) return {};
-    return {inode.record.base->path};
+    return end_ == PartEnd::kCommitted ? tree_.VisiblePaths(inode)
+                                       : tree_.KnownBasePaths(inode);
   }
   if (!inode.record.base || inode.IsOrphan()) return {};
-  std::vector<std::string> paths;
-  for (const Inode::Link& link : inode.links) {
-    const Inode* parent = tree_.Find(link.parent);
-    if (parent == nullptr || !parent->record.base) continue;
-    paths.push_back(PathAfter(JoinPath(parent->record.base->path, link.name)));
-  }
-  if (paths.empty()) paths.push_back(PathAfter(inode.record.base->path));
+  std::vector<std::string> paths = tree_.KnownBasePaths(inode);
+  for (std::string& path : paths) path = PathAfter(path);
   return paths;
 }
 

@@ -188,6 +188,12 @@ class Tree final : public State {
   /// looked up are not.
   [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;
 
+  /// Base paths of the names of `inode` that were looked up and of which the
+  /// journal has no word: the kernel may have them cached. Where there is none,
+  /// the path of the base object that it was made from, if any.
+  [[nodiscard]] std::vector<std::string> KnownBasePaths(
+      const Inode& inode) const;
+
   /// Inodes with a name that the transaction gave them.
   [[nodiscard]] std::unordered_set<Ino> Renamed() const;
   /// If `inode` is no directory, is where the base has it by all its known
@@ -199,8 +205,9 @@ class Tree final : public State {
   /// Where a held inode is to be found in the base from now on.
   struct Survivor {
     Ino ino = kNoIno;
-    std::vector<std::string> paths;  ///< base paths; empty: an orphan
-    bool unchanged = false;          ///< its attributes need no new look
+    /// Base paths, all that the kernel may know of; empty: an orphan.
+    std::vector<std::string> paths;
+    bool unchanged = false;     ///< its attributes need no new look
     bool as_before = false;     ///< it is what it was when it was first changed
     bool stays_orphan = false;  ///< with all it has
   };
@@ -270,6 +277,7 @@ class Tree final : public State {
   static void GoBackExtents(
       Inode& inode, const std::map<uint64_t, std::optional<Extent>>& rows);
   void RelinkBase(Inode& inode);
+  void RelinkBase(Inode& inode, const std::string& path);
   Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
   void StripDirectory(Inode& directory);
   void DropAllBut(const std::vector<Survivor>& survivors);

@@ -53,6 +53,24 @@ std::vector<std::string> Tree::VisiblePaths(const Inode& inode) const {
   return paths;
 }
 
+std::vector<std::string> Tree::KnownBasePaths(const Inode& inode) const {
+  std::vector<std::string> paths;
+  for (const Inode::Link& link : inode.links) {
+    const Inode* parent = Find(link.parent);
+    if (parent == nullptr || !parent->record.base) continue;
+    const auto slot = parent->slots.find(link.name);
+    if (slot == parent->slots.end() ||
+        slot->second.upper.kind != DentryKind::kAbsent) {
+      continue;
+    }
+    paths.push_back(JoinPath(parent->record.base->path, link.name));
+  }
+  if (paths.empty() && inode.record.base) {
+    paths.push_back(inode.record.base->path);
+  }
+  return paths;
+}
+
 Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look) {
   if (path.empty()) return &root();
   if (Inode* known = FindBaseDirectory(path)) return known;
@@ -223,6 +241,7 @@ void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
   for (const Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
     if (inode.upper) {
+      for (const std::string& path : survivor.paths) RelinkBase(inode, path);
       RelinkBase(inode);
       continue;
     }

@@ -82,7 +82,10 @@ void Tree::GoBackExtents(
 /// at its own again.
 void Tree::RelinkBase(Inode& inode) {
   if (!inode.links.empty() || !inode.record.base || inode.IsOrphan()) return;
-  const std::string& path = inode.record.base->path;
+  RelinkBase(inode, inode.record.base->path);
+}
+
+void Tree::RelinkBase(Inode& inode, const std::string& path) {
   Inode* parent = FindBaseDirectory(ParentPath(path));
   if (path.empty() || parent == nullptr) return;
   const auto [slot, fresh] =

@@ -414,7 +414,7 @@ void Soak::Round(bool stormy) {
       {1, &Soak::Collect},
       {1, &Soak::Fsck},
       {2, &Soak::CommitPart},
-      {2, &Soak::DiscardPart},
+      {6, &Soak::DiscardPart},
       {2, &Soak::LiveSibling}};
   static const std::vector<std::pair<int, Control>> kKills = {
       {1, &Soak::Kill}, {1, &Soak::KillWithin}};

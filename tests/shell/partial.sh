@@ -60,3 +60,25 @@ txfs umount ws
 equal "one two" "$(cat ws/src/a) $(head -1 ws/src/b)" "after undo and another part"
 if [ -e ws/gone ]; then fail "the deletion was not committed"; fi
 txfs -C ws fsck
+
+# Every name of a file that was looked up leads to it, whichever other one went.
+mkdir -p names/d mnt
+echo x >names/c
+ln names/c names/d/a
+echo x >names/z
+ln names/z names/y
+txfs mount names mnt
+mv mnt/d mnt/moved
+stat mnt/c mnt/moved/a mnt/z mnt/y >/dev/null
+rm mnt/c
+mv mnt/z mnt/x
+echo new >mnt/other
+txfs -C mnt discard other >/dev/null
+txfs -C mnt commit >/dev/null
+equal "1 1 2 2" "$(stat -c %h mnt/moved/a names/moved/a mnt/y names/y | xargs)" "links after parts"
+mv mnt/x mnt/w
+txfs -C mnt discard >/dev/null
+rm mnt/x
+txfs -C mnt commit >/dev/null
+equal "1 1" "$(stat -c %h mnt/y names/y | xargs)" "links after a discard"
+txfs umount mnt
