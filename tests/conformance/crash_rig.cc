@@ -71,10 +71,13 @@ pid_t Fork(const Work& work) {
   ::_exit(done ? 0 : kFailed);
 }
 
-/// The root has the store in it, a mount its part of the vaults.
+/// The root has the store in it, a mount its part of the vaults, which may go
+/// in the background while the process is killed: its time may not be set back.
 Result<TreeView> ViewWithoutVaults(Driver& driver, bool with_mount) {
   TreeView view = TRY(ViewWithoutStore(driver));
-  if (with_mount) view.at("w").nlink = 0;
+  if (!with_mount) return view;
+  view.at("w").nlink = 0;
+  view.at("w").mtime = {};
   return view;
 }
 
