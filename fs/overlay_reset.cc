@@ -142,9 +142,7 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Restore() {
     Tree::Survivor survivor{.ino = inode.ino};
     survivor.unchanged = !inode.IsDirectory();
     survivor.stays_orphan = inode.IsOrphan() && !returns;
-    if (!returns && inode.record.base) {
-      survivor.paths = {inode.record.base->path};
-    }
+    if (!survivor.stays_orphan) survivor.paths = tree.KnownBasePaths(inode);
     if (inode.ino == kRootIno) survivor.paths = {""};
     survivors.push_back(std::move(survivor));
   });
