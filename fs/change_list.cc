@@ -63,7 +63,7 @@ class ChangeCollector {
   Status CollectDirectory(const Inode& directory) {
     const auto visible = frozen_.tree.VisiblePath(directory);
     for (const auto& [name, slot] : directory.slots) {
-      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      if (!slot.IsUpper()) continue;
       if (directory.record.base) {
         TRY(AddOld(JoinPath(directory.record.base->path, name)));
       }
@@ -132,7 +132,7 @@ class ChangeCollector {
       if (directory != nullptr) {
         const auto slot = directory->slots.find(entry.name);
         if (slot != directory->slots.end()) {
-          if (slot->second.upper.kind != DentryKind::kAbsent) continue;
+          if (slot->second.IsUpper()) continue;
           inode = frozen_.tree.Find(slot->second.cached);
         }
       }
@@ -300,32 +300,29 @@ bool IsTouched(const Inode& inode) {
 
 }  // namespace
 
-uint64_t CountTouched(OverlayFilesystem::Frozen& frozen) {
-  Tree& tree = frozen.tree;
-  uint64_t count = 0;
-  std::unordered_set<std::string> moved;  // base paths that live on elsewhere
-  std::vector<std::string> hidden;        // base paths
-  tree.ForEach([&](Inode& inode) {
-    if (inode.upper && inode.record.base && !inode.IsOrphan() &&
-        IsTouched(inode)) {
-      ++count;
+void TouchedCount::Add(const Inode& inode) {
+  if (inode.upper && inode.record.base && !inode.IsOrphan() &&
+      IsTouched(inode)) {
+    ++count_;
+  }
+  if (inode.upper_names == 0) return;
+  for (const auto& [name, slot] : inode.slots) {
+    if (slot.upper.kind == DentryKind::kInode && !inode.IsOrphan()) {
+      const Inode* child = tree_.Find(slot.upper.ino);
+      const bool is_base = child != nullptr && child->record.base;
+      if (is_base) moved_.insert(child->record.base->path);
+      if (!is_base || !IsTouched(*child)) ++count_;  // else it is counted
+    } else if (slot.upper.kind == DentryKind::kWhiteout && inode.record.base) {
+      hidden_.push_back(JoinPath(inode.record.base->path, name));
     }
-    if (inode.upper_names == 0) return;
-    for (const auto& [name, slot] : inode.slots) {
-      if (slot.upper.kind == DentryKind::kInode && !inode.IsOrphan()) {
-        const Inode* child = tree.Find(slot.upper.ino);
-        const bool is_base = child != nullptr && child->record.base;
-        if (is_base) moved.insert(child->record.base->path);
-        if (!is_base || !IsTouched(*child)) ++count;  // else it is counted
-      } else if (slot.upper.kind == DentryKind::kWhiteout &&
-                 inode.record.base) {
-        hidden.push_back(JoinPath(inode.record.base->path, name));
-      }
-    }
-  });
-  return count +
-         static_cast<uint64_t>(std::ranges::count_if(
-             hidden, [&](const auto& path) { return !moved.contains(path); }));
+  }
+}
+
+uint64_t TouchedCount::Total() const {
+  return count_ + static_cast<uint64_t>(
+                      std::ranges::count_if(hidden_, [&](const auto& path) {
+                        return !moved_.contains(path);
+                      }));
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "fs/changes.h"
@@ -40,7 +41,21 @@ class ChangeList {
 
 /// How many changes there are, without a look at base or contents: what was
 /// touched counts even where it is equal in the end.
-[[nodiscard]] uint64_t CountTouched(OverlayFilesystem::Frozen& frozen);
+class TouchedCount {
+ public:
+  explicit TouchedCount(const Tree& tree) : tree_(tree) {}
+
+  /// To be called for every inode of the tree. What has a name in the journal,
+  /// or is one that it names, must be as the transaction left it.
+  void Add(const Inode& inode);
+  [[nodiscard]] uint64_t Total() const;
+
+ private:
+  const Tree& tree_;
+  uint64_t count_ = 0;
+  std::unordered_set<std::string> moved_;  ///< base paths that live elsewhere
+  std::vector<std::string> hidden_;        ///< base paths
+};
 
 /// Keeps changes that touch one of `below` or something under it, on either
 /// side; all when `below` is empty. Sorts by path.

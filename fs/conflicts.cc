@@ -68,14 +68,6 @@ bool Matches(const Tree& tree, const Inode& inode, const struct stat& st) {
          Timestamp::From(st.st_ctim) == origin.ctime;
 }
 
-/// What the upper has under `name`; a whiteout is something.
-const Slot* UpperSlot(const Inode& directory, std::string_view name) {
-  const auto slot = directory.slots.find(name);
-  if (slot == directory.slots.end()) return nullptr;
-  return slot->second.upper.kind == DentryKind::kAbsent ? nullptr
-                                                        : &slot->second;
-}
-
 class DriftFinder {
  public:
   explicit DriftFinder(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
@@ -231,7 +223,7 @@ class DriftFinder {
   const Slot* SlotAt(const std::string& path) {
     const Inode* directory = frozen_.tree.FindBaseDirectory(ParentPath(path));
     return directory == nullptr ? nullptr
-                                : UpperSlot(*directory, BaseName(path));
+                                : directory->UpperSlot(BaseName(path));
   }
 
   static bool HasEntries(const Inode& directory) {
@@ -284,7 +276,7 @@ class DriftFinder {
     if (!entries) return;  // the directory itself is drift already
     for (const BaseEntry& entry : *entries) {
       const std::string path = JoinPath(base, entry.name);
-      const Slot* slot = UpperSlot(directory, entry.name);
+      const Slot* slot = directory.UpperSlot(entry.name);
       if (slot == nullptr && !directory.IsOrphan()) continue;
       if (known_.contains(path)) continue;
       if (slot != nullptr && IsKnownLink(path, *slot)) continue;

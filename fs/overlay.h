@@ -132,8 +132,11 @@ class OverlayFilesystem final : public Filesystem {
     /// The transaction is over, or shown as if it were: inodes the kernel
     /// holds become pristine where the base has them (`committed`: at their
     /// overlay path, else at their base path), orphans where it has not. No
-    /// mutation may come before Adopt or Restore. Returns what is stale.
-    StaleCaches Reset(bool committed);
+    /// mutation may come before Adopt or Restore. Returns what is stale. Shows
+    /// `visit`, if there is one, every inode first; by then those that are
+    /// where the base has them may be pristine already, no others.
+    StaleCaches Reset(bool committed,
+                      const std::function<void(const Inode&)>& visit = {});
     /// `next` is the journal of the transaction that begins. Swaps the old one
     /// into it: that must live for as long as an orphan needs it, and is better
     /// closed when nothing is frozen any more.

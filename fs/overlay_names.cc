@@ -29,9 +29,7 @@ void SetOwner(InodeRecord& record, const Inode& directory,
 
 DentryValue OverlayFilesystem::Gone(const Inode& directory,
                                     std::string_view name, const Probe& probe) {
-  const auto slot = directory.slots.find(name);
-  const bool visible_base = slot != directory.slots.end() &&
-                            slot->second.upper.kind == DentryKind::kAbsent;
+  const bool visible_base = directory.CachedSlot(name) != nullptr;
   return {.kind = visible_base || probe.exists ? DentryKind::kWhiteout
                                                : DentryKind::kAbsent};
 }
@@ -218,7 +216,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
 Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
   for (const auto& [name, slot] : directory.slots) {
     if (slot.upper.kind == DentryKind::kInode) return false;
-    if (slot.upper.kind == DentryKind::kAbsent && slot.cached != kNoIno) {
+    if (!slot.IsUpper() && slot.cached != kNoIno) {
       return false;
     }
   }

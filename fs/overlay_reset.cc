@@ -61,17 +61,17 @@ void OverlayFilesystem::Frozen::DropCaches() const {
   filesystem.directories_.Clear();
 }
 
-StaleCaches OverlayFilesystem::Frozen::Reset(bool committed) {
+StaleCaches OverlayFilesystem::Frozen::Reset(
+    bool committed, const std::function<void(const Inode&)>& visit) {
   StaleCaches stale;
   std::vector<Tree::Survivor> survivors;
-  const std::unordered_set<Ino> renamed =
-      committed ? std::unordered_set<Ino>() : tree.Renamed();
   tree.ForEach([&](Inode& inode) {
+    if (visit) visit(inode);
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
     // Most are, and there may be many.
     const bool was_upper = inode.upper;
     if (!committed && !inode.retired && !inode.pinned_base &&
-        tree.StayInPlace(inode, renamed)) {
+        tree.StayInPlace(inode)) {
       if (was_upper) stale.inodes.push_back(inode.ino);
       return;
     }
@@ -106,13 +106,14 @@ StaleCaches OverlayFilesystem::Frozen::Reset(bool committed) {
     }
     if (!committed && inode.upper_names != 0) {
       for (const auto& [name, slot] : inode.slots) {
-        if (slot.upper.kind == DentryKind::kAbsent) continue;
+        if (!slot.IsUpper()) continue;
         stale.names.push_back({inode.ino, name});
       }
     }
     survivors.push_back(std::move(survivor));
   });
-  DropCaches();
+  // A discard does nothing to the base.
+  if (committed) DropCaches();
   tree.Rebase(std::move(survivors), BaseLook(), SharedJournal());
   return stale;
 }

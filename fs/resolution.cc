@@ -213,11 +213,8 @@ void Resolution::DropOldNames(const Inode& inode) {
   for (const Inode::Link& link : links) {
     Inode* parent = frozen_.tree.Find(link.parent);
     if (parent == nullptr || !parent->record.base) continue;
-    const auto slot = parent->slots.find(link.name);
-    if (slot == parent->slots.end() || slot->second.cached != inode.ino ||
-        slot->second.upper.kind != DentryKind::kAbsent) {
-      continue;
-    }
+    const Slot* slot = parent->CachedSlot(link.name);
+    if (slot == nullptr || slot->cached != inode.ino) continue;
     const auto st =
         frozen_.base.Stat(JoinPath(parent->record.base->path, link.name));
     if (st && frozen_.tree.IsOrigin(inode, *st)) continue;

@@ -87,7 +87,7 @@ class Selector {
     const auto& base = directory.record.base;
     bool found = false;
     for (const auto& [name, slot] : directory.slots) {
-      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      if (!slot.IsUpper()) continue;
       const bool below =
           (visible && IsAtOrBelow(JoinPath(*visible, name), path)) ||
           (base && IsAtOrBelow(JoinPath(base->path, name), path));
@@ -137,7 +137,7 @@ class Selector {
     if (inode.IsDirectory() && inode.IsOrphan()) {
       // A deleted directory is one thing with all that was in it.
       for (const auto& [name, slot] : inode.slots) {
-        if (slot.upper.kind != DentryKind::kAbsent) Select(inode, name);
+        if (slot.IsUpper()) Select(inode, name);
       }
     }
     if (parents_ == SelectionParents::kApart && inode.IsDirectory() &&
@@ -221,10 +221,7 @@ class Selector {
         tree_.FindBaseDirectory(std::string(ParentPath(path)));
     if (parent == nullptr) return;
     const std::string name(BaseName(path));
-    const auto slot = parent->slots.find(name);
-    const bool hidden = slot != parent->slots.end() &&
-                        slot->second.upper.kind != DentryKind::kAbsent;
-    if (hidden) Select(*parent, name);
+    if (parent->UpperSlot(name) != nullptr) Select(*parent, name);
   }
 
   /// The names that files of several names have lost.
@@ -234,7 +231,7 @@ class Selector {
     for (const Inode* directory : upper_) {
       if (!directory->record.base || !directory->IsDirectory()) continue;
       for (const auto& [name, slot] : directory->slots) {
-        if (slot.upper.kind == DentryKind::kAbsent) continue;
+        if (!slot.IsUpper()) continue;
         const Inode* file =
             FindLinked(JoinPath(directory->record.base->path, name));
         if (file != nullptr) {
@@ -334,7 +331,7 @@ Selection AllBut(OverlayFilesystem::Frozen& frozen,
     if (!inode.upper) return;
     if (!selection.inodes.contains(inode.ino)) rest.inodes.insert(inode.ino);
     for (const auto& [name, slot] : inode.slots) {
-      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      if (!slot.IsUpper()) continue;
       if (!selection.names.contains({inode.ino, name})) {
         rest.names.emplace(inode.ino, name);
       }

@@ -74,9 +74,7 @@ class Viewer {
   Result<std::optional<Object>> ChildOf(const Object& directory,
                                         std::string_view name) {
     if (directory.inode != nullptr) {
-      const auto slot = directory.inode->slots.find(name);
-      if (slot != directory.inode->slots.end() &&
-          slot->second.upper.kind != DentryKind::kAbsent) {
+      if (directory.inode->UpperSlot(name) != nullptr) {
         Inode* child = tree_.FindChild(*directory.inode, name);
         if (child == nullptr) return std::optional<Object>();
         return std::optional(ObjectOf(*child));

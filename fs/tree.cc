@@ -84,18 +84,39 @@ Attr AttrOf(const struct stat& st) {
   return attr;
 }
 
-Attr AttrOf(const BaseOrigin& origin, Attr now) {
-  now.mode = origin.mode & 07777;
-  now.uid = origin.uid;
-  now.gid = origin.gid;
-  now.nlink = origin.nlink;
-  now.size = origin.size;
-  now.base_limit = now.type == FileType::kRegular ? origin.size : 0;
-  now.own_segment = 0;
-  now.xattrs_owned = false;
-  now.mtime = origin.mtime;
-  now.ctime = origin.ctime;
-  return now;
+void Inode::RestoreAttr() {
+  const BaseOrigin& origin = *record.base;
+  Attr& attr = record.attr;
+  attr.mode = origin.mode & 07777;
+  attr.uid = origin.uid;
+  attr.gid = origin.gid;
+  attr.nlink = origin.nlink;
+  attr.size = origin.size;
+  attr.base_limit = attr.type == FileType::kRegular ? origin.size : 0;
+  attr.own_segment = 0;
+  attr.xattrs_owned = false;
+  attr.mtime = origin.mtime;
+  attr.ctime = origin.ctime;
+}
+
+void Inode::DropContent() {
+  // What is empty is not written to: there may be many.
+  if (!extents.empty()) extents.clear();
+  if (!xattrs.empty()) xattrs.clear();
+  stored_bytes = own_end = 0;
+}
+
+const Slot* Inode::UpperSlot(std::string_view name) const {
+  if (upper_names == 0) return nullptr;
+  const auto slot = slots.find(name);
+  return slot != slots.end() && slot->second.IsUpper() ? &slot->second
+                                                       : nullptr;
+}
+
+const Slot* Inode::CachedSlot(std::string_view name) const {
+  const auto slot = slots.find(name);
+  return slot == slots.end() || slot->second.IsUpper() ? nullptr
+                                                       : &slot->second;
 }
 
 bool Inode::ContentChanged() const {
@@ -159,7 +180,7 @@ void Tree::SetDentry(Ino parent, const std::string& name,
   Slot& slot = directory.slots[name];
   const Ino old =
       slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached;
-  if (slot.upper.kind != DentryKind::kAbsent) --directory.upper_names;
+  if (slot.IsUpper()) --directory.upper_names;
   if (value.kind != DentryKind::kAbsent) ++directory.upper_names;
   slot = Slot{.upper = value};
   if (Inode* child = Find(old)) RemoveLink(*child, parent, name);
@@ -379,10 +400,9 @@ void Tree::MaybeEvict(Ino ino) {
     for (const Inode::Link& link : links) {
       Inode* parent = Find(link.parent);
       if (parent == nullptr) continue;
-      const auto slot = parent->slots.find(link.name);
-      if (slot != parent->slots.end() && slot->second.cached == ino &&
-          slot->second.upper.kind == DentryKind::kAbsent) {
-        parent->slots.erase(slot);
+      const Slot* slot = parent->CachedSlot(link.name);
+      if (slot != nullptr && slot->cached == ino) {
+        parent->slots.erase(link.name);
       }
       RemoveLink(*inode, link.parent, link.name);
     }

@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "fs/base_directory.h"
@@ -35,6 +34,10 @@ struct StringHash {
 struct Slot {
   DentryValue upper;    ///< the journal's word; absent: the base's counts
   Ino cached = kNoIno;  ///< base child looked up under this name, or none
+
+  [[nodiscard]] bool IsUpper() const {
+    return upper.kind != DentryKind::kAbsent;
+  }
 };
 
 using ExtentMap = std::map<uint64_t, Extent>;  ///< by offset; never overlapping
@@ -82,6 +85,16 @@ struct Inode {
     return record.attr.type == FileType::kDirectory;
   }
   [[nodiscard]] bool IsOrphan() const { return record.attr.nlink == 0; }
+  /// Of an inode of base origin: takes its attributes to be what they were,
+  /// but for the time of access.
+  void RestoreAttr();
+  /// Nothing of its content or its extended attributes is its own.
+  void DropContent();
+  /// What the journal has under `name`, a whiteout, too; nullptr: nothing.
+  [[nodiscard]] const Slot* UpperSlot(std::string_view name) const;
+  /// What is known under `name` of the base; nullptr: nothing, or the journal
+  /// has something there.
+  [[nodiscard]] const Slot* CachedSlot(std::string_view name) const;
   /// Of a regular file of base origin: whether its bytes may no longer be the
   /// base's.
   [[nodiscard]] bool ContentChanged() const;
@@ -92,10 +105,6 @@ struct Inode {
 
 /// The attributes of a base object, all its content its own.
 [[nodiscard]] Attr AttrOf(const struct stat& st);
-
-/// Those of the base object that an inode was made from, as far as the record
-/// of its origin has them; the others are what `now` says.
-[[nodiscard]] Attr AttrOf(const BaseOrigin& origin, Attr now);
 
 /// A base object as the tree first sees it.
 struct BaseObject {
@@ -194,13 +203,11 @@ class Tree final : public State {
   [[nodiscard]] std::vector<std::string> KnownBasePaths(
       const Inode& inode) const;
 
-  /// Inodes with a name that the transaction gave them.
-  [[nodiscard]] std::unordered_set<Ino> Renamed() const;
   /// If `inode` is no directory, is where the base has it by all its known
-  /// names (it is none of `renamed`), and the kernel holds their directories:
-  /// makes it what it was before the transaction, lets it keep its place in the
-  /// Rebase that must follow, and returns true.
-  bool StayInPlace(Inode& inode, const std::unordered_set<Ino>& renamed);
+  /// names, and the kernel holds their directories: makes it what it was before
+  /// the transaction, lets it keep its place in the Rebase that must follow,
+  /// and returns true.
+  bool StayInPlace(Inode& inode);
 
   /// Where a held inode is to be found in the base from now on.
   struct Survivor {

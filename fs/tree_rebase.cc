@@ -12,11 +12,7 @@ std::optional<std::string> Tree::VisibleBase(const std::string& path) const {
   const std::string_view name = BaseName(path);
   std::optional<std::string> above;
   if (const Inode* directory = FindBaseDirectory(parent)) {
-    const auto slot = directory->slots.find(name);
-    if (slot != directory->slots.end() &&
-        slot->second.upper.kind != DentryKind::kAbsent) {
-      return std::nullopt;
-    }
+    if (directory->UpperSlot(name) != nullptr) return std::nullopt;
     above = VisiblePath(*directory);
   } else {
     above = VisibleBase(parent);
@@ -58,11 +54,7 @@ std::vector<std::string> Tree::KnownBasePaths(const Inode& inode) const {
   for (const Inode::Link& link : inode.links) {
     const Inode* parent = Find(link.parent);
     if (parent == nullptr || !parent->record.base) continue;
-    const auto slot = parent->slots.find(link.name);
-    if (slot == parent->slots.end() ||
-        slot->second.upper.kind != DentryKind::kAbsent) {
-      continue;
-    }
+    if (parent->CachedSlot(link.name) == nullptr) continue;
     paths.push_back(JoinPath(parent->record.base->path, link.name));
   }
   if (paths.empty() && inode.record.base) {
@@ -87,15 +79,11 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
   for (const std::string& path : survivor.paths) {
     Inode* parent = ObtainBaseDirectory(std::string(ParentPath(path)), look);
     if (parent == nullptr) continue;
-    const auto taken = parent->slots.find(BaseName(path));
-    if (taken != parent->slots.end() &&
-        taken->second.upper.kind != DentryKind::kAbsent) {
-      continue;
-    }
+    if (parent->UpperSlot(BaseName(path)) != nullptr) continue;
     if (inode.links.empty() && survivor.unchanged) {
       inode.record.base->path = path;
     } else if (inode.links.empty() && survivor.as_before) {
-      inode.attr() = AttrOf(*inode.record.base, inode.attr());
+      inode.RestoreAttr();
     } else if (inode.links.empty()) {
       auto object = look(path);
       // An inode does not change its type while the kernel holds it.
@@ -115,26 +103,16 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
   return !inode.links.empty();
 }
 
-std::unordered_set<Ino> Tree::Renamed() const {
-  std::unordered_set<Ino> renamed;
-  for (const auto& [ino, inode] : inodes_) {
-    if (inode->upper_names == 0) continue;
-    for (const auto& [name, slot] : inode->slots) {
-      if (slot.upper.kind == DentryKind::kInode) renamed.insert(slot.upper.ino);
-    }
-  }
-  return renamed;
-}
-
-bool Tree::StayInPlace(Inode& inode, const std::unordered_set<Ino>& renamed) {
+bool Tree::StayInPlace(Inode& inode) {
   if (inode.IsDirectory() || inode.IsOrphan() || !inode.record.base ||
-      inode.links.empty() || renamed.contains(inode.ino)) {
+      inode.links.empty()) {
     return false;
   }
   for (const Inode::Link& link : inode.links) {
     const Inode* parent = Find(link.parent);
     if (parent == nullptr || !parent->record.base || parent->lost ||
-        parent->IsOrphan() || parent->lookups == 0) {
+        parent->IsOrphan() || parent->lookups == 0 ||
+        parent->UpperSlot(link.name) != nullptr) {
       return false;
     }
   }
@@ -143,10 +121,8 @@ bool Tree::StayInPlace(Inode& inode, const std::unordered_set<Ino>& renamed) {
   ++staying_;
   if (!inode.upper) return true;
   inode.upper = false;
-  inode.attr() = AttrOf(*inode.record.base, inode.attr());
-  inode.extents.clear();
-  inode.xattrs.clear();
-  inode.stored_bytes = inode.own_end = 0;
+  inode.RestoreAttr();
+  inode.DropContent();
   return true;
 }
 
@@ -155,7 +131,7 @@ void Tree::StripDirectory(Inode& directory) {
   if (directory.slots.size() != directory.staying) {
     std::erase_if(directory.slots, [&](const auto& entry) {
       const Slot& slot = entry.second;
-      if (slot.upper.kind != DentryKind::kAbsent) return true;
+      if (slot.IsUpper()) return true;
       const Inode* child = Find(slot.cached);
       return child == nullptr || child->stays_in != rebases_;
     });
@@ -228,9 +204,7 @@ void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
     if (survivor.stays_orphan) {
       orphans.insert(survivor.ino);
     } else if (rest.inodes.contains(survivor.ino)) {
-      inode.extents.clear();
-      inode.xattrs.clear();
-      inode.stored_bytes = inode.own_end = 0;
+      inode.DropContent();
     }
   }
   if (!rest.inodes.contains(kRootIno)) {
@@ -256,9 +230,7 @@ void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
       }
       continue;
     }
-    inode.extents.clear();
-    inode.xattrs.clear();
-    inode.stored_bytes = inode.own_end = 0;
+    inode.DropContent();
   }
   ++rebases_;
   staying_ = 0;

@@ -23,13 +23,10 @@ bool Tree::IsOrigin(const Inode& inode, const struct stat& st) const {
 }
 
 void Tree::DropCached(Inode& directory, const std::string& name) {
-  const auto slot = directory.slots.find(name);
-  if (slot == directory.slots.end() ||
-      slot->second.upper.kind != DentryKind::kAbsent) {
-    return;
-  }
-  Inode* child = Find(slot->second.cached);
-  directory.slots.erase(slot);
+  const Slot* slot = directory.CachedSlot(name);
+  if (slot == nullptr) return;
+  Inode* child = Find(slot->cached);
+  directory.slots.erase(name);
   ++directory.version;
   if (child == nullptr) return;
   RemoveLink(*child, directory.ino, name);

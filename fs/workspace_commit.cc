@@ -58,7 +58,7 @@ std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
   frozen.tree.ForEach([&](Inode& inode) {
     if (inode.upper_names == 0) return;
     for (const auto& [name, slot] : inode.slots) {
-      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      if (!slot.IsUpper()) continue;
       names.push_back({inode.ino, name});
     }
   });

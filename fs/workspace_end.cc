@@ -135,8 +135,11 @@ Result<DiscardReport> StoredWorkspace::Discard() {
         shown =
             filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
               // Counting them exactly would take a look at the whole base.
-              report.changes = CountTouched(frozen);
-              return frozen.Reset(false);
+              TouchedCount touched(frozen.tree);
+              auto stale = frozen.Reset(
+                  false, [&](const Inode& inode) { touched.Add(inode); });
+              report.changes = touched.Total();
+              return stale;
             });
         shown.RemoveRepeated();
         // The kernel may be waiting for a mutation, which waits for us.
