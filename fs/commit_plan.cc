@@ -89,14 +89,52 @@ class Planner {
            options_.selection->names.contains({directory.ino, name});
   }
 
+  // --- paths after the commit
+
+  /// Where `inode` is once the selected names are committed, and no others.
+  [[nodiscard]] std::optional<std::string> PathOf(const Inode& inode) const {
+    if (options_.selection == nullptr) return frozen_.tree.VisiblePath(inode);
+    if (inode.ino == kRootIno) return "";
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = frozen_.tree.Find(link.parent);
+      if (parent == nullptr) continue;
+      const bool stays = parent->UpperSlot(link.name) != nullptr &&
+                         !IsSelected(*parent, link.name);
+      if (stays) continue;
+      if (auto above = PathOf(*parent)) return JoinPath(*above, link.name);
+    }
+    if (!inode.record.base) return std::nullopt;
+    return PathOfBase(inode.record.base->path);
+  }
+
+  /// The same of base name `path`; none when it goes.
+  [[nodiscard]] std::optional<std::string> PathOfBase(
+      const std::string& path) const {
+    if (options_.selection == nullptr) return frozen_.tree.VisibleBase(path);
+    if (path.empty()) return "";
+    const std::string parent(ParentPath(path));
+    const std::string name(BaseName(path));
+    std::optional<std::string> above;
+    if (const Inode* directory = frozen_.tree.FindBaseDirectory(parent)) {
+      const bool goes =
+          directory->UpperSlot(name) != nullptr && IsSelected(*directory, name);
+      if (goes) return std::nullopt;
+      above = PathOf(*directory);
+    } else {
+      above = PathOfBase(parent);
+    }
+    if (!above) return std::nullopt;
+    return JoinPath(*above, name);
+  }
+
   // --- names
 
   /// Where upper inodes are, and base objects whose name goes away: moved to
   /// the vault, unless a whole directory takes them along.
   Status PlanNames(const Inode& directory) {
-    const auto visible = frozen_.tree.VisiblePath(directory);
+    const auto visible = PathOf(directory);
     for (const auto& [name, slot] : directory.slots) {
-      if (slot.upper.kind == DentryKind::kAbsent) continue;
+      if (!slot.IsUpper()) continue;
       if (!IsSelected(directory, name)) continue;
       const Inode* child = slot.upper.kind == DentryKind::kInode
                                ? frozen_.tree.Find(slot.upper.ino)
@@ -298,7 +336,7 @@ class Planner {
     }
     const std::string& base = inode.record.base->path;
     const bool moved = moved_.contains(inode.ino);
-    auto place = frozen_.tree.VisibleBase(base);
+    auto place = PathOfBase(base);
     if (kept_.contains(inode.ino)) place = kept_[inode.ino].front();
     if (moved && !fresh.empty()) place = fresh.front().path;
     if (!place || (moved && fresh.empty())) {
@@ -422,7 +460,7 @@ class Planner {
   std::optional<std::string> PlaceOf(const std::string& base) const {
     const auto found = came_back_.find(base);
     if (found != came_back_.end()) return found->second;
-    return frozen_.tree.VisibleBase(base);
+    return PathOfBase(base);
   }
 
   /// A base name of the file that nothing takes away, if one is known.
@@ -573,7 +611,7 @@ class Planner {
         return PlaceOf(*shared->second.stays);
       }
     }
-    return frozen_.tree.VisiblePath(inode);
+    return PathOf(inode);
   }
 
   void NoteWithheldMode(const Inode& inode, const std::string& path) {
@@ -585,7 +623,7 @@ class Planner {
   /// Directories of exchanges, of which the transaction changed nothing.
   Status KeepDirectoryTimes() {
     for (const std::string& base : untouched_) {
-      const auto place = frozen_.tree.VisibleBase(base);
+      const auto place = PathOfBase(base);
       if (!place) continue;
       CommitStep step{.kind = StepKind::kAttributes,
                       .from = Spot::Base(base),

@@ -576,6 +576,15 @@ TEST_F(ConflictTest, ChangesBelowARenamedDirectoryComeAlong) {
   ExpectInBase({{"e/x", "theirs"}, {"e/n", "theirs"}, {"d", kNone}});
 }
 
+TEST_F(ConflictTest, ADirectoryThatGoesBackKeepsWhatWasWrittenBelowIt) {
+  ASSERT_OK(fs().WriteFile("d/x", "ours"));
+  ASSERT_OK(fs().Rename("d", "f", RENAME_EXCHANGE));
+  ASSERT_OK(plain_.Chmod("f", 0600));
+  EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
+  ExpectInBase({{"d/x", "ours"}, {"f", kLines}});
+  EXPECT_EQ(Base().at("f").mode & 07777, 0600u);
+}
+
 TEST_F(ConflictTest, WhatCannotBeComparedAnyMoreIsAChange) {
   ASSERT_OK(plain_.Link("d/x", "c"));
   base_.File("large", string(1 << 20, 'x'));
