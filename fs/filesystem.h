@@ -71,12 +71,6 @@ struct StaleCaches {
     std::ranges::move(more.attributes, std::back_inserter(attributes));
     std::ranges::move(more.names, std::back_inserter(names));
   }
-
-  void RemoveRepeated() {
-    std::ranges::sort(inodes);
-    const auto repeated = std::ranges::unique(inodes);
-    inodes.erase(repeated.begin(), repeated.end());
-  }
 };
 
 struct FilesystemOptions {

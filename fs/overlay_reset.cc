@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "fs/overlay.h"
 
@@ -65,6 +66,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
     bool committed, const std::function<void(const Inode&)>& visit) {
   StaleCaches stale;
   std::vector<Tree::Survivor> survivors;
+  std::unordered_set<Ino> parents;  // of what is stale
   tree.ForEach([&](Inode& inode) {
     if (visit) visit(inode);
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
@@ -100,9 +102,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
                                 inode.attr().type == FileType::kRegular;
       (same_content ? stale.attributes : stale.inodes).push_back(inode.ino);
       // Its inode number may be another, which directories list.
-      for (const Inode::Link& link : inode.links) {
-        stale.inodes.push_back(link.parent);
-      }
+      for (const Inode::Link& link : inode.links) parents.insert(link.parent);
     }
     if (!committed && inode.upper_names != 0) {
       for (const auto& [name, slot] : inode.slots) {
@@ -112,6 +112,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
     }
     survivors.push_back(std::move(survivor));
   });
+  stale.inodes.insert(stale.inodes.end(), parents.begin(), parents.end());
   // A discard does nothing to the base.
   if (committed) DropCaches();
   tree.Rebase(std::move(survivors), BaseLook(), SharedJournal());

@@ -35,7 +35,7 @@ void Prefetch(const Inode& inode) {
   constexpr size_t kCacheLine = 64;
   const auto* bytes = reinterpret_cast<const char*>(&inode);
   for (size_t at = 0; at < sizeof inode; at += kCacheLine) {
-    __builtin_prefetch(bytes + at);
+    __builtin_prefetch(bytes + at, 1);
   }
 }
 

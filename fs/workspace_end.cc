@@ -141,7 +141,6 @@ Result<DiscardReport> StoredWorkspace::Discard() {
               report.changes = touched.Total();
               return stale;
             });
-        shown.RemoveRepeated();
         // The kernel may be waiting for a mutation, which waits for us.
         teller = StartThread([&] { Tell(shown); });
         const TransactionSummary ended =
