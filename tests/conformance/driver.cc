@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <functional>
 #include <iomanip>
@@ -53,18 +54,23 @@ std::string Join(const std::string& parent, const std::string& name) {
   return parent.empty() ? name : parent + "/" + name;
 }
 
-/// Removes what is in the open directory `path`.
+/// Removes what is in the open directory `path`. Like rm it goes on where it
+/// may not: what is left does not depend on the order of entries.
 Status RemoveEntries(Driver& driver, Handle handle, const std::string& path) {
   uint64_t cookie = 0;
+  Status denied;
   while (true) {
     const auto some = TRY(driver.ReadDir(handle, cookie, 64));
-    if (some.empty()) return {};
+    if (some.empty()) return denied;
     cookie = some.back().cookie;
     for (const Entry& entry : some) {
       if (entry.name == "." || entry.name == "..") continue;
       const std::string child = Join(path, entry.name);
-      TRY(entry.type == DT_DIR ? driver.RemoveRecursively(child)
-                               : driver.Unlink(child));
+      Status removed = entry.type == DT_DIR ? driver.RemoveRecursively(child)
+                                            : driver.Unlink(child);
+      if (removed) continue;
+      if (removed.error().code != EACCES) return removed;
+      denied = std::move(removed);
     }
   }
 }
