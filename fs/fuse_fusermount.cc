@@ -154,6 +154,8 @@ constexpr Remedy kRemedies[] = {
     {"Operation not permitted", EPERM,
      "fusermount3 must be set-user-ID root: reinstall the package fuse3"},
     {"failed to open /dev/fuse", EACCES, "as root: chmod 666 /dev/fuse"},
+    {"failed to open /etc/mtab", ENOENT,
+     "as root: ln -s /proc/self/mounts /etc/mtab"},
     {"not found in", EINVAL,
      "only who mounted it may unmount it: run as that user, or as root"},
     {"Invalid argument", EINVAL, ""},

@@ -63,6 +63,19 @@ if [ -n "$user" ]; then
   txfs_of_root umount stores/mnt
 fi
 
+# fusermount3 looks for mounts in /etc/mtab, which a container may lack.
+if [ -n "$user" ]; then
+  as_user mkdir stores/mtab
+  as_user "$TXFS" mount stores/mtab stores/mnt
+  cp -a /etc etc
+  rm etc/mtab
+  mount --bind etc /etc
+  refuses_with_hint 1 "/etc/mtab: No such file" \
+    as_user "$TXFS" umount stores/mnt
+  umount /etc
+  as_user "$TXFS" umount stores/mnt
+fi
+
 as_user sh -eu <<'END'
 mkdir ws mnt
 echo base >ws/file
