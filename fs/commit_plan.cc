@@ -51,7 +51,12 @@ class Planner {
  public:
   Planner(OverlayFilesystem::Frozen& frozen, const PlanOptions& options,
           const BaseMounts& mounts)
-      : frozen_(frozen), options_(options), mounts_(mounts) {}
+      : frozen_(frozen), options_(options), mounts_(mounts) {
+    if (options.selection == nullptr) return;
+    counts_ = [this](const Inode& directory, std::string_view name) {
+      return IsSelected(directory, std::string(name));
+    };
+  }
 
   Result<CommitPlan> Run() {
     frozen_.tree.ForEach([&](Inode& inode) {
@@ -93,38 +98,12 @@ class Planner {
 
   /// Where `inode` is once the selected names are committed, and no others.
   [[nodiscard]] std::optional<std::string> PathOf(const Inode& inode) const {
-    if (options_.selection == nullptr) return frozen_.tree.VisiblePath(inode);
-    if (inode.ino == kRootIno) return "";
-    for (const Inode::Link& link : inode.links) {
-      const Inode* parent = frozen_.tree.Find(link.parent);
-      if (parent == nullptr) continue;
-      const bool stays = parent->UpperSlot(link.name) != nullptr &&
-                         !IsSelected(*parent, link.name);
-      if (stays) continue;
-      if (auto above = PathOf(*parent)) return JoinPath(*above, link.name);
-    }
-    if (!inode.record.base) return std::nullopt;
-    return PathOfBase(inode.record.base->path);
+    return frozen_.tree.VisiblePath(inode, counts_);
   }
-
   /// The same of base name `path`; none when it goes.
   [[nodiscard]] std::optional<std::string> PathOfBase(
       const std::string& path) const {
-    if (options_.selection == nullptr) return frozen_.tree.VisibleBase(path);
-    if (path.empty()) return "";
-    const std::string parent(ParentPath(path));
-    const std::string name(BaseName(path));
-    std::optional<std::string> above;
-    if (const Inode* directory = frozen_.tree.FindBaseDirectory(parent)) {
-      const bool goes =
-          directory->UpperSlot(name) != nullptr && IsSelected(*directory, name);
-      if (goes) return std::nullopt;
-      above = PathOf(*directory);
-    } else {
-      above = PathOfBase(parent);
-    }
-    if (!above) return std::nullopt;
-    return JoinPath(*above, name);
+    return frozen_.tree.VisibleBase(path, counts_);
   }
 
   // --- names
@@ -688,6 +667,7 @@ class Planner {
   OverlayFilesystem::Frozen& frozen_;
   const PlanOptions options_;
   const BaseMounts& mounts_;
+  Tree::Counts counts_;
   CommitPlan plan_;
   std::vector<const Inode*> upper_;
   std::map<Ino, std::vector<Place>> places_;      // of selected names

@@ -113,10 +113,14 @@ const Slot* Inode::UpperSlot(std::string_view name) const {
                                                        : nullptr;
 }
 
-const Slot* Inode::CachedSlot(std::string_view name) const {
+SlotMap::const_iterator Inode::FindCached(std::string_view name) const {
   const auto slot = slots.find(name);
-  return slot == slots.end() || slot->second.IsUpper() ? nullptr
-                                                       : &slot->second;
+  return slot == slots.end() || slot->second.IsUpper() ? slots.end() : slot;
+}
+
+const Slot* Inode::CachedSlot(std::string_view name) const {
+  const auto slot = FindCached(name);
+  return slot == slots.end() ? nullptr : &slot->second;
 }
 
 bool Inode::ContentChanged() const {
@@ -400,9 +404,9 @@ void Tree::MaybeEvict(Ino ino) {
     for (const Inode::Link& link : links) {
       Inode* parent = Find(link.parent);
       if (parent == nullptr) continue;
-      const Slot* slot = parent->CachedSlot(link.name);
-      if (slot != nullptr && slot->cached == ino) {
-        parent->slots.erase(link.name);
+      const auto cached = parent->FindCached(link.name);
+      if (cached != parent->slots.end() && cached->second.cached == ino) {
+        parent->slots.erase(cached);
       }
       RemoveLink(*inode, link.parent, link.name);
     }

@@ -40,6 +40,8 @@ struct Slot {
   }
 };
 
+using SlotMap =
+    std::unordered_map<std::string, Slot, StringHash, std::equal_to<>>;
 using ExtentMap = std::map<uint64_t, Extent>;  ///< by offset; never overlapping
 
 /// An inode in memory. Pristine: a cache of a base object. Upper: it has a
@@ -63,7 +65,7 @@ struct Inode {
   InodeRecord record;
   ExtentMap extents;
   std::map<std::string, std::string, std::less<>> xattrs;
-  std::unordered_map<std::string, Slot, StringHash, std::equal_to<>> slots;
+  SlotMap slots;
   std::vector<Link> links;      ///< known names
   uint64_t base_blocks = 0;     ///< st_blocks of the base object; 0: unknown
   uint64_t stored_bytes = 0;    ///< sum of the extents that are no holes
@@ -95,6 +97,8 @@ struct Inode {
   /// What is known under `name` of the base; nullptr: nothing, or the journal
   /// has something there.
   [[nodiscard]] const Slot* CachedSlot(std::string_view name) const;
+  /// The same as a place among the slots; slots.end(): nothing.
+  [[nodiscard]] SlotMap::const_iterator FindCached(std::string_view name) const;
   /// Of a regular file of base origin: whether its bytes may no longer be the
   /// base's.
   [[nodiscard]] bool ContentChanged() const;
@@ -186,13 +190,17 @@ class Tree final : public State {
 
   void ForEach(const std::function<void(Inode&)>& visit);
 
+  /// Which names of the journal count; where the others are, the base has what
+  /// it has. Empty: all of them.
+  using Counts = std::function<bool(const Inode& directory, std::string_view)>;
   /// The base name `path` as the overlay shows it: its path there, or nothing
   /// when it is hidden.
   [[nodiscard]] std::optional<std::string> VisibleBase(
-      const std::string& path) const;
-  /// A path under which `inode` can be reached; nothing for an orphan.
+      const std::string& path, const Counts& counts = {}) const;
+  /// A path under which `inode` can be reached; nothing for an orphan, unless
+  /// its removal does not count.
   [[nodiscard]] std::optional<std::string> VisiblePath(
-      const Inode& inode) const;
+      const Inode& inode, const Counts& counts = {}) const;
   /// All paths of `inode` that are known: hard links of the base that nobody
   /// looked up are not.
   [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;

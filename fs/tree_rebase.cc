@@ -6,31 +6,40 @@
 
 namespace txfs {
 
-std::optional<std::string> Tree::VisibleBase(const std::string& path) const {
+std::optional<std::string> Tree::VisibleBase(const std::string& path,
+                                             const Counts& counts) const {
   if (path.empty()) return "";
   const std::string parent(ParentPath(path));
   const std::string_view name = BaseName(path);
   std::optional<std::string> above;
   if (const Inode* directory = FindBaseDirectory(parent)) {
-    if (directory->UpperSlot(name) != nullptr) return std::nullopt;
-    above = VisiblePath(*directory);
+    const bool hidden = directory->UpperSlot(name) != nullptr &&
+                        (!counts || counts(*directory, name));
+    if (hidden) return std::nullopt;
+    above = VisiblePath(*directory, counts);
   } else {
-    above = VisibleBase(parent);
+    above = VisibleBase(parent, counts);
   }
   if (!above) return std::nullopt;
   return JoinPath(*above, name);
 }
 
-std::optional<std::string> Tree::VisiblePath(const Inode& inode) const {
+std::optional<std::string> Tree::VisiblePath(const Inode& inode,
+                                             const Counts& counts) const {
   if (inode.ino == kRootIno) return "";
-  if (inode.IsOrphan()) return std::nullopt;
+  if (inode.IsOrphan() && !counts) return std::nullopt;
   for (const Inode::Link& link : inode.links) {
     const Inode* parent = Find(link.parent);
     if (parent == nullptr) continue;
-    if (auto above = VisiblePath(*parent)) return JoinPath(*above, link.name);
+    const bool counted = !counts || parent->UpperSlot(link.name) == nullptr ||
+                         counts(*parent, link.name);
+    if (!counted) continue;
+    if (auto above = VisiblePath(*parent, counts)) {
+      return JoinPath(*above, link.name);
+    }
   }
   if (!inode.record.base) return std::nullopt;
-  return VisibleBase(inode.record.base->path);
+  return VisibleBase(inode.record.base->path, counts);
 }
 
 std::vector<std::string> Tree::VisiblePaths(const Inode& inode) const {

@@ -23,10 +23,10 @@ bool Tree::IsOrigin(const Inode& inode, const struct stat& st) const {
 }
 
 void Tree::DropCached(Inode& directory, const std::string& name) {
-  const Slot* slot = directory.CachedSlot(name);
-  if (slot == nullptr) return;
-  Inode* child = Find(slot->cached);
-  directory.slots.erase(name);
+  const auto cached = directory.FindCached(name);
+  if (cached == directory.slots.end()) return;
+  Inode* child = Find(cached->second.cached);
+  directory.slots.erase(cached);
   ++directory.version;
   if (child == nullptr) return;
   RemoveLink(*child, directory.ino, name);
