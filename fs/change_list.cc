@@ -51,8 +51,8 @@ class ChangeCollector {
  private:
   Status CollectNames() {
     Status status;
-    frozen_.tree.ForEach([&](Inode& inode) {
-      if (status && inode.upper && inode.IsDirectory()) {
+    frozen_.tree.ForEachUpper([&](Inode& inode) {
+      if (status && inode.IsDirectory()) {
         status = CollectDirectory(inode);
       }
     });
@@ -149,8 +149,8 @@ class ChangeCollector {
 
   /// Base objects changed in place.
   Status CollectTouched() {
-    frozen_.tree.ForEach([&](Inode& inode) {
-      if (!inode.upper || !inode.record.base || inode.IsOrphan()) return;
+    frozen_.tree.ForEachUpper([&](Inode& inode) {
+      if (!inode.record.base || inode.IsOrphan()) return;
       for (const std::string& path : frozen_.tree.VisiblePaths(inode)) {
         new_.try_emplace(path, NewName{&inode, inode.record.base->path});
       }

@@ -59,9 +59,7 @@ class Planner {
   }
 
   Result<CommitPlan> Run() {
-    frozen_.tree.ForEach([&](Inode& inode) {
-      if (inode.upper) upper_.push_back(&inode);
-    });
+    frozen_.tree.ForEachUpper([&](Inode& inode) { upper_.push_back(&inode); });
     std::ranges::sort(upper_, {},
                       [](const Inode* inode) { return inode->ino; });
     for (const Inode* inode : upper_) TRY(CheckMount(*inode));

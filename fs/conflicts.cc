@@ -76,8 +76,8 @@ class DriftFinder {
     // Directories that were opened lately may have been moved since.
     frozen_.base.DropCache();
     std::vector<const Inode*> inodes;
-    frozen_.tree.ForEach([&](Inode& inode) {
-      if (!inode.upper || !inode.record.base) return;
+    frozen_.tree.ForEachUpper([&](Inode& inode) {
+      if (!inode.record.base) return;
       inodes.push_back(&inode);
       known_.insert(inode.record.base->path);
       if (!inode.IsDirectory() && inode.record.base->nlink > 1) {

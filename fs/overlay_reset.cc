@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "fs/overlay.h"
@@ -8,9 +9,33 @@ namespace {
 
 bool Reads(const Inode& inode) {
   // A pristine orphan is none of the commit's business.
-  return inode.IsOrphan() && inode.upper && inode.record.base &&
-         inode.attr().base_limit > 0 && inode.lookups > 0 && !inode.pinned_base;
+  return inode.IsOrphan() && inode.record.base && inode.attr().base_limit > 0 &&
+         inode.lookups > 0 && !inode.pinned_base;
 }
+
+/// Directories that a commit leaves where they are.
+class Unmoved {
+ public:
+  explicit Unmoved(const Tree& tree) : tree_(tree) {}
+
+  /// Whether all known names of `inode` are in such directories.
+  bool Hold(const Inode& inode) {
+    return std::ranges::all_of(inode.links, [&](const Inode::Link& link) {
+      const auto [known, is_new] = directories_.try_emplace(link.parent, false);
+      if (is_new) known->second = IsUnmoved(tree_.Find(link.parent));
+      return known->second;
+    });
+  }
+
+ private:
+  [[nodiscard]] bool IsUnmoved(const Inode* directory) const {
+    return directory != nullptr && directory->record.base &&
+           tree_.VisiblePath(*directory) == directory->record.base->path;
+  }
+
+  const Tree& tree_;
+  std::unordered_map<Ino, bool> directories_;
+};
 
 /// All base paths at which a survivor is to be found after the transaction.
 std::vector<std::string> PathsAfter(const Tree& tree, const Inode& inode,
@@ -32,7 +57,7 @@ void OverlayFilesystem::Frozen::SetHalted(bool halted) {
 
 Status OverlayFilesystem::Frozen::PinOrphans() {
   Status status;
-  tree.ForEach([&](Inode& inode) {
+  tree.ForEachUpper([&](Inode& inode) {
     if (!status || !Reads(inode)) return;
     auto fd = filesystem.files_.Get(inode.ino, inode.record.base->path);
     if (fd) {
@@ -67,12 +92,14 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
   StaleCaches stale;
   std::vector<Tree::Survivor> survivors;
   std::unordered_set<Ino> parents;  // of what is stale
+  Unmoved unmoved(tree);
   tree.ForEach([&](Inode& inode) {
     if (visit) visit(inode);
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
-    // Most are, and there may be many.
+    // Most are where the base has them, and there may be many.
     const bool was_upper = inode.upper;
-    if (!committed && !inode.retired && !inode.pinned_base &&
+    const bool stays = !committed || (!was_upper && unmoved.Hold(inode));
+    if (stays && !inode.retired && !inode.pinned_base &&
         tree.StayInPlace(inode)) {
       if (was_upper) stale.inodes.push_back(inode.ino);
       return;

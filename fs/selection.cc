@@ -17,8 +17,7 @@ class Selector {
  public:
   Selector(OverlayFilesystem::Frozen& frozen, SelectionParents parents)
       : tree_(frozen.tree), base_(frozen.base), parents_(parents) {
-    tree_.ForEach([&](Inode& inode) {
-      if (!inode.upper) return;
+    tree_.ForEachUpper([&](Inode& inode) {
       upper_.push_back(&inode);
       if (inode.record.base) by_base_[inode.record.base->path] = &inode;
     });
@@ -327,8 +326,7 @@ std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
 Selection AllBut(OverlayFilesystem::Frozen& frozen,
                  const Selection& selection) {
   Selection rest;
-  frozen.tree.ForEach([&](Inode& inode) {
-    if (!inode.upper) return;
+  frozen.tree.ForEachUpper([&](Inode& inode) {
     if (!selection.inodes.contains(inode.ino)) rest.inodes.insert(inode.ino);
     for (const auto& [name, slot] : inode.slots) {
       if (!slot.IsUpper()) continue;

@@ -31,6 +31,9 @@ void Insert(Inode& inode, const Extent& extent) {
   }
 }
 
+/// How many inodes are on their way from memory while one is looked at.
+constexpr size_t kAhead = 8;
+
 void Prefetch(const Inode& inode) {
   constexpr size_t kCacheLine = 64;
   const auto* bytes = reinterpret_cast<const char*>(&inode);
@@ -66,6 +69,20 @@ Inode& Tree::Obtain(Ino ino) {
     next_ino_ = std::max(next_ino_, Raw(ino) + 1);
   }
   return *slot;
+}
+
+void Tree::SetUpper(Inode& inode, bool upper) {
+  if (inode.upper == upper) return;
+  inode.upper = upper;
+  if (upper) {
+    inode.upper_at = upper_.size();
+    upper_.push_back(&inode);
+    return;
+  }
+  Inode* last = upper_.back();
+  last->upper_at = inode.upper_at;
+  upper_[inode.upper_at] = last;
+  upper_.pop_back();
 }
 
 Attr AttrOf(const struct stat& st) {
@@ -162,13 +179,13 @@ void Tree::SetInode(Ino ino, const std::optional<InodeRecord>& record) {
     Inode& inode = Obtain(ino);
     UnindexBase(inode);
     inode.record = *record;
-    inode.upper = true;
+    SetUpper(inode, true);
     IndexBase(inode);
     return;
   }
   Inode* inode = Find(ino);
   if (inode == nullptr) return;
-  inode->upper = false;
+  SetUpper(*inode, false);
   if (!inode->record.base) inode->attr().nlink = 0;
   MaybeEvict(ino);
 }
@@ -421,7 +438,6 @@ void Tree::MaybeEvict(Ino ino) {
 void Tree::ForEach(const std::function<void(Inode&)>& visit) {
   // Inodes lie all over the memory: those that come next are on their way
   // while one is looked at.
-  constexpr size_t kAhead = 8;
   auto ahead = inodes_.begin();
   for (size_t i = 0; i < kAhead && ahead != inodes_.end(); ++i, ++ahead) {
     Prefetch(*ahead->second);
@@ -432,6 +448,13 @@ void Tree::ForEach(const std::function<void(Inode&)>& visit) {
       ++ahead;
     }
     visit(*inode);
+  }
+}
+
+void Tree::ForEachUpper(const std::function<void(Inode&)>& visit) {
+  for (size_t i = 0; i < upper_.size(); ++i) {
+    if (i + kAhead < upper_.size()) Prefetch(*upper_[i + kAhead]);
+    visit(*upper_[i]);
   }
 }
 

@@ -58,6 +58,7 @@ struct Inode {
 
   Ino ino;
   bool upper = false;
+  size_t upper_at = 0;    ///< upper: its place among those of the tree
   uint32_t staying = 0;   ///< within Rebase: children that stay in place
   uint64_t stays_in = 0;  ///< the last Rebase in which it stayed itself
   bool lost = false;  ///< pristine directory: the base has it no more, but it
@@ -189,6 +190,9 @@ class Tree final : public State {
                                     const struct stat& st);
 
   void ForEach(const std::function<void(Inode&)>& visit);
+  /// The same for upper inodes only, however many others there are. `visit`
+  /// must not make any of them pristine, or the reverse.
+  void ForEachUpper(const std::function<void(Inode&)>& visit);
 
   /// Which names of the journal count; where the others are, the base has what
   /// it has. Empty: all of them.
@@ -286,6 +290,7 @@ class Tree final : public State {
   };
 
   Inode& Obtain(Ino ino);
+  void SetUpper(Inode& inode, bool upper);
   static void ReviveOrphan(Inode& inode, WentBack& went);
   void GoBackInode(Ino ino, const Rewind::PastInode& past, WentBack& went);
   void GoBackAttr(Ino ino, const Attr& attr, WentBack& went);
@@ -314,6 +319,7 @@ class Tree final : public State {
   uint64_t rebases_ = 1;  ///< the Rebase that comes next
   size_t staying_ = 0;    ///< inodes that stay in place in it
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
+  std::vector<Inode*> upper_;  ///< in no order
   std::unordered_map<BaseKey, Ino, BaseKeyHash> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>
       base_directories_;

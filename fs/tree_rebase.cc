@@ -129,7 +129,7 @@ bool Tree::StayInPlace(Inode& inode) {
   inode.stays_in = rebases_;
   ++staying_;
   if (!inode.upper) return true;
-  inode.upper = false;
+  inode.upper = false;  // Rebase empties the list of those that are
   inode.RestoreAttr();
   inode.DropContent();
   return true;
@@ -163,6 +163,7 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
 
 void Tree::StripSurvivors(const std::vector<Survivor>& survivors) {
   DropAllBut(survivors);
+  upper_.clear();
   base_directories_.clear();
   for (const Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
@@ -183,7 +184,7 @@ void Tree::LoadRest(const Image& rest, const std::set<Ino>& orphans) {
       continue;
     }
     Inode& inode = *Find(ino);
-    inode.upper = true;
+    SetUpper(inode, true);
     inode.record.base = record.base;
     IndexBase(inode);
   }

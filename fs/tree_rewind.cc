@@ -45,7 +45,7 @@ void Tree::GoBackInode(Ino ino, const Rewind::PastInode& past, WentBack& went) {
   }
   Inode* inode = Find(ino);
   if (inode == nullptr) return;
-  inode->upper = false;
+  SetUpper(*inode, false);
   if (!past.untouched.base) {
     // Made since: all that is left of it is what the kernel holds.
     if (!inode->IsOrphan() && inode->lookups > 0) {

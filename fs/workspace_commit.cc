@@ -55,7 +55,7 @@ Result<bool> LeavesBaseAlone(OverlayFilesystem::Frozen& frozen,
 /// All names about which the transaction had something to say.
 std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
   std::vector<StaleCaches::Name> names;
-  frozen.tree.ForEach([&](Inode& inode) {
+  frozen.tree.ForEachUpper([&](Inode& inode) {
     if (inode.upper_names == 0) return;
     for (const auto& [name, slot] : inode.slots) {
       if (!slot.IsUpper()) continue;
