@@ -189,32 +189,34 @@ Result<bool> VaultFiller::AdoptSegment(int directory, const std::string& name,
 
 /// What the file has elsewhere, and where it has nothing.
 Status VaultFiller::FillGaps(const Inode& inode, int fd) {
-  struct stat st{};
-  if (::fstat(fd, &st) != 0) return Fail(errno, "stat a segment");
-  const auto clear = [&](uint64_t from, uint64_t to) -> Status {
-    to = std::min(to, static_cast<uint64_t>(st.st_size));
-    if (from >= to) return {};
-    CrashPoint();
-    if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                    static_cast<off_t>(from),
-                    static_cast<off_t>(to - from)) == 0) {
-      return {};
-    }
-    return Fail(errno, "punch a hole in what is to become " +
-                           frozen_.tree.PathOf(inode));
-  };
   uint64_t at = 0;
   for (const auto& [offset, extent] : inode.extents) {
     const uint64_t end = std::min(extent.end(), inode.attr().size);
     if (extent.content.segment == 0) continue;
-    TRY(clear(at, offset));
+    TRY(Clear(inode, fd, {at, offset}));
     if (!IsInPlace(inode, extent)) {
-      TRY(clear(offset, end));
+      TRY(Clear(inode, fd, {offset, end}));
       TRY(CopyRange(inode, fd, {offset, end}));
     }
     at = end;
   }
-  return clear(at, inode.attr().size);
+  return Clear(inode, fd, {at, inode.attr().size});
+}
+
+/// Makes a hole of what the file has in `range`.
+Status VaultFiller::Clear(const Inode& inode, int fd, Range range) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stage");
+  const uint64_t to = std::min(range.to, static_cast<uint64_t>(st.st_size));
+  if (range.from >= to) return {};
+  CrashPoint();
+  if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(range.from),
+                  static_cast<off_t>(to - range.from)) == 0) {
+    return {};
+  }
+  return Fail(
+      errno, "punch a hole in what is to become " + frozen_.tree.PathOf(inode));
 }
 
 /// Starts a file with the blocks of its base file, where the filesystem can
@@ -230,23 +232,22 @@ Result<bool> VaultFiller::CloneBase(const Inode& inode, int fd) {
   return true;
 }
 
-/// Writes the overlay's content, but for blocks of zeros that would be new.
+/// Writes the overlay's content, of what may be terabytes only what is there.
 Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range) {
-  if (range.from >= range.to) return {};
-  struct stat st{};
-  if (::fstat(fd, &st) != 0) return Fail(errno, "stage");
-  const auto size = static_cast<uint64_t>(st.st_size);
-  auto copied = ForEachPiece(
-      range.from, range.to,
-      [&](uint64_t offset, MutableByteSpan out) {
-        return frozen_.Read(inode, offset, out);
-      },
-      [&](uint64_t offset, ByteSpan piece) -> Status {
-        const bool fresh = offset >= size;
-        return fresh && IsZero(piece) ? Status()
-                                      : WriteFully(fd, offset, piece);
-      });
-  return Naming(frozen_.tree.PathOf(inode), std::move(copied));
+  const std::vector<Range> data = frozen_.DataIn(inode, range);
+  if (data != std::vector{range}) TRY(Clear(inode, fd, range));
+  for (const Range& part : data) {
+    auto copied = ForEachPiece(
+        part.from, part.to,
+        [&](uint64_t offset, MutableByteSpan out) {
+          return frozen_.Read(inode, offset, out);
+        },
+        [&](uint64_t offset, ByteSpan piece) {
+          return WriteFully(fd, offset, piece);
+        });
+    TRY(Naming(frozen_.tree.PathOf(inode), std::move(copied)));
+  }
+  return {};
 }
 
 Status VaultFiller::SaveDelta(const StagedDelta& delta) {

@@ -42,6 +42,7 @@ class VaultFiller {
                             const Inode& inode);
   Status FillGaps(const Inode& inode, int fd);
   Result<bool> CloneBase(const Inode& inode, int fd);
+  Status Clear(const Inode& inode, int fd, Range range);
   Status CopyRange(const Inode& inode, int fd, Range range);
   Status SaveDelta(const StagedDelta& delta);
   Status CopyForeignXattrs(const Inode& inode, int fd);

@@ -40,14 +40,6 @@ struct Spot {
   bool operator==(const Spot&) const = default;
 };
 
-/// Bytes [from, to) of a file.
-struct Range {
-  uint64_t from = 0;
-  uint64_t to = 0;
-
-  bool operator==(const Range&) const = default;
-};
-
 /// Content that a patch writes: `ranges` of the vault's file `name`, at the
 /// same offsets, into a file that is cut to `keep` bytes and then set to
 /// `size`.

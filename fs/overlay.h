@@ -109,6 +109,8 @@ class OverlayFilesystem final : public Filesystem {
     /// Reads content of an inode; Filesystem::Read would wait for the gate.
     Result<size_t> Read(const Inode& inode, uint64_t offset,
                         MutableByteSpan out);
+    /// Where in `range` the file may have other bytes than zeros, in order.
+    std::vector<Range> DataIn(const Inode& inode, Range range);
     /// The user.* attributes of a base object.
     Result<std::map<std::string, std::string>> BaseXattrs(
         const std::string& path) const;
@@ -297,6 +299,9 @@ class OverlayFilesystem final : public Filesystem {
   /// Bytes of the base file; of its pre-image, where something else is in its
   /// place by now.
   Status ReadOrigin(const ReadPlan& plan, uint64_t offset, MutableByteSpan out);
+  /// Appends the parts of a base piece that are no holes of the base file.
+  void AppendBaseData(const ReadPlan& plan, const Piece& piece,
+                      std::vector<Range>& data);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, uint64_t offset,

@@ -126,6 +126,41 @@ Result<size_t> OverlayFilesystem::Frozen::Read(const Inode& inode,
   return fs.ReadPieces(plan, offset, out);
 }
 
+void OverlayFilesystem::AppendBaseData(const ReadPlan& plan, const Piece& piece,
+                                       std::vector<Range>& data) {
+  const uint64_t end = piece.offset + piece.length;
+  const auto fd = OpenBase(plan);
+  for (uint64_t from = piece.offset; from < end;) {
+    // Whatever stands in the way, reading will meet it.
+    const off_t at =
+        fd ? ::lseek((*fd)->get(), static_cast<off_t>(from), SEEK_DATA) : -1;
+    if (at < 0 && fd && errno == ENXIO) return;
+    const off_t hole = at < 0 ? -1 : ::lseek((*fd)->get(), at, SEEK_HOLE);
+    if (hole <= at) return data.push_back({from, end});
+    if (static_cast<uint64_t>(at) >= end) return;
+    const uint64_t to = std::min(static_cast<uint64_t>(hole), end);
+    data.push_back({static_cast<uint64_t>(at), to});
+    from = to;
+  }
+}
+
+std::vector<Range> OverlayFilesystem::Frozen::DataIn(const Inode& inode,
+                                                     Range range) {
+  OverlayFilesystem& fs = filesystem;
+  std::vector<Range> data;
+  [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
+    const ReadPlan plan = fs.PlanRead(inode, range.from, range.to - range.from);
+    for (const Piece& piece : plan.pieces) {
+      if (piece.source == Piece::Source::kSpool) {
+        data.push_back({piece.offset, piece.offset + piece.length});
+      } else if (piece.source == Piece::Source::kBase) {
+        fs.AppendBaseData(plan, piece, data);
+      }
+    }
+  }();
+  return data;
+}
+
 Result<size_t> OverlayFilesystem::ReadBase(const std::string& path,
                                            uint64_t offset,
                                            MutableByteSpan out) {

@@ -34,6 +34,14 @@ struct Timestamp {
   auto operator<=>(const Timestamp&) const = default;
 };
 
+/// Bytes [from, to) of a file.
+struct Range {
+  uint64_t from = 0;
+  uint64_t to = 0;
+
+  bool operator==(const Range&) const = default;
+};
+
 /// Where times come from; tests have a clock of their own.
 class Clock {
  public:

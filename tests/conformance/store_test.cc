@@ -12,6 +12,8 @@ using ::std::string;
 using ::std::vector;
 
 constexpr uint64_t kLarge = 2ULL << 30;
+/// Nobody reads all of it, bytes.
+constexpr uint64_t kHuge = 8ULL << 40;
 
 /// What the store takes for what was done.
 class StoreTest : public ConformanceTest {
@@ -95,6 +97,27 @@ TEST_P(TransactionTest, DiscardMakesEverythingNeverHaveHappened) {
   const auto after = ViewTree(fs());
   ASSERT_OK(after);
   EXPECT_EQ(Compare(*before, *after, {}), "");
+}
+
+TEST_P(TransactionTest, HugeSparseFilesAreCommittedAsWhatTheyHave) {
+  base().SparseFile("cut", kHuge);
+  base().SparseFile("grown", kLarge);
+  ASSERT_OK(fs().WriteFile("new", "start"));
+  ASSERT_OK(fs().PatchFile("new", kHuge - 3, "end"));
+  ASSERT_OK(fs().PatchFile("cut", 4096, "start"));
+  ASSERT_OK(fs().Truncate("cut", kHuge / 2 - 1));
+  ASSERT_OK(fs().PatchFile("grown", kHuge - 3, "end"));
+  Commit();
+  for (const char* name : {"new", "cut", "grown"}) {
+    struct stat st{};
+    ASSERT_EQ(lstat((base().root() + "/" + name).c_str(), &st), 0);
+    EXPECT_LT(st.st_blocks, 2000) << name;
+    EXPECT_EQ(st.st_size, static_cast<off_t>(St(name).st_size)) << name;
+  }
+  EXPECT_EQ(fs().ReadRange("new", kHuge - 5, 9).value_or("?"),
+            string(2, '\0') + "end");
+  EXPECT_EQ(fs().ReadRange("cut", 4090, 13).value_or("?"),
+            string(6, '\0') + "start" + string(2, '\0'));
 }
 
 TEST_P(TransactionTest, WorkGoesOnAfterDiscard) {
