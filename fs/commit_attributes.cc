@@ -28,7 +28,12 @@ Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
     CrashPoint();
     if (::setxattr(proc.c_str(), name.c_str(), value.data(), value.size(), 0) !=
         0) {
-      return Fail(errno, "setxattr " + path);
+      const bool is_full = errno == ENOSPC || errno == E2BIG;
+      return Fail(errno, "set extended attributes of " + path,
+                  is_full ? "remove those that are too large for the "
+                            "workspace's filesystem (setfattr -x NAME FILE), "
+                            "or make room"
+                          : "");
     }
   }
   return {};

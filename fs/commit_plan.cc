@@ -534,6 +534,7 @@ class Planner {
     ObjectAttributes after = CommittedAttributes(inode);
     if (inode.attr().xattrs_owned || (adopts && !inode.xattrs.empty())) {
       after.xattrs.emplace(Xattrs(inode));
+      plan_.tried.push_back({InVault("xattrs", *path), inode.ino});
     }
     if (inode.record.base && !staged_.contains(inode.ino)) {
       step.from = Spot::Base(inode.record.base->path);

@@ -28,6 +28,13 @@ struct StagedDelta {
   std::string base_path;
 };
 
+/// Extended attributes that a step sets after the point of no return, which the
+/// filesystem may have no room for: tried before, on a file of their own.
+struct TriedXattrs {
+  Spot spot;  ///< in the vault
+  Ino ino = kNoIno;
+};
+
 /// A step whose st_inos become known when the vault is filled.
 struct PlannedStep {
   CommitStep step;
@@ -39,6 +46,7 @@ struct PlannedStep {
 struct CommitPlan {
   std::vector<StagedObject> staged;
   std::vector<StagedDelta> deltas;
+  std::vector<TriedXattrs> tried;
   std::vector<PlannedStep> steps;
   std::set<std::string> mounts;  ///< filesystems in the base that they change
   std::vector<std::string>

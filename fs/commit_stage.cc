@@ -30,6 +30,14 @@ Status Naming(const std::string& path, Status done) {
   return done;
 }
 
+Status SetSize(int fd, uint64_t size, const std::string& path) {
+  if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
+  return Fail(errno, "commit " + path,
+              errno == EFBIG ? "the workspace's filesystem has no files of "
+                               "this size: make it smaller"
+                             : "");
+}
+
 bool IsZero(ByteSpan bytes) {
   return std::ranges::all_of(bytes,
                              [](std::byte b) { return b == std::byte{}; });
@@ -69,6 +77,7 @@ Result<CommitSteps> VaultFiller::Fill(const CommitPlan& plan) {
     TRY(SaveDelta(delta));
     CountOne();
   }
+  for (const TriedXattrs& tried : plan.tried) TRY(Try(tried));
   CommitSteps steps;
   steps.reserve(plan.steps.size());
   for (const PlannedStep& planned : plan.steps) {
@@ -137,6 +146,20 @@ Status VaultFiller::SetAttributes(const StagedObject& object) {
                          frozen_.tree.PathOf(inode));
 }
 
+Status VaultFiller::Try(const TriedXattrs& tried) {
+  const Inode& inode = *frozen_.tree.Find(tried.ino);
+  const int vault = TRY(DirectoryOf(vault_, tried.spot));
+  const char* name = tried.spot.path.c_str();
+  const UniqueFd fd = TRY(OpenAt(vault, name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
+  ObjectAttributes attributes = CommittedAttributes(inode);
+  attributes.type = FileType::kRegular;
+  attributes.xattrs.emplace(inode.xattrs.begin(), inode.xattrs.end());
+  TRY(ApplyAttributes(vault, name, attributes, frozen_.tree.PathOf(inode)));
+  if (::unlinkat(vault, name, 0) == 0) return {};
+  return Fail(errno, "remove what was tried in the vault");
+}
+
 Status VaultFiller::MakeRegular(int directory, const std::string& name,
                                 const Inode& inode) {
   const UniqueFd fd =
@@ -149,9 +172,7 @@ Status VaultFiller::MakeRegular(int directory, const std::string& name,
   } else {
     TRY(CopyRange(inode, fd.get(), {0, size}));
   }
-  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
-    return Fail(errno, "stage " + frozen_.tree.PathOf(inode));
-  }
+  TRY(SetSize(fd.get(), size, frozen_.tree.PathOf(inode)));
   if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
   return {};
 }
@@ -181,9 +202,7 @@ Result<bool> VaultFiller::AdoptSegment(int directory, const std::string& name,
     return Fail(errno, "stage " + frozen_.tree.PathOf(inode));
   }
   TRY(FillGaps(inode, fd.get()));
-  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
-    return Fail(errno, "stage " + frozen_.tree.PathOf(inode));
-  }
+  TRY(SetSize(fd.get(), size, frozen_.tree.PathOf(inode)));
   return true;
 }
 
@@ -269,10 +288,9 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
     TRY(Naming(delta.base_path, std::move(copied)));
   }
   // Zeros at its end are content, too.
-  if (::ftruncate(fd.get(), static_cast<off_t>(delta.delta.size)) != 0) {
-    return Fail(errno, "save content for a patch");
-  }
-  return {};
+  return SetSize(
+      fd.get(), delta.delta.size,
+      inode != nullptr ? frozen_.tree.PathOf(*inode) : delta.base_path);
 }
 
 /// What the base file carries besides user.* attributes (access control

@@ -47,6 +47,7 @@ class VaultFiller {
   Status SaveDelta(const StagedDelta& delta);
   Status CopyForeignXattrs(const Inode& inode, int fd);
   Status SetAttributes(const StagedObject& object);
+  Status Try(const TriedXattrs& tried);
   void CountOne() {
     if (progress_) progress_(++done_);
   }

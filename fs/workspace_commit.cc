@@ -33,7 +33,14 @@ Result<std::vector<Drift>> DriftUnder(
 }
 
 /// What people have to know when a disk is full.
-std::unexpected<Error> WithRemedy(Error error, const std::string& store) {
+std::unexpected<Error> WithRemedy(Error error, const std::string& workspace,
+                                  const std::string& store) {
+  if (!error.hint.empty()) return std::unexpected(std::move(error));
+  if (error.code == EROFS) {
+    return Fail(error.code, "nothing was committed to " + workspace,
+                "the transaction is as it was: make the filesystem writable, "
+                "then commit again");
+  }
   if (error.code != ENOSPC && error.code != EDQUOT) {
     return std::unexpected(std::move(error));
   }
@@ -123,7 +130,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   attempt.old = {};
   Tell(attempt.stale);
   if (!committed && !attempt.half_way) {
-    return WithRemedy(committed.error(), store_->display_path());
+    return WithRemedy(committed.error(), path_, store_->display_path());
   }
   TRY(std::move(committed));
   const CommitReport& report = attempt.report;
