@@ -283,7 +283,7 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
     inode->record = RecordOf(object);
     inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
     IndexBase(*inode);
-  } else if (inode->base_blocks == 0) {
+  } else if (!inode->base_blocks) {
     inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
   }
   Cache(directory, name, *inode);
@@ -471,11 +471,12 @@ struct stat Tree::StatOf(const Inode& inode) const {
   st.st_rdev = attr.rdev;
   st.st_size = static_cast<off_t>(attr.size);
   st.st_blksize = kBlockSize;
-  uint64_t blocks = inode.base_blocks;
-  if (attr.type == FileType::kRegular && (inode.upper || blocks == 0)) {
+  const auto& known = inode.base_blocks;
+  uint64_t blocks = known.value_or(0);
+  if (attr.type == FileType::kRegular && (inode.upper || !known)) {
     const uint64_t from_base =
-        blocks == 0 ? attr.base_limit
-                    : std::min(attr.base_limit, blocks * kStatBlock);
+        known ? std::min(attr.base_limit, *known * kStatBlock)
+              : attr.base_limit;
     blocks = BlocksOf(std::min(from_base + inode.stored_bytes, attr.size));
   }
   st.st_blocks = static_cast<blkcnt_t>(blocks);

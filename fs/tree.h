@@ -67,8 +67,9 @@ struct Inode {
   ExtentMap extents;
   std::map<std::string, std::string, std::less<>> xattrs;
   SlotMap slots;
-  std::vector<Link> links;      ///< known names
-  uint64_t base_blocks = 0;     ///< st_blocks of the base object; 0: unknown
+  std::vector<Link> links;              ///< known names
+  std::optional<uint64_t> base_blocks;  ///< st_blocks of the base object, if
+                                        ///< it is known
   uint64_t stored_bytes = 0;    ///< sum of the extents that are no holes
   uint64_t own_end = 0;         ///< own segment: first position never written
   uint64_t version = 0;         ///< directory: counts changes of names
