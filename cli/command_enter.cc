@@ -45,8 +45,10 @@ Result<std::optional<ServedTransaction>> FindOpen(
 Result<Target> FindTarget(Context context,
                           const std::optional<std::string>& workspace) {
   MountArguments arguments;
-  arguments.workspace = workspace;
-  if (workspace) context.directory = ResolvePath(context.directory, *workspace);
+  if (workspace) {
+    context.directory = ResolvePath(context.directory, *workspace);
+    arguments.workspace = workspace->empty() ? "" : context.directory;
+  }
   const auto around = FindTxfsMount(context.directory);
   const bool dead = around && IsDead(*around);
   if (around && !dead && !context.transaction) {

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/summary_format.h"
 #include "cli/text.h"
+#include "fs/committer.h"
 
 namespace txfs::cli {
 namespace {
@@ -38,6 +39,16 @@ Result<WorkspaceStatus> LookInto(const RealWorkspace& workspace,
   return TRY(client.GetStatus()).status;
 }
 
+/// The open transaction whose commit stopped after its point of no return;
+/// empty: none.
+std::string HalfWay(Store& store) {
+  const auto bytes = store.history().ReadIntent();
+  if (!bytes) return "";
+  const auto record = DecodeRecord(AsBytes(*bytes));
+  if (!record) return "";
+  return record->settlement.empty() ? record->summary.id : record->summary.of;
+}
+
 Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
   const std::unique_ptr<Archive> archive = TRY(OpenArchive(workspace));
   // What went wrong with it is best looked into with a list at hand.
@@ -45,11 +56,15 @@ Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
   if (!recovered) Say("warning: " + recovered.error().ToString());
   SayFinished(recovered.value_or(""));
   Store& store = archive->store();
+  const std::string half_way = recovered ? "" : HalfWay(store);
   std::map<std::string, Item> items;
   for (ServedTransaction& open : TRY(ListServed(store))) {
     Item& item = items[open.summary.id];
     const auto known = LookInto(workspace, open);
     item.counted = known.has_value();
+    if (open.summary.id == half_way) {
+      open.summary.state = TransactionState::kCommitting;
+    }
     if (known) {
       open.summary.changes = known->changes;
       open.summary.state = known->state;

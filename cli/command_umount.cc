@@ -1,5 +1,7 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <ranges>
 
 #include "cli/commands.h"
@@ -22,6 +24,16 @@ std::optional<MountEntry> MountAt(const std::string& mountpoint) {
   return entry;
 }
 
+std::unexpected<Error> StillServed(const ServedTransaction& transaction) {
+  const std::string pid = std::to_string(transaction.pid);
+  return Fail(ErrorKind::kBusy, 0,
+              "the mount at " + transaction.address.mountpoint +
+                  " is detached, but process " + pid +
+                  " serves on until the last process has left it",
+              "end what still uses it, or `kill " + pid +
+                  "`: nothing that was acknowledged is lost");
+}
+
 /// The mount around the directory of `context`, or that of a transaction of the
 /// workspace it is in.
 Result<std::optional<MountEntry>> FindMount(const Context& context) {
@@ -34,9 +46,16 @@ Result<std::optional<MountEntry>> FindMount(const Context& context) {
   const std::unique_ptr<Store> store = TRY(OpenStore(workspace));
   std::vector<ServedTransaction> open = TRY(ListServed(*store));
   if (!context.transaction) {
-    std::erase_if(open, [](const ServedTransaction& transaction) {
-      return !MountAt(transaction.address.mountpoint);
+    std::vector<ServedTransaction> detached;
+    std::erase_if(open, [&](const ServedTransaction& transaction) {
+      if (MountAt(transaction.address.mountpoint)) return false;
+      if (transaction.daemon == DaemonState::kRunning) {
+        detached.push_back(transaction);
+      }
+      return true;
     });
+    if (!open.empty()) detached.clear();
+    if (!detached.empty()) return StillServed(detached.front());
     if (open.empty()) return std::optional<MountEntry>();
   }
   const ServedTransaction chosen =
@@ -117,6 +136,11 @@ Result<int> RunUmount(const Context& context,
     where.directory = ResolvePath(context.directory, *arguments.directory);
   }
   const auto entry = TRY(FindMount(where));
+  struct stat st{};
+  if (!entry && ::lstat(where.directory.c_str(), &st) != 0 && errno == ENOENT) {
+    return Fail(0, where.directory + " does not exist",
+                "`findmnt -t fuse.txfs` lists the mounts");
+  }
   if (!entry) {
     return Fail(0, where.directory + " is not in a txfs mount",
                 "`findmnt -t fuse.txfs` lists the mounts");

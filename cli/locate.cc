@@ -23,6 +23,7 @@ Result<RealWorkspace> ReachByStore(const std::string& store) {
   }
   RealWorkspace workspace = TRY(ReachWorkspace(*path));
   workspace.store = store;
+  workspace.lost_store.reset();
   return workspace;
 }
 
@@ -51,7 +52,9 @@ std::unexpected<Error> NotInAWorkspace(const std::string& directory) {
 std::optional<std::string> FindWorkspace(const std::string& directory) {
   std::string at = directory;
   for (;;) {
-    if (IsStore(JoinPath(at, ".txfs")) || StoreElsewhere(at)) return at;
+    const bool known =
+        IsStore(JoinPath(at, ".txfs")) || StoreElsewhere(at) || LostStore(at);
+    if (known) return at;
     if (at == "/" || at.empty()) return std::nullopt;
     at.resize(std::max<size_t>(at.rfind('/'), 1));
   }

@@ -1,4 +1,9 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
@@ -26,7 +31,7 @@ struct Command {
 /// Values of options live here while CLI11 fills them in.
 struct Values {
   std::vector<std::string> directories;
-  std::string store;
+  std::optional<std::string> store;
   std::optional<std::string> transaction;
   bool json = false;
   std::string directory, name;
@@ -114,9 +119,19 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
       ->allow_extra_args(false);
   sub->callback([&] {
     command.takes_transaction = false;
-    command.run = [&](const Context& context) {
-      values.mount.workspace = values.workspace;
-      values.mount.mountpoint = values.mountpoint;
+    command.takes_trailing = true;
+    command.run = [&](const Context& context) -> Result<int> {
+      std::vector<std::string> paths;
+      for (const auto& given : {values.workspace, values.mountpoint}) {
+        if (given) paths.push_back(*given);
+      }
+      paths = WithTrailing(std::move(paths), context);
+      if (paths.size() > 2) {
+        return Fail(ErrorKind::kUsage, 0, "unexpected argument " + paths[2],
+                    "name a workspace and a mountpoint");
+      }
+      if (!paths.empty()) values.mount.workspace = paths[0];
+      if (paths.size() > 1) values.mount.mountpoint = paths[1];
       return RunMount(context, values.mount);
     };
   });
@@ -341,6 +356,19 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
   AddHistory(app, values, command);
 }
 
+/// What -C names. A dead mount is for the command to say.
+Status CheckDirectory(const std::string& path) {
+  struct stat st{};
+  if (::stat(path.c_str(), &st) == 0) {
+    if (S_ISDIR(st.st_mode)) return {};
+    return Fail(ErrorKind::kFailed, ENOTDIR, "cannot change to " + path,
+                "name a directory of a workspace with -C");
+  }
+  if (errno != ENOENT && errno != ENOTDIR) return {};
+  return Fail(0, path + " does not exist",
+              "name a directory of a workspace with -C");
+}
+
 Result<Context> MakeContext(const Values& values) {
   Context context{.directory = TRY(CurrentDirectory()),
                   .store = std::nullopt,
@@ -348,9 +376,14 @@ Result<Context> MakeContext(const Values& values) {
                   .trailing = {}};
   for (const std::string& directory : values.directories) {
     context.directory = ResolvePath(context.directory, directory);
+    TRY(CheckDirectory(context.directory));
   }
-  if (!values.store.empty()) {
-    context.store = ResolvePath(context.directory, values.store);
+  if (values.store && values.store->empty()) {
+    return Fail(ErrorKind::kUsage, 0, "an empty path names no store",
+                "name its directory, or leave --store out");
+  }
+  if (values.store) {
+    context.store = ResolvePath(context.directory, *values.store);
   }
   return context;
 }
@@ -424,6 +457,16 @@ Result<int> RunTxfs(std::vector<std::string> arguments) {
   return RunParsed(values, command, std::move(trailing));
 }
 
+/// Where the caller closed one of the three, a file or a socket of ours must
+/// not become it. What would be read or written fails all the same.
+void HoldStandardDescriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest that is free, which is this one.
+    std::ignore = ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 Result<int> Run(const std::string& program,
                 std::vector<std::string> arguments) {
   if (program.substr(program.rfind('/') + 1) == kMountHelper) {
@@ -436,6 +479,7 @@ Result<int> Run(const std::string& program,
 }  // namespace txfs::cli
 
 int main(int argc, char** argv) {
+  txfs::cli::HoldStandardDescriptors();
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   const auto exit_code =
       txfs::cli::Run(argc > 0 ? argv[0] : "txfs", std::move(arguments));

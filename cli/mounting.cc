@@ -236,8 +236,10 @@ Result<MountPlan> PlanMount(const Context& context,
   TRY(CheckNesting(paths));
 
   MountPlan plan;
-  const RealWorkspace workspace = TRY(ReachWorkspace(paths.workspace));
+  RealWorkspace workspace = TRY(ReachWorkspace(paths.workspace));
   const auto store = StoreFor(context, flags, workspace);
+  if (workspace.lost_store && !store) return StoreIsLost(workspace);
+  workspace.lost_store.reset();
   if (store) TRY(CheckStore(paths, workspace, *store));
   TRY(CheckNotMounted(paths, workspace, name));
   plan.store_given = store && *store != JoinPath(paths.workspace, ".txfs");

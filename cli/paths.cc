@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <memory>
@@ -47,9 +49,17 @@ std::string MakeAbsolute(const std::string& directory,
 Result<std::string> CurrentDirectory() {
   const std::unique_ptr<char, Freed> cwd(::getcwd(nullptr, 0));
   if (cwd && cwd.get()[0] == '/') return std::string(cwd.get());
-  const char* pwd = std::getenv("PWD");
-  if (pwd != nullptr && pwd[0] == '/') return std::string(pwd);
-  return Fail(errno, "cannot find the working directory",
+  // Of one that was removed the kernel still knows where it was; $PWD may be
+  // that of somebody else.
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::string path(PATH_MAX, '\0');
+  const ssize_t size = ::readlink("/proc/self/cwd", path.data(), path.size());
+  path.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  if (path.starts_with('/') && path.ends_with(kDeleted)) {
+    path.resize(path.size() - kDeleted.size());
+    return path;
+  }
+  return Fail(cwd ? ENOENT : errno, "cannot find the working directory",
               "change to a directory that exists, or give one with -C");
 }
 

@@ -11,6 +11,7 @@
 #include "cli/paths.h"
 #include "cli/registry.h"
 #include "cli/runtime_dir.h"
+#include "cli/text.h"
 #include "fs/fuse_mount.h"
 #include "journal/base/file.h"
 
@@ -43,6 +44,7 @@ Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
   }
   RealWorkspace workspace{.path = GetBytes(reply.header, "workspace"),
                           .store = GetBytes(reply.header, "store"),
+                          .lost_store = {},
                           .base = std::move(reply.descriptor)};
   if (*workspace.store == JoinPath(workspace.path, kStoreName)) {
     workspace.store.reset();
@@ -58,6 +60,7 @@ Result<RealWorkspace> OpenDirectly(const std::string& path) {
   }
   return RealWorkspace{.path = path,
                        .store = StoreElsewhere(path),
+                       .lost_store = LostStore(path),
                        .base = std::make_shared<UniqueFd>(std::move(*fd))};
 }
 
@@ -102,6 +105,22 @@ std::optional<std::string> StoreElsewhere(const std::string& path) {
   return store;
 }
 
+std::optional<std::string> LostStore(const std::string& path) {
+  if (IsStore(JoinPath(path, kStoreName))) return std::nullopt;
+  auto store = RegisteredStore(path);
+  if (store && IsStore(*store)) store.reset();
+  return store;
+}
+
+std::unexpected<Error> StoreIsLost(const RealWorkspace& workspace) {
+  return Fail(0,
+              "the store of " + workspace.path + " should be at " +
+                  *workspace.lost_store + ", and is not",
+              "mount what it is on; if it is gone for good, begin afresh: txfs "
+              "mount --store DIR " +
+                  QuoteShell(workspace.path));
+}
+
 Result<RealWorkspace> ReachWorkspace(const std::string& path) {
   const std::vector<MountEntry> table = TRY(ReadMountTable());
   const auto over = FindTxfsMount(table, path);
@@ -139,6 +158,7 @@ std::optional<std::string> StorePath(const RealWorkspace& workspace) {
 }
 
 Result<std::unique_ptr<Store>> OpenStore(const RealWorkspace& workspace) {
+  if (workspace.lost_store) return StoreIsLost(workspace);
   const std::string path =
       workspace.store.value_or(JoinPath(workspace.path, kStoreName));
   const int dir = workspace.store ? AT_FDCWD : workspace.base->get();

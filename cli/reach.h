@@ -30,9 +30,10 @@ Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
 
 /// A workspace as it is beneath whatever is mounted over it.
 struct RealWorkspace {
-  std::string path;                  ///< absolute
-  std::optional<std::string> store;  ///< when it is not in the workspace
-  std::shared_ptr<UniqueFd> base;    ///< the directory itself
+  std::string path;                       ///< absolute
+  std::optional<std::string> store;       ///< when it is not in the workspace
+  std::optional<std::string> lost_store;  ///< where it should be, and is not
+  std::shared_ptr<UniqueFd> base;         ///< the directory itself
 };
 
 /// Whether `directory` is a store.
@@ -42,6 +43,12 @@ struct RealWorkspace {
 /// user's registry. Looks at what is on top at `path`.
 [[nodiscard]] std::optional<std::string> StoreElsewhere(
     const std::string& path);
+
+/// The same of a store that the registry knows, but that is not there.
+[[nodiscard]] std::optional<std::string> LostStore(const std::string& path);
+
+/// The error of a workspace whose store is lost.
+std::unexpected<Error> StoreIsLost(const RealWorkspace& workspace);
 
 /// Opens the workspace `path`. One that is mounted over is handed out by a
 /// daemon that serves it. Errors: it is missing; the mount over it is dead.

@@ -77,7 +77,8 @@ Status MakeDirectories(const std::string& path) {
     at = path.find('/', at);
     const std::string part = path.substr(0, at);
     if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      return Fail(errno, "cannot make " + part);
+      return Fail(errno, "cannot make " + part,
+                  "set HOME, or XDG_STATE_HOME, to a directory of your own");
     }
     if (at != std::string::npos) ++at;
   }

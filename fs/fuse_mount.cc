@@ -19,6 +19,9 @@ constexpr std::string_view kModuleHint =
 constexpr std::string_view kContainerHint =
     "in a container, start it with --device /dev/fuse --cap-add SYS_ADMIN";
 
+constexpr std::string_view kDeviceHint =
+    "make sure that /dev/fuse is the device: character, 10:229";
+
 struct MountFlag {
   std::string_view name;
   unsigned long bits;
@@ -104,6 +107,7 @@ std::unexpected<Error> ExplainMountError(int code, const std::string& path) {
   const std::string message = "cannot mount at " + path;
   if (code == ENODEV) return Fail(code, message, kModuleHint);
   if (code == EPERM) return Fail(code, message, kContainerHint);
+  if (code == EINVAL) return Fail(code, message, kDeviceHint);
   return Fail(code, message);
 }
 

@@ -319,10 +319,18 @@ void Spool::DropPending(const std::vector<PendingContent>& contents) {
   }
 }
 
+std::unexpected<Error> Spool::Missing(uint32_t id) const {
+  return Fail(EIO,
+              "spool segment " + PathOfFd(dir_.get()) + "/" + SegmentName(id) +
+                  " is missing",
+              "`txfs fsck` names what is damaged; put it back, or take the "
+              "file back with `txfs discard PATH`");
+}
+
 Result<Spool::SharedFd> Spool::OpenSegment(uint32_t id, bool create) {
   const auto found = segments_.find(id);
   if (found == segments_.end() && !create) {
-    return Fail(EIO, "spool segment " + SegmentName(id) + " is missing");
+    return Missing(id);
   }
   Segment& segment = segments_[id];
   segment.last_use = ++uses_;
@@ -330,7 +338,7 @@ Result<Spool::SharedFd> Spool::OpenSegment(uint32_t id, bool create) {
   auto fd = OpenAt(dir_.get(), SegmentName(id), O_RDWR | (create ? O_CREAT : 0),
                    0600);
   if (!fd && fd.error().code == ENOENT) {
-    return Fail(EIO, "spool segment " + SegmentName(id) + " is missing");
+    return Missing(id);
   }
   if (!fd) return std::unexpected(std::move(fd).error());
   if (create) dir_dirty_ = true;

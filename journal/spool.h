@@ -161,6 +161,7 @@ class Spool {
   Result<uint32_t> AddSegment() REQUIRES(mutex_);
   Result<Place> TakePlace(uint64_t size, uint32_t own_segment,
                           uint64_t own_position) REQUIRES(mutex_);
+  [[nodiscard]] std::unexpected<Error> Missing(uint32_t id) const;
   Result<SharedFd> OpenSegment(uint32_t id, bool create) REQUIRES(mutex_);
   void CloseIdle() REQUIRES(mutex_);
   /// Writes records that lie one behind the other.

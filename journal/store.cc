@@ -100,7 +100,9 @@ Error Store::Explain(Error error) const {
     case EROFS:
       error.message =
           "store " + display_path_ + " is on a read-only filesystem";
-      error.hint = "choose a writable directory with --store DIR";
+      error.hint =
+          "make it writable; a workspace that has no store yet can have one "
+          "elsewhere: --store DIR";
       break;
     case ENOSPC:
     case EDQUOT:
@@ -114,6 +116,10 @@ Error Store::Explain(Error error) const {
       error.hint =
           "run as its owner, or make it yours: sudo chown -R \"$USER\" " +
           display_path_;
+      break;
+    case ENOTDIR:
+      error.message = "store " + display_path_ + ": " + error.message;
+      error.hint = "name a directory with --store DIR";
       break;
     default:
       error.message = "store " + display_path_ + ": " + error.message;
@@ -154,7 +160,10 @@ Status Store::CheckFormat() {
       std::from_chars(rest.data(), rest.data() + rest.size(), version);
   if (!text.starts_with(kFormatPrefix) || error != std::errc()) {
     return Fail(EBADMSG, "store " + display_path_ + ": FORMAT is damaged",
-                "choose another directory with --store DIR");
+                "put it right (\"" + std::string(kFormatPrefix) +
+                    std::to_string(kStoreVersion) +
+                    "\" is all it says), or move the store away to begin "
+                    "afresh");
   }
   if (version <= kStoreVersion) return {};
   return Fail(EPROTONOSUPPORT,
@@ -185,6 +194,8 @@ Status Store::MakeLayout(const std::string& workspace) {
     }
   }
   if (::fchmod(dir_.get(), 0700) != 0) return Fail(errno, "chmod");
+  const FileLock lock = TRY(Lock());
+  if (TRY(Exists(dir(), "FORMAT"))) return {};  // somebody else made it
   for (const char* name : {"txn", "history", "trash"}) {
     TRY(MakeDirectoryAt(dir_.get(), name, 0700));
   }
@@ -447,7 +458,9 @@ Result<OpenTransaction> Store::Resume(const std::string& id,
     return Fail(ErrorKind::kBusy, EWOULDBLOCK,
                 "transaction " + id + " is in use" +
                     (holder.empty() ? "" : " by process " + holder),
-                "`txfs umount` makes it let go");
+                "`txfs umount` makes it let go; when it is not mounted any "
+                "more, end what still uses it, or the process itself: nothing "
+                "that was acknowledged is lost");
   }
   if (!lock) return std::unexpected(Explain(std::move(lock).error()));
   auto journal = Journal::Open(std::move(dir), options);

@@ -82,6 +82,19 @@ equal "committing []" "$(txfs -C mnt status --json | json '"{state} {conflicts}"
 equal committing "$(txfs -C ws list --json | json "[t['state'] for t in d if t['id'] == '$id'][0]")" "half-way in the list"
 rmdir "ws/.txfs/history/$id.image"
 contains "$(txfs -C mnt commit)" "committed $id"
+
+# The same without a mount: it is listed as what it is, and the next mount that
+# can finishes it.
+echo again >mnt/a
+id=$(txfs -C mnt status --json | json 'd["id"]')
+mkdir "ws/.txfs/history/$id.image"
+! txfs -C mnt commit >/dev/null 2>&1 || fail "committed without an image"
+txfs umount mnt
+equal committing "$(txfs -C ws list --json 2>/dev/null | json "[t['state'] for t in d if t['id'] == '$id'][0]")" "half-way in the list, not mounted"
+rmdir "ws/.txfs/history/$id.image"
+txfs mount ws mnt 2>err
+contains "$(cat err)" "$id"
+equal again "$(cat ws/a)" "what was finished"
 txfs umount mnt
 
 # What is told of an end.
