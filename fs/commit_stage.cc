@@ -150,12 +150,14 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   const Inode& inode = *frozen_.tree.Find(tried.ino);
   const int vault = TRY(DirectoryOf(vault_, tried.spot));
   const char* name = tried.spot.path.c_str();
+  CrashPoint();
   const UniqueFd fd = TRY(OpenAt(vault, name, O_RDWR | O_CREAT | O_EXCL, 0600));
   if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
   ObjectAttributes attributes = CommittedAttributes(inode);
   attributes.type = FileType::kRegular;
   attributes.xattrs.emplace(inode.xattrs.begin(), inode.xattrs.end());
   TRY(ApplyAttributes(vault, name, attributes, frozen_.tree.PathOf(inode)));
+  CrashPoint();
   if (::unlinkat(vault, name, 0) == 0) return {};
   return Fail(errno, "remove what was tried in the vault");
 }
