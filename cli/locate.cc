@@ -52,9 +52,7 @@ std::unexpected<Error> NotInAWorkspace(const std::string& directory) {
 std::optional<std::string> FindWorkspace(const std::string& directory) {
   std::string at = directory;
   for (;;) {
-    const bool known =
-        IsStore(JoinPath(at, ".txfs")) || StoreElsewhere(at) || LostStore(at);
-    if (known) return at;
+    if (IsStore(JoinPath(at, ".txfs")) || StoreElsewhere(at)) return at;
     if (at == "/" || at.empty()) return std::nullopt;
     at.resize(std::max<size_t>(at.rfind('/'), 1));
   }

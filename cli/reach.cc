@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <ranges>
+#include <utility>
 
 #include "cli/errors.h"
 #include "cli/json.h"
@@ -58,10 +59,14 @@ Result<RealWorkspace> OpenDirectly(const std::string& path) {
     return Fail(fd.error().code, "workspace " + path,
                 "name an existing directory as the workspace");
   }
-  return RealWorkspace{.path = path,
-                       .store = StoreElsewhere(path),
-                       .lost_store = LostStore(path),
-                       .base = std::make_shared<UniqueFd>(std::move(*fd))};
+  RealWorkspace workspace{.path = path,
+                          .store = StoreElsewhere(path),
+                          .lost_store = {},
+                          .base = std::make_shared<UniqueFd>(std::move(*fd))};
+  if (workspace.store && !IsStore(*workspace.store)) {
+    std::swap(workspace.store, workspace.lost_store);
+  }
+  return workspace;
 }
 
 }  // namespace
@@ -100,16 +105,7 @@ bool IsStore(const std::string& directory) {
 
 std::optional<std::string> StoreElsewhere(const std::string& path) {
   if (IsStore(JoinPath(path, kStoreName))) return std::nullopt;
-  auto store = RegisteredStore(path);
-  if (store && !IsStore(*store)) store.reset();
-  return store;
-}
-
-std::optional<std::string> LostStore(const std::string& path) {
-  if (IsStore(JoinPath(path, kStoreName))) return std::nullopt;
-  auto store = RegisteredStore(path);
-  if (store && IsStore(*store)) store.reset();
-  return store;
+  return RegisteredStore(path);
 }
 
 std::unexpected<Error> StoreIsLost(const RealWorkspace& workspace) {

@@ -40,12 +40,9 @@ struct RealWorkspace {
 [[nodiscard]] bool IsStore(const std::string& directory);
 
 /// The store of the workspace `path`, if it is not in it but known to the
-/// user's registry. Looks at what is on top at `path`.
+/// user's registry; it may not be there. Looks at what is on top at `path`.
 [[nodiscard]] std::optional<std::string> StoreElsewhere(
     const std::string& path);
-
-/// The same of a store that the registry knows, but that is not there.
-[[nodiscard]] std::optional<std::string> LostStore(const std::string& path);
 
 /// The error of a workspace whose store is lost.
 std::unexpected<Error> StoreIsLost(const RealWorkspace& workspace);

@@ -534,13 +534,18 @@ class Planner {
     ObjectAttributes after = CommittedAttributes(inode);
     if (inode.attr().xattrs_owned || (adopts && !inode.xattrs.empty())) {
       after.xattrs.emplace(Xattrs(inode));
-      plan_.tried.push_back({InVault("xattrs", *path), inode.ino});
     }
     if (inode.record.base && !staged_.contains(inode.ino)) {
       step.from = Spot::Base(inode.record.base->path);
       TRY(SetBefore(inode, after, step));
       const bool same = step.set_before == after;
       if (same && !touched && !IsDisturbed(inode)) return {};
+    }
+    const bool sets_xattrs =
+        after.xattrs && !after.xattrs->empty() &&
+        (!step.set_before || step.set_before->xattrs != after.xattrs);
+    if (sets_xattrs) {
+      plan_.tried.push_back({InVault("xattrs", *path), inode.ino});
     }
     step.set_after = std::move(after);
     Add(inode.IsDirectory() ? directories_ : files_, std::move(step));
