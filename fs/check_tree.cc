@@ -74,6 +74,9 @@ class TreeCheck {
   /// many directories are in a directory.
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> hidden_names_;
   std::unordered_map<Ino, uint64_t> hidden_directories_;
+  /// Whether the base changed a directory that has such rows: what they hid
+  /// then cannot be told.
+  bool parents_changed_ = false;
   std::unordered_map<Ino, Reach> reach_;
 };
 
@@ -136,9 +139,15 @@ void TreeCheck::IndexNames() {
 
 void TreeCheck::IndexBase() {
   if (base_ == nullptr) return;
+  Ino last = kNoIno;
   for (const auto& [key, value] : image_.dentries) {
     const InodeRecord* parent = Find(key.first);
     if (parent == nullptr || !parent->base) continue;
+    // Rows come sorted by directory.
+    if (key.first != last && !IsAsItWas(*parent->base, parent->attr.type)) {
+      parents_changed_ = true;
+    }
+    last = key.first;
     const auto st = base_->Stat(JoinPath(parent->base->path, key.second));
     if (!st) continue;
     if (S_ISDIR(st->st_mode)) {
@@ -280,7 +289,8 @@ void TreeCheck::CheckBaseLinks(Ino ino, const InodeRecord& record) {
   }
   uint64_t least = added;
   uint64_t most = origin.nlink + added;
-  if (base_ != nullptr && IsAsItWas(origin, record.attr.type)) {
+  const bool is_known = directory || !parents_changed_;
+  if (base_ != nullptr && is_known && IsAsItWas(origin, record.attr.type)) {
     uint64_t hidden = 0;
     if (directory) {
       const auto found = hidden_directories_.find(ino);

@@ -1,3 +1,4 @@
+#include <linux/fs.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -481,6 +482,19 @@ TEST_P(ConflictCaseTest, ACommitThatFailsLeavesTheConflict) {
   EXPECT_EQ(report.has_value(), !GetParam().mine);
   ASSERT_OK(plain_.Unlink(".txfs/vault"));
   ExpectUntouched();
+}
+
+// Which of a file's names are hidden below a directory that was deleted cannot
+// be told once it is elsewhere.
+TEST_F(ConflictTest, ADeletedDirectoryThatTheyMovedIsNoDamage) {
+  base_.File("m/a/f", "1");
+  base_.HardLink("m/a/f", "link");
+  base_.File("m/b", "other");
+  ASSERT_OK(fs().WriteFile("link", "2"));
+  ASSERT_OK(fs().RemoveRecursively("m/a"));
+  ASSERT_OK(plain_.Rename("m/a", "m/b", RENAME_EXCHANGE));
+  EXPECT_FALSE(Commit(OnConflict::kFail).conflicts.empty());
+  EXPECT_EQ(FindProblems(base_.root()), "");
 }
 
 // --- what is no conflict ---------------------------------------------------
