@@ -79,6 +79,14 @@ struct FilesystemOptions {
   std::function<std::string(uint32_t pid)> exe_of;
 };
 
+/// What write(2) says besides where and what.
+struct WriteMode {
+  bool kill_privileges = false;  ///< clear set-user-ID and set-group-ID
+  /// O_APPEND: the end of the file is meant, and the offset is where the kernel
+  /// takes it to be, which a rollback may have moved.
+  bool append = false;
+};
+
 enum class RenameMode { kReplace, kNoReplace, kExchange };
 enum class XattrMode { kAny, kCreate, kReplace };
 enum class AllocateMode {
@@ -153,7 +161,7 @@ class Filesystem {
   /// bytes written (short only when part of a write over kRecordContentMax
   /// failed).
   virtual Result<size_t> Write(const Caller&, Ino ino, uint64_t offset,
-                               ByteSpan bytes, bool kill_privileges) = 0;
+                               ByteSpan bytes, WriteMode mode) = 0;
   virtual Status Allocate(const Caller&, Ino ino, uint64_t offset,
                           uint64_t length, AllocateMode mode) = 0;
   /// Copies up to `length` bytes; returns how many. EINVAL when the ranges

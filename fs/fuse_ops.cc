@@ -297,11 +297,15 @@ void OnRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 }
 
 void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
-             off_t offset, fuse_file_info*) {
+             off_t offset, fuse_file_info* fi) {
+  // Direct I/O may send the parts of one write in any order.
+  const WriteMode mode{
+      .kill_privileges = FuseWire::WriteKillsPrivileges(),
+      .append = (fi->flags & O_APPEND) != 0 && (fi->flags & O_DIRECT) == 0};
   ReplyCount(req, Guard([&] {
-               return FsOf(req).Write(
-                   CallerOf(req), Ino{ino}, static_cast<uint64_t>(offset),
-                   AsBytes({bytes, size}), FuseWire::WriteKillsPrivileges());
+               return FsOf(req).Write(CallerOf(req), Ino{ino},
+                                      static_cast<uint64_t>(offset),
+                                      AsBytes({bytes, size}), mode);
              }));
 }
 

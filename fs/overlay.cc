@@ -92,7 +92,12 @@ Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
 
 Node OverlayFilesystem::Hold(Inode& inode) {
   ++inode.lookups;
-  return {inode.ino, tree_.StatOf(inode), inode.generation};
+  return {inode.ino, Tell(inode), inode.generation};
+}
+
+struct stat OverlayFilesystem::Tell(Inode& inode) const {
+  if (inode.told_size != inode.attr().size) inode.told_size = inode.attr().size;
+  return tree_.StatOf(inode);
 }
 
 Result<OverlayFilesystem::Probe> OverlayFilesystem::ProbeAt(

@@ -64,7 +64,7 @@ class OverlayFilesystem final : public Filesystem {
 
   Result<size_t> Read(Ino ino, uint64_t offset, MutableByteSpan out) override;
   Result<size_t> Write(const Caller& caller, Ino ino, uint64_t offset,
-                       ByteSpan bytes, bool kill_privileges) override;
+                       ByteSpan bytes, WriteMode mode) override;
   Status Allocate(const Caller& caller, Ino ino, uint64_t offset,
                   uint64_t length, AllocateMode mode) override;
   Result<size_t> CopyRange(const Caller& caller, Ino from, uint64_t from_offset,
@@ -222,6 +222,8 @@ class OverlayFilesystem final : public Filesystem {
   Result<Inode*> FindInode(Ino ino) REQUIRES_SHARED(tree_mutex_);
   Result<Inode*> FindDirectory(Ino ino) REQUIRES_SHARED(tree_mutex_);
   Node Hold(Inode& inode) REQUIRES_SHARED(tree_mutex_);
+  /// The attributes, for the kernel to keep.
+  struct stat Tell(Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<Node> MakeEntry(Op op, const Caller& caller, Ino parent,
                          std::string_view name, InodeRecord record);
   Status RemoveEntry(Op op, const Caller& caller, Ino parent,
@@ -304,8 +306,16 @@ class OverlayFilesystem final : public Filesystem {
                       std::vector<Range>& data);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
-  Result<size_t> WriteRecord(const Caller& caller, Ino ino, uint64_t offset,
-                             ByteSpan bytes, bool kill_privileges);
+  /// Where a write goes. `asked` for is another place than `at` only where the
+  /// kernel is mistaken about the end that it appends to.
+  struct WritePlace {
+    uint64_t asked, at;
+  };
+  /// Moves `place` behind what it wrote.
+  Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
+                             ByteSpan bytes, WriteMode mode);
+  /// Where an append goes, with the content lock of `ino` held.
+  Result<uint64_t> FindEnd(Ino ino, uint64_t asked) EXCLUDES(tree_mutex_);
   Result<StagedContent> StageFor(Ino ino, uint64_t offset, ByteSpan bytes,
                                  uint32_t* segment) REQUIRES_SHARED(gate_);
   Status AdoptRetired(Ino ino) REQUIRES_SHARED(gate_);

@@ -40,7 +40,7 @@ void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
 Result<struct stat> OverlayFilesystem::GetAttr(Ino ino) {
   const ReaderLock gate(gate_);
   const ReaderLock lock(tree_mutex_);
-  return tree_.StatOf(*TRY(FindInode(ino)));
+  return Tell(*TRY(FindInode(ino)));
 }
 
 Result<struct stat> OverlayFilesystem::SetAttr(const Caller& caller, Ino ino,
@@ -73,7 +73,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   const std::shared_ptr<Journal> retired = inode->retired;
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan).Finish()));
   if (!retired) ReleaseAll(*journal_, released, lsn);
-  return tree_.StatOf(*inode);
+  return Tell(*inode);
 }
 
 void OverlayFilesystem::PlanTruncate(const Inode& inode, uint64_t size,

@@ -180,20 +180,28 @@ Result<size_t> OverlayFilesystem::ReadBase(const std::string& path,
 
 Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
                                         uint64_t offset, ByteSpan bytes,
-                                        bool kill_privileges) {
+                                        WriteMode mode) {
   size_t done = 0;
+  WritePlace place{.asked = offset, .at = offset};
   while (done < bytes.size()) {
     const ByteSpan record = bytes.subspan(
         done, std::min<size_t>(bytes.size() - done, kRecordContentMax));
-    auto written =
-        WriteRecord(caller, ino, offset + done, record, kill_privileges);
+    auto written = WriteRecord(caller, ino, place, record, mode);
     if (!written && done == 0) {
       return Logged(std::move(written), Op::kWrite, caller, ino, {});
     }
     if (!written) break;
     done += *written;
+    mode.append = false;  // what follows goes behind it
   }
   return done;
+}
+
+Result<uint64_t> OverlayFilesystem::FindEnd(Ino ino, uint64_t asked) {
+  const ReaderLock lock(tree_mutex_);
+  const Inode* inode = TRY(FindInode(ino));
+  // The kernel knows it as long as nothing but its requests moves it.
+  return inode->told_size == inode->attr().size ? asked : inode->attr().size;
 }
 
 Result<StagedContent> OverlayFilesystem::StageFor(Ino ino, uint64_t offset,
@@ -260,13 +268,15 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
 }
 
 Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
-                                              uint64_t offset, ByteSpan bytes,
-                                              bool kill_privileges) {
-  TRY(CheckRange(offset, bytes.size()));
+                                              WritePlace& place, ByteSpan bytes,
+                                              WriteMode mode) {
   Plan plan = StartPlan(Op::kWrite, caller);
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
+  if (mode.append) place.at = TRY(FindEnd(ino, place.asked));
+  const uint64_t offset = place.at;
+  TRY(CheckRange(offset, bytes.size()));
   TRY(AdoptRetired(ino));
   KeepPreimage(ino);
   uint32_t segment = 0;
@@ -289,7 +299,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   Attr& attr = plan.EditAttr(*inode);
   attr.size = std::max(attr.size, end);
   attr.mtime = attr.ctime = plan.now();
-  if (kill_privileges) attr.mode = WithoutPrivileges(attr.mode);
+  if (mode.kill_privileges) attr.mode = WithoutPrivileges(attr.mode);
   if (inode->IsOrphan()) {
     inode->orphan_segment = segment;
     inode->orphan_end += bytes.size();
@@ -303,6 +313,8 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
     return std::unexpected(std::move(accepted).error());
   }
   ReleaseAll(*journal_, released, *accepted);
+  place = {.asked = place.asked + bytes.size(), .at = end};
+  inode->told_size = std::max<uint64_t>(inode->told_size, place.asked);
   return bytes.size();
 }
 
@@ -350,7 +362,10 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   }
   const bool grows =
       mode == AllocateMode::kReserve || mode == AllocateMode::kZero;
-  if (grows) attr.size = std::max(attr.size, end);
+  if (grows) {
+    attr.size = std::max(attr.size, end);
+    inode->told_size = std::max<uint64_t>(inode->told_size, end);
+  }
   attr.mtime = attr.ctime = plan.now();
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan).Finish()));
   ReleaseAll(*journal_, released, lsn);
@@ -377,7 +392,7 @@ Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
         Read(from, from_offset + done, MutableByteSpan(buffer).first(want)));
     if (n == 0) break;
     auto written =
-        Write(caller, to, to_offset + done, ByteSpan(buffer).first(n), false);
+        Write(caller, to, to_offset + done, ByteSpan(buffer).first(n), {});
     if (!written && done == 0) return written;
     if (!written) break;
     done += *written;

@@ -76,6 +76,8 @@ struct Inode {
   uint32_t upper_names = 0;     ///< slots of which the journal has a word
   uint32_t known_children = 0;  ///< links that name this inode as parent
   std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
+  /// Regular file the kernel holds: its size as far as the kernel knows.
+  std::atomic<uint64_t> told_size = 0;
   uint64_t generation = 0;      ///< tells it from what the number meant before
   uint32_t orphan_segment = 0;  ///< orphan: where its later writes go, and
   uint64_t orphan_end = 0;      ///< how far that is written

@@ -61,7 +61,8 @@ class FakeFilesystem : public Filesystem {
   Status RemoveXattr(const Caller&, Ino, std::string_view) override {
     return No();
   }
-  Result<size_t> Write(const Caller&, Ino, uint64_t, ByteSpan, bool) override {
+  Result<size_t> Write(const Caller&, Ino, uint64_t, ByteSpan,
+                       WriteMode) override {
     return No();
   }
   Status Allocate(const Caller&, Ino, uint64_t, uint64_t,

@@ -291,7 +291,7 @@ Result<size_t> CoreDriver::WriteAt(Handle handle, uint64_t offset,
   if (file->flags & O_APPEND)
     offset = static_cast<uint64_t>(TRY(AttrOf(file->ref)).st_size);
   return fs().Write(caller_, file->ref.ino(), offset, AsBytes(bytes),
-                    KillsPrivileges());
+                    {.kill_privileges = KillsPrivileges()});
 }
 
 Result<struct stat> CoreDriver::StatOf(Handle handle) {

@@ -69,7 +69,7 @@ class Transaction {
       ino = node->ino;
     }
     ASSERT_TRUE(fs().SetAttr({}, ino, {.size = 0}));
-    ASSERT_TRUE(fs().Write({}, ino, 0, AsBytes(text), false));
+    ASSERT_TRUE(fs().Write({}, ino, 0, AsBytes(text), {}));
   }
   std::vector<string> Names(Ino directory) {
     std::vector<string> names;
@@ -204,7 +204,7 @@ TEST_F(RefreshTest, DoesNotMixAFileWithTheOneThatReplacedItsBase) {
   base_.File("large", string(Preimages::kMaxSize + 1, 'l'));
   const Ino small = two_->Find("same"), large = two_->Find("large");
   for (const Ino file : {small, large}) {
-    ASSERT_TRUE(two_->fs().Write({}, file, 1, AsBytes(string("X")), false));
+    ASSERT_TRUE(two_->fs().Write({}, file, 1, AsBytes(string("X")), {}));
   }
   one_->Write("same", "othr");
   one_->Write("large", "othr");

@@ -76,6 +76,40 @@ TEST_P(SavepointTest, AFileMadeSinceLivesOnForThoseWhoHaveItOpen) {
   ASSERT_OK(fs().Close(handle));
 }
 
+TEST_P(SavepointTest, AppendersGoOnAtTheEndThatIsThereNow) {
+  const string large(100000, 'L');
+  base().File("shrinks", "old");
+  base().File("grows", large);
+  const Handle shrinks = Open("shrinks", O_RDWR | O_APPEND),
+               grows = Open("grows", O_RDWR | O_APPEND);
+  const auto append = [&](Handle handle, const string& text) {
+    ASSERT_OK(fs().WriteAt(handle, 0, text));
+  };
+  const auto back = [&](const string& kept) {
+    // Nobody asks for attributes in between.
+    append(shrinks, "1");
+    append(shrinks, string(10000, '2'));
+    append(grows, "3");
+    EXPECT_EQ(ReadHandle(shrinks), kept + "1" + string(10000, '2'));
+    EXPECT_EQ(Content("shrinks"), kept + "1" + string(10000, '2'));
+    EXPECT_EQ(Content("grows"), large + "3");
+  };
+  Mark("s");
+  for (int i = 0; i < 2; ++i) {
+    append(shrinks, " and more");
+    ASSERT_OK(fs().Truncate("grows", 7));
+    RollBack("s");
+    back("old");
+    RollBack("s");
+  }
+  append(shrinks, string(50000, 'm'));
+  ASSERT_OK(fs().Truncate("grows", 7));
+  ASSERT_OK(fs().Discard());
+  back("old");
+  ASSERT_OK(fs().Close(shrinks));
+  ASSERT_OK(fs().Close(grows));
+}
+
 TEST_P(SavepointTest, AnUnlinkedFileThatIsOpenComesBackAsItself) {
   base().File("base", "base content");
   ASSERT_OK(fs().WriteFile("new", "new content"));

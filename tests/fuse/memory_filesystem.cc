@@ -253,14 +253,14 @@ Result<size_t> MemoryFilesystem::Read(Ino ino, uint64_t offset,
 
 Result<size_t> MemoryFilesystem::Write(const Caller& caller, Ino ino,
                                        uint64_t offset, ByteSpan bytes,
-                                       bool kill_privileges) {
+                                       WriteMode mode) {
   Count(Call::kWrite);
   Note(caller);
   log_.last_write_size = bytes.size();
-  log_.last_write_kills = kill_privileges;
+  log_.last_write_kills = mode.kill_privileges;
   MutexLock lock(mutex_);
   Object* object = TRY(Find(ino));
-  if (kill_privileges) object->st.st_mode &= ~kKillable;
+  if (mode.kill_privileges) object->st.st_mode &= ~kKillable;
   const uint64_t end = offset + bytes.size();
   if (object->content.size() < end) object->content.resize(end);
   std::memcpy(object->content.data() + offset, bytes.data(), bytes.size());

@@ -91,7 +91,7 @@ class MemoryFilesystem final : public Filesystem {
   Status RemoveXattr(const Caller&, Ino ino, std::string_view name) override;
   Result<size_t> Read(Ino ino, uint64_t offset, MutableByteSpan out) override;
   Result<size_t> Write(const Caller&, Ino ino, uint64_t offset, ByteSpan bytes,
-                       bool kill_privileges) override;
+                       WriteMode mode) override;
   Status Allocate(const Caller&, Ino ino, uint64_t offset, uint64_t length,
                   AllocateMode mode) override;
   Result<size_t> CopyRange(const Caller&, Ino, uint64_t, Ino, uint64_t,
