@@ -92,7 +92,24 @@ Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
 
 Node OverlayFilesystem::Hold(Inode& inode) {
   ++inode.lookups;
+  inode.looked_up = LookupClock();
   return {inode.ino, Tell(inode), inode.generation};
+}
+
+std::vector<StaleCaches::Name> OverlayFilesystem::LookupBarriers(
+    std::span<const Ino> inos) {
+  const ReaderLock gate(gate_);
+  const ReaderLock lock(tree_mutex_);
+  const uint64_t now = LookupClock();
+  std::set<Ino> parents;
+  for (const Ino ino : inos) {
+    const Inode* inode = tree_.Find(ino);
+    if (inode == nullptr || !MayBeInFlight(*inode, now)) continue;
+    for (const Inode::Link& link : inode->links) parents.insert(link.parent);
+  }
+  std::vector<StaleCaches::Name> barriers;
+  for (const Ino parent : parents) barriers.push_back({parent, ""});
+  return barriers;
 }
 
 struct stat OverlayFilesystem::Tell(Inode& inode) const {

@@ -97,6 +97,12 @@ class OverlayFilesystem final : public Filesystem {
                           const std::shared_ptr<Journal>& journal,
                           uint64_t offset, MutableByteSpan out);
 
+  /// The kernel may not have the answer to a lookup of one of `inos` yet: then
+  /// it forgets nothing of it when it is told, and keeps what the answer says.
+  /// Returns names, of no entries, that the kernel can be told of first: it is
+  /// done with the lookups in their directories when it has heard of them.
+  std::vector<StaleCaches::Name> LookupBarriers(std::span<const Ino> inos);
+
   /// All of the filesystem while nothing else can look at it or change it.
   struct Frozen {
     Tree& tree;
@@ -131,10 +137,16 @@ class OverlayFilesystem final : public Filesystem {
                                  const Savepoint& savepoint, uint64_t* undone);
     /// Before commit moves base objects: keeps open what orphans still read.
     Status PinOrphans();
+    /// Inodes that the transaction changed and the kernel holds. A discard
+    /// makes them stale, and the kernel may be told of it meanwhile: what it
+    /// asks then is answered afterwards.
+    [[nodiscard]] StaleCaches Changed() const;
     /// The transaction is over, or shown as if it were: inodes the kernel
     /// holds become pristine where the base has them (`committed`: at their
     /// overlay path, else at their base path), orphans where it has not. No
-    /// mutation may come before Adopt or Restore. Returns what is stale. Shows
+    /// mutation may come before Adopt or Restore. Returns what is stale, unless
+    /// it is `committed` without what Changed says and LookupBarriers does not
+    /// concern. Shows
     /// `visit`, if there is one, every inode first; by then those that are
     /// where the base has them may be pristine already, no others.
     StaleCaches Reset(bool committed,

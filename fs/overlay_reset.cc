@@ -87,12 +87,21 @@ void OverlayFilesystem::Frozen::DropCaches() const {
   filesystem.directories_.Clear();
 }
 
+StaleCaches OverlayFilesystem::Frozen::Changed() const {
+  StaleCaches stale;
+  tree.ForEachUpper([&](const Inode& inode) {
+    if (inode.lookups != 0) stale.inodes.push_back(inode.ino);
+  });
+  return stale;
+}
+
 StaleCaches OverlayFilesystem::Frozen::Reset(
     bool committed, const std::function<void(const Inode&)>& visit) {
   StaleCaches stale;
   std::vector<Tree::Survivor> survivors;
   std::unordered_set<Ino> parents;  // of what is stale
   Unmoved unmoved(tree);
+  const uint64_t now = LookupClock();
   tree.ForEach([&](Inode& inode) {
     if (visit) visit(inode);
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
@@ -101,7 +110,9 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
     const bool stays = !committed || (!was_upper && unmoved.Hold(inode));
     if (stays && !inode.retired && !inode.pinned_base &&
         tree.StayInPlace(inode)) {
-      if (was_upper) stale.inodes.push_back(inode.ino);
+      if (was_upper && (committed || MayBeInFlight(inode, now))) {
+        stale.inodes.push_back(inode.ino);
+      }
       return;
     }
     const bool pristine =
@@ -127,7 +138,9 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
       // What was committed is what the mount shows.
       const bool same_content = committed && !inode.IsOrphan() &&
                                 inode.attr().type == FileType::kRegular;
-      (same_content ? stale.attributes : stale.inodes).push_back(inode.ino);
+      if (committed || !was_upper || MayBeInFlight(inode, now)) {
+        (same_content ? stale.attributes : stale.inodes).push_back(inode.ino);
+      }
       // Its inode number may be another, which directories list.
       for (const Inode::Link& link : inode.links) parents.insert(link.parent);
     }

@@ -114,6 +114,7 @@ class StoredWorkspace final : public Workspace {
   struct Remains {
     std::shared_ptr<Journal> journal;
     std::shared_ptr<Preimages> preimages;
+    std::vector<ExtentMap> extents;
   };
   /// One call of Commit.
   struct Attempt {
@@ -169,7 +170,9 @@ class StoredWorkspace final : public Workspace {
                                const std::set<std::string>& paths);
   Result<PreparedTransaction> PrepareNext(const std::string& name,
                                           Journal& journal);
-  void Tell(const StaleCaches& stale);
+  /// Tells the kernel what is stale, lookups in flight included.
+  void Tell(StaleCaches stale);
+  void TellKernel(const StaleCaches& stale);
   void LookAgain(std::span<const Ino> inos) REQUIRES(end_mutex_);
   /// The base was changed by something other than our commit.
   void RefreshTree() REQUIRES(end_mutex_);

@@ -17,13 +17,13 @@ uint64_t BlocksOf(uint64_t bytes) {
 bool IsStored(const Extent& extent) { return extent.content.segment != 0; }
 
 void Remove(Inode& inode, const Extent& extent) {
-  if (inode.extents.erase(extent.offset) != 0 && IsStored(extent)) {
+  if (inode.extents.erase(extent.offset) && IsStored(extent)) {
     inode.stored_bytes -= extent.length;
   }
 }
 
 void Insert(Inode& inode, const Extent& extent) {
-  inode.extents[extent.offset] = extent;
+  inode.extents.Put(extent);
   if (!IsStored(extent)) return;
   inode.stored_bytes += extent.length;
   if (extent.content.segment == inode.attr().own_segment) {
@@ -99,6 +99,20 @@ Attr AttrOf(const struct stat& st) {
   attr.mtime = Timestamp::From(st.st_mtim);
   attr.ctime = Timestamp::From(st.st_ctim);
   return attr;
+}
+
+uint64_t LookupClock() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 +
+         static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
+bool MayBeInFlight(const Inode& inode, uint64_t now) {
+  // What lies between the answer and the kernel's use of it is the wait for a
+  // processor.
+  constexpr uint64_t kMilliseconds = 1000;
+  return inode.looked_up + kMilliseconds > now;
 }
 
 void Inode::RestoreAttr() {

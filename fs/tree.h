@@ -12,9 +12,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fs/base_directory.h"
+#include "fs/extent_map.h"
 #include "journal/base/types.h"
 #include "journal/change.h"
 #include "journal/image.h"
@@ -42,7 +44,6 @@ struct Slot {
 
 using SlotMap =
     std::unordered_map<std::string, Slot, StringHash, std::equal_to<>>;
-using ExtentMap = std::map<uint64_t, Extent>;  ///< by offset; never overlapping
 
 /// An inode in memory. Pristine: a cache of a base object. Upper: it has a
 /// record in the journal. Orphan: nlink 0, held by the kernel; what changes
@@ -78,6 +79,8 @@ struct Inode {
   std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
   /// Regular file the kernel holds: its size as far as the kernel knows.
   std::atomic<uint64_t> told_size = 0;
+  /// When it was last answered to a lookup, on the clock of LookupClock.
+  std::atomic<uint64_t> looked_up = 0;
   uint64_t generation = 0;      ///< tells it from what the number meant before
   uint32_t orphan_segment = 0;  ///< orphan: where its later writes go, and
   uint64_t orphan_end = 0;      ///< how far that is written
@@ -110,6 +113,11 @@ struct Inode {
   /// not what it was.
   [[nodiscard]] bool AttributesChanged() const;
 };
+
+/// Of a monotonic clock that is fast to read; milliseconds.
+[[nodiscard]] uint64_t LookupClock();
+/// Whether the kernel may still wait for the answer to a lookup of `inode`.
+[[nodiscard]] bool MayBeInFlight(const Inode& inode, uint64_t now);
 
 /// The attributes of a base object, all its content its own.
 [[nodiscard]] Attr AttrOf(const struct stat& st);
@@ -223,6 +231,10 @@ class Tree final : public State {
   /// the transaction, lets it keep its place in the Rebase that must follow,
   /// and returns true.
   bool StayInPlace(Inode& inode);
+  /// The extents that those had: to be freed when nobody waits.
+  [[nodiscard]] std::vector<ExtentMap> TakeDropped() {
+    return std::exchange(dropped_, {});
+  }
 
   /// Where a held inode is to be found in the base from now on.
   struct Survivor {
@@ -323,6 +335,7 @@ class Tree final : public State {
   size_t staying_ = 0;    ///< inodes that stay in place in it
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
   std::vector<Inode*> upper_;  ///< in no order
+  std::vector<ExtentMap> dropped_;
   std::unordered_map<BaseKey, Ino, BaseKeyHash> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>
       base_directories_;

@@ -131,6 +131,7 @@ bool Tree::StayInPlace(Inode& inode) {
   if (!inode.upper) return true;
   inode.upper = false;  // Rebase empties the list of those that are
   inode.RestoreAttr();
+  if (!inode.extents.empty()) dropped_.push_back(std::move(inode.extents));
   inode.DropContent();
   return true;
 }

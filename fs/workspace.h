@@ -158,8 +158,9 @@ class Workspace : public Archive {
   /// The workspace's directory, whatever is mounted over it.
   virtual Result<UniqueFd> OpenBase() = 0;
 
-  /// Called after commit, discard, rollback and refresh, without locks held,
-  /// with what the kernel may have cached.
+  /// Called after commit, discard, rollback and refresh with what the kernel
+  /// may have cached; by a discard on several threads at once, and while
+  /// operations wait for it: `listener` must not wait for one.
   virtual void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) = 0;
 

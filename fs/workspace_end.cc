@@ -91,6 +91,7 @@ void StoredWorkspace::GoOnWith(OverlayFilesystem::Frozen& frozen,
   old.journal = std::move(next.journal);
   frozen.Adopt(old.journal);
   old.preimages = std::move(frozen.preimages);
+  old.extents = frozen.tree.TakeDropped();
   if (auto dir = store_->TransactionDir(next.id)) {
     frozen.preimages = std::make_shared<Preimages>(std::move(*dir));
   } else {
@@ -126,36 +127,46 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
   if (IsHalfWay()) return std::unexpected(RefuseHalfWay().error());
   DiscardReport report;
+  StaleCaches changed;
   StaleCaches shown;
   StaleCaches taken_back;
   Remains old;
-  std::thread teller;
+  // The kernel may be waiting for an operation, which waits for us: it is told
+  // by others, and they are waited for when we have let go of everything.
+  std::vector<std::thread> tellers;
+  const auto tell = [&](std::function<void()> work) {
+    tellers.push_back(StartThread(std::move(work)));
+    return tellers.back().joinable();
+  };
+  bool told = true;
   Status discarded =
       filesystem_->WhileReadOnly([&]() NO_THREAD_SAFETY_ANALYSIS {
-        shown =
-            filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-              // Counting them exactly would take a look at the whole base.
-              TouchedCount touched(frozen.tree);
-              auto stale = frozen.Reset(
-                  false, [&](const Inode& inode) { touched.Add(inode); });
-              report.changes = touched.Total();
-              return stale;
-            });
-        // The kernel may be waiting for a mutation, which waits for us.
-        teller = StartThread([&] { Tell(shown); });
+        filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+          changed = frozen.Changed();
+          told = tell([&] { TellKernel(changed); });
+          // Counting them exactly would take a look at the whole base.
+          TouchedCount touched(frozen.tree);
+          shown = frozen.Reset(false,
+                               [&](const Inode& inode) { touched.Add(inode); });
+          report.changes = touched.Total();
+        });
+        told = tell([&] { Tell(shown); }) && told;
         const TransactionSummary ended =
             Ended(TransactionState::kDiscarded, "", report.changes);
         report.id = ended.id;
         return EndDiscarded(ended, taken_back, old);
       });
-  if (teller.joinable()) {
-    teller.join();
-  } else {
+  for (std::thread& teller : tellers) {
+    if (teller.joinable()) teller.join();
+  }
+  if (!told) {
+    Tell(changed);
     Tell(shown);
   }
   Tell(taken_back);
   old = {};
   TRY(std::move(discarded));
+  LookAgain(changed.inodes);
   LookAgain(shown.inodes);
   Collect();
   return report;
@@ -262,7 +273,15 @@ Result<PreparedTransaction> StoredWorkspace::PrepareNext(
   return prepared;
 }
 
-void StoredWorkspace::Tell(const StaleCaches& stale) {
+void StoredWorkspace::Tell(StaleCaches stale) {
+  for (const auto& inos : {stale.inodes, stale.attributes}) {
+    std::ranges::move(filesystem_->LookupBarriers(inos),
+                      std::back_inserter(stale.names));
+  }
+  TellKernel(stale);
+}
+
+void StoredWorkspace::TellKernel(const StaleCaches& stale) {
   std::function<void(const StaleCaches&)> listener;
   {
     const MutexLock lock(mutex_);

@@ -8,6 +8,7 @@
 
 #include "fs/workspace.h"
 #include "journal/base/crash_point.h"
+#include "journal/base/mutex.h"
 #include "tests/conformance/temp_dir.h"
 
 namespace txfs::testing {
@@ -27,8 +28,10 @@ class Transaction {
     auto opened = Workspace::Open(options);
     if (!opened) ADD_FAILURE() << opened.error().ToString();
     if (opened) workspace_ = std::move(*opened);
-    workspace_->OnStaleCaches(
-        [this](const StaleCaches& stale) { stale_ = stale; });
+    workspace_->OnStaleCaches([this](const StaleCaches& stale) {
+      const MutexLock lock(mutex_);
+      stale_.Append(stale);
+    });
   }
 
   [[nodiscard]] Workspace& workspace() const { return *workspace_; }
@@ -81,9 +84,12 @@ class Transaction {
     return names;
   }
   StaleCaches Refresh() {
-    stale_ = {};
     EXPECT_TRUE(workspace_->Refresh());
-    return stale_;
+    return TakeStale();
+  }
+  StaleCaches Discard() {
+    EXPECT_TRUE(workspace_->Discard());
+    return TakeStale();
   }
   size_t Commit() {
     const auto report = workspace_->Commit({});
@@ -92,8 +98,14 @@ class Transaction {
   }
 
  private:
+  StaleCaches TakeStale() {
+    const MutexLock lock(mutex_);
+    return std::exchange(stale_, {});
+  }
+
   std::unique_ptr<Workspace> workspace_;
-  StaleCaches stale_;
+  Mutex mutex_;
+  StaleCaches stale_ GUARDED_BY(mutex_);
 };
 
 bool HasInode(const StaleCaches& stale, Ino ino) {
@@ -141,6 +153,34 @@ TEST_F(RefreshTest, ShowsARewrittenFileUnderTheInodeThatIsHeld) {
   EXPECT_EQ(two_->Read(file), "other");
   EXPECT_EQ(two_->fs().GetAttr(file)->st_size, 5);
   EXPECT_EQ(two_->Find("same"), file);
+}
+
+TEST_F(RefreshTest, ADiscardNamesTheDirectoriesOfLookupsThatMayBeInFlight) {
+  const Ino dir = one_->Find("dir"), sub = one_->Find("dir/sub"),
+            deep = one_->Find("dir/sub/deep");
+  one_->Write("dir/sub/deep", "deeper");
+  const StaleCaches stale = one_->Discard();
+  EXPECT_TRUE(HasInode(stale, deep));
+  EXPECT_TRUE(HasName(stale, sub, ""));
+  EXPECT_FALSE(HasName(stale, dir, ""));
+  EXPECT_EQ(one_->Read(deep), "deep");
+}
+
+TEST_F(RefreshTest, AnAppendGoesToTheEndThatTheKernelWasNotToldOf) {
+  const Ino same = one_->Find("same");
+  const auto append = [&](uint64_t offset, const string& text) {
+    EXPECT_TRUE(
+        one_->fs().Write({}, same, offset, AsBytes(text), {.append = true}));
+  };
+  append(4, " as it was");
+  EXPECT_EQ(one_->Read(same), "same as it was");
+  one_->Discard();
+  append(14, "1");
+  append(15, "23");
+  EXPECT_EQ(one_->Read(same), "same123");
+  EXPECT_EQ(one_->fs().GetAttr(same)->st_size, 7);
+  append(7, "4");
+  EXPECT_EQ(one_->Read(same), "same1234");
 }
 
 TEST_F(RefreshTest, NamesWhatCameAndWhatWent) {
