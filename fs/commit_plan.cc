@@ -62,7 +62,10 @@ class Planner {
     frozen_.tree.ForEachUpper([&](Inode& inode) { upper_.push_back(&inode); });
     std::ranges::sort(upper_, {},
                       [](const Inode* inode) { return inode->ino; });
-    for (const Inode* inode : upper_) TRY(CheckMount(*inode));
+    for (const Inode* inode : upper_) {
+      TRY(CheckReach(*inode));
+      TRY(CheckMount(*inode));
+    }
     for (const Inode* inode : upper_) {
       if (inode->IsDirectory()) TRY(PlanNames(*inode));
     }
@@ -80,6 +83,14 @@ class Planner {
   }
 
  private:
+  /// Two objects at one path would stop the commit half-way.
+  Status CheckReach(const Inode& inode) const {
+    if (!frozen_.tree.IsShadowed(inode)) return {};
+    const std::string& path = inode.record.base->path;
+    return Fail(0, "the transaction has two versions of " + path,
+                "`txfs discard " + path + "`, then commit again");
+  }
+
   // --- selection
 
   [[nodiscard]] bool IsSelected(const Inode& inode) const {

@@ -63,6 +63,7 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
   const WriterLock lock(filesystem->tree_mutex_);
   TRY(filesystem->journal_->Load(filesystem->tree_));
   filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
+  filesystem->tree_.RelinkUpper(LookAt(filesystem->base_));
   return filesystem;
 }
 

@@ -18,7 +18,7 @@ Result<std::vector<BaseEntry>> OverlayFilesystem::ListBase(
     const std::string& path) const {
   auto entries = base_.List(path);
   // Another transaction removed it; what this one has in it stays.
-  if (!entries && entries.error().code == ENOENT) {
+  if (!entries && IsGone(entries.error())) {
     return std::vector<BaseEntry>();
   }
   return entries;

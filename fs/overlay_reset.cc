@@ -69,17 +69,7 @@ Status OverlayFilesystem::Frozen::PinOrphans() {
   return status;
 }
 
-Tree::Look OverlayFilesystem::Frozen::BaseLook() const {
-  return [this](const std::string& path) -> std::optional<BaseObject> {
-    auto st = base.Stat(path);
-    if (!st) return std::nullopt;
-    BaseObject object{path, *st, {}};
-    if (S_ISLNK(st->st_mode)) {
-      object.symlink = base.ReadLink(path).value_or("");
-    }
-    return object;
-  };
-}
+Tree::Look OverlayFilesystem::Frozen::BaseLook() const { return LookAt(base); }
 
 void OverlayFilesystem::Frozen::DropCaches() const {
   base.DropCache();

@@ -19,6 +19,14 @@ Result<std::string> NameSavepoint(const std::vector<Savepoint>& existing,
     return Fail(ErrorKind::kUsage, 0,
                 "the name of a savepoint has at most 255 bytes");
   }
+  const auto is_control = [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+  };
+  if (std::ranges::any_of(wanted, is_control)) {
+    return Fail(ErrorKind::kUsage, 0,
+                "the name of a savepoint has no control characters",
+                "leave out line breaks, tabs and the like");
+  }
   if (IsTaken(existing, wanted)) {
     return Fail(0, "there is a savepoint \"" + wanted + "\" already",
                 "choose another name, or `txfs rollback` to it");

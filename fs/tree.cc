@@ -6,7 +6,6 @@
 namespace txfs {
 namespace {
 
-constexpr uint64_t kNewInodeBit = uint64_t{1} << 52;
 constexpr uint32_t kBlockSize = 4096;
 constexpr uint32_t kStatBlock = 512;
 
@@ -398,7 +397,7 @@ Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
   if (found == base_files_.end()) return nullptr;
   Inode* inode = Find(found->second);
   // An inode number that the base reused for something else is not ours.
-  const bool same = inode != nullptr &&
+  const bool same = inode != nullptr && !inode->IsOrphan() &&
                     TypeOfMode(st.st_mode) == inode->attr().type &&
                     (st.st_nlink > 1 || inode->record.base->path == path);
   return same ? inode : nullptr;

@@ -25,6 +25,9 @@
 
 namespace txfs {
 
+/// Set in st_ino of what the base does not have.
+inline constexpr uint64_t kNewInodeBit = uint64_t{1} << 52;
+
 struct StringHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const {
@@ -246,6 +249,15 @@ class Tree final : public State {
     bool stays_orphan = false;  ///< with all it has
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
+  /// Lets every upper inode of base origin that no name leads to have the one
+  /// that the base had for it, whatever that has there now. Directories on the
+  /// way are what `look` finds, or lost.
+  void RelinkUpper(const Look& look);
+  /// The same for one; none if the journal has a word about the name.
+  void Relink(Inode& inode, const Look& look);
+  /// Whether the name of an upper inode leads to another one, so that nobody
+  /// can reach it.
+  [[nodiscard]] bool IsShadowed(const Inode& inode) const;
   /// A transaction ended: drops every inode but `survivors` (the root among
   /// them) and those that stay in place, and makes those pristine at their
   /// paths as `look` finds them, or orphans whose content is in `old`.
@@ -314,6 +326,7 @@ class Tree final : public State {
   void RelinkBase(Inode& inode);
   void RelinkBase(Inode& inode, const std::string& path);
   Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
+  Inode* ObtainKnownDirectory(const std::string& path, const Look& look);
   void StripDirectory(Inode& directory);
   void DropAllBut(const std::vector<Survivor>& survivors);
   void StripSurvivors(const std::vector<Survivor>& survivors);
@@ -340,5 +353,8 @@ class Tree final : public State {
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>
       base_directories_;
 };
+
+/// What `base`, which must outlive it, has at a path now.
+[[nodiscard]] Tree::Look LookAt(const BaseDirectory& base);
 
 }  // namespace txfs

@@ -82,6 +82,52 @@ Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look) {
   return &AdoptBase(*parent, BaseName(path), *object);
 }
 
+Inode* Tree::ObtainKnownDirectory(const std::string& path, const Look& look) {
+  if (path.empty()) return &root();
+  if (Inode* known = FindBaseDirectory(path)) return known;
+  const std::string name(BaseName(path));
+  Inode* parent = ObtainKnownDirectory(std::string(ParentPath(path)), look);
+  if (parent == nullptr || parent->UpperSlot(name) != nullptr) return nullptr;
+  auto object = look(path);
+  const bool lost = !object || !S_ISDIR(object->st.st_mode);
+  if (lost) {
+    // What it was, nobody knows any more.
+    object = BaseObject{.path = path, .st = StatOf(*parent), .symlink = {}};
+    object->st.st_mode = S_IFDIR | 0755;
+    object->st.st_dev = base_device_;
+    object->st.st_ino = kNewInodeBit | next_ino_;
+  }
+  Inode& directory = AdoptBase(*parent, name, *object);
+  directory.lost = lost;
+  return &directory;
+}
+
+void Tree::Relink(Inode& inode, const Look& look) {
+  if (!inode.links.empty() || !inode.record.base || inode.IsOrphan() ||
+      inode.ino == kRootIno) {
+    return;
+  }
+  const std::string path(ParentPath(inode.record.base->path));
+  if (ObtainKnownDirectory(path, look) != nullptr) RelinkBase(inode);
+}
+
+bool Tree::IsShadowed(const Inode& inode) const {
+  if (!inode.upper || !inode.links.empty() || !inode.record.base ||
+      inode.IsOrphan()) {
+    return false;
+  }
+  const std::string& path = inode.record.base->path;
+  const Inode* parent = FindBaseDirectory(ParentPath(path));
+  const Slot* slot =
+      parent == nullptr ? nullptr : parent->CachedSlot(BaseName(path));
+  return slot != nullptr && slot->cached != inode.ino;
+}
+
+void Tree::RelinkUpper(const Look& look) {
+  const std::vector<Inode*> upper = upper_;
+  for (Inode* inode : upper) Relink(*inode, look);
+}
+
 bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
                          const Look& look) {
   const bool was_orphan = inode.IsOrphan();
@@ -243,6 +289,7 @@ void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
     }
     inode.DropContent();
   }
+  RelinkUpper(look);
   ++rebases_;
   staying_ = 0;
 }

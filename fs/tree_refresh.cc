@@ -2,6 +2,16 @@
 
 namespace txfs {
 
+Tree::Look LookAt(const BaseDirectory& base) {
+  return [&base](const std::string& path) -> std::optional<BaseObject> {
+    auto st = base.Stat(path);
+    if (!st) return std::nullopt;
+    BaseObject object{path, *st, {}};
+    if (S_ISLNK(st->st_mode)) object.symlink = base.ReadLink(path).value_or("");
+    return object;
+  };
+}
+
 void Tree::Revise(Inode& inode, const BaseObject& object) {
   UnindexBase(inode);
   inode.record = RecordOf(object);

@@ -27,8 +27,18 @@ Result<std::vector<Drift>> DriftUnder(
   std::vector<Drift> drifts = TRY(FindDrift(frozen));
   if (!selection) return drifts;
   const std::set<std::string> paths = PathsOf(frozen, *selection);
-  std::erase_if(
-      drifts, [&](const Drift& drift) { return !paths.contains(drift.path); });
+  // What is in a directory cannot be committed when the base has it no more.
+  const auto takes_away = [&](const Drift& drift) {
+    if (drift.theirs != TheirChange::kDeleted &&
+        drift.theirs != TheirChange::kType) {
+      return false;
+    }
+    const auto below = paths.lower_bound(drift.path + "/");
+    return below != paths.end() && below->starts_with(drift.path + "/");
+  };
+  std::erase_if(drifts, [&](const Drift& drift) {
+    return !paths.contains(drift.path) && !takes_away(drift);
+  });
   return drifts;
 }
 

@@ -155,6 +155,94 @@ TEST_F(RefreshTest, ShowsARewrittenFileUnderTheInodeThatIsHeld) {
   EXPECT_EQ(two_->Find("same"), file);
 }
 
+/// What the transaction shows is the same after its daemon was started again.
+TEST_F(RefreshTest, AResumedTransactionShowsItsChangesWhereTheBaseChanged) {
+  two_->Write("same", "mine");
+  two_->Write("file", "mine, too");
+  two_->Write("dir/sub/deep", "deeper");
+  two_->Write("dir/sub/new", "new");
+  for (const string name : {"same", "file"}) {
+    ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, name));
+    one_->Write(name, "theirs");
+  }
+  const Ino dir = one_->Find("dir");
+  const Ino sub = one_->Find("dir/sub");
+  one_->Find("dir/sub/deep");
+  ASSERT_TRUE(one_->fs().Unlink({}, sub, "deep"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, dir, "sub"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, kRootIno, "dir"));
+  one_->Write("dir", "a file");
+  EXPECT_EQ(one_->Commit(), 0U);
+  const auto look = [&] {
+    EXPECT_EQ(two_->Read("same"), "mine");
+    EXPECT_EQ(two_->Read("file"), "mine, too");
+    EXPECT_EQ(two_->Read("dir/sub/deep"), "deeper");
+    EXPECT_EQ(two_->Read("dir/sub/new"), "new");
+    EXPECT_EQ(two_->Names(two_->Find("dir")), std::vector<string>{"sub"});
+    EXPECT_EQ(two_->Names(two_->Find("dir/sub")),
+              (std::vector<string>{"deep", "new"}));
+  };
+  two_->Refresh();
+  look();
+  two_.reset();
+  two_ = std::make_unique<Transaction>(directory_.path(), "two");
+  look();
+
+  // Nor does another write make a second version of it.
+  two_->Write("same", "mine again");
+  const auto report = two_->workspace().Commit(
+      {.conflicts = {.on_conflict = OnConflict::kMine}});
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_TRUE(report->conflicts.empty());
+  EXPECT_EQ(two_->Read("same"), "mine again");
+  EXPECT_EQ(two_->Read("file"), "mine, too");
+  EXPECT_EQ(two_->Read("dir/sub/deep"), "deeper");
+  EXPECT_EQ(base_.Read("same"), "mine again");
+  EXPECT_EQ(base_.Read("dir/sub/new"), "new");
+}
+
+TEST_F(RefreshTest, AFileThatComesBackIsNotTheOneThatWasDeleted) {
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "same"));
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "same"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  two_->Write("same", "of its own");
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "same"));
+  ASSERT_TRUE(one_->workspace().Undo(""));
+  two_->Refresh();
+  const Ino back = two_->Find("same");
+  ASSERT_NE(back, kNoIno);
+  EXPECT_EQ(two_->Read(back), "same");
+  EXPECT_EQ(two_->fs().GetAttr(back)->st_nlink, 1U);
+  ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "same", kRootIno, "moved",
+                                RenameMode::kReplace));
+  // Nothing tells that it is what it was.
+  EXPECT_EQ(two_->Commit(), 1U);
+  const auto report = two_->workspace().Commit(
+      {.conflicts = {.on_conflict = OnConflict::kMine}});
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_TRUE(report->conflicts.empty());
+  EXPECT_EQ(base_.Read("moved"), "same");
+  EXPECT_FALSE(base_.Exists("same"));
+  EXPECT_TRUE(two_->workspace().Undo(""));
+  EXPECT_EQ(base_.Read("same"), "same");
+  EXPECT_FALSE(base_.Exists("moved"));
+}
+
+TEST_F(RefreshTest, APartOfADirectoryThatIsGoneIsAConflict) {
+  two_->Write("dir/sub/deep", "deeper");
+  two_->Write("dir/sub/new", "new");
+  const Ino dir = one_->Find("dir");
+  const Ino sub = one_->Find("dir/sub");
+  ASSERT_TRUE(one_->fs().Unlink({}, sub, "deep"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, dir, "sub"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  const auto report = two_->workspace().Commit({.paths = {"dir/sub/new"}});
+  ASSERT_TRUE(report) << report.error().ToString();
+  ASSERT_EQ(report->conflicts.size(), 1U);
+  EXPECT_EQ(report->conflicts.front().path, "dir/sub");
+}
+
 TEST_F(RefreshTest, ADiscardNamesTheDirectoriesOfLookupsThatMayBeInFlight) {
   const Ino dir = one_->Find("dir"), sub = one_->Find("dir/sub"),
             deep = one_->Find("dir/sub/deep");
