@@ -129,7 +129,9 @@ Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
     }
     base_path = inode->record.base->path;
   }
-  return BaseXattrs(base_path);
+  auto xattrs = BaseXattrs(base_path);
+  if (!xattrs && IsGone(xattrs.error())) xattrs.emplace();  // as in GetXattr
+  return xattrs;
 }
 
 Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
@@ -149,7 +151,10 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
     }
     base_path = inode->record.base->path;
   }
-  return base_.GetXattr(base_path, std::string(name));
+  auto value = base_.GetXattr(base_path, std::string(name));
+  // Somebody removed it; a changed file stays, with what is known of it.
+  if (!value && IsGone(value.error())) return Fail(ENODATA, "getxattr");
+  return value;
 }
 
 Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
@@ -165,7 +170,9 @@ Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
     }
     base_path = inode->record.base->path;
   }
-  return base_.ListXattrs(base_path);
+  auto listed = base_.ListXattrs(base_path);
+  if (!listed && IsGone(listed.error())) listed.emplace();  // as in GetXattr
+  return listed;
 }
 
 Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,

@@ -291,7 +291,8 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
   Inode* inode = S_ISDIR(object.st.st_mode)
                      ? FindBaseDirectory(object.path)
                      : FindBaseFile(object.path, object.st);
-  if (inode == nullptr) {
+  // What was deleted here does not come back with the base's.
+  if (inode == nullptr || inode->IsOrphan()) {
     inode = &Obtain(AllocateIno());
     inode->record = RecordOf(object);
     inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
@@ -397,7 +398,7 @@ Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
   if (found == base_files_.end()) return nullptr;
   Inode* inode = Find(found->second);
   // An inode number that the base reused for something else is not ours.
-  const bool same = inode != nullptr && !inode->IsOrphan() &&
+  const bool same = inode != nullptr &&
                     TypeOfMode(st.st_mode) == inode->attr().type &&
                     (st.st_nlink > 1 || inode->record.base->path == path);
   return same ? inode : nullptr;

@@ -178,6 +178,8 @@ TEST_F(RefreshTest, AResumedTransactionShowsItsChangesWhereTheBaseChanged) {
     EXPECT_EQ(two_->Read("file"), "mine, too");
     EXPECT_EQ(two_->Read("dir/sub/deep"), "deeper");
     EXPECT_EQ(two_->Read("dir/sub/new"), "new");
+    const auto xattrs = two_->fs().ListXattrs(two_->Find("dir/sub/deep"));
+    EXPECT_TRUE(xattrs && xattrs->empty());
     EXPECT_EQ(two_->Names(two_->Find("dir")), std::vector<string>{"sub"});
     EXPECT_EQ(two_->Names(two_->Find("dir/sub")),
               (std::vector<string>{"deep", "new"}));
