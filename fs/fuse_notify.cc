@@ -8,9 +8,10 @@
 #include <cerrno>
 #include <functional>
 #include <span>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "journal/base/thread.h"
 
 namespace txfs {
 namespace {
@@ -39,13 +40,11 @@ void ForEachInParallel(std::span<const Ino> inos,
   const size_t wanted = inos.size() < kMany
                             ? 1
                             : std::min(std::thread::hardware_concurrency(), 4U);
-  try {
-    while (helpers.size() + 1 < wanted) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // Those that there are do it.
-  }
+  while (helpers.size() + 1 < wanted) helpers.push_back(StartThread(work));
   work();
-  for (std::thread& helper : helpers) helper.join();
+  for (std::thread& helper : helpers) {
+    if (helper.joinable()) helper.join();
+  }
 }
 
 }  // namespace

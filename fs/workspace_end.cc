@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -11,21 +10,9 @@
 #include "fs/stored_workspace.h"
 #include "journal/base/file.h"
 #include "journal/base/io.h"
+#include "journal/base/thread.h"
 
 namespace txfs {
-namespace {
-
-/// One that cannot be joined when the system has none to give.
-std::thread StartThread(std::function<void()> work) {
-  try {
-    return std::thread(std::move(work));
-  } catch (const std::system_error&) {
-    return {};
-  }
-}
-
-}  // namespace
-
 // --- recovery --------------------------------------------------------------
 
 Result<FileLock> StoredWorkspace::LockCommits() {
