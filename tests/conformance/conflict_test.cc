@@ -393,6 +393,7 @@ class ConflictCaseTest : public ConflictTest,
     ASSERT_OK(GetParam().theirs(plain_));
     theirs_ = Base();
     Conflicts();  // forgets which directories were where
+    ASSERT_OK(workspace().Refresh());
     ours_ = ViewTree(fs());
   }
   /// Nothing was committed and nothing is forgotten. (What the base no longer
