@@ -94,64 +94,51 @@ Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
 Node OverlayFilesystem::Hold(Inode& inode) {
   ++inode.lookups;
   inode.looked_up = LookupClock();
-  return {inode.ino, Tell(inode), inode.generation};
+  return {inode.ino, AnswerStat(inode), inode.generation};
 }
 
-std::vector<StaleCaches::Name> OverlayFilesystem::LookupBarriers(
-    std::span<const Ino> inos) {
+StaleCaches OverlayFilesystem::InFlight(const StaleCaches& stale) {
   const ReaderLock gate(gate_);
   const ReaderLock lock(tree_mutex_);
   const uint64_t now = LookupClock();
+  StaleCaches recent;
   std::set<Ino> parents;
-  for (const Ino ino : inos) {
-    const Inode* inode = tree_.Find(ino);
-    if (inode == nullptr || !MayBeInFlight(*inode, now)) continue;
-    for (const Inode::Link& link : inode->links) parents.insert(link.parent);
-  }
-  std::vector<StaleCaches::Name> barriers;
-  for (const Ino parent : parents) barriers.push_back({parent, ""});
-  return barriers;
+  const auto add = [&](const std::vector<Ino>& inos, std::vector<Ino>& found) {
+    for (const Ino ino : inos) {
+      const Inode* inode = tree_.Find(ino);
+      if (inode == nullptr || !MayBeInFlight(*inode, now)) continue;
+      found.push_back(ino);
+      for (const Inode::Link& link : inode->links) parents.insert(link.parent);
+    }
+  };
+  add(stale.inodes, recent.inodes);
+  add(stale.attributes, recent.attributes);
+  for (const Ino parent : parents) recent.names.push_back({parent, ""});
+  return recent;
 }
 
-struct stat OverlayFilesystem::Tell(Inode& inode) const {
+struct stat OverlayFilesystem::AnswerStat(Inode& inode) const {
   if (inode.told_size != inode.attr().size) inode.told_size = inode.attr().size;
   return tree_.StatOf(inode);
 }
 
-Result<OverlayFilesystem::Probe> OverlayFilesystem::ProbeAt(
-    const std::string& directory, std::string_view name) {
-  Probe probe;
-  probe.object.path = JoinPath(directory, name);
-  auto st = base_.Stat(probe.object.path);
-  if (!st) {
-    if (st.error().code == ENOENT) return probe;
-    return std::unexpected(std::move(st).error());
-  }
-  probe.exists = true;
-  probe.object.st = *st;
-  if (S_ISLNK(st->st_mode)) {
-    probe.object.symlink = TRY(base_.ReadLink(probe.object.path));
-  }
-  return probe;
-}
-
-Result<OverlayFilesystem::Probe> OverlayFilesystem::ProbeBase(
+Result<std::optional<BaseObject>> OverlayFilesystem::ProbeBase(
     Ino parent, std::string_view name) {
   std::string directory;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(parent));
-    if (!inode->record.base) return Probe{};
+    if (!inode->record.base) return std::nullopt;
     directory = inode->record.base->path;
   }
-  return ProbeAt(directory, name);
+  return FindObject(base_, JoinPath(directory, name));
 }
 
 Inode* OverlayFilesystem::Child(Inode& directory, std::string_view name,
-                                Probe& probe) {
+                                const std::optional<BaseObject>& probe) {
   if (Tree::IsDecided(directory, name)) return tree_.FindChild(directory, name);
-  if (!probe.exists) return nullptr;
-  return &tree_.AdoptBase(directory, name, probe.object);
+  if (!probe) return nullptr;
+  return &tree_.AdoptBase(directory, name, *probe);
 }
 
 Result<Node> OverlayFilesystem::Lookup(Ino parent, std::string_view name) {
@@ -163,8 +150,8 @@ Result<Node> OverlayFilesystem::Lookup(Ino parent, std::string_view name) {
     if (Inode* child = tree_.FindChild(*directory, name)) return Hold(*child);
     if (Tree::IsDecided(*directory, name)) return Fail(ENOENT, "lookup");
   }
-  Probe probe = TRY(ProbeBase(parent, name));
-  if (!probe.exists) return Fail(ENOENT, "lookup");
+  const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+  if (!probe) return Fail(ENOENT, "lookup");
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
   Inode* child = Child(*directory, name, probe);

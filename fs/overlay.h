@@ -97,11 +97,11 @@ class OverlayFilesystem final : public Filesystem {
                           const std::shared_ptr<Journal>& journal,
                           uint64_t offset, MutableByteSpan out);
 
-  /// The kernel may not have the answer to a lookup of one of `inos` yet: then
+  /// The kernel may not have the answer to a lookup of a stale inode yet: then
   /// it forgets nothing of it when it is told, and keeps what the answer says.
-  /// Returns names, of no entries, that the kernel can be told of first: it is
-  /// done with the lookups in their directories when it has heard of them.
-  std::vector<StaleCaches::Name> LookupBarriers(std::span<const Ino> inos);
+  /// Returns those of `stale` with names, of no entries, in their directories:
+  /// the kernel is done with the lookups there when it has heard of the names.
+  StaleCaches InFlight(const StaleCaches& stale);
 
   /// All of the filesystem while nothing else can look at it or change it.
   struct Frozen {
@@ -144,11 +144,10 @@ class OverlayFilesystem final : public Filesystem {
     /// The transaction is over, or shown as if it were: inodes the kernel
     /// holds become pristine where the base has them (`committed`: at their
     /// overlay path, else at their base path), orphans where it has not. No
-    /// mutation may come before Adopt or Restore. Returns what is stale, unless
-    /// it is `committed` without what Changed says and LookupBarriers does not
-    /// concern. Shows
-    /// `visit`, if there is one, every inode first; by then those that are
-    /// where the base has them may be pristine already, no others.
+    /// mutation may come before Adopt or Restore. Returns what is stale; unless
+    /// it is `committed`, what Changed says besides. Shows `visit`, if there is
+    /// one, every inode first; by then those that are where the base has them
+    /// may be pristine already, no others.
     StaleCaches Reset(bool committed,
                       const std::function<void(const Inode&)>& visit = {});
     /// `next` is the journal of the transaction that begins. Swaps the old one
@@ -196,11 +195,6 @@ class OverlayFilesystem final : public Filesystem {
   }
 
  private:
-  /// What the base has under a name.
-  struct Probe {
-    bool exists = false;
-    BaseObject object;
-  };
   /// Where the bytes of a range come from.
   struct Piece {
     enum class Source { kZero, kBase, kSpool } source = Source::kZero;
@@ -226,16 +220,16 @@ class OverlayFilesystem final : public Filesystem {
                     FilesystemOptions options);
 
   // Names.
-  Result<Probe> ProbeBase(Ino parent, std::string_view name)
+  /// What the base has under a name.
+  Result<std::optional<BaseObject>> ProbeBase(Ino parent, std::string_view name)
       EXCLUDES(tree_mutex_);
-  Result<Probe> ProbeAt(const std::string& directory, std::string_view name);
-  Inode* Child(Inode& directory, std::string_view name, Probe& probe)
-      REQUIRES(tree_mutex_);
+  Inode* Child(Inode& directory, std::string_view name,
+               const std::optional<BaseObject>& probe) REQUIRES(tree_mutex_);
   Result<Inode*> FindInode(Ino ino) REQUIRES_SHARED(tree_mutex_);
   Result<Inode*> FindDirectory(Ino ino) REQUIRES_SHARED(tree_mutex_);
   Node Hold(Inode& inode) REQUIRES_SHARED(tree_mutex_);
   /// The attributes, for the kernel to keep.
-  struct stat Tell(Inode& inode) const REQUIRES_SHARED(tree_mutex_);
+  struct stat AnswerStat(Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<Node> MakeEntry(Op op, const Caller& caller, Ino parent,
                          std::string_view name, InodeRecord record);
   Status RemoveEntry(Op op, const Caller& caller, Ino parent,
@@ -250,7 +244,7 @@ class OverlayFilesystem final : public Filesystem {
   Result<bool> IsEmpty(const Inode& directory) REQUIRES_SHARED(tree_mutex_);
   /// What to leave at a name that goes away.
   static DentryValue Gone(const Inode& directory, std::string_view name,
-                          const Probe& probe);
+                          const std::optional<BaseObject>& probe);
   Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino);
   /// As BaseDirectory::List; a directory that is gone has no entries.
   Result<std::vector<BaseEntry>> ListBase(const std::string& path) const;
@@ -287,8 +281,8 @@ class OverlayFilesystem final : public Filesystem {
   /// Before the content of a file changes. Requires its content lock.
   void KeepPreimage(Ino ino) REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// Before something else takes the name of a base file.
-  void KeepPreimage(const Probe& probe) REQUIRES_SHARED(gate_)
-      EXCLUDES(tree_mutex_);
+  void KeepPreimage(const std::optional<BaseObject>& probe)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
 
   // Attributes.
   Result<struct stat> DoSetAttr(const Caller& caller, Ino ino,
@@ -298,6 +292,9 @@ class OverlayFilesystem final : public Filesystem {
   Status ChangeXattr(Op op, const Caller& caller, Ino ino,
                      const std::string& name, std::optional<std::string> value,
                      XattrMode mode);
+  /// As BaseDirectory::ListXattrs; what is gone has none.
+  Result<std::vector<std::string>> ListBaseXattrs(
+      const std::string& path) const;
   /// All user.* attributes of the base object: what a first change copies.
   Result<std::map<std::string, std::string>> BaseXattrs(
       const std::string& path) const;
@@ -313,9 +310,14 @@ class OverlayFilesystem final : public Filesystem {
   /// Bytes of the base file; of its pre-image, where something else is in its
   /// place by now.
   Status ReadOrigin(const ReadPlan& plan, uint64_t offset, MutableByteSpan out);
-  /// Appends the parts of a base piece that are no holes of the base file.
-  void AppendBaseData(const ReadPlan& plan, const Piece& piece,
-                      std::vector<Range>& data);
+  /// Takes a range that may have other bytes than zeros; returns whether to go
+  /// on.
+  using RangeVisitor = std::function<bool(Range)>;
+  /// Shows those of `plan`, in order.
+  void VisitData(const ReadPlan& plan, const RangeVisitor& visit);
+  /// Shows the parts of a range of the base file that are no holes of it.
+  bool VisitBaseData(const ReadPlan& plan, Range range,
+                     const RangeVisitor& visit);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
   /// Where a write goes. `asked` for is another place than `at` only where the
@@ -326,10 +328,10 @@ class OverlayFilesystem final : public Filesystem {
   /// Moves `place` behind what it wrote.
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
                              ByteSpan bytes, WriteMode mode);
-  /// Where an append goes, with the content lock of `ino` held.
-  Result<uint64_t> FindEnd(Ino ino, uint64_t asked) EXCLUDES(tree_mutex_);
-  Result<StagedContent> StageFor(Ino ino, uint64_t offset, ByteSpan bytes,
-                                 uint32_t* segment) REQUIRES_SHARED(gate_);
+  /// Says in `place` where an append goes. With the content lock of `ino` held.
+  Result<StagedContent> StageFor(Ino ino, WritePlace& place, ByteSpan bytes,
+                                 bool append, uint32_t* segment)
+      REQUIRES_SHARED(gate_);
   Status AdoptRetired(Ino ino) REQUIRES_SHARED(gate_);
   Status DoAllocate(const Caller& caller, Ino ino, uint64_t offset,
                     uint64_t length, AllocateMode mode);

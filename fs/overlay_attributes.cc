@@ -40,7 +40,7 @@ void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
 Result<struct stat> OverlayFilesystem::GetAttr(Ino ino) {
   const ReaderLock gate(gate_);
   const ReaderLock lock(tree_mutex_);
-  return Tell(*TRY(FindInode(ino)));
+  return AnswerStat(*TRY(FindInode(ino)));
 }
 
 Result<struct stat> OverlayFilesystem::SetAttr(const Caller& caller, Ino ino,
@@ -73,7 +73,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   const std::shared_ptr<Journal> retired = inode->retired;
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan).Finish()));
   if (!retired) ReleaseAll(*journal_, released, lsn);
-  return Tell(*inode);
+  return AnswerStat(*inode);
 }
 
 void OverlayFilesystem::PlanTruncate(const Inode& inode, uint64_t size,
@@ -102,10 +102,18 @@ Result<std::string> OverlayFilesystem::ReadLink(Ino ino) {
 
 // --- extended attributes ---------------------------------------------------
 
+Result<std::vector<std::string>> OverlayFilesystem::ListBaseXattrs(
+    const std::string& path) const {
+  auto names = base_.ListXattrs(path);
+  // Somebody removed it; a changed file stays, with what is known of it.
+  if (!names && IsGone(names.error())) names.emplace();
+  return names;
+}
+
 Result<std::map<std::string, std::string>> OverlayFilesystem::BaseXattrs(
     const std::string& path) const {
   std::map<std::string, std::string> xattrs;
-  for (const std::string& name : TRY(base_.ListXattrs(path))) {
+  for (const std::string& name : TRY(ListBaseXattrs(path))) {
     xattrs[name] = TRY(base_.GetXattr(path, name));
   }
   return xattrs;
@@ -129,9 +137,7 @@ Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
     }
     base_path = inode->record.base->path;
   }
-  auto xattrs = BaseXattrs(base_path);
-  if (!xattrs && IsGone(xattrs.error())) xattrs.emplace();  // as in GetXattr
-  return xattrs;
+  return BaseXattrs(base_path);
 }
 
 Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
@@ -152,7 +158,7 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
     base_path = inode->record.base->path;
   }
   auto value = base_.GetXattr(base_path, std::string(name));
-  // Somebody removed it; a changed file stays, with what is known of it.
+  // As ListBaseXattrs has it.
   if (!value && IsGone(value.error())) return Fail(ENODATA, "getxattr");
   return value;
 }
@@ -170,9 +176,7 @@ Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
     }
     base_path = inode->record.base->path;
   }
-  auto listed = base_.ListXattrs(base_path);
-  if (!listed && IsGone(listed.error())) listed.emplace();  // as in GetXattr
-  return listed;
+  return ListBaseXattrs(base_path);
 }
 
 Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,

@@ -126,21 +126,34 @@ Result<size_t> OverlayFilesystem::Frozen::Read(const Inode& inode,
   return fs.ReadPieces(plan, offset, out);
 }
 
-void OverlayFilesystem::AppendBaseData(const ReadPlan& plan, const Piece& piece,
-                                       std::vector<Range>& data) {
-  const uint64_t end = piece.offset + piece.length;
+bool OverlayFilesystem::VisitBaseData(const ReadPlan& plan, Range range,
+                                      const RangeVisitor& visit) {
   const auto fd = OpenBase(plan);
-  for (uint64_t from = piece.offset; from < end;) {
+  while (range.from < range.to) {
     // Whatever stands in the way, reading will meet it.
     const off_t at =
-        fd ? ::lseek((*fd)->get(), static_cast<off_t>(from), SEEK_DATA) : -1;
-    if (at < 0 && fd && errno == ENXIO) return;
+        fd ? ::lseek((*fd)->get(), static_cast<off_t>(range.from), SEEK_DATA)
+           : -1;
+    if (at < 0 && fd && errno == ENXIO) return true;
     const off_t hole = at < 0 ? -1 : ::lseek((*fd)->get(), at, SEEK_HOLE);
-    if (hole <= at) return data.push_back({from, end});
-    if (static_cast<uint64_t>(at) >= end) return;
-    const uint64_t to = std::min(static_cast<uint64_t>(hole), end);
-    data.push_back({static_cast<uint64_t>(at), to});
-    from = to;
+    if (hole <= at) return visit(range);
+    if (static_cast<uint64_t>(at) >= range.to) return true;
+    const uint64_t to = std::min(static_cast<uint64_t>(hole), range.to);
+    if (!visit({static_cast<uint64_t>(at), to})) return false;
+    range.from = to;
+  }
+  return true;
+}
+
+void OverlayFilesystem::VisitData(const ReadPlan& plan,
+                                  const RangeVisitor& visit) {
+  for (const Piece& piece : plan.pieces) {
+    const Range range{piece.offset, piece.offset + piece.length};
+    const bool go_on = piece.source == Piece::Source::kZero ||
+                       (piece.source == Piece::Source::kSpool
+                            ? visit(range)
+                            : VisitBaseData(plan, range, visit));
+    if (!go_on) return;
   }
 }
 
@@ -150,13 +163,10 @@ std::vector<Range> OverlayFilesystem::Frozen::DataIn(const Inode& inode,
   std::vector<Range> data;
   [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
     const ReadPlan plan = fs.PlanRead(inode, range.from, range.to - range.from);
-    for (const Piece& piece : plan.pieces) {
-      if (piece.source == Piece::Source::kSpool) {
-        data.push_back({piece.offset, piece.offset + piece.length});
-      } else if (piece.source == Piece::Source::kBase) {
-        fs.AppendBaseData(plan, piece, data);
-      }
-    }
+    fs.VisitData(plan, [&](Range found) {
+      data.push_back(found);
+      return true;
+    });
   }();
   return data;
 }
@@ -197,15 +207,8 @@ Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
   return done;
 }
 
-Result<uint64_t> OverlayFilesystem::FindEnd(Ino ino, uint64_t asked) {
-  const ReaderLock lock(tree_mutex_);
-  const Inode* inode = TRY(FindInode(ino));
-  // The kernel knows it as long as nothing but its requests moves it.
-  return inode->told_size == inode->attr().size ? asked : inode->attr().size;
-}
-
-Result<StagedContent> OverlayFilesystem::StageFor(Ino ino, uint64_t offset,
-                                                  ByteSpan bytes,
+Result<StagedContent> OverlayFilesystem::StageFor(Ino ino, WritePlace& place,
+                                                  ByteSpan bytes, bool append,
                                                   uint32_t* segment) {
   uint64_t position = 0;
   bool wants_segment = false;
@@ -215,6 +218,11 @@ Result<StagedContent> OverlayFilesystem::StageFor(Ino ino, uint64_t offset,
     const Inode* inode = TRY(FindInode(ino));
     if (inode->IsDirectory()) return Fail(EISDIR, "write");
     if (!IsRegular(*inode)) return Fail(EINVAL, "write");
+    // The kernel knows the end as long as nothing but its requests moves it.
+    const uint64_t size = inode->attr().size;
+    if (append && inode->told_size != size) place.at = size;
+    const uint64_t offset = place.at;
+    TRY(CheckRange(offset, bytes.size()));
     if (inode->IsOrphan()) {
       // No record will carry the content, so it goes to the spool at once.
       *segment = inode->orphan_segment;
@@ -239,11 +247,11 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
     retired = inode->retired;
+    if (!retired) return {};
     for (const auto& [offset, extent] : inode->extents) {
       extents.push_back(extent);
     }
   }
-  if (!retired) return {};
   ExtentEdit edit{.ino = ino, .before = extents};
   Bytes buffer;
   const uint32_t segment = TRY(journal_->NewSegment());
@@ -274,13 +282,12 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
-  if (mode.append) place.at = TRY(FindEnd(ino, place.asked));
-  const uint64_t offset = place.at;
-  TRY(CheckRange(offset, bytes.size()));
   TRY(AdoptRetired(ino));
   KeepPreimage(ino);
   uint32_t segment = 0;
-  const StagedContent staged = TRY(StageFor(ino, offset, bytes, &segment));
+  const StagedContent staged =
+      TRY(StageFor(ino, place, bytes, mode.append, &segment));
+  const uint64_t offset = place.at;
 
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
@@ -413,24 +420,21 @@ Result<uint64_t> OverlayFilesystem::Seek(Ino ino, uint64_t offset, int whence) {
     if (offset >= size) return Fail(ENXIO, "lseek");
     plan = PlanRead(*inode, offset, size - offset);
   }
-  const bool want_data = whence == SEEK_DATA;
-  for (const Piece& piece : plan.pieces) {
-    const uint64_t end = piece.offset + piece.length;
-    if (piece.source == Piece::Source::kSpool) {
-      if (want_data) return piece.offset;
-    } else if (piece.source == Piece::Source::kZero) {
-      if (!want_data) return piece.offset;
-    } else {
-      const SharedFd fd = TRY(OpenBase(plan));
-      const off_t found =
-          ::lseek(fd->get(), static_cast<off_t>(piece.offset), whence);
-      if (found >= 0 && static_cast<uint64_t>(found) < end) {
-        return static_cast<uint64_t>(found);
-      }
+  const bool wants_data = whence == SEEK_DATA;
+  std::optional<uint64_t> data;
+  uint64_t hole = offset;
+  VisitData(plan, [&](Range found) {
+    if (wants_data) {
+      data = found.from;
+      return false;
     }
-  }
-  if (want_data) return Fail(ENXIO, "lseek");
-  return size;
+    if (found.from > hole) return false;
+    hole = found.to;
+    return true;
+  });
+  if (!wants_data) return hole;
+  if (!data) return Fail(ENXIO, "lseek");
+  return *data;
 }
 
 }  // namespace txfs

@@ -28,10 +28,10 @@ void SetOwner(InodeRecord& record, const Inode& directory,
 }  // namespace
 
 DentryValue OverlayFilesystem::Gone(const Inode& directory,
-                                    std::string_view name, const Probe& probe) {
-  const bool visible_base = directory.CachedSlot(name) != nullptr;
-  return {.kind = visible_base || probe.exists ? DentryKind::kWhiteout
-                                               : DentryKind::kAbsent};
+                                    std::string_view name,
+                                    const std::optional<BaseObject>& probe) {
+  const bool in_base = directory.CachedSlot(name) != nullptr || probe;
+  return {.kind = in_base ? DentryKind::kWhiteout : DentryKind::kAbsent};
 }
 
 /// Whether another filesystem begins at `inode`.
@@ -60,7 +60,7 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
   Plan plan = StartPlan(op, caller);
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
-  Probe probe = TRY(ProbeBase(parent, name));
+  const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
   KeepPreimage(probe);
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
@@ -132,7 +132,7 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   Plan plan = StartPlan(Op::kLink, caller);
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
-  Probe probe = TRY(ProbeBase(parent, name));
+  const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
   KeepPreimage(probe);
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
@@ -179,10 +179,9 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
   {
     const ReaderLock mutation(write_gate_);
     const ReaderLock gate(gate_);
-    Probe probe = TRY(ProbeBase(parent, name));
+    const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
     const WriterLock lock(tree_mutex_);
     Inode* directory = TRY(FindDirectory(parent));
-    const bool in_base = probe.exists;
     Inode* inode = Child(*directory, name, probe);
     if (inode == nullptr) return Fail(ENOENT, "remove");
     plan.change().path = tree_.PathOf(*directory, name);
@@ -195,7 +194,6 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     } else if (inode->IsDirectory()) {
       return Fail(EISDIR, "unlink");
     }
-    probe.exists = in_base;
     plan.DropLink(*inode);
     plan.SetDentry(*directory, name, Gone(*directory, name, probe));
     plan.TouchDirectory(*directory);
@@ -251,10 +249,10 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
   {
     const ReaderLock mutation(write_gate_);
     const ReaderLock gate(gate_);
-    Probe from_probe = TRY(ProbeBase(parent, name));
-    Probe to_probe = TRY(ProbeBase(new_parent, new_name));
+    const std::optional<BaseObject> from_probe = TRY(ProbeBase(parent, name));
+    const std::optional<BaseObject> to_probe =
+        TRY(ProbeBase(new_parent, new_name));
     KeepPreimage(to_probe);
-    const bool from_in_base = from_probe.exists;
     const WriterLock lock(tree_mutex_);
     Inode* from = TRY(FindDirectory(parent));
     Inode* to = TRY(FindDirectory(new_parent));
@@ -298,7 +296,6 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
     plan.EditAttr(*source).ctime = plan.now();
     plan.TouchDirectory(*from);
     plan.TouchDirectory(*to);
-    from_probe.exists = from_in_base;
     if (exchange) {
       plan.EditAttr(*target).ctime = plan.now();
       plan.SetDentry(*from, name, {DentryKind::kInode, target->ino});

@@ -51,11 +51,11 @@ void OverlayFilesystem::KeepPreimage(Ino ino) {
   }
 }
 
-void OverlayFilesystem::KeepPreimage(const Probe& probe) {
-  if (!preimages_ || !probe.exists || !S_ISREG(probe.object.st.st_mode)) return;
-  const Fingerprint state = FingerprintOf(probe.object.path, probe.object.st);
+void OverlayFilesystem::KeepPreimage(const std::optional<BaseObject>& probe) {
+  if (!preimages_ || !probe || !S_ISREG(probe->st.st_mode)) return;
+  const Fingerprint state = FingerprintOf(probe->path, probe->st);
   if (!preimages_->Wants(state)) return;
-  if (const auto fd = base_.OpenFile(probe.object.path)) {
+  if (const auto fd = base_.OpenFile(probe->path)) {
     preimages_->Save(state, (*fd)->get());
   }
 }

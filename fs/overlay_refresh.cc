@@ -68,13 +68,9 @@ class Refresher {
   }
 
   [[nodiscard]] Sight Look(const std::string& path) const {
-    const auto st = base_.Stat(path);
-    if (!st) return {.known = st.error().code == ENOENT, .object = {}};
-    BaseObject object{path, *st, {}};
-    if (S_ISLNK(st->st_mode)) {
-      object.symlink = base_.ReadLink(path).value_or("");
-    }
-    return {.known = true, .object = std::move(object)};
+    auto object = FindObject(base_, path);
+    if (!object) return {.known = false, .object = {}};
+    return {.known = true, .object = std::move(*object)};
   }
 
   void LookAtDirectory(const std::string& path, Ino ino) {

@@ -91,7 +91,6 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
   std::vector<Tree::Survivor> survivors;
   std::unordered_set<Ino> parents;  // of what is stale
   Unmoved unmoved(tree);
-  const uint64_t now = LookupClock();
   tree.ForEach([&](Inode& inode) {
     if (visit) visit(inode);
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
@@ -100,9 +99,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
     const bool stays = !committed || (!was_upper && unmoved.Hold(inode));
     if (stays && !inode.retired && !inode.pinned_base &&
         tree.StayInPlace(inode)) {
-      if (was_upper && (committed || MayBeInFlight(inode, now))) {
-        stale.inodes.push_back(inode.ino);
-      }
+      if (was_upper && committed) stale.inodes.push_back(inode.ino);
       return;
     }
     const bool pristine =
@@ -128,7 +125,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
       // What was committed is what the mount shows.
       const bool same_content = committed && !inode.IsOrphan() &&
                                 inode.attr().type == FileType::kRegular;
-      if (committed || !was_upper || MayBeInFlight(inode, now)) {
+      if (committed || !was_upper) {
         (same_content ? stale.attributes : stale.inodes).push_back(inode.ino);
       }
       // Its inode number may be another, which directories list.

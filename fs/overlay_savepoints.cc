@@ -50,10 +50,9 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
   *undone = rewind.changes;
 
   const Tree::WentBack went = tree.GoBack(rewind);
+  const Tree::Look look = BaseLook();
   for (const Ino ino : went.changed) {
-    if (Inode* inode = tree.Find(ino); inode->upper) {
-      tree.Relink(*inode, BaseLook());
-    }
+    if (Inode* inode = tree.Find(ino); inode->upper) tree.Relink(*inode, look);
   }
   for (const Extent& extent : went.kept) rewind.CountLive(extent, 1);
   for (const Extent& extent : went.given_up) rewind.CountLive(extent, -1);

@@ -255,6 +255,9 @@ class Tree final : public State {
   void RelinkUpper(const Look& look);
   /// The same for one; none if the journal has a word about the name.
   void Relink(Inode& inode, const Look& look);
+  /// Whether no name is known of something that the base had, and that is not
+  /// deleted.
+  [[nodiscard]] static bool LacksName(const Inode& inode);
   /// Whether the name of an upper inode leads to another one, so that nobody
   /// can reach it.
   [[nodiscard]] bool IsShadowed(const Inode& inode) const;
@@ -325,8 +328,10 @@ class Tree final : public State {
       Inode& inode, const std::map<uint64_t, std::optional<Extent>>& rows);
   void RelinkBase(Inode& inode);
   void RelinkBase(Inode& inode, const std::string& path);
-  Inode* ObtainBaseDirectory(const std::string& path, const Look& look);
-  Inode* ObtainKnownDirectory(const std::string& path, const Look& look);
+  /// What to take for a directory that the base has no more.
+  enum class Missing { kNone, kLostOne };
+  Inode* ObtainBaseDirectory(const std::string& path, const Look& look,
+                             Missing missing);
   void StripDirectory(Inode& directory);
   void DropAllBut(const std::vector<Survivor>& survivors);
   void StripSurvivors(const std::vector<Survivor>& survivors);
@@ -354,7 +359,10 @@ class Tree final : public State {
       base_directories_;
 };
 
-/// What `base`, which must outlive it, has at a path now.
+/// What `base` has at `path` now; none where it has nothing.
+[[nodiscard]] Result<std::optional<BaseObject>> FindObject(
+    const BaseDirectory& base, const std::string& path);
+/// The same, and none where it cannot be asked. `base` must outlive it.
 [[nodiscard]] Tree::Look LookAt(const BaseDirectory& base);
 
 }  // namespace txfs

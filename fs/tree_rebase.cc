@@ -72,24 +72,17 @@ std::vector<std::string> Tree::KnownBasePaths(const Inode& inode) const {
   return paths;
 }
 
-Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look) {
-  if (path.empty()) return &root();
-  if (Inode* known = FindBaseDirectory(path)) return known;
-  Inode* parent = ObtainBaseDirectory(std::string(ParentPath(path)), look);
-  if (parent == nullptr) return nullptr;
-  auto object = look(path);
-  if (!object || !S_ISDIR(object->st.st_mode)) return nullptr;
-  return &AdoptBase(*parent, BaseName(path), *object);
-}
-
-Inode* Tree::ObtainKnownDirectory(const std::string& path, const Look& look) {
+Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look,
+                                 Missing missing) {
   if (path.empty()) return &root();
   if (Inode* known = FindBaseDirectory(path)) return known;
   const std::string name(BaseName(path));
-  Inode* parent = ObtainKnownDirectory(std::string(ParentPath(path)), look);
+  Inode* parent =
+      ObtainBaseDirectory(std::string(ParentPath(path)), look, missing);
   if (parent == nullptr || parent->UpperSlot(name) != nullptr) return nullptr;
   auto object = look(path);
   const bool lost = !object || !S_ISDIR(object->st.st_mode);
+  if (lost && missing == Missing::kNone) return nullptr;
   if (lost) {
     // What it was, nobody knows any more.
     object = BaseObject{.path = path, .st = StatOf(*parent), .symlink = {}};
@@ -102,20 +95,21 @@ Inode* Tree::ObtainKnownDirectory(const std::string& path, const Look& look) {
   return &directory;
 }
 
+bool Tree::LacksName(const Inode& inode) {
+  return inode.links.empty() && inode.record.base && !inode.IsOrphan() &&
+         inode.ino != kRootIno;
+}
+
 void Tree::Relink(Inode& inode, const Look& look) {
-  if (!inode.links.empty() || !inode.record.base || inode.IsOrphan() ||
-      inode.ino == kRootIno) {
-    return;
-  }
+  if (!LacksName(inode)) return;
   const std::string path(ParentPath(inode.record.base->path));
-  if (ObtainKnownDirectory(path, look) != nullptr) RelinkBase(inode);
+  if (ObtainBaseDirectory(path, look, Missing::kLostOne) != nullptr) {
+    RelinkBase(inode);
+  }
 }
 
 bool Tree::IsShadowed(const Inode& inode) const {
-  if (!inode.upper || !inode.links.empty() || !inode.record.base ||
-      inode.IsOrphan()) {
-    return false;
-  }
+  if (!inode.upper || !LacksName(inode)) return false;
   const std::string& path = inode.record.base->path;
   const Inode* parent = FindBaseDirectory(ParentPath(path));
   const Slot* slot =
@@ -132,7 +126,8 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
                          const Look& look) {
   const bool was_orphan = inode.IsOrphan();
   for (const std::string& path : survivor.paths) {
-    Inode* parent = ObtainBaseDirectory(std::string(ParentPath(path)), look);
+    Inode* parent = ObtainBaseDirectory(std::string(ParentPath(path)), look,
+                                        Missing::kNone);
     if (parent == nullptr) continue;
     if (parent->UpperSlot(BaseName(path)) != nullptr) continue;
     if (inode.links.empty() && survivor.unchanged) {

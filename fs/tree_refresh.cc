@@ -1,14 +1,21 @@
+#include <cerrno>
+
 #include "fs/tree.h"
 
 namespace txfs {
 
+Result<std::optional<BaseObject>> FindObject(const BaseDirectory& base,
+                                             const std::string& path) {
+  auto st = base.Stat(path);
+  if (!st && st.error().code == ENOENT) return std::nullopt;
+  BaseObject object{path, TRY(std::move(st)), {}};
+  if (S_ISLNK(object.st.st_mode)) object.symlink = TRY(base.ReadLink(path));
+  return object;
+}
+
 Tree::Look LookAt(const BaseDirectory& base) {
-  return [&base](const std::string& path) -> std::optional<BaseObject> {
-    auto st = base.Stat(path);
-    if (!st) return std::nullopt;
-    BaseObject object{path, *st, {}};
-    if (S_ISLNK(st->st_mode)) object.symlink = base.ReadLink(path).value_or("");
-    return object;
+  return [&base](const std::string& path) {
+    return FindObject(base, path).value_or(std::nullopt);
   };
 }
 

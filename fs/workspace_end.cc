@@ -137,7 +137,11 @@ Result<DiscardReport> StoredWorkspace::Discard() {
                                [&](const Inode& inode) { touched.Add(inode); });
           report.changes = touched.Total();
         });
-        told = tell([&] { Tell(shown); }) && told;
+        told = tell([&] {
+                 TellKernel(filesystem_->InFlight(changed));
+                 Tell(shown);
+               }) &&
+               told;
         const TransactionSummary ended =
             Ended(TransactionState::kDiscarded, "", report.changes);
         report.id = ended.id;
@@ -261,10 +265,8 @@ Result<PreparedTransaction> StoredWorkspace::PrepareNext(
 }
 
 void StoredWorkspace::Tell(StaleCaches stale) {
-  for (const auto& inos : {stale.inodes, stale.attributes}) {
-    std::ranges::move(filesystem_->LookupBarriers(inos),
-                      std::back_inserter(stale.names));
-  }
+  std::ranges::move(filesystem_->InFlight(stale).names,
+                    std::back_inserter(stale.names));
   TellKernel(stale);
 }
 
