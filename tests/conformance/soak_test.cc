@@ -317,6 +317,11 @@ Soak::Soak(uint64_t seed, std::chrono::seconds length)
     PrepareBase(tree);
   }
   base_.Directory("shared");
+  // Symlinks lead there, from names of several clients: what they would create
+  // or find would be everybody's. These lead nowhere, and nobody changes them.
+  for (const char* name : {"a", "b", "c", "x"}) {
+    base_.Symlink(name, std::string("shared/") + name);
+  }
   model_.SaveFrom(kBase, base_.root());
   model_.Restore(kBase);
 }
