@@ -30,12 +30,16 @@ Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
   if (origin && identity != *origin) {
     return Fail(ESTALE, path + " was replaced in the base");
   }
+  Put(ino, identity, fd);
+  return fd;
+}
+
+void BaseFileCache::Put(Ino ino, const BaseIdentity& identity, SharedFd fd) {
   const MutexLock lock(mutex_);
   EraseLocked(ino);
-  recent_.push_front({ino, identity, fd});
+  recent_.push_front({ino, identity, std::move(fd)});
   by_ino_[ino] = recent_.begin();
   if (recent_.size() > kMaxOpen) EraseLocked(recent_.back().ino);
-  return fd;
 }
 
 SharedFd BaseFileCache::Find(Ino ino, const BaseIdentity& origin) {

@@ -28,6 +28,8 @@ class BaseFileCache {
   /// not `origin`, if one is given: it is gone, or another file has its name.
   Result<SharedFd> Get(Ino ino, const std::string& path,
                        const std::optional<BaseIdentity>& origin = {});
+  /// For `ino`, opened elsewhere.
+  void Put(Ino ino, const BaseIdentity& identity, SharedFd fd);
   /// What Get opened for `ino` lately, if it is `origin`; or nullptr.
   SharedFd Find(Ino ino, const BaseIdentity& origin);
   void Drop(Ino ino);

@@ -15,6 +15,7 @@
 #include "fs/plan.h"
 #include "fs/preimages.h"
 #include "fs/tree.h"
+#include "fs/vault_files.h"
 #include "journal/base/mutex.h"
 #include "journal/journal.h"
 
@@ -76,6 +77,9 @@ class OverlayFilesystem final : public Filesystem {
 
   /// Where pre-images go; none before this was called.
   void UsePreimages(std::shared_ptr<Preimages> preimages);
+  /// Where files are that commits took out of the base. To be called before
+  /// the first operation, if at all.
+  void UseVaults(std::unique_ptr<VaultFiles> vaults);
   /// What they take on disk.
   uint64_t PreimageBytes();
   /// Marks this moment. Requires that no savepoint has the name.
@@ -120,6 +124,9 @@ class OverlayFilesystem final : public Filesystem {
     /// The user.* attributes of a base object.
     Result<std::map<std::string, std::string>> BaseXattrs(
         const std::string& path) const;
+    /// What a base file had when it was first touched, if that is kept and not
+    /// larger than a record may be.
+    std::optional<Bytes> OldContent(const BaseOrigin& origin);
     /// Makes `content` all there is in a regular file, whose record becomes
     /// `after` but for size and times. Journaled, as a write by us, with the
     /// edits `along`.
@@ -306,6 +313,7 @@ class OverlayFilesystem final : public Filesystem {
   }
   ReadPlan PlanRead(const Inode& inode, uint64_t offset, uint64_t length) const
       REQUIRES_SHARED(tree_mutex_);
+  /// The base file, where a commit has put it meanwhile, too.
   Result<SharedFd> OpenBase(const ReadPlan& plan);
   /// Bytes of the base file; of its pre-image, where something else is in its
   /// place by now.
@@ -348,6 +356,7 @@ class OverlayFilesystem final : public Filesystem {
   Tree tree_ GUARDED_BY(tree_mutex_);
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
   std::shared_ptr<Preimages> preimages_ GUARDED_BY(gate_);
+  std::unique_ptr<VaultFiles> vaults_;
   bool halted_ GUARDED_BY(gate_) = false;
   BaseFileCache files_;
   DirectoryCache directories_;

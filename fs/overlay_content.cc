@@ -74,7 +74,12 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
 
 Result<SharedFd> OverlayFilesystem::OpenBase(const ReadPlan& plan) {
   if (plan.pinned) return plan.pinned;
-  return files_.Get(plan.ino, plan.base_path, plan.origin);
+  auto fd = files_.Get(plan.ino, plan.base_path, plan.origin);
+  if (fd || fd.error().code != ESTALE || !vaults_) return fd;
+  const SharedFd kept = vaults_->Find(plan.state);
+  if (!kept) return fd;
+  files_.Put(plan.ino, *plan.origin, kept);
+  return kept;
 }
 
 Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,

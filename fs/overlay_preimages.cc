@@ -24,6 +24,10 @@ void OverlayFilesystem::UsePreimages(std::shared_ptr<Preimages> preimages) {
   preimages_ = std::move(preimages);
 }
 
+void OverlayFilesystem::UseVaults(std::unique_ptr<VaultFiles> vaults) {
+  vaults_ = std::move(vaults);
+}
+
 uint64_t OverlayFilesystem::PreimageBytes() {
   const ReaderLock gate(gate_);
   return preimages_ ? preimages_->bytes() : 0;
@@ -80,6 +84,20 @@ Status OverlayFilesystem::ReadOrigin(const ReadPlan& plan, uint64_t offset,
   }
   std::ranges::copy(ByteSpan(*old).subspan(offset, out.size()), out.begin());
   return {};
+}
+
+std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
+    const BaseOrigin& origin) {
+  const Fingerprint state = Fingerprint::Of(origin);
+  std::optional<Bytes> old;
+  if (preimages) old = preimages->Find(state);
+  if (old || !filesystem.vaults_ || origin.size > kRecordContentMax) return old;
+  const SharedFd kept = filesystem.vaults_->Find(state);
+  if (!kept) return old;
+  old.emplace(origin.size);
+  const auto n = ReadFully(kept->get(), 0, *old);
+  if (!n || *n != origin.size) old.reset();
+  return old;
 }
 
 // --- content that a merge made ---------------------------------------------

@@ -59,10 +59,12 @@ Status OverlayFilesystem::Frozen::PinOrphans() {
   Status status;
   tree.ForEachUpper([&](Inode& inode) {
     if (!status || !Reads(inode)) return;
-    auto fd = filesystem.files_.Get(inode.ino, inode.record.base->path);
+    auto fd = [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
+      return filesystem.OpenBase(filesystem.PlanRead(inode, 0, 0));
+    }();
     if (fd) {
       inode.pinned_base = *fd;
-    } else if (!IsGone(fd.error())) {  // what is gone, nobody can keep
+    } else if (fd.error().code != ESTALE) {  // what is gone, nobody can keep
       status = std::unexpected(std::move(fd).error());
     }
   });

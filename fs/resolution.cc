@@ -234,10 +234,7 @@ Result<bool> Resolution::CopyUp(const Inode& inode) {
   if (attr.type != FileType::kRegular) return true;
   const auto gaps = GapsOf(inode, std::min(attr.base_limit, attr.size));
   if (gaps.empty()) return true;
-  std::optional<Bytes> old;
-  if (frozen_.preimages) {
-    old = frozen_.preimages->Find(Fingerprint::Of(*inode.record.base));
-  }
+  const std::optional<Bytes> old = frozen_.OldContent(*inode.record.base);
   if (!old) return false;
   ExtentEdit extents{.ino = inode.ino};
   const uint32_t segment = TRY(frozen_.journal.NewSegment());
@@ -358,10 +355,7 @@ Status Resolution::MergeDrift(const Drift& drift) {
 
 Status Resolution::MergeText(const Drift& drift, const Inode& target) {
   const BaseOrigin& origin = *frozen_.tree.Find(drift.ino)->record.base;
-  std::optional<Bytes> ancestor;
-  if (frozen_.preimages) {
-    ancestor = frozen_.preimages->Find(Fingerprint::Of(origin));
-  }
+  const std::optional<Bytes> ancestor = frozen_.OldContent(origin);
   const auto ours = TRY(ReadOurs(target));
   const auto theirs = ReadTheirs(drift);
   if (!ancestor || !ours || !theirs) {
@@ -393,8 +387,7 @@ Result<std::optional<Bytes>> Resolution::ReadOurs(const Inode& inode) {
   // The base's part is another one by now.
   std::optional<Bytes> old;
   if (inode.record.base && inode.attr().base_limit != 0) {
-    if (!frozen_.preimages) return std::optional<Bytes>();
-    old = frozen_.preimages->Find(Fingerprint::Of(*inode.record.base));
+    old = frozen_.OldContent(*inode.record.base);
     if (!old) return std::optional<Bytes>();
   }
   Bytes content(size);

@@ -259,6 +259,55 @@ Result<SharedFd> Vaults::OpenFile(const std::string& path) const {
   return vaults.OpenFile(path);
 }
 
+void Vaults::ForEachDirectory(
+    const std::string& id,
+    const std::function<void(const BaseDirectory&, const std::string&,
+                             const char*)>& visit) const {
+  auto parent = OpenParent(false);
+  if (!parent) return;
+  const auto vault = OpenAt(parent->get(), id, O_RDONLY | O_DIRECTORY);
+  if (!vault) return;
+  visit(BaseDirectory(std::move(*parent)), id, "");
+  const auto mounts = PartsOf(vault->get());
+  if (!mounts) return;
+  for (const std::string& mount : *mounts) {
+    visit(base_, PartPath(id, mount), "/");
+  }
+}
+
+VaultStamp Vaults::StampOf(const std::string& id) const {
+  VaultStamp stamp;
+  ForEachDirectory(
+      id, [&](const BaseDirectory& in, const std::string& path, const char*) {
+        const auto st = in.Stat(path);
+        stamp.push_back(st ? Timestamp::From(st->st_ctim) : Timestamp());
+      });
+  return stamp;
+}
+
+void Vaults::ForEachFile(
+    const std::string& id,
+    const std::function<void(std::string, uint64_t)>& visit) const {
+  ForEachDirectory(id, [&](const BaseDirectory& in, const std::string& path,
+                           const char* prefix) {
+    std::vector<std::string> directories = {path};
+    while (!directories.empty()) {
+      const std::string directory = std::move(directories.back());
+      directories.pop_back();
+      const auto entries = in.List(directory);
+      if (!entries) continue;
+      for (const BaseEntry& entry : *entries) {
+        std::string below = JoinPath(directory, entry.name);
+        if (entry.type == FileType::kDirectory) {
+          directories.push_back(std::move(below));
+        } else if (entry.type == FileType::kRegular) {
+          visit(prefix + below, entry.ino);
+        }
+      }
+    }
+  });
+}
+
 Result<size_t> Vaults::Read(const std::string& path, uint64_t offset,
                             MutableByteSpan out) const {
   const SharedFd file = TRY(OpenFile(path));

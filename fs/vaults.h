@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include "fs/commit_step.h"
 #include "journal/base/bytes.h"
 #include "journal/base/result.h"
+#include "journal/base/types.h"
 #include "journal/base/unique_fd.h"
 
 namespace txfs {
@@ -39,6 +41,10 @@ using Vault = std::map<std::string, UniqueFd>;
 /// Where `spot`, which is in the vault, is looked up.
 [[nodiscard]] Result<int> DirectoryOf(const Vault& vault, const Spot& spot);
 
+/// Times of change of a vault's directories; others mean that files came or
+/// went.
+using VaultStamp = std::vector<Timestamp>;
+
 /// The vaults of a store's commits, by id (docs/recovery.md, "Words").
 ///
 /// They lie in the store where its files can be renamed into the workspace,
@@ -67,6 +73,13 @@ class Vaults {
   /// A name for a file in vault `id` that OpenFile and Read take.
   static std::string PathOf(const std::string& id, const Spot& spot);
   Result<SharedFd> OpenFile(const std::string& path) const;
+  [[nodiscard]] VaultStamp StampOf(const std::string& id) const;
+  /// Shows `visit` every regular file in vault `id` that can be found, with its
+  /// inode number: its path as OpenFile takes it. Also those in directories
+  /// that were taken away.
+  void ForEachFile(
+      const std::string& id,
+      const std::function<void(std::string path, uint64_t ino)>& visit) const;
   /// Reads a file, as ReadFully.
   Result<size_t> Read(const std::string& path, uint64_t offset,
                       MutableByteSpan out) const;
@@ -79,6 +92,12 @@ class Vaults {
                             const std::string& mount) const;
   Result<bool> RemovePart(const std::string& id,
                           const std::string& mount) const;
+  /// The directories of vault `id`, each with the directory that its path is
+  /// of, and what OpenFile wants before a path in it.
+  void ForEachDirectory(
+      const std::string& id,
+      const std::function<void(const BaseDirectory& in, const std::string& path,
+                               const char* prefix)>& visit) const;
 
   const BaseDirectory& base_;
   int store_;

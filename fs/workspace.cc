@@ -100,6 +100,7 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
       std::move(base), std::move(transaction.journal), options_.filesystem));
   filesystem_->UsePreimages(
       std::make_shared<Preimages>(TRY(store_->TransactionDir(transaction.id))));
+  filesystem_->UseVaults(std::make_unique<VaultFiles>(base_, store_->dir()));
   return {};
 }
 

@@ -130,6 +130,12 @@ class RefreshTest : public ::testing::Test {
     two_ = std::make_unique<Transaction>(directory_.path(), "two");
   }
 
+  /// The second one goes on in another process.
+  void Reopen() {
+    two_.reset();
+    two_ = std::make_unique<Transaction>(directory_.path(), "two");
+  }
+
   TempDir directory_;
   BaseTree base_{directory_.path()};
   std::unique_ptr<Transaction> one_, two_;
@@ -186,8 +192,7 @@ TEST_F(RefreshTest, AResumedTransactionShowsItsChangesWhereTheBaseChanged) {
   };
   two_->Refresh();
   look();
-  two_.reset();
-  two_ = std::make_unique<Transaction>(directory_.path(), "two");
+  Reopen();
   look();
 
   // Nor does another write make a second version of it.
@@ -341,11 +346,61 @@ TEST_F(RefreshTest, DoesNotMixAFileWithTheOneThatReplacedItsBase) {
   EXPECT_EQ(one_->Commit(), 0U);
   two_->Refresh();
   EXPECT_EQ(two_->Read(small), "sXme");
-  EXPECT_EQ(two_->Read(large), "error " + std::to_string(ESTALE));
+  EXPECT_EQ(two_->Read(large), "lX" + string(98, 'l'));
   EXPECT_EQ(two_->Commit(), 2U);
   ASSERT_TRUE(two_->workspace().Discard());
   EXPECT_EQ(two_->Read(small), "othr");
   EXPECT_EQ(two_->Read(large), "othr");
+}
+
+TEST_F(RefreshTest, ShowsTheContentThatAnotherCommitReplaced) {
+  // Nothing of it was copied, and nobody has read it before.
+  const string large(Preimages::kMaxSize + 1, 'l');
+  base_.File("large", large);
+  base_.File("gone/deep/file", "gone");
+  const Ino large_file = two_->Find("large");
+  const Ino deep = two_->Find("gone/deep/file");
+  ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "same", kRootIno, "moved",
+                                RenameMode::kReplace));
+  for (const Ino file : {large_file, deep}) {
+    ASSERT_TRUE(two_->fs().SetAttr({}, file, {.mode = 0600}));
+  }
+  one_->Write("same", "othr");
+  one_->Write("large", "othr");
+  const Ino gone = one_->Find("gone"), above = one_->Find("gone/deep");
+  ASSERT_TRUE(one_->fs().Unlink({}, above, "file"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, gone, "deep"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, kRootIno, "gone"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  EXPECT_EQ(two_->Read("moved"), "same");
+  EXPECT_EQ(two_->Read("large"), large.substr(0, 100));
+  EXPECT_EQ(two_->Read("gone/deep/file"), "gone");
+  // A second commit puts the other one away, too.
+  one_->Write("same", "more");
+  EXPECT_EQ(one_->Commit(), 0U);
+  Reopen();
+  EXPECT_EQ(two_->Read("moved"), "same");
+  EXPECT_EQ(two_->Read("large"), large.substr(0, 100));
+  EXPECT_EQ(two_->Read("gone/deep/file"), "gone");
+  // What is no longer kept cannot be shown.
+  ASSERT_TRUE(one_->workspace().CollectGarbage({.commits = 0, .bytes = 0}));
+  Reopen();
+  EXPECT_EQ(two_->Read("moved"), "error " + std::to_string(ESTALE));
+}
+
+TEST_F(RefreshTest, MineTakesTheRestOfAFileFromTheCommitThatReplacedIt) {
+  base_.File("large", string(Preimages::kMaxSize + 1, 'l'));
+  ASSERT_TRUE(
+      two_->fs().Write({}, two_->Find("large"), 1, AsBytes(string("X")), {}));
+  one_->Write("large", "othr");
+  EXPECT_EQ(one_->Commit(), 0U);
+  const auto report = two_->workspace().Commit(
+      {.conflicts = {.on_conflict = OnConflict::kMine}});
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_TRUE(report->conflicts.empty());
+  one_->Refresh();
+  EXPECT_EQ(one_->Read("large"), "lX" + string(98, 'l'));
 }
 
 TEST_F(RefreshTest, FollowsAChangeOfType) {

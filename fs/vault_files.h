@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fs/base_directory.h"
+#include "fs/preimages.h"
+#include "fs/vaults.h"
+#include "journal/base/mutex.h"
+
+namespace txfs {
+
+/// Files that commits took out of the base, as long as they are kept for undo:
+/// another transaction may still show one, under a name or with attributes of
+/// its own. Thread-safe.
+class VaultFiles {
+ public:
+  /// `store`: the store's directory. Both outlive this.
+  VaultFiles(const BaseDirectory& base, int store)
+      : base_(base), vaults_(base, store) {}
+
+  /// The file that was in `state` when the base had it, opened for reading;
+  /// nullptr when it is not kept, or changed since.
+  SharedFd Find(const Fingerprint& state);
+
+ private:
+  /// What is in one vault.
+  struct Index {
+    VaultStamp stamp;
+    std::unordered_multimap<uint64_t, std::string> by_ino;  ///< paths
+  };
+
+  /// Looks again at vaults that changed since.
+  void Update() REQUIRES(mutex_);
+  [[nodiscard]] bool IsInState(int fd, const Fingerprint& state) const;
+
+  const BaseDirectory& base_;
+  const Vaults vaults_;
+  Mutex mutex_;
+  std::map<std::string, Index> indexes_ GUARDED_BY(mutex_);  ///< by vault
+};
+
+}  // namespace txfs
