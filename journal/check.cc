@@ -1,6 +1,7 @@
 #include "journal/check.h"
 
 #include <algorithm>
+#include <set>
 
 #include "journal/check_log.h"
 #include "journal/check_spool.h"
@@ -285,14 +286,22 @@ Result<JournalContent> CheckJournal(int dir, const Findings& findings) {
   if (!spool && !IsDamage(spool.error())) {
     return std::unexpected(std::move(spool).error());
   }
+  std::set<uint32_t> used;
+  const auto use = [&](const Image& image) { used.merge(SegmentsOf(image)); };
   if (!spool) {
     findings.Below("spool").Add("spool.missing", "the spool is missing");
   } else if (read) {
-    TRY(CheckSpool(*spool, tables.image, replay.ImagesAt(tables.savepoints),
-                   findings.Below("spool")));
+    const std::vector<Image> pasts = replay.ImagesAt(tables.savepoints);
+    CheckContent(*spool, tables.image, pasts, findings.Below("spool"));
+    use(tables.image);
+    std::ranges::for_each(pasts, use);
   }
   TRY(CheckIntake(dir, read ? tables.cursor : std::nullopt,
                   spool ? &*spool : nullptr, replay, findings.Below("intake")));
+  if (spool && read) {
+    use(replay.image());
+    TRY(CheckSegments(*spool, used, findings.Below("spool")));
+  }
   content.complete = read && tables.sound && replay.complete();
   content.image = std::move(replay).Take();
   return content;

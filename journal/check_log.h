@@ -33,6 +33,7 @@ class Replay {
       const std::vector<Savepoint>& savepoints) const;
 
   /// What the changes lead to.
+  [[nodiscard]] const Image& image() const { return image_; }
   [[nodiscard]] Image Take() && { return std::move(image_); }
   [[nodiscard]] Lsn next() const { return next_; }
   /// Every change could be read.

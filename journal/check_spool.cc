@@ -110,17 +110,8 @@ void CheckOwners(const Image& tables, const Uses& uses, Findings& findings) {
   }
 }
 
-std::set<uint32_t> SegmentsOf(const Image& tables, const Uses& uses) {
-  std::set<uint32_t> segments;
-  for (const auto& [place, use] : uses) segments.insert(place.first);
-  for (const auto& [ino, record] : tables.inodes) {
-    segments.insert(record.attr.own_segment);
-  }
-  return segments;
-}
-
-void CheckContent(SpoolReader& spool, const Image& tables, const Uses& uses,
-                  Findings& findings) {
+void VerifyContent(SpoolReader& spool, const Image& tables, const Uses& uses,
+                   Findings& findings) {
   for (const auto& [place, use] : uses) {
     findings.report().content_bytes += use.ref.record_length;
     const Status verified = spool.Verify(use.ref);
@@ -129,21 +120,6 @@ void CheckContent(SpoolReader& spool, const Image& tables, const Uses& uses,
                  "content of " + tables.Describe(use.parts.front().ino) +
                      " is damaged: " + verified.error().message);
   }
-}
-
-Status CheckNames(SpoolReader& spool, const std::set<uint32_t>& used,
-                  Findings& findings) {
-  for (const std::string& name : TRY(spool.List())) {
-    const uint32_t id = SegmentId(name);
-    if (id == 0) {
-      findings.Add("spool.entry",
-                   "what is " + Quote(name) + "? it is no segment");
-    } else if (!used.contains(id)) {
-      findings.Note(findings.place() + "/" + name +
-                    " is not in use; it goes when the journal is opened");
-    }
-  }
-  return {};
 }
 
 }  // namespace
@@ -189,23 +165,46 @@ Status SpoolReader::Verify(const ContentRef& ref) {
   return Fail(EBADMSG, PlaceOf(ref) + " does not have the checksum it should");
 }
 
-Status CheckSpool(SpoolReader& spool, const Image& tables,
+void CheckContent(SpoolReader& spool, const Image& tables,
                   const std::vector<Image>& pasts, Findings findings) {
   Uses uses = CollectUses(tables, findings);
   CheckShares(tables, uses, findings);
   CheckOverlaps(tables, uses, findings);
   CheckOwners(tables, uses, findings);
-  CheckContent(spool, tables, uses, findings);
-  std::set<uint32_t> segments = SegmentsOf(tables, uses);
+  VerifyContent(spool, tables, uses, findings);
   for (const Image& past : pasts) {
     Uses older = CollectUses(past, findings);
-    segments.merge(SegmentsOf(past, older));
     std::erase_if(
         older, [&](const auto& entry) { return uses.contains(entry.first); });
-    CheckContent(spool, past, older, findings);
+    VerifyContent(spool, past, older, findings);
     uses.merge(older);
   }
-  return CheckNames(spool, segments, findings);
+}
+
+std::set<uint32_t> SegmentsOf(const Image& image) {
+  std::set<uint32_t> segments;
+  for (const auto& [place, extent] : image.extents) {
+    segments.insert(extent.content.segment);
+  }
+  for (const auto& [ino, record] : image.inodes) {
+    segments.insert(record.attr.own_segment);
+  }
+  return segments;
+}
+
+Status CheckSegments(SpoolReader& spool, const std::set<uint32_t>& used,
+                     Findings findings) {
+  for (const std::string& name : TRY(spool.List())) {
+    const uint32_t id = SegmentId(name);
+    if (id == 0) {
+      findings.Add("spool.entry",
+                   "what is " + Quote(name) + "? it is no segment");
+    } else if (!used.contains(id)) {
+      findings.Note(findings.place() + "/" + name +
+                    " is not in use; it goes when the journal is opened");
+    }
+  }
+  return {};
 }
 
 }  // namespace txfs

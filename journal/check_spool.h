@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,16 @@ class SpoolReader {
   Bytes buffer_;
 };
 
-/// Checks the content that `tables` point at, what else the states at
-/// savepoints (`pasts`) need, and the names in `spool/`.
-Status CheckSpool(SpoolReader& spool, const Image& tables,
+/// Checks the content that `tables` point at, and what else the states at
+/// savepoints (`pasts`) need.
+void CheckContent(SpoolReader& spool, const Image& tables,
                   const std::vector<Image>& pasts, Findings findings);
+
+/// The segments that `image` needs.
+[[nodiscard]] std::set<uint32_t> SegmentsOf(const Image& image);
+
+/// Checks the names in `spool/`: `used` is what they should be.
+Status CheckSegments(SpoolReader& spool, const std::set<uint32_t>& used,
+                     Findings findings);
 
 }  // namespace txfs

@@ -1,5 +1,8 @@
 #include "tests/conformance/interrupted.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <optional>
 
@@ -8,9 +11,18 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
-/// Where a step starts to write; none when it writes no content. `size` is what
-/// the file has.
-std::optional<uint64_t> WriteStart(const Step& step, uint64_t size) {
+/// Of the file that a write to `path` goes to, which may be a symlink; 0 when
+/// there is none.
+uint64_t SizeOf(Driver& driver, const std::string& path) {
+  const auto file = driver.Open(path, O_RDONLY, 0);
+  if (!file) return 0;
+  const auto st = driver.StatOf(*file);
+  (void)driver.Close(*file);
+  return st ? static_cast<uint64_t>(st->st_size) : 0;
+}
+
+/// Where a step starts to write; none when it writes no content.
+std::optional<uint64_t> WriteStart(const Step& step, Driver& before) {
   switch (step.kind) {
     case StepKind::kOverwrite:
       return 0;
@@ -18,7 +30,7 @@ std::optional<uint64_t> WriteStart(const Step& step, uint64_t size) {
     case StepKind::kHeldWrite:
       return step.offset;
     case StepKind::kAppend:
-      return size;
+      return SizeOf(before, step.path);
     default:
       return std::nullopt;
   }
@@ -42,9 +54,9 @@ bool IsCompound(const Step& step) {
 }
 
 /// The kernel may cut a write(2) into several at the ends of pages.
-std::vector<Step> Prefixes(const Step& step, uint64_t size) {
+std::vector<Step> Prefixes(const Step& step, Driver& before) {
   std::vector<Step> prefixes;
-  const auto start = WriteStart(step, size);
+  const auto start = WriteStart(step, before);
   Step part = step;
   if (step.kind == StepKind::kOverwrite) {
     part.length = 0;  // truncated or created, but not written yet

@@ -21,8 +21,8 @@ bool IsGone(Driver& driver);
 bool IsCompound(const Step& step);
 
 /// Steps that one after the other lead through every state that a `step` that
-/// was interrupted may have left, unless it was not begun. `size` is what its
-/// file had. Requires that it is not compound.
-std::vector<Step> Prefixes(const Step& step, uint64_t size);
+/// was interrupted may have left, unless it was not begun. `before` has all
+/// that was there. Requires that it is not compound.
+std::vector<Step> Prefixes(const Step& step, Driver& before);
 
 }  // namespace txfs::testing

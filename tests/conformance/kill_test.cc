@@ -130,9 +130,7 @@ class Life {
       EXPECT_EQ(differences, "");
       return;
     }
-    const auto st = model_->Stat(death.in_flight->path);
-    const auto size = st ? static_cast<uint64_t>(st->st_size) : 0;
-    for (const Step& step : Prefixes(*death.in_flight, size)) {
+    for (const Step& step : Prefixes(*death.in_flight, *model_)) {
       (void)model_runner.Run(step);
       const std::string now = Differences();
       if (now.empty()) return;

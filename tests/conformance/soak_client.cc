@@ -241,9 +241,7 @@ void SoakClient::SettleInFlight(const TreeView& actual) {
   std::string differences = Differences(mine);
   if (differences.empty()) return;
   Place& place = in_flight->away ? *away_ : home_;
-  const auto st = place.model->Stat(in_flight->step.path);
-  const auto size = st ? static_cast<uint64_t>(st->st_size) : 0;
-  for (const auto& step : Prefixes(in_flight->step, size)) {
+  for (const auto& step : Prefixes(in_flight->step, *place.model)) {
     (void)place.model_runner->Run(step);
     differences = Differences(mine);
     if (differences.empty()) return;

@@ -138,6 +138,15 @@ class JournalCheckTest : public ::testing::Test {
   History history_{7};
 };
 
+TEST_F(JournalCheckTest, ASegmentThatOnlyTheIntakeNeedsIsInUse) {
+  Create();
+  Steps(200, 40'000);
+  Crash();
+  const CheckReport report = Check();
+  EXPECT_EQ(TextOf(report), "");
+  EXPECT_EQ(report.notes, std::vector<std::string>());
+}
+
 TEST_F(JournalCheckTest, FindsNothingWrongWithASoundJournal) {
   Create();
   ExpectSound();
