@@ -140,7 +140,16 @@ class JournalCheckTest : public ::testing::Test {
 
 TEST_F(JournalCheckTest, ASegmentThatOnlyTheIntakeNeedsIsInUse) {
   Create();
-  Steps(200, 40'000);
+  const auto own = journal_->NewSegment();
+  ASSERT_OK(own);
+  const auto staged = journal_->Stage(AsBytes(std::string(100, 'x')), *own, 0);
+  ASSERT_OK(staged);
+  InodeEdit inode{Ino{2}, {}, InodeRecord{}};
+  inode.after->attr.size = 100;
+  Change change{.op = Op::kWrite};
+  change.edits.emplace_back(inode);
+  change.edits.emplace_back(ExtentEdit{Ino{2}, {}, {{0, 100, staged->ref}}});
+  ASSERT_OK(journal_->Append(change, &*staged));
   Crash();
   const CheckReport report = Check();
   EXPECT_EQ(TextOf(report), "");
