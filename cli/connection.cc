@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "cli/wire.h"
@@ -21,6 +22,13 @@ Error DaemonGone() {
               "`txfs status` shows what is there; nothing that was "
               "acknowledged is lost",
           .kind = ErrorKind::kFailed};
+}
+
+/// What a daemon leaves that dies in the middle of something.
+Error Explain(const Error& error) {
+  const bool gone =
+      error.code == ECONNRESET || error.code == EPIPE || error.code == EPROTO;
+  return gone ? DaemonGone() : error;
 }
 
 }  // namespace
@@ -86,13 +94,15 @@ Result<std::unique_ptr<SocketConnection>> SocketConnection::Open(
 }
 
 Status SocketConnection::Exchange(const Json& request, const FrameSink& sink) {
-  TRY(WriteFrame(fd_.get(),
-                 {.header = request, .payload = {}, .descriptor = {}}));
+  const Status sent = WriteFrame(
+      fd_.get(), {.header = request, .payload = {}, .descriptor = {}});
+  if (!sent) return std::unexpected(Explain(sent.error()));
   for (;;) {
-    const std::optional<Frame> frame = TRY(ReadFrame(fd_.get(), kReplyMax));
-    if (!frame) return std::unexpected(DaemonGone());
-    TRY(sink(*frame));
-    if (!GetBool(frame->header, "more")) return {};
+    const auto frame = ReadFrame(fd_.get(), kReplyMax);
+    if (!frame) return std::unexpected(Explain(frame.error()));
+    if (!*frame) return std::unexpected(DaemonGone());
+    TRY(sink(**frame));
+    if (!GetBool((*frame)->header, "more")) return {};
   }
 }
 

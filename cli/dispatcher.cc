@@ -66,15 +66,16 @@ Status Dispatcher::Handle(const Json& request, const FrameSink& sink) {
 }
 
 Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
-  TRY(RollForward(workspace_, workspace_.transaction_id(), sink));
   const std::string name = GetBytes(request, "request");
+  // It looks at all commits that there are.
+  if (name == "refresh") return AnswerRefresh(sink);
+  TRY(RollForward(workspace_, workspace_.transaction_id(), sink));
   if (name == "status") return AnswerStatus(sink);
   if (name == "conflicts") return AnswerConflicts(sink);
   if (name == "changes") return AnswerChanges(request, sink);
   if (name == "read") return AnswerRead(request, sink);
   if (name == "log") return AnswerLog(request, sink);
   if (name == "workspace") return AnswerWorkspace(sink);
-  if (name == "refresh") return AnswerRefresh(sink);
   if (name == "commit") return AnswerCommit(request, sink);
   if (name == "discard") return AnswerDiscard(request, sink);
   if (name == "savepoint") return AnswerSavepoint(request, sink);

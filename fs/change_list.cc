@@ -52,7 +52,8 @@ class ChangeCollector {
   Status CollectNames() {
     Status status;
     frozen_.tree.ForEachUpper([&](Inode& inode) {
-      if (status && inode.IsDirectory()) {
+      // Whoever hides a deleted one hides all that the base has in it.
+      if (status && inode.IsDirectory() && !inode.IsOrphan()) {
         status = CollectDirectory(inode);
       }
     });
@@ -182,13 +183,11 @@ class ChangeCollector {
   }
 
   Status Pair() {
-    std::set<std::string> moved;  // base paths that live on elsewhere
-    for (const auto& [path, name] : new_) {
-      if (path != name.base_path && !name.base_path.empty()) {
-        moved.insert(name.base_path);
-      }
-    }
     for (const auto& [path, name] : new_) TRY(PairNew(path, name));
+    std::set<std::string> moved;  // a rename says that they are elsewhere
+    for (const ChangeList::Candidate& candidate : list_.candidates_) {
+      moved.insert(candidate.change.old_path);
+    }
     for (const auto& [path, old] : old_) {
       if (new_.contains(path) || moved.contains(path)) continue;
       NetChange change{.kind = ChangeKind::kDeleted, .path = path};
@@ -301,16 +300,23 @@ bool IsTouched(const Inode& inode) {
 }  // namespace
 
 void TouchedCount::Add(const Inode& inode) {
-  if (inode.upper && inode.record.base && !inode.IsOrphan() &&
-      IsTouched(inode)) {
-    ++count_;
+  if (inode.upper && inode.record.base) {
+    if (inode.IsOrphan()) {
+      deleted_.insert(inode.record.base->path);
+    } else if (IsTouched(inode)) {
+      ++count_;
+    }
   }
   if (inode.upper_names == 0) return;
   for (const auto& [name, slot] : inode.slots) {
     if (slot.upper.kind == DentryKind::kInode && !inode.IsOrphan()) {
       const Inode* child = tree_.Find(slot.upper.ino);
       const bool is_base = child != nullptr && child->record.base;
-      if (is_base) moved_.insert(child->record.base->path);
+      if (is_base) {
+        std::string place;
+        if (inode.record.base) place = JoinPath(inode.record.base->path, name);
+        moved_.emplace(child->record.base->path, std::move(place));
+      }
       if (!is_base || !IsTouched(*child)) ++count_;  // else it is counted
     } else if (slot.upper.kind == DentryKind::kWhiteout && inode.record.base) {
       hidden_.push_back(JoinPath(inode.record.base->path, name));
@@ -318,11 +324,17 @@ void TouchedCount::Add(const Inode& inode) {
   }
 }
 
+/// What took the place of something else is a change of that, and its old name
+/// is one more.
 uint64_t TouchedCount::Total() const {
-  return count_ + static_cast<uint64_t>(
-                      std::ranges::count_if(hidden_, [&](const auto& path) {
-                        return !moved_.contains(path);
-                      }));
+  const auto has_renamed = [&](const std::string& path) {
+    const auto moved = moved_.find(path);
+    return moved != moved_.end() && !deleted_.contains(moved->second) &&
+           !moved_.contains(moved->second);
+  };
+  return count_ +
+         static_cast<uint64_t>(std::ranges::count_if(
+             hidden_, [&](const auto& path) { return !has_renamed(path); }));
 }
 
 namespace {

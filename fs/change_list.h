@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -53,8 +54,11 @@ class TouchedCount {
  private:
   const Tree& tree_;
   uint64_t count_ = 0;
-  std::unordered_set<std::string> moved_;  ///< base paths that live elsewhere
-  std::vector<std::string> hidden_;        ///< base paths
+  /// Base paths of what lives elsewhere, and that place in the base, if it can
+  /// be one.
+  std::unordered_map<std::string, std::string> moved_;
+  std::unordered_set<std::string> deleted_;  ///< base paths
+  std::vector<std::string> hidden_;          ///< base paths
 };
 
 /// Keeps changes that touch one of `below` or something under it, on either

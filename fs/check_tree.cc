@@ -129,11 +129,17 @@ void TreeCheck::IndexNames() {
     if (!record.base || !IsDirectory(record)) continue;
     const auto [other, is_new] =
         base_directories_.try_emplace(record.base->path, ino);
-    if (!is_new) {
-      Add("tree.inode", ino,
-          "and inode " + std::to_string(Raw(other->second)) +
-              " are the same directory of the base");
+    if (is_new) continue;
+    // One that was deleted, and then moved away by somebody else, may be back
+    // when its name is free again.
+    if (record.attr.nlink == 0) continue;
+    if (Find(other->second)->attr.nlink == 0) {
+      other->second = ino;
+      continue;
     }
+    Add("tree.inode", ino,
+        "and inode " + std::to_string(Raw(other->second)) +
+            " are the same directory of the base");
   }
 }
 

@@ -293,7 +293,10 @@ Status KeepLaterTimes(const BaseDirectory& base, const CommitImage& image,
     const auto then = by_path.find(step.from.path);
     if (then == by_path.end()) continue;
     const ImageEntry now = TRY(LookAt(base, step.from.path));
-    if (now.mtime != then->second->mtime) step.set_after->mtime = now.mtime;
+    if (now.mtime == then->second->mtime) continue;
+    step.set_after->mtime = now.mtime;
+    // Undoing the undo keeps it, too.
+    if (step.set_before) step.set_before->mtime = now.mtime;
   }
   return {};
 }

@@ -43,6 +43,21 @@ std::string PathIn(const Tree& tree, Ino ino, std::string_view entry) {
   return entry.empty() ? tree.PathOf(*inode) : tree.PathOf(*inode, entry);
 }
 
+/// Those of `inos` whose lookups may be in flight; adds their directories to
+/// `parents`.
+std::vector<Ino> FindRecent(const Tree& tree, const std::vector<Ino>& inos,
+                            std::set<Ino>& parents) {
+  const uint64_t now = LookupClock();
+  std::vector<Ino> recent;
+  for (const Ino ino : inos) {
+    const Inode* inode = tree.Find(ino);
+    if (inode == nullptr || !MayBeInFlight(*inode, now)) continue;
+    recent.push_back(ino);
+    for (const Inode::Link& link : inode->links) parents.insert(link.parent);
+  }
+  return recent;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Filesystem>> Filesystem::Open(
@@ -100,19 +115,10 @@ Node OverlayFilesystem::Hold(Inode& inode) {
 StaleCaches OverlayFilesystem::InFlight(const StaleCaches& stale) {
   const ReaderLock gate(gate_);
   const ReaderLock lock(tree_mutex_);
-  const uint64_t now = LookupClock();
-  StaleCaches recent;
   std::set<Ino> parents;
-  const auto add = [&](const std::vector<Ino>& inos, std::vector<Ino>& found) {
-    for (const Ino ino : inos) {
-      const Inode* inode = tree_.Find(ino);
-      if (inode == nullptr || !MayBeInFlight(*inode, now)) continue;
-      found.push_back(ino);
-      for (const Inode::Link& link : inode->links) parents.insert(link.parent);
-    }
-  };
-  add(stale.inodes, recent.inodes);
-  add(stale.attributes, recent.attributes);
+  StaleCaches recent;
+  recent.inodes = FindRecent(tree_, stale.inodes, parents);
+  recent.attributes = FindRecent(tree_, stale.attributes, parents);
   for (const Ino parent : parents) recent.names.push_back({parent, ""});
   return recent;
 }

@@ -21,6 +21,13 @@
 
 namespace txfs {
 
+/// The kernel may remember that these names lead to what they led to.
+inline void AddNames(std::vector<Inode::Link> links, StaleCaches& stale) {
+  for (Inode::Link& link : links) {
+    stale.names.push_back({link.parent, std::move(link.name)});
+  }
+}
+
 /// Filesystem over a base, a tree and a journal. Locks: docs/locking.md.
 class OverlayFilesystem final : public Filesystem {
  public:

@@ -113,12 +113,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
         .unchanged = pristine && !(committed && inode.IsDirectory()),
         .as_before = !committed && inode.record.base.has_value()};
     if (inode.ino == kRootIno) survivor.paths = {""};
-    if (inode.lost) {
-      survivor.unchanged = survivor.as_before = false;
-      for (const Inode::Link& link : inode.links) {
-        stale.names.push_back({link.parent, link.name});
-      }
-    }
+    if (inode.lost) survivor.unchanged = survivor.as_before = false;
     // An orphan of an earlier transaction, or that another one removed, stays
     // one, whatever has its old path by now.
     const bool gone = !inode.upper && inode.IsOrphan();
@@ -144,7 +139,8 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
   stale.inodes.insert(stale.inodes.end(), parents.begin(), parents.end());
   // A discard does nothing to the base.
   if (committed) DropCaches();
-  tree.Rebase(std::move(survivors), BaseLook(), SharedJournal());
+  AddNames(tree.Rebase(std::move(survivors), BaseLook(), SharedJournal()),
+           stale);
   return stale;
 }
 
@@ -178,7 +174,8 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Restore() {
     survivors.push_back(std::move(survivor));
   });
   DropCaches();
-  tree.Rebase(std::move(survivors), BaseLook(), nullptr, tables);
+  AddNames(tree.Rebase(std::move(survivors), BaseLook(), nullptr, tables),
+           stale);
   return stale;
 }
 

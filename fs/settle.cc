@@ -61,23 +61,30 @@ class Planner {
       const auto row = tables_.dentries.find({ino, name});
       if (row == tables_.dentries.end()) continue;
       edits_.emplace_back(DentryEdit{ino, name, row->second, DentryValue{}});
-      CountSubdirectories(row->first, row->second);
+      const int gained = SubdirectoriesGained(row->first, row->second);
+      if (gained != 0 || subdirectories_.contains(ino)) {
+        subdirectories_[ino] += gained;
+      }
     }
   }
 
-  /// One that goes with the name, and one of the base that comes back.
-  void CountSubdirectories(const std::pair<Ino, std::string>& place,
-                           const DentryValue& value) {
+  /// By a directory without the row: one that goes with the name, and one of
+  /// the base that comes back.
+  [[nodiscard]] int SubdirectoriesGained(
+      const std::pair<Ino, std::string>& place,
+      const DentryValue& value) const {
     const auto& [ino, name] = place;
+    int gained = 0;
     if (value.kind == DentryKind::kInode) {
       const Inode* child = frozen_.tree.Find(value.ino);
-      if (child != nullptr && child->IsDirectory()) --subdirectories_[ino];
+      if (child != nullptr && child->IsDirectory()) --gained;
     }
     const Inode* directory = frozen_.tree.Find(ino);
-    if (directory == nullptr || !directory->record.base) return;
+    if (directory == nullptr || !directory->record.base) return gained;
     const auto st =
         frozen_.base.Stat(JoinPath(directory->record.base->path, name));
-    if (st && S_ISDIR(st->st_mode)) ++subdirectories_[ino];
+    if (st && S_ISDIR(st->st_mode)) ++gained;
+    return gained;
   }
 
   /// Whether names of the directory stay changed.
@@ -111,7 +118,7 @@ class Planner {
         CorrectLinkCount(inode, -1, after.base->nlink);
       }
     }
-    if (end_ == PartEnd::kDiscarded) {
+    if (end_ == PartEnd::kDiscarded && !CountLinksAnew(inode, after)) {
       CorrectLinkCount(inode, 1, after.attr.nlink);
     }
     if (after != before) {
@@ -159,6 +166,25 @@ class Planner {
     // Filesystems that do not count subdirectories show 1.
     if (delta == subdirectories_.end() || nlink < 2) return;
     nlink += static_cast<uint32_t>(sign * delta->second);
+  }
+
+  /// What comes back may be somebody else's, whom the record's count of the
+  /// base does not know. False when the base does not say how many it has.
+  [[nodiscard]] bool CountLinksAnew(const Inode& inode,
+                                    InodeRecord& record) const {
+    if (!subdirectories_.contains(inode.ino) || !record.base) return false;
+    const auto st = frozen_.base.Stat(record.base->path);
+    if (!st || !S_ISDIR(st->st_mode) || st->st_nlink < 2) return false;
+    int64_t links = static_cast<int64_t>(st->st_nlink);
+    for (auto row = tables_.dentries.lower_bound({inode.ino, ""});
+         row != tables_.dentries.end() && row->first.first == inode.ino;
+         ++row) {
+      if (selection_.names.contains(row->first)) continue;
+      links -= SubdirectoriesGained(row->first, row->second);
+    }
+    record.base->nlink = static_cast<uint32_t>(st->st_nlink);
+    record.attr.nlink = static_cast<uint32_t>(links);
+    return true;
   }
 
   void DropContent(Ino ino) {

@@ -99,6 +99,9 @@ class StoredWorkspace final : public Workspace {
   /// The lock of commits; kept from a commit that stopped half-way.
   Result<FileLock> LockCommits() REQUIRES(end_mutex_);
   Status RecoverWithin(int timeout_ms);
+  /// Commits of others since the mount last looked at the base, ids in order.
+  std::vector<std::string> UnseenCommits() EXCLUDES(mutex_);
+  void MarkSeen(const std::vector<std::string>& ids) EXCLUDES(mutex_);
   /// Goes on with the commit of a process that died, unless it is our own: that
   /// one `txfs commit` goes on with.
   Status FinishOthers(int timeout_ms) REQUIRES(end_mutex_);
@@ -202,7 +205,10 @@ class StoredWorkspace final : public Workspace {
   std::thread collecting_ GUARDED_BY(end_mutex_);
   Mutex past_mutex_;  ///< before the filesystem's locks
   std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
-  std::string recovered_ GUARDED_BY(mutex_);     ///< what Recover is to say
+  std::string recovered_ GUARDED_BY(mutex_);  ///< what Recover is to say
+  /// Ends of transactions that the mount shows, or that did nothing to the
+  /// base.
+  std::set<std::string> seen_ GUARDED_BY(mutex_);
   bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
 };
 

@@ -360,11 +360,11 @@ uint64_t Tree::DeviceOf(const Inode& directory) const {
 void Tree::IndexBase(Inode& inode) {
   if (!inode.record.base) return;
   const BaseOrigin& base = *inode.record.base;
-  if (inode.IsDirectory()) {
-    base_directories_[base.path] = inode.ino;
-  } else {
-    base_files_[{base.dev, base.ino}] = inode.ino;
-  }
+  Ino& known = inode.IsDirectory() ? base_directories_[base.path]
+                                   : base_files_[{base.dev, base.ino}];
+  // What was deleted does not stand in the way of what came back.
+  const Inode* other = inode.IsOrphan() ? Find(known) : nullptr;
+  if (other == nullptr || other->IsOrphan()) known = inode.ino;
 }
 
 void Tree::UnindexBase(Inode& inode) {

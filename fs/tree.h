@@ -247,6 +247,7 @@ class Tree final : public State {
     bool unchanged = false;     ///< its attributes need no new look
     bool as_before = false;     ///< it is what it was when it was first changed
     bool stays_orphan = false;  ///< with all it has
+    std::vector<Inode::Link> links = {};  ///< within Rebase: what it had
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
   /// Lets every upper inode of base origin that no name leads to have the one
@@ -263,15 +264,19 @@ class Tree final : public State {
   [[nodiscard]] bool IsShadowed(const Inode& inode) const;
   /// A transaction ended: drops every inode but `survivors` (the root among
   /// them) and those that stay in place, and makes those pristine at their
-  /// paths as `look` finds them, or orphans whose content is in `old`.
-  void Rebase(std::vector<Survivor> survivors, const Look& look,
-              const std::shared_ptr<Journal>& old) {
-    Rebase(std::move(survivors), look, old, Image());
+  /// paths as `look` finds them, or orphans whose content is in `old`. Returns
+  /// the names that lead to one of them no more.
+  std::vector<Inode::Link> Rebase(std::vector<Survivor> survivors,
+                                  const Look& look,
+                                  const std::shared_ptr<Journal>& old) {
+    return Rebase(std::move(survivors), look, old, Image());
   }
   /// The same when a part of it ended: `rest` is what the journal has still.
   /// Orphans whose content is in it need no `old`.
-  void Rebase(std::vector<Survivor> survivors, const Look& look,
-              const std::shared_ptr<Journal>& old, const Image& rest);
+  std::vector<Inode::Link> Rebase(std::vector<Survivor> survivors,
+                                  const Look& look,
+                                  const std::shared_ptr<Journal>& old,
+                                  const Image& rest);
 
   // The base changed under an open transaction (overlay_refresh.cc).
   /// Makes a pristine inode what `object` is, whatever it was before.
@@ -334,7 +339,7 @@ class Tree final : public State {
                              Missing missing);
   void StripDirectory(Inode& directory);
   void DropAllBut(const std::vector<Survivor>& survivors);
-  void StripSurvivors(const std::vector<Survivor>& survivors);
+  void StripSurvivors(std::vector<Survivor>& survivors);
   void LoadRest(const Image& rest, const std::set<Ino>& orphans);
   bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);
   void AddLink(Inode& child, Ino parent, std::string_view name);

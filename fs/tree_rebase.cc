@@ -203,15 +203,15 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
   });
 }
 
-void Tree::StripSurvivors(const std::vector<Survivor>& survivors) {
+void Tree::StripSurvivors(std::vector<Survivor>& survivors) {
   DropAllBut(survivors);
   upper_.clear();
   base_directories_.clear();
-  for (const Survivor& survivor : survivors) {
+  for (Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
     if (!inode.IsDirectory()) UnindexBase(inode);
     StripDirectory(inode);
-    inode.links.clear();
+    survivor.links = std::exchange(inode.links, {});
     inode.upper = false;
     inode.lost = false;
     ++inode.version;
@@ -243,8 +243,10 @@ void Tree::LoadRest(const Image& rest, const std::set<Ino>& orphans) {
   }
 }
 
-void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
-                  const std::shared_ptr<Journal>& old, const Image& rest) {
+std::vector<Inode::Link> Tree::Rebase(std::vector<Survivor> survivors,
+                                      const Look& look,
+                                      const std::shared_ptr<Journal>& old,
+                                      const Image& rest) {
   // Directories first: a file's second name may lie in one that sorts later.
   const auto files = std::ranges::partition(
       survivors, [&](const auto& s) { return Find(s.ino)->IsDirectory(); });
@@ -287,6 +289,16 @@ void Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
   RelinkUpper(look);
   ++rebases_;
   staying_ = 0;
+  std::vector<Inode::Link> lost;
+  for (Survivor& survivor : survivors) {
+    const Inode& inode = *Find(survivor.ino);
+    for (Inode::Link& link : survivor.links) {
+      const bool stays =
+          std::ranges::find(inode.links, link) != inode.links.end();
+      if (!stays) lost.push_back(std::move(link));
+    }
+  }
+  return lost;
 }
 
 }  // namespace txfs

@@ -85,6 +85,7 @@ Status StoredWorkspace::Start() {
 }
 
 Status StoredWorkspace::Adopt(OpenTransaction transaction) {
+  MarkSeen(TRY(store_->history().Ids()));
   for (const TransactionSummary& summary : TRY(store_->List())) {
     if (summary.id != transaction.id) continue;
     const MutexLock lock(mutex_);

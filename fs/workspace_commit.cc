@@ -143,6 +143,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
     return WithRemedy(committed.error(), path_, store_->display_path());
   }
   TRY(std::move(committed));
+  MarkSeen({attempt.report.id});
   const CommitReport& report = attempt.report;
   if (report.conflicts.empty() && !report.nothing) Collect();
   return std::move(attempt.report);

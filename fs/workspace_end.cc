@@ -21,9 +21,36 @@ Result<FileLock> StoredWorkspace::LockCommits() {
 }
 
 Status StoredWorkspace::RecoverWithin(int timeout_ms) {
-  if (!store_->history().HasIntent()) return {};
+  const bool unfinished = store_->history().HasIntent();
+  if (!unfinished && UnseenCommits().empty()) return {};
   const MutexLock ending(end_mutex_);
-  return FinishOthers(timeout_ms);
+  if (unfinished) TRY(FinishOthers(timeout_ms));
+  // Who made them died before it told us.
+  if (filesystem_ && !UnseenCommits().empty()) RefreshTree();
+  return {};
+}
+
+std::vector<std::string> StoredWorkspace::UnseenCommits() {
+  std::vector<std::string> unseen;
+  const auto ids = store_->history().Ids();
+  if (!ids) return unseen;  // the next one who asks for the history says why
+  {
+    const MutexLock lock(mutex_);
+    std::ranges::set_difference(*ids, seen_, std::back_inserter(unseen));
+  }
+  // Others, too, throw away what they did.
+  std::erase_if(unseen, [&](const std::string& id) {
+    const auto summary = store_->history().Read(id);
+    if (summary && summary->state == TransactionState::kCommitted) return false;
+    MarkSeen({id});
+    return true;
+  });
+  return unseen;
+}
+
+void StoredWorkspace::MarkSeen(const std::vector<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  seen_.insert(ids.begin(), ids.end());
 }
 
 Status StoredWorkspace::FinishOthers(int timeout_ms) {
@@ -94,9 +121,9 @@ void StoredWorkspace::GoOnWith(OverlayFilesystem::Frozen& frozen,
 
 // --- discard ---------------------------------------------------------------
 
-/// A discard takes the base to be as it was when it was first looked at; here
-/// somebody else's changes are found. In small parts, since nobody gets an
-/// answer meanwhile.
+/// A discard and a rollback take the base to be as it was when it was first
+/// looked at; here somebody else's changes are found. In small parts, since
+/// nobody gets an answer meanwhile.
 void StoredWorkspace::LookAgain(std::span<const Ino> inos) {
   constexpr size_t kAtOnce = 1000;
   while (!inos.empty()) {
@@ -308,8 +335,10 @@ Status StoredWorkspace::Refresh() {
 }
 
 void StoredWorkspace::RefreshTree() {
+  const std::vector<std::string> unseen = UnseenCommits();
   Tell(filesystem_->WhileFrozen(
       [](OverlayFilesystem::Frozen& frozen) { return frozen.Refresh(); }));
+  MarkSeen(unseen);
 }
 
 void StoredWorkspace::Collect() {

@@ -34,6 +34,8 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
         return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
       }));
   Tell(stale);
+  // What is the base's again may be something else there by now.
+  LookAgain(stale.inodes);
   // Gives back the space of what was undone. When that fails, the next drain
   // does.
   std::ignore = journal->Drain();

@@ -1007,9 +1007,10 @@ TEST_F(ConflictTest, ARollbackToBeforeTheFirstTouchEndsTheConflict) {
   EXPECT_EQ(Conflicts().size(), 1u);
   ASSERT_OK(workspace().Rollback("before"));
   EXPECT_EQ(Conflicts(), vector<Conflict>{});
-  // The mount has not seen the base's file yet: who goes on finds out.
+  // The mount shows the base's file now: who goes on builds upon it.
   ASSERT_OK(fs().AppendFile("f", "10\n"));
-  EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 1u);
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"f", "theirs10\n"}});
 }
 
 TEST_F(ConflictTest, MarkersInAReplacedFileAreAcceptedToo) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 
 #include "journal/base/unique_fd.h"
 
@@ -67,10 +68,12 @@ CommandResult RunCommand(const std::vector<std::string>& command) {
     arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   pid_t pid = 0;
-  if (posix_spawnp(&pid, arguments[0], streams.get(), nullptr, arguments.data(),
-                   environ) != 0) {
-    return {
-        .exit_code = 127, .output = {}, .errors = "cannot start " + command[0]};
+  const int error = posix_spawnp(&pid, arguments[0], streams.get(), nullptr,
+                                 arguments.data(), environ);
+  if (error != 0) {
+    return {.exit_code = 127,
+            .output = {},
+            .errors = "cannot start " + command[0] + ": " + strerror(error)};
   }
   const int exit_code = WaitFor(pid);
   return {.exit_code = exit_code,

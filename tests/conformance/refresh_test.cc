@@ -9,6 +9,7 @@
 #include "fs/workspace.h"
 #include "journal/base/crash_point.h"
 #include "journal/base/mutex.h"
+#include "tests/conformance/sound.h"
 #include "tests/conformance/temp_dir.h"
 
 namespace txfs::testing {
@@ -91,18 +92,30 @@ class Transaction {
     EXPECT_TRUE(workspace_->Discard());
     return TakeStale();
   }
-  size_t Commit() {
-    const auto report = workspace_->Commit({});
+  size_t Commit(OnConflict on_conflict = OnConflict::kFail) {
+    const auto report =
+        workspace_->Commit({.conflicts = {.on_conflict = on_conflict}});
     EXPECT_TRUE(report) << report.error().ToString();
     return report ? report->conflicts.size() : 0;
   }
-
- private:
   StaleCaches TakeStale() {
     const MutexLock lock(mutex_);
     return std::exchange(stale_, {});
   }
+  /// Each as "KIND PATH".
+  std::vector<string> Changes() {
+    std::vector<string> lines;
+    const auto changes = workspace_->Changes(false, {});
+    EXPECT_TRUE(changes) << changes.error().ToString();
+    if (!changes) return lines;
+    for (const NetChange& change : *changes) {
+      const char letter = "ADMRT"[static_cast<size_t>(change.kind)];
+      lines.push_back(string(1, letter) + " " + change.path);
+    }
+    return lines;
+  }
 
+ private:
   std::unique_ptr<Workspace> workspace_;
   Mutex mutex_;
   StaleCaches stale_ GUARDED_BY(mutex_);
@@ -197,10 +210,7 @@ TEST_F(RefreshTest, AResumedTransactionShowsItsChangesWhereTheBaseChanged) {
 
   // Nor does another write make a second version of it.
   two_->Write("same", "mine again");
-  const auto report = two_->workspace().Commit(
-      {.conflicts = {.on_conflict = OnConflict::kMine}});
-  ASSERT_TRUE(report) << report.error().ToString();
-  EXPECT_TRUE(report->conflicts.empty());
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
   EXPECT_EQ(two_->Read("same"), "mine again");
   EXPECT_EQ(two_->Read("file"), "mine, too");
   EXPECT_EQ(two_->Read("dir/sub/deep"), "deeper");
@@ -225,10 +235,7 @@ TEST_F(RefreshTest, AFileThatComesBackIsNotTheOneThatWasDeleted) {
                                 RenameMode::kReplace));
   // Nothing tells that it is what it was.
   EXPECT_EQ(two_->Commit(), 1U);
-  const auto report = two_->workspace().Commit(
-      {.conflicts = {.on_conflict = OnConflict::kMine}});
-  ASSERT_TRUE(report) << report.error().ToString();
-  EXPECT_TRUE(report->conflicts.empty());
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
   EXPECT_EQ(base_.Read("moved"), "same");
   EXPECT_FALSE(base_.Exists("same"));
   EXPECT_TRUE(two_->workspace().Undo(""));
@@ -395,12 +402,130 @@ TEST_F(RefreshTest, MineTakesTheRestOfAFileFromTheCommitThatReplacedIt) {
       two_->fs().Write({}, two_->Find("large"), 1, AsBytes(string("X")), {}));
   one_->Write("large", "othr");
   EXPECT_EQ(one_->Commit(), 0U);
-  const auto report = two_->workspace().Commit(
-      {.conflicts = {.on_conflict = OnConflict::kMine}});
-  ASSERT_TRUE(report) << report.error().ToString();
-  EXPECT_TRUE(report->conflicts.empty());
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
   one_->Refresh();
   EXPECT_EQ(one_->Read("large"), "lX" + string(98, 'l'));
+}
+
+TEST_F(RefreshTest, TheKernelForgetsNamesThatAConflictTook) {
+  two_->Write("same", "mine");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "same"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  EXPECT_EQ(two_->Commit(OnConflict::kTheirs), 0U);
+  EXPECT_TRUE(HasName(two_->TakeStale(), kRootIno, "same"));
+  EXPECT_EQ(two_->Find("same"), kNoIno);
+}
+
+TEST_F(RefreshTest, TheKernelForgetsNamesThatADiscardOfAPartTook) {
+  two_->Write("same", "mine");
+  two_->Write("other", "stays");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "same"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  ASSERT_TRUE(two_->workspace().DiscardPart({"same"}));
+  EXPECT_TRUE(HasName(two_->TakeStale(), kRootIno, "same"));
+  EXPECT_EQ(two_->Find("same"), kNoIno);
+}
+
+TEST_F(RefreshTest, SeesACommitWhoseDaemonDiedBeforeItToldAnybody) {
+  EXPECT_EQ(two_->Read("same"), "same");
+  one_->Write("same", "new");
+  EXPECT_EQ(one_->Commit(), 0U);
+  one_.reset();
+  // The first thing that every command does.
+  ASSERT_TRUE(two_->workspace().Recover());
+  EXPECT_TRUE(HasInode(two_->TakeStale(), two_->Find("same")));
+  EXPECT_EQ(two_->Read("same"), "new");
+  ASSERT_TRUE(two_->workspace().Recover());
+  EXPECT_TRUE(two_->TakeStale().inodes.empty()) << "looked at once";
+}
+
+TEST_F(RefreshTest, OwnCommitsAndDiscardsOfOthersAreNoNews) {
+  one_->Write("same", "new");
+  EXPECT_EQ(one_->Commit(), 0U);
+  one_->TakeStale();
+  ASSERT_TRUE(one_->workspace().Recover());
+  EXPECT_TRUE(one_->TakeStale().inodes.empty());
+  two_->Refresh();
+  one_->Write("same", "newer");
+  one_->Discard();
+  ASSERT_TRUE(two_->workspace().Recover());
+  EXPECT_TRUE(two_->TakeStale().inodes.empty());
+}
+
+TEST_F(RefreshTest, ARollbackShowsTheBaseAsItIsNow) {
+  base_.File("gone", "gone");
+  const auto savepoint = two_->workspace().MakeSavepoint("s");
+  ASSERT_TRUE(savepoint) << savepoint.error().ToString();
+  two_->Write("same", "mine");
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("gone"), {.mode = 0600}));
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("dir/sub"), {.mode = 0700}));
+  one_->Write("same", "theirs");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "gone"));
+  const Ino dir = one_->Find("dir");
+  ASSERT_TRUE(
+      one_->fs().Rename({}, dir, "sub", dir, "away", RenameMode::kReplace));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  ASSERT_TRUE(two_->workspace().Rollback("s"));
+  EXPECT_EQ(two_->Read("same"), "theirs");
+  EXPECT_EQ(two_->Find("gone"), kNoIno);
+  EXPECT_EQ(two_->Find("dir/sub"), kNoIno);
+  EXPECT_EQ(two_->Read("dir/away/deep"), "deep");
+  EXPECT_TRUE(HasName(two_->TakeStale(), kRootIno, "gone"));
+}
+
+TEST_F(RefreshTest, ADirectoryThatWasDeletedMovedAwayAndMovedBackIsThere) {
+  const Ino ours = two_->Find("dir"), sub = two_->Find("dir/sub");
+  ASSERT_TRUE(two_->fs().Unlink({}, sub, "deep"));
+  ASSERT_TRUE(two_->fs().RemoveDirectory({}, ours, "sub"));
+  const auto move = [&](const string& from, const string& to) {
+    const Ino dir = one_->Find("dir");
+    ASSERT_TRUE(
+        one_->fs().Rename({}, dir, from, dir, to, RenameMode::kReplace));
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+  };
+  move("sub", "away");
+  // Takes the whiteout along: the base has nothing there to be hidden.
+  ASSERT_TRUE(two_->fs().MakeDirectory({}, ours, "sub", 0755));
+  ASSERT_TRUE(two_->fs().RemoveDirectory({}, ours, "sub"));
+  move("away", "sub");
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("dir/sub"), {.mode = 0700}));
+  EXPECT_EQ(two_->Read("dir/sub/deep"), "deep");
+  EXPECT_EQ(two_->Changes(), std::vector<string>{"M dir/sub"});
+  two_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+TEST_F(RefreshTest, AnothersDirectoryThatADiscardShowsIsCounted) {
+  two_->Write("new", "mine");
+  ASSERT_TRUE(one_->fs().MakeDirectory({}, kRootIno, "new", 0755));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  two_->Write("stays", "mine");
+  ASSERT_TRUE(two_->workspace().DiscardPart({"new"}));
+  struct stat base{};
+  ASSERT_EQ(::stat(directory_.path().c_str(), &base), 0);
+  const auto shown = two_->fs().GetAttr(kRootIno);
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(shown->st_nlink, base.st_nlink);
+  two_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+TEST_F(RefreshTest, WhatTakesThePlaceOfAnotherIsMissingWhereItWas) {
+  base_.File("other", "other");
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "other", kRootIno, "same",
+                                RenameMode::kReplace));
+  EXPECT_EQ(one_->Changes(), (std::vector<string>{"D other", "M same"}));
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "same", kRootIno, "new",
+                                RenameMode::kReplace));
+  EXPECT_EQ(one_->Changes(), (std::vector<string>{"R new", "D same"}));
+  const auto discarded = one_->workspace().Discard();
+  ASSERT_TRUE(discarded);
+  EXPECT_EQ(discarded->changes, 2U);
 }
 
 TEST_F(RefreshTest, FollowsAChangeOfType) {

@@ -170,5 +170,20 @@ TEST_F(UndoTwiceTest, ALaterCommitThatWasUndoneIsNoChange) {
   EXPECT_EQ(Compare(before, Base(), {.ctime = false}), "");
 }
 
+TEST_F(UndoTwiceTest, OfAnEarlierCommitKeepsLaterTimes) {
+  const std::string first = driver_->workspace().transaction_id();
+  ASSERT_OK(driver_->WriteFile("a", "of the first"));
+  ASSERT_OK(driver_->Commit());
+  scratch_.AwaitTick();
+  ASSERT_OK(driver_->WriteFile("b", "of the second"));
+  ASSERT_OK(driver_->Commit());
+  const TreeView before = Base();
+  const auto undone = driver_->workspace().Undo(first);
+  ASSERT_OK(undone);
+  EXPECT_EQ(Base().at("").mtime, before.at("").mtime);
+  ASSERT_OK(driver_->workspace().Undo(undone->id));
+  EXPECT_EQ(Compare(before, Base(), {.ctime = false}), "");
+}
+
 }  // namespace
 }  // namespace txfs::testing

@@ -125,7 +125,7 @@ txfs -C ws -t t1 commit >/dev/null
 equal offline "$(cat m2/offline)" "what was committed without a mount"
 
 # A large file of the base, partly changed and then replaced: the rest of it is
-# neither the one nor the other.
+# what the other commit took out of the base, as long as that is kept.
 txfs mount ws m1 --name t1
 head -c 1000000 /dev/zero >m1/large
 txfs -C m1 commit >/dev/null
@@ -133,11 +133,35 @@ printf x | dd of=m2/large bs=1 seek=500000 conv=notrunc status=none
 head -c 1000000 /dev/zero | tr '\0' y >m1/fresh
 mv m1/fresh m1/large
 txfs -C m1 commit >/dev/null
+head -c 1000000 /dev/zero >large
+printf x | dd of=large bs=1 seek=500000 conv=notrunc status=none
+cmp m2/large large || fail "two files were mixed"
+refuses 3 large txfs -C m2 commit
+txfs -C ws gc --keep-commits 0 >/dev/null
+txfs umount m2
+txfs mount ws m2 --name t2
 if cat m2/large >/dev/null 2>"$TMPDIR/err"; then fail "two files were mixed"; fi
 contains "$(cat "$TMPDIR/err")" Stale
-refuses 3 large txfs -C m2 commit
 txfs -C m2 discard >/dev/null
 equal y "$(head -c 1 m2/large)" "after discard"
+
+# A name that is gone with a conflict is gone for the kernel, too.
+echo base >m1/taken
+txfs -C m1 commit >/dev/null
+echo mine >m2/taken
+rm m1/taken
+txfs -C m1 commit >/dev/null
+txfs -C m2 commit --on-conflict=theirs >/dev/null
+if stat m2/taken >/dev/null 2>&1; then fail "a name without a file"; fi
+echo again >m2/taken
+txfs -C m2 commit >/dev/null
+equal again "$(cat ws/taken)" "a file where another one was"
+
+# What takes the place of another file is missing where it was.
+mv m1/taken m1/offline
+equal "M	offline
+D	taken" "$(txfs -C m1 diff --name-status)" "what changed"
+txfs -C m1 discard >/dev/null
 
 # A daemon that hangs does not hang a commit.
 pid=$(txfs -C m2 status --json | json 'd["pid"]')
