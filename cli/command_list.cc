@@ -42,11 +42,10 @@ Result<WorkspaceStatus> LookInto(const RealWorkspace& workspace,
 /// The open transaction whose commit stopped after its point of no return;
 /// empty: none.
 std::string HalfWay(Store& store) {
-  const auto bytes = store.history().ReadIntent();
-  if (!bytes) return "";
-  const auto record = DecodeRecord(AsBytes(*bytes));
-  if (!record) return "";
-  return record->settlement.empty() ? record->summary.id : record->summary.of;
+  const auto read = ReadIntent(store);
+  if (!read || !*read) return "";
+  const TransactionSummary& summary = (*read)->summary;
+  return summary.kind == TransactionKind::kPartial ? summary.of : summary.id;
 }
 
 Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {

@@ -314,7 +314,10 @@ void TouchedCount::Add(const Inode& inode) {
       const bool is_base = child != nullptr && child->record.base;
       if (is_base) {
         std::string place;
-        if (inode.record.base) place = JoinPath(inode.record.base->path, name);
+        // A directory in the place of another one is just renamed.
+        if (inode.record.base && !child->IsDirectory()) {
+          place = JoinPath(inode.record.base->path, name);
+        }
         moved_.emplace(child->record.base->path, std::move(place));
       }
       if (!is_base || !IsTouched(*child)) ++count_;  // else it is counted

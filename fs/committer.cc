@@ -72,19 +72,24 @@ Result<CommitRecord> DecodeRecord(ByteSpan in) {
   return record;
 }
 
-Result<std::unique_ptr<CommitRecord>> Committer::Unfinished() const {
+Result<std::unique_ptr<CommitRecord>> ReadIntent(const Store& store) {
   std::unique_ptr<CommitRecord> none;
-  if (!store_.history().HasIntent()) return none;
-  auto bytes = store_.history().ReadIntent();
+  if (!store.history().HasIntent()) return none;
+  auto bytes = store.history().ReadIntent();
   if (!bytes && bytes.error().code == ENOENT) return none;
   const std::string text = TRY(std::move(bytes));
   auto record = DecodeRecord(AsBytes(text));
   if (!record) {
-    return In(store_.display_path() + "/intent", std::move(record).error());
+    return In(store.display_path() + "/intent", std::move(record).error());
   }
-  // Whether who wrote it came to this is not known.
-  TRY(SyncDirectory(store_.dir(), "."));
   return std::make_unique<CommitRecord>(std::move(*record));
+}
+
+Result<std::unique_ptr<CommitRecord>> Committer::Unfinished() const {
+  auto record = TRY(ReadIntent(store_));
+  // Whether who wrote it came to this is not known.
+  if (record) TRY(SyncDirectory(store_.dir(), "."));
+  return record;
 }
 
 Status Committer::CheckPermitted(const CommitRecord& record) const {

@@ -53,6 +53,10 @@ struct GcReport {
   uint64_t forgotten = 0;
 };
 
+/// The commit that passed its point of no return and is not finished; null when
+/// there is none.
+Result<std::unique_ptr<CommitRecord>> ReadIntent(const Store& store);
+
 /// How much history is kept.
 struct Retention {
   uint64_t commits = 50;
@@ -81,8 +85,7 @@ class Committer {
   /// The commit lock. kBusy, for people, when somebody else has it.
   Result<FileLock> Lock(int timeout_ms) const;
 
-  /// The commit that passed its point of no return and is not finished; null
-  /// when there is none.
+  /// As ReadIntent; it is durable.
   Result<std::unique_ptr<CommitRecord>> Unfinished() const;
 
   /// Whether a plan may be carried out by us. EACCES with path and remedy.

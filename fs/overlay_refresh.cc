@@ -62,7 +62,9 @@ class Refresher {
   void LookAtAll() {
     std::ranges::sort(directories_);
     for (const auto& [path, ino] : directories_) LookAtDirectory(path, ino);
-    for (const Ino ino : files_known_) LookAtFile(*tree_.Find(ino));
+    for (const Ino ino : files_known_) {
+      if (Inode* inode = tree_.Find(ino)) LookAtFile(*inode);
+    }
     // Children first: a directory goes when nothing is left in it.
     for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
   }
@@ -152,10 +154,7 @@ class Refresher {
     const BaseOrigin& origin = *inode.record.base;
     const SharedFd open =
         files_.Find(ino, {.dev = origin.dev, .ino = origin.ino});
-    for (const Name& name : names) {
-      stale_.names.push_back({name.link.parent, name.link.name});
-      tree_.DropCached(*tree_.Find(name.link.parent), name.link.name);
-    }
+    for (const Name& name : names) DropName(name.link);
     Inode* left = tree_.Find(ino);
     if (left != nullptr && left->IsOrphan()) {
       left->pinned_base = open;
@@ -172,11 +171,16 @@ class Refresher {
     inode->lost = true;
     if (inode->known_children != 0) return;
     const std::vector<Inode::Link> links = inode->links;
-    for (const Inode::Link& link : links) {
-      stale_.names.push_back({link.parent, link.name});
-      tree_.DropCached(*tree_.Find(link.parent), link.name);
-    }
     stale_.inodes.push_back(ino);
+    for (const Inode::Link& link : links) DropName(link);
+  }
+
+  /// The directory may have been kept for it.
+  void DropName(const Inode::Link& link) {
+    stale_.names.push_back({link.parent, link.name});
+    tree_.DropCached(*tree_.Find(link.parent), link.name);
+    const Inode* parent = tree_.Find(link.parent);
+    if (parent != nullptr && parent->lost) DropDirectory(link.parent);
   }
 
   Tree& tree_;
@@ -197,6 +201,8 @@ StaleCaches OverlayFilesystem::Frozen::Refresh() {
 }
 
 StaleCaches OverlayFilesystem::Frozen::Refresh(std::span<const Ino> inos) {
+  base.DropCache();
+  filesystem.directories_.Clear();
   return Refresher(tree, base, filesystem.files_).Run(inos);
 }
 

@@ -130,7 +130,8 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
     }
     if (!committed && inode.upper_names != 0) {
       for (const auto& [name, slot] : inode.slots) {
-        if (!slot.IsUpper()) continue;
+        // It may remember that there is none; which names went, the tree says.
+        if (slot.upper.kind != DentryKind::kWhiteout) continue;
         stale.names.push_back({inode.ino, name});
       }
     }

@@ -174,7 +174,9 @@ class Planner {
                                     InodeRecord& record) const {
     if (!subdirectories_.contains(inode.ino) || !record.base) return false;
     const auto st = frozen_.base.Stat(record.base->path);
-    if (!st || !S_ISDIR(st->st_mode) || st->st_nlink < 2) return false;
+    if (!st || !frozen_.tree.IsOrigin(inode, *st) || st->st_nlink < 2) {
+      return false;
+    }
     int64_t links = static_cast<int64_t>(st->st_nlink);
     for (auto row = tables_.dentries.lower_bound({inode.ino, ""});
          row != tables_.dentries.end() && row->first.first == inode.ino;

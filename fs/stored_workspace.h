@@ -99,8 +99,8 @@ class StoredWorkspace final : public Workspace {
   /// The lock of commits; kept from a commit that stopped half-way.
   Result<FileLock> LockCommits() REQUIRES(end_mutex_);
   Status RecoverWithin(int timeout_ms);
-  /// Commits of others since the mount last looked at the base, ids in order.
-  std::vector<std::string> UnseenCommits() EXCLUDES(mutex_);
+  /// Commits since the mount last looked at the base, ids in order.
+  std::vector<std::string> FindNews() EXCLUDES(mutex_);
   void MarkSeen(const std::vector<std::string>& ids) EXCLUDES(mutex_);
   /// Goes on with the commit of a process that died, unless it is our own: that
   /// one `txfs commit` goes on with.

@@ -289,16 +289,16 @@ std::vector<Inode::Link> Tree::Rebase(std::vector<Survivor> survivors,
   RelinkUpper(look);
   ++rebases_;
   staying_ = 0;
-  std::vector<Inode::Link> lost;
+  std::vector<Inode::Link> went;
   for (Survivor& survivor : survivors) {
     const Inode& inode = *Find(survivor.ino);
     for (Inode::Link& link : survivor.links) {
       const bool stays =
           std::ranges::find(inode.links, link) != inode.links.end();
-      if (!stays) lost.push_back(std::move(link));
+      if (!stays) went.push_back(std::move(link));
     }
   }
-  return lost;
+  return went;
 }
 
 }  // namespace txfs

@@ -63,8 +63,10 @@ void Tree::GoBackInode(Ino ino, const Rewind::PastInode& past, WentBack& went) {
 void Tree::GoBackAttr(Ino ino, const Attr& attr, WentBack& went) {
   Inode* inode = Find(ino);
   if (inode == nullptr) return;
-  if (inode->IsOrphan() && attr.nlink != 0) ReviveOrphan(*inode, went);
+  const bool returns = inode->IsOrphan() && attr.nlink != 0;
+  if (returns) ReviveOrphan(*inode, went);
   inode->attr() = attr;
+  if (returns) IndexBase(*inode);
 }
 
 void Tree::GoBackExtents(

@@ -2,14 +2,38 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <ctime>
 #include <ranges>
 #include <utility>
 
 namespace txfs {
 
+namespace {
+
+/// File times do not tell changes apart that are closer together, seconds.
+constexpr int64_t kTick = 2;
+
+bool IsOld(const VaultStamp& stamp) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return std::ranges::all_of(stamp, [&](const Timestamp& time) {
+    return time.sec + kTick < now.tv_sec;
+  });
+}
+
+}  // namespace
+
 SharedFd VaultFiles::Find(const Fingerprint& state) {
   const MutexLock lock(mutex_);
-  Update();
+  if (SharedFd known = FindKnown(state)) return known;
+  if (!Update() && missing_.contains(state)) return nullptr;
+  SharedFd found = FindKnown(state);
+  if (!found) missing_.insert(state);
+  return found;
+}
+
+SharedFd VaultFiles::FindKnown(const Fingerprint& state) const {
   for (const auto& [id, index] : indexes_ | std::views::reverse) {
     const auto [first, last] = index.by_ino.equal_range(state.ino);
     for (auto at = first; at != last; ++at) {
@@ -20,24 +44,29 @@ SharedFd VaultFiles::Find(const Fingerprint& state) {
   return nullptr;
 }
 
-void VaultFiles::Update() {
-  std::map<std::string, Index> known = std::exchange(indexes_, {});
+bool VaultFiles::Update() {
   const auto ids = vaults_.Ids();
-  if (!ids) return;
+  if (!ids) return false;
+  // Another filesystem may be mounted by now where one has a part.
+  base_.DropCache();
+  std::map<std::string, Index> known = std::exchange(indexes_, {});
+  bool changed = known.size() != ids->size();
   for (const std::string& id : *ids) {
-    // Before it is listed, so that what changes meanwhile is seen next time.
-    const VaultStamp stamp = vaults_.StampOf(id);
+    VaultStamp stamp = vaults_.StampOf(id);
     Index& index = indexes_[id];
-    if (auto old = known.find(id);
-        old != known.end() && old->second.stamp == stamp) {
+    const auto old = known.find(id);
+    if (old != known.end() && !stamp.empty() && old->second.stamp == stamp) {
       index = std::move(old->second);
       continue;
     }
-    index.stamp = stamp;
+    changed = true;
+    if (IsOld(stamp)) index.stamp = std::move(stamp);
     vaults_.ForEachFile(id, [&](std::string path, uint64_t ino) {
       index.by_ino.emplace(ino, std::move(path));
     });
   }
+  if (changed) missing_.clear();
+  return changed;
 }
 
 /// A rename changed its ctime.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,24 +24,27 @@ class VaultFiles {
       : base_(base), vaults_(base, store) {}
 
   /// The file that was in `state` when the base had it, opened for reading;
-  /// nullptr when it is not kept, or changed since.
+  /// nullptr when it is not kept, or has another size or time by now. The first
+  /// call after a commit reads the names in its vault, all of them.
   SharedFd Find(const Fingerprint& state);
 
  private:
   /// What is in one vault.
   struct Index {
-    VaultStamp stamp;
+    VaultStamp stamp;  ///< empty: it may have changed within a tick since
     std::unordered_multimap<uint64_t, std::string> by_ino;  ///< paths
   };
 
-  /// Looks again at vaults that changed since.
-  void Update() REQUIRES(mutex_);
+  SharedFd FindKnown(const Fingerprint& state) const REQUIRES(mutex_);
+  /// Looks again at vaults that changed since; returns whether any did.
+  bool Update() REQUIRES(mutex_);
   [[nodiscard]] bool IsInState(int fd, const Fingerprint& state) const;
 
   const BaseDirectory& base_;
   const Vaults vaults_;
   Mutex mutex_;
   std::map<std::string, Index> indexes_ GUARDED_BY(mutex_);  ///< by vault
+  std::set<Fingerprint> missing_ GUARDED_BY(mutex_);         ///< of `indexes_`
 };
 
 }  // namespace txfs

@@ -277,11 +277,14 @@ void Vaults::ForEachDirectory(
 
 VaultStamp Vaults::StampOf(const std::string& id) const {
   VaultStamp stamp;
+  bool complete = true;
   ForEachDirectory(
       id, [&](const BaseDirectory& in, const std::string& path, const char*) {
         const auto st = in.Stat(path);
-        stamp.push_back(st ? Timestamp::From(st->st_ctim) : Timestamp());
+        if (st) stamp.push_back(Timestamp::From(st->st_ctim));
+        complete = complete && st;
       });
+  if (!complete) stamp.clear();
   return stamp;
 }
 

@@ -42,7 +42,7 @@ using Vault = std::map<std::string, UniqueFd>;
 [[nodiscard]] Result<int> DirectoryOf(const Vault& vault, const Spot& spot);
 
 /// Times of change of a vault's directories; others mean that files came or
-/// went.
+/// went. Empty: they are not known.
 using VaultStamp = std::vector<Timestamp>;
 
 /// The vaults of a store's commits, by id (docs/recovery.md, "Words").

@@ -22,15 +22,16 @@ Result<FileLock> StoredWorkspace::LockCommits() {
 
 Status StoredWorkspace::RecoverWithin(int timeout_ms) {
   const bool unfinished = store_->history().HasIntent();
-  if (!unfinished && UnseenCommits().empty()) return {};
+  const auto has_news = [&] { return filesystem_ && !FindNews().empty(); };
+  if (!unfinished && !has_news()) return {};
   const MutexLock ending(end_mutex_);
   if (unfinished) TRY(FinishOthers(timeout_ms));
   // Who made them died before it told us.
-  if (filesystem_ && !UnseenCommits().empty()) RefreshTree();
+  if (!IsHalfWay() && has_news()) RefreshTree();
   return {};
 }
 
-std::vector<std::string> StoredWorkspace::UnseenCommits() {
+std::vector<std::string> StoredWorkspace::FindNews() {
   std::vector<std::string> unseen;
   const auto ids = store_->history().Ids();
   if (!ids) return unseen;  // the next one who asks for the history says why
@@ -38,12 +39,14 @@ std::vector<std::string> StoredWorkspace::UnseenCommits() {
     const MutexLock lock(mutex_);
     std::ranges::set_difference(*ids, seen_, std::back_inserter(unseen));
   }
-  // Others, too, throw away what they did.
+  // Others, too, throw away what they did; that need not be read again.
   std::erase_if(unseen, [&](const std::string& id) {
     const auto summary = store_->history().Read(id);
-    if (summary && summary->state == TransactionState::kCommitted) return false;
-    MarkSeen({id});
-    return true;
+    const bool is_none = summary
+                             ? summary->state != TransactionState::kCommitted
+                             : summary.error().code == ENOENT;
+    if (is_none) MarkSeen({id});
+    return is_none;
   });
   return unseen;
 }
@@ -335,10 +338,10 @@ Status StoredWorkspace::Refresh() {
 }
 
 void StoredWorkspace::RefreshTree() {
-  const std::vector<std::string> unseen = UnseenCommits();
+  const std::vector<std::string> news = FindNews();
   Tell(filesystem_->WhileFrozen(
       [](OverlayFilesystem::Frozen& frozen) { return frozen.Refresh(); }));
-  MarkSeen(unseen);
+  MarkSeen(news);
 }
 
 void StoredWorkspace::Collect() {

@@ -476,6 +476,22 @@ TEST_F(RefreshTest, ARollbackShowsTheBaseAsItIsNow) {
   EXPECT_TRUE(HasName(two_->TakeStale(), kRootIno, "gone"));
 }
 
+TEST_F(RefreshTest, ARollbackLetsGoOfDirectoriesThatWereKeptForItsChanges) {
+  ASSERT_TRUE(two_->workspace().MakeSavepoint("s"));
+  ASSERT_TRUE(
+      two_->fs().SetAttr({}, two_->Find("dir/sub/deep"), {.mode = 0600}));
+  const Ino dir = one_->Find("dir"), sub = one_->Find("dir/sub");
+  ASSERT_TRUE(one_->fs().Unlink({}, sub, "deep"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, dir, "sub"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, kRootIno, "dir"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  EXPECT_EQ(two_->Read("dir/sub/deep"), "deep");
+  ASSERT_TRUE(two_->workspace().Rollback("s"));
+  EXPECT_EQ(two_->Find("dir"), kNoIno);
+  EXPECT_TRUE(HasName(two_->TakeStale(), kRootIno, "dir"));
+}
+
 TEST_F(RefreshTest, ADirectoryThatWasDeletedMovedAwayAndMovedBackIsThere) {
   const Ino ours = two_->Find("dir"), sub = two_->Find("dir/sub");
   ASSERT_TRUE(two_->fs().Unlink({}, sub, "deep"));
@@ -526,6 +542,17 @@ TEST_F(RefreshTest, WhatTakesThePlaceOfAnotherIsMissingWhereItWas) {
   const auto discarded = one_->workspace().Discard();
   ASSERT_TRUE(discarded);
   EXPECT_EQ(discarded->changes, 2U);
+}
+
+TEST_F(RefreshTest, ADirectoryInThePlaceOfAnotherIsRenamed) {
+  ASSERT_TRUE(one_->fs().MakeDirectory({}, kRootIno, "empty", 0755));
+  EXPECT_EQ(one_->Commit(), 0U);
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "dir", kRootIno, "empty",
+                                RenameMode::kReplace));
+  EXPECT_EQ(one_->Changes(), (std::vector<string>{"R empty"}));
+  const auto discarded = one_->workspace().Discard();
+  ASSERT_TRUE(discarded);
+  EXPECT_EQ(discarded->changes, 1U);
 }
 
 TEST_F(RefreshTest, FollowsAChangeOfType) {
