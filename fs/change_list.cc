@@ -9,15 +9,6 @@
 namespace txfs {
 namespace {
 
-ChangeSide SideOfBase(const std::string& path, const struct stat& st,
-                      std::string symlink) {
-  ChangeSide side;
-  side.attr = AttrOf(st);
-  side.base_path = path;
-  side.symlink = std::move(symlink);
-  return side;
-}
-
 bool AttributesDiffer(const ChangeSide& a, const ChangeSide& b) {
   return a.attr.mode != b.attr.mode || a.attr.uid != b.attr.uid ||
          a.attr.gid != b.attr.gid;
@@ -29,12 +20,15 @@ struct NewName {
   std::string base_path;         ///< "" when it has none
 };
 
-struct OldName {
-  struct stat st{};
-  std::string symlink;
-};
-
 }  // namespace
+
+ChangeSide SideOf(BaseObject object) {
+  ChangeSide side;
+  side.attr = AttrOf(object.st);
+  side.base_path = std::move(object.path);
+  side.symlink = std::move(object.symlink);
+  return side;
+}
 
 class ChangeCollector {
  public:
@@ -75,23 +69,13 @@ class ChangeCollector {
     return {};
   }
 
-  Result<OldName> Look(const std::string& path) {
-    OldName old;
-    old.st = TRY(frozen_.base.Stat(path));
-    if (S_ISLNK(old.st.st_mode)) {
-      old.symlink = TRY(frozen_.base.ReadLink(path));
-    }
-    return old;
-  }
-
   /// A base name the overlay hides or replaces, with what is below it.
   Status AddOld(const std::string& path) {
     if (old_.contains(path)) return {};
-    auto look = Look(path);
-    if (!look && (look.error().code == ENOENT)) return {};
-    if (!look) return std::unexpected(std::move(look).error());
-    const bool is_directory = S_ISDIR(look->st.st_mode);
-    old_.emplace(path, std::move(*look));
+    auto object = TRY(FindObject(frozen_.base, path));
+    if (!object) return {};
+    const bool is_directory = S_ISDIR(object->st.st_mode);
+    old_.emplace(path, std::move(*object));
     if (!is_directory) return {};
     // A directory that lives on elsewhere takes its content along.
     const Inode* inode = frozen_.tree.FindBaseDirectory(path);
@@ -161,20 +145,18 @@ class ChangeCollector {
 
   Result<std::optional<ChangeSide>> BeforeAt(const std::string& path) {
     const auto known = old_.find(path);
-    if (known != old_.end()) {
-      return SideOfBase(path, known->second.st, known->second.symlink);
-    }
-    auto look = Look(path);
-    if (look) return SideOfBase(path, look->st, look->symlink);
-    if (look.error().code == ENOENT) return std::nullopt;
-    return std::unexpected(std::move(look).error());
+    if (known != old_.end()) return SideOf(known->second);
+    auto object = TRY(FindObject(frozen_.base, path));
+    if (!object) return std::nullopt;
+    return SideOf(std::move(*object));
   }
 
   Result<ChangeSide> AfterOf(const NewName& name) {
     ChangeSide side;
     if (name.inode == nullptr || !name.inode->upper) {
-      const OldName look = TRY(Look(name.base_path));
-      return SideOfBase(name.base_path, look.st, look.symlink);
+      auto object = TRY(FindObject(frozen_.base, name.base_path));
+      if (!object) return Fail(ENOENT, "stat " + name.base_path);
+      return SideOf(std::move(*object));
     }
     side.attr = name.inode->attr();
     side.symlink = name.inode->record.symlink;
@@ -191,7 +173,7 @@ class ChangeCollector {
     for (const auto& [path, old] : old_) {
       if (new_.contains(path) || moved.contains(path)) continue;
       NetChange change{.kind = ChangeKind::kDeleted, .path = path};
-      change.before = SideOfBase(path, old.st, old.symlink);
+      change.before = SideOf(old);
       change.content = true;
       list_.candidates_.push_back({.change = std::move(change)});
     }
@@ -281,8 +263,8 @@ class ChangeCollector {
 
   OverlayFilesystem::Frozen& frozen_;
   bool expand_;
-  std::map<std::string, OldName> old_;  // base paths
-  std::map<std::string, NewName> new_;  // overlay paths
+  std::map<std::string, BaseObject> old_;  // base paths
+  std::map<std::string, NewName> new_;     // overlay paths
   ChangeList list_;
 };
 

@@ -13,6 +13,9 @@
 
 namespace txfs {
 
+/// A side that the base has, untouched.
+[[nodiscard]] ChangeSide SideOf(BaseObject object);
+
 /// Finds the net differences between base and overlay.
 ///
 /// Two steps, so that the mount waits only for the first: Collect looks at the

@@ -177,14 +177,17 @@ class OverlayFilesystem final : public Filesystem {
     /// takes it out of the journal and the tree; a commit has brought it to the
     /// base. `tables`: all that the journal had. Returns what is stale.
     Result<StaleCaches> Settle(const Change& change, Image tables);
-    /// The same for `inos` only. What the base has there is taken to be what
-    /// they were made from, as long as nobody looks.
-    StaleCaches Refresh(std::span<const Ino> inos);
+    /// Drops descriptors of base directories: others may be there by now.
+    void ForgetDirectories() const;
     /// Somebody else changed the base: looks again at everything that is known
     /// of it. What the transaction changed stays as it is, pristine inodes
     /// become what the base has at their path, or orphans where it has nothing
     /// of their kind. Returns what is stale.
     StaleCaches Refresh();
+    /// The same for `inos` only. What the base has there is taken to be what
+    /// they were made from, as long as nobody looks. Requires that descriptors
+    /// of directories were forgotten lately.
+    StaleCaches Refresh(std::span<const Ino> inos);
 
    private:
     [[nodiscard]] Tree::Look BaseLook() const;

@@ -194,15 +194,17 @@ class Refresher {
 
 }  // namespace
 
-StaleCaches OverlayFilesystem::Frozen::Refresh() {
+void OverlayFilesystem::Frozen::ForgetDirectories() const {
   base.DropCache();
   filesystem.directories_.Clear();
+}
+
+StaleCaches OverlayFilesystem::Frozen::Refresh() {
+  ForgetDirectories();
   return Refresher(tree, base, filesystem.files_).Run();
 }
 
 StaleCaches OverlayFilesystem::Frozen::Refresh(std::span<const Ino> inos) {
-  base.DropCache();
-  filesystem.directories_.Clear();
   return Refresher(tree, base, filesystem.files_).Run(inos);
 }
 

@@ -74,9 +74,8 @@ Status OverlayFilesystem::Frozen::PinOrphans() {
 Tree::Look OverlayFilesystem::Frozen::BaseLook() const { return LookAt(base); }
 
 void OverlayFilesystem::Frozen::DropCaches() const {
-  base.DropCache();
+  ForgetDirectories();
   filesystem.files_.Clear();
-  filesystem.directories_.Clear();
 }
 
 StaleCaches OverlayFilesystem::Frozen::Changed() const {

@@ -55,7 +55,11 @@ class Survivors {
     const Inode* parent = tree_.Find(edit.parent);
     if (parent == nullptr || parent->lookups == 0) return;
     stale.inodes.push_back(edit.parent);
-    if (discards_) stale.names.push_back({edit.parent, edit.name});
+    // Others that the kernel knows are names of an inode that it holds: Rebase
+    // says which of those went.
+    if (discards_ && edit.before.kind == DentryKind::kWhiteout) {
+      stale.names.push_back({edit.parent, edit.name});
+    }
   }
 
   Tree& tree_;

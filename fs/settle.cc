@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <variant>
 
 namespace txfs {
@@ -61,7 +63,8 @@ class Planner {
       const auto row = tables_.dentries.find({ino, name});
       if (row == tables_.dentries.end()) continue;
       edits_.emplace_back(DentryEdit{ino, name, row->second, DentryValue{}});
-      const int gained = SubdirectoriesGained(row->first, row->second);
+      const int gained =
+          SubdirectoriesGained(row->second, BaseHasDirectory(ino, name));
       if (gained != 0 || subdirectories_.contains(ino)) {
         subdirectories_[ino] += gained;
       }
@@ -70,21 +73,22 @@ class Planner {
 
   /// By a directory without the row: one that goes with the name, and one of
   /// the base that comes back.
-  [[nodiscard]] int SubdirectoriesGained(
-      const std::pair<Ino, std::string>& place,
-      const DentryValue& value) const {
-    const auto& [ino, name] = place;
-    int gained = 0;
+  [[nodiscard]] int SubdirectoriesGained(const DentryValue& value,
+                                         bool hides_directory) const {
+    int gained = hides_directory ? 1 : 0;
     if (value.kind == DentryKind::kInode) {
       const Inode* child = frozen_.tree.Find(value.ino);
       if (child != nullptr && child->IsDirectory()) --gained;
     }
+    return gained;
+  }
+
+  [[nodiscard]] bool BaseHasDirectory(Ino ino, const std::string& name) const {
     const Inode* directory = frozen_.tree.Find(ino);
-    if (directory == nullptr || !directory->record.base) return gained;
+    if (directory == nullptr || !directory->record.base) return false;
     const auto st =
         frozen_.base.Stat(JoinPath(directory->record.base->path, name));
-    if (st && S_ISDIR(st->st_mode)) ++gained;
-    return gained;
+    return st && S_ISDIR(st->st_mode);
   }
 
   /// Whether names of the directory stay changed.
@@ -177,12 +181,19 @@ class Planner {
     if (!st || !frozen_.tree.IsOrigin(inode, *st) || st->st_nlink < 2) {
       return false;
     }
+    const auto entries = frozen_.base.List(record.base->path);
+    if (!entries) return false;
+    std::unordered_set<std::string_view> directories;
+    for (const BaseEntry& entry : *entries) {
+      if (entry.type == FileType::kDirectory) directories.insert(entry.name);
+    }
     int64_t links = static_cast<int64_t>(st->st_nlink);
     for (auto row = tables_.dentries.lower_bound({inode.ino, ""});
          row != tables_.dentries.end() && row->first.first == inode.ino;
          ++row) {
       if (selection_.names.contains(row->first)) continue;
-      links -= SubdirectoriesGained(row->first, row->second);
+      links -= SubdirectoriesGained(row->second,
+                                    directories.contains(row->first.second));
     }
     record.base->nlink = static_cast<uint32_t>(st->st_nlink);
     record.attr.nlink = static_cast<uint32_t>(links);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "fs/change_list.h"
 #include "fs/past.h"
 
 namespace txfs {
@@ -86,21 +87,15 @@ class Viewer {
   }
 
   Result<std::optional<Object>> BaseAt(const std::string& path) {
-    const auto st = base_.Stat(path);
-    if (!st && st.error().code == ENOENT) return std::optional<Object>();
-    if (!st) return std::unexpected(st.error());
-    Inode* inode = S_ISDIR(st->st_mode) ? tree_.FindBaseDirectory(path)
-                                        : tree_.FindBaseFile(path, *st);
+    auto object = TRY(FindObject(base_, path));
+    if (!object) return std::optional<Object>();
+    Inode* inode = S_ISDIR(object->st.st_mode)
+                       ? tree_.FindBaseDirectory(path)
+                       : tree_.FindBaseFile(path, object->st);
     if (inode != nullptr && !inode->IsOrphan()) {
       return std::optional(ObjectOf(*inode));
     }
-    Object object;
-    object.side.attr = AttrOf(*st);
-    object.side.base_path = path;
-    if (S_ISLNK(st->st_mode)) {
-      object.side.symlink = TRY(base_.ReadLink(path));
-    }
-    return std::optional(std::move(object));
+    return std::optional(Object{nullptr, SideOf(std::move(*object))});
   }
 
   Tree& tree_;

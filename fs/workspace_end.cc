@@ -129,10 +129,12 @@ void StoredWorkspace::GoOnWith(OverlayFilesystem::Frozen& frozen,
 /// nobody gets an answer meanwhile.
 void StoredWorkspace::LookAgain(std::span<const Ino> inos) {
   constexpr size_t kAtOnce = 1000;
+  bool first = true;
   while (!inos.empty()) {
     const auto part = inos.first(std::min(inos.size(), kAtOnce));
     inos = inos.subspan(part.size());
     Tell(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+      if (std::exchange(first, false)) frozen.ForgetDirectories();
       return frozen.Refresh(part);
     }));
   }
@@ -150,40 +152,30 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   Remains old;
   // The kernel may be waiting for an operation, which waits for us: it is told
   // by others, and they are waited for when we have let go of everything.
-  std::vector<std::thread> tellers;
-  const auto tell = [&](std::function<void()> work) {
-    tellers.push_back(StartThread(std::move(work)));
-    return tellers.back().joinable();
-  };
-  bool told = true;
+  std::optional<Meanwhile> tells_changed;
+  std::optional<Meanwhile> tells_shown;
   Status discarded =
       filesystem_->WhileReadOnly([&]() NO_THREAD_SAFETY_ANALYSIS {
         filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
           changed = frozen.Changed();
-          told = tell([&] { TellKernel(changed); });
+          tells_changed.emplace([&] { TellKernel(changed); });
           // Counting them exactly would take a look at the whole base.
           TouchedCount touched(frozen.tree);
           shown = frozen.Reset(false,
                                [&](const Inode& inode) { touched.Add(inode); });
           report.changes = touched.Total();
         });
-        told = tell([&] {
-                 TellKernel(filesystem_->InFlight(changed));
-                 Tell(shown);
-               }) &&
-               told;
+        tells_shown.emplace([&] {
+          TellKernel(filesystem_->InFlight(changed));
+          Tell(shown);
+        });
         const TransactionSummary ended =
             Ended(TransactionState::kDiscarded, "", report.changes);
         report.id = ended.id;
         return EndDiscarded(ended, taken_back, old);
       });
-  for (std::thread& teller : tellers) {
-    if (teller.joinable()) teller.join();
-  }
-  if (!told) {
-    Tell(changed);
-    Tell(shown);
-  }
+  tells_changed.reset();
+  tells_shown.reset();
   Tell(taken_back);
   old = {};
   TRY(std::move(discarded));

@@ -4,6 +4,7 @@
 #include "fs/past.h"
 #include "fs/savepoints.h"
 #include "fs/stored_workspace.h"
+#include "journal/base/thread.h"
 
 namespace txfs {
 
@@ -33,9 +34,11 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
       TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
         return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
       }));
-  Tell(stale);
-  // What is the base's again may be something else there by now.
-  LookAgain(stale.inodes);
+  {
+    const Meanwhile tells([&] { Tell(stale); });
+    // What is the base's again may be something else there by now.
+    LookAgain(stale.inodes);
+  }
   // Gives back the space of what was undone. When that fails, the next drain
   // does.
   std::ignore = journal->Drain();

@@ -16,4 +16,24 @@ inline std::thread StartThread(std::function<void()> work) {
   }
 }
 
+/// Work that a thread does meanwhile, or the destructor, which waits for it.
+class Meanwhile {
+ public:
+  explicit Meanwhile(std::function<void()> work)
+      : work_(std::move(work)), thread_(StartThread(work_)) {}
+  ~Meanwhile() {
+    if (thread_.joinable()) {
+      thread_.join();
+    } else {
+      work_();
+    }
+  }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+
+ private:
+  const std::function<void()> work_;
+  std::thread thread_;
+};
+
 }  // namespace txfs
