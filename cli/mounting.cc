@@ -106,12 +106,20 @@ Status CheckNotMounted(const Paths& paths, const RealWorkspace& workspace,
                   (name.empty() ? "" : " --name " + name));
 }
 
+std::string RemedyFor(int code, const std::string& path) {
+  if (code == ENOENT) return "create it: mkdir -p " + QuoteShell(path);
+  if (code == ENOTCONN || code == ECONNABORTED) {
+    return "the daemon of the mount there died just now: run the command "
+           "again, which clears it";
+  }
+  return "make it a directory you can use";
+}
+
 Status CheckDirectory(const char* what, const std::string& path) {
   struct stat st{};
   if (::stat(path.c_str(), &st) != 0) {
-    return Fail(errno, std::string(what) + " " + path,
-                errno == ENOENT ? "create it: mkdir -p " + QuoteShell(path)
-                                : "make it a directory you can use");
+    const int code = errno;
+    return Fail(code, std::string(what) + " " + path, RemedyFor(code, path));
   }
   if (!S_ISDIR(st.st_mode)) {
     return Fail(ENOTDIR, std::string(what) + " " + path, "give a directory");

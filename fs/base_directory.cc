@@ -166,7 +166,12 @@ Result<std::vector<BaseEntry>> BaseDirectory::List(
     const std::string& path) const {
   const SharedFd dir = TRY(OpenDirectory(path));
   // A stream of its own: the cached descriptor's position is shared.
-  UniqueFd own = TRY(OpenAt(dir->get(), ".", O_RDONLY | O_DIRECTORY));
+  auto reopened = OpenAt(dir->get(), ".", O_RDONLY | O_DIRECTORY);
+  // That takes search permission, which listing by its path does not.
+  if (!reopened && reopened.error().code == EACCES) {
+    reopened = OpenDirectoryBeneath(root_.get(), path);
+  }
+  UniqueFd own = TRY(std::move(reopened));
   const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(own.get()));
   if (!stream) return Fail(errno, "opendir " + path);
   const int fd = own.Release();

@@ -19,8 +19,6 @@ namespace {
 constexpr std::string_view kPlan = ".plan";
 constexpr std::string_view kImage = ".image";
 constexpr std::string_view kManifest = ".vault";
-/// What the first step of giving them up leaves.
-constexpr std::string_view kDropped = ".plan.new";
 
 /// One of the three files that undo needs.
 struct Part {
@@ -75,7 +73,8 @@ class CommitsCheck {
     }
     if (record) TRY(CheckVault(id, *record, files));
     // What is half there is so while somebody is at it, or died at it.
-    const bool changing = unfinished_.contains(id) || files.contains(kDropped);
+    const bool changing =
+        unfinished_.contains(id) || files.contains(kDroppedPlanSuffix);
     if (!changing) CheckComplete(id, files);
     return {};
   }

@@ -12,6 +12,7 @@
 
 #include "fs/vault_manifest.h"
 #include "journal/base/file.h"
+#include "journal/base/io.h"
 #include "journal/frame.h"
 
 namespace txfs {
@@ -19,6 +20,10 @@ namespace {
 
 constexpr FileFrame kFrame = {
     .magic = "TXFSPLN\n", .version = 1, .what = "commit plan"};
+
+/// The image and the manifest of what is no large tree are not larger than the
+/// plan by more than that.
+constexpr uint64_t kSpareBytes = 64 << 10;
 
 /// `error` with the file it is about.
 std::unexpected<Error> In(const std::string& file, Error error) {
@@ -97,14 +102,31 @@ Status Committer::CheckPermitted(const CommitRecord& record) const {
 }
 
 Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
-  return store_.history().WriteIntent(AsText(EncodeRecord(record)));
+  const TransactionHistory& history = store_.history();
+  const Bytes plan = EncodeRecord(record);
+  auto written = history.MakeRoom(record.summary, plan.size() + kSpareBytes);
+  if (written) written = history.WriteIntent(AsText(plan));
+  if (written) return written;
+  Error error = std::move(written).error();
+  if (history.HasIntent()) return StoppedHalfWay(record, std::move(error));
+  // What cannot be removed goes with the next garbage.
+  std::ignore = history.DropRoom(record.summary);
+  if (record.summary.kind == TransactionKind::kUndo && IsFull(error)) {
+    error.message = "nothing was undone: " + error.message;
+    error.hint = "make room in " + store_.display_path() + ", then undo again";
+  }
+  return std::unexpected(std::move(error));
 }
 
 Status Committer::CarryOut(const CommitRecord& record) {
-  auto vault = vaults_.Open(record.vault);
-  if (!vault) return StoppedHalfWay(std::move(vault).error());
-  auto run = CommitRunner(base_, *vault, progress_).Run(record.steps);
-  if (!run) return StoppedHalfWay(std::move(run).error());
+  auto done = RunAndRecord(record);
+  if (!done) return StoppedHalfWay(record, std::move(done).error());
+  return done;
+}
+
+Status Committer::RunAndRecord(const CommitRecord& record) {
+  const Vault vault = TRY(vaults_.Open(record.vault));
+  TRY(CommitRunner(base_, vault, progress_).Run(record.steps));
   if (record.summary.kind == TransactionKind::kWhole) {
     // From here on they are files of the base and of nobody else.
     TRY(store_.GiveUpLinkedSegments(record.summary.id));
@@ -113,7 +135,7 @@ Status Committer::CarryOut(const CommitRecord& record) {
   const CommitImage image = TRY(TakeImage(base_, record.steps, is_undo));
   TRY(store_.history().WriteImage(record.summary.id,
                                   AsText(EncodeImage(image))));
-  const VaultManifest manifest = TRY(TakeManifest(*vault));
+  const VaultManifest manifest = TRY(TakeManifest(vault));
   TRY(store_.history().WriteManifest(record.summary.id,
                                      AsText(EncodeManifest(manifest))));
   return store_.history().Write(record.summary);
@@ -128,10 +150,16 @@ Result<FileLock> Committer::Lock(int timeout_ms) const {
               "try again when it has ended; `txfs list` shows whose it is");
 }
 
-std::unexpected<Error> Committer::StoppedHalfWay(Error error) const {
-  error.message = "commit of " + PathOfFd(base_.root()) +
-                  " stopped half-way: " + error.message;
-  error.hint = "remove the cause, then run `txfs commit` again: it goes on";
+std::unexpected<Error> Committer::StoppedHalfWay(const CommitRecord& record,
+                                                 Error error) const {
+  const bool is_undo = record.summary.kind == TransactionKind::kUndo;
+  const std::string what = is_undo ? "undo of transaction " + record.summary.of
+                                   : "commit of " + PathOfFd(base_.root());
+  error.message = what + " stopped half-way: " + error.message;
+  error.hint = is_undo
+                   ? "remove the cause: the next command goes on with it"
+                   : "remove the cause, then run `txfs commit` again: it goes "
+                     "on";
   return std::unexpected(std::move(error));
 }
 
@@ -308,7 +336,9 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
   auto done = change_base([&]() -> Status {
     TRY(PassPointOfNoReturn(record));
     TRY(CarryOut(record));
-    return Finish(record);
+    auto finished = Finish(record);
+    if (!finished) return StoppedHalfWay(record, std::move(finished).error());
+    return finished;
   });
   TRY(std::move(done));
   return report;
@@ -318,6 +348,7 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
 
 Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
   const TransactionHistory& history = store_.history();
+  TRY(history.DropUnfinished());
   GcReport report;
   std::vector<std::string> kept;  // vaults
   uint64_t bytes = 0;

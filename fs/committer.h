@@ -136,7 +136,9 @@ class Committer {
   Result<std::string> ChooseUndoable(const std::string& wanted) const;
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
-  [[nodiscard]] std::unexpected<Error> StoppedHalfWay(Error error) const;
+  Status RunAndRecord(const CommitRecord& record);
+  [[nodiscard]] std::unexpected<Error> StoppedHalfWay(
+      const CommitRecord& record, Error error) const;
 
   Store& store_;
   const BaseDirectory& base_;

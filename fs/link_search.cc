@@ -20,7 +20,8 @@ Result<std::map<uint64_t, std::string>> FindOtherNames(
       std::string path = JoinPath(directory, entry.name);
       if (entry.type == FileType::kDirectory) {
         if (mounts.Of(path) == mount) directories.push_back(std::move(path));
-      } else if (inos.contains(entry.ino) && !except.contains(path)) {
+      } else if (inos.contains(entry.ino) && !except.contains(path) &&
+                 base.Stat(path)) {  // nor what we may not reach
         found.emplace(entry.ino, std::move(path));
       }
     }

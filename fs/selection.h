@@ -22,7 +22,7 @@ struct Selection {
 
 enum class SelectionParents {
   kNeeded,  ///< for a commit: new and moved directories above come along
-  kApart,   ///< for a discard: they stay as they are
+  kApart,   ///< for a discard: they stay, changed ones as they are
 };
 
 /// All changes at or below `paths` (of the overlay, or of the base where

@@ -103,7 +103,7 @@ class Planner {
 
   Status PlanInode(const Inode& inode, const InodeRecord& before) {
     InodeRecord after = before;
-    if (selection_.inodes.contains(inode.ino)) {
+    if (selection_.inodes.contains(inode.ino) || IsAsBefore(inode)) {
       const bool stays =
           inode.IsDirectory() && !inode.IsOrphan() && KeepsNames(inode.ino);
       if (!stays) {
@@ -129,6 +129,34 @@ class Planner {
       edits_.emplace_back(InodeEdit{inode.ino, before, std::move(after)});
     }
     return {};
+  }
+
+  /// A directory that was changed by nothing but the names which are discarded
+  /// (that sets both times to the same): it is the base's again, whatever
+  /// becomes of it there.
+  [[nodiscard]] bool IsAsBefore(const Inode& inode) const {
+    if (end_ != PartEnd::kDiscarded || !inode.IsDirectory() ||
+        !inode.record.base || inode.ino == kRootIno || inode.IsOrphan()) {
+      return false;
+    }
+    const auto selected = selection_.names.lower_bound({inode.ino, ""});
+    if (selected == selection_.names.end() || selected->first != inode.ino) {
+      return false;
+    }
+    return !inode.AttributesChanged() &&
+           inode.attr().mtime == inode.attr().ctime && IsAtItsPlace(inode) &&
+           !KeepsNames(inode.ino);
+  }
+
+  /// Under the name that the base has for it, by no change.
+  [[nodiscard]] bool IsAtItsPlace(const Inode& inode) const {
+    if (frozen_.tree.VisiblePath(inode) != inode.record.base->path ||
+        inode.links.size() != 1) {
+      return false;
+    }
+    const Inode::Link& link = inode.links.front();
+    const Inode* parent = frozen_.tree.Find(link.parent);
+    return parent != nullptr && parent->UpperSlot(link.name) == nullptr;
   }
 
   /// A directory in which other names stay changed: it is one of the base now.

@@ -17,10 +17,10 @@ namespace txfs {
 enum class PartEnd { kCommitted, kDiscarded };
 
 /// Plans the change by which a transaction goes on without `selection`: what
-/// was in it is the base's from now on, or never was. `tables`: all that the
-/// journal has. `made`: st_ino of the objects that a commit makes; it is
-/// planned before anything is committed. The caller fills in whose change it
-/// is.
+/// was in it is the base's from now on, or never was. A directory outside that
+/// had no other change goes with a discard. `tables`: all that the journal has.
+/// `made`: st_ino of the objects that a commit makes; it is planned before
+/// anything is committed. The caller fills in whose change it is.
 Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,
                               const Selection& selection, PartEnd end,
                               const Image& tables,

@@ -7,6 +7,7 @@
 #include "fs/resolution.h"
 #include "fs/settle.h"
 #include "fs/stored_workspace.h"
+#include "journal/base/io.h"
 
 namespace txfs {
 namespace {
@@ -265,6 +266,10 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
   if (attempt.half_way) return {};
   frozen.SetHalted(true);
   auto passed = committer_.PassPointOfNoReturn(record);
+  if (!passed && IsFull(passed.error()) && !store_->history().HasIntent() &&
+      frozen.journal.GiveUpReserve()) {
+    passed = committer_.PassPointOfNoReturn(record);
+  }
   attempt.half_way = passed || store_->history().HasIntent();
   if (!passed) {
     frozen.SetHalted(attempt.half_way);

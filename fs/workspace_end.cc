@@ -308,16 +308,19 @@ Result<UndoReport> StoredWorkspace::Undo(const std::string& wanted) {
   TRY(RefuseHalfWay());
   const FileLock lock = TRY(LockCommits());
   TRY(FinishUnfinished());
+  bool begun = false;
   const auto frozen = [&](const std::function<Status()>& work) {
+    begun = true;
     return filesystem_->WhileFrozen(
         [&](OverlayFilesystem::Frozen& held) -> Status {
           TRY(held.PinOrphans());
           return work();
         });
   };
-  UndoReport report =
-      TRY(committer_.Undo(wanted, options_.filesystem.clock->Now(), frozen));
-  RefreshTree();
+  auto report =
+      committer_.Undo(wanted, options_.filesystem.clock->Now(), frozen);
+  // One that stopped half-way has changed the base, too.
+  if (begun) RefreshTree();
   return report;
 }
 

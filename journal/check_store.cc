@@ -51,11 +51,11 @@ constexpr Entry kTransactionEntries[] = {
     {"preimages", S_IFREG, Presence::kOptional},
 };
 
-/// What a crash leaves of a file that was about to be replaced.
-constexpr std::string_view kNew = ".new";
-
+/// The file that was about to be replaced when a crash left this.
 std::string_view WithoutNew(std::string_view name) {
-  if (name.ends_with(kNew)) name.remove_suffix(kNew.size());
+  if (name.ends_with(kTemporarySuffix)) {
+    name.remove_suffix(kTemporarySuffix.size());
+  }
   return name;
 }
 

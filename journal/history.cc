@@ -14,6 +14,8 @@ namespace {
 
 constexpr const char* kDirectory = "history";
 constexpr const char* kIntent = "intent";
+/// A summary gets less longer by the mark that it was undone.
+constexpr uint64_t kSummaryGrowth = 4096;
 /// The largest plan or image that is read, bytes.
 constexpr size_t kPlanMax = size_t{4} << 30;
 
@@ -49,6 +51,45 @@ bool TransactionHistory::HasIntent() const {
 
 Result<std::string> TransactionHistory::ReadIntent() const {
   return ReadWholeFile(store_, kIntent, kPlanMax);
+}
+
+Status TransactionHistory::MakeRoom(const TransactionSummary& summary,
+                                    uint64_t bytes) const {
+  TRY(MakeRoomFor(store_, ImagePath(summary.id), bytes));
+  TRY(MakeRoomFor(store_, ManifestPath(summary.id), bytes));
+  TRY(MakeRoomFor(store_, PathOf(summary.id), EncodeSummary(summary).size()));
+  if (summary.kind != TransactionKind::kUndo) return {};
+  const TransactionSummary undone = TRY(Read(summary.of));
+  return MakeRoomFor(store_, PathOf(undone.id),
+                     EncodeSummary(undone).size() + kSummaryGrowth);
+}
+
+Status TransactionHistory::DropRoom(const TransactionSummary& summary) const {
+  std::vector<std::string> paths{ImagePath(summary.id),
+                                 ManifestPath(summary.id), PathOf(summary.id)};
+  if (summary.kind == TransactionKind::kUndo) {
+    paths.push_back(PathOf(summary.of));
+  }
+  for (const std::string& path : paths) {
+    TRY(RemoveTree(store_, path + std::string(kTemporarySuffix)));
+  }
+  return {};
+}
+
+Status TransactionHistory::DropUnfinished() const {
+  if (HasIntent()) return {};
+  for (const std::string& name : TRY(ListNames(store_, kDirectory))) {
+    const auto [id, suffix] = SplitHistoryName(name);
+    // Who gives up a plan comes back for it.
+    if (!suffix.ends_with(kTemporarySuffix) || suffix == kDroppedPlanSuffix) {
+      continue;
+    }
+    // An open transaction may be ending by a discard, which needs no lock.
+    const std::string open = "txn/" + std::string(id);
+    if (suffix == kTemporarySuffix && TRY(Exists(store_, open))) continue;
+    TRY(RemoveTree(store_, PathOf(name)));
+  }
+  return {};
 }
 
 Status TransactionHistory::WriteIntent(std::string_view plan) const {
@@ -123,7 +164,7 @@ Status TransactionHistory::WriteImage(const std::string& id,
 Status TransactionHistory::DropPlan(const std::string& id) const {
   // By its name one tells what a crash leaves of this from damage.
   const std::string plan = PlanPath(id);
-  const std::string dropped = plan + ".new";
+  const std::string dropped = PathOf(id) + std::string(kDroppedPlanSuffix);
   CrashPoint();
   if (::renameat(store_, plan.c_str(), store_, dropped.c_str()) != 0 &&
       errno != ENOENT) {

@@ -26,6 +26,15 @@ class TransactionHistory {
   [[nodiscard]] bool HasIntent() const;
   /// ENOENT when there is none.
   Result<std::string> ReadIntent() const;
+  /// Takes space for what is written about a commit behind the point of no
+  /// return: `bytes` for the image and for the manifest each. Not durable.
+  Status MakeRoom(const TransactionSummary& summary, uint64_t bytes) const;
+  /// Gives it back: nothing is written. Requires that the transaction is not
+  /// being discarded.
+  Status DropRoom(const TransactionSummary& summary) const;
+  /// Removes files that were not written to their end. Requires the lock of
+  /// commits; does nothing while there is an intent.
+  Status DropUnfinished() const;
   /// The point of no return.
   Status WriteIntent(std::string_view plan) const;
   /// The commit is done: its plan is history. Success, too, when an
@@ -60,6 +69,9 @@ class TransactionHistory {
  private:
   int store_;
 };
+
+/// What a plan is named, behind the id, while it is being dropped.
+inline constexpr std::string_view kDroppedPlanSuffix = ".plan.new";
 
 /// What the file `name` in `history/` is: the id it is about, and "" for the
 /// summary, else ".plan", ".image", ".vault", or with ".new" behind it what a

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "journal/base/crash_point.h"
+#include "journal/base/io.h"
 
 namespace txfs {
 
@@ -61,13 +62,24 @@ Result<std::string> ReadWholeFile(int dir, const std::string& path,
   return content;
 }
 
+namespace {
+
+std::string TemporaryOf(const std::string& path) {
+  return path + std::string(kTemporarySuffix);
+}
+
+}  // namespace
+
 Status PutFile(int dir, const std::string& path, std::string_view content,
                mode_t mode) {
-  const std::string temporary = path + ".new";
+  const std::string temporary = TemporaryOf(path);
   CrashPoint();
-  const UniqueFd fd =
-      TRY(OpenAt(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
+  const UniqueFd fd = TRY(OpenAt(dir, temporary, O_WRONLY | O_CREAT, mode));
   TRY(WriteFully(fd.get(), 0, AsBytes(content)));
+  // Blocks that MakeRoomFor took are used, and what is too many given back.
+  if (::ftruncate(fd.get(), static_cast<off_t>(content.size())) != 0) {
+    return Fail(errno, "truncate " + temporary);
+  }
   CrashPoint();
   if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + temporary);
   CrashPoint();
@@ -75,6 +87,17 @@ Status PutFile(int dir, const std::string& path, std::string_view content,
     return Fail(errno, "rename " + temporary);
   }
   return {};
+}
+
+Status MakeRoomFor(int dir, const std::string& path, uint64_t bytes) {
+  constexpr uint64_t kBlock = 4096;
+  CrashPoint();
+  const UniqueFd fd =
+      TRY(OpenAt(dir, TemporaryOf(path), O_WRONLY | O_CREAT, 0600));
+  auto taken = Preallocate(Io::System(), fd.get(),
+                           (bytes + kBlock - 1) / kBlock * kBlock);
+  if (taken) return {};
+  return Fail(taken.error().code, "make room for " + path);
 }
 
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,

@@ -27,11 +27,17 @@ Status WriteFully(int fd, uint64_t offset, ByteSpan bytes);
 Result<std::string> ReadWholeFile(int dir, const std::string& path,
                                   size_t limit = 64 << 20);
 
+/// What the name of a file ends in that is to replace another.
+inline constexpr std::string_view kTemporarySuffix = ".new";
+
 /// Writes a temporary neighbour, syncs it and renames it over `path`. After a
 /// crash `path` has the old or the new content.
 Status PutFile(int dir, const std::string& path, std::string_view content,
                mode_t mode = 0600);
-/// The same, and syncs the directory: the new content.
+/// Takes what a later PutFile needs for `bytes` bytes of content, as its
+/// temporary neighbour; not durable. ENOSPC, EDQUOT.
+Status MakeRoomFor(int dir, const std::string& path, uint64_t bytes);
+/// The same as PutFile, and syncs the directory: the new content.
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,
                    mode_t mode = 0600);
 

@@ -254,5 +254,24 @@ TEST(PartTest, DiscardingTheMoveOfADirectoryTakesAlongWhatWouldContainItself) {
   EXPECT_EQ(FindProblems(base.root()), "");
 }
 
+/// Nothing of it is changed any more, so it goes with the base's.
+TEST(PartTest, ADirectoryOfWhichAllWasDiscardedIsTheBasesAgain) {
+  const TempDir scratch(MemoryDirectory());
+  BaseTree base(scratch.path());
+  base.File("moved", "into the directory");
+  base.Directory("directory");
+  const auto driver = CoreDriver::Start(base.root(), {});
+  ASSERT_OK(driver);
+  ASSERT_OK((*driver)->Rename("moved", "directory/moved", 0));
+  ASSERT_OK((*driver)->workspace().DiscardPart({"directory/moved"}));
+  const std::string directory = base.root() + "/directory";
+  ASSERT_EQ(::rmdir(directory.c_str()), 0);
+  ASSERT_OK((*driver)->workspace().Refresh());
+  EXPECT_ERRNO((*driver)->Stat("directory"), ENOENT);
+  EXPECT_OK((*driver)->Stat("moved"));
+  ASSERT_OK((*driver)->workspace().Close());
+  EXPECT_EQ(FindProblems(base.root()), "");
+}
+
 }  // namespace
 }  // namespace txfs::testing

@@ -71,3 +71,57 @@ until head -c 4M /dev/urandom >mnt/fits 2>err; do
   [ $tries -lt 1000 ] || fail "a discard made no room: $(cat err)"
 done
 txfs umount mnt
+
+# Without an inode left nothing is committed or undone.
+umount disk
+mkfs.ext4 -q -F -N 1000 image
+mount -o loop image disk
+mkdir disk/ws
+echo old >disk/ws/file
+echo old >disk/ws/gone
+truncate -s 72M disk/ws/large
+head -c 8M /dev/urandom >>disk/ws/large
+sha256sum <disk/ws/large >sum
+txfs mount disk/ws mnt
+take_inodes() {
+  mkdir disk/inodes
+  count=0
+  while [ "$(stat -f -c %d disk)" -gt "$1" ]; do
+    : >"disk/inodes/$count"
+    count=$((count + 1))
+  done
+}
+echo new >mnt/file
+rm mnt/gone
+echo new >mnt/made
+truncate -s 72M mnt/large
+for left in 0 8 16 24 23 22 21 20; do
+  take_inodes $left
+  if txfs -C mnt commit -m all 2>err; then break; fi
+  contains "$(cat err)" "No space left on device"
+  [ ! -e disk/ws/made ] || fail "$left inodes left: the commit stopped half-way"
+  rm -r disk/inodes
+done
+rm -rf disk/inodes
+txfs -C mnt commit -m all
+take_inodes 2
+refuses_with_hint 1 "nothing was undone" txfs -C mnt undo
+equal "new new" "$(cat disk/ws/file mnt/file | tr '\n' ' ' | sed 's/ $//')" "what was not undone"
+rm -r disk/inodes
+
+# Where there are no blocks for what a patch of a file brings back, an undo
+# stops half-way: the mount shows what the base has by then, the user is told,
+# and the next command goes on with it.
+head -c 1M /dev/zero >disk/spare
+head -c 100M /dev/zero >disk/filler 2>err || true
+rm disk/spare
+refuses_with_hint 1 "stopped half-way" txfs -C mnt undo
+equal "$(ls disk/ws)" "$(ls mnt)" "the names half-way"
+refuses_with_hint 1 "stopped half-way" txfs -C mnt status
+rm disk/filler
+txfs -C mnt status 2>err
+contains "$(cat err)" "finished the interrupted commit"
+equal "$(ls disk/ws)" "$(ls mnt)" "the names after the undo"
+equal "$(cat sum)" "$(sha256sum <mnt/large)" "the large file after the undo"
+txfs -C mnt fsck >/dev/null
+txfs umount mnt

@@ -157,6 +157,30 @@ for mode in 0 300 400; do
   cp -a before denied
 done
 
+# What may be listed and not looked into.
+mkdir -p listed/dir
+echo 1 >listed/dir/f
+chmod 400 listed/dir
+"$TXFS" mount listed mnt
+[ "$(ls mnt/dir)" = f ]
+status=0
+cat mnt/dir/f 2>err || status=$?
+[ $status -eq 1 ]
+grep -q "Permission denied" err
+"$TXFS" umount mnt
+chmod 700 listed/dir
+# Another name of a file in there is left alone when one goes, with its mode.
+mkdir listed/other
+ln listed/dir/f listed/other/f
+chmod 400 listed/dir
+"$TXFS" mount listed mnt
+rm mnt/other/f
+"$TXFS" -C mnt commit -m one-name
+"$TXFS" umount mnt
+[ "$(stat -c %a listed/dir)" = 400 ]
+chmod 700 listed/dir
+[ "$(cat listed/dir/f)" = 1 ]
+
 # Files of others: moved, and written to where they may be, as without txfs.
 if [ -d foreign ]; then
   "$TXFS" mount foreign mnt
