@@ -29,6 +29,9 @@ struct WorkspaceOptions {
   /// There will be a next transaction: what takes long about its beginning is
   /// done ahead, in the background.
   bool prepares = false;
+  /// Frees what ended transactions left, in the background; tests that count
+  /// calls switch it off.
+  bool collects = true;
   JournalOptions journal;
   FilesystemOptions filesystem;
   Retention retention;

@@ -341,6 +341,7 @@ void StoredWorkspace::RefreshTree() {
 
 void StoredWorkspace::Collect() {
   StopCollecting();
+  if (!options_.collects) return;
   // What fails is tried again at the next end of a transaction.
   collecting_ = StartThread([this] {
     std::ignore = store_->EmptyTrash();

@@ -100,6 +100,7 @@ Status CoreDriver::OpenWorkspace() {
   WorkspaceOptions options;
   options.path = path_;
   options.journal = options_.journal;
+  options.collects = options_.collects;
   options.filesystem.clock = options_.clock;
   options.filesystem.exe_of = [](uint32_t) { return std::string("/test"); };
   workspace_ = TRY(Workspace::Open(options));

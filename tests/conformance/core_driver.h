@@ -19,6 +19,7 @@ struct CoreOptions {
   /// Keeps every lookup until the end, as a kernel with enough memory does.
   /// Otherwise every inode is forgotten after each operation.
   bool keep_lookups = false;
+  bool collects = true;  ///< as in WorkspaceOptions
 };
 
 /// EEXIST with the first of the conflicts that a commit or an undo met.
