@@ -348,7 +348,8 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
 
 Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
   const TransactionHistory& history = store_.history();
-  TRY(history.DropUnfinished());
+  TRY(history.DropUnfinished(
+      [&](const std::string& id) { return store_.IsOpen(id); }));
   GcReport report;
   std::vector<std::string> kept;  // vaults
   uint64_t bytes = 0;

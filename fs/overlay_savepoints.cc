@@ -51,8 +51,8 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
 
   const Tree::WentBack went = tree.GoBack(rewind);
   const Tree::Look look = BaseLook();
-  for (const Ino ino : went.changed) {
-    if (Inode* inode = tree.Find(ino); inode->upper) tree.Relink(*inode, look);
+  for (Inode* inode : went.changed) {
+    if (inode->upper) tree.Relink(*inode, look);
   }
   for (const Extent& extent : went.kept) rewind.CountLive(extent, 1);
   for (const Extent& extent : went.given_up) rewind.CountLive(extent, -1);
@@ -61,8 +61,8 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
   filesystem.directories_.Clear();
 
   StaleCaches stale;
-  for (const Ino ino : went.changed) {
-    if (tree.Find(ino)->lookups > 0) stale.inodes.push_back(ino);
+  for (const Inode* inode : went.changed) {
+    if (inode->lookups > 0) stale.inodes.push_back(inode->ino);
   }
   for (const auto& [key, value] : rewind.dentries) {
     const Inode* parent = tree.Find(key.first);

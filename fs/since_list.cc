@@ -160,9 +160,7 @@ class SinceCollector {
       if (inode == nullptr) return;
       for (const std::string& path : tree.VisiblePaths(*inode)) Want(path);
     };
-    for (const auto& [ino, past] : rewind.inodes) want_all(ino);
-    for (const auto& [ino, attr] : rewind.attrs) want_all(ino);
-    for (const auto& [ino, rows] : rewind.extents) want_all(ino);
+    for (const auto& past : rewind.inodes) want_all(past.ino);
     for (const auto& [key, value] : rewind.xattrs) want_all(key.first);
     for (const auto& [key, value] : rewind.dentries) {
       const Inode* parent = tree.Find(key.first);

@@ -190,10 +190,8 @@ InodeRecord Tree::RecordOf(const BaseObject& object) const {
 void Tree::SetInode(Ino ino, const std::optional<InodeRecord>& record) {
   if (record) {
     Inode& inode = Obtain(ino);
-    UnindexBase(inode);
-    inode.record = *record;
+    SetRecord(inode, *record);
     SetUpper(inode, true);
-    IndexBase(inode);
     return;
   }
   Inode* inode = Find(ino);
@@ -356,6 +354,12 @@ uint64_t Tree::DeviceOf(const Inode& directory) const {
 }
 
 // --- base index ------------------------------------------------------------
+
+void Tree::SetRecord(Inode& inode, InodeRecord record) {
+  UnindexBase(inode);
+  inode.record = std::move(record);
+  IndexBase(inode);
+}
 
 void Tree::IndexBase(Inode& inode) {
   if (!inode.record.base) return;

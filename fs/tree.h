@@ -294,8 +294,8 @@ class Tree final : public State {
   void DropUnheld();
 
   struct WentBack {
-    std::vector<Ino> changed;  ///< is or was other than at the savepoint
-    std::vector<Ino> gone;     ///< the same, and no longer in memory
+    std::vector<Inode*> changed;  ///< was other than at the savepoint
+    std::vector<Ino> gone;        ///< the same, and no longer in memory
     std::vector<Extent> kept;  ///< of what became an orphan: alive all the same
     std::vector<Extent> given_up;  ///< of orphans that came back: dead
   };
@@ -327,10 +327,8 @@ class Tree final : public State {
   Inode& Obtain(Ino ino);
   void SetUpper(Inode& inode, bool upper);
   static void ReviveOrphan(Inode& inode, WentBack& went);
-  void GoBackInode(Ino ino, const Rewind::PastInode& past, WentBack& went);
-  void GoBackAttr(Ino ino, const Attr& attr, WentBack& went);
-  static void GoBackExtents(
-      Inode& inode, const std::map<uint64_t, std::optional<Extent>>& rows);
+  void GoBackInode(const Rewind::PastInode& past, WentBack& went);
+  static void GoBackExtents(Inode& inode, const Rewind::PastInode& past);
   void RelinkBase(Inode& inode);
   void RelinkBase(Inode& inode, const std::string& path);
   /// What to take for a directory that the base has no more.
@@ -344,6 +342,7 @@ class Tree final : public State {
   bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);
   void AddLink(Inode& child, Ino parent, std::string_view name);
   void RemoveLink(Inode& child, Ino parent, std::string_view name);
+  void SetRecord(Inode& inode, InodeRecord record);
   void IndexBase(Inode& inode);
   void UnindexBase(Inode& inode);
   void MaybeEvict(Ino ino);

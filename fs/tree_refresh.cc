@@ -20,10 +20,8 @@ Tree::Look LookAt(const BaseDirectory& base) {
 }
 
 void Tree::Revise(Inode& inode, const BaseObject& object) {
-  UnindexBase(inode);
-  inode.record = RecordOf(object);
+  SetRecord(inode, RecordOf(object));
   inode.base_blocks = static_cast<uint64_t>(object.st.st_blocks);
-  IndexBase(inode);
 }
 
 bool Tree::Differs(const Inode& inode, const BaseObject& object) const {

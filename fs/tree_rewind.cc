@@ -1,17 +1,20 @@
-#include <set>
+#include <algorithm>
+#include <vector>
 
 #include "fs/tree.h"
 
 namespace txfs {
 namespace {
 
-std::set<Ino> TouchedBy(const Rewind& rewind) {
-  std::set<Ino> touched;
-  for (const auto& [ino, past] : rewind.inodes) touched.insert(ino);
-  for (const auto& [ino, attr] : rewind.attrs) touched.insert(ino);
-  for (const auto& [key, value] : rewind.dentries) touched.insert(key.first);
-  for (const auto& [ino, rows] : rewind.extents) touched.insert(ino);
-  for (const auto& [key, value] : rewind.xattrs) touched.insert(key.first);
+std::vector<Ino> TouchedBy(const Rewind& rewind) {
+  std::vector<Ino> touched;
+  touched.reserve(rewind.inodes.size());
+  for (const auto& past : rewind.inodes) touched.push_back(past.ino);
+  for (const auto& [key, value] : rewind.dentries) touched.push_back(key.first);
+  for (const auto& [key, value] : rewind.xattrs) touched.push_back(key.first);
+  std::ranges::sort(touched);
+  const auto repeated = std::ranges::unique(touched);
+  touched.erase(repeated.begin(), repeated.end());
   return touched;
 }
 
@@ -36,43 +39,45 @@ void Tree::ReviveOrphan(Inode& inode, WentBack& went) {
   if (inode.IsDirectory()) ++inode.generation;
 }
 
-void Tree::GoBackInode(Ino ino, const Rewind::PastInode& past, WentBack& went) {
-  if (past.record) {
-    if (Inode* inode = Find(ino); inode != nullptr && inode->IsOrphan()) {
-      if (past.record->attr.nlink != 0) ReviveOrphan(*inode, went);
+void Tree::GoBackInode(const Rewind::PastInode& past, WentBack& went) {
+  using Was = Rewind::PastInode::Was;
+  Inode* inode = Find(past.ino);
+  if (past.was == Was::kUpper) {
+    if (inode == nullptr) {
+      inode = &Obtain(past.ino);
+    } else if (inode->IsOrphan() && past.record.attr.nlink != 0) {
+      ReviveOrphan(*inode, went);
     }
-    return SetInode(ino, past.record);
-  }
-  Inode* inode = Find(ino);
-  if (inode == nullptr) return;
-  SetUpper(*inode, false);
-  if (!past.untouched.base) {
-    // Made since: all that is left of it is what the kernel holds.
-    if (!inode->IsOrphan() && inode->lookups > 0) {
-      AppendExtents(*inode, went.kept);
-    }
-    inode->attr().nlink = 0;
+    SetRecord(*inode, past.record);
+    SetUpper(*inode, true);
+  } else if (inode == nullptr) {
     return;
+  } else if (past.was == Was::kPristine) {
+    SetUpper(*inode, false);
+    if (past.record.base) {
+      if (inode->IsOrphan()) ReviveOrphan(*inode, went);
+      SetRecord(*inode, past.record);
+    } else {
+      // Made since: all that is left of it is what the kernel holds.
+      if (!inode->IsOrphan() && inode->lookups > 0) {
+        AppendExtents(*inode, went.kept);
+      }
+      inode->attr().nlink = 0;
+    }
+  } else if (past.attr) {
+    const bool returns = inode->IsOrphan() && past.attr->nlink != 0;
+    if (returns) ReviveOrphan(*inode, went);
+    inode->attr() = *past.attr;
+    if (returns) IndexBase(*inode);
   }
-  if (inode->IsOrphan()) ReviveOrphan(*inode, went);
-  UnindexBase(*inode);
-  inode->record = past.untouched;
-  IndexBase(*inode);
+  GoBackExtents(*inode, past);
 }
 
-void Tree::GoBackAttr(Ino ino, const Attr& attr, WentBack& went) {
-  Inode* inode = Find(ino);
-  if (inode == nullptr) return;
-  const bool returns = inode->IsOrphan() && attr.nlink != 0;
-  if (returns) ReviveOrphan(*inode, went);
-  inode->attr() = attr;
-  if (returns) IndexBase(*inode);
-}
-
-void Tree::GoBackExtents(
-    Inode& inode, const std::map<uint64_t, std::optional<Extent>>& rows) {
+/// Orphans keep what they have.
+void Tree::GoBackExtents(Inode& inode, const Rewind::PastInode& past) {
+  if (past.extents.empty() || inode.IsOrphan()) return;
   ExtentEdit edit{.ino = inode.ino};
-  for (const auto& [offset, extent] : rows) {
+  for (const auto& [offset, extent] : past.extents) {
     const auto now = inode.extents.find(offset);
     if (now != inode.extents.end()) edit.before.push_back(now->second);
     if (extent) edit.after.push_back(*extent);
@@ -99,16 +104,10 @@ void Tree::RelinkBase(Inode& inode, const std::string& path) {
 
 Tree::WentBack Tree::GoBack(const Rewind& rewind) {
   WentBack went;
-  for (const auto& [ino, past] : rewind.inodes) GoBackInode(ino, past, went);
-  for (const auto& [ino, attr] : rewind.attrs) GoBackAttr(ino, attr, went);
+  for (const auto& past : rewind.inodes) GoBackInode(past, went);
   for (const auto& [key, value] : rewind.dentries) {
     // What came and went since was never to be found.
     if (Find(key.first) != nullptr) SetDentry(key.first, key.second, value);
-  }
-  // Orphans keep what they have.
-  for (const auto& [ino, rows] : rewind.extents) {
-    Inode* inode = Find(ino);
-    if (inode != nullptr && !inode->IsOrphan()) GoBackExtents(*inode, rows);
   }
   for (const auto& [key, value] : rewind.xattrs) {
     const Inode* inode = Find(key.first);
@@ -116,14 +115,20 @@ Tree::WentBack Tree::GoBack(const Rewind& rewind) {
       SetXattr(key.first, key.second, value);
     }
   }
-  const std::set<Ino> touched = TouchedBy(rewind);
-  for (const Ino ino : touched) {
-    if (Inode* inode = Find(ino)) RelinkBase(*inode);
+  std::vector<Ino> unheld;
+  for (const Ino ino : TouchedBy(rewind)) {
+    Inode* inode = Find(ino);
+    if (inode != nullptr) RelinkBase(*inode);
+    if (inode != nullptr && inode->lookups != 0) {
+      went.changed.push_back(inode);
+    } else {
+      unheld.push_back(ino);
+    }
   }
-  for (const Ino ino : touched) MaybeEvict(ino);
-  for (const Ino ino : touched) {
-    if (Find(ino) != nullptr) {
-      went.changed.push_back(ino);
+  for (const Ino ino : unheld) MaybeEvict(ino);
+  for (const Ino ino : unheld) {
+    if (Inode* inode = Find(ino)) {
+      went.changed.push_back(inode);
     } else {
       went.gone.push_back(ino);
     }

@@ -265,11 +265,9 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
                                             Attempt& attempt) {
   if (attempt.half_way) return {};
   frozen.SetHalted(true);
-  auto passed = committer_.PassPointOfNoReturn(record);
-  if (!passed && IsFull(passed.error()) && !store_->history().HasIntent() &&
-      frozen.journal.GiveUpReserve()) {
-    passed = committer_.PassPointOfNoReturn(record);
-  }
+  auto passed = WithReserve(
+      frozen.journal, [&] { return committer_.PassPointOfNoReturn(record); },
+      [&] { return !store_->history().HasIntent(); });
   attempt.half_way = passed || store_->history().HasIntent();
   if (!passed) {
     frozen.SetHalted(attempt.half_way);

@@ -275,15 +275,10 @@ uint64_t StoredWorkspace::CountChanges(const std::vector<NetChange>& changes,
 /// On a full disk the open transaction's reserve makes room for the next one.
 Result<PreparedTransaction> StoredWorkspace::PrepareNext(
     const std::string& name, Journal& journal) {
-  const auto prepare = [&] {
+  return WithReserve(journal, [&] {
     return store_->Prepare(name, options_.filesystem.clock->Now(),
                            options_.journal);
-  };
-  auto prepared = prepare();
-  if (!prepared && IsFull(prepared.error()) && journal.GiveUpReserve()) {
-    prepared = prepare();
-  }
-  return prepared;
+  });
 }
 
 void StoredWorkspace::Tell(StaleCaches stale) {

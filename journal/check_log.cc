@@ -126,7 +126,7 @@ Rewind Replay::TakeSince(Lsn target,
                          std::vector<std::pair<Lsn, Change>>& standing) {
   Rewind rewind;
   while (!standing.empty() && standing.back().first > target) {
-    rewind.Undo(standing.back().first, standing.back().second);
+    rewind.Undo(standing.back().first, std::move(standing.back().second));
     standing.pop_back();
   }
   return rewind;

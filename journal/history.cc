@@ -28,6 +28,16 @@ std::string ManifestPath(const std::string& id) {
   return PathOf(id) + ".vault";
 }
 
+/// What is written behind the point of no return.
+std::vector<std::string> PathsWithRoom(const TransactionSummary& summary) {
+  std::vector<std::string> paths{ImagePath(summary.id),
+                                 ManifestPath(summary.id), PathOf(summary.id)};
+  if (summary.kind == TransactionKind::kUndo) {
+    paths.push_back(PathOf(summary.of));
+  }
+  return paths;
+}
+
 }  // namespace
 
 Result<TransactionSummary> ReadSummary(int dir, const std::string& path,
@@ -55,28 +65,27 @@ Result<std::string> TransactionHistory::ReadIntent() const {
 
 Status TransactionHistory::MakeRoom(const TransactionSummary& summary,
                                     uint64_t bytes) const {
-  TRY(MakeRoomFor(store_, ImagePath(summary.id), bytes));
-  TRY(MakeRoomFor(store_, ManifestPath(summary.id), bytes));
-  TRY(MakeRoomFor(store_, PathOf(summary.id), EncodeSummary(summary).size()));
-  if (summary.kind != TransactionKind::kUndo) return {};
-  const TransactionSummary undone = TRY(Read(summary.of));
-  return MakeRoomFor(store_, PathOf(undone.id),
-                     EncodeSummary(undone).size() + kSummaryGrowth);
+  std::vector<uint64_t> sizes{bytes, bytes, EncodeSummary(summary).size()};
+  if (summary.kind == TransactionKind::kUndo) {
+    const TransactionSummary undone = TRY(Read(summary.of));
+    sizes.push_back(EncodeSummary(undone).size() + kSummaryGrowth);
+  }
+  const std::vector<std::string> paths = PathsWithRoom(summary);
+  for (size_t i = 0; i < paths.size(); ++i) {
+    TRY(MakeRoomFor(store_, paths[i], sizes[i]));
+  }
+  return {};
 }
 
 Status TransactionHistory::DropRoom(const TransactionSummary& summary) const {
-  std::vector<std::string> paths{ImagePath(summary.id),
-                                 ManifestPath(summary.id), PathOf(summary.id)};
-  if (summary.kind == TransactionKind::kUndo) {
-    paths.push_back(PathOf(summary.of));
-  }
-  for (const std::string& path : paths) {
+  for (const std::string& path : PathsWithRoom(summary)) {
     TRY(RemoveTree(store_, path + std::string(kTemporarySuffix)));
   }
   return {};
 }
 
-Status TransactionHistory::DropUnfinished() const {
+Status TransactionHistory::DropUnfinished(
+    const std::function<Result<bool>(const std::string&)>& is_open) const {
   if (HasIntent()) return {};
   for (const std::string& name : TRY(ListNames(store_, kDirectory))) {
     const auto [id, suffix] = SplitHistoryName(name);
@@ -84,9 +93,7 @@ Status TransactionHistory::DropUnfinished() const {
     if (!suffix.ends_with(kTemporarySuffix) || suffix == kDroppedPlanSuffix) {
       continue;
     }
-    // An open transaction may be ending by a discard, which needs no lock.
-    const std::string open = "txn/" + std::string(id);
-    if (suffix == kTemporarySuffix && TRY(Exists(store_, open))) continue;
+    if (suffix == kTemporarySuffix && TRY(is_open(std::string(id)))) continue;
     TRY(RemoveTree(store_, PathOf(name)));
   }
   return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,9 +33,11 @@ class TransactionHistory {
   /// Gives it back: nothing is written. Requires that the transaction is not
   /// being discarded.
   Status DropRoom(const TransactionSummary& summary) const;
-  /// Removes files that were not written to their end. Requires the lock of
-  /// commits; does nothing while there is an intent.
-  Status DropUnfinished() const;
+  /// Removes files that were not written to their end, but for records of what
+  /// `is_open`, which may be ending by a discard: that needs no lock. Requires
+  /// the lock of commits; does nothing while there is an intent.
+  Status DropUnfinished(
+      const std::function<Result<bool>(const std::string& id)>& is_open) const;
   /// The point of no return.
   Status WriteIntent(std::string_view plan) const;
   /// The commit is done: its plan is history. Success, too, when an

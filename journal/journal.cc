@@ -252,12 +252,14 @@ Status TransactionJournal::RecoverSavepoints() {
   std::vector<Savepoint> savepoints = TRY(db_->ReadSavepoints());
   if (savepoints.empty()) return {};
   const Rewind since = TRY(Undone(savepoints.front().lsn));
-  for (const auto& [ino, past] : since.inodes) {
-    highest_ino_ = std::max(highest_ino_, ino);
+  for (const auto& past : since.inodes) {
+    highest_ino_ = std::max(highest_ino_, past.ino);
     // The number of a segment must not go to another file.
-    if (past.record) spool_->AddOwn(past.record->attr.own_segment);
+    if (past.was == Rewind::PastInode::Was::kUpper) {
+      spool_->AddOwn(past.record.attr.own_segment);
+    }
+    if (past.attr) spool_->AddOwn(past.attr->own_segment);
   }
-  for (const auto& [ino, attr] : since.attrs) spool_->AddOwn(attr.own_segment);
   spool_->AddRetained(savepoints, since);
   SetSavepoints(std::move(savepoints));
   return {};
@@ -283,11 +285,7 @@ Status TransactionJournal::RecoverIntake() {
     MutexLock lock(drain_mutex_);
     TRY(DrainAll());
   }
-  auto begun = BeginEpoch(intake_->next_lsn());
-  if (!begun && IsFull(begun.error()) && GiveUpReserve()) {
-    begun = BeginEpoch(intake_->next_lsn());
-  }
-  return begun;
+  return WithReserve(*this, [&] { return BeginEpoch(intake_->next_lsn()); });
 }
 
 // Records of a lost future have another salt than the new epoch, which
@@ -458,11 +456,11 @@ Status TransactionJournal::DrainBatch() {
   const auto records = intake_->Waiting(
       kBatchRecords,
       std::max(intake_->capacity() / 4, Intake::kMinCapacity / 4));
-  Status written =
-      records ? WriteBatch(*records) : Status(std::unexpected(records.error()));
-  if (records && !written && IsFull(written.error()) && GiveUpReserve()) {
-    written = WriteBatch(*records);
-  }
+  const Status written = records ? WithReserve(*this,
+                                               [&]() NO_THREAD_SAFETY_ANALYSIS {
+                                                 return WriteBatch(*records);
+                                               })
+                                 : Status(std::unexpected(records.error()));
   drain_failed_ = !written.has_value();
   return written;
 }
@@ -573,9 +571,9 @@ void TransactionJournal::SetSavepoints(std::vector<Savepoint> savepoints) {
 Result<Rewind> TransactionJournal::Undone(Lsn savepoint) {
   Rewind rewind;
   const auto undo = [&](Lsn lsn, ByteSpan bytes) -> Result<Lsn> {
-    const Change change = TRY(DecodeChange(bytes));
+    Change change = TRY(DecodeChange(bytes));
     if (change.op == Op::kRollback) return Lsn{change.offset};
-    rewind.Undo(lsn, change);
+    rewind.Undo(lsn, std::move(change));
     return Lsn{Raw(lsn) - 1};
   };
   TRY(db_->ReadLogBack(savepoint, undo));
@@ -611,12 +609,10 @@ Result<Rewind> TransactionJournal::Rollback(const Change& change) {
       tables.EraseSavepoint(savepoint.lsn);
     }
   };
-  auto written = WriteBesideRing(encoded, undo);
   // As in a drain: what makes room must find some.
-  if (!written && IsFull(written.error()) && GiveUpReserve()) {
-    written = WriteBesideRing(encoded, undo);
-  }
-  if (!written) return std::unexpected(std::move(written).error());
+  TRY(WithReserve(*this, [&]() NO_THREAD_SAFETY_ANALYSIS {
+    return WriteBesideRing(encoded, undo);
+  }));
   SetSavepoints(std::move(kept));
   return rewind;
 }
@@ -639,14 +635,12 @@ Result<Lsn> TransactionJournal::Settle(const Change& change) {
       tables.EraseSavepoint(savepoint.lsn);
     }
   };
-  auto lsn = WriteBesideRing(encoded, settle);
   // As in a drain: what makes room must find some.
-  if (!lsn && IsFull(lsn.error()) && GiveUpReserve()) {
-    lsn = WriteBesideRing(encoded, settle);
-  }
-  if (!lsn) return lsn;
+  const Lsn lsn = TRY(WithReserve(*this, [&]() NO_THREAD_SAFETY_ANALYSIS {
+    return WriteBesideRing(encoded, settle);
+  }));
   SetSavepoints({});
-  spool_->DropSavepoints(*lsn);
+  spool_->DropSavepoints(lsn);
   return lsn;
 }
 

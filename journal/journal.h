@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "journal/base/bytes.h"
+#include "journal/base/io.h"
 #include "journal/base/result.h"
 #include "journal/base/types.h"
 #include "journal/base/unique_fd.h"
@@ -170,5 +171,16 @@ class Journal {
   /// Bytes the journal takes on disk (blocks of intake, spool and tables).
   virtual Result<uint64_t> StoreBytes() = 0;
 };
+
+/// What `work` returns; when that is that the disk is full, and `again()`, what
+/// it returns once the reserve of `journal` is given up.
+template <class Work, class Again = decltype([] { return true; })>
+auto WithReserve(Journal& journal, const Work& work, const Again& again = {}) {
+  auto done = work();
+  if (!done && IsFull(done.error()) && again() && journal.GiveUpReserve()) {
+    done = work();
+  }
+  return done;
+}
 
 }  // namespace txfs

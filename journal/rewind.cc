@@ -2,34 +2,50 @@
 
 #include <algorithm>
 #include <ranges>
+#include <vector>
 
 namespace txfs {
 
-void Rewind::Undo(Lsn lsn, const Change& change) {
+void Rewind::Undo(Lsn lsn, Change change) {
   if (!change.edits.empty()) ++changes;
-  for (const Edit& edit : std::views::reverse(change.edits)) {
-    std::visit([&](const auto& e) { Undo(lsn, e); }, edit);
+  for (Edit& edit : std::views::reverse(change.edits)) {
+    std::visit([&](auto& e) { Undo(lsn, e); }, edit);
   }
 }
 
-void Rewind::Undo(Lsn, const InodeEdit& edit) {
-  PastInode& past = inodes[edit.ino];
-  past.record = edit.before;
-  if (edit.after) past.untouched = *edit.after;
-  attrs.erase(edit.ino);
+Rewind::PastInode& Rewind::PastOf(Ino ino) {
+  PastInode*& past = by_ino_[ino];
+  if (past == nullptr) {
+    past = &inodes.emplace_back();
+    past->ino = ino;
+  }
+  return *past;
 }
 
-void Rewind::Undo(Lsn, const AttrEdit& edit) {
-  const auto inode = inodes.find(edit.ino);
-  if (inode == inodes.end()) {
-    attrs[edit.ino] = edit.before;
-  } else if (inode->second.record) {
-    inode->second.record->attr = edit.before;
+void Rewind::Undo(Lsn, InodeEdit& edit) {
+  PastInode& past = PastOf(edit.ino);
+  past.was = edit.before ? PastInode::Was::kUpper : PastInode::Was::kPristine;
+  past.attr.reset();
+  auto& record = edit.before ? edit.before : edit.after;
+  if (record) past.record = std::move(*record);
+}
+
+void Rewind::Undo(Lsn, AttrEdit& edit) {
+  PastInode& past = PastOf(edit.ino);
+  switch (past.was) {
+    case PastInode::Was::kChanged:
+      past.attr = edit.before;
+      break;
+    case PastInode::Was::kUpper:
+      past.record.attr = edit.before;
+      break;
+    case PastInode::Was::kPristine:
+      break;
   }
 }
 
-void Rewind::Undo(Lsn, const DentryEdit& edit) {
-  dentries[{edit.parent, edit.name}] = edit.before;
+void Rewind::Undo(Lsn, DentryEdit& edit) {
+  dentries[{edit.parent, std::move(edit.name)}] = edit.before;
 }
 
 Rewind::PastContent& Rewind::ContentOf(const Extent& extent) {
@@ -39,8 +55,8 @@ Rewind::PastContent& Rewind::ContentOf(const Extent& extent) {
   return past;
 }
 
-void Rewind::Undo(Lsn lsn, const ExtentEdit& edit) {
-  auto& rows = extents[edit.ino];
+void Rewind::Undo(Lsn lsn, ExtentEdit& edit) {
+  auto& rows = PastOf(edit.ino).extents;
   for (const Extent& extent : edit.after) {
     rows[extent.offset] = std::nullopt;
     if (extent.content.segment == 0) continue;
@@ -59,22 +75,40 @@ void Rewind::Undo(Lsn lsn, const ExtentEdit& edit) {
   }
 }
 
-void Rewind::Undo(Lsn, const XattrEdit& edit) {
-  xattrs[{edit.ino, edit.name}] = edit.before;
+void Rewind::Undo(Lsn, XattrEdit& edit) {
+  xattrs[{edit.ino, std::move(edit.name)}] = std::move(edit.before);
 }
 
 void Rewind::ApplyTo(State& state) const {
-  for (const auto& [ino, past] : inodes) state.SetInode(ino, past.record);
-  for (const auto& [ino, attr] : attrs) state.SetAttr(ino, attr);
+  // A table takes rows that follow each other with less work.
+  std::vector<const PastInode*> sorted;
+  sorted.reserve(inodes.size());
+  for (const PastInode& past : inodes) sorted.push_back(&past);
+  std::ranges::sort(sorted, {},
+                    [](const PastInode* past) { return past->ino; });
+
+  for (const PastInode* past : sorted) {
+    switch (past->was) {
+      case PastInode::Was::kChanged:
+        if (past->attr) state.SetAttr(past->ino, *past->attr);
+        break;
+      case PastInode::Was::kUpper:
+        state.SetInode(past->ino, past->record);
+        break;
+      case PastInode::Was::kPristine:
+        state.SetInode(past->ino, std::nullopt);
+        break;
+    }
+  }
   for (const auto& [key, value] : dentries) {
     state.SetDentry(key.first, key.second, value);
   }
-  for (const auto& [ino, rows] : extents) {
-    for (const auto& [offset, extent] : rows) {
+  for (const PastInode* past : sorted) {
+    for (const auto& [offset, extent] : past->extents) {
       if (extent) {
-        state.PutExtent(ino, *extent);
+        state.PutExtent(past->ino, *extent);
       } else {
-        state.EraseExtent(ino, {.offset = offset});
+        state.EraseExtent(past->ino, {.offset = offset});
       }
     }
   }

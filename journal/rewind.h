@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "journal/base/types.h"
@@ -15,9 +17,23 @@ namespace txfs {
 /// value it had before the oldest of them. Its size goes with what the changes
 /// touched, not with how often.
 struct Rewind {
+  Rewind() = default;
+  Rewind(Rewind&&) = default;
+  Rewind& operator=(Rewind&&) = default;
+
+  /// What an inode was.
   struct PastInode {
-    std::optional<InodeRecord> record;  ///< none: it had none
-    InodeRecord untouched;  ///< without record: as its first change found it
+    enum class Was {
+      kChanged,   ///< it had a record, which only got other attributes
+      kUpper,     ///< it had `record`
+      kPristine,  ///< it had none: as its first change found it, `record`
+    };
+    Ino ino = kNoIno;
+    Was was = Was::kChanged;
+    InodeRecord record;
+    std::optional<Attr> attr;  ///< kChanged: none if they are what they were
+    /// By offset; none: no extent started there.
+    std::map<uint64_t, std::optional<Extent>> extents;
   };
   /// What undoing does to a record of content in the spool.
   struct PastContent {
@@ -28,17 +44,14 @@ struct Rewind {
   };
   using Place = std::pair<uint32_t, uint64_t>;  ///< segment, position
 
-  uint64_t changes = 0;  ///< how many are undone
-  std::map<Ino, PastInode> inodes;
-  std::map<Ino, Attr> attrs;  ///< of inodes whose record came and went not
+  uint64_t changes = 0;          ///< how many are undone
+  std::deque<PastInode> inodes;  ///< each once, in no order
   std::map<std::pair<Ino, std::string>, DentryValue> dentries;
-  /// By offset; none: no extent started there.
-  std::map<Ino, std::map<uint64_t, std::optional<Extent>>> extents;
   std::map<std::pair<Ino, std::string>, std::optional<std::string>> xattrs;
   std::map<Place, PastContent> content;
 
   /// Adds a change, which is older than all before.
-  void Undo(Lsn lsn, const Change& change);
+  void Undo(Lsn lsn, Change change);
   /// Undoes everything in a state that has all of the changes.
   void ApplyTo(State& state) const;
 
@@ -47,12 +60,15 @@ struct Rewind {
   void CountLive(const Extent& extent, int sign);
 
  private:
-  void Undo(Lsn lsn, const InodeEdit& edit);
-  void Undo(Lsn lsn, const AttrEdit& edit);
-  void Undo(Lsn lsn, const DentryEdit& edit);
-  void Undo(Lsn lsn, const ExtentEdit& edit);
-  void Undo(Lsn lsn, const XattrEdit& edit);
+  void Undo(Lsn lsn, InodeEdit& edit);
+  void Undo(Lsn lsn, AttrEdit& edit);
+  void Undo(Lsn lsn, DentryEdit& edit);
+  void Undo(Lsn lsn, ExtentEdit& edit);
+  void Undo(Lsn lsn, XattrEdit& edit);
+  PastInode& PastOf(Ino ino);
   PastContent& ContentOf(const Extent& extent);
+
+  std::unordered_map<Ino, PastInode*> by_ino_;  ///< into `inodes`
 };
 
 }  // namespace txfs

@@ -264,7 +264,7 @@ Result<std::string> Store::NewId(Timestamp now) {
   for (;; ++number) {
     std::string id = IdOf(number);
     if (reserved && id == *reserved) continue;
-    if (!TRY(Exists(dir_.get(), TxnPath(id))) && !TRY(HasEnded(id))) return id;
+    if (!TRY(IsOpen(id)) && !TRY(HasEnded(id))) return id;
   }
 }
 
@@ -423,7 +423,7 @@ Status Store::GiveUpLinkedSegments(const std::string& id) {
 
 Status Store::Retire(const std::string& id) {
   const FileLock lock = TRY(Lock());
-  if (!TRY(Exists(dir_.get(), TxnPath(id)))) return {};
+  if (!TRY(IsOpen(id))) return {};
   return ThrowAway(id);
 }
 
@@ -466,6 +466,10 @@ Result<OpenTransaction> Store::Resume(const std::string& id,
   auto journal = Journal::Open(std::move(dir), options);
   if (!journal) return std::unexpected(Explain(std::move(journal).error()));
   return OpenTransaction{id, std::move(*lock), std::move(*journal)};
+}
+
+Result<bool> Store::IsOpen(const std::string& id) const {
+  return Exists(dir_.get(), TxnPath(id));
 }
 
 Result<std::vector<std::string>> Store::OpenIds() {

@@ -58,6 +58,7 @@ class Store {
   /// holds it; the message names its pid.
   Result<OpenTransaction> Resume(const std::string& id,
                                  const JournalOptions& options = {});
+  [[nodiscard]] Result<bool> IsOpen(const std::string& id) const;
   /// Ids of open transactions, oldest first.
   Result<std::vector<std::string>> OpenIds();
 

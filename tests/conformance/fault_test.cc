@@ -33,9 +33,9 @@ class FaultyWorkspace {
     CopyTree(base.root(), model);
     model_ = std::make_unique<PosixDriver>(model);
     // Which call fails must not depend on what another thread does meanwhile.
-    auto started =
-        CoreDriver::Start(base.root(), {.journal = {.background_drain = false},
-                                        .collects = false});
+    auto started = CoreDriver::Start(
+        base.root(),
+        {.journal = {.background_drain = false}, .collects = false});
     EXPECT_TRUE(started.has_value());
     if (started) driver_ = std::move(*started);
   }

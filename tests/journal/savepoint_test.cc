@@ -263,8 +263,11 @@ TEST_F(SavepointTest, TheWalkBackLeapsOverWhatWasRolledBackBefore) {
   const auto rewind = journal_->PlanRewind(mark);
   ASSERT_OK(rewind);
   EXPECT_EQ(rewind->changes, 1u);
-  EXPECT_EQ(rewind->extents.at(Ino{2}).size(), 1u);
-  EXPECT_TRUE(rewind->extents.at(Ino{2}).contains(100));
+  ASSERT_EQ(rewind->inodes.size(), 1u);
+  const Rewind::PastInode& past = rewind->inodes.front();
+  EXPECT_EQ(past.ino, Ino{2});
+  EXPECT_EQ(past.extents.size(), 1u);
+  EXPECT_TRUE(past.extents.contains(100));
 }
 
 TEST_F(SavepointTest, TheHighestInodeNumberSinceIsKnownAfterReopening) {
