@@ -131,12 +131,12 @@ class Planner {
     return {};
   }
 
-  /// A directory that was changed by nothing but the names which are discarded
-  /// (that sets both times to the same): it is the base's again, whatever
-  /// becomes of it there.
+  /// A directory that was changed by nothing but the names of this part (that
+  /// sets both times to the same): it is the base's again, whatever becomes of
+  /// it there.
   [[nodiscard]] bool IsAsBefore(const Inode& inode) const {
-    if (end_ != PartEnd::kDiscarded || !inode.IsDirectory() ||
-        !inode.record.base || inode.ino == kRootIno || inode.IsOrphan()) {
+    if (!inode.IsDirectory() || !inode.record.base || inode.ino == kRootIno ||
+        inode.IsOrphan()) {
       return false;
     }
     const auto selected = selection_.names.lower_bound({inode.ino, ""});

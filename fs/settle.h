@@ -18,7 +18,7 @@ enum class PartEnd { kCommitted, kDiscarded };
 
 /// Plans the change by which a transaction goes on without `selection`: what
 /// was in it is the base's from now on, or never was. A directory outside that
-/// had no other change goes with a discard. `tables`: all that the journal has.
+/// had no other change goes with it. `tables`: all that the journal has.
 /// `made`: st_ino of the objects that a commit makes; it is planned before
 /// anything is committed. The caller fills in whose change it is.
 Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,

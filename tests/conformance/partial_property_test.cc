@@ -273,5 +273,25 @@ TEST(PartTest, ADirectoryOfWhichAllWasDiscardedIsTheBasesAgain) {
   EXPECT_EQ(FindProblems(base.root()), "");
 }
 
+TEST(PartTest, ADirectoryOfWhichAllWasCommittedIsTheBases) {
+  const TempDir scratch(MemoryDirectory());
+  BaseTree base(scratch.path());
+  base.Directory("directory");
+  base.File("directory/old", "goes");
+  const auto driver = CoreDriver::Start(base.root(), {});
+  ASSERT_OK(driver);
+  ASSERT_OK((*driver)->Mkdir("other", 0755));
+  ASSERT_OK((*driver)->Unlink("directory/old"));
+  ASSERT_OK((*driver)->workspace().Commit(
+      {.message = "part", .paths = {"directory/old"}}));
+  const std::string directory = base.root() + "/directory";
+  ASSERT_EQ(::rmdir(directory.c_str()), 0);
+  ASSERT_OK((*driver)->workspace().Refresh());
+  EXPECT_ERRNO((*driver)->Stat("directory"), ENOENT);
+  EXPECT_OK((*driver)->Stat("other"));
+  ASSERT_OK((*driver)->workspace().Close());
+  EXPECT_EQ(FindProblems(base.root()), "");
+}
+
 }  // namespace
 }  // namespace txfs::testing
