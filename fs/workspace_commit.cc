@@ -266,7 +266,10 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
   if (attempt.half_way) return {};
   frozen.SetHalted(true);
   auto passed = WithReserve(
-      frozen.journal, [&] { return committer_.PassPointOfNoReturn(record); },
+      frozen.journal,
+      [&]() NO_THREAD_SAFETY_ANALYSIS {
+        return committer_.PassPointOfNoReturn(record);
+      },
       [&] { return !store_->history().HasIntent(); });
   attempt.half_way = passed || store_->history().HasIntent();
   if (!passed) {

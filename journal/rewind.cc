@@ -14,12 +14,9 @@ void Rewind::Undo(Lsn lsn, Change change) {
 }
 
 Rewind::PastInode& Rewind::PastOf(Ino ino) {
-  PastInode*& past = by_ino_[ino];
-  if (past == nullptr) {
-    past = &inodes.emplace_back();
-    past->ino = ino;
-  }
-  return *past;
+  const auto [place, fresh] = by_ino_.try_emplace(ino, inodes.size());
+  if (fresh) inodes.emplace_back().ino = ino;
+  return inodes[place->second];
 }
 
 void Rewind::Undo(Lsn, InodeEdit& edit) {

@@ -17,10 +17,6 @@ namespace txfs {
 /// value it had before the oldest of them. Its size goes with what the changes
 /// touched, not with how often.
 struct Rewind {
-  Rewind() = default;
-  Rewind(Rewind&&) = default;
-  Rewind& operator=(Rewind&&) = default;
-
   /// What an inode was.
   struct PastInode {
     enum class Was {
@@ -68,7 +64,7 @@ struct Rewind {
   PastInode& PastOf(Ino ino);
   PastContent& ContentOf(const Extent& extent);
 
-  std::unordered_map<Ino, PastInode*> by_ino_;  ///< into `inodes`
+  std::unordered_map<Ino, size_t> by_ino_;  ///< place in `inodes`
 };
 
 }  // namespace txfs

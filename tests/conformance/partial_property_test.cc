@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <ranges>
 #include <string>
@@ -254,43 +255,45 @@ TEST(PartTest, DiscardingTheMoveOfADirectoryTakesAlongWhatWouldContainItself) {
   EXPECT_EQ(FindProblems(base.root()), "");
 }
 
-/// Nothing of it is changed any more, so it goes with the base's.
-TEST(PartTest, ADirectoryOfWhichAllWasDiscardedIsTheBasesAgain) {
-  const TempDir scratch(MemoryDirectory());
-  BaseTree base(scratch.path());
-  base.File("moved", "into the directory");
-  base.Directory("directory");
-  const auto driver = CoreDriver::Start(base.root(), {});
-  ASSERT_OK(driver);
-  ASSERT_OK((*driver)->Rename("moved", "directory/moved", 0));
-  ASSERT_OK((*driver)->workspace().DiscardPart({"directory/moved"}));
-  const std::string directory = base.root() + "/directory";
-  ASSERT_EQ(::rmdir(directory.c_str()), 0);
-  ASSERT_OK((*driver)->workspace().Refresh());
-  EXPECT_ERRNO((*driver)->Stat("directory"), ENOENT);
-  EXPECT_OK((*driver)->Stat("moved"));
-  ASSERT_OK((*driver)->workspace().Close());
-  EXPECT_EQ(FindProblems(base.root()), "");
+/// Nothing of a directory is changed any more, so it goes with the base's.
+class UnchangedDirectoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    base_.File("file", "somewhere");
+    base_.Directory("directory");
+    base_.File("directory/old", "goes");
+    auto driver = CoreDriver::Start(base_.root(), {});
+    ASSERT_OK(driver);
+    driver_ = std::move(*driver);
+  }
+
+  void ExpectGoesWithTheBases() {
+    const std::string directory = base_.root() + "/directory";
+    std::filesystem::remove_all(directory);
+    ASSERT_OK(driver_->workspace().Refresh());
+    EXPECT_ERRNO(driver_->Stat("directory"), ENOENT);
+    EXPECT_OK(driver_->Stat("file"));
+    ASSERT_OK(driver_->workspace().Close());
+    EXPECT_EQ(FindProblems(base_.root()), "");
+  }
+
+  const TempDir scratch_{MemoryDirectory()};
+  BaseTree base_{scratch_.path()};
+  std::unique_ptr<CoreDriver> driver_;
+};
+
+TEST_F(UnchangedDirectoryTest, AllWasDiscarded) {
+  ASSERT_OK(driver_->Rename("file", "directory/file", 0));
+  ASSERT_OK(driver_->workspace().DiscardPart({"directory/file"}));
+  ExpectGoesWithTheBases();
 }
 
-TEST(PartTest, ADirectoryOfWhichAllWasCommittedIsTheBases) {
-  const TempDir scratch(MemoryDirectory());
-  BaseTree base(scratch.path());
-  base.Directory("directory");
-  base.File("directory/old", "goes");
-  const auto driver = CoreDriver::Start(base.root(), {});
-  ASSERT_OK(driver);
-  ASSERT_OK((*driver)->Mkdir("other", 0755));
-  ASSERT_OK((*driver)->Unlink("directory/old"));
-  ASSERT_OK((*driver)->workspace().Commit(
+TEST_F(UnchangedDirectoryTest, AllWasCommitted) {
+  ASSERT_OK(driver_->Mkdir("other", 0755));
+  ASSERT_OK(driver_->Unlink("directory/old"));
+  ASSERT_OK(driver_->workspace().Commit(
       {.message = "part", .paths = {"directory/old"}}));
-  const std::string directory = base.root() + "/directory";
-  ASSERT_EQ(::rmdir(directory.c_str()), 0);
-  ASSERT_OK((*driver)->workspace().Refresh());
-  EXPECT_ERRNO((*driver)->Stat("directory"), ENOENT);
-  EXPECT_OK((*driver)->Stat("other"));
-  ASSERT_OK((*driver)->workspace().Close());
-  EXPECT_EQ(FindProblems(base.root()), "");
+  ExpectGoesWithTheBases();
 }
 
 }  // namespace
