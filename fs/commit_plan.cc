@@ -79,6 +79,7 @@ class Planner {
     for (const Inode* inode : upper_) TRY(PlanAttributes(*inode));
     TRY(KeepDirectoryTimes());
     TRY(KeepAttributesForUndo());
+    plan_.touched = touched_;
     return Finish();
   }
 

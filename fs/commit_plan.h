@@ -49,6 +49,8 @@ struct CommitPlan {
   std::vector<TriedXattrs> tried;
   std::vector<PlannedStep> steps;
   std::set<std::string> mounts;  ///< filesystems in the base that they change
+  std::set<Ino> touched;  ///< directories whose times they set, for the steps
+                          ///< that happen in them
   std::vector<std::string>
       withheld;  ///< sentences: what does not reach the base
 };

@@ -27,15 +27,14 @@ std::string FollowMoves(const Moves& moves, const std::string& base_path) {
 class Planner {
  public:
   Planner(OverlayFilesystem::Frozen& frozen, const Selection& selection,
-          PartEnd end, const Image& tables, const std::map<Ino, uint64_t>& made)
+          const Image& tables, const PartCommit* commit)
       : frozen_(frozen),
         selection_(selection),
-        end_(end),
         tables_(tables),
-        made_(made) {}
+        commit_(commit) {}
 
   Result<std::vector<Edit>> Run() {
-    if (end_ == PartEnd::kCommitted) FindMoves();
+    if (commit_ != nullptr) FindMoves();
     PlanNames();
     for (const auto& [ino, record] : tables_.inodes) {
       const Inode* inode = frozen_.tree.Find(ino);
@@ -103,7 +102,7 @@ class Planner {
 
   Status PlanInode(const Inode& inode, const InodeRecord& before) {
     InodeRecord after = before;
-    if (selection_.inodes.contains(inode.ino) || IsAsBefore(inode)) {
+    if (selection_.inodes.contains(inode.ino) || HasNothingElse(inode)) {
       const bool stays =
           inode.IsDirectory() && !inode.IsOrphan() && KeepsNames(inode.ino);
       if (!stays) {
@@ -111,18 +110,18 @@ class Planner {
         edits_.emplace_back(InodeEdit{inode.ino, before, std::nullopt});
         return {};
       }
-      if (end_ == PartEnd::kCommitted) {
+      if (commit_ != nullptr) {
         TRY(SetOrigin(inode, after));
       } else {
         TRY(TakeBaseAttributes(inode, after));
       }
     } else if (after.base) {
       after.base->path = FollowMoves(moves_, after.base->path);
-      if (end_ == PartEnd::kCommitted && inode.IsDirectory()) {
+      if (commit_ != nullptr && inode.IsDirectory()) {
         CorrectLinkCount(inode, -1, after.base->nlink);
       }
     }
-    if (end_ == PartEnd::kDiscarded && !CountLinksAnew(inode, after)) {
+    if (commit_ == nullptr && !CountLinksAnew(inode, after)) {
       CorrectLinkCount(inode, 1, after.attr.nlink);
     }
     if (after != before) {
@@ -132,9 +131,13 @@ class Planner {
   }
 
   /// A directory that was changed by nothing but the names of this part (that
-  /// sets both times to the same): it is the base's again, whatever becomes of
-  /// it there.
-  [[nodiscard]] bool IsAsBefore(const Inode& inode) const {
+  /// sets both times to the same): it is the base's, whatever becomes of it
+  /// there. Not if a commit left its times to the rest: what happened in it
+  /// came to nothing.
+  [[nodiscard]] bool HasNothingElse(const Inode& inode) const {
+    if (commit_ != nullptr && !commit_->touched.contains(inode.ino)) {
+      return false;
+    }
     if (!inode.IsDirectory() || !inode.record.base || inode.ino == kRootIno ||
         inode.IsOrphan()) {
       return false;
@@ -165,8 +168,8 @@ class Planner {
     if (!visible) return Fail(EIO, "settle a directory without a path");
     const Attr& attr = record.attr;
     uint64_t base_ino = record.base ? record.base->ino : 0;
-    const auto made = made_.find(inode.ino);
-    if (made != made_.end()) base_ino = made->second;
+    const auto made = commit_->made.find(inode.ino);
+    if (made != commit_->made.end()) base_ino = made->second;
     record.base = BaseOrigin{.path = *visible,
                              .dev = record.base ? record.base->dev : 0,
                              .ino = base_ino,
@@ -248,9 +251,8 @@ class Planner {
 
   OverlayFilesystem::Frozen& frozen_;
   const Selection& selection_;
-  const PartEnd end_;
   const Image& tables_;
-  const std::map<Ino, uint64_t>& made_;
+  const PartCommit* const commit_;  ///< null: a discard
   Moves moves_;
   std::map<Ino, int> subdirectories_;  ///< that come back or go, by parent
   std::vector<Edit> edits_;
@@ -259,12 +261,11 @@ class Planner {
 }  // namespace
 
 Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,
-                              const Selection& selection, PartEnd end,
-                              const Image& tables,
-                              const std::map<Ino, uint64_t>& made) {
+                              const Selection& selection, const Image& tables,
+                              const PartCommit* commit) {
   Change change;
-  change.op = end == PartEnd::kCommitted ? Op::kCommit : Op::kDiscard;
-  change.edits = TRY(Planner(frozen, selection, end, tables, made).Run());
+  change.op = commit != nullptr ? Op::kCommit : Op::kDiscard;
+  change.edits = TRY(Planner(frozen, selection, tables, commit).Run());
   return change;
 }
 

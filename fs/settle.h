@@ -16,15 +16,20 @@ namespace txfs {
 /// How a part of a transaction ends: in the base, or not at all.
 enum class PartEnd { kCommitted, kDiscarded };
 
+/// What the commit of a part is going to do to the base.
+struct PartCommit {
+  std::map<Ino, uint64_t> made;  ///< st_ino of the objects that it makes
+  std::set<Ino> touched;         ///< directories whose times it sets
+};
+
 /// Plans the change by which a transaction goes on without `selection`: what
-/// was in it is the base's from now on, or never was. A directory outside that
-/// had no other change goes with it. `tables`: all that the journal has.
-/// `made`: st_ino of the objects that a commit makes; it is planned before
-/// anything is committed. The caller fills in whose change it is.
+/// was in it is the base's from now on, or never was. A directory that lies
+/// where the base has it, and had no other change, goes with it. `tables`: all
+/// that the journal has. `commit`: null for a discard. The caller fills in
+/// whose change it is.
 Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,
-                              const Selection& selection, PartEnd end,
-                              const Image& tables,
-                              const std::map<Ino, uint64_t>& made = {});
+                              const Selection& selection, const Image& tables,
+                              const PartCommit* commit);
 
 /// What a planned change means for the tree as it was before.
 class Settlement {

@@ -22,6 +22,8 @@
 
 namespace txfs {
 
+struct PartCommit;  // fs/settle.h
+
 /// The Workspace over a store on disk. Locks: docs/locking.md.
 class StoredWorkspace final : public Workspace {
  public:
@@ -137,8 +139,7 @@ class StoredWorkspace final : public Workspace {
                                      const Selection* selection,
                                      Attempt& attempt) REQUIRES(end_mutex_);
   Status PrepareSettlement(OverlayFilesystem::Frozen& frozen,
-                           const Selection& selection,
-                           const std::map<Ino, uint64_t>& made,
+                           const Selection& selection, const PartCommit& commit,
                            CommitRecord& record);
   Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
                              const CommitRecord& record, Attempt& attempt)

@@ -40,23 +40,23 @@ void Tree::ReviveOrphan(Inode& inode, WentBack& went) {
 }
 
 void Tree::GoBackInode(const Rewind::PastInode& past, WentBack& went) {
-  using Was = Rewind::PastInode::Was;
+  using Record = Rewind::PastInode::Record;
   Inode* inode = Find(past.ino);
-  if (past.was == Was::kUpper) {
+  if (past.has == Record::kReturns) {
     if (inode == nullptr) {
       inode = &Obtain(past.ino);
-    } else if (inode->IsOrphan() && past.record.attr.nlink != 0) {
+    } else if (inode->IsOrphan() && past.record->attr.nlink != 0) {
       ReviveOrphan(*inode, went);
     }
-    SetRecord(*inode, past.record);
+    SetRecord(*inode, *past.record);
     SetUpper(*inode, true);
   } else if (inode == nullptr) {
     return;
-  } else if (past.was == Was::kPristine) {
+  } else if (past.has == Record::kVanishes) {
     SetUpper(*inode, false);
-    if (past.record.base) {
+    if (past.record && past.record->base) {
       if (inode->IsOrphan()) ReviveOrphan(*inode, went);
-      SetRecord(*inode, past.record);
+      SetRecord(*inode, *past.record);
     } else {
       // Made since: all that is left of it is what the kernel holds.
       if (!inode->IsOrphan() && inode->lookups > 0) {

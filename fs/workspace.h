@@ -29,7 +29,8 @@ struct WorkspaceOptions {
   /// There will be a next transaction: what takes long about its beginning is
   /// done ahead, in the background.
   bool prepares = false;
-  /// Frees what ended transactions left, in the background; tests that count
+  /// Does in the background what is due when a transaction has begun or ended:
+  /// frees what others left, and what `prepares` asks for. Tests that count
   /// calls switch it off.
   bool collects = true;
   JournalOptions journal;

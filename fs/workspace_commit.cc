@@ -7,7 +7,6 @@
 #include "fs/resolution.h"
 #include "fs/settle.h"
 #include "fs/stored_workspace.h"
-#include "journal/base/io.h"
 
 namespace txfs {
 namespace {
@@ -236,7 +235,9 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
   }
   TRY(committer_.CheckPermitted(record));
   if (partial) {
-    TRY(PrepareSettlement(frozen, *selection, filler.made(), record));
+    TRY(PrepareSettlement(frozen, *selection,
+                          {.made = filler.made(), .touched = plan.touched},
+                          record));
   }
   attempt.report.withheld = std::move(plan.withheld);
   return record;
@@ -245,12 +246,11 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
 /// How the transaction goes on after a commit of a part of it.
 Status StoredWorkspace::PrepareSettlement(OverlayFilesystem::Frozen& frozen,
                                           const Selection& selection,
-                                          const std::map<Ino, uint64_t>& made,
+                                          const PartCommit& commit,
                                           CommitRecord& record) {
   Image tables;
   TRY(frozen.journal.Load(tables));
-  Change change =
-      TRY(PlanSettlement(frozen, selection, PartEnd::kCommitted, tables, made));
+  Change change = TRY(PlanSettlement(frozen, selection, tables, &commit));
   frozen.Sign(Ourselves(), change);
   change.path = record.summary.id;
   EncodeChange(change, record.settlement);

@@ -9,7 +9,6 @@
 #include "fs/settle.h"
 #include "fs/stored_workspace.h"
 #include "journal/base/file.h"
-#include "journal/base/io.h"
 #include "journal/base/thread.h"
 
 namespace txfs {
@@ -257,8 +256,7 @@ Result<StaleCaches> StoredWorkspace::DiscardFrozen(
   }
   Image tables;
   TRY(frozen.journal.Load(tables));
-  Change change =
-      TRY(PlanSettlement(frozen, selection, PartEnd::kDiscarded, tables));
+  Change change = TRY(PlanSettlement(frozen, selection, tables, nullptr));
   frozen.Sign(Ourselves(), change);
   return frozen.Settle(change, std::move(tables));
 }

@@ -373,7 +373,8 @@ Result<Change> DecodeChange(ByteSpan in) {
   change.offset = decoder.Get<uint64_t>();
   change.length = decoder.Get<uint64_t>();
   const auto edits = decoder.Get<uint32_t>();
-  change.edits.reserve(std::min(edits, uint32_t{16}));  // if it is damaged
+  // The number may be damaged.
+  change.edits.reserve(std::min(edits, uint32_t{16}));
   for (uint32_t i = 0; i < edits && decoder.ok(); ++i) {
     change.edits.push_back(DecodeEdit(decoder));
   }

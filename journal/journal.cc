@@ -255,8 +255,8 @@ Status TransactionJournal::RecoverSavepoints() {
   for (const auto& past : since.inodes) {
     highest_ino_ = std::max(highest_ino_, past.ino);
     // The number of a segment must not go to another file.
-    if (past.was == Rewind::PastInode::Was::kUpper) {
-      spool_->AddOwn(past.record.attr.own_segment);
+    if (past.has == Rewind::PastInode::Record::kReturns) {
+      spool_->AddOwn(past.record->attr.own_segment);
     }
     if (past.attr) spool_->AddOwn(past.attr->own_segment);
   }

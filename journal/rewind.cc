@@ -21,22 +21,23 @@ Rewind::PastInode& Rewind::PastOf(Ino ino) {
 
 void Rewind::Undo(Lsn, InodeEdit& edit) {
   PastInode& past = PastOf(edit.ino);
-  past.was = edit.before ? PastInode::Was::kUpper : PastInode::Was::kPristine;
+  past.has =
+      edit.before ? PastInode::Record::kReturns : PastInode::Record::kVanishes;
   past.attr.reset();
   auto& record = edit.before ? edit.before : edit.after;
-  if (record) past.record = std::move(*record);
+  if (record) past.record = std::move(record);
 }
 
 void Rewind::Undo(Lsn, AttrEdit& edit) {
   PastInode& past = PastOf(edit.ino);
-  switch (past.was) {
-    case PastInode::Was::kChanged:
+  switch (past.has) {
+    case PastInode::Record::kStays:
       past.attr = edit.before;
       break;
-    case PastInode::Was::kUpper:
-      past.record.attr = edit.before;
+    case PastInode::Record::kReturns:
+      past.record->attr = edit.before;
       break;
-    case PastInode::Was::kPristine:
+    case PastInode::Record::kVanishes:
       break;
   }
 }
@@ -85,14 +86,14 @@ void Rewind::ApplyTo(State& state) const {
                     [](const PastInode* past) { return past->ino; });
 
   for (const PastInode* past : sorted) {
-    switch (past->was) {
-      case PastInode::Was::kChanged:
+    switch (past->has) {
+      case PastInode::Record::kStays:
         if (past->attr) state.SetAttr(past->ino, *past->attr);
         break;
-      case PastInode::Was::kUpper:
+      case PastInode::Record::kReturns:
         state.SetInode(past->ino, past->record);
         break;
-      case PastInode::Was::kPristine:
+      case PastInode::Record::kVanishes:
         state.SetInode(past->ino, std::nullopt);
         break;
     }

@@ -19,15 +19,15 @@ namespace txfs {
 struct Rewind {
   /// What an inode was.
   struct PastInode {
-    enum class Was {
-      kChanged,   ///< it had a record, which only got other attributes
-      kUpper,     ///< it had `record`
-      kPristine,  ///< it had none: as its first change found it, `record`
+    enum class Record {
+      kStays,     ///< it has the same, but for its attributes
+      kReturns,   ///< it had `record`
+      kVanishes,  ///< it had none: `record` is as its first change found it
     };
     Ino ino = kNoIno;
-    Was was = Was::kChanged;
-    InodeRecord record;
-    std::optional<Attr> attr;  ///< kChanged: none if they are what they were
+    Record has = Record::kStays;
+    std::optional<InodeRecord> record;  ///< none: kStays
+    std::optional<Attr> attr;  ///< kStays: none if they are what they were
     /// By offset; none: no extent started there.
     std::map<uint64_t, std::optional<Extent>> extents;
   };

@@ -255,6 +255,10 @@ TEST(PartTest, DiscardingTheMoveOfADirectoryTakesAlongWhatWouldContainItself) {
   EXPECT_EQ(FindProblems(base.root()), "");
 }
 
+std::pair<time_t, long> ModifiedAt(const struct stat& st) {
+  return {st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+}
+
 /// Nothing of a directory is changed any more, so it goes with the base's.
 class UnchangedDirectoryTest : public ::testing::Test {
  protected:
@@ -286,6 +290,26 @@ TEST_F(UnchangedDirectoryTest, AllWasDiscarded) {
   ASSERT_OK(driver_->Rename("file", "directory/file", 0));
   ASSERT_OK(driver_->workspace().DiscardPart({"directory/file"}));
   ExpectGoesWithTheBases();
+}
+
+/// A name that went and came back is nothing to commit, but the time at which
+/// it did is, by the commit of the rest.
+TEST_F(UnchangedDirectoryTest, KeepsTimesThatTheCommitOfAPartLeaves) {
+  ASSERT_OK(driver_->Mkdir("other", 0755));
+  ASSERT_OK(driver_->Rename("directory/old", "directory/away", 0));
+  ASSERT_OK(driver_->Rename("directory/away", "directory/old", 0));
+  ASSERT_OK(driver_->Chmod("directory/old", 0600));
+  const auto before = driver_->Stat("directory");
+  ASSERT_OK(before);
+  ASSERT_OK(driver_->workspace().Commit(
+      {.message = "part", .paths = {"directory/old"}}));
+  const auto after = driver_->Stat("directory");
+  ASSERT_OK(after);
+  EXPECT_EQ(ModifiedAt(*after), ModifiedAt(*before));
+  ASSERT_OK(driver_->Commit());
+  struct stat st{};
+  ASSERT_EQ(::lstat((base_.root() + "/directory").c_str(), &st), 0);
+  EXPECT_EQ(ModifiedAt(st), ModifiedAt(*before));
 }
 
 TEST_F(UnchangedDirectoryTest, AllWasCommitted) {
