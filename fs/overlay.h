@@ -151,10 +151,14 @@ class OverlayFilesystem final : public Filesystem {
                                  const Savepoint& savepoint, uint64_t* undone);
     /// Before commit moves base objects: keeps open what orphans still read.
     Status PinOrphans();
+    struct ChangedInodes {
+      StaleCaches known;    ///< of which the kernel has the attributes
+      StaleCaches unknown;  ///< of which it will ask when somebody wants them
+    };
     /// Inodes that the transaction changed and the kernel holds. A discard
     /// makes them stale, and the kernel may be told of it meanwhile: what it
     /// asks then is answered afterwards.
-    [[nodiscard]] StaleCaches Changed() const;
+    [[nodiscard]] ChangedInodes Changed() const;
     /// The transaction is over, or shown as if it were: inodes the kernel
     /// holds become pristine where the base has them (`committed`: at their
     /// overlay path, else at their base path), orphans where it has not. No

@@ -327,6 +327,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   ReleaseAll(*journal_, released, *accepted);
   place = {.asked = place.asked + bytes.size(), .at = end};
   inode->told_size = std::max<uint64_t>(inode->told_size, place.asked);
+  inode->attr_told = false;
   return bytes.size();
 }
 

@@ -78,12 +78,15 @@ void OverlayFilesystem::Frozen::DropCaches() const {
   filesystem.files_.Clear();
 }
 
-StaleCaches OverlayFilesystem::Frozen::Changed() const {
-  StaleCaches stale;
+OverlayFilesystem::Frozen::ChangedInodes OverlayFilesystem::Frozen::Changed()
+    const {
+  ChangedInodes changed;
   tree.ForEachUpper([&](const Inode& inode) {
-    if (inode.lookups != 0) stale.inodes.push_back(inode.ino);
+    if (inode.lookups == 0) return;
+    (inode.attr_told ? changed.known : changed.unknown)
+        .inodes.push_back(inode.ino);
   });
-  return stale;
+  return changed;
 }
 
 StaleCaches OverlayFilesystem::Frozen::Reset(

@@ -82,6 +82,9 @@ struct Inode {
   std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
   /// Regular file the kernel holds: its size as far as the kernel knows.
   std::atomic<uint64_t> told_size = 0;
+  /// Whether the kernel may have its attributes: it was told them, and did not
+  /// write since, after which it asks for them anew.
+  std::atomic<bool> attr_told = false;
   /// When it was last answered to a lookup, on the clock of LookupClock.
   std::atomic<uint64_t> looked_up = 0;
   uint64_t generation = 0;      ///< tells it from what the number meant before

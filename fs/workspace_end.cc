@@ -145,7 +145,7 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
   if (IsHalfWay()) return std::unexpected(RefuseHalfWay().error());
   DiscardReport report;
-  StaleCaches changed;
+  OverlayFilesystem::Frozen::ChangedInodes changed;
   StaleCaches shown;
   StaleCaches taken_back;
   Remains old;
@@ -157,7 +157,7 @@ Result<DiscardReport> StoredWorkspace::Discard() {
       filesystem_->WhileReadOnly([&]() NO_THREAD_SAFETY_ANALYSIS {
         filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
           changed = frozen.Changed();
-          tells_changed.emplace([&] { TellKernel(changed); });
+          tells_changed.emplace([&] { TellKernel(changed.known); });
           // Counting them exactly would take a look at the whole base.
           TouchedCount touched(frozen.tree);
           shown = frozen.Reset(false,
@@ -165,8 +165,9 @@ Result<DiscardReport> StoredWorkspace::Discard() {
           report.changes = touched.Total();
         });
         tells_shown.emplace([&] {
-          TellKernel(filesystem_->InFlight(changed));
+          TellKernel(filesystem_->InFlight(changed.known));
           Tell(shown);
+          Tell(changed.unknown);
         });
         const TransactionSummary ended =
             Ended(TransactionState::kDiscarded, "", report.changes);
@@ -178,7 +179,8 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   Tell(taken_back);
   old = {};
   TRY(std::move(discarded));
-  LookAgain(changed.inodes);
+  LookAgain(changed.known.inodes);
+  LookAgain(changed.unknown.inodes);
   LookAgain(shown.inodes);
   Collect();
   return report;

@@ -31,7 +31,7 @@ class Transaction {
     if (opened) workspace_ = std::move(*opened);
     workspace_->OnStaleCaches([this](const StaleCaches& stale) {
       const MutexLock lock(mutex_);
-      stale_.Append(stale);
+      told_.push_back(stale);
     });
   }
 
@@ -99,8 +99,14 @@ class Transaction {
     return report ? report->conflicts.size() : 0;
   }
   StaleCaches TakeStale() {
+    StaleCaches all;
+    for (StaleCaches& stale : TakeTold()) all.Append(std::move(stale));
+    return all;
+  }
+  /// The same, each time that the kernel was told of something.
+  std::vector<StaleCaches> TakeTold() {
     const MutexLock lock(mutex_);
-    return std::exchange(stale_, {});
+    return std::exchange(told_, {});
   }
   /// Each as "KIND PATH".
   std::vector<string> Changes() {
@@ -118,7 +124,7 @@ class Transaction {
  private:
   std::unique_ptr<Workspace> workspace_;
   Mutex mutex_;
-  StaleCaches stale_ GUARDED_BY(mutex_);
+  std::vector<StaleCaches> told_ GUARDED_BY(mutex_);
 };
 
 bool HasInode(const StaleCaches& stale, Ino ino) {
@@ -266,6 +272,25 @@ TEST_F(RefreshTest, ADiscardNamesTheDirectoriesOfLookupsThatMayBeInFlight) {
   EXPECT_TRUE(HasName(stale, sub, ""));
   EXPECT_FALSE(HasName(stale, dir, ""));
   EXPECT_EQ(one_->Read(deep), "deep");
+}
+
+TEST_F(RefreshTest, ADiscardTellsApartWhatTheKernelWillAskFor) {
+  const Ino same = one_->Find("same"), deep = one_->Find("dir/sub/deep");
+  one_->Write("same", "looked at");
+  one_->Write("dir/sub/deep", "looked at, and written once more");
+  ASSERT_TRUE(one_->fs().GetAttr(same));
+  ASSERT_TRUE(one_->fs().GetAttr(deep));
+  ASSERT_TRUE(one_->fs().Write({}, deep, 0, AsBytes(string("LOOKED")), {}));
+  ASSERT_TRUE(one_->workspace().Discard());
+  const auto told = one_->TakeTold();
+  const auto of = [&](Ino ino) {
+    return std::ranges::find_if(
+        told, [&](const StaleCaches& stale) { return HasInode(stale, ino); });
+  };
+  ASSERT_NE(of(same), told.end());
+  ASSERT_NE(of(deep), told.end());
+  EXPECT_NE(of(same), of(deep));
+  EXPECT_FALSE(HasInode(*of(same), deep));
 }
 
 TEST_F(RefreshTest, AnAppendGoesToTheEndThatTheKernelWasNotToldOf) {
