@@ -12,7 +12,7 @@ namespace txfs::cli {
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, arguments.paths));
-  Client client = TRY(Connect(place));
+  Client client = TRY(ConnectFlushed(place));
   size_t gone = 0;
   const ContentReader read = [&](const ChangeSide& side,
                                  bool before) -> Result<std::string> {

@@ -210,7 +210,7 @@ Result<int> RunCommit(const Context& context,
   TRY(CheckArguments(arguments));
   const Place place = TRY(Locate(context));
   const auto paths = TRY(RelativePaths(context, place, arguments.paths));
-  Client client = TRY(Connect(place));
+  Client client = TRY(ConnectFlushed(place));
   if (arguments.dry_run) return DryRun(client, paths, arguments);
   const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
   Output output;
@@ -234,7 +234,7 @@ Result<int> RunDiscard(const Context& context,
                        const std::vector<std::string>& paths, bool json) {
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, paths));
-  Client client = TRY(Connect(place));
+  Client client = TRY(ConnectFlushed(place));
   const DiscardReply reply = TRY(client.Discard(below));
   const bool partial = !below.empty();
   Document document;

@@ -1,32 +1,10 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
 #include "cli/text.h"
-#include "journal/base/file.h"
 
 namespace txfs::cli {
-namespace {
-
-/// Connects, when what processes have stored through mappings has reached the
-/// daemon: it belongs to what the savepoint marks, or the rollback takes back.
-/// Not the daemon's to do, which would wait for itself.
-Result<Client> ConnectFlushed(const Context& context) {
-  const Place place = TRY(Locate(context));
-  if (place.daemon == DaemonState::kRunning) {
-    const auto mount =
-        OpenAt(AT_FDCWD, place.address.mountpoint, O_RDONLY | O_DIRECTORY);
-    // A dead mount is for Connect to tell.
-    if (mount) std::ignore = ::syncfs(mount->get());
-  }
-  return Connect(place);
-}
-
-}  // namespace
-
 Document SavepointDocument(const Savepoint& savepoint) {
   Document document;
   document["name"] = ToUtf8(savepoint.name);
@@ -37,7 +15,8 @@ Document SavepointDocument(const Savepoint& savepoint) {
 
 Result<int> RunSavepoint(const Context& context, const std::string& name,
                          bool json) {
-  Client client = TRY(ConnectFlushed(context));
+  const Place place = TRY(Locate(context));
+  Client client = TRY(ConnectFlushed(place));
   const Savepoint savepoint = TRY(client.MakeSavepoint(name));
   Output output;
   output.Write(json ? Dump(SavepointDocument(savepoint), 2) + "\n"
@@ -48,7 +27,8 @@ Result<int> RunSavepoint(const Context& context, const std::string& name,
 
 Result<int> RunRollback(const Context& context, const std::string& name,
                         bool json) {
-  Client client = TRY(ConnectFlushed(context));
+  const Place place = TRY(Locate(context));
+  Client client = TRY(ConnectFlushed(place));
   const RollbackReport report = TRY(client.Rollback(name));
   Document document = SavepointDocument(report.savepoint);
   document["undone"] = report.undone;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/archive_dispatcher.h"
 #include "cli/errors.h"
@@ -113,6 +114,16 @@ Result<Client> Connect(const Place& place) {
 
 Result<Client> Connect(const Context& context) {
   const Place place = TRY(Locate(context));
+  return Connect(place);
+}
+
+Result<Client> ConnectFlushed(const Place& place) {
+  if (place.daemon == DaemonState::kRunning) {
+    const auto mount =
+        OpenAt(AT_FDCWD, place.address.mountpoint, O_RDONLY | O_DIRECTORY);
+    // A dead mount is for Connect to tell.
+    if (mount) std::ignore = ::syncfs(mount->get());
+  }
   return Connect(place);
 }
 

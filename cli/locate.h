@@ -50,6 +50,10 @@ Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace);
 Result<Client> Connect(const Place& place);
 /// The same for what the context belongs to.
 Result<Client> Connect(const Context& context);
+/// The same, when what processes have stored through mappings has reached the
+/// daemon: it belongs to the transaction as it is now. Not the daemon's to do,
+/// which would wait for itself.
+Result<Client> ConnectFlushed(const Place& place);
 
 /// The transaction that a command says with its argument or with -t, if it
 /// does. kUsage when it is empty, or said twice.
