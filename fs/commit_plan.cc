@@ -79,7 +79,6 @@ class Planner {
     for (const Inode* inode : upper_) TRY(PlanAttributes(*inode));
     TRY(KeepDirectoryTimes());
     TRY(KeepAttributesForUndo());
-    plan_.touched = touched_;
     return Finish();
   }
 
@@ -560,6 +559,7 @@ class Planner {
       plan_.tried.push_back({InVault("xattrs", *path), inode.ino});
     }
     step.set_after = std::move(after);
+    if (touched) plan_.touched.insert(inode.ino);
     Add(inode.IsDirectory() ? directories_ : files_, std::move(step));
     return {};
   }

@@ -49,8 +49,8 @@ struct CommitPlan {
   std::vector<TriedXattrs> tried;
   std::vector<PlannedStep> steps;
   std::set<std::string> mounts;  ///< filesystems in the base that they change
-  std::set<Ino> touched;  ///< directories whose times they set, for the steps
-                          ///< that happen in them
+  /// Directories whose times they set since something happens in them.
+  std::set<Ino> touched;
   std::vector<std::string>
       withheld;  ///< sentences: what does not reach the base
 };

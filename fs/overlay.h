@@ -347,6 +347,7 @@ class OverlayFilesystem final : public Filesystem {
   struct WritePlace {
     uint64_t asked, at;
   };
+  Result<uint64_t> SizeOf(Ino ino);
   /// Moves `place` behind what it wrote.
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
                              ByteSpan bytes, WriteMode mode);

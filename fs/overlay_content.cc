@@ -385,13 +385,20 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   return {};
 }
 
+/// Not GetAttr, which takes the kernel to learn what it answers.
+Result<uint64_t> OverlayFilesystem::SizeOf(Ino ino) {
+  const ReaderLock gate(gate_);
+  const ReaderLock lock(tree_mutex_);
+  return TRY(FindInode(ino))->attr().size;
+}
+
 Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
                                             uint64_t from_offset, Ino to,
                                             uint64_t to_offset,
                                             uint64_t length) {
   // As the kernel does: first cut at the end of the source, then look for an
   // overlap.
-  const auto size = static_cast<uint64_t>(TRY(GetAttr(from)).st_size);
+  const uint64_t size = TRY(SizeOf(from));
   if (from_offset >= size) return 0;
   length = std::min(length, size - from_offset);
   const bool overlap = from == to && from_offset < to_offset + length &&

@@ -19,7 +19,8 @@ enum class PartEnd { kCommitted, kDiscarded };
 /// What the commit of a part is going to do to the base.
 struct PartCommit {
   std::map<Ino, uint64_t> made;  ///< st_ino of the objects that it makes
-  std::set<Ino> touched;         ///< directories whose times it sets
+  std::set<Ino> touched;         ///< directories whose times it sets, since
+                                 ///< something happens in them
 };
 
 /// Plans the change by which a transaction goes on without `selection`: what

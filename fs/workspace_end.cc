@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <latch>
 #include <thread>
 #include <utility>
 
@@ -151,13 +152,17 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   Remains old;
   // The kernel may be waiting for an operation, which waits for us: it is told
   // by others, and they are waited for when we have let go of everything.
+  std::latch known_told(1);
   std::optional<Meanwhile> tells_changed;
   std::optional<Meanwhile> tells_shown;
   Status discarded =
       filesystem_->WhileReadOnly([&]() NO_THREAD_SAFETY_ANALYSIS {
         filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
           changed = frozen.Changed();
-          tells_changed.emplace([&] { TellKernel(changed.known); });
+          tells_changed.emplace([&] {
+            TellKernel(changed.known);
+            known_told.count_down();
+          });
           // Counting them exactly would take a look at the whole base.
           TouchedCount touched(frozen.tree);
           shown = frozen.Reset(false,
@@ -166,6 +171,7 @@ Result<DiscardReport> StoredWorkspace::Discard() {
         });
         tells_shown.emplace([&] {
           TellKernel(filesystem_->InFlight(changed.known));
+          known_told.wait();
           Tell(shown);
           Tell(changed.unknown);
         });

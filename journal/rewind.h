@@ -19,14 +19,17 @@ namespace txfs {
 struct Rewind {
   /// What an inode was.
   struct PastInode {
+    /// What becomes of the record that it has now.
     enum class Record {
-      kStays,     ///< it has the same, but for its attributes
-      kReturns,   ///< it had `record`
-      kVanishes,  ///< it had none: `record` is as its first change found it
+      kStays,    ///< but for its attributes
+      kReturns,  ///< it is `record` again
+      /// There was none: `record` is as the first change found the inode, or
+      /// nothing, in a log that is damaged.
+      kVanishes,
     };
     Ino ino = kNoIno;
     Record has = Record::kStays;
-    std::optional<InodeRecord> record;  ///< none: kStays
+    std::optional<InodeRecord> record;
     std::optional<Attr> attr;  ///< kStays: none if they are what they were
     /// By offset; none: no extent started there.
     std::map<uint64_t, std::optional<Extent>> extents;
