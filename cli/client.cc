@@ -187,7 +187,8 @@ Result<LogReply> Client::Log(const LogQuery& query) {
                   {"first", query.first},
                   {"count", query.count},
                   {"last", query.last},
-                  {"op", EncodeBytes(query.op)}};
+                  {"op", EncodeBytes(query.op)},
+                  {"denied", query.denied}};
   if (query.path) request["path"] = EncodeBytes(*query.path);
   LogReply log;
   TRY(connection_->Call(request, [&](const Frame& frame) -> Status {

@@ -36,6 +36,7 @@ struct LogQuery {
   uint64_t first = 1, count = 0, last = 0;  ///< 0: no limit
   std::string op;                           ///< empty: every one
   std::optional<std::string> path;
+  bool denied = false;  ///< only what a policy refused
 };
 struct LogReply {
   std::vector<LogEntry> entries;

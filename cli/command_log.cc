@@ -30,7 +30,9 @@ std::string LogLine(const LogEntry& entry, bool json) {
     if (!change.new_path.empty()) {
       line += " -> " + EscapeControls(change.new_path);
     }
-    return line + "  " + ErrnoName(change.result) + "\n";
+    line += "  " + std::string(ErrnoName(change.result));
+    if (!change.rule.empty()) line += " by " + change.rule;
+    return line + "\n";
   }
   Document document;
   document["lsn"] = Raw(entry.lsn);
@@ -45,6 +47,8 @@ std::string LogLine(const LogEntry& entry, bool json) {
   document["offset"] = change.offset;
   document["length"] = change.length;
   document["result"] = ErrnoName(change.result);
+  document["rule"] = nullptr;
+  if (!change.rule.empty()) document["rule"] = change.rule;
   return Dump(document) + "\n";
 }
 
@@ -95,7 +99,8 @@ Result<LogQuery> QueryOf(const Context& context, const Place& place,
                  .count = arguments.last == 0 ? kPage : 0,
                  .last = arguments.last,
                  .op = arguments.op.value_or(""),
-                 .path = std::nullopt};
+                 .path = std::nullopt,
+                 .denied = arguments.denied};
   if (arguments.path) {
     query.path = TRY(RelativePaths(context, place, {*arguments.path}))[0];
   }

@@ -26,6 +26,7 @@ struct MountArguments {
   bool foreground = false;
   bool allow_other = false;
   KeepArguments keep;
+  std::vector<std::string> policies;  ///< --policy, the weakest first
 };
 Result<int> RunMount(const Context& context, const MountArguments& arguments);
 
@@ -66,6 +67,7 @@ Result<int> RunFsck(const Context& context, bool json);
 struct LogArguments {
   std::optional<std::string> path, op;
   uint64_t last = 0;  ///< 0: all
+  bool denied = false;
   bool follow = false;
   bool json = false;
 };
@@ -92,6 +94,19 @@ struct ShowArguments {
   bool no_pager = false;
 };
 Result<int> RunShow(const Context& context, const ShowArguments& arguments);
+
+/// Exit code 1, with what is wrong, when the file is no policy.
+Result<int> RunPolicyCheck(const Context& context, const std::string& file);
+struct PolicyExplainArguments {
+  std::string file;
+  std::string op, path;
+  std::string exe;
+  bool is_new = false;
+  bool json = false;
+};
+/// What a policy says of an operation on a path.
+Result<int> RunPolicyExplain(const Context& context,
+                             const PolicyExplainArguments& arguments);
 
 Result<int> RunGc(const Context& context, const KeepArguments& keep, bool json);
 

@@ -32,10 +32,12 @@ CommitProgress ProgressFrames(const FrameSink& sink) {
 struct LogFilter {
   std::optional<Op> op;
   std::optional<std::string> path;  ///< this and what is below; "" is the root
+  bool denied = false;              ///< only what a policy refused
 
   [[nodiscard]] bool Takes(const Change& change) const {
     if (change.op == Op::kReap) return false;
     if (op && change.op != *op) return false;
+    if (denied && (change.result == 0 || change.rule.empty())) return false;
     if (!path || path->empty()) return true;
     // Their paths are names of savepoints.
     if (change.op == Op::kSavepoint || change.op == Op::kRollback) return false;
@@ -55,6 +57,7 @@ Result<LogFilter> FilterOf(const Json& request) {
     }
   }
   if (request.contains("path")) filter.path = GetBytes(request, "path");
+  filter.denied = GetBool(request, "denied");
   return filter;
 }
 

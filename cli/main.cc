@@ -44,6 +44,7 @@ struct Values {
   LogArguments log;
   DiffArguments diff;
   CommitArguments commit;
+  PolicyExplainArguments explain;
   ShowArguments show;
   KeepArguments keep;
   std::optional<std::string> ended;  ///< the transaction that a command names
@@ -115,6 +116,10 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
   sub->add_flag("--allow-other", values.mount.allow_other,
                 "Let other users in");
   AddKeep(*sub, values.mount.keep);
+  sub->add_option("--policy", values.mount.policies,
+                  "File of rules about what may be done; more than once: all "
+                  "of them hold")
+      ->allow_extra_args(false);
   sub->add_option("-o", values.mount.options, "Mount options as for mount(8)")
       ->allow_extra_args(false);
   sub->callback([&] {
@@ -190,6 +195,7 @@ void AddLog(CLI::App& app, Values& values, Command& command) {
   sub->add_option("--op", values.log_op, "Only this operation");
   sub->add_option("-n", log.last, "Only the last so many")
       ->check(CLI::Range(uint64_t{1}, uint64_t{UINT32_MAX}));
+  sub->add_flag("--denied", log.denied, "Only what a policy refused");
   sub->add_flag("--follow,-f", log.follow, "Go on until interrupted");
   sub->callback([&] {
     command.run = [&](const Context& context) {
@@ -298,6 +304,38 @@ void AddHistory(CLI::App& app, Values& values, Command& command) {
   });
 }
 
+void AddPolicy(CLI::App& app, Values& values, Command& command) {
+  CLI::App* policy = app.add_subcommand("policy", "Look at rules");
+  policy->require_subcommand(1);
+  CLI::App* check =
+      policy->add_subcommand("check", "Say whether a file is a policy");
+  check->add_option("FILE", values.explain.file, "The file")->required();
+  check->callback([&] {
+    command.takes_transaction = false;
+    command.run = [&](const Context& context) {
+      return RunPolicyCheck(context, values.explain.file);
+    };
+  });
+  CLI::App* explain = policy->add_subcommand(
+      "explain", "Say what the rules are about an operation on a path");
+  explain->add_option("--policy", values.explain.file, "Their file")
+      ->required();
+  explain->add_option("--exe", values.explain.exe, "Path of the program");
+  explain->add_flag("--new", values.explain.is_new,
+                    "What is there was made in the transaction");
+  explain->add_flag("--json", values.explain.json, "As JSON");
+  explain->add_option("OP", values.explain.op, "As `txfs log` calls it")
+      ->required();
+  explain->add_option("PATH", values.explain.path, "From the workspace's root")
+      ->required();
+  explain->callback([&] {
+    command.takes_transaction = false;
+    command.run = [&](const Context& context) {
+      return RunPolicyExplain(context, values.explain);
+    };
+  });
+}
+
 void AddReports(CLI::App& app, Values& values, Command& command) {
   CLI::App* status =
       app.add_subcommand("status", "Show the workspace and its transaction");
@@ -354,6 +392,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
   AddSavepoints(app, values, command);
   AddEnds(app, values, command);
   AddHistory(app, values, command);
+  AddPolicy(app, values, command);
 }
 
 /// What -C names. A dead mount is for the command to say.

@@ -13,6 +13,7 @@
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "fs/fuse_mount.h"
+#include "policy/sources.h"
 
 namespace txfs::cli {
 namespace {
@@ -197,6 +198,18 @@ std::optional<std::string> StoreFor(const Context& context,
   return workspace.store;
 }
 
+/// Null without files.
+Result<std::shared_ptr<const policy::Policy>> LoadPolicy(
+    const Context& context, const std::vector<std::string>& paths) {
+  if (paths.empty()) return nullptr;
+  std::vector<policy::Loaded> files;
+  for (const std::string& path : paths) {
+    files.push_back(
+        TRY(policy::LoadFile(ResolvePath(context.directory, path))));
+  }
+  return policy::Combine(std::move(files));
+}
+
 }  // namespace
 
 Status ClearDeadMount(const MountEntry& entry) {
@@ -257,6 +270,8 @@ Result<MountPlan> PlanMount(const Context& context,
   Retention& retention = plan.daemon.workspace.retention;
   retention.commits = arguments.keep.commits.value_or(retention.commits);
   retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
+  plan.daemon.workspace.filesystem.policy =
+      TRY(LoadPolicy(context, arguments.policies));
   plan.daemon.mount = {.mountpoint = paths.mountpoint,
                        .source = flags.fsname.value_or(paths.workspace),
                        .allow_other = flags.allow_other,

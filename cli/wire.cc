@@ -170,7 +170,8 @@ Json ToJson(const LogEntry& entry) {
           {"new_path", EncodeBytes(change.new_path)},
           {"offset", change.offset},
           {"length", change.length},
-          {"result", change.result}};
+          {"result", change.result},
+          {"rule", EncodeBytes(change.rule)}};
 }
 
 LogEntry LogEntryFromJson(const Json& json) {
@@ -186,6 +187,7 @@ LogEntry LogEntryFromJson(const Json& json) {
   entry.change.offset = GetUint(json, "offset");
   entry.change.length = GetUint(json, "length");
   entry.change.result = static_cast<int32_t>(GetInt(json, "result"));
+  entry.change.rule = GetBytes(json, "rule");
   return entry;
 }
 

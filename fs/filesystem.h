@@ -19,6 +19,7 @@
 #include "journal/base/unique_fd.h"
 #include "journal/change.h"
 #include "journal/journal.h"
+#include "policy/policy.h"
 
 namespace txfs {
 
@@ -77,6 +78,8 @@ struct FilesystemOptions {
   const Clock* clock = &Clock::System();
   /// Executable of a process, for the log; tests pass their own.
   std::function<std::string(uint32_t pid)> exe_of;
+  /// What may not be done; null: everything may.
+  std::shared_ptr<const policy::Policy> policy;
 };
 
 /// What write(2) says besides where and what.

@@ -6,6 +6,7 @@
 
 #include "fs/filesystem.h"
 #include "fs/fuse_libfuse.h"
+#include "fs/fuse_refused.h"
 #include "fs/fuse_wire.h"
 
 namespace txfs {
@@ -15,6 +16,7 @@ struct FuseContext {
   Filesystem& fs;
   std::function<void(const std::string&)> log;
   FuseWire wire{};
+  RefusedPages* refused_pages = nullptr;  ///< set before the first request
   /// Whether the kernel does without OPEN and OPENDIR; decided in INIT.
   std::atomic<bool> zero_message_open{false};
   std::atomic<bool> zero_message_opendir{false};

@@ -13,6 +13,7 @@
 #include "fs/fuse_mount.h"
 #include "fs/fuse_notify.h"
 #include "fs/fuse_ops.h"
+#include "fs/fuse_refused.h"
 #include "fs/fuse_workers.h"
 
 namespace txfs {
@@ -95,10 +96,13 @@ class MountedSession final : public FuseSession {
       : context_(std::move(context)),
         session_(std::move(session)),
         caches_(session_.get(), fuse_session_fd(session_.get())),
+        refused_pages_(session_.get()),
         wake_(std::move(wake)),
         mountpoint_(std::move(mountpoint)),
         threads_(threads),
-        device_(DeviceMountedAt(mountpoint_)) {}
+        device_(DeviceMountedAt(mountpoint_)) {
+    context_->refused_pages = &refused_pages_;
+  }
 
   ~MountedSession() override {
     // Nobody will answer any more: better no mount than a dead one.
@@ -126,6 +130,7 @@ class MountedSession final : public FuseSession {
   std::unique_ptr<FuseContext> context_;  ///< outlives session_
   SessionPointer session_;                ///< owns the connection
   KernelCaches caches_;
+  RefusedPages refused_pages_;
   UniqueFd wake_;
   std::string mountpoint_;
   unsigned threads_;

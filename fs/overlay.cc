@@ -6,7 +6,6 @@
 #include <random>
 
 #include "fs/checks.h"
-#include "policy/event.h"
 
 namespace txfs {
 namespace {
@@ -87,6 +86,7 @@ OverlayFilesystem::OverlayFilesystem(UniqueFd base, const struct stat& root,
                                      FilesystemOptions options)
     : base_(std::move(base)),
       options_(WithDefaults(std::move(options))),
+      policy_(options_.policy),
       cookie_seed_(RandomSeed()),
       tree_(root, root.st_dev),
       journal_(std::move(journal)),
@@ -219,28 +219,26 @@ void OverlayFilesystem::ReleaseAll(Journal& journal,
   }
 }
 
-Status OverlayFilesystem::CheckPolicy(Op op, const Caller& caller,
-                                      std::string_view path) const {
-  const policy::Decision decision =
-      policy::Evaluate({.op = OpName(op), .path = path, .uid = caller.uid});
-  if (decision.verdict == policy::Verdict::kAllow) return {};
-  return Fail(ErrorKind::kVetoed, decision.error, decision.reason);
+PolicyCheck OverlayFilesystem::Judging(Plan& plan) const {
+  return {policy_.get(), tree_, base_, plan.change()};
 }
 
 void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
                                    std::string_view name, Ino new_parent,
                                    std::string_view new_name,
                                    const Error& error) {
-  if (IsStoreError(error.code)) return;
+  if (error.rule.empty() && IsStoreError(error.code)) return;
   Plan plan = StartPlan(op, caller);
   Change& change = plan.change();
   change.result = error.code;
+  change.rule = error.rule;
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock lock(tree_mutex_);
   change.path = PathIn(tree_, parent, name);
   if (new_parent != kNoIno)
     change.new_path = PathIn(tree_, new_parent, new_name);
+  if (policy_) change.policy = policy_->hash();
   // The refusal stands whether or not the log can take it.
   std::ignore = journal_->Append(std::move(plan).Finish());
 }

@@ -13,6 +13,7 @@
 #include "fs/directory_cache.h"
 #include "fs/filesystem.h"
 #include "fs/plan.h"
+#include "fs/policy_check.h"
 #include "fs/preimages.h"
 #include "fs/tree.h"
 #include "fs/vault_files.h"
@@ -285,7 +286,8 @@ class OverlayFilesystem final : public Filesystem {
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
                   Lsn lsn);
-  Status CheckPolicy(Op op, const Caller& caller, std::string_view path) const;
+  /// Judges what `plan` is to do; its caller and op are known.
+  PolicyCheck Judging(Plan& plan) const REQUIRES_SHARED(gate_);
   /// Records a refused operation in the log.
   void LogRefusal(Op op, const Caller& caller, Ino parent,
                   std::string_view name, Ino new_parent,
@@ -363,6 +365,7 @@ class OverlayFilesystem final : public Filesystem {
 
   const BaseDirectory base_;
   const FilesystemOptions options_;
+  std::shared_ptr<const policy::Policy> policy_ GUARDED_BY(gate_);
   const uint64_t cookie_seed_;
   SharedMutex write_gate_;
   SharedMutex gate_;

@@ -60,7 +60,11 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
-  TRY(CheckPolicy(plan.change().op, caller, plan.change().path));
+  PolicyCheck check = Judging(plan);
+  if (request.size) TRY(check.Alter(policy::Effect::kContent, *inode));
+  if (!request.size || request.mode || request.uid || request.gid) {
+    TRY(check.Alter(policy::Effect::kAttributes, *inode));
+  }
   std::vector<Extent> released;
   if (request.size) {
     if (inode->IsDirectory()) return Fail(EISDIR, "truncate");
@@ -215,7 +219,7 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
-  TRY(CheckPolicy(op, caller, plan.change().path));
+  TRY(Judging(plan).Alter(policy::Effect::kAttributes, *inode));
   Attr& attr = plan.EditAttr(*inode);
   attr.ctime = plan.now();
   const bool owned = std::exchange(attr.xattrs_owned, true);

@@ -300,7 +300,8 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   change.path = tree_.PathOf(*inode);
   change.offset = offset;
   change.length = bytes.size();
-  if (auto allowed = CheckPolicy(Op::kWrite, caller, change.path); !allowed) {
+  if (auto allowed = Judging(plan).Alter(policy::Effect::kContent, *inode);
+      !allowed) {
     journal_->Abandon(staged);
     return std::unexpected(std::move(allowed).error());
   }
@@ -359,7 +360,7 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   change.path = tree_.PathOf(*inode);
   change.offset = offset;
   change.length = length;
-  TRY(CheckPolicy(Op::kAllocate, caller, change.path));
+  TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
   const uint64_t end = offset + length;
   Attr& attr = plan.EditAttr(*inode);
   std::vector<Extent> released;

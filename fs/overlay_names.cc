@@ -67,7 +67,7 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
   if (directory->IsOrphan()) return Fail(ENOENT, "directory");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "create");
   plan.change().path = tree_.PathOf(*directory, name);
-  TRY(CheckPolicy(op, caller, plan.change().path));
+  TRY(Judging(plan).Make(*directory, name));
 
   SetOwner(record, *directory, caller);
   Attr& attr = record.attr;
@@ -145,8 +145,9 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   }
   plan.change().path = tree_.PathOf(*inode);
   plan.change().new_path = tree_.PathOf(*directory, name);
-  TRY(CheckPolicy(Op::kLink, caller, plan.change().path));
-  TRY(CheckPolicy(Op::kLink, caller, plan.change().new_path));
+  PolicyCheck check = Judging(plan);
+  TRY(check.Alter(policy::Effect::kAttributes, *inode));
+  TRY(check.Make(*directory, name));
 
   Attr& attr = plan.EditAttr(*inode);
   ++attr.nlink;
@@ -185,7 +186,6 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     Inode* inode = Child(*directory, name, probe);
     if (inode == nullptr) return Fail(ENOENT, "remove");
     plan.change().path = tree_.PathOf(*directory, name);
-    TRY(CheckPolicy(op, caller, plan.change().path));
     if (op == Op::kRmdir) {
       if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
       if (IsMountpoint(*inode, *directory)) return Fail(EBUSY, "rmdir");
@@ -194,6 +194,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     } else if (inode->IsDirectory()) {
       return Fail(EISDIR, "unlink");
     }
+    TRY(Judging(plan).Remove(*directory, name, *inode));
     plan.DropLink(*inode);
     plan.SetDentry(*directory, name, Gone(*directory, name, probe));
     plan.TouchDirectory(*directory);
@@ -262,9 +263,6 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
     if (to->IsOrphan()) return Fail(ENOENT, "rename");
     plan.change().path = tree_.PathOf(*from, name);
     plan.change().new_path = tree_.PathOf(*to, new_name);
-    TRY(CheckPolicy(op, caller, plan.change().path));
-    TRY(CheckPolicy(op, caller, plan.change().new_path));
-
     if (exchange && target == nullptr) return Fail(ENOENT, "rename");
     if (mode == RenameMode::kNoReplace && target != nullptr) {
       return Fail(EEXIST, "rename");
@@ -289,6 +287,13 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
       const bool empty = !target->IsDirectory() || !source->IsDirectory() ||
                          TRY(IsEmpty(*target));
       TRY(CheckReplace(source->attr().type, {target->attr().type, empty}));
+    }
+
+    PolicyCheck check = Judging(plan);
+    TRY(check.Move(*from, name, *to, new_name, *source));
+    if (exchange) TRY(check.Move(*to, new_name, *from, name, *target));
+    if (target != nullptr && !exchange) {
+      TRY(check.Remove(*to, new_name, *target));
     }
 
     const int moved = source->IsDirectory() ? 1 : 0;

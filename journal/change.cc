@@ -356,6 +356,9 @@ void EncodeChange(const Change& change, Bytes& out) {
   encoder.Put(change.length);
   encoder.Put(static_cast<uint32_t>(change.edits.size()));
   for (const Edit& edit : change.edits) EncodeEdit(edit, encoder);
+  if (change.policy == 0) return;
+  encoder.Put(change.policy);
+  encoder.PutString(change.rule);
 }
 
 Result<Change> DecodeChange(ByteSpan in) {
@@ -377,6 +380,11 @@ Result<Change> DecodeChange(ByteSpan in) {
   change.edits.reserve(std::min(edits, uint32_t{16}));
   for (uint32_t i = 0; i < edits && decoder.ok(); ++i) {
     change.edits.push_back(DecodeEdit(decoder));
+  }
+  if (decoder.ok() && decoder.remaining() != 0) {
+    change.policy = decoder.Get<uint64_t>();
+    change.rule = decoder.GetString();
+    if (change.policy == 0) decoder.SetBad();
   }
   if (!decoder.ok() || decoder.remaining() != 0) {
     return Fail(EBADMSG, "damaged change record");

@@ -189,6 +189,8 @@ struct Change {
   uint64_t offset = 0;   ///< write, truncate, allocate
   uint64_t length = 0;
   std::vector<Edit> edits;
+  uint64_t policy = 0;  ///< Policy::hash of the one that judged it; 0: none
+  std::string rule;     ///< id of the rule that refused it, or had it noted
 
   bool operator==(const Change&) const = default;
 };

@@ -1,30 +1,77 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace txfs::policy {
 
-enum class Verdict { kAllow, kDeny };
+/// What a process asks for; the names are those of `txfs log`.
+enum class Op : uint8_t {
+  kCreate,
+  kMkdir,
+  kMknod,
+  kSymlink,
+  kLink,
+  kUnlink,
+  kRmdir,
+  kRename,
+  kExchange,
+  kWrite,
+  kTruncate,
+  kAllocate,
+  kChmod,
+  kChown,
+  kUtimens,
+  kSetxattr,
+  kRemovexattr,
+};
+inline constexpr size_t kOps = 17;
 
-/// One name that a mutating operation would change.
+/// What becomes of one name by it.
+enum class Effect : uint8_t {
+  kMake,        ///< it comes to be
+  kRemove,      ///< it goes, or what it leads to is replaced
+  kContent,     ///< the bytes that it leads to change
+  kAttributes,  ///< mode, owner, times, extended attributes, number of links
+};
+inline constexpr size_t kEffects = 4;
+
+/// Set of ops and effects. An event has two of them: its op and its effect.
+using Mask = uint32_t;
+[[nodiscard]] constexpr Mask MaskOf(Effect effect) {
+  return Mask{1} << static_cast<unsigned>(effect);
+}
+[[nodiscard]] constexpr Mask MaskOf(Op op) {
+  return Mask{1} << (kEffects + static_cast<unsigned>(op));
+}
+inline constexpr Mask kEverything = (Mask{1} << (kEffects + kOps)) - 1;
+
+[[nodiscard]] std::string_view NameOf(Op op);
+[[nodiscard]] std::string_view NameOf(Effect effect);
+[[nodiscard]] std::optional<Op> OpNamed(std::string_view name);
+[[nodiscard]] std::optional<Effect> EffectNamed(std::string_view name);
+/// What `op` does to the name it is about; of a rename, the old one.
+[[nodiscard]] Effect MainEffect(Op op);
+
+/// Where what a name leads to comes from.
+enum class Layer : uint8_t {
+  kBase,  ///< it was there when the transaction began
+  kNew,   ///< it was made in the transaction, or is to be made
+};
+
+/// One name that a mutating operation is about to touch.
 struct Event {
-  std::string_view op;    ///< as `txfs log` prints it
-  std::string_view path;  ///< relative to the workspace root
+  Op op = Op::kWrite;
+  Effect effect = Effect::kContent;
+  std::string_view path;  ///< from the workspace root, bytes
+  Layer layer = Layer::kBase;
+  std::string_view exe;  ///< path of the program; "": not known
   uint32_t uid = 0;
-};
 
-/// The rule that decided, its errno and its reason.
-struct Decision {
-  Verdict verdict = Verdict::kAllow;
-  int error = 0;
-  std::string_view rule;
-  std::string_view reason;
+  [[nodiscard]] Mask mask() const { return MaskOf(op) | MaskOf(effect); }
 };
-
-/// Whether the operation may happen. Pure. The only rule so far is built in:
-/// the name `.txfs` in the workspace root belongs to txfs, whatever the
-/// operation.
-[[nodiscard]] Decision Evaluate(const Event& event);
 
 }  // namespace txfs::policy

@@ -27,6 +27,7 @@ struct Error {
       message;  ///< what happened, to which path; without the text of `code`
   std::string hint;  ///< what to do next; may be empty
   ErrorKind kind = ErrorKind::kFailed;
+  std::string rule = {};  ///< kVetoed: id of the policy's rule
 
   /// `message: strerror(code)`, or `message` alone when it is a whole sentence
   /// (code 0).

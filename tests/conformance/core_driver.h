@@ -20,6 +20,7 @@ struct CoreOptions {
   /// Otherwise every inode is forgotten after each operation.
   bool keep_lookups = false;
   bool collects = true;  ///< as in WorkspaceOptions
+  std::shared_ptr<const policy::Policy> policy = {};
 };
 
 /// EEXIST with the first of the conflicts that a commit or an undo met.

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/base_directory.h"
+#include "fs/tree.h"
+#include "journal/base/result.h"
+#include "journal/change.h"
+#include "policy/policy.h"
+
+namespace txfs {
+
+/// Judges one mutating operation before it is planned: every name that it
+/// touches. Requires the tree lock. The first refusal stands, and nothing
+/// afterwards is looked at.
+class PolicyCheck {
+ public:
+  /// `policy` may be null: all is allowed. `change` says who does what, and
+  /// learns which policy judged it, and the rule that had it noted.
+  PolicyCheck(const policy::Policy* policy, const Tree& tree,
+              const BaseDirectory& base, Change& change)
+      : policy_(policy), tree_(tree), base_(base), change_(change) {
+    if (policy != nullptr) change.policy = policy->hash();
+  }
+
+  /// The name is to be made.
+  Status Make(const Inode& directory, std::string_view name);
+  /// What the name leads to goes, by that name.
+  Status Remove(const Inode& directory, std::string_view name,
+                const Inode& child);
+  /// Its content or its attributes change, under all its names.
+  Status Alter(policy::Effect effect, const Inode& inode);
+  /// `child` goes to another place, with all that is below it.
+  Status Move(const Inode& from, std::string_view name, const Inode& to,
+              std::string_view new_name, const Inode& child);
+
+ private:
+  [[nodiscard]] bool Cares(policy::Effect effect) const;
+  Status Judge(policy::Effect effect, std::string_view path,
+               policy::Layer layer);
+  Status JudgeBelow(const Inode& directory, const std::string& old_path,
+                    const std::string& new_path);
+
+  const policy::Policy* policy_;
+  const Tree& tree_;
+  const BaseDirectory& base_;
+  Change& change_;
+};
+
+}  // namespace txfs

@@ -1,0 +1,60 @@
+#include "policy/event.h"
+
+#include <algorithm>
+
+namespace txfs::policy {
+namespace {
+
+struct OpRow {
+  std::string_view name;
+  Effect effect;
+};
+
+constexpr std::array<OpRow, kOps> kOpRows{{
+    {"create", Effect::kMake},
+    {"mkdir", Effect::kMake},
+    {"mknod", Effect::kMake},
+    {"symlink", Effect::kMake},
+    {"link", Effect::kMake},
+    {"unlink", Effect::kRemove},
+    {"rmdir", Effect::kRemove},
+    {"rename", Effect::kRemove},
+    {"exchange", Effect::kRemove},
+    {"write", Effect::kContent},
+    {"truncate", Effect::kContent},
+    {"allocate", Effect::kContent},
+    {"chmod", Effect::kAttributes},
+    {"chown", Effect::kAttributes},
+    {"utimens", Effect::kAttributes},
+    {"setxattr", Effect::kAttributes},
+    {"removexattr", Effect::kAttributes},
+}};
+
+constexpr std::array<std::string_view, kEffects> kEffectNames{
+    "make", "remove", "content", "attributes"};
+
+const OpRow& RowOf(Op op) { return kOpRows.at(static_cast<size_t>(op)); }
+
+}  // namespace
+
+std::string_view NameOf(Op op) { return RowOf(op).name; }
+
+std::string_view NameOf(Effect effect) {
+  return kEffectNames.at(static_cast<size_t>(effect));
+}
+
+std::optional<Op> OpNamed(std::string_view name) {
+  const auto* const row = std::ranges::find(kOpRows, name, &OpRow::name);
+  if (row == kOpRows.end()) return std::nullopt;
+  return static_cast<Op>(row - kOpRows.begin());
+}
+
+std::optional<Effect> EffectNamed(std::string_view name) {
+  const auto* const found = std::ranges::find(kEffectNames, name);
+  if (found == kEffectNames.end()) return std::nullopt;
+  return static_cast<Effect>(found - kEffectNames.begin());
+}
+
+Effect MainEffect(Op op) { return RowOf(op).effect; }
+
+}  // namespace txfs::policy

@@ -1,0 +1,381 @@
+#include "policy/load.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "journal/base/bytes.h"
+#include "journal/base/checksum.h"
+#include "policy/policy.h"
+
+namespace txfs::policy {
+namespace {
+
+constexpr int64_t kSchema = 1;
+
+struct Errno {
+  std::string_view name;
+  int code;
+};
+constexpr std::array<Errno, 3> kErrnos{
+    {{"EPERM", EPERM}, {"EROFS", EROFS}, {"EDQUOT", EDQUOT}}};
+
+std::string Quoted(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+template <class Names>
+std::string Listed(const Names& names) {
+  std::string list;
+  for (const std::string_view name : names) {
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  }
+  return list;
+}
+
+std::vector<std::string_view> NamesOfOps() {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < kEffects; ++i) {
+    names.push_back(NameOf(static_cast<Effect>(i)));
+  }
+  for (size_t i = 0; i < kOps; ++i) names.push_back(NameOf(static_cast<Op>(i)));
+  return names;
+}
+
+/// A table of the file, the name it is spoken of by, and what may be in it.
+class Section {
+ public:
+  Section(const std::string& file, std::string name, const toml::table& table)
+      : file_(file), name_(std::move(name)), table_(table) {}
+
+  [[nodiscard]] std::unexpected<Error> Wrong(const toml::source_region& where,
+                                             std::string_view what,
+                                             std::string_view expected) const {
+    const auto line = static_cast<uint32_t>(where.begin.line);
+    return Fail(EINVAL, Place{file_, line}.ToString() + ": " +
+                            std::string(what) + "; expected " +
+                            std::string(expected));
+  }
+  [[nodiscard]] std::unexpected<Error> Wrong(std::string_view key,
+                                             std::string_view what,
+                                             std::string_view expected) const {
+    const toml::node* node = table_.get(key);
+    return Wrong(node == nullptr ? table_.source() : node->source(),
+                 std::string(key) + " of " + name_ + " " + std::string(what),
+                 expected);
+  }
+
+  /// An error if there is a key that is none of these.
+  Status CheckKeys(std::initializer_list<std::string_view> known) const {
+    for (const auto& [key, value] : table_) {
+      if (std::ranges::find(known, key.str()) != known.end()) continue;
+      return Wrong(key.source(),
+                   "unknown key " + Quoted(key.str()) + " in " + name_,
+                   "one of " + Listed(known));
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool Has(std::string_view key) const {
+    return table_.contains(key);
+  }
+  [[nodiscard]] const toml::node* Get(std::string_view key) const {
+    return table_.get(key);
+  }
+  [[nodiscard]] Place place() const {
+    return {file_, static_cast<uint32_t>(table_.source().begin.line)};
+  }
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  /// The text under `key`; `otherwise` when there is none.
+  Result<std::string> Text(std::string_view key,
+                           std::string_view otherwise) const {
+    if (!Has(key)) return std::string(otherwise);
+    const auto text = table_.get(key)->value_exact<std::string>();
+    if (!text) return Wrong(key, "is no text", "text in quotes");
+    return *text;
+  }
+  Result<std::string> RequiredText(std::string_view key) const {
+    std::string text = TRY(Text(key, ""));
+    const bool blank = text.find_first_not_of(" \t\n") == std::string::npos;
+    if (blank) return Wrong(key, "is missing or empty", "a sentence");
+    return text;
+  }
+  Result<bool> Flag(std::string_view key) const {
+    if (!Has(key)) return false;
+    const auto flag = table_.get(key)->value_exact<bool>();
+    if (!flag) return Wrong(key, "is neither true nor false", "one of them");
+    return *flag;
+  }
+  /// The texts under `key`: one, or a list of them that is not empty.
+  Result<std::vector<std::string>> Texts(std::string_view key) const {
+    std::vector<std::string> texts;
+    if (!Has(key)) return texts;
+    constexpr std::string_view kExpected = "text, or a list of texts";
+    if (const auto one = table_.get(key)->value_exact<std::string>()) {
+      texts.push_back(*one);
+      return texts;
+    }
+    const toml::array* list = table_.get_as<toml::array>(key);
+    if (list == nullptr || list->empty()) {
+      return Wrong(key, "is not that", kExpected);
+    }
+    for (const toml::node& node : *list) {
+      const auto text = node.value_exact<std::string>();
+      if (!text) {
+        return Wrong(node.source(),
+                     std::string(key) + " of " + name_ +
+                         " has a value that is "
+                         "no text",
+                     kExpected);
+      }
+      texts.push_back(*text);
+    }
+    return texts;
+  }
+
+ private:
+  const std::string& file_;
+  std::string name_;
+  const toml::table& table_;
+};
+
+class FileLoader {
+ public:
+  explicit FileLoader(std::string file) : file_(std::move(file)) {}
+
+  Result<Loaded> Run(const toml::table& root) {
+    const Section top(file_, "the file", root);
+    TRY(top.CheckKeys({"schema", "policy_version", "defaults", "fs"}));
+    TRY(CheckSchema(top));
+    Loaded loaded;
+    loaded.version = TRY(top.Text("policy_version", ""));
+    TRY(ReadDefaults(root, top));
+    if (!root.contains("fs")) return loaded;
+    const toml::array* list = root.get_as<toml::array>("fs");
+    if (list == nullptr || !list->is_array_of_tables()) {
+      return top.Wrong("fs", "is no list of tables", "[[fs]]");
+    }
+    for (const toml::node& node : *list) {
+      Rule rule = TRY(ReadRule(*node.as_table()));
+      loaded.rules.push_back(std::move(rule));
+    }
+    return loaded;
+  }
+
+ private:
+  static Status CheckSchema(const Section& top) {
+    const toml::node* node = top.Get("schema");
+    const auto schema = node == nullptr ? std::optional<int64_t>()
+                                        : node->value_exact<int64_t>();
+    if (schema == kSchema) return {};
+    return top.Wrong("schema",
+                     schema ? "is " + std::to_string(*schema) : "is missing",
+                     "schema = 1, the only one that this program knows");
+  }
+
+  Status ReadDefaults(const toml::table& root, const Section& top) {
+    if (!root.contains("defaults")) return {};
+    const toml::table* table = root.get_as<toml::table>("defaults");
+    if (table == nullptr)
+      return top.Wrong("defaults", "is no table", "[defaults]");
+    const Section section(file_, "[defaults]", *table);
+    TRY(section.CheckKeys({"action", "errno"}));
+    action_ = TRY(ReadAction(section, action_));
+    error_ = TRY(ReadErrno(section, error_));
+    return {};
+  }
+
+  Result<Action> ReadAction(const Section& section, Action otherwise) const {
+    const std::string name = TRY(section.Text("action", NameOf(otherwise)));
+    const auto action = ActionNamed(name);
+    if (action && *action != Action::kAllow) return *action;
+    return section.Wrong("action", "is " + Quoted(name), "deny or audit");
+  }
+
+  Result<int> ReadErrno(const Section& section, int otherwise) const {
+    if (!section.Has("errno")) return otherwise;
+    const std::string name = TRY(section.Text("errno", ""));
+    const auto* const found = std::ranges::find(kErrnos, name, &Errno::name);
+    if (found != kErrnos.end()) return found->code;
+    return section.Wrong("errno", "is " + Quoted(name),
+                         "EPERM, EROFS or EDQUOT");
+  }
+
+  Result<std::string> ReadId(const Section& section) {
+    std::string id = TRY(section.RequiredText("id"));
+    const bool plain = std::ranges::all_of(id, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+    });
+    if (!plain) {
+      return section.Wrong("id", "is " + Quoted(id),
+                           "lower case letters, digits and -");
+    }
+    const auto [first, fresh] = ids_.try_emplace(id, section.place().line);
+    if (fresh) return id;
+    return section.Wrong(
+        "id", Quoted(id) + " is taken by line " + std::to_string(first->second),
+        "an id that no other rule has");
+  }
+
+  Result<Rule> ReadRule(const toml::table& table) {
+    const Section section(file_, "[[fs]]", table);
+    TRY(section.CheckKeys({"id", "ops", "path", "layer", "exe", "uid", "unless",
+                           "action", "errno", "reason", "suggest", "nocase",
+                           "match", "not_match"}));
+    Rule rule;
+    rule.place = section.place();
+    rule.id = TRY(ReadId(section));
+    rule.ops = TRY(ReadOps(section));
+    rule.action = TRY(ReadAction(section, action_));
+    rule.error = TRY(ReadErrno(section, error_));
+    rule.reason = TRY(section.RequiredText("reason"));
+    rule.suggest = TRY(section.RequiredText("suggest"));
+    const bool nocase = TRY(section.Flag("nocase"));
+    rule.when = TRY(ReadCondition(section, nocase));
+    if (rule.when.paths.empty()) {
+      return section.Wrong("path", "is missing", "at least one pattern");
+    }
+    if (section.Has("unless")) {
+      const toml::table* unless = table.get_as<toml::table>("unless");
+      if (unless == nullptr) {
+        return section.Wrong("unless", "is no table",
+                             "unless = { path = ..., exe = ... }");
+      }
+      const Section exception(file_, "unless of " + rule.id, *unless);
+      TRY(exception.CheckKeys({"path", "layer", "exe", "uid"}));
+      rule.unless = TRY(ReadCondition(exception, nocase));
+      if (rule.unless.empty()) {
+        return section.Wrong("unless", "is empty",
+                             "at least one of path, layer, exe, uid");
+      }
+    }
+    TRY(CheckExamples(section, rule));
+    return rule;
+  }
+
+  Result<Mask> ReadOps(const Section& section) const {
+    if (!section.Has("ops")) return kEverything;
+    Mask mask = 0;
+    for (const std::string& name : TRY(section.Texts("ops"))) {
+      const auto effect = EffectNamed(name);
+      const auto op = OpNamed(name);
+      if (!effect && !op) {
+        return section.Wrong("ops", "has " + Quoted(name),
+                             "any of " + Listed(NamesOfOps()));
+      }
+      mask |= effect ? MaskOf(*effect) : MaskOf(*op);
+    }
+    return mask;
+  }
+
+  Result<Condition> ReadCondition(const Section& section, bool nocase) const {
+    Condition condition;
+    condition.paths = TRY(ReadGlobs(section, "path", nocase));
+    condition.exes = TRY(ReadGlobs(section, "exe", false));
+    condition.uids = TRY(ReadUids(section));
+    const std::string layer = TRY(section.Text("layer", "any"));
+    if (layer == "base") {
+      condition.layer = Layer::kBase;
+    } else if (layer == "new") {
+      condition.layer = Layer::kNew;
+    } else if (layer != "any") {
+      return section.Wrong("layer", "is " + Quoted(layer), "base, new or any");
+    }
+    return condition;
+  }
+
+  Result<std::vector<Glob>> ReadGlobs(const Section& section,
+                                      std::string_view key, bool nocase) const {
+    std::vector<Glob> globs;
+    for (const std::string& pattern : TRY(section.Texts(key))) {
+      auto glob = Glob::Parse(pattern, nocase);
+      if (!glob) {
+        return section.Wrong(key, "has a " + glob.error().message,
+                             "a pattern as in .gitignore");
+      }
+      globs.push_back(std::move(*glob));
+    }
+    return globs;
+  }
+
+  Result<std::vector<uint32_t>> ReadUids(const Section& section) const {
+    std::vector<uint32_t> uids;
+    const toml::node* node = section.Get("uid");
+    if (node == nullptr) return uids;
+    const auto add = [&](const toml::node& one) {
+      const auto uid = one.value_exact<int64_t>();
+      const bool fits =
+          uid && *uid >= 0 && *uid <= std::numeric_limits<uint32_t>::max();
+      if (fits) uids.push_back(static_cast<uint32_t>(*uid));
+      return fits;
+    };
+    bool good = true;
+    if (const toml::array* list = node->as_array()) {
+      good = !list->empty();
+      for (const toml::node& one : *list) good = good && add(one);
+    } else {
+      good = add(*node);
+    }
+    if (good) return uids;
+    return section.Wrong("uid", "is no user", "a number, or a list of numbers");
+  }
+
+  /// Each as "OP PATH"; of the layer that the rule is about.
+  Status CheckExamples(const Section& section, const Rule& rule) const {
+    const Policy alone({rule});
+    for (const bool wanted : {true, false}) {
+      const std::string_view key = wanted ? "match" : "not_match";
+      for (const std::string& example : TRY(section.Texts(key))) {
+        const size_t space = example.find(' ');
+        const std::string_view name =
+            std::string_view(example).substr(0, space);
+        const auto op = OpNamed(name);
+        if (!op || space == std::string::npos || space + 1 == example.size()) {
+          return section.Wrong(key, "has " + Quoted(example),
+                               "an operation of txfs log, a space, and a path");
+        }
+        const Event event{.op = *op,
+                          .effect = MainEffect(*op),
+                          .path = std::string_view(example).substr(space + 1),
+                          .layer = rule.when.layer.value_or(Layer::kBase),
+                          .exe = {}};
+        if (alone.Matching(event).empty() == !wanted) continue;
+        return section.Wrong(
+            key, "has " + Quoted(example),
+            wanted ? "what the rule is about" : "what the rule is not about");
+      }
+    }
+    return {};
+  }
+
+  const std::string file_;
+  Action action_ = Action::kDeny;
+  int error_ = EPERM;
+  std::map<std::string, uint32_t> ids_;  ///< and their lines
+};
+
+}  // namespace
+
+Result<Loaded> Load(std::string_view text, const std::string& file) {
+  try {
+    Loaded loaded = TRY(FileLoader(file).Run(toml::parse(text, file)));
+    loaded.hash = Checksum(AsBytes(text));
+    return loaded;
+  } catch (const toml::parse_error& error) {
+    const auto line = static_cast<uint32_t>(error.source().begin.line);
+    return Fail(EINVAL, Place{file, line}.ToString() +
+                            ": no TOML: " + std::string(error.description()));
+  }
+}
+
+}  // namespace txfs::policy

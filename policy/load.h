@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "journal/base/result.h"
+#include "policy/rule.h"
+
+namespace txfs::policy {
+
+/// What a policy file says.
+struct Loaded {
+  std::string version;  ///< policy_version; may be empty
+  std::vector<Rule> rules;
+  uint64_t hash = 0;  ///< xxh3-64 of the text
+};
+
+/// Reads a policy file (docs/policy.md) whose text is `text`. EINVAL with
+/// "FILE:LINE: what is wrong; what is expected": not TOML, a key that means
+/// nothing, a value of another type, an empty reason, an id that is taken, a
+/// pattern that is none, an example that the rule does not do justice to.
+Result<Loaded> Load(std::string_view text, const std::string& file);
+
+}  // namespace txfs::policy

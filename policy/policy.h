@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/rule.h"
+
+namespace txfs::policy {
+
+/// What the rules say of an event, and the one that decided: the strongest
+/// action that matches, of those the first. nullptr: no rule is about it.
+struct Verdict {
+  Action action = Action::kAllow;
+  const Rule* rule = nullptr;
+};
+
+/// Rules, compiled. Never changes once it is made, so that it can be read
+/// without a lock and exchanged as a whole.
+class Policy {
+ public:
+  Policy() = default;
+  /// `rules`: in the order of their sources, the weaker first.
+  explicit Policy(std::vector<Rule> rules, uint64_t hash = 1);
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+
+  [[nodiscard]] std::span<const Rule> rules() const { return rules_; }
+  /// Of what the rules say; never 0 when there are any.
+  [[nodiscard]] uint64_t hash() const { return hash_; }
+  /// Whether any rule is about an event with one of these ops or effects.
+  [[nodiscard]] bool Cares(Mask mask) const { return (cares_ & mask) != 0; }
+  /// Whether one might be about something below the directory `path` then.
+  [[nodiscard]] bool MayMatchBelow(Mask mask, std::string_view path) const;
+
+  /// Every rule that is about `event`, in their order.
+  [[nodiscard]] std::vector<const Rule*> Matching(const Event& event) const;
+
+ private:
+  friend Verdict Evaluate(const Policy& policy, const Event& event);
+
+  struct Pattern {
+    uint32_t rule;
+    uint32_t glob;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>{}(text);
+    }
+  };
+  using ByName = std::unordered_map<std::string, std::vector<Pattern>, Hash,
+                                    std::equal_to<>>;
+
+  void Index(uint32_t rule);
+  template <class Visit>
+  void ForEachMatch(const Event& event, const Visit& visit) const;
+
+  std::vector<Rule> rules_;
+  uint64_t hash_ = 0;
+  Mask cares_ = 0;
+  /// Patterns by a name that every path they match has, in lower case; and
+  /// those that have none.
+  ByName by_name_;
+  std::vector<Pattern> nameless_;
+  std::vector<uint32_t> pathless_;  ///< rules about every path
+};
+
+/// What `policy` says of `event`. Pure; under 1 us for 200 rules.
+[[nodiscard]] Verdict Evaluate(const Policy& policy, const Event& event);
+
+}  // namespace txfs::policy

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/event.h"
+#include "policy/glob.h"
+
+namespace txfs::policy {
+
+/// Where a rule stands, for messages.
+struct Place {
+  std::string file;
+  uint32_t line = 0;
+
+  [[nodiscard]] std::string ToString() const {
+    return file + ":" + std::to_string(line);
+  }
+};
+
+/// What is to happen to an operation; the later, the stronger.
+enum class Action : uint8_t {
+  kAllow,
+  kAudit,  ///< allowed, and noted in the log
+  kDeny,
+};
+[[nodiscard]] std::string_view NameOf(Action action);
+[[nodiscard]] std::optional<Action> ActionNamed(std::string_view name);
+
+/// Who does it, and to what: a part of a rule.
+struct Condition {
+  std::vector<Glob> paths;  ///< any of them
+  std::optional<Layer> layer;
+  std::vector<Glob> exes;      ///< any of them; paths of programs
+  std::vector<uint32_t> uids;  ///< any of them
+
+  [[nodiscard]] bool empty() const {
+    return paths.empty() && !layer && exes.empty() && uids.empty();
+  }
+};
+
+/// An [[fs]] rule.
+struct Rule {
+  std::string id;
+  Mask ops = kEverything;  ///< an event is meant that has one of them
+  Condition when;          ///< all that is given must hold
+  Condition unless;        ///< empty, or: not if all that is given holds
+  Action action = Action::kDeny;
+  int error = EPERM;
+  std::string reason;   ///< why, for people and agents
+  std::string suggest;  ///< what to do instead
+  Place place;
+};
+
+}  // namespace txfs::policy

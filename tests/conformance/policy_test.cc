@@ -1,0 +1,392 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/load.h"
+#include "policy/sources.h"
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/core_driver.h"
+
+namespace txfs::testing {
+namespace {
+
+using ::std::string;
+
+constexpr std::string_view kRules = R"(
+schema = 1
+
+[[fs]]
+id = "hooks"
+path = "**/.git/hooks/**"
+nocase = true
+reason = "git runs what is there"
+suggest = "ask"
+
+[[fs]]
+id = "secret"
+path = ".env*"
+errno = "EROFS"
+reason = "a secret"
+suggest = "ask"
+
+[[fs]]
+id = "kept"
+path = "kept/**"
+ops = ["remove"]
+layer = "base"
+reason = "it was there before"
+suggest = "leave it"
+
+[[fs]]
+id = "watched"
+path = "watched"
+action = "audit"
+reason = "somebody wants to know"
+suggest = "go on"
+)";
+
+std::shared_ptr<const policy::Policy> Rules(std::string_view text) {
+  std::vector<policy::Loaded> files;
+  auto loaded = policy::Load(text, "rules.toml");
+  if (!loaded) ADD_FAILURE() << loaded.error().ToString();
+  if (loaded) files.push_back(std::move(*loaded));
+  auto policy = policy::Combine(std::move(files));
+  if (!policy) ADD_FAILURE() << policy.error().ToString();
+  return policy ? *policy : nullptr;
+}
+
+/// What somebody tries, with a protected path.
+struct Attempt {
+  string name;
+  std::function<Status(Driver& fs, const string& path)> run;
+  bool takes_links = false;    ///< another name of the file does, too
+  bool follows_links = false;  ///< a symlink to it does, too
+};
+
+Status WithFile(Driver& fs, const string& path, int flags,
+                const std::function<Status(Handle)>& work) {
+  const Handle file = TRY(fs.Open(path, flags, 0644));
+  Status done = work(file);
+  TRY(fs.Close(file));
+  return done;
+}
+
+Status Ignoring(const Result<size_t>& result) {
+  if (!result) return std::unexpected(result.error());
+  return {};
+}
+
+std::vector<Attempt> OnFiles() {
+  return {
+      {.name = "Write",
+       .run =
+           [](Driver& fs, const string& path) {
+             return WithFile(fs, path, O_RDWR, [&](Handle file) {
+               return Ignoring(fs.WriteAt(file, 1, "evil"));
+             });
+           },
+       .takes_links = true,
+       .follows_links = true},
+      {.name = "Append",
+       .run =
+           [](Driver& fs, const string& path) {
+             return WithFile(fs, path, O_WRONLY | O_APPEND, [&](Handle file) {
+               return Ignoring(fs.WriteAt(file, 0, "evil"));
+             });
+           },
+       .takes_links = true,
+       .follows_links = true},
+      {.name = "OpenAndTruncate",
+       .run =
+           [](Driver& fs, const string& path) {
+             return WithFile(fs, path, O_WRONLY | O_TRUNC,
+                             [](Handle) { return Status(); });
+           },
+       .takes_links = true,
+       .follows_links = true},
+      {.name = "TruncateOf",
+       .run =
+           [](Driver& fs, const string& path) {
+             return WithFile(fs, path, O_RDWR, [&](Handle file) {
+               return fs.TruncateOf(file, 2);
+             });
+           },
+       .takes_links = true,
+       .follows_links = true},
+      {.name = "Truncate",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Truncate(path, 100); },
+       .takes_links = true,
+       .follows_links = true},
+      {.name = "Allocate",
+       .run =
+           [](Driver& fs, const string& path) {
+             return WithFile(fs, path, O_RDWR, [&](Handle file) {
+               return fs.Allocate(file, 0, 0, 9000);
+             });
+           },
+       .takes_links = true,
+       .follows_links = true},
+      {.name = "PunchHole",
+       .run =
+           [](Driver& fs, const string& path) {
+             return WithFile(fs, path, O_RDWR, [&](Handle file) {
+               return fs.Allocate(
+                   file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2);
+             });
+           },
+       .takes_links = true,
+       .follows_links = true},
+      {.name = "CopyRange",
+       .run =
+           [](Driver& fs, const string& path) {
+             return WithFile(fs, "free", O_RDONLY, [&](Handle from) {
+               return WithFile(fs, path, O_RDWR, [&](Handle file) {
+                 return Ignoring(fs.CopyRange(from, 0, file, 0, 4));
+               });
+             });
+           },
+       .takes_links = true,
+       .follows_links = true},
+      {.name = "Chmod",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Chmod(path, 0777); },
+       .takes_links = true},
+      {.name = "Chown",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Chown(path, 12, 34); },
+       .takes_links = true},
+      {.name = "Utimens",
+       .run =
+           [](Driver& fs, const string& path) {
+             return fs.Utimens(path, {.mtime = {.tv_sec = 1, .tv_nsec = 2}});
+           },
+       .takes_links = true},
+      {.name = "SetXattr",
+       .run =
+           [](Driver& fs, const string& path) {
+             return fs.SetXattr(path, "user.x", "1", 0);
+           },
+       .takes_links = true},
+      {.name = "LinkAway",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Link(path, "away"); },
+       .takes_links = true},
+      {.name = "Unlink",
+       .run = [](Driver& fs, const string& path) { return fs.Unlink(path); },
+       .takes_links = true},
+      {.name = "RenameAway",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Rename(path, "away", 0); }},
+      {.name = "RenameOver",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Rename("free", path, 0); },
+       .takes_links = true},
+      {.name = "ExchangeWith",
+       .run =
+           [](Driver& fs, const string& path) {
+             return fs.Rename("free", path, RENAME_EXCHANGE);
+           }},
+      {.name = "ExchangeFor",
+       .run =
+           [](Driver& fs, const string& path) {
+             return fs.Rename(path, "free", RENAME_EXCHANGE);
+           }},
+  };
+}
+
+std::vector<Attempt> OnNewNames() {
+  return {
+      {.name = "Create",
+       .run =
+           [](Driver& fs, const string& path) {
+             return WithFile(fs, path, O_CREAT | O_WRONLY,
+                             [](Handle) { return Status(); });
+           }},
+      {.name = "Mkdir",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Mkdir(path, 0755); }},
+      {.name = "Mkfifo",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Mkfifo(path, 0644); }},
+      {.name = "Symlink",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Symlink("free", path); }},
+      {.name = "LinkTo",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Link("free", path); }},
+      {.name = "RenameTo",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Rename("free", path, 0); }},
+      {.name = "RenameDirectoryTo",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Rename("dir", path, 0); }},
+  };
+}
+
+/// Moves of directories around what is protected.
+std::vector<Attempt> OnParents() {
+  const auto move = [](const char* from, const char* to, unsigned flags = 0) {
+    return
+        [=](Driver& fs, const string&) { return fs.Rename(from, to, flags); };
+  };
+  return {
+      {.name = "RenameParent", .run = move(".git/hooks", "hooks")},
+      {.name = "RenameParentsParent", .run = move(".git", "git")},
+      {.name = "RenameInto", .run = move("dir", ".git/hooks/dir")},
+      {.name = "ExchangeParent", .run = move(".git", "dir", RENAME_EXCHANGE)},
+      {.name = "ExchangeForParent",
+       .run = move("dir", ".git", RENAME_EXCHANGE)},
+      // What is in it gets protected names.
+      {.name = "RenameToParent", .run = move("plain", "dir/.git")},
+  };
+}
+
+class PolicyTest : public ::testing::Test {
+ protected:
+  PolicyTest() : base_(scratch_.path() + "/ws") {
+    EXPECT_EQ(mkdir(base_.root().c_str(), 0755), 0);
+    base_.File(".git/hooks/h", "a hook");
+    base_.Directory("other");
+    base_.HardLink(".git/hooks/h", "other/link");
+    base_.File("sub/.GIT/Hooks/h", "a hook");
+    base_.File(kOdd, "a hook");
+    base_.File(".env", "a secret");
+    base_.Symlink(".git/hooks/h", "soft");
+    base_.File("free", "anything");
+    base_.File("dir/f", "f");
+    base_.File("plain/hooks/f", "f");
+    base_.File("kept/deep/old", "old");
+    base_.File("watched", "watched");
+    base_.SetTimes();
+    auto started = CoreDriver::Start(
+        base_.root(), {.keep_lookups = true, .policy = Rules(kRules)});
+    EXPECT_TRUE(started) << started.error().ToString();
+    if (started) driver_ = std::move(*started);
+    // Names that the kernel does not hold are not known (docs/policy.md).
+    EXPECT_TRUE(fs().Stat(".git/hooks/h") && fs().Stat("other/link"));
+    before_ = View();
+  }
+
+  CoreDriver& fs() { return *driver_; }
+  TreeView View() {
+    auto view = ViewWithoutStore(fs());
+    EXPECT_TRUE(view) << view.error().ToString();
+    return view ? std::move(*view) : TreeView();
+  }
+  /// The log's last entry, as "OP ERRNO RULE".
+  string LastInLog() {
+    string last;
+    EXPECT_TRUE(fs().workspace().ReadLog(Lsn{1}, [&](const LogEntry& entry) {
+      const Change& change = entry.change;
+      last = string(OpName(change.op)) + " " + ErrnoName(change.result) + " " +
+             change.rule;
+      EXPECT_NE(change.policy, 0U);
+      return true;
+    }));
+    return last;
+  }
+  void ExpectRefused(const Attempt& attempt, const string& path,
+                     const string& error = "EPERM",
+                     const string& rule = "hooks") {
+    SCOPED_TRACE(attempt.name + " " + path);
+    const Status done = attempt.run(fs(), path);
+    EXPECT_EQ(done ? "OK" : ErrnoName(done.error().code), error);
+    EXPECT_TRUE(LastInLog().ends_with(" " + error + " " + rule)) << LastInLog();
+    EXPECT_EQ(Compare(before_, View(), {}), "");
+  }
+
+  static constexpr char kOdd[] = "sub/.git/hooks/odd\n\xff\t ";
+
+  TempDir scratch_;
+  BaseTree base_;
+  std::unique_ptr<CoreDriver> driver_;
+  TreeView before_;
+};
+
+TEST_F(PolicyTest, FilesByTheirName) {
+  for (const Attempt& attempt : OnFiles()) {
+    ExpectRefused(attempt, ".git/hooks/h");
+    ExpectRefused(attempt, "sub/.GIT/Hooks/h");
+    ExpectRefused(attempt, kOdd);
+    ExpectRefused(attempt, ".env", "EROFS", "secret");
+  }
+}
+
+TEST_F(PolicyTest, FilesByAnotherLink) {
+  for (const Attempt& attempt : OnFiles()) {
+    if (attempt.takes_links) ExpectRefused(attempt, "other/link");
+    if (attempt.follows_links) ExpectRefused(attempt, "soft");
+  }
+}
+
+TEST_F(PolicyTest, NamesThatAreNotThereYet) {
+  for (const Attempt& attempt : OnNewNames()) {
+    ExpectRefused(attempt, ".git/hooks/new");
+    ExpectRefused(attempt, ".git/hooks/NEW\x01\xfe");
+    ExpectRefused(attempt, "other/.env.local", "EROFS", "secret");
+  }
+}
+
+TEST_F(PolicyTest, DirectoriesAbove) {
+  for (const Attempt& attempt : OnParents()) ExpectRefused(attempt, "");
+}
+
+TEST_F(PolicyTest, AFileThatIsOpenAlready) {
+  const auto file = fs().Open(".git/hooks/h", O_RDWR, 0);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(fs().Rename("free", "other/free", 0));
+  ASSERT_TRUE(fs().Rename("other/free", "free", 0));
+  const auto written = fs().WriteAt(*file, 0, "evil");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, EPERM);
+  EXPECT_EQ(fs().ReadFile(".git/hooks/h").value_or(""), "a hook");
+}
+
+TEST_F(PolicyTest, LayersTellWhatWasThereBefore) {
+  ExpectRefused(
+      {.name = "Unlink",
+       .run = [](Driver& fs, const string& path) { return fs.Unlink(path); }},
+      "kept/deep/old", "EPERM", "kept");
+  ExpectRefused(
+      {.name = "RenameParent",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Rename(path, "moved", 0); }},
+      "kept/deep", "EPERM", "kept");
+  ASSERT_TRUE(fs().WriteFile("kept/deep/new", "new"));
+  ASSERT_TRUE(fs().WriteFile("kept/deep/old", "may be written"));
+  EXPECT_TRUE(fs().Unlink("kept/deep/new"));
+}
+
+TEST_F(PolicyTest, WhatIsNotMeantIsAllowed) {
+  EXPECT_TRUE(fs().WriteFile("plain/hooks/f", "changed"));
+  EXPECT_TRUE(fs().Rename("plain", "elsewhere", 0));
+  EXPECT_TRUE(fs().Mkdir("dir/.git", 0755));
+  EXPECT_TRUE(fs().Mkdir("dir/.git/hooks", 0755));
+  EXPECT_TRUE(fs().Rmdir("dir/.git/hooks"));
+  EXPECT_TRUE(fs().Unlink("soft"));
+}
+
+TEST_F(PolicyTest, AuditIsNoted) {
+  ASSERT_TRUE(fs().Chmod("watched", 0600));
+  EXPECT_EQ(LastInLog(), "chmod OK watched");
+  ASSERT_TRUE(fs().Chmod("free", 0600));
+  EXPECT_EQ(LastInLog(), "chmod OK ");
+}
+
+TEST_F(PolicyTest, VerdictsSurviveARemount) {
+  ASSERT_TRUE(fs().Chmod("watched", 0600));
+  ASSERT_FALSE(fs().Unlink(".env"));
+  ASSERT_TRUE(fs().Remount());
+  EXPECT_EQ(LastInLog(), "unlink EROFS secret");
+}
+
+}  // namespace
+}  // namespace txfs::testing

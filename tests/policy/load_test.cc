@@ -1,0 +1,169 @@
+#include "policy/load.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policy/policy.h"
+
+namespace txfs::policy {
+namespace {
+
+constexpr const char* kWhole = R"(schema = 1
+policy_version = "2026-11"
+
+[defaults]
+errno = "EROFS"
+
+[[fs]]
+id = "git-hooks"
+ops = ["make", "content", "unlink"]
+path = ["**/.git/hooks/**"]
+layer = "any"
+exe = "sh"
+uid = [0, 1000]
+unless = { exe = "/usr/bin/git", path = "**/*.sample" }
+action = "audit"
+errno = "EPERM"
+reason = "git runs what is there"
+suggest = "say what you want to run"
+nocase = true
+match = ["write .git/hooks/pre-commit", "create sub/.GIT/hooks/x"]
+not_match = ["write src/hooks/x", "rmdir .git/hooks/old"]
+
+[[fs]]
+id = "secrets"
+path = ".env"
+reason = "a secret"
+suggest = "use .env.example"
+)";
+
+TEST(LoadTest, ReadsWhatARuleCanSay) {
+  const auto loaded = Load(kWhole, "p.toml");
+  ASSERT_TRUE(loaded) << loaded.error().ToString();
+  EXPECT_EQ(loaded->version, "2026-11");
+  ASSERT_EQ(loaded->rules.size(), 2U);
+  const Rule& hooks = loaded->rules[0];
+  EXPECT_EQ(hooks.id, "git-hooks");
+  EXPECT_EQ(hooks.ops, MaskOf(Effect::kMake) | MaskOf(Effect::kContent) |
+                           MaskOf(Op::kUnlink));
+  EXPECT_EQ(hooks.when.paths.size(), 1U);
+  EXPECT_EQ(hooks.when.layer, std::nullopt);
+  EXPECT_EQ(hooks.when.exes.size(), 1U);
+  EXPECT_EQ(hooks.when.uids, (std::vector<uint32_t>{0, 1000}));
+  EXPECT_EQ(hooks.unless.exes.size(), 1U);
+  EXPECT_EQ(hooks.unless.paths.size(), 1U);
+  EXPECT_EQ(hooks.action, Action::kAudit);
+  EXPECT_EQ(hooks.error, EPERM);
+  EXPECT_EQ(hooks.reason, "git runs what is there");
+  EXPECT_EQ(hooks.place.ToString(), "p.toml:7");
+  const Rule& secrets = loaded->rules[1];
+  EXPECT_EQ(secrets.ops, kEverything);
+  EXPECT_EQ(secrets.action, Action::kDeny);
+  EXPECT_EQ(secrets.error, EROFS);
+  EXPECT_EQ(secrets.place.line, 23U);
+}
+
+/// The message for a file with one rule to which `lines` are added.
+std::string WhyNot(const std::string& lines) {
+  const auto loaded = Load(
+      "schema = 1\n[[fs]]\nid = \"one\"\npath = \"a\"\nreason = \"r\"\n"
+      "suggest = \"s\"\n" +
+          lines,
+      "p.toml");
+  if (loaded) return "";
+  EXPECT_EQ(loaded.error().code, EINVAL);
+  return loaded.error().message;
+}
+
+TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
+  struct Case {
+    const char* lines;
+    const char* message;
+  };
+  constexpr Case kCases[] = {
+      {"pth = \"b\"",
+       "p.toml:7: unknown key \"pth\" in [[fs]]; expected one of "
+       "id, ops, path, layer, exe, uid, unless, action, errno, "
+       "reason, suggest, nocase, match, not_match"},
+      {"layer = \"old\"",
+       "p.toml:7: layer of [[fs]] is \"old\"; expected base, "
+       "new or any"},
+      {"action = \"allow\"",
+       "p.toml:7: action of [[fs]] is \"allow\"; expected "
+       "deny or audit"},
+      {"errno = \"EAGAIN\"",
+       "p.toml:7: errno of [[fs]] is \"EAGAIN\"; expected "
+       "EPERM, EROFS or EDQUOT"},
+      {"nocase = 1",
+       "p.toml:7: nocase of [[fs]] is neither true nor false; "
+       "expected one of them"},
+      {"uid = -1",
+       "p.toml:7: uid of [[fs]] is no user; expected a number, or a "
+       "list of numbers"},
+      {"exe = []",
+       "p.toml:7: exe of [[fs]] is not that; expected text, or a "
+       "list of texts"},
+      {"exe = [1]",
+       "p.toml:7: exe of [[fs]] has a value that is no text; "
+       "expected text, or a list of texts"},
+      {"unless = {}",
+       "p.toml:7: unless of [[fs]] is empty; expected at least "
+       "one of path, layer, exe, uid"},
+      {"unless = { op = \"x\" }",
+       "p.toml:7: unknown key \"op\" in unless of one;"
+       " expected one of path, layer, exe, uid"},
+      {"match = [\"write b\"]",
+       "p.toml:7: match of [[fs]] has \"write b\"; "
+       "expected what the rule is about"},
+      {"not_match = \"write a\"",
+       "p.toml:7: not_match of [[fs]] has \"write "
+       "a\"; expected what the rule is not about"},
+      {"match = \"writes a\"",
+       "p.toml:7: match of [[fs]] has \"writes a\"; "
+       "expected an operation of txfs log, a space, and "
+       "a path"},
+      {"[[fs]]\nid = \"one\"\npath = \"b\"\nreason = \"r\"\nsuggest = \"s\"",
+       "p.toml:8: id of [[fs]] \"one\" is taken by line 2; expected an id that "
+       "no "
+       "other rule has"},
+      {"[[fs]]\nid = \"two\"\npath = \"b\"\nreason = \" \"\nsuggest = \"s\"",
+       "p.toml:10: reason of [[fs]] is missing or empty; expected a sentence"},
+      {"[[fs]]\nid = \"two\"\nreason = \"r\"\nsuggest = \"s\"",
+       "p.toml:7: path of [[fs]] is missing; expected at least one pattern"},
+      {"[[fs]]\nid = \"two\"\npath = \"[b\"\nreason = \"r\"\nsuggest = \"s\"",
+       "p.toml:9: path of [[fs]] has a pattern \"[b\": a [ has no ]; expected "
+       "a "
+       "pattern as in .gitignore"},
+      {"[[exec]]\nid = \"x\"",
+       "p.toml:7: unknown key \"exec\" in the file; expected one of schema, "
+       "policy_version, defaults, fs"},
+  };
+  for (const Case& one : kCases) EXPECT_EQ(WhyNot(one.lines), one.message);
+  EXPECT_EQ(
+      WhyNot("ops = \"delete\"")
+          .find("p.toml:7: ops of [[fs]] has \"delete\"; expected any of make, "
+                "remove, content, attributes, create"),
+      0U);
+}
+
+TEST(LoadTest, RefusesWhatIsNoPolicy) {
+  constexpr std::pair<const char*, const char*> kCases[] = {
+      {"", "p.toml:1: schema of the file is missing; "},
+      {"schema = 2", "p.toml:1: schema of the file is 2; "},
+      {"schema = \"1\"", "p.toml:1: schema of the file is missing; "},
+      {"schema = 1\nfs = 1", "p.toml:2: fs of the file is no list of tables; "},
+      {"schema = 1\nfs = []x", "p.toml:2: no TOML: "},
+  };
+  for (const auto& [text, message] : kCases) {
+    const auto loaded = Load(text, "p.toml");
+    ASSERT_FALSE(loaded) << text;
+    EXPECT_EQ(loaded.error().message.find(message), 0U)
+        << loaded.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace txfs::policy
