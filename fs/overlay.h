@@ -287,7 +287,7 @@ class OverlayFilesystem final : public Filesystem {
   void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
                   Lsn lsn);
   /// Judges what `plan` is to do; its caller and op are known.
-  PolicyCheck Judging(Plan& plan) const REQUIRES_SHARED(gate_);
+  PolicyCheck Judging(Plan& plan) const REQUIRES_SHARED(gate_, tree_mutex_);
   /// Records a refused operation in the log.
   void LogRefusal(Op op, const Caller& caller, Ino parent,
                   std::string_view name, Ino new_parent,
