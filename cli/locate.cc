@@ -6,6 +6,7 @@
 
 #include "cli/archive_dispatcher.h"
 #include "cli/errors.h"
+#include "cli/mappings.h"
 #include "cli/paths.h"
 #include "journal/base/file.h"
 
@@ -122,7 +123,11 @@ Result<Client> ConnectFlushed(const Place& place) {
     const auto mount =
         OpenAt(AT_FDCWD, place.address.mountpoint, O_RDONLY | O_DIRECTORY);
     // A dead mount is for Connect to tell.
-    if (mount) std::ignore = ::syncfs(mount->get());
+    struct stat st{};
+    if (mount && ::fstat(mount->get(), &st) == 0) {
+      std::ignore = ::syncfs(mount->get());
+      FlushMappings(st.st_dev);
+    }
   }
   return Connect(place);
 }
