@@ -6,7 +6,7 @@
 
 namespace txfs {
 
-RefusedPages::~RefusedPages() {
+void RefusedPages::End() {
   std::thread thread;
   {
     const MutexLock lock(mutex_);
@@ -20,6 +20,7 @@ RefusedPages::~RefusedPages() {
 void RefusedPages::Forget(fuse_ino_t ino, off_t offset, size_t size) {
   {
     const MutexLock lock(mutex_);
+    if (ends_) return;
     ranges_.push_back({ino, offset, size});
     // Without a thread to be had, the next one tries again.
     if (!thread_.joinable()) thread_ = StartThread([this] { Serve(); });

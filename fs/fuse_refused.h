@@ -16,9 +16,13 @@ class RefusedPages {
  public:
   /// `session`: outlives this.
   explicit RefusedPages(fuse_session* session) : session_(session) {}
-  ~RefusedPages();
+  ~RefusedPages() { End(); }
   RefusedPages(const RefusedPages&) = delete;
   RefusedPages& operator=(const RefusedPages&) = delete;
+
+  /// Waits until the kernel has heard of what is under way, for which requests
+  /// must be served; nothing is told afterwards.
+  void End() EXCLUDES(mutex_);
 
   /// The request has been answered. Offset and size in bytes.
   void Forget(fuse_ino_t ino, off_t offset, size_t size) EXCLUDES(mutex_);

@@ -110,7 +110,9 @@ class MountedSession final : public FuseSession {
   }
 
   Status Run() override {
-    return ServeUntilWoken(session_.get(), threads_, wake_.get());
+    // What the kernel is told of waits for requests: they must be served still.
+    return ServeUntilWoken(session_.get(), threads_, wake_.get(),
+                           [this] { refused_pages_.End(); });
   }
 
   void Stop() override {

@@ -94,11 +94,14 @@ Status WaitFor(int eventfd) {
 
 }  // namespace
 
-Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake) {
+Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake,
+                       const std::function<void()>& ends) {
   Workers workers(session, wake);
   TRY(workers.Start(threads));
-  TRY(WaitFor(wake));
+  const Status woken = WaitFor(wake);
+  ends();
   workers.Join();
+  TRY(woken);
   if (workers.error() != 0) {
     return Fail(workers.error(), "cannot read from /dev/fuse");
   }

@@ -1,15 +1,19 @@
 #pragma once
 
+#include <functional>
+
 #include "fs/fuse_libfuse.h"
 #include "journal/base/result.h"
 
 namespace txfs {
 
 /// Serves `session` with `threads` threads until its mount is gone or `wake`,
-/// an eventfd, is written to. Requests in progress are finished.
+/// an eventfd, is written to; then calls `ends`, while requests are still
+/// served. Requests in progress are finished.
 ///
 /// libfuse's own loop takes two locks for each request and cannot be woken
 /// from a signal handler.
-Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake);
+Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake,
+                       const std::function<void()>& ends);
 
 }  // namespace txfs

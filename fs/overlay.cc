@@ -85,6 +85,7 @@ OverlayFilesystem::OverlayFilesystem(UniqueFd base, const struct stat& root,
                                      std::unique_ptr<Journal> journal,
                                      FilesystemOptions options)
     : base_(std::move(base)),
+      links_(base_),
       options_(WithDefaults(std::move(options))),
       policy_(options_.policy),
       cookie_seed_(RandomSeed()),
@@ -219,8 +220,8 @@ void OverlayFilesystem::ReleaseAll(Journal& journal,
   }
 }
 
-PolicyCheck OverlayFilesystem::Judging(Plan& plan) const {
-  return {policy_.get(), tree_, base_, plan.change()};
+PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
+  return {policy_.get(), tree_, base_, links_, plan.change()};
 }
 
 void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,

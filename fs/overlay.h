@@ -287,7 +287,7 @@ class OverlayFilesystem final : public Filesystem {
   void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
                   Lsn lsn);
   /// Judges what `plan` is to do; its caller and op are known.
-  PolicyCheck Judging(Plan& plan) const REQUIRES_SHARED(gate_, tree_mutex_);
+  PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_);
   /// Records a refused operation in the log.
   void LogRefusal(Op op, const Caller& caller, Ino parent,
                   std::string_view name, Ino new_parent,
@@ -350,6 +350,7 @@ class OverlayFilesystem final : public Filesystem {
     uint64_t asked, at;
   };
   Result<uint64_t> SizeOf(Ino ino);
+  Status JudgeWrite(Plan& plan, Ino ino) REQUIRES_SHARED(gate_);
   /// Moves `place` behind what it wrote.
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
                              ByteSpan bytes, WriteMode mode);
@@ -364,6 +365,7 @@ class OverlayFilesystem final : public Filesystem {
                     std::vector<Extent>& released) REQUIRES_SHARED(tree_mutex_);
 
   const BaseDirectory base_;
+  BaseLinks links_;
   const FilesystemOptions options_;
   std::shared_ptr<const policy::Policy> policy_ GUARDED_BY(gate_);
   const uint64_t cookie_seed_;

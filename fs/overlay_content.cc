@@ -280,6 +280,14 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
   return {};
 }
 
+/// Before content goes anywhere; its names may change until it is written.
+Status OverlayFilesystem::JudgeWrite(Plan& plan, Ino ino) {
+  const ReaderLock lock(tree_mutex_);
+  if (!policy_) return {};
+  const Inode* inode = TRY(FindInode(ino));
+  return Judging(plan).Alter(policy::Effect::kContent, *inode);
+}
+
 Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
                                               WritePlace& place, ByteSpan bytes,
                                               WriteMode mode) {
@@ -287,6 +295,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
+  TRY(JudgeWrite(plan, ino));
   TRY(AdoptRetired(ino));
   KeepPreimage(ino);
   uint32_t segment = 0;

@@ -197,6 +197,7 @@ class Refresher {
 void OverlayFilesystem::Frozen::ForgetDirectories() const {
   base.DropCache();
   filesystem.directories_.Clear();
+  filesystem.links_.Clear();
 }
 
 StaleCaches OverlayFilesystem::Frozen::Refresh() {

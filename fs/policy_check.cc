@@ -1,6 +1,9 @@
 #include "fs/policy_check.h"
 
-#include <set>
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 namespace txfs {
 namespace {
@@ -9,12 +12,25 @@ using policy::Effect;
 using policy::Layer;
 
 policy::Op JudgedOp(Op op) {
-  // Both begin with the same ones, in the same order (policy_check_test).
+  // Both begin with the same ones, in the same order.
+  static_assert(static_cast<int>(Op::kCreate) - 1 ==
+                static_cast<int>(policy::Op::kCreate));
+  static_assert(static_cast<int>(Op::kExchange) - 1 ==
+                static_cast<int>(policy::Op::kExchange));
+  static_assert(static_cast<int>(Op::kRemovexattr) - 1 ==
+                static_cast<int>(policy::Op::kRemovexattr));
   return static_cast<policy::Op>(static_cast<uint8_t>(op) - 1);
 }
 
 Layer LayerOf(const Inode& inode) {
   return inode.record.base ? Layer::kBase : Layer::kNew;
+}
+
+/// Whether the tree knows what has the name, or that nothing has.
+bool HasSlot(const Inode& directory, const std::string& name) {
+  const Slot* slot = directory.CachedSlot(name);
+  return directory.UpperSlot(name) != nullptr ||
+         (slot != nullptr && slot->cached != kNoIno);
 }
 
 }  // namespace
@@ -26,13 +42,15 @@ bool PolicyCheck::Cares(Effect effect) const {
 }
 
 Status PolicyCheck::Judge(Effect effect, std::string_view path, Layer layer) {
+  // Nobody knows who stored what a mapping's write-back brings.
+  const auto uid = change_.pid == 0 ? std::optional<uint32_t>() : change_.uid;
   const policy::Verdict verdict =
       policy::Evaluate(*policy_, {.op = JudgedOp(change_.op),
                                   .effect = effect,
                                   .path = path,
                                   .layer = layer,
                                   .exe = change_.exe,
-                                  .uid = change_.uid});
+                                  .uid = uid});
   if (verdict.action == policy::Action::kAudit && change_.rule.empty()) {
     change_.rule = verdict.rule->id;
   }
@@ -56,13 +74,40 @@ Status PolicyCheck::Remove(const Inode& directory, std::string_view name,
   }
   // Its other names lose a link.
   const bool has_others = !child.IsDirectory() && child.attr().nlink > 1;
-  return has_others ? Alter(Effect::kAttributes, child) : Status();
+  if (!has_others) return {};
+  return AlterNames(Effect::kAttributes, child, tree_.PathOf(directory, name));
 }
 
 Status PolicyCheck::Alter(Effect effect, const Inode& inode) {
+  return AlterNames(effect, inode, std::nullopt);
+}
+
+Status PolicyCheck::AlterNames(Effect effect, const Inode& inode,
+                               const std::optional<std::string>& but) {
   if (!Cares(effect) || inode.IsOrphan()) return {};
-  for (const std::string& path : tree_.VisiblePaths(inode)) {
+  const auto visible = tree_.VisiblePaths(inode);
+  std::set<std::string> paths(visible.begin(), visible.end());
+  if (inode.record.base && !inode.IsDirectory()) {
+    TRY(AddUnseen(*inode.record.base, paths));
+  }
+  if (but) paths.erase(*but);
+  for (const std::string& path : paths) {
     TRY(Judge(effect, path, LayerOf(inode)));
+  }
+  return {};
+}
+
+Status PolicyCheck::AddUnseen(const BaseOrigin& base,
+                              std::set<std::string>& paths) {
+  std::vector<std::string> in_base{base.path};
+  if (base.nlink > 1) {
+    const uint64_t device = base.dev == 0 ? base_.device() : base.dev;
+    std::ranges::move(TRY(links_.PathsOf(*policy_, device, base.ino)),
+                      std::back_inserter(in_base));
+  }
+  for (const std::string& path : in_base) {
+    // What the transaction did to a name hides it.
+    if (auto seen = tree_.VisibleBase(path)) paths.insert(std::move(*seen));
   }
   return {};
 }
@@ -74,7 +119,7 @@ Status PolicyCheck::Move(const Inode& from, std::string_view name,
   const std::string old_path = tree_.PathOf(from, name);
   const std::string new_path = tree_.PathOf(to, new_name);
   TRY(Judge(Effect::kRemove, old_path, LayerOf(child)));
-  TRY(Judge(Effect::kMake, new_path, LayerOf(child)));
+  TRY(Judge(Effect::kMake, new_path, Layer::kNew));
   return child.IsDirectory() ? JudgeBelow(child, old_path, new_path) : Status();
 }
 
@@ -107,30 +152,30 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
       Below next{inode, std::move(base_path), JoinPath(below.old_path, name),
                  JoinPath(below.new_path, name)};
       TRY(Judge(Effect::kRemove, next.old_path, layer));
-      TRY(Judge(Effect::kMake, next.new_path, layer));
+      TRY(Judge(Effect::kMake, next.new_path, Layer::kNew));
       if (is_directory) todo.push_back(std::move(next));
       return {};
     };
     if (below.inode != nullptr) {
       for (const auto& [name, slot] : below.inode->slots) {
-        if (slot.upper.kind != DentryKind::kInode) continue;
-        const Inode* child = tree_.Find(slot.upper.ino);
+        // Also one that the base has no more, but the tree has.
+        const Ino ino = slot.upper.kind == DentryKind::kInode ? slot.upper.ino
+                        : slot.IsUpper()                      ? kNoIno
+                                                              : slot.cached;
+        const Inode* child = ino == kNoIno ? nullptr : tree_.Find(ino);
         if (child == nullptr) continue;
         TRY(meet(name, child, base_path_of(*child), child->IsDirectory()));
       }
     }
     if (below.base_path.empty()) continue;
-    for (const BaseEntry& entry : TRY(base_.List(below.base_path))) {
-      if (below.inode != nullptr &&
-          below.inode->UpperSlot(entry.name) != nullptr) {
-        continue;
-      }
-      const Slot* cached = below.inode == nullptr
-                               ? nullptr
-                               : below.inode->CachedSlot(entry.name);
-      const Inode* child =
-          cached == nullptr ? nullptr : tree_.Find(cached->cached);
-      TRY(meet(entry.name, child, JoinPath(below.base_path, entry.name),
+    auto entries = base_.List(below.base_path);
+    if (!entries && !IsGone(entries.error())) {
+      return std::unexpected(std::move(entries).error());
+    }
+    if (!entries) continue;
+    for (const BaseEntry& entry : *entries) {
+      if (below.inode != nullptr && HasSlot(*below.inode, entry.name)) continue;
+      TRY(meet(entry.name, nullptr, JoinPath(below.base_path, entry.name),
                entry.type == FileType::kDirectory));
     }
   }

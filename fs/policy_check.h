@@ -1,10 +1,13 @@
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fs/base_directory.h"
+#include "fs/base_links.h"
 #include "fs/tree.h"
 #include "journal/base/result.h"
 #include "journal/change.h"
@@ -20,8 +23,12 @@ class PolicyCheck {
   /// `policy` may be null: all is allowed. `change` says who does what, and
   /// learns which policy judged it, and the rule that had it noted.
   PolicyCheck(const policy::Policy* policy, const Tree& tree,
-              const BaseDirectory& base, Change& change)
-      : policy_(policy), tree_(tree), base_(base), change_(change) {
+              const BaseDirectory& base, BaseLinks& links, Change& change)
+      : policy_(policy),
+        tree_(tree),
+        base_(base),
+        links_(links),
+        change_(change) {
     if (policy != nullptr) change.policy = policy->hash();
   }
 
@@ -40,12 +47,17 @@ class PolicyCheck {
   [[nodiscard]] bool Cares(policy::Effect effect) const;
   Status Judge(policy::Effect effect, std::string_view path,
                policy::Layer layer);
+  Status AlterNames(policy::Effect effect, const Inode& inode,
+                    const std::optional<std::string>& but);
+  /// The names that the base has for an object and nobody has looked up.
+  Status AddUnseen(const BaseOrigin& base, std::set<std::string>& paths);
   Status JudgeBelow(const Inode& directory, const std::string& old_path,
                     const std::string& new_path);
 
   const policy::Policy* policy_;
   const Tree& tree_;
   const BaseDirectory& base_;
+  BaseLinks& links_;
   Change& change_;
 };
 

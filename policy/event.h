@@ -68,8 +68,8 @@ struct Event {
   Effect effect = Effect::kContent;
   std::string_view path;  ///< from the workspace root, bytes
   Layer layer = Layer::kBase;
-  std::string_view exe;  ///< path of the program; "": not known
-  uint32_t uid = 0;
+  std::string_view exe;             ///< path of the program; "": not known
+  std::optional<uint32_t> uid = 0;  ///< none: not known
 
   [[nodiscard]] Mask mask() const { return MaskOf(op) | MaskOf(effect); }
 };

@@ -56,8 +56,6 @@ Element ElementAt(std::string_view pattern, size_t at) {
 }
 
 bool IsInSet(std::string_view set, char c) {
-  const bool negated = set.starts_with('!');
-  if (negated) set.remove_prefix(1);
   const auto byte = static_cast<unsigned char>(c);
   bool found = false;
   for (size_t i = 0; i < set.size() && !found; ++i) {
@@ -69,17 +67,22 @@ bool IsInSet(std::string_view set, char c) {
     }
     found = first <= byte && byte <= last;
   }
-  return found != negated;
+  return found;
 }
 
 bool MatchesOne(const Element& element, char c, bool nocase) {
   switch (element.kind) {
     case Element::Kind::kByte:
       return nocase ? ToLower(element.byte) == ToLower(c) : element.byte == c;
-    case Element::Kind::kSet:
-      return IsInSet(element.set, c) ||
-             (nocase && (IsInSet(element.set, ToLower(c)) ||
-                         IsInSet(element.set, ToUpper(c))));
+    case Element::Kind::kSet: {
+      std::string_view set = element.set;
+      const bool negated = set.starts_with('!');
+      if (negated) set.remove_prefix(1);
+      const bool found =
+          IsInSet(set, c) ||
+          (nocase && (IsInSet(set, ToLower(c)) || IsInSet(set, ToUpper(c))));
+      return found != negated;
+    }
     default:
       return true;
   }
@@ -114,8 +117,26 @@ bool MatchesPattern(std::string_view pattern, std::string_view name,
   return at == pattern.size();
 }
 
+/// Why `set` is none, or means something else in .gitignore; "" when it is one.
+std::string_view FlawInSet(std::string_view set) {
+  if (set.starts_with('^')) return "a set is negated with !";
+  if (set.contains("[:")) return "it has a class; write out what is meant";
+  if (set.contains('\\')) return "it has a \\ in a set";
+  const bool plain = std::ranges::all_of(
+      set, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  if (!plain) return "a set has a letter that is not ASCII";
+  for (size_t i = set.starts_with('!') ? 1 : 0; i + 2 < set.size(); ++i) {
+    if (set[i + 1] != '-') continue;
+    if (set[i] > set[i + 2]) return "a range ends before it begins";
+    i += 2;
+  }
+  return "";
+}
+
 /// Why `pattern` is no component; "" when it is one.
 std::string_view FlawIn(std::string_view pattern) {
+  if (pattern == "." || pattern == "..") return "no name is . or ..";
+  if (pattern.contains('\0')) return "it has a NUL";
   for (size_t at = 0; at < pattern.size();) {
     if (pattern[at] == '\\' && at + 1 == pattern.size()) {
       return "nothing follows the \\ at its end";
@@ -123,7 +144,12 @@ std::string_view FlawIn(std::string_view pattern) {
     if (pattern[at] == '[' && EndOfSet(pattern, at + 1) == pattern.npos) {
       return "a [ has no ]";
     }
-    at = ElementAt(pattern, at).next;
+    const Element element = ElementAt(pattern, at);
+    if (element.kind == Element::Kind::kSet) {
+      const std::string_view flaw = FlawInSet(element.set);
+      if (!flaw.empty()) return flaw;
+    }
+    at = element.next;
   }
   return "";
 }
@@ -146,6 +172,9 @@ Result<Glob> Glob::Parse(std::string_view pattern, bool nocase) {
     return Fail(EINVAL, "pattern \"" + std::string(pattern) +
                             "\": " + std::string(why));
   };
+  if (pattern.starts_with('!')) {
+    return flawed("there are no exceptions but `unless`; a name with ! is \\!");
+  }
   std::string_view rest = pattern;
   Glob glob;
   glob.nocase_ = nocase;

@@ -20,6 +20,9 @@ namespace txfs::policy {
 namespace {
 
 constexpr int64_t kSchema = 1;
+constexpr size_t kMaxId = 64;
+/// Of one line: the parser calls itself for each part of a dotted key.
+constexpr std::ptrdiff_t kMaxDots = 1000;
 
 struct Errno {
   std::string_view name;
@@ -216,9 +219,9 @@ class FileLoader {
     const bool plain = std::ranges::all_of(id, [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
     });
-    if (!plain) {
-      return section.Wrong("id", "is " + Quoted(id),
-                           "lower case letters, digits and -");
+    if (!plain || id.size() > kMaxId) {
+      return section.Wrong("id", "is " + Quoted(id.substr(0, kMaxId)),
+                           "lower case letters, digits and -, 64 at most");
     }
     const auto [first, fresh] = ids_.try_emplace(id, section.place().line);
     if (fresh) return id;
@@ -344,11 +347,16 @@ class FileLoader {
           return section.Wrong(key, "has " + Quoted(example),
                                "an operation of txfs log, a space, and a path");
         }
+        if (example[space + 1] == '/') {
+          return section.Wrong(key, "has " + Quoted(example),
+                               "a path that begins without a slash");
+        }
         const Event event{.op = *op,
                           .effect = MainEffect(*op),
                           .path = std::string_view(example).substr(space + 1),
                           .layer = rule.when.layer.value_or(Layer::kBase),
-                          .exe = {}};
+                          .exe = {},
+                          .uid = {}};
         if (alone.Matching(event).empty() == !wanted) continue;
         return section.Wrong(
             key, "has " + Quoted(example),
@@ -364,9 +372,24 @@ class FileLoader {
   std::map<std::string, uint32_t> ids_;  ///< and their lines
 };
 
+/// Its number; 0: there is none.
+uint32_t LineOfManyDots(std::string_view text) {
+  for (uint32_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (std::ranges::count(text.substr(0, end), '.') > kMaxDots) return number;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<Loaded> Load(std::string_view text, const std::string& file) {
+  if (const uint32_t line = LineOfManyDots(text); line != 0) {
+    return Fail(EINVAL, Place{file, line}.ToString() +
+                            ": too many dots; expected a line with 1000 at "
+                            "most");
+  }
   try {
     Loaded loaded = TRY(FileLoader(file).Run(toml::parse(text, file)));
     loaded.hash = Checksum(AsBytes(text));

@@ -39,13 +39,16 @@ std::string_view Relative(std::string_view exe) {
   return exe.starts_with('/') ? exe.substr(1) : exe;
 }
 
-/// A program that is not known may be any, and is none for sure.
+/// A program or user that is not known may be any, and is none for sure.
 enum class Unknown { kMatches, kDoesNot };
 
 bool IsBy(const Condition& condition, const Event& event, Unknown unknown) {
-  if (!condition.uids.empty() &&
-      std::ranges::find(condition.uids, event.uid) == condition.uids.end()) {
-    return false;
+  if (!condition.uids.empty()) {
+    const bool is_one = event.uid
+                            ? std::ranges::find(condition.uids, *event.uid) !=
+                                  condition.uids.end()
+                            : unknown == Unknown::kMatches;
+    if (!is_one) return false;
   }
   if (condition.exes.empty()) return true;
   if (event.exe.empty()) return unknown == Unknown::kMatches;
@@ -105,24 +108,37 @@ void Policy::Index(uint32_t rule) {
 }
 
 template <class Visit>
+void Policy::ForEachPattern(std::string_view path, const Visit& visit) const {
+  std::ranges::for_each(nameless_, visit);
+  if (by_name_.empty()) return;
+  ForEachName(path, [&](std::string_view name) {
+    const auto found = by_name_.find(name);
+    if (found != by_name_.end()) std::ranges::for_each(found->second, visit);
+  });
+}
+
+template <class Visit>
 void Policy::ForEachMatch(const Event& event, const Visit& visit) const {
-  const auto meet = [&](const Pattern& pattern) {
+  for (const uint32_t rule : pathless_) {
+    if (IsMeant(rules_[rule], event)) visit(rules_[rule]);
+  }
+  ForEachPattern(event.path, [&](const Pattern& pattern) {
     const Rule& rule = rules_[pattern.rule];
     if ((rule.ops & event.mask()) != 0 &&
         rule.when.paths[pattern.glob].Matches(event.path) &&
         IsMeant(rule, event)) {
       visit(rule);
     }
-  };
-  for (const uint32_t rule : pathless_) {
-    if (IsMeant(rules_[rule], event)) visit(rules_[rule]);
-  }
-  std::ranges::for_each(nameless_, meet);
-  if (by_name_.empty()) return;
-  ForEachName(event.path, [&](std::string_view name) {
-    const auto found = by_name_.find(name);
-    if (found != by_name_.end()) std::ranges::for_each(found->second, meet);
   });
+}
+
+bool Policy::IsAbout(std::string_view path) const {
+  bool found = !pathless_.empty();
+  ForEachPattern(path, [&](const Pattern& pattern) {
+    found =
+        found || rules_[pattern.rule].when.paths[pattern.glob].Matches(path);
+  });
+  return found;
 }
 
 bool Policy::MayMatchBelow(Mask mask, std::string_view path) const {

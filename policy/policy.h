@@ -37,6 +37,9 @@ class Policy {
   /// Whether one might be about something below the directory `path` then.
   [[nodiscard]] bool MayMatchBelow(Mask mask, std::string_view path) const;
 
+  /// Whether any rule is about `path`, whoever does whatever to it.
+  [[nodiscard]] bool IsAbout(std::string_view path) const;
+
   /// Every rule that is about `event`, in their order.
   [[nodiscard]] std::vector<const Rule*> Matching(const Event& event) const;
 
@@ -57,6 +60,9 @@ class Policy {
                                     std::equal_to<>>;
 
   void Index(uint32_t rule);
+  /// Shows the patterns that may match `path` to `visit`.
+  template <class Visit>
+  void ForEachPattern(std::string_view path, const Visit& visit) const;
   template <class Visit>
   void ForEachMatch(const Event& event, const Visit& visit) const;
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -43,6 +44,28 @@ ops = ["remove"]
 layer = "base"
 reason = "it was there before"
 suggest = "leave it"
+
+[[fs]]
+id = "content"
+path = "/content"
+ops = ["content"]
+reason = "it is to stay as it is"
+suggest = "write another"
+
+[[fs]]
+id = "keys"
+path = "*.pem"
+ops = ["make"]
+layer = "new"
+reason = "keys are made elsewhere"
+suggest = "ask"
+
+[[fs]]
+id = "noattr"
+path = "/noattr"
+ops = ["attributes"]
+reason = "attributes"
+suggest = "ask"
 
 [[fs]]
 id = "watched"
@@ -265,13 +288,11 @@ class PolicyTest : public ::testing::Test {
     base_.File("plain/hooks/f", "f");
     base_.File("kept/deep/old", "old");
     base_.File("watched", "watched");
+    base_.File("content", "content");
     base_.SetTimes();
-    auto started = CoreDriver::Start(
-        base_.root(), {.keep_lookups = true, .policy = Rules(kRules)});
+    auto started = CoreDriver::Start(base_.root(), {.policy = Rules(kRules)});
     EXPECT_TRUE(started) << started.error().ToString();
     if (started) driver_ = std::move(*started);
-    // Names that the kernel does not hold are not known (docs/policy.md).
-    EXPECT_TRUE(fs().Stat(".git/hooks/h") && fs().Stat("other/link"));
     before_ = View();
   }
 
@@ -372,6 +393,52 @@ TEST_F(PolicyTest, WhatIsNotMeantIsAllowed) {
   EXPECT_TRUE(fs().Mkdir("dir/.git/hooks", 0755));
   EXPECT_TRUE(fs().Rmdir("dir/.git/hooks"));
   EXPECT_TRUE(fs().Unlink("soft"));
+}
+
+TEST_F(PolicyTest, AMovedFileMakesAName) {
+  ASSERT_FALSE(fs().WriteFile("made.pem", "x"));
+  ExpectRefused(
+      {.name = "RenameTo",
+       .run = [](Driver& fs,
+                 const string& path) { return fs.Rename("free", path, 0); }},
+      "free.pem", "EPERM", "keys");
+}
+
+TEST_F(PolicyTest, ALinkMadeInTheTransactionIsAnotherNameAfterARemount) {
+  ASSERT_TRUE(fs().Link("content", "elsewhere"));
+  for (int i = 0; i < 2; ++i) {
+    const auto written = fs().WriteFile("elsewhere", "evil");
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, EPERM);
+    ASSERT_TRUE(fs().Remount());
+  }
+  EXPECT_EQ(fs().ReadFile("content").value_or(""), "content");
+}
+
+TEST_F(PolicyTest, AnUnlinkedNameIsNotOneThatLosesALink) {
+  ASSERT_TRUE(fs().Link("free", "noattr"));
+  EXPECT_TRUE(fs().Unlink("noattr"));
+}
+
+TEST_F(PolicyTest, RefusedWritesLeaveNothingInTheStore) {
+  const auto bytes = fs().StoreBytes();
+  ASSERT_TRUE(bytes);
+  const auto file = fs().Open("content", O_RDWR, 0);
+  ASSERT_TRUE(file);
+  for (uint64_t i = 0; i < 20; ++i) {
+    ASSERT_FALSE(fs().WriteAt(*file, i << 21, string(100'000, 'x')));
+  }
+  const auto after = fs().StoreBytes();
+  ASSERT_TRUE(after);
+  EXPECT_LT(*after, *bytes + 1'000'000);
+}
+
+TEST_F(PolicyTest, ADirectoryThatTheBaseLostIsMovedAsAnyOther) {
+  ASSERT_TRUE(fs().WriteFile("dir/made", "made"));
+  ASSERT_TRUE(fs().Remount());
+  std::filesystem::remove_all(base_.root() + "/dir");
+  ASSERT_TRUE(fs().Remount());
+  EXPECT_TRUE(fs().Rename("dir", "moved", 0));
 }
 
 TEST_F(PolicyTest, AuditIsNoted) {

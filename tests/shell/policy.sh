@@ -96,3 +96,27 @@ equal '"git-hooks"' "$(txfs -C mnt log --denied --json | head -1 | python3 -c '
 import json, sys; print(json.dumps(json.loads(sys.stdin.readline())["rule"]))')" json
 txfs -C mnt fsck
 txfs umount mnt
+
+# A daemon that is to end while refused pages keep coming ends, too.
+head -c 65536 /dev/zero >ws/.env
+txfs mount ws mnt --policy policy.toml
+storms=
+for flushes in 0 1; do
+  timeout 120 python3 -c "
+import mmap
+with open('mnt/.env', 'r+b') as f:
+    m = mmap.mmap(f.fileno(), 0)
+    while True:
+        for page in range(0, len(m), 4096): m[page] = 65
+        try:
+            if $flushes: m.flush()
+        except OSError: pass" &
+  storms="$storms $!"
+done
+until txfs -C mnt log --denied --op write | grep -q .env; do :; done
+daemon=$(txfs -C mnt status --json | json 'd["pid"]')
+kill -TERM "$daemon"
+timeout 60 tail --pid="$daemon" -f /dev/null || fail "the daemon does not end"
+kill $storms
+wait
+[ "$(head -c 100 ws/.env | tr -d '\0')" = "" ] || fail "a refused page reached the base"

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fs/base_directory.h"
+#include "journal/base/mutex.h"
+#include "journal/base/result.h"
+#include "policy/policy.h"
+
+namespace txfs {
+
+/// Files of the base that have several names there, of which a rule is about
+/// one: whoever reaches such a file by another name has never looked it up. The
+/// base is searched when it is first asked, and only where rules lead. Thread-
+/// safe.
+class BaseLinks {
+ public:
+  explicit BaseLinks(const BaseDirectory& base) : base_(base) {}
+
+  /// Paths that rules are about and that lead to the file; none if it has no
+  /// such name. Directories that may not be listed count as empty.
+  Result<std::vector<std::string>> PathsOf(const policy::Policy& policy,
+                                           uint64_t dev, uint64_t ino)
+      EXCLUDES(mutex_);
+  /// The base has changed.
+  void Clear() EXCLUDES(mutex_);
+
+ private:
+  using ByFile =
+      std::map<std::pair<uint64_t, uint64_t>, std::vector<std::string>>;
+
+  Result<ByFile> Search(const policy::Policy& policy) const;
+
+  const BaseDirectory& base_;
+  Mutex mutex_;
+  uint64_t policy_ GUARDED_BY(mutex_) = 0;  ///< hash; 0: not searched
+  ByFile paths_ GUARDED_BY(mutex_);
+};
+
+}  // namespace txfs
