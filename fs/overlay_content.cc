@@ -282,8 +282,8 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
 
 /// Before content goes anywhere; its names may change until it is written.
 Status OverlayFilesystem::JudgeWrite(Plan& plan, Ino ino) {
-  const ReaderLock lock(tree_mutex_);
   if (!policy_) return {};
+  const ReaderLock lock(tree_mutex_);
   const Inode* inode = TRY(FindInode(ino));
   return Judging(plan).Alter(policy::Effect::kContent, *inode);
 }
