@@ -267,6 +267,11 @@ class OverlayFilesystem final : public Filesystem {
   /// What to leave at a name that goes away.
   static DentryValue Gone(const Inode& directory, std::string_view name,
                           const std::optional<BaseObject>& probe);
+  /// What `child` is to the link count of `directory`. One that the base has
+  /// lost, and only the transaction still has there, is not in it.
+  static int Subdirectories(const Inode& directory, std::string_view name,
+                            const Inode& child,
+                            const std::optional<BaseObject>& probe);
   Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino);
   /// As BaseDirectory::List; a directory that is gone has no entries.
   Result<std::vector<BaseEntry>> ListBase(const std::string& path) const;

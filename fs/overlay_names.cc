@@ -34,6 +34,14 @@ DentryValue OverlayFilesystem::Gone(const Inode& directory,
   return {.kind = in_base ? DentryKind::kWhiteout : DentryKind::kAbsent};
 }
 
+int OverlayFilesystem::Subdirectories(const Inode& directory,
+                                      std::string_view name, const Inode& child,
+                                      const std::optional<BaseObject>& probe) {
+  if (!child.IsDirectory()) return 0;
+  const bool in_base = probe && S_ISDIR(probe->st.st_mode);
+  return directory.UpperSlot(name) != nullptr || in_base ? 1 : 0;
+}
+
 /// Whether another filesystem begins at `inode`.
 bool OverlayFilesystem::IsMountpoint(const Inode& inode,
                                      const Inode& directory) const {
@@ -190,7 +198,8 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
       if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
       if (IsMountpoint(*inode, *directory)) return Fail(EBUSY, "rmdir");
       if (!TRY(IsEmpty(*inode))) return Fail(ENOTEMPTY, "rmdir");
-      plan.CountSubdirectory(*directory, -1);
+      plan.CountSubdirectory(*directory,
+                             -Subdirectories(*directory, name, *inode, probe));
     } else if (inode->IsDirectory()) {
       return Fail(EISDIR, "unlink");
     }
@@ -296,12 +305,18 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
       TRY(check.Remove(*to, new_name, *target));
     }
 
-    const int moved = source->IsDirectory() ? 1 : 0;
-    const int returned = target != nullptr && target->IsDirectory() ? 1 : 0;
+    plan.CountSubdirectory(*from,
+                           -Subdirectories(*from, name, *source, from_probe));
+    plan.CountSubdirectory(*to, source->IsDirectory() ? 1 : 0);
+    if (target != nullptr) {
+      plan.CountSubdirectory(*to,
+                             -Subdirectories(*to, new_name, *target, to_probe));
+    }
     plan.EditAttr(*source).ctime = plan.now();
     plan.TouchDirectory(*from);
     plan.TouchDirectory(*to);
     if (exchange) {
+      plan.CountSubdirectory(*from, target->IsDirectory() ? 1 : 0);
       plan.EditAttr(*target).ctime = plan.now();
       plan.SetDentry(*from, name, {DentryKind::kInode, target->ino});
     } else {
@@ -312,11 +327,6 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
       }
     }
     plan.SetDentry(*to, new_name, {DentryKind::kInode, source->ino});
-    if (from != to || !exchange) {
-      const int back = exchange ? returned : 0;
-      if (moved != back) plan.CountSubdirectory(*from, back - moved);
-      if (moved != returned) plan.CountSubdirectory(*to, moved - returned);
-    }
     if (target != nullptr) ++target->lookups;
     auto accepted = Accept(std::move(plan).Finish());
     if (target != nullptr && (!accepted || exchange)) --target->lookups;

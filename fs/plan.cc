@@ -59,10 +59,17 @@ void Plan::TouchDirectory(const Inode& directory) {
   attr.mtime = attr.ctime = now();
 }
 
-void Plan::CountSubdirectory(const Inode& directory, int delta) {
-  Attr& attr = EditAttr(directory);
+uint32_t CountSubdirectories(uint32_t nlink, int64_t delta) {
   // Filesystems that do not count subdirectories show 1 (btrfs).
-  if (attr.nlink > 1) attr.nlink += static_cast<uint32_t>(delta);
+  if (nlink < 2) return nlink;
+  // Of the base's, those that came after the count was taken are not in it.
+  return static_cast<uint32_t>(std::max<int64_t>(nlink + delta, 2));
+}
+
+void Plan::CountSubdirectory(const Inode& directory, int delta) {
+  if (delta == 0) return;
+  Attr& attr = EditAttr(directory);
+  attr.nlink = CountSubdirectories(attr.nlink, delta);
 }
 
 void Plan::AddInode(Ino ino, InodeRecord record) {

@@ -20,6 +20,9 @@ namespace txfs {
 [[nodiscard]] std::vector<Extent> ReleasedBy(const ExtentEdit& edit,
                                              uint64_t from, uint64_t to);
 
+/// The link count of a directory, `nlink`, with `delta` more subdirectories.
+[[nodiscard]] uint32_t CountSubdirectories(uint32_t nlink, int64_t delta);
+
 /// Collects the edits of one change. Pure: reads the tree, changes nothing.
 class Plan {
  public:
@@ -30,7 +33,7 @@ class Plan {
   Attr& EditAttr(const Inode& inode);
   /// mtime and ctime of a directory in which a name changed.
   void TouchDirectory(const Inode& directory);
-  /// A directory came to (+1) or left (-1) `directory`.
+  /// Directories came to `directory` (> 0) or left it.
   void CountSubdirectory(const Inode& directory, int delta);
   void AddInode(Ino ino, InodeRecord record);
   /// The inode loses one name; the last one takes its content and record along.

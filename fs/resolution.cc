@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "fs/plan.h"
 #include "fs/preimages.h"
 #include "journal/base/file.h"
 
@@ -192,9 +193,11 @@ InodeRecord Resolution::Rebound(const Inode& inode, const Drift& drift,
   const BaseOrigin& before = *inode.record.base;
   after.base = frozen_.tree.OriginOf(drift.path, now);
   Attr& attr = after.attr;
-  const int64_t nlink = int64_t{attr.nlink} - before.nlink + after.base->nlink;
-  if (attr.nlink != 0) {
-    attr.nlink = static_cast<uint32_t>(std::max<int64_t>(nlink, 1));
+  const int64_t more = int64_t{after.base->nlink} - before.nlink;
+  if (inode.IsDirectory()) {
+    attr.nlink = CountSubdirectories(attr.nlink, more);
+  } else if (attr.nlink != 0) {
+    attr.nlink = static_cast<uint32_t>(std::max<int64_t>(attr.nlink + more, 1));
   }
   if (take.attributes) TakeAttributes(before, now, attr);
   if (!take.content || inode.IsDirectory()) return after;

@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <variant>
 
+#include "fs/plan.h"
+
 namespace txfs {
 namespace {
 
@@ -198,9 +200,8 @@ class Planner {
   /// the base.
   void CorrectLinkCount(const Inode& inode, int sign, uint32_t& nlink) const {
     const auto delta = subdirectories_.find(inode.ino);
-    // Filesystems that do not count subdirectories show 1.
-    if (delta == subdirectories_.end() || nlink < 2) return;
-    nlink += static_cast<uint32_t>(sign * delta->second);
+    if (delta == subdirectories_.end()) return;
+    nlink = CountSubdirectories(nlink, int64_t{sign} * delta->second);
   }
 
   /// What comes back may be somebody else's, whom the record's count of the

@@ -555,6 +555,75 @@ TEST_F(RefreshTest, AnothersDirectoryThatADiscardShowsIsCounted) {
   EXPECT_EQ(FindProblems(directory_.path()), "");
 }
 
+/// A directory that one of them moves to `name`, and changes the other makes
+/// to it there before the move is undone: only the other has it.
+class LostDirectoryTest : public RefreshTest {
+ protected:
+  void SetUp() override {
+    base_.Directory("moved", 0755);
+    RefreshTest::SetUp();
+    ASSERT_TRUE(Move(*one_, "moved", "name"));
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+    ASSERT_TRUE(two_->fs().SetXattr({}, two_->Find("name"), "user.k", {}, {}));
+    ASSERT_TRUE(one_->workspace().Undo(""));
+    two_->Refresh();
+    ASSERT_NE(two_->Find("name"), kNoIno);
+  }
+
+  static Status Move(Transaction& by, const string& from, const string& to) {
+    return by.fs().Rename({}, kRootIno, from, kRootIno, to,
+                          RenameMode::kReplace);
+  }
+
+  void ExpectSound() {
+    two_.reset();
+    EXPECT_EQ(FindProblems(directory_.path()), "");
+  }
+};
+
+TEST_F(LostDirectoryTest, IsNotCountedWhenItIsReplaced) {
+  ASSERT_TRUE(Move(*two_, "moved", "name"));
+  ExpectSound();
+}
+
+TEST_F(LostDirectoryTest, IsNotCountedWhenItMoves) {
+  ASSERT_TRUE(Move(*two_, "name", "other"));
+  ExpectSound();
+}
+
+TEST_F(LostDirectoryTest, IsNotCountedWhenItGoes) {
+  ASSERT_TRUE(two_->fs().RemoveDirectory({}, kRootIno, "name"));
+  ExpectSound();
+}
+
+TEST_F(LostDirectoryTest, IsNotCountedInAnExchange) {
+  const Ino dir = two_->Find("dir");
+  ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "name", dir, "sub",
+                                RenameMode::kExchange));
+  ExpectSound();
+}
+
+TEST_F(RefreshTest, CountsSubdirectoriesWhenAnotherMadeMoreOfThem) {
+  const Ino dir = two_->Find("dir");
+  ASSERT_TRUE(two_->fs().SetAttr({}, dir, {.mode = 0700}));
+  const std::array names{"a", "b", "c"};
+  for (const char* name : names) {
+    ASSERT_TRUE(one_->fs().MakeDirectory({}, one_->Find("dir"), name, 0755));
+  }
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  for (const char* name : names) {
+    ASSERT_TRUE(two_->fs().RemoveDirectory({}, dir, name));
+  }
+  for (const char* name : names) {
+    ASSERT_TRUE(two_->fs().MakeDirectory({}, dir, name, 0755));
+    ASSERT_TRUE(two_->fs().MakeDirectory({}, dir, name + string("2"), 0755));
+  }
+  two_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
 TEST_F(RefreshTest, WhatTakesThePlaceOfAnotherIsMissingWhereItWas) {
   base_.File("other", "other");
   ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "other", kRootIno, "same",
