@@ -2,19 +2,25 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cinttypes>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <tuple>
+
+#include "journal/base/file.h"
 
 namespace txfs {
 namespace {
@@ -70,33 +76,87 @@ std::vector<int> NumbersIn(const std::string& dir) {
 }
 
 /// "FROM-TO PERMISSIONS OFFSET MAJOR:MINOR INODE   PATH"
-bool MapLineMatches(const Target& target, const char* line) {
+std::optional<Mapping> ParseMapping(const char* line) {
+  std::array<char, 64> range;
+  std::array<char, 8> mode;
   unsigned major_number = 0;
   unsigned minor_number = 0;
+  unsigned long ino = 0;
   int path = 0;
-  if (std::sscanf(line, "%*s %*s %*s %x:%x %*s %n", &major_number,
-                  &minor_number, &path) < 2 ||
-      path == 0 || ::makedev(major_number, minor_number) != target.dev) {
-    return false;
+  if (std::sscanf(line, "%63s %7s %*s %x:%x %lu %n", range.data(), mode.data(),
+                  &major_number, &minor_number, &ino, &path) < 5) {
+    return std::nullopt;
   }
-  std::string_view text = line + path;
+  const std::string_view permissions(mode.data());
+  std::string_view text = path == 0 ? "" : line + path;
   if (text.ends_with('\n')) text.remove_suffix(1);
-  return Matches(target, text);
+  return Mapping{.range = range.data(),
+                 .is_shared = permissions.ends_with('s'),
+                 .may_store = permissions.substr(0, 2).ends_with('w'),
+                 .device = ::makedev(major_number, minor_number),
+                 .ino = ino,
+                 .path = std::string(text)};
 }
 
-bool AnyMapMatches(const Target& target, const std::string& proc) {
-  const std::unique_ptr<std::FILE, CloseFile> file(
-      std::fopen((proc + "/maps").c_str(), "re"));
-  if (!file) return false;
-  std::array<char, PATH_MAX + 128> line;
-  while (std::fgets(line.data(), line.size(), file.get()) != nullptr) {
-    if (MapLineMatches(target, line.data())) return true;
+/// struct procmap_query of linux/fs.h since Linux 6.11; Debian 12 has it not.
+struct MappingQuery {
+  uint64_t size = sizeof(MappingQuery);
+  uint64_t flags = 0;
+  uint64_t address = 0;
+  uint64_t start = 0, end = 0, mode = 0, page_size = 0, offset = 0, ino = 0;
+  uint32_t major_number = 0, minor_number = 0;
+  uint32_t path_size = 0, build_id_size = 0;
+  uint64_t path = 0, build_id = 0;
+};
+static_assert(sizeof(MappingQuery) == 104);
+constexpr unsigned long kQueryMapping = _IOWR('f', 17, MappingQuery);
+constexpr uint64_t kWritable = 0x02, kShared = 0x08, kOrNext = 0x10,
+                   kOfAFile = 0x20;
+
+std::string RangeOf(const MappingQuery& query) {
+  std::array<char, 40> range;
+  std::snprintf(range.data(), range.size(), "%" PRIx64 "-%" PRIx64, query.start,
+                query.end);
+  return range.data();
+}
+
+/// Whether the kernel can be asked.
+bool QueryStoringMappings(const UniqueFd& maps,
+                          const std::function<bool(const Mapping&)>& visit) {
+  std::array<char, PATH_MAX + 1> path;
+  MappingQuery query;
+  for (;;) {
+    query.flags = kWritable | kShared | kOrNext | kOfAFile;
+    query.path = reinterpret_cast<uintptr_t>(path.data());
+    query.path_size = path.size();
+    if (::ioctl(maps.get(), kQueryMapping, &query) != 0) {
+      return errno != ENOTTY && errno != ENAMETOOLONG;
+    }
+    const Mapping mapping{
+        .range = RangeOf(query),
+        .is_shared = true,
+        .may_store = true,
+        .device = ::makedev(query.major_number, query.minor_number),
+        .ino = query.ino,
+        .path = query.path_size == 0 ? "" : path.data()};
+    if (!visit(mapping)) return true;
+    query.address = query.end;
   }
-  return false;
 }
 
-std::optional<std::string> FindUse(const Target& target,
-                                   const std::string& proc) {
+bool AnyMapMatches(const Target& target, pid_t pid) {
+  bool found = false;
+  ForEachMapping(pid, [&](const Mapping& mapping) {
+    found = mapping.device == target.dev && Matches(target, mapping.path);
+    return !found;
+  });
+  return found;
+}
+
+std::string ProcOf(pid_t pid) { return "/proc/" + std::to_string(pid); }
+
+std::optional<std::string> FindUse(const Target& target, pid_t pid) {
+  const std::string proc = ProcOf(pid);
   for (const char* link : {"cwd", "root", "exe"}) {
     if (LinkMatches(target, proc + "/" + link)) return link;
   }
@@ -104,7 +164,7 @@ std::optional<std::string> FindUse(const Target& target,
     const std::string number = std::to_string(fd);
     if (LinkMatches(target, proc + "/fd/" + number)) return "fd " + number;
   }
-  if (AnyMapMatches(target, proc)) return "map";
+  if (AnyMapMatches(target, pid)) return "map";
   return std::nullopt;
 }
 
@@ -122,14 +182,37 @@ std::string CommOf(const std::string& proc) {
 
 }  // namespace
 
+std::vector<pid_t> ListProcesses() { return NumbersIn("/proc"); }
+
+void ForEachMapping(pid_t pid,
+                    const std::function<bool(const Mapping&)>& visit) {
+  const std::unique_ptr<std::FILE, CloseFile> file(
+      std::fopen((ProcOf(pid) + "/maps").c_str(), "re"));
+  if (!file) return;
+  std::array<char, PATH_MAX + 128> line;
+  while (std::fgets(line.data(), line.size(), file.get()) != nullptr) {
+    const auto mapping = ParseMapping(line.data());
+    if (mapping && !visit(*mapping)) return;
+  }
+}
+
+void ForEachStoringMapping(pid_t pid,
+                           const std::function<bool(const Mapping&)>& visit) {
+  const auto maps = OpenAt(AT_FDCWD, ProcOf(pid) + "/maps", O_RDONLY);
+  if (!maps || QueryStoringMappings(*maps, visit)) return;
+  ForEachMapping(pid, [&](const Mapping& mapping) {
+    const bool is_meant = mapping.is_shared && mapping.may_store;
+    return !is_meant || mapping.ino == 0 || visit(mapping);
+  });
+}
+
 std::vector<ProcessRef> ProcessesUsing(const std::string& dir, dev_t dev) {
   const Target target{dir, dev};
   std::vector<ProcessRef> found;
-  for (const pid_t pid : NumbersIn("/proc")) {
+  for (const pid_t pid : ListProcesses()) {
     if (pid == ::getpid()) continue;
-    const std::string proc = "/proc/" + std::to_string(pid);
-    if (auto use = FindUse(target, proc)) {
-      found.push_back({pid, CommOf(proc), std::move(*use)});
+    if (auto use = FindUse(target, pid)) {
+      found.push_back({pid, CommOf(ProcOf(pid)), std::move(*use)});
     }
   }
   const pid_t parent = ::getppid();

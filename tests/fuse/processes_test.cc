@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <functional>
+#include <set>
 
 namespace txfs {
 namespace {
@@ -95,6 +97,52 @@ TEST_F(ProcessesTest, TheCallerIsLeftOut) {
   const int fd = ::open(dir_.c_str(), O_RDONLY | O_CLOEXEC);
   EXPECT_TRUE(Find().empty());
   ::close(fd);
+}
+
+/// A page of a fresh file, mapped.
+class Page {
+ public:
+  Page(const std::string& path, int protection, int flags) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat st{};
+    if (fd < 0 || ::ftruncate(fd, 4096) != 0 || ::fstat(fd, &st) != 0) {
+      std::abort();
+    }
+    ino_ = st.st_ino;
+    at_ = ::mmap(nullptr, 4096, protection, flags, fd, 0);
+    ::close(fd);
+    ::unlink(path.c_str());
+  }
+  ~Page() { ::munmap(at_, 4096); }
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+  [[nodiscard]] ino_t ino() const { return ino_; }
+
+ private:
+  ino_t ino_ = 0;
+  void* at_ = nullptr;
+};
+
+TEST_F(ProcessesTest, MappingsThroughWhichAFileCanBeStoredAreFound) {
+  const Page read(At("read"), PROT_READ, MAP_SHARED);
+  const Page copy(At("copy"), PROT_READ | PROT_WRITE, MAP_PRIVATE);
+  const Page store(At("store"), PROT_READ | PROT_WRITE, MAP_SHARED);
+  std::set<ino_t> any, storing;
+  ForEachMapping(::getpid(), [&](const Mapping& mapping) {
+    if (mapping.device == dev_) any.insert(mapping.ino);
+    const bool is_meant = mapping.is_shared && mapping.may_store;
+    EXPECT_EQ(mapping.ino == store.ino() && mapping.device == dev_,
+              is_meant && mapping.device == dev_);
+    return true;
+  });
+  EXPECT_TRUE(any.contains(read.ino()));
+  EXPECT_TRUE(any.contains(copy.ino()));
+  EXPECT_TRUE(any.contains(store.ino()));
+  ForEachStoringMapping(::getpid(), [&](const Mapping& mapping) {
+    if (mapping.device == dev_) storing.insert(mapping.ino);
+    return true;
+  });
+  EXPECT_EQ(storing, std::set<ino_t>{store.ino()});
 }
 
 }  // namespace
