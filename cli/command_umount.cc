@@ -92,6 +92,18 @@ Error BusyError(const MountEntry& entry) {
           .kind = ErrorKind::kBusy};
 }
 
+std::unexpected<Error> MountedElsewhere(const MountEntry& entry, pid_t daemon) {
+  const std::string pid = std::to_string(daemon);
+  return Fail(ErrorKind::kBusy, 0,
+              entry.mountpoint +
+                  " is unmounted here, but other mount namespaces have it, and "
+                  "process " +
+                  pid + " serves on for them: " +
+                  NameProcesses(ProcessesMounting(entry.device())),
+              "end them, or `kill " + pid +
+                  "`: nothing that was acknowledged is lost");
+}
+
 /// Returns the daemon's reply, after it ended; an empty one where none answers.
 Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
   const auto daemon = ConnectDaemon(AddressOf(entry));
@@ -105,6 +117,9 @@ Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
     return Frame{};
   }
   Frame reply = TRY((*daemon)->Call({{"request", "unmount"}, {"lazy", lazy}}));
+  if (!lazy && GetBool(reply.header, "serving")) {
+    return MountedElsewhere(entry, (*daemon)->pid());
+  }
   const bool ended = TRY((*daemon)->AwaitExit(lazy ? kLazyWaitMs : -1));
   if (!ended) {
     Say("the daemon (" + std::to_string((*daemon)->pid()) +

@@ -44,6 +44,9 @@ void LogFailure(const char* what, const Status& status) {
   spdlog::error("{}: {}", what, EscapeControls(status.error().ToString()));
 }
 
+/// How long the kernel may take to end a mount that nobody has any more.
+constexpr int kDisconnectMs = 1000;
+
 /// A mounted workspace with its control socket.
 class Server {
  public:
@@ -84,6 +87,7 @@ class Server {
       reply.header["error"] = ToJson(unmounted.error());
       return sink(reply);
     }
+    reply.header["serving"] = !session_.AwaitDisconnect(kDisconnectMs);
     const Store& store = workspace_.store();
     reply.header["transaction"] = workspace_.transaction_id();
     reply.header["workspace"] = EncodeBytes(workspace_.path());

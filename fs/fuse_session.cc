@@ -1,5 +1,6 @@
 #include "fs/fuse_session.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -124,6 +125,13 @@ class MountedSession final : public FuseSession {
   Status Unmount(bool lazy) override {
     if (DeviceMountedAt(mountpoint_) != device_) return {};
     return UnmountPath(mountpoint_, lazy);
+  }
+
+  bool AwaitDisconnect(int timeout_ms) override {
+    // Asked for nothing, it tells of nothing else.
+    pollfd device{.fd = fuse_session_fd(session_.get()), .events = 0,
+                  .revents = 0};
+    return ::poll(&device, 1, timeout_ms) > 0;
   }
 
   void Invalidate(const StaleCaches& stale) override { caches_.Forget(stale); }

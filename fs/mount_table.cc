@@ -83,14 +83,16 @@ std::vector<MountEntry> ParseMountTable(std::string_view mountinfo) {
   return table;
 }
 
-Result<std::vector<MountEntry>> ReadMountTable() {
-  const UniqueFd fd = TRY(OpenAt(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY));
+Result<std::vector<MountEntry>> ReadMountTable(
+    const std::string& process) {
+  const std::string path = "/proc/" + process + "/mountinfo";
+  const UniqueFd fd = TRY(OpenAt(AT_FDCWD, path, O_RDONLY));
   std::string text;
   char chunk[16384];
   for (;;) {
     const ssize_t n = ::read(fd.get(), chunk, sizeof chunk);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Fail(errno, "read /proc/self/mountinfo");
+    if (n < 0) return Fail(errno, "read " + path);
     if (n == 0) return ParseMountTable(text);
     text.append(chunk, static_cast<size_t>(n));
   }

@@ -30,8 +30,9 @@ struct MountEntry {
 /// The mounts in `mountinfo` in order; lines that make no sense are left out.
 std::vector<MountEntry> ParseMountTable(std::string_view mountinfo);
 
-/// The mounts that this process sees, oldest first.
-Result<std::vector<MountEntry>> ReadMountTable();
+/// The mounts that a process sees, oldest first: by its name in /proc.
+Result<std::vector<MountEntry>> ReadMountTable(
+    const std::string& process = "self");
 
 /// The innermost txfs mount at `path` or above it, of several on one mountpoint
 /// the top one. Compares text and never asks the filesystem, so that it works

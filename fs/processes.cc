@@ -17,9 +17,11 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 
+#include "fs/mount_table.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -181,6 +183,27 @@ std::string CommOf(const std::string& proc) {
 }
 
 }  // namespace
+
+std::vector<ProcessRef> ProcessesMounting(dev_t dev) {
+  std::vector<ProcessRef> found;
+  struct stat space{};
+  if (::stat("/proc/self/ns/mnt", &space) != 0) return found;
+  std::set<ino_t> known{space.st_ino};
+  for (const pid_t pid : ListProcesses()) {
+    const bool is_other =
+        ::stat((ProcOf(pid) + "/ns/mnt").c_str(), &space) == 0 &&
+        known.insert(space.st_ino).second;
+    if (!is_other) continue;
+    const auto table = ReadMountTable(std::to_string(pid));
+    const auto is_it = [dev](const MountEntry& mount) {
+      return mount.device() == dev;
+    };
+    if (table && std::ranges::any_of(*table, is_it)) {
+      found.push_back({pid, CommOf(ProcOf(pid)), "mount namespace"});
+    }
+  }
+  return found;
+}
 
 std::vector<pid_t> ListProcesses() { return NumbersIn("/proc"); }
 

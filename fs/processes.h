@@ -12,7 +12,8 @@ namespace txfs {
 struct ProcessRef {
   pid_t pid = 0;
   std::string comm;  ///< its name, as ps shows it
-  std::string what;  ///< "cwd", "root", "exe", "fd 3" or "map": the first found
+  std::string what;  ///< "cwd", "root", "exe", "fd 3" or "map": the first found;
+                     ///< "mount namespace"
 };
 
 /// Processes that hold something on device `dev` (an st_dev), within directory
@@ -21,6 +22,9 @@ struct ProcessRef {
 /// first, then by pid; this process and those that may not be looked at are
 /// left out. Asks no filesystem but proc, so that a hung mount cannot block it.
 std::vector<ProcessRef> ProcessesUsing(const std::string& dir, dev_t dev);
+
+/// Of each other mount namespace in which device `dev` is mounted, a process.
+std::vector<ProcessRef> ProcessesMounting(dev_t dev);
 
 /// All processes of this pid namespace.
 std::vector<pid_t> ListProcesses();

@@ -58,3 +58,16 @@ txfs umount mnt
 kill "$WORKER_PID"
 txfs -C ws diff >patch
 contains "$(cat patch)" +fourth
+
+# What another mount namespace keeps is named, and not waited for.
+if [ "$(id -u)" -eq 0 ]; then unshare=(unshare -m); else unshare=(unshare -Urm); fi
+txfs mount ws mnt
+mkfifo ready
+"${unshare[@]}" --propagation private bash -c 'echo >ready; exec sleep 600' &
+KEEPER=$!
+read -r _ <ready
+refuses_with_hint 6 "($KEEPER: mount namespace)" txfs umount mnt
+mountpoint -q mnt && fail "the mount is still there"
+refuses_with_hint 6 "serves on" txfs -C ws umount
+kill "$KEEPER"
+wait "$KEEPER" || true
