@@ -94,14 +94,14 @@ Error BusyError(const MountEntry& entry) {
 
 std::unexpected<Error> MountedElsewhere(const MountEntry& entry, pid_t daemon) {
   const std::string pid = std::to_string(daemon);
-  return Fail(ErrorKind::kBusy, 0,
-              entry.mountpoint +
-                  " is unmounted here, but other mount namespaces have it, and "
-                  "process " +
-                  pid + " serves on for them: " +
-                  NameProcesses(ProcessesMounting(entry.device())),
-              "end them, or `kill " + pid +
-                  "`: nothing that was acknowledged is lost");
+  return Fail(
+      ErrorKind::kBusy, 0,
+      entry.mountpoint +
+          " is unmounted here, but other mount namespaces have it, and "
+          "process " +
+          pid + " serves on for them: " +
+          NameProcesses(ProcessesMounting(entry.device())),
+      "end them, or `kill " + pid + "`: nothing that was acknowledged is lost");
 }
 
 /// Returns the daemon's reply, after it ended; an empty one where none answers.

@@ -129,8 +129,8 @@ class MountedSession final : public FuseSession {
 
   bool AwaitDisconnect(int timeout_ms) override {
     // Asked for nothing, it tells of nothing else.
-    pollfd device{.fd = fuse_session_fd(session_.get()), .events = 0,
-                  .revents = 0};
+    pollfd device{
+        .fd = fuse_session_fd(session_.get()), .events = 0, .revents = 0};
     return ::poll(&device, 1, timeout_ms) > 0;
   }
 

@@ -40,8 +40,9 @@ class FuseSession {
   virtual void Stop() = 0;
   /// Unmounts: EBUSY while in use, unless `lazy`.
   virtual Status Unmount(bool lazy) = 0;
-  /// Whether the kernel is through with it, waiting up to `timeout_ms` for that.
-  /// Other mount namespaces may have it still when it is unmounted in this one.
+  /// Whether the kernel is through with it, waiting up to `timeout_ms` for
+  /// that. Other mount namespaces may have it still when it is unmounted in
+  /// this one.
   virtual bool AwaitDisconnect(int timeout_ms) = 0;
   /// Tells the kernel to forget. Never called with a filesystem lock held.
   virtual void Invalidate(const StaleCaches& stale) = 0;

@@ -83,8 +83,7 @@ std::vector<MountEntry> ParseMountTable(std::string_view mountinfo) {
   return table;
 }
 
-Result<std::vector<MountEntry>> ReadMountTable(
-    const std::string& process) {
+Result<std::vector<MountEntry>> ReadMountTable(const std::string& process) {
   const std::string path = "/proc/" + process + "/mountinfo";
   const UniqueFd fd = TRY(OpenAt(AT_FDCWD, path, O_RDONLY));
   std::string text;

@@ -12,8 +12,8 @@ namespace txfs {
 struct ProcessRef {
   pid_t pid = 0;
   std::string comm;  ///< its name, as ps shows it
-  std::string what;  ///< "cwd", "root", "exe", "fd 3" or "map": the first found;
-                     ///< "mount namespace"
+  std::string what;  ///< "cwd", "root", "exe", "fd 3" or "map": the first
+                     ///< found; "mount namespace"
 };
 
 /// Processes that hold something on device `dev` (an st_dev), within directory
