@@ -10,6 +10,8 @@ Result<std::shared_ptr<Past>> Past::At(OverlayFilesystem::Frozen& frozen,
   std::shared_ptr<Past> past(new Past(savepoint, frozen.SharedJournal(), root));
   TRY(frozen.journal.Load(past->tree_));
   past->tree_.GoBack(TRY(frozen.journal.PlanRewind(savepoint.lsn)));
+  // Also to what the base has no more.
+  past->tree_.RelinkUpper(LookAt(frozen.base));
   return past;
 }
 

@@ -44,14 +44,20 @@ class Viewer {
     std::set<std::string> names;
     const std::string* base = BasePathOf(directory);
     if (base != nullptr) {
-      for (const BaseEntry& entry : TRY(base_.List(*base))) {
-        names.insert(entry.name);
+      const auto entries = base_.List(*base);
+      if (!entries && !IsGone(entries.error())) {
+        return std::unexpected(entries.error());
+      }
+      if (entries) {
+        for (const BaseEntry& entry : *entries) names.insert(entry.name);
       }
     }
     if (directory.inode == nullptr) return names;
     for (const auto& [name, slot] : directory.inode->slots) {
       if (slot.upper.kind == DentryKind::kWhiteout) names.erase(name);
-      if (slot.upper.kind == DentryKind::kInode) names.insert(name);
+      if (slot.upper.kind == DentryKind::kInode || IsKept(slot)) {
+        names.insert(name);
+      }
     }
     return names;
   }
@@ -66,6 +72,12 @@ class Viewer {
     return object;
   }
 
+  /// Whether a name of the base stays what it was, whatever has it there now.
+  [[nodiscard]] bool IsKept(const Slot& slot) const {
+    const Inode* inode = slot.IsUpper() ? nullptr : tree_.Find(slot.cached);
+    return inode != nullptr && (inode->lost || inode->upper);
+  }
+
   static const std::string* BasePathOf(const Object& directory) {
     if (directory.inode == nullptr) return &directory.side.base_path;
     const auto& base = directory.inode->record.base;
@@ -75,7 +87,10 @@ class Viewer {
   Result<std::optional<Object>> ChildOf(const Object& directory,
                                         std::string_view name) {
     if (directory.inode != nullptr) {
-      if (directory.inode->UpperSlot(name) != nullptr) {
+      const auto slot = directory.inode->slots.find(name);
+      const bool is_known = slot != directory.inode->slots.end() &&
+                            (slot->second.IsUpper() || IsKept(slot->second));
+      if (is_known) {
         Inode* child = tree_.FindChild(*directory.inode, name);
         if (child == nullptr) return std::optional<Object>();
         return std::optional(ObjectOf(*child));
@@ -139,9 +154,9 @@ class SinceCollector {
         TRY(frozen_.journal.PlanRewind(list_.past_->savepoint_.lsn));
     CollectPaths(rewind, then_.tree());
     CollectPaths(rewind, now_.tree());
-    while (!todo_.empty()) {
-      const std::string path = *todo_.begin();
-      todo_.erase(todo_.begin());
+    while (!pending_.empty()) {
+      const std::string path = *pending_.begin();
+      pending_.erase(pending_.begin());
       TRY(Look(path));
     }
     TRY(Pair());
@@ -150,7 +165,7 @@ class SinceCollector {
 
  private:
   void Want(const std::string& path) {
-    if (!seen_.contains(path)) todo_.insert(path);
+    if (!seen_.contains(path)) pending_.insert(path);
   }
 
   /// Every path at which something may be other than it was.
@@ -274,7 +289,7 @@ class SinceCollector {
 
   OverlayFilesystem::Frozen& frozen_;
   Viewer then_, now_;
-  std::set<std::string> todo_, seen_;
+  std::set<std::string> pending_, seen_;
   std::map<std::string, Object> before_, after_;
   /// Of what is no longer where it was: its path.
   std::map<std::pair<std::string, uint64_t>, std::string> by_identity_;

@@ -110,8 +110,16 @@ class Transaction {
   }
   /// Each as "KIND PATH".
   std::vector<string> Changes() {
+    return LinesOf(workspace_->Changes(false, {}));
+  }
+  std::vector<string> ChangesSince(const string& savepoint) {
+    return LinesOf(workspace_->ChangesSince(savepoint, {}));
+  }
+
+ private:
+  static std::vector<string> LinesOf(
+      const Result<std::vector<NetChange>>& changes) {
     std::vector<string> lines;
-    const auto changes = workspace_->Changes(false, {});
     EXPECT_TRUE(changes) << changes.error().ToString();
     if (!changes) return lines;
     for (const NetChange& change : *changes) {
@@ -121,7 +129,6 @@ class Transaction {
     return lines;
   }
 
- private:
   std::unique_ptr<Workspace> workspace_;
   Mutex mutex_;
   std::vector<StaleCaches> told_ GUARDED_BY(mutex_);
@@ -553,6 +560,43 @@ TEST_F(RefreshTest, AnothersDirectoryThatADiscardShowsIsCounted) {
   EXPECT_EQ(shown->st_nlink, base.st_nlink);
   two_.reset();
   EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+/// Directory dir with what is in it, deleted by one while the other goes on in
+/// it.
+class DeletedDirectoryTest : public RefreshTest {
+ protected:
+  void DeleteIt() {
+    const Ino dir = one_->Find("dir"), sub = one_->Find("dir/sub");
+    ASSERT_TRUE(one_->fs().Unlink({}, sub, "deep"));
+    ASSERT_TRUE(one_->fs().RemoveDirectory({}, dir, "sub"));
+    ASSERT_TRUE(one_->fs().RemoveDirectory({}, kRootIno, "dir"));
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+  }
+  void Save() { ASSERT_TRUE(two_->workspace().MakeSavepoint("s")); }
+};
+
+TEST_F(DeletedDirectoryTest, ShowsWhatCameToItSinceASavepoint) {
+  two_->Write("dir/first", "first");
+  Save();
+  DeleteIt();
+  two_->Write("dir/second", "second");
+  two_->Write("dir/first", "changed");
+  EXPECT_EQ(two_->ChangesSince("s"),
+            (std::vector<string>{"M dir/first", "A dir/second"}));
+}
+
+TEST_F(DeletedDirectoryTest, ShowsThatItMovedSinceASavepoint) {
+  ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "dir", kRootIno, "moved",
+                                RenameMode::kReplace));
+  two_->Write("moved/mine", "mine");
+  DeleteIt();
+  Save();
+  ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "moved", kRootIno, "again",
+                                RenameMode::kReplace));
+  EXPECT_EQ(two_->ChangesSince("s"),
+            (std::vector<string>{"R again", "R again/mine"}));
 }
 
 /// A directory that one of them moves to `name`, and changes the other makes
