@@ -35,6 +35,7 @@ struct Node {
   Ino ino = kNoIno;
   struct stat st{};
   uint64_t generation = 0;  ///< another one: not what `ino` was before
+  bool fleeting = false;    ///< its name leads to another one the next time
 };
 
 /// Which attributes SetAttr sets; unset ones stay.

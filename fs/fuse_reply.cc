@@ -22,7 +22,7 @@ fuse_entry_param EntryOf(const Node& node) {
   entry.generation = node.generation;
   entry.attr = node.st;
   entry.attr_timeout = kForever;
-  entry.entry_timeout = kForever;
+  entry.entry_timeout = node.fleeting ? 0 : kForever;
   return entry;
 }
 

@@ -1,0 +1,261 @@
+#include "fs/synthetic_directory.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace txfs {
+namespace {
+
+/// Inodes of the tree and of the base have smaller numbers.
+constexpr uint64_t kBit = uint64_t{1} << 62;
+constexpr Ino kDirectoryIno{kBit};
+
+bool IsSynthetic(Ino ino) { return (Raw(ino) & kBit) != 0; }
+
+std::unexpected<Error> ReadOnly() {
+  return Fail(EROFS, "what txfs tells of itself cannot be changed");
+}
+
+}  // namespace
+
+SyntheticDirectory::SyntheticDirectory(Filesystem& below, std::string name,
+                                       std::vector<SyntheticFile> files,
+                                       const Clock* clock)
+    : below_(below),
+      name_(std::move(name)),
+      files_(std::move(files)),
+      clock_(clock),
+      made_(clock->Now()),
+      next_(kBit + 1) {}
+
+bool SyntheticDirectory::Has(Ino parent, std::string_view name) const {
+  return IsSynthetic(parent) || IsDirectory(parent, name);
+}
+
+// --- attributes ------------------------------------------------------------
+
+Result<struct stat> SyntheticDirectory::DirectoryStat() {
+  struct stat st = TRY(below_.GetAttr(kRootIno));
+  st.st_ino = Raw(kDirectoryIno);
+  st.st_mode = S_IFDIR | 0555;
+  st.st_nlink = 2;
+  st.st_size = 0;
+  st.st_blocks = 0;
+  st.st_atim = st.st_mtim = st.st_ctim = made_.ToTimespec();
+  return st;
+}
+
+Result<struct stat> SyntheticDirectory::FileStat(Ino ino, size_t size) {
+  struct stat st = TRY(DirectoryStat());
+  st.st_ino = Raw(ino);
+  st.st_mode = S_IFREG | 0444;
+  st.st_nlink = 1;
+  st.st_size = static_cast<off_t>(size);
+  st.st_atim = st.st_mtim = st.st_ctim = clock_->Now().ToTimespec();
+  return st;
+}
+
+Result<struct stat> SyntheticDirectory::GetAttr(Ino ino) {
+  if (!IsSynthetic(ino)) return below_.GetAttr(ino);
+  if (ino == kDirectoryIno) return DirectoryStat();
+  return TRY(Find(ino))->st;
+}
+
+// --- names -----------------------------------------------------------------
+
+Result<Node> SyntheticDirectory::Lookup(Ino parent, std::string_view name) {
+  if (parent == kDirectoryIno) return LookUpFile(name);
+  if (IsSynthetic(parent)) return Fail(ENOTDIR, "lookup");
+  if (!IsDirectory(parent, name)) return below_.Lookup(parent, name);
+  return Node{.ino = kDirectoryIno, .st = TRY(DirectoryStat())};
+}
+
+Result<Node> SyntheticDirectory::LookUpFile(std::string_view name) {
+  const auto file = std::ranges::find(files_, name, &SyntheticFile::name);
+  if (file == files_.end()) return Fail(ENOENT, "lookup");
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->content = file->content();
+  const MutexLock lock(mutex_);
+  const Ino ino{next_++};
+  snapshot->st = TRY(FileStat(ino, snapshot->content.size()));
+  Node node{.ino = ino, .st = snapshot->st, .fleeting = true};
+  snapshots_.emplace(ino, std::move(snapshot));
+  return node;
+}
+
+Result<SyntheticDirectory::SharedSnapshot> SyntheticDirectory::Find(Ino ino) {
+  const MutexLock lock(mutex_);
+  const auto found = snapshots_.find(ino);
+  if (found == snapshots_.end()) return Fail(ESTALE, "inode");
+  return SharedSnapshot(found->second);
+}
+
+void SyntheticDirectory::Forget(Ino ino, uint64_t lookups) {
+  if (!IsSynthetic(ino)) return below_.Forget(ino, lookups);
+  const MutexLock lock(mutex_);
+  const auto found = snapshots_.find(ino);
+  if (found == snapshots_.end()) return;
+  uint64_t& held = found->second->lookups;
+  held -= std::min(held, lookups);
+  if (held == 0) snapshots_.erase(found);
+}
+
+Status SyntheticDirectory::ReadDirectory(
+    Ino ino, uint64_t cookie,
+    const std::function<bool(const DirEntry&)>& visit) {
+  if (!IsSynthetic(ino)) return below_.ReadDirectory(ino, cookie, visit);
+  if (ino != kDirectoryIno) return Fail(ENOTDIR, "readdir");
+  std::vector<std::string> names{".", ".."};
+  for (const SyntheticFile& file : files_) names.push_back(file.name);
+  for (uint64_t i = cookie; i < names.size(); ++i) {
+    const bool is_directory = i < 2;
+    const DirEntry entry{
+        .name = names[i],
+        .cookie = i + 1,
+        .st_ino = i == 1 ? Raw(kRootIno) : Raw(kDirectoryIno) + (i < 2 ? 0 : i),
+        .type = is_directory ? FileType::kDirectory : FileType::kRegular};
+    if (!visit(entry)) return {};
+  }
+  return {};
+}
+
+Result<Node> SyntheticDirectory::Create(const Caller& caller, Ino parent,
+                                        std::string_view name, uint32_t mode) {
+  if (Has(parent, name)) return ReadOnly();
+  return below_.Create(caller, parent, name, mode);
+}
+
+Result<Node> SyntheticDirectory::MakeNode(const Caller& caller, Ino parent,
+                                          std::string_view name, uint32_t mode,
+                                          uint64_t rdev) {
+  if (Has(parent, name)) return ReadOnly();
+  return below_.MakeNode(caller, parent, name, mode, rdev);
+}
+
+Result<Node> SyntheticDirectory::MakeDirectory(const Caller& caller, Ino parent,
+                                               std::string_view name,
+                                               uint32_t mode) {
+  if (Has(parent, name)) return ReadOnly();
+  return below_.MakeDirectory(caller, parent, name, mode);
+}
+
+Result<Node> SyntheticDirectory::MakeSymlink(const Caller& caller, Ino parent,
+                                             std::string_view name,
+                                             std::string_view target) {
+  if (Has(parent, name)) return ReadOnly();
+  return below_.MakeSymlink(caller, parent, name, target);
+}
+
+Result<Node> SyntheticDirectory::Link(const Caller& caller, Ino ino, Ino parent,
+                                      std::string_view name) {
+  if (IsSynthetic(ino) || Has(parent, name)) return ReadOnly();
+  return below_.Link(caller, ino, parent, name);
+}
+
+Status SyntheticDirectory::Unlink(const Caller& caller, Ino parent,
+                                  std::string_view name) {
+  if (Has(parent, name)) return ReadOnly();
+  return below_.Unlink(caller, parent, name);
+}
+
+Status SyntheticDirectory::RemoveDirectory(const Caller& caller, Ino parent,
+                                           std::string_view name) {
+  if (Has(parent, name)) return ReadOnly();
+  return below_.RemoveDirectory(caller, parent, name);
+}
+
+Status SyntheticDirectory::Rename(const Caller& caller, Ino parent,
+                                  std::string_view name, Ino new_parent,
+                                  std::string_view new_name, RenameMode mode) {
+  if (Has(parent, name) || Has(new_parent, new_name)) return ReadOnly();
+  return below_.Rename(caller, parent, name, new_parent, new_name, mode);
+}
+
+// --- inodes ----------------------------------------------------------------
+
+Result<struct stat> SyntheticDirectory::SetAttr(const Caller& caller, Ino ino,
+                                                const AttrRequest& request) {
+  if (IsSynthetic(ino)) return ReadOnly();
+  return below_.SetAttr(caller, ino, request);
+}
+
+Result<std::string> SyntheticDirectory::ReadLink(Ino ino) {
+  if (IsSynthetic(ino)) return Fail(EINVAL, "readlink");
+  return below_.ReadLink(ino);
+}
+
+Result<std::string> SyntheticDirectory::GetXattr(Ino ino,
+                                                 std::string_view name) {
+  if (IsSynthetic(ino)) return Fail(ENODATA, "getxattr");
+  return below_.GetXattr(ino, name);
+}
+
+Result<std::vector<std::string>> SyntheticDirectory::ListXattrs(Ino ino) {
+  if (IsSynthetic(ino)) return std::vector<std::string>();
+  return below_.ListXattrs(ino);
+}
+
+Status SyntheticDirectory::SetXattr(const Caller& caller, Ino ino,
+                                    std::string_view name,
+                                    std::string_view value, XattrMode mode) {
+  if (IsSynthetic(ino)) return ReadOnly();
+  return below_.SetXattr(caller, ino, name, value, mode);
+}
+
+Status SyntheticDirectory::RemoveXattr(const Caller& caller, Ino ino,
+                                       std::string_view name) {
+  if (IsSynthetic(ino)) return ReadOnly();
+  return below_.RemoveXattr(caller, ino, name);
+}
+
+// --- content ---------------------------------------------------------------
+
+Result<size_t> SyntheticDirectory::Read(Ino ino, uint64_t offset,
+                                        MutableByteSpan out) {
+  if (!IsSynthetic(ino)) return below_.Read(ino, offset, out);
+  if (ino == kDirectoryIno) return Fail(EISDIR, "read");
+  const SharedSnapshot snapshot = TRY(Find(ino));
+  const std::string& content = snapshot->content;
+  if (offset >= content.size()) return 0;
+  const size_t size = std::min<uint64_t>(out.size(), content.size() - offset);
+  std::memcpy(out.data(), content.data() + offset, size);
+  return size;
+}
+
+Result<size_t> SyntheticDirectory::Write(const Caller& caller, Ino ino,
+                                         uint64_t offset, ByteSpan bytes,
+                                         WriteMode mode) {
+  if (IsSynthetic(ino)) return ReadOnly();
+  return below_.Write(caller, ino, offset, bytes, mode);
+}
+
+Status SyntheticDirectory::Allocate(const Caller& caller, Ino ino,
+                                    uint64_t offset, uint64_t length,
+                                    AllocateMode mode) {
+  if (IsSynthetic(ino)) return ReadOnly();
+  return below_.Allocate(caller, ino, offset, length, mode);
+}
+
+Result<size_t> SyntheticDirectory::CopyRange(const Caller& caller, Ino from,
+                                             uint64_t from_offset, Ino to,
+                                             uint64_t to_offset,
+                                             uint64_t length) {
+  if (IsSynthetic(to)) return ReadOnly();
+  // The caller copies through its own memory then.
+  if (IsSynthetic(from)) return Fail(EXDEV, "copy_file_range");
+  return below_.CopyRange(caller, from, from_offset, to, to_offset, length);
+}
+
+Result<uint64_t> SyntheticDirectory::Seek(Ino ino, uint64_t offset,
+                                          int whence) {
+  if (!IsSynthetic(ino)) return below_.Seek(ino, offset, whence);
+  const uint64_t size = TRY(Find(ino))->content.size();
+  if (offset >= size) return Fail(ENXIO, "lseek");
+  return whence == SEEK_DATA ? offset : size;
+}
+
+}  // namespace txfs

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fs/filesystem.h"
+#include "journal/base/mutex.h"
+
+namespace txfs {
+
+/// A file that is made up when somebody looks it up.
+struct SyntheticFile {
+  std::string name;
+  /// Called with no lock held, on any thread.
+  std::function<std::string()> content;
+};
+
+/// A filesystem with one more directory in its root: reachable by name, but
+/// listed nowhere, so that nobody meets it who does not ask for it. What is in
+/// it can be read and not be changed (EROFS).
+///
+/// A file in it is a new inode at each lookup and shows what its content was
+/// then. So nothing that the kernel caches of it is ever stale, and who has it
+/// open reads one state to the end.
+class SyntheticDirectory final : public Filesystem {
+ public:
+  /// `below` outlives it. `clock` gives the files their times.
+  SyntheticDirectory(Filesystem& below, std::string name,
+                     std::vector<SyntheticFile> files,
+                     const Clock* clock = &Clock::System());
+
+  Result<Node> Lookup(Ino parent, std::string_view name) override;
+  void Forget(Ino ino, uint64_t lookups) override;
+  Result<Node> Create(const Caller& caller, Ino parent, std::string_view name,
+                      uint32_t mode) override;
+  Result<Node> MakeNode(const Caller& caller, Ino parent, std::string_view name,
+                        uint32_t mode, uint64_t rdev) override;
+  Result<Node> MakeDirectory(const Caller& caller, Ino parent,
+                             std::string_view name, uint32_t mode) override;
+  Result<Node> MakeSymlink(const Caller& caller, Ino parent,
+                           std::string_view name,
+                           std::string_view target) override;
+  Result<Node> Link(const Caller& caller, Ino ino, Ino parent,
+                    std::string_view name) override;
+  Status Unlink(const Caller& caller, Ino parent,
+                std::string_view name) override;
+  Status RemoveDirectory(const Caller& caller, Ino parent,
+                         std::string_view name) override;
+  Status Rename(const Caller& caller, Ino parent, std::string_view name,
+                Ino new_parent, std::string_view new_name,
+                RenameMode mode) override;
+  Status ReadDirectory(
+      Ino ino, uint64_t cookie,
+      const std::function<bool(const DirEntry&)>& visit) override;
+  Result<struct stat> GetAttr(Ino ino) override;
+  Result<struct stat> SetAttr(const Caller& caller, Ino ino,
+                              const AttrRequest& request) override;
+  Result<std::string> ReadLink(Ino ino) override;
+  Result<std::string> GetXattr(Ino ino, std::string_view name) override;
+  Result<std::vector<std::string>> ListXattrs(Ino ino) override;
+  Status SetXattr(const Caller& caller, Ino ino, std::string_view name,
+                  std::string_view value, XattrMode mode) override;
+  Status RemoveXattr(const Caller& caller, Ino ino,
+                     std::string_view name) override;
+  Result<size_t> Read(Ino ino, uint64_t offset, MutableByteSpan out) override;
+  Result<size_t> Write(const Caller& caller, Ino ino, uint64_t offset,
+                       ByteSpan bytes, WriteMode mode) override;
+  Status Allocate(const Caller& caller, Ino ino, uint64_t offset,
+                  uint64_t length, AllocateMode mode) override;
+  Result<size_t> CopyRange(const Caller& caller, Ino from, uint64_t from_offset,
+                           Ino to, uint64_t to_offset,
+                           uint64_t length) override;
+  Result<uint64_t> Seek(Ino ino, uint64_t offset, int whence) override;
+  Status Sync() override { return below_.Sync(); }
+  Result<struct statvfs> StatFs() override { return below_.StatFs(); }
+
+ private:
+  /// A file as it was at a lookup.
+  struct Snapshot {
+    std::string content;
+    struct stat st{};
+    uint64_t lookups = 1;
+  };
+  using SharedSnapshot = std::shared_ptr<const Snapshot>;
+
+  [[nodiscard]] bool IsDirectory(Ino parent, std::string_view name) const {
+    return parent == kRootIno && name == name_;
+  }
+  /// Whether the name is one that nobody may change.
+  [[nodiscard]] bool Has(Ino parent, std::string_view name) const;
+  [[nodiscard]] Result<struct stat> DirectoryStat();
+  [[nodiscard]] Result<struct stat> FileStat(Ino ino, size_t size);
+  Result<Node> LookUpFile(std::string_view name);
+  Result<SharedSnapshot> Find(Ino ino);
+
+  Filesystem& below_;
+  const std::string name_;
+  const std::vector<SyntheticFile> files_;
+  const Clock* const clock_;
+  const Timestamp made_;
+  Mutex mutex_;
+  uint64_t next_ GUARDED_BY(mutex_);
+  std::map<Ino, std::shared_ptr<Snapshot>> snapshots_ GUARDED_BY(mutex_);
+};
+
+}  // namespace txfs
