@@ -1,3 +1,5 @@
+#include <fcntl.h>
+
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/paths.h"
@@ -36,12 +38,18 @@ std::string RuleText(const Rule& rule, bool decides) {
   return text;
 }
 
+/// The rules of one file.
+Result<std::shared_ptr<const policy::Policy>> LoadFile(
+    const Context& context, const std::string& file) {
+  const policy::Sources sources{
+      .files = {{.path = ResolvePath(context.directory, file)}}};
+  return policy::LoadSources(sources, AT_FDCWD);
+}
+
 }  // namespace
 
 Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
-  std::vector<policy::Loaded> files;
-  files.push_back(TRY(policy::LoadFile(ResolvePath(context.directory, file))));
-  const auto policy = TRY(policy::Combine(std::move(files)));
+  const auto policy = TRY(LoadFile(context, file));
   Output output;
   output.Write(file + ": " + Count(policy->rules().size(), "rule") +
                ", and their examples hold\n");
@@ -56,10 +64,7 @@ Result<int> RunPolicyExplain(const Context& context,
     return Fail(ErrorKind::kUsage, 0, "no operation is called " + arguments.op,
                 "`txfs log` shows what they are called");
   }
-  std::vector<policy::Loaded> files;
-  files.push_back(
-      TRY(policy::LoadFile(ResolvePath(context.directory, arguments.file))));
-  const auto policy = TRY(policy::Combine(std::move(files)));
+  const auto policy = TRY(LoadFile(context, arguments.file));
   const std::string path = PlainPath(arguments.path);
   const policy::Event event{
       .op = *op,

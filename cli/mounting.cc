@@ -198,16 +198,14 @@ std::optional<std::string> StoreFor(const Context& context,
   return workspace.store;
 }
 
-/// Null without files.
-Result<std::shared_ptr<const policy::Policy>> LoadPolicy(
-    const Context& context, const std::vector<std::string>& paths) {
-  if (paths.empty()) return nullptr;
-  std::vector<policy::Loaded> files;
-  for (const std::string& path : paths) {
-    files.push_back(
-        TRY(policy::LoadFile(ResolvePath(context.directory, path))));
+/// Where rules come from, the weakest first.
+policy::Sources SourcesFor(const Context& context,
+                           const std::vector<std::string>& given) {
+  policy::Sources sources;
+  for (const std::string& path : given) {
+    sources.files.push_back({.path = ResolvePath(context.directory, path)});
   }
-  return policy::Combine(std::move(files));
+  return sources;
 }
 
 }  // namespace
@@ -270,8 +268,8 @@ Result<MountPlan> PlanMount(const Context& context,
   Retention& retention = plan.daemon.workspace.retention;
   retention.commits = arguments.keep.commits.value_or(retention.commits);
   retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
-  plan.daemon.workspace.filesystem.policy =
-      TRY(LoadPolicy(context, arguments.policies));
+  plan.daemon.workspace.filesystem.policy = TRY(policy::LoadSources(
+      SourcesFor(context, arguments.policies), workspace.base->get()));
   plan.daemon.mount = {.mountpoint = paths.mountpoint,
                        .source = flags.fsname.value_or(paths.workspace),
                        .allow_other = flags.allow_other,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "journal/base/file.h"
@@ -37,20 +38,60 @@ Status CheckOwner(const struct stat& st, const std::string& path) {
   return {};
 }
 
+std::unexpected<Error> CannotRead(int code, const std::string& path) {
+  return Fail(code, "cannot read the policy " + path,
+              "name a file that you may read, or make it readable");
+}
+
+/// None: it is missing.
+Result<std::optional<std::string>> ReadSource(const SourceFile& source,
+                                              int workspace) {
+  const bool inside = !source.in_workspace.empty();
+  const auto fd =
+      OpenAt(inside ? workspace : AT_FDCWD,
+             inside ? source.in_workspace : source.path, O_RDONLY | O_NONBLOCK);
+  if (!fd) {
+    const int code = fd.error().code;
+    const bool missing = code == ENOENT || code == ENOTDIR;
+    if (missing && !source.required) return std::nullopt;
+    return CannotRead(code, source.path);
+  }
+  struct stat st{};
+  if (::fstat(fd->get(), &st) != 0) return CannotRead(errno, source.path);
+  TRY(CheckOwner(st, source.path));
+  // The file that was looked at, whatever has its name by now.
+  auto text = ReadWholeFile(
+      AT_FDCWD, "/proc/self/fd/" + std::to_string(fd->get()), kMaxFile);
+  if (!text) return CannotRead(text.error().code, source.path);
+  return *std::move(text);
+}
+
 }  // namespace
 
-Result<Loaded> LoadFile(const std::string& path) {
-  const auto fd = OpenAt(AT_FDCWD, path, O_RDONLY | O_NONBLOCK);
-  if (!fd) return Fail(fd.error().code, "cannot read the policy " + path);
-  struct stat st{};
-  if (::fstat(fd->get(), &st) != 0) {
-    return Fail(errno, "cannot read the policy " + path);
+Result<std::vector<SourceText>> ReadSources(const Sources& sources,
+                                            int workspace) {
+  std::vector<SourceText> texts;
+  for (const SourceFile& source : sources.files) {
+    auto text = TRY(ReadSource(source, workspace));
+    if (text) texts.push_back({source.path, *std::move(text)});
   }
-  TRY(CheckOwner(st, path));
-  // The file that was looked at, whatever has its name by now.
-  const std::string text = TRY(ReadWholeFile(
-      AT_FDCWD, "/proc/self/fd/" + std::to_string(fd->get()), kMaxFile));
-  return Load(text, path);
+  return texts;
+}
+
+Result<std::shared_ptr<const Policy>> Compile(
+    const std::vector<SourceText>& texts) {
+  if (texts.empty()) return nullptr;
+  std::vector<Loaded> files;
+  for (const SourceText& source : texts) {
+    files.push_back(TRY(Load(source.text, source.file)));
+  }
+  return Combine(std::move(files));
+}
+
+Result<std::shared_ptr<const Policy>> LoadSources(const Sources& sources,
+                                                  int workspace) {
+  const std::vector<SourceText> texts = TRY(ReadSources(sources, workspace));
+  return Compile(texts);
 }
 
 Result<std::shared_ptr<const Policy>> Combine(std::vector<Loaded> files) {

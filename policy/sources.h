@@ -10,10 +10,40 @@
 
 namespace txfs::policy {
 
-/// Reads and loads the policy file `path`. Refused (EPERM) when somebody but
-/// its owner may write it, or when that is neither root nor the caller; and as
-/// Load does.
-Result<Loaded> LoadFile(const std::string& path);
+/// A file of rules, and where it is.
+struct SourceFile {
+  std::string path;  ///< absolute
+  /// From the workspace's root, when it lies in there; empty: it is read at
+  /// `path`.
+  std::string in_workspace = {};
+  bool required = true;  ///< else skipped when it is missing
+};
+
+/// Where rules come from.
+struct Sources {
+  std::vector<SourceFile> files;  ///< the weakest first
+};
+
+/// A file of rules as it was read.
+struct SourceText {
+  std::string file;  ///< its path, for messages
+  std::string text;
+};
+
+/// Reads all of `sources`; those that lie in the workspace below `workspace`,
+/// its directory, whatever is mounted over it. Refused (EPERM) is a file that
+/// somebody but its owner may write, or whose owner is neither root nor the
+/// caller.
+Result<std::vector<SourceText>> ReadSources(const Sources& sources,
+                                            int workspace);
+
+/// What the texts say together, as Load and Combine; null when there are none.
+Result<std::shared_ptr<const Policy>> Compile(
+    const std::vector<SourceText>& texts);
+
+/// ReadSources and Compile.
+Result<std::shared_ptr<const Policy>> LoadSources(const Sources& sources,
+                                                  int workspace);
 
 /// What the files say together, the first the weakest. A later one adds rules
 /// and takes none away, so it only ever makes the whole stricter. EINVAL when
