@@ -73,7 +73,7 @@ Status TakeValue(const std::string& option, MountFlags& flags) {
                                        : key == "store" ? &flags.store
                                        : key == "name"  ? &flags.name
                                                         : nullptr;
-  if (target == nullptr) {
+  if (target == nullptr && key != "policy") {
     return Fail(ErrorKind::kUsage, 0, "unknown mount option \"" + option + "\"",
                 "txfs(1) lists the options that -o takes");
   }
@@ -81,7 +81,11 @@ Status TakeValue(const std::string& option, MountFlags& flags) {
     return Fail(ErrorKind::kUsage, 0, "mount option " + key + " needs a value",
                 key + "=VALUE");
   }
-  *target = value;
+  if (key == "policy") {
+    flags.policies.push_back(value);
+  } else {
+    *target = value;
+  }
   return {};
 }
 

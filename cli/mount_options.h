@@ -15,8 +15,9 @@ struct MountFlags {
   bool allow_other = false;
   std::optional<std::string> fsname;  ///< first column of the mount table
   std::optional<std::string> store;
-  std::optional<std::string> name;  ///< of the transaction
-  std::vector<std::string> kernel;  ///< noatime, nosuid, ...
+  std::optional<std::string> name;    ///< of the transaction
+  std::vector<std::string> policies;  ///< files of rules
+  std::vector<std::string> kernel;    ///< noatime, nosuid, ...
 
   bool operator==(const MountFlags&) const = default;
 };

@@ -3,17 +3,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <ranges>
 
 #include "cli/errors.h"
 #include "cli/locate.h"
 #include "cli/mount_options.h"
 #include "cli/paths.h"
+#include "cli/policy_sources.h"
 #include "cli/registry.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "fs/fuse_mount.h"
-#include "policy/sources.h"
 
 namespace txfs::cli {
 namespace {
@@ -198,14 +200,21 @@ std::optional<std::string> StoreFor(const Context& context,
   return workspace.store;
 }
 
-/// Where rules come from, the weakest first.
-policy::Sources SourcesFor(const Context& context,
-                           const std::vector<std::string>& given) {
-  policy::Sources sources;
+/// The rules that the mount begins with, and where to read them again.
+Status PlanPolicy(const Context& context, const Paths& paths,
+                  const RealWorkspace& workspace,
+                  const std::vector<std::string>& given, MountPlan& plan) {
+  PolicyChoice choice;
   for (const std::string& path : given) {
-    sources.files.push_back({.path = ResolvePath(context.directory, path)});
+    choice.files.push_back(ResolvePath(context.directory, path));
   }
-  return sources;
+  PolicySetup& policy = plan.daemon.policy;
+  policy.sources = PolicySources(paths.workspace, choice);
+  TRY(CheckOutOfReach(policy.sources, paths.mountpoint));
+  policy.texts =
+      TRY(policy::ReadSources(policy.sources, workspace.base->get()));
+  plan.daemon.workspace.filesystem.policy = TRY(policy::Compile(policy.texts));
+  return {};
 }
 
 }  // namespace
@@ -229,6 +238,7 @@ Result<MountPlan> PlanMount(const Context& context,
                    .fsname = {},
                    .store = {},
                    .name = {},
+                   .policies = {},
                    .kernel = {}};
   for (const std::string& list : arguments.options) {
     TRY(ParseMountOptions(list, flags));
@@ -268,8 +278,9 @@ Result<MountPlan> PlanMount(const Context& context,
   Retention& retention = plan.daemon.workspace.retention;
   retention.commits = arguments.keep.commits.value_or(retention.commits);
   retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
-  plan.daemon.workspace.filesystem.policy = TRY(policy::LoadSources(
-      SourcesFor(context, arguments.policies), workspace.base->get()));
+  std::vector<std::string> policies = arguments.policies;
+  std::ranges::move(flags.policies, std::back_inserter(policies));
+  TRY(PlanPolicy(context, paths, workspace, policies, plan));
   plan.daemon.mount = {.mountpoint = paths.mountpoint,
                        .source = flags.fsname.value_or(paths.workspace),
                        .allow_other = flags.allow_other,

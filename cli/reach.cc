@@ -20,6 +20,7 @@ namespace txfs::cli {
 namespace {
 
 constexpr const char* kStoreName = ".txfs";
+constexpr const char* kFormat = ".txfs/FORMAT";
 /// How long a daemon may take to hand out its workspace.
 constexpr int kReachMs = 10'000;
 
@@ -146,8 +147,7 @@ Result<RealWorkspace> ReachWorkspaceOf(const MountEntry& entry) {
 
 std::optional<std::string> StorePath(const RealWorkspace& workspace) {
   if (workspace.store) return workspace.store;
-  const std::string format = std::string(kStoreName) + "/FORMAT";
-  if (::faccessat(workspace.base->get(), format.c_str(), F_OK, 0) != 0) {
+  if (::faccessat(workspace.base->get(), kFormat, F_OK, 0) != 0) {
     return std::nullopt;
   }
   return JoinPath(workspace.path, kStoreName);
@@ -157,6 +157,12 @@ Result<std::unique_ptr<Store>> OpenStore(const RealWorkspace& workspace) {
   if (workspace.lost_store) return StoreIsLost(workspace);
   const std::string path =
       workspace.store.value_or(JoinPath(workspace.path, kStoreName));
+  // A directory .txfs may also have rules, or what undo needs, and no store.
+  if (!workspace.store &&
+      ::faccessat(workspace.base->get(), kFormat, F_OK, 0) != 0 &&
+      errno == ENOENT) {
+    return Fail(ENOENT, "store " + path);
+  }
   const int dir = workspace.store ? AT_FDCWD : workspace.base->get();
   const std::string name = workspace.store.value_or(kStoreName);
   UniqueFd fd = TRY(Store::OpenDirectory(dir, name, path));

@@ -22,6 +22,12 @@ std::string HomeDirectory() {
   return entry != nullptr ? entry->pw_dir : "/";
 }
 
+/// What `variable` says, else `below` the home directory.
+std::string OwnDirectory(const char* variable, const char* below) {
+  const char* path = std::getenv(variable);
+  return path != nullptr && path[0] == '/' ? path : HomeDirectory() + below;
+}
+
 bool IsOwnDirectory(const std::string& path, uid_t uid) {
   struct stat st{};
   return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) &&
@@ -67,9 +73,11 @@ void RemoveSocket(const std::string& path, const struct stat& known) {
 }
 
 std::string StateDirectory() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  if (state != nullptr && state[0] == '/') return std::string(state) + "/txfs";
-  return HomeDirectory() + "/.local/state/txfs";
+  return OwnDirectory("XDG_STATE_HOME", "/.local/state") + "/txfs";
+}
+
+std::string ConfigDirectory() {
+  return OwnDirectory("XDG_CONFIG_HOME", "/.config") + "/txfs";
 }
 
 Status MakeDirectories(const std::string& path) {

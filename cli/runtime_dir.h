@@ -26,6 +26,9 @@ void RemoveSocket(const std::string& path, const struct stat& known);
 /// $XDG_STATE_HOME/txfs, or ~/.local/state/txfs.
 [[nodiscard]] std::string StateDirectory();
 
+/// $XDG_CONFIG_HOME/txfs, or ~/.config/txfs.
+[[nodiscard]] std::string ConfigDirectory();
+
 /// Makes `path` and its missing parents, 0700.
 Status MakeDirectories(const std::string& path);
 

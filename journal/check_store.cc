@@ -36,6 +36,7 @@ constexpr Entry kStoreEntries[] = {
     {"blank", S_IFDIR, Presence::kOptional},
     {"blank.part", S_IFDIR, Presence::kOptional},
     {"blank.lock", S_IFREG, Presence::kOptional},
+    {"policy.toml", S_IFREG, Presence::kOptional},
 };
 
 constexpr Entry kTransactionEntries[] = {

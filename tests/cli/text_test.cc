@@ -100,7 +100,7 @@ TEST(OptionsTest, LaterOnesOverrideAndForeignOnesAreIgnored) {
   ASSERT_TRUE(ParseMountOptions(
       "ro,noauto,user,x-systemd.automount,_netdev,nofail,noatime,nosuid,atime,"
       "suid,nosuid,,fsname=a\\,b,store=/"
-      "s=t,name=n,default_permissions,rw,user=joe",
+      "s=t,name=n,policy=/p,default_permissions,rw,user=joe,policy=q",
       flags));
   ASSERT_TRUE(ParseMountOptions("allow_other", flags));
   EXPECT_EQ(flags, (MountFlags{.read_only = false,
@@ -108,11 +108,13 @@ TEST(OptionsTest, LaterOnesOverrideAndForeignOnesAreIgnored) {
                                .fsname = "a,b",
                                .store = "/s=t",
                                .name = "n",
+                               .policies = {"/p", "q"},
                                .kernel = {"nosuid"}}));
 }
 
 TEST(OptionsTest, UnknownOnesAreUsageErrors) {
-  for (const char* bad : {"nope", "fsname=", "store", "ro=1", "ro nosuid"}) {
+  for (const char* bad :
+       {"nope", "fsname=", "store", "policy=", "ro=1", "ro nosuid"}) {
     MountFlags flags;
     const Status parsed = ParseMountOptions(bad, flags);
     ASSERT_FALSE(parsed) << bad;

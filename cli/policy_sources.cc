@@ -1,0 +1,57 @@
+#include "cli/policy_sources.h"
+
+#include <unistd.h>
+
+#include "cli/paths.h"
+#include "cli/runtime_dir.h"
+#include "fs/mount_table.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr const char* kSystemFile = "/etc/txfs/policy.toml";
+/// Never visible through a mount, wherever the store is.
+constexpr const char* kWorkspaceFile = ".txfs/policy.toml";
+
+policy::SourceFile FileAt(const std::string& path, const std::string& workspace,
+                          bool required) {
+  return {.path = path,
+          .in_workspace = RelativeTo(path, workspace).value_or(""),
+          .required = required};
+}
+
+}  // namespace
+
+policy::Sources PolicySources(const std::string& workspace,
+                              const PolicyChoice& choice) {
+  policy::Sources sources;
+  for (const std::string& path :
+       {ResolvePath("/", kSystemFile),
+        ResolvePath("/", ConfigDirectory() + "/policy.toml"),
+        JoinPath(workspace, kWorkspaceFile)}) {
+    sources.files.push_back(FileAt(path, workspace, false));
+  }
+  for (const std::string& path : choice.files) {
+    sources.files.push_back(FileAt(path, workspace, true));
+  }
+  return sources;
+}
+
+Status CheckOutOfReach(const policy::Sources& sources,
+                       const std::string& mountpoint) {
+  for (const policy::SourceFile& file : sources.files) {
+    if (!file.in_workspace.empty() || ::access(file.path.c_str(), F_OK) != 0) {
+      continue;
+    }
+    const auto entry = FindTxfsMount(file.path);
+    if (!entry && !IsWithin(file.path, mountpoint)) continue;
+    return Fail(EPERM,
+                "the policy " + file.path + " lies in the mount at " +
+                    (entry ? entry->mountpoint : mountpoint) +
+                    ", where it can be changed by those whom it is for",
+                "keep it outside of what is mounted");
+  }
+  return {};
+}
+
+}  // namespace txfs::cli

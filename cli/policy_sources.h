@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "journal/base/result.h"
+#include "policy/sources.h"
+
+namespace txfs::cli {
+
+/// What a mount is told of rules, besides those that hold for every mount.
+struct PolicyChoice {
+  std::vector<std::string> files;  ///< absolute, the weakest first
+};
+
+/// Where the rules of the workspace `workspace` come from, the weakest first:
+/// /etc/txfs, the user's configuration, the workspace's .txfs, what was chosen.
+policy::Sources PolicySources(const std::string& workspace,
+                              const PolicyChoice& choice);
+
+/// An error when one of `sources` lies in a txfs mount, or will be beneath the
+/// one that is to be made at `mountpoint`: who works there could change it, and
+/// a reload would read that. Those in the workspace are read beneath its
+/// mounts.
+Status CheckOutOfReach(const policy::Sources& sources,
+                       const std::string& mountpoint);
+
+}  // namespace txfs::cli
