@@ -27,6 +27,7 @@ struct MountArguments {
   bool allow_other = false;
   KeepArguments keep;
   std::vector<std::string> policies;  ///< --policy, the weakest first
+  bool no_default_policy = false;
 };
 Result<int> RunMount(const Context& context, const MountArguments& arguments);
 

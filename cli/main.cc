@@ -120,6 +120,8 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
                   "File of rules about what may be done; more than once: all "
                   "of them hold")
       ->allow_extra_args(false);
+  sub->add_flag("--no-default-policy", values.mount.no_default_policy,
+                "Leave out the rules that are built in");
   sub->add_option("-o", values.mount.options, "Mount options as for mount(8)")
       ->allow_extra_args(false);
   sub->callback([&] {

@@ -17,7 +17,8 @@ struct MountFlags {
   std::optional<std::string> store;
   std::optional<std::string> name;    ///< of the transaction
   std::vector<std::string> policies;  ///< files of rules
-  std::vector<std::string> kernel;    ///< noatime, nosuid, ...
+  bool no_default_policy = false;
+  std::vector<std::string> kernel;  ///< noatime, nosuid, ...
 
   bool operator==(const MountFlags&) const = default;
 };

@@ -3,8 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <iterator>
 #include <ranges>
 
 #include "cli/errors.h"
@@ -202,10 +200,10 @@ std::optional<std::string> StoreFor(const Context& context,
 
 /// The rules that the mount begins with, and where to read them again.
 Status PlanPolicy(const Context& context, const Paths& paths,
-                  const RealWorkspace& workspace,
-                  const std::vector<std::string>& given, MountPlan& plan) {
-  PolicyChoice choice;
-  for (const std::string& path : given) {
+                  const RealWorkspace& workspace, const MountFlags& flags,
+                  MountPlan& plan) {
+  PolicyChoice choice{.builtin = !flags.no_default_policy, .files = {}};
+  for (const std::string& path : flags.policies) {
     choice.files.push_back(ResolvePath(context.directory, path));
   }
   PolicySetup& policy = plan.daemon.policy;
@@ -238,7 +236,8 @@ Result<MountPlan> PlanMount(const Context& context,
                    .fsname = {},
                    .store = {},
                    .name = {},
-                   .policies = {},
+                   .policies = arguments.policies,
+                   .no_default_policy = arguments.no_default_policy,
                    .kernel = {}};
   for (const std::string& list : arguments.options) {
     TRY(ParseMountOptions(list, flags));
@@ -278,9 +277,7 @@ Result<MountPlan> PlanMount(const Context& context,
   Retention& retention = plan.daemon.workspace.retention;
   retention.commits = arguments.keep.commits.value_or(retention.commits);
   retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
-  std::vector<std::string> policies = arguments.policies;
-  std::ranges::move(flags.policies, std::back_inserter(policies));
-  TRY(PlanPolicy(context, paths, workspace, policies, plan));
+  TRY(PlanPolicy(context, paths, workspace, flags, plan));
   plan.daemon.mount = {.mountpoint = paths.mountpoint,
                        .source = flags.fsname.value_or(paths.workspace),
                        .allow_other = flags.allow_other,

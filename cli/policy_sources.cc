@@ -24,7 +24,7 @@ policy::SourceFile FileAt(const std::string& path, const std::string& workspace,
 
 policy::Sources PolicySources(const std::string& workspace,
                               const PolicyChoice& choice) {
-  policy::Sources sources;
+  policy::Sources sources{.builtin = choice.builtin, .files = {}};
   for (const std::string& path :
        {ResolvePath("/", kSystemFile),
         ResolvePath("/", ConfigDirectory() + "/policy.toml"),

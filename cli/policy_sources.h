@@ -10,11 +10,13 @@ namespace txfs::cli {
 
 /// What a mount is told of rules, besides those that hold for every mount.
 struct PolicyChoice {
+  bool builtin = true;
   std::vector<std::string> files;  ///< absolute, the weakest first
 };
 
 /// Where the rules of the workspace `workspace` come from, the weakest first:
-/// /etc/txfs, the user's configuration, the workspace's .txfs, what was chosen.
+/// built-in, /etc/txfs, the user's configuration, the workspace's .txfs, what
+/// was chosen.
 policy::Sources PolicySources(const std::string& workspace,
                               const PolicyChoice& choice);
 

@@ -248,22 +248,39 @@ class FileLoader {
     if (rule.when.paths.empty()) {
       return section.Wrong("path", "is missing", "at least one pattern");
     }
-    if (section.Has("unless")) {
-      const toml::table* unless = table.get_as<toml::table>("unless");
-      if (unless == nullptr) {
-        return section.Wrong("unless", "is no table",
-                             "unless = { path = ..., exe = ... }");
-      }
-      const Section exception(file_, "unless of " + rule.id, *unless);
-      TRY(exception.CheckKeys({"path", "layer", "exe", "uid"}));
-      rule.unless = TRY(ReadCondition(exception, nocase));
-      if (rule.unless.empty()) {
-        return section.Wrong("unless", "is empty",
-                             "at least one of path, layer, exe, uid");
-      }
+    if (const toml::node* unless = section.Get("unless")) {
+      rule.unless = TRY(ReadExceptions(section, *unless, rule.id, nocase));
     }
-    TRY(CheckExamples(section, rule));
+    rule.examples = TRY(ReadExamples(section, rule));
     return rule;
+  }
+
+  Result<std::vector<Condition>> ReadExceptions(const Section& section,
+                                                const toml::node& unless,
+                                                const std::string& id,
+                                                bool nocase) const {
+    std::vector<const toml::table*> tables{unless.as_table()};
+    if (const toml::array* list = unless.as_array()) {
+      tables.clear();
+      for (const toml::node& one : *list) tables.push_back(one.as_table());
+    }
+    std::vector<Condition> exceptions;
+    for (const toml::table* table : tables) {
+      if (table == nullptr) {
+        return section.Wrong("unless", "is no table",
+                             "unless = { path = ..., exe = ... }, or a list of "
+                             "such tables");
+      }
+      const Section exception(file_, "unless of " + id, *table);
+      TRY(exception.CheckKeys({"path", "layer", "exe", "uid"}));
+      exceptions.push_back(TRY(ReadCondition(exception, nocase)));
+    }
+    const bool says_nothing =
+        exceptions.empty() ||
+        std::ranges::any_of(exceptions, &Condition::empty);
+    if (!says_nothing) return exceptions;
+    return section.Wrong("unless", "is empty",
+                         "at least one of path, layer, exe, uid");
   }
 
   Result<Mask> ReadOps(const Section& section) const {
@@ -334,36 +351,41 @@ class FileLoader {
   }
 
   /// Each as "OP PATH"; of the layer that the rule is about.
-  Status CheckExamples(const Section& section, const Rule& rule) const {
+  Result<std::vector<Example>> ReadExamples(const Section& section,
+                                            const Rule& rule) const {
     const Policy alone({rule});
+    std::vector<Example> examples;
     for (const bool wanted : {true, false}) {
       const std::string_view key = wanted ? "match" : "not_match";
-      for (const std::string& example : TRY(section.Texts(key))) {
-        const size_t space = example.find(' ');
-        const std::string_view name =
-            std::string_view(example).substr(0, space);
-        const auto op = OpNamed(name);
-        if (!op || space == std::string::npos || space + 1 == example.size()) {
-          return section.Wrong(key, "has " + Quoted(example),
-                               "an operation of txfs log, a space, and a path");
+      for (const std::string& text : TRY(section.Texts(key))) {
+        Example example = TRY(ReadExample(section, key, text, wanted));
+        const Event event = EventOf(example, rule);
+        if (alone.Matching(event).empty() == wanted) {
+          return section.Wrong(
+              key, "has " + Quoted(text),
+              wanted ? "what the rule is about" : "what the rule is not about");
         }
-        if (example[space + 1] == '/') {
-          return section.Wrong(key, "has " + Quoted(example),
-                               "a path that begins without a slash");
-        }
-        const Event event{.op = *op,
-                          .effect = MainEffect(*op),
-                          .path = std::string_view(example).substr(space + 1),
-                          .layer = rule.when.layer.value_or(Layer::kBase),
-                          .exe = {},
-                          .uid = {}};
-        if (alone.Matching(event).empty() == !wanted) continue;
-        return section.Wrong(
-            key, "has " + Quoted(example),
-            wanted ? "what the rule is about" : "what the rule is not about");
+        examples.push_back(std::move(example));
       }
     }
-    return {};
+    return examples;
+  }
+
+  static Result<Example> ReadExample(const Section& section,
+                                     std::string_view key,
+                                     const std::string& text, bool matches) {
+    const size_t space = text.find(' ');
+    const auto op = OpNamed(std::string_view(text).substr(0, space));
+    if (!op || space == std::string::npos || space + 1 == text.size()) {
+      return section.Wrong(key, "has " + Quoted(text),
+                           "an operation of txfs log, a space, and a path");
+    }
+    if (text[space + 1] == '/') {
+      return section.Wrong(key, "has " + Quoted(text),
+                           "a path that begins without a slash");
+    }
+    return Example{
+        .op = *op, .path = text.substr(space + 1), .matches = matches};
   }
 
   const std::string file_;
@@ -383,6 +405,15 @@ uint32_t LineOfManyDots(std::string_view text) {
 }
 
 }  // namespace
+
+Event EventOf(const Example& example, const Rule& rule) {
+  return {.op = example.op,
+          .effect = MainEffect(example.op),
+          .path = example.path,
+          .layer = rule.when.layer.value_or(Layer::kBase),
+          .exe = {},
+          .uid = {}};
+}
 
 Result<Loaded> Load(std::string_view text, const std::string& file) {
   if (const uint32_t line = LineOfManyDots(text); line != 0) {

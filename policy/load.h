@@ -16,6 +16,10 @@ struct Loaded {
   uint64_t hash = 0;  ///< xxh3-64 of the text
 };
 
+/// What an example of `rule` means: the program is not known, and the layer is
+/// the rule's, or the base.
+[[nodiscard]] Event EventOf(const Example& example, const Rule& rule);
+
 /// Reads a policy file (docs/policy.md) whose text is `text`. EINVAL with
 /// "FILE:LINE: what is wrong; what is expected": not TOML, a key that means
 /// nothing, a value of another type, an empty reason, an id that is taken, a

@@ -61,21 +61,23 @@ bool IsIn(const Condition& condition, const Event& event) {
   return !condition.layer || *condition.layer == event.layer;
 }
 
+bool IsExcepted(const Condition& unless, const Event& event) {
+  return IsIn(unless, event) && IsBy(unless, event, Unknown::kDoesNot) &&
+         (unless.paths.empty() ||
+          std::ranges::any_of(unless.paths, [&](const Glob& glob) {
+            return glob.Matches(event.path);
+          }));
+}
+
 /// All but the paths, of which one matches already.
 bool IsMeant(const Rule& rule, const Event& event) {
   if ((rule.ops & event.mask()) == 0 || !IsIn(rule.when, event) ||
       !IsBy(rule.when, event, Unknown::kMatches)) {
     return false;
   }
-  const Condition& unless = rule.unless;
-  if (unless.empty()) return true;
-  const bool excepted =
-      IsIn(unless, event) && IsBy(unless, event, Unknown::kDoesNot) &&
-      (unless.paths.empty() ||
-       std::ranges::any_of(unless.paths, [&](const Glob& glob) {
-         return glob.Matches(event.path);
-       }));
-  return !excepted;
+  return std::ranges::none_of(rule.unless, [&](const Condition& unless) {
+    return IsExcepted(unless, event);
+  });
 }
 
 }  // namespace

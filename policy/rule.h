@@ -42,17 +42,26 @@ struct Condition {
   }
 };
 
+/// An operation that a rule says it is about, or that it is not.
+struct Example {
+  Op op = Op::kWrite;
+  std::string path;
+  bool matches = true;
+};
+
 /// An [[fs]] rule.
 struct Rule {
   std::string id;
   Mask ops = kEverything;  ///< an event is meant that has one of them
   Condition when;          ///< all that is given must hold
-  Condition unless;        ///< empty, or: not if all that is given holds
+  /// Not if all that is given in one of them holds.
+  std::vector<Condition> unless;
   Action action = Action::kDeny;
   int error = EPERM;
   std::string reason;   ///< why, for people and agents
   std::string suggest;  ///< what to do instead
   Place place;
+  std::vector<Example> examples;  ///< each holds, of this rule alone
 };
 
 }  // namespace txfs::policy

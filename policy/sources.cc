@@ -12,6 +12,7 @@
 
 #include "journal/base/file.h"
 #include "journal/base/unique_fd.h"
+#include "policy/builtin.h"
 
 namespace txfs::policy {
 namespace {
@@ -71,6 +72,9 @@ Result<std::optional<std::string>> ReadSource(const SourceFile& source,
 Result<std::vector<SourceText>> ReadSources(const Sources& sources,
                                             int workspace) {
   std::vector<SourceText> texts;
+  if (sources.builtin) {
+    texts.push_back({std::string(kBuiltinName), std::string(BuiltinText())});
+  }
   for (const SourceFile& source : sources.files) {
     auto text = TRY(ReadSource(source, workspace));
     if (text) texts.push_back({source.path, *std::move(text)});

@@ -21,6 +21,7 @@ struct SourceFile {
 
 /// Where rules come from.
 struct Sources {
+  bool builtin = false;           ///< the default policy, before all others
   std::vector<SourceFile> files;  ///< the weakest first
 };
 

@@ -100,7 +100,8 @@ TEST(OptionsTest, LaterOnesOverrideAndForeignOnesAreIgnored) {
   ASSERT_TRUE(ParseMountOptions(
       "ro,noauto,user,x-systemd.automount,_netdev,nofail,noatime,nosuid,atime,"
       "suid,nosuid,,fsname=a\\,b,store=/"
-      "s=t,name=n,policy=/p,default_permissions,rw,user=joe,policy=q",
+      "s=t,name=n,policy=/"
+      "p,no_default_policy,default_permissions,rw,user=joe,policy=q",
       flags));
   ASSERT_TRUE(ParseMountOptions("allow_other", flags));
   EXPECT_EQ(flags, (MountFlags{.read_only = false,
@@ -109,6 +110,7 @@ TEST(OptionsTest, LaterOnesOverrideAndForeignOnesAreIgnored) {
                                .store = "/s=t",
                                .name = "n",
                                .policies = {"/p", "q"},
+                               .no_default_policy = true,
                                .kernel = {"nosuid"}}));
 }
 

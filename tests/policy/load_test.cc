@@ -53,8 +53,9 @@ TEST(LoadTest, ReadsWhatARuleCanSay) {
   EXPECT_EQ(hooks.when.layer, std::nullopt);
   EXPECT_EQ(hooks.when.exes.size(), 1U);
   EXPECT_EQ(hooks.when.uids, (std::vector<uint32_t>{0, 1000}));
-  EXPECT_EQ(hooks.unless.exes.size(), 1U);
-  EXPECT_EQ(hooks.unless.paths.size(), 1U);
+  ASSERT_EQ(hooks.unless.size(), 1U);
+  EXPECT_EQ(hooks.unless[0].exes.size(), 1U);
+  EXPECT_EQ(hooks.unless[0].paths.size(), 1U);
   EXPECT_EQ(hooks.action, Action::kAudit);
   EXPECT_EQ(hooks.error, EPERM);
   EXPECT_EQ(hooks.reason, "git runs what is there");
@@ -112,6 +113,12 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
       {"unless = {}",
        "p.toml:7: unless of [[fs]] is empty; expected at least "
        "one of path, layer, exe, uid"},
+      {"unless = []",
+       "p.toml:7: unless of [[fs]] is empty; expected at least "
+       "one of path, layer, exe, uid"},
+      {"unless = [{ uid = 1 }, 2]",
+       "p.toml:7: unless of [[fs]] is no table; expected unless = { path = "
+       "..., exe = ... }, or a list of such tables"},
       {"unless = { op = \"x\" }",
        "p.toml:7: unknown key \"op\" in unless of one;"
        " expected one of path, layer, exe, uid"},

@@ -77,8 +77,9 @@ TEST(PolicyTest, LayersTellTheBasesFromWhatIsNew) {
 
 TEST(PolicyTest, AnExceptionHoldsWhenAllOfItDoes) {
   Rule rule = About("hooks", {".git/"});
-  rule.unless.paths.push_back(*Glob::Parse("**/index", false));
-  rule.unless.exes.push_back(*Glob::Parse("/usr/bin/git", false));
+  rule.unless.resize(1);
+  rule.unless[0].paths.push_back(*Glob::Parse("**/index", false));
+  rule.unless[0].exes.push_back(*Glob::Parse("/usr/bin/git", false));
   const Policy policy({rule});
   Event event = Of(Op::kWrite, ".git/index");
   EXPECT_EQ(Decider(policy, event), "hooks") << "by a program not known";
@@ -89,6 +90,21 @@ TEST(PolicyTest, AnExceptionHoldsWhenAllOfItDoes) {
   event.path = ".git/index";
   event.exe = "/home/git";
   EXPECT_EQ(Decider(policy, event), "hooks");
+}
+
+TEST(PolicyTest, OneOfSeveralExceptionsIsEnough) {
+  Rule rule = About("secret", {".env"});
+  rule.unless.resize(2);
+  rule.unless[0].exes.push_back(*Glob::Parse("/usr/bin/git", false));
+  rule.unless[1].paths.push_back(*Glob::Parse("**/vendor/**", false));
+  const Policy policy({rule});
+  Event event = Of(Op::kWrite, ".env");
+  EXPECT_EQ(Decider(policy, event), "secret");
+  event.path = "vendor/.env";
+  EXPECT_EQ(Decider(policy, event), "");
+  event.path = ".env";
+  event.exe = "/usr/bin/git";
+  EXPECT_EQ(Decider(policy, event), "");
 }
 
 TEST(PolicyTest, AProgramThatIsNotKnownMayBeTheOneThatIsMeant) {

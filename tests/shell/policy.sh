@@ -38,7 +38,7 @@ refuses 1 'wrong.toml:14: unknown key "nocas"' txfs policy check wrong.toml
 refuses 1 'wrong.toml:14: unknown key "nocas"' txfs mount ws mnt --policy wrong.toml
 
 cp -a ws before
-txfs mount ws mnt --policy policy.toml
+txfs mount ws mnt --no-default-policy --policy policy.toml
 
 # attempt ERRNO NAME CODE: python's CODE fails with ERRNO and changes nothing.
 attempt() {
@@ -99,7 +99,7 @@ txfs umount mnt
 
 # A daemon that is to end while refused pages keep coming ends, too.
 head -c 65536 /dev/zero >ws/.env
-txfs mount ws mnt --policy policy.toml
+txfs mount ws mnt --no-default-policy --policy policy.toml
 storms=
 for flushes in 0 1; do
   timeout 120 python3 -c "

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+namespace txfs::policy {
+
+/// What the rules that are built in are called in messages.
+inline constexpr std::string_view kBuiltinName = "built-in";
+
+/// The text of policy/default.toml.
+[[nodiscard]] std::string_view BuiltinText();
+
+}  // namespace txfs::policy
