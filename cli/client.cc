@@ -203,4 +203,21 @@ Result<LogReply> Client::Log(const LogQuery& query) {
   return log;
 }
 
+Result<std::vector<policy::SourceText>> Client::AskPolicy(const char* request) {
+  const Frame reply = TRY(connection_->Call({{"request", request}}));
+  std::vector<policy::SourceText> texts;
+  for (const Json& file : GetMember(reply.header, "files")) {
+    texts.push_back(SourceTextFromJson(file));
+  }
+  return texts;
+}
+
+Result<std::vector<policy::SourceText>> Client::Policy() {
+  return AskPolicy("policy");
+}
+
+Result<std::vector<policy::SourceText>> Client::ReloadPolicy() {
+  return AskPolicy("reload_policy");
+}
+
 }  // namespace txfs::cli

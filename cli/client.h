@@ -7,6 +7,7 @@
 
 #include "cli/connection.h"
 #include "fs/workspace.h"
+#include "policy/sources.h"
 
 namespace txfs::cli {
 
@@ -71,6 +72,10 @@ class Client {
   Result<Savepoint> MakeSavepoint(const std::string& name);
   Result<RollbackReport> Rollback(const std::string& name);
   Result<LogReply> Log(const LogQuery& query);
+  /// The files of rules that are in force in the mount. Of a daemon only.
+  Result<std::vector<policy::SourceText>> Policy();
+  /// The same when they were read again.
+  Result<std::vector<policy::SourceText>> ReloadPolicy();
 
   Result<UndoReport> Undo(const std::string& id);
   Result<CommitView> Show(const std::string& id);
@@ -82,6 +87,7 @@ class Client {
                                   std::optional<uint64_t> keep_bytes);
 
  private:
+  Result<std::vector<policy::SourceText>> AskPolicy(const char* request);
   Result<std::string> ReadWhole(Json request, uint64_t limit);
   Status ApplyDelta(const Delta& delta, uint64_t limit, std::string& content);
 

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 
 #include "cli/commands.h"
+#include "cli/locate.h"
 #include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/text.h"
@@ -46,6 +47,16 @@ Result<std::shared_ptr<const policy::Policy>> LoadFile(
   return policy::LoadSources(sources, AT_FDCWD);
 }
 
+/// The context of a command that was given a directory.
+Context In(const Context& context,
+           const std::optional<std::string>& directory) {
+  Context inside = context;
+  if (directory) {
+    inside.directory = ResolvePath(context.directory, *directory);
+  }
+  return inside;
+}
+
 }  // namespace
 
 Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
@@ -53,6 +64,24 @@ Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
   Output output;
   output.Write(file + ": " + Count(policy->rules().size(), "rule") +
                ", and their examples hold\n");
+  TRY(output.Finish());
+  return 0;
+}
+
+Result<int> RunPolicyReload(const Context& context,
+                            const std::optional<std::string>& directory) {
+  const Place place = TRY(Locate(In(context, directory)));
+  if (place.daemon != DaemonState::kRunning) {
+    return Fail(0, "the transaction of " + place.workspace + " is not mounted",
+                "`txfs mount` reads the rules when it mounts");
+  }
+  Client client = TRY(Connect(place));
+  const auto texts = TRY(client.ReloadPolicy());
+  const auto policy = TRY(policy::Compile(texts));
+  Output output;
+  output.Write(Count(policy == nullptr ? 0 : policy->rules().size(), "rule") +
+               " in force at " + EscapeControls(place.address.mountpoint) +
+               "\n");
   TRY(output.Finish());
   return 0;
 }

@@ -98,6 +98,9 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments);
 
 /// Exit code 1, with what is wrong, when the file is no policy.
 Result<int> RunPolicyCheck(const Context& context, const std::string& file);
+/// `directory`: somewhere in the mount; none: the working directory.
+Result<int> RunPolicyReload(const Context& context,
+                            const std::optional<std::string>& directory);
 struct PolicyExplainArguments {
   std::string file;
   std::string op, path;

@@ -14,6 +14,7 @@
 #include "cli/archive_dispatcher.h"
 #include "cli/control_server.h"
 #include "cli/dispatcher.h"
+#include "cli/live_policy.h"
 #include "cli/reach.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
@@ -50,18 +51,21 @@ constexpr int kDisconnectMs = 1000;
 /// A mounted workspace with its control socket.
 class Server {
  public:
-  Server(Workspace& workspace, FuseSession& session, std::string mountpoint)
+  Server(Workspace& workspace, FuseSession& session, std::string mountpoint,
+         PolicySetup policy)
       : workspace_(workspace),
         session_(session),
+        policy_(workspace, mountpoint, std::move(policy)),
         dispatcher_(workspace, {.pid = static_cast<uint32_t>(::getpid()),
                                 .mountpoint = std::move(mountpoint)}) {}
 
-  /// Answers a request; the mount's own and the record of who serves are not
-  /// the dispatcher's business.
+  /// Answers a request; the mount's own, its rules and the record of who serves
+  /// are not the dispatcher's business.
   Status Handle(const Json& request, const FrameSink& sink) {
     if (GetBytes(request, "request") == "unmount") {
       return Unmount(GetBool(request, "lazy"), sink);
     }
+    if (LivePolicy::IsAsked(request)) return policy_.Handle(request, sink);
     const Status handled = dispatcher_.Handle(request, [&](const Frame& frame) {
       // Who has the reply may look for the daemon of the next transaction.
       WriteRecord();
@@ -113,6 +117,7 @@ class Server {
 
   Workspace& workspace_;
   FuseSession& session_;
+  LivePolicy policy_;
   Dispatcher dispatcher_;
   Mutex mutex_;
   Json record_ GUARDED_BY(mutex_);
@@ -124,7 +129,7 @@ Status RunSession(Workspace& workspace, FuseSession& session,
                   const DaemonOptions& options,
                   const std::function<void()>& on_ready) {
   const std::string& mountpoint = options.mount.mountpoint;
-  Server server(workspace, session, mountpoint);
+  Server server(workspace, session, mountpoint, options.policy);
   std::atomic<bool> signalled = false;
   TRY(MakeRuntimeDirectory());
   const std::string socket = SocketPath(::geteuid(), mountpoint);

@@ -2,20 +2,13 @@
 
 #include <functional>
 #include <string>
-#include <vector>
 
+#include "cli/policy_sources.h"
 #include "fs/fuse_session.h"
 #include "fs/workspace.h"
 #include "journal/base/result.h"
-#include "policy/sources.h"
 
 namespace txfs::cli {
-
-/// Rules: where they come from, and what was read there.
-struct PolicySetup {
-  policy::Sources sources;
-  std::vector<policy::SourceText> texts;
-};
 
 struct DaemonOptions {
   WorkspaceOptions workspace;

@@ -318,6 +318,14 @@ void AddPolicy(CLI::App& app, Values& values, Command& command) {
       return RunPolicyCheck(context, values.explain.file);
     };
   });
+  CLI::App* reload = policy->add_subcommand(
+      "reload", "Put the rules in force as they are in their files now");
+  reload->add_option("DIR", values.workspace, "Somewhere in the mount");
+  reload->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunPolicyReload(context, values.workspace);
+    };
+  });
   CLI::App* explain = policy->add_subcommand(
       "explain", "Say what the rules are about an operation on a path");
   explain->add_option("--policy", values.explain.file, "Their file")

@@ -14,6 +14,12 @@ struct PolicyChoice {
   std::vector<std::string> files;  ///< absolute, the weakest first
 };
 
+/// Rules: where they come from, and what was read there.
+struct PolicySetup {
+  policy::Sources sources;
+  std::vector<policy::SourceText> texts;
+};
+
 /// Where the rules of the workspace `workspace` come from, the weakest first:
 /// built-in, /etc/txfs, the user's configuration, the workspace's .txfs, what
 /// was chosen.

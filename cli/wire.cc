@@ -342,4 +342,13 @@ TransactionSummary SummaryFromJson(const Json& json) {
           .undoable = GetBool(json, "undoable")};
 }
 
+Json ToJson(const policy::SourceText& source) {
+  return {{"file", EncodeBytes(source.file)},
+          {"text", EncodeBytes(source.text)}};
+}
+
+policy::SourceText SourceTextFromJson(const Json& json) {
+  return {.file = GetBytes(json, "file"), .text = GetBytes(json, "text")};
+}
+
 }  // namespace txfs::cli

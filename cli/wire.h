@@ -6,6 +6,7 @@
 
 #include "cli/json.h"
 #include "fs/workspace.h"
+#include "policy/sources.h"
 
 namespace txfs::cli {
 
@@ -21,6 +22,7 @@ Json ToJson(const PlanReport& report);
 Json ToJson(const UndoReport& report);
 Json ToJson(const TransactionSummary& summary);
 Json ToJson(const Savepoint& savepoint);
+Json ToJson(const policy::SourceText& source);
 
 template <class Items>
 Json ArrayOf(const Items& items) {
@@ -39,6 +41,7 @@ UndoReport UndoReportFromJson(const Json& json);
 std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key);
 TransactionSummary SummaryFromJson(const Json& json);
 Savepoint SavepointFromJson(const Json& json);
+policy::SourceText SourceTextFromJson(const Json& json);
 
 /// "fail", "mine", "theirs", "merge"; of anything else it is "fail".
 [[nodiscard]] std::string_view OnConflictName(OnConflict on_conflict);

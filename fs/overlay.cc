@@ -220,6 +220,13 @@ void OverlayFilesystem::ReleaseAll(Journal& journal,
   }
 }
 
+void OverlayFilesystem::UsePolicy(
+    std::shared_ptr<const policy::Policy> policy) {
+  const WriterLock gate(gate_);
+  links_.Clear();
+  policy_ = std::move(policy);
+}
+
 PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
   return {policy_.get(), tree_, base_, links_, plan.change()};
 }

@@ -88,6 +88,9 @@ class OverlayFilesystem final : public Filesystem {
   /// Where files are that commits took out of the base. To be called before
   /// the first operation, if at all.
   void UseVaults(std::unique_ptr<VaultFiles> vaults);
+  /// `policy` judges every operation that begins after this has returned; null:
+  /// all is allowed. Waits for those that go on.
+  void UsePolicy(std::shared_ptr<const policy::Policy> policy);
   /// What they take on disk.
   uint64_t PreimageBytes();
   /// Marks this moment. Requires that no savepoint has the name.

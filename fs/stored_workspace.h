@@ -86,6 +86,9 @@ class StoredWorkspace final : public Workspace {
     listener_ = std::move(listener);
   }
   Status Refresh() override;
+  void UsePolicy(std::shared_ptr<const policy::Policy> policy) override {
+    filesystem_->UsePolicy(std::move(policy));
+  }
   Result<UniqueFd> OpenBase() override {
     return OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY);
   }

@@ -159,6 +159,10 @@ class Workspace : public Archive {
   /// stale is shown.
   virtual Status Refresh() = 0;
 
+  /// From now on `policy` judges every operation that has not begun; null: all
+  /// is allowed.
+  virtual void UsePolicy(std::shared_ptr<const policy::Policy> policy) = 0;
+
   /// The workspace's directory, whatever is mounted over it.
   virtual Result<UniqueFd> OpenBase() = 0;
 

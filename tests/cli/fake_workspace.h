@@ -103,6 +103,7 @@ class FakeWorkspace : public Workspace {
   CommitOptions commit_options;    ///< of the last commit
   std::string id = "000000000001";
   int refreshes = 0;
+  std::shared_ptr<const policy::Policy> used_policy;
   std::string asked_since;               ///< of the last ChangesSince
   std::map<Ino, std::string> past;       ///< content at every savepoint
   std::vector<std::string> asked_below;  ///< of the last Changes
@@ -162,6 +163,9 @@ class FakeWorkspace : public Workspace {
   Status Refresh() override {
     ++refreshes;
     return {};
+  }
+  void UsePolicy(std::shared_ptr<const policy::Policy> policy) override {
+    used_policy = std::move(policy);
   }
   Result<UniqueFd> OpenBase() override { return Fail(ENOSYS, "fake"); }
   Status Close() override { return {}; }

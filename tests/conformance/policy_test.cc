@@ -455,5 +455,61 @@ TEST_F(PolicyTest, VerdictsSurviveARemount) {
   EXPECT_EQ(LastInLog(), "unlink EROFS secret");
 }
 
+constexpr std::string_view kTighter = R"(
+schema = 1
+
+[[fs]]
+id = "free"
+path = ["free", "dir/f"]
+reason = "not any more"
+suggest = "ask"
+)";
+
+TEST_F(PolicyTest, AnotherPolicyHoldsAtOnceAlsoForOpenFiles) {
+  base_.HardLink("dir/f", "other/f");
+  ASSERT_TRUE(fs().Remount());
+  const auto file = fs().Open("free", O_RDWR, 0);
+  ASSERT_TRUE(file);
+  // The names that the base has are searched, and remembered.
+  ASSERT_TRUE(fs().Chmod("other/f", 0600));
+  ASSERT_TRUE(fs().WriteAt(*file, 0, "before"));
+  fs().workspace().UsePolicy(Rules(kTighter));
+  const auto written = fs().WriteAt(*file, 0, "after");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(ErrnoName(written.error().code), "EPERM");
+  EXPECT_EQ(LastInLog(), "write EPERM free");
+  EXPECT_FALSE(fs().TruncateOf(*file, 0));
+  EXPECT_FALSE(fs().Chmod("other/f", 0644));
+  EXPECT_EQ(LastInLog(), "chmod EPERM free");
+  EXPECT_TRUE(fs().Unlink(".env")) << "what the former one refused";
+  EXPECT_EQ(fs().ReadFile("free").value_or(""), "beforeng");
+}
+
+TEST_F(PolicyTest, TheLogTellsWhichPolicyJudged) {
+  const auto judged_by = [&] {
+    uint64_t policy = 0;
+    EXPECT_TRUE(fs().Chmod("free", 0600));
+    EXPECT_TRUE(fs().workspace().ReadLog(Lsn{1}, [&](const LogEntry& entry) {
+      policy = entry.change.policy;
+      return true;
+    }));
+    return policy;
+  };
+  const auto watching = Rules(kRules);
+  EXPECT_EQ(judged_by(), watching->hash());
+  fs().workspace().UsePolicy(nullptr);
+  EXPECT_EQ(judged_by(), 0U);
+  fs().workspace().UsePolicy(watching);
+  EXPECT_EQ(judged_by(), watching->hash());
+}
+
+TEST_F(PolicyTest, AnotherPolicyOutlivesTheTransaction) {
+  fs().workspace().UsePolicy(Rules(kTighter));
+  ASSERT_TRUE(fs().Discard());
+  EXPECT_FALSE(fs().Unlink("free"));
+  ASSERT_TRUE(fs().Commit());
+  EXPECT_FALSE(fs().Unlink("free"));
+}
+
 }  // namespace
 }  // namespace txfs::testing

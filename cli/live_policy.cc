@@ -1,0 +1,43 @@
+#include "cli/live_policy.h"
+
+#include "cli/archive_dispatcher.h"
+#include "cli/wire.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr const char* kTell = "policy";
+constexpr const char* kReload = "reload_policy";
+
+}  // namespace
+
+bool LivePolicy::IsAsked(const Json& request) {
+  const std::string name = GetBytes(request, "request");
+  return name == kTell || name == kReload;
+}
+
+Status LivePolicy::Handle(const Json& request, const FrameSink& sink) {
+  const auto answer = [&](const FrameSink& checked) -> Status {
+    if (GetBytes(request, "request") == kReload) TRY(Reload());
+    Frame frame;
+    {
+      const MutexLock lock(mutex_);
+      frame.header["files"] = ArrayOf(texts_);
+    }
+    return checked(frame);
+  };
+  return AnswerWith(answer, sink);
+}
+
+Status LivePolicy::Reload() {
+  const MutexLock lock(mutex_);
+  TRY(CheckOutOfReach(sources_, mountpoint_));
+  const UniqueFd base = TRY(workspace_.OpenBase());
+  auto texts = TRY(policy::ReadSources(sources_, base.get()));
+  auto policy = TRY(policy::Compile(texts));
+  workspace_.UsePolicy(std::move(policy));
+  texts_ = std::move(texts);
+  return {};
+}
+
+}  // namespace txfs::cli

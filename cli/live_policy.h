@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/framing.h"
+#include "cli/policy_sources.h"
+#include "fs/workspace.h"
+#include "journal/base/mutex.h"
+#include "journal/base/result.h"
+
+namespace txfs::cli {
+
+/// The rules of a mount: which are in force, and where to read them again.
+/// Answers the requests of the control protocol that are about them.
+/// Thread-safe.
+class LivePolicy {
+ public:
+  /// `setup` is what `workspace` was opened with.
+  LivePolicy(Workspace& workspace, std::string mountpoint, PolicySetup setup)
+      : workspace_(workspace),
+        mountpoint_(std::move(mountpoint)),
+        sources_(std::move(setup.sources)),
+        texts_(std::move(setup.texts)) {}
+
+  /// Whether `request` is for Handle.
+  static bool IsAsked(const Json& request);
+  /// Gives the reply to `sink`, as Dispatcher::Handle does.
+  Status Handle(const Json& request, const FrameSink& sink) EXCLUDES(mutex_);
+
+  /// Reads the rules again and puts them in force, for every operation that
+  /// begins after this has returned. After an error those before stay.
+  Status Reload() EXCLUDES(mutex_);
+
+ private:
+  Workspace& workspace_;
+  const std::string mountpoint_;
+  const policy::Sources sources_;
+  /// Held by a whole reload: the one that read last is the one that holds.
+  Mutex mutex_;
+  std::vector<policy::SourceText> texts_ GUARDED_BY(mutex_);
+};
+
+}  // namespace txfs::cli
