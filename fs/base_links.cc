@@ -24,10 +24,10 @@ void BaseLinks::Clear() {
 Result<BaseLinks::ByFile> BaseLinks::Search(
     const policy::Policy& policy) const {
   ByFile found;
-  std::vector<std::string> todo{""};
-  while (!todo.empty()) {
-    const std::string directory = std::move(todo.back());
-    todo.pop_back();
+  std::vector<std::string> pending{""};
+  while (!pending.empty()) {
+    const std::string directory = std::move(pending.back());
+    pending.pop_back();
     if (!policy.MayMatchBelow(policy::kEverything, directory)) continue;
     auto entries = base_.List(directory);
     if (!entries) {
@@ -38,7 +38,7 @@ Result<BaseLinks::ByFile> BaseLinks::Search(
     for (const BaseEntry& entry : *entries) {
       std::string path = JoinPath(directory, entry.name);
       if (entry.type == FileType::kDirectory) {
-        todo.push_back(std::move(path));
+        pending.push_back(std::move(path));
       } else if (policy.IsAbout(path)) {
         const auto st = base_.Stat(path);
         if (!st || st->st_nlink < 2) continue;

@@ -28,6 +28,9 @@ struct Caller {
   uint32_t pid = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
+  /// Not when the kernel writes back what was stored through a mapping: then
+  /// the numbers above are nobody's.
+  bool known = true;
 };
 
 /// An inode and its attributes as stat(2) shows them.

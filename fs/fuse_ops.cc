@@ -303,13 +303,14 @@ void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
       .kill_privileges = FuseWire::WriteKillsPrivileges(),
       .append = (fi->flags & O_APPEND) != 0 && (fi->flags & O_DIRECT) == 0};
   RefusedPages& refused = *ContextOf(req).refused_pages;
+  Caller caller = CallerOf(req);
+  caller.known = fi->writepage == 0;
   const auto written = Guard([&] {
-    return FsOf(req).Write(CallerOf(req), Ino{ino},
-                           static_cast<uint64_t>(offset),
+    return FsOf(req).Write(caller, Ino{ino}, static_cast<uint64_t>(offset),
                            AsBytes({bytes, size}), mode);
   });
-  const bool refuses_pages = fi->writepage != 0 && !written &&
-                             written.error().kind == ErrorKind::kVetoed;
+  const bool refuses_pages =
+      !caller.known && !written && written.error().kind == ErrorKind::kVetoed;
   ReplyCount(req, written);
   // Of write(2) the kernel itself forgets what was refused.
   if (refuses_pages) refused.Forget(ino, offset, size);

@@ -183,7 +183,8 @@ void OverlayFilesystem::Forget(Ino ino, uint64_t lookups) {
 // --- journal ---------------------------------------------------------------
 
 Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
-  return {op, caller, options_.exe_of(caller.pid), options_.clock->Now()};
+  std::string exe = caller.known ? options_.exe_of(caller.pid) : std::string();
+  return {op, caller, std::move(exe), options_.clock->Now()};
 }
 
 Result<Lsn> OverlayFilesystem::Accept(const Change& change,
@@ -228,7 +229,7 @@ void OverlayFilesystem::UsePolicy(
 }
 
 PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
-  return {policy_.get(), tree_, base_, links_, plan.change()};
+  return {policy_.get(), tree_, base_, links_, plan};
 }
 
 void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,

@@ -280,7 +280,9 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
   return {};
 }
 
-/// Before content goes anywhere; its names may change until it is written.
+/// Before content or a pre-image goes to the store. Not instead of the
+/// judgement when it is written: until then the tree is not locked, and the
+/// file may get a name that is protected.
 Status OverlayFilesystem::JudgeWrite(Plan& plan, Ino ino) {
   if (!policy_) return {};
   const ReaderLock lock(tree_mutex_);

@@ -43,6 +43,7 @@ Plan::Plan(Op op, const Caller& caller, std::string exe, Timestamp now) {
   change_.pid = caller.pid;
   change_.uid = caller.uid;
   change_.exe = std::move(exe);
+  if (caller.known) user_ = caller.uid;
 }
 
 Attr& Plan::EditAttr(const Inode& inode) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,8 @@ class Plan {
                 std::optional<std::string> after);
 
   [[nodiscard]] Timestamp now() const { return change_.time; }
+  /// Who asks; none: not known.
+  [[nodiscard]] std::optional<uint32_t> user() const { return user_; }
   Change& change() { return change_; }
   /// The change with all its edits. Call once.
   Change Finish() &&;
@@ -58,6 +61,7 @@ class Plan {
     Attr attr;
   };
   Change change_;
+  std::optional<uint32_t> user_;
   std::vector<Working> working_;
   std::vector<Edit> head_, dentries_, tail_;
   std::vector<const Inode*> dropped_;

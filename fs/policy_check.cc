@@ -26,6 +26,12 @@ Layer LayerOf(const Inode& inode) {
   return inode.record.base ? Layer::kBase : Layer::kNew;
 }
 
+bool HasOneName(const Inode& inode) {
+  if (inode.IsDirectory()) return true;
+  const auto& base = inode.record.base;
+  return inode.attr().nlink == 1 && (!base || base->nlink == 1);
+}
+
 /// Whether the tree knows what has the name, or that nothing has.
 bool HasSlot(const Inode& directory, const std::string& name) {
   const Slot* slot = directory.CachedSlot(name);
@@ -42,15 +48,13 @@ bool PolicyCheck::Cares(Effect effect) const {
 }
 
 Status PolicyCheck::Judge(Effect effect, std::string_view path, Layer layer) {
-  // Nobody knows who stored what a mapping's write-back brings.
-  const auto uid = change_.pid == 0 ? std::optional<uint32_t>() : change_.uid;
   const policy::Verdict verdict =
       policy::Evaluate(*policy_, {.op = JudgedOp(change_.op),
                                   .effect = effect,
                                   .path = path,
                                   .layer = layer,
                                   .exe = change_.exe,
-                                  .uid = uid});
+                                  .uid = user_});
   if (verdict.action == policy::Action::kAudit && change_.rule.empty()) {
     change_.rule = verdict.rule->id;
   }
@@ -85,20 +89,26 @@ Status PolicyCheck::Alter(Effect effect, const Inode& inode) {
 Status PolicyCheck::AlterNames(Effect effect, const Inode& inode,
                                const std::optional<std::string>& but) {
   if (!Cares(effect) || inode.IsOrphan()) return {};
-  const auto visible = tree_.VisiblePaths(inode);
-  std::set<std::string> paths(visible.begin(), visible.end());
-  if (inode.record.base && !inode.IsDirectory()) {
-    TRY(AddUnseen(*inode.record.base, paths));
-  }
-  if (but) paths.erase(*but);
-  for (const std::string& path : paths) {
-    TRY(Judge(effect, path, LayerOf(inode)));
+  for (const std::string& path : TRY(PathsOf(inode))) {
+    if (path != but) TRY(Judge(effect, path, LayerOf(inode)));
   }
   return {};
 }
 
+Result<std::vector<std::string>> PolicyCheck::PathsOf(const Inode& inode) {
+  std::vector<std::string> paths = tree_.VisiblePaths(inode);
+  if (paths.size() == 1 && HasOneName(inode)) return paths;
+  if (inode.record.base && !inode.IsDirectory()) {
+    TRY(AddUnseen(*inode.record.base, paths));
+  }
+  std::ranges::sort(paths);
+  const auto repeated = std::ranges::unique(paths);
+  paths.erase(repeated.begin(), repeated.end());
+  return paths;
+}
+
 Status PolicyCheck::AddUnseen(const BaseOrigin& base,
-                              std::set<std::string>& paths) {
+                              std::vector<std::string>& paths) {
   std::vector<std::string> in_base{base.path};
   if (base.nlink > 1) {
     const uint64_t device = base.dev == 0 ? base_.device() : base.dev;
@@ -107,7 +117,7 @@ Status PolicyCheck::AddUnseen(const BaseOrigin& base,
   }
   for (const std::string& path : in_base) {
     // What the transaction did to a name hides it.
-    if (auto seen = tree_.VisibleBase(path)) paths.insert(std::move(*seen));
+    if (auto seen = tree_.VisibleBase(path)) paths.push_back(std::move(*seen));
   }
   return {};
 }
@@ -137,11 +147,11 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
   const auto base_path_of = [](const Inode& inode) {
     return inode.record.base ? inode.record.base->path : std::string();
   };
-  std::vector<Below> todo{
+  std::vector<Below> pending{
       {&directory, base_path_of(directory), old_path, new_path}};
-  while (!todo.empty()) {
-    const Below below = std::move(todo.back());
-    todo.pop_back();
+  while (!pending.empty()) {
+    const Below below = std::move(pending.back());
+    pending.pop_back();
     if (!policy_->MayMatchBelow(mask, below.old_path) &&
         !policy_->MayMatchBelow(mask, below.new_path)) {
       continue;
@@ -153,7 +163,7 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
                  JoinPath(below.new_path, name)};
       TRY(Judge(Effect::kRemove, next.old_path, layer));
       TRY(Judge(Effect::kMake, next.new_path, Layer::kNew));
-      if (is_directory) todo.push_back(std::move(next));
+      if (is_directory) pending.push_back(std::move(next));
       return {};
     };
     if (below.inode != nullptr) {

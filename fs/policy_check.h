@@ -1,13 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fs/base_directory.h"
 #include "fs/base_links.h"
+#include "fs/plan.h"
 #include "fs/tree.h"
 #include "journal/base/result.h"
 #include "journal/change.h"
@@ -20,16 +21,17 @@ namespace txfs {
 /// afterwards is looked at.
 class PolicyCheck {
  public:
-  /// `policy` may be null: all is allowed. `change` says who does what, and
-  /// learns which policy judged it, and the rule that had it noted.
+  /// `policy` may be null: all is allowed. `plan` says who does what; its
+  /// change learns which policy judged it, and the rule that had it noted.
   PolicyCheck(const policy::Policy* policy, const Tree& tree,
-              const BaseDirectory& base, BaseLinks& links, Change& change)
+              const BaseDirectory& base, BaseLinks& links, Plan& plan)
       : policy_(policy),
         tree_(tree),
         base_(base),
         links_(links),
-        change_(change) {
-    if (policy != nullptr) change.policy = policy->hash();
+        user_(plan.user()),
+        change_(plan.change()) {
+    if (policy != nullptr) change_.policy = policy->hash();
   }
 
   /// The name is to be made.
@@ -49,8 +51,10 @@ class PolicyCheck {
                policy::Layer layer);
   Status AlterNames(policy::Effect effect, const Inode& inode,
                     const std::optional<std::string>& but);
+  /// Every path of `inode`, once.
+  Result<std::vector<std::string>> PathsOf(const Inode& inode);
   /// The names that the base has for an object and nobody has looked up.
-  Status AddUnseen(const BaseOrigin& base, std::set<std::string>& paths);
+  Status AddUnseen(const BaseOrigin& base, std::vector<std::string>& paths);
   Status JudgeBelow(const Inode& directory, const std::string& old_path,
                     const std::string& new_path);
 
@@ -58,6 +62,7 @@ class PolicyCheck {
   const Tree& tree_;
   const BaseDirectory& base_;
   BaseLinks& links_;
+  const std::optional<uint32_t> user_;
   Change& change_;
 };
 

@@ -47,6 +47,10 @@ using Mask = uint32_t;
 [[nodiscard]] constexpr Mask MaskOf(Op op) {
   return Mask{1} << (kEffects + static_cast<unsigned>(op));
 }
+/// Ops and effects by which names come to be, and nothing else.
+inline constexpr Mask kMakingOps = MaskOf(Effect::kMake) | MaskOf(Op::kCreate) |
+                                   MaskOf(Op::kMkdir) | MaskOf(Op::kMknod) |
+                                   MaskOf(Op::kSymlink);
 inline constexpr Mask kEverything = (Mask{1} << (kEffects + kOps)) - 1;
 
 [[nodiscard]] std::string_view NameOf(Op op);

@@ -5,18 +5,12 @@
 #include <optional>
 #include <ranges>
 
+#include "policy/ascii.h"
+
 namespace txfs::policy {
 namespace {
 
 constexpr size_t kMaxParts = 62;
-
-char ToLower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-char ToUpper(char c) {
-  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-}
 
 /// One element of a component's pattern, and where the next begins.
 struct Element {
@@ -202,7 +196,7 @@ Result<Glob> Glob::Parse(std::string_view pattern, bool nocase) {
         .kind = IsLiteral(name) ? Part::Kind::kLiteral : Part::Kind::kPattern,
         .text = std::string(name)};
     if (nocase && part.kind == Part::Kind::kLiteral) {
-      std::ranges::transform(part.text, part.text.begin(), ToLower);
+      part.text = Lowered(part.text);
     }
     glob.parts_.push_back(std::move(part));
   }

@@ -6,8 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <initializer_list>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "journal/base/bytes.h"
 #include "journal/base/checksum.h"
 #include "policy/policy.h"
+#include "policy/section.h"
 
 namespace txfs::policy {
 namespace {
@@ -31,19 +30,6 @@ struct Errno {
 constexpr std::array<Errno, 3> kErrnos{
     {{"EPERM", EPERM}, {"EROFS", EROFS}, {"EDQUOT", EDQUOT}}};
 
-std::string Quoted(std::string_view text) {
-  return "\"" + std::string(text) + "\"";
-}
-
-template <class Names>
-std::string Listed(const Names& names) {
-  std::string list;
-  for (const std::string_view name : names) {
-    list += (list.empty() ? "" : ", ") + std::string(name);
-  }
-  return list;
-}
-
 std::vector<std::string_view> NamesOfOps() {
   std::vector<std::string_view> names;
   for (size_t i = 0; i < kEffects; ++i) {
@@ -52,105 +38,6 @@ std::vector<std::string_view> NamesOfOps() {
   for (size_t i = 0; i < kOps; ++i) names.push_back(NameOf(static_cast<Op>(i)));
   return names;
 }
-
-/// A table of the file, the name it is spoken of by, and what may be in it.
-class Section {
- public:
-  Section(const std::string& file, std::string name, const toml::table& table)
-      : file_(file), name_(std::move(name)), table_(table) {}
-
-  [[nodiscard]] std::unexpected<Error> Wrong(const toml::source_region& where,
-                                             std::string_view what,
-                                             std::string_view expected) const {
-    const auto line = static_cast<uint32_t>(where.begin.line);
-    return Fail(EINVAL, Place{file_, line}.ToString() + ": " +
-                            std::string(what) + "; expected " +
-                            std::string(expected));
-  }
-  [[nodiscard]] std::unexpected<Error> Wrong(std::string_view key,
-                                             std::string_view what,
-                                             std::string_view expected) const {
-    const toml::node* node = table_.get(key);
-    return Wrong(node == nullptr ? table_.source() : node->source(),
-                 std::string(key) + " of " + name_ + " " + std::string(what),
-                 expected);
-  }
-
-  /// An error if there is a key that is none of these.
-  Status CheckKeys(std::initializer_list<std::string_view> known) const {
-    for (const auto& [key, value] : table_) {
-      if (std::ranges::find(known, key.str()) != known.end()) continue;
-      return Wrong(key.source(),
-                   "unknown key " + Quoted(key.str()) + " in " + name_,
-                   "one of " + Listed(known));
-    }
-    return {};
-  }
-
-  [[nodiscard]] bool Has(std::string_view key) const {
-    return table_.contains(key);
-  }
-  [[nodiscard]] const toml::node* Get(std::string_view key) const {
-    return table_.get(key);
-  }
-  [[nodiscard]] Place place() const {
-    return {file_, static_cast<uint32_t>(table_.source().begin.line)};
-  }
-  [[nodiscard]] const std::string& file() const { return file_; }
-  [[nodiscard]] const std::string& name() const { return name_; }
-
-  /// The text under `key`; `otherwise` when there is none.
-  Result<std::string> Text(std::string_view key,
-                           std::string_view otherwise) const {
-    if (!Has(key)) return std::string(otherwise);
-    const auto text = table_.get(key)->value_exact<std::string>();
-    if (!text) return Wrong(key, "is no text", "text in quotes");
-    return *text;
-  }
-  Result<std::string> RequiredText(std::string_view key) const {
-    std::string text = TRY(Text(key, ""));
-    const bool blank = text.find_first_not_of(" \t\n") == std::string::npos;
-    if (blank) return Wrong(key, "is missing or empty", "a sentence");
-    return text;
-  }
-  Result<bool> Flag(std::string_view key) const {
-    if (!Has(key)) return false;
-    const auto flag = table_.get(key)->value_exact<bool>();
-    if (!flag) return Wrong(key, "is neither true nor false", "one of them");
-    return *flag;
-  }
-  /// The texts under `key`: one, or a list of them that is not empty.
-  Result<std::vector<std::string>> Texts(std::string_view key) const {
-    std::vector<std::string> texts;
-    if (!Has(key)) return texts;
-    constexpr std::string_view kExpected = "text, or a list of texts";
-    if (const auto one = table_.get(key)->value_exact<std::string>()) {
-      texts.push_back(*one);
-      return texts;
-    }
-    const toml::array* list = table_.get_as<toml::array>(key);
-    if (list == nullptr || list->empty()) {
-      return Wrong(key, "is not that", kExpected);
-    }
-    for (const toml::node& node : *list) {
-      const auto text = node.value_exact<std::string>();
-      if (!text) {
-        return Wrong(node.source(),
-                     std::string(key) + " of " + name_ +
-                         " has a value that is "
-                         "no text",
-                     kExpected);
-      }
-      texts.push_back(*text);
-    }
-    return texts;
-  }
-
- private:
-  const std::string& file_;
-  std::string name_;
-  const toml::table& table_;
-};
 
 class FileLoader {
  public:
@@ -177,13 +64,14 @@ class FileLoader {
 
  private:
   static Status CheckSchema(const Section& top) {
+    constexpr std::string_view kExpected =
+        "schema = 1, a number: the only one that this program knows";
     const toml::node* node = top.Get("schema");
-    const auto schema = node == nullptr ? std::optional<int64_t>()
-                                        : node->value_exact<int64_t>();
-    if (schema == kSchema) return {};
-    return top.Wrong("schema",
-                     schema ? "is " + std::to_string(*schema) : "is missing",
-                     "schema = 1, the only one that this program knows");
+    if (node == nullptr) return top.Wrong("schema", "is missing", kExpected);
+    const auto schema = node->value_exact<int64_t>();
+    if (!schema) return top.Wrong("schema", "is no number", kExpected);
+    if (*schema == kSchema) return {};
+    return top.Wrong("schema", "is " + std::to_string(*schema), kExpected);
   }
 
   Status ReadDefaults(const toml::table& root, const Section& top) {
@@ -248,8 +136,9 @@ class FileLoader {
     if (rule.when.paths.empty()) {
       return section.Wrong("path", "is missing", "at least one pattern");
     }
+    TRY(CheckLayer(section, rule.when, rule.ops));
     if (const toml::node* unless = section.Get("unless")) {
-      rule.unless = TRY(ReadExceptions(section, *unless, rule.id, nocase));
+      rule.unless = TRY(ReadExceptions(section, *unless, rule, nocase));
     }
     rule.examples = TRY(ReadExamples(section, rule));
     return rule;
@@ -257,7 +146,7 @@ class FileLoader {
 
   Result<std::vector<Condition>> ReadExceptions(const Section& section,
                                                 const toml::node& unless,
-                                                const std::string& id,
+                                                const Rule& rule,
                                                 bool nocase) const {
     std::vector<const toml::table*> tables{unless.as_table()};
     if (const toml::array* list = unless.as_array()) {
@@ -271,9 +160,10 @@ class FileLoader {
                              "unless = { path = ..., exe = ... }, or a list of "
                              "such tables");
       }
-      const Section exception(file_, "unless of " + id, *table);
+      const Section exception(file_, "unless of " + rule.id, *table);
       TRY(exception.CheckKeys({"path", "layer", "exe", "uid"}));
       exceptions.push_back(TRY(ReadCondition(exception, nocase)));
+      TRY(CheckLayer(exception, exceptions.back(), rule.ops));
     }
     const bool says_nothing =
         exceptions.empty() ||
@@ -302,7 +192,7 @@ class FileLoader {
     Condition condition;
     condition.paths = TRY(ReadGlobs(section, "path", nocase));
     condition.exes = TRY(ReadGlobs(section, "exe", false));
-    condition.uids = TRY(ReadUids(section));
+    condition.uids = TRY(section.Uids("uid"));
     const std::string layer = TRY(section.Text("layer", "any"));
     if (layer == "base") {
       condition.layer = Layer::kBase;
@@ -328,26 +218,15 @@ class FileLoader {
     return globs;
   }
 
-  Result<std::vector<uint32_t>> ReadUids(const Section& section) const {
-    std::vector<uint32_t> uids;
-    const toml::node* node = section.Get("uid");
-    if (node == nullptr) return uids;
-    const auto add = [&](const toml::node& one) {
-      const auto uid = one.value_exact<int64_t>();
-      const bool fits =
-          uid && *uid >= 0 && *uid <= std::numeric_limits<uint32_t>::max();
-      if (fits) uids.push_back(static_cast<uint32_t>(*uid));
-      return fits;
-    };
-    bool good = true;
-    if (const toml::array* list = node->as_array()) {
-      good = !list->empty();
-      for (const toml::node& one : *list) good = good && add(one);
-    } else {
-      good = add(*node);
-    }
-    if (good) return uids;
-    return section.Wrong("uid", "is no user", "a number, or a list of numbers");
+  /// What is made is never of the base, so that a condition for the base does
+  /// not hold in any event that such ops mean.
+  static Status CheckLayer(const Section& section, const Condition& condition,
+                           Mask ops) {
+    const bool never =
+        condition.layer == Layer::kBase && (ops & ~kMakingOps) == 0;
+    if (!never) return {};
+    return section.Wrong("layer", "is \"base\", but all its ops make new names",
+                         "ops on what is there, or another layer");
   }
 
   /// Each as "OP PATH"; of the layer that the rule is about.
@@ -361,9 +240,8 @@ class FileLoader {
         Example example = TRY(ReadExample(section, key, text, wanted));
         const Event event = EventOf(example, rule);
         if (alone.Matching(event).empty() == wanted) {
-          return section.Wrong(
-              key, "has " + Quoted(text),
-              wanted ? "what the rule is about" : "what the rule is not about");
+          return section.Wrong(key, "has " + Quoted(text),
+                               ExpectedOf(event, rule, wanted));
         }
         examples.push_back(std::move(example));
       }
@@ -388,6 +266,15 @@ class FileLoader {
         .op = *op, .path = text.substr(space + 1), .matches = matches};
   }
 
+  static std::string_view ExpectedOf(const Event& event, const Rule& rule,
+                                     bool wanted) {
+    if (!wanted) return "what the rule is not about";
+    const bool is_new =
+        rule.when.layer == Layer::kBase && event.effect == Effect::kMake;
+    return is_new ? "what is of the base; what is made is not"
+                  : "what the rule is about";
+  }
+
   const std::string file_;
   Action action_ = Action::kDeny;
   int error_ = EPERM;
@@ -407,10 +294,13 @@ uint32_t LineOfManyDots(std::string_view text) {
 }  // namespace
 
 Event EventOf(const Example& example, const Rule& rule) {
+  const Effect effect = MainEffect(example.op);
   return {.op = example.op,
-          .effect = MainEffect(example.op),
+          .effect = effect,
           .path = example.path,
-          .layer = rule.when.layer.value_or(Layer::kBase),
+          .layer = effect == Effect::kMake
+                       ? Layer::kNew
+                       : rule.when.layer.value_or(Layer::kBase),
           .exe = {},
           .uid = {}};
 }

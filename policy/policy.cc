@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "policy/ascii.h"
+
 namespace txfs::policy {
 namespace {
 
 constexpr std::array<std::string_view, 3> kActions{"allow", "audit", "deny"};
-
-char ToLower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool IsLower(std::string_view text) {
-  return std::ranges::none_of(text,
-                              [](char c) { return c >= 'A' && c <= 'Z'; });
-}
 
 /// Shows each name in `path`, in lower case, to `visit`.
 template <class Visit>
@@ -25,7 +18,7 @@ void ForEachName(std::string_view path, const Visit& visit) {
     const size_t slash = std::min(path.find('/'), path.size());
     const std::string_view name = path.substr(0, slash);
     path.remove_prefix(std::min(slash + 1, path.size()));
-    if (IsLower(name)) {
+    if (std::ranges::none_of(name, IsUpper)) {
       visit(name);
       continue;
     }
@@ -102,8 +95,7 @@ void Policy::Index(uint32_t rule) {
   cares_ |= added.ops;
   if (added.when.paths.empty()) pathless_.push_back(rule);
   for (uint32_t i = 0; i < added.when.paths.size(); ++i) {
-    std::string key(added.when.paths[i].Key());
-    std::ranges::transform(key, key.begin(), ToLower);
+    std::string key = Lowered(added.when.paths[i].Key());
     auto& patterns = key.empty() ? nameless_ : by_name_[std::move(key)];
     patterns.push_back({rule, i});
   }

@@ -68,6 +68,20 @@ reason = "attributes"
 suggest = "ask"
 
 [[fs]]
+id = "hers"
+path = "/hers"
+uid = 12345
+reason = "it is hers"
+suggest = "ask"
+
+[[fs]]
+id = "ours"
+path = "/ours"
+unless = { uid = [0, 12345] }
+reason = "it is ours"
+suggest = "ask"
+
+[[fs]]
 id = "watched"
 path = "watched"
 action = "audit"
@@ -289,6 +303,8 @@ class PolicyTest : public ::testing::Test {
     base_.File("kept/deep/old", "old");
     base_.File("watched", "watched");
     base_.File("content", "content");
+    base_.File("hers", "content");
+    base_.File("ours", "content");
     base_.SetTimes();
     auto started = CoreDriver::Start(base_.root(), {.policy = Rules(kRules)});
     EXPECT_TRUE(started) << started.error().ToString();
@@ -439,6 +455,24 @@ TEST_F(PolicyTest, ADirectoryThatTheBaseLostIsMovedAsAnyOther) {
   std::filesystem::remove_all(base_.root() + "/dir");
   ASSERT_TRUE(fs().Remount());
   EXPECT_TRUE(fs().Rename("dir", "moved", 0));
+}
+
+/// What the kernel writes back of a mapping may be anybody's.
+TEST_F(PolicyTest, AUserWhoIsNotKnownMayBeAnyThatIsMeant) {
+  constexpr Caller kRoot{.pid = 0, .uid = 0, .gid = 0};
+  constexpr Caller kNobody{.pid = 1, .uid = 0, .gid = 0, .known = false};
+  Filesystem& files = fs().workspace().filesystem();
+  const auto write = [&](const Caller& caller, const string& name) {
+    const auto node = files.Lookup(kRootIno, name);
+    EXPECT_TRUE(node);
+    const auto written = files.Write(caller, node->ino, 0, AsBytes("x"), {});
+    files.Forget(node->ino, 1);
+    return written ? "OK" : written.error().rule;
+  };
+  EXPECT_EQ(write(kNobody, "hers"), "hers");
+  EXPECT_EQ(write(kNobody, "ours"), "ours");
+  EXPECT_EQ(write(kRoot, "hers"), "OK");
+  EXPECT_EQ(write(kRoot, "ours"), "OK");
 }
 
 TEST_F(PolicyTest, AuditIsNoted) {

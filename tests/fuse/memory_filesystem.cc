@@ -27,6 +27,7 @@ MemoryFilesystem::MemoryFilesystem(CallLog& log) : log_(log) {
 void MemoryFilesystem::Note(const Caller& caller) {
   log_.last_pid = caller.pid;
   log_.last_uid = caller.uid;
+  log_.last_known = caller.known;
 }
 
 Result<MemoryFilesystem::Object*> MemoryFilesystem::Find(Ino ino) {

@@ -36,6 +36,7 @@ struct CallLog {
   std::atomic<int> last_allocate_mode{-1};
   std::atomic<uint32_t> last_pid{0};
   std::atomic<uint32_t> last_uid{0};
+  std::atomic<bool> last_known{false};
 
   [[nodiscard]] uint64_t total() const {
     uint64_t sum = 0;

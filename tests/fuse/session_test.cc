@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -200,6 +201,22 @@ TEST_F(FuseMountTest, MebibyteWriteIsOneCall) {
   ASSERT_TRUE(WriteFile(mount().At("big"), std::string(1 << 20, 'b')));
   EXPECT_EQ(count(Call::kWrite), 1U);
   EXPECT_EQ(log().last_write_size, 1U << 20);
+}
+
+TEST_F(FuseMountTest, WhoStoredThroughAMappingIsNotKnown) {
+  ASSERT_NO_FATAL_FAILURE(Mount(OneFile()));
+  const UniqueFd file(::open(mount().At("file").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(file.valid());
+  ASSERT_EQ(::pwrite(file.get(), "C", 1, 0), 1);
+  EXPECT_TRUE(log().last_known);
+  void* page =
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(page, MAP_FAILED);
+  static_cast<char*>(page)[1] = 'O';
+  EXPECT_EQ(::msync(page, 4096, MS_SYNC), 0);
+  EXPECT_FALSE(log().last_known);
+  EXPECT_EQ(count(Call::kWrite), 2U);
+  ::munmap(page, 4096);
 }
 
 TEST_F(FuseMountTest, SecurityLabelsAreAskedForOncePerFileAtMost) {

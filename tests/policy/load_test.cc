@@ -144,11 +144,25 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "p.toml:9: path of [[fs]] has a pattern \"[b\": a [ has no ]; expected "
        "a "
        "pattern as in .gitignore"},
+      {"layer = \"base\"\nops = [\"make\", \"mkdir\"]",
+       "p.toml:7: layer of [[fs]] is \"base\", but all its ops make new names; "
+       "expected ops on what is there, or another layer"},
+      {"ops = \"create\"\nunless = { layer = \"base\" }",
+       "p.toml:8: layer of unless of one is \"base\", but all its ops make new "
+       "names; expected ops on what is there, or another layer"},
+      {"layer = \"base\"\nmatch = [\"unlink a\",\n\"create a\"]",
+       "p.toml:8: match of [[fs]] has \"create a\"; expected what is of the "
+       "base; what is made is not"},
+      {"unless = { layer = \"new\" }\nmatch = \"create a\"",
+       "p.toml:8: match of [[fs]] has \"create a\"; expected what the rule is "
+       "about"},
       {"[[exec]]\nid = \"x\"",
        "p.toml:7: unknown key \"exec\" in the file; expected one of schema, "
        "policy_version, defaults, fs"},
   };
   for (const Case& one : kCases) EXPECT_EQ(WhyNot(one.lines), one.message);
+  EXPECT_EQ(WhyNot("layer = \"base\"\nops = [\"make\", \"link\"]"), "")
+      << "a link is an attribute of its other names";
   EXPECT_EQ(
       WhyNot("ops = \"delete\"")
           .find("p.toml:7: ops of [[fs]] has \"delete\"; expected any of make, "
@@ -160,7 +174,9 @@ TEST(LoadTest, RefusesWhatIsNoPolicy) {
   constexpr std::pair<const char*, const char*> kCases[] = {
       {"", "p.toml:1: schema of the file is missing; "},
       {"schema = 2", "p.toml:1: schema of the file is 2; "},
-      {"schema = \"1\"", "p.toml:1: schema of the file is missing; "},
+      {"schema = \"1\"",
+       "p.toml:1: schema of the file is no number; expected schema = 1, a "
+       "number: "},
       {"schema = 1\nfs = 1", "p.toml:2: fs of the file is no list of tables; "},
       {"schema = 1\nfs = []x", "p.toml:2: no TOML: "},
   };

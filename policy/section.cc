@@ -1,0 +1,110 @@
+#include "policy/section.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+
+namespace txfs::policy {
+
+std::string Quoted(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+std::unexpected<Error> Section::Wrong(const toml::source_region& where,
+                                      std::string_view what,
+                                      std::string_view expected) const {
+  const auto line = static_cast<uint32_t>(where.begin.line);
+  return Fail(EINVAL, Place{file_, line}.ToString() + ": " + std::string(what) +
+                          "; expected " + std::string(expected));
+}
+
+std::unexpected<Error> Section::Wrong(std::string_view key,
+                                      std::string_view what,
+                                      std::string_view expected) const {
+  const toml::node* node = table_.get(key);
+  return Wrong(node == nullptr ? table_.source() : node->source(),
+               std::string(key) + " of " + name_ + " " + std::string(what),
+               expected);
+}
+
+Status Section::CheckKeys(std::initializer_list<std::string_view> known) const {
+  for (const auto& [key, value] : table_) {
+    if (std::ranges::find(known, key.str()) != known.end()) continue;
+    return Wrong(key.source(),
+                 "unknown key " + Quoted(key.str()) + " in " + name_,
+                 "one of " + Listed(known));
+  }
+  return {};
+}
+
+Result<std::string> Section::Text(std::string_view key,
+                                  std::string_view otherwise) const {
+  if (!Has(key)) return std::string(otherwise);
+  const auto text = table_.get(key)->value_exact<std::string>();
+  if (!text) return Wrong(key, "is no text", "text in quotes");
+  return *text;
+}
+
+Result<std::string> Section::RequiredText(std::string_view key) const {
+  std::string text = TRY(Text(key, ""));
+  const bool blank = text.find_first_not_of(" \t\n") == std::string::npos;
+  if (blank) return Wrong(key, "is missing or empty", "a sentence");
+  return text;
+}
+
+Result<bool> Section::Flag(std::string_view key) const {
+  if (!Has(key)) return false;
+  const auto flag = table_.get(key)->value_exact<bool>();
+  if (!flag) return Wrong(key, "is neither true nor false", "one of them");
+  return *flag;
+}
+
+Result<std::vector<std::string>> Section::Texts(std::string_view key) const {
+  std::vector<std::string> texts;
+  if (!Has(key)) return texts;
+  constexpr std::string_view kExpected = "text, or a list of texts";
+  if (const auto one = table_.get(key)->value_exact<std::string>()) {
+    texts.push_back(*one);
+    return texts;
+  }
+  const toml::array* list = table_.get_as<toml::array>(key);
+  if (list == nullptr || list->empty()) {
+    return Wrong(key, "is not that", kExpected);
+  }
+  for (const toml::node& node : *list) {
+    const auto text = node.value_exact<std::string>();
+    if (!text) {
+      return Wrong(
+          node.source(),
+          std::string(key) + " of " + name_ + " has a value that is no text",
+          kExpected);
+    }
+    texts.push_back(*text);
+  }
+  return texts;
+}
+
+Result<std::vector<uint32_t>> Section::Uids(std::string_view key) const {
+  std::vector<uint32_t> uids;
+  const toml::node* node = Get(key);
+  if (node == nullptr) return uids;
+  const auto add = [&](const toml::node& one) {
+    const auto uid = one.value_exact<int64_t>();
+    const bool fits =
+        uid && *uid >= 0 && *uid <= std::numeric_limits<uint32_t>::max();
+    if (fits) uids.push_back(static_cast<uint32_t>(*uid));
+    return fits;
+  };
+  bool good = true;
+  if (const toml::array* list = node->as_array()) {
+    good = !list->empty();
+    for (const toml::node& one : *list) good = good && add(one);
+  } else {
+    good = add(*node);
+  }
+  if (good) return uids;
+  return Wrong(key, "is no user", "a number, or a list of numbers");
+}
+
+}  // namespace txfs::policy

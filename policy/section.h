@@ -1,0 +1,77 @@
+#pragma once
+
+#include <toml++/toml.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "journal/base/result.h"
+#include "policy/rule.h"
+
+namespace txfs::policy {
+
+[[nodiscard]] std::string Quoted(std::string_view text);
+/// The names with commas between them.
+template <class Names>
+[[nodiscard]] std::string Listed(const Names& names) {
+  std::string list;
+  for (const std::string_view name : names) {
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  }
+  return list;
+}
+
+/// A table of a policy file, and the name it is spoken of by. Errors are EINVAL
+/// with "FILE:LINE: what is wrong; what is expected".
+class Section {
+ public:
+  /// `file` and `table` outlive this.
+  Section(const std::string& file, std::string name, const toml::table& table)
+      : file_(file), name_(std::move(name)), table_(table) {}
+
+  [[nodiscard]] std::unexpected<Error> Wrong(const toml::source_region& where,
+                                             std::string_view what,
+                                             std::string_view expected) const;
+  /// Of what `key` has, or of its absence.
+  [[nodiscard]] std::unexpected<Error> Wrong(std::string_view key,
+                                             std::string_view what,
+                                             std::string_view expected) const;
+
+  /// An error if there is a key that is none of these.
+  [[nodiscard]] Status CheckKeys(
+      std::initializer_list<std::string_view> known) const;
+
+  [[nodiscard]] bool Has(std::string_view key) const {
+    return table_.contains(key);
+  }
+  [[nodiscard]] const toml::node* Get(std::string_view key) const {
+    return table_.get(key);
+  }
+  [[nodiscard]] Place place() const {
+    return {file_, static_cast<uint32_t>(table_.source().begin.line)};
+  }
+
+  /// The text under `key`; `otherwise` when there is none.
+  [[nodiscard]] Result<std::string> Text(std::string_view key,
+                                         std::string_view otherwise) const;
+  /// An error when there is none, or nothing in it but white space.
+  [[nodiscard]] Result<std::string> RequiredText(std::string_view key) const;
+  /// false when there is none.
+  [[nodiscard]] Result<bool> Flag(std::string_view key) const;
+  /// The texts under `key`: one, or a list of them that is not empty; none when
+  /// there is no such key.
+  [[nodiscard]] Result<std::vector<std::string>> Texts(
+      std::string_view key) const;
+  /// The same of users.
+  [[nodiscard]] Result<std::vector<uint32_t>> Uids(std::string_view key) const;
+
+ private:
+  const std::string& file_;
+  std::string name_;
+  const toml::table& table_;
+};
+
+}  // namespace txfs::policy
