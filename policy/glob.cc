@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
-#include <ranges>
+#include <utility>
 
 #include "policy/ascii.h"
 
@@ -152,6 +152,32 @@ bool IsLiteral(std::string_view pattern) {
   return pattern.find_first_of("*?[\\") == pattern.npos;
 }
 
+/// The runs of bytes in a pattern of which each is known.
+class Runs {
+ public:
+  /// What was known of the name above stands right before this one.
+  void BeginName() {
+    if (run_.empty()) run_ = "/";
+  }
+  void Add(char c) { run_ += ToLower(c); }
+  void End() {
+    if (run_.size() > kMax) run_.erase(0, run_.size() - kMax);
+    if (!run_.empty() && run_ != "/") list_.push_back(std::move(run_));
+    run_.clear();
+  }
+  [[nodiscard]] std::vector<std::string> list() && { return std::move(list_); }
+
+ private:
+  /// So that tables stay small.
+  static constexpr size_t kMax = 32;
+  std::string run_;
+  std::vector<std::string> list_;
+};
+
+std::string_view LastName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 std::string_view TakeName(std::string_view& path) {
   const size_t slash = std::min(path.find('/'), path.size());
   const std::string_view name = path.substr(0, slash);
@@ -247,7 +273,16 @@ Glob::States Glob::Walk(std::string_view path) const {
 }
 
 bool Glob::Matches(std::string_view path) const {
-  return !path.empty() && (Walk(path) & End()) != 0;
+  if (path.empty()) return false;
+  const Part& last = parts_.back();
+  if (!takes_below_ && last.kind != Part::Kind::kAnyDepth) {
+    // Most patterns, and nearly all paths, need no walk.
+    if (!MatchesName(last, LastName(path))) return false;
+    if (parts_.size() == 2 && parts_[0].kind == Part::Kind::kAnyDepth) {
+      return true;
+    }
+  }
+  return (Walk(path) & End()) != 0;
 }
 
 bool Glob::MayMatchBelow(std::string_view path) const {
@@ -255,11 +290,35 @@ bool Glob::MayMatchBelow(std::string_view path) const {
   return (states & ~End()) != 0 || (takes_below_ && (states & End()) != 0);
 }
 
-std::string_view Glob::Key() const {
-  for (const Part& part : parts_ | std::views::reverse) {
-    if (part.kind == Part::Kind::kLiteral) return part.text;
+std::vector<std::string> Glob::Needles() const {
+  Runs runs;
+  for (const Part& part : parts_) {
+    switch (part.kind) {
+      case Part::Kind::kAnyDepth:
+        runs.End();
+        break;
+      case Part::Kind::kLiteral:
+        runs.BeginName();
+        for (const char c : part.text) runs.Add(c);
+        runs.Add('/');
+        break;
+      case Part::Kind::kPattern:
+        runs.BeginName();
+        for (size_t at = 0; at < part.text.size();) {
+          const Element element = ElementAt(part.text, at);
+          if (element.kind == Element::Kind::kByte) {
+            runs.Add(element.byte);
+          } else {
+            runs.End();
+          }
+          at = element.next;
+        }
+        runs.Add('/');
+        break;
+    }
   }
-  return "";
+  runs.End();
+  return std::move(runs).list();
 }
 
 }  // namespace txfs::policy

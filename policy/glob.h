@@ -30,9 +30,9 @@ class Glob {
   [[nodiscard]] bool Matches(std::string_view path) const;
   /// Whether something below the directory `path` might match. "": the root.
   [[nodiscard]] bool MayMatchBelow(std::string_view path) const;
-  /// A component that every path that matches has, the last one that is known
-  /// to the byte; "" when there is none. Lower case with `nocase`.
-  [[nodiscard]] std::string_view Key() const;
+  /// Texts of which every path that matches has each in it, read as Needles
+  /// does: in lower case, with a slash before and behind it. None is empty.
+  [[nodiscard]] std::vector<std::string> Needles() const;
 
  private:
   struct Part {

@@ -2,31 +2,15 @@
 
 #include <algorithm>
 #include <array>
-
-#include "policy/ascii.h"
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
 
 namespace txfs::policy {
 namespace {
 
 constexpr std::array<std::string_view, 3> kActions{"allow", "audit", "deny"};
-
-/// Shows each name in `path`, in lower case, to `visit`.
-template <class Visit>
-void ForEachName(std::string_view path, const Visit& visit) {
-  std::string lower;
-  while (!path.empty()) {
-    const size_t slash = std::min(path.find('/'), path.size());
-    const std::string_view name = path.substr(0, slash);
-    path.remove_prefix(std::min(slash + 1, path.size()));
-    if (std::ranges::none_of(name, IsUpper)) {
-      visit(name);
-      continue;
-    }
-    lower.assign(name);
-    std::ranges::transform(lower, lower.begin(), ToLower);
-    visit(std::string_view(lower));
-  }
-}
 
 std::string_view Relative(std::string_view exe) {
   return exe.starts_with('/') ? exe.substr(1) : exe;
@@ -73,6 +57,21 @@ bool IsMeant(const Rule& rule, const Event& event) {
   });
 }
 
+/// How many patterns could be looked for by a text.
+using Counts = std::map<std::string, size_t>;
+
+/// The one that is met most seldom, so far as one can tell; "": there is none.
+std::string BestNeedle(const Glob& glob, const Counts& counts) {
+  constexpr size_t kTelling = 4;
+  const auto badness = [&](const std::string& needle) {
+    return std::tuple(needle.size() < kTelling, counts.at(needle),
+                      -std::ssize(needle));
+  };
+  const std::vector<std::string> needles = glob.Needles();
+  const auto best = std::ranges::min_element(needles, {}, badness);
+  return best == needles.end() ? std::string() : *best;
+}
+
 }  // namespace
 
 std::string_view NameOf(Action action) {
@@ -87,40 +86,53 @@ std::optional<Action> ActionNamed(std::string_view name) {
 
 Policy::Policy(std::vector<Rule> rules, uint64_t hash)
     : rules_(std::move(rules)), hash_(hash) {
-  for (uint32_t i = 0; i < rules_.size(); ++i) Index(i);
+  Index();
 }
 
-void Policy::Index(uint32_t rule) {
-  const Rule& added = rules_[rule];
-  cares_ |= added.ops;
-  if (added.when.paths.empty()) pathless_.push_back(rule);
-  for (uint32_t i = 0; i < added.when.paths.size(); ++i) {
-    std::string key = Lowered(added.when.paths[i].Key());
-    auto& patterns = key.empty() ? nameless_ : by_name_[std::move(key)];
-    patterns.push_back({rule, i});
+void Policy::Index() {
+  std::vector<Pattern> patterns;
+  Counts counts;
+  for (uint32_t rule = 0; rule < rules_.size(); ++rule) {
+    const std::vector<Glob>& paths = rules_[rule].when.paths;
+    cares_ |= rules_[rule].ops;
+    if (paths.empty()) pathless_.push_back(rule);
+    for (uint32_t i = 0; i < paths.size(); ++i) {
+      patterns.push_back({rule, i});
+      for (const std::string& needle : paths[i].Needles()) ++counts[needle];
+    }
   }
+  std::map<std::string, std::vector<Pattern>> by_needle;
+  for (const Pattern& pattern : patterns) {
+    by_needle[BestNeedle(GlobOf(pattern), counts)].push_back(pattern);
+  }
+  if (auto none = by_needle.extract("")) needleless_ = std::move(none.mapped());
+  std::vector<std::string> needles;
+  for (auto& [needle, some] : by_needle) {
+    needles.push_back(needle);
+    by_needle_.push_back(std::move(some));
+  }
+  needles_ = Needles(needles);
 }
 
 template <class Visit>
 void Policy::ForEachPattern(std::string_view path, const Visit& visit) const {
-  std::ranges::for_each(nameless_, visit);
-  if (by_name_.empty()) return;
-  ForEachName(path, [&](std::string_view name) {
-    const auto found = by_name_.find(name);
-    if (found != by_name_.end()) std::ranges::for_each(found->second, visit);
+  std::ranges::for_each(needleless_, visit);
+  needles_.ForEachIn(path, [&](uint32_t needle) {
+    std::ranges::for_each(by_needle_[needle], visit);
   });
 }
 
-template <class Visit>
-void Policy::ForEachMatch(const Event& event, const Visit& visit) const {
+template <class Wants, class Visit>
+void Policy::ForEachMatch(const Event& event, const Wants& wants,
+                          const Visit& visit) const {
   for (const uint32_t rule : pathless_) {
-    if (IsMeant(rules_[rule], event)) visit(rules_[rule]);
+    const Rule& some = rules_[rule];
+    if (wants(some) && IsMeant(some, event)) visit(some);
   }
   ForEachPattern(event.path, [&](const Pattern& pattern) {
     const Rule& rule = rules_[pattern.rule];
-    if ((rule.ops & event.mask()) != 0 &&
-        rule.when.paths[pattern.glob].Matches(event.path) &&
-        IsMeant(rule, event)) {
+    if ((rule.ops & event.mask()) != 0 && wants(rule) &&
+        GlobOf(pattern).Matches(event.path) && IsMeant(rule, event)) {
       visit(rule);
     }
   });
@@ -129,8 +141,7 @@ void Policy::ForEachMatch(const Event& event, const Visit& visit) const {
 bool Policy::IsAbout(std::string_view path) const {
   bool found = !pathless_.empty();
   ForEachPattern(path, [&](const Pattern& pattern) {
-    found =
-        found || rules_[pattern.rule].when.paths[pattern.glob].Matches(path);
+    found = found || GlobOf(pattern).Matches(path);
   });
   return found;
 }
@@ -147,7 +158,9 @@ bool Policy::MayMatchBelow(Mask mask, std::string_view path) const {
 
 std::vector<const Rule*> Policy::Matching(const Event& event) const {
   std::vector<const Rule*> matching;
-  ForEachMatch(event, [&](const Rule& rule) { matching.push_back(&rule); });
+  ForEachMatch(
+      event, [](const Rule&) { return true; },
+      [&](const Rule& rule) { matching.push_back(&rule); });
   std::ranges::sort(matching);
   const auto repeated = std::ranges::unique(matching);
   matching.erase(repeated.begin(), repeated.end());
@@ -159,13 +172,12 @@ Verdict Evaluate(const Policy& policy, const Event& event) {
   if (!policy.Cares(event.mask())) return verdict;
   // Rules lie in one array, so that the first is the one with the least
   // address.
-  policy.ForEachMatch(event, [&](const Rule& rule) {
-    const bool decides =
-        verdict.rule == nullptr || rule.action > verdict.action ||
-        (rule.action == verdict.action && &rule < verdict.rule);
-    if (!decides) return;
-    verdict.action = rule.action;
-    verdict.rule = &rule;
+  const auto decides = [&](const Rule& rule) {
+    return verdict.rule == nullptr || rule.action > verdict.action ||
+           (rule.action == verdict.action && &rule < verdict.rule);
+  };
+  policy.ForEachMatch(event, decides, [&](const Rule& rule) {
+    if (decides(rule)) verdict = {.action = rule.action, .rule = &rule};
   });
   return verdict;
 }

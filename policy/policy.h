@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "policy/needles.h"
 #include "policy/rule.h"
 
 namespace txfs::policy {
@@ -50,29 +50,28 @@ class Policy {
     uint32_t rule;
     uint32_t glob;
   };
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>{}(text);
-    }
-  };
-  using ByName = std::unordered_map<std::string, std::vector<Pattern>, Hash,
-                                    std::equal_to<>>;
 
-  void Index(uint32_t rule);
+  void Index();
   /// Shows the patterns that may match `path` to `visit`.
   template <class Visit>
   void ForEachPattern(std::string_view path, const Visit& visit) const;
-  template <class Visit>
-  void ForEachMatch(const Event& event, const Visit& visit) const;
+  /// Shows the rules about `event`, maybe some of them again, that `wants`
+  /// says yes of when their turn comes.
+  template <class Wants, class Visit>
+  void ForEachMatch(const Event& event, const Wants& wants,
+                    const Visit& visit) const;
+  [[nodiscard]] const Glob& GlobOf(const Pattern& pattern) const {
+    return rules_[pattern.rule].when.paths[pattern.glob];
+  }
 
   std::vector<Rule> rules_;
   uint64_t hash_ = 0;
   Mask cares_ = 0;
-  /// Patterns by a name that every path they match has, in lower case; and
-  /// those that have none.
-  ByName by_name_;
-  std::vector<Pattern> nameless_;
+  /// Texts, of which every path that a pattern matches has one in it, and the
+  /// patterns of each; and the patterns that have none.
+  Needles needles_;
+  std::vector<std::vector<Pattern>> by_needle_;
+  std::vector<Pattern> needleless_;
   std::vector<uint32_t> pathless_;  ///< rules about every path
 };
 
