@@ -98,19 +98,33 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments);
 
 /// Exit code 1, with what is wrong, when the file is no policy.
 Result<int> RunPolicyCheck(const Context& context, const std::string& file);
+/// Exit code 1 when there is something to warn of.
+Result<int> RunPolicyLint(const Context& context, const std::string& file);
+/// The rules in force. `directory`: in the mount or workspace; none: the
+/// working directory.
+Result<int> RunPolicyShow(const Context& context,
+                          const std::optional<std::string>& directory,
+                          bool json);
 /// `directory`: somewhere in the mount; none: the working directory.
 Result<int> RunPolicyReload(const Context& context,
                             const std::optional<std::string>& directory);
 struct PolicyExplainArguments {
-  std::string file;
-  std::string op, path;
+  std::optional<std::string> file;  ///< none: the rules in force
+  std::string op, path, new_path;   ///< new_path may be empty
   std::string exe;
   bool is_new = false;
   bool json = false;
 };
-/// What a policy says of an operation on a path.
+/// What rules say of an operation on a path.
 Result<int> RunPolicyExplain(const Context& context,
                              const PolicyExplainArguments& arguments);
+struct PolicyTestArguments {
+  std::optional<std::string> file;   ///< none: the rules in force
+  std::optional<std::string> cases;  ///< none: the examples of the rules
+};
+/// Exit code 1 when a case fails.
+Result<int> RunPolicyTest(const Context& context,
+                          const PolicyTestArguments& arguments);
 
 Result<int> RunGc(const Context& context, const KeepArguments& keep, bool json);
 

@@ -45,6 +45,7 @@ struct Values {
   DiffArguments diff;
   CommitArguments commit;
   PolicyExplainArguments explain;
+  PolicyTestArguments policy_test;
   ShowArguments show;
   KeepArguments keep;
   std::optional<std::string> ended;  ///< the transaction that a command names
@@ -306,19 +307,50 @@ void AddHistory(CLI::App& app, Values& values, Command& command) {
   });
 }
 
-void AddPolicy(CLI::App& app, Values& values, Command& command) {
-  CLI::App* policy = app.add_subcommand("policy", "Look at rules");
-  policy->require_subcommand(1);
+void AddPolicyOfFiles(CLI::App& policy, Values& values, Command& command) {
   CLI::App* check =
-      policy->add_subcommand("check", "Say whether a file is a policy");
-  check->add_option("FILE", values.explain.file, "The file")->required();
+      policy.add_subcommand("check", "Say whether a file is a policy");
+  check->add_option("FILE", values.name, "The file")->required();
   check->callback([&] {
     command.takes_transaction = false;
     command.run = [&](const Context& context) {
-      return RunPolicyCheck(context, values.explain.file);
+      return RunPolicyCheck(context, values.name);
     };
   });
-  CLI::App* reload = policy->add_subcommand(
+  CLI::App* lint = policy.add_subcommand(
+      "lint", "Warn of rules in a file that are hardly meant");
+  lint->add_option("FILE", values.name, "The file")->required();
+  lint->callback([&] {
+    command.takes_transaction = false;
+    command.run = [&](const Context& context) {
+      return RunPolicyLint(context, values.name);
+    };
+  });
+  PolicyTestArguments& test = values.policy_test;
+  CLI::App* tests = policy.add_subcommand(
+      "test", "Say whether the rules say what is expected of them");
+  tests->add_option("--policy", test.file,
+                    "A file of rules (default: those in force)");
+  tests->add_option("CASES", test.cases,
+                    "JSON lines (default: the examples of the rules)");
+  tests->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunPolicyTest(context, test);
+    };
+  });
+}
+
+void AddPolicyInForce(CLI::App& policy, Values& values, Command& command) {
+  CLI::App* show =
+      policy.add_subcommand("show", "Show the rules that are in force");
+  show->add_option("DIR", values.workspace, "In the mount or workspace");
+  show->add_flag("--json", values.json, "As JSON");
+  show->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunPolicyShow(context, values.workspace, values.json);
+    };
+  });
+  CLI::App* reload = policy.add_subcommand(
       "reload", "Put the rules in force as they are in their files now");
   reload->add_option("DIR", values.workspace, "Somewhere in the mount");
   reload->callback([&] {
@@ -326,22 +358,31 @@ void AddPolicy(CLI::App& app, Values& values, Command& command) {
       return RunPolicyReload(context, values.workspace);
     };
   });
+}
+
+void AddPolicy(CLI::App& app, Values& values, Command& command) {
+  CLI::App* policy =
+      app.add_subcommand("policy", "Look at rules, and exchange them");
+  policy->require_subcommand(1);
+  AddPolicyOfFiles(*policy, values, command);
+  AddPolicyInForce(*policy, values, command);
+  PolicyExplainArguments& arguments = values.explain;
   CLI::App* explain = policy->add_subcommand(
       "explain", "Say what the rules are about an operation on a path");
-  explain->add_option("--policy", values.explain.file, "Their file")
-      ->required();
-  explain->add_option("--exe", values.explain.exe, "Path of the program");
-  explain->add_flag("--new", values.explain.is_new,
+  explain->add_option("--policy", arguments.file,
+                      "A file of rules (default: those in force)");
+  explain->add_option("--exe", arguments.exe, "Path of the program");
+  explain->add_flag("--new", arguments.is_new,
                     "What is there was made in the transaction");
-  explain->add_flag("--json", values.explain.json, "As JSON");
-  explain->add_option("OP", values.explain.op, "As `txfs log` calls it")
+  explain->add_flag("--json", arguments.json, "As JSON");
+  explain->add_option("OP", arguments.op, "As `txfs log` calls it")->required();
+  explain->add_option("PATH", arguments.path, "From the workspace's root")
       ->required();
-  explain->add_option("PATH", values.explain.path, "From the workspace's root")
-      ->required();
+  explain->add_option("NEWPATH", arguments.new_path,
+                      "The other one of rename, exchange or link");
   explain->callback([&] {
-    command.takes_transaction = false;
     command.run = [&](const Context& context) {
-      return RunPolicyExplain(context, values.explain);
+      return RunPolicyExplain(context, arguments);
     };
   });
 }

@@ -55,6 +55,20 @@ std::optional<Effect> EffectNamed(std::string_view name) {
   return static_cast<Effect>(found - kEffectNames.begin());
 }
 
+std::vector<std::string_view> NamesOf(Mask mask) {
+  if (mask == kEverything) return {"all"};
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < kEffects; ++i) {
+    const auto effect = static_cast<Effect>(i);
+    if ((mask & MaskOf(effect)) != 0) names.push_back(NameOf(effect));
+  }
+  for (size_t i = 0; i < kOps; ++i) {
+    const auto op = static_cast<Op>(i);
+    if ((mask & MaskOf(op)) != 0) names.push_back(NameOf(op));
+  }
+  return names;
+}
+
 Effect MainEffect(Op op) { return RowOf(op).effect; }
 
 }  // namespace txfs::policy

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace txfs::policy {
 
@@ -57,6 +58,8 @@ inline constexpr Mask kEverything = (Mask{1} << (kEffects + kOps)) - 1;
 [[nodiscard]] std::string_view NameOf(Effect effect);
 [[nodiscard]] std::optional<Op> OpNamed(std::string_view name);
 [[nodiscard]] std::optional<Effect> EffectNamed(std::string_view name);
+/// Their names, those of effects first; of everything, "all".
+[[nodiscard]] std::vector<std::string_view> NamesOf(Mask mask);
 /// What `op` does to the name it is about; of a rename, the old one.
 [[nodiscard]] Effect MainEffect(Op op);
 

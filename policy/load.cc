@@ -131,7 +131,7 @@ class FileLoader {
     rule.error = TRY(ReadErrno(section, error_));
     rule.reason = TRY(section.RequiredText("reason"));
     rule.suggest = TRY(section.RequiredText("suggest"));
-    const bool nocase = TRY(section.Flag("nocase"));
+    const bool nocase = rule.nocase = TRY(section.Flag("nocase"));
     rule.when = TRY(ReadCondition(section, nocase));
     if (rule.when.paths.empty()) {
       return section.Wrong("path", "is missing", "at least one pattern");
@@ -190,6 +190,7 @@ class FileLoader {
 
   Result<Condition> ReadCondition(const Section& section, bool nocase) const {
     Condition condition;
+    condition.patterns = TRY(section.Texts("path"));
     condition.paths = TRY(ReadGlobs(section, "path", nocase));
     condition.exes = TRY(ReadGlobs(section, "exe", false));
     condition.uids = TRY(section.Uids("uid"));

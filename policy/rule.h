@@ -32,7 +32,8 @@ enum class Action : uint8_t {
 
 /// Who does it, and to what: a part of a rule.
 struct Condition {
-  std::vector<Glob> paths;  ///< any of them
+  std::vector<Glob> paths;            ///< any of them
+  std::vector<std::string> patterns;  ///< the same as they were written
   std::optional<Layer> layer;
   std::vector<Glob> exes;      ///< any of them; paths of programs
   std::vector<uint32_t> uids;  ///< any of them
@@ -56,6 +57,7 @@ struct Rule {
   Condition when;          ///< all that is given must hold
   /// Not if all that is given in one of them holds.
   std::vector<Condition> unless;
+  bool nocase = false;  ///< of its paths
   Action action = Action::kDeny;
   int error = EPERM;
   std::string reason;   ///< why, for people and agents

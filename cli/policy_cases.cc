@@ -1,0 +1,132 @@
+#include "cli/policy_cases.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "cli/json.h"
+#include "cli/text.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr std::array<std::string_view, 8> kKeys{
+    "op", "path", "new_path", "layer", "exe", "uid", "expected", "rule"};
+
+/// One line, and where it is.
+class Line {
+ public:
+  Line(const Json& object, const std::string& file, uint32_t number)
+      : object_(object), file_(file), number_(number) {}
+
+  Result<PolicyCase> Read() const {
+    TRY(CheckKeys());
+    PolicyCase one{.line = number_, .question = {}, .rule = {}};
+    const std::string op = TRY(Text("op"));
+    const auto known = policy::OpNamed(op);
+    if (!known) {
+      return Wrong("op is \"" + op + "\"", "an operation of txfs log");
+    }
+    one.question.op = *known;
+    one.question.path = TRY(Text("path"));
+    if (one.question.path.empty() || one.question.path.starts_with('/')) {
+      return Wrong("path is \"" + one.question.path + "\"",
+                   "a path from the workspace's root");
+    }
+    one.question.new_path = TRY(Text("new_path"));
+    one.question.exe = TRY(Text("exe"));
+    one.question.layer = TRY(ReadLayer());
+    one.question.uid = TRY(ReadUid());
+    one.rule = TRY(Text("rule"));
+    one.expected = TRY(ReadExpected());
+    return one;
+  }
+
+ private:
+  [[nodiscard]] std::unexpected<Error> Wrong(const std::string& what,
+                                             const std::string& wanted) const {
+    return Fail(EINVAL, file_ + ":" + std::to_string(number_) + ": " + what +
+                            "; expected " + wanted);
+  }
+
+  Status CheckKeys() const {
+    if (!object_.is_object()) {
+      return Wrong("it is no object", "a JSON object a line");
+    }
+    for (const auto& [key, value] : object_.items()) {
+      if (std::ranges::find(kKeys, key) != kKeys.end()) continue;
+      return Wrong("unknown key \"" + key + "\"", "one of " + Join(kKeys));
+    }
+    return {};
+  }
+
+  /// "" when there is none.
+  Result<std::string> Text(const char* key) const {
+    if (!object_.contains(key)) return std::string();
+    if (object_[key].is_string()) return object_[key].get<std::string>();
+    return Wrong(std::string(key) + " is no text", "text in quotes");
+  }
+
+  Result<policy::Layer> ReadLayer() const {
+    const std::string layer = TRY(Text("layer"));
+    if (layer.empty() || layer == "base") return policy::Layer::kBase;
+    if (layer == "new") return policy::Layer::kNew;
+    return Wrong("layer is \"" + layer + "\"", "base or new");
+  }
+
+  Result<std::optional<uint32_t>> ReadUid() const {
+    if (!object_.contains("uid")) return std::nullopt;
+    const Json& uid = object_["uid"];
+    const bool fits =
+        uid.is_number_unsigned() &&
+        uid.get<uint64_t>() <= std::numeric_limits<uint32_t>::max();
+    if (fits) return uid.get<uint32_t>();
+    return Wrong("uid is no user", "a number");
+  }
+
+  Result<policy::Action> ReadExpected() const {
+    const std::string expected = TRY(Text("expected"));
+    if (const auto action = policy::ActionNamed(expected)) return *action;
+    return Wrong("expected is \"" + expected + "\"", "allow, audit or deny");
+  }
+
+  const Json& object_;
+  const std::string& file_;
+  const uint32_t number_;
+};
+
+}  // namespace
+
+Result<std::vector<PolicyCase>> ParsePolicyCases(std::string_view text,
+                                                 const std::string& file) {
+  std::vector<PolicyCase> cases;
+  for (uint32_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const Json object = Json::parse(line, nullptr, false);
+    cases.push_back(TRY(Line(object, file, number).Read()));
+  }
+  return cases;
+}
+
+std::string FailureOf(const PolicyCase& one, const policy::Policy& rules) {
+  const policy::Verdict verdict = policy::Explain(rules, one.question).verdict;
+  const std::string decider = verdict.rule == nullptr ? "" : verdict.rule->id;
+  const bool good = verdict.action == one.expected &&
+                    (one.rule.empty() || one.rule == decider);
+  if (good) return "";
+  const auto said = [](policy::Action action, const std::string& rule) {
+    return std::string(policy::NameOf(action)) +
+           (rule.empty() ? "" : " by " + rule);
+  };
+  return std::string(policy::NameOf(one.question.op)) + " " +
+         one.question.path +
+         (one.question.new_path.empty() ? "" : " " + one.question.new_path) +
+         ": expected " + said(one.expected, one.rule) + ", got " +
+         said(verdict.action, decider);
+}
+
+}  // namespace txfs::cli

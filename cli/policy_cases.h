@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "journal/base/result.h"
+#include "policy/explain.h"
+
+namespace txfs::cli {
+
+/// What somebody expects rules to say.
+struct PolicyCase {
+  uint32_t line = 0;
+  policy::Question question;
+  policy::Action expected = policy::Action::kAllow;
+  std::string rule;  ///< that is to decide; empty: any
+};
+
+/// Reads cases, a JSON object a line (txfs(1)); empty lines are none. EINVAL
+/// with "FILE:LINE: what is wrong; what is expected".
+Result<std::vector<PolicyCase>> ParsePolicyCases(std::string_view text,
+                                                 const std::string& file);
+
+/// Why `rules` do not meet the case; "" when they do.
+std::string FailureOf(const PolicyCase& one, const policy::Policy& rules);
+
+}  // namespace txfs::cli

@@ -1,0 +1,55 @@
+#include "cli/policy_rules.h"
+
+#include <fcntl.h>
+
+#include "cli/locate.h"
+#include "cli/paths.h"
+#include "cli/policy_sources.h"
+
+namespace txfs::cli {
+namespace {
+
+Rules OrNone(Rules rules) {
+  return rules ? std::move(rules) : std::make_shared<const policy::Policy>();
+}
+
+Result<Rules> RulesOfNextMount(const RealWorkspace& workspace) {
+  auto rules = TRY(policy::LoadSources(PolicySources(workspace.path, {}),
+                                       workspace.base->get()));
+  return OrNone(std::move(rules));
+}
+
+bool IsInWorkspace(const Context& context) {
+  return context.store || context.transaction ||
+         FindTxfsMount(context.directory) || FindWorkspace(context.directory);
+}
+
+}  // namespace
+
+Result<Rules> RulesOfFile(const Context& context, const std::string& file) {
+  const policy::Sources sources{
+      .files = {{.path = ResolvePath(context.directory, file)}}};
+  return policy::LoadSources(sources, AT_FDCWD);
+}
+
+Result<Rules> RulesInForce(const Context& context) {
+  if (!IsInWorkspace(context)) {
+    const RealWorkspace here = TRY(ReachWorkspace(context.directory));
+    return RulesOfNextMount(here);
+  }
+  const Place place = TRY(Locate(context));
+  if (place.daemon != DaemonState::kRunning) {
+    return RulesOfNextMount(place.real);
+  }
+  Client client = TRY(Connect(place));
+  const auto texts = TRY(client.Policy());
+  auto rules = TRY(policy::Compile(texts));
+  return OrNone(std::move(rules));
+}
+
+Result<Rules> RulesFor(const Context& context,
+                       const std::optional<std::string>& file) {
+  return file ? RulesOfFile(context, *file) : RulesInForce(context);
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/context.h"
+#include "journal/base/result.h"
+#include "policy/policy.h"
+
+namespace txfs::cli {
+
+using Rules = std::shared_ptr<const policy::Policy>;
+
+/// The rules of one file alone; never null.
+Result<Rules> RulesOfFile(const Context& context, const std::string& file);
+
+/// Those in force where the command is: of the mount, as its daemon has them;
+/// else as the next mount of the workspace, or of the directory if that is none
+/// yet, would find them. Never null.
+Result<Rules> RulesInForce(const Context& context);
+
+/// Of `file` if there is one, else those in force.
+Result<Rules> RulesFor(const Context& context,
+                       const std::optional<std::string>& file);
+
+}  // namespace txfs::cli

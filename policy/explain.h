@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policy/policy.h"
+
+namespace txfs::policy {
+
+/// An operation that somebody asks about.
+struct Question {
+  Op op = Op::kWrite;
+  std::string path;
+  std::string new_path = {};   ///< of rename, exchange and link; may be empty
+  Layer layer = Layer::kBase;  ///< of what is there
+  std::string exe = {};        ///< empty: not known
+  std::optional<uint32_t> uid = {};
+};
+
+/// What it does to the names that are told, in the order in which they are
+/// judged: a link makes the new one, a rename replaces what has it. What may be
+/// below them, and other names of a file, are not among them. The views are
+/// into `question`.
+std::vector<Event> EventsOf(const Question& question);
+
+/// A rule that is about one of the names.
+struct Match {
+  const Rule* rule;
+  std::string path;
+};
+
+struct Answer {
+  Verdict verdict;  ///< the first refusal, else the first that is noted
+  std::vector<Match> matches;  ///< of all rules, each name once
+};
+
+/// What `policy`, which must outlive the answer, says of it.
+Answer Explain(const Policy& policy, const Question& question);
+
+}  // namespace txfs::policy

@@ -1,0 +1,111 @@
+#!/bin/sh
+# What the rules are, what they say of an operation, and whether that is meant.
+. "$TXFS_SOURCE_DIR/tests/shell/common"
+needs_fuse
+needs python3
+
+mkdir -p ws/.git/hooks mnt elsewhere
+echo '#!/bin/sh' >ws/.git/hooks/pre-commit
+echo A=1 >ws/.env
+cat >mine.toml <<'END'
+schema = 1
+
+[[fs]]
+id = "kept"
+path = ["kept/", "also\u001b"]
+ops = ["remove", "chmod"]
+layer = "base"
+unless = { exe = "/usr/bin/keeper" }
+reason = "it is to stay"
+suggest = "leave it"
+match = "unlink kept/x"
+not_match = "write kept/x"
+END
+
+# Wherever it is asked: what would hold there, or what does.
+contains "$(cd elsewhere && txfs policy show)" "deny txfs-git-hooks (built-in:"
+txfs mount ws mnt --policy mine.toml
+shown=$(txfs policy show mnt)
+contains "$shown" "deny kept ($PWD/mine.toml:3): it is to stay"
+contains "$shown" "  ops    remove, chmod"
+contains "$shown" "  paths  kept/, also\\033"
+contains "$shown" "  layer  base"
+case $shown in *keeper* | *git-core*) fail "a way around is shown" ;; esac
+equal "('kept', 'deny', 'EPERM', 3, ['remove', 'chmod'], 'base')" "$(
+  txfs -C mnt policy show --json |
+    json 'tuple(d[-1][k] for k in ("id", "action", "errno", "line", "ops", "layer"))'
+)" "show --json"
+# What is in force, not what the file says by now.
+cp mine.toml saved.toml
+echo broken >mine.toml
+equal "$shown" "$(txfs policy show mnt)" "rules that were read"
+mv saved.toml mine.toml
+
+# explain, by the rules of the mount or of a file.
+contains "$(txfs -C mnt policy explain rmdir kept)" "* deny kept ($PWD/mine.toml:3)"
+contains "$(txfs -C mnt policy explain unlink ./.env)" "* deny txfs-env-files"
+contains "$(txfs -C mnt policy explain rename a .env)" "at .env: somebody's"
+equal allow "$(txfs -C mnt policy explain rename a b)" "what is free"
+equal allow "$(txfs policy explain --policy mine.toml unlink .env)" "one file alone"
+equal allow "$(txfs -C mnt policy explain --new unlink .env)" "what is new"
+equal "('deny', 'kept', [('kept', 'kept/a', True)])" "$(
+  txfs -C mnt policy explain --json rename kept/a b |
+    json '(d["verdict"], d["decided_by"],
+      [(r["id"], r["path"], r["decides"]) for r in d["rules"]])'
+)" "explain --json"
+refuses_with_hint 2 "no operation is called destroy" txfs -C mnt policy explain destroy a
+refuses_with_hint 2 "unlink has one path" txfs -C mnt policy explain unlink a b
+
+# test, by cases or examples.
+contains "$(txfs -C mnt policy test)" " cases, 0 failed"
+cat >cases.jsonl <<'END'
+{"op": "unlink", "path": "kept/x", "expected": "deny", "rule": "kept"}
+
+{"op": "unlink", "path": "kept/x", "layer": "new", "expected": "allow"}
+{"op": "unlink", "path": "kept/x", "exe": "/usr/bin/keeper", "uid": 7, "expected": "allow"}
+{"op": "rename", "path": "a", "new_path": "kept/x", "expected": "deny"}
+END
+equal "4 cases, 0 failed" "$(txfs policy test --policy mine.toml cases.jsonl)" "cases"
+cat >>cases.jsonl <<'END'
+{"op": "write", "path": "kept/x", "expected": "deny"}
+{"op": "unlink", "path": "kept/x", "expected": "deny", "rule": "other"}
+END
+status=0
+txfs policy test --policy mine.toml cases.jsonl >out || status=$?
+equal 1 "$status" "exit code of cases that fail"
+equal "cases.jsonl:6: write kept/x: expected deny, got allow
+cases.jsonl:7: unlink kept/x: expected deny by other, got deny by kept
+6 cases, 2 failed" "$(cat out)" "what failed"
+for wrong in 'nonsense' '[]' '{"op": "write"}' \
+  '{"op": "write", "path": "/a", "expected": "deny"}' \
+  '{"op": "write", "path": "a", "expected": "maybe"}' \
+  '{"op": "write", "path": "a", "expected": "deny", "pth": "b"}' \
+  '{"op": "destroy", "path": "a", "expected": "deny"}' \
+  '{"op": "write", "path": "a", "expected": "deny", "layer": "old"}' \
+  '{"op": "write", "path": "a", "expected": "deny", "uid": -1}' \
+  '{"op": "write", "path": 1, "expected": "deny"}'; do
+  printf '\n%s\n' "$wrong" >wrong.jsonl
+  refuses 1 "wrong.jsonl:2: " txfs -C mnt policy test "$PWD/wrong.jsonl"
+done
+refuses_with_hint 1 "cannot read the cases" txfs policy test none
+
+# lint
+txfs policy lint mine.toml
+cat >>mine.toml <<'END'
+[[fs]]
+id = "again"
+path = "kept/"
+ops = ["make"]
+layer = "base"
+action = "audit"
+reason = "r"
+suggest = "s"
+END
+status=0
+txfs policy lint mine.toml >out || status=$?
+equal 1 "$status" "exit code of warnings"
+contains "$(cat out)" "$PWD/mine.toml:13: rule again never matches"
+contains "$(cat out)" "$PWD/mine.toml:13: rule again has no examples"
+txfs policy lint "$TXFS_SOURCE_DIR/policy/default.toml"
+txfs umount mnt
+contains "$(txfs -C ws policy show)" "txfs-env-files"
