@@ -198,6 +198,7 @@ Result<LogReply> Client::Log(const LogQuery& query) {
     log.next = GetUint(frame.header, "next");
     log.end = GetBool(frame.header, "end");
     log.transaction = GetBytes(frame.header, "transaction");
+    log.dropped = GetUint(frame.header, "dropped");
     return {};
   }));
   return log;

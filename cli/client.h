@@ -44,6 +44,7 @@ struct LogReply {
   uint64_t next = 1;
   bool end = true;
   std::string transaction;
+  uint64_t dropped = 0;  ///< denials that are only counted, if those are asked
 };
 
 /// The requests of the control protocol as functions.

@@ -7,8 +7,8 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/locate.h"
+#include "cli/log_format.h"
 #include "cli/output.h"
-#include "cli/text.h"
 #include "journal/base/unique_fd.h"
 
 namespace txfs::cli {
@@ -18,43 +18,15 @@ constexpr uint64_t kPage = 10'000;
 constexpr int kFollowMs = 100;
 constexpr int kInterrupted = 130;
 
-std::string LogLine(const LogEntry& entry, bool json) {
-  const Change& change = entry.change;
-  if (!json) {
-    const std::string exe = change.exe.substr(change.exe.rfind('/') + 1);
-    std::string line =
-        LocalTime(change.time, 6) + "  " + std::to_string(change.pid) + " " +
-        (exe.empty() ? "?" : EscapeControls(exe)) + "  uid " +
-        std::to_string(change.uid) + "  " + std::string(OpName(change.op)) +
-        "  " + (change.path.empty() ? "." : EscapeControls(change.path));
-    if (!change.new_path.empty()) {
-      line += " -> " + EscapeControls(change.new_path);
-    }
-    line += "  " + std::string(ErrnoName(change.result));
-    if (!change.rule.empty()) line += " by " + change.rule;
-    return line + "\n";
-  }
-  Document document;
-  document["lsn"] = Raw(entry.lsn);
-  document["time"] = UtcTime(change.time);
-  document["pid"] = change.pid;
-  PutPath(document, "exe", change.exe);
-  document["uid"] = change.uid;
-  document["op"] = OpName(change.op);
-  PutPath(document, "path", change.path);
-  document["new_path"] = nullptr;
-  if (!change.new_path.empty()) PutPath(document, "new_path", change.new_path);
-  document["offset"] = change.offset;
-  document["length"] = change.length;
-  document["result"] = ErrnoName(change.result);
-  document["rule"] = nullptr;
-  if (!change.rule.empty()) document["rule"] = change.rule;
-  return Dump(document) + "\n";
+std::string EntryText(const LogEntry& entry, const LogQuery& query, bool json) {
+  if (json) return Dump(LogDocument(entry)) + "\n";
+  return query.denied ? DenialText(entry) : LogLine(entry);
 }
 
-/// Prints what there is; `query.first` is what comes next.
-Status PrintPages(Client& client, LogQuery& query, bool json, Output& output,
-                  std::string& transaction) {
+/// Prints what there is; `query.first` is what comes next. Returns how many
+/// denials are only counted.
+Result<uint64_t> PrintPages(Client& client, LogQuery& query, bool json,
+                            Output& output, std::string& transaction) {
   for (;;) {
     const LogReply page = TRY(client.Log(query));
     // A transaction ended, the next one counts from 1 again.
@@ -65,11 +37,11 @@ Status PrintPages(Client& client, LogQuery& query, bool json, Output& output,
     }
     transaction = page.transaction;
     for (const LogEntry& entry : page.entries) {
-      output.Write(LogLine(entry, json));
+      output.Write(EntryText(entry, query, json));
     }
     query.first = page.next;
     query.last = 0;
-    if (page.end) return {};
+    if (page.end) return page.dropped;
   }
 }
 
@@ -119,7 +91,9 @@ Result<int> RunLog(const Context& context, const LogArguments& arguments) {
   Client client = TRY(Connect(place));
   Output output;
   std::string transaction;
-  TRY(PrintPages(client, query, arguments.json, output, transaction));
+  const uint64_t dropped =
+      TRY(PrintPages(client, query, arguments.json, output, transaction));
+  SayDropped(dropped);
   if (arguments.follow) {
     query.count = kPage;
     return Follow(client, query, arguments.json, output, transaction);

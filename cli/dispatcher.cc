@@ -32,12 +32,11 @@ CommitProgress ProgressFrames(const FrameSink& sink) {
 struct LogFilter {
   std::optional<Op> op;
   std::optional<std::string> path;  ///< this and what is below; "" is the root
-  bool denied = false;              ///< only what a policy refused
+  bool denied = false;              ///< of denials, not of the log
 
   [[nodiscard]] bool Takes(const Change& change) const {
     if (change.op == Op::kReap) return false;
     if (op && change.op != *op) return false;
-    if (denied && (change.result == 0 || change.rule.empty())) return false;
     if (!path || path->empty()) return true;
     // Their paths are names of savepoints.
     if (change.op == Op::kSavepoint || change.op == Op::kRollback) return false;
@@ -136,9 +135,10 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
   const uint64_t last = GetUint(request, "last");
   const uint64_t count = GetUint(request, "count");
   std::deque<LogEntry> entries;
-  Lsn next{std::max<uint64_t>(GetUint(request, "first"), 1)};
+  const Lsn first{std::max<uint64_t>(GetUint(request, "first"), 1)};
+  Lsn next = first;
   bool end = true;
-  TRY(workspace_.ReadLog(next, [&](const LogEntry& entry) {
+  const auto visit = [&](const LogEntry& entry) {
     if (count != 0 && entries.size() == count) return end = false;
     next = Next(entry.lsn);
     if (!filter.Takes(entry.change)) return true;
@@ -147,12 +147,28 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
     entries.push_back(std::move(kept));
     if (last != 0 && entries.size() > last) entries.pop_front();
     return true;
-  }));
+  };
+  uint64_t dropped = 0;
+  if (filter.denied) {
+    dropped = TRY(VisitDenials(first, visit));
+  } else {
+    TRY(workspace_.ReadLog(first, visit));
+  }
   return SendList(ArrayOf(entries), "entries",
                   {{"next", Raw(next)},
                    {"end", end},
+                   {"dropped", dropped},
                    {"transaction", workspace_.transaction_id()}},
                   sink);
+}
+
+Result<uint64_t> Dispatcher::VisitDenials(
+    Lsn first, const std::function<bool(const LogEntry&)>& visit) {
+  const Denials denials = TRY(workspace_.ReadDenials());
+  for (const LogEntry& entry : denials.entries) {
+    if (entry.lsn >= first && !visit(entry)) break;
+  }
+  return denials.Dropped();
 }
 
 Status Dispatcher::AnswerWorkspace(const FrameSink& sink) {

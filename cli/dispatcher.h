@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "cli/framing.h"
 #include "fs/workspace.h"
 
@@ -37,6 +39,9 @@ class Dispatcher {
   Result<size_t> ReadSide(const Json& request, uint64_t offset,
                           MutableByteSpan out);
   Status AnswerLog(const Json& request, const FrameSink& sink);
+  /// Shows those from `first` on; returns how many more there were.
+  Result<uint64_t> VisitDenials(
+      Lsn first, const std::function<bool(const LogEntry&)>& visit);
   Status AnswerWorkspace(const FrameSink& sink);
   Status AnswerRefresh(const FrameSink& sink);
   Status AnswerCommit(const Json& request, const FrameSink& sink);

@@ -171,7 +171,11 @@ Json ToJson(const LogEntry& entry) {
           {"offset", change.offset},
           {"length", change.length},
           {"result", change.result},
-          {"rule", EncodeBytes(change.rule)}};
+          {"rule", EncodeBytes(change.rule)},
+          {"reason", EncodeBytes(change.reason)},
+          {"suggest", EncodeBytes(change.suggest)},
+          {"count", entry.count},
+          {"first", TimeToJson(entry.first)}};
 }
 
 LogEntry LogEntryFromJson(const Json& json) {
@@ -188,6 +192,10 @@ LogEntry LogEntryFromJson(const Json& json) {
   entry.change.length = GetUint(json, "length");
   entry.change.result = static_cast<int32_t>(GetInt(json, "result"));
   entry.change.rule = GetBytes(json, "rule");
+  entry.change.reason = GetBytes(json, "reason");
+  entry.change.suggest = GetBytes(json, "suggest");
+  entry.count = GetUint(json, "count");
+  entry.first = TimeFromJson(json, "first");
   return entry;
 }
 

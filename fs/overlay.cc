@@ -241,6 +241,10 @@ void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
   Change& change = plan.change();
   change.result = error.code;
   change.rule = error.rule;
+  if (!error.rule.empty()) {
+    change.reason = error.message;
+    change.suggest = error.hint;
+  }
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock lock(tree_mutex_);

@@ -80,6 +80,9 @@ class StoredWorkspace final : public Workspace {
                  const std::function<bool(const LogEntry&)>& visit) override {
     return filesystem_->journal()->ReadLog(first, visit);
   }
+  Result<Denials> ReadDenials() override {
+    return filesystem_->journal()->ReadDenials();
+  }
   void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) override {
     const MutexLock lock(mutex_);

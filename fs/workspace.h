@@ -155,6 +155,9 @@ class Workspace : public Archive {
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 
+  /// What policies refused in the transaction.
+  virtual Result<Denials> ReadDenials() = 0;
+
   /// Another transaction changed the base: looks at it again, so that nothing
   /// stale is shown.
   virtual Status Refresh() = 0;

@@ -359,6 +359,9 @@ void EncodeChange(const Change& change, Bytes& out) {
   if (change.policy == 0) return;
   encoder.Put(change.policy);
   encoder.PutString(change.rule);
+  if (change.reason.empty() && change.suggest.empty()) return;
+  encoder.PutString(change.reason);
+  encoder.PutString(change.suggest);
 }
 
 Result<Change> DecodeChange(ByteSpan in) {
@@ -385,6 +388,10 @@ Result<Change> DecodeChange(ByteSpan in) {
     change.policy = decoder.Get<uint64_t>();
     change.rule = decoder.GetString();
     if (change.policy == 0) decoder.SetBad();
+  }
+  if (decoder.ok() && decoder.remaining() != 0) {
+    change.reason = decoder.GetString();
+    change.suggest = decoder.GetString();
   }
   if (!decoder.ok() || decoder.remaining() != 0) {
     return Fail(EBADMSG, "damaged change record");

@@ -1,11 +1,13 @@
 #include "journal/check.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "journal/check_log.h"
 #include "journal/check_spool.h"
 #include "journal/db_dump.h"
+#include "journal/denial_table.h"
 #include "journal/intake.h"
 #include "journal/rows.h"
 
@@ -13,7 +15,8 @@ namespace txfs {
 namespace {
 
 constexpr std::string_view kTableNames[] = {
-    "inode", "origin", "dentry", "extent", "xattr", "log", "savepoint", "meta",
+    "inode", "origin",    "dentry", "extent", "xattr",
+    "log",   "savepoint", "denial", "rule",   "meta",
 };
 constexpr std::string_view kStates[] = {"active", "committing", "committed"};
 
@@ -47,10 +50,18 @@ class TableCheck {
   void VisitXattr(ByteSpan key, ByteSpan value);
   void VisitLog(ByteSpan key, ByteSpan value);
   void VisitSavepoint(ByteSpan key, ByteSpan value);
+  void VisitRule(ByteSpan key, ByteSpan value);
+  void VisitDenial(ByteSpan key, ByteSpan value);
+  void CheckDenials();
+  void CheckCursor();
 
   Findings findings_;
   Replay& replay_;
-  bool has_version_ = false;
+  uint32_t version_ = 0;
+  std::set<std::string, std::less<>> tables_;
+  std::map<DenialTable::RuleKey, uint64_t> rules_;   ///< how often
+  std::map<DenialTable::RuleKey, uint64_t> denied_;  ///< of which is known what
+  std::set<Lsn> denials_;
 };
 
 void TableCheck::BadRow(std::string_view table, const std::string& what) {
@@ -60,6 +71,7 @@ void TableCheck::BadRow(std::string_view table, const std::string& what) {
 
 void TableCheck::Visit(std::string_view table, ByteSpan key, ByteSpan value) {
   if (table.empty()) {
+    tables_.emplace(AsText(key));
     if (std::ranges::count(kTableNames, AsText(key)) == 0) {
       findings_.Add("tables.row",
                     "there is a table " + Quote(AsText(key)) + " too many");
@@ -80,6 +92,10 @@ void TableCheck::Visit(std::string_view table, ByteSpan key, ByteSpan value) {
     VisitLog(key, value);
   } else if (table == "savepoint") {
     VisitSavepoint(key, value);
+  } else if (table == "rule") {
+    VisitRule(key, value);
+  } else if (table == "denial") {
+    VisitDenial(key, value);
   } else {
     BadRow(table, "nothing is known about its rows");
   }
@@ -89,10 +105,10 @@ void TableCheck::VisitMeta(std::string_view key, ByteSpan value) {
   if (key == kFormatKey) {
     Decoder decoder(value);
     const auto version = decoder.Get<uint32_t>();
-    has_version_ = decoder.ok() && decoder.remaining() == 0;
-    if (has_version_ && version != kTablesVersion) {
+    if (decoder.ok() && decoder.remaining() == 0) version_ = version;
+    if (version_ > kTablesVersion) {
       findings_.Add("version", "the tables have format version " +
-                                   std::to_string(version) +
+                                   std::to_string(version_) +
                                    ", this program knows " +
                                    std::to_string(kTablesVersion));
     }
@@ -158,6 +174,10 @@ void TableCheck::VisitXattr(ByteSpan key, ByteSpan value) {
 void TableCheck::VisitLog(ByteSpan key, ByteSpan value) {
   const auto lsn = DecodeLogKey(key);
   if (!lsn) return BadRow("log", "a key cannot be decoded");
+  if (denials_.contains(*lsn)) {
+    BadRow("denial",
+           "change " + std::to_string(Raw(*lsn)) + " is in the log, too");
+  }
   replay_.Add(*lsn, value);
 }
 
@@ -167,8 +187,40 @@ void TableCheck::VisitSavepoint(ByteSpan key, ByteSpan value) {
   savepoints.push_back(*std::move(savepoint));
 }
 
-void TableCheck::Finish() {
-  if (!has_version_) findings_.Add("version", "the tables have no version");
+void TableCheck::VisitRule(ByteSpan key, ByteSpan value) {
+  const auto rule = DecodeRuleRow(key, value);
+  if (!rule) return BadRow("rule", "a row cannot be decoded");
+  rules_[{rule->policy, rule->rule}] = rule->count;
+}
+
+void TableCheck::VisitDenial(ByteSpan key, ByteSpan value) {
+  const auto denial = DecodeDenialRow(key, value);
+  if (!denial) return BadRow("denial", "a row cannot be decoded");
+  denials_.insert(denial->lsn);
+  denied_[{denial->change.policy, denial->change.rule}] += denial->count;
+}
+
+/// Denials have no rows in the log, and the newest has one of its own.
+void TableCheck::CheckDenials() {
+  uint64_t counted = 0;
+  for (const auto& [rule, count] : rules_) counted += count;
+  for (const auto& [rule, count] : denied_) {
+    const auto found = rules_.find(rule);
+    if (found != rules_.end() && found->second >= count) continue;
+    BadRow("rule", Quote(rule.second) + " refused less than there are denials");
+  }
+  if (denials_.size() > DenialTable::kMaxEntries) {
+    BadRow("denial", "there are " + std::to_string(denials_.size()) + " rows");
+  }
+  if (!denials_.empty()) replay_.Skip(Next(*denials_.rbegin()));
+  if (replay_.missing() == counted) return;
+  findings_.Add("log.gap", "the log lacks " +
+                               std::to_string(replay_.missing()) +
+                               " changes, and " + std::to_string(counted) +
+                               " were refused by rules");
+}
+
+void TableCheck::CheckCursor() {
   if (!cursor) {
     findings_.Add("tables.cursor", "there is no cursor that can be decoded");
   } else if (cursor->next_lsn != replay_.next()) {
@@ -177,6 +229,16 @@ void TableCheck::Finish() {
                                        ", the log goes on with change " +
                                        std::to_string(Raw(replay_.next())));
   }
+}
+
+void TableCheck::Finish() {
+  if (version_ == 0) findings_.Add("version", "the tables have no version");
+  for (const char* table : {"denial", "rule"}) {
+    if (version_ < kVersionWithDenials || tables_.contains(table)) continue;
+    BadRow(table, "it is missing");
+  }
+  CheckDenials();
+  CheckCursor();
 }
 
 /// Replays the records that are not in the tables yet.

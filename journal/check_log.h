@@ -20,6 +20,8 @@ class Replay {
 
   /// The next change of the log or the intake.
   void Add(Lsn lsn, ByteSpan encoded);
+  /// The next one is `next`, or a later one.
+  void Skip(Lsn next);
 
   /// Demands that the changes so far lead to exactly what `tables` has.
   void CompareWith(const Image& tables, Findings findings) const;
@@ -36,6 +38,8 @@ class Replay {
   [[nodiscard]] const Image& image() const { return image_; }
   [[nodiscard]] Image Take() && { return std::move(image_); }
   [[nodiscard]] Lsn next() const { return next_; }
+  /// How many were skipped, or are not there.
+  [[nodiscard]] uint64_t missing() const { return missing_; }
   /// Every change could be read.
   [[nodiscard]] bool complete() const { return complete_; }
 
@@ -52,6 +56,7 @@ class Replay {
   /// The first savepoint and the changes since that no rollback undid.
   std::vector<std::pair<Lsn, Change>> standing_;
   Lsn next_{1};
+  uint64_t missing_ = 0;
   bool complete_ = true;
 };
 

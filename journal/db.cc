@@ -37,6 +37,7 @@ constexpr off_t kMinFileSize = 1024;
 struct TableName {
   const char* name;
   unsigned int TableHandles::* handle;
+  uint32_t since = 1;  ///< version of the tables that it came with
 };
 constexpr std::array kTables = {
     TableName{"inode", &TableHandles::inode},
@@ -47,6 +48,8 @@ constexpr std::array kTables = {
     TableName{"log", &TableHandles::log},
     TableName{"savepoint", &TableHandles::savepoint},
     TableName{"meta", &TableHandles::meta},
+    TableName{"denial", &TableHandles::denial, kVersionWithDenials},
+    TableName{"rule", &TableHandles::rule, kVersionWithDenials},
 };
 
 struct AbortTxn {
@@ -341,6 +344,8 @@ Status Db::OpenTables(bool create) {
   for (const TableName& table : kTables) {
     code = mdb_dbi_open(raw, table.name, create ? MDB_CREATE : 0,
                         &(handles_.*table.handle));
+    // Upgrade makes them.
+    if (code == MDB_NOTFOUND && table.since > 1) continue;
     if (code == MDB_NOTFOUND) {
       return Damaged(std::string("no table ") + table.name);
     }
@@ -351,7 +356,7 @@ Status Db::OpenTables(bool create) {
   return {};
 }
 
-Status Db::CheckVersion() {
+Result<uint32_t> Db::ReadVersion() {
   Reading reading = TRY(Reading::Begin(*this));
   auto value = reading.Get(handles_.meta, AsBytes(kFormatKey));
   if (!value && value.error().code == ENOENT) return Damaged("no version");
@@ -359,6 +364,20 @@ Status Db::CheckVersion() {
   Decoder decoder(*value);
   const auto version = decoder.Get<uint32_t>();
   if (!decoder.ok()) return Damaged("no version");
+  return version;
+}
+
+Status Db::Upgrade() {
+  if (TRY(ReadVersion()) == kTablesVersion) return {};
+  TRY(OpenTables(true));
+  return Write([](Tables& tables) -> Status {
+    tables.PutFormat(kTablesVersion);
+    return {};
+  });
+}
+
+Status Db::CheckVersion() {
+  const uint32_t version = TRY(ReadVersion());
   if (version <= kTablesVersion) return {};
   return Fail(EPROTONOSUPPORT,
               PathOfFd(dir_.get()) + " has format version " +
@@ -593,6 +612,26 @@ Result<std::vector<Savepoint>> Db::ReadSavepoints() {
                         return {};
                       }));
   return savepoints;
+}
+
+Result<DenialTable> Db::ReadDenials() {
+  DenialTable denials;
+  Reading reading = TRY(Reading::Begin(*this));
+  TRY(reading.ForEach(handles_.rule, {},
+                      [&](ByteSpan key, ByteSpan value) -> Status {
+                        auto rule = DecodeRuleRow(key, value);
+                        if (!rule) return Damaged("a rule");
+                        denials.Load(*std::move(rule));
+                        return {};
+                      }));
+  TRY(reading.ForEach(handles_.denial, {},
+                      [&](ByteSpan key, ByteSpan value) -> Status {
+                        auto denial = DecodeDenialRow(key, value);
+                        if (!denial) return Damaged("a denial");
+                        denials.Load(*std::move(denial));
+                        return {};
+                      }));
+  return denials;
 }
 
 Result<IntakeCursor> Db::GetCursor() {

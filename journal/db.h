@@ -14,6 +14,8 @@
 #include "journal/base/types.h"
 #include "journal/base/unique_fd.h"
 #include "journal/change.h"
+#include "journal/denial_table.h"
+#include "journal/denials.h"
 #include "journal/intake.h"
 #include "journal/savepoint.h"
 
@@ -31,6 +33,8 @@ struct TableHandles {
   unsigned int xattr = 0;
   unsigned int log = 0;
   unsigned int savepoint = 0;
+  unsigned int denial = 0;
+  unsigned int rule = 0;
   unsigned int meta = 0;
 };
 
@@ -51,6 +55,9 @@ class Tables final : public State {
   void PutLog(Lsn lsn, ByteSpan change);
   void PutSavepoint(const Savepoint& savepoint);
   void EraseSavepoint(Lsn lsn);
+  void PutDenial(const LogEntry& denial);
+  void EraseDenial(Lsn lsn);
+  void PutRule(const DeniedRule& rule);
   void PutCursor(const IntakeCursor& cursor);
   void PutMeta(const std::string& key, std::string_view value);
   void EraseMeta(const std::string& key);
@@ -85,6 +92,10 @@ class Db {
   Db(const Db&) = delete;
   Db& operator=(const Db&) = delete;
 
+  /// Makes the tables that an older version did not have. To be called before
+  /// anything else.
+  Status Upgrade();
+
   /// Runs `fill` in a batch and commits it; all of it happens, or nothing.
   /// `fill` runs again when the map had to grow.
   Status Write(const std::function<Status(Tables&)>& fill);
@@ -106,6 +117,7 @@ class Db {
                      const std::function<Result<Lsn>(Lsn, ByteSpan)>& visit);
   /// Oldest first.
   Result<std::vector<Savepoint>> ReadSavepoints();
+  Result<DenialTable> ReadDenials();
   Result<IntakeCursor> GetCursor();
   /// ENOENT.
   Result<std::string> GetMeta(const std::string& key);
@@ -123,6 +135,7 @@ class Db {
   Status CheckFileSize() REQUIRES(map_mutex_);
   void KeepSlack() REQUIRES_SHARED(map_mutex_);
   Status OpenTables(bool create);
+  Result<uint32_t> ReadVersion();
   Status CheckVersion();
   Status Resize(bool grow);
   Status Reconnect() REQUIRES(write_mutex_);

@@ -30,9 +30,12 @@ constexpr size_t kBuffer = 64 << 10;
 constexpr size_t kMaxKey = 511;
 constexpr uint64_t kMaxMissingPages = 16;
 
-constexpr std::array<const char*, 8> kTables = {
-    "meta", "inode", "origin", "dentry", "extent", "xattr", "savepoint", "log",
+constexpr std::array kTables = {
+    "meta",  "inode",     "origin", "dentry", "extent",
+    "xattr", "savepoint", "rule",   "denial", "log",
 };
+/// An older version has none of these.
+constexpr std::array kNewTables = {"rule", "denial"};
 // What the child tells, before its two sizes: a table's index, or one of these.
 constexpr uint8_t kTableName = 0xFD;
 constexpr uint8_t kError = 0xFE;
@@ -207,6 +210,7 @@ class Child {
     for (size_t i = 0; i < kTables.size(); ++i) {
       MDB_dbi table = 0;
       const int code = mdb_dbi_open(txn, kTables[i], 0, &table);
+      if (code == MDB_NOTFOUND && IsNew(kTables[i])) continue;
       if (code == MDB_NOTFOUND) {
         out_.End(kError, std::string("there is no table ") + kTables[i]);
       }
@@ -217,6 +221,9 @@ class Child {
   }
 
  private:
+  static bool IsNew(std::string_view table) {
+    return std::ranges::count(kNewTables, table) != 0;
+  }
   void Demand(int code) {
     if (code != 0) out_.End(kError, mdb_strerror(code));
   }

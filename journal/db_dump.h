@@ -20,10 +20,10 @@ using RowVisitor =
     std::function<void(std::string_view table, ByteSpan key, ByteSpan value)>;
 
 /// Feeds every row of what CopyTables made to `visit`: table names, then meta,
-/// inode, origin, dentry, extent, xattr, savepoint, log, each in order of its
-/// keys. LMDB trusts what it reads and may die of it, or not come to an end; so
-/// it reads in a child process. EBADMSG for that, too; what was visited before
-/// may be wrong then.
+/// inode, origin, dentry, extent, xattr, savepoint, rule, denial, log, each in
+/// order of its keys. LMDB trusts what it reads and may die of it, or not come
+/// to an end; so it reads in a child process. EBADMSG for that, too; what was
+/// visited before may be wrong then.
 Status DumpTables(int copy, const RowVisitor& visit);
 
 }  // namespace txfs

@@ -106,6 +106,27 @@ void Tables::EraseSavepoint(Lsn lsn) {
   Erase(handles_.savepoint, key_);
 }
 
+void Tables::PutDenial(const LogEntry& denial) {
+  key_.clear();
+  AppendKey(key_, Raw(denial.lsn));
+  value_.clear();
+  EncodeDenialValue(denial, value_);
+  Put(handles_.denial, key_, value_);
+}
+
+void Tables::EraseDenial(Lsn lsn) {
+  key_.clear();
+  AppendKey(key_, Raw(lsn));
+  Erase(handles_.denial, key_);
+}
+
+void Tables::PutRule(const DeniedRule& rule) {
+  key_.clear();
+  value_.clear();
+  EncodeRuleRow(rule, key_, value_);
+  Put(handles_.rule, key_, value_);
+}
+
 void Tables::PutCursor(const IntakeCursor& cursor) {
   Put(handles_.meta, AsBytes(kCursorKey), EncodeCursor(cursor));
 }

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "journal/base/file.h"
@@ -83,6 +85,28 @@ class LiveContent final : public State {
   Spool& spool_;
 };
 
+/// Puts what `records` say into `tables`. `denials` are those of before; where
+/// there are new ones, `new_denials` become those with them.
+Status PutRecords(const std::vector<IntakeRecord>& records,
+                  const DenialTable& denials,
+                  std::optional<DenialTable>& new_denials, Tables& tables) {
+  for (const IntakeRecord& record : records) {
+    Change change = TRY(DecodeChange(record.change));
+    if (IsDenial(change)) {
+      if (!new_denials) new_denials = denials;
+      new_denials->Add(record.lsn, std::move(change));
+      continue;
+    }
+    Apply(change, tables);
+    tables.PutLog(record.lsn, record.change);
+    if (change.op == Op::kSavepoint) {
+      tables.PutSavepoint({change.path, record.lsn, change.time});
+    }
+  }
+  if (new_denials) new_denials->SaveTo(tables, denials);
+  return {};
+}
+
 constexpr const char* kReserveFile = "reserve";
 /// Room for a whole intake, or for the one of the next transaction, and its
 /// tables.
@@ -130,6 +154,7 @@ class TransactionJournal final : public Journal {
   }
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
+  Result<Denials> ReadDenials() override;
   Status PutMeta(const std::string& key, std::string_view value) override;
   Result<std::string> GetMeta(const std::string& key) override {
     return db_->GetMeta(key);
@@ -150,6 +175,12 @@ class TransactionJournal final : public Journal {
  private:
   Status RecoverIntake();
   Status BeginEpoch(Lsn next_lsn);
+  Status OpenTables();
+  Result<Lsn> AppendDenial(const Change& denial);
+  /// WakeDrainThread is to follow.
+  Result<Intake::Appended> AppendToRing(ByteSpan encoded,
+                                        const StagedContent* content)
+      REQUIRES(append_mutex_);
   Status MakeRoom(uint64_t size) REQUIRES(append_mutex_);
   Result<Lsn> AppendToTables(const Change& change, ByteSpan encoded,
                              const StagedContent* content)
@@ -186,6 +217,11 @@ class TransactionJournal final : public Journal {
   Mutex append_mutex_;                               ///< one append at a time
   Mutex drain_mutex_ ACQUIRED_AFTER(append_mutex_);  ///< one drain at a time
   std::atomic<bool> drain_failed_ = false;
+  DenialTable denials_ GUARDED_BY(drain_mutex_);  ///< as in the tables
+  /// Rules whose texts are in the ring or the tables.
+  std::set<DenialTable::RuleKey> known_rules_ GUARDED_BY(append_mutex_);
+  /// Without any, whoever asks for them need not wait for a batch.
+  std::atomic<bool> has_denials_ = false;
   /// The tables have what is neither in the intake nor durable.
   std::atomic<bool> tables_ahead_ = false;
 
@@ -221,8 +257,13 @@ Status TransactionJournal::CreateFiles() {
   return SyncDirectory(dir_.get(), ".");
 }
 
-Status TransactionJournal::OpenFiles() {
+Status TransactionJournal::OpenTables() {
   db_ = TRY(Db::Open(dir_.get(), options_.map_bytes, io_));
+  return WithReserve(*this, [&] { return db_->Upgrade(); });
+}
+
+Status TransactionJournal::OpenFiles() {
+  TRY(OpenTables());
   intake_ = TRY(Intake::Open(dir_.get(), io_));
   spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
   TRY(RecoverIntake());
@@ -234,7 +275,7 @@ Status TransactionJournal::OpenFiles() {
 
 /// The epoch that was begun then is as good as a new one.
 Status TransactionJournal::OpenUnusedFiles() {
-  db_ = TRY(Db::Open(dir_.get(), options_.map_bytes, io_));
+  TRY(OpenTables());
   intake_ = TRY(Intake::Open(dir_.get(), io_));
   spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
   const IntakeCursor cursor = TRY(db_->GetCursor());
@@ -282,8 +323,12 @@ Status TransactionJournal::RecoverIntake() {
         "use the txfs that wrote it");
   }
   {
-    MutexLock lock(drain_mutex_);
+    MutexLock lock(append_mutex_);
+    MutexLock drain_lock(drain_mutex_);
+    denials_ = TRY(db_->ReadDenials());
     TRY(DrainAll());
+    for (const auto& [key, rule] : denials_.rules()) known_rules_.insert(key);
+    has_denials_ = !known_rules_.empty();
   }
   return WithReserve(*this, [&] { return BeginEpoch(intake_->next_lsn()); });
 }
@@ -333,6 +378,7 @@ Status TransactionJournal::Load(State& state) {
 
 Result<Lsn> TransactionJournal::Append(const Change& change,
                                        const StagedContent* content) {
+  if (IsDenial(change)) return AppendDenial(change);
   TRY(CheckLimits(change));
   thread_local Bytes encoded;
   encoded.clear();
@@ -347,18 +393,43 @@ Result<Lsn> TransactionJournal::Append(const Change& change,
     TRY(DrainAll());
   }
   if (!intake_->CanHold(size)) return AppendToTables(change, encoded, content);
-  TRY(MakeRoom(size));
+  const Intake::Appended appended = TRY(AppendToRing(encoded, content));
+  if (change.op == Op::kSavepoint) AddSavepoint(change, appended.lsn);
+  WakeDrainThread(appended);
+  return appended.lsn;
+}
+
+/// Always fits, so that it never costs more than a record in the ring.
+Result<Lsn> TransactionJournal::AppendDenial(const Change& denial) {
+  Change brief = denial;
+  CutDenial(brief);
+  const DenialTable::RuleKey rule{brief.policy, brief.rule};
+  MutexLock lock(append_mutex_);
+  if (known_rules_.contains(rule)) {
+    brief.reason.clear();
+    brief.suggest.clear();
+  }
+  thread_local Bytes encoded;
+  encoded.clear();
+  EncodeChange(brief, encoded);
+  const Intake::Appended appended = TRY(AppendToRing(encoded, nullptr));
+  known_rules_.insert(rule);
+  has_denials_ = true;
+  WakeDrainThread(appended);
+  return appended.lsn;
+}
+
+Result<Intake::Appended> TransactionJournal::AppendToRing(
+    ByteSpan encoded, const StagedContent* content) {
+  const ByteSpan inline_bytes = content ? content->inline_bytes : ByteSpan();
+  TRY(MakeRoom(Intake::RecordSize(encoded.size(), inline_bytes.size())));
   // Content must be found from the moment the drain may take it away.
   const auto make_readable = [&](const IntakeRecord& record) {
     if (record.inline_bytes.empty()) return;
     spool_->AddPending(record.content, record.inline_bytes);
   };
-  const Intake::Appended appended =
-      TRY(intake_->Append(encoded, content ? content->ref : ContentRef{},
-                          inline_bytes, make_readable));
-  if (change.op == Op::kSavepoint) AddSavepoint(change, appended.lsn);
-  WakeDrainThread(appended);
-  return appended.lsn;
+  return intake_->Append(encoded, content ? content->ref : ContentRef{},
+                         inline_bytes, make_readable);
 }
 
 Status TransactionJournal::MakeRoom(uint64_t size) {
@@ -473,19 +544,15 @@ Status TransactionJournal::WriteBatch(
   const std::vector<PendingContent> contents = InlineContents(records);
   TRY(spool_->Write(contents, records.back().lsn));
   TRY(spool_->SyncDirty());
+  const DenialTable* const denials = &denials_;
+  std::optional<DenialTable> new_denials;
   TRY(db_->Write([&](Tables& tables) -> Status {
-    for (const IntakeRecord& record : records) {
-      const auto change = DecodeChange(record.change);
-      if (!change) return std::unexpected(change.error());
-      Apply(*change, tables);
-      tables.PutLog(record.lsn, record.change);
-      if (change->op == Op::kSavepoint) {
-        tables.PutSavepoint({change->path, record.lsn, change->time});
-      }
-    }
+    // It may be called again.
+    new_denials.reset();
     tables.PutCursor(after);
-    return {};
+    return PutRecords(records, *denials, new_denials, tables);
   }));
+  if (new_denials) denials_ = *std::move(new_denials);
   spool_->DropPending(contents);
   intake_->Drained(after);
   // Writing this batch made the one before durable.
@@ -543,15 +610,47 @@ Status TransactionJournal::Sync() {
 
 Status TransactionJournal::ReadLog(
     Lsn first, const std::function<bool(const LogEntry&)>& visit) {
-  TRY(Drain());
-  for (;;) {
-    const auto rows = TRY(db_->ReadLog(first, kLogRowsPerRead));
-    if (rows.empty()) return {};
-    for (const auto& [lsn, bytes] : rows) {
-      if (!visit({lsn, TRY(DecodeChange(bytes))})) return {};
-    }
-    first = Next(rows.back().first);
+  std::vector<LogEntry> denials;
+  Lsn end = kNoLsn;
+  {
+    MutexLock lock(drain_mutex_);
+    TRY(DrainAll());
+    TRY(SyncTables());
+    denials = denials_.Report().entries;
+    end = intake_->DrainedCursor().next_lsn;
   }
+  auto denial = std::ranges::lower_bound(denials, first, {}, &LogEntry::lsn);
+  // Denials lie between the rows.
+  const auto visit_until = [&](Lsn lsn) {
+    while (denial != denials.end() && denial->lsn < lsn) {
+      if (!visit(*denial++)) return false;
+    }
+    return true;
+  };
+  while (first < end) {
+    const auto rows = TRY(db_->ReadLog(first, kLogRowsPerRead));
+    for (const auto& [lsn, bytes] : rows) {
+      if (lsn >= end) break;
+      if (!visit_until(lsn)) return {};
+      if (!visit({.lsn = lsn, .change = TRY(DecodeChange(bytes))})) return {};
+    }
+    first = rows.empty() ? end : Next(rows.back().first);
+  }
+  visit_until(end);
+  return {};
+}
+
+Result<Denials> TransactionJournal::ReadDenials() {
+  if (!has_denials_) return Denials();
+  MutexLock lock(drain_mutex_);
+  DenialTable denials = denials_;
+  // Whether or not the disk has room for them.
+  for (const IntakeRecord& record :
+       TRY(intake_->Waiting(SIZE_MAX, intake_->capacity()))) {
+    Change change = TRY(DecodeChange(record.change));
+    if (IsDenial(change)) denials.Add(record.lsn, std::move(change));
+  }
+  return denials.Report();
 }
 
 // --- savepoints ------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include "journal/base/types.h"
 #include "journal/base/unique_fd.h"
 #include "journal/change.h"
+#include "journal/denials.h"
 #include "journal/rewind.h"
 #include "journal/savepoint.h"
 
@@ -35,12 +36,6 @@ struct JournalOptions {
 inline constexpr uint32_t kInlineContentMax = 16 << 10;
 /// Largest content of one record, bytes; larger writes are split by the caller.
 inline constexpr uint32_t kRecordContentMax = 1 << 20;
-
-/// A logged change with its position.
-struct LogEntry {
-  Lsn lsn = kNoLsn;
-  Change change;
-};
 
 /// Content that has a place in the spool but no change that points at it yet.
 /// Hand it to Append with the change, or to Abandon.
@@ -104,6 +99,7 @@ class Journal {
 
   /// Acknowledges `change`: when this returns, SIGKILL cannot lose it.
   /// `content` is the staged content the change's extents point at, if any.
+  /// A denial is kept as Denials says.
   virtual Result<Lsn> Append(const Change& change,
                              const StagedContent* content = nullptr) = 0;
 
@@ -127,9 +123,14 @@ class Journal {
   [[nodiscard]] virtual Lsn last_lsn() const = 0;
 
   /// Calls `visit` with logged changes from `first` on, in order, until it
-  /// returns false. Drains before. kReap entries are included.
+  /// returns false. Drains before. kReap entries are included, and the denials
+  /// that are kept.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
+
+  /// What policies refused, up to now. EBADMSG when the intake was damaged
+  /// under us.
+  virtual Result<Denials> ReadDenials() = 0;
 
   // Savepoints. One is made by appending a change of Op::kSavepoint, whose
   // name nobody else has. Content that was there is kept for it.

@@ -114,6 +114,56 @@ std::optional<Savepoint> DecodeSavepointRow(ByteSpan key, ByteSpan value) {
   return savepoint;
 }
 
+void EncodeDenialValue(const LogEntry& denial, Bytes& out) {
+  Encoder encoder(out);
+  encoder.Put(denial.count);
+  EncodeTime(denial.first, encoder);
+  EncodeChange(denial.change, out);
+}
+
+std::optional<LogEntry> DecodeDenialRow(ByteSpan key, ByteSpan value) {
+  const auto lsn = DecodeLogKey(key);
+  Decoder v(value);
+  LogEntry denial;
+  denial.count = v.Get<uint64_t>();
+  denial.first = DecodeTime(v);
+  auto change = DecodeChange(v.GetRaw(v.remaining()));
+  if (!lsn || !IsDone(v) || !change || denial.count == 0 ||
+      !IsDenial(*change) || !change->edits.empty()) {
+    return std::nullopt;
+  }
+  denial.lsn = *lsn;
+  denial.change = *std::move(change);
+  return denial;
+}
+
+void EncodeRuleRow(const DeniedRule& rule, Bytes& key, Bytes& value) {
+  AppendKey(key, rule.policy);
+  Encoder(key).PutRaw(AsBytes(rule.rule));
+  Encoder encoder(value);
+  encoder.Put(rule.count);
+  EncodeTime(rule.first, encoder);
+  EncodeTime(rule.last, encoder);
+  encoder.PutString(rule.reason);
+  encoder.PutString(rule.suggest);
+}
+
+std::optional<DeniedRule> DecodeRuleRow(ByteSpan key, ByteSpan value) {
+  Decoder k(key);
+  Decoder v(value);
+  DeniedRule rule;
+  rule.policy = TakeKey(k);
+  rule.rule = AsText(k.GetRaw(k.remaining()));
+  rule.count = v.Get<uint64_t>();
+  rule.first = DecodeTime(v);
+  rule.last = DecodeTime(v);
+  rule.reason = v.GetString();
+  rule.suggest = v.GetString();
+  const bool means = rule.policy != 0 && !rule.rule.empty() && rule.count != 0;
+  if (!IsDone(k) || !IsDone(v) || !means) return std::nullopt;
+  return rule;
+}
+
 Bytes EncodeCursor(const IntakeCursor& cursor) {
   Bytes bytes;
   Encoder encoder(bytes);

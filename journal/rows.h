@@ -7,6 +7,7 @@
 #include "journal/base/bytes.h"
 #include "journal/base/types.h"
 #include "journal/change.h"
+#include "journal/denials.h"
 #include "journal/intake.h"
 #include "journal/savepoint.h"
 
@@ -15,7 +16,9 @@ namespace txfs {
 // The rows of the tables as bytes (docs/format.md, "db"). Decoders return
 // nothing for what is no such row.
 
-inline constexpr uint32_t kTablesVersion = 1;
+inline constexpr uint32_t kTablesVersion = 2;
+/// The first with the tables `denial` and `rule`.
+inline constexpr uint32_t kVersionWithDenials = 2;
 /// Keys of `meta`.
 inline constexpr std::string_view kFormatKey = "format";
 inline constexpr std::string_view kCursorKey = "cursor";
@@ -62,6 +65,13 @@ std::optional<Lsn> DecodeLogKey(ByteSpan key);
 /// The savepoint without its LSN, which is the key.
 void EncodeSavepointValue(const Savepoint& savepoint, Bytes& out);
 std::optional<Savepoint> DecodeSavepointRow(ByteSpan key, ByteSpan value);
+
+/// The denial without its LSN, which is the key.
+void EncodeDenialValue(const LogEntry& denial, Bytes& out);
+std::optional<LogEntry> DecodeDenialRow(ByteSpan key, ByteSpan value);
+
+void EncodeRuleRow(const DeniedRule& rule, Bytes& key, Bytes& value);
+std::optional<DeniedRule> DecodeRuleRow(ByteSpan key, ByteSpan value);
 
 Bytes EncodeCursor(const IntakeCursor& cursor);
 std::optional<IntakeCursor> DecodeCursor(ByteSpan value);

@@ -465,6 +465,44 @@ TEST_F(ControlTest, FiltersTheLogAndHidesWhatIsInternal) {
             ErrorKind::kUsage);
 }
 
+TEST_F(ControlTest, TellsOfDenialsAndHowManyAreOnlyCounted) {
+  AddLog(Op::kWrite, "a");
+  for (const char* path : {"a", "b\xFF", "b\xFF/c"}) {
+    LogEntry denial{.lsn = Lsn{workspace_->denials.entries.size() + 5}};
+    denial.change.op = Op::kMkdir;
+    denial.change.path = path;
+    denial.change.result = EPERM;
+    denial.change.rule = "hooks";
+    denial.change.reason = "why\xFF";
+    denial.change.suggest = "ask";
+    denial.count = 3;
+    denial.first = {.sec = 7, .nsec = 8};
+    workspace_->denials.entries.push_back(denial);
+  }
+  workspace_->denials.rules.push_back(
+      {.policy = 1, .rule = "hooks", .count = 11});
+  Client client = Connect();
+  const auto all = client.Log({.path = std::nullopt, .denied = true});
+  ASSERT_TRUE(all) << all.error().ToString();
+  ASSERT_EQ(all->entries.size(), 3U);
+  EXPECT_EQ(all->dropped, 2U);
+  EXPECT_EQ(all->next, 8U);
+  const LogEntry& denial = all->entries[2];
+  EXPECT_EQ(denial.change, workspace_->denials.entries[2].change);
+  EXPECT_EQ(denial.count, 3U);
+  EXPECT_EQ(denial.first, (Timestamp{.sec = 7, .nsec = 8}));
+  const auto below = client.Log({.last = 1, .path = "b\xFF", .denied = true});
+  ASSERT_EQ(below->entries.size(), 1U);
+  EXPECT_EQ(below->entries[0].change.path, "b\xFF/c");
+  const auto later =
+      client.Log({.first = 7, .path = std::nullopt, .denied = true});
+  EXPECT_EQ(later->entries.size(), 1U);
+  const auto rest =
+      client.Log({.first = 8, .path = std::nullopt, .denied = true});
+  EXPECT_TRUE(rest->entries.empty());
+  EXPECT_EQ(client.Log({.path = std::nullopt})->dropped, 0U);
+}
+
 TEST_F(ControlTest, AnswersWhatItDoesNotKnowWithAnError) {
   auto connection = SocketConnection::Open(SocketFile());
   ASSERT_TRUE(connection);

@@ -96,6 +96,7 @@ class FakeWorkspace : public Workspace {
   int recoveries = 0;
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
+  Denials denials;
   std::vector<Conflict> conflicts;
   Status looking;                  ///< how looking for them goes
   std::vector<Conflict> resolved;  ///< by every commit
@@ -159,6 +160,7 @@ class FakeWorkspace : public Workspace {
   Result<RollbackReport> Rollback(const std::string& name) override;
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
+  Result<Denials> ReadDenials() override { return denials; }
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
   Status Refresh() override {
     ++refreshes;

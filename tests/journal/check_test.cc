@@ -95,7 +95,7 @@ class JournalCheckTest : public ::testing::Test {
   void PutRaw(const char* table, ByteSpan key, ByteSpan value) {
     MDB_env* env = nullptr;
     ASSERT_EQ(mdb_env_create(&env), 0);
-    ASSERT_EQ(mdb_env_set_maxdbs(env, 9), 0);
+    ASSERT_EQ(mdb_env_set_maxdbs(env, 11), 0);
     ASSERT_EQ(mdb_env_open(env, Path("db").c_str(), 0, 0600), 0);
     MDB_txn* txn = nullptr;
     ASSERT_EQ(mdb_txn_begin(env, nullptr, 0, &txn), 0);
@@ -220,8 +220,8 @@ TEST_F(JournalCheckTest, NamesAVersionItDoesNotKnow) {
 
 TEST_F(JournalCheckTest, NamesRowsThatCannotBeDecoded) {
   const std::pair<const char*, size_t> rows[] = {
-      {"inode", 8}, {"dentry", 9},    {"extent", 16},
-      {"xattr", 3}, {"savepoint", 9}, {"meta", 5}};
+      {"inode", 8},     {"dentry", 9}, {"extent", 16}, {"xattr", 3},
+      {"savepoint", 9}, {"meta", 5},   {"denial", 8},  {"rule", 9}};
   MakeClosed();
   for (const auto& [table, size] : rows) {
     const Bytes key(size, std::byte{0x7F});
@@ -324,6 +324,110 @@ TEST_F(JournalCheckTest, SurvivesTablesFullOfGarbage) {
     Overwrite("db/data.mdb", size_t{2} * 4096, std::string(size, fill[0]));
     ExpectKinds({"tables.damaged"});
   }
+}
+
+// --- denials ---------------------------------------------------------------
+
+/// Six of one rule, of three kinds, and what is allowed between them; the last
+/// LSN is 9.
+class DenialCheckTest : public JournalCheckTest {
+ protected:
+  DenialCheckTest() {
+    Create();
+    for (const char* path : {"a", "b", "a", "", "c", "", "b", "", "a"}) {
+      Change change{.op = Op::kMkdir, .path = path};
+      if (!change.path.empty()) Refuse(change);
+      EXPECT_OK(journal_->Append(change));
+    }
+    journal_.reset();
+  }
+  static void Refuse(Change& change) {
+    change.result = EPERM;
+    change.policy = 7;
+    change.rule = "hooks";
+  }
+  static LogEntry Row(uint64_t lsn, uint64_t count) {
+    LogEntry row{.lsn = Lsn{lsn}, .change = {}, .count = count};
+    Refuse(row.change);
+    return row;
+  }
+  static DeniedRule Rule(uint64_t count) {
+    return {.policy = 7, .rule = "hooks", .count = count};
+  }
+};
+
+TEST_F(DenialCheckTest, FindsNothingWrong) {
+  ExpectSound();
+  EXPECT_EQ(Check().changes, 3U);
+}
+
+TEST_F(DenialCheckTest, NamesACountThatIsNotWhatTheLogLacks) {
+  Edit([](Tables& tables) { tables.PutRule(Rule(7)); });
+  ExpectKinds({"log.gap"});
+  PutRaw("log", Key(4), {});
+  ExpectSound();  // a denial could have been there
+  Edit([](Tables& tables) { tables.PutRule(Rule(6)); });
+  ExpectKinds({"log.gap"});
+}
+
+TEST_F(DenialCheckTest, NamesARuleThatRefusedLessThanThereIs) {
+  Edit([](Tables& tables) { tables.PutDenial(Row(5, 2)); });
+  ExpectKinds({"tables.row"});
+}
+
+TEST_F(DenialCheckTest, NamesADenialWithoutItsRule) {
+  Edit([](Tables& tables) {
+    LogEntry row = Row(5, 1);
+    row.change.rule = "other";
+    tables.PutDenial(row);
+  });
+  ExpectKinds({"tables.row"});
+}
+
+TEST_F(DenialCheckTest, NamesADenialThatIsInTheLogToo) {
+  Edit([](Tables& tables) {
+    tables.EraseDenial(Lsn{5});
+    tables.PutDenial(Row(4, 1));
+  });
+  ExpectKinds({"tables.row"});
+}
+
+TEST_F(DenialCheckTest, NamesOneBehindTheCursor) {
+  Edit([](Tables& tables) {
+    tables.PutDenial(Row(10, 1));
+    tables.PutRule(Rule(7));
+  });
+  ExpectKinds({"tables.cursor"});
+}
+
+TEST_F(DenialCheckTest, NamesTheNewestWhenItIsMissing) {
+  Edit([](Tables& tables) { tables.EraseDenial(Lsn{9}); });
+  ExpectKinds({"tables.cursor", "log.gap"});
+}
+
+TEST_F(DenialCheckTest, NamesWhatIsNoDenial) {
+  for (int i = 0; i < 4; ++i) {
+    Edit([&](Tables& tables) {
+      LogEntry row = Row(5, 1);
+      if (i == 0) row.change.result = 0;
+      if (i == 1) row.change.rule = "";
+      if (i == 2) row.count = 0;
+      if (i == 3) row.change.edits.emplace_back(InodeEdit{Ino{2}, {}, {}});
+      tables.PutDenial(row);
+    });
+    ExpectKinds({"tables.row"});
+  }
+}
+
+TEST_F(DenialCheckTest, NamesTablesWithMoreRowsThanThereMayBe) {
+  Edit([](Tables& tables) {
+    for (uint64_t lsn = 1000; lsn < 2000; ++lsn) {
+      tables.PutDenial(Row(lsn, 1));
+    }
+    tables.PutRule(Rule(1996));
+    tables.PutCursor({.salt = 1, .position = 0, .next_lsn = Lsn{2000}});
+  });
+  ExpectKinds({"tables.row"});
 }
 
 // --- log -------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "journal/db.h"
+#include "journal/rows.h"
 #include "tests/journal/fixture.h"
 
 namespace txfs {
@@ -643,7 +644,7 @@ TEST_F(JournalTest, ANewerVersionIsRefused) {
     auto db = Db::Open(dir.get(), 1 << 20, io_);
     ASSERT_OK(db);
     ASSERT_OK((*db)->Write([](Tables& tables) -> Status {
-      tables.PutFormat(2);
+      tables.PutFormat(kTablesVersion + 1);
       return {};
     }));
   }

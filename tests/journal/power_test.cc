@@ -116,11 +116,19 @@ class Life {
 
   void CheckLog() {
     uint64_t next = 1;
+    uint64_t denied = 0;
     const Status status = journal_->ReadLog(Lsn{1}, [&](const LogEntry& entry) {
+      if (IsDenial(entry.change)) ++denied;
+      if (IsDenial(entry.change) && entry.change.reason != "why") return false;
       return Raw(entry.lsn) == next++;
     });
     if (!status && MayFail(status.error())) return;
     if (!status || next != past_.size()) Blame("has not the log of its state");
+    const auto denials = journal_->ReadDenials();
+    if (!denials || denials->entries.size() != denied ||
+        denials->Dropped() != 0) {
+      Blame("counts other denials than it has");
+    }
   }
 
   void CheckFact() {
@@ -142,6 +150,8 @@ class Life {
         PutFact();
       } else if (dice < 20) {
         Die();
+      } else if (dice < 26) {
+        Deny();
       } else {
         Step();
       }
@@ -159,6 +169,21 @@ class Life {
                                   : Blame("refuses a change", lsn.error());
     }
     past_.push_back(std::make_shared<const VariedHistory>(*history_));
+  }
+
+  /// No two are the same, so that all of them are in the log.
+  void Deny() {
+    Change change{.op = Op::kUnlink, .result = EPERM};
+    change.path = std::to_string(past_.size());
+    change.policy = 1 + past_.size() % 3;
+    change.rule = "rule";
+    change.reason = "why";
+    const auto lsn = journal_->Append(change);
+    if (!lsn) {
+      return MayFail(lsn.error()) ? void()
+                                  : Blame("refuses a denial", lsn.error());
+    }
+    past_.push_back(past_.back());
   }
 
   void Keep(const Status& status) {

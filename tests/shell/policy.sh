@@ -90,7 +90,8 @@ same_tree before mnt
 
 contains "$(txfs -C mnt log --denied)" "unlink  $hook  EPERM by git-hooks"
 contains "$(txfs -C mnt log --denied)" "unlink  .env  EROFS by secrets"
-equal 18 "$(txfs -C mnt log --denied | wc -l)" "denials"
+equal 18 "$(txfs -C mnt log --denied --json | python3 -c '
+import json, sys; print(sum(json.loads(line)["count"] for line in sys.stdin))')" "denials"
 contains "$(txfs -C mnt log --denied --op write)" "write  $hook  EPERM by git-hooks"
 equal '"git-hooks"' "$(txfs -C mnt log --denied --json | head -1 | python3 -c '
 import json, sys; print(json.dumps(json.loads(sys.stdin.readline())["rule"]))')" json
