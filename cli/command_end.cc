@@ -44,6 +44,7 @@ Document CommitDocument(const CommitReply& reply) {
   document["resolved"] = ConflictDocuments(reply.report.resolved);
   document["withheld"] = Sentences(reply.report.withheld);
   document["savepoints_dropped"] = Sentences(reply.report.savepoints);
+  document["denied"] = DeniedDocument(reply.report.denied);
   return document;
 }
 
@@ -72,6 +73,18 @@ void SayDropped(const std::vector<std::string>& savepoints) {
   if (savepoints.empty()) return;
   Say("dropped " + Count(savepoints.size(), "savepoint") + ": " +
       Join(savepoints));
+}
+
+/// Who commits should know that not all was done that was tried.
+void SayDenied(const CommitReport& report) {
+  if (report.denied.empty()) return;
+  const bool goes_on =
+      report.partial || report.nothing || !report.conflicts.empty();
+  // What ended has its counts, no entries.
+  const std::string where =
+      goes_on ? "`txfs log --denied` shows them"
+              : "`txfs show " + report.id + "` will still say so";
+  Say("note: the policy refused " + DeniedText(report.denied) + "; " + where);
 }
 
 std::string HintWithMarkers(const std::vector<Conflict>& conflicts) {
@@ -213,6 +226,7 @@ Result<int> RunCommit(const Context& context,
   Client client = TRY(ConnectFlushed(place));
   if (arguments.dry_run) return DryRun(client, paths, arguments);
   const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
+  if (!arguments.json) SayDenied(reply.report);
   Output output;
   if (!reply.report.conflicts.empty()) {
     return ReportConflicts(reply, arguments, output);

@@ -67,6 +67,7 @@ Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
     if (known) {
       open.summary.changes = known->changes;
       open.summary.state = known->state;
+      open.summary.denied = known->denied;
     }
     item.open = std::move(open);
   }
@@ -77,6 +78,7 @@ Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
     if (!IsEnded(summary) && item.open) {
       summary.changes = item.open->summary.changes;
       summary.state = item.open->summary.state;
+      summary.denied = item.open->summary.denied;
     }
     item.summary = std::move(summary);
     list.push_back(std::move(item));
@@ -92,7 +94,7 @@ Document ListDocument(const std::vector<Item>& list) {
         IsEnded(transaction) ? ServedTransaction{}
                              : entry.open.value_or(ServedTransaction{});
     Document item = SummaryDocument(transaction);
-    if (!entry.counted) item["changes"] = nullptr;
+    if (!entry.counted) item["changes"] = item["denied"] = nullptr;
     item["daemon"] = DaemonStateName(served.daemon);
     item["mountpoint"] = nullptr;
     if (served.daemon != DaemonState::kNone) {
@@ -118,6 +120,9 @@ std::string ListText(const std::vector<Item>& list) {
             LocalTime(ended ? transaction.ended : transaction.created, 0) +
             "  " +
             (item.counted ? Count(transaction.changes, "change") : "? changes");
+    if (const uint64_t denied = DeniedCount(transaction.denied); denied != 0) {
+      text += ", " + std::to_string(denied) + " refused";
+    }
     if (!transaction.name.empty()) {
       text += "  " + EscapeControls(transaction.name);
     }

@@ -48,6 +48,9 @@ std::string Header(const TransactionSummary& summary) {
     text += Line("ended", LocalTime(summary.ended, 0));
     text += Line("changes", std::to_string(summary.changes));
   }
+  if (!summary.denied.empty()) {
+    text += Line("refused", DeniedText(summary.denied));
+  }
   if (summary.message.empty()) return text;
   text += "\n";
   for (size_t start = 0; start < summary.message.size();) {

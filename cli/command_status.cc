@@ -4,6 +4,7 @@
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
+#include "cli/summary_format.h"
 #include "cli/text.h"
 
 namespace txfs::cli {
@@ -40,6 +41,7 @@ Document StatusDocument(const Shown& shown) {
   for (const Savepoint& savepoint : status.savepoints) {
     document["savepoints"].push_back(SavepointDocument(savepoint));
   }
+  document["denied"] = DeniedDocument(status.denied);
   document["conflicts"] = nullptr;
   if (shown.conflicts) {
     document["conflicts"] = ConflictDocuments(*shown.conflicts);
@@ -98,6 +100,10 @@ std::string StatusText(const Shown& shown) {
     text += title + EscapeControls(savepoint.name) + ", " +
             LocalTime(savepoint.time, 0) + "\n";
     title = "             ";
+  }
+  if (!status.denied.empty()) {
+    text += "refused      " + DeniedText(status.denied) +
+            " (`txfs log --denied` shows them)\n";
   }
   text += "store        " + EscapeControls(status.store) + ", " +
           HumanSize(status.store_bytes) + "\n";

@@ -74,6 +74,9 @@ struct LogArguments {
 };
 Result<int> RunLog(const Context& context, const LogArguments& arguments);
 
+/// What was last refused at `path` and below. Exit code 0, also for nothing.
+Result<int> RunWhy(const Context& context, const std::string& path, bool json);
+
 struct DiffArguments {
   std::vector<std::string> paths;
   DiffStyle style;

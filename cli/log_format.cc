@@ -78,7 +78,7 @@ void SayDropped(uint64_t dropped) {
   if (dropped == 0) return;
   Say("note: " + Count(dropped, "refused operation") +
       (dropped == 1 ? " is" : " are") +
-      " only counted: those that came last are kept");
+      " only counted, by rule (`txfs status`): those that came last are kept");
 }
 
 }  // namespace txfs::cli

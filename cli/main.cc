@@ -209,6 +209,22 @@ void AddLog(CLI::App& app, Values& values, Command& command) {
   });
 }
 
+void AddWhy(CLI::App& app, Values& values, Command& command) {
+  CLI::App* sub =
+      app.add_subcommand("why", "Show what the policy refused about a path");
+  sub->add_option("PATH", values.paths, "It, and what is below it");
+  sub->add_flag("--json", values.json, "As JSON");
+  sub->callback([&] {
+    command.takes_trailing = true;
+    command.run = [&](const Context& context) -> Result<int> {
+      const auto paths = WithTrailing(values.paths, context);
+      if (paths.size() == 1) return RunWhy(context, paths[0], values.json);
+      return Fail(ErrorKind::kUsage, 0, "why takes one path",
+                  "name what could not be changed: txfs why PATH");
+    };
+  });
+}
+
 void AddEnds(CLI::App& app, Values& values, Command& command) {
   CLI::App* commit = app.add_subcommand(
       "commit", "Apply the transaction to the workspace and begin the next");
@@ -440,6 +456,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
   AddReports(app, values, command);
   AddDiff(app, values, command);
   AddLog(app, values, command);
+  AddWhy(app, values, command);
   AddSavepoints(app, values, command);
   AddEnds(app, values, command);
   AddHistory(app, values, command);

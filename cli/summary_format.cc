@@ -1,5 +1,8 @@
 #include "cli/summary_format.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "cli/errors.h"
 #include "cli/text.h"
 
@@ -25,7 +28,40 @@ Document SummaryDocument(const TransactionSummary& transaction) {
   if (!transaction.author.empty()) item["author"] = ToUtf8(transaction.author);
   item["message"] = ToUtf8(transaction.message);
   item["changes"] = transaction.changes;
+  item["denied"] = DeniedDocument(transaction.denied);
   return item;
+}
+
+uint64_t DeniedCount(const std::vector<RuleCount>& denied) {
+  uint64_t count = 0;
+  for (const RuleCount& rule : denied) count += rule.count;
+  return count;
+}
+
+std::string DeniedText(std::vector<RuleCount> denied) {
+  constexpr size_t kShownRules = 5;
+  const std::string count = Count(DeniedCount(denied), "operation");
+  std::ranges::stable_sort(denied, std::ranges::greater(), &RuleCount::count);
+  const size_t more = denied.size() - std::min(denied.size(), kShownRules);
+  denied.resize(denied.size() - more);
+  const bool alone = denied.size() == 1;
+  std::string rules = Join(denied, [&](const RuleCount& rule) {
+    return EscapeControls(rule.rule) +
+           (alone ? "" : " (" + std::to_string(rule.count) + ")");
+  });
+  if (more != 0) rules += " and " + Count(more, "other rule");
+  return count + " by " + rules;
+}
+
+Document DeniedDocument(const std::vector<RuleCount>& denied) {
+  Document documents = Document::array();
+  for (const RuleCount& rule : denied) {
+    Document document;
+    document["rule"] = ToUtf8(rule.rule);
+    document["count"] = rule.count;
+    documents.push_back(std::move(document));
+  }
+  return documents;
 }
 
 std::string UndoMark(const TransactionSummary& transaction) {

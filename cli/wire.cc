@@ -211,6 +211,18 @@ Savepoint SavepointFromJson(const Json& json) {
           .time = TimeFromJson(json, "time")};
 }
 
+Json ToJson(const RuleCount& denied) {
+  return {{"rule", EncodeBytes(denied.rule)}, {"count", denied.count}};
+}
+
+std::vector<RuleCount> DeniedFromJson(const Json& object) {
+  std::vector<RuleCount> list;
+  for (const Json& denied : GetMember(object, "denied")) {
+    list.push_back({GetBytes(denied, "rule"), GetUint(denied, "count")});
+  }
+  return list;
+}
+
 Json ToJson(const WorkspaceStatus& status) {
   return {{"id", status.id},
           {"name", EncodeBytes(status.name)},
@@ -221,7 +233,8 @@ Json ToJson(const WorkspaceStatus& status) {
           {"changes", status.changes},
           {"operations", status.operations},
           {"store_bytes", status.store_bytes},
-          {"savepoints", ArrayOf(status.savepoints)}};
+          {"savepoints", ArrayOf(status.savepoints)},
+          {"denied", ArrayOf(status.denied)}};
 }
 
 WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
@@ -238,7 +251,8 @@ WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
           .changes = GetUint(json, "changes"),
           .operations = GetUint(json, "operations"),
           .store_bytes = GetUint(json, "store_bytes"),
-          .savepoints = std::move(savepoints)};
+          .savepoints = std::move(savepoints),
+          .denied = DeniedFromJson(json)};
 }
 
 std::string_view OnConflictName(OnConflict on_conflict) {
@@ -275,7 +289,8 @@ Json ToJson(const CommitReport& report) {
           {"conflicts", ArrayOf(report.conflicts)},
           {"resolved", ArrayOf(report.resolved)},
           {"withheld", EncodeList(report.withheld)},
-          {"savepoints", EncodeList(report.savepoints)}};
+          {"savepoints", EncodeList(report.savepoints)},
+          {"denied", ArrayOf(report.denied)}};
 }
 
 CommitReport CommitReportFromJson(const Json& json) {
@@ -286,7 +301,8 @@ CommitReport CommitReportFromJson(const Json& json) {
           .conflicts = ConflictsFromJson(json, "conflicts"),
           .resolved = ConflictsFromJson(json, "resolved"),
           .withheld = DecodeList(GetMember(json, "withheld")),
-          .savepoints = DecodeList(GetMember(json, "savepoints"))};
+          .savepoints = DecodeList(GetMember(json, "savepoints")),
+          .denied = DeniedFromJson(json)};
 }
 
 Json ToJson(const PlanReport& report) {
@@ -331,6 +347,7 @@ Json ToJson(const TransactionSummary& summary) {
           {"author", EncodeBytes(summary.author)},
           {"of", summary.of},
           {"undone_by", summary.undone_by},
+          {"denied", ArrayOf(summary.denied)},
           {"undoable", summary.undoable}};
 }
 
@@ -347,6 +364,7 @@ TransactionSummary SummaryFromJson(const Json& json) {
           .changes = GetUint(json, "changes"),
           .of = GetBytes(json, "of"),
           .undone_by = GetBytes(json, "undone_by"),
+          .denied = DeniedFromJson(json),
           .undoable = GetBool(json, "undoable")};
 }
 

@@ -23,6 +23,7 @@ Json ToJson(const UndoReport& report);
 Json ToJson(const TransactionSummary& summary);
 Json ToJson(const Savepoint& savepoint);
 Json ToJson(const policy::SourceText& source);
+Json ToJson(const RuleCount& denied);
 
 template <class Items>
 Json ArrayOf(const Items& items) {
@@ -42,6 +43,7 @@ std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key);
 TransactionSummary SummaryFromJson(const Json& json);
 Savepoint SavepointFromJson(const Json& json);
 policy::SourceText SourceTextFromJson(const Json& json);
+std::vector<RuleCount> DeniedFromJson(const Json& object);
 
 /// "fail", "mine", "theirs", "merge"; of anything else it is "fail".
 [[nodiscard]] std::string_view OnConflictName(OnConflict on_conflict);

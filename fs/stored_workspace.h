@@ -156,9 +156,11 @@ class StoredWorkspace final : public Workspace {
   Status FinishPart(OverlayFilesystem::Frozen& frozen,
                     const CommitRecord& record, Attempt& attempt)
       REQUIRES(end_mutex_);
+  /// The record of an end; `journal` is that of the open transaction.
   [[nodiscard]] TransactionSummary Ended(TransactionState state,
                                          const std::string& message,
-                                         uint64_t changes) const
+                                         uint64_t changes,
+                                         Journal& journal) const
       REQUIRES(end_mutex_);
   /// The transaction has ended, `next` begins under the same name.
   void GoOnWith(OverlayFilesystem::Frozen& frozen, OpenTransaction next,

@@ -142,6 +142,7 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
   status.store_bytes =
       TRY(journal->StoreBytes()) + filesystem_->PreimageBytes();
   status.savepoints = journal->Savepoints();
+  status.denied = TRY(journal->ReadDenials()).CountByRule();
   status.changes = TRY(Changes(false, {})).size();
   return status;
 }

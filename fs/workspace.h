@@ -56,6 +56,7 @@ struct CommitReport {
   std::vector<std::string>
       withheld;  ///< sentences: what did not reach the base
   std::vector<std::string> savepoints;  ///< that went with a partial commit
+  std::vector<RuleCount> denied;        ///< what was refused until then
 };
 
 /// What was thrown away of a transaction that goes on.
@@ -91,6 +92,7 @@ struct WorkspaceStatus {
   uint64_t operations = 0;   ///< logged so far
   uint64_t store_bytes = 0;  ///< on disk
   std::vector<Savepoint> savepoints;  ///< oldest first
+  std::vector<RuleCount> denied;      ///< what was refused, by rule
 };
 
 /// A workspace with its store and one of its open transactions: what the daemon

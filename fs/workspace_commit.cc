@@ -161,6 +161,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   if (!record) {
     report.id = transaction_id();
     TRY(frozen.journal.DrainUnsynced());
+    report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();
     auto selection = TRY(Select(frozen, attempt.options.paths));
     const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
     drifted = !drifts.empty();
@@ -192,6 +193,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   }
   report.id = record->summary.id;
   report.changes = record->summary.changes;
+  report.denied = record->summary.denied;
   report.partial = record->summary.kind == TransactionKind::kPartial;
   TRY(report.partial ? FinishPart(frozen, *record, attempt)
                      : FinishWhole(frozen, *record, attempt));
@@ -206,7 +208,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
     Attempt& attempt) {
   CommitRecord record;
   record.summary = Ended(TransactionState::kCommitted, attempt.options.message,
-                         attempt.report.changes);
+                         attempt.report.changes, frozen.journal);
   const bool partial = !attempt.options.paths.empty();
   if (partial) {
     record.summary.kind = TransactionKind::kPartial;

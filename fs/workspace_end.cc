@@ -91,7 +91,10 @@ Status StoredWorkspace::RefuseHalfWay() {
 
 TransactionSummary StoredWorkspace::Ended(TransactionState state,
                                           const std::string& message,
-                                          uint64_t changes) const {
+                                          uint64_t changes,
+                                          Journal& journal) const {
+  // An end does not fail for want of what is only told.
+  const auto denials = journal.ReadDenials();
   const MutexLock lock(mutex_);
   TransactionSummary ended = summary_;
   ended.state = state;
@@ -99,6 +102,7 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
   ended.changes = changes;
   ended.author = CurrentUser();
   ended.ended = options_.filesystem.clock->Now();
+  if (denials) ended.denied = denials->CountByRule();
   return ended;
 }
 
@@ -176,7 +180,8 @@ Result<DiscardReport> StoredWorkspace::Discard() {
           Tell(changed.unknown);
         });
         const TransactionSummary ended =
-            Ended(TransactionState::kDiscarded, "", report.changes);
+            Ended(TransactionState::kDiscarded, "", report.changes,
+                  *filesystem_->journal());
         report.id = ended.id;
         return EndDiscarded(ended, taken_back, old);
       });

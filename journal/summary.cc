@@ -9,7 +9,10 @@ namespace txfs {
 namespace {
 
 constexpr FileFrame kFrame = {
-    .magic = "TXFSTXN\n", .version = 1, .what = "transaction summary"};
+    .magic = "TXFSTXN\n", .version = 2, .what = "transaction summary"};
+/// Without denials, which is what older programs can read.
+constexpr FileFrame kFirstFrame = {
+    .magic = kFrame.magic, .version = 1, .what = kFrame.what};
 constexpr size_t kIdDigits = 12;
 
 using NamedState = Named<TransactionState>;
@@ -119,6 +122,12 @@ Bytes EncodeSummary(const TransactionSummary& summary) {
   encoder.PutString(summary.author);
   encoder.PutString(summary.of);
   encoder.PutString(summary.undone_by);
+  if (summary.denied.empty()) return PutInFrame(kFirstFrame, bytes);
+  encoder.Put(static_cast<uint32_t>(summary.denied.size()));
+  for (const RuleCount& denied : summary.denied) {
+    encoder.PutString(denied.rule);
+    encoder.Put(denied.count);
+  }
   return PutInFrame(kFrame, bytes);
 }
 
@@ -138,6 +147,12 @@ Result<TransactionSummary> DecodeSummary(ByteSpan in) {
   summary.author = decoder.GetString();
   summary.of = decoder.GetString();
   summary.undone_by = decoder.GetString();
+  const bool has_denied = decoder.remaining() != 0;
+  const uint32_t denied = has_denied ? decoder.Get<uint32_t>() : 0;
+  for (uint32_t i = 0; i < denied && decoder.ok(); ++i) {
+    std::string rule(decoder.GetString());
+    summary.denied.push_back({std::move(rule), decoder.Get<uint64_t>()});
+  }
   if (!decoder.ok() || decoder.remaining() != 0 ||
       StateName(summary.state) == "unknown" ||
       KindName(summary.kind) == "unknown") {

@@ -9,6 +9,7 @@
 #include "journal/base/bytes.h"
 #include "journal/base/result.h"
 #include "journal/base/types.h"
+#include "journal/rule_count.h"
 
 namespace txfs {
 
@@ -41,6 +42,7 @@ struct TransactionSummary {
   uint64_t changes = 0;   ///< net changes at the end; 0 while open
   std::string of;         ///< kPartial: the transaction; kUndo: what it undid
   std::string undone_by;  ///< the undo of this commit, if there is one
+  std::vector<RuleCount> denied;  ///< what was refused; empty while open
   bool undoable = false;  ///< not stored: the history has what an undo needs
 };
 

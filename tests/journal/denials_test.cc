@@ -6,6 +6,7 @@
 #include "journal/denial_table.h"
 #include "journal/journal.h"
 #include "journal/rows.h"
+#include "journal/summary.h"
 #include "tests/format_page.h"
 #include "tests/journal/fixture.h"
 
@@ -370,6 +371,20 @@ TEST_F(DenialsTest, TheExampleRowsAreWhatThePageSays) {
   EXPECT_EQ(Hex(ExampleBytes("rule key")), Hex(key));
   EXPECT_EQ(Hex(ExampleBytes("rule")), Hex(value));
   EXPECT_EQ(DecodeRuleRow(key, value), rule);
+}
+
+TEST(DenialsInSummaryTest, AreThereWhenThereAreAny) {
+  TransactionSummary summary{.id = "000000000001"};
+  const Bytes without = EncodeSummary(summary);
+  EXPECT_EQ(std::to_integer<int>(without[8]), 1);  // what older programs read
+  summary.denied = {{"hooks", 10}, {"secrets", 2}};
+  Bytes with = EncodeSummary(summary);
+  EXPECT_EQ(std::to_integer<int>(with[8]), 2);
+  const auto decoded = DecodeSummary(with);
+  ASSERT_OK(decoded);
+  EXPECT_EQ(decoded->denied, summary.denied);
+  ASSERT_OK(DecodeSummary(without));
+  EXPECT_TRUE(DecodeSummary(without)->denied.empty());
 }
 
 }  // namespace
