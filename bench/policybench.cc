@@ -82,27 +82,41 @@ const Policy& Rules(std::string (*rule)(int)) {
   return *made.back().second;
 }
 
-/// One of `paths` after the other.
-void Judge(benchmark::State& state, const Policy& policy,
-           const std::vector<std::string>& paths) {
+/// Judged one after the other.
+struct Work {
+  std::string name;
+  const Policy* policy;
+  std::vector<std::string> paths;
+};
+
+std::vector<Work>& Works() {
+  static std::vector<Work> works;
+  return works;
+}
+
+void Judge(benchmark::State& state) {
+  const Work& work = Works().at(static_cast<size_t>(state.range()));
   Event event{.op = Op::kWrite,
               .effect = Effect::kContent,
               .path = {},
               .exe = "/usr/lib/llvm-19/bin/clang",
               .uid = 1000};
   size_t at = 0;
-  for (auto _ : state) {
-    event.path = paths[at];
-    benchmark::DoNotOptimize(Evaluate(policy, event));
-    if (++at == paths.size()) at = 0;
+  while (state.KeepRunning()) {
+    event.path = work.paths[at];
+    benchmark::DoNotOptimize(Evaluate(*work.policy, event));
+    if (++at == work.paths.size()) at = 0;
   }
+  state.SetLabel(work.name);
 }
 
-void Add(const std::string& name, const Policy& policy,
-         const std::vector<std::string>& paths) {
-  benchmark::RegisterBenchmark(name.c_str(), [&policy, paths](auto& state) {
-    Judge(state, policy, paths);
-  });
+benchmark::internal::Benchmark* const kJudge =
+    benchmark::RegisterBenchmark("Judge", Judge);
+
+void Add(std::string name, const Policy& policy,
+         std::vector<std::string> paths) {
+  kJudge->Arg(static_cast<int64_t>(Works().size()));
+  Works().push_back({std::move(name), &policy, std::move(paths)});
 }
 
 void Add(const std::string& name, const Policy& policy,

@@ -73,7 +73,8 @@ Result<CommitReply> Client::Commit(const CommitRequest& request,
        {"markers", request.markers}},
       [&](const Frame& frame) -> Status {
         const Json& step = GetMember(frame.header, "progress");
-        const bool is_step = step.size() == 2 && step[0].is_number_unsigned() &&
+        const bool is_step = step.is_array() && step.size() == 2 &&
+                             step[0].is_number_unsigned() &&
                              step[1].is_number_unsigned();
         if (is_step && progress) {
           progress(step[0].get<size_t>(), step[1].get<size_t>());

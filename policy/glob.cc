@@ -200,6 +200,7 @@ Result<Glob> Glob::Parse(std::string_view pattern, bool nocase) {
   glob.nocase_ = nocase;
   glob.takes_below_ = rest.ends_with('/');
   if (glob.takes_below_) rest.remove_suffix(1);
+  if (rest.ends_with('/')) return flawed("two slashes follow each other");
   const bool anchored = rest.contains('/');
   if (rest.starts_with('/')) rest.remove_prefix(1);
   if (rest.empty()) return flawed("it is empty");

@@ -118,9 +118,9 @@ TEST(GlobTest, NeedlesAreWhatEveryMatchHasInIt) {
 }
 
 TEST(GlobTest, RefusesWhatIsNoPattern) {
-  for (const char* pattern :
-       {"", "/", "[a", "a\\", "a//b", "[]", "[!]", "./x", "a/../b", ".", "!x",
-        "[^a]", "[[:alpha:]]", "[a\\]]", "[z-a]", "[\xc3\xa9]"}) {
+  for (const char* pattern : {"", "/", "[a", "a\\", "a//b", "a//", "/a//", "[]",
+                              "[!]", "./x", "a/../b", ".", "!x", "[^a]",
+                              "[[:alpha:]]", "[a\\]]", "[z-a]", "[\xc3\xa9]"}) {
     const auto glob = Glob::Parse(pattern, false);
     ASSERT_FALSE(glob) << pattern;
     EXPECT_EQ(glob.error().code, EINVAL);

@@ -1,7 +1,6 @@
 #include "tests/policy/reference.h"
 
 #include <bitset>
-#include <cctype>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -42,9 +41,8 @@ bool FitsAll(const std::vector<std::optional<Item>>& pattern,
 }
 
 Bytes WithBothCases(Bytes bytes) {
-  for (int c = 'a'; c <= 'z'; ++c) {
-    const auto upper = static_cast<size_t>(c - 'a' + 'A');
-    const auto lower = static_cast<size_t>(c);
+  for (size_t lower = 'a'; lower <= 'z'; ++lower) {
+    const size_t upper = lower - 'a' + 'A';
     if (bytes[lower] || bytes[upper]) bytes[lower] = bytes[upper] = true;
   }
   return bytes;

@@ -1,0 +1,55 @@
+// A policy file: it is one, or the error says where it is not.
+
+#include "policy/policy.h"
+
+#include <string>
+#include <utility>
+
+#include "policy/load.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace txfs::policy {
+namespace {
+
+using fuzz::Demand;
+
+void Judge(const Policy& policy, std::string_view path) {
+  for (size_t op = 0; op < kOps; ++op) {
+    const Event event{.op = static_cast<Op>(op),
+                      .effect = MainEffect(static_cast<Op>(op)),
+                      .path = path,
+                      .exe = "/bin/sh"};
+    const Verdict verdict = Evaluate(policy, event);
+    const auto matching = policy.Matching(event);
+    Demand((verdict.rule == nullptr) == matching.empty(),
+           "a rule decides when one matches");
+    Demand(matching.empty() || policy.IsAbout(path),
+           "what a rule matches, it is about");
+  }
+}
+
+void Run(std::string_view text) {
+  auto loaded = Load(text, "f.toml");
+  if (!loaded) {
+    const Error& error = loaded.error();
+    Demand(error.code == EINVAL, "the error is EINVAL");
+    Demand(error.message.starts_with("f.toml:"), "the error has a line");
+    return;
+  }
+  for (const Rule& rule : loaded->rules) {
+    Demand(!rule.id.empty() && !rule.reason.empty() && !rule.suggest.empty(),
+           "a rule has what it needs");
+    Demand(rule.place.line != 0, "a rule has a line");
+  }
+  const Policy policy(std::move(loaded->rules), loaded->hash);
+  Judge(policy, "a");
+  Judge(policy, "src/.git/hooks/x.pem");
+}
+
+}  // namespace
+}  // namespace txfs::policy
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  txfs::policy::Run(txfs::fuzz::TextOf(data, size));
+  return 0;
+}

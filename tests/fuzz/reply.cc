@@ -1,0 +1,131 @@
+// What arrives at a client: the first byte says what it has asked for, the rest
+// is the answer.
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "cli/client.h"
+#include "cli/wire.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/stream.h"
+
+namespace txfs::cli {
+namespace {
+
+using fuzz::Demand;
+
+/// To somebody whose answers are known already.
+class ReplayedConnection : public Connection {
+ public:
+  explicit ReplayedConnection(UniqueFd stream) : stream_(std::move(stream)) {}
+
+ protected:
+  Status Exchange(const Json&, const FrameSink& sink) override {
+    for (;;) {
+      const auto frame = TRY(ReadFrame(stream_.get(), kReplyMax));
+      if (!frame) return Fail(EPIPE, "the daemon is gone");
+      TRY(sink(*frame));
+      if (!GetBool(frame->header, "more")) return {};
+    }
+  }
+
+ private:
+  UniqueFd stream_;
+};
+
+/// What was read says the same when it is sent on.
+template <class Value, class Read>
+void CheckStable(const Value& value, const Read& read) {
+  const Json json = ToJson(value);
+  Demand(ToJson(read(json)) == json, "what is sent is what is read");
+}
+
+void CheckChanges(const std::vector<NetChange>& changes) {
+  for (const NetChange& change : changes) {
+    CheckStable(change, NetChangeFromJson);
+  }
+}
+
+constexpr uint64_t kLimit = 1 << 20;
+
+void AskForContent(Client& client) {
+  ChangeSide side;
+  side.delta = Delta{.name = "v", .keep = 3, .size = 9, .ranges = {{2, 9}}};
+  const auto content = client.ReadEnded(side, kLimit);
+  Demand(!content || content->size() <= kLimit, "content has a limit");
+}
+
+using Question = std::function<void(Client&)>;
+
+const std::array<Question, 14>& Questions() {
+  static const std::array<Question, 14> kQuestions{
+      [](Client& client) {
+        const auto reply = client.GetStatus();
+        if (reply) CheckStable(reply->status, WorkspaceStatusFromJson);
+      },
+      [](Client& client) { std::ignore = client.FindConflicts(); },
+      [](Client& client) {
+        const auto changes = client.Changes(true, {}, {});
+        if (changes) CheckChanges(*changes);
+      },
+      [](Client& client) {
+        const auto reply = client.Commit({}, [](size_t, size_t) {});
+        if (reply) CheckStable(reply->report, CommitReportFromJson);
+      },
+      [](Client& client) {
+        const auto report = client.Plan({});
+        if (report) CheckStable(*report, PlanReportFromJson);
+      },
+      [](Client& client) {
+        const auto report = client.Undo("1");
+        if (report) CheckStable(*report, UndoReportFromJson);
+      },
+      [](Client& client) {
+        const auto view = client.Show("1");
+        if (!view) return;
+        CheckChanges(view->changes);
+        CheckStable(view->summary, SummaryFromJson);
+      },
+      AskForContent,
+      [](Client& client) { std::ignore = client.CollectGarbage({}, {}); },
+      [](Client& client) { std::ignore = client.Discard({}); },
+      [](Client& client) {
+        const auto savepoint = client.MakeSavepoint("s");
+        if (savepoint) CheckStable(*savepoint, SavepointFromJson);
+      },
+      [](Client& client) { std::ignore = client.Rollback("s"); },
+      [](Client& client) {
+        const auto log = client.Log({});
+        if (!log) return;
+        for (const LogEntry& entry : log->entries) {
+          CheckStable(entry, LogEntryFromJson);
+        }
+      },
+      [](Client& client) {
+        const auto content = client.ReadContent({}, true, kLimit, {});
+        Demand(!content || content->size() <= kLimit, "content has a limit");
+      },
+  };
+  return kQuestions;
+}
+
+void Run(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const auto which = static_cast<unsigned char>(bytes.front());
+  UniqueFd stream = fuzz::StreamOf(bytes.substr(1));
+  if (!stream.valid()) return;
+  Client client(std::make_unique<ReplayedConnection>(std::move(stream)));
+  Questions()[which % Questions().size()](client);
+}
+
+}  // namespace
+}  // namespace txfs::cli
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  txfs::cli::Run(txfs::fuzz::TextOf(data, size));
+  return 0;
+}
