@@ -17,7 +17,8 @@ using testing::ReferenceMatches;
 
 /// A rule, and the patterns that its globs were made of.
 struct Written {
-  std::vector<std::string> paths, exceptions;
+  std::vector<std::string> paths;
+  std::vector<std::vector<std::string>> exceptions;  ///< of each unless
   bool nocase = false;
   Rule rule;
 };
@@ -130,9 +131,14 @@ Written SomeRule() {
   rule.when.layer = SomeLayer();
   AddPatterns(*rc::gen::inRange<size_t>(0, 3), written.nocase, written.paths,
               rule.when.paths);
-  rule.unless.layer = SomeLayer();
-  AddPatterns(*rc::gen::inRange<size_t>(0, 2), written.nocase,
-              written.exceptions, rule.unless.paths);
+  const size_t exceptions = *rc::gen::inRange<size_t>(0, 3);
+  while (rule.unless.size() < exceptions) {
+    Condition& unless = rule.unless.emplace_back();
+    unless.layer = SomeLayer();
+    AddPatterns(*rc::gen::inRange<size_t>(unless.layer ? 0 : 1, 3),
+                written.nocase, written.exceptions.emplace_back(),
+                unless.paths);
+  }
   return written;
 }
 
@@ -153,8 +159,12 @@ bool IsAbout(const Written& written, const Event& event) {
   const Rule& rule = written.rule;
   if ((rule.ops & event.mask()) == 0) return false;
   if (!IsMeant(rule.when, written, written.paths, event)) return false;
-  return rule.unless.empty() ||
-         !IsMeant(rule.unless, written, written.exceptions, event);
+  for (size_t i = 0; i < rule.unless.size(); ++i) {
+    if (IsMeant(rule.unless[i], written, written.exceptions[i], event)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// The numbers of the rules about `event`, and of the one that decides.
