@@ -5,15 +5,6 @@
 namespace txfs::policy {
 namespace {
 
-/// Operations that only ever make names, and so never meet what the base has.
-constexpr Mask kMakesOnly = MaskOf(Effect::kMake) | MaskOf(Op::kCreate) |
-                            MaskOf(Op::kMkdir) | MaskOf(Op::kMknod) |
-                            MaskOf(Op::kSymlink);
-
-bool NeverMatches(const Rule& rule) {
-  return rule.when.layer == Layer::kBase && (rule.ops & ~kMakesOnly) == 0;
-}
-
 /// Whether `wide` is about all that `narrow` is about, as far as their texts
 /// tell.
 bool Covers(const Rule& wide, const Rule& narrow) {
@@ -48,9 +39,6 @@ std::vector<Warning> Lint(std::span<const Rule> rules) {
     const auto warn = [&](const std::string& what) {
       warnings.push_back({rule.place, "rule " + rule.id + " " + what});
     };
-    if (NeverMatches(rule)) {
-      warn("never matches: what is made is not of the layer base");
-    }
     if (const Rule* shadow = FindShadow(rules, i)) {
       warn("never decides: " + shadow->id + " (" + shadow->place.ToString() +
            ") is about all of it");

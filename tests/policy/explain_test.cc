@@ -73,11 +73,6 @@ TEST(LintTest, WarnsOfWhatIsCertain) {
   EXPECT_EQ(Linted(A("bare", "path = \"a\"")),
             "2: rule bare has no examples: match and not_match show what it is "
             "about\n");
-  EXPECT_EQ(
-      Linted(A("never",
-               "path = \"a\"\nlayer = \"base\"\nops = [\"make\", "
-               "\"mkdir\"]\nnot_match = \"write a\"")),
-      "2: rule never never matches: what is made is not of the layer base\n");
   EXPECT_EQ(Linted(A("wide", "path = [\"a\", \"b\"]" + example) +
                    A("narrow", "path = \"a\"\nops = [\"write\"]" + example)),
             "8: rule narrow never decides: wide (p.toml:2) is about all of "

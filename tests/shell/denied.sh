@@ -24,7 +24,7 @@ reason = "secrets are not for agents"
 suggest = "write to .env.example"
 END_OF_RULES
 
-txfs mount ws mnt --policy policy.toml
+txfs mount --no-default-policy ws mnt --policy policy.toml
 id=$(txfs -C mnt status --json | json 'd["id"]')
 
 # Nothing is said where nothing was refused.
@@ -132,7 +132,7 @@ sed 's/secrets are not/changed/' policy.toml >changed.toml
 txfs -C ws fsck
 equal "kept 15008 secrets 1" "$(txfs -C ws status --json | json \
   '" ".join("%s %d" % (r["rule"], r["count"]) for r in d["denied"])')" "after kill -9"
-txfs mount ws mnt --policy changed.toml
+txfs mount --no-default-policy ws mnt --policy changed.toml
 contains "$(txfs why mnt/.env 2>/dev/null)" "reason: secrets are not for agents"
 equal 1000 "$(txfs -C mnt log --denied --json 2>/dev/null | wc -l)" "denials after kill -9"
 

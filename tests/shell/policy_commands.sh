@@ -96,7 +96,6 @@ cat >>mine.toml <<'END'
 id = "again"
 path = "kept/"
 ops = ["make"]
-layer = "base"
 action = "audit"
 reason = "r"
 suggest = "s"
@@ -104,7 +103,7 @@ END
 status=0
 txfs policy lint mine.toml >out || status=$?
 equal 1 "$status" "exit code of warnings"
-contains "$(cat out)" "$PWD/mine.toml:13: rule again never matches"
+contains "$(cat out)" "$PWD/mine.toml:13: rule again never decides"
 contains "$(cat out)" "$PWD/mine.toml:13: rule again has no examples"
 txfs policy lint "$TXFS_SOURCE_DIR/policy/default.toml"
 txfs umount mnt
