@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "cli/agent_files.h"
 #include "cli/archive_dispatcher.h"
 #include "cli/control_server.h"
 #include "cli/dispatcher.h"
@@ -52,10 +53,10 @@ constexpr int kDisconnectMs = 1000;
 class Server {
  public:
   Server(Workspace& workspace, FuseSession& session, std::string mountpoint,
-         PolicySetup policy)
+         LivePolicy& policy)
       : workspace_(workspace),
         session_(session),
-        policy_(workspace, mountpoint, std::move(policy)),
+        policy_(policy),
         dispatcher_(workspace, {.pid = static_cast<uint32_t>(::getpid()),
                                 .mountpoint = std::move(mountpoint)}) {}
 
@@ -117,7 +118,7 @@ class Server {
 
   Workspace& workspace_;
   FuseSession& session_;
-  LivePolicy policy_;
+  LivePolicy& policy_;
   Dispatcher dispatcher_;
   Mutex mutex_;
   Json record_ GUARDED_BY(mutex_);
@@ -126,10 +127,10 @@ class Server {
 
 /// Runs the session and ends it, whatever made it end.
 Status RunSession(Workspace& workspace, FuseSession& session,
-                  const DaemonOptions& options,
+                  LivePolicy& policy, const DaemonOptions& options,
                   const std::function<void()>& on_ready) {
   const std::string& mountpoint = options.mount.mountpoint;
-  Server server(workspace, session, mountpoint, options.policy);
+  Server server(workspace, session, mountpoint, policy);
   std::atomic<bool> signalled = false;
   TRY(MakeRuntimeDirectory());
   const std::string socket = SocketPath(::geteuid(), mountpoint);
@@ -265,10 +266,13 @@ Status Serve(const DaemonOptions& options,
   const std::string finished =
       TRY(RollForward(*workspace, workspace->transaction_id()));
   const WorkspaceStatus status = TRY(workspace->GetStatus());
+  LivePolicy policy(*workspace, options.mount.mountpoint, options.policy);
+  SyntheticDirectory filesystem(workspace->filesystem(), kAgentDirectory,
+                                AgentFiles(*workspace, policy));
   const std::unique_ptr<FuseSession> session =
-      TRY(FuseSession::Mount(workspace->filesystem(), options.mount));
+      TRY(FuseSession::Mount(filesystem, options.mount));
   bool ready = false;
-  const Status ran = RunSession(*workspace, *session, options, [&] {
+  const Status ran = RunSession(*workspace, *session, policy, options, [&] {
     ready = true;
     on_ready({.transaction = status.id,
               .workspace = status.workspace,

@@ -29,6 +29,11 @@ Status LivePolicy::Handle(const Json& request, const FrameSink& sink) {
   return AnswerWith(answer, sink);
 }
 
+Result<std::shared_ptr<const policy::Policy>> LivePolicy::Rules() {
+  const MutexLock lock(mutex_);
+  return policy::Compile(texts_);
+}
+
 Status LivePolicy::Reload() {
   const MutexLock lock(mutex_);
   TRY(CheckOutOfReach(sources_, mountpoint_));

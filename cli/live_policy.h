@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ class LivePolicy {
   static bool IsAsked(const Json& request);
   /// Gives the reply to `sink`, as Dispatcher::Handle does.
   Status Handle(const Json& request, const FrameSink& sink) EXCLUDES(mutex_);
+
+  /// Those in force; null: none.
+  Result<std::shared_ptr<const policy::Policy>> Rules() EXCLUDES(mutex_);
 
   /// Reads the rules again and puts them in force, for every operation that
   /// begins after this has returned. After an error those before stay.

@@ -49,9 +49,10 @@ Result<struct stat> SyntheticDirectory::DirectoryStat() {
   return st;
 }
 
-Result<struct stat> SyntheticDirectory::FileStat(Ino ino, size_t size) {
+Result<struct stat> SyntheticDirectory::FileStat(size_t index, size_t size) {
   struct stat st = TRY(DirectoryStat());
-  st.st_ino = Raw(ino);
+  // The same at each lookup: cp(1) takes a file for replaced otherwise.
+  st.st_ino = Raw(kDirectoryIno) + 1 + index;
   st.st_mode = S_IFREG | 0444;
   st.st_nlink = 1;
   st.st_size = static_cast<off_t>(size);
@@ -81,7 +82,8 @@ Result<Node> SyntheticDirectory::LookUpFile(std::string_view name) {
   snapshot->content = file->content();
   const MutexLock lock(mutex_);
   const Ino ino{next_++};
-  snapshot->st = TRY(FileStat(ino, snapshot->content.size()));
+  snapshot->st = TRY(FileStat(static_cast<size_t>(file - files_.begin()),
+                              snapshot->content.size()));
   Node node{.ino = ino, .st = snapshot->st, .fleeting = true};
   snapshots_.emplace(ino, std::move(snapshot));
   return node;
@@ -109,16 +111,17 @@ Status SyntheticDirectory::ReadDirectory(
     const std::function<bool(const DirEntry&)>& visit) {
   if (!IsSynthetic(ino)) return below_.ReadDirectory(ino, cookie, visit);
   if (ino != kDirectoryIno) return Fail(ENOTDIR, "readdir");
-  std::vector<std::string> names{".", ".."};
-  for (const SyntheticFile& file : files_) names.push_back(file.name);
-  for (uint64_t i = cookie; i < names.size(); ++i) {
-    const bool is_directory = i < 2;
-    const DirEntry entry{
-        .name = names[i],
-        .cookie = i + 1,
-        .st_ino = i == 1 ? Raw(kRootIno) : Raw(kDirectoryIno) + (i < 2 ? 0 : i),
-        .type = is_directory ? FileType::kDirectory : FileType::kRegular};
-    if (!visit(entry)) return {};
+  std::vector<DirEntry> entries{
+      {.name = ".", .st_ino = Raw(ino), .type = FileType::kDirectory},
+      {.name = "..", .st_ino = Raw(kRootIno), .type = FileType::kDirectory}};
+  for (const SyntheticFile& file : files_) {
+    entries.push_back({.name = file.name,
+                       .st_ino = Raw(ino) + entries.size() - 1,
+                       .type = FileType::kRegular});
+  }
+  for (uint64_t i = cookie; i < entries.size(); ++i) {
+    entries[i].cookie = i + 1;
+    if (!visit(entries[i])) return {};
   }
   return {};
 }

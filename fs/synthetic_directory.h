@@ -24,9 +24,9 @@ struct SyntheticFile {
 /// listed nowhere, so that nobody meets it who does not ask for it. What is in
 /// it can be read and not be changed (EROFS).
 ///
-/// A file in it is a new inode at each lookup and shows what its content was
-/// then. So nothing that the kernel caches of it is ever stale, and who has it
-/// open reads one state to the end.
+/// A file in it is a new inode at each lookup, of the same number to programs,
+/// and shows what its content was then. So nothing that the kernel caches of it
+/// is ever stale, and who has it open reads one state to the end.
 class SyntheticDirectory final : public Filesystem {
  public:
   /// `below` outlives it. `clock` gives the files their times.
@@ -94,7 +94,7 @@ class SyntheticDirectory final : public Filesystem {
   /// Whether the name is one that nobody may change.
   [[nodiscard]] bool Has(Ino parent, std::string_view name) const;
   [[nodiscard]] Result<struct stat> DirectoryStat();
-  [[nodiscard]] Result<struct stat> FileStat(Ino ino, size_t size);
+  [[nodiscard]] Result<struct stat> FileStat(size_t index, size_t size);
   Result<Node> LookUpFile(std::string_view name);
   Result<SharedSnapshot> Find(Ino ino);
 

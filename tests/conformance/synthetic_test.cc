@@ -78,6 +78,7 @@ TEST_F(SyntheticDirectoryTest, AFileStaysWhatItWasAtItsLookup) {
              second = Find(directory, "count");
   EXPECT_NE(first.ino, second.ino);
   EXPECT_TRUE(first.fleeting);
+  EXPECT_EQ(first.st.st_ino, second.st.st_ino);
   EXPECT_EQ(first.st.st_size, 7);
   EXPECT_EQ(first.st.st_mode, S_IFREG | 0444U);
   EXPECT_EQ(Read(first.ino).value(), "asked 1");

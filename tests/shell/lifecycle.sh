@@ -11,7 +11,7 @@ mountpoint -q mnt || fail "nothing is mounted"
 equal fuse.txfs "$(findmnt -no FSTYPE mnt)" "type in the mount table"
 equal "$PWD/ws" "$(findmnt -no SOURCE mnt)" "source in the mount table"
 same_tree before mnt
-[ ! -e mnt/.txfs ] || fail "the store is visible"
+[ ! -e mnt/.txfs/FORMAT ] || fail "the store is visible"
 equal 700 "$(stat -c %a ws/.txfs)" "mode of the store"
 
 echo changed >>mnt/docs/README

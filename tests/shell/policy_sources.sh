@@ -41,7 +41,7 @@ mkdir ws/.txfs
 rule ws/.txfs/policy.toml workspace
 txfs mount ws mnt
 protects mnt workspace
-[ ! -e mnt/.txfs ] || fail "the workspace's rules are visible"
+[ ! -e mnt/.txfs/policy.toml ] || fail "the workspace's rules are visible"
 [ "$(find mnt -name .txfs)" = "" ] || fail "the workspace's rules are listed"
 mkdir mnt/.txfs 2>/dev/null && fail "rules were made in the mount"
 mv mnt/free mnt/.txfs 2>/dev/null && fail "rules were moved into the mount"
@@ -70,7 +70,7 @@ mkdir other/.txfs
 rule other/.txfs/policy.toml workspace
 txfs --store store mount other mnt
 protects mnt user workspace
-[ ! -e mnt/.txfs ] || fail "the workspace's rules are visible"
+[ ! -e mnt/.txfs/policy.toml ] || fail "the workspace's rules are visible"
 mkdir mnt/.txfs 2>/dev/null && fail "rules were made in the mount"
 txfs -C mnt commit
 [ -f other/.txfs/policy.toml ] || fail "a commit took the rules away"

@@ -1,0 +1,72 @@
+#include "cli/agent_files.h"
+
+#include <string>
+
+#include "cli/json.h"
+#include "cli/log_format.h"
+#include "cli/text.h"
+#include "policy/words.h"
+
+namespace txfs::cli {
+namespace {
+
+/// A file that cannot be made says why, in its own format.
+Document ErrorDocument(const Error& error) {
+  Document document;
+  document["error"] = EscapeControls(error.ToString());
+  return document;
+}
+
+std::string PolicyText(LivePolicy& live) {
+  const auto policy = live.Rules();
+  if (!policy) {
+    return "The rules cannot be told: " +
+           EscapeControls(policy.error().ToString()) + "\n";
+  }
+  return policy::InWords(*policy == nullptr ? std::span<const policy::Rule>()
+                                            : (*policy)->rules());
+}
+
+std::string StatusText(Workspace& workspace) {
+  const auto denials = workspace.ReadDenials();
+  if (!denials) return Dump(ErrorDocument(denials.error()), 2) + "\n";
+  Document status;
+  status["transaction"] = workspace.transaction_id();
+  status["denied"] = Document::array();
+  for (const RuleCount& count : denials->CountByRule()) {
+    Document rule;
+    rule["rule"] = count.rule;
+    rule["count"] = count.count;
+    status["denied"].push_back(std::move(rule));
+  }
+  return Dump(status, 2) + "\n";
+}
+
+std::string LastDenialText(Workspace& workspace) {
+  const auto denials = workspace.ReadDenials();
+  if (!denials) return Dump(ErrorDocument(denials.error()), 2) + "\n";
+  if (denials->entries.empty()) return "null\n";
+  return Dump(LogDocument(denials->entries.back()), 2) + "\n";
+}
+
+std::string DenialsText(Workspace& workspace) {
+  const auto denials = workspace.ReadDenials();
+  if (!denials) return Dump(ErrorDocument(denials.error())) + "\n";
+  std::string text;
+  for (const LogEntry& entry : denials->entries) {
+    text += Dump(LogDocument(entry)) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<SyntheticFile> AgentFiles(Workspace& workspace,
+                                      LivePolicy& policy) {
+  return {{"policy.md", [&] { return PolicyText(policy); }},
+          {"status.json", [&] { return StatusText(workspace); }},
+          {"last_denial.json", [&] { return LastDenialText(workspace); }},
+          {"denials.jsonl", [&] { return DenialsText(workspace); }}};
+}
+
+}  // namespace txfs::cli
