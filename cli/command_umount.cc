@@ -92,16 +92,11 @@ Error BusyError(const MountEntry& entry) {
           .kind = ErrorKind::kBusy};
 }
 
-std::unexpected<Error> MountedElsewhere(const MountEntry& entry, pid_t daemon) {
-  const std::string pid = std::to_string(daemon);
-  return Fail(
-      ErrorKind::kBusy, 0,
-      entry.mountpoint +
-          " is unmounted here, but other mount namespaces have it, and "
-          "process " +
-          pid + " serves on for them: " +
-          NameProcesses(ProcessesMounting(entry.device())),
-      "end them, or `kill " + pid + "`: nothing that was acknowledged is lost");
+void SayMountedElsewhere(const MountEntry& entry, pid_t daemon) {
+  Say("waiting: " + entry.mountpoint +
+      " is unmounted here, but other mount namespaces have it, and process " +
+      std::to_string(daemon) + " serves on for them: " +
+      NameProcesses(ProcessesMounting(entry.device())));
 }
 
 /// Returns the daemon's reply, after it ended; an empty one where none answers.
@@ -118,7 +113,7 @@ Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
   }
   Frame reply = TRY((*daemon)->Call({{"request", "unmount"}, {"lazy", lazy}}));
   if (!lazy && GetBool(reply.header, "serving")) {
-    return MountedElsewhere(entry, (*daemon)->pid());
+    SayMountedElsewhere(entry, (*daemon)->pid());
   }
   const bool ended = TRY((*daemon)->AwaitExit(lazy ? kLazyWaitMs : -1));
   if (!ended) {
