@@ -1,6 +1,8 @@
 #include "cli/agent_files.h"
 
+#include <ranges>
 #include <string>
+#include <vector>
 
 #include "cli/json.h"
 #include "cli/log_format.h"
@@ -9,6 +11,9 @@
 
 namespace txfs::cli {
 namespace {
+
+/// What is told of denials ends about there: their paths may be long.
+constexpr size_t kMaxDenialBytes = size_t{1} << 20;
 
 /// A file that cannot be made says why, in its own format.
 Document ErrorDocument(const Error& error) {
@@ -52,10 +57,15 @@ std::string LastDenialText(Workspace& workspace) {
 std::string DenialsText(Workspace& workspace) {
   const auto denials = workspace.ReadDenials();
   if (!denials) return Dump(ErrorDocument(denials.error())) + "\n";
-  std::string text;
-  for (const LogEntry& entry : denials->entries) {
-    text += Dump(LogDocument(entry)) + "\n";
+  std::vector<std::string> lines;
+  size_t size = 0;
+  for (const LogEntry& entry : denials->entries | std::views::reverse) {
+    lines.push_back(Dump(LogDocument(entry)) + "\n");
+    size += lines.back().size();
+    if (size > kMaxDenialBytes) break;
   }
+  std::string text;
+  for (const std::string& line : lines | std::views::reverse) text += line;
   return text;
 }
 

@@ -30,17 +30,22 @@ Status LivePolicy::Handle(const Json& request, const FrameSink& sink) {
 }
 
 Result<std::shared_ptr<const policy::Policy>> LivePolicy::Rules() {
-  const MutexLock lock(mutex_);
-  return policy::Compile(texts_);
+  std::vector<policy::SourceText> texts;
+  {
+    const MutexLock lock(mutex_);
+    texts = texts_;
+  }
+  return policy::Compile(texts);
 }
 
 Status LivePolicy::Reload() {
-  const MutexLock lock(mutex_);
+  const MutexLock reload(reload_mutex_);
   TRY(CheckOutOfReach(sources_, mountpoint_));
   const UniqueFd base = TRY(workspace_.OpenBase());
   auto texts = TRY(policy::ReadSources(sources_, base.get()));
   auto policy = TRY(policy::Compile(texts));
   workspace_.UsePolicy(std::move(policy));
+  const MutexLock lock(mutex_);
   texts_ = std::move(texts);
   return {};
 }

@@ -34,13 +34,15 @@ class LivePolicy {
 
   /// Reads the rules again and puts them in force, for every operation that
   /// begins after this has returned. After an error those before stay.
-  Status Reload() EXCLUDES(mutex_);
+  Status Reload() EXCLUDES(mutex_, reload_mutex_);
 
  private:
   Workspace& workspace_;
   const std::string mountpoint_;
   const policy::Sources sources_;
-  /// Held by a whole reload: the one that read last is the one that holds.
+  /// Held by a whole reload: the one that read last is the one that holds. A
+  /// file of rules may lie in a mount: who serves one never takes it.
+  Mutex reload_mutex_ ACQUIRED_BEFORE(mutex_);
   Mutex mutex_;
   std::vector<policy::SourceText> texts_ GUARDED_BY(mutex_);
 };

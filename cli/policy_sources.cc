@@ -10,7 +10,7 @@ namespace txfs::cli {
 namespace {
 
 constexpr const char* kSystemFile = "/etc/txfs/policy.toml";
-/// Never visible through a mount, wherever the store is.
+/// Not to be seen in a mount, wherever the store is.
 constexpr const char* kWorkspaceFile = ".txfs/policy.toml";
 
 policy::SourceFile FileAt(const std::string& path, const std::string& workspace,

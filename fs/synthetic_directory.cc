@@ -10,7 +10,10 @@
 namespace txfs {
 namespace {
 
-/// Inodes of the tree and of the base have smaller numbers.
+/// Of all files that are looked up at a time.
+constexpr size_t kMaxBytes = size_t{64} << 20;
+
+/// Inodes of the tree have smaller numbers.
 constexpr uint64_t kBit = uint64_t{1} << 62;
 constexpr Ino kDirectoryIno{kBit};
 
@@ -80,10 +83,14 @@ Result<Node> SyntheticDirectory::LookUpFile(std::string_view name) {
   if (file == files_.end()) return Fail(ENOENT, "lookup");
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->content = file->content();
+  const size_t size = snapshot->content.size();
+  snapshot->st =
+      TRY(FileStat(static_cast<size_t>(file - files_.begin()), size));
   const MutexLock lock(mutex_);
+  // Who opens them without end takes no more memory than that.
+  if (bytes_ != 0 && bytes_ + size > kMaxBytes) return Fail(ENFILE, "lookup");
+  bytes_ += size;
   const Ino ino{next_++};
-  snapshot->st = TRY(FileStat(static_cast<size_t>(file - files_.begin()),
-                              snapshot->content.size()));
   Node node{.ino = ino, .st = snapshot->st, .fleeting = true};
   snapshots_.emplace(ino, std::move(snapshot));
   return node;
@@ -103,7 +110,9 @@ void SyntheticDirectory::Forget(Ino ino, uint64_t lookups) {
   if (found == snapshots_.end()) return;
   uint64_t& held = found->second->lookups;
   held -= std::min(held, lookups);
-  if (held == 0) snapshots_.erase(found);
+  if (held != 0) return;
+  bytes_ -= found->second->content.size();
+  snapshots_.erase(found);
 }
 
 Status SyntheticDirectory::ReadDirectory(

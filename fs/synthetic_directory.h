@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -106,6 +105,7 @@ class SyntheticDirectory final : public Filesystem {
   Mutex mutex_;
   uint64_t next_ GUARDED_BY(mutex_);
   std::map<Ino, std::shared_ptr<Snapshot>> snapshots_ GUARDED_BY(mutex_);
+  size_t bytes_ GUARDED_BY(mutex_) = 0;  ///< of all snapshots
 };
 
 }  // namespace txfs

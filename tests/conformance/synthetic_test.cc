@@ -99,6 +99,21 @@ TEST_F(SyntheticDirectoryTest, IsForgottenWithItsLastLookup) {
   EXPECT_EQ(Read(node.ino).error().code, ESTALE);
 }
 
+TEST_F(SyntheticDirectoryTest, ManyTakeNoMoreMemoryThanTheBound) {
+  SyntheticDirectory big(workspace_->filesystem(), ".txfs",
+                         {{"big", [] { return string(20 << 20, 'x'); }}});
+  const Ino directory = big.Lookup(kRootIno, ".txfs")->ino;
+  std::vector<Ino> held;
+  for (int i = 0; i < 3; ++i) {
+    const auto node = big.Lookup(directory, "big");
+    ASSERT_TRUE(node);
+    held.push_back(node->ino);
+  }
+  EXPECT_EQ(big.Lookup(directory, "big").error().code, ENFILE);
+  big.Forget(held[0], 1);
+  EXPECT_TRUE(big.Lookup(directory, "big"));
+}
+
 TEST_F(SyntheticDirectoryTest, NothingInItCanBeChanged) {
   const Ino directory = Directory(), file = Find(kRootIno, "file").ino;
   const Ino count = Find(directory, "count").ino;
