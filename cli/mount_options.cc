@@ -81,7 +81,7 @@ Status TakeValue(const std::string& option, MountFlags& flags) {
     return Fail(ErrorKind::kUsage, 0, "mount option " + key + " needs a value",
                 key + "=VALUE");
   }
-  if (key == "policy") {
+  if (target == nullptr) {
     flags.policies.push_back(value);
   } else {
     *target = value;
