@@ -6,6 +6,7 @@
 
 #include "cli/json.h"
 #include "cli/log_format.h"
+#include "cli/summary_format.h"
 #include "cli/text.h"
 #include "policy/words.h"
 
@@ -37,13 +38,7 @@ std::string StatusText(Workspace& workspace) {
   if (!denials) return Dump(ErrorDocument(denials.error()), 2) + "\n";
   Document status;
   status["transaction"] = workspace.transaction_id();
-  status["denied"] = Document::array();
-  for (const RuleCount& count : denials->CountByRule()) {
-    Document rule;
-    rule["rule"] = count.rule;
-    rule["count"] = count.count;
-    status["denied"].push_back(std::move(rule));
-  }
+  status["denied"] = DeniedDocument(denials->CountByRule());
   return Dump(status, 2) + "\n";
 }
 

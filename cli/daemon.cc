@@ -92,7 +92,9 @@ class Server {
       reply.header["error"] = ToJson(unmounted.error());
       return sink(reply);
     }
-    reply.header["serving"] = !session_.AwaitDisconnect(kDisconnectMs);
+    if (!lazy) {
+      reply.header["serving"] = !session_.AwaitDisconnect(kDisconnectMs);
+    }
     const Store& store = workspace_.store();
     reply.header["transaction"] = workspace_.transaction_id();
     reply.header["workspace"] = EncodeBytes(workspace_.path());

@@ -54,8 +54,9 @@ class Viewer {
     }
     if (directory.inode == nullptr) return names;
     for (const auto& [name, slot] : directory.inode->slots) {
-      if (slot.upper.kind == DentryKind::kWhiteout) names.erase(name);
-      if (slot.upper.kind == DentryKind::kInode || IsKept(slot)) {
+      if (slot.upper.kind == DentryKind::kWhiteout) {
+        names.erase(name);
+      } else if (!names.contains(name) && IsThere(slot)) {
         names.insert(name);
       }
     }
@@ -78,6 +79,24 @@ class Viewer {
     return inode != nullptr && (inode->lost || inode->upper);
   }
 
+  /// Whether there is something at a name that the base does not have.
+  [[nodiscard]] bool IsThere(const Slot& slot) const {
+    if (slot.IsUpper() || IsKept(slot)) return true;
+    const Inode* known = tree_.Find(slot.cached);
+    return known != nullptr && LeadsToUpper(*known);
+  }
+
+  [[nodiscard]] bool LeadsToUpper(const Inode& inode) const {
+    return inode.upper ||
+           std::ranges::any_of(inode.slots, [&](const auto& entry) {
+             const Slot& slot = entry.second;
+             const Inode* child =
+                 slot.IsUpper() ? nullptr : tree_.Find(slot.cached);
+             return slot.IsUpper() ||
+                    (child != nullptr && LeadsToUpper(*child));
+           });
+  }
+
   static const std::string* BasePathOf(const Object& directory) {
     if (directory.inode == nullptr) return &directory.side.base_path;
     const auto& base = directory.inode->record.base;
@@ -98,7 +117,12 @@ class Viewer {
     }
     const std::string* base = BasePathOf(directory);
     if (base == nullptr) return std::optional<Object>();
-    return BaseAt(JoinPath(*base, name));
+    auto found = TRY(BaseAt(JoinPath(*base, name)));
+    if (found || directory.inode == nullptr) return found;
+    // What the base has lost and no refresh has noticed yet.
+    Inode* known = tree_.FindChild(*directory.inode, name);
+    if (known != nullptr && LeadsToUpper(*known)) found = ObjectOf(*known);
+    return found;
   }
 
   Result<std::optional<Object>> BaseAt(const std::string& path) {

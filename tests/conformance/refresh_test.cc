@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "fs/workspace.h"
 #include "journal/base/crash_point.h"
@@ -585,6 +586,14 @@ TEST_F(DeletedDirectoryTest, ShowsWhatCameToItSinceASavepoint) {
   two_->Write("dir/first", "changed");
   EXPECT_EQ(two_->ChangesSince("s"),
             (std::vector<string>{"M dir/first", "A dir/second"}));
+}
+
+TEST_F(DeletedDirectoryTest, IsThereBeforeAnybodySawThatItWent) {
+  two_->Write("dir/sub/deep", "first");
+  Save();
+  two_->Write("dir/sub/deep", "second");
+  std::filesystem::remove_all(directory_.path() + "/dir");
+  EXPECT_EQ(two_->ChangesSince("s"), std::vector<string>{"M dir/sub/deep"});
 }
 
 TEST_F(DeletedDirectoryTest, ShowsThatItMovedSinceASavepoint) {
