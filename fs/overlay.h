@@ -275,6 +275,9 @@ class OverlayFilesystem final : public Filesystem {
   static int Subdirectories(const Inode& directory, std::string_view name,
                             const Inode& child,
                             const std::optional<BaseObject>& probe);
+  /// Takes away a name: what is noted of a file is a name that it still has.
+  void DropName(Plan& plan, const Inode& directory, std::string_view name,
+                const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino);
   /// As BaseDirectory::List; a directory that is gone has no entries.
   Result<std::vector<BaseEntry>> ListBase(const std::string& path) const;

@@ -42,6 +42,24 @@ int OverlayFilesystem::Subdirectories(const Inode& directory,
   return directory.UpperSlot(name) != nullptr || in_base ? 1 : 0;
 }
 
+void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
+                                 std::string_view name,
+                                 const Inode& inode) const {
+  plan.DropLink(inode);
+  if (inode.IsDirectory() || !inode.record.base) return;
+  std::string other;
+  for (const Inode::Link& link : inode.links) {
+    const Inode* parent = tree_.Find(link.parent);
+    if (parent == &directory && link.name == name) continue;
+    // A name that the journal has, and so needs none of the base's.
+    if (parent == nullptr || parent->UpperSlot(link.name) != nullptr) return;
+    if (!parent->record.base) continue;
+    other = JoinPath(parent->record.base->path, link.name);
+    if (other == inode.record.base->path) return;
+  }
+  if (!other.empty()) plan.SetOrigin(inode, std::move(other));
+}
+
 /// Whether another filesystem begins at `inode`.
 bool OverlayFilesystem::IsMountpoint(const Inode& inode,
                                      const Inode& directory) const {
@@ -204,7 +222,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
       return Fail(EISDIR, "unlink");
     }
     TRY(Judging(plan).Remove(*directory, name, *inode));
-    plan.DropLink(*inode);
+    DropName(plan, *directory, name, *inode);
     plan.SetDentry(*directory, name, Gone(*directory, name, probe));
     plan.TouchDirectory(*directory);
     // Held, so that a last name's content is released by Forget below, as it
@@ -322,7 +340,7 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
     } else {
       plan.SetDentry(*from, name, Gone(*from, name, from_probe));
       if (target != nullptr) {
-        plan.DropLink(*target);
+        DropName(plan, *to, new_name, *target);
         replaced = target->ino;
       }
     }

@@ -46,14 +46,16 @@ Plan::Plan(Op op, const Caller& caller, std::string exe, Timestamp now) {
   if (caller.known) user_ = caller.uid;
 }
 
-Attr& Plan::EditAttr(const Inode& inode) {
+Plan::Working& Plan::Edited(const Inode& inode) {
   for (Working& working : working_) {
-    if (working.inode == &inode) return working.attr;
+    if (working.inode == &inode) return working;
   }
   // Few inodes take part in one change; room for all keeps references valid.
   working_.reserve(8);
-  return working_.emplace_back(&inode, inode.attr()).attr;
+  return working_.emplace_back(&inode, inode.attr());
 }
+
+Attr& Plan::EditAttr(const Inode& inode) { return Edited(inode).attr; }
 
 void Plan::TouchDirectory(const Inode& directory) {
   Attr& attr = EditAttr(directory);
@@ -128,8 +130,12 @@ Change Plan::Finish() && {
   edits = std::move(head_);
   for (Working& working : working_) {
     const Inode& inode = *working.inode;
+    InodeRecord record = inode.record;
+    if (working.origin) record.base->path = *working.origin;
     if (!inode.upper) {
-      edits.push_back(InodeEdit{inode.ino, std::nullopt, inode.record});
+      edits.push_back(InodeEdit{inode.ino, std::nullopt, std::move(record)});
+    } else if (working.origin) {
+      edits.push_back(InodeEdit{inode.ino, inode.record, std::move(record)});
     }
     if (working.attr == inode.attr()) continue;
     edits.push_back(AttrEdit{inode.ino, inode.attr(), working.attr});

@@ -40,6 +40,10 @@ class Plan {
   /// The inode loses one name; the last one takes its content and record along.
   /// The record of a base object stays, to be checked and deleted at commit.
   void DropLink(const Inode& inode);
+  /// From now on `path` is where the base has the inode.
+  void SetOrigin(const Inode& inode, std::string path) {
+    Edited(inode).origin = std::move(path);
+  }
   void SetDentry(const Inode& directory, std::string_view name,
                  DentryValue after);
   void SetExtents(ExtentEdit edit);
@@ -59,7 +63,9 @@ class Plan {
   struct Working {
     const Inode* inode;
     Attr attr;
+    std::optional<std::string> origin = {};  ///< its base path, if another
   };
+  Working& Edited(const Inode& inode);
   Change change_;
   std::optional<uint32_t> user_;
   std::vector<Working> working_;

@@ -19,7 +19,10 @@ class Selector {
       : tree_(frozen.tree), base_(frozen.base), parents_(parents) {
     tree_.ForEachUpper([&](Inode& inode) {
       upper_.push_back(&inode);
-      if (inode.record.base) by_base_[inode.record.base->path] = &inode;
+      if (!inode.record.base) return;
+      by_base_[inode.record.base->path] = &inode;
+      const bool shared = !inode.IsDirectory() && inode.record.base->nlink > 1;
+      if (shared) by_number_.emplace(inode.record.base->ino, &inode);
     });
   }
 
@@ -241,11 +244,17 @@ class Selector {
     return *hidden_;
   }
 
-  /// The inode of the base's file of several names at `path`.
+  /// The inode of the base's file of several names at `path`, which may be the
+  /// only one that is left.
   const Inode* FindLinked(const std::string& path) {
     const auto st = base_.Stat(path);
-    if (!st || S_ISDIR(st->st_mode) || st->st_nlink < 2) return nullptr;
-    return tree_.FindBaseFile(path, *st);
+    if (!st || S_ISDIR(st->st_mode)) return nullptr;
+    if (st->st_nlink > 1) return tree_.FindBaseFile(path, *st);
+    const auto found = by_number_.equal_range(st->st_ino);
+    for (auto each = found.first; each != found.second; ++each) {
+      if (tree_.IsOrigin(*each->second, *st)) return each->second;
+    }
+    return nullptr;
   }
 
   /// What it takes for `directory` to be where it is: its own names if they
@@ -281,6 +290,8 @@ class Selector {
   const SelectionParents parents_;
   std::vector<const Inode*> upper_;
   std::unordered_map<std::string_view, const Inode*> by_base_;
+  /// Files of several names by the base's inode number, whatever its device.
+  std::unordered_multimap<uint64_t, const Inode*> by_number_;
   std::optional<std::map<Ino, std::vector<std::pair<Ino, std::string>>>>
       hidden_;
   Selection selection_;

@@ -688,18 +688,33 @@ TEST_F(ConflictTest, ANameThatEachSideDeletedTheOtherOfIsGone) {
   }
 }
 
-TEST_F(ConflictTest, WhatWeWroteByTheNameThatTheyDeletedStaysAConflict) {
-  base_.HardLink("d/x", "c");
-  Mount();
-  ASSERT_OK(fs().AppendFile("d/x", "+"));
-  ASSERT_OK(fs().Chmod("d/x", 0600));
-  ASSERT_OK(fs().Unlink("c"));
-  ASSERT_OK(plain_.Unlink("d/x"));
-  for (const OnConflict way : {OnConflict::kFail, OnConflict::kMine}) {
-    EXPECT_EQ(Commit(way).conflicts.size(), 1u);
+TEST_F(ConflictTest, WhatWeWroteByTheNameThatTheyDeletedIsMadeAgainThere) {
+  // Which of them was known first decides by which the file is noted.
+  for (const auto& [ours, theirs] :
+       {std::pair("c", "d/x"), std::pair("d/x", "c")}) {
+    for (const OnConflict way : {OnConflict::kMine, OnConflict::kTheirs}) {
+      SetUpBase();
+      base_.HardLink("d/x", "c");
+      Mount();
+      ASSERT_OK(fs().AppendFile(theirs, "+"));
+      ASSERT_OK(fs().Chmod(theirs, 0600));
+      ASSERT_OK(fs().Unlink(ours));
+      ASSERT_OK(plain_.Unlink(theirs));
+      EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 1u);
+      EXPECT_EQ(Commit(OnConflict::kMerge).conflicts.size(), 1u);
+      const TreeView before = Base();
+      EXPECT_EQ(Commit(way).conflicts, vector<Conflict>{});
+      if (way == OnConflict::kTheirs) {
+        ExpectInBase({{ours, "deep"}, {theirs, kNone}});
+      } else {
+        ExpectInBase({{theirs, "deep+"}, {ours, kNone}});
+        ASSERT_OK(workspace().Undo(""));
+        EXPECT_EQ(Compare(before, Base(), {.ctime = false}), "");
+      }
+      driver_.reset();
+      EXPECT_EQ(FindProblems(base_.root()), "");
+    }
   }
-  EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
-  ExpectInBase({{"c", "deep"}, {"d/x", kNone}});
 }
 
 TEST_F(ConflictTest, TheLastOfThreeNamesThatBothDeletedTakesTheFileAlong) {

@@ -608,6 +608,40 @@ TEST_F(DeletedDirectoryTest, ShowsThatItMovedSinceASavepoint) {
             (std::vector<string>{"R again", "R again/mine"}));
 }
 
+/// A file of two names, of which one deletes the first and changes the file,
+/// while the other takes both names away.
+class LostLinkTest : public RefreshTest {
+ protected:
+  void SetUp() override {
+    RefreshTest::SetUp();
+    two_->Find("file");
+    two_->Find("link");
+    ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "file"));
+    two_->Write("link", "mine");
+    one_->Find("link");
+    ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "file"));
+    ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "link"));
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+  }
+};
+
+TEST_F(LostLinkTest, IsWhereItWasAfterAResume) {
+  EXPECT_EQ(two_->Read("link"), "mine");
+  Reopen();
+  EXPECT_EQ(two_->Read("link"), "mine");
+  EXPECT_EQ(two_->Find("file"), kNoIno);
+  two_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+TEST_F(LostLinkTest, IsCommittedUnderTheNameThatIsLeft) {
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_TRUE(base_.Exists("link"));
+  EXPECT_FALSE(base_.Exists("file"));
+}
+
 /// A directory that one of them moves to `name`, and changes the other makes
 /// to it there before the move is undone: only the other has it.
 class LostDirectoryTest : public RefreshTest {
