@@ -303,7 +303,16 @@ class DriftFinder {
     }
     if (st->st_nlink < 2) return false;
     const Inode* inode = frozen_.tree.FindBaseFile(path, *st);
-    return inode != nullptr && Matches(frozen_.tree, *inode, *st);
+    return inode != nullptr && LostNames(*inode) &&
+           Matches(frozen_.tree, *inode, *st);
+  }
+
+  /// Whether the transaction put something else on names that the file had.
+  bool LostNames(const Inode& inode) const {
+    if (!inode.upper) return false;
+    const uint64_t names =
+        uint64_t{inode.record.base->nlink} + UpperNames(frozen_.tree, inode);
+    return names > inode.attr().nlink;
   }
 
   bool IsOneOfSeveral(const struct stat& st) const {

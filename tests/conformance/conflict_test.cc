@@ -652,6 +652,20 @@ TEST_F(ConflictTest, ANameOfSeveralThatWeDeletedAndTheyMadeAnew) {
   }
 }
 
+TEST_F(ConflictTest, ANameThatTheyGaveToAnotherFileIsCreated) {
+  ASSERT_OK(fs().WriteFile("c", "ours"));
+  ASSERT_OK(plain_.Link("d/x", "c"));
+  for (const bool touches : {false, true}) {
+    ASSERT_OK(fs().Remount());
+    if (touches) ASSERT_OK(fs().Chmod("d/x", 0600));
+    Mount();
+    EXPECT_EQ(Commit(OnConflict::kMerge).conflicts,
+              (vector<Conflict>{{"c", "created", "created", ""}}));
+  }
+  EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+  ExpectInBase({{"d/x", "deep"}, {"c", "ours"}});
+}
+
 TEST_F(ConflictTest, ANameThatEachSideDeletedTheOtherOfIsGone) {
   // Which of them was known first decides by which the file is looked for.
   for (const auto& [ours, theirs] :
