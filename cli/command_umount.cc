@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ranges>
 
@@ -15,8 +16,8 @@
 namespace txfs::cli {
 namespace {
 
-/// How long `--lazy` waits for a daemon that may have to serve on.
-constexpr int kLazyWaitMs = 1000;
+/// How long a daemon is waited for that may have to serve on.
+constexpr int kWaitMs = 1000;
 
 std::optional<MountEntry> MountAt(const std::string& mountpoint) {
   auto entry = FindTxfsMount(mountpoint);
@@ -92,11 +93,29 @@ Error BusyError(const MountEntry& entry) {
           .kind = ErrorKind::kBusy};
 }
 
+/// Where this process's mount namespace has the filesystem `device`.
+std::vector<std::string> PlacesHere(dev_t device) {
+  std::vector<std::string> places;
+  const auto table = ReadMountTable("self");
+  if (!table) return places;
+  for (const MountEntry& mount : *table) {
+    if (mount.device() == device) places.push_back(mount.mountpoint);
+  }
+  return places;
+}
+
 void SayMountedElsewhere(const MountEntry& entry, pid_t daemon) {
-  Say("waiting: " + entry.mountpoint +
-      " is unmounted here, but other mount namespaces have it, and process " +
-      std::to_string(daemon) + " serves on for them: " +
-      NameProcesses(ProcessesMounting(entry.device())));
+  const std::vector<std::string> here = PlacesHere(entry.device());
+  const std::string served =
+      ", and process " + std::to_string(daemon) + " serves on for ";
+  const std::string begin = "waiting: " + entry.mountpoint + " is unmounted";
+  if (!here.empty()) {
+    Say(begin + ", but bound to " + Join(here) + served + "that: `umount " +
+        here.front() + "`");
+    return;
+  }
+  Say(begin + " here, but other mount namespaces have it" + served +
+      "them: " + NameProcesses(ProcessesMounting(entry.device())));
 }
 
 /// Returns the daemon's reply, after it ended; an empty one where none answers.
@@ -112,10 +131,15 @@ Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
     return Frame{};
   }
   Frame reply = TRY((*daemon)->Call({{"request", "unmount"}, {"lazy", lazy}}));
-  if (!lazy && GetBool(reply.header, "serving")) {
-    SayMountedElsewhere(entry, (*daemon)->pid());
+  bool serving = !lazy && GetBool(reply.header, "serving");
+  // In a mount namespace of its own this process still has a copy of it.
+  const std::vector<std::string> here = PlacesHere(entry.device());
+  if (std::ranges::find(here, entry.mountpoint) != here.end()) {
+    TRY(UnmountPath(entry.mountpoint, lazy));
+    serving = serving && !TRY((*daemon)->AwaitExit(kWaitMs));
   }
-  const bool ended = TRY((*daemon)->AwaitExit(lazy ? kLazyWaitMs : -1));
+  if (serving) SayMountedElsewhere(entry, (*daemon)->pid());
+  const bool ended = TRY((*daemon)->AwaitExit(lazy ? kWaitMs : -1));
   if (!ended) {
     Say("the daemon (" + std::to_string((*daemon)->pid()) +
         ") serves on until the last process has left " + entry.mountpoint);

@@ -77,3 +77,25 @@ mountpoint -q mnt && fail "the mount is still there"
 kill "$KEEPER"
 wait "$KEEPER" || true
 wait "$UMOUNT" || fail "umount failed after the namespace was gone"
+
+# A mount namespace of its own takes its copy along.
+rm ready said
+txfs mount ws mnt
+"${unshare[@]}" --propagation private "$TXFS" umount mnt 2>err
+contains "$(cat err)" "unmounted $PWD/mnt"
+[[ $(cat err) != *waiting* ]] || fail "umount waited for its own copy"
+
+if [ "$(id -u)" -eq 0 ]; then
+  # What it is bound to is named.
+  txfs mount ws mnt
+  mkdir bound
+  mount --bind mnt bound
+  mkfifo said
+  txfs umount mnt 2>said &
+  UMOUNT=$!
+  exec 8<said
+  read -r line <&8
+  contains "$line" "waiting: $PWD/mnt is unmounted, but bound to $PWD/bound"
+  umount bound
+  wait "$UMOUNT" || fail "umount failed after its bind mount was gone"
+fi
