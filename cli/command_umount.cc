@@ -135,7 +135,13 @@ Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
   // In a mount namespace of its own this process still has a copy of it.
   const std::vector<std::string> here = PlacesHere(entry.device());
   if (std::ranges::find(here, entry.mountpoint) != here.end()) {
-    TRY(UnmountPath(entry.mountpoint, lazy));
+    if (!UnmountPath(entry.mountpoint, lazy)) {
+      // In a user namespace it is locked; who waited would wait for itself.
+      Say("process " + std::to_string((*daemon)->pid()) +
+          " serves on until this mount namespace ends, which keeps " +
+          entry.mountpoint);
+      return reply;
+    }
     serving = serving && !TRY((*daemon)->AwaitExit(kWaitMs));
   }
   if (serving) SayMountedElsewhere(entry, (*daemon)->pid());

@@ -84,6 +84,7 @@ txfs mount ws mnt
 "${unshare[@]}" --propagation private "$TXFS" umount mnt 2>err
 contains "$(cat err)" "unmounted $PWD/mnt"
 [[ $(cat err) != *waiting* ]] || fail "umount waited for its own copy"
+mountpoint -q mnt && fail "the mount is still there"
 
 if [ "$(id -u)" -eq 0 ]; then
   # What it is bound to is named.
