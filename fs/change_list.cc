@@ -36,6 +36,8 @@ class ChangeCollector {
       : frozen_(frozen), expand_(expand) {}
 
   Result<ChangeList> Run() {
+    // Directories that were opened lately may have been moved since.
+    frozen_.base.DropCache();
     TRY(CollectNames());
     TRY(CollectTouched());
     TRY(Pair());
@@ -80,7 +82,10 @@ class ChangeCollector {
     // A directory that lives on elsewhere takes its content along.
     const Inode* inode = frozen_.tree.FindBaseDirectory(path);
     if (!expand_ && inode != nullptr && !inode->IsOrphan()) return {};
-    for (const BaseEntry& entry : TRY(frozen_.base.List(path))) {
+    const auto entries = frozen_.base.List(path);
+    if (!entries && IsGone(entries.error())) return {};
+    if (!entries) return std::unexpected(entries.error());
+    for (const BaseEntry& entry : *entries) {
       TRY(AddOld(JoinPath(path, entry.name)));
     }
     return {};

@@ -619,6 +619,17 @@ TEST_F(ConflictTest, WhatCannotBeComparedAnyMoreIsAChange) {
   EXPECT_FALSE(Conflicts().empty());
 }
 
+TEST_F(ConflictTest, ADirectoryThatMovedAwayIsNotLookedInto) {
+  ASSERT_OK(fs().WriteFile("d/n", "ours"));
+  ASSERT_OK(plain_.Mkdir("d/n", 0755));
+  ASSERT_OK(plain_.Rename("d", "e", 0));
+  ASSERT_OK(plain_.WriteFile("d", "theirs"));
+  ASSERT_OK(workspace().Changes(false, {}));
+  EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
+  ASSERT_OK(workspace().Refresh());
+  ExpectInBase({{"d", "theirs"}, {"e/n", "/"}});
+}
+
 TEST_F(ConflictTest, AFileOfSeveralNamesIsFoundByTheNameItStillHas) {
   base_.HardLink("d/x", "c");
   Mount();
