@@ -6,6 +6,7 @@
 #include <random>
 
 #include "fs/checks.h"
+#include "fs/lost_names.h"
 
 namespace txfs {
 namespace {
@@ -77,6 +78,7 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
   const WriterLock lock(filesystem->tree_mutex_);
   TRY(filesystem->journal_->Load(filesystem->tree_));
   filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
+  NoteOtherNames(filesystem->tree_, filesystem->base_);
   filesystem->tree_.RelinkUpper(LookAt(filesystem->base_));
   return filesystem;
 }

@@ -2,6 +2,7 @@
 #include <ranges>
 #include <span>
 
+#include "fs/lost_names.h"
 #include "fs/overlay.h"
 
 namespace txfs {
@@ -29,6 +30,7 @@ class Refresher {
       : tree_(tree), base_(base), files_(files) {}
 
   StaleCaches Run() {
+    NoteOtherNames(tree_, base_);
     tree_.DropUnheld();
     tree_.ForEach([&](const Inode& inode) { Collect(inode); });
     LookAtAll();
@@ -56,6 +58,8 @@ class Refresher {
       directories_.emplace_back(inode.record.base->path, inode.ino);
     } else if (!inode.upper) {
       files_known_.push_back(inode.ino);
+    } else if (inode.record.base->nlink > 1) {
+      shared_.push_back(inode.ino);
     }
   }
 
@@ -65,6 +69,7 @@ class Refresher {
     for (const Ino ino : files_known_) {
       if (Inode* inode = tree_.Find(ino)) LookAtFile(*inode);
     }
+    for (const Ino ino : shared_) DropLostNames(*tree_.Find(ino));
     // Children first: a directory goes when nothing is left in it.
     for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
   }
@@ -129,6 +134,24 @@ class Refresher {
     DropNames(inode.ino, names);
   }
 
+  /// An upper file keeps its record, which is what its commit compares. Of its
+  /// names those go that only the base gave it, as long as another one stays.
+  void DropLostNames(const Inode& inode) {
+    std::vector<Inode::Link> lost;
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = tree_.Find(link.parent);
+      const bool own =
+          parent == nullptr || parent->UpperSlot(link.name) != nullptr;
+      if (own || !parent->record.base) continue;
+      const Sight sight = Look(JoinPath(parent->record.base->path, link.name));
+      const bool there =
+          sight.object && tree_.IsOrigin(inode, sight.object->st);
+      if (sight.known && !there) lost.push_back(link);
+    }
+    if (lost.size() == inode.links.size()) return;
+    for (const Inode::Link& link : lost) DropName(link);
+  }
+
   /// Whether all names lead to one other object of the same type, which
   /// nothing else here is.
   bool IsReplacedAsOne(const Inode& inode, const std::vector<Name>& names) {
@@ -188,7 +211,8 @@ class Refresher {
   BaseFileCache& files_;
   std::vector<std::pair<std::string, Ino>> directories_;  ///< by base path
   std::vector<Ino> files_known_;
-  std::vector<Ino> gone_;  ///< directories, parents first
+  std::vector<Ino> shared_;  ///< upper files of several base names
+  std::vector<Ino> gone_;    ///< directories, parents first
   StaleCaches stale_;
 };
 

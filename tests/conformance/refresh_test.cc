@@ -642,6 +642,61 @@ TEST_F(LostLinkTest, IsCommittedUnderTheNameThatIsLeft) {
   EXPECT_FALSE(base_.Exists("file"));
 }
 
+TEST_F(RefreshTest, DropsANameThatTheBaseTookBackFromAChangedFile) {
+  ASSERT_TRUE(one_->fs().Link({}, one_->Find("same"), kRootIno, "new"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  ASSERT_NE(two_->Find("new"), kNoIno);
+  two_->Write("same", "mine");
+  ASSERT_TRUE(one_->workspace().Undo(""));
+  two_->Refresh();
+  EXPECT_EQ(two_->Find("new"), kNoIno);
+  EXPECT_EQ(two_->Read("same"), "mine");
+  Reopen();
+  EXPECT_EQ(two_->Find("new"), kNoIno);
+  EXPECT_EQ(two_->Read("same"), "mine");
+}
+
+TEST_F(RefreshTest, FindsTheContentOfAMovedFileByTheNameThatTheBaseHas) {
+  ASSERT_TRUE(one_->fs().Link({}, one_->Find("same"), kRootIno, "new"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  ASSERT_NE(two_->Find("new"), kNoIno);
+  ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "same", kRootIno, "moved",
+                                RenameMode::kReplace));
+  ASSERT_TRUE(one_->workspace().Undo(""));
+  two_->Refresh();
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    EXPECT_EQ(two_->Find("new"), kNoIno);
+    EXPECT_EQ(two_->Find("same"), kNoIno);
+    EXPECT_EQ(two_->Read("moved"), "same");
+  }
+  // Its content was never read, so nothing tells that it is the same.
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_FALSE(base_.Exists("same"));
+  EXPECT_EQ(base_.Read("moved"), "same");
+}
+
+TEST_F(RefreshTest, FindsAChangedFileByANameThatNobodyLookedUp) {
+  base_.Directory("far");
+  ASSERT_TRUE(one_->fs().Link({}, one_->Find("same"), one_->Find("far"), "x"));
+  ASSERT_TRUE(one_->fs().Link({}, one_->Find("same"), kRootIno, "new"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  two_->Write("new", "mine");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "same"));
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "new"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    EXPECT_EQ(two_->Find("new"), kNoIno);
+    EXPECT_EQ(two_->Read("far/x"), "mine");
+  }
+}
+
 /// A directory that one of them moves to `name`, and changes the other makes
 /// to it there before the move is undone: only the other has it.
 class LostDirectoryTest : public RefreshTest {
