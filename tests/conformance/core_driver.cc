@@ -11,6 +11,8 @@
 #include <deque>
 #include <utility>
 
+#include "policy/sources.h"
+
 namespace txfs::testing {
 namespace {
 
@@ -140,6 +142,27 @@ Status CoreDriver::MakeSavepoint(const std::string& name) {
 Status CoreDriver::Rollback(const std::string& name) {
   TRY(workspace_->Rollback(name));
   return {};
+}
+
+Status CoreDriver::UsePolicy(const std::string& text) {
+  workspace_->UsePolicy(
+      TRY(policy::Compile({{.file = "rules.toml", .text = text}})));
+  return {};
+}
+
+Result<std::vector<Refused>> CoreDriver::ReadRefused() {
+  const Denials denials = TRY(workspace_->ReadDenials());
+  std::vector<Refused> refused;
+  for (const LogEntry& entry : denials.entries) {
+    const Change& change = entry.change;
+    refused.push_back({.op = std::string(OpName(change.op)),
+                       .path = change.path,
+                       .new_path = change.new_path,
+                       .error = ErrnoName(change.result),
+                       .rule = change.rule,
+                       .count = entry.count});
+  }
+  return refused;
 }
 
 Status CoreDriver::Settle() {

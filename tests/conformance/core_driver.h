@@ -84,6 +84,8 @@ class CoreDriver final : public Driver {
   Status Discard() override;
   Status MakeSavepoint(const std::string& name) override;
   Status Rollback(const std::string& name) override;
+  Status UsePolicy(const std::string& text) override;
+  Result<std::vector<Refused>> ReadRefused() override;
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;
 

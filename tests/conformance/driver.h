@@ -32,6 +32,14 @@ struct FileTimes {
   timespec mtime{.tv_sec = 0, .tv_nsec = UTIME_OMIT};
 };
 
+/// Operations that a policy refused, as the log has them.
+struct Refused {
+  std::string op, path, new_path;
+  std::string error;  ///< as ErrnoName
+  std::string rule;
+  uint64_t count = 0;
+};
+
 /// A filesystem as programs see it: paths relative to its root, system calls by
 /// name. Errors carry the errno. Nothing follows a symlink in the last
 /// component but Open and Truncate.
@@ -118,6 +126,15 @@ class Driver {
   /// Takes back everything since; handles stay usable.
   virtual Status Rollback(const std::string&) {
     return Fail(EOPNOTSUPP, "rollback");
+  }
+  /// From now on, to the next Remount at least, the rules of `text` hold
+  /// (docs/policy.md).
+  virtual Status UsePolicy(const std::string& /*text*/) {
+    return Fail(EOPNOTSUPP, "policy");
+  }
+  /// What a policy refused in the transaction, the newest last.
+  virtual Result<std::vector<Refused>> ReadRefused() {
+    return Fail(EOPNOTSUPP, "policy");
   }
   /// Everything acknowledged goes where it ends up: for measuring the store.
   virtual Status Settle() = 0;

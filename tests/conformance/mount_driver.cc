@@ -4,12 +4,25 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "cli/json.h"
 #include "tests/conformance/process.h"
 
 namespace txfs::testing {
+namespace {
+
+/// A path of `log --json`, byte by byte.
+std::string PathIn(const cli::Json& entry, const std::string& key) {
+  const std::string base64 = cli::GetBytes(entry, (key + "_bytes").c_str());
+  return base64.empty() ? cli::GetBytes(entry, key.c_str())
+                        : cli::DecodeBytes({{"base64", base64}});
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Driver>> MountDriver::Start(
     const std::string& workspace, const std::string& mountpoint) {
@@ -71,6 +84,29 @@ Status MountDriver::MakeSavepoint(const std::string& name) {
 Status MountDriver::Rollback(const std::string& name) {
   TRY(Txfs({"rollback", name}));
   return {};
+}
+
+Status MountDriver::UsePolicy(const std::string& text) {
+  const std::string file = workspace_ + "/.txfs/policy.toml";
+  if (!(std::ofstream(file) << text << std::flush)) return Fail(EIO, file);
+  TRY(Txfs({"policy", "reload", mountpoint_}));
+  return {};
+}
+
+Result<std::vector<Refused>> MountDriver::ReadRefused() {
+  std::istringstream lines(TRY(Txfs({"log", "--denied", "--json"})));
+  std::vector<Refused> refused;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = cli::Json::parse(line, nullptr, false);
+    if (json.is_discarded()) return Fail(EBADMSG, "log --json: " + line);
+    refused.push_back({.op = cli::GetBytes(json, "op"),
+                       .path = PathIn(json, "path"),
+                       .new_path = PathIn(json, "new_path"),
+                       .error = cli::GetBytes(json, "result"),
+                       .rule = cli::GetBytes(json, "rule"),
+                       .count = cli::GetUint(json, "count")});
+  }
+  return refused;
 }
 
 Status MountDriver::Settle() {

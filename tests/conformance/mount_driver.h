@@ -23,6 +23,8 @@ class MountDriver final : public PosixDriver {
   Status Discard() override;
   Status MakeSavepoint(const std::string& name) override;
   Status Rollback(const std::string& name) override;
+  Status UsePolicy(const std::string& text) override;
+  Result<std::vector<Refused>> ReadRefused() override;
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;
   [[nodiscard]] bool has_base() const override { return true; }
