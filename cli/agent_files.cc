@@ -29,8 +29,8 @@ std::string PolicyText(LivePolicy& live) {
     return "The rules cannot be told: " +
            EscapeControls(policy.error().ToString()) + "\n";
   }
-  return policy::InWords(*policy == nullptr ? std::span<const policy::Rule>()
-                                            : (*policy)->rules());
+  if (*policy == nullptr) return policy::InWords({}, {});
+  return policy::InWords((*policy)->rules(), (*policy)->limits());
 }
 
 std::string StatusText(Workspace& workspace) {

@@ -10,6 +10,7 @@
 namespace txfs::cli {
 namespace {
 
+using policy::Limit;
 using policy::Rule;
 
 /// The context of a command that was given a directory.
@@ -54,6 +55,53 @@ std::string RuleText(const Rule& rule) {
   return text;
 }
 
+std::string_view MomentOf(const Limit& limit) {
+  return limit.at_commit ? "commit" : "operation";
+}
+
+/// Without its exceptions, too.
+Document LimitDocument(const Limit& limit) {
+  Document document;
+  document["id"] = limit.id;
+  document["action"] = policy::NameOf(limit.action);
+  document["errno"] = ErrnoName(limit.error);
+  PutPath(document, "file", limit.place.file);
+  document["line"] = limit.place.line;
+  document["of"] = policy::NameOf(limit.of);
+  document["max"] = nullptr;
+  if (limit.max) document["max"] = *limit.max;
+  document["fraction"] = nullptr;
+  if (limit.fraction) document["fraction"] = *limit.fraction;
+  document["window"] = nullptr;
+  if (limit.window) document["window"] = *limit.window;
+  document["at"] = MomentOf(limit);
+  document["paths"] = limit.patterns;
+  document["reason"] = limit.reason;
+  document["suggest"] = limit.suggest;
+  return document;
+}
+
+std::string LimitText(const Limit& limit) {
+  std::string text = std::string(policy::NameOf(limit.action)) + " " +
+                     limit.id + " (" + EscapeControls(limit.place.ToString()) +
+                     "): " + EscapeControls(limit.reason) + "\n";
+  text += "  limit  " + std::string(policy::NameOf(limit.of)) + ": " +
+          policy::AllowanceOf(limit) + "\n";
+  if (!limit.patterns.empty()) {
+    text += "  paths  " + EscapeControls(Join(limit.patterns)) + "\n";
+  }
+  text += "  at     " + std::string(MomentOf(limit));
+  if (limit.window) text += ", within " + std::to_string(*limit.window) + " s";
+  return text + "\n";
+}
+
+std::string CountRules(const Rules& rules) {
+  if (rules == nullptr) return Count(0, "rule");
+  const std::string count = Count(rules->rules().size(), "rule");
+  if (rules->limits().empty()) return count;
+  return count + " and " + Count(rules->limits().size(), "limit");
+}
+
 Status Print(const std::string& text) {
   Output output;
   output.Write(text);
@@ -64,7 +112,7 @@ Status Print(const std::string& text) {
 
 Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
   const Rules rules = TRY(RulesOfFile(context, file));
-  TRY(Print(EscapeControls(file) + ": " + Count(rules->rules().size(), "rule") +
+  TRY(Print(EscapeControls(file) + ": " + CountRules(rules) +
             ", and their examples hold\n"));
   return 0;
 }
@@ -91,6 +139,10 @@ Result<int> RunPolicyShow(const Context& context,
     documents.push_back(RuleDocument(rule));
     text += RuleText(rule);
   }
+  for (const Limit& limit : rules->limits()) {
+    documents.push_back(LimitDocument(limit));
+    text += LimitText(limit);
+  }
   TRY(Print(json ? Dump(documents, 2) + "\n" : text));
   return 0;
 }
@@ -105,8 +157,8 @@ Result<int> RunPolicyReload(const Context& context,
   Client client = TRY(Connect(place));
   const auto texts = TRY(client.ReloadPolicy());
   const Rules rules = TRY(policy::Compile(texts));
-  TRY(Print(Count(rules == nullptr ? 0 : rules->rules().size(), "rule") +
-            " in force at " + EscapeControls(place.address.mountpoint) + "\n"));
+  TRY(Print(CountRules(rules) + " in force at " +
+            EscapeControls(place.address.mountpoint) + "\n"));
   return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "journal/base/bytes.h"
 #include "journal/base/checksum.h"
+#include "policy/load_limit.h"
 #include "policy/policy.h"
 #include "policy/section.h"
 
@@ -45,19 +46,18 @@ class FileLoader {
 
   Result<Loaded> Run(const toml::table& root) {
     const Section top(file_, "the file", root);
-    TRY(top.CheckKeys({"schema", "policy_version", "defaults", "fs"}));
+    TRY(top.CheckKeys({"schema", "policy_version", "defaults", "fs", "limit"}));
     TRY(CheckSchema(top));
     Loaded loaded;
     loaded.version = TRY(top.Text("policy_version", ""));
     TRY(ReadDefaults(root, top));
-    if (!root.contains("fs")) return loaded;
-    const toml::array* list = root.get_as<toml::array>("fs");
-    if (list == nullptr || !list->is_array_of_tables()) {
-      return top.Wrong("fs", "is no list of tables", "[[fs]]");
-    }
-    for (const toml::node& node : *list) {
-      Rule rule = TRY(ReadRule(*node.as_table()));
+    for (const toml::table* table : TRY(TablesOf(root, top, "fs"))) {
+      Rule rule = TRY(ReadRule(*table));
       loaded.rules.push_back(std::move(rule));
+    }
+    for (const toml::table* table : TRY(TablesOf(root, top, "limit"))) {
+      Limit limit = TRY(ReadWholeLimit(*table));
+      loaded.limits.push_back(std::move(limit));
     }
     return loaded;
   }
@@ -72,6 +72,26 @@ class FileLoader {
     if (!schema) return top.Wrong("schema", "is no number", kExpected);
     if (*schema == kSchema) return {};
     return top.Wrong("schema", "is " + std::to_string(*schema), kExpected);
+  }
+
+  static Result<std::vector<const toml::table*>> TablesOf(
+      const toml::table& root, const Section& top, const std::string& key) {
+    std::vector<const toml::table*> tables;
+    if (!root.contains(key)) return tables;
+    const toml::array* list = root.get_as<toml::array>(key);
+    if (list == nullptr || !list->is_array_of_tables()) {
+      return top.Wrong(key, "is no list of tables", "[[" + key + "]]");
+    }
+    for (const toml::node& node : *list) tables.push_back(node.as_table());
+    return tables;
+  }
+
+  Result<Limit> ReadWholeLimit(const toml::table& table) {
+    const Section section(file_, "[[limit]]", table);
+    Limit limit = TRY(ReadLimit(section, file_));
+    limit.id = TRY(ReadId(section));
+    limit.error = TRY(ReadErrno(section, EDQUOT));
+    return limit;
   }
 
   Status ReadDefaults(const toml::table& root, const Section& top) {

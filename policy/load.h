@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "journal/base/result.h"
+#include "policy/limit.h"
 #include "policy/rule.h"
 
 namespace txfs::policy {
@@ -13,6 +14,7 @@ namespace txfs::policy {
 struct Loaded {
   std::string version;  ///< policy_version; may be empty
   std::vector<Rule> rules;
+  std::vector<Limit> limits;
   uint64_t hash = 0;  ///< xxh3-64 of the text
 };
 

@@ -84,8 +84,9 @@ std::optional<Action> ActionNamed(std::string_view name) {
   return static_cast<Action>(found - kActions.begin());
 }
 
-Policy::Policy(std::vector<Rule> rules, uint64_t hash)
-    : rules_(std::move(rules)), hash_(hash) {
+Policy::Policy(std::vector<Rule> rules, uint64_t hash,
+               std::vector<Limit> limits)
+    : rules_(std::move(rules)), limits_(std::move(limits)), hash_(hash) {
   Index();
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/limit.h"
 #include "policy/needles.h"
 #include "policy/rule.h"
 
@@ -25,11 +26,13 @@ class Policy {
  public:
   Policy() = default;
   /// `rules`: in the order of their sources, the weaker first.
-  explicit Policy(std::vector<Rule> rules, uint64_t hash = 1);
+  explicit Policy(std::vector<Rule> rules, uint64_t hash = 1,
+                  std::vector<Limit> limits = {});
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
 
   [[nodiscard]] std::span<const Rule> rules() const { return rules_; }
+  [[nodiscard]] std::span<const Limit> limits() const { return limits_; }
   /// Of what the rules say; never 0 when there are any.
   [[nodiscard]] uint64_t hash() const { return hash_; }
   /// Whether any rule is about an event with one of these ops or effects.
@@ -65,6 +68,7 @@ class Policy {
   }
 
   std::vector<Rule> rules_;
+  std::vector<Limit> limits_;
   uint64_t hash_ = 0;
   Mask cares_ = 0;
   /// Texts, of which every path that a pattern matches has one in it, and the

@@ -17,6 +17,21 @@
 namespace txfs::policy {
 namespace {
 
+/// Moves what `from` has behind `to`, unless an id of it is one of `places`.
+template <class Rules>
+Status Collect(Rules& from, Rules& to, std::map<std::string, Place>& places) {
+  for (auto& rule : from) {
+    const auto [first, fresh] = places.try_emplace(rule.id, rule.place);
+    if (!fresh) {
+      return Fail(EINVAL, rule.place.ToString() + ": id \"" + rule.id +
+                              "\" is taken by " + first->second.ToString() +
+                              "; expected an id that no other rule has");
+    }
+    to.push_back(std::move(rule));
+  }
+  return {};
+}
+
 /// Larger than any that somebody wrote.
 constexpr size_t kMaxFile = size_t{4} << 20;
 
@@ -100,22 +115,16 @@ Result<std::shared_ptr<const Policy>> LoadSources(const Sources& sources,
 
 Result<std::shared_ptr<const Policy>> Combine(std::vector<Loaded> files) {
   std::vector<Rule> rules;
+  std::vector<Limit> limits;
   std::map<std::string, Place> places;
   uint64_t hash = 0;
   for (Loaded& file : files) {
     hash = std::rotl(hash, 1) ^ file.hash;
-    for (Rule& rule : file.rules) {
-      const auto [first, fresh] = places.try_emplace(rule.id, rule.place);
-      if (!fresh) {
-        return Fail(EINVAL, rule.place.ToString() + ": id \"" + rule.id +
-                                "\" is taken by " + first->second.ToString() +
-                                "; expected an id that no other rule has");
-      }
-      rules.push_back(std::move(rule));
-    }
+    TRY(Collect(file.rules, rules, places));
+    TRY(Collect(file.limits, limits, places));
   }
-  return std::make_shared<const Policy>(std::move(rules),
-                                        std::max<uint64_t>(hash, 1));
+  return std::make_shared<const Policy>(
+      std::move(rules), std::max<uint64_t>(hash, 1), std::move(limits));
 }
 
 }  // namespace txfs::policy

@@ -72,18 +72,53 @@ std::string Paragraph(const Rule& rule) {
   return text + "Instead: " + rule.suggest + ".\n";
 }
 
+std::string_view DeedOf(Measure measure) {
+  switch (measure) {
+    case Measure::kBaseRemoved:
+      return "files and directories that were there when the transaction began "
+             "and are removed";
+    case Measure::kBytesWritten:
+      return "content that is written";
+    case Measure::kInodesMade:
+      return "files and directories that are made";
+  }
+  return "";
+}
+
+std::string ScopeOf(const Limit& limit) {
+  if (!limit.window) return "in the transaction";
+  return "within " + std::to_string(*limit.window) + " s";
+}
+
+std::string Paragraph(const Limit& limit) {
+  std::string text = "\n## " + limit.id + "\n\nA limit of ";
+  text += std::string(DeedOf(limit.of)) + " " + ScopeOf(limit);
+  if (!limit.patterns.empty()) text += ", of " + ListOf(limit.patterns);
+  text += ": " + AllowanceOf(limit);
+  text += limit.at_commit
+              ? ". With more, whoever commits has to accept it first.\n\n"
+              : " (" + std::string(ErrorName(limit.error)) + ").\n\n";
+  text += "Why: " + limit.reason + ".\n";
+  return text + "Instead: " + limit.suggest + ".\n";
+}
+
 }  // namespace
 
-std::string InWords(std::span<const Rule> rules) {
+std::string InWords(std::span<const Rule> rules,
+                    std::span<const Limit> limits) {
   std::string text(kHead);
-  const auto refuses = [](const Rule& rule) {
+  const auto refuses = [](const auto& rule) {
     return rule.action == Action::kDeny;
   };
-  if (std::ranges::none_of(rules, refuses)) {
+  if (std::ranges::none_of(rules, refuses) &&
+      std::ranges::none_of(limits, refuses)) {
     return text + "\nNo rule is in force: nothing is refused.\n";
   }
   for (const Rule& rule : rules) {
     if (refuses(rule)) text += Paragraph(rule);
+  }
+  for (const Limit& limit : limits) {
+    if (refuses(limit)) text += Paragraph(limit);
   }
   return text;
 }

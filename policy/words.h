@@ -3,12 +3,14 @@
 #include <span>
 #include <string>
 
+#include "policy/limit.h"
 #include "policy/rule.h"
 
 namespace txfs::policy {
 
-/// What `rules` refuse, in words for who is refused, as Markdown. Exceptions
-/// are left out: nobody is to be told of a way around a rule.
-[[nodiscard]] std::string InWords(std::span<const Rule> rules);
+/// What `rules` and `limits` refuse, in words for who is refused, as Markdown.
+/// Exceptions are left out: nobody is to be told of a way around a rule.
+[[nodiscard]] std::string InWords(std::span<const Rule> rules,
+                                  std::span<const Limit> limits);
 
 }  // namespace txfs::policy

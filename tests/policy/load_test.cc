@@ -158,7 +158,7 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "about"},
       {"[[exec]]\nid = \"x\"",
        "p.toml:7: unknown key \"exec\" in the file; expected one of schema, "
-       "policy_version, defaults, fs"},
+       "policy_version, defaults, fs, limit"},
   };
   for (const Case& one : kCases) EXPECT_EQ(WhyNot(one.lines), one.message);
   EXPECT_EQ(WhyNot("layer = \"base\"\nops = [\"make\", \"link\"]"), "")
