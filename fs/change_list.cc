@@ -278,6 +278,15 @@ Result<ChangeList> ChangeList::Collect(OverlayFilesystem::Frozen& frozen,
   return ChangeCollector(frozen, expand).Run();
 }
 
+std::vector<std::string> ChangeList::Deleted() const {
+  std::vector<std::string> paths;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.change.kind != ChangeKind::kDeleted) continue;
+    paths.push_back(candidate.change.path);
+  }
+  return paths;
+}
+
 namespace {
 
 bool IsTouched(const Inode& inode) {

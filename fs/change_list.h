@@ -27,6 +27,9 @@ class ChangeList {
   static Result<ChangeList> Collect(OverlayFilesystem::Frozen& frozen,
                                     bool expand);
 
+  /// Base paths that are there no more, nor anywhere else.
+  [[nodiscard]] std::vector<std::string> Deleted() const;
+
   /// Without locks; reads through `filesystem` and its base.
   Result<std::vector<NetChange>> Settle(OverlayFilesystem& filesystem) &&;
 

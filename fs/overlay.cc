@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <random>
 
+#include "fs/base_count.h"
 #include "fs/checks.h"
 #include "fs/lost_names.h"
 
@@ -76,6 +78,7 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
       std::move(base), root, std::move(journal), std::move(options)));
   const WriterLock gate(filesystem->gate_);
   const WriterLock lock(filesystem->tree_mutex_);
+  filesystem->meters_.Use(filesystem->policy_);
   TRY(filesystem->journal_->Load(filesystem->tree_));
   filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
   NoteOtherNames(filesystem->tree_, filesystem->base_);
@@ -92,6 +95,7 @@ OverlayFilesystem::OverlayFilesystem(UniqueFd base, const struct stat& root,
       policy_(options_.policy),
       cookie_seed_(RandomSeed()),
       tree_(root, root.st_dev),
+      meters_(options_.clock),
       journal_(std::move(journal)),
       files_(base_) {}
 
@@ -176,6 +180,7 @@ void OverlayFilesystem::Forget(Ino ino, uint64_t lookups) {
   {
     const WriterLock lock(tree_mutex_);
     freed = tree_.Forget(ino, lookups, &retired);
+    if (!retired && !meters_.empty()) meters_.GiveBack(freed);
     if (tree_.Find(ino) == nullptr) files_.Drop(ino);
   }
   // Extents of an ended transaction go with its journal.
@@ -189,8 +194,17 @@ Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
   return {op, caller, std::move(exe), options_.clock->Now()};
 }
 
-Result<Lsn> OverlayFilesystem::Accept(const Change& change,
+Result<Lsn> OverlayFilesystem::Accept(Change change,
                                       const StagedContent* content) {
+  if (meters_.empty()) return AppendAndApply(change, content);
+  TRY(meters_.Judge(change, tree_, base_));
+  const Lsn lsn = TRY(AppendAndApply(change, content));
+  meters_.Count();
+  return lsn;
+}
+
+Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
+                                              const StagedContent* content) {
   if (halted_) {
     return Fail(EROFS,
                 "the end of the transaction stopped half-way; run it again");
@@ -200,9 +214,14 @@ Result<Lsn> OverlayFilesystem::Accept(const Change& change,
   return lsn;
 }
 
-Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, const Change& change,
+Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Change change,
                                          const StagedContent* content) {
-  if (!inode.IsOrphan()) return Accept(change, content);
+  if (!inode.IsOrphan()) return Accept(std::move(change), content);
+  // Content of an ended transaction is not of this one.
+  if (!meters_.empty() && !inode.retired) {
+    TRY(meters_.Judge(change, tree_, base_));
+    meters_.Count();
+  }
   for (const Edit& edit : change.edits) {
     if (const auto* attr = std::get_if<AttrEdit>(&edit)) {
       tree_.SetAttr(attr->ino, attr->after);
@@ -228,6 +247,25 @@ void OverlayFilesystem::UsePolicy(
   const WriterLock gate(gate_);
   links_.Clear();
   policy_ = std::move(policy);
+  const WriterLock lock(tree_mutex_);
+  meters_.Use(policy_);
+}
+
+Status OverlayFilesystem::CountBaseAhead() {
+  const auto asks = [](const policy::Limit& limit) {
+    return !limit.at_commit && limit.fraction.has_value();
+  };
+  if (!policy_ || std::ranges::none_of(policy_->limits(), asks)) return {};
+  std::vector<const policy::Limit*> wanting;
+  {
+    const WriterLock lock(tree_mutex_);
+    wanting = meters_.Wanting(tree_);
+  }
+  if (wanting.empty()) return {};
+  const std::vector<uint64_t> totals = TRY(CountBase(base_, wanting));
+  const WriterLock lock(tree_mutex_);
+  meters_.SetTotals(wanting, totals);
+  return {};
 }
 
 PolicyCheck OverlayFilesystem::Judging(Plan& plan) {

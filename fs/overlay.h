@@ -12,6 +12,7 @@
 #include "fs/base_file_cache.h"
 #include "fs/directory_cache.h"
 #include "fs/filesystem.h"
+#include "fs/limit_meters.h"
 #include "fs/plan.h"
 #include "fs/policy_check.h"
 #include "fs/preimages.h"
@@ -145,6 +146,8 @@ class OverlayFilesystem final : public Filesystem {
                    std::vector<Edit> along = {});
     /// For those who outlive the freeze.
     [[nodiscard]] std::shared_ptr<Journal> SharedJournal() const;
+    /// The one in force; or null.
+    [[nodiscard]] std::shared_ptr<const policy::Policy> SharedPolicy() const;
     /// While the base or the store may be half-way between two states,
     /// mutations are refused; Adopt ends it.
     void SetHalted(bool halted);
@@ -200,6 +203,8 @@ class OverlayFilesystem final : public Filesystem {
    private:
     [[nodiscard]] Tree::Look BaseLook() const;
     void DropCaches() const;
+    /// The tree is another one than operations made it.
+    void ForgetMeters() const;
   };
 
   /// Runs `work` with every mutation waiting. The kernel may be waiting for one
@@ -287,14 +292,20 @@ class OverlayFilesystem final : public Filesystem {
 
   // Journal.
   Plan StartPlan(Op op, const Caller& caller) const;
-  Result<Lsn> Accept(const Change& change,
-                     const StagedContent* content = nullptr)
+  /// Judges by limits, appends to the journal and applies.
+  Result<Lsn> Accept(Change change, const StagedContent* content = nullptr)
+      REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
+  /// The same without a judgement.
+  Result<Lsn> AppendAndApply(const Change& change, const StagedContent* content)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// As Accept, for an inode that may be an orphan: its changes are not
   /// journaled, for they end with the last process that has it open.
-  Result<Lsn> AcceptFor(Inode& inode, const Change& change,
+  Result<Lsn> AcceptFor(Inode& inode, Change change,
                         const StagedContent* content = nullptr)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
+  /// Before something is removed, so that the tree is not locked while a limit
+  /// finds out how much the base has.
+  Status CountBaseAhead() REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
                   Lsn lsn);
   /// Judges what `plan` is to do; its caller and op are known.
@@ -385,6 +396,7 @@ class OverlayFilesystem final : public Filesystem {
   std::array<SharedMutex, 64> content_locks_;
   SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
+  LimitMeters meters_ GUARDED_BY(tree_mutex_);
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
   std::shared_ptr<Preimages> preimages_ GUARDED_BY(gate_);
   std::unique_ptr<VaultFiles> vaults_;

@@ -277,6 +277,8 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
   Inode* inode = TRY(FindInode(ino));
   Tree::ReplaceExtents(*inode, edit);
   inode->retired.reset();
+  // Its content counts from now on.
+  meters_.ForgetTree();
   return {};
 }
 

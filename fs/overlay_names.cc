@@ -207,6 +207,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     const ReaderLock mutation(write_gate_);
     const ReaderLock gate(gate_);
     const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+    TRY(CountBaseAhead());
     const WriterLock lock(tree_mutex_);
     Inode* directory = TRY(FindDirectory(parent));
     Inode* inode = Child(*directory, name, probe);
@@ -281,6 +282,7 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
     const std::optional<BaseObject> to_probe =
         TRY(ProbeBase(new_parent, new_name));
     KeepPreimage(to_probe);
+    TRY(CountBaseAhead());
     const WriterLock lock(tree_mutex_);
     Inode* from = TRY(FindDirectory(parent));
     Inode* to = TRY(FindDirectory(new_parent));

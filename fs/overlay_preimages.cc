@@ -131,7 +131,8 @@ Status OverlayFilesystem::Frozen::Rewrite(Inode& inode, InodeRecord after,
   change.edits.push_back(std::move(extents));
   return [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {  // held by WhileFrozen
     auto accepted =
-        filesystem.Accept(change, fresh.empty() ? nullptr : &staged);
+        filesystem.AppendAndApply(change, fresh.empty() ? nullptr : &staged);
+    filesystem.meters_.ForgetTree();
     if (!accepted) {
       if (!fresh.empty()) journal.Abandon(staged);
       return std::unexpected(std::move(accepted).error());

@@ -222,6 +222,7 @@ void OverlayFilesystem::Frozen::ForgetDirectories() const {
   base.DropCache();
   filesystem.directories_.Clear();
   filesystem.links_.Clear();
+  [&]() NO_THREAD_SAFETY_ANALYSIS { filesystem.meters_.ForgetBase(); }();
 }
 
 StaleCaches OverlayFilesystem::Frozen::Refresh() {

@@ -73,6 +73,10 @@ Status OverlayFilesystem::Frozen::PinOrphans() {
 
 Tree::Look OverlayFilesystem::Frozen::BaseLook() const { return LookAt(base); }
 
+void OverlayFilesystem::Frozen::ForgetMeters() const {
+  [&]() NO_THREAD_SAFETY_ANALYSIS { filesystem.meters_.ForgetTree(); }();
+}
+
 void OverlayFilesystem::Frozen::DropCaches() const {
   ForgetDirectories();
   filesystem.files_.Clear();
@@ -140,6 +144,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
     survivors.push_back(std::move(survivor));
   });
   stale.inodes.insert(stale.inodes.end(), parents.begin(), parents.end());
+  ForgetMeters();
   // A discard does nothing to the base.
   if (committed) DropCaches();
   AddNames(tree.Rebase(std::move(survivors), BaseLook(), SharedJournal()),
@@ -176,6 +181,7 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Restore() {
     if (inode.ino == kRootIno) survivor.paths = {""};
     survivors.push_back(std::move(survivor));
   });
+  ForgetMeters();
   DropCaches();
   AddNames(tree.Rebase(std::move(survivors), BaseLook(), nullptr, tables),
            stale);

@@ -21,6 +21,12 @@ std::shared_ptr<Journal> OverlayFilesystem::Frozen::SharedJournal() const {
   return [&]() NO_THREAD_SAFETY_ANALYSIS { return filesystem.journal_; }();
 }
 
+std::shared_ptr<const policy::Policy> OverlayFilesystem::Frozen::SharedPolicy()
+    const {
+  // Held by WhileFrozen.
+  return [&]() NO_THREAD_SAFETY_ANALYSIS { return filesystem.policy_; }();
+}
+
 Result<size_t> OverlayFilesystem::ReadPast(
     const Inode& inode, const Savepoint& savepoint,
     const std::shared_ptr<Journal>& journal, uint64_t offset,
@@ -50,6 +56,7 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
   *undone = rewind.changes;
 
   const Tree::WentBack went = tree.GoBack(rewind);
+  ForgetMeters();
   const Tree::Look look = BaseLook();
   for (Inode* inode : went.changed) {
     if (inode->upper) tree.Relink(*inode, look);

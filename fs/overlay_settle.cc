@@ -91,6 +91,7 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Settle(const Change& change,
     }
   });
   Survivors survivors(tree, settlement, change);
+  ForgetMeters();
   DropCaches();
   AddNames(tree.Rebase(std::move(survivors.list), BaseLook(), nullptr, tables),
            survivors.stale);

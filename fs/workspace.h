@@ -8,6 +8,7 @@
 
 #include "fs/archive.h"
 #include "fs/changes.h"
+#include "fs/commit_limits.h"
 #include "fs/committer.h"
 #include "fs/filesystem.h"
 #include "fs/resolution.h"
@@ -43,7 +44,8 @@ struct CommitOptions {
   /// Only these, what is below them and what they need; the transaction goes on
   /// with the rest. Empty: all of it.
   std::vector<std::string> paths;
-  ResolveOptions conflicts;  ///< of a commit of everything
+  ResolveOptions conflicts;           ///< of a commit of everything
+  std::vector<std::string> accepted;  ///< limits that it may exceed
 };
 
 struct CommitReport {
@@ -52,11 +54,17 @@ struct CommitReport {
   bool nothing = false;  ///< there was nothing to commit: all is as it was
   uint64_t changes = 0;  ///< that were committed
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed
-  std::vector<Conflict> resolved;   ///< conflicts settled as the options say
+  /// That it exceeds; nothing was committed if one of them stops it.
+  std::vector<LimitExcess> limits = {};
+  std::vector<Conflict> resolved;  ///< conflicts settled as the options say
   std::vector<std::string>
       withheld;  ///< sentences: what did not reach the base
   std::vector<std::string> savepoints;  ///< that went with a partial commit
   std::vector<RuleCount> denied;        ///< what was refused until then
+
+  [[nodiscard]] bool committed() const {
+    return conflicts.empty() && !nothing && !AnyStops(limits);
+  }
 };
 
 /// What was thrown away of a transaction that goes on.
@@ -81,6 +89,7 @@ struct PlanReport {
   uint64_t changes = 0;
   std::vector<std::string> steps;  ///< in words, in order
   std::vector<Conflict> conflicts;
+  std::vector<LimitExcess> limits;  ///< that it would exceed
   std::vector<std::string> withheld;
 };
 

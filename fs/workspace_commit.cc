@@ -145,7 +145,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   TRY(std::move(committed));
   MarkSeen({attempt.report.id});
   const CommitReport& report = attempt.report;
-  if (report.conflicts.empty() && !report.nothing) Collect();
+  if (report.committed()) Collect();
   return std::move(attempt.report);
 }
 
@@ -187,6 +187,9 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
     report.nothing = !drifted && report.changes == 0 &&
                      TRY(LeavesBaseAlone(frozen, selection));
     if (report.nothing) return {};
+    report.limits = TRY(JudgeCommit(frozen, selection ? &*selection : nullptr,
+                                    attempt.options.accepted));
+    if (AnyStops(report.limits)) return {};
     record = std::make_unique<CommitRecord>();
     *record =
         TRY(PrepareCommit(frozen, selection ? &*selection : nullptr, attempt));
@@ -347,6 +350,8 @@ Result<PlanReport> StoredWorkspace::PlanOnly(
         if (!report.conflicts.empty()) return {};
         CommitPlan plan = TRY(PlanCommit(
             frozen, {.selection = selection ? &*selection : nullptr}));
+        report.limits =
+            TRY(JudgeCommit(frozen, selection ? &*selection : nullptr, {}));
         report.steps = TRY(DescribeSteps(frozen, plan));
         report.withheld = std::move(plan.withheld);
         return {};

@@ -47,7 +47,13 @@ class Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual Timestamp Now() const = 0;
-  /// CLOCK_REALTIME.
+  /// Milliseconds from some moment on, by a clock that nobody sets. Unless
+  /// somebody knows better, those of Now.
+  [[nodiscard]] virtual uint64_t Steady() const {
+    const Timestamp now = Now();
+    return static_cast<uint64_t>(now.sec) * 1000 + now.nsec / 1'000'000;
+  }
+  /// CLOCK_REALTIME and CLOCK_MONOTONIC.
   static const Clock& System();
 };
 
