@@ -70,7 +70,8 @@ Result<CommitReply> Client::Commit(const CommitRequest& request,
        {"message", EncodeBytes(request.message)},
        {"paths", EncodeList(request.paths)},
        {"on_conflict", OnConflictName(request.on_conflict)},
-       {"markers", request.markers}},
+       {"markers", request.markers},
+       {"accepted", EncodeList(request.accepted)}},
       [&](const Frame& frame) -> Status {
         const Json& step = GetMember(frame.header, "progress");
         const bool is_step = step.is_array() && step.size() == 2 &&

@@ -22,6 +22,7 @@ struct CommitRequest {
   std::vector<std::string> paths;  ///< none: everything
   OnConflict on_conflict = OnConflict::kFail;
   bool markers = false;
+  std::vector<std::string> accepted;
 };
 struct CommitReply {
   CommitReport report;

@@ -8,8 +8,10 @@
 #include "cli/conflict_text.h"
 #include "cli/errors.h"
 #include "cli/json.h"
+#include "cli/limit_text.h"
 #include "cli/locate.h"
 #include "cli/output.h"
+#include "cli/policy_rules.h"
 #include "cli/summary_format.h"
 #include "cli/text.h"
 #include "cli/wire.h"
@@ -31,8 +33,7 @@ Document Sentences(const std::vector<std::string>& sentences) {
 }
 
 Document CommitDocument(const CommitReply& reply) {
-  const bool committed =
-      reply.report.conflicts.empty() && !reply.report.nothing;
+  const bool committed = reply.report.committed();
   Document document;
   document["id"] = reply.report.id;
   document["partial"] = reply.report.partial;
@@ -41,6 +42,7 @@ Document CommitDocument(const CommitReply& reply) {
   document["next"] = nullptr;
   if (!reply.next.empty() && committed) document["next"] = reply.next;
   document["conflicts"] = ConflictDocuments(reply.report.conflicts);
+  document["limits"] = LimitDocuments(reply.report.limits);
   document["resolved"] = ConflictDocuments(reply.report.resolved);
   document["withheld"] = Sentences(reply.report.withheld);
   document["savepoints_dropped"] = Sentences(reply.report.savepoints);
@@ -78,8 +80,7 @@ void SayDropped(const std::vector<std::string>& savepoints) {
 /// Who commits should know that not all was done that was tried.
 void SayDenied(const CommitReport& report) {
   if (report.denied.empty()) return;
-  const bool goes_on =
-      report.partial || report.nothing || !report.conflicts.empty();
+  const bool goes_on = report.partial || !report.committed();
   // What ended has its counts, no entries.
   const std::string where =
       goes_on ? "`txfs log --denied` shows them"
@@ -116,6 +117,20 @@ std::unexpected<Error> ConflictError(const std::string& verb,
       ErrorKind::kConflict, 0,
       "nothing " + verb + " committed: " + ConflictCount(conflicts.size()),
       HintOf(arguments, conflicts));
+}
+
+Result<int> ReportLimits(const CommitReply& reply,
+                         const CommitArguments& arguments, Output& output) {
+  if (arguments.json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
+  TRY(output.Finish());
+  return LimitError("was", reply.report.limits);
+}
+
+/// Where nothing is mounted, the rules that the next mount will find: whoever
+/// commits is to learn the same from them.
+Result<Rules> RulesOfCommit(const Place& place) {
+  if (place.daemon == DaemonState::kRunning) return nullptr;
+  return RulesOfNextMount(place.real);
 }
 
 Result<int> ReportConflicts(const CommitReply& reply,
@@ -160,7 +175,8 @@ Result<CommitReply> CommitWithProgress(Client& client,
       .message = arguments.message,
       .paths = std::move(paths),
       .on_conflict = OnConflictFromName(arguments.on_conflict),
-      .markers = arguments.markers};
+      .markers = arguments.markers,
+      .accepted = arguments.accepted};
   return client.Commit(request,
                        [&](size_t done, size_t all) { line.Show(done, all); });
 }
@@ -172,13 +188,18 @@ Document PlanDocument(const PlanReport& plan) {
   document["changes"] = plan.changes;
   document["steps"] = Sentences(plan.steps);
   document["conflicts"] = ConflictDocuments(plan.conflicts);
+  document["limits"] = LimitDocuments(plan.limits);
   document["withheld"] = Sentences(plan.withheld);
   return document;
 }
 
 Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
                    const CommitArguments& arguments) {
-  const PlanReport plan = TRY(client.Plan(paths));
+  PlanReport plan = TRY(client.Plan(paths));
+  for (LimitExcess& limit : plan.limits) {
+    limit.accepted = std::ranges::find(arguments.accepted, limit.id) !=
+                     arguments.accepted.end();
+  }
   Output output;
   if (arguments.json) {
     output.Write(Dump(PlanDocument(plan), 2) + "\n");
@@ -190,10 +211,14 @@ Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
       Say("warning: " + sentence);
     }
     SayConflicts(plan.conflicts);
+    SayExceeded(plan.limits);
   }
   TRY(output.Finish());
-  if (plan.conflicts.empty()) return 0;
-  return ConflictError("would be", arguments, plan.conflicts);
+  if (!plan.conflicts.empty()) {
+    return ConflictError("would be", arguments, plan.conflicts);
+  }
+  if (AnyStops(plan.limits)) return LimitError("would be", plan.limits);
+  return 0;
 }
 
 Status CheckArguments(const CommitArguments& arguments) {
@@ -223,7 +248,8 @@ Result<int> RunCommit(const Context& context,
   TRY(CheckArguments(arguments));
   const Place place = TRY(Locate(context));
   const auto paths = TRY(RelativePaths(context, place, arguments.paths));
-  Client client = TRY(ConnectFlushed(place));
+  Rules rules = TRY(RulesOfCommit(place));
+  Client client = TRY(ConnectFlushed(place, std::move(rules)));
   if (arguments.dry_run) return DryRun(client, paths, arguments);
   const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
   if (!arguments.json) SayDenied(reply.report);
@@ -231,6 +257,10 @@ Result<int> RunCommit(const Context& context,
   if (!reply.report.conflicts.empty()) {
     return ReportConflicts(reply, arguments, output);
   }
+  if (AnyStops(reply.report.limits)) {
+    return ReportLimits(reply, arguments, output);
+  }
+  if (!arguments.json) SayExceeded(reply.report.limits);
   for (const Conflict& conflict : reply.report.resolved) {
     if (!arguments.json) Say("resolved: " + ConflictText(conflict));
   }

@@ -49,6 +49,7 @@ struct CommitArguments {
   bool dry_run = false;
   std::string on_conflict = "fail";
   bool markers = false;
+  std::vector<std::string> accepted;  ///< ids of limits
   bool json = false;
 };
 Result<int> RunCommit(const Context& context, const CommitArguments& arguments);

@@ -193,14 +193,15 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   const CommitOptions options{
       .message = GetBytes(request, "message"),
       .paths = DecodeList(GetMember(request, "paths")),
-      .conflicts = {
-          .on_conflict = OnConflictFromName(GetBytes(request, "on_conflict")),
-          .merge = MergeTexts,
-          .markers = GetBool(request, "markers")}};
+      .conflicts = {.on_conflict =
+                        OnConflictFromName(GetBytes(request, "on_conflict")),
+                    .merge = MergeTexts,
+                    .markers = GetBool(request, "markers")},
+      .accepted = DecodeList(GetMember(request, "accepted"))};
   const CommitReport report =
       TRY(workspace_.Commit(options, ProgressFrames(sink)));
   // Nobody is to see the old base once the commit is reported.
-  if (report.conflicts.empty() && !report.nothing) {
+  if (report.committed()) {
     RefreshSiblings(workspace_.store(), workspace_.transaction_id());
   }
   frame.header["report"] = ToJson(report);

@@ -96,7 +96,10 @@ Result<Place> Locate(const Context& context) {
                .transaction = chosen.summary.name};
 }
 
-Result<Client> Connect(const Place& place) {
+namespace {
+
+Result<Client> ConnectWith(const Place& place,
+                           std::shared_ptr<const policy::Policy> policy) {
   if (place.daemon == DaemonState::kRunning) {
     return Client(TRY(ConnectDaemon(place.address)));
   }
@@ -106,6 +109,7 @@ Result<Client> Connect(const Place& place) {
   options.store = place.real.store;
   options.name = place.transaction;
   options.begin = false;
+  options.filesystem.policy = std::move(policy);
   std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
   auto connection = std::make_unique<LocalConnection>(std::move(workspace),
                                                       options.name.empty());
@@ -113,12 +117,19 @@ Result<Client> Connect(const Place& place) {
   return Client(std::move(connection));
 }
 
+}  // namespace
+
+Result<Client> Connect(const Place& place) {
+  return ConnectWith(place, nullptr);
+}
+
 Result<Client> Connect(const Context& context) {
   const Place place = TRY(Locate(context));
   return Connect(place);
 }
 
-Result<Client> ConnectFlushed(const Place& place) {
+Result<Client> ConnectFlushed(const Place& place,
+                              std::shared_ptr<const policy::Policy> policy) {
   if (place.daemon == DaemonState::kRunning) {
     const auto mount =
         OpenAt(AT_FDCWD, place.address.mountpoint, O_RDONLY | O_DIRECTORY);
@@ -129,7 +140,7 @@ Result<Client> ConnectFlushed(const Place& place) {
       FlushMappings(st.st_dev);
     }
   }
-  return Connect(place);
+  return ConnectWith(place, std::move(policy));
 }
 
 Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace) {

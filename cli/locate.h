@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "cli/reach.h"
 #include "cli/transactions.h"
 #include "journal/base/result.h"
+#include "policy/policy.h"
 
 namespace txfs::cli {
 
@@ -52,8 +54,10 @@ Result<Client> Connect(const Place& place);
 Result<Client> Connect(const Context& context);
 /// The same, when what processes have stored through mappings has reached the
 /// daemon: it belongs to the transaction as it is now. Not the daemon's to do,
-/// which would wait for itself.
-Result<Client> ConnectFlushed(const Place& place);
+/// which would wait for itself. `policy` judges where no daemon runs; null:
+/// nothing does.
+Result<Client> ConnectFlushed(
+    const Place& place, std::shared_ptr<const policy::Policy> policy = nullptr);
 
 /// The transaction that a command says with its argument or with -t, if it
 /// does. kUsage when it is empty, or said twice.

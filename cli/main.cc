@@ -240,6 +240,11 @@ void AddEnds(CLI::App& app, Values& values, Command& command) {
       ->check(CLI::IsMember({"fail", "mine", "theirs", "merge"}));
   commit->add_flag("--markers", arguments.markers,
                    "With merge: put conflict markers where it is not clean");
+  commit
+      ->add_option("--accept", arguments.accepted,
+                   "The id of a limit that this commit may exceed; more than "
+                   "once: of several")
+      ->allow_extra_args(false);
   commit->add_flag("--dry-run", arguments.dry_run,
                    "Say what would be done, touch nothing");
   commit->add_flag("--json", arguments.json, "The outcome as JSON");

@@ -13,12 +13,6 @@ Rules OrNone(Rules rules) {
   return rules ? std::move(rules) : std::make_shared<const policy::Policy>();
 }
 
-Result<Rules> RulesOfNextMount(const RealWorkspace& workspace) {
-  auto rules = TRY(policy::LoadSources(PolicySources(workspace.path, {}),
-                                       workspace.base->get()));
-  return OrNone(std::move(rules));
-}
-
 bool IsInWorkspace(const Context& context) {
   return context.store || context.transaction ||
          FindTxfsMount(context.directory) || FindWorkspace(context.directory);
@@ -30,6 +24,12 @@ Result<Rules> RulesOfFile(const Context& context, const std::string& file) {
   const policy::Sources sources{
       .files = {{.path = ResolvePath(context.directory, file)}}};
   return policy::LoadSources(sources, AT_FDCWD);
+}
+
+Result<Rules> RulesOfNextMount(const RealWorkspace& workspace) {
+  auto rules = TRY(policy::LoadSources(PolicySources(workspace.path, {}),
+                                       workspace.base->get()));
+  return OrNone(std::move(rules));
 }
 
 Result<Rules> RulesInForce(const Context& context) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/context.h"
+#include "cli/reach.h"
 #include "journal/base/result.h"
 #include "policy/policy.h"
 
@@ -14,6 +15,10 @@ using Rules = std::shared_ptr<const policy::Policy>;
 
 /// The rules of one file alone; never null.
 Result<Rules> RulesOfFile(const Context& context, const std::string& file);
+
+/// Those that the next mount of `workspace` would find without being told of
+/// others. Never null.
+Result<Rules> RulesOfNextMount(const RealWorkspace& workspace);
 
 /// Those in force where the command is: of the mount, as its daemon has them;
 /// else as the next mount of the workspace, or of the directory if that is none

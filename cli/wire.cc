@@ -281,12 +281,44 @@ std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key) {
   return conflicts;
 }
 
+Json ToJson(const LimitExcess& limit) {
+  Json json = {{"id", EncodeBytes(limit.id)},
+               {"of", policy::NameOf(limit.of)},
+               {"count", limit.count},
+               {"allowance", EncodeBytes(limit.allowance)},
+               {"reason", EncodeBytes(limit.reason)},
+               {"suggest", EncodeBytes(limit.suggest)},
+               {"refuses", limit.refuses},
+               {"accepted", limit.accepted}};
+  if (limit.total) json["total"] = *limit.total;
+  return json;
+}
+
+std::vector<LimitExcess> LimitsFromJson(const Json& object) {
+  std::vector<LimitExcess> limits;
+  for (const Json& limit : GetMember(object, "limits")) {
+    LimitExcess excess{.id = GetBytes(limit, "id"),
+                       .of = policy::MeasureNamed(GetBytes(limit, "of"))
+                                 .value_or(policy::Measure::kBaseRemoved),
+                       .count = GetUint(limit, "count"),
+                       .allowance = GetBytes(limit, "allowance"),
+                       .reason = GetBytes(limit, "reason"),
+                       .suggest = GetBytes(limit, "suggest"),
+                       .refuses = GetBool(limit, "refuses"),
+                       .accepted = GetBool(limit, "accepted")};
+    if (limit.contains("total")) excess.total = GetUint(limit, "total");
+    limits.push_back(std::move(excess));
+  }
+  return limits;
+}
+
 Json ToJson(const CommitReport& report) {
   return {{"id", report.id},
           {"partial", report.partial},
           {"nothing", report.nothing},
           {"changes", report.changes},
           {"conflicts", ArrayOf(report.conflicts)},
+          {"limits", ArrayOf(report.limits)},
           {"resolved", ArrayOf(report.resolved)},
           {"withheld", EncodeList(report.withheld)},
           {"savepoints", EncodeList(report.savepoints)},
@@ -299,6 +331,7 @@ CommitReport CommitReportFromJson(const Json& json) {
           .nothing = GetBool(json, "nothing"),
           .changes = GetUint(json, "changes"),
           .conflicts = ConflictsFromJson(json, "conflicts"),
+          .limits = LimitsFromJson(json),
           .resolved = ConflictsFromJson(json, "resolved"),
           .withheld = DecodeList(GetMember(json, "withheld")),
           .savepoints = DecodeList(GetMember(json, "savepoints")),
@@ -310,6 +343,7 @@ Json ToJson(const PlanReport& report) {
           {"changes", report.changes},
           {"steps", EncodeList(report.steps)},
           {"conflicts", ArrayOf(report.conflicts)},
+          {"limits", ArrayOf(report.limits)},
           {"withheld", EncodeList(report.withheld)}};
 }
 
@@ -318,6 +352,7 @@ PlanReport PlanReportFromJson(const Json& json) {
           .changes = GetUint(json, "changes"),
           .steps = DecodeList(GetMember(json, "steps")),
           .conflicts = ConflictsFromJson(json, "conflicts"),
+          .limits = LimitsFromJson(json),
           .withheld = DecodeList(GetMember(json, "withheld"))};
 }
 

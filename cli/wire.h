@@ -17,6 +17,7 @@ Json ToJson(const NetChange& change);
 Json ToJson(const LogEntry& entry);  ///< without its edits
 Json ToJson(const WorkspaceStatus& status);
 Json ToJson(const Conflict& conflict);
+Json ToJson(const LimitExcess& limit);
 Json ToJson(const CommitReport& report);
 Json ToJson(const PlanReport& report);
 Json ToJson(const UndoReport& report);

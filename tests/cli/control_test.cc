@@ -282,6 +282,44 @@ TEST_F(ControlTest, TellsTheStatusWhereConflictsCannotBeLookedFor) {
   EXPECT_EQ(client.FindConflicts().error().code, EIO);
 }
 
+TEST_F(ControlTest, ACommitTellsOfLimitsAndOfThoseThatAreAccepted) {
+  workspace_->limits = {{.id = "removals",
+                         .of = policy::Measure::kBaseRemoved,
+                         .count = 812,
+                         .total = 1000,
+                         .allowance = "500",
+                         .reason = "why\xFF",
+                         .suggest = "what else",
+                         .refuses = true,
+                         .accepted = true},
+                        {.id = "made",
+                         .of = policy::Measure::kInodesMade,
+                         .count = 7,
+                         .refuses = false}};
+  workspace_->plan.limits = workspace_->limits;
+  Client client = Connect();
+  const auto commit = client.Commit({.accepted = {"removals", "b\xFF"}});
+  ASSERT_TRUE(commit) << commit.error().ToString();
+  EXPECT_EQ(workspace_->commit_options.accepted,
+            (std::vector<std::string>{"removals", "b\xFF"}));
+  const auto plan = client.Plan({});
+  ASSERT_TRUE(plan) << plan.error().ToString();
+  for (const auto& limits : {commit->report.limits, plan->limits}) {
+    ASSERT_EQ(limits.size(), 2U);
+    EXPECT_EQ(limits[0].id, "removals");
+    EXPECT_EQ(limits[0].of, policy::Measure::kBaseRemoved);
+    EXPECT_EQ(limits[0].count, 812U);
+    EXPECT_EQ(limits[0].total, 1000U);
+    EXPECT_EQ(limits[0].allowance, "500");
+    EXPECT_EQ(limits[0].reason, "why\xFF");
+    EXPECT_EQ(limits[0].suggest, "what else");
+    EXPECT_FALSE(limits[0].stops());
+    EXPECT_EQ(limits[1].of, policy::Measure::kInodesMade);
+    EXPECT_EQ(limits[1].total, std::nullopt);
+    EXPECT_FALSE(limits[1].refuses);
+  }
+}
+
 TEST_F(ControlTest, CommitsAndDiscards) {
   Client client = Connect();
   const std::vector<std::string> paths = {"a", "b\xFF"};

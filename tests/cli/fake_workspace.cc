@@ -80,6 +80,7 @@ Result<CommitReport> FakeWorkspace::Commit(const CommitOptions& options,
                       .nothing = nothing,
                       .changes = changes.size(),
                       .conflicts = conflicts,
+                      .limits = limits,
                       .resolved = resolved,
                       .withheld = {},
                       .savepoints = {}};

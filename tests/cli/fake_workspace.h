@@ -98,10 +98,11 @@ class FakeWorkspace : public Workspace {
   std::vector<LogEntry> log;
   Denials denials;
   std::vector<Conflict> conflicts;
-  Status looking;                  ///< how looking for them goes
-  std::vector<Conflict> resolved;  ///< by every commit
-  bool nothing = false;            ///< there is nothing to commit
-  CommitOptions commit_options;    ///< of the last commit
+  Status looking;                   ///< how looking for them goes
+  std::vector<Conflict> resolved;   ///< by every commit
+  std::vector<LimitExcess> limits;  ///< that every commit exceeds
+  bool nothing = false;             ///< there is nothing to commit
+  CommitOptions commit_options;     ///< of the last commit
   std::string id = "000000000001";
   int refreshes = 0;
   std::shared_ptr<const policy::Policy> used_policy;

@@ -3,6 +3,7 @@
 #include "policy/policy.h"
 
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "policy/load.h"
@@ -41,7 +42,15 @@ void Run(std::string_view text) {
            "a rule has what it needs");
     Demand(rule.place.line != 0, "a rule has a line");
   }
-  const Policy policy(std::move(loaded->rules), loaded->hash);
+  for (const Limit& limit : loaded->limits) {
+    Demand(!limit.id.empty() && (limit.max || limit.fraction),
+           "a limit has what it needs");
+    Demand(!AllowanceOf(limit).empty(), "a limit allows something");
+    Demand(!Exceeds(limit, 0, 0), "nothing exceeds no limit");
+    std::ignore = limit.Counts("src/.git/hooks/x.pem");
+  }
+  const Policy policy(std::move(loaded->rules), loaded->hash,
+                      std::move(loaded->limits));
   Judge(policy, "a");
   Judge(policy, "src/.git/hooks/x.pem");
 }

@@ -34,6 +34,28 @@ TEST(BuiltinTest, TellsOfItsLines) {
   EXPECT_TRUE(BuiltinText().starts_with("# The rules of every mount"));
 }
 
+TEST(BuiltinTest, MassDeletionIsOfWhatPeopleWroteAndJudgedAtTheCommit) {
+  const auto policy = Builtin();
+  ASSERT_EQ(policy->limits().size(), 1U);
+  const Limit& limit = policy->limits()[0];
+  EXPECT_EQ(limit.id, "txfs-mass-deletion");
+  EXPECT_TRUE(limit.at_commit);
+  EXPECT_EQ(limit.action, Action::kDeny);
+  EXPECT_FALSE(Exceeds(limit, 50, 60));
+  EXPECT_FALSE(Exceeds(limit, 300, 1000));
+  EXPECT_TRUE(Exceeds(limit, 51, 60));
+  for (const char* path : {"src/main.c", "web/src/app.ts", "README.md", "src",
+                           "third_party/lib.c", "builder/x", ".github/x.yml"}) {
+    EXPECT_TRUE(limit.Counts(path)) << path;
+  }
+  for (const char* path :
+       {".git/objects/ab/cd", "web/node_modules/x/y.js", "build/a/b.o",
+        "crates/x/target", "vendor/a.go", ".venv/bin/python",
+        "src/__pycache__/a.pyc", "cmake-build-debug/x", "src/a.o"}) {
+    EXPECT_FALSE(limit.Counts(path)) << path;
+  }
+}
+
 /// What everyday work does, by the programs that do it.
 TEST(BuiltinTest, OrdinaryWorkIsNotRefused) {
   struct Case {

@@ -1,0 +1,76 @@
+#include "cli/limit_text.h"
+
+#include "cli/errors.h"
+#include "cli/text.h"
+
+namespace txfs::cli {
+namespace {
+
+using policy::Measure;
+
+std::string DeedOf(const LimitExcess& limit) {
+  const std::string count = std::to_string(limit.count);
+  switch (limit.of) {
+    case Measure::kBaseRemoved:
+      return "it removes " + count +
+             (limit.total ? " of " + std::to_string(*limit.total) : "") +
+             " files and directories";
+    case Measure::kBytesWritten:
+      return "it has " + HumanSize(limit.count) + " of content";
+    case Measure::kInodesMade:
+      return "it makes " + count + " files and directories";
+  }
+  return "";
+}
+
+std::string Sentence(const LimitExcess& limit) {
+  return DeedOf(limit) + ", more than the limit " + limit.id + " allows (" +
+         limit.allowance + ")";
+}
+
+}  // namespace
+
+void SayExceeded(const std::vector<LimitExcess>& limits) {
+  for (const LimitExcess& limit : limits) {
+    if (limit.stops()) continue;
+    Say("note: about this commit: " + Sentence(limit) +
+        (limit.accepted ? "; that was accepted" : ": " + limit.reason));
+  }
+}
+
+std::unexpected<Error> LimitError(const std::string& verb,
+                                  const std::vector<LimitExcess>& limits) {
+  std::string why;
+  std::string accepts;
+  for (const LimitExcess& limit : limits) {
+    if (!limit.stops()) continue;
+    why +=
+        (why.empty() ? "" : "; and ") + Sentence(limit) + ": " + limit.reason;
+    accepts += " --accept " + limit.id;
+  }
+  return Fail(ErrorKind::kVetoed, 0, "nothing " + verb + " committed: " + why,
+              "`txfs diff` shows what it would do; if that is meant, `txfs "
+              "commit" +
+                  accepts + "`");
+}
+
+Document LimitDocuments(const std::vector<LimitExcess>& limits) {
+  Document documents = Document::array();
+  for (const LimitExcess& limit : limits) {
+    Document item;
+    item["id"] = limit.id;
+    item["of"] = policy::NameOf(limit.of);
+    item["count"] = limit.count;
+    item["total"] = nullptr;
+    if (limit.total) item["total"] = *limit.total;
+    item["allowance"] = limit.allowance;
+    item["action"] = limit.refuses ? "deny" : "audit";
+    item["accepted"] = limit.accepted;
+    item["reason"] = ToUtf8(limit.reason);
+    item["suggest"] = ToUtf8(limit.suggest);
+    documents.push_back(std::move(item));
+  }
+  return documents;
+}
+
+}  // namespace txfs::cli
