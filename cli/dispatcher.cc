@@ -41,7 +41,8 @@ struct LogFilter {
     // Their paths are names of savepoints.
     if (change.op == Op::kSavepoint || change.op == Op::kRollback) return false;
     return IsWithin(change.path, *path) ||
-           (!change.new_path.empty() && IsWithin(change.new_path, *path));
+           (!change.new_path.empty() && IsWithin(change.new_path, *path)) ||
+           (!change.because.empty() && IsWithin(change.because, *path));
   }
 };
 

@@ -42,6 +42,9 @@ std::string LogLine(const LogEntry& entry) {
 std::string DenialText(const LogEntry& entry) {
   const Change& change = entry.change;
   std::string text = LogLine(entry);
+  if (!change.because.empty()) {
+    text += "    because of: " + EscapeControls(change.because) + "\n";
+  }
   if (!change.reason.empty()) {
     text += "    reason: " + EscapeControls(change.reason) + "\n";
   }
@@ -67,6 +70,8 @@ Document LogDocument(const LogEntry& entry) {
   document["length"] = change.length;
   document["result"] = ErrnoName(change.result);
   PutIfAny(document, "rule", change.rule);
+  document["because"] = nullptr;
+  if (!change.because.empty()) PutPath(document, "because", change.because);
   PutIfAny(document, "reason", change.reason);
   PutIfAny(document, "suggest", change.suggest);
   document["count"] = entry.count;

@@ -174,6 +174,7 @@ Json ToJson(const LogEntry& entry) {
           {"rule", EncodeBytes(change.rule)},
           {"reason", EncodeBytes(change.reason)},
           {"suggest", EncodeBytes(change.suggest)},
+          {"because", EncodeBytes(change.because)},
           {"count", entry.count},
           {"first", TimeToJson(entry.first)}};
 }
@@ -194,6 +195,7 @@ LogEntry LogEntryFromJson(const Json& json) {
   entry.change.rule = GetBytes(json, "rule");
   entry.change.reason = GetBytes(json, "reason");
   entry.change.suggest = GetBytes(json, "suggest");
+  entry.change.because = GetBytes(json, "because");
   entry.count = GetUint(json, "count");
   entry.first = TimeFromJson(json, "first");
   return entry;

@@ -64,11 +64,14 @@ Result<CheckReport> CheckOnce(int store, const BaseDirectory* base,
 
 Result<CheckReport> CheckStore(int store, const BaseDirectory* base) {
   bool in_use = false;
-  CheckReport report = TRY(CheckOnce(store, base, &in_use));
+  Result<CheckReport> checked = CheckOnce(store, base, &in_use);
+  if (!checked) return checked;
+  CheckReport& report = *checked;
   if (in_use && !report.problems.empty()) {
     // What died while it was looked at is not in the next look's tables.
-    const CheckReport again = TRY(CheckOnce(store, base, &in_use));
-    report.problems = InBoth(report.problems, again.problems);
+    const Result<CheckReport> again = CheckOnce(store, base, &in_use);
+    if (!again) return again;
+    report.problems = InBoth(report.problems, again->problems);
     report.left_out.clear();
   }
   FinishReport(report);
@@ -77,7 +80,7 @@ Result<CheckReport> CheckStore(int store, const BaseDirectory* base) {
         "the base is not at hand: link counts that depend on it were checked "
         "only roughly");
   }
-  return report;
+  return checked;
 }
 
 }  // namespace txfs

@@ -291,6 +291,9 @@ void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
   change.path = PathIn(tree_, parent, name);
   if (new_parent != kNoIno)
     change.new_path = PathIn(tree_, new_parent, new_name);
+  const bool is_named =
+      error.because == change.path || error.because == change.new_path;
+  if (!is_named) change.because = error.because;
   if (policy_) change.policy = policy_->hash();
   // The refusal stands whether or not the log can take it.
   std::ignore = journal_->Append(std::move(plan).Finish());

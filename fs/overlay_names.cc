@@ -93,7 +93,7 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
   if (directory->IsOrphan()) return Fail(ENOENT, "directory");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "create");
   plan.change().path = tree_.PathOf(*directory, name);
-  TRY(Judging(plan).Make(*directory, name));
+  TRY(Judging(plan).Make(*directory, name, record.attr.type));
 
   SetOwner(record, *directory, caller);
   Attr& attr = record.attr;
@@ -173,7 +173,7 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   plan.change().new_path = tree_.PathOf(*directory, name);
   PolicyCheck check = Judging(plan);
   TRY(check.Alter(policy::Effect::kAttributes, *inode));
-  TRY(check.Make(*directory, name));
+  TRY(check.Make(*directory, name, inode->attr().type));
 
   Attr& attr = plan.EditAttr(*inode);
   ++attr.nlink;

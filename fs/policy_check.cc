@@ -1,6 +1,7 @@
 #include "fs/policy_check.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -22,8 +23,17 @@ policy::Op JudgedOp(Op op) {
   return static_cast<policy::Op>(static_cast<uint8_t>(op) - 1);
 }
 
-Layer LayerOf(const Inode& inode) {
-  return inode.record.base ? Layer::kBase : Layer::kNew;
+policy::Type JudgedType(FileType type) {
+  switch (type) {
+    case FileType::kRegular:
+      return policy::Type::kFile;
+    case FileType::kDirectory:
+      return policy::Type::kDirectory;
+    case FileType::kSymlink:
+      return policy::Type::kSymlink;
+    default:
+      return policy::Type::kOther;
+  }
 }
 
 bool HasOneName(const Inode& inode) {
@@ -47,12 +57,22 @@ bool PolicyCheck::Cares(Effect effect) const {
                         policy::MaskOf(JudgedOp(change_.op)));
 }
 
-Status PolicyCheck::Judge(Effect effect, std::string_view path, Layer layer) {
+PolicyCheck::Thing PolicyCheck::ThingOf(const Inode& inode) {
+  return {inode.record.base ? Layer::kBase : Layer::kNew,
+          JudgedType(inode.attr().type)};
+}
+
+Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
+                          std::string_view other_end) {
+  // What an operation makes is never of the base.
+  const Layer layer = effect == Effect::kMake ? Layer::kNew : thing.layer;
   const policy::Verdict verdict =
       policy::Evaluate(*policy_, {.op = JudgedOp(change_.op),
                                   .effect = effect,
                                   .path = path,
                                   .layer = layer,
+                                  .type = thing.type,
+                                  .other_end = other_end,
                                   .exe = change_.exe,
                                   .uid = user_});
   if (verdict.action == policy::Action::kAudit && change_.rule.empty()) {
@@ -63,18 +83,21 @@ Status PolicyCheck::Judge(Effect effect, std::string_view path, Layer layer) {
                                .message = verdict.rule->reason,
                                .hint = verdict.rule->suggest,
                                .kind = ErrorKind::kVetoed,
-                               .rule = verdict.rule->id});
+                               .rule = verdict.rule->id,
+                               .because = std::string(path)});
 }
 
-Status PolicyCheck::Make(const Inode& directory, std::string_view name) {
+Status PolicyCheck::Make(const Inode& directory, std::string_view name,
+                         FileType type) {
   if (!Cares(Effect::kMake)) return {};
-  return Judge(Effect::kMake, tree_.PathOf(directory, name), Layer::kNew);
+  return Judge(Effect::kMake, tree_.PathOf(directory, name),
+               {Layer::kNew, JudgedType(type)});
 }
 
 Status PolicyCheck::Remove(const Inode& directory, std::string_view name,
                            const Inode& child) {
   if (Cares(Effect::kRemove)) {
-    TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name), LayerOf(child)));
+    TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name), ThingOf(child)));
   }
   // Its other names lose a link.
   const bool has_others = !child.IsDirectory() && child.attr().nlink > 1;
@@ -90,7 +113,7 @@ Status PolicyCheck::AlterNames(Effect effect, const Inode& inode,
                                const std::optional<std::string>& but) {
   if (!Cares(effect) || inode.IsOrphan()) return {};
   for (const std::string& path : TRY(PathsOf(inode))) {
-    if (path != but) TRY(Judge(effect, path, LayerOf(inode)));
+    if (path != but) TRY(Judge(effect, path, ThingOf(inode)));
   }
   return {};
 }
@@ -128,8 +151,8 @@ Status PolicyCheck::Move(const Inode& from, std::string_view name,
   if (!Cares(Effect::kRemove) && !Cares(Effect::kMake)) return {};
   const std::string old_path = tree_.PathOf(from, name);
   const std::string new_path = tree_.PathOf(to, new_name);
-  TRY(Judge(Effect::kRemove, old_path, LayerOf(child)));
-  TRY(Judge(Effect::kMake, new_path, Layer::kNew));
+  TRY(Judge(Effect::kRemove, old_path, ThingOf(child)));
+  TRY(Judge(Effect::kMake, new_path, ThingOf(child)));
   return child.IsDirectory() ? JudgeBelow(child, old_path, new_path) : Status();
 }
 
@@ -157,13 +180,14 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
       continue;
     }
     const auto meet = [&](const std::string& name, const Inode* inode,
-                          std::string base_path, bool is_directory) -> Status {
-      const Layer layer = base_path.empty() ? Layer::kNew : Layer::kBase;
+                          std::string base_path, Thing thing) -> Status {
       Below next{inode, std::move(base_path), JoinPath(below.old_path, name),
                  JoinPath(below.new_path, name)};
-      TRY(Judge(Effect::kRemove, next.old_path, layer));
-      TRY(Judge(Effect::kMake, next.new_path, Layer::kNew));
-      if (is_directory) pending.push_back(std::move(next));
+      TRY(Judge(Effect::kRemove, next.old_path, thing, next.new_path));
+      TRY(Judge(Effect::kMake, next.new_path, thing, next.old_path));
+      if (thing.type == policy::Type::kDirectory) {
+        pending.push_back(std::move(next));
+      }
       return {};
     };
     if (below.inode != nullptr) {
@@ -174,19 +198,21 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
                                                               : slot.cached;
         const Inode* child = ino == kNoIno ? nullptr : tree_.Find(ino);
         if (child == nullptr) continue;
-        TRY(meet(name, child, base_path_of(*child), child->IsDirectory()));
+        TRY(meet(name, child, base_path_of(*child), ThingOf(*child)));
       }
     }
     if (below.base_path.empty()) continue;
     auto entries = base_.List(below.base_path);
-    if (!entries && !IsGone(entries.error())) {
+    // Whoever may rename a directory need not be able to look into it.
+    const bool is_closed = !entries && entries.error().code == EACCES;
+    if (!entries && !is_closed && !IsGone(entries.error())) {
       return std::unexpected(std::move(entries).error());
     }
     if (!entries) continue;
     for (const BaseEntry& entry : *entries) {
       if (below.inode != nullptr && HasSlot(*below.inode, entry.name)) continue;
       TRY(meet(entry.name, nullptr, JoinPath(below.base_path, entry.name),
-               entry.type == FileType::kDirectory));
+               {Layer::kBase, JudgedType(entry.type)}));
     }
   }
   return {};

@@ -34,8 +34,8 @@ class PolicyCheck {
     if (policy != nullptr) change_.policy = policy->hash();
   }
 
-  /// The name is to be made.
-  Status Make(const Inode& directory, std::string_view name);
+  /// The name is to be made, and to lead to something of `type`.
+  Status Make(const Inode& directory, std::string_view name, FileType type);
   /// What the name leads to goes, by that name.
   Status Remove(const Inode& directory, std::string_view name,
                 const Inode& child);
@@ -47,8 +47,16 @@ class PolicyCheck {
 
  private:
   [[nodiscard]] bool Cares(policy::Effect effect) const;
-  Status Judge(policy::Effect effect, std::string_view path,
-               policy::Layer layer);
+  /// What a name leads to.
+  struct Thing {
+    policy::Layer layer;
+    policy::Type type;
+  };
+  static Thing ThingOf(const Inode& inode);
+
+  /// `other_end` as in policy::Event.
+  Status Judge(policy::Effect effect, std::string_view path, Thing thing,
+               std::string_view other_end = {});
   Status AlterNames(policy::Effect effect, const Inode& inode,
                     const std::optional<std::string>& but);
   /// Every path of `inode`, once.

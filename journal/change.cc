@@ -359,9 +359,11 @@ void EncodeChange(const Change& change, Bytes& out) {
   if (change.policy == 0) return;
   encoder.Put(change.policy);
   encoder.PutString(change.rule);
-  if (change.reason.empty() && change.suggest.empty()) return;
+  const bool has_more = !change.because.empty();
+  if (change.reason.empty() && change.suggest.empty() && !has_more) return;
   encoder.PutString(change.reason);
   encoder.PutString(change.suggest);
+  if (has_more) encoder.PutString(change.because);
 }
 
 Result<Change> DecodeChange(ByteSpan in) {
@@ -392,6 +394,10 @@ Result<Change> DecodeChange(ByteSpan in) {
   if (decoder.ok() && decoder.remaining() != 0) {
     change.reason = decoder.GetString();
     change.suggest = decoder.GetString();
+  }
+  if (decoder.ok() && decoder.remaining() != 0) {
+    change.because = decoder.GetString();
+    if (change.because.empty()) decoder.SetBad();
   }
   if (!decoder.ok() || decoder.remaining() != 0) {
     return Fail(EBADMSG, "damaged change record");

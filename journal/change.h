@@ -192,6 +192,7 @@ struct Change {
   uint64_t policy = 0;  ///< Policy::hash of the one that judged it; 0: none
   std::string rule;     ///< id of the rule that refused it, or had it noted
   std::string reason, suggest;  ///< of a rule that refused it, for people
+  std::string because;  ///< the path that this rule is about, if none of those
 
   bool operator==(const Change&) const = default;
 };

@@ -21,8 +21,8 @@ std::string ContentOf(const Change& denial) {
   put(denial.result);
   put(denial.uid);
   put(denial.policy);
-  for (const std::string* text :
-       {&denial.exe, &denial.path, &denial.new_path, &denial.rule}) {
+  for (const std::string* text : {&denial.exe, &denial.path, &denial.new_path,
+                                  &denial.rule, &denial.because}) {
     put(text->size());
     content += *text;
   }
@@ -48,7 +48,7 @@ std::vector<RuleCount> Denials::CountByRule() const {
 
 void CutDenial(Change& denial) {
   for (std::string* text : {&denial.exe, &denial.path, &denial.new_path,
-                            &denial.reason, &denial.suggest}) {
+                            &denial.reason, &denial.suggest, &denial.because}) {
     Cut(*text, kMaxDenialText);
   }
   Cut(denial.rule, kMaxDenialRule);

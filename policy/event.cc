@@ -8,16 +8,17 @@ namespace {
 struct OpRow {
   std::string_view name;
   Effect effect;
+  std::optional<Type> type = {};
 };
 
 constexpr std::array<OpRow, kOps> kOpRows{{
-    {"create", Effect::kMake},
-    {"mkdir", Effect::kMake},
-    {"mknod", Effect::kMake},
-    {"symlink", Effect::kMake},
+    {"create", Effect::kMake, Type::kFile},
+    {"mkdir", Effect::kMake, Type::kDirectory},
+    {"mknod", Effect::kMake, Type::kOther},
+    {"symlink", Effect::kMake, Type::kSymlink},
     {"link", Effect::kMake},
     {"unlink", Effect::kRemove},
-    {"rmdir", Effect::kRemove},
+    {"rmdir", Effect::kRemove, Type::kDirectory},
     {"rename", Effect::kRemove},
     {"exchange", Effect::kRemove},
     {"write", Effect::kContent},
@@ -32,6 +33,9 @@ constexpr std::array<OpRow, kOps> kOpRows{{
 
 constexpr std::array<std::string_view, kEffects> kEffectNames{
     "make", "remove", "content", "attributes"};
+
+constexpr std::array<std::string_view, kTypes> kTypeNames{"file", "directory",
+                                                          "symlink", "other"};
 
 const OpRow& RowOf(Op op) { return kOpRows.at(static_cast<size_t>(op)); }
 
@@ -54,6 +58,18 @@ std::optional<Effect> EffectNamed(std::string_view name) {
   if (found == kEffectNames.end()) return std::nullopt;
   return static_cast<Effect>(found - kEffectNames.begin());
 }
+
+std::string_view NameOf(Type type) {
+  return kTypeNames.at(static_cast<size_t>(type));
+}
+
+std::optional<Type> TypeNamed(std::string_view name) {
+  const auto* const found = std::ranges::find(kTypeNames, name);
+  if (found == kTypeNames.end()) return std::nullopt;
+  return static_cast<Type>(found - kTypeNames.begin());
+}
+
+std::optional<Type> TypeOf(Op op) { return RowOf(op).type; }
 
 std::vector<std::string_view> NamesOf(Mask mask) {
   if (mask == kEverything) return {"all"};

@@ -69,12 +69,29 @@ enum class Layer : uint8_t {
   kNew,   ///< it was made in the transaction, or is to be made
 };
 
+/// What a name leads to, or is made to lead to.
+enum class Type : uint8_t {
+  kFile,
+  kDirectory,
+  kSymlink,
+  kOther,  ///< device, fifo, socket
+};
+inline constexpr size_t kTypes = 4;
+[[nodiscard]] std::string_view NameOf(Type type);
+[[nodiscard]] std::optional<Type> TypeNamed(std::string_view name);
+/// What `op` makes or removes by itself; none: anything.
+[[nodiscard]] std::optional<Type> TypeOf(Op op);
+
 /// One name that a mutating operation is about to touch.
 struct Event {
   Op op = Op::kWrite;
   Effect effect = Effect::kContent;
   std::string_view path;  ///< from the workspace root, bytes
   Layer layer = Layer::kBase;
+  Type type = Type::kFile;
+  /// When it comes or goes with a directory above it that is renamed: the path
+  /// that it has after or before that. "": it is named itself.
+  std::string_view other_end = {};
   std::string_view exe;             ///< path of the program; "": not known
   std::optional<uint32_t> uid = 0;  ///< none: not known
 

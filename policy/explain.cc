@@ -20,6 +20,8 @@ std::vector<Event> EventsOf(const Question& question) {
         .effect = effect,
         .path = path,
         .layer = effect == Effect::kMake ? Layer::kNew : question.layer,
+        .type =
+            question.type.value_or(TypeOf(question.op).value_or(Type::kFile)),
         .exe = question.exe,
         .uid = question.uid};
   };

@@ -15,7 +15,8 @@ struct Question {
   std::string path;
   std::string new_path = {};   ///< of rename, exchange and link; may be empty
   Layer layer = Layer::kBase;  ///< of what is there
-  std::string exe = {};        ///< empty: not known
+  std::optional<Type> type = {};  ///< none: what the op makes, else a file
+  std::string exe = {};           ///< empty: not known
   std::optional<uint32_t> uid = {};
 };
 

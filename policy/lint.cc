@@ -10,8 +10,9 @@ namespace {
 bool Covers(const Rule& wide, const Rule& narrow) {
   const Condition& when = wide.when;
   if (!wide.unless.empty() || !when.exes.empty() || !when.uids.empty() ||
-      (when.layer && when.layer != narrow.when.layer) ||
-      wide.nocase != narrow.nocase || (narrow.ops & ~wide.ops) != 0) {
+      (when.layer && when.layer != narrow.when.layer) || !when.types.empty() ||
+      !wide.with_directory || wide.nocase != narrow.nocase ||
+      (narrow.ops & ~wide.ops) != 0) {
     return false;
   }
   return std::ranges::all_of(

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kSchema = 1;
 constexpr size_t kMaxId = 64;
+constexpr size_t kMaxPattern = 4096;
 /// Of one line: the parser calls itself for each part of a dotted key.
 constexpr std::ptrdiff_t kMaxDots = 1000;
 
@@ -140,9 +141,9 @@ class FileLoader {
 
   Result<Rule> ReadRule(const toml::table& table) {
     const Section section(file_, "[[fs]]", table);
-    TRY(section.CheckKeys({"id", "ops", "path", "layer", "exe", "uid", "unless",
-                           "action", "errno", "reason", "suggest", "nocase",
-                           "match", "not_match"}));
+    TRY(section.CheckKeys({"id", "ops", "path", "layer", "type", "exe", "uid",
+                           "unless", "action", "errno", "reason", "suggest",
+                           "nocase", "with_directory", "match", "not_match"}));
     Rule rule;
     rule.place = section.place();
     rule.id = TRY(ReadId(section));
@@ -151,7 +152,8 @@ class FileLoader {
     rule.error = TRY(ReadErrno(section, error_));
     rule.reason = TRY(section.RequiredText("reason"));
     rule.suggest = TRY(section.RequiredText("suggest"));
-    const bool nocase = rule.nocase = TRY(section.Flag("nocase"));
+    const bool nocase = rule.nocase = TRY(section.Flag("nocase", false));
+    rule.with_directory = TRY(section.Flag("with_directory", true));
     rule.when = TRY(ReadCondition(section, nocase));
     if (rule.when.paths.empty()) {
       return section.Wrong("path", "is missing", "at least one pattern");
@@ -181,7 +183,7 @@ class FileLoader {
                              "such tables");
       }
       const Section exception(file_, "unless of " + rule.id, *table);
-      TRY(exception.CheckKeys({"path", "layer", "exe", "uid"}));
+      TRY(exception.CheckKeys({"path", "layer", "type", "exe", "uid"}));
       exceptions.push_back(TRY(ReadCondition(exception, nocase)));
       TRY(CheckLayer(exception, exceptions.back(), rule.ops));
     }
@@ -190,7 +192,7 @@ class FileLoader {
         std::ranges::any_of(exceptions, &Condition::empty);
     if (!says_nothing) return exceptions;
     return section.Wrong("unless", "is empty",
-                         "at least one of path, layer, exe, uid");
+                         "at least one of path, layer, type, exe, uid");
   }
 
   Result<Mask> ReadOps(const Section& section) const {
@@ -214,6 +216,7 @@ class FileLoader {
     condition.paths = TRY(ReadGlobs(section, "path", nocase));
     condition.exes = TRY(ReadGlobs(section, "exe", false));
     condition.uids = TRY(section.Uids("uid"));
+    condition.types = TRY(ReadTypes(section));
     const std::string layer = TRY(section.Text("layer", "any"));
     if (layer == "base") {
       condition.layer = Layer::kBase;
@@ -225,10 +228,24 @@ class FileLoader {
     return condition;
   }
 
+  static Result<std::vector<Type>> ReadTypes(const Section& section) {
+    std::vector<Type> types;
+    for (const std::string& name : TRY(section.Texts("type"))) {
+      const auto type = TypeNamed(name);
+      if (!type) {
+        return section.Wrong("type", "has " + Quoted(name),
+                             "file, directory, symlink or other");
+      }
+      types.push_back(*type);
+    }
+    return types;
+  }
+
   Result<std::vector<Glob>> ReadGlobs(const Section& section,
                                       std::string_view key, bool nocase) const {
     std::vector<Glob> globs;
     for (const std::string& pattern : TRY(section.Texts(key))) {
+      TRY(section.CheckPlain(key, pattern, kMaxPattern));
       auto glob = Glob::Parse(pattern, nocase);
       if (!glob) {
         return section.Wrong(key, "has a " + glob.error().message,
@@ -312,16 +329,28 @@ uint32_t LineOfManyDots(std::string_view text) {
   return 0;
 }
 
+/// What `op` does to the name of an example of a rule about `ops`.
+Effect EffectOf(Op op, Mask ops) {
+  const Effect effect = MainEffect(op);
+  const bool moves = op == Op::kRename || op == Op::kExchange;
+  const bool only_made = (ops & (MaskOf(Effect::kRemove) | MaskOf(op))) == 0 &&
+                         (ops & MaskOf(Effect::kMake)) != 0;
+  return moves && only_made ? Effect::kMake : effect;
+}
+
 }  // namespace
 
 Event EventOf(const Example& example, const Rule& rule) {
-  const Effect effect = MainEffect(example.op);
+  const Effect effect = EffectOf(example.op, rule.ops);
+  const std::vector<Type>& types = rule.when.types;
   return {.op = example.op,
           .effect = effect,
           .path = example.path,
           .layer = effect == Effect::kMake
                        ? Layer::kNew
                        : rule.when.layer.value_or(Layer::kBase),
+          .type = TypeOf(example.op)
+                      .value_or(types.empty() ? Type::kFile : types.front()),
           .exe = {},
           .uid = {}};
 }

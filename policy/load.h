@@ -18,8 +18,9 @@ struct Loaded {
   uint64_t hash = 0;  ///< xxh3-64 of the text
 };
 
-/// What an example of `rule` means: the program is not known, and the layer is
-/// the rule's, or the base.
+/// What an example of `rule` means: the program is not known, the layer is the
+/// rule's, or the base, and the type that of its op, the rule's, or a file. A
+/// rename is about what goes; of a rule about what comes, only, about that.
 [[nodiscard]] Event EventOf(const Example& example, const Rule& rule);
 
 /// Reads a policy file (docs/policy.md) whose text is `text`. EINVAL with

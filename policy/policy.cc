@@ -35,15 +35,37 @@ bool IsBy(const Condition& condition, const Event& event, Unknown unknown) {
 }
 
 bool IsIn(const Condition& condition, const Event& event) {
-  return !condition.layer || *condition.layer == event.layer;
+  if (condition.layer && *condition.layer != event.layer) return false;
+  return condition.types.empty() ||
+         std::ranges::find(condition.types, event.type) !=
+             condition.types.end();
+}
+
+bool IsAt(const Condition& condition, std::string_view path) {
+  return condition.paths.empty() ||
+         std::ranges::any_of(condition.paths, [&](const Glob& glob) {
+           return glob.Matches(path);
+         });
 }
 
 bool IsExcepted(const Condition& unless, const Event& event) {
   return IsIn(unless, event) && IsBy(unless, event, Unknown::kDoesNot) &&
-         (unless.paths.empty() ||
-          std::ranges::any_of(unless.paths, [&](const Glob& glob) {
-            return glob.Matches(event.path);
-          }));
+         IsAt(unless, event.path);
+}
+
+bool IsExcepted(const Rule& rule, const Event& event) {
+  return std::ranges::any_of(rule.unless, [&](const Condition& unless) {
+    return IsExcepted(unless, event);
+  });
+}
+
+/// Whether `rule` lets what it is about go along with a directory that is
+/// renamed, and is about it there, too.
+bool GoesAlong(const Rule& rule, const Event& event) {
+  if (rule.with_directory || event.other_end.empty()) return false;
+  Event there = event;
+  there.path = event.other_end;
+  return IsAt(rule.when, there.path) && !IsExcepted(rule, there);
 }
 
 /// All but the paths, of which one matches already.
@@ -52,9 +74,7 @@ bool IsMeant(const Rule& rule, const Event& event) {
       !IsBy(rule.when, event, Unknown::kMatches)) {
     return false;
   }
-  return std::ranges::none_of(rule.unless, [&](const Condition& unless) {
-    return IsExcepted(unless, event);
-  });
+  return !IsExcepted(rule, event) && !GoesAlong(rule, event);
 }
 
 /// How many patterns could be looked for by a text.

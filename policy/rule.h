@@ -35,11 +35,13 @@ struct Condition {
   std::vector<Glob> paths;            ///< any of them
   std::vector<std::string> patterns;  ///< the same as they were written
   std::optional<Layer> layer;
+  std::vector<Type> types;     ///< any of them
   std::vector<Glob> exes;      ///< any of them; paths of programs
   std::vector<uint32_t> uids;  ///< any of them
 
   [[nodiscard]] bool empty() const {
-    return paths.empty() && !layer && exes.empty() && uids.empty();
+    return paths.empty() && !layer && types.empty() && exes.empty() &&
+           uids.empty();
   }
 };
 
@@ -58,6 +60,9 @@ struct Rule {
   /// Not if all that is given in one of them holds.
   std::vector<Condition> unless;
   bool nocase = false;  ///< of its paths
+  /// Also what comes or goes with a directory that is renamed, when the rule is
+  /// about both of its paths.
+  bool with_directory = true;
   Action action = Action::kDeny;
   int error = EPERM;
   std::string reason;   ///< why, for people and agents

@@ -6,6 +6,25 @@
 #include <limits>
 
 namespace txfs::policy {
+namespace {
+
+constexpr size_t kMaxSentence = 1000;
+
+/// Of UTF-8: controls, and what has no width or turns the direction.
+bool IsHidden(std::string_view at) {
+  const auto byte = [&](size_t i) {
+    return i < at.size() ? static_cast<unsigned char>(at[i]) : 0U;
+  };
+  if (byte(0) < 0x20 || byte(0) == 0x7F) return true;
+  if (byte(0) == 0xC2) return byte(1) < 0xA0;
+  if (at.starts_with("\xEF\xBB\xBF")) return true;
+  if (byte(0) != 0xE2) return false;
+  return (byte(1) == 0x80 && ((byte(2) >= 0x8B && byte(2) <= 0x8F) ||
+                              (byte(2) >= 0xA8 && byte(2) <= 0xAE))) ||
+         (byte(1) == 0x81 && byte(2) >= 0xA0 && byte(2) <= 0xAF);
+}
+
+}  // namespace
 
 std::string Quoted(std::string_view text) {
   return "\"" + std::string(text) + "\"";
@@ -38,6 +57,20 @@ Status Section::CheckKeys(std::initializer_list<std::string_view> known) const {
   return {};
 }
 
+Status Section::CheckPlain(std::string_view key, std::string_view text,
+                           size_t longest) const {
+  if (text.size() > longest) {
+    return Wrong(key, "has " + std::to_string(text.size()) + " bytes",
+                 std::to_string(longest) + " at most");
+  }
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!IsHidden(text.substr(i))) continue;
+    return Wrong(key, "has a character that is not seen",
+                 "one line, without control characters");
+  }
+  return {};
+}
+
 Result<std::string> Section::Text(std::string_view key,
                                   std::string_view otherwise) const {
   if (!Has(key)) return std::string(otherwise);
@@ -50,11 +83,12 @@ Result<std::string> Section::RequiredText(std::string_view key) const {
   std::string text = TRY(Text(key, ""));
   const bool blank = text.find_first_not_of(" \t\n") == std::string::npos;
   if (blank) return Wrong(key, "is missing or empty", "a sentence");
+  TRY(CheckPlain(key, text, kMaxSentence));
   return text;
 }
 
-Result<bool> Section::Flag(std::string_view key) const {
-  if (!Has(key)) return false;
+Result<bool> Section::Flag(std::string_view key, bool otherwise) const {
+  if (!Has(key)) return otherwise;
   const auto flag = table_.get(key)->value_exact<bool>();
   if (!flag) return Wrong(key, "is neither true nor false", "one of them");
   return *flag;

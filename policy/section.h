@@ -54,13 +54,20 @@ class Section {
     return {file_, static_cast<uint32_t>(table_.source().begin.line)};
   }
 
+  /// An error if `text`, of `key`, is longer than `longest` bytes, or if there
+  /// is in it what is not seen, or changes how the text around it is seen:
+  /// people and agents are shown it.
+  [[nodiscard]] Status CheckPlain(std::string_view key, std::string_view text,
+                                  size_t longest) const;
+
   /// The text under `key`; `otherwise` when there is none.
   [[nodiscard]] Result<std::string> Text(std::string_view key,
                                          std::string_view otherwise) const;
-  /// An error when there is none, or nothing in it but white space.
+  /// An error when there is none, or nothing in it but white space, or more
+  /// than a line to be shown.
   [[nodiscard]] Result<std::string> RequiredText(std::string_view key) const;
-  /// false when there is none.
-  [[nodiscard]] Result<bool> Flag(std::string_view key) const;
+  /// `otherwise` when there is none.
+  [[nodiscard]] Result<bool> Flag(std::string_view key, bool otherwise) const;
   /// The texts under `key`: one, or a list of them that is not empty; none when
   /// there is no such key.
   [[nodiscard]] Result<std::vector<std::string>> Texts(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string_view>
+#include <vector>
 
 namespace txfs::policy {
 namespace {
@@ -15,8 +16,8 @@ nothing; it fails with the error that its rule names. A rule is about what becom
 about how that is asked for: another command to the same end is refused, too. Do what the rule
 suggests instead, or leave it and say that it was refused.
 
-Beside this file, written anew whenever one of them is opened: `last_denial.json` has the last
-refusal with its reason, `denials.jsonl` the last thousand, `status.json` how many there were.
+Beside this file: `last_denial.json` has the last refusal with its reason, `denials.jsonl` those that
+came last, a line each, `status.json` how many there were. Each is as it was when it was opened.
 )";
 
 std::string_view ErrorName(int error) {
@@ -31,13 +32,20 @@ std::string_view ErrorName(int error) {
 }
 
 /// Patterns are text from a file, which must not end the span of code.
-std::string AsCode(const std::string& pattern) {
-  std::string code;
-  for (const char c : pattern) {
-    const bool is_plain = static_cast<unsigned char>(c) >= ' ' && c != '`';
-    code += is_plain ? c : '?';
+std::string AsCode(std::string pattern) {
+  std::ranges::replace(pattern, '`', '?');
+  return "`" + pattern + "`";
+}
+
+/// So are sentences, which must not become anything else.
+std::string AsText(const std::string& sentence) {
+  constexpr std::string_view kSpecial = "\\`<[*";
+  std::string text;
+  for (const char c : sentence) {
+    if (kSpecial.contains(c)) text += '\\';
+    text += c;
   }
-  return "`" + code + "`";
+  return text;
 }
 
 std::string ListOf(const std::vector<std::string>& patterns) {
@@ -56,20 +64,52 @@ std::string OpsOf(Mask ops) {
   return list;
 }
 
-std::string_view OfLayer(const Rule& rule) {
-  if (!rule.when.layer) return "";
-  return *rule.when.layer == Layer::kBase
+std::string_view OfLayer(const Condition& condition) {
+  if (!condition.layer) return "";
+  return *condition.layer == Layer::kBase
              ? ", where it was there when the transaction began"
              : ", where it was made in the transaction";
 }
 
+std::string OfTypes(const Condition& condition) {
+  std::string list;
+  for (const Type type : condition.types) {
+    list += (list.empty() ? ", as a " : " or ") + std::string(NameOf(type));
+  }
+  return list;
+}
+
+/// Of some programs or users only. Which, nobody is told: there is a way
+/// around what is about a program.
+bool IsForSome(const Condition& condition) {
+  return !condition.exes.empty() || !condition.uids.empty();
+}
+
+std::string What(const Condition& condition) {
+  return (condition.patterns.empty() ? "all" : ListOf(condition.patterns)) +
+         OfTypes(condition) + std::string(OfLayer(condition));
+}
+
+std::string ExceptionsOf(const Rule& rule) {
+  std::string text;
+  for (const Condition& unless : rule.unless) {
+    if (IsForSome(unless)) continue;
+    text += (text.empty() ? "" : "; ") + What(unless);
+  }
+  return text.empty() ? "" : "Not of " + text + ".\n\n";
+}
+
 std::string Paragraph(const Rule& rule) {
   std::string text = "\n## " + rule.id + "\n\n";
-  text += "Of " + ListOf(rule.when.patterns) + std::string(OfLayer(rule)) +
-          ": " + OpsOf(rule.ops) + " (" + std::string(ErrorName(rule.error)) +
-          ").\n\n";
-  text += "Why: " + rule.reason + ".\n";
-  return text + "Instead: " + rule.suggest + ".\n";
+  text += "Of " + What(rule.when);
+  if (rule.nocase) text += ", in upper or lower case";
+  if (IsForSome(rule.when)) text += ", for some programs or users";
+  text +=
+      ": " + OpsOf(rule.ops) + " (" + std::string(ErrorName(rule.error)) + ")";
+  if (!rule.with_directory) text += "; directories with it in them may move";
+  text += ".\n\n" + ExceptionsOf(rule);
+  text += "Why: " + AsText(rule.reason) + ".\n";
+  return text + "Instead: " + AsText(rule.suggest) + ".\n";
 }
 
 std::string_view DeedOf(Measure measure) {
@@ -98,8 +138,8 @@ std::string Paragraph(const Limit& limit) {
   text += limit.at_commit
               ? ". With more, whoever commits has to accept it first.\n\n"
               : " (" + std::string(ErrorName(limit.error)) + ").\n\n";
-  text += "Why: " + limit.reason + ".\n";
-  return text + "Instead: " + limit.suggest + ".\n";
+  text += "Why: " + AsText(limit.reason) + ".\n";
+  return text + "Instead: " + AsText(limit.suggest) + ".\n";
 }
 
 }  // namespace
@@ -110,9 +150,12 @@ std::string InWords(std::span<const Rule> rules,
   const auto refuses = [](const auto& rule) {
     return rule.action == Action::kDeny;
   };
+  if (rules.empty() && limits.empty()) {
+    return text + "\nNo rule is in force: nothing is refused.\n";
+  }
   if (std::ranges::none_of(rules, refuses) &&
       std::ranges::none_of(limits, refuses)) {
-    return text + "\nNo rule is in force: nothing is refused.\n";
+    return text + "\nNo rule refuses anything; what some are about is noted.\n";
   }
   for (const Rule& rule : rules) {
     if (refuses(rule)) text += Paragraph(rule);

@@ -27,7 +27,8 @@ struct Error {
       message;  ///< what happened, to which path; without the text of `code`
   std::string hint;  ///< what to do next; may be empty
   ErrorKind kind = ErrorKind::kFailed;
-  std::string rule = {};  ///< kVetoed: id of the policy's rule
+  std::string rule = {};     ///< kVetoed: id of the policy's rule
+  std::string because = {};  ///< kVetoed: the path that it is about
 
   /// `message: strerror(code)`, or `message` alone when it is a whole sentence
   /// (code 0).

@@ -81,6 +81,23 @@ reason = "it is ours"
 suggest = "ask"
 
 [[fs]]
+id = "linkless"
+path = "**/conf"
+type = "symlink"
+ops = ["make"]
+reason = "it is no link"
+suggest = "make a directory"
+
+[[fs]]
+id = "goes-along"
+path = "*.key"
+ops = ["remove"]
+with_directory = false
+unless = { path = "trash/**" }
+reason = "it is to stay one"
+suggest = "leave it"
+
+[[fs]]
 id = "watched"
 path = "watched"
 action = "audit"
@@ -182,6 +199,57 @@ TEST_F(PolicyTest, WhatIsNotMeantIsAllowed) {
   EXPECT_TRUE(fs().Mkdir("dir/.git/hooks", 0755));
   EXPECT_TRUE(fs().Rmdir("dir/.git/hooks"));
   EXPECT_TRUE(fs().Unlink("soft"));
+}
+
+TEST_F(PolicyTest, TypesHoldHoweverTheNameComesToBe) {
+  ASSERT_TRUE(fs().Symlink("anywhere", "link"));
+  ASSERT_TRUE(fs().Mkdir("new", 0755));
+  ASSERT_TRUE(fs().Symlink("anywhere", "new/conf2"));
+  ASSERT_TRUE(fs().Mkdir("conf", 0755));
+  before_ = View();
+  const auto refused = [&](const char* name, const Status& done) {
+    EXPECT_EQ(done ? "OK" : done.error().rule, "linkless") << name;
+    EXPECT_EQ(Compare(before_, View(), {}), "") << name;
+  };
+  refused("symlink", fs().Symlink("anywhere", "dir/conf"));
+  refused("rename", fs().Rename("link", "dir/conf", 0));
+  refused("exchange", fs().Rename("link", "conf", RENAME_EXCHANGE));
+  refused("exchange back", fs().Rename("conf", "link", RENAME_EXCHANGE));
+  refused("link", fs().Link("link", "dir/conf"));
+  EXPECT_TRUE(fs().Rename("free", "dir/conf", 0)) << "a file";
+  EXPECT_TRUE(fs().Rename("conf", "new/conf", 0)) << "a directory";
+}
+
+TEST_F(PolicyTest, WhatStaysProtectedMayGoAlongWithItsDirectory) {
+  ASSERT_TRUE(fs().Mkdir("app", 0755));
+  ASSERT_TRUE(fs().Mkdir("app/deep", 0755));
+  ASSERT_TRUE(fs().Mkdir("trash", 0755));
+  ASSERT_TRUE(fs().WriteFile("app/deep/tls.key", "key"));
+  EXPECT_EQ(fs().Rename("app/deep/tls.key", "app/tls", 0).error().rule,
+            "goes-along");
+  EXPECT_TRUE(fs().Rename("app", "apps", 0));
+  const Status trashed = fs().Rename("apps", "trash/apps", 0);
+  ASSERT_FALSE(trashed);
+  EXPECT_EQ(trashed.error().rule, "goes-along");
+  EXPECT_EQ(fs().ReadFile("apps/deep/tls.key").value_or(""), "key");
+}
+
+/// The path of a denial that the rule is about.
+TEST_F(PolicyTest, ADenialNamesTheFileThatDecided) {
+  const auto because = [&] {
+    auto denials = fs().workspace().ReadDenials();
+    EXPECT_TRUE(denials && !denials->entries.empty());
+    return denials->entries.empty() ? string("none")
+                                    : denials->entries.back().change.because;
+  };
+  EXPECT_FALSE(fs().Rename("kept", "lost", 0));
+  EXPECT_EQ(because(), "kept/deep");
+  ASSERT_TRUE(fs().Remount());
+  EXPECT_EQ(because(), "kept/deep") << "from the tables";
+  EXPECT_FALSE(fs().WriteFile("content", "new"));
+  EXPECT_EQ(because(), "") << "it is the one that was named";
+  EXPECT_FALSE(fs().Rename("free", "made.pem", 0));
+  EXPECT_EQ(because(), "");
 }
 
 TEST_F(PolicyTest, AMovedFileMakesAName) {

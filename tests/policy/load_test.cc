@@ -87,8 +87,14 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
   constexpr Case kCases[] = {
       {"pth = \"b\"",
        "p.toml:7: unknown key \"pth\" in [[fs]]; expected one of "
-       "id, ops, path, layer, exe, uid, unless, action, errno, "
-       "reason, suggest, nocase, match, not_match"},
+       "id, ops, path, layer, type, exe, uid, unless, action, errno, "
+       "reason, suggest, nocase, with_directory, match, not_match"},
+      {"type = \"link\"",
+       "p.toml:7: type of [[fs]] has \"link\"; expected file, directory, "
+       "symlink or other"},
+      {"with_directory = 0",
+       "p.toml:7: with_directory of [[fs]] is neither true nor false; "
+       "expected one of them"},
       {"layer = \"old\"",
        "p.toml:7: layer of [[fs]] is \"old\"; expected base, "
        "new or any"},
@@ -112,16 +118,16 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "expected text, or a list of texts"},
       {"unless = {}",
        "p.toml:7: unless of [[fs]] is empty; expected at least "
-       "one of path, layer, exe, uid"},
+       "one of path, layer, type, exe, uid"},
       {"unless = []",
        "p.toml:7: unless of [[fs]] is empty; expected at least "
-       "one of path, layer, exe, uid"},
+       "one of path, layer, type, exe, uid"},
       {"unless = [{ uid = 1 }, 2]",
        "p.toml:7: unless of [[fs]] is no table; expected unless = { path = "
        "..., exe = ... }, or a list of such tables"},
       {"unless = { op = \"x\" }",
        "p.toml:7: unknown key \"op\" in unless of one;"
-       " expected one of path, layer, exe, uid"},
+       " expected one of path, layer, type, exe, uid"},
       {"match = [\"write b\"]",
        "p.toml:7: match of [[fs]] has \"write b\"; "
        "expected what the rule is about"},
@@ -168,6 +174,41 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
           .find("p.toml:7: ops of [[fs]] has \"delete\"; expected any of make, "
                 "remove, content, attributes, create"),
       0U);
+}
+
+TEST(LoadTest, RefusesTextsThatAreNotWhatTheyLookLike) {
+  const auto rule = [](const std::string& reason, const std::string& path) {
+    return "[[fs]]\nid = \"two\"\npath = \"" + path + "\"\nreason = \"" +
+           reason + "\"\nsuggest = \"s\"";
+  };
+  for (const char* hidden :
+       {"\\n", "\\t", "\\u001b", "\\u007f", "\\u0085", "\\u200b", "\\u2028",
+        "\\u202e", "\\u2066", "\\ufeff"}) {
+    EXPECT_EQ(WhyNot(rule("It is" + std::string(hidden) + "so", "b")),
+              "p.toml:10: reason of [[fs]] has a character that is not seen; "
+              "expected one line, without control characters")
+        << hidden;
+    EXPECT_EQ(WhyNot(rule("r", "b" + std::string(hidden))),
+              "p.toml:9: path of [[fs]] has a character that is not seen; "
+              "expected one line, without control characters")
+        << hidden;
+  }
+  EXPECT_EQ(WhyNot(rule(std::string(1001, 'r'), "b")),
+            "p.toml:10: reason of [[fs]] has 1001 bytes; expected 1000 at "
+            "most");
+  EXPECT_EQ(WhyNot(rule("Gr\u00fc\u00dfe \u2013 \U0001F600", "\u00e9*")), "");
+}
+
+TEST(LoadTest, AnExampleOfARenameIsAboutWhatTheRuleIsAbout) {
+  const std::string link = "type = \"symlink\"\nops = \"make\"\n";
+  EXPECT_EQ(WhyNot(link + "match = [\"symlink a\", \"rename a\", \"link a\", "
+                          "\"exchange a\"]\n"
+                          "not_match = [\"mkdir a\", \"create a\", "
+                          "\"mknod a\", \"unlink a\"]"),
+            "");
+  EXPECT_EQ(WhyNot("ops = \"remove\"\nlayer = \"base\"\n"
+                   "match = \"rename a\"\nnot_match = \"create a\""),
+            "");
 }
 
 TEST(LoadTest, RefusesWhatIsNoPolicy) {

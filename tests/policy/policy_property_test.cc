@@ -117,6 +117,11 @@ void AddPatterns(size_t count, bool nocase, std::vector<std::string>& texts,
   }
 }
 
+std::vector<Type> SomeTypes() {
+  return *rc::gen::elementOf(std::vector<std::vector<Type>>{
+      {}, {}, {Type::kSymlink}, {Type::kFile, Type::kOther}});
+}
+
 std::optional<Layer> SomeLayer() {
   return *rc::gen::elementOf(
       std::vector<std::optional<Layer>>{{}, {}, Layer::kBase, Layer::kNew});
@@ -128,13 +133,16 @@ Written SomeRule() {
   written.nocase = *rc::gen::arbitrary<bool>();
   rule.ops = *rc::gen::inRange<Mask>(1, kEverything + 1);
   rule.action = *rc::gen::element(Action::kAudit, Action::kDeny);
+  rule.with_directory = *rc::gen::arbitrary<bool>();
   rule.when.layer = SomeLayer();
+  rule.when.types = SomeTypes();
   AddPatterns(*rc::gen::inRange<size_t>(0, 3), written.nocase, written.paths,
               rule.when.paths);
   const size_t exceptions = *rc::gen::inRange<size_t>(0, 3);
   while (rule.unless.size() < exceptions) {
     Condition& unless = rule.unless.emplace_back();
     unless.layer = SomeLayer();
+    unless.types = SomeTypes();
     AddPatterns(*rc::gen::inRange<size_t>(unless.layer ? 0 : 1, 3),
                 written.nocase, written.exceptions.emplace_back(),
                 unless.paths);
@@ -152,12 +160,22 @@ bool AnyMatches(const Written& written, const std::vector<std::string>& texts,
 bool IsMeant(const Condition& condition, const Written& written,
              const std::vector<std::string>& texts, const Event& event) {
   return (!condition.layer || *condition.layer == event.layer) &&
+         (condition.types.empty() ||
+          std::ranges::count(condition.types, event.type) != 0) &&
          (texts.empty() || AnyMatches(written, texts, event.path));
 }
 
 bool IsAbout(const Written& written, const Event& event) {
   const Rule& rule = written.rule;
   if ((rule.ops & event.mask()) == 0) return false;
+  if (!rule.with_directory && !event.other_end.empty()) {
+    Event there = event;
+    there.path = event.other_end;
+    there.other_end = "";
+    Event here = event;
+    here.other_end = "";
+    return IsAbout(written, here) && !IsAbout(written, there);
+  }
   if (!IsMeant(rule.when, written, written.paths, event)) return false;
   for (size_t i = 0; i < rule.unless.size(); ++i) {
     if (IsMeant(rule.unless[i], written, written.exceptions[i], event)) {
@@ -190,11 +208,15 @@ TEST(PolicyPropertyTest, IsWhatALoopOverAllRulesSays) {
     const Policy policy(std::move(rules));
     for (int i = 0; i < 20; ++i) {
       const std::string path = SomePath(written);
+      const std::string other_end =
+          *rc::gen::inRange(0, 2) == 0 ? "" : SomePath(written);
       const Event event{
           .op = static_cast<Op>(*rc::gen::inRange<int>(0, kOps)),
           .effect = static_cast<Effect>(*rc::gen::inRange<int>(0, kEffects)),
           .path = path,
           .layer = *rc::gen::element(Layer::kBase, Layer::kNew),
+          .type = static_cast<Type>(*rc::gen::inRange<int>(0, kTypes)),
+          .other_end = other_end,
           .exe = {}};
       const auto [about, decides] = Naively(written, event);
       std::vector<size_t> matching;

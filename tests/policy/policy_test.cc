@@ -75,6 +75,51 @@ TEST(PolicyTest, LayersTellTheBasesFromWhatIsNew) {
   EXPECT_EQ(Decider(policy, event), "");
 }
 
+TEST(PolicyTest, TypesTellWhatANameLeadsTo) {
+  Rule link = About("link", {"a"});
+  link.when.types = {Type::kSymlink, Type::kOther};
+  Rule but = About("but", {"b"});
+  but.unless.emplace_back().types = {Type::kDirectory};
+  const Policy policy({link, but});
+  const auto decider = [&](const char* path, Type type) {
+    Event event = Of(Op::kRename, path);
+    event.effect = Effect::kMake;
+    event.type = type;
+    return Decider(policy, event);
+  };
+  EXPECT_EQ(decider("a", Type::kSymlink), "link");
+  EXPECT_EQ(decider("a", Type::kOther), "link");
+  EXPECT_EQ(decider("a", Type::kFile), "");
+  EXPECT_EQ(decider("a", Type::kDirectory), "");
+  EXPECT_EQ(decider("b", Type::kFile), "but");
+  EXPECT_EQ(decider("b", Type::kDirectory), "");
+}
+
+TEST(PolicyTest, WhatStaysProtectedMayGoAlongWithItsDirectory) {
+  Rule secret = About("secret", {".env"});
+  secret.with_directory = false;
+  auto free = Glob::Parse("free/**", false);
+  ASSERT_TRUE(free);
+  secret.unless.emplace_back().paths.push_back(std::move(*free));
+  const Policy policy({secret});
+  const auto decider = [&](const char* path, const char* other_end) {
+    Event event = Of(Op::kRename, path);
+    event.other_end = other_end;
+    return Decider(policy, event);
+  };
+  EXPECT_EQ(decider("a/.env", ""), "secret") << "it is named itself";
+  EXPECT_EQ(decider("a/.env", "b/.env"), "");
+  EXPECT_EQ(decider("a/.env", "free/.env"), "secret");
+  EXPECT_EQ(decider("a/.env", "a/env"), "secret");
+  EXPECT_EQ(
+      Decider(Policy({About("all", {".env"})}), {.op = Op::kRename,
+                                                 .effect = Effect::kRemove,
+                                                 .path = "a/.env",
+                                                 .other_end = "b/.env",
+                                                 .exe = {}}),
+      "all");
+}
+
 TEST(PolicyTest, AnExceptionHoldsWhenAllOfItDoes) {
   Rule rule = About("hooks", {".git/"});
   rule.unless.resize(1);

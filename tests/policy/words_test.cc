@@ -13,28 +13,58 @@ std::string WordsOf(const std::string& text) {
   return loaded ? InWords(loaded->rules, loaded->limits) : "";
 }
 
-TEST(WordsTest, TellWhatWhyAndWhatInsteadButNoException) {
+TEST(WordsTest, TellWhatWhyAndWhatInsteadAndWhereItDoesNotHold) {
   const std::string words = WordsOf(R"(
 [[fs]]
 id = "keys"
 path = ["*.pem", "keys/"]
 ops = ["content", "unlink"]
 layer = "base"
-unless = { exe = "/usr/bin/rotate", path = "keys/old" }
+type = ["file", "symlink"]
+nocase = true
+with_directory = false
+unless = [{ path = ["keys/old", "*.pub.pem"] }, { type = "symlink", layer = "base" }]
 errno = "EROFS"
 reason = "nothing brings them back"
 suggest = "ask for a new one"
 )");
-  EXPECT_NE(
-      words.find("\n## keys\n\n"
-                 "Of `*.pem`, `keys/`, where it was there when the transaction "
-                 "began: content, unlink (EROFS, read-only file system).\n\n"
-                 "Why: nothing brings them back.\n"
-                 "Instead: ask for a new one.\n"),
-      std::string::npos)
+  EXPECT_NE(words.find(
+                "\n## keys\n\n"
+                "Of `*.pem`, `keys/`, as a file or symlink, where it was there "
+                "when the transaction began, in upper or lower case: content, "
+                "unlink (EROFS, read-only file system); directories with it "
+                "in them may move.\n\n"
+                "Not of `keys/old`, `*.pub.pem`; all, as a symlink, where it "
+                "was there when the transaction began.\n\n"
+                "Why: nothing brings them back.\n"
+                "Instead: ask for a new one.\n"),
+            std::string::npos)
       << words;
-  EXPECT_EQ(words.find("rotate"), std::string::npos);
-  EXPECT_EQ(words.find("keys/old"), std::string::npos);
+}
+
+TEST(WordsTest, DoNotTellWhichProgramMayDoIt) {
+  const std::string words = WordsOf(R"(
+[[fs]]
+id = "keys"
+path = "*.pem"
+unless = [{ exe = "/usr/bin/rotate" }, { path = "keys/old", uid = 4711 }]
+reason = "r"
+suggest = "s"
+
+[[fs]]
+id = "theirs"
+path = "x"
+exe = "/usr/bin/agent"
+uid = 4711
+reason = "r"
+suggest = "s"
+)");
+  for (const char* secret : {"rotate", "keys/old", "4711", "bin/agent"}) {
+    EXPECT_EQ(words.find(secret), std::string::npos) << words;
+  }
+  EXPECT_NE(words.find("Of `x`, for some programs or users: all"),
+            std::string::npos)
+      << words;
 }
 
 TEST(WordsTest, TellWhatALimitAllows) {
@@ -93,19 +123,28 @@ action = "audit"
 reason = "r"
 suggest = "s"
 )");
-  EXPECT_EQ(words.find("noted"), std::string::npos);
-  EXPECT_NE(words.find("No rule is in force"), std::string::npos);
+  EXPECT_EQ(words.find("## noted"), std::string::npos);
+  EXPECT_EQ(words.find("No rule is in force"), std::string::npos);
+  EXPECT_NE(words.find("No rule refuses anything; what some are about is "
+                       "noted."),
+            std::string::npos);
+  EXPECT_NE(WordsOf("").find("No rule is in force: nothing is refused."),
+            std::string::npos);
 }
 
-TEST(WordsTest, APatternCannotBecomeAnythingElse) {
+TEST(WordsTest, TextsCannotBecomeAnythingElse) {
   const std::string words = WordsOf(R"(
 [[fs]]
 id = "odd"
-path = "a`b\nc"
-reason = "r"
-suggest = "s"
+path = "a`b"
+reason = "see <b>[this](http://x)*`c`"
+suggest = "a\\b"
 )");
-  EXPECT_NE(words.find("Of `a?b?c`: all"), std::string::npos) << words;
+  EXPECT_NE(words.find("Of `a?b`: all"), std::string::npos) << words;
+  EXPECT_NE(words.find("Why: see \\<b>\\[this](http://x)\\*\\`c\\`.\n"
+                       "Instead: a\\\\b.\n"),
+            std::string::npos)
+      << words;
 }
 
 }  // namespace
