@@ -63,8 +63,11 @@ TEST(BuiltinTest, OrdinaryWorkIsNotRefused) {
     const char* path;
     Layer layer;
     const char* exe;
+    Type type = Type::kFile;
+    const char* other_end = "";
   };
   constexpr const char* kGit = "/usr/lib/git-core/git";
+  constexpr const char* kMove = "/usr/bin/mv";
   constexpr Case kCases[] = {
       {Op::kRename, ".git/config", Layer::kBase, kGit},
       {Op::kCreate, "clone/.git/config", Layer::kNew, "/usr/bin/cp"},
@@ -85,6 +88,35 @@ TEST(BuiltinTest, OrdinaryWorkIsNotRefused) {
        "/usr/bin/python3.11"},
       {Op::kWrite, ".github/workflows/ci.yml", Layer::kBase, "/usr/bin/sed"},
       {Op::kWrite, "AGENTS.md", Layer::kBase, "/usr/bin/node"},
+      {Op::kCreate, "tree/.git", Layer::kNew, kGit},
+      {Op::kSymlink, ".git/modules/lib/tu1YSLf", Layer::kNew, kGit,
+       Type::kSymlink},
+      {Op::kCreate, ".git/worktrees/tree/commondir", Layer::kNew, kGit},
+      {Op::kUnlink, "library/.git", Layer::kBase, "/usr/bin/rm"},
+      {Op::kRename, "tree/.git", Layer::kBase, kMove, Type::kFile, "t/.git"},
+      {Op::kCreate, ".git/modules/lib/refs/heads/hooks/pre-x", Layer::kNew,
+       kGit},
+      {Op::kUnlink, ".git/modules/lib/refs/heads/hooks/pre-x", Layer::kBase,
+       kGit},
+      {Op::kRmdir, ".git/modules/lib/refs/heads/hooks", Layer::kBase, kGit,
+       Type::kDirectory},
+      {Op::kCreate, ".git/modules/packages/hooks/index.lock", Layer::kNew,
+       kGit},
+      {Op::kUnlink, ".git/objects/00/11", Layer::kBase, kGit},
+      {Op::kUnlink, ".git/packed-refs", Layer::kBase, kGit},
+      {Op::kRename, ".git/refs/heads/main", Layer::kBase, "/usr/bin/python3"},
+      {Op::kUnlink, ".env.production", Layer::kBase, kGit},
+      {Op::kRename, "app/.env", Layer::kBase, kMove, Type::kFile,
+       "apps/app/.env"},
+      {Op::kRename, "app/tls.key", Layer::kBase, kMove, Type::kFile,
+       "apps/app/tls.key"},
+      {Op::kRename, "sub/.git/hooks/pre-commit", Layer::kBase, kMove,
+       Type::kFile, "other/.git/hooks/pre-commit"},
+      {Op::kRename, ".env", Layer::kBase, kMove, Type::kDirectory},
+      {Op::kWrite, "android/app/debug.keystore", Layer::kBase, "/usr/bin/java"},
+      {Op::kWrite, "docs/Talk.key", Layer::kBase, "/usr/bin/cp"},
+      {Op::kWrite, ".env.test", Layer::kBase, "/usr/bin/sed"},
+      {Op::kWrite, ".npmrc", Layer::kBase, "/usr/bin/node"},
   };
   const auto policy = Builtin();
   for (const Case& one : kCases) {
@@ -92,10 +124,75 @@ TEST(BuiltinTest, OrdinaryWorkIsNotRefused) {
                       .effect = MainEffect(one.op),
                       .path = one.path,
                       .layer = one.layer,
+                      .type = one.type,
+                      .other_end = one.other_end,
                       .exe = one.exe};
     const Verdict verdict = Evaluate(*policy, event);
     EXPECT_NE(verdict.action, Action::kDeny)
         << NameOf(one.op) << " " << one.path << ": " << verdict.rule->id;
+  }
+}
+
+/// What leads to the same end as what is refused by its name.
+TEST(BuiltinTest, OtherWaysAreRefused) {
+  struct Case {
+    Op op;
+    Effect effect;
+    const char* path;
+    const char* rule;
+    Type type = Type::kFile;
+    const char* other_end = "";
+    const char* exe = "/usr/bin/mv";
+  };
+  constexpr const char* kGit = "/usr/bin/git";
+  constexpr Effect kMade = Effect::kMake;
+  constexpr Effect kGone = Effect::kRemove;
+  constexpr Type kLink = Type::kSymlink;
+  constexpr Type kDirectory = Type::kDirectory;
+  constexpr Case kCases[] = {
+      {Op::kRename, kMade, ".git/hooks", "txfs-git-link", kLink},
+      {Op::kLink, kMade, "sub/.git/hooks", "txfs-git-link", kLink},
+      {Op::kExchange, kMade, ".git/hooks", "txfs-git-link", kLink},
+      {Op::kRename, kMade, "e.git/hooks", "txfs-git-link", kLink, "e/hooks"},
+      {Op::kSymlink, kMade, ".git", "txfs-git-link", kLink},
+      {Op::kRename, kMade, ".claude", "txfs-settings-link", kLink},
+      {Op::kSymlink, kMade, ".claude/hooks", "txfs-settings-link", kLink},
+      {Op::kRename, kMade, "e.git/hooks/pre-commit", "txfs-git-hooks",
+       Type::kFile, "e/hooks/pre-commit"},
+      {Op::kCreate, kMade, ".GIT/hooks/pre-commit", "txfs-git-hooks"},
+      {Op::kCreate, kMade, ".git/modules/hooks/hooks/update", "txfs-git-hooks"},
+      {Op::kCreate, kMade, "library/.git", "txfs-git-file"},
+      {Op::kRename, kMade, ".git/commondir", "txfs-git-config"},
+      {Op::kCreate, kMade, ".git/config.worktree", "txfs-git-config"},
+      {Op::kCreate, kMade, ".git/worktrees/t/commondir", "txfs-git-config"},
+      {Op::kUnlink, kGone, ".git/HEAD", "txfs-git-refs-kept"},
+      {Op::kUnlink, kGone, ".git/objects/00/11", "txfs-git-kept"},
+      {Op::kRename, kGone, ".git", "txfs-git-kept", kDirectory},
+      {Op::kUnlink, kGone, ".env", "txfs-untracked-kept", Type::kFile, "",
+       kGit},
+      {Op::kUnlink, kGone, "app/.env.local", "txfs-untracked-kept", Type::kFile,
+       "", kGit},
+      {Op::kRename, kGone, "app/.env", "txfs-env-files", Type::kFile,
+       "node_modules/app/.env"},
+      {Op::kRename, kGone, "app/tls.key", "txfs-keys", Type::kFile,
+       "build/app/tls.key"},
+      {Op::kRename, kGone, ".ssh/config", "txfs-credentials", Type::kFile,
+       "ssh/config"},
+  };
+  const auto policy = Builtin();
+  for (const Case& one : kCases) {
+    const Event event{.op = one.op,
+                      .effect = one.effect,
+                      .path = one.path,
+                      .layer = one.effect == kMade ? Layer::kNew : Layer::kBase,
+                      .type = one.type,
+                      .other_end = one.other_end,
+                      .exe = one.exe};
+    const Verdict verdict = Evaluate(*policy, event);
+    EXPECT_EQ(verdict.action, Action::kDeny)
+        << NameOf(one.op) << " " << one.path;
+    EXPECT_EQ(verdict.rule == nullptr ? "" : verdict.rule->id, one.rule)
+        << NameOf(one.op) << " " << one.path;
   }
 }
 

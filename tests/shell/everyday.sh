@@ -17,12 +17,15 @@ git init -q --bare origin.git
 git init -q ws
 (
   cd ws
-  mkdir -p src .vscode .github/workflows
+  mkdir -p src .vscode .github/workflows service
   echo '{}' >.vscode/settings.json
   echo 'on: push' >.github/workflows/ci.yml
   echo 'A=1' >.env
   echo 'A=' >.env.example
-  echo '.env' >.gitignore
+  echo 'A=1' >service/.env
+  echo 'key' >service/tls.key
+  echo 'A=1' >.env.test
+  printf '.env\n*.key\n' >.gitignore
   printf 'int main() { return 0; }\n' >src/main.cc
   cat >CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.20)
@@ -32,6 +35,7 @@ add_executable(everyday src/main.cc)
 add_test(NAME runs COMMAND everyday)
 END
   git submodule --quiet add "$PWD/../library.git" library
+  git submodule --quiet add "$PWD/../library.git" packages/hooks
   git add .
   git commit -qm one
   git remote add origin ../origin.git
@@ -92,7 +96,13 @@ quietly git commit -m again
 quietly git submodule deinit -f again
 quietly git branch -D topic
 quietly git reset --hard HEAD~1
-quietly git clean -ffdx -e .env
+quietly git -C library checkout -b hooks/pre-x
+quietly git -C library commit --allow-empty -m "on a branch called hooks"
+quietly git -C library checkout main
+quietly git -C library branch -D hooks/pre-x
+quietly git -C packages/hooks commit --allow-empty -m "in a submodule called hooks"
+quietly git -C packages/hooks gc --prune=now
+quietly git clean -ffdx -e .env -e service
 quietly git gc --prune=now
 quietly git fsck
 
@@ -128,6 +138,8 @@ mkdir -p docs && mv AGENTS.md docs/ && ln -s docs/AGENTS.md AGENTS.md
 chmod -R u+w src docs
 touch .env .vscode/settings.json
 mkdir -p web/.vscode && echo '{}' >web/.vscode/settings.json
+mkdir services && mv service services/ && mv services/service . && rmdir services
+echo 'B=2' >>.env.test
 cp .env web/.env && echo 'C=1' >>web/.env && rm -r web
 if has vim; then
   quietly vim -u NONE -es -c '%s/int/int /' -c 'set backup' -c wq src/main.cc
@@ -181,17 +193,28 @@ contains "$(txfs -C mnt log --path .git/config)" "git"
   fail "not refused: an edit of what git wrote"
 txfs -C mnt discard
 cd mnt
-for attempt in 'echo x >.git/hooks/post-commit' 'rm .git/hooks/pre-commit' \
+for attempt in 'git clean -fdx' 'git clean -fdX service' 'echo x >.git/hooks/post-commit' 'rm .git/hooks/pre-commit' \
   'chmod 777 .git/hooks/pre-commit' 'mv .git/hooks hooks' 'mv .git git' \
   'ln -s ../evil library/.git/hooks/x 2>/dev/null; echo x >.git/modules/library/hooks/post-checkout' \
   'sed -i s/main/evil/ .git/config' 'rm .git/config' 'echo B=2 >>.env' \
   'rm .env' 'mv .env env' 'mkdir d && echo {} >.vscode/tasks.json' \
-  'ln -s src .claude' 'mkdir .claude; echo {} >.claude/settings.json'; do
+  'ln -s src .claude' 'ln -s src x; mv x .claude' 'ln x .claude' \
+  'mkdir .claude; echo {} >.claude/settings.json' 'mv -T x .claude/hooks' \
+  'mkdir e; mv x e/hooks; mv e e.git' 'mv e/hooks library/.git' \
+  'echo ../src >.git/commondir' 'echo "gitdir: ../src" >library/.git' \
+  'rm .git/HEAD' 'rm .git/refs/heads/*' \
+  'mkdir node_modules; mv service node_modules/'; do
   sh -c "$attempt" 2>/dev/null && fail "not refused: $attempt"
 done
 cd ..
-rmdir mnt/d mnt/.claude
+contains "$(txfs -C mnt log --denied)" "because of: service/"
+contains "$(txfs why mnt/service/.env)$(txfs why mnt/service/tls.key)" "service -> node_modules/service"
+rm -r mnt/e
+rmdir mnt/d mnt/.claude mnt/node_modules
 equal "" "$(txfs -C mnt diff --name-status)" "what was changed after all"
+rm -rf mnt/.git 2>/dev/null && fail "not refused: rm -rf .git"
+quietly git -C mnt fsck
+equal "$(git -C ws log --all --oneline)" "$(git -C mnt log --all --oneline)" "what is left of .git"
 txfs umount mnt
 
 # Whoever mounts may do without.
