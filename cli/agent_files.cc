@@ -68,10 +68,21 @@ std::string DenialsText(Workspace& workspace) {
 
 std::vector<SyntheticFile> AgentFiles(Workspace& workspace,
                                       LivePolicy& policy) {
-  return {{"policy.md", [&] { return PolicyText(policy); }},
-          {"status.json", [&] { return StatusText(workspace); }},
-          {"last_denial.json", [&] { return LastDenialText(workspace); }},
-          {"denials.jsonl", [&] { return DenialsText(workspace); }}};
+  // Names that were refused may lie where not everybody may look.
+  const auto of_denials = [&](const char* name,
+                              std::string (*text)(Workspace&)) {
+    return SyntheticFile{
+        .name = name,
+        .content = [&workspace, text] { return text(workspace); },
+        .version = [&workspace] { return workspace.DenialsVersion(); },
+        .is_private = true};
+  };
+  return {{.name = "policy.md",
+           .content = [&] { return PolicyText(policy); },
+           .version = [&] { return std::to_string(policy.Reloads()); }},
+          of_denials("status.json", StatusText),
+          of_denials("last_denial.json", LastDenialText),
+          of_denials("denials.jsonl", DenialsText)};
 }
 
 }  // namespace txfs::cli

@@ -38,6 +38,11 @@ Result<std::shared_ptr<const policy::Policy>> LivePolicy::Rules() {
   return policy::Compile(texts);
 }
 
+uint64_t LivePolicy::Reloads() {
+  const MutexLock lock(mutex_);
+  return reloads_;
+}
+
 Status LivePolicy::Reload() {
   const MutexLock reload(reload_mutex_);
   TRY(CheckOutOfReach(sources_, mountpoint_));
@@ -47,6 +52,7 @@ Status LivePolicy::Reload() {
   workspace_.UsePolicy(std::move(policy));
   const MutexLock lock(mutex_);
   texts_ = std::move(texts);
+  ++reloads_;
   return {};
 }
 

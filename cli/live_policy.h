@@ -29,6 +29,8 @@ class LivePolicy {
   /// Gives the reply to `sink`, as Dispatcher::Handle does.
   Status Handle(const Json& request, const FrameSink& sink) EXCLUDES(mutex_);
 
+  /// How often they were exchanged.
+  [[nodiscard]] uint64_t Reloads() EXCLUDES(mutex_);
   /// Those in force; null: none.
   Result<std::shared_ptr<const policy::Policy>> Rules() EXCLUDES(mutex_);
 
@@ -45,6 +47,7 @@ class LivePolicy {
   Mutex reload_mutex_ ACQUIRED_BEFORE(mutex_);
   Mutex mutex_;
   std::vector<policy::SourceText> texts_ GUARDED_BY(mutex_);
+  uint64_t reloads_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace txfs::cli

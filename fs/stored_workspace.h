@@ -83,6 +83,11 @@ class StoredWorkspace final : public Workspace {
   Result<Denials> ReadDenials() override {
     return filesystem_->journal()->ReadDenials();
   }
+  std::string DenialsVersion() override {
+    // Another transaction has another journal, which counts from 0.
+    return transaction_id() + " " +
+           std::to_string(filesystem_->journal()->denied());
+  }
   void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) override {
     const MutexLock lock(mutex_);

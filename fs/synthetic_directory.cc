@@ -33,7 +33,8 @@ SyntheticDirectory::SyntheticDirectory(Filesystem& below, std::string name,
       files_(std::move(files)),
       clock_(clock),
       made_(clock->Now()),
-      next_(kBit + 1) {}
+      next_(kBit + 1),
+      made_last_(files_.size()) {}
 
 bool SyntheticDirectory::Has(Ino parent, std::string_view name) const {
   return IsSynthetic(parent) || IsDirectory(parent, name);
@@ -57,6 +58,10 @@ Result<struct stat> SyntheticDirectory::FileStat(size_t index, size_t size) {
   // The same at each lookup: cp(1) takes a file for replaced otherwise.
   st.st_ino = Raw(kDirectoryIno) + 1 + index;
   st.st_mode = S_IFREG | 0444;
+  if (files_[index].is_private) {
+    st.st_mode = S_IFREG | 0400;
+    st.st_uid = ::geteuid();
+  }
   st.st_nlink = 1;
   st.st_size = static_cast<off_t>(size);
   st.st_atim = st.st_mtim = st.st_ctim = clock_->Now().ToTimespec();
@@ -81,19 +86,46 @@ Result<Node> SyntheticDirectory::Lookup(Ino parent, std::string_view name) {
 Result<Node> SyntheticDirectory::LookUpFile(std::string_view name) {
   const auto file = std::ranges::find(files_, name, &SyntheticFile::name);
   if (file == files_.end()) return Fail(ENOENT, "lookup");
+  const auto index = static_cast<size_t>(file - files_.begin());
   auto snapshot = std::make_shared<Snapshot>();
-  snapshot->content = file->content();
-  const size_t size = snapshot->content.size();
-  snapshot->st =
-      TRY(FileStat(static_cast<size_t>(file - files_.begin()), size));
+  snapshot->content = ContentOf(index);
+  snapshot->st = TRY(FileStat(index, snapshot->content->size()));
   const MutexLock lock(mutex_);
-  // Who opens them without end takes no more memory than that.
-  if (bytes_ != 0 && bytes_ + size > kMaxBytes) return Fail(ENFILE, "lookup");
-  bytes_ += size;
+  TRY(Take(snapshot->content));
   const Ino ino{next_++};
   Node node{.ino = ino, .st = snapshot->st, .fleeting = true};
   snapshots_.emplace(ino, std::move(snapshot));
   return node;
+}
+
+SyntheticDirectory::SharedText SyntheticDirectory::ContentOf(size_t index) {
+  const SyntheticFile& file = files_[index];
+  if (!file.version) {
+    return std::make_shared<const std::string>(file.content());
+  }
+  // Asked for before: what changes in between is seen the next time.
+  const std::string version = file.version();
+  {
+    const MutexLock lock(mutex_);
+    const Made& last = made_last_[index];
+    if (last.content && last.version == version) return last.content;
+  }
+  auto content = std::make_shared<const std::string>(file.content());
+  const MutexLock lock(mutex_);
+  made_last_[index] = {version, content};
+  return content;
+}
+
+Status SyntheticDirectory::Take(const SharedText& content) {
+  uint64_t& users = users_[content];
+  // Who opens them without end takes no more memory than that.
+  const bool has_room = bytes_ == 0 || bytes_ + content->size() <= kMaxBytes;
+  if (users == 0 && !has_room) {
+    users_.erase(content);
+    return Fail(ENFILE, "lookup");
+  }
+  if (users++ == 0) bytes_ += content->size();
+  return {};
 }
 
 Result<SyntheticDirectory::SharedSnapshot> SyntheticDirectory::Find(Ino ino) {
@@ -111,7 +143,11 @@ void SyntheticDirectory::Forget(Ino ino, uint64_t lookups) {
   uint64_t& held = found->second->lookups;
   held -= std::min(held, lookups);
   if (held != 0) return;
-  bytes_ -= found->second->content.size();
+  const auto content = users_.find(found->second->content);
+  if (--content->second == 0) {
+    bytes_ -= content->first->size();
+    users_.erase(content);
+  }
   snapshots_.erase(found);
 }
 
@@ -231,7 +267,7 @@ Result<size_t> SyntheticDirectory::Read(Ino ino, uint64_t offset,
   if (!IsSynthetic(ino)) return below_.Read(ino, offset, out);
   if (ino == kDirectoryIno) return Fail(EISDIR, "read");
   const SharedSnapshot snapshot = TRY(Find(ino));
-  const std::string& content = snapshot->content;
+  const std::string& content = *snapshot->content;
   if (offset >= content.size()) return 0;
   const size_t size = std::min<uint64_t>(out.size(), content.size() - offset);
   std::memcpy(out.data(), content.data() + offset, size);
@@ -265,7 +301,7 @@ Result<size_t> SyntheticDirectory::CopyRange(const Caller& caller, Ino from,
 Result<uint64_t> SyntheticDirectory::Seek(Ino ino, uint64_t offset,
                                           int whence) {
   if (!IsSynthetic(ino)) return below_.Seek(ino, offset, whence);
-  const uint64_t size = TRY(Find(ino))->content.size();
+  const uint64_t size = TRY(Find(ino))->content->size();
   if (offset >= size) return Fail(ENXIO, "lseek");
   return whence == SEEK_DATA ? offset : size;
 }

@@ -17,6 +17,11 @@ struct SyntheticFile {
   std::string name;
   /// Called with no lock held, on any thread.
   std::function<std::string()> content;
+  /// Called in the same way, before: the content is another one only if this
+  /// is. Empty: it may be another one each time.
+  std::function<std::string()> version = {};
+  /// For the user of this process alone, whom the mount belongs to.
+  bool is_private = false;
 };
 
 /// A filesystem with one more directory in its root: reachable by name, but
@@ -25,7 +30,8 @@ struct SyntheticFile {
 ///
 /// A file in it is a new inode at each lookup, of the same number to programs,
 /// and shows what its content was then. So nothing that the kernel caches of it
-/// is ever stale, and who has it open reads one state to the end.
+/// is ever stale, and who has it open reads one state to the end. What is the
+/// same is made, and held in memory, once.
 class SyntheticDirectory final : public Filesystem {
  public:
   /// `below` outlives it. `clock` gives the files their times.
@@ -80,12 +86,18 @@ class SyntheticDirectory final : public Filesystem {
 
  private:
   /// A file as it was at a lookup.
+  using SharedText = std::shared_ptr<const std::string>;
   struct Snapshot {
-    std::string content;
+    SharedText content;
     struct stat st{};
     uint64_t lookups = 1;
   };
   using SharedSnapshot = std::shared_ptr<const Snapshot>;
+  /// What was made last of a file.
+  struct Made {
+    std::string version;
+    SharedText content;
+  };
 
   [[nodiscard]] bool IsDirectory(Ino parent, std::string_view name) const {
     return parent == kRootIno && name == name_;
@@ -94,6 +106,9 @@ class SyntheticDirectory final : public Filesystem {
   [[nodiscard]] bool Has(Ino parent, std::string_view name) const;
   [[nodiscard]] Result<struct stat> DirectoryStat();
   [[nodiscard]] Result<struct stat> FileStat(size_t index, size_t size);
+  SharedText ContentOf(size_t index) EXCLUDES(mutex_);
+  /// Counts one more snapshot that has `content`; ENFILE: there is no room.
+  Status Take(const SharedText& content) REQUIRES(mutex_);
   Result<Node> LookUpFile(std::string_view name);
   Result<SharedSnapshot> Find(Ino ino);
 
@@ -105,7 +120,9 @@ class SyntheticDirectory final : public Filesystem {
   Mutex mutex_;
   uint64_t next_ GUARDED_BY(mutex_);
   std::map<Ino, std::shared_ptr<Snapshot>> snapshots_ GUARDED_BY(mutex_);
-  size_t bytes_ GUARDED_BY(mutex_) = 0;  ///< of all snapshots
+  std::map<SharedText, uint64_t> users_ GUARDED_BY(mutex_);  ///< snapshots
+  size_t bytes_ GUARDED_BY(mutex_) = 0;             ///< of all that have users
+  std::vector<Made> made_last_ GUARDED_BY(mutex_);  ///< by index
 };
 
 }  // namespace txfs

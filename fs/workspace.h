@@ -168,6 +168,8 @@ class Workspace : public Archive {
 
   /// What policies refused in the transaction.
   virtual Result<Denials> ReadDenials() = 0;
+  /// Another text whenever that is different.
+  [[nodiscard]] virtual std::string DenialsVersion() = 0;
 
   /// Another transaction changed the base: looks at it again, so that nothing
   /// stale is shown.

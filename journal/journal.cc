@@ -154,6 +154,7 @@ class TransactionJournal final : public Journal {
   }
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
+  [[nodiscard]] uint64_t denied() const override { return denied_; }
   Result<Denials> ReadDenials() override;
   Status PutMeta(const std::string& key, std::string_view value) override;
   Result<std::string> GetMeta(const std::string& key) override {
@@ -222,6 +223,7 @@ class TransactionJournal final : public Journal {
   std::set<DenialTable::RuleKey> known_rules_ GUARDED_BY(append_mutex_);
   /// Without any, whoever asks for them need not wait for a batch.
   std::atomic<bool> has_denials_ = false;
+  std::atomic<uint64_t> denied_ = 0;
   /// The tables have what is neither in the intake nor durable.
   std::atomic<bool> tables_ahead_ = false;
 
@@ -415,6 +417,7 @@ Result<Lsn> TransactionJournal::AppendDenial(const Change& denial) {
   const Intake::Appended appended = TRY(AppendToRing(encoded, nullptr));
   known_rules_.insert(rule);
   has_denials_ = true;
+  ++denied_;
   WakeDrainThread(appended);
   return appended.lsn;
 }

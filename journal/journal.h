@@ -128,6 +128,8 @@ class Journal {
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 
+  /// How many operations policies refused since it was opened.
+  [[nodiscard]] virtual uint64_t denied() const = 0;
   /// What policies refused, up to now. EBADMSG when the intake was damaged
   /// under us.
   virtual Result<Denials> ReadDenials() = 0;

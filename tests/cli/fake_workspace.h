@@ -162,6 +162,9 @@ class FakeWorkspace : public Workspace {
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
   Result<Denials> ReadDenials() override { return denials; }
+  std::string DenialsVersion() override {
+    return std::to_string(denials.entries.size());
+  }
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
   Status Refresh() override {
     ++refreshes;

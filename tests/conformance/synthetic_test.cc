@@ -28,8 +28,13 @@ class SyntheticDirectoryTest : public ::testing::Test {
     fs_ = std::make_unique<SyntheticDirectory>(
         workspace_->filesystem(), ".txfs",
         std::vector<SyntheticFile>{
-            {"count", [this] { return "asked " + std::to_string(++asked_); }},
-            {"empty", [] { return string(); }}});
+            {.name = "count",
+             .content = [this] { return "asked " + std::to_string(++asked_); }},
+            {.name = "empty", .content = [] { return string(); }},
+            {.name = "private",
+             .content = [this] { return "made " + std::to_string(++asked_); },
+             .version = [this] { return version_; },
+             .is_private = true}});
   }
 
   Node Find(Ino parent, const string& name) {
@@ -57,6 +62,7 @@ class SyntheticDirectoryTest : public ::testing::Test {
   TempDir directory_;
   BaseTree base_{directory_.path()};
   int asked_ = 0;
+  string version_;
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<SyntheticDirectory> fs_;
 };
@@ -66,8 +72,9 @@ TEST_F(SyntheticDirectoryTest, IsFoundByNameAndListedNowhere) {
   const Node directory = Find(kRootIno, ".txfs");
   EXPECT_TRUE(S_ISDIR(directory.st.st_mode));
   EXPECT_EQ(directory.st.st_mode & 07777, 0555U);
-  EXPECT_EQ(Names(directory.ino), (std::vector<string>{"count", "empty"}));
-  EXPECT_EQ(Names(directory.ino, 3), std::vector<string>{"empty"});
+  EXPECT_EQ(Names(directory.ino),
+            (std::vector<string>{"count", "empty", "private"}));
+  EXPECT_EQ(Names(directory.ino, 4), std::vector<string>{"private"});
   EXPECT_EQ(fs_->Lookup(directory.ino, "none").error().code, ENOENT);
   EXPECT_EQ(fs_->Lookup(directory.ino, "FORMAT").error().code, ENOENT);
 }
@@ -100,8 +107,9 @@ TEST_F(SyntheticDirectoryTest, IsForgottenWithItsLastLookup) {
 }
 
 TEST_F(SyntheticDirectoryTest, ManyTakeNoMoreMemoryThanTheBound) {
-  SyntheticDirectory big(workspace_->filesystem(), ".txfs",
-                         {{"big", [] { return string(20 << 20, 'x'); }}});
+  SyntheticDirectory big(
+      workspace_->filesystem(), ".txfs",
+      {{.name = "big", .content = [] { return string(20 << 20, 'x'); }}});
   const Ino directory = big.Lookup(kRootIno, ".txfs")->ino;
   std::vector<Ino> held;
   for (int i = 0; i < 3; ++i) {
@@ -112,6 +120,32 @@ TEST_F(SyntheticDirectoryTest, ManyTakeNoMoreMemoryThanTheBound) {
   EXPECT_EQ(big.Lookup(directory, "big").error().code, ENFILE);
   big.Forget(held[0], 1);
   EXPECT_TRUE(big.Lookup(directory, "big"));
+}
+
+TEST_F(SyntheticDirectoryTest, WhatIsTheSameIsMadeAndHeldOnce) {
+  const Ino directory = Directory();
+  const Ino first = Find(directory, "private").ino;
+  const Ino second = Find(directory, "private").ino;
+  version_ = "another";
+  const Ino third = Find(directory, "private").ino;
+  fs_->Forget(first, 1);
+  EXPECT_EQ(Read(second).value(), "made 1");
+  EXPECT_EQ(Read(third).value(), "made 2");
+
+  SyntheticDirectory big(workspace_->filesystem(), ".txfs",
+                         {{.name = "big",
+                           .content = [] { return string(20 << 20, 'x'); },
+                           .version = [] { return string(); }}});
+  const Ino in_big = big.Lookup(kRootIno, ".txfs")->ino;
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(big.Lookup(in_big, "big"));
+}
+
+TEST_F(SyntheticDirectoryTest, APrivateFileIsForTheUserOfTheProcess) {
+  ASSERT_EQ(::chown(directory_.path().c_str(), 12345, 12345), 0);
+  const Node is_private = Find(Directory(), "private");
+  EXPECT_EQ(is_private.st.st_mode & 07777, 0400U);
+  EXPECT_EQ(is_private.st.st_uid, ::geteuid());
+  EXPECT_EQ(Find(Directory(), "count").st.st_mode & 07777, 0444U);
 }
 
 TEST_F(SyntheticDirectoryTest, NothingInItCanBeChanged) {

@@ -58,9 +58,24 @@ fi
 if [ -n "$user" ]; then
   txfs_of_root mount --allow-other stores/whole stores/mnt
   as_user touch stores/mnt/by-user
+  as_user grep -q txfs-env-files stores/mnt/.txfs/policy.md
+  for file in status.json last_denial.json denials.jsonl; do
+    as_user cat "stores/mnt/.txfs/$file" 2>/dev/null && fail "others may read $file"
+    cat "stores/mnt/.txfs/$file" >/dev/null
+  done
   refuses_with_hint 1 daemon as_user "$TXFS" -C stores/mnt status
   refuses_with_hint 1 "$PWD/stores/mnt" as_user "$TXFS" umount stores/mnt
   txfs_of_root umount stores/mnt
+fi
+
+# What the user may not look into can be renamed where that is allowed.
+if [ -n "$user" ]; then
+  as_user mkdir stores/shut
+  mkdir -m 700 stores/shut/dir
+  echo A=1 >stores/shut/dir/.env
+  as_user "$TXFS" mount stores/shut stores/mnt
+  as_user mv stores/mnt/dir stores/mnt/moved
+  as_user "$TXFS" umount stores/mnt
 fi
 
 # fusermount3 looks for mounts in /etc/mtab, which a container may lack.
