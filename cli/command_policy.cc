@@ -28,6 +28,14 @@ std::string_view LayerName(const Rule& rule) {
   return *rule.when.layer == policy::Layer::kBase ? "base" : "new";
 }
 
+std::vector<std::string_view> TypeNames(const Rule& rule) {
+  std::vector<std::string_view> names;
+  for (const policy::Type type : rule.when.types) {
+    names.push_back(policy::NameOf(type));
+  }
+  return names;
+}
+
 /// Without its exceptions: nobody is to be told of a way around it.
 Document RuleDocument(const Rule& rule) {
   Document document;
@@ -38,7 +46,10 @@ Document RuleDocument(const Rule& rule) {
   document["line"] = rule.place.line;
   document["ops"] = policy::NamesOf(rule.ops);
   document["paths"] = rule.when.patterns;
+  document["nocase"] = rule.nocase;
   document["layer"] = LayerName(rule);
+  document["types"] = TypeNames(rule);
+  document["with_directory"] = rule.with_directory;
   document["reason"] = rule.reason;
   document["suggest"] = rule.suggest;
   return document;
@@ -49,9 +60,12 @@ std::string RuleText(const Rule& rule) {
                      " (" + EscapeControls(rule.place.ToString()) +
                      "): " + EscapeControls(rule.reason) + "\n";
   text += "  ops    " + Join(policy::NamesOf(rule.ops)) + "\n";
-  text += "  paths  " + EscapeControls(Join(rule.when.patterns)) + "\n";
+  text += "  paths  " + EscapeControls(Join(rule.when.patterns)) +
+          (rule.nocase ? " (nocase)" : "") + "\n";
   if (rule.when.layer)
     text += "  layer  " + std::string(LayerName(rule)) + "\n";
+  if (!rule.when.types.empty())
+    text += "  types  " + Join(TypeNames(rule)) + "\n";
   return text;
 }
 

@@ -1,6 +1,8 @@
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/locate.h"
 #include "cli/output.h"
+#include "cli/paths.h"
 #include "cli/policy_rules.h"
 #include "cli/text.h"
 #include "policy/explain.h"
@@ -13,16 +15,51 @@ using policy::Match;
 using policy::Question;
 using policy::Rule;
 
-/// The one that is in the transaction: a path as it is asked for may begin with
-/// a slash or "./".
-std::string PlainPath(std::string path) {
-  while (path.starts_with("./")) path.erase(0, 2);
-  while (path.starts_with('/')) path.erase(0, 1);
-  while (path.ends_with('/')) path.pop_back();
-  return path;
+/// Where the paths of a question are, and what it is asked of.
+struct Roots {
+  Context context;
+  std::vector<std::string> roots;  ///< absolute: mountpoint, workspace
+};
+
+/// Of the workspace that `path` is in, else of the one that `context` is in;
+/// else of the directory, which is none yet.
+Result<Roots> RootsOf(const Context& context, const std::string& path) {
+  Context at = context;
+  at.directory = ResolveParent(context.directory, path);
+  const Context& meant = IsInWorkspace(at) ? at : context;
+  if (!IsInWorkspace(meant)) {
+    return Roots{context, {ResolvePath(context.directory, ".")}};
+  }
+  const WorkspacePlace place = TRY(LocateWorkspace(meant));
+  return Roots{meant, {place.root, place.real.path}};
 }
 
-Result<Question> QuestionOf(const PolicyExplainArguments& arguments) {
+/// `path` as the transaction names it.
+Result<std::string> PathIn(const Roots& roots, const std::string& directory,
+                           const std::string& path) {
+  const std::string full = ResolveParent(directory, path);
+  for (const std::string& root : roots.roots) {
+    const auto below = RelativeTo(full, root);
+    if (!below) continue;
+    if (!below->empty()) return *below;
+    return Fail(ErrorKind::kUsage, 0, "no rule is about " + root + " itself",
+                "name something in it");
+  }
+  return Fail(ErrorKind::kUsage, 0,
+              full + " is outside the workspace " + roots.roots.back(),
+              "rules are about paths in it: name one");
+}
+
+Result<std::optional<policy::Type>> TypeIn(
+    const PolicyExplainArguments& arguments) {
+  const auto type = policy::TypeNamed(arguments.type);
+  if (type || arguments.type.empty()) return type;
+  return Fail(ErrorKind::kUsage, 0, "no type is called " + arguments.type,
+              "file, directory, symlink and other are");
+}
+
+Result<Question> QuestionOf(const Roots& roots, const std::string& directory,
+                            const PolicyExplainArguments& arguments) {
   const auto op = policy::OpNamed(arguments.op);
   if (!op) {
     return Fail(ErrorKind::kUsage, 0, "no operation is called " + arguments.op,
@@ -35,12 +72,16 @@ Result<Question> QuestionOf(const PolicyExplainArguments& arguments) {
     return Fail(ErrorKind::kUsage, 0, arguments.op + " has one path",
                 "name a second one with rename, exchange or link");
   }
-  return Question{
-      .op = *op,
-      .path = PlainPath(arguments.path),
-      .new_path = PlainPath(arguments.new_path),
-      .layer = arguments.is_new ? policy::Layer::kNew : policy::Layer::kBase,
-      .exe = arguments.exe};
+  Question question;
+  question.op = *op;
+  question.path = TRY(PathIn(roots, directory, arguments.path));
+  if (!arguments.new_path.empty()) {
+    question.new_path = TRY(PathIn(roots, directory, arguments.new_path));
+  }
+  if (arguments.is_new) question.layer = policy::Layer::kNew;
+  question.type = TRY(TypeIn(arguments));
+  question.exe = arguments.exe;
+  return question;
 }
 
 Document MatchDocument(const Match& match, const Answer& answer) {
@@ -91,8 +132,12 @@ std::string AnswerText(const Answer& answer, bool two_ends) {
 
 Result<int> RunPolicyExplain(const Context& context,
                              const PolicyExplainArguments& arguments) {
-  const Question question = TRY(QuestionOf(arguments));
-  const Rules rules = TRY(RulesFor(context, arguments.file));
+  const Roots roots = TRY(RootsOf(context, arguments.path));
+  const Question question =
+      TRY(QuestionOf(roots, context.directory, arguments));
+  const Rules rules = arguments.file
+                          ? TRY(RulesOfFile(context, *arguments.file))
+                          : TRY(RulesInForce(roots.context));
   const Answer answer = policy::Explain(*rules, question);
   Output output;
   output.Write(arguments.json ? AnswerJson(answer)

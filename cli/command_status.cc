@@ -6,16 +6,52 @@
 #include "cli/output.h"
 #include "cli/summary_format.h"
 #include "cli/text.h"
+#include "policy/sources.h"
 
 namespace txfs::cli {
 namespace {
+
+/// Those of a mount.
+struct ShownRules {
+  size_t count = 0;
+  std::vector<std::string> sources;
+};
 
 /// What there is to tell.
 struct Shown {
   WorkspaceStatus status;
   ServedTransaction served;                        ///< name, and by whom
   std::optional<std::vector<Conflict>> conflicts;  ///< none: not known
+  std::optional<ShownRules> rules;                 ///< none: none are
 };
+
+Document RulesDocument(const std::optional<ShownRules>& rules) {
+  if (!rules) return nullptr;
+  Document document;
+  document["count"] = rules->count;
+  document["sources"] = Document::array();
+  for (const std::string& source : rules->sources) {
+    document["sources"].push_back(ToUtf8(source));
+  }
+  return document;
+}
+
+std::string RulesText(const ShownRules& rules) {
+  const std::string from =
+      rules.sources.empty() ? "" : " of " + Join(rules.sources);
+  return Count(rules.count, "rule") + EscapeControls(from);
+}
+
+Result<ShownRules> ReadRules(Client& client) {
+  const auto texts = TRY(client.Policy());
+  const auto rules = TRY(policy::Compile(texts));
+  ShownRules found;
+  found.count = rules == nullptr ? 0 : rules->rules().size();
+  for (const policy::SourceText& text : texts) {
+    found.sources.push_back(text.file);
+  }
+  return found;
+}
 
 Document StatusDocument(const Shown& shown) {
   const WorkspaceStatus& status = shown.status;
@@ -41,6 +77,7 @@ Document StatusDocument(const Shown& shown) {
   for (const Savepoint& savepoint : status.savepoints) {
     document["savepoints"].push_back(SavepointDocument(savepoint));
   }
+  document["rules"] = RulesDocument(shown.rules);
   document["denied"] = DeniedDocument(status.denied);
   document["conflicts"] = nullptr;
   if (shown.conflicts) {
@@ -101,6 +138,7 @@ std::string StatusText(const Shown& shown) {
             LocalTime(savepoint.time, 0) + "\n";
     title = "             ";
   }
+  if (shown.rules) text += "policy       " + RulesText(*shown.rules) + "\n";
   if (!status.denied.empty()) {
     text += "refused      " + DeniedText(status.denied) +
             " (`txfs log --denied` shows them)\n";
@@ -118,11 +156,15 @@ Result<int> RunStatus(const Context& context, bool json) {
   const Place place = TRY(Locate(context));
   Client client = TRY(Connect(place));
   const StatusReply reply = TRY(client.GetStatus());
-  Shown shown{.status = reply.status, .served = {}, .conflicts = {}};
+  Shown shown{
+      .status = reply.status, .served = {}, .conflicts = {}, .rules = {}};
   shown.served.summary.name = reply.status.name;
   shown.served.daemon = place.daemon;
   shown.served.address = place.address;
   shown.served.pid = reply.pid;
+  if (place.daemon == DaemonState::kRunning) {
+    shown.rules = TRY(ReadRules(client));
+  }
   // Whatever is wrong in the workspace, the rest is to be seen.
   if (auto found = client.FindConflicts()) {
     shown.conflicts = *std::move(found);

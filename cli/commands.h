@@ -116,6 +116,7 @@ struct PolicyExplainArguments {
   std::optional<std::string> file;  ///< none: the rules in force
   std::string op, path, new_path;   ///< new_path may be empty
   std::string exe;
+  std::string type;  ///< may be empty
   bool is_new = false;
   bool json = false;
 };

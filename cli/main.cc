@@ -393,11 +393,13 @@ void AddPolicy(CLI::App& app, Values& values, Command& command) {
   explain->add_option("--policy", arguments.file,
                       "A file of rules (default: those in force)");
   explain->add_option("--exe", arguments.exe, "Path of the program");
+  explain->add_option("--type", arguments.type,
+                      "What is there: file, directory, symlink or other");
   explain->add_flag("--new", arguments.is_new,
                     "What is there was made in the transaction");
   explain->add_flag("--json", arguments.json, "As JSON");
   explain->add_option("OP", arguments.op, "As `txfs log` calls it")->required();
-  explain->add_option("PATH", arguments.path, "From the workspace's root")
+  explain->add_option("PATH", arguments.path, "In the workspace or mount")
       ->required();
   explain->add_option("NEWPATH", arguments.new_path,
                       "The other one of rename, exchange or link");

@@ -11,8 +11,9 @@
 namespace txfs::cli {
 namespace {
 
-constexpr std::array<std::string_view, 8> kKeys{
-    "op", "path", "new_path", "layer", "exe", "uid", "expected", "rule"};
+constexpr std::array<std::string_view, 9> kKeys{"op",    "path",     "new_path",
+                                                "layer", "type",     "exe",
+                                                "uid",   "expected", "rule"};
 
 /// One line, and where it is.
 class Line {
@@ -37,6 +38,7 @@ class Line {
     one.question.new_path = TRY(Text("new_path"));
     one.question.exe = TRY(Text("exe"));
     one.question.layer = TRY(ReadLayer());
+    one.question.type = TRY(ReadType());
     one.question.uid = TRY(ReadUid());
     one.rule = TRY(Text("rule"));
     one.expected = TRY(ReadExpected());
@@ -73,6 +75,14 @@ class Line {
     if (layer.empty() || layer == "base") return policy::Layer::kBase;
     if (layer == "new") return policy::Layer::kNew;
     return Wrong("layer is \"" + layer + "\"", "base or new");
+  }
+
+  Result<std::optional<policy::Type>> ReadType() const {
+    const std::string name = TRY(Text("type"));
+    const auto type = policy::TypeNamed(name);
+    if (type || name.empty()) return type;
+    return Wrong("type is \"" + name + "\"",
+                 "file, directory, symlink or other");
   }
 
   Result<std::optional<uint32_t>> ReadUid() const {

@@ -13,12 +13,12 @@ Rules OrNone(Rules rules) {
   return rules ? std::move(rules) : std::make_shared<const policy::Policy>();
 }
 
+}  // namespace
+
 bool IsInWorkspace(const Context& context) {
   return context.store || context.transaction ||
          FindTxfsMount(context.directory) || FindWorkspace(context.directory);
 }
-
-}  // namespace
 
 Result<Rules> RulesOfFile(const Context& context, const std::string& file) {
   const policy::Sources sources{

@@ -25,6 +25,9 @@ Result<Rules> RulesOfNextMount(const RealWorkspace& workspace);
 /// yet, would find them. Never null.
 Result<Rules> RulesInForce(const Context& context);
 
+/// Whether `context` is about a workspace that has a store, or a mount.
+[[nodiscard]] bool IsInWorkspace(const Context& context);
+
 /// Of `file` if there is one, else those in force.
 Result<Rules> RulesFor(const Context& context,
                        const std::optional<std::string>& file);

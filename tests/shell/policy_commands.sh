@@ -12,7 +12,7 @@ schema = 1
 
 [[fs]]
 id = "kept"
-path = ["kept/", "also\u001b"]
+path = ["kept/", "also"]
 ops = ["remove", "chmod"]
 layer = "base"
 unless = { exe = "/usr/bin/keeper" }
@@ -28,13 +28,16 @@ txfs mount ws mnt --policy mine.toml
 shown=$(txfs policy show mnt)
 contains "$shown" "deny kept ($PWD/mine.toml:3): it is to stay"
 contains "$shown" "  ops    remove, chmod"
-contains "$shown" "  paths  kept/, also\\033"
+contains "$shown" "  paths  kept/, also"
 contains "$shown" "  layer  base"
 case $shown in *keeper* | *git-core*) fail "a way around is shown" ;; esac
 equal "('kept', 'deny', 'EPERM', 3, ['remove', 'chmod'], 'base')" "$(
   txfs -C mnt policy show --json |
     json 'tuple(d[-1][k] for k in ("id", "action", "errno", "line", "ops", "layer"))'
 )" "show --json"
+contains "$shown" "  types  symlink"
+contains "$(txfs -C mnt status)" " rules of built-in, $PWD/mine.toml"
+equal "['built-in', '$PWD/mine.toml']" "$(txfs -C mnt status --json | json 'd["rules"]["sources"]')" "sources"
 # What is in force, not what the file says by now.
 cp mine.toml saved.toml
 echo broken >mine.toml
@@ -53,6 +56,21 @@ equal "('deny', 'kept', [('kept', 'kept/a', True)])" "$(
     json '(d["verdict"], d["decided_by"],
       [(r["id"], r["path"], r["decides"]) for r in d["rules"]])'
 )" "explain --json"
+# Paths as a shell there takes them.
+mkdir -p ws/sub other
+contains "$(txfs -C mnt policy explain --type symlink rename a .claude)" "deny txfs-settings-link"
+equal allow "$(txfs -C mnt policy explain rename a .claude)" "a file"
+contains "$(txfs policy explain unlink mnt/kept/x)" "* deny kept "
+contains "$(txfs policy explain unlink "$PWD/mnt/.env")" "* deny txfs-env-files"
+contains "$(txfs policy explain unlink "$PWD/ws/kept/x")" "* deny kept "
+contains "$(txfs -C mnt/sub policy explain unlink ../kept/x)" "* deny kept "
+contains "$(txfs -C mnt/sub policy explain unlink ../.git/hooks/pre-commit)" "* deny txfs-git-hooks-kept"
+equal allow "$(txfs -C mnt/sub policy explain unlink .git/hooks/pre-commit)" "what is below sub"
+contains "$(txfs -C mnt/sub policy explain --policy "$PWD/mine.toml" unlink "$PWD/mnt/kept/x")" "* deny kept "
+refuses_with_hint 2 "no type is called link" txfs -C mnt policy explain --type link unlink a
+refuses_with_hint 2 "$PWD/other is outside the workspace $PWD/ws" txfs -C mnt policy explain unlink ../other
+refuses_with_hint 2 "outside the workspace" txfs -C mnt policy explain rename a /etc/passwd
+refuses_with_hint 2 "no rule is about $PWD/mnt itself" txfs -C mnt policy explain unlink .
 refuses_with_hint 2 "no operation is called destroy" txfs -C mnt policy explain destroy a
 refuses_with_hint 2 "unlink has one path" txfs -C mnt policy explain unlink a b
 
@@ -63,7 +81,7 @@ cat >cases.jsonl <<'END'
 
 {"op": "unlink", "path": "kept/x", "layer": "new", "expected": "allow"}
 {"op": "unlink", "path": "kept/x", "exe": "/usr/bin/keeper", "uid": 7, "expected": "allow"}
-{"op": "rename", "path": "a", "new_path": "kept/x", "expected": "deny"}
+{"op": "rename", "path": "a", "new_path": "kept/x", "type": "directory", "expected": "deny"}
 END
 equal "4 cases, 0 failed" "$(txfs policy test --policy mine.toml cases.jsonl)" "cases"
 cat >>cases.jsonl <<'END'
@@ -83,6 +101,7 @@ for wrong in 'nonsense' '[]' '{"op": "write"}' \
   '{"op": "destroy", "path": "a", "expected": "deny"}' \
   '{"op": "write", "path": "a", "expected": "deny", "layer": "old"}' \
   '{"op": "write", "path": "a", "expected": "deny", "uid": -1}' \
+  '{"op": "write", "path": "a", "expected": "deny", "type": "link"}' \
   '{"op": "write", "path": 1, "expected": "deny"}'; do
   printf '\n%s\n' "$wrong" >wrong.jsonl
   refuses 1 "wrong.jsonl:2: " txfs -C mnt policy test "$PWD/wrong.jsonl"
@@ -106,4 +125,5 @@ equal 1 "$status" "exit code of warnings"
 contains "$(cat out)" "$PWD/mine.toml:13: rule again has no examples"
 txfs policy lint "$TXFS_SOURCE_DIR/policy/default.toml"
 txfs umount mnt
+equal None "$(txfs -C ws status --json | json 'd["rules"]')" "rules where nothing is mounted"
 contains "$(txfs -C ws policy show)" "txfs-env-files"
