@@ -27,10 +27,21 @@ class CommitTally {
 
  private:
   Result<uint64_t> CountRemoved(const Limit& limit) {
+    // Nobody looks at the base for a commit that touched a few names.
+    if (limit.max && CountTouchedNames() <= *limit.max) return 0;
     if (!removed_) removed_ = TRY(FindRemoved());
     return static_cast<uint64_t>(std::ranges::count_if(
         *removed_,
         [&](const std::string& path) { return limit.Counts(path); }));
+  }
+
+  /// As many as are removed, or more: each has a word in its directory.
+  uint64_t CountTouchedNames() {
+    uint64_t names = 0;
+    frozen_.tree.ForEachUpper([&](const Inode& inode) {
+      if (inode.record.base) names += inode.upper_names;
+    });
+    return names;
   }
 
   Result<std::vector<std::string>> FindRemoved() {
@@ -38,12 +49,8 @@ class CommitTally {
     std::vector<std::string> removed = changes.Deleted();
     if (selection_ == nullptr) return removed;
     const std::set<std::string> paths = PathsOf(frozen_, *selection_);
-    // What is in a directory that goes, goes along.
     std::erase_if(removed, [&](const std::string& path) {
-      for (std::string_view at = path; !at.empty(); at = ParentPath(at)) {
-        if (paths.contains(std::string(at))) return false;
-      }
-      return true;
+      return !paths.contains(path);
     });
     return removed;
   }

@@ -232,6 +232,10 @@ TEST_F(LimitsTest, ContentOfAnOpenFileWithoutANameCounts) {
   const auto more = fs().WriteAt(*file, content.size(), content);
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().rule, "l0");
+  ASSERT_OK(fs().TruncateOf(*file, 0));
+  const string other(50 << 10, 'y');
+  ASSERT_OK(fs().WriteAt(*file, 0, other));
+  EXPECT_EQ(fs().ReadAt(*file, 0, other.size()).value(), other);
   ASSERT_OK(fs().Close(*file));
   EXPECT_OK(fs().WriteFile("n1", content));
 }
