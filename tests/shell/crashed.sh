@@ -8,8 +8,12 @@ if [ "$(id -u)" -eq 0 ] && [ -z "${IN_NAMESPACE-}" ]; then
   command -v fusermount3 setpriv >/dev/null || exit 0
   # /dev/fuse is only for root on some machines.
   mkdir "$TMPDIR/user" && mknod -m 666 "$TMPDIR/fuse" c 10 229 || exit 0
+  # The sources may be where only root looks, as in a mount.
   cp "$TXFS" "$TMPDIR/txfs"
   chmod 755 "$TMPDIR/txfs"
+  mkdir -p "$TMPDIR/source/tests/shell"
+  cp "$0" "$TXFS_SOURCE_DIR/tests/shell/common" "$TMPDIR/source/tests/shell"
+  export TXFS_SOURCE_DIR=$TMPDIR/source
   chown 65534:65534 "$TMPDIR/user"
   export IN_NAMESPACE=user
   exec unshare --mount bash -eu -c '
@@ -17,7 +21,8 @@ if [ "$(id -u)" -eq 0 ] && [ -z "${IN_NAMESPACE-}" ]; then
     cd "$TMPDIR/user"
     export HOME=$TMPDIR/user XDG_STATE_HOME=$TMPDIR/user/state
     export PATH=$TMPDIR:$PATH TMPDIR=$TMPDIR/user
-    exec setpriv --reuid=65534 --regid=65534 --clear-groups bash -eu "$0"' "$0"
+    exec setpriv --reuid=65534 --regid=65534 --clear-groups bash -eu "$0"' \
+    "$TXFS_SOURCE_DIR/tests/shell/${0##*/}"
 fi
 make_workspace
 mkdir ma mb mc
