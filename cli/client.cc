@@ -223,4 +223,21 @@ Result<std::vector<policy::SourceText>> Client::ReloadPolicy() {
   return AskPolicy("reload_policy");
 }
 
+Result<std::vector<PendingQuestion>> Client::Pending() {
+  std::vector<PendingQuestion> questions;
+  TRY(connection_->Call(
+      {{"request", "pending"}}, [&](const Frame& frame) -> Status {
+        for (const Json& question : GetMember(frame.header, "pending")) {
+          questions.push_back(PendingFromJson(question));
+        }
+        return {};
+      }));
+  return questions;
+}
+
+Status Client::Answer(uint64_t id, bool yes) {
+  TRY(connection_->Call({{"request", "answer"}, {"id", id}, {"yes", yes}}));
+  return {};
+}
+
 }  // namespace txfs::cli

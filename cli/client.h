@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/connection.h"
+#include "cli/pending.h"
 #include "fs/workspace.h"
 #include "policy/sources.h"
 
@@ -78,6 +79,10 @@ class Client {
   Result<std::vector<policy::SourceText>> Policy();
   /// The same when they were read again.
   Result<std::vector<policy::SourceText>> ReloadPolicy();
+
+  /// What waits for an answer in the mount. Of a daemon only.
+  Result<std::vector<PendingQuestion>> Pending();
+  Status Answer(uint64_t id, bool yes);
 
   Result<UndoReport> Undo(const std::string& id);
   Result<CommitView> Show(const std::string& id);

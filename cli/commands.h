@@ -78,6 +78,12 @@ Result<int> RunLog(const Context& context, const LogArguments& arguments);
 /// What was last refused at `path` and below. Exit code 0, also for nothing.
 Result<int> RunWhy(const Context& context, const std::string& path, bool json);
 
+/// The questions of rules that wait for an answer.
+Result<int> RunPending(const Context& context, bool json);
+/// Answers those of these numbers.
+Result<int> RunAnswer(const Context& context,
+                      const std::vector<std::string>& ids, bool yes);
+
 struct DiffArguments {
   std::vector<std::string> paths;
   DiffStyle style;

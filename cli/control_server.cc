@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <optional>
 
 #include "cli/runtime_dir.h"
 
@@ -18,11 +19,14 @@ namespace {
 
 constexpr size_t kMaxPeers = 64;
 
-bool IsAllowed(int fd) {
+/// Who is at the other end; none: somebody who is to be turned away.
+std::optional<ucred> AllowedPeer(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == 0 || peer.uid == ::geteuid());
+  const bool allowed =
+      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+      (peer.uid == 0 || peer.uid == ::geteuid());
+  return allowed ? std::optional(peer) : std::nullopt;
 }
 
 }  // namespace
@@ -115,11 +119,14 @@ void ControlServer::AcceptLoop() {
 void ControlServer::Accept() {
   Reap();
   UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!fd.valid() || !IsAllowed(fd.get())) return;
+  if (!fd.valid()) return;
+  const auto allowed = AllowedPeer(fd.get());
+  if (!allowed) return;
   const MutexLock lock(mutex_);
   if (peers_.size() >= kMaxPeers) return;
   Peer& peer = peers_.emplace_back();
   peer.fd = std::move(fd);
+  peer.pid = allowed->pid;
   peer.thread = std::thread([this, &peer] { Serve(peer); });
 }
 
@@ -139,9 +146,9 @@ void ControlServer::Serve(Peer& peer) {
   for (;;) {
     const Result<std::optional<Frame>> request = ReadFrame(fd, kRequestMax);
     if (!request || !*request) break;
-    const Status sent = handler_((*request)->header, [fd](const Frame& reply) {
-      return WriteFrame(fd, reply);
-    });
+    const Status sent = handler_(
+        (*request)->header,
+        [fd](const Frame& reply) { return WriteFrame(fd, reply); }, peer.pid);
     if (!sent) break;
   }
   const MutexLock lock(mutex_);

@@ -19,8 +19,9 @@ namespace txfs::cli {
 class ControlServer {
  public:
   /// Answers a request; runs on the connection's thread, several at once.
-  using Handler =
-      std::function<Status(const Json& request, const FrameSink& sink)>;
+  /// `peer` is the process that connected; 0: of another pid namespace.
+  using Handler = std::function<Status(const Json& request,
+                                       const FrameSink& sink, pid_t peer)>;
 
   /// Listens at `path`, 0600, in place of a stale socket. Peers other than root
   /// and the own user are turned away. `on_signal` runs for SIGINT, SIGTERM and
@@ -41,6 +42,7 @@ class ControlServer {
  private:
   struct Peer {
     UniqueFd fd;
+    pid_t pid = 0;
     std::thread thread;
     bool done = false;
   };

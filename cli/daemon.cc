@@ -12,6 +12,7 @@
 #include <csignal>
 
 #include "cli/agent_files.h"
+#include "cli/approvals.h"
 #include "cli/archive_dispatcher.h"
 #include "cli/control_server.h"
 #include "cli/dispatcher.h"
@@ -53,20 +54,24 @@ constexpr int kDisconnectMs = 1000;
 class Server {
  public:
   Server(Workspace& workspace, FuseSession& session, std::string mountpoint,
-         LivePolicy& policy)
+         LivePolicy& policy, Approvals& approvals)
       : workspace_(workspace),
         session_(session),
         policy_(policy),
+        approvals_(approvals),
         dispatcher_(workspace, {.pid = static_cast<uint32_t>(::getpid()),
                                 .mountpoint = std::move(mountpoint)}) {}
 
   /// Answers a request; the mount's own, its rules and the record of who serves
   /// are not the dispatcher's business.
-  Status Handle(const Json& request, const FrameSink& sink) {
+  Status Handle(const Json& request, const FrameSink& sink, pid_t peer) {
     if (GetBytes(request, "request") == "unmount") {
       return Unmount(GetBool(request, "lazy"), sink);
     }
     if (LivePolicy::IsAsked(request)) return policy_.Handle(request, sink);
+    if (Approvals::IsAsked(request)) {
+      return approvals_.Handle(request, sink, peer);
+    }
     const Status handled = dispatcher_.Handle(request, [&](const Frame& frame) {
       // Who has the reply may look for the daemon of the next transaction.
       WriteRecord();
@@ -92,6 +97,8 @@ class Server {
       reply.header["error"] = ToJson(unmounted.error());
       return sink(reply);
     }
+    // Nobody finds the mount any more to answer what waits in it.
+    if (lazy) approvals_.End();
     if (!lazy) {
       reply.header["serving"] = !session_.AwaitDisconnect(kDisconnectMs);
     }
@@ -121,6 +128,7 @@ class Server {
   Workspace& workspace_;
   FuseSession& session_;
   LivePolicy& policy_;
+  Approvals& approvals_;
   Dispatcher dispatcher_;
   Mutex mutex_;
   Json record_ GUARDED_BY(mutex_);
@@ -129,17 +137,18 @@ class Server {
 
 /// Runs the session and ends it, whatever made it end.
 Status RunSession(Workspace& workspace, FuseSession& session,
-                  LivePolicy& policy, const DaemonOptions& options,
+                  LivePolicy& policy, Approvals& approvals,
+                  const DaemonOptions& options,
                   const std::function<void()>& on_ready) {
   const std::string& mountpoint = options.mount.mountpoint;
-  Server server(workspace, session, mountpoint, policy);
+  Server server(workspace, session, mountpoint, policy, approvals);
   std::atomic<bool> signalled = false;
   TRY(MakeRuntimeDirectory());
   const std::string socket = SocketPath(::geteuid(), mountpoint);
   const std::unique_ptr<ControlServer> control = TRY(ControlServer::Listen(
       socket,
-      [&](const Json& request, const FrameSink& sink) {
-        return server.Handle(request, sink);
+      [&](const Json& request, const FrameSink& sink, pid_t peer) {
+        return server.Handle(request, sink, peer);
       },
       [&] {
         signalled = true;
@@ -148,8 +157,12 @@ Status RunSession(Workspace& workspace, FuseSession& session,
   server.SetRecord({{"pid", ::getpid()},
                     {"mountpoint", EncodeBytes(mountpoint)},
                     {"socket", EncodeBytes(socket)}});
-  workspace.OnStaleCaches(
-      [&](const StaleCaches& stale) { session.Invalidate(stale); });
+  workspace.OnStaleCaches([&](const StaleCaches& stale) {
+    if (stale.empty()) return;
+    // The kernel takes locks that operations which wait have there.
+    const Approvals::Pause pause(approvals);
+    session.Invalidate(stale);
+  });
   spdlog::info("serving {} at {}", EscapeControls(workspace.path()),
                EscapeControls(mountpoint));
   on_ready();
@@ -263,24 +276,30 @@ Status Serve(const DaemonOptions& options,
   WorkspaceOptions workspace_options = options.workspace;
   workspace_options.base = TRY(ReachWorkspace(workspace_options.path)).base;
   workspace_options.prepares = true;
+  Approvals approvals(options.mount.mountpoint);
+  workspace_options.filesystem.approver = &approvals;
   const std::unique_ptr<Workspace> workspace =
       TRY(Workspace::Open(workspace_options));
   const std::string finished =
       TRY(RollForward(*workspace, workspace->transaction_id()));
   const WorkspaceStatus status = TRY(workspace->GetStatus());
-  LivePolicy policy(*workspace, options.mount.mountpoint, options.policy);
+  LivePolicy policy(*workspace, approvals, options.mount.mountpoint,
+                    options.policy);
   SyntheticDirectory filesystem(workspace->filesystem(), kAgentDirectory,
                                 AgentFiles(*workspace, policy));
+  MountOptions mount = options.mount;
+  mount.on_end = [&] { approvals.End(); };
   const std::unique_ptr<FuseSession> session =
-      TRY(FuseSession::Mount(filesystem, options.mount));
+      TRY(FuseSession::Mount(filesystem, mount));
   bool ready = false;
-  const Status ran = RunSession(*workspace, *session, policy, options, [&] {
-    ready = true;
-    on_ready({.transaction = status.id,
-              .workspace = status.workspace,
-              .begun = status.created >= start,
-              .finished = finished});
-  });
+  const Status ran =
+      RunSession(*workspace, *session, policy, approvals, options, [&] {
+        ready = true;
+        on_ready({.transaction = status.id,
+                  .workspace = status.workspace,
+                  .begun = status.created >= start,
+                  .finished = finished});
+      });
   // What failed before anybody was served leaves no mount behind; the reason
   // is the error to tell.
   if (!ready) LogFailure("unmount", session->Unmount(true));

@@ -50,6 +50,7 @@ Status LivePolicy::Reload() {
   auto texts = TRY(policy::ReadSources(sources_, base.get()));
   auto policy = TRY(policy::Compile(texts));
   workspace_.UsePolicy(std::move(policy));
+  approvals_.EndAll();
   const MutexLock lock(mutex_);
   texts_ = std::move(texts);
   ++reloads_;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/approvals.h"
 #include "cli/framing.h"
 #include "cli/policy_sources.h"
 #include "fs/workspace.h"
@@ -17,9 +18,11 @@ namespace txfs::cli {
 /// Thread-safe.
 class LivePolicy {
  public:
-  /// `setup` is what `workspace` was opened with.
-  LivePolicy(Workspace& workspace, std::string mountpoint, PolicySetup setup)
+  /// `setup` and `approvals` are what `workspace` was opened with.
+  LivePolicy(Workspace& workspace, Approvals& approvals, std::string mountpoint,
+             PolicySetup setup)
       : workspace_(workspace),
+        approvals_(approvals),
         mountpoint_(std::move(mountpoint)),
         sources_(std::move(setup.sources)),
         texts_(std::move(setup.texts)) {}
@@ -35,11 +38,13 @@ class LivePolicy {
   Result<std::shared_ptr<const policy::Policy>> Rules() EXCLUDES(mutex_);
 
   /// Reads the rules again and puts them in force, for every operation that
-  /// begins after this has returned. After an error those before stay.
+  /// begins after this has returned; what waits for an answer is denied. After
+  /// an error those before stay.
   Status Reload() EXCLUDES(mutex_, reload_mutex_);
 
  private:
   Workspace& workspace_;
+  Approvals& approvals_;
   const std::string mountpoint_;
   const policy::Sources sources_;
   /// Held by a whole reload: the one that read last is the one that holds. A

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
@@ -223,6 +224,33 @@ void AddWhy(CLI::App& app, Values& values, Command& command) {
                   "name what could not be changed: txfs why PATH");
     };
   });
+}
+
+void AddAnswer(CLI::App& app, Values& values, Command& command,
+               const char* name, const char* help) {
+  CLI::App* sub = app.add_subcommand(name, help);
+  sub->add_option("ID", values.paths, "Its number, as pending shows it")
+      ->required();
+  const bool yes = std::string_view(name) == "approve";
+  sub->callback([&values, &command, yes] {
+    command.run = [&values, yes](const Context& context) {
+      return RunAnswer(context, values.paths, yes);
+    };
+  });
+}
+
+void AddAnswers(CLI::App& app, Values& values, Command& command) {
+  CLI::App* pending = app.add_subcommand(
+      "pending", "Show the operations that wait for somebody's approval");
+  pending->add_flag("--json", values.json, "As JSON");
+  pending->callback([&] {
+    command.run = [&](const Context& context) {
+      return RunPending(context, values.json);
+    };
+  });
+  AddAnswer(app, values, command, "approve",
+            "Let an operation that waits be done");
+  AddAnswer(app, values, command, "deny", "Refuse an operation that waits");
 }
 
 void AddEnds(CLI::App& app, Values& values, Command& command) {
@@ -464,6 +492,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
   AddDiff(app, values, command);
   AddLog(app, values, command);
   AddWhy(app, values, command);
+  AddAnswers(app, values, command);
   AddSavepoints(app, values, command);
   AddEnds(app, values, command);
   AddHistory(app, values, command);

@@ -23,6 +23,10 @@
 
 namespace txfs {
 
+class Approver;
+class Inquiry;
+class LongWait;
+
 /// Who asks. Permissions were checked by the kernel (default_permissions).
 struct Caller {
   uint32_t pid = 0;
@@ -31,6 +35,10 @@ struct Caller {
   /// Not when the kernel writes back what was stored through a mapping: then
   /// the numbers above are nobody's.
   bool known = true;
+  /// How its thread may wait for long; null: as it likes.
+  LongWait* wait = nullptr;
+  /// What rules want answered; the filesystem's own business.
+  Inquiry* inquiry = nullptr;
 };
 
 /// An inode and its attributes as stat(2) shows them.
@@ -71,6 +79,9 @@ struct StaleCaches {
   std::vector<Ino> attributes;  ///< only these may: the content stays cached
   std::vector<Name> names;      ///< may lead to another inode, or to none
 
+  [[nodiscard]] bool empty() const {
+    return inodes.empty() && attributes.empty() && names.empty();
+  }
   void Append(StaleCaches more) {
     std::ranges::move(more.inodes, std::back_inserter(inodes));
     std::ranges::move(more.attributes, std::back_inserter(attributes));
@@ -84,6 +95,9 @@ struct FilesystemOptions {
   std::function<std::string(uint32_t pid)> exe_of;
   /// What may not be done; null: everything may.
   std::shared_ptr<const policy::Policy> policy;
+  /// Answers questions of rules, and outlives the filesystem; null: nobody
+  /// does, which refuses what they are about.
+  Approver* approver = nullptr;
 };
 
 /// What write(2) says besides where and what.

@@ -9,6 +9,7 @@
 
 #include "fs/fuse_readdir.h"
 #include "fs/fuse_reply.h"
+#include "fs/fuse_wait.h"
 
 namespace txfs {
 namespace {
@@ -20,8 +21,14 @@ FuseContext& ContextOf(fuse_req_t req) {
 Filesystem& FsOf(fuse_req_t req) { return ContextOf(req).fs; }
 
 Caller CallerOf(fuse_req_t req) {
+  // A thread handles one request at a time.
+  thread_local RequestWait wait;
+  wait.Handle(req);
   const fuse_ctx* ctx = fuse_req_ctx(req);
-  return {static_cast<uint32_t>(ctx->pid), ctx->uid, ctx->gid};
+  return {.pid = static_cast<uint32_t>(ctx->pid),
+          .uid = ctx->uid,
+          .gid = ctx->gid,
+          .wait = &wait};
 }
 
 // INIT

@@ -93,14 +93,16 @@ unsigned ThreadCount(unsigned asked) {
 class MountedSession final : public FuseSession {
  public:
   MountedSession(std::unique_ptr<FuseContext> context, SessionPointer session,
-                 UniqueFd wake, std::string mountpoint, unsigned threads)
+                 UniqueFd wake, std::string mountpoint,
+                 const MountOptions& options)
       : context_(std::move(context)),
         session_(std::move(session)),
         caches_(session_.get(), fuse_session_fd(session_.get())),
         refused_pages_(session_.get()),
         wake_(std::move(wake)),
         mountpoint_(std::move(mountpoint)),
-        threads_(threads),
+        threads_(ThreadCount(options.threads)),
+        on_end_(options.on_end),
         device_(DeviceMountedAt(mountpoint_)) {
     context_->refused_pages = &refused_pages_;
   }
@@ -112,8 +114,10 @@ class MountedSession final : public FuseSession {
 
   Status Run() override {
     // What the kernel is told of waits for requests: they must be served still.
-    return ServeUntilWoken(session_.get(), threads_, wake_.get(),
-                           [this] { refused_pages_.End(); });
+    return ServeUntilWoken(session_.get(), threads_, wake_.get(), [this] {
+      if (on_end_) on_end_();
+      refused_pages_.End();
+    });
   }
 
   void Stop() override {
@@ -144,6 +148,7 @@ class MountedSession final : public FuseSession {
   UniqueFd wake_;
   std::string mountpoint_;
   unsigned threads_;
+  std::function<void()> on_end_;
   dev_t device_;
 };
 
@@ -162,9 +167,9 @@ Result<std::unique_ptr<FuseSession>> FuseSession::Mount(
     (void)UnmountPath(mountpoint, true);
     return std::unexpected(attached.error());
   }
-  return std::make_unique<MountedSession>(
-      std::move(context), std::move(session), std::move(wake), mountpoint,
-      ThreadCount(options.threads));
+  return std::make_unique<MountedSession>(std::move(context),
+                                          std::move(session), std::move(wake),
+                                          mountpoint, options);
 }
 
 }  // namespace txfs

@@ -20,6 +20,9 @@ struct MountOptions {
   unsigned threads = 0;  ///< 0: chosen by the number of processors
   /// Takes a warning, on any thread.
   std::function<void(const std::string&)> log = {};
+  /// Called when serving is about to end, while requests are still answered:
+  /// none may wait for long any more.
+  std::function<void()> on_end = {};
 };
 
 /// One FUSE mount of a Filesystem: zero-message opens, infinite timeouts

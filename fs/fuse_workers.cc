@@ -10,8 +10,14 @@
 #include <cstdlib>
 #include <vector>
 
+#include "journal/base/mutex.h"
+
 namespace txfs {
 namespace {
+
+class Workers;
+/// That the thread is one of.
+thread_local Workers* t_workers = nullptr;
 
 class Workers {
  public:
@@ -24,31 +30,62 @@ class Workers {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
-    // Signals are for the threads of the program.
+    // Signals are for the threads of the program. Those that come later are
+    // started by these.
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
-    for (unsigned i = 0; i < count && error == 0; ++i) {
-      pthread_t thread{};
-      error = ::pthread_create(&thread, nullptr, Main, this);
-      if (error == 0) threads_.push_back(thread);
+    {
+      const MutexLock lock(mutex_);
+      for (unsigned i = 0; i < count && error == 0; ++i) error = Add();
+      needed_ = threads_.size();
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (threads_.empty()) return Fail(error, "cannot start a thread");
+    if (error != 0 && needed_ == 0) return Fail(error, "cannot start a thread");
     return {};
   }
 
   /// Cancels reads that wait for a request; finishes requests in progress.
   void Join() {
-    for (const pthread_t thread : threads_) ::pthread_cancel(thread);
-    for (const pthread_t thread : threads_) ::pthread_join(thread, nullptr);
-    threads_.clear();
+    std::vector<pthread_t> threads;
+    {
+      const MutexLock lock(mutex_);
+      ends_ = true;
+      threads.swap(threads_);
+    }
+    for (const pthread_t thread : threads) ::pthread_cancel(thread);
+    for (const pthread_t thread : threads) ::pthread_join(thread, nullptr);
+  }
+
+  /// As many as ever serve while one more waits. Threads stay: the next wait
+  /// has them.
+  bool BeginWait() {
+    const MutexLock lock(mutex_);
+    if (ends_) return false;
+    const bool enough = threads_.size() > needed_ + waiting_;
+    if (!enough && Add() != 0) return false;
+    ++waiting_;
+    return true;
+  }
+
+  void EndWait() {
+    const MutexLock lock(mutex_);
+    --waiting_;
   }
 
   [[nodiscard]] int error() const { return error_; }
 
  private:
+  /// 0, or an errno.
+  int Add() REQUIRES(mutex_) {
+    pthread_t thread{};
+    const int error = ::pthread_create(&thread, nullptr, Main, this);
+    if (error == 0) threads_.push_back(thread);
+    return error;
+  }
+
   static void* Main(void* self) {
-    static_cast<Workers*>(self)->Serve();
+    t_workers = static_cast<Workers*>(self);
+    t_workers->Serve();
     return nullptr;
   }
 
@@ -80,7 +117,11 @@ class Workers {
 
   fuse_session* session_;
   int wake_;
-  std::vector<pthread_t> threads_;
+  Mutex mutex_;
+  std::vector<pthread_t> threads_ GUARDED_BY(mutex_);
+  size_t needed_ = 0;  ///< to serve; set before the first request
+  size_t waiting_ GUARDED_BY(mutex_) = 0;
+  bool ends_ GUARDED_BY(mutex_) = false;
   std::atomic<int> error_{0};
 };
 
@@ -93,6 +134,10 @@ Status WaitFor(int eventfd) {
 }
 
 }  // namespace
+
+bool BeginStandIn() { return t_workers != nullptr && t_workers->BeginWait(); }
+
+void EndStandIn() { t_workers->EndWait(); }
 
 Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake,
                        const std::function<void()>& ends) {

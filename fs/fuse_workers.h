@@ -16,4 +16,11 @@ namespace txfs {
 Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake,
                        const std::function<void()>& ends);
 
+/// The calling thread, which is one of those, is about to wait for something
+/// else than the kernel: another one serves in its place. False: none can be
+/// had.
+[[nodiscard]] bool BeginStandIn();
+/// It serves again. Only after a BeginStandIn that returned true.
+void EndStandIn();
+
 }  // namespace txfs

@@ -6,6 +6,7 @@
 #include <climits>
 #include <random>
 
+#include "fs/approver.h"
 #include "fs/base_count.h"
 #include "fs/checks.h"
 #include "fs/lost_names.h"
@@ -214,8 +215,15 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
   return lsn;
 }
 
-Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Change change,
+Result<Lsn> OverlayFilesystem::Accept(Plan&& plan) {
+  TRY(plan.CheckAnswered());
+  return Accept(std::move(plan).Finish());
+}
+
+Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
                                          const StagedContent* content) {
+  TRY(plan.CheckAnswered());
+  Change change = std::move(plan).Finish();
   if (!inode.IsOrphan()) return Accept(std::move(change), content);
   // Content of an ended transaction is not of this one.
   if (!meters_.empty() && !inode.retired) {
@@ -269,7 +277,18 @@ Status OverlayFilesystem::CountBaseAhead() {
 }
 
 PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
-  return {policy_.get(), tree_, base_, links_, plan};
+  return {policy_, tree_, base_, links_, plan};
+}
+
+Status OverlayFilesystem::Ask(const Caller& caller, const Inquiry& inquiry) {
+  // Who stored what is written back is not known, and may be long gone; the
+  // kernel waits for its pages.
+  const bool can_ask = caller.known && options_.approver != nullptr;
+  if (!can_ask) {
+    const Question& first = inquiry.open().front();
+    return Veto(*first.rule, first.names.front().path);
+  }
+  return options_.approver->Decide(caller, inquiry.open());
 }
 
 void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "fs/base_directory.h"
@@ -262,8 +263,13 @@ class OverlayFilesystem final : public Filesystem {
   struct stat AnswerStat(Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<Node> MakeEntry(Op op, const Caller& caller, Ino parent,
                          std::string_view name, InodeRecord record);
+  /// MakeEntry, asking and logged.
+  Result<Node> MakeAnswered(Op op, const Caller& caller, Ino parent,
+                            std::string_view name, const InodeRecord& record);
   Status RemoveEntry(Op op, const Caller& caller, Ino parent,
                      std::string_view name);
+  Status RemoveAnswered(Op op, const Caller& caller, Ino parent,
+                        std::string_view name);
   Result<Node> DoLink(const Caller& caller, Ino ino, Ino parent,
                       std::string_view name);
   Status DoRename(const Caller& caller, Ino parent, std::string_view name,
@@ -298,9 +304,11 @@ class OverlayFilesystem final : public Filesystem {
   /// The same without a judgement.
   Result<Lsn> AppendAndApply(const Change& change, const StagedContent* content)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
+  /// The same of what `plan` has, unless rules have questions about it.
+  Result<Lsn> Accept(Plan&& plan) REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// As Accept, for an inode that may be an orphan: its changes are not
   /// journaled, for they end with the last process that has it open.
-  Result<Lsn> AcceptFor(Inode& inode, Change change,
+  Result<Lsn> AcceptFor(Inode& inode, Plan&& plan,
                         const StagedContent* content = nullptr)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// Before something is removed, so that the tree is not locked while a limit
@@ -310,6 +318,13 @@ class OverlayFilesystem final : public Filesystem {
                   Lsn lsn);
   /// Judges what `plan` is to do; its caller and op are known.
   PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_);
+  /// Runs `work`, which does an operation for the caller that it is given;
+  /// again, each time that all the questions which it met were answered with
+  /// yes. Waits for answers, with no lock held.
+  template <class Work>
+  std::invoke_result_t<Work, const Caller&> Answered(const Caller& caller,
+                                                     const Work& work);
+  Status Ask(const Caller& caller, const Inquiry& inquiry);
   /// Records a refused operation in the log.
   void LogRefusal(Op op, const Caller& caller, Ino parent,
                   std::string_view name, Ino new_parent,
@@ -404,6 +419,22 @@ class OverlayFilesystem final : public Filesystem {
   BaseFileCache files_;
   DirectoryCache directories_;
 };
+
+template <class Work>
+std::invoke_result_t<Work, const Caller&> OverlayFilesystem::Answered(
+    const Caller& caller, const Work& work) {
+  Inquiry inquiry;
+  Caller asking = caller;
+  asking.inquiry = &inquiry;
+  for (;;) {
+    auto result = work(asking);
+    if (result || !inquiry.due()) return result;
+    if (Status answer = Ask(caller, inquiry); !answer) {
+      return std::unexpected(std::move(answer).error());
+    }
+    inquiry.Grant();
+  }
+}
 
 template <class T>
 Result<T> OverlayFilesystem::Logged(Result<T> result, Op op,

@@ -45,8 +45,11 @@ Result<struct stat> OverlayFilesystem::GetAttr(Ino ino) {
 
 Result<struct stat> OverlayFilesystem::SetAttr(const Caller& caller, Ino ino,
                                                const AttrRequest& request) {
-  return Logged(DoSetAttr(caller, ino, request), OpOf(request), caller, ino,
-                {});
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return DoSetAttr(asking, ino, request);
+                         }),
+                OpOf(request), caller, ino, {});
 }
 
 Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
@@ -75,7 +78,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   }
   ApplyRequest(request, plan.now(), plan.EditAttr(*inode));
   const std::shared_ptr<Journal> retired = inode->retired;
-  const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan).Finish()));
+  const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   if (!retired) ReleaseAll(*journal_, released, lsn);
   return AnswerStat(*inode);
 }
@@ -188,8 +191,10 @@ Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,
                                    std::string_view value, XattrMode mode) {
   Status set = CheckXattr(name, value.size());
   if (set) {
-    set = ChangeXattr(Op::kSetxattr, caller, ino, std::string(name),
-                      std::string(value), mode);
+    set = Answered(caller, [&](const Caller& asking) {
+      return ChangeXattr(Op::kSetxattr, asking, ino, std::string(name),
+                         std::string(value), mode);
+    });
   }
   return Logged(std::move(set), Op::kSetxattr, caller, ino, {});
 }
@@ -198,8 +203,10 @@ Status OverlayFilesystem::RemoveXattr(const Caller& caller, Ino ino,
                                       std::string_view name) {
   Status removed = Fail(EOPNOTSUPP, "removexattr");
   if (IsUserXattr(name)) {
-    removed = ChangeXattr(Op::kRemovexattr, caller, ino, std::string(name),
-                          std::nullopt, XattrMode::kReplace);
+    removed = Answered(caller, [&](const Caller& asking) {
+      return ChangeXattr(Op::kRemovexattr, asking, ino, std::string(name),
+                         std::nullopt, XattrMode::kReplace);
+    });
   }
   return Logged(std::move(removed), Op::kRemovexattr, caller, ino, {});
 }
@@ -229,7 +236,7 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
     }
   }
   if (owned || value) plan.SetXattr(*inode, name, std::move(value));
-  TRY(AcceptFor(*inode, std::move(plan).Finish()));
+  TRY(AcceptFor(*inode, std::move(plan)));
   return {};
 }
 

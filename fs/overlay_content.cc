@@ -201,7 +201,9 @@ Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
   while (done < bytes.size()) {
     const ByteSpan record = bytes.subspan(
         done, std::min<size_t>(bytes.size() - done, kRecordContentMax));
-    auto written = WriteRecord(caller, ino, place, record, mode);
+    auto written = Answered(caller, [&](const Caller& asking) {
+      return WriteRecord(asking, ino, place, record, mode);
+    });
     if (!written && done == 0) {
       return Logged(std::move(written), Op::kWrite, caller, ino, {});
     }
@@ -289,7 +291,9 @@ Status OverlayFilesystem::JudgeWrite(Plan& plan, Ino ino) {
   if (!policy_) return {};
   const ReaderLock lock(tree_mutex_);
   const Inode* inode = TRY(FindInode(ino));
-  return Judging(plan).Alter(policy::Effect::kContent, *inode);
+  TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
+  plan.change().path = tree_.PathOf(*inode);
+  return plan.CheckAnswered();
 }
 
 Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
@@ -333,7 +337,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
     attr.own_segment = segment;
   }
   plan.SetExtents(std::move(edit));
-  auto accepted = AcceptFor(*inode, std::move(plan).Finish(), &staged);
+  auto accepted = AcceptFor(*inode, std::move(plan), &staged);
   if (!accepted) {
     journal_->Abandon(staged);
     return std::unexpected(std::move(accepted).error());
@@ -350,8 +354,11 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
 Status OverlayFilesystem::Allocate(const Caller& caller, Ino ino,
                                    uint64_t offset, uint64_t length,
                                    AllocateMode mode) {
-  return Logged(DoAllocate(caller, ino, offset, length, mode), Op::kAllocate,
-                caller, ino, {});
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return DoAllocate(asking, ino, offset, length, mode);
+                         }),
+                Op::kAllocate, caller, ino, {});
 }
 
 Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
@@ -394,7 +401,7 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
     inode->told_size = std::max<uint64_t>(inode->told_size, end);
   }
   attr.mtime = attr.ctime = plan.now();
-  const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan).Finish()));
+  const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   ReleaseAll(*journal_, released, lsn);
   return {};
 }

@@ -104,15 +104,24 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
   plan.SetDentry(*directory, name, {DentryKind::kInode, ino});
   plan.TouchDirectory(*directory);
   if (is_directory) plan.CountSubdirectory(*directory, 1);
-  TRY(Accept(std::move(plan).Finish()));
+  TRY(Accept(std::move(plan)));
   return Hold(*tree_.Find(ino));
+}
+
+Result<Node> OverlayFilesystem::MakeAnswered(Op op, const Caller& caller,
+                                             Ino parent, std::string_view name,
+                                             const InodeRecord& record) {
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return MakeEntry(op, asking, parent, name, record);
+                         }),
+                op, caller, parent, name);
 }
 
 Result<Node> OverlayFilesystem::Create(const Caller& caller, Ino parent,
                                        std::string_view name, uint32_t mode) {
-  return Logged(MakeEntry(Op::kCreate, caller, parent, name,
-                          NewRecord(FileType::kRegular, mode)),
-                Op::kCreate, caller, parent, name);
+  return MakeAnswered(Op::kCreate, caller, parent, name,
+                      NewRecord(FileType::kRegular, mode));
 }
 
 Result<Node> OverlayFilesystem::MakeNode(const Caller& caller, Ino parent,
@@ -122,16 +131,14 @@ Result<Node> OverlayFilesystem::MakeNode(const Caller& caller, Ino parent,
   InodeRecord record = NewRecord(type, mode);
   record.attr.rdev = rdev;
   const Op op = type == FileType::kRegular ? Op::kCreate : Op::kMknod;
-  return Logged(MakeEntry(op, caller, parent, name, std::move(record)), op,
-                caller, parent, name);
+  return MakeAnswered(op, caller, parent, name, record);
 }
 
 Result<Node> OverlayFilesystem::MakeDirectory(const Caller& caller, Ino parent,
                                               std::string_view name,
                                               uint32_t mode) {
-  return Logged(MakeEntry(Op::kMkdir, caller, parent, name,
-                          NewRecord(FileType::kDirectory, mode)),
-                Op::kMkdir, caller, parent, name);
+  return MakeAnswered(Op::kMkdir, caller, parent, name,
+                      NewRecord(FileType::kDirectory, mode));
 }
 
 Result<Node> OverlayFilesystem::MakeSymlink(const Caller& caller, Ino parent,
@@ -140,15 +147,16 @@ Result<Node> OverlayFilesystem::MakeSymlink(const Caller& caller, Ino parent,
   InodeRecord record = NewRecord(FileType::kSymlink, 0777);
   record.symlink = target;
   record.attr.size = target.size();
-  return Logged(
-      MakeEntry(Op::kSymlink, caller, parent, name, std::move(record)),
-      Op::kSymlink, caller, parent, name);
+  return MakeAnswered(Op::kSymlink, caller, parent, name, record);
 }
 
 Result<Node> OverlayFilesystem::Link(const Caller& caller, Ino ino, Ino parent,
                                      std::string_view name) {
-  return Logged(DoLink(caller, ino, parent, name), Op::kLink, caller, ino, {},
-                parent, name);
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return DoLink(asking, ino, parent, name);
+                         }),
+                Op::kLink, caller, ino, {}, parent, name);
 }
 
 Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
@@ -180,7 +188,7 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   attr.ctime = plan.now();
   plan.SetDentry(*directory, name, {DentryKind::kInode, ino});
   plan.TouchDirectory(*directory);
-  TRY(Accept(std::move(plan).Finish()));
+  TRY(Accept(std::move(plan)));
   return Hold(*inode);
 }
 
@@ -188,14 +196,21 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
 
 Status OverlayFilesystem::Unlink(const Caller& caller, Ino parent,
                                  std::string_view name) {
-  return Logged(RemoveEntry(Op::kUnlink, caller, parent, name), Op::kUnlink,
-                caller, parent, name);
+  return RemoveAnswered(Op::kUnlink, caller, parent, name);
 }
 
 Status OverlayFilesystem::RemoveDirectory(const Caller& caller, Ino parent,
                                           std::string_view name) {
-  return Logged(RemoveEntry(Op::kRmdir, caller, parent, name), Op::kRmdir,
-                caller, parent, name);
+  return RemoveAnswered(Op::kRmdir, caller, parent, name);
+}
+
+Status OverlayFilesystem::RemoveAnswered(Op op, const Caller& caller,
+                                         Ino parent, std::string_view name) {
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return RemoveEntry(op, asking, parent, name);
+                         }),
+                op, caller, parent, name);
 }
 
 Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
@@ -230,7 +245,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     // is when the kernel lets go.
     ++inode->lookups;
     ino = inode->ino;
-    auto accepted = Accept(std::move(plan).Finish());
+    auto accepted = Accept(std::move(plan));
     if (!accepted) {
       --inode->lookups;
       return std::unexpected(std::move(accepted).error());
@@ -261,8 +276,12 @@ Status OverlayFilesystem::Rename(const Caller& caller, Ino parent,
                                  std::string_view name, Ino new_parent,
                                  std::string_view new_name, RenameMode mode) {
   const Op op = mode == RenameMode::kExchange ? Op::kExchange : Op::kRename;
-  return Logged(DoRename(caller, parent, name, new_parent, new_name, mode), op,
-                caller, parent, name, new_parent, new_name);
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return DoRename(asking, parent, name, new_parent,
+                                           new_name, mode);
+                         }),
+                op, caller, parent, name, new_parent, new_name);
 }
 
 Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
@@ -348,7 +367,7 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
     }
     plan.SetDentry(*to, new_name, {DentryKind::kInode, source->ino});
     if (target != nullptr) ++target->lookups;
-    auto accepted = Accept(std::move(plan).Finish());
+    auto accepted = Accept(std::move(plan));
     if (target != nullptr && (!accepted || exchange)) --target->lookups;
     if (!accepted) return std::unexpected(std::move(accepted).error());
   }

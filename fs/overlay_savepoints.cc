@@ -12,7 +12,7 @@ Result<Savepoint> OverlayFilesystem::MarkSavepoint(const Caller& caller,
   const ReaderLock gate(gate_);
   const WriterLock lock(tree_mutex_);
   const Timestamp now = plan.now();
-  const Lsn lsn = TRY(Accept(std::move(plan).Finish()));
+  const Lsn lsn = TRY(Accept(std::move(plan)));
   return Savepoint{name, lsn, now};
 }
 

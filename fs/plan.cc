@@ -44,6 +44,7 @@ Plan::Plan(Op op, const Caller& caller, std::string exe, Timestamp now) {
   change_.uid = caller.uid;
   change_.exe = std::move(exe);
   if (caller.known) user_ = caller.uid;
+  inquiry_ = caller.inquiry;
 }
 
 Plan::Working& Plan::Edited(const Inode& inode) {

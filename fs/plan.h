@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fs/filesystem.h"
+#include "fs/inquiry.h"
 #include "fs/tree.h"
 #include "journal/change.h"
 
@@ -54,6 +55,12 @@ class Plan {
   /// Who asks; none: not known.
   [[nodiscard]] std::optional<uint32_t> user() const { return user_; }
   Change& change() { return change_; }
+  /// What is to be answered before it is done; null: nobody can be asked.
+  [[nodiscard]] Inquiry* inquiry() const { return inquiry_; }
+  /// Fails, with a denial, when something is not answered yet.
+  Status CheckAnswered() {
+    return inquiry_ == nullptr ? Status() : inquiry_->Check(change_);
+  }
   /// The change with all its edits. Call once.
   Change Finish() &&;
 
@@ -68,6 +75,7 @@ class Plan {
   Working& Edited(const Inode& inode);
   Change change_;
   std::optional<uint32_t> user_;
+  Inquiry* inquiry_ = nullptr;
   std::vector<Working> working_;
   std::vector<Edit> head_, dentries_, tail_;
   std::vector<const Inode*> dropped_;

@@ -66,25 +66,33 @@ Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
                           std::string_view other_end) {
   // What an operation makes is never of the base.
   const Layer layer = effect == Effect::kMake ? Layer::kNew : thing.layer;
-  const policy::Verdict verdict =
-      policy::Evaluate(*policy_, {.op = JudgedOp(change_.op),
-                                  .effect = effect,
-                                  .path = path,
-                                  .layer = layer,
-                                  .type = thing.type,
-                                  .other_end = other_end,
-                                  .exe = change_.exe,
-                                  .uid = user_});
-  if (verdict.action == policy::Action::kAudit && change_.rule.empty()) {
-    change_.rule = verdict.rule->id;
+  const policy::Event event{.op = JudgedOp(change_.op),
+                            .effect = effect,
+                            .path = path,
+                            .layer = layer,
+                            .type = thing.type,
+                            .other_end = other_end,
+                            .exe = change_.exe,
+                            .uid = user_};
+  const policy::Verdict verdict = policy::Evaluate(*policy_, event);
+  if (verdict.action == policy::Action::kAllow) return {};
+  if (verdict.action == policy::Action::kDeny) {
+    return Veto(*verdict.rule, path);
   }
-  if (verdict.action != policy::Action::kDeny) return {};
-  return std::unexpected(Error{.code = verdict.rule->error,
-                               .message = verdict.rule->reason,
-                               .hint = verdict.rule->suggest,
-                               .kind = ErrorKind::kVetoed,
-                               .rule = verdict.rule->id,
-                               .because = std::string(path)});
+  if (change_.rule.empty()) change_.rule = verdict.rule->id;
+  if (verdict.action == policy::Action::kAudit) return {};
+  return Inquire(event, *verdict.rule);
+}
+
+Status PolicyCheck::Inquire(const policy::Event& event,
+                            const policy::Rule& decisive) {
+  // Nobody can be asked.
+  if (inquiry_ == nullptr) return Veto(decisive, event.path);
+  for (const policy::Rule* rule : policy_->Matching(event)) {
+    if (rule->action <= policy::Action::kAudit) continue;
+    TRY(inquiry_->Note(policy_, *rule, event));
+  }
+  return {};
 }
 
 Status PolicyCheck::Make(const Inode& directory, std::string_view name,

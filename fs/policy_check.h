@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,18 +19,22 @@ namespace txfs {
 
 /// Judges one mutating operation before it is planned: every name that it
 /// touches. Requires the tree lock. The first refusal stands, and nothing
-/// afterwards is looked at.
+/// afterwards is looked at. Questions go to the plan's inquiry, and fail
+/// nothing before the plan is to be accepted, so that nobody is asked about
+/// what is refused.
 class PolicyCheck {
  public:
   /// `policy` may be null: all is allowed. `plan` says who does what; its
   /// change learns which policy judged it, and the rule that had it noted.
-  PolicyCheck(const policy::Policy* policy, const Tree& tree,
-              const BaseDirectory& base, BaseLinks& links, Plan& plan)
+  PolicyCheck(const std::shared_ptr<const policy::Policy>& policy,
+              const Tree& tree, const BaseDirectory& base, BaseLinks& links,
+              Plan& plan)
       : policy_(policy),
         tree_(tree),
         base_(base),
         links_(links),
         user_(plan.user()),
+        inquiry_(plan.inquiry()),
         change_(plan.change()) {
     if (policy != nullptr) change_.policy = policy->hash();
   }
@@ -57,6 +62,8 @@ class PolicyCheck {
   /// `other_end` as in policy::Event.
   Status Judge(policy::Effect effect, std::string_view path, Thing thing,
                std::string_view other_end = {});
+  /// Notes what of the rules about `event` is not answered yet.
+  Status Inquire(const policy::Event& event, const policy::Rule& decisive);
   Status AlterNames(policy::Effect effect, const Inode& inode,
                     const std::optional<std::string>& but);
   /// Every path of `inode`, once.
@@ -66,11 +73,12 @@ class PolicyCheck {
   Status JudgeBelow(const Inode& directory, const std::string& old_path,
                     const std::string& new_path);
 
-  const policy::Policy* policy_;
+  const std::shared_ptr<const policy::Policy>& policy_;
   const Tree& tree_;
   const BaseDirectory& base_;
   BaseLinks& links_;
   const std::optional<uint32_t> user_;
+  Inquiry* const inquiry_;
   Change& change_;
 };
 

@@ -205,6 +205,12 @@ std::vector<ProcessRef> ProcessesMounting(dev_t dev) {
   return found;
 }
 
+bool HasDirectoryOn(pid_t pid, dev_t device) {
+  const Target target{.dir = "", .dev = device};
+  return LinkMatches(target, ProcOf(pid) + "/cwd") ||
+         LinkMatches(target, ProcOf(pid) + "/root");
+}
+
 std::vector<pid_t> ListProcesses() { return NumbersIn("/proc"); }
 
 void ForEachMapping(pid_t pid,

@@ -26,6 +26,9 @@ std::vector<ProcessRef> ProcessesUsing(const std::string& dir, dev_t dev);
 /// Of each other mount namespace in which device `dev` is mounted, a process.
 std::vector<ProcessRef> ProcessesMounting(dev_t dev);
 
+/// Whether the working or root directory of process `pid` is on `device`.
+bool HasDirectoryOn(pid_t pid, dev_t device);
+
 /// All processes of this pid namespace.
 std::vector<pid_t> ListProcesses();
 

@@ -21,12 +21,20 @@ bool Covers(const Rule& wide, const Rule& narrow) {
       });
 }
 
+/// Whether `rule` puts a question: each that matches has to be answered.
+bool Asks(const Rule& rule) {
+  return rule.action == Action::kHook || rule.action == Action::kAsk;
+}
+
 /// The rule because of which `rules[i]` never decides; or null.
 const Rule* FindShadow(std::span<const Rule> rules, size_t i) {
   for (size_t k = 0; k < rules.size(); ++k) {
     const bool goes_before = rules[k].action > rules[i].action ||
                              (rules[k].action == rules[i].action && k < i);
-    if (goes_before && Covers(rules[k], rules[i])) return &rules[k];
+    const bool both_count = Asks(rules[k]) && Asks(rules[i]);
+    if (goes_before && !both_count && Covers(rules[k], rules[i])) {
+      return &rules[k];
+    }
   }
   return nullptr;
 }

@@ -13,6 +13,7 @@
 #include "journal/base/bytes.h"
 #include "journal/base/checksum.h"
 #include "policy/load_limit.h"
+#include "policy/load_settings.h"
 #include "policy/policy.h"
 #include "policy/section.h"
 
@@ -47,11 +48,13 @@ class FileLoader {
 
   Result<Loaded> Run(const toml::table& root) {
     const Section top(file_, "the file", root);
-    TRY(top.CheckKeys({"schema", "policy_version", "defaults", "fs", "limit"}));
+    TRY(top.CheckKeys(
+        {"schema", "policy_version", "defaults", "ask", "fs", "limit"}));
     TRY(CheckSchema(top));
     Loaded loaded;
     loaded.version = TRY(top.Text("policy_version", ""));
     TRY(ReadDefaults(root, top));
+    loaded.settings = TRY(ReadSettings(file_, root, top));
     for (const toml::table* table : TRY(TablesOf(root, top, "fs"))) {
       Rule rule = TRY(ReadRule(*table));
       loaded.rules.push_back(std::move(rule));
@@ -110,8 +113,11 @@ class FileLoader {
   Result<Action> ReadAction(const Section& section, Action otherwise) const {
     const std::string name = TRY(section.Text("action", NameOf(otherwise)));
     const auto action = ActionNamed(name);
-    if (action && *action != Action::kAllow) return *action;
-    return section.Wrong("action", "is " + Quoted(name), "deny or audit");
+    if (action == Action::kAudit || action == Action::kAsk ||
+        action == Action::kDeny) {
+      return *action;
+    }
+    return section.Wrong("action", "is " + Quoted(name), "deny, ask or audit");
   }
 
   Result<int> ReadErrno(const Section& section, int otherwise) const {

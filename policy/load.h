@@ -7,6 +7,7 @@
 #include "journal/base/result.h"
 #include "policy/limit.h"
 #include "policy/rule.h"
+#include "policy/settings.h"
 
 namespace txfs::policy {
 
@@ -15,6 +16,7 @@ struct Loaded {
   std::string version;  ///< policy_version; may be empty
   std::vector<Rule> rules;
   std::vector<Limit> limits;
+  Settings settings;
   uint64_t hash = 0;  ///< xxh3-64 of the text
 };
 

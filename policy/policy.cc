@@ -10,7 +10,8 @@
 namespace txfs::policy {
 namespace {
 
-constexpr std::array<std::string_view, 3> kActions{"allow", "audit", "deny"};
+constexpr std::array<std::string_view, 5> kActions{"allow", "audit", "hook",
+                                                   "ask", "deny"};
 
 std::string_view Relative(std::string_view exe) {
   return exe.starts_with('/') ? exe.substr(1) : exe;
@@ -105,8 +106,11 @@ std::optional<Action> ActionNamed(std::string_view name) {
 }
 
 Policy::Policy(std::vector<Rule> rules, uint64_t hash,
-               std::vector<Limit> limits)
-    : rules_(std::move(rules)), limits_(std::move(limits)), hash_(hash) {
+               std::vector<Limit> limits, Settings settings)
+    : rules_(std::move(rules)),
+      limits_(std::move(limits)),
+      hash_(hash),
+      settings_(std::move(settings)) {
   Index();
 }
 

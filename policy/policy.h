@@ -10,6 +10,7 @@
 #include "policy/limit.h"
 #include "policy/needles.h"
 #include "policy/rule.h"
+#include "policy/settings.h"
 
 namespace txfs::policy {
 
@@ -27,7 +28,7 @@ class Policy {
   Policy() = default;
   /// `rules`: in the order of their sources, the weaker first.
   explicit Policy(std::vector<Rule> rules, uint64_t hash = 1,
-                  std::vector<Limit> limits = {});
+                  std::vector<Limit> limits = {}, Settings settings = {});
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
 
@@ -35,6 +36,8 @@ class Policy {
   [[nodiscard]] std::span<const Limit> limits() const { return limits_; }
   /// Of what the rules say; never 0 when there are any.
   [[nodiscard]] uint64_t hash() const { return hash_; }
+  /// How questions of rules are answered.
+  [[nodiscard]] const Settings& settings() const { return settings_; }
   /// Whether any rule is about an event with one of these ops or effects.
   [[nodiscard]] bool Cares(Mask mask) const { return (cares_ & mask) != 0; }
   /// Whether one might be about something below the directory `path` then.
@@ -70,6 +73,7 @@ class Policy {
   std::vector<Rule> rules_;
   std::vector<Limit> limits_;
   uint64_t hash_ = 0;
+  Settings settings_;
   Mask cares_ = 0;
   /// Texts, of which every path that a pattern matches has one in it, and the
   /// patterns of each; and the patterns that have none.

@@ -25,6 +25,8 @@ struct Place {
 enum class Action : uint8_t {
   kAllow,
   kAudit,  ///< allowed, and noted in the log
+  kHook,   ///< a program decides
+  kAsk,    ///< a person decides
   kDeny,
 };
 [[nodiscard]] std::string_view NameOf(Action action);

@@ -82,6 +82,13 @@ Result<std::optional<std::string>> ReadSource(const SourceFile& source,
   return *std::move(text);
 }
 
+/// Of several times the shortest holds.
+void Tighten(const Settings& file, Settings& all) {
+  if (!file.ask_timeout) return;
+  all.ask_timeout =
+      std::min(*file.ask_timeout, all.ask_timeout.value_or(*file.ask_timeout));
+}
+
 }  // namespace
 
 Result<std::vector<SourceText>> ReadSources(const Sources& sources,
@@ -118,13 +125,16 @@ Result<std::shared_ptr<const Policy>> Combine(std::vector<Loaded> files) {
   std::vector<Limit> limits;
   std::map<std::string, Place> places;
   uint64_t hash = 0;
+  Settings settings;
   for (Loaded& file : files) {
+    Tighten(file.settings, settings);
     hash = std::rotl(hash, 1) ^ file.hash;
     TRY(Collect(file.rules, rules, places));
     TRY(Collect(file.limits, limits, places));
   }
-  return std::make_shared<const Policy>(
-      std::move(rules), std::max<uint64_t>(hash, 1), std::move(limits));
+  return std::make_shared<const Policy>(std::move(rules),
+                                        std::max<uint64_t>(hash, 1),
+                                        std::move(limits), std::move(settings));
 }
 
 }  // namespace txfs::policy

@@ -79,6 +79,12 @@ std::string OfTypes(const Condition& condition) {
   return list;
 }
 
+std::string_view Decides(const Rule& rule) {
+  if (rule.action == Action::kAsk) return "It waits for somebody's approval. ";
+  if (rule.action == Action::kHook) return "A program decides about it. ";
+  return "";
+}
+
 /// Of some programs or users only. Which, nobody is told: there is a way
 /// around what is about a program.
 bool IsForSome(const Condition& condition) {
@@ -108,6 +114,7 @@ std::string Paragraph(const Rule& rule) {
       ": " + OpsOf(rule.ops) + " (" + std::string(ErrorName(rule.error)) + ")";
   if (!rule.with_directory) text += "; directories with it in them may move";
   text += ".\n\n" + ExceptionsOf(rule);
+  text += Decides(rule);
   text += "Why: " + AsText(rule.reason) + ".\n";
   return text + "Instead: " + AsText(rule.suggest) + ".\n";
 }
@@ -148,7 +155,7 @@ std::string InWords(std::span<const Rule> rules,
                     std::span<const Limit> limits) {
   std::string text(kHead);
   const auto refuses = [](const auto& rule) {
-    return rule.action == Action::kDeny;
+    return rule.action > Action::kAudit;
   };
   if (rules.empty() && limits.empty()) {
     return text + "\nNo rule is in force: nothing is refused.\n";

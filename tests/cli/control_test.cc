@@ -129,7 +129,7 @@ class ControlTest : public testing::Test {
         *workspace_, Host{.pid = 77, .mountpoint = "/m"});
     auto server = ControlServer::Listen(
         SocketFile(),
-        [this](const Json& request, const FrameSink& sink) {
+        [this](const Json& request, const FrameSink& sink, pid_t) {
           return dispatcher_->Handle(request, sink);
         },
         [] {});
@@ -169,7 +169,7 @@ TEST_F(ControlTest, SocketIsPrivateAndGoesWithTheServer) {
 TEST_F(ControlTest, ReplacesAStaleSocketAndLeavesThatOfASuccessor) {
   auto second = ControlServer::Listen(
       SocketFile(),
-      [this](const Json& request, const FrameSink& sink) {
+      [this](const Json& request, const FrameSink& sink, pid_t) {
         return dispatcher_->Handle(request, sink);
       },
       [] {});

@@ -1,0 +1,115 @@
+#include "cli/approvals.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "cli/archive_dispatcher.h"
+#include "cli/pending.h"
+#include "cli/text.h"
+#include "fs/mount_table.h"
+
+namespace txfs::cli {
+namespace {
+
+using Answer = ApprovalQueue::Answer;
+
+constexpr const char* kPending = "pending";
+constexpr const char* kAnswer = "answer";
+
+std::string_view WhyNot(Answer answer) {
+  switch (answer) {
+    case Answer::kLate:
+      return "nobody answered in time";
+    case Answer::kFull:
+      return "too many operations wait for an answer already";
+    case Answer::kEnded:
+      return "the end of the wait came before an answer";
+    default:
+      return "the answer was no";
+  }
+}
+
+Error Refused(const char* what, const char* hint) {
+  return {
+      .code = EPERM, .message = what, .hint = hint, .kind = ErrorKind::kFailed};
+}
+
+}  // namespace
+
+Status Approvals::Decide(const Caller& caller,
+                         std::span<const Question> questions) {
+  for (const Question& question : questions) {
+    const Answer answer = queue_.Ask(caller, question);
+    if (answer == Answer::kInterrupted) {
+      return Fail(EINTR, "a signal came before an answer");
+    }
+    if (answer == Answer::kYes) continue;
+    spdlog::info("{} {} refused by {}: {}", OpName(question.op),
+                 EscapeControls(question.path), question.rule->id,
+                 WhyNot(answer));
+    return Veto(*question.rule, question.names.front().path);
+  }
+  return {};
+}
+
+bool Approvals::IsAsked(const Json& request) {
+  const std::string name = GetBytes(request, "request");
+  return name == kPending || name == kAnswer;
+}
+
+Status Approvals::Handle(const Json& request, const FrameSink& sink,
+                         pid_t peer) {
+  const auto answer = [&](const FrameSink& checked) -> Status {
+    if (GetBytes(request, "request") == kAnswer) {
+      TRY(Reply(request, peer));
+      return checked(Frame{});
+    }
+    Json items = Json::array();
+    for (const auto& item : queue_.Pending()) items.push_back(ToJson(item));
+    return SendList(items, kPending, Json::object(), checked);
+  };
+  return AnswerWith(answer, sink);
+}
+
+Status Approvals::Reply(const Json& request, pid_t peer) {
+  const uint64_t id = GetUint(request, "id");
+  const auto items = queue_.Pending();
+  const auto item = std::ranges::find(items, id, &ApprovalQueue::Item::id);
+  const bool waits = item != items.end();
+  if (waits) TRY(CheckPeer(*item, peer));
+  if (waits && queue_.Reply(id, GetBool(request, "yes"))) return {};
+  return Fail(0, "no question " + std::to_string(id) + " waits for an answer",
+              "`txfs pending` lists those that do; one that nobody answers in "
+              "time is denied");
+}
+
+/// Not from those who wait, nor from those who work in the mount. Who runs as
+/// the same user and means to get around this, can.
+Status Approvals::CheckPeer(const ApprovalQueue::Item& item, pid_t peer) const {
+  constexpr const char* kHint =
+      "answer from a terminal of your own, outside of the mount";
+  const auto self = ReadProcessStat(peer);
+  if (!self) {
+    return std::unexpected(
+        Refused("cannot tell which process answers",
+                "answer from where the daemon runs, not from a container"));
+  }
+  for (const ProcessIdentity& process : item.processes) {
+    const auto waiting = ReadProcessStat(process.pid);
+    if (!waiting) continue;
+    if (waiting->session == self->session || DescendsFrom(peer, process.pid)) {
+      return std::unexpected(Refused(
+          "the session that asks cannot answer its own question", kHint));
+    }
+  }
+  const auto mount = FindTxfsMount(mountpoint_);
+  if (mount && DescendsFromUserOf(peer, mount->device())) {
+    return std::unexpected(Refused(
+        "who works in the mount, or was started from there, cannot answer",
+        kHint));
+  }
+  return {};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "fs/filesystem.h"
+#include "fs/inquiry.h"
+#include "journal/base/result.h"
+
+namespace txfs {
+
+/// How the thread that does an operation may wait for long. Belongs to one
+/// operation.
+class LongWait {
+ public:
+  virtual ~LongWait() = default;
+
+  /// The thread is about to wait. False: it must not, for nobody could serve in
+  /// its place. `on_signal` is called when the process that asked gets a
+  /// signal: on any thread, perhaps at once. No lock may be held that it takes.
+  virtual bool Begin(std::function<void()> on_signal) = 0;
+  /// It does not wait any more: after this has returned, `on_signal` is not
+  /// called. Only after a Begin that returned true.
+  virtual void End() = 0;
+};
+
+/// Answers questions of rules. Thread-safe.
+class Approver {
+ public:
+  virtual ~Approver() = default;
+
+  /// Succeeds when all of `questions`, which are of one operation of `caller`,
+  /// are answered with yes. Else a denial (Veto), or EINTR when a signal came.
+  /// Waits for as long as it takes, so that no lock may be held.
+  virtual Status Decide(const Caller& caller,
+                        std::span<const Question> questions) = 0;
+};
+
+}  // namespace txfs

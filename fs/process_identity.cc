@@ -1,0 +1,87 @@
+#include "fs/process_identity.h"
+
+#include <fcntl.h>
+
+#include <charconv>
+#include <functional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "fs/processes.h"
+#include "journal/base/file.h"
+
+namespace txfs {
+namespace {
+
+/// What is looked for stands near the beginning.
+constexpr size_t kProcBytes = 8192;
+/// More than any machine has of generations that are alive.
+constexpr int kMaxAncestors = 1000;
+
+std::string ReadProc(pid_t pid, const char* file) {
+  const auto fd =
+      OpenAt(AT_FDCWD, "/proc/" + std::to_string(pid) + "/" + file, O_RDONLY);
+  std::string text(kProcBytes, '\0');
+  const auto bytes = std::as_writable_bytes(std::span(text.data(), kProcBytes));
+  const auto n = fd ? ReadFully(fd->get(), 0, bytes) : Result<size_t>(0);
+  text.resize(n.value_or(0));
+  return text;
+}
+
+/// Shows the process and its ancestors to `visit` until that returns true;
+/// whether it did.
+bool AnyAncestor(pid_t pid, const std::function<bool(pid_t)>& visit) {
+  for (int i = 0; i < kMaxAncestors && pid > 0; ++i) {
+    if (visit(pid)) return true;
+    const auto stat = ReadProcessStat(pid);
+    if (!stat) return false;
+    pid = stat->parent;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  if (pid <= 0) return std::nullopt;
+  const std::string text = ReadProc(pid, "stat");
+  // The name of the program stands in parentheses, and may have some itself.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  ProcessStat stat;
+  std::string skipped;
+  fields >> skipped >> stat.parent >> skipped >> stat.session;
+  constexpr int kBetween = 15;  // session is field 6, the start field 22
+  for (int i = 0; i < kBetween; ++i) fields >> skipped;
+  fields >> stat.start;
+  if (!fields) return std::nullopt;
+  return stat;
+}
+
+ProcessIdentity IdentifyProcess(pid_t tid) {
+  if (tid <= 0) return {};
+  constexpr std::string_view kKey = "\nTgid:\t";
+  const std::string status = ReadProc(tid, "status");
+  const size_t at = status.find(kKey);
+  if (at == std::string::npos) return {};
+  pid_t pid = 0;
+  std::from_chars(status.data() + at + kKey.size(),
+                  status.data() + status.size(), pid);
+  const auto stat = ReadProcessStat(pid);
+  if (!stat) return {};
+  return {.pid = pid, .start = stat->start};
+}
+
+bool DescendsFromUserOf(pid_t pid, dev_t device) {
+  return AnyAncestor(pid,
+                     [&](pid_t one) { return HasDirectoryOn(one, device); });
+}
+
+bool DescendsFrom(pid_t pid, pid_t ancestor) {
+  return AnyAncestor(pid, [&](pid_t one) { return one == ancestor; });
+}
+
+}  // namespace txfs

@@ -1,0 +1,50 @@
+#include "policy/load_settings.h"
+
+#include <cmath>
+
+namespace txfs::policy {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kMaxTimeout{std::chrono::hours(1)};
+
+/// A time in seconds; `otherwise` where there is none.
+Result<milliseconds> ReadSeconds(const Section& section, std::string_view key,
+                                 milliseconds otherwise) {
+  const toml::node* node = section.Get(key);
+  if (node == nullptr) return otherwise;
+  const double seconds =
+      node->is_number() ? node->value<double>().value_or(-1) : -1;
+  const double time = seconds * 1000;
+  // Not the other way round: it may be no number at all.
+  if (time >= 1 && time <= static_cast<double>(kMaxTimeout.count())) {
+    return milliseconds(std::llround(time));
+  }
+  return section.Wrong(key, "is no time",
+                       "a number of seconds, from 0.001 to 3600");
+}
+
+/// A table that may be missing.
+Result<const toml::table*> FindTable(const toml::table& root,
+                                     const Section& top, const char* key) {
+  if (!root.contains(key)) return nullptr;
+  const toml::table* table = root.get_as<toml::table>(key);
+  if (table != nullptr) return table;
+  return top.Wrong(key, "is no table", "[" + std::string(key) + "]");
+}
+
+}  // namespace
+
+Result<Settings> ReadSettings(const std::string& file, const toml::table& root,
+                              const Section& top) {
+  Settings settings;
+  if (const toml::table* ask = TRY(FindTable(root, top, "ask"))) {
+    const Section section(file, "[ask]", *ask);
+    TRY(section.CheckKeys({"timeout"}));
+    settings.ask_timeout = TRY(ReadSeconds(section, "timeout", kAskTimeout));
+  }
+  return settings;
+}
+
+}  // namespace txfs::policy
