@@ -58,8 +58,8 @@ class Refresher {
       directories_.emplace_back(inode.record.base->path, inode.ino);
     } else if (!inode.upper) {
       files_known_.push_back(inode.ino);
-    } else if (inode.record.base->nlink > 1) {
-      shared_.push_back(inode.ino);
+    } else if (inode.links.size() > 1) {
+      linked_.push_back(inode.ino);
     }
   }
 
@@ -69,7 +69,7 @@ class Refresher {
     for (const Ino ino : files_known_) {
       if (Inode* inode = tree_.Find(ino)) LookAtFile(*inode);
     }
-    for (const Ino ino : shared_) DropLostNames(*tree_.Find(ino));
+    for (const Ino ino : linked_) DropLostNames(*tree_.Find(ino));
     // Children first: a directory goes when nothing is left in it.
     for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
   }
@@ -211,7 +211,7 @@ class Refresher {
   BaseFileCache& files_;
   std::vector<std::pair<std::string, Ino>> directories_;  ///< by base path
   std::vector<Ino> files_known_;
-  std::vector<Ino> shared_;  ///< upper files of several base names
+  std::vector<Ino> linked_;  ///< upper files of several names
   std::vector<Ino> gone_;    ///< directories, parents first
   StaleCaches stale_;
 };

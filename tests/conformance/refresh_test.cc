@@ -657,6 +657,20 @@ TEST_F(RefreshTest, DropsANameThatTheBaseTookBackFromAChangedFile) {
   EXPECT_EQ(two_->Read("same"), "mine");
 }
 
+TEST_F(RefreshTest, DropsTheOnlyBaseNameOfAFileThatGotAnother) {
+  one_->Write("fresh", "theirs");
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  ASSERT_TRUE(two_->fs().Link({}, two_->Find("fresh"), kRootIno, "mine"));
+  ASSERT_TRUE(one_->workspace().Undo(""));
+  two_->Refresh();
+  EXPECT_EQ(two_->Find("fresh"), kNoIno);
+  EXPECT_NE(two_->Find("mine"), kNoIno);
+  Reopen();
+  EXPECT_EQ(two_->Find("fresh"), kNoIno);
+  EXPECT_NE(two_->Find("mine"), kNoIno);
+}
+
 TEST_F(RefreshTest, FindsTheContentOfAMovedFileByTheNameThatTheBaseHas) {
   ASSERT_TRUE(one_->fs().Link({}, one_->Find("same"), kRootIno, "new"));
   EXPECT_EQ(one_->Commit(), 0U);
