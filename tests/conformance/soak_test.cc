@@ -42,6 +42,8 @@ constexpr int kSeconds = 12;
 constexpr double kStormy = 0.45;
 /// Image of the model as the base is.
 constexpr const char* kBase = "base";
+/// What is random may remove most of what there is.
+constexpr const char* kLimit = "txfs-mass-deletion";
 /// Image of what a partial discard left.
 constexpr const char* kPart = "part";
 /// How many commits are remembered for undo.
@@ -107,7 +109,11 @@ class Sibling {
     const auto before = ViewTops(base_, kSiblingTops);
     Work();
     const auto after = ViewTops(mountpoint_, kSiblingTops);
-    Txfs({"-C", mountpoint_, commits ? "commit" : "discard"});
+    if (commits) {
+      Txfs({"-C", mountpoint_, "commit", "--accept", kLimit});
+    } else {
+      Txfs({"-C", mountpoint_, "discard"});
+    }
     ASSERT_TRUE(before && after);
     for (const std::string& root : {base_, other, mountpoint_}) {
       const auto now = ViewTops(root, kSiblingTops);
@@ -518,7 +524,10 @@ bool Soak::EndPart(const std::string& command, const std::string& path) {
   }
   const auto base = ViewTops(base_.root(), others);
   const auto shown = ViewTops(mountpoint_, others);
-  const auto done = daemon().Txfs({command, "--", path});
+  std::vector<std::string> words{command, "--", path};
+  if (command == "commit")
+    words.insert(words.begin() + 1, {"--accept", kLimit});
+  const auto done = daemon().Txfs(words);
   if (!done) {
     EXPECT_NE(done.error().ToString().find("changed nothing at"),
               std::string::npos)
@@ -567,7 +576,7 @@ void Soak::LiveSibling() {
 }
 
 std::string Soak::TryCommit() {
-  const auto report = daemon().Txfs({"commit", "--json"});
+  const auto report = daemon().Txfs({"commit", "--json", "--accept", kLimit});
   if (!report) {
     ADD_FAILURE() << report.error().ToString();
     return "";
