@@ -39,18 +39,55 @@ Error Refused(const char* what, const char* hint) {
 
 Status Approvals::Decide(const Caller& caller,
                          std::span<const Question> questions) {
-  for (const Question& question : questions) {
-    const Answer answer = queue_.Ask(caller, question);
-    if (answer == Answer::kInterrupted) {
-      return Fail(EINTR, "a signal came before an answer");
+  // Nobody is asked about what a program refuses.
+  for (const auto action : {policy::Action::kHook, policy::Action::kAsk}) {
+    for (const Question& question : questions) {
+      if (question.rule->action == action) TRY(Put(caller, question));
     }
-    if (answer == Answer::kYes) continue;
-    spdlog::info("{} {} refused by {}: {}", OpName(question.op),
-                 EscapeControls(question.path), question.rule->id,
-                 WhyNot(answer));
-    return Veto(*question.rule, question.names.front().path);
   }
   return {};
+}
+
+/// The error says why, or EINTR; what it leads to is the same denial.
+Status Approvals::Put(const Caller& caller, const Question& question) {
+  const bool by_hook = question.rule->action == policy::Action::kHook;
+  Status answer =
+      by_hook ? AskHook(caller, question) : AskSomebody(caller, question);
+  if (answer || answer.error().code == EINTR) return answer;
+  spdlog::info("{} {} refused by {}: {}", OpName(question.op),
+               EscapeControls(question.path), question.rule->id,
+               EscapeControls(answer.error().ToString()));
+  return Veto(*question.rule, question.names.front().path);
+}
+
+Status Approvals::AskSomebody(const Caller& caller, const Question& question) {
+  const Answer answer = queue_.Ask(caller, question);
+  if (answer == Answer::kYes) return {};
+  if (answer == Answer::kInterrupted) {
+    return Fail(EINTR, "a signal came before an answer");
+  }
+  return Fail(0, WhyNot(answer));
+}
+
+Status Approvals::AskHook(const Caller& caller, const Question& question) {
+  Json json = ToJson(question);
+  json["pid"] = caller.pid;
+  json["uid"] = caller.uid;
+  json["workspace"] = EncodeBytes(workspace_);
+  json["transaction"] = transaction_();
+  const auto& settings = question.policy->settings().hook;
+  // Rules that name none are not loaded.
+  if (!settings) return Fail(0, "there is no hook");
+  const auto reply = TRY(hook_.Ask(*settings, std::move(json), caller.wait));
+  switch (reply.verdict) {
+    case HookProcess::Verdict::kAllow:
+      return {};
+    case HookProcess::Verdict::kAsk:
+      return AskSomebody(caller, question);
+    case HookProcess::Verdict::kDeny:
+      break;
+  }
+  return Fail(0, "the hook's answer was no: " + reply.reason);
 }
 
 bool Approvals::IsAsked(const Json& request) {

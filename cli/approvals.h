@@ -2,10 +2,12 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <span>
 #include <string>
 
 #include "cli/framing.h"
+#include "cli/hook_process.h"
 #include "fs/approval_queue.h"
 #include "fs/approver.h"
 #include "journal/base/result.h"
@@ -16,8 +18,12 @@ namespace txfs::cli {
 /// of the control protocol that are about them. Thread-safe.
 class Approvals final : public Approver {
  public:
-  explicit Approvals(std::string mountpoint)
-      : mountpoint_(std::move(mountpoint)) {}
+  /// `transaction` tells which one is open.
+  Approvals(std::string mountpoint, std::string workspace,
+            std::function<std::string()> transaction)
+      : mountpoint_(std::move(mountpoint)),
+        workspace_(std::move(workspace)),
+        transaction_(std::move(transaction)) {}
 
   Status Decide(const Caller& caller,
                 std::span<const Question> questions) override;
@@ -30,22 +36,41 @@ class Approvals final : public Approver {
   /// What waits is denied.
   void EndAll() { queue_.EndAll(); }
   /// The same, and so is what comes.
-  void End() { queue_.Suspend(); }
+  void End() { Suspend(); }
   /// The same for as long as it lives.
   class Pause {
    public:
-    explicit Pause(Approvals& approvals) : pause_(approvals.queue_) {}
+    explicit Pause(Approvals& approvals) : approvals_(approvals) {
+      approvals_.Suspend();
+    }
+    ~Pause() { approvals_.Resume(); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
 
    private:
-    ApprovalQueue::Pause pause_;
+    Approvals& approvals_;
   };
 
  private:
+  void Suspend() {
+    queue_.Suspend();
+    hook_.Suspend();
+  }
+  void Resume() {
+    hook_.Resume();
+    queue_.Resume();
+  }
+  Status Put(const Caller& caller, const Question& question);
+  Status AskSomebody(const Caller& caller, const Question& question);
+  Status AskHook(const Caller& caller, const Question& question);
   Status Reply(const Json& request, pid_t peer);
   Status CheckPeer(const ApprovalQueue::Item& item, pid_t peer) const;
 
   const std::string mountpoint_;
+  const std::string workspace_;
+  const std::function<std::string()> transaction_;
   ApprovalQueue queue_;
+  HookProcess hook_;
 };
 
 }  // namespace txfs::cli

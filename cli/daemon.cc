@@ -276,10 +276,11 @@ Status Serve(const DaemonOptions& options,
   WorkspaceOptions workspace_options = options.workspace;
   workspace_options.base = TRY(ReachWorkspace(workspace_options.path)).base;
   workspace_options.prepares = true;
-  Approvals approvals(options.mount.mountpoint);
+  std::unique_ptr<Workspace> workspace;
+  Approvals approvals(options.mount.mountpoint, workspace_options.path,
+                      [&] { return workspace->transaction_id(); });
   workspace_options.filesystem.approver = &approvals;
-  const std::unique_ptr<Workspace> workspace =
-      TRY(Workspace::Open(workspace_options));
+  workspace = TRY(Workspace::Open(workspace_options));
   const std::string finished =
       TRY(RollForward(*workspace, workspace->transaction_id()));
   const WorkspaceStatus status = TRY(workspace->GetStatus());

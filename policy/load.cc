@@ -48,8 +48,8 @@ class FileLoader {
 
   Result<Loaded> Run(const toml::table& root) {
     const Section top(file_, "the file", root);
-    TRY(top.CheckKeys(
-        {"schema", "policy_version", "defaults", "ask", "fs", "limit"}));
+    TRY(top.CheckKeys({"schema", "policy_version", "defaults", "ask", "hook",
+                       "fs", "limit"}));
     TRY(CheckSchema(top));
     Loaded loaded;
     loaded.version = TRY(top.Text("policy_version", ""));
@@ -113,11 +113,9 @@ class FileLoader {
   Result<Action> ReadAction(const Section& section, Action otherwise) const {
     const std::string name = TRY(section.Text("action", NameOf(otherwise)));
     const auto action = ActionNamed(name);
-    if (action == Action::kAudit || action == Action::kAsk ||
-        action == Action::kDeny) {
-      return *action;
-    }
-    return section.Wrong("action", "is " + Quoted(name), "deny, ask or audit");
+    if (action && *action != Action::kAllow) return *action;
+    return section.Wrong("action", "is " + Quoted(name),
+                         "deny, ask, hook or audit");
   }
 
   Result<int> ReadErrno(const Section& section, int otherwise) const {

@@ -34,6 +34,24 @@ Result<const toml::table*> FindTable(const toml::table& root,
   return top.Wrong(key, "is no table", "[" + std::string(key) + "]");
 }
 
+Result<HookSettings> ReadHook(const Section& section) {
+  HookSettings hook;
+  TRY(section.CheckKeys({"command", "timeout", "on_error"}));
+  hook.command = TRY(section.Texts("command"));
+  // It must not depend on where who mounts happens to be, or on his PATH.
+  if (hook.command.empty() || !hook.command[0].starts_with('/')) {
+    return section.Wrong("command", "names no program",
+                         "a list of an absolute path and arguments");
+  }
+  hook.timeout = TRY(ReadSeconds(section, "timeout", hook.timeout));
+  const std::string on_error = TRY(section.Text("on_error", "deny"));
+  if (on_error != "deny") {
+    return section.Wrong("on_error", "is " + Quoted(on_error), "deny");
+  }
+  hook.place = section.place().ToString();
+  return hook;
+}
+
 }  // namespace
 
 Result<Settings> ReadSettings(const std::string& file, const toml::table& root,
@@ -43,6 +61,9 @@ Result<Settings> ReadSettings(const std::string& file, const toml::table& root,
     const Section section(file, "[ask]", *ask);
     TRY(section.CheckKeys({"timeout"}));
     settings.ask_timeout = TRY(ReadSeconds(section, "timeout", kAskTimeout));
+  }
+  if (const toml::table* hook = TRY(FindTable(root, top, "hook"))) {
+    settings.hook = TRY(ReadHook(Section(file, "[hook]", *hook)));
   }
   return settings;
 }

@@ -82,11 +82,38 @@ Result<std::optional<std::string>> ReadSource(const SourceFile& source,
   return *std::move(text);
 }
 
-/// Of several times the shortest holds.
-void Tighten(const Settings& file, Settings& all) {
-  if (!file.ask_timeout) return;
-  all.ask_timeout =
-      std::min(*file.ask_timeout, all.ask_timeout.value_or(*file.ask_timeout));
+/// A file in the workspace that nobody named comes with what is worked on, and
+/// must not have a program run.
+Status CheckRunsNothing(const SourceFile& source, const std::string& text) {
+  if (source.in_workspace.empty() || source.required) return {};
+  const Loaded loaded = TRY(Load(text, source.path));
+  if (!loaded.settings.hook) return {};
+  return Fail(EINVAL, loaded.settings.hook->place +
+                          ": [hook] in a workspace's own rules would run a "
+                          "program that comes with it; expected it in a file "
+                          "of the user or the machine");
+}
+
+/// Of several times the shortest holds. There is one hook at most.
+Status Tighten(const Settings& file, Settings& all) {
+  if (file.ask_timeout) {
+    all.ask_timeout = std::min(*file.ask_timeout,
+                               all.ask_timeout.value_or(*file.ask_timeout));
+  }
+  if (file.hook && all.hook) {
+    return Fail(EINVAL, file.hook->place + ": there is a [hook] already in " +
+                            all.hook->place + "; expected one in all files");
+  }
+  if (file.hook) all.hook = file.hook;
+  return {};
+}
+
+Status CheckHook(const std::vector<Rule>& rules, const Settings& settings) {
+  const auto rule = std::ranges::find(rules, Action::kHook, &Rule::action);
+  if (settings.hook || rule == rules.end()) return {};
+  return Fail(EINVAL, rule->place.ToString() + ": action of " + rule->id +
+                          " is \"hook\", but no file has one; expected [hook] "
+                          "with a command");
 }
 
 }  // namespace
@@ -99,7 +126,9 @@ Result<std::vector<SourceText>> ReadSources(const Sources& sources,
   }
   for (const SourceFile& source : sources.files) {
     auto text = TRY(ReadSource(source, workspace));
-    if (text) texts.push_back({source.path, *std::move(text)});
+    if (!text) continue;
+    TRY(CheckRunsNothing(source, *text));
+    texts.push_back({source.path, *std::move(text)});
   }
   return texts;
 }
@@ -127,11 +156,12 @@ Result<std::shared_ptr<const Policy>> Combine(std::vector<Loaded> files) {
   uint64_t hash = 0;
   Settings settings;
   for (Loaded& file : files) {
-    Tighten(file.settings, settings);
+    TRY(Tighten(file.settings, settings));
     hash = std::rotl(hash, 1) ^ file.hash;
     TRY(Collect(file.rules, rules, places));
     TRY(Collect(file.limits, limits, places));
   }
+  TRY(CheckHook(rules, settings));
   return std::make_shared<const Policy>(std::move(rules),
                                         std::max<uint64_t>(hash, 1),
                                         std::move(limits), std::move(settings));

@@ -93,5 +93,36 @@ TEST(AskTest, IsToldInWords) {
   EXPECT_THAT(words, HasSubstr("It waits for somebody's approval."));
 }
 
+constexpr const char* kHook =
+    "[hook]\ncommand = [\"/bin/hook\", \"x\"]\ntimeout = 0.5\n";
+
+TEST(HookTest, StandsBetweenAuditAndAsk) {
+  const Event event{.op = Op::kUnlink, .effect = Effect::kRemove, .path = "a"};
+  const auto policy =
+      CompileAll({RuleText("hooked", "hook") + RuleText("noted", "audit"),
+                  kHook, RuleText("asked", "ask")});
+  ASSERT_TRUE(policy) << policy.error().ToString();
+  EXPECT_EQ(Evaluate(**policy, event).rule->id, "asked");
+  const auto& hook = (*policy)->settings().hook;
+  ASSERT_TRUE(hook);
+  EXPECT_EQ(hook->command, (std::vector<std::string>{"/bin/hook", "x"}));
+  EXPECT_EQ(hook->timeout, milliseconds(500));
+  EXPECT_THAT(InWords((*policy)->rules()),
+              HasSubstr("A program decides about it."));
+}
+
+TEST(HookTest, SaysWhatIsWrong) {
+  EXPECT_THAT(ErrorOf({RuleText("hooked", "hook")}),
+              HasSubstr("0.toml:2: action of hooked is \"hook\", but no file "
+                        "has one"));
+  EXPECT_THAT(ErrorOf({kHook, kHook}),
+              HasSubstr("1.toml:2: there is a [hook] already in 0.toml:2"));
+  EXPECT_THAT(ErrorOf({"[hook]\ncommand = \"hook\""}),
+              HasSubstr("command of [hook] names no program"));
+  EXPECT_THAT(ErrorOf({"[hook]\n"}), HasSubstr("names no program"));
+  EXPECT_THAT(ErrorOf({std::string(kHook) + "on_error = \"allow\""}),
+              HasSubstr("on_error of [hook] is \"allow\"; expected deny"));
+}
+
 }  // namespace
 }  // namespace txfs::policy

@@ -100,7 +100,7 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "new or any"},
       {"action = \"allow\"",
        "p.toml:7: action of [[fs]] is \"allow\"; expected "
-       "deny, ask or audit"},
+       "deny, ask, hook or audit"},
       {"errno = \"EAGAIN\"",
        "p.toml:7: errno of [[fs]] is \"EAGAIN\"; expected "
        "EPERM, EROFS or EDQUOT"},
@@ -164,7 +164,7 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "about"},
       {"[[exec]]\nid = \"x\"",
        "p.toml:7: unknown key \"exec\" in the file; expected one of schema, "
-       "policy_version, defaults, ask, fs, limit"},
+       "policy_version, defaults, ask, hook, fs, limit"},
   };
   for (const Case& one : kCases) EXPECT_EQ(WhyNot(one.lines), one.message);
   EXPECT_EQ(WhyNot("layer = \"base\"\nops = [\"make\", \"link\"]"), "")

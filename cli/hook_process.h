@@ -1,0 +1,89 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/json.h"
+#include "fs/approver.h"
+#include "journal/base/mutex.h"
+#include "journal/base/result.h"
+#include "journal/base/unique_fd.h"
+#include "policy/settings.h"
+
+namespace txfs::cli {
+
+/// The program that answers questions: it is given one line of JSON at a time
+/// and answers with one (docs/policy.md). It is started for the first question
+/// and stays; when it fails, what waits for it gets an error, and the next
+/// question starts it anew. Thread-safe.
+class HookProcess {
+ public:
+  enum class Verdict { kAllow, kDeny, kAsk };
+  struct Reply {
+    Verdict verdict = Verdict::kDeny;
+    std::string reason;  ///< may be empty
+  };
+  /// More questions at once are refused.
+  static constexpr size_t kMaxWaiting = 8;
+
+  HookProcess();
+  ~HookProcess() { Stop(); }
+  HookProcess(const HookProcess&) = delete;
+  HookProcess& operator=(const HookProcess&) = delete;
+
+  /// Puts `question`, to which "id" is added, to the program that `settings`
+  /// name. EINTR: a signal came. Other errors are sentences: why there is no
+  /// answer.
+  Result<Reply> Ask(const policy::HookSettings& settings, Json question,
+                    LongWait* wait) EXCLUDES(mutex_);
+
+  /// What waits gets an error, and so does what comes, until as many calls of
+  /// Resume.
+  void Suspend() EXCLUDES(mutex_);
+  void Resume() EXCLUDES(mutex_);
+
+ private:
+  using Deadline = std::chrono::steady_clock::time_point;
+  struct Turn {
+    bool interrupted = false;  ///< under mutex_
+    Deadline deadline;
+  };
+
+  void Interrupt(Turn& turn) EXCLUDES(mutex_);
+  /// Fails when the wait is over before its answer.
+  Status CheckTurn(const Turn& turn) EXCLUDES(mutex_);
+  Status CheckTurnLocked(const Turn& turn) REQUIRES(mutex_);
+  Status TakeTurn(Turn& turn) EXCLUDES(mutex_);
+  void EndTurn() EXCLUDES(mutex_);
+  void Wake() const;
+
+  // Whoever has the turn has the process.
+  Result<Reply> Exchange(const policy::HookSettings& settings, Json question,
+                         const Turn& turn);
+  Status Start(const policy::HookSettings& settings);
+  [[nodiscard]] bool HasEnded() const;
+  void Stop();
+  Status AwaitReady(int fd, short events, const Turn& turn);
+  Status WriteLine(std::string_view line, const Turn& turn);
+  Result<std::string> ReadLine(const Turn& turn);
+  Result<Reply> ReadReply(uint64_t id, const Turn& turn);
+
+  std::optional<policy::HookSettings> running_;  ///< none: nothing runs
+  pid_t pid_ = 0;
+  UniqueFd in_, out_;     ///< of the process
+  std::string received_;  ///< of the next line
+  uint64_t last_id_ = 0;
+
+  UniqueFd wake_;  ///< who has the turn is to look whether it is over
+  Mutex mutex_;
+  CondVar changed_;
+  bool busy_ GUARDED_BY(mutex_) = false;
+  size_t waiting_ GUARDED_BY(mutex_) = 0;
+  size_t suspended_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace txfs::cli

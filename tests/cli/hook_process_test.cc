@@ -1,0 +1,176 @@
+#include "cli/hook_process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace txfs::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using Verdict = HookProcess::Verdict;
+using std::chrono::milliseconds;
+
+/// Signals as soon as the wait begins.
+class Signalled final : public LongWait {
+ public:
+  bool Begin(std::function<void()> on_signal) override {
+    on_signal();
+    return true;
+  }
+  void End() override {}
+};
+
+class HookProcessTest : public ::testing::Test {
+ protected:
+  /// A shell that runs `script`, in which $id is that of the question after
+  /// `next` has read it.
+  void Run(const std::string& script) {
+    settings_.command = {
+        "/bin/sh", "-c",
+        "next() { read -r line || exit; id=${line#*'\"id\":'}; "
+        "id=${id%%[,\\}]*}; }\n"
+        "say() { echo \"{\\\"id\\\":$id,\\\"verdict\\\":\\\"$1\\\"}\"; }\n" +
+            script};
+  }
+  Result<HookProcess::Reply> Ask(const std::string& path = "a",
+                                 LongWait* wait = nullptr) {
+    return hook_.Ask(settings_, {{"path", path}}, wait);
+  }
+  void Refuses(const std::string& part) {
+    const auto reply = Ask();
+    ASSERT_FALSE(reply);
+    EXPECT_THAT(reply.error().ToString(), HasSubstr(part));
+  }
+  void Says(Verdict verdict) {
+    const auto reply = Ask();
+    ASSERT_TRUE(reply) << reply.error().ToString();
+    EXPECT_EQ(reply->verdict, verdict);
+  }
+
+  policy::HookSettings settings_{
+      .command = {}, .timeout = std::chrono::minutes(5), .place = {}};
+  HookProcess hook_;
+};
+
+TEST_F(HookProcessTest, StaysAndAnswersOneByOne) {
+  Run("for v in allow deny ask; do next; say $v; done; next");
+  Says(Verdict::kAllow);
+  Says(Verdict::kDeny);
+  Says(Verdict::kAsk);
+}
+
+TEST_F(HookProcessTest, TellsTheReason) {
+  Run("next; echo \"{\\\"id\\\":$id,\\\"verdict\\\":\\\"deny\\\","
+      "\\\"reason\\\":\\\"no\\\"}\"");
+  const auto reply = Ask();
+  ASSERT_TRUE(reply) << reply.error().ToString();
+  EXPECT_EQ(reply->reason, "no");
+}
+
+TEST_F(HookProcessTest, ACrashIsNoAnswerAndTheNextStartsAnew) {
+  Run("next; case $line in *crash*) exit 3;; esac; say allow; next");
+  EXPECT_FALSE(Ask("crash"));
+  Says(Verdict::kAllow);
+}
+
+TEST_F(HookProcessTest, OneThatEndsBetweenQuestionsIsStartedAnew) {
+  Run("next; say allow");
+  for (int i = 0; i < 20; ++i) {
+    const auto reply = Ask();
+    if (reply) continue;
+    // It had not ended when it was looked at.
+    EXPECT_THAT(reply.error().ToString(), HasSubstr("the hook"));
+  }
+}
+
+TEST_F(HookProcessTest, SilenceIsNoAnswer) {
+  settings_.timeout = milliseconds(1);
+  Run("next; next; say allow");
+  Refuses("did not answer in time");
+}
+
+TEST_F(HookProcessTest, OneThatDoesNotReadIsNoneEither) {
+  settings_.timeout = milliseconds(1);
+  Run("exec tail -f /dev/null");
+  const auto reply = Ask(std::string(1 << 20, 'x'));
+  ASSERT_FALSE(reply);
+  EXPECT_THAT(reply.error().ToString(), HasSubstr("in time"));
+}
+
+TEST_F(HookProcessTest, NonsenseIsNoAnswer) {
+  for (const char* nonsense :
+       {"echo hello", "echo", "say maybe", "id=99; say allow", "echo '[1]'",
+        "echo '{\"verdict\":\"allow\"}'", "printf '\\377\\n'",
+        "head -c 100000 /dev/zero"}) {
+    Run(std::string("next; ") + nonsense + "; next");
+    Refuses("what is none");
+  }
+}
+
+TEST_F(HookProcessTest, WhatIsMissingIsNoAnswer) {
+  settings_.command = {"/nonexistent/hook"};
+  Refuses("cannot start the hook /nonexistent/hook");
+  Run("next; say allow");
+  Says(Verdict::kAllow);
+}
+
+TEST_F(HookProcessTest, OtherSettingsStartAnother) {
+  Run("while next; do say allow; done");
+  Says(Verdict::kAllow);
+  Run("while next; do say deny; done");
+  Says(Verdict::kDeny);
+}
+
+TEST_F(HookProcessTest, HasNoDescriptorsOfOurs) {
+  Run("next; [ -e /proc/$$/fd/3 ] && say deny || say allow");
+  const UniqueFd open(::dup(0));
+  Says(Verdict::kAllow);
+}
+
+TEST_F(HookProcessTest, ASignalEndsTheWait) {
+  Run("next; next");
+  Signalled wait;
+  const auto reply = Ask("a", &wait);
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, EINTR);
+}
+
+TEST_F(HookProcessTest, SuspendEndsWaitsAndSoManyWaitAtMost) {
+  constexpr auto kTooMany =
+      static_cast<ptrdiff_t>(2 * HookProcess::kMaxWaiting);
+  Run("next; next");
+  std::vector<std::future<Result<HookProcess::Reply>>> asked;
+  for (size_t i = 0; i < 3 * HookProcess::kMaxWaiting; ++i) {
+    asked.push_back(std::async(std::launch::async, [this] { return Ask(); }));
+  }
+  // Those that are too many end at once, the others with this.
+  const auto is_ready = [](const auto& one) {
+    return one.wait_for(milliseconds(0)) == std::future_status::ready;
+  };
+  while (std::ranges::count_if(asked, is_ready) < kTooMany) {
+    std::this_thread::yield();
+  }
+  hook_.Suspend();
+  ptrdiff_t too_many = 0;
+  for (auto& one : asked) {
+    const auto reply = one.get();
+    ASSERT_FALSE(reply);
+    too_many += reply.error().ToString().contains("too many") ? 1 : 0;
+  }
+  EXPECT_EQ(too_many, kTooMany);
+  Refuses("the wait ended");
+  hook_.Resume();
+  Run("next; say allow");
+  Says(Verdict::kAllow);
+}
+
+}  // namespace
+}  // namespace txfs::cli

@@ -1,0 +1,116 @@
+#!/bin/sh
+# Rules that have a program asked; and the two that the documentation shows.
+. "$TXFS_SOURCE_DIR/tests/shell/common"
+needs_fuse
+needs python3 setsid
+
+mkdir -p ws/db ws/many mnt
+for n in 1 2 3 4; do
+  echo old >ws/db/$n.sql
+  echo old >ws/many/$n
+done
+echo '{}' >ws/package-lock.json
+
+# policy COMMAND [TIMEOUT]: rules that have it asked; put in force, if mounted.
+policy() {
+  cat >policy.toml <<END
+schema = 1
+
+[hook]
+command = $1
+timeout = ${2-60}
+
+[[fs]]
+id = "hooked"
+path = ["db/**", "many/", "package-lock.json"]
+action = "hook"
+reason = "a program knows"
+suggest = "leave it"
+END
+  if mountpoint -q mnt; then txfs -C mnt policy reload >/dev/null; fi
+}
+in_log() { grep -qF -- "$1" "$XDG_STATE_HOME"/txfs/log/*.log || fail "not in the log: $1"; }
+denied() { contains "$(txfs -C mnt log --denied | tail -3)" "$1"; }
+refused() { "$@" 2>/dev/null && fail "not refused: $*" || :; }
+await_question() { until [ "$(txfs -C mnt pending --json | json 'len(d)')" = 1 ]; do :; done; }
+question() { txfs -C mnt pending --json | json 'd[0]["id"]'; }
+
+# What is no hook is said at load.
+policy '["hook.sh"]'
+refuses 1 'policy.toml:4: command of [hook] names no program' txfs policy check policy.toml
+policy '["/bin/cat"]'
+sed -i 's/^timeout.*/on_error = "allow"/' policy.toml
+refuses 1 'policy.toml:5: on_error of [hook] is "allow"' txfs policy check policy.toml
+sed -i '/^\[hook\]/,/^$/d' policy.toml
+refuses 1 'action of hooked is "hook", but no file has one' txfs policy check policy.toml
+policy '["/bin/cat"]'
+refuses 1 "there is a [hook] already in" txfs mount ws mnt --policy policy.toml --policy policy.toml
+mkdir -p ws/.txfs
+cp policy.toml ws/.txfs/policy.toml
+refuses 1 "ws/.txfs/policy.toml:3: [hook] in a workspace's own rules" txfs mount ws mnt
+rm ws/.txfs/policy.toml
+
+# The one in shell.
+policy "[\"/bin/sh\", \"$TXFS_SOURCE_DIR/docs/examples/hook.sh\"]"
+txfs mount ws mnt --no-default-policy --policy policy.toml
+setsid sh -c 'echo new >mnt/many/free' &
+await_question
+equal hooked "$(txfs -C mnt pending --json | json 'd[0]["rule"]')" "rule that asks"
+txfs -C mnt approve "$(question)"
+wait $!
+equal new "$(cat mnt/many/free)" "content after an approval"
+refused rm mnt/db/1.sql
+denied "unlink  db/1.sql  EPERM by hooked"
+denied "reason: a program knows"
+in_log "unlink db/1.sql refused by hooked: the hook's answer was no"
+mkdir mnt/db/new
+setsid chmod 600 mnt/db/2.sql &
+await_question
+txfs -C mnt approve "$(question)"
+wait $!
+equal 600 "$(stat -c %a mnt/db/2.sql)" "mode after an approval"
+
+# The one in Python.
+policy "[\"$(command -v python3)\", \"$TXFS_SOURCE_DIR/docs/examples/hook.py\"]"
+rm mnt/db/1.sql
+refused sh -c 'echo x >>mnt/package-lock.json'
+in_log "the hook's answer was no: npm writes this file"
+setsid mv mnt/many mnt/db/moved &
+await_question
+contains "$(txfs -C mnt pending)" "remove  many/4  (base)"
+txfs -C mnt approve "$(question)"
+wait $!
+[ -e mnt/db/moved/4 ] || fail "what was approved was not done"
+odd=$(printf 'mnt/db/odd\377\n"id":7,')
+echo x >"$odd"
+[ -e "$odd" ] || fail "an odd name"
+
+# What fails, refuses: a crash, silence, nonsense; and not for ever.
+policy '["/bin/sh", "-c", "read -r line; [ -e '"$PWD"'/crash ] && exit 3; read -r line"]' 0.05
+touch crash
+refused touch mnt/db/new
+in_log "the hook ended before it answered"
+rm crash
+refused touch mnt/db/new
+in_log "the hook did not answer in time"
+policy '["/bin/sh", "-c", "read -r line; echo {}; read -r line"]'
+refused touch mnt/db/new
+in_log "the hook answered with what is none: {}"
+policy '["/nonexistent"]'
+refused touch mnt/db/new
+in_log "cannot start the hook /nonexistent"
+policy "[\"/bin/sh\", \"$TXFS_SOURCE_DIR/docs/examples/hook.sh\"]"
+echo x >mnt/db/after 2>/dev/null &
+await_question
+kill $! 2>/dev/null || :
+wait $! 2>/dev/null || :
+
+# It has none of the daemon's descriptors, and goes with the mount.
+policy "[\"/bin/sh\", \"-c\", \"ls -l /proc/self/fd >$PWD/fds; exec sh $TXFS_SOURCE_DIR/docs/examples/hook.sh hook-of-test\"]"
+refused rm mnt/db/3.sql
+equal 3 "$(grep -c -e ' [012] -> ' fds)" "descriptors"
+! grep -q -e fuse -e lock -e .mdb fds || fail "has a descriptor of the daemon"
+hook=$(pgrep -f hook-of-test)
+txfs umount mnt
+timeout 60 tail --pid="$hook" -f /dev/null || fail "the hook outlives the mount"
+txfs -C ws fsck
