@@ -49,7 +49,7 @@ std::shared_ptr<const policy::Policy> RulesThatWait(milliseconds timeout) {
   rule.id = "asked";
   rule.action = policy::Action::kAsk;
   return std::make_shared<const policy::Policy>(
-      std::vector{rule}, 7,
+      std::vector{rule}, 7, std::vector<policy::Limit>{},
       policy::Settings{.ask_timeout = timeout, .hook = {}});
 }
 

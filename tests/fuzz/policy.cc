@@ -50,7 +50,7 @@ void Run(std::string_view text) {
     std::ignore = limit.Counts("src/.git/hooks/x.pem");
   }
   const Policy policy(std::move(loaded->rules), loaded->hash,
-                      std::move(loaded->limits));
+                      std::move(loaded->limits), std::move(loaded->settings));
   Judge(policy, "a");
   Judge(policy, "src/.git/hooks/x.pem");
 }

@@ -88,7 +88,7 @@ TEST(AskTest, NoneThatAsksIsShadowedByAnother) {
 TEST(AskTest, IsToldInWords) {
   const auto policy = CompileAll({RuleText("asked", "ask")});
   ASSERT_TRUE(policy) << policy.error().ToString();
-  const std::string words = InWords((*policy)->rules());
+  const std::string words = InWords((*policy)->rules(), (*policy)->limits());
   EXPECT_THAT(words, HasSubstr("## asked"));
   EXPECT_THAT(words, HasSubstr("It waits for somebody's approval."));
 }
@@ -107,7 +107,7 @@ TEST(HookTest, StandsBetweenAuditAndAsk) {
   ASSERT_TRUE(hook);
   EXPECT_EQ(hook->command, (std::vector<std::string>{"/bin/hook", "x"}));
   EXPECT_EQ(hook->timeout, milliseconds(500));
-  EXPECT_THAT(InWords((*policy)->rules()),
+  EXPECT_THAT(InWords((*policy)->rules(), (*policy)->limits()),
               HasSubstr("A program decides about it."));
 }
 
