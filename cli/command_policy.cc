@@ -109,13 +109,6 @@ std::string LimitText(const Limit& limit) {
   return text + "\n";
 }
 
-std::string CountRules(const Rules& rules) {
-  if (rules == nullptr) return Count(0, "rule");
-  const std::string count = Count(rules->rules().size(), "rule");
-  if (rules->limits().empty()) return count;
-  return count + " and " + Count(rules->limits().size(), "limit");
-}
-
 Status Print(const std::string& text) {
   Output output;
   output.Write(text);
@@ -126,7 +119,7 @@ Status Print(const std::string& text) {
 
 Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
   const Rules rules = TRY(RulesOfFile(context, file));
-  TRY(Print(EscapeControls(file) + ": " + CountRules(rules) +
+  TRY(Print(EscapeControls(file) + ": " + CountRules(rules.get()) +
             ", and their examples hold\n"));
   return 0;
 }
@@ -171,7 +164,7 @@ Result<int> RunPolicyReload(const Context& context,
   Client client = TRY(Connect(place));
   const auto texts = TRY(client.ReloadPolicy());
   const Rules rules = TRY(policy::Compile(texts));
-  TRY(Print(CountRules(rules) + " in force at " +
+  TRY(Print(CountRules(rules.get()) + " in force at " +
             EscapeControls(place.address.mountpoint) + "\n"));
   return 0;
 }

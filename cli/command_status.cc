@@ -4,6 +4,7 @@
 #include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/output.h"
+#include "cli/policy_rules.h"
 #include "cli/summary_format.h"
 #include "cli/text.h"
 #include "policy/sources.h"
@@ -13,7 +14,7 @@ namespace {
 
 /// Those of a mount.
 struct ShownRules {
-  size_t count = 0;
+  Rules rules;  ///< null: there are none
   std::vector<std::string> sources;
 };
 
@@ -28,7 +29,9 @@ struct Shown {
 Document RulesDocument(const std::optional<ShownRules>& rules) {
   if (!rules) return nullptr;
   Document document;
-  document["count"] = rules->count;
+  const bool any = rules->rules != nullptr;
+  document["count"] = any ? rules->rules->rules().size() : 0;
+  document["limits"] = any ? rules->rules->limits().size() : 0;
   document["sources"] = Document::array();
   for (const std::string& source : rules->sources) {
     document["sources"].push_back(ToUtf8(source));
@@ -39,14 +42,12 @@ Document RulesDocument(const std::optional<ShownRules>& rules) {
 std::string RulesText(const ShownRules& rules) {
   const std::string from =
       rules.sources.empty() ? "" : " of " + Join(rules.sources);
-  return Count(rules.count, "rule") + EscapeControls(from);
+  return CountRules(rules.rules.get()) + EscapeControls(from);
 }
 
 Result<ShownRules> ReadRules(Client& client) {
   const auto texts = TRY(client.Policy());
-  const auto rules = TRY(policy::Compile(texts));
-  ShownRules found;
-  found.count = rules == nullptr ? 0 : rules->rules().size();
+  ShownRules found{.rules = TRY(policy::Compile(texts)), .sources = {}};
   for (const policy::SourceText& text : texts) {
     found.sources.push_back(text.file);
   }

@@ -37,8 +37,8 @@ Result<Pipe> MakePipe() {
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// What a process of its own is started with: a session, no signal blocked or
-/// ignored, and no descriptors but the first three.
+/// What a process of its own is started with: a session, no signal blocked,
+/// SIGPIPE not ignored, and no descriptors but the first three.
 class Spawn {
  public:
   Spawn(int in, int out) {
@@ -68,17 +68,20 @@ class Spawn {
   Spawn& operator=(const Spawn&) = delete;
 
   Result<pid_t> Run(const std::vector<std::string>& command) {
+    // This process has no umask, and posix_spawn sets none.
+    std::vector<std::string> words{"/bin/sh", "-c",
+                                   "umask 077 && exec \"$0\" \"$@\""};
+    std::ranges::copy(command, std::back_inserter(words));
     std::vector<char*> arguments;
-    for (const std::string& word : command) {
-      // posix_spawn changes none of them.
-      arguments.push_back(const_cast<char*>(word.c_str()));
-    }
+    for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     pid_t pid = 0;
-    const int error =
-        error_ != 0 ? error_
-                    : ::posix_spawn(&pid, arguments[0], &actions_, &attributes_,
-                                    arguments.data(), environ);
+    int error = error_;
+    if (error == 0 && ::access(command[0].c_str(), X_OK) != 0) error = errno;
+    if (error == 0) {
+      error = ::posix_spawn(&pid, arguments[0], &actions_, &attributes_,
+                            arguments.data(), environ);
+    }
     if (error == 0) return pid;
     return Fail(error, "cannot start the hook " + command[0],
                 "its policy names the program, by an absolute path");

@@ -49,6 +49,7 @@ Status LivePolicy::Reload() {
   const UniqueFd base = TRY(workspace_.OpenBase());
   auto texts = TRY(policy::ReadSources(sources_, base.get()));
   auto policy = TRY(policy::Compile(texts));
+  TRY(CheckHookOutOfReach(policy.get(), mountpoint_));
   workspace_.UsePolicy(std::move(policy));
   approvals_.EndAll();
   const MutexLock lock(mutex_);

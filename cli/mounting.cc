@@ -211,7 +211,9 @@ Status PlanPolicy(const Context& context, const Paths& paths,
   TRY(CheckOutOfReach(policy.sources, paths.mountpoint));
   policy.texts =
       TRY(policy::ReadSources(policy.sources, workspace.base->get()));
-  plan.daemon.workspace.filesystem.policy = TRY(policy::Compile(policy.texts));
+  auto rules = TRY(policy::Compile(policy.texts));
+  TRY(CheckHookOutOfReach(rules.get(), paths.mountpoint));
+  plan.daemon.workspace.filesystem.policy = std::move(rules);
   return {};
 }
 

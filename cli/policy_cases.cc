@@ -98,7 +98,8 @@ class Line {
   Result<policy::Action> ReadExpected() const {
     const std::string expected = TRY(Text("expected"));
     if (const auto action = policy::ActionNamed(expected)) return *action;
-    return Wrong("expected is \"" + expected + "\"", "allow, audit or deny");
+    return Wrong("expected is \"" + expected + "\"",
+                 "allow, audit, hook, ask or deny");
   }
 
   const Json& object_;

@@ -5,6 +5,7 @@
 #include "cli/locate.h"
 #include "cli/paths.h"
 #include "cli/policy_sources.h"
+#include "cli/text.h"
 
 namespace txfs::cli {
 namespace {
@@ -45,6 +46,13 @@ Result<Rules> RulesInForce(const Context& context) {
   const auto texts = TRY(client.Policy());
   auto rules = TRY(policy::Compile(texts));
   return OrNone(std::move(rules));
+}
+
+std::string CountRules(const policy::Policy* rules) {
+  if (rules == nullptr) return Count(0, "rule");
+  const std::string count = Count(rules->rules().size(), "rule");
+  if (rules->limits().empty()) return count;
+  return count + " and " + Count(rules->limits().size(), "limit");
 }
 
 Result<Rules> RulesFor(const Context& context,

@@ -28,6 +28,9 @@ Result<Rules> RulesInForce(const Context& context);
 /// Whether `context` is about a workspace that has a store, or a mount.
 [[nodiscard]] bool IsInWorkspace(const Context& context);
 
+/// "19 rules and 1 limit"; of null, none.
+[[nodiscard]] std::string CountRules(const policy::Policy* rules);
+
 /// Of `file` if there is one, else those in force.
 Result<Rules> RulesFor(const Context& context,
                        const std::optional<std::string>& file);

@@ -37,19 +37,38 @@ policy::Sources PolicySources(const std::string& workspace,
   return sources;
 }
 
+namespace {
+
+Status CheckPathOutOfReach(const std::string& what, const std::string& path,
+                           const std::string& mountpoint) {
+  const auto entry = FindTxfsMount(path);
+  if (!entry && !IsWithin(path, mountpoint)) return {};
+  return Fail(EPERM,
+              what + " " + path + " lies in the mount at " +
+                  (entry ? entry->mountpoint : mountpoint) +
+                  ", where it can be changed by those whom it is for",
+              "keep it outside of what is mounted");
+}
+
+}  // namespace
+
 Status CheckOutOfReach(const policy::Sources& sources,
                        const std::string& mountpoint) {
   for (const policy::SourceFile& file : sources.files) {
     if (!file.in_workspace.empty() || ::access(file.path.c_str(), F_OK) != 0) {
       continue;
     }
-    const auto entry = FindTxfsMount(file.path);
-    if (!entry && !IsWithin(file.path, mountpoint)) continue;
-    return Fail(EPERM,
-                "the policy " + file.path + " lies in the mount at " +
-                    (entry ? entry->mountpoint : mountpoint) +
-                    ", where it can be changed by those whom it is for",
-                "keep it outside of what is mounted");
+    TRY(CheckPathOutOfReach("the policy", file.path, mountpoint));
+  }
+  return {};
+}
+
+Status CheckHookOutOfReach(const policy::Policy* policy,
+                           const std::string& mountpoint) {
+  if (policy == nullptr || !policy->settings().hook) return {};
+  for (const std::string& word : policy->settings().hook->command) {
+    if (!word.starts_with('/')) continue;
+    TRY(CheckPathOutOfReach("the hook", word, mountpoint));
   }
   return {};
 }

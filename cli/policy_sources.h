@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "journal/base/result.h"
+#include "policy/policy.h"
 #include "policy/sources.h"
 
 namespace txfs::cli {
@@ -32,5 +33,9 @@ policy::Sources PolicySources(const std::string& workspace,
 /// mounts.
 Status CheckOutOfReach(const policy::Sources& sources,
                        const std::string& mountpoint);
+/// The same of the program that `policy` has asked, and of its arguments. A
+/// null policy has none.
+Status CheckHookOutOfReach(const policy::Policy* policy,
+                           const std::string& mountpoint);
 
 }  // namespace txfs::cli

@@ -304,7 +304,7 @@ class OverlayFilesystem final : public Filesystem {
   /// The same without a judgement.
   Result<Lsn> AppendAndApply(const Change& change, const StagedContent* content)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
-  /// The same of what `plan` has, unless rules have questions about it.
+  /// As Accept, of what `plan` has, unless rules have questions about it.
   Result<Lsn> Accept(Plan&& plan) REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// As Accept, for an inode that may be an orphan: its changes are not
   /// journaled, for they end with the last process that has it open.

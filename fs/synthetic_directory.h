@@ -85,8 +85,8 @@ class SyntheticDirectory final : public Filesystem {
   Result<struct statvfs> StatFs() override { return below_.StatFs(); }
 
  private:
-  /// A file as it was at a lookup.
   using SharedText = std::shared_ptr<const std::string>;
+  /// A file as it was at a lookup.
   struct Snapshot {
     SharedText content;
     struct stat st{};

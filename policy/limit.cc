@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <charconv>
 
 namespace txfs::policy {
 namespace {
@@ -27,7 +27,11 @@ std::string SizeInWords(uint64_t bytes) {
 }
 
 std::string PercentOf(double fraction) {
-  return std::to_string(std::lround(fraction * 100)) + " %";
+  std::array<char, 32> text{};
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), fraction * 100,
+                    std::chars_format::general, 3);
+  return std::string(text.data(), end) + " %";
 }
 
 }  // namespace

@@ -22,7 +22,6 @@ namespace {
 
 constexpr int64_t kSchema = 1;
 constexpr size_t kMaxId = 64;
-constexpr size_t kMaxPattern = 4096;
 /// Of one line: the parser calls itself for each part of a dotted key.
 constexpr std::ptrdiff_t kMaxDots = 1000;
 

@@ -37,7 +37,10 @@ std::optional<uint64_t> ParseSize(std::string_view text) {
 }
 
 Result<Measure> ReadMeasure(const Section& section) {
-  const std::string name = TRY(section.RequiredText("of"));
+  const std::string name = TRY(section.Text("of", ""));
+  if (name.empty()) {
+    return section.Wrong("of", "is missing or empty", NamesOfMeasures());
+  }
   if (const auto measure = MeasureNamed(name)) return *measure;
   return section.Wrong("of", "is " + Quoted(name), NamesOfMeasures());
 }
@@ -108,6 +111,7 @@ Result<std::vector<Glob>> ReadPatterns(const Section& section,
   patterns = TRY(section.Texts("path"));
   std::vector<Glob> globs;
   for (const std::string& pattern : patterns) {
+    TRY(section.CheckPlain("path", pattern, kMaxPattern));
     auto glob = Glob::Parse(pattern, false);
     if (!glob) {
       return section.Wrong("path", "has a " + glob.error().message,

@@ -60,7 +60,9 @@ Result<Settings> ReadSettings(const std::string& file, const toml::table& root,
   if (const toml::table* ask = TRY(FindTable(root, top, "ask"))) {
     const Section section(file, "[ask]", *ask);
     TRY(section.CheckKeys({"timeout"}));
-    settings.ask_timeout = TRY(ReadSeconds(section, "timeout", kAskTimeout));
+    if (section.Has("timeout")) {
+      settings.ask_timeout = TRY(ReadSeconds(section, "timeout", kAskTimeout));
+    }
   }
   if (const toml::table* hook = TRY(FindTable(root, top, "hook"))) {
     settings.hook = TRY(ReadHook(Section(file, "[hook]", *hook)));

@@ -24,6 +24,9 @@ template <class Names>
   return list;
 }
 
+/// Longest pattern, in bytes.
+inline constexpr size_t kMaxPattern = 4096;
+
 /// A table of a policy file, and the name it is spoken of by. Errors are EINVAL
 /// with "FILE:LINE: what is wrong; what is expected".
 class Section {

@@ -142,6 +142,9 @@ std::string Paragraph(const Limit& limit) {
   text += std::string(DeedOf(limit.of)) + " " + ScopeOf(limit);
   if (!limit.patterns.empty()) text += ", of " + ListOf(limit.patterns);
   text += ": " + AllowanceOf(limit);
+  if (!limit.except_patterns.empty()) {
+    text += "; not counted is " + ListOf(limit.except_patterns);
+  }
   text += limit.at_commit
               ? ". With more, whoever commits has to accept it first.\n\n"
               : " (" + std::string(ErrorName(limit.error)) + ").\n\n";

@@ -9,7 +9,8 @@
 namespace txfs::policy {
 
 /// What `rules` and `limits` refuse, in words for who is refused, as Markdown.
-/// Exceptions are left out: nobody is to be told of a way around a rule.
+/// Exceptions for programs and users are left out: nobody is to be told of a
+/// way around a rule.
 [[nodiscard]] std::string InWords(std::span<const Rule> rules,
                                   std::span<const Limit> limits);
 

@@ -6,6 +6,7 @@ while read -r line; do
   id=${id%%[,\}]*}
   case $line in
     *'"effect":"remove"'*) verdict="deny" ;;
+    *'"effect":"content"'* | *'"effect":"attributes"'*) verdict="ask" ;;
     *'"effect":"make"'*) verdict="allow" ;;
     *) verdict="ask" ;;
   esac

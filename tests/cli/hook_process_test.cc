@@ -83,12 +83,11 @@ TEST_F(HookProcessTest, ACrashIsNoAnswerAndTheNextStartsAnew) {
 
 TEST_F(HookProcessTest, OneThatEndsBetweenQuestionsIsStartedAnew) {
   Run("next; say allow");
-  for (int i = 0; i < 20; ++i) {
-    const auto reply = Ask();
-    if (reply) continue;
-    // It had not ended when it was looked at.
-    EXPECT_THAT(reply.error().ToString(), HasSubstr("the hook"));
-  }
+  int answers = 0;
+  // One that had not ended yet when it was looked at gives no answer, and the
+  // next one starts.
+  for (int i = 0; i < 20; ++i) answers += Ask() ? 1 : 0;
+  EXPECT_GE(answers, 10);
 }
 
 TEST_F(HookProcessTest, SilenceIsNoAnswer) {

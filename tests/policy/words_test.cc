@@ -99,7 +99,7 @@ suggest = "s"
   EXPECT_TRUE(words.ends_with(R"(
 ## mass-deletion
 
-A limit of files and directories that were there when the transaction began and are removed in the transaction, of `src/`: 50, or 30 % of them where that is more. With more, whoever commits has to accept it first.
+A limit of files and directories that were there when the transaction began and are removed in the transaction, of `src/`: 50, or 30 % of them where that is more; not counted is `src/generated/`. With more, whoever commits has to accept it first.
 
 Why: much is lost at once.
 Instead: ask first.

@@ -49,7 +49,7 @@ git init -q --template= ws
   printf '#!/bin/sh\nexit 0\n' >.git/hooks/pre-commit
   chmod 755 .git/hooks/pre-commit
   echo SECRET=1 >.env
-  echo //registry:_authToken=1 >.npmrc
+  echo machine example.org password 1 >.netrc
   echo key >deploy/tls.key
   echo '{}' >.vscode/settings.json
   echo '{}' >.claude/settings.json
@@ -96,7 +96,7 @@ state() {
   )
 }
 
-protected="data sums.ledger .git/hooks .git/config .env .npmrc deploy/tls.key
+protected="data sums.ledger .git/hooks .git/config .env .netrc deploy/tls.key
   .vscode/settings.json .claude/settings.json"
 
 # same FILE DIR WHAT [PATH...]: the tree is as it was when FILE was made.
@@ -192,10 +192,10 @@ table() {
   stopped txfs-env-files rename .env "ln -sf /dev/null .env"
   stopped txfs-env-files rename .env "sed -i s/SECRET/PUBLIC/ .env"
   stopped txfs-keys truncate deploy/tls.key "truncate -s 0 deploy/tls.key"
-  stopped txfs-keys rename deploy "mv deploy old"
+  stopped txfs-keys rename deploy "mv deploy build"
   stopped txfs-git-hooks write .git/hooks/pre-commit "echo exit 1 >>.git/hooks/pre-commit"
   stopped txfs-git-hooks chmod .git/hooks/pre-commit "chmod 777 .git/hooks/pre-commit"
-  stopped 'txfs-git-*-kept' rename .git "mv .git git"
+  stopped 'txfs-git*-kept' rename .git "mv .git git"
   stopped txfs-git-config write .git/config "echo '[core]' >>.git/config"
   stopped txfs-editor-tasks truncate .vscode/settings.json "echo evil >.vscode/settings.json"
   stopped txfs-agent-settings unlink .claude/settings.json "rm -r .claude"
@@ -212,7 +212,7 @@ table() {
   stopped data unlink data/db "python3 -c 'import os; os.remove(\"data/db\")'"
   stopped data unlink data/raw/a.csv "python3 -c 'import shutil; shutil.rmtree(\"data/raw\")'"
   stopped txfs-env-files truncate .env "python3 -c 'open(\".env\", \"w\")'"
-  stopped txfs-credentials truncate .npmrc "python3 -c 'import os; os.truncate(\".npmrc\", 0)'"
+  stopped txfs-credentials truncate .netrc "python3 -c 'import os; os.truncate(\".netrc\", 0)'"
   stopped data write data/db "python3 ../agent.py mapping data/db"
   stopped data exchange data/db "python3 ../agent.py exchange src/main.c data/db"
   stopped data exchange data "python3 ../agent.py exchange data src"
@@ -223,7 +223,7 @@ table() {
   # find, git, rsync, dd and the like.
   stopped data unlink data/raw/a.csv "find data -name '*.csv' -delete"
   stopped ledger unlink sums.ledger "find . -name '*.ledger' -exec rm -f {} +"
-  stopped ledger unlink .env "git clean -fdxq .env"
+  stopped txfs-untracked-kept unlink .env "git clean -fdxq .env"
   partly ledger unlink sums.ledger "git checkout -q HEAD~1 -- sums.ledger"
   misses rsync || stopped data unlink data/db "rsync -a --delete ../empty/ data/"
   stopped data write data/db "dd if=/dev/zero of=data/db bs=1 count=4 conv=notrunc"
@@ -246,7 +246,7 @@ table() {
   misses rsync || undone "rsync -a --delete ../empty/ docs/"
   undone "dd if=/dev/zero of=src/main.c bs=1 count=4 conv=notrunc"
   undone "git rm -rqf src docs"
-  undone "rm -rf .git/objects .git/refs"
+  stopped 'txfs-git*-kept' unlink '.git/*' "rm -rf .git/objects .git/refs"
   partly data unlink data/db "rm -rf -- * .[!.]*"
 }
 

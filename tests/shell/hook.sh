@@ -104,6 +104,8 @@ echo x >mnt/db/after 2>/dev/null &
 await_question
 kill $! 2>/dev/null || :
 wait $! 2>/dev/null || :
+equal "" "$(cat mnt/db/after)" "what was asked about when a signal came"
+equal "[]" "$(txfs -C mnt pending --json)" "questions after the signal"
 
 # It has none of the daemon's descriptors, and goes with the mount.
 policy "[\"/bin/sh\", \"-c\", \"ls -l /proc/self/fd >$PWD/fds; exec sh $TXFS_SOURCE_DIR/docs/examples/hook.sh hook-of-test\"]"
