@@ -19,7 +19,7 @@ namespace txfs::cli {
 /// The program that answers questions: it is given one line of JSON at a time
 /// and answers with one (docs/policy.md). It is started for the first question
 /// and stays; when it fails, what waits for it gets an error, and the next
-/// question starts it anew. Thread-safe.
+/// question starts it anew. SIGPIPE must be ignored. Thread-safe.
 class HookProcess {
  public:
   enum class Verdict { kAllow, kDeny, kAsk };

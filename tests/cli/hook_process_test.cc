@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <future>
 #include <string>
 #include <thread>
@@ -30,6 +31,8 @@ class Signalled final : public LongWait {
 
 class HookProcessTest : public ::testing::Test {
  protected:
+  HookProcessTest() { ::signal(SIGPIPE, SIG_IGN); }  // as in the daemon
+
   /// A shell that runs `script`, in which $id is that of the question after
   /// `next` has read it.
   void Run(const std::string& script) {
