@@ -68,7 +68,9 @@ class Spawn {
   Spawn& operator=(const Spawn&) = delete;
 
   Result<pid_t> Run(const std::vector<std::string>& command) {
-    // This process has no umask, and posix_spawn sets none.
+    // By a shell outside of all mounts, which starts at once: a program may
+    // stand in a directory that the operation has locked. And this process has
+    // no umask, and posix_spawn sets none.
     std::vector<std::string> words{"/bin/sh", "-c",
                                    "umask 077 && exec \"$0\" \"$@\""};
     std::ranges::copy(command, std::back_inserter(words));
@@ -76,15 +78,12 @@ class Spawn {
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     pid_t pid = 0;
-    int error = error_;
-    if (error == 0 && ::access(command[0].c_str(), X_OK) != 0) error = errno;
-    if (error == 0) {
-      error = ::posix_spawn(&pid, arguments[0], &actions_, &attributes_,
-                            arguments.data(), environ);
-    }
+    const int error =
+        error_ != 0 ? error_
+                    : ::posix_spawn(&pid, arguments[0], &actions_, &attributes_,
+                                    arguments.data(), environ);
     if (error == 0) return pid;
-    return Fail(error, "cannot start the hook " + command[0],
-                "its policy names the program, by an absolute path");
+    return Fail(error, "cannot start the hook " + command[0]);
   }
 
  private:
@@ -218,11 +217,6 @@ Result<HookProcess::Reply> HookProcess::Exchange(
 }
 
 Status HookProcess::Start(const policy::HookSettings& settings) {
-  if (FindTxfsMount(settings.command[0])) {
-    return Fail(0, "the hook " + settings.command[0] +
-                       " lies in a mount, where it can be changed by those "
-                       "whom it is for");
-  }
   Pipe in = TRY(MakePipe());
   Pipe out = TRY(MakePipe());
   Spawn spawn(in.read.get(), out.write.get());
@@ -244,12 +238,27 @@ bool HookProcess::HasEnded() const {
          info.si_pid != 0;
 }
 
+HookProcess::~HookProcess() {
+  Stop();
+  Reap(0);
+}
+
+void HookProcess::Reap(int flags) {
+  std::erase_if(killed_, [flags](pid_t pid) {
+    pid_t ended = 0;
+    do {
+      ended = ::waitpid(pid, nullptr, flags);
+    } while (ended < 0 && errno == EINTR);
+    return ended != 0;
+  });
+}
+
 void HookProcess::Stop() {
   if (!running_) return;
   // With what it started, as far as that stayed in its group.
   ::kill(-pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  killed_.push_back(pid_);
+  Reap(WNOHANG);
   in_.Reset();
   out_.Reset();
   running_.reset();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/json.h"
 #include "fs/approver.h"
@@ -31,7 +32,7 @@ class HookProcess {
   static constexpr size_t kMaxWaiting = 8;
 
   HookProcess();
-  ~HookProcess() { Stop(); }
+  ~HookProcess();
   HookProcess(const HookProcess&) = delete;
   HookProcess& operator=(const HookProcess&) = delete;
 
@@ -66,7 +67,10 @@ class HookProcess {
                          const Turn& turn);
   Status Start(const policy::HookSettings& settings);
   [[nodiscard]] bool HasEnded() const;
+  /// Does not wait for its end: it may stand in the kernel until the operation
+  /// that asks is answered.
   void Stop();
+  void Reap(int flags);
   Status AwaitReady(int fd, short events, const Turn& turn);
   Status WriteLine(std::string_view line, const Turn& turn);
   Result<std::string> ReadLine(const Turn& turn);
@@ -74,8 +78,9 @@ class HookProcess {
 
   std::optional<policy::HookSettings> running_;  ///< none: nothing runs
   pid_t pid_ = 0;
-  UniqueFd in_, out_;     ///< of the process
-  std::string received_;  ///< of the next line
+  std::vector<pid_t> killed_;  ///< and not waited for yet
+  UniqueFd in_, out_;          ///< of the process
+  std::string received_;       ///< of the next line
   uint64_t last_id_ = 0;
 
   UniqueFd wake_;  ///< who has the turn is to look whether it is over

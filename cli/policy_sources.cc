@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+
 #include "cli/paths.h"
 #include "cli/runtime_dir.h"
 #include "fs/mount_table.h"
@@ -66,11 +70,18 @@ Status CheckOutOfReach(const policy::Sources& sources,
 Status CheckHookOutOfReach(const policy::Policy* policy,
                            const std::string& mountpoint) {
   if (policy == nullptr || !policy->settings().hook) return {};
-  for (const std::string& word : policy->settings().hook->command) {
+  const std::vector<std::string>& command = policy->settings().hook->command;
+  for (const std::string& word : command) {
     if (!word.starts_with('/')) continue;
     TRY(CheckPathOutOfReach("the hook", word, mountpoint));
+    const std::unique_ptr<char, decltype(&std::free)> real(
+        ::realpath(word.c_str(), nullptr), &std::free);
+    if (real == nullptr) continue;
+    TRY(CheckPathOutOfReach("the hook", real.get(), mountpoint));
   }
-  return {};
+  if (::access(command[0].c_str(), X_OK) == 0) return {};
+  return Fail(errno, "cannot run the hook " + command[0],
+              "[hook] names the program, by an absolute path");
 }
 
 }  // namespace txfs::cli

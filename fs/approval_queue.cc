@@ -9,7 +9,7 @@ std::vector<ApprovalQueue::Grant> ApprovalQueue::GrantsOf(
   std::vector<Grant> grants;
   for (const TouchedName& name : question.names) {
     grants.emplace_back(process, question.policy->hash(), question.rule->id,
-                        static_cast<int>(name.effect), name.path);
+                        static_cast<int>(name.effect), name.path, question.exe);
   }
   return grants;
 }
@@ -147,6 +147,8 @@ void ApprovalQueue::EndAllLocked() {
 void ApprovalQueue::EndAll() {
   const MutexLock lock(mutex_);
   EndAllLocked();
+  remembered_.clear();
+  oldest_.clear();
 }
 
 void ApprovalQueue::Suspend() {

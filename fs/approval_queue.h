@@ -59,7 +59,7 @@ class ApprovalQueue {
   /// Answers a question for all who wait. False: none has the number.
   bool Reply(uint64_t id, bool yes) EXCLUDES(mutex_);
 
-  /// All that waits is denied.
+  /// All that waits is denied, and no answer remembered.
   void EndAll() EXCLUDES(mutex_);
   /// EndAll, and so is what comes, until as many calls of Resume.
   void Suspend() EXCLUDES(mutex_);
@@ -94,9 +94,9 @@ class ApprovalQueue {
     std::optional<Answer> answer;  ///< then it is not in entries_ any more
   };
   using SharedEntry = std::shared_ptr<Entry>;  ///< of all who wait for it
-  /// A process, what rules say, the rule, and the name.
-  using Grant =
-      std::tuple<ProcessIdentity, uint64_t, std::string, int, std::string>;
+  /// A process, what rules say, the rule, the name, and the program.
+  using Grant = std::tuple<ProcessIdentity, uint64_t, std::string, int,
+                           std::string, std::string>;
 
   static std::vector<Grant> GrantsOf(const ProcessIdentity& process,
                                      const Question& question);

@@ -16,8 +16,9 @@ using policy::Measure;
 /// What a commit does, as far as limits count it.
 class CommitTally {
  public:
-  CommitTally(OverlayFilesystem::Frozen& frozen, const Selection* selection)
-      : frozen_(frozen), selection_(selection) {}
+  CommitTally(OverlayFilesystem::Frozen& frozen, const Selection* selection,
+              bool drifted)
+      : frozen_(frozen), selection_(selection), drifted_(drifted) {}
 
   Result<uint64_t> CountOf(const Limit& limit) {
     if (limit.of == Measure::kBaseRemoved) return CountRemoved(limit);
@@ -28,14 +29,16 @@ class CommitTally {
  private:
   Result<uint64_t> CountRemoved(const Limit& limit) {
     // Nobody looks at the base for a commit that touched a few names.
-    if (limit.max && CountTouchedNames() <= *limit.max) return 0;
+    const bool is_small = limit.max && CountTouchedNames() <= *limit.max;
+    if (is_small && !drifted_) return 0;
     if (!removed_) removed_ = TRY(FindRemoved());
     return static_cast<uint64_t>(std::ranges::count_if(
         *removed_,
         [&](const std::string& path) { return limit.Counts(path); }));
   }
 
-  /// As many as are removed, or more: each has a word in its directory.
+  /// As many as are removed, or more: each has a word in its directory, but for
+  /// what others made meanwhile in a directory that goes.
   uint64_t CountTouchedNames() {
     uint64_t names = 0;
     frozen_.tree.ForEachUpper([&](const Inode& inode) {
@@ -69,6 +72,7 @@ class CommitTally {
 
   OverlayFilesystem::Frozen& frozen_;
   const Selection* selection_;
+  const bool drifted_;
   std::optional<std::vector<std::string>> removed_;  ///< base paths
   bool counted_ = false;
   uint64_t made_ = 0, bytes_ = 0;
@@ -93,13 +97,13 @@ Status CheckAccepted(const policy::Policy* policy,
 }  // namespace
 
 Result<std::vector<LimitExcess>> JudgeCommit(
-    OverlayFilesystem::Frozen& frozen, const Selection* selection,
+    OverlayFilesystem::Frozen& frozen, const Selection* selection, bool drifted,
     const std::vector<std::string>& accepted) {
   const std::shared_ptr<const policy::Policy> policy = frozen.SharedPolicy();
   TRY(CheckAccepted(policy.get(), accepted));
   std::vector<LimitExcess> exceeded;
   if (policy == nullptr) return exceeded;
-  CommitTally tally(frozen, selection);
+  CommitTally tally(frozen, selection, drifted);
   for (const Limit& limit : policy->limits()) {
     if (!limit.at_commit) continue;
     LimitExcess excess{.id = limit.id,

@@ -30,10 +30,10 @@ struct LimitExcess {
 /// with one that stops, nothing may be committed. `accepted`: ids of those that
 /// may be; kUsage if one is of no limit that is judged at commit. Counted are
 /// paths that the base has and would not have afterwards, and objects and
-/// content that it would get. Looks at all of the base where a limit needs
-/// that.
+/// content that it would get. `drifted`: others changed what it
+/// touched. Looks at all of the base where a limit needs that.
 Result<std::vector<LimitExcess>> JudgeCommit(
-    OverlayFilesystem::Frozen& frozen, const Selection* selection,
+    OverlayFilesystem::Frozen& frozen, const Selection* selection, bool drifted,
     const std::vector<std::string>& accepted);
 
 /// Whether one of them stops the commit.

@@ -215,15 +215,25 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
   return lsn;
 }
 
+Status OverlayFilesystem::CheckAnswered(Inquiry* inquiry, Change& change) {
+  if (inquiry == nullptr || inquiry->open().empty()) return {};
+  // Nobody is asked about what a limit refuses.
+  if (!meters_.empty()) TRY(meters_.Judge(change, tree_, base_));
+  return inquiry->Check(change);
+}
+
 Result<Lsn> OverlayFilesystem::Accept(Plan&& plan) {
-  TRY(plan.CheckAnswered());
-  return Accept(std::move(plan).Finish());
+  Inquiry* const inquiry = plan.inquiry();
+  Change change = std::move(plan).Finish();
+  TRY(CheckAnswered(inquiry, change));
+  return Accept(std::move(change));
 }
 
 Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
                                          const StagedContent* content) {
-  TRY(plan.CheckAnswered());
+  Inquiry* const inquiry = plan.inquiry();
   Change change = std::move(plan).Finish();
+  TRY(CheckAnswered(inquiry, change));
   if (!inode.IsOrphan()) return Accept(std::move(change), content);
   // Content of an ended transaction is not of this one.
   if (!meters_.empty() && !inode.retired) {

@@ -306,6 +306,9 @@ class OverlayFilesystem final : public Filesystem {
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// As Accept, of what `plan` has, unless rules have questions about it.
   Result<Lsn> Accept(Plan&& plan) REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
+  /// Fails when `inquiry`, if there is one, has questions about `change`.
+  Status CheckAnswered(Inquiry* inquiry, Change& change) REQUIRES_SHARED(gate_)
+      REQUIRES(tree_mutex_);
   /// As Accept, for an inode that may be an orphan: its changes are not
   /// journaled, for they end with the last process that has it open.
   Result<Lsn> AcceptFor(Inode& inode, Plan&& plan,

@@ -293,7 +293,9 @@ Status OverlayFilesystem::JudgeWrite(Plan& plan, Ino ino) {
   const Inode* inode = TRY(FindInode(ino));
   TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
   plan.change().path = tree_.PathOf(*inode);
-  return plan.CheckAnswered();
+  // Limits judge what is staged.
+  Inquiry* const inquiry = plan.inquiry();
+  return inquiry == nullptr ? Status() : inquiry->Check(plan.change());
 }
 
 Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,

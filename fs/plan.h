@@ -58,9 +58,6 @@ class Plan {
   /// What is to be answered before it is done; null: nobody can be asked.
   [[nodiscard]] Inquiry* inquiry() const { return inquiry_; }
   /// Fails, with a denial, when something is not answered yet.
-  Status CheckAnswered() {
-    return inquiry_ == nullptr ? Status() : inquiry_->Check(change_);
-  }
   /// The change with all its edits. Call once.
   Change Finish() &&;
 

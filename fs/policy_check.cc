@@ -79,7 +79,10 @@ Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
   if (verdict.action == policy::Action::kDeny) {
     return Veto(*verdict.rule, path);
   }
-  if (change_.rule.empty()) change_.rule = verdict.rule->id;
+  if (verdict.action > noted_) {
+    noted_ = verdict.action;
+    change_.rule = verdict.rule->id;
+  }
   if (verdict.action == policy::Action::kAudit) return {};
   return Inquire(event, *verdict.rule);
 }

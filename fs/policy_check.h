@@ -80,6 +80,8 @@ class PolicyCheck {
   const std::optional<uint32_t> user_;
   Inquiry* const inquiry_;
   Change& change_;
+  /// Of the rule that the change has, the strongest one.
+  policy::Action noted_ = policy::Action::kAllow;
 };
 
 }  // namespace txfs

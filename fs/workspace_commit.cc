@@ -188,7 +188,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
                      TRY(LeavesBaseAlone(frozen, selection));
     if (report.nothing) return {};
     report.limits = TRY(JudgeCommit(frozen, selection ? &*selection : nullptr,
-                                    attempt.options.accepted));
+                                    drifted, attempt.options.accepted));
     if (AnyStops(report.limits)) return {};
     record = std::make_unique<CommitRecord>();
     *record =
@@ -350,8 +350,8 @@ Result<PlanReport> StoredWorkspace::PlanOnly(
         if (!report.conflicts.empty()) return {};
         CommitPlan plan = TRY(PlanCommit(
             frozen, {.selection = selection ? &*selection : nullptr}));
-        report.limits =
-            TRY(JudgeCommit(frozen, selection ? &*selection : nullptr, {}));
+        report.limits = TRY(JudgeCommit(
+            frozen, selection ? &*selection : nullptr, !drifts.empty(), {}));
         report.steps = TRY(DescribeSteps(frozen, plan));
         report.withheld = std::move(plan.withheld);
         return {};

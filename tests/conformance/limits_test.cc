@@ -463,6 +463,17 @@ TEST_F(LimitsTest, ADirectoryThatGoesCountsWithAllThatIsInIt) {
   EXPECT_EQ(report.limits[0].count, 5U);
 }
 
+TEST_F(LimitsTest, ADirectoryThatGoesCountsWithWhatOthersMadeInIt) {
+  Start({kAtCommit});
+  ASSERT_OK(fs().RemoveRecursively("d"));
+  for (int i = 0; i < 4; ++i) base_.File("d/" + FileName(i), "content");
+  const CommitReport report =
+      Commit({.conflicts = {.on_conflict = OnConflict::kMine}});
+  EXPECT_TRUE(report.conflicts.empty());
+  ASSERT_EQ(report.limits.size(), 1U);
+  EXPECT_EQ(report.limits[0].count, 5U);
+}
+
 TEST_F(LimitsTest, APlanSaysWhatACommitWouldExceed) {
   Start({"of = \"base_removed\"\nmax = 3\nfraction = 0.3\nat = \"commit\""});
   Remove(0, 4);

@@ -96,9 +96,18 @@ in_log "the hook did not answer in time"
 policy '["/bin/sh", "-c", "read -r line; echo {}; read -r line"]'
 refused touch mnt/db/new
 in_log "the hook answered with what is none: {}"
-policy '["/nonexistent"]'
+sed -i 's|^command.*|command = ["/nonexistent"]|' policy.toml
+refuses_with_hint 1 "cannot run the hook /nonexistent" txfs -C mnt policy reload
+# Nor one that can be changed by those whom it is for, however it is named.
+ln -s "$PWD/mnt/db/hook" link
+sed -i 's|^command.*|command = ["/bin/sh", "'"$PWD"'/link"]|' policy.toml
+echo x >ws/db/hook
+refuses_with_hint 1 "lies in the mount at $PWD/mnt" txfs -C mnt policy reload
+# One that waits for the directory that the operation has locked is killed, and
+# nobody waits for it.
+policy "[\"/usr/bin/env\", \"sh\", \"-c\", \"read -r line; cat $PWD/mnt/db/unknown; echo {}\"]" 0.5
 refused touch mnt/db/new
-in_log "cannot start the hook /nonexistent"
+in_log "the hook did not answer in time"
 policy "[\"/bin/sh\", \"$TXFS_SOURCE_DIR/docs/examples/hook.sh\"]"
 echo x >mnt/db/after 2>/dev/null &
 await_question
