@@ -139,6 +139,23 @@ TEST_F(ApprovalQueueTest, AsksAgainWhenTheRulesAreOthers) {
   EXPECT_EQ(asked.get(), Answer::kNo);
 }
 
+TEST_F(ApprovalQueueTest, AsksAgainAfterAReloadAndAnotherProgram) {
+  auto asked = Ask("a");
+  queue_.Reply(AwaitItems(1)[0].id, true);
+  EXPECT_EQ(asked.get(), Answer::kYes);
+  Question other = About("a");
+  other.exe = "/usr/bin/other";
+  auto by_other =
+      std::async(std::launch::async, [&] { return queue_.Ask(Me(), other); });
+  queue_.Reply(AwaitItems(1)[0].id, false);
+  EXPECT_EQ(by_other.get(), Answer::kNo);
+  EXPECT_EQ(queue_.Ask(Me(), About("a")), Answer::kYes);
+  queue_.EndAll();
+  asked = Ask("a");
+  queue_.Reply(AwaitItems(1)[0].id, false);
+  EXPECT_EQ(asked.get(), Answer::kNo);
+}
+
 TEST_F(ApprovalQueueTest, JoinsEqualQuestionsAndNoOthers) {
   auto first = Ask("a");
   AwaitItems(1);
