@@ -159,10 +159,13 @@ Status HookProcess::TakeTurn(Turn& turn) {
   while (busy_ && !turn.interrupted && suspended_ == 0) changed_.Wait(mutex_);
   TRY(CheckTurnLocked(turn));
   busy_ = true;
+  return {};
+}
+
+void HookProcess::ForgetWakes() const {
   uint64_t old = 0;
   // Nothing to read: nobody woke the one before for nothing.
   (void)!::read(wake_.get(), &old, sizeof old);
-  return {};
 }
 
 void HookProcess::EndTurn() {
@@ -186,6 +189,8 @@ Result<HookProcess::Reply> HookProcess::Ask(
   Result<Reply> reply = Fail(0, "nobody could serve while it waits");
   if (may_wait) {
     if (Status taken = TakeTurn(turn)) {
+      // Whoever woke this one is seen by CheckTurn.
+      ForgetWakes();
       turn.deadline = Steady::now() + settings.timeout;
       reply = Exchange(settings, std::move(question), turn);
       EndTurn();

@@ -61,6 +61,7 @@ class HookProcess {
   Status TakeTurn(Turn& turn) EXCLUDES(mutex_);
   void EndTurn() EXCLUDES(mutex_);
   void Wake() const;
+  void ForgetWakes() const;
 
   // Whoever has the turn has the process.
   Result<Reply> Exchange(const policy::HookSettings& settings, Json question,
