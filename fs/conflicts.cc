@@ -1,7 +1,10 @@
 #include "fs/conflicts.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <unordered_map>
 
 #include "fs/preimages.h"
 #include "journal/base/pieces.h"
@@ -81,7 +84,7 @@ class DriftFinder {
       inodes.push_back(&inode);
       known_.insert(inode.record.base->path);
       if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
-        shared_.push_back(&inode);
+        shared_.emplace(inode.record.base->ino, &inode);
       }
     });
     for (const Inode* inode : inodes) TRY(LookAt(*inode));
@@ -298,32 +301,65 @@ class DriftFinder {
     const auto st = frozen_.base.Stat(path);
     if (!st || S_ISDIR(st->st_mode)) return false;
     // Only what was there is hidden: it had this name already.
-    if (slot.upper.kind == DentryKind::kWhiteout && IsOneOfSeveral(*st)) {
+    if (slot.upper.kind == DentryKind::kWhiteout && SharedAt(*st) != nullptr) {
       return true;
     }
-    if (st->st_nlink < 2) return false;
-    const Inode* inode = frozen_.tree.FindBaseFile(path, *st);
-    return inode != nullptr && LostNames(*inode) &&
-           Matches(frozen_.tree, *inode, *st);
+    const Inode* inode = UnchangedSharedAt(*st);
+    if (inode == nullptr) return false;
+    // More than the transaction took away: some of them came since.
+    return HiddenNames()[inode->ino] <= TakenNames(*inode);
   }
 
-  /// Whether the transaction put something else on names that the file had.
-  bool LostNames(const Inode& inode) const {
-    if (!inode.upper) return false;
+  /// The upper file of several names that `st` is of.
+  const Inode* SharedAt(const struct stat& st) const {
+    const auto [first, last] = shared_.equal_range(st.st_ino);
+    const auto found = std::find_if(first, last, [&](const auto& entry) {
+      return frozen_.tree.IsOrigin(*entry.second, st);
+    });
+    return found == last ? nullptr : found->second;
+  }
+
+  /// The same, unless others wrote to it: it may be another one by now.
+  const Inode* UnchangedSharedAt(const struct stat& st) const {
+    const Inode* inode = SharedAt(st);
+    if (inode == nullptr) return nullptr;
+    const BaseOrigin& origin = *inode->record.base;
+    const bool same = static_cast<uint64_t>(st.st_size) == origin.size &&
+                      Timestamp::From(st.st_mtim) == origin.mtime;
+    return same ? inode : nullptr;
+  }
+
+  /// How many names that the file had in the base the transaction took away.
+  uint64_t TakenNames(const Inode& inode) const {
     const uint64_t names =
         uint64_t{inode.record.base->nlink} + UpperNames(frozen_.tree, inode);
-    return names > inode.attr().nlink;
+    return names - std::min<uint64_t>(names, inode.attr().nlink);
   }
 
-  bool IsOneOfSeveral(const struct stat& st) const {
-    return std::ranges::any_of(shared_, [&](const Inode* inode) {
-      return frozen_.tree.IsOrigin(*inode, st);
+  /// How many names the base has for each file of several names that the
+  /// transaction hides.
+  std::map<Ino, uint64_t>& HiddenNames() {
+    if (hidden_) return *hidden_;
+    hidden_.emplace();
+    frozen_.tree.ForEachUpper([&](const Inode& directory) {
+      if (!directory.IsDirectory() || !directory.record.base) return;
+      for (const auto& [name, slot] : directory.slots) {
+        if (!slot.IsUpper()) continue;
+        const auto st =
+            frozen_.base.Stat(JoinPath(directory.record.base->path, name));
+        if (!st || S_ISDIR(st->st_mode)) continue;
+        if (const Inode* inode = UnchangedSharedAt(*st))
+          ++(*hidden_)[inode->ino];
+      }
     });
+    return *hidden_;
   }
 
   OverlayFilesystem::Frozen& frozen_;
-  std::set<std::string> known_;       ///< base paths of upper inodes
-  std::vector<const Inode*> shared_;  ///< upper inodes of several base names
+  std::set<std::string> known_;  ///< base paths of upper inodes
+  /// Upper files of several base names, by the base's inode number.
+  std::unordered_multimap<uint64_t, const Inode*> shared_;
+  std::optional<std::map<Ino, uint64_t>> hidden_;
   std::vector<Drift> drifts_;
 };
 

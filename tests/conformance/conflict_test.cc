@@ -677,6 +677,21 @@ TEST_F(ConflictTest, ANameThatTheyGaveToAnotherFileIsCreated) {
   ExpectInBase({{"d/x", "deep"}, {"c", "ours"}});
 }
 
+TEST_F(ConflictTest, ATouchedFileStillHadTheNameThatWeReplaced) {
+  base_.HardLink("d/x", "c");
+  // Which of them was known first decides by which the file is noted.
+  for (const auto& [ours, theirs] :
+       {std::pair("c", "d/x"), std::pair("d/x", "c")}) {
+    Mount();
+    ASSERT_OK(fs().Unlink(ours));
+    ASSERT_OK(fs().WriteFile(ours, "ours"));
+    ASSERT_OK(plain_.Chmod(theirs, 0644));
+    EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+    ExpectInBase({{ours, "ours"}, {theirs, "deep"}});
+    ASSERT_OK(workspace().Undo(""));
+  }
+}
+
 TEST_F(ConflictTest, ANameThatEachSideDeletedTheOtherOfIsGone) {
   // Which of them was known first decides by which the file is looked for.
   for (const auto& [ours, theirs] :
