@@ -105,6 +105,7 @@ Status CoreDriver::OpenWorkspace() {
   options.collects = options_.collects;
   options.filesystem.clock = options_.clock;
   options.filesystem.policy = options_.policy;
+  options.filesystem.approver = options_.approver;
   options.filesystem.exe_of = [](uint32_t) { return std::string("/test"); };
   workspace_ = TRY(Workspace::Open(options));
   return {};

@@ -21,6 +21,7 @@ struct CoreOptions {
   bool keep_lookups = false;
   bool collects = true;  ///< as in WorkspaceOptions
   std::shared_ptr<const policy::Policy> policy = {};
+  Approver* approver = nullptr;
 };
 
 /// EEXIST with the first of the conflicts that a commit or an undo met.

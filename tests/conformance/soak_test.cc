@@ -339,6 +339,9 @@ Status Soak::Mount() {
   for (int client = 0; client < kClients; ++client) {
     clients_.push_back(
         std::make_unique<SoakClient>(client, mountpoint_, model_, random_()));
+  }
+  // They look for themselves among all of them.
+  for (int client = 0; client < kClients; ++client) {
     gate_.Announce();
     threads_.emplace_back([this, client] { Work(client); });
   }
@@ -439,6 +442,11 @@ void Soak::Round(bool stormy) {
     ++chosen;
   }
   may_be_compound_ = !kill;
+  if (kill) {
+    // Ends what is such a step.
+    gate_.Close();
+    gate_.Open();
+  }
   // A while of undisturbed work.
   std::this_thread::sleep_for(std::chrono::milliseconds(10 + Number(200)));
   if (chosen->second == &Soak::Kill ||
