@@ -43,6 +43,12 @@ std::vector<std::string> PathsAfter(const Tree& tree, const Inode& inode,
   return committed ? tree.VisiblePaths(inode) : tree.KnownBasePaths(inode);
 }
 
+/// The inode number may become another, which directories list, also when the
+/// kernel has forgotten the inode itself.
+void NoteParents(const Inode& inode, std::unordered_set<Ino>& parents) {
+  for (const Inode::Link& link : inode.links) parents.insert(link.parent);
+}
+
 }  // namespace
 
 Result<std::map<std::string, std::string>>
@@ -101,7 +107,9 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
   Unmoved unmoved(tree);
   tree.ForEach([&](Inode& inode) {
     if (visit) visit(inode);
-    if (inode.lookups == 0 && inode.ino != kRootIno) return;
+    const bool held = inode.lookups != 0 || inode.ino == kRootIno;
+    if (committed && inode.upper) NoteParents(inode, parents);
+    if (!held) return;
     // Most are where the base has them, and there may be many.
     const bool was_upper = inode.upper;
     const bool stays = !committed || (!was_upper && unmoved.Hold(inode));
@@ -131,8 +139,7 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
       if (committed || !was_upper) {
         (same_content ? stale.attributes : stale.inodes).push_back(inode.ino);
       }
-      // Its inode number may be another, which directories list.
-      for (const Inode::Link& link : inode.links) parents.insert(link.parent);
+      NoteParents(inode, parents);
     }
     if (!committed && inode.upper_names != 0) {
       for (const auto& [name, slot] : inode.slots) {

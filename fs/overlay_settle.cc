@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "fs/overlay.h"
 #include "fs/settle.h"
@@ -22,8 +24,10 @@ class Survivors {
       } else if (const auto* inode = std::get_if<InodeEdit>(&edit)) {
         // Of a directory in which other names stay changed, too.
         stale.inodes.push_back(inode->ino);
+        AddParents(inode->ino);
       }
     }
+    std::ranges::copy(parents_, std::back_inserter(stale.inodes));
   }
 
   std::vector<Tree::Survivor> list;
@@ -41,20 +45,21 @@ class Survivors {
       survivor.unchanged = !settled && !inode.IsDirectory();
     }
     if (inode.ino == kRootIno) survivor.paths = {""};
-    if (settled) {
-      stale.inodes.push_back(inode.ino);
-      // Its inode number may be another, which directories list.
-      for (const Inode::Link& link : inode.links) {
-        stale.inodes.push_back(link.parent);
-      }
-    }
     list.push_back(std::move(survivor));
+  }
+
+  /// The inode number may become another, which directories list, also when
+  /// the kernel has forgotten the inode itself.
+  void AddParents(Ino ino) {
+    const Inode* inode = tree_.Find(ino);
+    if (inode == nullptr || !settlement_.IsSettled(ino)) return;
+    for (const Inode::Link& link : inode->links) parents_.insert(link.parent);
   }
 
   void AddStaleName(const DentryEdit& edit) {
     const Inode* parent = tree_.Find(edit.parent);
     if (parent == nullptr || parent->lookups == 0) return;
-    stale.inodes.push_back(edit.parent);
+    parents_.insert(edit.parent);
     // Others that the kernel knows are names of an inode that it holds: Rebase
     // says which of those went.
     if (discards_ && edit.before.kind == DentryKind::kWhiteout) {
@@ -65,6 +70,7 @@ class Survivors {
   Tree& tree_;
   const Settlement& settlement_;
   const bool discards_;
+  std::set<Ino> parents_;  ///< of what is stale
 };
 
 }  // namespace

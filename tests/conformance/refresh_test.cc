@@ -300,6 +300,17 @@ TEST_F(RefreshTest, ADiscardTellsLastWhatTheKernelWillAskFor) {
   EXPECT_LT(of(same), of(deep));
 }
 
+/// The new file has another inode number. The kernel may have forgotten the
+/// file, and what its directory lists not.
+TEST_F(RefreshTest, ACommitTellsOfDirectoriesThatListWhatItReplaced) {
+  const Ino sub = one_->Find("dir/sub");
+  one_->Write("dir/sub/deep", "changed");
+  one_->fs().Forget(one_->Find("dir/sub/deep"), 100);
+  one_->TakeStale();
+  ASSERT_EQ(one_->Commit(), 0U);
+  EXPECT_TRUE(HasInode(one_->TakeStale(), sub));
+}
+
 TEST_F(RefreshTest, AnAppendGoesToTheEndThatTheKernelWasNotToldOf) {
   const Ino same = one_->Find("same");
   const auto append = [&](uint64_t offset, const string& text) {
