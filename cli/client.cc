@@ -87,9 +87,11 @@ Result<CommitReply> Client::Commit(const CommitRequest& request,
   return commit;
 }
 
-Result<PlanReport> Client::Plan(const std::vector<std::string>& paths) {
-  const Frame reply = TRY(
-      connection_->Call({{"request", "plan"}, {"paths", EncodeList(paths)}}));
+Result<PlanReport> Client::Plan(const PlanRequest& request) {
+  const Frame reply =
+      TRY(connection_->Call({{"request", "plan"},
+                             {"paths", EncodeList(request.paths)},
+                             {"accepted", EncodeList(request.accepted)}}));
   return PlanReportFromJson(GetMember(reply.header, "report"));
 }
 

@@ -69,7 +69,7 @@ class Client {
   /// `progress` is called now and then while it goes on.
   Result<CommitReply> Commit(const CommitRequest& request,
                              const CommitProgress& progress = {});
-  Result<PlanReport> Plan(const std::vector<std::string>& paths);
+  Result<PlanReport> Plan(const PlanRequest& request);
   /// Without paths: the whole transaction.
   Result<DiscardReply> Discard(const std::vector<std::string>& paths);
   Result<Savepoint> MakeSavepoint(const std::string& name);

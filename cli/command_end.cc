@@ -195,11 +195,8 @@ Document PlanDocument(const PlanReport& plan) {
 
 Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
                    const CommitArguments& arguments) {
-  PlanReport plan = TRY(client.Plan(paths));
-  for (LimitExcess& limit : plan.limits) {
-    limit.accepted = std::ranges::find(arguments.accepted, limit.id) !=
-                     arguments.accepted.end();
-  }
+  const PlanReport plan =
+      TRY(client.Plan({.paths = paths, .accepted = arguments.accepted}));
   Output output;
   if (arguments.json) {
     output.Write(Dump(PlanDocument(plan), 2) + "\n");

@@ -211,9 +211,11 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
 }
 
 Status Dispatcher::AnswerPlan(const Json& request, const FrameSink& sink) {
+  const PlanRequest plan{
+      .paths = DecodeList(GetMember(request, "paths")),
+      .accepted = DecodeList(GetMember(request, "accepted"))};
   Frame frame;
-  frame.header["report"] =
-      ToJson(TRY(workspace_.PlanOnly(DecodeList(GetMember(request, "paths")))));
+  frame.header["report"] = ToJson(TRY(workspace_.PlanOnly(plan)));
   return sink(frame);
 }
 

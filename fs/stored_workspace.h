@@ -57,7 +57,7 @@ class StoredWorkspace final : public Workspace {
   using Workspace::Commit;
   Result<CommitReport> Commit(const CommitOptions& options,
                               const CommitProgress& progress) override;
-  Result<PlanReport> PlanOnly(const std::vector<std::string>& paths) override;
+  Result<PlanReport> PlanOnly(const PlanRequest& request) override;
   Result<DiscardReport> Discard() override;
   Result<PartDiscard> DiscardPart(
       const std::vector<std::string>& paths) override;

@@ -48,6 +48,12 @@ struct CommitOptions {
   std::vector<std::string> accepted;  ///< limits that it may exceed
 };
 
+/// Of a commit that is only planned.
+struct PlanRequest {
+  std::vector<std::string> paths;     ///< as of CommitOptions
+  std::vector<std::string> accepted;  ///< as of CommitOptions
+};
+
 struct CommitReport {
   std::string id;  ///< of the transaction that ended, or of the partial commit
   bool partial = false;
@@ -144,8 +150,8 @@ class Workspace : public Archive {
   virtual Result<CommitReport> Commit(const CommitOptions& options,
                                       const CommitProgress& progress = {}) = 0;
   /// Plans a commit and touches nothing. With conflicts there are no steps.
-  virtual Result<PlanReport> PlanOnly(
-      const std::vector<std::string>& paths) = 0;
+  /// Errors as of Commit.
+  virtual Result<PlanReport> PlanOnly(const PlanRequest& request) = 0;
   /// Throws the transaction away and begins the next one, whose id
   /// transaction_id() then is.
   virtual Result<DiscardReport> Discard() = 0;

@@ -62,11 +62,15 @@ std::unexpected<Error> WithRemedy(Error error, const std::string& workspace,
 
 /// Whether not even times would be set: an entry of the history for that would
 /// only take the place of one that means something.
+bool LeavesBaseAlone(const CommitPlan& plan) {
+  return plan.steps.empty() && plan.withheld.empty();
+}
+
 Result<bool> LeavesBaseAlone(OverlayFilesystem::Frozen& frozen,
                              const std::optional<Selection>& selection) {
   const CommitPlan plan =
       TRY(PlanCommit(frozen, {.selection = selection ? &*selection : nullptr}));
-  return plan.steps.empty() && plan.withheld.empty();
+  return LeavesBaseAlone(plan);
 }
 
 /// All names about which the transaction had something to say.
@@ -330,8 +334,7 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
   return {};
 }
 
-Result<PlanReport> StoredWorkspace::PlanOnly(
-    const std::vector<std::string>& paths) {
+Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   const MutexLock ending(end_mutex_);
   TRY(RefuseHalfWay());
   PlanReport report;
@@ -340,7 +343,7 @@ Result<PlanReport> StoredWorkspace::PlanOnly(
   report.changes = changes.size();
   auto planned = filesystem_->WhileFrozen(
       [&](OverlayFilesystem::Frozen& frozen) -> Status {
-        const auto selection = TRY(Select(frozen, paths));
+        const auto selection = TRY(Select(frozen, request.paths));
         if (selection) {
           report.changes = CountChanges(changes, PathsOf(frozen, *selection));
         }
@@ -350,8 +353,12 @@ Result<PlanReport> StoredWorkspace::PlanOnly(
         if (!report.conflicts.empty()) return {};
         CommitPlan plan = TRY(PlanCommit(
             frozen, {.selection = selection ? &*selection : nullptr}));
-        report.limits = TRY(JudgeCommit(
-            frozen, selection ? &*selection : nullptr, !drifts.empty(), {}));
+        const bool nothing =
+            drifts.empty() && report.changes == 0 && LeavesBaseAlone(plan);
+        if (nothing) return {};
+        report.limits =
+            TRY(JudgeCommit(frozen, selection ? &*selection : nullptr,
+                            !drifts.empty(), request.accepted));
         report.steps = TRY(DescribeSteps(frozen, plan));
         report.withheld = std::move(plan.withheld);
         return {};

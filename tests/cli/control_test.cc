@@ -302,8 +302,11 @@ TEST_F(ControlTest, ACommitTellsOfLimitsAndOfThoseThatAreAccepted) {
   ASSERT_TRUE(commit) << commit.error().ToString();
   EXPECT_EQ(workspace_->commit_options.accepted,
             (std::vector<std::string>{"removals", "b\xFF"}));
-  const auto plan = client.Plan({});
+  const auto plan = client.Plan({.paths = {"p"}, .accepted = {"b\xFF"}});
   ASSERT_TRUE(plan) << plan.error().ToString();
+  EXPECT_EQ(workspace_->plan_request.paths, (std::vector<std::string>{"p"}));
+  EXPECT_EQ(workspace_->plan_request.accepted,
+            (std::vector<std::string>{"b\xFF"}));
   for (const auto& limits : {commit->report.limits, plan->limits}) {
     ASSERT_EQ(limits.size(), 2U);
     EXPECT_EQ(limits[0].id, "removals");

@@ -103,6 +103,7 @@ class FakeWorkspace : public Workspace {
   std::vector<LimitExcess> limits;  ///< that every commit exceeds
   bool nothing = false;             ///< there is nothing to commit
   CommitOptions commit_options;     ///< of the last commit
+  PlanRequest plan_request;         ///< of the last plan
   std::string id = "000000000001";
   int refreshes = 0;
   std::shared_ptr<const policy::Policy> used_policy;
@@ -126,7 +127,8 @@ class FakeWorkspace : public Workspace {
                           MutableByteSpan out) override;
   Result<CommitReport> Commit(const CommitOptions& options,
                               const CommitProgress& progress) override;
-  Result<PlanReport> PlanOnly(const std::vector<std::string>&) override {
+  Result<PlanReport> PlanOnly(const PlanRequest& request) override {
+    plan_request = request;
     return plan;
   }
   Result<PartDiscard> DiscardPart(

@@ -408,8 +408,15 @@ TEST_F(LimitsTest, OnlyALimitOfCommitsCanBeAccepted) {
     const auto report = fs().workspace().Commit({.accepted = {id}});
     ASSERT_FALSE(report);
     EXPECT_EQ(report.error().kind, ErrorKind::kUsage);
+    const auto plan = fs().workspace().PlanOnly({.accepted = {id}});
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().ToString(), report.error().ToString());
   }
+  EXPECT_OK(fs().workspace().PlanOnly({.accepted = {"l0"}}));
   EXPECT_TRUE(Commit({.accepted = {"l0"}}).committed());
+  // Of nothing, nothing is judged.
+  EXPECT_TRUE(Commit({.accepted = {"l2"}}).nothing);
+  EXPECT_OK(fs().workspace().PlanOnly({.accepted = {"l2"}}));
 }
 
 TEST_F(LimitsTest, ACommitThatIsOnlyNotedIsDone) {
@@ -484,6 +491,11 @@ TEST_F(LimitsTest, APlanSaysWhatACommitWouldExceed) {
   EXPECT_EQ(plan->limits[0].total, 13U);
   EXPECT_TRUE(plan->limits[0].stops());
   EXPECT_FALSE(plan->steps.empty());
+  const auto accepted = fs().workspace().PlanOnly({.accepted = {"l0"}});
+  ASSERT_OK(accepted);
+  ASSERT_EQ(accepted->limits.size(), 1U);
+  EXPECT_TRUE(accepted->limits[0].accepted);
+  EXPECT_FALSE(accepted->limits[0].stops());
 }
 
 TEST_F(LimitsTest, AFractionIsJudgedAtTheCommit) {
