@@ -263,7 +263,12 @@ void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
   });
   if (link == child.links.end()) return;
   child.links.erase(link);
-  if (Inode* directory = Find(parent)) --directory->known_children;
+  Inode* directory = Find(parent);
+  if (directory == nullptr) return;
+  --directory->known_children;
+  if (child.IsOrphan() && child.links.empty()) {
+    child.last_path = PathOf(*directory, name);
+  }
 }
 
 Inode* Tree::FindChild(const Inode& directory, std::string_view name) {
@@ -310,6 +315,7 @@ void Tree::Cache(Inode& directory, std::string_view name, Inode& child) {
 std::string Tree::PathOf(const Inode& inode) const {
   if (inode.ino == kRootIno) return "";
   if (inode.links.empty()) {
+    if (inode.IsOrphan() && !inode.last_path.empty()) return inode.last_path;
     return inode.record.base ? inode.record.base->path : "";
   }
   const Inode* parent = Find(inode.links.front().parent);

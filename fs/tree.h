@@ -91,6 +91,7 @@ struct Inode {
   uint64_t generation = 0;      ///< tells it from what the number meant before
   uint32_t orphan_segment = 0;  ///< orphan: where its later writes go, and
   uint64_t orphan_end = 0;      ///< how far that is written
+  std::string last_path;        ///< orphan: where its last name was
   SharedFd pinned_base;  ///< orphan: its base file, once commit moved it away
   std::shared_ptr<Journal> retired;  ///< orphan of an ended transaction: where
                                      ///< its extents are
@@ -252,6 +253,7 @@ class Tree final : public State {
     bool as_before = false;     ///< it is what it was when it was first changed
     bool stays_orphan = false;  ///< with all it has
     std::vector<Inode::Link> links = {};  ///< within Rebase: what it had
+    std::string last_path = {};           ///< and where it was, if it is new
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
   /// Lets every upper inode of base origin that no name leads to have the one

@@ -204,6 +204,11 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
 }
 
 void Tree::StripSurvivors(std::vector<Survivor>& survivors) {
+  for (Survivor& survivor : survivors) {
+    const Inode& inode = *Find(survivor.ino);
+    const bool is_new = survivor.paths.empty() && !inode.record.base;
+    if (is_new) survivor.last_path = PathOf(inode);
+  }
   DropAllBut(survivors);
   upper_.clear();
   base_directories_.clear();
@@ -266,7 +271,7 @@ std::vector<Inode::Link> Tree::Rebase(std::vector<Survivor> survivors,
     IndexBase(root());
   }
   LoadRest(rest, orphans);
-  for (const Survivor& survivor : survivors) {
+  for (Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
     if (inode.upper) {
       for (const std::string& path : survivor.paths) RelinkBase(inode, path);
@@ -277,6 +282,9 @@ std::vector<Inode::Link> Tree::Rebase(std::vector<Survivor> survivors,
         survivor.ino == kRootIno || PlaceSurvivor(survivor, inode, look);
     if (!placed) {
       inode.attr().nlink = 0;
+      if (!survivor.last_path.empty()) {
+        inode.last_path = std::move(survivor.last_path);
+      }
       if (old) {
         if (!inode.extents.empty() && !inode.retired) inode.retired = old;
         inode.orphan_segment = 0;
@@ -284,6 +292,7 @@ std::vector<Inode::Link> Tree::Rebase(std::vector<Survivor> survivors,
       }
       continue;
     }
+    inode.last_path.clear();
     inode.DropContent();
   }
   RelinkUpper(look);

@@ -33,6 +33,7 @@ void Tree::ReviveOrphan(Inode& inode, WentBack& went) {
   inode.stored_bytes = 0;
   inode.orphan_segment = 0;
   inode.orphan_end = 0;
+  inode.last_path.clear();
   inode.pinned_base.reset();
   // The kernel takes nothing more from a directory that was removed, not even
   // when it is back: it must meet another one.

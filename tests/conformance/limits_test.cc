@@ -240,6 +240,49 @@ TEST_F(LimitsTest, ContentOfAnOpenFileWithoutANameCounts) {
   EXPECT_OK(fs().WriteFile("n1", content));
 }
 
+TEST_F(LimitsTest, ARefusalOfAFileWithoutANameHasTheLastOneThatItHad) {
+  Start({"of = \"bytes_written\"\nmax = \"1 KiB\""});
+  const string content(2 << 10, 'x');
+  const auto last_refused = [&](Handle file) {
+    EXPECT_FALSE(fs().WriteAt(file, 0, content));
+    const auto denials = fs().workspace().ReadDenials();
+    EXPECT_TRUE(denials && !denials->entries.empty());
+    return denials->entries.back().change.path;
+  };
+  ASSERT_OK(fs().Mkdir("n", 0755));
+  const auto made = fs().Open("n/made", O_RDWR | O_CREAT, 0644);
+  const auto kept = fs().Open("n/kept", O_RDWR | O_CREAT, 0644);
+  const auto base = fs().Open("f0", O_RDWR, 0);
+  ASSERT_TRUE(made && kept && base);
+  ASSERT_OK(fs().Unlink("n/made"));
+  ASSERT_OK(fs().Rename("f0", "n/moved", 0));
+  ASSERT_OK(fs().Unlink("n/moved"));
+  EXPECT_EQ(last_refused(*made), "n/made");
+  EXPECT_EQ(last_refused(*base), "n/moved");
+  // A discard takes names away, and gives names back.
+  ASSERT_OK(fs().workspace().Discard());
+  EXPECT_EQ(last_refused(*made), "n/made");
+  EXPECT_EQ(last_refused(*kept), "n/kept");
+  EXPECT_EQ(last_refused(*base), "f0");
+  for (const Handle file : {*made, *kept, *base}) {
+    EXPECT_OK(fs().Close(file));
+  }
+}
+
+TEST_F(LimitsTest, ARefusalHasTheNameThatARollbackTook) {
+  Start({"of = \"bytes_written\"\nmax = \"1 KiB\""});
+  ASSERT_OK(fs().workspace().MakeSavepoint("s"));
+  const auto file = fs().Open("n0", O_RDWR | O_CREAT, 0644);
+  ASSERT_OK(file);
+  ASSERT_OK(fs().Rename("n0", "n1", 0));
+  ASSERT_OK(fs().workspace().Rollback("s"));
+  EXPECT_FALSE(fs().WriteAt(*file, 0, string(2 << 10, 'x')));
+  const auto denials = fs().workspace().ReadDenials();
+  ASSERT_TRUE(denials && denials->entries.size() == 1);
+  EXPECT_EQ(denials->entries[0].change.path, "n1");
+  EXPECT_OK(fs().Close(*file));
+}
+
 TEST_F(LimitsTest, WhatIsDoneToAFileWithoutANameMakesNothing) {
   Start({"of = \"inodes_made\"\nmax = 1"});
   const auto file = fs().Open("n0", O_RDWR | O_CREAT, 0644);
