@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/limit_text.h"
 #include "cli/locate.h"
 #include "cli/output.h"
 #include "cli/paths.h"
@@ -69,32 +70,6 @@ std::string RuleText(const Rule& rule) {
   return text;
 }
 
-std::string_view MomentOf(const Limit& limit) {
-  return limit.at_commit ? "commit" : "operation";
-}
-
-/// Without its exceptions, too.
-Document LimitDocument(const Limit& limit) {
-  Document document;
-  document["id"] = limit.id;
-  document["action"] = policy::NameOf(limit.action);
-  document["errno"] = ErrnoName(limit.error);
-  PutPath(document, "file", limit.place.file);
-  document["line"] = limit.place.line;
-  document["of"] = policy::NameOf(limit.of);
-  document["max"] = nullptr;
-  if (limit.max) document["max"] = *limit.max;
-  document["fraction"] = nullptr;
-  if (limit.fraction) document["fraction"] = *limit.fraction;
-  document["window"] = nullptr;
-  if (limit.window) document["window"] = *limit.window;
-  document["at"] = MomentOf(limit);
-  document["paths"] = limit.patterns;
-  document["reason"] = limit.reason;
-  document["suggest"] = limit.suggest;
-  return document;
-}
-
 std::string LimitText(const Limit& limit) {
   std::string text = std::string(policy::NameOf(limit.action)) + " " +
                      limit.id + " (" + EscapeControls(limit.place.ToString()) +
@@ -104,9 +79,7 @@ std::string LimitText(const Limit& limit) {
   if (!limit.patterns.empty()) {
     text += "  paths  " + EscapeControls(Join(limit.patterns)) + "\n";
   }
-  text += "  at     " + std::string(MomentOf(limit));
-  if (limit.window) text += ", within " + std::to_string(*limit.window) + " s";
-  return text + "\n";
+  return text + "  at     " + MomentText(limit) + "\n";
 }
 
 Status Print(const std::string& text) {
@@ -126,7 +99,7 @@ Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
 
 Result<int> RunPolicyLint(const Context& context, const std::string& file) {
   const Rules rules = TRY(RulesOfFile(context, file));
-  const auto warnings = policy::Lint(rules->rules());
+  const auto warnings = policy::Lint(rules->rules(), rules->limits());
   std::string text;
   for (const policy::Warning& warning : warnings) {
     text += EscapeControls(warning.place.ToString() + ": " + warning.message) +

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/limit_text.h"
 #include "cli/locate.h"
 #include "cli/output.h"
 #include "cli/paths.h"
@@ -11,6 +12,7 @@ namespace txfs::cli {
 namespace {
 
 using policy::Answer;
+using policy::Limit;
 using policy::Match;
 using policy::Question;
 using policy::Rule;
@@ -108,6 +110,10 @@ std::string AnswerJson(const Answer& answer) {
   for (const Match& match : answer.matches) {
     document["rules"].push_back(MatchDocument(match, answer));
   }
+  document["limits"] = Document::array();
+  for (const Limit* limit : answer.limits) {
+    document["limits"].push_back(LimitDocument(*limit));
+  }
   return Dump(document, 2) + "\n";
 }
 
@@ -121,6 +127,12 @@ std::string AnswerText(const Answer& answer, bool two_ends) {
             EscapeControls(rule.place.ToString()) + ")" +
             (two_ends ? " at " + EscapeControls(match.path) : "") + ": " +
             EscapeControls(rule.reason) + "\n";
+  }
+  for (const Limit* limit : answer.limits) {
+    text += "  limit " + limit->id + " (" +
+            EscapeControls(limit->place.ToString()) +
+            "): " + std::string(policy::NameOf(limit->of)) + " at " +
+            MomentText(*limit) + ": " + policy::AllowanceOf(*limit) + "\n";
   }
   if (decider != nullptr) {
     text += "instead: " + EscapeControls(decider->suggest) + "\n";

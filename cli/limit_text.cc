@@ -23,6 +23,10 @@ std::string DeedOf(const LimitExcess& limit) {
   return "";
 }
 
+std::string_view MomentOf(const policy::Limit& limit) {
+  return limit.at_commit ? "commit" : "operation";
+}
+
 std::string Sentence(const LimitExcess& limit) {
   return DeedOf(limit) + ", more than the limit " + limit.id + " allows (" +
          limit.allowance + ")";
@@ -52,6 +56,33 @@ std::unexpected<Error> LimitError(const std::string& verb,
               "`txfs diff` shows what it would do; if that is meant, `txfs "
               "commit" +
                   accepts + "`");
+}
+
+std::string MomentText(const policy::Limit& limit) {
+  const std::string moment(MomentOf(limit));
+  if (!limit.window) return moment;
+  return moment + ", within " + std::to_string(*limit.window) + " s";
+}
+
+Document LimitDocument(const policy::Limit& limit) {
+  Document document;
+  document["id"] = limit.id;
+  document["action"] = policy::NameOf(limit.action);
+  document["errno"] = ErrnoName(limit.error);
+  PutPath(document, "file", limit.place.file);
+  document["line"] = limit.place.line;
+  document["of"] = policy::NameOf(limit.of);
+  document["max"] = nullptr;
+  if (limit.max) document["max"] = *limit.max;
+  document["fraction"] = nullptr;
+  if (limit.fraction) document["fraction"] = *limit.fraction;
+  document["window"] = nullptr;
+  if (limit.window) document["window"] = *limit.window;
+  document["at"] = MomentOf(limit);
+  document["paths"] = limit.patterns;
+  document["reason"] = limit.reason;
+  document["suggest"] = limit.suggest;
+  return document;
 }
 
 Document LimitDocuments(const std::vector<LimitExcess>& limits) {

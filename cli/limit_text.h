@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "fs/commit_limits.h"
 #include "journal/base/result.h"
+#include "policy/limit.h"
 
 namespace txfs::cli {
 
@@ -15,6 +16,12 @@ void SayExceeded(const std::vector<LimitExcess>& limits);
 /// least one of `limits` stops the commit.
 std::unexpected<Error> LimitError(const std::string& verb,
                                   const std::vector<LimitExcess>& limits);
+/// "commit", "operation" or "operation, within 10 s".
+[[nodiscard]] std::string MomentText(const policy::Limit& limit);
+/// As txfs(1) says of `policy show --json`. Without its exceptions: nobody is
+/// to be told of a way around it.
+[[nodiscard]] Document LimitDocument(const policy::Limit& limit);
+
 /// An array of objects with id, of, count, total, allowance, accepted, ...
 [[nodiscard]] Document LimitDocuments(const std::vector<LimitExcess>& limits);
 

@@ -41,6 +41,20 @@ std::vector<Event> EventsOf(const Question& question) {
   return events;
 }
 
+bool CountsTowards(const Question& question, const Limit& limit) {
+  const Op op = question.op;
+  if (limit.of == Measure::kBytesWritten) return op == Op::kWrite;
+  if (limit.of == Measure::kInodesMade) {
+    return op == Op::kCreate || op == Op::kMkdir || op == Op::kMknod ||
+           op == Op::kSymlink;
+  }
+  if (question.layer != Layer::kBase) return false;
+  if (op == Op::kUnlink || op == Op::kRmdir) return limit.Counts(question.path);
+  // A commit sees what is there afterwards: something.
+  const bool replaces = op == Op::kRename && !question.new_path.empty();
+  return replaces && !limit.at_commit && limit.Counts(question.new_path);
+}
+
 Answer Explain(const Policy& policy, const Question& question) {
   Answer answer;
   for (const Event& event : EventsOf(question)) {
@@ -53,6 +67,9 @@ Answer Explain(const Policy& policy, const Question& question) {
           });
       if (!known) answer.matches.push_back({rule, std::string(event.path)});
     }
+  }
+  for (const Limit& limit : policy.limits()) {
+    if (CountsTowards(question, limit)) answer.limits.push_back(&limit);
   }
   return answer;
 }

@@ -34,8 +34,13 @@ struct Match {
 
 struct Answer {
   Verdict verdict;  ///< the first refusal, else the first that is noted
-  std::vector<Match> matches;  ///< of all rules, each name once
+  std::vector<Match> matches;        ///< of all rules, each name once
+  std::vector<const Limit*> limits;  ///< that it counts towards
 };
+
+/// Whether what is asked about counts towards `limit`, if it is done, and takes
+/// the only name of what it removes.
+[[nodiscard]] bool CountsTowards(const Question& question, const Limit& limit);
 
 /// What `policy`, which must outlive the answer, says of it.
 Answer Explain(const Policy& policy, const Question& question);

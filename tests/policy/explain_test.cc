@@ -57,11 +57,56 @@ TEST(ExplainTest, NamesEachRuleOnceForEachName) {
   EXPECT_EQ(answer.matches[1].path, "b");
 }
 
+/// A limit `id` with the further `lines`.
+std::string L(const std::string& id, const std::string& lines) {
+  return "[[limit]]\nid = \"" + id + "\"\nreason = \"r\"\nsuggest = \"s\"\n" +
+         lines + "\n";
+}
+
+TEST(ExplainTest, SaysWhatItCountsTowards) {
+  const std::string removed = "of = \"base_removed\"\nmax = 1\n";
+  auto loaded =
+      Load("schema = 1\n" + L("gone", removed + "unless = { path = \"x/\" }") +
+               L("late", removed + "at = \"commit\"") +
+               L("made", "of = \"inodes_made\"\nmax = 1") +
+               L("bytes", "of = \"bytes_written\"\nmax = 1\nwindow = 9"),
+           "p.toml");
+  ASSERT_TRUE(loaded) << loaded.error().ToString();
+  const Policy policy({}, 1, std::move(loaded->limits));
+  const auto counted = [&](const Question& question) {
+    std::string ids;
+    for (const Limit* limit : Explain(policy, question).limits) {
+      ids += (ids.empty() ? "" : " ") + limit->id;
+    }
+    return ids;
+  };
+  EXPECT_EQ(counted({.op = Op::kUnlink, .path = "a"}), "gone late");
+  EXPECT_EQ(counted({.op = Op::kRmdir, .path = "a"}), "gone late");
+  EXPECT_EQ(counted({.op = Op::kUnlink, .path = "x/a"}), "late");
+  EXPECT_EQ(counted({.op = Op::kUnlink, .path = "a", .layer = Layer::kNew}),
+            "");
+  EXPECT_EQ(counted({.op = Op::kRename, .path = "a"}), "");
+  // What it replaces goes, but its path does not.
+  EXPECT_EQ(counted({.op = Op::kRename, .path = "a", .new_path = "b"}), "gone");
+  EXPECT_EQ(counted({.op = Op::kRename, .path = "a", .new_path = "x/b"}), "");
+  EXPECT_EQ(counted({.op = Op::kExchange, .path = "a", .new_path = "b"}), "");
+  EXPECT_EQ(counted({.op = Op::kLink, .path = "a", .new_path = "b"}), "");
+  for (const Op op : {Op::kCreate, Op::kMkdir, Op::kMknod, Op::kSymlink}) {
+    EXPECT_EQ(counted({.op = op, .path = "a"}), "made") << NameOf(op);
+  }
+  EXPECT_EQ(counted({.op = Op::kWrite, .path = "a"}), "bytes");
+  for (const Op op : {Op::kTruncate, Op::kAllocate, Op::kChmod}) {
+    EXPECT_EQ(counted({.op = op, .path = "a"}), "") << NameOf(op);
+  }
+}
+
 /// What there is to warn of, a line each.
 std::string Linted(const std::string& text) {
-  const std::vector<Rule> rules = RulesIn(text);
+  const auto loaded = Load("schema = 1\n" + text, "p.toml");
+  EXPECT_TRUE(loaded) << loaded.error().ToString();
+  if (!loaded) return "";
   std::string all;
-  for (const Warning& warning : Lint(rules)) {
+  for (const Warning& warning : Lint(loaded->rules, loaded->limits)) {
     all += std::to_string(warning.place.line) + ": " + warning.message + "\n";
   }
   return all;
@@ -98,6 +143,51 @@ TEST(LintTest, IsSilentWhereARuleMayDecide) {
             : "")
         << less;
   }
+}
+
+TEST(LintTest, WarnsOfLimitsWithoutEffect) {
+  const std::string removed = "of = \"base_removed\"\n";
+  EXPECT_EQ(Linted(L("none", removed + "max = 1\npath = [\"a\", \"b\"]\n"
+                                       "unless = { path = [\"b\", \"a\"] }")),
+            "2: limit none counts nothing: unless has all of its paths\n");
+  const auto never_needed = [](int line, const std::string& id,
+                               const std::string& because) {
+    return std::to_string(line) + ": limit " + id +
+           " is never needed: " + because + " allows no more of the same\n";
+  };
+  const auto both = [&](const std::string& one, const std::string& other) {
+    return Linted(L("one", removed + one) + L("other", removed + other));
+  };
+  const std::string first = never_needed(2, "one", "other (p.toml:8)");
+  const std::string second = never_needed(8, "other", "one (p.toml:2)");
+  EXPECT_EQ(both("max = 5", "max = 5"), second);
+  EXPECT_EQ(both("max = 5", "max = 4"), first);
+  EXPECT_EQ(both("max = 5", "max = 6"), second);
+  EXPECT_EQ(both("max = 5", "max = 6\nfraction = 0.1"), second);
+  EXPECT_EQ(both("max = 5", "max = 6\npath = \"a\""), second);
+  EXPECT_EQ(both("max = 5", "max = 6\nunless = { path = \"a\" }"), second);
+  EXPECT_EQ(both("fraction = 0.1", "fraction = 0.2"), second);
+  EXPECT_EQ(both("max = 5", "max = 6\naction = \"audit\""), second);
+}
+
+TEST(LintTest, IsSilentWhereALimitMayDecide) {
+  const std::string removed = "of = \"base_removed\"\n";
+  const auto both = [&](const std::string& one, const std::string& other) {
+    return Linted(L("one", removed + one) + L("other", removed + other));
+  };
+  for (const char* other :
+       {"max = 6\nwindow = 9", "max = 4\npath = \"a\"",
+        "max = 4\nunless = { path = \"a\" }", "max = 4\nfraction = 0.5",
+        "fraction = 0.5", "max = 6\nat = \"commit\"",
+        "max = 4\naction = \"audit\""}) {
+    EXPECT_EQ(both("max = 5", other), "") << other;
+  }
+  EXPECT_EQ(both("max = 5\nat = \"commit\"", "max = 6\nat = \"commit\""), "");
+  EXPECT_EQ(both("fraction = 0.1\npath = \"a\"", "fraction = 0.2"), "");
+  EXPECT_EQ(both("fraction = 0.1", "fraction = 0.2\npath = \"a\""), "");
+  EXPECT_EQ(Linted(L("one", "of = \"inodes_made\"\nmax = 5") +
+                   L("other", "of = \"bytes_written\"\nmax = 5")),
+            "");
 }
 
 }  // namespace

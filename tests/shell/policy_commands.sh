@@ -68,6 +68,12 @@ contains "$(txfs -C mnt/sub policy explain unlink ../kept/x)" "* deny kept "
 contains "$(txfs -C mnt/sub policy explain unlink ../.git/hooks/pre-commit)" "* deny txfs-git-hooks-kept"
 equal allow "$(txfs -C mnt/sub policy explain unlink .git/hooks/pre-commit)" "what is below sub"
 contains "$(txfs -C mnt/sub policy explain --policy "$PWD/mine.toml" unlink "$PWD/mnt/kept/x")" "* deny kept "
+# Limits that it counts towards.
+contains "$(txfs -C mnt policy explain unlink a)" "  limit txfs-mass-deletion (built-in:"
+contains "$(txfs -C mnt policy explain unlink a)" "): base_removed at commit: 50, or 33 % of them where that is more"
+equal "[('txfs-mass-deletion', 'commit', 50)]" "$(txfs -C mnt policy explain --json unlink a |
+  json '[(l["id"], l["at"], l["max"]) for l in d["limits"]]')" "limits in explain --json"
+equal allow "$(txfs -C mnt policy explain unlink node_modules/a)" "what does not count"
 refuses_with_hint 2 "no type is called link" txfs -C mnt policy explain --type link unlink a
 refuses_with_hint 2 "$PWD/other is outside the workspace $PWD/ws" txfs -C mnt policy explain unlink ../other
 refuses_with_hint 2 "outside the workspace" txfs -C mnt policy explain rename a /etc/passwd
@@ -124,6 +130,12 @@ status=0
 txfs policy lint mine.toml >out || status=$?
 equal 1 "$status" "exit code of warnings"
 contains "$(cat out)" "$PWD/mine.toml:13: rule again has no examples"
+for max in 9 10; do
+  printf '[[limit]]\nid = "l%s"\nof = "inodes_made"\nmax = %s\nreason = "r"\nsuggest = "s"\n' \
+    "$max" "$max"
+done >>mine.toml
+txfs policy lint mine.toml >out || status=$?
+contains "$(cat out)" "$PWD/mine.toml:26: limit l10 is never needed: l9 ($PWD/mine.toml:20) allows no more"
 txfs policy lint "$TXFS_SOURCE_DIR/policy/default.toml"
 txfs umount mnt
 equal None "$(txfs -C ws status --json | json 'd["rules"]')" "rules where nothing is mounted"
