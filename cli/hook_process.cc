@@ -320,7 +320,11 @@ Result<std::string> HookProcess::ReadLine(const Turn& turn) {
 
 Result<HookProcess::Reply> HookProcess::ReadReply(uint64_t id,
                                                   const Turn& turn) {
-  const std::string line = TRY(ReadLine(turn));
+  return ParseReply(TRY(ReadLine(turn)), id);
+}
+
+Result<HookProcess::Reply> HookProcess::ParseReply(std::string_view line,
+                                                   uint64_t id) {
   const Json json = Json::parse(line, nullptr, false);
   const auto verdict = VerdictNamed(GetBytes(json, "verdict"));
   if (!verdict || GetUint(json, "id") != id) return Nonsense(line);

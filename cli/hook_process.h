@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/json.h"
@@ -28,6 +29,10 @@ class HookProcess {
     Verdict verdict = Verdict::kDeny;
     std::string reason;  ///< may be empty
   };
+  /// What `line` answers to the question `id`; of what is no answer an error, a
+  /// sentence without control characters.
+  static Result<Reply> ParseReply(std::string_view line, uint64_t id);
+
   /// More questions at once are refused.
   static constexpr size_t kMaxWaiting = 8;
 

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "policy/explain.h"
+#include "policy/lint.h"
 #include "policy/load.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -26,6 +28,10 @@ void Judge(const Policy& policy, std::string_view path) {
            "a rule decides when one matches");
     Demand(matching.empty() || policy.IsAbout(path),
            "what a rule matches, it is about");
+    const Question question{.op = static_cast<Op>(op),
+                            .path = std::string(path)};
+    Demand(Explain(policy, question).limits.size() <= policy.limits().size(),
+           "a limit is named once");
   }
 }
 
@@ -43,6 +49,7 @@ void Run(std::string_view text) {
     Demand(rule.place.line != 0, "a rule has a line");
   }
   for (const Limit& limit : loaded->limits) {
+    Demand(limit.place.line != 0, "a limit has a line");
     Demand(!limit.id.empty() && (limit.max || limit.fraction),
            "a limit has what it needs");
     Demand(!AllowanceOf(limit).empty(), "a limit allows something");
@@ -51,6 +58,9 @@ void Run(std::string_view text) {
   }
   const Policy policy(std::move(loaded->rules), loaded->hash,
                       std::move(loaded->limits), std::move(loaded->settings));
+  for (const Warning& warning : Lint(policy.rules(), policy.limits())) {
+    Demand(warning.place.line != 0, "a warning has a line");
+  }
   Judge(policy, "a");
   Judge(policy, "src/.git/hooks/x.pem");
 }

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "cli/client.h"
+#include "cli/pending.h"
+#include "cli/text.h"
 #include "cli/wire.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/stream.h"
@@ -59,10 +61,21 @@ void AskForContent(Client& client) {
   Demand(!content || content->size() <= kLimit, "content has a limit");
 }
 
+void AskWhatWaits(Client& client) {
+  const auto pending = client.Pending();
+  if (!pending) return;
+  for (const PendingQuestion& question : *pending) {
+    std::string text = PendingText(question);
+    std::erase(text, '\n');
+    Demand(EscapeControls(text) == text, "text has no control characters");
+    Demand(Document::accept(Dump(PendingDocument(question))), "it is JSON");
+  }
+}
+
 using Question = std::function<void(Client&)>;
 
-const std::array<Question, 14>& Questions() {
-  static const std::array<Question, 14> kQuestions{
+const std::array<Question, 16>& Questions() {
+  static const std::array<Question, 16> kQuestions{
       [](Client& client) {
         const auto reply = client.GetStatus();
         if (reply) CheckStable(reply->status, WorkspaceStatusFromJson);
@@ -109,6 +122,8 @@ const std::array<Question, 14>& Questions() {
         const auto content = client.ReadContent({}, true, kLimit, {});
         Demand(!content || content->size() <= kLimit, "content has a limit");
       },
+      AskWhatWaits,
+      [](Client& client) { std::ignore = client.Answer(1, true); },
   };
   return kQuestions;
 }

@@ -2,11 +2,13 @@
 // frames that a client can read.
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "cli/approvals.h"
 #include "cli/dispatcher.h"
 #include "cli/framing.h"
 #include "tests/cli/fake_workspace.h"
@@ -46,6 +48,19 @@ FakeWorkspace& TheWorkspace() {
   return *workspace;
 }
 
+/// In which nothing waits.
+Approvals& TheApprovals() {
+  static Approvals approvals("/m", "/w", [] { return std::string("1"); });
+  return approvals;
+}
+
+/// As the daemon does.
+Status Answer(Dispatcher& dispatcher, const Json& request,
+              const FrameSink& sink) {
+  if (!Approvals::IsAsked(request)) return dispatcher.Handle(request, sink);
+  return TheApprovals().Handle(request, sink, ::getpid());
+}
+
 void Run(std::string_view bytes) {
   const UniqueFd stream = fuzz::StreamOf(bytes);
   if (!stream.valid()) return;
@@ -54,13 +69,13 @@ void Run(std::string_view bytes) {
     const auto frame = ReadFrame(stream.get(), kRequestMax);
     if (!frame || !*frame) return;
     size_t last = 0;
-    const Status answered =
-        dispatcher.Handle((*frame)->header, [&](const Frame& reply) -> Status {
-          const Json read = Json::parse(Dump(reply.header), nullptr, false);
-          Demand(read.is_object(), "a reply is an object");
-          if (!GetBool(read, "more")) ++last;
-          return {};
-        });
+    const auto check = [&](const Frame& reply) -> Status {
+      const Json read = Json::parse(Dump(reply.header), nullptr, false);
+      Demand(read.is_object(), "a reply is an object");
+      if (!GetBool(read, "more")) ++last;
+      return {};
+    };
+    const Status answered = Answer(dispatcher, (*frame)->header, check);
     Demand(answered.has_value() && last == 1, "a request has one answer");
   }
 }
