@@ -190,7 +190,9 @@ struct Change {
   uint64_t length = 0;
   std::vector<Edit> edits;
   uint64_t policy = 0;  ///< Policy::hash of the one that judged it; 0: none
-  std::string rule;     ///< id of the rule that refused it, or had it noted
+  std::string rule;     ///< id of the rule or limit that refused it, or had it
+                        ///< noted, or of the rule that asked and was answered
+                        ///< with yes
   std::string reason, suggest;  ///< of a rule that refused it, for people
   std::string because;  ///< the path that this rule is about, if none of those
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "journal/change.h"
 #include "journal/intake.h"
 #include "tests/format_page.h"
@@ -26,6 +28,34 @@ TEST(FormatTest, TheExampleChangeIsWhatThePageSays) {
   Bytes bytes;
   EncodeChange(ExampleChange(), bytes);
   EXPECT_EQ(Hex(ExampleBytes("change")), Hex(bytes));
+}
+
+/// The example of docs/format.md: refused because of what is below.
+Change ExampleDenial() {
+  Change change;
+  change.op = Op::kRename;
+  change.result = EPERM;
+  change.time = {1'700'000'000, 5};
+  change.pid = 42;
+  change.uid = 1000;
+  change.exe = "/bin/mv";
+  change.path = "a";
+  change.new_path = "b";
+  change.policy = 7;
+  change.rule = "hooks";
+  change.reason = "why";
+  change.suggest = "ask";
+  change.because = "a/.git/hooks";
+  return change;
+}
+
+TEST(FormatTest, TheExampleOfWhatIsBelowIsWhatThePageSays) {
+  Bytes bytes;
+  EncodeChange(ExampleDenial(), bytes);
+  EXPECT_EQ(Hex(ExampleBytes("change because of another path")), Hex(bytes));
+  const auto decoded = DecodeChange(bytes);
+  ASSERT_OK(decoded);
+  EXPECT_EQ(*decoded, ExampleDenial());
 }
 
 TEST(FormatTest, TheExampleIntakeIsWhatThePageSays) {
