@@ -1,6 +1,5 @@
 #include "fs/base_count.h"
 
-#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -15,9 +14,7 @@ Result<std::vector<uint64_t>> CountBase(
     pending.pop_back();
     auto entries = base.List(directory);
     if (!entries) {
-      const bool is_closed =
-          IsGone(entries.error()) || entries.error().code == EACCES;
-      if (is_closed) continue;
+      if (IsClosedOrGone(entries.error())) continue;
       return std::unexpected(std::move(entries).error());
     }
     for (const BaseEntry& entry : *entries) {

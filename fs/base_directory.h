@@ -50,6 +50,10 @@ struct BaseEntry {
 [[nodiscard]] inline bool IsGone(const Error& error) {
   return error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP;
 }
+/// The same, or that we may not look into it.
+[[nodiscard]] inline bool IsClosedOrGone(const Error& error) {
+  return error.code == EACCES || IsGone(error);
+}
 
 /// The base: the real workspace below one descriptor.
 ///

@@ -1,7 +1,5 @@
 #include "fs/base_links.h"
 
-#include <cerrno>
-
 namespace txfs {
 
 Result<std::vector<std::string>> BaseLinks::PathsOf(
@@ -31,8 +29,7 @@ Result<BaseLinks::ByFile> BaseLinks::Search(
     if (!policy.MayMatchBelow(policy::kEverything, directory)) continue;
     auto entries = base_.List(directory);
     if (!entries) {
-      const int code = entries.error().code;
-      if (IsGone(entries.error()) || code == EACCES) continue;
+      if (IsClosedOrGone(entries.error())) continue;
       return std::unexpected(std::move(entries).error());
     }
     for (const BaseEntry& entry : *entries) {

@@ -1,7 +1,6 @@
 #include "fs/policy_check.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -214,12 +213,11 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
     }
     if (below.base_path.empty()) continue;
     auto entries = base_.List(below.base_path);
-    // Whoever may rename a directory need not be able to look into it.
-    const bool is_closed = !entries && entries.error().code == EACCES;
-    if (!entries && !is_closed && !IsGone(entries.error())) {
+    if (!entries) {
+      // Whoever may rename a directory need not be able to look into it.
+      if (IsClosedOrGone(entries.error())) continue;
       return std::unexpected(std::move(entries).error());
     }
-    if (!entries) continue;
     for (const BaseEntry& entry : *entries) {
       if (below.inode != nullptr && HasSlot(*below.inode, entry.name)) continue;
       TRY(meet(entry.name, nullptr, JoinPath(below.base_path, entry.name),
