@@ -37,7 +37,8 @@ class Approvals final : public Approver {
   void EndAll() { queue_.EndAll(); }
   /// The same, and so is what comes.
   void End() { Suspend(); }
-  /// The same for as long as it lives.
+  /// The same for as long as it lives: for who is about to wait for operations
+  /// himself.
   class Pause {
    public:
     explicit Pause(Approvals& approvals) : approvals_(approvals) {

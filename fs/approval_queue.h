@@ -32,7 +32,7 @@ class ApprovalQueue {
     kNo,
     kLate,         ///< nobody answered in time
     kFull,         ///< as many wait as may
-    kEnded,        ///< EndAll, or a pause
+    kEnded,        ///< EndAll or Suspend
     kInterrupted,  ///< a signal came
   };
   /// A question, and who waits for its answer.
@@ -64,18 +64,6 @@ class ApprovalQueue {
   /// EndAll, and so is what comes, until as many calls of Resume.
   void Suspend() EXCLUDES(mutex_);
   void Resume() EXCLUDES(mutex_);
-  /// Suspended as long as one of these lives: for who is about to wait for
-  /// operations himself.
-  class Pause {
-   public:
-    explicit Pause(ApprovalQueue& queue) : queue_(queue) { queue_.Suspend(); }
-    ~Pause() { queue_.Resume(); }
-    Pause(const Pause&) = delete;
-    Pause& operator=(const Pause&) = delete;
-
-   private:
-    ApprovalQueue& queue_;
-  };
 
  private:
   using Steady = std::chrono::steady_clock;

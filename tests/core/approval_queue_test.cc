@@ -219,18 +219,17 @@ TEST_F(ApprovalQueueTest, WhoMustNotWaitDoesNot) {
   EXPECT_TRUE(queue_.Pending().empty());
 }
 
-TEST_F(ApprovalQueueTest, DeniesWhilePausedButWhatWasApproved) {
+TEST_F(ApprovalQueueTest, DeniesWhileSuspendedButWhatWasApproved) {
   auto approved = Ask("a");
   queue_.Reply(AwaitItems(1)[0].id, true);
   EXPECT_EQ(approved.get(), Answer::kYes);
   auto asked = Ask("b");
   AwaitItems(1);
-  {
-    const ApprovalQueue::Pause pause(queue_);
-    EXPECT_EQ(asked.get(), Answer::kEnded);
-    EXPECT_EQ(queue_.Ask(Me(), About("b")), Answer::kEnded);
-    EXPECT_EQ(queue_.Ask(Me(), About("a")), Answer::kYes);
-  }
+  queue_.Suspend();
+  EXPECT_EQ(asked.get(), Answer::kEnded);
+  EXPECT_EQ(queue_.Ask(Me(), About("b")), Answer::kEnded);
+  EXPECT_EQ(queue_.Ask(Me(), About("a")), Answer::kYes);
+  queue_.Resume();
   asked = Ask("b");
   queue_.Reply(AwaitItems(1)[0].id, false);
   EXPECT_EQ(asked.get(), Answer::kNo);
