@@ -11,13 +11,13 @@
 namespace txfs::cli {
 namespace {
 
-using policy::Answer;
+using policy::Explanation;
 using policy::Limit;
 using policy::Match;
-using policy::Question;
+using policy::Proposal;
 using policy::Rule;
 
-/// Where the paths of a question are, and what it is asked of.
+/// Where the paths of a proposal are, and what it is asked of.
 struct Roots {
   Context context;
   std::vector<std::string> roots;  ///< absolute: mountpoint, workspace
@@ -60,7 +60,7 @@ Result<std::optional<policy::Type>> TypeIn(
               "file, directory, symlink and other are");
 }
 
-Result<Question> QuestionOf(const Roots& roots, const std::string& directory,
+Result<Proposal> ProposalOf(const Roots& roots, const std::string& directory,
                             const PolicyExplainArguments& arguments) {
   const auto op = policy::OpNamed(arguments.op);
   if (!op) {
@@ -74,19 +74,19 @@ Result<Question> QuestionOf(const Roots& roots, const std::string& directory,
     return Fail(ErrorKind::kUsage, 0, arguments.op + " has one path",
                 "name a second one with rename, exchange or link");
   }
-  Question question;
-  question.op = *op;
-  question.path = TRY(PathIn(roots, directory, arguments.path));
+  Proposal proposal;
+  proposal.op = *op;
+  proposal.path = TRY(PathIn(roots, directory, arguments.path));
   if (!arguments.new_path.empty()) {
-    question.new_path = TRY(PathIn(roots, directory, arguments.new_path));
+    proposal.new_path = TRY(PathIn(roots, directory, arguments.new_path));
   }
-  if (arguments.is_new) question.layer = policy::Layer::kNew;
-  question.type = TRY(TypeIn(arguments));
-  question.exe = arguments.exe;
-  return question;
+  if (arguments.is_new) proposal.layer = policy::Layer::kNew;
+  proposal.type = TRY(TypeIn(arguments));
+  proposal.exe = arguments.exe;
+  return proposal;
 }
 
-Document MatchDocument(const Match& match, const Answer& answer) {
+Document MatchDocument(const Match& match, const Explanation& explanation) {
   const Rule& rule = *match.rule;
   Document document;
   document["id"] = rule.id;
@@ -94,33 +94,34 @@ Document MatchDocument(const Match& match, const Answer& answer) {
   PutPath(document, "file", rule.place.file);
   document["line"] = rule.place.line;
   PutPath(document, "path", match.path);
-  document["decides"] = match.rule == answer.verdict.rule;
+  document["decides"] = match.rule == explanation.verdict.rule;
   document["reason"] = rule.reason;
   document["suggest"] = rule.suggest;
   return document;
 }
 
-std::string AnswerJson(const Answer& answer) {
+std::string ExplanationJson(const Explanation& explanation) {
   Document document;
-  const Rule* decider = answer.verdict.rule;
-  document["verdict"] = policy::NameOf(answer.verdict.action);
+  const Rule* decider = explanation.verdict.rule;
+  document["verdict"] = policy::NameOf(explanation.verdict.action);
   document["decided_by"] =
       decider == nullptr ? Document() : Document(decider->id);
   document["rules"] = Document::array();
-  for (const Match& match : answer.matches) {
-    document["rules"].push_back(MatchDocument(match, answer));
+  for (const Match& match : explanation.matches) {
+    document["rules"].push_back(MatchDocument(match, explanation));
   }
   document["limits"] = Document::array();
-  for (const Limit* limit : answer.limits) {
+  for (const Limit* limit : explanation.limits) {
     document["limits"].push_back(LimitDocument(*limit));
   }
   return Dump(document, 2) + "\n";
 }
 
-std::string AnswerText(const Answer& answer, bool two_ends) {
-  const Rule* decider = answer.verdict.rule;
-  std::string text = std::string(policy::NameOf(answer.verdict.action)) + "\n";
-  for (const Match& match : answer.matches) {
+std::string ExplanationText(const Explanation& explanation, bool two_ends) {
+  const Rule* decider = explanation.verdict.rule;
+  std::string text =
+      std::string(policy::NameOf(explanation.verdict.action)) + "\n";
+  for (const Match& match : explanation.matches) {
     const Rule& rule = *match.rule;
     text += match.rule == decider ? "* " : "  ";
     text += std::string(policy::NameOf(rule.action)) + " " + rule.id + " (" +
@@ -128,7 +129,7 @@ std::string AnswerText(const Answer& answer, bool two_ends) {
             (two_ends ? " at " + EscapeControls(match.path) : "") + ": " +
             EscapeControls(rule.reason) + "\n";
   }
-  for (const Limit* limit : answer.limits) {
+  for (const Limit* limit : explanation.limits) {
     text += "  limit " + limit->id + " (" +
             EscapeControls(limit->place.ToString()) +
             "): " + std::string(policy::NameOf(limit->of)) + " at " +
@@ -145,15 +146,16 @@ std::string AnswerText(const Answer& answer, bool two_ends) {
 Result<int> RunPolicyExplain(const Context& context,
                              const PolicyExplainArguments& arguments) {
   const Roots roots = TRY(RootsOf(context, arguments.path));
-  const Question question =
-      TRY(QuestionOf(roots, context.directory, arguments));
+  const Proposal proposal =
+      TRY(ProposalOf(roots, context.directory, arguments));
   const Rules rules = arguments.file
                           ? TRY(RulesOfFile(context, *arguments.file))
                           : TRY(RulesInForce(roots.context));
-  const Answer answer = policy::Explain(*rules, question);
+  const Explanation explanation = policy::Explain(*rules, proposal);
   Output output;
-  output.Write(arguments.json ? AnswerJson(answer)
-                              : AnswerText(answer, !question.new_path.empty()));
+  output.Write(arguments.json
+                   ? ExplanationJson(explanation)
+                   : ExplanationText(explanation, !proposal.new_path.empty()));
   TRY(output.Finish());
   return 0;
 }

@@ -23,23 +23,23 @@ class Line {
 
   Result<PolicyCase> Read() const {
     TRY(CheckKeys());
-    PolicyCase one{.line = number_, .question = {}, .rule = {}};
+    PolicyCase one{.line = number_, .proposal = {}, .rule = {}};
     const std::string op = TRY(Text("op"));
     const auto known = policy::OpNamed(op);
     if (!known) {
       return Wrong("op is \"" + op + "\"", "an operation of txfs log");
     }
-    one.question.op = *known;
-    one.question.path = TRY(Text("path"));
-    if (one.question.path.empty() || one.question.path.starts_with('/')) {
-      return Wrong("path is \"" + one.question.path + "\"",
+    one.proposal.op = *known;
+    one.proposal.path = TRY(Text("path"));
+    if (one.proposal.path.empty() || one.proposal.path.starts_with('/')) {
+      return Wrong("path is \"" + one.proposal.path + "\"",
                    "a path from the workspace's root");
     }
-    one.question.new_path = TRY(Text("new_path"));
-    one.question.exe = TRY(Text("exe"));
-    one.question.layer = TRY(ReadLayer());
-    one.question.type = TRY(ReadType());
-    one.question.uid = TRY(ReadUid());
+    one.proposal.new_path = TRY(Text("new_path"));
+    one.proposal.exe = TRY(Text("exe"));
+    one.proposal.layer = TRY(ReadLayer());
+    one.proposal.type = TRY(ReadType());
+    one.proposal.uid = TRY(ReadUid());
     one.rule = TRY(Text("rule"));
     one.expected = TRY(ReadExpected());
     return one;
@@ -124,7 +124,7 @@ Result<std::vector<PolicyCase>> ParsePolicyCases(std::string_view text,
 }
 
 std::string FailureOf(const PolicyCase& one, const policy::Policy& rules) {
-  const policy::Verdict verdict = policy::Explain(rules, one.question).verdict;
+  const policy::Verdict verdict = policy::Explain(rules, one.proposal).verdict;
   const std::string decider = verdict.rule == nullptr ? "" : verdict.rule->id;
   const bool good = verdict.action == one.expected &&
                     (one.rule.empty() || one.rule == decider);
@@ -133,9 +133,9 @@ std::string FailureOf(const PolicyCase& one, const policy::Policy& rules) {
     return std::string(policy::NameOf(action)) +
            (rule.empty() ? "" : " by " + rule);
   };
-  return std::string(policy::NameOf(one.question.op)) + " " +
-         one.question.path +
-         (one.question.new_path.empty() ? "" : " " + one.question.new_path) +
+  return std::string(policy::NameOf(one.proposal.op)) + " " +
+         one.proposal.path +
+         (one.proposal.new_path.empty() ? "" : " " + one.proposal.new_path) +
          ": expected " + said(one.expected, one.rule) + ", got " +
          said(verdict.action, decider);
 }

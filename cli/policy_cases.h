@@ -13,7 +13,7 @@ namespace txfs::cli {
 /// What somebody expects rules to say.
 struct PolicyCase {
   uint32_t line = 0;
-  policy::Question question;
+  policy::Proposal proposal;
   policy::Action expected = policy::Action::kAllow;
   std::string rule;  ///< that is to decide; empty: any
 };

@@ -5,73 +5,75 @@
 namespace txfs::policy {
 namespace {
 
-bool HasTwoEnds(const Question& question) {
-  return !question.new_path.empty() &&
-         (question.op == Op::kRename || question.op == Op::kExchange ||
-          question.op == Op::kLink);
+bool HasTwoEnds(const Proposal& proposal) {
+  return !proposal.new_path.empty() &&
+         (proposal.op == Op::kRename || proposal.op == Op::kExchange ||
+          proposal.op == Op::kLink);
 }
 
 }  // namespace
 
-std::vector<Event> EventsOf(const Question& question) {
+std::vector<Event> EventsOf(const Proposal& proposal) {
   const auto event = [&](Effect effect, const std::string& path) {
     return Event{
-        .op = question.op,
+        .op = proposal.op,
         .effect = effect,
         .path = path,
-        .layer = effect == Effect::kMake ? Layer::kNew : question.layer,
+        .layer = effect == Effect::kMake ? Layer::kNew : proposal.layer,
         .type =
-            question.type.value_or(TypeOf(question.op).value_or(Type::kFile)),
-        .exe = question.exe,
-        .uid = question.uid};
+            proposal.type.value_or(TypeOf(proposal.op).value_or(Type::kFile)),
+        .exe = proposal.exe,
+        .uid = proposal.uid};
   };
-  if (!HasTwoEnds(question)) {
-    return {event(MainEffect(question.op), question.path)};
+  if (!HasTwoEnds(proposal)) {
+    return {event(MainEffect(proposal.op), proposal.path)};
   }
-  if (question.op == Op::kLink) {
-    return {event(Effect::kAttributes, question.path),
-            event(Effect::kMake, question.new_path)};
+  if (proposal.op == Op::kLink) {
+    return {event(Effect::kAttributes, proposal.path),
+            event(Effect::kMake, proposal.new_path)};
   }
-  std::vector<Event> events{event(Effect::kRemove, question.path),
-                            event(Effect::kMake, question.new_path),
-                            event(Effect::kRemove, question.new_path)};
-  if (question.op == Op::kExchange) {
-    events.push_back(event(Effect::kMake, question.path));
+  std::vector<Event> events{event(Effect::kRemove, proposal.path),
+                            event(Effect::kMake, proposal.new_path),
+                            event(Effect::kRemove, proposal.new_path)};
+  if (proposal.op == Op::kExchange) {
+    events.push_back(event(Effect::kMake, proposal.path));
   }
   return events;
 }
 
-bool CountsTowards(const Question& question, const Limit& limit) {
-  const Op op = question.op;
+bool CountsTowards(const Proposal& proposal, const Limit& limit) {
+  const Op op = proposal.op;
   if (limit.of == Measure::kBytesWritten) return op == Op::kWrite;
   if (limit.of == Measure::kInodesMade) {
     return op == Op::kCreate || op == Op::kMkdir || op == Op::kMknod ||
            op == Op::kSymlink;
   }
-  if (question.layer != Layer::kBase) return false;
-  if (op == Op::kUnlink || op == Op::kRmdir) return limit.Counts(question.path);
+  if (proposal.layer != Layer::kBase) return false;
+  if (op == Op::kUnlink || op == Op::kRmdir) return limit.Counts(proposal.path);
   // A commit sees what is there afterwards: something.
-  const bool replaces = op == Op::kRename && !question.new_path.empty();
-  return replaces && !limit.at_commit && limit.Counts(question.new_path);
+  const bool replaces = op == Op::kRename && !proposal.new_path.empty();
+  return replaces && !limit.at_commit && limit.Counts(proposal.new_path);
 }
 
-Answer Explain(const Policy& policy, const Question& question) {
-  Answer answer;
-  for (const Event& event : EventsOf(question)) {
+Explanation Explain(const Policy& policy, const Proposal& proposal) {
+  Explanation explanation;
+  for (const Event& event : EventsOf(proposal)) {
     const Verdict verdict = Evaluate(policy, event);
-    if (verdict.action > answer.verdict.action) answer.verdict = verdict;
+    if (verdict.action > explanation.verdict.action)
+      explanation.verdict = verdict;
     for (const Rule* rule : policy.Matching(event)) {
       const bool known =
-          std::ranges::any_of(answer.matches, [&](const Match& match) {
+          std::ranges::any_of(explanation.matches, [&](const Match& match) {
             return match.rule == rule && match.path == event.path;
           });
-      if (!known) answer.matches.push_back({rule, std::string(event.path)});
+      if (!known)
+        explanation.matches.push_back({rule, std::string(event.path)});
     }
   }
   for (const Limit& limit : policy.limits()) {
-    if (CountsTowards(question, limit)) answer.limits.push_back(&limit);
+    if (CountsTowards(proposal, limit)) explanation.limits.push_back(&limit);
   }
-  return answer;
+  return explanation;
 }
 
 }  // namespace txfs::policy

@@ -10,7 +10,7 @@
 namespace txfs::policy {
 
 /// An operation that somebody asks about.
-struct Question {
+struct Proposal {
   Op op = Op::kWrite;
   std::string path;
   std::string new_path = {};   ///< of rename, exchange and link; may be empty
@@ -23,8 +23,8 @@ struct Question {
 /// What it does to the names that are told, in the order in which they are
 /// judged: a link makes the new one, a rename replaces what has it. What may be
 /// below them, and other names of a file, are not among them. The views are
-/// into `question`.
-std::vector<Event> EventsOf(const Question& question);
+/// into `proposal`.
+std::vector<Event> EventsOf(const Proposal& proposal);
 
 /// A rule that is about one of the names.
 struct Match {
@@ -32,7 +32,7 @@ struct Match {
   std::string path;
 };
 
-struct Answer {
+struct Explanation {
   Verdict verdict;  ///< the first refusal, else the first that is noted
   std::vector<Match> matches;        ///< of all rules, each name once
   std::vector<const Limit*> limits;  ///< that it counts towards
@@ -40,9 +40,9 @@ struct Answer {
 
 /// Whether what is asked about counts towards `limit`, if it is done, and takes
 /// the only name of what it removes.
-[[nodiscard]] bool CountsTowards(const Question& question, const Limit& limit);
+[[nodiscard]] bool CountsTowards(const Proposal& proposal, const Limit& limit);
 
-/// What `policy`, which must outlive the answer, says of it.
-Answer Explain(const Policy& policy, const Question& question);
+/// What `policy`, which must outlive the explanation, says of it.
+Explanation Explain(const Policy& policy, const Proposal& proposal);
 
 }  // namespace txfs::policy

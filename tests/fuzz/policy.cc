@@ -28,9 +28,9 @@ void Judge(const Policy& policy, std::string_view path) {
            "a rule decides when one matches");
     Demand(matching.empty() || policy.IsAbout(path),
            "what a rule matches, it is about");
-    const Question question{.op = static_cast<Op>(op),
+    const Proposal proposal{.op = static_cast<Op>(op),
                             .path = std::string(path)};
-    Demand(Explain(policy, question).limits.size() <= policy.limits().size(),
+    Demand(Explain(policy, proposal).limits.size() <= policy.limits().size(),
            "a limit is named once");
   }
 }

@@ -23,8 +23,8 @@ std::string A(const std::string& id, const std::string& lines) {
          lines + "\n";
 }
 
-std::string Decider(const Policy& policy, const Question& question) {
-  const Verdict verdict = Explain(policy, question).verdict;
+std::string Decider(const Policy& policy, const Proposal& proposal) {
+  const Verdict verdict = Explain(policy, proposal).verdict;
   return verdict.rule == nullptr ? "" : verdict.rule->id;
 }
 
@@ -50,11 +50,11 @@ TEST(ExplainTest, JudgesBothEnds) {
 
 TEST(ExplainTest, NamesEachRuleOnceForEachName) {
   const Policy policy(RulesIn(A("all", "path = [\"a\", \"b\"]")));
-  const Answer answer =
+  const Explanation explanation =
       Explain(policy, {.op = Op::kExchange, .path = "a", .new_path = "b"});
-  ASSERT_EQ(answer.matches.size(), 2U);
-  EXPECT_EQ(answer.matches[0].path, "a");
-  EXPECT_EQ(answer.matches[1].path, "b");
+  ASSERT_EQ(explanation.matches.size(), 2U);
+  EXPECT_EQ(explanation.matches[0].path, "a");
+  EXPECT_EQ(explanation.matches[1].path, "b");
 }
 
 /// A limit `id` with the further `lines`.
@@ -73,9 +73,9 @@ TEST(ExplainTest, SaysWhatItCountsTowards) {
            "p.toml");
   ASSERT_TRUE(loaded) << loaded.error().ToString();
   const Policy policy({}, 1, std::move(loaded->limits));
-  const auto counted = [&](const Question& question) {
+  const auto counted = [&](const Proposal& proposal) {
     std::string ids;
-    for (const Limit* limit : Explain(policy, question).limits) {
+    for (const Limit* limit : Explain(policy, proposal).limits) {
       ids += (ids.empty() ? "" : " ") + limit->id;
     }
     return ids;
