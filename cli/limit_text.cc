@@ -2,6 +2,7 @@
 
 #include "cli/errors.h"
 #include "cli/text.h"
+#include "policy/words.h"
 
 namespace txfs::cli {
 namespace {
@@ -10,15 +11,16 @@ using policy::Measure;
 
 std::string DeedOf(const LimitExcess& limit) {
   const std::string count = std::to_string(limit.count);
+  const std::string things(policy::ThingsOf(limit.of));
   switch (limit.of) {
     case Measure::kBaseRemoved:
       return "it removes " + count +
-             (limit.total ? " of " + std::to_string(*limit.total) : "") +
-             " files and directories";
+             (limit.total ? " of " + std::to_string(*limit.total) : "") + " " +
+             things;
     case Measure::kBytesWritten:
-      return "it has " + HumanSize(limit.count) + " of content";
+      return "it has " + HumanSize(limit.count) + " of " + things;
     case Measure::kInodesMade:
-      return "it makes " + count + " files and directories";
+      return "it makes " + count + " " + things;
   }
   return "";
 }

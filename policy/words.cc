@@ -122,12 +122,11 @@ std::string Paragraph(const Rule& rule) {
 std::string_view DeedOf(Measure measure) {
   switch (measure) {
     case Measure::kBaseRemoved:
-      return "files and directories that were there when the transaction began "
-             "and are removed";
+      return "that were there when the transaction began and are removed";
     case Measure::kBytesWritten:
-      return "content that is written";
+      return "that is written";
     case Measure::kInodesMade:
-      return "files and directories that are made";
+      return "that are made";
   }
   return "";
 }
@@ -139,7 +138,8 @@ std::string ScopeOf(const Limit& limit) {
 
 std::string Paragraph(const Limit& limit) {
   std::string text = "\n## " + limit.id + "\n\nA limit of ";
-  text += std::string(DeedOf(limit.of)) + " " + ScopeOf(limit);
+  text += std::string(ThingsOf(limit.of)) + " " +
+          std::string(DeedOf(limit.of)) + " " + ScopeOf(limit);
   if (!limit.patterns.empty()) text += ", of " + ListOf(limit.patterns);
   text += ": " + AllowanceOf(limit);
   if (!limit.except_patterns.empty()) {
@@ -153,6 +153,11 @@ std::string Paragraph(const Limit& limit) {
 }
 
 }  // namespace
+
+std::string_view ThingsOf(Measure measure) {
+  return measure == Measure::kBytesWritten ? "content"
+                                           : "files and directories";
+}
 
 std::string InWords(std::span<const Rule> rules,
                     std::span<const Limit> limits) {

@@ -2,11 +2,15 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "policy/limit.h"
 #include "policy/rule.h"
 
 namespace txfs::policy {
+
+/// What `measure` counts: "files and directories", "content".
+[[nodiscard]] std::string_view ThingsOf(Measure measure);
 
 /// What `rules` and `limits` refuse, in words for who is refused, as Markdown.
 /// Exceptions for programs and users are left out: nobody is to be told of a
