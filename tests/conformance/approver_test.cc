@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "policy/load.h"
-#include "policy/sources.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 
@@ -41,16 +39,6 @@ path = "kept/"
 reason = "it is to stay"
 suggest = "write elsewhere"
 )";
-
-std::shared_ptr<const policy::Policy> Rules() {
-  std::vector<policy::Loaded> files;
-  auto loaded = policy::Load(kRules, "rules.toml");
-  EXPECT_TRUE(loaded) << loaded.error().ToString();
-  files.push_back(std::move(*loaded));
-  auto policy = policy::Combine(std::move(files));
-  EXPECT_TRUE(policy) << policy.error().ToString();
-  return *policy;
-}
 
 /// Answers as it is told to, and does what it is told to meanwhile.
 class ScriptedApprover final : public Approver {
@@ -101,10 +89,10 @@ class ApproverTest : public ::testing::Test {
   }
 
   void Start(Approver* approver) {
-    auto started = CoreDriver::Start(base_.root(),
-                                     {.policy = Rules(), .approver = approver});
+    auto started = CoreDriver::Start(base_.root(), {.approver = approver});
     ASSERT_OK(started);
     driver_ = std::move(*started);
+    ASSERT_OK(fs().UsePolicy(kRules));
   }
   void Start() { Start(&approver_); }
   CoreDriver& fs() { return *driver_; }
