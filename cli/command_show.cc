@@ -14,7 +14,7 @@
 namespace txfs::cli {
 namespace {
 
-std::string Line(const char* key, const std::string& value) {
+std::string Field(const char* key, const std::string& value) {
   std::string line = key;
   line.resize(13, ' ');
   return line + value + "\n";
@@ -34,22 +34,22 @@ std::string KindText(const TransactionSummary& summary) {
 
 /// What there is to say before the diff.
 std::string Header(const TransactionSummary& summary) {
-  std::string text = Line("transaction", summary.id);
+  std::string text = Field("transaction", summary.id);
   if (!summary.name.empty()) {
-    text += Line("name", EscapeControls(summary.name));
+    text += Field("name", EscapeControls(summary.name));
   }
-  text += Line("kind", KindText(summary));
-  text += Line("state", StateText(summary));
+  text += Field("kind", KindText(summary));
+  text += Field("state", StateText(summary));
   if (!summary.author.empty()) {
-    text += Line("author", EscapeControls(summary.author));
+    text += Field("author", EscapeControls(summary.author));
   }
-  text += Line("began", LocalTime(summary.created, 0));
+  text += Field("began", LocalTime(summary.created, 0));
   if (IsEnded(summary)) {
-    text += Line("ended", LocalTime(summary.ended, 0));
-    text += Line("changes", std::to_string(summary.changes));
+    text += Field("ended", LocalTime(summary.ended, 0));
+    text += Field("changes", std::to_string(summary.changes));
   }
   if (!summary.denied.empty()) {
-    text += Line("refused", DeniedText(summary.denied));
+    text += Field("refused", DeniedText(summary.denied));
   }
   if (summary.message.empty()) return text;
   text += "\n";

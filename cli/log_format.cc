@@ -6,7 +6,7 @@
 namespace txfs::cli {
 namespace {
 
-std::string PathText(const std::string& path) {
+std::string EntryPath(const std::string& path) {
   return path.empty() ? "." : EscapeControls(path);
 }
 
@@ -30,7 +30,7 @@ std::string LogLine(const LogEntry& entry) {
       LocalTime(change.time, 6) + "  " + std::to_string(change.pid) + " " +
       (exe.empty() ? "?" : EscapeControls(exe)) + "  uid " +
       std::to_string(change.uid) + "  " + std::string(OpName(change.op)) +
-      "  " + PathText(change.path);
+      "  " + EntryPath(change.path);
   if (!change.new_path.empty()) {
     line += " -> " + EscapeControls(change.new_path);
   }

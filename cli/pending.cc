@@ -22,7 +22,7 @@ Json NamesOf(const Question& question) {
   return names;
 }
 
-std::string PathText(const std::string& path) {
+std::string QuestionPath(const std::string& path) {
   return path.empty() ? "." : EscapeControls(path);
 }
 
@@ -43,8 +43,9 @@ std::string NamesText(const PendingQuestion& question) {
              Count(question.names.size() - kNamesShown, "name") + " more\n";
     }
     const auto& name = question.names[i];
-    text += "    " + EscapeControls(name.effect) + "  " + PathText(name.path) +
-            "  (" + EscapeControls(name.layer) + ")\n";
+    text += "    " + EscapeControls(name.effect) + "  " +
+            QuestionPath(name.path) + "  (" + EscapeControls(name.layer) +
+            ")\n";
   }
   return text;
 }
@@ -108,7 +109,7 @@ PendingQuestion PendingFromJson(const Json& json) {
 std::string PendingText(const PendingQuestion& question) {
   std::string text = std::to_string(question.id) + "  " +
                      EscapeControls(question.op) + "  " +
-                     PathText(question.path);
+                     QuestionPath(question.path);
   if (!question.new_path.empty()) {
     text += " -> " + EscapeControls(question.new_path);
   }

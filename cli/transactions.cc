@@ -42,11 +42,11 @@ std::string DescribeAll(const std::vector<const ServedTransaction*>& list) {
   });
 }
 
-using Candidates = std::vector<const ServedTransaction*>;
+using Selected = std::vector<const ServedTransaction*>;
 
 template <class Matches>
-Candidates Select(const std::vector<ServedTransaction>& open, Matches matches) {
-  Candidates found;
+Selected Select(const std::vector<ServedTransaction>& open, Matches matches) {
+  Selected found;
   for (const ServedTransaction& transaction : open) {
     if (matches(transaction.summary)) found.push_back(&transaction);
   }
@@ -60,10 +60,10 @@ Result<ServedTransaction> ChooseDefault(
                 "`txfs mount` begins one");
   }
   if (open.size() == 1) return open.front();
-  const Candidates unnamed =
+  const Selected unnamed =
       Select(open, [](const auto& summary) { return summary.name.empty(); });
   if (!unnamed.empty()) return *unnamed.front();
-  const Candidates all = Select(open, [](const auto&) { return true; });
+  const Selected all = Select(open, [](const auto&) { return true; });
   return Fail(ErrorKind::kUsage, 0,
               "workspace " + workspace +
                   " has several open transactions: " + DescribeAll(all),
@@ -118,15 +118,15 @@ Result<ServedTransaction> ChooseTransaction(
     return Fail(ErrorKind::kUsage, 0, "-t needs a name or an id",
                 "`txfs list` shows the transactions");
   }
-  const Candidates named = Select(
+  const Selected named = Select(
       open, [&](const auto& summary) { return summary.name == *wanted; });
   if (!named.empty()) return *named.front();
-  const Candidates prefixed = Select(open, [&](const auto& summary) {
+  const Selected prefixed = Select(open, [&](const auto& summary) {
     return summary.id.starts_with(*wanted);
   });
   if (prefixed.size() == 1) return *prefixed.front();
   if (prefixed.empty()) {
-    const Candidates all = Select(open, [](const auto&) { return true; });
+    const Selected all = Select(open, [](const auto&) { return true; });
     return Fail(0,
                 "workspace " + workspace + " has no open transaction \"" +
                     EscapeControls(*wanted) + '"',

@@ -73,10 +73,6 @@ FileType TypeOfEntry(int dir, const dirent& entry) {
   return TypeOfMode(st.st_mode).value_or(FileType::kRegular);
 }
 
-struct CloseDir {
-  void operator()(DIR* stream) const { ::closedir(stream); }
-};
-
 }  // namespace
 
 std::string JoinPath(std::string_view directory, std::string_view name) {
@@ -172,7 +168,7 @@ Result<std::vector<BaseEntry>> BaseDirectory::List(
     reopened = OpenDirectoryBeneath(root_.get(), path);
   }
   UniqueFd own = TRY(std::move(reopened));
-  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(own.get()));
+  const DirStream stream(::fdopendir(own.get()));
   if (!stream) return Fail(errno, "opendir " + path);
   const int fd = own.Release();
   std::vector<BaseEntry> entries;

@@ -7,10 +7,10 @@
 #include <set>
 #include <unordered_map>
 
+#include "fs/checks.h"
+
 namespace txfs {
 namespace {
-
-constexpr size_t kMaxName = 255;
 
 using Row = std::pair<const std::pair<Ino, std::string>, DentryValue>;
 

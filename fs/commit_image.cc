@@ -15,7 +15,7 @@
 namespace txfs {
 namespace {
 
-constexpr FileFrame kFrame = {
+constexpr FileFrame kImageFrame = {
     .magic = "TXFSIMG\n", .version = 1, .what = "commit image"};
 
 ImageEntry EntryOf(const std::string& path, const struct stat& st) {
@@ -322,11 +322,11 @@ Bytes EncodeImage(const CommitImage& image) {
     out.Put(entry.hash.low);
     out.Put(entry.hash.high);
   }
-  return PutInFrame(kFrame, bytes);
+  return PutInFrame(kImageFrame, bytes);
 }
 
 Result<CommitImage> DecodeImage(ByteSpan in) {
-  Decoder decoder(TRY(TakeFromFrame(kFrame, in)));
+  Decoder decoder(TRY(TakeFromFrame(kImageFrame, in)));
   CommitImage image;
   const auto count = decoder.Get<uint32_t>();
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
@@ -348,7 +348,7 @@ Result<CommitImage> DecodeImage(ByteSpan in) {
     entry.hash.low = decoder.Get<uint64_t>();
     entry.hash.high = decoder.Get<uint64_t>();
   }
-  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kFrame);
+  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kImageFrame);
   return image;
 }
 

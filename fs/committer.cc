@@ -18,7 +18,7 @@
 namespace txfs {
 namespace {
 
-constexpr FileFrame kFrame = {
+constexpr FileFrame kCommitFrame = {
     .magic = "TXFSPLN\n", .version = 1, .what = "commit plan"};
 
 /// The image and the manifest of what is no large tree are not larger than the
@@ -60,11 +60,11 @@ Bytes EncodeRecord(const CommitRecord& record) {
   EncodeSteps(record.steps, out);
   out.PutString(AsText(record.settlement));
   out.Put(Raw(record.settles_at));
-  return PutInFrame(kFrame, bytes);
+  return PutInFrame(kCommitFrame, bytes);
 }
 
 Result<CommitRecord> DecodeRecord(ByteSpan in) {
-  Decoder decoder(TRY(TakeFromFrame(kFrame, in)));
+  Decoder decoder(TRY(TakeFromFrame(kCommitFrame, in)));
   CommitRecord record;
   const std::string_view summary = decoder.GetString();
   record.vault = decoder.GetString();
@@ -72,7 +72,7 @@ Result<CommitRecord> DecodeRecord(ByteSpan in) {
   const ByteSpan settlement = AsBytes(decoder.GetString());
   record.settlement.assign(settlement.begin(), settlement.end());
   record.settles_at = Lsn{decoder.Get<uint64_t>()};
-  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kFrame);
+  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kCommitFrame);
   record.summary = TRY(DecodeSummary(AsBytes(summary)));
   return record;
 }

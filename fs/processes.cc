@@ -54,16 +54,13 @@ bool LinkMatches(const Target& target, const std::string& link) {
   return n > 0 && Matches(target, {path.data(), static_cast<size_t>(n)});
 }
 
-struct CloseDir {
-  void operator()(DIR* stream) const { ::closedir(stream); }
-};
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
 std::vector<int> NumbersIn(const std::string& dir) {
   std::vector<int> numbers;
-  const std::unique_ptr<DIR, CloseDir> stream(::opendir(dir.c_str()));
+  const DirStream stream(::opendir(dir.c_str()));
   if (!stream) return numbers;
   while (const dirent* entry = ::readdir(stream.get())) {
     const std::string_view name = entry->d_name;

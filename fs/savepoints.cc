@@ -5,7 +5,7 @@
 namespace txfs {
 namespace {
 
-constexpr size_t kMaxName = 255;
+constexpr size_t kMaxSavepointName = 255;
 
 bool IsTaken(const std::vector<Savepoint>& existing, const std::string& name) {
   return std::ranges::find(existing, name, &Savepoint::name) != existing.end();
@@ -15,7 +15,7 @@ bool IsTaken(const std::vector<Savepoint>& existing, const std::string& name) {
 
 Result<std::string> NameSavepoint(const std::vector<Savepoint>& existing,
                                   const std::string& wanted) {
-  if (wanted.size() > kMaxName) {
+  if (wanted.size() > kMaxSavepointName) {
     return Fail(ErrorKind::kUsage, 0,
                 "the name of a savepoint has at most 255 bytes");
   }

@@ -26,10 +26,10 @@ std::string FollowMoves(const Moves& moves, const std::string& base_path) {
   return base_path;
 }
 
-class Planner {
+class SettlePlanner {
  public:
-  Planner(OverlayFilesystem::Frozen& frozen, const Selection& selection,
-          const Image& tables, const PartCommit* commit)
+  SettlePlanner(OverlayFilesystem::Frozen& frozen, const Selection& selection,
+                const Image& tables, const PartCommit* commit)
       : frozen_(frozen),
         selection_(selection),
         tables_(tables),
@@ -266,7 +266,7 @@ Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,
                               const PartCommit* commit) {
   Change change;
   change.op = commit != nullptr ? Op::kCommit : Op::kDiscard;
-  change.edits = TRY(Planner(frozen, selection, tables, commit).Run());
+  change.edits = TRY(SettlePlanner(frozen, selection, tables, commit).Run());
   return change;
 }
 

@@ -14,7 +14,7 @@
 namespace txfs {
 namespace {
 
-constexpr FileFrame kFrame = {
+constexpr FileFrame kManifestFrame = {
     .magic = "TXFSVLT\n", .version = 1, .what = "vault manifest"};
 
 /// Where an entry is in the order of a manifest.
@@ -160,11 +160,11 @@ Bytes EncodeManifest(const VaultManifest& manifest) {
     out.Put(static_cast<uint8_t>(entry.shared));
     out.Put(static_cast<uint8_t>(entry.sealed));
   }
-  return PutInFrame(kFrame, bytes);
+  return PutInFrame(kManifestFrame, bytes);
 }
 
 Result<VaultManifest> DecodeManifest(ByteSpan in) {
-  Decoder decoder(TRY(TakeFromFrame(kFrame, in)));
+  Decoder decoder(TRY(TakeFromFrame(kManifestFrame, in)));
   VaultManifest manifest;
   const auto count = decoder.Get<uint32_t>();
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
@@ -180,7 +180,7 @@ Result<VaultManifest> DecodeManifest(ByteSpan in) {
     entry.shared = decoder.Get<uint8_t>() != 0;
     entry.sealed = decoder.Get<uint8_t>() != 0;
   }
-  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kFrame);
+  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kManifestFrame);
   return manifest;
 }
 

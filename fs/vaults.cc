@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kParent = "vault";
 constexpr const char* kWorkspaceStore = ".txfs";
 /// In a vault: the mounts on which it has parts, each ended by a zero.
-constexpr const char* kParts = "parts";
+constexpr const char* kPartsFile = "parts";
 
 /// Renames do not cross from one mount to another, though both be of one
 /// filesystem.
@@ -123,7 +123,7 @@ Status Vaults::AddParts(const std::string& id,
   if (mounts.empty()) return {};
   std::string list;
   for (const std::string& mount : mounts) list.append(mount).append(1, '\0');
-  TRY(ReplaceFile(vault[""].get(), kParts, list));
+  TRY(ReplaceFile(vault[""].get(), kPartsFile, list));
   for (const std::string& mount : mounts) {
     auto made = MakePart(id, mount);
     if (made) {
@@ -179,7 +179,7 @@ Result<Vault> Vaults::Open(const std::string& id) const {
 
 Result<std::vector<std::string>> Vaults::PartsOf(int vault) {
   std::vector<std::string> mounts;
-  const auto list = ReadWholeFile(vault, kParts);
+  const auto list = ReadWholeFile(vault, kPartsFile);
   if (!list && list.error().code == ENOENT) return mounts;
   if (!list) return std::unexpected(list.error());
   for (size_t at = 0; at < list->size();) {
@@ -221,7 +221,7 @@ Status Vaults::Remove(const std::string& id) const {
     for (const std::string& mount : TRY(PartsOf(vault->get()))) {
       all = TRY(RemovePart(id, mount)) && all;
     }
-    if (!all) return RemoveAllBut(kParts, vault->get());
+    if (!all) return RemoveAllBut(kPartsFile, vault->get());
   }
   TRY(RemoveTree(parent->get(), id));
   if (in_store_) return {};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "journal/base/names.h"
+#include "journal/base/overloaded.h"
 
 namespace txfs {
 namespace {
@@ -54,11 +55,6 @@ constexpr std::array kOpNames = {
     NamedOp{Op::kRollback, "rollback"},
     NamedOp{Op::kCommit, "commit"},
     NamedOp{Op::kDiscard, "discard"},
-};
-
-template <class... Lambdas>
-struct Overloaded : Lambdas... {
-  using Lambdas::operator()...;
 };
 
 Ino DecodeIno(Decoder& in) { return Ino{in.Get<uint64_t>()}; }

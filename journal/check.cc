@@ -18,7 +18,8 @@ constexpr std::string_view kTableNames[] = {
     "inode", "origin",    "dentry", "extent", "xattr",
     "log",   "savepoint", "denial", "rule",   "meta",
 };
-constexpr std::string_view kStates[] = {"active", "committing", "committed"};
+constexpr std::string_view kOpenStates[] = {"active", "committing",
+                                            "committed"};
 
 /// Damage is a problem; all else is the checker's own trouble.
 bool IsDamage(const Error& error) {
@@ -115,7 +116,7 @@ void TableCheck::VisitMeta(std::string_view key, ByteSpan value) {
   } else if (key == kCursorKey) {
     cursor = DecodeCursor(value);
   } else if (key == std::string(kFactPrefix) + "state") {
-    if (std::ranges::count(kStates, AsText(value)) == 0) {
+    if (std::ranges::count(kOpenStates, AsText(value)) == 0) {
       BadRow("meta", "the state " + Quote(AsText(value)) + " is none");
     }
   } else if (!key.starts_with(kFactPrefix)) {

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <ranges>
 
+#include "journal/base/overloaded.h"
+
 namespace txfs {
 namespace {
-
-template <class... Lambdas>
-struct Overloaded : Lambdas... {
-  using Lambdas::operator()...;
-};
 
 template <class Map>
 std::optional<typename Map::mapped_type> Get(

@@ -28,9 +28,9 @@ constexpr int kSilenceMs = 30'000;
 constexpr size_t kChunk = 1 << 20;
 constexpr size_t kBuffer = 64 << 10;
 constexpr size_t kMaxKey = 511;
-constexpr uint64_t kMaxMissingPages = 16;
+constexpr uint64_t kUnwrittenPages = 16;
 
-constexpr std::array kTables = {
+constexpr std::array kDumpedTables = {
     "meta",  "inode",     "origin", "dentry", "extent",
     "xattr", "savepoint", "rule",   "denial", "log",
 };
@@ -101,7 +101,7 @@ Result<Metas> ReadMetas(int fd, uint64_t file_size) {
   const uint64_t pages = file_size / page;
   for (const MetaPage& meta : metas.pages) {
     // One more than what it may be short of: no sum can run over.
-    if (meta.last_page > pages + kMaxMissingPages - 1) {
+    if (meta.last_page > pages + kUnwrittenPages - 1) {
       return Damaged("it is cut short, or its first pages are damaged");
     }
   }
@@ -196,7 +196,7 @@ class Child {
   [[noreturn]] void Run() {
     MDB_env* env = nullptr;
     Demand(mdb_env_create(&env));
-    Demand(mdb_env_set_maxdbs(env, kTables.size()));
+    Demand(mdb_env_set_maxdbs(env, kDumpedTables.size()));
     const std::string path = "/proc/self/fd/" + std::to_string(copy_);
     Demand(mdb_env_open(env, path.c_str(),
                         MDB_RDONLY | MDB_NOLOCK | MDB_NOSUBDIR, 0));
@@ -207,12 +207,12 @@ class Child {
     MDB_dbi names = 0;
     Demand(mdb_dbi_open(txn, nullptr, 0, &names));
     Dump(txn, names, kTableName);
-    for (size_t i = 0; i < kTables.size(); ++i) {
+    for (size_t i = 0; i < kDumpedTables.size(); ++i) {
       MDB_dbi table = 0;
-      const int code = mdb_dbi_open(txn, kTables[i], 0, &table);
-      if (code == MDB_NOTFOUND && IsNew(kTables[i])) continue;
+      const int code = mdb_dbi_open(txn, kDumpedTables[i], 0, &table);
+      if (code == MDB_NOTFOUND && IsNew(kDumpedTables[i])) continue;
       if (code == MDB_NOTFOUND) {
-        out_.End(kError, std::string("there is no table ") + kTables[i]);
+        out_.End(kError, std::string("there is no table ") + kDumpedTables[i]);
       }
       Demand(code);
       Dump(txn, table, static_cast<uint8_t>(i));
@@ -357,7 +357,7 @@ Status ReadRows(FrameReader& in, Process& child, const RowVisitor& visit) {
     const ByteSpan key = body.first(key_size);
     if (kind == kEnd) return {};
     if (kind == kError) return Damaged(std::string(AsText(key)));
-    if (kind != kTableName && kind >= kTables.size()) {
+    if (kind != kTableName && kind >= kDumpedTables.size()) {
       return Damaged("LMDB cannot read them");
     }
     // Rows in order are different rows, so they come to an end.
@@ -366,7 +366,8 @@ Status ReadRows(FrameReader& in, Process& child, const RowVisitor& visit) {
     }
     table = kind;
     last.assign(key.begin(), key.end());
-    visit(kind == kTableName ? "" : kTables[kind], key, body.subspan(key_size));
+    visit(kind == kTableName ? "" : kDumpedTables[kind], key,
+          body.subspan(key_size));
   }
 }
 

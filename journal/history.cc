@@ -12,7 +12,7 @@
 namespace txfs {
 namespace {
 
-constexpr const char* kDirectory = "history";
+constexpr const char* kHistoryDirectory = "history";
 constexpr const char* kIntent = "intent";
 /// A summary gets less longer by the mark that it was undone.
 constexpr uint64_t kSummaryGrowth = 4096;
@@ -20,7 +20,7 @@ constexpr uint64_t kSummaryGrowth = 4096;
 constexpr size_t kPlanMax = size_t{4} << 30;
 
 std::string PathOf(const std::string& id) {
-  return std::string(kDirectory) + "/" + id;
+  return std::string(kHistoryDirectory) + "/" + id;
 }
 std::string PlanPath(const std::string& id) { return PathOf(id) + ".plan"; }
 std::string ImagePath(const std::string& id) { return PathOf(id) + ".image"; }
@@ -87,7 +87,7 @@ Status TransactionHistory::DropRoom(const TransactionSummary& summary) const {
 Status TransactionHistory::DropUnfinished(
     const std::function<Result<bool>(const std::string&)>& is_open) const {
   if (HasIntent()) return {};
-  for (const std::string& name : TRY(ListNames(store_, kDirectory))) {
+  for (const std::string& name : TRY(ListNames(store_, kHistoryDirectory))) {
     const auto [id, suffix] = SplitHistoryName(name);
     // Who gives up a plan comes back for it.
     if (!suffix.ends_with(kTemporarySuffix) || suffix == kDroppedPlanSuffix) {
@@ -109,12 +109,12 @@ Status TransactionHistory::FinishIntent(const std::string& id) const {
       errno != ENOENT) {
     return Fail(errno, "rename the intent");
   }
-  TRY(SyncDirectory(store_, kDirectory));
+  TRY(SyncDirectory(store_, kHistoryDirectory));
   return SyncDirectory(store_, ".");
 }
 
 Result<std::vector<std::string>> TransactionHistory::Ids() const {
-  std::vector<std::string> names = TRY(ListNames(store_, kDirectory));
+  std::vector<std::string> names = TRY(ListNames(store_, kHistoryDirectory));
   std::erase_if(names, [](const auto& name) { return !IsTransactionId(name); });
   return names;
 }
@@ -189,12 +189,12 @@ Status TransactionHistory::Drop(const std::string& id) const {
 
 Status TransactionHistory::Retract(const std::string& id) const {
   TRY(Drop(id));
-  return SyncDirectory(store_, kDirectory);
+  return SyncDirectory(store_, kHistoryDirectory);
 }
 
 Result<std::vector<std::string>> TransactionHistory::Orphans() const {
   std::vector<std::string> orphans;
-  for (const std::string& name : TRY(ListNames(store_, kDirectory))) {
+  for (const std::string& name : TRY(ListNames(store_, kHistoryDirectory))) {
     const std::string id(SplitHistoryName(name).first);
     if (!IsTransactionId(id) || TRY(Has(id))) continue;
     if (orphans.empty() || orphans.back() != id) orphans.push_back(id);

@@ -22,7 +22,7 @@ constexpr uint32_t kVersion = 1;
 constexpr uint64_t kAlignment = 8;
 constexpr uint32_t kTurnMark = 0xFFFFFFFF;
 constexpr std::string_view kFile = "intake";
-constexpr std::string_view kDamagedHint =
+constexpr std::string_view kDamagedIntakeHint =
     "the transaction cannot be recovered; move its directory out of the store "
     "to begin afresh";
 
@@ -71,7 +71,7 @@ void ForbidCopyOnWrite(int fd) {
 std::unexpected<Error> Damaged(int dir, std::string_view what) {
   return Fail(EBADMSG,
               PathOfFd(dir) + "/intake is damaged: " + std::string(what),
-              kDamagedHint);
+              kDamagedIntakeHint);
 }
 
 Result<UniqueFd> OpenFile(int dir, int flags) {
@@ -325,7 +325,8 @@ Result<std::vector<IntakeRecord>> Intake::Waiting(size_t max_records,
   while (at.position < std::min(head, limit) && records.size() < max_records) {
     const auto record = ReadRecord(at.position, at.next_lsn, at.salt);
     if (!record || record->end > head) {
-      return Fail(EBADMSG, "the intake was damaged while in use", kDamagedHint);
+      return Fail(EBADMSG, "the intake was damaged while in use",
+                  kDamagedIntakeHint);
     }
     records.push_back(*record);
     at.position = record->end;

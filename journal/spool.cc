@@ -15,16 +15,16 @@
 namespace txfs {
 namespace {
 
-constexpr const char* kDirectory = "spool";
+constexpr const char* kSpoolDirectory = "spool";
 constexpr size_t kMaxOpen = 128;
 constexpr size_t kMaxRunBytes = 4 << 20;
-constexpr size_t kIdDigits = 8;
+constexpr size_t kSegmentDigits = 8;
 constexpr uint64_t kIdleGaps = 1 << 20;
 
 }  // namespace
 
 std::string SegmentName(uint32_t id) {
-  char name[kIdDigits + 1];
+  char name[kSegmentDigits + 1];
   std::snprintf(name, sizeof name, "%08x", id);
   return name;
 }
@@ -38,8 +38,8 @@ uint32_t SegmentId(std::string_view name) {
 
 Result<std::unique_ptr<Spool>> Spool::Open(int dir, uint64_t segment_bytes,
                                            Io& io) {
-  TRY(MakeDirectoryAt(dir, kDirectory, 0700));
-  UniqueFd fd = TRY(OpenAt(dir, kDirectory, O_RDONLY | O_DIRECTORY));
+  TRY(MakeDirectoryAt(dir, kSpoolDirectory, 0700));
+  UniqueFd fd = TRY(OpenAt(dir, kSpoolDirectory, O_RDONLY | O_DIRECTORY));
   std::unique_ptr<Spool> spool(new Spool(std::move(fd), segment_bytes, io));
   const std::vector<uint32_t> ids = TRY(spool->ListSegments());
   MutexLock lock(spool->mutex_);
@@ -210,7 +210,8 @@ Status Spool::LinkSegment(uint32_t id, int directory, const std::string& name) {
 }
 
 Status Spool::GiveUpLinked(int dir) {
-  const UniqueFd spool = TRY(OpenAt(dir, kDirectory, O_RDONLY | O_DIRECTORY));
+  const UniqueFd spool =
+      TRY(OpenAt(dir, kSpoolDirectory, O_RDONLY | O_DIRECTORY));
   bool gave_up = false;
   for (const std::string& name : TRY(ListNames(spool.get(), "."))) {
     struct stat st{};

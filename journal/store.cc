@@ -23,7 +23,6 @@ namespace {
 
 constexpr uint32_t kStoreVersion = 1;
 constexpr std::string_view kFormatPrefix = "txfs store ";
-constexpr size_t kIdDigits = 12;
 constexpr uint64_t kIdMask = (uint64_t{1} << 48) - 1;
 constexpr std::string_view kNewSuffix = ".new";
 constexpr const char* kReserved = "reserved";
@@ -51,7 +50,7 @@ const std::string kBlank = "blank";
 const std::string kBlankPart = "blank.part";
 
 std::string IdOf(uint64_t number) {
-  char text[kIdDigits + 1];
+  char text[kTransactionIdDigits + 1];
   std::snprintf(text, sizeof text, "%012llx",
                 static_cast<unsigned long long>(number & kIdMask));
   return text;

@@ -8,12 +8,11 @@
 namespace txfs {
 namespace {
 
-constexpr FileFrame kFrame = {
+constexpr FileFrame kSummaryFrame = {
     .magic = "TXFSTXN\n", .version = 2, .what = "transaction summary"};
 /// Without denials, which is what older programs can read.
 constexpr FileFrame kFirstFrame = {
-    .magic = kFrame.magic, .version = 1, .what = kFrame.what};
-constexpr size_t kIdDigits = 12;
+    .magic = kSummaryFrame.magic, .version = 1, .what = kSummaryFrame.what};
 
 using NamedState = Named<TransactionState>;
 constexpr std::array kStates = {
@@ -47,7 +46,7 @@ std::optional<TransactionKind> KindFromName(std::string_view name) {
 }
 
 bool IsTransactionId(std::string_view text) {
-  return text.size() == kIdDigits &&
+  return text.size() == kTransactionIdDigits &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
@@ -128,11 +127,11 @@ Bytes EncodeSummary(const TransactionSummary& summary) {
     encoder.PutString(denied.rule);
     encoder.Put(denied.count);
   }
-  return PutInFrame(kFrame, bytes);
+  return PutInFrame(kSummaryFrame, bytes);
 }
 
 Result<TransactionSummary> DecodeSummary(ByteSpan in) {
-  Decoder decoder(TRY(TakeFromFrame(kFrame, in)));
+  Decoder decoder(TRY(TakeFromFrame(kSummaryFrame, in)));
   TransactionSummary summary;
   summary.id = decoder.GetString();
   summary.name = decoder.GetString();
@@ -156,7 +155,7 @@ Result<TransactionSummary> DecodeSummary(ByteSpan in) {
   if (!decoder.ok() || decoder.remaining() != 0 ||
       StateName(summary.state) == "unknown" ||
       KindName(summary.kind) == "unknown") {
-    return Damaged(kFrame);
+    return Damaged(kSummaryFrame);
   }
   return summary;
 }

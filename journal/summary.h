@@ -53,6 +53,8 @@ struct TransactionSummary {
 /// EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<TransactionSummary> DecodeSummary(ByteSpan in);
 
+/// Hexadecimal, in lower case.
+inline constexpr size_t kTransactionIdDigits = 12;
 /// Whether `text` has the form of a transaction's id.
 [[nodiscard]] bool IsTransactionId(std::string_view text);
 

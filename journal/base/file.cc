@@ -113,17 +113,9 @@ Status ReplaceFile(int dir, const std::string& path, std::string_view content,
   return {};
 }
 
-namespace {
-
-struct CloseDir {
-  void operator()(DIR* stream) const { ::closedir(stream); }
-};
-
-}  // namespace
-
 Result<std::vector<std::string>> ListNames(int dir, const std::string& path) {
   UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
-  const std::unique_ptr<DIR, CloseDir> stream(::fdopendir(fd.get()));
+  const DirStream stream(::fdopendir(fd.get()));
   if (!stream) return Fail(errno, "read directory " + path);
   (void)fd.Release();
   std::vector<std::string> names;

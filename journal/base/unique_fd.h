@@ -1,7 +1,9 @@
 #pragma once
 
+#include <dirent.h>
 #include <unistd.h>
 
+#include <memory>
 #include <utility>
 
 namespace txfs {
@@ -31,5 +33,11 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+struct CloseDir {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+/// Owns what opendir or fdopendir returned.
+using DirStream = std::unique_ptr<DIR, CloseDir>;
 
 }  // namespace txfs

@@ -35,14 +35,14 @@ using Expectation = std::pair<string, std::optional<string>>;
 const std::nullopt_t kNone = std::nullopt;
 
 /// One way in which two sides get in each other's way.
-struct Case {
+struct ConflictCase {
   string name;
   std::function<Status(Driver&)> ours, theirs;
   Conflict conflict;
   /// What the base is to have afterwards. None: it must stay a conflict.
   std::optional<vector<Expectation>> mine, others, merged;
 };
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const ConflictCase& one, std::ostream* out) { *out << one.name; }
 
 Status Delete(Driver& fs) { return fs.Unlink("f"); }
 Status DeleteTree(Driver& fs) { return fs.RemoveRecursively("d"); }
@@ -69,8 +69,8 @@ Status ReplaceByRename(Driver& fs) {
   return fs.Rename("tmp", "f", 0);
 }
 
-const vector<Case>& Cases() {
-  static const vector<Case> kCases = {
+const vector<ConflictCase>& Cases() {
+  static const vector<ConflictCase> kCases = {
       {.name = "ModifiedAndModified",
        .ours = Write,
        .theirs = WriteOther,
@@ -383,7 +383,7 @@ class ConflictTest : public ::testing::Test {
 };
 
 class ConflictCaseTest : public ConflictTest,
-                         public ::testing::WithParamInterface<Case> {
+                         public ::testing::WithParamInterface<ConflictCase> {
  protected:
   /// Both sides do what they do, and ours something that is in nobody's way.
   void Collide() {

@@ -15,9 +15,6 @@
 namespace txfs::testing {
 namespace {
 
-/// Times of the base and of utimens steps are before this; "now" is after.
-constexpr int64_t kPast = 1'300'000'000;
-
 /// The same base twice: once below a driver of txfs, once as a plain directory.
 class Twins {
  public:
@@ -90,7 +87,7 @@ class Twins {
                          {.ino = false,
                           .ctime = false,
                           .mtime = false,
-                          .fixed_before = kPast}));
+                          .fixed_before = kBeforeNow}));
   }
 
   TempDir scratch_;

@@ -12,6 +12,7 @@
 
 #include "journal/base/unique_fd.h"
 #include "tests/conformance/conformance.h"
+#include "tests/conformance/mapping.h"
 
 namespace txfs::testing {
 namespace {
@@ -29,25 +30,6 @@ class KernelTest : public ConformanceTest {
   }
 };
 FOR_DRIVERS(KernelTest, Needs::kKernel);
-
-/// A mapping of the first `size` bytes of a file.
-class Mapping {
- public:
-  Mapping(int fd, size_t size, int flags)
-      : data_(static_cast<char*>(
-            mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0))),
-        size_(size) {}
-  ~Mapping() { munmap(data_, size_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  [[nodiscard]] bool valid() const { return data_ != MAP_FAILED; }
-  char* data() { return data_; }
-  bool Sync() { return msync(data_, size_, MS_SYNC) == 0; }
-
- private:
-  char* data_;
-  size_t size_;
-};
 
 TEST_P(KernelTest, StoresThroughASharedMappingReachTheFile) {
   base().File("f", string(10000, 'x'));

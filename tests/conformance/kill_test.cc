@@ -23,11 +23,7 @@
 namespace txfs::testing {
 namespace {
 
-constexpr int kMaxSteps = 2000;
-/// rapidcheck's size: how large the numbers in a step get.
-constexpr int kStepSize = 50;
-/// Times of the base and of utimens steps are before this; "now" is after.
-constexpr int64_t kPast = 1'300'000'000;
+constexpr int kMaxStepsOfALife = 2000;
 
 /// Kills the daemon at a random moment after a random number of steps.
 class Killer {
@@ -37,7 +33,7 @@ class Killer {
         delay_(std::uniform_int_distribution<int>(0, 3000)(random)),
         thread_([this, &driver] { Run(driver); }) {}
   ~Killer() {
-    Step(kMaxSteps);
+    Step(kMaxStepsOfALife);
     thread_.join();
   }
   Killer(const Killer&) = delete;
@@ -74,9 +70,10 @@ struct Death {
 
 /// A mount and its model: a plain directory in which every acknowledged step
 /// was done.
-class Life {
+class KilledLife {
  public:
-  explicit Life(uint64_t seed) : random_(seed), base_(scratch_.path() + "/ws") {
+  explicit KilledLife(uint64_t seed)
+      : random_(seed), base_(scratch_.path() + "/ws") {
     mkdir(base_.root().c_str(), 0755);
     PrepareBase(base_);
     CopyTree(base_.root(), scratch_.path() + "/model");
@@ -108,7 +105,7 @@ class Life {
 
   Death WorkUntilDeath(StepRunner& runner, StepRunner& model_runner) {
     Killer killer(daemon(), random_);
-    for (int done = 0; done < kMaxSteps; killer.Step(++done)) {
+    for (int done = 0; done < kMaxStepsOfALife; killer.Step(++done)) {
       const Step step =
           AnyStep(StepModes(/*kernel=*/true))(rc::Random(random_()), kStepSize)
               .value();
@@ -145,9 +142,11 @@ class Life {
     if (!actual) return actual.error().ToString();
     expected->erase("");
     actual->erase("");
-    return Compare(
-        *expected, *actual,
-        {.ino = false, .ctime = false, .mtime = false, .fixed_before = kPast});
+    return Compare(*expected, *actual,
+                   {.ino = false,
+                    .ctime = false,
+                    .mtime = false,
+                    .fixed_before = kBeforeNow});
   }
 
   std::mt19937_64 random_;
@@ -164,7 +163,7 @@ TEST(KillMountTest, EveryAcknowledgedOperationSurvivesSigkill) {
   const int loops = Scaled(10);
   for (uint64_t seed = first; seed < first + loops; ++seed) {
     std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
-    Life life(seed);
+    KilledLife life(seed);
     ASSERT_OK(life.Mount());
     for (int deaths = 0; deaths < 3 && !::testing::Test::HasFailure();
          ++deaths) {

@@ -20,7 +20,7 @@ namespace txfs::testing {
 namespace {
 
 constexpr ViewRules kSameInodes{.ctime = false};
-constexpr ViewRules kAnyInodes{.ino = false, .ctime = false};
+constexpr ViewRules kNewInodes{.ino = false, .ctime = false};
 
 /// A transaction of which parts end.
 class Parted {
@@ -175,7 +175,7 @@ TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
       RC_LOG() << "part: " << path << '\n';
       const TreeView before = parted.View();
       Parted::Demand("commit", CommitPath(parted.workspace(), path));
-      parted.DemandSettled(path, before, kAnyInodes, remount);
+      parted.DemandSettled(path, before, kNewInodes, remount);
       bases.push_back(parted.Base());
     }
     parted.Work(second);
@@ -188,10 +188,10 @@ TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
       return NoConflicts(report.conflicts);
     }());
     parted.DemandSame("the commit of the rest, in the transaction", worked,
-                      parted.View(), kAnyInodes);
+                      parted.View(), kNewInodes);
     parted.Remount();
     parted.DemandSame("the commit of the rest", worked, parted.Base(),
-                      kAnyInodes);
+                      kNewInodes);
     for (const TreeView& base : bases | std::views::reverse) {
       parted.Undo();
       parted.DemandSame("undo", base, parted.Base(), kSameInodes);
@@ -220,7 +220,7 @@ TEST(PartTest, DiscardingPartsLeavesTheRest) {
         if (!discarded) RC_LOG() << discarded.error().ToString() << '\n';
         RC_ASSERT(discarded.has_value());
       }
-      parted.DemandSettled(path, parted.View(), kAnyInodes, remount);
+      parted.DemandSettled(path, parted.View(), kNewInodes, remount);
       parted.DemandSame("discard of a part", parted.original(), parted.Base(),
                         kSameInodes);
     }
@@ -231,10 +231,10 @@ TEST(PartTest, DiscardingPartsLeavesTheRest) {
         {.message = "rest", .paths = {}, .conflicts = {}});
     RC_ASSERT(rest.has_value());
     parted.DemandSame("the commit of the rest, in the transaction", worked,
-                      parted.View(), kAnyInodes);
+                      parted.View(), kNewInodes);
     parted.Remount();
     parted.DemandSame("the commit of the rest", worked, parted.Base(),
-                      kAnyInodes);
+                      kNewInodes);
   }));
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 using ::std::string;
 
-constexpr unsigned kFile = kByName | kByAnother;
-constexpr unsigned kContent = kFile | kBySymlink | kOpenBefore;
+constexpr unsigned kByFile = kByName | kByAnother;
+constexpr unsigned kByContent = kByFile | kBySymlink | kOpenBefore;
 constexpr unsigned kOnlyName = kByName | kDirectory;
 
 Status Ignoring(const Result<size_t>& result) {
@@ -27,7 +27,7 @@ Attempt OnContent(const string& name, const string& op,
                   int flags = O_RDWR) {
   return {.name = name,
           .op = op,
-          .reach = kContent,
+          .reach = kByContent,
           .open_flags = flags,
           .run = [work](Driver& fs, const string&, Handle file) {
             return work(fs, file);
@@ -103,7 +103,7 @@ Attempt OpenWith(const string& name, const string& op, unsigned reach,
 }
 
 std::vector<Attempt> ThatTruncateByPath() {
-  constexpr unsigned kFollows = kFile | kBySymlink;
+  constexpr unsigned kFollows = kByFile | kBySymlink;
   return {
       OpenWith("OpenAndTruncate", "truncate", kFollows, O_WRONLY | O_TRUNC),
       OpenWith("CreateOverIt", "truncate", kFollows,
@@ -116,7 +116,7 @@ std::vector<Attempt> ThatTruncateByPath() {
 }
 
 std::vector<Attempt> OnAttributes() {
-  constexpr unsigned kAny = kFile | kDirectory;
+  constexpr unsigned kAny = kByFile | kDirectory;
   std::vector<Attempt> attempts{
       OnPath(
           "Chmod", "chmod", kAny | kBySymlink,
@@ -175,14 +175,14 @@ Attempt LinkBetween(const string& name, unsigned reach, const string& from,
 
 std::vector<Attempt> OnNames() {
   return {
-      OnPath("Unlink", "unlink", kFile,
+      OnPath("Unlink", "unlink", kByFile,
              [](Driver& fs, const string& path) { return fs.Unlink(path); }),
       OnPath("Rmdir", "rmdir", kDirectory,
              [](Driver& fs, const string& path) { return fs.Rmdir(path); }),
-      LinkBetween("LinkAway", kFile, kThatName, "away"),
+      LinkBetween("LinkAway", kByFile, kThatName, "away"),
       Move("RenameAway", kOnlyName, kThatName, "away"),
       Move("RenameOverAnother", kByName, kThatName, "free"),
-      Move("ReplaceByAFile", kFile, "free", kThatName),
+      Move("ReplaceByAFile", kByFile, "free", kThatName),
       Move("ReplaceByADirectory", kDirectory, "spare", kThatName),
       Move("ExchangeWithAFile", kOnlyName, "free", kThatName, RENAME_EXCHANGE),
       Move("ExchangeForAFile", kOnlyName, kThatName, "free", RENAME_EXCHANGE),

@@ -17,7 +17,7 @@ namespace {
 
 using ::std::string;
 
-constexpr const char* kRules = R"(
+constexpr const char* kDenyingRules = R"(
 schema = 1
 
 [[fs]]
@@ -36,7 +36,7 @@ suggest = "go on"
 
 std::shared_ptr<const policy::Policy> Rules() {
   std::vector<policy::Loaded> files;
-  auto loaded = policy::Load(kRules, "rules.toml");
+  auto loaded = policy::Load(kDenyingRules, "rules.toml");
   EXPECT_TRUE(loaded) << loaded.error().ToString();
   files.push_back(std::move(*loaded));
   auto policy = policy::Combine(std::move(files));

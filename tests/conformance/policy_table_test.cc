@@ -20,7 +20,7 @@ namespace {
 
 using ::std::string;
 
-constexpr char kRules[] = R"(
+constexpr char kTableRules[] = R"(
 schema = 1
 
 [[fs]]
@@ -45,7 +45,7 @@ reason = "there is enough of it"
 suggest = "remove something"
 )";
 
-constexpr char kContent[] = "secret";  // Write("WriteAtTheEnd") knows its size
+constexpr char kSecret[] = "secret";  // Write("WriteAtTheEnd") knows its size
 constexpr char kOdd[] = "odd\n\xff\t\x01 ";
 string Long() { return string(255, 'n'); }
 
@@ -58,17 +58,17 @@ struct Target {
 };
 
 /// A shared mapping of a file's first page, with real system calls.
-class Mapping {
+class StoreMapping {
  public:
-  explicit Mapping(const string& path)
+  explicit StoreMapping(const string& path)
       : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)),
         bytes_(static_cast<char*>(mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
                                        MAP_SHARED, fd_.get(), 0))) {
     EXPECT_NE(bytes_, MAP_FAILED) << path;
   }
-  ~Mapping() { munmap(bytes_, kSize); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
+  ~StoreMapping() { munmap(bytes_, kSize); }
+  StoreMapping(const StoreMapping&) = delete;
+  StoreMapping& operator=(const StoreMapping&) = delete;
 
   /// What msync says after a store.
   Status Store() {
@@ -79,7 +79,7 @@ class Mapping {
   /// Returns when the store is forgotten: a thread tells the kernel so.
   void AwaitContent() const {
     const volatile char* first = bytes_;
-    while (*first != kContent[0]) sched_yield();
+    while (*first != kSecret[0]) sched_yield();
   }
 
  private:
@@ -99,7 +99,7 @@ class PolicyTableTest : public ConformanceTest {
          {string("kept/file"), string("kept/tied"), "kept/" + string(kOdd),
           "kept/" + Long(), string("Sealed/FILE"), string("full"),
           string("plain/f"), string("swapped"), string("top/kept/file")}) {
-      base().File(path, kContent);
+      base().File(path, kSecret);
       base().Xattr(path, "user.kept", "1");
     }
     base().Directory("kept/empty");
@@ -114,10 +114,10 @@ class PolicyTableTest : public ConformanceTest {
     fs();
     if (target.reach != kOpenBefore) UseRules();
     const std::vector<Opened> attempts = OpenAll(target);
-    std::unique_ptr<Mapping> mapping;
+    std::unique_ptr<StoreMapping> mapping;
     if (GetParam().kernel && HasContent(target)) {
       mapping =
-          std::make_unique<Mapping>(fs().mountpoint() + "/" + target.path);
+          std::make_unique<StoreMapping>(fs().mountpoint() + "/" + target.path);
     }
     if (target.reach == kOpenBefore) UseRules();
     before_ = View();
@@ -159,7 +159,7 @@ class PolicyTableTest : public ConformanceTest {
   static bool HasContent(const Target& target) {
     return (target.reach & (kNotThere | kDirectory | kAbove)) == 0;
   }
-  void UseRules() { ASSERT_OK(fs().UsePolicy(kRules)); }
+  void UseRules() { ASSERT_OK(fs().UsePolicy(kTableRules)); }
   void Close(Handle file) {
     if (file != Handle{}) EXPECT_OK(fs().Close(file));
   }
@@ -197,7 +197,7 @@ class PolicyTableTest : public ConformanceTest {
   }
 
   /// What the kernel writes back is refused, and everybody sees what was there.
-  void ExpectStoreRefused(Mapping& mapping, const Target& target) {
+  void ExpectStoreRefused(StoreMapping& mapping, const Target& target) {
     SCOPED_TRACE("StoreThroughAMapping");
     const Status stored = mapping.Store();
     EXPECT_EQ(ErrnoName(ErrnoOf(stored)), target.error);
@@ -233,7 +233,7 @@ class PolicyTableTest : public ConformanceTest {
   void ExpectNoEffect() {
     EXPECT_EQ(Compare(before_, View(), {}), "");
     if (watched_ == Handle{}) return;
-    EXPECT_EQ(fs().ReadAt(watched_, 0, 1 << 16).value_or("?"), kContent);
+    EXPECT_EQ(fs().ReadAt(watched_, 0, 1 << 16).value_or("?"), kSecret);
   }
 
   TreeView before_;
@@ -313,7 +313,7 @@ TEST_P(PolicyTableTest, AfterAnExchange) {
 }
 
 TEST_P(PolicyTableTest, MadeInTheTransaction) {
-  ASSERT_OK(fs().WriteFile("kept/made", kContent));
+  ASSERT_OK(fs().WriteFile("kept/made", kSecret));
   ASSERT_OK(fs().SetXattr("kept/made", "user.kept", "1", 0));
   RefusesEverything({.reach = kByName, .path = "kept/made"});
 }

@@ -20,7 +20,7 @@ namespace {
 
 using ::std::string;
 
-constexpr std::string_view kRules = R"(
+constexpr std::string_view kExampleRules = R"(
 schema = 1
 
 [[fs]]
@@ -138,7 +138,8 @@ class PolicyTest : public ::testing::Test {
     base_.File("hers", "content");
     base_.File("ours", "content");
     base_.SetTimes();
-    auto started = CoreDriver::Start(base_.root(), {.policy = Rules(kRules)});
+    auto started =
+        CoreDriver::Start(base_.root(), {.policy = Rules(kExampleRules)});
     EXPECT_TRUE(started) << started.error().ToString();
     if (started) driver_ = std::move(*started);
     before_ = View();
@@ -370,7 +371,7 @@ TEST_F(PolicyTest, TheLogTellsWhichPolicyJudged) {
     }));
     return policy;
   };
-  const auto watching = Rules(kRules);
+  const auto watching = Rules(kExampleRules);
   EXPECT_EQ(judged_by(), watching->hash());
   fs().workspace().UsePolicy(nullptr);
   EXPECT_EQ(judged_by(), 0U);

@@ -29,7 +29,7 @@ std::string ReadAll(int fd) {
   return content;
 }
 
-int WaitFor(pid_t pid) {
+int ExitCodeOf(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return -1;
@@ -75,7 +75,7 @@ CommandResult RunCommand(const std::vector<std::string>& command) {
             .output = {},
             .errors = "cannot start " + command[0] + ": " + strerror(error)};
   }
-  const int exit_code = WaitFor(pid);
+  const int exit_code = ExitCodeOf(pid);
   return {.exit_code = exit_code,
           .output = ReadAll(out.get()),
           .errors = ReadAll(err.get())};

@@ -10,6 +10,7 @@
 
 #include "journal/base/unique_fd.h"
 #include "tests/conformance/conformance.h"
+#include "tests/conformance/mapping.h"
 
 namespace txfs::testing {
 namespace {
@@ -245,30 +246,17 @@ class SavepointKernelTest : public SavepointTest {
 };
 FOR_DRIVERS(SavepointKernelTest, Needs::kKernel);
 
-struct Mapping {
-  Mapping(int fd, size_t length, int flags)
-      : size(length),
-        data(static_cast<char*>(
-            mmap(nullptr, length, PROT_READ | PROT_WRITE, flags, fd, 0))) {}
-  ~Mapping() { munmap(data, size); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  size_t size;
-  char* data;
-};
-
 TEST_P(SavepointKernelTest, MappedPagesAreFresh) {
   base().File("f", string(8192, 'b'));
   fs();
   Mark("s");
   const UniqueFd fd = OpenFd("f", O_RDWR);
   const Mapping map(fd.get(), 8192, MAP_SHARED);
-  ASSERT_EQ(map.data[100], 'b');
+  ASSERT_EQ(map.data()[100], 'b');
   ASSERT_EQ(pwrite(fd.get(), "written", 7, 100), 7);
-  ASSERT_EQ(map.data[100], 'w');
+  ASSERT_EQ(map.data()[100], 'w');
   RollBack("s");
-  EXPECT_EQ(map.data[100], 'b');
+  EXPECT_EQ(map.data()[100], 'b');
   EXPECT_EQ(Content("f"), string(8192, 'b'));
 }
 
@@ -277,16 +265,16 @@ TEST_P(SavepointKernelTest, StoresThroughAMappingAreTakenBack) {
   fs();
   const UniqueFd fd = OpenFd("f", O_RDWR);
   const Mapping map(fd.get(), 8192, MAP_SHARED);
-  map.data[10] = '1';
+  map.data()[10] = '1';
   Mark("one");
-  map.data[10] = '2';
+  map.data()[10] = '2';
   RollBack("one");
-  EXPECT_EQ(map.data[10], '1');
-  ASSERT_EQ(msync(map.data, map.size, MS_SYNC), 0);
+  EXPECT_EQ(map.data()[10], '1');
+  ASSERT_TRUE(map.Sync());
   EXPECT_EQ(Content("f").substr(9, 3), "b1b");
-  map.data[10] = '3';
+  map.data()[10] = '3';
   RollBack("one");
-  EXPECT_EQ(map.data[10], '1');
+  EXPECT_EQ(map.data()[10], '1');
 }
 
 TEST_P(SavepointKernelTest, WorkingDirectoriesFollowBack) {

@@ -15,10 +15,8 @@
 namespace txfs::testing {
 namespace {
 
-/// rapidcheck's size: how large the numbers in a step get.
-constexpr int kStepSize = 50;
 /// Content that has a spool segment of its own.
-constexpr uint32_t kLarge = 2 << 20;
+constexpr uint32_t kManyBytes = 2 << 20;
 constexpr size_t kStoryLength = 100;
 
 /// How often, of so many steps.
@@ -77,7 +75,7 @@ Step SoakSteps::Next() {
       AnyStep(StepModes(/*kernel=*/true))(rc::Random(random_()), kStepSize)
           .value();
   if (Writes(step.kind) && OneIn(kOneInLarge)) {
-    step.length = static_cast<uint32_t>(random_() % kLarge);
+    step.length = static_cast<uint32_t>(random_() % kManyBytes);
   }
   MaybeShare(step.path);
   MaybeShare(step.other);

@@ -15,6 +15,11 @@
 
 namespace txfs::testing {
 
+/// rapidcheck's size: how large the numbers in a step get.
+inline constexpr int kStepSize = 50;
+/// Times of the base and of utimens steps are before this; "now" is after.
+inline constexpr int64_t kBeforeNow = 1'300'000'000;
+
 enum class StepKind : uint8_t {
   kCreate,
   kOverwrite,

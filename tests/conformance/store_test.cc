@@ -11,7 +11,7 @@ namespace {
 using ::std::string;
 using ::std::vector;
 
-constexpr uint64_t kLarge = 2ULL << 30;
+constexpr uint64_t kLargeSize = 2ULL << 30;
 /// Nobody reads all of it, bytes.
 constexpr uint64_t kHuge = 8ULL << 40;
 
@@ -26,13 +26,13 @@ class StoreTest : public ConformanceTest {
 FOR_DRIVERS(StoreTest, Needs::kStore);
 
 TEST_P(StoreTest, GrowsLittleWhenALargeBaseFileIsPatched) {
-  base().SparseFile("large", kLarge);
+  base().SparseFile("large", kLargeSize);
   const uint64_t before = StoreBytes();
-  ASSERT_OK(fs().PatchFile("large", kLarge / 2 + 4096, string(4096, 'x')));
+  ASSERT_OK(fs().PatchFile("large", kLargeSize / 2 + 4096, string(4096, 'x')));
   EXPECT_LT(StoreBytes(), before + (64 << 10));
-  EXPECT_EQ(fs().ReadRange("large", kLarge / 2, 12288).value_or("?"),
+  EXPECT_EQ(fs().ReadRange("large", kLargeSize / 2, 12288).value_or("?"),
             string(4096, '\0') + string(4096, 'x') + string(4096, '\0'));
-  EXPECT_EQ(St("large").st_size, static_cast<off_t>(kLarge));
+  EXPECT_EQ(St("large").st_size, static_cast<off_t>(kLargeSize));
 }
 
 TEST_P(StoreTest, TakesNoContentForChangesOfAttributesAndNames) {
@@ -54,12 +54,12 @@ TEST_P(StoreTest, TakesNoContentForARenamedDirectory) {
 }
 
 TEST_P(StoreTest, TruncationOfALargeBaseFileTakesNoContent) {
-  base().SparseFile("large", kLarge);
+  base().SparseFile("large", kLargeSize);
   const uint64_t before = StoreBytes();
-  ASSERT_OK(fs().Truncate("large", kLarge - 1000));
-  ASSERT_OK(fs().Truncate("large", kLarge * 2));
+  ASSERT_OK(fs().Truncate("large", kLargeSize - 1000));
+  ASSERT_OK(fs().Truncate("large", kLargeSize * 2));
   EXPECT_LT(StoreBytes(), before + (64 << 10));
-  EXPECT_EQ(St("large").st_size, static_cast<off_t>(kLarge * 2));
+  EXPECT_EQ(St("large").st_size, static_cast<off_t>(kLargeSize * 2));
 }
 
 TEST_P(StoreTest, OpeningItAgainLeavesTheRootsTimesAlone) {
@@ -101,7 +101,7 @@ TEST_P(TransactionTest, DiscardMakesEverythingNeverHaveHappened) {
 
 TEST_P(TransactionTest, HugeSparseFilesAreCommittedAsWhatTheyHave) {
   base().SparseFile("cut", kHuge);
-  base().SparseFile("grown", kLarge);
+  base().SparseFile("grown", kLargeSize);
   ASSERT_OK(fs().WriteFile("new", "start"));
   ASSERT_OK(fs().PatchFile("new", kHuge - 3, "end"));
   ASSERT_OK(fs().PatchFile("cut", 4096, "start"));

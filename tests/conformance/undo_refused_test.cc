@@ -14,7 +14,7 @@ namespace txfs::testing {
 namespace {
 
 /// More than undo is willing to read.
-constexpr uint64_t kLarge = uint64_t{66} << 20;
+constexpr uint64_t kVaultedSize = uint64_t{66} << 20;
 
 /// Writes into a file and sets its times back.
 Status Overwrite(Driver& base, const std::string& path) {
@@ -37,14 +37,14 @@ Status LinkAndUnlink(Driver& base, const std::string& path) {
 }
 
 /// What somebody does to the base after the commit, and what undo says to it.
-struct Case {
+struct SinceCase {
   std::string name;
   std::function<Status(Driver&)> since;
   std::string path, reason;  ///< empty: it is undone
 };
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const SinceCase& one, std::ostream* out) { *out << one.name; }
 
-Case Unnoticed(std::string name, std::function<Status(Driver&)> since) {
+SinceCase Unnoticed(std::string name, std::function<Status(Driver&)> since) {
   return {std::move(name), std::move(since), {}, {}};
 }
 
@@ -55,7 +55,7 @@ class UndoTwiceTest : public ::testing::Test {
     tree_.File("old", "old content");
     tree_.Xattr("old", "user.there", "before");
     tree_.File("moved", "moved content");
-    tree_.SparseFile("large", kLarge);
+    tree_.SparseFile("large", kVaultedSize);
     tree_.SetTimes();
     auto started = CoreDriver::Start(
         tree_.root(),
@@ -91,10 +91,10 @@ class UndoTwiceTest : public ::testing::Test {
 };
 
 class UndoRefusedTest : public UndoTwiceTest,
-                        public ::testing::WithParamInterface<Case> {};
+                        public ::testing::WithParamInterface<SinceCase> {};
 
 TEST_P(UndoRefusedTest, WhenSomethingChangedSince) {
-  const Case& one = GetParam();
+  const SinceCase& one = GetParam();
   const TreeView before = Base();
   ASSERT_OK(Work());
   scratch_.AwaitTick();
@@ -115,34 +115,37 @@ TEST_P(UndoRefusedTest, WhenSomethingChangedSince) {
 INSTANTIATE_TEST_SUITE_P(
     All, UndoRefusedTest,
     ::testing::Values(
-        Case{"OverwrittenFile",
-             [](Driver& base) { return Overwrite(base, "old"); }, "old",
-             "changed"},
-        Case{"OverwrittenInANewDirectory",
-             [](Driver& base) { return Overwrite(base, "d/f"); }, "d/f",
-             "changed"},
-        Case{"OverwrittenLargeFile",
-             [](Driver& base) { return Overwrite(base, "large"); }, "large",
-             "changed"},
-        Case{"AttributeSet",
-             [](Driver& base) { return base.SetXattr("old", "user.x", "", 0); },
-             "old", "attributes changed"},
-        Case{"AttributeOfADirectory",
-             [](Driver& base) { return base.SetXattr("d", "user.x", "", 0); },
-             "d", "attributes changed"},
-        Case{"AttributeChanged",
-             [](Driver& base) {
-               return base.SetXattr("old", "user.there", "after", 0);
-             },
-             "old", "attributes changed"},
-        Case{"AttributeRemoved",
-             [](Driver& base) { return base.RemoveXattr("old", "user.there"); },
-             "old", "attributes changed"},
-        Case{"AttributeOfAMovedFile",
-             [](Driver& base) {
-               return base.SetXattr("d/moved", "user.x", "", 0);
-             },
-             "d/moved", "attributes changed"},
+        SinceCase{"OverwrittenFile",
+                  [](Driver& base) { return Overwrite(base, "old"); }, "old",
+                  "changed"},
+        SinceCase{"OverwrittenInANewDirectory",
+                  [](Driver& base) { return Overwrite(base, "d/f"); }, "d/f",
+                  "changed"},
+        SinceCase{"OverwrittenLargeFile",
+                  [](Driver& base) { return Overwrite(base, "large"); },
+                  "large", "changed"},
+        SinceCase{
+            "AttributeSet",
+            [](Driver& base) { return base.SetXattr("old", "user.x", "", 0); },
+            "old", "attributes changed"},
+        SinceCase{
+            "AttributeOfADirectory",
+            [](Driver& base) { return base.SetXattr("d", "user.x", "", 0); },
+            "d", "attributes changed"},
+        SinceCase{"AttributeChanged",
+                  [](Driver& base) {
+                    return base.SetXattr("old", "user.there", "after", 0);
+                  },
+                  "old", "attributes changed"},
+        SinceCase{
+            "AttributeRemoved",
+            [](Driver& base) { return base.RemoveXattr("old", "user.there"); },
+            "old", "attributes changed"},
+        SinceCase{"AttributeOfAMovedFile",
+                  [](Driver& base) {
+                    return base.SetXattr("d/moved", "user.x", "", 0);
+                  },
+                  "d/moved", "attributes changed"},
         Unnoticed("Nothing", [](Driver&) { return Status(); }),
         Unnoticed("ModeThereAndBack",
                   [](Driver& base) -> Status {

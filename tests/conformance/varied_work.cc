@@ -16,8 +16,7 @@ namespace txfs::testing {
 namespace {
 
 /// From here on a file is patched in place, bytes.
-constexpr uint64_t kLarge = 64 << 20;
-constexpr int kStepSize = 50;
+constexpr uint64_t kLargeFile = 64 << 20;
 
 void Files(BaseTree& base, std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -39,7 +38,7 @@ void PrepareRewrite(BaseTree& base) {
 }
 
 void PreparePatches(BaseTree& base) {
-  base.SparseFile("w/large", kLarge + 5000);
+  base.SparseFile("w/large", kLargeFile + 5000);
   base.File("w/shared/a", std::string(9000, 's'));
   base.HardLink("w/shared/a", "w/shared/b");
   base.File("w/cut/a", std::string(9000, 'c'));
@@ -261,8 +260,8 @@ Status VariedWork::Rewrite() {
 
 Status VariedWork::PatchFiles() {
   TRY(Patch("large", 4000));
-  TRY(random_() % 2 == 0 ? Patch("large", kLarge + 10'000)
-                         : driver_->Truncate(At("large"), kLarge + 100));
+  TRY(random_() % 2 == 0 ? Patch("large", kLargeFile + 10'000)
+                         : driver_->Truncate(At("large"), kLargeFile + 100));
   TRY(Patch("shared/a", 4090));
   TRY(Patch("shared/b", 20'000));
   return driver_->Truncate(At("cut/a"), random_() % 9000);

@@ -13,7 +13,7 @@
 namespace txfs {
 namespace {
 
-constexpr Timestamp kNow{1'700'000'000, 0};
+constexpr Timestamp kBegun{1'700'000'000, 0};
 
 /// A transaction as the store has promised it to be.
 struct Expected {
@@ -23,7 +23,7 @@ struct Expected {
   std::string message;  ///< of the summary, when acknowledged
 };
 
-struct Outage {
+struct StoreOutage {
   DiskImage image;
   std::vector<Expected> expected;
   std::string during;
@@ -64,7 +64,7 @@ class StoreLife {
   /// What is wrong with what an outage left, or "".
   std::string FindFlaw() {
     disk_.reset();
-    for (const Outage& outage : outages_) {
+    for (const StoreOutage& outage : outages_) {
       const Status sound = Check(outage);
       if (!sound) {
         return "power lost at " + outage.during + ": " +
@@ -81,15 +81,15 @@ class StoreLife {
   }
   static TransactionSummary Summarise(const std::string& id,
                                       const std::string& message, bool ended) {
-    TransactionSummary summary{.id = id, .name = "n", .created = kNow};
+    TransactionSummary summary{.id = id, .name = "n", .created = kBegun};
     summary.message = message;
     if (!ended) return summary;
     summary.state = TransactionState::kCommitted;
-    summary.ended = kNow;
+    summary.ended = kBegun;
     return summary;
   }
   Result<OpenTransaction> Begin(const std::string& name) {
-    OpenTransaction begun = TRY(store_->Begin(name, kNow, options_));
+    OpenTransaction begun = TRY(store_->Begin(name, kBegun, options_));
     expected_.push_back({begun.id, kNoLsn, false, ""});
     return begun;
   }
@@ -101,7 +101,7 @@ class StoreLife {
     return {};
   }
   Result<OpenTransaction> Succeed(OpenTransaction old) {
-    PreparedTransaction prepared = TRY(store_->Prepare("a", kNow, options_));
+    PreparedTransaction prepared = TRY(store_->Prepare("a", kBegun, options_));
     TRY(TransactionHistory(store_->dir())
             .Write(Summarise(old.id, "done", true)));
     OpenTransaction next = TRY(store_->Succeed(old.id, std::move(prepared)));
@@ -120,7 +120,7 @@ class StoreLife {
     return {};
   }
 
-  Status Check(const Outage& outage) {
+  Status Check(const StoreOutage& outage) {
     const TempDir dir;
     outage.image.WriteTo(dir.path());
     const NoSyncs fast(dir.path());
@@ -141,12 +141,12 @@ class StoreLife {
     }
     for (const std::string& id : open) TRY(CheckOpen(*store, id, outage));
     TRY(store->EmptyTrash());
-    TRY(store->Begin("new", kNow, options_));
+    TRY(store->Begin("new", kBegun, options_));
     return {};
   }
 
   Status CheckOpen(Store& store, const std::string& id,
-                   const Outage& outage) const {
+                   const StoreOutage& outage) const {
     const OpenTransaction opened = TRY(store.Resume(id, options_));
     const auto expected = std::ranges::find(outage.expected, id, &Expected::id);
     if (expected == outage.expected.end()) return {};
@@ -163,7 +163,7 @@ class StoreLife {
   std::optional<PowerDisk> disk_;
   std::unique_ptr<Store> store_;
   std::vector<Expected> expected_;
-  std::vector<Outage> outages_;
+  std::vector<StoreOutage> outages_;
 };
 
 TEST(PowerLossStoreTest, KeepsTransactionsAndHistory) {

@@ -21,7 +21,7 @@ struct Promise {
 };
 
 /// Power was lost.
-struct Outage {
+struct JournalOutage {
   DiskImage image;
   Promise promise;
   std::string during;  ///< the call
@@ -38,9 +38,9 @@ struct LifeOptions {
 
 /// A journal at work on a disk from which power is taken at random moments.
 /// What is not sound after one of these becomes `flaw`.
-class Life {
+class JournalLife {
  public:
-  Life(uint64_t seed, const LifeOptions& options)
+  JournalLife(uint64_t seed, const LifeOptions& options)
       : options_(options), random_(seed) {
     journal_options_.background_drain = false;
     journal_options_.map_bytes = 64 << 20;
@@ -60,7 +60,8 @@ class Life {
   }
 
   /// From what `outage` of another life has left.
-  void LiveOn(const Outage& outage, const std::vector<HistoryPtr>& past) {
+  void LiveOn(const JournalOutage& outage,
+              const std::vector<HistoryPtr>& past) {
     outage.image.WriteTo(dir_.path());
     past_ = past;
     promise_ = outage.promise;
@@ -215,14 +216,14 @@ class Life {
 
   void Judge() {
     int deaths = options_.deaths_in_outages;
-    for (const Outage& outage : outages_) {
+    for (const JournalOutage& outage : outages_) {
       LifeOptions next = options_;
       next.deaths_in_outages = 0;
       next.steps = 15;
       next.outages = deaths-- > 0 ? 3 : 0;
       next.failing_syncs = 0;
       next.lie = Lie::kNone;
-      Life after(random_(), next);
+      JournalLife after(random_(), next);
       after.LiveOn(outage, past_);
       images_ += after.images();
       if (after.flaw().empty()) continue;
@@ -250,7 +251,7 @@ class Life {
   std::unique_ptr<VariedHistory> history_;
   std::vector<HistoryPtr> past_;  ///< by LSN
   Promise promise_;
-  std::vector<Outage> outages_;
+  std::vector<JournalOutage> outages_;
   int images_ = 0;
   std::string flaw_;
 };
@@ -260,7 +261,7 @@ std::string LiveFor(int images, const LifeOptions& options) {
   uint64_t seed = FirstSeed();
   std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
   for (int judged = 0; judged < images; ++seed) {
-    Life life(seed, options);
+    JournalLife life(seed, options);
     life.Live();
     if (!life.flaw().empty()) {
       return "TXFS_TEST_SEED=" + std::to_string(seed) + ": " + life.flaw();

@@ -8,7 +8,7 @@
 namespace txfs {
 namespace {
 
-constexpr Timestamp kNow{1'700'000'000, 123'000'000};
+constexpr Timestamp kCreated{1'700'000'000, 123'000'000};
 
 class StoreTest : public ::testing::Test {
  protected:
@@ -69,7 +69,7 @@ TEST_F(StoreTest, RefusesANewerOrDamagedFormat) {
 TEST_F(StoreTest, BeginsAndResumesATransaction) {
   std::string id;
   {
-    auto begun = store_->Begin("first", kNow, options_);
+    auto begun = store_->Begin("first", kCreated, options_);
     ASSERT_OK(begun);
     id = begun->id;
     EXPECT_EQ(id, "018bcfe5687b");
@@ -88,7 +88,7 @@ TEST_F(StoreTest, ATransactionBeginsWithWhatWasMadeAhead) {
   ASSERT_EQ(::stat(Path("blank").c_str(), &ahead), 0);
   std::string id;
   {
-    auto begun = store_->Begin("first", kNow, options_);
+    auto begun = store_->Begin("first", kCreated, options_);
     ASSERT_OK(begun);
     id = begun->id;
     struct stat st{};
@@ -110,7 +110,7 @@ TEST_F(StoreTest, ATransactionBeginsWithWhatWasMadeAhead) {
 TEST_F(StoreTest, WhatWasMadeAheadIsNoTransactionAndCanBeFreed) {
   ASSERT_OK(store_->MakeBlank(options_));
   EXPECT_EQ(store_->List()->size(), 0U);
-  auto other = store_->Begin("", kNow, options_);
+  auto other = store_->Begin("", kCreated, options_);
   ASSERT_OK(other);
   ASSERT_OK(store_->MakeBlank(options_));
   ASSERT_OK(store_->EmptyTrash());
@@ -128,7 +128,7 @@ TEST_F(StoreTest, WhatWasHalfMadeAheadIsMadeAgain) {
   ASSERT_OK(ReplaceFile(AT_FDCWD, Path("blank.part/intake"), "x"));
   ASSERT_OK(store_->MakeBlank(options_));
   EXPECT_FALSE(Exists("blank.part"));
-  EXPECT_OK(store_->Begin("", kNow, options_));
+  EXPECT_OK(store_->Begin("", kCreated, options_));
 }
 
 TEST_F(StoreTest, ATransactionBeginsAlsoWhenWhatWasMadeAheadIsUnfit) {
@@ -136,7 +136,7 @@ TEST_F(StoreTest, ATransactionBeginsAlsoWhenWhatWasMadeAheadIsUnfit) {
     ASSERT_OK(store_->MakeBlank(options_));
     ASSERT_OK(RemoveTree(AT_FDCWD, Path("blank/") + file));
     ASSERT_OK(MakeDirectoryAt(AT_FDCWD, Path("blank/") + file, 0700));
-    auto begun = store_->Begin(file, kNow, options_);
+    auto begun = store_->Begin(file, kCreated, options_);
     ASSERT_OK(begun);
     EXPECT_OK(begun->journal->Append({.op = Op::kMkdir, .path = "a"}));
     EXPECT_OK(begun->journal->Drain());
@@ -144,7 +144,7 @@ TEST_F(StoreTest, ATransactionBeginsAlsoWhenWhatWasMadeAheadIsUnfit) {
   // Its ring is too small for these options.
   ASSERT_OK(store_->MakeBlank(options_));
   options_.intake_bytes *= 2;
-  auto begun = store_->Begin("larger", kNow, options_);
+  auto begun = store_->Begin("larger", kCreated, options_);
   ASSERT_OK(begun);
   struct stat st{};
   ASSERT_EQ(::stat(Path("txn/" + begun->id + "/intake").c_str(), &st), 0);
@@ -152,7 +152,7 @@ TEST_F(StoreTest, ATransactionBeginsAlsoWhenWhatWasMadeAheadIsUnfit) {
 }
 
 TEST_F(StoreTest, ATransactionIsHeldByOneAtATime) {
-  auto begun = store_->Begin("", kNow, options_);
+  auto begun = store_->Begin("", kCreated, options_);
   ASSERT_OK(begun);
   const auto other = store_->Resume(begun->id, options_);
   EXPECT_ERRNO(other, EWOULDBLOCK);
@@ -162,21 +162,21 @@ TEST_F(StoreTest, ATransactionIsHeldByOneAtATime) {
 }
 
 TEST_F(StoreTest, ANameIsOpenOnlyOnce) {
-  auto first = store_->Begin("a", kNow, options_);
+  auto first = store_->Begin("a", kCreated, options_);
   ASSERT_OK(first);
-  EXPECT_ERRNO(store_->Begin("a", kNow, options_), EEXIST);
-  auto second = store_->Begin("b", kNow, options_);
+  EXPECT_ERRNO(store_->Begin("a", kCreated, options_), EEXIST);
+  auto second = store_->Begin("b", kCreated, options_);
   ASSERT_OK(second);
   EXPECT_GT(second->id, first->id);
 }
 
 TEST_F(StoreTest, AReservedIdIsNobodyElses) {
-  const auto reserved = store_->ReserveId(kNow);
+  const auto reserved = store_->ReserveId(kCreated);
   ASSERT_OK(reserved);
   // As by another process, before what it is reserved for is in the history.
   const auto other = Open();
   ASSERT_OK(other);
-  const auto begun = (*other)->Begin("a", kNow, options_);
+  const auto begun = (*other)->Begin("a", kCreated, options_);
   ASSERT_OK(begun);
   EXPECT_NE(begun->id, *reserved);
   EXPECT_OK((*other)->EmptyTrash());
@@ -184,28 +184,28 @@ TEST_F(StoreTest, AReservedIdIsNobodyElses) {
 }
 
 TEST_F(StoreTest, AnIdIsReservedThatIsNotInUse) {
-  const auto begun = store_->Begin("a", kNow, options_);
+  const auto begun = store_->Begin("a", kCreated, options_);
   ASSERT_OK(begun);
-  const auto first = store_->ReserveId(kNow);
+  const auto first = store_->ReserveId(kCreated);
   ASSERT_OK(first);
   EXPECT_NE(*first, begun->id);
-  ASSERT_OK(store_->history().Write({.id = *first, .created = kNow}));
-  const auto second = store_->ReserveId(kNow);
+  ASSERT_OK(store_->history().Write({.id = *first, .created = kCreated}));
+  const auto second = store_->ReserveId(kCreated);
   ASSERT_OK(second);
   EXPECT_NE(*second, *first);
   EXPECT_NE(*second, begun->id);
 }
 
 TEST_F(StoreTest, AnEndedTransactionIsHistory) {
-  auto begun = store_->Begin("a", kNow, options_);
+  auto begun = store_->Begin("a", kCreated, options_);
   ASSERT_OK(begun);
   const std::string id = begun->id;
   const TransactionSummary ended{
       .id = id,
       .name = "a",
       .state = TransactionState::kCommitted,
-      .created = kNow,
-      .ended = {kNow.sec + 5, 0},
+      .created = kCreated,
+      .ended = {kCreated.sec + 5, 0},
       .message = "done",
       .changes = 3,
   };
@@ -214,7 +214,7 @@ TEST_F(StoreTest, AnEndedTransactionIsHistory) {
 
   EXPECT_TRUE(store_->OpenIds()->empty());
   EXPECT_ERRNO(store_->Resume(id, options_), ENOENT);
-  auto next = store_->Begin("a", kNow, options_);
+  auto next = store_->Begin("a", kCreated, options_);
   ASSERT_OK(next);
   const auto list = store_->List();
   ASSERT_OK(list);
@@ -232,7 +232,7 @@ TEST_F(StoreTest, AnEndedTransactionIsHistory) {
 }
 
 TEST_F(StoreTest, TheSummaryOfAnOpenTransactionCanChange) {
-  auto begun = store_->Begin("a", kNow, options_);
+  auto begun = store_->Begin("a", kCreated, options_);
   ASSERT_OK(begun);
   TransactionSummary summary = store_->List()->at(0);
   summary.state = TransactionState::kCommitting;
@@ -243,11 +243,11 @@ TEST_F(StoreTest, TheSummaryOfAnOpenTransactionCanChange) {
 TEST_F(StoreTest, ADirectoryThatHasHistoryHasEnded) {
   std::string id;
   {
-    auto begun = store_->Begin("a", kNow, options_);
+    auto begun = store_->Begin("a", kCreated, options_);
     ASSERT_OK(begun);
     id = begun->id;
     TransactionSummary summary = store_->List()->at(0);
-    summary.ended = kNow;
+    summary.ended = kCreated;
     summary.state = TransactionState::kDiscarded;
     ASSERT_OK(ReplaceFile(store_->dir(), "history/" + id,
                           AsText(EncodeSummary(summary))));
@@ -262,7 +262,7 @@ TEST_F(StoreTest, WhatWasNeverBegunIsThrownAway) {
   ASSERT_OK(MakeDirectoryAt(store_->dir(), "txn/018bcfe5687b.new", 0700));
   ASSERT_OK(MakeDirectoryAt(store_->dir(), "txn/018bcfe5687b.new/db", 0700));
   EXPECT_TRUE(store_->OpenIds()->empty());
-  auto begun = store_->Begin("", kNow, options_);
+  auto begun = store_->Begin("", kCreated, options_);
   ASSERT_OK(begun);
   EXPECT_FALSE(Exists("txn/018bcfe5687b.new"));
 }
@@ -271,16 +271,16 @@ TEST_F(StoreTest, AFullDiskLeavesNothingHalfBegun) {
   FaultyIo io;
   options_.io = &io;
   io.write_error = ENOSPC;
-  const auto begun = store_->Begin("", kNow, options_);
+  const auto begun = store_->Begin("", kCreated, options_);
   EXPECT_ERRNO(begun, ENOSPC);
   EXPECT_FALSE(begun.error().hint.empty());
   EXPECT_TRUE(store_->OpenIds()->empty());
   io.write_error = 0;
-  EXPECT_OK(store_->Begin("", kNow, options_));
+  EXPECT_OK(store_->Begin("", kCreated, options_));
 }
 
 TEST_F(StoreTest, KeepsTheDaemonRecord) {
-  auto begun = store_->Begin("", kNow, options_);
+  auto begun = store_->Begin("", kCreated, options_);
   ASSERT_OK(begun);
   EXPECT_ERRNO(store_->ReadDaemonRecord(begun->id), ENOENT);
   ASSERT_OK(store_->WriteDaemonRecord(begun->id, "{}"));

@@ -18,14 +18,14 @@ Glob Parsed(std::string_view pattern, bool nocase = false) {
   return glob ? std::move(*glob) : *Glob::Parse("never", false);
 }
 
-struct Case {
+struct GlobCase {
   const char* pattern;
   const char* path;
   bool matches;
   bool nocase = false;
 };
 
-constexpr Case kExamples[] = {
+constexpr GlobCase kExamples[] = {
     {".env", ".env", true},
     {".env", "a/b/.env", true},
     {".env", "a/.envx", false},
@@ -70,14 +70,14 @@ constexpr Case kExamples[] = {
 };
 
 TEST(GlobTest, MatchesAsGitignoreDoes) {
-  for (const Case& one : kExamples) {
+  for (const GlobCase& one : kExamples) {
     EXPECT_EQ(Parsed(one.pattern, one.nocase).Matches(one.path), one.matches)
         << one.pattern << " " << one.path;
   }
 }
 
 TEST(GlobTest, KnowsWhereAMatchMayLie) {
-  constexpr Case kCases[] = {
+  constexpr GlobCase kCases[] = {
       {".env", "a", true},
       {"/a/b", "a", true},
       {"/a/b", "c", false},
@@ -89,7 +89,7 @@ TEST(GlobTest, KnowsWhereAMatchMayLie) {
       {"/.git/hooks/**", "", true},
       {"/.git/hooks/**", ".git/hooks/deep", true},
   };
-  for (const Case& one : kCases) {
+  for (const GlobCase& one : kCases) {
     EXPECT_EQ(Parsed(one.pattern).MayMatchBelow(one.path), one.matches)
         << one.pattern << " " << one.path;
   }
@@ -176,7 +176,7 @@ TEST(GlobPropertyTest, IsWhatTheDefinitionSays) {
 }
 
 TEST(GlobTest, TheDefinitionAgreesWithTheExamples) {
-  for (const Case& one : kExamples) {
+  for (const GlobCase& one : kExamples) {
     EXPECT_EQ(testing::ReferenceMatches(one.pattern, one.nocase, one.path),
               one.matches)
         << one.pattern << " " << one.path;
