@@ -136,7 +136,8 @@ void CrashEverywhere(const Operation& operation, uint64_t seed,
   std::mt19937_64 random(seed);
   const std::optional<Trees> after = TreesAfter(operation, seed);
   Ending ending = Ending::kCrashed;
-  for (uint64_t k = 1; ending == Ending::kCrashed; ++k) {
+  for (uint64_t k = Stride(random); ending == Ending::kCrashed;
+       k += Stride(random)) {
     SCOPED_TRACE(operation.name + ", TXFS_TEST_SEED=" + std::to_string(seed) +
                  ", crash point " + std::to_string(k));
     CrashRig rig(operation, seed, after ? &*after : nullptr);
