@@ -33,7 +33,7 @@
 namespace txfs::testing {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kClients = 3;
 constexpr int kSeconds = 12;
@@ -51,6 +51,8 @@ constexpr size_t kMaxUndo = 5;
 /// How many stay: those, undos of them, and what siblings committed since.
 constexpr size_t kMaxKept = 40;
 constexpr size_t kHistoryLength = 20;
+/// Of what a command says, bytes that a failure shows.
+constexpr size_t kMostText = 20'000;
 /// What a daemon may grow by: caches that fill, the allocator's arenas.
 constexpr uint64_t kRssSlack = 48 << 20;
 /// 256 files of the base, segments, sockets, LMDB.
@@ -265,6 +267,8 @@ class Soak {
   void GoBackTo(const Commit& commit, const std::string& undo_id);
   void MountAgain();
   void Check(const std::string& when);
+  /// Prints what tells where a difference comes from.
+  void LookCloser();
   std::string DifferencesFromModel();
   void CheckBase(const std::string& when);
   void CheckCommitted();
@@ -281,7 +285,7 @@ class Soak {
   uint64_t Number(uint64_t end) { return random_() % end; }
 
   std::mt19937_64 random_;
-  const Clock::time_point start_ = Clock::now();
+  const SteadyClock::time_point start_ = SteadyClock::now();
   const std::chrono::seconds length_;
   TempDir scratch_;
   BaseTree base_;
@@ -304,7 +308,8 @@ class Soak {
   uint64_t names_ = 0;
   Growth growth_;
   std::map<std::string, int> counts_;
-  std::deque<std::string> history_;  ///< what was done last
+  std::deque<std::string> history_;   ///< what was done last
+  std::vector<std::string> changes_;  ///< when a part was chosen last
 };
 
 Soak::Soak(uint64_t seed, std::chrono::seconds length)
@@ -400,8 +405,9 @@ void Soak::LeaveLostDirectories() {
 void Soak::Run() {
   const auto stormy_end = start_ + length_ * kStormy;
   // The clients begin to work as they are made.
-  while (Clock::now() < start_ + length_ && !::testing::Test::HasFailure()) {
-    Round(Clock::now() < stormy_end);
+  while (SteadyClock::now() < start_ + length_ &&
+         !::testing::Test::HasFailure()) {
+    Round(SteadyClock::now() < stormy_end);
   }
   Report();
   if (::testing::Test::HasFailure()) return;
@@ -509,7 +515,9 @@ std::string Soak::AnyChange() {
   // Between the paths are letters.
   std::vector<std::string> paths;
   std::istringstream words(*diff);
+  changes_.clear();
   for (std::string word; std::getline(words, word, '\0');) {
+    changes_.push_back(word);
     if (word.ends_with('/')) word.pop_back();
     const auto is_below = [&](const std::string& top) {
       return word.starts_with(top + "/");
@@ -774,6 +782,32 @@ void Soak::Check(const std::string& when) {
   for (const std::string& what : history_) std::cout << ' ' << what << ',';
   std::cout << '\n';
   for (const auto& client : clients_) std::cout << client->Story();
+  LookCloser();
+}
+
+void Soak::LookCloser() {
+  std::cout << "changes when a part was chosen last:";
+  for (const std::string& word : changes_) std::cout << ' ' << word;
+  std::cout << '\n';
+  const auto expected = ViewTops(model_.root(), kTops);
+  const auto base = ViewTops(base_.root(), kTops);
+  if (expected && base) {
+    std::cout << "the base, where it is not as the model:\n"
+              << Compare(*expected, *base, {.ino = false, .ctime = false});
+  }
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"diff", "--name-status"}, {"fsck"}, {"log"}}) {
+    const auto said = daemon().Txfs(words);
+    const std::string text = said ? *said : said.error().ToString();
+    std::cout << "txfs " << words.front() << ":\n"
+              << text.substr(text.size() - std::min(text.size(), kMostText));
+  }
+  // Only root may; else it is the same look again.
+  std::ofstream("/proc/sys/vm/drop_caches") << "2\n";
+  const std::string again = DifferencesFromModel();
+  std::cout << "with the kernel's caches dropped"
+            << (again.empty() ? " it is as the model\n" : ":\n" + again)
+            << std::endl;
 }
 
 std::string Soak::DifferencesFromModel() {
