@@ -87,14 +87,21 @@ bool IsDead(const MountEntry& entry) {
 Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
     const DaemonAddress& address, int timeout_ms) {
   auto connection = SocketConnection::Open(address.socket, timeout_ms);
+  if (!connection && IsMountDead(address.mountpoint)) {
+    return Fail(0,
+                "the mount at " + address.mountpoint +
+                    " is dead: its daemon "
+                    "is gone",
+                "`txfs mount` clears it and mounts again, `txfs umount` only "
+                "clears it; nothing that was acknowledged is lost");
+  }
+  // Of a daemon that has just mounted, the mount answers only when there is a
+  // socket.
+  if (!connection) {
+    connection = SocketConnection::Open(address.socket, timeout_ms);
+  }
   if (connection) (*connection)->OnFinished(SayFinished);
-  if (connection || !IsMountDead(address.mountpoint)) return connection;
-  return Fail(0,
-              "the mount at " + address.mountpoint +
-                  " is dead: its daemon "
-                  "is gone",
-              "`txfs mount` clears it and mounts again, `txfs umount` only "
-              "clears it; nothing that was acknowledged is lost");
+  return connection;
 }
 
 bool IsStore(const std::string& directory) {
