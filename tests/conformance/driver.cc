@@ -16,6 +16,7 @@ namespace txfs::testing {
 namespace {
 
 constexpr size_t kPiece = 1 << 20;
+constexpr size_t kFirstPiece = 4 << 10;
 /// Contents up to this are compared byte by byte, larger ones by samples.
 constexpr uint64_t kWholeContentMax = 4 << 20;
 
@@ -40,9 +41,11 @@ Status WriteAll(Driver& driver, const std::string& path, int flags,
 Result<std::string> ReadUntil(Driver& driver, Handle handle, uint64_t offset,
                               uint64_t end) {
   std::string content;
-  while (offset < end) {
-    const std::string piece = TRY(driver.ReadAt(
-        handle, offset, std::min<uint64_t>(kPiece, end - offset)));
+  // Most files are small, and a buffer has to be cleared.
+  for (size_t most = kFirstPiece; offset < end;
+       most = std::min(kPiece, 8 * most)) {
+    const std::string piece = TRY(
+        driver.ReadAt(handle, offset, std::min<uint64_t>(most, end - offset)));
     if (piece.empty()) break;
     content += piece;
     offset += piece.size();
