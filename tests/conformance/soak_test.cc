@@ -282,7 +282,10 @@ class Soak {
   void Report() const;
 
   MountDriver& daemon() { return static_cast<MountDriver&>(*driver_); }
-  uint64_t Number(uint64_t end) { return random_() % end; }
+  /// At random below `end`; 0 where that is 0.
+  uint64_t Number(uint64_t end) {
+    return random_() % std::max(end, uint64_t{1});
+  }
 
   std::mt19937_64 random_;
   const SteadyClock::time_point start_ = SteadyClock::now();
