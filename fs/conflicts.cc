@@ -305,9 +305,17 @@ class DriftFinder {
       return true;
     }
     const Inode* inode = UnchangedSharedAt(*st);
-    if (inode == nullptr) return false;
+    if (inode == nullptr || MayHaveMoved(*inode, *st)) return false;
     // More than the transaction took away: some of them came since.
-    return HiddenNames()[inode->ino] <= TakenNames(*inode);
+    return Hidden().names[inode->ino] <= TakenNames(*inode);
+  }
+
+  /// Whether others may have given the file another name for one of those that
+  /// the transaction took away: to rename and to link changes the ctime.
+  bool MayHaveMoved(const Inode& inode, const struct stat& st) {
+    const BaseOrigin& origin = *inode.record.base;
+    if (Timestamp::From(st.st_ctim) == origin.ctime) return false;
+    return st.st_nlink != origin.nlink || Hidden().misses_some;
   }
 
   /// The upper file of several names that `st` is of.
@@ -336,9 +344,16 @@ class DriftFinder {
     return names - std::min<uint64_t>(names, inode.attr().nlink);
   }
 
-  /// How many names the base has for each file of several names that the
-  /// transaction hides.
-  std::map<Ino, uint64_t>& HiddenNames() {
+  struct HiddenNames {
+    /// How many of the base's, for each file of several names.
+    std::map<Ino, uint64_t> names;
+    /// Of some that the transaction took, the base has nothing: they are new,
+    /// or others took them, too.
+    bool misses_some = false;
+  };
+
+  /// What the transaction hides or takes in the base's directories.
+  HiddenNames& Hidden() {
     if (hidden_) return *hidden_;
     hidden_.emplace();
     frozen_.tree.ForEachUpper([&](const Inode& directory) {
@@ -347,9 +362,11 @@ class DriftFinder {
         if (!slot.IsUpper()) continue;
         const auto st =
             frozen_.base.Stat(JoinPath(directory.record.base->path, name));
+        if (!st) hidden_->misses_some = true;
         if (!st || S_ISDIR(st->st_mode)) continue;
-        if (const Inode* inode = UnchangedSharedAt(*st))
-          ++(*hidden_)[inode->ino];
+        if (const Inode* inode = UnchangedSharedAt(*st)) {
+          ++hidden_->names[inode->ino];
+        }
       }
     });
     return *hidden_;
@@ -359,7 +376,7 @@ class DriftFinder {
   std::set<std::string> known_;  ///< base paths of upper inodes
   /// Upper files of several base names, by the base's inode number.
   std::unordered_multimap<uint64_t, const Inode*> shared_;
-  std::optional<std::map<Ino, uint64_t>> hidden_;
+  std::optional<HiddenNames> hidden_;
   std::vector<Drift> drifts_;
 };
 

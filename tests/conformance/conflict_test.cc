@@ -692,6 +692,26 @@ TEST_F(ConflictTest, ATouchedFileStillHadTheNameThatWeReplaced) {
   }
 }
 
+/// It has as many names that we hide as we took away, but not the same.
+TEST_F(ConflictTest, ANameThatTheyMovedToOursIsCreated) {
+  const vector<Conflict> created{{"e", "created", "created", ""}};
+  base_.HardLink("d/x", "c");
+  // The only name that is left of it; and one of two.
+  for (const bool only : {true, false}) {
+    Mount();
+    ASSERT_OK(fs().Stat("d/x"));
+    ASSERT_OK(fs().Unlink("c"));
+    ASSERT_OK(fs().WriteFile("e", "ours"));
+    ASSERT_OK(plain_.Rename(only ? "d/x" : "c", "e", 0));
+    if (only) ASSERT_OK(plain_.Unlink("c"));
+    EXPECT_EQ(Commit(OnConflict::kFail).conflicts, created);
+    EXPECT_EQ(plain_.ReadFile("e").value_or("?"), "deep");
+    ASSERT_OK(workspace().Discard());
+    ASSERT_OK(plain_.Link("e", "c"));
+    if (only) ASSERT_OK(plain_.Rename("e", "d/x", 0));
+  }
+}
+
 TEST_F(ConflictTest, ANameThatEachSideDeletedTheOtherOfIsGone) {
   // Which of them was known first decides by which the file is looked for.
   for (const auto& [ours, theirs] :
