@@ -71,6 +71,15 @@ bool Matches(const Tree& tree, const Inode& inode, const struct stat& st) {
          Timestamp::From(st.st_ctim) == origin.ctime;
 }
 
+/// What the transaction hides or takes in the base's directories.
+struct HiddenNames {
+  /// How many of the base's, for each file of several names.
+  std::map<Ino, uint64_t> names;
+  /// Of some that the transaction took, the base has nothing: they are new, or
+  /// others took them, too.
+  bool misses_some = false;
+};
+
 class DriftFinder {
  public:
   explicit DriftFinder(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
@@ -344,15 +353,6 @@ class DriftFinder {
     return names - std::min<uint64_t>(names, inode.attr().nlink);
   }
 
-  struct HiddenNames {
-    /// How many of the base's, for each file of several names.
-    std::map<Ino, uint64_t> names;
-    /// Of some that the transaction took, the base has nothing: they are new,
-    /// or others took them, too.
-    bool misses_some = false;
-  };
-
-  /// What the transaction hides or takes in the base's directories.
   HiddenNames& Hidden() {
     if (hidden_) return *hidden_;
     hidden_.emplace();
