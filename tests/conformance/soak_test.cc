@@ -211,6 +211,11 @@ std::string StringOf(const std::string& json, const std::string& key) {
 
 /// A workspace with a mount, those who work in it, and all that is done to it
 /// meanwhile.
+/// Of names, attributes and directories. Only root may; else nothing happens.
+void DropKernelCaches() {
+  std::ofstream("/proc/sys/vm/drop_caches") << "2\n";
+}
+
 class Soak {
  public:
   Soak(uint64_t seed, std::chrono::seconds length);
@@ -267,6 +272,7 @@ class Soak {
   void GoBackTo(const Commit& commit, const std::string& undo_id);
   void MountAgain();
   void Check(const std::string& when);
+  void CheckNothingIsStale(const std::string& when);
   /// Prints what tells where a difference comes from.
   void LookCloser();
   std::string DifferencesFromModel();
@@ -583,6 +589,7 @@ void Soak::DiscardPart() {
   if (!EndPart("discard", path)) return;
   Count("discards of a part");
   CheckBase("after the discard of " + path);
+  CheckNothingIsStale("after the discard of " + path);
   model_.SaveFrom(kPart, mountpoint_);
   RestoreModel(kPart);
   base_is_apart_ = true;
@@ -788,6 +795,16 @@ void Soak::Check(const std::string& when) {
   LookCloser();
 }
 
+/// What the model is made from has to be what the daemon knows.
+void Soak::CheckNothingIsStale(const std::string& when) {
+  const auto cached = ViewTops(mountpoint_, kTops);
+  DropKernelCaches();
+  const auto fresh = ViewTops(mountpoint_, kTops);
+  ASSERT_TRUE(cached && fresh);
+  EXPECT_EQ(Compare(*fresh, *cached, {}), "")
+      << when << ", from the kernel's caches";
+}
+
 void Soak::LookCloser() {
   std::cout << "changes when a part was chosen last:";
   for (const std::string& word : changes_) std::cout << ' ' << word;
@@ -805,8 +822,7 @@ void Soak::LookCloser() {
     std::cout << "txfs " << words.front() << ":\n"
               << text.substr(text.size() - std::min(text.size(), kMostText));
   }
-  // Only root may; else it is the same look again.
-  std::ofstream("/proc/sys/vm/drop_caches") << "2\n";
+  DropKernelCaches();
   const std::string again = DifferencesFromModel();
   std::cout << "with the kernel's caches dropped"
             << (again.empty() ? " it is as the model\n" : ":\n" + again)
