@@ -209,13 +209,13 @@ std::string StringOf(const std::string& json, const std::string& key) {
   return json.substr(open + 1, json.find('"', open + 1) - open - 1);
 }
 
-/// A workspace with a mount, those who work in it, and all that is done to it
-/// meanwhile.
 /// Of names, attributes and directories. Only root may; else nothing happens.
 void DropKernelCaches() {
   std::ofstream("/proc/sys/vm/drop_caches") << "2\n";
 }
 
+/// A workspace with a mount, those who work in it, and all that is done to it
+/// meanwhile.
 class Soak {
  public:
   Soak(uint64_t seed, std::chrono::seconds length);
