@@ -105,9 +105,9 @@ class Selector {
          above = ParentPath(above)) {
       for (const Inode* inode : upper_) {
         if (!inode->IsDirectory() || !inode->record.base) continue;
-        const std::string& base = inode->record.base->path;
-        const auto visible = tree_.VisiblePath(*inode);
-        if (visible == base || (visible != above && base != above)) continue;
+        const bool is_above = inode->record.base->path == above ||
+                              tree_.VisiblePath(*inode) == above;
+        if (!is_above || tree_.IsAtItsPlace(*inode)) continue;
         Select(*inode);
         return true;
       }

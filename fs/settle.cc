@@ -12,6 +12,8 @@
 namespace txfs {
 namespace {
 
+/// Directories by base path, and where they are. One that has the path that it
+/// had is among them where one above it has moved: it did not go along.
 using Moves = std::map<std::string, std::string>;
 
 /// Where a base path is when directories above it, or it, have moved.
@@ -53,9 +55,7 @@ class SettlePlanner {
         continue;
       }
       const auto visible = frozen_.tree.VisiblePath(*inode);
-      if (visible && *visible != inode->record.base->path) {
-        moves_[inode->record.base->path] = *visible;
-      }
+      if (visible) moves_[inode->record.base->path] = *visible;
     }
   }
 
@@ -104,7 +104,9 @@ class SettlePlanner {
 
   Status PlanInode(const Inode& inode, const InodeRecord& before) {
     InodeRecord after = before;
-    if (selection_.inodes.contains(inode.ino) || HasNothingElse(inode)) {
+    const bool ends =
+        selection_.inodes.contains(inode.ino) || HasNothingElse(inode);
+    if (ends) {
       const bool stays =
           inode.IsDirectory() && !inode.IsOrphan() && KeepsNames(inode.ino);
       if (!stays) {
@@ -126,7 +128,8 @@ class SettlePlanner {
     if (commit_ == nullptr && !CountLinksAnew(inode, after)) {
       CorrectLinkCount(inode, 1, after.attr.nlink);
     }
-    if (after != before) {
+    // Settlement takes from the edits which directories stay where they are.
+    if (ends || after != before) {
       edits_.emplace_back(InodeEdit{inode.ino, before, std::move(after)});
     }
     return {};
@@ -149,19 +152,8 @@ class SettlePlanner {
       return false;
     }
     return !inode.AttributesChanged() &&
-           inode.attr().mtime == inode.attr().ctime && IsAtItsPlace(inode) &&
-           !KeepsNames(inode.ino);
-  }
-
-  /// Under the name that the base has for it, by no change.
-  [[nodiscard]] bool IsAtItsPlace(const Inode& inode) const {
-    if (frozen_.tree.VisiblePath(inode) != inode.record.base->path ||
-        inode.links.size() != 1) {
-      return false;
-    }
-    const Inode::Link& link = inode.links.front();
-    const Inode* parent = frozen_.tree.Find(link.parent);
-    return parent != nullptr && parent->UpperSlot(link.name) == nullptr;
+           inode.attr().mtime == inode.attr().ctime &&
+           frozen_.tree.IsAtItsPlace(inode) && !KeepsNames(inode.ino);
   }
 
   /// A directory in which other names stay changed: it is one of the base now.
@@ -289,7 +281,7 @@ Settlement::Settlement(const Tree& tree, const Change& change)
     } else {
       after = tree.VisiblePath(*inode);
     }
-    if (after && *after != before) moves_[before] = *after;
+    if (after) moves_[before] = *after;
   }
 }
 

@@ -266,7 +266,7 @@ void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
   Inode* directory = Find(parent);
   if (directory == nullptr) return;
   --directory->known_children;
-  if (child.IsOrphan() && child.links.empty()) {
+  if (child.IsOrphan() && child.links.empty() && child.last_path.empty()) {
     child.last_path = PathOf(*directory, name);
   }
 }

@@ -224,6 +224,11 @@ class Tree final : public State {
   /// its removal does not count.
   [[nodiscard]] std::optional<std::string> VisiblePath(
       const Inode& inode, const Counts& counts = {}) const;
+  /// Whether `inode`, of the base, is under the name that the base has for it,
+  /// and under no other, by no change of a name. A path does not tell: that of
+  /// a directory is what it was, too, when it moved into what took the place of
+  /// the one above it.
+  [[nodiscard]] bool IsAtItsPlace(const Inode& inode) const;
   /// All paths of `inode` that are known: hard links of the base that nobody
   /// looked up are not.
   [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;
@@ -333,6 +338,7 @@ class Tree final : public State {
   Inode& Obtain(Ino ino);
   void SetUpper(Inode& inode, bool upper);
   static void ReviveOrphan(Inode& inode, WentBack& went);
+  void NoteLastPaths(const Rewind& rewind);
   void GoBackInode(const Rewind::PastInode& past, WentBack& went);
   static void GoBackExtents(Inode& inode, const Rewind::PastInode& past);
   void RelinkBase(Inode& inode);

@@ -42,6 +42,16 @@ std::optional<std::string> Tree::VisiblePath(const Inode& inode,
   return VisibleBase(inode.record.base->path, counts);
 }
 
+bool Tree::IsAtItsPlace(const Inode& inode) const {
+  if (VisiblePath(inode) != inode.record.base->path ||
+      inode.links.size() != 1) {
+    return false;
+  }
+  const Inode::Link& link = inode.links.front();
+  const Inode* parent = Find(link.parent);
+  return parent != nullptr && parent->UpperSlot(link.name) == nullptr;
+}
+
 std::vector<std::string> Tree::VisiblePaths(const Inode& inode) const {
   std::vector<std::string> paths;
   if (inode.IsOrphan()) return paths;

@@ -103,8 +103,20 @@ void Tree::RelinkBase(Inode& inode, const std::string& path) {
   AddLink(inode, parent->ino, BaseName(path));
 }
 
+/// While all directories are still where they are.
+void Tree::NoteLastPaths(const Rewind& rewind) {
+  for (const auto& past : rewind.inodes) {
+    if (past.has != Rewind::PastInode::Record::kVanishes) continue;
+    if (past.record && past.record->base) continue;
+    Inode* inode = Find(past.ino);
+    if (inode == nullptr || inode->IsOrphan() || inode->lookups == 0) continue;
+    inode->last_path = PathOf(*inode);
+  }
+}
+
 Tree::WentBack Tree::GoBack(const Rewind& rewind) {
   WentBack went;
+  NoteLastPaths(rewind);
   for (const auto& past : rewind.inodes) GoBackInode(past, went);
   for (const auto& [key, value] : rewind.dentries) {
     // What came and went since was never to be found.

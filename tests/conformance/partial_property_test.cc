@@ -110,6 +110,13 @@ class Parted {
     if (!done) RC_LOG() << what << ": " << done.error().ToString() << '\n';
     RC_ASSERT(done.has_value());
   }
+  /// Nobody else works here: what differs from what was noted of the base was
+  /// noted of the wrong place.
+  void DemandNoConflict() {
+    const auto conflicts = workspace().FindConflicts();
+    RC_ASSERT(conflicts.has_value());
+    Demand("conflicts", NoConflicts(*conflicts));
+  }
   void Undo() { Demand("undo", driver_->Undo("")); }
   void DropAll() { runner_->DropAll(); }
 
@@ -158,10 +165,35 @@ Status CommitPath(Workspace& workspace, const std::string& path) {
   return NoConflicts(report.conflicts);
 }
 
-TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
-  SetCases(Scaled(40));
+/// Steps, in half of the cases with two among them after which a directory has
+/// the path that it had, in what took the place of the one above it.
+rc::Gen<std::vector<Step>> AnySteps() {
   const auto steps =
       rc::gen::container<std::vector<Step>>(AnyStep(StepModes(false)));
+  const auto name = rc::gen::elementOf(std::string("abcd"));
+  return rc::gen::mapcat(steps, [=](const std::vector<Step>& plain) {
+    return rc::gen::apply(
+        [=](bool insert, size_t at, char one, char other, char below) {
+          if (!insert) return plain;
+          std::vector<Step> all = plain;
+          const auto place = all.begin() + static_cast<ptrdiff_t>(at);
+          const std::string up{one}, down{other};
+          const Step tops{
+              .kind = StepKind::kExchange, .path = up, .other = down};
+          const Step back{.kind = StepKind::kExchange,
+                          .path = up + "/" + below,
+                          .other = down + "/" + below};
+          all.insert(place, {tops, back});
+          return all;
+        },
+        rc::gen::arbitrary<bool>(),
+        rc::gen::inRange<size_t>(0, plain.size() + 1), name, name, name);
+  });
+}
+
+TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
+  SetCases(Scaled(40));
+  const auto steps = AnySteps();
   EXPECT_TRUE(rc::check("parts, work, the rest, undo of each", [&] {
     const auto first = *steps, second = *steps;
     const auto choices = *rc::gen::container<std::vector<size_t>>(
@@ -176,6 +208,7 @@ TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
       const TreeView before = parted.View();
       Parted::Demand("commit", CommitPath(parted.workspace(), path));
       parted.DemandSettled(path, before, kNewInodes, remount);
+      parted.DemandNoConflict();
       bases.push_back(parted.Base());
     }
     parted.Work(second);
@@ -201,8 +234,7 @@ TEST(PartTest, CommittingPartsAndTheRestIsCommittingAll) {
 
 TEST(PartTest, DiscardingPartsLeavesTheRest) {
   SetCases(Scaled(40));
-  const auto steps =
-      rc::gen::container<std::vector<Step>>(AnyStep(StepModes(false)));
+  const auto steps = AnySteps();
   EXPECT_TRUE(rc::check("parts, work, commit", [&] {
     const auto first = *steps, second = *steps;
     const auto choices = *rc::gen::container<std::vector<size_t>>(

@@ -210,9 +210,7 @@ std::string StringOf(const std::string& json, const std::string& key) {
 }
 
 /// Of names, attributes and directories. Only root may; else nothing happens.
-void DropKernelCaches() {
-  std::ofstream("/proc/sys/vm/drop_caches") << "2\n";
-}
+void DropKernelCaches() { std::ofstream("/proc/sys/vm/drop_caches") << "2\n"; }
 
 /// A workspace with a mount, those who work in it, and all that is done to it
 /// meanwhile.
@@ -273,6 +271,7 @@ class Soak {
   void MountAgain();
   void Check(const std::string& when);
   void CheckNothingIsStale(const std::string& when);
+  void CheckNoConflicts(const std::string& when);
   /// Prints what tells where a difference comes from.
   void LookCloser();
   std::string DifferencesFromModel();
@@ -574,6 +573,7 @@ void Soak::CommitPart() {
   if (path.empty() || !EndPart("commit", path)) return;
   Count("commits of a part");
   Check("after the commit of " + path);
+  CheckNoConflicts("after the commit of " + path);
   model_.SaveFrom(kBase, base_.root());
   base_is_apart_ = true;
   TakeBase();
@@ -803,6 +803,16 @@ void Soak::CheckNothingIsStale(const std::string& when) {
   ASSERT_TRUE(cached && fresh);
   EXPECT_EQ(Compare(*fresh, *cached, {}), "")
       << when << ", from the kernel's caches";
+}
+
+/// Nobody changes the base but through txfs: what differs from what was noted
+/// of it was noted of the wrong place.
+void Soak::CheckNoConflicts(const std::string& when) {
+  const auto status = daemon().Txfs({"status", "--json"});
+  ASSERT_TRUE(status.has_value()) << status.error().ToString();
+  EXPECT_NE(status->find("\"conflicts\": []"), std::string::npos)
+      << when << ":\n"
+      << *status;
 }
 
 void Soak::LookCloser() {
