@@ -76,6 +76,13 @@ class LimitsTest : public ::testing::Test {
   void Remove(int from, int to) {
     for (int i = from; i < to; ++i) ASSERT_OK(fs().Unlink(FileName(i)));
   }
+  /// The path of the last denial in the log.
+  string LastDenied() {
+    const auto denials = fs().workspace().ReadDenials();
+    EXPECT_TRUE(denials && !denials->entries.empty());
+    if (!denials || denials->entries.empty()) return "";
+    return denials->entries.back().change.path;
+  }
   CommitReport Commit(const CommitOptions& options = {}) {
     auto report = fs().workspace().Commit(options);
     EXPECT_TRUE(report) << report.error().ToString();
@@ -245,9 +252,7 @@ TEST_F(LimitsTest, ARefusalOfAFileWithoutANameHasTheLastOneThatItHad) {
   const string content(2 << 10, 'x');
   const auto last_refused = [&](Handle file) {
     EXPECT_FALSE(fs().WriteAt(file, 0, content));
-    const auto denials = fs().workspace().ReadDenials();
-    EXPECT_TRUE(denials && !denials->entries.empty());
-    return denials->entries.back().change.path;
+    return LastDenied();
   };
   ASSERT_OK(fs().Mkdir("n", 0755));
   const auto made = fs().Open("n/made", O_RDWR | O_CREAT, 0644);
@@ -273,14 +278,21 @@ TEST_F(LimitsTest, ARefusalHasTheNameThatARollbackTook) {
   Start({"of = \"bytes_written\"\nmax = \"1 KiB\""});
   ASSERT_OK(fs().workspace().MakeSavepoint("s"));
   const auto file = fs().Open("n0", O_RDWR | O_CREAT, 0644);
-  ASSERT_OK(file);
+  ASSERT_OK(fs().Mkdir("made", 0755));
+  const auto below = fs().Open("made/f", O_RDWR | O_CREAT, 0644);
+  const auto in_moved = fs().Open("d/f", O_RDWR | O_CREAT, 0644);
+  ASSERT_TRUE(file && below && in_moved);
   ASSERT_OK(fs().Rename("n0", "n1", 0));
+  ASSERT_OK(fs().Rename("d", "e", 0));
   ASSERT_OK(fs().workspace().Rollback("s"));
-  EXPECT_FALSE(fs().WriteAt(*file, 0, string(2 << 10, 'x')));
-  const auto denials = fs().workspace().ReadDenials();
-  ASSERT_TRUE(denials && denials->entries.size() == 1);
-  EXPECT_EQ(denials->entries[0].change.path, "n1");
-  EXPECT_OK(fs().Close(*file));
+  const string content(2 << 10, 'x');
+  const std::vector<std::pair<Handle, string>> taken = {
+      {*file, "n1"}, {*below, "made/f"}, {*in_moved, "e/f"}};
+  for (const auto& [handle, path] : taken) {
+    EXPECT_FALSE(fs().WriteAt(handle, 0, content));
+    EXPECT_EQ(LastDenied(), path);
+    EXPECT_OK(fs().Close(handle));
+  }
 }
 
 TEST_F(LimitsTest, WhatIsDoneToAFileWithoutANameMakesNothing) {
