@@ -123,7 +123,7 @@ Result<int> ReportLimits(const CommitReply& reply,
                          const CommitArguments& arguments, Output& output) {
   if (arguments.json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
   TRY(output.Finish());
-  return LimitError("was", reply.report.limits);
+  return LimitError("was", reply.report.limits, arguments.paths);
 }
 
 /// Where nothing is mounted, the rules that the next mount will find: whoever
@@ -214,7 +214,8 @@ Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
   if (!plan.conflicts.empty()) {
     return ConflictError("would be", arguments, plan.conflicts);
   }
-  if (AnyStops(plan.limits)) return LimitError("would be", plan.limits);
+  if (AnyStops(plan.limits))
+    return LimitError("would be", plan.limits, arguments.paths);
   return 0;
 }
 

@@ -45,19 +45,21 @@ void SayExceeded(const std::vector<LimitExcess>& limits) {
 }
 
 std::unexpected<Error> LimitError(const std::string& verb,
-                                  const std::vector<LimitExcess>& limits) {
+                                  const std::vector<LimitExcess>& limits,
+                                  const std::vector<std::string>& paths) {
   std::string why;
-  std::string accepts;
+  std::string command = "txfs commit";
   for (const LimitExcess& limit : limits) {
-    if (!limit.stops()) continue;
-    why +=
-        (why.empty() ? "" : "; and ") + Sentence(limit) + ": " + limit.reason;
-    accepts += " --accept " + limit.id;
+    if (limit.stops()) {
+      why +=
+          (why.empty() ? "" : "; and ") + Sentence(limit) + ": " + limit.reason;
+    }
+    if (limit.stops() || limit.accepted) command += " --accept " + limit.id;
   }
+  for (const std::string& path : paths) command += " " + QuoteShell(path);
   return Fail(ErrorKind::kVetoed, 0, "nothing " + verb + " committed: " + why,
-              "`txfs diff` shows what it would do; if that is meant, `txfs "
-              "commit" +
-                  accepts + "`");
+              "`txfs diff` shows what it would do; if that is meant, `" +
+                  command + "`");
 }
 
 std::string MomentText(const policy::Limit& limit) {

@@ -13,9 +13,11 @@ namespace txfs::cli {
 /// A line on stderr for each that does not stop the commit.
 void SayExceeded(const std::vector<LimitExcess>& limits);
 /// That nothing `verb` ("was", "would be") committed, and why: kVetoed. At
-/// least one of `limits` stops the commit.
+/// least one of `limits` stops the commit. `paths`: the part that was asked
+/// for, as it was given.
 std::unexpected<Error> LimitError(const std::string& verb,
-                                  const std::vector<LimitExcess>& limits);
+                                  const std::vector<LimitExcess>& limits,
+                                  const std::vector<std::string>& paths);
 /// "commit", "operation" or "operation, within 10 s".
 [[nodiscard]] std::string MomentText(const policy::Limit& limit);
 /// As txfs(1) says of `policy show --json`. Without its exceptions: nobody is

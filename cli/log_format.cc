@@ -6,10 +6,6 @@
 namespace txfs::cli {
 namespace {
 
-std::string EntryPath(const std::string& path) {
-  return path.empty() ? "." : EscapeControls(path);
-}
-
 std::string RepeatText(const LogEntry& entry) {
   if (entry.count < 2) return "";
   return ", " + Count(entry.count, "time") + " since " +
@@ -30,7 +26,7 @@ std::string LogLine(const LogEntry& entry) {
       LocalTime(change.time, 6) + "  " + std::to_string(change.pid) + " " +
       (exe.empty() ? "?" : EscapeControls(exe)) + "  uid " +
       std::to_string(change.uid) + "  " + std::string(OpName(change.op)) +
-      "  " + EntryPath(change.path);
+      "  " + PathText(change.path);
   if (!change.new_path.empty()) {
     line += " -> " + EscapeControls(change.new_path);
   }

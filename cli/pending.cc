@@ -22,10 +22,6 @@ Json NamesOf(const Question& question) {
   return names;
 }
 
-std::string QuestionPath(const std::string& path) {
-  return path.empty() ? "." : EscapeControls(path);
-}
-
 std::string WhoText(const PendingQuestion& question) {
   const auto number = [](uint64_t pid) {
     return pid == 0 ? std::string("?") : std::to_string(pid);
@@ -43,9 +39,8 @@ std::string NamesText(const PendingQuestion& question) {
              Count(question.names.size() - kNamesShown, "name") + " more\n";
     }
     const auto& name = question.names[i];
-    text += "    " + EscapeControls(name.effect) + "  " +
-            QuestionPath(name.path) + "  (" + EscapeControls(name.layer) +
-            ")\n";
+    text += "    " + EscapeControls(name.effect) + "  " + PathText(name.path) +
+            "  (" + EscapeControls(name.layer) + ")\n";
   }
   return text;
 }
@@ -109,7 +104,7 @@ PendingQuestion PendingFromJson(const Json& json) {
 std::string PendingText(const PendingQuestion& question) {
   std::string text = std::to_string(question.id) + "  " +
                      EscapeControls(question.op) + "  " +
-                     QuestionPath(question.path);
+                     PathText(question.path);
   if (!question.new_path.empty()) {
     text += " -> " + EscapeControls(question.new_path);
   }

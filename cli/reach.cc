@@ -19,7 +19,6 @@
 namespace txfs::cli {
 namespace {
 
-constexpr const char* kStoreName = ".txfs";
 constexpr const char* kFormat = ".txfs/FORMAT";
 /// How long a daemon may take to hand out its workspace.
 constexpr int kReachMs = 10'000;

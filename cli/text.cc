@@ -121,6 +121,10 @@ std::string DecodeBase64(std::string_view text) {
   return bytes;
 }
 
+std::string PathText(std::string_view path) {
+  return path.empty() ? "." : EscapeControls(path);
+}
+
 std::string EscapeControls(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {

@@ -21,6 +21,9 @@ namespace txfs::cli {
 /// Control characters as \n, \t or \ooo: safe to show on a terminal, one line.
 [[nodiscard]] std::string EscapeControls(std::string_view bytes);
 
+/// A path below the workspace, for a line of text.
+[[nodiscard]] std::string PathText(std::string_view path);
+
 /// A name as git prints it with core.quotePath: in double quotes, with C
 /// escapes, when it holds quotes, backslashes, control or non-ASCII bytes.
 [[nodiscard]] std::string QuotePath(std::string_view path);

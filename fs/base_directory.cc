@@ -16,7 +16,6 @@ namespace txfs {
 namespace {
 
 constexpr size_t kCachedDirectories = 128;
-constexpr std::string_view kStoreName = ".txfs";
 
 /// openat2 within `dir`; plain openat where the kernel lacks it (before 5.6).
 Result<UniqueFd> OpenBeneath(int dir, const std::string& path, uint64_t flags) {

@@ -31,8 +31,9 @@ namespace txfs {
 /// What a mount in the base has for vaults of commits; no file of the user's
 /// may have this name, in any directory.
 inline constexpr const char* kMountVaults = ".txfs-vault";
-/// Whether `name`, in the root or another directory, is txfs's own: there
-/// `.txfs` is the store.
+/// The store of a workspace that has not been told another place: in its root.
+inline constexpr const char* kStoreName = ".txfs";
+/// Whether `name`, in the root or another directory, is txfs's own.
 [[nodiscard]] bool IsReservedName(bool in_root, std::string_view name);
 
 /// A descriptor shared by those who read through it; closed by the last.

@@ -338,8 +338,6 @@ uint64_t TouchedCount::Total() const {
 
 namespace {
 
-constexpr size_t kCompareBytes = 1 << 20;
-
 Result<size_t> ReadSide(OverlayFilesystem& filesystem, const ChangeSide& side,
                         uint64_t offset, MutableByteSpan out) {
   if (side.ino != kNoIno) return filesystem.Read(side.ino, offset, out);

@@ -10,6 +10,9 @@
 
 namespace txfs {
 
+/// What is compared at a time, bytes.
+inline constexpr size_t kCompareBytes = 1 << 20;
+
 enum class ChangeKind { kAdded, kDeleted, kModified, kRenamed, kTypeChanged };
 
 /// One side of a net change.

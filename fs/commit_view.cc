@@ -15,8 +15,6 @@
 namespace txfs {
 namespace {
 
-constexpr size_t kBlockBytes = 1 << 20;
-
 /// The directories of a commit's vault, by mount.
 using VaultDirectories = std::map<std::string, BaseDirectory>;
 
@@ -326,8 +324,8 @@ class ViewBuilder {
     if (a.attr.size != b.attr.size || a.delta || b.delta) return false;
     const SharedFd old = TRY(OpenSide(a));
     const SharedFd fresh = TRY(OpenSide(b));
-    Bytes left(kBlockBytes);
-    Bytes right(kBlockBytes);
+    Bytes left(kCompareBytes);
+    Bytes right(kCompareBytes);
     for (uint64_t offset = 0; offset < a.attr.size; offset += left.size()) {
       const size_t n = TRY(ReadFully(old->get(), offset, left));
       const size_t m = TRY(ReadFully(fresh->get(), offset, right));

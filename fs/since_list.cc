@@ -10,8 +10,6 @@
 namespace txfs {
 namespace {
 
-constexpr size_t kReadBytes = 1 << 20;
-
 /// What stands at a path. Without an inode it is the base's, untouched.
 struct Object {
   Inode* inode = nullptr;
@@ -335,8 +333,8 @@ Result<std::vector<NetChange>> SinceList::Settle(
     if (before) return past_->Read(filesystem, side.ino, offset, out);
     return filesystem.Read(side.ino, offset, out);
   };
-  Bytes a(kReadBytes);
-  Bytes b(kReadBytes);
+  Bytes a(kCompareBytes);
+  Bytes b(kCompareBytes);
   std::vector<NetChange> changes;
   for (Candidate& candidate : candidates_) {
     NetChange& change = candidate.change;

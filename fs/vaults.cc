@@ -14,7 +14,6 @@ namespace txfs {
 namespace {
 
 constexpr const char* kParent = "vault";
-constexpr const char* kWorkspaceStore = ".txfs";
 /// In a vault: the mounts on which it has parts, each ended by a zero.
 constexpr const char* kPartsFile = "parts";
 
@@ -90,9 +89,9 @@ Result<UniqueFd> Vaults::OpenParent(bool make) const {
     if (make) TRY(MakeDirectoryAt(store_, kParent, 0700));
     return OpenAt(store_, kParent, O_RDONLY | O_DIRECTORY);
   }
-  if (make) TRY(MakeUnseen(base_.root(), kWorkspaceStore));
-  const UniqueFd directory = TRY(OpenAt(base_.root(), kWorkspaceStore,
-                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (make) TRY(MakeUnseen(base_.root(), kStoreName));
+  const UniqueFd directory = TRY(
+      OpenAt(base_.root(), kStoreName, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   if (make) TRY(MakeDirectoryAt(directory.get(), kParent, 0700));
   return OpenAt(directory.get(), kParent, O_RDONLY | O_DIRECTORY);
 }
@@ -227,9 +226,9 @@ Status Vaults::Remove(const std::string& id) const {
   if (in_store_) return {};
   // The last one leaves nothing in the workspace.
   return Unseen(base_.root(), [&]() -> Result<bool> {
-    const std::string path = std::string(kWorkspaceStore) + "/" + kParent;
+    const std::string path = std::string(kStoreName) + "/" + kParent;
     return ::unlinkat(base_.root(), path.c_str(), AT_REMOVEDIR) == 0 &&
-           ::unlinkat(base_.root(), kWorkspaceStore, AT_REMOVEDIR) == 0;
+           ::unlinkat(base_.root(), kStoreName, AT_REMOVEDIR) == 0;
   });
 }
 

@@ -15,8 +15,6 @@
 namespace txfs {
 namespace {
 
-constexpr const char* kStoreDirectory = ".txfs";
-
 Result<std::string> AbsoluteDirectory(const std::string& path) {
   char resolved[PATH_MAX];
   if (::realpath(path.c_str(), resolved) == nullptr) {
@@ -170,18 +168,17 @@ Result<std::unique_ptr<Workspace>> Workspace::Open(
       options.base
           ? TRY(OpenAt(options.base->get(), ".", O_RDONLY | O_DIRECTORY))
           : TRY(OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  std::string store_path = options.store.value_or(path + "/" + kStoreDirectory);
+  std::string store_path = options.store.value_or(path + "/" + kStoreName);
   if (!options.store && options.begin) {
-    auto made = MakeUnseen(base.get(), kStoreDirectory);
+    auto made = MakeUnseen(base.get(), kStoreName);
     if (!made) return CannotMakeStore(store_path, std::move(made).error());
   } else if (options.store && options.begin) {
     auto made = MakeDirectoryAt(AT_FDCWD, store_path, 0700);
     if (!made) return CannotMakeStore(store_path, std::move(made).error());
   }
-  auto dir =
-      options.store
-          ? Store::OpenDirectory(AT_FDCWD, store_path, store_path)
-          : Store::OpenDirectory(base.get(), kStoreDirectory, store_path);
+  auto dir = options.store
+                 ? Store::OpenDirectory(AT_FDCWD, store_path, store_path)
+                 : Store::OpenDirectory(base.get(), kStoreName, store_path);
   if (!dir && dir.error().code == ENOENT) {
     return Fail(0, "workspace " + path + " has no store",
                 "`txfs mount` makes one");

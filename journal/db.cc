@@ -11,6 +11,7 @@
 
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
+#include "journal/db_dump.h"
 #include "journal/db_val.h"
 #include "journal/rows.h"
 
@@ -20,7 +21,6 @@ namespace {
 constexpr uint64_t kMinMapBytes = 512 << 10;
 constexpr size_t kFirstBytes = 256 << 10;
 constexpr uint64_t kSlackBytes = 512 << 10;
-constexpr uint64_t kMaxMissingPages = 16;
 constexpr std::string_view kReserveKey = "reserve";
 constexpr const char* kDataFile = "data.mdb";
 
@@ -304,7 +304,7 @@ Status Db::CheckFileSize() {
   }
   const auto size = static_cast<uint64_t>(st.st_size);
   if (size >= needed) return {};
-  if (needed - size > kMaxMissingPages * stat.ms_psize) {
+  if (needed - size > kMaxUnwrittenPages * stat.ms_psize) {
     return Damaged("data.mdb was cut short");
   }
   mdb_filehandle_t fd{};

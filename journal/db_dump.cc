@@ -28,7 +28,6 @@ constexpr int kSilenceMs = 30'000;
 constexpr size_t kChunk = 1 << 20;
 constexpr size_t kBuffer = 64 << 10;
 constexpr size_t kMaxKey = 511;
-constexpr uint64_t kUnwrittenPages = 16;
 
 constexpr std::array kDumpedTables = {
     "meta",  "inode",     "origin", "dentry", "extent",
@@ -101,7 +100,7 @@ Result<Metas> ReadMetas(int fd, uint64_t file_size) {
   const uint64_t pages = file_size / page;
   for (const MetaPage& meta : metas.pages) {
     // One more than what it may be short of: no sum can run over.
-    if (meta.last_page > pages + kUnwrittenPages - 1) {
+    if (meta.last_page > pages + kMaxUnwrittenPages - 1) {
       return Damaged("it is cut short, or its first pages are damaged");
     }
   }

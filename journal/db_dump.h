@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string_view>
 
@@ -8,6 +9,10 @@
 #include "journal/base/unique_fd.h"
 
 namespace txfs {
+
+/// LMDB does not write new pages that it did not use: what its first pages say
+/// that there is may be that many more than the file has.
+inline constexpr uint64_t kMaxUnwrittenPages = 16;
 
 /// The file with the tables of the transaction directory `dir`, copied into
 /// memory: as large as what is in use of it. Needs no lock and leaves no trace,

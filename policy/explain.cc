@@ -48,9 +48,11 @@ bool CountsTowards(const Proposal& proposal, const Limit& limit) {
     return op == Op::kCreate || op == Op::kMkdir || op == Op::kMknod ||
            op == Op::kSymlink;
   }
-  if (proposal.layer != Layer::kBase) return false;
-  if (op == Op::kUnlink || op == Op::kRmdir) return limit.Counts(proposal.path);
-  // A commit sees what is there afterwards: something.
+  if (op == Op::kUnlink || op == Op::kRmdir) {
+    return proposal.layer == Layer::kBase && limit.Counts(proposal.path);
+  }
+  // The layer is that of what is moved: what it replaces may be the base's all
+  // the same. A commit sees what is there afterwards: something.
   const bool replaces = op == Op::kRename && !proposal.new_path.empty();
   return replaces && !limit.at_commit && limit.Counts(proposal.new_path);
 }

@@ -18,12 +18,24 @@ inline int Scaled(int quick) {
   return std::max(1, static_cast<int>(quick * Scale()));
 }
 
-/// How far to the next of what is tried one after the other: 1, which leaves
-/// none out, and below a scale of 1 at random, as many as the scale says.
-inline uint64_t Stride(std::mt19937_64& random) {
-  const double mean = 1 / std::clamp(Scale(), 0.01, 1.0);
-  return 1 + random() % static_cast<uint64_t>(2 * mean - 1);
-}
+/// Which of 1, 2, 3, ... are tried one after the other: all of them, and below
+/// a scale of 1 each with that probability. It has a generator of its own, so
+/// that what a seed says of the rest is the same at any scale.
+class Picks {
+ public:
+  explicit Picks(uint64_t seed) : random_(seed) {}
+  uint64_t Next() {
+    do {
+      ++point_;
+    } while (std::generate_canonical<double, 53>(random_) >= scale_);
+    return point_;
+  }
+
+ private:
+  std::mt19937_64 random_;
+  const double scale_ = std::clamp(Scale(), 0.01, 1.0);
+  uint64_t point_ = 0;
+};
 
 /// $TXFS_TEST_SEED, or a random one. Whoever uses it prints it.
 inline uint64_t FirstSeed() {

@@ -133,11 +133,12 @@ std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
 /// of the cases the recovery is crashed, too.
 void CrashEverywhere(const Operation& operation, uint64_t seed,
                      Points& points) {
-  std::mt19937_64 random(seed);
   const std::optional<Trees> after = TreesAfter(operation, seed);
   Ending ending = Ending::kCrashed;
-  for (uint64_t k = Stride(random); ending == Ending::kCrashed;
-       k += Stride(random)) {
+  Picks picks(seed);
+  for (uint64_t k = picks.Next(); ending == Ending::kCrashed;
+       k = picks.Next()) {
+    std::mt19937_64 random(seed ^ k << 32);
     SCOPED_TRACE(operation.name + ", TXFS_TEST_SEED=" + std::to_string(seed) +
                  ", crash point " + std::to_string(k));
     CrashRig rig(operation, seed, after ? &*after : nullptr);

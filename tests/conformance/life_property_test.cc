@@ -153,6 +153,7 @@ class Life {
     savepoints_.clear();
     undoable_ = false;
     DemandShown("the commit of " + path);
+    DemandKept(choice);
     base_view_ = Base();
   }
 
@@ -165,6 +166,14 @@ class Life {
            discarded ? Status() : std::unexpected(discarded.error()));
     savepoints_.clear();
     shown_ = View(*driver_);
+    DemandKept(choice);
+  }
+
+  /// What is shown is what the journal says, too.
+  void DemandKept(size_t choice) {
+    if (choice % 2 == 0) return;
+    Demand("remount", driver_->Remount());
+    DemandShown("a remount that follows the end of a part");
   }
 
   void Commit() {

@@ -2,6 +2,8 @@
 
 #include "policy/policy.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -28,11 +30,14 @@ void Judge(const Policy& policy, std::string_view path) {
            "a rule decides when one matches");
     Demand(matching.empty() || policy.IsAbout(path),
            "what a rule matches, it is about");
-    const Proposal proposal{.op = static_cast<Op>(op),
-                            .path = std::string(path)};
-    Demand(Explain(policy, proposal).limits.size() <= policy.limits().size(),
-           "a limit is named once");
   }
+  const auto counts = [&](const Limit& limit) {
+    return limit.of == Measure::kBaseRemoved && limit.Counts(path);
+  };
+  const Proposal removal{.op = Op::kUnlink, .path = std::string(path)};
+  const auto expected = std::ranges::count_if(policy.limits(), counts);
+  Demand(std::ssize(Explain(policy, removal).limits) == expected,
+         "the limits of what is removed are named");
 }
 
 void Run(std::string_view text) {

@@ -89,6 +89,11 @@ TEST(ExplainTest, SaysWhatItCountsTowards) {
   // What it replaces goes, but its path does not.
   EXPECT_EQ(counted({.op = Op::kRename, .path = "a", .new_path = "b"}), "gone");
   EXPECT_EQ(counted({.op = Op::kRename, .path = "a", .new_path = "x/b"}), "");
+  EXPECT_EQ(counted({.op = Op::kRename,
+                     .path = "a",
+                     .new_path = "b",
+                     .layer = Layer::kNew}),
+            "gone");
   EXPECT_EQ(counted({.op = Op::kExchange, .path = "a", .new_path = "b"}), "");
   EXPECT_EQ(counted({.op = Op::kLink, .path = "a", .new_path = "b"}), "");
   for (const Op op : {Op::kCreate, Op::kMkdir, Op::kMknod, Op::kSymlink}) {

@@ -5,7 +5,7 @@
 needs_fuse
 needs python3
 
-mkdir -p ws/src ws/node_modules mnt
+mkdir -p ws/src ws/node_modules mnt mnt2
 for i in $(seq 100); do
   echo "$i" >"ws/src/$i"
   echo "$i" >"ws/node_modules/$i"
@@ -105,13 +105,35 @@ equal 4 "$status" "exit code with --json"
 equal "active txfs-mass-deletion 51 101 False" "$(json '" ".join(str(x) for x in [
   d["state"]] + [d["limits"][0][k] for k in ("id", "count", "total", "accepted")])' <"$TMPDIR/out")" \
   "commit --json"
-contains "$(txfs -C mnt commit --dry-run --accept txfs-mass-deletion 2>&1)" "that was accepted"
+txfs -C mnt commit --dry-run --accept txfs-mass-deletion >"$TMPDIR/out" 2>&1 ||
+  fail "what is accepted stops a plan"
+contains "$(cat "$TMPDIR/out")" "that was accepted"
 for dry_run in "" --dry-run; do
   # shellcheck disable=SC2086
   refuses_with_hint 2 '"removals" is no limit that is judged at a commit' \
     txfs -C mnt commit $dry_run --accept removals
 done
 contains "$(txfs -C mnt commit src/1)" "1 change"
+# What a hint says is what then works: with all that was asked for.
+cat >commits.toml <<'END'
+schema = 1
+
+[[limit]]
+id = "commits-of-one"
+of = "base_removed"
+at = "commit"
+max = 1
+reason = "one at a time"
+suggest = "commit each by itself"
+END
+txfs mount ws mnt2 --name other --policy commits.toml
+rm mnt2/src/[3-9]? mnt2/src/100
+refuses_with_hint 4 "more than the limit commits-of-one allows" \
+  txfs -C mnt2 commit --dry-run --accept txfs-mass-deletion src
+contains "$(cat "$TMPDIR/err")" \
+  "\`txfs commit --accept txfs-mass-deletion --accept commits-of-one src\`"
+txfs -C mnt2 discard >"$TMPDIR/out"
+txfs umount mnt2
 # Who commits without a mount is asked the same.
 rm mnt/src/2
 txfs umount mnt
