@@ -115,14 +115,17 @@ class Server {
     return sink(reply);
   }
 
-  /// Says in the transaction, once, who serves it.
+  /// Says in the transaction, once, who serves it. Until that could be written
+  /// others take the transaction for one that nobody serves, and do not tell us
+  /// what they do to the base; so every request tries it again.
   void WriteRecord() {
     const MutexLock lock(mutex_);
     std::string id = workspace_.transaction_id();
     if (id == recorded_) return;
-    LogFailure("daemon record",
-               workspace_.store().WriteDaemonRecord(id, Dump(record_)));
-    recorded_ = std::move(id);
+    const Status written =
+        workspace_.store().WriteDaemonRecord(id, Dump(record_));
+    LogFailure("daemon record", written);
+    if (written) recorded_ = std::move(id);
   }
 
   Workspace& workspace_;

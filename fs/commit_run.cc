@@ -43,7 +43,27 @@ bool MayWrite(int dir, const std::string& name) {
          ::faccessat(dir, name.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
+std::string OldName(const std::string& name) {
+  return name + std::string(kOldSuffix);
+}
+
 std::atomic<bool> rename_has_flags = true;
+std::atomic<bool> exchange_has_links = true;
+
+/// EPERM is what most of those filesystems say, and what directories get.
+bool HasNoLinks(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOSYS ||
+         error == EMLINK;
+}
+
+int LinkForExchange(int from_dir, const std::string& from, int to_dir,
+                    const std::string& to) {
+  if (!exchange_has_links) {
+    errno = EPERM;
+    return -1;
+  }
+  return ::linkat(from_dir, from.c_str(), to_dir, to.c_str(), 0);
+}
 
 int Rename(int from_dir, const std::string& from, int to_dir,
            const std::string& to, unsigned flags) {
@@ -115,6 +135,7 @@ std::unexpected<Error> InTheWay(const std::string& path) {
 }  // namespace
 
 void SetRenameHasFlags(bool has) { rename_has_flags = has; }
+void SetExchangeHasLinks(bool has) { exchange_has_links = has; }
 
 Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
   Place place;
@@ -272,8 +293,12 @@ Status CommitRunner::Exchange(const CommitStep& step) {
   const uint64_t kept = InoAt(from.dir(), from.name);
   if (kept == step.other) return {};
   const Place to = TRY(Resolve(step.to));
-  if (kept != step.ino) return FinishExchangeByLinks(step, from);
-  if (InoAt(to.dir(), to.name) != step.other) return InTheWay(step.to.path);
+  if (kept != step.ino) return FinishExchange(step, from);
+  const uint64_t there = InoAt(to.dir(), to.name);
+  const bool was_set_aside =
+      there == 0 && InoAt(from.dir(), OldName(from.name)) == step.other;
+  if (was_set_aside) return ExchangeInSteps(step, from, to);
+  if (there != step.other) return InTheWay(step.to.path);
   bool supported = true;
   TRY(InDirectory(to.dir(), step.to.path, [&] {
     const int swapped =
@@ -281,27 +306,30 @@ Status CommitRunner::Exchange(const CommitStep& step) {
     supported = swapped == 0 || (errno != EINVAL && errno != ENOSYS);
     return supported ? swapped : 0;
   }));
-  return supported ? Status() : ExchangeByLinks(step, from, to);
+  return supported ? Status() : ExchangeInSteps(step, from, to);
 }
 
 /// For filesystems without RENAME_EXCHANGE: the old object gets a name in the
-/// vault, the new one replaces it, and then the name is the slot's.
-Status CommitRunner::ExchangeByLinks(const CommitStep& step, const Place& from,
+/// vault, the new one replaces it, and then the name is the slot's. Where there
+/// are no hard links either, the old one has only the name in the vault until
+/// it is replaced.
+Status CommitRunner::ExchangeInSteps(const CommitStep& step, const Place& from,
                                      const Place& to) {
-  const std::string old = from.name + std::string(kOldSuffix);
+  const std::string old = OldName(from.name);
   TRY(InDirectory(to.dir(), step.to.path, [&] {
     if (InoAt(from.dir(), old) == step.other) return 0;
-    return ::linkat(to.dir(), to.name.c_str(), from.dir(), old.c_str(), 0);
+    if (LinkForExchange(to.dir(), to.name, from.dir(), old) == 0) return 0;
+    if (!HasNoLinks(errno)) return -1;
+    return Rename(to.dir(), to.name, from.dir(), old, 0);
   }));
   TRY(InDirectory(to.dir(), step.to.path, [&] {
     return Rename(from.dir(), from.name, to.dir(), to.name, 0);
   }));
-  return FinishExchangeByLinks(step, from);
+  return FinishExchange(step, from);
 }
 
-Status CommitRunner::FinishExchangeByLinks(const CommitStep& step,
-                                           const Place& from) {
-  const std::string old = from.name + std::string(kOldSuffix);
+Status CommitRunner::FinishExchange(const CommitStep& step, const Place& from) {
+  const std::string old = OldName(from.name);
   CrashPoint();
   if (InoAt(from.dir(), old) == step.other &&
       Rename(from.dir(), old, from.dir(), from.name, 0) == 0) {

@@ -48,9 +48,9 @@ class CommitRunner {
   Status Do(const CommitStep& step);
   Status Move(const CommitStep& step);
   Status Exchange(const CommitStep& step);
-  Status ExchangeByLinks(const CommitStep& step, const Place& from,
+  Status ExchangeInSteps(const CommitStep& step, const Place& from,
                          const Place& to);
-  Status FinishExchangeByLinks(const CommitStep& step, const Place& from);
+  Status FinishExchange(const CommitStep& step, const Place& from);
   static bool IsIn(const Place& place, uint64_t parent);
   Status Link(const CommitStep& step);
   Status Unlink(const CommitStep& step);
@@ -74,6 +74,8 @@ class CommitRunner {
 /// Tests: with false, renames behave as on a filesystem that can neither
 /// exchange nor refuse to replace.
 void SetRenameHasFlags(bool has);
+/// Tests: with false, an exchange finds that there are no hard links.
+void SetExchangeHasLinks(bool has);
 
 /// Gives `name` in `dir` these attributes. `path` is for messages.
 Status ApplyAttributes(int dir, const std::string& name,

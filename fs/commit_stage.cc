@@ -264,6 +264,8 @@ Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range) {
           return frozen_.Read(inode, offset, out);
         },
         [&](uint64_t offset, ByteSpan piece) {
+          // One large file is to be heard of, too.
+          if (progress_) progress_(done_);
           return WriteFully(fd, offset, piece);
         });
     TRY(Naming(frozen_.tree.PathOf(inode), std::move(copied)));

@@ -166,17 +166,22 @@ std::unexpected<Error> Committer::StoppedHalfWay(const CommitRecord& record,
 Result<std::string> Committer::FinishUnfinished() {
   const std::unique_ptr<CommitRecord> record = TRY(Unfinished());
   if (!record) return "";
-  TRY(CarryOut(*record));
-  if (record->summary.kind == TransactionKind::kPartial) {
-    TRY(Settle(*record));
+  auto finished = FinishDead(*record);
+  if (!finished) return StoppedHalfWay(*record, std::move(finished).error());
+  return record->summary.id;
+}
+
+Status Committer::FinishDead(const CommitRecord& record) {
+  TRY(RunAndRecord(record));
+  if (record.summary.kind == TransactionKind::kPartial) {
+    TRY(Settle(record));
   } else {
-    TRY(store_.Retire(record->summary.id));
+    TRY(store_.Retire(record.summary.id));
     // What became files of the base has names there, for the last time.
     std::ignore = store_.EmptyTrash();
     TRY(SyncDirectory(store_.dir(), "trash"));
   }
-  TRY(Finish(*record));
-  return record->summary.id;
+  return Finish(record);
 }
 
 Result<bool> Committer::IsSettled(Journal& journal,

@@ -103,6 +103,9 @@ class Committer {
   static Result<bool> IsSettled(Journal& journal, const CommitRecord& record);
   /// The last step of the protocol.
   Status Finish(const CommitRecord& record);
+  /// What is to be said of `error` after the point of no return.
+  [[nodiscard]] std::unexpected<Error> StoppedHalfWay(
+      const CommitRecord& record, Error error) const;
   /// Goes on with the commit of a process that died. Returns its id when there
   /// was one, and the base changed; else "".
   Result<std::string> FinishUnfinished();
@@ -137,8 +140,7 @@ class Committer {
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
   Status RunAndRecord(const CommitRecord& record);
-  [[nodiscard]] std::unexpected<Error> StoppedHalfWay(
-      const CommitRecord& record, Error error) const;
+  Status FinishDead(const CommitRecord& record);
 
   Store& store_;
   const BaseDirectory& base_;

@@ -144,6 +144,9 @@ class StoredWorkspace final : public Workspace {
     StaleCaches stale;
     Remains old;
   };
+  Result<CommitReport> CommitOrGoOn(const CommitOptions& options,
+                                    const CommitProgress& progress)
+      REQUIRES(end_mutex_);
   Status CommitFrozen(OverlayFilesystem::Frozen& frozen, Attempt& attempt)
       REQUIRES(end_mutex_);
   Result<CommitRecord> PrepareCommit(OverlayFilesystem::Frozen& frozen,
@@ -159,6 +162,9 @@ class StoredWorkspace final : public Workspace {
                      const CommitRecord& record, Attempt& attempt)
       REQUIRES(end_mutex_);
   Status FinishPart(OverlayFilesystem::Frozen& frozen,
+                    const CommitRecord& record, Attempt& attempt)
+      REQUIRES(end_mutex_);
+  Status SettlePart(OverlayFilesystem::Frozen& frozen,
                     const CommitRecord& record, Attempt& attempt)
       REQUIRES(end_mutex_);
   /// The record of an end; `journal` is that of the open transaction.

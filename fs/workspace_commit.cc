@@ -109,6 +109,17 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                 "as the workspace has it");
   }
   const bool resumes = IsHalfWay();
+  CommitReport report = TRY(CommitOrGoOn(options, progress));
+  // Who asked for everything is not done when a part of it is.
+  if (!resumes || !report.partial || !options.paths.empty()) return report;
+  CommitReport rest = TRY(CommitOrGoOn(options, progress));
+  return rest.nothing ? std::move(report) : std::move(rest);
+}
+
+/// What was asked for; where a commit has stopped half-way, the rest of that.
+Result<CommitReport> StoredWorkspace::CommitOrGoOn(
+    const CommitOptions& options, const CommitProgress& progress) {
+  const bool resumes = IsHalfWay();
   if (!resumes) TRY(RefuseHalfWay());
   FileLock lock = TRY(LockCommits());
   if (!resumes) TRY(FinishUnfinished());
@@ -284,12 +295,12 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
   if (!passed) {
     frozen.SetHalted(attempt.half_way);
   }
-  if (attempt.half_way) attempt.passed();
-  TRY(std::move(passed));
-  if (record.summary.kind != TransactionKind::kWhole) return {};
-  const MutexLock lock(mutex_);
-  summary_.state = TransactionState::kCommitting;
-  return {};
+  if (attempt.half_way) {
+    attempt.passed();
+    const MutexLock lock(mutex_);
+    summary_.state = TransactionState::kCommitting;
+  }
+  return passed;
 }
 
 Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
@@ -303,10 +314,12 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
     store_->Cancel(std::move(prepared));
     return done;
   }
-  OpenTransaction next =
-      TRY(store_->Succeed(record.summary.id, std::move(prepared)));
+  auto next = store_->Succeed(record.summary.id, std::move(prepared));
+  if (!next) {
+    return committer_.StoppedHalfWay(record, std::move(next).error());
+  }
   attempt.stale.Append(frozen.Reset(true));
-  GoOnWith(frozen, std::move(next), attempt.old);
+  GoOnWith(frozen, std::move(*next), attempt.old);
   // What is left to do is left to the next one who looks.
   attempt.half_way = false;
   attempt.vault.clear();
@@ -319,6 +332,19 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
                                    Attempt& attempt) {
   TRY(PassPointOfNoReturn(frozen, record, attempt));
   TRY(committer_.CarryOut(record));
+  auto settled = SettlePart(frozen, record, attempt);
+  if (!settled) {
+    return committer_.StoppedHalfWay(record, std::move(settled).error());
+  }
+  attempt.half_way = false;
+  const MutexLock lock(mutex_);
+  summary_.state = TransactionState::kActive;
+  return {};
+}
+
+Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
+                                   const CommitRecord& record,
+                                   Attempt& attempt) {
   for (const Savepoint& savepoint : frozen.journal.Savepoints()) {
     attempt.report.savepoints.push_back(savepoint.name);
   }
@@ -329,9 +355,7 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
     attempt.stale.Append(TRY(frozen.Settle(change, std::move(tables))));
   }
   TRY(frozen.journal.Drain());
-  TRY(committer_.Finish(record));
-  attempt.half_way = false;
-  return {};
+  return committer_.Finish(record);
 }
 
 Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {

@@ -402,9 +402,22 @@ Status Db::Write(const std::function<Status(Tables&)>& fill) {
       reconnected = true;
       TRY(Reconnect());
     } else {
+      if (code != 0 && HasGivenUp()) {
+        // Reads would go on to fail; a write tries again.
+        [[maybe_unused]] const Status again = Reconnect();
+      }
       return status;
     }
   }
+}
+
+bool Db::HasGivenUp() {
+  ReaderLock lock(map_mutex_);
+  if (env_ == nullptr) return true;
+  MDB_txn* raw = nullptr;
+  const int code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &raw);
+  if (code == 0) mdb_txn_abort(raw);
+  return code == MDB_PANIC;
 }
 
 Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {

@@ -139,6 +139,8 @@ class Db {
   Status CheckVersion();
   Status Resize(bool grow);
   Status Reconnect() REQUIRES(write_mutex_);
+  /// Whether LMDB takes the environment for broken: then it does not even read.
+  [[nodiscard]] bool HasGivenUp();
   /// Something was not written: sees to it that the next sync makes the last
   /// batch durable all the same.
   void Distrust() REQUIRES(write_mutex_) REQUIRES_SHARED(map_mutex_);

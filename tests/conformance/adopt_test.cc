@@ -114,6 +114,17 @@ TEST_F(AdoptTest, WhatASavepointMayNeedIsCopied) {
   EXPECT_EQ(base_.Read("large"), content_);
 }
 
+TEST_F(AdoptTest, WhatIsCopiedIsHeardOfBeforeItIsDone) {
+  ASSERT_OK(fs().WriteFile("large", content_));
+  ASSERT_OK(fs().workspace().MakeSavepoint("s"));
+  ASSERT_OK(fs().PatchFile("large", 0, "patched"));
+  int before_any = 0;
+  ASSERT_OK(fs().workspace().Commit({}, [&](size_t done, size_t) {
+    if (done == 0) ++before_any;
+  }));
+  EXPECT_GE(before_any, 2);
+}
+
 TEST_F(AdoptTest, ACommitThatFailsLeavesTheJournalItsSegment) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
   driver_.reset();

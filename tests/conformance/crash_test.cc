@@ -167,8 +167,13 @@ TEST(CrashTest, CommitIsWholeOrNotAtAll) { CrashVariedWork(kCommit, 900); }
 /// Filesystems there are without RENAME_EXCHANGE and RENAME_NOREPLACE.
 TEST(CrashTest, CommitAndUndoAreWholeWithoutFlagsOfRename) {
   SetRenameHasFlags(false);
-  CrashVariedWork(kCommit, 200);
-  CrashVariedWork(kUndo, 100);
+  CrashVariedWork(kCommit, 100);
+  CrashVariedWork(kUndo, 50);
+  // And some of those have no hard links.
+  SetExchangeHasLinks(false);
+  CrashVariedWork(kCommit, 100);
+  CrashVariedWork(kUndo, 50);
+  SetExchangeHasLinks(true);
   SetRenameHasFlags(true);
 }
 
@@ -309,8 +314,12 @@ TEST_P(PowerCutOfTest, LeavesAllOrNothing) {
 
 TEST(PowerCutTest, LeavesAllOrNothingWithoutFlagsOfRename) {
   SetRenameHasFlags(false);
-  CutPowerOfVariedWork(kCommit, 40);
-  CutPowerOfVariedWork(kUndo, 20);
+  CutPowerOfVariedWork(kCommit, 20);
+  CutPowerOfVariedWork(kUndo, 10);
+  SetExchangeHasLinks(false);
+  CutPowerOfVariedWork(kCommit, 20);
+  CutPowerOfVariedWork(kUndo, 10);
+  SetExchangeHasLinks(true);
   SetRenameHasFlags(true);
 }
 
