@@ -672,8 +672,8 @@ class DamagedStoreTest : public ::testing::Test {
 TEST_F(DamagedStoreTest, IsReportedOrHarmlessAndNeverWritten) {
   const string copy = scratch_.path() + "/copy";
   EXPECT_EQ(FindProblems(copy), "");
-  const uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const uint64_t seed = FirstSeed();
+  SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   std::map<string, int> reported;
   int seen = 0;
@@ -712,7 +712,7 @@ TEST_F(DamagedStoreTest, IsReportedOrHarmlessAndNeverWritten) {
     std::ofstream(path, std::ios::binary) << before;
   }
   EXPECT_EQ(FindProblems(copy), "");
-  std::cout << "seed " << seed << ": " << seen << " of " << Scaled(200)
+  std::cout << "TXFS_TEST_SEED=" << seed << ": " << seen << " of " << Scaled(200)
             << " damages were seen\n";
   for (const auto& [kind, count] : reported) {
     std::cout << "  " << kind << " " << count << "\n";

@@ -20,7 +20,7 @@ namespace {
 
 using ::std::string;
 
-constexpr ViewRules kNewInodes{.ino = false, .ctime = false};
+constexpr ViewRules kInodesMayDiffer{.ino = false, .ctime = false};
 
 Status ExchangeTops(Driver& fs) {
   TRY(fs.Rename("p", "q", RENAME_EXCHANGE));
@@ -137,7 +137,7 @@ class SamePlaceTest
                   const string& where) {
     const auto view = ViewWithoutStore(driver);
     ASSERT_OK(view);
-    EXPECT_EQ(Compare(expected, *view, kNewInodes), "") << where;
+    EXPECT_EQ(Compare(expected, *view, kInodesMayDiffer), "") << where;
   }
   void ExpectNoConflict() {
     const auto conflicts = fs().workspace().FindConflicts();

@@ -11,6 +11,7 @@
 #include "journal/db.h"
 #include "journal/rows.h"
 #include "tests/journal/fixture.h"
+#include "tests/repeat.h"
 
 namespace txfs {
 namespace {
@@ -143,10 +144,9 @@ TEST_F(JournalTest, RecoveryMayCrashAtEveryCommit) {
 }
 
 TEST_F(JournalTest, SurvivesSigkillAtAnyMoment) {
-  const auto seed = static_cast<unsigned>(std::random_device{}());
-  RecordProperty("seed", std::to_string(seed));
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  const uint64_t seed = FirstSeed();
+  SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed));
+  std::mt19937 random(static_cast<unsigned>(seed));
   for (int round = 0; round < 5; ++round) {
     TempDir dir;
     const uint64_t history_seed = random();

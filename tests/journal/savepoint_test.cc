@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/journal/fixture.h"
+#include "tests/repeat.h"
 
 namespace txfs {
 namespace {
@@ -114,10 +115,9 @@ TEST_F(SavepointTest, IsThereAfterADrainACrashAndAReopening) {
 }
 
 TEST_F(SavepointTest, RollbackBringsTablesAndContentBackWhateverHappened) {
-  std::random_device device;
-  const auto seed = device();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  const uint64_t seed = FirstSeed();
+  SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed));
+  std::mt19937 random(static_cast<unsigned>(seed));
   History history(seed);
   std::vector<std::pair<Lsn, History>> marks;
   for (int round = 0; round < 120; ++round) {
