@@ -108,7 +108,7 @@ class CrashRig {
   /// from there: repeat the operation, take it back, commit what is left.
   void DemandRecovery(bool go_on);
 
- private:
+ protected:
   /// Stands still but when it is told: two rigs see the same times.
   class RigClock final : public Clock {
    public:

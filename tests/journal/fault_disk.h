@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "tests/journal/disk_calls.h"
 
@@ -10,7 +11,9 @@ namespace txfs {
 /// A disk that refuses some of the calls that change it.
 class FaultyDisk final : public DiskWatch {
  public:
-  using DiskWatch::DiskWatch;
+  /// `sees_everything`: links, nodes, attributes and syncfs count, too.
+  explicit FaultyDisk(std::string root, bool sees_everything = false)
+      : DiskWatch(std::move(root)), sees_everything_(sees_everything) {}
 
   struct Fault {
     uint64_t first = 0;  ///< number of the first call that fails, from 1
@@ -47,8 +50,12 @@ class FaultyDisk final : public DiskWatch {
     return fault_.error;
   }
   void After(const DiskCall&) override {}
+  [[nodiscard]] bool sees_everything() const override {
+    return sees_everything_;
+  }
 
  private:
+  const bool sees_everything_;
   Fault fault_;
   uint64_t calls_ = 0;
   uint64_t failures_ = 0;

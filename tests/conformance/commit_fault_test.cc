@@ -1,0 +1,338 @@
+// What ends, divides or rewinds a transaction on a disk that refuses one of the
+// calls that it makes: in the store, in the vault or in the base.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/crash_rig.h"
+#include "tests/journal/fault_disk.h"
+#include "tests/repeat.h"
+
+namespace txfs::testing {
+namespace {
+
+constexpr int kErrors[] = {ENOSPC, EIO, EDQUOT};
+/// After one in so many failures more is done.
+constexpr uint64_t kGoOnEvery = 4;
+/// More than the calls of any recovery.
+constexpr uint64_t kRecoveryCalls = 150;
+
+Status Commit(Workspace& workspace, const Part& part) {
+  const CommitReport report =
+      TRY(workspace.Commit({.message = "", .paths = part, .conflicts = {}}));
+  return NoConflicts(report.conflicts);
+}
+
+/// `part` is the id: repeated, it is to be about the same commit.
+Status Undo(Workspace& workspace, const Part& part) {
+  const UndoReport report = TRY(workspace.Undo(part.front()));
+  return NoConflicts(report.conflicts);
+}
+
+Status Discard(Workspace& workspace, const Part& part) {
+  if (part.empty()) {
+    TRY(workspace.Discard());
+  } else {
+    TRY(workspace.DiscardPart(part));
+  }
+  return {};
+}
+
+/// It is made before a sync can fail, and stays.
+Status MakeSavepoint(Workspace& workspace, const Part&) {
+  if (TRY(workspace.GetStatus()).savepoints.empty()) {
+    TRY(workspace.MakeSavepoint("name"));
+  }
+  return workspace.filesystem().Sync();
+}
+
+Status RollBack(Workspace& workspace, const Part&) {
+  TRY(workspace.Rollback("saved"));
+  return {};
+}
+
+Status CollectGarbage(Workspace& workspace, const Part&) {
+  TRY(workspace.CollectGarbage({.commits = 0}));
+  return {};
+}
+
+/// How often what came of a call that failed.
+struct Outcomes {
+  int in_spite = 0;  ///< it was done all the same
+  int refused = 0;   ///< and nothing happened
+  int half_way = 0;
+  int in_recovery = 0;
+
+  [[nodiscard]] int all() const {
+    return in_spite + refused + half_way + in_recovery;
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Outcomes& outcomes) {
+  return out << outcomes.all() << " faults: " << outcomes.refused
+             << " refused, " << outcomes.half_way << " half-way, "
+             << outcomes.in_spite << " done in spite of it, "
+             << outcomes.in_recovery << " in recovery";
+}
+
+/// A workspace in which calls of one operation fail.
+class FaultRig final : public CrashRig {
+ public:
+  FaultRig(const Operation& operation, uint64_t seed, const Trees* after)
+      : CrashRig(operation, seed, after), random_(seed) {
+    if (IsUndo()) part_ = {std::ranges::max(HistoryIds())};
+  }
+
+  /// What the operation leads to.
+  Result<Trees> ActAndLook();
+  /// Does the operation on a disk with this fault, then without. Demands that
+  /// it was done, or failed and says whether it stopped half-way, and that it
+  /// is done after the second time. Returns whether a call failed.
+  bool FailAt(const FaultyDisk::Fault& fault, Outcomes& outcomes);
+
+ private:
+  using Driver = std::unique_ptr<CoreDriver>;
+
+  [[nodiscard]] bool IsUndo() const {
+    return operation_.stage == Stage::kCommitted && operation_.changes_base;
+  }
+  /// Without a thread of its own, so that what fails depends on the seed only.
+  Result<Driver> OpenQuietly() {
+    return CoreDriver::Start(
+        base_.root(),
+        {.journal = options_.journal, .clock = &clock_, .collects = false});
+  }
+  Status Act() { return operation_.act(driver_->workspace(), part_); }
+  void DemandError(const Error& error, int code);
+  void DemandDone(const std::string& when);
+  void DemandNothingDone(const std::string& when);
+  void GoOnAfter(bool half_way, Outcomes& outcomes);
+  void RecoverWithFaults(Outcomes& outcomes);
+  void Repeat(bool half_way);
+  void GoOnNow();
+
+  std::mt19937_64 random_;
+};
+
+Result<Trees> FaultRig::ActAndLook() {
+  driver_ = TRY(OpenQuietly());
+  // What is in a part is found where somebody has looked.
+  TRY(View());
+  TRY(Act());
+  Trees trees{.base = TRY(ViewOfBase()), .view = TRY(View())};
+  TRY(CloseDriver());
+  return trees;
+}
+
+bool FaultRig::FailAt(const FaultyDisk::Fault& fault, Outcomes& outcomes) {
+  auto opened = OpenQuietly();
+  EXPECT_OK(opened);
+  if (!opened) return false;
+  driver_ = std::move(*opened);
+  EXPECT_OK(View());
+  FaultyDisk disk(base_.root(), true);
+  disk.Expect(fault);
+  const Status done = Act();
+  disk.Recover();
+  SCOPED_TRACE("after " + (disk.has_failed() ? disk.failed() : "nothing") +
+               (done ? "" : ": " + done.error().ToString()));
+  if (done) {
+    if (disk.has_failed()) ++outcomes.in_spite;
+    DemandDone("done");
+  } else {
+    DemandError(done.error(), fault.error);
+    const bool half_way =
+        done.error().message.find("stopped half-way") != std::string::npos;
+    ++(half_way ? outcomes.half_way : outcomes.refused);
+    if (!half_way) DemandNothingDone("refused");
+    GoOnAfter(half_way, outcomes);
+  }
+  if (::testing::Test::HasFailure()) return false;
+  EXPECT_OK(Reopen());
+  EXPECT_FALSE(std::filesystem::exists(InStore("intent")));
+  DemandDone("opened again");
+  EXPECT_OK(CloseDriver());
+  DemandSoundStore();
+  if (random_() % kGoOnEvery == 0 && !::testing::Test::HasFailure()) GoOnNow();
+  return disk.has_failed();
+}
+
+/// What is kept to take it back, or of the transaction, is sound, too.
+void FaultRig::GoOnNow() {
+  clock_.Advance();
+  ASSERT_OK(OpenDriver());
+  GoOn(true);
+  ASSERT_OK(CloseDriver());
+  DemandSoundStore();
+}
+
+/// It is that of the disk, and tells of something.
+void FaultRig::DemandError(const Error& error, int code) {
+  EXPECT_EQ(ErrnoName(error.code), ErrnoName(code)) << error.ToString();
+  EXPECT_NE(error.message, "");
+}
+
+void FaultRig::DemandDone(const std::string& when) {
+  Demand(after_, when);
+  const auto passed = Passed();
+  ASSERT_OK(passed);
+  const bool tells = operation_.entry || operation_.changes_base;
+  EXPECT_TRUE(*passed || !tells) << when;
+}
+
+void FaultRig::DemandNothingDone(const std::string& when) {
+  Demand(before_, when);
+  EXPECT_FALSE(std::filesystem::exists(InStore("intent"))) << when;
+}
+
+void FaultRig::GoOnAfter(bool half_way, Outcomes& outcomes) {
+  const bool reopens = random_() % 2 == 0;
+  if (reopens) {
+    EXPECT_OK(CloseDriver());
+    if (half_way) RecoverWithFaults(outcomes);
+    auto opened = OpenQuietly();
+    ASSERT_OK(opened);
+    driver_ = std::move(*opened);
+    if (half_way) return DemandDone("recovered");
+    DemandNothingDone("opened again after it was refused");
+  }
+  Repeat(half_way);
+  DemandDone("repeated");
+}
+
+/// Who opens a workspace is told when what another left cannot be finished.
+void FaultRig::RecoverWithFaults(Outcomes& outcomes) {
+  while (random_() % 2 == 0) {
+    FaultyDisk disk(base_.root(), true);
+    disk.Expect({.first = 1 + random_() % kRecoveryCalls,
+                 .error = kErrors[random_() % std::size(kErrors)]});
+    const auto opened = OpenQuietly();
+    if (!disk.has_failed()) continue;
+    ++outcomes.in_recovery;
+    if (opened) continue;
+    SCOPED_TRACE("recovery after " + disk.failed());
+    EXPECT_NE(opened.error().message, "");
+  }
+}
+
+void FaultRig::Repeat(bool half_way) {
+  const Status done = Act();
+  if (half_way && IsUndo()) {
+    // It went on with what was half-way; that done, there is nothing to undo.
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().message.find("was undone by"), std::string::npos)
+        << done.error().ToString();
+    return;
+  }
+  ASSERT_OK(done);
+}
+
+struct FaultCase {
+  Operation operation;
+  int quick = 0;            ///< faults
+  uint64_t most_apart = 1;  ///< of calls that fail in one run and the next
+};
+
+void PrintTo(const FaultCase& fault_case, std::ostream* out) {
+  *out << fault_case.operation.name;
+}
+
+class CommitFaultTest : public ::testing::TestWithParam<FaultCase> {
+ protected:
+  /// Lets one call after the other fail until none does.
+  void FailEverywhere(uint64_t seed);
+
+  Outcomes outcomes_;
+};
+
+/// What an operation on a part leads to; the rig knows of others.
+std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
+  if (!operation.part) return std::nullopt;
+  auto trees = FaultRig(operation, seed, nullptr).ActAndLook();
+  EXPECT_OK(trees);
+  return trees ? std::optional(std::move(*trees)) : std::nullopt;
+}
+
+void CommitFaultTest::FailEverywhere(uint64_t seed) {
+  const auto& [operation, quick, most_apart] = GetParam();
+  std::mt19937_64 random(seed);
+  const std::optional<Trees> after = TreesAfter(operation, seed);
+  bool failed = true;
+  for (uint64_t call = 0; failed && !HasFailure();) {
+    call += 1 + random() % most_apart;
+    const FaultyDisk::Fault fault{
+        .first = call,
+        .error = kErrors[random() % std::size(kErrors)],
+        .short_write = random() % 4 == 0};
+    SCOPED_TRACE(operation.name + ", TXFS_TEST_SEED=" + std::to_string(seed) +
+                 ", call " + std::to_string(call) + ": " +
+                 strerrorname_np(fault.error));
+    FaultRig rig(operation, seed, after ? &*after : nullptr);
+    failed = rig.FailAt(fault, outcomes_);
+  }
+}
+
+TEST_P(CommitFaultTest, IsWholeOrNotAtAllOrGoesOn) {
+  const int wanted = Scaled(GetParam().quick);
+  for (uint64_t seed = FirstSeed(); outcomes_.all() < wanted && !HasFailure();
+       ++seed) {
+    std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+    FailEverywhere(seed);
+  }
+  std::cout << outcomes_ << std::endl;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operations, CommitFaultTest,
+    ::testing::Values(
+        FaultCase{{.name = "commit", .act = Commit}, 30, 30},
+        FaultCase{
+            {.name = "commit of a part", .act = Commit, .part = true}, 20, 30},
+        FaultCase{
+            {.name = "undo", .stage = Stage::kCommitted, .act = Undo}, 25, 25},
+        FaultCase{
+            {.name = "discard", .act = Discard, .changes_base = false}, 12, 8},
+        FaultCase{{.name = "discard of a part",
+                   .act = Discard,
+                   .changes_base = false,
+                   .part = true,
+                   .entry = Op::kDiscard},
+                  15,
+                  4},
+        FaultCase{{.name = "savepoint",
+                   .act = MakeSavepoint,
+                   .changes_base = false,
+                   .entry = Op::kSavepoint},
+                  8,
+                  3},
+        FaultCase{{.name = "rollback",
+                   .stage = Stage::kSaved,
+                   .act = RollBack,
+                   .changes_base = false,
+                   .entry = Op::kRollback},
+                  15,
+                  4},
+        FaultCase{{.name = "gc",
+                   .stage = Stage::kCommitted,
+                   .act = CollectGarbage,
+                   .changes_base = false,
+                   .forgets_history = true},
+                  40,
+                  3}),
+    [](const ::testing::TestParamInfo<FaultCase>& test) {
+      std::string name = test.param.operation.name;
+      std::erase(name, ' ');
+      return name;
+    });
+
+}  // namespace
+}  // namespace txfs::testing
