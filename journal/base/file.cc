@@ -40,7 +40,10 @@ Status WriteFully(int fd, uint64_t offset, ByteSpan bytes) {
     const ssize_t n =
         ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Fail(errno, "write");
+    if (n < 0) {
+      const int error = errno;
+      return Fail(error, "write " + PathOfFd(fd));
+    }
     bytes = bytes.subspan(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);
   }
@@ -159,8 +162,9 @@ Result<uint64_t> BytesOnDisk(int dir, const std::string& path) {
 Status SyncDirectory(int dir, const std::string& path) {
   const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_DIRECTORY));
   CrashPoint();
-  if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + path);
-  return {};
+  if (::fsync(fd.get()) == 0) return {};
+  const int error = errno;
+  return Fail(error, "sync " + (path == "." ? PathOfFd(dir) : path));
 }
 
 namespace {

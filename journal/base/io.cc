@@ -7,6 +7,7 @@
 #include <array>
 
 #include "journal/base/crash_point.h"
+#include "journal/base/file.h"
 
 namespace txfs {
 
@@ -44,7 +45,10 @@ Status WritePartsFully(Io& io, int fd, uint64_t offset,
     const ssize_t n = io.Write(fd, vectors.data(), static_cast<int>(count),
                                static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Fail(errno, "write");
+    if (n < 0) {
+      const int error = errno;
+      return Fail(error, "write " + PathOfFd(fd));
+    }
     auto written = static_cast<size_t>(n);
     offset += written;
     while (first < parts.size() && written >= parts[first].size()) {
