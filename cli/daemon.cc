@@ -74,10 +74,10 @@ class Server {
     }
     const Status handled = dispatcher_.Handle(request, [&](const Frame& frame) {
       // Who has the reply may look for the daemon of the next transaction.
-      WriteRecord();
+      WriteRecord(/*again=*/false);
       return sink(frame);
     });
-    WriteRecord();
+    WriteRecord(/*again=*/true);
     return handled;
   }
 
@@ -86,7 +86,7 @@ class Server {
       const MutexLock lock(mutex_);
       record_ = std::move(record);
     }
-    WriteRecord();
+    WriteRecord(/*again=*/true);
   }
 
  private:
@@ -118,10 +118,11 @@ class Server {
   /// Says in the transaction, once, who serves it. Until that could be written
   /// others take the transaction for one that nobody serves, and do not tell us
   /// what they do to the base; so every request tries it again.
-  void WriteRecord() {
+  void WriteRecord(bool again) {
     const MutexLock lock(mutex_);
     std::string id = workspace_.transaction_id();
-    if (id == recorded_) return;
+    if (id == recorded_ || (id == tried_ && !again)) return;
+    tried_ = id;
     const Status written =
         workspace_.store().WriteDaemonRecord(id, Dump(record_));
     LogFailure("daemon record", written);
@@ -136,6 +137,7 @@ class Server {
   Mutex mutex_;
   Json record_ GUARDED_BY(mutex_);
   std::string recorded_ GUARDED_BY(mutex_);  ///< transaction
+  std::string tried_ GUARDED_BY(mutex_);     ///< the same, perhaps in vain
 };
 
 /// Runs the session and ends it, whatever made it end.

@@ -56,6 +56,7 @@ std::unexpected<Error> LimitError(const std::string& verb,
     }
     if (limit.stops() || limit.accepted) command += " --accept " + limit.id;
   }
+  if (!paths.empty()) command += " --";
   for (const std::string& path : paths) command += " " + QuoteShell(path);
   return Fail(ErrorKind::kVetoed, 0, "nothing " + verb + " committed: " + why,
               "`txfs diff` shows what it would do; if that is meant, `" +

@@ -50,7 +50,7 @@ std::string OldName(const std::string& name) {
 std::atomic<bool> rename_has_flags = true;
 std::atomic<bool> exchange_has_links = true;
 
-/// EPERM is what most of those filesystems say, and what directories get.
+/// EPERM is what most of those filesystems say.
 bool HasNoLinks(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS ||
          error == EMLINK;
@@ -322,8 +322,11 @@ Status CommitRunner::ExchangeInSteps(const CommitStep& step, const Place& from,
     if (!HasNoLinks(errno)) return -1;
     return Rename(to.dir(), to.name, from.dir(), old, 0);
   }));
+  // What others make there meanwhile is not to be replaced.
+  const bool is_free = InoAt(to.dir(), to.name) == 0;
   TRY(InDirectory(to.dir(), step.to.path, [&] {
-    return Rename(from.dir(), from.name, to.dir(), to.name, 0);
+    return is_free ? RenameToFree(from.dir(), from.name, to.dir(), to.name)
+                   : Rename(from.dir(), from.name, to.dir(), to.name, 0);
   }));
   return FinishExchange(step, from);
 }

@@ -152,14 +152,19 @@ Result<FileLock> Committer::Lock(int timeout_ms) const {
 
 std::unexpected<Error> Committer::StoppedHalfWay(const CommitRecord& record,
                                                  Error error) const {
+  if (error.hint.empty()) error.hint = "remove the cause";
+  error.hint += record.summary.kind == TransactionKind::kUndo
+                    ? ": the next command goes on with it"
+                    : ", then run `txfs commit` again: it goes on";
+  return HalfWay(record, std::move(error));
+}
+
+std::unexpected<Error> Committer::HalfWay(const CommitRecord& record,
+                                          Error error) const {
   const bool is_undo = record.summary.kind == TransactionKind::kUndo;
   const std::string what = is_undo ? "undo of transaction " + record.summary.of
                                    : "commit of " + PathOfFd(base_.root());
   error.message = what + " stopped half-way: " + error.message;
-  error.hint = is_undo
-                   ? "remove the cause: the next command goes on with it"
-                   : "remove the cause, then run `txfs commit` again: it goes "
-                     "on";
   return std::unexpected(std::move(error));
 }
 
@@ -167,11 +172,28 @@ Result<std::string> Committer::FinishUnfinished() {
   const std::unique_ptr<CommitRecord> record = TRY(Unfinished());
   if (!record) return "";
   auto finished = FinishDead(*record);
-  if (!finished) return StoppedHalfWay(*record, std::move(finished).error());
+  if (!finished) {
+    Error error = std::move(finished).error();
+    if (error.hint.empty()) error.hint = "remove the cause";
+    error.hint += ": the next command goes on with it";
+    return HalfWay(*record, std::move(error));
+  }
   return record->summary.id;
 }
 
+/// Whether all is done but that the intent is still there: the transaction goes
+/// after everything else.
+Result<bool> Committer::IsOver(const CommitRecord& record) const {
+  const std::string& id = record.summary.id;
+  if (record.summary.kind != TransactionKind::kWhole) return false;
+  if (!TRY(store_.history().Has(id))) return false;
+  const auto transaction = store_.TransactionDir(id);
+  return !transaction && transaction.error().code == ENOENT;
+}
+
 Status Committer::FinishDead(const CommitRecord& record) {
+  // To repeat the steps could take back what others have done since.
+  if (TRY(IsOver(record))) return Finish(record);
   TRY(RunAndRecord(record));
   if (record.summary.kind == TransactionKind::kPartial) {
     TRY(Settle(record));

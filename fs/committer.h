@@ -141,6 +141,9 @@ class Committer {
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
   Status RunAndRecord(const CommitRecord& record);
   Status FinishDead(const CommitRecord& record);
+  Result<bool> IsOver(const CommitRecord& record) const;
+  [[nodiscard]] std::unexpected<Error> HalfWay(const CommitRecord& record,
+                                               Error error) const;
 
   Store& store_;
   const BaseDirectory& base_;

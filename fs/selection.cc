@@ -107,7 +107,9 @@ class Selector {
         if (!inode->IsDirectory() || !inode->record.base) continue;
         const bool is_above = inode->record.base->path == above ||
                               tree_.VisiblePath(*inode) == above;
-        if (!is_above || tree_.IsAtItsPlace(*inode)) continue;
+        // Without a name of its own it is where the one above it is.
+        const bool moved = !inode->links.empty() && !tree_.IsAtItsPlace(*inode);
+        if (!is_above || !moved) continue;
         Select(*inode);
         return true;
       }

@@ -128,8 +128,8 @@ class SettlePlanner {
     if (commit_ == nullptr && !CountLinksAnew(inode, after)) {
       CorrectLinkCount(inode, 1, after.attr.nlink);
     }
-    // Settlement takes from the edits which directories stay where they are.
-    if (ends || after != before) {
+    // A Settlement takes from them which directories a commit leaves in place.
+    if ((ends && commit_ != nullptr) || after != before) {
       edits_.emplace_back(InodeEdit{inode.ino, before, std::move(after)});
     }
     return {};

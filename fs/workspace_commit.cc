@@ -110,10 +110,20 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   }
   const bool resumes = IsHalfWay();
   CommitReport report = TRY(CommitOrGoOn(options, progress));
-  // Who asked for everything is not done when a part of it is.
-  if (!resumes || !report.partial || !options.paths.empty()) return report;
-  CommitReport rest = TRY(CommitOrGoOn(options, progress));
-  return rest.nothing ? std::move(report) : std::move(rest);
+  if (!resumes || !report.partial) return report;
+  // That was a part, which need not be all that was asked for now.
+  if (TRY(Changes(false, options.paths)).empty()) return report;
+  auto rest = CommitOrGoOn(options, progress);
+  if (!rest) {
+    Error error = std::move(rest).error();
+    error.message = "what had stopped half-way is committed (" + report.id +
+                    "), of the rest " + error.message;
+    return std::unexpected(std::move(error));
+  }
+  if (rest->nothing) return report;
+  rest->savepoints.insert(rest->savepoints.begin(), report.savepoints.begin(),
+                          report.savepoints.end());
+  return rest;
 }
 
 /// What was asked for; where a commit has stopped half-way, the rest of that.
@@ -133,7 +143,8 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
                   .stale = {},
                   .old = {}};
   auto committed = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
-    attempt.changes = TRY(Changes(false, {}));
+    // Of what is half in the base there is nothing to be counted.
+    if (!resumes) attempt.changes = TRY(Changes(false, {}));
     // Most of what is to be drained need not be while all is frozen.
     TRY(filesystem_->journal()->DrainUnsynced());
     return filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
@@ -174,6 +185,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   attempt.passed = [&] { resolution.Keep(); };
   bool drifted = false;
   if (!record) {
+    attempt.half_way = false;
     report.id = transaction_id();
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();
@@ -333,7 +345,9 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
   TRY(PassPointOfNoReturn(frozen, record, attempt));
   TRY(committer_.CarryOut(record));
   auto settled = SettlePart(frozen, record, attempt);
-  if (!settled) {
+  // Without an intent it is done: what is left is left to the next one who
+  // looks, and another commit needs an intent of its own.
+  if (!settled && store_->history().HasIntent()) {
     return committer_.StoppedHalfWay(record, std::move(settled).error());
   }
   attempt.half_way = false;

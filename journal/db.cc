@@ -271,7 +271,7 @@ Db::~Db() {
 }
 
 Status Db::Connect() {
-  if (env_ != nullptr) mdb_env_close(std::exchange(env_, nullptr));
+  Disconnect();
   MDB_env* env = nullptr;
   int code = mdb_env_create(&env);
   if (code != 0) return FailWith(code, "open");
@@ -505,9 +505,22 @@ Status Db::Resize(bool grow) {
 Status Db::Reconnect() {
   {
     WriterLock lock(map_mutex_);
-    TRY(Connect());
+    auto connected = Connect();
+    if (!connected) {
+      Disconnect();
+      return connected;
+    }
   }
-  return OpenTables(false);
+  auto opened = OpenTables(false);
+  if (!opened) {
+    WriterLock lock(map_mutex_);
+    Disconnect();
+  }
+  return opened;
+}
+
+void Db::Disconnect() {
+  if (env_ != nullptr) mdb_env_close(std::exchange(env_, nullptr));
 }
 
 Status Db::Sync() {

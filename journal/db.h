@@ -132,6 +132,7 @@ class Db {
                                                      Io& io);
   static Status CheckFirstPages(int dir);
   Status Connect() REQUIRES(map_mutex_);
+  void Disconnect() REQUIRES(map_mutex_);
   Status CheckFileSize() REQUIRES(map_mutex_);
   void KeepSlack() REQUIRES_SHARED(map_mutex_);
   Status OpenTables(bool create);

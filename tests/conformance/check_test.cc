@@ -712,8 +712,8 @@ TEST_F(DamagedStoreTest, IsReportedOrHarmlessAndNeverWritten) {
     std::ofstream(path, std::ios::binary) << before;
   }
   EXPECT_EQ(FindProblems(copy), "");
-  std::cout << "TXFS_TEST_SEED=" << seed << ": " << seen << " of " << Scaled(200)
-            << " damages were seen\n";
+  std::cout << "TXFS_TEST_SEED=" << seed << ": " << seen << " of "
+            << Scaled(200) << " damages were seen\n";
   for (const auto& [kind, count] : reported) {
     std::cout << "  " << kind << " " << count << "\n";
   }

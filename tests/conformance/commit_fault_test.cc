@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -14,31 +15,36 @@
 
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/crash_rig.h"
+#include "tests/conformance/posix_driver.h"
+#include "tests/conformance/sound.h"
+#include "tests/journal/disk_calls.h"
 #include "tests/journal/fault_disk.h"
 #include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {
 
+using ::std::string;
+
 constexpr int kErrors[] = {ENOSPC, EIO, EDQUOT};
 /// After one in so many failures more is done.
-constexpr uint64_t kGoOnEvery = 4;
+constexpr uint64_t kMoreEvery = 4;
 /// More than the calls of any recovery.
-constexpr uint64_t kRecoveryCalls = 150;
+constexpr uint64_t kMostRecoveryCalls = 150;
 
-Status Commit(Workspace& workspace, const Part& part) {
+Status TryCommit(Workspace& workspace, const Part& part) {
   const CommitReport report =
       TRY(workspace.Commit({.message = "", .paths = part, .conflicts = {}}));
   return NoConflicts(report.conflicts);
 }
 
 /// `part` is the id: repeated, it is to be about the same commit.
-Status Undo(Workspace& workspace, const Part& part) {
+Status TryUndo(Workspace& workspace, const Part& part) {
   const UndoReport report = TRY(workspace.Undo(part.front()));
   return NoConflicts(report.conflicts);
 }
 
-Status Discard(Workspace& workspace, const Part& part) {
+Status TryDiscard(Workspace& workspace, const Part& part) {
   if (part.empty()) {
     TRY(workspace.Discard());
   } else {
@@ -48,19 +54,19 @@ Status Discard(Workspace& workspace, const Part& part) {
 }
 
 /// It is made before a sync can fail, and stays.
-Status MakeSavepoint(Workspace& workspace, const Part&) {
+Status TrySavepoint(Workspace& workspace, const Part&) {
   if (TRY(workspace.GetStatus()).savepoints.empty()) {
     TRY(workspace.MakeSavepoint("name"));
   }
   return workspace.filesystem().Sync();
 }
 
-Status RollBack(Workspace& workspace, const Part&) {
+Status TryRollBack(Workspace& workspace, const Part&) {
   TRY(workspace.Rollback("saved"));
   return {};
 }
 
-Status CollectGarbage(Workspace& workspace, const Part&) {
+Status TryGc(Workspace& workspace, const Part&) {
   TRY(workspace.CollectGarbage({.commits = 0}));
   return {};
 }
@@ -168,7 +174,7 @@ bool FaultRig::FailAt(const FaultyDisk::Fault& fault, Outcomes& outcomes) {
   DemandDone("opened again");
   EXPECT_OK(CloseDriver());
   DemandSoundStore();
-  if (random_() % kGoOnEvery == 0 && !::testing::Test::HasFailure()) GoOnNow();
+  if (random_() % kMoreEvery == 0 && !::testing::Test::HasFailure()) GoOnNow();
   return disk.has_failed();
 }
 
@@ -219,7 +225,7 @@ void FaultRig::GoOnAfter(bool half_way, Outcomes& outcomes) {
 void FaultRig::RecoverWithFaults(Outcomes& outcomes) {
   while (random_() % 2 == 0) {
     FaultyDisk disk(base_.root(), true);
-    disk.Expect({.first = 1 + random_() % kRecoveryCalls,
+    disk.Expect({.first = 1 + random_() % kMostRecoveryCalls,
                  .error = kErrors[random_() % std::size(kErrors)]});
     const auto opened = OpenQuietly();
     if (!disk.has_failed()) continue;
@@ -261,7 +267,7 @@ class CommitFaultTest : public ::testing::TestWithParam<FaultCase> {
 };
 
 /// What an operation on a part leads to; the rig knows of others.
-std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
+std::optional<Trees> TreesOf(const Operation& operation, uint64_t seed) {
   if (!operation.part) return std::nullopt;
   auto trees = FaultRig(operation, seed, nullptr).ActAndLook();
   EXPECT_OK(trees);
@@ -271,7 +277,7 @@ std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
 void CommitFaultTest::FailEverywhere(uint64_t seed) {
   const auto& [operation, quick, most_apart] = GetParam();
   std::mt19937_64 random(seed);
-  const std::optional<Trees> after = TreesAfter(operation, seed);
+  const std::optional<Trees> after = TreesOf(operation, seed);
   bool failed = true;
   for (uint64_t call = 0; failed && !HasFailure();) {
     call += 1 + random() % most_apart;
@@ -300,36 +306,39 @@ TEST_P(CommitFaultTest, IsWholeOrNotAtAllOrGoesOn) {
 INSTANTIATE_TEST_SUITE_P(
     Operations, CommitFaultTest,
     ::testing::Values(
-        FaultCase{{.name = "commit", .act = Commit}, 30, 30},
-        FaultCase{
-            {.name = "commit of a part", .act = Commit, .part = true}, 20, 30},
-        FaultCase{
-            {.name = "undo", .stage = Stage::kCommitted, .act = Undo}, 25, 25},
-        FaultCase{
-            {.name = "discard", .act = Discard, .changes_base = false}, 12, 8},
+        FaultCase{{.name = "commit", .act = TryCommit}, 30, 30},
+        FaultCase{{.name = "commit of a part", .act = TryCommit, .part = true},
+                  20,
+                  30},
+        FaultCase{{.name = "undo", .stage = Stage::kCommitted, .act = TryUndo},
+                  25,
+                  25},
+        FaultCase{{.name = "discard", .act = TryDiscard, .changes_base = false},
+                  12,
+                  8},
         FaultCase{{.name = "discard of a part",
-                   .act = Discard,
+                   .act = TryDiscard,
                    .changes_base = false,
                    .part = true,
                    .entry = Op::kDiscard},
                   15,
                   4},
         FaultCase{{.name = "savepoint",
-                   .act = MakeSavepoint,
+                   .act = TrySavepoint,
                    .changes_base = false,
                    .entry = Op::kSavepoint},
                   8,
                   3},
         FaultCase{{.name = "rollback",
                    .stage = Stage::kSaved,
-                   .act = RollBack,
+                   .act = TryRollBack,
                    .changes_base = false,
                    .entry = Op::kRollback},
                   15,
                   4},
         FaultCase{{.name = "gc",
                    .stage = Stage::kCommitted,
-                   .act = CollectGarbage,
+                   .act = TryGc,
                    .changes_base = false,
                    .forgets_history = true},
                   40,
@@ -339,6 +348,109 @@ INSTANTIATE_TEST_SUITE_P(
       std::erase(name, ' ');
       return name;
     });
+
+/// Refuses, with EIO, the calls that it is told to.
+class Refusals final : public DiskWatch {
+ public:
+  using Choice = std::function<bool(const DiskCall& call)>;
+
+  Refusals(std::string root, Choice refused)
+      : DiskWatch(std::move(root)), refused_(std::move(refused)) {}
+  int Before(DiskCall& call) override { return refused_(call) ? EIO : 0; }
+  void After(const DiskCall&) override {}
+  [[nodiscard]] bool sees_everything() const override { return true; }
+
+ private:
+  const Choice refused_;
+};
+
+bool FinishesIntent(const DiskCall& call) {
+  return call.kind == DiskCall::Kind::kRename && call.path.ends_with("/intent");
+}
+
+/// Over a base in which `a` has a second name, so that it is patched in place.
+class LastStepTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    mkdir(base_.root().c_str(), 0755);
+    base_.File("a", string(9000, 's'));
+    base_.HardLink("a", "second");
+    base_.File("b", string(9000, 's'));
+    auto started = CoreDriver::Start(
+        base_.root(),
+        {.journal = {.background_drain = false}, .collects = false});
+    ASSERT_OK(started);
+    driver_ = std::move(*started);
+    ASSERT_OK(fs().PatchFile("a", 10, "patched"));
+    ASSERT_OK(fs().PatchFile("b", 10, "patched"));
+  }
+  CoreDriver& fs() { return *driver_; }
+  string InBase(const string& path) { return base_.Read(path).substr(10, 7); }
+
+  const TempDir scratch_;
+  BaseTree base_{scratch_.path() + "/ws"};
+  std::unique_ptr<CoreDriver> driver_;
+};
+
+TEST_F(LastStepTest, WhatWasDoneSinceIsNotTakenBackByWhoFindsTheIntent) {
+  {
+    const Refusals refusals(base_.root(), FinishesIntent);
+    ASSERT_OK(fs().Commit());
+  }
+  PosixDriver plain(base_.root());
+  ASSERT_OK(plain.PatchFile("a", 10, "by them"));
+  ASSERT_OK(fs().Remount());
+  EXPECT_EQ(InBase("a"), "by them");
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+TEST_F(LastStepTest, APartWhoseIntentIsGoneIsDone) {
+  {
+    bool gone = false;
+    const Refusals refusals(base_.root(), [&](const DiskCall& call) {
+      gone = gone || FinishesIntent(call);
+      return gone && call.kind == DiskCall::Kind::kSync &&
+             call.path.ends_with(".txfs");
+    });
+    const auto part = fs().workspace().Commit({.paths = {"a"}});
+    ASSERT_OK(part);
+    EXPECT_TRUE(part->partial);
+    EXPECT_TRUE(gone);
+  }
+  EXPECT_EQ(InBase("a"), "patched");
+  // The next one is a commit like any other.
+  bool has_intent = false;
+  {
+    const Refusals watch(base_.root(), [&](const DiskCall& call) {
+      has_intent = has_intent || call.new_path.ends_with("/intent");
+      return false;
+    });
+    ASSERT_OK(fs().Commit());
+  }
+  EXPECT_TRUE(has_intent);
+  EXPECT_EQ(InBase("b"), "patched");
+  ASSERT_OK(fs().Undo(""));
+  EXPECT_EQ(InBase("b"), "sssssss");
+}
+
+TEST_F(LastStepTest, WhoAsksForEverythingGetsTheRestOfAPartAndTheRest) {
+  {
+    const Refusals refusals(base_.root(), FinishesIntent);
+    const auto part = fs().workspace().Commit({.paths = {"a"}});
+    ASSERT_FALSE(part);
+    EXPECT_NE(part.error().ToString().find("stopped half-way"), string::npos);
+  }
+  EXPECT_EQ(fs().workspace().GetStatus().value().state,
+            TransactionState::kCommitting);
+  EXPECT_EQ(InBase("b"), "sssssss");
+  const auto all = fs().workspace().Commit({});
+  ASSERT_OK(all);
+  EXPECT_FALSE(all->partial);
+  EXPECT_EQ(InBase("b"), "patched");
+  EXPECT_EQ(fs().workspace().GetStatus().value().state,
+            TransactionState::kActive);
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
 
 }  // namespace
 }  // namespace txfs::testing

@@ -134,7 +134,7 @@ txfs -C mnt2 commit --dry-run --accept txfs-mass-deletion src \
 equal 4 "$status" "exit code of a plan with one of two limits accepted"
 contains "$(cat "$TMPDIR/err")" "more than the limit commits-of-one allows"
 contains "$(cat "$TMPDIR/err")" \
-  "\`txfs commit --accept txfs-mass-deletion --accept commits-of-one src\`"
+  "\`txfs commit --accept txfs-mass-deletion --accept commits-of-one -- src\`"
 txfs -C mnt2 discard >"$TMPDIR/out"
 txfs umount mnt2
 # Who commits without a mount is asked the same.
