@@ -323,10 +323,10 @@ Status CommitRunner::ExchangeInSteps(const CommitStep& step, const Place& from,
     return Rename(to.dir(), to.name, from.dir(), old, 0);
   }));
   // What others make there meanwhile is not to be replaced.
-  const bool is_free = InoAt(to.dir(), to.name) == 0;
+  const bool is_old = InoAt(to.dir(), to.name) == step.other;
   TRY(InDirectory(to.dir(), step.to.path, [&] {
-    return is_free ? RenameToFree(from.dir(), from.name, to.dir(), to.name)
-                   : Rename(from.dir(), from.name, to.dir(), to.name, 0);
+    return is_old ? Rename(from.dir(), from.name, to.dir(), to.name, 0)
+                  : RenameToFree(from.dir(), from.name, to.dir(), to.name);
   }));
   return FinishExchange(step, from);
 }

@@ -182,7 +182,7 @@ Result<std::string> Committer::FinishUnfinished() {
 }
 
 /// Whether all is done but that the intent is still there: the transaction goes
-/// after everything else.
+/// after everything else (Store::Tidy leaves it alone meanwhile).
 Result<bool> Committer::IsOver(const CommitRecord& record) const {
   const std::string& id = record.summary.id;
   if (record.summary.kind != TransactionKind::kWhole) return false;
@@ -375,6 +375,8 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
 
 Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
   const TransactionHistory& history = store_.history();
+  // What has no plan yet would be taken for what is not kept.
+  if (history.HasIntent()) return GcReport();
   TRY(history.DropUnfinished(
       [&](const std::string& id) { return store_.IsOpen(id); }));
   GcReport report;

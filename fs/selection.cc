@@ -108,7 +108,8 @@ class Selector {
         const bool is_above = inode->record.base->path == above ||
                               tree_.VisiblePath(*inode) == above;
         // Without a name of its own it is where the one above it is.
-        const bool moved = !inode->links.empty() && !tree_.IsAtItsPlace(*inode);
+        const bool moved = inode->IsOrphan() || (!inode->links.empty() &&
+                                                 !tree_.IsAtItsPlace(*inode));
         if (!is_above || !moved) continue;
         Select(*inode);
         return true;

@@ -112,8 +112,10 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   CommitReport report = TRY(CommitOrGoOn(options, progress));
   if (!resumes || !report.partial) return report;
   // That was a part, which need not be all that was asked for now.
-  if (TRY(Changes(false, options.paths)).empty()) return report;
-  auto rest = CommitOrGoOn(options, progress);
+  auto left = Changes(false, options.paths);
+  if (left && left->empty()) return report;
+  auto rest = left ? CommitOrGoOn(options, progress)
+                   : std::unexpected(std::move(left).error());
   if (!rest) {
     Error error = std::move(rest).error();
     error.message = "what had stopped half-way is committed (" + report.id +
@@ -185,7 +187,12 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   attempt.passed = [&] { resolution.Keep(); };
   bool drifted = false;
   if (!record) {
-    attempt.half_way = false;
+    if (std::exchange(attempt.half_way, false)) {
+      // Somebody took the intent away by hand.
+      frozen.SetHalted(false);
+      const MutexLock lock(mutex_);
+      summary_.state = TransactionState::kActive;
+    }
     report.id = transaction_id();
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();

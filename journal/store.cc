@@ -246,9 +246,12 @@ Status Store::ThrowAway(const std::string& name) {
 Status Store::Tidy() {
   for (const std::string& name : TRY(ListNames(dir_.get(), "txn"))) {
     const bool unfinished = name.ends_with(kNewSuffix);
-    if (unfinished || (IsTransactionId(name) && TRY(HasEnded(name)))) {
-      TRY(ThrowAway(name));
-    }
+    // That it is gone tells who finds an intent that all steps were done; so it
+    // goes only after them, by who does them. In this order: the intent goes
+    // after the history has it.
+    const bool ended =
+        IsTransactionId(name) && TRY(HasEnded(name)) && !history_.HasIntent();
+    if (unfinished || ended) TRY(ThrowAway(name));
   }
   return {};
 }

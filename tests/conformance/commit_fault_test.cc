@@ -376,13 +376,15 @@ class LastStepTest : public ::testing::Test {
     base_.File("a", string(9000, 's'));
     base_.HardLink("a", "second");
     base_.File("b", string(9000, 's'));
-    auto started = CoreDriver::Start(
-        base_.root(),
-        {.journal = {.background_drain = false}, .collects = false});
-    ASSERT_OK(started);
-    driver_ = std::move(*started);
+    ASSERT_NO_FATAL_FAILURE(Start());
     ASSERT_OK(fs().PatchFile("a", 10, "patched"));
     ASSERT_OK(fs().PatchFile("b", 10, "patched"));
+  }
+  void Start() {
+    auto started = CoreDriver::Start(base_.root(),
+                                     {.journal = {.background_drain = false}});
+    ASSERT_OK(started);
+    driver_ = std::move(*started);
   }
   CoreDriver& fs() { return *driver_; }
   string InBase(const string& path) { return base_.Read(path).substr(10, 7); }
@@ -401,6 +403,44 @@ TEST_F(LastStepTest, WhatWasDoneSinceIsNotTakenBackByWhoFindsTheIntent) {
   ASSERT_OK(plain.PatchFile("a", 10, "by them"));
   ASSERT_OK(fs().Remount());
   EXPECT_EQ(InBase("a"), "by them");
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+TEST_F(LastStepTest, WhoFindsTheIntentFindsAllThatAnUndoNeeds) {
+  {
+    const Refusals refusals(base_.root(), FinishesIntent);
+    ASSERT_OK(fs().Commit());
+    // What frees history has its turn.
+    driver_.reset();
+  }
+  ASSERT_NO_FATAL_FAILURE(Start());
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  ASSERT_OK(fs().Undo(""));
+  EXPECT_EQ(InBase("a"), "sssssss");
+}
+
+/// The history has it already, and what ends a transaction has tidied up.
+TEST_F(LastStepTest, ARepeatThatIsCutOffIsRepeated) {
+  // All of it anew, which is done by emptying it.
+  ASSERT_OK(fs().WriteFile("a", string(9000, 't')));
+  const auto expect_half_way = [&](const Refusals::Choice& refused) {
+    const Refusals refusals(base_.root(), refused);
+    const Status done = fs().Commit();
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.error().ToString().find("stopped half-way"), string::npos)
+        << done.error().ToString();
+  };
+  expect_half_way([](const DiskCall& call) {
+    return call.kind == DiskCall::Kind::kRename &&
+           call.new_path.find("/.txfs/txn/") != string::npos &&
+           call.path.ends_with(".new");
+  });
+  expect_half_way([](const DiskCall& call) {
+    return call.kind == DiskCall::Kind::kWrite && call.path.ends_with("/a");
+  });
+  ASSERT_OK(fs().Remount());
+  EXPECT_EQ(base_.Read("a"), string(9000, 't'));
+  EXPECT_EQ(InBase("b"), "patched");
   EXPECT_EQ(FindProblems(base_.root()), "");
 }
 
