@@ -10,6 +10,10 @@
 namespace txfs::cli {
 
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
+  if (arguments.since && arguments.since->empty()) {
+    return Fail(ErrorKind::kUsage, 0, "--since \"\" names no savepoint",
+                "`txfs status` lists the savepoints");
+  }
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, arguments.paths));
   Client client = TRY(ConnectFlushed(place));

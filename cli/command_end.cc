@@ -37,6 +37,9 @@ Document CommitDocument(const CommitReply& reply) {
   Document document;
   document["id"] = reply.report.id;
   document["partial"] = reply.report.partial;
+  document["finished"] = nullptr;
+  if (!reply.report.finished.empty())
+    document["finished"] = reply.report.finished;
   document["state"] = committed ? "committed" : "active";
   document["changes"] = reply.report.changes;
   document["next"] = nullptr;
@@ -77,6 +80,13 @@ void SayDropped(const std::vector<std::string>& savepoints) {
       Join(savepoints));
 }
 
+/// Who asked for more asked for that, too.
+void SayFinished(const CommitReport& report) {
+  if (report.finished.empty()) return;
+  Say("the commit that had stopped half-way is finished: committed " +
+      report.finished);
+}
+
 /// Who commits should know that not all was done that was tried.
 void SayDenied(const CommitReport& report) {
   if (report.denied.empty()) return;
@@ -110,6 +120,20 @@ std::string HintOf(const CommitArguments& arguments,
          "shows the transaction's side";
 }
 
+/// The command again, but for --accept.
+CommitCommand CommandOf(const CommitArguments& arguments) {
+  CommitCommand command;
+  if (arguments.on_conflict != "fail")
+    command.options = " --on-conflict=" + arguments.on_conflict;
+  if (arguments.markers) command.options += " --markers";
+  if (!arguments.message.empty())
+    command.options += " -m " + QuoteShell(arguments.message);
+  if (!arguments.paths.empty()) command.paths = " --";
+  for (const std::string& path : arguments.paths)
+    command.paths += " " + QuoteShell(path);
+  return command;
+}
+
 std::unexpected<Error> ConflictError(const std::string& verb,
                                      const CommitArguments& arguments,
                                      const std::vector<Conflict>& conflicts) {
@@ -119,11 +143,17 @@ std::unexpected<Error> ConflictError(const std::string& verb,
       HintOf(arguments, conflicts));
 }
 
+/// "nothing ... committed": a part may have been, before that.
+std::string VerbOf(const CommitReport& report) {
+  return report.finished.empty() ? "was" : "else was";
+}
+
 Result<int> ReportLimits(const CommitReply& reply,
                          const CommitArguments& arguments, Output& output) {
   if (arguments.json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
   TRY(output.Finish());
-  return LimitError("was", reply.report.limits, arguments.paths);
+  return LimitError(VerbOf(reply.report), reply.report.limits,
+                    CommandOf(arguments));
 }
 
 /// Where nothing is mounted, the rules that the next mount will find: whoever
@@ -139,7 +169,7 @@ Result<int> ReportConflicts(const CommitReply& reply,
   if (!arguments.json) SayConflicts(conflicts);
   if (arguments.json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
   TRY(output.Finish());
-  return ConflictError("was", arguments, conflicts);
+  return ConflictError(VerbOf(reply.report), arguments, conflicts);
 }
 
 /// A line on a terminal that says how far a long commit is.
@@ -215,7 +245,7 @@ Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
     return ConflictError("would be", arguments, plan.conflicts);
   }
   if (AnyStops(plan.limits))
-    return LimitError("would be", plan.limits, arguments.paths);
+    return LimitError("would be", plan.limits, CommandOf(arguments));
   return 0;
 }
 
@@ -250,7 +280,10 @@ Result<int> RunCommit(const Context& context,
   Client client = TRY(ConnectFlushed(place, std::move(rules)));
   if (arguments.dry_run) return DryRun(client, paths, arguments);
   const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
-  if (!arguments.json) SayDenied(reply.report);
+  if (!arguments.json) {
+    SayFinished(reply.report);
+    SayDenied(reply.report);
+  }
   Output output;
   if (!reply.report.conflicts.empty()) {
     return ReportConflicts(reply, arguments, output);

@@ -46,9 +46,9 @@ void SayExceeded(const std::vector<LimitExcess>& limits) {
 
 std::unexpected<Error> LimitError(const std::string& verb,
                                   const std::vector<LimitExcess>& limits,
-                                  const std::vector<std::string>& paths) {
+                                  const CommitCommand& again) {
   std::string why;
-  std::string command = "txfs commit";
+  std::string command = "txfs commit" + again.options;
   for (const LimitExcess& limit : limits) {
     if (limit.stops()) {
       why +=
@@ -56,8 +56,7 @@ std::unexpected<Error> LimitError(const std::string& verb,
     }
     if (limit.stops() || limit.accepted) command += " --accept " + limit.id;
   }
-  if (!paths.empty()) command += " --";
-  for (const std::string& path : paths) command += " " + QuoteShell(path);
+  command += again.paths;
   return Fail(ErrorKind::kVetoed, 0, "nothing " + verb + " committed: " + why,
               "`txfs diff` shows what it would do; if that is meant, `" +
                   command + "`");

@@ -12,12 +12,17 @@ namespace txfs::cli {
 
 /// A line on stderr for each that does not stop the commit.
 void SayExceeded(const std::vector<LimitExcess>& limits);
+/// What was asked for, as it is typed again, each word behind a space.
+struct CommitCommand {
+  std::string options;  ///< all but --accept
+  std::string paths;    ///< behind "--"; or ""
+};
+
 /// That nothing `verb` ("was", "would be") committed, and why: kVetoed. At
-/// least one of `limits` stops the commit. `paths`: the part that was asked
-/// for, as it was given.
+/// least one of `limits` stops the commit. `again`: what was asked for.
 std::unexpected<Error> LimitError(const std::string& verb,
                                   const std::vector<LimitExcess>& limits,
-                                  const std::vector<std::string>& paths);
+                                  const CommitCommand& again);
 /// "commit", "operation" or "operation, within 10 s".
 [[nodiscard]] std::string MomentText(const policy::Limit& limit);
 /// As txfs(1) says of `policy show --json`. Without its exceptions: nobody is

@@ -317,6 +317,7 @@ std::vector<LimitExcess> LimitsFromJson(const Json& object) {
 Json ToJson(const CommitReport& report) {
   return {{"id", report.id},
           {"partial", report.partial},
+          {"finished", report.finished},
           {"nothing", report.nothing},
           {"changes", report.changes},
           {"conflicts", ArrayOf(report.conflicts)},
@@ -328,16 +329,19 @@ Json ToJson(const CommitReport& report) {
 }
 
 CommitReport CommitReportFromJson(const Json& json) {
-  return {.id = GetBytes(json, "id"),
-          .partial = GetBool(json, "partial"),
-          .nothing = GetBool(json, "nothing"),
-          .changes = GetUint(json, "changes"),
-          .conflicts = ConflictsFromJson(json, "conflicts"),
-          .limits = LimitsFromJson(json),
-          .resolved = ConflictsFromJson(json, "resolved"),
-          .withheld = DecodeList(GetMember(json, "withheld")),
-          .savepoints = DecodeList(GetMember(json, "savepoints")),
-          .denied = DeniedFromJson(json)};
+  return {
+      .id = GetBytes(json, "id"),
+      .partial = GetBool(json, "partial"),
+      // A daemon from before an upgrade does not say it.
+      .finished = json.contains("finished") ? GetBytes(json, "finished") : "",
+      .nothing = GetBool(json, "nothing"),
+      .changes = GetUint(json, "changes"),
+      .conflicts = ConflictsFromJson(json, "conflicts"),
+      .limits = LimitsFromJson(json),
+      .resolved = ConflictsFromJson(json, "resolved"),
+      .withheld = DecodeList(GetMember(json, "withheld")),
+      .savepoints = DecodeList(GetMember(json, "savepoints")),
+      .denied = DeniedFromJson(json)};
 }
 
 Json ToJson(const PlanReport& report) {

@@ -30,6 +30,14 @@ Status Naming(const std::string& path, Status done) {
   return done;
 }
 
+/// Makes the file `name` of the vault, of what is to become `path`.
+Result<UniqueFd> MakeSlot(int vault, const std::string& name,
+                          const std::string& path) {
+  auto fd = OpenAt(vault, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (!fd) return Fail(fd.error().code, "stage " + path);
+  return fd;
+}
+
 Status SetSize(int fd, uint64_t size, const std::string& path) {
   if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
   return Fail(errno, "commit " + path,
@@ -151,7 +159,7 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   const int vault = TRY(DirectoryOf(vault_, tried.spot));
   const char* name = tried.spot.path.c_str();
   CrashPoint();
-  const UniqueFd fd = TRY(OpenAt(vault, name, O_RDWR | O_CREAT | O_EXCL, 0600));
+  const UniqueFd fd = TRY(MakeSlot(vault, name, frozen_.tree.PathOf(inode)));
   if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
   ObjectAttributes attributes = CommittedAttributes(inode);
   attributes.type = FileType::kRegular;
@@ -165,7 +173,7 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
 Status VaultFiller::MakeRegular(int directory, const std::string& name,
                                 const Inode& inode) {
   const UniqueFd fd =
-      TRY(OpenAt(directory, name, O_RDWR | O_CREAT | O_EXCL, 0600));
+      TRY(MakeSlot(directory, name, frozen_.tree.PathOf(inode)));
   const uint64_t size = inode.attr().size;
   if (TRY(CloneBase(inode, fd.get()))) {
     for (const auto& [offset, extent] : inode.extents) {
@@ -274,9 +282,11 @@ Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range) {
 }
 
 Status VaultFiller::SaveDelta(const StagedDelta& delta) {
-  const UniqueFd fd = TRY(OpenAt(vault_.at("").get(), delta.delta.name,
-                                 O_RDWR | O_CREAT | O_EXCL, 0600));
   const Inode* inode = frozen_.tree.Find(delta.ino);
+  const std::string path =
+      inode != nullptr ? frozen_.tree.PathOf(*inode) : delta.base_path;
+  const UniqueFd fd =
+      TRY(MakeSlot(vault_.at("").get(), delta.delta.name, path));
   SharedFd base;
   if (inode == nullptr) base = TRY(frozen_.base.OpenFile(delta.base_path));
   for (const Range& range : delta.delta.ranges) {
@@ -289,12 +299,10 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
         [&](uint64_t offset, ByteSpan piece) -> Status {
           return IsZero(piece) ? Status() : WriteFully(fd.get(), offset, piece);
         });
-    TRY(Naming(delta.base_path, std::move(copied)));
+    TRY(Naming(path, std::move(copied)));
   }
   // Zeros at its end are content, too.
-  return SetSize(
-      fd.get(), delta.delta.size,
-      inode != nullptr ? frozen_.tree.PathOf(*inode) : delta.base_path);
+  return SetSize(fd.get(), delta.delta.size, path);
 }
 
 /// What the base file carries besides user.* attributes (access control

@@ -107,8 +107,8 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
   auto written = history.MakeRoom(record.summary, plan.size() + kSpareBytes);
   if (written) written = history.WriteIntent(AsText(plan));
   if (written) return written;
+  if (history.HasIntent()) return written;
   Error error = std::move(written).error();
-  if (history.HasIntent()) return StoppedHalfWay(record, std::move(error));
   // What cannot be removed goes with the next garbage.
   std::ignore = history.DropRoom(record.summary);
   if (record.summary.kind == TransactionKind::kUndo && IsFull(error)) {
@@ -119,12 +119,6 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
 }
 
 Status Committer::CarryOut(const CommitRecord& record) {
-  auto done = RunAndRecord(record);
-  if (!done) return StoppedHalfWay(record, std::move(done).error());
-  return done;
-}
-
-Status Committer::RunAndRecord(const CommitRecord& record) {
   const Vault vault = TRY(vaults_.Open(record.vault));
   TRY(CommitRunner(base_, vault, progress_).Run(record.steps));
   if (record.summary.kind == TransactionKind::kWhole) {
@@ -150,21 +144,16 @@ Result<FileLock> Committer::Lock(int timeout_ms) const {
               "try again when it has ended; `txfs list` shows whose it is");
 }
 
-std::unexpected<Error> Committer::StoppedHalfWay(const CommitRecord& record,
-                                                 Error error) const {
-  if (error.hint.empty()) error.hint = "remove the cause";
-  error.hint += record.summary.kind == TransactionKind::kUndo
-                    ? ": the next command goes on with it"
-                    : ", then run `txfs commit` again: it goes on";
-  return HalfWay(record, std::move(error));
-}
-
-std::unexpected<Error> Committer::HalfWay(const CommitRecord& record,
-                                          Error error) const {
-  const bool is_undo = record.summary.kind == TransactionKind::kUndo;
-  const std::string what = is_undo ? "undo of transaction " + record.summary.of
-                                   : "commit of " + PathOfFd(base_.root());
+std::unexpected<Error> Committer::HalfWay(const TransactionSummary& summary,
+                                          Error error, GoesOn by) const {
+  const std::string what = summary.kind == TransactionKind::kUndo
+                               ? "undo of transaction " + summary.of
+                               : "commit of " + PathOfFd(base_.root());
   error.message = what + " stopped half-way: " + error.message;
+  if (error.hint.empty()) error.hint = "remove the cause";
+  error.hint += by == GoesOn::kByCommit
+                    ? ", then run `txfs commit` again: it goes on"
+                    : ": the next command goes on with it";
   return std::unexpected(std::move(error));
 }
 
@@ -173,10 +162,8 @@ Result<std::string> Committer::FinishUnfinished() {
   if (!record) return "";
   auto finished = FinishDead(*record);
   if (!finished) {
-    Error error = std::move(finished).error();
-    if (error.hint.empty()) error.hint = "remove the cause";
-    error.hint += ": the next command goes on with it";
-    return HalfWay(*record, std::move(error));
+    return HalfWay(record->summary, std::move(finished).error(),
+                   GoesOn::kByAnyone);
   }
   return record->summary.id;
 }
@@ -194,7 +181,7 @@ Result<bool> Committer::IsOver(const CommitRecord& record) const {
 Status Committer::FinishDead(const CommitRecord& record) {
   // To repeat the steps could take back what others have done since.
   if (TRY(IsOver(record))) return Finish(record);
-  TRY(RunAndRecord(record));
+  TRY(CarryOut(record));
   if (record.summary.kind == TransactionKind::kPartial) {
     TRY(Settle(record));
   } else {
@@ -363,10 +350,11 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
   auto done = change_base([&]() -> Status {
     TRY(PassPointOfNoReturn(record));
     TRY(CarryOut(record));
-    auto finished = Finish(record);
-    if (!finished) return StoppedHalfWay(record, std::move(finished).error());
-    return finished;
+    return Finish(record);
   });
+  if (!done && store_.history().HasIntent()) {
+    return HalfWay(record.summary, std::move(done).error(), GoesOn::kByAnyone);
+  }
   TRY(std::move(done));
   return report;
 }

@@ -63,6 +63,12 @@ struct Retention {
   uint64_t bytes = uint64_t{10} << 30;
 };
 
+/// Who takes up what stopped behind its point of no return.
+enum class GoesOn {
+  kByCommit,  ///< whom it belongs to, with `txfs commit`
+  kByAnyone,  ///< the next command, whatever it is
+};
+
 /// Runs work that changes the base, in such a way that nobody looks meanwhile.
 using BaseWork = std::function<Status(const std::function<Status()>& work)>;
 
@@ -90,7 +96,7 @@ class Committer {
 
   /// Whether a plan may be carried out by us. EACCES with path and remedy.
   Status CheckPermitted(const CommitRecord& record) const;
-  /// The point of no return.
+  /// The point of no return. After an error it is passed if there is an intent.
   Status PassPointOfNoReturn(const CommitRecord& record);
   /// After it: the steps, the image and the entry in the history. Can be
   /// repeated.
@@ -104,8 +110,8 @@ class Committer {
   /// The last step of the protocol.
   Status Finish(const CommitRecord& record);
   /// What is to be said of `error` after the point of no return.
-  [[nodiscard]] std::unexpected<Error> StoppedHalfWay(
-      const CommitRecord& record, Error error) const;
+  [[nodiscard]] std::unexpected<Error> HalfWay(
+      const TransactionSummary& summary, Error error, GoesOn by) const;
   /// Goes on with the commit of a process that died. Returns its id when there
   /// was one, and the base changed; else "".
   Result<std::string> FinishUnfinished();
@@ -139,11 +145,8 @@ class Committer {
   Result<std::string> ChooseUndoable(const std::string& wanted) const;
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
-  Status RunAndRecord(const CommitRecord& record);
   Status FinishDead(const CommitRecord& record);
   Result<bool> IsOver(const CommitRecord& record) const;
-  [[nodiscard]] std::unexpected<Error> HalfWay(const CommitRecord& record,
-                                               Error error) const;
 
   Store& store_;
   const BaseDirectory& base_;

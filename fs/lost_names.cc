@@ -1,10 +1,12 @@
 #include "fs/lost_names.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,10 +25,7 @@ class OtherNames {
   void Note() {
     std::vector<Inode*> nameless;
     tree_.ForEachUpper([&](Inode& inode) {
-      if (inode.IsDirectory() || inode.IsOrphan() || !inode.record.base ||
-          inode.record.base->nlink < 2) {
-        return;
-      }
+      if (!HadSeveral(inode)) return;
       const auto st = base_.Stat(inode.record.base->path);
       if (!st && !IsGone(st.error())) return;
       if (st) {
@@ -40,7 +39,103 @@ class OtherNames {
     if (!nameless.empty()) Search(nameless);
   }
 
+  void NoteHeld() {
+    std::vector<Inode*> nameless;
+    tree_.ForEachUpper([&](Inode& inode) {
+      const bool held = HadSeveral(inode) && !inode.lost && inode.lookups != 0;
+      if (held && tree_.VisiblePaths(inode).empty()) nameless.push_back(&inode);
+    });
+    if (nameless.empty()) return;
+    Search(nameless);
+    for (Inode* inode : nameless) inode->lost = false;
+  }
+
+  void NoteBelow(const std::vector<std::string>& paths) {
+    std::set<uint64_t> wanted;
+    tree_.ForEachUpper([&](Inode& inode) {
+      if (HadSeveral(inode)) wanted.insert(inode.record.base->ino);
+    });
+    if (wanted.empty()) return;
+    for (const std::string& path : paths) NoteBelow(Find(path), wanted);
+  }
+
  private:
+  /// What the overlay has at a path.
+  struct Place {
+    Inode* inode = nullptr;           ///< null: nothing, or not known
+    std::optional<std::string> base;  ///< its path there
+  };
+
+  /// Whether it is a file of the base, there still, which had more names.
+  static bool HadSeveral(const Inode& inode) {
+    return !inode.IsDirectory() && !inode.IsOrphan() && inode.record.base &&
+           inode.record.base->nlink > 1;
+  }
+
+  Place PlaceOf(Ino ino) const {
+    Place place{.inode = tree_.Find(ino), .base = {}};
+    if (place.inode != nullptr && place.inode->record.base) {
+      place.base = place.inode->record.base->path;
+    }
+    return place;
+  }
+
+  Place Below(const Place& directory, const std::string& name) const {
+    const Slot* upper =
+        directory.inode == nullptr ? nullptr : directory.inode->UpperSlot(name);
+    if (upper != nullptr) return PlaceOf(upper->upper.ino);
+    if (!directory.base) return {};
+    std::string path = JoinPath(*directory.base, name);
+    Inode* known = tree_.FindBaseDirectory(path);
+    return {.inode = known, .base = std::move(path)};
+  }
+
+  Place Find(std::string_view path) const {
+    Place place = PlaceOf(kRootIno);
+    while (!path.empty()) {
+      const std::string_view name = path.substr(0, path.find('/'));
+      place = Below(place, std::string(name));
+      path.remove_prefix(std::min(path.size(), name.size() + 1));
+    }
+    return place;
+  }
+
+  /// A name that has come to be known is one of the inode that has it.
+  void NoteBelow(const Place& place, const std::set<uint64_t>& wanted) const {
+    if (place.inode != nullptr && !place.inode->IsDirectory()) return;
+    if (place.base) {
+      const auto entries = base_.List(*place.base);
+      if (!entries) return NoteName(*place.base, wanted);
+      for (const BaseEntry& entry : *entries) {
+        const bool hidden = place.inode != nullptr &&
+                            place.inode->UpperSlot(entry.name) != nullptr;
+        if (hidden) continue;
+        if (entry.type == FileType::kDirectory) {
+          NoteBelow(Below(place, entry.name), wanted);
+        } else if (wanted.contains(entry.ino)) {
+          NoteName(JoinPath(*place.base, entry.name), wanted);
+        }
+      }
+    }
+    if (place.inode == nullptr) return;
+    std::vector<Ino> moved_here;
+    for (const auto& [name, slot] : place.inode->slots) {
+      if (slot.upper.kind == DentryKind::kInode) {
+        moved_here.push_back(slot.upper.ino);
+      }
+    }
+    for (const Ino ino : moved_here) NoteBelow(PlaceOf(ino), wanted);
+  }
+
+  void NoteName(const std::string& path,
+                const std::set<uint64_t>& wanted) const {
+    const auto st = base_.Stat(path);
+    if (!st || !wanted.contains(st->st_ino)) return;
+    if (Inode* directory = Obtain(std::string(ParentPath(path)))) {
+      Adopt(*directory, path);
+    }
+  }
+
   /// A name in the base under which the overlay shows it.
   std::optional<std::string> KnownName(const Inode& inode) const {
     for (const Inode::Link& link : inode.links) {
@@ -134,6 +229,15 @@ class OtherNames {
 
 void NoteOtherNames(Tree& tree, const BaseDirectory& base) {
   OtherNames(tree, base).Note();
+}
+
+void NoteNamesOfHeld(Tree& tree, const BaseDirectory& base) {
+  OtherNames(tree, base).NoteHeld();
+}
+
+void NoteNamesBelow(Tree& tree, const BaseDirectory& base,
+                    const std::vector<std::string>& paths) {
+  OtherNames(tree, base).NoteBelow(paths);
 }
 
 }  // namespace txfs

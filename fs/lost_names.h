@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "fs/base_directory.h"
 #include "fs/tree.h"
 
@@ -10,5 +13,16 @@ namespace txfs {
 /// transaction does not hide, if there is one. For what has no known name left
 /// the whole base is read, once as long as nothing is found.
 void NoteOtherNames(Tree& tree, const BaseDirectory& base);
+
+/// Before a commit: files of several names that the kernel holds and that lost
+/// all names that somebody looked up are known by another one, for that is what
+/// they are from then on. For these the whole base is read.
+void NoteNamesOfHeld(Tree& tree, const BaseDirectory& base);
+
+/// Names at and below `paths`, of the overlay, that nobody looked up, where
+/// they are of files that the transaction changed: these files are known by
+/// them, too. Reads the base's directories there, if there are such files.
+void NoteNamesBelow(Tree& tree, const BaseDirectory& base,
+                    const std::vector<std::string>& paths);
 
 }  // namespace txfs

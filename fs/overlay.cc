@@ -139,14 +139,29 @@ struct stat OverlayFilesystem::AnswerStat(Inode& inode) const {
 
 Result<std::optional<BaseObject>> OverlayFilesystem::ProbeBase(
     Ino parent, std::string_view name) {
-  std::string directory;
+  std::string directory, place;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(parent));
     if (!inode->record.base) return std::nullopt;
     directory = inode->record.base->path;
+    place = TRY(PlaceInBase(*inode));
   }
-  return FindObject(base_, JoinPath(directory, name));
+  auto object = TRY(FindObject(base_, JoinPath(place, name)));
+  if (object) object->path = JoinPath(directory, name);
+  return object;
+}
+
+Result<std::string> OverlayFilesystem::PlaceInBase(
+    const Inode& directory) const {
+  const std::string& before = directory.record.base->path;
+  if (!halted_ || directory.lost) return before;
+  for (const auto& path :
+       {std::optional(before), tree_.VisiblePath(directory)}) {
+    const auto st = path ? base_.Stat(*path) : Fail(ENOENT, "");
+    if (st && tree_.IsOrigin(directory, *st)) return *path;
+  }
+  return Fail(EIO, "commit stopped half-way");
 }
 
 Inode* OverlayFilesystem::Child(Inode& directory, std::string_view name,

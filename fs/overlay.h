@@ -185,10 +185,11 @@ class OverlayFilesystem final : public Filesystem {
     Result<StaleCaches> Restore();
     /// Says in `change` who makes it, and when.
     void Sign(const Caller& caller, Change& change) const;
-    /// A part of the transaction is over: `change`, planned by PlanSettlement,
-    /// takes it out of the journal and the tree; a commit has brought it to the
-    /// base. `tables`: all that the journal had. Returns what is stale.
-    Result<StaleCaches> Settle(const Change& change, Image tables);
+    /// A part of the transaction is over: `change`, planned by PlanSettlement
+    /// and settled by the journal, is taken out of the tree; a commit has
+    /// brought it to the base. `tables`: all that the journal had before.
+    /// Returns what is stale.
+    StaleCaches Settle(const Change& change, Image tables);
     /// Drops descriptors of base directories: others may be there by now.
     void ForgetDirectories() const;
     /// Somebody else changed the base: looks again at everything that is known
@@ -253,7 +254,11 @@ class OverlayFilesystem final : public Filesystem {
   // Names.
   /// What the base has under a name.
   Result<std::optional<BaseObject>> ProbeBase(Ino parent, std::string_view name)
-      EXCLUDES(tree_mutex_);
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+  /// Where the base has a directory of base origin: a commit that has stopped
+  /// half-way may have moved it. EIO: at neither of its places.
+  Result<std::string> PlaceInBase(const Inode& directory) const
+      REQUIRES_SHARED(gate_, tree_mutex_);
   Inode* Child(Inode& directory, std::string_view name,
                const std::optional<BaseObject>& probe) REQUIRES(tree_mutex_);
   Result<Inode*> FindInode(Ino ino) REQUIRES_SHARED(tree_mutex_);
@@ -289,7 +294,8 @@ class OverlayFilesystem final : public Filesystem {
   /// Takes away a name: what is noted of a file is a name that it still has.
   void DropName(Plan& plan, const Inode& directory, std::string_view name,
                 const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
-  Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino);
+  Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino)
+      REQUIRES_SHARED(gate_);
   /// As BaseDirectory::List; a directory that is gone has no entries.
   Result<std::vector<BaseEntry>> ListBase(const std::string& path) const;
   std::vector<DirEntry> Merge(const Inode& directory,

@@ -55,7 +55,7 @@ Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
     const Inode* inode = TRY(FindDirectory(ino));
     if (auto cached = directories_.Find(ino, inode->version)) return cached;
     if (inode->record.base && !inode->IsOrphan()) {
-      base_path = inode->record.base->path;
+      base_path = TRY(PlaceInBase(*inode));
     }
   }
   std::vector<BaseEntry> base;

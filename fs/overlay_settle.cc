@@ -83,9 +83,8 @@ void OverlayFilesystem::Frozen::Sign(const Caller& caller,
   change.exe = filesystem.options_.exe_of(caller.pid);
 }
 
-Result<StaleCaches> OverlayFilesystem::Frozen::Settle(const Change& change,
-                                                      Image tables) {
-  const Lsn lsn = TRY(journal.Settle(change));
+StaleCaches OverlayFilesystem::Frozen::Settle(const Change& change,
+                                              Image tables) {
   Apply(change, tables);
 
   const Settlement settlement(tree, change);
@@ -105,10 +104,9 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Settle(const Change& change,
     for (const auto& [ino, extents] : dropped) {
       const Inode* inode = tree.Find(ino);
       if (inode == nullptr || !inode->IsOrphan()) {
-        filesystem.ReleaseAll(journal, extents, lsn);
+        filesystem.ReleaseAll(journal, extents, journal.last_lsn());
       }
     }
-    filesystem.halted_ = false;
   }();
   return std::move(survivors.stale);
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "fs/conflicts.h"
+#include "fs/lost_names.h"
 
 namespace txfs {
 namespace {
@@ -307,6 +308,7 @@ class Selector {
 Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
                               const std::vector<std::string>& paths,
                               SelectionParents parents) {
+  NoteNamesBelow(frozen.tree, frozen.base, paths);
   Selector selector(frozen, parents);
   for (const std::string& path : paths) TRY(selector.Add(path));
   return selector.Close();

@@ -125,6 +125,10 @@ class StoredWorkspace final : public Workspace {
   [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
     return half_way_.has_value();
   }
+  /// Our commit is past its point of no return: until it is done mutations are
+  /// refused, for what they change would not be in its plan.
+  void SetHalfWay(OverlayFilesystem::Frozen& frozen, bool half_way)
+      REQUIRES(end_mutex_);
   // Committing. workspace_commit.cc
   /// Of a transaction that ended: to be closed when nothing is frozen.
   struct Remains {
@@ -137,9 +141,8 @@ class StoredWorkspace final : public Workspace {
     const CommitOptions& options;
     const CommitProgress& progress;
     std::vector<NetChange> changes;  ///< of the whole transaction
-    bool half_way = false;  ///< the point of no return is behind, the end ahead
-    std::function<void()> passed;  ///< called when it is
-    std::string vault;             ///< that was made; empty: none
+    std::function<void()> passed;    ///< called at the point of no return
+    std::string vault;               ///< that was made; empty: none
     CommitReport report;
     StaleCaches stale;
     Remains old;
@@ -191,7 +194,8 @@ class StoredWorkspace final : public Workspace {
   /// How many of the changes are about `paths`.
   static uint64_t CountChanges(const std::vector<NetChange>& changes,
                                const std::set<std::string>& paths);
-  Result<PreparedTransaction> PrepareNext(const std::string& name,
+  /// The one that is to follow `ended`, which has `journal`.
+  Result<PreparedTransaction> PrepareNext(const TransactionSummary& ended,
                                           Journal& journal);
   /// Tells the kernel what is stale, lookups in flight included.
   void Tell(StaleCaches stale);
@@ -214,8 +218,12 @@ class StoredWorkspace final : public Workspace {
   Committer committer_ GUARDED_BY(end_mutex_);
   std::unique_ptr<OverlayFilesystem> filesystem_;
   Mutex end_mutex_;  ///< one commit, discard or undo at a time; before mutex_
-  std::optional<FileLock> half_way_ GUARDED_BY(
-      end_mutex_);  ///< held while our commit is past its point of no return
+  /// Of our commit between its point of no return and its end.
+  struct HalfWay {
+    std::optional<FileLock> lock;  ///< of commits, when it has stopped there
+    bool settled = false;          ///< the tree is as it is after it
+  };
+  std::optional<HalfWay> half_way_ GUARDED_BY(end_mutex_);
   /// The mount shows the base, and whether that is so on disk is not known.
   bool discard_half_way_ GUARDED_BY(end_mutex_) = false;
   mutable Mutex mutex_;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "fs/change_list.h"
+#include "fs/lost_names.h"
 #include "fs/stored_workspace.h"
 #include "fs/vaults.h"
 #include "journal/base/file.h"
@@ -109,6 +110,7 @@ Result<std::vector<NetChange>> StoredWorkspace::Changes(
     bool expand, const std::vector<std::string>& below) {
   ChangeList list =
       TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+        NoteNamesBelow(frozen.tree, frozen.base, below);
         return ChangeList::Collect(frozen, expand);
       }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);

@@ -57,6 +57,8 @@ struct PlanRequest {
 struct CommitReport {
   std::string id;  ///< of the transaction that ended, or of the partial commit
   bool partial = false;
+  /// Id of the part whose commit had stopped half-way, and was finished first.
+  std::string finished;
   bool nothing = false;  ///< there was nothing to commit: all is as it was
   uint64_t changes = 0;  ///< that were committed
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed

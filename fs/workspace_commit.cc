@@ -4,6 +4,7 @@
 #include "fs/commit_plan.h"
 #include "fs/commit_stage.h"
 #include "fs/commit_words.h"
+#include "fs/lost_names.h"
 #include "fs/resolution.h"
 #include "fs/settle.h"
 #include "fs/stored_workspace.h"
@@ -42,17 +43,22 @@ Result<std::vector<Drift>> DriftUnder(
   return drifts;
 }
 
-/// What people have to know when a disk is full.
+/// What people have to know when the disk, not the request, is the cause.
 std::unexpected<Error> WithRemedy(Error error, const std::string& workspace,
                                   const std::string& store) {
-  if (!error.hint.empty()) return std::unexpected(std::move(error));
+  if (!error.hint.empty() || error.code == 0) {
+    return std::unexpected(std::move(error));
+  }
   if (error.code == EROFS) {
     return Fail(error.code, "nothing was committed to " + workspace,
                 "the transaction is as it was: make the filesystem writable, "
                 "then commit again");
   }
-  if (error.code != ENOSPC && error.code != EDQUOT) {
-    return std::unexpected(std::move(error));
+  if (!IsFull(error)) {
+    return Fail(error.code,
+                "nothing was committed to " + workspace + ": " + error.message,
+                "the transaction is as it was: remove the cause, then commit "
+                "again");
   }
   return Fail(error.code,
               "nothing was committed (store " + store + "): " + error.message,
@@ -111,7 +117,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   const bool resumes = IsHalfWay();
   CommitReport report = TRY(CommitOrGoOn(options, progress));
   if (!resumes || !report.partial) return report;
-  // That was a part, which need not be all that was asked for now.
+  // More may have been asked for now than that part.
   auto left = Changes(false, options.paths);
   if (left && left->empty()) return report;
   auto rest = left ? CommitOrGoOn(options, progress)
@@ -123,6 +129,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
     return std::unexpected(std::move(error));
   }
   if (rest->nothing) return report;
+  rest->finished = report.id;
   rest->savepoints.insert(rest->savepoints.begin(), report.savepoints.begin(),
                           report.savepoints.end());
   return rest;
@@ -138,7 +145,6 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
   Attempt attempt{.options = options,
                   .progress = progress,
                   .changes = {},
-                  .half_way = resumes,
                   .passed = {},
                   .vault = {},
                   .report = {},
@@ -149,28 +155,34 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
     if (!resumes) attempt.changes = TRY(Changes(false, {}));
     // Most of what is to be drained need not be while all is frozen.
     TRY(filesystem_->journal()->DrainUnsynced());
-    return filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
-                                        NO_THREAD_SAFETY_ANALYSIS {
-                                          return CommitFrozen(frozen, attempt);
-                                        });
+    return filesystem_->WhileFrozen(
+        [&](OverlayFilesystem::Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
+          Status done = CommitFrozen(frozen, attempt);
+          // Some may be elsewhere by now, and others where they were.
+          if (IsHalfWay()) frozen.ForgetDirectories();
+          return done;
+        });
   }();
   committer_.OnProgress({});
-  if (!committed && !attempt.half_way && !attempt.vault.empty()) {
+  if (!committed && !IsHalfWay() && !attempt.vault.empty()) {
     // What cannot be removed now goes with the next end of a transaction.
     std::ignore = committer_.vaults().Remove(attempt.vault);
   }
-  if (attempt.half_way) {
-    half_way_.emplace(std::move(lock));
+  if (IsHalfWay()) {
+    half_way_->lock.emplace(std::move(lock));
   } else {
     // What collects garbage afterwards takes it, too.
     const FileLock released = std::move(lock);
   }
   attempt.old = {};
   Tell(attempt.stale);
-  if (!committed && !attempt.half_way) {
+  if (!committed && IsHalfWay()) {
+    return committer_.HalfWay({}, std::move(committed).error(),
+                              GoesOn::kByCommit);
+  }
+  if (!committed) {
     return WithRemedy(committed.error(), path_, store_->display_path());
   }
-  TRY(std::move(committed));
   MarkSeen({attempt.report.id});
   const CommitReport& report = attempt.report;
   if (report.committed()) Collect();
@@ -187,13 +199,10 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   attempt.passed = [&] { resolution.Keep(); };
   bool drifted = false;
   if (!record) {
-    if (std::exchange(attempt.half_way, false)) {
-      // Somebody took the intent away by hand.
-      frozen.SetHalted(false);
-      const MutexLock lock(mutex_);
-      summary_.state = TransactionState::kActive;
-    }
+    // Somebody took the intent away by hand.
+    SetHalfWay(frozen, false);
     report.id = transaction_id();
+    NoteNamesOfHeld(frozen.tree, frozen.base);
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();
     auto selection = TRY(Select(frozen, attempt.options.paths));
@@ -297,27 +306,33 @@ Status StoredWorkspace::PrepareSettlement(OverlayFilesystem::Frozen& frozen,
   return {};
 }
 
-/// From the moment that the intent may be written, mutations are refused: what
-/// they change would not be in the plan.
+void StoredWorkspace::SetHalfWay(OverlayFilesystem::Frozen& frozen,
+                                 bool half_way) {
+  if (half_way == IsHalfWay()) return;
+  if (half_way) {
+    half_way_.emplace();
+  } else {
+    half_way_.reset();
+  }
+  frozen.SetHalted(half_way);
+  const MutexLock lock(mutex_);
+  summary_.state =
+      half_way ? TransactionState::kCommitting : TransactionState::kActive;
+}
+
 Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
                                             const CommitRecord& record,
                                             Attempt& attempt) {
-  if (attempt.half_way) return {};
-  frozen.SetHalted(true);
+  if (IsHalfWay()) return {};
   auto passed = WithReserve(
       frozen.journal,
       [&]() NO_THREAD_SAFETY_ANALYSIS {
         return committer_.PassPointOfNoReturn(record);
       },
       [&] { return !store_->history().HasIntent(); });
-  attempt.half_way = passed || store_->history().HasIntent();
-  if (!passed) {
-    frozen.SetHalted(attempt.half_way);
-  }
-  if (attempt.half_way) {
+  if (passed || store_->history().HasIntent()) {
     attempt.passed();
-    const MutexLock lock(mutex_);
-    summary_.state = TransactionState::kCommitting;
+    SetHalfWay(frozen, true);
   }
   return passed;
 }
@@ -326,22 +341,20 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
                                     const CommitRecord& record,
                                     Attempt& attempt) {
   PreparedTransaction prepared =
-      TRY(PrepareNext(record.summary.name, frozen.journal));
+      TRY(PrepareNext(record.summary, frozen.journal));
   Status done = PassPointOfNoReturn(frozen, record, attempt);
   if (done) done = committer_.CarryOut(record);
   if (!done) {
     store_->Cancel(std::move(prepared));
     return done;
   }
-  auto next = store_->Succeed(record.summary.id, std::move(prepared));
-  if (!next) {
-    return committer_.StoppedHalfWay(record, std::move(next).error());
-  }
+  OpenTransaction next =
+      TRY(store_->Succeed(record.summary.id, std::move(prepared)));
   attempt.stale.Append(frozen.Reset(true));
-  GoOnWith(frozen, std::move(*next), attempt.old);
-  // What is left to do is left to the next one who looks.
-  attempt.half_way = false;
+  SetHalfWay(frozen, false);
+  GoOnWith(frozen, std::move(next), attempt.old);
   attempt.vault.clear();
+  // What is left to do is left to the next one who looks.
   std::ignore = committer_.Finish(record);
   return {};
 }
@@ -354,12 +367,8 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
   auto settled = SettlePart(frozen, record, attempt);
   // Without an intent it is done: what is left is left to the next one who
   // looks, and another commit needs an intent of its own.
-  if (!settled && store_->history().HasIntent()) {
-    return committer_.StoppedHalfWay(record, std::move(settled).error());
-  }
-  attempt.half_way = false;
-  const MutexLock lock(mutex_);
-  summary_.state = TransactionState::kActive;
+  if (!settled && store_->history().HasIntent()) return settled;
+  SetHalfWay(frozen, false);
   return {};
 }
 
@@ -369,11 +378,16 @@ Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
   for (const Savepoint& savepoint : frozen.journal.Savepoints()) {
     attempt.report.savepoints.push_back(savepoint.name);
   }
-  if (!TRY(Committer::IsSettled(frozen.journal, record))) {
+  if (!half_way_->settled) {
     const Change change = TRY(DecodeChange(record.settlement));
     Image tables;
     TRY(frozen.journal.Load(tables));
-    attempt.stale.Append(TRY(frozen.Settle(change, std::move(tables))));
+    // It may have it all the same when that was said to have failed.
+    if (!TRY(Committer::IsSettled(frozen.journal, record))) {
+      TRY(frozen.journal.Settle(change));
+    }
+    attempt.stale.Append(frozen.Settle(change, std::move(tables)));
+    half_way_->settled = true;
   }
   TRY(frozen.journal.Drain());
   return committer_.Finish(record);

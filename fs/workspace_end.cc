@@ -16,7 +16,9 @@ namespace txfs {
 // --- recovery --------------------------------------------------------------
 
 Result<FileLock> StoredWorkspace::LockCommits() {
-  if (half_way_) return *std::exchange(half_way_, std::nullopt);
+  if (half_way_ && half_way_->lock) {
+    return *std::exchange(half_way_->lock, std::nullopt);
+  }
   return committer_.Lock(kCommitLockMs);
 }
 
@@ -224,7 +226,7 @@ Status StoredWorkspace::EndDiscarded(const TransactionSummary& ended,
 Result<OpenTransaction> StoredWorkspace::BeginNext(
     const TransactionSummary& ended) {
   PreparedTransaction prepared =
-      TRY(PrepareNext(ended.name, *filesystem_->journal()));
+      TRY(PrepareNext(ended, *filesystem_->journal()));
   auto next = [&]() -> Result<OpenTransaction> {
     if (auto written = store_->history().Write(ended); !written) {
       store_->Cancel(std::move(prepared));
@@ -271,6 +273,7 @@ Result<StaleCaches> StoredWorkspace::DiscardFrozen(
   TRY(frozen.journal.Load(tables));
   Change change = TRY(PlanSettlement(frozen, selection, tables, nullptr));
   frozen.Sign(Ourselves(), change);
+  TRY(frozen.journal.Settle(change));
   return frozen.Settle(change, std::move(tables));
 }
 
@@ -285,9 +288,9 @@ uint64_t StoredWorkspace::CountChanges(const std::vector<NetChange>& changes,
 
 /// On a full disk the open transaction's reserve makes room for the next one.
 Result<PreparedTransaction> StoredWorkspace::PrepareNext(
-    const std::string& name, Journal& journal) {
+    const TransactionSummary& ended, Journal& journal) {
   return WithReserve(journal, [&] {
-    return store_->Prepare(name, options_.filesystem.clock->Now(),
+    return store_->Prepare(ended, options_.filesystem.clock->Now(),
                            options_.journal);
   });
 }

@@ -56,7 +56,8 @@ Result<FileLock> TransactionHistory::LockCommits(int timeout_ms) const {
 }
 
 bool TransactionHistory::HasIntent() const {
-  return ::faccessat(store_, kIntent, F_OK, 0) == 0;
+  // Where that cannot be known, whoever reads it learns why.
+  return ::faccessat(store_, kIntent, F_OK, 0) == 0 || errno != ENOENT;
 }
 
 Result<std::string> TransactionHistory::ReadIntent() const {

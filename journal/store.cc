@@ -72,9 +72,13 @@ bool HasPlentyOfRoom(int dir) {
 
 /// Of a commit that is over, or never came to be, no id need be reserved.
 Status DropReserved(int dir, const TransactionHistory& history) {
-  if (!TRY(Exists(dir, kReserved)) || history.HasIntent()) return {};
+  const std::string unfinished = kReserved + std::string(kNewSuffix);
+  const bool reserved =
+      TRY(Exists(dir, kReserved)) || TRY(Exists(dir, unfinished));
+  if (!reserved || history.HasIntent()) return {};
   const auto lock = history.LockCommits(0);
   if (!lock || history.HasIntent()) return {};
+  TRY(RemoveTree(dir, unfinished));
   return RemoveTree(dir, kReserved);
 }
 
@@ -399,15 +403,23 @@ Result<OpenTransaction> Store::Begin(const std::string& name, Timestamp now,
   return std::unexpected(Explain(std::move(begun).error()));
 }
 
-Result<PreparedTransaction> Store::Prepare(const std::string& name,
+Status Store::DropFollowers(const TransactionSummary& old) {
+  for (const TransactionSummary& other : TRY(ListOpen())) {
+    if (other.name == old.name && other.id != old.id) TRY(ThrowAway(other.id));
+  }
+  return {};
+}
+
+Result<PreparedTransaction> Store::Prepare(const TransactionSummary& old,
                                            Timestamp now,
                                            const JournalOptions& options) {
   const auto prepare = [&]() -> Result<PreparedTransaction> {
     FileLock lock = TRY(Lock());
     TRY(Tidy());
+    TRY(DropFollowers(old));
     TransactionSummary summary;
     summary.id = TRY(NewId(now));
-    summary.name = name;
+    summary.name = old.name;
     summary.created = now;
     OpenTransaction next = TRY(BuildNew(summary, options));
     return PreparedTransaction{std::move(lock), std::move(next)};

@@ -75,9 +75,11 @@ class Store {
   /// lock, and that its journal is not used any more.
   Status Drop(const std::string& id);
 
-  /// Builds the transaction that is to follow an open one of the same name, so
-  /// that nothing can fail for want of space when that one has ended.
-  Result<PreparedTransaction> Prepare(const std::string& name, Timestamp now,
+  /// Builds the transaction that is to follow `old`, which is open, under the
+  /// same name, so that nothing can fail for want of space when that one has
+  /// ended.
+  Result<PreparedTransaction> Prepare(const TransactionSummary& old,
+                                      Timestamp now,
                                       const JournalOptions& options = {});
   /// Begins `prepared` in the place of transaction `old`, which the history
   /// says has ended, and throws that away without closing it.
@@ -136,6 +138,9 @@ class Store {
   /// Moves what was never begun, or has ended, to the trash. Requires the lock.
   Status Tidy();
   Status ThrowAway(const std::string& name);
+  /// The same with those that were to follow `old` and could neither begin nor
+  /// be taken back. Requires the lock.
+  Status DropFollowers(const TransactionSummary& old);
   Result<OpenTransaction> Build(const TransactionSummary& summary,
                                 const JournalOptions& options);
   /// Build up to the rename that makes it one of the open transactions.

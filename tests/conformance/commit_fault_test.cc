@@ -492,5 +492,77 @@ TEST_F(LastStepTest, WhoAsksForEverythingGetsTheRestOfAPartAndTheRest) {
   EXPECT_EQ(FindProblems(base_.root()), "");
 }
 
+/// What could not begin in the place of another, nor be taken back, is in
+/// nobody's way.
+class FollowerTest : public LastStepTest,
+                     public ::testing::WithParamInterface<bool> {
+ protected:
+  Status End() { return GetParam() ? fs().Commit() : fs().Discard(); }
+};
+
+TEST_P(FollowerTest, WhatCouldNotBeginIsNotTakenForWhatGoesOn) {
+  {
+    bool begun = false;
+    const Refusals refusals(base_.root(), [&](const DiskCall& call) {
+      const bool syncs = call.kind == DiskCall::Kind::kSync;
+      begun = begun || (syncs && call.path.ends_with("/txn"));
+      return begun && (syncs || call.new_path.find("/trash/") != string::npos);
+    });
+    EXPECT_FALSE(End());
+    EXPECT_TRUE(begun);
+  }
+  ASSERT_OK(End());
+  ASSERT_OK(fs().WriteFile("new", "of what goes on"));
+  ASSERT_OK(fs().Remount());
+  EXPECT_EQ(fs().ReadFile("new").value_or(""), "of what goes on");
+  ASSERT_OK(fs().workspace().Close());
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, FollowerTest, ::testing::Bool(),
+                         [](const auto& test) {
+                           return test.param ? "Commit" : "Discard";
+                         });
+
+/// A directory that the base has under its new name already, of which nobody
+/// looked at anything before.
+TEST_F(LastStepTest, WhatIsInAMovedDirectoryIsThereWhileACommitIsHalfWay) {
+  base_.File("d/in/f", "content");
+  base_.File("e/other", "of what had the name");
+  ASSERT_OK(fs().Rename("e", "elsewhere", 0));
+  ASSERT_OK(fs().Rename("d", "e", 0));
+  {
+    const Refusals refusals(base_.root(), [](const DiskCall& call) {
+      return call.new_path.ends_with(".image") || call.path.ends_with(".image");
+    });
+    ASSERT_FALSE(fs().Commit());
+  }
+  ASSERT_TRUE(base_.Exists("e/in/f"));
+  EXPECT_EQ(fs().Names("e").value(), std::vector<string>{"in"});
+  EXPECT_EQ(fs().Names("elsewhere").value(), std::vector<string>{"other"});
+  EXPECT_OK(fs().Stat("e/in"));
+  EXPECT_ERRNO(fs().Stat("e/other"), ENOENT);
+  EXPECT_ERRNO(fs().WriteFile("e/new", ""), EROFS);
+  ASSERT_OK(fs().Commit());
+  EXPECT_EQ(fs().ReadFile("e/in/f").value(), "content");
+  EXPECT_OK(fs().WriteFile("e/new", ""));
+}
+
+TEST_F(LastStepTest, AConflictOfTheRestIsToldWithThePartThatWasFinished) {
+  {
+    const Refusals refusals(base_.root(), FinishesIntent);
+    ASSERT_FALSE(fs().workspace().Commit({.paths = {"a"}}));
+  }
+  PosixDriver plain(base_.root());
+  ASSERT_OK(plain.PatchFile("b", 10, "by them"));
+  const auto all = fs().workspace().Commit({});
+  ASSERT_OK(all);
+  EXPECT_EQ(all->conflicts.size(), 1U);
+  EXPECT_EQ(all->finished,
+            std::ranges::max(*fs().workspace().store().history().Ids()));
+  EXPECT_EQ(InBase("a"), "patched");
+  EXPECT_EQ(InBase("b"), "by them");
+}
+
 }  // namespace
 }  // namespace txfs::testing

@@ -34,6 +34,21 @@ TEST_P(LinksTest, ANameThatCameBackGetsAnother) {
   EXPECT_EQ(St("a").st_nlink, 3u);
 }
 
+TEST_P(LinksTest, AnOpenFileIsThatOfANameThatNobodyLookedUp) {
+  base().File("a", "content");
+  base().Directory("d");
+  base().HardLink("a", "d/unseen");
+  const Handle file = Open("a", O_RDWR);
+  ASSERT_OK(fs().Unlink("a"));
+  Commit();
+  EXPECT_EQ(fs().StatOf(file).value().st_nlink, 1u);
+  ASSERT_OK(fs().WriteAt(file, 0, "CONTENT"));
+  EXPECT_EQ(Content("d/unseen"), "CONTENT");
+  Commit();
+  EXPECT_EQ(Content("d/unseen"), "CONTENT");
+  ASSERT_OK(fs().Close(file));
+}
+
 TEST_P(LinksTest, ANewLinkIsTheSameFile) {
   ASSERT_OK(fs().WriteFile("f", "x"));
   ASSERT_OK(fs().Link("f", "g"));

@@ -183,5 +183,63 @@ INSTANTIATE_TEST_SUITE_P(All, SamePlaceTest,
                                                               : "Forgotten");
                          });
 
+/// A file of several names, of which the transaction knows only what somebody
+/// looked up since it was opened.
+class UnseenNameTest : public ::testing::TestWithParam<string> {
+ protected:
+  void SetUp() override {
+    mkdir(base_.root().c_str(), 0755);
+    base_.File("d/a", string(9000, 's'));
+    base_.Directory("other/deep");
+    base_.HardLink("d/a", "other/deep/b");
+    base_.File("d/else", "else");
+    auto driver = CoreDriver::Start(base_.root(), {});
+    ASSERT_OK(driver);
+    driver_ = std::move(*driver);
+    ASSERT_OK(fs().PatchFile("d/a", 4090, "patched"));
+    ASSERT_OK(fs().Rename("other", "moved", 0));
+    ASSERT_OK(fs().WriteFile("d/else", "changed"));
+    ASSERT_OK(fs().Remount());
+  }
+  CoreDriver& fs() { return *driver_; }
+  string Patch(Driver& driver, const string& path) {
+    return driver.ReadFile(path).value_or("").substr(4090, 7);
+  }
+
+  const TempDir scratch_;
+  BaseTree base_{scratch_.path() + "/ws"};
+  std::unique_ptr<CoreDriver> driver_;
+};
+
+TEST_P(UnseenNameTest, ItsChangesAreListed) {
+  const auto changes = fs().workspace().Changes(true, {GetParam()});
+  ASSERT_OK(changes);
+  EXPECT_TRUE(std::ranges::any_of(*changes, [](const NetChange& change) {
+    return change.path == "moved/deep/b" && change.content;
+  }));
+}
+
+TEST_P(UnseenNameTest, ItIsCommitted) {
+  ASSERT_OK(fs().workspace().Commit({.paths = {GetParam()}}));
+  PosixDriver plain(base_.root());
+  EXPECT_EQ(Patch(plain, "d/a"), "patched");
+  EXPECT_EQ(base_.Read("d/else"), "else");
+}
+
+TEST_P(UnseenNameTest, ItIsDiscarded) {
+  ASSERT_OK(fs().workspace().DiscardPart({GetParam()}));
+  EXPECT_EQ(Patch(fs(), "d/a"), "sssssss");
+  EXPECT_EQ(fs().ReadFile("d/else").value(), "changed");
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, UnseenNameTest,
+                         ::testing::Values("moved/deep/b", "moved/deep",
+                                           "moved"),
+                         [](const auto& test) {
+                           string name = test.param;
+                           std::erase(name, '/');
+                           return name;
+                         });
+
 }  // namespace
 }  // namespace txfs::testing

@@ -236,7 +236,7 @@ TEST_P(FaultTest, ATransactionIsSucceededOrIsOpen) {
 
     disk.Expect(fault);
     bool succeeded = false;
-    auto prepared = (*store)->Prepare("a", kNow, options_);
+    auto prepared = (*store)->Prepare({.id = id, .name = "a"}, kNow, options_);
     if (Honest(prepared, disk, fault.error) &&
         Honest(TransactionHistory((*store)->dir()).Write(summary), disk,
                fault.error)) {

@@ -101,7 +101,8 @@ class StoreLife {
     return {};
   }
   Result<OpenTransaction> Succeed(OpenTransaction old) {
-    PreparedTransaction prepared = TRY(store_->Prepare("a", kBegun, options_));
+    PreparedTransaction prepared =
+        TRY(store_->Prepare({.id = old.id, .name = "a"}, kBegun, options_));
     TRY(TransactionHistory(store_->dir())
             .Write(Summarise(old.id, "done", true)));
     OpenTransaction next = TRY(store_->Succeed(old.id, std::move(prepared)));
