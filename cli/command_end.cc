@@ -1,8 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 
 #include "cli/commands.h"
 #include "cli/conflict_text.h"
@@ -12,6 +10,7 @@
 #include "cli/locate.h"
 #include "cli/output.h"
 #include "cli/policy_rules.h"
+#include "cli/progress_line.h"
 #include "cli/summary_format.h"
 #include "cli/text.h"
 #include "cli/wire.h"
@@ -19,7 +18,6 @@
 namespace txfs::cli {
 namespace {
 
-constexpr std::chrono::seconds kQuiet{1};
 constexpr const char* kHintOfPaths =
     "leave the paths out to resolve conflicts, or `txfs discard PATH...` what "
     "is to be as the workspace has it";
@@ -172,35 +170,10 @@ Result<int> ReportConflicts(const CommitReply& reply,
   return ConflictError(VerbOf(reply.report), arguments, conflicts);
 }
 
-/// A line on a terminal that says how far a long commit is.
-class ProgressLine {
- public:
-  ProgressLine() = default;
-  ~ProgressLine() {
-    if (shown_) std::fputs("\r\033[K", stderr);
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void Show(size_t done, size_t all) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!is_terminal_ || now - start_ < kQuiet) return;
-    std::fprintf(stderr, "\r\033[Kcommitting: %zu of %zu steps", done, all);
-    std::fflush(stderr);
-    shown_ = true;
-  }
-
- private:
-  const bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
-  const std::chrono::steady_clock::time_point start_ =
-      std::chrono::steady_clock::now();
-  bool shown_ = false;
-};
-
 Result<CommitReply> CommitWithProgress(Client& client,
                                        const CommitArguments& arguments,
                                        std::vector<std::string> paths) {
-  ProgressLine line;
+  ProgressLine line(STDERR_FILENO);
   const CommitRequest request{
       .message = arguments.message,
       .paths = std::move(paths),

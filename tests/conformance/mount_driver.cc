@@ -129,8 +129,8 @@ Result<uint64_t> MountDriver::StoreBytes() {
   return StatusNumber("store_bytes");
 }
 
-void MountDriver::Kill() {
-  KillAndWait(daemon_);
+void MountDriver::Kill(int signal) {
+  KillAndWait(daemon_, signal);
   daemon_ = 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,8 +30,9 @@ class MountDriver final : public PosixDriver {
   Result<uint64_t> StoreBytes() override;
   [[nodiscard]] bool has_base() const override { return true; }
 
-  /// Kills the daemon, at once and for ever. The mount is dead until Mount.
-  void Kill();
+  /// Ends the daemon, and waits until it is gone. Unless it ends in peace, the
+  /// mount is dead until Mount.
+  void Kill(int signal = SIGKILL);
   /// `txfs mount`; clears a dead mount.
   Status Mount();
   /// The process that serves the mount.

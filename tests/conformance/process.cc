@@ -81,10 +81,10 @@ CommandResult RunCommand(const std::vector<std::string>& command) {
           .errors = ReadAll(err.get())};
 }
 
-void KillAndWait(pid_t pid) {
+void KillAndWait(pid_t pid, int signal) {
   const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!process.valid()) return;
-  kill(pid, SIGKILL);
+  kill(pid, signal);
   pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
   while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
   }

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct CommandResult {
 /// not pipes: a daemon that it leaves behind cannot keep the caller waiting.
 CommandResult RunCommand(const std::vector<std::string>& command);
 
-/// Kills a process that need not be a child, and waits until it is gone.
-void KillAndWait(pid_t pid);
+/// Sends `signal` to a process that need not be a child, and waits until it is
+/// gone.
+void KillAndWait(pid_t pid, int signal = SIGKILL);
 
 /// The program under test: $TXFS_BINARY, else the one that was built along;
 /// empty when neither is.

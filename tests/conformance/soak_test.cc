@@ -741,6 +741,8 @@ void Soak::KillWithin() {
   growth_ = {};
   PauseAll();
   LeaveLostDirectories();
+  const int signal = Number(2) == 0 ? SIGTERM : SIGKILL;
+  if (signal == SIGTERM) Count("shutdowns within");
   const uint64_t what = Number(4);
   const std::string name = "k" + std::to_string(++names_);
   const std::string back = what == 1 && !savepoints_.empty()
@@ -750,7 +752,7 @@ void Soak::KillWithin() {
   std::thread killer([&, delay = std::chrono::microseconds(Number(60'000))] {
     began.wait(false);
     std::this_thread::sleep_for(delay);
-    daemon().Kill();
+    daemon().Kill(signal);
   });
   began = true;
   began.notify_one();

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <sys/stat.h>
@@ -7,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fs/vaults.h"
+#include "journal/base/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/crash_rig.h"
@@ -131,6 +134,42 @@ TEST(UndoTest, RestoresTheBaseAfterWorkOfEveryKind) {
     ASSERT_EQ(rig.CrashAt(0), Ending::kSurvived);
     rig.DemandRecovery(true);
   }
+}
+
+TEST(UndoTest, HistoryIsKeptUpToItsBytes) {
+  const TempDir scratch;
+  BaseTree base(scratch.path() + "/ws");
+  mkdir(base.root().c_str(), 0755);
+  base.File("a", std::string(100'000, 'x'));
+  const auto started = CoreDriver::Start(base.root(), {.collects = false});
+  ASSERT_OK(started);
+  Workspace& workspace = (*started)->workspace();
+  uint64_t bytes = 0;
+  const auto directory = OpenAt(AT_FDCWD, base.root(), O_RDONLY | O_DIRECTORY);
+  ASSERT_OK(directory);
+  const BaseDirectory root(OpenAt(directory->get(), ".", O_RDONLY).value());
+  for (const char* content : {"1", "2"}) {
+    ASSERT_OK((*started)->Unlink("a"));
+    ASSERT_OK((*started)->WriteFile("a", std::string(50'000, *content)));
+    ASSERT_OK((*started)->Commit());
+  }
+  const Vaults vaults(root, workspace.store().dir());
+  const auto ids = vaults.Ids();
+  ASSERT_OK(ids);
+  for (const std::string& id : *ids) {
+    bytes += vaults.Bytes(id).value();
+  }
+  ASSERT_GT(bytes, 0U);
+  const auto freed = [&](uint64_t kept) {
+    const auto report = workspace.CollectGarbage({.bytes = kept});
+    EXPECT_OK(report);
+    return report->commits;
+  };
+  EXPECT_EQ(freed(bytes), 0U);
+  EXPECT_EQ(freed(bytes - 1), 1U);
+  ASSERT_OK((*started)->Undo(""));
+  EXPECT_FALSE((*started)->Undo(""));
+  EXPECT_EQ(base.Read("a"), std::string(50'000, '1'));
 }
 
 }  // namespace

@@ -42,6 +42,29 @@ for i in $(seq 16); do
   contains "$(ls "m$j")" "new$i"
 done
 same_tree ws m1
+
+# --- and all sixteen at the same time --------------------------------------------
+for i in $(seq 16); do
+  echo "again by $i" >"m$i/new$i"
+  echo "by $i" >"m$i/more$i"
+done
+commits=
+for i in $(seq 16); do
+  txfs -C "m$i" commit -m "again by $i" >"committed$i" 2>&1 &
+  commits="$commits $!"
+done
+i=0
+for commit in $commits; do
+  i=$((i + 1))
+  wait "$commit" || fail "commit $i beside fifteen others: $(cat "committed$i")"
+  contains "$(cat "committed$i")" "2 changes"
+done
+for i in $(seq 16); do
+  equal "again by $i by $i" "$(cat "ws/new$i" "ws/more$i" | xargs)" "of commit $i"
+  same_tree ws "m$i"
+done
+equal 32 "$(txfs -C ws list --json | json 'len([t for t in d if t["undoable"]])')" "commits that can be undone"
+txfs -C ws fsck >/dev/null
 for i in $(seq 3 16); do txfs umount "m$i"; done
 equal 2 "$(txfs -C ws list --json | json 'len([t for t in d if t["state"] == "active"])')" \
   "open transactions: those that ended and were not used again are gone"
