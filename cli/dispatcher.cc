@@ -199,13 +199,14 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
                     .merge = MergeTexts,
                     .markers = GetBool(request, "markers")},
       .accepted = DecodeList(GetMember(request, "accepted"))};
-  const CommitReport report =
-      TRY(workspace_.Commit(options, ProgressFrames(sink)));
-  // Nobody is to see the old base once the commit is reported.
-  if (report.committed()) {
+  const auto report = workspace_.Commit(options, ProgressFrames(sink));
+  // Nobody is to see the old base once the commit is reported; an error may be
+  // that of the rest, when a part was finished.
+  if (!report || report->committed() || !report->finished.empty()) {
     RefreshSiblings(workspace_.store(), workspace_.transaction_id());
   }
-  frame.header["report"] = ToJson(report);
+  if (!report) return std::unexpected(report.error());
+  frame.header["report"] = ToJson(*report);
   frame.header["next"] = NextId();
   return sink(frame);
 }

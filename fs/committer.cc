@@ -347,15 +347,18 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
   if (!report.conflicts.empty()) return report;
   TRY(CheckPermitted(record));
   TRY(CheckVault(record));
+  bool passed = false;
   auto done = change_base([&]() -> Status {
     TRY(PassPointOfNoReturn(record));
+    passed = true;
     TRY(CarryOut(record));
     return Finish(record);
   });
   if (!done && store_.history().HasIntent()) {
     return HalfWay(record.summary, std::move(done).error(), GoesOn::kByAnyone);
   }
-  TRY(std::move(done));
+  // Without an intent it is done, whatever the last syncs said.
+  if (!passed) TRY(std::move(done));
   return report;
 }
 

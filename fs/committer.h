@@ -105,8 +105,6 @@ class Committer {
   /// committed out of the transaction. Can be repeated. kBusy when somebody
   /// has the transaction.
   Status Settle(const CommitRecord& record);
-  /// Whether that is done.
-  static Result<bool> IsSettled(Journal& journal, const CommitRecord& record);
   /// The last step of the protocol.
   Status Finish(const CommitRecord& record);
   /// What is to be said of `error` after the point of no return.
@@ -146,6 +144,8 @@ class Committer {
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
   Status FinishDead(const CommitRecord& record);
+  /// Whether the log of the transaction has the settlement.
+  static Result<bool> IsSettled(Journal& journal, const CommitRecord& record);
   Result<bool> IsOver(const CommitRecord& record) const;
 
   Store& store_;

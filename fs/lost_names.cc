@@ -36,24 +36,30 @@ class OtherNames {
         nameless.push_back(&inode);
       }
     });
-    if (!nameless.empty()) Search(nameless);
+    if (!nameless.empty()) Search(nameless, false);
   }
 
   void NoteHeld() {
     std::vector<Inode*> nameless;
     tree_.ForEachUpper([&](Inode& inode) {
       const bool held = HadSeveral(inode) && !inode.lost && inode.lookups != 0;
-      if (held && tree_.VisiblePaths(inode).empty()) nameless.push_back(&inode);
+      if (held && inode.links.empty() && !tree_.VisiblePath(inode)) {
+        nameless.push_back(&inode);
+      }
     });
     if (nameless.empty()) return;
-    Search(nameless);
+    Search(nameless, true);
     for (Inode* inode : nameless) inode->lost = false;
   }
 
   void NoteBelow(const std::vector<std::string>& paths) {
+    if (paths.empty()) return;
     std::set<uint64_t> wanted;
     tree_.ForEachUpper([&](Inode& inode) {
-      if (HadSeveral(inode)) wanted.insert(inode.record.base->ino);
+      const bool may_have_more =
+          HadSeveral(inode) &&
+          tree_.KnownBasePaths(inode).size() < inode.record.base->nlink;
+      if (may_have_more) wanted.insert(inode.record.base->ino);
     });
     if (wanted.empty()) return;
     for (const std::string& path : paths) NoteBelow(Find(path), wanted);
@@ -103,20 +109,7 @@ class OtherNames {
   /// A name that has come to be known is one of the inode that has it.
   void NoteBelow(const Place& place, const std::set<uint64_t>& wanted) const {
     if (place.inode != nullptr && !place.inode->IsDirectory()) return;
-    if (place.base) {
-      const auto entries = base_.List(*place.base);
-      if (!entries) return NoteName(*place.base, wanted);
-      for (const BaseEntry& entry : *entries) {
-        const bool hidden = place.inode != nullptr &&
-                            place.inode->UpperSlot(entry.name) != nullptr;
-        if (hidden) continue;
-        if (entry.type == FileType::kDirectory) {
-          NoteBelow(Below(place, entry.name), wanted);
-        } else if (wanted.contains(entry.ino)) {
-          NoteName(JoinPath(*place.base, entry.name), wanted);
-        }
-      }
-    }
+    if (place.base) NoteBaseBelow(place, wanted);
     if (place.inode == nullptr) return;
     std::vector<Ino> moved_here;
     for (const auto& [name, slot] : place.inode->slots) {
@@ -127,10 +120,33 @@ class OtherNames {
     for (const Ino ino : moved_here) NoteBelow(PlaceOf(ino), wanted);
   }
 
+  void NoteBaseBelow(const Place& place,
+                     const std::set<uint64_t>& wanted) const {
+    const auto st = base_.Stat(*place.base);
+    if (!st) return;
+    if (!S_ISDIR(st->st_mode)) return NoteName(*place.base, wanted);
+    // Another one may have its name by now.
+    if (place.inode != nullptr && !tree_.IsOrigin(*place.inode, *st)) return;
+    const auto entries = base_.List(*place.base);
+    if (!entries) return;
+    for (const BaseEntry& entry : *entries) {
+      const bool hidden = place.inode != nullptr &&
+                          place.inode->UpperSlot(entry.name) != nullptr;
+      if (hidden) continue;
+      if (entry.type == FileType::kDirectory) {
+        NoteBelow(Below(place, entry.name), wanted);
+      } else if (wanted.contains(entry.ino)) {
+        NoteName(JoinPath(*place.base, entry.name), wanted);
+      }
+    }
+  }
+
   void NoteName(const std::string& path,
                 const std::set<uint64_t>& wanted) const {
     const auto st = base_.Stat(path);
-    if (!st || !wanted.contains(st->st_ino)) return;
+    const bool is_known = st && wanted.contains(st->st_ino) &&
+                          tree_.FindBaseFile(path, *st) != nullptr;
+    if (!is_known) return;
     if (Inode* directory = Obtain(std::string(ParentPath(path)))) {
       Adopt(*directory, path);
     }
@@ -150,7 +166,9 @@ class OtherNames {
     return {};
   }
 
-  void Search(const std::vector<Inode*>& nameless) {
+  /// `keeps_origin`: only a name under which they are to be seen is wanted; the
+  /// journal goes on to know them by the one that it has.
+  void Search(const std::vector<Inode*>& nameless, bool keeps_origin) {
     const auto mounts = BaseMounts::Read(base_);
     if (!mounts) return;
     std::map<std::string, std::set<uint64_t>> wanted;  // by mount
@@ -163,16 +181,20 @@ class OtherNames {
     for (const auto& [mount, inos] : wanted) {
       // Content can be read by a hidden name, too.
       for (const auto& except : {hidden, std::set<std::string>()}) {
+        if (keeps_origin && except.empty() && !hidden.empty()) continue;
         const auto found = FindOtherNames(base_, *mounts, mount, inos, except);
         if (!found) continue;
-        for (Inode* inode : nameless) Take(*inode, mount, *mounts, *found);
+        for (Inode* inode : nameless) {
+          Take(*inode, mount, *mounts, *found, keeps_origin);
+        }
       }
     }
   }
 
   /// Shows it there, too, unless the transaction put something else there.
   void Take(Inode& inode, const std::string& mount, const BaseMounts& mounts,
-            const std::map<uint64_t, std::string>& found) const {
+            const std::map<uint64_t, std::string>& found,
+            bool keeps_origin) const {
     BaseOrigin& origin = *inode.record.base;
     const auto name = found.find(origin.ino);
     if (!inode.lost || name == found.end() || mounts.Of(origin.path) != mount) {
@@ -185,10 +207,10 @@ class OtherNames {
         Timestamp::From(st->st_mtim) != origin.mtime) {
       return;
     }
-    origin.path = name->second;
+    if (!keeps_origin) origin.path = name->second;
     inode.lost = false;
-    if (Inode* directory = Obtain(std::string(ParentPath(origin.path)))) {
-      Adopt(*directory, origin.path);
+    if (Inode* directory = Obtain(std::string(ParentPath(name->second)))) {
+      Adopt(*directory, name->second);
     }
   }
 

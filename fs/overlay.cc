@@ -152,14 +152,14 @@ Result<std::optional<BaseObject>> OverlayFilesystem::ProbeBase(
   return object;
 }
 
-Result<std::string> OverlayFilesystem::PlaceInBase(
-    const Inode& directory) const {
-  const std::string& before = directory.record.base->path;
-  if (!halted_ || directory.lost) return before;
-  for (const auto& path :
-       {std::optional(before), tree_.VisiblePath(directory)}) {
+Result<std::string> OverlayFilesystem::PlaceInBase(const Inode& inode) const {
+  const std::string& before = inode.record.base->path;
+  if (!halted_ || inode.lost) return before;
+  const auto after = tree_.VisiblePath(inode);
+  if (after == before) return before;
+  for (const auto& path : {std::optional(before), after}) {
     const auto st = path ? base_.Stat(*path) : Fail(ENOENT, "");
-    if (st && tree_.IsOrigin(directory, *st)) return *path;
+    if (st && tree_.IsOrigin(inode, *st)) return *path;
   }
   return Fail(EIO, "commit stopped half-way");
 }

@@ -255,9 +255,9 @@ class OverlayFilesystem final : public Filesystem {
   /// What the base has under a name.
   Result<std::optional<BaseObject>> ProbeBase(Ino parent, std::string_view name)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  /// Where the base has a directory of base origin: a commit that has stopped
+  /// Where the base has an inode of base origin: a commit that has stopped
   /// half-way may have moved it. EIO: at neither of its places.
-  Result<std::string> PlaceInBase(const Inode& directory) const
+  Result<std::string> PlaceInBase(const Inode& inode) const
       REQUIRES_SHARED(gate_, tree_mutex_);
   Inode* Child(Inode& directory, std::string_view name,
                const std::optional<BaseObject>& probe) REQUIRES(tree_mutex_);
@@ -367,14 +367,15 @@ class OverlayFilesystem final : public Filesystem {
   /// All user.* attributes of the base object: what a first change copies.
   Result<std::map<std::string, std::string>> BaseXattrs(
       const std::string& path) const;
-  Result<std::map<std::string, std::string>> VisibleXattrs(Ino ino);
+  Result<std::map<std::string, std::string>> VisibleXattrs(Ino ino)
+      REQUIRES_SHARED(gate_);
 
   // Content.
   SharedMutex& ContentLock(Ino ino) {
     return content_locks_[Raw(ino) % content_locks_.size()];
   }
   ReadPlan PlanRead(const Inode& inode, uint64_t offset, uint64_t length) const
-      REQUIRES_SHARED(tree_mutex_);
+      REQUIRES_SHARED(gate_, tree_mutex_);
   /// The base file, where a commit has put it meanwhile, too.
   Result<SharedFd> OpenBase(const ReadPlan& plan);
   /// Bytes of the base file; of its pre-image, where something else is in its

@@ -142,7 +142,7 @@ Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
       return std::map<std::string, std::string>(inode->xattrs.begin(),
                                                 inode->xattrs.end());
     }
-    base_path = inode->record.base->path;
+    base_path = TRY(PlaceInBase(*inode));
   }
   return BaseXattrs(base_path);
 }
@@ -162,7 +162,7 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
       if (found == inode->xattrs.end()) return Fail(ENODATA, "getxattr");
       return found->second;
     }
-    base_path = inode->record.base->path;
+    base_path = TRY(PlaceInBase(*inode));
   }
   auto value = base_.GetXattr(base_path, std::string(name));
   // As ListBaseXattrs has it.
@@ -181,7 +181,7 @@ Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
       for (const auto& [name, value] : inode->xattrs) names.push_back(name);
       return names;
     }
-    base_path = inode->record.base->path;
+    base_path = TRY(PlaceInBase(*inode));
   }
   return ListBaseXattrs(base_path);
 }

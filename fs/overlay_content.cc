@@ -29,9 +29,10 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
   plan.ino = inode.ino;
   if (const auto& base = inode.record.base) {
     plan.base_path = base->path;
+    if (halted_) plan.base_path = PlaceInBase(inode).value_or(base->path);
     // A pristine inode is whatever its path leads to. What lies under extents
     // must be what it was when they were written.
-    if (inode.upper || inode.IsOrphan()) {
+    if (inode.upper || inode.IsOrphan() || halted_) {
       plan.origin = BaseIdentity{.dev = base->dev, .ino = base->ino};
       plan.state = Fingerprint::Of(*base);
     }

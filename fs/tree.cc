@@ -266,7 +266,11 @@ void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
   Inode* directory = Find(parent);
   if (directory == nullptr) return;
   --directory->known_children;
-  if (child.IsOrphan() && child.links.empty() && child.last_path.empty()) {
+  // Nobody asks where something was that nobody holds; and in the middle of a
+  // rollback, which has noted the others, directories may lie in each other.
+  const bool held = child.lookups != 0;
+  if (held && child.IsOrphan() && child.links.empty() &&
+      child.last_path.empty()) {
     child.last_path = PathOf(*directory, name);
   }
 }

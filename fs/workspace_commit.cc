@@ -46,9 +46,8 @@ Result<std::vector<Drift>> DriftUnder(
 /// What people have to know when the disk, not the request, is the cause.
 std::unexpected<Error> WithRemedy(Error error, const std::string& workspace,
                                   const std::string& store) {
-  if (!error.hint.empty() || error.code == 0) {
-    return std::unexpected(std::move(error));
-  }
+  const bool disk = error.kind == ErrorKind::kFailed && error.code != 0;
+  if (!disk || !error.hint.empty()) return std::unexpected(std::move(error));
   if (error.code == EROFS) {
     return Fail(error.code, "nothing was committed to " + workspace,
                 "the transaction is as it was: make the filesystem writable, "
@@ -199,7 +198,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   attempt.passed = [&] { resolution.Keep(); };
   bool drifted = false;
   if (!record) {
-    // Somebody took the intent away by hand.
+    // If it was half-way, somebody took the intent away by hand.
     SetHalfWay(frozen, false);
     report.id = transaction_id();
     NoteNamesOfHeld(frozen.tree, frozen.base);
@@ -382,10 +381,7 @@ Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
     const Change change = TRY(DecodeChange(record.settlement));
     Image tables;
     TRY(frozen.journal.Load(tables));
-    // It may have it all the same when that was said to have failed.
-    if (!TRY(Committer::IsSettled(frozen.journal, record))) {
-      TRY(frozen.journal.Settle(change));
-    }
+    TRY(frozen.journal.Settle(change));
     attempt.stale.Append(frozen.Settle(change, std::move(tables)));
     half_way_->settled = true;
   }

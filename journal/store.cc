@@ -404,8 +404,20 @@ Result<OpenTransaction> Store::Begin(const std::string& name, Timestamp now,
 }
 
 Status Store::DropFollowers(const TransactionSummary& old) {
-  for (const TransactionSummary& other : TRY(ListOpen())) {
-    if (other.name == old.name && other.id != old.id) TRY(ThrowAway(other.id));
+  for (const std::string& id : TRY(OpenIds())) {
+    if (id == old.id) continue;
+    const auto other = ReadSummary(dir_.get(), SummaryPath(id), id);
+    if (!other || other->name != old.name) continue;
+    // Nobody has it, and nothing was done in it; else it is somebody's, who
+    // took `old` to have ended.
+    const UniqueFd dir = TRY(TransactionDir(id));
+    if (!FileLock::Take(dir.get(), "lock", 0)) continue;
+    auto open = Resume(id, {.background_drain = false});
+    if (!open) continue;
+    const bool used = Raw(open->journal->last_lsn()) != 0;
+    if (!used) open->journal->Forget();
+    open->journal.reset();
+    if (!used) TRY(ThrowAway(id));
   }
   return {};
 }

@@ -524,7 +524,7 @@ INSTANTIATE_TEST_SUITE_P(Ends, FollowerTest, ::testing::Bool(),
                            return test.param ? "Commit" : "Discard";
                          });
 
-/// A directory that the base has under its new name already, of which nobody
+/// A directory that the base has under its new name already, in which nobody
 /// looked at anything before.
 TEST_F(LastStepTest, WhatIsInAMovedDirectoryIsThereWhileACommitIsHalfWay) {
   base_.File("d/in/f", "content");
@@ -540,7 +540,10 @@ TEST_F(LastStepTest, WhatIsInAMovedDirectoryIsThereWhileACommitIsHalfWay) {
   ASSERT_TRUE(base_.Exists("e/in/f"));
   EXPECT_EQ(fs().Names("e").value(), std::vector<string>{"in"});
   EXPECT_EQ(fs().Names("elsewhere").value(), std::vector<string>{"other"});
-  EXPECT_OK(fs().Stat("e/in"));
+  EXPECT_EQ(fs().ReadFile("e/in/f").value_or("?"), "content");
+  EXPECT_EQ(fs().ReadFile("elsewhere/other").value_or("?"),
+            "of what had the name");
+  EXPECT_EQ(fs().ListXattrs("e/in/f").value().size(), 0U);
   EXPECT_ERRNO(fs().Stat("e/other"), ENOENT);
   EXPECT_ERRNO(fs().WriteFile("e/new", ""), EROFS);
   ASSERT_OK(fs().Commit());

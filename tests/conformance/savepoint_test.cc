@@ -58,6 +58,24 @@ TEST_P(SavepointTest, BringsBackWhatWasChangedDeletedAndMoved) {
   EXPECT_ERRNO(fs().Stat("d/made"), ENOENT);
 }
 
+/// Put back name by name, each is for a moment in the other.
+TEST_P(SavepointTest, DirectoriesThatChangedPlacesGoBackWithWhatWasMadeInThem) {
+  ASSERT_OK(fs().Mkdir("a", 0755));
+  ASSERT_OK(fs().Mkdir("a/b", 0755));
+  Mark("s");
+  ASSERT_OK(fs().Rename("a/b", "b", 0));
+  ASSERT_OK(fs().Rename("a", "b/a", 0));
+  ASSERT_OK(fs().WriteFile("b/a/made", "x"));
+  ASSERT_OK(fs().WriteFile("b/z", "x"));
+  const Handle open = Open("b/z", O_RDONLY);
+  RollBack("s");
+  EXPECT_EQ(Names(""), vector<string>{"a"});
+  EXPECT_EQ(Names("a"), vector<string>{"b"});
+  EXPECT_EQ(Names("a/b"), vector<string>{});
+  EXPECT_EQ(ReadHandle(open), "x");
+  ASSERT_OK(fs().Close(open));
+}
+
 TEST_P(SavepointTest, AFileMadeSinceLivesOnForThoseWhoHaveItOpen) {
   fs();
   Mark("s");
