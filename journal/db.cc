@@ -527,6 +527,8 @@ Status Db::Sync() {
   // No batch meanwhile: its sync would not tell of a failure that ours was
   // told of.
   MutexLock batch(write_mutex_);
+  // Or else why not: the disk says it.
+  if (HasGivenUp()) TRY(Reconnect());
   ReaderLock lock(map_mutex_);
   if (env_ == nullptr) return FailWith(MDB_PANIC, "sync");
   if (suspect_) TRY(RewriteFirstPages());
