@@ -79,7 +79,7 @@ void SayDropped(const std::vector<std::string>& savepoints) {
 }
 
 /// Who asked for more asked for that, too.
-void SayFinished(const CommitReport& report) {
+void SayFinishedPart(const CommitReport& report) {
   if (report.finished.empty()) return;
   Say("the commit that had stopped half-way is finished: committed " +
       report.finished);
@@ -254,7 +254,7 @@ Result<int> RunCommit(const Context& context,
   if (arguments.dry_run) return DryRun(client, paths, arguments);
   const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
   if (!arguments.json) {
-    SayFinished(reply.report);
+    SayFinishedPart(reply.report);
     SayDenied(reply.report);
   }
   Output output;

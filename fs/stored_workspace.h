@@ -24,6 +24,12 @@ namespace txfs {
 
 struct PartCommit;  // fs/settle.h
 
+/// A commit between its point of no return and its end.
+struct HalfWayCommit {
+  std::optional<FileLock> lock;  ///< of commits, when it has stopped there
+  bool settled = false;          ///< of a part: the tree is as it is after it
+};
+
 /// The Workspace over a store on disk. Locks: docs/locking.md.
 class StoredWorkspace final : public Workspace {
  public:
@@ -218,12 +224,7 @@ class StoredWorkspace final : public Workspace {
   Committer committer_ GUARDED_BY(end_mutex_);
   std::unique_ptr<OverlayFilesystem> filesystem_;
   Mutex end_mutex_;  ///< one commit, discard or undo at a time; before mutex_
-  /// Of our commit between its point of no return and its end.
-  struct HalfWay {
-    std::optional<FileLock> lock;  ///< of commits, when it has stopped there
-    bool settled = false;          ///< the tree is as it is after it
-  };
-  std::optional<HalfWay> half_way_ GUARDED_BY(end_mutex_);
+  std::optional<HalfWayCommit> half_way_ GUARDED_BY(end_mutex_);
   /// The mount shows the base, and whether that is so on disk is not known.
   bool discard_half_way_ GUARDED_BY(end_mutex_) = false;
   mutable Mutex mutex_;
