@@ -59,8 +59,10 @@ class Server {
         session_(session),
         policy_(policy),
         approvals_(approvals),
-        dispatcher_(workspace, {.pid = static_cast<uint32_t>(::getpid()),
-                                .mountpoint = std::move(mountpoint)}) {}
+        dispatcher_(workspace,
+                    {.pid = static_cast<uint32_t>(::getpid()),
+                     .mountpoint = std::move(mountpoint),
+                     .announce = [this] { WriteRecord(/*again=*/false); }}) {}
 
   /// Answers a request; the mount's own, its rules and the record of who serves
   /// are not the dispatcher's business.
@@ -87,6 +89,8 @@ class Server {
       record_ = std::move(record);
     }
     WriteRecord(/*again=*/true);
+    // Nobody could tell us until then.
+    std::ignore = workspace_.CatchUp();
   }
 
  private:
@@ -117,7 +121,8 @@ class Server {
 
   /// Says in the transaction, once, who serves it. Until that could be written
   /// others take the transaction for one that nobody serves, and do not tell us
-  /// what they do to the base; so every request tries it again.
+  /// what they do to the base; so it is written before they are told of what we
+  /// did, and every request tries it again.
   void WriteRecord(bool again) {
     const MutexLock lock(mutex_);
     std::string id = workspace_.transaction_id();

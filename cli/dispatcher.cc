@@ -189,6 +189,13 @@ std::string Dispatcher::NextId() const {
   return host_.has_next ? workspace_.transaction_id() : "";
 }
 
+void Dispatcher::Announce() {
+  if (host_.announce) host_.announce();
+  // Until then nobody could tell us of what he committed. That we may still not
+  // know of it, the next command says.
+  std::ignore = workspace_.CatchUp();
+}
+
 Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   Frame frame;
   const CommitOptions options{
@@ -200,9 +207,13 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
                     .markers = GetBool(request, "markers")},
       .accepted = DecodeList(GetMember(request, "accepted"))};
   const auto report = workspace_.Commit(options, ProgressFrames(sink));
+  Announce();
   // Nobody is to see the old base once the commit is reported; an error may be
-  // that of the rest, when a part was finished.
-  if (!report || report->committed() || !report->finished.empty()) {
+  // that of the rest, when a part was finished. What is half-way is not to be
+  // looked at.
+  const bool changed = report ? report->committed() || !report->finished.empty()
+                              : !workspace_.store().history().HasIntent();
+  if (changed) {
     RefreshSiblings(workspace_.store(), workspace_.transaction_id());
   }
   if (!report) return std::unexpected(report.error());
@@ -232,6 +243,7 @@ Status Dispatcher::AnswerDiscard(const Json& request, const FrameSink& sink) {
     return sink(frame);
   }
   const DiscardReport report = TRY(workspace_.Discard());
+  Announce();
   frame.header["id"] = report.id;
   frame.header["changes"] = report.changes;
   frame.header["next"] = NextId();

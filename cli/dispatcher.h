@@ -14,6 +14,8 @@ struct Host {
   /// Whether the transaction that follows another one is for use; else it is
   /// dropped when the workspace is closed, and not spoken of.
   bool has_next = true;
+  /// Lets others find us under the transaction that has begun; may be empty.
+  std::function<void()> announce = {};
 };
 
 /// Answers the requests of the control protocol from a workspace: the same for
@@ -32,6 +34,8 @@ class Dispatcher {
  private:
   Status Answer(const Json& request, const FrameSink& sink);
   [[nodiscard]] std::string NextId() const;
+  /// When another transaction may have begun.
+  void Announce();
   Status AnswerStatus(const FrameSink& sink);
   Status AnswerConflicts(const FrameSink& sink);
   Status AnswerChanges(const Json& request, const FrameSink& sink);

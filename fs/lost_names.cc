@@ -147,9 +147,10 @@ class OtherNames {
     const bool is_known = st && wanted.contains(st->st_ino) &&
                           tree_.FindBaseFile(path, *st) != nullptr;
     if (!is_known) return;
-    if (Inode* directory = Obtain(std::string(ParentPath(path)))) {
-      Adopt(*directory, path);
-    }
+    Inode* directory = Obtain(std::string(ParentPath(path)));
+    const bool is_new =
+        directory != nullptr && !directory->slots.contains(BaseName(path));
+    if (is_new) Adopt(*directory, path);
   }
 
   /// A name in the base under which the overlay shows it.
@@ -209,9 +210,7 @@ class OtherNames {
     }
     if (!keeps_origin) origin.path = name->second;
     inode.lost = false;
-    if (Inode* directory = Obtain(std::string(ParentPath(name->second)))) {
-      Adopt(*directory, name->second);
-    }
+    NoteName(name->second, {origin.ino});
   }
 
   /// The base directory `path`; null where the transaction hides it.

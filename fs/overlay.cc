@@ -154,7 +154,7 @@ Result<std::optional<BaseObject>> OverlayFilesystem::ProbeBase(
 
 Result<std::string> OverlayFilesystem::PlaceInBase(const Inode& inode) const {
   const std::string& before = inode.record.base->path;
-  if (!halted_ || inode.lost) return before;
+  if (!halted_ || inode.lost || inode.IsOrphan()) return before;
   const auto after = tree_.VisiblePath(inode);
   if (after == before) return before;
   for (const auto& path : {std::optional(before), after}) {

@@ -28,11 +28,12 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
   ReadPlan plan;
   plan.ino = inode.ino;
   if (const auto& base = inode.record.base) {
-    plan.base_path = base->path;
-    if (halted_) plan.base_path = PlaceInBase(inode).value_or(base->path);
+    const auto place = PlaceInBase(inode);
+    const bool moved = !place || *place != base->path;
+    plan.base_path = place.value_or(base->path);
     // A pristine inode is whatever its path leads to. What lies under extents
     // must be what it was when they were written.
-    if (inode.upper || inode.IsOrphan() || halted_) {
+    if (inode.upper || inode.IsOrphan() || moved) {
       plan.origin = BaseIdentity{.dev = base->dev, .ino = base->ino};
       plan.state = Fingerprint::Of(*base);
     }

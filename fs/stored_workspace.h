@@ -100,6 +100,7 @@ class StoredWorkspace final : public Workspace {
     listener_ = std::move(listener);
   }
   Status Refresh() override;
+  Status CatchUp() override;
   void UsePolicy(std::shared_ptr<const policy::Policy> policy) override {
     filesystem_->UsePolicy(std::move(policy));
   }

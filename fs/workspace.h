@@ -182,6 +182,8 @@ class Workspace : public Archive {
   /// Another transaction changed the base: looks at it again, so that nothing
   /// stale is shown.
   virtual Status Refresh() = 0;
+  /// The same if there is a commit that the mount does not show.
+  virtual Status CatchUp() = 0;
 
   /// From now on `policy` judges every operation that has not begun; null: all
   /// is allowed.

@@ -141,6 +141,9 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
   if (!resumes) TRY(RefuseHalfWay());
   FileLock lock = TRY(LockCommits());
   if (!resumes) TRY(FinishUnfinished());
+  // What others committed while we waited for the lock is to be seen, too, when
+  // this is reported: who tells us of it may have given up by now.
+  if (!resumes && !FindNews().empty()) RefreshTree();
   Attempt attempt{.options = options,
                   .progress = progress,
                   .changes = {},

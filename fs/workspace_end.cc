@@ -337,7 +337,15 @@ Result<UndoReport> StoredWorkspace::Undo(const std::string& wanted) {
 
 Status StoredWorkspace::Refresh() {
   const MutexLock ending(end_mutex_);
-  RefreshTree();
+  // Of what is half-way the paths of before are not to be looked for: the news
+  // wait for the next command.
+  if (!IsHalfWay()) RefreshTree();
+  return {};
+}
+
+Status StoredWorkspace::CatchUp() {
+  const MutexLock ending(end_mutex_);
+  if (!IsHalfWay() && !FindNews().empty()) RefreshTree();
   return {};
 }
 

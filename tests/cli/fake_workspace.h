@@ -172,6 +172,7 @@ class FakeWorkspace : public Workspace {
     ++refreshes;
     return {};
   }
+  Status CatchUp() override { return {}; }
   void UsePolicy(std::shared_ptr<const policy::Policy> policy) override {
     used_policy = std::move(policy);
   }

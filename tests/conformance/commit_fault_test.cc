@@ -1,6 +1,7 @@
 // What ends, divides or rewinds a transaction on a disk that refuses one of the
 // calls that it makes: in the store, in the vault or in the base.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -549,6 +550,25 @@ TEST_F(LastStepTest, WhatIsInAMovedDirectoryIsThereWhileACommitIsHalfWay) {
   ASSERT_OK(fs().Commit());
   EXPECT_EQ(fs().ReadFile("e/in/f").value(), "content");
   EXPECT_OK(fs().WriteFile("e/new", ""));
+}
+
+TEST_F(LastStepTest, WhoHasAFileOpenKeepsItWhateverOthersTellOfTheBase) {
+  base_.File("d/in/f", "content");
+  const auto file = fs().Open("d/in/f", O_RDWR, 0);
+  ASSERT_OK(file);
+  ASSERT_OK(fs().Rename("d", "e", 0));
+  {
+    const Refusals refusals(base_.root(), [](const DiskCall& call) {
+      return call.new_path.ends_with(".image") || call.path.ends_with(".image");
+    });
+    ASSERT_FALSE(fs().Commit());
+  }
+  ASSERT_OK(fs().workspace().Refresh());
+  EXPECT_EQ(fs().ReadAt(*file, 0, 100).value_or("?"), "content");
+  ASSERT_OK(fs().Commit());
+  ASSERT_OK(fs().WriteAt(*file, 0, "CONTENT"));
+  EXPECT_EQ(fs().ReadFile("e/in/f").value_or("?"), "CONTENT");
+  ASSERT_OK(fs().Close(*file));
 }
 
 TEST_F(LastStepTest, AConflictOfTheRestIsToldWithThePartThatWasFinished) {
