@@ -1,16 +1,18 @@
 #include "fs/link_search.h"
 
+#include <functional>
 #include <vector>
 
 namespace txfs {
+namespace {
 
-Result<std::map<uint64_t, std::string>> FindOtherNames(
-    const BaseDirectory& base, const BaseMounts& mounts,
-    const std::string& mount, const std::set<uint64_t>& inos,
-    const std::set<std::string>& except) {
-  std::map<uint64_t, std::string> found;
+/// Tells of each name until `tell` returns false.
+void WalkNames(const BaseDirectory& base, const BaseMounts& mounts,
+               const std::string& mount, const std::set<uint64_t>& inos,
+               const std::set<std::string>& except,
+               const std::function<bool(uint64_t, std::string)>& tell) {
   std::vector<std::string> directories{mount};
-  while (!directories.empty() && found.size() < inos.size()) {
+  while (!directories.empty()) {
     const std::string directory = std::move(directories.back());
     directories.pop_back();
     auto entries = base.List(directory);
@@ -20,12 +22,40 @@ Result<std::map<uint64_t, std::string>> FindOtherNames(
       std::string path = JoinPath(directory, entry.name);
       if (entry.type == FileType::kDirectory) {
         if (mounts.Of(path) == mount) directories.push_back(std::move(path));
-      } else if (inos.contains(entry.ino) && !except.contains(path) &&
-                 base.Stat(path)) {  // nor what we may not reach
-        found.emplace(entry.ino, std::move(path));
+        continue;
       }
+      const bool is_one = inos.contains(entry.ino) && !except.contains(path) &&
+                          base.Stat(path);  // nor what we may not reach
+      if (is_one && !tell(entry.ino, std::move(path))) return;
     }
   }
+}
+
+}  // namespace
+
+Result<std::map<uint64_t, std::string>> FindOtherNames(
+    const BaseDirectory& base, const BaseMounts& mounts,
+    const std::string& mount, const std::set<uint64_t>& inos,
+    const std::set<std::string>& except) {
+  std::map<uint64_t, std::string> found;
+  WalkNames(base, mounts, mount, inos, except,
+            [&](uint64_t ino, std::string path) {
+              found.emplace(ino, std::move(path));
+              return found.size() < inos.size();
+            });
+  return found;
+}
+
+std::multimap<uint64_t, std::string> FindAllNames(
+    const BaseDirectory& base, const BaseMounts& mounts,
+    const std::string& mount, const std::set<uint64_t>& inos,
+    const std::set<std::string>& except) {
+  std::multimap<uint64_t, std::string> found;
+  WalkNames(base, mounts, mount, inos, except,
+            [&](uint64_t ino, std::string path) {
+              found.emplace(ino, std::move(path));
+              return true;
+            });
   return found;
 }
 

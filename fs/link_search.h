@@ -19,4 +19,10 @@ Result<std::map<uint64_t, std::string>> FindOtherNames(
     const std::string& mount, const std::set<uint64_t>& inos,
     const std::set<std::string>& except);
 
+/// The same with all names that they have there.
+std::multimap<uint64_t, std::string> FindAllNames(
+    const BaseDirectory& base, const BaseMounts& mounts,
+    const std::string& mount, const std::set<uint64_t>& inos,
+    const std::set<std::string>& except);
+
 }  // namespace txfs

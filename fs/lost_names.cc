@@ -36,7 +36,7 @@ class OtherNames {
         nameless.push_back(&inode);
       }
     });
-    if (!nameless.empty()) Search(nameless, false);
+    if (!nameless.empty()) Search(nameless);
   }
 
   void NoteHeld() {
@@ -47,9 +47,31 @@ class OtherNames {
         nameless.push_back(&inode);
       }
     });
+    ShowElsewhere(nameless);
+  }
+
+  /// Each of these files by another name that the base has for it, where the
+  /// overlay can show it by one.
+  void ShowElsewhere(const std::vector<Inode*>& nameless) {
     if (nameless.empty()) return;
-    Search(nameless, true);
-    for (Inode* inode : nameless) inode->lost = false;
+    const auto mounts = BaseMounts::Read(base_);
+    if (!mounts) return;
+    std::map<std::string, std::vector<Inode*>> by_mount;
+    for (Inode* inode : nameless) {
+      by_mount[mounts->Of(inode->record.base->path)].push_back(inode);
+    }
+    const std::set<std::string> hidden = HiddenNames();
+    for (const auto& [mount, files] : by_mount) {
+      std::set<uint64_t> inos;
+      for (const Inode* inode : files) inos.insert(inode->record.base->ino);
+      const auto names = FindAllNames(base_, *mounts, mount, inos, hidden);
+      for (Inode* inode : files) {
+        const auto [first, last] = names.equal_range(inode->record.base->ino);
+        static_cast<void>(std::find_if(first, last, [&](const auto& name) {
+          return ShowAt(*inode, name.second);
+        }));
+      }
+    }
   }
 
   void NoteBelow(const std::vector<std::string>& paths) {
@@ -147,7 +169,7 @@ class OtherNames {
     const bool is_known = st && wanted.contains(st->st_ino) &&
                           tree_.FindBaseFile(path, *st) != nullptr;
     if (!is_known) return;
-    Inode* directory = Obtain(std::string(ParentPath(path)));
+    Inode* directory = ObtainShown(std::string(ParentPath(path)));
     const bool is_new =
         directory != nullptr && !directory->slots.contains(BaseName(path));
     if (is_new) Adopt(*directory, path);
@@ -167,9 +189,8 @@ class OtherNames {
     return {};
   }
 
-  /// `keeps_origin`: only a name under which they are to be seen is wanted; the
-  /// journal goes on to know them by the one that it has.
-  void Search(const std::vector<Inode*>& nameless, bool keeps_origin) {
+  /// For content that the base has by a name that nobody knows.
+  void Search(const std::vector<Inode*>& nameless) {
     const auto mounts = BaseMounts::Read(base_);
     if (!mounts) return;
     std::map<std::string, std::set<uint64_t>> wanted;  // by mount
@@ -182,35 +203,52 @@ class OtherNames {
     for (const auto& [mount, inos] : wanted) {
       // Content can be read by a hidden name, too.
       for (const auto& except : {hidden, std::set<std::string>()}) {
-        if (keeps_origin && except.empty() && !hidden.empty()) continue;
         const auto found = FindOtherNames(base_, *mounts, mount, inos, except);
         if (!found) continue;
-        for (Inode* inode : nameless) {
-          Take(*inode, mount, *mounts, *found, keeps_origin);
-        }
+        for (Inode* inode : nameless) Take(*inode, mount, *mounts, *found);
       }
     }
   }
 
   /// Shows it there, too, unless the transaction put something else there.
   void Take(Inode& inode, const std::string& mount, const BaseMounts& mounts,
-            const std::map<uint64_t, std::string>& found,
-            bool keeps_origin) const {
+            const std::map<uint64_t, std::string>& found) const {
     BaseOrigin& origin = *inode.record.base;
     const auto name = found.find(origin.ino);
-    if (!inode.lost || name == found.end() || mounts.Of(origin.path) != mount) {
-      return;
-    }
-    const auto st = base_.Stat(name->second);
-    // Another file may have got the inode number.
-    if (!st || !tree_.IsOrigin(inode, *st) ||
-        static_cast<uint64_t>(st->st_size) != origin.size ||
-        Timestamp::From(st->st_mtim) != origin.mtime) {
-      return;
-    }
-    if (!keeps_origin) origin.path = name->second;
+    const bool is_found = inode.lost && name != found.end() &&
+                          mounts.Of(origin.path) == mount &&
+                          IsUnchangedAt(inode, name->second);
+    if (!is_found) return;
+    origin.path = name->second;
     inode.lost = false;
     NoteName(name->second, {origin.ino});
+  }
+
+  /// Returns whether it is to be seen there. An upper one goes on to be known
+  /// to the journal by the name that it has.
+  [[nodiscard]] bool ShowAt(Inode& inode, const std::string& path) const {
+    if (!IsUnchangedAt(inode, path)) return false;
+    Inode* directory = ObtainShown(std::string(ParentPath(path)));
+    if (directory == nullptr) return false;
+    const auto known = directory->slots.find(BaseName(path));
+    if (known != directory->slots.end()) {
+      return !known->second.IsUpper() && known->second.cached == inode.ino;
+    }
+    std::string& origin = inode.record.base->path;
+    const std::string before = std::exchange(origin, path);
+    const bool shown = Adopt(*directory, path) == &inode;
+    if (inode.upper || !shown) origin = before;
+    return shown;
+  }
+
+  /// Another file may have got the inode number.
+  [[nodiscard]] bool IsUnchangedAt(const Inode& inode,
+                                   const std::string& path) const {
+    const BaseOrigin& origin = *inode.record.base;
+    const auto st = base_.Stat(path);
+    return st && tree_.IsOrigin(inode, *st) &&
+           static_cast<uint64_t>(st->st_size) == origin.size &&
+           Timestamp::From(st->st_mtim) == origin.mtime;
   }
 
   /// The base directory `path`; null where the transaction hides it.
@@ -219,6 +257,14 @@ class OtherNames {
     if (Inode* known = tree_.FindBaseDirectory(path)) return known;
     Inode* parent = Obtain(std::string(ParentPath(path)));
     return parent == nullptr ? nullptr : Adopt(*parent, path);
+  }
+
+  /// The same, and null where it was deleted and is only held.
+  Inode* ObtainShown(const std::string& path) const {
+    Inode* directory = Obtain(path);
+    const bool shown =
+        directory != nullptr && tree_.VisiblePath(*directory).has_value();
+    return shown ? directory : nullptr;
   }
 
   Inode* Adopt(Inode& parent, const std::string& path) const {
@@ -254,6 +300,11 @@ void NoteOtherNames(Tree& tree, const BaseDirectory& base) {
 
 void NoteNamesOfHeld(Tree& tree, const BaseDirectory& base) {
   OtherNames(tree, base).NoteHeld();
+}
+
+void ShowElsewhere(Tree& tree, const BaseDirectory& base,
+                   const std::vector<Inode*>& files) {
+  OtherNames(tree, base).ShowElsewhere(files);
 }
 
 void NoteNamesBelow(Tree& tree, const BaseDirectory& base,

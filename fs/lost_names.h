@@ -19,6 +19,12 @@ void NoteOtherNames(Tree& tree, const BaseDirectory& base);
 /// they are from then on. For these the whole base is read.
 void NoteNamesOfHeld(Tree& tree, const BaseDirectory& base);
 
+/// Files of several names, of which the known ones are about to go, by another
+/// one that the base has for them, each if there is one that can be shown. For
+/// these the whole base is read.
+void ShowElsewhere(Tree& tree, const BaseDirectory& base,
+                   const std::vector<Inode*>& files);
+
 /// Names at and below `paths`, of the overlay, that nobody looked up, where
 /// they are of files that the transaction changed: these files are known by
 /// them, too. Reads the base's directories there, if there are such files.

@@ -145,6 +145,8 @@ class OverlayFilesystem final : public Filesystem {
     /// edits `along`.
     Status Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
                    std::vector<Edit> along = {});
+    /// By the clock that times of changes are of.
+    [[nodiscard]] Timestamp Now() const;
     /// For those who outlive the freeze.
     [[nodiscard]] std::shared_ptr<Journal> SharedJournal() const;
     /// The one in force; or null.

@@ -102,10 +102,14 @@ std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
 
 // --- content that a merge made ---------------------------------------------
 
+Timestamp OverlayFilesystem::Frozen::Now() const {
+  return filesystem.options_.clock->Now();
+}
+
 Status OverlayFilesystem::Frozen::Rewrite(Inode& inode, InodeRecord after,
                                           ByteSpan content,
                                           std::vector<Edit> along) {
-  const Timestamp now = filesystem.options_.clock->Now();
+  const Timestamp now = Now();
   Attr& attr = after.attr;
   attr.size = content.size();
   attr.base_limit = 0;

@@ -69,6 +69,7 @@ class Refresher {
     for (const Ino ino : files_known_) {
       if (Inode* inode = tree_.Find(ino)) LookAtFile(*inode);
     }
+    DropNameless();
     for (const Ino ino : linked_) DropLostNames(*tree_.Find(ino));
     // Children first: a directory goes when nothing is left in it.
     for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
@@ -131,7 +132,29 @@ class Refresher {
       Revise(inode, *names.front().sight.object);
       return;
     }
-    DropNames(inode.ino, names);
+    // What the kernel holds may be open, and have a name that nobody looked up.
+    const bool may_have_others = inode.lookups != 0 &&
+                                 names.size() == inode.links.size() &&
+                                 inode.record.base->nlink > 1;
+    if (may_have_others) {
+      nameless_.emplace_back(inode.ino, std::move(names));
+    } else {
+      DropNames(inode.ino, names);
+    }
+  }
+
+  void DropNameless() {
+    std::vector<Inode*> files;
+    for (const auto& [ino, names] : nameless_) files.push_back(tree_.Find(ino));
+    ShowElsewhere(tree_, base_, files);
+    for (const auto& [ino, names] : nameless_) {
+      DropNames(ino, names);
+      Inode* inode = tree_.Find(ino);
+      const bool stays = inode != nullptr && !inode->IsOrphan();
+      if (!stays) continue;
+      const Sight sight = Look(inode->record.base->path);
+      if (sight.object) Revise(*inode, *sight.object);
+    }
   }
 
   /// An upper file keeps its record, which is what its commit compares. Of its
@@ -211,6 +234,7 @@ class Refresher {
   BaseFileCache& files_;
   std::vector<std::pair<std::string, Ino>> directories_;  ///< by base path
   std::vector<Ino> files_known_;
+  std::vector<std::pair<Ino, std::vector<Name>>> nameless_;
   std::vector<Ino> linked_;  ///< upper files of several names
   std::vector<Ino> gone_;    ///< directories, parents first
   StaleCaches stale_;

@@ -255,6 +255,24 @@ Result<bool> Resolution::CopyUp(const Inode& inode) {
   return true;
 }
 
+Status Resolution::Replace(const Inode& inode, InodeRecord record,
+                           ByteSpan content) {
+  std::vector<Extent> all;
+  if (!content.empty()) {
+    const uint32_t segment = TRY(frozen_.journal.NewSegment());
+    staged_.push_back(TRY(frozen_.journal.Stage(content, segment, 0)));
+    all.push_back({0, content.size(), staged_.back().ref});
+  }
+  record.attr.size = content.size();
+  record.attr.base_limit = 0;
+  record.attr.own_segment = 0;
+  record.attr.mtime = record.attr.ctime = frozen_.Now();
+  ExtentEdit extents = PlanExtents(inode, 0, UINT64_MAX, all);
+  Do(InodeEdit{inode.ino, inode.record, std::move(record)});
+  Do(std::move(extents));
+  return {};
+}
+
 // --- what the base no longer has -------------------------------------------
 
 Result<bool> Resolution::MakeNew(const Inode& inode) {
@@ -428,13 +446,14 @@ Status Resolution::WriteMerge(const Merge& merge, bool lasting) {
   } else if (lasting) {
     along.push_back(InodeEdit{based.ino, based.record, rebound});
   }
-  TRY(frozen_.Rewrite(target, std::move(after), AsBytes(merge.text.content),
-                      std::move(along)));
   rewritten_.push_back(target.ino);
   if (!lasting) {
+    TRY(Replace(target, std::move(after), AsBytes(merge.text.content)));
     if (!based.IsOrphan()) Rebind(based, *merge.drift, {});
     return {};
   }
+  TRY(frozen_.Rewrite(target, std::move(after), AsBytes(merge.text.content),
+                      std::move(along)));
   // The ancestor of the next merge.
   const auto fd = frozen_.base.OpenFile(merge.drift->path);
   if (fd) frozen_.preimages->Save(Fingerprint::Of(*rebound.base), (*fd)->get());

@@ -37,7 +37,7 @@ struct ResolveOptions {
 /// Makes a transaction fit a base that changed under it: edits of the tree, in
 /// memory only, after which a plan of it does what was asked for. Taken back at
 /// destruction unless kept, so a commit that fails leaves the transaction and
-/// its conflicts as they were; content that was merged stays.
+/// its conflicts as they were; what was merged stays if it has markers.
 class Resolution {
  public:
   explicit Resolution(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
@@ -93,6 +93,8 @@ class Resolution {
   /// The inode's own copy of what it still has of the base's old content. False
   /// when that is not to be had.
   Result<bool> CopyUp(const Inode& inode);
+  /// `record` and `content` are all there is to it.
+  Status Replace(const Inode& inode, InodeRecord record, ByteSpan content);
   /// What the base no longer has is planned as new.
   Result<bool> MakeNew(const Inode& inode);
   Result<Inode*> DirectoryAt(const std::string& path);

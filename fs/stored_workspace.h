@@ -28,6 +28,7 @@ struct PartCommit;  // fs/settle.h
 struct HalfWayCommit {
   std::optional<FileLock> lock;  ///< of commits, when it has stopped there
   bool settled = false;          ///< of a part: the tree is as it is after it
+  std::vector<std::string> savepoints = {};  ///< of a part: which it ended
 };
 
 /// The Workspace over a store on disk. Locks: docs/locking.md.

@@ -60,7 +60,15 @@ Result<std::optional<std::string>> StoredWorkspace::FindOpen() {
 Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
   for (;;) {
     const std::optional<std::string> id = TRY(FindOpen());
-    if (id) return store_->Resume(*id, options_.journal);
+    if (id) {
+      auto resumed = store_->Resume(*id, options_.journal);
+      // It may have been thrown away since: one that followed a transaction of
+      // which it was not known whether it had ended.
+      const bool is_gone =
+          !resumed && resumed.error().code == ENOENT && TRY(FindOpen()) != id;
+      if (is_gone) continue;
+      return resumed;
+    }
     if (!options_.begin) {
       return Fail(0,
                   "workspace " + path_ + " has no open transaction" +

@@ -377,10 +377,11 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
 Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
                                    const CommitRecord& record,
                                    Attempt& attempt) {
-  for (const Savepoint& savepoint : frozen.journal.Savepoints()) {
-    attempt.report.savepoints.push_back(savepoint.name);
-  }
   if (!half_way_->settled) {
+    half_way_->savepoints.clear();
+    for (const Savepoint& savepoint : frozen.journal.Savepoints()) {
+      half_way_->savepoints.push_back(savepoint.name);
+    }
     const Change change = TRY(DecodeChange(record.settlement));
     Image tables;
     TRY(frozen.journal.Load(tables));
@@ -388,6 +389,7 @@ Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
     attempt.stale.Append(frozen.Settle(change, std::move(tables)));
     half_way_->settled = true;
   }
+  attempt.report.savepoints = half_way_->savepoints;
   TRY(frozen.journal.Drain());
   return committer_.Finish(record);
 }
@@ -397,6 +399,10 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   TRY(RefuseHalfWay());
   PlanReport report;
   report.id = transaction_id();
+  TRY(filesystem_->WhileFrozen([](OverlayFilesystem::Frozen& frozen) -> Status {
+    NoteNamesOfHeld(frozen.tree, frozen.base);
+    return {};
+  }));
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   report.changes = changes.size();
   auto planned = filesystem_->WhileFrozen(

@@ -477,12 +477,16 @@ TEST_P(ConflictCaseTest, SettlesTheSameAfterARestart) {
 
 TEST_P(ConflictCaseTest, ACommitThatFailsLeavesTheConflict) {
   Collide();
-  // The vault cannot be made.
-  ASSERT_OK(plain_.WriteFile(".txfs/vault", ""));
-  const auto report = workspace().Commit(Options(OnConflict::kMine));
-  EXPECT_EQ(report.has_value(), !GetParam().mine);
-  ASSERT_OK(plain_.Unlink(".txfs/vault"));
-  ExpectUntouched();
+  for (const auto& [way, outcome] :
+       {std::pair(OnConflict::kMine, GetParam().mine),
+        std::pair(OnConflict::kMerge, GetParam().merged)}) {
+    // The vault cannot be made.
+    ASSERT_OK(plain_.WriteFile(".txfs/vault", ""));
+    const auto report = workspace().Commit(Options(way));
+    EXPECT_EQ(report.has_value(), !outcome);
+    ASSERT_OK(plain_.Unlink(".txfs/vault"));
+    ExpectUntouched();
+  }
 }
 
 // Which of a file's names are hidden below a directory that was deleted cannot
@@ -709,6 +713,7 @@ TEST_F(ConflictTest, ANameThatTheyMovedToOursIsCreated) {
     ASSERT_OK(workspace().Discard());
     ASSERT_OK(plain_.Link("e", "c"));
     if (only) ASSERT_OK(plain_.Rename("e", "d/x", 0));
+    ASSERT_OK(workspace().Refresh());
   }
 }
 

@@ -20,6 +20,7 @@
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 #include "tests/conformance/conformance.h"
+#include "tests/conformance/others_work.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/power_cut.h"
 #include "tests/conformance/sound.h"
@@ -131,7 +132,10 @@ CrashRig::CrashRig(const Operation& operation, uint64_t seed,
   options_.journal.background_drain = false;
   options_.journal.intake_bytes = 256 << 10;
   options_.journal.map_bytes = 4 << 20;
-  EXPECT_OK(Prepare(seed, after));
+  const Status prepared = Prepare(seed, after);
+  is_usable_ =
+      prepared || !operation_.disputed || prepared.error().code != ESTALE;
+  if (is_usable_) EXPECT_OK(prepared);
 }
 
 // --- stages ----------------------------------------------------------------
@@ -141,6 +145,7 @@ Status CrashRig::Prepare(uint64_t seed, const Trees* after) {
   after_.base = after_.view = TRY(View());
   clock_.Advance();
   TRY(BringTo(operation_.stage));
+  if (operation_.disputed) TRY(LetOthersWork(seed));
   before_ = {.base = TRY(ViewOfBase()), .view = TRY(View())};
   TRY(ExpectAfter(after));
   TRY(ChoosePart(seed));
@@ -175,9 +180,25 @@ Status CrashRig::BringTo(Stage stage) {
   return driver_->Undo("");
 }
 
+/// The transaction is seen as one that was resumed since.
+Status CrashRig::LetOthersWork(uint64_t seed) {
+  std::vector<std::string> made;
+  for (const NetChange& change : TRY(driver_->workspace().Changes(false))) {
+    if (change.kind == ChangeKind::kAdded) made.push_back(change.path);
+  }
+  TRY(CloseDriver());
+  DoOthersWork(base_, made, seed);
+  TRY(OpenDriver());
+  original_ = TRY(ViewOfBase());
+  return {};
+}
+
 /// Whose work was looked at is in after_.
 Status CrashRig::ExpectAfter(const Trees* after) {
-  if (operation_.part) {
+  if (operation_.disputed) {
+    if (after != nullptr) after_ = *after;
+    after_.same_base_inodes = after_.same_view_inodes = false;
+  } else if (operation_.part) {
     if (after != nullptr) after_ = *after;
     // A commit of a part is not to be seen in the transaction, nor a discard
     // in the base.
@@ -358,7 +379,8 @@ void CrashRig::DemandRecovery(bool go_on) {
   ASSERT_OK(CloseDriver());
   DemandSoundStore();
   if (!go_on || ::testing::Test::HasFailure()) return;
-  clock_.Advance();
+  // What merges, repeated, has the time of the merge.
+  if (!operation_.disputed) clock_.Advance();
   ASSERT_OK(OpenDriver());
   GoOn(*passed);
   ASSERT_OK(CloseDriver());

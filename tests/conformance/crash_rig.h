@@ -61,6 +61,7 @@ struct Operation {
   bool forgets_history = false;  ///< the commit can no longer be undone
   bool with_mount = false;       ///< another filesystem is in the base
   bool part = false;             ///< `act` gets a part, chosen by the seed
+  bool disputed = false;         ///< others changed the base meanwhile
   /// It is this entry of the log of the transaction, which goes on.
   std::optional<Op> entry = {};
 };
@@ -82,9 +83,14 @@ struct Trees {
 class CrashRig {
  public:
   /// `after`: what a rig of the same operation and seed showed once it was
-  /// done, for an operation on a part, of which nothing else says it.
+  /// done, for an operation on a part or a disputed one, of which nothing else
+  /// says it.
   CrashRig(const Operation& operation, uint64_t seed,
            const Trees* after = nullptr);
+
+  /// False: nothing can be demanded, for others took away what the transaction
+  /// shows in part.
+  [[nodiscard]] bool is_usable() const { return is_usable_; }
 
   /// Lets the operation happen and returns what is there then.
   Result<Trees> Act();
@@ -123,6 +129,7 @@ class CrashRig {
   Status Work(uint64_t seed);
   Status BringTo(Stage stage);
   Status ExpectAfter(const Trees* after);
+  Status LetOthersWork(uint64_t seed);
   Status ChoosePart(uint64_t seed);
   Status OpenDriver();
   Status CloseDriver();
@@ -149,6 +156,7 @@ class CrashRig {
   }
 
   const Operation operation_;
+  bool is_usable_ = true;
   TempDir scratch_{MemoryDirectory()};
   std::optional<TempMount> mount_;
   BaseTree base_;

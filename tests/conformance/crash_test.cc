@@ -27,6 +27,18 @@ Status Commit(Workspace& workspace, const Part& part) {
   return NoConflicts(report.conflicts);
 }
 
+Result<std::optional<MergedText>> Join(const MergeInput& input) {
+  return std::optional(MergedText{.content = std::string(input.ours) +
+                                             std::string(input.theirs)});
+}
+
+template <OnConflict way>
+Status Settle(Workspace& workspace, const Part&) {
+  const CommitReport report =
+      TRY(workspace.Commit({.conflicts = {.on_conflict = way, .merge = Join}}));
+  return NoConflicts(report.conflicts);
+}
+
 Status Undo(Workspace& workspace, const std::string& id) {
   const UndoReport report = TRY(workspace.Undo(id));
   return NoConflicts(report.conflicts);
@@ -68,6 +80,15 @@ const Operation kUndo{
     .name = "undo", .stage = Stage::kCommitted, .act = UndoNewest};
 const Operation kUndoOfAnUndo{
     .name = "undo of an undo", .stage = Stage::kUndone, .act = UndoNewest};
+const Operation kCommitMine{.name = "commit of mine",
+                            .act = Settle<OnConflict::kMine>,
+                            .disputed = true};
+const Operation kCommitTheirs{.name = "commit of theirs",
+                              .act = Settle<OnConflict::kTheirs>,
+                              .disputed = true};
+const Operation kCommitMerge{.name = "commit that merges",
+                             .act = Settle<OnConflict::kMerge>,
+                             .disputed = true};
 const Operation kDiscard{
     .name = "discard", .act = Discard, .changes_base = false};
 const Operation kCommitPart{
@@ -120,11 +141,15 @@ class Points {
   int passed_ = 0;
 };
 
-/// What an operation on a part leads to; nothing for others, of which the rig
-/// knows.
+/// What an operation on a part, or a disputed one, leads to; nothing for
+/// others, of which the rig knows, where a conflict remains, and where
+/// there is nothing to compare.
 std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
-  if (!operation.part) return std::nullopt;
-  auto trees = CrashRig(operation, seed).Act();
+  if (!operation.part && !operation.disputed) return std::nullopt;
+  CrashRig rig(operation, seed);
+  if (!rig.is_usable()) return std::nullopt;
+  auto trees = rig.Act();
+  if (!trees && operation.disputed && trees.error().code == EEXIST) return {};
   EXPECT_OK(trees);
   return trees ? std::optional(std::move(*trees)) : std::nullopt;
 }
@@ -134,6 +159,7 @@ std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
 void CrashEverywhere(const Operation& operation, uint64_t seed,
                      Points& points) {
   const std::optional<Trees> after = TreesAfter(operation, seed);
+  if (operation.disputed && !after) return;
   Ending ending = Ending::kCrashed;
   Picks picks(seed);
   for (uint64_t k = picks.Next(); ending == Ending::kCrashed;
@@ -218,6 +244,12 @@ TEST(CrashTest, CommitOfAPartIsWholeOrNotAtAll) {
   CrashVariedWork(kCommitPart, 250);
 }
 
+TEST(CrashTest, ACommitThatSettlesConflictsIsWholeOrNotAtAll) {
+  CrashVariedWork(kCommitMine, 150);
+  CrashVariedWork(kCommitTheirs, 150);
+  CrashVariedWork(kCommitMerge, 100);
+}
+
 TEST(CrashTest, DiscardOfAPartIsWholeOrNotAtAll) {
   CrashVariedWork(kDiscardPart, 60);
 }
@@ -276,6 +308,7 @@ Ending CutPowerEverywhere(
   constexpr uint64_t kRecoveryCalls = 300;
   std::mt19937_64 random(seed);
   const std::optional<Trees> after = TreesAfter(operation, seed);
+  if (operation.disputed && !after) return Ending::kSurvived;
   Ending ending = Ending::kCrashed;
   for (uint64_t call = 0; ending == Ending::kCrashed;) {
     call += 1 + random() % kCallsBetween;
@@ -327,6 +360,7 @@ INSTANTIATE_TEST_SUITE_P(
     Operations, PowerCutOfTest,
     ::testing::Values(std::pair(kCommit, 150), std::pair(kCommitPart, 60),
                       std::pair(kUndo, 80), std::pair(kUndoOfAnUndo, 40),
+                      std::pair(kCommitMine, 30), std::pair(kCommitTheirs, 30),
                       std::pair(kDiscard, 30), std::pair(kDiscardPart, 20),
                       std::pair(kMakeSavepointAndSync, 20),
                       std::pair(kRollBack, 20)),

@@ -257,6 +257,45 @@ TEST_F(RefreshTest, AFileThatComesBackIsNotTheOneThatWasDeleted) {
   EXPECT_FALSE(base_.Exists("moved"));
 }
 
+/// It may be open, and nobody looked its other name up.
+TEST_F(RefreshTest, AFileThatIsHeldStaysThatOfANameThatNobodyLookedUp) {
+  const Ino held = two_->Find("file");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "file"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  EXPECT_EQ(two_->Find("file"), kNoIno);
+  EXPECT_EQ(two_->fs().GetAttr(held)->st_nlink, 1U);
+  ASSERT_TRUE(two_->fs().Write({}, held, 0, AsBytes(string("new")), {}));
+  EXPECT_EQ(two_->Find("link"), held);
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(base_.Read("link"), "new");
+}
+
+/// The name of which a search comes to know first need not be one at which the
+/// transaction can show it.
+TEST_F(RefreshTest, AFileThatIsHeldIsLookedForByAllItsNames) {
+  for (const string name : {"dir/hidden", "dir/sub/hidden", "shown/there"}) {
+    std::filesystem::create_directories(base_.root() + "/shown");
+    base_.HardLink("file", name);
+  }
+  two_->Refresh();
+  const Ino held = two_->Find("file");
+  const Ino dir = two_->Find("dir"), sub = two_->Find("dir/sub");
+  ASSERT_TRUE(two_->fs().Unlink({}, sub, "hidden"));
+  ASSERT_TRUE(two_->fs().Unlink({}, sub, "deep"));
+  ASSERT_TRUE(two_->fs().RemoveDirectory({}, dir, "sub"));
+  ASSERT_TRUE(two_->fs().Unlink({}, dir, "hidden"));
+  ASSERT_TRUE(two_->fs().RemoveDirectory({}, kRootIno, "dir"));
+  two_->Write("dir", "a file in its place");
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "link"));
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "file"));
+  EXPECT_EQ(two_->Commit(), 0U);
+  ASSERT_TRUE(two_->fs().Write({}, held, 0, AsBytes(string("new")), {}));
+  EXPECT_EQ(two_->Find("shown/there"), held);
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(base_.Read("shown/there"), "new");
+}
+
 TEST_F(RefreshTest, APartOfADirectoryThatIsGoneIsAConflict) {
   two_->Write("dir/sub/deep", "deeper");
   two_->Write("dir/sub/new", "new");
