@@ -166,11 +166,15 @@ class DriftFinder {
     if (inode.attr().xattrs_owned) return true;
     // Elsewhere they stay with the file.
     if (!inode.IsOrphan()) return false;
+    return !HasOtherNames(inode, st) && HasUserXattrs(frozen_.base, path);
+  }
+
+  /// Whether that it has more or fewer names explains that it was touched.
+  bool HasOtherNames(const Inode& inode, const struct stat& st) {
     const BaseOrigin& origin = *inode.record.base;
-    const bool other_names = frozen_.tree.IsOrigin(inode, st) &&
-                             origin.mtime == Timestamp::From(st.st_mtim) &&
-                             origin.nlink != st.st_nlink;
-    return !other_names && HasUserXattrs(frozen_.base, path);
+    return frozen_.tree.IsOrigin(inode, st) &&
+           origin.mtime == Timestamp::From(st.st_mtim) &&
+           origin.nlink != st.st_nlink;
   }
 
   bool HasSameContent(const Inode& inode, const std::string& path,
@@ -183,9 +187,11 @@ class DriftFinder {
     }
     if (!S_ISREG(st.st_mode)) return true;
     if (static_cast<uint64_t>(st.st_size) != origin.size) return false;
-    if (frozen_.preimages == nullptr) return false;
-    const auto hash = frozen_.preimages->FindHash(Fingerprint::Of(origin));
-    if (!hash) return false;
+    std::optional<ContentHash> hash;
+    if (frozen_.preimages != nullptr) {
+      hash = frozen_.preimages->FindHash(Fingerprint::Of(origin));
+    }
+    if (!hash) return HasOtherNames(inode, st);
     const auto fd = frozen_.base.OpenFile(path);
     if (!fd) return false;
     const auto now = HashOfFile((*fd)->get(), origin.size);

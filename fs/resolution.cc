@@ -46,27 +46,26 @@ bool AttributesClash(const Attr& ours, const BaseOrigin& origin,
 }  // namespace
 
 Resolution::~Resolution() {
-  for (const Edit& edit : std::views::reverse(done_)) {
-    Apply(Inverse(edit), frozen_.tree);
-  }
-  for (const auto& [ino, link] : cached_) {
-    Inode* parent = frozen_.tree.Find(link.parent);
-    Inode* child = frozen_.tree.Find(ino);
+  for (const Done& done : std::views::reverse(done_)) {
+    if (done.edit) Apply(Inverse(*done.edit), frozen_.tree);
+    if (!done.hidden) continue;
+    // At once: what nothing leads to is not kept.
+    Inode* parent = frozen_.tree.Find(done.hidden->parent);
+    Inode* child = frozen_.tree.Find(done.child);
     if (parent == nullptr || child == nullptr) continue;
-    frozen_.tree.Cache(*parent, link.name, *child);
+    frozen_.tree.Cache(*parent, done.hidden->name, *child);
   }
   for (const StagedContent& staged : staged_) frozen_.journal.Abandon(staged);
 }
 
 void Resolution::Keep() {
   done_.clear();
-  cached_.clear();
   staged_.clear();
 }
 
 void Resolution::Do(Edit edit) {
   Apply(edit, frozen_.tree);
-  done_.push_back(std::move(edit));
+  done_.push_back({.edit = std::move(edit), .hidden = {}, .child = kNoIno});
 }
 
 void Resolution::Stay(const Drift& drift, std::string_view why) {
@@ -221,15 +220,18 @@ void Resolution::DropOldNames(const Inode& inode) {
     const auto st =
         frozen_.base.Stat(JoinPath(parent->record.base->path, link.name));
     if (st && frozen_.tree.IsOrigin(inode, *st)) continue;
-    cached_.push_back({inode.ino, link});
+    done_.push_back({.edit = {}, .hidden = link, .child = inode.ino});
     stale_names_.push_back({link.parent, link.name});
     frozen_.tree.DropCached(*parent, link.name);
   }
 }
 
 void Resolution::Rebind(const Inode& inode, const Drift& drift, Take take) {
-  if (drift.path != inode.record.base->path) DropOldNames(inode);
-  Do(InodeEdit{inode.ino, inode.record, Rebound(inode, drift, take)});
+  // Without its last name it would look deleted.
+  const InodeRecord before = inode.record;
+  InodeRecord after = Rebound(inode, drift, take);
+  if (drift.path != before.base->path) DropOldNames(inode);
+  Do(InodeEdit{inode.ino, before, std::move(after)});
 }
 
 Result<bool> Resolution::CopyUp(const Inode& inode) {
@@ -296,12 +298,12 @@ void Resolution::Enter(const Inode& parent, const std::string& name, Ino ino) {
   if (!parent.upper) Do(InodeEdit{parent.ino, std::nullopt, parent.record});
   DentryValue before;
   const auto slot = parent.slots.find(name);
-  if (slot != parent.slots.end()) {
-    before = slot->second.upper;
-    if (slot->second.cached == ino)
-      cached_.push_back({ino, {parent.ino, name}});
-  }
+  const bool hides = slot != parent.slots.end() && slot->second.cached == ino;
+  if (slot != parent.slots.end()) before = slot->second.upper;
   Do(DentryEdit{parent.ino, name, before, {DentryKind::kInode, ino}});
+  if (!hides) return;
+  done_.back().hidden = {parent.ino, name};
+  done_.back().child = ino;
 }
 
 /// The directory that has, or had, base path `path`: made again if need be.

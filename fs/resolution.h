@@ -72,6 +72,11 @@ class Resolution {
     bool content = false;
     bool attributes = false;  ///< those that the transaction did not change
   };
+  struct Done {
+    std::optional<Edit> edit;
+    std::optional<Inode::Link> hidden;  ///< known name of `child` that went
+    Ino child;
+  };
   struct Merge {
     const Drift* drift;
     Ino target;  ///< inode with our version
@@ -117,8 +122,7 @@ class Resolution {
   std::vector<StaleCaches::Name> stale_names_;
   std::vector<Merge> merges_;
   std::map<std::string, Ino> renewed_;  ///< by the base path that they had
-  std::vector<Edit> done_;
-  std::vector<std::pair<Ino, Inode::Link>> cached_;  ///< names that edits hid
+  std::vector<Done> done_;
   std::vector<StagedContent> staged_;
 };
 

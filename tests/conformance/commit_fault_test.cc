@@ -267,10 +267,14 @@ class CommitFaultTest : public ::testing::TestWithParam<FaultCase> {
   Outcomes outcomes_;
 };
 
-/// What an operation on a part leads to; the rig knows of others.
+/// What an operation on a part, or a disputed one, leads to; the rig knows of
+/// others. Nothing, too, where a conflict remains, or nothing can be compared.
 std::optional<Trees> TreesOf(const Operation& operation, uint64_t seed) {
-  if (!operation.part) return std::nullopt;
-  auto trees = FaultRig(operation, seed, nullptr).ActAndLook();
+  if (!operation.part && !operation.disputed) return std::nullopt;
+  FaultRig rig(operation, seed, nullptr);
+  if (!rig.is_usable()) return std::nullopt;
+  auto trees = rig.ActAndLook();
+  if (!trees && IsConflict(trees.error())) return std::nullopt;
   EXPECT_OK(trees);
   return trees ? std::optional(std::move(*trees)) : std::nullopt;
 }
@@ -279,6 +283,7 @@ void CommitFaultTest::FailEverywhere(uint64_t seed) {
   const auto& [operation, quick, most_apart] = GetParam();
   std::mt19937_64 random(seed);
   const std::optional<Trees> after = TreesOf(operation, seed);
+  if (operation.disputed && !after) return;
   bool failed = true;
   for (uint64_t call = 0; failed && !HasFailure();) {
     call += 1 + random() % most_apart;
@@ -311,6 +316,21 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{{.name = "commit of a part", .act = TryCommit, .part = true},
                   20,
                   30},
+        FaultCase{{.name = "commit of mine",
+                   .act = SettleBy(OnConflict::kMine),
+                   .disputed = true},
+                  15,
+                  20},
+        FaultCase{{.name = "commit of theirs",
+                   .act = SettleBy(OnConflict::kTheirs),
+                   .disputed = true},
+                  15,
+                  20},
+        FaultCase{{.name = "commit that merges",
+                   .act = SettleBy(OnConflict::kMerge),
+                   .disputed = true},
+                  15,
+                  20},
         FaultCase{{.name = "undo", .stage = Stage::kCommitted, .act = TryUndo},
                   25,
                   25},

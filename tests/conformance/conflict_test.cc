@@ -696,6 +696,24 @@ TEST_F(ConflictTest, ATouchedFileStillHadTheNameThatWeReplaced) {
   }
 }
 
+TEST_F(ConflictTest, AFileThatBothSidesDeleteByItsNamesIsGone) {
+  base_.HardLink("d/x", "c");
+  // Which of them was known first decides by which the file is noted.
+  for (const char* first : {"c", "d/x"}) {
+    for (const char* theirs : {"c", "d/x"}) {
+      ASSERT_OK(fs().Remount());
+      ASSERT_OK(fs().Stat(first));
+      ASSERT_OK(fs().Unlink("c"));
+      ASSERT_OK(fs().Unlink("d/x"));
+      ASSERT_OK(plain_.Unlink(theirs));
+      EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+      ExpectInBase({{"c", kNone}, {"d/x", kNone}});
+      ASSERT_OK(workspace().Undo(""));
+      ASSERT_OK(plain_.Link(theirs == string("c") ? "d/x" : "c", theirs));
+    }
+  }
+}
+
 /// It has as many names that we hide as we took away, but not the same.
 TEST_F(ConflictTest, ANameThatTheyMovedToOursIsCreated) {
   const vector<Conflict> created{{"e", "created", "created", ""}};

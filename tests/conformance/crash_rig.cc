@@ -114,6 +114,21 @@ Ending RunAndCrash(const WorkspaceOptions& options,
   }));
 }
 
+std::function<Status(Workspace&, const Part&)> SettleBy(OnConflict way) {
+  const auto join =
+      [](const MergeInput& input) -> Result<std::optional<MergedText>> {
+    return MergedText{.content =
+                          std::string(input.ours) + std::string(input.theirs)};
+  };
+  return [way, join](Workspace& workspace, const Part&) -> Status {
+    const CommitReport report = TRY(
+        workspace.Commit({.conflicts = {.on_conflict = way, .merge = join}}));
+    return NoConflicts(report.conflicts);
+  };
+}
+
+bool IsConflict(const Error& error) { return error.code == EEXIST; }
+
 SharedFlag::SharedFlag() {
   void* shared = ::mmap(nullptr, sizeof *flag_, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -66,6 +66,12 @@ struct Operation {
   std::optional<Op> entry = {};
 };
 
+/// The act of an operation that is disputed: a commit that settles conflicts;
+/// what both changed is merged by putting one after the other.
+std::function<Status(Workspace&, const Part&)> SettleBy(OnConflict way);
+/// Of such an act: whether it found a conflict that it cannot settle.
+bool IsConflict(const Error& error);
+
 inline void PrintTo(const Operation& operation, std::ostream* out) {
   *out << operation.name;
 }

@@ -27,18 +27,6 @@ Status Commit(Workspace& workspace, const Part& part) {
   return NoConflicts(report.conflicts);
 }
 
-Result<std::optional<MergedText>> Join(const MergeInput& input) {
-  return std::optional(MergedText{.content = std::string(input.ours) +
-                                             std::string(input.theirs)});
-}
-
-template <OnConflict way>
-Status Settle(Workspace& workspace, const Part&) {
-  const CommitReport report =
-      TRY(workspace.Commit({.conflicts = {.on_conflict = way, .merge = Join}}));
-  return NoConflicts(report.conflicts);
-}
-
 Status Undo(Workspace& workspace, const std::string& id) {
   const UndoReport report = TRY(workspace.Undo(id));
   return NoConflicts(report.conflicts);
@@ -81,13 +69,13 @@ const Operation kUndo{
 const Operation kUndoOfAnUndo{
     .name = "undo of an undo", .stage = Stage::kUndone, .act = UndoNewest};
 const Operation kCommitMine{.name = "commit of mine",
-                            .act = Settle<OnConflict::kMine>,
+                            .act = SettleBy(OnConflict::kMine),
                             .disputed = true};
 const Operation kCommitTheirs{.name = "commit of theirs",
-                              .act = Settle<OnConflict::kTheirs>,
+                              .act = SettleBy(OnConflict::kTheirs),
                               .disputed = true};
 const Operation kCommitMerge{.name = "commit that merges",
-                             .act = Settle<OnConflict::kMerge>,
+                             .act = SettleBy(OnConflict::kMerge),
                              .disputed = true};
 const Operation kDiscard{
     .name = "discard", .act = Discard, .changes_base = false};
@@ -149,7 +137,7 @@ std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
   CrashRig rig(operation, seed);
   if (!rig.is_usable()) return std::nullopt;
   auto trees = rig.Act();
-  if (!trees && operation.disputed && trees.error().code == EEXIST) return {};
+  if (!trees && IsConflict(trees.error())) return std::nullopt;
   EXPECT_OK(trees);
   return trees ? std::optional(std::move(*trees)) : std::nullopt;
 }
