@@ -12,6 +12,7 @@ namespace txfs::cli {
 
 /// A line on stderr for each that does not stop the commit.
 void SayExceeded(const std::vector<LimitExcess>& limits);
+
 /// What was asked for, as it is typed again, each word behind a space.
 struct CommitCommand {
   std::string options;  ///< all but --accept

@@ -9,7 +9,7 @@
 #include "fs/approver.h"
 #include "fs/base_count.h"
 #include "fs/checks.h"
-#include "fs/lost_names.h"
+#include "fs/linked_names.h"
 
 namespace txfs {
 namespace {
@@ -61,6 +61,17 @@ std::vector<Ino> FindRecent(const Tree& tree, const std::vector<Ino>& inos,
   return recent;
 }
 
+/// As a refresh does while the transaction is open.
+void NoteLostDirectories(Tree& tree, const BaseDirectory& base) {
+  tree.ForEachUpper([&](Inode& inode) {
+    const bool of_base =
+        inode.IsDirectory() && !inode.IsOrphan() && inode.record.base;
+    if (!of_base) return;
+    const auto st = base.Stat(inode.record.base->path);
+    inode.lost = st ? !S_ISDIR(st->st_mode) : IsGone(st.error());
+  });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Filesystem>> Filesystem::Open(
@@ -84,6 +95,7 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
   filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
   NoteOtherNames(filesystem->tree_, filesystem->base_);
   filesystem->tree_.RelinkUpper(LookAt(filesystem->base_));
+  NoteLostDirectories(filesystem->tree_, filesystem->base_);
   return filesystem;
 }
 

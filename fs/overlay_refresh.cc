@@ -2,7 +2,7 @@
 #include <ranges>
 #include <span>
 
-#include "fs/lost_names.h"
+#include "fs/linked_names.h"
 #include "fs/overlay.h"
 
 namespace txfs {
@@ -89,7 +89,7 @@ class Refresher {
       gone_.push_back(ino);
       return;
     }
-    inode.lost = false;
+    SetLost(inode, false);
     // An upper one keeps its record, which is what its commit compares; what
     // it shows of the base may have changed once more.
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
@@ -213,12 +213,25 @@ class Refresher {
   /// seen, and a conflict at its commit.
   void DropDirectory(Ino ino) {
     Inode* inode = tree_.Find(ino);
-    if (inode == nullptr || inode->upper || ino == kRootIno) return;
-    inode->lost = true;
-    if (inode->known_children != 0) return;
+    if (inode == nullptr || ino == kRootIno) return;
+    SetLost(*inode, true);
+    if (inode->upper || inode->known_children != 0) return;
     const std::vector<Inode::Link> links = inode->links;
     stale_.inodes.push_back(ino);
     for (const Inode::Link& link : links) DropName(link);
+  }
+
+  /// Its number in stat(2) is another one then, and where it is listed.
+  void SetLost(Inode& directory, bool lost) {
+    if (directory.lost == lost) return;
+    directory.lost = lost;
+    stale_.inodes.push_back(directory.ino);
+    for (const Inode::Link& link : directory.links) {
+      Inode* parent = tree_.Find(link.parent);
+      if (parent == nullptr) continue;
+      ++parent->version;
+      stale_.inodes.push_back(parent->ino);
+    }
   }
 
   /// The directory may have been kept for it.

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "fs/conflicts.h"
-#include "fs/lost_names.h"
+#include "fs/linked_names.h"
 
 namespace txfs {
 namespace {

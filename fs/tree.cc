@@ -489,9 +489,12 @@ void Tree::ForEachUpper(const std::function<void(Inode&)>& visit) {
 struct stat Tree::StatOf(const Inode& inode) const {
   const Attr& attr = inode.attr();
   struct stat st{};
-  st.st_ino = inode.record.base
-                  ? StatIno(inode.record.base->dev, inode.record.base->ino)
-                  : (kNewInodeBit | Raw(inode.ino));
+  // A lost directory may be elsewhere in the base, and be seen there, too: even
+  // in itself, which ends every walk that meets one number twice.
+  const bool of_base =
+      inode.record.base && !(inode.lost && inode.IsDirectory());
+  st.st_ino = of_base ? StatIno(inode.record.base->dev, inode.record.base->ino)
+                      : (kNewInodeBit | Raw(inode.ino));
   st.st_mode = ModeBits(attr.type) | attr.mode;
   st.st_nlink = attr.nlink;
   st.st_uid = attr.uid;

@@ -65,8 +65,8 @@ struct Inode {
   size_t upper_at = 0;    ///< upper: its place among those of the tree
   uint32_t staying = 0;   ///< within Rebase: children that stay in place
   uint64_t stays_in = 0;  ///< the last Rebase in which it stayed itself
-  /// Pristine directory: the base has it no more, but it is kept for what is
-  /// upper in it. Upper file of several base names: none of them was found.
+  /// Directory: the base has none at its path, but it is kept for what is upper
+  /// in it. Upper file of several base names: none of them was found.
   bool lost = false;
   InodeRecord record;
   ExtentMap extents;

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "fs/change_list.h"
-#include "fs/lost_names.h"
+#include "fs/linked_names.h"
 #include "fs/stored_workspace.h"
 #include "fs/vaults.h"
 #include "journal/base/file.h"

@@ -4,7 +4,7 @@
 #include "fs/commit_plan.h"
 #include "fs/commit_stage.h"
 #include "fs/commit_words.h"
-#include "fs/lost_names.h"
+#include "fs/linked_names.h"
 #include "fs/resolution.h"
 #include "fs/settle.h"
 #include "fs/stored_workspace.h"

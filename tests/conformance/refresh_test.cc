@@ -296,6 +296,35 @@ TEST_F(RefreshTest, AFileThatIsHeldIsLookedForByAllItsNames) {
   EXPECT_EQ(base_.Read("shown/there"), "new");
 }
 
+/// Each moves one directory into the other: what the first changed and the
+/// second moved is in both places, and must not look like one directory.
+TEST_F(RefreshTest, ADirectoryIsNotInItself) {
+  base_.File("a/f", "f");
+  base_.File("b/g", "g");
+  const Ino b = two_->Find("b");
+  const auto number = two_->fs().GetAttr(b)->st_ino;
+  ASSERT_TRUE(
+      two_->fs().Rename({}, kRootIno, "a", b, "a", RenameMode::kReplace));
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "b", one_->Find("a"), "b",
+                                RenameMode::kReplace));
+  EXPECT_EQ(one_->Commit(), 0U);
+  EXPECT_TRUE(HasInode(two_->Refresh(), b));
+  EXPECT_EQ(two_->Find("b"), b);
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    const Ino outer = two_->Find("b"), inner = two_->Find("b/a/b");
+    ASSERT_NE(inner, kNoIno);
+    EXPECT_EQ(two_->fs().GetAttr(inner)->st_ino, number);
+    EXPECT_NE(two_->fs().GetAttr(outer)->st_ino, number);
+  }
+  EXPECT_NE(two_->Commit(), 0U);
+
+  const Ino outer = two_->Find("b");
+  ASSERT_TRUE(one_->workspace().Undo(""));
+  EXPECT_TRUE(HasInode(two_->Refresh(), outer));
+  EXPECT_EQ(two_->fs().GetAttr(outer)->st_ino, number);
+}
+
 TEST_F(RefreshTest, APartOfADirectoryThatIsGoneIsAConflict) {
   two_->Write("dir/sub/deep", "deeper");
   two_->Write("dir/sub/new", "new");

@@ -1,4 +1,4 @@
-#include "fs/lost_names.h"
+#include "fs/linked_names.h"
 
 #include <algorithm>
 #include <cstdint>
