@@ -423,8 +423,8 @@ class Planner {
       unknown[key.first].insert(key.second);
     }
     for (const auto& [mount, inos] : unknown) {
-      for (auto& [ino, path] : TRY(FindOtherNames(frozen_.base, mounts_, mount,
-                                                  inos, RemovedPaths()))) {
+      for (auto& [ino, path] :
+           FindOtherNames(frozen_.base, mounts_, mount, inos, RemovedPaths())) {
         shared_[{mount, ino}].stays = path;
       }
     }

@@ -166,13 +166,15 @@ class DriftFinder {
     if (inode.attr().xattrs_owned) return true;
     // Elsewhere they stay with the file.
     if (!inode.IsOrphan()) return false;
-    return !HasOtherNames(inode, st) && HasUserXattrs(frozen_.base, path);
+    return !OnlyLinkCountDiffers(inode, st) &&
+           HasUserXattrs(frozen_.base, path);
   }
 
   /// Whether that it has more or fewer names explains that it was touched.
-  bool HasOtherNames(const Inode& inode, const struct stat& st) {
+  bool OnlyLinkCountDiffers(const Inode& inode, const struct stat& st) {
     const BaseOrigin& origin = *inode.record.base;
     return frozen_.tree.IsOrigin(inode, st) &&
+           static_cast<uint64_t>(st.st_size) == origin.size &&
            origin.mtime == Timestamp::From(st.st_mtim) &&
            origin.nlink != st.st_nlink;
   }
@@ -191,7 +193,10 @@ class DriftFinder {
     if (frozen_.preimages != nullptr) {
       hash = frozen_.preimages->FindHash(Fingerprint::Of(origin));
     }
-    if (!hash) return HasOtherNames(inode, st);
+    // The doubt is for a conflict where our bytes would be mixed with theirs.
+    if (!hash) {
+      return !inode.ContentChanged() && OnlyLinkCountDiffers(inode, st);
+    }
     const auto fd = frozen_.base.OpenFile(path);
     if (!fd) return false;
     const auto now = HashOfFile((*fd)->get(), origin.size);

@@ -1,16 +1,13 @@
 #include "fs/link_search.h"
 
-#include <functional>
 #include <vector>
 
 namespace txfs {
-namespace {
 
-/// Tells of each name until `tell` returns false.
 void WalkNames(const BaseDirectory& base, const BaseMounts& mounts,
                const std::string& mount, const std::set<uint64_t>& inos,
                const std::set<std::string>& except,
-               const std::function<bool(uint64_t, std::string)>& tell) {
+               const std::function<bool(uint64_t, std::string)>& visit) {
   std::vector<std::string> directories{mount};
   while (!directories.empty()) {
     const std::string directory = std::move(directories.back());
@@ -26,14 +23,12 @@ void WalkNames(const BaseDirectory& base, const BaseMounts& mounts,
       }
       const bool is_one = inos.contains(entry.ino) && !except.contains(path) &&
                           base.Stat(path);  // nor what we may not reach
-      if (is_one && !tell(entry.ino, std::move(path))) return;
+      if (is_one && !visit(entry.ino, std::move(path))) return;
     }
   }
 }
 
-}  // namespace
-
-Result<std::map<uint64_t, std::string>> FindOtherNames(
+std::map<uint64_t, std::string> FindOtherNames(
     const BaseDirectory& base, const BaseMounts& mounts,
     const std::string& mount, const std::set<uint64_t>& inos,
     const std::set<std::string>& except) {
@@ -42,19 +37,6 @@ Result<std::map<uint64_t, std::string>> FindOtherNames(
             [&](uint64_t ino, std::string path) {
               found.emplace(ino, std::move(path));
               return found.size() < inos.size();
-            });
-  return found;
-}
-
-std::multimap<uint64_t, std::string> FindAllNames(
-    const BaseDirectory& base, const BaseMounts& mounts,
-    const std::string& mount, const std::set<uint64_t>& inos,
-    const std::set<std::string>& except) {
-  std::multimap<uint64_t, std::string> found;
-  WalkNames(base, mounts, mount, inos, except,
-            [&](uint64_t ino, std::string path) {
-              found.emplace(ino, std::move(path));
-              return true;
             });
   return found;
 }

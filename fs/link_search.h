@@ -1,26 +1,27 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 
 #include "fs/base_directory.h"
 #include "fs/base_mounts.h"
-#include "journal/base/result.h"
 
 namespace txfs {
 
-/// Base paths of files on `mount` by st_ino, for those of `inos` that have a
-/// name outside `except`. Walks all of that mount, which only the removal of a
-/// hard link asks for whose other names nobody looked up.
-Result<std::map<uint64_t, std::string>> FindOtherNames(
-    const BaseDirectory& base, const BaseMounts& mounts,
-    const std::string& mount, const std::set<uint64_t>& inos,
-    const std::set<std::string>& except);
+/// Tells `visit` of each name outside `except`, as a base path, that one of
+/// `inos` has on `mount`, until it returns false. Walks all of that mount,
+/// which only the removal of a hard link asks for whose other names nobody
+/// looked up. `visit` may take what it needs no more out of `inos`.
+void WalkNames(const BaseDirectory& base, const BaseMounts& mounts,
+               const std::string& mount, const std::set<uint64_t>& inos,
+               const std::set<std::string>& except,
+               const std::function<bool(uint64_t, std::string)>& visit);
 
-/// The same with all names that they have there.
-std::multimap<uint64_t, std::string> FindAllNames(
+/// One such name of each that has any, by st_ino.
+std::map<uint64_t, std::string> FindOtherNames(
     const BaseDirectory& base, const BaseMounts& mounts,
     const std::string& mount, const std::set<uint64_t>& inos,
     const std::set<std::string>& except);

@@ -56,22 +56,26 @@ class OtherNames {
     if (nameless.empty()) return;
     const auto mounts = BaseMounts::Read(base_);
     if (!mounts) return;
-    std::map<std::string, std::vector<Inode*>> by_mount;
+    std::map<std::string, std::map<uint64_t, Inode*>> by_mount;
     for (Inode* inode : nameless) {
-      by_mount[mounts->Of(inode->record.base->path)].push_back(inode);
+      const BaseOrigin& origin = *inode->record.base;
+      by_mount[mounts->Of(origin.path)][origin.ino] = inode;
     }
     const std::set<std::string> hidden = HiddenNames();
     for (const auto& [mount, files] : by_mount) {
       std::set<uint64_t> inos;
-      for (const Inode* inode : files) inos.insert(inode->record.base->ino);
-      const auto names = FindAllNames(base_, *mounts, mount, inos, hidden);
-      for (Inode* inode : files) {
-        const auto [first, last] = names.equal_range(inode->record.base->ino);
-        static_cast<void>(std::find_if(first, last, [&](const auto& name) {
-          return ShowAt(*inode, name.second);
-        }));
-      }
+      for (const auto& [ino, inode] : files) inos.insert(ino);
+      WalkNames(base_, *mounts, mount, inos, hidden,
+                [&](uint64_t ino, const std::string& path) {
+                  if (ShowAt(*files.at(ino), path)) inos.erase(ino);
+                  return !inos.empty();
+                });
     }
+  }
+
+  /// What has come to be seen by ShowElsewhere or NoteHeld.
+  [[nodiscard]] std::vector<StaleCaches::Name> TakeShown() {
+    return std::move(shown_);
   }
 
   void NoteBelow(const std::vector<std::string>& paths) {
@@ -204,8 +208,7 @@ class OtherNames {
       // Content can be read by a hidden name, too.
       for (const auto& except : {hidden, std::set<std::string>()}) {
         const auto found = FindOtherNames(base_, *mounts, mount, inos, except);
-        if (!found) continue;
-        for (Inode* inode : nameless) Take(*inode, mount, *mounts, *found);
+        for (Inode* inode : nameless) Take(*inode, mount, *mounts, found);
       }
     }
   }
@@ -226,7 +229,7 @@ class OtherNames {
 
   /// Returns whether it is to be seen there. An upper one goes on to be known
   /// to the journal by the name that it has.
-  [[nodiscard]] bool ShowAt(Inode& inode, const std::string& path) const {
+  [[nodiscard]] bool ShowAt(Inode& inode, const std::string& path) {
     if (!IsUnchangedAt(inode, path)) return false;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
     if (directory == nullptr) return false;
@@ -238,6 +241,7 @@ class OtherNames {
     const std::string before = std::exchange(origin, path);
     const bool shown = Adopt(*directory, path) == &inode;
     if (inode.upper || !shown) origin = before;
+    if (shown) shown_.push_back({directory->ino, std::string(BaseName(path))});
     return shown;
   }
 
@@ -290,6 +294,7 @@ class OtherNames {
 
   Tree& tree_;
   const BaseDirectory& base_;
+  std::vector<StaleCaches::Name> shown_;
 };
 
 }  // namespace
@@ -298,13 +303,19 @@ void NoteOtherNames(Tree& tree, const BaseDirectory& base) {
   OtherNames(tree, base).Note();
 }
 
-void NoteNamesOfHeld(Tree& tree, const BaseDirectory& base) {
-  OtherNames(tree, base).NoteHeld();
+std::vector<StaleCaches::Name> NoteNamesOfHeld(Tree& tree,
+                                               const BaseDirectory& base) {
+  OtherNames names(tree, base);
+  names.NoteHeld();
+  return names.TakeShown();
 }
 
-void ShowElsewhere(Tree& tree, const BaseDirectory& base,
-                   const std::vector<Inode*>& files) {
-  OtherNames(tree, base).ShowElsewhere(files);
+std::vector<StaleCaches::Name> ShowElsewhere(Tree& tree,
+                                             const BaseDirectory& base,
+                                             const std::vector<Inode*>& files) {
+  OtherNames names(tree, base);
+  names.ShowElsewhere(files);
+  return names.TakeShown();
 }
 
 void NoteNamesBelow(Tree& tree, const BaseDirectory& base,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fs/base_directory.h"
+#include "fs/filesystem.h"
 #include "fs/tree.h"
 
 namespace txfs {
@@ -16,14 +17,17 @@ void NoteOtherNames(Tree& tree, const BaseDirectory& base);
 
 /// Before a commit: files of several names that the kernel holds and that lost
 /// all names that somebody looked up are known by another one, for that is what
-/// they are from then on. For these the whole base is read.
-void NoteNamesOfHeld(Tree& tree, const BaseDirectory& base);
+/// they are from then on. For these the whole base is read. Returns the names,
+/// which the kernel may remember as missing.
+std::vector<StaleCaches::Name> NoteNamesOfHeld(Tree& tree,
+                                               const BaseDirectory& base);
 
 /// Files of several names, of which the known ones are about to go, by another
 /// one that the base has for them, each if there is one that can be shown. For
-/// these the whole base is read.
-void ShowElsewhere(Tree& tree, const BaseDirectory& base,
-                   const std::vector<Inode*>& files);
+/// these the whole base is read. Returns the names.
+std::vector<StaleCaches::Name> ShowElsewhere(Tree& tree,
+                                             const BaseDirectory& base,
+                                             const std::vector<Inode*>& files);
 
 /// Names at and below `paths`, of the overlay, that nobody looked up, where
 /// they are of files that the transaction changed: these files are known by

@@ -135,7 +135,7 @@ class Refresher {
     // What the kernel holds may be open, and have a name that nobody looked up.
     const bool may_have_others = inode.lookups != 0 &&
                                  names.size() == inode.links.size() &&
-                                 inode.record.base->nlink > 1;
+                                 names.size() < inode.record.base->nlink;
     if (may_have_others) {
       nameless_.emplace_back(inode.ino, std::move(names));
     } else {
@@ -146,7 +146,8 @@ class Refresher {
   void DropNameless() {
     std::vector<Inode*> files;
     for (const auto& [ino, names] : nameless_) files.push_back(tree_.Find(ino));
-    ShowElsewhere(tree_, base_, files);
+    std::ranges::copy(ShowElsewhere(tree_, base_, files),
+                      std::back_inserter(stale_.names));
     for (const auto& [ino, names] : nameless_) {
       DropNames(ino, names);
       Inode* inode = tree_.Find(ino);

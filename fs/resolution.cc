@@ -47,7 +47,7 @@ bool AttributesClash(const Attr& ours, const BaseOrigin& origin,
 
 Resolution::~Resolution() {
   for (const Done& done : std::views::reverse(done_)) {
-    if (done.edit) Apply(Inverse(*done.edit), frozen_.tree);
+    if (done.edit) TakeBack(*done.edit);
     if (!done.hidden) continue;
     // At once: what nothing leads to is not kept.
     Inode* parent = frozen_.tree.Find(done.hidden->parent);
@@ -55,7 +55,19 @@ Resolution::~Resolution() {
     if (parent == nullptr || child == nullptr) continue;
     frozen_.tree.Cache(*parent, done.hidden->name, *child);
   }
-  for (const StagedContent& staged : staged_) frozen_.journal.Abandon(staged);
+  // The last first: with the first the segment goes.
+  for (const StagedContent& staged : std::views::reverse(staged_)) {
+    frozen_.journal.Abandon(staged);
+  }
+}
+
+void Resolution::TakeBack(const Edit& edit) {
+  Apply(Inverse(edit), frozen_.tree);
+  const auto* attributes = std::get_if<AttrEdit>(&edit);
+  if (attributes == nullptr) return;
+  // The commit may have taken it for an orphan.
+  Inode* inode = frozen_.tree.Find(attributes->ino);
+  if (inode != nullptr && !inode->IsOrphan()) inode->pinned_base.reset();
 }
 
 void Resolution::Keep() {
@@ -234,6 +246,13 @@ void Resolution::Rebind(const Inode& inode, const Drift& drift, Take take) {
   Do(InodeEdit{inode.ino, before, std::move(after)});
 }
 
+Result<ContentRef> Resolution::Stage(ByteSpan bytes) {
+  if (segment_ == 0) segment_ = TRY(frozen_.journal.NewSegment());
+  staged_.push_back(TRY(frozen_.journal.Stage(bytes, segment_, segment_end_)));
+  segment_end_ += bytes.size();
+  return staged_.back().ref;
+}
+
 Result<bool> Resolution::CopyUp(const Inode& inode) {
   const Attr& attr = inode.attr();
   if (attr.type != FileType::kRegular) return true;
@@ -242,13 +261,9 @@ Result<bool> Resolution::CopyUp(const Inode& inode) {
   const std::optional<Bytes> old = frozen_.OldContent(*inode.record.base);
   if (!old) return false;
   ExtentEdit extents{.ino = inode.ino};
-  const uint32_t segment = TRY(frozen_.journal.NewSegment());
-  uint64_t position = 0;
   for (const auto& [from, to] : gaps) {
     const ByteSpan part = ByteSpan(*old).subspan(from, to - from);
-    staged_.push_back(TRY(frozen_.journal.Stage(part, segment, position)));
-    position += part.size();
-    extents.after.push_back({from, part.size(), staged_.back().ref});
+    extents.after.push_back({from, part.size(), TRY(Stage(part))});
   }
   Attr own = attr;
   own.base_limit = 0;
@@ -261,9 +276,7 @@ Status Resolution::Replace(const Inode& inode, InodeRecord record,
                            ByteSpan content) {
   std::vector<Extent> all;
   if (!content.empty()) {
-    const uint32_t segment = TRY(frozen_.journal.NewSegment());
-    staged_.push_back(TRY(frozen_.journal.Stage(content, segment, 0)));
-    all.push_back({0, content.size(), staged_.back().ref});
+    all.push_back({0, content.size(), TRY(Stage(content))});
   }
   record.attr.size = content.size();
   record.attr.base_limit = 0;
@@ -378,6 +391,12 @@ Status Resolution::MergeDrift(const Drift& drift) {
 
 Status Resolution::MergeText(const Drift& drift, const Inode& target) {
   const BaseOrigin& origin = *frozen_.tree.Find(drift.ino)->record.base;
+  const bool again = std::ranges::any_of(
+      merges_, [&](const Merge& merge) { return merge.target == target.ino; });
+  if (again) {
+    Stay(drift, "its new content is to be merged with another file's, too");
+    return {};
+  }
   const std::optional<Bytes> ancestor = frozen_.OldContent(origin);
   const auto ours = TRY(ReadOurs(target));
   const auto theirs = ReadTheirs(drift);

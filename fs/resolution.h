@@ -37,7 +37,7 @@ struct ResolveOptions {
 /// Makes a transaction fit a base that changed under it: edits of the tree, in
 /// memory only, after which a plan of it does what was asked for. Taken back at
 /// destruction unless kept, so a commit that fails leaves the transaction and
-/// its conflicts as they were; what was merged stays if it has markers.
+/// its conflicts as they were; what was merged stays where markers stop it.
 class Resolution {
  public:
   explicit Resolution(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
@@ -84,6 +84,7 @@ class Resolution {
   };
 
   void Do(Edit edit);
+  void TakeBack(const Edit& edit);
   void Stay(const Drift& drift, std::string_view why = {});
 
   void Follow(const Drift& drift);
@@ -95,6 +96,8 @@ class Resolution {
   void Rebind(const Inode& inode, const Drift& drift, Take take);
   [[nodiscard]] InodeRecord Rebound(const Inode& inode, const Drift& drift,
                                     Take take) const;
+  /// A place for content that no record names.
+  Result<ContentRef> Stage(ByteSpan bytes);
   /// The inode's own copy of what it still has of the base's old content. False
   /// when that is not to be had.
   Result<bool> CopyUp(const Inode& inode);
@@ -124,6 +127,8 @@ class Resolution {
   std::map<std::string, Ino> renewed_;  ///< by the base path that they had
   std::vector<Done> done_;
   std::vector<StagedContent> staged_;
+  uint32_t segment_ = 0;  ///< where it all is; 0: nothing was staged yet
+  uint64_t segment_end_ = 0;
 };
 
 }  // namespace txfs

@@ -129,6 +129,7 @@ class StoredWorkspace final : public Workspace {
   /// The same with the commit lock held. The mount shows what it did.
   Status FinishUnfinished() REQUIRES(end_mutex_);
   /// Fails when a commit or a discard has to go on first.
+  void NoteHeldNames() REQUIRES(end_mutex_);
   Status RefuseHalfWay() REQUIRES(end_mutex_);
   [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
     return half_way_.has_value();

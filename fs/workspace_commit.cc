@@ -154,7 +154,10 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
                   .old = {}};
   auto committed = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
     // Of what is half in the base there is nothing to be counted.
-    if (!resumes) attempt.changes = TRY(Changes(false, {}));
+    if (!resumes) {
+      NoteHeldNames();
+      attempt.changes = TRY(Changes(false, {}));
+    }
     // Most of what is to be drained need not be while all is frozen.
     TRY(filesystem_->journal()->DrainUnsynced());
     return filesystem_->WhileFrozen(
@@ -204,7 +207,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
     // If it was half-way, somebody took the intent away by hand.
     SetHalfWay(frozen, false);
     report.id = transaction_id();
-    NoteNamesOfHeld(frozen.tree, frozen.base);
+    attempt.stale.names = NoteNamesOfHeld(frozen.tree, frozen.base);
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();
     auto selection = TRY(Select(frozen, attempt.options.paths));
@@ -222,7 +225,8 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
       selection = AllBut(frozen, dropped);
       std::ranges::copy(dropped.inodes,
                         std::back_inserter(attempt.stale.inodes));
-      attempt.stale.names = NamesOf(frozen);
+      std::ranges::copy(NamesOf(frozen),
+                        std::back_inserter(attempt.stale.names));
     }
     std::ranges::copy(resolution.stale_names(),
                       std::back_inserter(attempt.stale.names));
@@ -394,15 +398,21 @@ Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
   return committer_.Finish(record);
 }
 
+/// So that the changes of such files count as what is to be committed.
+void StoredWorkspace::NoteHeldNames() {
+  StaleCaches stale;
+  filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+    stale.names = NoteNamesOfHeld(frozen.tree, frozen.base);
+  });
+  if (!stale.names.empty()) Tell(std::move(stale));
+}
+
 Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   const MutexLock ending(end_mutex_);
   TRY(RefuseHalfWay());
   PlanReport report;
   report.id = transaction_id();
-  TRY(filesystem_->WhileFrozen([](OverlayFilesystem::Frozen& frozen) -> Status {
-    NoteNamesOfHeld(frozen.tree, frozen.base);
-    return {};
-  }));
+  NoteHeldNames();
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   report.changes = changes.size();
   auto planned = filesystem_->WhileFrozen(

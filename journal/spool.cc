@@ -243,6 +243,7 @@ void Spool::Abandon(const ContentRef& ref) {
   segment.end = ref.record_position;
   segment.live -= ref.record_length;
   segment.unsynced.erase(ref.record_position);
+  if (segment.own && segment.live == 0) Remove(ref.segment);
 }
 
 void Spool::AddPending(const ContentRef& ref, ByteSpan bytes) {

@@ -268,14 +268,16 @@ class CommitFaultTest : public ::testing::TestWithParam<FaultCase> {
 };
 
 /// What an operation on a part, or a disputed one, leads to; the rig knows of
-/// others. Nothing, too, where a conflict remains, or nothing can be compared.
+/// others. Nothing, too, where no conflict was settled, or nothing can be
+/// compared.
 std::optional<Trees> TreesOf(const Operation& operation, uint64_t seed) {
   if (!operation.part && !operation.disputed) return std::nullopt;
   FaultRig rig(operation, seed, nullptr);
   if (!rig.is_usable()) return std::nullopt;
   auto trees = rig.ActAndLook();
-  if (!trees && IsConflict(trees.error())) return std::nullopt;
+  if (!trees && IsUnsettled(trees.error())) return std::nullopt;
   EXPECT_OK(trees);
+  if (operation.disputed && !HasSettled()) return std::nullopt;
   return trees ? std::optional(std::move(*trees)) : std::nullopt;
 }
 

@@ -1035,6 +1035,52 @@ TEST_F(ConflictTest, AMergeTakesModeAndContentFromDifferentSides) {
   EXPECT_EQ(Base().at("f").mode & 07777, 0755u);
 }
 
+/// Each merge would take the place of the other.
+TEST_F(ConflictTest, AFileThatWouldBeMergedTwiceStaysAConflict) {
+  base_.File("a", kLines);
+  base_.File("b", kLines);
+  ASSERT_OK(fs().WriteFile("new", kLines + "10\n"));
+  ASSERT_OK(fs().Rename("new", "a", 0));
+  ASSERT_OK(fs().Unlink("b"));
+  ASSERT_OK(fs().Link("a", "b"));
+  ASSERT_OK(plain_.WriteFile("a", With(kLines, "1\n", "one\n")));
+  ASSERT_OK(plain_.WriteFile("b", With(kLines, "9\n", "nine\n")));
+  const CommitReport report = Commit(OnConflict::kMerge);
+  ASSERT_EQ(report.conflicts.size(), 1u);
+  EXPECT_EQ(report.conflicts.front().path, "b");
+  EXPECT_EQ(base_.Read("a"), With(kLines, "1\n", "one\n"));
+  EXPECT_EQ(base_.Read("b"), With(kLines, "9\n", "nine\n"));
+}
+
+/// What it staged for that, too.
+TEST_F(ConflictTest, AMergeThatIsRefusedLeavesNothingInTheSpool) {
+  base_.File("a", kLines);
+  base_.File("b", kLines);
+  for (const char* name : {"a", "b"}) {
+    ASSERT_OK(fs().WriteFile(name, kLines + "10\n"));
+    ASSERT_OK(plain_.WriteFile(name, With(kLines, "1\n", "one\n")));
+  }
+  const auto segments = [&] {
+    vector<string> names;
+    const string spool =
+        base_.root() + "/.txfs/txn/" + workspace().transaction_id() + "/spool";
+    for (const auto& file : std::filesystem::directory_iterator(spool)) {
+      names.push_back(file.path().filename());
+    }
+    std::ranges::sort(names);
+    return names;
+  };
+  // What the transaction has comes to the spool with the first attempt.
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 2u);
+  const auto before = segments();
+  ASSERT_OK(plain_.WriteFile(".txfs/vault", ""));
+  EXPECT_FALSE(workspace().Commit(Options(OnConflict::kMerge)));
+  EXPECT_FALSE(workspace().Commit(Options(OnConflict::kMine)));
+  EXPECT_EQ(segments(), before);
+  ASSERT_OK(plain_.Unlink(".txfs/vault"));
+  EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, vector<Conflict>{});
+}
+
 TEST_F(ConflictTest, WhatDoesNotMergeIsNotTouched) {
   ASSERT_OK(fs().WriteFile("f", With(kLines, "1\n", "eins\n")));
   ASSERT_OK(fs().AppendFile("d/x", "\nours"));

@@ -30,6 +30,9 @@ namespace txfs::testing {
 namespace {
 
 constexpr int kFailed = 1;
+/// Nothing else here fails so.
+constexpr int kUnsettled = ENOTSUP;
+bool has_settled = false;
 std::atomic<uint64_t> points_left;
 
 void CountPoint() {
@@ -115,19 +118,26 @@ Ending RunAndCrash(const WorkspaceOptions& options,
 }
 
 std::function<Status(Workspace&, const Part&)> SettleBy(OnConflict way) {
-  const auto join =
-      [](const MergeInput& input) -> Result<std::optional<MergedText>> {
-    return MergedText{.content =
-                          std::string(input.ours) + std::string(input.theirs)};
-  };
-  return [way, join](Workspace& workspace, const Part&) -> Status {
+  return [way](Workspace& workspace, const Part&) -> Status {
+    bool merged = false;
+    const auto join =
+        [&](const MergeInput& input) -> Result<std::optional<MergedText>> {
+      merged = true;
+      return MergedText{.content = std::string(input.ours) +
+                                   std::string(input.theirs)};
+    };
     const CommitReport report = TRY(
         workspace.Commit({.conflicts = {.on_conflict = way, .merge = join}}));
-    return NoConflicts(report.conflicts);
+    has_settled =
+        !report.resolved.empty() && (merged || way != OnConflict::kMerge);
+    if (report.conflicts.empty()) return {};
+    return Fail(kUnsettled, "conflict: " + report.conflicts.front().path);
   };
 }
 
-bool IsConflict(const Error& error) { return error.code == EEXIST; }
+bool IsUnsettled(const Error& error) { return error.code == kUnsettled; }
+
+bool HasSettled() { return has_settled; }
 
 SharedFlag::SharedFlag() {
   void* shared = ::mmap(nullptr, sizeof *flag_, PROT_READ | PROT_WRITE,
@@ -197,12 +207,14 @@ Status CrashRig::BringTo(Stage stage) {
 
 /// The transaction is seen as one that was resumed since.
 Status CrashRig::LetOthersWork(uint64_t seed) {
-  std::vector<std::string> made;
+  std::vector<std::string> made, changed;
   for (const NetChange& change : TRY(driver_->workspace().Changes(false))) {
-    if (change.kind == ChangeKind::kAdded) made.push_back(change.path);
+    const bool moved = !change.old_path.empty();
+    (change.kind == ChangeKind::kAdded ? made : changed)
+        .push_back(moved ? change.old_path : change.path);
   }
   TRY(CloseDriver());
-  DoOthersWork(base_, made, seed);
+  DoOthersWork(base_, made, changed, seed);
   TRY(OpenDriver());
   original_ = TRY(ViewOfBase());
   return {};

@@ -69,8 +69,11 @@ struct Operation {
 /// The act of an operation that is disputed: a commit that settles conflicts;
 /// what both changed is merged by putting one after the other.
 std::function<Status(Workspace&, const Part&)> SettleBy(OnConflict way);
-/// Of such an act: whether it found a conflict that it cannot settle.
-bool IsConflict(const Error& error);
+/// Of such an act: whether a conflict stayed.
+bool IsUnsettled(const Error& error);
+/// Whether the last such act in this process settled something; if it was to
+/// merge, by merging content.
+bool HasSettled();
 
 inline void PrintTo(const Operation& operation, std::ostream* out) {
   *out << operation.name;

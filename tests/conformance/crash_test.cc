@@ -130,15 +130,16 @@ class Points {
 };
 
 /// What an operation on a part, or a disputed one, leads to; nothing for
-/// others, of which the rig knows, where a conflict remains, and where
+/// others, of which the rig knows, where no conflict was settled, and where
 /// there is nothing to compare.
 std::optional<Trees> TreesAfter(const Operation& operation, uint64_t seed) {
   if (!operation.part && !operation.disputed) return std::nullopt;
   CrashRig rig(operation, seed);
   if (!rig.is_usable()) return std::nullopt;
   auto trees = rig.Act();
-  if (!trees && IsConflict(trees.error())) return std::nullopt;
+  if (!trees && IsUnsettled(trees.error())) return std::nullopt;
   EXPECT_OK(trees);
+  if (operation.disputed && !HasSettled()) return std::nullopt;
   return trees ? std::optional(std::move(*trees)) : std::nullopt;
 }
 

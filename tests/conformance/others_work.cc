@@ -30,15 +30,24 @@ class Others {
     }
     if (paths.empty()) return;
     std::ranges::sort(paths);
-    const std::string& path = paths[random_() % paths.size()];
+    Change(paths[random_() % paths.size()]);
+  }
+
+  /// More often than not by an addition.
+  void Change(const std::string& path) {
+    std::error_code none;
     switch (std::filesystem::symlink_status(path, none).type()) {
       case std::filesystem::file_type::regular:
         return ChangeFile(path);
       case std::filesystem::file_type::directory:
         return ChangeDirectory(path);
-      default:
+      case std::filesystem::file_type::symlink:
+      case std::filesystem::file_type::fifo:
         std::filesystem::remove(path, none);
         Date(path);
+        return;
+      default:
+        return;  // it is gone
     }
   }
 
@@ -58,10 +67,7 @@ class Others {
  private:
   void ChangeFile(const std::string& path) {
     std::error_code none;
-    switch (random_() % 6) {
-      case 0:
-        Write(path, std::ios::app);
-        break;
+    switch (random_() % 10) {
       case 1:
         Write(path);
         break;
@@ -75,9 +81,12 @@ class Others {
       case 4:
         std::filesystem::permissions(path, std::filesystem::perms(0604), none);
         break;
-      default:
+      case 5:
         std::filesystem::rename(path, path + ".theirs", none);
         Date(path + ".theirs");
+        break;
+      default:
+        Write(path, std::ios::app);
     }
     Date(path);
   }
@@ -126,10 +135,16 @@ class Others {
 }  // namespace
 
 void DoOthersWork(const BaseTree& base, const std::vector<std::string>& made,
-                  uint64_t seed) {
+                  const std::vector<std::string>& changed, uint64_t seed) {
   Others others(base.root() + "/w", seed);
   const uint64_t deeds = 1 + others.Random(kMostDeeds);
-  for (uint64_t deed = 0; deed < deeds; ++deed) others.ChangeSomething();
+  for (uint64_t deed = 0; deed < deeds; ++deed) {
+    if (changed.empty() || others.Random(3) == 0) {
+      others.ChangeSomething();
+    } else {
+      others.Change(base.root() + "/" + changed[others.Random(changed.size())]);
+    }
+  }
   if (made.empty() || others.Random(2) == 0) return;
   others.Make(base.root() + "/" + made[others.Random(made.size())]);
 }

@@ -262,7 +262,10 @@ TEST_F(RefreshTest, AFileThatIsHeldStaysThatOfANameThatNobodyLookedUp) {
   const Ino held = two_->Find("file");
   ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "file"));
   EXPECT_EQ(one_->Commit(), 0U);
-  two_->Refresh();
+  const StaleCaches stale = two_->Refresh();
+  EXPECT_TRUE(HasName(stale, kRootIno, "file"));
+  EXPECT_TRUE(HasName(stale, kRootIno, "link"));
+  EXPECT_TRUE(HasInode(stale, held));
   EXPECT_EQ(two_->Find("file"), kNoIno);
   EXPECT_EQ(two_->fs().GetAttr(held)->st_nlink, 1U);
   ASSERT_TRUE(two_->fs().Write({}, held, 0, AsBytes(string("new")), {}));
@@ -274,26 +277,29 @@ TEST_F(RefreshTest, AFileThatIsHeldStaysThatOfANameThatNobodyLookedUp) {
 /// The name of which a search comes to know first need not be one at which the
 /// transaction can show it.
 TEST_F(RefreshTest, AFileThatIsHeldIsLookedForByAllItsNames) {
-  for (const string name : {"dir/hidden", "dir/sub/hidden", "shown/there"}) {
-    std::filesystem::create_directories(base_.root() + "/shown");
+  std::filesystem::create_directories(base_.root() + "/shown");
+  std::filesystem::create_directories(base_.root() + "/other");
+  for (const string name : {"shown/there", "other/x", "other/y"}) {
     base_.HardLink("file", name);
   }
   two_->Refresh();
   const Ino held = two_->Find("file");
   const Ino dir = two_->Find("dir"), sub = two_->Find("dir/sub");
-  ASSERT_TRUE(two_->fs().Unlink({}, sub, "hidden"));
   ASSERT_TRUE(two_->fs().Unlink({}, sub, "deep"));
   ASSERT_TRUE(two_->fs().RemoveDirectory({}, dir, "sub"));
-  ASSERT_TRUE(two_->fs().Unlink({}, dir, "hidden"));
   ASSERT_TRUE(two_->fs().RemoveDirectory({}, kRootIno, "dir"));
-  two_->Write("dir", "a file in its place");
-  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "link"));
-  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "file"));
-  EXPECT_EQ(two_->Commit(), 0U);
+  for (const string name : {"link", "file"}) {
+    ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, name));
+  }
   ASSERT_TRUE(two_->fs().Write({}, held, 0, AsBytes(string("new")), {}));
+  // Of what comes to be in directories that it removed it hides no name.
+  for (const string name : {"/x", "/y"}) {
+    std::filesystem::rename(base_.root() + "/other" + name,
+                            base_.root() + "/dir" + name);
+  }
+  EXPECT_NE(two_->Commit(), 0U);
   EXPECT_EQ(two_->Find("shown/there"), held);
-  EXPECT_EQ(two_->Commit(), 0U);
-  EXPECT_EQ(base_.Read("shown/there"), "new");
+  EXPECT_EQ(two_->Read("shown/there"), "new");
 }
 
 /// Each moves one directory into the other: what the first changed and the
