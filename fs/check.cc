@@ -25,9 +25,20 @@ std::optional<UniqueFd> TryLock(int dir) {
   return std::move(*lock);
 }
 
+/// All that a commit brings is in the vault, and some of it was moved there.
+void ForgetContent(const Findings& findings) {
+  CheckReport& report = Findings(findings).report();
+  const std::string kind = "spool.content";
+  const std::string place = findings.Below("spool").place();
+  std::erase_if(report.problems, [&](const Problem& problem) {
+    return problem.kind == kind && problem.where == place;
+  });
+  report.left_out.erase({kind, place});
+}
+
 Status CheckTransaction(int store, const std::string& id,
                         const BaseDirectory* base, const Findings& findings,
-                        bool* in_use) {
+                        bool ends, bool* in_use) {
   const auto dir = OpenAt(store, "txn/" + id, O_RDONLY | O_DIRECTORY);
   // It may have ended meanwhile.
   if (!dir && dir.error().code == ENOENT) return {};
@@ -36,6 +47,7 @@ Status CheckTransaction(int store, const std::string& id,
   if (!lock) *in_use = true;
   TRY(CheckPreimages(dir->get(), findings));
   const JournalContent content = TRY(CheckJournal(dir->get(), findings));
+  if (ends) ForgetContent(findings);
   Findings(findings).report().inodes += content.image.inodes.size();
   if (content.complete) {
     CheckTree(content.image, base, findings.Below("db"));
@@ -52,10 +64,11 @@ Result<CheckReport> CheckOnce(int store, const BaseDirectory* base,
   CheckReport report;
   const Findings findings(report, "");
   const StoreLayout layout = TRY(CheckLayout(store, findings));
-  if (layout.complete) TRY(CheckCommits(store, base, findings));
+  std::optional<std::string> ending;
+  if (layout.complete) ending = TRY(CheckCommits(store, base, findings));
   for (const std::string& id : layout.open) {
     TRY(CheckTransaction(store, id, base, findings.Below("txn").Below(id),
-                         in_use));
+                         ending == id, in_use));
   }
   return report;
 }

@@ -1,10 +1,14 @@
 #include "fs/check_commits.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "fs/commit_image.h"
 #include "fs/committer.h"
@@ -31,18 +35,22 @@ constexpr std::array<Part, 3> kParts{{{kPlan, "commit.plan", "plan"},
 class CommitsCheck {
  public:
   CommitsCheck(int store, const BaseDirectory* base, Findings findings)
-      : store_(store), history_(store), findings_(std::move(findings)) {
+      : store_(store),
+        base_(base),
+        history_(store),
+        findings_(std::move(findings)) {
     if (base != nullptr) vaults_.emplace(*base, store);
   }
 
-  Status Run() {
+  Result<std::optional<std::string>> Run() {
     for (const std::string& name : TRY(ListNames(store_, "history"))) {
       const auto [id, suffix] = SplitHistoryName(name);
       if (IsTransactionId(id)) files_[std::string(id)].emplace(suffix);
     }
     TRY(CheckIntent());
     for (const auto& [id, files] : files_) TRY(CheckCommit(id, files));
-    return NoteUnreferenced();
+    TRY(NoteUnreferenced());
+    return ending_;
   }
 
  private:
@@ -53,13 +61,79 @@ class CommitsCheck {
     const Findings intent = findings_.Below("intent");
     const auto record = CheckPlan(history_.ReadIntent(), "", intent);
     if (record) {
-      TRY(OpenVault(*record, intent));
+      const auto vault = TRY(OpenVault(*record, intent));
+      if (vault) CheckStaged(record->steps, *vault, intent);
       unfinished_ = {record->summary.id, record->summary.of};
+      if (record->summary.kind == TransactionKind::kWhole) {
+        ending_ = record->summary.id;
+      }
     }
     Findings(intent).Note(
         "a commit is past its point of no return and not finished; the next "
         "command that opens the store goes on with it");
     return {};
+  }
+
+  /// What the commit is yet to bring to the base is in the vault.
+  void CheckStaged(const CommitSteps& steps, const Vault& vault,
+                   Findings findings) const {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const CommitStep& step = steps[i];
+      const bool brings =
+          (step.kind == StepKind::kMove || step.kind == StepKind::kExchange) &&
+          IsStaged(step.from) && !step.to.vault;
+      if (brings && !IsAt(vault, step.from, step.ino) &&
+          !IsDone(step, std::span(steps).subspan(i + 1))) {
+        findings.Add("commit.vault", "what it is to bring to " + step.to.path +
+                                         " is missing: " + step.from.path);
+      }
+      if (step.kind != StepKind::kPatch) continue;
+      for (const auto& delta : {step.before, step.after}) {
+        if (delta && !IsThere(vault, Spot::Vault(delta->name, step.to.mount))) {
+          findings.Add("commit.vault", "what it is to write to " +
+                                           step.to.path +
+                                           " is missing: " + delta->name);
+        }
+      }
+    }
+  }
+
+  static bool IsStaged(const Spot& spot) {
+    return spot.vault && IsSlot(VaultSlot::kStaged, spot.path);
+  }
+
+  static std::optional<struct stat> StatOf(const Vault& vault,
+                                           const Spot& spot) {
+    const auto directory = DirectoryOf(vault, spot);
+    struct stat st{};
+    const bool found = directory && ::fstatat(*directory, spot.path.c_str(),
+                                              &st, AT_SYMLINK_NOFOLLOW) == 0;
+    return found ? std::optional(st) : std::nullopt;
+  }
+
+  static bool IsThere(const Vault& vault, const Spot& spot) {
+    return StatOf(vault, spot).has_value();
+  }
+
+  static bool IsAt(const Vault& vault, const Spot& spot, uint64_t ino) {
+    const auto st = StatOf(vault, spot);
+    return st && st->st_ino == ino;
+  }
+
+  /// Whether the object is where `step` puts it; also where one of those after
+  /// it may have moved it on, with what it is in.
+  bool IsDone(const CommitStep& step, std::span<const CommitStep> after) const {
+    const auto st = base_->Stat(step.to.path);
+    if (st && st->st_ino == step.ino) return true;
+    const std::string place = step.to.path + "/";
+    const auto moves = [&](const Spot& spot) {
+      return !spot.vault && place.starts_with(spot.path + "/");
+    };
+    return std::ranges::any_of(after, [&](const CommitStep& later) {
+      const bool renames =
+          later.kind == StepKind::kMove || later.kind == StepKind::kExchange;
+      return renames && (moves(later.from) || moves(later.to));
+    });
   }
 
   Status CheckCommit(const std::string& id, const Files& files) {
@@ -185,17 +259,21 @@ class CommitsCheck {
   }
 
   const int store_;
+  const BaseDirectory* const base_;
   const TransactionHistory history_;
   Findings findings_;
   std::optional<Vaults> vaults_;
   std::map<std::string, Files> files_;  ///< by id
   std::set<std::string> unfinished_;    ///< ids that the intent is about
   std::set<std::string> referenced_;    ///< vaults
+  std::optional<std::string> ending_;   ///< transaction that the intent ends
 };
 
 }  // namespace
 
-Status CheckCommits(int store, const BaseDirectory* base, Findings findings) {
+Result<std::optional<std::string>> CheckCommits(int store,
+                                                const BaseDirectory* base,
+                                                Findings findings) {
   return CommitsCheck(store, base, std::move(findings)).Run();
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "fs/base_directory.h"
 #include "journal/check.h"
 
@@ -7,7 +10,9 @@ namespace txfs {
 
 /// Checks what commits leave in the store: the intent, and of the history what
 /// undo needs (docs/recovery.md): plans, images and, where `base` is at hand,
-/// vaults.
-Status CheckCommits(int store, const BaseDirectory* base, Findings findings);
+/// vaults. Returns the transaction, if any, that the intent is to end.
+Result<std::optional<std::string>> CheckCommits(int store,
+                                                const BaseDirectory* base,
+                                                Findings findings);
 
 }  // namespace txfs

@@ -50,6 +50,16 @@ bool LeftNothing(const TransactionSummary& transaction,
   return !records.contains(transaction.of);
 }
 
+/// Whether a commit is gone from the base by this one. An undo of an undo does
+/// again what was done.
+bool TakesBack(const TransactionSummary& ended,
+               const std::vector<TransactionSummary>& list) {
+  if (ended.kind != TransactionKind::kUndo) return false;
+  const auto undone =
+      std::ranges::find(list, ended.of, &TransactionSummary::id);
+  return undone == list.end() || !TakesBack(*undone, list);
+}
+
 }  // namespace
 
 Bytes EncodeRecord(const CommitRecord& record) {
@@ -267,7 +277,7 @@ Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
   const std::vector<TransactionSummary> list = TRY(store_.history().ReadAll());
   for (const TransactionSummary& newest : list | std::views::reverse) {
     // What an undo took back is not what "undo" means to take back next.
-    if (newest.undoable && newest.kind != TransactionKind::kUndo &&
+    if (newest.undoable && !TakesBack(newest, list) &&
         (wanted.empty() || newest.name == wanted) &&
         (newest.changes != 0 || !TRY(ReadRecord(newest.id)).steps.empty())) {
       return newest.id;

@@ -18,7 +18,9 @@
 #include "journal/base/file.h"
 #include "journal/check_store.h"
 #include "journal/store.h"
+#include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
+#include "tests/conformance/crash_rig.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/steps.h"
 #include "tests/repeat.h"
@@ -420,6 +422,50 @@ TEST(CommitCheckTest, NamesDamageToWhatUndoNeeds) {
   std::filesystem::rename(store + "/vault", store + "/trash/vault");
   expect("commit.vault");
   std::filesystem::rename(store + "/trash/vault", store + "/vault");
+  EXPECT_EQ(FindProblems(base.root()), "");
+}
+
+/// Killed after its point of no return, and before it brought anything.
+TEST(IntentCheckTest, FindsThatWhatACommitIsToBringIsMissing) {
+  const TempDir scratch;
+  BaseTree base(scratch.path() + "/ws");
+  mkdir(base.root().c_str(), 0755);
+  base.File("f", "old");
+  base.SparseFile("large", 65 << 20);
+  {
+    auto driver = CoreDriver::Start(base.root(), {});
+    ASSERT_OK(driver);
+    ASSERT_OK((*driver)->WriteFile("f", "new"));
+    ASSERT_OK((*driver)->WriteFile("g", "new, too"));
+    ASSERT_OK((*driver)->PatchFile("large", 10, "patched"));
+  }
+  WorkspaceOptions options;
+  options.path = base.root();
+  const auto commit = [](Workspace& workspace) -> Status {
+    TRY(workspace.Commit({}));
+    return {};
+  };
+  const string store = base.root() + "/.txfs";
+  for (uint64_t k = 1; !std::filesystem::exists(store + "/intent"); ++k) {
+    ASSERT_EQ(RunAndCrash(options, commit, k, false), Ending::kCrashed);
+  }
+  EXPECT_EQ(FindProblems(base.root()), "");
+  const auto vault = *std::filesystem::directory_iterator(store + "/vault");
+  std::map<char, int> kinds;
+  vector<std::filesystem::path> files;
+  for (const auto& file : std::filesystem::directory_iterator(vault)) {
+    files.push_back(file.path());
+  }
+  for (const auto& file : files) {
+    const string away = scratch.path() + "/away";
+    ++kinds[file.filename().string().front()];
+    std::filesystem::rename(file, away);
+    const CheckReport report = CheckWorkspaceStore(base.root());
+    ASSERT_EQ(report.problems.size(), 1u) << file << FindProblems(base.root());
+    EXPECT_EQ(report.problems.front().kind, "commit.vault") << file;
+    std::filesystem::rename(away, file);
+  }
+  EXPECT_EQ(kinds, (std::map<char, int>{{'n', 2}, {'o', 1}, {'p', 1}}));
   EXPECT_EQ(FindProblems(base.root()), "");
 }
 

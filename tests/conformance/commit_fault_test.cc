@@ -141,7 +141,9 @@ Result<Trees> FaultRig::ActAndLook() {
   // What is in a part is found where somebody has looked.
   TRY(View());
   TRY(Act());
-  Trees trees{.base = TRY(ViewOfBase()), .view = TRY(View())};
+  Trees trees;
+  trees.base = TRY(ViewOfBase());
+  trees.view = TRY(View());
   TRY(CloseDriver());
   return trees;
 }

@@ -160,7 +160,9 @@ CrashRig::CrashRig(const Operation& operation, uint64_t seed,
   const Status prepared = Prepare(seed, after);
   is_usable_ =
       prepared || !operation_.disputed || prepared.error().code != ESTALE;
-  if (is_usable_) EXPECT_OK(prepared);
+  if (is_usable_) {
+    EXPECT_OK(prepared);
+  }
 }
 
 // --- stages ----------------------------------------------------------------
@@ -171,7 +173,8 @@ Status CrashRig::Prepare(uint64_t seed, const Trees* after) {
   clock_.Advance();
   TRY(BringTo(operation_.stage));
   if (operation_.disputed) TRY(LetOthersWork(seed));
-  before_ = {.base = TRY(ViewOfBase()), .view = TRY(View())};
+  before_.base = TRY(ViewOfBase());
+  before_.view = TRY(View());
   TRY(ExpectAfter(after));
   TRY(ChoosePart(seed));
   TRY(CloseDriver());
@@ -302,7 +305,9 @@ Status CrashRig::ActAndTell(Workspace& workspace) {
 Result<Trees> CrashRig::Act() {
   TRY(OpenDriver());
   TRY(operation_.act(driver_->workspace(), part_));
-  Trees trees{.base = TRY(ViewOfBase()), .view = TRY(View())};
+  Trees trees;
+  trees.base = TRY(ViewOfBase());
+  trees.view = TRY(View());
   TRY(CloseDriver());
   return trees;
 }
@@ -395,6 +400,10 @@ Result<bool> CrashRig::Passed() {
 
 void CrashRig::DemandRecovery(bool go_on) {
   const bool passed_in_store = PassedInStore();
+  // Half-way is no damage.
+  if (go_on) {
+    EXPECT_EQ(FindProblems(base_.root()), "");
+  }
   ASSERT_OK(OpenDriver());
   EXPECT_EQ(PassedInStore(), passed_in_store) << "recovery changed the outcome";
   EXPECT_FALSE(std::filesystem::exists(InStore("intent")));

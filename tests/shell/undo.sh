@@ -100,7 +100,8 @@ equal "$undo" "$(json 'd["undone"]' <out.json)" undone
 same_tree after ws manifest_with_times
 shows mnt
 equal "True" "$(member "$redo" 't["undoable"]')" "the second undo"
-txfs -C mnt undo "$redo" >/dev/null
+# It did again what the commit did, and so is what comes to be undone next.
+contains "$(txfs -C mnt undo)" "undone $redo"
 same_tree before ws manifest_with_times
 txfs umount mnt
 
