@@ -286,6 +286,7 @@ Status Serve(const DaemonOptions& options,
   WorkspaceOptions workspace_options = options.workspace;
   workspace_options.base = TRY(ReachWorkspace(workspace_options.path)).base;
   workspace_options.prepares = true;
+  workspace_options.sums = true;
   std::unique_ptr<Workspace> workspace;
   Approvals approvals(options.mount.mountpoint, workspace_options.path,
                       [&] { return workspace->transaction_id(); });

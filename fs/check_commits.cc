@@ -13,6 +13,7 @@
 #include "fs/commit_image.h"
 #include "fs/committer.h"
 #include "fs/vault_manifest.h"
+#include "fs/vault_sums.h"
 #include "fs/vaults.h"
 #include "journal/base/file.h"
 #include "journal/history.h"
@@ -50,6 +51,11 @@ class CommitsCheck {
     TRY(CheckIntent());
     for (const auto& [id, files] : files_) TRY(CheckCommit(id, files));
     TRY(NoteUnreferenced());
+    if (unsummed_ != 0) {
+      findings_.Note(std::to_string(unsummed_) +
+                     " of the files that commits took away have no checksum "
+                     "yet: they get one while the workspace is mounted");
+    }
     return ending_;
   }
 
@@ -62,7 +68,13 @@ class CommitsCheck {
     const auto record = CheckPlan(history_.ReadIntent(), "", intent);
     if (record) {
       const auto vault = TRY(OpenVault(*record, intent));
-      if (vault) CheckStaged(record->steps, *vault, intent);
+      if (vault) {
+        CheckStaged(record->steps, *vault, intent);
+        for (const std::string& other :
+             FindOthers(*vault, SumsOf(*vault, intent), false, intent)) {
+          Findings(intent).Add("commit.vault", "in its vault: " + other);
+        }
+      }
       unfinished_ = {record->summary.id, record->summary.of};
       if (record->summary.kind == TransactionKind::kWhole) {
         ending_ = record->summary.id;
@@ -96,6 +108,26 @@ class CommitsCheck {
         }
       }
     }
+  }
+
+  /// What in the vault has other content than its sums say.
+  std::vector<std::string> FindOthers(const Vault& vault, const VaultSums& sums,
+                                      bool is_copy, Findings findings) {
+    std::vector<std::string> found;
+    const auto others = FindOtherContent(vault, sums, is_copy,
+                                         &findings.report().content_bytes);
+    if (!others) findings.Note(others.error().ToString());
+    for (const OtherContent& other :
+         others.value_or(std::vector<OtherContent>())) {
+      found.push_back(NameInVault(other.mount, other.path) + " " + other.what);
+    }
+    return found;
+  }
+
+  static VaultSums SumsOf(const Vault& vault, Findings findings) {
+    auto sums = ReadSums(vault);
+    if (!sums) findings.Add("commit.vault", sums.error());
+    return std::move(sums).value_or(VaultSums());
   }
 
   static bool IsStaged(const Spot& spot) {
@@ -240,9 +272,23 @@ class CommitsCheck {
                     differences.error().ToString());
       return {};
     }
-    for (const std::string& difference : *differences) {
-      findings.Add("commit.vault",
-                   "in its vault " + record.vault + ": " + difference);
+    if (differences->is_copy) {
+      findings.Note("transaction " + id +
+                    " cannot be undone here: the store was copied or restored, "
+                    "so that its inode numbers are others");
+    }
+    for (const std::string& doubt : differences->doubts) {
+      findings.Note("in vault " + record.vault + " " + doubt +
+                    " was touched before it had a checksum: whether it has the "
+                    "content that it had is not known");
+    }
+    const VaultSums sums = SumsOf(*vault, findings);
+    unsummed_ += WithoutSum(*manifest, sums).size();
+    std::vector<std::string> all =
+        FindOthers(*vault, sums, differences->is_copy, findings);
+    std::ranges::copy(differences->list, std::back_inserter(all));
+    for (const std::string& one : std::set(all.begin(), all.end())) {
+      findings.Add("commit.vault", "in its vault " + record.vault + ": " + one);
     }
     return {};
   }
@@ -267,6 +313,7 @@ class CommitsCheck {
   std::set<std::string> unfinished_;    ///< ids that the intent is about
   std::set<std::string> referenced_;    ///< vaults
   std::optional<std::string> ending_;   ///< transaction that the intent ends
+  size_t unsummed_ = 0;                 ///< files in vaults
 };
 
 }  // namespace

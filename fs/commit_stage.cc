@@ -13,6 +13,7 @@
 
 #include "fs/commit_run.h"
 #include "fs/xattrs.h"
+#include "journal/base/checksum.h"
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 #include "journal/base/pieces.h"
@@ -86,6 +87,8 @@ Result<CommitSteps> VaultFiller::Fill(const CommitPlan& plan) {
     CountOne();
   }
   for (const TriedXattrs& tried : plan.tried) TRY(Try(tried));
+  CrashPoint();
+  TRY(MakeSums(vault_, sums_));
   CommitSteps steps;
   steps.reserve(plan.steps.size());
   for (const PlannedStep& planned : plan.steps) {
@@ -116,11 +119,14 @@ Status VaultFiller::Make(const StagedObject& object) {
   const char* name = object.spot.path.c_str();
   CrashPoint();
   int made = 0;
+  ContentSum sum;
   switch (inode->attr().type) {
     case FileType::kRegular:
-      if (!object.adopts || !TRY(AdoptSegment(vault, name, *inode))) {
-        TRY(MakeRegular(vault, name, *inode));
+      if (!object.adopts || !TRY(AdoptSegment(vault, name, *inode, sum))) {
+        sum = {};
+        TRY(MakeRegular(vault, name, *inode, sum));
       }
+      TRY(Keep(object.spot, std::move(sum)));
       break;
     case FileType::kDirectory:
       made = ::mkdirat(vault, name, 0700);
@@ -137,6 +143,22 @@ Status VaultFiller::Make(const StagedObject& object) {
     return Fail(errno, "stage " + frozen_.tree.PathOf(*inode));
   }
   made_[object.ino] = st.st_ino;
+  return {};
+}
+
+/// Notes what is known of the content of a file that was made.
+Status VaultFiller::Keep(const Spot& spot, ContentSum sum) {
+  struct stat st{};
+  if (::fstatat(TRY(DirectoryOf(vault_, spot)), spot.path.c_str(), &st,
+                AT_SYMLINK_NOFOLLOW) != 0) {
+    return Fail(errno, "stat a file of the vault");
+  }
+  sum.mount = spot.mount;
+  sum.path = spot.path;
+  sum.ino = st.st_ino;
+  sum.size = static_cast<uint64_t>(st.st_size);
+  std::ranges::sort(sum.pieces, {}, &SumPiece::offset);
+  sums_.sums.push_back(std::move(sum));
   return {};
 }
 
@@ -171,16 +193,18 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
 }
 
 Status VaultFiller::MakeRegular(int directory, const std::string& name,
-                                const Inode& inode) {
+                                const Inode& inode, ContentSum& sum) {
   const UniqueFd fd =
       TRY(MakeSlot(directory, name, frozen_.tree.PathOf(inode)));
   const uint64_t size = inode.attr().size;
   if (TRY(CloneBase(inode, fd.get()))) {
+    sum.whole = false;
     for (const auto& [offset, extent] : inode.extents) {
-      TRY(CopyRange(inode, fd.get(), {offset, std::min(extent.end(), size)}));
+      const Range range{offset, std::min(extent.end(), size)};
+      TRY(CopyRange(inode, fd.get(), range, sum));
     }
   } else {
-    TRY(CopyRange(inode, fd.get(), {0, size}));
+    TRY(CopyRange(inode, fd.get(), {0, size}, sum));
   }
   TRY(SetSize(fd.get(), size, frozen_.tree.PathOf(inode)));
   if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
@@ -191,7 +215,7 @@ Status VaultFiller::MakeRegular(int directory, const std::string& name,
 /// that saves the copying. Its attributes wait for the plan, because until the
 /// point of no return the journal needs the segment as it is.
 Result<bool> VaultFiller::AdoptSegment(int directory, const std::string& name,
-                                       const Inode& inode) {
+                                       const Inode& inode, ContentSum& sum) {
   uint64_t in_place = 0;
   for (const auto& [offset, extent] : inode.extents) {
     // The rest of a record of which the file has only a part must stay.
@@ -211,13 +235,13 @@ Result<bool> VaultFiller::AdoptSegment(int directory, const std::string& name,
     if (::unlinkat(directory, name.c_str(), 0) == 0) return false;
     return Fail(errno, "stage " + frozen_.tree.PathOf(inode));
   }
-  TRY(FillGaps(inode, fd.get()));
+  TRY(FillGaps(inode, fd.get(), sum));
   TRY(SetSize(fd.get(), size, frozen_.tree.PathOf(inode)));
   return true;
 }
 
 /// What the file has elsewhere, and where it has nothing.
-Status VaultFiller::FillGaps(const Inode& inode, int fd) {
+Status VaultFiller::FillGaps(const Inode& inode, int fd, ContentSum& sum) {
   uint64_t at = 0;
   for (const auto& [offset, extent] : inode.extents) {
     const uint64_t end = std::min(extent.end(), inode.attr().size);
@@ -225,7 +249,11 @@ Status VaultFiller::FillGaps(const Inode& inode, int fd) {
     TRY(Clear(inode, fd, {at, offset}));
     if (!IsInPlace(inode, extent)) {
       TRY(Clear(inode, fd, {offset, end}));
-      TRY(CopyRange(inode, fd, {offset, end}));
+      TRY(CopyRange(inode, fd, {offset, end}, sum));
+    } else if (extent.length <= kMaxSumPiece) {
+      sum.pieces.push_back({offset, extent.length, extent.content.checksum});
+    } else {
+      sum.whole = false;
     }
     at = end;
   }
@@ -262,7 +290,8 @@ Result<bool> VaultFiller::CloneBase(const Inode& inode, int fd) {
 }
 
 /// Writes the overlay's content, of what may be terabytes only what is there.
-Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range) {
+Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range,
+                              ContentSum& sum) {
   const std::vector<Range> data = frozen_.DataIn(inode, range);
   if (data != std::vector{range}) TRY(Clear(inode, fd, range));
   for (const Range& part : data) {
@@ -274,6 +303,7 @@ Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range) {
         [&](uint64_t offset, ByteSpan piece) {
           // One large file is to be heard of, too.
           if (progress_) progress_(done_);
+          sum.pieces.push_back({offset, piece.size(), Checksum(piece)});
           return WriteFully(fd, offset, piece);
         });
     TRY(Naming(frozen_.tree.PathOf(inode), std::move(copied)));
@@ -289,20 +319,24 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
       TRY(MakeSlot(vault_.at("").get(), delta.delta.name, path));
   SharedFd base;
   if (inode == nullptr) base = TRY(frozen_.base.OpenFile(delta.base_path));
+  ContentSum sum;
   for (const Range& range : delta.delta.ranges) {
     if (inode != nullptr) {
-      TRY(CopyRange(*inode, fd.get(), range));
+      TRY(CopyRange(*inode, fd.get(), range, sum));
       continue;
     }
     auto copied = ForEachPiece(
         range.from, range.to, base->get(),
         [&](uint64_t offset, ByteSpan piece) -> Status {
-          return IsZero(piece) ? Status() : WriteFully(fd.get(), offset, piece);
+          if (IsZero(piece)) return {};
+          sum.pieces.push_back({offset, piece.size(), Checksum(piece)});
+          return WriteFully(fd.get(), offset, piece);
         });
     TRY(Naming(path, std::move(copied)));
   }
   // Zeros at its end are content, too.
-  return SetSize(fd.get(), delta.delta.size, path);
+  TRY(SetSize(fd.get(), delta.delta.size, path));
+  return Keep(Spot::Vault(delta.delta.name, ""), std::move(sum));
 }
 
 /// What the base file carries besides user.* attributes (access control

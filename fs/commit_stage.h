@@ -7,6 +7,7 @@
 #include "fs/commit_plan.h"
 #include "fs/commit_step.h"
 #include "fs/overlay.h"
+#include "fs/vault_sums.h"
 #include "fs/vaults.h"
 #include "journal/base/result.h"
 #include "journal/base/types.h"
@@ -14,8 +15,8 @@
 namespace txfs {
 
 /// Fills the vault of a commit before its point of no return: new objects with
-/// content, owner and attributes, and the content that patches write and
-/// overwrite.
+/// content, owner and attributes, the content that patches write and overwrite,
+/// and the sums of all that content.
 class VaultFiller {
  public:
   /// `progress` is called with how many objects and deltas are in the vault.
@@ -36,16 +37,17 @@ class VaultFiller {
 
  private:
   Status Make(const StagedObject& object);
-  Status MakeRegular(int directory, const std::string& name,
-                     const Inode& inode);
+  Status MakeRegular(int directory, const std::string& name, const Inode& inode,
+                     ContentSum& sum);
   Result<bool> AdoptSegment(int directory, const std::string& name,
-                            const Inode& inode);
-  Status FillGaps(const Inode& inode, int fd);
+                            const Inode& inode, ContentSum& sum);
+  Status FillGaps(const Inode& inode, int fd, ContentSum& sum);
   Result<bool> CloneBase(const Inode& inode, int fd);
   Status Clear(const Inode& inode, int fd, Range range);
-  Status CopyRange(const Inode& inode, int fd, Range range);
+  Status CopyRange(const Inode& inode, int fd, Range range, ContentSum& sum);
   Status SaveDelta(const StagedDelta& delta);
   Status CopyForeignXattrs(const Inode& inode, int fd);
+  Status Keep(const Spot& spot, ContentSum sum);
   Status SetAttributes(const StagedObject& object);
   Status Try(const TriedXattrs& tried);
   void CountOne() {
@@ -58,6 +60,7 @@ class VaultFiller {
   std::function<void(size_t done)> progress_;
   size_t done_ = 0;
   std::map<Ino, uint64_t> made_;  ///< st_ino of what was made
+  VaultSums sums_;
 };
 
 }  // namespace txfs

@@ -11,6 +11,7 @@
 #include <ranges>
 
 #include "fs/vault_manifest.h"
+#include "fs/vault_sums.h"
 #include "journal/base/file.h"
 #include "journal/base/io.h"
 #include "journal/frame.h"
@@ -341,11 +342,19 @@ Status Committer::CheckVault(const CommitRecord& record) const {
                 "it cannot be undone; `txfs fsck` shows what else is damaged");
   }
   const Vault vault = TRY(vaults_.Open(record.vault));
-  const auto differences = TRY(CompareManifest(vault, *manifest));
-  if (differences.empty()) return {};
+  const VaultDifferences differences = TRY(CompareManifest(vault, *manifest));
+  if (differences.is_copy) {
+    return Fail(0,
+                "transaction " + undone +
+                    " cannot be undone here: the store was copied or restored, "
+                    "so that its inode numbers are others",
+                "undo it where it was committed; `txfs show " + undone +
+                    "` has what it changed");
+  }
+  if (differences.list.empty()) return {};
   return Fail(0,
               "what transaction " + undone + " took away is damaged: " +
-                  differences.front() + " in vault " + record.vault,
+                  differences.list.front() + " in vault " + record.vault,
               "it cannot be undone; `txfs fsck` shows what else is not as it "
               "was");
 }
@@ -354,9 +363,10 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
                                    const BaseWork& change_base) {
   UndoReport report;
   const CommitRecord record = TRY(PrepareUndo(wanted, now, report));
+  // In a copy of the store everything is another object.
+  TRY(CheckVault(record));
   if (!report.conflicts.empty()) return report;
   TRY(CheckPermitted(record));
-  TRY(CheckVault(record));
   bool passed = false;
   auto done = change_base([&]() -> Status {
     TRY(PassPointOfNoReturn(record));
@@ -370,6 +380,38 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
   // Without an intent it is done, whatever the last syncs said.
   if (!passed) TRY(std::move(done));
   return report;
+}
+
+// --- sums of content -------------------------------------------------------
+
+Status Committer::SumVaults(const std::function<bool()>& stop) {
+  const std::vector<TransactionSummary> list = TRY(store_.history().ReadAll());
+  for (const TransactionSummary& summary : list | std::views::reverse) {
+    if (stop()) return {};
+    if (summary.undoable) TRY(SumVault(summary.id, stop));
+  }
+  return {};
+}
+
+/// Of what is freed or undone meanwhile nothing is written: with the lock held
+/// it is looked at again.
+Status Committer::SumVault(const std::string& id,
+                           const std::function<bool()>& stop) {
+  const CommitRecord record = TRY(ReadRecord(id));
+  const Vault vault = TRY(vaults_.Open(record.vault));
+  VaultSums sums = TRY(ReadSums(vault));
+  if (sums.complete) return {};
+  const size_t known = sums.sums.size();
+  const std::string bytes = TRY(store_.history().ReadManifest(id));
+  const VaultManifest manifest = TRY(DecodeManifest(AsBytes(bytes)));
+  sums = CompleteSums(vault, manifest, std::move(sums), stop);
+  if (!sums.complete && sums.sums.size() == known) return {};
+  const FileLock lock = TRY(Lock(0));
+  if (store_.history().HasIntent() ||
+      !TRY(store_.history().Read(id)).undoable) {
+    return {};
+  }
+  return ReplaceSums(vault, sums);
 }
 
 // --- garbage ---------------------------------------------------------------

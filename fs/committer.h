@@ -129,6 +129,11 @@ class Committer {
   Result<CommitRecord> ReadRecord(const std::string& id) const;
   Result<CommitImage> ReadImage(const std::string& id) const;
 
+  /// Reads what commits took away, and keeps its checksums beside it, newest
+  /// first, until `stop` says that it is enough for now. Takes the lock itself,
+  /// when it writes; what cannot be done is left for another time.
+  Status SumVaults(const std::function<bool()>& stop);
+
   /// Frees what `retention` does not keep, and what nothing refers to.
   Result<GcReport> CollectGarbage(const Retention& retention);
   /// The same, the trash, and records of what left nothing in the base; takes
@@ -137,6 +142,7 @@ class Committer {
 
  private:
   Status CheckVault(const CommitRecord& record) const;
+  Status SumVault(const std::string& id, const std::function<bool()>& stop);
   /// Whether a commit or undo since `commit` left object `ino` with this ctime.
   Result<bool> LeftSince(const TransactionSummary& commit, uint64_t ino,
                          Timestamp ctime) const;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -235,7 +236,8 @@ class StoredWorkspace final : public Workspace {
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
   std::thread collecting_ GUARDED_BY(end_mutex_);
-  Mutex past_mutex_;  ///< before the filesystem's locks
+  std::atomic<bool> stops_ = false;  ///< collecting_ is not to go on
+  Mutex past_mutex_;                 ///< before the filesystem's locks
   std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
   std::string recovered_ GUARDED_BY(mutex_);  ///< what Recover is to say
   /// Ends of transactions that the mount shows, or that did nothing to the

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "fs/base_directory.h"
+#include "fs/vault_sums.h"
 #include "journal/base/file.h"
 #include "journal/frame.h"
 
@@ -15,11 +17,18 @@ namespace txfs {
 namespace {
 
 constexpr FileFrame kManifestFrame = {
-    .magic = "TXFSVLT\n", .version = 1, .what = "vault manifest"};
+    .magic = "TXFSVLT\n", .version = 2, .what = "vault manifest"};
 
 /// Where an entry is in the order of a manifest.
 auto PlaceOf(const VaultEntry& entry) {
   return std::tie(entry.mount, entry.path);
+}
+
+bool IsOfSums(std::string_view name) {
+  if (name.ends_with(kTemporarySuffix)) {
+    name.remove_suffix(kTemporarySuffix.size());
+  }
+  return name == kSumsFile;
 }
 
 class ManifestTaker {
@@ -29,7 +38,7 @@ class ManifestTaker {
       mount_ = mount;
       const BaseDirectory root(
           TRY(OpenAt(directory.get(), ".", O_RDONLY | O_DIRECTORY)));
-      TRY(List(root, ""));
+      TRY(Add(root, ""));
     }
     for (const auto& [index, links] : links_) {
       VaultEntry& entry = manifest_[index];
@@ -42,6 +51,7 @@ class ManifestTaker {
  private:
   Status List(const BaseDirectory& root, const std::string& path) {
     for (const BaseEntry& child : TRY(root.List(path))) {
+      if (path.empty() && IsOfSums(child.name)) continue;
       TRY(Add(root, JoinPath(path, child.name)));
     }
     return {};
@@ -59,7 +69,8 @@ class ManifestTaker {
          .uid = st.st_uid,
          .gid = st.st_gid,
          .size = is_directory ? 0 : static_cast<uint64_t>(st.st_size),
-         .mtime = Timestamp::From(st.st_mtim)});
+         .mtime = Timestamp::From(st.st_mtim),
+         .ctime = is_directory ? Timestamp() : Timestamp::From(st.st_ctim)});
     if (!is_directory) {
       ++names_[{mount_, st.st_ino}];
       if (st.st_nlink > 1) links_[index] = st.st_nlink;
@@ -80,20 +91,37 @@ class ManifestTaker {
   std::map<std::pair<std::string, uint64_t>, nlink_t> names_;  ///< in the vault
 };
 
-bool IsAsItWas(const VaultEntry& then, const VaultEntry& now) {
-  const bool same_object =
-      then.ino == now.ino && (then.mode & S_IFMT) == (now.mode & S_IFMT);
-  if (then.shared) return same_object;
+/// Directories of the vault itself come and go with what is in them.
+bool IsRoot(const VaultEntry& entry) { return entry.path.empty(); }
+
+/// Whether `now` is of a copy of the vault that `then` is of.
+bool IsCopy(const VaultManifest& then, const VaultManifest& now) {
+  return !then.empty() && !now.empty() && IsRoot(then.front()) &&
+         IsRoot(now.front()) && then.front().ino != now.front().ino;
+}
+
+bool IsAsItWas(const VaultEntry& then, const VaultEntry& now, bool is_copy) {
+  const bool same_object = (is_copy || then.ino == now.ino) &&
+                           (then.mode & S_IFMT) == (now.mode & S_IFMT);
+  if (then.shared || IsRoot(then)) return same_object;
   return same_object && then.mode == now.mode && then.uid == now.uid &&
          then.gid == now.gid && then.size == now.size &&
          then.mtime == now.mtime;
 }
 
+/// Whether something was done to what looks the same.
+bool WasTouched(const VaultEntry& then, const VaultEntry& now) {
+  return !then.shared && then.ctime != Timestamp() && then.ctime != now.ctime;
+}
+
 /// Compares two sorted manifests side by side.
 class Comparison {
  public:
-  std::vector<std::string> Run(const VaultManifest& then,
+  explicit Comparison(const Vault& vault) : vault_(vault) {}
+
+  Result<VaultDifferences> Run(const VaultManifest& then,
                                const VaultManifest& now) {
+    found_.is_copy = IsCopy(then, now);
     auto old = then.begin();
     auto fresh = now.begin();
     while (old != then.end() || fresh != now.end()) {
@@ -105,32 +133,61 @@ class Comparison {
       if (only_old) {
         Say(*old++, "is missing");
       } else if (only_fresh) {
-        Say(*fresh++, "was put there");
+        // Version 1 of the format has no entries of these.
+        if (!IsRoot(*fresh)) Say(*fresh, "was put there");
+        ++fresh;
       } else {
         if (old->sealed || fresh->sealed) sealed_.push_back(&*old);
-        if (!IsAsItWas(*old, *fresh)) Say(*old, "was changed");
-        ++old, ++fresh;
+        TRY(Compare(*old++, *fresh++));
       }
     }
-    return std::move(differences_);
+    return std::move(found_);
   }
 
  private:
+  Status Compare(const VaultEntry& then, const VaultEntry& now) {
+    if (!IsAsItWas(then, now, found_.is_copy)) {
+      Say(then, "was changed");
+      return {};
+    }
+    if (found_.is_copy || !WasTouched(then, now)) return {};
+    const ContentSum* sum = SumOf(then);
+    if (sum == nullptr || !sum->whole) {
+      found_.doubts.push_back(NameInVault(then.mount, then.path));
+      return {};
+    }
+    for (const OtherContent& other :
+         TRY(FindOtherContent(vault_, {.sums = {*sum}}, false))) {
+      Say(then, other.what);
+    }
+    return {};
+  }
+
+  /// Null when there is none that can be read.
+  const ContentSum* SumOf(const VaultEntry& entry) {
+    if (!sums_) sums_ = ReadSums(vault_).value_or(VaultSums());
+    const auto sum = std::ranges::find_if(sums_->sums, [&](const auto& one) {
+      return one.mount == entry.mount && one.path == entry.path &&
+             one.ino == entry.ino;
+    });
+    return sum == sums_->sums.end() ? nullptr : &*sum;
+  }
+
   void Say(const VaultEntry& entry, std::string_view what) {
     const bool hidden = std::ranges::any_of(sealed_, [&](const auto* above) {
       return above->mount == entry.mount && above->path != entry.path &&
              IsAtOrBelow(entry.path, above->path);
     });
     if (hidden) return;
-    const std::string on = entry.mount.empty()
-                               ? ""
-                               : " (on the filesystem at " + entry.mount + ")";
-    differences_.push_back(entry.path + on + " " + std::string(what));
+    found_.list.push_back(NameInVault(entry.mount, entry.path) + " " +
+                          std::string(what));
   }
 
+  const Vault& vault_;
+  std::optional<VaultSums> sums_;  ///< none: not read yet
   /// Directories of which one of the manifests does not know the content.
   std::vector<const VaultEntry*> sealed_;
-  std::vector<std::string> differences_;
+  VaultDifferences found_;
 };
 
 }  // namespace
@@ -139,9 +196,14 @@ Result<VaultManifest> TakeManifest(const Vault& vault) {
   return ManifestTaker().Take(vault);
 }
 
-Result<std::vector<std::string>> CompareManifest(
-    const Vault& vault, const VaultManifest& manifest) {
-  return Comparison().Run(manifest, TRY(TakeManifest(vault)));
+Result<VaultDifferences> CompareManifest(const Vault& vault,
+                                         const VaultManifest& manifest) {
+  return Comparison(vault).Run(manifest, TRY(TakeManifest(vault)));
+}
+
+std::string NameInVault(const std::string& mount, const std::string& path) {
+  if (mount.empty()) return path;
+  return path + " (on the filesystem at " + mount + ")";
 }
 
 Bytes EncodeManifest(const VaultManifest& manifest) {
@@ -157,6 +219,7 @@ Bytes EncodeManifest(const VaultManifest& manifest) {
     out.Put(entry.gid);
     out.Put(entry.size);
     EncodeTime(entry.mtime, out);
+    EncodeTime(entry.ctime, out);
     out.Put(static_cast<uint8_t>(entry.shared));
     out.Put(static_cast<uint8_t>(entry.sealed));
   }
@@ -165,6 +228,7 @@ Bytes EncodeManifest(const VaultManifest& manifest) {
 
 Result<VaultManifest> DecodeManifest(ByteSpan in) {
   Decoder decoder(TRY(TakeFromFrame(kManifestFrame, in)));
+  const uint32_t version = VersionIn(kManifestFrame, in);
   VaultManifest manifest;
   const auto count = decoder.Get<uint32_t>();
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
@@ -177,6 +241,7 @@ Result<VaultManifest> DecodeManifest(ByteSpan in) {
     entry.gid = decoder.Get<uint32_t>();
     entry.size = decoder.Get<uint64_t>();
     entry.mtime = DecodeTime(decoder);
+    if (version > 1) entry.ctime = DecodeTime(decoder);
     entry.shared = decoder.Get<uint8_t>() != 0;
     entry.sealed = decoder.Get<uint8_t>() != 0;
   }

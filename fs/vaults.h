@@ -34,6 +34,9 @@ enum class VaultSlot : char {
 /// what took its place.
 [[nodiscard]] std::string MovingSlotOf(std::string_view staged);
 
+/// In a vault: what is known of the content of its files (fs/vault_sums.h).
+inline constexpr const char* kSumsFile = "sums";
+
 /// The open directories of one commit's vault, by mount: "" is the base's own
 /// filesystem (BaseMounts).
 using Vault = std::map<std::string, UniqueFd>;

@@ -34,6 +34,8 @@ struct WorkspaceOptions {
   /// frees what others left, and what `prepares` asks for. Tests that count
   /// calls switch it off.
   bool collects = true;
+  /// Makes, in the background, checksums of what commits took away.
+  bool sums = false;
   JournalOptions journal;
   FilesystemOptions filesystem;
   Retention retention;

@@ -1,3 +1,4 @@
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,13 @@
 #include "journal/base/thread.h"
 
 namespace txfs {
+namespace {
+
+/// Of nice(2), the lowest.
+constexpr int kLowPriority = 19;
+
+}  // namespace
+
 // --- recovery --------------------------------------------------------------
 
 Result<FileLock> StoredWorkspace::LockCommits() {
@@ -359,6 +367,7 @@ void StoredWorkspace::RefreshTree() {
 void StoredWorkspace::Collect() {
   StopCollecting();
   if (!options_.collects) return;
+  stops_ = false;
   // What fails is tried again at the next end of a transaction.
   collecting_ = StartThread([this] {
     std::ignore = store_->EmptyTrash();
@@ -367,6 +376,10 @@ void StoredWorkspace::Collect() {
       std::ignore = committer.CollectGarbage(options_.retention);
     }
     if (options_.prepares) std::ignore = store_->MakeBlank(options_.journal);
+    if (!options_.sums) return;
+    // Nobody waits for it; who works in the mount is to notice nothing.
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowPriority);
+    std::ignore = committer.SumVaults([this] { return stops_.load(); });
   });
 }
 
@@ -378,6 +391,7 @@ Result<GcReport> StoredWorkspace::CollectGarbage(const Retention& retention) {
 }
 
 void StoredWorkspace::StopCollecting() {
+  stops_ = true;
   if (collecting_.joinable()) collecting_.join();
 }
 

@@ -37,6 +37,10 @@ Result<ByteSpan> TakeFromFrame(const FileFrame& frame, ByteSpan bytes) {
   return content;
 }
 
+uint32_t VersionIn(const FileFrame& frame, ByteSpan bytes) {
+  return Decoder(bytes.subspan(frame.magic.size())).Get<uint32_t>();
+}
+
 std::unexpected<Error> Damaged(const FileFrame& frame) {
   return Fail(EBADMSG, "damaged " + std::string(frame.what));
 }

@@ -22,6 +22,9 @@ struct FileFrame {
 /// The content in `bytes`. EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<ByteSpan> TakeFromFrame(const FileFrame& frame, ByteSpan bytes);
 
+/// The version of what TakeFromFrame took the content from.
+[[nodiscard]] uint32_t VersionIn(const FileFrame& frame, ByteSpan bytes);
+
 /// EBADMSG: the content makes no sense.
 [[nodiscard]] std::unexpected<Error> Damaged(const FileFrame& frame);
 

@@ -1,9 +1,12 @@
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -14,6 +17,7 @@
 
 #include "fs/check_tree.h"
 #include "fs/committer.h"
+#include "fs/vault_sums.h"
 #include "journal/base/checksum.h"
 #include "journal/base/file.h"
 #include "journal/check_store.h"
@@ -426,47 +430,101 @@ TEST(CommitCheckTest, NamesDamageToWhatUndoNeeds) {
 }
 
 /// Killed after its point of no return, and before it brought anything.
-TEST(IntentCheckTest, FindsThatWhatACommitIsToBringIsMissing) {
-  const TempDir scratch;
-  BaseTree base(scratch.path() + "/ws");
-  mkdir(base.root().c_str(), 0755);
-  base.File("f", "old");
-  base.SparseFile("large", 65 << 20);
-  {
-    auto driver = CoreDriver::Start(base.root(), {});
-    ASSERT_OK(driver);
-    ASSERT_OK((*driver)->WriteFile("f", "new"));
-    ASSERT_OK((*driver)->WriteFile("g", "new, too"));
-    ASSERT_OK((*driver)->PatchFile("large", 10, "patched"));
+/// A commit that died right behind its point of no return.
+class IntentCheckTest : public ::testing::Test {
+ protected:
+  IntentCheckTest() : base_(scratch_.path() + "/ws") {
+    mkdir(base_.root().c_str(), 0755);
+    base_.File("f", "old");
+    base_.SparseFile("large", 65 << 20);
+    {
+      auto driver = CoreDriver::Start(base_.root(), {});
+      EXPECT_TRUE(driver.has_value());
+      EXPECT_OK((*driver)->WriteFile("f", "new"));
+      EXPECT_OK((*driver)->WriteFile("g", "new, too"));
+      EXPECT_OK((*driver)->WriteFile("own", string(3 << 20, 'o')));
+      EXPECT_OK((*driver)->Truncate("own", 5 << 20));
+      EXPECT_OK((*driver)->PatchFile("large", 10, "patched"));
+    }
+    WorkspaceOptions options;
+    options.path = base_.root();
+    const auto commit = [](Workspace& workspace) -> Status {
+      TRY(workspace.Commit({}));
+      return {};
+    };
+    const string store = base_.root() + "/.txfs";
+    Ending ending = Ending::kCrashed;
+    for (uint64_t k = 1; !std::filesystem::exists(store + "/intent") &&
+                         ending == Ending::kCrashed;
+         ++k) {
+      ending = RunAndCrash(options, commit, k, false);
+    }
+    EXPECT_EQ(ending, Ending::kCrashed);
+    const auto vault = *std::filesystem::directory_iterator(store + "/vault");
+    for (const auto& file : std::filesystem::directory_iterator(vault)) {
+      if (file.path().filename() == kSumsFile) {
+        sums_ = file.path();
+      } else {
+        files_.push_back(file.path());
+        ++kinds_[file.path().filename().string().front()];
+      }
+    }
   }
-  WorkspaceOptions options;
-  options.path = base.root();
-  const auto commit = [](Workspace& workspace) -> Status {
-    TRY(workspace.Commit({}));
-    return {};
-  };
-  const string store = base.root() + "/.txfs";
-  for (uint64_t k = 1; !std::filesystem::exists(store + "/intent"); ++k) {
-    ASSERT_EQ(RunAndCrash(options, commit, k, false), Ending::kCrashed);
+
+  void ExpectOneProblem(const string& about) {
+    const CheckReport report = CheckWorkspaceStore(base_.root());
+    EXPECT_EQ(report.problems.size(), 1u)
+        << about << ": " << FindProblems(base_.root());
+    if (report.problems.empty()) return;
+    EXPECT_EQ(report.problems.front().kind, "commit.vault") << about;
   }
-  EXPECT_EQ(FindProblems(base.root()), "");
-  const auto vault = *std::filesystem::directory_iterator(store + "/vault");
-  std::map<char, int> kinds;
-  vector<std::filesystem::path> files;
-  for (const auto& file : std::filesystem::directory_iterator(vault)) {
-    files.push_back(file.path());
-  }
-  for (const auto& file : files) {
-    const string away = scratch.path() + "/away";
-    ++kinds[file.filename().string().front()];
+
+  TempDir scratch_;
+  BaseTree base_;
+  vector<std::filesystem::path> files_;
+  std::filesystem::path sums_;
+  std::map<char, int> kinds_;  ///< of the slots
+};
+
+TEST_F(IntentCheckTest, FindsThatWhatACommitIsToBringIsMissing) {
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  for (const auto& file : files_) {
+    const string away = scratch_.path() + "/away";
     std::filesystem::rename(file, away);
-    const CheckReport report = CheckWorkspaceStore(base.root());
-    ASSERT_EQ(report.problems.size(), 1u) << file << FindProblems(base.root());
-    EXPECT_EQ(report.problems.front().kind, "commit.vault") << file;
+    ExpectOneProblem(file);
     std::filesystem::rename(away, file);
   }
-  EXPECT_EQ(kinds, (std::map<char, int>{{'n', 2}, {'o', 1}, {'p', 1}}));
-  EXPECT_EQ(FindProblems(base.root()), "");
+  EXPECT_EQ(kinds_, (std::map<char, int>{{'n', 3}, {'o', 1}, {'p', 1}}));
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+/// Inverts a byte, and leaves the time of modification what it was.
+void Flip(const string& path, off_t at) {
+  const auto file = OpenAt(AT_FDCWD, path, O_RDWR);
+  ASSERT_TRUE(file.has_value()) << path;
+  struct stat st{};
+  ASSERT_EQ(fstat(file->get(), &st), 0);
+  char byte = 0;
+  ASSERT_EQ(pread(file->get(), &byte, 1, at), 1) << path << " at " << at;
+  byte = static_cast<char>(~byte);
+  ASSERT_EQ(pwrite(file->get(), &byte, 1, at), 1);
+  const timespec times[2] = {st.st_atim, st.st_mtim};
+  ASSERT_EQ(futimens(file->get(), times), 0);
+}
+
+TEST_F(IntentCheckTest, FindsThatWhatACommitIsToBringHasOtherContent) {
+  for (const auto& file : files_) {
+    const auto size = static_cast<off_t>(std::filesystem::file_size(file));
+    // In holes, too.
+    for (const off_t at : {off_t{0}, size / 2, size - 1}) {
+      Flip(file, at);
+      ExpectOneProblem(file);
+      Flip(file, at);
+    }
+  }
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  Flip(sums_, static_cast<off_t>(std::filesystem::file_size(sums_)) / 2);
+  ExpectOneProblem("the sums");
 }
 
 /// A commit that took away a directory and replaced a file, and damage to what
@@ -505,30 +563,72 @@ class UndoCheckTest : public ::testing::Test {
   }
 
   /// The kinds that fsck finds, each once.
-  std::set<string> Kinds() {
+  std::set<string> Kinds() { return Kinds(base_.root()); }
+  static std::set<string> Kinds(const string& root) {
     std::set<string> kinds;
-    for (const Problem& problem : CheckWorkspaceStore(base_.root()).problems) {
+    for (const Problem& problem : CheckWorkspaceStore(root).problems) {
       kinds.insert(problem.kind);
     }
     return kinds;
   }
 
-  /// That undo does nothing, and says why.
-  void ExpectRefused() {
-    const auto directory = OpenAt(AT_FDCWD, base_.root(), O_RDONLY);
-    const BaseDirectory base(
-        *OpenAt(AT_FDCWD, base_.root(), O_RDONLY | O_DIRECTORY));
+  /// What fsck says of no problem.
+  static string Notes(const string& root) {
+    string notes;
+    for (const string& note : CheckWorkspaceStore(root).notes) {
+      notes += note + "\n";
+    }
+    return notes;
+  }
+
+  /// Does something with the commits of the store of workspace `root`.
+  static void WithCommitter(const string& root,
+                            const std::function<void(Committer&)>& act) {
+    const auto directory = OpenAt(AT_FDCWD, root, O_RDONLY);
+    const BaseDirectory base(*OpenAt(AT_FDCWD, root, O_RDONLY | O_DIRECTORY));
     auto store = Store::Open(*OpenAt(directory->get(), ".txfs", O_RDONLY),
-                             base_.root() + "/.txfs", base_.root());
+                             root + "/.txfs", root);
     ASSERT_TRUE(store.has_value());
     Committer committer(**store, base);
-    const auto undone =
-        committer.Undo(id_, {5, 0}, [](const auto& work) { return work(); });
-    ASSERT_FALSE(undone.has_value());
-    EXPECT_NE(undone.error().hint, "");
-    EXPECT_FALSE(std::filesystem::exists(base_.root() + "/dir"));
-    EXPECT_EQ(*ReadWholeFile(AT_FDCWD, base_.root() + "/a"), "new");
-    EXPECT_FALSE((*store)->history().HasIntent());
+    act(committer);
+  }
+
+  /// Makes the sums of what the commit took away, unless told to stop at the
+  /// question of this number.
+  void Sum(int questions = INT_MAX) {
+    WithCommitter(base_.root(), [&](Committer& committer) {
+      EXPECT_OK(committer.SumVaults([&] { return --questions <= 0; }));
+    });
+  }
+
+  VaultSums Sums() {
+    const string bytes = *ReadWholeFile(AT_FDCWD, vault_ + "/" + kSumsFile);
+    return *DecodeSums(AsBytes(bytes));
+  }
+
+  /// That undo does nothing, and says why.
+  void ExpectRefused() { ExpectRefused(base_.root(), ""); }
+  void ExpectRefused(const string& root, const string& why) {
+    WithCommitter(root, [&](Committer& committer) {
+      const auto undone =
+          committer.Undo(id_, {5, 0}, [](const auto& work) { return work(); });
+      ASSERT_FALSE(undone.has_value());
+      EXPECT_NE(undone.error().hint, "");
+      EXPECT_THAT(undone.error().message, ::testing::HasSubstr(why));
+    });
+    EXPECT_FALSE(std::filesystem::exists(root + "/dir"));
+    EXPECT_EQ(*ReadWholeFile(AT_FDCWD, root + "/a"), "new");
+    EXPECT_FALSE(std::filesystem::exists(root + "/.txfs/intent"));
+  }
+
+  /// That undo brings back what there was, but for the content of `file_`.
+  void ExpectUndone() {
+    WithCommitter(base_.root(), [&](Committer& committer) {
+      EXPECT_OK(
+          committer.Undo(id_, {5, 0}, [](const auto& work) { return work(); }));
+    });
+    EXPECT_TRUE(std::filesystem::exists(base_.root() + "/dir/sub/q"));
+    EXPECT_EQ(*ReadWholeFile(AT_FDCWD, base_.root() + "/a"), "old");
   }
 
   TempDir scratch_;
@@ -537,6 +637,7 @@ class UndoCheckTest : public ::testing::Test {
 };
 
 TEST_F(UndoCheckTest, FindsWhatChangedInAVault) {
+  Sum();
   ASSERT_EQ(FindProblems(base_.root()), "");
   struct stat st{};
   ASSERT_EQ(lstat(file_.c_str(), &st), 0);
@@ -557,11 +658,12 @@ TEST_F(UndoCheckTest, FindsWhatChangedInAVault) {
   };
   std::ofstream(file_) << "QQQQ";
   expect_found("content");
+  std::ofstream(file_) << "qqqq";
   put_back();
   std::filesystem::resize_file(file_, 2);
   utimensat(AT_FDCWD, file_.c_str(), times, 0);
   expect_found("size");
-  std::filesystem::resize_file(file_, 4);
+  std::ofstream(file_) << "qqqq";
   put_back();
   chmod(file_.c_str(), 0600);
   expect_found("mode");
@@ -583,14 +685,105 @@ TEST_F(UndoCheckTest, FindsWhatChangedInAVault) {
   std::filesystem::rename(scratch_.path() + "/q", file_);
   put_back();
   const auto names = ListNames(AT_FDCWD, vault_);
-  ASSERT_TRUE(names.has_value() && names->size() == 2);
+  ASSERT_TRUE(names.has_value() && names->size() == 3);
   for (const string& name : *names) {
+    if (name == kSumsFile) continue;
     const string moved = scratch_.path() + "/slot";
     std::filesystem::rename(vault_ + "/" + name, moved);
     expect_found("without " + name);
     std::filesystem::rename(moved, vault_ + "/" + name);
   }
   EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+TEST_F(UndoCheckTest, FindsOtherContentThoughTheTimeOfItIsWhatItWas) {
+  Sum();
+  Flip(file_, 2);
+  EXPECT_EQ(Kinds(), std::set<string>{"commit.vault"});
+  EXPECT_EQ(CheckWorkspaceStore(base_.root()).problems.size(), 1u);
+  ExpectRefused();
+  Flip(file_, 2);
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  EXPECT_EQ(Notes(base_.root()), "");
+  ExpectUndone();
+}
+
+/// As with a disk that forgets.
+TEST_F(UndoCheckTest, FindsOtherContentThoughNobodyTouchedIt) {
+  Sum();
+  VaultSums sums = Sums();
+  for (ContentSum& sum : sums.sums) {
+    if (sum.path.ends_with("/q")) sum.pieces.front().checksum ^= 1;
+  }
+  std::ofstream(vault_ + "/" + kSumsFile) << AsText(EncodeSums(sums));
+  EXPECT_EQ(Kinds(), std::set<string>{"commit.vault"});
+}
+
+TEST_F(UndoCheckTest, SaysWhatIsNotKnownOfWhatHasNoSum) {
+  EXPECT_THAT(Notes(base_.root()),
+              ::testing::HasSubstr("2 of the files that commits took away"));
+  Flip(file_, 2);
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  EXPECT_THAT(Notes(base_.root()),
+              ::testing::HasSubstr("/q was touched before it had a checksum"));
+  // What it has by now is not what was taken away: it gets none.
+  Sum();
+  EXPECT_FALSE(Sums().complete);
+  EXPECT_THAT(Notes(base_.root()),
+              ::testing::HasSubstr("/q was touched before it had a checksum"));
+  ExpectUndone();
+}
+
+TEST_F(UndoCheckTest, SumsGoOnWhereTheyWereStopped) {
+  EXPECT_EQ(Sums().sums.size(), 1u) << "what the commit brought";
+  std::set<size_t> sizes;
+  for (int runs = 0; !Sums().complete; ++runs) {
+    ASSERT_LT(runs, 10);
+    Sum(4);
+    sizes.insert(Sums().sums.size());
+  }
+  EXPECT_EQ(sizes, (std::set<size_t>{2, 3}));
+  EXPECT_EQ(Notes(base_.root()), "");
+}
+
+/// One sum is enough for what goes to and fro.
+TEST_F(UndoCheckTest, SumsAreGoodForUndoAndItsUndo) {
+  Sum();
+  const VaultSums sums = Sums();
+  for (int i = 0; i < 3; ++i) {
+    WithCommitter(base_.root(), [&](Committer& committer) {
+      const auto undone = committer.Undo(
+          id_, {5 + i, 0}, [](const auto& work) { return work(); });
+      ASSERT_OK(undone);
+      id_ = undone->id;
+    });
+    EXPECT_EQ(FindProblems(base_.root()), "");
+    EXPECT_EQ(Notes(base_.root()), "");
+    EXPECT_EQ(Sums(), sums);
+    for (const ContentSum& sum : sums.sums) {
+      const string path = vault_ + "/" + sum.path;
+      struct stat st{};
+      if (lstat(path.c_str(), &st) != 0 || st.st_ino != sum.ino) continue;
+      Flip(path, 0);
+      EXPECT_EQ(Kinds(), std::set<string>{"commit.vault"}) << path;
+      Flip(path, 0);
+    }
+  }
+}
+
+TEST_F(UndoCheckTest, ACopyOfTheStoreIsSoundButCannotUndo) {
+  Sum();
+  const string copy = scratch_.path() + "/copy";
+  ASSERT_EQ(std::system(("cp -a " + base_.root() + " " + copy).c_str()), 0);
+  EXPECT_EQ(FindProblems(copy), "");
+  EXPECT_THAT(Notes(copy), ::testing::HasSubstr("was copied or restored"));
+  ExpectRefused(copy, "was copied or restored");
+  const string file = copy + file_.substr(base_.root().size());
+  Flip(file, 1);
+  EXPECT_EQ(Kinds(copy), std::set<string>{"commit.vault"});
+  Flip(file, 1);
+  std::filesystem::remove(file);
+  EXPECT_EQ(Kinds(copy), std::set<string>{"commit.vault"});
 }
 
 TEST_F(UndoCheckTest, TakesForNoDamageWhatIsDoneUnderAnotherName) {
@@ -630,13 +823,9 @@ TEST_F(UndoCheckTest, LeavesTheVaultOfACommitWithoutARecordToGc) {
   // Every command may free what is no longer kept.
   CoreDriver::Start(base_.root(), {})->reset();
   EXPECT_TRUE(std::filesystem::exists(file_));
-  const auto directory = OpenAt(AT_FDCWD, base_.root(), O_RDONLY);
-  const BaseDirectory base(
-      *OpenAt(AT_FDCWD, base_.root(), O_RDONLY | O_DIRECTORY));
-  auto store = Store::Open(*OpenAt(directory->get(), ".txfs", O_RDONLY),
-                           base_.root() + "/.txfs", base_.root());
-  ASSERT_TRUE(store.has_value());
-  ASSERT_TRUE(Committer(**store, base).FreeSpace({}, 0).has_value());
+  WithCommitter(base_.root(), [](Committer& committer) {
+    ASSERT_OK(committer.FreeSpace({}, 0));
+  });
   EXPECT_FALSE(std::filesystem::exists(vault_));
   EXPECT_FALSE(std::filesystem::exists(History(".plan")));
   EXPECT_FALSE(std::filesystem::exists(History(".image")));

@@ -42,6 +42,10 @@ contains "$(txfs -C ws fsck)" "no problems"
 equal "[]" "$(txfs -C ws fsck --json | json 'd["problems"]')" "problems in JSON"
 txfs -C ws commit >/dev/null
 contains "$(txfs -C ws fsck)" "no problems"
+# What a commit took away gets checksums while the workspace is mounted.
+rm ws/run.sh
+txfs -C ws commit >/dev/null
+while txfs -C ws fsck 2>&1 >/dev/null | grep -q 'no checksum yet'; do :; done
 echo again >ws/again
 head -c 100k /dev/urandom >ws/middle
 txfs umount ws
@@ -73,8 +77,15 @@ fresh() {
 
 fresh
 contains "$(txfs -C copy fsck)" "no problems"
+contains "$(txfs -C copy fsck 2>&1)" "the store was copied or restored"
 printf 'XXXX' | dd of="$(ls "$txn"/spool/* | head -n 1)" bs=1 seek=100 conv=notrunc status=none
 damaged spool.content
+fresh
+taken=$(grep -rl 'echo hi' copy/.txfs/vault)
+touch -r "$taken" "$TMPDIR/times"
+printf 'X' | dd of="$taken" bs=1 seek=5 conv=notrunc status=none
+touch -r "$TMPDIR/times" "$taken"
+damaged commit.vault
 fresh
 truncate -s 20000 "$txn/db/data.mdb"
 damaged tables.damaged

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fs/vault_manifest.h"
+#include "fs/vaults.h"
+#include "journal/base/bytes.h"
+#include "journal/base/result.h"
+
+namespace txfs {
+
+/// A longer run of bytes has no checksum, bytes.
+inline constexpr uint64_t kMaxSumPiece = uint64_t{64} << 20;
+
+/// A run of bytes of a file, and its checksum.
+struct SumPiece {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint64_t checksum = 0;
+
+  bool operator==(const SumPiece&) const = default;
+};
+
+/// What is known of the content of one regular file of a vault. It keeps its
+/// content wherever the steps of the commit, or of an undo, move it.
+struct ContentSum {
+  std::string mount, path;  ///< as in a Spot, when the sum was made
+  uint64_t ino = 0;
+  uint64_t size = 0;
+  /// What no piece has is zeros; else nothing is known of it.
+  bool whole = true;
+  std::vector<SumPiece> pieces;
+
+  bool operator==(const ContentSum&) const = default;
+};
+
+/// Those of a vault.
+struct VaultSums {
+  /// All that the vault had when the commit was done has one.
+  bool complete = false;
+  std::vector<ContentSum> sums;
+
+  bool operator==(const VaultSums&) const = default;
+};
+
+/// Reads `file`, but not its holes, a piece at a time. `stop` is asked between
+/// them; ECANCELED when it says so.
+Result<ContentSum> SumContent(int file, uint64_t size,
+                              const std::function<bool()>& stop);
+
+/// Whether `file` has the content that `sum` says.
+Result<bool> HasContent(int file, const ContentSum& sum);
+
+/// None when there are none yet. EBADMSG; EPROTONOSUPPORT for a newer version.
+Result<VaultSums> ReadSums(const Vault& vault);
+/// The first of a vault; durable with it.
+Status MakeSums(const Vault& vault, const VaultSums& sums);
+/// Others in their place, durably.
+Status ReplaceSums(const Vault& vault, const VaultSums& sums);
+
+/// A file that has other content than its sum says.
+struct OtherContent {
+  std::string mount, path;  ///< as in a Spot
+  std::string what;         ///< "has other content", or why it cannot be read
+};
+
+/// Of the files that are where they were when their sums were made. In a copy
+/// of the store inode numbers are others. Adds to `checked` the bytes of each
+/// file that is read.
+Result<std::vector<OtherContent>> FindOtherContent(const Vault& vault,
+                                                   const VaultSums& sums,
+                                                   bool is_copy,
+                                                   uint64_t* checked = nullptr);
+
+/// Files of the manifest that are to have a sum, and have none.
+[[nodiscard]] std::vector<const VaultEntry*> WithoutSum(
+    const VaultManifest& manifest, const VaultSums& sums);
+
+/// Makes the sums that a vault still lacks: of what the commit took away, which
+/// nobody read for it. `manifest` is that of a commit, or undo, which left the
+/// vault as it is. When `stop` says so, or something fails, those that were
+/// made so far stay and `complete` is false.
+VaultSums CompleteSums(const Vault& vault, const VaultManifest& manifest,
+                       VaultSums sums, const std::function<bool()>& stop);
+
+/// Encodes per docs/format.md, "Content sums".
+[[nodiscard]] Bytes EncodeSums(const VaultSums& sums);
+Result<VaultSums> DecodeSums(ByteSpan in);
+
+}  // namespace txfs
