@@ -22,6 +22,7 @@
 #include "cli/text.h"
 #include "cli/wire.h"
 #include "journal/base/file.h"
+#include "journal/base/memory.h"
 #include "journal/base/mutex.h"
 
 namespace txfs::cli {
@@ -276,6 +277,7 @@ std::string LogPath(const std::string& mountpoint) {
 
 Status Serve(const DaemonOptions& options,
              const std::function<void(const ReadyReport&)>& on_ready) {
+  ShareArenas();
   BlockSignals();
   OpenLog(options.log_path);
   // It must not stand in what it serves, and modes are the callers' business.

@@ -110,6 +110,16 @@ class StoredWorkspace final : public Workspace {
     return OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY);
   }
   Status Close() override;
+  /// How many ends of transactions are remembered.
+  [[nodiscard]] size_t seen_ends() const {
+    const MutexLock lock(mutex_);
+    return seen_.size();
+  }
+  /// Whether the tree of a savepoint is kept.
+  [[nodiscard]] bool has_past() {
+    const MutexLock lock(past_mutex_);
+    return past_ != nullptr;
+  }
 
  private:
   // Opening.
@@ -124,6 +134,8 @@ class StoredWorkspace final : public Workspace {
   /// Commits since the mount last looked at the base, ids in order.
   std::vector<std::string> FindNews() EXCLUDES(mutex_);
   void MarkSeen(const std::vector<std::string>& ids) EXCLUDES(mutex_);
+  /// Of ends that the history has no more nobody will hear again.
+  void ForgetDropped() EXCLUDES(mutex_);
   /// Goes on with the commit of a process that died, unless it is our own: that
   /// one `txfs commit` goes on with.
   Status FinishOthers(int timeout_ms) REQUIRES(end_mutex_);
@@ -215,7 +227,8 @@ class StoredWorkspace final : public Workspace {
   void RefreshTree() REQUIRES(end_mutex_);
   // workspace_savepoints.cc
   Result<std::shared_ptr<Past>> PastAt(const std::string& name);
-  /// Empties the trash and frees history, in the background.
+  void ForgetPast() EXCLUDES(past_mutex_);
+  /// Empties the trash and frees history and memory, in the background.
   void Collect() REQUIRES(end_mutex_);
   void StopCollecting() REQUIRES(end_mutex_);
   [[nodiscard]] bool IsUnused(const Journal& journal) const

@@ -11,6 +11,7 @@
 #include "fs/settle.h"
 #include "fs/stored_workspace.h"
 #include "journal/base/file.h"
+#include "journal/base/memory.h"
 #include "journal/base/thread.h"
 
 namespace txfs {
@@ -64,6 +65,15 @@ std::vector<std::string> StoredWorkspace::FindNews() {
 void StoredWorkspace::MarkSeen(const std::vector<std::string>& ids) {
   const MutexLock lock(mutex_);
   seen_.insert(ids.begin(), ids.end());
+}
+
+void StoredWorkspace::ForgetDropped() {
+  const auto ids = store_->history().Ids();
+  if (!ids) return;
+  const MutexLock lock(mutex_);
+  std::erase_if(seen_, [&](const std::string& id) {
+    return !std::ranges::binary_search(*ids, id);
+  });
 }
 
 Status StoredWorkspace::FinishOthers(int timeout_ms) {
@@ -368,14 +378,17 @@ void StoredWorkspace::Collect() {
   StopCollecting();
   if (!options_.collects) return;
   stops_ = false;
+  ForgetDropped();
   // What fails is tried again at the next end of a transaction.
   collecting_ = StartThread([this] {
     std::ignore = store_->EmptyTrash();
+    ForgetPast();
     Committer committer(*store_, base_);
     if (const auto lock = committer.Lock(0)) {
       std::ignore = committer.CollectGarbage(options_.retention);
     }
     if (options_.prepares) std::ignore = store_->MakeBlank(options_.journal);
+    ReturnFreeMemory();
     if (!options_.sums) return;
     // Nobody waits for it; who works in the mount is to notice nothing.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowPriority);

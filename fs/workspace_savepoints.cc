@@ -58,6 +58,12 @@ Result<std::shared_ptr<Past>> StoredWorkspace::PastAt(const std::string& name) {
   return past_;
 }
 
+void StoredWorkspace::ForgetPast() {
+  std::shared_ptr<Past> past;  // is freed without the lock
+  const MutexLock lock(past_mutex_);
+  past.swap(past_);
+}
+
 Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
     const std::string& savepoint, const std::vector<std::string>& below) {
   std::shared_ptr<Past> past = TRY(PastAt(savepoint));
