@@ -228,7 +228,8 @@ class StoredWorkspace final : public Workspace {
   // workspace_savepoints.cc
   Result<std::shared_ptr<Past>> PastAt(const std::string& name);
   void ForgetPast() EXCLUDES(past_mutex_);
-  /// Empties the trash and frees history and memory, in the background.
+  /// Empties the trash, frees history and memory, and makes sums, in the
+  /// background.
   void Collect() REQUIRES(end_mutex_);
   void StopCollecting() REQUIRES(end_mutex_);
   [[nodiscard]] bool IsUnused(const Journal& journal) const
