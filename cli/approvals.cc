@@ -26,6 +26,8 @@ std::string_view WhyNot(Answer answer) {
     case Answer::kEnded:
       return "the end of the wait came before an answer";
     default:
+    case Answer::kInterrupted:
+      return "a signal came before an answer";
       return "the answer was no";
   }
 }
@@ -48,12 +50,11 @@ Status Approvals::Decide(const Caller& caller,
   return {};
 }
 
-/// The error says why, or EINTR; what it leads to is the same denial.
 Status Approvals::Put(const Caller& caller, const Question& question) {
   const bool by_hook = question.rule->action == policy::Action::kHook;
   Status answer =
       by_hook ? AskHook(caller, question) : AskSomebody(caller, question);
-  if (answer || answer.error().code == EINTR) return answer;
+  if (answer) return answer;
   spdlog::info("{} {} refused by {}: {}", OpName(question.op),
                EscapeControls(question.path), question.rule->id,
                EscapeControls(answer.error().ToString()));
@@ -63,9 +64,6 @@ Status Approvals::Put(const Caller& caller, const Question& question) {
 Status Approvals::AskSomebody(const Caller& caller, const Question& question) {
   const Answer answer = queue_.Ask(caller, question);
   if (answer == Answer::kYes) return {};
-  if (answer == Answer::kInterrupted) {
-    return Fail(EINTR, "a signal came before an answer");
-  }
   return Fail(0, WhyNot(answer));
 }
 

@@ -125,7 +125,7 @@ void HookProcess::Wake() const {
 
 void HookProcess::Interrupt(Turn& turn) {
   const MutexLock lock(mutex_);
-  turn.interrupted = true;
+  turn.signalled = true;
   changed_.NotifyAll();
   Wake();
 }
@@ -143,21 +143,33 @@ void HookProcess::Resume() {
 }
 
 Status HookProcess::CheckTurnLocked(const Turn& turn) {
-  if (turn.interrupted) return Fail(EINTR, "a signal came before an answer");
+  if (turn.signalled && turn.wait->HasToEnd()) {
+    return Fail(0, "a signal came before an answer");
+  }
   if (suspended_ > 0) return Fail(0, "the wait ended before the hook answered");
   if (Steady::now() < turn.deadline) return {};
   return Fail(0, "the hook did not answer in time");
 }
 
-Status HookProcess::CheckTurn(const Turn& turn) {
+Result<milliseconds> HookProcess::TimeLeft(const Turn& turn) {
   const MutexLock lock(mutex_);
-  return CheckTurnLocked(turn);
+  TRY(CheckTurnLocked(turn));
+  const auto left =
+      std::chrono::ceil<milliseconds>(turn.deadline - Steady::now());
+  return turn.signalled ? std::min(left, LongWait::kSignalInterval) : left;
 }
 
 Status HookProcess::TakeTurn(Turn& turn) {
   const MutexLock lock(mutex_);
-  while (busy_ && !turn.interrupted && suspended_ == 0) changed_.Wait(mutex_);
-  TRY(CheckTurnLocked(turn));
+  for (;;) {
+    TRY(CheckTurnLocked(turn));
+    if (!busy_) break;
+    if (turn.signalled) {
+      changed_.WaitFor(mutex_, LongWait::kSignalInterval);
+    } else {
+      changed_.Wait(mutex_);
+    }
+  }
   busy_ = true;
   return {};
 }
@@ -183,13 +195,13 @@ Result<HookProcess::Reply> HookProcess::Ask(
     }
     ++waiting_;
   }
-  Turn turn{.interrupted = false, .deadline = Deadline::max()};
+  Turn turn{.wait = wait};
   const bool may_wait =
       wait == nullptr || wait->Begin([this, &turn] { Interrupt(turn); });
   Result<Reply> reply = Fail(0, "nobody could serve while it waits");
   if (may_wait) {
     if (Status taken = TakeTurn(turn)) {
-      // Whoever woke this one is seen by CheckTurn.
+      // Whoever woke this one is seen by TimeLeft.
       ForgetWakes();
       turn.deadline = Steady::now() + settings.timeout;
       reply = Exchange(settings, std::move(question), turn);
@@ -271,9 +283,7 @@ void HookProcess::Stop() {
 
 Status HookProcess::AwaitReady(int fd, short events, const Turn& turn) {
   for (;;) {
-    TRY(CheckTurn(turn));
-    const auto left =
-        std::chrono::ceil<milliseconds>(turn.deadline - Steady::now());
+    const milliseconds left = TRY(TimeLeft(turn));
     std::array<pollfd, 2> fds{
         {{.fd = fd, .events = events, .revents = 0},
          {.fd = wake_.get(), .events = POLLIN, .revents = 0}}};

@@ -42,8 +42,7 @@ class HookProcess {
   HookProcess& operator=(const HookProcess&) = delete;
 
   /// Puts `question`, to which "id" is added, to the program that `settings`
-  /// name. EINTR: a signal came. Other errors are sentences: why there is no
-  /// answer.
+  /// name. Errors are sentences: why there is no answer.
   Result<Reply> Ask(const policy::HookSettings& settings, Json question,
                     LongWait* wait) EXCLUDES(mutex_);
 
@@ -55,13 +54,16 @@ class HookProcess {
  private:
   using Deadline = std::chrono::steady_clock::time_point;
   struct Turn {
-    bool interrupted = false;  ///< under mutex_
-    Deadline deadline;
+    const LongWait* wait = nullptr;
+    bool signalled = false;  ///< by whatever; under mutex_
+    Deadline deadline = Deadline::max();
   };
 
   void Interrupt(Turn& turn) EXCLUDES(mutex_);
+  /// Until the wait is over, or is to be looked at again; fails when it is
+  /// over.
+  Result<std::chrono::milliseconds> TimeLeft(const Turn& turn) EXCLUDES(mutex_);
   /// Fails when the wait is over before its answer.
-  Status CheckTurn(const Turn& turn) EXCLUDES(mutex_);
   Status CheckTurnLocked(const Turn& turn) REQUIRES(mutex_);
   Status TakeTurn(Turn& turn) EXCLUDES(mutex_);
   void EndTurn() EXCLUDES(mutex_);

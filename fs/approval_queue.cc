@@ -1,5 +1,6 @@
 #include "fs/approval_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace txfs {
@@ -35,7 +36,8 @@ void ApprovalQueue::Remember(const std::vector<Grant>& grants) {
 
 ApprovalQueue::Answer ApprovalQueue::Ask(const Caller& caller,
                                          const Question& question) {
-  Waiter waiter{.process = IdentifyProcess(static_cast<pid_t>(caller.pid))};
+  Waiter waiter{.process = IdentifyProcess(static_cast<pid_t>(caller.pid)),
+                .wait = caller.wait};
   const std::vector<Grant> grants = GrantsOf(waiter.process, question);
   SharedEntry entry;
   {
@@ -83,10 +85,15 @@ ApprovalQueue::SharedEntry ApprovalQueue::Join(const Caller& caller,
 }
 
 void ApprovalQueue::Await(Entry& entry, const Waiter& waiter) {
-  while (!entry.answer && !waiter.interrupted) {
-    const auto left = entry.deadline - Steady::now();
-    if (left <= Steady::duration::zero()) return Settle(entry, Answer::kLate);
-    changed_.WaitFor(mutex_, left);
+  while (!entry.answer) {
+    const auto now = Steady::now();
+    if (now >= entry.deadline) return Settle(entry, Answer::kLate);
+    if (waiter.signalled && waiter.wait->HasToEnd()) return;
+    const auto until =
+        waiter.signalled
+            ? std::min(entry.deadline, now + LongWait::kSignalInterval)
+            : entry.deadline;
+    changed_.WaitFor(mutex_, until - now);
   }
 }
 
@@ -106,7 +113,7 @@ void ApprovalQueue::Settle(Entry& entry, Answer answer) {
 
 void ApprovalQueue::Interrupt(Waiter& waiter) {
   const MutexLock lock(mutex_);
-  waiter.interrupted = true;
+  waiter.signalled = true;
   changed_.NotifyAll();
 }
 
@@ -138,15 +145,20 @@ bool ApprovalQueue::Reply(uint64_t id, bool yes) {
   return true;
 }
 
-void ApprovalQueue::EndAllLocked() {
+void ApprovalQueue::DenyAllLocked() {
   const auto entries = std::exchange(entries_, {});
   for (const auto& [id, entry] : entries) entry->answer = Answer::kEnded;
   changed_.NotifyAll();
 }
 
+void ApprovalQueue::DenyAll() {
+  const MutexLock lock(mutex_);
+  DenyAllLocked();
+}
+
 void ApprovalQueue::EndAll() {
   const MutexLock lock(mutex_);
-  EndAllLocked();
+  DenyAllLocked();
   remembered_.clear();
   oldest_.clear();
 }
@@ -154,7 +166,7 @@ void ApprovalQueue::EndAll() {
 void ApprovalQueue::Suspend() {
   const MutexLock lock(mutex_);
   ++pauses_;
-  EndAllLocked();
+  DenyAllLocked();
 }
 
 void ApprovalQueue::Resume() {

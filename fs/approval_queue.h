@@ -32,8 +32,8 @@ class ApprovalQueue {
     kNo,
     kLate,         ///< nobody answered in time
     kFull,         ///< as many wait as may
-    kEnded,        ///< EndAll or Suspend
-    kInterrupted,  ///< a signal came
+    kEnded,        ///< DenyAll, EndAll or Suspend
+    kInterrupted,  ///< who asked is to end
   };
   /// A question, and who waits for its answer.
   struct Item {
@@ -59,9 +59,11 @@ class ApprovalQueue {
   /// Answers a question for all who wait. False: none has the number.
   bool Reply(uint64_t id, bool yes) EXCLUDES(mutex_);
 
-  /// All that waits is denied, and no answer remembered.
+  /// All that waits is denied.
+  void DenyAll() EXCLUDES(mutex_);
+  /// DenyAll, and no answer is remembered.
   void EndAll() EXCLUDES(mutex_);
-  /// EndAll, and so is what comes, until as many calls of Resume.
+  /// DenyAll, and so is what comes, until as many calls of Resume.
   void Suspend() EXCLUDES(mutex_);
   void Resume() EXCLUDES(mutex_);
 
@@ -70,7 +72,8 @@ class ApprovalQueue {
   /// A thread that waits.
   struct Waiter {
     ProcessIdentity process;
-    bool interrupted = false;
+    const LongWait* wait = nullptr;
+    bool signalled = false;  ///< by whatever
   };
   struct Entry {
     uint64_t id = 0;
@@ -96,7 +99,7 @@ class ApprovalQueue {
   Answer Leave(Entry& entry, const Waiter& waiter) REQUIRES(mutex_);
   void Settle(Entry& entry, Answer answer) REQUIRES(mutex_);
   void Interrupt(Waiter& waiter) EXCLUDES(mutex_);
-  void EndAllLocked() REQUIRES(mutex_);
+  void DenyAllLocked() REQUIRES(mutex_);
 
   const Limits limits_;
   Mutex mutex_;

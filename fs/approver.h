@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <span>
 
@@ -19,6 +20,11 @@ class LongWait {
   /// its place. `on_signal` is called when the process that asked gets a
   /// signal: on any thread, perhaps at once. No lock may be held that it takes.
   virtual bool Begin(std::function<void()> on_signal) = 0;
+  /// Whether the process is to end: then the wait is over. With other signals
+  /// (a timer, a child that ended) it goes on. The kernel tells only of the
+  /// first one, so after that this is asked every kSignalInterval.
+  [[nodiscard]] virtual bool HasToEnd() const = 0;
+  static constexpr std::chrono::milliseconds kSignalInterval{100};
   /// It does not wait any more: after this has returned, `on_signal` is not
   /// called. Only after a Begin that returned true.
   virtual void End() = 0;
@@ -30,8 +36,8 @@ class Approver {
   virtual ~Approver() = default;
 
   /// Succeeds when all of `questions`, which are of one operation of `caller`,
-  /// are answered with yes. Else a denial (Veto), or EINTR when a signal came.
-  /// Waits for as long as it takes, so that no lock may be held.
+  /// are answered with yes. Else a denial (Veto). Waits for as long as it
+  /// takes, so that no lock may be held.
   virtual Status Decide(const Caller& caller,
                         std::span<const Question> questions) = 0;
 };

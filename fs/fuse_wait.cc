@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fs/fuse_workers.h"
+#include "fs/process_identity.h"
 
 namespace txfs {
 
@@ -14,6 +15,8 @@ bool RequestWait::Begin(std::function<void()> on_signal) {
   fuse_req_interrupt_func(req_, OnInterrupt, this);
   return true;
 }
+
+bool RequestWait::HasToEnd() const { return IsToEnd(fuse_req_ctx(req_)->pid); }
 
 void RequestWait::End() {
   // Waits for a call that is under way.

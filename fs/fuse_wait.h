@@ -15,6 +15,7 @@ class RequestWait final : public LongWait {
   void Handle(fuse_req_t req) { req_ = req; }
 
   bool Begin(std::function<void()> on_signal) override;
+  [[nodiscard]] bool HasToEnd() const override;
   void End() override;
 
  private:

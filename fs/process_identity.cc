@@ -3,7 +3,9 @@
 #include <fcntl.h>
 
 #include <charconv>
+#include <csignal>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <sstream>
 #include <string>
@@ -42,6 +44,28 @@ bool AnyAncestor(pid_t pid, const std::function<bool(pid_t)>& visit) {
   return false;
 }
 
+/// What has `key` in the text of /proc/PID/status; none: nothing has.
+template <class Number>
+std::optional<Number> StatusNumber(const std::string& status,
+                                   std::string_view key, int base) {
+  const std::string line = "\n" + std::string(key) + ":\t";
+  const size_t at = status.find(line);
+  if (at == std::string::npos) return std::nullopt;
+  Number number{};
+  const char* const end = status.data() + status.size();
+  if (std::from_chars(status.data() + at + line.size(), end, number, base).ec !=
+      std::errc()) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+constexpr uint64_t MaskOf(std::initializer_list<int> signals) {
+  uint64_t mask = 0;
+  for (const int signal : signals) mask |= uint64_t{1} << (signal - 1);
+  return mask;
+}
+
 }  // namespace
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
@@ -63,16 +87,29 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
 
 ProcessIdentity IdentifyProcess(pid_t tid) {
   if (tid <= 0) return {};
-  constexpr std::string_view kKey = "\nTgid:\t";
-  const std::string status = ReadProc(tid, "status");
-  const size_t at = status.find(kKey);
-  if (at == std::string::npos) return {};
-  pid_t pid = 0;
-  std::from_chars(status.data() + at + kKey.size(),
-                  status.data() + status.size(), pid);
-  const auto stat = ReadProcessStat(pid);
+  const auto pid = StatusNumber<pid_t>(ReadProc(tid, "status"), "Tgid", 10);
+  const auto stat = pid ? ReadProcessStat(*pid) : std::nullopt;
   if (!stat) return {};
-  return {.pid = pid, .start = stat->start};
+  return {.pid = *pid, .start = stat->start};
+}
+
+bool IsToEnd(pid_t tid) {
+  constexpr uint64_t kAskToEnd = MaskOf({SIGHUP, SIGINT, SIGQUIT, SIGTERM});
+  constexpr uint64_t kHarmless =
+      MaskOf({SIGCHLD, SIGCONT, SIGURG, SIGWINCH, SIGSTOP, SIGTSTP, SIGTTIN,
+              SIGTTOU});  // where they are not caught
+  const std::string status = tid > 0 ? ReadProc(tid, "status") : "";
+  const auto mask = [&](const char* key) {
+    return StatusNumber<uint64_t>(status, key, 16);
+  };
+  const auto of_thread = mask("SigPnd");
+  const auto of_process = mask("ShdPnd");
+  const auto blocked = mask("SigBlk");
+  const auto caught = mask("SigCgt");
+  if (!of_thread || !of_process || !blocked || !caught) return true;
+  const uint64_t pending = (*of_thread | *of_process) & ~*blocked;
+  const uint64_t survived = (*caught & ~kAskToEnd) | (kHarmless & ~*caught);
+  return (pending & ~survived) != 0;
 }
 
 bool DescendsFromUserOf(pid_t pid, dev_t device) {

@@ -27,6 +27,11 @@ struct ProcessIdentity {
 /// The process that the thread `tid` belongs to.
 ProcessIdentity IdentifyProcess(pid_t tid);
 
+/// Whether a signal waits for the thread `tid` that kills its process, or asks
+/// it to end although it is caught (SIGHUP, SIGINT, SIGQUIT, SIGTERM); also
+/// when that cannot be known.
+bool IsToEnd(pid_t tid);
+
 /// Whether the process, or one that it descends from, has its working or root
 /// directory on `device`. Asks no filesystem but proc.
 bool DescendsFromUserOf(pid_t pid, dev_t device);

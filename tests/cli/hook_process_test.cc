@@ -22,11 +22,16 @@ using std::chrono::milliseconds;
 /// Signals as soon as the wait begins.
 class Signalled final : public LongWait {
  public:
+  explicit Signalled(bool ends) : ends_(ends) {}
   bool Begin(std::function<void()> on_signal) override {
     on_signal();
     return true;
   }
   void End() override {}
+  [[nodiscard]] bool HasToEnd() const override { return ends_; }
+
+ private:
+  const bool ends_;
 };
 
 class HookProcessTest : public ::testing::Test {
@@ -139,10 +144,18 @@ TEST_F(HookProcessTest, HasNoDescriptorsOfOurs) {
 
 TEST_F(HookProcessTest, ASignalEndsTheWait) {
   Run("next; next");
-  Signalled wait;
+  Signalled wait(/*ends=*/true);
   const auto reply = Ask("a", &wait);
   ASSERT_FALSE(reply);
-  EXPECT_EQ(reply.error().code, EINTR);
+  EXPECT_THAT(reply.error().ToString(), HasSubstr("a signal came"));
+}
+
+TEST_F(HookProcessTest, ASignalThatIsSurvivedDoesNot) {
+  Run("next; say allow; next");
+  Signalled wait(/*ends=*/false);
+  const auto reply = Ask("a", &wait);
+  ASSERT_TRUE(reply) << reply.error().ToString();
+  EXPECT_EQ(reply->verdict, Verdict::kAllow);
 }
 
 TEST_F(HookProcessTest, SuspendEndsWaitsAndSoManyWaitAtMost) {

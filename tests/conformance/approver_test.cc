@@ -43,7 +43,7 @@ suggest = "write elsewhere"
 /// Answers as it is told to, and does what it is told to meanwhile.
 class ScriptedApprover final : public Approver {
  public:
-  enum class Answer { kYes, kNo, kSignal };
+  enum class Answer { kYes, kNo };
 
   Status Decide(const Caller&, std::span<const Question> questions) override {
     for (const Question& question : questions) {
@@ -58,8 +58,6 @@ class ScriptedApprover final : public Approver {
       case Answer::kNo:
         return Veto(*questions.front().rule,
                     questions.front().names.front().path);
-      case Answer::kSignal:
-        return Fail(EINTR, "a signal came");
     }
     return {};
   }
@@ -132,14 +130,6 @@ TEST_F(ApproverTest, WithANoNothingHappensAndTheLogSaysWhy) {
   EXPECT_ERRNO(fs().Stat("asked/new"), ENOENT);
   EXPECT_EQ(Denied(), Asked({"asked: asked/file", "asked: asked/file",
                              "asked: asked/new"}));
-}
-
-TEST_F(ApproverTest, ASignalIsNoAnswerAndNoDenial) {
-  Start();
-  approver_.Say(Answer::kSignal);
-  EXPECT_ERRNO(fs().Unlink("asked/file"), EINTR);
-  EXPECT_OK(fs().Stat("asked/file"));
-  EXPECT_EQ(Denied(), Asked());
 }
 
 TEST_F(ApproverTest, WithNobodyToAskTheAnswerIsNo) {

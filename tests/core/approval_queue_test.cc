@@ -1,10 +1,12 @@
 #include "fs/approval_queue.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <functional>
 #include <future>
 #include <memory>
@@ -28,10 +30,22 @@ class FakeWait final : public LongWait {
     return allowed_;
   }
   void End() override { ++ended_; }
+  [[nodiscard]] bool HasToEnd() const override {
+    ++asked_;
+    return has_to_end_;
+  }
 
-  void Signal() {
+  /// One that ends the process, or not.
+  void Signal(bool ends = true) {
     while (!begun_) std::this_thread::yield();
+    has_to_end_ = ends;
     on_signal_();
+  }
+  /// The kernel says nothing when another comes.
+  void EndUnheard() { has_to_end_ = true; }
+  /// Returns when somebody has asked whether it has to end.
+  void AwaitLook() const {
+    while (asked_ == 0) std::this_thread::yield();
   }
   void SignalAtOnce() { at_once_ = true; }
   void Forbid() { allowed_ = false; }
@@ -41,6 +55,8 @@ class FakeWait final : public LongWait {
   std::function<void()> on_signal_;
   std::atomic<bool> begun_ = false;
   std::atomic<int> ended_ = 0;
+  std::atomic<bool> has_to_end_ = true;
+  mutable std::atomic<int> asked_ = 0;
   bool at_once_ = false, allowed_ = true;
 };
 
@@ -211,6 +227,24 @@ TEST_F(ApprovalQueueTest, ASignalEndsTheWaitOfWhoGotIt) {
   EXPECT_TRUE(queue_.Pending().empty());
 }
 
+TEST_F(ApprovalQueueTest, ASignalThatIsSurvivedEndsNoWait) {
+  FakeWait wait;
+  auto asked = Ask("a", &wait);
+  wait.Signal(/*ends=*/false);
+  wait.AwaitLook();
+  queue_.Reply(AwaitItems(1)[0].id, true);
+  EXPECT_EQ(asked.get(), Answer::kYes);
+}
+
+TEST_F(ApprovalQueueTest, AnotherSignalThatNobodyTellsOfEndsTheWait) {
+  FakeWait wait;
+  auto asked = Ask("a", &wait);
+  wait.Signal(/*ends=*/false);
+  wait.AwaitLook();
+  wait.EndUnheard();
+  EXPECT_EQ(asked.get(), Answer::kInterrupted);
+}
+
 TEST_F(ApprovalQueueTest, WhoMustNotWaitDoesNot) {
   FakeWait wait;
   wait.Forbid();
@@ -293,6 +327,55 @@ TEST(ProcessIdentityTest, KnowsThreadsAndAncestors) {
   EXPECT_GT(stat->start, 0U);
   EXPECT_TRUE(DescendsFrom(::getpid(), ::getppid()));
   EXPECT_FALSE(DescendsFrom(::getppid(), ::getpid()));
+}
+
+/// A child that handles some signals, blocks another, and is stopped, so that
+/// what it is sent waits for it.
+class StoppedChild {
+ public:
+  StoppedChild() : pid_(::fork()) {
+    if (pid_ == 0) {
+      for (const int signal : {SIGALRM, SIGINT, SIGTERM, SIGCHLD}) {
+        ::signal(signal, [](int) {});
+      }
+      sigset_t blocked;
+      sigemptyset(&blocked);
+      sigaddset(&blocked, SIGHUP);
+      ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
+      ::raise(SIGSTOP);
+      ::_exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid_, &status, WUNTRACED), pid_);
+    EXPECT_TRUE(WIFSTOPPED(status));
+  }
+  ~StoppedChild() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  StoppedChild(const StoppedChild&) = delete;
+  StoppedChild& operator=(const StoppedChild&) = delete;
+
+  void Send(int signal) const { EXPECT_EQ(::kill(pid_, signal), 0); }
+  [[nodiscard]] bool IsToEnd() const { return txfs::IsToEnd(pid_); }
+
+ private:
+  const pid_t pid_;
+};
+
+TEST(ProcessIdentityTest, KnowsWhichSignalsEndAProcess) {
+  const StoppedChild child;
+  EXPECT_FALSE(child.IsToEnd());
+  for (const int survived : {SIGALRM, SIGCHLD, SIGWINCH, SIGHUP}) {
+    child.Send(survived);
+    EXPECT_FALSE(child.IsToEnd()) << survived;
+  }
+  child.Send(SIGTERM);
+  EXPECT_TRUE(child.IsToEnd()) << "it is asked to";
+  const StoppedChild other;
+  other.Send(SIGABRT);
+  EXPECT_TRUE(other.IsToEnd()) << "it does not catch it";
+  EXPECT_TRUE(IsToEnd(0)) << "nobody knows";
 }
 
 }  // namespace

@@ -148,13 +148,50 @@ txfs -C mnt deny "$number"
 ends 0
 [ -e mnt/d1/keep ] || fail "it answered itself"
 
-# A signal ends the wait.
+# A signal that ends the process ends the wait.
 apart rm -f mnt/free mnt/d1/keep
 await 1
 kill -TERM "$asker"
 ends 143
 equal 0 "$(waiting)" "questions after a signal"
 [ -e mnt/d1/keep ] || fail "what was interrupted was done"
+
+# One that it lives on with does not, nor is a second one missed; and no program
+# is told that it should try again.
+txfs -C mnt savepoint before
+signalled() {
+  apart python3 -c "
+import ctypes, errno, os, signal
+for number in (signal.SIGALRM, signal.SIGINT):
+    signal.signal(number, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+c = ctypes.CDLL(None, use_errno=True)
+done = c.unlink(b'mnt/d1/keep')
+signal.setitimer(signal.ITIMER_REAL, 0)
+open('outcome', 'w').write('ok' if done == 0 else errno.errorcode[ctypes.get_errno()])"
+}
+signalled
+await 1
+number=$(number_of_it)
+for _ in 1 2 3 4 5 6 7 8; do equal "$number" "$(number_of_it)" "question under a timer"; done
+kill -INT "$asker"
+ends 0
+equal EPERM "$(cat outcome)" "errno after SIGINT"
+in_log "unlink d1/keep refused by asked: a signal came before an answer"
+signalled
+await 1
+number=$(number_of_it)
+for _ in 1 2 3 4 5 6 7 8; do equal "$number" "$(number_of_it)" "question under a timer"; done
+kill -KILL "$asker"
+ends 137
+equal 0 "$(waiting)" "questions after SIGKILL"
+[ -e mnt/d1/keep ] || fail "what was interrupted was done"
+signalled
+await 1
+txfs -C mnt approve "$(number_of_it)"
+ends 0
+equal ok "$(cat outcome)" "errno after a yes"
+txfs -C mnt rollback before
 
 # Names cannot pretend to be anything else.
 attempt "os.mkdir('mnt/dir/new\\n1\\x1b[2J')"
