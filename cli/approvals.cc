@@ -16,6 +16,7 @@ using Answer = ApprovalQueue::Answer;
 
 constexpr const char* kPending = "pending";
 constexpr const char* kAnswer = "answer";
+constexpr const char* kDenyWaiting = "deny-waiting";
 
 std::string_view WhyNot(Answer answer) {
   switch (answer) {
@@ -25,9 +26,9 @@ std::string_view WhyNot(Answer answer) {
       return "too many operations wait for an answer already";
     case Answer::kEnded:
       return "the end of the wait came before an answer";
-    default:
     case Answer::kInterrupted:
       return "a signal came before an answer";
+    default:
       return "the answer was no";
   }
 }
@@ -90,13 +91,18 @@ Status Approvals::AskHook(const Caller& caller, const Question& question) {
 
 bool Approvals::IsAsked(const Json& request) {
   const std::string name = GetBytes(request, "request");
-  return name == kPending || name == kAnswer;
+  return name == kPending || name == kAnswer || name == kDenyWaiting;
 }
 
 Status Approvals::Handle(const Json& request, const FrameSink& sink,
                          pid_t peer) {
+  const std::string name = GetBytes(request, "request");
   const auto answer = [&](const FrameSink& checked) -> Status {
-    if (GetBytes(request, "request") == kAnswer) {
+    if (name == kDenyWaiting) {
+      queue_.DenyAll();
+      return checked(Frame{});
+    }
+    if (name == kAnswer) {
       TRY(Reply(request, peer));
       return checked(Frame{});
     }

@@ -242,4 +242,9 @@ Status Client::Answer(uint64_t id, bool yes) {
   return {};
 }
 
+Status Client::DenyWaiting() {
+  TRY(connection_->Call({{"request", "deny-waiting"}}));
+  return {};
+}
+
 }  // namespace txfs::cli

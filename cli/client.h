@@ -83,6 +83,8 @@ class Client {
   /// What waits for an answer in the mount. Of a daemon only.
   Result<std::vector<PendingQuestion>> Pending();
   Status Answer(uint64_t id, bool yes);
+  /// All that waits for somebody is denied.
+  Status DenyWaiting();
 
   Result<UndoReport> Undo(const std::string& id);
   Result<CommitView> Show(const std::string& id);

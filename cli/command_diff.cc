@@ -16,7 +16,7 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
   }
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, arguments.paths));
-  Client client = TRY(ConnectFlushed(place));
+  Client client = TRY(ConnectFlushed(place, WhatWaits::kGoOnWaiting));
   size_t gone = 0;
   const ContentReader read = [&](const ChangeSide& side,
                                  bool before) -> Result<std::string> {

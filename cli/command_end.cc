@@ -250,7 +250,9 @@ Result<int> RunCommit(const Context& context,
   const Place place = TRY(Locate(context));
   const auto paths = TRY(RelativePaths(context, place, arguments.paths));
   Rules rules = TRY(RulesOfCommit(place));
-  Client client = TRY(ConnectFlushed(place, std::move(rules)));
+  const auto what_waits =
+      arguments.dry_run ? WhatWaits::kGoOnWaiting : WhatWaits::kDenied;
+  Client client = TRY(ConnectFlushed(place, what_waits, std::move(rules)));
   if (arguments.dry_run) return DryRun(client, paths, arguments);
   const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
   if (!arguments.json) {
@@ -282,7 +284,7 @@ Result<int> RunDiscard(const Context& context,
                        const std::vector<std::string>& paths, bool json) {
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, paths));
-  Client client = TRY(ConnectFlushed(place));
+  Client client = TRY(ConnectFlushed(place, WhatWaits::kDenied));
   const DiscardReply reply = TRY(client.Discard(below));
   const bool partial = !below.empty();
   Document document;

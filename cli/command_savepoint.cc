@@ -16,7 +16,7 @@ Document SavepointDocument(const Savepoint& savepoint) {
 Result<int> RunSavepoint(const Context& context, const std::string& name,
                          bool json) {
   const Place place = TRY(Locate(context));
-  Client client = TRY(ConnectFlushed(place));
+  Client client = TRY(ConnectFlushed(place, WhatWaits::kGoOnWaiting));
   const Savepoint savepoint = TRY(client.MakeSavepoint(name));
   Output output;
   output.Write(json ? Dump(SavepointDocument(savepoint), 2) + "\n"
@@ -28,7 +28,7 @@ Result<int> RunSavepoint(const Context& context, const std::string& name,
 Result<int> RunRollback(const Context& context, const std::string& name,
                         bool json) {
   const Place place = TRY(Locate(context));
-  Client client = TRY(ConnectFlushed(place));
+  Client client = TRY(ConnectFlushed(place, WhatWaits::kDenied));
   const RollbackReport report = TRY(client.Rollback(name));
   Document document = SavepointDocument(report.savepoint);
   document["undone"] = report.undone;

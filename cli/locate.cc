@@ -128,19 +128,25 @@ Result<Client> Connect(const Context& context) {
   return Connect(place);
 }
 
-Result<Client> ConnectFlushed(const Place& place,
+Result<Client> ConnectFlushed(const Place& place, WhatWaits what_waits,
                               std::shared_ptr<const policy::Policy> policy) {
-  if (place.daemon == DaemonState::kRunning) {
-    const auto mount =
-        OpenAt(AT_FDCWD, place.address.mountpoint, O_RDONLY | O_DIRECTORY);
-    // A dead mount is for Connect to tell.
-    struct stat st{};
-    if (mount && ::fstat(mount->get(), &st) == 0) {
-      std::ignore = ::syncfs(mount->get());
-      FlushMappings(st.st_dev);
-    }
+  if (place.daemon != DaemonState::kRunning) {
+    return ConnectWith(place, std::move(policy));
   }
-  return ConnectWith(place, std::move(policy));
+  const MappingsFlush flush =
+      TRY(MappingsFlush::Start(place.address.mountpoint));
+  Client client = TRY(Connect(place));
+  constexpr int kPatienceMs = 200;
+  while (!flush.Await(kPatienceMs)) {
+    if (TRY(client.Pending()).empty()) continue;
+    if (what_waits == WhatWaits::kGoOnWaiting) {
+      Say("note: while an operation waits for an answer (`txfs pending`), what "
+          "is stored through a mapping of its file may be missing");
+      break;
+    }
+    TRY(client.DenyWaiting());
+  }
+  return client;
 }
 
 Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,12 +53,19 @@ Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace);
 Result<Client> Connect(const Place& place);
 /// The same for what the context belongs to.
 Result<Client> Connect(const Context& context);
+/// What to do with an operation that waits for an answer and keeps what is
+/// stored through a mapping of its file from being written back.
+enum class WhatWaits : uint8_t {
+  kGoOnWaiting,  ///< what is stored is said to be missing
+  kDenied,       ///< for commands that deny what waits in any case
+};
 /// The same, when what processes have stored through mappings has reached the
 /// daemon: it belongs to the transaction as it is now. Not the daemon's to do,
 /// which would wait for itself. `policy` judges where no daemon runs; null:
 /// nothing does.
 Result<Client> ConnectFlushed(
-    const Place& place, std::shared_ptr<const policy::Policy> policy = nullptr);
+    const Place& place, WhatWaits what_waits,
+    std::shared_ptr<const policy::Policy> policy = nullptr);
 
 /// The transaction that a command says with its argument or with -t, if it
 /// does. kUsage when it is empty, or said twice.
