@@ -11,9 +11,9 @@
 namespace txfs::cli {
 namespace {
 
-constexpr std::array<std::string_view, 9> kKeys{"op",    "path",     "new_path",
-                                                "layer", "type",     "exe",
-                                                "uid",   "expected", "rule"};
+constexpr std::array<std::string_view, 11> kKeys{
+    "op",  "path",     "new_path", "layer", "type", "exe",
+    "uid", "expected", "rule",     "count", "total"};
 
 /// One line, and where it is.
 class Line {
@@ -23,7 +23,11 @@ class Line {
 
   Result<PolicyCase> Read() const {
     TRY(CheckKeys());
-    PolicyCase one{.line = number_, .proposal = {}, .rule = {}};
+    PolicyCase one{.line = number_,
+                   .proposal = {},
+                   .rule = {},
+                   .count = TRY(Number("count")),
+                   .total = TRY(Number("total"))};
     const std::string op = TRY(Text("op"));
     const auto known = policy::OpNamed(op);
     if (!known) {
@@ -70,6 +74,12 @@ class Line {
     return Wrong(std::string(key) + " is no text", "text in quotes");
   }
 
+  Result<std::optional<uint64_t>> Number(const char* key) const {
+    if (!object_.contains(key)) return std::nullopt;
+    if (object_[key].is_number_unsigned()) return object_[key].get<uint64_t>();
+    return Wrong(std::string(key) + " is no number", "a whole number from 0");
+  }
+
   Result<policy::Layer> ReadLayer() const {
     const std::string layer = TRY(Text("layer"));
     if (layer.empty() || layer == "base") return policy::Layer::kBase;
@@ -86,13 +96,12 @@ class Line {
   }
 
   Result<std::optional<uint32_t>> ReadUid() const {
-    if (!object_.contains("uid")) return std::nullopt;
-    const Json& uid = object_["uid"];
-    const bool fits =
-        uid.is_number_unsigned() &&
-        uid.get<uint64_t>() <= std::numeric_limits<uint32_t>::max();
-    if (fits) return uid.get<uint32_t>();
-    return Wrong("uid is no user", "a number");
+    const auto uid = TRY(Number("uid"));
+    if (!uid) return std::nullopt;
+    if (*uid <= std::numeric_limits<uint32_t>::max()) {
+      return static_cast<uint32_t>(*uid);
+    }
+    return Wrong("uid is no user", "a number of 32 bits");
   }
 
   Result<policy::Action> ReadExpected() const {
@@ -123,21 +132,50 @@ Result<std::vector<PolicyCase>> ParsePolicyCases(std::string_view text,
   return cases;
 }
 
-std::string FailureOf(const PolicyCase& one, const policy::Policy& rules) {
-  const policy::Verdict verdict = policy::Explain(rules, one.proposal).verdict;
-  const std::string decider = verdict.rule == nullptr ? "" : verdict.rule->id;
-  const bool good = verdict.action == one.expected &&
-                    (one.rule.empty() || one.rule == decider);
-  if (good) return "";
-  const auto said = [](policy::Action action, const std::string& rule) {
+namespace {
+
+struct Decision {
+  policy::Action action = policy::Action::kAllow;
+  std::string by;  ///< rule or limit; empty: none
+
+  [[nodiscard]] std::string ToString() const {
     return std::string(policy::NameOf(action)) +
-           (rule.empty() ? "" : " by " + rule);
-  };
+           (by.empty() ? "" : " by " + by);
+  }
+};
+
+/// Of the rules, or of a limit that says more. ENODATA: it takes the total.
+Result<Decision> Decide(const PolicyCase& one, const policy::Policy& rules) {
+  const policy::Explanation said = policy::Explain(rules, one.proposal);
+  Decision decision{said.verdict.action,
+                    said.verdict.rule == nullptr ? "" : said.verdict.rule->id};
+  if (!one.count) return decision;
+  for (const policy::Limit* limit : said.limits) {
+    if (policy::NeedsTotal(*limit, *one.count) && !one.total) {
+      return Fail(ENODATA, "it takes total, which is not given, to judge by " +
+                               limit->id);
+    }
+    if (limit->action > decision.action &&
+        policy::Exceeds(*limit, *one.count, one.total.value_or(0))) {
+      decision = {limit->action, limit->id};
+    }
+  }
+  return decision;
+}
+
+}  // namespace
+
+std::string FailureOf(const PolicyCase& one, const policy::Policy& rules) {
+  const auto decision = Decide(one, rules);
+  const bool good = decision && decision->action == one.expected &&
+                    (one.rule.empty() || one.rule == decision->by);
+  if (good) return "";
   return std::string(policy::NameOf(one.proposal.op)) + " " +
          one.proposal.path +
          (one.proposal.new_path.empty() ? "" : " " + one.proposal.new_path) +
-         ": expected " + said(one.expected, one.rule) + ", got " +
-         said(verdict.action, decider);
+         ": expected " + Decision{one.expected, one.rule}.ToString() +
+         (decision ? ", got " + decision->ToString()
+                   : "; " + decision.error().message);
 }
 
 }  // namespace txfs::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,11 @@ struct PolicyCase {
   uint32_t line = 0;
   policy::Proposal proposal;
   policy::Action expected = policy::Action::kAllow;
-  std::string rule;  ///< that is to decide; empty: any
+  std::string rule;  ///< or limit, that is to decide; empty: any
+  /// How much the limits that it counts towards have counted, with it; none:
+  /// they are not asked.
+  std::optional<uint64_t> count;
+  std::optional<uint64_t> total;  ///< how much of that the base has
 };
 
 /// Reads cases, a JSON object a line (txfs(1)); empty lines are none. EINVAL

@@ -101,6 +101,57 @@ equal 1 "$status" "exit code of cases that fail"
 equal "cases.jsonl:6: write kept/x: expected deny, got allow
 cases.jsonl:7: unlink kept/x: expected deny by other, got deny by kept
 6 cases, 2 failed" "$(cat out)" "what failed"
+# Limits: by how much was done.
+cat >limits.toml <<'END'
+schema = 1
+
+[[limit]]
+id = "many"
+of = "base_removed"
+max = 50
+fraction = 0.5
+unless = { path = "made/**" }
+at = "commit"
+reason = "r"
+suggest = "s"
+
+[[limit]]
+id = "much"
+of = "bytes_written"
+max = "1 KiB"
+action = "audit"
+reason = "r"
+suggest = "s"
+
+[[fs]]
+id = "kept"
+path = "kept"
+reason = "r"
+suggest = "s"
+END
+cat >limits.jsonl <<'END'
+{"op": "unlink", "path": "a", "count": 50, "expected": "allow"}
+{"op": "unlink", "path": "a", "count": 51, "total": 102, "expected": "allow"}
+{"op": "unlink", "path": "a", "count": 51, "total": 101, "expected": "deny", "rule": "many"}
+{"op": "unlink", "path": "a", "expected": "allow"}
+{"op": "unlink", "path": "made/a", "count": 51, "total": 51, "expected": "allow"}
+{"op": "unlink", "path": "a", "layer": "new", "count": 51, "total": 51, "expected": "allow"}
+{"op": "unlink", "path": "kept", "count": 51, "total": 51, "expected": "deny", "rule": "kept"}
+{"op": "write", "path": "a", "count": 1025, "expected": "audit", "rule": "much"}
+{"op": "write", "path": "a", "count": 1024, "expected": "allow"}
+END
+equal "9 cases, 0 failed" "$(txfs policy test --policy limits.toml limits.jsonl)" "limits"
+cat >limits.jsonl <<'END'
+{"op": "unlink", "path": "a", "count": 60, "total": 60, "expected": "allow"}
+{"op": "unlink", "path": "a", "count": 60, "expected": "deny"}
+END
+status=0
+txfs policy test --policy limits.toml limits.jsonl >out || status=$?
+equal 1 "$status" "exit code of limits that fail"
+equal "limits.jsonl:1: unlink a: expected allow, got deny by many
+limits.jsonl:2: unlink a: expected deny; it takes total, which is not given, to judge by many
+2 cases, 2 failed" "$(cat out)" "what failed of limits"
+
 for wrong in 'nonsense' '[]' '{"op": "write"}' \
   '{"op": "write", "path": "/a", "expected": "deny"}' \
   '{"op": "write", "path": "a", "expected": "maybe"}' \
@@ -108,6 +159,9 @@ for wrong in 'nonsense' '[]' '{"op": "write"}' \
   '{"op": "destroy", "path": "a", "expected": "deny"}' \
   '{"op": "write", "path": "a", "expected": "deny", "layer": "old"}' \
   '{"op": "write", "path": "a", "expected": "deny", "uid": -1}' \
+  '{"op": "write", "path": "a", "expected": "deny", "uid": 4294967296}' \
+  '{"op": "write", "path": "a", "expected": "deny", "count": "1"}' \
+  '{"op": "write", "path": "a", "expected": "deny", "total": -1}' \
   '{"op": "write", "path": "a", "expected": "deny", "type": "link"}' \
   '{"op": "write", "path": 1, "expected": "deny"}'; do
   printf '\n%s\n' "$wrong" >wrong.jsonl
