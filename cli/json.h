@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
+
+#include "cli/text.h"
 
 namespace txfs::cli {
 
@@ -12,10 +15,13 @@ using Json = nlohmann::json;
 /// What users get: keys stay in the order in which they were put.
 using Document = nlohmann::ordered_json;
 
-/// One line of JSON. Never throws: what is no UTF-8 becomes U+FFFD.
+/// One line of JSON. Never throws: what is no UTF-8 becomes U+FFFD. Nothing in
+/// what users get plays with a terminal.
 template <class J>
 std::string Dump(const J& json, int indent = -1) {
-  return json.dump(indent, ' ', false, J::error_handler_t::replace);
+  std::string text = json.dump(indent, ' ', false, J::error_handler_t::replace);
+  if constexpr (std::is_same_v<J, Document>) return EscapeUnseenInJson(text);
+  return text;
 }
 
 /// A member of an object, or the zero value when it is missing or of another

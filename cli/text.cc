@@ -1,9 +1,12 @@
 #include "cli/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+
+#include "journal/base/unseen.h"
 
 namespace txfs::cli {
 namespace {
@@ -24,6 +27,30 @@ size_t SequenceLength(std::string_view bytes) {
   if (lead == 0xF0 && byte(1) < 0x90) return 0;
   if (lead == 0xF4 && byte(1) > 0x8F) return 0;
   return length;
+}
+
+/// Of a valid sequence.
+uint32_t CodePoint(std::string_view sequence) {
+  const auto lead = static_cast<uint8_t>(sequence[0]);
+  if (sequence.size() == 1) return lead;
+  uint32_t point = lead & (0x7FU >> sequence.size());
+  for (const char byte : sequence.substr(1)) {
+    point = point << 6 | (static_cast<uint8_t>(byte) & 0x3FU);
+  }
+  return point;
+}
+
+std::string JsonUnit(uint32_t unit) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "\\u%04x", unit);
+  return text.data();
+}
+
+/// As one or two units of UTF-16.
+std::string JsonEscape(uint32_t point) {
+  if (point < 0x10000) return JsonUnit(point);
+  point -= 0x10000;
+  return JsonUnit(0xD800U | point >> 10) + JsonUnit(0xDC00U | (point & 0x3FFU));
 }
 
 constexpr std::string_view kBase64 =
@@ -128,19 +155,36 @@ std::string PathText(std::string_view path) {
 std::string EscapeControls(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
-    const auto lead = static_cast<uint8_t>(bytes[0]);
     const size_t length = SequenceLength(bytes);
-    // U+0080 … U+009F are controls, too, for terminals that take C1.
-    const bool is_c1 =
-        length == 2 && lead == 0xC2 && static_cast<uint8_t>(bytes[1]) < 0xA0;
-    if (lead < 0x20 || lead == 0x7F || length == 0 || is_c1) {
-      const char letter = EscapeLetter(lead);
-      text += letter != 0 ? std::string("\\") + letter : Octal(lead);
-      if (is_c1) text += Octal(static_cast<uint8_t>(bytes[1]));
+    const std::string_view one = bytes.substr(0, length == 0 ? 1 : length);
+    if (length != 0 && !BeginsUnseen(one)) {
+      text += one;
     } else {
-      text += bytes.substr(0, length);
+      const char letter = EscapeLetter(static_cast<uint8_t>(one[0]));
+      if (letter != 0) {
+        text += std::string("\\") + letter;
+      } else {
+        for (const char byte : one) text += Octal(static_cast<uint8_t>(byte));
+      }
     }
-    bytes.remove_prefix(length == 0 ? 1 : length);
+    bytes.remove_prefix(one.size());
+  }
+  return text;
+}
+
+std::string EscapeUnseenInJson(std::string_view json) {
+  std::string text;
+  text.reserve(json.size());
+  while (!json.empty()) {
+    const size_t length = std::max<size_t>(SequenceLength(json), 1);
+    // Others of ASCII stand between strings.
+    const bool may_be = length > 1 || json[0] == 0x7F;
+    if (may_be && BeginsUnseen(json.substr(0, length))) {
+      text += JsonEscape(CodePoint(json.substr(0, length)));
+    } else {
+      text += json.substr(0, length);
+    }
+    json.remove_prefix(length);
   }
   return text;
 }

@@ -18,8 +18,11 @@ namespace txfs::cli {
 /// Empty for what is no base64.
 [[nodiscard]] std::string DecodeBase64(std::string_view text);
 
-/// Control characters as \n, \t or \ooo: safe to show on a terminal, one line.
+/// What is no UTF-8 or not seen for what it is (BeginsUnseen) as \n, \t or
+/// \ooo: safe to show on a terminal, one line.
 [[nodiscard]] std::string EscapeControls(std::string_view bytes);
+/// JSON, with what is not seen in its strings as \uXXXX: the same to programs.
+[[nodiscard]] std::string EscapeUnseenInJson(std::string_view json);
 
 /// A path below the workspace, for a line of text.
 [[nodiscard]] std::string PathText(std::string_view path);

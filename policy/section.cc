@@ -5,24 +5,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "journal/base/unseen.h"
+
 namespace txfs::policy {
 namespace {
 
 constexpr size_t kMaxSentence = 1000;
-
-/// Of UTF-8: controls, and what has no width or turns the direction.
-bool IsHidden(std::string_view at) {
-  const auto byte = [&](size_t i) {
-    return i < at.size() ? static_cast<unsigned char>(at[i]) : 0U;
-  };
-  if (byte(0) < 0x20 || byte(0) == 0x7F) return true;
-  if (byte(0) == 0xC2) return byte(1) < 0xA0;
-  if (at.starts_with("\xEF\xBB\xBF")) return true;
-  if (byte(0) != 0xE2) return false;
-  return (byte(1) == 0x80 && ((byte(2) >= 0x8B && byte(2) <= 0x8F) ||
-                              (byte(2) >= 0xA8 && byte(2) <= 0xAE))) ||
-         (byte(1) == 0x81 && byte(2) >= 0xA0 && byte(2) <= 0xAF);
-}
 
 }  // namespace
 
@@ -64,7 +52,7 @@ Status Section::CheckPlain(std::string_view key, std::string_view text,
                  std::to_string(longest) + " at most");
   }
   for (size_t i = 0; i < text.size(); ++i) {
-    if (!IsHidden(text.substr(i))) continue;
+    if (!BeginsUnseen(text.substr(i))) continue;
     return Wrong(key, "has a character that is not seen",
                  "one line, without control characters");
   }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/json.h"
 #include "cli/mount_helper.h"
 #include "cli/mount_options.h"
 #include "cli/paths.h"
@@ -27,6 +28,26 @@ TEST(TextTest, KnowsUtf8) {
 TEST(TextTest, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(EscapeControls("a\n\x1B[31m\x7F\xFF\xC2\x9Bz\xC3\xA9"),
             "a\\n\\033[31m\\177\\377\\302\\233z\xC3\xA9");
+}
+
+TEST(TextTest, EscapesWhatIsNotSeen) {
+  EXPECT_EQ(EscapeControls("a\u202Etxt.exe"), "a\\342\\200\\256txt.exe");
+  EXPECT_EQ(EscapeControls("\u2066\u200B\uFEFF\u061C\U000E0041"),
+            "\\342\\201\\246\\342\\200\\213\\357\\273\\277\\330\\234"
+            "\\363\\240\\201\\201");
+  EXPECT_EQ(EscapeControls("\u65E5\u0627\u2014\U0001F600"),
+            "\u65E5\u0627\u2014\U0001F600")
+      << "what is seen, in whichever direction";
+}
+
+TEST(TextTest, EscapesWhatIsNotSeenInJsonAndStaysTheSame) {
+  const std::string name = "a\u202Eb\xC2\x9B[2J\x7F\n\U000E0041 \u65E5";
+  const Document document{{"name", name}};
+  const std::string text = Dump(document);
+  EXPECT_EQ(text,
+            "{\"name\":\"a\\u202eb\\u009b[2J\\u007f\\n\\udb40\\udc41 "
+            "\u65E5\"}");
+  EXPECT_EQ(Json::parse(text)["name"], name);
 }
 
 TEST(TextTest, QuotesPathsAsGitDoes) {

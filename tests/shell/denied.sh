@@ -66,7 +66,8 @@ refuses_with_hint 2 "why takes one path" txfs -C mnt why a b
 # Names are the agent's: no line, no escape sequence of theirs is printed.
 python3 - <<'END_OF_NAMES'
 import os
-for name in (b"a\n2026  1 rm  uid 0  unlink  x  ok", b"b\x1b[2J\x9b", b"c\xff", b"d\xc2\x9b"):
+for name in (b"a\n2026  1 rm  uid 0  unlink  x  ok", b"b\x1b[2J\x9b", b"c\xff", b"d\xc2\x9b",
+             "e\u202Etxt.\u2066\u200B\U000E0041".encode()):
     try:
         os.mkdir(b"mnt/kept/" + name)
         raise SystemExit("mkdir was not refused")
@@ -74,12 +75,28 @@ for name in (b"a\n2026  1 rm  uid 0  unlink  x  ok", b"b\x1b[2J\x9b", b"c\xff", 
         pass
 END_OF_NAMES
 log=$(txfs -C mnt log --denied)
-equal 5 "$(printf '%s\n' "$log" | grep -c '^20.* by kept')" lines
+equal 6 "$(printf '%s\n' "$log" | grep -c '^20.* by kept')" lines
 contains "$log" 'kept/a\n2026'
 contains "$log" 'kept/b\033[2J\233'
 contains "$log" 'kept/c\377'
 contains "$log" 'kept/d\302\233'
-printf '%s\n' "$log" | LC_ALL=C grep -q "$(printf '\033')" && fail "an escape came through"
+contains "$log" 'kept/e\342\200\256txt.\342\201\246\342\200\213\363\240\201\201'
+# In whatever tells of them, to people, programs and the agent itself.
+{
+  printf '%s\n' "$log"
+  txfs -C mnt log --denied --json
+  txfs -C mnt log
+  txfs -C mnt why kept
+  txfs -C mnt why --json kept
+  txfs -C mnt status
+  cat mnt/.txfs/policy.md mnt/.txfs/status.json mnt/.txfs/last_denial.json mnt/.txfs/denials.jsonl
+} >"$TMPDIR/told"
+python3 - "$TMPDIR/told" <<'END_OF_CHECK'
+import sys, unicodedata
+text = open(sys.argv[1], "rb").read().decode()
+hidden = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")} - {"\n"}
+if hidden: raise SystemExit("came through: %r" % hidden)
+END_OF_CHECK
 equal "kept/c� a2VwdC9j/w==" "$(cd mnt && txfs log --denied --json | python3 -c '
 import json, sys
 for line in sys.stdin:
@@ -110,12 +127,12 @@ txfs -C mnt savepoint middle
 size=$(stat -c %b "ws/.txfs/txn/$id/db/data.mdb")
 flood 5000 15000
 equal 1000 "$(txfs -C mnt log --denied --json 2>"$TMPDIR/err" | wc -l)" "denials that are kept"
-grep -q '^note: 14008 refused operations are only counted' "$TMPDIR/err" ||
+grep -q '^note: 14009 refused operations are only counted' "$TMPDIR/err" ||
   fail "not said: $(cat "$TMPDIR/err")"
 contains "$(txfs -C mnt log --denied -n 1 2>/dev/null)" "mkdir  kept/14999  EPERM by kept"
 contains "$(txfs why mnt/kept/14000 2>/dev/null)" "mkdir  kept/14000  EPERM by kept"
-contains "$(txfs why mnt/kept/13 2>&1)" "14008 refused operations are only counted"
-equal "kept 15008" "$(txfs -C mnt status --json |
+contains "$(txfs why mnt/kept/13 2>&1)" "14009 refused operations are only counted"
+equal "kept 15009" "$(txfs -C mnt status --json |
   json '"%s %d" % (d["denied"][0]["rule"], d["denied"][0]["count"])')" "count by rule"
 grown=$(($(stat -c %b "ws/.txfs/txn/$id/db/data.mdb") - size))
 [ "$grown" -le 2048 ] || fail "the tables grew by $grown blocks"
@@ -130,7 +147,7 @@ timeout 60 tail --pid="$daemon" -f /dev/null || fail "the daemon does not end"
 txfs umount mnt
 sed 's/secrets are not/changed/' policy.toml >changed.toml
 txfs -C ws fsck
-equal "kept 15008 secrets 1" "$(txfs -C ws status --json | json \
+equal "kept 15009 secrets 1" "$(txfs -C ws status --json | json \
   '" ".join("%s %d" % (r["rule"], r["count"]) for r in d["denied"])')" "after kill -9"
 txfs mount --no-default-policy ws mnt --policy changed.toml
 contains "$(txfs why mnt/.env 2>/dev/null)" "reason: secrets are not for agents"
@@ -138,18 +155,18 @@ equal 1000 "$(txfs -C mnt log --denied --json 2>/dev/null | wc -l)" "denials aft
 
 # Who looks at the transaction is told.
 status=$(txfs -C mnt status)
-contains "$status" "refused      15009 operations by kept (15008), secrets (1)"
+contains "$status" "refused      15010 operations by kept (15009), secrets (1)"
 contains "$status" "txfs log --denied"
-contains "$(txfs -C ws list)" ", 15009 refused"
+contains "$(txfs -C ws list)" ", 15010 refused"
 txfs -C mnt commit 2>"$TMPDIR/err"
-grep -q "^note: the policy refused 15009 operations by kept (15008), secrets (1); .txfs log --denied. shows them" "$TMPDIR/err" ||
+grep -q "^note: the policy refused 15010 operations by kept (15009), secrets (1); .txfs log --denied. shows them" "$TMPDIR/err" ||
   fail "an empty commit says: $(cat "$TMPDIR/err")"
 echo new >mnt/free/file
 equal committed "$(txfs -C mnt commit --json 2>"$TMPDIR/err" | json 'd["state"]')" commit
 equal "" "$(cat "$TMPDIR/err")" "stderr of --json"
-contains "$(txfs -C ws show "$id")" "refused      15009 operations by kept (15008), secrets (1)"
-equal 15008 "$(txfs -C ws show "$id" --json | json 'd["denied"][0]["count"]')" "show --json"
-contains "$(txfs -C ws list)" "1 change, 15009 refused"
+contains "$(txfs -C ws show "$id")" "refused      15010 operations by kept (15009), secrets (1)"
+equal 15009 "$(txfs -C ws show "$id" --json | json 'd["denied"][0]["count"]')" "show --json"
+contains "$(txfs -C ws list)" "1 change, 15010 refused"
 
 # The next one is another.
 equal "[]" "$(txfs -C mnt status --json | json 'd["denied"]')" "the next transaction"
