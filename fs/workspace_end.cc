@@ -393,6 +393,7 @@ void StoredWorkspace::Collect() {
     // Nobody waits for it; who works in the mount is to notice nothing.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowPriority);
     std::ignore = committer.SumVaults([this] { return stops_.load(); });
+    ReturnFreeMemory();
   });
 }
 
