@@ -15,7 +15,7 @@ using ::std::string;
 
 constexpr unsigned kByFile = kByName | kByAnother;
 constexpr unsigned kByContent = kByFile | kBySymlink | kOpenBefore;
-constexpr unsigned kOnlyName = kByName | kDirectory;
+constexpr unsigned kOnlyName = kByName | kDirectory | kLink;
 
 Status Ignoring(const Result<size_t>& result) {
   if (!result) return std::unexpected(result.error());
@@ -121,7 +121,7 @@ std::vector<Attempt> OnAttributes() {
       OnPath(
           "Chmod", "chmod", kAny | kBySymlink,
           [](Driver& fs, const string& path) { return fs.Chmod(path, 0700); }),
-      OnPath("Utimens", "utimens", kAny,
+      OnPath("Utimens", "utimens", kAny | kLink,
              [](Driver& fs, const string& path) {
                return fs.Utimens(path, {.mtime = {.tv_sec = 1, .tv_nsec = 2}});
              }),
@@ -141,7 +141,7 @@ std::vector<Attempt> OnAttributes() {
   // Of others the kernel refuses this itself.
   if (geteuid() == 0) {
     attempts.push_back(OnPath(
-        "Chown", "chown", kAny,
+        "Chown", "chown", kAny | kLink,
         [](Driver& fs, const string& path) { return fs.Chown(path, 12, 34); }));
   }
   return attempts;
@@ -175,14 +175,14 @@ Attempt LinkBetween(const string& name, unsigned reach, const string& from,
 
 std::vector<Attempt> OnNames() {
   return {
-      OnPath("Unlink", "unlink", kByFile,
+      OnPath("Unlink", "unlink", kByFile | kLink,
              [](Driver& fs, const string& path) { return fs.Unlink(path); }),
       OnPath("Rmdir", "rmdir", kDirectory,
              [](Driver& fs, const string& path) { return fs.Rmdir(path); }),
-      LinkBetween("LinkAway", kByFile, kThatName, "away"),
+      LinkBetween("LinkAway", kByFile | kLink, kThatName, "away"),
       Move("RenameAway", kOnlyName, kThatName, "away"),
-      Move("RenameOverAnother", kByName, kThatName, "free"),
-      Move("ReplaceByAFile", kByFile, "free", kThatName),
+      Move("RenameOverAnother", kByName | kLink, kThatName, "free"),
+      Move("ReplaceByAFile", kByFile | kLink, "free", kThatName),
       Move("ReplaceByADirectory", kDirectory, "spare", kThatName),
       Move("ExchangeWithAFile", kOnlyName, "free", kThatName, RENAME_EXCHANGE),
       Move("ExchangeForAFile", kOnlyName, kThatName, "free", RENAME_EXCHANGE),

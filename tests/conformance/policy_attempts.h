@@ -17,6 +17,7 @@ enum Reach : unsigned {
   kNotThere = 16,   ///< a name that nothing has yet
   kDirectory = 32,  ///< an empty directory, by the name that the rule is about
   kAbove = 64,      ///< "top/kept/file", by moving what is above it
+  kLink = 128,      ///< a symbolic link, by the name that the rule is about
 };
 
 /// What the record of an attempt must have for the name that was attempted.

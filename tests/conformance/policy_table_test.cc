@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 
 #include "journal/base/unique_fd.h"
 #include "tests/conformance/conformance.h"
+#include "tests/conformance/mapping.h"
 #include "tests/conformance/policy_attempts.h"
 
 namespace txfs::testing {
@@ -62,30 +65,42 @@ class StoreMapping {
  public:
   explicit StoreMapping(const string& path)
       : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)),
-        bytes_(static_cast<char*>(mmap(nullptr, kSize, PROT_READ | PROT_WRITE,
-                                       MAP_SHARED, fd_.get(), 0))) {
-    EXPECT_NE(bytes_, MAP_FAILED) << path;
+        mapping_(fd_.get(), 4096, MAP_SHARED) {
+    EXPECT_TRUE(mapping_.valid()) << path;
   }
-  ~StoreMapping() { munmap(bytes_, kSize); }
-  StoreMapping(const StoreMapping&) = delete;
-  StoreMapping& operator=(const StoreMapping&) = delete;
 
   /// What msync says after a store.
   Status Store() {
-    std::ranges::copy(string("evil"), bytes_);
-    if (msync(bytes_, kSize, MS_SYNC) != 0) return Fail(errno, "msync");
+    std::ranges::copy(string("evil"), mapping_.data());
+    if (!mapping_.Sync()) return Fail(errno, "msync");
     return {};
+  }
+  /// Attributes of an open file, by the name of the operation.
+  std::vector<std::pair<string, Status>> ChangeAttributes() const {
+    const auto done = [](int result) -> Status {
+      if (result == 0) return {};
+      return Fail(errno, "attributes");
+    };
+    const int fd = fd_.get();
+    const timespec times[] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    std::vector<std::pair<string, Status>> all;
+    all.emplace_back("chmod", done(fchmod(fd, 0700)));
+    all.emplace_back("utimens", done(futimens(fd, times)));
+    all.emplace_back("setxattr", done(fsetxattr(fd, "user.evil", "1", 1, 0)));
+    all.emplace_back("removexattr", done(fremovexattr(fd, "user.kept")));
+    // Of others the kernel refuses this itself.
+    if (geteuid() == 0) all.emplace_back("chown", done(fchown(fd, 12, 34)));
+    return all;
   }
   /// Returns when the store is forgotten: a thread tells the kernel so.
   void AwaitContent() const {
-    const volatile char* first = bytes_;
+    const volatile char* first = mapping_.data();
     while (*first != kSecret[0]) sched_yield();
   }
 
  private:
-  static constexpr size_t kSize = 4096;
-  UniqueFd fd_;
-  char* bytes_;
+  const UniqueFd fd_;
+  const Mapping mapping_;
 };
 
 /// Every operation x every way to something that a rule is about.
@@ -107,6 +122,7 @@ class PolicyTableTest : public ConformanceTest {
     base().Directory("other");
     base().HardLink("kept/tied", "other/tied");
     base().Symlink("kept/file", "soft");
+    base().Symlink("../free", "kept/soft");
     base().Symlink("kept", "soft-directory");
   }
 
@@ -128,6 +144,7 @@ class PolicyTableTest : public ConformanceTest {
       ExpectNoEffect();
       ASSERT_FALSE(HasFailure()) << "the next ones would only repeat it";
     }
+    if (mapping) ExpectAttributesRefused(*mapping, target);
     if (mapping) ExpectStoreRefused(*mapping, target);
     for (const Opened& one : attempts) Close(one.file);
     Close(watched_);
@@ -157,7 +174,7 @@ class PolicyTableTest : public ConformanceTest {
   };
 
   static bool HasContent(const Target& target) {
-    return (target.reach & (kNotThere | kDirectory | kAbove)) == 0;
+    return (target.reach & (kNotThere | kDirectory | kAbove | kLink)) == 0;
   }
   void UseRules() { ASSERT_OK(fs().UsePolicy(kTableRules)); }
   void Close(Handle file) {
@@ -194,6 +211,20 @@ class PolicyTableTest : public ConformanceTest {
     const Status done = one.attempt.run(fs(), target.path, one.file);
     EXPECT_EQ(ErrnoName(ErrnoOf(done)), target.error);
     EXPECT_EQ(ExpectRecord(one.attempt, target), 1U) << "operations refused";
+  }
+
+  /// By a descriptor alone.
+  void ExpectAttributesRefused(const StoreMapping& mapping,
+                               const Target& target) {
+    for (const auto& [op, done] : mapping.ChangeAttributes()) {
+      SCOPED_TRACE(op + " of an open file");
+      EXPECT_EQ(ErrnoName(ErrnoOf(done)), target.error);
+    }
+    // The last one.
+    EXPECT_GE(
+        ExpectRecord({.op = geteuid() == 0 ? "chown" : "removexattr"}, target),
+        1U);
+    ExpectNoEffect();
   }
 
   /// What the kernel writes back is refused, and everybody sees what was there.
@@ -300,6 +331,10 @@ TEST_P(PolicyTableTest, ByASymlinkToItsDirectory) {
   RefusesEverything({.reach = kByName,
                      .path = "soft-directory/file",
                      .names = {"kept/file"}});
+}
+
+TEST_P(PolicyTableTest, ASymlinkItself) {
+  RefusesEverything({.reach = kLink, .path = "kept/soft"});
 }
 
 TEST_P(PolicyTableTest, InADirectoryThatWasMovedThere) {
