@@ -285,8 +285,12 @@ Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
     }
   }
   if (wanted.empty()) {
-    return Fail(0, "there is no commit to undo",
-                "`txfs list` shows what was committed");
+    std::string hint = "`txfs list` shows what was committed";
+    for (const TransactionSummary& undo : list) {
+      if (!undo.undoable || !TakesBack(undo, list)) continue;
+      hint = "`txfs undo " + undo.id + "` brings back what was undone";
+    }
+    return Fail(0, "there is no commit to undo", hint);
   }
   const TransactionSummary found = TRY(FindTransaction(list, wanted));
   if (found.undoable) return found.id;

@@ -91,6 +91,8 @@ shows ws
 txfs -C ws show "$undo" --name-status >names
 grep -qx "A	docs/README" names || fail "the undo shows: $(cat names)"
 refuses_with_hint 1 "was undone by $undo" txfs -C ws undo "$id"
+refuses_with_hint 1 "there is no commit to undo" txfs -C ws undo
+contains "$(cat "$TMPDIR/err")" "txfs undo $undo"
 
 # The undo of the undo; mounted, and the mount shows it.
 txfs mount ws mnt
