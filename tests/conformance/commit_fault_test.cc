@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -27,11 +29,12 @@ namespace {
 
 using ::std::string;
 
-constexpr int kErrors[] = {ENOSPC, EIO, EDQUOT};
 /// After one in so many failures more is done.
 constexpr uint64_t kMoreEvery = 4;
 /// More than the calls of any recovery.
 constexpr uint64_t kMostRecoveryCalls = 150;
+/// After so many seeds without a fault there can be none.
+constexpr int kMostIdleSeeds = 100;
 
 Status TryCommit(Workspace& workspace, const Part& part) {
   const CommitReport report =
@@ -84,6 +87,7 @@ struct Outcomes {
   int refused = 0;   ///< and nothing happened
   int half_way = 0;
   int in_recovery = 0;
+  std::map<int, int> of_error = {};  ///< those of the operation itself
 
   [[nodiscard]] int all() const {
     return in_spite + refused + half_way + in_recovery;
@@ -91,10 +95,13 @@ struct Outcomes {
 };
 
 std::ostream& operator<<(std::ostream& out, const Outcomes& outcomes) {
-  return out << outcomes.all() << " faults: " << outcomes.refused
-             << " refused, " << outcomes.half_way << " half-way, "
-             << outcomes.in_spite << " done in spite of it, "
-             << outcomes.in_recovery << " in recovery";
+  out << outcomes.all() << " faults: " << outcomes.refused << " refused, "
+      << outcomes.half_way << " half-way, " << outcomes.in_spite
+      << " done in spite of it, " << outcomes.in_recovery << " in recovery";
+  for (const auto& [error, count] : outcomes.of_error) {
+    out << ", " << count << " " << strerrorname_np(error);
+  }
+  return out;
 }
 
 /// A workspace in which calls of one operation fail.
@@ -158,6 +165,7 @@ bool FaultRig::FailAt(const FaultyDisk::Fault& fault, Outcomes& outcomes) {
   disk.Expect(fault);
   const Status done = Act();
   disk.Recover();
+  if (disk.has_failed()) ++outcomes.of_error[fault.error];
   SCOPED_TRACE("after " + (disk.has_failed() ? disk.failed() : "nothing") +
                (done ? "" : ": " + done.error().ToString()));
   if (done) {
@@ -229,7 +237,7 @@ void FaultRig::RecoverWithFaults(Outcomes& outcomes) {
   while (random_() % 2 == 0) {
     FaultyDisk disk(base_.root(), true);
     disk.Expect({.first = 1 + random_() % kMostRecoveryCalls,
-                 .error = kErrors[random_() % std::size(kErrors)]});
+                 .error = DiskError(random_())});
     const auto opened = OpenQuietly();
     if (!disk.has_failed()) continue;
     ++outcomes.in_recovery;
@@ -265,6 +273,11 @@ class CommitFaultTest : public ::testing::TestWithParam<FaultCase> {
  protected:
   /// Lets one call after the other fail until none does.
   void FailEverywhere(uint64_t seed);
+  /// As many faults as wanted were met, with each error.
+  [[nodiscard]] bool Enough() const {
+    return outcomes_.all() >= Scaled(GetParam().quick) &&
+           outcomes_.of_error.size() == std::size(kDiskErrors);
+  }
 
   Outcomes outcomes_;
 };
@@ -289,12 +302,12 @@ void CommitFaultTest::FailEverywhere(uint64_t seed) {
   const std::optional<Trees> after = TreesOf(operation, seed);
   if (operation.disputed && !after) return;
   bool failed = true;
-  for (uint64_t call = 0; failed && !HasFailure();) {
+  uint64_t call = 0;
+  for (uint64_t number = seed; failed && !HasFailure(); ++number) {
     call += 1 + random() % most_apart;
-    const FaultyDisk::Fault fault{
-        .first = call,
-        .error = kErrors[random() % std::size(kErrors)],
-        .short_write = random() % 4 == 0};
+    const FaultyDisk::Fault fault{.first = call,
+                                  .error = DiskError(number),
+                                  .short_write = random() % 4 == 0};
     SCOPED_TRACE(operation.name + ", TXFS_TEST_SEED=" + std::to_string(seed) +
                  ", call " + std::to_string(call) + ": " +
                  strerrorname_np(fault.error));
@@ -304,13 +317,16 @@ void CommitFaultTest::FailEverywhere(uint64_t seed) {
 }
 
 TEST_P(CommitFaultTest, IsWholeOrNotAtAllOrGoesOn) {
-  const int wanted = Scaled(GetParam().quick);
-  for (uint64_t seed = FirstSeed(); outcomes_.all() < wanted && !HasFailure();
-       ++seed) {
+  int idle_seeds = 0;
+  for (uint64_t seed = FirstSeed();
+       !Enough() && !HasFailure() && idle_seeds < kMostIdleSeeds; ++seed) {
     std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+    const int before = outcomes_.all();
     FailEverywhere(seed);
+    idle_seeds = outcomes_.all() == before ? idle_seeds + 1 : 0;
   }
   std::cout << outcomes_ << std::endl;
+  EXPECT_TRUE(Enough() || HasFailure()) << "no call fails";
 }
 
 INSTANTIATE_TEST_SUITE_P(

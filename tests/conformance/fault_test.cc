@@ -15,7 +15,6 @@
 namespace txfs::testing {
 namespace {
 
-constexpr int kErrors[] = {ENOSPC, EIO, EDQUOT};
 constexpr int kSteps = 40;
 
 /// A workspace whose store is on a disk that fails, and a plain directory in
@@ -168,31 +167,51 @@ Status FaultyWorkspace::Step(Driver& driver, uint64_t seed) {
   }
 }
 
+/// Of calls that fail with each error.
+constexpr int kFaults = 15;
+/// Work makes some calls at least; so much of it makes as many.
+constexpr uint64_t kMostWork = 20;
+
 /// Count of calls that fail; a short write.
 class StoreFaultTest
-    : public ::testing::TestWithParam<std::pair<uint64_t, bool>> {};
+    : public ::testing::TestWithParam<std::pair<uint64_t, bool>> {
+ protected:
+  /// At the first call, at the second, and so on, until there is no such call.
+  void FailEverywhere(int error, uint64_t seed) {
+    const auto [count, short_write] = GetParam();
+    for (uint64_t call = 1;; ++call) {
+      SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed) + ", call " +
+                   std::to_string(call) + ": " + strerrorname_np(error));
+      FaultyWorkspace workspace(seed);
+      workspace.Run({call, count, error, short_write});
+      workspace.ExpectWhatWasAcknowledged();
+      ASSERT_FALSE(HasFailure()) << "after " << workspace.disk().failed();
+      if (!workspace.disk().has_failed()) return;
+      ++faults_;
+    }
+  }
+
+  int faults_ = 0;
+};
 
 TEST_P(StoreFaultTest, AnOperationSucceedsOrFailsAsTheDiskDid) {
-  const uint64_t seed = FirstSeed();
-  std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
-  for (uint64_t call = 1;; ++call) {
-    const int error = kErrors[(call + seed) % std::size(kErrors)];
-    SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed) + ", call " +
-                 std::to_string(call) + ": " + strerrorname_np(error));
-    FaultyWorkspace workspace(seed);
-    workspace.Run({call, GetParam().first, error, GetParam().second});
-    workspace.ExpectWhatWasAcknowledged();
-    ASSERT_FALSE(HasFailure()) << "after " << workspace.disk().failed();
-    if (!workspace.disk().has_failed()) return;
+  const uint64_t first = FirstSeed();
+  int wanted = 0;
+  for (const int error : DiskErrors(first)) {
+    wanted += Scaled(kFaults);
+    for (uint64_t seed = first; faults_ < wanted && seed < first + kMostWork;
+         ++seed) {
+      std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+      ASSERT_NO_FATAL_FAILURE(FailEverywhere(error, seed));
+    }
   }
+  EXPECT_GE(faults_, wanted);
 }
 
-TEST(DiscardFaultTest, ADiscardThatFailsLeavesTheTransactionAsItIs) {
-  const uint64_t seed = FirstSeed();
-  std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+/// Lets each call of a discard fail.
+void FailDiscards(int error, uint64_t seed) {
   uint64_t failed = 0;
-  for (uint64_t call = 1; !HasFailure(); ++call) {
-    const int error = kErrors[call % std::size(kErrors)];
+  for (uint64_t call = 1; !::testing::Test::HasFailure(); ++call) {
     SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed) + ", call " +
                  std::to_string(call) + ": " + strerrorname_np(error));
     FaultyWorkspace workspace(seed + call / 8);
@@ -202,6 +221,12 @@ TEST(DiscardFaultTest, ADiscardThatFailsLeavesTheTransactionAsItIs) {
     if (!workspace.disk().has_failed()) break;
   }
   EXPECT_GE(failed, 3U);
+}
+
+TEST(DiscardFaultTest, ADiscardThatFailsLeavesTheTransactionAsItIs) {
+  const uint64_t seed = FirstSeed();
+  std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+  for (const int error : DiskErrors(seed)) FailDiscards(error, seed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Disk, StoreFaultTest,

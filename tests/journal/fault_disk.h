@@ -1,12 +1,31 @@
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/journal/disk_calls.h"
+#include "tests/repeat.h"
 
 namespace txfs {
+
+/// What a disk says that is full or broken.
+inline constexpr int kDiskErrors[] = {ENOSPC, EIO, EDQUOT};
+
+/// One of them; the next number has the next one.
+inline int DiskError(uint64_t number) {
+  return kDiskErrors[number % std::size(kDiskErrors)];
+}
+
+/// Those that a test goes through: all, or one, chosen by `seed`, where the
+/// scale is below 1.
+inline std::vector<int> DiskErrors(uint64_t seed) {
+  if (Scale() < 1) return {DiskError(seed)};
+  return {std::begin(kDiskErrors), std::end(kDiskErrors)};
+}
 
 /// A disk that refuses some of the calls that change it.
 class FaultyDisk final : public DiskWatch {

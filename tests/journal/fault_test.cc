@@ -14,7 +14,6 @@
 namespace txfs {
 namespace {
 
-constexpr int kErrors[] = {ENOSPC, EIO, EDQUOT};
 constexpr Timestamp kNow{1'700'000'000, 0};
 
 /// How the disk fails.
@@ -26,8 +25,8 @@ struct Manner {
 constexpr Manner kManners[] = {
     {"Once", 1, false}, {"Short", 1, true}, {"ForAWhile", 40, false}};
 
-/// Lets the disk fail at its first call, at its second, and so on, until it has
-/// not been asked that often.
+/// Lets the disk fail with each error at its first call, at its second, and so
+/// on, until it has not been asked that often.
 class FaultTest : public ::testing::TestWithParam<Manner> {
  protected:
   FaultTest() {
@@ -42,8 +41,15 @@ class FaultTest : public ::testing::TestWithParam<Manner> {
   /// disk.Expect(fault), act, disk.Recover(), assert.
   template <class Round>
   void ForEachCall(const Round& round) {
+    for (const int error : DiskErrors(seed_)) {
+      ForEachCall(error, round);
+      if (HasFailure()) return;
+    }
+  }
+
+  template <class Round>
+  void ForEachCall(int error, const Round& round) {
     for (uint64_t call = 1;; ++call) {
-      const int error = kErrors[(call + seed_) % std::size(kErrors)];
       const TempDir dir;
       FaultyDisk disk(dir.path());
       SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed_) + ", call " +
