@@ -392,30 +392,30 @@ Status Committer::SumVaults(const std::function<bool()>& stop) {
   const std::vector<TransactionSummary> list = TRY(store_.history().ReadAll());
   for (const TransactionSummary& summary : list | std::views::reverse) {
     if (stop()) return {};
-    if (summary.undoable) TRY(SumVault(summary.id, stop));
+    // One that is not to be had now is no reason to leave out the others.
+    if (summary.undoable) std::ignore = SumVault(summary, stop);
   }
   return {};
 }
 
 /// Of what is freed or undone meanwhile nothing is written: with the lock held
 /// it is looked at again.
-Status Committer::SumVault(const std::string& id,
+Status Committer::SumVault(const TransactionSummary& commit,
                            const std::function<bool()>& stop) {
-  const CommitRecord record = TRY(ReadRecord(id));
-  const Vault vault = TRY(vaults_.Open(record.vault));
+  std::string id = commit.id;
+  if (commit.kind == TransactionKind::kUndo) id = TRY(ReadRecord(id)).vault;
+  const Vault vault = TRY(vaults_.Open(id));
+  if (HasCompleteSums(vault)) return {};
   VaultSums sums = TRY(ReadSums(vault));
-  if (sums.complete) return {};
   const size_t known = sums.sums.size();
-  const std::string bytes = TRY(store_.history().ReadManifest(id));
+  const std::string bytes = TRY(store_.history().ReadManifest(commit.id));
   const VaultManifest manifest = TRY(DecodeManifest(AsBytes(bytes)));
   sums = CompleteSums(vault, manifest, std::move(sums), stop);
   if (!sums.complete && sums.sums.size() == known) return {};
   const FileLock lock = TRY(Lock(0));
-  if (store_.history().HasIntent() ||
-      !TRY(store_.history().Read(id)).undoable) {
-    return {};
-  }
-  return ReplaceSums(vault, sums);
+  const bool is_kept = !store_.history().HasIntent() &&
+                       TRY(store_.history().Read(commit.id)).undoable;
+  return is_kept ? ReplaceSums(vault, sums) : Status();
 }
 
 // --- garbage ---------------------------------------------------------------

@@ -142,7 +142,8 @@ class Committer {
 
  private:
   Status CheckVault(const CommitRecord& record) const;
-  Status SumVault(const std::string& id, const std::function<bool()>& stop);
+  Status SumVault(const TransactionSummary& commit,
+                  const std::function<bool()>& stop);
   /// Whether a commit or undo since `commit` left object `ino` with this ctime.
   Result<bool> LeftSince(const TransactionSummary& commit, uint64_t ino,
                          Timestamp ctime) const;

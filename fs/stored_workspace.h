@@ -227,7 +227,8 @@ class StoredWorkspace final : public Workspace {
   void RefreshTree() REQUIRES(end_mutex_);
   // workspace_savepoints.cc
   Result<std::shared_ptr<Past>> PastAt(const std::string& name);
-  void ForgetPast() EXCLUDES(past_mutex_);
+  /// That of a transaction that has ended, to be freed without a lock.
+  std::shared_ptr<Past> TakePast() EXCLUDES(past_mutex_);
   /// Empties the trash, frees history and memory, and makes sums, in the
   /// background.
   void Collect() REQUIRES(end_mutex_);

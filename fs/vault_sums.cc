@@ -62,15 +62,17 @@ class SummedFiles {
  public:
   explicit SummedFiles(const Vault& vault) : vault_(vault) {}
 
-  /// None where there is no regular file, or one that is closed to us.
+  /// None where there is no regular file.
+  Result<std::optional<struct stat>> Stat(const std::string& mount,
+                                          const std::string& path) {
+    const auto st = TRY(RootOf(mount))->Stat(path);
+    if (!st || !S_ISREG(st->st_mode)) return std::nullopt;
+    return *st;
+  }
+
+  /// Null when it is closed to us.
   Result<SharedFd> Open(const std::string& mount, const std::string& path) {
-    if (!roots_.contains(mount)) {
-      const int root = TRY(DirectoryOf(vault_, Spot::Vault("", mount)));
-      roots_.try_emplace(mount, TRY(OpenAt(root, ".", O_RDONLY | O_DIRECTORY)));
-    }
-    const auto st = roots_.at(mount).Stat(path);
-    if (!st || !S_ISREG(st->st_mode)) return SharedFd();
-    auto file = roots_.at(mount).OpenFile(path);
+    auto file = TRY(RootOf(mount))->OpenFile(path);
     if (!file) return SharedFd();
     // To look at a file is not to use it. Only its owner may say so.
     std::ignore = ::fcntl((*file)->get(), F_SETFL, O_NOATIME);
@@ -78,6 +80,14 @@ class SummedFiles {
   }
 
  private:
+  Result<const BaseDirectory*> RootOf(const std::string& mount) {
+    const auto known = roots_.find(mount);
+    if (known != roots_.end()) return &known->second;
+    const int root = TRY(DirectoryOf(vault_, Spot::Vault("", mount)));
+    UniqueFd own = TRY(OpenAt(root, ".", O_RDONLY | O_DIRECTORY));
+    return &roots_.try_emplace(mount, std::move(own)).first->second;
+  }
+
   const Vault& vault_;
   std::map<std::string, BaseDirectory> roots_;
 };
@@ -100,9 +110,10 @@ bool IsOf(const VaultEntry& entry, const struct stat& st) {
 Result<std::optional<ContentSum>> SumOf(SummedFiles& files,
                                         const VaultEntry& entry,
                                         const std::function<bool()>& stop) {
+  const auto st = TRY(files.Stat(entry.mount, entry.path));
+  if (!st || !IsOf(entry, *st)) return std::nullopt;
   ContentSum sum{.whole = false};
-  const SharedFd file = TRY(files.Open(entry.mount, entry.path));
-  if (file) {
+  if (const SharedFd file = TRY(files.Open(entry.mount, entry.path))) {
     sum = TRY(SumContent(file->get(), entry.size, stop));
     if (!IsOf(entry, TRY(StatFd(file->get())))) return std::nullopt;
     // Nobody is likely to read it soon.
@@ -175,6 +186,15 @@ Result<VaultSums> ReadSums(const Vault& vault) {
   return DecodeSums(AsBytes(*text));
 }
 
+bool HasCompleteSums(const Vault& vault) {
+  const auto file = OpenAt(vault.at("").get(), kSumsFile, O_RDONLY);
+  std::byte complete{};
+  return file &&
+         ReadFully(file->get(), kSumsFrame.magic.size() + sizeof(uint32_t),
+                   MutableByteSpan(&complete, 1)) == 1 &&
+         complete != std::byte{};
+}
+
 Status MakeSums(const Vault& vault, const VaultSums& sums) {
   const UniqueFd file = TRY(
       OpenAt(vault.at("").get(), kSumsFile, O_WRONLY | O_CREAT | O_EXCL, 0600));
@@ -193,9 +213,10 @@ Result<std::vector<OtherContent>> FindOtherContent(const Vault& vault,
   std::vector<OtherContent> others;
   std::set<std::pair<std::string_view, std::string_view>> good;
   for (const ContentSum& sum : sums.sums) {
+    const auto st = TRY(files.Stat(sum.mount, sum.path));
+    if (!st || (!is_copy && st->st_ino != sum.ino)) continue;
     const SharedFd file = TRY(files.Open(sum.mount, sum.path));
     if (!file) continue;
-    if (!is_copy && TRY(StatFd(file->get())).st_ino != sum.ino) continue;
     if (checked != nullptr) *checked += sum.size;
     const auto has = HasContent(file->get(), sum);
     if (has && *has) {

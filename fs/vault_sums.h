@@ -56,6 +56,8 @@ Result<bool> HasContent(int file, const ContentSum& sum);
 
 /// None when there are none yet. EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<VaultSums> ReadSums(const Vault& vault);
+/// Whether they say that they are; without a look at the rest of them.
+[[nodiscard]] bool HasCompleteSums(const Vault& vault);
 /// The first of a vault; durable with it.
 Status MakeSums(const Vault& vault, const VaultSums& sums);
 /// Others in their place, durably.

@@ -380,9 +380,9 @@ void StoredWorkspace::Collect() {
   stops_ = false;
   ForgetDropped();
   // What fails is tried again at the next end of a transaction.
-  collecting_ = StartThread([this] {
+  collecting_ = StartThread([this, past = TakePast()]() mutable {
+    past.reset();
     std::ignore = store_->EmptyTrash();
-    ForgetPast();
     Committer committer(*store_, base_);
     if (const auto lock = committer.Lock(0)) {
       std::ignore = committer.CollectGarbage(options_.retention);

@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <utility>
+
 #include "fs/change_list.h"
 #include "fs/past.h"
 #include "fs/savepoints.h"
@@ -58,10 +60,9 @@ Result<std::shared_ptr<Past>> StoredWorkspace::PastAt(const std::string& name) {
   return past_;
 }
 
-void StoredWorkspace::ForgetPast() {
-  std::shared_ptr<Past> past;  // is freed without the lock
+std::shared_ptr<Past> StoredWorkspace::TakePast() {
   const MutexLock lock(past_mutex_);
-  past.swap(past_);
+  return std::exchange(past_, nullptr);
 }
 
 Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
