@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -28,6 +29,7 @@
 #include "tests/conformance/soak_model.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/temp_dir.h"
+#include "tests/conformance/watchdog.h"
 #include "tests/repeat.h"
 
 namespace txfs::testing {
@@ -37,6 +39,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kClients = 3;
 constexpr int kSeconds = 12;
+/// What takes a second or two, on a machine that is busy with other things, may
+/// take so long.
+constexpr std::chrono::minutes kHang{5};
 /// The part of the time in which the daemon is killed or ended now and then. In
 /// the rest one daemon lives on, so that it shows whether it grows.
 constexpr double kStormy = 0.45;
@@ -301,6 +306,7 @@ class Soak {
   TreeView BaseView();
   void Demand(const std::string& what, const Status& done);
   void Count(const std::string& what) {
+    watchdog_.Begin(what);
     ++counts_[what];
     history_.push_back(what);
     if (history_.size() > kHistoryLength) history_.pop_front();
@@ -317,6 +323,7 @@ class Soak {
   const SteadyClock::time_point start_ = SteadyClock::now();
   const std::chrono::seconds length_;
   TempDir scratch_;
+  Watchdog watchdog_{scratch_.path(), kHang};
   BaseTree base_;
   const std::string mountpoint_;
   SoakModel model_;
@@ -378,10 +385,13 @@ Status Soak::Mount() {
   for (int client = 0; client < kClients; ++client) {
     gate_.Announce();
     threads_.emplace_back([this, client] { Work(client); });
+    const std::string name = "client " + std::to_string(client);
+    ::pthread_setname_np(threads_.back().native_handle(), name.c_str());
   }
   unruly_ = std::make_unique<Unruly>(mountpoint_, random_());
   unruly_gate_.Announce();
   threads_.emplace_back([this] { WorkUnruly(); });
+  ::pthread_setname_np(threads_.back().native_handle(), "unruly");
   sibling_ = std::make_unique<Sibling>(base_.root(),
                                        scratch_.path() + "/sibling", random_());
   TakeBase();
@@ -440,6 +450,7 @@ void Soak::Run() {
   }
   Report();
   if (::testing::Test::HasFailure()) return;
+  watchdog_.Begin("the end");
   PauseAll();
   DropAll();
   Check("at the end");
@@ -476,6 +487,7 @@ void Soak::Round(bool stormy) {
     gate_.Close();
     gate_.Open();
   }
+  watchdog_.Begin("work");
   // A while of undisturbed work.
   std::this_thread::sleep_for(std::chrono::milliseconds(10 + Number(200)));
   if (chosen->second == &Soak::Kill ||
