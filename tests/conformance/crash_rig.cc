@@ -44,6 +44,14 @@ void Arm(uint64_t crash_at) {
   SetCrashHook(CountPoint);
 }
 
+/// What happens at each crash point of this process; may be in any thread.
+std::function<void()> at_point;
+
+void WatchPoints(std::function<void()> watch) {
+  at_point = std::move(watch);
+  SetCrashHook([] { at_point(); });
+}
+
 Status OpenAndAct(const WorkspaceOptions& options,
                   const std::function<Status(Workspace&)>& act,
                   const std::function<void()>& opened) {
@@ -315,7 +323,36 @@ Result<Trees> CrashRig::Act() {
 Ending CrashRig::CrashAt(uint64_t point) {
   return RunAndCrash(
       options_, [this](Workspace& workspace) { return ActAndTell(workspace); },
-      point, operation_.while_opening);
+      point, false);
+}
+
+/// Nothing happens in the background, where there would be points, too.
+Result<PastPoints> CrashRig::CountPastPoints() {
+  driver_ = TRY(CoreDriver::Start(
+      base_.root(),
+      {.journal = options_.journal, .clock = &clock_, .collects = false}));
+  PastPoints past;
+  WatchPoints([&] {
+    if (!std::filesystem::exists(InStore("intent"))) return;
+    ++past.all;
+    if (HistoryIds().size() == ended_before_) ++past.before_entry;
+  });
+  const Status done = operation_.act(driver_->workspace(), part_);
+  SetCrashHook(nullptr);
+  TRY(done);
+  TRY(CloseDriver());
+  return past;
+}
+
+Ending CrashRig::CrashAtPast(uint64_t point) {
+  const auto act = [this, point](Workspace& workspace) {
+    points_left = point;
+    WatchPoints([intent = InStore("intent")] {
+      if (::access(intent.c_str(), F_OK) == 0) CountPoint();
+    });
+    return ActAndTell(workspace);
+  };
+  return RunAndCrash(options_, act, 0, false);
 }
 
 Ending CrashRig::KillAfter(uint64_t microseconds) {
@@ -409,8 +446,11 @@ void CrashRig::DemandRecovery(bool go_on) {
   EXPECT_FALSE(std::filesystem::exists(InStore("intent")));
   const auto passed = Passed();
   ASSERT_OK(passed);
-  const bool acknowledged = acknowledged_.IsSet() && !operation_.while_opening;
-  EXPECT_TRUE(*passed || !acknowledged) << "lost what was acknowledged";
+  if (acknowledged_.IsSet() && operation_.forgets_history) {
+    DemandAllForgotten();
+  } else if (acknowledged_.IsSet()) {
+    EXPECT_TRUE(*passed) << "lost what was acknowledged";
+  }
   Demand(*passed ? after_ : before_, *passed ? "after" : "before");
   ASSERT_OK(CloseDriver());
   DemandSoundStore();
@@ -483,6 +523,14 @@ void CrashRig::GoOnWithTransaction(bool passed) {
   if (HistoryIds().empty()) return;
   ASSERT_OK(driver_->Undo(""));
   Demand({.base = original_, .view = original_}, "taken back");
+}
+
+void CrashRig::DemandAllForgotten() {
+  const auto kept = driver_->workspace().store().history().ReadAll();
+  ASSERT_OK(kept);
+  for (const TransactionSummary& summary : *kept) {
+    EXPECT_FALSE(summary.undoable) << summary.id << " is not forgotten";
+  }
 }
 
 void CrashRig::UndoWhatIsNotForgotten() {

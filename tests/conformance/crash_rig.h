@@ -56,7 +56,6 @@ struct Operation {
   std::string name;
   Stage stage = Stage::kOpen;
   std::function<Status(Workspace&, const Part&)> act;
-  bool while_opening = false;  ///< what is under test is what Open does
   bool changes_base = true;
   bool forgets_history = false;  ///< the commit can no longer be undone
   bool with_mount = false;       ///< another filesystem is in the base
@@ -78,6 +77,12 @@ bool HasSettled();
 inline void PrintTo(const Operation& operation, std::ostream* out) {
   *out << operation.name;
 }
+
+/// The crash points that an operation meets while there is an intent.
+struct PastPoints {
+  uint64_t all = 0;
+  uint64_t before_entry = 0;  ///< before its entry of the history is there
+};
 
 /// What base and transaction show, and whether they must show it under the
 /// inode numbers of now.
@@ -104,8 +109,13 @@ class CrashRig {
   /// Lets the operation happen and returns what is there then.
   Result<Trees> Act();
 
+  /// Lets the operation happen and counts the points past that of no return.
+  Result<PastPoints> CountPastPoints();
+
   /// Interrupts the operation.
   Ending CrashAt(uint64_t point);
+  /// The same; `point`, from 1, is one of those that CountPastPoints counts.
+  Ending CrashAtPast(uint64_t point);
   Ending KillAfter(uint64_t microseconds);
   /// Interrupts the recovery; true when it was.
   bool CrashRecoveryAt(uint64_t point);
@@ -154,6 +164,7 @@ class CrashRig {
   void GoOnWithRest();
   void GoOnWithTransaction(bool passed);
   void UndoWhatIsNotForgotten();
+  void DemandAllForgotten();
   /// Nothing is wrong in the store, or in it without need.
   void DemandSoundStore();
 

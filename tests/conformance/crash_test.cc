@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <iostream>
 #include <optional>
 #include <random>
+#include <set>
+#include <vector>
 
 #include "fs/commit_run.h"
 #include "tests/conformance/conformance.h"
@@ -61,7 +63,10 @@ Status RollBack(Workspace& workspace, const Part&) {
   return {};
 }
 
-Status DoNothing(Workspace&, const Part&) { return {}; }
+Status ForgetHistory(Workspace& workspace, const Part&) {
+  TRY(workspace.CollectGarbage({.commits = 0}));
+  return {};
+}
 
 const Operation kCommit{.name = "commit", .act = Commit};
 const Operation kUndo{
@@ -100,6 +105,12 @@ const Operation kRollBack{.name = "rollback",
                           .changes_base = false,
                           .entry = Op::kRollback};
 
+const Operation kForget{.name = "gc",
+                        .stage = Stage::kCommitted,
+                        .act = ForgetHistory,
+                        .changes_base = false,
+                        .forgets_history = true};
+
 /// For a test's name.
 std::string NameOf(const Operation& operation) {
   std::string name = operation.name;
@@ -110,23 +121,44 @@ std::string NameOf(const Operation& operation) {
 /// The crash points gone through, or images after power loss.
 class Points {
  public:
+  /// Numbers that repeat one: the seed, where it was, where the recovery was
+  /// interrupted, too.
+  using Point = std::vector<uint64_t>;
+
   explicit Points(int quick, const char* what = "crash points")
       : wanted_(Scaled(quick)), what_(what) {}
-  ~Points() { std::cout << passed_ << " " << what_ << std::endl; }
+  ~Points() { std::cout << passed() << " " << what_ << std::endl; }
   Points(const Points&) = delete;
   Points& operator=(const Points&) = delete;
 
-  void Pass() { ++passed_; }
-  [[nodiscard]] int passed() const { return passed_; }
+  /// Counts once what comes again.
+  void Pass(const Point& point) { passed_.insert(point); }
+  [[nodiscard]] int passed() const { return static_cast<int>(passed_.size()); }
   [[nodiscard]] int wanted() const { return wanted_; }
   [[nodiscard]] bool Enough() const {
-    return passed_ >= wanted_ || ::testing::Test::HasFailure();
+    return passed() >= wanted_ || ::testing::Test::HasFailure();
+  }
+  /// Whether to try another seed: not after so many without a point that there
+  /// can be none.
+  [[nodiscard]] bool WantMore() {
+    const bool idle = passed() == passed_before_;
+    passed_before_ = passed();
+    idle_seeds_ = idle ? idle_seeds_ + 1 : 0;
+    return !Enough() && idle_seeds_ <= kMostIdleSeeds;
+  }
+  void DemandEnough() const {
+    EXPECT_TRUE(Enough()) << "only " << passed() << " of " << wanted_ << " "
+                          << what_;
   }
 
  private:
+  static constexpr int kMostIdleSeeds = 100;
+
   const int wanted_;
   const char* const what_;
-  int passed_ = 0;
+  std::set<Point> passed_;
+  int passed_before_ = 0;
+  int idle_seeds_ = 0;
 };
 
 /// What an operation on a part, or a disputed one, leads to; nothing for
@@ -159,10 +191,12 @@ void CrashEverywhere(const Operation& operation, uint64_t seed,
     CrashRig rig(operation, seed, after ? &*after : nullptr);
     ending = rig.CrashAt(k);
     ASSERT_NE(ending, Ending::kFailed);
-    if (ending == Ending::kCrashed) points.Pass();
-    while (random() % 2 == 0 &&
-           rig.CrashRecoveryAt(1 + random() % kRecoveryPoints)) {
-      points.Pass();
+    Points::Point point{seed, k};
+    if (ending == Ending::kCrashed) points.Pass(point);
+    while (random() % 2 == 0) {
+      point.push_back(1 + random() % kRecoveryPoints);
+      if (!rig.CrashRecoveryAt(point.back())) break;
+      points.Pass(point);
     }
     rig.DemandRecovery(k % kGoOnEvery == 0);
     if (::testing::Test::HasFailure()) return;
@@ -171,10 +205,11 @@ void CrashEverywhere(const Operation& operation, uint64_t seed,
 
 void CrashVariedWork(const Operation& operation, int quick) {
   Points points(quick);
-  for (uint64_t seed = FirstSeed(); !points.Enough(); ++seed) {
+  for (uint64_t seed = FirstSeed(); points.WantMore(); ++seed) {
     std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
     CrashEverywhere(operation, seed, points);
   }
+  points.DemandEnough();
 }
 
 TEST(CrashTest, CommitIsWholeOrNotAtAll) { CrashVariedWork(kCommit, 900); }
@@ -207,26 +242,15 @@ TEST(CrashTest, CommitAndUndoAreWholeWithAMountInTheBase) {
                    .act = UndoNewest,
                    .with_mount = true},
                   80);
-  CrashVariedWork({.name = "gc",
-                   .stage = Stage::kCommitted,
-                   .act = DoNothing,
-                   .while_opening = true,
-                   .changes_base = false,
-                   .forgets_history = true,
-                   .with_mount = true},
-                  40);
+  Operation forget = kForget;
+  forget.with_mount = true;
+  CrashVariedWork(forget, 40);
 }
 
 TEST(CrashTest, DiscardIsWholeOrNotAtAll) { CrashVariedWork(kDiscard, 150); }
 
 TEST(CrashTest, ForgettingHistoryForgetsWholeCommits) {
-  CrashVariedWork({.name = "gc",
-                   .stage = Stage::kCommitted,
-                   .act = DoNothing,
-                   .while_opening = true,
-                   .changes_base = false,
-                   .forgets_history = true},
-                  150);
+  CrashVariedWork(kForget, 150);
 }
 
 TEST(CrashTest, CommitOfAPartIsWholeOrNotAtAll) {
@@ -247,14 +271,96 @@ TEST(CrashTest, SavepointIsThereOrNot) { CrashVariedWork(kMakeSavepoint, 40); }
 
 TEST(CrashTest, RollbackIsWholeOrNotAtAll) { CrashVariedWork(kRollBack, 60); }
 
+// --- recovery --------------------------------------------------------------
+
+/// The rig of an operation that died at a point past that of no return.
+class DeadRig : public CrashRig {
+ public:
+  DeadRig(const Operation& operation, uint64_t seed, const Trees* after,
+          uint64_t died_at)
+      : CrashRig(operation, seed, after) {
+    EXPECT_EQ(CrashAtPast(died_at), Ending::kCrashed);
+  }
+};
+
+/// Where an operation dies: right behind the point of no return, among the
+/// steps, and when the history has it.
+std::set<uint64_t> ChooseDeaths(const PastPoints& past,
+                                std::mt19937_64& random) {
+  const uint64_t since_entry = past.all - past.before_entry;
+  EXPECT_GT(past.before_entry, 2U);
+  EXPECT_GT(since_entry, 0U);
+  if (::testing::Test::HasFailure()) return {};
+  return {1, 2 + random() % (past.before_entry - 1),
+          past.before_entry + 1 + random() % since_entry};
+}
+
+/// Crashes the recovery of what died at one point after the other until it
+/// survives.
+void CrashRecovery(const Operation& operation, uint64_t seed,
+                   const Trees* after, uint64_t died_at, Points& points) {
+  bool crashed = true;
+  Picks picks(seed ^ died_at);
+  for (uint64_t k = picks.Next(); crashed; k = picks.Next()) {
+    SCOPED_TRACE("recovery of a " + operation.name +
+                 ", TXFS_TEST_SEED=" + std::to_string(seed) +
+                 ", that died at point " + std::to_string(died_at) +
+                 " past that of no return, point " + std::to_string(k));
+    DeadRig rig(operation, seed, after, died_at);
+    crashed = rig.CrashRecoveryAt(k);
+    if (crashed) points.Pass({seed, died_at, k});
+    rig.DemandRecovery(k % kGoOnEvery == 0);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+void CrashRecoveryEverywhere(const Operation& operation, uint64_t seed,
+                             Points& points) {
+  const std::optional<Trees> trees = TreesAfter(operation, seed);
+  if (operation.disputed && !trees) return;
+  const Trees* after = trees ? &*trees : nullptr;
+  const auto past = CrashRig(operation, seed, after).CountPastPoints();
+  ASSERT_OK(past);
+  std::mt19937_64 random(seed);
+  for (const uint64_t died_at : ChooseDeaths(*past, random)) {
+    CrashRecovery(operation, seed, after, died_at, points);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+class CrashOfRecoveryTest
+    : public ::testing::TestWithParam<std::pair<Operation, int>> {};
+
+TEST_P(CrashOfRecoveryTest, ChangesNothingAboutWhatItLeadsTo) {
+  const auto& [operation, quick] = GetParam();
+  Points points(quick);
+  for (uint64_t seed = FirstSeed(); points.WantMore(); ++seed) {
+    std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
+    CrashRecoveryEverywhere(operation, seed, points);
+  }
+  points.DemandEnough();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operations, CrashOfRecoveryTest,
+    ::testing::Values(std::pair(kCommit, 150), std::pair(kCommitPart, 100),
+                      std::pair(kUndo, 100), std::pair(kUndoOfAnUndo, 100),
+                      std::pair(kCommitMerge, 100)),
+    [](const ::testing::TestParamInfo<std::pair<Operation, int>>& test) {
+      return NameOf(test.param.first);
+    });
+
+// --- random moments --------------------------------------------------------
+
+constexpr uint64_t kShortestUs = 500;
+
 /// Where no crash point is: inside LMDB, and between two system calls.
 class CrashAtRandomMomentsTest : public ::testing::TestWithParam<Operation> {};
 
 TEST_P(CrashAtRandomMomentsTest, IsWholeOrNotAtAll) {
   const Operation& operation = GetParam();
-  // What the base has no part in is over soon.
-  const uint64_t longest_us = operation.changes_base ? 40'000 : 4'000;
-  Points points(operation.changes_base ? 40 : 20);
+  uint64_t longest_us = 10'000;
+  Points points(operation.changes_base && !operation.disputed ? 40 : 20);
   const uint64_t first_seed = FirstSeed();
   std::cout << "TXFS_TEST_SEED=" << first_seed << std::endl;
   std::mt19937_64 random(first_seed);
@@ -267,17 +373,26 @@ TEST_P(CrashAtRandomMomentsTest, IsWholeOrNotAtAll) {
                  " before, after " + std::to_string(after_us) +
                  " microseconds");
     const std::optional<Trees> after = TreesAfter(operation, seed);
+    if (operation.disputed && !after) continue;
     CrashRig rig(operation, seed, after ? &*after : nullptr);
     const Ending ending = rig.KillAfter(after_us);
     ASSERT_NE(ending, Ending::kFailed);
-    if (ending == Ending::kCrashed) points.Pass();
+    // How long it takes depends on the machine: so that about half of them hit.
+    if (ending == Ending::kCrashed) {
+      points.Pass({seed, after_us});
+      longest_us = longest_us * 5 / 4;
+    } else {
+      longest_us = std::max(longest_us * 4 / 5, kShortestUs);
+    }
     rig.DemandRecovery(random() % kGoOnEvery == 0);
   }
   EXPECT_TRUE(points.Enough()) << "it is over before it can be killed";
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, CrashAtRandomMomentsTest,
-                         ::testing::Values(kCommit, kCommitPart, kDiscardPart,
+                         ::testing::Values(kCommit, kCommitPart, kUndo,
+                                           kCommitMine, kCommitTheirs,
+                                           kCommitMerge, kDiscard, kDiscardPart,
                                            kMakeSavepoint, kRollBack),
                          [](const ::testing::TestParamInfo<Operation>& test) {
                            return NameOf(test.param);
@@ -307,10 +422,12 @@ Ending CutPowerEverywhere(
     if (ignored_syncs) rig.IgnoreSyncsOf(*ignored_syncs);
     ending = rig.CutPowerAt(call, random());
     if (ending == Ending::kFailed) break;
-    images.Pass();
-    while (random() % 3 == 0 &&
-           rig.CutPowerOfRecoveryAt(1 + random() % kRecoveryCalls, random())) {
-      images.Pass();
+    Points::Point point{seed, call};
+    images.Pass(point);
+    while (random() % 3 == 0) {
+      point.push_back(1 + random() % kRecoveryCalls);
+      if (!rig.CutPowerOfRecoveryAt(point.back(), random())) break;
+      images.Pass(point);
     }
     rig.DemandRecovery(random() % kGoOnEvery == 0);
     if (is_flawed()) break;
@@ -321,10 +438,11 @@ Ending CutPowerEverywhere(
 void CutPowerOfVariedWork(const Operation& operation, int quick) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can take everything back";
   Points images(quick, "images");
-  for (uint64_t seed = FirstSeed(); !images.Enough(); ++seed) {
+  for (uint64_t seed = FirstSeed(); images.WantMore(); ++seed) {
     std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
     ASSERT_NE(CutPowerEverywhere(operation, seed, images), Ending::kFailed);
   }
+  images.DemandEnough();
 }
 
 class PowerCutOfTest
@@ -350,6 +468,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(std::pair(kCommit, 150), std::pair(kCommitPart, 60),
                       std::pair(kUndo, 80), std::pair(kUndoOfAnUndo, 40),
                       std::pair(kCommitMine, 30), std::pair(kCommitTheirs, 30),
+                      std::pair(kCommitMerge, 20), std::pair(kForget, 20),
                       std::pair(kDiscard, 30), std::pair(kDiscardPart, 20),
                       std::pair(kMakeSavepointAndSync, 20),
                       std::pair(kRollBack, 20)),

@@ -20,6 +20,8 @@ namespace {
 using ::std::string;
 
 constexpr uid_t kUser = 65534;
+/// Fewer than the crash points of the commit.
+constexpr uint64_t kFewestPoints = 40;
 
 /// Runs `work` as an ordinary user, in a child; what it returns is "" if all is
 /// well.
@@ -138,7 +140,9 @@ string CrashEverywhere(const string& scratch, mode_t mode) {
     if (const string problems = FindProblems(root); !problems.empty()) {
       return when + problems;
     }
-    if (ending == Ending::kSurvived) return "";
+    if (ending == Ending::kCrashed) continue;
+    std::cout << point - 1 << " crash points" << std::endl;
+    return point > kFewestPoints ? "" : when + "it is not crashed";
   }
 }
 

@@ -171,7 +171,8 @@ TEST(PowerLossStoreTest, KeepsTransactionsAndHistory) {
   uint64_t seed = FirstSeed();
   std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
   const int images = Scaled(80);
-  for (int judged = 0; judged < images; ++seed) {
+  int judged = 0;
+  for (; judged < images; ++seed) {
     SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed));
     StoreLife life(seed);
     ASSERT_OK(life.Live());
@@ -179,6 +180,7 @@ TEST(PowerLossStoreTest, KeepsTransactionsAndHistory) {
     ASSERT_GT(life.images(), 0);
     judged += life.images();
   }
+  std::cout << judged << " images" << std::endl;
 }
 
 }  // namespace

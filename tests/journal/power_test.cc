@@ -260,14 +260,16 @@ class JournalLife {
 std::string LiveFor(int images, const LifeOptions& options) {
   uint64_t seed = FirstSeed();
   std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
-  for (int judged = 0; judged < images; ++seed) {
+  int judged = 0;
+  for (; judged < images; ++seed) {
+    const std::string repeat = "TXFS_TEST_SEED=" + std::to_string(seed) + ": ";
     JournalLife life(seed, options);
     life.Live();
-    if (!life.flaw().empty()) {
-      return "TXFS_TEST_SEED=" + std::to_string(seed) + ": " + life.flaw();
-    }
+    if (!life.flaw().empty()) return repeat + life.flaw();
+    if (life.images() == 0) return repeat + "no power was lost";
     judged += life.images();
   }
+  std::cout << judged << " images" << std::endl;
   return "";
 }
 
