@@ -17,10 +17,10 @@ using std::chrono_literals::operator""h;
 using std::chrono_literals::operator""s;
 
 /// That no process has in its command line.
-constexpr const char* kNobody = "/nobody is called so/";
+constexpr const char* kNoMark = "/nobody is called so/";
 
 void Hang() {
-  Watchdog watchdog(kNobody, 1s);
+  Watchdog watchdog(kNoMark, 1s);
   watchdog.Begin("a wait for what never comes");
   std::promise<void>().get_future().wait();
 }
@@ -33,7 +33,7 @@ TEST(WatchdogTest, TellsWhatHangsAndWhere) {
 }
 
 TEST(WatchdogTest, LeavesAloneWhatEndsInTime) {
-  Watchdog watchdog(kNobody, 1h);
+  Watchdog watchdog(kNoMark, 1h);
   watchdog.Begin("a moment");
 }
 
@@ -44,7 +44,7 @@ TEST(WatchdogTest, FindsOtherProcessesByTheirCommandLines) {
   }
   const std::string line = "\n" + std::to_string(child) + ": ";
   EXPECT_NE(WhereThreadsAre("_test").find(line), std::string::npos);
-  EXPECT_EQ(WhereThreadsAre(kNobody).find(line), std::string::npos);
+  EXPECT_EQ(WhereThreadsAre(kNoMark).find(line), std::string::npos);
   KillAndWait(child);
   ::waitpid(child, nullptr, 0);
 }
