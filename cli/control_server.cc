@@ -18,6 +18,8 @@ namespace txfs::cli {
 namespace {
 
 constexpr size_t kMaxPeers = 64;
+/// How long nobody is let in when there is no descriptor left, milliseconds.
+constexpr int kFullMs = 100;
 
 /// Who is at the other end; none: somebody who is to be turned away.
 std::optional<ucred> AllowedPeer(int fd) {
@@ -112,22 +114,25 @@ void ControlServer::AcceptLoop() {
     if (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
       on_signal_();
     }
-    if (fds[0].revents != 0) Accept();
+    if (fds[0].revents == 0 || Accept()) continue;
+    // Who knocks goes on knocking.
+    if (::poll(&fds[1], fds.size() - 1, kFullMs) < 0 && errno != EINTR) return;
   }
 }
 
-void ControlServer::Accept() {
+bool ControlServer::Accept() {
   Reap();
   UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!fd.valid()) return;
+  if (!fd.valid()) return errno != EMFILE && errno != ENFILE;
   const auto allowed = AllowedPeer(fd.get());
-  if (!allowed) return;
+  if (!allowed) return true;
   const MutexLock lock(mutex_);
-  if (peers_.size() >= kMaxPeers) return;
+  if (peers_.size() >= kMaxPeers) return true;
   Peer& peer = peers_.emplace_back();
   peer.fd = std::move(fd);
   peer.pid = allowed->pid;
   peer.thread = std::thread([this, &peer] { Serve(peer); });
+  return true;
 }
 
 void ControlServer::Reap() {

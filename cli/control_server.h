@@ -55,7 +55,8 @@ class ControlServer {
   Status Start();
   Status Bind();
   void AcceptLoop();
-  void Accept() EXCLUDES(mutex_);
+  /// False when there is no descriptor for who wants in.
+  bool Accept() EXCLUDES(mutex_);
   void Reap() EXCLUDES(mutex_);
   void Serve(Peer& peer) EXCLUDES(mutex_);
 

@@ -50,8 +50,12 @@ cp policy.toml ws/.txfs/policy.toml
 refuses 1 "ws/.txfs/policy.toml:3: [hook] in a workspace's own rules" txfs mount ws mnt
 rm ws/.txfs/policy.toml
 
+# A hook cannot lie in a mount, where the sources may.
+cp -r "$TXFS_SOURCE_DIR/docs/examples" "$TMPDIR"
+examples=$TMPDIR/examples
+
 # The one in shell.
-policy "[\"/bin/sh\", \"$TXFS_SOURCE_DIR/docs/examples/hook.sh\"]"
+policy "[\"/bin/sh\", \"$examples/hook.sh\"]"
 txfs mount ws mnt --no-default-policy --policy policy.toml
 setsid sh -c 'echo new >mnt/many/free' &
 await_question
@@ -71,7 +75,7 @@ wait $!
 equal 600 "$(stat -c %a mnt/db/2.sql)" "mode after an approval"
 
 # The one in Python.
-policy "[\"$(command -v python3)\", \"$TXFS_SOURCE_DIR/docs/examples/hook.py\"]"
+policy "[\"$(command -v python3)\", \"$examples/hook.py\"]"
 rm mnt/db/1.sql
 refused sh -c 'echo x >>mnt/package-lock.json'
 in_log "the hook's answer was no: npm writes this file"
@@ -108,7 +112,7 @@ refuses_with_hint 1 "lies in the mount at $PWD/mnt" txfs -C mnt policy reload
 policy "[\"/usr/bin/env\", \"sh\", \"-c\", \"read -r line; cat $PWD/mnt/db/unknown; echo {}\"]" 0.5
 refused touch mnt/db/new
 in_log "the hook did not answer in time"
-policy "[\"/bin/sh\", \"$TXFS_SOURCE_DIR/docs/examples/hook.sh\"]"
+policy "[\"/bin/sh\", \"$examples/hook.sh\"]"
 echo x >mnt/db/after 2>/dev/null &
 await_question
 kill $! 2>/dev/null || :
@@ -117,7 +121,7 @@ equal "" "$(cat mnt/db/after)" "what was asked about when a signal came"
 equal "[]" "$(txfs -C mnt pending --json)" "questions after the signal"
 
 # It has none of the daemon's descriptors, and goes with the mount.
-policy "[\"/bin/sh\", \"-c\", \"ls -l /proc/self/fd >$PWD/fds; exec sh $TXFS_SOURCE_DIR/docs/examples/hook.sh hook-of-test\"]"
+policy "[\"/bin/sh\", \"-c\", \"ls -l /proc/self/fd >$PWD/fds; exec sh $examples/hook.sh hook-of-test\"]"
 refused rm mnt/db/3.sql
 equal 3 "$(grep -c -e ' [012] -> ' fds)" "descriptors"
 ! grep -q -e fuse -e lock -e .mdb fds || fail "has a descriptor of the daemon"
