@@ -71,7 +71,7 @@ class CommitsCheck {
       if (vault) {
         CheckStaged(record->steps, *vault, intent);
         for (const std::string& other :
-             FindOthers(*vault, SumsOf(*vault, intent), false, intent)) {
+             FindOthers(*vault, SumsOf(*vault, intent).sums, false, intent)) {
           Findings(intent).Add("commit.vault", "in its vault: " + other);
         }
       }
@@ -111,7 +111,8 @@ class CommitsCheck {
   }
 
   /// What in the vault has other content than its sums say.
-  std::vector<std::string> FindOthers(const Vault& vault, const VaultSums& sums,
+  std::vector<std::string> FindOthers(const Vault& vault,
+                                      const std::vector<ContentSum>& sums,
                                       bool is_copy, Findings findings) {
     std::vector<std::string> found;
     const auto others = FindOtherContent(vault, sums, is_copy,
@@ -277,15 +278,21 @@ class CommitsCheck {
                     " cannot be undone here: the store was copied or restored, "
                     "so that its inode numbers are others");
     }
-    for (const std::string& doubt : differences->doubts) {
-      findings.Note("in vault " + record.vault + " " + doubt +
-                    " was touched before it had a checksum: whether it has the "
-                    "content that it had is not known");
+    if (!differences->doubts.empty()) {
+      findings.Note("in vault " + record.vault + " " +
+                    std::to_string(differences->doubts.size()) +
+                    " files, among them " + differences->doubts.front() +
+                    ", were touched before they had a checksum: whether they "
+                    "have the content that they had is not known");
     }
-    const VaultSums sums = SumsOf(*vault, findings);
-    unsummed_ += WithoutSum(*manifest, sums).size();
+    const SumsByFile sums = MatchSums(*manifest, SumsOf(*vault, findings));
+    // What was touched gets none any more, nor what is in a copy.
+    if (!differences->is_copy) {
+      unsummed_ += sums.missing.size() -
+                   std::min(sums.missing.size(), differences->doubts.size());
+    }
     std::vector<std::string> all =
-        FindOthers(*vault, sums, differences->is_copy, findings);
+        FindOthers(*vault, sums.found, differences->is_copy, findings);
     std::ranges::copy(differences->list, std::back_inserter(all));
     for (const std::string& one : std::set(all.begin(), all.end())) {
       findings.Add("commit.vault", "in its vault " + record.vault + ": " + one);

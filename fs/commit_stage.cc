@@ -126,7 +126,7 @@ Status VaultFiller::Make(const StagedObject& object) {
         sum = {};
         TRY(MakeRegular(vault, name, *inode, sum));
       }
-      TRY(Keep(object.spot, std::move(sum)));
+      TRY(Keep(object.spot, std::move(sum), CommittedAttributes(*inode).mtime));
       break;
     case FileType::kDirectory:
       made = ::mkdirat(vault, name, 0700);
@@ -146,8 +146,10 @@ Status VaultFiller::Make(const StagedObject& object) {
   return {};
 }
 
-/// Notes what is known of the content of a file that was made.
-Status VaultFiller::Keep(const Spot& spot, ContentSum sum) {
+/// Notes what is known of the content of a file that was made, and is to get
+/// `mtime` if that is said.
+Status VaultFiller::Keep(const Spot& spot, ContentSum sum,
+                         const std::optional<Timestamp>& mtime) {
   struct stat st{};
   if (::fstatat(TRY(DirectoryOf(vault_, spot)), spot.path.c_str(), &st,
                 AT_SYMLINK_NOFOLLOW) != 0) {
@@ -157,6 +159,7 @@ Status VaultFiller::Keep(const Spot& spot, ContentSum sum) {
   sum.path = spot.path;
   sum.ino = st.st_ino;
   sum.size = static_cast<uint64_t>(st.st_size);
+  sum.mtime = mtime.value_or(Timestamp::From(st.st_mtim));
   std::ranges::sort(sum.pieces, {}, &SumPiece::offset);
   sums_.sums.push_back(std::move(sum));
   return {};
@@ -336,7 +339,7 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
   }
   // Zeros at its end are content, too.
   TRY(SetSize(fd.get(), delta.delta.size, path));
-  return Keep(Spot::Vault(delta.delta.name, ""), std::move(sum));
+  return Keep(Spot::Vault(delta.delta.name, ""), std::move(sum), std::nullopt);
 }
 
 /// What the base file carries besides user.* attributes (access control

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "fs/commit_plan.h"
@@ -47,7 +48,8 @@ class VaultFiller {
   Status CopyRange(const Inode& inode, int fd, Range range, ContentSum& sum);
   Status SaveDelta(const StagedDelta& delta);
   Status CopyForeignXattrs(const Inode& inode, int fd);
-  Status Keep(const Spot& spot, ContentSum sum);
+  Status Keep(const Spot& spot, ContentSum sum,
+              const std::optional<Timestamp>& mtime);
   Status SetAttributes(const StagedObject& object);
   Status Try(const TriedXattrs& tried);
   void CountOne() {

@@ -26,6 +26,9 @@ constexpr FileFrame kCommitFrame = {
 /// plan by more than that.
 constexpr uint64_t kSpareBytes = 64 << 10;
 
+/// How long the sums of a vault wait for a commit to end, milliseconds.
+constexpr int kSumLockMs = 1000;
+
 /// `error` with the file it is about.
 std::unexpected<Error> In(const std::string& file, Error error) {
   error.message = file + ": " + error.message;
@@ -263,15 +266,28 @@ Result<CommitImage> Committer::ReadImage(const std::string& id) const {
 
 Result<bool> Committer::LeftSince(const TransactionSummary& commit,
                                   uint64_t ino, Timestamp ctime) const {
-  for (const TransactionSummary& later : TRY(store_.history().ReadAll())) {
+  const std::vector<TransactionSummary> list = TRY(store_.history().ReadAll());
+  bool left = false;
+  for (const TransactionSummary& later : list) {
     if (later.ended < commit.ended || later.id == commit.id) continue;
-    auto image = ReadImage(later.id);
+    const auto image = ReadImage(later.id);
     if (!image && image.error().code == ENOENT) continue;
-    for (const ImageEntry& entry : TRY(std::move(image))) {
-      if (entry.ino == ino && entry.ctime == ctime) return true;
-    }
+    if (!image) return std::unexpected(image.error());
+    left = left || std::ranges::any_of(*image, [&](const ImageEntry& entry) {
+             return entry.ino == ino && entry.ctime == ctime;
+           });
+    // What it wrote in place is not what `commit` brought.
+    const bool stands = later.undone_by.empty() && !TakesBack(later, list);
+    if (stands && TRY(Patches(later.id, ino))) return false;
   }
-  return false;
+  return left;
+}
+
+Result<bool> Committer::Patches(const std::string& id, uint64_t ino) const {
+  const CommitRecord record = TRY(ReadRecord(id));
+  return std::ranges::any_of(record.steps, [&](const CommitStep& step) {
+    return step.kind == StepKind::kPatch && step.ino == ino;
+  });
 }
 
 Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
@@ -405,17 +421,24 @@ Status Committer::SumVault(const TransactionSummary& commit,
   std::string id = commit.id;
   if (commit.kind == TransactionKind::kUndo) id = TRY(ReadRecord(id)).vault;
   const Vault vault = TRY(vaults_.Open(id));
-  if (HasCompleteSums(vault)) return {};
-  VaultSums sums = TRY(ReadSums(vault));
-  const size_t known = sums.sums.size();
+  if (HasCompleteSums(vault, commit.id)) return {};
   const std::string bytes = TRY(store_.history().ReadManifest(commit.id));
   const VaultManifest manifest = TRY(DecodeManifest(AsBytes(bytes)));
-  sums = CompleteSums(vault, manifest, std::move(sums), stop);
-  if (!sums.complete && sums.sums.size() == known) return {};
-  const FileLock lock = TRY(Lock(0));
+  const VaultSums before = TRY(ReadSums(vault));
+  const NewSums made =
+      SumFiles(vault, MatchSums(manifest, before).missing, stop);
+  if (!made.complete && made.sums.empty()) return {};
+  const FileLock lock = TRY(Lock(kSumLockMs));
   const bool is_kept = !store_.history().HasIntent() &&
                        TRY(store_.history().Read(commit.id)).undoable;
-  return is_kept ? ReplaceSums(vault, sums) : Status();
+  if (!is_kept) return {};
+  // Another daemon may have been at it, too.
+  VaultSums sums = TRY(ReadSums(vault));
+  std::ranges::copy(made.sums, std::back_inserter(sums.sums));
+  if (made.complete || MatchSums(manifest, sums).missing.empty()) {
+    sums.complete_for = commit.id;
+  }
+  return ReplaceSums(vault, sums);
 }
 
 // --- garbage ---------------------------------------------------------------

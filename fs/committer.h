@@ -147,6 +147,8 @@ class Committer {
   /// Whether a commit or undo since `commit` left object `ino` with this ctime.
   Result<bool> LeftSince(const TransactionSummary& commit, uint64_t ino,
                          Timestamp ctime) const;
+  /// Whether that commit, or undo, wrote to the file in place.
+  Result<bool> Patches(const std::string& id, uint64_t ino) const;
   Result<std::string> ChooseUndoable(const std::string& wanted) const;
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);

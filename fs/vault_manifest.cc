@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "fs/base_directory.h"
@@ -141,6 +140,7 @@ class Comparison {
         TRY(Compare(*old++, *fresh++));
       }
     }
+    TRY(CompareTouched());
     return std::move(found_);
   }
 
@@ -150,27 +150,30 @@ class Comparison {
       Say(then, "was changed");
       return {};
     }
-    if (found_.is_copy || !WasTouched(then, now)) return {};
-    const ContentSum* sum = SumOf(then);
-    if (sum == nullptr || !sum->whole) {
-      found_.doubts.push_back(NameInVault(then.mount, then.path));
-      return {};
-    }
-    for (const OtherContent& other :
-         TRY(FindOtherContent(vault_, {.sums = {*sum}}, false))) {
-      Say(then, other.what);
-    }
+    if (!found_.is_copy && WasTouched(then, now)) touched_.push_back(then);
     return {};
   }
 
-  /// Null when there is none that can be read.
-  const ContentSum* SumOf(const VaultEntry& entry) {
-    if (!sums_) sums_ = ReadSums(vault_).value_or(VaultSums());
-    const auto sum = std::ranges::find_if(sums_->sums, [&](const auto& one) {
-      return one.mount == entry.mount && one.path == entry.path &&
-             one.ino == entry.ino;
-    });
-    return sum == sums_->sums.end() ? nullptr : &*sum;
+  /// What was touched has the content that it had, or that is not known.
+  Status CompareTouched() {
+    if (touched_.empty()) return {};
+    // Those that cannot be read are as good as none.
+    const SumsByFile sums =
+        MatchSums(touched_, ReadSums(vault_).value_or(VaultSums()));
+    for (const VaultEntry* entry : sums.missing) {
+      found_.doubts.push_back(NameInVault(entry->mount, entry->path));
+    }
+    for (const ContentSum& sum : sums.found) {
+      if (!sum.whole) {
+        found_.doubts.push_back(NameInVault(sum.mount, sum.path));
+      }
+    }
+    for (const OtherContent& other :
+         TRY(FindOtherContent(vault_, sums.found, false))) {
+      found_.list.push_back(NameInVault(other.mount, other.path) + " " +
+                            other.what);
+    }
+    return {};
   }
 
   void Say(const VaultEntry& entry, std::string_view what) {
@@ -184,7 +187,7 @@ class Comparison {
   }
 
   const Vault& vault_;
-  std::optional<VaultSums> sums_;  ///< none: not read yet
+  VaultManifest touched_;
   /// Directories of which one of the manifests does not know the content.
   std::vector<const VaultEntry*> sealed_;
   VaultDifferences found_;

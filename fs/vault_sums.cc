@@ -73,7 +73,10 @@ class SummedFiles {
   /// Null when it is closed to us.
   Result<SharedFd> Open(const std::string& mount, const std::string& path) {
     auto file = TRY(RootOf(mount))->OpenFile(path);
-    if (!file) return SharedFd();
+    if (!file && (file.error().code == EACCES || file.error().code == EPERM)) {
+      return SharedFd();
+    }
+    if (!file) return file;
     // To look at a file is not to use it. Only its owner may say so.
     std::ignore = ::fcntl((*file)->get(), F_SETFL, O_NOATIME);
     return file;
@@ -102,7 +105,9 @@ bool IsOf(const VaultEntry& entry, const struct stat& st) {
   return entry.ino == st.st_ino &&
          entry.size == static_cast<uint64_t>(st.st_size) &&
          entry.mtime == Timestamp::From(st.st_mtim) &&
-         entry.ctime == Timestamp::From(st.st_ctim);
+         // Of a manifest of version 1 it is not known.
+         (entry.ctime == Timestamp() ||
+          entry.ctime == Timestamp::From(st.st_ctim));
 }
 
 /// The sum of what is at `entry` as it was when the manifest was made. None
@@ -123,7 +128,15 @@ Result<std::optional<ContentSum>> SumOf(SummedFiles& files,
   sum.path = entry.path;
   sum.ino = entry.ino;
   sum.size = entry.size;
+  sum.mtime = entry.mtime;
   return sum;
+}
+
+/// What a sum and an entry of a manifest have in common when they are of one
+/// file in one state.
+auto KeyOf(const auto& of) {
+  return std::tuple(std::string_view(of.mount), std::string_view(of.path),
+                    of.ino, of.size, of.mtime.sec, of.mtime.nsec);
 }
 
 ContentSum DecodeSum(Decoder& in) {
@@ -132,6 +145,7 @@ ContentSum DecodeSum(Decoder& in) {
   sum.path = in.GetString();
   sum.ino = in.Get<uint64_t>();
   sum.size = in.Get<uint64_t>();
+  sum.mtime = DecodeTime(in);
   sum.whole = in.Get<uint8_t>() != 0;
   const auto count = in.Get<uint32_t>();
   uint64_t at = 0;
@@ -186,13 +200,15 @@ Result<VaultSums> ReadSums(const Vault& vault) {
   return DecodeSums(AsBytes(*text));
 }
 
-bool HasCompleteSums(const Vault& vault) {
+bool HasCompleteSums(const Vault& vault, const std::string& id) {
   const auto file = OpenAt(vault.at("").get(), kSumsFile, O_RDONLY);
-  std::byte complete{};
-  return file &&
-         ReadFully(file->get(), kSumsFrame.magic.size() + sizeof(uint32_t),
-                   MutableByteSpan(&complete, 1)) == 1 &&
-         complete != std::byte{};
+  if (!file) return false;
+  Bytes head(kSumsFrame.magic.size() + 2 * sizeof(uint32_t) + id.size());
+  const auto n = ReadFully(file->get(), 0, head);
+  if (!n || *n != head.size()) return false;
+  Decoder in(head);
+  in.GetRaw(kSumsFrame.magic.size());
+  return in.Get<uint32_t>() == kSumsFrame.version && in.GetString() == id;
 }
 
 Status MakeSums(const Vault& vault, const VaultSums& sums) {
@@ -205,78 +221,72 @@ Status ReplaceSums(const Vault& vault, const VaultSums& sums) {
   return ReplaceFile(vault.at("").get(), kSumsFile, AsText(EncodeSums(sums)));
 }
 
-Result<std::vector<OtherContent>> FindOtherContent(const Vault& vault,
-                                                   const VaultSums& sums,
-                                                   bool is_copy,
-                                                   uint64_t* checked) {
+Result<std::vector<OtherContent>> FindOtherContent(
+    const Vault& vault, const std::vector<ContentSum>& sums, bool is_copy,
+    uint64_t* checked) {
   SummedFiles files(vault);
   std::vector<OtherContent> others;
-  std::set<std::pair<std::string_view, std::string_view>> good;
-  for (const ContentSum& sum : sums.sums) {
+  for (const ContentSum& sum : sums) {
     const auto st = TRY(files.Stat(sum.mount, sum.path));
     if (!st || (!is_copy && st->st_ino != sum.ino)) continue;
-    const SharedFd file = TRY(files.Open(sum.mount, sum.path));
-    if (!file) continue;
+    const auto file = files.Open(sum.mount, sum.path);
+    if (file && *file == nullptr) continue;
     if (checked != nullptr) *checked += sum.size;
-    const auto has = HasContent(file->get(), sum);
-    if (has && *has) {
-      good.emplace(sum.mount, sum.path);
-    } else {
-      others.push_back({sum.mount, sum.path,
-                        has ? "has other content" : has.error().ToString()});
-    }
+    const auto has = file ? HasContent((*file)->get(), sum)
+                          : Result<bool>(std::unexpected(file.error()));
+    if (has && *has) continue;
+    others.push_back({sum.mount, sum.path,
+                      has ? "has other content" : has.error().ToString()});
   }
-  // Of a name there may be two sums, of what was there before and after.
-  std::erase_if(others, [&](const OtherContent& other) {
-    return is_copy && good.contains({other.mount, other.path});
-  });
   return others;
 }
 
-std::vector<const VaultEntry*> WithoutSum(const VaultManifest& manifest,
-                                          const VaultSums& sums) {
-  const auto key = [](const auto& of) {
-    return std::tuple<std::string_view, std::string_view, uint64_t>(
-        of.mount, of.path, of.ino);
-  };
-  std::set<decltype(key(ContentSum()))> known;
-  for (const ContentSum& sum : sums.sums) known.insert(key(sum));
-  std::vector<const VaultEntry*> without;
+SumsByFile MatchSums(const VaultManifest& manifest, const VaultSums& sums) {
+  std::map<decltype(KeyOf(ContentSum())), const ContentSum*> known;
+  for (const ContentSum& sum : sums.sums) known.emplace(KeyOf(sum), &sum);
+  SumsByFile matched;
   for (const VaultEntry& entry : manifest) {
-    // What is done to one under its other names is no damage.
-    const bool is_wanted = S_ISREG(entry.mode) && !entry.shared;
-    if (is_wanted && !known.contains(key(entry))) without.push_back(&entry);
-  }
-  return without;
-}
-
-VaultSums CompleteSums(const Vault& vault, const VaultManifest& manifest,
-                       VaultSums sums, const std::function<bool()>& stop) {
-  SummedFiles files(vault);
-  sums.complete = true;
-  for (const VaultEntry* entry : WithoutSum(manifest, sums)) {
-    auto sum = SumOf(files, *entry, stop);
-    const bool made = sum && *sum;
-    sums.complete = sums.complete && made;
-    if (made) sums.sums.push_back(std::move(**sum));
-    if (stop()) {
-      sums.complete = false;
-      break;
+    if (!S_ISREG(entry.mode) || entry.shared) continue;
+    const auto sum = known.find(KeyOf(entry));
+    if (sum == known.end()) {
+      matched.missing.push_back(&entry);
+    } else {
+      matched.found.push_back(*sum->second);
     }
   }
-  return sums;
+  return matched;
+}
+
+NewSums SumFiles(const Vault& vault,
+                 const std::vector<const VaultEntry*>& files,
+                 const std::function<bool()>& stop) {
+  SummedFiles summed(vault);
+  NewSums made;
+  for (const VaultEntry* entry : files) {
+    auto sum = SumOf(summed, *entry, stop);
+    if (sum && *sum) {
+      made.sums.push_back(std::move(**sum));
+    } else {
+      made.complete = false;
+    }
+    if (!stop()) continue;
+    made.complete = made.complete && entry == files.back();
+    break;
+  }
+  return made;
 }
 
 Bytes EncodeSums(const VaultSums& sums) {
   Bytes bytes;
   Encoder out(bytes);
-  out.Put(static_cast<uint8_t>(sums.complete));
+  out.PutString(sums.complete_for);
   out.Put(static_cast<uint32_t>(sums.sums.size()));
   for (const ContentSum& sum : sums.sums) {
     out.PutString(sum.mount);
     out.PutString(sum.path);
     out.Put(sum.ino);
     out.Put(sum.size);
+    EncodeTime(sum.mtime, out);
     out.Put(static_cast<uint8_t>(sum.whole));
     out.Put(static_cast<uint32_t>(sum.pieces.size()));
     for (const SumPiece& piece : sum.pieces) {
@@ -291,7 +301,7 @@ Bytes EncodeSums(const VaultSums& sums) {
 Result<VaultSums> DecodeSums(ByteSpan in) {
   Decoder decoder(TRY(TakeFromFrame(kSumsFrame, in)));
   VaultSums sums;
-  sums.complete = decoder.Get<uint8_t>() != 0;
+  sums.complete_for = decoder.GetString();
   const auto count = decoder.Get<uint32_t>();
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
     sums.sums.push_back(DecodeSum(decoder));

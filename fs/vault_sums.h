@@ -30,6 +30,7 @@ struct ContentSum {
   std::string mount, path;  ///< as in a Spot, when the sum was made
   uint64_t ino = 0;
   uint64_t size = 0;
+  Timestamp mtime;  ///< one with another time is of another content
   /// What no piece has is zeros; else nothing is known of it.
   bool whole = true;
   std::vector<SumPiece> pieces;
@@ -39,8 +40,8 @@ struct ContentSum {
 
 /// Those of a vault.
 struct VaultSums {
-  /// All that the vault had when the commit was done has one.
-  bool complete = false;
+  /// The commit, or undo, for whose manifest no sum is missing; empty: none.
+  std::string complete_for;
   std::vector<ContentSum> sums;
 
   bool operator==(const VaultSums&) const = default;
@@ -56,8 +57,9 @@ Result<bool> HasContent(int file, const ContentSum& sum);
 
 /// None when there are none yet. EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<VaultSums> ReadSums(const Vault& vault);
-/// Whether they say that they are; without a look at the rest of them.
-[[nodiscard]] bool HasCompleteSums(const Vault& vault);
+/// Whether they say that they are complete for `id`; without a look at the rest
+/// of them.
+[[nodiscard]] bool HasCompleteSums(const Vault& vault, const std::string& id);
 /// The first of a vault; durable with it.
 Status MakeSums(const Vault& vault, const VaultSums& sums);
 /// Others in their place, durably.
@@ -72,21 +74,31 @@ struct OtherContent {
 /// Of the files that are where they were when their sums were made. In a copy
 /// of the store inode numbers are others. Adds to `checked` the bytes of each
 /// file that is read.
-Result<std::vector<OtherContent>> FindOtherContent(const Vault& vault,
-                                                   const VaultSums& sums,
-                                                   bool is_copy,
-                                                   uint64_t* checked = nullptr);
+Result<std::vector<OtherContent>> FindOtherContent(
+    const Vault& vault, const std::vector<ContentSum>& sums, bool is_copy,
+    uint64_t* checked = nullptr);
 
-/// Files of the manifest that are to have a sum, and have none.
-[[nodiscard]] std::vector<const VaultEntry*> WithoutSum(
-    const VaultManifest& manifest, const VaultSums& sums);
+/// The sums of `manifest`, split by whether there is one.
+struct SumsByFile {
+  std::vector<ContentSum> found;
+  /// Files that are to have one. Those that have other names are not: what is
+  /// done under these is no damage.
+  std::vector<const VaultEntry*> missing;
+};
+[[nodiscard]] SumsByFile MatchSums(const VaultManifest& manifest,
+                                   const VaultSums& sums);
 
-/// Makes the sums that a vault still lacks: of what the commit took away, which
-/// nobody read for it. `manifest` is that of a commit, or undo, which left the
-/// vault as it is. When `stop` says so, or something fails, those that were
-/// made so far stay and `complete` is false.
-VaultSums CompleteSums(const Vault& vault, const VaultManifest& manifest,
-                       VaultSums sums, const std::function<bool()>& stop);
+/// What was made of the sums that a vault lacks.
+struct NewSums {
+  std::vector<ContentSum> sums;
+  bool complete = true;  ///< none is missing any more
+};
+
+/// Reads `files`, which are of the manifest of a commit, or undo, that left the
+/// vault as it is. When `stop` says so the rest is missing.
+NewSums SumFiles(const Vault& vault,
+                 const std::vector<const VaultEntry*>& files,
+                 const std::function<bool()>& stop);
 
 /// Encodes per docs/format.md, "Content sums".
 [[nodiscard]] Bytes EncodeSums(const VaultSums& sums);

@@ -146,8 +146,9 @@ Result<std::vector<std::string>> CheckHistory(int store, Findings findings) {
     const std::string path = "history/" + name;
     const auto [part, kind] = SplitHistoryName(name);
     const std::string id(part);
-    if (!IsTransactionId(id) || !IsHistoryKind(kind) ||
-        TRY(TypeAt(store, path)) != S_IFREG) {
+    const mode_t type = TRY(TypeAt(store, path));
+    if (type == 0) continue;  // it went since its name was read
+    if (!IsTransactionId(id) || !IsHistoryKind(kind) || type != S_IFREG) {
       findings.Add("store.entry", Quote(name) + " does not belong there");
     } else if (id == name) {
       ids.push_back(id);

@@ -725,19 +725,19 @@ TEST_F(UndoCheckTest, SaysWhatIsNotKnownOfWhatHasNoSum) {
   Flip(file_, 2);
   EXPECT_EQ(FindProblems(base_.root()), "");
   EXPECT_THAT(Notes(base_.root()),
-              ::testing::HasSubstr("/q was touched before it had a checksum"));
+              ::testing::HasSubstr("/q, were touched before"));
   // What it has by now is not what was taken away: it gets none.
   Sum();
-  EXPECT_FALSE(Sums().complete);
+  EXPECT_EQ(Sums().complete_for, "");
   EXPECT_THAT(Notes(base_.root()),
-              ::testing::HasSubstr("/q was touched before it had a checksum"));
+              ::testing::HasSubstr("/q, were touched before"));
   ExpectUndone();
 }
 
 TEST_F(UndoCheckTest, SumsGoOnWhereTheyWereStopped) {
   EXPECT_EQ(Sums().sums.size(), 1u) << "what the commit brought";
   std::set<size_t> sizes;
-  for (int runs = 0; !Sums().complete; ++runs) {
+  for (int runs = 0; Sums().complete_for.empty(); ++runs) {
     ASSERT_LT(runs, 10);
     Sum(4);
     sizes.insert(Sums().sums.size());
@@ -769,6 +769,13 @@ TEST_F(UndoCheckTest, SumsAreGoodForUndoAndItsUndo) {
       Flip(path, 0);
     }
   }
+}
+
+/// Also when what was staged in a place has a sum, and what was put there not.
+TEST_F(UndoCheckTest, ACopyIsSoundBeforeThereAreAllSums) {
+  const string copy = scratch_.path() + "/copy";
+  ASSERT_EQ(std::system(("cp -a " + base_.root() + " " + copy).c_str()), 0);
+  EXPECT_EQ(FindProblems(copy), "");
 }
 
 TEST_F(UndoCheckTest, ACopyOfTheStoreIsSoundButCannotUndo) {
@@ -831,6 +838,55 @@ TEST_F(UndoCheckTest, LeavesTheVaultOfACommitWithoutARecordToGc) {
   EXPECT_FALSE(std::filesystem::exists(History(".image")));
   EXPECT_FALSE(std::filesystem::exists(History(".vault")));
   EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
+/// A commit that brought a file, of which others know another name by the time
+/// that it is taken back.
+TEST(UndoCheckNamesTest, WhatIsWrittenUnderAnotherNameIsNoDamage) {
+  const TempDir scratch;
+  BaseTree base(scratch.path() + "/ws");
+  mkdir(base.root().c_str(), 0755);
+  auto driver = CoreDriver::Start(base.root(), {});
+  ASSERT_OK(driver);
+  ASSERT_OK((*driver)->WriteFile("f", "hello"));
+  ASSERT_OK((*driver)->Commit());
+  const string id = (*driver)->workspace().store().history().Ids()->back();
+  ASSERT_OK((*driver)->Link("f", "g"));
+  ASSERT_OK((*driver)->Commit());
+  ASSERT_OK((*driver)->workspace().Undo(id));
+  std::ofstream(base.root() + "/g") << "more than hello";
+  EXPECT_EQ(FindProblems(base.root()), "");
+}
+
+/// A file that is too large to be read, and which a later commit wrote to in
+/// place and gave its old time.
+TEST(UndoCheckNamesTest, WhatALaterCommitPatchedIsNotTakenBack) {
+  const TempDir scratch;
+  BaseTree base(scratch.path() + "/ws");
+  mkdir(base.root().c_str(), 0755);
+  auto driver = CoreDriver::Start(base.root(), {});
+  ASSERT_OK(driver);
+  const FileTimes times = {timespec{1'000'000'000, 0},
+                           timespec{1'000'000'000, 0}};
+  ASSERT_OK((*driver)->WriteFile("f", "hello"));
+  ASSERT_OK((*driver)->Truncate("f", 70 << 20));
+  ASSERT_OK((*driver)->Utimens("f", times));
+  ASSERT_OK((*driver)->Commit());
+  const string first = (*driver)->workspace().store().history().Ids()->back();
+  ASSERT_OK((*driver)->PatchFile("f", 1, "a"));
+  ASSERT_OK((*driver)->Utimens("f", times));
+  ASSERT_OK((*driver)->Commit());
+  const string second = (*driver)->workspace().store().history().Ids()->back();
+  auto refused = (*driver)->workspace().Undo(first);
+  ASSERT_OK(refused);
+  EXPECT_EQ(refused->conflicts.size(), 1u);
+  const auto taken_back = (*driver)->workspace().Undo(second);
+  ASSERT_OK(taken_back);
+  EXPECT_TRUE(taken_back->conflicts.empty());
+  const auto undone = (*driver)->workspace().Undo(first);
+  ASSERT_OK(undone);
+  EXPECT_TRUE(undone->conflicts.empty());
+  EXPECT_EQ(FindProblems(base.root()), "");
 }
 
 // --- any damage ------------------------------------------------------------

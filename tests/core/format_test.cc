@@ -69,10 +69,11 @@ TEST(CommitFormatTest, TheExampleManifestIsWhatThePageSays) {
 
 TEST(CommitFormatTest, TheExampleSumsAreWhatThePageSays) {
   const VaultSums sums{
-      .complete = true,
+      .complete_for = kId,
       .sums = {{.path = "d0",
                 .ino = 4711,
                 .size = 8,
+                .mtime = {1'700'000'000, 5},
                 .pieces = {{0, 8, Checksum(AsBytes("read me\n"))}}}}};
   const Bytes bytes = EncodeSums(sums);
   EXPECT_EQ(Hex(ExampleBytes("content sums")), Hex(bytes));
