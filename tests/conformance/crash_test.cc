@@ -364,7 +364,7 @@ TEST_P(CrashAtRandomMomentsTest, IsWholeOrNotAtAll) {
   const uint64_t first_seed = FirstSeed();
   std::cout << "TXFS_TEST_SEED=" << first_seed << std::endl;
   std::mt19937_64 random(first_seed);
-  const int most_attempts = 20 * points.wanted();
+  const int most_attempts = 100 * points.wanted();
   for (int attempt = 0; !points.Enough() && attempt < most_attempts;
        ++attempt) {
     const uint64_t seed = random();
