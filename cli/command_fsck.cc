@@ -1,6 +1,8 @@
 #include <fcntl.h>
 
+#include <climits>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/errors.h"
@@ -19,7 +21,8 @@ namespace {
 struct Checked {
   std::string path;
   UniqueFd store;
-  std::unique_ptr<BaseDirectory> base;  ///< none: not at hand
+  std::unique_ptr<BaseDirectory> base;       ///< none: not at hand
+  std::optional<RealWorkspace> workspace{};  ///< by which it was found
 };
 
 Result<Checked> OpenChecked(std::string path, Result<UniqueFd> store,
@@ -47,15 +50,35 @@ Result<Checked> LocateChecked(const Context& context) {
                        OpenAt(AT_FDCWD, *context.store, O_RDONLY | O_DIRECTORY),
                        real ? real->base.get() : nullptr);
   }
-  const RealWorkspace real = TRY(LocateWorkspace(context)).real;
-  if (real.store) {
-    return OpenChecked(*real.store,
-                       OpenAt(AT_FDCWD, *real.store, O_RDONLY | O_DIRECTORY),
-                       real.base.get());
+  RealWorkspace real = TRY(LocateWorkspace(context)).real;
+  const std::string path = real.store.value_or(JoinPath(real.path, ".txfs"));
+  Checked checked = TRY(
+      OpenChecked(path,
+                  OpenAt(real.store ? AT_FDCWD : real.base->get(),
+                         real.store ? path : ".txfs", O_RDONLY | O_DIRECTORY),
+                  real.base.get()));
+  checked.workspace = std::move(real);
+  return checked;
+}
+
+/// Whether the store names the workspace by which it was found. One that lies
+/// there moves with it, and is put right by the next mount.
+void CheckNamesWorkspace(const Checked& checked, CheckReport& report) {
+  if (!checked.workspace) return;
+  const auto named = ReadWholeFile(checked.store.get(), "workspace", PATH_MAX);
+  // What cannot be read, or is no path, is in the report already.
+  if (!named || !named->starts_with('/')) return;
+  const std::string& path = checked.workspace->path;
+  if (*named == path) return;
+  std::string message = "it names the workspace " + *named + ", not " + path;
+  if (!checked.workspace->store) {
+    report.notes.push_back(checked.path + "/workspace: " + message +
+                           ", which the next mount puts right");
+    return;
   }
-  return OpenChecked(JoinPath(real.path, ".txfs"),
-                     OpenAt(real.base->get(), ".txfs", O_RDONLY | O_DIRECTORY),
-                     real.base.get());
+  report.problems.push_back({.kind = "store.workspace",
+                             .where = "workspace",
+                             .message = std::move(message)});
 }
 
 Document FsckDocument(const std::string& store, const CheckReport& report) {
@@ -100,8 +123,8 @@ std::string FsckText(const std::string& store, const CheckReport& report) {
 
 Result<int> RunFsck(const Context& context, bool json) {
   const Checked checked = TRY(LocateChecked(context));
-  const CheckReport report =
-      TRY(CheckStore(checked.store.get(), checked.base.get()));
+  CheckReport report = TRY(CheckStore(checked.store.get(), checked.base.get()));
+  CheckNamesWorkspace(checked, report);
   if (!json) {
     for (const std::string& note : report.notes) Say("note: " + note);
   }

@@ -425,8 +425,7 @@ Status Committer::SumVault(const TransactionSummary& commit,
   const std::string bytes = TRY(store_.history().ReadManifest(commit.id));
   const VaultManifest manifest = TRY(DecodeManifest(AsBytes(bytes)));
   const VaultSums before = TRY(ReadSums(vault));
-  const NewSums made =
-      SumFiles(vault, MatchSums(manifest, before).missing, stop);
+  NewSums made = SumFiles(vault, MatchSums(manifest, before).missing, stop);
   if (!made.complete && made.sums.empty()) return {};
   const FileLock lock = TRY(Lock(kSumLockMs));
   const bool is_kept = !store_.history().HasIntent() &&
@@ -434,7 +433,7 @@ Status Committer::SumVault(const TransactionSummary& commit,
   if (!is_kept) return {};
   // Another daemon may have been at it, too.
   VaultSums sums = TRY(ReadSums(vault));
-  std::ranges::copy(made.sums, std::back_inserter(sums.sums));
+  AddSums(sums, std::move(made.sums));
   if (made.complete || MatchSums(manifest, sums).missing.empty()) {
     sums.complete_for = commit.id;
   }

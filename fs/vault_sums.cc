@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -274,6 +275,14 @@ NewSums SumFiles(const Vault& vault,
     break;
   }
   return made;
+}
+
+void AddSums(VaultSums& sums, std::vector<ContentSum> more) {
+  std::set<decltype(KeyOf(ContentSum()))> known;
+  for (const ContentSum& sum : sums.sums) known.insert(KeyOf(sum));
+  std::erase_if(
+      more, [&](const ContentSum& sum) { return known.contains(KeyOf(sum)); });
+  std::ranges::move(more, std::back_inserter(sums.sums));
 }
 
 Bytes EncodeSums(const VaultSums& sums) {

@@ -100,6 +100,10 @@ NewSums SumFiles(const Vault& vault,
                  const std::vector<const VaultEntry*>& files,
                  const std::function<bool()>& stop);
 
+/// Adds those of `more` that it has none for yet: another daemon may have made
+/// the same.
+void AddSums(VaultSums& sums, std::vector<ContentSum> more);
+
 /// Encodes per docs/format.md, "Content sums".
 [[nodiscard]] Bytes EncodeSums(const VaultSums& sums);
 Result<VaultSums> DecodeSums(ByteSpan in);

@@ -113,6 +113,15 @@ void CheckWorkspace(int store, Findings findings) {
   }
 }
 
+/// What a new transaction may not be called.
+void CheckReserved(int store, Findings findings) {
+  const auto id = ReadWholeFile(store, "reserved");
+  if (!id) return findings.Add("store.reserved", id.error());
+  if (!IsTransactionId(*id)) {
+    findings.Add("store.reserved", Quote(*id) + " is no transaction's id");
+  }
+}
+
 /// `path` is that of a summary of transaction `id`.
 void CheckSummary(int store, const std::string& path, const std::string& id,
                   bool ended, Findings findings) {
@@ -184,6 +193,9 @@ Result<StoreLayout> CheckLayout(int store, Findings findings) {
   }
   if (TRY(TypeAt(store, "workspace")) == S_IFREG) {
     CheckWorkspace(store, findings.Below("workspace"));
+  }
+  if (TRY(TypeAt(store, "reserved")) == S_IFREG) {
+    CheckReserved(store, findings.Below("reserved"));
   }
   if (!complete) {
     findings.Note(

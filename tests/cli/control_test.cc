@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <random>
 #include <thread>
@@ -177,6 +179,33 @@ TEST_F(ControlTest, ReplacesAStaleSocketAndLeavesThatOfASuccessor) {
   ASSERT_TRUE(second);
   server_.reset();
   EXPECT_TRUE(Connect().GetStatus());
+}
+
+TEST_F(ControlTest, AnswersWhoKnockedWhenThereWasNoDescriptorLeft) {
+  Client client = Connect();
+  ASSERT_TRUE(client.GetStatus());  // all of its descriptors are open
+  UniqueFd knocking(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_TRUE(knocking.valid());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  SocketFile().copy(address.sun_path, sizeof address.sun_path - 1);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  // More than poll() is asked about, and all of them taken.
+  const rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int connected =
+      ::connect(knocking.get(), reinterpret_cast<const sockaddr*>(&address),
+                sizeof address);
+  // Others are still answered.
+  EXPECT_TRUE(client.GetStatus());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(connected, 0);
+  ASSERT_TRUE(WriteFrame(
+      knocking.get(),
+      {.header = {{"request", "status"}}, .payload = {}, .descriptor = {}}));
+  const auto reply = ReadFrame(knocking.get(), kRequestMax);
+  EXPECT_TRUE(reply && *reply);
 }
 
 TEST_F(ControlTest, TellsTheStatus) {

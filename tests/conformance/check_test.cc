@@ -636,6 +636,30 @@ class UndoCheckTest : public ::testing::Test {
   string vault_, id_, file_;
 };
 
+/// Another daemon makes some, or all, while the first is at its first file.
+TEST_F(UndoCheckTest, SumsOfTwoDaemonsAreMerged) {
+  for (const int questions_of_other : {3, INT_MAX}) {
+    std::filesystem::remove(vault_ + "/" + kSumsFile);
+    WithCommitter(base_.root(), [&](Committer& committer) {
+      int question = 0;
+      EXPECT_OK(committer.SumVaults([&] {
+        if (++question == 2) {
+          Sum(questions_of_other);
+          EXPECT_NE(Sums().sums, std::vector<ContentSum>());
+        }
+        return false;
+      }));
+    });
+    const VaultSums sums = Sums();
+    EXPECT_EQ(sums.complete_for, id_);
+    std::set<string> paths;
+    for (const ContentSum& sum : sums.sums) paths.insert(sum.path);
+    EXPECT_EQ(paths.size(), sums.sums.size());
+    EXPECT_GT(paths.size(), 1u);
+    EXPECT_EQ(FindProblems(base_.root()), "");
+  }
+}
+
 TEST_F(UndoCheckTest, FindsWhatChangedInAVault) {
   Sum();
   ASSERT_EQ(FindProblems(base_.root()), "");

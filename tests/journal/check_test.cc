@@ -714,6 +714,13 @@ TEST_F(LayoutCheckTest, NamesAWorkspaceThatIsNoPath) {
   ExpectKinds({"store.workspace"});
 }
 
+TEST_F(LayoutCheckTest, NamesAReservedIdThatIsNone) {
+  Put("reserved", id_);
+  ExpectKinds({});
+  Put("reserved", id_.substr(1));
+  ExpectKinds({"store.reserved"});
+}
+
 TEST_F(LayoutCheckTest, NamesWhatIsMissing) {
   Remove("FORMAT");
   ExpectKinds({"store.entry"}, 0);

@@ -78,6 +78,7 @@ fresh() {
 fresh
 contains "$(txfs -C copy fsck)" "no problems"
 contains "$(txfs -C copy fsck 2>&1)" "the store was copied or restored"
+contains "$(txfs -C copy fsck 2>&1)" "it names the workspace $PWD/ws, not $PWD/copy"
 printf 'XXXX' | dd of="$(ls "$txn"/spool/* | head -n 1)" bs=1 seek=100 conv=notrunc status=none
 damaged spool.content
 fresh
@@ -104,6 +105,17 @@ damaged store.entry
 fresh
 echo "txfs store 2" >copy/.txfs/FORMAT
 damaged version
+
+# A store that lies elsewhere is of the workspace that it names.
+mkdir other
+txfs mount --store elsewhere other mnt
+txfs umount mnt
+contains "$(txfs -C other fsck)" "no problems"
+printf %s "$PWD" >elsewhere/workspace
+status=0
+said=$(txfs -C other fsck) || status=$?
+equal 1 "$status" "exit code for another workspace"
+contains "$said" "it names the workspace $PWD, not $PWD/other"
 
 refuses 1 "cannot open the store" txfs --store nowhere fsck
 mkdir plain
