@@ -43,8 +43,8 @@ policy::Sources PolicySources(const std::string& workspace,
 
 namespace {
 
-Status CheckPathOutOfReach(const std::string& what, const std::string& path,
-                           const std::string& mountpoint) {
+Status CheckPlace(const std::string& what, const std::string& path,
+                  const std::string& mountpoint) {
   const auto entry = FindTxfsMount(path);
   if (!entry && !IsWithin(path, mountpoint)) return {};
   return Fail(EPERM,
@@ -52,6 +52,16 @@ Status CheckPathOutOfReach(const std::string& what, const std::string& path,
                   (entry ? entry->mountpoint : mountpoint) +
                   ", where it can be changed by those whom it is for",
               "keep it outside of what is mounted");
+}
+
+/// Neither `path` nor what it leads to.
+Status CheckPathOutOfReach(const std::string& what, const std::string& path,
+                           const std::string& mountpoint) {
+  TRY(CheckPlace(what, path, mountpoint));
+  const std::unique_ptr<char, decltype(&std::free)> real(
+      ::realpath(path.c_str(), nullptr), &std::free);
+  if (real == nullptr) return {};
+  return CheckPlace(what, real.get(), mountpoint);
 }
 
 }  // namespace
@@ -74,10 +84,6 @@ Status CheckHookOutOfReach(const policy::Policy* policy,
   for (const std::string& word : command) {
     if (!word.starts_with('/')) continue;
     TRY(CheckPathOutOfReach("the hook", word, mountpoint));
-    const std::unique_ptr<char, decltype(&std::free)> real(
-        ::realpath(word.c_str(), nullptr), &std::free);
-    if (real == nullptr) continue;
-    TRY(CheckPathOutOfReach("the hook", real.get(), mountpoint));
   }
   if (::access(command[0].c_str(), X_OK) == 0) return {};
   return Fail(errno, "cannot run the hook " + command[0],

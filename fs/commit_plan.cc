@@ -64,7 +64,7 @@ class Planner {
                       [](const Inode* inode) { return inode->ino; });
     for (const Inode* inode : upper_) {
       TRY(CheckReach(*inode));
-      TRY(CheckMount(*inode));
+      if (IsSelected(*inode)) TRY(CheckMount(*inode));
     }
     for (const Inode* inode : upper_) {
       if (inode->IsDirectory()) TRY(PlanNames(*inode));
@@ -124,6 +124,7 @@ class Planner {
     for (const auto& [name, slot] : directory.slots) {
       if (!slot.IsUpper()) continue;
       if (!IsSelected(directory, name)) continue;
+      TRY(CheckMount(directory));
       const Inode* child = slot.upper.kind == DentryKind::kInode
                                ? frozen_.tree.Find(slot.upper.ino)
                                : nullptr;

@@ -1,7 +1,9 @@
 #include "fs/commit_run.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -127,6 +129,50 @@ std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
           (immutable ? "-i" : "-a") + "`, then try again");
 }
 
+bool IsOverlay(int dir) {
+  struct statfs st{};
+  return ::fstatfs(dir, &st) == 0 &&
+         static_cast<uint64_t>(st.f_type) == OVERLAYFS_SUPER_MAGIC;
+}
+
+/// A directory of a lower layer is not renamed by overlayfs, unless it is
+/// mounted with redirect_dir=on. That it says before it looks at what stands at
+/// the new name; a directory with entries there keeps all others where they
+/// are, too.
+Status CheckMoves(int dir, const std::string& name, int base,
+                  const std::string& path) {
+  constexpr const char* kStore = ".txfs";  // has entries, here or in `vault`
+  if (!IsDirectoryAt(dir, name) || !IsDirectoryAt(base, kStore) ||
+      TRY(ListNames(base, kStore)).empty()) {
+    return {};
+  }
+  if (::renameat2(dir, name.c_str(), base, kStore, 0) == 0 || errno != EXDEV) {
+    return {};
+  }
+  return Fail(
+      0,
+      "cannot commit that " + path +
+          " is moved or deleted: it is of a lower layer of an overlay, "
+          "which does not rename directories",
+      "`txfs discard " + path + "`, or mount the overlay with redirect_dir=on");
+}
+
+/// A file of several names in a lower layer becomes another one when overlayfs
+/// writes to it first, unless it is mounted with index=on. That happens here,
+/// where it still does no harm.
+Status CheckStaysItself(int dir, const CommitStep& step) {
+  const std::string name(BaseName(step.to.path));
+  const auto opened = OpenAt(dir, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
+  // Whether it may be written to is not the question here.
+  if (!opened || InoAt(dir, name) == step.ino) return {};
+  return Fail(0,
+              "cannot commit " + step.to.path +
+                  ": it has several names in a lower layer of an overlay, "
+                  "which makes it another file when it is written to",
+              "mount the overlay with index=on, or commit with "
+              "--on-conflict=mine: then it is a file of its own");
+}
+
 std::unexpected<Error> InTheWay(const std::string& path) {
   return Fail(EEXIST, "something made meanwhile stands at " + path,
               "move it elsewhere");
@@ -222,6 +268,12 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps) {
     if (spot.vault) continue;
     const auto place = Resolve(spot);
     if (!place) continue;  // made by an earlier step
+    if (IsOverlay(place->dir())) {
+      TRY(patch ? CheckStaysItself(place->dir(), step)
+          : step.kind == StepKind::kMove
+              ? CheckMoves(place->dir(), place->name, base_.root(), spot.path)
+              : Status());
+    }
     const bool writes_to_it = patch || IsDirectoryAt(place->dir(), place->name);
     if ((patch || MayWrite(place->dir(), ".")) &&
         (!writes_to_it || MayWrite(place->dir(), place->name))) {

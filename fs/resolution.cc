@@ -203,6 +203,8 @@ InodeRecord Resolution::Rebound(const Inode& inode, const Drift& drift,
   InodeRecord after = inode.record;
   const BaseOrigin& before = *inode.record.base;
   after.base = frozen_.tree.OriginOf(drift.path, now);
+  // That its filesystem is not mounted is no change of it, and stops the plan.
+  if (after.base->dev == 0) after.base->dev = before.dev;
   Attr& attr = after.attr;
   const int64_t more = int64_t{after.base->nlink} - before.nlink;
   if (inode.IsDirectory()) {

@@ -396,7 +396,10 @@ class Refusals final : public DiskWatch {
   using Choice = std::function<bool(const DiskCall& call)>;
 
   Refusals(std::string root, Choice refused)
-      : DiskWatch(std::move(root)), refused_(std::move(refused)) {}
+      : DiskWatch(std::move(root)), refused_(std::move(refused)) {
+    Begin();
+  }
+  ~Refusals() override { End(); }
   int Before(DiskCall& call) override { return refused_(call) ? EIO : 0; }
   void After(const DiskCall&) override {}
   [[nodiscard]] bool sees_everything() const override { return true; }

@@ -50,7 +50,11 @@ PowerCut::PowerCut(std::string root, std::string graves, uint64_t seed,
     : DiskWatch(std::move(root)),
       graves_(std::move(graves)),
       random_(seed),
-      at_(at) {}
+      at_(at) {
+  Begin();
+}
+
+PowerCut::~PowerCut() { End(); }
 
 // --- what is there ---------------------------------------------------------
 

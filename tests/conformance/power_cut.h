@@ -31,6 +31,7 @@ class PowerCut final : public DiskWatch {
   /// `graves`: an empty directory on the same filesystem, for files that are
   /// deleted meanwhile. `at`: the number of the call, from 1.
   PowerCut(std::string root, std::string graves, uint64_t seed, uint64_t at);
+  ~PowerCut() override;
 
   /// Before the next call, whichever thread makes it.
   void CutNext() { cut_next_ = true; }

@@ -27,11 +27,14 @@ namespace {
 
 using Kind = DiskCall::Kind;
 
-std::atomic<DiskWatch*> watch = nullptr;
-/// What a watch does itself is not for it to see.
-thread_local bool watching = false;
 /// Held during a call that is watched.
 std::mutex watched_call;
+DiskWatch* watch = nullptr;  // guarded by watched_call
+/// What is known of it without the lock.
+std::atomic<bool> is_watched = false;
+std::atomic<bool> is_all_watched = false;
+/// What a watch does itself is not for it to see.
+thread_local bool watching = false;
 
 // As the C library would make the call.
 template <class... Arguments>
@@ -61,11 +64,13 @@ std::string PathAt(int dir, const std::string& path) {
 /// Makes one call, with the watch, if any, in front of it and behind.
 template <class Make>
 long Watched(DiskCall call, const Make& make) {
+  if (watching) return make(call);
+  std::unique_lock one_at_a_time(watched_call);
   DiskWatch* const told = watch;
-  if (told == nullptr || watching || !call.path.starts_with(told->root())) {
+  if (told == nullptr || !call.path.starts_with(told->root())) {
+    one_at_a_time.unlock();
     return make(call);
   }
-  const std::scoped_lock one_at_a_time(watched_call);
   watching = true;
   const int error = told->Before(call);
   watching = false;
@@ -81,9 +86,9 @@ long Watched(DiskCall call, const Make& make) {
   return result;
 }
 
-bool IsWatched() { return watch != nullptr && !watching; }
+bool IsWatched() { return is_watched && !watching; }
 
-bool IsAllWatched() { return IsWatched() && watch.load()->sees_everything(); }
+bool IsAllWatched() { return is_all_watched && !watching; }
 
 long WriteAt(int fd, const iovec* parts, int count, off_t offset) {
   if (!IsWatched()) return Call(SYS_pwritev, fd, parts, count, offset, 0L);
@@ -250,11 +255,19 @@ std::string DiskCall::ToString() const {
   return std::string(kNames[static_cast<size_t>(kind)]) + " " + path;
 }
 
-DiskWatch::DiskWatch(std::string root) : root_(std::move(root)) {
+void DiskWatch::Begin() {
+  const std::scoped_lock no_call(watched_call);
   watch = this;
+  is_watched = true;
+  is_all_watched = sees_everything();
 }
 
-DiskWatch::~DiskWatch() { watch = nullptr; }
+void DiskWatch::End() {
+  const std::scoped_lock no_call(watched_call);
+  watch = nullptr;
+  is_watched = false;
+  is_all_watched = false;
+}
 
 }  // namespace txfs
 

@@ -43,8 +43,8 @@ struct DiskCall {
 /// really synced, which makes tests fast.
 class DiskWatch {
  public:
-  explicit DiskWatch(std::string root);
-  virtual ~DiskWatch();
+  explicit DiskWatch(std::string root) : root_(std::move(root)) {}
+  virtual ~DiskWatch() = default;
   DiskWatch(const DiskWatch&) = delete;
   DiskWatch& operator=(const DiskWatch&) = delete;
 
@@ -57,6 +57,12 @@ class DiskWatch {
 
   [[nodiscard]] const std::string& root() const { return root_; }
 
+ protected:
+  /// The last thing that a constructor does, and the first that a destructor
+  /// does, of the class that is asked: threads go on making calls.
+  void Begin();
+  void End();
+
  private:
   const std::string root_;
 };
@@ -64,7 +70,8 @@ class DiskWatch {
 /// Lets everything happen but syncs, for what needs none.
 class NoSyncs final : public DiskWatch {
  public:
-  using DiskWatch::DiskWatch;
+  explicit NoSyncs(std::string root) : DiskWatch(std::move(root)) { Begin(); }
+  ~NoSyncs() override { End(); }
   int Before(DiskCall&) override { return 0; }
   void After(const DiskCall&) override {}
 };

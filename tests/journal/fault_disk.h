@@ -32,7 +32,10 @@ class FaultyDisk final : public DiskWatch {
  public:
   /// `sees_everything`: links, nodes, attributes and syncfs count, too.
   explicit FaultyDisk(std::string root, bool sees_everything = false)
-      : DiskWatch(std::move(root)), sees_everything_(sees_everything) {}
+      : DiskWatch(std::move(root)), sees_everything_(sees_everything) {
+    Begin();
+  }
+  ~FaultyDisk() override { End(); }
 
   struct Fault {
     uint64_t first = 0;  ///< number of the first call that fails, from 1

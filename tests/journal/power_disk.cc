@@ -48,7 +48,10 @@ PowerDisk::PowerDisk(const std::string& root, uint64_t seed)
     : DiskWatch(root), random_(seed) {
   nodes_.emplace_back().is_directory = true;
   Scan(0, root);
+  Begin();
 }
+
+PowerDisk::~PowerDisk() { End(); }
 
 void PowerDisk::Scan(size_t directory, const std::string& path) {
   for (const auto& entry : std::filesystem::directory_iterator(path)) {

@@ -40,6 +40,7 @@ class PowerDisk final : public DiskWatch {
  public:
   /// What is there now is durable.
   PowerDisk(const std::string& root, uint64_t seed);
+  ~PowerDisk() override;
 
   /// From now on the disk lies when a path is synced that has `part` in it.
   void LieAbout(std::string part, Lie lie);

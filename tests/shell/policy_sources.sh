@@ -120,5 +120,11 @@ refuses_with_hint 1 "lies in the mount at" \
 cp first.toml at/inside.toml
 refuses_with_hint 1 "lies in the mount at" \
   txfs mount third at --policy at/inside.toml
+# Nor one to which a symbolic link leads that came later.
+rule swapped.toml swapped
+txfs mount third at --policy swapped.toml
+ln -sf "$PWD/mnt/mine.toml" swapped.toml
+refuses_with_hint 1 "lies in the mount at" txfs -C at policy reload
+txfs umount at
 txfs umount mnt
 txfs umount other
