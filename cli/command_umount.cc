@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/errors.h"
+#include "cli/json.h"
 #include "cli/locate.h"
 #include "cli/mounting.h"
 #include "cli/paths.h"
@@ -83,7 +84,25 @@ std::string NameProcesses(const std::vector<ProcessRef>& processes) {
   return names;
 }
 
+/// How many operations wait there for an answer; 0, too, when nobody tells.
+size_t CountWaiting(const MountEntry& entry) {
+  const auto daemon = ConnectDaemon(AddressOf(entry), kWaitMs);
+  if (!daemon) return 0;
+  const auto reply = (*daemon)->Call({{"request", "pending"}});
+  return reply ? GetMember(reply->header, "pending").size() : 0;
+}
+
 Error BusyError(const MountEntry& entry) {
+  if (const size_t waiting = CountWaiting(entry)) {
+    const bool one = waiting == 1;
+    return {.code = 0,
+            .message = Count(waiting, "operation") + " in " + entry.mountpoint +
+                       (one ? " waits" : " wait") + " for an answer",
+            .hint = "`txfs -C " + entry.mountpoint +
+                    " pending` lists them, for `approve` and `deny`; "
+                    "`txfs umount --lazy` denies them",
+            .kind = ErrorKind::kBusy};
+  }
   return {.code = 0,
           .message = entry.mountpoint + " is in use by " +
                      NameProcesses(ProcessesUsing("", entry.device())),

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <map>
+#include <utility>
 
 namespace txfs::cli {
 namespace {
@@ -166,6 +168,28 @@ bool GitSaysMode(const Attr& before, const Attr& after) {
   return before.mode == after.mode || (usual(before) && usual(after));
 }
 
+/// Of a rename into a .git, or out of one, the half that is not in it would not
+/// be seen in a patch.
+void SplitRenamesOfGit(std::vector<NetChange>& changes) {
+  std::vector<NetChange> gone;
+  for (NetChange& change : changes) {
+    if (change.kind != ChangeKind::kRenamed ||
+        IsGitInternal(change.path) == IsGitInternal(change.old_path)) {
+      continue;
+    }
+    gone.push_back({.kind = ChangeKind::kDeleted,
+                    .path = std::exchange(change.old_path, {}),
+                    .old_path = {},
+                    .before = std::exchange(change.before, std::nullopt),
+                    .after = std::nullopt,
+                    .content = true});
+    change.kind = ChangeKind::kAdded;
+    change.content = true;
+    change.attributes = false;
+  }
+  std::ranges::move(gone, std::back_inserter(changes));
+}
+
 }  // namespace
 
 bool IsGitType(FileType type) {
@@ -192,6 +216,7 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
                                             bool* skipped) {
   std::map<std::string, unsigned> similarities;
   TRY(MergeRenames(changes, read, similarities, *skipped));
+  SplitRenamesOfGit(changes);
   std::vector<FileChange> files;
   for (NetChange& change : changes) {
     FileChange file{.status = StatusOf(change.kind), .net = std::move(change)};

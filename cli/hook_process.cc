@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,7 +42,7 @@ Result<Pipe> MakePipe() {
 /// SIGPIPE not ignored, and no descriptors but the first three.
 class Spawn {
  public:
-  Spawn(int in, int out) {
+  Spawn(int in, int out, int err) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawnattr_init(&attributes_);
     sigset_t none;
@@ -52,6 +53,7 @@ class Spawn {
     error_ = FirstOf(
         {::posix_spawn_file_actions_adddup2(&actions_, in, STDIN_FILENO),
          ::posix_spawn_file_actions_adddup2(&actions_, out, STDOUT_FILENO),
+         ::posix_spawn_file_actions_adddup2(&actions_, err, STDERR_FILENO),
          ::posix_spawn_file_actions_addclosefrom_np(&actions_,
                                                     STDERR_FILENO + 1),
          ::posix_spawnattr_setsigmask(&attributes_, &none),
@@ -224,10 +226,13 @@ Result<HookProcess::Reply> HookProcess::Exchange(
   if (!running_) TRY(Start(settings));
   const uint64_t id = ++last_id_;
   question["id"] = id;
-  Status sent = WriteLine(Dump(question) + "\n", turn);
+  logged_ = 0;
+  Status sent = RefuseEarlyAnswer();
+  if (sent) sent = WriteLine(Dump(question) + "\n", turn);
   Result<Reply> reply =
       sent ? ReadReply(id, turn)
            : Result<Reply>(std::unexpected(std::move(sent).error()));
+  LogWords();
   // A whole line was written, or who reads would be confused.
   if (!reply) Stop();
   return reply;
@@ -236,12 +241,15 @@ Result<HookProcess::Reply> HookProcess::Exchange(
 Status HookProcess::Start(const policy::HookSettings& settings) {
   Pipe in = TRY(MakePipe());
   Pipe out = TRY(MakePipe());
-  Spawn spawn(in.read.get(), out.write.get());
+  Pipe err = TRY(MakePipe());
+  Spawn spawn(in.read.get(), out.write.get(), err.write.get());
   pid_ = TRY(spawn.Run(settings.command));
   in_ = std::move(in.write);
   out_ = std::move(out.read);
-  ::fcntl(in_.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(out_.get(), F_SETFL, O_NONBLOCK);
+  err_ = std::move(err.read);
+  for (const UniqueFd* fd : {&in_, &out_, &err_}) {
+    ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+  }
   received_.clear();
   running_ = settings;
   return {};
@@ -278,24 +286,58 @@ void HookProcess::Stop() {
   Reap(WNOHANG);
   in_.Reset();
   out_.Reset();
+  err_.Reset();
   running_.reset();
 }
 
 Status HookProcess::AwaitReady(int fd, short events, const Turn& turn) {
   for (;;) {
     const milliseconds left = TRY(TimeLeft(turn));
-    std::array<pollfd, 2> fds{
+    std::array<pollfd, 3> fds{
         {{.fd = fd, .events = events, .revents = 0},
-         {.fd = wake_.get(), .events = POLLIN, .revents = 0}}};
+         {.fd = wake_.get(), .events = POLLIN, .revents = 0},
+         {.fd = err_.get(), .events = POLLIN, .revents = 0}}};
     const int timeout = static_cast<int>(std::max<int64_t>(left.count(), 0));
     if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) {
       return Fail(errno, "wait for the hook");
     }
+    if (fds[2].revents != 0) LogWords();
     if (fds[0].revents != 0) return {};
     uint64_t woken = 0;
     // What it was woken for is looked at next.
     (void)!::read(wake_.get(), &woken, sizeof woken);
   }
+}
+
+/// Read is more than is logged, so that it does not wait for us; but whoever
+/// writes without end does not keep us here.
+void HookProcess::LogWords() {
+  constexpr size_t kMaxLogged = 4096;
+  constexpr int kPieces = 16;
+  std::array<char, 4096> piece{};
+  for (int i = 0; i < kPieces; ++i) {
+    const ssize_t n = ::read(err_.get(), piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    // Closed, it would be ready for ever.
+    if (n == 0) err_.Reset();
+    if (n <= 0) return;
+    const size_t size = std::min(static_cast<size_t>(n), kMaxLogged - logged_);
+    logged_ += size;
+    if (size == 0) continue;
+    spdlog::info("hook: {}",
+                 EscapeControls(std::string_view(piece.data(), size)));
+    if (logged_ == kMaxLogged) spdlog::info("hook: and more, left out");
+  }
+}
+
+/// What was there before the question is no answer to it.
+Status HookProcess::RefuseEarlyAnswer() {
+  if (received_.empty()) {
+    std::array<char, 1> byte{};
+    const ssize_t n = ::read(out_.get(), byte.data(), byte.size());
+    if (n <= 0) return {};  // nothing; or it has ended, which reading tells
+  }
+  return Fail(0, "the hook answered before it was asked");
 }
 
 Status HookProcess::WriteLine(std::string_view line, const Turn& turn) {

@@ -79,6 +79,9 @@ class HookProcess {
   /// that asks is answered.
   void Stop();
   void Reap(int flags);
+  /// Puts what it says on stderr into the log, some of it for each question.
+  void LogWords();
+  Status RefuseEarlyAnswer();
   Status AwaitReady(int fd, short events, const Turn& turn);
   Status WriteLine(std::string_view line, const Turn& turn);
   Result<std::string> ReadLine(const Turn& turn);
@@ -87,7 +90,8 @@ class HookProcess {
   std::optional<policy::HookSettings> running_;  ///< none: nothing runs
   pid_t pid_ = 0;
   std::vector<pid_t> killed_;  ///< and not waited for yet
-  UniqueFd in_, out_;          ///< of the process
+  UniqueFd in_, out_, err_;    ///< of the process
+  size_t logged_ = 0;          ///< bytes of its words, since the last question
   std::string received_;       ///< of the next line
   uint64_t last_id_ = 0;
 

@@ -216,6 +216,22 @@ TEST_F(PatchTest, ReadsNothingForAPureRename) {
   ExpectGitApplies();
 }
 
+TEST_F(PatchTest, WhatMovesIntoAGitDirectoryIsSeenToGo) {
+  before_ = {{"src/f", {.content = "f\n"}}, {".git/x", {.content = "x\n"}}};
+  after_ = {{".git/src/f", {.content = "f\n"}}, {"x", {.content = "x\n"}}};
+  Change("src/f", ".git/src/f");
+  Change(".git/x", "x");
+  const auto files = Files();
+  ASSERT_EQ(files.size(), 4u);
+  EXPECT_EQ(files[1].status, 'D');
+  EXPECT_EQ(files[1].net.path, ".git/x");
+  const std::string patch = Patch();
+  EXPECT_NE(patch.find("deleted file mode 100644"), std::string::npos) << patch;
+  EXPECT_NE(patch.find("--- a/src/f"), std::string::npos) << patch;
+  EXPECT_NE(patch.find("+++ b/x"), std::string::npos) << patch;
+  EXPECT_EQ(patch.find(".git/"), std::string::npos) << patch;
+}
+
 TEST_F(PatchTest, FindsRenamesByContent) {
   before_ = {{"old-name", {.content = Lines(40, "a")}}};
   after_ = {{"new-name", {.content = Lines(40, "a") + "b\n"}}};

@@ -252,6 +252,7 @@ txfs -C mnt policy reload >/dev/null
 # The end of the mount ends waits, too.
 attempt "os.unlink('mnt/dir/asked')"
 await 1
+refuses_with_hint 6 "1 operation in $PWD/mnt waits for an answer" txfs umount mnt
 txfs umount --lazy mnt
 ends 7
 until ! txfs -C ws status --json | json 'd["mountpoint"] or ""' | grep -q mnt; do :; done

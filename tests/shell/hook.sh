@@ -100,6 +100,32 @@ in_log "the hook did not answer in time"
 policy '["/bin/sh", "-c", "read -r line; echo {}; read -r line"]'
 refused touch mnt/db/new
 in_log "the hook answered with what is none: {}"
+# Nor is an answer that comes before its question.
+cat >early <<'END'
+read -r line
+id=${line##*\"id\":}
+id=${id%%[!0-9]*}
+printf '{"id":%s,"verdict":"allow"}\n{"id":%s,"verdict":"allow"}\n' "$id" $((id + 1))
+read -r line
+END
+policy "[\"/bin/sh\", \"$PWD/early\"]"
+touch mnt/db/new
+refused touch mnt/db/newer
+in_log "the hook answered before it was asked"
+# What it says besides is in the log, but does not fill it.
+cat >loud <<'END'
+while read -r line; do
+  id=${line##*\"id\":}
+  id=${id%%[!0-9]*}
+  head -c 1M /dev/zero | tr '\0' W >&2
+  printf '{"id":%s,"verdict":"allow"}\n' "$id"
+done
+END
+policy "[\"/bin/sh\", \"$PWD/loud\"]"
+touch mnt/db/newer # two questions
+in_log "hook: WWW"
+logged=$(cat "$XDG_STATE_HOME"/txfs/log/*.log | tr -cd W | wc -c)
+[ "$logged" -le 10000 ] || fail "$logged bytes of the hook's words in the log"
 sed -i 's|^command.*|command = ["/nonexistent"]|' policy.toml
 refuses_with_hint 1 "cannot run the hook /nonexistent" txfs -C mnt policy reload
 # Nor one that can be changed by those whom it is for, however it is named.
