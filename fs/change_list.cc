@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_set>
 
+#include "fs/own_xattrs.h"
+
 namespace txfs {
 namespace {
 
@@ -256,8 +258,7 @@ class ChangeCollector {
       }
       if (name.inode->attr().xattrs_owned || !candidate.same_object) {
         candidate.base_xattrs_of = before.base_path;
-        candidate.xattrs.insert(name.inode->xattrs.begin(),
-                                name.inode->xattrs.end());
+        candidate.xattrs = OwnXattrs(*name.inode);
       }
     }
     change.before = before;

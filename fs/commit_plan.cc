@@ -8,6 +8,7 @@
 
 #include "fs/base_mounts.h"
 #include "fs/link_search.h"
+#include "fs/own_xattrs.h"
 #include "fs/vaults.h"
 
 namespace txfs {
@@ -545,7 +546,7 @@ class Planner {
     CommitStep step{.kind = StepKind::kAttributes, .to = Spot::Base(*path)};
     ObjectAttributes after = CommittedAttributes(inode);
     if (inode.attr().xattrs_owned || (adopts && !inode.xattrs.empty())) {
-      after.xattrs.emplace(Xattrs(inode));
+      after.xattrs = OwnXattrs(inode);
     }
     if (inode.record.base && !staged_.contains(inode.ino)) {
       step.from = Spot::Base(inode.record.base->path);
@@ -586,13 +587,12 @@ class Planner {
       after.atime = times.atime;
       after.mtime = times.mtime;
     }
-    if (after.xattrs) before.xattrs = TRY(frozen_.BaseXattrs(base));
+    if (after.xattrs) {
+      before.xattrs = TRY(frozen_.BaseXattrs(base));
+      after.xattrs = MergeXattrs(inode, *before.xattrs);
+    }
     step.set_before = std::move(before);
     return {};
-  }
-
-  static std::map<std::string, std::string> Xattrs(const Inode& inode) {
-    return {inode.xattrs.begin(), inode.xattrs.end()};
   }
 
   std::optional<std::string> PathAfter(const Inode& inode) {

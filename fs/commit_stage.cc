@@ -12,6 +12,7 @@
 #include <ranges>
 
 #include "fs/commit_run.h"
+#include "fs/own_xattrs.h"
 #include "fs/xattrs.h"
 #include "journal/base/checksum.h"
 #include "journal/base/crash_point.h"
@@ -168,10 +169,14 @@ Status VaultFiller::Keep(const Spot& spot, ContentSum sum,
 Status VaultFiller::SetAttributes(const StagedObject& object) {
   const Inode& inode = *frozen_.tree.Find(object.ino);
   ObjectAttributes attributes = CommittedAttributes(inode);
-  if (inode.attr().xattrs_owned || !inode.record.base) {
-    attributes.xattrs.emplace(inode.xattrs.begin(), inode.xattrs.end());
-  } else {
-    attributes.xattrs = TRY(frozen_.BaseXattrs(inode.record.base->path));
+  attributes.xattrs = OwnXattrs(inode);
+  if (inode.record.base) {
+    XattrMap now = TRY(frozen_.BaseXattrs(inode.record.base->path));
+    if (!inode.attr().xattrs_owned) {
+      attributes.xattrs = std::move(now);
+    } else if (!now.empty()) {  // else the base may have it no more
+      attributes.xattrs = MergeXattrs(inode, std::move(now));
+    }
   }
   if (attributes.xattrs->empty()) attributes.xattrs.reset();
   return ApplyAttributes(TRY(DirectoryOf(vault_, object.spot)),
@@ -188,7 +193,7 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
   ObjectAttributes attributes = CommittedAttributes(inode);
   attributes.type = FileType::kRegular;
-  attributes.xattrs.emplace(inode.xattrs.begin(), inode.xattrs.end());
+  attributes.xattrs = OwnXattrs(inode);
   TRY(ApplyAttributes(vault, name, attributes, frozen_.tree.PathOf(inode)));
   CrashPoint();
   if (::unlinkat(vault, name, 0) == 0) return {};

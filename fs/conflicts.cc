@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "fs/own_xattrs.h"
 #include "fs/preimages.h"
 #include "journal/base/pieces.h"
 
@@ -110,7 +111,11 @@ class DriftFinder {
     std::string path = origin.path;
     auto st = frozen_.base.Stat(path);
     if (!st && st.error().code != ENOENT) return std::unexpected(st.error());
-    if (st && Matches(frozen_.tree, inode, *st)) return {};
+    const bool matches = st && Matches(frozen_.tree, inode, *st);
+    // The times of directories, which would tell, count for nothing.
+    if (matches && !(inode.IsDirectory() && MayLoseXattrs(inode, path, *st))) {
+      return {};
+    }
     Drift drift{.ino = inode.ino};
     if (!st || !frozen_.tree.IsOrigin(inode, *st)) {
       if (auto other = OtherName(inode)) {
@@ -162,7 +167,10 @@ class DriftFinder {
   /// Of user.* attributes nothing is known but that there may be others now.
   bool MayLoseXattrs(const Inode& inode, const std::string& path,
                      const struct stat& st) {
-    if (S_ISDIR(st.st_mode)) return false;
+    if (S_ISDIR(st.st_mode)) {
+      return inode.attr().xattrs_owned &&
+             XattrsClash(inode, frozen_.BaseXattrs(path).value_or(XattrMap()));
+    }
     if (inode.attr().xattrs_owned) return true;
     // Elsewhere they stay with the file.
     if (!inode.IsOrphan()) return false;

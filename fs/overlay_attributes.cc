@@ -4,6 +4,7 @@
 
 #include "fs/checks.h"
 #include "fs/overlay.h"
+#include "fs/own_xattrs.h"
 
 namespace txfs {
 namespace {
@@ -139,8 +140,7 @@ Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
     if (!inode->record.base || inode->attr().xattrs_owned) {
-      return std::map<std::string, std::string>(inode->xattrs.begin(),
-                                                inode->xattrs.end());
+      return OwnXattrs(*inode);
     }
     base_path = TRY(PlaceInBase(*inode));
   }
@@ -178,7 +178,7 @@ Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
     if (!inode->record.base || inode->attr().xattrs_owned) {
-      for (const auto& [name, value] : inode->xattrs) names.push_back(name);
+      for (const auto& [name, value] : OwnXattrs(*inode)) names.push_back(name);
       return names;
     }
     base_path = TRY(PlaceInBase(*inode));
@@ -231,6 +231,8 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
   attr.ctime = plan.now();
   const bool owned = std::exchange(attr.xattrs_owned, true);
   if (!owned) {
+    plan.SetXattr(*inode, std::string(kXattrsBefore),
+                  EncodeXattrsBefore(visible));
     for (const auto& [other, bytes] : visible) {
       if (other != name) plan.SetXattr(*inode, other, bytes);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "fs/own_xattrs.h"
 #include "fs/plan.h"
 #include "fs/preimages.h"
 #include "journal/base/file.h"
@@ -178,7 +179,12 @@ void Resolution::TakeTheirs(const Drift& drift) {
     after.attr.mode = drift.now.st_mode & 07777;
     after.attr.uid = drift.now.st_uid;
     after.attr.gid = drift.now.st_gid;
+    after.attr.xattrs_owned = false;
     Do(InodeEdit{inode->ino, inode->record, std::move(after)});
+    const auto own = inode->xattrs;
+    for (const auto& [name, value] : own) {
+      Do(XattrEdit{inode->ino, name, value, std::nullopt});
+    }
     return;
   }
   std::string path = drift.path;
@@ -370,7 +376,8 @@ Status Resolution::MergeDrift(const Drift& drift) {
   const bool alike = ours != nullptr && (!replaced || !ours->record.base) &&
                      TypeOfMode(drift.now.st_mode) == ours->attr().type;
   if (!alike || AttributesClash(ours->attr(), origin, drift.now) ||
-      (!content && ours->attr().xattrs_owned)) {
+      (!content && ours->attr().xattrs_owned) ||
+      (!replaced && XattrsClash(*ours, TRY(frozen_.BaseXattrs(drift.path))))) {
     Stay(drift);
     return {};
   }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "fs/change_list.h"
+#include "fs/own_xattrs.h"
 #include "fs/past.h"
 
 namespace txfs {
@@ -305,8 +306,7 @@ class SinceCollector {
         object.inode != nullptr &&
         (!object.inode->record.base || object.inode->attr().xattrs_owned);
     if (!own) return frozen_.BaseXattrs(object.side.base_path);
-    return std::map<std::string, std::string>(object.inode->xattrs.begin(),
-                                              object.inode->xattrs.end());
+    return OwnXattrs(*object.inode);
   }
 
   OverlayFilesystem::Frozen& frozen_;

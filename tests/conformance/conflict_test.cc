@@ -868,6 +868,73 @@ TEST_F(ConflictTest, AnAttributeThatTheBaseSetStaysWithAFileThatWeKeep) {
   }
 }
 
+/// The user.* attributes of an object of the base.
+std::map<string, string> XattrsOf(PosixDriver& base, const string& path) {
+  std::map<string, string> found;
+  const auto names = base.ListXattrs(path);
+  EXPECT_OK(names);
+  for (const string& name : *names) {
+    if (name.starts_with("user.")) found[name] = *base.GetXattr(path, name);
+  }
+  return found;
+}
+
+TEST_F(ConflictTest, AttributesOfADirectoryThatBothSetAreBothThere) {
+  if (const auto set = plain_.SetXattr("d", "user.stays", "0", 0); !set) {
+    GTEST_SKIP() << "no extended attributes here";
+  }
+  ASSERT_OK(plain_.SetXattr("d", "user.goes", "0", 0));
+  ASSERT_OK(plain_.SetXattr("d", "user.theirs-goes", "0", 0));
+  ASSERT_OK(fs().SetXattr("d", "user.ours", "1", 0));
+  ASSERT_OK(fs().RemoveXattr("d", "user.goes"));
+  ASSERT_OK(plain_.SetXattr("d", "user.theirs", "2", 0));
+  ASSERT_OK(plain_.RemoveXattr("d", "user.theirs-goes"));
+  const auto before = XattrsOf(plain_, "d");
+  EXPECT_EQ(fs().ListXattrs("d")->size(), 3u);
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  const std::map<string, string> both = {
+      {"user.ours", "1"}, {"user.stays", "0"}, {"user.theirs", "2"}};
+  EXPECT_EQ(XattrsOf(plain_, "d"), both);
+  ASSERT_OK(workspace().Undo(""));
+  EXPECT_EQ(XattrsOf(plain_, "d"), before);
+}
+
+TEST_F(ConflictTest, OneAttributeOfADirectoryThatBothSetIsAConflict) {
+  for (const OnConflict settled : {OnConflict::kMine, OnConflict::kTheirs}) {
+    if (const auto set = plain_.SetXattr("d", "user.x", "0", 0); !set) {
+      GTEST_SKIP() << "no extended attributes here";
+    }
+    ASSERT_OK(fs().SetXattr("d", "user.x", "1", 0));
+    ASSERT_OK(fs().SetXattr("d", "user.ours", "1", 0));
+    ASSERT_OK(plain_.SetXattr("d", "user.x", "2", 0));
+    for (const OnConflict stays : {OnConflict::kFail, OnConflict::kMerge}) {
+      EXPECT_EQ(Commit(stays).conflicts,
+                (vector<Conflict>{
+                    {"d", "attributes changed", "attributes changed", ""}}));
+    }
+    EXPECT_EQ(XattrsOf(plain_, "d")["user.x"], "2");
+    EXPECT_EQ(Commit(settled).conflicts, vector<Conflict>{});
+    const bool mine = settled == OnConflict::kMine;
+    EXPECT_EQ(XattrsOf(plain_, "d")["user.x"], mine ? "1" : "2");
+    EXPECT_EQ(fs().GetXattr("d", "user.x").value_or("?"), mine ? "1" : "2");
+    EXPECT_EQ(FindProblems(base_.root()), "");
+  }
+}
+
+TEST_F(ConflictTest, AttributesOfAFileThatBothSetAreMerged) {
+  if (const auto set = plain_.SetXattr("f", "user.theirs", "2", 0); !set) {
+    GTEST_SKIP() << "no extended attributes here";
+  }
+  ASSERT_OK(plain_.RemoveXattr("f", "user.theirs"));
+  ASSERT_OK(fs().SetXattr("f", "user.ours", "1", 0));
+  ASSERT_OK(plain_.SetXattr("f", "user.theirs", "2", 0));
+  EXPECT_NE(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+  const std::map<string, string> both = {{"user.ours", "1"},
+                                         {"user.theirs", "2"}};
+  EXPECT_EQ(XattrsOf(plain_, "f"), both);
+}
+
 TEST_F(ConflictTest,
        OneMoreNameOfAFileWithAttributesThatWeDeletedIsNoConflict) {
   if (const auto set = plain_.SetXattr("f", "user.old", "yes", 0); !set) {
