@@ -256,7 +256,7 @@ Status CommitRunner::CheckUnlocked(const CommitStep& step) const {
   return {};
 }
 
-Status CommitRunner::CheckPermitted(const CommitSteps& steps) {
+Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
   for (const CommitStep& step : steps) {
     TRY(CheckUnlocked(step));
     const bool patch = step.kind == StepKind::kPatch;
@@ -269,10 +269,12 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps) {
     const auto place = Resolve(spot);
     if (!place) continue;  // made by an earlier step
     if (IsOverlay(place->dir())) {
-      TRY(patch ? CheckStaysItself(place->dir(), step)
-          : step.kind == StepKind::kMove
-              ? CheckMoves(place->dir(), place->name, base_.root(), spot.path)
-              : Status());
+      if (patch && asking == Asking::kAll) {
+        TRY(CheckStaysItself(place->dir(), step));
+      }
+      if (step.kind == StepKind::kMove) {
+        TRY(CheckMoves(place->dir(), place->name, base_.root(), spot.path));
+      }
     }
     const bool writes_to_it = patch || IsDirectoryAt(place->dir(), place->name);
     if ((patch || MayWrite(place->dir(), ".")) &&

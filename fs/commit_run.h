@@ -23,10 +23,12 @@ class CommitRunner {
                CommitProgress progress = {})
       : base_(base), vault_(vault), progress_(std::move(progress)) {}
 
-  /// Before the point of no return: whether the steps are ours to do. An
-  /// ordinary user may move, through the mount, what it may not move to a
-  /// vault. EACCES, with path and remedy.
-  Status CheckPermitted(const CommitSteps& steps);
+  /// What is asked may leave a trace: overlays make other files of some.
+  enum class Asking { kAll, kHarmless };
+  /// Before the point of no return: whether the steps are ours to do, and the
+  /// base's filesystem does them. An ordinary user may move, through the mount,
+  /// what it may not move to a vault. EACCES, with path and remedy.
+  Status CheckPermitted(const CommitSteps& steps, Asking asking = Asking::kAll);
 
   /// After it: all steps in order, then a sync. Skips what an interrupted run
   /// has done, so that it can be called again until it succeeds.

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "fs/commit_plan.h"
+#include "fs/commit_run.h"
 #include "fs/commit_stage.h"
 #include "fs/commit_words.h"
 #include "fs/linked_names.h"
@@ -433,6 +434,10 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
         report.limits =
             TRY(JudgeCommit(frozen, selection ? &*selection : nullptr,
                             !drifts.empty(), request.accepted));
+        CommitSteps steps;
+        for (const PlannedStep& step : plan.steps) steps.push_back(step.step);
+        TRY(CommitRunner(frozen.base, {})
+                .CheckPermitted(steps, CommitRunner::Asking::kHarmless));
         report.steps = TRY(DescribeSteps(frozen, plan));
         report.withheld = std::move(plan.withheld);
         return {};

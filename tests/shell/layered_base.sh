@@ -23,7 +23,9 @@ txfs mount disk/ws mnt
 rm -r mnt/old
 mv mnt/kept mnt/moved
 echo new >mnt/new
-refuses_with_hint 1 "is of a lower layer of an overlay" txfs -C mnt commit
+for dry_run in "" --dry-run; do
+  refuses_with_hint 1 "is of a lower layer of an overlay" txfs -C mnt commit $dry_run
+done
 [ ! -e disk/ws/new ] || fail "half of a commit is in the base"
 equal 1 "$(cat disk/ws/old/file)" "what was to be deleted"
 txfs -C mnt discard old kept
