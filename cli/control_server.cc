@@ -150,6 +150,8 @@ void ControlServer::Serve(Peer& peer) {
   const int fd = peer.fd.get();
   for (;;) {
     const Result<std::optional<Frame>> request = ReadFrame(fd, kRequestMax);
+    // Its descriptor is open until somebody else comes, or the daemon ends.
+    if (!request) ::shutdown(fd, SHUT_RDWR);
     if (!request || !*request) break;
     const Status sent = handler_(
         (*request)->header,

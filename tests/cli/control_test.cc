@@ -148,6 +148,12 @@ class ControlTest : public testing::Test {
   [[nodiscard]] std::string SocketFile() const {
     return sockets_.path() + "/socket";
   }
+  [[nodiscard]] sockaddr_un Address() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    SocketFile().copy(address.sun_path, sizeof address.sun_path - 1);
+    return address;
+  }
   void AddLog(Op op, const std::string& path) {
     LogEntry entry{.lsn = Lsn{workspace_->log.size() + 1}, .change = {}};
     entry.change.op = op;
@@ -181,14 +187,26 @@ TEST_F(ControlTest, ReplacesAStaleSocketAndLeavesThatOfASuccessor) {
   EXPECT_TRUE(Connect().GetStatus());
 }
 
+/// The end of a connection is the answer to what is no request.
+TEST_F(ControlTest, HangsUpOnNonsense) {
+  const UniqueFd caller(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = Address();
+  ASSERT_EQ(::connect(caller.get(), reinterpret_cast<const sockaddr*>(&address),
+                      sizeof address),
+            0);
+  const std::string nonsense = Prefixed("no json");
+  ASSERT_EQ(::send(caller.get(), nonsense.data(), nonsense.size(), 0),
+            static_cast<ssize_t>(nonsense.size()));
+  char byte = 0;
+  EXPECT_EQ(::recv(caller.get(), &byte, 1, 0), 0);
+}
+
 TEST_F(ControlTest, AnswersWhoKnockedWhenThereWasNoDescriptorLeft) {
   Client client = Connect();
   ASSERT_TRUE(client.GetStatus());  // all of its descriptors are open
   UniqueFd knocking(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_TRUE(knocking.valid());
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  SocketFile().copy(address.sun_path, sizeof address.sun_path - 1);
+  const sockaddr_un address = Address();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   // More than poll() is asked about, and all of them taken.
