@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fs/base_directory.h"
+#include "fs/tree.h"
 #include "journal/base/mutex.h"
 #include "journal/base/result.h"
 #include "policy/policy.h"
@@ -21,24 +24,33 @@ class BaseLinks {
  public:
   explicit BaseLinks(const BaseDirectory& base) : base_(base) {}
 
-  /// Paths that rules are about and that lead to the file; none if it has no
+  /// Which directories are elsewhere; asked when it is not known.
+  using Moves = std::function<std::vector<MovedDirectory>()>;
+
+  /// Base paths that lead to the file, and of which rules are about what they
+  /// are in the base, or where a moved directory takes them; none if it has no
   /// such name. Directories that may not be listed count as empty.
   Result<std::vector<std::string>> PathsOf(const policy::Policy& policy,
-                                           uint64_t dev, uint64_t ino)
-      EXCLUDES(mutex_);
+                                           uint64_t dev, uint64_t ino,
+                                           const Moves& moves) EXCLUDES(mutex_);
   /// The base has changed.
   void Clear() EXCLUDES(mutex_);
+  /// Directories have moved.
+  void ForgetMoves() EXCLUDES(mutex_);
 
  private:
   using ByFile =
       std::map<std::pair<uint64_t, uint64_t>, std::vector<std::string>>;
 
-  Result<ByFile> Search(const policy::Policy& policy) const;
+  /// Below `pending`, directories of the base with the paths that rules see.
+  Result<ByFile> Search(const policy::Policy& policy,
+                        std::vector<MovedDirectory> pending) const;
 
   const BaseDirectory& base_;
   Mutex mutex_;
   uint64_t policy_ GUARDED_BY(mutex_) = 0;  ///< hash; 0: not searched
   ByFile paths_ GUARDED_BY(mutex_);
+  std::optional<ByFile> moved_ GUARDED_BY(mutex_);  ///< below moved directories
 };
 
 }  // namespace txfs

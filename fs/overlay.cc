@@ -239,6 +239,10 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
   }
   const Lsn lsn = TRY(journal_->Append(change, content));
   Apply(change, tree_);
+  const bool may_move_directories =
+      change.op == Op::kRename || change.op == Op::kExchange ||
+      change.op == Op::kCommit || change.op == Op::kDiscard;
+  if (may_move_directories) links_.ForgetMoves();
   return lsn;
 }
 

@@ -66,6 +66,7 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
   journal.SettleRewind(rewind);
   for (const Ino ino : went.gone) filesystem.files_.Drop(ino);
   filesystem.directories_.Clear();
+  filesystem.links_.ForgetMoves();
 
   StaleCaches stale;
   for (const Inode* inode : went.changed) {

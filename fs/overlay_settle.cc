@@ -86,6 +86,7 @@ void OverlayFilesystem::Frozen::Sign(const Caller& caller,
 StaleCaches OverlayFilesystem::Frozen::Settle(const Change& change,
                                               Image tables) {
   Apply(change, tables);
+  filesystem.links_.ForgetMoves();
 
   const Settlement settlement(tree, change);
   std::map<Ino, std::vector<Extent>> dropped;

@@ -145,8 +145,10 @@ Status PolicyCheck::AddUnseen(const BaseOrigin& base,
   std::vector<std::string> in_base{base.path};
   if (base.nlink > 1) {
     const uint64_t device = base.dev == 0 ? base_.device() : base.dev;
-    std::ranges::move(TRY(links_.PathsOf(*policy_, device, base.ino)),
-                      std::back_inserter(in_base));
+    std::ranges::move(
+        TRY(links_.PathsOf(*policy_, device, base.ino,
+                           [this] { return tree_.MovedDirectories(); })),
+        std::back_inserter(in_base));
   }
   for (const std::string& path : in_base) {
     // What the transaction did to a name hides it.

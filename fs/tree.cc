@@ -486,6 +486,26 @@ void Tree::ForEachUpper(const std::function<void(Inode&)>& visit) {
   }
 }
 
+std::vector<MovedDirectory> Tree::MovedDirectories() const {
+  std::vector<MovedDirectory> moved;
+  for (const Inode* inode : upper_) {
+    if (!inode->IsDirectory() || !inode->record.base || inode->links.empty()) {
+      continue;
+    }
+    const std::string& base = inode->record.base->path;
+    const Inode::Link& link = inode->links.front();
+    const Inode* parent = Find(link.parent);
+    const bool goes_along = parent != nullptr && parent->record.base &&
+                            parent->record.base->path == ParentPath(base) &&
+                            link.name == BaseName(base);
+    if (goes_along) continue;
+    if (auto path = VisiblePath(*inode)) {
+      moved.push_back({.base_path = base, .path = std::move(*path)});
+    }
+  }
+  return moved;
+}
+
 struct stat Tree::StatOf(const Inode& inode) const {
   const Attr& attr = inode.attr();
   struct stat st{};

@@ -137,6 +137,11 @@ struct BaseObject {
   std::string symlink;
 };
 
+/// A directory of the base that the transaction shows elsewhere.
+struct MovedDirectory {
+  std::string base_path, path;
+};
+
 /// The overlay's inodes and dentries in memory; the State that answers every
 /// request. Not thread-safe: Filesystem's tree lock guards it.
 class Tree final : public State {
@@ -212,6 +217,10 @@ class Tree final : public State {
   /// The same for upper inodes only, however many others there are. `visit`
   /// must not make any of them pristine, or the reverse.
   void ForEachUpper(const std::function<void(Inode&)>& visit);
+
+  /// Directories of the base that have another place of their own, and not with
+  /// a directory above them.
+  [[nodiscard]] std::vector<MovedDirectory> MovedDirectories() const;
 
   /// Which names of the journal count; where the others are, the base has what
   /// it has. Empty: all of them.

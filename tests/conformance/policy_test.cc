@@ -361,6 +361,38 @@ TEST_F(PolicyTest, AnotherPolicyHoldsAtOnceAlsoForOpenFiles) {
   EXPECT_EQ(fs().ReadFile("free").value_or(""), "beforeng");
 }
 
+constexpr std::string_view kPlace = R"(
+schema = 1
+
+[[fs]]
+id = "place"
+path = "place/**"
+ops = ["content"]
+reason = "it is to stay as it is"
+suggest = "ask"
+)";
+
+/// A file of which nobody has looked up the name that a directory above it took
+/// to where a rule is about it.
+TEST_F(PolicyTest, ANameThatMovedToAProtectedPlaceCountsBeforeItIsSeen) {
+  base_.File("moving/in/f", "content");
+  base_.HardLink("moving/in/f", "linked");
+  ASSERT_TRUE(fs().Remount());
+  fs().workspace().UsePolicy(Rules(kPlace));
+  // What is where is searched, and remembered.
+  ASSERT_TRUE(fs().PatchFile("linked", 0, "C"));
+  ASSERT_TRUE(fs().Rename("moving", "place", 0));
+  EXPECT_FALSE(fs().PatchFile("linked", 0, "X"));
+  EXPECT_EQ(LastInLog(), "write EPERM place");
+  ASSERT_TRUE(fs().Rename("place", "elsewhere", 0));
+  EXPECT_TRUE(fs().PatchFile("linked", 0, "Y"));
+  ASSERT_TRUE(fs().Mkdir("new", 0755));
+  ASSERT_TRUE(fs().Rename("elsewhere", "new/e", 0));
+  ASSERT_TRUE(fs().Rename("new", "place", 0));
+  EXPECT_FALSE(fs().PatchFile("linked", 0, "X"));
+  EXPECT_EQ(fs().ReadFile("linked").value_or(""), "Yontent");
+}
+
 TEST_F(PolicyTest, TheLogTellsWhichPolicyJudged) {
   const auto judged_by = [&] {
     uint64_t policy = 0;
