@@ -5,6 +5,7 @@
 #include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/locate.h"
+#include "cli/mounting.h"
 #include "cli/output.h"
 #include "cli/summary_format.h"
 #include "cli/text.h"
@@ -137,10 +138,23 @@ std::string ListText(const std::vector<Item>& list) {
   return text;
 }
 
+/// Where nothing but a dead mount over the workspace is in the way, it goes:
+/// who looks for what crashed is to find it.
+Result<WorkspacePlace> FindListed(const Context& context) {
+  auto place = LocateWorkspace(context);
+  const auto entry = FindTxfsMount(context.directory);
+  if (place || !entry || entry->source != entry->mountpoint ||
+      !IsDead(*entry)) {
+    return place;
+  }
+  TRY(ClearDeadMount(*entry));
+  return LocateWorkspace(context);
+}
+
 }  // namespace
 
 Result<int> RunList(const Context& context, bool json) {
-  const WorkspacePlace place = TRY(LocateWorkspace(context));
+  const WorkspacePlace place = TRY(FindListed(context));
   const std::vector<Item> list = TRY(ReadList(place.real));
   Output output;
   output.Write(json ? Dump(ListDocument(list), 2) + "\n" : ListText(list));

@@ -70,12 +70,16 @@ equal dead "$(field mc a daemon)" "seen from another mount"
 equal dead "$(field ws a daemon)" "seen from the dead mount"
 contains "$(txfs -C ws -t a diff)" "+a"
 txfs umount mc
-refuses_with_hint 1 "is dead" txfs -C ws list
+refuses_with_hint 1 "is dead" txfs -C ws status
 txfs umount ws 2>said
 contains "$(cat said)" "cleared the dead mount"
 equal dead "$(field ws a daemon)" "after clearing"
 txfs mount ws --name a
 equal a "$(cat ws/a)" "resumed over the workspace"
+kill_daemon ws
+contains "$(txfs -C ws list 2>said)" "died; \`txfs mount --name a\` resumes it"
+contains "$(cat said)" "cleared the dead mount at $PWD/ws"
+txfs mount ws --name a
 kill_daemon ws
 txfs mount ws mb --name b 2>said
 contains "$(cat said)" "cleared the dead mount at $PWD/ws"
