@@ -82,6 +82,7 @@ Result<CommitReply> Client::Commit(const CommitRequest& request,
         }
         commit.report = CommitReportFromJson(GetMember(frame.header, "report"));
         commit.next = GetBytes(frame.header, "next");
+        moved_ = DecodeList(GetMember(frame.header, "moved"));
         return {};
       }));
   return commit;
@@ -165,6 +166,7 @@ Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,
 Result<DiscardReply> Client::Discard(const std::vector<std::string>& paths) {
   const Frame reply = TRY(connection_->Call(
       {{"request", "discard"}, {"paths", EncodeList(paths)}}));
+  moved_ = DecodeList(GetMember(reply.header, "moved"));
   return DiscardReply{
       .id = GetBytes(reply.header, "id"),
       .changes = GetUint(reply.header, "changes"),
@@ -181,6 +183,7 @@ Result<Savepoint> Client::MakeSavepoint(const std::string& name) {
 Result<RollbackReport> Client::Rollback(const std::string& name) {
   const Frame reply = TRY(connection_->Call(
       {{"request", "rollback"}, {"name", EncodeBytes(name)}}));
+  moved_ = DecodeList(GetMember(reply.header, "moved"));
   return RollbackReport{
       .savepoint = SavepointFromJson(GetMember(reply.header, "savepoint")),
       .undone = GetUint(reply.header, "undone")};

@@ -74,6 +74,10 @@ class Client {
   Result<DiscardReply> Discard(const std::vector<std::string>& paths);
   Result<Savepoint> MakeSavepoint(const std::string& name);
   Result<RollbackReport> Rollback(const std::string& name);
+  /// Paths of directories that the last commit, discard or rollback moved in
+  /// the mount: until somebody looks them up, whoever stands in one has no
+  /// working directory that getcwd(3) can tell.
+  [[nodiscard]] const std::vector<std::string>& moved() const { return moved_; }
   Result<LogReply> Log(const LogQuery& query);
   /// The files of rules that are in force in the mount. Of a daemon only.
   Result<std::vector<policy::SourceText>> Policy();
@@ -101,6 +105,7 @@ class Client {
   Status ApplyDelta(const Delta& delta, uint64_t limit, std::string& content);
 
   std::unique_ptr<Connection> connection_;
+  std::vector<std::string> moved_;
 };
 
 }  // namespace txfs::cli

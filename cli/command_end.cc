@@ -255,6 +255,7 @@ Result<int> RunCommit(const Context& context,
   Client client = TRY(ConnectFlushed(place, what_waits, std::move(rules)));
   if (arguments.dry_run) return DryRun(client, paths, arguments);
   const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
+  LookUpMoved(place, client);
   if (!arguments.json) {
     SayFinishedPart(reply.report);
     SayDenied(reply.report);
@@ -286,6 +287,7 @@ Result<int> RunDiscard(const Context& context,
   const auto below = TRY(RelativePaths(context, place, paths));
   Client client = TRY(ConnectFlushed(place, WhatWaits::kDenied));
   const DiscardReply reply = TRY(client.Discard(below));
+  LookUpMoved(place, client);
   const bool partial = !below.empty();
   Document document;
   document["id"] = reply.id;

@@ -30,6 +30,7 @@ Result<int> RunRollback(const Context& context, const std::string& name,
   const Place place = TRY(Locate(context));
   Client client = TRY(ConnectFlushed(place, WhatWaits::kDenied));
   const RollbackReport report = TRY(client.Rollback(name));
+  LookUpMoved(place, client);
   Document document = SavepointDocument(report.savepoint);
   document["undone"] = report.undone;
   Output output;

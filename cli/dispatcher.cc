@@ -196,6 +196,10 @@ void Dispatcher::Announce() {
   std::ignore = workspace_.CatchUp();
 }
 
+void Dispatcher::AddMoved(Frame& frame) {
+  frame.header["moved"] = EncodeList(workspace_.TakeMoved());
+}
+
 Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   Frame frame;
   const CommitOptions options{
@@ -219,6 +223,7 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   if (!report) return std::unexpected(report.error());
   frame.header["report"] = ToJson(*report);
   frame.header["next"] = NextId();
+  AddMoved(frame);
   return sink(frame);
 }
 
@@ -240,6 +245,7 @@ Status Dispatcher::AnswerDiscard(const Json& request, const FrameSink& sink) {
     frame.header["changes"] = discarded.changes;
     frame.header["savepoints"] = EncodeList(discarded.savepoints);
     frame.header["next"] = NextId();
+    AddMoved(frame);
     return sink(frame);
   }
   const DiscardReport report = TRY(workspace_.Discard());
@@ -247,6 +253,7 @@ Status Dispatcher::AnswerDiscard(const Json& request, const FrameSink& sink) {
   frame.header["id"] = report.id;
   frame.header["changes"] = report.changes;
   frame.header["next"] = NextId();
+  AddMoved(frame);
   return sink(frame);
 }
 
@@ -263,6 +270,7 @@ Status Dispatcher::AnswerRollback(const Json& request, const FrameSink& sink) {
   Frame frame;
   frame.header["savepoint"] = ToJson(report.savepoint);
   frame.header["undone"] = report.undone;
+  AddMoved(frame);
   return sink(frame);
 }
 

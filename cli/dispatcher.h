@@ -51,6 +51,9 @@ class Dispatcher {
   Status AnswerCommit(const Json& request, const FrameSink& sink);
   Status AnswerPlan(const Json& request, const FrameSink& sink);
   Status AnswerDiscard(const Json& request, const FrameSink& sink);
+  /// Which directories the kernel has no path for until they are looked up:
+  /// who asked does that, for a daemon would wait for itself.
+  void AddMoved(Frame& frame);
   Status AnswerSavepoint(const Json& request, const FrameSink& sink);
   Status AnswerRollback(const Json& request, const FrameSink& sink);
 

@@ -149,6 +149,19 @@ Result<Client> ConnectFlushed(const Place& place, WhatWaits what_waits,
   return client;
 }
 
+void LookUpMoved(const Place& place, const Client& client) {
+  if (place.daemon != DaemonState::kRunning) return;
+  // The kernel only tries the locks of what it moves, and others may have them.
+  constexpr int kTries = 3;
+  for (const std::string& path : client.moved()) {
+    const std::string full = JoinPath(place.address.mountpoint, path);
+    struct stat st{};
+    for (int i = 0; i < kTries; ++i) {
+      if (::lstat(full.c_str(), &st) == 0 || errno != ESTALE) break;
+    }
+  }
+}
+
 Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace) {
   std::unique_ptr<Store> store = TRY(OpenStore(workspace));
   UniqueFd base =

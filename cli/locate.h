@@ -77,6 +77,10 @@ Result<std::optional<std::string>> WantedTransaction(
 /// open.
 Result<Client> ConnectArchive(const Context& context);
 
+/// Looks up what the last request moved in the mount of `place`. Not the
+/// daemon's to do, which would wait for itself.
+void LookUpMoved(const Place& place, const Client& client);
+
 /// The workspace-relative form of path arguments.
 Result<std::vector<std::string>> RelativePaths(
     const Context& context, const Place& place,

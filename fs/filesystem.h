@@ -33,7 +33,7 @@ struct Caller {
   uint32_t uid = 0;
   uint32_t gid = 0;
   /// Not when the kernel writes back what was stored through a mapping: then
-  /// the numbers above are nobody's.
+  /// `uid` is kNoUid, and the other numbers are nobody's.
   bool known = true;
   /// How its thread may wait for long; null: as it likes.
   LongWait* wait = nullptr;
@@ -78,6 +78,9 @@ struct StaleCaches {
   std::vector<Ino> inodes;      ///< attributes and content may differ
   std::vector<Ino> attributes;  ///< only these may: the content stays cached
   std::vector<Name> names;      ///< may lead to another inode, or to none
+  /// Paths of directories that are elsewhere than the kernel has them, and have
+  /// no path for it until somebody looks that up.
+  std::vector<std::string> moved;
 
   [[nodiscard]] bool empty() const {
     return inodes.empty() && attributes.empty() && names.empty();
@@ -86,6 +89,7 @@ struct StaleCaches {
     std::ranges::move(more.inodes, std::back_inserter(inodes));
     std::ranges::move(more.attributes, std::back_inserter(attributes));
     std::ranges::move(more.names, std::back_inserter(names));
+    std::ranges::move(more.moved, std::back_inserter(moved));
   }
 };
 

@@ -266,6 +266,9 @@ Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
   Change change = std::move(plan).Finish();
   TRY(CheckAnswered(inquiry, change));
   if (!inode.IsOrphan()) return Accept(std::move(change), content);
+  // To who has it open it looks like a file, and what was written to it would
+  // be in no diff.
+  if (inode.taken) return Fail(ESTALE, "the base has it no more by its name");
   // Content of an ended transaction is not of this one.
   if (!meters_.empty() && !inode.retired) {
     TRY(meters_.Judge(change, tree_, base_));

@@ -24,13 +24,6 @@
 
 namespace txfs {
 
-/// The kernel may remember that these names lead to what they led to.
-inline void AddNames(std::vector<Inode::Link> links, StaleCaches& stale) {
-  for (Inode::Link& link : links) {
-    stale.names.push_back({link.parent, std::move(link.name)});
-  }
-}
-
 /// Filesystem over a base, a tree and a journal. Locks: docs/locking.md.
 class OverlayFilesystem final : public Filesystem {
  public:
@@ -159,6 +152,10 @@ class OverlayFilesystem final : public Filesystem {
     /// journal when nothing is frozen any more: it frees what is not needed.
     Result<StaleCaches> Rollback(const Caller& caller,
                                  const Savepoint& savepoint, uint64_t* undone);
+    /// The kernel may remember that names lead to what they led to.
+    void AddRebased(Tree::Rebased rebased, StaleCaches& stale) const;
+    /// Those of `inos` that are directories which the overlay shows.
+    void AddMoved(std::span<const Ino> inos, StaleCaches& stale) const;
     /// Before commit moves base objects: keeps open what orphans still read.
     Status PinOrphans();
     struct ChangedInodes {

@@ -173,7 +173,7 @@ class Refresher {
       if (sight.known && !there) lost.push_back(link);
     }
     if (lost.size() == inode.links.size()) return;
-    for (const Inode::Link& link : lost) DropName(link);
+    for (const Inode::Link& link : lost) DropName(inode.ino, link);
   }
 
   /// Whether all names lead to one other object of the same type, which
@@ -201,7 +201,7 @@ class Refresher {
     const BaseOrigin& origin = *inode.record.base;
     const SharedFd open =
         files_.Find(ino, {.dev = origin.dev, .ino = origin.ino});
-    for (const Name& name : names) DropName(name.link);
+    for (const Name& name : names) DropName(ino, name.link);
     Inode* left = tree_.Find(ino);
     if (left != nullptr && left->IsOrphan()) {
       left->pinned_base = open;
@@ -219,7 +219,7 @@ class Refresher {
     if (inode->upper || inode->known_children != 0) return;
     const std::vector<Inode::Link> links = inode->links;
     stale_.inodes.push_back(ino);
-    for (const Inode::Link& link : links) DropName(link);
+    for (const Inode::Link& link : links) DropName(ino, link);
   }
 
   /// Its number in stat(2) is another one then, and where it is listed.
@@ -236,9 +236,11 @@ class Refresher {
   }
 
   /// The directory may have been kept for it.
-  void DropName(const Inode::Link& link) {
+  void DropName(Ino ino, const Inode::Link& link) {
     stale_.names.push_back({link.parent, link.name});
     tree_.DropCached(*tree_.Find(link.parent), link.name);
+    Inode* left = tree_.Find(ino);
+    if (left != nullptr && left->IsOrphan()) left->taken = true;
     const Inode* parent = tree_.Find(link.parent);
     if (parent != nullptr && parent->lost) DropDirectory(link.parent);
   }

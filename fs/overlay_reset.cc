@@ -154,9 +154,28 @@ StaleCaches OverlayFilesystem::Frozen::Reset(
   ForgetMeters();
   // A discard does nothing to the base.
   if (committed) DropCaches();
-  AddNames(tree.Rebase(std::move(survivors), BaseLook(), SharedJournal()),
-           stale);
+  AddRebased(tree.Rebase(std::move(survivors), BaseLook(), SharedJournal()),
+             stale);
   return stale;
+}
+
+void OverlayFilesystem::Frozen::AddRebased(Tree::Rebased rebased,
+                                           StaleCaches& stale) const {
+  for (Inode::Link& link : rebased.went) {
+    stale.names.push_back({link.parent, std::move(link.name)});
+  }
+  AddMoved(rebased.moved, stale);
+}
+
+void OverlayFilesystem::Frozen::AddMoved(std::span<const Ino> inos,
+                                         StaleCaches& stale) const {
+  for (const Ino ino : inos) {
+    const Inode* inode = tree.Find(ino);
+    if (inode == nullptr || !inode->IsDirectory()) continue;
+    if (auto path = tree.VisiblePath(*inode)) {
+      stale.moved.push_back(std::move(*path));
+    }
+  }
 }
 
 void OverlayFilesystem::Frozen::Adopt(std::shared_ptr<Journal>& next) {
@@ -190,8 +209,8 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Restore() {
   });
   ForgetMeters();
   DropCaches();
-  AddNames(tree.Rebase(std::move(survivors), BaseLook(), nullptr, tables),
-           stale);
+  AddRebased(tree.Rebase(std::move(survivors), BaseLook(), nullptr, tables),
+             stale);
   return stale;
 }
 

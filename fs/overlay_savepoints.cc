@@ -72,11 +72,17 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
   for (const Inode* inode : went.changed) {
     if (inode->lookups > 0) stale.inodes.push_back(inode->ino);
   }
+  std::vector<Ino> moved;
   for (const auto& [key, value] : rewind.dentries) {
     const Inode* parent = tree.Find(key.first);
     if (parent == nullptr || parent->lookups == 0) continue;
     stale.names.push_back({key.first, key.second});
+    const auto slot = parent->slots.find(key.second);
+    if (slot == parent->slots.end()) continue;
+    moved.push_back(slot->second.IsUpper() ? slot->second.upper.ino
+                                           : slot->second.cached);
   }
+  AddMoved(moved, stale);
   return stale;
 }
 

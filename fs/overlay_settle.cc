@@ -99,8 +99,9 @@ StaleCaches OverlayFilesystem::Frozen::Settle(const Change& change,
   Survivors survivors(tree, settlement, change);
   ForgetMeters();
   DropCaches();
-  AddNames(tree.Rebase(std::move(survivors.list), BaseLook(), nullptr, tables),
-           survivors.stale);
+  AddRebased(
+      tree.Rebase(std::move(survivors.list), BaseLook(), nullptr, tables),
+      survivors.stale);
   [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
     for (const auto& [ino, extents] : dropped) {
       const Inode* inode = tree.Find(ino);

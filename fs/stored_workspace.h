@@ -96,6 +96,10 @@ class StoredWorkspace final : public Workspace {
     return transaction_id() + " " +
            std::to_string(filesystem_->journal()->denied());
   }
+  std::vector<std::string> TakeMoved() override {
+    const MutexLock lock(mutex_);
+    return std::exchange(moved_, {});
+  }
   void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) override {
     const MutexLock lock(mutex_);
@@ -250,6 +254,7 @@ class StoredWorkspace final : public Workspace {
   TransactionSummary summary_ GUARDED_BY(mutex_);
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
+  std::vector<std::string> moved_ GUARDED_BY(mutex_);  ///< what TakeMoved gives
   std::thread collecting_ GUARDED_BY(end_mutex_);
   std::atomic<bool> stops_ = false;  ///< collecting_ is not to go on
   Mutex past_mutex_;                 ///< before the filesystem's locks

@@ -92,6 +92,7 @@ struct Inode {
   uint32_t orphan_segment = 0;  ///< orphan: where its later writes go, and
   uint64_t orphan_end = 0;      ///< how far that is written
   std::string last_path;        ///< orphan: where its last name was
+  bool taken = false;           ///< orphan: not by us, the base has it no more
   SharedFd pinned_base;  ///< orphan: its base file, once commit moved it away
   std::shared_ptr<Journal> retired;  ///< orphan of an ended transaction: where
                                      ///< its extents are
@@ -269,6 +270,10 @@ class Tree final : public State {
     std::vector<Inode::Link> links = {};  ///< within Rebase: what it had
     std::string last_path = {};           ///< and where it was, if it is new
   };
+  struct Rebased {
+    std::vector<Inode::Link> went;  ///< names that lead to a survivor no more
+    std::vector<Ino> moved;         ///< survivors that have come to another one
+  };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
   /// Lets every upper inode of base origin that no name leads to have the one
   /// that the base had for it, whatever that has there now. Directories on the
@@ -284,19 +289,15 @@ class Tree final : public State {
   [[nodiscard]] bool IsShadowed(const Inode& inode) const;
   /// A transaction ended: drops every inode but `survivors` (the root among
   /// them) and those that stay in place, and makes those pristine at their
-  /// paths as `look` finds them, or orphans whose content is in `old`. Returns
-  /// the names that lead to one of them no more.
-  std::vector<Inode::Link> Rebase(std::vector<Survivor> survivors,
-                                  const Look& look,
-                                  const std::shared_ptr<Journal>& old) {
+  /// paths as `look` finds them, or orphans whose content is in `old`.
+  Rebased Rebase(std::vector<Survivor> survivors, const Look& look,
+                 const std::shared_ptr<Journal>& old) {
     return Rebase(std::move(survivors), look, old, Image());
   }
   /// The same when a part of it ended: `rest` is what the journal has still.
   /// Orphans whose content is in it need no `old`.
-  std::vector<Inode::Link> Rebase(std::vector<Survivor> survivors,
-                                  const Look& look,
-                                  const std::shared_ptr<Journal>& old,
-                                  const Image& rest);
+  Rebased Rebase(std::vector<Survivor> survivors, const Look& look,
+                 const std::shared_ptr<Journal>& old, const Image& rest);
 
   // The base changed under an open transaction (overlay_refresh.cc).
   /// Makes a pristine inode what `object` is, whatever it was before.

@@ -258,10 +258,9 @@ void Tree::LoadRest(const Image& rest, const std::set<Ino>& orphans) {
   }
 }
 
-std::vector<Inode::Link> Tree::Rebase(std::vector<Survivor> survivors,
-                                      const Look& look,
-                                      const std::shared_ptr<Journal>& old,
-                                      const Image& rest) {
+Tree::Rebased Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
+                           const std::shared_ptr<Journal>& old,
+                           const Image& rest) {
   // Directories first: a file's second name may lie in one that sorts later.
   const auto files = std::ranges::partition(
       survivors, [&](const auto& s) { return Find(s.ino)->IsDirectory(); });
@@ -308,16 +307,22 @@ std::vector<Inode::Link> Tree::Rebase(std::vector<Survivor> survivors,
   RelinkUpper(look);
   ++rebases_;
   staying_ = 0;
-  std::vector<Inode::Link> went;
+  Rebased rebased;
   for (Survivor& survivor : survivors) {
     const Inode& inode = *Find(survivor.ino);
+    const auto had = [&](const Inode::Link& link) {
+      return std::ranges::find(survivor.links, link) != survivor.links.end();
+    };
+    if (!std::ranges::all_of(inode.links, had)) {
+      rebased.moved.push_back(survivor.ino);
+    }
     for (Inode::Link& link : survivor.links) {
       const bool stays =
           std::ranges::find(inode.links, link) != inode.links.end();
-      if (!stays) went.push_back(std::move(link));
+      if (!stays) rebased.went.push_back(std::move(link));
     }
   }
-  return went;
+  return rebased;
 }
 
 }  // namespace txfs

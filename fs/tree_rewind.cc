@@ -34,6 +34,7 @@ void Tree::ReviveOrphan(Inode& inode, WentBack& went) {
   inode.orphan_segment = 0;
   inode.orphan_end = 0;
   inode.last_path.clear();
+  inode.taken = false;
   inode.pinned_base.reset();
   // The kernel takes nothing more from a directory that was removed, not even
   // when it is back: it must meet another one.

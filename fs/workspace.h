@@ -194,6 +194,8 @@ class Workspace : public Archive {
   /// The workspace's directory, whatever is mounted over it.
   virtual Result<UniqueFd> OpenBase() = 0;
 
+  /// StaleCaches::moved of what was told since it was last asked for.
+  virtual std::vector<std::string> TakeMoved() = 0;
   /// Called after commit, discard, rollback and refresh with what the kernel
   /// may have cached; by a discard on several threads at once, and while
   /// operations wait for it: `listener` must not wait for one.

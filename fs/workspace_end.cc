@@ -324,6 +324,8 @@ void StoredWorkspace::TellKernel(const StaleCaches& stale) {
   {
     const MutexLock lock(mutex_);
     listener = listener_;
+    // Without a listener there is no kernel that has them.
+    if (listener) std::ranges::copy(stale.moved, std::back_inserter(moved_));
   }
   if (listener) listener(stale);
 }

@@ -303,6 +303,7 @@ TEST_F(ControlTest, MakesSavepointsAndRollsBack) {
   ASSERT_TRUE(report);
   EXPECT_EQ(report->savepoint, expected);
   EXPECT_EQ(report->undone, 11u);
+  EXPECT_EQ(client.moved(), std::vector<std::string>{"moved"});
   EXPECT_EQ(client.GetStatus()->status.savepoints,
             (std::vector<Savepoint>{
                 {.name = "s\xFF", .lsn = Lsn{3}, .time = {.sec = 4}}}));

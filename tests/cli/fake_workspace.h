@@ -167,6 +167,7 @@ class FakeWorkspace : public Workspace {
   std::string DenialsVersion() override {
     return std::to_string(denials.entries.size());
   }
+  std::vector<std::string> TakeMoved() override { return {"moved"}; }
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
   Status Refresh() override {
     ++refreshes;

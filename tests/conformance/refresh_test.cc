@@ -150,6 +150,7 @@ class RefreshTest : public ::testing::Test {
   void SetUp() override {
     base_.File("file", "old");
     base_.File("same", "same");
+    base_.File("removed", "gone");
     base_.File("dir/sub/deep", "deep");
     base_.HardLink("file", "link");
     base_.SetTimes();
@@ -272,6 +273,46 @@ TEST_F(RefreshTest, AFileThatIsHeldStaysThatOfANameThatNobodyLookedUp) {
   EXPECT_EQ(two_->Find("link"), held);
   EXPECT_EQ(two_->Commit(), 0U);
   EXPECT_EQ(base_.Read("link"), "new");
+}
+
+/// Else it would be in no diff and in no conflict.
+TEST_F(RefreshTest, WhatOthersTookAwayTakesNoMoreChanges) {
+  const Ino moved = two_->Find("same");
+  const Ino below = two_->Find("dir/sub/deep");
+  const Ino removed = two_->Find("removed");
+  ASSERT_EQ(two_->Read(moved), "same");
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "same", kRootIno, "elsewhere",
+                                RenameMode::kReplace));
+  ASSERT_TRUE(one_->fs().Rename({}, one_->Find("dir"), "sub", kRootIno, "sub",
+                                RenameMode::kReplace));
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "removed"));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  for (const Ino ino : {moved, below, removed}) {
+    const auto written = two_->fs().Write({}, ino, 0, AsBytes(string("x")), {});
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ESTALE);
+    const auto set = two_->fs().SetAttr({}, ino, {.mode = 0600});
+    ASSERT_FALSE(set);
+    EXPECT_EQ(set.error().code, ESTALE);
+  }
+  EXPECT_EQ(two_->Read(moved), "same");
+  EXPECT_TRUE(two_->Changes().empty());
+  two_->Write("elsewhere", "written");
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(base_.Read("elsewhere"), "written");
+}
+
+/// As on any filesystem: what the transaction removed itself is still
+/// somebody's.
+TEST_F(RefreshTest, WhatTheTransactionRemovedCanBeWrittenWhileItIsHeld) {
+  const Ino removed = two_->Find("same");
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "same"));
+  ASSERT_TRUE(two_->fs().Write({}, removed, 0, AsBytes(string("x")), {}));
+  EXPECT_EQ(two_->Commit(), 0U);
+  two_->Refresh();
+  ASSERT_TRUE(two_->fs().Write({}, removed, 1, AsBytes(string("y")), {}));
+  EXPECT_EQ(two_->Read(removed), "xyme");
 }
 
 /// The name of which a search comes to know first need not be one at which the

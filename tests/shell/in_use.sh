@@ -48,6 +48,26 @@ contains "$(cat mnt/docs/listing)" README
 worker '"$TXFS" commit -m "from inside" >/dev/null; test -e listing'
 [ -e ws/docs/listing ] || fail "commit from inside did not reach the workspace"
 
+# Whoever stands in a directory that moves back has a path at once.
+txfs -C mnt savepoint >/dev/null
+mkdir mnt/other
+mv mnt/docs mnt/other/moved
+worker 'python3 -c "import os; print(os.getcwd())"' >out
+equal "$PWD/mnt/other/moved" "$(cat out)" "the working directory, moved"
+txfs -C mnt rollback
+worker 'python3 -c "import os; print(os.getcwd())"' >out
+equal "$PWD/mnt/docs" "$(cat out)" "the working directory after the rollback"
+mkdir mnt/other
+mv mnt/docs mnt/other/moved
+txfs -C mnt discard other
+worker 'python3 -c "import os; print(os.getcwd())"' >out
+equal "$PWD/mnt/docs" "$(cat out)" "the working directory after the discard of a part"
+mkdir mnt/other
+mv mnt/docs mnt/other/moved
+txfs -C mnt discard
+worker 'python3 -c "import os; print(os.getcwd())"' >out
+equal "$PWD/mnt/docs" "$(cat out)" "the working directory after the discard"
+
 # A busy mount is named, with who is in it, and stays.
 refuses_with_hint 6 "$WORKER_PID" txfs umount mnt
 contains "$(cat "$TMPDIR/err")" "$PWD/mnt"
