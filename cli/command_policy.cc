@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/limit_text.h"
 #include "cli/locate.h"
@@ -94,6 +95,11 @@ Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
   const Rules rules = TRY(RulesOfFile(context, file));
   TRY(Print(EscapeControls(file) + ": " + CountRules(rules.get()) +
             ", and their examples hold\n"));
+  const auto together = RulesOfFile(context, file, WithBuiltin::kYes);
+  if (!together) {
+    Say("note: it does not go with the default policy: " +
+        together.error().ToString());
+  }
   return 0;
 }
 

@@ -19,14 +19,18 @@ void PutIfAny(Document& document, const char* key, const std::string& text) {
 
 }  // namespace
 
+std::string UidText(uint32_t uid) {
+  return uid == kNoUid ? "?" : std::to_string(uid);
+}
+
 std::string LogLine(const LogEntry& entry) {
   const Change& change = entry.change;
   const std::string exe = change.exe.substr(change.exe.rfind('/') + 1);
   std::string line =
       LocalTime(change.time, 6) + "  " + std::to_string(change.pid) + " " +
       (exe.empty() ? "?" : EscapeControls(exe)) + "  uid " +
-      std::to_string(change.uid) + "  " + std::string(OpName(change.op)) +
-      "  " + PathText(change.path);
+      UidText(change.uid) + "  " + std::string(OpName(change.op)) + "  " +
+      PathText(change.path);
   if (!change.new_path.empty()) {
     line += " -> " + EscapeControls(change.new_path);
   }
@@ -57,7 +61,8 @@ Document LogDocument(const LogEntry& entry) {
   document["time"] = UtcTime(change.time);
   document["pid"] = change.pid;
   PutPath(document, "exe", change.exe);
-  document["uid"] = change.uid;
+  document["uid"] = nullptr;
+  if (change.uid != kNoUid) document["uid"] = change.uid;
   document["op"] = OpName(change.op);
   PutPath(document, "path", change.path);
   document["new_path"] = nullptr;

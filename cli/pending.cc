@@ -1,5 +1,6 @@
 #include "cli/pending.h"
 
+#include "cli/log_format.h"
 #include "cli/text.h"
 
 namespace txfs::cli {
@@ -28,7 +29,7 @@ std::string WhoText(const PendingQuestion& question) {
   };
   return (question.exe.empty() ? "?" : EscapeControls(question.exe)) +
          ", process " + Join(question.pids, number) + ", uid " +
-         std::to_string(question.uid);
+         UidText(question.uid);
 }
 
 std::string NamesText(const PendingQuestion& question) {
@@ -138,7 +139,8 @@ Document PendingDocument(const PendingQuestion& question) {
     document["names"].push_back(std::move(one));
   }
   PutPath(document, "exe", question.exe);
-  document["uid"] = question.uid;
+  document["uid"] = nullptr;
+  if (question.uid != kNoUid) document["uid"] = question.uid;
   document["pids"] = question.pids;
   return document;
 }

@@ -21,8 +21,10 @@ bool IsInWorkspace(const Context& context) {
          FindTxfsMount(context.directory) || FindWorkspace(context.directory);
 }
 
-Result<Rules> RulesOfFile(const Context& context, const std::string& file) {
+Result<Rules> RulesOfFile(const Context& context, const std::string& file,
+                          WithBuiltin builtin) {
   const policy::Sources sources{
+      .builtin = builtin == WithBuiltin::kYes,
       .files = {{.path = ResolvePath(context.directory, file)}}};
   return policy::LoadSources(sources, AT_FDCWD);
 }

@@ -14,7 +14,9 @@ namespace txfs::cli {
 using Rules = std::shared_ptr<const policy::Policy>;
 
 /// The rules of one file alone; never null.
-Result<Rules> RulesOfFile(const Context& context, const std::string& file);
+enum class WithBuiltin { kYes, kNo };
+Result<Rules> RulesOfFile(const Context& context, const std::string& file,
+                          WithBuiltin builtin = WithBuiltin::kNo);
 
 /// Those that the next mount of `workspace` would find without being told of
 /// others. Never null.

@@ -311,7 +311,10 @@ void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
       .append = (fi->flags & O_APPEND) != 0 && (fi->flags & O_DIRECT) == 0};
   RefusedPages& refused = *ContextOf(req).refused_pages;
   Caller caller = CallerOf(req);
-  caller.known = fi->writepage == 0;
+  if (fi->writepage != 0) {
+    caller.known = false;
+    caller.uid = kNoUid;
+  }
   const auto written = Guard([&] {
     return FsOf(req).Write(caller, Ino{ino}, static_cast<uint64_t>(offset),
                            AsBytes({bytes, size}), mode);

@@ -175,6 +175,9 @@ enum class Op : uint8_t {
 [[nodiscard]] std::string_view OpName(Op op);
 [[nodiscard]] std::optional<Op> OpFromName(std::string_view name);
 
+/// The user where it is not known; nobody has it (chown(2)).
+inline constexpr uint32_t kNoUid = 0xFFFFFFFF;
+
 /// One mutation: who did what, and the edits that do it and undo it.
 struct Change {
   Op op = Op::kCreate;
@@ -182,7 +185,7 @@ struct Change {
                        ///< there are no edits
   Timestamp time;
   uint32_t pid = 0;
-  uint32_t uid = 0;
+  uint32_t uid = 0;  ///< or kNoUid
   std::string exe;   ///< path of the caller's executable; empty when unknown
   std::string path;  ///< relative to the workspace root
   std::string new_path;  ///< rename, exchange, link: the other path

@@ -87,4 +87,10 @@ std::vector<std::string_view> NamesOf(Mask mask) {
 
 Effect MainEffect(Op op) { return RowOf(op).effect; }
 
+Mask Event::mask() const {
+  const bool is_of_another_name =
+      effect == Effect::kAttributes && MainEffect(op) == Effect::kRemove;
+  return MaskOf(effect) | (is_of_another_name ? 0 : MaskOf(op));
+}
+
 }  // namespace txfs::policy

@@ -40,7 +40,8 @@ enum class Effect : uint8_t {
 };
 inline constexpr size_t kEffects = 4;
 
-/// Set of ops and effects. An event has two of them: its op and its effect.
+/// Set of ops and effects. An event has its effect, and its op where that is
+/// about the name: not where another name of the file is removed.
 using Mask = uint32_t;
 [[nodiscard]] constexpr Mask MaskOf(Effect effect) {
   return Mask{1} << static_cast<unsigned>(effect);
@@ -95,7 +96,7 @@ struct Event {
   std::string_view exe;             ///< path of the program; "": not known
   std::optional<uint32_t> uid = 0;  ///< none: not known
 
-  [[nodiscard]] Mask mask() const { return MaskOf(op) | MaskOf(effect); }
+  [[nodiscard]] Mask mask() const;
 };
 
 }  // namespace txfs::policy

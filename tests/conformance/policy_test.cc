@@ -98,6 +98,13 @@ reason = "it is to stay one"
 suggest = "leave it"
 
 [[fs]]
+id = "no-unlink"
+path = "stays"
+ops = ["unlink", "rename"]
+reason = "it is to stay"
+suggest = "leave it"
+
+[[fs]]
 id = "watched"
 path = "watched"
 action = "audit"
@@ -278,6 +285,18 @@ TEST_F(PolicyTest, AnUnlinkedNameIsNotOneThatLosesALink) {
   EXPECT_TRUE(fs().Unlink("noattr"));
 }
 
+/// An op is about the name that it is done to; what it does to the others of a
+/// file is a matter of their attributes.
+TEST_F(PolicyTest, AnotherNameOfAFileMayGoWhereTheOpIsMeant) {
+  ASSERT_TRUE(fs().WriteFile("stays", "file"));
+  ASSERT_TRUE(fs().Link("stays", "second"));
+  ASSERT_TRUE(fs().Link("stays", "replaced"));
+  EXPECT_TRUE(fs().Unlink("second"));
+  EXPECT_TRUE(fs().Rename("free", "replaced", 0));
+  EXPECT_EQ(fs().Unlink("stays").error().rule, "no-unlink");
+  EXPECT_EQ(fs().Rename("stays", "away", 0).error().rule, "no-unlink");
+}
+
 TEST_F(PolicyTest, RefusedWritesLeaveNothingInTheStore) {
   const auto bytes = fs().StoreBytes();
   ASSERT_TRUE(bytes);
@@ -302,7 +321,7 @@ TEST_F(PolicyTest, ADirectoryThatTheBaseLostIsMovedAsAnyOther) {
 /// What the kernel writes back of a mapping may be anybody's.
 TEST_F(PolicyTest, AUserWhoIsNotKnownMayBeAnyThatIsMeant) {
   constexpr Caller kRoot{.pid = 0, .uid = 0, .gid = 0};
-  constexpr Caller kNobody{.pid = 1, .uid = 0, .gid = 0, .known = false};
+  constexpr Caller kNobody{.pid = 1, .uid = kNoUid, .gid = 0, .known = false};
   Filesystem& files = fs().workspace().filesystem();
   const auto write = [&](const Caller& caller, const string& name) {
     const auto node = files.Lookup(kRootIno, name);

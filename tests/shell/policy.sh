@@ -33,6 +33,12 @@ chmod g+w policy.toml
 refuses_with_hint 1 "can be written by others" txfs policy check policy.toml
 refuses_with_hint 1 "can be written by others" txfs mount ws mnt --policy policy.toml
 chmod g-w policy.toml
+sed 's/id = "secrets"/id = "txfs-env-files"/' policy.toml >same.toml
+txfs policy check same.toml 2>err
+contains "$(cat err)" "note: it does not go with the default policy: "
+contains "$(cat err)" "txfs-env-files"
+txfs policy check policy.toml 2>err
+equal "" "$(cat err)" "what the check of a good file says"
 sed 's/nocase = true/nocas = true/' policy.toml >wrong.toml
 refuses 1 'wrong.toml:14: unknown key "nocas"' txfs policy check wrong.toml
 refuses 1 'wrong.toml:14: unknown key "nocas"' txfs mount ws mnt --policy wrong.toml
