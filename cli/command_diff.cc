@@ -28,20 +28,24 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
   };
   std::vector<NetChange> net =
       TRY(client.Changes(true, below, arguments.since));
-  bool skipped = false;
-  const auto changes = TRY(FileChanges(std::move(net), read, &skipped));
-  if (skipped) {
+  const bool is_patch = !arguments.json && !arguments.style.name_status;
+  auto closed = TRY(TakeClosed(net, read));
+  if (is_patch) SayClosed(closed);
+  const ShownChanges shown =
+      TRY(ShowChanges(std::move(net), std::move(closed), read));
+  if (shown.skipped) {
     Say("note: too many files were added and deleted to look for renames among "
         "them");
   }
   const DiffStyle& style = arguments.style;
-  if (!arguments.json && !style.name_status) SayWhatIsMissing(changes);
+  if (is_patch) SayWhatIsMissing(shown.at_hand);
   Output output;
   if (arguments.json) {
-    output.Write(JsonArray(changes));
+    output.Write(JsonArray(shown.all));
   } else {
     if (!arguments.no_pager) output.StartPager();
-    TRY(PrintChanges(style, changes, read, output));
+    TRY(PrintChanges(style, style.name_status ? shown.all : shown.at_hand, read,
+                     output));
   }
   TRY(output.Finish());
   if (gone != 0) {

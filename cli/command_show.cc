@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "cli/commands.h"
@@ -72,13 +73,9 @@ void SayWhyNot(const TransactionSummary& summary) {
   }
 }
 
-struct ShownChanges {
-  std::vector<FileChange> all;      ///< by path
-  std::vector<FileChange> at_hand;  ///< of which both sides can be read
-};
-
-/// Renames are looked for only among what can be read.
-Result<ShownChanges> PairChanges(CommitView& view, const ContentReader& read) {
+/// What is lost and what may not be read are not at hand.
+Result<ShownChanges> PairChanges(CommitView& view, const ContentReader& read,
+                                 bool is_patch) {
   std::set<std::string> lost;
   for (const Conflict& path : view.lost) lost.insert(path.path);
   std::vector<NetChange> readable;
@@ -87,16 +84,10 @@ Result<ShownChanges> PairChanges(CommitView& view, const ContentReader& read) {
     (lost.contains(change.path) ? unreadable : readable)
         .push_back(std::move(change));
   }
-  bool skipped = false;
-  ShownChanges shown;
-  shown.at_hand = TRY(FileChanges(std::move(readable), read, &skipped));
-  shown.all = shown.at_hand;
-  for (NetChange& change : unreadable) {
-    shown.all.push_back(WithoutContent(std::move(change)));
-  }
-  std::ranges::stable_sort(
-      shown.all, {}, [](const FileChange& change) { return change.net.path; });
-  return shown;
+  auto closed = TRY(TakeClosed(readable, read));
+  if (is_patch) SayClosed(closed);
+  std::ranges::move(closed, std::back_inserter(unreadable));
+  return ShowChanges(std::move(readable), std::move(unreadable), read);
 }
 
 Document ShowDocument(const CommitView& view, const ShownChanges& shown) {
@@ -131,14 +122,15 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments) {
   const ContentReader read = [&](const ChangeSide& side, bool) {
     return client.ReadEnded(side, kPatchContentMax);
   };
-  const ShownChanges shown = TRY(PairChanges(view, read));
+  const bool names_only = arguments.style.name_status;
+  const ShownChanges shown =
+      TRY(PairChanges(view, read, !arguments.json && !names_only));
   Output output;
   if (arguments.json) {
     output.Write(Dump(ShowDocument(view, shown), 2) + "\n");
     TRY(output.Finish());
     return 0;
   }
-  const bool names_only = arguments.style.name_status;
   if (!view.has_changes) SayWhyNot(view.summary);
   if (!names_only) SayWhatIsLost(view);
   if (!names_only) SayWhatIsMissing(shown.at_hand);

@@ -1,6 +1,7 @@
 #include "cli/diff_print.h"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/diff_format.h"
@@ -27,6 +28,14 @@ Status PrintPatch(const std::vector<FileChange>& changes,
   });
 }
 
+/// Whether it comes or goes with what is in it, which nobody but root can tell.
+bool IsClosedDirectory(const FileChange& change) {
+  const auto& side = change.net.before ? change.net.before : change.net.after;
+  constexpr uint32_t kListed = S_IRUSR | S_IXUSR;
+  return change.status != 'M' && side->attr.type == FileType::kDirectory &&
+         (side->attr.mode & kListed) != kListed && ::geteuid() != 0;
+}
+
 }  // namespace
 
 Status PrintChanges(const DiffStyle& style,
@@ -48,11 +57,21 @@ Status PrintChanges(const DiffStyle& style,
   return PrintPatch(changes, read, colour, output);
 }
 
+void SayClosed(const std::vector<NetChange>& changes) {
+  for (const NetChange& change : changes) {
+    Say("note: " + change.path +
+        " may not be read: the patch is incomplete without it");
+  }
+}
+
 void SayWhatIsMissing(const std::vector<FileChange>& changes) {
   size_t internal = 0;
   for (const FileChange& change : changes) {
     if (IsGitInternal(change.net.path)) {
       ++internal;
+    } else if (IsClosedDirectory(change)) {
+      Say("note: " + change.net.path +
+          " may not be listed: the patch is incomplete without what is in it");
     } else if (IsTooLarge(change)) {
       Say("note: " + change.net.path +
           " is over 256 MiB: the patch is incomplete without it");

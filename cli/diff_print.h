@@ -19,6 +19,8 @@ Status PrintChanges(const DiffStyle& style,
                     const std::vector<FileChange>& changes,
                     const ContentReader& read, Output& output);
 
+/// Of which files nobody may see the content, on stderr.
+void SayClosed(const std::vector<NetChange>& changes);
 /// What the patch leaves out, on stderr.
 void SayWhatIsMissing(const std::vector<FileChange>& changes);
 

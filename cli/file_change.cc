@@ -1,7 +1,10 @@
 #include "cli/file_change.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <iterator>
 #include <map>
@@ -190,6 +193,19 @@ void SplitRenamesOfGit(std::vector<NetChange>& changes) {
   std::ranges::move(gone, std::back_inserter(changes));
 }
 
+/// Whether the content of `side` may not be read, in which case it needs not be
+/// small: only what its owner may not read is tried.
+Result<bool> IsClosed(const std::optional<ChangeSide>& side, bool before,
+                      const ContentReader& read) {
+  const bool may_be = side && side->attr.type == FileType::kRegular &&
+                      (side->attr.mode & S_IRUSR) == 0;
+  if (!may_be || side->attr.size > kPatchContentMax) return false;
+  const auto content = read(*side, before);
+  if (content) return false;
+  if (content.error().code == EACCES) return true;
+  return std::unexpected(content.error());
+}
+
 }  // namespace
 
 bool IsGitType(FileType type) {
@@ -234,8 +250,32 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
   return files;
 }
 
-FileChange WithoutContent(NetChange change) {
-  return {.status = StatusOf(change.kind), .net = std::move(change)};
+Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
+                                 std::vector<NetChange> unreadable,
+                                 const ContentReader& read) {
+  ShownChanges shown;
+  shown.at_hand = TRY(FileChanges(std::move(readable), read, &shown.skipped));
+  shown.all = shown.at_hand;
+  for (NetChange& change : unreadable) {
+    shown.all.push_back(
+        {.status = StatusOf(change.kind), .net = std::move(change)});
+  }
+  std::ranges::stable_sort(
+      shown.all, {}, [](const FileChange& change) { return change.net.path; });
+  return shown;
+}
+
+Result<std::vector<NetChange>> TakeClosed(std::vector<NetChange>& changes,
+                                          const ContentReader& read) {
+  std::vector<NetChange> closed;
+  std::vector<NetChange> open;
+  for (NetChange& change : changes) {
+    const bool is_closed = TRY(IsClosed(change.before, true, read)) ||
+                           TRY(IsClosed(change.after, false, read));
+    (is_closed ? closed : open).push_back(std::move(change));
+  }
+  changes = std::move(open);
+  return closed;
 }
 
 bool IsTooLarge(const FileChange& change) {

@@ -33,8 +33,20 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
                                             const ContentReader& read,
                                             bool* skipped);
 
-/// A change whose content is not at hand.
-[[nodiscard]] FileChange WithoutContent(NetChange change);
+struct ShownChanges {
+  std::vector<FileChange> all;      ///< by path
+  std::vector<FileChange> at_hand;  ///< of which both sides can be read
+  bool skipped = false;             ///< as of FileChanges
+};
+/// Those of `unreadable` stand for themselves: renames are looked for only
+/// among what can be read.
+Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
+                                 std::vector<NetChange> unreadable,
+                                 const ContentReader& read);
+
+/// Takes those out of `changes` whose content `read` may not read (EACCES).
+Result<std::vector<NetChange>> TakeClosed(std::vector<NetChange>& changes,
+                                          const ContentReader& read);
 
 /// Whether git knows files of this type.
 [[nodiscard]] bool IsGitType(FileType type);

@@ -288,6 +288,7 @@ Result<MountPlan> PlanMount(const Context& context,
                        .threads = 0};
   plan.daemon.log_path = LogPath(paths.mountpoint);
   plan.beneath = ProcessesBeneath(paths);
+  plan.around = FindWorkspace(ResolvePath(paths.workspace, ".."));
   return plan;
 }
 
@@ -310,6 +311,10 @@ void SayMounted(const MountPlan& plan, const ReadyReport& ready) {
       (ready.begun ? " begun" : " resumed"));
   Say("mounted " + plan.daemon.workspace.path + " at " +
       plan.daemon.mount.mountpoint);
+  if (plan.around) {
+    Say("note: it lies inside the workspace " + *plan.around +
+        ": what one of them commits is to the other a change of its base");
+  }
 }
 
 Status MountInBackground(const MountPlan& plan) {

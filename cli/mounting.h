@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct MountPlan {
   DaemonOptions daemon;
   bool store_given = false;         ///< to be remembered for the workspace
   std::vector<ProcessRef> beneath;  ///< stand in what is mounted over
+  /// A workspace that this one lies in.
+  std::optional<std::string> around = {};
 };
 
 /// Clears dead mounts that are in the way. Errors: paths that are missing or

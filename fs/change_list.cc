@@ -84,12 +84,18 @@ class ChangeCollector {
     // A directory that lives on elsewhere takes its content along.
     const Inode* inode = frozen_.tree.FindBaseDirectory(path);
     if (!expand_ && inode != nullptr && !inode->IsOrphan()) return {};
+    return EachIn(path, [&](const BaseEntry& entry) {
+      return AddOld(JoinPath(path, entry.name));
+    });
+  }
+
+  /// Of a directory that may not be listed, it alone is known.
+  template <class Visit>
+  Status EachIn(const std::string& path, const Visit& visit) {
     const auto entries = frozen_.base.List(path);
-    if (!entries && IsGone(entries.error())) return {};
+    if (!entries && IsClosedOrGone(entries.error())) return {};
     if (!entries) return std::unexpected(entries.error());
-    for (const BaseEntry& entry : *entries) {
-      TRY(AddOld(JoinPath(path, entry.name)));
-    }
+    for (const BaseEntry& entry : *entries) TRY(visit(entry));
     return {};
   }
 
@@ -116,15 +122,12 @@ class ChangeCollector {
   Status AddBaseChildren(const std::string& path, const std::string& base) {
     const Inode* directory = frozen_.tree.FindBaseDirectory(base);
     // Somebody else may have removed it meanwhile, or put a file in its place.
-    const auto entries = frozen_.base.List(base);
-    if (!entries && IsGone(entries.error())) return {};
-    if (!entries) return std::unexpected(entries.error());
-    for (const BaseEntry& entry : *entries) {
+    return EachIn(base, [&](const BaseEntry& entry) -> Status {
       const Inode* inode = nullptr;
       if (directory != nullptr) {
         const auto slot = directory->slots.find(entry.name);
         if (slot != directory->slots.end()) {
-          if (slot->second.IsUpper()) continue;
+          if (slot->second.IsUpper()) return {};
           inode = frozen_.tree.Find(slot->second.cached);
         }
       }
@@ -132,11 +135,9 @@ class ChangeCollector {
       const std::string child_path = JoinPath(path, entry.name);
       if (inode == nullptr) inode = FindBase(child_base, entry.type);
       new_.insert_or_assign(child_path, NewName{inode, child_base});
-      if (entry.type == FileType::kDirectory) {
-        TRY(AddBaseChildren(child_path, child_base));
-      }
-    }
-    return {};
+      if (entry.type != FileType::kDirectory) return {};
+      return AddBaseChildren(child_path, child_base);
+    });
   }
 
   /// Base objects changed in place.
@@ -375,10 +376,13 @@ Result<bool> XattrsDiffer(OverlayFilesystem& filesystem,
   return TRY(filesystem.ReadBaseXattrs(base_path)) != after;
 }
 
-/// Where the base changed meanwhile, what is to be compared may be gone.
+/// Where the base changed meanwhile, what is to be compared may be gone, or
+/// somebody may have made it his own.
 Result<bool> OrDiffers(Result<bool> differs) {
   if (differs) return differs;
-  if (differs.error().code == ESTALE || IsGone(differs.error())) return true;
+  if (differs.error().code == ESTALE || IsClosedOrGone(differs.error())) {
+    return true;
+  }
   return differs;
 }
 

@@ -189,10 +189,12 @@ class Planner {
     if (!inode.record.base || inode.record.base->dev == 0) return {};
     const std::string& path = inode.record.base->path;
     if (!MountOf(path).empty()) return {};
-    return Fail(EXDEV,
-                "cannot commit " + path +
-                    ": the filesystem it is on is not mounted in the workspace",
-                "mount it again, where the daemon sees it");
+    return Fail(
+        EXDEV,
+        "cannot commit " + path +
+            ": the filesystem it is on is not mounted in the workspace",
+        "mount it again, where the daemon sees it; a btrfs subvolume is one, "
+        "too: `mount --bind` it onto itself");
   }
 
   static Status RefuseMountpoint(const std::string& path,

@@ -176,6 +176,14 @@ class ViewBuilder {
     return AddGoneTree(object, path, object.after.front());
   }
 
+  /// Of what is gone by now, and of what may not be listed, none.
+  static Result<std::vector<BaseEntry>> EntriesOf(const BaseDirectory& in,
+                                                  const std::string& path) {
+    auto entries = in.List(path);
+    if (!entries && IsClosedOrGone(entries.error())) return {};
+    return entries;
+  }
+
   Status AddGoneTree(const TracedObject& object, const std::string& path,
                      const Spot& now) {
     auto side = SideAt(now);
@@ -185,7 +193,7 @@ class ViewBuilder {
     befores_[path] = Before(object, *std::move(side));
     if (!descends) return {};
     const BaseDirectory& in = TRY(DirectoryOf(now));
-    for (const BaseEntry& entry : TRY(in.List(now.path))) {
+    for (const BaseEntry& entry : TRY(EntriesOf(in, now.path))) {
       TRY(AddGoneTree(TracedObject{}, JoinPath(path, entry.name),
                       At(now, JoinPath(now.path, entry.name))));
     }
@@ -201,9 +209,7 @@ class ViewBuilder {
         side->second.attr.type != FileType::kDirectory) {
       return {};
     }
-    const auto entries = base_.List(path);
-    if (!entries && entries.error().code == ENOENT) return {};
-    for (const BaseEntry& entry : TRY(entries)) {
+    for (const BaseEntry& entry : TRY(EntriesOf(base_, path))) {
       const std::string child = JoinPath(path, entry.name);
       if (known_.contains(child)) continue;
       TRY(AddMoved(TracedObject{}, JoinPath(old, entry.name), child));

@@ -208,6 +208,7 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
     // If it was half-way, somebody took the intent away by hand.
     SetHalfWay(frozen, false);
     report.id = transaction_id();
+    report.partial = !attempt.options.paths.empty();
     attempt.stale.names = NoteNamesOfHeld(frozen.tree, frozen.base);
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();

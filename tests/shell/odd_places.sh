@@ -75,6 +75,21 @@ txfs mount e --store other/store
 [ ! -e e/work ] || fail "a new store has old work"
 txfs umount e
 
+# A workspace within another is one, and who mounts it is told.
+mkdir -p outer/inner
+echo base >outer/inner/f
+txfs mount outer 2>err
+txfs umount outer
+case $(cat err) in *inside*) fail "it lies in no workspace" ;; esac
+txfs mount outer/inner 2>err
+contains "$(cat err)" "lies inside the workspace $PWD/outer"
+echo inner >outer/inner/f
+txfs -C outer/inner commit -m inner
+txfs umount outer/inner
+txfs mount outer
+equal inner "$(cat outer/inner/f)" "the outer workspace after a commit of the inner"
+txfs umount outer
+
 # Holes are holes.
 mkdir g
 truncate -s 64M g/sparse

@@ -111,6 +111,36 @@ grep -q "$PWD/mnt/inner" err
 grep -q '^hint: ' err
 "$TXFS" umount mnt
 
+# What its owner may not read is said to be missing in a diff, and nothing else
+# is.
+mkdir -p shut/dir
+echo secret >shut/file
+echo old >shut/seen
+touch shut/dir/in
+chmod 000 shut/file shut/dir
+"$TXFS" mount shut mnt
+rm -f mnt/file
+mv mnt/dir mnt/moved
+echo new >mnt/seen
+"$TXFS" -C mnt diff >out 2>err
+grep -qx "+new" out
+grep -q "^note: file may not be read" err
+grep -q "^note: moved may not be listed" err
+"$TXFS" -C mnt diff --name-status >out
+grep -qxF "$(printf 'D\tfile')" out
+grep -qxF "$(printf 'R100\tdir/\tmoved/')" out
+"$TXFS" -C mnt diff --json >out
+"$TXFS" -C mnt diff --stat | grep -q "seen | 2 "
+id=$("$TXFS" -C mnt commit --json -m shut | sed -n 's/.*"id": "\([^"]*\)".*/\1/p')
+"$TXFS" -C mnt show "$id" >out 2>err
+grep -qx "+new" out
+grep -q "^note: file may not be read" err
+"$TXFS" -C mnt undo
+[ "$(stat -c %a shut/file)" = 0 ]
+[ "$(cat shut/seen)" = old ]
+"$TXFS" umount mnt
+chmod u+rwx shut/dir
+
 # Directories that deny their owner, as package caches have them.
 mkdir -p cache/mod/deep cache/gone/deep
 echo 1 >cache/mod/deep/f

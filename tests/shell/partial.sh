@@ -82,3 +82,14 @@ rm mnt/x
 txfs -C mnt commit >/dev/null
 equal "1 1" "$(stat -c %h mnt/y names/y | xargs)" "links after a discard"
 txfs umount mnt
+
+# One that meets a conflict is a part all the same.
+mkdir -p mnt
+txfs mount ws mnt
+echo mine >mnt/src/a
+echo theirs, and longer >ws/src/a
+status=0
+txfs -C mnt commit --json src/a >"$TMPDIR/said" || status=$?
+equal 3 "$status" "the exit code of a conflict"
+contains "$(cat "$TMPDIR/said")" '"partial": true'
+txfs umount mnt
