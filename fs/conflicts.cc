@@ -178,13 +178,22 @@ class DriftFinder {
            HasUserXattrs(frozen_.base, path);
   }
 
-  /// Whether that it has more or fewer names explains that it was touched.
-  bool OnlyLinkCountDiffers(const Inode& inode, const struct stat& st) {
+  /// Whether its content seems to be what it was.
+  bool SeemsUnwritten(const Inode& inode, const struct stat& st) {
     const BaseOrigin& origin = *inode.record.base;
     return frozen_.tree.IsOrigin(inode, st) &&
            static_cast<uint64_t>(st.st_size) == origin.size &&
-           origin.mtime == Timestamp::From(st.st_mtim) &&
-           origin.nlink != st.st_nlink;
+           origin.mtime == Timestamp::From(st.st_mtim);
+  }
+
+  /// Whether that it has more or fewer names explains that it was touched.
+  bool OnlyLinkCountDiffers(const Inode& inode, const struct stat& st) {
+    return SeemsUnwritten(inode, st) && inode.record.base->nlink != st.st_nlink;
+  }
+
+  /// Whether its mode or owner explain that it was touched.
+  bool OnlyAttributesDiffer(const Inode& inode, const struct stat& st) {
+    return SeemsUnwritten(inode, st) && !SameAttributes(*inode.record.base, st);
   }
 
   bool HasSameContent(const Inode& inode, const std::string& path,
@@ -203,7 +212,8 @@ class DriftFinder {
     }
     // The doubt is for a conflict where our bytes would be mixed with theirs.
     if (!hash) {
-      return !inode.ContentChanged() && OnlyLinkCountDiffers(inode, st);
+      return !inode.ContentChanged() && (OnlyLinkCountDiffers(inode, st) ||
+                                         OnlyAttributesDiffer(inode, st));
     }
     const auto fd = frozen_.base.OpenFile(path);
     if (!fd) return false;

@@ -991,6 +991,22 @@ TEST_F(ConflictTest, TwoModesAreOneAndTheirsKeepsTheRest) {
   EXPECT_EQ(Base().at("d").mode & 07777, 0711u);
 }
 
+/// Of which nobody read the content.
+TEST_F(ConflictTest, ModesOfAFileAreOneUnlessTheyAreTheSame) {
+  ASSERT_OK(fs().Chmod("f", 0700));
+  ASSERT_OK(plain_.Chmod("f", 0700));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ASSERT_OK(fs().Chmod("f", 0750));
+  ASSERT_OK(plain_.Chmod("f", 0711));
+  const vector<Conflict> expected = {
+      {"f", "attributes changed", "attributes changed", ""}};
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, expected);
+  EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, expected);
+  EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+  EXPECT_EQ(Base().at("f").mode & 07777, 0750u);
+  ExpectInBase({{"f", kLines}});
+}
+
 // --- pre-images ------------------------------------------------------------
 
 TEST_F(ConflictTest, WithoutAPreImageMineOfAPatchedFileStaysAConflict) {
