@@ -86,10 +86,10 @@ std::string NameProcesses(const std::vector<ProcessRef>& processes) {
 
 /// How many operations wait there for an answer; 0, too, when nobody tells.
 size_t CountWaiting(const MountEntry& entry) {
-  const auto daemon = ConnectDaemon(AddressOf(entry), kWaitMs);
+  auto daemon = ConnectDaemon(AddressOf(entry), kWaitMs);
   if (!daemon) return 0;
-  const auto reply = (*daemon)->Call({{"request", "pending"}});
-  return reply ? GetMember(reply->header, "pending").size() : 0;
+  const auto pending = Client(std::move(*daemon)).Pending();
+  return pending ? pending->size() : 0;
 }
 
 Error BusyError(const MountEntry& entry) {

@@ -34,6 +34,18 @@ FilesystemOptions WithDefaults(FilesystemOptions options) {
   return options;
 }
 
+/// Whether a directory is elsewhere after `change`, which `tree` has.
+bool MayMoveDirectories(const Change& change, const Tree& tree) {
+  if (change.op == Op::kCommit || change.op == Op::kDiscard) return true;
+  if (change.op != Op::kRename && change.op != Op::kExchange) return false;
+  return std::ranges::any_of(change.edits, [&](const Edit& edit) {
+    const auto* name = std::get_if<DentryEdit>(&edit);
+    if (name == nullptr || name->after.kind != DentryKind::kInode) return false;
+    const Inode* inode = tree.Find(name->after.ino);
+    return inode != nullptr && inode->IsDirectory();
+  });
+}
+
 /// Errors of the store, not of the request: there is nothing to log.
 bool IsStoreError(int code) {
   return code == ENOSPC || code == EDQUOT || code == EIO || code == EROFS;
@@ -239,10 +251,7 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
   }
   const Lsn lsn = TRY(journal_->Append(change, content));
   Apply(change, tree_);
-  const bool may_move_directories =
-      change.op == Op::kRename || change.op == Op::kExchange ||
-      change.op == Op::kCommit || change.op == Op::kDiscard;
-  if (may_move_directories) links_.ForgetMoves();
+  if (MayMoveDirectories(change, tree_)) links_.ForgetMoves();
   return lsn;
 }
 
