@@ -204,6 +204,18 @@ Result<std::string> BaseDirectory::ReadLink(const std::string& path) const {
   return target;
 }
 
+Result<std::vector<BaseEntry>> ListIfOpen(const BaseDirectory& base,
+                                          const std::string& path) {
+  auto entries = base.List(path);
+  if (!entries && IsClosedOrGone(entries.error())) return {};
+  // To list it is one thing, to look at what is in it another.
+  if (entries && !entries->empty()) {
+    const auto st = base.Stat(JoinPath(path, entries->front().name));
+    if (!st && st.error().code == EACCES) return {};
+  }
+  return entries;
+}
+
 Result<UniqueFd> BaseDirectory::OpenPath(const std::string& path) const {
   if (path.empty()) return OpenAt(root_.get(), ".", O_PATH | O_DIRECTORY);
   const SharedFd dir = TRY(OpenDirectory(std::string(ParentPath(path))));

@@ -56,6 +56,12 @@ struct BaseEntry {
   return error.code == EACCES || IsGone(error);
 }
 
+class BaseDirectory;
+/// What is in the directory `path`, as far as we may look at it: nothing where
+/// it is gone, or may not be listed or searched.
+[[nodiscard]] Result<std::vector<BaseEntry>> ListIfOpen(
+    const BaseDirectory& base, const std::string& path);
+
 /// The base: the real workspace below one descriptor.
 ///
 /// Paths are relative to the root, of any length; no symlink is followed and

@@ -92,10 +92,8 @@ class ChangeCollector {
   /// Of a directory that may not be listed, it alone is known.
   template <class Visit>
   Status EachIn(const std::string& path, const Visit& visit) {
-    const auto entries = frozen_.base.List(path);
-    if (!entries && IsClosedOrGone(entries.error())) return {};
-    if (!entries) return std::unexpected(entries.error());
-    for (const BaseEntry& entry : *entries) TRY(visit(entry));
+    const auto entries = TRY(ListIfOpen(frozen_.base, path));
+    for (const BaseEntry& entry : entries) TRY(visit(entry));
     return {};
   }
 

@@ -155,8 +155,11 @@ class ViewBuilder {
     return {};
   }
 
+  /// Nothing where nobody may look by now.
   Status AddLeft(const std::string& path) {
-    afters_[path] = TRY(SideLeft(path));
+    auto side = SideLeft(path);
+    if (!side && side.error().code == EACCES) return {};
+    afters_[path] = TRY(std::move(side));
     return {};
   }
 
@@ -176,14 +179,6 @@ class ViewBuilder {
     return AddGoneTree(object, path, object.after.front());
   }
 
-  /// Of what is gone by now, and of what may not be listed, none.
-  static Result<std::vector<BaseEntry>> EntriesOf(const BaseDirectory& in,
-                                                  const std::string& path) {
-    auto entries = in.List(path);
-    if (!entries && IsClosedOrGone(entries.error())) return {};
-    return entries;
-  }
-
   Status AddGoneTree(const TracedObject& object, const std::string& path,
                      const Spot& now) {
     auto side = SideAt(now);
@@ -193,7 +188,7 @@ class ViewBuilder {
     befores_[path] = Before(object, *std::move(side));
     if (!descends) return {};
     const BaseDirectory& in = TRY(DirectoryOf(now));
-    for (const BaseEntry& entry : TRY(EntriesOf(in, now.path))) {
+    for (const BaseEntry& entry : TRY(ListIfOpen(in, now.path))) {
       TRY(AddGoneTree(TracedObject{}, JoinPath(path, entry.name),
                       At(now, JoinPath(now.path, entry.name))));
     }
@@ -209,7 +204,7 @@ class ViewBuilder {
         side->second.attr.type != FileType::kDirectory) {
       return {};
     }
-    for (const BaseEntry& entry : TRY(EntriesOf(base_, path))) {
+    for (const BaseEntry& entry : TRY(ListIfOpen(base_, path))) {
       const std::string child = JoinPath(path, entry.name);
       if (known_.contains(child)) continue;
       TRY(AddMoved(TracedObject{}, JoinPath(old, entry.name), child));

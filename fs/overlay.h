@@ -346,6 +346,9 @@ class OverlayFilesystem final : public Filesystem {
   /// Of a base file that is in the state `st`.
   Fingerprint FingerprintOf(const std::string& path, const struct stat& st)
       EXCLUDES(tree_mutex_);
+  /// Fails (EACCES) where some content is to stay the base's that we may not
+  /// read, and no commit could keep. Before content changes, with its lock.
+  Status CheckReadable(Ino ino) REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// Before the content of a file changes. Requires its content lock.
   void KeepPreimage(Ino ino) REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// Before something else takes the name of a base file.

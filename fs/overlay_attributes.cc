@@ -60,6 +60,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
+  if (request.size.value_or(0) != 0) TRY(CheckReadable(ino));
   if (request.size) KeepPreimage(ino);
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));

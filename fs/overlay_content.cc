@@ -309,6 +309,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   const WriterLock content(ContentLock(ino));
   TRY(JudgeWrite(plan, ino));
   TRY(AdoptRetired(ino));
+  TRY(CheckReadable(ino));
   KeepPreimage(ino);
   uint32_t segment = 0;
   const StagedContent staged =
@@ -375,6 +376,7 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));
+  TRY(CheckReadable(ino));
   KeepPreimage(ino);
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));

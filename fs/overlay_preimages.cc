@@ -17,6 +17,14 @@ bool IsStillTheBases(const Inode& inode) {
          inode.record.base->size <= Preimages::kMaxSize;
 }
 
+/// Whether content is about to change for the first time of which some is to
+/// stay the base's.
+bool KeepsContent(const Inode& inode) {
+  return inode.record.base && !inode.IsOrphan() && !inode.pinned_base &&
+         inode.attr().type == FileType::kRegular &&
+         inode.attr().base_limit > 0 && !inode.ContentChanged();
+}
+
 }  // namespace
 
 void OverlayFilesystem::UsePreimages(std::shared_ptr<Preimages> preimages) {
@@ -62,6 +70,25 @@ void OverlayFilesystem::KeepPreimage(const std::optional<BaseObject>& probe) {
   if (const auto fd = base_.OpenFile(probe->path)) {
     preimages_->Save(state, (*fd)->get());
   }
+}
+
+Status OverlayFilesystem::CheckReadable(Ino ino) {
+  static const uid_t kUser = ::geteuid();
+  if (kUser == 0) return {};
+  std::string path;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = tree_.Find(ino);
+    if (inode == nullptr || !KeepsContent(*inode)) return {};
+    const BaseOrigin& origin = *inode->record.base;
+    const bool is_readable =
+        origin.uid == kUser && (origin.mode & S_IRUSR) != 0;
+    if (is_readable) return {};
+    path = origin.path;
+  }
+  const auto fd = files_.Get(ino, path);
+  if (!fd && fd.error().code == EACCES) return std::unexpected(fd.error());
+  return {};
 }
 
 // --- reading ---------------------------------------------------------------

@@ -290,6 +290,8 @@ Tree::Rebased Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
     const bool placed =
         survivor.ino == kRootIno || PlaceSurvivor(survivor, inode, look);
     if (!placed) {
+      // Not we removed it: the base has something else at its path, or nothing.
+      if (!inode.IsOrphan() && inode.record.base) inode.taken = true;
       inode.attr().nlink = 0;
       if (!survivor.last_path.empty()) {
         inode.last_path = std::move(survivor.last_path);

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,11 +51,31 @@ Status WriteFully(int fd, uint64_t offset, ByteSpan bytes) {
   return {};
 }
 
+namespace {
+
+/// Of a pipe, which has no size.
+Result<std::string> ReadToEnd(int fd, const std::string& path, size_t limit) {
+  constexpr size_t kPiece = 64 << 10;
+  std::string content;
+  for (;;) {
+    const size_t size = content.size();
+    content.resize(size + kPiece);
+    const ssize_t n = ::read(fd, content.data() + size, kPiece);
+    if (n < 0 && errno != EINTR) return Fail(errno, "read " + path);
+    content.resize(size + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    if (content.size() > limit) return Fail(EFBIG, "read " + path);
+    if (n == 0) return content;
+  }
+}
+
+}  // namespace
+
 Result<std::string> ReadWholeFile(int dir, const std::string& path,
                                   size_t limit) {
   const UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY));
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return Fail(errno, "stat " + path);
+  if (!S_ISREG(st.st_mode)) return ReadToEnd(fd.get(), path, limit);
   if (static_cast<uint64_t>(st.st_size) > limit)
     return Fail(EFBIG, "read " + path);
   std::string content(static_cast<size_t>(st.st_size), '\0');

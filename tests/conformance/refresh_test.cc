@@ -303,6 +303,36 @@ TEST_F(RefreshTest, WhatOthersTookAwayTakesNoMoreChanges) {
   EXPECT_EQ(base_.Read("elsewhere"), "written");
 }
 
+TEST_F(RefreshTest, NorDoesWhatOthersHaveWhenOursIsDropped) {
+  for (const bool commits : {true, false}) {
+    const string name = commits ? "same" : "removed";
+    const Ino held = two_->Find(name);
+    ASSERT_TRUE(two_->fs().Write({}, held, 0, AsBytes(string("x")), {}));
+    ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, name));
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+    ASSERT_TRUE(two_->fs().Write({}, held, 0, AsBytes(string("y")), {}));
+    if (commits) {
+      EXPECT_EQ(two_->Commit(OnConflict::kTheirs), 0U);
+    } else {
+      ASSERT_TRUE(two_->workspace().DiscardPart({name}));
+    }
+    const auto written =
+        two_->fs().Write({}, held, 0, AsBytes(string("z")), {});
+    ASSERT_FALSE(written) << name;
+    EXPECT_EQ(written.error().code, ESTALE);
+    EXPECT_TRUE(two_->Changes().empty());
+  }
+}
+
+/// Nobody wants what was made and thrown away while it was open.
+TEST_F(RefreshTest, WhatTheTransactionMadeCanBeWrittenWhenItIsDiscarded) {
+  two_->Write("made", "made");
+  const Ino made = two_->Find("made");
+  two_->Discard();
+  ASSERT_TRUE(two_->fs().Write({}, made, 0, AsBytes(string("x")), {}));
+}
+
 /// As on any filesystem: what the transaction removed itself is still
 /// somebody's.
 TEST_F(RefreshTest, WhatTheTransactionRemovedCanBeWrittenWhileItIsHeld) {

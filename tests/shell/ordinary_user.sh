@@ -138,8 +138,36 @@ grep -q "^note: file may not be read" err
 "$TXFS" -C mnt undo
 [ "$(stat -c %a shut/file)" = 0 ]
 [ "$(cat shut/seen)" = old ]
+# Nor may it be searched, or was made so; and what no commit could keep is
+# refused where it is written.
+mkdir shut/listed
+echo in >shut/listed/in
+echo kept >shut/append
+chmod 644 shut/listed
+chmod 200 shut/append
+mv mnt/listed mnt/moved
+mkdir mnt/closed
+echo in >mnt/closed/in
+chmod 000 mnt/closed
+echo newer >mnt/seen
+status=0
+cat shut/seen 2>err >>mnt/append || status=$?
+[ $status -ne 0 ]
+grep -q "Permission denied" err
+"$TXFS" -C mnt diff >out 2>err
+grep -qx "+newer" out
+grep -q "^note: moved may not be listed" err
+"$TXFS" -C mnt status >out
+id=$("$TXFS" -C mnt commit --json -m closed | sed -n 's/.*"id": "\([^"]*\)".*/\1/p')
+"$TXFS" -C mnt show "$id" >out 2>err
+grep -qx "+newer" out
+grep -q "^note: moved may not be listed" err
+grep -q "^note: closed may not be listed" err
+echo instead >mnt/append
+"$TXFS" -C mnt commit -m instead
 "$TXFS" umount mnt
-chmod u+rwx shut/dir
+chmod u+rwx shut/dir shut/moved shut/closed shut/append
+[ "$(cat shut/append)" = instead ]
 
 # Directories that deny their owner, as package caches have them.
 mkdir -p cache/mod/deep cache/gone/deep
