@@ -71,8 +71,7 @@ Status Approvals::AskSomebody(const Caller& caller, const Question& question) {
 Status Approvals::AskHook(const Caller& caller, const Question& question) {
   Json json = ToJson(question);
   json["pid"] = caller.pid;
-  json["uid"] = nullptr;
-  if (caller.known) json["uid"] = caller.uid;
+  json["uid"] = caller.uid;
   json["workspace"] = EncodeBytes(workspace_);
   json["transaction"] = transaction_();
   const auto& settings = question.policy->settings().hook;

@@ -103,8 +103,9 @@ Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
   return 0;
 }
 
-Result<int> RunPolicyLint(const Context& context, const std::string& file) {
-  const Rules rules = TRY(RulesOfFile(context, file));
+Result<int> RunPolicyLint(const Context& context,
+                          const std::optional<std::string>& file) {
+  const Rules rules = TRY(RulesFor(context, file));
   const auto warnings = policy::Lint(rules->rules(), rules->limits());
   std::string text;
   for (const policy::Warning& warning : warnings) {

@@ -37,6 +37,9 @@ Result<Outcome> TryCases(const Context& context, const std::string& file,
   for (const PolicyCase& one : TRY(ParsePolicyCases(*text, file))) {
     outcome.Add(file + ":" + std::to_string(one.line), FailureOf(one, rules));
   }
+  if (outcome.tried == 0) {
+    return Fail(0, file + " has no cases", "name a file of JSON lines");
+  }
   return outcome;
 }
 

@@ -109,7 +109,8 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments);
 /// Exit code 1, with what is wrong, when the file is no policy.
 Result<int> RunPolicyCheck(const Context& context, const std::string& file);
 /// Exit code 1 when there is something to warn of.
-Result<int> RunPolicyLint(const Context& context, const std::string& file);
+Result<int> RunPolicyLint(const Context& context,
+                          const std::optional<std::string>& file);
 /// The rules in force. `directory`: in the mount or workspace; none: the
 /// working directory.
 Result<int> RunPolicyShow(const Context& context,

@@ -377,7 +377,7 @@ Result<HookProcess::Reply> HookProcess::ReadReply(uint64_t id,
 
 Result<HookProcess::Reply> HookProcess::ParseReply(std::string_view line,
                                                    uint64_t id) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = ParseStrictly(line);
   const auto verdict = VerdictNamed(GetBytes(json, "verdict"));
   if (!verdict || GetUint(json, "id") != id) return Nonsense(line);
   return Reply{.verdict = *verdict, .reason = GetBytes(json, "reason")};

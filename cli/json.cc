@@ -1,5 +1,9 @@
 #include "cli/json.h"
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "cli/text.h"
 
 namespace txfs::cli {
@@ -12,6 +16,22 @@ const Json* Find(const Json& object, const char* key) {
 }
 
 }  // namespace
+
+Json ParseStrictly(std::string_view text) {
+  std::vector<std::set<std::string>> open;
+  bool is_strict = true;
+  const auto note = [&](int, Json::parse_event_t event, const Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key &&
+        !open.back().insert(parsed.get<std::string>()).second) {
+      is_strict = false;
+    }
+    return true;
+  };
+  Json json = Json::parse(text, note, false);
+  return is_strict ? json : Json(Json::value_t::discarded);
+}
 
 uint64_t GetUint(const Json& object, const char* key) {
   const Json* value = Find(object, key);

@@ -24,6 +24,10 @@ std::string Dump(const J& json, int indent = -1) {
   return text;
 }
 
+/// The value that `text` is; discarded when it is none, or an object in it has
+/// a key twice, so that nobody can tell which one counts.
+[[nodiscard]] Json ParseStrictly(std::string_view text);
+
 /// A member of an object, or the zero value when it is missing or of another
 /// type: what comes from a socket may be anything.
 [[nodiscard]] uint64_t GetUint(const Json& object, const char* key);

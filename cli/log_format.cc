@@ -17,11 +17,11 @@ void PutIfAny(Document& document, const char* key, const std::string& text) {
   if (!text.empty()) document[key] = ToUtf8(text);
 }
 
-}  // namespace
-
 std::string UidText(uint32_t uid) {
   return uid == kNoUid ? "?" : std::to_string(uid);
 }
+
+}  // namespace
 
 std::string LogLine(const LogEntry& entry) {
   const Change& change = entry.change;

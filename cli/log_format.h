@@ -8,8 +8,6 @@
 
 namespace txfs::cli {
 
-/// "1000"; "?" where it is not known.
-[[nodiscard]] std::string UidText(uint32_t uid);
 /// One line, whatever is in names.
 [[nodiscard]] std::string LogLine(const LogEntry& entry);
 /// The same of a denial, with the rule's texts below.

@@ -38,7 +38,7 @@ struct Values {
   std::string directory, name;
   std::vector<std::string> paths;
   // Given but empty is not left out.
-  std::optional<std::string> workspace, mountpoint;
+  std::optional<std::string> workspace, mountpoint, file;
   std::string log_path, log_op;
   MountArguments mount;
   UmountArguments umount;
@@ -366,13 +366,12 @@ void AddPolicyOfFiles(CLI::App& policy, Values& values, Command& command) {
       return RunPolicyCheck(context, values.name);
     };
   });
-  CLI::App* lint = policy.add_subcommand(
-      "lint", "Warn of rules in a file that are hardly meant");
-  lint->add_option("FILE", values.name, "The file")->required();
+  CLI::App* lint =
+      policy.add_subcommand("lint", "Warn of rules that are hardly meant");
+  lint->add_option("FILE", values.file, "A file (default: those in force)");
   lint->callback([&] {
-    command.takes_transaction = false;
     command.run = [&](const Context& context) {
-      return RunPolicyLint(context, values.name);
+      return RunPolicyLint(context, values.file);
     };
   });
   PolicyTestArguments& test = values.policy_test;

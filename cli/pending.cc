@@ -1,6 +1,5 @@
 #include "cli/pending.h"
 
-#include "cli/log_format.h"
 #include "cli/text.h"
 
 namespace txfs::cli {
@@ -29,7 +28,7 @@ std::string WhoText(const PendingQuestion& question) {
   };
   return (question.exe.empty() ? "?" : EscapeControls(question.exe)) +
          ", process " + Join(question.pids, number) + ", uid " +
-         UidText(question.uid);
+         std::to_string(question.uid);
 }
 
 std::string NamesText(const PendingQuestion& question) {
@@ -139,8 +138,7 @@ Document PendingDocument(const PendingQuestion& question) {
     document["names"].push_back(std::move(one));
   }
   PutPath(document, "exe", question.exe);
-  document["uid"] = nullptr;
-  if (question.uid != kNoUid) document["uid"] = question.uid;
+  document["uid"] = question.uid;
   document["pids"] = question.pids;
   return document;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <ranges>
 
 #include "cli/json.h"
 #include "cli/text.h"
@@ -35,11 +36,11 @@ class Line {
     }
     one.proposal.op = *known;
     one.proposal.path = TRY(Text("path"));
-    if (one.proposal.path.empty() || one.proposal.path.starts_with('/')) {
-      return Wrong("path is \"" + one.proposal.path + "\"",
-                   "a path from the workspace's root");
-    }
+    TRY(CheckPath("path", one.proposal.path));
     one.proposal.new_path = TRY(Text("new_path"));
+    if (!one.proposal.new_path.empty()) {
+      TRY(CheckPath("new_path", one.proposal.new_path));
+    }
     one.proposal.exe = TRY(Text("exe"));
     one.proposal.layer = TRY(ReadLayer());
     one.proposal.type = TRY(ReadType());
@@ -65,6 +66,21 @@ class Line {
       return Wrong("unknown key \"" + key + "\"", "one of " + Join(kKeys));
     }
     return {};
+  }
+
+  /// No operation is about a path that is not written as txfs log does.
+  Status CheckPath(const std::string& key, const std::string& path) const {
+    const auto is_name = [](const auto& name) {
+      const std::string_view text(name.begin(), name.end());
+      return !text.empty() && text != "." && text != ".." &&
+             text.find('\0') == std::string_view::npos;
+    };
+    if (std::ranges::all_of(path | std::views::split('/'), is_name) &&
+        !path.empty()) {
+      return {};
+    }
+    return Wrong(key + " is \"" + path + "\"",
+                 "a path from the workspace's root, without \".\" and \"..\"");
   }
 
   /// "" when there is none.

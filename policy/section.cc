@@ -70,7 +70,7 @@ Result<std::string> Section::Text(std::string_view key,
 Result<std::string> Section::RequiredText(std::string_view key) const {
   std::string text = TRY(Text(key, ""));
   const bool blank = text.find_first_not_of(" \t\n") == std::string::npos;
-  if (blank) return Wrong(key, "is missing or empty", "a sentence");
+  if (blank) return Wrong(key, "is missing or empty", "text");
   TRY(CheckPlain(key, text, kMaxSentence));
   return text;
 }

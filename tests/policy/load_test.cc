@@ -143,7 +143,7 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "no "
        "other rule has"},
       {"[[fs]]\nid = \"two\"\npath = \"b\"\nreason = \" \"\nsuggest = \"s\"",
-       "p.toml:10: reason of [[fs]] is missing or empty; expected a sentence"},
+       "p.toml:10: reason of [[fs]] is missing or empty; expected text"},
       {"[[fs]]\nid = \"two\"\nreason = \"r\"\nsuggest = \"s\"",
        "p.toml:7: path of [[fs]] is missing; expected at least one pattern"},
       {"[[fs]]\nid = \"two\"\npath = \"[b\"\nreason = \"r\"\nsuggest = \"s\"",

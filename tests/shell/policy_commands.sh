@@ -163,14 +163,29 @@ for wrong in 'nonsense' '[]' '{"op": "write"}' \
   '{"op": "write", "path": "a", "expected": "deny", "count": "1"}' \
   '{"op": "write", "path": "a", "expected": "deny", "total": -1}' \
   '{"op": "write", "path": "a", "expected": "deny", "type": "link"}' \
-  '{"op": "write", "path": 1, "expected": "deny"}'; do
+  '{"op": "write", "path": 1, "expected": "deny"}' \
+  '{"op": "write", "path": "../a", "expected": "deny"}' \
+  '{"op": "write", "path": "a/", "expected": "deny"}' \
+  '{"op": "write", "path": "a\u0000", "expected": "deny"}' \
+  '{"op": "rename", "path": "a", "new_path": "a/./b", "expected": "deny"}'; do
   printf '\n%s\n' "$wrong" >wrong.jsonl
   refuses 1 "wrong.jsonl:2: " txfs -C mnt policy test "$PWD/wrong.jsonl"
 done
 refuses_with_hint 1 "cannot read the cases" txfs policy test none
 
+: >empty.jsonl
+refuses_with_hint 1 "has no cases" txfs -C mnt policy test "$PWD/empty.jsonl"
+status=0
+echo nonsense | txfs policy test --policy mine.toml /dev/stdin 2>err || status=$?
+equal 1 "$status" "exit code of nonsense in a pipe"
+contains "$(cat err)" "/dev/stdin:1: "
+equal "4 cases, 0 failed" "$(
+  head -n 5 cases.jsonl | txfs policy test --policy mine.toml /dev/stdin
+)" "cases in a pipe"
+
 # lint
 txfs policy lint mine.toml
+equal "" "$(txfs -C mnt policy lint)" "warnings of what is in force"
 cat >>mine.toml <<'END'
 [[fs]]
 id = "again"
