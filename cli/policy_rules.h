@@ -13,8 +13,8 @@ namespace txfs::cli {
 
 using Rules = std::shared_ptr<const policy::Policy>;
 
-/// The rules of one file alone; never null.
 enum class WithBuiltin { kYes, kNo };
+/// The rules of one file, alone or after the built-in ones; never null.
 Result<Rules> RulesOfFile(const Context& context, const std::string& file,
                           WithBuiltin builtin = WithBuiltin::kNo);
 

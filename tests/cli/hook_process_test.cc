@@ -118,8 +118,7 @@ TEST_F(HookProcessTest, NonsenseIsNoAnswer) {
         "echo '{\"verdict\":\"allow\"}'",
         "echo \"{\\\"id\\\":$id,\\\"verdict\\\":\\\"deny\\\","
         "\\\"verdict\\\":\\\"allow\\\"}\"",
-        "printf '\\377\\n'",
-        "head -c 100000 /dev/zero"}) {
+        "printf '\\377\\n'", "head -c 100000 /dev/zero"}) {
     Run(std::string("next; ") + nonsense + "; next");
     Refuses("what is none");
   }
