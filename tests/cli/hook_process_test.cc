@@ -116,8 +116,7 @@ TEST_F(HookProcessTest, NonsenseIsNoAnswer) {
   for (const char* nonsense :
        {"echo hello", "echo", "say maybe", "id=99; say allow", "echo '[1]'",
         "echo '{\"verdict\":\"allow\"}'",
-        "echo \"{\\\"id\\\":$id,\\\"verdict\\\":\\\"deny\\\","
-        "\\\"verdict\\\":\\\"allow\\\"}\"",
+        R"(echo "{\"id\":$id,\"verdict\":\"deny\",\"verdict\":\"allow\"}")",
         "printf '\\377\\n'", "head -c 100000 /dev/zero"}) {
     Run(std::string("next; ") + nonsense + "; next");
     Refuses("what is none");
