@@ -147,8 +147,7 @@ TEST(LimitTest, HasAReasonAndAnIdOfItsOwn) {
   const auto silent = Load(first + "suggest = \"s\"\n", "p.toml");
   ASSERT_FALSE(silent);
   EXPECT_EQ(silent.error().message,
-            "p.toml:2: reason of [[limit]] is missing or empty; expected a "
-            "sentence");
+            "p.toml:2: reason of [[limit]] is missing or empty; expected text");
   const std::string rule =
       "[[fs]]\nid = \"one\"\npath = \"a\"\n" + std::string(kTexts);
   const auto taken = Load(first + kTexts + rule, "p.toml");
