@@ -175,6 +175,9 @@ class SettlePlanner {
                              .mtime = attr.mtime,
                              .ctime = attr.ctime};
     CorrectLinkCount(inode, -1, record.base->nlink);
+    // What it had of its own has gone there, too.
+    record.attr.xattrs_owned = false;
+    DropXattrs(inode.ino);
     return {};
   }
 

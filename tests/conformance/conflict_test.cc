@@ -921,6 +921,37 @@ TEST_F(ConflictTest, OneAttributeOfADirectoryThatBothSetIsAConflict) {
   }
 }
 
+/// A directory that a part of it needs, and that has more to commit.
+TEST_F(ConflictTest, AttributesThatWentWithAPartAreTheBasesAfterIt) {
+  if (const auto set = plain_.SetXattr("d", "user.stays", "0", 0); !set) {
+    GTEST_SKIP() << "no extended attributes here";
+  }
+  base_.File("d/rest", "rest");
+  ASSERT_OK(fs().SetXattr("d", "user.x", "1", 0));
+  ASSERT_OK(fs().Rename("d", "moved", 0));
+  ASSERT_OK(fs().Mkdir("new", 0755));
+  ASSERT_OK(fs().SetXattr("new", "user.x", "1", 0));
+  for (const string directory : {"moved", "new"}) {
+    ASSERT_OK(fs().WriteFile(directory + "/part", "part"));
+    ASSERT_OK(fs().WriteFile(directory + "/rest", "changed"));
+  }
+  ASSERT_OK(workspace().Commit({.paths = {"moved/part", "new/part"}}));
+  EXPECT_EQ(FindProblems(base_.root()), "");
+  for (const string directory : {"moved", "new"}) {
+    EXPECT_EQ(XattrsOf(plain_, directory)["user.x"], "1") << directory;
+    EXPECT_EQ(fs().GetXattr(directory, "user.x").value_or("?"), "1");
+    ASSERT_OK(plain_.SetXattr(directory, "user.theirs", "2", 0));
+    ASSERT_OK(fs().SetXattr(directory, "user.x", "3", 0));
+  }
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  const std::map<string, string> both = {{"user.theirs", "2"}, {"user.x", "3"}};
+  EXPECT_EQ(XattrsOf(plain_, "new"), both);
+  EXPECT_EQ(XattrsOf(plain_, "moved")["user.x"], "3");
+  EXPECT_EQ(XattrsOf(plain_, "moved")["user.theirs"], "2");
+  EXPECT_EQ(XattrsOf(plain_, "moved")["user.stays"], "0");
+  EXPECT_EQ(FindProblems(base_.root()), "");
+}
+
 TEST_F(ConflictTest, AttributesOfAFileThatBothSetAreMerged) {
   if (const auto set = plain_.SetXattr("f", "user.theirs", "2", 0); !set) {
     GTEST_SKIP() << "no extended attributes here";

@@ -298,7 +298,8 @@ class Soak {
   void Check(const std::string& when);
   void CheckNothingIsStale(const std::string& when);
   void CheckNoConflicts(const std::string& when);
-  /// Prints what tells where a difference comes from.
+  /// Prints what was done, and what tells where a difference comes from.
+  void TellStory();
   void LookCloser();
   std::string DifferencesFromModel();
   void CheckBase(const std::string& when);
@@ -631,7 +632,10 @@ void Soak::LiveSibling() {
 std::string Soak::TryCommit() {
   const auto report = daemon().Txfs({"commit", "--json", "--accept", kLimit});
   if (!report) {
-    ADD_FAILURE() << report.error().ToString();
+    const auto status = daemon().Txfs({"status", "--json"});
+    ADD_FAILURE() << report.error().ToString() << '\n'
+                  << (status ? *status : status.error().ToString());
+    TellStory();
     return "";
   }
   // Else there was nothing to commit.
@@ -824,7 +828,10 @@ void Soak::KillWithin() {
 
 void Soak::Check(const std::string& when) {
   EXPECT_EQ(DifferencesFromModel(), "") << when;
-  if (!::testing::Test::HasFailure()) return;
+  if (::testing::Test::HasFailure()) TellStory();
+}
+
+void Soak::TellStory() {
   std::cout << "what was done last:";
   for (const std::string& what : history_) std::cout << ' ' << what << ',';
   std::cout << '\n';
