@@ -63,6 +63,11 @@ Status Approvals::Put(const Caller& caller, const Question& question) {
 }
 
 Status Approvals::AskSomebody(const Caller& caller, const Question& question) {
+  // A program has only so long, people have not; and who stored what the
+  // kernel writes back may be gone, while the kernel waits for its pages.
+  if (!caller.known) {
+    return Fail(0, "what the kernel writes back cannot wait for somebody");
+  }
   const Answer answer = queue_.Ask(caller, question);
   if (answer == Answer::kYes) return {};
   return Fail(0, WhyNot(answer));
@@ -70,8 +75,8 @@ Status Approvals::AskSomebody(const Caller& caller, const Question& question) {
 
 Status Approvals::AskHook(const Caller& caller, const Question& question) {
   Json json = ToJson(question);
-  json["pid"] = caller.pid;
-  json["uid"] = caller.uid;
+  json["pid"] = caller.known ? Json(caller.pid) : Json();
+  json["uid"] = caller.known ? Json(caller.uid) : Json();
   json["workspace"] = EncodeBytes(workspace_);
   json["transaction"] = transaction_();
   const auto& settings = question.policy->settings().hook;

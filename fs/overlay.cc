@@ -334,10 +334,7 @@ PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
 }
 
 Status OverlayFilesystem::Ask(const Caller& caller, const Inquiry& inquiry) {
-  // Who stored what is written back is not known, and may be long gone; the
-  // kernel waits for its pages.
-  const bool can_ask = caller.known && options_.approver != nullptr;
-  if (!can_ask) {
+  if (options_.approver == nullptr) {
     const Question& first = inquiry.open().front();
     return Veto(*first.rule, first.names.front().path);
   }

@@ -89,6 +89,45 @@ odd=$(printf 'mnt/db/odd\377\n"id":7,')
 echo x >"$odd"
 [ -e "$odd" ] || fail "an odd name"
 
+# What the kernel writes back of a mapping is asked about as well; nobody knows
+# who stored it, and nobody is waited for.
+cat >noting.py <<'END'
+import json, sys
+for line in sys.stdin:
+    question = json.loads(line)
+    with open(sys.argv[1], "a") as notes:
+        print(line, end="", file=notes)
+    with open(sys.argv[2]) as verdict:
+        print(json.dumps({"id": question["id"], "verdict": verdict.read().strip()}), flush=True)
+END
+policy "[\"$(command -v python3)\", \"$PWD/noting.py\", \"$PWD/notes\", \"$PWD/verdict\"]"
+# store NAME TEXT: through a mapping, and to the disk.
+store() {
+  python3 -c '
+import mmap, sys
+with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+    mapping[:3] = sys.argv[2].encode()
+    mapping.flush()' "mnt/db/$1" "$2"
+}
+echo allow >verdict
+store 3.sql NEW
+equal NEW "$(cat mnt/db/3.sql)" "what was stored and allowed"
+note() { tail -1 notes | json "$1"; }
+equal 'hooked write db/3.sql content base' \
+  "$(note '" ".join([d["rule"], d["op"], d["path"], d["names"][0]["effect"], d["names"][0]["layer"]])')" "question"
+equal '["", null, null]' "$(note '__import__("json").dumps([d["exe"], d["pid"], d["uid"]])')" "who stored it"
+notes=$(wc -l <notes)
+for verdict in deny ask; do
+  echo $verdict >verdict
+  refused store 3.sql BAD
+  denied "write  db/3.sql  EPERM by hooked"
+  # The kernel is told to forget it by a thread of its own.
+  until [ "$(cat mnt/db/3.sql)" = NEW ]; do :; done
+done
+[ "$(wc -l <notes)" -gt $((notes + 1)) ] || fail "not asked about each"
+equal "[]" "$(txfs -C mnt pending --json)" "what waits of a write-back"
+in_log "what the kernel writes back cannot wait for somebody"
+
 # What fails, refuses: a crash, silence, nonsense; and not for ever.
 policy '["/bin/sh", "-c", "read -r line; [ -e '"$PWD"'/crash ] && exit 3; read -r line"]' 0.05
 touch crash
