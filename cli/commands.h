@@ -28,6 +28,7 @@ struct MountArguments {
   KeepArguments keep;
   std::vector<std::string> policies;  ///< --policy, the weakest first
   bool no_default_policy = false;
+  std::vector<std::string> without_rules;  ///< ids of what is built in
 };
 Result<int> RunMount(const Context& context, const MountArguments& arguments);
 

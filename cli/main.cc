@@ -124,6 +124,10 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
       ->allow_extra_args(false);
   sub->add_flag("--no-default-policy", values.mount.no_default_policy,
                 "Leave out the rules that are built in");
+  sub->add_option("--without-rule", values.mount.without_rules,
+                  "Leave out one rule or limit that is built in; more than "
+                  "once: all of them")
+      ->allow_extra_args(false);
   sub->add_option("-o", values.mount.options, "Mount options as for mount(8)")
       ->allow_extra_args(false);
   sub->callback([&] {

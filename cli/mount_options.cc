@@ -69,11 +69,15 @@ Status TakeValue(const std::string& option, MountFlags& flags) {
   const std::string key = option.substr(0, equals);
   const std::string value =
       equals == std::string::npos ? "" : option.substr(equals + 1);
+  std::vector<std::string>* list = key == "policy" ? &flags.policies
+                                   : key == "without_rule"
+                                       ? &flags.without_rules
+                                       : nullptr;
   std::optional<std::string>* target = key == "fsname"  ? &flags.fsname
                                        : key == "store" ? &flags.store
                                        : key == "name"  ? &flags.name
                                                         : nullptr;
-  if (target == nullptr && key != "policy") {
+  if (target == nullptr && list == nullptr) {
     return Fail(ErrorKind::kUsage, 0, "unknown mount option \"" + option + "\"",
                 "txfs(1) lists the options that -o takes");
   }
@@ -81,8 +85,8 @@ Status TakeValue(const std::string& option, MountFlags& flags) {
     return Fail(ErrorKind::kUsage, 0, "mount option " + key + " needs a value",
                 key + "=VALUE");
   }
-  if (target == nullptr) {
-    flags.policies.push_back(value);
+  if (list != nullptr) {
+    list->push_back(value);
   } else {
     *target = value;
   }

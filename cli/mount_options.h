@@ -18,7 +18,8 @@ struct MountFlags {
   std::optional<std::string> name;    ///< of the transaction
   std::vector<std::string> policies;  ///< files of rules
   bool no_default_policy = false;
-  std::vector<std::string> kernel;  ///< noatime, nosuid, ...
+  std::vector<std::string> without_rules;  ///< ids of what is built in
+  std::vector<std::string> kernel;         ///< noatime, nosuid, ...
 
   bool operator==(const MountFlags&) const = default;
 };

@@ -202,7 +202,9 @@ std::optional<std::string> StoreFor(const Context& context,
 Status PlanPolicy(const Context& context, const Paths& paths,
                   const RealWorkspace& workspace, const MountFlags& flags,
                   MountPlan& plan) {
-  PolicyChoice choice{.builtin = !flags.no_default_policy, .files = {}};
+  PolicyChoice choice{.builtin = !flags.no_default_policy,
+                      .without = flags.without_rules,
+                      .files = {}};
   for (const std::string& path : flags.policies) {
     choice.files.push_back(ResolvePath(context.directory, path));
   }
@@ -240,6 +242,7 @@ Result<MountPlan> PlanMount(const Context& context,
                    .name = {},
                    .policies = arguments.policies,
                    .no_default_policy = arguments.no_default_policy,
+                   .without_rules = arguments.without_rules,
                    .kernel = {}};
   for (const std::string& list : arguments.options) {
     TRY(ParseMountOptions(list, flags));

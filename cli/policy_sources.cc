@@ -28,7 +28,8 @@ policy::SourceFile FileAt(const std::string& path, const std::string& workspace,
 
 policy::Sources PolicySources(const std::string& workspace,
                               const PolicyChoice& choice) {
-  policy::Sources sources{.builtin = choice.builtin, .files = {}};
+  policy::Sources sources{
+      .builtin = choice.builtin, .without = choice.without, .files = {}};
   for (const std::string& path :
        {ResolvePath("/", kSystemFile),
         ResolvePath("/", ConfigDirectory() + "/policy.toml"),

@@ -12,7 +12,8 @@ namespace txfs::cli {
 /// What a mount is told of rules, besides those that hold for every mount.
 struct PolicyChoice {
   bool builtin = true;
-  std::vector<std::string> files;  ///< absolute, the weakest first
+  std::vector<std::string> without;  ///< ids of what is built in
+  std::vector<std::string> files;    ///< absolute, the weakest first
 };
 
 /// Rules: where they come from, and what was read there.

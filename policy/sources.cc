@@ -118,11 +118,29 @@ Status CheckHook(const std::vector<Rule>& rules, const Settings& settings) {
 
 }  // namespace
 
+Result<std::string> BuiltinWithout(const std::vector<std::string>& without) {
+  std::string text(BuiltinText());
+  for (const std::string& id : without) {
+    const size_t at = text.find("\nid = \"" + id + "\"\n");
+    if (at == std::string::npos) {
+      return Fail(EINVAL, "no rule that is built in has the id \"" + id + "\"",
+                  "`txfs policy show` has them all");
+    }
+    const size_t begin = text.rfind("\n[[", at) + 1;
+    const size_t end = std::min(text.find("\n\n", at), text.size());
+    const auto lines =
+        std::ranges::count(text.substr(begin, end - begin), '\n');
+    text.replace(begin, end - begin, static_cast<size_t>(lines), '\n');
+  }
+  return text;
+}
+
 Result<std::vector<SourceText>> ReadSources(const Sources& sources,
                                             int workspace) {
   std::vector<SourceText> texts;
   if (sources.builtin) {
-    texts.push_back({std::string(kBuiltinName), std::string(BuiltinText())});
+    texts.push_back(
+        {std::string(kBuiltinName), TRY(BuiltinWithout(sources.without))});
   }
   for (const SourceFile& source : sources.files) {
     auto text = TRY(ReadSource(source, workspace));

@@ -21,8 +21,9 @@ struct SourceFile {
 
 /// Where rules come from.
 struct Sources {
-  bool builtin = false;           ///< the default policy, before all others
-  std::vector<SourceFile> files;  ///< the weakest first
+  bool builtin = false;  ///< the default policy, before all others
+  std::vector<std::string> without = {};  ///< ids: what that leaves out
+  std::vector<SourceFile> files;          ///< the weakest first
 };
 
 /// A file of rules as it was read.
@@ -30,6 +31,10 @@ struct SourceText {
   std::string file;  ///< its path, for messages
   std::string text;
 };
+
+/// The default policy, but for the rules and limits `without`; the others are
+/// on the lines where they were. EINVAL: there is no such one.
+Result<std::string> BuiltinWithout(const std::vector<std::string>& without);
 
 /// Reads all of `sources`; those that lie in the workspace below `workspace`,
 /// its directory, whatever is mounted over it. Refused (EPERM) is a file that

@@ -122,7 +122,8 @@ TEST(OptionsTest, LaterOnesOverrideAndForeignOnesAreIgnored) {
       "ro,noauto,user,x-systemd.automount,_netdev,nofail,noatime,nosuid,atime,"
       "suid,nosuid,,fsname=a\\,b,store=/"
       "s=t,name=n,policy=/"
-      "p,no_default_policy,default_permissions,rw,user=joe,policy=q",
+      "p,without_rule=a,without_rule=b,no_default_policy,default_permissions,"
+      "rw,user=joe,policy=q",
       flags));
   ASSERT_TRUE(ParseMountOptions("allow_other", flags));
   EXPECT_EQ(flags, (MountFlags{.read_only = false,
@@ -132,12 +133,13 @@ TEST(OptionsTest, LaterOnesOverrideAndForeignOnesAreIgnored) {
                                .name = "n",
                                .policies = {"/p", "q"},
                                .no_default_policy = true,
+                               .without_rules = {"a", "b"},
                                .kernel = {"nosuid"}}));
 }
 
 TEST(OptionsTest, UnknownOnesAreUsageErrors) {
-  for (const char* bad :
-       {"nope", "fsname=", "store", "policy=", "ro=1", "ro nosuid"}) {
+  for (const char* bad : {"nope", "fsname=", "store", "policy=", "without_rule",
+                          "ro=1", "ro nosuid"}) {
     MountFlags flags;
     const Status parsed = ParseMountOptions(bad, flags);
     ASSERT_FALSE(parsed) << bad;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,30 @@ TEST(BuiltinTest, EachRuleHasExamplesOfBothKindsThatHold) {
 TEST(BuiltinTest, TellsOfItsLines) {
   EXPECT_EQ(Builtin()->rules().front().place.file, "built-in");
   EXPECT_TRUE(BuiltinText().starts_with("# The rules of every mount"));
+}
+
+TEST(BuiltinTest, OneOfItsRulesOrLimitsCanBeLeftOut) {
+  const auto whole = Builtin();
+  const auto rest = LoadSources(
+      {.builtin = true, .without = {"txfs-ci", "txfs-mass-deletion"}}, -1);
+  ASSERT_TRUE(rest) << rest.error().ToString();
+  EXPECT_EQ((*rest)->rules().size(), whole->rules().size() - 1);
+  EXPECT_TRUE((*rest)->limits().empty());
+  EXPECT_NE((*rest)->hash(), whole->hash());
+  for (const Rule& rule : (*rest)->rules()) {
+    const auto same = std::ranges::find(whole->rules(), rule.id, &Rule::id);
+    ASSERT_NE(same, whole->rules().end()) << rule.id;
+    EXPECT_NE(rule.id, "txfs-ci");
+    EXPECT_EQ(rule.place.line, same->place.line) << rule.id;
+  }
+  for (const Rule& rule : whole->rules()) {
+    EXPECT_TRUE(LoadSources({.builtin = true, .without = {rule.id}}, -1))
+        << rule.id;
+  }
+  const auto unknown =
+      LoadSources({.builtin = true, .without = {"txfs-c"}}, -1);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, EINVAL);
 }
 
 TEST(BuiltinTest, MassDeletionIsOfWhatPeopleWroteAndJudgedAtTheCommit) {
@@ -86,7 +111,9 @@ TEST(BuiltinTest, OrdinaryWorkIsNotRefused) {
       {Op::kCreate, "server.pem", Layer::kNew, "/usr/bin/openssl"},
       {Op::kUnlink, "v/lib/site-packages/certifi/cacert.pem", Layer::kBase,
        "/usr/bin/python3.11"},
-      {Op::kWrite, ".github/workflows/ci.yml", Layer::kBase, "/usr/bin/sed"},
+      {Op::kWrite, ".github/workflows/ci.yml", Layer::kBase, kGit},
+      {Op::kWrite, "web/.github/workflows/ci.yml", Layer::kBase, kMove},
+      {Op::kWrite, ".github/CODEOWNERS", Layer::kBase, kMove},
       {Op::kWrite, "AGENTS.md", Layer::kBase, "/usr/bin/node"},
       {Op::kCreate, "tree/.git", Layer::kNew, kGit},
       {Op::kSymlink, ".git/modules/lib/tu1YSLf", Layer::kNew, kGit,
@@ -165,6 +192,9 @@ TEST(BuiltinTest, OtherWaysAreRefused) {
       {Op::kRename, kMade, ".git/commondir", "txfs-git-config"},
       {Op::kCreate, kMade, ".git/config.worktree", "txfs-git-config"},
       {Op::kCreate, kMade, ".git/worktrees/t/commondir", "txfs-git-config"},
+      {Op::kUnlink, kGone, "Jenkinsfile", "txfs-ci"},
+      {Op::kCreate, kMade, ".github/workflows/new.yml", "txfs-ci"},
+      {Op::kRename, kMade, ".GitHub/Workflows/ci.yml", "txfs-ci"},
       {Op::kUnlink, kGone, ".git/HEAD", "txfs-git-refs-kept"},
       {Op::kUnlink, kGone, ".git/objects/00/11", "txfs-git-kept"},
       {Op::kRename, kGone, ".git", "txfs-git-kept", kDirectory},

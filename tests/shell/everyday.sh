@@ -42,6 +42,7 @@ END
   git push -q -u origin main
   git checkout -q -b other
   echo '{"a": 1}' >.vscode/settings.json
+  echo 'on: pull_request' >.github/workflows/ci.yml
   git commit -qam other
   git checkout -q main
   printf '#!/bin/sh\nexit 0\n' >.git/hooks/pre-commit
@@ -132,12 +133,12 @@ END
 perl -i -pe 's/saved/kept/' src/main.cc
 echo 'B=' >>.env.example
 echo 'A=1' >new.env
-echo 'jobs: {}' >>.github/workflows/ci.yml
 printf 'Read this first.\n' >AGENTS.md
 mkdir -p docs && mv AGENTS.md docs/ && ln -s docs/AGENTS.md AGENTS.md
 chmod -R u+w src docs
 touch .env .vscode/settings.json
 mkdir -p web/.vscode && echo '{}' >web/.vscode/settings.json
+mkdir -p web/.github/workflows && echo 'on: push' >web/.github/workflows/ci.yml
 mkdir services && mv service services/ && mv services/service . && rmdir services
 echo 'B=2' >>.env.test
 cp .env web/.env && echo 'C=1' >>web/.env && rm -r web
@@ -202,6 +203,7 @@ for attempt in 'git clean -fdx' 'git clean -fdX service' 'echo x >.git/hooks/pos
   'mkdir .claude; echo {} >.claude/settings.json' 'mv -T x .claude/hooks' \
   'mkdir e; mv x e/hooks; mv e e.git' 'mv e/hooks library/.git' \
   'echo ../src >.git/commondir' 'echo "gitdir: ../src" >library/.git' \
+  'echo jobs >>.github/workflows/ci.yml' 'mv .github ci' 'echo stages >.gitlab-ci.yml' \
   'rm .git/HEAD' 'rm .git/refs/heads/*' \
   'mkdir node_modules; mv service node_modules/'; do
   sh -c "$attempt" 2>/dev/null && fail "not refused: $attempt"
@@ -218,6 +220,20 @@ equal "$(git -C ws log --all --oneline)" "$(git -C mnt log --all --oneline)" "wh
 txfs umount mnt
 
 # Whoever mounts may do without.
+refuses_with_hint 1 'no rule that is built in has the id "txfs-nope"' txfs mount ws mnt --without-rule txfs-nope
+txfs mount ws mnt --without-rule txfs-ci
+echo 'jobs: {}' >>mnt/.github/workflows/ci.yml
+txfs -C mnt policy reload >/dev/null
+echo 'more: {}' >>mnt/.github/workflows/ci.yml
+(echo 'B=2' >>mnt/.env) 2>/dev/null && fail "not refused with another rule left out"
+contains "$(txfs -C mnt policy show)" txfs-editor-tasks
+! txfs -C mnt policy show | grep -q txfs-ci || fail "shown although it is left out"
+txfs umount mnt
+txfs -C ws discard
+txfs mount ws mnt -o without_rule=txfs-ci
+echo 'jobs: {}' >>mnt/.github/workflows/ci.yml
+txfs umount mnt
+txfs -C ws discard
 txfs mount ws mnt --no-default-policy
 echo 'B=2' >>mnt/.env
 txfs umount mnt
