@@ -82,7 +82,10 @@ Status Approvals::AskHook(const Caller& caller, const Question& question) {
   const auto& settings = question.policy->settings().hook;
   // Rules that name none are not loaded.
   if (!settings) return Fail(0, "there is no hook");
-  const auto reply = TRY(hook_.Ask(*settings, std::move(json), caller.wait));
+  const auto origin = caller.known ? HookProcess::Origin::kProcess
+                                   : HookProcess::Origin::kWriteBack;
+  const auto reply =
+      TRY(hook_.Ask(*settings, std::move(json), origin, caller.wait));
   switch (reply.verdict) {
     case HookProcess::Verdict::kAllow:
       return {};

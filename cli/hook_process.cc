@@ -189,7 +189,11 @@ void HookProcess::EndTurn() {
 }
 
 Result<HookProcess::Reply> HookProcess::Ask(
-    const policy::HookSettings& settings, Json question, LongWait* wait) {
+    const policy::HookSettings& settings, Json question, Origin origin,
+    LongWait* wait) {
+  if (origin == Origin::kWriteBack) {
+    return AskShared(settings, std::move(question), wait);
+  }
   {
     const MutexLock lock(mutex_);
     if (waiting_ >= kMaxWaiting) {
@@ -197,25 +201,70 @@ Result<HookProcess::Reply> HookProcess::Ask(
     }
     ++waiting_;
   }
-  Turn turn{.wait = wait};
-  const bool may_wait =
-      wait == nullptr || wait->Begin([this, &turn] { Interrupt(turn); });
-  Result<Reply> reply = Fail(0, "nobody could serve while it waits");
-  if (may_wait) {
-    if (Status taken = TakeTurn(turn)) {
-      // Whoever woke this one is seen by TimeLeft.
-      ForgetWakes();
-      turn.deadline = Steady::now() + settings.timeout;
-      reply = Exchange(settings, std::move(question), turn);
-      EndTurn();
-    } else {
-      reply = std::unexpected(std::move(taken).error());
-    }
-  }
-  if (may_wait && wait != nullptr) wait->End();
+  Result<Reply> reply = AskAlone(settings, std::move(question), wait);
   const MutexLock lock(mutex_);
   --waiting_;
   return reply;
+}
+
+Result<HookProcess::Reply> HookProcess::AskAlone(
+    const policy::HookSettings& settings, Json question, LongWait* wait) {
+  Turn turn{.wait = wait};
+  const bool may_wait =
+      wait == nullptr || wait->Begin([this, &turn] { Interrupt(turn); });
+  if (!may_wait) return Fail(0, "nobody could serve while it waits");
+  Result<Reply> reply = Fail(0, "");
+  if (Status taken = TakeTurn(turn)) {
+    // Whoever woke this one is seen by TimeLeft.
+    ForgetWakes();
+    turn.deadline = Steady::now() + settings.timeout;
+    reply = Exchange(settings, std::move(question), turn);
+    EndTurn();
+  } else {
+    reply = std::unexpected(std::move(taken).error());
+  }
+  if (wait != nullptr) wait->End();
+  return reply;
+}
+
+Result<HookProcess::Reply> HookProcess::AskShared(
+    const policy::HookSettings& settings, Json question, LongWait* wait) {
+  std::shared_ptr<Shared> shared;
+  bool is_first = false;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& other : shared_) {
+      if (other->question == question) shared = other;
+    }
+    if (!shared) {
+      is_first = true;
+      shared = std::make_shared<Shared>(Shared{question, {}});
+      shared_.push_back(shared);
+    }
+  }
+  if (!is_first) return AwaitShared(*shared, wait);
+  const Result<Reply> reply = AskAlone(settings, std::move(question), wait);
+  const MutexLock lock(mutex_);
+  shared->reply = reply;
+  std::erase(shared_, shared);
+  changed_.NotifyAll();
+  return reply;
+}
+
+Result<HookProcess::Reply> HookProcess::AwaitShared(const Shared& shared,
+                                                    LongWait* wait) {
+  Turn turn{.wait = wait};
+  const bool may_wait =
+      wait == nullptr || wait->Begin([this, &turn] { Interrupt(turn); });
+  if (!may_wait) return Fail(0, "nobody could serve while it waits");
+  {
+    const MutexLock lock(mutex_);
+    // The first one ends when its own wait is over.
+    while (!shared.reply) changed_.Wait(mutex_);
+  }
+  if (wait != nullptr) wait->End();
+  const MutexLock lock(mutex_);
+  return *shared.reply;
 }
 
 // --- the process -----------------------------------------------------------

@@ -33,8 +33,12 @@ class HookProcess {
   /// sentence without control characters.
   static Result<Reply> ParseReply(std::string_view line, uint64_t id);
 
-  /// More questions at once are refused.
+  /// More questions at once are refused, but for those of write-backs.
   static constexpr size_t kMaxWaiting = 8;
+  /// Whose a question is: of what the kernel writes back of a file it sends
+  /// many parts at once, as many as it likes, and equal questions that wait at
+  /// the same time are one. It is the kernel that limits them.
+  enum class Origin { kProcess, kWriteBack };
 
   HookProcess();
   ~HookProcess();
@@ -44,7 +48,7 @@ class HookProcess {
   /// Puts `question`, to which "id" is added, to the program that `settings`
   /// name. Errors are sentences: why there is no answer.
   Result<Reply> Ask(const policy::HookSettings& settings, Json question,
-                    LongWait* wait) EXCLUDES(mutex_);
+                    Origin origin, LongWait* wait) EXCLUDES(mutex_);
 
   /// What waits gets an error, and so does what comes, until as many calls of
   /// Resume.
@@ -59,6 +63,19 @@ class HookProcess {
     Deadline deadline = Deadline::max();
   };
 
+  /// A question of write-backs, and what the first of them was answered.
+  struct Shared {
+    Json question;
+    std::optional<Result<Reply>> reply;
+  };
+
+  Result<Reply> AskAlone(const policy::HookSettings& settings, Json question,
+                         LongWait* wait) EXCLUDES(mutex_);
+  Result<Reply> AskShared(const policy::HookSettings& settings, Json question,
+                          LongWait* wait) EXCLUDES(mutex_);
+  /// What `shared` is answered; fails when the wait is over before.
+  Result<Reply> AwaitShared(const Shared& shared, LongWait* wait)
+      EXCLUDES(mutex_);
   void Interrupt(Turn& turn) EXCLUDES(mutex_);
   /// Until the wait is over, or is to be looked at again; fails when it is
   /// over.
@@ -100,6 +117,7 @@ class HookProcess {
   CondVar changed_;
   bool busy_ GUARDED_BY(mutex_) = false;
   size_t waiting_ GUARDED_BY(mutex_) = 0;
+  std::vector<std::shared_ptr<Shared>> shared_ GUARDED_BY(mutex_);
   size_t suspended_ GUARDED_BY(mutex_) = 0;
 };
 

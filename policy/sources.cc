@@ -8,6 +8,7 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "journal/base/file.h"
@@ -120,7 +121,7 @@ Status CheckHook(const std::vector<Rule>& rules, const Settings& settings) {
 
 Result<std::string> BuiltinWithout(const std::vector<std::string>& without) {
   std::string text(BuiltinText());
-  for (const std::string& id : without) {
+  for (const std::string& id : std::set(without.begin(), without.end())) {
     const size_t at = text.find("\nid = \"" + id + "\"\n");
     if (at == std::string::npos) {
       return Fail(EINVAL, "no rule that is built in has the id \"" + id + "\"",
@@ -138,9 +139,9 @@ Result<std::string> BuiltinWithout(const std::vector<std::string>& without) {
 Result<std::vector<SourceText>> ReadSources(const Sources& sources,
                                             int workspace) {
   std::vector<SourceText> texts;
+  std::string builtin = TRY(BuiltinWithout(sources.without));
   if (sources.builtin) {
-    texts.push_back(
-        {std::string(kBuiltinName), TRY(BuiltinWithout(sources.without))});
+    texts.push_back({std::string(kBuiltinName), std::move(builtin)});
   }
   for (const SourceFile& source : sources.files) {
     auto text = TRY(ReadSource(source, workspace));

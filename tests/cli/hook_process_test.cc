@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <future>
 #include <string>
 #include <thread>
@@ -34,6 +37,19 @@ class Signalled final : public LongWait {
   const bool ends_;
 };
 
+/// Tells how many began to wait.
+class Counting final : public LongWait {
+ public:
+  bool Begin(std::function<void()>) override {
+    ++waiting;
+    return true;
+  }
+  void End() override {}
+  [[nodiscard]] bool HasToEnd() const override { return false; }
+
+  std::atomic<size_t> waiting = 0;
+};
+
 class HookProcessTest : public ::testing::Test {
  protected:
   HookProcessTest() { ::signal(SIGPIPE, SIG_IGN); }  // as in the daemon
@@ -50,7 +66,22 @@ class HookProcessTest : public ::testing::Test {
   }
   Result<HookProcess::Reply> Ask(const std::string& path = "a",
                                  LongWait* wait = nullptr) {
-    return hook_.Ask(settings_, {{"path", path}}, wait);
+    return hook_.Ask(settings_, {{"path", path}}, HookProcess::Origin::kProcess,
+                     wait);
+  }
+  using Asked = std::vector<std::future<Result<HookProcess::Reply>>>;
+  /// Write-backs that ask about `path`, all of which wait for an answer.
+  Asked AskWriteBacks(const std::string& path, size_t count) {
+    Asked asked;
+    const size_t before = counting_.waiting;
+    for (size_t i = 0; i < count; ++i) {
+      asked.push_back(std::async(std::launch::async, [this, path] {
+        return hook_.Ask(settings_, {{"path", path}},
+                         HookProcess::Origin::kWriteBack, &counting_);
+      }));
+    }
+    while (counting_.waiting < before + count) std::this_thread::yield();
+    return asked;
   }
   void Refuses(const std::string& part) {
     const auto reply = Ask();
@@ -65,6 +96,7 @@ class HookProcessTest : public ::testing::Test {
 
   policy::HookSettings settings_{
       .command = {}, .timeout = std::chrono::minutes(5), .place = {}};
+  Counting counting_;
   HookProcess hook_;
 };
 
@@ -163,7 +195,7 @@ TEST_F(HookProcessTest, SuspendEndsWaitsAndSoManyWaitAtMost) {
   constexpr auto kTooMany =
       static_cast<ptrdiff_t>(2 * HookProcess::kMaxWaiting);
   Run("next; next");
-  std::vector<std::future<Result<HookProcess::Reply>>> asked;
+  Asked asked;
   for (size_t i = 0; i < 3 * HookProcess::kMaxWaiting; ++i) {
     asked.push_back(std::async(std::launch::async, [this] { return Ask(); }));
   }
@@ -186,6 +218,44 @@ TEST_F(HookProcessTest, SuspendEndsWaitsAndSoManyWaitAtMost) {
   hook_.Resume();
   Run("next; say allow");
   Says(Verdict::kAllow);
+}
+
+/// The kernel sends a file in many parts at once, and of many files, too.
+TEST_F(HookProcessTest, WriteBacksOfAFileAreOneQuestionAndNoneIsTooMany) {
+  constexpr size_t kMany = 2 * HookProcess::kMaxWaiting;
+  const std::string go =
+      ::testing::TempDir() + "/txfs-hook-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(go.c_str(), 0600), 0);
+  // It answers the second question of a path with no.
+  Run("seen=; while next; do path=${line#*'\"path\":\"'}; path=${path%%'\"'*}; "
+      "[ -n \"$seen\" ] || : <" +
+      go +
+      "; case $seen in *\"<$path>\"*) say deny;; "
+      "*) say allow;; esac; seen=\"$seen<$path>\"; done");
+  Asked asked = AskWriteBacks("file", kMany);
+  for (size_t i = 0; i < kMany; ++i) {
+    auto other = AskWriteBacks("file" + std::to_string(i), 1);
+    asked.push_back(std::move(other.front()));
+  }
+  {
+    std::ofstream release(go);
+  }
+  for (auto& one : asked) {
+    const auto reply = one.get();
+    ASSERT_TRUE(reply) << reply.error().ToString();
+    EXPECT_EQ(reply->verdict, Verdict::kAllow);
+  }
+  ::unlink(go.c_str());
+  // Those that come later are another one.
+  EXPECT_EQ(AskWriteBacks("file", 1).front().get()->verdict, Verdict::kDeny);
+}
+
+TEST_F(HookProcessTest, SuspendEndsTheWaitOfWriteBacks) {
+  Run("next; next");
+  Asked asked = AskWriteBacks("file", 3);
+  hook_.Suspend();
+  for (auto& one : asked) EXPECT_FALSE(one.get());
+  hook_.Resume();
 }
 
 }  // namespace

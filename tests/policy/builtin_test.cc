@@ -53,10 +53,14 @@ TEST(BuiltinTest, OneOfItsRulesOrLimitsCanBeLeftOut) {
     EXPECT_TRUE(LoadSources({.builtin = true, .without = {rule.id}}, -1))
         << rule.id;
   }
-  const auto unknown =
-      LoadSources({.builtin = true, .without = {"txfs-c"}}, -1);
-  ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().code, EINVAL);
+  EXPECT_TRUE(
+      LoadSources({.builtin = true, .without = {"txfs-ci", "txfs-ci"}}, -1));
+  for (const bool builtin : {true, false}) {
+    const auto unknown =
+        LoadSources({.builtin = builtin, .without = {"txfs-c"}}, -1);
+    ASSERT_FALSE(unknown);
+    EXPECT_EQ(unknown.error().code, EINVAL);
+  }
 }
 
 TEST(BuiltinTest, MassDeletionIsOfWhatPeopleWroteAndJudgedAtTheCommit) {
@@ -194,6 +198,8 @@ TEST(BuiltinTest, OtherWaysAreRefused) {
       {Op::kCreate, kMade, ".git/worktrees/t/commondir", "txfs-git-config"},
       {Op::kUnlink, kGone, "Jenkinsfile", "txfs-ci"},
       {Op::kCreate, kMade, ".github/workflows/new.yml", "txfs-ci"},
+      {Op::kSymlink, kMade, ".github", "txfs-ci-link", kLink},
+      {Op::kRename, kMade, ".circleci", "txfs-ci-link", kLink},
       {Op::kRename, kMade, ".GitHub/Workflows/ci.yml", "txfs-ci"},
       {Op::kUnlink, kGone, ".git/HEAD", "txfs-git-refs-kept"},
       {Op::kUnlink, kGone, ".git/objects/00/11", "txfs-git-kept"},

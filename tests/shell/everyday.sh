@@ -203,7 +203,7 @@ for attempt in 'git clean -fdx' 'git clean -fdX service' 'echo x >.git/hooks/pos
   'mkdir .claude; echo {} >.claude/settings.json' 'mv -T x .claude/hooks' \
   'mkdir e; mv x e/hooks; mv e e.git' 'mv e/hooks library/.git' \
   'echo ../src >.git/commondir' 'echo "gitdir: ../src" >library/.git' \
-  'echo jobs >>.github/workflows/ci.yml' 'mv .github ci' 'echo stages >.gitlab-ci.yml' \
+  'echo jobs >>.github/workflows/ci.yml' 'mv .github ci' 'echo stages >.gitlab-ci.yml' 'ln -s src .circleci' \
   'rm .git/HEAD' 'rm .git/refs/heads/*' \
   'mkdir node_modules; mv service node_modules/'; do
   sh -c "$attempt" 2>/dev/null && fail "not refused: $attempt"
@@ -227,7 +227,7 @@ txfs -C mnt policy reload >/dev/null
 echo 'more: {}' >>mnt/.github/workflows/ci.yml
 (echo 'B=2' >>mnt/.env) 2>/dev/null && fail "not refused with another rule left out"
 contains "$(txfs -C mnt policy show)" txfs-editor-tasks
-! txfs -C mnt policy show | grep -q txfs-ci || fail "shown although it is left out"
+! txfs -C mnt policy show | grep -q 'txfs-ci ' || fail "shown although it is left out"
 txfs umount mnt
 txfs -C ws discard
 txfs mount ws mnt -o without_rule=txfs-ci

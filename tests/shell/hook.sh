@@ -126,6 +126,15 @@ for verdict in deny ask; do
 done
 [ "$(wc -l <notes)" -gt $((notes + 1)) ] || fail "not asked about each"
 equal "[]" "$(txfs -C mnt pending --json)" "what waits of a write-back"
+# The kernel sends a large file in many parts at once: none is too many.
+echo allow >verdict
+head -c 32M /dev/zero >ws/db/large
+python3 -c '
+import mmap
+with open("mnt/db/large", "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+    for page in range(0, len(mapping), 4096): mapping[page] = 65
+    mapping.flush()'
+equal 8192 "$(tr -cd A <mnt/db/large | wc -c)" "pages that were stored"
 in_log "what the kernel writes back cannot wait for somebody"
 
 # What fails, refuses: a crash, silence, nonsense; and not for ever.
