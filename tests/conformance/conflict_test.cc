@@ -952,6 +952,55 @@ TEST_F(ConflictTest, AttributesThatWentWithAPartAreTheBasesAfterIt) {
   EXPECT_EQ(FindProblems(base_.root()), "");
 }
 
+/// What the base has where a file was is a file of several names that the
+/// transaction has at that very name, too. It cannot be the version of both.
+TEST_F(ConflictTest, AFileThatWasReplacedByOneThatWeMovedIsNotMistakenForIt) {
+  base_.File("b", "gone");
+  base_.File("c", "linked");
+  base_.HardLink("c", "c2");
+  ASSERT_OK(fs().Rename("b", "c", RENAME_EXCHANGE));
+  ASSERT_OK(plain_.Rename("c", "b", 0));
+  const TreeView theirs = Base();
+  for (const OnConflict stays :
+       {OnConflict::kFail, OnConflict::kMerge, OnConflict::kMine}) {
+    const bool mine = stays == OnConflict::kMine;
+    EXPECT_EQ(
+        Commit(stays).conflicts,
+        (vector<Conflict>{{"b", "changed", "renamed",
+                           mine ? "what it had before is not kept" : ""}}));
+    EXPECT_EQ(Compare(theirs, Base(), {}), "");
+  }
+  EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
+  EXPECT_EQ(Compare(theirs, Base(), {.ctime = false, .mtime = false}), "");
+  EXPECT_EQ(Compare(Base(), Mount(), {.ctime = false}), "");
+}
+
+/// The same, where we wrote to both.
+TEST_F(ConflictTest, AFileThatWasReplacedByALinkOfOneThatWeWroteToIsMadeAgain) {
+  base_.File("b", "old b");
+  base_.File("c", "old c");
+  base_.HardLink("c", "c2");
+  ASSERT_OK(fs().PatchFile("b", 0, "our"));
+  ASSERT_OK(fs().PatchFile("c", 0, "our"));
+  ASSERT_OK(plain_.Unlink("b"));
+  ASSERT_OK(plain_.Link("c2", "b"));
+  const TreeView theirs = Base();
+  for (const OnConflict stays : {OnConflict::kFail, OnConflict::kMerge}) {
+    EXPECT_EQ(Commit(stays).conflicts,
+              (vector<Conflict>{{"b", "changed", "modified", ""}}));
+  }
+  EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+  for (Driver* side : std::initializer_list<Driver*>{&plain_, &fs()}) {
+    EXPECT_EQ(side->ReadFile("b").value_or(""), "our b");
+    EXPECT_EQ(side->ReadFile("c").value_or(""), "our c");
+    EXPECT_EQ(side->ReadFile("c2").value_or(""), "our c");
+    EXPECT_EQ(side->Stat("b")->st_nlink, 1U);
+    EXPECT_EQ(side->Stat("c")->st_nlink, 2U);
+  }
+  ASSERT_OK(workspace().Undo(""));
+  EXPECT_EQ(Compare(theirs, Base(), {.ctime = false}), "");
+}
+
 TEST_F(ConflictTest, AttributesOfAFileThatBothSetAreMerged) {
   if (const auto set = plain_.SetXattr("f", "user.theirs", "2", 0); !set) {
     GTEST_SKIP() << "no extended attributes here";
