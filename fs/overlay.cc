@@ -108,6 +108,7 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
   NoteOtherNames(filesystem->tree_, filesystem->base_);
   filesystem->tree_.RelinkUpper(LookAt(filesystem->base_));
   NoteLostDirectories(filesystem->tree_, filesystem->base_);
+  filesystem->moved_.Expect(FilesReadFrom(filesystem->tree_));
   return filesystem;
 }
 
@@ -122,6 +123,7 @@ OverlayFilesystem::OverlayFilesystem(UniqueFd base, const struct stat& root,
       tree_(root, root.st_dev),
       meters_(options_.clock),
       journal_(std::move(journal)),
+      moved_(base_),
       files_(base_) {}
 
 // --- lookups ---------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include "fs/directory_cache.h"
 #include "fs/filesystem.h"
 #include "fs/limit_meters.h"
+#include "fs/moved_files.h"
 #include "fs/plan.h"
 #include "fs/policy_check.h"
 #include "fs/preimages.h"
@@ -378,8 +379,11 @@ class OverlayFilesystem final : public Filesystem {
   }
   ReadPlan PlanRead(const Inode& inode, uint64_t offset, uint64_t length) const
       REQUIRES_SHARED(gate_, tree_mutex_);
-  /// The base file, where a commit has put it meanwhile, too.
+  /// The base file, where others have put it meanwhile, too.
   Result<SharedFd> OpenBase(const ReadPlan& plan);
+  /// One that is not by its name what it was in `state`: in a vault, or by
+  /// another name; or nullptr.
+  SharedFd FindElsewhere(const Fingerprint& state);
   /// Bytes of the base file; of its pre-image, where something else is in its
   /// place by now.
   Status ReadOrigin(const ReadPlan& plan, uint64_t offset, MutableByteSpan out);
@@ -427,6 +431,7 @@ class OverlayFilesystem final : public Filesystem {
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
   std::shared_ptr<Preimages> preimages_ GUARDED_BY(gate_);
   std::unique_ptr<VaultFiles> vaults_;
+  MovedFiles moved_;
   bool halted_ GUARDED_BY(gate_) = false;
   BaseFileCache files_;
   DirectoryCache directories_;

@@ -77,11 +77,16 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
 Result<SharedFd> OverlayFilesystem::OpenBase(const ReadPlan& plan) {
   if (plan.pinned) return plan.pinned;
   auto fd = files_.Get(plan.ino, plan.base_path, plan.origin);
-  if (fd || fd.error().code != ESTALE || !vaults_) return fd;
-  const SharedFd kept = vaults_->Find(plan.state);
+  if (fd || fd.error().code != ESTALE) return fd;
+  const SharedFd kept = FindElsewhere(plan.state);
   if (!kept) return fd;
   files_.Put(plan.ino, *plan.origin, kept);
   return kept;
+}
+
+SharedFd OverlayFilesystem::FindElsewhere(const Fingerprint& state) {
+  SharedFd kept = vaults_ ? vaults_->Find(state) : nullptr;
+  return kept ? kept : moved_.Find(state);
 }
 
 Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,

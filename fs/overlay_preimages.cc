@@ -118,8 +118,8 @@ std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
   const Fingerprint state = Fingerprint::Of(origin);
   std::optional<Bytes> old;
   if (preimages) old = preimages->Find(state);
-  if (old || !filesystem.vaults_ || origin.size > kRecordContentMax) return old;
-  const SharedFd kept = filesystem.vaults_->Find(state);
+  if (old || origin.size > kRecordContentMax) return old;
+  const SharedFd kept = filesystem.FindElsewhere(state);
   if (!kept) return old;
   old.emplace(origin.size);
   const auto n = ReadFully(kept->get(), 0, *old);

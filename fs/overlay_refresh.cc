@@ -262,11 +262,13 @@ void OverlayFilesystem::Frozen::ForgetDirectories() const {
   base.DropCache();
   filesystem.directories_.Clear();
   filesystem.links_.Clear();
+  filesystem.moved_.Expect({});
   [&]() NO_THREAD_SAFETY_ANALYSIS { filesystem.meters_.ForgetBase(); }();
 }
 
 StaleCaches OverlayFilesystem::Frozen::Refresh() {
   ForgetDirectories();
+  filesystem.moved_.Expect(FilesReadFrom(tree));
   return Refresher(tree, base, filesystem.files_).Run();
 }
 

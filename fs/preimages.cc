@@ -100,6 +100,15 @@ bool IsIn(int fd, const Fingerprint& state) {
 
 }  // namespace
 
+bool IsInState(const BaseDirectory& base, int fd, const Fingerprint& state) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return false;
+  const uint64_t dev = st.st_dev == base.device() ? 0 : st.st_dev;
+  return dev == state.dev && st.st_ino == state.ino &&
+         static_cast<uint64_t>(st.st_size) == state.size &&
+         Timestamp::From(st.st_mtim) == state.mtime;
+}
+
 Fingerprint Fingerprint::Of(const BaseOrigin& origin) {
   return {.dev = origin.dev,
           .ino = origin.ino,

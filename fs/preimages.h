@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "fs/base_directory.h"
 #include "journal/base/bytes.h"
 #include "journal/base/checksum.h"
 #include "journal/base/mutex.h"
@@ -25,6 +26,11 @@ struct Fingerprint {
   static Fingerprint Of(const BaseOrigin& origin);
   auto operator<=>(const Fingerprint&) const = default;
 };
+
+/// Whether the open file `fd` of `base` is in `state`, but for its ctime, which
+/// a rename changes.
+[[nodiscard]] bool IsInState(const BaseDirectory& base, int fd,
+                             const Fingerprint& state);
 
 /// Contents of base files as they were before the transaction changed them:
 /// the ancestors of three-way merges, and what tells a base file that was

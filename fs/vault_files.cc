@@ -1,7 +1,5 @@
 #include "fs/vault_files.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <ctime>
 #include <ranges>
@@ -38,7 +36,7 @@ SharedFd VaultFiles::FindKnown(const Fingerprint& state) const {
     const auto [first, last] = index.by_ino.equal_range(state.ino);
     for (auto at = first; at != last; ++at) {
       auto fd = vaults_.OpenFile(at->second);
-      if (fd && IsInState((*fd)->get(), state)) return std::move(*fd);
+      if (fd && IsInState(base_, (*fd)->get(), state)) return std::move(*fd);
     }
   }
   return nullptr;
@@ -67,16 +65,6 @@ bool VaultFiles::Update() {
   }
   if (changed) missing_.clear();
   return changed;
-}
-
-/// A rename changed its ctime.
-bool VaultFiles::IsInState(int fd, const Fingerprint& state) const {
-  struct stat st{};
-  if (::fstat(fd, &st) != 0) return false;
-  const uint64_t dev = st.st_dev == base_.device() ? 0 : st.st_dev;
-  return dev == state.dev && st.st_ino == state.ino &&
-         static_cast<uint64_t>(st.st_size) == state.size &&
-         Timestamp::From(st.st_mtim) == state.mtime;
 }
 
 }  // namespace txfs

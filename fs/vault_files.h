@@ -38,7 +38,6 @@ class VaultFiles {
   SharedFd FindKnown(const Fingerprint& state) const REQUIRES(mutex_);
   /// Looks again at vaults that changed since; returns whether any did.
   bool Update() REQUIRES(mutex_);
-  [[nodiscard]] bool IsInState(int fd, const Fingerprint& state) const;
 
   const BaseDirectory& base_;
   const Vaults vaults_;

@@ -584,6 +584,71 @@ TEST_F(RefreshTest, ShowsTheContentThatAnotherCommitReplaced) {
   EXPECT_EQ(two_->Read("moved"), "error " + std::to_string(ESTALE));
 }
 
+TEST_F(RefreshTest, ShowsTheContentOfAFileThatAnotherCommitOnlyMoved) {
+  const string large(Preimages::kMaxSize + 1, 'l');
+  base_.File("large", large);
+  ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "same", kRootIno, "moved",
+                                RenameMode::kReplace));
+  const Ino large_file = two_->Find("large"), deep = two_->Find("dir/sub/deep");
+  for (const Ino file : {large_file, deep}) {
+    ASSERT_TRUE(two_->fs().SetAttr({}, file, {.mode = 0600}));
+  }
+  const auto move = [&](const string& from, const string& to) {
+    ASSERT_TRUE(one_->fs().Rename({}, kRootIno, from, kRootIno, to,
+                                  RenameMode::kReplace));
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+  };
+  const auto expect_all = [&] {
+    EXPECT_EQ(two_->Read("moved"), "same");
+    EXPECT_EQ(two_->Read("large"), large.substr(0, 100));
+    EXPECT_EQ(two_->Read("dir/sub/deep"), "deep");
+  };
+  move("same", "theirs");
+  move("large", "their large");
+  move("dir", "their dir");
+  expect_all();
+  Reopen();
+  expect_all();
+  // Once more, and what is in its place is another file.
+  move("theirs", "large");
+  move("their dir", "same");
+  expect_all();
+  // Theirs comes along, and ours is a copy.
+  EXPECT_GE(two_->workspace().Commit({})->conflicts.size(), 3U);
+  EXPECT_EQ(two_->Commit(OnConflict::kTheirs), 0U);
+  EXPECT_EQ(two_->Read("large"), "same");
+  EXPECT_EQ(two_->Read("same/sub/deep"), "deep");
+}
+
+TEST_F(RefreshTest, ShowsTheContentOfAFileThatAnUndoMoved) {
+  base_.File("other", "othr");
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "same", kRootIno, "other",
+                                RenameMode::kExchange));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("same"), {.mode = 0600}));
+  ASSERT_TRUE(one_->workspace().Undo("one"));
+  two_->Refresh();
+  EXPECT_EQ(two_->Read("same"), "othr");
+  EXPECT_EQ(two_->Read("other"), "othr");
+  Reopen();
+  EXPECT_EQ(two_->Read("same"), "othr");
+}
+
+TEST_F(RefreshTest, MineOfAFileThatTheyMovedIsACopy) {
+  ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "same", kRootIno, "ours",
+                                RenameMode::kReplace));
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "same", kRootIno, "theirs",
+                                RenameMode::kReplace));
+  EXPECT_EQ(one_->Commit(), 0U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  one_->Refresh();
+  EXPECT_EQ(one_->Read("ours"), "same");
+  EXPECT_EQ(one_->Read("theirs"), "same");
+  EXPECT_EQ(one_->Read("same"), "none");
+}
+
 TEST_F(RefreshTest, MineTakesTheRestOfAFileFromTheCommitThatReplacedIt) {
   base_.File("large", string(Preimages::kMaxSize + 1, 'l'));
   ASSERT_TRUE(
