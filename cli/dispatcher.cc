@@ -35,7 +35,7 @@ struct LogFilter {
   bool denied = false;              ///< of denials, not of the log
 
   [[nodiscard]] bool Takes(const Change& change) const {
-    if (change.op == Op::kReap) return false;
+    if (IsInternal(change.op)) return false;
     if (op && change.op != *op) return false;
     if (!path || path->empty()) return true;
     // Their paths are names of savepoints.
@@ -50,7 +50,7 @@ Result<LogFilter> FilterOf(const Json& request) {
   LogFilter filter;
   if (const std::string name = GetBytes(request, "op"); !name.empty()) {
     filter.op = OpFromName(name);
-    if (!filter.op || *filter.op == Op::kReap) {
+    if (!filter.op || IsInternal(*filter.op)) {
       return Fail(ErrorKind::kUsage, 0,
                   "there is no operation \"" + name + "\"",
                   "txfs(1) lists the names that --op takes");

@@ -8,18 +8,19 @@ constexpr size_t kMaxOpen = 256;
 }  // namespace
 
 Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
-                                    const std::optional<BaseIdentity>& origin) {
+                                    const BaseIdentity& origin, Others others) {
   {
     const MutexLock lock(mutex_);
     const auto found = by_ino_.find(ino);
-    if (found != by_ino_.end() &&
-        (!origin || found->second->identity == *origin)) {
+    // One that was opened when the inode was another file is not it.
+    if (found != by_ino_.end() && found->second->identity == origin) {
       recent_.splice(recent_.begin(), recent_, found->second);
       return found->second->fd;
     }
   }
   auto opened = base_.OpenFile(path);
-  if (!opened && origin && IsGone(opened.error())) {
+  const bool must_be = others == Others::kStale;
+  if (!opened && must_be && IsGone(opened.error())) {
     return Fail(ESTALE, path + " is gone from the base");
   }
   SharedFd fd = TRY(std::move(opened));
@@ -27,7 +28,7 @@ Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
   if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + path);
   const BaseIdentity identity{
       .dev = st.st_dev == base_.device() ? 0 : st.st_dev, .ino = st.st_ino};
-  if (origin && identity != *origin) {
+  if (must_be && identity != origin) {
     return Fail(ESTALE, path + " was replaced in the base");
   }
   Put(ino, identity, fd);

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <list>
-#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "fs/base_directory.h"
 #include "journal/base/mutex.h"
 #include "journal/base/types.h"
+#include "journal/change.h"
 
 namespace txfs {
 
@@ -16,6 +16,10 @@ struct BaseIdentity {
   uint64_t dev = 0;  ///< 0: the root's
   uint64_t ino = 0;
   bool operator==(const BaseIdentity&) const = default;
+
+  [[nodiscard]] static BaseIdentity Of(const BaseOrigin& origin) {
+    return {.dev = origin.dev, .ino = origin.ino};
+  }
 };
 
 /// Descriptors of base files lately read: without OPEN and RELEASE messages
@@ -24,10 +28,14 @@ class BaseFileCache {
  public:
   explicit BaseFileCache(const BaseDirectory& base) : base_(base) {}
 
-  /// The base file `path` of inode `ino`, opened for reading. ESTALE when it is
-  /// not `origin`, if one is given: it is gone, or another file has its name.
+  /// What a path may lead to that is not what it led to when it was noted.
+  enum class Others { kTaken, kStale };
+
+  /// The base file `path` of inode `ino`, which was `origin`, opened for
+  /// reading. Another one that has its name by now is `others`: taken for it,
+  /// or ESTALE, as one that is gone is then.
   Result<SharedFd> Get(Ino ino, const std::string& path,
-                       const std::optional<BaseIdentity>& origin = {});
+                       const BaseIdentity& origin, Others others);
   /// For `ino`, opened elsewhere.
   void Put(Ino ino, const BaseIdentity& identity, SharedFd fd);
   /// What Get opened for `ino` lately, if it is `origin`; or nullptr.

@@ -192,8 +192,12 @@ class OverlayFilesystem final : public Filesystem {
     StaleCaches Settle(const Change& change, Image tables);
     /// Drops descriptors of base directories: others may be there by now.
     void ForgetDirectories() const;
+    /// Files that the transaction touched, but left as they were, become what
+    /// the base has in their place by now. Journaled. Returns what is stale.
+    StaleCaches FollowBase();
     /// Somebody else changed the base: looks again at everything that is known
-    /// of it. What the transaction changed stays as it is, pristine inodes
+    /// of it, FollowBase included. What the transaction changed stays as it is,
+    /// pristine inodes
     /// become what the base has at their path, or orphans where it has nothing
     /// of their kind. Returns what is stale.
     StaleCaches Refresh();
@@ -240,8 +244,8 @@ class OverlayFilesystem final : public Filesystem {
     Ino ino = kNoIno;
     std::vector<Piece> pieces;
     std::string base_path;
-    std::optional<BaseIdentity> origin;  ///< which object base_path must be
-    Fingerprint state;                   ///< with origin: what it was
+    Fingerprint state;        ///< of the base file, when it was noted
+    bool must_match = false;  ///< base_path must lead to the same object
     SharedFd pinned;
     std::shared_ptr<Journal> journal;
     std::shared_ptr<Preimages> preimages;

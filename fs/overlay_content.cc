@@ -33,10 +33,8 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
     plan.base_path = place.value_or(base->path);
     // A pristine inode is whatever its path leads to. What lies under extents
     // must be what it was when they were written.
-    if (inode.upper || inode.IsOrphan() || moved) {
-      plan.origin = BaseIdentity{.dev = base->dev, .ino = base->ino};
-      plan.state = Fingerprint::Of(*base);
-    }
+    plan.must_match = inode.upper || inode.IsOrphan() || moved;
+    plan.state = Fingerprint::Of(*base);
   }
   plan.pinned = inode.pinned_base;
   plan.journal = inode.retired;
@@ -76,11 +74,14 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
 
 Result<SharedFd> OverlayFilesystem::OpenBase(const ReadPlan& plan) {
   if (plan.pinned) return plan.pinned;
-  auto fd = files_.Get(plan.ino, plan.base_path, plan.origin);
+  using Others = BaseFileCache::Others;
+  const BaseIdentity origin{.dev = plan.state.dev, .ino = plan.state.ino};
+  auto fd = files_.Get(plan.ino, plan.base_path, origin,
+                       plan.must_match ? Others::kStale : Others::kTaken);
   if (fd || fd.error().code != ESTALE) return fd;
   const SharedFd kept = FindElsewhere(plan.state);
   if (!kept) return fd;
-  files_.Put(plan.ino, *plan.origin, kept);
+  files_.Put(plan.ino, origin, kept);
   return kept;
 }
 

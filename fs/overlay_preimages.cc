@@ -58,7 +58,9 @@ void OverlayFilesystem::KeepPreimage(Ino ino) {
   }
   const Fingerprint state = Fingerprint::Of(origin);
   if (!preimages_->Wants(state)) return;
-  if (const auto fd = files_.Get(ino, origin.path)) {
+  const auto fd = files_.Get(ino, origin.path, BaseIdentity::Of(origin),
+                             BaseFileCache::Others::kStale);
+  if (fd) {
     preimages_->Save(state, (*fd)->get());
   }
 }
@@ -75,18 +77,18 @@ void OverlayFilesystem::KeepPreimage(const std::optional<BaseObject>& probe) {
 Status OverlayFilesystem::CheckReadable(Ino ino) {
   static const uid_t kUser = ::geteuid();
   if (kUser == 0) return {};
-  std::string path;
+  BaseOrigin origin;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = tree_.Find(ino);
     if (inode == nullptr || !KeepsContent(*inode)) return {};
-    const BaseOrigin& origin = *inode->record.base;
+    origin = *inode->record.base;
     const bool is_readable =
         origin.uid == kUser && (origin.mode & S_IRUSR) != 0;
     if (is_readable) return {};
-    path = origin.path;
   }
-  const auto fd = files_.Get(ino, path);
+  const auto fd = files_.Get(ino, origin.path, BaseIdentity::Of(origin),
+                             BaseFileCache::Others::kTaken);
   if (!fd && fd.error().code == EACCES) return std::unexpected(fd.error());
   return {};
 }

@@ -198,9 +198,8 @@ class Refresher {
     if (names.empty()) return;
     Inode& inode = *tree_.Find(ino);
     // Who has it open reads on, if it was read lately.
-    const BaseOrigin& origin = *inode.record.base;
     const SharedFd open =
-        files_.Find(ino, {.dev = origin.dev, .ino = origin.ino});
+        files_.Find(ino, BaseIdentity::Of(*inode.record.base));
     for (const Name& name : names) DropName(ino, name.link);
     Inode* left = tree_.Find(ino);
     if (left != nullptr && left->IsOrphan()) {
@@ -269,7 +268,9 @@ void OverlayFilesystem::Frozen::ForgetDirectories() const {
 StaleCaches OverlayFilesystem::Frozen::Refresh() {
   ForgetDirectories();
   filesystem.moved_.Expect(FilesReadFrom(tree));
-  return Refresher(tree, base, filesystem.files_).Run();
+  StaleCaches stale = FollowBase();
+  stale.Append(Refresher(tree, base, filesystem.files_).Run());
+  return stale;
 }
 
 StaleCaches OverlayFilesystem::Frozen::Refresh(std::span<const Ino> inos) {

@@ -187,6 +187,8 @@ class Tree final : public State {
   /// What a record says of a base object that it comes from.
   [[nodiscard]] BaseOrigin OriginOf(const std::string& path,
                                     const struct stat& st) const;
+  /// The record of a base object that nobody changed.
+  [[nodiscard]] InodeRecord RecordOf(const BaseObject& object) const;
 
   /// Path of a known name of `inode` from the root; the last known for an
   /// orphan or an upper inode whose directories were not looked up yet.
@@ -371,7 +373,6 @@ class Tree final : public State {
   [[nodiscard]] uint64_t RelativeDevice(uint64_t dev) const {
     return dev == base_device_ ? 0 : dev;
   }
-  [[nodiscard]] InodeRecord RecordOf(const BaseObject& object) const;
 
   uint64_t base_device_;
   uint64_t next_ino_ = Raw(kRootIno) + 1;

@@ -109,6 +109,9 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
   filesystem_->UsePreimages(
       std::make_shared<Preimages>(TRY(store_->TransactionDir(transaction.id))));
   filesystem_->UseVaults(std::make_unique<VaultFiles>(base_, store_->dir()));
+  // Nobody has seen anything that could be stale.
+  filesystem_->WhileFrozen(
+      [](OverlayFilesystem::Frozen& frozen) { return frozen.FollowBase(); });
   return {};
 }
 
@@ -116,11 +119,14 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
 
 Result<std::vector<NetChange>> StoredWorkspace::Changes(
     bool expand, const std::vector<std::string>& below) {
+  StaleCaches stale;
   ChangeList list =
       TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+        stale = frozen.FollowBase();
         NoteNamesBelow(frozen.tree, frozen.base, below);
         return ChangeList::Collect(frozen, expand);
       }));
+  if (!stale.empty()) Tell(std::move(stale));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
 }
 

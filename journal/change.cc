@@ -55,6 +55,7 @@ constexpr std::array kOpNames = {
     NamedOp{Op::kRollback, "rollback"},
     NamedOp{Op::kCommit, "commit"},
     NamedOp{Op::kDiscard, "discard"},
+    NamedOp{Op::kFollow, "follow"},
 };
 
 Ino DecodeIno(Decoder& in) { return Ino{in.Get<uint64_t>()}; }

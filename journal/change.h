@@ -169,7 +169,14 @@ enum class Op : uint8_t {
                     ///< that out of the transaction, which has no savepoints
                     ///< any more
   kDiscard = 22,    ///< the same for a part that was thrown away
+  kFollow = 23,     ///< internal: a file that was touched, but is as it was,
+                    ///< became what the base has there; never shown to the user
 };
+
+/// Whether users are told nothing of it.
+[[nodiscard]] constexpr bool IsInternal(Op op) {
+  return op == Op::kReap || op == Op::kFollow;
+}
 
 /// "create", "rename", ... as `txfs log` prints it and `--op` takes it.
 [[nodiscard]] std::string_view OpName(Op op);

@@ -636,6 +636,127 @@ TEST_F(RefreshTest, ShowsTheContentOfAFileThatAnUndoMoved) {
   EXPECT_EQ(two_->Read("same"), "othr");
 }
 
+/// What the daemon reads is not what it had open when the file was another one.
+class ReturnedFileTest : public RefreshTest {
+ protected:
+  void SetUp() override {
+    RefreshTest::SetUp();
+    file_ = two_->Find("same");
+    ASSERT_TRUE(two_->fs().SetAttr({}, file_, {.mode = 0400}));
+    one_->Write("same", "othr");
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+    ASSERT_TRUE(two_->workspace().MakeSavepoint("touched"));
+    // For which it is opened as the base has it now.
+    ASSERT_TRUE(two_->fs().SetAttr({}, file_, {.size = 0}));
+    ASSERT_TRUE(one_->workspace().Undo("one"));
+    two_->Refresh();
+  }
+  Ino file_ = kNoIno;
+};
+
+TEST_F(ReturnedFileTest, IsReadAsTheBaseHasItAfterADiscard) {
+  two_->Discard();
+  EXPECT_EQ(two_->Read("same"), "same");
+}
+
+TEST_F(ReturnedFileTest, IsReadAsTheBaseHasItAfterARollback) {
+  ASSERT_TRUE(two_->workspace().Rollback("touched"));
+  EXPECT_EQ(two_->Read("same"), "same");
+}
+
+class TouchedForNothingTest : public RefreshTest {
+ protected:
+  /// The second transaction touches files and leaves them as they were.
+  void SetUp() override {
+    RefreshTest::SetUp();
+    same_ = two_->Find("same");
+    deep_ = two_->Find("dir/sub/deep");
+    const auto move = [&](const string& from, const string& to) {
+      ASSERT_TRUE(two_->fs().Rename({}, kRootIno, from, kRootIno, to,
+                                    RenameMode::kReplace));
+    };
+    move("same", "moved");
+    move("moved", "same");
+    for (const uint32_t mode : {0600U, 0644U}) {
+      ASSERT_TRUE(two_->fs().SetAttr({}, deep_, {.mode = mode}));
+    }
+    EXPECT_EQ(two_->Changes(), std::vector<string>());
+  }
+  void OthersCommit(const string& text) {
+    one_->Write("same", text);
+    one_->Write("dir/sub/deep", text);
+    ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("same"), {.mode = 0600}));
+    EXPECT_EQ(one_->Commit(), 0U);
+  }
+  void ExpectTheirs(const string& text) {
+    for (const string path : {"same", "dir/sub/deep"}) {
+      EXPECT_EQ(two_->Read(path), text);
+      const auto st = two_->fs().GetAttr(two_->Find(path));
+      ASSERT_TRUE(st);
+      EXPECT_EQ(static_cast<size_t>(st->st_size), text.size());
+      EXPECT_EQ(st->st_mode & 07777, path == "same" ? 0600U : 0644U);
+    }
+    EXPECT_EQ(two_->Changes(), std::vector<string>());
+  }
+
+  Ino same_ = kNoIno, deep_ = kNoIno;
+};
+
+TEST_F(TouchedForNothingTest, IsTheBasesAfterARefresh) {
+  OthersCommit("others");
+  const StaleCaches stale = two_->Refresh();
+  EXPECT_TRUE(HasInode(stale, same_));
+  EXPECT_TRUE(HasInode(stale, deep_));
+  ExpectTheirs("others");
+  OthersCommit("again");
+  two_->Refresh();
+  ExpectTheirs("again");
+  Reopen();
+  ExpectTheirs("again");
+  const auto report = two_->workspace().Commit({});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->changes, 0U);
+  ExpectTheirs("again");
+  two_.reset();
+  one_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+TEST_F(TouchedForNothingTest, IsTheBasesAfterAResume) {
+  two_.reset();
+  OthersCommit("others");
+  Reopen();
+  ExpectTheirs("others");
+}
+
+TEST_F(TouchedForNothingTest, IsTheBasesWhoeverChangedThat) {
+  base_.File("same", "behind our back");
+  EXPECT_EQ(two_->Changes(), std::vector<string>());
+  EXPECT_EQ(two_->Read("same"), "behind our back");
+  const auto report = two_->workspace().Commit({});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->changes, 0U);
+  EXPECT_EQ(two_->Read("same"), "behind our back");
+}
+
+TEST_F(TouchedForNothingTest, IsWhatARollbackMakesOfIt) {
+  // A savepoint at which it was not what it had been.
+  ASSERT_TRUE(two_->fs().SetAttr({}, same_, {.mode = 0600}));
+  ASSERT_TRUE(two_->workspace().MakeSavepoint("changed"));
+  ASSERT_TRUE(two_->fs().SetAttr({}, same_, {.mode = 0644}));
+  OthersCommit("others");
+  two_->Refresh();
+  ExpectTheirs("others");
+  ASSERT_TRUE(two_->workspace().Rollback("changed"));
+  EXPECT_EQ(two_->Read("same"), "same");
+  EXPECT_EQ(two_->Changes(), std::vector<string>({"M same"}));
+  EXPECT_EQ(two_->Commit(), 1U);
+  two_.reset();
+  one_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
 TEST_F(RefreshTest, MineOfAFileThatTheyMovedIsACopy) {
   ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "same", kRootIno, "ours",
                                 RenameMode::kReplace));

@@ -1,0 +1,84 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fs/overlay.h"
+
+namespace txfs {
+namespace {
+
+/// Whether `inode` is a file of one name that the transaction touched, and left
+/// as it was: nothing of it would be committed.
+bool IsAsItWas(const Tree& tree, const Inode& inode) {
+  const auto& origin = inode.record.base;
+  if (!origin || inode.IsDirectory() || inode.ContentChanged() ||
+      inode.AttributesChanged() || inode.attr().mtime != origin->mtime ||
+      inode.attr().nlink != 1 || origin->nlink != 1 || inode.retired ||
+      inode.links.size() != 1) {
+    return false;
+  }
+  const Inode::Link& link = inode.links.front();
+  const Inode* parent = tree.Find(link.parent);
+  return parent != nullptr && parent->record.base &&
+         JoinPath(parent->record.base->path, link.name) == origin->path;
+}
+
+/// What the base has in its place, if that is another state, or another file
+/// that nothing else here is.
+std::optional<BaseObject> FindSuccessor(Tree& tree, const BaseDirectory& base,
+                                        const Inode& inode) {
+  const BaseOrigin& origin = *inode.record.base;
+  auto object = FindObject(base, origin.path).value_or(std::nullopt);
+  if (!object || object->st.st_nlink != 1 ||
+      TypeOfMode(object->st.st_mode) != inode.attr().type ||
+      tree.OriginOf(origin.path, object->st) == origin) {
+    return std::nullopt;
+  }
+  const Inode* known = tree.FindBaseFile(origin.path, object->st);
+  if (known != nullptr && known != &inode) return std::nullopt;
+  return object;
+}
+
+}  // namespace
+
+StaleCaches OverlayFilesystem::Frozen::FollowBase() {
+  StaleCaches stale;
+  // A commit that is half-way has made of the base what it is.
+  const bool halted = [&]() NO_THREAD_SAFETY_ANALYSIS {
+    return filesystem.halted_;
+  }();
+  if (halted) return stale;
+  std::vector<Inode*> as_they_were;
+  tree.ForEachUpper([&](Inode& inode) {
+    if (IsAsItWas(tree, inode)) as_they_were.push_back(&inode);
+  });
+  if (as_they_were.empty()) return stale;
+  base.DropCache();
+  for (Inode* inode : as_they_were) {
+    const auto object = FindSuccessor(tree, base, *inode);
+    if (!object) continue;
+    Change change{.op = Op::kFollow,
+                  .time = Now(),
+                  .pid = static_cast<uint32_t>(::getpid()),
+                  .uid = ::geteuid(),
+                  .exe = "txfs",
+                  .path = tree.PathOf(*inode)};
+    change.edits.push_back(
+        InodeEdit{inode->ino, inode->record, tree.RecordOf(*object)});
+    const auto accepted = [&]() NO_THREAD_SAFETY_ANALYSIS {
+      return filesystem.AppendAndApply(change, nullptr);
+    }();
+    // Then it stays what it is, and the next commit follows.
+    if (!accepted) break;
+    inode->base_blocks = static_cast<uint64_t>(object->st.st_blocks);
+    filesystem.files_.Drop(inode->ino);
+    stale.inodes.push_back(inode->ino);
+  }
+  return stale;
+}
+
+}  // namespace txfs
