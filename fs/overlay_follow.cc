@@ -27,6 +27,14 @@ bool IsAsItWas(const Tree& tree, const Inode& inode) {
          JoinPath(parent->record.base->path, link.name) == origin->path;
 }
 
+/// Whether `inode` is such a file by no name any more: others gave what it was
+/// in the base another one, under which it is another inode.
+bool IsNothing(const Tree& tree, const Inode& inode) {
+  return !inode.IsDirectory() && tree.IsShadowed(inode) &&
+         !inode.ContentChanged() && !inode.AttributesChanged() &&
+         inode.attr().mtime == inode.record.base->mtime && !inode.retired;
+}
+
 /// What the base has in its place, if that is another state, or another file
 /// that nothing else here is.
 std::optional<BaseObject> FindSuccessor(Tree& tree, const BaseDirectory& base,
@@ -52,28 +60,30 @@ StaleCaches OverlayFilesystem::Frozen::FollowBase() {
     return filesystem.halted_;
   }();
   if (halted) return stale;
-  std::vector<Inode*> as_they_were;
+  std::vector<Inode*> as_they_were, nothing;
   tree.ForEachUpper([&](Inode& inode) {
     if (IsAsItWas(tree, inode)) as_they_were.push_back(&inode);
+    if (IsNothing(tree, inode)) nothing.push_back(&inode);
   });
-  if (as_they_were.empty()) return stale;
-  base.DropCache();
-  for (Inode* inode : as_they_were) {
-    const auto object = FindSuccessor(tree, base, *inode);
-    if (!object) continue;
+  const auto edit = [&](Inode& inode, std::optional<InodeRecord> after) {
     Change change{.op = Op::kFollow,
                   .time = Now(),
                   .pid = static_cast<uint32_t>(::getpid()),
                   .uid = ::geteuid(),
                   .exe = "txfs",
-                  .path = tree.PathOf(*inode)};
+                  .path = tree.PathOf(inode)};
     change.edits.push_back(
-        InodeEdit{inode->ino, inode->record, tree.RecordOf(*object)});
-    const auto accepted = [&]() NO_THREAD_SAFETY_ANALYSIS {
-      return filesystem.AppendAndApply(change, nullptr);
+        InodeEdit{inode.ino, inode.record, std::move(after)});
+    // What cannot be journaled stays what it is, and its commit follows.
+    return [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
+      return filesystem.AppendAndApply(change, nullptr).has_value();
     }();
-    // Then it stays what it is, and the next commit follows.
-    if (!accepted) break;
+  };
+  for (Inode* inode : nothing) edit(*inode, {});
+  if (!as_they_were.empty()) base.DropCache();
+  for (Inode* inode : as_they_were) {
+    const auto object = FindSuccessor(tree, base, *inode);
+    if (!object || !edit(*inode, tree.RecordOf(*object))) continue;
     inode->base_blocks = static_cast<uint64_t>(object->st.st_blocks);
     filesystem.files_.Drop(inode->ino);
     stale.inodes.push_back(inode->ino);

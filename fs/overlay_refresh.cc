@@ -159,20 +159,27 @@ class Refresher {
   }
 
   /// An upper file keeps its record, which is what its commit compares. Of its
-  /// names those go that only the base gave it, as long as another one stays.
+  /// names those go that only the base gave it, as long as another one stays:
+  /// the noted one, by which it is known after a resume.
   void DropLostNames(const Inode& inode) {
     std::vector<Inode::Link> lost;
+    std::optional<Inode::Link> noted;
     for (const Inode::Link& link : inode.links) {
       const Inode* parent = tree_.Find(link.parent);
       const bool own =
           parent == nullptr || parent->UpperSlot(link.name) != nullptr;
       if (own || !parent->record.base) continue;
-      const Sight sight = Look(JoinPath(parent->record.base->path, link.name));
+      const std::string path = JoinPath(parent->record.base->path, link.name);
+      const Sight sight = Look(path);
       const bool there =
           sight.object && tree_.IsOrigin(inode, sight.object->st);
       if (sight.known && !there) lost.push_back(link);
+      if (path == inode.record.base->path) noted = link;
     }
-    if (lost.size() == inode.links.size()) return;
+    if (lost.size() == inode.links.size()) {
+      if (!noted) return;
+      std::erase(lost, *noted);
+    }
     for (const Inode::Link& link : lost) DropName(inode.ino, link);
   }
 

@@ -757,6 +757,62 @@ TEST_F(TouchedForNothingTest, IsWhatARollbackMakesOfIt) {
   EXPECT_EQ(FindProblems(directory_.path()), "");
 }
 
+class LinkedForNothingTest : public RefreshTest {
+ protected:
+  /// The second one gives a file another name, which the first one moves, and
+  /// takes that away.
+  void SetUp() override {
+    RefreshTest::SetUp();
+    const Ino dir = two_->Find("dir");
+    ASSERT_TRUE(two_->fs().Link({}, two_->Find("same"), dir, "z"));
+    ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "same", kRootIno, "removed",
+                                  RenameMode::kExchange));
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+    EXPECT_EQ(two_->Read("same"), "gone");
+    EXPECT_EQ(two_->Read("removed"), "same");
+    if (HasFailure()) return;
+    ASSERT_TRUE(two_->fs().Unlink({}, dir, "z"));
+  }
+  /// What is written to is elsewhere again.
+  void MakeConflict() {
+    two_->Write("same", "ours");
+    ASSERT_TRUE(one_->workspace().Undo("one"));
+    two_->Refresh();
+    EXPECT_EQ(two_->Commit(), 1U);
+  }
+  void ExpectAfter(const string& same, const string& removed) {
+    one_->Refresh();
+    for (Transaction* seen : {one_.get(), two_.get()}) {
+      EXPECT_EQ(seen->Read("same"), same);
+      EXPECT_EQ(seen->Read("removed"), removed);
+    }
+    two_.reset();
+    one_.reset();
+    EXPECT_EQ(FindProblems(directory_.path()), "");
+  }
+};
+
+TEST_F(LinkedForNothingTest, IsNothing) {
+  EXPECT_EQ(two_->Changes(), std::vector<string>());
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(two_->Read("same"), "gone");
+  two_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+TEST_F(LinkedForNothingTest, IsNothingBesidesAConflictThatTheyWin) {
+  MakeConflict();
+  EXPECT_EQ(two_->Commit(OnConflict::kTheirs), 0U);
+  ExpectAfter("same", "gone");
+}
+
+TEST_F(LinkedForNothingTest, IsNothingBesidesAConflictThatWeWin) {
+  MakeConflict();
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  ExpectAfter("ours", "gone");
+}
+
 TEST_F(RefreshTest, MineOfAFileThatTheyMovedIsACopy) {
   ASSERT_TRUE(two_->fs().Rename({}, kRootIno, "same", kRootIno, "ours",
                                 RenameMode::kReplace));
@@ -997,6 +1053,25 @@ TEST_F(RefreshTest, DropsANameThatTheBaseTookBackFromAChangedFile) {
   Reopen();
   EXPECT_EQ(two_->Find("new"), kNoIno);
   EXPECT_EQ(two_->Read("same"), "mine");
+}
+
+TEST_F(RefreshTest, KeepsOneNameOfAFileOfWhichTheBaseTookBackAll) {
+  const Ino file = two_->Find("same");
+  ASSERT_TRUE(two_->fs().Link({}, file, kRootIno, "new link"));
+  two_->Write("same", "new");
+  EXPECT_EQ(two_->Commit(), 0U);
+  ASSERT_NE(two_->Find("new link"), kNoIno);
+  ASSERT_TRUE(two_->fs().SetAttr({}, file, {.mode = 0600}));
+  ASSERT_TRUE(two_->workspace().Undo("two"));
+  const auto names = two_->Names(kRootIno);
+  EXPECT_EQ(std::ranges::count(names, "new link"), 0);
+  EXPECT_EQ(two_->Find("new link"), kNoIno);
+  const std::vector<string> changes = two_->Changes();
+  EXPECT_EQ(two_->Read("same"), "new");
+  Reopen();
+  EXPECT_EQ(two_->Changes(), changes);
+  EXPECT_EQ(two_->Names(kRootIno), names);
+  EXPECT_EQ(two_->Read("same"), "new");
 }
 
 TEST_F(RefreshTest, DropsTheOnlyBaseNameOfAFileThatGotAnother) {
