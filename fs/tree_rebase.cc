@@ -150,6 +150,10 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
       if (!object || AttrOf(object->st).type != inode.attr().type) continue;
       inode.record = RecordOf(*object);
       inode.base_blocks = static_cast<uint64_t>(object->st.st_blocks);
+    } else if (!survivor.unchanged) {
+      // By another of its names the base may have another file by now, or none.
+      const auto object = look(path);
+      if (!object || !IsOrigin(inode, object->st)) continue;
     }
     parent->slots[std::string(BaseName(path))].cached = inode.ino;
     AddLink(inode, parent->ino, BaseName(path));

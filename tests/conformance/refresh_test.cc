@@ -858,6 +858,25 @@ TEST_F(RefreshTest, TheKernelForgetsNamesThatADiscardOfAPartTook) {
   EXPECT_EQ(two_->Find("same"), kNoIno);
 }
 
+TEST_F(RefreshTest, ADiscardShowsOfSeveralNamesThoseThatTheBaseHas) {
+  for (const string path : {"file", "link"}) {
+    const string other = path == "file" ? "link" : "file";
+    ASSERT_NE(two_->Find("file"), kNoIno);
+    const Ino file = two_->Find("link");
+    ASSERT_EQ(two_->Find("file"), file);
+    ASSERT_TRUE(two_->fs().SetAttr({}, file, {.mode = 0600}));
+    two_->Write("other", "stays");
+    std::filesystem::remove(directory_.path() + "/file");
+    std::filesystem::remove(directory_.path() + "/link");
+    base_.File(path, "another");
+    ASSERT_TRUE(two_->workspace().DiscardPart({"file", "link"}));
+    EXPECT_EQ(two_->Find(other), kNoIno);
+    EXPECT_EQ(two_->Read(path), "another");
+    base_.HardLink(path, other);
+    two_->Refresh();
+  }
+}
+
 TEST_F(RefreshTest, SeesACommitWhoseDaemonDiedBeforeItToldAnybody) {
   EXPECT_EQ(two_->Read("same"), "same");
   one_->Write("same", "new");
