@@ -186,6 +186,14 @@ class DriftFinder {
            origin.mtime == Timestamp::From(st.st_mtim);
   }
 
+  /// Whether its content is what it was, or stays in any case: with that, the
+  /// doubt is not about our bytes.
+  bool KeepsContent(const Inode& inode, const struct stat& st) {
+    if (inode.ContentChanged() || !SeemsUnwritten(inode, st)) return false;
+    return !inode.IsOrphan() || OnlyLinkCountDiffers(inode, st) ||
+           OnlyAttributesDiffer(inode, st);
+  }
+
   /// Whether that it has more or fewer names explains that it was touched.
   bool OnlyLinkCountDiffers(const Inode& inode, const struct stat& st) {
     return SeemsUnwritten(inode, st) && inode.record.base->nlink != st.st_nlink;
@@ -211,10 +219,7 @@ class DriftFinder {
       hash = frozen_.preimages->FindHash(Fingerprint::Of(origin));
     }
     // The doubt is for a conflict where our bytes would be mixed with theirs.
-    if (!hash) {
-      return !inode.ContentChanged() && (OnlyLinkCountDiffers(inode, st) ||
-                                         OnlyAttributesDiffer(inode, st));
-    }
+    if (!hash) return KeepsContent(inode, st);
     const auto fd = frozen_.base.OpenFile(path);
     if (!fd) return false;
     const auto now = HashOfFile((*fd)->get(), origin.size);

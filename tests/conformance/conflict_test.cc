@@ -572,6 +572,21 @@ TEST_F(ConflictTest, ALargeFileThatWasOnlyTouchedIsNoneOnceItWasRead) {
   EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 2U);
 }
 
+TEST_F(ConflictTest, AFileThatIsAsItWasButForItsTimeOfChangeIsNone) {
+  // Nobody knows what was in them, but we keep what is.
+  ASSERT_OK(fs().Chmod("f", 0600));
+  ASSERT_OK(fs().Unlink("d/x"));
+  for (const char* path : {"f", "d/x"}) {
+    for (const mode_t mode : {0755, 0644}) {
+      ASSERT_OK(plain_.Chmod(path, mode));
+    }
+  }
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts,
+            (vector<Conflict>{{"d/x", "changed", "deleted", ""}}));
+  ASSERT_OK(plain_.Chmod("f", 0700));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 2U);
+}
+
 TEST_F(ConflictTest, AFileThatGotOneMoreNameIsNone) {
   ASSERT_OK(fs().AppendFile("f", "10\n"));
   ASSERT_OK(plain_.Link("f", "second"));
