@@ -276,6 +276,8 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
   CommitPlan plan =
       TRY(PlanCommit(frozen, {.selection = selection,
                               .clones = VaultFiller::CanClone(vault)}));
+  // What there was to do, others have undone.
+  if (LeavesBaseAlone(plan)) record.summary.changes = 0;
   TRY(committer_.vaults().AddParts(record.vault, plan.mounts, vault));
   const size_t filled = plan.staged.size() + plan.deltas.size();
   const size_t all = filled + plan.steps.size();

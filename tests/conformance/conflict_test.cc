@@ -587,6 +587,17 @@ TEST_F(ConflictTest, AFileThatIsAsItWasButForItsTimeOfChangeIsNone) {
   EXPECT_EQ(Commit(OnConflict::kFail).conflicts.size(), 2U);
 }
 
+TEST_F(ConflictTest, ACommitOfWhatIsGoneCountsNothing) {
+  ASSERT_OK(fs().Mkdir("made", 0755));
+  EXPECT_EQ(Commit(OnConflict::kFail).changes, 1U);
+  ASSERT_OK(fs().Utimens("made", {.mtime = {.tv_sec = 1'500'000'000}}));
+  ASSERT_OK(workspace().Undo(""));
+  const CommitReport report = Commit(OnConflict::kFail);
+  EXPECT_EQ(report.conflicts, vector<Conflict>{});
+  EXPECT_EQ(report.changes, 0U);
+  ExpectInBase({{"made", kNone}});
+}
+
 TEST_F(ConflictTest, AFileThatGotOneMoreNameIsNone) {
   ASSERT_OK(fs().AppendFile("f", "10\n"));
   ASSERT_OK(plain_.Link("f", "second"));
