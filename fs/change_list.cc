@@ -257,13 +257,22 @@ class ChangeCollector {
       }
       if (name.inode->attr().xattrs_owned || !candidate.same_object) {
         candidate.base_xattrs_of = before.base_path;
-        candidate.xattrs = OwnXattrs(*name.inode);
+        candidate.xattrs = XattrsOf(*name.inode);
       }
     }
     change.before = before;
     change.after = std::move(after);
     list_.candidates_.push_back(std::move(candidate));
     return {};
+  }
+
+  [[nodiscard]] std::map<std::string, std::string> XattrsOf(
+      const Inode& inode) const {
+    if (inode.attr().xattrs_owned || !inode.record.base) {
+      return OwnXattrs(inode);
+    }
+    using Xattrs = std::map<std::string, std::string>;
+    return frozen_.BaseXattrs(inode.record.base->path).value_or(Xattrs());
   }
 
   OverlayFilesystem::Frozen& frozen_;

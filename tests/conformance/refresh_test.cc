@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -856,6 +857,21 @@ TEST_F(RefreshTest, TheKernelForgetsNamesThatADiscardOfAPartTook) {
   ASSERT_TRUE(two_->workspace().DiscardPart({"same"}));
   EXPECT_TRUE(HasName(two_->TakeStale(), kRootIno, "same"));
   EXPECT_EQ(two_->Find("same"), kNoIno);
+}
+
+TEST_F(RefreshTest, AttributesOfAFileAreNoChangeByAnyOfItsNames) {
+  const string path = directory_.path() + "/file";
+  ASSERT_EQ(::setxattr(path.c_str(), "user.k", "v", 1, 0), 0);
+  const Ino file = two_->Find("file");
+  ASSERT_EQ(two_->Find("link"), file);
+  ASSERT_TRUE(two_->fs().SetAttr({}, file, {.mode = 0644}));
+  EXPECT_EQ(two_->Changes(), std::vector<string>());
+  // Nor are they when it takes the place of a file that has the same.
+  const string same = directory_.path() + "/same";
+  ASSERT_EQ(::setxattr(same.c_str(), "user.k", "v", 1, 0), 0);
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "same"));
+  ASSERT_TRUE(two_->fs().Link({}, file, kRootIno, "same"));
+  EXPECT_EQ(two_->Changes(), std::vector<string>({"M same"}));
 }
 
 TEST_F(RefreshTest, ADiscardShowsOfSeveralNamesThoseThatTheBaseHas) {
