@@ -130,6 +130,7 @@ class DriftFinder {
     drift.path = path;
     if (st) drift.now = *st;
     if (st) drift.nameless = drift.nameless || IsNowhere(inode, path, *st);
+    drift.another = st && IsAnother(inode, *st);
     drift.theirs = st ? TheirsOf(inode, path, *st) : TheirChange::kDeleted;
     drift.ours = OursOf(inode, drift);
     drift.conflict = IsConflict(inode, drift);
@@ -359,6 +360,18 @@ class DriftFinder {
     const BaseOrigin& origin = *inode.record.base;
     if (Timestamp::From(st.st_ctim) == origin.ctime) return false;
     return st.st_nlink != origin.nlink || Hidden().misses_some;
+  }
+
+  /// Whether `st`, found where `inode` was, is of another upper file of several
+  /// names. No two inodes may be one object.
+  bool IsAnother(const Inode& inode, const struct stat& st) const {
+    if (inode.IsDirectory() || inode.IsOrphan()) return false;
+    const auto [first, last] = shared_.equal_range(st.st_ino);
+    return std::any_of(first, last, [&](const auto& entry) {
+      const Inode* other = entry.second;
+      return other != &inode && !other->IsOrphan() &&
+             frozen_.tree.IsOrigin(*other, st);
+    });
   }
 
   /// The upper file of several names that `st` is of.

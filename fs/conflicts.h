@@ -55,6 +55,8 @@ struct Drift {
   bool conflict = false;  ///< it takes somebody to say which side counts
   bool nameless = false;  ///< a file of several names: each known to lead to
                           ///< it is gone on one side, others may be left
+  bool another = false;   ///< the base has there what is another inode of the
+                          ///< transaction, by one of several names
   Ino ino = kNoIno;       ///< the inode with that base path; kCreated: none
   Ino at_path = kNoIno;   ///< kReplaced, kCreated: the inode that has the name
                           ///< in the overlay, if any

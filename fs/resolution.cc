@@ -88,7 +88,6 @@ void Resolution::Stay(const Drift& drift, std::string_view why) {
 Result<std::vector<Conflict>> Resolution::Resolve(
     const std::vector<Drift>& drifts, const ResolveOptions& options) {
   options_ = options;
-  FindShared();
   for (const Drift& drift : drifts) {
     if (!drift.conflict) Follow(drift);
   }
@@ -135,24 +134,6 @@ void Resolution::Follow(const Drift& drift) {
       {.content = drift.theirs == TheirChange::kContent, .attributes = true});
 }
 
-void Resolution::FindShared() {
-  frozen_.tree.ForEachUpper([&](const Inode& inode) {
-    const auto& base = inode.record.base;
-    const bool is_shared =
-        base && base->nlink > 1 && !inode.IsDirectory() && !inode.IsOrphan();
-    if (is_shared) shared_.emplace(base->ino, inode.ino);
-  });
-}
-
-bool Resolution::IsAnother(const Inode& inode, const Drift& drift) const {
-  if (inode.IsDirectory() || inode.IsOrphan()) return false;
-  const auto [first, last] = shared_.equal_range(drift.now.st_ino);
-  return std::any_of(first, last, [&](const auto& entry) {
-    return entry.second != inode.ino &&
-           frozen_.tree.IsOrigin(*frozen_.tree.Find(entry.second), drift.now);
-  });
-}
-
 /// The name in the base is to go, whatever it leads to.
 void Resolution::DropName(const Inode& inode) {
   for (const Inode::Link& link : inode.links) {
@@ -177,7 +158,7 @@ Status Resolution::TakeMine(const Drift& drift) {
   }
   bool can = true;
   if (drift.theirs == TheirChange::kDeleted ||
-      drift.theirs == TheirChange::kType || IsAnother(inode, drift)) {
+      drift.theirs == TheirChange::kType || drift.another) {
     can = TRY(MakeNew(inode));
   } else {
     const bool content = drift.theirs == TheirChange::kContent;
@@ -394,7 +375,7 @@ Status Resolution::MergeDrift(const Drift& drift) {
   const BaseOrigin& origin = *frozen_.tree.Find(drift.ino)->record.base;
   const bool alike = ours != nullptr && (!replaced || !ours->record.base) &&
                      TypeOfMode(drift.now.st_mode) == ours->attr().type &&
-                     (replaced || !IsAnother(*ours, drift));
+                     (replaced || !drift.another);
   if (!alike || AttributesClash(ours->attr(), origin, drift.now) ||
       (!content && ours->attr().xattrs_owned) ||
       (!replaced && XattrsClash(*ours, TRY(frozen_.BaseXattrs(drift.path))))) {

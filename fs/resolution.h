@@ -91,10 +91,6 @@ class Resolution {
   Status TakeMine(const Drift& drift);
   void TakeTheirs(const Drift& drift);
 
-  void FindShared();
-  /// Whether the base has, where `inode` was, what the transaction knows as
-  /// another file by another of its names. No two inodes may be one object.
-  [[nodiscard]] bool IsAnother(const Inode& inode, const Drift& drift) const;
   void DropName(const Inode& inode);
   void DropOldNames(const Inode& inode);
   void Rebind(const Inode& inode, const Drift& drift, Take take);
@@ -128,8 +124,6 @@ class Resolution {
   std::vector<Ino> rewritten_;
   std::vector<StaleCaches::Name> stale_names_;
   std::vector<Merge> merges_;
-  /// Upper files of several base names, by the base's inode number.
-  std::multimap<uint64_t, Ino> shared_;
   std::map<std::string, Ino> renewed_;  ///< by the base path that they had
   std::vector<Done> done_;
   std::vector<StagedContent> staged_;
