@@ -332,7 +332,9 @@ class Planner {
     if (kept_.contains(inode.ino)) place = kept_[inode.ino].front();
     if (moved && !fresh.empty()) place = fresh.front().path;
     if (!place || (moved && fresh.empty())) {
-      return Fail(EIO, "plan the commit of " + base);
+      // A file of several names: others took away all those that are left.
+      return Fail(0, "the transaction has no name of " + base + " any more",
+                  "`txfs discard " + base + "` drops what it did to that");
     }
     const bool crosses = MountOf(*place) != MountOf(base);
     if (crosses && (!moved || inode.IsDirectory() || IsDevice(inode))) {
