@@ -8,7 +8,8 @@ constexpr size_t kMaxOpen = 256;
 }  // namespace
 
 Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
-                                    const BaseIdentity& origin, Others others) {
+                                    const BaseIdentity& origin,
+                                    OnOther on_other) {
   {
     const MutexLock lock(mutex_);
     const auto found = by_ino_.find(ino);
@@ -19,7 +20,7 @@ Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
     }
   }
   auto opened = base_.OpenFile(path);
-  const bool must_be = others == Others::kStale;
+  const bool must_be = on_other == OnOther::kFail;
   if (!opened && must_be && IsGone(opened.error())) {
     return Fail(ESTALE, path + " is gone from the base");
   }

@@ -28,14 +28,13 @@ class BaseFileCache {
  public:
   explicit BaseFileCache(const BaseDirectory& base) : base_(base) {}
 
-  /// What a path may lead to that is not what it led to when it was noted.
-  enum class Others { kTaken, kStale };
+  /// Whether another file that has the name by now is as good.
+  enum class OnOther { kAccept, kFail };
 
   /// The base file `path` of inode `ino`, which was `origin`, opened for
-  /// reading. Another one that has its name by now is `others`: taken for it,
-  /// or ESTALE, as one that is gone is then.
+  /// reading. ESTALE with kFail when it is gone or another one.
   Result<SharedFd> Get(Ino ino, const std::string& path,
-                       const BaseIdentity& origin, Others others);
+                       const BaseIdentity& origin, OnOther on_other);
   /// For `ino`, opened elsewhere.
   void Put(Ino ino, const BaseIdentity& identity, SharedFd fd);
   /// What Get opened for `ino` lately, if it is `origin`; or nullptr.

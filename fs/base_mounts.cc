@@ -43,12 +43,6 @@ std::string BaseMounts::Of(std::string path) const {
   return path;
 }
 
-std::set<std::string> BaseMounts::All() const {
-  std::set<std::string> all = mountpoints_;
-  all.insert("");
-  return all;
-}
-
 std::optional<std::string> BaseMounts::AtOrBelow(
     const std::string& path) const {
   if (mountpoints_.contains(path)) return path;

@@ -20,8 +20,6 @@ class BaseMounts {
   /// The innermost mountpoint at `path` or above it; "" for the filesystem of
   /// the base's root.
   [[nodiscard]] std::string Of(std::string path) const;
-  /// All of them, and "".
-  [[nodiscard]] std::set<std::string> All() const;
   /// A mountpoint at `path` or below it.
   [[nodiscard]] std::optional<std::string> AtOrBelow(
       const std::string& path) const;

@@ -101,6 +101,7 @@ class DriftFinder {
     for (const Inode* inode : inodes) {
       if (inode->IsDirectory()) FindCreated(*inode);
     }
+    if (!drifts_.empty()) frozen_.ExpectMoved();
     std::ranges::sort(drifts_, {}, &Drift::path);
     return std::move(drifts_);
   }

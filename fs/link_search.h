@@ -12,9 +12,9 @@
 namespace txfs {
 
 /// Tells `visit` of each name outside `except`, as a base path, that one of
-/// `inos` has on `mount`, until it returns false. Walks all of that mount,
-/// which only the removal of a hard link asks for whose other names nobody
-/// looked up. `visit` may take what it needs no more out of `inos`.
+/// `inos` has on `mount`, until it returns false. Walks all of that mount:
+/// for hard links whose other names nobody looked up, and for files that others
+/// moved. `visit` may take what it needs no more out of `inos`.
 void WalkNames(const BaseDirectory& base, const BaseMounts& mounts,
                const std::string& mount, const std::set<uint64_t>& inos,
                const std::set<std::string>& except,

@@ -12,7 +12,8 @@
 
 namespace txfs {
 
-/// st_ino of the base files of which the transaction may still show content.
+/// st_ino of the base files of which content may be wanted by a name that they
+/// had: the transaction's, and those that are only held.
 [[nodiscard]] std::set<uint64_t> FilesReadFrom(Tree& tree);
 
 /// Files of the base that others gave another name or directory: a transaction
@@ -22,23 +23,30 @@ class MovedFiles {
   /// `base` outlives this.
   explicit MovedFiles(const BaseDirectory& base) : base_(base) {}
 
-  /// The base has changed. `inos`: st_ino of those that may be asked for, so
-  /// that one walk of the base serves all of them.
+  /// `inos`: st_ino of those that may be asked for, so that one walk of the
+  /// base serves all of them. The base has changed.
   void Expect(std::set<uint64_t> inos);
-  /// The file that is in `state`, but for its ctime, wherever the base has it,
-  /// opened for reading; or nullptr. May walk all of the base, for one that is
-  /// not found only once after each Expect.
-  SharedFd Find(const Fingerprint& state);
+  /// The base has changed.
+  void Forget();
+  /// The file that is in `state`, but for its ctime, wherever the base has it
+  /// on the filesystem mounted at `path`, where it was, opened for reading; or
+  /// nullptr. May walk all of that filesystem, and no other: what is mounted
+  /// elsewhere in the base may hang, or be this very mount.
+  SharedFd Find(const Fingerprint& state, const std::string& path);
+  /// The same for one that is expected; nullptr for others.
+  SharedFd FindExpected(const Fingerprint& state, const std::string& path);
 
  private:
-  void Search() REQUIRES(mutex_);
+  using Names = std::multimap<uint64_t, std::string>;  ///< by st_ino
+
+  SharedFd FindLocked(const Fingerprint& state, const std::string& path)
+      REQUIRES(mutex_);
 
   const BaseDirectory& base_;
   Mutex mutex_;
   std::set<uint64_t> wanted_ GUARDED_BY(mutex_);
-  bool is_searched_ GUARDED_BY(mutex_) = false;  ///< for all of `wanted_`
-  std::multimap<uint64_t, std::string> names_
-      GUARDED_BY(mutex_);  ///< by st_ino
+  /// By mountpoint: where those that are wanted were found.
+  std::map<std::string, Names> names_ GUARDED_BY(mutex_);
 };
 
 }  // namespace txfs

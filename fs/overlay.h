@@ -192,8 +192,12 @@ class OverlayFilesystem final : public Filesystem {
     StaleCaches Settle(const Change& change, Image tables);
     /// Drops descriptors of base directories: others may be there by now.
     void ForgetDirectories() const;
+    /// The base has changed: files that are not where they were are to be
+    /// looked for again.
+    void ExpectMoved() const;
     /// Files that the transaction touched, but left as they were, become what
-    /// the base has in their place by now. Journaled. Returns what is stale.
+    /// the base has in their place by now. Journaled, also where a query is
+    /// what asks for it. Returns what is stale.
     StaleCaches FollowBase();
     /// Somebody else changed the base: looks again at everything that is known
     /// of it, FollowBase included. What the transaction changed stays as it is,
@@ -385,9 +389,9 @@ class OverlayFilesystem final : public Filesystem {
       REQUIRES_SHARED(gate_, tree_mutex_);
   /// The base file, where others have put it meanwhile, too.
   Result<SharedFd> OpenBase(const ReadPlan& plan);
-  /// One that is not by its name what it was in `state`: in a vault, or by
-  /// another name; or nullptr.
-  SharedFd FindElsewhere(const Fingerprint& state);
+  /// One that is not by its name what it was when it was noted: in a vault, or
+  /// by another name; or nullptr.
+  SharedFd FindElsewhere(const ReadPlan& plan);
   /// Bytes of the base file; of its pre-image, where something else is in its
   /// place by now.
   Status ReadOrigin(const ReadPlan& plan, uint64_t offset, MutableByteSpan out);

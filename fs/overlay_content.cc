@@ -74,20 +74,20 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
 
 Result<SharedFd> OverlayFilesystem::OpenBase(const ReadPlan& plan) {
   if (plan.pinned) return plan.pinned;
-  using Others = BaseFileCache::Others;
+  using OnOther = BaseFileCache::OnOther;
   const BaseIdentity origin{.dev = plan.state.dev, .ino = plan.state.ino};
   auto fd = files_.Get(plan.ino, plan.base_path, origin,
-                       plan.must_match ? Others::kStale : Others::kTaken);
+                       plan.must_match ? OnOther::kFail : OnOther::kAccept);
   if (fd || fd.error().code != ESTALE) return fd;
-  const SharedFd kept = FindElsewhere(plan.state);
+  const SharedFd kept = FindElsewhere(plan);
   if (!kept) return fd;
   files_.Put(plan.ino, origin, kept);
   return kept;
 }
 
-SharedFd OverlayFilesystem::FindElsewhere(const Fingerprint& state) {
-  SharedFd kept = vaults_ ? vaults_->Find(state) : nullptr;
-  return kept ? kept : moved_.Find(state);
+SharedFd OverlayFilesystem::FindElsewhere(const ReadPlan& plan) {
+  SharedFd kept = vaults_ ? vaults_->Find(plan.state) : nullptr;
+  return kept ? kept : moved_.Find(plan.state, plan.base_path);
 }
 
 Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,

@@ -11,24 +11,9 @@
 namespace txfs {
 namespace {
 
-/// Whether `inode` is a file of one name that the transaction touched, and left
-/// as it was: nothing of it would be committed.
-bool IsAsItWas(const Tree& tree, const Inode& inode) {
-  const auto& origin = inode.record.base;
-  if (!origin || inode.IsDirectory() || inode.ContentChanged() ||
-      inode.AttributesChanged() || inode.attr().mtime != origin->mtime ||
-      inode.attr().nlink != 1 || origin->nlink != 1 || inode.retired ||
-      inode.links.size() != 1) {
-    return false;
-  }
-  const Inode::Link& link = inode.links.front();
-  const Inode* parent = tree.Find(link.parent);
-  return parent != nullptr && parent->record.base &&
-         JoinPath(parent->record.base->path, link.name) == origin->path;
-}
-
-/// Whether `inode` is such a file by no name any more: others gave what it was
-/// in the base another one, under which it is another inode.
+/// Whether `inode` is a file that was touched, and left as it was, by no name
+/// any more: others gave what it was in the base another one, under which it is
+/// another inode.
 bool IsNothing(const Tree& tree, const Inode& inode) {
   return !inode.IsDirectory() && tree.IsShadowed(inode) &&
          !inode.ContentChanged() && !inode.AttributesChanged() &&
@@ -43,11 +28,10 @@ std::optional<BaseObject> FindSuccessor(Tree& tree, const BaseDirectory& base,
   auto object = FindObject(base, origin.path).value_or(std::nullopt);
   if (!object || object->st.st_nlink != 1 ||
       TypeOfMode(object->st.st_mode) != inode.attr().type ||
-      tree.OriginOf(origin.path, object->st) == origin) {
+      tree.OriginOf(origin.path, object->st) == origin ||
+      tree.IsTaken(object->st, inode)) {
     return std::nullopt;
   }
-  const Inode* known = tree.FindBaseFile(origin.path, object->st);
-  if (known != nullptr && known != &inode) return std::nullopt;
   return object;
 }
 
@@ -62,7 +46,7 @@ StaleCaches OverlayFilesystem::Frozen::FollowBase() {
   if (halted) return stale;
   std::vector<Inode*> as_they_were, nothing;
   tree.ForEachUpper([&](Inode& inode) {
-    if (IsAsItWas(tree, inode)) as_they_were.push_back(&inode);
+    if (tree.IsAsItWas(inode)) as_they_were.push_back(&inode);
     if (IsNothing(tree, inode)) nothing.push_back(&inode);
   });
   const auto edit = [&](Inode& inode, std::optional<InodeRecord> after) {

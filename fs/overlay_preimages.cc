@@ -59,7 +59,7 @@ void OverlayFilesystem::KeepPreimage(Ino ino) {
   const Fingerprint state = Fingerprint::Of(origin);
   if (!preimages_->Wants(state)) return;
   const auto fd = files_.Get(ino, origin.path, BaseIdentity::Of(origin),
-                             BaseFileCache::Others::kStale);
+                             BaseFileCache::OnOther::kFail);
   if (fd) {
     preimages_->Save(state, (*fd)->get());
   }
@@ -88,7 +88,7 @@ Status OverlayFilesystem::CheckReadable(Ino ino) {
     if (is_readable) return {};
   }
   const auto fd = files_.Get(ino, origin.path, BaseIdentity::Of(origin),
-                             BaseFileCache::Others::kTaken);
+                             BaseFileCache::OnOther::kAccept);
   if (!fd && fd.error().code == EACCES) return std::unexpected(fd.error());
   return {};
 }
@@ -121,7 +121,10 @@ std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
   std::optional<Bytes> old;
   if (preimages) old = preimages->Find(state);
   if (old || origin.size > kRecordContentMax) return old;
-  const SharedFd kept = filesystem.FindElsewhere(state);
+  SharedFd kept =
+      filesystem.vaults_ ? filesystem.vaults_->Find(state) : nullptr;
+  // Of many files that were written anew each would be looked for by itself.
+  if (!kept) kept = filesystem.moved_.FindExpected(state, origin.path);
   if (!kept) return old;
   old.emplace(origin.size);
   const auto n = ReadFully(kept->get(), 0, *old);

@@ -159,27 +159,20 @@ class Refresher {
   }
 
   /// An upper file keeps its record, which is what its commit compares. Of its
-  /// names those go that only the base gave it, as long as another one stays:
-  /// the noted one, by which it is known after a resume.
+  /// names those go that only the base gave it, as long as another one stays.
   void DropLostNames(const Inode& inode) {
     std::vector<Inode::Link> lost;
-    std::optional<Inode::Link> noted;
     for (const Inode::Link& link : inode.links) {
       const Inode* parent = tree_.Find(link.parent);
       const bool own =
           parent == nullptr || parent->UpperSlot(link.name) != nullptr;
       if (own || !parent->record.base) continue;
-      const std::string path = JoinPath(parent->record.base->path, link.name);
-      const Sight sight = Look(path);
+      const Sight sight = Look(JoinPath(parent->record.base->path, link.name));
       const bool there =
           sight.object && tree_.IsOrigin(inode, sight.object->st);
       if (sight.known && !there) lost.push_back(link);
-      if (path == inode.record.base->path) noted = link;
     }
-    if (lost.size() == inode.links.size()) {
-      if (!noted) return;
-      std::erase(lost, *noted);
-    }
+    if (lost.size() == inode.links.size()) return;
     for (const Inode::Link& link : lost) DropName(inode.ino, link);
   }
 
@@ -268,15 +261,20 @@ void OverlayFilesystem::Frozen::ForgetDirectories() const {
   base.DropCache();
   filesystem.directories_.Clear();
   filesystem.links_.Clear();
-  filesystem.moved_.Expect({});
+  filesystem.moved_.Forget();
   [&]() NO_THREAD_SAFETY_ANALYSIS { filesystem.meters_.ForgetBase(); }();
+}
+
+void OverlayFilesystem::Frozen::ExpectMoved() const {
+  filesystem.moved_.Expect(FilesReadFrom(tree));
 }
 
 StaleCaches OverlayFilesystem::Frozen::Refresh() {
   ForgetDirectories();
-  filesystem.moved_.Expect(FilesReadFrom(tree));
-  StaleCaches stale = FollowBase();
-  stale.Append(Refresher(tree, base, filesystem.files_).Run());
+  StaleCaches stale = Refresher(tree, base, filesystem.files_).Run();
+  // By now nothing else is taken for what it follows.
+  stale.Append(FollowBase());
+  ExpectMoved();
   return stale;
 }
 

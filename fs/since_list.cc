@@ -272,8 +272,17 @@ class SinceCollector {
     return {"", object.inode == nullptr ? 0 : Raw(object.inode->ino)};
   }
 
+  /// What it is, it has of the base, where others may have changed it since.
+  bool IsNoChange(const Object& then, const Object& now) {
+    return then.inode != nullptr && now.inode != nullptr &&
+           then.inode->ino == now.inode->ino &&
+           then_.tree().IsAsItWas(*then.inode) &&
+           now_.tree().IsAsItWas(*now.inode);
+  }
+
   Status AddPair(const std::string& path, const std::string& old_path,
                  const Object& then, const Object& now) {
+    if (old_path.empty() && IsNoChange(then, now)) return {};
     SinceList::Candidate candidate;
     NetChange& change = candidate.change;
     change.path = path;

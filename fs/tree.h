@@ -241,6 +241,11 @@ class Tree final : public State {
   /// a directory is what it was, too, when it moved into what took the place of
   /// the one above it.
   [[nodiscard]] bool IsAtItsPlace(const Inode& inode) const;
+  /// Whether `inode` is a file of one name that the transaction touched, and
+  /// left as it was: it is no change, but for its time of access.
+  [[nodiscard]] bool IsAsItWas(const Inode& inode) const;
+  /// Whether another inode is the base object that `st` is of.
+  [[nodiscard]] bool IsTaken(const struct stat& st, const Inode& inode) const;
   /// All paths of `inode` that are known: hard links of the base that nobody
   /// looked up are not.
   [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;

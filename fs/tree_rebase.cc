@@ -52,6 +52,26 @@ bool Tree::IsAtItsPlace(const Inode& inode) const {
   return parent != nullptr && parent->UpperSlot(link.name) == nullptr;
 }
 
+bool Tree::IsAsItWas(const Inode& inode) const {
+  const auto& origin = inode.record.base;
+  if (!inode.upper || !origin || inode.IsDirectory() ||
+      inode.ContentChanged() || inode.AttributesChanged() ||
+      inode.attr().mtime != origin->mtime || inode.attr().nlink != 1 ||
+      origin->nlink != 1 || inode.retired || inode.links.size() != 1) {
+    return false;
+  }
+  const Inode::Link& link = inode.links.front();
+  const Inode* parent = Find(link.parent);
+  return parent != nullptr && parent->record.base &&
+         JoinPath(parent->record.base->path, link.name) == origin->path;
+}
+
+bool Tree::IsTaken(const struct stat& st, const Inode& inode) const {
+  const auto found = base_files_.find({RelativeDevice(st.st_dev), st.st_ino});
+  return found != base_files_.end() && found->second != inode.ino &&
+         Find(found->second) != nullptr;
+}
+
 std::vector<std::string> Tree::VisiblePaths(const Inode& inode) const {
   std::vector<std::string> paths;
   if (inode.IsOrphan()) return paths;
@@ -127,8 +147,14 @@ bool Tree::IsShadowed(const Inode& inode) const {
   return slot != nullptr && slot->cached != inode.ino;
 }
 
+/// Of two for one name, the one that was changed gets it.
 void Tree::RelinkUpper(const Look& look) {
-  const std::vector<Inode*> upper = upper_;
+  std::vector<Inode*> upper = upper_;
+  std::ranges::stable_partition(upper, [](const Inode* inode) {
+    return !inode->record.base || inode->IsDirectory() ||
+           inode->ContentChanged() || inode->AttributesChanged() ||
+           inode->attr().mtime != inode->record.base->mtime;
+  });
   for (Inode* inode : upper) Relink(*inode, look);
 }
 

@@ -34,7 +34,10 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   TRY(journal->Drain());
   const StaleCaches stale =
       TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-        return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
+        auto gone =
+            frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
+        if (gone) gone->Append(frozen.FollowBase());
+        return gone;
       }));
   {
     const Meanwhile tells([&] { Tell(stale); });

@@ -7,7 +7,7 @@
 namespace txfs {
 
 void Rewind::Undo(Lsn lsn, Change change) {
-  if (!change.edits.empty()) ++changes;
+  if (!change.edits.empty() && !IsInternal(change.op)) ++changes;
   for (Edit& edit : std::views::reverse(change.edits)) {
     std::visit([&](auto& e) { Undo(lsn, e); }, edit);
   }
