@@ -184,7 +184,7 @@ const vector<ConflictCase>& Cases() {
        .ours = Move,
        .theirs = [](Driver& fs) { return fs.Rename("f", "h", 0); },
        .conflict = {"f", "deleted", "renamed", ""},
-       .mine = {},
+       .mine = {{{"f", kNone}, {"g", kLines}, {"h", kLines}}},
        .others = {{{"f", kNone}, {"g", kNone}, {"h", kLines}}}},
       {.name = "RenamedToANameThatWasCreated",
        .ours = Move,
