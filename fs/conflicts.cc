@@ -248,6 +248,7 @@ class DriftFinder {
     if (inode.AttributesChanged()) return OurChange::kAttributes;
     if (inode.IsDirectory()) return OurChange::kEntries;
     if (attr.nlink > origin.nlink) return OurChange::kLinked;
+    if (UpperNames(frozen_.tree, inode) != 0) return OurChange::kRenamed;
     return attr.mtime == origin.mtime ? OurChange::kNothing
                                       : OurChange::kAttributes;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,21 +23,38 @@ class OtherNames {
   OtherNames(Tree& tree, const BaseDirectory& base)
       : tree_(tree), base_(base) {}
 
-  void Note() {
+  void LookForChanged() {
     std::vector<Inode*> nameless;
     tree_.ForEachUpper([&](Inode& inode) {
-      if (!HadSeveral(inode)) return;
+      if (inode.IsDirectory() || inode.IsOrphan() || !inode.record.base) return;
       const auto st = base_.Stat(inode.record.base->path);
       if (!st && !IsGone(st.error())) return;
-      if (st) {
-        inode.lost = false;  // or another file, which hides what is lost
+      if (st && tree_.IsOrigin(inode, *st)) {
+        SetLost(inode, false);
       } else if (auto known = KnownName(inode)) {
-        inode.record.base->path = std::move(*known);
+        NoteBy(inode, std::move(*known));
       } else if (!inode.lost) {
-        nameless.push_back(&inode);
+        SetLost(inode, true);
+        if (HadSeveral(inode)) nameless.push_back(&inode);
       }
     });
-    if (!nameless.empty()) Search(nameless);
+    Search(nameless, HiddenNames(), [&](Inode& inode, const std::string& path) {
+      return NoteAt(inode, path);
+    });
+    // What has a name of its own comes from one that is hidden, too.
+    std::erase_if(nameless, [&](const Inode* inode) {
+      return !inode->lost || !HasOwnName(*inode);
+    });
+    Search(nameless, {}, [&](Inode& inode, const std::string& path) {
+      const bool found = IsUnchangedAt(inode, path);
+      if (found) NoteBy(inode, path);
+      return found;
+    });
+  }
+
+  [[nodiscard]] LookedFor TakeFound() {
+    found_.shown = TakeShown();
+    return std::move(found_);
   }
 
   void NoteHeld() {
@@ -53,27 +71,12 @@ class OtherNames {
   /// Each of these files by another name that the base has for it, where the
   /// overlay can show it by one.
   void ShowElsewhere(const std::vector<Inode*>& nameless) {
-    if (nameless.empty()) return;
-    const auto mounts = BaseMounts::Read(base_);
-    if (!mounts) return;
-    std::map<std::string, std::map<uint64_t, Inode*>> by_mount;
-    for (Inode* inode : nameless) {
-      const BaseOrigin& origin = *inode->record.base;
-      by_mount[mounts->Of(origin.path)][origin.ino] = inode;
-    }
-    const std::set<std::string> hidden = HiddenNames();
-    for (const auto& [mount, files] : by_mount) {
-      std::set<uint64_t> inos;
-      for (const auto& [ino, inode] : files) inos.insert(ino);
-      WalkNames(base_, *mounts, mount, inos, hidden,
-                [&](uint64_t ino, const std::string& path) {
-                  if (ShowAt(*files.at(ino), path)) inos.erase(ino);
-                  return !inos.empty();
-                });
-    }
+    Search(nameless, HiddenNames(), [&](Inode& inode, const std::string& path) {
+      return ShowAt(inode, path);
+    });
   }
 
-  /// What has come to be seen by ShowElsewhere or NoteHeld.
+  /// What has come to be seen.
   [[nodiscard]] std::vector<StaleCaches::Name> TakeShown() {
     return std::move(shown_);
   }
@@ -179,8 +182,26 @@ class OtherNames {
     if (is_new) Adopt(*directory, path);
   }
 
-  /// A name in the base under which the overlay shows it.
+  bool HasOwnName(const Inode& inode) const {
+    return std::ranges::any_of(inode.links, [&](const Inode::Link& link) {
+      const Inode* parent = tree_.Find(link.parent);
+      return parent != nullptr && parent->UpperSlot(link.name) != nullptr;
+    });
+  }
+
+  void SetLost(Inode& inode, bool lost) {
+    tree_.SetLost(inode, lost, found_.stale);
+  }
+
+  void NoteBy(Inode& inode, std::string path) {
+    SetLost(inode, false);
+    std::swap(inode.record.base->path, path);
+    found_.noted.push_back({inode.ino, std::move(path)});
+  }
+
+  /// A name in the base under which the overlay shows it, if it had several.
   std::optional<std::string> KnownName(const Inode& inode) const {
+    if (!HadSeveral(inode)) return {};
     for (const Inode::Link& link : inode.links) {
       const Inode* parent = tree_.Find(link.parent);
       const bool is_base = parent != nullptr && parent->record.base &&
@@ -193,38 +214,42 @@ class OtherNames {
     return {};
   }
 
-  /// For content that the base has by a name that nobody knows.
-  void Search(const std::vector<Inode*>& nameless) {
+  using Take = std::function<bool(Inode&, const std::string& path)>;
+  /// Walks the base for names outside `except` that `files` have there, until
+  /// one of each was taken.
+  void Search(const std::vector<Inode*>& files,
+              const std::set<std::string>& except, const Take& take) {
+    if (files.empty()) return;
     const auto mounts = BaseMounts::Read(base_);
     if (!mounts) return;
-    std::map<std::string, std::set<uint64_t>> wanted;  // by mount
-    for (Inode* inode : nameless) {
+    std::map<std::string, std::map<uint64_t, Inode*>> by_mount;
+    for (Inode* inode : files) {
       const BaseOrigin& origin = *inode->record.base;
-      wanted[mounts->Of(origin.path)].insert(origin.ino);
-      inode->lost = true;
+      by_mount[mounts->Of(origin.path)][origin.ino] = inode;
     }
-    const std::set<std::string> hidden = HiddenNames();
-    for (const auto& [mount, inos] : wanted) {
-      // Content can be read by a hidden name, too.
-      for (const auto& except : {hidden, std::set<std::string>()}) {
-        const auto found = FindOtherNames(base_, *mounts, mount, inos, except);
-        for (Inode* inode : nameless) Take(*inode, mount, *mounts, found);
-      }
+    for (const auto& [mount, wanted] : by_mount) {
+      std::set<uint64_t> inos;
+      for (const auto& [ino, inode] : wanted) inos.insert(ino);
+      WalkNames(base_, *mounts, mount, inos, except,
+                [&](uint64_t ino, const std::string& path) {
+                  if (take(*wanted.at(ino), path)) inos.erase(ino);
+                  return !inos.empty();
+                });
     }
   }
 
-  /// Shows it there, too, unless the transaction put something else there.
-  void Take(Inode& inode, const std::string& mount, const BaseMounts& mounts,
-            const std::map<uint64_t, std::string>& found) const {
-    BaseOrigin& origin = *inode.record.base;
-    const auto name = found.find(origin.ino);
-    const bool is_found = inode.lost && name != found.end() &&
-                          mounts.Of(origin.path) == mount &&
-                          IsUnchangedAt(inode, name->second);
-    if (!is_found) return;
-    origin.path = name->second;
-    inode.lost = false;
-    NoteName(name->second, {origin.ino});
+  /// Returns whether it is to be seen there, and noted by that name.
+  [[nodiscard]] bool NoteAt(Inode& inode, const std::string& path) {
+    if (!IsUnchangedAt(inode, path)) return false;
+    Inode* directory = ObtainShown(std::string(ParentPath(path)));
+    // Whoever holds what was taken for another file there goes on with that.
+    const bool shown = directory != nullptr &&
+                       directory->UpperSlot(BaseName(path)) == nullptr &&
+                       tree_.ShowAt(*directory, BaseName(path), inode);
+    if (!shown) return false;
+    shown_.push_back({directory->ino, std::string(BaseName(path))});
+    NoteBy(inode, path);
+    return true;
   }
 
   /// Returns whether it is to be seen there. An upper one goes on to be known
@@ -295,12 +320,15 @@ class OtherNames {
   Tree& tree_;
   const BaseDirectory& base_;
   std::vector<StaleCaches::Name> shown_;
+  LookedFor found_;
 };
 
 }  // namespace
 
-void NoteOtherNames(Tree& tree, const BaseDirectory& base) {
-  OtherNames(tree, base).Note();
+LookedFor LookForChanged(Tree& tree, const BaseDirectory& base) {
+  OtherNames names(tree, base);
+  names.LookForChanged();
+  return names.TakeFound();
 }
 
 std::vector<StaleCaches::Name> NoteNamesOfHeld(Tree& tree,

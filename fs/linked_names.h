@@ -9,11 +9,24 @@
 
 namespace txfs {
 
-/// Files of several names whose noted one the base has taken away are noted by
-/// another one that it still has, and to be seen there: one that the
+/// What became of changed files that the base has not where they are noted.
+struct LookedFor {
+  struct Noted {
+    Ino ino;
+    std::string before;  ///< the base path that was noted
+  };
+  std::vector<Noted> noted;  ///< they are noted by another name now
+  std::vector<Ino> stale;    ///< show another st_ino: `lost` is another
+  std::vector<StaleCaches::Name> shown;  ///< lead to one of them from now on
+};
+
+/// Looks for the base objects of all changed files. Those of several names
+/// whose noted one the base has taken away, or given to another file, are noted
+/// by another one that it still has, and to be seen there: one that the
 /// transaction does not hide, if there is one. For what has no known name left
-/// the whole base is read, once as long as nothing is found.
-void NoteOtherNames(Tree& tree, const BaseDirectory& base);
+/// the whole base is read, once as long as nothing is found. What the base has
+/// by no name that is known is `lost`.
+LookedFor LookForChanged(Tree& tree, const BaseDirectory& base);
 
 /// Before a commit: files of several names that the kernel holds and that lost
 /// all names that somebody looked up are known by another one, for that is what

@@ -195,9 +195,10 @@ class OverlayFilesystem final : public Filesystem {
     /// The base has changed: files that are not where they were are to be
     /// looked for again.
     void ExpectMoved() const;
-    /// Files that the transaction touched, but left as they were, become what
-    /// the base has in their place by now. Journaled, also where a query is
-    /// what asks for it. Returns what is stale.
+    /// Changed files of several names are noted by one that the base still has
+    /// (LookForChanged), and files that the transaction touched, but left as
+    /// they were, become what the base has in their place by now. Journaled,
+    /// also where a query is what asks for it. Returns what is stale.
     StaleCaches FollowBase();
     /// Somebody else changed the base: looks again at everything that is known
     /// of it, FollowBase included. What the transaction changed stays as it is,
@@ -213,6 +214,10 @@ class OverlayFilesystem final : public Filesystem {
    private:
     [[nodiscard]] Tree::Look BaseLook() const;
     void DropCaches() const;
+    StaleCaches FollowNames();
+    /// Journals that `inode`, of the record `before`, is `after` now.
+    Status Follow(Inode& inode, InodeRecord before,
+                  std::optional<InodeRecord> after);
     /// The tree is another one than operations made it.
     void ForgetMeters() const;
   };

@@ -30,7 +30,6 @@ class Refresher {
       : tree_(tree), base_(base), files_(files) {}
 
   StaleCaches Run() {
-    NoteOtherNames(tree_, base_);
     tree_.DropUnheld();
     tree_.ForEach([&](const Inode& inode) { Collect(inode); });
     LookAtAll();
@@ -89,7 +88,7 @@ class Refresher {
       gone_.push_back(ino);
       return;
     }
-    SetLost(inode, false);
+    tree_.SetLost(inode, false, stale_.inodes);
     // An upper one keeps its record, which is what its commit compares; what
     // it shows of the base may have changed once more.
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
@@ -214,24 +213,11 @@ class Refresher {
   void DropDirectory(Ino ino) {
     Inode* inode = tree_.Find(ino);
     if (inode == nullptr || ino == kRootIno) return;
-    SetLost(*inode, true);
+    tree_.SetLost(*inode, true, stale_.inodes);
     if (inode->upper || inode->known_children != 0) return;
     const std::vector<Inode::Link> links = inode->links;
     stale_.inodes.push_back(ino);
     for (const Inode::Link& link : links) DropName(ino, link);
-  }
-
-  /// Its number in stat(2) is another one then, and where it is listed.
-  void SetLost(Inode& directory, bool lost) {
-    if (directory.lost == lost) return;
-    directory.lost = lost;
-    stale_.inodes.push_back(directory.ino);
-    for (const Inode::Link& link : directory.links) {
-      Inode* parent = tree_.Find(link.parent);
-      if (parent == nullptr) continue;
-      ++parent->version;
-      stale_.inodes.push_back(parent->ino);
-    }
   }
 
   /// The directory may have been kept for it.

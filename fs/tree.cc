@@ -73,6 +73,7 @@ Inode& Tree::Obtain(Ino ino) {
 void Tree::SetUpper(Inode& inode, bool upper) {
   if (inode.upper == upper) return;
   inode.upper = upper;
+  if (!upper && !inode.IsDirectory()) inode.lost = false;
   if (upper) {
     inode.upper_at = upper_.size();
     upper_.push_back(&inode);
@@ -163,6 +164,11 @@ bool Inode::AttributesChanged() const {
   const BaseOrigin& origin = *record.base;
   return attr().xattrs_owned || attr().mode != (origin.mode & 07777) ||
          attr().uid != origin.uid || attr().gid != origin.gid;
+}
+
+bool Inode::IsUnchanged() const {
+  return !ContentChanged() && !AttributesChanged() &&
+         attr().mtime == record.base->mtime;
 }
 
 BaseOrigin Tree::OriginOf(const std::string& path,
@@ -314,6 +320,19 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
 void Tree::Cache(Inode& directory, std::string_view name, Inode& child) {
   directory.slots[std::string(name)].cached = child.ino;
   AddLink(child, directory.ino, name);
+}
+
+bool Tree::ShowAt(Inode& directory, std::string_view name, Inode& child) {
+  const Slot* slot = directory.CachedSlot(name);
+  const Inode* other = slot == nullptr ? nullptr : Find(slot->cached);
+  if (other != nullptr && other != &child) {
+    const bool held = other->upper || other->lookups != 0;
+    if (held || other->IsDirectory()) return false;
+    DropCached(directory, std::string(name));
+  }
+  Cache(directory, name, child);
+  IndexBase(child);
+  return true;
 }
 
 std::string Tree::PathOf(const Inode& inode) const {
@@ -509,10 +528,10 @@ std::vector<MovedDirectory> Tree::MovedDirectories() const {
 struct stat Tree::StatOf(const Inode& inode) const {
   const Attr& attr = inode.attr();
   struct stat st{};
-  // A lost directory may be elsewhere in the base, and be seen there, too: even
-  // in itself, which ends every walk that meets one number twice.
-  const bool of_base =
-      inode.record.base && !(inode.lost && inode.IsDirectory());
+  // What is lost may be elsewhere in the base, and be seen there, too. Walks
+  // end at a directory that they meet twice, and tools take two files of one
+  // number for the same.
+  const bool of_base = inode.record.base && !inode.lost;
   st.st_ino = of_base ? StatIno(inode.record.base->dev, inode.record.base->ino)
                       : (kNewInodeBit | Raw(inode.ino));
   st.st_mode = ModeBits(attr.type) | attr.mode;

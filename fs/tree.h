@@ -66,7 +66,8 @@ struct Inode {
   uint32_t staying = 0;   ///< within Rebase: children that stay in place
   uint64_t stays_in = 0;  ///< the last Rebase in which it stayed itself
   /// Directory: the base has none at its path, but it is kept for what is upper
-  /// in it. Upper file of several base names: none of them was found.
+  /// in it. Upper file: the base has it by no name that is known. The base may
+  /// have it elsewhere, so its st_ino is one of its own.
   bool lost = false;
   InodeRecord record;
   ExtentMap extents;
@@ -121,6 +122,9 @@ struct Inode {
   /// Of an inode of base origin: whether anything but its content and times is
   /// not what it was.
   [[nodiscard]] bool AttributesChanged() const;
+  /// Of an inode of base origin: whether the transaction left its content, its
+  /// attributes and its mtime as they were.
+  [[nodiscard]] bool IsUnchanged() const;
 };
 
 /// Of a monotonic clock that is fast to read; milliseconds.
@@ -181,6 +185,10 @@ class Tree final : public State {
 
   /// Lets (directory, name), of which the upper says nothing, lead to `child`.
   void Cache(Inode& directory, std::string_view name, Inode& child);
+
+  /// The same where another base object may be known. Returns false if somebody
+  /// holds that one.
+  bool ShowAt(Inode& directory, std::string_view name, Inode& child);
 
   [[nodiscard]] Ino AllocateIno() { return Ino{next_ino_++}; }
 
@@ -320,6 +328,9 @@ class Tree final : public State {
   void DropCached(Inode& directory, const std::string& name);
   /// Frees pristine inodes that neither the kernel nor a child needs.
   void DropUnheld();
+  /// Sets Inode::lost. Its number in stat(2) is another one then, and where it
+  /// is listed: adds to `stale` who shows that.
+  void SetLost(Inode& inode, bool lost, std::vector<Ino>& stale);
 
   struct WentBack {
     std::vector<Inode*> changed;  ///< was other than at the savepoint

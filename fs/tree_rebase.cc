@@ -54,10 +54,9 @@ bool Tree::IsAtItsPlace(const Inode& inode) const {
 
 bool Tree::IsAsItWas(const Inode& inode) const {
   const auto& origin = inode.record.base;
-  if (!inode.upper || !origin || inode.IsDirectory() ||
-      inode.ContentChanged() || inode.AttributesChanged() ||
-      inode.attr().mtime != origin->mtime || inode.attr().nlink != 1 ||
-      origin->nlink != 1 || inode.retired || inode.links.size() != 1) {
+  if (!inode.upper || !origin || inode.IsDirectory() || !inode.IsUnchanged() ||
+      inode.attr().nlink != 1 || origin->nlink != 1 || inode.retired ||
+      inode.links.size() != 1) {
     return false;
   }
   const Inode::Link& link = inode.links.front();
@@ -152,8 +151,7 @@ void Tree::RelinkUpper(const Look& look) {
   std::vector<Inode*> upper = upper_;
   std::ranges::stable_partition(upper, [](const Inode* inode) {
     return !inode->record.base || inode->IsDirectory() ||
-           inode->ContentChanged() || inode->AttributesChanged() ||
-           inode->attr().mtime != inode->record.base->mtime;
+           !inode->IsUnchanged();
   });
   for (Inode* inode : upper) Relink(*inode, look);
 }
@@ -194,8 +192,8 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
 }
 
 bool Tree::StayInPlace(Inode& inode) {
-  if (inode.IsDirectory() || inode.IsOrphan() || !inode.record.base ||
-      inode.links.empty()) {
+  if (inode.IsDirectory() || inode.IsOrphan() || inode.lost ||
+      !inode.record.base || inode.links.empty()) {
     return false;
   }
   for (const Inode::Link& link : inode.links) {

@@ -51,6 +51,18 @@ void Tree::DropCached(Inode& directory, const std::string& name) {
   MaybeEvict(child->ino);
 }
 
+void Tree::SetLost(Inode& inode, bool lost, std::vector<Ino>& stale) {
+  if (inode.lost == lost) return;
+  inode.lost = lost;
+  stale.push_back(inode.ino);
+  for (const Inode::Link& link : inode.links) {
+    Inode* parent = Find(link.parent);
+    if (parent == nullptr) continue;
+    ++parent->version;
+    stale.push_back(parent->ino);
+  }
+}
+
 void Tree::DropUnheld() {
   std::vector<Ino> unheld;
   for (const auto& [ino, inode] : inodes_) {

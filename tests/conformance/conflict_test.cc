@@ -680,7 +680,7 @@ TEST_F(ConflictTest, ANameOfSeveralThatWeDeletedAndTheyMadeAnew) {
     ASSERT_OK(plain_.Unlink("c"));
     ASSERT_OK(plain_.WriteFile("c", "theirs"));
     EXPECT_EQ(Commit(OnConflict::kFail).conflicts,
-              (vector<Conflict>{{"c", "changed", "deleted", ""}}));
+              (vector<Conflict>{{"c", "created", "deleted", ""}}));
     EXPECT_EQ(Commit(way).conflicts, vector<Conflict>{});
     const bool theirs = way == OnConflict::kTheirs;
     ExpectInBase({{"d/x", "deep"},
@@ -738,6 +738,28 @@ TEST_F(ConflictTest, AFileThatBothSidesDeleteByItsNamesIsGone) {
       ASSERT_OK(plain_.Link(theirs == string("c") ? "d/x" : "c", theirs));
     }
   }
+}
+
+/// The name by which it is noted is the one that we did not move.
+TEST_F(ConflictTest, AFileThatWeMovedIsThereWhenTheyDeleteItsOtherName) {
+  base_.HardLink("d/x", "c");
+  ASSERT_OK(fs().Stat("c"));
+  ASSERT_OK(fs().Rename("d/x", "e", 0));
+  ASSERT_OK(plain_.Unlink("c"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
+  ExpectInBase({{"c", kNone}, {"d/x", kNone}, {"e", "deep"}});
+}
+
+TEST_F(ConflictTest, AFileThatWeMovedAndTheyDeletedByAllItsNames) {
+  base_.HardLink("d/x", "c");
+  ASSERT_OK(fs().Stat("c"));
+  ASSERT_OK(fs().Rename("d/x", "e", 0));
+  ASSERT_OK(plain_.Unlink("c"));
+  ASSERT_OK(plain_.Unlink("d/x"));
+  EXPECT_EQ(Commit(OnConflict::kFail).conflicts,
+            (vector<Conflict>{{"c", "deleted", "renamed", ""}}));
+  EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
+  ExpectInBase({{"c", kNone}, {"d/x", kNone}, {"e", kNone}});
 }
 
 /// It has as many names that we hide as we took away, but not the same.

@@ -165,6 +165,12 @@ class RefreshTest : public ::testing::Test {
     two_ = std::make_unique<Transaction>(directory_.path(), "two");
   }
 
+  uint64_t NumberInBase(const string& path) {
+    struct stat st{};
+    EXPECT_EQ(::lstat((directory_.path() + "/" + path).c_str(), &st), 0);
+    return st.st_ino;
+  }
+
   TempDir directory_;
   BaseTree base_{directory_.path()};
   std::unique_ptr<Transaction> one_, two_;
@@ -210,7 +216,9 @@ TEST_F(RefreshTest, AResumedTransactionShowsItsChangesWhereTheBaseChanged) {
   EXPECT_EQ(one_->Commit(), 0U);
   const auto look = [&] {
     EXPECT_EQ(two_->Read("same"), "mine");
-    EXPECT_EQ(two_->Read("file"), "mine, too");
+    // It has another name, by which it is the file that was written.
+    EXPECT_EQ(two_->Read("file"), "theirs");
+    EXPECT_EQ(two_->Read("link"), "mine, too");
     EXPECT_EQ(two_->Read("dir/sub/deep"), "deeper");
     EXPECT_EQ(two_->Read("dir/sub/new"), "new");
     const auto xattrs = two_->fs().ListXattrs(two_->Find("dir/sub/deep"));
@@ -228,7 +236,8 @@ TEST_F(RefreshTest, AResumedTransactionShowsItsChangesWhereTheBaseChanged) {
   two_->Write("same", "mine again");
   EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
   EXPECT_EQ(two_->Read("same"), "mine again");
-  EXPECT_EQ(two_->Read("file"), "mine, too");
+  EXPECT_EQ(base_.Read("file"), "theirs");
+  EXPECT_EQ(base_.Read("link"), "mine, too");
   EXPECT_EQ(two_->Read("dir/sub/deep"), "deeper");
   EXPECT_EQ(base_.Read("same"), "mine again");
   EXPECT_EQ(base_.Read("dir/sub/new"), "new");
@@ -921,7 +930,8 @@ TEST_F(RefreshTest, ADiscardShowsOfSeveralNamesThoseThatTheBaseHas) {
     std::filesystem::remove(directory_.path() + "/file");
     std::filesystem::remove(directory_.path() + "/link");
     base_.File(path, "another");
-    ASSERT_TRUE(two_->workspace().DiscardPart({"file", "link"}));
+    const auto part = two_->workspace().DiscardPart({path});
+    ASSERT_TRUE(part) << part.error().ToString() << " for " << path;
     EXPECT_EQ(two_->Find(other), kNoIno);
     EXPECT_EQ(two_->Read(path), "another");
     base_.HardLink(path, other);
@@ -1124,6 +1134,106 @@ TEST_F(RefreshTest, DropsANameThatTheBaseTookBackFromAChangedFile) {
   Reopen();
   EXPECT_EQ(two_->Find("new"), kNoIno);
   EXPECT_EQ(two_->Read("same"), "mine");
+}
+
+/// Others give the name by which a file of several was written to another file:
+/// what was written goes with the one that had it, whether or not somebody
+/// looked up its other names.
+class GivenNameTest : public RefreshTest,
+                      public ::testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    RefreshTest::SetUp();
+    const bool is_known = GetParam();
+    if (is_known) {
+      ASSERT_NE(two_->Find("link"), kNoIno);
+    }
+    two_->Write("file", "mine");
+  }
+  void GiveAway(Transaction& one) {
+    for (const auto& [from, to] :
+         {std::pair("file", "moved"), std::pair("same", "file")}) {
+      ASSERT_TRUE(one.fs().Rename({}, kRootIno, from, kRootIno, to,
+                                  RenameMode::kReplace));
+    }
+  }
+  void ExpectFollowed() {
+    EXPECT_NE(two_->Changes(), std::vector<string>());
+    EXPECT_EQ(two_->Read("file"), "same");
+    EXPECT_EQ(two_->Read("link"), "mine");
+    EXPECT_EQ(two_->Read("moved"), "mine");
+    EXPECT_EQ(two_->Changes(), (std::vector<string>{"M link", "M moved"}));
+    EXPECT_EQ(two_->fs().GetAttr(two_->Find("link"))->st_ino,
+              NumberInBase("link"));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, GivenNameTest, ::testing::Bool(),
+                         [](const auto& known) {
+                           return string(known.param ? "Known" : "NotKnown");
+                         });
+
+TEST_P(GivenNameTest, IsTheirs) {
+  const auto savepoint = two_->workspace().MakeSavepoint("before");
+  ASSERT_TRUE(savepoint) << savepoint.error().ToString();
+  GiveAway(*one_);
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  ExpectFollowed();
+  EXPECT_EQ(two_->ChangesSince("before"), std::vector<string>());
+  Reopen();
+  ExpectFollowed();
+  ASSERT_TRUE(two_->workspace().Rollback("before"));
+  ExpectFollowed();
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(base_.Read("file"), "same");
+  EXPECT_EQ(base_.Read("link"), "mine");
+  EXPECT_EQ(base_.Read("moved"), "mine");
+}
+
+TEST_P(GivenNameTest, IsTheirsWhoeverTheyAre) {
+  std::filesystem::rename(directory_.path() + "/file",
+                          directory_.path() + "/moved");
+  std::filesystem::rename(directory_.path() + "/same",
+                          directory_.path() + "/file");
+  ExpectFollowed();
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(base_.Read("file"), "same");
+  EXPECT_EQ(base_.Read("link"), "mine");
+}
+
+TEST_F(RefreshTest, AChangedFileThatTheBaseHasElsewhereHasANumberOfItsOwn) {
+  const auto number = [&](const string& path) {
+    return two_->fs().GetAttr(two_->Find(path))->st_ino;
+  };
+  const Ino same = two_->Find("same");
+  const uint64_t before = number("same");
+  two_->Write("same", "mine");
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "same", kRootIno, "removed",
+                                RenameMode::kExchange));
+  EXPECT_EQ(one_->Commit(), 0U);
+  const StaleCaches stale = two_->Refresh();
+  EXPECT_TRUE(HasInode(stale, same));
+  EXPECT_TRUE(HasInode(stale, kRootIno));
+  EXPECT_EQ(number("removed"), before);
+  EXPECT_NE(number("same"), before);
+  EXPECT_EQ(number("same") & kNewInodeBit, kNewInodeBit);
+  Reopen();
+  EXPECT_EQ(number("removed"), before);
+  EXPECT_NE(number("same"), before);
+
+  // It has the base's again when it is there again, or no change any more.
+  ASSERT_TRUE(one_->workspace().Undo(""));
+  two_->Refresh();
+  EXPECT_EQ(number("same"), before);
+  EXPECT_EQ(two_->Read("same"), "mine");
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "same", kRootIno, "removed",
+                                RenameMode::kExchange));
+  EXPECT_EQ(one_->Commit(), 0U);
+  two_->Refresh();
+  EXPECT_NE(number("same"), before);
+  two_->Discard();
+  EXPECT_EQ(two_->Read("same"), "gone");
+  EXPECT_EQ(number("same"), NumberInBase("same"));
 }
 
 TEST_F(RefreshTest, DropsTheOnlyBaseNameOfAFileThatGotAnother) {
