@@ -2,8 +2,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include <algorithm>
@@ -73,6 +75,12 @@ FileType TypeOfEntry(int dir, const dirent& entry) {
 }
 
 }  // namespace
+
+bool IsOverlay(int dir) {
+  struct statfs st{};
+  return ::fstatfs(dir, &st) == 0 &&
+         static_cast<uint64_t>(st.f_type) == OVERLAYFS_SUPER_MAGIC;
+}
 
 std::string JoinPath(std::string_view directory, std::string_view name) {
   if (directory.empty()) return std::string(name);
@@ -226,23 +234,16 @@ Result<UniqueFd> BaseDirectory::OpenPath(const std::string& path) const {
 Result<std::vector<std::string>> BaseDirectory::ListXattrs(
     const std::string& path) const {
   const UniqueFd fd = TRY(OpenPath(path));
-  auto names = XattrNames(ProcPath(fd.get()));
+  auto names = UserXattrNames(fd.get());
   if (!names) return Fail(names.error().code, "listxattr " + path);
-  std::erase_if(*names, [](const std::string& name) {
-    return !name.starts_with("user.");
-  });
   return names;
 }
 
 Result<std::string> BaseDirectory::GetXattr(const std::string& path,
                                             const std::string& name) const {
   const UniqueFd fd = TRY(OpenPath(path));
-  std::string value(XATTR_SIZE_MAX, '\0');
-  const ssize_t n = ::getxattr(ProcPath(fd.get()).c_str(), name.c_str(),
-                               value.data(), value.size());
-  if (n < 0 && errno == ENOTSUP) return Fail(ENODATA, "getxattr " + path);
-  if (n < 0) return Fail(errno, "getxattr " + path);
-  value.resize(static_cast<size_t>(n));
+  auto value = XattrOf(ProcPath(fd.get()), name);
+  if (!value) return Fail(value.error().code, "getxattr " + path);
   return value;
 }
 

@@ -56,6 +56,10 @@ struct BaseEntry {
   return error.code == EACCES || IsGone(error);
 }
 
+/// Whether `dir` is on an overlay, which makes another file of one of several
+/// names in a lower layer as soon as it is written to.
+[[nodiscard]] bool IsOverlay(int dir);
+
 class BaseDirectory;
 /// What is in the directory `path`, as far as we may look at it: nothing where
 /// it is gone, or may not be listed or searched.
@@ -90,6 +94,10 @@ class BaseDirectory {
   [[nodiscard]] int root() const { return root_.get(); }
   /// st_dev of the root.
   [[nodiscard]] uint64_t device() const { return device_; }
+  /// As BaseOrigin::dev has it.
+  [[nodiscard]] uint64_t RelativeDevice(uint64_t dev) const {
+    return dev == device_ ? 0 : dev;
+  }
 
  private:
   struct CachedDirectory {

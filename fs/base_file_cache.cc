@@ -27,8 +27,8 @@ Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
   SharedFd fd = TRY(std::move(opened));
   struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + path);
-  const BaseIdentity identity{
-      .dev = st.st_dev == base_.device() ? 0 : st.st_dev, .ino = st.st_ino};
+  const BaseIdentity identity{.dev = base_.RelativeDevice(st.st_dev),
+                              .ino = st.st_ino};
   if (must_be && identity != origin) {
     return Fail(ESTALE, path + " was replaced in the base");
   }

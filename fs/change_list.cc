@@ -252,6 +252,12 @@ class ChangeCollector {
       }
     }
     if (upper) {
+      // Beyond what is left of the base's, and not written, all is zero.
+      const Attr& attr = name.inode->attr();
+      if (attr.base_limit < attr.size) {
+        candidate.extents.push_back(
+            {attr.base_limit, attr.size - attr.base_limit, {}});
+      }
       for (const auto& [offset, extent] : name.inode->extents) {
         candidate.extents.push_back(extent);
       }
@@ -383,8 +389,8 @@ Result<bool> XattrsDiffer(OverlayFilesystem& filesystem,
   return TRY(filesystem.ReadBaseXattrs(base_path)) != after;
 }
 
-/// Where the base changed meanwhile, what is to be compared may be gone, or
-/// somebody may have made it his own.
+}  // namespace
+
 Result<bool> OrDiffers(Result<bool> differs) {
   if (differs) return differs;
   if (differs.error().code == ESTALE || IsClosedOrGone(differs.error())) {
@@ -392,8 +398,6 @@ Result<bool> OrDiffers(Result<bool> differs) {
   }
   return differs;
 }
-
-}  // namespace
 
 Result<std::vector<NetChange>> ChangeList::Settle(
     OverlayFilesystem& filesystem) && {

@@ -16,6 +16,11 @@ namespace txfs {
 /// A side that the base has, untouched.
 [[nodiscard]] ChangeSide SideOf(BaseObject object);
 
+/// Whether two sides differ, as a comparison says. Where the base changed
+/// meanwhile, what is to be compared may be gone, or somebody may have made it
+/// his own: then they do.
+Result<bool> OrDiffers(Result<bool> differs);
+
 /// Finds the net differences between base and overlay.
 ///
 /// Two steps, so that the mount waits only for the first: Collect looks at the

@@ -1,9 +1,7 @@
 #include "fs/commit_run.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -127,12 +125,6 @@ std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
       0, "cannot commit " + ShownPath(path) + ": it is " + std::string(lock),
       std::string("take that away in the workspace with `chattr ") +
           (immutable ? "-i" : "-a") + "`, then try again");
-}
-
-bool IsOverlay(int dir) {
-  struct statfs st{};
-  return ::fstatfs(dir, &st) == 0 &&
-         static_cast<uint64_t>(st.f_type) == OVERLAYFS_SUPER_MAGIC;
 }
 
 /// A directory of a lower layer is not renamed by overlayfs, unless it is

@@ -119,7 +119,13 @@ class DriftFinder {
     }
     Drift drift{.ino = inode.ino};
     if (!st || !frozen_.tree.IsOrigin(inode, *st)) {
-      if (auto other = OtherName(inode)) {
+      auto other = OtherName(inode);
+      const bool is_shown =
+          !inode.IsOrphan() && SlotAt(path) == nullptr && !inode.IsUnchanged();
+      if (other && st && is_shown) {
+        // It shows ours where others have another file.
+        drift.another = true;
+      } else if (other) {
         // What has its old name now, if anything, came since.
         known_.erase(path);
         path = *other;
@@ -131,8 +137,9 @@ class DriftFinder {
     drift.path = path;
     if (st) drift.now = *st;
     if (st) drift.nameless = drift.nameless || IsNowhere(inode, path, *st);
-    drift.another = st && IsAnother(inode, *st);
-    drift.theirs = st ? TheirsOf(inode, path, *st) : TheirChange::kDeleted;
+    drift.another = drift.another || (st && IsAnother(inode, path, *st));
+    drift.theirs = TheirChange::kDeleted;
+    if (st) drift.theirs = TheirsOf(inode, drift);
     drift.ours = OursOf(inode, drift);
     drift.conflict = IsConflict(inode, drift);
     drifts_.push_back(std::move(drift));
@@ -154,12 +161,15 @@ class DriftFinder {
 
   // --- their side
 
-  TheirChange TheirsOf(const Inode& inode, const std::string& path,
-                       const struct stat& st) {
+  TheirChange TheirsOf(const Inode& inode, const Drift& drift) {
     const BaseOrigin& origin = *inode.record.base;
+    const std::string& path = drift.path;
+    const struct stat& st = drift.now;
     if ((st.st_mode & S_IFMT) != (origin.mode & S_IFMT)) {
       return TheirChange::kType;
     }
+    // Whatever its content: it is not to be written to.
+    if (drift.another) return TheirChange::kContent;
     if (!HasSameContent(inode, path, st)) return TheirChange::kContent;
     if (!SameAttributes(origin, st)) return TheirChange::kAttributes;
     return MayLoseXattrs(inode, path, st) ? TheirChange::kAttributes
@@ -295,8 +305,8 @@ class DriftFinder {
         return drift.ours != OurChange::kDeleted &&
                drift.ours != OurChange::kNothing;
       case TheirChange::kContent:
-        return drift.ours != OurChange::kNothing &&
-               drift.ours != OurChange::kEntries;
+        return drift.another || (drift.ours != OurChange::kNothing &&
+                                 drift.ours != OurChange::kEntries);
       case TheirChange::kAttributes:
         return IsAttributeConflict(inode, drift);
       case TheirChange::kType:
@@ -364,16 +374,16 @@ class DriftFinder {
     return st.st_nlink != origin.nlink || Hidden().misses_some;
   }
 
-  /// Whether `st`, found where `inode` was, is of another upper file of several
-  /// names. No two inodes may be one object.
-  bool IsAnother(const Inode& inode, const struct stat& st) const {
-    if (inode.IsDirectory() || inode.IsOrphan()) return false;
-    const auto [first, last] = shared_.equal_range(st.st_ino);
-    return std::any_of(first, last, [&](const auto& entry) {
-      const Inode* other = entry.second;
-      return other != &inode && !other->IsOrphan() &&
-             frozen_.tree.IsOrigin(*other, st);
-    });
+  /// Whether `st`, found where `inode` was, is of another file, which is known
+  /// here or has other names. No two inodes may be one object, and what was
+  /// written to one file is not for another.
+  bool IsAnother(const Inode& inode, const std::string& path,
+                 const struct stat& st) const {
+    if (inode.IsDirectory() || inode.IsOrphan() ||
+        frozen_.tree.IsOrigin(inode, st)) {
+      return false;
+    }
+    return st.st_nlink > 1 || frozen_.tree.IsAnother(inode, path, st);
   }
 
   /// The upper file of several names that `st` is of.

@@ -8,10 +8,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "fs/base_mounts.h"
+#include "fs/conflicts.h"
 #include "fs/link_search.h"
 #include "journal/base/pieces.h"
 
@@ -27,26 +29,18 @@ class OtherNames {
     std::vector<Inode*> nameless;
     tree_.ForEachUpper([&](Inode& inode) {
       if (inode.IsDirectory() || inode.IsOrphan() || !inode.record.base) return;
-      const auto st = base_.Stat(inode.record.base->path);
-      if (!st && !IsGone(st.error())) return;
-      if (st && tree_.IsOrigin(inode, *st)) {
-        SetLost(inode, false);
-      } else if (auto known = KnownName(inode)) {
-        NoteBy(inode, std::move(*known));
-      } else if (!inode.lost) {
-        SetLost(inode, true);
-        if (HadSeveral(inode)) nameless.push_back(&inode);
-      }
+      if (!LookAt(inode)) nameless.push_back(&inode);
     });
-    Search(nameless, HiddenNames(), [&](Inode& inode, const std::string& path) {
+    for (Inode* inode : nameless) inode->sought = true;
+    Search(nameless, Names::kShown, [&](Inode& inode, const std::string& path) {
       return NoteAt(inode, path);
     });
     // What has a name of its own comes from one that is hidden, too.
     std::erase_if(nameless, [&](const Inode* inode) {
-      return !inode->lost || !HasOwnName(*inode);
+      return !inode->lost || UpperNames(tree_, *inode) == 0;
     });
-    Search(nameless, {}, [&](Inode& inode, const std::string& path) {
-      const bool found = IsUnchangedAt(inode, path);
+    Search(nameless, Names::kAll, [&](Inode& inode, const std::string& path) {
+      const bool found = IsThere(inode, path);
       if (found) NoteBy(inode, path);
       return found;
     });
@@ -71,7 +65,7 @@ class OtherNames {
   /// Each of these files by another name that the base has for it, where the
   /// overlay can show it by one.
   void ShowElsewhere(const std::vector<Inode*>& nameless) {
-    Search(nameless, HiddenNames(), [&](Inode& inode, const std::string& path) {
+    Search(nameless, Names::kShown, [&](Inode& inode, const std::string& path) {
       return ShowAt(inode, path);
     });
   }
@@ -100,6 +94,30 @@ class OtherNames {
     Inode* inode = nullptr;           ///< null: nothing, or not known
     std::optional<std::string> base;  ///< its path there
   };
+
+  /// Looks where it is noted, and at its other known names. Returns whether
+  /// nothing is to be searched.
+  bool LookAt(Inode& inode) {
+    const auto st = base_.Stat(inode.record.base->path);
+    if (!st && !IsGone(st.error())) return true;
+    if (st && tree_.IsOrigin(inode, *st)) {
+      SetLost(inode, false);
+      if (inode.IsUnchanged()) return true;
+      // What others put in the place of another name is a conflict.
+      auto contested = FindName(inode, false);
+      if (contested) NoteBy(inode, std::move(*contested));
+      return true;
+    }
+    // It is none of the transaction's changes.
+    if (tree_.IsAsItWas(inode)) return true;
+    auto known = FindName(inode, true);
+    if (!known) {
+      SetLost(inode, true);
+      return !HadSeveral(inode) || inode.sought;
+    }
+    st ? SetLost(inode, false) : NoteBy(inode, std::move(*known));
+    return true;
+  }
 
   /// Whether it is a file of the base, there still, which had more names.
   static bool HadSeveral(const Inode& inode) {
@@ -182,13 +200,6 @@ class OtherNames {
     if (is_new) Adopt(*directory, path);
   }
 
-  bool HasOwnName(const Inode& inode) const {
-    return std::ranges::any_of(inode.links, [&](const Inode::Link& link) {
-      const Inode* parent = tree_.Find(link.parent);
-      return parent != nullptr && parent->UpperSlot(link.name) != nullptr;
-    });
-  }
-
   void SetLost(Inode& inode, bool lost) {
     tree_.SetLost(inode, lost, found_.stale);
   }
@@ -199,48 +210,52 @@ class OtherNames {
     found_.noted.push_back({inode.ino, std::move(path)});
   }
 
-  /// A name in the base under which the overlay shows it, if it had several.
-  std::optional<std::string> KnownName(const Inode& inode) const {
+  /// A name by which a file of several is known, and that the base has: for it,
+  /// or for something else.
+  std::optional<std::string> FindName(const Inode& inode, bool leads) const {
     if (!HadSeveral(inode)) return {};
     for (const Inode::Link& link : inode.links) {
-      const Inode* parent = tree_.Find(link.parent);
-      const bool is_base = parent != nullptr && parent->record.base &&
-                           parent->UpperSlot(link.name) == nullptr;
-      if (!is_base) continue;
-      std::string path = JoinPath(parent->record.base->path, link.name);
-      const auto st = base_.Stat(path);
-      if (st && tree_.IsOrigin(inode, *st)) return path;
+      auto path = tree_.BasePathOf(link);
+      const auto st = path ? base_.Stat(*path) : Fail(ENOENT, "");
+      if (st && tree_.IsOrigin(inode, *st) == leads) return path;
     }
     return {};
   }
 
+  enum class Names { kShown, kAll };
   using Take = std::function<bool(Inode&, const std::string& path)>;
-  /// Walks the base for names outside `except` that `files` have there, until
-  /// one of each was taken.
-  void Search(const std::vector<Inode*>& files,
-              const std::set<std::string>& except, const Take& take) {
+  /// Walks the base for names that `files` have there, all or only those that
+  /// the transaction does not hide, until one of each was taken.
+  void Search(const std::vector<Inode*>& files, Names which, const Take& take) {
     if (files.empty()) return;
     const auto mounts = BaseMounts::Read(base_);
     if (!mounts) return;
-    std::map<std::string, std::map<uint64_t, Inode*>> by_mount;
+    using Wanted = std::map<uint64_t, std::vector<Inode*>>;  // by st_ino
+    std::map<std::string, Wanted> by_mount;
     for (Inode* inode : files) {
       const BaseOrigin& origin = *inode->record.base;
-      by_mount[mounts->Of(origin.path)][origin.ino] = inode;
+      by_mount[mounts->Of(origin.path)][origin.ino].push_back(inode);
     }
-    for (const auto& [mount, wanted] : by_mount) {
+    std::set<std::string> except;
+    if (which == Names::kShown) except = HiddenNames();
+    for (auto& [mount, wanted] : by_mount) {
       std::set<uint64_t> inos;
-      for (const auto& [ino, inode] : wanted) inos.insert(ino);
+      for (const auto& [ino, inodes] : wanted) inos.insert(ino);
       WalkNames(base_, *mounts, mount, inos, except,
                 [&](uint64_t ino, const std::string& path) {
-                  if (take(*wanted.at(ino), path)) inos.erase(ino);
+                  std::vector<Inode*>& inodes = wanted.at(ino);
+                  std::erase_if(
+                      inodes, [&](Inode* inode) { return take(*inode, path); });
+                  if (inodes.empty()) inos.erase(ino);
                   return !inos.empty();
                 });
     }
   }
 
-  /// Returns whether it is to be seen there, and noted by that name.
+  /// Returns whether it is to be seen there. It is noted by that name, unless
+  /// others put something in the place of the noted one.
   [[nodiscard]] bool NoteAt(Inode& inode, const std::string& path) {
-    if (!IsUnchangedAt(inode, path)) return false;
+    if (!IsThere(inode, path)) return false;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
     // Whoever holds what was taken for another file there goes on with that.
     const bool shown = directory != nullptr &&
@@ -248,7 +263,17 @@ class OtherNames {
                        tree_.ShowAt(*directory, BaseName(path), inode);
     if (!shown) return false;
     shown_.push_back({directory->ino, std::string(BaseName(path))});
-    NoteBy(inode, path);
+    const std::string& noted = inode.record.base->path;
+    const auto st = base_.Stat(noted);
+    if (!st && IsGone(st.error())) {
+      NoteBy(inode, path);
+      return true;
+    }
+    SetLost(inode, false);
+    Inode* contested = ObtainShown(std::string(ParentPath(noted)));
+    const bool hides = contested != nullptr && !inode.IsUnchanged() &&
+                       contested->UpperSlot(BaseName(noted)) == nullptr;
+    if (hides) std::ignore = tree_.ShowAt(*contested, BaseName(noted), inode);
     return true;
   }
 
@@ -268,6 +293,14 @@ class OtherNames {
     if (inode.upper || !shown) origin = before;
     if (shown) shown_.push_back({directory->ino, std::string(BaseName(path))});
     return shown;
+  }
+
+  /// As Tree::FindBaseFile has it: of several names, in whatever state.
+  [[nodiscard]] bool IsThere(const Inode& inode,
+                             const std::string& path) const {
+    const auto st = base_.Stat(path);
+    return st && tree_.IsOrigin(inode, *st) &&
+           (st->st_nlink > 1 || IsUnchangedAt(inode, path));
   }
 
   /// Another file may have got the inode number.

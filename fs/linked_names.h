@@ -21,11 +21,12 @@ struct LookedFor {
 };
 
 /// Looks for the base objects of all changed files. Those of several names
-/// whose noted one the base has taken away, or given to another file, are noted
-/// by another one that it still has, and to be seen there: one that the
-/// transaction does not hide, if there is one. For what has no known name left
-/// the whole base is read, once as long as nothing is found. What the base has
-/// by no name that is known is `lost`.
+/// whose noted one the base has taken away are noted by another one that it
+/// still has, and to be seen there: one that the transaction does not hide, or
+/// for what it gave a name of its own any. Where others gave one to something
+/// else, that one is noted: a conflict. For what has no known name left the
+/// whole base is read, once as long as nothing is found. What the base has by
+/// no name that is known is `lost`.
 LookedFor LookForChanged(Tree& tree, const BaseDirectory& base);
 
 /// Before a commit: files of several names that the kernel holds and that lost

@@ -10,7 +10,9 @@ namespace txfs {
 std::set<uint64_t> FilesReadFrom(Tree& tree) {
   std::set<uint64_t> inos;
   tree.ForEach([&](const Inode& inode) {
-    const bool reads = inode.record.base && inode.attr().base_limit != 0 &&
+    const Attr& attr = inode.attr();
+    const bool reads = inode.record.base &&
+                       (attr.base_limit != 0 || !attr.xattrs_owned) &&
                        (inode.upper || inode.IsOrphan());
     if (reads) inos.insert(inode.record.base->ino);
   });

@@ -105,7 +105,6 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
   filesystem->meters_.Use(filesystem->policy_);
   TRY(filesystem->journal_->Load(filesystem->tree_));
   filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
-  LookForChanged(filesystem->tree_, filesystem->base_);
   filesystem->tree_.RelinkUpper(LookAt(filesystem->base_));
   NoteLostDirectories(filesystem->tree_, filesystem->base_);
   filesystem->moved_.Expect(FilesReadFrom(filesystem->tree_));

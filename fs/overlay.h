@@ -131,6 +131,9 @@ class OverlayFilesystem final : public Filesystem {
     /// The user.* attributes of a base object.
     Result<std::map<std::string, std::string>> BaseXattrs(
         const std::string& path) const;
+    /// Those that `inode`, of base origin and not changed in them, has of it.
+    Result<std::map<std::string, std::string>> OldXattrs(
+        const Inode& inode) const;
     /// What a base file had when it was first touched, if that is kept and not
     /// larger than a record may be.
     std::optional<Bytes> OldContent(const BaseOrigin& origin);
@@ -195,16 +198,16 @@ class OverlayFilesystem final : public Filesystem {
     /// The base has changed: files that are not where they were are to be
     /// looked for again.
     void ExpectMoved() const;
-    /// Changed files of several names are noted by one that the base still has
-    /// (LookForChanged), and files that the transaction touched, but left as
-    /// they were, become what the base has in their place by now. Journaled,
-    /// also where a query is what asks for it. Returns what is stale.
+    /// What the transaction did nothing to becomes what the base has by now:
+    /// names of changed files (LookForChanged), files that it touched and left
+    /// as they were, mode and owner of directories, directories that are gone.
+    /// Journaled, also where a query is what asks for it. Returns what is
+    /// stale.
     StaleCaches FollowBase();
     /// Somebody else changed the base: looks again at everything that is known
     /// of it, FollowBase included. What the transaction changed stays as it is,
-    /// pristine inodes
-    /// become what the base has at their path, or orphans where it has nothing
-    /// of their kind. Returns what is stale.
+    /// pristine inodes become what the base has at their path, or orphans where
+    /// it has nothing of their kind. Returns what is stale.
     StaleCaches Refresh();
     /// The same for `inos` only. What the base has there is taken to be what
     /// they were made from, as long as nobody looks. Requires that descriptors
@@ -214,10 +217,17 @@ class OverlayFilesystem final : public Filesystem {
    private:
     [[nodiscard]] Tree::Look BaseLook() const;
     void DropCaches() const;
+    [[nodiscard]] bool IsHalted() const;
+    /// The two parts of FollowBase.
     StaleCaches FollowNames();
-    /// Journals that `inode`, of the record `before`, is `after` now.
+    StaleCaches FollowTouched();
+    StaleCaches DropLostDirectories();
+    /// Journals that `inode`, of the record `before`, is `after` now, and what
+    /// came of its names.
     Status Follow(Inode& inode, InodeRecord before,
-                  std::optional<InodeRecord> after);
+                  std::optional<InodeRecord> after,
+                  std::vector<Edit> names = {});
+    Status MakePristine(Inode& inode);
     /// The tree is another one than operations made it.
     void ForgetMeters() const;
   };
@@ -377,6 +387,21 @@ class OverlayFilesystem final : public Filesystem {
   Status ChangeXattr(Op op, const Caller& caller, Ino ino,
                      const std::string& name, std::optional<std::string> value,
                      XattrMode mode);
+  /// Where the user.* attributes are that an inode has of the base.
+  struct XattrSource {
+    std::string path;                  ///< in the base
+    std::optional<Fingerprint> state;  ///< the file must be this one, wherever
+                                       ///< it is by now
+  };
+  Result<XattrSource> SourceOfXattrs(const Inode& inode) const
+      REQUIRES_SHARED(gate_, tree_mutex_);
+  /// The file, if it is not at its path any more. ENOENT: nor anywhere else.
+  Result<SharedFd> OpenMoved(const XattrSource& source);
+  Result<std::vector<std::string>> ListXattrsOf(const XattrSource& source);
+  Result<std::string> GetXattrOf(const XattrSource& source,
+                                 const std::string& name);
+  Result<std::map<std::string, std::string>> XattrsOf(
+      const XattrSource& source);
   /// As BaseDirectory::ListXattrs; what is gone has none.
   Result<std::vector<std::string>> ListBaseXattrs(
       const std::string& path) const;
@@ -396,7 +421,7 @@ class OverlayFilesystem final : public Filesystem {
   Result<SharedFd> OpenBase(const ReadPlan& plan);
   /// One that is not by its name what it was when it was noted: in a vault, or
   /// by another name; or nullptr.
-  SharedFd FindElsewhere(const ReadPlan& plan);
+  SharedFd FindElsewhere(const Fingerprint& state, const std::string& path);
   /// Bytes of the base file; of its pre-image, where something else is in its
   /// place by now.
   Status ReadOrigin(const ReadPlan& plan, uint64_t offset, MutableByteSpan out);

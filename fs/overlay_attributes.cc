@@ -5,6 +5,7 @@
 #include "fs/checks.h"
 #include "fs/overlay.h"
 #include "fs/own_xattrs.h"
+#include "fs/xattrs.h"
 
 namespace txfs {
 namespace {
@@ -128,6 +129,69 @@ Result<std::map<std::string, std::string>> OverlayFilesystem::BaseXattrs(
   return xattrs;
 }
 
+Result<OverlayFilesystem::XattrSource> OverlayFilesystem::SourceOfXattrs(
+    const Inode& inode) const {
+  XattrSource source{.path = TRY(PlaceInBase(inode)), .state = {}};
+  // Others may have put another file in the place of what is changed here.
+  const bool may_move =
+      inode.upper && inode.attr().type == FileType::kRegular && !halted_;
+  if (may_move) source.state = Fingerprint::Of(*inode.record.base);
+  return source;
+}
+
+Result<SharedFd> OverlayFilesystem::OpenMoved(const XattrSource& source) {
+  if (!source.state) return SharedFd();
+  const auto st = base_.Stat(source.path);
+  if (!st && !IsGone(st.error())) return std::unexpected(st.error());
+  const bool is_there = st &&
+                        base_.RelativeDevice(st->st_dev) == source.state->dev &&
+                        st->st_ino == source.state->ino;
+  if (is_there) return SharedFd();
+  SharedFd kept = vaults_ ? vaults_->Find(*source.state) : nullptr;
+  // Of many files that were written anew each would be looked for by itself.
+  if (!kept) kept = moved_.FindExpected(*source.state, source.path);
+  if (!kept) return Fail(ENOENT, "open " + source.path);
+  return kept;
+}
+
+Result<std::vector<std::string>> OverlayFilesystem::ListXattrsOf(
+    const XattrSource& source) {
+  const auto moved = OpenMoved(source);
+  if (!moved && IsGone(moved.error())) return std::vector<std::string>();
+  const SharedFd fd = TRY(moved);
+  return fd ? UserXattrNames(fd->get()) : ListBaseXattrs(source.path);
+}
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::XattrsOf(
+    const XattrSource& source) {
+  const auto moved = OpenMoved(source);
+  if (!moved && IsGone(moved.error())) {
+    return std::map<std::string, std::string>();
+  }
+  const SharedFd fd = TRY(moved);
+  if (!fd) return BaseXattrs(source.path);
+  std::map<std::string, std::string> xattrs;
+  for (const std::string& name : TRY(UserXattrNames(fd->get()))) {
+    xattrs[name] = TRY(XattrOf(ProcPath(fd->get()), name));
+  }
+  return xattrs;
+}
+
+Result<std::string> OverlayFilesystem::GetXattrOf(const XattrSource& source,
+                                                  const std::string& name) {
+  const SharedFd fd = TRY(OpenMoved(source));
+  return fd ? XattrOf(ProcPath(fd->get()), name)
+            : base_.GetXattr(source.path, name);
+}
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::Frozen::OldXattrs(
+    const Inode& inode) const {
+  return [&]() NO_THREAD_SAFETY_ANALYSIS
+         -> Result<std::map<std::string, std::string>> {  // by WhileFrozen
+    return filesystem.XattrsOf(TRY(filesystem.SourceOfXattrs(inode)));
+  }();
+}
+
 Result<std::map<std::string, std::string>> OverlayFilesystem::ReadBaseXattrs(
     const std::string& path) {
   const ReaderLock gate(gate_);
@@ -136,16 +200,16 @@ Result<std::map<std::string, std::string>> OverlayFilesystem::ReadBaseXattrs(
 
 Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
     Ino ino) {
-  std::string base_path;
+  XattrSource source;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
     if (!inode->record.base || inode->attr().xattrs_owned) {
       return OwnXattrs(*inode);
     }
-    base_path = TRY(PlaceInBase(*inode));
+    source = TRY(SourceOfXattrs(*inode));
   }
-  return BaseXattrs(base_path);
+  return XattrsOf(source);
 }
 
 Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
@@ -154,7 +218,7 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
   if (name.starts_with("security.")) return Fail(ENODATA, "getxattr");
   if (!IsUserXattr(name)) return Fail(EOPNOTSUPP, "getxattr");
   const ReaderLock gate(gate_);
-  std::string base_path;
+  XattrSource source;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
@@ -163,9 +227,9 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
       if (found == inode->xattrs.end()) return Fail(ENODATA, "getxattr");
       return found->second;
     }
-    base_path = TRY(PlaceInBase(*inode));
+    source = TRY(SourceOfXattrs(*inode));
   }
-  auto value = base_.GetXattr(base_path, std::string(name));
+  auto value = GetXattrOf(source, std::string(name));
   // As ListBaseXattrs has it.
   if (!value && IsGone(value.error())) return Fail(ENODATA, "getxattr");
   return value;
@@ -173,7 +237,7 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
 
 Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
   const ReaderLock gate(gate_);
-  std::string base_path;
+  XattrSource source;
   std::vector<std::string> names;
   {
     const ReaderLock lock(tree_mutex_);
@@ -182,9 +246,9 @@ Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
       for (const auto& [name, value] : OwnXattrs(*inode)) names.push_back(name);
       return names;
     }
-    base_path = TRY(PlaceInBase(*inode));
+    source = TRY(SourceOfXattrs(*inode));
   }
-  return ListBaseXattrs(base_path);
+  return ListXattrsOf(source);
 }
 
 Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,

@@ -79,15 +79,16 @@ Result<SharedFd> OverlayFilesystem::OpenBase(const ReadPlan& plan) {
   auto fd = files_.Get(plan.ino, plan.base_path, origin,
                        plan.must_match ? OnOther::kFail : OnOther::kAccept);
   if (fd || fd.error().code != ESTALE) return fd;
-  const SharedFd kept = FindElsewhere(plan);
+  const SharedFd kept = FindElsewhere(plan.state, plan.base_path);
   if (!kept) return fd;
   files_.Put(plan.ino, origin, kept);
   return kept;
 }
 
-SharedFd OverlayFilesystem::FindElsewhere(const ReadPlan& plan) {
-  SharedFd kept = vaults_ ? vaults_->Find(plan.state) : nullptr;
-  return kept ? kept : moved_.Find(plan.state, plan.base_path);
+SharedFd OverlayFilesystem::FindElsewhere(const Fingerprint& state,
+                                          const std::string& path) {
+  SharedFd kept = vaults_ ? vaults_->Find(state) : nullptr;
+  return kept ? kept : moved_.Find(state, path);
 }
 
 Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,

@@ -23,31 +23,68 @@ bool IsNothing(const Tree& tree, const Inode& inode) {
          inode.IsUnchanged() && !inode.retired;
 }
 
-/// What the base has in its place, if that is another state, or another file
-/// that nothing else here is.
-std::optional<BaseObject> FindSuccessor(Tree& tree, const BaseDirectory& base,
-                                        const Inode& inode) {
-  const BaseOrigin& origin = *inode.record.base;
-  auto object = FindObject(base, origin.path).value_or(std::nullopt);
-  if (!object || object->st.st_nlink != 1 ||
-      TypeOfMode(object->st.st_mode) != inode.attr().type ||
-      tree.OriginOf(origin.path, object->st) == origin ||
-      tree.IsTaken(object->st, inode)) {
-    return std::nullopt;
+/// Whether `inode` is a directory that the base has no more, and in which there
+/// is nothing of ours: names came and went. That some were deleted counts, for
+/// others may bring it back.
+bool IsLostAndEmpty(const Tree& tree, const Inode& inode) {
+  if (!inode.IsDirectory() || !inode.lost || !inode.upper ||
+      !inode.record.base || inode.IsOrphan() || inode.AttributesChanged() ||
+      inode.known_children != 0 || inode.upper_names != 0 ||
+      inode.links.empty()) {
+    return false;
   }
-  return object;
+  return std::ranges::all_of(inode.links, [&](const Inode::Link& link) {
+    const Inode* parent = tree.Find(link.parent);
+    return parent != nullptr && parent->UpperSlot(link.name) == nullptr;
+  });
+}
+
+/// Whether the base has `inode` exactly as it was, or cannot be asked.
+bool IsStillThere(const Tree& tree, const BaseDirectory& base,
+                  const Inode& inode) {
+  const BaseOrigin& origin = *inode.record.base;
+  const auto object = FindObject(base, origin.path);
+  if (!object) return true;
+  return *object && tree.OriginOf(origin.path, (*object)->st) == origin;
+}
+
+/// The record of a directory whose mode and owner only others changed, if so.
+std::optional<InodeRecord> FollowAttributes(const Tree& tree,
+                                            const BaseDirectory& base,
+                                            const Inode& inode) {
+  const bool may_follow = inode.IsDirectory() && inode.record.base &&
+                          !inode.IsOrphan() && !inode.lost;
+  if (!may_follow) return {};
+  InodeRecord after = inode.record;
+  BaseOrigin& origin = *after.base;
+  Attr& attr = after.attr;
+  const bool ours = attr.mode != (origin.mode & 07777) ||
+                    attr.uid != origin.uid || attr.gid != origin.gid;
+  if (ours) return {};
+  const auto st = base.Stat(origin.path);
+  if (!st || !tree.IsOrigin(inode, *st)) return {};
+  origin.mode = st->st_mode;
+  origin.uid = st->st_uid;
+  origin.gid = st->st_gid;
+  attr.mode = origin.mode & 07777;
+  attr.uid = origin.uid;
+  attr.gid = origin.gid;
+  if (after == inode.record) return {};
+  return after;
 }
 
 }  // namespace
 
 Status OverlayFilesystem::Frozen::Follow(Inode& inode, InodeRecord before,
-                                         std::optional<InodeRecord> after) {
+                                         std::optional<InodeRecord> after,
+                                         std::vector<Edit> names) {
   Change change{.op = Op::kFollow,
                 .time = Now(),
                 .pid = static_cast<uint32_t>(::getpid()),
                 .uid = ::geteuid(),
                 .exe = "txfs",
-                .path = tree.PathOf(inode)};
+                .path = tree.PathOf(inode),
+                .edits = std::move(names)};
   change.edits.push_back(
       InodeEdit{inode.ino, std::move(before), std::move(after)});
   return [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {  // held by WhileFrozen
@@ -56,14 +93,35 @@ Status OverlayFilesystem::Frozen::Follow(Inode& inode, InodeRecord before,
   }();
 }
 
+/// It stays under the names that it has, which are those of the base.
+Status OverlayFilesystem::Frozen::MakePristine(Inode& inode) {
+  const Ino ino = inode.ino;
+  const std::vector<Inode::Link> links = inode.links;
+  std::vector<Edit> names;
+  for (const Inode::Link& link : links) {
+    const Slot* slot = tree.Find(link.parent)->UpperSlot(link.name);
+    if (slot == nullptr) continue;
+    names.push_back(DentryEdit{link.parent, link.name, slot->upper, {}});
+  }
+  TRY(Follow(inode, inode.record, {}, std::move(names)));
+  Inode* left = tree.Find(ino);
+  if (left == nullptr) return {};
+  for (const Inode::Link& link : links) {
+    Inode* parent = tree.Find(link.parent);
+    if (parent == nullptr || parent->slots.contains(link.name)) continue;
+    tree.Cache(*parent, link.name, *left);
+  }
+  return {};
+}
+
 StaleCaches OverlayFilesystem::Frozen::FollowNames() {
   LookedFor found = LookForChanged(tree, base);
   for (LookedFor::Noted& was : found.noted) {
     Inode& inode = *tree.Find(was.ino);
     InodeRecord before = inode.record;
-    before.base->path = std::move(was.before);
-    // If it cannot be journaled, a resume looks for it again.
-    std::ignore = Follow(inode, std::move(before), inode.record);
+    before.base->path = was.before;
+    if (Follow(inode, std::move(before), inode.record)) continue;
+    inode.record.base->path = std::move(was.before);
   }
   std::vector<Ino> several;
   tree.ForEachUpper([&](const Inode& inode) {
@@ -75,31 +133,64 @@ StaleCaches OverlayFilesystem::Frozen::FollowNames() {
   return stale;
 }
 
+bool OverlayFilesystem::Frozen::IsHalted() const {
+  return [&]() NO_THREAD_SAFETY_ANALYSIS { return filesystem.halted_; }();
+}
+
 StaleCaches OverlayFilesystem::Frozen::FollowBase() {
   // A commit that is half-way has made of the base what it is.
-  const bool halted = [&]() NO_THREAD_SAFETY_ANALYSIS {
-    return filesystem.halted_;
-  }();
-  if (halted) return {};
+  if (IsHalted()) return {};
   base.DropCache();
   StaleCaches stale = FollowNames();
+  stale.Append(FollowTouched());
+  return stale;
+}
+
+StaleCaches OverlayFilesystem::Frozen::FollowTouched() {
+  StaleCaches stale;
   std::vector<Inode*> as_they_were, nothing;
+  std::vector<std::pair<Inode*, InodeRecord>> directories;
   tree.ForEachUpper([&](Inode& inode) {
-    if (tree.IsAsItWas(inode)) as_they_were.push_back(&inode);
-    if (IsNothing(tree, inode)) nothing.push_back(&inode);
+    if (IsNothing(tree, inode)) {
+      nothing.push_back(&inode);
+    } else if (tree.IsAsItWas(inode)) {
+      if (!IsStillThere(tree, base, inode)) as_they_were.push_back(&inode);
+    } else if (auto after = FollowAttributes(tree, base, inode)) {
+      directories.emplace_back(&inode, std::move(*after));
+    }
   });
   // What cannot be journaled stays what it is, and its commit follows.
-  for (Inode* inode : nothing) std::ignore = Follow(*inode, inode->record, {});
-  for (Inode* inode : as_they_were) {
-    const auto object = FindSuccessor(tree, base, *inode);
-    if (!object || !Follow(*inode, inode->record, tree.RecordOf(*object))) {
-      continue;
-    }
-    inode->base_blocks = static_cast<uint64_t>(object->st.st_blocks);
-    filesystem.files_.Drop(inode->ino);
+  for (auto& [inode, after] : directories) {
+    if (!Follow(*inode, inode->record, std::move(after))) continue;
     stale.inodes.push_back(inode->ino);
   }
+  for (Inode* inode : nothing) std::ignore = Follow(*inode, inode->record, {});
+  std::vector<Ino> pristine;
+  for (Inode* inode : as_they_were) {
+    const Ino ino = inode->ino;
+    if (MakePristine(*inode)) pristine.push_back(ino);
+  }
+  stale.Append(Refresh(pristine));
+  stale.Append(DropLostDirectories());
   return stale;
+}
+
+/// With what is in one goes what the one above it was kept for.
+StaleCaches OverlayFilesystem::Frozen::DropLostDirectories() {
+  StaleCaches stale;
+  for (;;) {
+    std::vector<Inode*> empty;
+    tree.ForEachUpper([&](Inode& inode) {
+      if (IsLostAndEmpty(tree, inode)) empty.push_back(&inode);
+    });
+    std::vector<Ino> pristine;
+    for (Inode* inode : empty) {
+      const Ino ino = inode->ino;
+      if (MakePristine(*inode)) pristine.push_back(ino);
+    }
+    if (pristine.empty()) return stale;
+    stale.Append(Refresh(pristine));
+  }
 }
 
 }  // namespace txfs

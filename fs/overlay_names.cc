@@ -37,15 +37,24 @@ DentryValue OverlayFilesystem::Gone(const Inode& directory,
 int OverlayFilesystem::Subdirectories(const Inode& directory,
                                       std::string_view name, const Inode& child,
                                       const std::optional<BaseObject>& probe) {
-  if (!child.IsDirectory()) return 0;
-  const bool in_base = probe && S_ISDIR(probe->st.st_mode);
-  return directory.UpperSlot(name) != nullptr || in_base ? 1 : 0;
+  // Where the base's name counts, it is what the base has there by now.
+  const bool is_directory = directory.UpperSlot(name) != nullptr
+                                ? child.IsDirectory()
+                                : probe && S_ISDIR(probe->st.st_mode);
+  return is_directory ? 1 : 0;
 }
 
 void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
                                  std::string_view name,
                                  const Inode& inode) const {
-  plan.DropLink(inode);
+  const auto others =
+      std::ranges::count_if(inode.links, [&](const Inode::Link& link) {
+        return link.parent != directory.ino || link.name != name;
+      });
+  // Names that others gave it meanwhile are not in its link count.
+  const bool counted =
+      inode.IsDirectory() || inode.attr().nlink > static_cast<uint64_t>(others);
+  if (counted) plan.DropLink(inode);
   if (inode.IsDirectory() || !inode.record.base) return;
   std::string other;
   for (const Inode::Link& link : inode.links) {
@@ -232,12 +241,12 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
       if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
       if (IsMountpoint(*inode, *directory)) return Fail(EBUSY, "rmdir");
       if (!TRY(IsEmpty(*inode))) return Fail(ENOTEMPTY, "rmdir");
-      plan.CountSubdirectory(*directory,
-                             -Subdirectories(*directory, name, *inode, probe));
     } else if (inode->IsDirectory()) {
       return Fail(EISDIR, "unlink");
     }
     TRY(Judging(plan).Remove(*directory, name, *inode));
+    plan.CountSubdirectory(*directory,
+                           -Subdirectories(*directory, name, *inode, probe));
     DropName(plan, *directory, name, *inode);
     plan.SetDentry(*directory, name, Gone(*directory, name, probe));
     plan.TouchDirectory(*directory);

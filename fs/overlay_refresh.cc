@@ -158,20 +158,28 @@ class Refresher {
   }
 
   /// An upper file keeps its record, which is what its commit compares. Of its
-  /// names those go that only the base gave it, as long as another one stays.
+  /// names those go that only the base gave it, as long as another one stays;
+  /// but the noted one of a changed file stays where others put something
+  /// there, or deleted it: a conflict.
   void DropLostNames(const Inode& inode) {
     std::vector<Inode::Link> lost;
+    bool has_others = false;
     for (const Inode::Link& link : inode.links) {
-      const Inode* parent = tree_.Find(link.parent);
-      const bool own =
-          parent == nullptr || parent->UpperSlot(link.name) != nullptr;
-      if (own || !parent->record.base) continue;
-      const Sight sight = Look(JoinPath(parent->record.base->path, link.name));
+      const auto path = tree_.BasePathOf(link);
+      const Sight sight =
+          path ? Look(*path) : Sight{.known = false, .object = {}};
       const bool there =
           sight.object && tree_.IsOrigin(inode, sight.object->st);
-      if (sight.known && !there) lost.push_back(link);
+      const bool contested = path == inode.record.base->path &&
+                             (sight.object || inode.lost) &&
+                             !inode.IsUnchanged();
+      if (!sight.known || there) {
+        has_others = true;
+      } else if (!contested) {
+        lost.push_back(link);
+      }
     }
-    if (lost.size() == inode.links.size()) return;
+    if (!has_others) return;
     for (const Inode::Link& link : lost) DropName(inode.ino, link);
   }
 
@@ -257,9 +265,12 @@ void OverlayFilesystem::Frozen::ExpectMoved() const {
 
 StaleCaches OverlayFilesystem::Frozen::Refresh() {
   ForgetDirectories();
-  StaleCaches stale = Refresher(tree, base, filesystem.files_).Run();
+  const bool follows = !IsHalted();
+  // Before names go that only memory knows.
+  StaleCaches stale = follows ? FollowNames() : StaleCaches();
+  stale.Append(Refresher(tree, base, filesystem.files_).Run());
   // By now nothing else is taken for what it follows.
-  stale.Append(FollowBase());
+  if (follows) stale.Append(FollowTouched());
   ExpectMoved();
   return stale;
 }

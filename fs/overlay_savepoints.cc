@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "fs/overlay.h"
+#include "journal/base/pieces.h"
 
 namespace txfs {
 
@@ -44,6 +45,7 @@ Result<size_t> OverlayFilesystem::ReadPast(
     plan = PlanRead(inode, offset, out.size());
   }
   plan.journal = journal_;
+  plan.preimages = preimages_;
   return ReadPieces(plan, offset, out);
 }
 
@@ -58,8 +60,29 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
   const Tree::WentBack went = tree.GoBack(rewind);
   ForgetMeters();
   const Tree::Look look = BaseLook();
+  StaleCaches stale;
   for (Inode* inode : went.changed) {
-    if (inode->upper) tree.Relink(*inode, look);
+    if (!inode->upper) continue;
+    tree.Relink(*inode, look);
+    // What was changed is seen where others put another file.
+    if (!tree.IsShadowed(*inode) || inode->IsUnchanged()) continue;
+    const std::string& path = inode->record.base->path;
+    Inode* parent = tree.FindBaseDirectory(ParentPath(path));
+    const std::string name(BaseName(path));
+    Inode* theirs = tree.Find(parent->CachedSlot(name)->cached);
+    if (theirs->upper || theirs->IsDirectory()) continue;
+    const Ino ino = theirs->ino;
+    const SharedFd open =
+        filesystem.files_.Find(ino, BaseIdentity::Of(*theirs->record.base));
+    tree.DropCached(*parent, name);
+    tree.Relink(*inode, look);
+    stale.names.push_back({parent->ino, name});
+    theirs = tree.Find(ino);
+    if (theirs == nullptr || !theirs->IsOrphan()) continue;
+    // As with what others deleted: who has it open reads on.
+    theirs->taken = true;
+    theirs->pinned_base = open;
+    stale.inodes.push_back(ino);
   }
   for (const Extent& extent : went.kept) rewind.CountLive(extent, 1);
   for (const Extent& extent : went.given_up) rewind.CountLive(extent, -1);
@@ -68,7 +91,6 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
   filesystem.directories_.Clear();
   filesystem.links_.ForgetMoves();
 
-  StaleCaches stale;
   for (const Inode* inode : went.changed) {
     if (inode->lookups > 0) stale.inodes.push_back(inode->ino);
   }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <vector>
 
 #include "fs/linked_names.h"
 #include "journal/base/pieces.h"
@@ -17,7 +18,7 @@ Result<std::shared_ptr<Past>> Past::At(OverlayFilesystem::Frozen& frozen,
   past->tree_.GoBack(TRY(frozen.journal.PlanRewind(savepoint.lsn)));
   Tree& tree = past->tree_;
   for (const LookedFor::Noted& was : LookForChanged(tree, frozen.base).noted) {
-    // That name leads to another file by now.
+    // It is to be seen by the name that is noted now.
     Inode* directory = tree.FindBaseDirectory(ParentPath(was.before));
     if (directory == nullptr) continue;
     const std::string name(BaseName(was.before));
@@ -28,6 +29,19 @@ Result<std::shared_ptr<Past>> Past::At(OverlayFilesystem::Frozen& frozen,
   }
   // Also to what the base has no more.
   tree.RelinkUpper(LookAt(frozen.base));
+  // What was touched for nothing is what the base has by now.
+  std::vector<const Inode*> as_they_were;
+  tree.ForEachUpper([&](const Inode& inode) {
+    if (tree.IsAsItWas(inode)) as_they_were.push_back(&inode);
+  });
+  for (const Inode* inode : as_they_were) {
+    const std::vector<Inode::Link> links = inode->links;
+    for (const Inode::Link& link : links) {
+      if (tree.Find(link.parent)->UpperSlot(link.name) == nullptr) continue;
+      tree.SetDentry(link.parent, link.name, {});
+    }
+    tree.SetInode(inode->ino, {});
+  }
   return past;
 }
 

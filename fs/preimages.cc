@@ -98,15 +98,29 @@ bool IsIn(int fd, const Fingerprint& state) {
          Timestamp::From(st.st_ctim) == state.ctime;
 }
 
+/// On an overlay a file is born when it is copied up.
+bool IsBornAfter(int fd, const Timestamp& time) {
+  if (IsOverlay(fd)) return false;
+  constexpr unsigned kTimes = STATX_BTIME | STATX_CTIME;
+  struct statx stx{};
+  if (::statx(fd, "", AT_EMPTY_PATH, kTimes, &stx) != 0) return false;
+  if ((stx.stx_mask & kTimes) != kTimes) return false;
+  const Timestamp born{stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec};
+  const Timestamp changed{stx.stx_ctime.tv_sec, stx.stx_ctime.tv_nsec};
+  // Where the first comes after the second they tell nothing.
+  return born > time && born <= changed;
+}
+
 }  // namespace
 
 bool IsInState(const BaseDirectory& base, int fd, const Fingerprint& state) {
   struct stat st{};
   if (::fstat(fd, &st) != 0) return false;
-  const uint64_t dev = st.st_dev == base.device() ? 0 : st.st_dev;
-  return dev == state.dev && st.st_ino == state.ino &&
+  return base.RelativeDevice(st.st_dev) == state.dev &&
+         st.st_ino == state.ino &&
          static_cast<uint64_t>(st.st_size) == state.size &&
-         Timestamp::From(st.st_mtim) == state.mtime;
+         Timestamp::From(st.st_mtim) == state.mtime &&
+         !IsBornAfter(fd, state.ctime);
 }
 
 Fingerprint Fingerprint::Of(const BaseOrigin& origin) {

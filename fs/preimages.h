@@ -28,7 +28,8 @@ struct Fingerprint {
 };
 
 /// Whether the open file `fd` of `base` is in `state`, but for its ctime, which
-/// a rename changes.
+/// a rename changes. Not one that was made since and got the inode number,
+/// where the filesystem keeps times of birth.
 [[nodiscard]] bool IsInState(const BaseDirectory& base, int fd,
                              const Fingerprint& state);
 

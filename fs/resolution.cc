@@ -303,16 +303,54 @@ Result<bool> Resolution::MakeNew(const Inode& inode) {
   const std::string path = inode.record.base->path;
   if (!inode.upper) Do(InodeEdit{inode.ino, std::nullopt, inode.record});
   const uint32_t names = UpperNames(frozen_.tree, inode);
+  const std::vector<Inode::Link> others = OtherNames(inode);
   Inode* parent = nullptr;
-  if (names == 0) parent = TRY(DirectoryAt(std::string(ParentPath(path))));
+  if (names == 0 || HasNotedName(inode)) {
+    parent = TRY(DirectoryAt(std::string(ParentPath(path))));
+  }
+  const size_t all = names + others.size() + (parent != nullptr ? 1 : 0);
   InodeRecord after = inode.record;
   after.base.reset();
   after.attr.base_limit = 0;
-  after.attr.nlink = inode.IsDirectory() ? 2 : std::max(names, uint32_t{1});
+  after.attr.nlink = inode.IsDirectory() ? 2 : static_cast<uint32_t>(all);
+  XattrMap xattrs;
+  if (inode.attr().type == FileType::kRegular && !inode.attr().xattrs_owned) {
+    xattrs = TRY(frozen_.OldXattrs(inode));
+  }
+  if (!xattrs.empty()) after.attr.xattrs_owned = true;
   Do(InodeEdit{inode.ino, inode.record, std::move(after)});
+  for (auto& [name, value] : xattrs) {
+    Do(XattrEdit{inode.ino, name, std::nullopt, std::move(value)});
+  }
   if (inode.IsDirectory()) renewed_[path] = inode.ino;
   if (parent != nullptr) Enter(*parent, std::string(BaseName(path)), inode.ino);
+  for (const Inode::Link& link : others) {
+    Enter(*frozen_.tree.Find(link.parent), link.name, inode.ino);
+  }
   return true;
+}
+
+/// Whether it is still to be seen where the base had it.
+bool Resolution::HasNotedName(const Inode& inode) const {
+  const std::string& path = inode.record.base->path;
+  return std::ranges::any_of(inode.links, [&](const Inode::Link& link) {
+    return frozen_.tree.BasePathOf(link) == path;
+  });
+}
+
+/// The names, but for the noted one, by which the base still has the file.
+std::vector<Inode::Link> Resolution::OtherNames(const Inode& inode) const {
+  std::vector<Inode::Link> names;
+  // There they may be other files by the time of the commit.
+  if (IsOverlay(frozen_.base.root())) return names;
+  if (inode.IsDirectory()) return names;
+  for (const Inode::Link& link : inode.links) {
+    const auto path = frozen_.tree.BasePathOf(link);
+    if (!path || path == inode.record.base->path) continue;
+    const auto st = frozen_.base.Stat(*path);
+    if (st && frozen_.tree.IsOrigin(inode, *st)) names.push_back(link);
+  }
+  return names;
 }
 
 void Resolution::Enter(const Inode& parent, const std::string& name, Ino ino) {

@@ -105,6 +105,8 @@ class Resolution {
   Status Replace(const Inode& inode, InodeRecord record, ByteSpan content);
   /// What the base no longer has is planned as new.
   Result<bool> MakeNew(const Inode& inode);
+  [[nodiscard]] bool HasNotedName(const Inode& inode) const;
+  [[nodiscard]] std::vector<Inode::Link> OtherNames(const Inode& inode) const;
   Result<Inode*> DirectoryAt(const std::string& path);
   Inode& MakeDirectory(Inode& parent, const std::string& path);
   void Enter(const Inode& parent, const std::string& name, Ino ino);

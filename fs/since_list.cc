@@ -272,17 +272,8 @@ class SinceCollector {
     return {"", object.inode == nullptr ? 0 : Raw(object.inode->ino)};
   }
 
-  /// What it is, it has of the base, where others may have changed it since.
-  bool IsNoChange(const Object& then, const Object& now) {
-    return then.inode != nullptr && now.inode != nullptr &&
-           then.inode->ino == now.inode->ino &&
-           then_.tree().IsAsItWas(*then.inode) &&
-           now_.tree().IsAsItWas(*now.inode);
-  }
-
   Status AddPair(const std::string& path, const std::string& old_path,
                  const Object& then, const Object& now) {
-    if (old_path.empty() && IsNoChange(then, now)) return {};
     SinceList::Candidate candidate;
     NetChange& change = candidate.change;
     change.path = path;
@@ -347,14 +338,21 @@ Result<std::vector<NetChange>> SinceList::Settle(
   std::vector<NetChange> changes;
   for (Candidate& candidate : candidates_) {
     NetChange& change = candidate.change;
-    uint64_t at = candidate.compare ? 0 : UINT64_MAX;
-    while (!change.content && at < change.after->attr.size) {
-      const size_t was = TRY(read(*change.before, true, at, a));
-      const size_t is = TRY(read(*change.after, false, at, b));
-      change.content =
-          !std::ranges::equal(ByteSpan(a).first(was), ByteSpan(b).first(is));
-      if (is == 0) break;
-      at += is;
+    const auto differ = [&]() -> Result<bool> {
+      for (uint64_t at = 0; at < change.after->attr.size;) {
+        const size_t was = TRY(read(*change.before, true, at, a));
+        const size_t is = TRY(read(*change.after, false, at, b));
+        if (!std::ranges::equal(ByteSpan(a).first(was),
+                                ByteSpan(b).first(is))) {
+          return true;
+        }
+        if (is == 0) break;
+        at += is;
+      }
+      return false;
+    };
+    if (candidate.compare && !change.content) {
+      change.content = TRY(OrDiffers(differ()));
     }
     const bool differs = change.content || change.attributes ||
                          change.kind != ChangeKind::kModified;

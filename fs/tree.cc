@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <tuple>
 
 namespace txfs {
 namespace {
@@ -73,7 +74,7 @@ Inode& Tree::Obtain(Ino ino) {
 void Tree::SetUpper(Inode& inode, bool upper) {
   if (inode.upper == upper) return;
   inode.upper = upper;
-  if (!upper && !inode.IsDirectory()) inode.lost = false;
+  if (!upper && !inode.IsDirectory()) inode.lost = inode.sought = false;
   if (upper) {
     inode.upper_at = upper_.size();
     upper_.push_back(&inode);
@@ -310,8 +311,13 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
     inode->record = RecordOf(object);
     inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
     IndexBase(*inode);
-  } else if (!inode->base_blocks) {
-    inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
+  } else {
+    if (!inode->base_blocks) {
+      inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
+    }
+    // It has a name that is known: the answer to this lookup tells its number.
+    std::vector<Ino> stale;
+    if (!inode->IsDirectory()) SetLost(*inode, false, stale);
   }
   Cache(directory, name, *inode);
   return *inode;
@@ -330,6 +336,7 @@ bool Tree::ShowAt(Inode& directory, std::string_view name, Inode& child) {
     if (held || other->IsDirectory()) return false;
     DropCached(directory, std::string(name));
   }
+  ++directory.version;
   Cache(directory, name, child);
   IndexBase(child);
   return true;
@@ -393,8 +400,16 @@ void Tree::SetRecord(Inode& inode, InodeRecord record) {
 void Tree::IndexBase(Inode& inode) {
   if (!inode.record.base) return;
   const BaseOrigin& base = *inode.record.base;
-  Ino& known = inode.IsDirectory() ? base_directories_[base.path]
-                                   : base_files_[{base.dev, base.ino}];
+  if (!inode.IsDirectory()) {
+    const BaseKey key{base.dev, base.ino};
+    const auto [first, last] = base_files_.equal_range(key);
+    const bool known = std::any_of(first, last, [&](const auto& entry) {
+      return entry.second == inode.ino;
+    });
+    if (!known) base_files_.emplace(key, inode.ino);
+    return;
+  }
+  Ino& known = base_directories_[base.path];
   // What was deleted does not stand in the way of what came back.
   const Inode* other = inode.IsOrphan() ? Find(known) : nullptr;
   if (other == nullptr || other->IsOrphan()) known = inode.ino;
@@ -408,12 +423,13 @@ void Tree::UnindexBase(Inode& inode) {
     if (found != base_directories_.end() && found->second == inode.ino) {
       base_directories_.erase(found);
     }
-  } else {
-    const auto found = base_files_.find({base.dev, base.ino});
-    if (found != base_files_.end() && found->second == inode.ino) {
-      base_files_.erase(found);
-    }
+    return;
   }
+  const auto [first, last] = base_files_.equal_range({base.dev, base.ino});
+  const auto own = std::find_if(first, last, [&](const auto& entry) {
+    return entry.second == inode.ino;
+  });
+  if (own != last) base_files_.erase(own);
 }
 
 Inode* Tree::FindBaseDirectory(std::string_view path) {
@@ -427,14 +443,35 @@ const Inode* Tree::FindBaseDirectory(std::string_view path) const {
 }
 
 Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
-  const auto found = base_files_.find({RelativeDevice(st.st_dev), st.st_ino});
-  if (found == base_files_.end()) return nullptr;
-  Inode* inode = Find(found->second);
-  // An inode number that the base reused for something else is not ours.
-  const bool same = inode != nullptr &&
-                    TypeOfMode(st.st_mode) == inode->attr().type &&
-                    (st.st_nlink > 1 || inode->record.base->path == path);
-  return same ? inode : nullptr;
+  const auto [first, last] =
+      base_files_.equal_range({RelativeDevice(st.st_dev), st.st_ino});
+  Inode* best = nullptr;
+  std::tuple<bool, bool, bool> best_rank;
+  for (auto entry = first; entry != last; ++entry) {
+    Inode* inode = Find(entry->second);
+    if (inode == nullptr || TypeOfMode(st.st_mode) != inode->attr().type) {
+      continue;
+    }
+    // An inode number that the base reused for something else is not ours. Nor
+    // is a file of one name ours that others moved: it stays where it was.
+    const BaseOrigin& origin = *inode->record.base;
+    const bool is_there = origin.path == path;
+    const bool may_be = st.st_nlink > 1 && (!inode->lost || origin.nlink > 1);
+    if (!is_there && !may_be) continue;
+    const std::tuple rank{!inode->IsOrphan(), !inode->lost, is_there};
+    const bool is_better = best == nullptr || rank > best_rank ||
+                           (rank == best_rank && inode->ino < best->ino);
+    if (!is_better) continue;
+    best = inode;
+    best_rank = rank;
+  }
+  return best;
+}
+
+bool Tree::IsAnother(const Inode& inode, const std::string& path,
+                     const struct stat& st) {
+  const Inode* other = S_ISDIR(st.st_mode) ? nullptr : FindBaseFile(path, st);
+  return other != nullptr && other != &inode && !other->IsOrphan();
 }
 
 // --- lifetime --------------------------------------------------------------

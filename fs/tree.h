@@ -66,9 +66,11 @@ struct Inode {
   uint32_t staying = 0;   ///< within Rebase: children that stay in place
   uint64_t stays_in = 0;  ///< the last Rebase in which it stayed itself
   /// Directory: the base has none at its path, but it is kept for what is upper
-  /// in it. Upper file: the base has it by no name that is known. The base may
-  /// have it elsewhere, so its st_ino is one of its own.
+  /// in it. Upper file: the base has it not where it is noted, and if it had
+  /// several names, by no other one that is known. The base may have it
+  /// elsewhere, so its st_ino is one of its own.
   bool lost = false;
+  bool sought = false;  ///< lost file of several names: in all of the base
   InodeRecord record;
   ExtentMap extents;
   std::map<std::string, std::string, std::less<>> xattrs;
@@ -220,7 +222,8 @@ class Tree final : public State {
   [[nodiscard]] Inode* FindBaseDirectory(std::string_view path);
   [[nodiscard]] const Inode* FindBaseDirectory(std::string_view path) const;
   /// The inode of base object `path`, which is no directory, if it is in
-  /// memory. Not one that had the same inode number before.
+  /// memory: not one that had the same inode number before, and of several that
+  /// were that object the one that still is.
   [[nodiscard]] Inode* FindBaseFile(const std::string& path,
                                     const struct stat& st);
 
@@ -249,11 +252,15 @@ class Tree final : public State {
   /// a directory is what it was, too, when it moved into what took the place of
   /// the one above it.
   [[nodiscard]] bool IsAtItsPlace(const Inode& inode) const;
-  /// Whether `inode` is a file of one name that the transaction touched, and
-  /// left as it was: it is no change, but for its time of access.
+  /// Whether `inode` is a file that the transaction touched, and left as it
+  /// was: it is no change, but for its time of access.
   [[nodiscard]] bool IsAsItWas(const Inode& inode) const;
-  /// Whether another inode is the base object that `st` is of.
-  [[nodiscard]] bool IsTaken(const struct stat& st, const Inode& inode) const;
+  /// Whether another inode than `inode` is the base object `path`.
+  [[nodiscard]] bool IsAnother(const Inode& inode, const std::string& path,
+                               const struct stat& st);
+  /// Where the base has a name of which the journal has no word.
+  [[nodiscard]] std::optional<std::string> BasePathOf(
+      const Inode::Link& link) const;
   /// All paths of `inode` that are known: hard links of the base that nobody
   /// looked up are not.
   [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;
@@ -397,7 +404,8 @@ class Tree final : public State {
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
   std::vector<Inode*> upper_;  ///< in no order
   std::vector<ExtentMap> dropped_;
-  std::unordered_map<BaseKey, Ino, BaseKeyHash> base_files_;
+  /// Several where others put a base object in the place of another one.
+  std::unordered_multimap<BaseKey, Ino, BaseKeyHash> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>
       base_directories_;
 };

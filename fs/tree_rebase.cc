@@ -54,21 +54,27 @@ bool Tree::IsAtItsPlace(const Inode& inode) const {
 
 bool Tree::IsAsItWas(const Inode& inode) const {
   const auto& origin = inode.record.base;
-  if (!inode.upper || !origin || inode.IsDirectory() || !inode.IsUnchanged() ||
-      inode.attr().nlink != 1 || origin->nlink != 1 || inode.retired ||
-      inode.links.size() != 1) {
+  if (!inode.upper || !origin || inode.IsDirectory() || inode.IsOrphan() ||
+      !inode.IsUnchanged() || inode.attr().nlink != origin->nlink ||
+      inode.retired || inode.links.empty()) {
     return false;
   }
-  const Inode::Link& link = inode.links.front();
-  const Inode* parent = Find(link.parent);
-  return parent != nullptr && parent->record.base &&
-         JoinPath(parent->record.base->path, link.name) == origin->path;
+  return std::ranges::all_of(inode.links, [&](const Inode::Link& link) {
+    const Inode* parent = Find(link.parent);
+    if (parent == nullptr || !parent->record.base) return false;
+    // Moved away and back, it has a name of its own, which the base has, too.
+    return parent->UpperSlot(link.name) == nullptr ||
+           JoinPath(parent->record.base->path, link.name) == origin->path;
+  });
 }
 
-bool Tree::IsTaken(const struct stat& st, const Inode& inode) const {
-  const auto found = base_files_.find({RelativeDevice(st.st_dev), st.st_ino});
-  return found != base_files_.end() && found->second != inode.ino &&
-         Find(found->second) != nullptr;
+std::optional<std::string> Tree::BasePathOf(const Inode::Link& link) const {
+  const Inode* parent = Find(link.parent);
+  if (parent == nullptr || !parent->record.base ||
+      parent->UpperSlot(link.name) != nullptr) {
+    return {};
+  }
+  return JoinPath(parent->record.base->path, link.name);
 }
 
 std::vector<std::string> Tree::VisiblePaths(const Inode& inode) const {
@@ -150,8 +156,7 @@ bool Tree::IsShadowed(const Inode& inode) const {
 void Tree::RelinkUpper(const Look& look) {
   std::vector<Inode*> upper = upper_;
   std::ranges::stable_partition(upper, [](const Inode* inode) {
-    return !inode->record.base || inode->IsDirectory() ||
-           !inode->IsUnchanged();
+    return !inode->record.base || inode->IsDirectory() || !inode->IsUnchanged();
   });
   for (Inode* inode : upper) Relink(*inode, look);
 }
@@ -170,8 +175,10 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
       inode.RestoreAttr();
     } else if (inode.links.empty()) {
       auto object = look(path);
-      // An inode does not change its type while the kernel holds it.
+      // An inode does not change its type while the kernel holds it, and no two
+      // are one object.
       if (!object || AttrOf(object->st).type != inode.attr().type) continue;
+      if (IsAnother(inode, path, object->st)) continue;
       inode.record = RecordOf(*object);
       inode.base_blocks = static_cast<uint64_t>(object->st.st_blocks);
     } else if (!survivor.unchanged) {
@@ -256,7 +263,7 @@ void Tree::StripSurvivors(std::vector<Survivor>& survivors) {
     StripDirectory(inode);
     survivor.links = std::exchange(inode.links, {});
     inode.upper = false;
-    inode.lost = false;
+    inode.lost = inode.sought = false;
     ++inode.version;
   }
 }
@@ -293,6 +300,8 @@ Tree::Rebased Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
   const auto files = std::ranges::partition(
       survivors, [&](const auto& s) { return Find(s.ino)->IsDirectory(); });
   std::ranges::sort(survivors.begin(), files.begin(), {}, &Survivor::paths);
+  // Those of which nobody asks what they are have it before the others.
+  std::ranges::stable_partition(files, &Survivor::unchanged);
   StripSurvivors(survivors);
   std::set<Ino> orphans;
   for (const Survivor& survivor : survivors) {

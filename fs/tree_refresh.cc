@@ -52,6 +52,7 @@ void Tree::DropCached(Inode& directory, const std::string& name) {
 }
 
 void Tree::SetLost(Inode& inode, bool lost, std::vector<Ino>& stale) {
+  if (!lost) inode.sought = false;
   if (inode.lost == lost) return;
   inode.lost = lost;
   stale.push_back(inode.ino);

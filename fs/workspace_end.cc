@@ -292,7 +292,9 @@ Result<StaleCaches> StoredWorkspace::DiscardFrozen(
   Change change = TRY(PlanSettlement(frozen, selection, tables, nullptr));
   frozen.Sign(Ourselves(), change);
   TRY(frozen.journal.Settle(change));
-  return frozen.Settle(change, std::move(tables));
+  StaleCaches stale = frozen.Settle(change, std::move(tables));
+  stale.Append(frozen.FollowBase());
+  return stale;
 }
 
 uint64_t StoredWorkspace::CountChanges(const std::vector<NetChange>& changes,

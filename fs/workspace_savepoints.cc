@@ -70,6 +70,10 @@ std::shared_ptr<Past> StoredWorkspace::TakePast() {
 
 Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
     const std::string& savepoint, const std::vector<std::string>& below) {
+  StaleCaches stale = filesystem_->WhileFrozen(
+      [](OverlayFilesystem::Frozen& frozen) { return frozen.FollowBase(); });
+  std::ignore = TakePast();  // it follows, too
+  if (!stale.empty()) Tell(std::move(stale));
   std::shared_ptr<Past> past = TRY(PastAt(savepoint));
   SinceList list =
       TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {

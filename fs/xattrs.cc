@@ -24,4 +24,21 @@ Result<std::vector<std::string>> XattrNames(const std::string& path) {
   return result;
 }
 
+Result<std::vector<std::string>> UserXattrNames(int fd) {
+  auto names = TRY(XattrNames(ProcPath(fd)));
+  std::erase_if(names, [](const std::string& name) {
+    return !name.starts_with("user.");
+  });
+  return names;
+}
+
+Result<std::string> XattrOf(const std::string& path, const std::string& name) {
+  std::string value(XATTR_SIZE_MAX, '\0');
+  const ssize_t n =
+      ::getxattr(path.c_str(), name.c_str(), value.data(), value.size());
+  if (n < 0) return Fail(errno == ENOTSUP ? ENODATA : errno, "getxattr");
+  value.resize(static_cast<size_t>(n));
+  return value;
+}
+
 }  // namespace txfs

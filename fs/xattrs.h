@@ -15,4 +15,10 @@ namespace txfs {
 /// none where the filesystem has none.
 Result<std::vector<std::string>> XattrNames(const std::string& path);
 
+/// Those of them that users may set.
+Result<std::vector<std::string>> UserXattrNames(int fd);
+
+/// The value of one of them; ENODATA, too, where the filesystem has none.
+Result<std::string> XattrOf(const std::string& path, const std::string& name);
+
 }  // namespace txfs

@@ -169,8 +169,9 @@ enum class Op : uint8_t {
                     ///< that out of the transaction, which has no savepoints
                     ///< any more
   kDiscard = 22,    ///< the same for a part that was thrown away
-  kFollow = 23,     ///< internal: a file that was touched, but is as it was,
-                    ///< became what the base has there; never shown to the user
+  kFollow = 23,     ///< internal: what the transaction did nothing to became
+                    ///< what the base has: a touched file, the mode of a
+                    ///< directory, a noted name; never shown to the user
 };
 
 /// Whether users are told nothing of it.

@@ -665,9 +665,30 @@ TEST_F(ConflictTest, AFileOfSeveralNamesIsFoundByTheNameItStillHas) {
   Mount();
   ASSERT_OK(fs().WriteFile("c", "ours"));
   ASSERT_OK(plain_.Unlink("c"));
-  ASSERT_OK(plain_.Mkdir("c", 0755));
   EXPECT_EQ(Commit(OnConflict::kFail).conflicts, vector<Conflict>{});
-  ExpectInBase({{"d/x", "ours"}, {"c", "/"}});
+  ExpectInBase({{"d/x", "ours"}, {"c", kNone}});
+  ASSERT_OK(workspace().Undo(""));
+  ExpectInBase({{"d/x", "deep"}, {"c", kNone}});
+}
+
+TEST_F(ConflictTest, ANameOfSeveralThatTheyGaveToADirectory) {
+  base_.HardLink("d/x", "c");
+  for (const OnConflict way : {OnConflict::kTheirs, OnConflict::kMine}) {
+    Mount();
+    ASSERT_OK(fs().WriteFile("c", "ours"));
+    ASSERT_OK(plain_.Unlink("c"));
+    ASSERT_OK(plain_.Mkdir("c", 0755));
+    EXPECT_EQ(Commit(OnConflict::kFail).conflicts,
+              (vector<Conflict>{{"c", "type changed", "modified", ""}}));
+    EXPECT_EQ(Commit(way).conflicts, vector<Conflict>{});
+    const bool theirs = way == OnConflict::kTheirs;
+    ExpectInBase(
+        {{"d/x", theirs ? "deep" : "ours"}, {"c", theirs ? "/" : "ours"}});
+    if (!theirs) break;
+    ASSERT_OK(plain_.Rmdir("c"));
+    ASSERT_OK(plain_.Link("d/x", "c"));
+    ASSERT_OK(workspace().Refresh());
+  }
   ASSERT_OK(workspace().Undo(""));
   ExpectInBase({{"d/x", "deep"}, {"c", "/"}});
   EXPECT_EQ(Base().at("c").mode & 07777, 0755u);
@@ -760,6 +781,23 @@ TEST_F(ConflictTest, AFileThatWeMovedAndTheyDeletedByAllItsNames) {
             (vector<Conflict>{{"c", "deleted", "renamed", ""}}));
   EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
   ExpectInBase({{"c", kNone}, {"d/x", kNone}, {"e", kNone}});
+}
+
+/// As tools do that make links of files with the same content.
+TEST_F(ConflictTest, AFileThatTheyMadeALinkOfAnother) {
+  for (const char* content : {"old", "another"}) {
+    SetUpBase();
+    base_.File("copy", content);
+    ASSERT_OK(fs().AppendFile("other", "+"));
+    ASSERT_OK(plain_.Unlink("other"));
+    ASSERT_OK(plain_.Link("copy", "other"));
+    const vector<Conflict> conflicts{{"other", "changed", "modified", ""}};
+    EXPECT_EQ(Commit(OnConflict::kFail).conflicts, conflicts);
+    EXPECT_EQ(Commit(OnConflict::kMerge).conflicts, conflicts);
+    EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+    ExpectInBase({{"other", "old+"}, {"copy", content}});
+    driver_.reset();
+  }
 }
 
 /// It has as many names that we hide as we took away, but not the same.

@@ -8,8 +8,11 @@
 #include <array>
 #include <filesystem>
 
+#include "fs/base_directory.h"
+#include "fs/preimages.h"
 #include "fs/workspace.h"
 #include "journal/base/crash_point.h"
+#include "journal/base/file.h"
 #include "journal/base/mutex.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/temp_dir.h"
@@ -216,9 +219,7 @@ TEST_F(RefreshTest, AResumedTransactionShowsItsChangesWhereTheBaseChanged) {
   EXPECT_EQ(one_->Commit(), 0U);
   const auto look = [&] {
     EXPECT_EQ(two_->Read("same"), "mine");
-    // It has another name, by which it is the file that was written.
-    EXPECT_EQ(two_->Read("file"), "theirs");
-    EXPECT_EQ(two_->Read("link"), "mine, too");
+    EXPECT_EQ(two_->Read("file"), "mine, too");
     EXPECT_EQ(two_->Read("dir/sub/deep"), "deeper");
     EXPECT_EQ(two_->Read("dir/sub/new"), "new");
     const auto xattrs = two_->fs().ListXattrs(two_->Find("dir/sub/deep"));
@@ -236,8 +237,7 @@ TEST_F(RefreshTest, AResumedTransactionShowsItsChangesWhereTheBaseChanged) {
   two_->Write("same", "mine again");
   EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
   EXPECT_EQ(two_->Read("same"), "mine again");
-  EXPECT_EQ(base_.Read("file"), "theirs");
-  EXPECT_EQ(base_.Read("link"), "mine, too");
+  EXPECT_EQ(base_.Read("file"), "mine, too");
   EXPECT_EQ(two_->Read("dir/sub/deep"), "deeper");
   EXPECT_EQ(base_.Read("same"), "mine again");
   EXPECT_EQ(base_.Read("dir/sub/new"), "new");
@@ -919,6 +919,15 @@ TEST_F(RefreshTest, AttributesOfAFileAreNoChangeByAnyOfItsNames) {
   EXPECT_EQ(two_->Changes(), std::vector<string>({"M same"}));
 }
 
+TEST_F(RefreshTest, AFileThatWasCutAndGrewAgainIsChanged) {
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("same"), {.size = 1}));
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("same"), {.size = 4}));
+  EXPECT_EQ(two_->Changes(), std::vector<string>({"M same"}));
+  two_->Write("removed", "g");
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("removed"), {.size = 4}));
+  EXPECT_EQ(two_->Changes(), std::vector<string>({"M removed", "M same"}));
+}
+
 TEST_F(RefreshTest, ADiscardShowsOfSeveralNamesThoseThatTheBaseHas) {
   for (const string path : {"file", "link"}) {
     const string other = path == "file" ? "link" : "file";
@@ -930,7 +939,7 @@ TEST_F(RefreshTest, ADiscardShowsOfSeveralNamesThoseThatTheBaseHas) {
     std::filesystem::remove(directory_.path() + "/file");
     std::filesystem::remove(directory_.path() + "/link");
     base_.File(path, "another");
-    const auto part = two_->workspace().DiscardPart({path});
+    const auto part = two_->workspace().DiscardPart({"file"});
     ASSERT_TRUE(part) << part.error().ToString() << " for " << path;
     EXPECT_EQ(two_->Find(other), kNoIno);
     EXPECT_EQ(two_->Read(path), "another");
@@ -1136,9 +1145,9 @@ TEST_F(RefreshTest, DropsANameThatTheBaseTookBackFromAChangedFile) {
   EXPECT_EQ(two_->Read("same"), "mine");
 }
 
-/// Others give the name by which a file of several was written to another file:
-/// what was written goes with the one that had it, whether or not somebody
-/// looked up its other names.
+/// Others give a name of a file that was written to to another file: whether or
+/// not somebody looked up its other names, that is a conflict, and until it is
+/// settled what was written is seen by all of them.
 class GivenNameTest : public RefreshTest,
                       public ::testing::WithParamInterface<bool> {
  protected:
@@ -1150,21 +1159,18 @@ class GivenNameTest : public RefreshTest,
     }
     two_->Write("file", "mine");
   }
-  void GiveAway(Transaction& one) {
-    for (const auto& [from, to] :
-         {std::pair("file", "moved"), std::pair("same", "file")}) {
-      ASSERT_TRUE(one.fs().Rename({}, kRootIno, from, kRootIno, to,
-                                  RenameMode::kReplace));
+  void ExpectOurs() {
+    for (const string path : {"link", "moved", "file"}) {
+      EXPECT_EQ(two_->Read(path), "mine") << path;
+      EXPECT_EQ(two_->fs().GetAttr(two_->Find(path))->st_ino,
+                NumberInBase("link"));
     }
-  }
-  void ExpectFollowed() {
-    EXPECT_NE(two_->Changes(), std::vector<string>());
-    EXPECT_EQ(two_->Read("file"), "same");
-    EXPECT_EQ(two_->Read("link"), "mine");
-    EXPECT_EQ(two_->Read("moved"), "mine");
-    EXPECT_EQ(two_->Changes(), (std::vector<string>{"M link", "M moved"}));
-    EXPECT_EQ(two_->fs().GetAttr(two_->Find("link"))->st_ino,
-              NumberInBase("link"));
+    EXPECT_EQ(two_->Changes(),
+              (std::vector<string>{"M file", "M link", "M moved"}));
+    const auto conflicts = two_->workspace().FindConflicts();
+    ASSERT_TRUE(conflicts);
+    EXPECT_EQ(*conflicts,
+              (std::vector<Conflict>{{"file", "changed", "modified", ""}}));
   }
 };
 INSTANTIATE_TEST_SUITE_P(, GivenNameTest, ::testing::Bool(),
@@ -1172,33 +1178,48 @@ INSTANTIATE_TEST_SUITE_P(, GivenNameTest, ::testing::Bool(),
                            return string(known.param ? "Known" : "NotKnown");
                          });
 
-TEST_P(GivenNameTest, IsTheirs) {
+TEST_P(GivenNameTest, IsAConflict) {
   const auto savepoint = two_->workspace().MakeSavepoint("before");
   ASSERT_TRUE(savepoint) << savepoint.error().ToString();
-  GiveAway(*one_);
+  for (const auto& [from, to] :
+       {std::pair("file", "moved"), std::pair("same", "file")}) {
+    ASSERT_TRUE(one_->fs().Rename({}, kRootIno, from, kRootIno, to,
+                                  RenameMode::kReplace));
+  }
   EXPECT_EQ(one_->Commit(), 0U);
   two_->Refresh();
-  ExpectFollowed();
-  EXPECT_EQ(two_->ChangesSince("before"), std::vector<string>());
+  ExpectOurs();
   Reopen();
-  ExpectFollowed();
+  ExpectOurs();
   ASSERT_TRUE(two_->workspace().Rollback("before"));
-  ExpectFollowed();
-  EXPECT_EQ(two_->Commit(), 0U);
+  ExpectOurs();
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  for (const string path : {"file", "link", "moved"}) {
+    EXPECT_EQ(base_.Read(path), "mine") << path;
+    EXPECT_EQ(two_->Read(path), "mine") << path;
+  }
+  ASSERT_TRUE(two_->workspace().Undo(""));
   EXPECT_EQ(base_.Read("file"), "same");
-  EXPECT_EQ(base_.Read("link"), "mine");
-  EXPECT_EQ(base_.Read("moved"), "mine");
+  EXPECT_EQ(base_.Read("link"), "old");
+  EXPECT_EQ(base_.Read("moved"), "old");
+  two_.reset();
+  one_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
 }
 
-TEST_P(GivenNameTest, IsTheirsWhoeverTheyAre) {
-  std::filesystem::rename(directory_.path() + "/file",
-                          directory_.path() + "/moved");
-  std::filesystem::rename(directory_.path() + "/same",
-                          directory_.path() + "/file");
-  ExpectFollowed();
-  EXPECT_EQ(two_->Commit(), 0U);
+TEST_P(GivenNameTest, IsAConflictWhoeverGaveIt) {
+  const string root = directory_.path();
+  std::filesystem::rename(root + "/file", root + "/moved");
+  std::filesystem::rename(root + "/same", root + "/file");
+  EXPECT_NE(two_->Changes(), std::vector<string>());
+  ExpectOurs();
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kTheirs), 0U);
+  EXPECT_EQ(two_->Read("file"), "same");
+  EXPECT_EQ(two_->Read("link"), "old");
   EXPECT_EQ(base_.Read("file"), "same");
-  EXPECT_EQ(base_.Read("link"), "mine");
+  EXPECT_EQ(base_.Read("link"), "old");
 }
 
 TEST_F(RefreshTest, AChangedFileThatTheBaseHasElsewhereHasANumberOfItsOwn) {
@@ -1287,6 +1308,277 @@ TEST_F(RefreshTest, FindsAChangedFileByANameThatNobodyLookedUp) {
     EXPECT_EQ(two_->Find("new"), kNoIno);
     EXPECT_EQ(two_->Read("far/x"), "mine");
   }
+}
+
+/// What others made of a base under one that only looked at it, or touched it
+/// and left it as it was.
+class FollowTest : public RefreshTest {
+ protected:
+  void TearDown() override {
+    two_.reset();
+    one_.reset();
+    EXPECT_EQ(FindProblems(directory_.path()), "");
+  }
+  static void Touch(Transaction& by, const string& path) {
+    for (const uint32_t mode : {0600U, 0644U}) {
+      ASSERT_TRUE(by.fs().SetAttr({}, by.Find(path), {.mode = mode}));
+    }
+  }
+  /// As mv(1) and ln -f(1) in the root.
+  static void Move(Transaction& by, const string& from, const string& to,
+                   RenameMode mode = RenameMode::kReplace) {
+    by.Find(to);
+    ASSERT_TRUE(by.fs().Rename({}, kRootIno, from, kRootIno, to, mode));
+  }
+  static void Link(Transaction& by, const string& from, const string& to) {
+    if (by.Find(to) != kNoIno) {
+      ASSERT_TRUE(by.fs().Unlink({}, kRootIno, to));
+    }
+    ASSERT_TRUE(by.fs().Link({}, by.Find(from), kRootIno, to));
+  }
+  void OthersCommit() {
+    EXPECT_EQ(one_->Commit(), 0U);
+    two_->Refresh();
+  }
+  /// There is nothing to commit, and the mount has what the base has.
+  void ExpectNoChange(const std::vector<string>& names) {
+    for (const string& name : names) {
+      const string there = base_.Exists(name) ? base_.Read(name) : "none";
+      EXPECT_EQ(two_->Read(name), there) << name;
+    }
+    EXPECT_EQ(two_->Changes(), std::vector<string>());
+    const auto report = two_->workspace().Commit({});
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->changes, 0U);
+    EXPECT_TRUE(report->conflicts.empty());
+  }
+};
+
+TEST_F(FollowTest, WhatTheyMadeALinkOfAnotherIsThat) {
+  Touch(*two_, "removed");
+  const Ino same = two_->Find("same");
+  Link(*one_, "same", "removed");
+  OthersCommit();
+  EXPECT_EQ(two_->Find("removed"), same);
+  two_->Write("fresh", "fresh");
+  EXPECT_EQ(two_->Commit(), 0U);
+  two_->Write("removed", "written by one");
+  EXPECT_EQ(two_->Read("same"), "written by one");
+}
+
+TEST_F(FollowTest, WhatIsDroppedIsTheFileThatTheyMadeItALinkOf) {
+  const Ino same = two_->Find("same");
+  const Ino removed = two_->Find("removed");
+  two_->Write("removed", "ours");
+  two_->Write("other", "stays");
+  Link(*one_, "same", "removed");
+  OthersCommit();
+  ASSERT_TRUE(two_->workspace().DiscardPart({"removed"}));
+  EXPECT_EQ(two_->Find("removed"), same);
+  EXPECT_NE(two_->Find("removed"), removed);
+  two_->Write("removed", "by one name");
+  EXPECT_EQ(two_->Read("same"), "by one name");
+}
+
+TEST_F(FollowTest, ARollbackLeavesNamesOfWhatTheyMoved) {
+  Touch(*two_, "same");
+  ASSERT_TRUE(two_->workspace().MakeSavepoint("touched"));
+  Move(*one_, "same", "g");
+  Link(*one_, "g", "h");
+  one_->Write("same", "new");
+  OthersCommit();
+  two_->Write("g", "mine");
+  ASSERT_TRUE(two_->workspace().Rollback("touched"));
+  EXPECT_EQ(two_->Find("g"), two_->Find("h"));
+  two_->Write("g", "by g");
+  EXPECT_EQ(two_->Read("h"), "by g");
+  EXPECT_EQ(two_->Read("same"), "new");
+}
+
+TEST_F(FollowTest, AFileOfSeveralNames) {
+  Touch(*two_, "file");
+  one_->Write("link", "longer than it was");
+  OthersCommit();
+  ExpectNoChange({"file", "link"});
+}
+
+TEST_F(FollowTest, AFileOfSeveralNamesByTheOneThatIsLeft) {
+  for (const bool changes : {false, true}) {
+    const Ino file = two_->Find("file");
+    if (changes) two_->Write("file", "mine");
+    Touch(*two_, "file");
+    ASSERT_TRUE(two_->fs().Link({}, file, kRootIno, "third"));
+    two_.reset();
+    std::filesystem::remove(directory_.path() + "/file");
+    two_ = std::make_unique<Transaction>(directory_.path(), "two");
+    EXPECT_EQ(two_->Find("file"), kNoIno);
+    EXPECT_EQ(two_->Read("third"), changes ? "mine" : "old");
+    ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "third"));
+    EXPECT_EQ(two_->Read("link"), changes ? "mine" : "old");
+    EXPECT_EQ(two_->Changes().size(), changes ? 1U : 0U);
+    two_->Discard();
+    two_.reset();
+    EXPECT_EQ(FindProblems(directory_.path()), "");
+    base_.HardLink("link", "file");
+    Reopen();
+  }
+}
+
+TEST_F(FollowTest, AFileThatTheyDeleted) {
+  Touch(*two_, "same");
+  Touch(*two_, "file");
+  for (const string name : {"same", "file"}) {
+    ASSERT_NE(one_->Find(name), kNoIno);
+    ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, name));
+  }
+  OthersCommit();
+  ExpectNoChange({"same", "file", "link"});
+}
+
+TEST_F(FollowTest, FilesThatTheyExchanged) {
+  Touch(*two_, "same");
+  Touch(*two_, "removed");
+  Move(*one_, "same", "removed", RenameMode::kExchange);
+  OthersCommit();
+  ExpectNoChange({"same", "removed"});
+}
+
+TEST_F(FollowTest, ADirectoryOfWhichTheyChangedTheMode) {
+  two_->Write("dir/mine", "mine");
+  const Ino dir = two_->Find("dir");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("dir"), {.mode = 0711}));
+  OthersCommit();
+  EXPECT_EQ(two_->fs().GetAttr(dir)->st_mode & 07777, 0711U);
+  EXPECT_EQ(two_->Changes(), std::vector<string>({"A dir/mine"}));
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(two_->fs().GetAttr(dir)->st_mode & 07777, 0711U);
+}
+
+TEST_F(FollowTest, ADirectoryThatIsGoneAndEmpty) {
+  ASSERT_TRUE(two_->fs().MakeDirectory({}, kRootIno, "made", 0755));
+  EXPECT_EQ(two_->Commit(), 0U);
+  const Ino made = two_->Find("made");
+  ASSERT_TRUE(two_->fs().MakeDirectory({}, made, "below", 0755));
+  ASSERT_TRUE(two_->fs().Rename({}, made, "below", kRootIno, "moved",
+                                RenameMode::kReplace));
+  ASSERT_TRUE(two_->workspace().Undo(""));
+  EXPECT_EQ(two_->Changes(), std::vector<string>({"A moved"}));
+  EXPECT_EQ(two_->Find("made"), kNoIno);
+}
+
+TEST_F(FollowTest, WhatWasChangedHasItsNameAfterARollback) {
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("same"), {.mode = 0600}));
+  ASSERT_TRUE(two_->workspace().MakeSavepoint("changed"));
+  Link(*two_, "same", "h");
+  Move(*one_, "removed", "same");
+  OthersCommit();
+  Reopen();
+  two_->Read("same");
+  ASSERT_TRUE(two_->workspace().Rollback("changed"));
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    EXPECT_EQ(two_->Read("same"), "same");
+    EXPECT_EQ(two_->fs().GetAttr(two_->Find("same"))->st_mode & 07777, 0600U);
+  }
+}
+
+TEST_F(FollowTest, AttributesOfAFileThatTheyMovedAreItsOwn) {
+  const string root = directory_.path();
+  const auto set = [&](const string& name, const string& value) {
+    const string path = root + "/" + name;
+    ASSERT_EQ(::setxattr(path.c_str(), "user.k", value.data(), value.size(), 0),
+              0);
+  };
+  set("same", "ours");
+  set("removed", "others");
+  two_->Write("same", "mine");
+  Move(*one_, "same", "moved");
+  Move(*one_, "removed", "same");
+  OthersCommit();
+  const auto value = two_->fs().GetXattr(two_->Find("same"), "user.k");
+  ASSERT_TRUE(value);
+  EXPECT_EQ(*value, "ours");
+  Move(*one_, "same", "gone");
+  OthersCommit();
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  string there(4, '\0');
+  const string path = root + "/same";
+  EXPECT_EQ(::getxattr(path.c_str(), "user.k", there.data(), there.size()), 4);
+  EXPECT_EQ(there, "ours");
+}
+
+TEST_F(FollowTest, ADiffSinceASavepointOfAFileThatTheyReplaced) {
+  const Ino same = two_->Find("same");
+  ASSERT_TRUE(two_->fs().Write({}, same, 1, AsBytes(string("x")), {}));
+  ASSERT_TRUE(two_->workspace().MakeSavepoint("before"));
+  ASSERT_TRUE(two_->fs().Write({}, same, 2, AsBytes(string("y")), {}));
+  two_->Write("removed", "ours");
+  std::filesystem::remove(directory_.path() + "/same");
+  base_.File("same", "another");
+  EXPECT_EQ(two_->ChangesSince("before"),
+            (std::vector<string>{"M removed", "M same"}));
+}
+
+TEST_F(FollowTest, AFileInThePlaceOfADirectoryThatIsBack) {
+  ASSERT_TRUE(two_->fs().MakeDirectory({}, kRootIno, "d", 0755));
+  EXPECT_EQ(two_->Commit(), 0U);
+  ASSERT_TRUE(two_->fs().RemoveDirectory({}, kRootIno, "d"));
+  two_->Write("d", "a file");
+  EXPECT_EQ(two_->Commit(), 0U);
+  two_->Write("d", "changed");
+  ASSERT_TRUE(two_->workspace().Undo(""));
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "d"));
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+TEST_F(FollowTest, AFileThatGotANameOfOthersHasThatWhenItLosesIt) {
+  ASSERT_NE(two_->Find("link"), kNoIno);
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "file"));
+  Move(*two_, "link", "ours");
+  Link(*one_, "file", "third");
+  OthersCommit();
+  ASSERT_EQ(two_->Find("third"), two_->Find("ours"));
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "third"));
+  EXPECT_EQ(two_->fs().GetAttr(two_->Find("ours"))->st_nlink, 1U);
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+TEST_F(FollowTest, WhatTheyDeletedIsMadeAgainByAllItsNames) {
+  two_->Write("dir/sub/deep", "mine");
+  const Ino sub = two_->Find("dir/sub");
+  ASSERT_TRUE(two_->fs().Link({}, two_->Find("dir/sub/deep"), sub, "g"));
+  ASSERT_TRUE(
+      two_->fs().Rename({}, sub, "g", kRootIno, "b", RenameMode::kReplace));
+  one_->Find("dir/sub/deep");
+  ASSERT_TRUE(one_->fs().Unlink({}, one_->Find("dir/sub"), "deep"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, one_->Find("dir"), "sub"));
+  OthersCommit();
+  EXPECT_EQ(two_->Changes(),
+            (std::vector<string>{"A b", "A dir/sub", "A dir/sub/deep"}));
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_EQ(base_.Read("b"), "mine");
+  EXPECT_EQ(base_.Read("dir/sub/deep"), "mine");
+  EXPECT_EQ(NumberInBase("b"), NumberInBase("dir/sub/deep"));
+}
+
+TEST(IsInStateTest, NotOfAFileThatWasMadeSince) {
+  TempDir directory;
+  BaseTree tree(directory.path());
+  tree.File("f", "text");
+  auto base =
+      BaseDirectory(OpenAt(AT_FDCWD, directory.path(), O_RDONLY | O_DIRECTORY)
+                        .value_or(UniqueFd()));
+  const auto fd = base.OpenFile("f");
+  ASSERT_TRUE(fd);
+  struct stat st{};
+  ASSERT_EQ(::fstat((*fd)->get(), &st), 0);
+  Fingerprint state{.ino = st.st_ino,
+                    .size = 4,
+                    .mtime = Timestamp::From(st.st_mtim),
+                    .ctime = Timestamp::From(st.st_ctim)};
+  EXPECT_TRUE(IsInState(base, (*fd)->get(), state));
+  state.ctime.sec -= 10;
+  EXPECT_FALSE(IsInState(base, (*fd)->get(), state));
 }
 
 /// A directory that one of them moves to `name`, and changes the other makes
