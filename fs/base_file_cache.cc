@@ -27,6 +27,9 @@ Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
   SharedFd fd = TRY(std::move(opened));
   struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + path);
+  if (!S_ISREG(st.st_mode)) {
+    return Fail(ESTALE, path + " was replaced in the base");
+  }
   const BaseIdentity identity{.dev = base_.RelativeDevice(st.st_dev),
                               .ino = st.st_ino};
   if (must_be && identity != origin) {

@@ -15,6 +15,7 @@
 #include "fs/base_mounts.h"
 #include "fs/conflicts.h"
 #include "fs/link_search.h"
+#include "fs/preimages.h"
 #include "journal/base/pieces.h"
 
 namespace txfs {
@@ -102,6 +103,11 @@ class OtherNames {
     if (!st && !IsGone(st.error())) return true;
     if (st && tree_.IsOrigin(inode, *st)) {
       SetLost(inode, false);
+      // The kernel may have what it was before somebody patched it.
+      const bool patched =
+          inode.attr().base_limit != 0 &&
+          tree_.OriginOf(inode.record.base->path, *st) != *inode.record.base;
+      if (patched) found_.stale.push_back(inode.ino);
       if (inode.IsUnchanged()) return true;
       // What others put in the place of another name is a conflict.
       auto contested = FindName(inode, false);
@@ -295,12 +301,16 @@ class OtherNames {
     return shown;
   }
 
-  /// As Tree::FindBaseFile has it: of several names, in whatever state.
+  /// As Tree::FindBaseFile has it: of several names, in whatever state. The
+  /// same of one name where it is known that it is old enough.
   [[nodiscard]] bool IsThere(const Inode& inode,
                              const std::string& path) const {
     const auto st = base_.Stat(path);
-    return st && tree_.IsOrigin(inode, *st) &&
-           (st->st_nlink > 1 || IsUnchangedAt(inode, path));
+    if (!st || !tree_.IsOrigin(inode, *st)) return false;
+    if (st->st_nlink > 1 || IsUnchangedAt(inode, path)) return true;
+    const auto fd = S_ISREG(st->st_mode) ? base_.OpenFile(path)
+                                         : Result<SharedFd>(SharedFd());
+    return fd && *fd && IsBornBefore((*fd)->get(), inode.record.base->ctime);
   }
 
   /// Another file may have got the inode number.

@@ -16,7 +16,7 @@ struct LookedFor {
     std::string before;  ///< the base path that was noted
   };
   std::vector<Noted> noted;  ///< they are noted by another name now
-  std::vector<Ino> stale;    ///< show another st_ino: `lost` is another
+  std::vector<Ino> stale;    ///< show another st_ino, or other content
   std::vector<StaleCaches::Name> shown;  ///< lead to one of them from now on
 };
 

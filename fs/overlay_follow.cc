@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "fs/conflicts.h"
 #include "fs/linked_names.h"
 #include "fs/overlay.h"
 
@@ -19,7 +20,9 @@ namespace {
 /// any more: others gave what it was in the base another one, under which it is
 /// another inode.
 bool IsNothing(const Tree& tree, const Inode& inode) {
-  return !inode.IsDirectory() && tree.IsShadowed(inode) &&
+  return !inode.IsDirectory() && inode.upper && Tree::LacksName(inode) &&
+         ((inode.lost && inode.record.base->nlink == 1) ||
+          tree.IsShadowed(inode)) &&
          inode.IsUnchanged() && !inode.retired;
 }
 
@@ -69,6 +72,35 @@ std::optional<InodeRecord> FollowAttributes(const Tree& tree,
   attr.mode = origin.mode & 07777;
   attr.uid = origin.uid;
   attr.gid = origin.gid;
+  if (after == inode.record) return {};
+  return after;
+}
+
+/// The record of a file of which the transaction only deleted some names, and
+/// that others changed by the rest.
+std::optional<InodeRecord> FollowContent(const Tree& tree,
+                                         const BaseDirectory& base,
+                                         const Inode& inode) {
+  const bool may_follow = inode.attr().type == FileType::kRegular &&
+                          inode.record.base && !inode.IsOrphan() &&
+                          !inode.lost && inode.IsUnchanged() &&
+                          inode.attr().nlink < inode.record.base->nlink &&
+                          UpperNames(tree, inode) == 0;
+  if (!may_follow) return {};
+  const BaseOrigin& origin = *inode.record.base;
+  const auto st = base.Stat(origin.path);
+  if (!st || !tree.IsOrigin(inode, *st)) return {};
+  const bool shown = std::ranges::any_of(inode.links, [&](const auto& link) {
+    return tree.BasePathOf(link) == origin.path;
+  });
+  if (!shown) return {};
+  InodeRecord after = tree.RecordOf({origin.path, *st, {}});
+  // What tells of its names stays what it was: others may have moved them.
+  after.attr.nlink = inode.attr().nlink;
+  after.attr.atime = inode.attr().atime;
+  after.attr.ctime = inode.attr().ctime;
+  after.base->nlink = origin.nlink;
+  after.base->ctime = origin.ctime;
   if (after == inode.record) return {};
   return after;
 }
@@ -149,18 +181,20 @@ StaleCaches OverlayFilesystem::Frozen::FollowBase() {
 StaleCaches OverlayFilesystem::Frozen::FollowTouched() {
   StaleCaches stale;
   std::vector<Inode*> as_they_were, nothing;
-  std::vector<std::pair<Inode*, InodeRecord>> directories;
+  std::vector<std::pair<Inode*, InodeRecord>> changed;
   tree.ForEachUpper([&](Inode& inode) {
     if (IsNothing(tree, inode)) {
       nothing.push_back(&inode);
     } else if (tree.IsAsItWas(inode)) {
       if (!IsStillThere(tree, base, inode)) as_they_were.push_back(&inode);
-    } else if (auto after = FollowAttributes(tree, base, inode)) {
-      directories.emplace_back(&inode, std::move(*after));
+    } else if (auto after = inode.IsDirectory()
+                                ? FollowAttributes(tree, base, inode)
+                                : FollowContent(tree, base, inode)) {
+      changed.emplace_back(&inode, std::move(*after));
     }
   });
   // What cannot be journaled stays what it is, and its commit follows.
-  for (auto& [inode, after] : directories) {
+  for (auto& [inode, after] : changed) {
     if (!Follow(*inode, inode->record, std::move(after))) continue;
     stale.inodes.push_back(inode->ino);
   }

@@ -98,29 +98,37 @@ bool IsIn(int fd, const Fingerprint& state) {
          Timestamp::From(st.st_ctim) == state.ctime;
 }
 
-/// On an overlay a file is born when it is copied up.
-bool IsBornAfter(int fd, const Timestamp& time) {
-  if (IsOverlay(fd)) return false;
+/// When it was made, where that is known: on an overlay a file is born when it
+/// is copied up.
+std::optional<Timestamp> BirthOf(int fd) {
+  if (IsOverlay(fd)) return {};
   constexpr unsigned kTimes = STATX_BTIME | STATX_CTIME;
   struct statx stx{};
-  if (::statx(fd, "", AT_EMPTY_PATH, kTimes, &stx) != 0) return false;
-  if ((stx.stx_mask & kTimes) != kTimes) return false;
+  if (::statx(fd, "", AT_EMPTY_PATH, kTimes, &stx) != 0) return {};
+  if ((stx.stx_mask & kTimes) != kTimes) return {};
   const Timestamp born{stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec};
   const Timestamp changed{stx.stx_ctime.tv_sec, stx.stx_ctime.tv_nsec};
   // Where the first comes after the second they tell nothing.
-  return born > time && born <= changed;
+  if (born > changed) return {};
+  return born;
 }
 
 }  // namespace
 
+bool IsBornBefore(int fd, const Timestamp& time) {
+  const auto born = BirthOf(fd);
+  return born && *born <= time;
+}
+
 bool IsInState(const BaseDirectory& base, int fd, const Fingerprint& state) {
   struct stat st{};
   if (::fstat(fd, &st) != 0) return false;
+  const auto born = BirthOf(fd);
   return base.RelativeDevice(st.st_dev) == state.dev &&
          st.st_ino == state.ino &&
          static_cast<uint64_t>(st.st_size) == state.size &&
          Timestamp::From(st.st_mtim) == state.mtime &&
-         !IsBornAfter(fd, state.ctime);
+         (!born || *born <= state.ctime);
 }
 
 Fingerprint Fingerprint::Of(const BaseOrigin& origin) {

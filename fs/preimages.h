@@ -33,6 +33,9 @@ struct Fingerprint {
 [[nodiscard]] bool IsInState(const BaseDirectory& base, int fd,
                              const Fingerprint& state);
 
+/// Whether the open file `fd` is known to have been there at `time`.
+[[nodiscard]] bool IsBornBefore(int fd, const Timestamp& time);
+
 /// Contents of base files as they were before the transaction changed them:
 /// the ancestors of three-way merges, and what tells a base file that was
 /// changed from one that was only touched. Of large ones only the hash, if

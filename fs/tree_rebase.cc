@@ -158,7 +158,17 @@ void Tree::RelinkUpper(const Look& look) {
   std::ranges::stable_partition(upper, [](const Inode* inode) {
     return !inode->record.base || inode->IsDirectory() || !inode->IsUnchanged();
   });
-  for (Inode* inode : upper) Relink(*inode, look);
+  for (Inode* inode : upper) {
+    Relink(*inode, look);
+    // What was changed is seen where it was, whatever others put there.
+    const bool noted = !inode->IsDirectory() && inode->record.base &&
+                       !inode->IsOrphan() && !inode->IsUnchanged();
+    if (!noted) continue;
+    const std::string& path = inode->record.base->path;
+    const Inode* parent = ObtainBaseDirectory(std::string(ParentPath(path)),
+                                              look, Missing::kLostOne);
+    if (parent != nullptr) RelinkBase(*inode, path);
+  }
 }
 
 bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,

@@ -1424,6 +1424,50 @@ TEST_F(FollowTest, AFileOfSeveralNamesByTheOneThatIsLeft) {
   }
 }
 
+TEST_F(FollowTest, AFileOfSeveralNamesOfWhichOneWasDeletedHere) {
+  ASSERT_NE(two_->Find("file"), kNoIno);
+  ASSERT_NE(two_->Find("link"), kNoIno);
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "link"));
+  one_->Write("file", "theirs and longer");
+  OthersCommit();
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    EXPECT_EQ(two_->Read("file"), "theirs and longer");
+    EXPECT_EQ(two_->Find("link"), kNoIno);
+    EXPECT_EQ(two_->Changes(), std::vector<string>({"D link"}));
+  }
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(base_.Read("file"), "theirs and longer");
+  EXPECT_FALSE(base_.Exists("link"));
+}
+
+TEST_F(FollowTest, AChangedFileThatWasLinkedHereIsWhereItWasAfterAResume) {
+  two_->Write("same", "mine");
+  Link(*two_, "same", "own");
+  Move(*one_, "removed", "same");
+  OthersCommit();
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    EXPECT_EQ(two_->Read("same"), "mine");
+    EXPECT_EQ(two_->Read("own"), "mine");
+    EXPECT_EQ(two_->Changes(), (std::vector<string>{"A own", "M same"}));
+  }
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_EQ(base_.Read("same"), "mine");
+  EXPECT_EQ(NumberInBase("same"), NumberInBase("own"));
+}
+
+TEST_F(FollowTest, AFileThatIsGoneLosesItsLastName) {
+  two_->Write("fresh", "fresh");
+  EXPECT_EQ(two_->Commit(), 0U);
+  Link(*two_, "fresh", "own");
+  ASSERT_TRUE(two_->workspace().Undo(""));
+  EXPECT_EQ(two_->Find("fresh"), kNoIno);
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "own"));
+  EXPECT_EQ(two_->Changes(), std::vector<string>());
+}
+
 TEST_F(FollowTest, AFileThatTheyDeleted) {
   Touch(*two_, "same");
   Touch(*two_, "file");
