@@ -343,6 +343,7 @@ class OtherNames {
     if (parent.UpperSlot(BaseName(path)) != nullptr) return nullptr;
     const auto object = FindObject(base_, path);
     if (!object || !*object) return nullptr;
+    if (tree_.IsOursAt(parent, BaseName(path), (*object)->st)) return nullptr;
     return &tree_.AdoptBase(parent, BaseName(path), **object);
   }
 

@@ -328,6 +328,14 @@ void Tree::Cache(Inode& directory, std::string_view name, Inode& child) {
   AddLink(child, directory.ino, name);
 }
 
+bool Tree::IsOursAt(const Inode& directory, std::string_view name,
+                    const struct stat& st) const {
+  const Slot* slot = directory.CachedSlot(name);
+  const Inode* known = slot == nullptr ? nullptr : Find(slot->cached);
+  return known != nullptr && known->upper && !known->IsDirectory() &&
+         !IsOrigin(*known, st);
+}
+
 bool Tree::ShowAt(Inode& directory, std::string_view name, Inode& child) {
   const Slot* slot = directory.CachedSlot(name);
   const Inode* other = slot == nullptr ? nullptr : Find(slot->cached);

@@ -185,9 +185,13 @@ class Tree final : public State {
   Inode& AdoptBase(Inode& directory, std::string_view name,
                    const BaseObject& object);
 
+  /// Whether a changed file is known there, which hides the base object of `st`
+  /// that others put in its place.
+  [[nodiscard]] bool IsOursAt(const Inode& directory, std::string_view name,
+                              const struct stat& st) const;
+
   /// Lets (directory, name), of which the upper says nothing, lead to `child`.
   void Cache(Inode& directory, std::string_view name, Inode& child);
-
   /// The same where another base object may be known. Returns false if somebody
   /// holds that one.
   bool ShowAt(Inode& directory, std::string_view name, Inode& child);

@@ -116,6 +116,7 @@ Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look,
       ObtainBaseDirectory(std::string(ParentPath(path)), look, missing);
   if (parent == nullptr || parent->UpperSlot(name) != nullptr) return nullptr;
   auto object = look(path);
+  if (object && IsOursAt(*parent, name, object->st)) return nullptr;
   const bool lost = !object || !S_ISDIR(object->st.st_mode);
   if (lost && missing == Missing::kNone) return nullptr;
   if (lost) {

@@ -1458,6 +1458,31 @@ TEST_F(FollowTest, AChangedFileThatWasLinkedHereIsWhereItWasAfterAResume) {
   EXPECT_EQ(NumberInBase("same"), NumberInBase("own"));
 }
 
+/// Others put a directory where a file was changed here, and a name of another
+/// file that was changed here into that.
+TEST_F(FollowTest, AChangedFileHidesWhatIsInTheDirectoryInItsPlace) {
+  two_->Write("same", "mine");
+  two_->Write("file", "mine, too");
+  for (const bool more : {false, true}) {
+    if (!more) {
+      one_->Find("same");
+      ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "same"));
+      ASSERT_TRUE(one_->fs().MakeDirectory({}, kRootIno, "same", 0755));
+    } else {
+      one_->Find("file");
+      ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "file", one_->Find("same"),
+                                    "below", RenameMode::kReplace));
+    }
+    OthersCommit();
+    for (const bool reopens : {false, true}) {
+      if (reopens) Reopen();
+      EXPECT_EQ(two_->Read("same"), "mine");
+      EXPECT_EQ(two_->Read("link"), "mine, too");
+    }
+  }
+  EXPECT_EQ(two_->Commit(), 1U);
+}
+
 TEST_F(FollowTest, AFileThatIsGoneLosesItsLastName) {
   two_->Write("fresh", "fresh");
   EXPECT_EQ(two_->Commit(), 0U);
