@@ -25,7 +25,7 @@ struct LookedFor {
 /// still has, and to be seen there: one that the transaction does not hide, or
 /// for what it gave a name of its own any. Where others gave one to something
 /// else, that one is noted: a conflict. For what has no known name left the
-/// whole base is read, once as long as nothing is found. What the base has by
+/// whole base is read, once between refreshes. What the base has by
 /// no name that is known is `lost`.
 LookedFor LookForChanged(Tree& tree, const BaseDirectory& base);
 

@@ -266,6 +266,7 @@ void OverlayFilesystem::Frozen::ExpectMoved() const {
 StaleCaches OverlayFilesystem::Frozen::Refresh() {
   ForgetDirectories();
   const bool follows = !IsHalted();
+  tree.ForEachUpper([](Inode& inode) { inode.sought = false; });
   // Before names go that only memory knows.
   StaleCaches stale = follows ? FollowNames() : StaleCaches();
   stale.Append(Refresher(tree, base, filesystem.files_).Run());
