@@ -26,12 +26,13 @@ class OtherNames {
   OtherNames(Tree& tree, const BaseDirectory& base)
       : tree_(tree), base_(base) {}
 
-  void LookForChanged() {
+  void LookForChanged(const std::vector<Inode*>& changed) {
     std::vector<Inode*> nameless;
-    tree_.ForEachUpper([&](Inode& inode) {
-      if (inode.IsDirectory() || inode.IsOrphan() || !inode.record.base) return;
-      if (!LookAt(inode)) nameless.push_back(&inode);
-    });
+    for (Inode* inode : changed) {
+      const bool is_file = !inode->IsDirectory() && !inode->IsOrphan() &&
+                           inode->record.base.has_value();
+      if (is_file && !LookAt(*inode)) nameless.push_back(inode);
+    }
     for (Inode* inode : nameless) inode->sought = true;
     Search(nameless, Names::kShown, [&](Inode& inode, const std::string& path) {
       return NoteAt(inode, path);
@@ -369,9 +370,10 @@ class OtherNames {
 
 }  // namespace
 
-LookedFor LookForChanged(Tree& tree, const BaseDirectory& base) {
+LookedFor LookForChanged(Tree& tree, const BaseDirectory& base,
+                         const std::vector<Inode*>& changed) {
   OtherNames names(tree, base);
-  names.LookForChanged();
+  names.LookForChanged(changed);
   return names.TakeFound();
 }
 

@@ -20,14 +20,16 @@ struct LookedFor {
   std::vector<StaleCaches::Name> shown;  ///< lead to one of them from now on
 };
 
-/// Looks for the base objects of all changed files. Those of several names
+/// Looks for the base objects of changed files. Those of several names
 /// whose noted one the base has taken away are noted by another one that it
 /// still has, and to be seen there: one that the transaction does not hide, or
 /// for what it gave a name of its own any. Where others gave one to something
 /// else, that one is noted: a conflict. For what has no known name left the
 /// whole base is read, once between refreshes. What the base has by
 /// no name that is known is `lost`.
-LookedFor LookForChanged(Tree& tree, const BaseDirectory& base);
+/// `changed`: upper inodes.
+LookedFor LookForChanged(Tree& tree, const BaseDirectory& base,
+                         const std::vector<Inode*>& changed);
 
 /// Before a commit: files of several names that the kernel holds and that lost
 /// all names that somebody looked up are known by another one, for that is what

@@ -219,8 +219,10 @@ class OverlayFilesystem final : public Filesystem {
     void DropCaches() const;
     [[nodiscard]] bool IsHalted() const;
     /// The two parts of FollowBase.
-    StaleCaches FollowNames();
-    StaleCaches FollowTouched();
+    StaleCaches FollowNames(const std::vector<Inode*>& changed);
+    StaleCaches FollowTouched(const std::vector<Inode*>& all);
+    /// The same for some: upper inodes.
+    StaleCaches FollowBase(std::vector<Inode*> changed);
     StaleCaches DropLostDirectories();
     /// Journals that `inode`, of the record `before`, is `after` now, and what
     /// came of its names.

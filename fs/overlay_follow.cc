@@ -146,8 +146,9 @@ Status OverlayFilesystem::Frozen::MakePristine(Inode& inode) {
   return {};
 }
 
-StaleCaches OverlayFilesystem::Frozen::FollowNames() {
-  LookedFor found = LookForChanged(tree, base);
+StaleCaches OverlayFilesystem::Frozen::FollowNames(
+    const std::vector<Inode*>& changed) {
+  LookedFor found = LookForChanged(tree, base, changed);
   for (LookedFor::Noted& was : found.noted) {
     Inode& inode = *tree.Find(was.ino);
     InodeRecord before = inode.record;
@@ -156,9 +157,9 @@ StaleCaches OverlayFilesystem::Frozen::FollowNames() {
     inode.record.base->path = std::move(was.before);
   }
   std::vector<Ino> several;
-  tree.ForEachUpper([&](const Inode& inode) {
-    if (inode.links.size() > 1) several.push_back(inode.ino);
-  });
+  for (const Inode* inode : changed) {
+    if (inode->links.size() > 1) several.push_back(inode->ino);
+  }
   StaleCaches stale = Refresh(several);
   std::ranges::move(found.shown, std::back_inserter(stale.names));
   std::ranges::copy(found.stale, std::back_inserter(stale.inodes));
@@ -170,19 +171,25 @@ bool OverlayFilesystem::Frozen::IsHalted() const {
 }
 
 StaleCaches OverlayFilesystem::Frozen::FollowBase() {
+  return FollowBase(tree.upper());
+}
+
+StaleCaches OverlayFilesystem::Frozen::FollowBase(std::vector<Inode*> changed) {
   // A commit that is half-way has made of the base what it is.
   if (IsHalted()) return {};
   base.DropCache();
-  StaleCaches stale = FollowNames();
-  stale.Append(FollowTouched());
+  StaleCaches stale = FollowNames(changed);
+  stale.Append(FollowTouched(changed));
   return stale;
 }
 
-StaleCaches OverlayFilesystem::Frozen::FollowTouched() {
+StaleCaches OverlayFilesystem::Frozen::FollowTouched(
+    const std::vector<Inode*>& all) {
   StaleCaches stale;
   std::vector<Inode*> as_they_were, nothing;
   std::vector<std::pair<Inode*, InodeRecord>> changed;
-  tree.ForEachUpper([&](Inode& inode) {
+  for (Inode* at : all) {
+    Inode& inode = *at;
     if (IsNothing(tree, inode)) {
       nothing.push_back(&inode);
     } else if (tree.IsAsItWas(inode)) {
@@ -192,7 +199,7 @@ StaleCaches OverlayFilesystem::Frozen::FollowTouched() {
                                 : FollowContent(tree, base, inode)) {
       changed.emplace_back(&inode, std::move(*after));
     }
-  });
+  }
   // What cannot be journaled stays what it is, and its commit follows.
   for (auto& [inode, after] : changed) {
     if (!Follow(*inode, inode->record, std::move(after))) continue;

@@ -268,10 +268,10 @@ StaleCaches OverlayFilesystem::Frozen::Refresh() {
   const bool follows = !IsHalted();
   tree.ForEachUpper([](Inode& inode) { inode.sought = false; });
   // Before names go that only memory knows.
-  StaleCaches stale = follows ? FollowNames() : StaleCaches();
+  StaleCaches stale = follows ? FollowNames(tree.upper()) : StaleCaches();
   stale.Append(Refresher(tree, base, filesystem.files_).Run());
   // By now nothing else is taken for what it follows.
-  if (follows) stale.Append(FollowTouched());
+  if (follows) stale.Append(FollowTouched(tree.upper()));
   ExpectMoved();
   return stale;
 }

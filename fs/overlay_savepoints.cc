@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "fs/overlay.h"
 #include "journal/base/pieces.h"
@@ -105,6 +106,10 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
                                            : slot->second.cached);
   }
   AddMoved(moved, stale);
+  // There may be many others, of which it changed nothing.
+  std::vector<Inode*> upper;
+  std::ranges::copy_if(went.changed, std::back_inserter(upper), &Inode::upper);
+  stale.Append(FollowBase(std::move(upper)));
   return stale;
 }
 

@@ -237,6 +237,8 @@ class Tree final : public State {
   /// must not make any of them pristine, or the reverse.
   void ForEachUpper(const std::function<void(Inode&)>& visit);
 
+  [[nodiscard]] const std::vector<Inode*>& upper() const { return upper_; }
+
   /// Directories of the base that have another place of their own, and not with
   /// a directory above them.
   [[nodiscard]] std::vector<MovedDirectory> MovedDirectories() const;

@@ -34,10 +34,7 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   TRY(journal->Drain());
   const StaleCaches stale =
       TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-        auto gone =
-            frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
-        if (gone) gone->Append(frozen.FollowBase());
-        return gone;
+        return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
       }));
   {
     const Meanwhile tells([&] { Tell(stale); });
