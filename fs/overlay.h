@@ -222,7 +222,7 @@ class OverlayFilesystem final : public Filesystem {
     StaleCaches FollowNames(const std::vector<Inode*>& changed);
     StaleCaches FollowTouched(const std::vector<Inode*>& all);
     /// The same for some: upper inodes.
-    StaleCaches FollowBase(std::vector<Inode*> changed);
+    StaleCaches FollowBase(const std::vector<Inode*>& changed);
     StaleCaches DropLostDirectories();
     /// Journals that `inode`, of the record `before`, is `after` now, and what
     /// came of its names.

@@ -174,7 +174,8 @@ StaleCaches OverlayFilesystem::Frozen::FollowBase() {
   return FollowBase(tree.upper());
 }
 
-StaleCaches OverlayFilesystem::Frozen::FollowBase(std::vector<Inode*> changed) {
+StaleCaches OverlayFilesystem::Frozen::FollowBase(
+    const std::vector<Inode*>& changed) {
   // A commit that is half-way has made of the base what it is.
   if (IsHalted()) return {};
   base.DropCache();

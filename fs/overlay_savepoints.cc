@@ -109,7 +109,7 @@ Result<StaleCaches> OverlayFilesystem::Frozen::Rollback(
   // There may be many others, of which it changed nothing.
   std::vector<Inode*> upper;
   std::ranges::copy_if(went.changed, std::back_inserter(upper), &Inode::upper);
-  stale.Append(FollowBase(std::move(upper)));
+  stale.Append(FollowBase(upper));
   return stale;
 }
 
