@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <random>
 
@@ -18,10 +19,11 @@ std::string ExecutableOf(uint32_t pid) {
   // A caller in another pid namespace has no number here.
   if (pid == 0) return {};
   const std::string link = "/proc/" + std::to_string(pid) + "/exe";
-  std::string path(PATH_MAX, '\0');
+  // Asked for by every change: nothing large from the heap.
+  std::array<char, PATH_MAX> path;
   const ssize_t n = ::readlink(link.c_str(), path.data(), path.size());
-  path.resize(n < 0 ? 0 : static_cast<size_t>(n));
-  return path;
+  return n < 0 ? std::string()
+               : std::string(path.data(), static_cast<size_t>(n));
 }
 
 uint64_t RandomSeed() {
