@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <unordered_set>
 
@@ -172,6 +173,7 @@ class ChangeCollector {
 
   Status Pair() {
     for (const auto& [path, name] : new_) TRY(PairNew(path, name));
+    DropEmptied();
     std::set<std::string> moved;  // a rename says that they are elsewhere
     for (const ChangeList::Candidate& candidate : list_.candidates_) {
       moved.insert(candidate.change.old_path);
@@ -205,11 +207,36 @@ class ChangeCollector {
         return AddPair(path, name.base_path, name, *before, std::move(after));
       }
     }
+    const bool may_be_emptied = name.inode != nullptr &&
+                                name.inode->IsDirectory() && name.inode->lost &&
+                                !name.inode->AttributesChanged();
+    if (may_be_emptied) emptied_.push_back(path);
     NetChange change{.kind = ChangeKind::kAdded, .path = path};
     change.after = std::move(after);
     change.content = true;
     list_.candidates_.push_back({.change = std::move(change)});
     return {};
+  }
+
+  /// Of a directory that the base has no more, and in which the transaction has
+  /// only deleted, no commit makes anything.
+  void DropEmptied() {
+    if (emptied_.empty()) return;
+    std::set<std::string> paths;
+    for (const ChangeList::Candidate& candidate : list_.candidates_) {
+      paths.insert(candidate.change.path);
+    }
+    std::ranges::sort(emptied_);
+    // Those inside first.
+    for (const std::string& path : emptied_ | std::views::reverse) {
+      const std::string below = path + "/";
+      const auto first = paths.lower_bound(below);
+      const bool has_more = first != paths.end() && first->starts_with(below);
+      if (!has_more) paths.erase(path);
+    }
+    std::erase_if(list_.candidates_, [&](const auto& candidate) {
+      return !paths.contains(candidate.change.path);
+    });
   }
 
   /// Whether another directory of the base took this one's name.
@@ -285,6 +312,7 @@ class ChangeCollector {
   bool expand_;
   std::map<std::string, BaseObject> old_;  // base paths
   std::map<std::string, NewName> new_;     // overlay paths
+  std::vector<std::string> emptied_;       // as far as their records tell
   ChangeList list_;
 };
 

@@ -72,11 +72,15 @@ class TreeCheck {
   std::map<std::string, Ino, std::less<>> base_directories_;
   /// Of the base's names that rows hide: how many are of an object, and how
   /// many directories are in a directory.
-  std::map<std::pair<uint64_t, uint64_t>, uint64_t> hidden_names_;
+  using Object = std::pair<uint64_t, uint64_t>;
+  std::map<Object, uint64_t> hidden_names_;
   std::unordered_map<Ino, uint64_t> hidden_directories_;
   /// Whether the base changed a directory that has such rows: what they hid
   /// then cannot be told.
   bool parents_changed_ = false;
+  /// Files that the transaction deleted. What has another name that they got
+  /// since is another inode, and not that one's are the names that are hidden.
+  std::set<Object> deleted_;
   std::unordered_map<Ino, Reach> reach_;
 };
 
@@ -126,7 +130,13 @@ void TreeCheck::IndexNames() {
     }
   }
   for (const auto& [ino, record] : image_.inodes) {
-    if (!record.base || !IsDirectory(record)) continue;
+    if (!record.base) continue;
+    if (!IsDirectory(record)) {
+      if (record.attr.nlink == 0) {
+        deleted_.emplace(record.base->dev, record.base->ino);
+      }
+      continue;
+    }
     const auto [other, is_new] =
         base_directories_.try_emplace(record.base->path, ino);
     if (is_new) continue;
@@ -297,7 +307,9 @@ void TreeCheck::CheckBaseLinks(Ino ino, const InodeRecord& record) {
   // it off when the transaction removes it.
   uint64_t least = directory ? 2 : added;
   uint64_t most = origin.nlink + added;
-  const bool is_known = directory || !parents_changed_;
+  const bool is_known =
+      directory ||
+      (!parents_changed_ && !deleted_.contains({origin.dev, origin.ino}));
   if (base_ != nullptr && is_known && IsAsItWas(origin, record.attr.type)) {
     uint64_t hidden = 0;
     if (directory) {

@@ -39,12 +39,18 @@ class OtherNames {
     });
     // What has a name of its own comes from one that is hidden, too.
     std::erase_if(nameless, [&](const Inode* inode) {
-      return !inode->lost || UpperNames(tree_, *inode) == 0;
+      return !inode->lost ||
+             (UpperNames(tree_, *inode) == 0 && !inode->IsUnchanged());
     });
     Search(nameless, Names::kAll, [&](Inode& inode, const std::string& path) {
-      const bool found = IsThere(inode, path);
-      if (found) NoteBy(inode, path);
-      return found;
+      if (!IsThere(inode, path)) return false;
+      if (UpperNames(tree_, inode) != 0) {
+        NoteBy(inode, path);
+        return true;
+      }
+      if (!IsDeleted(path)) return false;
+      found_.gone.push_back({inode.ino, path});
+      return true;
     });
   }
 
@@ -205,6 +211,15 @@ class OtherNames {
     const bool is_new =
         directory != nullptr && !directory->slots.contains(BaseName(path));
     if (is_new) Adopt(*directory, path);
+  }
+
+  /// Whether the transaction deleted the base's name `path`, and put nothing in
+  /// its place.
+  bool IsDeleted(const std::string& path) const {
+    const Inode* directory = tree_.FindBaseDirectory(ParentPath(path));
+    const Slot* slot =
+        directory == nullptr ? nullptr : directory->UpperSlot(BaseName(path));
+    return slot != nullptr && slot->upper.kind == DentryKind::kWhiteout;
   }
 
   void SetLost(Inode& inode, bool lost) {

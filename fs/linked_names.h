@@ -16,7 +16,14 @@ struct LookedFor {
     std::string before;  ///< the base path that was noted
   };
   std::vector<Noted> noted;  ///< they are noted by another name now
-  std::vector<Ino> stale;    ///< show another st_ino, or other content
+  struct Gone {
+    Ino ino;
+    std::string path;
+  };
+  /// Unchanged, and the base has them only by names that the transaction took
+  /// away (one of those): both sides together deleted them.
+  std::vector<Gone> gone;
+  std::vector<Ino> stale;  ///< show another st_ino, or other content
   std::vector<StaleCaches::Name> shown;  ///< lead to one of them from now on
 };
 

@@ -14,6 +14,7 @@
 #include "fs/directory_cache.h"
 #include "fs/filesystem.h"
 #include "fs/limit_meters.h"
+#include "fs/linked_names.h"
 #include "fs/moved_files.h"
 #include "fs/plan.h"
 #include "fs/policy_check.h"
@@ -224,6 +225,7 @@ class OverlayFilesystem final : public Filesystem {
     /// The same for some: upper inodes.
     StaleCaches FollowBase(const std::vector<Inode*>& changed);
     StaleCaches DropLostDirectories();
+    StaleCaches Delete(const LookedFor::Gone& gone);
     /// Journals that `inode`, of the record `before`, is `after` now, and what
     /// came of its names.
     Status Follow(Inode& inode, InodeRecord before,

@@ -156,13 +156,33 @@ StaleCaches OverlayFilesystem::Frozen::FollowNames(
     if (Follow(inode, std::move(before), inode.record)) continue;
     inode.record.base->path = std::move(was.before);
   }
+  StaleCaches went;
+  for (const LookedFor::Gone& gone : found.gone) went.Append(Delete(gone));
   std::vector<Ino> several;
   for (const Inode* inode : changed) {
     if (inode->links.size() > 1) several.push_back(inode->ino);
   }
   StaleCaches stale = Refresh(several);
+  stale.Append(went);
   std::ranges::move(found.shown, std::back_inserter(stale.names));
   std::ranges::copy(found.stale, std::back_inserter(stale.inodes));
+  return stale;
+}
+
+/// As if the transaction had deleted the last name that it showed.
+StaleCaches OverlayFilesystem::Frozen::Delete(const LookedFor::Gone& gone) {
+  Inode& inode = *tree.Find(gone.ino);
+  InodeRecord after = inode.record;
+  after.attr.nlink = 0;
+  after.base->path = gone.path;
+  const std::vector<Inode::Link> links = inode.links;
+  if (!Follow(inode, inode.record, std::move(after))) return {};
+  StaleCaches stale;
+  stale.inodes.push_back(gone.ino);
+  for (const Inode::Link& link : links) {
+    stale.names.push_back({link.parent, link.name});
+    tree.DropCached(*tree.Find(link.parent), link.name);
+  }
   return stale;
 }
 

@@ -1630,6 +1630,57 @@ TEST_F(FollowTest, WhatTheyDeletedIsMadeAgainByAllItsNames) {
   EXPECT_EQ(NumberInBase("b"), NumberInBase("dir/sub/deep"));
 }
 
+TEST_F(FollowTest, AFileThatWeDeletedAndToWhichTheyGaveAnotherName) {
+  two_->Find("dir/sub/deep");
+  ASSERT_TRUE(two_->fs().Unlink({}, two_->Find("dir/sub"), "deep"));
+  Link(*one_, "dir/sub/deep", "third");
+  OthersCommit();
+  two_->Write("third", "mine");
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
+TEST_F(FollowTest, AFileOfWhichEachSideDeletedWhatTheOtherLeft) {
+  Link(*one_, "file", "third");
+  OthersCommit();
+  ASSERT_NE(two_->Find("third"), kNoIno);
+  for (const string name : {"file", "link"}) {
+    two_->Find(name);
+    ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, name));
+  }
+  one_->Find("third");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "third"));
+  OthersCommit();
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    EXPECT_EQ(two_->Find("third"), kNoIno);
+    EXPECT_EQ(two_->Changes(), (std::vector<string>{"D file", "D link"}));
+  }
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_FALSE(base_.Exists("file"));
+}
+
+TEST_F(FollowTest, ADirectoryThatBothSidesDeleted) {
+  two_->Write("dir/sub/own", "mine");
+  const auto remove = [](Transaction& by, const string& name) {
+    ASSERT_NE(by.Find("dir/sub/" + name), kNoIno);
+    const Ino sub = by.Find("dir/sub");
+    ASSERT_TRUE(by.fs().Unlink({}, sub, name));
+    ASSERT_TRUE(by.fs().RemoveDirectory({}, by.Find("dir"), "sub"));
+  };
+  remove(*one_, "deep");
+  one_->Find("dir");
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, kRootIno, "dir"));
+  OthersCommit();
+  EXPECT_EQ(two_->Changes(),
+            (std::vector<string>{"A dir/sub", "A dir/sub/own"}));
+  remove(*two_, "own");
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    ExpectNoChange({"dir/sub/own"});
+  }
+  EXPECT_FALSE(base_.Exists("dir"));
+}
+
 TEST(IsInStateTest, NotOfAFileThatWasMadeSince) {
   TempDir directory;
   BaseTree tree(directory.path());
