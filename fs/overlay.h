@@ -269,6 +269,7 @@ class OverlayFilesystem final : public Filesystem {
     std::string base_path;
     Fingerprint state;        ///< of the base file, when it was noted
     bool must_match = false;  ///< base_path must lead to the same object
+    bool changed = false;     ///< some content is the transaction's own
     SharedFd pinned;
     std::shared_ptr<Journal> journal;
     std::shared_ptr<Preimages> preimages;
@@ -426,8 +427,11 @@ class OverlayFilesystem final : public Filesystem {
   /// One that is not by its name what it was when it was noted: in a vault, or
   /// by another name; or nullptr.
   SharedFd FindElsewhere(const Fingerprint& state, const std::string& path);
+  /// What the open base file `fd` was before others patched it in place, if it
+  /// was and that is kept.
+  std::optional<Bytes> PreimageOf(const ReadPlan& plan, int fd) const;
   /// Bytes of the base file; of its pre-image, where something else is in its
-  /// place by now.
+  /// place by now, or others patched it.
   Status ReadOrigin(const ReadPlan& plan, uint64_t offset, MutableByteSpan out);
   /// Takes a range that may have other bytes than zeros; returns whether to go
   /// on.

@@ -34,6 +34,7 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
     // A pristine inode is whatever its path leads to. What lies under extents
     // must be what it was when they were written.
     plan.must_match = inode.upper || inode.IsOrphan() || moved;
+    plan.changed = inode.ContentChanged();
     plan.state = Fingerprint::Of(*base);
   }
   plan.pinned = inode.pinned_base;
@@ -143,6 +144,7 @@ Result<size_t> OverlayFilesystem::Frozen::Read(const Inode& inode,
 bool OverlayFilesystem::VisitBaseData(const ReadPlan& plan, Range range,
                                       const RangeVisitor& visit) {
   const auto fd = OpenBase(plan);
+  if (fd && PreimageOf(plan, (*fd)->get())) return visit(range);
   while (range.from < range.to) {
     // Whatever stands in the way, reading will meet it.
     const off_t at =

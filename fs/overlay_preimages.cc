@@ -95,23 +95,35 @@ Status OverlayFilesystem::CheckReadable(Ino ino) {
 
 // --- reading ---------------------------------------------------------------
 
+std::optional<Bytes> OverlayFilesystem::PreimageOf(const ReadPlan& plan,
+                                                   int fd) const {
+  if (!plan.changed || !plan.preimages) return {};
+  struct stat st{};
+  const bool patched = ::fstat(fd, &st) == 0 &&
+                       (static_cast<uint64_t>(st.st_size) != plan.state.size ||
+                        Timestamp::From(st.st_mtim) != plan.state.mtime ||
+                        Timestamp::From(st.st_ctim) != plan.state.ctime);
+  if (!patched) return {};
+  return plan.preimages->Find(plan.state);
+}
+
 Status OverlayFilesystem::ReadOrigin(const ReadPlan& plan, uint64_t offset,
                                      MutableByteSpan out) {
   auto fd = OpenBase(plan);
-  if (fd) {
-    const size_t n = TRY(ReadFully((*fd)->get(), offset, out));
-    // Somebody cut the base file short behind our back.
-    std::ranges::fill(out.subspan(n), std::byte{0});
-    return {};
-  }
   std::optional<Bytes> old;
-  if (fd.error().code == ESTALE && plan.preimages) {
+  if (fd) {
+    old = PreimageOf(plan, (*fd)->get());
+  } else if (fd.error().code == ESTALE && plan.preimages) {
     old = plan.preimages->Find(plan.state);
   }
-  if (!old || old->size() < offset + out.size()) {
-    return std::unexpected(std::move(fd).error());
+  if (old && old->size() >= offset + out.size()) {
+    std::ranges::copy(ByteSpan(*old).subspan(offset, out.size()), out.begin());
+    return {};
   }
-  std::ranges::copy(ByteSpan(*old).subspan(offset, out.size()), out.begin());
+  if (!fd) return std::unexpected(std::move(fd).error());
+  const size_t n = TRY(ReadFully((*fd)->get(), offset, out));
+  // Somebody cut the base file short behind our back.
+  std::ranges::fill(out.subspan(n), std::byte{0});
   return {};
 }
 

@@ -1630,6 +1630,26 @@ TEST_F(FollowTest, WhatTheyDeletedIsMadeAgainByAllItsNames) {
   EXPECT_EQ(NumberInBase("b"), NumberInBase("dir/sub/deep"));
 }
 
+TEST_F(FollowTest, WhatTheyPatchInPlaceStaysWhatItWasUnderOurs) {
+  const auto write = [](Transaction& by, const string& name, uint64_t offset) {
+    EXPECT_TRUE(by.fs().Write({}, by.Find(name), offset, AsBytes("+"), {}));
+  };
+  write(*two_, "link", 4);
+  write(*one_, "file", 0);
+  OthersCommit();
+  ASSERT_EQ(base_.Read("link"), "+ld");
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    for (const string name : {"file", "link"}) {
+      EXPECT_EQ(two_->Read(name), string("old\0+", 5)) << name;
+    }
+  }
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_EQ(base_.Read("file"), string("old\0+", 5));
+  EXPECT_EQ(NumberInBase("file"), NumberInBase("link"));
+}
+
 TEST_F(FollowTest, AFileThatWeDeletedAndToWhichTheyGaveAnotherName) {
   two_->Find("dir/sub/deep");
   ASSERT_TRUE(two_->fs().Unlink({}, two_->Find("dir/sub"), "deep"));
