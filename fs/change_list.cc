@@ -134,7 +134,9 @@ class ChangeCollector {
       const std::string child_path = JoinPath(path, entry.name);
       if (inode == nullptr) inode = FindBase(child_base, entry.type);
       new_.insert_or_assign(child_path, NewName{inode, child_base});
-      if (entry.type != FileType::kDirectory) return {};
+      // What was changed here hides a directory that others put there.
+      const bool hidden = inode != nullptr && !inode->IsDirectory();
+      if (entry.type != FileType::kDirectory || hidden) return {};
       return AddBaseChildren(child_path, child_base);
     });
   }
@@ -146,8 +148,23 @@ class ChangeCollector {
       for (const std::string& path : frozen_.tree.VisiblePaths(inode)) {
         new_.try_emplace(path, NewName{&inode, inode.record.base->path});
       }
+      AddLostAbove(inode);
     });
     return {};
+  }
+
+  /// Directories that the base has no more, and that are shown for what the
+  /// transaction has in them: its commit makes them again.
+  void AddLostAbove(const Inode& inode) {
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = frozen_.tree.Find(link.parent);
+      const bool is_lost = parent != nullptr && parent->lost && !parent->upper;
+      const auto path =
+          is_lost ? frozen_.tree.VisiblePath(*parent) : std::nullopt;
+      if (!path) continue;
+      const NewName name{parent, parent->record.base->path};
+      if (new_.try_emplace(*path, name).second) AddLostAbove(*parent);
+    }
   }
 
   Result<std::optional<ChangeSide>> BeforeAt(const std::string& path) {
@@ -160,7 +177,9 @@ class ChangeCollector {
 
   Result<ChangeSide> AfterOf(const NewName& name) {
     ChangeSide side;
-    if (name.inode == nullptr || !name.inode->upper) {
+    const bool is_base =
+        name.inode == nullptr || (!name.inode->upper && !name.inode->lost);
+    if (is_base) {
       auto object = TRY(FindObject(frozen_.base, name.base_path));
       if (!object) return Fail(ENOENT, "stat " + name.base_path);
       return SideOf(std::move(*object));
@@ -200,6 +219,9 @@ class ChangeCollector {
   Status PairNew(const std::string& path, const NewName& name) {
     ChangeSide after = TRY(AfterOf(name));
     std::optional<ChangeSide> before = TRY(BeforeAt(path));
+    const bool hides = before && before->attr.type == FileType::kDirectory &&
+                       after.attr.type != FileType::kDirectory;
+    if (hides) TRY(AddOld(path));  // also where others made it a directory
     if (before) return AddPair(path, "", name, *before, std::move(after));
     if (HasMoved(path, name)) {
       before = TRY(BeforeAt(name.base_path));
@@ -209,7 +231,8 @@ class ChangeCollector {
     }
     const bool may_be_emptied = name.inode != nullptr &&
                                 name.inode->IsDirectory() && name.inode->lost &&
-                                !name.inode->AttributesChanged();
+                                !name.inode->AttributesChanged() &&
+                                frozen_.tree.IsAtItsPlace(*name.inode);
     if (may_be_emptied) emptied_.push_back(path);
     NetChange change{.kind = ChangeKind::kAdded, .path = path};
     change.after = std::move(after);

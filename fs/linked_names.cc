@@ -34,13 +34,17 @@ class OtherNames {
       if (is_file && !LookAt(*inode)) nameless.push_back(inode);
     }
     for (Inode* inode : nameless) inode->sought = true;
+    std::set<Ino> found;
     Search(nameless, Names::kShown, [&](Inode& inode, const std::string& path) {
-      return NoteAt(inode, path);
+      if (!NoteAt(inode, path)) return false;
+      found.insert(inode.ino);
+      return true;
     });
     // What has a name of its own comes from one that is hidden, too.
     std::erase_if(nameless, [&](const Inode* inode) {
-      return !inode->lost ||
-             (UpperNames(tree_, *inode) == 0 && !inode->IsUnchanged());
+      return found.contains(inode->ino) ||
+             (UpperNames(tree_, *inode) == 0 ? !inode->IsUnchanged()
+                                             : !inode->lost);
     });
     Search(nameless, Names::kAll, [&](Inode& inode, const std::string& path) {
       if (!IsThere(inode, path)) return false;
@@ -48,9 +52,11 @@ class OtherNames {
         NoteBy(inode, path);
         return true;
       }
-      if (!IsDeleted(path)) return false;
-      found_.gone.push_back({inode.ino, path});
-      return true;
+      const Slot* slot = SlotAt(path);
+      const bool deleted =
+          slot != nullptr && slot->upper.kind == DentryKind::kWhiteout;
+      if (deleted) found_.gone.push_back({inode.ino, path});
+      return deleted;
     });
   }
 
@@ -115,6 +121,12 @@ class OtherNames {
           inode.attr().base_limit != 0 &&
           tree_.OriginOf(inode.record.base->path, *st) != *inode.record.base;
       if (patched) found_.stale.push_back(inode.ino);
+      // By that name it is not to be seen, and by the others no more.
+      const bool vanished = HadSeveral(inode) && !inode.links.empty() &&
+                            SlotAt(inode.record.base->path) != nullptr &&
+                            UpperNames(tree_, inode) == 0 &&
+                            !FindName(inode, true);
+      if (vanished) return inode.sought;
       if (inode.IsUnchanged()) return true;
       // What others put in the place of another name is a conflict.
       auto contested = FindName(inode, false);
@@ -213,13 +225,11 @@ class OtherNames {
     if (is_new) Adopt(*directory, path);
   }
 
-  /// Whether the transaction deleted the base's name `path`, and put nothing in
-  /// its place.
-  bool IsDeleted(const std::string& path) const {
+  /// What the journal has in the place of the base's name `path`, if anything.
+  const Slot* SlotAt(const std::string& path) const {
     const Inode* directory = tree_.FindBaseDirectory(ParentPath(path));
-    const Slot* slot =
-        directory == nullptr ? nullptr : directory->UpperSlot(BaseName(path));
-    return slot != nullptr && slot->upper.kind == DentryKind::kWhiteout;
+    return directory == nullptr ? nullptr
+                                : directory->UpperSlot(BaseName(path));
   }
 
   void SetLost(Inode& inode, bool lost) {

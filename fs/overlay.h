@@ -267,6 +267,7 @@ class OverlayFilesystem final : public Filesystem {
     Ino ino = kNoIno;
     std::vector<Piece> pieces;
     std::string base_path;
+    std::vector<std::string> other_paths;  ///< where the base may have it, too
     Fingerprint state;        ///< of the base file, when it was noted
     bool must_match = false;  ///< base_path must lead to the same object
     bool changed = false;     ///< some content is the transaction's own
@@ -322,6 +323,8 @@ class OverlayFilesystem final : public Filesystem {
   /// Takes away a name: what is noted of a file is a name that it still has.
   void DropName(Plan& plan, const Inode& directory, std::string_view name,
                 const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
+  void CountMoved(Plan& plan, const Inode& directory, std::string_view name,
+                  const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino)
       REQUIRES_SHARED(gate_);
   /// As BaseDirectory::List; a directory that is gone has no entries.

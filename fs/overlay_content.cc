@@ -34,6 +34,9 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
     // A pristine inode is whatever its path leads to. What lies under extents
     // must be what it was when they were written.
     plan.must_match = inode.upper || inode.IsOrphan() || moved;
+    // What is noted may be another file's by now.
+    const bool has_others = inode.upper && inode.links.size() > 1;
+    if (has_others) plan.other_paths = tree_.KnownBasePaths(inode);
     plan.changed = inode.ContentChanged();
     plan.state = Fingerprint::Of(*base);
   }
@@ -80,6 +83,10 @@ Result<SharedFd> OverlayFilesystem::OpenBase(const ReadPlan& plan) {
   auto fd = files_.Get(plan.ino, plan.base_path, origin,
                        plan.must_match ? OnOther::kFail : OnOther::kAccept);
   if (fd || fd.error().code != ESTALE) return fd;
+  for (const std::string& path : plan.other_paths) {
+    auto other = files_.Get(plan.ino, path, origin, OnOther::kFail);
+    if (other) return other;
+  }
   const SharedFd kept = FindElsewhere(plan.state, plan.base_path);
   if (!kept) return fd;
   files_.Put(plan.ino, origin, kept);

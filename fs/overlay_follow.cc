@@ -159,6 +159,10 @@ StaleCaches OverlayFilesystem::Frozen::FollowNames(
   StaleCaches went;
   for (const LookedFor::Gone& gone : found.gone) went.Append(Delete(gone));
   std::vector<Ino> several;
+  // A directory may have been kept for one.
+  for (const StaleCaches::Name& name : went.names) {
+    several.push_back(name.parent);
+  }
   for (const Inode* inode : changed) {
     if (inode->links.size() > 1) several.push_back(inode->ino);
   }

@@ -1,6 +1,9 @@
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "fs/checks.h"
+#include "fs/conflicts.h"
 #include "fs/overlay.h"
 
 namespace txfs {
@@ -67,6 +70,18 @@ void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
     if (other == inode.record.base->path) return;
   }
   if (!other.empty()) plan.SetOrigin(inode, std::move(other));
+}
+
+/// A name that others gave a file meanwhile is in its link count once it was
+/// moved, which makes it one of the transaction's.
+void OverlayFilesystem::CountMoved(Plan& plan, const Inode& directory,
+                                   std::string_view name,
+                                   const Inode& inode) const {
+  Attr& attr = plan.EditAttr(inode);
+  attr.ctime = plan.now();
+  if (inode.IsDirectory()) return;
+  const uint32_t moved = directory.UpperSlot(name) == nullptr ? 1 : 0;
+  attr.nlink = std::max(attr.nlink, UpperNames(tree_, inode) + moved);
 }
 
 /// Whether another filesystem begins at `inode`.
@@ -360,12 +375,12 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
       plan.CountSubdirectory(*to,
                              -Subdirectories(*to, new_name, *target, to_probe));
     }
-    plan.EditAttr(*source).ctime = plan.now();
+    CountMoved(plan, *from, name, *source);
     plan.TouchDirectory(*from);
     plan.TouchDirectory(*to);
     if (exchange) {
       plan.CountSubdirectory(*from, target->IsDirectory() ? 1 : 0);
-      plan.EditAttr(*target).ctime = plan.now();
+      CountMoved(plan, *to, new_name, *target);
       plan.SetDentry(*from, name, {DentryKind::kInode, target->ino});
     } else {
       plan.SetDentry(*from, name, Gone(*from, name, from_probe));

@@ -22,6 +22,7 @@ struct CoreOptions {
   bool collects = true;  ///< as in WorkspaceOptions
   std::shared_ptr<const policy::Policy> policy = {};
   Approver* approver = nullptr;
+  std::string name = {};  ///< of the transaction
 };
 
 /// EEXIST with the first of the conflicts that a commit or an undo met.

@@ -1612,6 +1612,16 @@ TEST_F(FollowTest, AFileThatGotANameOfOthersHasThatWhenItLosesIt) {
   EXPECT_EQ(FindProblems(directory_.path()), "");
 }
 
+TEST_F(FollowTest, AFileThatGotANameOfOthersHasTwoOnceThatWasMoved) {
+  two_->Find("removed");
+  Move(*two_, "same", "removed", RenameMode::kExchange);
+  Link(*one_, "same", "third");
+  OthersCommit();
+  ASSERT_EQ(two_->Find("third"), two_->Find("removed"));
+  Move(*two_, "third", "fourth");
+  EXPECT_EQ(two_->fs().GetAttr(two_->Find("removed"))->st_nlink, 2U);
+}
+
 TEST_F(FollowTest, WhatTheyDeletedIsMadeAgainByAllItsNames) {
   two_->Write("dir/sub/deep", "mine");
   const Ino sub = two_->Find("dir/sub");
@@ -1628,6 +1638,18 @@ TEST_F(FollowTest, WhatTheyDeletedIsMadeAgainByAllItsNames) {
   EXPECT_EQ(base_.Read("b"), "mine");
   EXPECT_EQ(base_.Read("dir/sub/deep"), "mine");
   EXPECT_EQ(NumberInBase("b"), NumberInBase("dir/sub/deep"));
+}
+
+TEST_F(FollowTest, AFileOfSeveralNamesIsReadByTheOneThatTheyLeft) {
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("file"), {.mode = 0600}));
+  ASSERT_NE(two_->Find("link"), kNoIno);
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("file"),
+                                 {.mtime = Timestamp{1200000000, 0}}));
+  Move(*one_, "same", "file", RenameMode::kExchange);
+  OthersCommit();
+  EXPECT_EQ(two_->Read("file"), "old");
+  EXPECT_EQ(two_->Read("link"), "old");
+  EXPECT_EQ(two_->Commit(), 1U);
 }
 
 TEST_F(FollowTest, WhatTheyPatchInPlaceStaysWhatItWasUnderOurs) {
@@ -1679,6 +1701,24 @@ TEST_F(FollowTest, AFileOfWhichEachSideDeletedWhatTheOtherLeft) {
   EXPECT_FALSE(base_.Exists("file"));
 }
 
+TEST_F(FollowTest, ADirectoryIsNotKeptForAFileThatTheyMovedWithIt) {
+  Link(*one_, "same", "more");
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "more", one_->Find("dir/sub"),
+                                "more", RenameMode::kReplace));
+  OthersCommit();
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "same"));
+  ASSERT_EQ(two_->Read("dir/sub/more"), "same");
+  Move(*one_, "dir", "moved");
+  OthersCommit();
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    EXPECT_EQ(two_->Find("dir"), kNoIno);
+    EXPECT_EQ(two_->Read("moved/sub/more"), "same");
+    EXPECT_EQ(two_->Changes(), std::vector<string>({"D same"}));
+  }
+  EXPECT_EQ(two_->Commit(), 0U);
+}
+
 TEST_F(FollowTest, ADirectoryThatBothSidesDeleted) {
   two_->Write("dir/sub/own", "mine");
   const auto remove = [](Transaction& by, const string& name) {
@@ -1692,7 +1732,7 @@ TEST_F(FollowTest, ADirectoryThatBothSidesDeleted) {
   ASSERT_TRUE(one_->fs().RemoveDirectory({}, kRootIno, "dir"));
   OthersCommit();
   EXPECT_EQ(two_->Changes(),
-            (std::vector<string>{"A dir/sub", "A dir/sub/own"}));
+            (std::vector<string>{"A dir", "A dir/sub", "A dir/sub/own"}));
   remove(*two_, "own");
   for (const bool reopens : {false, true}) {
     if (reopens) Reopen();
