@@ -540,7 +540,10 @@ class Planner {
     if (!IsSelected(inode) && !touched) return {};
     if (IsDevice(inode) && !inode.record.base) return {};
     const auto path = PathAfter(inode);
-    if (!path) return {};
+    if (!path) {
+      if (patched_.contains(inode.ino)) lost_.insert(inode.record.base->path);
+      return {};
+    }
     NoteWithheldMode(inode, *path);
     const bool adopts = adopting_.contains(inode.ino);
     if (staged_.contains(inode.ino) && !touched && !adopts &&
@@ -635,7 +638,8 @@ class Planner {
     return {};
   }
 
-  /// Directories that go, and are changed on their way.
+  /// Directories that go, and are changed on their way, and files that are
+  /// patched and lose all their names.
   Status KeepAttributesForUndo() {
     for (const std::string& path : lost_) {
       CommitStep step{.kind = StepKind::kAttributes,
@@ -698,7 +702,7 @@ class Planner {
   std::set<Ino> staged_, adopting_, moved_, patched_;
   std::set<Ino> touched_;            // directories in which steps happen
   std::set<std::string> untouched_;  // base directories of exchanges
-  std::set<std::string> lost_;       // base directories without a place
+  std::set<std::string> lost_;       // base objects without a place
   std::vector<PlannedStep> patches_, holds_, detaches_, attaches_, exchanges_,
       links_, drops_, files_, directories_;
 };

@@ -1741,6 +1741,28 @@ TEST_F(FollowTest, ADirectoryThatBothSidesDeleted) {
   EXPECT_FALSE(base_.Exists("dir"));
 }
 
+TEST_F(FollowTest, AnUndoBringsBackTimesOfAFileThatWasPatchedAndLostAllNames) {
+  const auto time_of = [&](const string& path) {
+    struct stat st{};
+    EXPECT_EQ(::lstat((directory_.path() + "/" + path).c_str(), &st), 0);
+    return Timestamp::From(st.st_mtim);
+  };
+  const Timestamp before = time_of("file");
+  Move(*one_, "link", "same");
+  two_->Write("same", "mine");
+  OthersCommit();
+  EXPECT_TRUE(two_->fs().Write({}, two_->Find("file"), 4, AsBytes("+"), {}));
+  two_->Write("new", "new");
+  Move(*two_, "new", "file");
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_EQ(base_.Read("file"), "new");
+  EXPECT_EQ(base_.Read("same"), "mine");
+  ASSERT_TRUE(two_->workspace().Undo(""));
+  EXPECT_EQ(base_.Read("file"), "old");
+  EXPECT_EQ(NumberInBase("file"), NumberInBase("same"));
+  EXPECT_EQ(time_of("file"), before);
+}
+
 TEST(IsInStateTest, NotOfAFileThatWasMadeSince) {
   TempDir directory;
   BaseTree tree(directory.path());
