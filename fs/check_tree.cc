@@ -56,6 +56,10 @@ class TreeCheck {
   void CheckXattrs();
   void CheckReach(Ino ino, const InodeRecord& record);
 
+  [[nodiscard]] bool IsSame(const struct stat& st, const BaseOrigin& origin,
+                            FileType type) const;
+  /// Whether the base has the object where it is noted.
+  [[nodiscard]] bool IsThere(const InodeRecord& record) const;
   [[nodiscard]] bool IsAsItWas(const BaseOrigin& origin, FileType type) const;
   [[nodiscard]] Directory BaseDirectoryAt(std::string_view path) const;
   [[nodiscard]] std::optional<Directory> Above(const Directory& at) const;
@@ -329,11 +333,20 @@ void TreeCheck::CheckBaseLinks(Ino ino, const InodeRecord& record) {
                : std::to_string(least) + " to " + std::to_string(most)));
 }
 
+bool TreeCheck::IsSame(const struct stat& st, const BaseOrigin& origin,
+                       FileType type) const {
+  return TypeOfMode(st.st_mode) == type && st.st_ino == origin.ino &&
+         (st.st_dev == base_device_ ? 0 : st.st_dev) == origin.dev;
+}
+
+bool TreeCheck::IsThere(const InodeRecord& record) const {
+  const auto st = base_->Stat(record.base->path);
+  return st && IsSame(*st, *record.base, record.attr.type);
+}
+
 bool TreeCheck::IsAsItWas(const BaseOrigin& origin, FileType type) const {
   const auto st = base_->Stat(origin.path);
-  return st && TypeOfMode(st->st_mode) == type && st->st_ino == origin.ino &&
-         (st->st_dev == base_device_ ? 0 : st->st_dev) == origin.dev &&
-         st->st_nlink == origin.nlink &&
+  return st && IsSame(*st, origin, type) && st->st_nlink == origin.nlink &&
          Timestamp::From(st->st_ctim) == origin.ctime;
 }
 
@@ -414,6 +427,8 @@ void TreeCheck::CheckReach(Ino ino, const InodeRecord& record) {
   } else if (record.base) {
     const auto above = AboveBaseName(record.base->path);
     if (above) reach = ReachOf(*above);
+    // Others deleted it, and the transaction what it was in.
+    if (reach == Reach::kNo && base_ != nullptr && !IsThere(record)) return;
   }
   if (reach == Reach::kCycle) {
     Add("tree.directory", ino, "is inside itself");

@@ -1741,6 +1741,22 @@ TEST_F(FollowTest, ADirectoryThatBothSidesDeleted) {
   EXPECT_FALSE(base_.Exists("dir"));
 }
 
+TEST_F(FollowTest, AFileThatTheyDeletedIsNoneInADirectoryThatWeDeleted) {
+  const Ino sub = two_->Find("dir/sub");
+  ASSERT_TRUE(two_->fs().Link({}, two_->Find("dir/sub/deep"), sub, "own"));
+  one_->Find("dir/sub/deep");
+  ASSERT_TRUE(one_->fs().Unlink({}, one_->Find("dir/sub"), "deep"));
+  ASSERT_TRUE(one_->fs().RemoveDirectory({}, one_->Find("dir"), "sub"));
+  OthersCommit();
+  ASSERT_NE(two_->Find("dir/sub/own"), kNoIno);
+  for (const string name : {"own", "deep"}) {
+    if (two_->Find("dir/sub/" + name) == kNoIno) continue;
+    ASSERT_TRUE(two_->fs().Unlink({}, two_->Find("dir/sub"), name));
+  }
+  ASSERT_TRUE(two_->fs().RemoveDirectory({}, two_->Find("dir"), "sub"));
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
 TEST_F(FollowTest, AnUndoBringsBackTimesOfAFileThatWasPatchedAndLostAllNames) {
   const auto time_of = [&](const string& path) {
     struct stat st{};
