@@ -185,7 +185,7 @@ StaleCaches OverlayFilesystem::Frozen::Delete(const LookedFor::Gone& gone) {
   stale.inodes.push_back(gone.ino);
   for (const Inode::Link& link : links) {
     stale.names.push_back({link.parent, link.name});
-    tree.DropCached(*tree.Find(link.parent), link.name);
+    tree.DropLink(*tree.Find(gone.ino), link);
   }
   return stale;
 }

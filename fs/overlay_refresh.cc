@@ -231,7 +231,7 @@ class Refresher {
   /// The directory may have been kept for it.
   void DropName(Ino ino, const Inode::Link& link) {
     stale_.names.push_back({link.parent, link.name});
-    tree_.DropCached(*tree_.Find(link.parent), link.name);
+    tree_.DropLink(*tree_.Find(ino), link);
     Inode* left = tree_.Find(ino);
     if (left != nullptr && left->IsOrphan()) left->taken = true;
     const Inode* parent = tree_.Find(link.parent);

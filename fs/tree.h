@@ -340,6 +340,9 @@ class Tree final : public State {
   /// pristine child that was known there. With its last name gone it is an
   /// orphan while the kernel holds it, and freed otherwise.
   void DropCached(Inode& directory, const std::string& name);
+  /// The same of a name of `child`, whatever is known there by now. One that
+  /// the transaction changed is none the less what it is without a name.
+  void DropLink(Inode& child, const Inode::Link& link);
   /// Frees pristine inodes that neither the kernel nor a child needs.
   void DropUnheld();
   /// Sets Inode::lost. Its number in stat(2) is another one then, and where it

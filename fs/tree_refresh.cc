@@ -40,15 +40,27 @@ bool Tree::IsOrigin(const Inode& inode, const struct stat& st) const {
 void Tree::DropCached(Inode& directory, const std::string& name) {
   const auto cached = directory.FindCached(name);
   if (cached == directory.slots.end()) return;
-  Inode* child = Find(cached->second.cached);
+  if (Inode* child = Find(cached->second.cached)) {
+    return DropLink(*child, {directory.ino, name});
+  }
   directory.slots.erase(cached);
   ++directory.version;
-  if (child == nullptr) return;
-  RemoveLink(*child, directory.ino, name);
-  if (!child->links.empty()) return;
-  UnindexBase(*child);
-  child->attr().nlink = 0;
-  MaybeEvict(child->ino);
+}
+
+void Tree::DropLink(Inode& child, const Inode::Link& link) {
+  Inode& directory = *Find(link.parent);
+  const auto cached = directory.FindCached(link.name);
+  // Something else may be known there by now.
+  if (cached != directory.slots.end() && cached->second.cached == child.ino) {
+    directory.slots.erase(cached);
+    ++directory.version;
+  }
+  RemoveLink(child, link.parent, link.name);
+  const bool changed = child.upper && !child.IsOrphan();
+  if (changed || !child.links.empty()) return;
+  UnindexBase(child);
+  child.attr().nlink = 0;
+  MaybeEvict(child.ino);
 }
 
 void Tree::SetLost(Inode& inode, bool lost, std::vector<Ino>& stale) {

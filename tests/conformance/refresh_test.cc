@@ -1757,6 +1757,27 @@ TEST_F(FollowTest, AFileThatTheyDeletedIsNoneInADirectoryThatWeDeleted) {
   EXPECT_EQ(FindProblems(directory_.path()), "");
 }
 
+/// What leads to a changed file is found before the file that was there is.
+TEST_F(FollowTest, ADirectoryInThePlaceOfAFileWithAChangedFileInIt) {
+  two_->Write("file", "mine");
+  two_->Write("other", "other");
+  ASSERT_NE(two_->Find("same"), kNoIno);
+  Move(*one_, "same", "moved");
+  one_->Find("dir");
+  Move(*one_, "dir", "same");
+  one_->Find("link");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "link"));
+  one_->Find("file");
+  ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "file", one_->Find("same"), "x",
+                                RenameMode::kReplace));
+  OthersCommit();
+  EXPECT_EQ(two_->Read("same/x"), "mine");
+  ASSERT_TRUE(two_->workspace().DiscardPart({"other"}));
+  EXPECT_EQ(two_->Read("same/x"), "mine");
+  EXPECT_EQ(two_->Read("same/sub/deep"), "deep");
+  EXPECT_EQ(two_->Read("moved"), "same");
+}
+
 TEST_F(FollowTest, AnUndoBringsBackTimesOfAFileThatWasPatchedAndLostAllNames) {
   const auto time_of = [&](const string& path) {
     struct stat st{};
