@@ -115,6 +115,7 @@ class OtherNames {
     const auto st = base_.Stat(inode.record.base->path);
     if (!st && !IsGone(st.error())) return true;
     if (st && tree_.IsOrigin(inode, *st)) {
+      const bool sought = inode.sought;
       SetLost(inode, false);
       // The kernel may have what it was before somebody patched it.
       const bool patched =
@@ -125,8 +126,12 @@ class OtherNames {
       const bool vanished = HadSeveral(inode) && !inode.links.empty() &&
                             SlotAt(inode.record.base->path) != nullptr &&
                             UpperNames(tree_, inode) == 0 &&
-                            !FindName(inode, true);
-      if (vanished) return inode.sought;
+                            !FindName(inode, true) &&
+                            (inode.IsUnchanged() || !FindName(inode, false));
+      if (vanished) {
+        inode.sought = sought;
+        return sought;
+      }
       if (inode.IsUnchanged()) return true;
       // What others put in the place of another name is a conflict.
       auto contested = FindName(inode, false);

@@ -20,8 +20,8 @@ struct LookedFor {
     Ino ino;
     std::string path;
   };
-  /// Unchanged, and the base has them only by names that the transaction took
-  /// away (one of those): both sides together deleted them.
+  /// Unchanged, and the base has them only by names that the transaction
+  /// deleted (one of those): both sides together deleted them.
   std::vector<Gone> gone;
   std::vector<Ino> stale;  ///< show another st_ino, or other content
   std::vector<StaleCaches::Name> shown;  ///< lead to one of them from now on

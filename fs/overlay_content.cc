@@ -185,7 +185,8 @@ std::vector<Range> OverlayFilesystem::Frozen::DataIn(const Inode& inode,
   OverlayFilesystem& fs = filesystem;
   std::vector<Range> data;
   [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
-    const ReadPlan plan = fs.PlanRead(inode, range.from, range.to - range.from);
+    ReadPlan plan = fs.PlanRead(inode, range.from, range.to - range.from);
+    plan.preimages = fs.preimages_;
     fs.VisitData(plan, [&](Range found) {
       data.push_back(found);
       return true;
@@ -476,6 +477,7 @@ Result<uint64_t> OverlayFilesystem::Seek(Ino ino, uint64_t offset, int whence) {
     if (offset >= size) return Fail(ENXIO, "lseek");
     plan = PlanRead(*inode, offset, size - offset);
   }
+  plan.preimages = preimages_;
   const bool wants_data = whence == SEEK_DATA;
   std::optional<uint64_t> data;
   uint64_t hole = offset;

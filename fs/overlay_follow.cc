@@ -187,6 +187,12 @@ StaleCaches OverlayFilesystem::Frozen::Delete(const LookedFor::Gone& gone) {
     stale.names.push_back({link.parent, link.name});
     tree.DropLink(*tree.Find(gone.ino), link);
   }
+  if (Inode* left = tree.Find(gone.ino)) {
+    // Who has it open must not write what nobody would see.
+    left->taken = left->IsOrphan();
+    // Should a rollback bring it back, it is looked for again.
+    left->lost = left->sought = false;
+  }
   return stale;
 }
 

@@ -17,8 +17,11 @@ Result<std::shared_ptr<Past>> Past::At(OverlayFilesystem::Frozen& frozen,
   TRY(frozen.journal.Load(past->tree_));
   past->tree_.GoBack(TRY(frozen.journal.PlanRewind(savepoint.lsn)));
   Tree& tree = past->tree_;
-  for (const LookedFor::Noted& was :
-       LookForChanged(tree, frozen.base, tree.upper()).noted) {
+  const LookedFor found = LookForChanged(tree, frozen.base, tree.upper());
+  for (const LookedFor::Gone& gone : found.gone) {
+    tree.Find(gone.ino)->attr().nlink = 0;
+  }
+  for (const LookedFor::Noted& was : found.noted) {
     // It is to be seen by the name that is noted now.
     Inode* directory = tree.FindBaseDirectory(ParentPath(was.before));
     if (directory == nullptr) continue;

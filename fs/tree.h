@@ -70,8 +70,9 @@ struct Inode {
   /// several names, by no other one that is known. The base may have it
   /// elsewhere, so its st_ino is one of its own.
   bool lost = false;
-  bool sought = false;  ///< lost file of several names: in all of the base,
-                        ///< since that was last heard to have changed
+  bool sought = false;  ///< a file of several names to which no known one
+                        ///< leads: in all of the base, since that was last
+                        ///< heard to have changed
   InodeRecord record;
   ExtentMap extents;
   std::map<std::string, std::string, std::less<>> xattrs;

@@ -145,8 +145,9 @@ Result<std::vector<std::string>> ListNames(int dir, const std::string& path) {
   alignas(dirent64) std::array<char, 4096> buffer;
   for (;;) {
     const ssize_t filled = ::getdents64(fd.get(), buffer.data(), buffer.size());
+    // ENOENT: somebody removed it meanwhile.
+    if (filled == 0 || (filled < 0 && errno == ENOENT)) break;
     if (filled < 0) return Fail(errno, "read directory " + path);
-    if (filled == 0) break;
     for (ssize_t at = 0; at < filled;) {
       const auto* const entry =
           reinterpret_cast<const dirent64*>(buffer.data() + at);

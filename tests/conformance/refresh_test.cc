@@ -1666,6 +1666,11 @@ TEST_F(FollowTest, WhatTheyPatchInPlaceStaysWhatItWasUnderOurs) {
       EXPECT_EQ(two_->Read(name), string("old\0+", 5)) << name;
     }
   }
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("link"), {.size = 0}));
+  OthersCommit();
+  ASSERT_EQ(base_.Read("link"), "");
+  EXPECT_EQ(two_->Read("link"), string("old\0+", 5));
+  EXPECT_EQ(two_->fs().Seek(two_->Find("link"), 0, SEEK_DATA).value_or(9), 0U);
   EXPECT_EQ(two_->Commit(), 1U);
   EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
   EXPECT_EQ(base_.Read("file"), string("old\0+", 5));
@@ -1684,7 +1689,8 @@ TEST_F(FollowTest, AFileThatWeDeletedAndToWhichTheyGaveAnotherName) {
 TEST_F(FollowTest, AFileOfWhichEachSideDeletedWhatTheOtherLeft) {
   Link(*one_, "file", "third");
   OthersCommit();
-  ASSERT_NE(two_->Find("third"), kNoIno);
+  const Ino held = two_->Find("third");
+  ASSERT_NE(held, kNoIno);
   for (const string name : {"file", "link"}) {
     two_->Find(name);
     ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, name));
@@ -1692,6 +1698,9 @@ TEST_F(FollowTest, AFileOfWhichEachSideDeletedWhatTheOtherLeft) {
   one_->Find("third");
   ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "third"));
   OthersCommit();
+  // No diff would show it.
+  EXPECT_EQ(two_->fs().Write({}, held, 0, AsBytes("x"), {}).error().code,
+            ESTALE);
   for (const bool reopens : {false, true}) {
     if (reopens) Reopen();
     EXPECT_EQ(two_->Find("third"), kNoIno);
