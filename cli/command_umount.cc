@@ -63,7 +63,10 @@ Result<std::optional<MountEntry>> FindMount(const Context& context) {
   const ServedTransaction chosen =
       TRY(ChooseTransaction(open, context.transaction, workspace.path));
   auto entry = MountAt(chosen.address.mountpoint);
-  if (entry) return entry;
+  // Where one died, another one may be mounted.
+  const bool is_its =
+      chosen.daemon == DaemonState::kRunning || (entry && IsDead(*entry));
+  if (entry && is_its) return entry;
   return Fail(0, "transaction " + *context.transaction + " is not mounted",
               "`txfs list` shows which are");
 }

@@ -36,6 +36,9 @@ class ControlServer {
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
+  /// The socket it listens at.
+  [[nodiscard]] const struct stat& socket() const { return socket_; }
+
   /// Takes no more requests and waits for those that are being answered.
   void Stop() EXCLUDES(mutex_);
 

@@ -167,7 +167,8 @@ Status RunSession(Workspace& workspace, FuseSession& session,
       }));
   server.SetRecord({{"pid", ::getpid()},
                     {"mountpoint", EncodeBytes(mountpoint)},
-                    {"socket", EncodeBytes(socket)}});
+                    {"socket", EncodeBytes(socket)},
+                    {"stamp", SocketStamp(control->socket())}});
   workspace.OnStaleCaches([&](const StaleCaches& stale) {
     if (stale.empty()) return;
     // The kernel takes locks that operations which wait have there.

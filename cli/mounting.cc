@@ -44,6 +44,46 @@ Paths PathsOf(const Context& context, const MountArguments& arguments) {
   return paths;
 }
 
+/// A mount whose daemon died, to be brought back.
+struct Dead {
+  Paths paths;
+  std::string stamp;  ///< of its daemon's socket
+};
+
+/// The dead mount that the command stands in, or whose mountpoint it names and
+/// nothing else.
+std::optional<Dead> FindDead(const Context& context,
+                             const MountArguments& arguments) {
+  if (arguments.mountpoint) return {};
+  const std::string at =
+      arguments.workspace ? ResolvePath(context.directory, *arguments.workspace)
+                          : context.directory;
+  const auto entry = FindTxfsMount(at);
+  const bool meant = entry && entry->source.starts_with('/') &&
+                     (!arguments.workspace || entry->mountpoint == at);
+  if (!meant || !IsDead(*entry)) return {};
+  Dead dead{.paths = {entry->source, entry->mountpoint}, .stamp = {}};
+  struct stat st{};
+  if (::stat(AddressOf(*entry).socket.c_str(), &st) == 0) {
+    dead.stamp = SocketStamp(st);
+  }
+  return dead;
+}
+
+/// The name of the transaction that it served; "" also when nobody knows.
+std::string NameOf(const Dead& dead) {
+  const auto workspace = ReachWorkspace(dead.paths.workspace);
+  const auto store =
+      workspace ? OpenStore(*workspace) : std::unexpected(workspace.error());
+  const auto open =
+      store ? ListServed(**store) : std::unexpected(store.error());
+  if (!open || dead.stamp.empty()) return "";
+  for (const ServedTransaction& transaction : *open) {
+    if (transaction.stamp == dead.stamp) return transaction.summary.name;
+  }
+  return "";
+}
+
 /// Clears dead mounts that are in the way.
 Status CheckMountpointIsFree(const Paths& paths) {
   const std::vector<MountEntry> table = TRY(ReadMountTable());
@@ -247,17 +287,20 @@ Result<MountPlan> PlanMount(const Context& context,
   for (const std::string& list : arguments.options) {
     TRY(ParseMountOptions(list, flags));
   }
-  const std::string name = arguments.name.value_or(flags.name.value_or(""));
-  if (arguments.name || flags.name) TRY(CheckTransactionName(name));
-  // Twice: behind a dead mount links cannot be resolved.
-  TRY(CheckMountpointIsFree(PathsOf(context, arguments)));
+  std::string name = arguments.name.value_or(flags.name.value_or(""));
+  const bool named = arguments.name || flags.name;
+  if (named) TRY(CheckTransactionName(name));
   for (const auto& given : {arguments.workspace, arguments.mountpoint}) {
     if (given && given->empty()) {
       return Fail(ErrorKind::kUsage, 0, "an empty path names no directory",
                   "name the workspace, or leave it out");
     }
   }
-  const Paths paths = PathsOf(context, arguments);
+  const std::optional<Dead> dead = FindDead(context, arguments);
+  // Twice: behind a dead mount links cannot be resolved.
+  TRY(CheckMountpointIsFree(dead ? dead->paths : PathsOf(context, arguments)));
+  const Paths paths = dead ? dead->paths : PathsOf(context, arguments);
+  if (dead && !named) name = NameOf(*dead);
   if (paths.workspace == "/" || paths.mountpoint == "/") {
     return Fail(0, "the root directory / cannot be a workspace or a mountpoint",
                 "name a directory below it");

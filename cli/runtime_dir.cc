@@ -64,6 +64,13 @@ std::string SocketPath(uid_t uid, const std::string& mountpoint) {
   return RuntimeDirectory(uid) + "/" + HashName(mountpoint) + ".sock";
 }
 
+// A file that is made later may have the inode number, but not the time, too;
+// the change time is another one after a chmod.
+std::string SocketStamp(const struct stat& st) {
+  return std::to_string(st.st_ino) + "." + std::to_string(st.st_mtim.tv_sec) +
+         "." + std::to_string(st.st_mtim.tv_nsec);
+}
+
 void RemoveSocket(const std::string& path, const struct stat& known) {
   struct stat now{};
   if (::stat(path.c_str(), &now) == 0 && now.st_dev == known.st_dev &&

@@ -20,6 +20,9 @@ Result<std::string> MakeRuntimeDirectory();
 /// Control socket of the daemon of user `uid` that serves `mountpoint`.
 [[nodiscard]] std::string SocketPath(uid_t uid, const std::string& mountpoint);
 
+/// Tells the socket of `st` from any other that is at its path later.
+[[nodiscard]] std::string SocketStamp(const struct stat& st);
+
 /// Removes the socket at `path` if it is still the one that `known` is of.
 void RemoveSocket(const std::string& path, const struct stat& known);
 

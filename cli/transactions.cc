@@ -1,9 +1,12 @@
 #include "cli/transactions.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <thread>
 
 #include "cli/json.h"
+#include "cli/runtime_dir.h"
 #include "cli/text.h"
 
 namespace txfs::cli {
@@ -18,6 +21,16 @@ void FillDaemon(Store& store, ServedTransaction& transaction) {
   const Json record = Json::parse(*text, nullptr, false);
   transaction.address = {.mountpoint = GetBytes(record, "mountpoint"),
                          .socket = GetBytes(record, "socket")};
+  transaction.stamp = GetBytes(record, "stamp");
+  // After a crash another daemon may serve the mountpoint, perhaps another
+  // workspace: what this transaction is asked for is none of its business.
+  struct stat st{};
+  const bool is_others = ::stat(transaction.address.socket.c_str(), &st) == 0 &&
+                         SocketStamp(st) != transaction.stamp;
+  if (is_others) {
+    transaction.daemon = DaemonState::kDead;
+    return;
+  }
   const auto connection =
       SocketConnection::Open(transaction.address.socket, kSiblingMs);
   const int code = connection ? 0 : connection.error().code;

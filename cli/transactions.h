@@ -26,6 +26,7 @@ struct ServedTransaction {
   DaemonState daemon = DaemonState::kNone;
   DaemonAddress address;  ///< of the daemon, running or dead
   uint32_t pid = 0;       ///< 0: none runs
+  std::string stamp;      ///< SocketStamp of the daemon, running or dead
 };
 
 /// Where it is mounted, in words: "/m (daemon 12)", of a dead daemon with the

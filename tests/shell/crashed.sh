@@ -108,3 +108,54 @@ done
 equal "a more b c" "$(cat ws/a ws/b ws/c2 | xargs)" "what was committed in the end"
 equal 0 "$(txfs -C ws list --json | json 'len([t for t in d if t["state"] == "active"])')" "open transactions"
 equal 0 "$(ls ws/.txfs/txn | wc -l)" "directories of open transactions"
+
+# Where one died, another is mounted by now, of this workspace or of another: what
+# the dead one is asked for is not done to that.
+mkdir other
+for live in ws other; do
+  txfs mount ws ma --name a
+  echo dead >ma/dead
+  kill_daemon ma
+  txfs mount $live ma 2>said
+  contains "$(cat said)" "cleared the dead mount at $PWD/ma"
+  echo live >ma/live
+  equal dead "$(field ws a daemon)" "with a mount of $live in its place"
+  equal dead "$(txfs -C ws -t a diff --json | json '" ".join(c["path"] for c in d)')" \
+    "what it changed, not what $live did"
+  refuses_with_hint 1 "is not mounted" txfs -C ws -t a umount
+  txfs -C ws -t a savepoint one >/dev/null
+  txfs -C ws -t a discard >/dev/null
+  equal live "$(cat ma/live)" "what was done in $live after the discard"
+  equal 0 "$(txfs -C ma status --json | json 'len(d["savepoints"])')" "savepoints of $live"
+  txfs -C ma discard >/dev/null
+  txfs umount ma
+done
+txfs mount ws ma --name a
+echo dead >ma/dead
+kill_daemon ma
+txfs mount other ma 2>said
+echo live >ma/live
+txfs mount ws mb --name a
+equal dead "$(cat mb/dead)" "resumed beside what is in its place"
+txfs -C ws -t a commit >/dev/null
+txfs -C ma commit >/dev/null
+txfs -C ws undo >/dev/null
+equal "live no" "$(cat other/live) $(test -e ws/dead && echo yes || echo no)" \
+  "an undo in the workspace of the dead one"
+txfs umount ma
+txfs umount mb
+
+# In a dead mount, and told its mountpoint, `txfs mount` brings back what was there.
+for where in "-C ma mount" "mount ma"; do
+  txfs mount ws ma --name a
+  echo again >ma/again
+  kill_daemon ma
+  # shellcheck disable=SC2086 # options and a command
+  txfs $where 2>said
+  contains "$(cat said)" "(a) resumed"
+  contains "$(cat said)" "mounted $PWD/ws at $PWD/ma"
+  equal again "$(cat ma/again)" "brought back by $where"
+  txfs -C ma discard >/dev/null
+  txfs umount ma
+done
+equal 0 "$(txfs -C ws list --json | json 'len([t for t in d if t["state"] == "active" and t["name"]])')" "named transactions at the end"
