@@ -364,7 +364,15 @@ void SayMounted(const MountPlan& plan, const ReadyReport& ready) {
 }
 
 Status MountInBackground(const MountPlan& plan) {
-  SayMounted(plan, TRY(SpawnDaemon(plan.daemon)));
+  const auto ready = SpawnDaemon(plan.daemon);
+  const std::string& mountpoint = plan.daemon.mount.mountpoint;
+  // It was none when this was planned; whatever stood in the way, that is why.
+  if (!ready && IsMountpoint(mountpoint)) {
+    return Fail(ErrorKind::kBusy, 0,
+                "somebody else has just mounted at " + mountpoint,
+                "`txfs -C " + QuoteShell(mountpoint) + " status` shows what");
+  }
+  SayMounted(plan, TRY(ready));
   if (plan.store_given) {
     const Status remembered =
         RememberStore(plan.daemon.workspace.path, *plan.daemon.workspace.store);
