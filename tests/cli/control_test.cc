@@ -10,6 +10,7 @@
 
 #include "cli/client.h"
 #include "cli/control_server.h"
+#include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "cli/transactions.h"
 #include "fake_workspace.h"
@@ -399,8 +400,14 @@ TEST_F(ControlTest, CommitsAndDiscards) {
 
 TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   OpenTransaction sibling = *workspace_->store().Begin("s", {.sec = 1});
-  const Json record = {
-      {"pid", 1}, {"mountpoint", "/m"}, {"socket", EncodeBytes(SocketFile())}};
+  Json record = {{"pid", 1},
+                 {"mountpoint", "/m"},
+                 {"socket", EncodeBytes(SocketFile())},
+                 {"stamp", "of one that was there before"}};
+  ASSERT_TRUE(workspace_->store().WriteDaemonRecord(sibling.id, Dump(record)));
+  EXPECT_EQ(ListServed(workspace_->store())->front().daemon,
+            DaemonState::kDead);
+  record["stamp"] = SocketStamp(server_->socket());
   ASSERT_TRUE(workspace_->store().WriteDaemonRecord(sibling.id, Dump(record)));
   const auto served = ListServed(workspace_->store());
   ASSERT_TRUE(served && served->size() == 1);
