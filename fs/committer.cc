@@ -54,8 +54,8 @@ bool LeftNothing(const TransactionSummary& transaction,
   return !records.contains(transaction.of);
 }
 
-/// Whether a commit is gone from the base by this one. An undo of an undo does
-/// again what was done.
+}  // namespace
+
 bool TakesBack(const TransactionSummary& ended,
                const std::vector<TransactionSummary>& list) {
   if (ended.kind != TransactionKind::kUndo) return false;
@@ -63,8 +63,6 @@ bool TakesBack(const TransactionSummary& ended,
       std::ranges::find(list, ended.of, &TransactionSummary::id);
   return undone == list.end() || !TakesBack(*undone, list);
 }
-
-}  // namespace
 
 Bytes EncodeRecord(const CommitRecord& record) {
   Bytes bytes;

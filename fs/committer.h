@@ -57,6 +57,11 @@ struct GcReport {
 /// there is none.
 Result<std::unique_ptr<CommitRecord>> ReadIntent(const Store& store);
 
+/// Whether a commit is gone from the base by `ended`. An undo of an undo does
+/// again what was done. `list`: all of the history.
+[[nodiscard]] bool TakesBack(const TransactionSummary& ended,
+                             const std::vector<TransactionSummary>& list);
+
 /// How much history is kept.
 struct Retention {
   uint64_t commits = 50;

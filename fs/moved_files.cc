@@ -59,7 +59,7 @@ SharedFd MovedFiles::FindLocked(const Fingerprint& state,
   const auto [first, last] = names.equal_range(state.ino);
   for (auto at = first; at != last; ++at) {
     auto fd = base_.OpenFile(at->second);
-    if (fd && IsInState(base_, (*fd)->get(), state)) return std::move(*fd);
+    if (fd && IsSameFile(base_, (*fd)->get(), state)) return std::move(*fd);
   }
   return nullptr;
 }

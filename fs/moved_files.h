@@ -28,8 +28,8 @@ class MovedFiles {
   void Expect(std::set<uint64_t> inos);
   /// The base has changed.
   void Forget();
-  /// The file that is in `state`, but for its ctime, wherever the base has it
-  /// on the filesystem mounted at `path`, where it was, opened for reading; or
+  /// The file that was in `state` (IsSameFile), wherever the base has it on the
+  /// filesystem mounted at `path`, where it was, opened for reading; or
   /// nullptr. May walk all of that filesystem, and no other: what is mounted
   /// elsewhere in the base may hang, or be this very mount.
   SharedFd Find(const Fingerprint& state, const std::string& path);

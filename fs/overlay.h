@@ -16,6 +16,7 @@
 #include "fs/limit_meters.h"
 #include "fs/linked_names.h"
 #include "fs/moved_files.h"
+#include "fs/overwritten.h"
 #include "fs/plan.h"
 #include "fs/policy_check.h"
 #include "fs/preimages.h"
@@ -82,9 +83,10 @@ class OverlayFilesystem final : public Filesystem {
 
   /// Where pre-images go; none before this was called.
   void UsePreimages(std::shared_ptr<Preimages> preimages);
-  /// Where files are that commits took out of the base. To be called before
-  /// the first operation, if at all.
-  void UseVaults(std::unique_ptr<VaultFiles> vaults);
+  /// Where files are that commits took out of the base, and what they overwrote
+  /// in others. To be called before the first operation, if at all.
+  void UseVaults(std::unique_ptr<VaultFiles> vaults,
+                 std::unique_ptr<OverwrittenContent> overwritten);
   /// `policy` judges every operation that begins after this has returned; null:
   /// all is allowed. Waits for those that go on.
   void UsePolicy(std::shared_ptr<const policy::Policy> policy);
@@ -270,7 +272,7 @@ class OverlayFilesystem final : public Filesystem {
     std::vector<std::string> other_paths;  ///< where the base may have it, too
     Fingerprint state;        ///< of the base file, when it was noted
     bool must_match = false;  ///< base_path must lead to the same object
-    bool changed = false;     ///< some content is the transaction's own
+    bool changed = false;     ///< something about it is the transaction's own
     SharedFd pinned;
     std::shared_ptr<Journal> journal;
     std::shared_ptr<Preimages> preimages;
@@ -430,12 +432,25 @@ class OverlayFilesystem final : public Filesystem {
   /// One that is not by its name what it was when it was noted: in a vault, or
   /// by another name; or nullptr.
   SharedFd FindElsewhere(const Fingerprint& state, const std::string& path);
-  /// What the open base file `fd` was before others patched it in place, if it
-  /// was and that is kept.
-  std::optional<Bytes> PreimageOf(const ReadPlan& plan, int fd) const;
-  /// Bytes of the base file; of its pre-image, where something else is in its
-  /// place by now, or others patched it.
-  Status ReadOrigin(const ReadPlan& plan, uint64_t offset, MutableByteSpan out);
+  /// What a base file was before others wrote to it in place, or something else
+  /// came in its place.
+  struct Before {
+    bool looked_for = false;
+    std::optional<Bytes> preimage;
+    OverwrittenContent::Patches patches;
+
+    [[nodiscard]] bool exists() const { return preimage || !patches.empty(); }
+  };
+  /// Looks for it, where the open base file `fd` is not in the state that
+  /// `plan` is about, unless that was done.
+  void FindBefore(const ReadPlan& plan, int fd, Before& before) const;
+  /// All of the base file `fd` as it was when it was `origin`; nothing where
+  /// others than txfs wrote to it since.
+  std::optional<Bytes> OldContentOf(int fd, const BaseOrigin& origin);
+  /// Bytes of the base file as it was when it was noted, as far as that is
+  /// kept. `before`: of an earlier call for `plan`, if there was one.
+  Status ReadOrigin(const ReadPlan& plan, Before& before, uint64_t offset,
+                    MutableByteSpan out);
   /// Takes a range that may have other bytes than zeros; returns whether to go
   /// on.
   using RangeVisitor = std::function<bool(Range)>;
@@ -480,6 +495,7 @@ class OverlayFilesystem final : public Filesystem {
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
   std::shared_ptr<Preimages> preimages_ GUARDED_BY(gate_);
   std::unique_ptr<VaultFiles> vaults_;
+  std::unique_ptr<OverwrittenContent> overwritten_;
   MovedFiles moved_;
   bool halted_ GUARDED_BY(gate_) = false;
   BaseFileCache files_;

@@ -37,7 +37,7 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
     // What is noted may be another file's by now.
     const bool has_others = inode.upper && inode.links.size() > 1;
     if (has_others) plan.other_paths = tree_.KnownBasePaths(inode);
-    plan.changed = inode.ContentChanged();
+    plan.changed = inode.upper || inode.IsOrphan();
     plan.state = Fingerprint::Of(*base);
   }
   plan.pinned = inode.pinned_base;
@@ -103,13 +103,14 @@ Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
                                              uint64_t offset,
                                              MutableByteSpan out) {
   size_t done = 0;
+  Before before;
   for (const Piece& piece : plan.pieces) {
     const MutableByteSpan target =
         out.subspan(piece.offset - offset, piece.length);
     if (piece.source == Piece::Source::kSpool) {
       TRY(plan.journal->Read(piece.content, piece.into, target));
     } else if (piece.source == Piece::Source::kBase) {
-      TRY(ReadOrigin(plan, piece.offset, target));
+      TRY(ReadOrigin(plan, before, piece.offset, target));
     } else {
       std::ranges::fill(target, std::byte{0});
     }
@@ -151,7 +152,9 @@ Result<size_t> OverlayFilesystem::Frozen::Read(const Inode& inode,
 bool OverlayFilesystem::VisitBaseData(const ReadPlan& plan, Range range,
                                       const RangeVisitor& visit) {
   const auto fd = OpenBase(plan);
-  if (fd && PreimageOf(plan, (*fd)->get())) return visit(range);
+  Before before;
+  if (fd) FindBefore(plan, (*fd)->get(), before);
+  if (before.exists()) return visit(range);
   while (range.from < range.to) {
     // Whatever stands in the way, reading will meet it.
     const off_t at =

@@ -32,8 +32,11 @@ void OverlayFilesystem::UsePreimages(std::shared_ptr<Preimages> preimages) {
   preimages_ = std::move(preimages);
 }
 
-void OverlayFilesystem::UseVaults(std::unique_ptr<VaultFiles> vaults) {
+void OverlayFilesystem::UseVaults(
+    std::unique_ptr<VaultFiles> vaults,
+    std::unique_ptr<OverwrittenContent> overwritten) {
   vaults_ = std::move(vaults);
+  overwritten_ = std::move(overwritten);
 }
 
 uint64_t OverlayFilesystem::PreimageBytes() {
@@ -95,36 +98,40 @@ Status OverlayFilesystem::CheckReadable(Ino ino) {
 
 // --- reading ---------------------------------------------------------------
 
-std::optional<Bytes> OverlayFilesystem::PreimageOf(const ReadPlan& plan,
-                                                   int fd) const {
-  if (!plan.changed || !plan.preimages) return {};
+void OverlayFilesystem::FindBefore(const ReadPlan& plan, int fd,
+                                   Before& before) const {
   struct stat st{};
-  const bool patched = ::fstat(fd, &st) == 0 &&
-                       (static_cast<uint64_t>(st.st_size) != plan.state.size ||
-                        Timestamp::From(st.st_mtim) != plan.state.mtime ||
-                        Timestamp::From(st.st_ctim) != plan.state.ctime);
-  if (!patched) return {};
-  return plan.preimages->Find(plan.state);
+  const bool is_other = plan.changed && ::fstat(fd, &st) == 0 &&
+                        (static_cast<uint64_t>(st.st_size) != plan.state.size ||
+                         Timestamp::From(st.st_mtim) != plan.state.mtime ||
+                         Timestamp::From(st.st_ctim) != plan.state.ctime);
+  if (!is_other || before.looked_for) return;
+  before.looked_for = true;
+  if (plan.preimages) before.preimage = plan.preimages->Find(plan.state);
+  if (before.preimage || !overwritten_) return;
+  before.patches = overwritten_->Since(plan.state, plan.base_path);
 }
 
-Status OverlayFilesystem::ReadOrigin(const ReadPlan& plan, uint64_t offset,
-                                     MutableByteSpan out) {
-  auto fd = OpenBase(plan);
-  std::optional<Bytes> old;
+Status OverlayFilesystem::ReadOrigin(const ReadPlan& plan, Before& before,
+                                     uint64_t offset, MutableByteSpan out) {
+  const auto fd = OpenBase(plan);
   if (fd) {
-    old = PreimageOf(plan, (*fd)->get());
+    const size_t n = TRY(ReadFully((*fd)->get(), offset, out));
+    // Somebody cut the base file short behind our back.
+    std::ranges::fill(out.subspan(n), std::byte{0});
+    // Looked at afterwards, whatever others wrote before it was read is found.
+    FindBefore(plan, (*fd)->get(), before);
   } else if (fd.error().code == ESTALE && plan.preimages) {
-    old = plan.preimages->Find(plan.state);
+    before.preimage = plan.preimages->Find(plan.state);
   }
+  const auto& old = before.preimage;
   if (old && old->size() >= offset + out.size()) {
     std::ranges::copy(ByteSpan(*old).subspan(offset, out.size()), out.begin());
     return {};
   }
-  if (!fd) return std::unexpected(std::move(fd).error());
-  const size_t n = TRY(ReadFully((*fd)->get(), offset, out));
-  // Somebody cut the base file short behind our back.
-  std::ranges::fill(out.subspan(n), std::byte{0});
-  return {};
+  if (!fd) return std::unexpected(fd.error());
+  if (before.patches.empty()) return {};
+  return overwritten_->Restore(before.patches, offset, out);
 }
 
 std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
@@ -137,11 +144,31 @@ std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
       filesystem.vaults_ ? filesystem.vaults_->Find(state) : nullptr;
   // Of many files that were written anew each would be looked for by itself.
   if (!kept) kept = filesystem.moved_.FindExpected(state, origin.path);
-  if (!kept) return old;
-  old.emplace(origin.size);
-  const auto n = ReadFully(kept->get(), 0, *old);
-  if (!n || *n != origin.size) old.reset();
-  return old;
+  if (!kept) kept = base.OpenFile(origin.path).value_or(nullptr);
+  if (!kept || !IsSameFile(base, kept->get(), state)) return old;
+  return filesystem.OldContentOf(kept->get(), origin);
+}
+
+std::optional<Bytes> OverlayFilesystem::OldContentOf(int fd,
+                                                     const BaseOrigin& origin) {
+  const Fingerprint state = Fingerprint::Of(origin);
+  Bytes content(origin.size);
+  const auto n = ReadFully(fd, 0, content);
+  if (!n) return {};
+  if (IsInState(base_, fd, state)) {
+    if (*n != content.size()) return {};
+    return content;
+  }
+  struct stat st{};
+  if (!overwritten_ || ::fstat(fd, &st) != 0) return {};
+  const auto patches = overwritten_->Since(state, origin.path);
+  const OverwrittenContent::Patch::State now{
+      .size = static_cast<uint64_t>(st.st_size),
+      .mtime = Timestamp::From(st.st_mtim)};
+  // What somebody else wrote since, nobody can take away.
+  const bool is_theirs = !patches.empty() && patches.front().after == now;
+  if (!is_theirs || !overwritten_->Restore(patches, 0, content)) return {};
+  return content;
 }
 
 // --- content that a merge made ---------------------------------------------

@@ -122,13 +122,21 @@ bool IsBornBefore(int fd, const Timestamp& time) {
 
 bool IsInState(const BaseDirectory& base, int fd, const Fingerprint& state) {
   struct stat st{};
-  if (::fstat(fd, &st) != 0) return false;
-  const auto born = BirthOf(fd);
-  return base.RelativeDevice(st.st_dev) == state.dev &&
-         st.st_ino == state.ino &&
+  return ::fstat(fd, &st) == 0 &&
          static_cast<uint64_t>(st.st_size) == state.size &&
          Timestamp::From(st.st_mtim) == state.mtime &&
-         (!born || *born <= state.ctime);
+         IsSameFile(base, fd, state);
+}
+
+bool IsSameFile(const BaseDirectory& base, int fd, const Fingerprint& state) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return false;
+  const auto born = BirthOf(fd);
+  const bool is_same = born ? *born <= state.ctime
+                            : static_cast<uint64_t>(st.st_size) == state.size &&
+                                  Timestamp::From(st.st_mtim) == state.mtime;
+  return is_same && st.st_ino == state.ino &&
+         base.RelativeDevice(st.st_dev) == state.dev;
 }
 
 Fingerprint Fingerprint::Of(const BaseOrigin& origin) {

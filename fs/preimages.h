@@ -33,6 +33,12 @@ struct Fingerprint {
 [[nodiscard]] bool IsInState(const BaseDirectory& base, int fd,
                              const Fingerprint& state);
 
+/// Whether the open file `fd` of `base` is the one that was in `state`,
+/// whatever was done to it since, where the filesystem keeps times of birth;
+/// where it does not, IsInState.
+[[nodiscard]] bool IsSameFile(const BaseDirectory& base, int fd,
+                              const Fingerprint& state);
+
 /// Whether the open file `fd` is known to have been there at `time`.
 [[nodiscard]] bool IsBornBefore(int fd, const Timestamp& time);
 

@@ -1,26 +1,10 @@
 #include "fs/vault_files.h"
 
 #include <algorithm>
-#include <ctime>
 #include <ranges>
 #include <utility>
 
 namespace txfs {
-
-namespace {
-
-/// File times do not tell changes apart that are closer together, seconds.
-constexpr int64_t kTick = 2;
-
-bool IsOld(const VaultStamp& stamp) {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return std::ranges::all_of(stamp, [&](const Timestamp& time) {
-    return time.sec + kTick < now.tv_sec;
-  });
-}
-
-}  // namespace
 
 SharedFd VaultFiles::Find(const Fingerprint& state) {
   const MutexLock lock(mutex_);
@@ -36,7 +20,7 @@ SharedFd VaultFiles::FindKnown(const Fingerprint& state) const {
     const auto [first, last] = index.by_ino.equal_range(state.ino);
     for (auto at = first; at != last; ++at) {
       auto fd = vaults_.OpenFile(at->second);
-      if (fd && IsInState(base_, (*fd)->get(), state)) return std::move(*fd);
+      if (fd && IsSameFile(base_, (*fd)->get(), state)) return std::move(*fd);
     }
   }
   return nullptr;

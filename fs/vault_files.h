@@ -23,9 +23,9 @@ class VaultFiles {
   VaultFiles(const BaseDirectory& base, int store)
       : base_(base), vaults_(base, store) {}
 
-  /// The file that was in `state` when the base had it, opened for reading;
-  /// nullptr when it is not kept, or has another size or time by now. The first
-  /// call after a commit reads the names in its vault, all of them.
+  /// The file that was in `state` when the base had it (IsSameFile), opened for
+  /// reading; nullptr when it is not kept. The first call after a commit reads
+  /// the names in its vault, all of them.
   SharedFd Find(const Fingerprint& state);
 
  private:

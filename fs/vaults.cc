@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <ctime>
 #include <tuple>
 
 #include "fs/base_mounts.h"
@@ -16,6 +18,8 @@ namespace {
 constexpr const char* kParent = "vault";
 /// In a vault: the mounts on which it has parts, each ended by a zero.
 constexpr const char* kPartsFile = "parts";
+/// File times do not tell changes apart that are closer together, seconds.
+constexpr int64_t kTick = 2;
 
 /// Renames do not cross from one mount to another, though both be of one
 /// filesystem.
@@ -51,6 +55,14 @@ std::string PartPath(const std::string& id, const std::string& mount) {
 }
 
 }  // namespace
+
+bool IsOld(const VaultStamp& stamp) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return std::ranges::all_of(stamp, [&](const Timestamp& time) {
+    return time.sec + kTick < now.tv_sec;
+  });
+}
 
 std::string SlotName(VaultSlot slot, uint64_t number) {
   return static_cast<char>(slot) + std::to_string(number);

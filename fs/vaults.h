@@ -48,6 +48,9 @@ using Vault = std::map<std::string, UniqueFd>;
 /// went. Empty: they are not known.
 using VaultStamp = std::vector<Timestamp>;
 
+/// Whether what happens from now on gives another stamp.
+[[nodiscard]] bool IsOld(const VaultStamp& stamp);
+
 /// The vaults of a store's commits, by id (docs/recovery.md, "Words").
 ///
 /// They lie in the store where its files can be renamed into the workspace,

@@ -108,7 +108,9 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
       std::move(base), std::move(transaction.journal), options_.filesystem));
   filesystem_->UsePreimages(
       std::make_shared<Preimages>(TRY(store_->TransactionDir(transaction.id))));
-  filesystem_->UseVaults(std::make_unique<VaultFiles>(base_, store_->dir()));
+  filesystem_->UseVaults(
+      std::make_unique<VaultFiles>(base_, store_->dir()),
+      std::make_unique<OverwrittenContent>(base_, store_->dir()));
   // Nobody has seen anything that could be stale.
   filesystem_->WhileFrozen(
       [](OverlayFilesystem::Frozen& frozen) { return frozen.FollowBase(); });

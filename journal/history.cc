@@ -22,7 +22,10 @@ constexpr size_t kPlanMax = size_t{4} << 30;
 std::string PathOf(const std::string& id) {
   return std::string(kHistoryDirectory) + "/" + id;
 }
-std::string PlanPath(const std::string& id) { return PathOf(id) + ".plan"; }
+constexpr std::string_view kPlanSuffix = ".plan";
+std::string PlanPath(const std::string& id) {
+  return PathOf(id) + std::string(kPlanSuffix);
+}
 std::string ImagePath(const std::string& id) { return PathOf(id) + ".image"; }
 std::string ManifestPath(const std::string& id) {
   return PathOf(id) + ".vault";
@@ -144,6 +147,15 @@ Result<TransactionSummary> TransactionHistory::Read(
 Status TransactionHistory::Write(const TransactionSummary& summary) const {
   return ReplaceFile(store_, PathOf(summary.id),
                      AsText(EncodeSummary(summary)));
+}
+
+Result<std::vector<std::string>> TransactionHistory::PlanIds() const {
+  std::vector<std::string> ids;
+  for (const std::string& name : TRY(ListNames(store_, kHistoryDirectory))) {
+    const auto [id, suffix] = SplitHistoryName(name);
+    if (suffix == kPlanSuffix) ids.emplace_back(id);
+  }
+  return ids;
 }
 
 Result<std::string> TransactionHistory::ReadPlan(const std::string& id) const {

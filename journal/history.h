@@ -53,6 +53,8 @@ class TransactionHistory {
   Result<TransactionSummary> Read(const std::string& id) const;
   Status Write(const TransactionSummary& summary) const;
 
+  /// Ids of which there is a plan.
+  Result<std::vector<std::string>> PlanIds() const;
   /// What undo needs besides the vault. ENOENT when it is no longer kept.
   Result<std::string> ReadPlan(const std::string& id) const;
   Result<std::string> ReadImage(const std::string& id) const;

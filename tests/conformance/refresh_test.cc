@@ -1677,6 +1677,269 @@ TEST_F(FollowTest, WhatTheyPatchInPlaceStaysWhatItWasUnderOurs) {
   EXPECT_EQ(NumberInBase("file"), NumberInBase("link"));
 }
 
+/// A file that both change in part, and of which there is no pre-image.
+class OverwrittenTest : public FollowTest {
+ protected:
+  static constexpr uint64_t kSize = 300'000;
+
+  void SetUp() override {
+    FollowTest::SetUp();
+    base_.File("big", string(kSize, 'o'));
+    base_.HardLink("big", "big too");
+    base_.SetTimes();
+  }
+  static void WriteAt(Transaction& by, const string& name, uint64_t offset,
+                      const string& text) {
+    EXPECT_TRUE(by.fs().Write({}, by.Find(name), offset, AsBytes(text), {}));
+  }
+  static string ReadAll(Transaction& by, Ino ino) {
+    const auto st = by.fs().GetAttr(ino);
+    if (!st) return "error";
+    string text(static_cast<size_t>(st->st_size), '\0');
+    const auto size =
+        by.fs().Read(ino, 0, std::as_writable_bytes(std::span(text)));
+    if (!size) return "error " + std::to_string(size.error().code);
+    text.resize(*size);
+    return text;
+  }
+  /// What it has besides the letter o, each as "OFFSET:BYTE", and its size if
+  /// that is another.
+  static string Marks(const string& text) {
+    string marks;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == 'o') continue;
+      marks += std::to_string(i) + ":" + text[i] + " ";
+      if (marks.size() > 100) return marks + "...";
+    }
+    return text.size() == kSize ? marks
+                                : marks + "size " + std::to_string(text.size());
+  }
+  string Seen(const string& name) {
+    return Marks(ReadAll(*two_, two_->Find(name)));
+  }
+  /// Also after a resume.
+  void ExpectSeen(const string& marks) {
+    for (const bool reopens : {false, true}) {
+      if (reopens) Reopen();
+      EXPECT_EQ(Seen("big"), marks);
+      EXPECT_EQ(Seen("big too"), marks);
+    }
+  }
+  /// Takes the newest commit, or undo, of the other back.
+  void OthersUndo(const string& wanted = "") {
+    const auto report = one_->workspace().Undo(wanted);
+    ASSERT_TRUE(report) << report.error().ToString();
+    EXPECT_TRUE(report->conflicts.empty());
+    undo_ = report->id;
+    two_->Refresh();
+  }
+
+  /// Looks at each crash point of this process.
+  class Looking {
+   public:
+    explicit Looking(std::function<void()> look) {
+      at_point = std::move(look);
+      SetCrashHook([] { at_point(); });
+    }
+    ~Looking() { SetCrashHook(nullptr); }
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
+
+   private:
+    static inline std::function<void()> at_point;
+  };
+
+  static constexpr const char* kOurs = "200000:+ ";
+  string undo_;  ///< id of the last one
+  Ino held_ = kNoIno;
+  string seen_ = kOurs;
+  int looks_ = 0;
+};
+
+TEST_F(OverwrittenTest, IsWhatItWasUnderOursWhateverTheyDo) {
+  WriteAt(*two_, "big too", 200'000, "+");
+  WriteAt(*one_, "big", 0, "1");
+  OthersCommit();
+  ASSERT_EQ(base_.Read("big too").substr(0, 2), "1o");
+  ExpectSeen(kOurs);
+  WriteAt(*one_, "big", 0, "22");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"), {.size = 5}));
+  OthersCommit();
+  ASSERT_EQ(base_.Read("big"), "22ooo");
+  ExpectSeen(kOurs);
+  EXPECT_EQ(two_->fs().Seek(two_->Find("big"), 0, SEEK_DATA).value_or(9), 0U);
+  WriteAt(*one_, "big", 100'000, "3");
+  OthersCommit();
+  ExpectSeen(kOurs);
+  OthersUndo();
+  ASSERT_EQ(base_.Read("big"), "22ooo");
+  ExpectSeen(kOurs);
+  OthersUndo(undo_);
+  ASSERT_EQ(base_.Read("big").size(), 100'001U);
+  ExpectSeen(kOurs);
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_EQ(Marks(base_.Read("big")), kOurs);
+  EXPECT_EQ(NumberInBase("big"), NumberInBase("big too"));
+}
+
+TEST_F(OverwrittenTest, IsWhatTheyHadMadeOfItWhenItWasChanged) {
+  WriteAt(*one_, "big", 0, "1");
+  OthersCommit();
+  WriteAt(*two_, "big", 200'000, "+");
+  two_->Find("big too");
+  const string ours = "0:1 200000:+ ";
+  ExpectSeen(ours);
+  WriteAt(*one_, "big", 0, "2");
+  OthersCommit();
+  ExpectSeen(ours);
+  OthersUndo();
+  ExpectSeen(ours);
+  OthersUndo();
+  ASSERT_EQ(base_.Read("big")[0], 'o');
+  ExpectSeen(ours);
+  const string first_undone = undo_;
+  WriteAt(*one_, "big", 10, "3");
+  OthersCommit();
+  ExpectSeen(ours);
+  OthersUndo();
+  ExpectSeen(ours);
+  OthersUndo(first_undone);
+  ASSERT_EQ(base_.Read("big")[0], '1');
+  ExpectSeen(ours);
+}
+
+TEST_F(OverwrittenTest, IsWhatItWasAtEachStepOfACommitAndOfAnUndo) {
+  WriteAt(*two_, "big", 200'000, "+");
+  held_ = two_->Find("big");
+  WriteAt(*one_, "big", 0, "1");
+  WriteAt(*one_, "big", 200'001, string(90'000, '1'));
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"), {.size = 295'000}));
+  EXPECT_EQ(one_->Commit(), 0U);
+  const auto look = [this] {
+    looks_ += 1;
+    if (seen_ == kOurs) seen_ = Marks(ReadAll(*two_, held_));
+  };
+  const Looking looking(look);
+  EXPECT_TRUE(one_->workspace().Undo(""));
+  EXPECT_EQ(seen_, kOurs);
+  WriteAt(*one_, "big", 10, "2");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"), {.size = 200'000}));
+  EXPECT_EQ(one_->Commit(), 0U);
+  EXPECT_EQ(seen_, kOurs);
+  const auto undo = one_->workspace().Undo("");
+  ASSERT_TRUE(undo);
+  EXPECT_TRUE(one_->workspace().Undo(undo->id));
+  EXPECT_EQ(seen_, kOurs);
+  EXPECT_GE(looks_, 60);
+}
+
+TEST_F(OverwrittenTest, IsWhatItWasUnderAnotherModeOrName) {
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("big"), {.mode = 0600}));
+  two_->Find("big too");
+  WriteAt(*one_, "big", 7, "1");
+  OthersCommit();
+  ExpectSeen("");
+  two_->Find("same");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"), {.size = 3}));
+  OthersCommit();
+  ExpectSeen("");
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_EQ(base_.Read("big"), "ooo");
+}
+
+TEST_F(OverwrittenTest, IsWhatItWasForWhoHasItOpenAndDeletedIt) {
+  const Ino held = two_->Find("big");
+  two_->Find("big too");
+  for (const string name : {"big", "big too"}) {
+    ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, name));
+  }
+  WriteAt(*one_, "big", 7, "1");
+  OthersCommit();
+  EXPECT_EQ(Marks(ReadAll(*two_, held)), "");
+}
+
+TEST_F(OverwrittenTest, IsThereWhatIsUnchangedHere) {
+  ASSERT_EQ(Seen("big"), "");
+  WriteAt(*one_, "big", 7, "1");
+  OthersCommit();
+  ExpectSeen("7:1 ");
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("big"), {.mode = 0600}));
+  ExpectSeen("7:1 ");
+}
+
+TEST_F(OverwrittenTest, IsWhatItWasWhenTheySetTheTimeBack) {
+  WriteAt(*two_, "big", 200'000, "+");
+  two_->Find("big too");
+  struct stat st{};
+  ASSERT_EQ(::stat((directory_.path() + "/big").c_str(), &st), 0);
+  WriteAt(*one_, "big", 0, "1");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"),
+                                 {.mtime = Timestamp::From(st.st_mtim)}));
+  OthersCommit();
+  ExpectSeen(kOurs);
+}
+
+TEST_F(OverwrittenTest, IsThereWhenAnUndoMovedItAndSetItsTime) {
+  base_.File("single", string(kSize, 'o'));
+  two_->Find("single");
+  Move(*two_, "single", "moved");
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("moved"),
+                                 {.mtime = Timestamp{1200000000, 0}}));
+  EXPECT_EQ(two_->Commit(), 0U);
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("moved"), {.mode = 0600}));
+  ASSERT_TRUE(two_->workspace().Undo(""));
+  EXPECT_EQ(Seen("moved"), "");
+}
+
+TEST_F(OverwrittenTest, IsFoundWhereTheyMovedItBeforeTheyWroteToIt) {
+  ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("big"), {.mode = 0600}));
+  WriteAt(*two_, "big", 200'000, "+");
+  Move(*one_, "big", "moved");
+  WriteAt(*one_, "moved", 0, "1");
+  ASSERT_NE(one_->Find("big too"), kNoIno);
+  Move(*one_, "big too", "moved too");
+  OthersCommit();
+  EXPECT_EQ(Seen("moved"), kOurs);
+  Reopen();
+  EXPECT_EQ(Seen("moved"), kOurs);
+  OthersUndo();
+  ExpectSeen(kOurs);
+}
+
+TEST_F(OverwrittenTest, IsFoundAmongWhatTheyDeletedWhenTheyHadWrittenToIt) {
+  WriteAt(*two_, "big", 200'000, "+");
+  WriteAt(*one_, "big", 0, "1");
+  ASSERT_NE(one_->Find("big too"), kNoIno);
+  OthersCommit();
+  for (const string name : {"big", "big too"}) {
+    ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, name));
+  }
+  OthersCommit();
+  EXPECT_EQ(Seen("big"), kOurs);
+  Reopen();
+  EXPECT_EQ(Seen("big"), kOurs);
+}
+
+TEST_F(OverwrittenTest, IsALargeFileOfOneName) {
+  constexpr uint64_t kLarge = 65 << 20;
+  const string path = directory_.path() + "/large";
+  ASSERT_EQ(::truncate((base_.File("large", "o"), path.c_str()), kLarge), 0);
+  WriteAt(*two_, "large", 1, "+");
+  WriteAt(*one_, "large", 0, "1");
+  WriteAt(*one_, "large", 50'000'000, "1");
+  OthersCommit();
+  ASSERT_EQ(base_.Read("large").substr(0, 2), string("1\0", 2));
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    const string seen = ReadAll(*two_, two_->Find("large"));
+    ASSERT_EQ(seen.size(), kLarge);
+    EXPECT_EQ(seen.substr(0, 3), string("o+\0", 3));
+    EXPECT_EQ(seen[50'000'000], '\0');
+  }
+}
+
 TEST_F(FollowTest, AFileThatWeDeletedAndToWhichTheyGaveAnotherName) {
   two_->Find("dir/sub/deep");
   ASSERT_TRUE(two_->fs().Unlink({}, two_->Find("dir/sub"), "deep"));

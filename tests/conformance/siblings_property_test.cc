@@ -122,6 +122,9 @@ class Siblings {
     umask(022);
     mkdir(base_.root().c_str(), 0755);
     PrepareBase(base_);
+    // Too large for a pre-image, and what is written to it is so in place.
+    base_.HardLink("b/b", "b/d/b");
+    base_.SetTimes();
     for (const string name : {"a", "b"}) {
       Side& side = sides_.at(name == "a" ? 0 : 1);
       side.name = name;
@@ -149,7 +152,9 @@ class Siblings {
     side.runner->DropAll();
     DemandSame("work", base_view_, Base(), {});
     DemandSame("work, the other's mount", others, View(*other.driver), {});
+    const auto changed = ChangedPaths(other);
     Take(side, phase);
+    DemandIsolated(other, changed, others);
     DemandNone("it, in the store", FindProblems(base_.root()));
     for (const Side& each : sides_) DemandToldApart(each);
   }
@@ -328,6 +333,34 @@ class Siblings {
     if (!side.alone) Emptied(shown, disputed);
     DemandToldApart(side.name + "'s mount and diff", changes, disputed,
                     base_view_, shown);
+  }
+
+  /// Without what is in a directory that was renamed.
+  static std::set<string> ChangedPaths(const Side& side) {
+    std::set<string> paths;
+    for (const NetChange& change :
+         Demand("diff", side.workspace().Changes(false))) {
+      if (change.kind != ChangeKind::kDeleted) paths.insert(change.path);
+    }
+    return paths;
+  }
+
+  /// What was changed and still is has the content that it had.
+  static void DemandIsolated(const Side& side, const std::set<string>& changed,
+                             const TreeView& before) {
+    const TreeView after = View(*side.driver);
+    string problems;
+    for (const string& path : ChangedPaths(side)) {
+      const auto was = before.find(path);
+      const auto is = after.find(path);
+      const bool compares = changed.contains(path) && was != before.end() &&
+                            is != after.end() && S_ISREG(was->second.mode) &&
+                            S_ISREG(is->second.mode);
+      if (!compares || was->second.content == is->second.content) continue;
+      problems += path + ": \"" + was->second.content.substr(0, 40) +
+                  "\" became \"" + is->second.content.substr(0, 40) + "\"\n";
+    }
+    DemandNone("the other's end, in " + side.name, problems);
   }
 
   /// Directories with nothing but such in them. One that the base has no more,
