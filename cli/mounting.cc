@@ -297,9 +297,12 @@ Result<MountPlan> PlanMount(const Context& context,
     }
   }
   const std::optional<Dead> dead = FindDead(context, arguments);
+  const auto find_paths = [&] {
+    return dead ? dead->paths : PathsOf(context, arguments);
+  };
   // Twice: behind a dead mount links cannot be resolved.
-  TRY(CheckMountpointIsFree(dead ? dead->paths : PathsOf(context, arguments)));
-  const Paths paths = dead ? dead->paths : PathsOf(context, arguments);
+  TRY(CheckMountpointIsFree(find_paths()));
+  const Paths paths = find_paths();
   if (dead && !named) name = NameOf(*dead);
   if (paths.workspace == "/" || paths.mountpoint == "/") {
     return Fail(0, "the root directory / cannot be a workspace or a mountpoint",
@@ -369,7 +372,8 @@ Status MountInBackground(const MountPlan& plan) {
   // It was none when this was planned; whatever stood in the way, that is why.
   if (!ready && IsMountpoint(mountpoint)) {
     return Fail(ErrorKind::kBusy, 0,
-                "somebody else has just mounted at " + mountpoint,
+                "somebody else has just mounted at " + mountpoint + " (" +
+                    ready.error().message + ")",
                 "`txfs -C " + QuoteShell(mountpoint) + " status` shows what");
   }
   SayMounted(plan, TRY(ready));

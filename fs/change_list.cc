@@ -232,7 +232,7 @@ class ChangeCollector {
     const bool may_be_emptied = name.inode != nullptr &&
                                 name.inode->IsDirectory() && name.inode->lost &&
                                 !name.inode->AttributesChanged() &&
-                                frozen_.tree.IsAtItsPlace(*name.inode);
+                                frozen_.tree.UpperNames(*name.inode) == 0;
     if (may_be_emptied) emptied_.push_back(path);
     NetChange change{.kind = ChangeKind::kAdded, .path = path};
     change.after = std::move(after);

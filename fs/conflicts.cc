@@ -120,8 +120,9 @@ class DriftFinder {
     Drift drift{.ino = inode.ino};
     if (!st || !frozen_.tree.IsOrigin(inode, *st)) {
       auto other = OtherName(inode);
-      const bool is_shown =
-          !inode.IsOrphan() && SlotAt(path) == nullptr && !inode.IsUnchanged();
+      const bool is_shown = !inode.IsOrphan() &&
+                            frozen_.tree.SlotAt(path) == nullptr &&
+                            !inode.IsUnchanged();
       if (other && st && is_shown) {
         // It shows ours where others have another file.
         drift.another = true;
@@ -243,7 +244,7 @@ class DriftFinder {
   /// `at_path`: who has the name now.
   OurChange OursOf(const Inode& inode, Drift& drift) {
     Ino& at_path = drift.at_path;
-    const Slot* slot = SlotAt(drift.path);
+    const Slot* slot = frozen_.tree.SlotAt(drift.path);
     if (slot != nullptr && slot->upper.kind == DentryKind::kInode) {
       at_path = slot->upper.ino;
     }
@@ -258,14 +259,14 @@ class DriftFinder {
     if (inode.AttributesChanged()) return OurChange::kAttributes;
     if (inode.IsDirectory()) return OurChange::kEntries;
     if (attr.nlink > origin.nlink) return OurChange::kLinked;
-    if (UpperNames(frozen_.tree, inode) != 0) return OurChange::kRenamed;
+    if (frozen_.tree.UpperNames(inode) != 0) return OurChange::kRenamed;
     return attr.mtime == origin.mtime ? OurChange::kNothing
                                       : OurChange::kAttributes;
   }
 
   bool IsNameless(const Inode& inode) {
     return !inode.IsDirectory() && !inode.IsOrphan() && inode.links.empty() &&
-           SlotAt(inode.record.base->path) != nullptr;
+           frozen_.tree.SlotAt(inode.record.base->path) != nullptr;
   }
 
   /// A file that has the name `path` in the base, which the transaction took
@@ -273,16 +274,11 @@ class DriftFinder {
   bool IsNowhere(const Inode& inode, const std::string& path,
                  const struct stat& st) {
     if (inode.IsDirectory() || inode.IsOrphan()) return false;
-    if (inode.record.base->nlink < 2 || SlotAt(path) == nullptr) return false;
-    if (UpperNames(frozen_.tree, inode) != 0 || OtherName(inode)) return false;
+    if (inode.record.base->nlink < 2 || frozen_.tree.SlotAt(path) == nullptr)
+      return false;
+    if (frozen_.tree.UpperNames(inode) != 0 || OtherName(inode)) return false;
     const bool same = !inode.ContentChanged() && !inode.AttributesChanged();
     return same || st.st_nlink == 1 || !inode.links.empty();
-  }
-
-  const Slot* SlotAt(const std::string& path) {
-    const Inode* directory = frozen_.tree.FindBaseDirectory(ParentPath(path));
-    return directory == nullptr ? nullptr
-                                : directory->UpperSlot(BaseName(path));
   }
 
   static bool HasEntries(const Inode& directory) {
@@ -408,7 +404,7 @@ class DriftFinder {
   /// How many names that the file had in the base the transaction took away.
   uint64_t TakenNames(const Inode& inode) const {
     const uint64_t names =
-        uint64_t{inode.record.base->nlink} + UpperNames(frozen_.tree, inode);
+        uint64_t{inode.record.base->nlink} + frozen_.tree.UpperNames(inode);
     return names - std::min<uint64_t>(names, inode.attr().nlink);
   }
 
@@ -450,20 +446,6 @@ Conflict Drift::Describe() const {
           std::string(NameOf(theirs)),
           std::string(NameOf(ours)),
           {}};
-}
-
-uint32_t UpperNames(const Tree& tree, const Inode& inode) {
-  uint32_t names = 0;
-  for (const Inode::Link& link : inode.links) {
-    const Inode* parent = tree.Find(link.parent);
-    if (parent == nullptr) continue;
-    const auto slot = parent->slots.find(link.name);
-    if (slot != parent->slots.end() &&
-        slot->second.upper.kind == DentryKind::kInode) {
-      ++names;
-    }
-  }
-  return names;
 }
 
 bool HasUserXattrs(const BaseDirectory& base, const std::string& path) {

@@ -73,9 +73,6 @@ struct Drift {
 /// pre-image tells what it was.
 Result<std::vector<Drift>> FindDrift(OverlayFilesystem::Frozen& frozen);
 
-/// Names of `inode` that the transaction made.
-[[nodiscard]] uint32_t UpperNames(const Tree& tree, const Inode& inode);
-
 /// Whether the base object at `path` has user.* attributes.
 [[nodiscard]] bool HasUserXattrs(const BaseDirectory& base,
                                  const std::string& path);

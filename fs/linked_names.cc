@@ -43,16 +43,16 @@ class OtherNames {
     // What has a name of its own comes from one that is hidden, too.
     std::erase_if(nameless, [&](const Inode* inode) {
       return found.contains(inode->ino) ||
-             (UpperNames(tree_, *inode) == 0 ? !inode->IsUnchanged()
-                                             : !inode->lost);
+             (tree_.UpperNames(*inode) == 0 ? !inode->IsUnchanged()
+                                            : !inode->lost);
     });
     Search(nameless, Names::kAll, [&](Inode& inode, const std::string& path) {
       if (!IsThere(inode, path)) return false;
-      if (UpperNames(tree_, inode) != 0) {
+      if (tree_.UpperNames(inode) != 0) {
         NoteBy(inode, path);
         return true;
       }
-      const Slot* slot = SlotAt(path);
+      const Slot* slot = tree_.SlotAt(path);
       const bool deleted =
           slot != nullptr && slot->upper.kind == DentryKind::kWhiteout;
       if (deleted) found_.gone.push_back({inode.ino, path});
@@ -124,8 +124,8 @@ class OtherNames {
       if (patched) found_.stale.push_back(inode.ino);
       // By that name it is not to be seen, and by the others no more.
       const bool vanished = HadSeveral(inode) && !inode.links.empty() &&
-                            SlotAt(inode.record.base->path) != nullptr &&
-                            UpperNames(tree_, inode) == 0 &&
+                            tree_.SlotAt(inode.record.base->path) != nullptr &&
+                            tree_.UpperNames(inode) == 0 &&
                             !FindName(inode, true) &&
                             (inode.IsUnchanged() || !FindName(inode, false));
       if (vanished) {
@@ -228,13 +228,6 @@ class OtherNames {
     const bool is_new =
         directory != nullptr && !directory->slots.contains(BaseName(path));
     if (is_new) Adopt(*directory, path);
-  }
-
-  /// What the journal has in the place of the base's name `path`, if anything.
-  const Slot* SlotAt(const std::string& path) const {
-    const Inode* directory = tree_.FindBaseDirectory(ParentPath(path));
-    return directory == nullptr ? nullptr
-                                : directory->UpperSlot(BaseName(path));
   }
 
   void SetLost(Inode& inode, bool lost) {

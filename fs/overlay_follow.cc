@@ -85,7 +85,7 @@ std::optional<InodeRecord> FollowContent(const Tree& tree,
                           inode.record.base && !inode.IsOrphan() &&
                           !inode.lost && inode.IsUnchanged() &&
                           inode.attr().nlink < inode.record.base->nlink &&
-                          UpperNames(tree, inode) == 0;
+                          tree.UpperNames(inode) == 0;
   if (!may_follow) return {};
   const BaseOrigin& origin = *inode.record.base;
   const auto st = base.Stat(origin.path);

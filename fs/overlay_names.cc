@@ -81,7 +81,7 @@ void OverlayFilesystem::CountMoved(Plan& plan, const Inode& directory,
   attr.ctime = plan.now();
   if (inode.IsDirectory()) return;
   const uint32_t moved = directory.UpperSlot(name) == nullptr ? 1 : 0;
-  attr.nlink = std::max(attr.nlink, UpperNames(tree_, inode) + moved);
+  attr.nlink = std::max(attr.nlink, tree_.UpperNames(inode) + moved);
 }
 
 /// Whether another filesystem begins at `inode`.

@@ -302,7 +302,7 @@ Result<bool> Resolution::MakeNew(const Inode& inode) {
   if (!TRY(CopyUp(inode))) return false;
   const std::string path = inode.record.base->path;
   if (!inode.upper) Do(InodeEdit{inode.ino, std::nullopt, inode.record});
-  const uint32_t names = UpperNames(frozen_.tree, inode);
+  const uint32_t names = frozen_.tree.UpperNames(inode);
   const std::vector<Inode::Link> others = OtherNames(inode);
   Inode* parent = nullptr;
   if (names == 0 || HasNotedName(inode)) {

@@ -224,6 +224,12 @@ class Tree final : public State {
   std::vector<Extent> Forget(Ino ino, uint64_t lookups,
                              std::shared_ptr<Journal>* retired);
 
+  /// What the journal has in the place of the base's name `path`; null:
+  /// nothing, or the directory is not in memory.
+  [[nodiscard]] const Slot* SlotAt(std::string_view path) const;
+  /// Names of `inode` that the transaction made.
+  [[nodiscard]] uint32_t UpperNames(const Inode& inode) const;
+
   /// The directory of base path `path`, if it is in memory.
   [[nodiscard]] Inode* FindBaseDirectory(std::string_view path);
   [[nodiscard]] const Inode* FindBaseDirectory(std::string_view path) const;

@@ -42,6 +42,21 @@ std::optional<std::string> Tree::VisiblePath(const Inode& inode,
   return VisibleBase(inode.record.base->path, counts);
 }
 
+const Slot* Tree::SlotAt(std::string_view path) const {
+  const Inode* directory = FindBaseDirectory(ParentPath(path));
+  return directory == nullptr ? nullptr : directory->UpperSlot(BaseName(path));
+}
+
+uint32_t Tree::UpperNames(const Inode& inode) const {
+  return static_cast<uint32_t>(
+      std::ranges::count_if(inode.links, [&](const Inode::Link& link) {
+        const Inode* parent = Find(link.parent);
+        const Slot* slot =
+            parent == nullptr ? nullptr : parent->UpperSlot(link.name);
+        return slot != nullptr && slot->upper.kind == DentryKind::kInode;
+      }));
+}
+
 bool Tree::IsAtItsPlace(const Inode& inode) const {
   if (VisiblePath(inode) != inode.record.base->path ||
       inode.links.size() != 1) {

@@ -1940,6 +1940,29 @@ TEST_F(OverwrittenTest, IsALargeFileOfOneName) {
   }
 }
 
+TEST_F(FollowTest, ADirectoryThatWeEmptiedAndTheyMovedIsNoChangeOfOneWeRename) {
+  base_.File("a/sub/x", "in a");
+  base_.File("b/sub/y", "in b");
+  base_.File("b/emptied/z", "z");
+  base_.SetTimes();
+  const Ino a = one_->Find("a");
+  for (const string name : {"b/emptied/z", "b/sub/y", "a/sub/x"}) {
+    ASSERT_NE(two_->Find(name), kNoIno);
+  }
+  ASSERT_TRUE(two_->fs().Unlink({}, two_->Find("b/emptied"), "z"));
+  one_->Find("b");
+  one_->Find("a/sub");
+  ASSERT_TRUE(
+      one_->fs().Rename({}, kRootIno, "b", a, "sub", RenameMode::kExchange));
+  OthersCommit();
+  two_->Find("a/sub/sub");
+  ASSERT_TRUE(two_->fs().Rename({}, two_->Find("a/sub"), "sub", kRootIno, "b",
+                                RenameMode::kExchange));
+  EXPECT_EQ(two_->Changes(), (std::vector<string>{"R a/sub/sub", "R b"}));
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_FALSE(base_.Exists("a/sub/sub/emptied"));
+}
+
 TEST_F(FollowTest, AFileThatWeDeletedAndToWhichTheyGaveAnotherName) {
   two_->Find("dir/sub/deep");
   ASSERT_TRUE(two_->fs().Unlink({}, two_->Find("dir/sub"), "deep"));
