@@ -1996,6 +1996,41 @@ TEST_F(FollowTest, AFileOfWhichEachSideDeletedWhatTheOtherLeft) {
   EXPECT_FALSE(base_.Exists("file"));
 }
 
+TEST_F(FollowTest, ARollbackToBeforeEachSideDeletedWhatTheOtherLeft) {
+  Link(*one_, "file", "third");
+  OthersCommit();
+  ASSERT_TRUE(two_->workspace().MakeSavepoint("before"));
+  for (const string name : {"file", "link", "third"}) {
+    ASSERT_NE(two_->Find(name), kNoIno);
+  }
+  for (const string name : {"file", "link"}) {
+    ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, name));
+  }
+  ASSERT_TRUE(two_->workspace().MakeSavepoint("ours"));
+  one_->Find("third");
+  ASSERT_TRUE(one_->fs().Unlink({}, kRootIno, "third"));
+  OthersCommit();
+  const std::vector<string> ours = {"D file", "D link"};
+  for (const bool rolls_back : {false, true}) {
+    if (rolls_back) {
+      ASSERT_TRUE(two_->workspace().Rollback("ours"));
+    }
+    EXPECT_EQ(two_->Find("third"), kNoIno);
+    EXPECT_EQ(two_->ChangesSince("ours"), std::vector<string>());
+    EXPECT_EQ(two_->ChangesSince("before"), ours);
+    EXPECT_EQ(two_->Changes(), ours);
+    EXPECT_EQ(FindProblems(directory_.path()), "");
+  }
+  ASSERT_TRUE(two_->workspace().Rollback("before"));
+  EXPECT_EQ(two_->Find("third"), kNoIno);
+  EXPECT_EQ(two_->Read("file"), "old");
+  two_->Write("link", "mine");
+  EXPECT_EQ(two_->Read("file"), "mine");
+  EXPECT_EQ(two_->Changes(), (std::vector<string>{"M file", "M link"}));
+  EXPECT_EQ(two_->Commit(), 0U);
+  EXPECT_EQ(base_.Read("file"), "mine");
+}
+
 TEST_F(FollowTest, ADirectoryIsNotKeptForAFileThatTheyMovedWithIt) {
   Link(*one_, "same", "more");
   ASSERT_TRUE(one_->fs().Rename({}, kRootIno, "more", one_->Find("dir/sub"),
