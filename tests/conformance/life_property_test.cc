@@ -15,25 +15,13 @@
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/steps.h"
+#include "tests/conformance/turns.h"
 #include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {
 
 constexpr ViewRules kAnyInodes{.ino = false, .ctime = false};
-
-enum class Turn : uint8_t {
-  kNothing,
-  kSavepoint,
-  kRollback,
-  kCommit,
-  kCommitPart,
-  kDiscard,
-  kDiscardPart,
-  kUndo,
-  kRemount,
-  kCount,
-};
 
 /// Some work and what becomes of it.
 struct Phase {
@@ -43,29 +31,23 @@ struct Phase {
 };
 
 std::ostream& operator<<(std::ostream& out, const Phase& phase) {
-  static const std::vector<const char*> kNames = {
-      "nothing", "savepoint",    "rollback", "commit", "commit part",
-      "discard", "discard part", "undo",     "remount"};
   for (const Step& step : phase.steps) out << step << "; ";
-  return out << kNames[static_cast<size_t>(phase.turn)] << ' ' << phase.choice
-             << '\n';
+  return out << phase.turn << ' ' << phase.choice << '\n';
 }
 
 rc::Gen<Phase> AnyPhase() {
   return rc::gen::build<Phase>(
       rc::gen::set(&Phase::steps, rc::gen::container<std::vector<Step>>(
                                       AnyStep(StepModes(false)))),
-      rc::gen::set(&Phase::turn,
-                   rc::gen::cast<Turn>(rc::gen::weightedElement<int>(
-                       {{1, static_cast<int>(Turn::kNothing)},
-                        {2, static_cast<int>(Turn::kSavepoint)},
-                        {2, static_cast<int>(Turn::kRollback)},
-                        {2, static_cast<int>(Turn::kCommit)},
-                        {6, static_cast<int>(Turn::kCommitPart)},
-                        {1, static_cast<int>(Turn::kDiscard)},
-                        {3, static_cast<int>(Turn::kDiscardPart)},
-                        {2, static_cast<int>(Turn::kUndo)},
-                        {2, static_cast<int>(Turn::kRemount)}}))),
+      rc::gen::set(&Phase::turn, AnyTurn({{1, Turn::kNothing},
+                                          {2, Turn::kSavepoint},
+                                          {2, Turn::kRollback},
+                                          {2, Turn::kCommit},
+                                          {6, Turn::kCommitPart},
+                                          {1, Turn::kDiscard},
+                                          {3, Turn::kDiscardPart},
+                                          {2, Turn::kUndo},
+                                          {2, Turn::kRemount}})),
       rc::gen::set(&Phase::choice, rc::gen::inRange<size_t>(0, 1000)));
 }
 
@@ -105,7 +87,6 @@ class Life {
   void Take(Turn turn, size_t choice) {
     switch (turn) {
       case Turn::kNothing:
-      case Turn::kCount:
         return;
       case Turn::kSavepoint: {
         const std::string name = "s" + std::to_string(++names_);

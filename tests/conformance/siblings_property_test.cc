@@ -15,6 +15,7 @@
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/steps.h"
+#include "tests/conformance/turns.h"
 #include "tests/repeat.h"
 
 namespace txfs::testing {
@@ -24,19 +25,6 @@ using ::std::string;
 using ::std::vector;
 
 constexpr ViewRules kAnyInodes{.ino = false, .ctime = false};
-
-enum class Turn : uint8_t {
-  kNothing,
-  kSavepoint,
-  kRollback,
-  kCommit,
-  kCommitPart,
-  kDiscard,
-  kDiscardPart,
-  kUndo,
-  kRemount,
-  kCount,
-};
 
 /// Some work of one of the transactions, and what becomes of it.
 struct Phase {
@@ -48,15 +36,11 @@ struct Phase {
 };
 
 std::ostream& operator<<(std::ostream& out, const Phase& phase) {
-  static const vector<const char*> kTurns = {
-      "nothing", "savepoint",    "rollback", "commit", "commit part",
-      "discard", "discard part", "undo",     "remount"};
   static const vector<const char*> kWays = {"fail", "mine", "theirs", "merge"};
   out << (phase.second ? "b: " : "a: ");
   for (const Step& step : phase.steps) out << step << "; ";
-  return out << kTurns[static_cast<size_t>(phase.turn)] << ' '
-             << kWays[static_cast<size_t>(phase.way)] << ' ' << phase.choice
-             << '\n';
+  return out << phase.turn << ' ' << kWays[static_cast<size_t>(phase.way)]
+             << ' ' << phase.choice << '\n';
 }
 
 rc::Gen<Phase> AnyPhase() {
@@ -64,17 +48,15 @@ rc::Gen<Phase> AnyPhase() {
       rc::gen::set(&Phase::steps,
                    rc::gen::container<vector<Step>>(AnyStep(StepModes(false)))),
       rc::gen::set(&Phase::second),
-      rc::gen::set(&Phase::turn,
-                   rc::gen::cast<Turn>(rc::gen::weightedElement<int>(
-                       {{2, static_cast<int>(Turn::kNothing)},
-                        {2, static_cast<int>(Turn::kSavepoint)},
-                        {2, static_cast<int>(Turn::kRollback)},
-                        {8, static_cast<int>(Turn::kCommit)},
-                        {2, static_cast<int>(Turn::kCommitPart)},
-                        {1, static_cast<int>(Turn::kDiscard)},
-                        {2, static_cast<int>(Turn::kDiscardPart)},
-                        {3, static_cast<int>(Turn::kUndo)},
-                        {2, static_cast<int>(Turn::kRemount)}}))),
+      rc::gen::set(&Phase::turn, AnyTurn({{2, Turn::kNothing},
+                                          {2, Turn::kSavepoint},
+                                          {2, Turn::kRollback},
+                                          {8, Turn::kCommit},
+                                          {2, Turn::kCommitPart},
+                                          {1, Turn::kDiscard},
+                                          {2, Turn::kDiscardPart},
+                                          {3, Turn::kUndo},
+                                          {2, Turn::kRemount}})),
       rc::gen::set(&Phase::way,
                    rc::gen::element(OnConflict::kFail, OnConflict::kMine,
                                     OnConflict::kTheirs, OnConflict::kMerge)),
@@ -163,7 +145,6 @@ class Siblings {
   void Take(Side& side, const Phase& phase) {
     switch (phase.turn) {
       case Turn::kNothing:
-      case Turn::kCount:
         return;
       case Turn::kSavepoint: {
         const string name = "s" + std::to_string(++names_);
