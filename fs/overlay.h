@@ -432,25 +432,25 @@ class OverlayFilesystem final : public Filesystem {
   /// One that is not by its name what it was when it was noted: in a vault, or
   /// by another name; or nullptr.
   SharedFd FindElsewhere(const Fingerprint& state, const std::string& path);
-  /// What a base file was before others wrote to it in place, or something else
-  /// came in its place.
-  struct Before {
-    bool looked_for = false;
+  /// Of a base file that is not in the state in which it was noted: what it
+  /// was.
+  struct OldState {
+    struct stat seen{};  ///< what the file was when this was looked for
     std::optional<Bytes> preimage;
     OverwrittenContent::Patches patches;
 
     [[nodiscard]] bool exists() const { return preimage || !patches.empty(); }
   };
-  /// Looks for it, where the open base file `fd` is not in the state that
-  /// `plan` is about, unless that was done.
-  void FindBefore(const ReadPlan& plan, int fd, Before& before) const;
-  /// All of the base file `fd` as it was when it was `origin`; nothing where
-  /// others than txfs wrote to it since.
-  std::optional<Bytes> OldContentOf(int fd, const BaseOrigin& origin);
+  /// That of the open base file `fd`, which was read before. Looks again only
+  /// if the file has changed since `old` was found.
+  Status FindOldState(const ReadPlan& plan, int fd, OldState& old) const;
   /// Bytes of the base file as it was when it was noted, as far as that is
-  /// kept. `before`: of an earlier call for `plan`, if there was one.
-  Status ReadOrigin(const ReadPlan& plan, Before& before, uint64_t offset,
+  /// kept. `old`: of an earlier call for `plan`, if there was one.
+  Status ReadOrigin(const ReadPlan& plan, OldState& old, uint64_t offset,
                     MutableByteSpan out);
+  /// The same, while nobody else writes to it. EAGAIN: somebody did.
+  Status TryReadOrigin(const ReadPlan& plan, int fd, OldState& old,
+                       uint64_t offset, MutableByteSpan out) const;
   /// Takes a range that may have other bytes than zeros; returns whether to go
   /// on.
   using RangeVisitor = std::function<bool(Range)>;

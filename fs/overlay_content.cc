@@ -103,14 +103,14 @@ Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
                                              uint64_t offset,
                                              MutableByteSpan out) {
   size_t done = 0;
-  Before before;
+  OldState old;
   for (const Piece& piece : plan.pieces) {
     const MutableByteSpan target =
         out.subspan(piece.offset - offset, piece.length);
     if (piece.source == Piece::Source::kSpool) {
       TRY(plan.journal->Read(piece.content, piece.into, target));
     } else if (piece.source == Piece::Source::kBase) {
-      TRY(ReadOrigin(plan, before, piece.offset, target));
+      TRY(ReadOrigin(plan, old, piece.offset, target));
     } else {
       std::ranges::fill(target, std::byte{0});
     }
@@ -152,16 +152,18 @@ Result<size_t> OverlayFilesystem::Frozen::Read(const Inode& inode,
 bool OverlayFilesystem::VisitBaseData(const ReadPlan& plan, Range range,
                                       const RangeVisitor& visit) {
   const auto fd = OpenBase(plan);
-  Before before;
-  if (fd) FindBefore(plan, (*fd)->get(), before);
-  if (before.exists()) return visit(range);
+  OldState old;
   while (range.from < range.to) {
     // Whatever stands in the way, reading will meet it.
     const off_t at =
         fd ? ::lseek((*fd)->get(), static_cast<off_t>(range.from), SEEK_DATA)
            : -1;
-    if (at < 0 && fd && errno == ENXIO) return true;
+    const bool is_end = at < 0 && fd && errno == ENXIO;
     const off_t hole = at < 0 ? -1 : ::lseek((*fd)->get(), at, SEEK_HOLE);
+    // The holes may be those of what others made of it.
+    const bool is_known = fd && FindOldState(plan, (*fd)->get(), old);
+    if (!is_known || old.exists()) return visit(range);
+    if (is_end) return true;
     if (hole <= at) return visit(range);
     if (static_cast<uint64_t>(at) >= range.to) return true;
     const uint64_t to = std::min(static_cast<uint64_t>(hole), range.to);

@@ -25,6 +25,25 @@ bool KeepsContent(const Inode& inode) {
          inode.attr().base_limit > 0 && !inode.ContentChanged();
 }
 
+/// So often a file is read that somebody writes to meanwhile.
+constexpr int kReadTries = 5;
+
+/// Whether nobody wrote to a file between the two.
+bool AreSame(const struct stat& a, const struct stat& b) {
+  return a.st_size == b.st_size &&
+         Timestamp::From(a.st_mtim) == Timestamp::From(b.st_mtim) &&
+         Timestamp::From(a.st_ctim) == Timestamp::From(b.st_ctim);
+}
+
+/// Whether `content` is there and has what is wanted of it.
+bool CopyFrom(const std::optional<Bytes>& content, uint64_t offset,
+              MutableByteSpan out) {
+  if (!content || content->size() < offset + out.size()) return false;
+  std::ranges::copy(ByteSpan(*content).subspan(offset, out.size()),
+                    out.begin());
+  return true;
+}
+
 }  // namespace
 
 void OverlayFilesystem::UsePreimages(std::shared_ptr<Preimages> preimages) {
@@ -98,40 +117,59 @@ Status OverlayFilesystem::CheckReadable(Ino ino) {
 
 // --- reading ---------------------------------------------------------------
 
-void OverlayFilesystem::FindBefore(const ReadPlan& plan, int fd,
-                                   Before& before) const {
+Status OverlayFilesystem::FindOldState(const ReadPlan& plan, int fd,
+                                       OldState& old) const {
   struct stat st{};
-  const bool is_other = plan.changed && ::fstat(fd, &st) == 0 &&
-                        (static_cast<uint64_t>(st.st_size) != plan.state.size ||
-                         Timestamp::From(st.st_mtim) != plan.state.mtime ||
-                         Timestamp::From(st.st_ctim) != plan.state.ctime);
-  if (!is_other || before.looked_for) return;
-  before.looked_for = true;
-  if (plan.preimages) before.preimage = plan.preimages->Find(plan.state);
-  if (before.preimage || !overwritten_) return;
-  before.patches = overwritten_->Since(plan.state, plan.base_path);
+  if (!plan.changed) return {};
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stat " + plan.base_path);
+  if (IsUnchanged(st, plan.state)) return {};
+  if (AreSame(st, old.seen)) return {};
+  old = {.seen = st, .preimage = {}, .patches = {}};
+  if (plan.preimages) old.preimage = plan.preimages->Find(plan.state);
+  if (old.preimage || !overwritten_) return {};
+  old.patches = TRY(overwritten_->Find(plan.state, plan.base_path, st)).patches;
+  return {};
 }
 
-Status OverlayFilesystem::ReadOrigin(const ReadPlan& plan, Before& before,
+Status OverlayFilesystem::ReadOrigin(const ReadPlan& plan, OldState& old,
                                      uint64_t offset, MutableByteSpan out) {
   const auto fd = OpenBase(plan);
-  if (fd) {
-    const size_t n = TRY(ReadFully((*fd)->get(), offset, out));
-    // Somebody cut the base file short behind our back.
-    std::ranges::fill(out.subspan(n), std::byte{0});
-    // Looked at afterwards, whatever others wrote before it was read is found.
-    FindBefore(plan, (*fd)->get(), before);
-  } else if (fd.error().code == ESTALE && plan.preimages) {
-    before.preimage = plan.preimages->Find(plan.state);
-  }
-  const auto& old = before.preimage;
-  if (old && old->size() >= offset + out.size()) {
-    std::ranges::copy(ByteSpan(*old).subspan(offset, out.size()), out.begin());
-    return {};
+  if (!fd && fd.error().code == ESTALE && plan.preimages) {
+    old.preimage = plan.preimages->Find(plan.state);
+    if (CopyFrom(old.preimage, offset, out)) return {};
   }
   if (!fd) return std::unexpected(fd.error());
-  if (before.patches.empty()) return {};
-  return overwritten_->Restore(before.patches, offset, out);
+  for (int tries = 0; tries < kReadTries; ++tries) {
+    if (tries > 0) old = {};
+    auto done = TryReadOrigin(plan, (*fd)->get(), old, offset, out);
+    if (done || done.error().code != EAGAIN) return done;
+  }
+  // Who goes on and on is no commit.
+  if (old.patches.empty()) return {};
+  return overwritten_->Restore(old.patches, offset, out);
+}
+
+Status OverlayFilesystem::TryReadOrigin(const ReadPlan& plan, int fd,
+                                        OldState& old, uint64_t offset,
+                                        MutableByteSpan out) const {
+  struct stat before{};
+  struct stat after{};
+  if (::fstat(fd, &before) != 0) return Fail(errno, "stat " + plan.base_path);
+  const size_t n = TRY(ReadFully(fd, offset, out));
+  // Somebody cut the base file short behind our back.
+  std::ranges::fill(out.subspan(n), std::byte{0});
+  // Looked for afterwards, whatever was written before it was read is found.
+  TRY(FindOldState(plan, fd, old));
+  if (CopyFrom(old.preimage, offset, out)) return {};
+  if (!plan.changed) return {};
+  // What was found is not what was read, if it has changed meanwhile.
+  if (::fstat(fd, &after) != 0) return Fail(errno, "stat " + plan.base_path);
+  if (!AreSame(before, after)) return Fail(EAGAIN, "read " + plan.base_path);
+  if (old.patches.empty()) return {};
+  auto restored = overwritten_->Restore(old.patches, offset, out);
+  if (restored || restored.error().code != ENOENT) return restored;
+  // Its history has been given up meanwhile.
+  return Fail(EAGAIN, "read " + plan.base_path);
 }
 
 std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
@@ -144,30 +182,30 @@ std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
       filesystem.vaults_ ? filesystem.vaults_->Find(state) : nullptr;
   // Of many files that were written anew each would be looked for by itself.
   if (!kept) kept = filesystem.moved_.FindExpected(state, origin.path);
+  const bool is_elsewhere = kept != nullptr;
   if (!kept) kept = base.OpenFile(origin.path).value_or(nullptr);
   if (!kept || !IsSameFile(base, kept->get(), state)) return old;
-  return filesystem.OldContentOf(kept->get(), origin);
-}
-
-std::optional<Bytes> OverlayFilesystem::OldContentOf(int fd,
-                                                     const BaseOrigin& origin) {
-  const Fingerprint state = Fingerprint::Of(origin);
   Bytes content(origin.size);
-  const auto n = ReadFully(fd, 0, content);
-  if (!n) return {};
-  if (IsInState(base_, fd, state)) {
-    if (*n != content.size()) return {};
+  struct stat st{};
+  const auto n = ReadFully(kept->get(), 0, content);
+  if (!n || ::fstat(kept->get(), &st) != 0 || !filesystem.overwritten_) {
+    return old;
+  }
+  const auto since = filesystem.overwritten_->Find(state, origin.path, st);
+  if (!since) return old;
+  // What somebody else wrote, nobody can take away.
+  if (since->exact) {
+    const bool restored =
+        filesystem.overwritten_->Restore(since->patches, 0, content)
+            .has_value();
+    if (!restored) return old;
     return content;
   }
-  struct stat st{};
-  if (!overwritten_ || ::fstat(fd, &st) != 0) return {};
-  const auto patches = overwritten_->Since(state, origin.path);
-  const OverwrittenContent::Patch::State now{
-      .size = static_cast<uint64_t>(st.st_size),
-      .mtime = Timestamp::From(st.st_mtim)};
-  // What somebody else wrote since, nobody can take away.
-  const bool is_theirs = !patches.empty() && patches.front().after == now;
-  if (!is_theirs || !overwritten_->Restore(patches, 0, content)) return {};
+  // To move a file, and to give it a name or take one, changes its ctime.
+  const bool is_it = since->patches.empty() && is_elsewhere &&
+                     *n == content.size() &&
+                     IsInState(base, kept->get(), state);
+  if (!is_it) return old;
   return content;
 }
 

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "fs/base_directory.h"
-#include "fs/base_mounts.h"
 #include "fs/commit_step.h"
 #include "fs/preimages.h"
 #include "fs/vaults.h"
@@ -26,33 +26,41 @@ struct CommitRecord;
 /// see"). Thread-safe.
 class OverwrittenContent {
  public:
-  /// One that wrote to a file, and what takes that back.
+  /// Of a file: content that another one has, is another one.
+  struct State {
+    uint64_t size = 0;
+    Timestamp mtime;
+    bool operator==(const State&) const = default;
+  };
+  /// One that wrote to a file, or what takes that back.
   struct Patch {
+    std::string path;   ///< of the file, in the base, when it was written to
     std::string vault;  ///< id of the vault that has `before.name`
     Delta before;
-    struct State {
-      uint64_t size = 0;
-      Timestamp mtime;
-      bool operator==(const State&) const = default;
-    };
-    std::optional<State> found;  ///< that of the file before it, if known
-    std::optional<State> after;  ///< when it was done; none: it is under way
-    Timestamp left;              ///< the file's ctime then
-    /// Whether it takes a commit back; what takes back an undo does not.
-    bool takes_back = false;
-    std::string mount;  ///< of the file, as BaseMounts::Of
-    Timestamp ended;
+    std::optional<State> found;     ///< before it; none: not known
+    std::optional<State> after;     ///< none: it is under way
+    std::optional<Timestamp> left;  ///< the file's ctime then
+    /// When the commit, its undo, the undo of that, ... began, this one last;
+    /// the others have no plan any more.
+    std::vector<Timestamp> began;
   };
-  using Patches = std::vector<Patch>;  ///< newest first
+  using Patches = std::vector<std::shared_ptr<const Patch>>;  ///< newest first
+
+  struct Since {
+    Patches patches;  ///< to be restored
+    /// Whether that makes of the file exactly what it was.
+    bool exact = false;
+  };
 
   /// `store`: the store's directory. Both outlive this.
   OverwrittenContent(const BaseDirectory& base, int store)
       : base_(base), store_(store), history_(store), vaults_(base, store) {}
 
-  /// Those that made of the base file at `path`, which was in `state`, what it
-  /// is; none where nobody did, or it is not kept. Called after the file was
-  /// read, it has what was written before that.
-  Patches Since(const Fingerprint& state, const std::string& path);
+  /// What made of the base file that was in `state`, at `path`, what it is by
+  /// `now`. Called after the file was read, it has what was written before
+  /// that. ESTALE when it is no longer kept; EBADMSG, EIO.
+  Result<Since> Find(const Fingerprint& state, const std::string& path,
+                     const struct stat& now);
 
   /// Puts what the file had at `offset` before `patches` in place of `out`,
   /// which was read from it there. ENOENT when it is not kept any more.
@@ -61,12 +69,18 @@ class OverwrittenContent {
 
  private:
   /// By st_ino of the file.
-  using Commit = std::multimap<uint64_t, Patch>;
+  using Commit = std::multimap<uint64_t, std::shared_ptr<const Patch>>;
 
-  void Update() REQUIRES(mutex_);
+  /// Those of the file, newest first.
+  Result<Patches> PatchesOf(const Fingerprint& state, const std::string& path);
+  Status Update() REQUIRES(mutex_);
+  Status UpdateIntent() REQUIRES(mutex_);
   [[nodiscard]] VaultStamp Stamp() const;
-  Commit Index(const CommitRecord& record, bool under_way) const
-      REQUIRES(mutex_);
+  Result<Commit> Index(const CommitRecord& record, bool under_way) const;
+  Result<std::vector<Timestamp>> BeganOf(
+      const TransactionSummary& summary) const;
+  /// Whether the plan of a commit since `time` is not kept any more.
+  Result<bool> IsOlderThanHistory(Timestamp time) const;
 
   const BaseDirectory& base_;
   const int store_;
@@ -74,10 +88,14 @@ class OverwrittenContent {
   const Vaults vaults_;
   Mutex mutex_;
   VaultStamp stamp_ GUARDED_BY(mutex_);  ///< as VaultFiles::Index::stamp
-  /// By id, without those that patched nothing, but for their id.
+  /// By id, also of those that patched nothing.
   std::map<std::string, Commit> done_ GUARDED_BY(mutex_);
-  Commit under_way_ GUARDED_BY(mutex_);
-  std::optional<BaseMounts> mounts_ GUARDED_BY(mutex_);
+  struct UnderWay {
+    uint64_t ino = 0;  ///< of the intent, and its time of change
+    Timestamp ctime;
+    Commit commit;
+  };
+  UnderWay under_way_ GUARDED_BY(mutex_);
 };
 
 }  // namespace txfs

@@ -92,10 +92,7 @@ std::optional<Header> ReadHeader(int fd, uint64_t position) {
 
 bool IsIn(int fd, const Fingerprint& state) {
   struct stat st{};
-  return ::fstat(fd, &st) == 0 && st.st_ino == state.ino &&
-         static_cast<uint64_t>(st.st_size) == state.size &&
-         Timestamp::From(st.st_mtim) == state.mtime &&
-         Timestamp::From(st.st_ctim) == state.ctime;
+  return ::fstat(fd, &st) == 0 && IsUnchanged(st, state);
 }
 
 /// When it was made, where that is known: on an overlay a file is born when it
@@ -114,6 +111,13 @@ std::optional<Timestamp> BirthOf(int fd) {
 }
 
 }  // namespace
+
+bool IsUnchanged(const struct stat& st, const Fingerprint& state) {
+  return st.st_ino == state.ino &&
+         static_cast<uint64_t>(st.st_size) == state.size &&
+         Timestamp::From(st.st_mtim) == state.mtime &&
+         Timestamp::From(st.st_ctim) == state.ctime;
+}
 
 bool IsBornBefore(int fd, const Timestamp& time) {
   const auto born = BirthOf(fd);

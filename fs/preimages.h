@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,6 +28,9 @@ struct Fingerprint {
   static Fingerprint Of(const BaseOrigin& origin);
   auto operator<=>(const Fingerprint&) const = default;
 };
+
+/// Whether a file that has `st` now is in `state`.
+[[nodiscard]] bool IsUnchanged(const struct stat& st, const Fingerprint& state);
 
 /// Whether the open file `fd` of `base` is in `state`, but for its ctime, which
 /// a rename changes. Not one that was made since and got the inode number,

@@ -1881,6 +1881,75 @@ TEST_F(OverwrittenTest, IsWhatItWasWhenTheySetTheTimeBack) {
   ExpectSeen(kOurs);
 }
 
+TEST_F(OverwrittenTest, IsWhatItWasWhenTheyUndoWhatWeSawAndWhatWasBeforeIt) {
+  WriteAt(*one_, "big", 0, "1");
+  OthersCommit();
+  WriteAt(*one_, "big", 10, "2");
+  OthersCommit();
+  WriteAt(*two_, "big", 200'000, "+");
+  two_->Find("big too");
+  const string ours = "0:1 10:2 200000:+ ";
+  OthersUndo();
+  ExpectSeen(ours);
+  OthersUndo();
+  ASSERT_EQ(Marks(base_.Read("big")), "");
+  ExpectSeen(ours);
+}
+
+TEST_F(OverwrittenTest, IsWhatItWasWhenTheyComeToItsSizeAndTimeAgain) {
+  WriteAt(*two_, "big", 200'000, "+");
+  two_->Find("big too");
+  struct stat st{};
+  ASSERT_EQ(::stat((directory_.path() + "/big").c_str(), &st), 0);
+  WriteAt(*one_, "big", 0, "1");
+  OthersCommit();
+  WriteAt(*one_, "big", 1, "2");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"),
+                                 {.mtime = Timestamp::From(st.st_mtim)}));
+  OthersCommit();
+  ExpectSeen(kOurs);
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_EQ(Marks(base_.Read("big")), kOurs);
+}
+
+TEST_F(OverwrittenTest, IsNoMixtureWhenTheHistoryOfWhatTheyDidIsGone) {
+  WriteAt(*two_, "big", 200'000, "+");
+  two_->Find("big too");
+  WriteAt(*one_, "big", 0, "1");
+  OthersCommit();
+  WriteAt(*one_, "big", 10, "2");
+  OthersCommit();
+  ExpectSeen(kOurs);
+  ASSERT_TRUE(one_->workspace().CollectGarbage({.commits = 1}));
+  EXPECT_EQ(two_->Read("big"), "error " + std::to_string(ESTALE));
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 1U);
+  EXPECT_EQ(Marks(base_.Read("big")), "0:1 10:2 ");
+  EXPECT_EQ(two_->Commit(OnConflict::kTheirs), 0U);
+}
+
+TEST_F(OverwrittenTest, IsWhatTheyMakeOfItWhenItWasChangedInTheMiddleOfThat) {
+  WriteAt(*one_, "big", 0, "1");
+  WriteAt(*one_, "big", kSize, "22");
+  const auto look = [this] {
+    struct stat st{};
+    const bool written =
+        ::stat((directory_.path() + "/big").c_str(), &st) == 0 &&
+        static_cast<uint64_t>(st.st_size) == kSize + 2;
+    if (!written || looks_++ > 0) return;
+    WriteAt(*two_, "big", 200'000, "+");
+  };
+  {
+    const Looking looking(look);
+    EXPECT_EQ(one_->Commit(), 0U);
+  }
+  ASSERT_GT(looks_, 0);
+  two_->Refresh();
+  two_->Find("big too");
+  ExpectSeen("0:1 200000:+ 300000:2 300001:2 size 300002");
+}
+
 TEST_F(OverwrittenTest, IsThereWhenAnUndoMovedItAndSetItsTime) {
   base_.File("single", string(kSize, 'o'));
   two_->Find("single");
