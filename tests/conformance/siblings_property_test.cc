@@ -294,8 +294,9 @@ class Siblings {
   /// The mount is the base with what diff says, but where there is a conflict:
   /// there it shows the transaction's side, by all names.
   void DemandToldApart(const Side& side) {
-    // A diff lists the names that were looked up, and takes into account what
-    // others made of the base.
+    // A diff takes into account what others made of the base, which may show
+    // more, and lists the names that were looked up.
+    Demand("diff", side.workspace().Changes(false));
     View(*side.driver);
     const auto changes = Demand("diff", side.workspace().Changes(true));
     const TreeView shown = View(*side.driver);
