@@ -49,7 +49,7 @@ class OtherNames {
     Search(nameless, Names::kAll, [&](Inode& inode, const std::string& path) {
       if (!IsThere(inode, path)) return false;
       if (tree_.UpperNames(inode) != 0) {
-        NoteBy(inode, path);
+        NoteUnlessContested(inode, path);
         return true;
       }
       const Slot* slot = tree_.SlotAt(path);
@@ -282,6 +282,15 @@ class OtherNames {
     }
   }
 
+  /// By that name, unless others put something in the place of the noted one.
+  /// Returns whether they did not.
+  bool NoteUnlessContested(Inode& inode, const std::string& path) {
+    const auto st = base_.Stat(inode.record.base->path);
+    const bool is_gone = !st && IsGone(st.error());
+    is_gone ? NoteBy(inode, path) : SetLost(inode, false);
+    return is_gone;
+  }
+
   /// Returns whether it is to be seen there. It is noted by that name, unless
   /// others put something in the place of the noted one.
   [[nodiscard]] bool NoteAt(Inode& inode, const std::string& path) {
@@ -293,13 +302,8 @@ class OtherNames {
                        tree_.ShowAt(*directory, BaseName(path), inode);
     if (!shown) return false;
     shown_.push_back({directory->ino, std::string(BaseName(path))});
-    const std::string& noted = inode.record.base->path;
-    const auto st = base_.Stat(noted);
-    if (!st && IsGone(st.error())) {
-      NoteBy(inode, path);
-      return true;
-    }
-    SetLost(inode, false);
+    if (NoteUnlessContested(inode, path)) return true;
+    const std::string noted = inode.record.base->path;
     Inode* contested = ObtainShown(std::string(ParentPath(noted)));
     const bool hides = contested != nullptr && !inode.IsUnchanged() &&
                        contested->UpperSlot(BaseName(noted)) == nullptr;

@@ -2032,6 +2032,31 @@ TEST_F(FollowTest, ADirectoryThatWeEmptiedAndTheyMovedIsNoChangeOfOneWeRename) {
   EXPECT_FALSE(base_.Exists("a/sub/sub/emptied"));
 }
 
+TEST_F(FollowTest,
+       WhatTheyReplacedIsOursThereThoughItsNotedNameWasRenamedHere) {
+  two_->Write("link", "mine");
+  Move(*two_, "link", "third");
+  ASSERT_EQ(two_->Read("file"), "mine");
+  one_->Find("file");
+  Move(*one_, "same", "file");
+  OthersCommit();
+  for (const bool reopens : {false, true}) {
+    if (reopens) Reopen();
+    EXPECT_EQ(two_->Read("file"), "mine");
+    EXPECT_EQ(two_->Changes(),
+              (std::vector<string>{"M file", "D link", "A third"}));
+    EXPECT_TRUE(two_->workspace().FindConflicts());
+    EXPECT_EQ(two_->Read("file"), "mine");
+    EXPECT_EQ(two_->Read("third"), "mine");
+  }
+  ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "third"));
+  EXPECT_EQ(two_->Read("file"), "mine");
+  EXPECT_EQ(two_->Commit(), 1U);
+  EXPECT_EQ(two_->Commit(OnConflict::kMine), 0U);
+  EXPECT_EQ(base_.Read("file"), "mine");
+  EXPECT_FALSE(base_.Exists("link"));
+}
+
 TEST_F(FollowTest, AFileThatWeDeletedAndToWhichTheyGaveAnotherName) {
   two_->Find("dir/sub/deep");
   ASSERT_TRUE(two_->fs().Unlink({}, two_->Find("dir/sub"), "deep"));
