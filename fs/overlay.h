@@ -87,6 +87,8 @@ class OverlayFilesystem final : public Filesystem {
   /// in others. To be called before the first operation, if at all.
   void UseVaults(std::unique_ptr<VaultFiles> vaults,
                  std::unique_ptr<OverwrittenContent> overwritten);
+  /// The transaction began at `time`.
+  void BeginsAt(Timestamp time);
   /// `policy` judges every operation that begins after this has returned; null:
   /// all is allowed. Waits for those that go on.
   void UsePolicy(std::shared_ptr<const policy::Policy> policy);
@@ -272,7 +274,8 @@ class OverlayFilesystem final : public Filesystem {
     std::vector<std::string> other_paths;  ///< where the base may have it, too
     Fingerprint state;        ///< of the base file, when it was noted
     bool must_match = false;  ///< base_path must lead to the same object
-    bool changed = false;     ///< something about it is the transaction's own
+    bool changed = false;     ///< it is to be what it was when it was noted
+    bool may_follow = false;  ///< as OverwrittenContent::Noted
     SharedFd pinned;
     std::shared_ptr<Journal> journal;
     std::shared_ptr<Preimages> preimages;

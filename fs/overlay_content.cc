@@ -37,7 +37,11 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
     // What is noted may be another file's by now.
     const bool has_others = inode.upper && inode.links.size() > 1;
     if (has_others) plan.other_paths = tree_.KnownBasePaths(inode);
-    plan.changed = inode.upper || inode.IsOrphan();
+    plan.may_follow = inode.attr().nlink < base->nlink;
+    // One of which only names were deleted follows the base.
+    const bool follows = plan.may_follow && !inode.IsOrphan() &&
+                         inode.IsUnchanged() && tree_.UpperNames(inode) == 0;
+    plan.changed = (inode.upper || inode.IsOrphan()) && !follows;
     plan.state = Fingerprint::Of(*base);
   }
   plan.pinned = inode.pinned_base;

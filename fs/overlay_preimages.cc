@@ -58,6 +58,10 @@ void OverlayFilesystem::UseVaults(
   overwritten_ = std::move(overwritten);
 }
 
+void OverlayFilesystem::BeginsAt(Timestamp time) {
+  if (overwritten_) overwritten_->Begin(time);
+}
+
 uint64_t OverlayFilesystem::PreimageBytes() {
   const ReaderLock gate(gate_);
   return preimages_ ? preimages_->bytes() : 0;
@@ -127,7 +131,8 @@ Status OverlayFilesystem::FindOldState(const ReadPlan& plan, int fd,
   old = {.seen = st, .preimage = {}, .patches = {}};
   if (plan.preimages) old.preimage = plan.preimages->Find(plan.state);
   if (old.preimage || !overwritten_) return {};
-  old.patches = TRY(overwritten_->Find(plan.state, plan.base_path, st)).patches;
+  const OverwrittenContent::Noted noted{plan.state, plan.may_follow};
+  old.patches = TRY(overwritten_->Find(noted, plan.base_path, st)).patches;
   return {};
 }
 
@@ -146,7 +151,9 @@ Status OverlayFilesystem::ReadOrigin(const ReadPlan& plan, OldState& old,
   }
   // Who goes on and on is no commit.
   if (old.patches.empty()) return {};
-  return overwritten_->Restore(old.patches, offset, out);
+  auto restored = overwritten_->Restore(old.patches, offset, out);
+  if (!restored && restored.error().code == ENOENT) restored.error().code = EIO;
+  return restored;
 }
 
 Status OverlayFilesystem::TryReadOrigin(const ReadPlan& plan, int fd,
@@ -191,7 +198,8 @@ std::optional<Bytes> OverlayFilesystem::Frozen::OldContent(
   if (!n || ::fstat(kept->get(), &st) != 0 || !filesystem.overwritten_) {
     return old;
   }
-  const auto since = filesystem.overwritten_->Find(state, origin.path, st);
+  const auto since =
+      filesystem.overwritten_->Find({.state = state}, origin.path, st);
   if (!since) return old;
   // What somebody else wrote, nobody can take away.
   if (since->exact) {

@@ -17,10 +17,15 @@ namespace {
 using State = OverwrittenContent::State;
 using Patch = OverwrittenContent::Patch;
 using Patches = OverwrittenContent::Patches;
+using Noted = OverwrittenContent::Noted;
 
 /// Times of files are those of the last tick of the clock, nanoseconds.
 constexpr int64_t kTickNs = 10'000'000;
 constexpr int64_t kSecondNs = 1'000'000'000;
+
+bool IsDamage(const Error& error) {
+  return error.code == EBADMSG || error.code == EPROTONOSUPPORT;
+}
 
 State StateOf(const Fingerprint& state) { return {state.size, state.mtime}; }
 
@@ -32,56 +37,63 @@ bool IsCloseTo(const Timestamp& a, const Timestamp& b) {
 }
 
 /// Whether one of `patches` found the file in `state`, or left it so.
-bool IsBetween(const Patches& patches, const Fingerprint& state) {
+bool IsBetween(const Patches& patches, const State& state) {
   return std::ranges::any_of(patches, [&](const auto& patch) {
-    return patch->found == StateOf(state) || patch->after == StateOf(state);
+    return patch->found == state || patch->after == state;
   });
 }
 
-/// Whether a file that is in none of the states in between was noted while
-/// `patch` was under way.
-bool IsInTheMiddle(const Patch& patch, const Fingerprint& state) {
-  const Timestamp& began = patch.began.back();
-  return state.ctime >= began || IsCloseTo(state.ctime, began);
-}
-
-/// Whether a record followed what others made of the base: its ctime is an old
-/// one still, for what it tells of names.
-bool HasFollowed(const Fingerprint& state) { return state.mtime > state.ctime; }
-
-/// Whether a file that was noted in `state` has what `patch`, one of `all`,
-/// wrote.
-bool HasSeen(const Patch& patch, const Patches& all, const Fingerprint& state) {
-  return (patch.left && state.ctime >= *patch.left) ||
-         (!IsBetween(all, state) && IsInTheMiddle(patch, state)) ||
-         (HasFollowed(state) && patch.after == StateOf(state));
-}
-
-/// Whether, of a commit that was undone, or undone and done again and so on, as
-/// `patch` did last, the file is another than it was in `state`.
-bool IsOther(const Patch& patch, const Fingerprint& state) {
-  const size_t all = patch.began.size();
-  const auto earlier = patch.began | std::views::take(all - 1);
+/// How many of `patch.began` a file that was noted has seen: all of them, and
+/// `patch` left nothing of what it had then; or each of the others changed the
+/// file, and the next one changed it back. `patch` is one of `all`.
+size_t SeenOf(const Patch& patch, const Patches& all, const Noted& noted) {
+  const size_t count = patch.began.size();
+  const Timestamp& ctime = noted.state.ctime;
+  const State state = StateOf(noted.state);
   const bool is_told = patch.found && patch.found != patch.after;
-  const bool is_close = std::ranges::any_of(
-      earlier,
-      [&](const Timestamp& began) { return IsCloseTo(state.ctime, began); });
-  if (is_close && is_told && patch.found == StateOf(state)) return true;
-  if (is_close && is_told && patch.after == StateOf(state)) return false;
-  const auto seen = std::ranges::count_if(
-      earlier, [&](const Timestamp& began) { return state.ctime >= began; });
-  return (all - static_cast<size_t>(seen)) % 2 == 1;
+  const bool is_found = is_told && patch.found == state;
+  const bool is_after = is_told && patch.after == state;
+  if (patch.left && ctime >= *patch.left) return count;
+  if (noted.may_follow && is_after) return count;
+  if (noted.may_follow && is_found) return count - 1;
+  const Timestamp& began = patch.began.back();
+  // Also in the middle of it, for what it became is what came of that.
+  if (ctime >= began) return is_found ? count - 1 : count;
+  const auto is_close = [&](const Timestamp& time) {
+    return ctime >= time || IsCloseTo(ctime, time);
+  };
+  if (is_close(began) && is_found) return count - 1;
+  if (is_close(began) && !IsBetween(all, state)) return count;
+  const auto earlier = patch.began | std::views::take(count - 1);
+  // What they left is what the last one found, or what it left.
+  if (std::ranges::any_of(earlier, is_close)) {
+    if (is_found) return count - 1;
+    if (is_after) return count - 2;
+  }
+  return static_cast<size_t>(std::ranges::count_if(
+      earlier, [&](const Timestamp& time) { return ctime >= time; }));
 }
 
-/// The step that sets the attributes of the file that `patch` writes to.
-const CommitStep* AttributesAfter(const CommitSteps& steps,
-                                  const CommitStep& patch, bool takes_back) {
-  // Its path in the base is the one before a commit, and after an undo.
-  const auto found = std::ranges::find_if(steps, [&](const CommitStep& step) {
-    return step.kind == StepKind::kAttributes &&
-           (takes_back ? step.to : step.from) == patch.to;
-  });
-  return found == steps.end() ? nullptr : &*found;
+/// Whether what is left of the file is another than it was when it was noted.
+bool IsOther(const Patch& patch, const Patches& all, const Noted& noted) {
+  return (patch.began.size() - SeenOf(patch, all, noted)) % 2 == 1;
+}
+
+/// Whether this is about the attributes of a file that was there before.
+bool IsOfAFile(const CommitStep& step) {
+  return step.kind == StepKind::kAttributes && step.set_before &&
+         step.set_before->type == FileType::kRegular;
+}
+
+bool SetsTime(const CommitStep& step) {
+  return step.set_after && step.set_before->mtime != step.set_after->mtime;
+}
+
+/// What is at `path` when the commit is done; null: nothing.
+const ImageEntry* FindIn(const CommitImage& image, const std::string& path) {
+  const auto at = std::ranges::lower_bound(image, path, {}, &ImageEntry::path);
+  const bool is_there = at != image.end() && at->path == path && at->exists;
+  return is_there ? &*at : nullptr;
 }
 
 /// The part of `out`, which is at `offset`, that is in `range`.
@@ -92,45 +104,39 @@ MutableByteSpan PartIn(Range range, uint64_t offset, MutableByteSpan out) {
   return out.subspan(from - offset, to - from);
 }
 
-/// What `patch` made of the file for who noted it in `state`.
-std::optional<State> FoundBy(const Patch& patch, const Fingerprint& state) {
-  return IsOther(patch, state) ? patch.found : patch.after;
-}
-
-/// Whether one patch after the other led from `state` to `now`.
-bool IsWhole(const Patches& patches, const Fingerprint& state,
-             const State& now) {
-  std::optional<State> at = now;
-  for (const auto& patch : patches) {
-    if (!at || patch->after != at) return false;
-    at = FoundBy(*patch, state);
-  }
-  return at == StateOf(state);
+/// What the file was before `patch` for who noted it.
+std::optional<State> FoundBy(const Patch& patch, bool is_other) {
+  return is_other ? patch.found : patch.after;
 }
 
 }  // namespace
 
 Result<OverwrittenContent::Since> OverwrittenContent::Find(
-    const Fingerprint& state, const std::string& path, const struct stat& now) {
-  Patches all = TRY(PatchesOf(state, path));
-  const auto seen = std::ranges::find_if(
-      all, [&](const auto& patch) { return HasSeen(*patch, all, state); });
-  all.erase(seen, all.end());
+    const Noted& noted, const std::string& path, const struct stat& now) {
+  const Patches all = TRY(PatchesOf(noted.state, path));
+  const State was = StateOf(noted.state);
   const State is{.size = static_cast<uint64_t>(now.st_size),
                  .mtime = Timestamp::From(now.st_mtim)};
-  const bool explained = is == StateOf(state) || HasFollowed(state) ||
-                         std::ranges::any_of(all, [&](const auto& patch) {
-                           return FoundBy(*patch, state) == StateOf(state);
-                         });
-  if (!explained && TRY(IsOlderThanHistory(state.ctime))) {
-    return Fail(ESTALE, path +
-                            " was written to by a commit of which the history "
-                            "is no longer kept");
+  Since since;
+  bool explained = is == was;
+  // Whether one patch after the other leads back from what it is.
+  std::optional<State> at = is;
+  bool unseen = false;
+  for (const auto& patch : all) {
+    if (SeenOf(*patch, all, noted) == patch->began.size()) break;
+    unseen = true;
+    const bool is_other = IsOther(*patch, all, noted);
+    if (is_other) since.patches.push_back(patch);
+    if (at && at != patch->after) at.reset();
+    if (at) at = FoundBy(*patch, is_other);
+    explained = explained || FoundBy(*patch, is_other) == was;
   }
-  Since since{.patches = {}, .exact = !all.empty() && IsWhole(all, state, is)};
-  std::ranges::copy_if(
-      all, std::back_inserter(since.patches),
-      [&](const auto& patch) { return IsOther(*patch, state); });
+  since.exact = unseen && at == was;
+  if (!explained && TRY(IsUnknownSince(noted.state.ctime))) {
+    return Fail(ESTALE, "what " + path +
+                            " was is not known any more: the history of a "
+                            "commit since then is not kept, or damaged");
+  }
   return since;
 }
 
@@ -191,26 +197,36 @@ Status OverwrittenContent::Update() {
   VaultStamp stamp = Stamp();
   if (!stamp.empty() && stamp == stamp_) return {};
   stamp_.clear();
+  unknown_.reset();
   // When it is no longer under way it is done, hence this first.
   TRY(UpdateIntent());
   auto known = std::exchange(done_, {});
+  is_damaged_ = false;
   for (const std::string& id : TRY(history_.PlanIds())) {
     if (auto node = known.extract(id)) {
       done_.insert(std::move(node));
       continue;
     }
-    const auto plan = history_.ReadPlan(id);
-    // Given up meanwhile, or somebody else's.
-    const bool none = !plan && IsClosedOrGone(plan.error());
-    if (none) continue;
-    const std::string bytes = TRY(plan);
-    const CommitRecord record = TRY(DecodeRecord(AsBytes(bytes)));
-    auto commit = Index(record, false);
-    if (!commit && IsClosedOrGone(commit.error())) continue;
-    done_[id] = TRY(std::move(commit));
+    auto commit = ReadCommit(id);
+    if (commit) {
+      done_[id] = std::move(*commit);
+    } else if (IsDamage(commit.error())) {
+      is_damaged_ = true;
+    } else if (!IsClosedOrGone(commit.error())) {
+      // Given up meanwhile, or somebody else's.
+      return std::unexpected(std::move(commit).error());
+    }
   }
+  if (done_.contains(under_way_.id)) under_way_ = {};
   if (IsOld(stamp)) stamp_ = std::move(stamp);
   return {};
+}
+
+Result<OverwrittenContent::Commit> OverwrittenContent::ReadCommit(
+    const std::string& id) const {
+  const std::string bytes = TRY(history_.ReadPlan(id));
+  const CommitRecord record = TRY(DecodeRecord(AsBytes(bytes)));
+  return Index(record, false);
 }
 
 Status OverwrittenContent::UpdateIntent() {
@@ -229,6 +245,7 @@ Status OverwrittenContent::UpdateIntent() {
   const std::string bytes = TRY(intent);
   const CommitRecord record = TRY(DecodeRecord(AsBytes(bytes)));
   under_way_.commit = TRY(Index(record, true));
+  under_way_.id = record.summary.id;
   under_way_.ino = st.st_ino;
   under_way_.ctime = ctime;
   return {};
@@ -247,38 +264,57 @@ VaultStamp OverwrittenContent::Stamp() const {
 Result<OverwrittenContent::Commit> OverwrittenContent::Index(
     const CommitRecord& record, bool under_way) const {
   Commit commit;
-  CommitImage image;
-  std::vector<Timestamp> began;
+  std::vector<const CommitStep*> patches;
+  std::vector<const CommitStep*> attributes;
   for (const CommitStep& step : record.steps) {
-    if (step.kind != StepKind::kPatch || !step.before) continue;
-    if (commit.empty()) {
-      began = TRY(BeganOf(record.summary));
-      if (!under_way) {
-        const std::string bytes = TRY(history_.ReadImage(record.summary.id));
-        image = TRY(DecodeImage(AsBytes(bytes)));
-      }
+    if (step.kind == StepKind::kPatch && step.before) patches.push_back(&step);
+    if (IsOfAFile(step)) attributes.push_back(&step);
+  }
+  const bool is_about_any =
+      !patches.empty() ||
+      (!under_way && std::ranges::any_of(attributes, [](const auto* step) {
+        return SetsTime(*step);
+      }));
+  if (!is_about_any) return commit;
+  const std::vector<Timestamp> began = TRY(BeganOf(record.summary));
+  const bool takes_back = began.size() % 2 == 0;
+  CommitImage image;
+  if (!under_way) {
+    const std::string bytes = TRY(history_.ReadImage(record.summary.id));
+    image = TRY(DecodeImage(AsBytes(bytes)));
+  }
+  const auto add = [&](uint64_t ino, Patch patch, const ImageEntry* now) {
+    patch.vault = record.vault;
+    patch.began = began;
+    if (now != nullptr) {
+      patch.after = {now->size, now->mtime};
+      patch.left = now->ctime;
     }
-    Patch patch{.path = step.to.path,
-                .vault = record.vault,
-                .before = *step.before,
-                .found = {},
-                .after = {},
-                .left = {},
-                .began = began};
-    const CommitStep* attributes =
-        AttributesAfter(record.steps, step, began.size() % 2 == 0);
-    if (attributes != nullptr && attributes->set_before) {
-      patch.found = {step.before->size, attributes->set_before->mtime};
+    commit.emplace(ino, std::make_shared<const Patch>(std::move(patch)));
+  };
+  for (const CommitStep* step : patches) {
+    Patch patch{.path = step->to.path, .before = *step->before};
+    // In the base this is the file's path before a commit, and after an undo.
+    const auto found = std::ranges::find(
+        attributes, step->to, takes_back ? &CommitStep::to : &CommitStep::from);
+    const ImageEntry* now = nullptr;
+    if (found != attributes.end()) {
+      patch.found = {step->before->size, (*found)->set_before->mtime};
+      now = FindIn(image, (*found)->to.path);
+      attributes.erase(found);
     }
-    const auto entry =
-        attributes == nullptr
-            ? image.end()
-            : std::ranges::find(image, attributes->to.path, &ImageEntry::path);
-    if (entry != image.end() && entry->exists && entry->ino == step.ino) {
-      patch.after = {entry->size, entry->mtime};
-      patch.left = entry->ctime;
-    }
-    commit.emplace(step.ino, std::make_shared<const Patch>(std::move(patch)));
+    if (now != nullptr && now->ino != step->ino) now = nullptr;
+    add(step->ino, std::move(patch), now);
+  }
+  // Others are no patches, but explain that a file has another time.
+  for (const CommitStep* step : attributes) {
+    const ImageEntry* now = FindIn(image, step->to.path);
+    if (now == nullptr || !SetsTime(*step)) continue;
+    add(now->ino,
+        {.path = step->to.path,
+         .before = {.name = {}, .keep = UINT64_MAX, .size = {}, .ranges = {}},
+         .found = State{now->size, step->set_before->mtime}},
+        now);
   }
   return commit;
 }
@@ -297,12 +333,36 @@ Result<std::vector<Timestamp>> OverwrittenContent::BeganOf(
   return began;
 }
 
-Result<bool> OverwrittenContent::IsOlderThanHistory(Timestamp time) const {
-  const std::vector<TransactionSummary> list = TRY(history_.ReadAll());
-  return std::ranges::any_of(list, [&](const TransactionSummary& ended) {
+void OverwrittenContent::Begin(Timestamp time) {
+  const MutexLock lock(mutex_);
+  begin_ = time;
+}
+
+Result<bool> OverwrittenContent::IsUnknownSince(Timestamp time) {
+  const MutexLock lock(mutex_);
+  if (is_damaged_) return true;
+  if (!unknown_) unknown_ = TRY(FindUnknown());
+  // Before it began nothing was noted.
+  return *unknown_ >= std::max(time, begin_);
+}
+
+Result<Timestamp> OverwrittenContent::FindUnknown() {
+  const auto is_unknown = [](const TransactionSummary& ended) {
     return ended.state == TransactionState::kCommitted && ended.changes != 0 &&
-           !ended.undoable && ended.undone_by.empty() && ended.ended >= time;
-  });
+           !ended.undoable && ended.undone_by.empty();
+  };
+  auto list = history_.ReadAll();
+  // Some was forgotten meanwhile.
+  if (!list && list.error().code == ENOENT) list = history_.ReadAll();
+  if (!list) return std::unexpected(std::move(list).error());
+  TRY(UpdateIntent());
+  for (const TransactionSummary& ended : *list | std::views::reverse) {
+    // One that is under way has its record before it has its plan.
+    if (!is_unknown(ended) || ended.id == under_way_.id) continue;
+    const auto by_now = history_.Read(ended.id);
+    if (by_now && is_unknown(*by_now)) return ended.ended;
+  }
+  return Timestamp();
 }
 
 }  // namespace txfs

@@ -32,11 +32,11 @@ class OverwrittenContent {
     Timestamp mtime;
     bool operator==(const State&) const = default;
   };
-  /// One that wrote to a file, or what takes that back.
+  /// One that wrote to a file, or only set its time, or what takes that back.
   struct Patch {
     std::string path;   ///< of the file, in the base, when it was written to
     std::string vault;  ///< id of the vault that has `before.name`
-    Delta before;
+    Delta before;       ///< of no ranges: nothing is to be restored
     std::optional<State> found;     ///< before it; none: not known
     std::optional<State> after;     ///< none: it is under way
     std::optional<Timestamp> left;  ///< the file's ctime then
@@ -46,6 +46,12 @@ class OverwrittenContent {
   };
   using Patches = std::vector<std::shared_ptr<const Patch>>;  ///< newest first
 
+  /// What a transaction has of a file of the base.
+  struct Noted {
+    Fingerprint state;
+    /// The record may have followed the base since, but for its ctime.
+    bool may_follow = false;
+  };
   struct Since {
     Patches patches;  ///< to be restored
     /// Whether that makes of the file exactly what it was.
@@ -56,10 +62,13 @@ class OverwrittenContent {
   OverwrittenContent(const BaseDirectory& base, int store)
       : base_(base), store_(store), history_(store), vaults_(base, store) {}
 
-  /// What made of the base file that was in `state`, at `path`, what it is by
-  /// `now`. Called after the file was read, it has what was written before
-  /// that. ESTALE when it is no longer kept; EBADMSG, EIO.
-  Result<Since> Find(const Fingerprint& state, const std::string& path,
+  /// The transaction began at `time`: it has noted nothing before that.
+  void Begin(Timestamp time);
+
+  /// What made of the base file that was noted, at `path`, what it is by `now`.
+  /// Called after the file was read, it has what was written before that.
+  /// ESTALE when it is no longer kept.
+  Result<Since> Find(const Noted& noted, const std::string& path,
                      const struct stat& now);
 
   /// Puts what the file had at `offset` before `patches` in place of `out`,
@@ -76,11 +85,14 @@ class OverwrittenContent {
   Status Update() REQUIRES(mutex_);
   Status UpdateIntent() REQUIRES(mutex_);
   [[nodiscard]] VaultStamp Stamp() const;
+  Result<Commit> ReadCommit(const std::string& id) const;
   Result<Commit> Index(const CommitRecord& record, bool under_way) const;
   Result<std::vector<Timestamp>> BeganOf(
       const TransactionSummary& summary) const;
-  /// Whether the plan of a commit since `time` is not kept any more.
-  Result<bool> IsOlderThanHistory(Timestamp time) const;
+  /// Whether of a commit since `time` nothing is known any more.
+  Result<bool> IsUnknownSince(Timestamp time);
+  /// When the newest of those began.
+  Result<Timestamp> FindUnknown() REQUIRES(mutex_);
 
   const BaseDirectory& base_;
   const int store_;
@@ -93,9 +105,13 @@ class OverwrittenContent {
   struct UnderWay {
     uint64_t ino = 0;  ///< of the intent, and its time of change
     Timestamp ctime;
+    std::string id;
     Commit commit;
   };
   UnderWay under_way_ GUARDED_BY(mutex_);
+  bool is_damaged_ GUARDED_BY(mutex_) = false;           ///< some plan
+  std::optional<Timestamp> unknown_ GUARDED_BY(mutex_);  ///< as FindUnknown
+  Timestamp begin_ GUARDED_BY(mutex_);
 };
 
 }  // namespace txfs

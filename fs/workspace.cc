@@ -111,6 +111,10 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
   filesystem_->UseVaults(
       std::make_unique<VaultFiles>(base_, store_->dir()),
       std::make_unique<OverwrittenContent>(base_, store_->dir()));
+  {
+    const MutexLock lock(mutex_);
+    filesystem_->BeginsAt(summary_.created);
+  }
   // Nobody has seen anything that could be stale.
   filesystem_->WhileFrozen(
       [](OverlayFilesystem::Frozen& frozen) { return frozen.FollowBase(); });

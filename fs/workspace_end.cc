@@ -143,6 +143,7 @@ void StoredWorkspace::GoOnWith(OverlayFilesystem::Frozen& frozen,
   summary_ = TransactionSummary{.id = next.id,
                                 .name = summary_.name,
                                 .created = options_.filesystem.clock->Now()};
+  filesystem_->BeginsAt(summary_.created);
   transaction_lock_.emplace(std::move(next.lock));
 }
 

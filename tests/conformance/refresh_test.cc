@@ -1950,6 +1950,103 @@ TEST_F(OverwrittenTest, IsWhatTheyMakeOfItWhenItWasChangedInTheMiddleOfThat) {
   ExpectSeen("0:1 200000:+ 300000:2 300001:2 size 300002");
 }
 
+TEST_F(OverwrittenTest, IsWhatTheyMadeOfItForWhoChangedItBeforeTheyWereDone) {
+  WriteAt(*one_, "big", 0, "1");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"),
+                                 {.mtime = Timestamp{1300000000, 0}}));
+  const auto look = [this] {
+    struct stat st{};
+    const string path = directory_.path() + "/big";
+    const bool done =
+        ::stat(path.c_str(), &st) == 0 && st.st_mtim.tv_sec == 1300000000;
+    if (!done || looks_++ > 0) return;
+    WriteAt(*two_, "big", 200'000, "+");
+    // As a recovery does, which sets its attributes once more.
+    EXPECT_EQ(::chmod(path.c_str(), st.st_mode & 07777), 0);
+  };
+  {
+    const Looking looking(look);
+    EXPECT_EQ(one_->Commit(), 0U);
+  }
+  ASSERT_GT(looks_, 0);
+  two_->Refresh();
+  two_->Find("big too");
+  ExpectSeen("0:1 200000:+ ");
+}
+
+TEST_F(OverwrittenTest, IsWhatTheyMakeOfItAsLongAsWeOnlyDeletedAName) {
+  const auto delete_name = [this] {
+    two_->Find("big");
+    two_->Find("big too");
+    ASSERT_TRUE(two_->fs().Unlink({}, kRootIno, "big too"));
+  };
+  delete_name();
+  WriteAt(*one_, "big", 0, "1");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"),
+                                 {.mtime = Timestamp{1200000000, 0}}));
+  OthersCommit();
+  for (const string added : {"", "200000:+ "}) {
+    if (!added.empty()) WriteAt(*two_, "big", 200'000, "+");
+    EXPECT_EQ(Seen("big"), "0:1 " + added);
+    Reopen();
+    EXPECT_EQ(Seen("big"), "0:1 " + added);
+  }
+  two_->Discard();
+  delete_name();
+  OthersUndo();
+  for (const string seen : {"", kOurs}) {
+    if (!seen.empty()) WriteAt(*two_, "big", 200'000, "+");
+    EXPECT_EQ(Seen("big"), seen);
+    Reopen();
+    EXPECT_EQ(Seen("big"), seen);
+  }
+}
+
+TEST_F(OverwrittenTest, IsWhatItWasWithATimeThatIsStillToCome) {
+  const timespec tomorrow{.tv_sec = ::time(nullptr) + 86400, .tv_nsec = 0};
+  const timespec times[2] = {tomorrow, tomorrow};
+  const string path = directory_.path() + "/big";
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  WriteAt(*two_, "big", 200'000, "+");
+  two_->Find("big too");
+  WriteAt(*one_, "big", 0, "1");
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"),
+                                 {.mtime = Timestamp::From(tomorrow)}));
+  OthersCommit();
+  ExpectSeen(kOurs);
+}
+
+TEST_F(OverwrittenTest, IsThereWhateverHistoryOfOtherFilesIsGone) {
+  const auto others_give_up_some = [this](const string& content) {
+    one_->Write("same", content);
+    OthersCommit();
+    one_->Write("same", "last");
+    OthersCommit();
+    ASSERT_TRUE(one_->workspace().CollectGarbage({.commits = 1}));
+  };
+  const auto change_mode = [this] {
+    ASSERT_TRUE(two_->fs().SetAttr({}, two_->Find("big"), {.mode = 0600}));
+    two_->Find("big too");
+  };
+  others_give_up_some("before it began");
+  two_->Write("removed", "the next one begins");
+  EXPECT_EQ(two_->Commit(), 0U);
+  one_->Refresh();
+  change_mode();
+  const string path = directory_.path() + "/big";
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), nullptr, 0), 0);
+  ExpectSeen("");
+  two_->Discard();
+  change_mode();
+  one_->Write("same", "since it began");
+  OthersCommit();
+  ASSERT_TRUE(one_->fs().SetAttr({}, one_->Find("big"),
+                                 {.mtime = Timestamp{1200000000, 0}}));
+  OthersCommit();
+  ASSERT_TRUE(one_->workspace().CollectGarbage({.commits = 1}));
+  ExpectSeen("");
+}
+
 TEST_F(OverwrittenTest, IsThereWhenAnUndoMovedItAndSetItsTime) {
   base_.File("single", string(kSize, 'o'));
   two_->Find("single");
