@@ -74,11 +74,6 @@ size_t SeenOf(const Patch& patch, const Patches& all, const Noted& noted) {
       earlier, [&](const Timestamp& time) { return ctime >= time; }));
 }
 
-/// Whether what is left of the file is another than it was when it was noted.
-bool IsOther(const Patch& patch, const Patches& all, const Noted& noted) {
-  return (patch.began.size() - SeenOf(patch, all, noted)) % 2 == 1;
-}
-
 /// Whether this is about the attributes of a file that was there before.
 bool IsOfAFile(const CommitStep& step) {
   return step.kind == StepKind::kAttributes && step.set_before &&
@@ -104,11 +99,6 @@ MutableByteSpan PartIn(Range range, uint64_t offset, MutableByteSpan out) {
   return out.subspan(from - offset, to - from);
 }
 
-/// What the file was before `patch` for who noted it.
-std::optional<State> FoundBy(const Patch& patch, bool is_other) {
-  return is_other ? patch.found : patch.after;
-}
-
 }  // namespace
 
 Result<OverwrittenContent::Since> OverwrittenContent::Find(
@@ -123,13 +113,15 @@ Result<OverwrittenContent::Since> OverwrittenContent::Find(
   std::optional<State> at = is;
   bool unseen = false;
   for (const auto& patch : all) {
-    if (SeenOf(*patch, all, noted) == patch->began.size()) break;
+    const size_t rest = patch->began.size() - SeenOf(*patch, all, noted);
+    if (rest == 0) break;
     unseen = true;
-    const bool is_other = IsOther(*patch, all, noted);
+    // Else one took back what the other did.
+    const bool is_other = rest % 2 == 1;
     if (is_other) since.patches.push_back(patch);
-    if (at && at != patch->after) at.reset();
-    if (at) at = FoundBy(*patch, is_other);
-    explained = explained || FoundBy(*patch, is_other) == was;
+    const auto& before = is_other ? patch->found : patch->after;
+    at = at && at == patch->after ? before : std::nullopt;
+    explained = explained || before == was;
   }
   since.exact = unseen && at == was;
   if (!explained && TRY(IsUnknownSince(noted.state.ctime))) {
@@ -213,7 +205,7 @@ Status OverwrittenContent::Update() {
     } else if (IsDamage(commit.error())) {
       is_damaged_ = true;
     } else if (!IsClosedOrGone(commit.error())) {
-      // Given up meanwhile, or somebody else's.
+      // Those were given up meanwhile, or are somebody else's.
       return std::unexpected(std::move(commit).error());
     }
   }

@@ -26,7 +26,7 @@ struct CommitRecord;
 /// see"). Thread-safe.
 class OverwrittenContent {
  public:
-  /// Of a file: content that another one has, is another one.
+  /// Of a file: in another one its content may be another.
   struct State {
     uint64_t size = 0;
     Timestamp mtime;
