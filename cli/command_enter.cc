@@ -60,7 +60,7 @@ Result<Target> FindTarget(Context context,
     arguments.workspace = context.directory;
   }
   const bool known = context.store || FindTxfsMount(context.directory) ||
-                     FindWorkspace(context.directory);
+                     TRY(FindWorkspace(context.directory)).has_value();
   if (known) {
     const RealWorkspace real = TRY(LocateWorkspace(context)).real;
     const auto open = TRY(FindOpen(context, real));

@@ -42,43 +42,38 @@ Result<Checked> OpenChecked(std::string path, Result<UniqueFd> store,
 }
 
 Result<Checked> LocateChecked(const Context& context) {
+  // Also one that is foreign: it is only read. Then its word for where its
+  // workspace lies is not taken.
   if (context.store) {
-    const auto path =
-        ReadWholeFile(AT_FDCWD, *context.store + "/workspace", 1 << 16);
-    const auto real = ReachWorkspace(path.value_or(""));
+    auto real = LocateWorkspace(context);
     return OpenChecked(*context.store,
                        OpenAt(AT_FDCWD, *context.store, O_RDONLY | O_DIRECTORY),
-                       real ? real->base.get() : nullptr);
+                       real ? real->real.base.get() : nullptr);
   }
   RealWorkspace real = TRY(LocateWorkspace(context)).real;
-  const std::string path = real.store.value_or(JoinPath(real.path, ".txfs"));
-  Checked checked = TRY(
-      OpenChecked(path,
-                  OpenAt(real.store ? AT_FDCWD : real.base->get(),
-                         real.store ? path : ".txfs", O_RDONLY | O_DIRECTORY),
-                  real.base.get()));
+  if (!real.record) {
+    return Fail(0, "workspace " + real.path + " has no store",
+                "`txfs mount` makes one");
+  }
+  const std::string path = real.record->store;
+  Checked checked =
+      TRY(OpenChecked(path, OpenRecordedStore(*real.record), real.base.get()));
   checked.workspace = std::move(real);
   return checked;
 }
 
-/// Whether the store names the workspace by which it was found. One that lies
-/// there moves with it, and is put right by the next mount.
+/// Whether the store names the workspace by which it was found.
 void CheckNamesWorkspace(const Checked& checked, CheckReport& report) {
   if (!checked.workspace) return;
   const auto named = ReadWholeFile(checked.store.get(), "workspace", PATH_MAX);
   // What cannot be read, or is no path, is in the report already.
   if (!named || !named->starts_with('/')) return;
-  const std::string& path = checked.workspace->path;
+  const std::string& path = checked.workspace->record->path;
   if (*named == path) return;
-  std::string message = "it names the workspace " + *named + ", not " + path;
-  if (!checked.workspace->store) {
-    report.notes.push_back(checked.path + "/workspace: " + message +
-                           ", which the next mount puts right");
-    return;
-  }
-  report.problems.push_back({.kind = "store.workspace",
-                             .where = "workspace",
-                             .message = std::move(message)});
+  report.problems.push_back(
+      {.kind = "store.workspace",
+       .where = "workspace",
+       .message = "it names the workspace " + *named + ", not " + path});
 }
 
 Document FsckDocument(const std::string& store, const CheckReport& report) {

@@ -41,7 +41,7 @@ std::unexpected<Error> StillServed(const ServedTransaction& transaction) {
 Result<std::optional<MountEntry>> FindMount(const Context& context) {
   const auto around = FindTxfsMount(context.directory);
   if (around && !context.transaction) return around;
-  if (!around && !context.store && !FindWorkspace(context.directory)) {
+  if (!around && !context.store && !TRY(FindWorkspace(context.directory))) {
     return std::optional<MountEntry>();
   }
   const RealWorkspace workspace = TRY(LocateWorkspace(context)).real;

@@ -287,7 +287,15 @@ Status Serve(const DaemonOptions& options,
   const Timestamp start = Clock::System().Now();
   // Here and not in the parent, whose descriptors are gone.
   WorkspaceOptions workspace_options = options.workspace;
-  workspace_options.base = TRY(ReachWorkspace(workspace_options.path)).base;
+  const RealWorkspace real = TRY(ReachWorkspace(workspace_options.path));
+  if (!real.record) {
+    return Fail(0, "the record of " + real.path + " is gone", "try again");
+  }
+  workspace_options.base = real.base;
+  workspace_options.store = real.record->store;
+  UniqueFd store = TRY(OpenRecordedStore(*real.record));
+  workspace_options.store_directory =
+      std::make_shared<UniqueFd>(std::move(store));
   workspace_options.prepares = true;
   workspace_options.sums = true;
   std::unique_ptr<Workspace> workspace;

@@ -4,29 +4,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
+
 #include "cli/archive_dispatcher.h"
 #include "cli/errors.h"
 #include "cli/mappings.h"
 #include "cli/paths.h"
+#include "cli/text.h"
+#include "cli/trust.h"
 #include "journal/base/file.h"
 
 namespace txfs::cli {
 namespace {
 
+/// By a store that was given: it names its workspace, whose record has to name
+/// it.
 Result<RealWorkspace> ReachByStore(const std::string& store) {
+  const UniqueFd dir = TRY(Store::OpenDirectory(AT_FDCWD, store, store));
+  TRY(CheckIsOwn(dir.get(), "store", store));
   const Result<std::string> path =
-      ReadWholeFile(AT_FDCWD, store + "/workspace", 1 << 16);
-  if (!path && path.error().code == EACCES) {
-    TRY(Store::OpenDirectory(AT_FDCWD, store, store));
-  }
-  if (!IsStore(store) || !path) {
+      ReadWholeFile(dir.get(), "workspace", PATH_MAX);
+  if (!path || !path->starts_with('/')) {
     return Fail(0, store + " is not a txfs store",
                 "`txfs mount --store DIR WORKSPACE` makes one");
   }
   RealWorkspace workspace = TRY(ReachWorkspace(*path));
-  workspace.store = store;
-  workspace.lost_store.reset();
-  return workspace;
+  const DirectoryId id = TRY(IdentifyDirectory(dir.get()));
+  if (workspace.record) {
+    const UniqueFd its = TRY(OpenRecordedStore(*workspace.record));
+    if (TRY(IdentifyDirectory(its.get())).IsSame(id)) return workspace;
+  }
+  return Fail(
+      0, "the store " + store + " was not made here by this user",
+      "`txfs adopt --from " + QuoteShell(store) + "` shows what is in it");
 }
 
 Place PlaceOfMount(const MountEntry& entry) {
@@ -51,11 +61,27 @@ std::unexpected<Error> NotInAWorkspace(const std::string& directory) {
 
 }  // namespace
 
-std::optional<std::string> FindWorkspace(const std::string& directory) {
+Result<std::optional<std::string>> FindWorkspace(const std::string& directory) {
   std::string at = directory;
   for (;;) {
-    if (IsStore(JoinPath(at, ".txfs")) || StoreElsewhere(at)) return at;
-    if (at == "/" || at.empty()) return std::nullopt;
+    const auto fd = OpenAt(AT_FDCWD, at, O_RDONLY | O_DIRECTORY);
+    struct stat st{};
+    const bool known = fd && ::fstat(fd->get(), &st) == 0;
+    const bool named = at == directory;
+    const bool own = known && st.st_uid == ::geteuid();
+    if (own && (named || IsOutOfOthersReach(st))) {
+      const auto record = TRY(FindRecord(fd->get(), at));
+      if (record) return std::optional(at);
+      auto base = TRY(OpenAt(fd->get(), ".", O_PATH | O_DIRECTORY));
+      SayIfForeign(
+          {.path = at, .base = std::make_shared<UniqueFd>(std::move(base))});
+    }
+    // Whoever can write here could have put there what lies below.
+    const bool ends = known && !(own || st.st_uid == 0);
+    if (at == "/" || at.empty() || ends ||
+        (known && !IsOutOfOthersReach(st) && !named)) {
+      return std::optional<std::string>();
+    }
     at.resize(std::max<size_t>(at.rfind('/'), 1));
   }
 }
@@ -68,11 +94,13 @@ Result<WorkspacePlace> LocateWorkspace(const Context& context) {
   }
   if (const auto entry = FindTxfsMount(context.directory)) {
     RealWorkspace real = TRY(ReachWorkspaceOf(*entry));
+    SayIfForeign(real);
     return WorkspacePlace{.real = std::move(real), .root = entry->mountpoint};
   }
-  const auto path = FindWorkspace(context.directory);
+  const auto path = TRY(FindWorkspace(context.directory));
   if (!path) return NotInAWorkspace(context.directory);
   RealWorkspace real = TRY(ReachWorkspace(*path));
+  SayIfForeign(real);
   return WorkspacePlace{.real = std::move(real), .root = *path};
 }
 
@@ -104,9 +132,15 @@ Result<Client> ConnectWith(const Place& place,
     return Client(TRY(ConnectDaemon(place.address)));
   }
   WorkspaceOptions options;
+  if (!place.real.record) {
+    return Fail(0, "workspace " + place.real.path + " has no store",
+                "`txfs mount` makes one");
+  }
   options.path = place.real.path;
   options.base = place.real.base;
-  options.store = place.real.store;
+  options.store = place.real.record->store;
+  UniqueFd store = TRY(OpenRecordedStore(*place.real.record));
+  options.store_directory = std::make_shared<UniqueFd>(std::move(store));
   options.name = place.transaction;
   options.begin = false;
   options.filesystem.policy = std::move(policy);

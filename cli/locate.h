@@ -34,17 +34,18 @@ struct WorkspacePlace {
 };
 
 /// What `context.directory` belongs to: the workspace of the innermost txfs
-/// mount around it, else the one whose store is in it or in a directory above
-/// it, else one that the user's registry knows. --store names one outright.
+/// mount around it, else the one at or above it that the user's state directory
+/// knows. --store names one outright.
 Result<WorkspacePlace> LocateWorkspace(const Context& context);
 
 /// The transaction that -t chooses there; without -t that of the mount around
 /// `context.directory`, else the only one, or the one without a name.
 Result<Place> Locate(const Context& context);
 
-/// The workspace at or above `directory` by its store, without regard to
-/// mounts; none when there is none.
-std::optional<std::string> FindWorkspace(const std::string& directory);
+/// The workspace at or above `directory` that has a record, without regard to
+/// mounts; none when there is none. Goes up only as far as nobody else could
+/// have made the directories below.
+Result<std::optional<std::string>> FindWorkspace(const std::string& directory);
 
 /// Store and base of `workspace`, without a transaction.
 Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace);

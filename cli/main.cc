@@ -16,6 +16,7 @@
 #include "cli/errors.h"
 #include "cli/mount_helper.h"
 #include "cli/paths.h"
+#include "cli/trust.h"
 
 namespace txfs::cli {
 namespace {
@@ -34,6 +35,7 @@ struct Values {
   std::vector<std::string> directories;
   std::optional<std::string> store;
   std::optional<std::string> transaction;
+  bool as_owner = false;
   bool json = false;
   std::string directory, name;
   std::vector<std::string> paths;
@@ -486,6 +488,8 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
                  "Work as if started in this directory")
       ->allow_extra_args(false);
   app.add_option("--store", values.store, "Directory of the store");
+  app.add_flag("--as-owner", values.as_owner,
+               "As root: act as the user whose workspace it is");
   app.add_option("-t,--transaction", values.transaction,
                  "Transaction: its name, its id, or the beginning of its id");
   AddMount(app, values, command);
@@ -567,8 +571,18 @@ Error UnexpectedArgument(const std::string& text) {
                                           : "unexpected argument " + what);
 }
 
+/// The directory that a command is about.
+std::string TargetOf(const Values& values, const Context& context) {
+  for (const auto& given : {values.workspace, values.umount.directory}) {
+    if (given) return ResolvePath(context.directory, *given);
+  }
+  return context.store.value_or(context.directory);
+}
+
+/// `all`: the whole command line.
 Result<int> RunParsed(const Values& values, const Command& command,
-                      std::vector<std::string> trailing) {
+                      std::vector<std::string> trailing,
+                      const std::vector<std::string>& all) {
   if (!command.run) return std::unexpected(UsageError("no command is given"));
   if (!trailing.empty() && !command.takes_trailing) {
     return std::unexpected(
@@ -580,10 +594,12 @@ Result<int> RunParsed(const Values& values, const Command& command,
   }
   Context context = TRY(MakeContext(values));
   context.trailing = std::move(trailing);
+  if (values.as_owner) TRY(ActAsOwner(TargetOf(values, context), all));
   return command.run(context);
 }
 
-Result<int> RunTxfs(std::vector<std::string> arguments) {
+Result<int> RunTxfs(const std::vector<std::string>& all) {
+  std::vector<std::string> arguments(all.begin() + 1, all.end());
   std::vector<std::string> trailing = CutTrailing(arguments);
   Values values;
   Command command;
@@ -600,7 +616,7 @@ Result<int> RunTxfs(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     return std::unexpected(UsageError(error.what()));
   }
-  return RunParsed(values, command, std::move(trailing));
+  return RunParsed(values, command, std::move(trailing), all);
 }
 
 /// Where the caller closed one of the three, a file or a socket of ours must
@@ -613,12 +629,13 @@ void HoldStandardDescriptors() {
   }
 }
 
-Result<int> Run(const std::string& program,
-                std::vector<std::string> arguments) {
+/// `all`: the program's name first.
+Result<int> Run(const std::vector<std::string>& all) {
+  const std::string& program = all.front();
   if (program.substr(program.rfind('/') + 1) == kMountHelper) {
-    return RunMountHelper(arguments);
+    return RunMountHelper(all);
   }
-  return RunTxfs(std::move(arguments));
+  return RunTxfs(all);
 }
 
 }  // namespace
@@ -626,8 +643,8 @@ Result<int> Run(const std::string& program,
 
 int main(int argc, char** argv) {
   txfs::cli::HoldStandardDescriptors();
-  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  const auto exit_code =
-      txfs::cli::Run(argc > 0 ? argv[0] : "txfs", std::move(arguments));
+  std::vector<std::string> arguments(argv, argv + argc);
+  if (arguments.empty()) arguments.emplace_back("txfs");
+  const auto exit_code = txfs::cli::Run(arguments);
   return exit_code ? *exit_code : txfs::cli::Report(exit_code.error());
 }

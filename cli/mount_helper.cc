@@ -1,6 +1,8 @@
 #include "cli/mount_helper.h"
 
+#include "cli/mount_options.h"
 #include "cli/paths.h"
+#include "cli/trust.h"
 
 namespace txfs::cli {
 namespace {
@@ -49,13 +51,22 @@ Result<MountHelperCall> ParseMountHelper(
   return call;
 }
 
-Result<int> RunMountHelper(const std::vector<std::string>& arguments) {
-  const MountHelperCall call = TRY(ParseMountHelper(arguments));
+Result<int> RunMountHelper(const std::vector<std::string>& all) {
+  const MountHelperCall call =
+      TRY(ParseMountHelper({all.begin() + 1, all.end()}));
   if (call.fake) return 0;
   const Context context{.directory = TRY(CurrentDirectory()),
                         .store = std::nullopt,
                         .transaction = std::nullopt,
                         .trailing = {}};
+  MountFlags flags;
+  for (const std::string& list : call.arguments.options) {
+    TRY(ParseMountOptions(list, flags));
+  }
+  if (flags.as_owner) {
+    TRY(ActAsOwner(ResolvePath(context.directory, *call.arguments.workspace),
+                   all));
+  }
   return RunMount(context, call.arguments);
 }
 

@@ -18,6 +18,7 @@ struct MountHelperCall {
 Result<MountHelperCall> ParseMountHelper(
     const std::vector<std::string>& arguments);
 
-Result<int> RunMountHelper(const std::vector<std::string>& arguments);
+/// `all`: the command line, the program's name first.
+Result<int> RunMountHelper(const std::vector<std::string>& all);
 
 }  // namespace txfs::cli

@@ -101,6 +101,8 @@ Status ParseMountOptions(std::string_view list, MountFlags& flags) {
       flags.read_only = option == "ro";
     } else if (option == "allow_other") {
       flags.allow_other = true;
+    } else if (option == "as_owner") {
+      flags.as_owner = true;
     } else if (option == "no_default_policy") {
       flags.no_default_policy = true;
     } else if (!IsIgnored(option) && !TakeKernelOption(option, flags.kernel)) {

@@ -13,6 +13,7 @@ namespace txfs::cli {
 struct MountFlags {
   bool read_only = false;
   bool allow_other = false;
+  bool as_owner = false;
   std::optional<std::string> fsname;  ///< first column of the mount table
   std::optional<std::string> store;
   std::optional<std::string> name;    ///< of the transaction

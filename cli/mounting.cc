@@ -10,7 +10,6 @@
 #include "cli/mount_options.h"
 #include "cli/paths.h"
 #include "cli/policy_sources.h"
-#include "cli/registry.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "fs/fuse_mount.h"
@@ -25,19 +24,19 @@ struct Paths {
 
 /// Without an argument it is the workspace around the working directory, if
 /// that is in one.
-std::string DefaultWorkspace(const Context& context) {
+Result<std::string> DefaultWorkspace(const Context& context) {
   const auto entry = FindTxfsMount(context.directory);
   if (entry) {
     return entry->source.starts_with('/') ? entry->source : entry->mountpoint;
   }
-  return FindWorkspace(context.directory).value_or(context.directory);
+  return TRY(FindWorkspace(context.directory)).value_or(context.directory);
 }
 
-Paths PathsOf(const Context& context, const MountArguments& arguments) {
+Result<Paths> PathsOf(const Context& context, const MountArguments& arguments) {
   Paths paths;
   paths.workspace = arguments.workspace
                         ? ResolvePath(context.directory, *arguments.workspace)
-                        : DefaultWorkspace(context);
+                        : TRY(DefaultWorkspace(context));
   paths.mountpoint = arguments.mountpoint
                          ? ResolvePath(context.directory, *arguments.mountpoint)
                          : paths.workspace;
@@ -199,16 +198,14 @@ Status CheckOutsideMounts(const Paths& paths) {
 
 Status CheckStore(const Paths& paths, const RealWorkspace& workspace,
                   const std::string& store) {
-  const std::string usual = JoinPath(paths.workspace, ".txfs");
   const std::string in_use = StorePath(workspace).value_or(store);
   // Two stores of one workspace would each take the other's commits for drift.
-  if (in_use != store) {
+  if (in_use != store && ::access(in_use.c_str(), F_OK) == 0) {
     return Fail(0,
                 "the transactions of " + paths.workspace + " are in " + in_use,
                 "leave --store away");
   }
-  if (store == usual || (!IsWithin(store, paths.workspace) &&
-                         !IsWithin(store, paths.mountpoint))) {
+  if (!IsWithin(store, paths.workspace) && !IsWithin(store, paths.mountpoint)) {
     return {};
   }
   return Fail(
@@ -229,13 +226,31 @@ std::vector<ProcessRef> ProcessesBeneath(const Paths& paths) {
   return found;
 }
 
-/// What -o, --store and the registry say about the store.
-std::optional<std::string> StoreFor(const Context& context,
-                                    const MountFlags& flags,
-                                    const RealWorkspace& workspace) {
+/// What -o and --store say about the store.
+std::optional<std::string> StoreGiven(const Context& context,
+                                      const MountFlags& flags) {
   if (context.store) return context.store;
   if (flags.store) return ResolvePath(context.directory, *flags.store);
-  return workspace.store;
+  return std::nullopt;
+}
+
+/// The store that the mount uses; makes the workspace's record, if it has none.
+Result<std::string> PlanStore(const Paths& paths, RealWorkspace& workspace,
+                              const std::optional<std::string>& given) {
+  if (given) TRY(CheckStore(paths, workspace, *given));
+  const auto lost = [&] {
+    return workspace.record && workspace.record->store_id &&
+           ::access(workspace.record->store.c_str(), F_OK) != 0;
+  };
+  if (lost() && !given) return StoreIsLost(workspace);
+  const bool is_recorded =
+      workspace.record && (!given || *given == workspace.record->store);
+  if (!is_recorded || lost()) {
+    workspace.record =
+        TRY(MakeRecord(workspace.base->get(), paths.workspace, given));
+  }
+  TRY(OpenRecordedStore(*workspace.record));
+  return workspace.record->store;
 }
 
 /// The rules that the mount begins with, and where to read them again.
@@ -277,6 +292,7 @@ Result<MountPlan> PlanMount(const Context& context,
                             const MountArguments& arguments) {
   MountFlags flags{.read_only = false,
                    .allow_other = arguments.allow_other,
+                   .as_owner = false,
                    .fsname = {},
                    .store = {},
                    .name = {},
@@ -297,12 +313,14 @@ Result<MountPlan> PlanMount(const Context& context,
     }
   }
   const std::optional<Dead> dead = FindDead(context, arguments);
-  const auto find_paths = [&] {
-    return dead ? dead->paths : PathsOf(context, arguments);
+  const auto find_paths = [&]() -> Result<Paths> {
+    if (dead) return dead->paths;
+    return PathsOf(context, arguments);
   };
   // Twice: behind a dead mount links cannot be resolved.
-  TRY(CheckMountpointIsFree(find_paths()));
-  const Paths paths = find_paths();
+  const Paths behind = TRY(find_paths());
+  TRY(CheckMountpointIsFree(behind));
+  const Paths paths = TRY(find_paths());
   if (dead && !named) name = NameOf(*dead);
   if (paths.workspace == "/" || paths.mountpoint == "/") {
     return Fail(0, "the root directory / cannot be a workspace or a mountpoint",
@@ -316,14 +334,9 @@ Result<MountPlan> PlanMount(const Context& context,
 
   MountPlan plan;
   RealWorkspace workspace = TRY(ReachWorkspace(paths.workspace));
-  const auto store = StoreFor(context, flags, workspace);
-  if (workspace.lost_store && !store) return StoreIsLost(workspace);
-  workspace.lost_store.reset();
-  if (store) TRY(CheckStore(paths, workspace, *store));
+  SayIfForeign(workspace);
   TRY(CheckNotMounted(paths, workspace, name));
-  plan.store_given = store && *store != JoinPath(paths.workspace, ".txfs");
   plan.daemon.workspace.path = paths.workspace;
-  plan.daemon.workspace.store = store;
   plan.daemon.workspace.name = name;
   Retention& retention = plan.daemon.workspace.retention;
   retention.commits = arguments.keep.commits.value_or(retention.commits);
@@ -337,7 +350,9 @@ Result<MountPlan> PlanMount(const Context& context,
                        .threads = 0};
   plan.daemon.log_path = LogPath(paths.mountpoint);
   plan.beneath = ProcessesBeneath(paths);
-  plan.around = FindWorkspace(ResolvePath(paths.workspace, ".."));
+  plan.around = TRY(FindWorkspace(ResolvePath(paths.workspace, "..")));
+  plan.daemon.workspace.store =
+      TRY(PlanStore(paths, workspace, StoreGiven(context, flags)));
   return plan;
 }
 
@@ -377,14 +392,6 @@ Status MountInBackground(const MountPlan& plan) {
                 "`txfs -C " + QuoteShell(mountpoint) + " status` shows what");
   }
   SayMounted(plan, TRY(ready));
-  if (plan.store_given) {
-    const Status remembered =
-        RememberStore(plan.daemon.workspace.path, *plan.daemon.workspace.store);
-    if (!remembered) {
-      Say("warning: commands will need --store: " +
-          remembered.error().ToString());
-    }
-  }
   return {};
 }
 

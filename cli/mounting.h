@@ -15,7 +15,6 @@ namespace txfs::cli {
 /// checked.
 struct MountPlan {
   DaemonOptions daemon;
-  bool store_given = false;         ///< to be remembered for the workspace
   std::vector<ProcessRef> beneath;  ///< stand in what is mounted over
   /// A workspace that this one lies in.
   std::optional<std::string> around = {};

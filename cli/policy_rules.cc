@@ -6,6 +6,7 @@
 #include "cli/paths.h"
 #include "cli/policy_sources.h"
 #include "cli/text.h"
+#include "journal/base/file.h"
 
 namespace txfs::cli {
 namespace {
@@ -17,8 +18,13 @@ Rules OrNone(Rules rules) {
 }  // namespace
 
 bool IsInWorkspace(const Context& context) {
-  return context.store || context.transaction ||
-         FindTxfsMount(context.directory) || FindWorkspace(context.directory);
+  if (context.store || context.transaction ||
+      FindTxfsMount(context.directory)) {
+    return true;
+  }
+  const auto found = FindWorkspace(context.directory);
+  // What failed is said by who asks for more.
+  return !found || *found;
 }
 
 Result<Rules> RulesOfFile(const Context& context, const std::string& file,
@@ -37,8 +43,10 @@ Result<Rules> RulesOfNextMount(const RealWorkspace& workspace) {
 
 Result<Rules> RulesInForce(const Context& context) {
   if (!IsInWorkspace(context)) {
-    const RealWorkspace here = TRY(ReachWorkspace(context.directory));
-    return RulesOfNextMount(here);
+    auto here = std::make_shared<UniqueFd>(
+        TRY(OpenAt(AT_FDCWD, context.directory, O_RDONLY | O_DIRECTORY)));
+    return RulesOfNextMount(
+        {.path = context.directory, .base = std::move(here)});
   }
   const Place place = TRY(Locate(context));
   if (place.daemon != DaemonState::kRunning) {

@@ -5,21 +5,21 @@
 
 #include <charconv>
 #include <ranges>
+#include <set>
 #include <utility>
 
 #include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/paths.h"
-#include "cli/registry.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
+#include "cli/trust.h"
 #include "fs/fuse_mount.h"
 #include "journal/base/file.h"
 
 namespace txfs::cli {
 namespace {
 
-constexpr const char* kFormat = ".txfs/FORMAT";
 /// How long a daemon may take to hand out its workspace.
 constexpr int kReachMs = 10'000;
 
@@ -36,6 +36,15 @@ uid_t OwnerOf(const MountEntry& entry) {
   return uid;
 }
 
+Result<RealWorkspace> MakeReal(std::string path,
+                               std::shared_ptr<UniqueFd> base) {
+  TRY(CheckIsOwn(base->get(), "workspace", path));
+  auto record = TRY(FindRecord(base->get(), path));
+  return RealWorkspace{.path = std::move(path),
+                       .base = std::move(base),
+                       .record = std::move(record)};
+}
+
 Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
   const auto daemon = TRY(ConnectDaemon(address, kReachMs));
   Frame reply = TRY(daemon->Call({{"request", "workspace"}}));
@@ -43,14 +52,8 @@ Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
     return Fail(EPROTO, "the daemon at " + address.mountpoint +
                             " did not hand out its workspace");
   }
-  RealWorkspace workspace{.path = GetBytes(reply.header, "workspace"),
-                          .store = GetBytes(reply.header, "store"),
-                          .lost_store = {},
-                          .base = std::move(reply.descriptor)};
-  if (*workspace.store == JoinPath(workspace.path, kStoreName)) {
-    workspace.store.reset();
-  }
-  return workspace;
+  return MakeReal(GetBytes(reply.header, "workspace"),
+                  std::move(reply.descriptor));
 }
 
 Result<RealWorkspace> OpenDirectly(const std::string& path) {
@@ -59,14 +62,7 @@ Result<RealWorkspace> OpenDirectly(const std::string& path) {
     return Fail(fd.error().code, "workspace " + path,
                 "name an existing directory as the workspace");
   }
-  RealWorkspace workspace{.path = path,
-                          .store = StoreElsewhere(path),
-                          .lost_store = {},
-                          .base = std::make_shared<UniqueFd>(std::move(*fd))};
-  if (workspace.store && !IsStore(*workspace.store)) {
-    std::swap(workspace.store, workspace.lost_store);
-  }
-  return workspace;
+  return MakeReal(path, std::make_shared<UniqueFd>(std::move(*fd)));
 }
 
 }  // namespace
@@ -103,22 +99,10 @@ Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
   return connection;
 }
 
-bool IsStore(const std::string& directory) {
-  if (::access(directory.c_str(), F_OK) != 0) return false;
-  // Also when it is somebody else's, which opening it tells.
-  return ::access((directory + "/FORMAT").c_str(), F_OK) == 0 ||
-         errno == EACCES;
-}
-
-std::optional<std::string> StoreElsewhere(const std::string& path) {
-  if (IsStore(JoinPath(path, kStoreName))) return std::nullopt;
-  return RegisteredStore(path);
-}
-
 std::unexpected<Error> StoreIsLost(const RealWorkspace& workspace) {
   return Fail(0,
               "the store of " + workspace.path + " should be at " +
-                  *workspace.lost_store + ", and is not",
+                  workspace.record->store + ", and is not",
               "mount what it is on; if it is gone for good, begin afresh: txfs "
               "mount --store DIR " +
                   QuoteShell(workspace.path));
@@ -151,28 +135,33 @@ Result<RealWorkspace> ReachWorkspaceOf(const MountEntry& entry) {
   return reached || !hidden ? std::move(reached) : std::move(workspace);
 }
 
-std::optional<std::string> StorePath(const RealWorkspace& workspace) {
-  if (workspace.store) return workspace.store;
-  if (::faccessat(workspace.base->get(), kFormat, F_OK, 0) != 0) {
-    return std::nullopt;
+void SayIfForeign(const RealWorkspace& workspace) {
+  static std::set<std::string> said;
+  if (!HasForeignStore(workspace.base->get()) ||
+      !said.insert(workspace.path).second) {
+    return;
   }
-  return JoinPath(workspace.path, kStoreName);
+  Say("note: ignoring " + JoinPath(workspace.path, kStoreName) +
+      ", a store that was not made here by this user (`txfs adopt` shows what "
+      "is in it)");
+}
+
+std::optional<std::string> StorePath(const RealWorkspace& workspace) {
+  if (!workspace.record) return std::nullopt;
+  const std::string& store = workspace.record->store;
+  // One that was given may be lost; our own may not be made yet.
+  const bool made = workspace.record->store_id ||
+                    ::access((store + "/FORMAT").c_str(), F_OK) == 0;
+  return made ? std::optional(store) : std::nullopt;
 }
 
 Result<std::unique_ptr<Store>> OpenStore(const RealWorkspace& workspace) {
-  if (workspace.lost_store) return StoreIsLost(workspace);
-  const std::string path =
-      workspace.store.value_or(JoinPath(workspace.path, kStoreName));
-  // A directory .txfs may also have rules, or what undo needs, and no store.
-  if (!workspace.store &&
-      ::faccessat(workspace.base->get(), kFormat, F_OK, 0) != 0 &&
-      errno == ENOENT) {
-    return Fail(ENOENT, "store " + path);
-  }
-  const int dir = workspace.store ? AT_FDCWD : workspace.base->get();
-  const std::string name = workspace.store.value_or(kStoreName);
-  UniqueFd fd = TRY(Store::OpenDirectory(dir, name, path));
-  return Store::Open(std::move(fd), path, workspace.path);
+  const auto path = StorePath(workspace);
+  if (!path) return Fail(ENOENT, "the store of " + workspace.path);
+  auto fd = OpenRecordedStore(*workspace.record);
+  if (!fd && fd.error().code == ENOENT) return StoreIsLost(workspace);
+  UniqueFd dir = TRY(std::move(fd));
+  return Store::Open(std::move(dir), *path, workspace.path);
 }
 
 }  // namespace txfs::cli

@@ -129,18 +129,19 @@ std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
 
 /// A directory of a lower layer is not renamed by overlayfs, unless it is
 /// mounted with redirect_dir=on. That it says before it looks at what stands at
-/// the new name; a directory with entries there keeps all others where they
-/// are, too.
-Status CheckMoves(int dir, const std::string& name, int base,
+/// the new name; a directory with entries there, in the vault, keeps all others
+/// where they are, too.
+Status CheckMoves(int dir, const std::string& name, int vault,
                   const std::string& path) {
-  constexpr const char* kStore = ".txfs";  // has entries, here or in `vault`
-  if (!IsDirectoryAt(dir, name) || !IsDirectoryAt(base, kStore) ||
-      TRY(ListNames(base, kStore)).empty()) {
-    return {};
-  }
-  if (::renameat2(dir, name.c_str(), base, kStore, 0) == 0 || errno != EXDEV) {
-    return {};
-  }
+  constexpr const char* kFull = "full";
+  constexpr const char* kEntry = "full/entry";
+  if (!IsDirectoryAt(dir, name) || !IsOverlay(dir)) return {};
+  TRY(MakeDirectoryAt(vault, kFull, 0700));
+  TRY(MakeDirectoryAt(vault, kEntry, 0700));
+  const bool moves =
+      ::renameat2(dir, name.c_str(), vault, kFull, 0) == 0 || errno != EXDEV;
+  TRY(RemoveTree(vault, kFull));
+  if (moves) return {};
   return Fail(
       0,
       "cannot commit that " + path +
@@ -265,7 +266,8 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
         TRY(CheckStaysItself(place->dir(), step));
       }
       if (step.kind == StepKind::kMove) {
-        TRY(CheckMoves(place->dir(), place->name, base_.root(), spot.path));
+        TRY(CheckMoves(place->dir(), place->name, vault_.at("").get(),
+                       spot.path));
       }
     }
     const bool writes_to_it = patch || IsDirectoryAt(place->dir(), place->name);

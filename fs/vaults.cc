@@ -10,12 +10,16 @@
 
 #include "fs/base_mounts.h"
 #include "journal/base/crash_point.h"
+#include "journal/base/directory_id.h"
 #include "journal/base/file.h"
 
 namespace txfs {
 namespace {
 
 constexpr const char* kParent = "vault";
+/// In the store: key and name of the directory in the workspace's root.
+constexpr const char* kPlaceFile = "vault-place";
+constexpr size_t kPlaceMax = 1024;
 /// In a vault: the mounts on which it has parts, each ended by a zero.
 constexpr const char* kPartsFile = "parts";
 /// File times do not tell changes apart that are closer together, seconds.
@@ -28,6 +32,21 @@ bool SameMount(int a, int b) {
   struct stat of_b{};
   return ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 &&
          of_a.st_dev == of_b.st_dev && MountIdOf(a) == MountIdOf(b);
+}
+
+/// Opens a directory that nobody else has written to. ENOENT for any other.
+Result<UniqueFd> OpenPrivate(int dir, const std::string& name) {
+  auto fd = OpenAt(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  struct stat st{};
+  if (!fd) {
+    const int code = fd.error().code;
+    return Fail(code == ENOTDIR || code == ELOOP ? ENOENT : code, name);
+  }
+  if (::fstat(fd->get(), &st) != 0) return Fail(errno, name);
+  if (st.st_uid != ::geteuid() || (st.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Fail(ENOENT, name + " of this user");
+  }
+  return fd;
 }
 
 /// Runs `work`, which returns whether it changed names in `directory`, without
@@ -101,11 +120,40 @@ Result<UniqueFd> Vaults::OpenParent(bool make) const {
     if (make) TRY(MakeDirectoryAt(store_, kParent, 0700));
     return OpenAt(store_, kParent, O_RDONLY | O_DIRECTORY);
   }
-  if (make) TRY(MakeUnseen(base_.root(), kStoreName));
-  const UniqueFd directory = TRY(
-      OpenAt(base_.root(), kStoreName, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  if (make) TRY(MakeDirectoryAt(directory.get(), kParent, 0700));
-  return OpenAt(directory.get(), kParent, O_RDONLY | O_DIRECTORY);
+  auto place = OpenPlace();
+  if (place || !make || place.error().code != ENOENT) return place;
+  return MakePlace();
+}
+
+Result<UniqueFd> Vaults::OpenPlace() const {
+  const auto text = ReadWholeFile(store_, kPlaceFile, kPlaceMax);
+  if (!text) return std::unexpected(text.error());
+  const size_t space = text->find(' ');
+  const std::string key = text->substr(0, space);
+  const std::string name =
+      space == std::string::npos ? "" : text->substr(space + 1);
+  // A name as MakePlace gives it; whatever else stands there is not ours.
+  if (!name.starts_with(kMountVaults) || name.contains('/')) {
+    return Fail(EBADMSG, std::string(kPlaceFile) + " of the store is damaged");
+  }
+  auto place = OpenPrivate(base_.root(), name);
+  if (!place) return place;
+  if (TRY(IdentifyDirectory(place->get())).Key() == key) return place;
+  return Fail(ENOENT, "the vaults of the store");
+}
+
+// The name of its own is taken where the workspace came with it.
+Result<UniqueFd> Vaults::MakePlace() const {
+  std::string name = kMountVaults;
+  for (int i = 1; TRY(Exists(base_.root(), name)); ++i) {
+    name = kMountVaults + ("-" + std::to_string(i));
+  }
+  TRY(MakeUnseen(base_.root(), name.c_str()));
+  UniqueFd place = TRY(OpenPrivate(base_.root(), name));
+  const DirectoryId id = TRY(IdentifyDirectory(place.get(), /*settle=*/true));
+  TRY(ReplaceFile(store_, kPlaceFile, id.Key() + " " + name));
+  TRY(SyncDirectory(base_.root(), "."));
+  return place;
 }
 
 Result<Vault> Vaults::Make(const std::string& id) const {
@@ -154,8 +202,12 @@ Status Vaults::AddParts(const std::string& id,
 Status Vaults::MakePart(const std::string& id, const std::string& mount) const {
   const SharedFd root = TRY(base_.OpenDirectory(mount));
   TRY(MakeUnseen(root->get(), kMountVaults));
-  const UniqueFd parts = TRY(
-      OpenAt(root->get(), kMountVaults, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  auto opened = OpenPrivate(root->get(), kMountVaults);
+  if (!opened) {
+    return Fail(0, JoinPath(mount, kMountVaults) +
+                       " is there, and not a private directory of this user");
+  }
+  const UniqueFd parts = *std::move(opened);
   // Never one that is there: another workspace may have the filesystem, too.
   if (::mkdirat(parts.get(), id.c_str(), 0700) != 0) {
     return Fail(errno, "mkdir " + PartPath(id, mount));
@@ -237,10 +289,15 @@ Status Vaults::Remove(const std::string& id) const {
   TRY(RemoveTree(parent->get(), id));
   if (in_store_) return {};
   // The last one leaves nothing in the workspace.
+  return RemovePlaceIfEmpty();
+}
+
+Status Vaults::RemovePlaceIfEmpty() const {
+  const auto text = ReadWholeFile(store_, kPlaceFile, kPlaceMax);
+  if (!text || !OpenPlace()) return {};
+  const std::string name = text->substr(text->find(' ') + 1);
   return Unseen(base_.root(), [&]() -> Result<bool> {
-    const std::string path = std::string(kStoreName) + "/" + kParent;
-    return ::unlinkat(base_.root(), path.c_str(), AT_REMOVEDIR) == 0 &&
-           ::unlinkat(base_.root(), kStoreName, AT_REMOVEDIR) == 0;
+    return ::unlinkat(base_.root(), name.c_str(), AT_REMOVEDIR) == 0;
   });
 }
 

@@ -54,8 +54,9 @@ using VaultStamp = std::vector<Timestamp>;
 /// The vaults of a store's commits, by id (docs/recovery.md, "Words").
 ///
 /// They lie in the store where its files can be renamed into the workspace,
-/// else in the workspace's own `.txfs/`. For each filesystem mounted in the
-/// workspace that the commit changes, a vault has a part in the root of that.
+/// else in a directory in the workspace's root, which counts only if the store
+/// has its identity. For each filesystem mounted in the workspace that the
+/// commit changes, a vault has a part in the root of that.
 class Vaults {
  public:
   /// `store`: the store's directory. Both outlive this.
@@ -92,6 +93,11 @@ class Vaults {
 
  private:
   Result<UniqueFd> OpenParent(bool make) const;
+  /// The directory in the workspace's root. ENOENT when there is none that the
+  /// store knows.
+  Result<UniqueFd> OpenPlace() const;
+  Result<UniqueFd> MakePlace() const;
+  Status RemovePlaceIfEmpty() const;
   static Result<std::vector<std::string>> PartsOf(int vault);
   Status MakePart(const std::string& id, const std::string& mount) const;
   Result<UniqueFd> OpenPart(const std::string& id,

@@ -37,6 +37,22 @@ std::unexpected<Error> CannotMakeStore(const std::string& path, Error error) {
   return std::unexpected(std::move(error));
 }
 
+Result<UniqueFd> OpenStoreDirectory(const WorkspaceOptions& options,
+                                    const std::string& path) {
+  const std::string& store = options.store;
+  if (options.store_directory) {
+    return OpenAt(options.store_directory->get(), ".", O_RDONLY | O_DIRECTORY);
+  }
+  if (options.begin) {
+    auto made = MakeDirectoryAt(AT_FDCWD, store, 0700);
+    if (!made) return CannotMakeStore(store, std::move(made).error());
+  }
+  auto dir = Store::OpenDirectory(AT_FDCWD, store, store);
+  if (dir || dir.error().code != ENOENT) return dir;
+  return Fail(0, "workspace " + path + " has no store",
+              "`txfs mount` makes one");
+}
+
 }  // namespace
 
 StoredWorkspace::StoredWorkspace(const WorkspaceOptions& options,
@@ -190,24 +206,9 @@ Result<std::unique_ptr<Workspace>> Workspace::Open(
       options.base
           ? TRY(OpenAt(options.base->get(), ".", O_RDONLY | O_DIRECTORY))
           : TRY(OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  std::string store_path = options.store.value_or(path + "/" + kStoreName);
-  if (!options.store && options.begin) {
-    auto made = MakeUnseen(base.get(), kStoreName);
-    if (!made) return CannotMakeStore(store_path, std::move(made).error());
-  } else if (options.store && options.begin) {
-    auto made = MakeDirectoryAt(AT_FDCWD, store_path, 0700);
-    if (!made) return CannotMakeStore(store_path, std::move(made).error());
-  }
-  auto dir = options.store
-                 ? Store::OpenDirectory(AT_FDCWD, store_path, store_path)
-                 : Store::OpenDirectory(base.get(), kStoreName, store_path);
-  if (!dir && dir.error().code == ENOENT) {
-    return Fail(0, "workspace " + path + " has no store",
-                "`txfs mount` makes one");
-  }
-  UniqueFd store_dir = TRY(std::move(dir));
+  UniqueFd store_dir = TRY(OpenStoreDirectory(options, path));
   std::unique_ptr<Store> store =
-      TRY(Store::Open(std::move(store_dir), store_path, path));
+      TRY(Store::Open(std::move(store_dir), options.store, path));
   auto workspace = std::make_unique<StoredWorkspace>(
       options, std::move(path), std::move(base), std::move(store));
   TRY(workspace->Start());

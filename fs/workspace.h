@@ -23,8 +23,10 @@ struct WorkspaceOptions {
   /// The directory itself, for when something may be mounted over it; `path` is
   /// absolute then, and not looked up.
   std::shared_ptr<UniqueFd> base;
-  std::optional<std::string>
-      store;          ///< directory of the store; default: PATH/.txfs
+  std::string store;  ///< absolute path of the store's directory
+  /// The directory itself, of which it is known whose it is; none: `store` is
+  /// looked up, and made if it is missing and `begin`.
+  std::shared_ptr<UniqueFd> store_directory;
   std::string name;   ///< of the transaction that is resumed or begun
   bool begin = true;  ///< begin it when it is not open; else an error
   /// There will be a next transaction: what takes long about its beginning is

@@ -33,6 +33,7 @@ constexpr Entry kStoreEntries[] = {
     {"intent", S_IFREG, Presence::kOptional},
     {"reserved", S_IFREG, Presence::kOptional},
     {"vault", S_IFDIR, Presence::kOptional},
+    {"vault-place", S_IFREG, Presence::kOptional},
     {"blank", S_IFDIR, Presence::kOptional},
     {"blank.part", S_IFDIR, Presence::kOptional},
     {"blank.lock", S_IFREG, Presence::kOptional},

@@ -37,12 +37,13 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 19> kEntries = {
-    ".gitignore", ".gitignore.new", "FORMAT",      "FORMAT.new",
-    "workspace",  "workspace.new",  "lock",        "intent",
-    "intent.new", "history",        "txn",         "vault",
-    "reserved",   "reserved.new",   "commit.lock", "blank.lock",
-    "blank",      "blank.part",     "policy.toml",
+constexpr std::array<std::string_view, 21> kEntries = {
+    ".gitignore",      ".gitignore.new", "FORMAT",      "FORMAT.new",
+    "workspace",       "workspace.new",  "lock",        "intent",
+    "intent.new",      "history",        "txn",         "vault",
+    "reserved",        "reserved.new",   "commit.lock", "blank.lock",
+    "blank",           "blank.part",     "policy.toml", "vault-place",
+    "vault-place.new",
 };
 
 constexpr uint64_t kPlenty = 1 << 30;
@@ -176,18 +177,6 @@ Status Store::CheckFormat() {
               "use the newer txfs that made it");
 }
 
-// A store inside its workspace moves with it; one that lies elsewhere is of the
-// workspace it was made for.
-Status Store::CheckWorkspace(const std::string& workspace) {
-  const std::string recorded = TRY(ReadWholeFile(dir_.get(), "workspace"));
-  if (recorded == workspace) return {};
-  if (display_path_.starts_with(workspace + "/")) {
-    return ReplaceFile(dir_.get(), "workspace", workspace);
-  }
-  return Fail(0, "store " + display_path_ + " is that of workspace " + recorded,
-              "choose another directory with --store DIR");
-}
-
 // FORMAT comes last: without it the layout is not complete.
 Status Store::MakeLayout(const std::string& workspace) {
   for (const std::string& name : TRY(ListNames(dir_.get(), "."))) {
@@ -219,8 +208,7 @@ Result<std::unique_ptr<Store>> Store::Open(UniqueFd dir,
     if (!TRY(Exists(store->dir(), "FORMAT"))) {
       TRY(store->MakeLayout(workspace));
     }
-    TRY(store->CheckFormat());
-    return store->CheckWorkspace(workspace);
+    return store->CheckFormat();
   };
   Status opened = open();
   if (opened) return store;

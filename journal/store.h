@@ -44,7 +44,7 @@ class Store {
   static Result<UniqueFd> OpenDirectory(int dir, const std::string& path,
                                         const std::string& display_path);
   /// Opens the store in directory `dir`, making it if it is empty. `workspace`
-  /// is the absolute path recorded in a new one. EPROTONOSUPPORT: newer
+  /// is the absolute path that a new one notes. EPROTONOSUPPORT: newer
   /// version; EROFS, ENOSPC, ENOLCK (a network filesystem, where LMDB cannot
   /// lock) with path and remedy. `display_path` is for messages.
   static Result<std::unique_ptr<Store>> Open(UniqueFd dir,
@@ -132,7 +132,6 @@ class Store {
         history_(dir_.get()) {}
   Status CheckFilesystem();
   Status CheckFormat();
-  Status CheckWorkspace(const std::string& workspace);
   Status MakeLayout(const std::string& workspace);
   Result<FileLock> Lock();
   /// Moves what was never begun, or has ended, to the trash. Requires the lock.

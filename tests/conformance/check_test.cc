@@ -477,6 +477,7 @@ class IntentCheckTest : public ::testing::Test {
       });
       WorkspaceOptions options;
       options.path = base_.root();
+      options.store = options.path + "/.txfs";
       auto workspace = Workspace::Open(options);
       if (workspace) std::ignore = (*workspace)->Commit({});
       ::_exit(1);

@@ -101,6 +101,7 @@ Result<std::unique_ptr<CoreDriver>> CoreDriver::Start(
 Status CoreDriver::OpenWorkspace() {
   WorkspaceOptions options;
   options.path = path_;
+  options.store = options.path + "/.txfs";
   options.name = options_.name;
   options.journal = options_.journal;
   options.collects = options_.collects;

@@ -161,6 +161,7 @@ CrashRig::CrashRig(const Operation& operation, uint64_t seed,
   umask(022);
   mkdir(base_.root().c_str(), 0755);
   options_.path = base_.root();
+  options_.store = options_.path + "/.txfs";
   options_.filesystem.clock = &clock_;
   options_.journal.background_drain = false;
   options_.journal.intake_bytes = 256 << 10;

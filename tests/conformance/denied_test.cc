@@ -55,6 +55,7 @@ class DeniedCommit {
     base_.File("old/gone", "gone");
     base_.SetTimes();
     options_.path = base_.root();
+    options_.store = options_.path + "/.txfs";
     options_.filesystem.exe_of = [](uint32_t) { return string("/test"); };
   }
 

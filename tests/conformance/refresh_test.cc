@@ -29,6 +29,7 @@ class Transaction {
   Transaction(const string& workspace, const string& name) {
     WorkspaceOptions options;
     options.path = workspace;
+    options.store = options.path + "/.txfs";
     options.name = name;
     options.filesystem.exe_of = [](uint32_t) { return string("/test"); };
     auto opened = Workspace::Open(options);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "cli/workspace_record.h"
 #include "fs/check.h"
 #include "journal/base/file.h"
 
@@ -14,7 +15,11 @@ CheckReport CheckWorkspaceStore(const std::string& workspace) {
     ADD_FAILURE() << root.error().ToString();
     return {};
   }
-  const auto store = OpenAt(root->get(), ".txfs", O_RDONLY | O_DIRECTORY);
+  // A mount has it in the state directory, the core's tests have it here.
+  const auto record = cli::FindRecord(root->get(), workspace);
+  const std::string path =
+      record && *record ? (*record)->store : workspace + "/.txfs";
+  const auto store = OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
   // Without a store nothing was begun.
   if (!store) return {};
   const BaseDirectory base(std::move(*root));

@@ -21,6 +21,7 @@ class SyntheticDirectoryTest : public ::testing::Test {
     base_.File("file", "text");
     WorkspaceOptions options;
     options.path = directory_.path();
+    options.store = options.path + "/.txfs";
     options.filesystem.exe_of = [](uint32_t) { return string("/test"); };
     auto opened = Workspace::Open(options);
     ASSERT_TRUE(opened) << opened.error().ToString();

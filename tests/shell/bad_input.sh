@@ -47,16 +47,17 @@ txfs umount mnt
 refuses_with_hint 1 "$PWD/mnt" txfs umount mnt
 
 # A damaged journal, and one of a newer version.
-db=$(find ws/.txfs/txn -name data.mdb)
+store=$(store_of ws)
+db=$(find "$store/txn" -name data.mdb)
 cp "$db" saved
 head -c 8192 /dev/urandom | dd of="$db" conv=notrunc status=none
-refuses_with_hint 1 "$PWD/ws/.txfs" txfs mount ws mnt
+refuses_with_hint 1 "$store" txfs mount ws mnt
 ! mountpoint -q mnt || fail "mounted a damaged journal"
 cp saved "$db"
-cp ws/.txfs/FORMAT saved
-echo 999 >ws/.txfs/FORMAT
-refuses_with_hint 1 "$PWD/ws/.txfs" txfs mount ws mnt
-cp saved ws/.txfs/FORMAT
+cp "$store/FORMAT" saved
+echo 999 >"$store/FORMAT"
+refuses_with_hint 1 "$store" txfs mount ws mnt
+cp saved "$store/FORMAT"
 txfs mount ws mnt
 equal kept "$(cat mnt/kept)" "content after the journal was mended"
 txfs umount mnt

@@ -107,7 +107,7 @@ for name in a b c; do
 done
 equal "a more b c" "$(cat ws/a ws/b ws/c2 | xargs)" "what was committed in the end"
 equal 0 "$(txfs -C ws list --json | json 'len([t for t in d if t["state"] == "active"])')" "open transactions"
-equal 0 "$(ls ws/.txfs/txn | wc -l)" "directories of open transactions"
+equal 0 "$(ls "$(store_of ws)/txn" | wc -l)" "directories of open transactions"
 
 # Where one died, another is mounted by now, of this workspace or of another: what
 # the dead one is asked for is not done to that.

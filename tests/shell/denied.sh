@@ -124,7 +124,8 @@ for i in range($1, $2):
 }
 flood 0 5000
 txfs -C mnt savepoint middle
-size=$(stat -c %b "ws/.txfs/txn/$id/db/data.mdb")
+tables=$(store_of ws)/txn/$id/db/data.mdb
+size=$(stat -c %b "$tables")
 flood 5000 15000
 equal 1000 "$(txfs -C mnt log --denied --json 2>"$TMPDIR/err" | wc -l)" "denials that are kept"
 grep -q '^note: 14009 refused operations are only counted' "$TMPDIR/err" ||
@@ -134,7 +135,7 @@ contains "$(txfs why mnt/kept/14000 2>/dev/null)" "mkdir  kept/14000  EPERM by k
 contains "$(txfs why mnt/kept/13 2>&1)" "14009 refused operations are only counted"
 equal "kept 15009" "$(txfs -C mnt status --json |
   json '"%s %d" % (d["denied"][0]["rule"], d["denied"][0]["count"])')" "count by rule"
-grown=$(($(stat -c %b "ws/.txfs/txn/$id/db/data.mdb") - size))
+grown=$(($(stat -c %b "$tables") - size))
 [ "$grown" -le 2048 ] || fail "the tables grew by $grown blocks"
 txfs -C mnt fsck
 

@@ -51,38 +51,41 @@ head -c 100k /dev/urandom >ws/middle
 txfs umount ws
 
 # Nothing mounted.
-unchanged ws/.txfs txfs -C ws fsck
+store=$(store_of ws)
+unchanged "$store" txfs -C ws fsck
 equal 0 "$status" "exit code"
 contains "$(cat "$TMPDIR/said")" "no problems in 1 open transaction"
-unchanged ws/.txfs txfs --store ws/.txfs fsck --json
+unchanged "$store" txfs --store "$store" fsck --json
 equal 0 "$status" "exit code"
 equal 1 "$(json 'd["transactions"]' <"$TMPDIR/said")" "transactions"
 
-# damaged KIND: a copy that was damaged has a problem of that kind, and is not
-# written to.
+# damaged KIND: the damaged store has a problem of that kind, and is not written
+# to.
 damaged() {
-  unchanged copy/.txfs txfs -C copy fsck
+  unchanged "$store" txfs -C ws fsck
   equal 1 "$status" "exit code for $1"
   grep -q "^$1: " "$TMPDIR/said" || fail "no $1 in: $(cat "$TMPDIR/said")"
-  unchanged copy/.txfs txfs --store copy/.txfs fsck --json
+  unchanged "$store" txfs --store "$store" fsck --json
   equal 1 "$status" "exit code for $1"
   equal True "$(json "'$1' in [p['kind'] for p in d['problems']]" <"$TMPDIR/said")" \
     "$1 in JSON"
-  rm -rf copy
 }
+cp -a "$store" saved
 fresh() {
-  cp -a ws copy
-  txn=$(echo copy/.txfs/txn/*)
+  rm -rf "$store"
+  cp -a saved "$store"
+  txn=$(echo "$store"/txn/*)
 }
 
 fresh
-contains "$(txfs -C copy fsck)" "no problems"
-contains "$(txfs -C copy fsck 2>&1)" "the store was copied or restored"
-contains "$(txfs -C copy fsck 2>&1)" "it names the workspace $PWD/ws, not $PWD/copy"
+contains "$(txfs -C ws fsck)" "no problems"
+contains "$(txfs -C ws fsck 2>&1)" "the store was copied or restored"
+# A store that is foreign can be checked by its path alone.
+contains "$(txfs --store saved fsck)" "no problems"
 printf 'XXXX' | dd of="$(ls "$txn"/spool/* | head -n 1)" bs=1 seek=100 conv=notrunc status=none
 damaged spool.content
 fresh
-taken=$(grep -rl 'echo hi' copy/.txfs/vault)
+taken=$(grep -rl 'echo hi' "$store/vault")
 touch -r "$taken" "$TMPDIR/times"
 printf 'X' | dd of="$taken" bs=1 seek=5 conv=notrunc status=none
 touch -r "$TMPDIR/times" "$taken"
@@ -100,10 +103,10 @@ fresh
 printf 'X' >>"$txn/summary"
 damaged store.summary
 fresh
-touch copy/.txfs/stranger
+touch "$store/stranger"
 damaged store.entry
 fresh
-echo "txfs store 2" >copy/.txfs/FORMAT
+echo "txfs store 2" >"$store/FORMAT"
 damaged version
 
 # A store that lies elsewhere is of the workspace that it names.

@@ -19,9 +19,10 @@ interrupted() {
   id=$(txfs -C mnt status --json | json 'd["id"]')
   txfs -C mnt commit >/dev/null
   txfs umount mnt 2>/dev/null
-  rm -r ws/.txfs/txn/*
-  mv "ws/.txfs/history/$id.plan" ws/.txfs/intent
-  rm "ws/.txfs/history/$id"*
+  store=$(store_of ws)
+  rm -r "$store"/txn/*
+  mv "$store/history/$id.plan" "$store/intent"
+  rm "$store/history/$id"*
 }
 
 # finishes COMMAND...: says which commit it finished, and nobody says so again.
@@ -29,7 +30,7 @@ finishes() {
   interrupted
   "$@" >out 2>err || true
   contains "$(cat err)" "finished the interrupted commit $id"
-  [ ! -e ws/.txfs/intent ] || fail "$*: the intent is still there"
+  [ ! -e "$store/intent" ] || fail "$*: the intent is still there"
   txfs -C ws list >out 2>err
   [ ! -s err ] || fail "$*: said after all: $(cat err)"
   contains "$(cat out)" "$id  committed   undoable"
@@ -48,10 +49,10 @@ finishes txfs -C ws diff
 
 # A daemon finds it.
 interrupted
-mv ws/.txfs/intent ws/.txfs/vault .
+mv "$store/intent" "$store/vault" .
 txfs mount ws mnt
-rm -rf ws/.txfs/vault
-mv intent vault ws/.txfs/
+rm -rf "$store/vault"
+mv intent vault "$store/"
 txfs -C mnt status >out 2>err
 contains "$(cat err)" "finished the interrupted commit $id"
 ! grep -q finished out || fail "said on stdout"
@@ -59,7 +60,7 @@ equal new "$(cat mnt/a)" "after the commit"
 
 # Killed daemons: status tells, and their sockets go with the mount.
 pid=$(txfs -C mnt status --json | json 'd["pid"]')
-socket=$(json 'd["socket"]' <"$(echo ws/.txfs/txn/*/daemon.json)")
+socket=$(json 'd["socket"]' <"$(echo "$store"/txn/*/daemon.json)")
 [ -S "$socket" ] || fail "no socket at $socket"
 kill -KILL "$pid"
 tail -s 0.05 --pid="$pid" -f /dev/null
@@ -74,24 +75,24 @@ txfs -C ws discard >/dev/null
 txfs mount ws mnt
 echo half >mnt/a
 id=$(txfs -C mnt status --json | json 'd["id"]')
-mkdir "ws/.txfs/history/$id.image"
+mkdir "$store/history/$id.image"
 ! txfs -C mnt commit >/dev/null 2>&1 || fail "committed without an image"
 equal half "$(cat ws/a)" "half-way"
 contains "$(txfs -C mnt status)" "stopped half-way: \`txfs commit\` goes on"
 equal "committing []" "$(txfs -C mnt status --json | json '"{state} {conflicts}".format(**d)')" "half-way as JSON"
 equal committing "$(txfs -C ws list --json | json "[t['state'] for t in d if t['id'] == '$id'][0]")" "half-way in the list"
-rmdir "ws/.txfs/history/$id.image"
+rmdir "$store/history/$id.image"
 contains "$(txfs -C mnt commit)" "committed $id"
 
 # The same without a mount: it is listed as what it is, and the next mount that
 # can finishes it.
 echo again >mnt/a
 id=$(txfs -C mnt status --json | json 'd["id"]')
-mkdir "ws/.txfs/history/$id.image"
+mkdir "$store/history/$id.image"
 ! txfs -C mnt commit >/dev/null 2>&1 || fail "committed without an image"
 txfs umount mnt
 equal committing "$(txfs -C ws list --json 2>/dev/null | json "[t['state'] for t in d if t['id'] == '$id'][0]")" "half-way in the list, not mounted"
-rmdir "ws/.txfs/history/$id.image"
+rmdir "$store/history/$id.image"
 txfs mount ws mnt 2>err
 contains "$(cat err)" "$id"
 equal again "$(cat ws/a)" "what was finished"

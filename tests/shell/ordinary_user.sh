@@ -20,7 +20,7 @@ else
   user=""
 fi
 as_user() { $user "$@"; }
-# Not in the user's home.
+# Not in the user's home. The state of root's.
 txfs_of_root() { XDG_STATE_HOME=$TMPDIR/root-state "$TXFS" "$@"; }
 # What belongs to others, in a directory of the user's.
 if [ -n "$user" ]; then
@@ -34,36 +34,53 @@ fi
 as_user sh -c '[ -r /dev/fuse ] && [ -w /dev/fuse ]' ||
   skip "/dev/fuse is not for ordinary users here"
 
-# A store that root made, and a transaction that root began in the user's store,
-# are root's: the user is told so.
+# Root acts on a user's workspace only as that user, and not by itself: not a
+# byte of what the user made is read with root's rights.
 if [ -n "$user" ]; then
-  mkdir stores stores/whole stores/part stores/mnt
-  chown -R 65534:65534 stores
-  txfs_of_root mount stores/whole stores/mnt
-  txfs_of_root umount stores/mnt
+  mkdir stores stores/whole stores/part stores/mnt stores/roots
+  chown 65534:65534 stores stores/whole stores/part stores/mnt
   as_user "$TXFS" mount stores/part stores/mnt
   as_user touch stores/mnt/new
   as_user "$TXFS" umount stores/mnt
-  txfs_of_root -C stores/part commit -m by-root
-  for ws in "$PWD/stores/whole" "$PWD/stores/part"; do
-    for command in "-C $ws status" "-C $ws list" "mount $ws stores/mnt"; do
+  for ws in whole part; do
+    for command in "-C stores/$ws status" "-C stores/$ws list" "-C stores/$ws commit" \
+      "-C stores/$ws gc" "-C stores/$ws undo" "mount stores/$ws stores/mnt" "-C stores/$ws fsck"; do
       # shellcheck disable=SC2086 # words
-      refuses_with_hint 1 "$ws/.txfs" as_user "$TXFS" $command
+      refuses_with_hint 1 "" txfs_of_root $command
     done
+    refuses_with_hint 1 "belongs to nobody, not to root" txfs_of_root mount stores/$ws stores/mnt
+    contains "$(cat "$TMPDIR/err")" "--as-owner"
   done
-  refuses_with_hint 1 "$ws/.txfs" as_user "$TXFS" --store "$ws/.txfs" status
+  [ ! -e "$TMPDIR/root-state/txfs/workspaces" ] || fail "root has a record of it"
+  # The home of that user is where the test has one.
+  sed "s|^nobody:.*|nobody:x:65534:65534::$HOME:/bin/sh|" /etc/passwd >passwd
+  grep -q "^nobody:.*$HOME" passwd || echo "nobody:x:65534:65534::$HOME:/bin/sh" >>passwd
+  mount --bind passwd /etc/passwd
+  contains "$(txfs_of_root --as-owner -C stores/part list)" active
+  txfs_of_root --as-owner -C stores/part commit -m by-root
+  equal 65534 "$(stat -c %u stores/part/new)" "owner of what root committed as the owner"
+  contains "$(as_user "$TXFS" -C stores/part list)" by-root
+  equal "" "$(find "$HOME" stores -newer passwd ! -uid 65534 ! -path stores/roots)" "what root left"
+  txfs_of_root --as-owner mount stores/part stores/mnt
+  as_user touch stores/mnt/again
+  refuses_with_hint 1 "" txfs_of_root umount stores/mnt
+  txfs_of_root --as-owner umount stores/mnt
+  umount /etc/passwd
+  as_user "$TXFS" -C stores/part discard
+  refuses_with_hint 2 "only root" as_user "$TXFS" --as-owner -C stores/roots list
+  refuses_with_hint 1 "belongs to root" as_user "$TXFS" mount stores/roots stores/mnt
 fi
 
 # A mount that root made for all is root's to command.
 if [ -n "$user" ]; then
-  txfs_of_root mount --allow-other stores/whole stores/mnt
-  as_user touch stores/mnt/by-user
+  txfs_of_root mount --allow-other stores/roots stores/mnt
+  as_user touch stores/mnt/by-user 2>/dev/null && fail "the mode is not heeded"
   as_user grep -q txfs-env-files stores/mnt/.txfs/policy.md
   for file in status.json last_denial.json denials.jsonl; do
     as_user cat "stores/mnt/.txfs/$file" 2>/dev/null && fail "others may read $file"
     cat "stores/mnt/.txfs/$file" >/dev/null
   done
-  refuses_with_hint 1 daemon as_user "$TXFS" -C stores/mnt status
+  refuses_with_hint 1 "" as_user "$TXFS" -C stores/mnt status
   refuses_with_hint 1 "$PWD/stores/mnt" as_user "$TXFS" umount stores/mnt
   txfs_of_root umount stores/mnt
 fi

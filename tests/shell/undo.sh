@@ -160,10 +160,11 @@ equal None "$(txfs -C ws show "$open" --json | json 'd["diff"]')" "diff of a dis
 
 # Freed: what was committed stays in the list, and cannot be undone.
 equal True "$(txfs -C ws gc --keep-commits 1 --json | json 'd["bytes"] >= 0')" gc
-before=$(du -s ws/.txfs | cut -f 1)
+store=$(store_of ws)
+before=$(du -s "$store" | cut -f 1)
 contains "$(txfs -C ws gc --keep-bytes 0)" "can no longer be undone"
-[ "$(du -s ws/.txfs | cut -f 1)" -le "$before" ] || fail "gc made the store grow"
-[ -z "$(ls -A ws/.txfs/vault)" ] || fail "gc left a vault"
+[ "$(du -s "$store" | cut -f 1)" -le "$before" ] || fail "gc made the store grow"
+[ -z "$(ls -A "$store/vault")" ] || fail "gc left a vault"
 equal False "$(member "$third" 't["undoable"]')" "after gc"
 refuses_with_hint 1 "no longer kept" txfs -C ws undo "$third"
 refuses_with_hint 1 "there is no commit to undo" txfs -C ws undo
@@ -247,7 +248,7 @@ same_tree many.before many manifest_with_times
 
 # What was discarded, and what was undone for good, leaves nothing behind.
 # The directory of vaults stays once it is there.
-files() { find "$1/.txfs" -mindepth 1 ! -path "$1/.txfs/vault" -printf '%P\n' | LC_ALL=C sort; }
+files() { (cd "$(store_of "$1")" && find . -mindepth 1 ! -path ./vault -printf '%P\n' | LC_ALL=C sort); }
 mkdir clean
 echo 1 >clean/f
 txfs mount clean mnt --name x
