@@ -38,6 +38,16 @@ struct UmountArguments {
 };
 Result<int> RunUmount(const Context& context, const UmountArguments& arguments);
 
+struct AdoptArguments {
+  std::optional<std::string> workspace;
+  /// A store, or the path that a workspace had before it was moved; none: the
+  /// store that lies in the workspace.
+  std::optional<std::string> from;
+  bool yes = false;
+};
+/// Shows what is open in a foreign store, and takes it over if `yes`.
+Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments);
+
 /// Does not return when all goes well.
 Result<int> RunEnter(const Context& context,
                      const std::optional<std::string>& workspace);

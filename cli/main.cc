@@ -44,6 +44,7 @@ struct Values {
   std::string log_path, log_op;
   MountArguments mount;
   UmountArguments umount;
+  AdoptArguments adopt;
   LogArguments log;
   DiffArguments diff;
   CommitArguments commit;
@@ -175,6 +176,25 @@ void AddEnter(CLI::App& app, Values& values, Command& command) {
     command.takes_trailing = true;
     command.run = [&](const Context& context) {
       return RunEnter(context, values.workspace);
+    };
+  });
+}
+
+void AddAdopt(CLI::App& app, Values& values, Command& command) {
+  CLI::App* sub = app.add_subcommand(
+      "adopt",
+      "Show what is open in a store that was not made here; --yes takes it "
+      "over");
+  sub->add_option("WORKSPACE", values.workspace,
+                  "Workspace (default: the current one)");
+  sub->add_option("--from", values.adopt.from,
+                  "The store, or the path that a moved workspace had");
+  sub->add_flag("--yes", values.adopt.yes, "Take over what is shown");
+  sub->callback([&] {
+    command.takes_transaction = false;
+    command.run = [&](const Context& context) {
+      values.adopt.workspace = values.workspace;
+      return RunAdopt(context, values.adopt);
     };
   });
 }
@@ -495,6 +515,7 @@ void SetUp(CLI::App& app, Values& values, Command& command) {
   AddMount(app, values, command);
   AddUmount(app, values, command);
   AddEnter(app, values, command);
+  AddAdopt(app, values, command);
   AddReports(app, values, command);
   AddDiff(app, values, command);
   AddLog(app, values, command);

@@ -155,6 +155,12 @@ std::optional<std::string> StorePath(const RealWorkspace& workspace) {
   return made ? std::optional(store) : std::nullopt;
 }
 
+Status MakeStore(const RealWorkspace& workspace) {
+  UniqueFd fd = TRY(OpenRecordedStore(*workspace.record));
+  TRY(Store::Open(std::move(fd), workspace.record->store, workspace.path));
+  return {};
+}
+
 Result<std::unique_ptr<Store>> OpenStore(const RealWorkspace& workspace) {
   const auto path = StorePath(workspace);
   if (!path) return Fail(ENOENT, "the store of " + workspace.path);

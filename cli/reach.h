@@ -55,6 +55,9 @@ void SayIfForeign(const RealWorkspace& workspace);
 [[nodiscard]] std::optional<std::string> StorePath(
     const RealWorkspace& workspace);
 
+/// Makes the store of `workspace`, which has a record, unless it is there.
+Status MakeStore(const RealWorkspace& workspace);
+
 /// Opens the store of `workspace`; ENOENT when it has none.
 Result<std::unique_ptr<Store>> OpenStore(const RealWorkspace& workspace);
 

@@ -34,6 +34,7 @@ constexpr Entry kStoreEntries[] = {
     {"reserved", S_IFREG, Presence::kOptional},
     {"vault", S_IFDIR, Presence::kOptional},
     {"vault-place", S_IFREG, Presence::kOptional},
+    {"adopt", S_IFDIR, Presence::kOptional},
     {"blank", S_IFDIR, Presence::kOptional},
     {"blank.part", S_IFDIR, Presence::kOptional},
     {"blank.lock", S_IFREG, Presence::kOptional},

@@ -37,13 +37,13 @@ constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
     CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
 };
 
-constexpr std::array<std::string_view, 21> kEntries = {
+constexpr std::array<std::string_view, 22> kEntries = {
     ".gitignore",      ".gitignore.new", "FORMAT",      "FORMAT.new",
     "workspace",       "workspace.new",  "lock",        "intent",
     "intent.new",      "history",        "txn",         "vault",
     "reserved",        "reserved.new",   "commit.lock", "blank.lock",
     "blank",           "blank.part",     "policy.toml", "vault-place",
-    "vault-place.new",
+    "vault-place.new", "adopt",
 };
 
 constexpr uint64_t kPlenty = 1 << 30;
