@@ -55,6 +55,12 @@ std::unexpected<Error> NotInAWorkspace(const std::string& directory) {
     return Fail(0, directory + " does not exist",
                 "name a directory of a workspace with -C");
   }
+  const auto fd = OpenAt(AT_FDCWD, directory, O_PATH | O_DIRECTORY);
+  const bool is_roots_question = ::geteuid() == 0 && fd;
+  if (is_roots_question) {
+    const Status own = CheckIsOwn(fd->get(), "directory", directory);
+    if (!own) return std::unexpected(own.error());
+  }
   return Fail(0, directory + " is not inside a txfs workspace",
               "`txfs mount WORKSPACE` makes a directory one");
 }
