@@ -8,6 +8,7 @@
 #include "cli/pending.h"
 #include "cli/text.h"
 #include "fs/mount_table.h"
+#include "fs/process_identity.h"
 
 namespace txfs::cli {
 namespace {
@@ -75,6 +76,9 @@ Status Approvals::AskSomebody(const Caller& caller, const Question& question) {
 
 Status Approvals::AskHook(const Caller& caller, const Question& question) {
   Json json = ToJson(question);
+  // People see where it lies, a program would believe it.
+  const auto process = static_cast<pid_t>(caller.pid);
+  if (!ProgramCounts(process, workspace_)) json["exe"] = EncodeBytes("");
   json["pid"] = caller.known ? Json(caller.pid) : Json();
   json["uid"] = caller.known ? Json(caller.uid) : Json();
   json["workspace"] = EncodeBytes(workspace_);

@@ -101,7 +101,7 @@ Error BusyError(const MountEntry& entry) {
     return {.code = 0,
             .message = Count(waiting, "operation") + " in " + entry.mountpoint +
                        (one ? " waits" : " wait") + " for an answer",
-            .hint = "`txfs -C " + entry.mountpoint +
+            .hint = "`txfs -C " + QuoteShell(entry.mountpoint) +
                     " pending` lists them, for `approve` and `deny`; "
                     "`txfs umount --lazy` denies them",
             .kind = ErrorKind::kBusy};
@@ -133,7 +133,7 @@ void SayMountedElsewhere(const MountEntry& entry, pid_t daemon) {
   const std::string begin = "waiting: " + entry.mountpoint + " is unmounted";
   if (!here.empty()) {
     Say(begin + ", but bound to " + Join(here) + served + "that: `umount " +
-        here.front() + "`");
+        QuoteShell(here.front()) + "`");
     return;
   }
   Say(begin + " here, but other mount namespaces have it" + served +

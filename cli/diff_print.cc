@@ -4,6 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+
 #include "cli/diff_format.h"
 #include "cli/errors.h"
 #include "cli/patch.h"
@@ -20,10 +24,29 @@ size_t TerminalColumns() {
   return 80;
 }
 
+/// For a terminal: what is not seen for what it is, and could hide or change
+/// what is (escape sequences, text that runs backwards), is escaped.
+std::string Seen(std::string_view text) {
+  std::string seen;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of("\t\n"), text.size());
+    std::string_view part = text.substr(0, end);
+    const bool is_crlf =
+        part.ends_with('\r') && text.substr(end) != "" && text[end] == '\n';
+    if (is_crlf) part.remove_suffix(1);
+    seen += EscapeControls(part);
+    seen += text.substr(part.size(), end + 1 - part.size());
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return seen;
+}
+
 Status PrintPatch(const std::vector<FileChange>& changes,
                   const ContentReader& read, bool colour, Output& output) {
   return WritePatch(changes, read, [&](LineStyle style, std::string_view text) {
-    output.Write(colour ? Coloured(style, text) : std::string(text));
+    const std::string shown =
+        Output::IsTerminal() ? Seen(text) : std::string(text);
+    output.Write(colour ? Coloured(style, shown) : shown);
     return !output.closed();
   });
 }

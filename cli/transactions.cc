@@ -107,7 +107,8 @@ std::string DaemonText(const ServedTransaction& transaction) {
       return at + " (daemon " + std::to_string(transaction.pid) + ")";
     case DaemonState::kDead:
       return at + " (its daemon died; `txfs mount" +
-             (name.empty() ? "" : " --name " + EscapeControls(name)) +
+             (name.empty() ? ""
+                           : " --name " + EscapeControls(QuoteShell(name))) +
              "` resumes it)";
   }
   return "";

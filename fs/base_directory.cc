@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <climits>
 
+#include "fs/own_names.h"
 #include "fs/xattrs.h"
+#include "journal/base/case_folding.h"
 #include "journal/base/file.h"
 
 namespace txfs {
@@ -107,8 +109,19 @@ bool IsAtOrBelow(std::string_view path, std::string_view ancestor) {
 }
 
 bool IsReservedName(bool in_root, std::string_view name) {
-  return name == kMountVaults || (in_root && name == kStoreName);
+  return name.starts_with(kMountVaults) || (in_root && name == kStoreName);
 }
+
+namespace {
+
+/// Whether `name` leads to what is never shown, in the directory `dir`.
+bool IsHidden(int dir, bool in_root, std::string_view name) {
+  if (IsReservedName(in_root, name)) return true;
+  if (KindOfName(name) != NameKind::kFolded || !FoldsCase(dir)) return false;
+  return in_root || FoldedName(name) != kStoreName;
+}
+
+}  // namespace
 
 BaseDirectory::BaseDirectory(UniqueFd root) : root_(std::move(root)) {
   struct stat st{};
@@ -149,9 +162,6 @@ Result<struct stat> BaseDirectory::Stat(const std::string& path) const {
     if (::fstat(root_.get(), &st) != 0) return Fail(errno, "stat .");
     return st;
   }
-  if (IsReservedName(path == kStoreName, BaseName(path))) {
-    return Fail(ENOENT, "stat");
-  }
   auto dir = OpenDirectory(std::string(ParentPath(path)));
   // Where a parent is no directory, or a symlink, nothing is below it.
   if (!dir && (dir.error().code == ENOTDIR || dir.error().code == ELOOP)) {
@@ -159,6 +169,9 @@ Result<struct stat> BaseDirectory::Stat(const std::string& path) const {
   }
   if (!dir) return std::unexpected(std::move(dir).error());
   const std::string name(BaseName(path));
+  if (IsHidden((*dir)->get(), ParentPath(path).empty(), name)) {
+    return Fail(ENOENT, "stat " + path);
+  }
   if (::fstatat((*dir)->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return Fail(errno, "stat " + path);
   }
@@ -185,7 +198,7 @@ Result<std::vector<BaseEntry>> BaseDirectory::List(
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    if (IsReservedName(path.empty(), name)) continue;
+    if (IsHidden(fd, path.empty(), name)) continue;
     entries.push_back(
         {std::string(name), entry->d_ino, TypeOfEntry(fd, *entry)});
   }

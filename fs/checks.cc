@@ -4,8 +4,6 @@
 
 #include <climits>
 
-#include "fs/base_directory.h"
-
 namespace txfs {
 
 Status CheckName(std::string_view name) {
@@ -13,11 +11,6 @@ Status CheckName(std::string_view name) {
   if (name.empty() || name == "." || name == "..") return Fail(EINVAL, "name");
   if (name.find('/') != std::string_view::npos) return Fail(EINVAL, "name");
   return {};
-}
-
-Status CheckNotReserved(Ino directory, std::string_view name) {
-  if (!IsReservedName(directory == kRootIno, name)) return {};
-  return Fail(EPERM, "name of txfs's own");
 }
 
 Status CheckCrossing(const Attr& source) {

@@ -25,9 +25,6 @@ struct RenameEnd {
 /// Whether `source` may take the place of `victim`: EISDIR, ENOTDIR, ENOTEMPTY.
 Status CheckReplace(FileType source, const RenameEnd& victim);
 
-/// EPERM for a name that is txfs's own in this directory of the base.
-Status CheckNotReserved(Ino directory, std::string_view name);
-
 /// Whether `source` may be renamed to a directory on another filesystem that is
 /// mounted in the base. EXDEV, as without txfs, for directories and files of
 /// several names; others a commit copies.

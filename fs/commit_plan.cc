@@ -8,6 +8,7 @@
 
 #include "fs/base_mounts.h"
 #include "fs/link_search.h"
+#include "fs/own_names.h"
 #include "fs/own_xattrs.h"
 #include "fs/vaults.h"
 
@@ -65,6 +66,7 @@ class Planner {
                       [](const Inode* inode) { return inode->ino; });
     for (const Inode* inode : upper_) {
       TRY(CheckReach(*inode));
+      TRY(CheckOwnNames(*inode));
       if (IsSelected(*inode)) TRY(CheckMount(*inode));
     }
     for (const Inode* inode : upper_) {
@@ -89,7 +91,25 @@ class Planner {
     if (!frozen_.tree.IsShadowed(inode)) return {};
     const std::string& path = inode.record.base->path;
     return Fail(0, "the transaction has two versions of " + path,
-                "`txfs discard " + path + "`, then commit again");
+                "`txfs discard` that path, then commit again");
+  }
+
+  /// No mount makes them, but what is loaded from a journal may have them.
+  Status CheckOwnNames(const Inode& inode) const {
+    std::string path;
+    for (const auto& [name, slot] : inode.slots) {
+      const bool is_own = slot.IsUpper() && IsSelected(inode, name) &&
+                          own_names_.IsOwn(inode, name);
+      if (is_own) path = frozen_.tree.PathOf(inode, name);
+    }
+    // What is new below one of the base's changes that directory.
+    const bool is_changed = inode.record.base && IsSelected(inode) &&
+                            own_names_.IsInBase(inode.record.base->path) &&
+                            !frozen_.tree.IsAsItWas(inode);
+    if (path.empty() && is_changed) path = inode.record.base->path;
+    if (path.empty()) return {};
+    return Fail(EPERM, "cannot commit " + path + ": " + OwnNamesRule().reason,
+                "`txfs discard` that path, then commit again");
   }
 
   // --- selection
@@ -334,7 +354,7 @@ class Planner {
     if (!place || (moved && fresh.empty())) {
       // A file of several names: others took away all those that are left.
       return Fail(0, "the transaction has no name of " + base + " any more",
-                  "`txfs discard " + base + "` drops what it did to that");
+                  "`txfs discard` that path");
     }
     const bool crosses = MountOf(*place) != MountOf(base);
     if (crosses && (!moved || inode.IsDirectory() || IsDevice(inode))) {
@@ -692,6 +712,7 @@ class Planner {
   OverlayFilesystem::Frozen& frozen_;
   const PlanOptions options_;
   const BaseMounts& mounts_;
+  const OwnNames own_names_{frozen_.tree, frozen_.base};
   Tree::Counts counts_;
   CommitPlan plan_;
   std::vector<const Inode*> upper_;

@@ -147,7 +147,7 @@ Status CheckMoves(int dir, const std::string& name, int vault,
       "cannot commit that " + path +
           " is moved or deleted: it is of a lower layer of an overlay, "
           "which does not rename directories",
-      "`txfs discard " + path + "`, or mount the overlay with redirect_dir=on");
+      "`txfs discard` that path, or mount the overlay with redirect_dir=on");
 }
 
 /// A file of several names in a lower layer becomes another one when overlayfs

@@ -366,6 +366,8 @@ void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
   const bool is_named =
       error.because == change.path || error.because == change.new_path;
   if (!is_named) change.because = error.because;
+  // What is refused by whatever policy has one, too: a denial without is none.
+  if (!error.rule.empty()) change.policy = 1;
   if (policy_) change.policy = policy_->hash();
   // The refusal stands whether or not the log can take it.
   std::ignore = journal_->Append(std::move(plan).Finish());

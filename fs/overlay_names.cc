@@ -106,7 +106,6 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
                                           Ino parent, std::string_view name,
                                           InodeRecord record) {
   TRY(CheckName(name));
-  TRY(CheckNotReserved(parent, name));
   Plan plan = StartPlan(op, caller);
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
@@ -186,7 +185,6 @@ Result<Node> OverlayFilesystem::Link(const Caller& caller, Ino ino, Ino parent,
 Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
                                        Ino parent, std::string_view name) {
   TRY(CheckName(name));
-  TRY(CheckNotReserved(parent, name));
   Plan plan = StartPlan(Op::kLink, caller);
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
@@ -313,7 +311,6 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
                                    std::string_view new_name, RenameMode mode) {
   TRY(CheckName(name));
   TRY(CheckName(new_name));
-  TRY(CheckNotReserved(new_parent, new_name));
   const bool exchange = mode == RenameMode::kExchange;
   const Op op = exchange ? Op::kExchange : Op::kRename;
   Plan plan = StartPlan(op, caller);

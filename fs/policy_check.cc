@@ -5,6 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "fs/own_names.h"
+#include "fs/process_identity.h"
+#include "journal/base/file.h"
+
 namespace txfs {
 namespace {
 
@@ -48,6 +52,33 @@ bool HasSlot(const Inode& directory, const std::string& name) {
          (slot != nullptr && slot->cached != kNoIno);
 }
 
+/// Refuses a name of txfs's own, and what is below one, by whatever policy.
+Status CheckOwn(const Tree& tree, const BaseDirectory& base,
+                const Inode& directory, std::string_view name) {
+  if (!OwnNames(tree, base).Has(directory, name)) return {};
+  return Veto(OwnNamesRule(), tree.PathOf(directory, name));
+}
+
+/// What `policy` says of `event`, which loses its program if that does not
+/// count. It takes longer to find that out than to judge twice.
+policy::Verdict JudgeProgram(const policy::Policy& policy, policy::Event& event,
+                             uint32_t pid, const BaseDirectory& base) {
+  const policy::Verdict verdict = policy::Evaluate(policy, event);
+  // One that is not known only makes it stricter.
+  if (event.exe.empty() || verdict.action == policy::Action::kDeny) {
+    return verdict;
+  }
+  policy::Event unknown = event;
+  unknown.exe = {};
+  const policy::Verdict strict = policy::Evaluate(policy, unknown);
+  const bool is_asked = strict.action > policy::Action::kAudit;
+  if (strict.rule == verdict.rule && !is_asked) return verdict;
+  const auto process = static_cast<pid_t>(pid);
+  if (ProgramCounts(process, PathOfFd(base.root()))) return verdict;
+  event = unknown;
+  return strict;
+}
+
 }  // namespace
 
 bool PolicyCheck::Cares(Effect effect) const {
@@ -65,15 +96,16 @@ Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
                           std::string_view other_end) {
   // What an operation makes is never of the base.
   const Layer layer = effect == Effect::kMake ? Layer::kNew : thing.layer;
-  const policy::Event event{.op = JudgedOp(change_.op),
-                            .effect = effect,
-                            .path = path,
-                            .layer = layer,
-                            .type = thing.type,
-                            .other_end = other_end,
-                            .exe = change_.exe,
-                            .uid = user_};
-  const policy::Verdict verdict = policy::Evaluate(*policy_, event);
+  policy::Event event{.op = JudgedOp(change_.op),
+                      .effect = effect,
+                      .path = path,
+                      .layer = layer,
+                      .type = thing.type,
+                      .other_end = other_end,
+                      .exe = change_.exe,
+                      .uid = user_};
+  const policy::Verdict verdict =
+      JudgeProgram(*policy_, event, change_.pid, base_);
   if (verdict.action == policy::Action::kAllow) return {};
   if (verdict.action == policy::Action::kDeny) {
     return Veto(*verdict.rule, path);
@@ -99,6 +131,7 @@ Status PolicyCheck::Inquire(const policy::Event& event,
 
 Status PolicyCheck::Make(const Inode& directory, std::string_view name,
                          FileType type) {
+  TRY(CheckOwn(tree_, base_, directory, name));
   if (!Cares(Effect::kMake)) return {};
   return Judge(Effect::kMake, tree_.PathOf(directory, name),
                {Layer::kNew, JudgedType(type)});
@@ -106,6 +139,7 @@ Status PolicyCheck::Make(const Inode& directory, std::string_view name,
 
 Status PolicyCheck::Remove(const Inode& directory, std::string_view name,
                            const Inode& child) {
+  TRY(CheckOwn(tree_, base_, directory, name));
   if (Cares(Effect::kRemove)) {
     TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name), ThingOf(child)));
   }
@@ -116,6 +150,9 @@ Status PolicyCheck::Remove(const Inode& directory, std::string_view name,
 }
 
 Status PolicyCheck::Alter(Effect effect, const Inode& inode) {
+  if (OwnNames(tree_, base_).HasAny(inode)) {
+    return Veto(OwnNamesRule(), tree_.PathOf(inode));
+  }
   return AlterNames(effect, inode, std::nullopt);
 }
 
@@ -160,6 +197,8 @@ Status PolicyCheck::AddUnseen(const BaseOrigin& base,
 Status PolicyCheck::Move(const Inode& from, std::string_view name,
                          const Inode& to, std::string_view new_name,
                          const Inode& child) {
+  TRY(CheckOwn(tree_, base_, from, name));
+  TRY(CheckOwn(tree_, base_, to, new_name));
   if (!Cares(Effect::kRemove) && !Cares(Effect::kMake)) return {};
   const std::string old_path = tree_.PathOf(from, name);
   const std::string new_path = tree_.PathOf(to, new_name);

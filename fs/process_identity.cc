@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <functional>
@@ -11,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "fs/base_mounts.h"
+#include "fs/mount_table.h"
 #include "fs/processes.h"
 #include "journal/base/file.h"
 
@@ -110,6 +113,22 @@ bool IsToEnd(pid_t tid) {
   const uint64_t pending = (*of_thread | *of_process) & ~*blocked;
   const uint64_t survived = (*caught & ~kAskToEnd) | (kHarmless & ~*caught);
   return (pending & ~survived) != 0;
+}
+
+bool ProgramCounts(pid_t pid, const std::string& workspace) {
+  const std::string process = std::to_string(pid);
+  // Opened as a path, it asks no daemon of a mount.
+  const auto program = OpenAt(AT_FDCWD, "/proc/" + process + "/exe", O_PATH);
+  // The program's mount need not be one that this process sees.
+  const auto table = ReadMountTable(process);
+  if (!program || !table) return false;
+  const uint64_t id = MountIdOf(program->get());
+  const auto mount = std::ranges::find_if(*table, [&](const MountEntry& entry) {
+    return static_cast<uint64_t>(entry.mount_id) == id;
+  });
+  // One that was unmounted lazily is in no table.
+  if (mount == table->end() || mount->type.starts_with("fuse")) return false;
+  return !IsWithin(PathOfFd(program->get()), workspace);
 }
 
 bool DescendsFromUserOf(pid_t pid, dev_t device) {

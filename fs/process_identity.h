@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace txfs {
 
@@ -31,6 +32,12 @@ ProcessIdentity IdentifyProcess(pid_t tid);
 /// it to end although it is caught (SIGHUP, SIGINT, SIGQUIT, SIGTERM); also
 /// when that cannot be known.
 bool IsToEnd(pid_t tid);
+
+/// Whether what /proc says of the process's program counts for the rules of a
+/// mount: not when its file lies on a FUSE filesystem, where whoever is to be
+/// held by the rules may have made it, or below `workspace`, to which a commit
+/// brings it; nor when that cannot be known. Asks no filesystem but proc.
+bool ProgramCounts(pid_t pid, const std::string& workspace);
 
 /// Whether the process, or one that it descends from, has its working or root
 /// directory on `device`. Asks no filesystem but proc.

@@ -12,6 +12,7 @@
 
 #include "journal/base/bytes.h"
 #include "journal/base/checksum.h"
+#include "policy/builtin.h"
 #include "policy/load_limit.h"
 #include "policy/load_settings.h"
 #include "policy/policy.h"
@@ -134,6 +135,10 @@ class FileLoader {
     if (!plain || id.size() > kMaxId) {
       return section.Wrong("id", "is " + Quoted(id.substr(0, kMaxId)),
                            "lower case letters, digits and -, 64 at most");
+    }
+    if (id == kOwnNamesId) {
+      return section.Wrong("id", Quoted(id) + " is taken by txfs itself",
+                           "an id that no other rule has");
     }
     const auto [first, fresh] = ids_.try_emplace(id, section.place().line);
     if (fresh) return id;

@@ -9,8 +9,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "journal/base/case_folding.h"
 #include "journal/base/file.h"
 #include "journal/base/unique_fd.h"
 #include "policy/builtin.h"
@@ -60,13 +62,59 @@ std::unexpected<Error> CannotRead(int code, const std::string& path) {
               "name a file that you may read, or make it readable");
 }
 
+/// A step of the way to a file in the workspace: never through a link, nor to a
+/// name that differs from `name` in case.
+Result<UniqueFd> OpenStep(int directory, const std::string& name, int flags,
+                          const std::string& path) {
+  struct stat st{};
+  if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return Fail(errno, name);
+  }
+  if (S_ISLNK(st.st_mode)) {
+    return Fail(EPERM,
+                "the policy " + path + " is reached by a symbolic link, " +
+                    name + ", that comes with the workspace",
+                "put the file itself there, or remove the link");
+  }
+  // A device is not even opened.
+  const bool is_last = (flags & O_DIRECTORY) == 0;
+  if (is_last) TRY(CheckOwner(st, path));
+  if (FoldsCase(directory) && !TRY(ListsName(directory, name))) {
+    return Fail(ENOENT, name);
+  }
+  return OpenAt(directory, name,
+                flags | O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+}
+
+/// What `source` names below `workspace`, whatever is mounted over that.
+Result<UniqueFd> OpenInWorkspace(int workspace, const SourceFile& source) {
+  std::string_view rest = source.in_workspace;
+  UniqueFd directory = TRY(OpenAt(workspace, ".", O_RDONLY | O_DIRECTORY));
+  for (size_t slash = 0; (slash = rest.find('/')) != std::string_view::npos;) {
+    directory =
+        TRY(OpenStep(directory.get(), std::string(rest.substr(0, slash)),
+                     O_DIRECTORY, source.path));
+    rest.remove_prefix(slash + 1);
+  }
+  return OpenStep(directory.get(), std::string(rest), 0, source.path);
+}
+
+/// By another name it could be changed where nobody takes it for rules.
+Status CheckOneName(const struct stat& st, const std::string& path) {
+  if (st.st_nlink <= 1) return {};
+  return Fail(EPERM, "the policy " + path + " has other names (hard links)",
+              "copy it, and rename the copy to it");
+}
+
 /// None: it is missing.
 Result<std::optional<std::string>> ReadSource(const SourceFile& source,
                                               int workspace) {
   const bool inside = !source.in_workspace.empty();
-  const auto fd =
-      OpenAt(inside ? workspace : AT_FDCWD,
-             inside ? source.in_workspace : source.path, O_RDONLY | O_NONBLOCK);
+  const auto fd = inside ? OpenInWorkspace(workspace, source)
+                         : OpenAt(AT_FDCWD, source.path, O_RDONLY | O_NONBLOCK);
+  if (!fd && fd.error().code == EPERM && inside) {
+    return std::unexpected(fd.error());
+  }
   if (!fd) {
     const int code = fd.error().code;
     const bool missing = code == ENOENT || code == ENOTDIR;
@@ -76,6 +124,7 @@ Result<std::optional<std::string>> ReadSource(const SourceFile& source,
   struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return CannotRead(errno, source.path);
   TRY(CheckOwner(st, source.path));
+  if (inside) TRY(CheckOneName(st, source.path));
   // The file that was looked at, whatever has its name by now.
   auto text = ReadWholeFile(
       AT_FDCWD, "/proc/self/fd/" + std::to_string(fd->get()), kMaxFile);

@@ -1,7 +1,10 @@
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/conformance/conformance.h"
 
@@ -198,12 +201,63 @@ TEST_P(NamesTest, TheStoreIsInvisibleAndItsNameCannotBeTaken) {
   EXPECT_TRUE(base().Exists(".txfs"));
 }
 
-TEST_P(NamesTest, TheStoresNameIsFreeElsewhere) {
+/// A mount of the directory would take them for its own.
+TEST_P(NamesTest, NamesOfTxfsAreAsTheBaseHasThemAtAnyDepth) {
   base().File("d/.txfs/f", "x");
+  base().Directory("d/.txfs/empty");
+  base().Directory("e/f");
+  base().Directory("spare");
+  base().File("plain", "p");
+  base().File(".txfs-vault-0123/of-a-commit", "x");
+  base().File("d/.txfs-vault/of-a-commit", "x");
+  if (!fs().has_base()) GTEST_SKIP() << "a plain directory has no such names";
   EXPECT_EQ(Content("d/.txfs/f"), "x");
-  ASSERT_OK(fs().WriteFile("d/.txfs/g", "y"));
-  ASSERT_OK(fs().WriteFile(".txfs2", "z"));
-  EXPECT_EQ(Names("d/.txfs"), (vector<string>{"f", "g"}));
+  EXPECT_EQ(Names("d"), (vector<string>{".txfs"}));
+  EXPECT_ERRNO(fs().Stat(".txfs-vault-0123"), ENOENT);
+  for (const string name :
+       {"e/.txfs", "e/f/.txfs", "e/.txfs-vault", "e/.txfs-vault-0123",
+        "d/.txfs/g", ".txfs-vaults", ".txfs-vault-4567"}) {
+    SCOPED_TRACE(name);
+    EXPECT_ERRNO(fs().WriteFile(name, "x"), EPERM);
+    EXPECT_ERRNO(fs().Mkdir(name, 0755), EPERM);
+    EXPECT_ERRNO(fs().Mkfifo(name, 0600), EPERM);
+    EXPECT_ERRNO(fs().Symlink("plain", name), EPERM);
+    EXPECT_ERRNO(fs().Link("plain", name), EPERM);
+    EXPECT_ERRNO(fs().Rename("plain", name, 0), EPERM);
+    EXPECT_ERRNO(fs().Rename("spare", name, RENAME_NOREPLACE), EPERM);
+    EXPECT_ERRNO(fs().Stat(name), ENOENT);
+  }
+  const Handle file = *fs().Open("d/.txfs/f", O_RDWR, 0);
+  EXPECT_ERRNO(fs().WriteAt(file, 0, "y"), EPERM);
+  EXPECT_ERRNO(fs().TruncateOf(file, 0), EPERM);
+  EXPECT_ERRNO(fs().WriteFile("d/.txfs/f", "y"), EPERM);
+  EXPECT_ERRNO(fs().Chmod("d/.txfs/f", 0600), EPERM);
+  EXPECT_ERRNO(fs().Chmod("d/.txfs", 0700), EPERM);
+  EXPECT_ERRNO(fs().Unlink("d/.txfs/f"), EPERM);
+  EXPECT_ERRNO(fs().Rmdir("d/.txfs/empty"), EPERM);
+  EXPECT_ERRNO(fs().Link("d/.txfs/f", "linked"), EPERM);
+  EXPECT_ERRNO(fs().Rename("d/.txfs/f", "moved", 0), EPERM);
+  EXPECT_ERRNO(fs().Rename("plain", "d/.txfs/f", 0), EPERM);
+  EXPECT_ERRNO(fs().Rename("d/.txfs", "moved", 0), EPERM);
+  EXPECT_ERRNO(fs().Rename("e/f", "d/.txfs", RENAME_EXCHANGE), EPERM);
+  EXPECT_ERRNO(fs().Rename("d/.txfs", "e/f", RENAME_EXCHANGE), EPERM);
+  ASSERT_OK(fs().Rename("d", "moved", 0)) << "with what is above it";
+  EXPECT_EQ(Content("moved/.txfs/f"), "x");
+  EXPECT_ERRNO(fs().WriteFile("moved/.txfs/f", "y"), EPERM);
+  ASSERT_OK(fs().Rename("moved", "d", 0));
+}
+
+TEST_P(NamesTest, OtherNamesDecideNothing) {
+  base().Directory("d");
+  vector<string> names{".TXFS",       ".txfs2",     ".txfs.toml", "txfs",
+                       ".txfs-v",     "TXFS~1",     ".txf\u017f", ".txfs ",
+                       ".Txfs-Vault", "policy.toml"};
+  for (const string& name : names) {
+    ASSERT_OK(fs().WriteFile("d/" + name, "x")) << name;
+    ASSERT_OK(fs().WriteFile(name, "x")) << name;
+  }
+  std::ranges::sort(names);
+  EXPECT_EQ(Names("d"), names);
 }
 
 }  // namespace

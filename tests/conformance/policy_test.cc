@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fs/overlay.h"
 #include "policy/load.h"
 #include "policy/sources.h"
 #include "tests/conformance/conformance.h"
@@ -334,6 +336,94 @@ TEST_F(PolicyTest, AUserWhoIsNotKnownMayBeAnyThatIsMeant) {
   EXPECT_EQ(write(kNobody, "ours"), "ours");
   EXPECT_EQ(write(kRoot, "hers"), "OK");
   EXPECT_EQ(write(kRoot, "ours"), "OK");
+}
+
+constexpr std::string_view kPrograms = R"(
+schema = 1
+
+[[fs]]
+id = "by-program"
+path = "free"
+unless = { exe = "/test" }
+reason = "only that program knows it"
+suggest = "ask"
+
+[[fs]]
+id = "watched-program"
+path = "ours"
+exe = "/other"
+reason = "that program spoils it"
+suggest = "ask"
+
+[[fs]]
+id = "noted"
+path = ["free", "dir/f"]
+action = "audit"
+reason = "somebody wants to know"
+suggest = "go on"
+)";
+
+/// As one that lies where whoever is to be held may have put it; here it is one
+/// of a process that there is none of.
+TEST_F(PolicyTest, AProgramThatDoesNotCountMayBeAnyAndIsNoExceptionToARule) {
+  fs().workspace().UsePolicy(Rules(kPrograms));
+  Filesystem& files = fs().workspace().filesystem();
+  const auto write = [&](uint32_t pid, const string& name) {
+    const Caller caller{.pid = pid, .uid = 0, .gid = 0};
+    const auto node = files.Lookup(kRootIno, name);
+    EXPECT_TRUE(node);
+    const auto written = files.Write(caller, node->ino, 0, AsBytes("x"), {});
+    files.Forget(node->ino, 1);
+    return written ? "OK" : written.error().rule;
+  };
+  const auto self = static_cast<uint32_t>(getpid());
+  constexpr uint32_t kNone = 0x7FFFFFFF;
+  EXPECT_EQ(write(self, "free"), "OK");
+  EXPECT_EQ(write(self, "ours"), "OK");
+  EXPECT_EQ(write(kNone, "free"), "by-program");
+  EXPECT_EQ(write(kNone, "ours"), "watched-program");
+  EXPECT_EQ(write(kNone, "hers"), "OK");
+}
+
+TEST_F(PolicyTest, NamesOfTxfsAreRefusedWithoutAnyPolicy) {
+  fs().workspace().UsePolicy(nullptr);
+  const Status made = fs().Mkdir("dir/.txfs", 0755);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().rule, "txfs-own-names");
+  EXPECT_EQ(LastInLog(), "mkdir EPERM txfs-own-names");
+  ASSERT_TRUE(fs().Remount());
+  EXPECT_EQ(LastInLog(), "mkdir EPERM txfs-own-names");
+}
+
+/// As a version that did not refuse them left it.
+TEST_F(PolicyTest, ACommitRefusesNamesOfTxfsThatAnOldJournalHas) {
+  ASSERT_TRUE(fs().Mkdir("dir/x", 0755));
+  ASSERT_TRUE(fs().WriteFile("dir/x/policy.toml", "schema = 1"));
+  auto& files = dynamic_cast<OverlayFilesystem&>(fs().workspace().filesystem());
+  const auto dir = files.Lookup(kRootIno, "dir");
+  ASSERT_TRUE(dir);
+  const auto made = files.Lookup(dir->ino, "x");
+  ASSERT_TRUE(made);
+  const DentryValue value{DentryKind::kInode, made->ino};
+  Change change;
+  change.op = Op::kRename;
+  change.path = "dir/x";
+  change.new_path = "dir/.txfs";
+  change.edits.emplace_back(DentryEdit{dir->ino, "x", value, {}});
+  change.edits.emplace_back(DentryEdit{dir->ino, ".txfs", {}, value});
+  ASSERT_TRUE(files.journal()->Append(change));
+  files.Forget(made->ino, 1);
+  files.Forget(dir->ino, 1);
+  ASSERT_TRUE(fs().Remount());
+  EXPECT_EQ(fs().ReadFile("dir/.txfs/policy.toml").value_or(""), "schema = 1");
+  const auto committed = fs().Commit();
+  ASSERT_FALSE(committed);
+  EXPECT_TRUE(committed.error().message.contains("cannot commit dir/.txfs: "))
+      << committed.error().message;
+  EXPECT_TRUE(committed.error().hint.contains("`txfs discard` that path"));
+  EXPECT_FALSE(base_.Exists("dir/.txfs"));
+  ASSERT_TRUE(fs().Discard());
+  EXPECT_TRUE(fs().Commit());
 }
 
 TEST_F(PolicyTest, AuditIsNoted) {

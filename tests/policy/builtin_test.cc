@@ -136,6 +136,13 @@ TEST(BuiltinTest, OrdinaryWorkIsNotRefused) {
       {Op::kUnlink, ".git/objects/00/11", Layer::kBase, kGit},
       {Op::kUnlink, ".git/packed-refs", Layer::kBase, kGit},
       {Op::kRename, ".git/refs/heads/main", Layer::kBase, "/usr/bin/python3"},
+      {Op::kWrite, ".git/objects/00/11", Layer::kBase, kGit},
+      {Op::kWrite, ".git/logs/HEAD", Layer::kBase, "/usr/bin/python3"},
+      {Op::kRename, ".git/HEAD", Layer::kBase, "/usr/bin/gnome-builder"},
+      {Op::kTruncate, ".git/logs/HEAD", Layer::kBase, kGit},
+      {Op::kWrite, ".git/packed-refs", Layer::kBase, "/home/u/.cargo/bin/jj"},
+      {Op::kWrite, ".git/objects/00/tmp_obj_x", Layer::kNew, "/usr/bin/java"},
+      {Op::kWrite, "clone/.git/HEAD", Layer::kBase, "/usr/bin/dulwich"},
       {Op::kUnlink, ".env.production", Layer::kBase, kGit},
       {Op::kRename, "app/.env", Layer::kBase, kMove, Type::kFile,
        "apps/app/.env"},
@@ -178,6 +185,7 @@ TEST(BuiltinTest, OtherWaysAreRefused) {
   constexpr const char* kGit = "/usr/bin/git";
   constexpr Effect kMade = Effect::kMake;
   constexpr Effect kGone = Effect::kRemove;
+  constexpr Effect kWritten = Effect::kContent;
   constexpr Type kLink = Type::kSymlink;
   constexpr Type kDirectory = Type::kDirectory;
   constexpr Case kCases[] = {
@@ -204,6 +212,20 @@ TEST(BuiltinTest, OtherWaysAreRefused) {
       {Op::kUnlink, kGone, ".git/HEAD", "txfs-git-refs-kept"},
       {Op::kUnlink, kGone, ".git/objects/00/11", "txfs-git-kept"},
       {Op::kRename, kGone, ".git", "txfs-git-kept", kDirectory},
+      {Op::kTruncate, kWritten, ".git/objects/00/11", "txfs-git-kept"},
+      {Op::kAllocate, kWritten, ".git/objects/pack/p.pack", "txfs-git-kept"},
+      {Op::kRename, kGone, ".git/objects/00/11", "txfs-git-kept"},
+      {Op::kExchange, kGone, ".git/objects/00/11", "txfs-git-kept"},
+      {Op::kWrite, kWritten, ".Git/Objects/00/11", "txfs-git-kept"},
+      {Op::kTruncate, kWritten, ".git/objects/00/11", "txfs-git-kept",
+       Type::kFile, "", ""},
+      {Op::kTruncate, kWritten, ".git/HEAD", "txfs-git-refs-kept"},
+      {Op::kWrite, kWritten, ".git/refs/heads/main", "txfs-git-refs-kept"},
+      {Op::kWrite, kWritten, ".git/packed-refs", "txfs-git-refs-kept",
+       Type::kFile, "", "/opt/ws/bash"},
+      {Op::kExchange, kGone, ".git/HEAD", "txfs-git-refs-kept"},
+      {Op::kTruncate, kWritten, ".git/logs/HEAD", "txfs-git-logs-kept"},
+      {Op::kUnlink, kGone, ".git/logs/HEAD", "txfs-git-logs-kept"},
       {Op::kUnlink, kGone, ".env", "txfs-untracked-kept", Type::kFile, "",
        kGit},
       {Op::kUnlink, kGone, "app/.env.local", "txfs-untracked-kept", Type::kFile,

@@ -79,6 +79,10 @@ policy "[\"$(command -v python3)\", \"$examples/hook.py\"]"
 rm mnt/db/1.sql
 refused sh -c 'echo x >>mnt/package-lock.json'
 in_log "the hook's answer was no: npm writes this file"
+# A program that lies in the mount is told of as none, whatever it is called.
+cp "$(realpath /bin/sh)" mnt/npm
+refused mnt/npm -c 'echo x >>mnt/package-lock.json'
+rm mnt/npm
 setsid mv mnt/many mnt/db/moved &
 await_question
 contains "$(txfs -C mnt pending)" "remove  many/4  (base)"
