@@ -16,6 +16,7 @@
 #include "cli/errors.h"
 #include "cli/mount_helper.h"
 #include "cli/paths.h"
+#include "cli/reach_daemon.h"
 
 namespace txfs::cli {
 namespace {
@@ -520,7 +521,9 @@ Result<Context> MakeContext(const Values& values) {
                   .store = std::nullopt,
                   .transaction = values.transaction,
                   .trailing = {}};
+  TRY(CheckWay("/", context.directory));
   for (const std::string& directory : values.directories) {
+    TRY(CheckWay(context.directory, directory));
     context.directory = ResolvePath(context.directory, directory);
     TRY(CheckDirectory(context.directory));
   }
@@ -529,6 +532,7 @@ Result<Context> MakeContext(const Values& values) {
                 "name its directory, or leave --store out");
   }
   if (values.store) {
+    TRY(CheckWay(context.directory, *values.store));
     context.store = ResolvePath(context.directory, *values.store);
   }
   return context;

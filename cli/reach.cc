@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <ranges>
 #include <utility>
 
@@ -20,22 +19,6 @@ namespace txfs::cli {
 namespace {
 
 constexpr const char* kFormat = ".txfs/FORMAT";
-/// How long a daemon may take to hand out its workspace.
-constexpr int kReachMs = 10'000;
-
-/// The user that made the mount, as the kernel has it.
-uid_t OwnerOf(const MountEntry& entry) {
-  constexpr std::string_view kKey = "user_id=";
-  const std::string_view options = entry.options;
-  const size_t at = options.find(kKey);
-  uid_t uid = 0;
-  if (at != std::string_view::npos) {
-    const char* start = options.data() + at + kKey.size();
-    std::from_chars(start, options.data() + options.size(), uid);
-  }
-  return uid;
-}
-
 Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
   const auto daemon = TRY(ConnectDaemon(address, kReachMs));
   Frame reply = TRY(daemon->Call({{"request", "workspace"}}));
@@ -47,6 +30,7 @@ Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
                           .store = GetBytes(reply.header, "store"),
                           .lost_store = {},
                           .base = std::move(reply.descriptor)};
+  TRY(CheckHandedOut(workspace.path, workspace.base->get()));
   if (*workspace.store == JoinPath(workspace.path, kStoreName)) {
     workspace.store.reset();
   }
@@ -70,38 +54,6 @@ Result<RealWorkspace> OpenDirectly(const std::string& path) {
 }
 
 }  // namespace
-
-DaemonAddress AddressOf(const MountEntry& entry) {
-  return {.mountpoint = entry.mountpoint,
-          .socket = SocketPath(OwnerOf(entry), entry.mountpoint)};
-}
-
-bool IsDead(const MountEntry& entry) {
-  // Whoever takes the connection is there. To ask the mount could take for
-  // ever.
-  return !SocketConnection::Open(AddressOf(entry).socket, kReachMs) &&
-         IsMountDead(entry.mountpoint);
-}
-
-Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
-    const DaemonAddress& address, int timeout_ms) {
-  auto connection = SocketConnection::Open(address.socket, timeout_ms);
-  if (!connection && IsMountDead(address.mountpoint)) {
-    return Fail(0,
-                "the mount at " + address.mountpoint +
-                    " is dead: its daemon "
-                    "is gone",
-                "`txfs mount` clears it and mounts again, `txfs umount` only "
-                "clears it; nothing that was acknowledged is lost");
-  }
-  // Of a daemon that has just mounted, the mount answers only when there is a
-  // socket.
-  if (!connection) {
-    connection = SocketConnection::Open(address.socket, timeout_ms);
-  }
-  if (connection) (*connection)->OnFinished(SayFinished);
-  return connection;
-}
 
 bool IsStore(const std::string& directory) {
   if (::access(directory.c_str(), F_OK) != 0) return false;
@@ -132,7 +84,7 @@ Result<RealWorkspace> ReachWorkspace(const std::string& path) {
   // The one on top first; any other that serves the workspace will do.
   for (const MountEntry& entry : table | std::views::reverse) {
     const bool candidate = entry.mountpoint == path || entry.source == path;
-    if (entry.type != "fuse.txfs" || !candidate) continue;
+    if (!entry.is_own() || !candidate) continue;
     auto workspace = AskForWorkspace(AddressOf(entry));
     if (workspace && workspace->path == path) return workspace;
     if (!workspace && !first_error) first_error = workspace.error();
