@@ -44,7 +44,7 @@ Result<double> Seconds(const std::function<Status()>& work) {
 Result<double> TimeRequest(const std::string& mountpoint,
                            const std::function<Status(Client&)>& request) {
   Client client(TRY(txfs::cli::SocketConnection::Open(
-      txfs::cli::SocketPath(::geteuid(), mountpoint), kTimeoutMs)));
+      txfs::cli::SocketPaths(::geteuid(), mountpoint).front(), kTimeoutMs)));
   // The daemon is at it already.
   TRY(client.GetStatus());
   return Seconds([&] { return request(client); });

@@ -144,7 +144,10 @@ Status Client::ApplyDelta(const Delta& delta, uint64_t limit,
       request["offset"] = offset;
       request["length"] = std::min<uint64_t>(end - offset, kPayloadMax);
       const Frame reply = TRY(connection_->Call(request));
-      if (reply.payload.empty()) return Fail(EIO, "read " + delta.name);
+      // More than was asked for would make the content longer.
+      if (reply.payload.empty() || reply.payload.size() > end - offset) {
+        return Fail(EIO, "read " + delta.name);
+      }
       content.replace(offset, reply.payload.size(), reply.payload);
       offset += reply.payload.size();
     }

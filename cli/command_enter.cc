@@ -46,6 +46,7 @@ Result<Target> FindTarget(Context context,
                           const std::optional<std::string>& workspace) {
   MountArguments arguments;
   if (workspace) {
+    TRY(CheckWay(context.directory, *workspace));
     context.directory = ResolvePath(context.directory, *workspace);
     arguments.workspace = workspace->empty() ? "" : context.directory;
   }

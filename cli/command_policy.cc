@@ -16,10 +16,11 @@ using policy::Limit;
 using policy::Rule;
 
 /// The context of a command that was given a directory.
-Context In(const Context& context,
-           const std::optional<std::string>& directory) {
+Result<Context> In(const Context& context,
+                   const std::optional<std::string>& directory) {
   Context inside = context;
   if (directory) {
+    TRY(CheckWay(context.directory, *directory));
     inside.directory = ResolvePath(context.directory, *directory);
   }
   return inside;
@@ -119,7 +120,8 @@ Result<int> RunPolicyLint(const Context& context,
 Result<int> RunPolicyShow(const Context& context,
                           const std::optional<std::string>& directory,
                           bool json) {
-  const Rules rules = TRY(RulesInForce(In(context, directory)));
+  const Context inside = TRY(In(context, directory));
+  const Rules rules = TRY(RulesInForce(inside));
   std::string text;
   Document documents = Document::array();
   for (const Rule& rule : rules->rules()) {
@@ -136,7 +138,8 @@ Result<int> RunPolicyShow(const Context& context,
 
 Result<int> RunPolicyReload(const Context& context,
                             const std::optional<std::string>& directory) {
-  const Place place = TRY(Locate(In(context, directory)));
+  const Context inside = TRY(In(context, directory));
+  const Place place = TRY(Locate(inside));
   if (place.daemon != DaemonState::kRunning) {
     return Fail(0, "the transaction of " + place.workspace + " is not mounted",
                 "`txfs mount` reads the rules when it mounts");

@@ -26,6 +26,7 @@ struct Roots {
 /// Of the workspace that `path` is in, else of the one that `context` is in;
 /// else of the directory, which is none yet.
 Result<Roots> RootsOf(const Context& context, const std::string& path) {
+  TRY(CheckWay(context.directory, path));
   Context at = context;
   at.directory = ResolveParent(context.directory, path);
   const Context& meant = IsInWorkspace(at) ? at : context;

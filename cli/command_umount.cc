@@ -143,13 +143,14 @@ void SayMountedElsewhere(const MountEntry& entry, pid_t daemon) {
 /// Returns the daemon's reply, after it ended; an empty one where none answers.
 Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
   const auto daemon = ConnectDaemon(AddressOf(entry));
-  if (!daemon && daemon.error().code == EPERM) {
+  if (!daemon &&
+      (daemon.error().code == EPERM || daemon.error().code == ETIMEDOUT)) {
     return std::unexpected(daemon.error());
   }
   // Its socket is gone, say after a cleanup of the runtime directory: the
   // daemon drains and ends when the mount is.
   if (!daemon) {
-    TRY(UnmountPath(entry.mountpoint, lazy));
+    TRY(UnmountPath(entry.mountpoint, lazy, entry.device()));
     return Frame{};
   }
   Frame reply = TRY((*daemon)->Call({{"request", "unmount"}, {"lazy", lazy}}));
@@ -157,7 +158,7 @@ Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
   // In a mount namespace of its own this process still has a copy of it.
   const std::vector<std::string> here = PlacesHere(entry.device());
   if (std::ranges::find(here, entry.mountpoint) != here.end()) {
-    if (!UnmountPath(entry.mountpoint, lazy)) {
+    if (!UnmountPath(entry.mountpoint, lazy, entry.device())) {
       // In a user namespace it is locked; who waited would wait for itself.
       Say("process " + std::to_string((*daemon)->pid()) +
           " serves on until this mount namespace ends, which keeps " +
@@ -195,6 +196,7 @@ Result<int> RunUmount(const Context& context,
                       const UmountArguments& arguments) {
   Context where = context;
   if (arguments.directory) {
+    TRY(CheckWay(context.directory, *arguments.directory));
     where.directory = ResolvePath(context.directory, *arguments.directory);
   }
   const auto entry = TRY(FindMount(where));

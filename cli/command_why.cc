@@ -40,6 +40,7 @@ Document WhyDocument(const std::string& path, const LogReply& denials) {
 }  // namespace
 
 Result<int> RunWhy(const Context& context, const std::string& path, bool json) {
+  TRY(CheckWay(context.directory, path));
   // Whoever was refused may stand anywhere.
   Context at = context;
   at.directory = ResolveParent(context.directory, path);

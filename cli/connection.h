@@ -37,13 +37,21 @@ class Connection {
   std::function<void(std::string_view id)> on_finished_;
 };
 
-/// To a daemon, over its control socket.
+/// Most bytes that the messages of one reply may have together; each counts
+/// for 1 KiB more than it has.
+inline constexpr uint64_t kWholeReplyMax = uint64_t{4} << 30;
+
+/// To a daemon of the calling user, over its control socket.
 class SocketConnection : public Connection {
  public:
-  /// ENOENT or ECONNREFUSED when no daemon listens at `path`. `timeout_ms`: how
-  /// long to wait for it each time, now and in calls (ETIMEDOUT); 0: for ever.
+  /// ENOENT or ECONNREFUSED when no daemon listens at `path`, EPERM when the
+  /// daemon, or the directory of its socket, is another user's. `timeout_ms`:
+  /// as SetTimeout, and how long to wait for the connection.
   static Result<std::unique_ptr<SocketConnection>> Open(const std::string& path,
                                                         int timeout_ms = 0);
+
+  /// How long each call may take (ETIMEDOUT), milliseconds; 0: for ever.
+  Status SetTimeout(int timeout_ms);
 
   /// The daemon's process.
   [[nodiscard]] pid_t pid() const { return pid_; }
@@ -58,6 +66,7 @@ class SocketConnection : public Connection {
   SocketConnection(UniqueFd fd, pid_t pid) : fd_(std::move(fd)), pid_(pid) {}
   UniqueFd fd_;
   pid_t pid_;
+  int timeout_ms_ = 0;
 };
 
 /// To a workspace that this process opened itself, because nothing serves it.

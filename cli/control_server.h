@@ -1,12 +1,11 @@
 #pragma once
 
-#include <sys/stat.h>
-
 #include <functional>
 #include <list>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cli/framing.h"
 #include "journal/base/mutex.h"
@@ -23,11 +22,18 @@ class ControlServer {
   using Handler = std::function<Status(const Json& request,
                                        const FrameSink& sink, pid_t peer)>;
 
-  /// Listens at `path`, 0600, in place of a stale socket. Peers other than root
-  /// and the own user are turned away. `on_signal` runs for SIGINT, SIGTERM and
-  /// SIGHUP, which the caller has blocked in every thread.
+  /// Where it listens.
+  struct Socket {
+    std::string path, stamp;  ///< SocketStamp
+  };
+
+  /// Listens at those of `paths` where it can, at one at least, 0600, in place
+  /// of stale sockets. Peers of other users are turned away. The request
+  /// "hello" is answered with `hello` at once, whatever else goes on.
+  /// `on_signal` runs for SIGINT, SIGTERM and SIGHUP, which the caller has
+  /// blocked in every thread.
   static Result<std::unique_ptr<ControlServer>> Listen(
-      const std::string& path, Handler handler,
+      const std::vector<std::string>& paths, Json hello, Handler handler,
       std::function<void()> on_signal);
 
   /// Stops, waits for requests that are being answered, removes the socket.
@@ -36,41 +42,54 @@ class ControlServer {
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  /// The socket it listens at.
-  [[nodiscard]] const struct stat& socket() const { return socket_; }
+  [[nodiscard]] std::vector<Socket> sockets() const;
 
   /// Takes no more requests and waits for those that are being answered.
   void Stop() EXCLUDES(mutex_);
 
  private:
+  struct Listener {
+    Socket socket;
+    UniqueFd fd;
+  };
   struct Peer {
     UniqueFd fd;
     pid_t pid = 0;
     std::thread thread;
+    /// Whether the daemon waits for the peer, and since when: the count of such
+    /// waits at its begin.
+    bool waits = true;
+    uint64_t since = 0;
+    bool hung_up = false;  ///< by us, to make room
     bool done = false;
   };
 
-  ControlServer(std::string path, Handler handler,
-                std::function<void()> on_signal)
-      : path_(std::move(path)),
+  ControlServer(Json hello, Handler handler, std::function<void()> on_signal)
+      : hello_(std::move(hello)),
         handler_(std::move(handler)),
         on_signal_(std::move(on_signal)) {}
-  Status Start();
-  Status Bind();
+  Status Start(const std::vector<std::string>& paths);
+  static Result<Listener> Bind(const std::string& path);
   void AcceptLoop();
   /// False when there is no descriptor for who wants in.
-  bool Accept() EXCLUDES(mutex_);
+  bool Accept(int listener) EXCLUDES(mutex_);
   void Reap() EXCLUDES(mutex_);
+  /// Hangs up on the peer that the daemon has waited for longest if there are
+  /// too many. False when there is no room all the same.
+  bool MakeRoom() REQUIRES(mutex_);
   void Serve(Peer& peer) EXCLUDES(mutex_);
+  Status Answer(Peer& peer, const Json& request) EXCLUDES(mutex_);
+  void SetWaits(Peer& peer, bool waits) EXCLUDES(mutex_);
 
-  const std::string path_;
+  const Json hello_;
   const Handler handler_;
   const std::function<void()> on_signal_;
-  UniqueFd listener_, signals_, stop_;
-  struct stat socket_{};
+  std::vector<Listener> listeners_;
+  UniqueFd signals_, stop_;
   std::thread acceptor_;
   Mutex mutex_;
   std::list<Peer> peers_ GUARDED_BY(mutex_);
+  uint64_t waits_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace txfs::cli

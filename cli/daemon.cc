@@ -20,6 +20,7 @@
 #include "cli/reach.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
+#include "cli/transactions.h"
 #include "cli/wire.h"
 #include "journal/base/file.h"
 #include "journal/base/memory.h"
@@ -154,10 +155,10 @@ Status RunSession(Workspace& workspace, FuseSession& session,
   const std::string& mountpoint = options.mount.mountpoint;
   Server server(workspace, session, mountpoint, policy, approvals);
   std::atomic<bool> signalled = false;
-  TRY(MakeRuntimeDirectory());
-  const std::string socket = SocketPath(::geteuid(), mountpoint);
+  std::vector<std::string> sockets = TRY(MakeRuntimeDirectories());
+  for (std::string& path : sockets) path += "/" + SocketName(mountpoint);
   const std::unique_ptr<ControlServer> control = TRY(ControlServer::Listen(
-      socket,
+      sockets, {{"device", session.device()}},
       [&](const Json& request, const FrameSink& sink, pid_t peer) {
         return server.Handle(request, sink, peer);
       },
@@ -165,10 +166,13 @@ Status RunSession(Workspace& workspace, FuseSession& session,
         signalled = true;
         session.Stop();
       }));
-  server.SetRecord({{"pid", ::getpid()},
-                    {"mountpoint", EncodeBytes(mountpoint)},
-                    {"socket", EncodeBytes(socket)},
-                    {"stamp", SocketStamp(control->socket())}});
+  DaemonRecord record{.pid = static_cast<uint32_t>(::getpid()),
+                      .mountpoint = mountpoint,
+                      .sockets = {}};
+  for (const ControlServer::Socket& socket : control->sockets()) {
+    record.sockets.push_back({.path = socket.path, .stamp = socket.stamp});
+  }
+  server.SetRecord(ToJson(record));
   workspace.OnStaleCaches([&](const StaleCaches& stale) {
     if (stale.empty()) return;
     // The kernel takes locks that operations which wait have there.
@@ -339,8 +343,7 @@ Result<ReadyReport> SpawnDaemon(const DaemonOptions& options) {
   if (pid < 0) return Fail(errno, "cannot start the daemon");
   if (pid == 0) RunChild(options, std::move(write_end));
   write_end.Reset();
-  const Json report =
-      Json::parse(TRY(ReadPipe(read_end.get())), nullptr, false);
+  const Json report = ParseBounded(TRY(ReadPipe(read_end.get())));
   const Json& error = GetMember(report, "error");
   if (error.is_object()) return std::unexpected(ErrorFromJson(error));
   if (!report.is_object()) {

@@ -1,5 +1,6 @@
 #include "cli/framing.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,16 +52,33 @@ ssize_t ReceiveSome(int fd, MutableByteSpan out, UniqueFd* descriptor) {
   return n;
 }
 
+std::unexpected<Error> DoesNotAnswer() {
+  return Fail(ETIMEDOUT, "the daemon does not answer");
+}
+
+/// Waits until there is something to read.
+Status Await(int fd, const Deadline& deadline) {
+  if (!deadline) return {};
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        *deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return DoesNotAnswer();
+    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+    const int n = ::poll(&ready, 1, static_cast<int>(left.count()));
+    if (n > 0) return {};
+    if (n < 0 && errno != EINTR) return Fail(errno, "poll");
+  }
+}
+
 /// Fills `out`; returns how much came before the end of the stream.
-Result<size_t> Receive(int fd, MutableByteSpan out,
+Result<size_t> Receive(int fd, MutableByteSpan out, const Deadline& deadline,
                        UniqueFd* descriptor = nullptr) {
   size_t got = 0;
   while (got < out.size()) {
+    TRY(Await(fd, deadline));
     const ssize_t n = ReceiveSome(fd, out.subspan(got), descriptor);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) {
-      return Fail(ETIMEDOUT, "the daemon does not answer");
-    }
+    if (n < 0 && errno == EAGAIN) return DoesNotAnswer();
     if (n < 0) return Fail(errno, "read from control socket");
     if (n == 0) break;
     got += static_cast<size_t>(n);
@@ -69,7 +87,7 @@ Result<size_t> Receive(int fd, MutableByteSpan out,
 }
 
 /// `size` bytes, taken in pieces, so that a length that is a lie costs nothing.
-Result<std::string> ReceiveText(int fd, size_t size) {
+Result<std::string> ReceiveText(int fd, size_t size, const Deadline& deadline) {
   constexpr size_t kPiece = 1 << 20;
   std::string text;
   while (text.size() < size) {
@@ -77,7 +95,7 @@ Result<std::string> ReceiveText(int fd, size_t size) {
     text.resize(std::min(size, start + kPiece));
     const MutableByteSpan piece =
         std::as_writable_bytes(std::span(text)).subspan(start);
-    if (TRY(Receive(fd, piece)) != piece.size()) {
+    if (TRY(Receive(fd, piece, deadline)) != piece.size()) {
       return Fail(EPROTO, "the control connection ended within a message");
     }
   }
@@ -88,6 +106,7 @@ Status Send(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return DoesNotAnswer();
     if (n < 0) return Fail(errno, "write to control socket");
     bytes.remove_prefix(static_cast<size_t>(n));
   }
@@ -118,22 +137,23 @@ Status SendWithDescriptor(int fd, std::string_view bytes, int descriptor) {
 
 }  // namespace
 
-Result<std::optional<Frame>> ReadFrame(int fd, size_t limit) {
+Result<std::optional<Frame>> ReadFrame(int fd, size_t limit,
+                                       const Deadline& deadline) {
   std::array<std::byte, 4> prefix{};
   UniqueFd descriptor;
-  const size_t got = TRY(Receive(fd, prefix, &descriptor));
+  const size_t got = TRY(Receive(fd, prefix, deadline, &descriptor));
   if (got == 0) return std::optional<Frame>();
   if (got != prefix.size()) {
     return Fail(EPROTO, "the control connection ended within a message");
   }
   const size_t size = Decoder(prefix).Get<uint32_t>();
   if (size > limit) return Fail(EMSGSIZE, "a control message is too long");
-  const std::string text = TRY(ReceiveText(fd, size));
+  const std::string text = TRY(ReceiveText(fd, size, deadline));
   Frame frame;
   if (descriptor.valid()) {
     frame.descriptor = std::make_shared<UniqueFd>(std::move(descriptor));
   }
-  frame.header = Json::parse(text, nullptr, false);
+  frame.header = ParseBounded(text);
   if (!frame.header.is_object()) {
     return Fail(EPROTO, "a control message is not a JSON object");
   }
@@ -141,7 +161,8 @@ Result<std::optional<Frame>> ReadFrame(int fd, size_t limit) {
   if (payload > kPayloadMax) {
     return Fail(EMSGSIZE, "a control message's payload is too long");
   }
-  frame.payload = TRY(ReceiveText(fd, payload));
+  frame.payload = TRY(ReceiveText(fd, payload, deadline));
+  frame.bytes = prefix.size() + size + payload;
   return std::optional(std::move(frame));
 }
 

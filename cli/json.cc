@@ -15,9 +15,34 @@ const Json* Find(const Json& object, const char* key) {
   return found == object.end() ? nullptr : &*found;
 }
 
+/// Whether no more than kMaxNesting brackets are open at once. Of what is no
+/// JSON it says anything.
+bool IsShallow(std::string_view text) {
+  size_t depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+      continue;
+    }
+    if (c == '"') quoted = true;
+    if ((c == '[' || c == '{') && ++depth > kMaxNesting) return false;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+  }
+  return true;
+}
+
 }  // namespace
 
+Json ParseBounded(std::string_view text) {
+  if (!IsShallow(text)) return Json(Json::value_t::discarded);
+  return Json::parse(text, nullptr, false);
+}
+
 Json ParseStrictly(std::string_view text) {
+  if (!IsShallow(text)) return Json(Json::value_t::discarded);
   std::vector<std::set<std::string>> open;
   bool is_strict = true;
   const auto note = [&](int, Json::parse_event_t event, const Json& parsed) {

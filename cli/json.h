@@ -24,8 +24,15 @@ std::string Dump(const J& json, int indent = -1) {
   return text;
 }
 
-/// The value that `text` is; discarded when it is none, or an object in it has
-/// a key twice, so that nobody can tell which one counts.
+/// How deep arrays and objects may lie in each other: what is deeper could not
+/// be copied, printed or freed on a stack.
+inline constexpr size_t kMaxNesting = 64;
+
+/// The value that `text` is; discarded when it is none, or deeper than that.
+[[nodiscard]] Json ParseBounded(std::string_view text);
+
+/// The value that `text` is; discarded when it is none or too deep, or an
+/// object in it has a key twice, so that nobody can tell which one counts.
 [[nodiscard]] Json ParseStrictly(std::string_view text);
 
 /// A member of an object, or the zero value when it is missing or of another

@@ -173,9 +173,10 @@ Result<Client> ConnectFlushed(const Place& place, WhatWaits what_waits,
   if (place.daemon != DaemonState::kRunning) {
     return ConnectWith(place, std::move(policy));
   }
+  // First, for it finds out whether the daemon hangs.
+  Client client = TRY(Connect(place));
   const MappingsFlush flush =
       TRY(MappingsFlush::Start(place.address.mountpoint));
-  Client client = TRY(Connect(place));
   constexpr int kPatienceMs = 200;
   while (!flush.Await(kPatienceMs)) {
     if (TRY(client.Pending()).empty()) continue;
@@ -244,6 +245,7 @@ Result<std::vector<std::string>> RelativePaths(
       return Fail(ErrorKind::kUsage, 0, "an empty path names nothing",
                   "\".\" is the working directory");
     }
+    TRY(CheckWay(context.directory, path));
     const std::string full = ResolveParent(context.directory, path);
     auto below = RelativeTo(full, place.root);
     if (!below) below = RelativeTo(full, place.workspace);

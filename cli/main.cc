@@ -7,6 +7,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "cli/errors.h"
 #include "cli/mount_helper.h"
 #include "cli/paths.h"
+#include "cli/reach_daemon.h"
 #include "cli/trust.h"
 
 namespace txfs::cli {
@@ -545,7 +547,9 @@ Result<Context> MakeContext(const Values& values) {
                   .store = std::nullopt,
                   .transaction = values.transaction,
                   .trailing = {}};
+  TRY(CheckWay("/", context.directory));
   for (const std::string& directory : values.directories) {
+    TRY(CheckWay(context.directory, directory));
     context.directory = ResolvePath(context.directory, directory);
     TRY(CheckDirectory(context.directory));
   }
@@ -554,6 +558,7 @@ Result<Context> MakeContext(const Values& values) {
                 "name its directory, or leave --store out");
   }
   if (values.store) {
+    TRY(CheckWay(context.directory, *values.store));
     context.store = ResolvePath(context.directory, *values.store);
   }
   return context;
@@ -592,12 +597,16 @@ Error UnexpectedArgument(const std::string& text) {
                                           : "unexpected argument " + what);
 }
 
-/// The directory that a command is about.
-std::string TargetOf(const Values& values, const Context& context) {
-  for (const auto& given : {values.workspace, values.umount.directory}) {
-    if (given) return ResolvePath(context.directory, *given);
+/// The directory that a command is about, as text: where it leads is looked at
+/// by who acts for its owner.
+Result<std::string> TargetOf(const Values& values) {
+  std::filesystem::path target = TRY(CurrentDirectory());
+  for (const std::string& directory : values.directories) target /= directory;
+  for (const auto& given :
+       {values.store, values.workspace, values.umount.directory}) {
+    if (given) target /= *given;
   }
-  return context.store.value_or(context.directory);
+  return target.lexically_normal().native();
 }
 
 /// `all`: the whole command line.
@@ -613,9 +622,12 @@ Result<int> RunParsed(const Values& values, const Command& command,
     return std::unexpected(
         UsageError("this command takes no -t (`txfs mount` takes --name)"));
   }
+  if (values.as_owner) {
+    const std::string target = TRY(TargetOf(values));
+    TRY(ActAsOwner(target, all));
+  }
   Context context = TRY(MakeContext(values));
   context.trailing = std::move(trailing);
-  if (values.as_owner) TRY(ActAsOwner(TargetOf(values, context), all));
   return command.run(context);
 }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ranges>
 
 #include "cli/errors.h"
@@ -46,7 +47,7 @@ Result<Paths> PathsOf(const Context& context, const MountArguments& arguments) {
 /// A mount whose daemon died, to be brought back.
 struct Dead {
   Paths paths;
-  std::string stamp;  ///< of its daemon's socket
+  std::vector<std::string> stamps;  ///< of its daemon's sockets
 };
 
 /// The dead mount that the command stands in, or whose mountpoint it names and
@@ -61,12 +62,8 @@ std::optional<Dead> FindDead(const Context& context,
   const bool meant = entry && entry->source.starts_with('/') &&
                      (!arguments.workspace || entry->mountpoint == at);
   if (!meant || !IsDead(*entry)) return {};
-  Dead dead{.paths = {entry->source, entry->mountpoint}, .stamp = {}};
-  struct stat st{};
-  if (::stat(AddressOf(*entry).socket.c_str(), &st) == 0) {
-    dead.stamp = SocketStamp(st);
-  }
-  return dead;
+  return Dead{.paths = {entry->source, entry->mountpoint},
+              .stamps = SocketStampsOf(*entry)};
 }
 
 /// The name of the transaction that it served; "" also when nobody knows.
@@ -76,9 +73,12 @@ std::string NameOf(const Dead& dead) {
       workspace ? OpenStore(*workspace) : std::unexpected(workspace.error());
   const auto open =
       store ? ListServed(**store) : std::unexpected(store.error());
-  if (!open || dead.stamp.empty()) return "";
+  if (!open) return "";
   for (const ServedTransaction& transaction : *open) {
-    if (transaction.stamp == dead.stamp) return transaction.summary.name;
+    if (std::ranges::find_first_of(transaction.stamps, dead.stamps) !=
+        transaction.stamps.end()) {
+      return transaction.summary.name;
+    }
   }
   return "";
 }
@@ -88,8 +88,7 @@ Status CheckMountpointIsFree(const Paths& paths) {
   const std::vector<MountEntry> table = TRY(ReadMountTable());
   for (const MountEntry& entry : table | std::views::reverse) {
     const bool here = entry.mountpoint == paths.mountpoint;
-    if (entry.type != "fuse.txfs" ||
-        (!here && entry.source != paths.workspace)) {
+    if (!entry.is_own() || (!here && entry.source != paths.workspace)) {
       continue;
     }
     if (IsDead(entry)) {
@@ -165,6 +164,13 @@ Status CheckDirectory(const char* what, const std::string& path) {
     return Fail(ENOTDIR, std::string(what) + " " + path, "give a directory");
   }
   return {};
+}
+
+/// What is to be mounted at is what was checked.
+Result<ObjectId> ObjectAt(const std::string& path) {
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0) return Fail(errno, path);
+  return ObjectId{.device = st.st_dev, .ino = st.st_ino};
 }
 
 Status CheckNesting(const Paths& paths) {
@@ -277,12 +283,10 @@ Status PlanPolicy(const Context& context, const Paths& paths,
 }  // namespace
 
 Status ClearDeadMount(const MountEntry& entry) {
-  const std::string socket = AddressOf(entry).socket;
-  struct stat dead{};
-  const bool found = ::stat(socket.c_str(), &dead) == 0;
-  TRY(UnmountPath(entry.mountpoint, true));
-  // Who mounted again since has a socket of its own.
-  if (found) RemoveSocket(socket, dead);
+  const std::vector<std::string> stamps = SocketStampsOf(entry);
+  TRY(UnmountPath(entry.mountpoint, true, entry.device()));
+  // Who mounted again since has sockets of its own.
+  RemoveSockets(entry, stamps);
   Say("cleared the dead mount at " + entry.mountpoint +
       ": its daemon was gone; what was acknowledged is in the transaction");
   return {};
@@ -311,6 +315,7 @@ Result<MountPlan> PlanMount(const Context& context,
       return Fail(ErrorKind::kUsage, 0, "an empty path names no directory",
                   "name the workspace, or leave it out");
     }
+    if (given) TRY(CheckWay(context.directory, *given));
   }
   const std::optional<Dead> dead = FindDead(context, arguments);
   const auto find_paths = [&]() -> Result<Paths> {
@@ -342,7 +347,9 @@ Result<MountPlan> PlanMount(const Context& context,
   retention.commits = arguments.keep.commits.value_or(retention.commits);
   retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
   TRY(PlanPolicy(context, paths, workspace, flags, plan));
+  const ObjectId checked = TRY(ObjectAt(paths.mountpoint));
   plan.daemon.mount = {.mountpoint = paths.mountpoint,
+                       .checked = checked,
                        .source = flags.fsname.value_or(paths.workspace),
                        .allow_other = flags.allow_other,
                        .read_only = flags.read_only,

@@ -46,7 +46,7 @@ namespace {
 
 Status CheckPlace(const std::string& what, const std::string& path,
                   const std::string& mountpoint) {
-  const auto entry = FindTxfsMount(path);
+  const auto entry = FindAnyTxfsMount(path);
   if (!entry && !IsWithin(path, mountpoint)) return {};
   return Fail(EPERM,
               what + " " + path + " lies in the mount at " +

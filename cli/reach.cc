@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -19,22 +18,6 @@
 
 namespace txfs::cli {
 namespace {
-
-/// How long a daemon may take to hand out its workspace.
-constexpr int kReachMs = 10'000;
-
-/// The user that made the mount, as the kernel has it.
-uid_t OwnerOf(const MountEntry& entry) {
-  constexpr std::string_view kKey = "user_id=";
-  const std::string_view options = entry.options;
-  const size_t at = options.find(kKey);
-  uid_t uid = 0;
-  if (at != std::string_view::npos) {
-    const char* start = options.data() + at + kKey.size();
-    std::from_chars(start, options.data() + options.size(), uid);
-  }
-  return uid;
-}
 
 Result<RealWorkspace> MakeReal(std::string path,
                                std::shared_ptr<UniqueFd> base) {
@@ -52,8 +35,9 @@ Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
     return Fail(EPROTO, "the daemon at " + address.mountpoint +
                             " did not hand out its workspace");
   }
-  return MakeReal(GetBytes(reply.header, "workspace"),
-                  std::move(reply.descriptor));
+  std::string path = GetBytes(reply.header, "workspace");
+  TRY(CheckHandedOut(path, reply.descriptor->get()));
+  return MakeReal(std::move(path), std::move(reply.descriptor));
 }
 
 Result<RealWorkspace> OpenDirectly(const std::string& path) {
@@ -66,38 +50,6 @@ Result<RealWorkspace> OpenDirectly(const std::string& path) {
 }
 
 }  // namespace
-
-DaemonAddress AddressOf(const MountEntry& entry) {
-  return {.mountpoint = entry.mountpoint,
-          .socket = SocketPath(OwnerOf(entry), entry.mountpoint)};
-}
-
-bool IsDead(const MountEntry& entry) {
-  // Whoever takes the connection is there. To ask the mount could take for
-  // ever.
-  return !SocketConnection::Open(AddressOf(entry).socket, kReachMs) &&
-         IsMountDead(entry.mountpoint);
-}
-
-Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
-    const DaemonAddress& address, int timeout_ms) {
-  auto connection = SocketConnection::Open(address.socket, timeout_ms);
-  if (!connection && IsMountDead(address.mountpoint)) {
-    return Fail(0,
-                "the mount at " + address.mountpoint +
-                    " is dead: its daemon "
-                    "is gone",
-                "`txfs mount` clears it and mounts again, `txfs umount` only "
-                "clears it; nothing that was acknowledged is lost");
-  }
-  // Of a daemon that has just mounted, the mount answers only when there is a
-  // socket.
-  if (!connection) {
-    connection = SocketConnection::Open(address.socket, timeout_ms);
-  }
-  if (connection) (*connection)->OnFinished(SayFinished);
-  return connection;
-}
 
 std::unexpected<Error> StoreIsLost(const RealWorkspace& workspace) {
   return Fail(0,
@@ -116,7 +68,7 @@ Result<RealWorkspace> ReachWorkspace(const std::string& path) {
   // The one on top first; any other that serves the workspace will do.
   for (const MountEntry& entry : table | std::views::reverse) {
     const bool candidate = entry.mountpoint == path || entry.source == path;
-    if (entry.type != "fuse.txfs" || !candidate) continue;
+    if (!entry.is_own() || !candidate) continue;
     auto workspace = AskForWorkspace(AddressOf(entry));
     if (workspace && workspace->path == path) return workspace;
     if (!workspace && !first_error) first_error = workspace.error();

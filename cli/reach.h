@@ -5,29 +5,13 @@
 #include <string>
 
 #include "cli/connection.h"
+#include "cli/reach_daemon.h"
 #include "cli/workspace_record.h"
 #include "fs/mount_table.h"
 #include "journal/base/result.h"
 #include "journal/store.h"
 
 namespace txfs::cli {
-
-/// A daemon that can be asked.
-struct DaemonAddress {
-  std::string mountpoint, socket;
-};
-
-/// Where the daemon of the mount `entry` listens.
-DaemonAddress AddressOf(const MountEntry& entry);
-
-/// Whether nobody serves the mount `entry` any more. Does not wait for a daemon
-/// that hangs.
-[[nodiscard]] bool IsDead(const MountEntry& entry);
-
-/// To the daemon at `address`, of which commits that it finished are said on
-/// stderr. Its error says so when the mount is dead.
-Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
-    const DaemonAddress& address, int timeout_ms = 0);
 
 /// A workspace as it is beneath whatever is mounted over it.
 struct RealWorkspace {

@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 
 #include "journal/base/checksum.h"
+#include "journal/base/file.h"
 
 namespace txfs::cli {
 namespace {
@@ -28,40 +30,87 @@ std::string OwnDirectory(const char* variable, const char* below) {
   return path != nullptr && path[0] == '/' ? path : HomeDirectory() + below;
 }
 
-bool IsOwnDirectory(const std::string& path, uid_t uid) {
-  struct stat st{};
-  return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) &&
-         st.st_uid == uid;
+Result<UniqueFd> OpenDirectory(const std::string& path, struct stat& st) {
+  UniqueFd fd = TRY(OpenAt(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  if (::fstat(fd.get(), &st) != 0) return Fail(errno, path);
+  return fd;
 }
+
+Status MakePrivateDirectory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Fail(errno, path);
+  }
+  struct stat st{};
+  const UniqueFd fd = TRY(OpenDirectory(path, st));
+  if (st.st_uid != ::geteuid()) {
+    return Fail(0, path + " belongs to user " + std::to_string(st.st_uid));
+  }
+  if ((st.st_mode & 077) != 0) {
+    return Fail(0, path + " may be entered by others");
+  }
+  return {};
+}
+
+std::string StateRuntimeDirectory() { return StateDirectory() + "/run"; }
 
 }  // namespace
 
-std::string RuntimeDirectory(uid_t uid) {
-  if (uid == 0) return "/run/txfs";
-  const std::string user = "/run/user/" + std::to_string(uid);
-  if (IsOwnDirectory(user, uid)) return user + "/txfs";
-  return "/tmp/txfs-" + std::to_string(uid);
+std::vector<std::string> RuntimeDirectories(uid_t uid) {
+  std::vector<std::string> list;
+  if (uid == 0) list.emplace_back("/run/txfs");
+  const std::string user = std::to_string(uid);
+  list.push_back("/run/user/" + user + "/txfs");
+  list.push_back("/tmp/txfs-" + user);
+  list.push_back(StateRuntimeDirectory());
+  return list;
 }
 
-Result<std::string> MakeRuntimeDirectory() {
-  const std::string path = RuntimeDirectory(::geteuid());
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return Fail(errno, "cannot make the runtime directory " + path);
+Result<std::vector<std::string>> MakeRuntimeDirectories() {
+  std::vector<std::string> made;
+  std::string reasons;
+  const std::string last = StateRuntimeDirectory();
+  const Status state = MakeDirectories(StateDirectory());
+  for (const std::string& path : RuntimeDirectories(::geteuid())) {
+    if (!made.empty() && path != last) continue;
+    const Status status =
+        path == last && !state ? state : MakePrivateDirectory(path);
+    if (status) {
+      made.push_back(path);
+    } else {
+      reasons += (reasons.empty() ? "" : ", ") + status.error().ToString();
+    }
   }
+  if (!made.empty()) return made;
+  return Fail(0, "no directory for the control socket: " + reasons,
+              "set XDG_STATE_HOME to a directory of your own");
+}
+
+std::string SocketName(const std::string& mountpoint) {
+  return HashName(mountpoint) + ".sock";
+}
+
+std::vector<std::string> SocketPaths(uid_t uid, const std::string& mountpoint) {
+  std::vector<std::string> paths = RuntimeDirectories(uid);
+  for (std::string& path : paths) path += "/" + SocketName(mountpoint);
+  return paths;
+}
+
+Result<UniqueFd> OpenOwnParent(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return Fail(EINVAL, path);
+  const std::string parent = path.substr(0, std::max<size_t>(slash, 1));
   struct stat st{};
-  if (::lstat(path.c_str(), &st) != 0) return Fail(errno, path);
-  if (!S_ISDIR(st.st_mode) || st.st_uid != ::geteuid() ||
-      (st.st_mode & 077) != 0) {
-    return Fail(0,
-                "the runtime directory " + path +
-                    " is not a private directory of this user",
-                "remove it, or give it to yourself with mode 0700");
+  UniqueFd fd = TRY(OpenDirectory(parent, st));
+  if (st.st_uid != ::geteuid()) {
+    return Fail(EPERM, "the directory of the control socket " + path +
+                           " belongs to another user");
   }
-  return path;
+  return fd;
 }
 
-std::string SocketPath(uid_t uid, const std::string& mountpoint) {
-  return RuntimeDirectory(uid) + "/" + HashName(mountpoint) + ".sock";
+std::string PathBelow(int dir, const std::string& path) {
+  return "/proc/self/fd/" + std::to_string(dir) + "/" +
+         path.substr(path.rfind('/') + 1);
 }
 
 // A file that is made later may have the inode number, but not the time, too;
@@ -71,12 +120,18 @@ std::string SocketStamp(const struct stat& st) {
          "." + std::to_string(st.st_mtim.tv_nsec);
 }
 
-void RemoveSocket(const std::string& path, const struct stat& known) {
-  struct stat now{};
-  if (::stat(path.c_str(), &now) == 0 && now.st_dev == known.st_dev &&
-      now.st_ino == known.st_ino) {
-    ::unlink(path.c_str());
-  }
+std::string StampOf(const std::string& path) {
+  struct stat st{};
+  return ::lstat(path.c_str(), &st) == 0 && S_ISSOCK(st.st_mode)
+             ? SocketStamp(st)
+             : "";
+}
+
+void RemoveSocket(const std::string& path, const std::string& stamp) {
+  const auto dir = OpenOwnParent(path);
+  if (!dir) return;
+  const std::string name = PathBelow(dir->get(), path);
+  if (!stamp.empty() && StampOf(name) == stamp) ::unlink(name.c_str());
 }
 
 std::string StateDirectory() {

@@ -1,13 +1,17 @@
 #include "cli/transactions.h"
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 
 #include "cli/json.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
+#include "journal/base/file.h"
+#include "journal/file_lock.h"
 
 namespace txfs::cli {
 namespace {
@@ -15,32 +19,48 @@ namespace {
 /// How long a daemon that hangs may hold others up.
 constexpr int kSiblingMs = 2'000;
 
+/// Whether the process `pid` has the transaction open: its lock is held, and by
+/// that process. A command that has it open for a moment is none.
+bool IsHeldBy(Store& store, const std::string& id, uint32_t pid) {
+  const auto dir = store.TransactionDir(id);
+  if (!dir) return false;
+  const auto lock =
+      OpenAt(dir->get(), "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  return lock && ::flock(lock->get(), LOCK_SH | LOCK_NB) != 0 &&
+         errno == EWOULDBLOCK &&
+         LockHolder(dir->get(), "lock") == std::to_string(pid);
+}
+
+/// Whether somebody who is alive listens at one of `sockets`.
+bool Listens(const std::vector<std::string>& sockets) {
+  return std::ranges::any_of(sockets, [](const std::string& socket) {
+    const auto connection = SocketConnection::Open(socket, kSiblingMs);
+    const int code = connection ? 0 : connection.error().code;
+    // Any other error is that of somebody who is there.
+    return code == 0 || code == ETIMEDOUT;
+  });
+}
+
 void FillDaemon(Store& store, ServedTransaction& transaction) {
   const auto text = store.ReadDaemonRecord(transaction.summary.id);
   if (!text) return;
-  const Json record = Json::parse(*text, nullptr, false);
-  transaction.address = {.mountpoint = GetBytes(record, "mountpoint"),
-                         .socket = GetBytes(record, "socket")};
-  transaction.stamp = GetBytes(record, "stamp");
-  // After a crash another daemon may serve the mountpoint, perhaps another
-  // workspace: what this transaction is asked for is none of its business.
-  struct stat st{};
-  const bool is_others = ::stat(transaction.address.socket.c_str(), &st) == 0 &&
-                         SocketStamp(st) != transaction.stamp;
-  if (is_others) {
-    transaction.daemon = DaemonState::kDead;
-    return;
+  const DaemonRecord record = DaemonRecordFromJson(ParseBounded(*text));
+  transaction.address.mountpoint = record.mountpoint;
+  for (const DaemonRecord::Socket& socket : record.sockets) {
+    transaction.stamps.push_back(socket.stamp);
+    // After a crash another daemon may serve the mountpoint, perhaps another
+    // workspace: what this transaction is asked for is none of its business.
+    if (StampOf(socket.path) != socket.stamp) continue;
+    transaction.address.sockets.push_back(socket.path);
   }
-  const auto connection =
-      SocketConnection::Open(transaction.address.socket, kSiblingMs);
-  const int code = connection ? 0 : connection.error().code;
-  // Any other error is that of somebody who is there.
-  if (code == ENOENT || code == ECONNREFUSED) {
+  // With its sockets removed a daemon is still the one that has the lock.
+  if (!Listens(transaction.address.sockets) &&
+      !IsHeldBy(store, transaction.summary.id, record.pid)) {
     transaction.daemon = DaemonState::kDead;
     return;
   }
   transaction.daemon = DaemonState::kRunning;
-  transaction.pid = static_cast<uint32_t>(GetUint(record, "pid"));
+  transaction.pid = record.pid;
 }
 
 /// "work (01a1fda80333)", "01a1fda80333 (no name)".
@@ -84,6 +104,31 @@ Result<ServedTransaction> ChooseDefault(
 }
 
 }  // namespace
+
+Json ToJson(const DaemonRecord& record) {
+  Json sockets = Json::array();
+  for (const DaemonRecord::Socket& socket : record.sockets) {
+    sockets.push_back(
+        {{"path", EncodeBytes(socket.path)}, {"stamp", socket.stamp}});
+  }
+  return {{"pid", record.pid},
+          {"mountpoint", EncodeBytes(record.mountpoint)},
+          {"sockets", std::move(sockets)}};
+}
+
+DaemonRecord DaemonRecordFromJson(const Json& json) {
+  DaemonRecord record{.pid = static_cast<uint32_t>(GetUint(json, "pid")),
+                      .mountpoint = GetBytes(json, "mountpoint"),
+                      .sockets = {}};
+  for (const Json& item : GetMember(json, "sockets")) {
+    DaemonRecord::Socket socket{.path = GetBytes(item, "path"),
+                                .stamp = GetBytes(item, "stamp")};
+    const bool is_one = socket.path.starts_with('/') && !socket.stamp.empty() &&
+                        !socket.path.contains('\0');
+    if (is_one) record.sockets.push_back(std::move(socket));
+  }
+  return record;
+}
 
 std::string_view DaemonStateName(DaemonState state) {
   switch (state) {
@@ -163,8 +208,7 @@ void RefreshSiblings(Store& store, const std::string& own_id) {
       continue;
     }
     waiting.emplace_back([&sibling] {
-      const auto connection =
-          SocketConnection::Open(sibling.address.socket, kSiblingMs);
+      const auto connection = ConnectDaemon(sibling.address, kSiblingMs);
       if (connection) {
         std::ignore = (*connection)->Call({{"request", "refresh"}});
       }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/json.h"
 #include "cli/reach.h"
 #include "journal/base/result.h"
 #include "journal/store.h"
@@ -26,8 +27,22 @@ struct ServedTransaction {
   DaemonState daemon = DaemonState::kNone;
   DaemonAddress address;  ///< of the daemon, running or dead
   uint32_t pid = 0;       ///< 0: none runs
-  std::string stamp;      ///< SocketStamp of the daemon, running or dead
+  /// SocketStamps of the daemon, running or dead.
+  std::vector<std::string> stamps = {};
 };
+
+/// What a daemon says in its transaction of itself.
+struct DaemonRecord {
+  struct Socket {
+    std::string path, stamp;
+  };
+  uint32_t pid = 0;
+  std::string mountpoint;
+  std::vector<Socket> sockets;
+};
+[[nodiscard]] Json ToJson(const DaemonRecord& record);
+/// What is missing or makes no sense is left empty.
+[[nodiscard]] DaemonRecord DaemonRecordFromJson(const Json& json);
 
 /// Where it is mounted, in words: "/m (daemon 12)", of a dead daemon with the
 /// remedy; "" of none.

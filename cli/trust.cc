@@ -77,12 +77,8 @@ std::string RealPath(const std::string& path) {
 /// root need not be able to enter, else of the workspace, which for this is the
 /// directory itself.
 Result<uid_t> OwnerOf(const std::string& directory) {
-  if (const auto entry = FindTxfsMount(directory)) {
-    const size_t at = entry->options.find("user_id=");
-    if (at != std::string::npos) {
-      return static_cast<uid_t>(
-          std::strtoul(entry->options.c_str() + at + 8, nullptr, 10));
-    }
+  if (const auto entry = FindAnyTxfsMount(directory)) {
+    return entry->owner.value_or(0);
   }
   const UniqueFd fd = TRY(OpenAt(AT_FDCWD, directory, O_PATH | O_DIRECTORY));
   struct stat st{};

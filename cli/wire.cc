@@ -23,7 +23,9 @@ Timestamp TimeFromJson(const Json& object, const char* key) {
       !pair[1].is_number_unsigned()) {
     return {};
   }
-  return {.sec = pair[0].get<int64_t>(), .nsec = pair[1].get<uint32_t>()};
+  const auto nsec = pair[1].get<uint64_t>();
+  if (nsec >= 1'000'000'000) return {};
+  return {.sec = pair[0].get<int64_t>(), .nsec = static_cast<uint32_t>(nsec)};
 }
 
 Json DeltaToJson(const std::optional<Delta>& delta) {
@@ -73,15 +75,24 @@ Json SideToJson(const std::optional<ChangeSide>& side) {
           {"ino", Raw(side->ino)}};
 }
 
+/// 0 of what is too large, too.
 uint32_t Get32(const Json& json, const char* key) {
-  return static_cast<uint32_t>(GetUint(json, key));
+  const uint64_t value = GetUint(json, key);
+  return value <= UINT32_MAX ? static_cast<uint32_t>(value) : 0;
+}
+
+FileType TypeFromJson(const Json& side) {
+  const uint64_t type = GetUint(side, "type");
+  const bool known = type >= static_cast<uint64_t>(FileType::kRegular) &&
+                     type <= static_cast<uint64_t>(FileType::kBlockDevice);
+  return known ? static_cast<FileType>(type) : FileType::kRegular;
 }
 
 std::optional<ChangeSide> SideFromJson(const Json& change, const char* key) {
   const Json& json = GetMember(change, key);
   if (!json.is_object()) return std::nullopt;
   ChangeSide side;
-  side.attr.type = static_cast<FileType>(GetUint(json, "type"));
+  side.attr.type = TypeFromJson(json);
   side.attr.mode = Get32(json, "mode");
   side.attr.uid = Get32(json, "uid");
   side.attr.gid = Get32(json, "gid");
@@ -186,7 +197,10 @@ LogEntry LogEntryFromJson(const Json& json) {
   entry.change.pid = Get32(json, "pid");
   entry.change.uid = Get32(json, "uid");
   entry.change.exe = GetBytes(json, "exe");
-  entry.change.op = static_cast<Op>(GetUint(json, "op"));
+  const uint64_t op = GetUint(json, "op");
+  if (op <= UINT8_MAX && OpName(static_cast<Op>(op)) != "unknown") {
+    entry.change.op = static_cast<Op>(op);
+  }
   entry.change.path = GetBytes(json, "path");
   entry.change.new_path = GetBytes(json, "new_path");
   entry.change.offset = GetUint(json, "offset");

@@ -1,11 +1,19 @@
 #include "fs/fuse_mount.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <tuple>
+#include <utility>
 
 #include "fs/fuse_fusermount.h"
 #include "journal/base/file.h"
@@ -56,21 +64,50 @@ const MountFlag* FindFlag(std::string_view name) {
   return flag == std::end(kMountFlags) ? nullptr : flag;
 }
 
-Status CheckMountpoint(const std::string& path) {
-  if (IsMountDead(path)) {
+constexpr std::string_view kSwappedHint =
+    "something else changes the directories there: try again when it is done, "
+    "or mount elsewhere";
+
+/// openat(2) of `path` for its name alone, which crosses no symbolic link.
+Result<UniqueFd> OpenName(const std::string& path, uint64_t flags) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC | flags;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  UniqueFd fd(static_cast<int>(
+      ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  if (!fd.valid()) return Fail(errno, path);
+  return fd;
+}
+
+std::unexpected<Error> ExplainMountpoint(int code, const std::string& path) {
+  const std::string what = "mountpoint " + path;
+  if (code == ENOENT) {
+    return Fail(ErrorKind::kUsage, code, what, "create it: mkdir -p " + path);
+  }
+  if (code == ENOTDIR) {
+    return Fail(ErrorKind::kUsage, code, what, "mount on a directory");
+  }
+  return Fail(code, what, code == ELOOP ? kSwappedHint : "");
+}
+
+/// The directory to mount at.
+Result<UniqueFd> OpenMountpoint(const MountOptions& options) {
+  const std::string& path = options.mountpoint;
+  auto fd = OpenName(path, O_DIRECTORY);
+  if (!fd) return ExplainMountpoint(fd.error().code, path);
+  const auto over = FindTxfsMount(path);
+  if (over && over->mountpoint == path && IsMountDead(path)) {
     return Fail(ErrorKind::kFailed, 0,
                 "a mount whose daemon is gone is still at " + path,
                 "remove it: txfs umount " + path);
   }
   struct stat st{};
-  if (::stat(path.c_str(), &st) == 0) {
-    if (S_ISDIR(st.st_mode)) return {};
-    return Fail(ErrorKind::kUsage, ENOTDIR, "mountpoint " + path,
-                "mount on a directory");
+  if (::fstat(fd->get(), &st) != 0) return ExplainMountpoint(errno, path);
+  if (options.checked && *options.checked != ObjectId{st.st_dev, st.st_ino}) {
+    return Fail(0, "the mountpoint " + path + " is another directory by now",
+                kSwappedHint);
   }
-  if (errno != ENOENT) return Fail(errno, "mountpoint " + path);
-  return Fail(ErrorKind::kUsage, ENOENT, "mountpoint " + path,
-              "create it: mkdir -p " + path);
+  return std::move(*fd);
 }
 
 Status CheckOptions(const MountOptions& options) {
@@ -111,14 +148,16 @@ std::unexpected<Error> ExplainMountError(int code, const std::string& path) {
   return Fail(code, message);
 }
 
-Result<UniqueFd> MountDirectly(const MountOptions& options) {
+Result<UniqueFd> MountDirectly(const MountOptions& options, int mountpoint) {
   UniqueFd fd = TRY(OpenDevice());
   std::string data = "fd=" + std::to_string(fd.get()) +
-                     ",rootmode=40000,user_id=" + std::to_string(::getuid()) +
-                     ",group_id=" + std::to_string(::getgid()) +
+                     ",rootmode=40000,user_id=" + std::to_string(::geteuid()) +
+                     ",group_id=" + std::to_string(::getegid()) +
                      ",default_permissions";
   if (options.allow_other) data += ",allow_other";
-  if (::mount(options.source.c_str(), options.mountpoint.c_str(), "fuse.txfs",
+  // The kernel goes to the very directory that is open.
+  const std::string target = "/proc/self/fd/" + std::to_string(mountpoint);
+  if (::mount(options.source.c_str(), target.c_str(), "fuse.txfs",
               FlagBits(options), data.c_str()) != 0) {
     return ExplainMountError(errno, options.mountpoint);
   }
@@ -158,27 +197,105 @@ std::string FusermountOptions(const MountOptions& options) {
   return text;
 }
 
-Result<UniqueFd> MountFuse(const MountOptions& options) {
-  TRY(CheckOptions(options));
-  TRY(CheckMountpoint(options.mountpoint));
-  return ::geteuid() == 0 ? MountDirectly(options) : MountAsUser(options);
+namespace {
+
+/// The mount that was made at `directory`, if it lies at `options.mountpoint`.
+std::optional<MountEntry> FindMade(const MountOptions& options, int directory) {
+  const int around = MountIdOfDescriptor(directory);
+  const auto table = ReadMountTable();
+  // Covered as it is now, its path is still its own.
+  if (!table || PathOfFd(directory) != options.mountpoint) return std::nullopt;
+  for (const MountEntry& entry : *table) {
+    if (entry.is_own() && entry.parent_id == around &&
+        entry.mountpoint == options.mountpoint) {
+      return entry;
+    }
+  }
+  return std::nullopt;
 }
 
-Status UnmountPath(const std::string& mountpoint, bool lazy) {
+/// Removes the mount of `options`, whose connection was closed, wherever it is.
+void RemoveMisplaced(const MountOptions& options) {
+  const auto table = ReadMountTable();
+  if (!table) return;
+  for (const MountEntry& entry : *table) {
+    if (entry.is_own() && entry.source == options.source &&
+        IsMountDead(entry.mountpoint)) {
+      std::ignore = UnmountPath(entry.mountpoint, true, entry.device());
+    }
+  }
+}
+
+/// Splits off the last component.
+std::pair<std::string, std::string> SplitPath(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+Status CheckMounted(const std::string& name, const std::string& mountpoint,
+                    dev_t device) {
+  const UniqueFd root(::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const auto table = TRY(ReadMountTable());
+  const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(root.get()));
+  if (entry != nullptr && entry->device() == device) return {};
+  return Fail(EINVAL, "cannot unmount " + mountpoint +
+                          ": something else is there by now");
+}
+
+}  // namespace
+
+Result<FuseMount> MountFuse(const MountOptions& options) {
+  TRY(CheckOptions(options));
+  const UniqueFd directory = TRY(OpenMountpoint(options));
+  UniqueFd device = ::geteuid() == 0
+                        ? TRY(MountDirectly(options, directory.get()))
+                        : TRY(MountAsUser(options));
+  auto entry = FindMade(options, directory.get());
+  if (entry) {
+    return FuseMount{.device = std::move(device), .entry = std::move(*entry)};
+  }
+  device.Reset();
+  RemoveMisplaced(options);
+  return Fail(0,
+              "the mountpoint " + options.mountpoint +
+                  " was exchanged while it was mounted at",
+              kSwappedHint);
+}
+
+Status UnmountPath(const std::string& mountpoint, bool lazy, dev_t device) {
+  const auto [parent, name] = SplitPath(mountpoint);
+  const auto directory = OpenName(parent, O_DIRECTORY);
+  if (!directory) {
+    return Fail(directory.error().code, "cannot unmount " + mountpoint);
+  }
+  // Not the mount's own descriptor, which would keep it busy.
+  const std::string target =
+      "/proc/self/fd/" + std::to_string(directory->get()) + "/" + name;
+  if (device != 0) TRY(CheckMounted(target, mountpoint, device));
   if (::geteuid() != 0) return FusermountUnmount(mountpoint, lazy);
   const int flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
-  if (::umount2(mountpoint.c_str(), flags) == 0) return {};
+  if (::umount2(target.c_str(), flags) == 0) return {};
   const int code = errno;
   return Fail(code == EBUSY ? ErrorKind::kBusy : ErrorKind::kFailed, code,
               "cannot unmount " + mountpoint);
 }
 
 bool IsMountDead(const std::string& mountpoint) {
-  // FORCE_SYNC: the attributes of the root may outlive the daemon in the cache.
-  struct statx info{};
-  return ::statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_FORCE_SYNC, STATX_TYPE,
-                 &info) != 0 &&
-         (errno == ENOTCONN || errno == ECONNABORTED);
+  // In a thread, which may have to be left behind: it ends with the process.
+  std::packaged_task<bool()> ask([mountpoint] {
+    // FORCE_SYNC: the attributes of the root may outlive the daemon in the
+    // cache.
+    struct statx info{};
+    return ::statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_FORCE_SYNC,
+                   STATX_TYPE, &info) != 0 &&
+           (errno == ENOTCONN || errno == ECONNABORTED);
+  });
+  std::future<bool> answer = ask.get_future();
+  std::thread(std::move(ask)).detach();
+  return answer.wait_for(std::chrono::milliseconds(kDeadMs)) ==
+             std::future_status::ready &&
+         answer.get();
 }
 
 }  // namespace txfs

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <utility>
@@ -67,13 +66,6 @@ Status Attach(fuse_session* session, UniqueFd device) {
   return {};
 }
 
-/// `path` as the mount table will show it.
-std::string RealPath(const std::string& path) {
-  std::error_code error;
-  const auto real = std::filesystem::canonical(path, error);
-  return error ? path : real.native();
-}
-
 /// The device number of what is mounted on top at `mountpoint`, asking nobody.
 dev_t DeviceMountedAt(const std::string& mountpoint) {
   dev_t device = 0;
@@ -93,17 +85,17 @@ unsigned ThreadCount(unsigned asked) {
 class MountedSession final : public FuseSession {
  public:
   MountedSession(std::unique_ptr<FuseContext> context, SessionPointer session,
-                 UniqueFd wake, std::string mountpoint,
+                 UniqueFd wake, const MountEntry& mount,
                  const MountOptions& options)
       : context_(std::move(context)),
         session_(std::move(session)),
         caches_(session_.get(), fuse_session_fd(session_.get())),
         refused_pages_(session_.get()),
         wake_(std::move(wake)),
-        mountpoint_(std::move(mountpoint)),
+        mountpoint_(mount.mountpoint),
         threads_(ThreadCount(options.threads)),
         on_end_(options.on_end),
-        device_(DeviceMountedAt(mountpoint_)) {
+        device_(mount.device()) {
     context_->refused_pages = &refused_pages_;
   }
 
@@ -128,8 +120,10 @@ class MountedSession final : public FuseSession {
 
   Status Unmount(bool lazy) override {
     if (DeviceMountedAt(mountpoint_) != device_) return {};
-    return UnmountPath(mountpoint_, lazy);
+    return UnmountPath(mountpoint_, lazy, device_);
   }
+
+  [[nodiscard]] dev_t device() const override { return device_; }
 
   bool AwaitDisconnect(int timeout_ms) override {
     // Asked for nothing, it tells of nothing else.
@@ -160,16 +154,15 @@ Result<std::unique_ptr<FuseSession>> FuseSession::Mount(
   SessionPointer session = TRY(NewSession(*context));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC));
   if (!wake.valid()) return Fail(errno, "eventfd");
-  const std::string mountpoint = RealPath(options.mountpoint);
-  UniqueFd device = TRY(MountFuse(options));
-  const auto attached = Attach(session.get(), std::move(device));
+  FuseMount mount = TRY(MountFuse(options));
+  const auto attached = Attach(session.get(), std::move(mount.device));
   if (!attached) {
-    (void)UnmountPath(mountpoint, true);
+    (void)UnmountPath(mount.entry.mountpoint, true, mount.entry.device());
     return std::unexpected(attached.error());
   }
   return std::make_unique<MountedSession>(std::move(context),
                                           std::move(session), std::move(wake),
-                                          mountpoint, options);
+                                          mount.entry, options);
 }
 
 }  // namespace txfs

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +13,17 @@
 
 namespace txfs {
 
+/// Which object of a filesystem a path led to.
+struct ObjectId {
+  dev_t device = 0;
+  ino_t ino = 0;
+  friend bool operator==(const ObjectId&, const ObjectId&) = default;
+};
+
 struct MountOptions {
-  std::string mountpoint;
+  std::string mountpoint;  ///< absolute, without symbolic links
+  /// The directory that was checked; one that is there instead is refused.
+  std::optional<ObjectId> checked = {};
   std::string source;  ///< first column of the mount table
   bool allow_other = false;
   bool read_only = false;
@@ -43,6 +55,8 @@ class FuseSession {
   virtual void Stop() = 0;
   /// Unmounts: EBUSY while in use, unless `lazy`.
   virtual Status Unmount(bool lazy) = 0;
+  /// The st_dev of what it serves.
+  [[nodiscard]] virtual dev_t device() const = 0;
   /// Whether the kernel is through with it, waiting up to `timeout_ms` for
   /// that. Other mount namespaces may have it still when it is unmounted in
   /// this one.

@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <array>
+#include <cstring>
+#include <future>
 #include <random>
 #include <thread>
 
 #include "cli/client.h"
 #include "cli/control_server.h"
+#include "cli/reach_daemon.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "cli/transactions.h"
@@ -76,6 +80,61 @@ TEST(FramingTest, CarriesADescriptor) {
   EXPECT_FALSE((*second)->descriptor);
 }
 
+/// Sends `bytes` with two descriptors of `file`.
+void SendWithTwo(int socket, std::string bytes, int file) {
+  iovec piece{.iov_base = bytes.data(), .iov_len = bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  const std::array<int, 2> files{file, file};
+  std::memcpy(CMSG_DATA(rights), files.data(), sizeof files);
+  ASSERT_EQ(::sendmsg(socket, &message, MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+TEST(FramingTest, ClosesDescriptorsThatNobodyAskedFor) {
+  const SocketPair sockets;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  const std::string bytes = Prefixed(R"({"payload":3})") + "abc";
+  // With the first bytes, and in the middle.
+  SendWithTwo(sockets.a.get(), bytes.substr(0, 7), write_end.get());
+  SendWithTwo(sockets.a.get(), bytes.substr(7), write_end.get());
+  write_end.Reset();
+  {
+    const auto frame = ReadFrame(sockets.b.get(), kRequestMax);
+    ASSERT_TRUE(frame && *frame);
+    EXPECT_TRUE((*frame)->descriptor);
+  }
+  // Nobody has an end for writing any more.
+  char byte = 0;
+  EXPECT_EQ(::read(read_end.get(), &byte, 1), 0);
+}
+
+TEST(FramingTest, RefusesWhatIsDeeperThanAStack) {
+  constexpr size_t kDepth = 1 << 20;
+  const SocketPair sockets;
+  std::string text =
+      R"({"a":)" + std::string(kDepth, '[') + std::string(kDepth, ']') + "}";
+  std::thread sender([&] { sockets.Send(Prefixed(text)); });
+  const auto frame = ReadFrame(sockets.b.get(), kRequestMax);
+  sender.join();
+  EXPECT_FALSE(frame);
+  EXPECT_TRUE(ParseBounded(R"({"a":"[[[[\"[[[","b":[{}]})").is_object());
+  const std::string brackets(2 * kMaxNesting, '[');
+  EXPECT_TRUE(ParseBounded("[\"" + brackets + "\"]").is_array());
+  EXPECT_TRUE(ParseBounded(brackets).is_discarded());
+}
+
 TEST(FramingTest, EndsQuietlyBetweenFrames) {
   SocketPair sockets;
   sockets.a.Reset();
@@ -132,7 +191,7 @@ class ControlTest : public testing::Test {
     dispatcher_ = std::make_unique<Dispatcher>(
         *workspace_, Host{.pid = 77, .mountpoint = "/m"});
     auto server = ControlServer::Listen(
-        SocketFile(),
+        {SocketFile()}, {{"device", 5}},
         [this](const Json& request, const FrameSink& sink, pid_t) {
           return dispatcher_->Handle(request, sink);
         },
@@ -178,7 +237,7 @@ TEST_F(ControlTest, SocketIsPrivateAndGoesWithTheServer) {
 
 TEST_F(ControlTest, ReplacesAStaleSocketAndLeavesThatOfASuccessor) {
   auto second = ControlServer::Listen(
-      SocketFile(),
+      {SocketFile()}, {},
       [this](const Json& request, const FrameSink& sink, pid_t) {
         return dispatcher_->Handle(request, sink);
       },
@@ -400,15 +459,20 @@ TEST_F(ControlTest, CommitsAndDiscards) {
 
 TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   OpenTransaction sibling = *workspace_->store().Begin("s", {.sec = 1});
-  Json record = {{"pid", 1},
-                 {"mountpoint", "/m"},
-                 {"socket", EncodeBytes(SocketFile())},
-                 {"stamp", "of one that was there before"}};
-  ASSERT_TRUE(workspace_->store().WriteDaemonRecord(sibling.id, Dump(record)));
+  DaemonRecord record{
+      .pid = 1,
+      .mountpoint = "/m",
+      .sockets = {{SocketFile(), "of one that was there before"}}};
+  const auto write = [&] {
+    return workspace_->store().WriteDaemonRecord(sibling.id,
+                                                 Dump(ToJson(record)));
+  };
+  ASSERT_TRUE(write());
   EXPECT_EQ(ListServed(workspace_->store())->front().daemon,
             DaemonState::kDead);
-  record["stamp"] = SocketStamp(server_->socket());
-  ASSERT_TRUE(workspace_->store().WriteDaemonRecord(sibling.id, Dump(record)));
+  record.sockets = {{"/no/such/socket", "1.2.3"},
+                    {SocketFile(), server_->sockets().front().stamp}};
+  ASSERT_TRUE(write());
   const auto served = ListServed(workspace_->store());
   ASSERT_TRUE(served && served->size() == 1);
   EXPECT_EQ(served->front().daemon, DaemonState::kRunning);
@@ -436,6 +500,11 @@ TEST_F(ControlTest, TellsSiblingsThatTheBaseChanged) {
   server_.reset();
   EXPECT_EQ(ListServed(workspace_->store())->front().daemon,
             DaemonState::kDead);
+  // Who has the transaction open is alive, whatever became of its sockets.
+  record.pid = static_cast<uint32_t>(::getpid());
+  ASSERT_TRUE(write());
+  EXPECT_EQ(ListServed(workspace_->store())->front().daemon,
+            DaemonState::kRunning);
 }
 
 TEST_F(ControlTest, TellsHowFarACommitIs) {
@@ -611,6 +680,191 @@ TEST_F(ControlTest, AnswersWhatItDoesNotKnowWithAnError) {
     EXPECT_FALSE((*connection)->Call(request)) << request;
   }
   EXPECT_TRUE((*connection)->Call({{"request", "status"}}));
+}
+
+UniqueFd ConnectSilently(const sockaddr_un& address) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+                      sizeof address),
+            0);
+  return fd;
+}
+
+TEST_F(ControlTest, PeersThatSayNothingKeepNobodyOut) {
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.push_back(ConnectSilently(Address()));
+    // Some begin a request that never ends.
+    const std::string begun = Prefixed(R"({"request":"status"})").substr(0, 9);
+    if (i % 2 == 0) {
+      EXPECT_EQ(
+          ::send(silent.back().get(), begun.data(), begun.size(), MSG_NOSIGNAL),
+          static_cast<ssize_t>(begun.size()));
+    }
+    if (i % 20 == 0) {
+      EXPECT_TRUE(Connect().GetStatus()) << i;
+    }
+  }
+  EXPECT_TRUE(Connect().GetStatus());
+}
+
+TEST_F(ControlTest, PeersThatTakeNothingKeepNobodyOut) {
+  workspace_->base["big"] = std::string(1 << 20, 'x');
+  const Frame request{.header = {{"request", "read"},
+                                 {"base_path", "big"},
+                                 {"length", 1 << 20}},
+                      .payload = {},
+                      .descriptor = {}};
+  std::vector<UniqueFd> stuck;
+  for (int i = 0; i < 100; ++i) {
+    stuck.push_back(ConnectSilently(Address()));
+    // Later ones may be hung up on at once.
+    std::ignore = WriteFrame(stuck.back().get(), request);
+  }
+  EXPECT_TRUE(Connect().GetStatus());
+  // Their answers are given up before the daemon ends.
+  stuck.clear();
+}
+
+TEST_F(ControlTest, APeerThatIsAnsweredStays) {
+  std::promise<void> asked;
+  std::promise<void> go;
+  auto server = ControlServer::Listen(
+      {SocketFile()}, {},
+      [&](const Json& request, const FrameSink& sink, pid_t) -> Status {
+        if (GetBytes(request, "request") == "long") {
+          asked.set_value();
+          go.get_future().wait();
+        }
+        return sink(Frame{});
+      },
+      [] {});
+  ASSERT_TRUE(server);
+  auto connection = SocketConnection::Open(SocketFile());
+  ASSERT_TRUE(connection);
+  std::thread caller(
+      [&] { EXPECT_TRUE((*connection)->Call({{"request", "long"}})); });
+  asked.get_future().wait();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 150; ++i) silent.push_back(ConnectSilently(Address()));
+  auto other = SocketConnection::Open(SocketFile());
+  ASSERT_TRUE(other);
+  EXPECT_TRUE((*other)->Call({{"request", "short"}}));
+  go.set_value();
+  caller.join();
+}
+
+TEST_F(ControlTest, SaysHelloWhateverElseGoesOn) {
+  auto connection = SocketConnection::Open(SocketFile());
+  ASSERT_TRUE(connection);
+  const auto reply = (*connection)->Call({{"request", "hello"}});
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(GetUint(reply->header, "device"), 5U);
+}
+
+TEST_F(ControlTest, TheDaemonOfAnotherMountIsNotMeant) {
+  const DaemonAddress other{
+      .mountpoint = "/m", .sockets = {SocketFile()}, .device = 6};
+  EXPECT_FALSE(ConnectDaemon(other, 1000));
+  const DaemonAddress this_one{
+      .mountpoint = "/m", .sockets = {"/no/such", SocketFile()}, .device = 5};
+  EXPECT_TRUE(ConnectDaemon(this_one, 1000));
+}
+
+TEST_F(ControlTest, ListensAtPathsOfAnyLengthAndWhereItCan) {
+  std::string deep = sockets_.path();
+  for (int i = 0; i < 10; ++i) {
+    deep += "/" + std::string(100, 'd');
+    ASSERT_EQ(::mkdir(deep.c_str(), 0700), 0);
+  }
+  const std::string path = deep + "/socket";
+  auto server = ControlServer::Listen(
+      {sockets_.path() + "/missing/socket", path}, {},
+      [](const Json&, const FrameSink& sink, pid_t) { return sink(Frame{}); },
+      [] {});
+  ASSERT_TRUE(server) << server.error().ToString();
+  ASSERT_EQ((*server)->sockets().size(), 1U);
+  auto connection = SocketConnection::Open(path);
+  ASSERT_TRUE(connection) << connection.error().ToString();
+  EXPECT_TRUE((*connection)->Call({{"request", "x"}}));
+  server->reset();
+  EXPECT_EQ(StampOf(path), "");
+}
+
+/// Somebody who takes connections and says what the test wants.
+class FakeDaemon {
+ public:
+  FakeDaemon(const std::string& path, std::function<void(int)> talk) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    listener_.Reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(
+        ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address),
+               sizeof address),
+        0);
+    EXPECT_EQ(::listen(listener_.get(), 4), 0);
+    thread_ = std::thread([this, talk = std::move(talk)] {
+      const UniqueFd peer(::accept(listener_.get(), nullptr, nullptr));
+      talk(peer.get());
+    });
+  }
+  ~FakeDaemon() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  FakeDaemon(const FakeDaemon&) = delete;
+  FakeDaemon& operator=(const FakeDaemon&) = delete;
+
+ private:
+  UniqueFd listener_;
+  std::thread thread_;
+};
+
+TEST(FakeDaemonTest, OneThatNeverEndsIsGivenUpInTime) {
+  const TempTree tree;
+  const std::string path = tree.path() + "/socket";
+  const FakeDaemon daemon(path, [](int peer) {
+    Frame frame;
+    frame.header["more"] = true;
+    while (WriteFrame(peer, frame)) {
+    }
+  });
+  auto connection = SocketConnection::Open(path, 100);
+  ASSERT_TRUE(connection);
+  const auto reply = (*connection)->Call({{"request", "hello"}});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ETIMEDOUT);
+  connection->reset();
+}
+
+TEST(FakeDaemonTest, OneThatHangsIsSaidTo) {
+  const TempTree tree;
+  const std::string path = tree.path() + "/socket";
+  const FakeDaemon daemon(path, [](int peer) {
+    char byte = 0;
+    while (::recv(peer, &byte, 1, 0) > 0) {
+    }
+  });
+  const auto connection =
+      ConnectDaemon({.mountpoint = "/m", .sockets = {path}}, 100);
+  ASSERT_FALSE(connection);
+  EXPECT_EQ(connection.error().code, ETIMEDOUT);
+  EXPECT_NE(connection.error().message.find("does not answer"),
+            std::string::npos);
+  EXPECT_NE(connection.error().hint.find("kill"), std::string::npos);
+}
+
+TEST(HandedOutTest, IsADirectoryAtAnAbsolutePathInNoMount) {
+  const auto directory = OpenAt(AT_FDCWD, "/", O_RDONLY | O_DIRECTORY);
+  const auto file = OpenAt(AT_FDCWD, "/dev/null", O_RDONLY);
+  ASSERT_TRUE(directory && file);
+  EXPECT_TRUE(CheckHandedOut("/ws", directory->get()));
+  EXPECT_FALSE(CheckHandedOut("ws", directory->get()));
+  EXPECT_FALSE(CheckHandedOut("", directory->get()));
+  EXPECT_FALSE(CheckHandedOut(std::string("/w\0s", 4), directory->get()));
+  EXPECT_FALSE(CheckHandedOut("/ws", file->get()));
+  EXPECT_FALSE(CheckHandedOut("/ws", -1));
 }
 
 TEST_F(ControlTest, StopsWhileClientsAreConnected) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -88,6 +89,7 @@ Status MountDriver::Rollback(const std::string& name) {
 }
 
 Status MountDriver::UsePolicy(const std::string& text) {
+  std::filesystem::create_directory(workspace_ + "/.txfs");
   const std::string file = workspace_ + "/.txfs/policy.toml";
   if (!(std::ofstream(file) << text << std::flush)) return Fail(EIO, file);
   TRY(Txfs({"policy", "reload", mountpoint_}));

@@ -2,19 +2,30 @@
 
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "fs/fuse_mount.h"
 
 namespace txfs {
 namespace {
 
-constexpr std::string_view kTable =
+/// As `uid` made it.
+std::string MadeBy(uid_t uid) {
+  return "user_id=" + std::to_string(uid) + ",group_id=0";
+}
+
+const std::string kOwn = MadeBy(::geteuid());
+const std::string kTable =
     "22 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw\n"
     "nonsense\n"
-    "40 22 0:35 / /ws rw,nosuid - fuse.txfs /ws rw,user_id=0\n"
-    "41 40 0:36 / /ws/in\\040side rw - fuse.txfs /a\\134b rw\n"
-    "42 22 0:37 / /ws rw,noatime - fuse.txfs upper rw\n"
-    "43 22 0:38 / /wsx rw - fuse.other x rw\n";
+    "40 22 0:35 / /ws rw,nosuid - fuse.txfs /ws rw," +
+    kOwn +
+    "\n"
+    "41 40 0:36 / /ws/in\\040side rw - fuse.txfs /a\\134b rw," +
+    kOwn +
+    "\n"
+    "42 22 0:37 / /ws rw,noatime - fuse.txfs upper rw," +
+    kOwn + "\n43 22 0:38 / /wsx rw - fuse.other x rw," + kOwn + "\n";
 
 TEST(MountTable, IsParsedWithEscapesAndOptionalFields) {
   const auto table = ParseMountTable(kTable);
@@ -23,7 +34,9 @@ TEST(MountTable, IsParsedWithEscapesAndOptionalFields) {
   EXPECT_EQ(table[0].device(), ::makedev(254, 0));
   EXPECT_EQ(table[2].mountpoint, "/ws/in side");
   EXPECT_EQ(table[2].source, "/a\\b");
-  EXPECT_EQ(table[1].options, "rw,nosuid,rw,user_id=0");
+  EXPECT_EQ(table[1].options, "rw,nosuid,rw," + kOwn);
+  EXPECT_EQ(table[1].owner, ::geteuid());
+  EXPECT_FALSE(table[0].owner);
 }
 
 TEST(MountTable, NoTextBreaksTheParser) {
@@ -51,6 +64,34 @@ TEST(MountTable, InnermostAndTopmostTxfsMountIsFound) {
     const auto found = FindTxfsMount(table, c.path);
     EXPECT_EQ(found ? found->source : "", c.source) << c.path;
   }
+}
+
+TEST(MountTable, OnlyTheCallersMountsCount) {
+  const uid_t other = ::geteuid() + 1;
+  const std::string line = "40 22 0:35 / /ws rw - fuse.txfs ";
+  const struct {
+    std::string text;
+    bool is_own;
+  } cases[] = {
+      {"/ws rw," + kOwn, true},
+      {"/ws rw," + MadeBy(other), false},
+      // No word of the mounter's passes for the kernel's.
+      {kOwn + " rw," + MadeBy(other), false},
+      {"a\\040rw," + kOwn + " rw," + MadeBy(other), false},
+      {"/ws rw,x" + kOwn, false},
+      {"/ws rw,user_id=", false},
+      {"/ws rw,user_id=99999999999999", false},
+      {"/ws rw", false},
+  };
+  for (const auto& c : cases) {
+    const auto table = ParseMountTable(line + c.text + "\n");
+    ASSERT_EQ(table.size(), 1U) << c.text;
+    EXPECT_EQ(table[0].is_own(), c.is_own) << c.text;
+    EXPECT_EQ(FindTxfsMount(table, "/ws/x").has_value(), c.is_own) << c.text;
+  }
+  const auto bound =
+      ParseMountTable("40 22 0:35 / /ws rw," + kOwn + " - fuse.txfs /ws rw\n");
+  EXPECT_FALSE(bound.at(0).is_own());
 }
 
 TEST(FusermountOptions, EscapesTheSourceAndDropsWhatItDoesNotKnow) {

@@ -13,6 +13,8 @@
 #include <sys/xattr.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <thread>
@@ -506,6 +508,95 @@ TEST_F(FuseMountTest, MountsOverTheDirectoryThatItStandsOn) {
   EXPECT_EQ(FindTxfsMount(mount().path())->source, "/the/workspace");
 }
 
+/// What an attacker does who may write to the mountpoint's parent: the
+/// mountpoint is a directory and a link to another one in turn.
+class Swapper {
+ public:
+  Swapper(std::string a, std::string b)
+      : thread_([this, a = std::move(a), b = std::move(b)] {
+          while (!stop_) {
+            std::ignore = ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(),
+                                      RENAME_EXCHANGE);
+          }
+        }) {}
+  ~Swapper() {
+    stop_ = true;
+    thread_.join();
+  }
+  Swapper(const Swapper&) = delete;
+  Swapper& operator=(const Swapper&) = delete;
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+TEST_F(FuseMountTest, RootMountsWhereItLookedOrNowhere) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  char path[] = "/tmp/txfs-fuse-test.XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  const std::string top = path;
+  for (const char* name : {"/mnt", "/victim"}) {
+    ASSERT_EQ(::mkdir((top + name).c_str(), 0755), 0);
+  }
+  ASSERT_EQ(::symlink("victim", (top + "/link").c_str()), 0);
+  struct stat st{};
+  ASSERT_EQ(::stat((top + "/mnt").c_str(), &st), 0);
+  MountOptions options;
+  options.mountpoint = top + "/mnt";
+  options.checked = ObjectId{.device = st.st_dev, .ino = st.st_ino};
+  options.source = top;
+  int mounted = 0;
+  {
+    const Swapper swapper(top + "/mnt", top + "/link");
+    for (int i = 0; i < 300; ++i) {
+      const auto made = MountFuse(options);
+      const auto table = ReadMountTable();
+      ASSERT_TRUE(table);
+      for (const MountEntry& entry : *table) {
+        if (entry.source != top) continue;
+        ASSERT_TRUE(made) << "left behind at " << entry.mountpoint;
+        EXPECT_EQ(entry.mountpoint, top + "/mnt");
+      }
+      if (!made) continue;
+      ++mounted;
+      // Mounted at, it cannot be exchanged.
+      EXPECT_TRUE(UnmountPath(options.mountpoint, false, made->entry.device()));
+    }
+  }
+  RecordProperty("mounted", mounted);
+  EXPECT_EQ(system(("rm -rf " + top).c_str()), 0);
+}
+
+TEST_F(FuseMountTest, ADirectoryThatWasNotCheckedIsNotMountedAt) {
+  CallLog log;
+  MemoryFilesystem fs(log);
+  char path[] = "/tmp/txfs-fuse-test.XXXXXX";
+  ASSERT_NE(::mkdtemp(path), nullptr);
+  MountOptions options;
+  options.mountpoint = path;
+  options.checked = ObjectId{.device = 1, .ino = 2};
+  const auto session = FuseSession::Mount(fs, options);
+  ASSERT_FALSE(session);
+  EXPECT_THAT(session.error().message, HasSubstr("another directory"));
+  EXPECT_FALSE(FindAnyTxfsMount(path));
+  ::rmdir(path);
+}
+
+TEST_F(FuseMountTest, OnlyWhatIsMeantIsUnmounted) {
+  ASSERT_NO_FATAL_FAILURE(Mount(OneFile()));
+  const auto entry = FindTxfsMount(mount().path());
+  ASSERT_TRUE(entry);
+  EXPECT_FALSE(UnmountPath(mount().path(), false, entry->device() + 1));
+  const std::string link = mount().path() + ".link";
+  ASSERT_EQ(::symlink("/tmp", link.c_str()), 0);
+  EXPECT_FALSE(UnmountPath(
+      link + mount().path().substr(mount().path().rfind('/')), false));
+  ::unlink(link.c_str());
+  EXPECT_TRUE(FindTxfsMount(mount().path()));
+  EXPECT_TRUE(UnmountPath(mount().path(), false, entry->device()));
+}
+
 /// Mounting as an ordinary user. Root gives nobody a /dev/fuse that users may
 /// open: in a mount namespace of the test's own, so that the machine's stays as
 /// it is.
@@ -547,7 +638,7 @@ TEST_F(FuseUserMountTest, OrdinaryUserMountsAndUnmounts) {
   options.mount.source = "/odd, name\\end";
   options.mount.kernel_options = {"noatime", "relatime"};
   ASSERT_NO_FATAL_FAILURE(Mount(std::move(options)));
-  const auto entry = FindTxfsMount(mount().path());
+  const auto entry = FindAnyTxfsMount(mount().path());
   ASSERT_TRUE(entry);
   EXPECT_EQ(entry->source, "/odd, name\\end");
   EXPECT_TRUE(RunAs(OrdinaryUser(), [this] {
@@ -555,7 +646,7 @@ TEST_F(FuseUserMountTest, OrdinaryUserMountsAndUnmounts) {
   }));
   EXPECT_EQ(mount().Unmount(false), 0);
   EXPECT_EQ(mount().WaitForEnd(), 0);
-  EXPECT_FALSE(FindTxfsMount(mount().path()));
+  EXPECT_FALSE(FindAnyTxfsMount(mount().path()));
 }
 
 TEST_F(FuseUserMountTest, BusyMountOfAnOrdinaryUserStays) {
@@ -564,7 +655,7 @@ TEST_F(FuseUserMountTest, BusyMountOfAnOrdinaryUserStays) {
     const UniqueFd open(::open(mount().At("file").c_str(), O_RDONLY));
     return open.valid() && mount().Unmount(false) == EBUSY;
   }));
-  EXPECT_TRUE(FindTxfsMount(mount().path()));
+  EXPECT_TRUE(FindAnyTxfsMount(mount().path()));
   EXPECT_EQ(mount().Unmount(true), 0);
   EXPECT_EQ(mount().WaitForEnd(), 0);
 }

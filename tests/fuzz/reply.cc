@@ -1,5 +1,6 @@
-// What arrives at a client: the first byte says what it has asked for, the rest
-// is the answer.
+// What arrives at a client: the low bits of the first byte say what it has
+// asked for, the highest two how many descriptors come along, the rest is the
+// answer.
 
 #include <array>
 #include <functional>
@@ -9,7 +10,12 @@
 #include <utility>
 
 #include "cli/client.h"
+#include "cli/conflict_text.h"
+#include "cli/diff_format.h"
+#include "cli/limit_text.h"
+#include "cli/log_format.h"
 #include "cli/pending.h"
+#include "cli/summary_format.h"
 #include "cli/text.h"
 #include "cli/wire.h"
 #include "tests/fuzz/fuzz.h"
@@ -46,10 +52,38 @@ void CheckStable(const Value& value, const Read& read) {
   Demand(ToJson(read(json)) == json, "what is sent is what is read");
 }
 
+/// What is printed is a line, whatever is in it.
+void CheckLine(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  Demand(EscapeControls(text) == text, "a line has no control characters");
+}
+
+void CheckDocument(const Document& document) {
+  Demand(Document::parse(Dump(document), nullptr, false) == document,
+         "JSON says the same");
+}
+
 void CheckChanges(const std::vector<NetChange>& changes) {
   for (const NetChange& change : changes) {
     CheckStable(change, NetChangeFromJson);
+    const FileChange shown{.net = change};
+    std::ignore = NameStatusLine(shown, false);
+    std::ignore = StatName(shown);
+    std::ignore = Dump(ChangeDocument(shown));
   }
+}
+
+void CheckConflicts(const std::vector<Conflict>& conflicts) {
+  for (const Conflict& conflict : conflicts) CheckLine(ConflictText(conflict));
+  CheckDocument(ConflictDocuments(conflicts));
+}
+
+void CheckCommit(const CommitReport& report) {
+  CheckStable(report, CommitReportFromJson);
+  CheckConflicts(report.conflicts);
+  CheckConflicts(report.resolved);
+  std::ignore = Dump(LimitDocuments(report.limits));
+  if (!report.denied.empty()) CheckLine(DeniedText(report.denied));
 }
 
 constexpr uint64_t kLimit = 1 << 20;
@@ -84,14 +118,17 @@ const std::array<Question, 16>& Questions() {
         const auto reply = client.GetStatus();
         if (reply) CheckStable(reply->status, WorkspaceStatusFromJson);
       },
-      [](Client& client) { std::ignore = client.FindConflicts(); },
+      [](Client& client) {
+        const auto conflicts = client.FindConflicts();
+        if (conflicts) CheckConflicts(*conflicts);
+      },
       [](Client& client) {
         const auto changes = client.Changes(true, {}, {});
         if (changes) CheckChanges(*changes);
       },
       [](Client& client) {
         const auto reply = client.Commit({}, [](size_t, size_t) {});
-        if (reply) CheckStable(reply->report, CommitReportFromJson);
+        if (reply) CheckCommit(reply->report);
       },
       [](Client& client) {
         const auto report = client.Plan({});
@@ -106,6 +143,9 @@ const std::array<Question, 16>& Questions() {
         if (!view) return;
         CheckChanges(view->changes);
         CheckStable(view->summary, SummaryFromJson);
+        std::ignore = Dump(SummaryDocument(view->summary));
+        CheckLine(UndoMark(view->summary));
+        CheckConflicts(view->lost);
       },
       AskForContent,
       [](Client& client) { std::ignore = client.CollectGarbage({}, {}); },
@@ -120,6 +160,9 @@ const std::array<Question, 16>& Questions() {
         if (!log) return;
         for (const LogEntry& entry : log->entries) {
           CheckStable(entry, LogEntryFromJson);
+          CheckLine(LogLine(entry));
+          std::ignore = DenialText(entry);
+          std::ignore = Dump(LogDocument(entry));
         }
       },
       [](Client& client) {
@@ -135,10 +178,14 @@ const std::array<Question, 16>& Questions() {
 void Run(std::string_view bytes) {
   if (bytes.empty()) return;
   const auto which = static_cast<unsigned char>(bytes.front());
-  UniqueFd stream = fuzz::StreamOf(bytes.substr(1));
-  if (!stream.valid()) return;
-  Client client(std::make_unique<ReplayedConnection>(std::move(stream)));
-  Questions()[which % Questions().size()](client);
+  const size_t before = fuzz::CountDescriptors();
+  {
+    UniqueFd stream = fuzz::StreamOf(bytes.substr(1), which >> 6U);
+    if (!stream.valid()) return;
+    Client client(std::make_unique<ReplayedConnection>(std::move(stream)));
+    Questions()[which % Questions().size()](client);
+  }
+  Demand(fuzz::CountDescriptors() == before, "no descriptor is left open");
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-// What arrives at the daemon's control socket: each request is answered, with
-// frames that a client can read.
+// What arrives at the daemon's control socket, descriptors included: each
+// request is answered, with frames that a client can read.
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "cli/approvals.h"
@@ -61,8 +62,8 @@ Status Answer(Dispatcher& dispatcher, const Json& request,
   return TheApprovals().Handle(request, sink, ::getpid());
 }
 
-void Run(std::string_view bytes) {
-  const UniqueFd stream = fuzz::StreamOf(bytes);
+void Serve(std::string_view bytes) {
+  const UniqueFd stream = fuzz::StreamOf(bytes, bytes.size() % 4);
   if (!stream.valid()) return;
   Dispatcher dispatcher(TheWorkspace(), {.pid = 1, .mountpoint = "/m"});
   for (;;) {
@@ -78,6 +79,14 @@ void Run(std::string_view bytes) {
     const Status answered = Answer(dispatcher, (*frame)->header, check);
     Demand(answered.has_value() && last == 1, "a request has one answer");
   }
+}
+
+void Run(std::string_view bytes) {
+  std::ignore = TheWorkspace();
+  std::ignore = TheApprovals();
+  const size_t before = fuzz::CountDescriptors();
+  Serve(bytes);
+  Demand(fuzz::CountDescriptors() == before, "no descriptor is left open");
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ equal new "$(cat mnt/a)" "after the commit"
 
 # Killed daemons: status tells, and their sockets go with the mount.
 pid=$(txfs -C mnt status --json | json 'd["pid"]')
-socket=$(json 'd["socket"]' <"$(echo "$store"/txn/*/daemon.json)")
+socket=$(json 'd["sockets"][0]["path"]' <"$(echo "$store"/txn/*/daemon.json)")
 [ -S "$socket" ] || fail "no socket at $socket"
 kill -KILL "$pid"
 tail -s 0.05 --pid="$pid" -f /dev/null

@@ -93,6 +93,7 @@ txfs -C mnt commit
 
 # The workspace's own come into being; what the mount shows of a file is not it.
 rules mnt/inside.toml a
+mkdir ws/.txfs
 rules ws/.txfs/policy.toml b
 contains "$(txfs policy reload mnt)" "3 rules"
 for name in b c d; do

@@ -1,0 +1,103 @@
+#!/bin/bash
+# A mount that another user made to look like txfs', with a daemon of that user
+# behind it: root believes nothing of it, and waits for nothing.
+. "$TXFS_SOURCE_DIR/tests/shell/common"
+needs fusermount3 setpriv unshare python3
+needs_root
+if [ -z "${IN_NAMESPACE-}" ]; then
+  IN_NAMESPACE=1 exec unshare --mount bash -eu "$0"
+fi
+mknod -m 666 "$TMPDIR/fuse" c 10 229 2>/dev/null &&
+  mount --bind "$TMPDIR/fuse" /dev/fuse || skip "no device nodes here"
+echo user_allow_other >"$TMPDIR/fuse.conf"
+[ -e /etc/fuse.conf ] || skip "no /etc/fuse.conf"
+mount --bind "$TMPDIR/fuse.conf" /etc/fuse.conf
+uid=64998
+# fusermount3 wants a user of a name.
+cp /etc/passwd "$TMPDIR/passwd"
+echo "txfs-test:x:$uid:$uid::/:/bin/sh" >>"$TMPDIR/passwd"
+mount --bind "$TMPDIR/passwd" /etc/passwd
+trap 'rm -rf "/tmp/txfs-$uid"' EXIT
+rm -rf "/tmp/txfs-$uid"
+as_bob() { setpriv --reuid=$uid --regid=$uid --clear-groups env HOME="$PWD/bob" XDG_STATE_HOME="$PWD/bob/state" "$@"; }
+mkdir bob ws mnt
+chown $uid:$uid bob
+cp "$TXFS" bob/txfs-program
+chmod 755 bob/txfs-program
+echo base >ws/file
+as_bob mkdir bob/mnt bob/ws
+ln -s bob/mnt link
+ln -s "$TXFS" mount.fuse.txfs
+
+# Where bob's daemon would listen, which a real one shows.
+as_bob bob/txfs-program mount bob/ws bob/mnt
+sockets=$(find "/tmp/txfs-$uid" "/run/user/$uid/txfs" bob/state -name '*.sock' 2>/dev/null || true)
+[ -n "$sockets" ] || fail "no sockets of bob's"
+# What is honest is not root's all the same.
+refuses_with_hint 1 "is a mount of user $uid" timeout 30 txfs -C bob/mnt status
+as_bob bob/txfs-program umount bob/mnt
+
+# Mounts with txfs' name, and never answers; takes what connects, and never
+# answers either.
+cat >attack.py <<'END'
+import array, os, socket, sys
+mountpoint, options, sockets = sys.argv[1], sys.argv[2], sys.argv[3:]
+listeners = []
+for path in sockets:
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    os.chmod(path, 0o777)
+    listener.listen(64)
+    listeners.append(listener)
+ours, theirs = socket.socketpair()
+pid = os.fork()
+if pid == 0:
+    os.dup2(theirs.fileno(), 3)
+    os.environ["_FUSE_COMMFD"] = "3"
+    os.execvp("fusermount3", ["fusermount3", "-o", options, "--", mountpoint])
+_, control, _, _ = ours.recvmsg(1, socket.CMSG_SPACE(4))
+os.waitpid(pid, 0)
+if not control:
+    sys.exit("fusermount3 did not mount")
+print("ready", flush=True)
+sys.stdin.read()
+END
+is_there() { grep -q "^[^ ]* $PWD/bob/mnt fuse.txfs" /proc/self/mounts; }
+
+# What is root's own goes on, and does not ask bob.
+txfs mount ws mnt
+echo mine >mnt/file
+for options in "" ",allow_other"; do
+  mkfifo ready keep
+  # shellcheck disable=SC2086 # paths without blanks
+  as_bob python3 attack.py "$PWD/bob/mnt" "subtype=txfs,fsname=$PWD/ws$options" $sockets <keep >ready &
+  attacker=$!
+  exec 7>keep
+  read -r _ <ready
+  is_there || fail "the attack did not begin"
+  for command in "-C bob/mnt status" "-C bob/mnt/deep list" "-C link status" "-C link/below diff" \
+    "umount bob/mnt" "umount --lazy link" "mount ws bob/mnt --name x" "mount bob/mnt" "enter bob/mnt" \
+    "--store bob/mnt/store list" "-C ws policy show ../bob/mnt" "-C mnt diff $PWD/link/x"; do
+    # shellcheck disable=SC2086 # words
+    refuses_with_hint 1 "$PWD/bob/mnt is a mount of user $uid" timeout 30 txfs $command
+    grep -q -- --as-owner "$TMPDIR/err" || fail "$command: no way on is said"
+  done
+  refuses_with_hint 1 "is a mount of user $uid" timeout 30 ./mount.fuse.txfs "$PWD/ws" "$PWD/bob/mnt"
+  equal "['running']" "$(timeout 30 txfs -C ws list --json | json '[t["daemon"] for t in d if t["state"] == "active"]')" "the list"
+  timeout 30 txfs -C mnt diff >out 2>err
+  contains "$(cat out)" "+mine"
+  equal "" "$(cat err)" "what is said of a mount that concerns nobody"
+  mkdir -p other
+  timeout 30 txfs mount ws other --name second 2>err
+  timeout 30 txfs umount other
+  timeout 30 txfs -C ws -t second discard >/dev/null
+  is_there || fail "somebody removed the mount"
+  exec 7>&-
+  wait $attacker || true
+  umount -l bob/mnt
+  rm ready keep
+  # shellcheck disable=SC2086
+  rm -f $sockets
+done
+txfs umount mnt
