@@ -43,11 +43,11 @@ Result<Checked> OpenChecked(std::string path, Result<UniqueFd> store,
 
 Result<Checked> LocateChecked(const Context& context) {
   if (context.store) {
-    const auto path =
-        ReadWholeFile(AT_FDCWD, *context.store + "/workspace", 1 << 16);
+    auto store = OpenAt(AT_FDCWD, *context.store, O_RDONLY | O_DIRECTORY);
+    const auto path = store ? ReadWholeFile(store->get(), "workspace", 1 << 16)
+                            : std::string();
     const auto real = ReachWorkspace(path.value_or(""));
-    return OpenChecked(*context.store,
-                       OpenAt(AT_FDCWD, *context.store, O_RDONLY | O_DIRECTORY),
+    return OpenChecked(*context.store, std::move(store),
                        real ? real->base.get() : nullptr);
   }
   RealWorkspace real = TRY(LocateWorkspace(context)).real;

@@ -14,8 +14,10 @@ namespace txfs::cli {
 namespace {
 
 Result<RealWorkspace> ReachByStore(const std::string& store) {
+  const auto directory = OpenAt(AT_FDCWD, store, O_RDONLY | O_DIRECTORY);
   const Result<std::string> path =
-      ReadWholeFile(AT_FDCWD, store + "/workspace", 1 << 16);
+      directory ? ReadWholeFile(directory->get(), "workspace", 1 << 16)
+                : Result<std::string>(std::unexpected(directory.error()));
   if (!path && path.error().code == EACCES) {
     TRY(Store::OpenDirectory(AT_FDCWD, store, store));
   }

@@ -15,12 +15,19 @@ namespace {
 /// How long a daemon that hangs may hold others up.
 constexpr int kSiblingMs = 2'000;
 
+bool IsAbsolute(const std::string& path) {
+  return path.starts_with('/') && path.find('\0') == std::string::npos;
+}
+
 void FillDaemon(Store& store, ServedTransaction& transaction) {
   const auto text = store.ReadDaemonRecord(transaction.summary.id);
   if (!text) return;
   const Json record = Json::parse(*text, nullptr, false);
-  transaction.address = {.mountpoint = GetBytes(record, "mountpoint"),
-                         .socket = GetBytes(record, "socket")};
+  DaemonAddress address{.mountpoint = GetBytes(record, "mountpoint"),
+                        .socket = GetBytes(record, "socket")};
+  // No daemon wrote any other.
+  if (!IsAbsolute(address.mountpoint) || !IsAbsolute(address.socket)) return;
+  transaction.address = std::move(address);
   transaction.stamp = GetBytes(record, "stamp");
   // After a crash another daemon may serve the mountpoint, perhaps another
   // workspace: what this transaction is asked for is none of its business.

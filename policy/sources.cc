@@ -76,6 +76,8 @@ Result<std::optional<std::string>> ReadSource(const SourceFile& source,
   struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return CannotRead(errno, source.path);
   TRY(CheckOwner(st, source.path));
+  // To open a pipe once more would wait for somebody who writes.
+  if (inside && !S_ISREG(st.st_mode)) return CannotRead(EINVAL, source.path);
   // The file that was looked at, whatever has its name by now.
   auto text = ReadWholeFile(
       AT_FDCWD, "/proc/self/fd/" + std::to_string(fd->get()), kMaxFile);
