@@ -18,7 +18,7 @@ namespace {
 /// Keeps daemons and commands away while it is held; unlike FileLock it leaves
 /// the file as it is. Nothing when somebody is there already.
 std::optional<UniqueFd> TryLock(int dir) {
-  auto lock = OpenAt(dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  auto lock = OpenFileBelow(dir, "lock", O_RDONLY);
   if (!lock || ::flock(lock->get(), LOCK_SH | LOCK_NB) != 0) {
     return std::nullopt;
   }
@@ -39,7 +39,7 @@ void ForgetContent(const Findings& findings) {
 Status CheckTransaction(int store, const std::string& id,
                         const BaseDirectory* base, const Findings& findings,
                         bool ends, bool* in_use) {
-  const auto dir = OpenAt(store, "txn/" + id, O_RDONLY | O_DIRECTORY);
+  const auto dir = OpenDirectoryBelow(store, "txn/" + id);
   // It may have ended meanwhile.
   if (!dir && dir.error().code == ENOENT) return {};
   if (!dir) return std::unexpected(dir.error());

@@ -40,7 +40,14 @@ class TreeCheck {
   enum class Reach { kYes, kNo, kCycle };
 
   void Add(std::string_view kind, Ino ino, const std::string& what) {
-    findings_.Add(kind, image_.Describe(ino) + " " + what);
+    findings_.Add(kind, NameOf(ino) + " " + what);
+  }
+  /// With its path, which takes long to find, of the first few only.
+  [[nodiscard]] std::string NameOf(Ino ino) {
+    constexpr int kDescribed = 20;
+    if (described_ >= kDescribed) return "inode " + std::to_string(Raw(ino));
+    ++described_;
+    return image_.Describe(ino);
   }
   [[nodiscard]] const InodeRecord* Find(Ino ino) const;
   [[nodiscard]] uint64_t NamesOf(Ino ino) const;
@@ -71,6 +78,7 @@ class TreeCheck {
   const BaseDirectory* base_;
   Findings findings_;
   uint64_t base_device_ = 0;
+  int described_ = 0;
   std::unordered_map<Ino, std::vector<const Row*>> names_;
   std::unordered_map<Ino, uint64_t> subdirectories_;
   std::map<std::string, Ino, std::less<>> base_directories_;
@@ -186,6 +194,10 @@ void TreeCheck::CheckRecord(Ino ino, const InodeRecord& record) {
   const bool regular = attr.type == FileType::kRegular;
   const bool symlink = attr.type == FileType::kSymlink;
   if ((attr.mode & ~07777U) != 0) Add("tree.inode", ino, "has a wrong mode");
+  if (ino == kRootIno &&
+      (!IsDirectory(record) || !record.base || !record.base->path.empty())) {
+    Add("tree.inode", ino, "is the root, but not that of the base");
+  }
   if (symlink == record.symlink.empty()) {
     Add("tree.inode", ino,
         symlink ? "is a symlink without a target"
@@ -211,7 +223,7 @@ void TreeCheck::CheckName(const Row& row) {
   const std::string& name = row.first.second;
   const auto add = [&](const std::string& what) {
     findings_.Add("tree.dentry", "the name " + Quote(name) + " in " +
-                                     image_.Describe(parent) + " " + what);
+                                     NameOf(parent) + " " + what);
   };
   if (!IsName(name)) add("is none");
   const InodeRecord* directory = Find(parent);
@@ -442,6 +454,21 @@ void TreeCheck::CheckReach(Ino ino, const InodeRecord& record) {
 void CheckTree(const Image& image, const BaseDirectory* base,
                Findings findings) {
   TreeCheck(image, base, std::move(findings)).Run();
+}
+
+Status CheckServable(const Image& image) {
+  CheckReport report;
+  CheckTree(image, nullptr, Findings(report, ""));
+  for (const Problem& problem : report.problems) {
+    if (problem.kind == "tree.nlink" || problem.kind == "tree.unreachable") {
+      continue;
+    }
+    return Fail(
+        EBADMSG,
+        "the transaction's tables contradict each other: " + problem.message,
+        "`txfs fsck` shows what else is damaged");
+  }
+  return {};
 }
 
 }  // namespace txfs

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fs/base_directory.h"
+#include "journal/base/result.h"
 #include "journal/check.h"
 
 namespace txfs {
@@ -11,5 +12,10 @@ namespace txfs {
 /// checked as far as that goes.
 void CheckTree(const Image& image, const BaseDirectory* base,
                Findings findings);
+
+/// Whether a tree can be made of `image` and served: there are no names that
+/// lead nowhere or in a circle, no content of what is no file, and so on; link
+/// counts may be wrong. EBADMSG, with the first of what is wrong.
+Status CheckServable(const Image& image);
 
 }  // namespace txfs

@@ -10,6 +10,7 @@
 #include "fs/owner_access.h"
 #include "journal/base/checksum.h"
 #include "journal/base/pieces.h"
+#include "journal/base/stored.h"
 #include "journal/frame.h"
 
 namespace txfs {
@@ -332,8 +333,8 @@ Result<CommitImage> DecodeImage(ByteSpan in) {
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
     ImageEntry& entry = image.emplace_back();
     entry.path = decoder.GetString();
-    entry.exists = decoder.Get<uint8_t>() != 0;
-    entry.whole = decoder.Get<uint8_t>() != 0;
+    entry.exists = decoder.GetBool();
+    entry.whole = decoder.GetBool();
     entry.ino = decoder.Get<uint64_t>();
     entry.mode = decoder.Get<uint32_t>();
     entry.nlink = decoder.Get<uint32_t>();
@@ -347,6 +348,11 @@ Result<CommitImage> DecodeImage(ByteSpan in) {
     if (entry.content > ImageContent::kTooLarge) decoder.SetBad();
     entry.hash.low = decoder.Get<uint64_t>();
     entry.hash.high = decoder.Get<uint64_t>();
+    const bool in_order =
+        image.size() == 1 || image[image.size() - 2].path < entry.path;
+    const bool means = entry.exists ? IsModeOfObject(entry.mode)
+                                    : entry == ImageEntry{.path = entry.path};
+    if (!in_order || !means || !IsPathBelow(entry.path)) decoder.SetBad();
   }
   if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kImageFrame);
   return image;

@@ -17,6 +17,8 @@ namespace {
 
 /// A base file with few changed bytes is patched in place from here on, bytes.
 constexpr uint64_t kPatchFrom = 64 << 20;
+/// What no commit adds to the mode of a file.
+constexpr uint32_t kPrivileges = S_ISUID | S_ISGID;
 /// Deeper objects are staged by themselves, not within their directory.
 constexpr size_t kStagedPathMax = 2000;
 
@@ -618,6 +620,8 @@ class Planner {
       before.xattrs = TRY(frozen_.BaseXattrs(base));
       after.xattrs = MergeXattrs(inode, *before.xattrs);
     }
+    // What somebody took away meanwhile does not come back.
+    if (!inode.IsDirectory()) after.mode &= ~kPrivileges | before.mode;
     step.set_before = std::move(before);
     return {};
   }
@@ -734,7 +738,7 @@ uint32_t CommittedMode(const Inode& inode) {
   const uint32_t mode = inode.attr().mode;
   if (inode.IsDirectory()) return mode;
   const uint32_t had = inode.record.base ? inode.record.base->mode : 0;
-  return mode & (~static_cast<uint32_t>(S_ISUID | S_ISGID) | had);
+  return mode & (~kPrivileges | had);
 }
 
 ObjectAttributes CommittedAttributes(const Inode& inode) {

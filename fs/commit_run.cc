@@ -462,7 +462,7 @@ Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
     return Fail(errno, "truncate");
   }
   const int vault = TRY(DirectoryOf(vault_, Spot::Vault(delta.name, "")));
-  const UniqueFd from = TRY(OpenAt(vault, delta.name, O_RDONLY | O_NOFOLLOW));
+  const UniqueFd from = TRY(OpenFileBelow(vault, delta.name, O_RDONLY));
   for (const Range& range : delta.ranges) {
     TRY(ForEachPiece(range.from, range.to, from.get(),
                      [&](uint64_t offset, ByteSpan piece) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "fs/vaults.h"
+#include "journal/base/stored.h"
+
 namespace txfs {
 namespace {
 
@@ -44,6 +47,11 @@ Spot DecodeSpot(Decoder& in) {
   Spot spot{.vault = where != 0, .path = {}, .mount = {}};
   if (where == kOnMount) spot.mount = in.GetString();
   spot.path = in.GetString();
+  const bool means =
+      where <= kOnMount && IsPathBelow(spot.mount) &&
+      (where == kOnMount) == !spot.mount.empty() &&
+      (spot.vault ? IsSlotName(spot.path) : IsPathBelow(spot.path));
+  if (!means) in.SetBad();
   return spot;
 }
 
@@ -57,7 +65,7 @@ void EncodeOptional(const std::optional<T>& value, Encoder& out,
 template <class DecodeOne>
 auto DecodeOptional(Decoder& in, DecodeOne decode)
     -> std::optional<decltype(decode(in))> {
-  if (in.Get<uint8_t>() == 0 || !in.ok()) return std::nullopt;
+  if (!in.GetBool() || !in.ok()) return std::nullopt;
   return decode(in);
 }
 
@@ -78,10 +86,17 @@ Delta DecodeDelta(Decoder& in) {
   delta.keep = in.Get<uint64_t>();
   delta.size = in.Get<uint64_t>();
   const auto count = in.Get<uint32_t>();
+  uint64_t end = 0;
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     const auto from = in.Get<uint64_t>();
     const auto to = in.Get<uint64_t>();
+    if (from >= to || from < end || to > delta.size) in.SetBad();
+    end = to;
     delta.ranges.push_back({from, to});
+  }
+  if (!IsSlotName(delta.name) || delta.size > kStoredNumberMax ||
+      delta.keep > kStoredNumberMax) {
+    in.SetBad();
   }
   return delta;
 }
@@ -101,6 +116,7 @@ std::map<std::string, std::string> DecodeXattrs(Decoder& in) {
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     const std::string name(in.GetString());
     xattrs[name] = in.GetString();
+    if (!name.starts_with("user.") || !IsXattrName(name)) in.SetBad();
   }
   return xattrs;
 }
@@ -125,7 +141,45 @@ ObjectAttributes DecodeAttributes(Decoder& in) {
   attributes.atime = DecodeTime(in);
   attributes.mtime = DecodeTime(in);
   attributes.xattrs = DecodeOptional(in, DecodeXattrs);
+  if ((attributes.mode & ~07777U) != 0) in.SetBad();
   return attributes;
+}
+
+bool IsNameInBase(const Spot& spot) {
+  return !spot.vault && !spot.path.empty();
+}
+
+bool IsName(const Spot& spot) { return spot.vault || !spot.path.empty(); }
+
+/// Whether a step of its kind has these places and objects.
+bool HasItsParts(const CommitStep& step) {
+  const bool patch = step.kind == StepKind::kPatch;
+  if (step.before.has_value() != patch || step.after.has_value() != patch) {
+    return false;
+  }
+  const bool sets = step.set_before || step.set_after;
+  if (step.kind == StepKind::kAttributes) {
+    return sets && !step.from.vault && !step.to.vault;
+  }
+  if (sets || step.ino == 0) return false;
+  switch (step.kind) {
+    case StepKind::kPatch:
+      return step.from == Spot() && IsNameInBase(step.to);
+    case StepKind::kExchange:
+      return step.from.vault && IsNameInBase(step.to) && step.other != 0;
+    default:
+      return IsName(step.from) && IsName(step.to);
+  }
+}
+
+/// No commit gives a file a set-user-ID or set-group-ID bit that it did not
+/// have.
+bool GainsPrivilege(const CommitStep& step) {
+  if (!step.set_after || step.set_after->type == FileType::kDirectory) {
+    return false;
+  }
+  const uint32_t had = step.set_before ? step.set_before->mode : 0;
+  return (step.set_after->mode & ~had & (S_ISUID | S_ISGID)) != 0;
 }
 
 StepKind DecodeKind(Decoder& in) {
@@ -161,6 +215,10 @@ CommitSteps Inverse(const CommitSteps& steps) {
   return inverse;
 }
 
+bool GainPrivileges(const CommitSteps& steps) {
+  return std::ranges::any_of(steps, GainsPrivilege);
+}
+
 void EncodeSteps(const CommitSteps& steps, Encoder& out) {
   out.Put(static_cast<uint32_t>(steps.size()));
   for (const CommitStep& step : steps) {
@@ -192,6 +250,7 @@ CommitSteps DecodeSteps(Decoder& in) {
     step.after = DecodeOptional(in, DecodeDelta);
     step.set_before = DecodeOptional(in, DecodeAttributes);
     step.set_after = DecodeOptional(in, DecodeAttributes);
+    if (in.ok() && !HasItsParts(step)) in.SetBad();
   }
   return steps;
 }

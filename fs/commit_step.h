@@ -90,7 +90,12 @@ using CommitSteps = std::vector<CommitStep>;
 /// The steps that take `steps` back.
 [[nodiscard]] CommitSteps Inverse(const CommitSteps& steps);
 
-/// Encodes per docs/format.md, "Commit plan".
+/// Whether a step gives a file a set-user-ID or set-group-ID bit that it does
+/// not have before. The steps of a commit do not; those of an undo may.
+[[nodiscard]] bool GainPrivileges(const CommitSteps& steps);
+
+/// Encodes per docs/format.md, "Commit plan". What the decoder rejects is
+/// there, "What is rejected".
 void EncodeSteps(const CommitSteps& steps, Encoder& out);
 CommitSteps DecodeSteps(Decoder& in);
 

@@ -386,7 +386,14 @@ Result<CommitView> ViewCommit(Store& store, const BaseDirectory& base,
   // What an undo took away, and what it brought back, is what its commit did.
   TransactionSummary newest = view.summary;
   bool swapped = false;
-  for (; !newest.undone_by.empty(); swapped = !swapped) {
+  for (size_t left = list.size(); !newest.undone_by.empty(); --left) {
+    if (left == 0) {
+      return Fail(EBADMSG,
+                  "the records of what undid " + view.summary.id +
+                      " are damaged: they lead in a circle",
+                  "`txfs fsck` shows what else is");
+    }
+    swapped = !swapped;
     newest = TRY(store.history().Read(newest.undone_by));
   }
   if (!newest.undoable) return view;

@@ -35,6 +35,18 @@ std::unexpected<Error> In(const std::string& file, Error error) {
   return std::unexpected(std::move(error));
 }
 
+/// A plan is carried out with the rights of the user who runs this, so it has
+/// to be that user's. None there is as good as one that is.
+Status CheckOwner(const Store& store, const std::string& path) {
+  const auto st = StatBelow(store.dir(), path);
+  if (!st && st.error().code == ENOENT) return {};
+  if (!st) return std::unexpected(st.error());
+  if (st->st_uid == ::geteuid()) return {};
+  return Fail(EACCES,
+              store.display_path() + "/" + path + " belongs to another user",
+              "run the command as that user");
+}
+
 using Records = std::map<std::string, TransactionSummary>;
 
 /// Whether nothing of an ended transaction is in the base, or will be again.
@@ -43,9 +55,11 @@ bool LeftNothing(const TransactionSummary& transaction,
   if (transaction.state == TransactionState::kDiscarded) return true;
   bool undone = false;
   const TransactionSummary* newest = &transaction;
+  // Records that lead in a circle are damaged.
+  size_t left = records.size();
   while (!newest->undone_by.empty()) {
     const auto undo = records.find(newest->undone_by);
-    if (undo == records.end()) return false;
+    if (undo == records.end() || left-- == 0) return false;
     newest = &undo->second;
     undone = !undone;
   }
@@ -58,11 +72,33 @@ bool LeftNothing(const TransactionSummary& transaction,
 
 bool TakesBack(const TransactionSummary& ended,
                const std::vector<TransactionSummary>& list) {
-  if (ended.kind != TransactionKind::kUndo) return false;
-  const auto undone =
-      std::ranges::find(list, ended.of, &TransactionSummary::id);
-  return undone == list.end() || !TakesBack(*undone, list);
+  bool takes_back = false;
+  const TransactionSummary* at = &ended;
+  // Records that lead in a circle are damaged.
+  for (size_t left = list.size(); at->kind == TransactionKind::kUndo; --left) {
+    takes_back = !takes_back;
+    const auto undone =
+        std::ranges::find(list, at->of, &TransactionSummary::id);
+    if (undone == list.end() || left == 0) break;
+    at = &*undone;
+  }
+  return takes_back;
 }
+
+namespace {
+
+/// Whether it may be one that was written.
+bool MakesSense(const CommitRecord& record) {
+  const TransactionKind kind = record.summary.kind;
+  const bool settles = kind == TransactionKind::kPartial;
+  return record.summary.state == TransactionState::kCommitted &&
+         IsTransactionId(record.vault) &&
+         record.settlement.empty() != settles &&
+         (kind == TransactionKind::kUndo || !GainPrivileges(record.steps)) &&
+         (!settles || DecodeChange(record.settlement));
+}
+
+}  // namespace
 
 Bytes EncodeRecord(const CommitRecord& record) {
   Bytes bytes;
@@ -86,12 +122,14 @@ Result<CommitRecord> DecodeRecord(ByteSpan in) {
   record.settles_at = Lsn{decoder.Get<uint64_t>()};
   if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kCommitFrame);
   record.summary = TRY(DecodeSummary(AsBytes(summary)));
+  if (!MakesSense(record)) return Damaged(kCommitFrame);
   return record;
 }
 
 Result<std::unique_ptr<CommitRecord>> ReadIntent(const Store& store) {
   std::unique_ptr<CommitRecord> none;
   if (!store.history().HasIntent()) return none;
+  TRY(CheckOwner(store, "intent"));
   auto bytes = store.history().ReadIntent();
   if (!bytes && bytes.error().code == ENOENT) return none;
   const std::string text = TRY(std::move(bytes));
@@ -247,6 +285,7 @@ Status Committer::Finish(const CommitRecord& record) {
 // --- undo ------------------------------------------------------------------
 
 Result<CommitRecord> Committer::ReadRecord(const std::string& id) const {
+  TRY(CheckOwner(store_, "history/" + id + ".plan"));
   const std::string text = TRY(store_.history().ReadPlan(id));
   auto record = DecodeRecord(AsBytes(text));
   if (record) return record;

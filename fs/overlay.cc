@@ -9,6 +9,7 @@
 
 #include "fs/approver.h"
 #include "fs/base_count.h"
+#include "fs/check_tree.h"
 #include "fs/checks.h"
 #include "fs/linked_names.h"
 
@@ -95,6 +96,20 @@ Result<std::unique_ptr<Filesystem>> Filesystem::Open(
                                      std::move(options)));
 }
 
+namespace {
+
+/// What the tables say is looked at as a whole first: a tree takes for granted
+/// that it makes sense.
+Status LoadTree(Journal& journal, Tree& tree) {
+  if (journal.last_lsn() == kNoLsn) return {};
+  Image image;
+  TRY(journal.Load(image));
+  TRY(CheckServable(image));
+  return journal.Load(tree);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
     UniqueFd base, std::unique_ptr<Journal> journal,
     FilesystemOptions options) {
@@ -105,7 +120,7 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
   const WriterLock gate(filesystem->gate_);
   const WriterLock lock(filesystem->tree_mutex_);
   filesystem->meters_.Use(filesystem->policy_);
-  TRY(filesystem->journal_->Load(filesystem->tree_));
+  TRY(LoadTree(*filesystem->journal_, filesystem->tree_));
   filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
   filesystem->tree_.RelinkUpper(LookAt(filesystem->base_));
   NoteLostDirectories(filesystem->tree_, filesystem->base_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <set>
 #include <utility>
 
 #include "fs/base_mounts.h"
@@ -223,7 +224,8 @@ Result<OverwrittenContent::Commit> OverwrittenContent::ReadCommit(
 
 Status OverwrittenContent::UpdateIntent() {
   struct stat st{};
-  const bool exists = ::fstatat(store_, "intent", &st, 0) == 0;
+  const bool exists =
+      ::fstatat(store_, "intent", &st, AT_SYMLINK_NOFOLLOW) == 0;
   if (!exists && errno != ENOENT) return Fail(errno, "stat the intent");
   if (!exists) {
     under_way_ = {};
@@ -247,7 +249,7 @@ VaultStamp OverwrittenContent::Stamp() const {
   VaultStamp stamp;
   for (const char* directory : {".", "history"}) {
     struct stat st{};
-    if (::fstatat(store_, directory, &st, 0) != 0) return {};
+    if (::fstatat(store_, directory, &st, AT_SYMLINK_NOFOLLOW) != 0) return {};
     stamp.push_back(Timestamp::From(st.st_ctim));
   }
   return stamp;
@@ -315,7 +317,13 @@ Result<std::vector<Timestamp>> OverwrittenContent::BeganOf(
     const TransactionSummary& summary) const {
   std::vector<Timestamp> began = {summary.ended};
   TransactionSummary at = summary;
+  std::set<std::string> passed;
   while (at.kind == TransactionKind::kUndo) {
+    if (!passed.insert(at.id).second) {
+      return Fail(EBADMSG,
+                  "the records of what undid " + at.id + " lead in a circle",
+                  "`txfs fsck` shows what else is damaged");
+    }
     auto undone = history_.Read(at.of);
     if (!undone && undone.error().code == ENOENT) break;
     at = TRY(std::move(undone));

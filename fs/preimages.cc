@@ -156,7 +156,7 @@ Fingerprint Fingerprint::Of(const BaseOrigin& origin) {
 void Preimages::Load() {
   if (loaded_) return;
   loaded_ = true;
-  auto file = OpenAt(dir_.get(), kFileName, O_RDWR);
+  auto file = OpenOwnFileBelow(dir_.get(), kFileName, O_RDWR);
   // Empty: whoever made it was killed then.
   if (!file || SizeOf(file->get()) == 0) return;
   foreign_ = ReadPart(file->get(), 0, kFileHeaderSize) != FileHeader();
@@ -211,7 +211,7 @@ bool Preimages::Wants(const Fingerprint& state) {
 bool Preimages::Start() {
   if (file_.get() >= 0) return true;
   if (foreign_) return false;
-  auto file = OpenAt(dir_.get(), kFileName, O_RDWR | O_CREAT, 0600);
+  auto file = OpenOwnFileBelow(dir_.get(), kFileName, O_RDWR | O_CREAT, 0600);
   if (!file) return false;
   const Bytes header = FileHeader();
   if (!WriteFully(file->get(), 0, header)) {
@@ -307,7 +307,7 @@ std::optional<uint64_t> CheckRecord(int fd, uint64_t position,
 }  // namespace
 
 Status CheckPreimages(int dir, const Findings& findings) {
-  const auto file = OpenAt(dir, kFileName, O_RDONLY | O_NOFOLLOW);
+  const auto file = OpenFileBelow(dir, kFileName, O_RDONLY);
   if (!file && file.error().code == ENOENT) return {};
   if (!file) return std::unexpected(file.error());
   const int fd = file->get();

@@ -10,6 +10,7 @@
 #include "fs/base_directory.h"
 #include "fs/vault_sums.h"
 #include "journal/base/file.h"
+#include "journal/base/stored.h"
 #include "journal/frame.h"
 
 namespace txfs {
@@ -245,8 +246,14 @@ Result<VaultManifest> DecodeManifest(ByteSpan in) {
     entry.size = decoder.Get<uint64_t>();
     entry.mtime = DecodeTime(decoder);
     if (version > 1) entry.ctime = DecodeTime(decoder);
-    entry.shared = decoder.Get<uint8_t>() != 0;
-    entry.sealed = decoder.Get<uint8_t>() != 0;
+    entry.shared = decoder.GetBool();
+    entry.sealed = decoder.GetBool();
+    const bool in_order =
+        manifest.size() == 1 ||
+        PlaceOf(manifest[manifest.size() - 2]) < PlaceOf(entry);
+    const bool means = IsPathBelow(entry.mount) && IsPathBelow(entry.path) &&
+                       IsModeOfObject(entry.mode);
+    if (!in_order || !means) decoder.SetBad();
   }
   if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kManifestFrame);
   return manifest;

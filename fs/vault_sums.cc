@@ -14,7 +14,9 @@
 #include "journal/base/checksum.h"
 #include "journal/base/file.h"
 #include "journal/base/pieces.h"
+#include "journal/base/stored.h"
 #include "journal/frame.h"
+#include "journal/summary.h"
 
 namespace txfs {
 namespace {
@@ -23,7 +25,7 @@ constexpr FileFrame kSumsFrame = {
     .magic = "TXFSSUM\n", .version = 1, .what = "content sums"};
 
 /// The largest that is read, bytes.
-constexpr size_t kSumsMax = size_t{4} << 30;
+constexpr size_t kSumsMax = size_t{1} << 30;
 
 /// Data of an open file: the first run of it in `range`, empty when all of that
 /// is a hole.
@@ -147,7 +149,10 @@ ContentSum DecodeSum(Decoder& in) {
   sum.ino = in.Get<uint64_t>();
   sum.size = in.Get<uint64_t>();
   sum.mtime = DecodeTime(in);
-  sum.whole = in.Get<uint8_t>() != 0;
+  sum.whole = in.GetBool();
+  if (!IsPathBelow(sum.mount) || sum.path.empty() || !IsPathBelow(sum.path)) {
+    in.SetBad();
+  }
   const auto count = in.Get<uint32_t>();
   uint64_t at = 0;
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
@@ -202,7 +207,7 @@ Result<VaultSums> ReadSums(const Vault& vault) {
 }
 
 bool HasCompleteSums(const Vault& vault, const std::string& id) {
-  const auto file = OpenAt(vault.at("").get(), kSumsFile, O_RDONLY);
+  const auto file = OpenFileBelow(vault.at("").get(), kSumsFile, O_RDONLY);
   if (!file) return false;
   Bytes head(kSumsFrame.magic.size() + 2 * sizeof(uint32_t) + id.size());
   const auto n = ReadFully(file->get(), 0, head);
@@ -213,8 +218,8 @@ bool HasCompleteSums(const Vault& vault, const std::string& id) {
 }
 
 Status MakeSums(const Vault& vault, const VaultSums& sums) {
-  const UniqueFd file = TRY(
-      OpenAt(vault.at("").get(), kSumsFile, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  const UniqueFd file = TRY(OpenFileBelow(vault.at("").get(), kSumsFile,
+                                          O_WRONLY | O_CREAT | O_EXCL, 0600));
   return WriteFully(file.get(), 0, EncodeSums(sums));
 }
 
@@ -311,6 +316,9 @@ Result<VaultSums> DecodeSums(ByteSpan in) {
   Decoder decoder(TRY(TakeFromFrame(kSumsFrame, in)));
   VaultSums sums;
   sums.complete_for = decoder.GetString();
+  if (!sums.complete_for.empty() && !IsTransactionId(sums.complete_for)) {
+    decoder.SetBad();
+  }
   const auto count = decoder.Get<uint32_t>();
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
     sums.sums.push_back(DecodeSum(decoder));

@@ -12,6 +12,8 @@
 #include "journal/base/crash_point.h"
 #include "journal/base/directory_id.h"
 #include "journal/base/file.h"
+#include "journal/base/stored.h"
+#include "journal/summary.h"
 
 namespace txfs {
 namespace {
@@ -87,6 +89,14 @@ std::string SlotName(VaultSlot slot, uint64_t number) {
   return static_cast<char>(slot) + std::to_string(number);
 }
 
+bool IsSlotName(std::string_view name) {
+  constexpr std::string_view kSlots = "ndmhpo";
+  constexpr size_t kDigitsMax = 20;
+  return name.size() > 1 && name.size() <= 1 + kDigitsMax &&
+         kSlots.find(name.front()) != std::string_view::npos &&
+         name.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
 bool IsSlot(VaultSlot slot, std::string_view name) {
   return name.starts_with(static_cast<char>(slot));
 }
@@ -118,7 +128,7 @@ Vaults::Vaults(const BaseDirectory& base, int store)
 Result<UniqueFd> Vaults::OpenParent(bool make) const {
   if (in_store_) {
     if (make) TRY(MakeDirectoryAt(store_, kParent, 0700));
-    return OpenAt(store_, kParent, O_RDONLY | O_DIRECTORY);
+    return OpenDirectoryBelow(store_, kParent);
   }
   auto place = OpenPlace();
   if (place || !make || place.error().code != ENOENT) return place;
@@ -163,7 +173,7 @@ Result<Vault> Vaults::Make(const std::string& id) const {
   // The intent will name what is in it.
   TRY(SyncDirectory(parent.get(), "."));
   Vault vault;
-  vault[""] = TRY(OpenAt(parent.get(), id, O_RDONLY | O_DIRECTORY));
+  vault[""] = TRY(OpenDirectoryBelow(parent.get(), id));
   if (!SameMount(base_.root(), vault[""].get())) {
     return Fail(ErrorKind::kFailed, EXDEV,
                 PathOfFd(parent.get()) +
@@ -231,7 +241,7 @@ Result<UniqueFd> Vaults::OpenPart(const std::string& id,
 Result<Vault> Vaults::Open(const std::string& id) const {
   const UniqueFd parent = TRY(OpenParent(false));
   Vault vault;
-  vault[""] = TRY(OpenAt(parent.get(), id, O_RDONLY | O_DIRECTORY));
+  vault[""] = TRY(OpenDirectoryBelow(parent.get(), id));
   // It may be another one that is mounted there by now.
   base_.DropCache();
   for (const std::string& mount : TRY(PartsOf(vault[""].get()))) {
@@ -240,16 +250,28 @@ Result<Vault> Vaults::Open(const std::string& id) const {
   return vault;
 }
 
-Result<std::vector<std::string>> Vaults::PartsOf(int vault) {
+Result<std::vector<std::string>> DecodeParts(std::string_view list) {
   std::vector<std::string> mounts;
-  const auto list = ReadWholeFile(vault, kPartsFile);
-  if (!list && list.error().code == ENOENT) return mounts;
-  if (!list) return std::unexpected(list.error());
-  for (size_t at = 0; at < list->size();) {
-    mounts.emplace_back(list->c_str() + at);
-    at += mounts.back().size() + 1;
+  while (!list.empty()) {
+    const size_t end = list.find('\0');
+    const std::string_view mount = list.substr(0, end);
+    if (end == std::string_view::npos || mount.empty() || !IsPathBelow(mount)) {
+      return Fail(EBADMSG, "damaged list of parts");
+    }
+    mounts.emplace_back(mount);
+    list.remove_prefix(end + 1);
   }
   return mounts;
+}
+
+Result<std::vector<std::string>> Vaults::PartsOf(int vault) {
+  const auto list = ReadWholeFile(vault, kPartsFile);
+  if (!list && list.error().code == ENOENT) return std::vector<std::string>();
+  if (!list) return std::unexpected(list.error());
+  auto mounts = DecodeParts(*list);
+  if (mounts) return mounts;
+  return Fail(mounts.error().code,
+              PathOfFd(vault) + "/" + kPartsFile + " is damaged");
 }
 
 Result<std::vector<std::string>> Vaults::Ids() const {
@@ -258,14 +280,16 @@ Result<std::vector<std::string>> Vaults::Ids() const {
     return std::vector<std::string>();
   }
   if (!parent) return std::unexpected(parent.error());
-  return ListNames(parent->get(), ".");
+  std::vector<std::string> ids = TRY(ListNames(parent->get(), "."));
+  std::erase_if(ids, [](const auto& id) { return !IsTransactionId(id); });
+  return ids;
 }
 
 Result<uint64_t> Vaults::Bytes(const std::string& id) const {
   const auto parent = OpenParent(false);
   if (!parent) return uint64_t{0};
   uint64_t bytes = TRY(BytesOnDisk(parent->get(), id));
-  const auto vault = OpenAt(parent->get(), id, O_RDONLY | O_DIRECTORY);
+  const auto vault = OpenDirectoryBelow(parent->get(), id);
   if (!vault) return bytes;
   for (const std::string& mount : TRY(PartsOf(vault->get()))) {
     const auto part = OpenPart(id, mount);
@@ -278,7 +302,7 @@ Status Vaults::Remove(const std::string& id) const {
   const auto parent = OpenParent(false);
   if (!parent && parent.error().code == ENOENT) return {};
   if (!parent) return std::unexpected(parent.error());
-  const auto vault = OpenAt(parent->get(), id, O_RDONLY | O_DIRECTORY);
+  const auto vault = OpenDirectoryBelow(parent->get(), id);
   if (vault) {
     bool all = true;
     for (const std::string& mount : TRY(PartsOf(vault->get()))) {
@@ -333,7 +357,7 @@ void Vaults::ForEachDirectory(
                              const char*)>& visit) const {
   auto parent = OpenParent(false);
   if (!parent) return;
-  const auto vault = OpenAt(parent->get(), id, O_RDONLY | O_DIRECTORY);
+  const auto vault = OpenDirectoryBelow(parent->get(), id);
   if (!vault) return;
   visit(BaseDirectory(std::move(*parent)), id, "");
   const auto mounts = PartsOf(vault->get());

@@ -28,6 +28,8 @@ enum class VaultSlot : char {
 };
 
 [[nodiscard]] std::string SlotName(VaultSlot slot, uint64_t number);
+/// Whether `name` is one that SlotName makes.
+[[nodiscard]] bool IsSlotName(std::string_view name);
 /// Whether `name` is one of such a slot.
 [[nodiscard]] bool IsSlot(VaultSlot slot, std::string_view name);
 /// For a file that was moved and replaced: the name of what moved, by that of
@@ -115,6 +117,10 @@ class Vaults {
   int store_;
   bool in_store_;
 };
+
+/// The mounts on which a vault has parts, as its list of them has them
+/// (docs/format.md, "Store"). EBADMSG.
+Result<std::vector<std::string>> DecodeParts(std::string_view list);
 
 /// Makes a directory in another one without a trace in the times of that.
 Status MakeUnseen(int directory, const char* name);

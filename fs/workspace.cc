@@ -74,7 +74,9 @@ Result<std::optional<std::string>> StoredWorkspace::FindOpen() {
 }
 
 Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
-  for (;;) {
+  // Others begin and end meanwhile, but not for ever.
+  constexpr int kTries = 100;
+  for (int tries = 1;; ++tries) {
     const std::optional<std::string> id = TRY(FindOpen());
     if (id) {
       auto resumed = store_->Resume(*id, options_.journal);
@@ -82,7 +84,7 @@ Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
       // which it was not known whether it had ended.
       const bool is_gone =
           !resumed && resumed.error().code == ENOENT && TRY(FindOpen()) != id;
-      if (is_gone) continue;
+      if (is_gone && tries < kTries) continue;
       return resumed;
     }
     if (!options_.begin) {
@@ -94,7 +96,7 @@ Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
     auto begun = store_->Begin(options_.name, options_.filesystem.clock->Now(),
                                options_.journal);
     // Somebody else began it since: then it is to be resumed, or is in use.
-    if (begun || begun.error().code != EEXIST) return begun;
+    if (begun || begun.error().code != EEXIST || tries == kTries) return begun;
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include "journal/base/names.h"
 #include "journal/base/overloaded.h"
+#include "journal/base/stored.h"
+#include "journal/journal.h"
 
 namespace txfs {
 namespace {
@@ -58,19 +60,33 @@ constexpr std::array kOpNames = {
     NamedOp{Op::kFollow, "follow"},
 };
 
-Ino DecodeIno(Decoder& in) { return Ino{in.Get<uint64_t>()}; }
+Ino DecodeIno(Decoder& in) {
+  const Ino ino{in.Get<uint64_t>()};
+  if (!IsInodeNumber(ino)) in.SetBad();
+  return ino;
+}
 
-bool DecodeBool(Decoder& in) {
-  const auto value = in.Get<uint8_t>();
-  if (value > 1) in.SetBad();
-  return value == 1;
+std::string DecodeName(Decoder& in) {
+  std::string name(in.GetString());
+  if (!IsEntryName(name)) in.SetBad();
+  return name;
+}
+
+/// For people: a path, the name of a savepoint, an id.
+std::string DecodeText(Decoder& in) {
+  std::string text(in.GetString());
+  if (text.find('\0') != std::string::npos) in.SetBad();
+  return text;
 }
 
 bool IsSound(const Extent& extent) {
-  if (extent.length == 0 || extent.end() < extent.offset) return false;
+  if (extent.length == 0 || !IsRangeOfFile(extent.offset, extent.length)) {
+    return false;
+  }
   const ContentRef& ref = extent.content;
   if (ref.segment == 0) return ref == ContentRef{};
-  return ref.record_position + ref.record_length >= ref.record_position &&
+  return ref.record_length <= kRecordContentMax &&
+         IsRangeOfFile(ref.record_position, ref.record_length) &&
          ref.delta <= ref.record_length &&
          extent.length <= ref.record_length - ref.delta;
 }
@@ -88,7 +104,8 @@ DentryValue DecodeDentryValue(Decoder& in) {
   } else {
     in.SetBad();
   }
-  value.ino = DecodeIno(in);
+  value.ino = Ino{in.Get<uint64_t>()};
+  if (!IsSound(value)) in.SetBad();
   return value;
 }
 
@@ -100,7 +117,7 @@ void EncodeRecord(const std::optional<InodeRecord>& record, Encoder& out) {
 }
 
 std::optional<InodeRecord> DecodeRecord(Decoder& in) {
-  if (!DecodeBool(in)) return std::nullopt;
+  if (!in.GetBool()) return std::nullopt;
   InodeRecord record;
   record.attr = DecodeAttr(in);
   DecodeOrigin(in, record.base, record.symlink);
@@ -131,8 +148,14 @@ void EncodeOptional(const std::optional<std::string>& value, Encoder& out) {
 }
 
 std::optional<std::string> DecodeOptional(Decoder& in) {
-  if (!DecodeBool(in)) return std::nullopt;
+  if (!in.GetBool()) return std::nullopt;
   return std::string(in.GetString());
+}
+
+std::string DecodeXattrName(Decoder& in) {
+  std::string name(in.GetString());
+  if (!IsXattrName(name)) in.SetBad();
+  return name;
 }
 
 void EncodeEdit(const Edit& edit, Encoder& out) {
@@ -177,13 +200,13 @@ Edit DecodeEdit(Decoder& in) {
     case 2:
       return AttrEdit{DecodeIno(in), DecodeAttr(in), DecodeAttr(in)};
     case 3:
-      return DentryEdit{DecodeIno(in), std::string(in.GetString()),
-                        DecodeDentryValue(in), DecodeDentryValue(in)};
+      return DentryEdit{DecodeIno(in), DecodeName(in), DecodeDentryValue(in),
+                        DecodeDentryValue(in)};
     case 4:
       return ExtentEdit{DecodeIno(in), DecodeExtents(in), DecodeExtents(in)};
     case 5:
-      return XattrEdit{DecodeIno(in), std::string(in.GetString()),
-                       DecodeOptional(in), DecodeOptional(in)};
+      return XattrEdit{DecodeIno(in), DecodeXattrName(in), DecodeOptional(in),
+                       DecodeOptional(in)};
     default:
       in.SetBad();
       return {};
@@ -191,6 +214,20 @@ Edit DecodeEdit(Decoder& in) {
 }
 
 }  // namespace
+
+bool IsInodeNumber(Ino ino) {
+  return ino != kNoIno && Raw(ino) < kStoredNumberMax;
+}
+
+bool IsSound(const DentryValue& value) {
+  return value.kind == DentryKind::kInode ? IsInodeNumber(value.ino)
+                                          : value.ino == kNoIno;
+}
+
+bool IsXattrName(std::string_view name) {
+  return !name.empty() && name.size() <= kStoredNameMax &&
+         name.find('\0') == std::string_view::npos;
+}
 
 uint32_t ModeBits(FileType type) {
   for (const TypeMode& entry : kTypeModes) {
@@ -204,6 +241,10 @@ std::optional<FileType> TypeOfMode(uint32_t mode) {
     if (entry.mode == (mode & S_IFMT)) return entry.type;
   }
   return std::nullopt;
+}
+
+bool IsModeOfObject(uint32_t mode) {
+  return TypeOfMode(mode) && (mode & ~(S_IFMT | 07777U)) == 0;
 }
 
 Extent Clip(const Extent& extent, uint64_t from, uint64_t to) {
@@ -276,6 +317,9 @@ Attr DecodeAttr(Decoder& in) {
   attr.atime = DecodeTime(in);
   attr.mtime = DecodeTime(in);
   attr.ctime = DecodeTime(in);
+  if ((attr.mode & ~07777U) != 0 || attr.size > kStoredNumberMax) {
+    in.SetBad();
+  }
   return attr;
 }
 
@@ -323,7 +367,7 @@ void EncodeOrigin(const std::optional<BaseOrigin>& origin,
 void DecodeOrigin(Decoder& in, std::optional<BaseOrigin>& origin,
                   std::string& symlink) {
   origin.reset();
-  if (DecodeBool(in)) {
+  if (in.GetBool()) {
     origin.emplace();
     origin->path = in.GetString();
     origin->dev = in.Get<uint64_t>();
@@ -335,8 +379,16 @@ void DecodeOrigin(Decoder& in, std::optional<BaseOrigin>& origin,
     origin->gid = in.Get<uint32_t>();
     origin->mtime = DecodeTime(in);
     origin->ctime = DecodeTime(in);
+    if (!IsPathBelow(origin->path) || origin->size > kStoredNumberMax ||
+        !IsModeOfObject(origin->mode)) {
+      in.SetBad();
+    }
   }
   symlink = in.GetString();
+  if (symlink.size() > kStoredTargetMax ||
+      symlink.find('\0') != std::string::npos) {
+    in.SetBad();
+  }
 }
 
 void EncodeChange(const Change& change, Bytes& out) {
@@ -372,9 +424,9 @@ Result<Change> DecodeChange(ByteSpan in) {
   change.time = DecodeTime(decoder);
   change.pid = decoder.Get<uint32_t>();
   change.uid = decoder.Get<uint32_t>();
-  change.exe = decoder.GetString();
-  change.path = decoder.GetString();
-  change.new_path = decoder.GetString();
+  change.exe = DecodeText(decoder);
+  change.path = DecodeText(decoder);
+  change.new_path = DecodeText(decoder);
   change.offset = decoder.Get<uint64_t>();
   change.length = decoder.Get<uint64_t>();
   const auto edits = decoder.Get<uint32_t>();
@@ -393,7 +445,7 @@ Result<Change> DecodeChange(ByteSpan in) {
     change.suggest = decoder.GetString();
   }
   if (decoder.ok() && decoder.remaining() != 0) {
-    change.because = decoder.GetString();
+    change.because = DecodeText(decoder);
     if (change.because.empty()) decoder.SetBad();
   }
   if (!decoder.ok() || decoder.remaining() != 0) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -22,10 +23,18 @@ enum class FileType : uint8_t {
   kBlockDevice = 7,
 };
 
+/// Whether an inode of the overlay may have the number: neither 0 nor so large
+/// that none comes after it.
+[[nodiscard]] bool IsInodeNumber(Ino ino);
+/// Whether an extended attribute may have the name, or a row for one.
+[[nodiscard]] bool IsXattrName(std::string_view name);
+
 /// The S_IF* bits of `type`.
 [[nodiscard]] uint32_t ModeBits(FileType type);
 /// The type in the S_IF* bits of `mode`; none for bits that mean nothing.
 [[nodiscard]] std::optional<FileType> TypeOfMode(uint32_t mode);
+/// Whether `mode` has a type, permission bits, and no other bits.
+[[nodiscard]] bool IsModeOfObject(uint32_t mode);
 
 /// What can change about an inode while it lives. Fixed size on disk.
 struct Attr {
@@ -106,6 +115,9 @@ struct DentryValue {
 
   bool operator==(const DentryValue&) const = default;
 };
+
+/// An inode has a number, what is none has 0.
+[[nodiscard]] bool IsSound(const DentryValue& value);
 
 struct InodeEdit {
   Ino ino = kNoIno;

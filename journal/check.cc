@@ -7,6 +7,7 @@
 #include "journal/check_log.h"
 #include "journal/check_spool.h"
 #include "journal/db_dump.h"
+#include "journal/db_pages.h"
 #include "journal/denial_table.h"
 #include "journal/intake.h"
 #include "journal/rows.h"
@@ -327,12 +328,14 @@ Result<JournalContent> CheckJournal(int dir, const Findings& findings) {
   Replay replay(db);
   TableCheck tables(db, replay);
   const auto copy = CopyTables(dir);
-  const Status read =
-      copy
-          ? DumpTables(copy->get(),
-                       [&](std::string_view table, ByteSpan key,
-                           ByteSpan value) { tables.Visit(table, key, value); })
-          : Status(std::unexpected(copy.error()));
+  Status read =
+      copy ? CheckPages(copy->get()) : Status(std::unexpected(copy.error()));
+  if (read) {
+    read = DumpTables(
+        copy->get(), [&](std::string_view table, ByteSpan key, ByteSpan value) {
+          tables.Visit(table, key, value);
+        });
+  }
   if (!read && !IsDamage(read.error())) return std::unexpected(read.error());
   if (!read) {
     db.Add("tables.damaged", "the tables are damaged: " + read.error().message);

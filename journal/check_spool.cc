@@ -125,7 +125,7 @@ void VerifyContent(SpoolReader& spool, const Image& tables, const Uses& uses,
 }  // namespace
 
 Result<SpoolReader> SpoolReader::Open(int dir) {
-  auto fd = OpenAt(dir, "spool", O_RDONLY | O_DIRECTORY);
+  auto fd = OpenDirectoryBelow(dir, "spool");
   if (!fd && (fd.error().code == ENOENT || fd.error().code == ENOTDIR)) {
     return Fail(EBADMSG, "it is missing");
   }
@@ -143,8 +143,7 @@ Status SpoolReader::Verify(const ContentRef& ref) {
                              std::to_string(ref.record_length));
   }
   if (open_ != ref.segment) {
-    auto fd = OpenAt(dir_.get(), SegmentName(ref.segment),
-                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    auto fd = OpenFileBelow(dir_.get(), SegmentName(ref.segment), O_RDONLY);
     if (!fd) {
       return Fail(EBADMSG, "segment " + SegmentName(ref.segment) +
                                " cannot be opened: " + fd.error().ToString());

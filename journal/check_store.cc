@@ -171,7 +171,7 @@ Result<std::vector<std::string>> CheckHistory(int store, Findings findings) {
 
 Result<bool> CheckTransaction(int store, const std::string& id,
                               Findings findings) {
-  auto dir = OpenAt(store, "txn/" + id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  auto dir = OpenDirectoryBelow(store, "txn/" + id);
   // It may have ended since its name was read.
   if (!dir && dir.error().code == ENOENT) return false;
   if (!dir) return std::unexpected(std::move(dir).error());

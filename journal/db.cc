@@ -12,6 +12,7 @@
 #include "journal/base/crash_point.h"
 #include "journal/base/file.h"
 #include "journal/db_dump.h"
+#include "journal/db_pages.h"
 #include "journal/db_val.h"
 #include "journal/rows.h"
 
@@ -27,12 +28,6 @@ constexpr const char* kDataFile = "data.mdb";
 constexpr std::string_view kDamagedHint =
     "the transaction cannot be recovered; move its directory out of the store "
     "to begin afresh";
-
-// LMDB's first page: a page header, magic, version, address and size of the
-// map, then the page size.
-constexpr size_t kPageSizeOffset = 40;
-constexpr size_t kMetaHeadSize = 44;
-constexpr off_t kMinFileSize = 1024;
 
 struct TableName {
   const char* name;
@@ -210,7 +205,14 @@ std::unexpected<Error> Db::FailWith(int code, std::string_view what) const {
 
 Result<std::unique_ptr<Db>> Db::OpenEnvironment(int dir, uint64_t map_bytes,
                                                 Io& io) {
-  UniqueFd fd = TRY(OpenAt(dir, "db", O_PATH | O_DIRECTORY));
+  UniqueFd fd = TRY(OpenDirectoryBelow(dir, "db", O_PATH));
+  // LMDB opens them by their names.
+  for (const char* name : {kDataFile, "lock.mdb"}) {
+    const auto file = OpenOwnFileBelow(fd.get(), name, O_RDONLY);
+    if (!file && file.error().code != ENOENT) {
+      return std::unexpected(file.error());
+    }
+  }
   std::unique_ptr<Db> db(
       new Db(std::move(fd), std::max(map_bytes, kMinMapBytes), io));
   WriterLock lock(db->map_mutex_);
@@ -237,28 +239,24 @@ Result<std::unique_ptr<Db>> Db::Create(int dir, uint64_t map_bytes, Io& io) {
   return db;
 }
 
-// LMDB makes a new environment where it finds no file, or an empty one.
-Status Db::CheckFirstPages(int dir) {
-  struct stat st{};
+// LMDB makes a new environment where it finds no file, or an empty one; and it
+// trusts what it reads.
+Status Db::CheckFile(int dir) {
   const std::string path = std::string("db/") + kDataFile;
-  const auto fd = OpenAt(dir, path, O_RDONLY);
-  Bytes head(kMetaHeadSize);
-  if (fd && TRY(ReadFully(fd->get(), 0, head)) == head.size() &&
-      ::fstat(fd->get(), &st) == 0 && st.st_size >= kMinFileSize) {
-    Decoder decoder(head);
-    decoder.GetRaw(kPageSizeOffset);
-    const auto page = decoder.Get<uint32_t>();
-    if (std::has_single_bit(page) && page >= 512 && page <= 65536) return {};
-  }
-  if (!fd && fd.error().code != ENOENT) return std::unexpected(fd.error());
-  return Fail(
-      EBADMSG,
-      "the tables in " + PathOfFd(dir) + "/" + path + " are missing or damaged",
-      kDamagedHint);
+  const auto fd = OpenFileBelow(dir, path, O_RDONLY);
+  const Status checked =
+      fd ? CheckPages(fd->get()) : Status(std::unexpected(fd.error()));
+  if (checked) return {};
+  const Error& error = checked.error();
+  if (error.code != ENOENT && error.code != EBADMSG) return checked;
+  return Fail(EBADMSG,
+              "the tables in " + PathOfFd(dir) + "/" + path +
+                  " are missing or damaged: " + error.message,
+              kDamagedHint);
 }
 
 Result<std::unique_ptr<Db>> Db::Open(int dir, uint64_t map_bytes, Io& io) {
-  TRY(CheckFirstPages(dir));
+  TRY(CheckFile(dir));
   std::unique_ptr<Db> db = TRY(OpenEnvironment(dir, map_bytes, io));
   TRY(db->OpenTables(false));
   TRY(db->CheckVersion());
@@ -299,7 +297,7 @@ Status Db::CheckFileSize() {
   mdb_env_stat(env_, &stat);
   const uint64_t needed = (info.me_last_pgno + 1) * stat.ms_psize;
   struct stat st{};
-  if (::fstatat(dir_.get(), kDataFile, &st, 0) != 0) {
+  if (::fstatat(dir_.get(), kDataFile, &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return Fail(errno, "stat " + PathOfFd(dir_.get()) + "/" + kDataFile);
   }
   const auto size = static_cast<uint64_t>(st.st_size);
@@ -449,7 +447,7 @@ Status Db::TryWrite(const std::function<Status(Tables&)>& fill, int& code) {
 // The rest of such a write would have met the error: so does asking for room.
 int Db::WhyNotWritten(int code) const {
   if (code != EIO && code != ENOSPC) return code;
-  const auto fd = OpenAt(dir_.get(), kDataFile, O_RDWR);
+  const auto fd = OpenFileBelow(dir_.get(), kDataFile, O_RDWR);
   struct stat st{};
   if (!fd || ::fstat(fd->get(), &st) != 0) return code;
   const int asked = io_.Allocate(fd->get(), FALLOC_FL_KEEP_SIZE, st.st_size,

@@ -130,7 +130,7 @@ class Db {
   static Result<std::unique_ptr<Db>> OpenEnvironment(int dir,
                                                      uint64_t map_bytes,
                                                      Io& io);
-  static Status CheckFirstPages(int dir);
+  static Status CheckFile(int dir);
   Status Connect() REQUIRES(map_mutex_);
   void Disconnect() REQUIRES(map_mutex_);
   Status CheckFileSize() REQUIRES(map_mutex_);

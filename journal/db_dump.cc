@@ -373,7 +373,7 @@ Status ReadRows(FrameReader& in, Process& child, const RowVisitor& visit) {
 }  // namespace
 
 Result<UniqueFd> CopyTables(int dir) {
-  const auto data = OpenAt(dir, "db/data.mdb", O_RDONLY);
+  const auto data = OpenFileBelow(dir, "db/data.mdb", O_RDONLY);
   if (!data && data.error().code == ENOENT) return Damaged("it is missing");
   if (!data) return std::unexpected(data.error());
   for (int i = 0; i < kCopyTries; ++i) {

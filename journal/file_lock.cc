@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kLockPoll{5};
 
 Result<FileLock> FileLock::Take(int dir, const std::string& path,
                                 int timeout_ms) {
-  UniqueFd fd = TRY(OpenAt(dir, path, O_RDWR | O_CREAT, 0600));
+  UniqueFd fd = TRY(OpenOwnFileBelow(dir, path, O_RDWR | O_CREAT, 0600));
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -17,7 +17,7 @@ constexpr const char* kIntent = "intent";
 /// A summary gets less longer by the mark that it was undone.
 constexpr uint64_t kSummaryGrowth = 4096;
 /// The largest plan or image that is read, bytes.
-constexpr size_t kPlanMax = size_t{4} << 30;
+constexpr size_t kPlanMax = size_t{1} << 30;
 
 std::string PathOf(const std::string& id) {
   return std::string(kHistoryDirectory) + "/" + id;
@@ -60,7 +60,8 @@ Result<FileLock> TransactionHistory::LockCommits(int timeout_ms) const {
 
 bool TransactionHistory::HasIntent() const {
   // Where that cannot be known, whoever reads it learns why.
-  return ::faccessat(store_, kIntent, F_OK, 0) == 0 || errno != ENOENT;
+  const auto exists = Exists(store_, kIntent);
+  return !exists || *exists;
 }
 
 Result<std::string> TransactionHistory::ReadIntent() const {
@@ -109,9 +110,9 @@ Status TransactionHistory::WriteIntent(std::string_view plan) const {
 
 Status TransactionHistory::FinishIntent(const std::string& id) const {
   CrashPoint();
-  if (::renameat(store_, kIntent, store_, PlanPath(id).c_str()) != 0 &&
-      errno != ENOENT) {
-    return Fail(errno, "rename the intent");
+  if (auto done = RenameBelow(store_, kIntent, PlanPath(id));
+      !done && done.error().code != ENOENT) {
+    return done;
   }
   TRY(SyncDirectory(store_, kHistoryDirectory));
   return SyncDirectory(store_, ".");
@@ -137,6 +138,12 @@ Result<bool> TransactionHistory::Has(const std::string& id) const {
 Result<TransactionSummary> TransactionHistory::Read(
     const std::string& id) const {
   TransactionSummary summary = TRY(ReadSummary(store_, PathOf(id), id));
+  if (!IsEnded(summary) || summary.ended == Timestamp{}) {
+    return Fail(EBADMSG,
+                PathOfFd(store_) + "/" + PathOf(id) +
+                    ": it says that the transaction is open",
+                "`txfs fsck` shows what else is damaged");
+  }
   summary.undoable = summary.undone_by.empty() &&
                      TRY(Exists(store_, PlanPath(id))) &&
                      TRY(Exists(store_, ImagePath(id))) &&
@@ -186,9 +193,9 @@ Status TransactionHistory::DropPlan(const std::string& id) const {
   const std::string plan = PlanPath(id);
   const std::string dropped = PathOf(id) + std::string(kDroppedPlanSuffix);
   CrashPoint();
-  if (::renameat(store_, plan.c_str(), store_, dropped.c_str()) != 0 &&
-      errno != ENOENT) {
-    return Fail(errno, "rename " + plan);
+  if (auto done = RenameBelow(store_, plan, dropped);
+      !done && done.error().code != ENOENT) {
+    return done;
   }
   TRY(RemoveTree(store_, ImagePath(id)));
   TRY(RemoveTree(store_, ManifestPath(id)));

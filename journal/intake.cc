@@ -12,6 +12,8 @@
 
 #include "journal/base/checksum.h"
 #include "journal/base/file.h"
+#include "journal/base/stored.h"
+#include "journal/journal.h"
 
 namespace txfs {
 namespace {
@@ -19,6 +21,8 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr std::string_view kMagic = "TXFSRING";
 constexpr uint32_t kVersion = 1;
+/// A larger ring is not opened, bytes.
+constexpr uint64_t kMaxCapacity = 1 << 30;
 constexpr uint64_t kAlignment = 8;
 constexpr uint32_t kTurnMark = 0xFFFFFFFF;
 constexpr std::string_view kFile = "intake";
@@ -75,7 +79,7 @@ std::unexpected<Error> Damaged(int dir, std::string_view what) {
 }
 
 Result<UniqueFd> OpenFile(int dir, int flags) {
-  auto fd = OpenAt(dir, std::string(kFile), flags);
+  auto fd = OpenOwnFileBelow(dir, std::string(kFile), flags);
   if (!fd && fd.error().code == ENOENT) return Damaged(dir, "it is missing");
   return fd;
 }
@@ -99,7 +103,8 @@ Result<uint64_t> ReadFileHeader(int dir, int fd) {
                 "use the newer txfs that wrote it");
   }
   if (page != FileHeader(capacity)) return Damaged(dir, "bad header checksum");
-  if (capacity < Intake::kMinCapacity || capacity % kPage != 0 ||
+  if (capacity < Intake::kMinCapacity || capacity > kMaxCapacity ||
+      capacity % kPage != 0 ||
       static_cast<uint64_t>(st.st_size) != kPage + capacity) {
     return Damaged(dir, "its size is wrong");
   }
@@ -111,8 +116,8 @@ Result<uint64_t> ReadFileHeader(int dir, int fd) {
 Result<std::unique_ptr<Intake>> Intake::Create(int dir, uint64_t capacity,
                                                Io& io) {
   capacity = std::max(kMinCapacity, (capacity + kPage - 1) & ~(kPage - 1));
-  UniqueFd fd =
-      TRY(OpenAt(dir, std::string(kFile), O_RDWR | O_CREAT | O_EXCL, 0600));
+  UniqueFd fd = TRY(
+      OpenFileBelow(dir, std::string(kFile), O_RDWR | O_CREAT | O_EXCL, 0600));
   ForbidCopyOnWrite(fd.get());
   TRY(Preallocate(io, fd.get(), kPage + capacity));
   TRY(WritePartsFully(io, fd.get(), 0, {FileHeader(capacity)}));
@@ -183,7 +188,12 @@ std::optional<IntakeRecord> Intake::ReadRecord(uint64_t position, Lsn lsn,
     return std::nullopt;
   }
   const uint64_t inline_size = header.size - kHeaderSize - header.change_size;
-  if (inline_size != 0 && inline_size != header.content_length) {
+  if (inline_size != 0 &&
+      (inline_size != header.content_length || header.segment == 0)) {
+    return std::nullopt;
+  }
+  if (header.content_length > kRecordContentMax ||
+      !IsRangeOfFile(header.content_position, header.content_length)) {
     return std::nullopt;
   }
   if (header.checksum != RecordChecksum(bytes, header.size, Raw(lsn), salt)) {

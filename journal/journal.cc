@@ -769,7 +769,7 @@ Status TransactionJournal::RequireReserve() {
 
 Status TransactionJournal::MakeReserve() {
   const UniqueFd fd =
-      TRY(OpenAt(dir_.get(), kReserveFile, O_WRONLY | O_CREAT, 0600));
+      TRY(OpenOwnFileBelow(dir_.get(), kReserveFile, O_WRONLY | O_CREAT, 0600));
   return Preallocate(io_, fd.get(), kReserveBytes);
 }
 

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "journal/base/stored.h"
+
 namespace txfs {
 namespace {
 
@@ -32,7 +34,7 @@ bool DecodeOriginRow(ByteSpan value, InodeRecord& record) {
 std::optional<Ino> DecodeInoKey(ByteSpan key) {
   Decoder k(key);
   const Ino ino{TakeKey(k)};
-  if (!IsDone(k)) return std::nullopt;
+  if (!IsDone(k) || !IsInodeNumber(ino)) return std::nullopt;
   return ino;
 }
 
@@ -55,6 +57,10 @@ std::optional<DentryRow> DecodeDentryRow(ByteSpan key, ByteSpan value) {
     return std::nullopt;
   }
   row.value.kind = static_cast<DentryKind>(kind);
+  const bool means = IsInodeNumber(row.parent) && IsEntryName(row.name) &&
+                     row.value.kind != DentryKind::kAbsent &&
+                     IsSound(row.value);
+  if (!means) return std::nullopt;
   return row;
 }
 
@@ -78,7 +84,9 @@ std::optional<ExtentRow> DecodeExtentRow(ByteSpan key, ByteSpan value) {
   encoder.PutRaw(value);
   Decoder decoder(whole);
   const Extent extent = DecodeExtent(decoder);
-  if (!IsDone(k) || !IsDone(decoder)) return std::nullopt;
+  if (!IsDone(k) || !IsDone(decoder) || !IsInodeNumber(ino)) {
+    return std::nullopt;
+  }
   return ExtentRow{ino, extent};
 }
 
@@ -87,7 +95,8 @@ std::optional<XattrKey> DecodeXattrKey(ByteSpan key) {
   XattrKey row;
   row.ino = Ino{TakeKey(k)};
   row.name = AsText(k.GetRaw(k.remaining()));
-  if (!IsDone(k)) return std::nullopt;
+  const bool means = IsInodeNumber(row.ino) && IsXattrName(row.name);
+  if (!IsDone(k) || !means) return std::nullopt;
   return row;
 }
 
@@ -109,7 +118,7 @@ std::optional<Savepoint> DecodeSavepointRow(ByteSpan key, ByteSpan value) {
   Savepoint savepoint;
   savepoint.time = DecodeTime(v);
   savepoint.name = v.GetString();
-  if (!lsn || !IsDone(v)) return std::nullopt;
+  if (!lsn || !IsDone(v) || savepoint.name.empty()) return std::nullopt;
   savepoint.lsn = *lsn;
   return savepoint;
 }
@@ -179,7 +188,10 @@ std::optional<IntakeCursor> DecodeCursor(ByteSpan value) {
   cursor.salt = decoder.Get<uint64_t>();
   cursor.position = decoder.Get<uint64_t>();
   cursor.next_lsn = Lsn{decoder.Get<uint64_t>()};
-  if (!IsDone(decoder) || cursor.position % 8 != 0) return std::nullopt;
+  const bool means =
+      cursor.position % 8 == 0 && cursor.position < kStoredNumberMax &&
+      cursor.next_lsn != kNoLsn && Raw(cursor.next_lsn) < kStoredNumberMax;
+  if (!IsDone(decoder) || !means) return std::nullopt;
   return cursor;
 }
 

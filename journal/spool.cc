@@ -39,7 +39,7 @@ uint32_t SegmentId(std::string_view name) {
 Result<std::unique_ptr<Spool>> Spool::Open(int dir, uint64_t segment_bytes,
                                            Io& io) {
   TRY(MakeDirectoryAt(dir, kSpoolDirectory, 0700));
-  UniqueFd fd = TRY(OpenAt(dir, kSpoolDirectory, O_RDONLY | O_DIRECTORY));
+  UniqueFd fd = TRY(OpenDirectoryBelow(dir, kSpoolDirectory));
   std::unique_ptr<Spool> spool(new Spool(std::move(fd), segment_bytes, io));
   const std::vector<uint32_t> ids = TRY(spool->ListSegments());
   MutexLock lock(spool->mutex_);
@@ -120,7 +120,9 @@ void Spool::FindGaps(uint32_t id, Segment& segment,
     at = std::max(at, to);
   }
   struct stat st{};
-  if (::fstatat(dir_.get(), SegmentName(id).c_str(), &st, 0) != 0) return;
+  if (::fstatat(dir_.get(), SegmentName(id).c_str(), &st,
+                AT_SYMLINK_NOFOLLOW) != 0)
+    return;
   const auto blocks = static_cast<uint64_t>(st.st_blocks) * 512;
   if (blocks <= segment.live + kIdleGaps) return;
   std::set<Place> gaps;
@@ -210,8 +212,7 @@ Status Spool::LinkSegment(uint32_t id, int directory, const std::string& name) {
 }
 
 Status Spool::GiveUpLinked(int dir) {
-  const UniqueFd spool =
-      TRY(OpenAt(dir, kSpoolDirectory, O_RDONLY | O_DIRECTORY));
+  const UniqueFd spool = TRY(OpenDirectoryBelow(dir, kSpoolDirectory));
   bool gave_up = false;
   for (const std::string& name : TRY(ListNames(spool.get(), "."))) {
     struct stat st{};
@@ -337,8 +338,8 @@ Result<Spool::SharedFd> Spool::OpenSegment(uint32_t id, bool create) {
   Segment& segment = segments_[id];
   segment.last_use = ++uses_;
   if (segment.fd) return segment.fd;
-  auto fd = OpenAt(dir_.get(), SegmentName(id), O_RDWR | (create ? O_CREAT : 0),
-                   0600);
+  auto fd = OpenFileBelow(dir_.get(), SegmentName(id),
+                          O_RDWR | (create ? O_CREAT : 0), 0600);
   if (!fd && fd.error().code == ENOENT) {
     return Missing(id);
   }
@@ -501,7 +502,8 @@ Result<uint64_t> Spool::StoreBytes() {
   uint64_t bytes = 0;
   for (const uint32_t id : TRY(ListSegments())) {
     struct stat st{};
-    if (::fstatat(dir_.get(), SegmentName(id).c_str(), &st, 0) == 0) {
+    if (::fstatat(dir_.get(), SegmentName(id).c_str(), &st,
+                  AT_SYMLINK_NOFOLLOW) == 0) {
       bytes += static_cast<uint64_t>(st.st_blocks) * 512;
     }
   }

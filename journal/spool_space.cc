@@ -207,7 +207,8 @@ bool Spool::IsInPlace(uint32_t id, int fd) const {
   struct stat ours{};
   struct stat named{};
   return ::fstat(fd, &ours) == 0 &&
-         ::fstatat(dir_.get(), SegmentName(id).c_str(), &named, 0) == 0 &&
+         ::fstatat(dir_.get(), SegmentName(id).c_str(), &named,
+                   AT_SYMLINK_NOFOLLOW) == 0 &&
          ours.st_ino == named.st_ino && ours.st_dev == named.st_dev &&
          named.st_nlink == 1;
 }

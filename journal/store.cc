@@ -90,7 +90,7 @@ Status WriteSummary(int dir, const TransactionSummary& summary) {
 /// The same where nobody looks yet.
 Status WriteFirstSummary(int dir, const TransactionSummary& summary) {
   const UniqueFd fd =
-      TRY(OpenAt(dir, "summary", O_WRONLY | O_CREAT | O_TRUNC, 0600));
+      TRY(OpenOwnFileBelow(dir, "summary", O_WRONLY | O_CREAT | O_TRUNC, 0600));
   TRY(WriteFully(fd.get(), 0, EncodeSummary(summary)));
   if (::fsync(fd.get()) != 0) return Fail(errno, "sync summary");
   return {};
@@ -134,7 +134,9 @@ Error Store::Explain(Error error) const {
 
 Result<UniqueFd> Store::OpenDirectory(int dir, const std::string& path,
                                       const std::string& display_path) {
-  auto fd = ::txfs::OpenAt(dir, path, O_RDONLY | O_DIRECTORY);
+  // The user may have named it by a symbolic link.
+  auto fd = dir == AT_FDCWD ? OpenAt(dir, path, O_RDONLY | O_DIRECTORY)
+                            : OpenDirectoryBelow(dir, path);
   if (fd) return fd;
   return std::unexpected(
       Store(UniqueFd(), display_path).Explain(std::move(fd).error()));
@@ -229,10 +231,9 @@ Status Store::ThrowAway(const std::string& name) {
   }
   const std::string source = TxnPath(name);
   CrashPoint();
-  if (::renameat(dir_.get(), source.c_str(), dir_.get(), target.c_str()) != 0) {
-    return Fail(errno, "move " + source + " to the trash");
-  }
-  return {};
+  auto moved = RenameBelow(dir_.get(), source, target);
+  if (!moved) moved.error().message += " to the trash";
+  return moved;
 }
 
 Status Store::Tidy() {
@@ -279,18 +280,14 @@ Result<OpenTransaction> Store::Build(const TransactionSummary& summary,
 Status Store::Publish(const std::string& id) {
   const std::string path = TxnPath(id) + std::string(kNewSuffix);
   CrashPoint();
-  if (::renameat(dir_.get(), path.c_str(), dir_.get(), TxnPath(id).c_str()) !=
-      0) {
-    return Fail(errno, "rename " + path);
-  }
+  TRY(RenameBelow(dir_.get(), path, TxnPath(id)));
   return SyncDirectory(dir_.get(), "txn");
 }
 
 Result<OpenTransaction> Store::BuildNew(const TransactionSummary& summary,
                                         const JournalOptions& options) {
   const std::string path = TxnPath(summary.id) + std::string(kNewSuffix);
-  const bool blank =
-      ::renameat(dir_.get(), kBlank.c_str(), dir_.get(), path.c_str()) == 0;
+  const bool blank = RenameBelow(dir_.get(), kBlank, path).has_value();
   if (blank) {
     // Or after power loss it might be there, too, under its old name.
     TRY(SyncDirectory(dir_.get(), "."));
@@ -310,7 +307,7 @@ Result<OpenTransaction> Store::BuildNew(const TransactionSummary& summary,
 Result<OpenTransaction> Store::BuildIn(const std::string& path,
                                        const TransactionSummary& summary,
                                        const OpenJournal& open_journal) {
-  UniqueFd dir = TRY(OpenAt(dir_.get(), path, O_RDONLY | O_DIRECTORY));
+  UniqueFd dir = TRY(OpenDirectoryBelow(dir_.get(), path));
   FileLock lock = TRY(FileLock::Take(dir.get(), "lock", 0));
   TRY(WriteFirstSummary(dir.get(), summary));
   std::unique_ptr<Journal> journal = TRY(open_journal(std::move(dir)));
@@ -327,10 +324,10 @@ Status Store::MakeBlank(const JournalOptions& options) {
   // Of one who died.
   TRY(RemoveTree(dir_.get(), kBlankPart));
   TRY(MakeDirectoryAt(dir_.get(), kBlankPart, 0700));
-  UniqueFd dir = TRY(OpenAt(dir_.get(), kBlankPart, O_RDONLY | O_DIRECTORY));
+  UniqueFd dir = TRY(OpenDirectoryBelow(dir_.get(), kBlankPart));
   // Files whose names have to be durable by then.
   for (const char* name : {"lock", "summary"}) {
-    TRY(OpenAt(dir.get(), name, O_WRONLY | O_CREAT, 0600));
+    TRY(OpenOwnFileBelow(dir.get(), name, O_WRONLY | O_CREAT, 0600));
   }
   auto journal = Journal::Create(std::move(dir), options);
   if (!journal) {
@@ -340,11 +337,7 @@ Status Store::MakeBlank(const JournalOptions& options) {
   (*journal)->Forget();
   journal->reset();
   CrashPoint();
-  if (::renameat(dir_.get(), kBlankPart.c_str(), dir_.get(), kBlank.c_str()) !=
-      0) {
-    return Fail(errno, "rename " + kBlankPart);
-  }
-  return {};
+  return RenameBelow(dir_.get(), kBlankPart, kBlank);
 }
 
 Result<uint64_t> Store::DropBlank() {
@@ -365,8 +358,8 @@ Result<OpenTransaction> Store::Begin(const std::string& name, Timestamp now,
   const auto begin = [&]() -> Result<OpenTransaction> {
     const FileLock lock = TRY(Lock());
     TRY(Tidy());
-    for (const TransactionSummary& other : TRY(List())) {
-      if (other.name == name && other.ended == Timestamp{}) {
+    for (const TransactionSummary& other : TRY(ListOpen())) {
+      if (other.name == name) {
         return Fail(EEXIST,
                     "transaction " + other.id +
                         (name.empty() ? "" : " \"" + name + "\"") +
@@ -556,7 +549,7 @@ Status Store::WriteDaemonRecord(const std::string& id, std::string_view json) {
   const UniqueFd dir = TRY(TransactionDir(id));
   // The lock may have been taken by the process that became the daemon's
   // parent; messages name who holds it now.
-  const UniqueFd lock = TRY(OpenAt(dir.get(), "lock", O_RDWR));
+  const UniqueFd lock = TRY(OpenOwnFileBelow(dir.get(), "lock", O_RDWR));
   TRY(WriteLockHolder(lock.get()));
   return ReplaceFile(dir.get(), "daemon.json", json);
 }
@@ -570,7 +563,7 @@ Result<UniqueFd> Store::TransactionDir(const std::string& id) {
   const std::string remedy = "`txfs list` shows the transactions";
   if (!IsTransactionId(id))
     return Fail(ENOENT, "transaction \"" + id + "\"", remedy);
-  auto dir = OpenAt(dir_.get(), TxnPath(id), O_RDONLY | O_DIRECTORY);
+  auto dir = OpenDirectoryBelow(dir_.get(), TxnPath(id));
   if (!dir && dir.error().code == ENOENT) {
     return Fail(ENOENT, "open transaction " + id, remedy);
   }

@@ -45,6 +45,35 @@ std::optional<TransactionKind> KindFromName(std::string_view name) {
   return ValueIn(kKinds, name);
 }
 
+namespace {
+
+/// Ids are milliseconds in 48 bits, and no clock that gave one shows another
+/// time.
+constexpr int64_t kLastSecond = (int64_t{1} << 48) / 1000;
+
+bool IsTime(Timestamp time) {
+  return time.sec >= 0 && time.sec <= kLastSecond && time.nsec < 1'000'000'000;
+}
+
+/// Whether `id` may be that of another entry than `own`.
+bool IsOther(const std::string& id, const std::string& own) {
+  return IsTransactionId(id) && id != own;
+}
+
+/// Whether it may be one that was written.
+bool MakesSense(const TransactionSummary& summary) {
+  const bool has_of = summary.kind != TransactionKind::kWhole;
+  const std::string& undo = summary.undone_by;
+  return StateName(summary.state) != "unknown" &&
+         KindName(summary.kind) != "unknown" && IsTransactionId(summary.id) &&
+         (summary.name.empty() || CheckTransactionName(summary.name)) &&
+         IsTime(summary.created) && IsTime(summary.ended) &&
+         (has_of ? IsOther(summary.of, summary.id) : summary.of.empty()) &&
+         (undo.empty() || IsOther(undo, summary.id));
+}
+
+}  // namespace
+
 bool IsTransactionId(std::string_view text) {
   return text.size() == kTransactionIdDigits &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -152,9 +181,7 @@ Result<TransactionSummary> DecodeSummary(ByteSpan in) {
     std::string rule(decoder.GetString());
     summary.denied.push_back({std::move(rule), decoder.Get<uint64_t>()});
   }
-  if (!decoder.ok() || decoder.remaining() != 0 ||
-      StateName(summary.state) == "unknown" ||
-      KindName(summary.kind) == "unknown") {
+  if (!decoder.ok() || decoder.remaining() != 0 || !MakesSense(summary)) {
     return Damaged(kSummaryFrame);
   }
   return summary;

@@ -62,6 +62,12 @@ class Decoder {
     if (ok_) std::memcpy(&value, raw.data(), sizeof value);
     return value;
   }
+  /// A byte that is 0 or 1.
+  bool GetBool() {
+    const auto value = Get<uint8_t>();
+    if (value > 1) SetBad();
+    return value == 1;
+  }
   std::string_view GetString() { return AsText(GetRaw(Get<uint32_t>())); }
   ByteSpan GetRaw(size_t size) {
     if (!ok_ || size > in_.size()) {

@@ -16,6 +16,28 @@ namespace txfs {
 Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags,
                         mode_t mode = 0);
 
+// What lies below a store is hostile: whoever made the store may have put a
+// symbolic link, a pipe or a device where a file or directory of its own should
+// be. The functions below take a `path` beneath the directory `dir`, and follow
+// no symbolic link, in the middle of the path or at its end. With AT_FDCWD for
+// `dir` the path is any path, and the directories in it may be symbolic links.
+
+/// Opens a regular file with the `flags` of open(2), never waiting. EBADMSG,
+/// with the path: it is something else; ELOOP: so is a directory on the way.
+Result<UniqueFd> OpenFileBelow(int dir, const std::string& path, int flags,
+                               mode_t mode = 0);
+/// The same of a file that is to be written to: it has no other name. O_TRUNC
+/// comes after that was looked at.
+Result<UniqueFd> OpenOwnFileBelow(int dir, const std::string& path, int flags,
+                                  mode_t mode = 0);
+/// Opens a directory. ENOTDIR, with the path: it is something else.
+Result<UniqueFd> OpenDirectoryBelow(int dir, const std::string& path,
+                                    int flags = 0);
+/// Of a symbolic link, that of the link. ENOENT.
+Result<struct stat> StatBelow(int dir, const std::string& path);
+/// renameat(2) within `dir`.
+Status RenameBelow(int dir, const std::string& from, const std::string& to);
+
 /// Reads until `out` is full or the file ends; returns the bytes read.
 Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out);
 
@@ -23,7 +45,8 @@ Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out);
 /// written.
 Status WriteFully(int fd, uint64_t offset, ByteSpan bytes);
 
-/// A whole file, at most `limit` bytes (EFBIG beyond).
+/// A whole regular file, at most `limit` bytes. EFBIG beyond, and for a file of
+/// more than 64 MiB that is nearly all holes. With AT_FDCWD it may be a pipe.
 Result<std::string> ReadWholeFile(int dir, const std::string& path,
                                   size_t limit = 64 << 20);
 
@@ -31,7 +54,8 @@ Result<std::string> ReadWholeFile(int dir, const std::string& path,
 inline constexpr std::string_view kTemporarySuffix = ".new";
 
 /// Writes a temporary neighbour, syncs it and renames it over `path`. After a
-/// crash `path` has the old or the new content.
+/// crash `path` has the old or the new content. A neighbour that is no regular
+/// file of ours, or has another name, is removed, not written to.
 Status PutFile(int dir, const std::string& path, std::string_view content,
                mode_t mode = 0600);
 /// Takes what a later PutFile needs for `bytes` bytes of content, as its
