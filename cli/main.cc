@@ -16,6 +16,7 @@
 #include "cli/errors.h"
 #include "cli/mount_helper.h"
 #include "cli/paths.h"
+#include "journal/base/memory.h"
 
 namespace txfs::cli {
 namespace {
@@ -626,6 +627,7 @@ Result<int> Run(const std::string& program,
 
 int main(int argc, char** argv) {
   txfs::cli::HoldStandardDescriptors();
+  txfs::DeepenStacks();
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   const auto exit_code =
       txfs::cli::Run(argc > 0 ? argv[0] : "txfs", std::move(arguments));

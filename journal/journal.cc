@@ -55,6 +55,23 @@ Status CheckLimits(const Change& change) {
   return {};
 }
 
+/// In a deep tree the log would take more than all else; for people the
+/// beginning is enough.
+constexpr size_t kMaxLoggedPath = 4096;
+
+bool HasLongPath(const Change& change) {
+  return change.path.size() > kMaxLoggedPath ||
+         change.new_path.size() > kMaxLoggedPath ||
+         change.because.size() > kMaxLoggedPath;
+}
+
+Change WithPathsCut(Change change) {
+  for (std::string* path : {&change.path, &change.new_path, &change.because}) {
+    if (path->size() > kMaxLoggedPath) path->resize(kMaxLoggedPath);
+  }
+  return change;
+}
+
 std::vector<PendingContent> InlineContents(
     const std::vector<IntakeRecord>& records) {
   std::vector<PendingContent> contents;
@@ -432,7 +449,11 @@ Result<Lsn> TransactionJournal::Append(const Change& change,
   TRY(CheckLimits(change));
   thread_local Bytes encoded;
   encoded.clear();
-  EncodeChange(change, encoded);
+  if (HasLongPath(change)) {
+    EncodeChange(WithPathsCut(change), encoded);
+  } else {
+    EncodeChange(change, encoded);
+  }
   if (encoded.size() > kMaxChangeBytes) return Fail(EFBIG, "append change");
   const ByteSpan inline_bytes = content ? content->inline_bytes : ByteSpan();
   const uint64_t size = Intake::RecordSize(encoded.size(), inline_bytes.size());

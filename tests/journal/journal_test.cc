@@ -669,6 +669,18 @@ TEST_F(JournalTest, RewritesOfAFileAreOneRowOfTheLog) {
   EXPECT_TRUE(back == then);
 }
 
+TEST_F(JournalTest, ALongPathIsCutInTheLog) {
+  Create();
+  const std::string path(5000, 'd');
+  ASSERT_OK(
+      journal_->Append({.op = Op::kRename, .path = path, .new_path = "e"}));
+  ASSERT_OK(journal_->ReadLog(Lsn{1}, [&](const LogEntry& entry) {
+    EXPECT_EQ(entry.change.path, path.substr(0, 4096));
+    EXPECT_EQ(entry.change.new_path, "e");
+    return true;
+  }));
+}
+
 TEST_F(JournalTest, WhatTheTablesCannotTakeIsLoadedFromTheIntake) {
   Create();
   History history(8);
