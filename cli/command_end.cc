@@ -14,6 +14,8 @@
 #include "cli/summary_format.h"
 #include "cli/text.h"
 #include "cli/wire.h"
+#include "fs/workspace.h"
+#include "journal/base/io.h"
 
 namespace txfs::cli {
 namespace {
@@ -64,6 +66,7 @@ std::string CommitText(const CommitReply& reply) {
 }
 
 std::string DiscardText(const DiscardReply& reply, bool partial) {
+  if (reply.id.empty()) return "nothing to discard\n";
   const std::string changes = Count(reply.changes, "change");
   if (partial) {
     return "discarded " + changes + "; transaction " + reply.id + " goes on\n";
@@ -281,13 +284,33 @@ Result<int> RunCommit(const Context& context,
   return 0;
 }
 
+namespace {
+
+Result<DiscardReply> DiscardAt(const Place& place,
+                               const std::vector<std::string>& paths) {
+  auto client = ConnectFlushed(place, WhatWaits::kDenied);
+  const bool is_full = !client && IsFull(client.error()) && paths.empty() &&
+                       place.daemon != DaemonState::kRunning;
+  if (is_full) {
+    const WorkspaceOptions options = TRY(OptionsOf(place));
+    const DiscardReport report = TRY(Workspace::DiscardUnread(options));
+    Say("note: the disk is too full to open the transaction: its changes were "
+        "not counted");
+    return DiscardReply{.id = report.id};
+  }
+  Client connected = TRY(std::move(client));
+  DiscardReply reply = TRY(connected.Discard(paths));
+  LookUpMoved(place, connected);
+  return reply;
+}
+
+}  // namespace
+
 Result<int> RunDiscard(const Context& context,
                        const std::vector<std::string>& paths, bool json) {
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, paths));
-  Client client = TRY(ConnectFlushed(place, WhatWaits::kDenied));
-  const DiscardReply reply = TRY(client.Discard(below));
-  LookUpMoved(place, client);
+  const DiscardReply reply = TRY(DiscardAt(place, below));
   const bool partial = !below.empty();
   Document document;
   document["id"] = reply.id;

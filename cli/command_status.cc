@@ -123,14 +123,22 @@ std::string RemedyText(const WorkspaceStatus& status, bool in_conflict) {
          "conflicts)\n";
 }
 
+std::string TransactionText(const WorkspaceStatus& status) {
+  if (status.id.empty()) {
+    return "none: the store is full, and the first change that finds room "
+           "begins one";
+  }
+  return status.id +
+         (status.name.empty() ? "" : " " + EscapeControls(status.name)) + ", " +
+         std::string(StateName(status.state)) + " since " +
+         LocalTime(status.created, 0);
+}
+
 std::string StatusText(const Shown& shown) {
   const WorkspaceStatus& status = shown.status;
   std::string text = "workspace    " + EscapeControls(status.workspace) + "\n";
   text += "mounted at   " + MountText(shown.served) + "\n";
-  text += "transaction  " + status.id +
-          (status.name.empty() ? "" : " " + EscapeControls(status.name)) +
-          ", " + std::string(StateName(status.state)) + " since " +
-          LocalTime(status.created, 0) + "\n";
+  text += "transaction  " + TransactionText(status) + "\n";
   text += "changes      " + std::to_string(status.changes) + " (after " +
           Count(status.operations, "operation") + ")\n";
   const char* title = "savepoints   ";

@@ -261,7 +261,8 @@ Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
         {.status = StatusOf(change.kind), .net = std::move(change)});
   }
   std::ranges::stable_sort(
-      shown.all, {}, [](const FileChange& change) { return change.net.path; });
+      shown.all, {},
+      [](const FileChange& change) -> const auto& { return change.net.path; });
   return shown;
 }
 

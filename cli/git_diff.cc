@@ -5,6 +5,7 @@
 #include <git2/sys/odb_backend.h>
 #include <git2/sys/repository.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -77,7 +78,16 @@ Result<git_oid> WriteTree(git_odb* odb, Directory& directory) {
   return id;
 }
 
-Result<git_oid> WriteFiles(git_odb* odb, const std::vector<GitFile>& files) {
+/// In a tree object for each directory of a deep file most of the time would
+/// go, and libgit2 goes through them by recursion.
+bool IsDeep(const GitFile& file) {
+  constexpr auto kDeep = 100;
+  return std::ranges::count(file.path, '/') > kDeep;
+}
+
+/// `flat`: in one tree object whose names are paths.
+Result<git_oid> WriteFiles(git_odb* odb, const std::vector<GitFile>& files,
+                           bool flat) {
   Directory root;
   for (const GitFile& file : files) {
     git_oid id{};
@@ -85,7 +95,11 @@ Result<git_oid> WriteFiles(git_odb* odb, const std::vector<GitFile>& files) {
                       GIT_OBJECT_BLOB) != 0) {
       return GitFailure("write blob");
     }
-    root.Add(file.path, file.mode, id);
+    if (flat) {
+      root.entries[file.path] = {.mode = file.mode, .id = id, .directory = {}};
+    } else {
+      root.Add(file.path, file.mode, id);
+    }
   }
   return WriteTree(odb, root);
 }
@@ -185,8 +199,10 @@ Result<GitDiff> GitDiff::Compare(const std::vector<GitFile>& before,
     return GitFailure("new repository");
   }
   made.repository_.reset(repository);
-  const git_oid before_id = TRY(WriteFiles(odb, before));
-  const git_oid after_id = TRY(WriteFiles(odb, after));
+  const bool flat =
+      std::ranges::any_of(before, IsDeep) || std::ranges::any_of(after, IsDeep);
+  const git_oid before_id = TRY(WriteFiles(odb, before, flat));
+  const git_oid after_id = TRY(WriteFiles(odb, after, flat));
   const TreePtr before_tree = TRY(OpenTree(repository, before_id));
   const TreePtr after_tree = TRY(OpenTree(repository, after_id));
   git_diff_options options = GIT_DIFF_OPTIONS_INIT;

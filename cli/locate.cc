@@ -130,6 +130,22 @@ Result<Place> Locate(const Context& context) {
                .transaction = chosen.summary.name};
 }
 
+Result<WorkspaceOptions> OptionsOf(const Place& place) {
+  if (!place.real.record) {
+    return Fail(0, "workspace " + place.real.path + " has no store",
+                "`txfs mount` makes one");
+  }
+  UniqueFd store = TRY(OpenRecordedStore(*place.real.record));
+  WorkspaceOptions options;
+  options.path = place.real.path;
+  options.base = place.real.base;
+  options.store = place.real.record->store;
+  options.store_directory = std::make_shared<UniqueFd>(std::move(store));
+  options.name = place.transaction;
+  options.begin = false;
+  return options;
+}
+
 namespace {
 
 Result<Client> ConnectWith(const Place& place,
@@ -137,18 +153,7 @@ Result<Client> ConnectWith(const Place& place,
   if (place.daemon == DaemonState::kRunning) {
     return Client(TRY(ConnectDaemon(place.address)));
   }
-  WorkspaceOptions options;
-  if (!place.real.record) {
-    return Fail(0, "workspace " + place.real.path + " has no store",
-                "`txfs mount` makes one");
-  }
-  options.path = place.real.path;
-  options.base = place.real.base;
-  options.store = place.real.record->store;
-  UniqueFd store = TRY(OpenRecordedStore(*place.real.record));
-  options.store_directory = std::make_shared<UniqueFd>(std::move(store));
-  options.name = place.transaction;
-  options.begin = false;
+  WorkspaceOptions options = TRY(OptionsOf(place));
   options.filesystem.policy = std::move(policy);
   std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
   auto connection = std::make_unique<LocalConnection>(std::move(workspace),

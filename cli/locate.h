@@ -50,6 +50,9 @@ Result<std::optional<std::string>> FindWorkspace(const std::string& directory);
 /// Store and base of `workspace`, without a transaction.
 Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace);
 
+/// What opens the transaction here, where no daemon runs.
+Result<WorkspaceOptions> OptionsOf(const Place& place);
+
 /// To the daemon, or to the transaction itself, opened here.
 Result<Client> Connect(const Place& place);
 /// The same for what the context belongs to.

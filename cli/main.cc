@@ -19,6 +19,7 @@
 #include "cli/paths.h"
 #include "cli/reach_daemon.h"
 #include "cli/trust.h"
+#include "journal/base/memory.h"
 
 namespace txfs::cli {
 namespace {
@@ -676,6 +677,7 @@ Result<int> Run(const std::vector<std::string>& all) {
 
 int main(int argc, char** argv) {
   txfs::cli::HoldStandardDescriptors();
+  txfs::DeepenStacks();
   std::vector<std::string> arguments(argv, argv + argc);
   if (arguments.empty()) arguments.emplace_back("txfs");
   const auto exit_code = txfs::cli::Run(arguments);

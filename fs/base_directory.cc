@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 
 #include "fs/own_names.h"
@@ -20,6 +21,8 @@ namespace txfs {
 namespace {
 
 constexpr size_t kCachedDirectories = 128;
+/// How far above a directory one is looked for that is open already.
+constexpr int kLevelsSought = 4;
 
 /// openat2 within `dir`; plain openat where the kernel lacks it (before 5.6).
 Result<UniqueFd> OpenBeneath(int dir, const std::string& path, uint64_t flags) {
@@ -36,8 +39,11 @@ Result<UniqueFd> OpenBeneath(int dir, const std::string& path, uint64_t flags) {
   }
 }
 
+std::atomic<uint64_t> walked_bytes = 0;
+
 /// Opens directory `path` of any length, in pieces that openat2 takes.
 Result<UniqueFd> OpenDirectoryBeneath(int root, std::string_view path) {
+  walked_bytes.fetch_add(path.size(), std::memory_order_relaxed);
   UniqueFd current;
   do {
     std::string_view piece = path.substr(0, PATH_MAX - 1);
@@ -123,22 +129,38 @@ bool IsHidden(int dir, bool in_root, std::string_view name) {
 
 }  // namespace
 
+uint64_t BaseDirectory::walked() { return walked_bytes; }
+
 BaseDirectory::BaseDirectory(UniqueFd root) : root_(std::move(root)) {
   struct stat st{};
   if (::fstat(root_.get(), &st) == 0) device_ = st.st_dev;
 }
 
-Result<SharedFd> BaseDirectory::OpenDirectory(const std::string& path) const {
-  {
-    const MutexLock lock(mutex_);
-    const auto found = by_path_.find(path);
+BaseDirectory::Nearest BaseDirectory::FindNearest(
+    const std::string& path) const {
+  const MutexLock lock(mutex_);
+  std::string_view above = path;
+  for (int i = 0; i < kLevelsSought; ++i) {
+    const auto found = by_path_.find(above);
     if (found != by_path_.end()) {
       recent_.splice(recent_.begin(), recent_, found->second);
-      return found->second->fd;
+      return {found->second->fd, above.size()};
     }
+    if (above.empty()) break;
+    above = ParentPath(above);
   }
-  auto fd =
-      std::make_shared<UniqueFd>(TRY(OpenDirectoryBeneath(root_.get(), path)));
+  return {};
+}
+
+// A walk from the root for each of a chain of directories takes the square of
+// its length.
+Result<SharedFd> BaseDirectory::OpenDirectory(const std::string& path) const {
+  const Nearest nearest = FindNearest(path);
+  if (nearest.fd && nearest.length == path.size()) return nearest.fd;
+  const int from = nearest.fd ? nearest.fd->get() : root_.get();
+  std::string_view rest = path;
+  if (nearest.fd && nearest.length > 0) rest.remove_prefix(nearest.length + 1);
+  auto fd = std::make_shared<UniqueFd>(TRY(OpenDirectoryBeneath(from, rest)));
   const MutexLock lock(mutex_);
   if (by_path_.contains(path)) return fd;
   recent_.push_front({path, fd});

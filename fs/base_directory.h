@@ -91,6 +91,10 @@ class BaseDirectory {
   /// Forgets descriptors of directories: after commit changed the base.
   void DropCache() const;
 
+  /// Bytes of the paths that this process had the kernel walk for directories:
+  /// for tests.
+  static uint64_t walked();
+
   [[nodiscard]] int root() const { return root_.get(); }
   /// st_dev of the root.
   [[nodiscard]] uint64_t device() const { return device_; }
@@ -106,6 +110,12 @@ class BaseDirectory {
   };
   using Recent = std::list<CachedDirectory>;
 
+  struct Nearest {
+    SharedFd fd;        ///< null: none is open
+    size_t length = 0;  ///< of its path
+  };
+  /// The directory `path`, or the nearest above it, that is open.
+  Nearest FindNearest(const std::string& path) const EXCLUDES(mutex_);
   /// O_PATH descriptor of an object.
   Result<UniqueFd> OpenPath(const std::string& path) const;
 

@@ -36,11 +36,14 @@ Result<BaseMounts> BaseMounts::Read(const BaseDirectory& base) {
   return mounts;
 }
 
-std::string BaseMounts::Of(std::string path) const {
-  while (!path.empty() && !mountpoints_.contains(path)) {
-    path = std::string(ParentPath(path));
+std::string BaseMounts::Of(std::string_view path) const {
+  // There are few of them, and a path may be long.
+  std::string_view innermost;
+  for (const std::string& mountpoint : mountpoints_) {
+    const bool is_inner = mountpoint.size() > innermost.size();
+    if (is_inner && IsAtOrBelow(path, mountpoint)) innermost = mountpoint;
   }
-  return path;
+  return std::string(innermost);
 }
 
 std::optional<std::string> BaseMounts::AtOrBelow(

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "fs/base_directory.h"
 #include "journal/base/result.h"
@@ -19,7 +20,7 @@ class BaseMounts {
 
   /// The innermost mountpoint at `path` or above it; "" for the filesystem of
   /// the base's root.
-  [[nodiscard]] std::string Of(std::string path) const;
+  [[nodiscard]] std::string Of(std::string_view path) const;
   /// A mountpoint at `path` or below it.
   [[nodiscard]] std::optional<std::string> AtOrBelow(
       const std::string& path) const;

@@ -61,7 +61,7 @@ class ChangeCollector {
 
   /// Both sides of every name that the upper changed in `directory`.
   Status CollectDirectory(const Inode& directory) {
-    const auto visible = frozen_.tree.VisiblePath(directory);
+    const auto visible = frozen_.tree.VisiblePath(directory, {}, &paths_);
     for (const auto& [name, slot] : directory.slots) {
       if (!slot.IsUpper()) continue;
       if (directory.record.base) {
@@ -76,6 +76,19 @@ class ChangeCollector {
 
   /// A base name the overlay hides or replaces, with what is below it.
   Status AddOld(const std::string& path) {
+    // No recursion: a tree may be deeper than the stack.
+    std::vector<std::string> waiting{path};
+    while (!waiting.empty()) {
+      const std::string next = std::move(waiting.back());
+      waiting.pop_back();
+      TRY(AddOldObject(next, waiting));
+    }
+    return {};
+  }
+
+  /// The names in it come to `waiting`.
+  Status AddOldObject(const std::string& path,
+                      std::vector<std::string>& waiting) {
     if (old_.contains(path)) return {};
     auto object = TRY(FindObject(frozen_.base, path));
     if (!object) return {};
@@ -85,8 +98,9 @@ class ChangeCollector {
     // A directory that lives on elsewhere takes its content along.
     const Inode* inode = frozen_.tree.FindBaseDirectory(path);
     if (!expand_ && inode != nullptr && !inode->IsOrphan()) return {};
-    return EachIn(path, [&](const BaseEntry& entry) {
-      return AddOld(JoinPath(path, entry.name));
+    return EachIn(path, [&](const BaseEntry& entry) -> Status {
+      waiting.push_back(JoinPath(path, entry.name));
+      return {};
     });
   }
 
@@ -119,6 +133,19 @@ class ChangeCollector {
 
   /// What a moved base directory still shows of its base content.
   Status AddBaseChildren(const std::string& path, const std::string& base) {
+    std::vector<std::pair<std::string, std::string>> waiting{{path, base}};
+    while (!waiting.empty()) {
+      const auto next = std::move(waiting.back());
+      waiting.pop_back();
+      TRY(AddChildrenOf(next.first, next.second, waiting));
+    }
+    return {};
+  }
+
+  /// The directories in it come to `waiting`.
+  Status AddChildrenOf(
+      const std::string& path, const std::string& base,
+      std::vector<std::pair<std::string, std::string>>& waiting) {
     const Inode* directory = frozen_.tree.FindBaseDirectory(base);
     // Somebody else may have removed it meanwhile, or put a file in its place.
     return EachIn(base, [&](const BaseEntry& entry) -> Status {
@@ -137,7 +164,8 @@ class ChangeCollector {
       // What was changed here hides a directory that others put there.
       const bool hidden = inode != nullptr && !inode->IsDirectory();
       if (entry.type != FileType::kDirectory || hidden) return {};
-      return AddBaseChildren(child_path, child_base);
+      waiting.emplace_back(child_path, child_base);
+      return {};
     });
   }
 
@@ -145,7 +173,8 @@ class ChangeCollector {
   Status CollectTouched() {
     frozen_.tree.ForEachUpper([&](Inode& inode) {
       if (!inode.record.base || inode.IsOrphan()) return;
-      for (const std::string& path : frozen_.tree.VisiblePaths(inode)) {
+      for (const std::string& path :
+           frozen_.tree.VisiblePaths(inode, &paths_)) {
         new_.try_emplace(path, NewName{&inode, inode.record.base->path});
       }
       AddLostAbove(inode);
@@ -336,6 +365,7 @@ class ChangeCollector {
   std::map<std::string, BaseObject> old_;  // base paths
   std::map<std::string, NewName> new_;     // overlay paths
   std::vector<std::string> emptied_;       // as far as their records tell
+  PathMemo paths_;
   ChangeList list_;
 };
 

@@ -150,6 +150,25 @@ class ImageTaker {
   /// `whole`: everything in it is the commit's doing; `fresh`: so is the
   /// content, but of what it only moved there.
   Status TakeTree(const std::string& path, bool whole, bool fresh) {
+    // No recursion: a tree may be deeper than the stack.
+    std::vector<Waiting> waiting{{path, fresh}};
+    while (!waiting.empty()) {
+      const Waiting next = std::move(waiting.back());
+      waiting.pop_back();
+      const bool is_top = next.path.size() == path.size();
+      if (!is_top && entries_.contains(next.path)) continue;
+      TRY(TakeObject(next.path, whole, next.fresh, waiting));
+    }
+    return {};
+  }
+
+  struct Waiting {
+    std::string path;
+    bool fresh;
+  };
+  /// What is in it comes to `waiting`, if it is to be taken, too.
+  Status TakeObject(const std::string& path, bool whole, bool fresh,
+                    std::vector<Waiting>& waiting) {
     const auto st = StatAsOwner(base_, path);
     if (!st && st.error().code == ENOENT) return TakeGone(path);
     if (!st) return std::unexpected(st.error());
@@ -167,10 +186,7 @@ class ImageTaker {
     entries_.insert_or_assign(path, entry);
     if (!whole || !is_directory) return {};
     for (const BaseEntry& child : TRY(ListAsOwner(base_, path))) {
-      const std::string child_path = JoinPath(path, child.name);
-      if (!entries_.contains(child_path)) {
-        TRY(TakeTree(child_path, true, fresh));
-      }
+      waiting.push_back({JoinPath(path, child.name), fresh});
     }
     return {};
   }

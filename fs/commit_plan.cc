@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
+#include <unordered_map>
 
 #include "fs/base_mounts.h"
 #include "fs/link_search.h"
@@ -19,8 +21,10 @@ namespace {
 constexpr uint64_t kPatchFrom = 64 << 20;
 /// What no commit adds to the mode of a file.
 constexpr uint32_t kPrivileges = S_ISUID | S_ISGID;
-/// Deeper objects are staged by themselves, not within their directory.
-constexpr size_t kStagedPathMax = 2000;
+/// Deeper directories are staged by themselves, not within their parent.
+constexpr size_t kStagedPathMax = 1000;
+/// Of a name in a vault, with room to spare.
+constexpr size_t kSlotLength = 24;
 
 bool IsDevice(const Inode& inode) {
   return inode.attr().type == FileType::kCharDevice ||
@@ -130,7 +134,7 @@ class Planner {
 
   /// Where `inode` is once the selected names are committed, and no others.
   [[nodiscard]] std::optional<std::string> PathOf(const Inode& inode) const {
-    return frozen_.tree.VisiblePath(inode, counts_);
+    return frozen_.tree.VisiblePath(inode, counts_, &paths_);
   }
   /// The same of base name `path`; none when it goes.
   [[nodiscard]] std::optional<std::string> PathOfBase(
@@ -265,15 +269,42 @@ class Planner {
     return Attach(inode, stage, places);
   }
 
-  /// A new object whose only name is in a new directory is staged in place.
-  bool RidesInParent(const Inode& inode) {
+  /// The new directory that holds the only name of a new object.
+  const Inode* NewParent(const Inode& inode) {
     const auto& places = places_[inode.ino];
     if (places.size() != 1 || inode.record.base || IsDevice(inode)) {
-      return false;
+      return nullptr;
     }
     const Inode* parent = frozen_.tree.Find(places.front().parent);
-    return parent != nullptr && !parent->record.base &&
-           places.front().path.size() < kStagedPathMax;
+    return parent != nullptr && !parent->record.base ? parent : nullptr;
+  }
+
+  /// How long the path of a new object is in the vault. A deep tree is staged
+  /// in pieces, so that no path there is long and the base sees few moves.
+  size_t StagedLength(const Inode& inode) {
+    std::vector<const Inode*> chain{&inode};
+    while (!staged_lengths_.contains(chain.back()->ino)) {
+      const Inode* parent = NewParent(*chain.back());
+      if (parent == nullptr) {
+        staged_lengths_[chain.back()->ino] = kSlotLength;
+        break;
+      }
+      chain.push_back(parent);
+    }
+    size_t length = staged_lengths_[chain.back()->ino];
+    chain.pop_back();
+    for (const Inode* at : chain | std::views::reverse) {
+      const size_t below = length + 1 + places_[at->ino].front().name.size();
+      const bool fits = below < kStagedPathMax || !at->IsDirectory();
+      length = fits ? below : kSlotLength;
+      staged_lengths_[at->ino] = length;
+    }
+    return length;
+  }
+
+  /// A new object whose only name is in a new directory is staged in place.
+  bool RidesInParent(const Inode& inode) {
+    return NewParent(inode) != nullptr && StagedLength(inode) > kSlotLength;
   }
 
   /// Whether the file may be what the spool has as its own segment. In a new
@@ -690,16 +721,32 @@ class Planner {
     phase.push_back({std::move(step), kNoIno, parent});
   }
 
+  static void SortByDepth(std::vector<PlannedStep>& steps) {
+    // Paths may be long: each is gone through once.
+    std::vector<std::pair<size_t, PlannedStep>> by_depth;
+    for (PlannedStep& planned : steps) {
+      const size_t depth = Depth(PathOf(planned.step));
+      by_depth.emplace_back(depth, std::move(planned));
+    }
+    const auto is_before = [](const auto& a, const auto& b) {
+      if (a.first != b.first) return a.first < b.first;
+      return PathOf(a.second.step) < PathOf(b.second.step);
+    };
+    std::ranges::stable_sort(by_depth, is_before);
+    steps.clear();
+    for (auto& [depth, planned] : by_depth) steps.push_back(std::move(planned));
+  }
+  static const std::string& PathOf(const CommitStep& step) {
+    return step.to.vault ? step.from.path : step.to.path;
+  }
+
   CommitPlan Finish() {
     // Within one depth the order does not matter, but let it be one.
-    const auto by_depth = [](const PlannedStep& planned) {
-      const CommitStep& step = planned.step;
-      const std::string& path = step.to.vault ? step.from.path : step.to.path;
-      return std::pair(Depth(path), std::string_view(path));
-    };
-    std::ranges::sort(detaches_, std::ranges::greater(), by_depth);
-    std::ranges::sort(attaches_, std::ranges::less(), by_depth);
-    std::ranges::sort(directories_, std::ranges::greater(), by_depth);
+    SortByDepth(detaches_);
+    std::ranges::reverse(detaches_);
+    SortByDepth(attaches_);
+    SortByDepth(directories_);
+    std::ranges::reverse(directories_);
     for (auto* phase : {&patches_, &holds_, &detaches_, &attaches_, &exchanges_,
                         &links_, &drops_, &files_, &directories_}) {
       std::ranges::move(*phase, std::back_inserter(plan_.steps));
@@ -718,6 +765,9 @@ class Planner {
   const BaseMounts& mounts_;
   const OwnNames own_names_{frozen_.tree, frozen_.base};
   Tree::Counts counts_;
+  mutable PathMemo paths_;
+  /// Of new inodes: the length of the path in the vault.
+  std::unordered_map<Ino, size_t> staged_lengths_;
   CommitPlan plan_;
   std::vector<const Inode*> upper_;
   std::map<Ino, std::vector<Place>> places_;      // of selected names

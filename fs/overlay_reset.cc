@@ -28,12 +28,14 @@ class Unmoved {
   }
 
  private:
-  [[nodiscard]] bool IsUnmoved(const Inode* directory) const {
+  [[nodiscard]] bool IsUnmoved(const Inode* directory) {
     return directory != nullptr && directory->record.base &&
-           tree_.VisiblePath(*directory) == directory->record.base->path;
+           tree_.VisiblePath(*directory, {}, &paths_) ==
+               directory->record.base->path;
   }
 
   const Tree& tree_;
+  PathMemo paths_;
   std::unordered_map<Ino, bool> directories_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "fs/conflicts.h"
@@ -73,10 +74,11 @@ class Selector {
       if (path.empty()) selection_.inodes.insert(kRootIno);
       return path.empty();
     }
-    const std::optional<std::string> visible = tree_.VisiblePath(inode);
+    const std::optional<std::string> visible =
+        tree_.VisiblePath(inode, {}, &paths_);
     const bool below =
         visible
-            ? std::ranges::any_of(tree_.VisiblePaths(inode),
+            ? std::ranges::any_of(tree_.VisiblePaths(inode, &paths_),
                                   [&](const std::string& known) {
                                     return IsAtOrBelow(known, path);
                                   })
@@ -86,7 +88,7 @@ class Selector {
   }
 
   bool AddNamesBelow(const Inode& directory, const std::string& path) {
-    const auto visible = tree_.VisiblePath(directory);
+    const auto visible = tree_.VisiblePath(directory, {}, &paths_);
     const auto& base = directory.record.base;
     bool found = false;
     for (const auto& [name, slot] : directory.slots) {
@@ -102,21 +104,25 @@ class Selector {
 
   /// What only came along with a directory goes with it.
   bool AddMoveAbove(const std::string& path) {
-    for (std::string above(ParentPath(path)); !above.empty();
-         above = ParentPath(above)) {
-      for (const Inode* inode : upper_) {
-        if (!inode->IsDirectory() || !inode->record.base) continue;
-        const bool is_above = inode->record.base->path == above ||
-                              tree_.VisiblePath(*inode) == above;
-        // Without a name of its own it is where the one above it is.
-        const bool moved = inode->IsOrphan() || (!inode->links.empty() &&
-                                                 !tree_.IsAtItsPlace(*inode));
-        if (!is_above || !moved) continue;
-        Select(*inode);
-        return true;
+    const Inode* nearest = nullptr;
+    size_t longest = 0;
+    for (const Inode* inode : upper_) {
+      if (!inode->IsDirectory() || !inode->record.base) continue;
+      // Without a name of its own it is where the one above it is.
+      const bool moved = inode->IsOrphan() ||
+                         (!inode->links.empty() && !tree_.IsAtItsPlace(*inode));
+      if (!moved) continue;
+      for (const std::string& place :
+           {inode->record.base->path,
+            tree_.VisiblePath(*inode, {}, &paths_).value_or("")}) {
+        const bool is_above = IsAtOrBelow(ParentPath(path), place);
+        if (!is_above || place.size() <= longest) continue;
+        nearest = inode;
+        longest = place.size();
       }
     }
-    return false;
+    if (nearest != nullptr) Select(*nearest);
+    return nearest != nullptr;
   }
 
   void CloseName(const Inode& directory, const std::string& name) {
@@ -265,6 +271,7 @@ class Selector {
   /// are new, and those of the directories above.
   void SelectPlace(const Inode& directory) {
     if (directory.ino == kRootIno) return;
+    if (!placed_.insert(directory.ino).second) return;
     if (!directory.record.base) {
       Select(directory);
     } else {
@@ -282,6 +289,8 @@ class Selector {
     for (std::string path(ParentPath(base_path)); !path.empty();
          path = ParentPath(path)) {
       const Inode* directory = tree_.FindBaseDirectory(path);
+      // Those above it were looked at, too.
+      if (directory != nullptr && !above_.insert(directory->ino).second) return;
       if (directory == nullptr || !directory->upper) continue;
       const size_t before = selection_.names.size();
       SelectNames(*directory);
@@ -290,6 +299,8 @@ class Selector {
   }
 
   Tree& tree_;
+  PathMemo paths_;
+  std::set<Ino> placed_, above_;  ///< what was gone through for a place
   const BaseDirectory& base_;
   const SelectionParents parents_;
   std::vector<const Inode*> upper_;
@@ -318,10 +329,11 @@ std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
                               const Selection& selection) {
   const Tree& tree = frozen.tree;
   std::set<std::string> paths;
+  PathMemo memo;
   for (const auto& [ino, name] : selection.names) {
     const Inode* directory = tree.Find(ino);
     if (directory == nullptr) continue;
-    if (const auto visible = tree.VisiblePath(*directory)) {
+    if (const auto visible = tree.VisiblePath(*directory, {}, &memo)) {
       paths.insert(JoinPath(*visible, name));
     }
     if (directory->record.base) {
@@ -331,7 +343,7 @@ std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
   for (const Ino ino : selection.inodes) {
     const Inode* inode = tree.Find(ino);
     if (inode == nullptr) continue;
-    for (std::string& path : tree.VisiblePaths(*inode)) {
+    for (std::string& path : tree.VisiblePaths(*inode, &memo)) {
       paths.insert(std::move(path));
     }
     if (inode->record.base) paths.insert(inode->record.base->path);

@@ -18,6 +18,7 @@ using Moves = std::map<std::string, std::string>;
 
 /// Where a base path is when directories above it, or it, have moved.
 std::string FollowMoves(const Moves& moves, const std::string& base_path) {
+  if (moves.empty()) return base_path;
   for (std::string above = base_path; !above.empty();
        above = ParentPath(above)) {
     const auto move = moves.find(above);
@@ -49,12 +50,13 @@ class SettlePlanner {
 
  private:
   void FindMoves() {
+    PathMemo memo;
     for (const Ino ino : selection_.inodes) {
       const Inode* inode = frozen_.tree.Find(ino);
       if (inode == nullptr || !inode->IsDirectory() || !inode->record.base) {
         continue;
       }
-      const auto visible = frozen_.tree.VisiblePath(*inode);
+      const auto visible = frozen_.tree.VisiblePath(*inode, {}, &memo);
       if (visible) moves_[inode->record.base->path] = *visible;
     }
   }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "fs/change_list.h"
 #include "fs/own_xattrs.h"
@@ -32,10 +34,24 @@ class Viewer {
   Tree& tree() { return tree_; }
 
   Result<std::optional<Object>> At(const std::string& path) {
-    if (path.empty()) return std::optional(ObjectOf(tree_.root()));
-    const auto above = TRY(At(std::string(ParentPath(path))));
-    if (!above || !above->IsDirectory()) return std::optional<Object>();
-    return ChildOf(*above, BaseName(path));
+    std::optional<Object> at = ObjectOf(tree_.root());
+    std::string_view rest = path;
+    // Most paths follow one of their directory.
+    if (!last_.empty() && IsAtOrBelow(path, last_)) {
+      at = at_last_;
+      rest.remove_prefix(std::min(last_.size() + 1, path.size()));
+    }
+    while (!rest.empty() && at) {
+      const std::string_view name = rest.substr(0, rest.find('/'));
+      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+      if (!at->IsDirectory()) return std::optional<Object>();
+      at = TRY(ChildOf(*at, name));
+    }
+    if (at && at->IsDirectory()) {
+      last_ = path;
+      at_last_ = at;
+    }
+    return at;
   }
 
   /// The names in a directory.
@@ -136,6 +152,8 @@ class Viewer {
     return std::optional(Object{nullptr, SideOf(std::move(*object))});
   }
 
+  std::string last_;  ///< directory that was asked for last; "": none
+  std::optional<Object> at_last_;
   Tree& tree_;
   const BaseDirectory& base_;
 };
@@ -193,17 +211,20 @@ class SinceCollector {
 
   /// Every path at which something may be other than it was.
   void CollectPaths(const Rewind& rewind, Tree& tree) {
+    PathMemo memo;
     const auto want_all = [&](Ino ino) {
       const Inode* inode = tree.Find(ino);
       if (inode == nullptr) return;
-      for (const std::string& path : tree.VisiblePaths(*inode)) Want(path);
+      for (const std::string& path : tree.VisiblePaths(*inode, &memo)) {
+        Want(path);
+      }
     };
     for (const auto& past : rewind.inodes) want_all(past.ino);
     for (const auto& [key, value] : rewind.xattrs) want_all(key.first);
     for (const auto& [key, value] : rewind.dentries) {
       const Inode* parent = tree.Find(key.first);
       if (parent == nullptr) continue;
-      const auto above = tree.VisiblePath(*parent);
+      const auto above = tree.VisiblePath(*parent, {}, &memo);
       if (above) Want(JoinPath(*above, key.second));
     }
   }

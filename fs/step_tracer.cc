@@ -1,5 +1,10 @@
 #include "fs/step_tracer.h"
 
+#include <algorithm>
+#include <ranges>
+#include <string_view>
+#include <utility>
+
 #include "fs/base_directory.h"
 #include "fs/vaults.h"
 
@@ -109,10 +114,19 @@ TracedPtr& StepTracer::Entry(const Spot& spot) {
 }
 
 TracedPtr StepTracer::Find(const Spot& spot, uint64_t ino) {
-  if (spot.path.empty()) return Root(spot);
-  const TracedPtr parent =
-      Find(At(spot, std::string(ParentPath(spot.path))), 0);
-  const std::string name(BaseName(spot.path));
+  TracedPtr at = Root(spot);
+  // No recursion: a path may be longer than the stack is deep.
+  for (std::string_view rest = spot.path; !rest.empty();) {
+    const size_t slash = std::min(rest.find('/'), rest.size());
+    const std::string name(rest.substr(0, slash));
+    rest.remove_prefix(std::min(slash + 1, rest.size()));
+    at = Child(at, name, rest.empty() ? ino : 0);
+  }
+  return at;
+}
+
+TracedPtr StepTracer::Child(const TracedPtr& parent, const std::string& name,
+                            uint64_t ino) {
   const auto known = parent->children.find(name);
   if (known != parent->children.end() && known->second) {
     if (ino != 0) by_ino_.try_emplace(ino, known->second);
@@ -133,10 +147,16 @@ TracedPtr StepTracer::Find(const Spot& spot, uint64_t ino) {
   return object;
 }
 
-void StepTracer::Locate(TracedObject& object, const Spot& spot) {
-  object.after.push_back(spot);
-  for (const auto& [name, child] : object.children) {
-    if (child) Locate(*child, At(spot, JoinPath(spot.path, name)));
+void StepTracer::Locate(TracedObject& top, const Spot& spot) {
+  std::vector<std::pair<TracedObject*, Spot>> waiting{{&top, spot}};
+  while (!waiting.empty()) {
+    auto [object, place] = std::move(waiting.back());
+    waiting.pop_back();
+    for (const auto& [name, child] : object->children | std::views::reverse) {
+      if (!child) continue;
+      waiting.emplace_back(child.get(), At(place, JoinPath(place.path, name)));
+    }
+    object->after.push_back(std::move(place));
   }
 }
 

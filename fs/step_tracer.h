@@ -59,7 +59,10 @@ class StepTracer {
   /// What was at `step.from` in the base, and no longer is; null when no other
   /// step is about it.
   [[nodiscard]] TracedPtr Origin(const CommitStep& step) const;
-  static void Locate(TracedObject& object, const Spot& spot);
+  /// What has `name` in `parent`.
+  TracedPtr Child(const TracedPtr& parent, const std::string& name,
+                  uint64_t ino);
+  static void Locate(TracedObject& top, const Spot& spot);
 
   TracedPtr base_ = std::make_shared<TracedObject>();
   std::map<std::string, TracedPtr> vaults_;  ///< by mount

@@ -40,6 +40,8 @@ class StoredWorkspace final : public Workspace {
   ~StoredWorkspace() override { StopCollecting(); }
 
   Status Start();
+  /// As Workspace::DiscardUnread; instead of Start.
+  Result<DiscardReport> DiscardUnread();
 
   Filesystem& filesystem() override { return *filesystem_; }
   Store& store() override { return *store_; }
@@ -205,6 +207,18 @@ class StoredWorkspace final : public Workspace {
   /// The transaction has ended, `next` begins under the same name.
   void GoOnWith(OverlayFilesystem::Frozen& frozen, OpenTransaction next,
                 Remains& old) REQUIRES(end_mutex_);
+  /// The same, with no transaction until the disk has room for one.
+  void GoOnWithout(OverlayFilesystem::Frozen& frozen,
+                   std::shared_ptr<Journal> next, Remains& old)
+      REQUIRES(end_mutex_);
+  void Replace(OverlayFilesystem::Frozen& frozen, std::shared_ptr<Journal> next,
+               TransactionSummary summary, Remains& old) REQUIRES(end_mutex_);
+  /// Ends a discarded transaction on a disk that is full.
+  Status EndOnFullDisk(const TransactionSummary& ended, Remains& old)
+      REQUIRES(end_mutex_);
+  /// The transaction that could not begin then, with locks of the filesystem
+  /// held.
+  Result<std::unique_ptr<Journal>> BeginDeferred() EXCLUDES(mutex_);
   /// On disk, after the base was shown.
   Status EndDiscarded(const TransactionSummary& ended, StaleCaches& taken_back,
                       Remains& old) REQUIRES(end_mutex_);

@@ -151,6 +151,21 @@ struct MovedDirectory {
   std::string base_path, path;
 };
 
+/// Paths of the directories that were asked for last: with it, those of all
+/// directories of a deep tree, parents first, take no walk to the root each.
+/// For one value of `counts`, and as long as no name changes.
+class PathMemo {
+ public:
+  /// nullptr: it is not among them.
+  [[nodiscard]] const std::string* Find(Ino directory) const;
+  void Add(Ino directory, const std::string& path);
+
+ private:
+  static constexpr size_t kKept = 16;
+  std::vector<std::pair<Ino, std::string>> recent_;
+  size_t next_ = 0;  ///< the oldest, when all places are taken
+};
+
 /// The overlay's inodes and dentries in memory; the State that answers every
 /// request. Not thread-safe: Filesystem's tree lock guards it.
 class Tree final : public State {
@@ -260,7 +275,8 @@ class Tree final : public State {
   /// A path under which `inode` can be reached; nothing for an orphan, unless
   /// its removal does not count.
   [[nodiscard]] std::optional<std::string> VisiblePath(
-      const Inode& inode, const Counts& counts = {}) const;
+      const Inode& inode, const Counts& counts = {},
+      PathMemo* memo = nullptr) const;
   /// Whether `inode`, of the base, is under the name that the base has for it,
   /// and under no other, by no change of a name. A path does not tell: that of
   /// a directory is what it was, too, when it moved into what took the place of
@@ -277,7 +293,8 @@ class Tree final : public State {
       const Inode::Link& link) const;
   /// All paths of `inode` that are known: hard links of the base that nobody
   /// looked up are not.
-  [[nodiscard]] std::vector<std::string> VisiblePaths(const Inode& inode) const;
+  [[nodiscard]] std::vector<std::string> VisiblePaths(
+      const Inode& inode, PathMemo* memo = nullptr) const;
 
   /// Base paths of the names of `inode` that were looked up and of which the
   /// journal has no word: the kernel may have them cached. Where there is none,
@@ -377,6 +394,13 @@ class Tree final : public State {
   [[nodiscard]] size_t size() const { return inodes_.size(); }
 
  private:
+  std::vector<const Inode::Link*> WaysUp(const Inode& inode,
+                                         const Counts& counts) const;
+  std::optional<std::string> FirstPath(
+      const Inode& inode, const std::vector<const Inode::Link*>& ways,
+      const Counts& counts, PathMemo* memo) const;
+  std::optional<std::string> PathByBase(const Inode& inode,
+                                        const Counts& counts) const;
   struct BaseKey {
     uint64_t dev, ino;
     bool operator==(const BaseKey&) const = default;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ranges>
 #include <unordered_set>
 #include <utility>
 
@@ -25,21 +26,97 @@ std::optional<std::string> Tree::VisibleBase(const std::string& path,
 }
 
 std::optional<std::string> Tree::VisiblePath(const Inode& inode,
+                                             const Counts& counts,
+                                             PathMemo* memo) const {
+  // Up first, then down: a path that is built at each level again takes the
+  // square of its length.
+  struct Step {
+    const Inode* inode;
+    const Inode::Link* link;  ///< the one way up; null: there is none
+  };
+  std::vector<Step> steps;
+  std::optional<std::string> path;
+  for (const Inode* at = &inode;;) {
+    if (at->ino == kRootIno) {
+      path = "";
+      break;
+    }
+    if (at->IsOrphan() && !counts) break;
+    if (const std::string* known = memo ? memo->Find(at->ino) : nullptr) {
+      path = *known;
+      break;
+    }
+    const std::vector<const Inode::Link*> ways = WaysUp(*at, counts);
+    // The directory of a file is remembered, too.
+    const bool is_file = memo != nullptr && !at->IsDirectory();
+    if (ways.size() > 1 || (is_file && !ways.empty())) {
+      path = FirstPath(*at, ways, counts, memo);
+      break;
+    }
+    steps.push_back({at, ways.empty() ? nullptr : ways.front()});
+    if (ways.empty()) break;
+    at = Find(ways.front()->parent);
+  }
+  for (const Step& step : steps | std::views::reverse) {
+    if (path && step.link != nullptr) {
+      if (!path->empty()) *path += '/';
+      *path += step.link->name;
+    } else {
+      path = PathByBase(*step.inode, counts);
+    }
+  }
+  if (memo != nullptr && path && inode.IsDirectory()) {
+    memo->Add(inode.ino, *path);
+  }
+  return path;
+}
+
+/// Names of `inode` that count, in known directories.
+std::vector<const Inode::Link*> Tree::WaysUp(const Inode& inode,
                                              const Counts& counts) const {
-  if (inode.ino == kRootIno) return "";
-  if (inode.IsOrphan() && !counts) return std::nullopt;
+  std::vector<const Inode::Link*> ways;
   for (const Inode::Link& link : inode.links) {
     const Inode* parent = Find(link.parent);
     if (parent == nullptr) continue;
     const bool counted = !counts || parent->UpperSlot(link.name) == nullptr ||
                          counts(*parent, link.name);
-    if (!counted) continue;
-    if (auto above = VisiblePath(*parent, counts)) {
-      return JoinPath(*above, link.name);
+    if (counted) ways.push_back(&link);
+  }
+  return ways;
+}
+
+std::optional<std::string> Tree::FirstPath(
+    const Inode& inode, const std::vector<const Inode::Link*>& ways,
+    const Counts& counts, PathMemo* memo) const {
+  for (const Inode::Link* way : ways) {
+    if (auto above = VisiblePath(*Find(way->parent), counts, memo)) {
+      return JoinPath(*above, way->name);
     }
   }
+  return PathByBase(inode, counts);
+}
+
+std::optional<std::string> Tree::PathByBase(const Inode& inode,
+                                            const Counts& counts) const {
   if (!inode.record.base) return std::nullopt;
   return VisibleBase(inode.record.base->path, counts);
+}
+
+const std::string* PathMemo::Find(Ino directory) const {
+  for (const auto& [ino, path] : recent_) {
+    if (ino == directory) return &path;
+  }
+  return nullptr;
+}
+
+void PathMemo::Add(Ino directory, const std::string& path) {
+  if (Find(directory) != nullptr) return;
+  if (recent_.size() < kKept) {
+    recent_.emplace_back(directory, path);
+    return;
+  }
+  recent_[next_] = {directory, path};
+  next_ = (next_ + 1) % kKept;
 }
 
 const Slot* Tree::SlotAt(std::string_view path) const {
@@ -92,18 +169,21 @@ std::optional<std::string> Tree::BasePathOf(const Inode::Link& link) const {
   return JoinPath(parent->record.base->path, link.name);
 }
 
-std::vector<std::string> Tree::VisiblePaths(const Inode& inode) const {
+std::vector<std::string> Tree::VisiblePaths(const Inode& inode,
+                                            PathMemo* memo) const {
   std::vector<std::string> paths;
   if (inode.IsOrphan()) return paths;
   for (const Inode::Link& link : inode.links) {
     const Inode* parent = Find(link.parent);
     if (parent == nullptr) continue;
-    if (auto above = VisiblePath(*parent)) {
+    if (auto above = VisiblePath(*parent, {}, memo)) {
       paths.push_back(JoinPath(*above, link.name));
     }
   }
   if (paths.empty()) {
-    if (auto path = VisiblePath(inode)) paths.push_back(std::move(*path));
+    if (auto path = VisiblePath(inode, {}, memo)) {
+      paths.push_back(std::move(*path));
+    }
   }
   return paths;
 }

@@ -38,7 +38,7 @@ class ManifestTaker {
       mount_ = mount;
       const BaseDirectory root(
           TRY(OpenAt(directory.get(), ".", O_RDONLY | O_DIRECTORY)));
-      TRY(Add(root, ""));
+      TRY(AddTree(root));
     }
     for (const auto& [index, links] : links_) {
       VaultEntry& entry = manifest_[index];
@@ -49,15 +49,33 @@ class ManifestTaker {
   }
 
  private:
-  Status List(const BaseDirectory& root, const std::string& path) {
-    for (const BaseEntry& child : TRY(root.List(path))) {
-      if (path.empty() && IsOfSums(child.name)) continue;
-      TRY(Add(root, JoinPath(path, child.name)));
+  // No recursion: a tree may be deeper than the stack.
+  Status AddTree(const BaseDirectory& root) {
+    std::vector<std::string> waiting{""};
+    while (!waiting.empty()) {
+      const std::string next = std::move(waiting.back());
+      waiting.pop_back();
+      TRY(Add(root, next, waiting));
     }
     return {};
   }
 
-  Status Add(const BaseDirectory& root, const std::string& path) {
+  static Status List(const BaseDirectory& root, const std::string& path,
+                     std::vector<std::string>& names) {
+    for (const BaseEntry& child : TRY(root.List(path))) {
+      if (path.empty() && IsOfSums(child.name)) continue;
+      names.push_back(JoinPath(path, child.name));
+    }
+    if (names.empty()) return {};
+    // What may be listed need not be open to a search.
+    const auto seen = root.Stat(names.front());
+    if (!seen && seen.error().code == EACCES) return Fail(EACCES, path);
+    return {};
+  }
+
+  /// What is in it comes to `waiting`.
+  Status Add(const BaseDirectory& root, const std::string& path,
+             std::vector<std::string>& waiting) {
     const struct stat st = TRY(root.Stat(path));
     const bool is_directory = S_ISDIR(st.st_mode);
     const size_t index = manifest_.size();
@@ -76,13 +94,13 @@ class ManifestTaker {
       if (st.st_nlink > 1) links_[index] = st.st_nlink;
       return {};
     }
-    const Status listed = List(root, path);
-    if (listed || listed.error().code != EACCES) return listed;
+    std::vector<std::string> names;
+    const Status listed = List(root, path, names);
     // An ordinary user may delete a directory that it may not look into.
-    manifest_.resize(index + 1);
-    manifest_[index].sealed = true;
-    std::erase_if(links_, [&](const auto& link) { return link.first > index; });
-    return {};
+    manifest_[index].sealed = !listed && listed.error().code == EACCES;
+    if (manifest_[index].sealed) return {};
+    std::ranges::move(names, std::back_inserter(waiting));
+    return listed;
   }
 
   VaultManifest manifest_;

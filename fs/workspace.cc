@@ -188,7 +188,8 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
 Status StoredWorkspace::Close() {
   const MutexLock ending(end_mutex_);
   StopCollecting();
-  if (!filesystem_) return {};
+  // Without an id no transaction has begun since the disk was full.
+  if (!filesystem_ || transaction_id().empty()) return {};
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   if (!IsUnused(*journal)) return journal->Drain();
   journal->Forget();
@@ -200,7 +201,9 @@ bool StoredWorkspace::IsUnused(const Journal& journal) const {
   return follows_ && !options_.name.empty() && Raw(journal.last_lsn()) == 0;
 }
 
-Result<std::unique_ptr<Workspace>> Workspace::Open(
+namespace {
+
+Result<std::unique_ptr<StoredWorkspace>> OpenStored(
     const WorkspaceOptions& options) {
   std::string path =
       options.base ? options.path : TRY(AbsoluteDirectory(options.path));
@@ -211,10 +214,22 @@ Result<std::unique_ptr<Workspace>> Workspace::Open(
   UniqueFd store_dir = TRY(OpenStoreDirectory(options, path));
   std::unique_ptr<Store> store =
       TRY(Store::Open(std::move(store_dir), options.store, path));
-  auto workspace = std::make_unique<StoredWorkspace>(
-      options, std::move(path), std::move(base), std::move(store));
+  return std::make_unique<StoredWorkspace>(options, std::move(path),
+                                           std::move(base), std::move(store));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Workspace>> Workspace::Open(
+    const WorkspaceOptions& options) {
+  std::unique_ptr<StoredWorkspace> workspace = TRY(OpenStored(options));
   TRY(workspace->Start());
   return workspace;
+}
+
+Result<DiscardReport> Workspace::DiscardUnread(
+    const WorkspaceOptions& options) {
+  return TRY(OpenStored(options))->DiscardUnread();
 }
 
 }  // namespace txfs

@@ -86,7 +86,8 @@ struct PartDiscard {
 };
 
 struct DiscardReport {
-  std::string id;        ///< of the transaction that ended
+  std::string id;        ///< of the transaction that ended; empty: none had
+                         ///< begun, for the disk was full
   uint64_t changes = 0;  ///< what was touched, also where it was equal
 };
 
@@ -125,6 +126,11 @@ class Workspace : public Archive {
   /// people: path and remedy.
   static Result<std::unique_ptr<Workspace>> Open(
       const WorkspaceOptions& options);
+
+  /// Discards the open transaction of that name without a look at what it did,
+  /// for when the disk is too full to open it. Counts no changes. Errors as of
+  /// Open.
+  static Result<DiscardReport> DiscardUnread(const WorkspaceOptions& options);
 
   virtual Filesystem& filesystem() = 0;
   [[nodiscard]] virtual std::string transaction_id() const = 0;

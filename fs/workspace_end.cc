@@ -13,6 +13,7 @@
 #include "journal/base/file.h"
 #include "journal/base/memory.h"
 #include "journal/base/thread.h"
+#include "journal/deferred_journal.h"
 
 namespace txfs {
 namespace {
@@ -84,6 +85,12 @@ Status StoredWorkspace::FinishOthers(int timeout_ms) {
 
 Result<std::string> StoredWorkspace::Recover() {
   TRY(RecoverWithin(0));
+  if (filesystem_) {
+    const std::shared_ptr<Journal> journal = filesystem_->journal();
+    // Until there is room for it, what needs no transaction works.
+    auto* const deferred = dynamic_cast<DeferredJournal*>(journal.get());
+    if (deferred != nullptr) std::ignore = deferred->Ensure();
+  }
   const MutexLock lock(mutex_);
   return std::exchange(recovered_, "");
 }
@@ -128,23 +135,49 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
 
 void StoredWorkspace::GoOnWith(OverlayFilesystem::Frozen& frozen,
                                OpenTransaction next, Remains& old) {
+  Replace(frozen, std::move(next.journal), {.id = next.id}, old);
+  if (auto dir = store_->TransactionDir(next.id)) {
+    frozen.preimages = std::make_shared<Preimages>(std::move(*dir));
+  }
+  const MutexLock lock(mutex_);
+  transaction_lock_.emplace(std::move(next.lock));
+}
+
+void StoredWorkspace::GoOnWithout(OverlayFilesystem::Frozen& frozen,
+                                  std::shared_ptr<Journal> next, Remains& old) {
+  Replace(frozen, std::move(next), {}, old);
+  const MutexLock lock(mutex_);
+  transaction_lock_.reset();
+}
+
+void StoredWorkspace::Replace(OverlayFilesystem::Frozen& frozen,
+                              std::shared_ptr<Journal> next,
+                              TransactionSummary summary, Remains& old) {
   frozen.journal.Forget();
-  old.journal = std::move(next.journal);
+  old.journal = std::move(next);
   frozen.Adopt(old.journal);
   old.preimages = std::move(frozen.preimages);
   old.extents = frozen.tree.TakeDropped();
-  if (auto dir = store_->TransactionDir(next.id)) {
-    frozen.preimages = std::make_shared<Preimages>(std::move(*dir));
-  } else {
-    frozen.preimages.reset();
-  }
+  frozen.preimages.reset();
   const MutexLock lock(mutex_);
   follows_ = true;
-  summary_ = TransactionSummary{.id = next.id,
-                                .name = summary_.name,
-                                .created = options_.filesystem.clock->Now()};
+  summary.name = summary_.name;
+  summary.created = options_.filesystem.clock->Now();
+  summary_ = std::move(summary);
   filesystem_->BeginsAt(summary_.created);
-  transaction_lock_.emplace(std::move(next.lock));
+}
+
+// Pre-images are not kept in such a transaction: that would take one more lock
+// here, and they matter only when the base is changed meanwhile.
+Result<std::unique_ptr<Journal>> StoredWorkspace::BeginDeferred() {
+  const Timestamp now = options_.filesystem.clock->Now();
+  OpenTransaction begun =
+      TRY(store_->Begin(options_.name, now, options_.journal));
+  const MutexLock lock(mutex_);
+  summary_.id = begun.id;
+  summary_.created = now;
+  transaction_lock_.emplace(std::move(begun.lock));
+  return std::move(begun.journal);
 }
 
 // --- discard ---------------------------------------------------------------
@@ -171,6 +204,8 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   const MutexLock ending(end_mutex_);
   if (IsHalfWay()) return std::unexpected(RefuseHalfWay().error());
   DiscardReport report;
+  // Nothing has begun since the disk was full: there is nothing to discard.
+  if (transaction_id().empty()) return report;
   OverlayFilesystem::Frozen::ChangedInodes changed;
   StaleCaches shown;
   StaleCaches taken_back;
@@ -221,6 +256,16 @@ Result<DiscardReport> StoredWorkspace::Discard() {
 Status StoredWorkspace::EndDiscarded(const TransactionSummary& ended,
                                      StaleCaches& taken_back, Remains& old) {
   auto next = BeginNext(ended);
+  if (!next && IsFull(next.error())) {
+    std::ignore = store_->EmptyTrash();
+    std::ignore = store_->DropBlank();
+    next = BeginNext(ended);
+  }
+  const bool is_full = !next && IsFull(next.error());
+  if (is_full && EndOnFullDisk(ended, old)) {
+    discard_half_way_ = false;
+    return {};
+  }
   if (next) {
     filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
                                  NO_THREAD_SAFETY_ANALYSIS {
@@ -240,6 +285,38 @@ Status StoredWorkspace::EndDiscarded(const TransactionSummary& ended,
   });
   discard_half_way_ = half_way;
   return std::unexpected(std::move(next).error());
+}
+
+/// Nothing comes back before the transaction has ended and its files are
+/// closed; the next one begins then, or with the first change that finds room.
+Status StoredWorkspace::EndOnFullDisk(const TransactionSummary& ended,
+                                      Remains& old) {
+  TRY(store_->EndWithoutRoom(ended));
+  const auto next =
+      std::make_shared<DeferredJournal>([this] { return BeginDeferred(); });
+  filesystem_->WhileFrozen(
+      [&](OverlayFilesystem::Frozen& frozen)
+          NO_THREAD_SAFETY_ANALYSIS { GoOnWithout(frozen, next, old); });
+  old = {};
+  store_->FreeEnded(ended);
+  std::ignore = next->Ensure();
+  return {};
+}
+
+Result<DiscardReport> StoredWorkspace::DiscardUnread() {
+  TRY(RecoverWithin(kCommitLockMs));
+  for (TransactionSummary& open : TRY(store_->ListOpen())) {
+    if (open.name != options_.name) continue;
+    const FileLock lock = TRY(store_->LockTransaction(open.id));
+    open.state = TransactionState::kDiscarded;
+    open.author = CurrentUser();
+    open.ended = options_.filesystem.clock->Now();
+    TRY(store_->EndWithoutRoom(open));
+    store_->FreeEnded(open);
+    return DiscardReport{.id = open.id};
+  }
+  return Fail(0, "workspace " + path_ + " has no open transaction",
+              "`txfs list` shows the transactions");
 }
 
 Result<OpenTransaction> StoredWorkspace::BeginNext(

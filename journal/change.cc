@@ -15,6 +15,9 @@
 namespace txfs {
 namespace {
 
+/// In the place of a policy's hash, which it never is.
+constexpr uint64_t kRepeatsMark = 0;
+
 constexpr uint8_t kXattrsOwnedFlag = 2;
 constexpr uint32_t kNsecPerSec = 1'000'000'000;
 constexpr size_t kExtentSize = 44;
@@ -405,6 +408,11 @@ void EncodeChange(const Change& change, Bytes& out) {
   encoder.Put(change.length);
   encoder.Put(static_cast<uint32_t>(change.edits.size()));
   for (const Edit& edit : change.edits) EncodeEdit(edit, encoder);
+  if (change.repeats > 1) {
+    encoder.Put(kRepeatsMark);
+    encoder.Put(change.repeats);
+    EncodeTime(change.first, encoder);
+  }
   if (change.policy == 0) return;
   encoder.Put(change.policy);
   encoder.PutString(change.rule);
@@ -437,8 +445,17 @@ Result<Change> DecodeChange(ByteSpan in) {
   }
   if (decoder.ok() && decoder.remaining() != 0) {
     change.policy = decoder.Get<uint64_t>();
-    change.rule = decoder.GetString();
-    if (change.policy == 0) decoder.SetBad();
+    if (change.policy == kRepeatsMark) {
+      change.repeats = decoder.Get<uint64_t>();
+      change.first = DecodeTime(decoder);
+      if (change.repeats < 2) decoder.SetBad();
+      if (decoder.remaining() != 0) change.policy = decoder.Get<uint64_t>();
+    }
+    if (change.policy != 0) {
+      change.rule = decoder.GetString();
+    } else if (change.repeats == 1 || decoder.remaining() != 0) {
+      decoder.SetBad();
+    }
   }
   if (decoder.ok() && decoder.remaining() != 0) {
     change.reason = decoder.GetString();

@@ -217,7 +217,9 @@ struct Change {
                         ///< noted, or of the rule that asked and was answered
                         ///< with yes
   std::string reason, suggest;  ///< of a rule that refused it, for people
-  std::string because;  ///< the path that this rule is about, if none of those
+  std::string because;   ///< the path that this rule is about, if none of those
+  uint64_t repeats = 1;  ///< operations that it stands for, in the log only
+  Timestamp first = {};  ///< time of the first of them; of one alone zero
 
   bool operator==(const Change&) const = default;
 };

@@ -81,15 +81,20 @@ void ForEachDifference(const Map& a, const Map& b, const Visit& visit) {
 }  // namespace
 
 void Replay::Add(Lsn lsn, ByteSpan encoded) {
-  Skip(lsn);
-  next_ = Next(lsn);
   const auto change = DecodeChange(encoded);
-  if (!change) {
+  const uint64_t repeats = change ? change->repeats : 1;
+  const Lsn first{Raw(lsn) - std::min(Raw(lsn), repeats - 1)};
+  const bool overlaps = first < next_ && repeats > 1;
+  Skip(first);
+  next_ = Next(lsn);
+  if (!change || overlaps) {
     complete_ = false;
-    findings_.Add("log.record", Number(lsn) + " cannot be decoded");
+    findings_.Add("log.record",
+                  Number(lsn) + (change ? " stands for changes that have rows"
+                                        : " cannot be decoded"));
     return;
   }
-  ++findings_.report().changes;
+  findings_.report().changes += repeats;
   Redo(lsn, *change);
 }
 

@@ -24,6 +24,10 @@ constexpr size_t kFirstBytes = 256 << 10;
 constexpr uint64_t kSlackBytes = 512 << 10;
 constexpr std::string_view kReserveKey = "reserve";
 constexpr const char* kDataFile = "data.mdb";
+constexpr const char* kLockFile = "lock.mdb";
+/// What LMDB's table of readers takes for the number of them that it allows
+/// unless told otherwise, bytes.
+constexpr uint64_t kLockFileBytes = 8192;
 
 constexpr std::string_view kDamagedHint =
     "the transaction cannot be recovered; move its directory out of the store "
@@ -268,8 +272,26 @@ Db::~Db() {
   if (env_ != nullptr) mdb_env_close(env_);
 }
 
+// LMDB stores into a mapping of this file: where the disk has no block for a
+// page of it, that is a SIGBUS.
+Status Db::AllocateLockFile() {
+  const UniqueFd fd =
+      TRY(OpenAt(dir_.get(), kLockFile, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  struct stat st{};
+  if (::fstat(fd.get(), &st) != 0) return Fail(errno, "stat lock.mdb");
+  if (st.st_size == 0) return Preallocate(io_, fd.get(), kLockFileBytes);
+  const auto size = std::max(static_cast<uint64_t>(st.st_size), kLockFileBytes);
+  const bool is_whole = static_cast<uint64_t>(st.st_blocks) * 512 >= size;
+  if (is_whole || io_.Allocate(fd.get(), 0, 0, static_cast<off_t>(size)) == 0) {
+    return {};
+  }
+  // Somebody else may have stored into it: no zeros are written over that.
+  return errno == EOPNOTSUPP ? Status() : Fail(errno, "preallocate lock.mdb");
+}
+
 Status Db::Connect() {
   Disconnect();
+  TRY(AllocateLockFile());
   MDB_env* env = nullptr;
   int code = mdb_env_create(&env);
   if (code != 0) return FailWith(code, "open");

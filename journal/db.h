@@ -131,6 +131,7 @@ class Db {
                                                      uint64_t map_bytes,
                                                      Io& io);
   static Status CheckFile(int dir);
+  Status AllocateLockFile();
   Status Connect() REQUIRES(map_mutex_);
   void Disconnect() REQUIRES(map_mutex_);
   Status CheckFileSize() REQUIRES(map_mutex_);

@@ -18,6 +18,7 @@
 #include "journal/base/mutex.h"
 #include "journal/db.h"
 #include "journal/intake.h"
+#include "journal/merge_changes.h"
 #include "journal/spool.h"
 
 namespace txfs {
@@ -54,6 +55,23 @@ Status CheckLimits(const Change& change) {
   return {};
 }
 
+/// In a deep tree the log would take more than all else; for people the
+/// beginning is enough.
+constexpr size_t kMaxLoggedPath = 4096;
+
+bool HasLongPath(const Change& change) {
+  return change.path.size() > kMaxLoggedPath ||
+         change.new_path.size() > kMaxLoggedPath ||
+         change.because.size() > kMaxLoggedPath;
+}
+
+Change WithPathsCut(Change change) {
+  for (std::string* path : {&change.path, &change.new_path, &change.because}) {
+    if (path->size() > kMaxLoggedPath) path->resize(kMaxLoggedPath);
+  }
+  return change;
+}
+
 std::vector<PendingContent> InlineContents(
     const std::vector<IntakeRecord>& records) {
   std::vector<PendingContent> contents;
@@ -85,11 +103,49 @@ class LiveContent final : public State {
   Spool& spool_;
 };
 
+/// The last row of the log, which waits for changes that it can stand for, too:
+/// what a program writes again and again would fill the disk.
+class LogRow {
+ public:
+  explicit LogRow(Tables& tables) : tables_(tables) {}
+
+  /// `encoded` is `change`, and outlives this.
+  void Add(Lsn lsn, Change change, ByteSpan encoded) {
+    const bool follows = change_ && Next(lsn_) == lsn;
+    if (!follows || !MergeChanges(*change_, change)) {
+      Put();
+      change_ = std::move(change);
+      encoded_ = encoded;
+    }
+    lsn_ = lsn;
+  }
+
+  void Put() {
+    if (!change_) return;
+    Apply(*change_, tables_);
+    if (change_->repeats == 1) {
+      tables_.PutLog(lsn_, encoded_);
+    } else {
+      Bytes merged;
+      EncodeChange(*change_, merged);
+      tables_.PutLog(lsn_, merged);
+    }
+    change_.reset();
+  }
+
+ private:
+  Tables& tables_;
+  Lsn lsn_ = kNoLsn;
+  std::optional<Change> change_;
+  ByteSpan encoded_;
+};
+
 /// Puts what `records` say into `tables`. `denials` are those of before; where
 /// there are new ones, `new_denials` become those with them.
 Status PutRecords(const std::vector<IntakeRecord>& records,
                   const DenialTable& denials,
                   std::optional<DenialTable>& new_denials, Tables& tables) {
+  LogRow row(tables);
   for (const IntakeRecord& record : records) {
     Change change = TRY(DecodeChange(record.change));
     if (IsDenial(change)) {
@@ -97,12 +153,12 @@ Status PutRecords(const std::vector<IntakeRecord>& records,
       new_denials->Add(record.lsn, std::move(change));
       continue;
     }
-    Apply(change, tables);
-    tables.PutLog(record.lsn, record.change);
     if (change.op == Op::kSavepoint) {
       tables.PutSavepoint({change.path, record.lsn, change.time});
     }
+    row.Add(record.lsn, std::move(change), record.change);
   }
+  row.Put();
   if (new_denials) new_denials->SaveTo(tables, denials);
   return {};
 }
@@ -373,9 +429,18 @@ TransactionJournal::~TransactionJournal() {
   [[maybe_unused]] const Status drained = Drain();
 }
 
+// On a full disk the tables cannot take what waits in the ring: that comes on
+// top of what they have.
 Status TransactionJournal::Load(State& state) {
-  TRY(DrainUnsynced());
-  return db_->Load(state);
+  MutexLock lock(drain_mutex_);
+  const bool drained = DrainAll().has_value();
+  TRY(db_->Load(state));
+  if (drained) return {};
+  for (const IntakeRecord& record :
+       TRY(intake_->Waiting(SIZE_MAX, intake_->capacity()))) {
+    Apply(TRY(DecodeChange(record.change)), state);
+  }
+  return {};
 }
 
 Result<Lsn> TransactionJournal::Append(const Change& change,
@@ -384,7 +449,11 @@ Result<Lsn> TransactionJournal::Append(const Change& change,
   TRY(CheckLimits(change));
   thread_local Bytes encoded;
   encoded.clear();
-  EncodeChange(change, encoded);
+  if (HasLongPath(change)) {
+    EncodeChange(WithPathsCut(change), encoded);
+  } else {
+    EncodeChange(change, encoded);
+  }
   if (encoded.size() > kMaxChangeBytes) return Fail(EFBIG, "append change");
   const ByteSpan inline_bytes = content ? content->inline_bytes : ByteSpan();
   const uint64_t size = Intake::RecordSize(encoded.size(), inline_bytes.size());
@@ -635,7 +704,10 @@ Status TransactionJournal::ReadLog(
     for (const auto& [lsn, bytes] : rows) {
       if (lsn >= end) break;
       if (!visit_until(lsn)) return {};
-      if (!visit({.lsn = lsn, .change = TRY(DecodeChange(bytes))})) return {};
+      LogEntry entry{.lsn = lsn, .change = TRY(DecodeChange(bytes))};
+      entry.count = entry.change.repeats;
+      entry.first = entry.change.first;
+      if (!visit(entry)) return {};
     }
     first = rows.empty() ? end : Next(rows.back().first);
   }

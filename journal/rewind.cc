@@ -7,7 +7,9 @@
 namespace txfs {
 
 void Rewind::Undo(Lsn lsn, Change change) {
-  if (!change.edits.empty() && !IsInternal(change.op)) ++changes;
+  if (!change.edits.empty() && !IsInternal(change.op)) {
+    changes += change.repeats;
+  }
   for (Edit& edit : std::views::reverse(change.edits)) {
     std::visit([&](auto& e) { Undo(lsn, e); }, edit);
   }

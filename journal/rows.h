@@ -16,7 +16,7 @@ namespace txfs {
 // The rows of the tables as bytes (docs/format.md, "db"). Decoders return
 // nothing for what is no such row.
 
-inline constexpr uint32_t kTablesVersion = 2;
+inline constexpr uint32_t kTablesVersion = 3;
 /// The first with the tables `denial` and `rule`.
 inline constexpr uint32_t kVersionWithDenials = 2;
 /// Keys of `meta`.

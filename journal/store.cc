@@ -454,14 +454,38 @@ void Store::Cancel(PreparedTransaction prepared) {
   std::ignore = ThrowAway(id);  // if it was published
 }
 
-Result<OpenTransaction> Store::Resume(const std::string& id,
-                                      const JournalOptions& options) {
-  UniqueFd dir = TRY(TransactionDir(id));
+Status Store::EndWithoutRoom(const TransactionSummary& ended) {
+  const FileLock lock = TRY(Lock());
+  // A record that cannot be synced counts all the same, if it is there.
+  const bool recorded =
+      history_.Write(ended) || history_.Has(ended.id).value_or(false);
+  if (!recorded) std::ignore = history_.DropRoom(ended);
+  const Status thrown = ThrowAway(ended.id);
+  if (!recorded) TRY(thrown);
+  // Or power loss would bring back what is deleted next.
+  std::ignore = SyncDirectory(dir_.get(), "txn");
+  std::ignore = SyncDirectory(dir_.get(), "trash");
+  return {};
+}
+
+void Store::FreeEnded(const TransactionSummary& ended) {
+  std::ignore = EmptyTrash();
+  if (!history_.Has(ended.id).value_or(true)) {
+    std::ignore = history_.Write(ended);
+  }
+}
+
+Result<FileLock> Store::LockTransaction(const std::string& id) {
+  const UniqueFd dir = TRY(TransactionDir(id));
+  return LockIn(dir.get(), id);
+}
+
+Result<FileLock> Store::LockIn(int dir, const std::string& id) {
   if (TRY(HasEnded(id))) return Fail(ENOENT, "open transaction " + id);
   // A daemon whose mount has just gone may still be closing its journal.
-  auto lock = FileLock::Take(dir.get(), "lock", kResumeTimeoutMs);
+  auto lock = FileLock::Take(dir, "lock", kResumeTimeoutMs);
   if (!lock && lock.error().kind == ErrorKind::kBusy) {
-    const std::string holder = LockHolder(dir.get(), "lock");
+    const std::string holder = LockHolder(dir, "lock");
     return Fail(ErrorKind::kBusy, EWOULDBLOCK,
                 "transaction " + id + " is in use" +
                     (holder.empty() ? "" : " by process " + holder),
@@ -470,9 +494,16 @@ Result<OpenTransaction> Store::Resume(const std::string& id,
                 "that was acknowledged is lost");
   }
   if (!lock) return std::unexpected(Explain(std::move(lock).error()));
+  return lock;
+}
+
+Result<OpenTransaction> Store::Resume(const std::string& id,
+                                      const JournalOptions& options) {
+  UniqueFd dir = TRY(TransactionDir(id));
+  FileLock lock = TRY(LockIn(dir.get(), id));
   auto journal = Journal::Open(std::move(dir), options);
   if (!journal) return std::unexpected(Explain(std::move(journal).error()));
-  return OpenTransaction{id, std::move(*lock), std::move(*journal)};
+  return OpenTransaction{id, std::move(lock), std::move(*journal)};
 }
 
 Result<bool> Store::IsOpen(const std::string& id) const {

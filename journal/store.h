@@ -75,6 +75,17 @@ class Store {
   /// lock, and that its journal is not used any more.
   Status Drop(const std::string& id);
 
+  /// Ends the open transaction of `ended`, which is discarded, on a disk that
+  /// has no block left: its directory goes to the trash, which takes none. The
+  /// history gets `ended` if it can. Requires the transaction's lock. After an
+  /// error it is open.
+  Status EndWithoutRoom(const TransactionSummary& ended);
+  /// Deletes what that threw away, when nobody has it open, and then tries
+  /// again to write `ended` to the history.
+  void FreeEnded(const TransactionSummary& ended);
+  /// The lock of the open transaction `id`. kBusy as of Resume.
+  Result<FileLock> LockTransaction(const std::string& id);
+
   /// Builds the transaction that is to follow `old`, which is open, under the
   /// same name, so that nothing can fail for want of space when that one has
   /// ended.
@@ -151,6 +162,7 @@ class Store {
                                   const TransactionSummary& summary,
                                   const OpenJournal& open_journal);
   Status Publish(const std::string& id);
+  Result<FileLock> LockIn(int dir, const std::string& id);
   Result<bool> HasEnded(const std::string& id);
   /// An id that is not in use. Requires the lock, until it is.
   Result<std::string> NewId(Timestamp now);

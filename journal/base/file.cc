@@ -373,11 +373,60 @@ Status SyncDirectory(int dir, const std::string& path) {
 
 namespace {
 
-Status RemoveContents(const UniqueFd& directory) {
-  for (const std::string& name : TRY(ListNames(directory.get(), "."))) {
-    TRY(RemoveTree(directory.get(), name));
+/// How many directories RemoveTree opens within each other: beyond, it would
+/// run out of descriptors, or of stack.
+constexpr int kRemoveDepth = 64;
+
+/// Of the RemoveTree of this thread.
+struct Removal {
+  int depth = 0;
+  int top = -1;         ///< the directory at depth 1
+  bool hoists = false;  ///< something came to be in `top`
+  uint64_t hoisted = 0;
+};
+thread_local Removal removal;
+
+/// Moves a directory that lies too deep to where it is reached, to be removed
+/// there. Nothing is done to what is no directory.
+Status Hoist(int directory, const std::string& name) {
+  struct stat st{};
+  const int found =
+      ::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW);
+  if (found != 0 || !S_ISDIR(st.st_mode)) return {};
+  // To be moved, it must be ours to write to.
+  if ((st.st_mode & S_IRWXU) != S_IRWXU) {
+    std::ignore = ::fchmodat(directory, name.c_str(), 0700, 0);
+  }
+  for (;;) {
+    const std::string to = "hoisted." + std::to_string(removal.hoisted++);
+    CrashPoint();
+    if (::renameat2(directory, name.c_str(), removal.top, to.c_str(),
+                    RENAME_NOREPLACE) == 0) {
+      removal.hoists = true;
+      return {};
+    }
+    if (errno == ENOENT) return {};
+    if (errno != EEXIST) return Fail(errno, "remove " + name);
+  }
+}
+
+Status RemoveNames(int directory) {
+  for (const std::string& name : TRY(ListNames(directory, "."))) {
+    if (removal.depth >= kRemoveDepth) TRY(Hoist(directory, name));
+    TRY(RemoveTree(directory, name));
   }
   return {};
+}
+
+Status RemoveContents(const UniqueFd& directory) {
+  if (removal.depth++ == 0) removal = {.depth = 1, .top = directory.get()};
+  Status removed;
+  do {
+    if (removal.depth == 1) removal.hoists = false;
+    removed = RemoveNames(directory.get());
+  } while (removed && removal.depth == 1 && removal.hoists);
+  --removal.depth;
+  return removed;
 }
 
 }  // namespace

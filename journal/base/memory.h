@@ -10,6 +10,11 @@ namespace txfs {
 /// be called before there are threads.
 void ShareArenas();
 
+/// Lets this thread and those to come recurse deeper than by default: what goes
+/// up a tree of directories does, level by level. To be called before there are
+/// threads. Memory is taken when it is used.
+void DeepenStacks();
+
 /// Gives what is free back to the system. Takes milliseconds.
 void ReturnFreeMemory();
 

@@ -89,6 +89,29 @@ class FaultyWorkspace {
     return true;
   }
 
+  /// Nor is there room for the next transaction, which begins with the first
+  /// change that finds some.
+  void DiscardOnAFullDisk() {
+    disk_.Expect({.first = 1,
+                  .count = UINT64_MAX / 2,
+                  .error = ENOSPC,
+                  .only_space = true});
+    const Status discarded = driver_->Discard();
+    EXPECT_TRUE(discarded) << discarded.error().ToString();
+    EXPECT_TRUE(disk_.has_failed());
+    EXPECT_EQ(driver_->ReadAt(OpenIn(*driver_, "a"), 0, 10).value_or("?"),
+              "base");
+    const Status refused = driver_->Mkdir("later", 0755);
+    EXPECT_EQ(refused ? 0 : refused.error().code, ENOSPC);
+    EXPECT_TRUE(driver_->Discard());
+    disk_.Recover();
+    EXPECT_TRUE(driver_->Mkdir("later", 0755));
+    EXPECT_TRUE(driver_->Remount());
+    EXPECT_TRUE(driver_->Stat("later"));
+    EXPECT_TRUE(driver_->Discard());
+    EXPECT_FALSE(driver_->Stat("later"));
+  }
+
   void ExpectWhatWasAcknowledged() {
     EXPECT_EQ(Differences(), "");
     const Status remounted = driver_->Remount();
@@ -99,6 +122,9 @@ class FaultyWorkspace {
   [[nodiscard]] const FaultyDisk& disk() const { return disk_; }
 
  private:
+  static Handle OpenIn(Driver& driver, const std::string& path) {
+    return driver.Open(path, O_RDONLY, 0).value_or(Handle{});
+  }
   /// One random operation.
   static Status Step(Driver& driver, uint64_t seed);
 
@@ -220,13 +246,20 @@ void FailDiscards(int error, uint64_t seed) {
     if (workspace.Discard({call, 1 + call % 3, error})) ++failed;
     if (!workspace.disk().has_failed()) break;
   }
-  EXPECT_GE(failed, 3U);
+  // A full disk stops none.
+  if (error == EIO) EXPECT_GE(failed, 3U);
 }
 
 TEST(DiscardFaultTest, ADiscardThatFailsLeavesTheTransactionAsItIs) {
   const uint64_t seed = FirstSeed();
   std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
   for (const int error : DiskErrors(seed)) FailDiscards(error, seed);
+}
+
+TEST(DiscardFaultTest, ADiscardTakesNoSpaceOfTheDisk) {
+  FaultyWorkspace workspace(FirstSeed());
+  workspace.Run({});
+  workspace.DiscardOnAFullDisk();
 }
 
 INSTANTIATE_TEST_SUITE_P(Disk, StoreFaultTest,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <iterator>
@@ -43,6 +45,8 @@ class FaultyDisk final : public DiskWatch {
     int error = 0;       ///< errno
     /// A write that is to fail writes its first half, if it can.
     bool short_write = false;
+    /// Only calls that take space fail, as on a disk that is full.
+    bool only_space = false;
   };
   void Expect(const Fault& fault) {
     fault_ = fault;
@@ -56,6 +60,7 @@ class FaultyDisk final : public DiskWatch {
   [[nodiscard]] const std::string& failed() const { return failed_; }
 
   int Before(DiskCall& call) override {
+    if (fault_.only_space && !TakesSpace(call)) return 0;
     ++calls_;
     if (calls_ < fault_.first || calls_ >= fault_.first + fault_.count) {
       return 0;
@@ -77,6 +82,14 @@ class FaultyDisk final : public DiskWatch {
   }
 
  private:
+  static bool TakesSpace(const DiskCall& call) {
+    using Kind = DiskCall::Kind;
+    if (call.kind == Kind::kMake) return ::access(call.path.c_str(), F_OK) != 0;
+    return call.kind == Kind::kMakeDir || call.kind == Kind::kWrite ||
+           call.kind == Kind::kAllocate || call.kind == Kind::kLink ||
+           call.kind == Kind::kMakeNode;
+  }
+
   const bool sees_everything_;
   Fault fault_;
   uint64_t calls_ = 0;

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "journal/check.h"
 #include "journal/db.h"
 #include "journal/rows.h"
 #include "tests/journal/fixture.h"
@@ -603,6 +604,109 @@ TEST_F(JournalTest, TheLogIsReadInOrderFromAnywhere) {
     ADD_FAILURE();
     return true;
   }));
+}
+
+TEST_F(JournalTest, RewritesOfAFileAreOneRowOfTheLog) {
+  Create();
+  Model expected;
+  Attr attr{.size = 1};
+  std::optional<Extent> old;
+  const auto rewrite = [&](uint32_t pid, int times) {
+    for (int i = 0; i < times; ++i) {
+      const auto staged = journal_->Stage(AsBytes(Content(uint64_t(i), 1)));
+      ASSERT_OK(staged);
+      Change change{.op = Op::kWrite,
+                    .time = {.sec = i, .nsec = 0},
+                    .pid = pid,
+                    .path = "f",
+                    .length = 1};
+      AttrEdit times_set{Ino{2}, attr, attr};
+      times_set.after.mtime.sec = ++attr.mtime.sec;
+      ExtentEdit content{Ino{2}, {}, {{0, 1, staged->ref}}};
+      if (old) content.before.push_back(*old);
+      change.edits = {times_set, content};
+      const auto lsn = journal_->Append(change, &*staged);
+      ASSERT_OK(lsn);
+      if (old) journal_->Release(*old, *lsn);
+      old = content.after.front();
+      Apply(change, expected);
+    }
+  };
+  Change made{.op = Op::kCreate, .path = "f"};
+  made.edits.emplace_back(InodeEdit{Ino{2}, {}, InodeRecord{.attr = attr}});
+  ASSERT_OK(journal_->Append(made));
+  Apply(made, expected);
+  rewrite(1, 1000);
+  ASSERT_OK(journal_->Append({.op = Op::kSavepoint, .path = "here"}));
+  const Model then = expected;
+  rewrite(1, 500);
+  rewrite(2, 500);
+  ASSERT_OK(journal_->Drain());
+  std::vector<std::pair<Op, uint64_t>> rows;
+  ASSERT_OK(journal_->ReadLog(Lsn{1}, [&](const LogEntry& entry) {
+    rows.emplace_back(entry.change.op, entry.count);
+    return true;
+  }));
+  EXPECT_EQ(rows, (std::vector<std::pair<Op, uint64_t>>{{Op::kCreate, 1},
+                                                        {Op::kWrite, 1000},
+                                                        {Op::kSavepoint, 1},
+                                                        {Op::kWrite, 500},
+                                                        {Op::kWrite, 500}}));
+  CheckReport report;
+  ASSERT_OK(CheckJournal(dir_.Open().get(), Findings(report, "txn/1")));
+  EXPECT_TRUE(report.problems.empty());
+  journal_.reset();
+  Open();
+  Model loaded;
+  ASSERT_OK(journal_->Load(loaded));
+  EXPECT_TRUE(loaded == expected);
+  const auto rewind =
+      journal_->Rollback({.op = Op::kRollback, .path = "here", .offset = 1002});
+  ASSERT_OK(rewind);
+  EXPECT_EQ(rewind->changes, 1000U);
+  Model back;
+  ASSERT_OK(journal_->Load(back));
+  EXPECT_TRUE(back == then);
+}
+
+TEST_F(JournalTest, ALongPathIsCutInTheLog) {
+  Create();
+  const std::string path(5000, 'd');
+  ASSERT_OK(
+      journal_->Append({.op = Op::kRename, .path = path, .new_path = "e"}));
+  ASSERT_OK(journal_->ReadLog(Lsn{1}, [&](const LogEntry& entry) {
+    EXPECT_EQ(entry.change.path, path.substr(0, 4096));
+    EXPECT_EQ(entry.change.new_path, "e");
+    return true;
+  }));
+}
+
+TEST_F(JournalTest, WhatTheTablesCannotTakeIsLoadedFromTheIntake) {
+  Create();
+  History history(8);
+  Steps(history, 50);
+  io_.write_error = ENOSPC;
+  io_.commit_error = ENOSPC;
+  EXPECT_ERRNO(journal_->Drain(), ENOSPC);
+  ExpectHas(history);
+  io_.write_error = 0;
+  io_.commit_error = 0;
+  ExpectHas(history);
+}
+
+TEST_F(JournalTest, WhatIsMappedHasItsBlocks) {
+  Create();
+  for (const char* name : {"db/lock.mdb", "intake"}) {
+    struct stat st{};
+    ASSERT_EQ(::stat(Path(name).c_str(), &st), 0);
+    EXPECT_GE(Blocks(name), static_cast<uint64_t>(st.st_size)) << name;
+  }
+  // Nor does a store that was copied without its blocks lack them.
+  journal_.reset();
+  ASSERT_EQ(::truncate(Path("db/lock.mdb").c_str(), 0), 0);
+  ASSERT_EQ(::truncate(Path("db/lock.mdb").c_str(), 8192), 0);
+  Open();
+  EXPECT_GE(Blocks("db/lock.mdb"), 8192U);
 }
 
 TEST_F(JournalTest, FactsSurvive) {

@@ -50,3 +50,26 @@ kill "$follower"
 wait "$follower" 2>/dev/null || true
 txfs umount mnt
 contains "$(txfs -C ws log)" followed
+
+# What one process writes again and again is told together, with how often.
+txfs mount ws mnt
+size() { txfs -C mnt status --json | json 'd["store_bytes"]'; }
+before=$(size)
+python3 - mnt/again <<'END'
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT, 0o644)
+for i in range(20000):
+    os.pwrite(fd, b"%d" % (i % 10), 0)
+END
+txfs -C mnt log --json --path again --op write >lines
+python3 - lines <<'END'
+import json, sys
+counts = [json.loads(line)["count"] for line in open(sys.argv[1])]
+assert sum(counts) == 20000, sum(counts)
+assert len(counts) < 2000, len(counts)
+END
+contains "$(txfs -C mnt log --path again)" " times since "
+# A row for each would take 10 MiB.
+[ $(($(size) - before)) -lt 4000000 ] || fail "the store takes $(size) bytes"
+txfs -C mnt fsck >/dev/null
+txfs umount mnt
