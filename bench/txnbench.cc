@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/client.h"
+#include "cli/reach.h"
 #include "cli/runtime_dir.h"
 #include "fs/workspace.h"
 
@@ -52,17 +53,19 @@ Result<double> TimeRequest(const std::string& mountpoint,
 
 /// A transaction more on a workspace that has a store. Closing drops it.
 Result<double> TimeBegin(const std::string& workspace) {
+  txfs::cli::RealWorkspace real = TRY(txfs::cli::ReachWorkspace(workspace));
+  if (!real.record) return txfs::Fail(ENOENT, "the store of " + workspace);
+  txfs::UniqueFd store = TRY(txfs::cli::OpenRecordedStore(*real.record));
+  txfs::WorkspaceOptions options;
+  options.path = workspace;
+  options.base = real.base;
+  options.store = real.record->store;
+  options.store_directory = std::make_shared<txfs::UniqueFd>(std::move(store));
+  options.name = "bench";
+  options.prepares = true;
   std::unique_ptr<txfs::Workspace> opened;
   const auto begin = [&]() -> Status {
-    opened = TRY(txfs::Workspace::Open({.path = workspace,
-                                        .base = nullptr,
-                                        .store = {},
-                                        .name = "bench",
-                                        .begin = true,
-                                        .prepares = true,
-                                        .journal = {},
-                                        .filesystem = {},
-                                        .retention = {}}));
+    opened = TRY(txfs::Workspace::Open(options));
     return {};
   };
   const double seconds = TRY(Seconds(begin));

@@ -10,6 +10,7 @@
 #include "cli/context.h"
 #include "cli/reach.h"
 #include "cli/transactions.h"
+#include "fs/workspace.h"
 #include "journal/base/result.h"
 #include "policy/policy.h"
 

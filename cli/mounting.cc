@@ -187,6 +187,26 @@ Status CheckNesting(const Paths& paths) {
                   "`), or at a directory beside it");
 }
 
+/// Whoever works in a mount must not reach what decides for txfs: not in the
+/// mount, and not by a commit.
+Status CheckOwnDirectories(const Paths& paths) {
+  for (const auto& [own, variable] :
+       {std::pair(StateDirectory(), "XDG_STATE_HOME"),
+        std::pair(ConfigDirectory(), "XDG_CONFIG_HOME")}) {
+    const std::string real = ResolvePath("/", own);
+    const bool inside =
+        IsWithin(real, paths.workspace) || IsWithin(real, paths.mountpoint);
+    if (!inside) continue;
+    return Fail(0,
+                own +
+                    ", which decides for txfs, lies inside the workspace or "
+                    "the mountpoint",
+                "mount a directory that it is not in, or set " +
+                    std::string(variable) + " to one outside");
+  }
+  return {};
+}
+
 Status CheckOutsideMounts(const Paths& paths) {
   const auto entry = FindTxfsMount(paths.workspace);
   if (!entry) return {};
@@ -336,6 +356,7 @@ Result<MountPlan> PlanMount(const Context& context,
   TRY(CheckDirectory("workspace", paths.workspace));
   TRY(CheckDirectory("mountpoint", paths.mountpoint));
   TRY(CheckNesting(paths));
+  TRY(CheckOwnDirectories(paths));
 
   MountPlan plan;
   RealWorkspace workspace = TRY(ReachWorkspace(paths.workspace));

@@ -147,6 +147,11 @@ refuses 1 "is not inside a txfs workspace" txfs -C open/below list
 chmod 755 open
 equal 1 "$(txfs -C open/below list --json 2>/dev/null | json 'len(d)')" "transactions, found from below"
 
+# What decides for txfs is not in reach of who works in a mount.
+mkdir -p home/.local/state home/.config
+refuses_with_hint 1 "which decides for txfs" env XDG_STATE_HOME="$PWD/home/.local/state" txfs mount home mnt
+refuses_with_hint 1 "which decides for txfs" env XDG_CONFIG_HOME="$PWD/home/.config" txfs mount home mnt
+
 # The state directory is private, or is not used.
 mkdir shared own
 chmod 777 shared
