@@ -15,6 +15,7 @@
 #include "fs/fuse_notify.h"
 #include "fs/fuse_ops.h"
 #include "fs/fuse_refused.h"
+#include "fs/fuse_stale.h"
 #include "fs/fuse_workers.h"
 
 namespace txfs {
@@ -99,12 +100,14 @@ class MountedSession final : public FuseSession {
         session_(std::move(session)),
         caches_(session_.get(), fuse_session_fd(session_.get())),
         refused_pages_(session_.get()),
+        stale_told_(context_->fs, caches_),
         wake_(std::move(wake)),
         mountpoint_(std::move(mountpoint)),
         threads_(ThreadCount(options.threads)),
         on_end_(options.on_end),
         device_(DeviceMountedAt(mountpoint_)) {
     context_->refused_pages = &refused_pages_;
+    context_->stale_told = &stale_told_;
   }
 
   ~MountedSession() override {
@@ -117,6 +120,7 @@ class MountedSession final : public FuseSession {
     return ServeUntilWoken(session_.get(), threads_, wake_.get(), [this] {
       if (on_end_) on_end_();
       refused_pages_.End();
+      stale_told_.End();
     });
   }
 
@@ -145,6 +149,7 @@ class MountedSession final : public FuseSession {
   SessionPointer session_;                ///< owns the connection
   KernelCaches caches_;
   RefusedPages refused_pages_;
+  StaleTold stale_told_;
   UniqueFd wake_;
   std::string mountpoint_;
   unsigned threads_;
