@@ -247,6 +247,19 @@ Result<std::string> BaseDirectory::ReadLink(const std::string& path) const {
   return target;
 }
 
+Result<std::string> BaseDirectory::ReadLink(const std::string& path,
+                                            uint64_t ino) const {
+  const UniqueFd link = TRY(OpenPath(path));
+  struct stat st{};
+  if (::fstat(link.get(), &st) != 0) return Fail(errno, "stat " + path);
+  if (st.st_ino != ino) return Fail(ESTALE, path + " was replaced in the base");
+  std::string target(PATH_MAX, '\0');
+  const ssize_t n = ::readlinkat(link.get(), "", target.data(), target.size());
+  if (n < 0) return Fail(errno, "readlink " + path);
+  target.resize(static_cast<size_t>(n));
+  return target;
+}
+
 Result<std::vector<BaseEntry>> ListIfOpen(const BaseDirectory& base,
                                           const std::string& path) {
   auto entries = base.List(path);

@@ -80,11 +80,15 @@ class BaseDirectory {
   Result<std::vector<BaseEntry>> List(const std::string& path) const;
   /// Opens a regular file for reading.
   Result<SharedFd> OpenFile(const std::string& path) const;
+  /// Of the symbolic link that is object `ino`; ESTALE where it is another one.
+  Result<std::string> ReadLink(const std::string& path, uint64_t ino) const;
   Result<std::string> ReadLink(const std::string& path) const;
   /// The names of the user.* attributes.
   Result<std::vector<std::string>> ListXattrs(const std::string& path) const;
   Result<std::string> GetXattr(const std::string& path,
                                const std::string& name) const;
+  /// O_PATH descriptor of an object, of a symbolic link itself.
+  Result<UniqueFd> OpenPath(const std::string& path) const;
   /// A directory's descriptor, for *at calls.
   Result<SharedFd> OpenDirectory(const std::string& path) const;
 
@@ -116,9 +120,6 @@ class BaseDirectory {
   };
   /// The directory `path`, or the nearest above it, that is open.
   Nearest FindNearest(const std::string& path) const EXCLUDES(mutex_);
-  /// O_PATH descriptor of an object.
-  Result<UniqueFd> OpenPath(const std::string& path) const;
-
   UniqueFd root_;
   uint64_t device_ = 0;
   mutable Mutex mutex_;

@@ -1,11 +1,20 @@
 #include "fs/base_file_cache.h"
 
+#include <sys/stat.h>
+
 namespace txfs {
 namespace {
 
 constexpr size_t kMaxOpen = 256;
 
 }  // namespace
+
+bool Told::Covers(const struct stat& now) const {
+  // To search a directory is what leads to what is in it.
+  const uint32_t reads = S_ISDIR(mode) ? 0555 : 0444;
+  return (mode & S_IFMT) == (now.st_mode & S_IFMT) && uid == now.st_uid &&
+         gid == now.st_gid && (mode & reads & ~now.st_mode) == 0;
+}
 
 Result<SharedFd> BaseFileCache::Get(Ino ino, const std::string& path,
                                     const BaseIdentity& origin,

@@ -22,6 +22,22 @@ struct BaseIdentity {
   }
 };
 
+/// What the kernel was told of a base object, by which it decides who may read
+/// it.
+struct Told {
+  BaseIdentity object;
+  uint32_t mode = 0;  ///< with S_IF* bits
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+
+  [[nodiscard]] static Told Of(const BaseOrigin& origin) {
+    return {BaseIdentity::Of(origin), origin.mode, origin.uid, origin.gid};
+  }
+  /// Whether everybody who was let in by what was told may read (and search)
+  /// what `now` is of, too.
+  [[nodiscard]] bool Covers(const struct stat& now) const;
+};
+
 /// Descriptors of base files lately read: without OPEN and RELEASE messages
 /// nobody says when one is needed. Thread-safe.
 class BaseFileCache {

@@ -3,6 +3,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "fs/commit_object.h"
 #include "fs/commit_run.h"
 #include "fs/xattrs.h"
 #include "journal/base/crash_point.h"
@@ -39,37 +40,37 @@ Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
   return {};
 }
 
-Status ApplyXattrs(int dir, const std::string& name,
-                   const ObjectAttributes& attributes,
+Status ApplyXattrs(const OpenObject& object, const ObjectAttributes& attributes,
                    const std::string& path) {
-  const UniqueFd fd = TRY(OpenAt(dir, name, O_PATH | O_NOFOLLOW));
-  auto set = SetXattrs(fd.get(), *attributes.xattrs, path);
+  const int fd = object.fd.get();
+  auto set = SetXattrs(fd, *attributes.xattrs, path);
   if (set || set.error().code != EACCES) return set;
   std::ignore =
-      ::fchmodat(dir, name.c_str(), attributes.mode | S_IRUSR | S_IWUSR, 0);
-  return SetXattrs(fd.get(), *attributes.xattrs, path);
+      ChangeMode(object.fd, (attributes.mode & 0777) | S_IRUSR | S_IWUSR);
+  return SetXattrs(fd, *attributes.xattrs, path);
 }
 
 }  // namespace
 
-Status ApplyAttributes(int dir, const std::string& name,
+Status ApplyAttributes(const OpenObject& object,
                        const ObjectAttributes& attributes,
                        const std::string& path) {
   const bool is_symlink = attributes.type == FileType::kSymlink;
+  if (TypeOfMode(object.st.st_mode) != attributes.type) {
+    return Fail(EEXIST, path + " is of another type by now");
+  }
   if (attributes.xattrs && !is_symlink) {
-    TRY(ApplyXattrs(dir, name, attributes, path));
+    TRY(ApplyXattrs(object, attributes, path));
   }
+  const int fd = object.fd.get();
   struct stat st{};
-  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
-    return Fail(errno, "stat " + path);
-  }
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stat " + path);
   CrashPoint();
   const bool owner_differs =
       st.st_uid != attributes.uid || st.st_gid != attributes.gid;
   // An ordinary user's daemon cannot give files away; the file is its own.
   if (owner_differs &&
-      ::fchownat(dir, name.c_str(), attributes.uid, attributes.gid,
-                 AT_SYMLINK_NOFOLLOW) != 0 &&
+      ::fchownat(fd, "", attributes.uid, attributes.gid, AT_EMPTY_PATH) != 0 &&
       (errno != EPERM || ::geteuid() == 0)) {
     return Fail(errno, "chown " + path);
   }
@@ -80,14 +81,15 @@ Status ApplyAttributes(int dir, const std::string& name,
   // chown took set-user-ID and set-group-ID away.
   if (!is_symlink &&
       (owner_differs || (st.st_mode & 07777) != attributes.mode) &&
-      ::fchmodat(dir, name.c_str(), attributes.mode, 0) != 0 &&
+      ChangeMode(object.fd, attributes.mode) != 0 &&
       !(foreign && errno == EPERM)) {
     return Fail(errno, "chmod " + path);
   }
   CrashPoint();
   const timespec times[2] = {attributes.atime.ToTimespec(),
                              attributes.mtime.ToTimespec()};
-  if (::utimensat(dir, name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0 &&
+  // The path leads to the open object, also where that is a symbolic link.
+  if (::utimensat(AT_FDCWD, ProcPath(fd).c_str(), times, 0) != 0 &&
       !(foreign && errno == EPERM)) {
     return Fail(errno, "utimens " + path);
   }

@@ -461,7 +461,7 @@ class Planner {
     }
     if (cut < base.size) before.ranges.push_back({cut, base.size});
     plan_.deltas.push_back({.delta = after, .ino = inode.ino});
-    plan_.deltas.push_back({.delta = before, .base_path = base.path});
+    plan_.deltas.push_back({.delta = before, .base = inode.ino});
     patched_.insert(inode.ino);
     CommitStep step{
         .kind = StepKind::kPatch, .to = Spot::Base(base.path), .ino = base.ino};
@@ -622,7 +622,7 @@ class Planner {
     }
     step.set_after = std::move(after);
     if (touched) plan_.touched.insert(inode.ino);
-    Add(inode.IsDirectory() ? directories_ : files_, std::move(step));
+    Add(inode.IsDirectory() ? directories_ : files_, std::move(step), inode);
     return {};
   }
 
@@ -640,21 +640,35 @@ class Planner {
   Status SetBefore(const Inode& inode, ObjectAttributes& after,
                    CommitStep& step) {
     const std::string& base = inode.record.base->path;
-    ObjectAttributes before = AttributesOf(TRY(frozen_.base.Stat(base)));
-    if (!IsSelected(inode)) {
+    const struct stat st = TRY(frozen_.base.Stat(base));
+    ObjectAttributes before = AttributesOf(st);
+    step.ino = st.st_ino;
+    if (IsSelected(inode)) {
+      TRY(CheckIsOrigin(inode, st));
+    } else {
       const ObjectAttributes times = after;
       after = before;
       after.atime = times.atime;
       after.mtime = times.mtime;
     }
     if (after.xattrs) {
-      before.xattrs = TRY(frozen_.BaseXattrs(base));
+      before.xattrs = TRY(frozen_.BaseXattrs(base, st.st_ino));
       after.xattrs = MergeXattrs(inode, *before.xattrs);
     }
     // What somebody took away meanwhile does not come back.
     if (!inode.IsDirectory()) after.mode &= ~kPrivileges | before.mode;
     step.set_before = std::move(before);
     return {};
+  }
+
+  /// What somebody put there since conflicts were looked for is not what the
+  /// transaction changed.
+  [[nodiscard]] Status CheckIsOrigin(const Inode& inode,
+                                     const struct stat& st) const {
+    if (frozen_.tree.IsOrigin(inode, st)) return {};
+    return Fail(EAGAIN,
+                inode.record.base->path + " was replaced in the base meanwhile",
+                "commit again");
   }
 
   std::optional<std::string> PathAfter(const Inode& inode) {
@@ -686,7 +700,9 @@ class Planner {
       CommitStep step{.kind = StepKind::kAttributes,
                       .from = Spot::Base(base),
                       .to = Spot::Base(*place)};
-      step.set_before = AttributesOf(TRY(frozen_.base.Stat(base)));
+      const struct stat st = TRY(frozen_.base.Stat(base));
+      step.ino = st.st_ino;
+      step.set_before = AttributesOf(st);
       step.set_after = step.set_before;
       Add(directories_, std::move(step));
     }
@@ -700,7 +716,9 @@ class Planner {
       CommitStep step{.kind = StepKind::kAttributes,
                       .from = Spot::Base(path),
                       .to = Spot::Base(path)};
-      step.set_before = AttributesOf(TRY(frozen_.base.Stat(path)));
+      const struct stat st = TRY(frozen_.base.Stat(path));
+      step.ino = st.st_ino;
+      step.set_before = AttributesOf(st);
       Add(directories_, std::move(step));
     }
     return {};

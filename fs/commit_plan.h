@@ -21,11 +21,11 @@ struct StagedObject {
 };
 
 /// Content to be saved in the vault for a patch: what the overlay has (`ino`)
-/// or what the base has (`base_path`), in the ranges of `delta`.
+/// or what the base has (`base`), in the ranges of `delta`.
 struct StagedDelta {
   Delta delta;
   Ino ino = kNoIno;
-  std::string base_path;
+  Ino base = kNoIno;
 };
 
 /// Extended attributes that a step sets after the point of no return, which the

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fs/base_mounts.h"
 #include "fs/conflicts.h"
 #include "fs/owner_access.h"
 #include "journal/base/crash_point.h"
@@ -56,13 +57,12 @@ bool HasNoLinks(int error) {
          error == EMLINK;
 }
 
-int LinkForExchange(int from_dir, const std::string& from, int to_dir,
-                    const std::string& to) {
+int LinkForExchange(const UniqueFd& object, int dir, const std::string& name) {
   if (!exchange_has_links) {
     errno = EPERM;
     return -1;
   }
-  return ::linkat(from_dir, from.c_str(), to_dir, to.c_str(), 0);
+  return LinkObject(object, dir, name);
 }
 
 int Rename(int from_dir, const std::string& from, int to_dir,
@@ -155,7 +155,12 @@ Status CheckMoves(int dir, const std::string& name, int vault,
 /// where it still does no harm.
 Status CheckStaysItself(int dir, const CommitStep& step) {
   const std::string name(BaseName(step.to.path));
-  const auto opened = OpenAt(dir, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
+  const auto object = OpenObjectAt(dir, name);
+  if (!object || object->st.st_ino != step.ino ||
+      !S_ISREG(object->st.st_mode)) {
+    return {};
+  }
+  const auto opened = Reopen(object->fd, O_WRONLY, step.to.path);
   // Whether it may be written to is not the question here.
   if (!opened || InoAt(dir, name) == step.ino) return {};
   return Fail(0,
@@ -178,6 +183,7 @@ void SetExchangeHasLinks(bool has) { exchange_has_links = has; }
 
 Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
   Place place;
+  place.vault = spot.vault;
   if (spot.vault) {
     const int vault = TRY(DirectoryOf(vault_, spot));
     place.directory = std::make_shared<UniqueFd>(
@@ -224,13 +230,24 @@ Status CommitRunner::InDirectory(int dir, const std::string& what,
 }
 
 /// A directory that is to be moved to another parent is written to.
-void CommitRunner::LetOwnerIn(int dir, const std::string& name) {
-  struct stat st{};
-  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-      S_ISDIR(st.st_mode) && (st.st_mode & S_IRWXU) != S_IRWXU) {
-    // Where it is not ours to let in, the move says so.
-    std::ignore = ::fchmodat(dir, name.c_str(), st.st_mode | S_IRWXU, 0);
-  }
+void CommitRunner::LetOwnerIn(const OpenObject& directory) {
+  if ((directory.st.st_mode & S_IRWXU) == S_IRWXU) return;
+  // Where it is not ours to let in, the move says so.
+  std::ignore = ChangeMode(directory.fd, directory.st.st_mode | S_IRWXU);
+}
+
+Result<OpenObject> CommitRunner::Find(const Place& place, uint64_t ino) {
+  auto object = OpenObjectAt(place.dir(), place.name);
+  if (object && object->st.st_ino != ino) return Fail(ENOENT, place.name);
+  return object;
+}
+
+bool CommitRunner::IsReachable(const OpenObject& object) const {
+  const uint64_t mount = MountIdOf(object.fd.get());
+  return mount == MountIdOf(base_.root()) ||
+         std::ranges::any_of(vault_, [&](const auto& part) {
+           return mount == MountIdOf(part.second.get());
+         });
 }
 
 Status CommitRunner::CheckUnlocked(const CommitStep& step) const {
@@ -281,7 +298,32 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
   return {};
 }
 
-Status CommitRunner::Run(const CommitSteps& steps) {
+Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
+  constexpr uint32_t kPrivileges = S_ISUID | S_ISGID;
+  for (const CommitStep& step : steps) {
+    if (!step.set_after) continue;
+    const ObjectAttributes& after = *step.set_after;
+    const bool is_directory = after.type == FileType::kDirectory;
+    // What an undo sets is what the commit found there.
+    const bool gives_back = is_undo && step.ino != 0;
+    const uint32_t had = step.set_before ? step.set_before->mode : 0;
+    const uint32_t given = after.mode & kPrivileges & ~had;
+    if (given != 0 && !is_directory && !gives_back) {
+      return Fail(EBADMSG, "the plan sets set-user-ID or set-group-ID on " +
+                               step.to.path + ", which did not have it");
+    }
+    if (!after.xattrs) continue;
+    for (const auto& [name, value] : *after.xattrs) {
+      if (name.starts_with("user.")) continue;
+      return Fail(EBADMSG, "the plan sets the attribute " + name + " of " +
+                               step.to.path + ", as no commit does");
+    }
+  }
+  return {};
+}
+
+Status CommitRunner::Run(const CommitSteps& steps, bool is_undo) {
+  TRY(CheckHarmless(steps, is_undo));
   base_.DropCache();
   running_ = true;
   size_t done = 0;
@@ -324,16 +366,20 @@ Status CommitRunner::Move(const CommitStep& step) {
   // Moved on already, with the object or with a directory above it.
   if (!from && from.error().code == ENOENT) return {};
   if (!from) return std::unexpected(std::move(from).error());
-  if (InoAt(from->dir(), from->name) != step.ino) return {};
+  const auto object = Find(*from, step.ino);
+  if (!object && object.error().code == ENOENT) return {};
+  if (!object) return std::unexpected(object.error());
   const Place to = TRY(Resolve(step.to));
-  const bool is_directory = IsDirectoryAt(from->dir(), from->name);
-  if (is_directory) LetOwnerIn(from->dir(), from->name);
+  if (object->IsDirectory()) LetOwnerIn(*object);
   const int permitting = step.from.vault ? to.dir() : from->dir();
   TRY(InDirectory(permitting, PathOf(step), [&] {
     return RenameToFree(from->dir(), from->name, to.dir(), to.name);
   }));
-  if (is_directory) base_.DropCache();
-  return {};
+  if (object->IsDirectory()) base_.DropCache();
+  // A rename is by name: in the base, another object may have got it.
+  if (!to.vault || InoAt(to.dir(), to.name) == step.ino) return {};
+  std::ignore = RenameToFree(to.dir(), to.name, from->dir(), from->name);
+  return InTheWay(PathOf(step));
 }
 
 Status CommitRunner::Exchange(const CommitStep& step) {
@@ -354,7 +400,12 @@ Status CommitRunner::Exchange(const CommitStep& step) {
     supported = swapped == 0 || (errno != EINVAL && errno != ENOSYS);
     return supported ? swapped : 0;
   }));
-  return supported ? Status() : ExchangeInSteps(step, from, to);
+  if (!supported) return ExchangeInSteps(step, from, to);
+  if (InoAt(from.dir(), from.name) == step.other) return {};
+  // Another object got the name in between.
+  std::ignore =
+      Rename(from.dir(), from.name, to.dir(), to.name, RENAME_EXCHANGE);
+  return InTheWay(step.to.path);
 }
 
 /// For filesystems without RENAME_EXCHANGE: the old object gets a name in the
@@ -364,12 +415,19 @@ Status CommitRunner::Exchange(const CommitStep& step) {
 Status CommitRunner::ExchangeInSteps(const CommitStep& step, const Place& from,
                                      const Place& to) {
   const std::string old = OldName(from.name);
-  TRY(InDirectory(to.dir(), step.to.path, [&] {
-    if (InoAt(from.dir(), old) == step.other) return 0;
-    if (LinkForExchange(to.dir(), to.name, from.dir(), old) == 0) return 0;
-    if (!HasNoLinks(errno)) return -1;
-    return Rename(to.dir(), to.name, from.dir(), old, 0);
-  }));
+  if (InoAt(from.dir(), old) != step.other) {
+    const auto object = Find(to, step.other);
+    if (!object) return InTheWay(step.to.path);
+    TRY(InDirectory(to.dir(), step.to.path, [&] {
+      if (LinkForExchange(object->fd, from.dir(), old) == 0) return 0;
+      if (!HasNoLinks(errno)) return -1;
+      return Rename(to.dir(), to.name, from.dir(), old, 0);
+    }));
+    if (InoAt(from.dir(), old) != step.other) {
+      std::ignore = RenameToFree(from.dir(), old, to.dir(), to.name);
+      return InTheWay(step.to.path);
+    }
+  }
   // What others make there meanwhile is not to be replaced.
   const bool is_old = InoAt(to.dir(), to.name) == step.other;
   TRY(InDirectory(to.dir(), step.to.path, [&] {
@@ -400,14 +458,14 @@ Status CommitRunner::Link(const CommitStep& step) {
   // Later steps took the other name away, or the directory it was in.
   if (!from && from.error().code == ENOENT) return {};
   if (!from) return std::unexpected(std::move(from).error());
-  if (InoAt(from->dir(), from->name) != step.ino) return {};
+  const auto object = Find(*from, step.ino);
+  if (!object && object.error().code == ENOENT) return {};
+  if (!object) return std::unexpected(object.error());
   const Place to = TRY(Resolve(step.to));
   if (!IsIn(to, step.parent)) return {};
   if (InoAt(to.dir(), to.name) == step.ino) return {};
-  return InDirectory(to.dir(), PathOf(step), [&] {
-    return ::linkat(from->dir(), from->name.c_str(), to.dir(), to.name.c_str(),
-                    0);
-  });
+  return InDirectory(to.dir(), PathOf(step),
+                     [&] { return LinkObject(object->fd, to.dir(), to.name); });
 }
 
 Status CommitRunner::Unlink(const CommitStep& step) {
@@ -430,18 +488,19 @@ Status CommitRunner::Patch(const CommitStep& step) {
   // Moved already: an earlier run was past the patches, which it synced.
   if (!place && place.error().code == ENOENT) return {};
   if (!place) return std::unexpected(std::move(place).error());
-  if (InoAt(place->dir(), place->name) != step.ino) return {};
-  UniqueFd fd;
-  const auto open = [&] {
-    fd.Reset(::openat(place->dir(), place->name.c_str(),
-                      O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    return fd.valid();
-  };
-  if (!open() && errno == EACCES) {
-    std::ignore = ::fchmodat(place->dir(), place->name.c_str(), 0600, 0);
-    std::ignore = open();
+  const auto object = Find(*place, step.ino);
+  if (!object && object.error().code == ENOENT) return {};
+  if (!object) return std::unexpected(object.error());
+  if (!S_ISREG(object->st.st_mode) || !IsReachable(*object)) {
+    return InTheWay(step.to.path);
   }
-  if (!fd.valid()) return Fail(errno, "open " + step.to.path);
+  CrashPoint();
+  auto opened = Reopen(object->fd, O_RDWR, step.to.path);
+  if (!opened && opened.error().code == EACCES) {
+    std::ignore = ChangeMode(object->fd, S_IRUSR | S_IWUSR);
+    opened = Reopen(object->fd, O_RDWR, step.to.path);
+  }
+  const UniqueFd fd = TRY(std::move(opened));
   CrashPoint();
   auto written = WriteDelta(*step.after, fd.get());
   if (written && ::fsync(fd.get()) != 0) written = Fail(errno, "sync");
@@ -475,10 +534,19 @@ Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
 
 Status CommitRunner::SetAttributes(const CommitStep& step) {
   if (!step.set_after) return {};
-  const Place place = TRY(Resolve(step.to));
+  auto place = Resolve(step.to);
+  // Others took away what the steps before brought: then so be it.
+  if (!place && place.error().code == ENOENT) return {};
+  if (!place) return std::unexpected(std::move(place).error());
+  const auto object = OpenObjectAt(place->dir(), place->name);
+  if (!object && object.error().code == ENOENT) return {};
+  if (!object) return Fail(object.error().code, "open " + step.to.path);
+  const bool is_named = step.ino == 0 || object->st.st_ino == step.ino;
+  if (!is_named || !IsReachable(*object)) return InTheWay(step.to.path);
   CrashPoint();
-  return ApplyAttributes(place.dir(), place.name, *step.set_after,
-                         step.to.path);
+  auto set = ApplyAttributes(*object, *step.set_after, step.to.path);
+  if (!set && set.error().code == EEXIST) return InTheWay(step.to.path);
+  return set;
 }
 
 }  // namespace txfs

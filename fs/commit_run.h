@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fs/base_directory.h"
+#include "fs/commit_object.h"
 #include "fs/commit_step.h"
 #include "fs/vaults.h"
 #include "journal/base/result.h"
@@ -30,15 +31,23 @@ class CommitRunner {
   /// what it may not move to a vault. EACCES, with path and remedy.
   Status CheckPermitted(const CommitSteps& steps, Asking asking = Asking::kAll);
 
+  /// Whether the steps are such as give no program more rights than it had:
+  /// set-user-ID and set-group-ID stay with a file that had them, or come back
+  /// to it with an undo, and no attributes but user.* are set. EBADMSG.
+  static Status CheckHarmless(const CommitSteps& steps, bool is_undo);
+
   /// After it: all steps in order, then a sync. Skips what an interrupted run
-  /// has done, so that it can be called again until it succeeds.
-  Status Run(const CommitSteps& steps);
+  /// has done, so that it can be called again until it succeeds. Does nothing
+  /// to any other object than those that the steps name: EEXIST, with path and
+  /// remedy, where another one stands.
+  Status Run(const CommitSteps& steps, bool is_undo);
 
  private:
   /// A spot as a directory descriptor and a name in it.
   struct Place {
     SharedFd directory;
     std::string name;
+    bool vault = false;
 
     [[nodiscard]] int dir() const { return directory->get(); }
   };
@@ -54,6 +63,10 @@ class CommitRunner {
                          const Place& to);
   Status FinishExchange(const CommitStep& step, const Place& from);
   static bool IsIn(const Place& place, uint64_t parent);
+  /// The object `ino` at `place`; ENOENT where there is another one, or none.
+  static Result<OpenObject> Find(const Place& place, uint64_t ino);
+  /// Whether it is on a filesystem that the plan is about.
+  [[nodiscard]] bool IsReachable(const OpenObject& object) const;
   Status Link(const CommitStep& step);
   Status Unlink(const CommitStep& step);
   Status Patch(const CommitStep& step);
@@ -65,7 +78,7 @@ class CommitRunner {
   /// the end of the plan set its mode.
   Status InDirectory(int dir, const std::string& what,
                      const std::function<int()>& work);
-  void LetOwnerIn(int dir, const std::string& name);
+  static void LetOwnerIn(const OpenObject& directory);
 
   const BaseDirectory& base_;
   const Vault& vault_;
@@ -79,8 +92,9 @@ void SetRenameHasFlags(bool has);
 /// Tests: with false, an exchange finds that there are no hard links.
 void SetExchangeHasLinks(bool has);
 
-/// Gives `name` in `dir` these attributes. `path` is for messages.
-Status ApplyAttributes(int dir, const std::string& name,
+/// Gives an object these attributes. `path` is for messages. EEXIST: it is of
+/// another type.
+Status ApplyAttributes(const OpenObject& object,
                        const ObjectAttributes& attributes,
                        const std::string& path);
 

@@ -171,7 +171,8 @@ Status VaultFiller::SetAttributes(const StagedObject& object) {
   ObjectAttributes attributes = CommittedAttributes(inode);
   attributes.xattrs = OwnXattrs(inode);
   if (inode.record.base) {
-    XattrMap now = TRY(frozen_.BaseXattrs(inode.record.base->path));
+    const BaseOrigin& base = *inode.record.base;
+    XattrMap now = TRY(frozen_.BaseXattrs(base.path, base.ino));
     if (!inode.attr().xattrs_owned) {
       attributes.xattrs = std::move(now);
     } else if (!now.empty()) {  // else the base may have it no more
@@ -179,9 +180,9 @@ Status VaultFiller::SetAttributes(const StagedObject& object) {
     }
   }
   if (attributes.xattrs->empty()) attributes.xattrs.reset();
-  return ApplyAttributes(TRY(DirectoryOf(vault_, object.spot)),
-                         object.spot.path, attributes,
-                         frozen_.tree.PathOf(inode));
+  const int vault = TRY(DirectoryOf(vault_, object.spot));
+  const OpenObject made = TRY(OpenObjectAt(vault, object.spot.path));
+  return ApplyAttributes(made, attributes, frozen_.tree.PathOf(inode));
 }
 
 Status VaultFiller::Try(const TriedXattrs& tried) {
@@ -194,7 +195,8 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   ObjectAttributes attributes = CommittedAttributes(inode);
   attributes.type = FileType::kRegular;
   attributes.xattrs = OwnXattrs(inode);
-  TRY(ApplyAttributes(vault, name, attributes, frozen_.tree.PathOf(inode)));
+  const OpenObject made = TRY(OpenObjectAt(vault, name));
+  TRY(ApplyAttributes(made, attributes, frozen_.tree.PathOf(inode)));
   CrashPoint();
   if (::unlinkat(vault, name, 0) == 0) return {};
   return Fail(errno, "remove what was tried in the vault");
@@ -284,11 +286,24 @@ Status VaultFiller::Clear(const Inode& inode, int fd, Range range) {
       errno, "punch a hole in what is to become " + frozen_.tree.PathOf(inode));
 }
 
+Result<SharedFd> VaultFiller::OpenOrigin(const Inode& inode) const {
+  const BaseOrigin& origin = *inode.record.base;
+  SharedFd fd = TRY(frozen_.base.OpenFile(origin.path));
+  struct stat st{};
+  if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + origin.path);
+  if (frozen_.tree.IsOrigin(inode, st)) return fd;
+  return Fail(ESTALE, origin.path + " was replaced in the base meanwhile",
+              "commit again");
+}
+
 /// Starts a file with the blocks of its base file, where the filesystem can
 /// and that is more than a few.
 Result<bool> VaultFiller::CloneBase(const Inode& inode, int fd) {
   if (!inode.record.base || inode.attr().base_limit < kMinClone) return false;
-  const SharedFd base = TRY(frozen_.base.OpenFile(inode.record.base->path));
+  const auto opened = OpenOrigin(inode);
+  // Where it is by now is found when it is read.
+  if (!opened && opened.error().code == ESTALE) return false;
+  const SharedFd base = TRY(opened);
   if (::ioctl(fd, FICLONE, base->get()) != 0) return false;
   const uint64_t limit = inode.attr().base_limit;
   if (::ftruncate(fd, static_cast<off_t>(limit)) != 0) {
@@ -321,12 +336,12 @@ Status VaultFiller::CopyRange(const Inode& inode, int fd, Range range,
 
 Status VaultFiller::SaveDelta(const StagedDelta& delta) {
   const Inode* inode = frozen_.tree.Find(delta.ino);
-  const std::string path =
-      inode != nullptr ? frozen_.tree.PathOf(*inode) : delta.base_path;
+  const std::string path = frozen_.tree.PathOf(
+      inode != nullptr ? *inode : *frozen_.tree.Find(delta.base));
   const UniqueFd fd =
       TRY(MakeSlot(vault_.at("").get(), delta.delta.name, path));
   SharedFd base;
-  if (inode == nullptr) base = TRY(frozen_.base.OpenFile(delta.base_path));
+  if (inode == nullptr) base = TRY(OpenOrigin(*frozen_.tree.Find(delta.base)));
   ContentSum sum;
   for (const Range& range : delta.delta.ranges) {
     if (inode != nullptr) {
@@ -351,7 +366,10 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
 /// lists, labels) goes to its replacement, except file capabilities, which a
 /// write takes away.
 Status VaultFiller::CopyForeignXattrs(const Inode& inode, int fd) {
-  const auto from = frozen_.base.OpenFile(inode.record.base->path);
+  const auto from = OpenOrigin(inode);
+  if (!from && from.error().code == ESTALE) {
+    return std::unexpected(from.error());
+  }
   if (!from) return {};  // unreadable to us, so without lists of ours
   const auto names = XattrNames(ProcPath((*from)->get()));
   std::string value(XATTR_SIZE_MAX, '\0');

@@ -48,6 +48,9 @@ class VaultFiller {
   Status CopyRange(const Inode& inode, int fd, Range range, ContentSum& sum);
   Status SaveDelta(const StagedDelta& delta);
   Status CopyForeignXattrs(const Inode& inode, int fd);
+  /// The base file that `inode` was made from. ESTALE: another one has its
+  /// path.
+  Result<SharedFd> OpenOrigin(const Inode& inode) const;
   Status Keep(const Spot& spot, ContentSum sum,
               const std::optional<Timestamp>& mtime);
   Status SetAttributes(const StagedObject& object);

@@ -22,7 +22,7 @@ enum class StepKind : uint8_t {
   kLink = 3,      ///< give object `ino`, at `from`, the name `to`, too
   kUnlink = 4,    ///< take the name `to` of `ino` away; `from` stays
   kPatch = 5,     ///< write `after` into file `ino` at `to`
-  kAttributes = 6,  ///< give `to` the attributes `set_after`
+  kAttributes = 6,  ///< give object `ino`, at `to`, the attributes `set_after`
 };
 
 /// A path in the base, or a name in the vault.
@@ -71,7 +71,8 @@ struct ObjectAttributes {
 struct CommitStep {
   StepKind kind = StepKind::kMove;
   Spot from, to;
-  uint64_t ino = 0;     ///< st_ino of the object; kAttributes: 0
+  uint64_t ino = 0;     ///< st_ino of the object; 0 only in kAttributes of a
+                        ///< plan that an earlier version wrote
   uint64_t other = 0;   ///< kExchange: st_ino of the object that goes
   uint64_t parent = 0;  ///< kLink, kUnlink with `to` in the base: st_ino of its
                         ///< directory, lest a repeated run takes another

@@ -20,7 +20,7 @@ namespace txfs {
 namespace {
 
 constexpr FileFrame kCommitFrame = {
-    .magic = "TXFSPLN\n", .version = 1, .what = "commit plan"};
+    .magic = "TXFSPLN\n", .version = 2, .what = "commit plan"};
 
 /// The image and the manifest of what is no large tree are not larger than the
 /// plan by more than that.
@@ -45,6 +45,16 @@ Status CheckOwner(const Store& store, const std::string& path) {
   return Fail(EACCES,
               store.display_path() + "/" + path + " belongs to another user",
               "run the command as that user");
+}
+
+bool IsUndo(const CommitRecord& record) {
+  return record.summary.kind == TransactionKind::kUndo;
+}
+
+/// Version 1 did not say whose attributes a step sets.
+bool NamesObjects(const CommitSteps& steps) {
+  return std::ranges::all_of(
+      steps, [](const CommitStep& step) { return step.ino != 0; });
 }
 
 using Records = std::map<std::string, TransactionSummary>;
@@ -121,6 +131,9 @@ Result<CommitRecord> DecodeRecord(ByteSpan in) {
   record.settlement.assign(settlement.begin(), settlement.end());
   record.settles_at = Lsn{decoder.Get<uint64_t>()};
   if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kCommitFrame);
+  if (VersionIn(kCommitFrame, in) > 1 && !NamesObjects(record.steps)) {
+    return Damaged(kCommitFrame);
+  }
   record.summary = TRY(DecodeSummary(AsBytes(summary)));
   if (!MakesSense(record)) return Damaged(kCommitFrame);
   return record;
@@ -148,6 +161,7 @@ Result<std::unique_ptr<CommitRecord>> Committer::Unfinished() const {
 }
 
 Status Committer::CheckPermitted(const CommitRecord& record) const {
+  TRY(CommitRunner::CheckHarmless(record.steps, IsUndo(record)));
   return CommitRunner(base_, {}).CheckPermitted(record.steps);
 }
 
@@ -170,12 +184,12 @@ Status Committer::PassPointOfNoReturn(const CommitRecord& record) {
 
 Status Committer::CarryOut(const CommitRecord& record) {
   const Vault vault = TRY(vaults_.Open(record.vault));
-  TRY(CommitRunner(base_, vault, progress_).Run(record.steps));
+  const bool is_undo = IsUndo(record);
+  TRY(CommitRunner(base_, vault, progress_).Run(record.steps, is_undo));
   if (record.summary.kind == TransactionKind::kWhole) {
     // From here on they are files of the base and of nobody else.
     TRY(store_.GiveUpLinkedSegments(record.summary.id));
   }
-  const bool is_undo = record.summary.kind == TransactionKind::kUndo;
   const CommitImage image = TRY(TakeImage(base_, record.steps, is_undo));
   TRY(store_.history().WriteImage(record.summary.id,
                                   AsText(EncodeImage(image))));

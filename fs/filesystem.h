@@ -199,6 +199,13 @@ class Filesystem {
   /// fsync: everything acknowledged so far survives power loss.
   virtual Status Sync() = 0;
   virtual Result<struct statvfs> StatFs() = 0;
+
+  /// Looks again at the inodes on which an operation failed with ESTALE since
+  /// the base has another object for them, or another owner or mode, than the
+  /// kernel was told. `tell` gets what is stale; these operations go on failing
+  /// until it has returned. Not to be called by a request's handler.
+  virtual void SettleDoubts(
+      const std::function<void(const StaleCaches&)>& /*tell*/) {}
 };
 
 }  // namespace txfs

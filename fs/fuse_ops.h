@@ -7,6 +7,7 @@
 #include "fs/filesystem.h"
 #include "fs/fuse_libfuse.h"
 #include "fs/fuse_refused.h"
+#include "fs/fuse_stale.h"
 #include "fs/fuse_wire.h"
 
 namespace txfs {
@@ -17,6 +18,7 @@ struct FuseContext {
   std::function<void(const std::string&)> log;
   FuseWire wire{};
   RefusedPages* refused_pages = nullptr;  ///< set before the first request
+  StaleTold* stale_told = nullptr;        ///< the same
   /// Whether the kernel does without OPEN and OPENDIR; decided in INIT.
   std::atomic<bool> zero_message_open{false};
   std::atomic<bool> zero_message_opendir{false};

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "fs/fuse_ops.h"
+
 namespace txfs {
 namespace {
 
@@ -11,7 +13,12 @@ int Errno(const Error& error) {
 }
 
 void ReplyError(fuse_req_t req, const Error& error) {
+  const auto& context = *static_cast<FuseContext*>(fuse_req_userdata(req));
   fuse_reply_err(req, Errno(error));
+  // The kernel asks again only if it is told to.
+  if (error.code == ESTALE && context.stale_told != nullptr) {
+    context.stale_told->LookAgain();
+  }
 }
 
 }  // namespace
@@ -27,7 +34,8 @@ fuse_entry_param EntryOf(const Node& node) {
 }
 
 void ReplyStatus(fuse_req_t req, const Status& result) noexcept {
-  fuse_reply_err(req, result ? 0 : Errno(result.error()));
+  if (!result) return ReplyError(req, result.error());
+  fuse_reply_err(req, 0);
 }
 
 void ReplyAttr(fuse_req_t req, const Result<struct stat>& result) noexcept {

@@ -14,6 +14,7 @@
 #include "fs/fuse_notify.h"
 #include "fs/fuse_ops.h"
 #include "fs/fuse_refused.h"
+#include "fs/fuse_stale.h"
 #include "fs/fuse_workers.h"
 
 namespace txfs {
@@ -91,12 +92,14 @@ class MountedSession final : public FuseSession {
         session_(std::move(session)),
         caches_(session_.get(), fuse_session_fd(session_.get())),
         refused_pages_(session_.get()),
+        stale_told_(context_->fs, caches_),
         wake_(std::move(wake)),
         mountpoint_(mount.mountpoint),
         threads_(ThreadCount(options.threads)),
         on_end_(options.on_end),
         device_(mount.device()) {
     context_->refused_pages = &refused_pages_;
+    context_->stale_told = &stale_told_;
   }
 
   ~MountedSession() override {
@@ -109,6 +112,7 @@ class MountedSession final : public FuseSession {
     return ServeUntilWoken(session_.get(), threads_, wake_.get(), [this] {
       if (on_end_) on_end_();
       refused_pages_.End();
+      stale_told_.End();
     });
   }
 
@@ -139,6 +143,7 @@ class MountedSession final : public FuseSession {
   SessionPointer session_;                ///< owns the connection
   KernelCaches caches_;
   RefusedPages refused_pages_;
+  StaleTold stale_told_;
   UniqueFd wake_;
   std::string mountpoint_;
   unsigned threads_;

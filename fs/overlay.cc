@@ -182,13 +182,16 @@ struct stat OverlayFilesystem::AnswerStat(Inode& inode) const {
 Result<std::optional<BaseObject>> OverlayFilesystem::ProbeBase(
     Ino parent, std::string_view name) {
   std::string directory, place;
+  std::optional<Told> told;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(parent));
     if (!inode->record.base) return std::nullopt;
     directory = inode->record.base->path;
     place = TRY(PlaceInBase(*inode));
+    if (IsGuarded(*inode)) told = Told::Of(*inode->record.base);
   }
+  if (told) TRY(CheckDirectory(parent, *told, place));
   auto object = TRY(FindObject(base_, JoinPath(place, name)));
   if (object) object->path = JoinPath(directory, name);
   return object;

@@ -12,6 +12,7 @@
 #include "fs/base_directory.h"
 #include "fs/base_file_cache.h"
 #include "fs/directory_cache.h"
+#include "fs/doubts.h"
 #include "fs/filesystem.h"
 #include "fs/limit_meters.h"
 #include "fs/linked_names.h"
@@ -80,6 +81,8 @@ class OverlayFilesystem final : public Filesystem {
   Result<uint64_t> Seek(Ino ino, uint64_t offset, int whence) override;
   Status Sync() override;
   Result<struct statvfs> StatFs() override;
+  void SettleDoubts(
+      const std::function<void(const StaleCaches&)>& tell) override;
 
   /// Where pre-images go; none before this was called.
   void UsePreimages(std::shared_ptr<Preimages> preimages);
@@ -133,9 +136,9 @@ class OverlayFilesystem final : public Filesystem {
                         MutableByteSpan out);
     /// Where in `range` the file may have other bytes than zeros, in order.
     std::vector<Range> DataIn(const Inode& inode, Range range);
-    /// The user.* attributes of a base object.
+    /// The user.* attributes of a base object. ESTALE: it is not `ino`.
     Result<std::map<std::string, std::string>> BaseXattrs(
-        const std::string& path) const;
+        const std::string& path, std::optional<uint64_t> ino = {}) const;
     /// Those that `inode`, of base origin and not changed in them, has of it.
     Result<std::map<std::string, std::string>> OldXattrs(
         const Inode& inode) const;
@@ -218,6 +221,9 @@ class OverlayFilesystem final : public Filesystem {
     /// they were made from, as long as nobody looks. Requires that descriptors
     /// of directories were forgotten lately.
     StaleCaches Refresh(std::span<const Ino> inos);
+    /// The same, and upper directories among them have the mode and owner that
+    /// only others changed.
+    StaleCaches LookAgain(std::span<const Ino> inos);
 
    private:
     [[nodiscard]] Tree::Look BaseLook() const;
@@ -272,7 +278,9 @@ class OverlayFilesystem final : public Filesystem {
     std::vector<Piece> pieces;
     std::string base_path;
     std::vector<std::string> other_paths;  ///< where the base may have it, too
-    Fingerprint state;        ///< of the base file, when it was noted
+    Fingerprint state;  ///< of the base file, when it was noted
+    Told told;
+    bool guarded = false;     ///< what is read must be what was told of
     bool must_match = false;  ///< base_path must lead to the same object
     bool changed = false;     ///< it is to be what it was when it was noted
     bool may_follow = false;  ///< as OverwrittenContent::Noted
@@ -289,6 +297,24 @@ class OverlayFilesystem final : public Filesystem {
   /// What the base has under a name.
   Result<std::optional<BaseObject>> ProbeBase(Ino parent, std::string_view name)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+  // What the kernel was told. overlay_told.cc
+  /// Whether what an inode of base origin has of the base is shown only while
+  /// that is as the kernel was told.
+  [[nodiscard]] bool IsGuarded(const Inode& inode) const
+      REQUIRES_SHARED(gate_, tree_mutex_);
+  /// Fails (ESTALE) where `now`, of what was opened for `ino`, is not what the
+  /// kernel was told, so that it may have let in who may not read it. Until
+  /// SettleDoubts the inode stays closed.
+  Status CheckTold(Ino ino, const Told& told, const struct stat& now) const
+      EXCLUDES(tree_mutex_);
+  Status CheckTold(Ino ino, const Told& told, int fd) const
+      EXCLUDES(tree_mutex_);
+  /// The same of the directory at `place`, which is about to be looked into.
+  Status CheckDirectory(Ino ino, const Told& told,
+                        const std::string& place) const EXCLUDES(tree_mutex_);
+  /// Whether the directories above `ino` are what the kernel was told. Doubts
+  /// those that are not.
+  bool AreAncestorsAsTold(Ino ino) const EXCLUDES(tree_mutex_);
   /// Where the base has an inode of base origin: a commit that has stopped
   /// half-way may have moved it. EIO: at neither of its places.
   Result<std::string> PlaceInBase(const Inode& inode) const
@@ -405,9 +431,13 @@ class OverlayFilesystem final : public Filesystem {
     std::string path;                  ///< in the base
     std::optional<Fingerprint> state;  ///< the file must be this one, wherever
                                        ///< it is by now
+    Ino ino = kNoIno;
+    std::optional<Told> told;  ///< it must be what the kernel was told of
   };
   Result<XattrSource> SourceOfXattrs(const Inode& inode) const
       REQUIRES_SHARED(gate_, tree_mutex_);
+  /// The object, wherever it is.
+  Result<SharedFd> OpenSource(const XattrSource& source);
   /// The file, if it is not at its path any more. ENOENT: nor anywhere else.
   Result<SharedFd> OpenMoved(const XattrSource& source);
   Result<std::vector<std::string>> ListXattrsOf(const XattrSource& source);
@@ -415,12 +445,10 @@ class OverlayFilesystem final : public Filesystem {
                                  const std::string& name);
   Result<std::map<std::string, std::string>> XattrsOf(
       const XattrSource& source);
-  /// As BaseDirectory::ListXattrs; what is gone has none.
-  Result<std::vector<std::string>> ListBaseXattrs(
-      const std::string& path) const;
-  /// All user.* attributes of the base object: what a first change copies.
+  /// All user.* attributes of the base object, which must be `ino` if that is
+  /// said; what is gone has none.
   Result<std::map<std::string, std::string>> BaseXattrs(
-      const std::string& path) const;
+      const std::string& path, std::optional<uint64_t> ino = {}) const;
   Result<std::map<std::string, std::string>> VisibleXattrs(Ino ino)
       REQUIRES_SHARED(gate_);
 
@@ -485,6 +513,7 @@ class OverlayFilesystem final : public Filesystem {
                     std::vector<Extent>& released) REQUIRES_SHARED(tree_mutex_);
 
   const BaseDirectory base_;
+  mutable Doubts doubts_;
   BaseLinks links_;
   const FilesystemOptions options_;
   std::shared_ptr<const policy::Policy> policy_ GUARDED_BY(gate_);
@@ -492,7 +521,7 @@ class OverlayFilesystem final : public Filesystem {
   SharedMutex write_gate_;
   SharedMutex gate_;
   std::array<SharedMutex, 64> content_locks_;
-  SharedMutex tree_mutex_;
+  mutable SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
   LimitMeters meters_ GUARDED_BY(tree_mutex_);
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);

@@ -19,6 +19,15 @@ Op OpOf(const AttrRequest& request) {
 
 bool IsUserXattr(std::string_view name) { return name.starts_with("user."); }
 
+/// All user.* attributes of an open object.
+Result<std::map<std::string, std::string>> XattrsIn(int fd) {
+  std::map<std::string, std::string> xattrs;
+  for (const std::string& name : TRY(UserXattrNames(fd))) {
+    xattrs[name] = TRY(XattrOf(ProcPath(fd), name));
+  }
+  return xattrs;
+}
+
 /// What the request leaves of `attr`.
 void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
   if (request.mode) attr.mode = *request.mode & 07777;
@@ -112,26 +121,27 @@ Result<std::string> OverlayFilesystem::ReadLink(Ino ino) {
 
 // --- extended attributes ---------------------------------------------------
 
-Result<std::vector<std::string>> OverlayFilesystem::ListBaseXattrs(
-    const std::string& path) const {
-  auto names = base_.ListXattrs(path);
-  // Somebody removed it; a changed file stays, with what is known of it.
-  if (!names && IsGone(names.error())) names.emplace();
-  return names;
-}
-
 Result<std::map<std::string, std::string>> OverlayFilesystem::BaseXattrs(
-    const std::string& path) const {
-  std::map<std::string, std::string> xattrs;
-  for (const std::string& name : TRY(ListBaseXattrs(path))) {
-    xattrs[name] = TRY(base_.GetXattr(path, name));
+    const std::string& path, std::optional<uint64_t> ino) const {
+  const auto fd = base_.OpenPath(path);
+  // Somebody removed it; a changed file stays, with what is known of it.
+  if (!fd && IsGone(fd.error())) return std::map<std::string, std::string>();
+  if (!fd) return std::unexpected(fd.error());
+  struct stat st{};
+  if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + path);
+  if (ino && *ino != st.st_ino) {
+    return Fail(ESTALE, path + " was replaced in the base");
   }
-  return xattrs;
+  return XattrsIn(fd->get());
 }
 
 Result<OverlayFilesystem::XattrSource> OverlayFilesystem::SourceOfXattrs(
     const Inode& inode) const {
-  XattrSource source{.path = TRY(PlaceInBase(inode)), .state = {}};
+  XattrSource source{.path = TRY(PlaceInBase(inode)),
+                     .state = {},
+                     .ino = inode.ino,
+                     .told = {}};
+  if (IsGuarded(inode)) source.told = Told::Of(*inode.record.base);
   // Others may have put another file in the place of what is changed here.
   const bool may_move =
       inode.upper && inode.attr().type == FileType::kRegular && !halted_;
@@ -154,41 +164,45 @@ Result<SharedFd> OverlayFilesystem::OpenMoved(const XattrSource& source) {
   return kept;
 }
 
+Result<SharedFd> OverlayFilesystem::OpenSource(const XattrSource& source) {
+  SharedFd moved = TRY(OpenMoved(source));
+  if (moved) return moved;
+  auto fd = std::make_shared<UniqueFd>(TRY(base_.OpenPath(source.path)));
+  if (source.told) TRY(CheckTold(source.ino, *source.told, fd->get()));
+  return fd;
+}
+
 Result<std::vector<std::string>> OverlayFilesystem::ListXattrsOf(
     const XattrSource& source) {
-  const auto moved = OpenMoved(source);
-  if (!moved && IsGone(moved.error())) return std::vector<std::string>();
-  const SharedFd fd = TRY(moved);
-  return fd ? UserXattrNames(fd->get()) : ListBaseXattrs(source.path);
+  const auto fd = OpenSource(source);
+  if (!fd && IsGone(fd.error())) return std::vector<std::string>();
+  if (!fd) return std::unexpected(fd.error());
+  return UserXattrNames((*fd)->get());
 }
 
 Result<std::map<std::string, std::string>> OverlayFilesystem::XattrsOf(
     const XattrSource& source) {
-  const auto moved = OpenMoved(source);
-  if (!moved && IsGone(moved.error())) {
+  const auto fd = OpenSource(source);
+  if (!fd && IsGone(fd.error())) {
     return std::map<std::string, std::string>();
   }
-  const SharedFd fd = TRY(moved);
-  if (!fd) return BaseXattrs(source.path);
-  std::map<std::string, std::string> xattrs;
-  for (const std::string& name : TRY(UserXattrNames(fd->get()))) {
-    xattrs[name] = TRY(XattrOf(ProcPath(fd->get()), name));
-  }
-  return xattrs;
+  if (!fd) return std::unexpected(fd.error());
+  return XattrsIn((*fd)->get());
 }
 
 Result<std::string> OverlayFilesystem::GetXattrOf(const XattrSource& source,
                                                   const std::string& name) {
-  const SharedFd fd = TRY(OpenMoved(source));
-  return fd ? XattrOf(ProcPath(fd->get()), name)
-            : base_.GetXattr(source.path, name);
+  const SharedFd fd = TRY(OpenSource(source));
+  return XattrOf(ProcPath(fd->get()), name);
 }
 
 Result<std::map<std::string, std::string>> OverlayFilesystem::Frozen::OldXattrs(
     const Inode& inode) const {
   return [&]() NO_THREAD_SAFETY_ANALYSIS
          -> Result<std::map<std::string, std::string>> {  // by WhileFrozen
-    return filesystem.XattrsOf(TRY(filesystem.SourceOfXattrs(inode)));
+    XattrSource source = TRY(filesystem.SourceOfXattrs(inode));
+    source.told.reset();  // nobody is shown it
+    return filesystem.XattrsOf(source);
   }();
 }
 
@@ -230,7 +244,7 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
     source = TRY(SourceOfXattrs(*inode));
   }
   auto value = GetXattrOf(source, std::string(name));
-  // As ListBaseXattrs has it.
+  // As BaseXattrs has it.
   if (!value && IsGone(value.error())) return Fail(ENODATA, "getxattr");
   return value;
 }

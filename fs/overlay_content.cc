@@ -43,6 +43,7 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
                          inode.IsUnchanged() && tree_.UpperNames(inode) == 0;
     plan.changed = (inode.upper || inode.IsOrphan()) && !follows;
     plan.state = Fingerprint::Of(*base);
+    plan.told = Told::Of(*base);
   }
   plan.pinned = inode.pinned_base;
   plan.journal = inode.retired;
@@ -134,6 +135,7 @@ Result<size_t> OverlayFilesystem::Read(Ino ino, uint64_t offset,
     const Inode* inode = TRY(FindInode(ino));
     if (inode->IsDirectory()) return Fail(EISDIR, "read");
     plan = PlanRead(*inode, offset, out.size());
+    plan.guarded = IsGuarded(*inode);
   }
   if (!plan.journal) plan.journal = journal_;
   plan.preimages = preimages_;
@@ -157,6 +159,9 @@ bool OverlayFilesystem::VisitBaseData(const ReadPlan& plan, Range range,
                                       const RangeVisitor& visit) {
   const auto fd = OpenBase(plan);
   OldState old;
+  const bool shown =
+      !fd || !plan.guarded || CheckTold(plan.ino, plan.told, (*fd)->get());
+  if (!shown) return visit(range);
   while (range.from < range.to) {
     // Whatever stands in the way, reading will meet it.
     const off_t at =
@@ -485,6 +490,7 @@ Result<uint64_t> OverlayFilesystem::Seek(Ino ino, uint64_t offset, int whence) {
     size = inode->attr().size;
     if (offset >= size) return Fail(ENXIO, "lseek");
     plan = PlanRead(*inode, offset, size - offset);
+    plan.guarded = IsGuarded(*inode);
   }
   plan.preimages = preimages_;
   const bool wants_data = whence == SEEK_DATA;

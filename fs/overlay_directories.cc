@@ -50,14 +50,17 @@ std::vector<DirEntry> OverlayFilesystem::Merge(
 Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
     Ino ino) {
   std::optional<std::string> base_path;
+  std::optional<Told> told;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(ino));
     if (auto cached = directories_.Find(ino, inode->version)) return cached;
     if (inode->record.base && !inode->IsOrphan()) {
       base_path = TRY(PlaceInBase(*inode));
+      if (IsGuarded(*inode)) told = Told::Of(*inode->record.base);
     }
   }
+  if (told) TRY(CheckDirectory(ino, *told, *base_path));
   std::vector<BaseEntry> base;
   if (base_path) base = TRY(ListBase(*base_path));
   auto snapshot = std::make_shared<DirectorySnapshot>();

@@ -162,6 +162,7 @@ Status OverlayFilesystem::TryReadOrigin(const ReadPlan& plan, int fd,
   struct stat before{};
   struct stat after{};
   if (::fstat(fd, &before) != 0) return Fail(errno, "stat " + plan.base_path);
+  if (plan.guarded) TRY(CheckTold(plan.ino, plan.told, before));
   const size_t n = TRY(ReadFully(fd, offset, out));
   // Somebody cut the base file short behind our back.
   std::ranges::fill(out.subspan(n), std::byte{0});

@@ -66,7 +66,8 @@ class Refresher {
     std::ranges::sort(directories_);
     for (const auto& [path, ino] : directories_) LookAtDirectory(path, ino);
     for (const Ino ino : files_known_) {
-      if (Inode* inode = tree_.Find(ino)) LookAtFile(*inode);
+      Inode* inode = tree_.Find(ino);
+      if (inode != nullptr && !inode->IsOrphan()) LookAtFile(*inode);
     }
     DropNameless();
     for (const Ino ino : linked_) DropLostNames(*tree_.Find(ino));
@@ -81,7 +82,10 @@ class Refresher {
   }
 
   void LookAtDirectory(const std::string& path, Ino ino) {
-    Inode& inode = *tree_.Find(ino);
+    Inode* const found = tree_.Find(ino);
+    // It went with the one above it.
+    if (found == nullptr || found->IsOrphan()) return;
+    Inode& inode = *found;
     const Sight sight = Look(path);
     if (!sight.known) return;
     if (!sight.IsDirectory()) {
@@ -89,6 +93,15 @@ class Refresher {
       return;
     }
     tree_.SetLost(inode, false, stale_.inodes);
+    const bool is_another =
+        !inode.upper && !tree_.IsOrigin(inode, sight.object->st) &&
+        !Told::Of(*inode.record.base).Covers(sight.object->st);
+    if (is_another && ino != kRootIno) {
+      // Who has it open, or something in it, was let in by what it was.
+      DropBelow(inode);
+      gone_.push_back(ino);
+      return;
+    }
     // An upper one keeps its record, which is what its commit compares; what
     // it shows of the base may have changed once more.
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
@@ -96,6 +109,22 @@ class Refresher {
     ++inode.version;
     stale_.inodes.push_back(ino);
     AddUnknownNames(path, inode);
+  }
+
+  /// Of what is known in it only what the transaction changed stays.
+  void DropBelow(const Inode& directory) {
+    std::vector<std::pair<Ino, std::string>> known;
+    for (const auto& [name, slot] : directory.slots) {
+      if (slot.cached != kNoIno) known.emplace_back(slot.cached, name);
+    }
+    for (const auto& [ino, name] : known) {
+      Inode* child = tree_.Find(ino);
+      if (child == nullptr || child->upper) continue;
+      if (child->IsDirectory()) DropBelow(*child);
+      if (child->known_children != 0) continue;
+      stale_.inodes.push_back(ino);
+      DropNames(ino, {Name{.link = {directory.ino, name}, .sight = {}}});
+    }
   }
 
   /// The kernel may remember that these do not exist.
@@ -188,7 +217,9 @@ class Refresher {
   bool IsReplacedAsOne(const Inode& inode, const std::vector<Name>& names) {
     if (names.empty() || !names.front().sight.object) return false;
     const BaseObject& first = *names.front().sight.object;
+    // Who has it open must be one who may read that.
     return TypeOfMode(first.st.st_mode) == inode.attr().type &&
+           Told::Of(*inode.record.base).Covers(first.st) &&
            tree_.FindBaseFile(first.path, first.st) == nullptr &&
            std::ranges::all_of(names, [&](const Name& name) {
              return name.sight.object && IsIdentical(*name.sight.object, first);

@@ -54,8 +54,9 @@ void NoteParents(const Inode& inode, std::unordered_set<Ino>& parents) {
 }  // namespace
 
 Result<std::map<std::string, std::string>>
-OverlayFilesystem::Frozen::BaseXattrs(const std::string& path) const {
-  return filesystem.BaseXattrs(path);
+OverlayFilesystem::Frozen::BaseXattrs(const std::string& path,
+                                      std::optional<uint64_t> ino) const {
+  return filesystem.BaseXattrs(path, ino);
 }
 
 void OverlayFilesystem::Frozen::SetHalted(bool halted) {

@@ -82,6 +82,10 @@ class SyntheticDirectory final : public Filesystem {
                            uint64_t length) override;
   Result<uint64_t> Seek(Ino ino, uint64_t offset, int whence) override;
   Status Sync() override { return below_.Sync(); }
+  void SettleDoubts(
+      const std::function<void(const StaleCaches&)>& tell) override {
+    below_.SettleDoubts(tell);
+  }
   Result<struct statvfs> StatFs() override { return below_.StatFs(); }
 
  private:

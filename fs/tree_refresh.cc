@@ -9,7 +9,9 @@ Result<std::optional<BaseObject>> FindObject(const BaseDirectory& base,
   auto st = base.Stat(path);
   if (!st && st.error().code == ENOENT) return std::nullopt;
   BaseObject object{path, TRY(std::move(st)), {}};
-  if (S_ISLNK(object.st.st_mode)) object.symlink = TRY(base.ReadLink(path));
+  if (S_ISLNK(object.st.st_mode)) {
+    object.symlink = TRY(base.ReadLink(path, object.st.st_ino));
+  }
   return object;
 }
 

@@ -198,14 +198,24 @@ int OnlySome(const DiskCall& call, const Make& make) {
       Watched(call, [&](const DiskCall&) { return make(); }));
 }
 
+/// The descriptor that stands for the object itself: of an empty path, or of
+/// one like /proc/self/fd/7; -1: the path leads to it.
+int FdOf(int dir, const char* path) {
+  constexpr std::string_view kOpenFiles = "/proc/self/fd/";
+  if (*path == '\0') return dir;
+  if (!std::string_view(path).starts_with(kOpenFiles)) return -1;
+  return std::atoi(path + kOpenFiles.size());
+}
+
 int Link(int dir, const char* path, int new_dir, const char* new_path,
          int flags) {
   const auto link = [&] {
     return Call(SYS_linkat, dir, path, new_dir, new_path, flags);
   };
   if (!IsAllWatched()) return static_cast<int>(link());
+  const int fd = FdOf(dir, path);
   return OnlySome({.kind = Kind::kLink,
-                   .path = PathAt(dir, path),
+                   .path = fd < 0 ? PathAt(dir, path) : PathOf(fd),
                    .new_path = PathAt(new_dir, new_path)},
                   link);
 }
@@ -217,27 +227,24 @@ int MakeNode(int dir, const char* path, const Make& make) {
 }
 
 template <class Change>
-int ChangeAttributes(int dir, const char* path, const Change& change) {
-  if (!IsAllWatched()) return static_cast<int>(change());
-  return OnlySome({.kind = Kind::kAttributes, .path = PathAt(dir, path)},
-                  change);
-}
-
-template <class Change>
 int ChangeAttributes(int fd, const Change& change) {
   if (!IsAllWatched()) return static_cast<int>(change());
   return OnlySome({.kind = Kind::kAttributes, .path = PathOf(fd), .fd = fd},
                   change);
 }
 
-/// A path like /proc/self/fd/7 stands for the file itself.
+template <class Change>
+int ChangeAttributes(int dir, const char* path, const Change& change) {
+  if (!IsAllWatched()) return static_cast<int>(change());
+  const int fd = FdOf(dir, path);
+  if (fd >= 0) return ChangeAttributes(fd, change);
+  return OnlySome({.kind = Kind::kAttributes, .path = PathAt(dir, path)},
+                  change);
+}
+
 template <class Change>
 int ChangeXattr(const char* path, const Change& change) {
-  constexpr std::string_view kOpenFiles = "/proc/self/fd/";
-  if (!std::string_view(path).starts_with(kOpenFiles)) {
-    return ChangeAttributes(AT_FDCWD, path, change);
-  }
-  return ChangeAttributes(std::atoi(path + kOpenFiles.size()), change);
+  return ChangeAttributes(AT_FDCWD, path, change);
 }
 
 int SyncAll(int fd) {
@@ -371,6 +378,11 @@ int fsetxattr(int fd, const char* name, const void* value, size_t size,
   });
 }
 int syncfs(int fd) noexcept { return txfs::SyncAll(fd); }
+int chmod(const char* path, mode_t mode) noexcept {
+  return txfs::ChangeAttributes(AT_FDCWD, path, [&] {
+    return txfs::Call(SYS_fchmodat, AT_FDCWD, path, mode);
+  });
+}
 // As the C library: flags the kernel's call does not have are not for us.
 int fchmodat(int dir, const char* path, mode_t mode, int flags) noexcept {
   if (flags != 0) return errno = EOPNOTSUPP, -1;
