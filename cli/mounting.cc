@@ -226,7 +226,7 @@ Status CheckStore(const Paths& paths, const RealWorkspace& workspace,
                   const std::string& store) {
   const std::string in_use = StorePath(workspace).value_or(store);
   // Two stores of one workspace would each take the other's commits for drift.
-  if (in_use != store && ::access(in_use.c_str(), F_OK) == 0) {
+  if (in_use != store && ::access((in_use + "/FORMAT").c_str(), F_OK) == 0) {
     return Fail(0,
                 "the transactions of " + paths.workspace + " are in " + in_use,
                 "leave --store away");
@@ -266,7 +266,7 @@ Result<std::string> PlanStore(const Paths& paths, RealWorkspace& workspace,
   if (given) TRY(CheckStore(paths, workspace, *given));
   const auto lost = [&] {
     return workspace.record && workspace.record->store_id &&
-           ::access(workspace.record->store.c_str(), F_OK) != 0;
+           ::access((workspace.record->store + "/FORMAT").c_str(), F_OK) != 0;
   };
   if (lost() && !given) return StoreIsLost(workspace);
   const bool is_recorded =

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/workspace_record.h"
 #include "journal/base/checksum.h"
 #include "journal/base/file.h"
 #include "tests/conformance/conformance.h"
@@ -60,6 +61,7 @@ class Victim {
     fs::create_directories(outside() + "/kept/deep");
     WriteFile(outside() + "/kept/deep/file", "precious");
     WriteFile(outside() + "/file", "precious");
+    Record();
     Work();
     if (half_way) StopHalfWay();
     untouched_ = Outside();
@@ -87,6 +89,14 @@ class Victim {
  private:
   using View = std::map<std::string, std::string>;
 
+  /// So that commands take the store for the user's own.
+  void Record() const {
+    setenv("XDG_STATE_HOME", (scratch_.path() + "/state").c_str(), 1);
+    const auto root = OpenAt(AT_FDCWD, base_.root(), O_RDONLY | O_DIRECTORY);
+    ASSERT_TRUE(root.has_value());
+    ASSERT_OK(cli::MakeRecord(root->get(), base_.root(), store()));
+  }
+
   void Work() {
     auto started = CoreDriver::Start(base_.root(),
                                      {.journal = kJournal, .collects = false});
@@ -112,8 +122,10 @@ class Victim {
 
   /// As a commit does whose process died behind the point of no return.
   void StopHalfWay() const {
-    const WorkspaceOptions options{
-        .path = base_.root(), .collects = false, .journal = kJournal};
+    const WorkspaceOptions options{.path = base_.root(),
+                                   .store = store(),
+                                   .collects = false,
+                                   .journal = kJournal};
     const auto commit = [](Workspace& workspace) -> Status {
       TRY(workspace.Commit({}));
       return {};

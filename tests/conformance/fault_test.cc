@@ -247,7 +247,9 @@ void FailDiscards(int error, uint64_t seed) {
     if (!workspace.disk().has_failed()) break;
   }
   // A full disk stops none.
-  if (error == EIO) EXPECT_GE(failed, 3U);
+  if (error == EIO) {
+    EXPECT_GE(failed, 3U);
+  }
 }
 
 TEST(DiscardFaultTest, ADiscardThatFailsLeavesTheTransactionAsItIs) {

@@ -241,7 +241,7 @@ TEST_P(NamesTest, NamesOfTxfsAreAsTheBaseHasThemAtAnyDepth) {
   EXPECT_ERRNO(fs().Rename("d/.txfs", "moved", 0), EPERM);
   EXPECT_ERRNO(fs().Rename("e/f", "d/.txfs", RENAME_EXCHANGE), EPERM);
   EXPECT_ERRNO(fs().Rename("d/.txfs", "e/f", RENAME_EXCHANGE), EPERM);
-  ASSERT_OK(fs().Rename("d", "moved", 0)) << "with what is above it";
+  ASSERT_OK(fs().Rename("d", "moved", 0));
   EXPECT_EQ(Content("moved/.txfs/f"), "x");
   EXPECT_ERRNO(fs().WriteFile("moved/.txfs/f", "y"), EPERM);
   ASSERT_OK(fs().Rename("moved", "d", 0));
@@ -253,8 +253,8 @@ TEST_P(NamesTest, OtherNamesDecideNothing) {
                        ".txfs-v",     "TXFS~1",     ".txf\u017f", ".txfs ",
                        ".Txfs-Vault", "policy.toml"};
   for (const string& name : names) {
-    ASSERT_OK(fs().WriteFile("d/" + name, "x")) << name;
-    ASSERT_OK(fs().WriteFile(name, "x")) << name;
+    ASSERT_OK(fs().WriteFile("d/" + name, "x"));
+    ASSERT_OK(fs().WriteFile(name, "x"));
   }
   std::ranges::sort(names);
   EXPECT_EQ(Names("d"), names);

@@ -261,9 +261,10 @@ TEST(HarmlessPlanTest, OnlyAFileThatHadThemHasSetUserIdAndSetGroupId) {
 
 TEST(HarmlessPlanTest, NoAttributesButThoseOfUsersAreSet) {
   ObjectAttributes after{.mode = 0755};
-  after.xattrs = {{"user.a", "b"}};
+  after.xattrs.emplace();
+  (*after.xattrs)["user.a"] = "b";
   EXPECT_OK(CommitRunner::CheckHarmless(Setting(after, {}), false));
-  after.xattrs = {{"security.capability", "b"}};
+  (*after.xattrs)["security.capability"] = "b";
   for (const bool is_undo : {false, true}) {
     EXPECT_ERRNO(CommitRunner::CheckHarmless(Setting(after, {}), is_undo),
                  EBADMSG);

@@ -60,7 +60,9 @@ TEST(OwnNamesTest, FoldsWhereItIsNotKnown) {
   EXPECT_TRUE(FoldsCase(proc->get()));
   EXPECT_TRUE(FoldsCase(-1));
   const auto memory = OpenAt(AT_FDCWD, "/dev/shm", O_RDONLY | O_DIRECTORY);
-  if (memory) EXPECT_FALSE(FoldsCase(memory->get()));
+  if (memory) {
+    EXPECT_FALSE(FoldsCase(memory->get()));
+  }
 }
 
 TEST(OwnNamesTest, ListsNamesByteForByte) {

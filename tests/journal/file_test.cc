@@ -97,7 +97,9 @@ TEST_F(FileTest, ATemporaryFileIsNotWrittenToWhenItIsSomethingElse) {
   const auto plant = [&](int kind) {
     if (kind == 0) fs::create_symlink(outside_ + "/f", In("a.new"));
     if (kind == 1) fs::create_hard_link(outside_ + "/f", In("a.new"));
-    if (kind == 2) ASSERT_EQ(mkfifo(In("a.new").c_str(), 0600), 0);
+    if (kind == 2) {
+      ASSERT_EQ(mkfifo(In("a.new").c_str(), 0600), 0);
+    }
   };
   for (int kind = 0; kind < 3; ++kind) {
     plant(kind);
