@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kCachedDirectories = 128;
 /// How far above a directory one is looked for that is open already.
-constexpr int kLevelsSought = 4;
+constexpr int kLevelsSought = 16;
 
 /// openat2 within `dir`; plain openat where the kernel lacks it (before 5.6).
 Result<UniqueFd> OpenBeneath(int dir, const std::string& path, uint64_t flags) {
@@ -131,6 +131,16 @@ bool IsHidden(int dir, bool in_root, std::string_view name) {
 
 uint64_t BaseDirectory::walked() { return walked_bytes; }
 
+namespace {
+
+/// "" above the first name.
+std::string_view LevelsAbove(std::string_view path, int levels) {
+  for (; levels > 0; --levels) path = ParentPath(path);
+  return path;
+}
+
+}  // namespace
+
 BaseDirectory::BaseDirectory(UniqueFd root) : root_(std::move(root)) {
   struct stat st{};
   if (::fstat(root_.get(), &st) == 0) device_ = st.st_dev;
@@ -155,8 +165,15 @@ BaseDirectory::Nearest BaseDirectory::FindNearest(
 // A walk from the root for each of a chain of directories takes the square of
 // its length.
 Result<SharedFd> BaseDirectory::OpenDirectory(const std::string& path) const {
-  const Nearest nearest = FindNearest(path);
+  Nearest nearest = FindNearest(path);
   if (nearest.fd && nearest.length == path.size()) return nearest.fd;
+  // One on the way is opened first: so the parent, which may be next, is not
+  // far from one that is open. Where one may be searched only, it is passed
+  // through.
+  const std::string above(LevelsAbove(path, kLevelsSought - 1));
+  if (!nearest.fd && !above.empty() && OpenDirectory(above)) {
+    nearest = FindNearest(path);
+  }
   const int from = nearest.fd ? nearest.fd->get() : root_.get();
   std::string_view rest = path;
   if (nearest.fd && nearest.length > 0) rest.remove_prefix(nearest.length + 1);

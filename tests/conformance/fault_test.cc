@@ -99,8 +99,9 @@ class FaultyWorkspace {
     const Status discarded = driver_->Discard();
     EXPECT_TRUE(discarded) << discarded.error().ToString();
     EXPECT_TRUE(disk_.has_failed());
-    EXPECT_EQ(driver_->ReadAt(OpenIn(*driver_, "a"), 0, 10).value_or("?"),
-              "base");
+    const Handle file = OpenIn(*driver_, "a");
+    EXPECT_EQ(driver_->ReadAt(file, 0, 10).value_or("?"), "base");
+    EXPECT_TRUE(driver_->Close(file));
     const Status refused = driver_->Mkdir("later", 0755);
     EXPECT_EQ(refused ? 0 : refused.error().code, ENOSPC);
     EXPECT_TRUE(driver_->Discard());

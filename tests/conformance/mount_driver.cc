@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "cli/json.h"
+#include "fs/vaults.h"
 #include "tests/conformance/process.h"
 
 namespace txfs::testing {
@@ -29,6 +29,9 @@ Result<std::unique_ptr<Driver>> MountDriver::Start(
     const std::string& workspace, const std::string& mountpoint) {
   if (mkdir(mountpoint.c_str(), 0755) < 0)
     return Fail(errno, "mkdir " + mountpoint);
+  // Where rules of the workspace may come to lie later, without a trace.
+  const UniqueFd root(open(workspace.c_str(), O_RDONLY | O_DIRECTORY));
+  TRY(MakeUnseen(root.get(), ".txfs"));
   std::unique_ptr<MountDriver> driver(new MountDriver(workspace, mountpoint));
   TRY(driver->Mount());
   return driver;
@@ -89,7 +92,6 @@ Status MountDriver::Rollback(const std::string& name) {
 }
 
 Status MountDriver::UsePolicy(const std::string& text) {
-  std::filesystem::create_directory(workspace_ + "/.txfs");
   const std::string file = workspace_ + "/.txfs/policy.toml";
   if (!(std::ofstream(file) << text << std::flush)) return Fail(EIO, file);
   TRY(Txfs({"policy", "reload", mountpoint_}));
