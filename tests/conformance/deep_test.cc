@@ -75,7 +75,7 @@ uint64_t WalkedBy(const Work& work) {
 constexpr int kDepth = 300;
 /// What is linear doubles with the depth; what is not becomes four times as
 /// much.
-constexpr double kAtMost = 2.6;
+constexpr double kAtMost = 3;
 
 TEST(DeepTest, ADeepNewTreeIsCommittedInFewSteps) {
   Chain chain(kDepth);

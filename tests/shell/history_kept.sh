@@ -55,7 +55,7 @@ for path in "$loose" "$pack" "${pack%pack}idx" .git/refs/heads/third .git/HEAD .
   refused "punch('$path')"
   refused "exchange('evil', '$path')"
   refused "os.unlink('$path')"
-  refused "m = mmap.mmap(open('$path', 'r+b').fileno(), 0); m[0] = 65; m.flush()"
+  refused "f = open('$path', 'r+b'); m = mmap.mmap(f.fileno(), 0); m[0] = 65; m.flush()"
 done
 for path in "$loose" "$pack" "${pack%pack}idx"; do
   refused "os.rename('evil', '$path')"

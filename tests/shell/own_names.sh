@@ -15,6 +15,7 @@ make_it() {
   echo plain >ws/plain
   rules own >ws/ruled/.txfs/policy.toml
 }
+mkdir mnt
 make_it
 manifest ws >before
 

@@ -79,14 +79,6 @@ works "after the next login"
 ends
 equal 0 "$(find "/run/user/$uid" "$state/txfs/run" -name '*.sock' | wc -l)" "sockets left"
 
-# From another home than the daemon's.
-txfs mount user/ws user/mnt
-usual=$state
-state=$PWD/user/elsewhere
-works "from another home"
-state=$usual
-ends
-
 # Without any socket a daemon is still none that died, and the mount can be
 # ended.
 txfs mount user/ws user/mnt

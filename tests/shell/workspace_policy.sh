@@ -57,7 +57,7 @@ for id in txfs-git-hooks txfs-mass-deletion txfs-own-names; do
   fresh
   rules $id >$policy
   refuses 1 "$PWD/$policy:" txfs mount ws mnt
-  contains "$(cat "$TMPDIR/err")" "id \"$id\" is taken by"
+  contains "$(cat "$TMPDIR/err")" "\"$id\" is taken by"
 done
 fresh
 { rules kept && echo 'action = "hook"'; } >$policy
