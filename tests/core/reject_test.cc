@@ -136,7 +136,8 @@ TEST(RejectTest, NamesInAVaultThatAreNoSlots) {
 CommitStep Setting(uint32_t before, uint32_t after) {
   CommitStep step{.kind = StepKind::kAttributes,
                   .from = Spot::Base("sh"),
-                  .to = Spot::Base("sh")};
+                  .to = Spot::Base("sh"),
+                  .ino = 4711};
   step.set_before = ObjectAttributes{.mode = before};
   step.set_after = ObjectAttributes{.mode = after};
   return step;
@@ -229,6 +230,8 @@ TEST(RejectTest, ManifestsAndSumsOfOtherPlaces) {
     const VaultManifest mount{{.mount = bad, .path = "d0", .mode = 0100644}};
     EXPECT_FALSE(DecodeManifest(EncodeManifest(mount)).has_value()) << bad;
     EXPECT_FALSE(DecodeSums(EncodeSums({.sums = {{.path = bad}}})).has_value());
+    // A NUL ends a part.
+    if (bad.find('\0') != std::string::npos) continue;
     EXPECT_FALSE(DecodeParts(bad + std::string(1, '\0')).has_value()) << bad;
   }
   EXPECT_FALSE(DecodeParts(std::string(1, '\0')).has_value());
