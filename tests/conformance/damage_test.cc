@@ -141,8 +141,8 @@ class Victim {
     for (const auto& entry : fs::recursive_directory_iterator(outside())) {
       struct stat st{};
       lstat(entry.path().c_str(), &st);
+      // Not the number of links: the damage may be one, which goes again.
       view[entry.path()] = std::to_string(st.st_mode) + " " +
-                           std::to_string(st.st_nlink) + " " +
                            std::to_string(st.st_mtim.tv_nsec) + " " +
                            (S_ISREG(st.st_mode) ? ReadFile(entry.path()) : "");
     }
