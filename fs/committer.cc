@@ -21,6 +21,10 @@ namespace {
 
 constexpr FileFrame kCommitFrame = {
     .magic = "TXFSPLN\n", .version = 2, .what = "commit plan"};
+/// In which attributes do not name their object: what undoes such a plan cannot
+/// do so either.
+constexpr FileFrame kFirstFrame = {
+    .magic = kCommitFrame.magic, .version = 1, .what = kCommitFrame.what};
 
 /// The image and the manifest of what is no large tree are not larger than the
 /// plan by more than that.
@@ -118,7 +122,8 @@ Bytes EncodeRecord(const CommitRecord& record) {
   EncodeSteps(record.steps, out);
   out.PutString(AsText(record.settlement));
   out.Put(Raw(record.settles_at));
-  return PutInFrame(kCommitFrame, bytes);
+  return PutInFrame(NamesObjects(record.steps) ? kCommitFrame : kFirstFrame,
+                    bytes);
 }
 
 Result<CommitRecord> DecodeRecord(ByteSpan in) {

@@ -130,10 +130,15 @@ class Victim {
       TRY(workspace.Commit({}));
       return {};
     };
-    for (uint64_t point = 10; !fs::exists(store() + "/intent"); point += 10) {
+    // All victims come to it at about the same point.
+    constexpr uint64_t kStride = 10;
+    static uint64_t before = kStride;
+    uint64_t point = before;
+    for (; !fs::exists(store() + "/intent"); point += kStride) {
       const Ending ending = RunAndCrash(options, commit, point, false);
       ASSERT_EQ(ending, Ending::kCrashed);
     }
+    before = std::max(point, 4 * kStride) - 3 * kStride;
   }
 
   [[nodiscard]] View Outside() const {
@@ -141,8 +146,8 @@ class Victim {
     for (const auto& entry : fs::recursive_directory_iterator(outside())) {
       struct stat st{};
       lstat(entry.path().c_str(), &st);
+      // Not the number of links: the damage may be one, which goes again.
       view[entry.path()] = std::to_string(st.st_mode) + " " +
-                           std::to_string(st.st_nlink) + " " +
                            std::to_string(st.st_mtim.tv_nsec) + " " +
                            (S_ISREG(st.st_mode) ? ReadFile(entry.path()) : "");
     }
@@ -327,7 +332,7 @@ class DamageTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(DamageTest, CommandsEndWithAnErrorAndTouchNothingElse) {
   const uint64_t seed = FirstSeed();
-  for (int i = 0; i < Scaled(40) && !HasFailure(); ++i) {
+  for (int i = 0; i < Scaled(12) && !HasFailure(); ++i) {
     SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed + i));
     Random random(seed + i);
     const Victim victim(GetParam());
@@ -337,7 +342,7 @@ TEST_P(DamageTest, CommandsEndWithAnErrorAndTouchNothingElse) {
 
 TEST_P(DamageTest, ADaemonRefusesToServeIt) {
   const uint64_t seed = FirstSeed();
-  for (int i = 0; i < Scaled(120) && !HasFailure(); ++i) {
+  for (int i = 0; i < Scaled(40) && !HasFailure(); ++i) {
     SCOPED_TRACE("TXFS_TEST_SEED=" + std::to_string(seed + i));
     Random random(seed + i);
     const Victim victim(GetParam());
@@ -364,21 +369,23 @@ TEST(StoreLinksTest, NoLinkLeadsOutOfAStore) {
   }
 }
 
-/// Of each entry of the history, and of a transaction.
+/// Where a file is written anew, of each entry of a store; several at a time,
+/// as stores take a while.
 TEST(StoreLinksTest, NoLinkLeadsOutOfWhatIsInAStore) {
-  const Victim model(false);
-  const size_t count = model.Entries().size();
-  for (size_t i = 0; i < count; ++i) {
-    Victim victim(false);
+  constexpr size_t kStores = 8;
+  for (size_t store = 0; store < kStores; ++store) {
+    const Victim victim(false);
     const auto entries = victim.Entries();
-    if (i >= entries.size() || !fs::is_regular_file(entries[i])) continue;
-    const fs::path temporary = entries[i].string() + ".new";
-    if (i % 2 == 0) {
-      fs::create_symlink(victim.outside() + "/file", temporary);
-    } else {
-      fs::create_hard_link(victim.outside() + "/file", temporary);
+    for (size_t i = store / 2; i < entries.size(); i += kStores / 2) {
+      if (!fs::is_regular_file(entries[i])) continue;
+      const fs::path temporary = entries[i].string() + ".new";
+      if (store % 2 == 0) {
+        fs::create_symlink(victim.outside() + "/file", temporary);
+      } else {
+        fs::create_hard_link(victim.outside() + "/file", temporary);
+      }
     }
-    RunCommands(victim, temporary);
+    RunCommands(victim, "store " + std::to_string(store));
   }
 }
 

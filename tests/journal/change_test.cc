@@ -4,6 +4,9 @@
 #include <rapidcheck.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
+#include "journal/base/stored.h"
 #include "tests/journal/fixture.h"
 
 namespace txfs {
@@ -16,18 +19,42 @@ Timestamp AnyTime() {
   return {*arbitrary<int64_t>(), *inRange<uint32_t>(0, 1'000'000'000)};
 }
 
-std::string AnyText() { return *arbitrary<std::string>(); }
+/// As it may be stored: for people, and without NUL.
+std::string AnyText() {
+  std::string text = *arbitrary<std::string>();
+  std::erase(text, '\0');
+  return text;
+}
+
+uint64_t AnyNumber() { return *arbitrary<uint64_t>() / 2; }
+
+Ino AnyIno() { return Ino{*inRange<uint64_t>(1, kStoredNumberMax)}; }
+
+/// Of an entry of a directory.
+std::string AnyName() {
+  std::string name = AnyText();
+  std::ranges::replace(name, '/', '_');
+  return "n" + name.substr(0, kStoredNameMax - 1);
+}
+
+std::string AnyPath() {
+  std::string path = *arbitrary<bool>() ? AnyName() : "";
+  for (int i = *inRange(0, 3); i > 0 && !path.empty(); --i) {
+    path += '/' + AnyName();
+  }
+  return path;
+}
 
 Attr AnyAttr() {
   Attr attr;
   attr.type = static_cast<FileType>(*inRange(1, 8));
   attr.xattrs_owned = *arbitrary<bool>();
-  attr.mode = *arbitrary<uint32_t>();
+  attr.mode = *inRange<uint32_t>(0, 010000);
   attr.uid = *arbitrary<uint32_t>();
   attr.gid = *arbitrary<uint32_t>();
   attr.nlink = *arbitrary<uint32_t>();
   attr.rdev = *arbitrary<uint64_t>();
-  attr.size = *arbitrary<uint64_t>();
+  attr.size = AnyNumber();
   attr.base_limit = *arbitrary<uint64_t>();
   attr.own_segment = *arbitrary<uint32_t>();
   attr.atime = AnyTime();
@@ -42,11 +69,12 @@ std::optional<InodeRecord> AnyRecord() {
   record.attr = AnyAttr();
   record.symlink = AnyText();
   if (*arbitrary<bool>()) {
-    record.base = BaseOrigin{AnyText(),
+    record.base = BaseOrigin{AnyPath(),
                              *arbitrary<uint64_t>(),
                              *arbitrary<uint64_t>(),
-                             *arbitrary<uint64_t>(),
-                             *arbitrary<uint32_t>(),
+                             AnyNumber(),
+                             ModeBits(static_cast<FileType>(*inRange(1, 8))) |
+                                 *inRange<uint32_t>(0, 010000),
                              *arbitrary<uint32_t>(),
                              *arbitrary<uint32_t>(),
                              *arbitrary<uint32_t>(),
@@ -59,10 +87,10 @@ std::optional<InodeRecord> AnyRecord() {
 Extent AnyExtent() {
   Extent extent;
   extent.offset = *inRange<uint64_t>(0, uint64_t{1} << 50);
-  extent.length = *inRange<uint64_t>(1, 1 << 20);
+  extent.length = *inRange<uint64_t>(1, kRecordContentMax / 2);
   if (*arbitrary<bool>()) return extent;
   extent.content.segment = *inRange<uint32_t>(1, UINT32_MAX);
-  extent.content.delta = *inRange<uint32_t>(0, 1 << 20);
+  extent.content.delta = *inRange<uint32_t>(0, kRecordContentMax / 2);
   extent.content.record_length =
       extent.content.delta + static_cast<uint32_t>(extent.length);
   extent.content.record_position = *inRange<uint64_t>(0, uint64_t{1} << 50);
@@ -77,7 +105,9 @@ std::vector<Extent> AnyExtents() {
 }
 
 DentryValue AnyDentry() {
-  return {static_cast<DentryKind>(*inRange(0, 3)), Ino{*arbitrary<uint64_t>()}};
+  DentryValue value{.kind = static_cast<DentryKind>(*inRange(0, 3))};
+  if (value.kind == DentryKind::kInode) value.ino = AnyIno();
+  return value;
 }
 
 std::optional<std::string> AnyValue() {
@@ -86,18 +116,18 @@ std::optional<std::string> AnyValue() {
 }
 
 Edit AnyEdit() {
-  const Ino ino{*arbitrary<uint64_t>()};
+  const Ino ino = AnyIno();
   switch (*inRange(0, 5)) {
     case 0:
       return InodeEdit{ino, AnyRecord(), AnyRecord()};
     case 1:
       return AttrEdit{ino, AnyAttr(), AnyAttr()};
     case 2:
-      return DentryEdit{ino, AnyText(), AnyDentry(), AnyDentry()};
+      return DentryEdit{ino, AnyName(), AnyDentry(), AnyDentry()};
     case 3:
       return ExtentEdit{ino, AnyExtents(), AnyExtents()};
     default:
-      return XattrEdit{ino, AnyText(), AnyValue(), AnyValue()};
+      return XattrEdit{ino, AnyName(), AnyValue(), AnyValue()};
   }
 }
 

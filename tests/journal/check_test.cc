@@ -618,7 +618,7 @@ TEST_F(JournalCheckTest, NamesARecordOfImpossibleLength) {
   extent.content.record_length = kRecordContentMax + 1;
   extent.content.record_position = uint64_t{1} << 40;
   Edit([&](Tables& tables) { tables.PutExtent(Ino{900}, extent); });
-  ExpectHas("spool.content");
+  ExpectHas("tables.row");
 }
 
 TEST_F(JournalCheckTest, NamesASegmentOfTwoInodes) {

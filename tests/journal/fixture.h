@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -200,9 +201,12 @@ class History {
     if (model.inodes.contains(ino)) edit.before = model.inodes.at(ino);
     if (random_() % 3 != 0) {
       edit.after.emplace();
-      edit.after->attr.size = random_();
+      edit.after->attr.size = random_() / 2;
       edit.after->symlink = random_() % 2 ? "target" : "";
-      if (random_() % 2) edit.after->base = BaseOrigin{.path = "a/b", .ino = 9};
+      if (random_() % 2) {
+        edit.after->base =
+            BaseOrigin{.path = "a/b", .ino = 9, .mode = S_IFREG | 0644};
+      }
     }
     change.edits.emplace_back(edit);
   }
@@ -211,7 +215,9 @@ class History {
     const auto found = model.dentries.find({parent, name});
     DentryEdit edit{parent, name, {}, {}};
     if (found != model.dentries.end()) edit.before = found->second;
-    edit.after = {static_cast<DentryKind>(random_() % 3), Ino{random_() % 9}};
+    edit.after.kind = static_cast<DentryKind>(random_() % 3);
+    const Ino ino{1 + random_() % 8};
+    if (edit.after.kind == DentryKind::kInode) edit.after.ino = ino;
     change.edits.emplace_back(edit);
   }
   void AddXattrEdit(Change& change, Ino ino) {
