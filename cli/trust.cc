@@ -158,7 +158,8 @@ Status ActAsOwner(const std::string& directory,
   if (::geteuid() != 0) {
     return Fail(ErrorKind::kUsage, 0,
                 "only root can act as the owner of " + directory + ", " +
-                    UserName(owner));
+                    UserName(owner),
+                "work as that user, or leave --as-owner away");
   }
   TRY(BecomeUser(owner));
   std::vector<char*> again;

@@ -5,7 +5,7 @@
 needs_fuse
 needs git python3
 
-quietly() { "$@" >out 2>&1 || fail "$*: $(cat out)"; }
+quietly() { "$@" >"$TMPDIR/said" 2>&1 || fail "$*: $(cat "$TMPDIR/said")"; }
 mkdir ws mnt
 cd ws
 quietly git init -b main
