@@ -364,6 +364,7 @@ Result<MountPlan> PlanMount(const Context& context,
   TRY(CheckNotMounted(paths, workspace, name));
   plan.daemon.workspace.path = paths.workspace;
   plan.daemon.workspace.name = name;
+  plan.daemon.workspace.filesystem.is_for_others = flags.allow_other;
   Retention& retention = plan.daemon.workspace.retention;
   retention.commits = arguments.keep.commits.value_or(retention.commits);
   retention.bytes = arguments.keep.bytes.value_or(retention.bytes);

@@ -102,6 +102,9 @@ struct FilesystemOptions {
   /// Answers questions of rules, and outlives the filesystem; null: nobody
   /// does, which refuses what they are about.
   Approver* approver = nullptr;
+  /// The kernel lets other users in, by the owners and modes that it was told.
+  /// The base is then read only where it is as it was told.
+  bool is_for_others = false;
 };
 
 /// What write(2) says besides where and what.

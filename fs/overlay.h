@@ -432,6 +432,7 @@ class OverlayFilesystem final : public Filesystem {
     std::optional<Fingerprint> state;  ///< the file must be this one, wherever
                                        ///< it is by now
     Ino ino = kNoIno;
+    bool upper = false;
     std::optional<Told> told;  ///< it must be what the kernel was told of
   };
   Result<XattrSource> SourceOfXattrs(const Inode& inode) const

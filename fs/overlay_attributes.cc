@@ -140,6 +140,7 @@ Result<OverlayFilesystem::XattrSource> OverlayFilesystem::SourceOfXattrs(
   XattrSource source{.path = TRY(PlaceInBase(inode)),
                      .state = {},
                      .ino = inode.ino,
+                     .upper = inode.upper,
                      .told = {}};
   if (IsGuarded(inode)) source.told = Told::Of(*inode.record.base);
   // Others may have put another file in the place of what is changed here.
@@ -168,7 +169,14 @@ Result<SharedFd> OverlayFilesystem::OpenSource(const XattrSource& source) {
   SharedFd moved = TRY(OpenMoved(source));
   if (moved) return moved;
   auto fd = std::make_shared<UniqueFd>(TRY(base_.OpenPath(source.path)));
-  if (source.told) TRY(CheckTold(source.ino, *source.told, fd->get()));
+  if (!source.told) return fd;
+  struct stat st{};
+  if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + source.path);
+  // Others put something else there, which nobody takes for it.
+  if (source.upper && (st.st_mode & S_IFMT) != (source.told->mode & S_IFMT)) {
+    return Fail(ENOENT, source.path + " was replaced in the base");
+  }
+  TRY(CheckTold(source.ino, *source.told, st));
   return fd;
 }
 

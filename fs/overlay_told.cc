@@ -2,7 +2,6 @@
 // owner and mode for ever, and the daemon reads with rights of its own.
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <string>
 #include <utility>
@@ -13,12 +12,10 @@
 namespace txfs {
 
 bool OverlayFilesystem::IsGuarded(const Inode& inode) const {
+  // The user of the daemon may read what the daemon may read.
+  if (!options_.is_for_others) return false;
   if (!inode.record.base || inode.IsOrphan()) return false;
-  if (!inode.upper) return true;
-  // What the transaction touched stays what it was, unless it would let others
-  // see what root alone may read.
-  static const bool kIsRoot = ::geteuid() == 0;
-  return kIsRoot && !halted_;
+  return !inode.upper || !halted_;
 }
 
 Status OverlayFilesystem::CheckTold(Ino ino, const Told& told,
@@ -40,6 +37,9 @@ Status OverlayFilesystem::CheckTold(Ino ino, const Told& told, int fd) const {
 
 Status OverlayFilesystem::CheckDirectory(Ino ino, const Told& told,
                                          const std::string& place) const {
+  // The descriptor may be kept of a directory that is elsewhere now.
+  const auto now = base_.Stat(place);
+  if (now && S_ISDIR(now->st_mode)) TRY(CheckTold(ino, told, *now));
   const auto directory = base_.OpenDirectory(place);
   // Who looks there finds out.
   if (!directory) return {};

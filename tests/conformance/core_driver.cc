@@ -108,6 +108,7 @@ Status CoreDriver::OpenWorkspace() {
   options.filesystem.clock = options_.clock;
   options.filesystem.policy = options_.policy;
   options.filesystem.approver = options_.approver;
+  options.filesystem.is_for_others = options_.is_for_others;
   options.filesystem.exe_of = [](uint32_t) { return std::string("/test"); };
   workspace_ = TRY(Workspace::Open(options));
   return {};

@@ -22,6 +22,7 @@ struct CoreOptions {
   bool collects = true;  ///< as in WorkspaceOptions
   std::shared_ptr<const policy::Policy> policy = {};
   Approver* approver = nullptr;
+  bool is_for_others = false;  ///< as in FilesystemOptions
   std::string name = {};  ///< of the transaction
 };
 

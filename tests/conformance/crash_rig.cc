@@ -160,6 +160,8 @@ CrashRig::CrashRig(const Operation& operation, uint64_t seed,
     : operation_(operation), base_(scratch_.path() + "/ws") {
   umask(022);
   mkdir(base_.root().c_str(), 0755);
+  // Made later, it would change when the root was modified.
+  mkdir((base_.root() + "/.txfs").c_str(), 0700);
   options_.path = base_.root();
   options_.store = options_.path + "/.txfs";
   options_.filesystem.clock = &clock_;
