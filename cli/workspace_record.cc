@@ -145,7 +145,10 @@ Result<DirectoryId> MakeGivenStore(const std::string& store) {
   const UniqueFd dir = TRY(Store::OpenDirectory(AT_FDCWD, store, store));
   TRY(CheckIsOwn(dir.get(), "store", store));
   TRY(CheckIsNew(dir.get(), store));
-  if (::fchmod(dir.get(), S_IRWXU) != 0) return Fail(errno, "chmod " + store);
+  if (::fchmod(dir.get(), S_IRWXU) != 0) {
+    return Fail(errno, "store " + store + " cannot be made private",
+                "choose a writable directory with --store DIR");
+  }
   return IdentifyDirectory(dir.get(), /*settle=*/true);
 }
 

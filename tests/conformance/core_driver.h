@@ -23,7 +23,7 @@ struct CoreOptions {
   std::shared_ptr<const policy::Policy> policy = {};
   Approver* approver = nullptr;
   bool is_for_others = false;  ///< as in FilesystemOptions
-  std::string name = {};  ///< of the transaction
+  std::string name = {};       ///< of the transaction
 };
 
 /// EEXIST with the first of the conflicts that a commit or an undo met.
