@@ -85,13 +85,13 @@ Result<ControlServer::Listener> ControlServer::Bind(const std::string& path) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Fail(errno, "socket");
   ::unlink(temporary.c_str());
-  std::string stamp;
-  if (::fchmod(fd.get(), 0600) != 0 ||
+  const bool listens =
+      ::fchmod(fd.get(), 0600) == 0 &&
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
-             sizeof address) != 0 ||
-      ::listen(fd.get(), 2 * kMaxPeers) != 0 ||
-      (stamp = StampOf(temporary)).empty() ||
-      ::rename(temporary.c_str(), name.c_str()) != 0) {
+             sizeof address) == 0 &&
+      ::listen(fd.get(), 2 * kMaxPeers) == 0;
+  const std::string stamp = listens ? StampOf(temporary) : "";
+  if (stamp.empty() || ::rename(temporary.c_str(), name.c_str()) != 0) {
     const int code = errno;
     ::unlink(temporary.c_str());
     return Fail(code, "cannot listen at the control socket " + path);

@@ -32,7 +32,7 @@ std::string Seen(std::string_view text) {
     const size_t end = std::min(text.find_first_of("\t\n"), text.size());
     std::string_view part = text.substr(0, end);
     const bool is_crlf =
-        part.ends_with('\r') && text.substr(end) != "" && text[end] == '\n';
+        part.ends_with('\r') && end < text.size() && text[end] == '\n';
     if (is_crlf) part.remove_suffix(1);
     seen += EscapeControls(part);
     seen += text.substr(part.size(), end + 1 - part.size());

@@ -123,7 +123,12 @@ std::unexpected<Error> AlreadyMounted(const std::string& workspace,
 /// The transaction may be mounted elsewhere, the mountpoint show another one.
 Status CheckNotMounted(const Paths& paths, const RealWorkspace& workspace,
                        const std::string& name) {
-  const auto store = OpenStore(workspace);
+  // One that is gone, or whose disk was made anew, has none open.
+  const bool is_there =
+      workspace.record &&
+      ::access((workspace.record->store + "/FORMAT").c_str(), F_OK) == 0;
+  const auto store =
+      is_there ? OpenStore(workspace) : Fail(ENOENT, workspace.path);
   if (!store && store.error().code != ENOENT) {
     return std::unexpected(store.error());
   }

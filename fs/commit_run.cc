@@ -299,7 +299,7 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
 }
 
 Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
-  constexpr uint32_t kPrivileges = S_ISUID | S_ISGID;
+  constexpr uint32_t kSetIdBits = S_ISUID | S_ISGID;
   for (const CommitStep& step : steps) {
     if (!step.set_after) continue;
     const ObjectAttributes& after = *step.set_after;
@@ -307,7 +307,7 @@ Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
     // What an undo sets is what the commit found there.
     const bool gives_back = is_undo && step.ino != 0;
     const uint32_t had = step.set_before ? step.set_before->mode : 0;
-    const uint32_t given = after.mode & kPrivileges & ~had;
+    const uint32_t given = after.mode & kSetIdBits & ~had;
     if (given != 0 && !is_directory && !gives_back) {
       return Fail(EBADMSG, "the plan sets set-user-ID or set-group-ID on " +
                                step.to.path + ", which did not have it");

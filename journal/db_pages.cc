@@ -19,7 +19,7 @@ constexpr size_t kHeaderSize = 16;
 constexpr size_t kNodeSize = 8;
 constexpr size_t kPageNumberSize = 8;
 constexpr size_t kTableSize = 48;
-constexpr size_t kMaxKey = 511;
+constexpr size_t kLongestKey = 511;
 /// Its cursors go no deeper than 32 pages.
 constexpr size_t kMaxDepth = 31;
 constexpr uint64_t kFirstPage = 2;
@@ -257,7 +257,7 @@ class PageCheck {
       node.size += node.data.size();
     }
     node.size += node.size % 2;
-    if (!in.ok() || key_size > kMaxKey) {
+    if (!in.ok() || key_size > kLongestKey) {
       return Damaged(page.number, "has a row that is larger than it");
     }
     return node;

@@ -53,6 +53,7 @@ class DeniedCommit {
     base_.File("old/f", "old");
     base_.HardLink("old/f", "old/link");
     base_.File("old/gone", "gone");
+    mkdir((base_.root() + "/.txfs").c_str(), 0700);
     base_.SetTimes();
     options_.path = base_.root();
     options_.store = options_.path + "/.txfs";

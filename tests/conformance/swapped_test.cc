@@ -290,7 +290,9 @@ class ToldTest : public ::testing::Test {
     base_.Directory("closed", 0700);
     base_.File("closed/f", "SECRET");
     base_.File("closed/g", "SECRET");
-    driver_ = CoreDriver::Start(base_.root(), {.collects = false}).value();
+    driver_ = CoreDriver::Start(base_.root(),
+                                {.collects = false, .is_for_others = true})
+                  .value();
   }
 
   Filesystem& fs() { return driver_->workspace().filesystem(); }

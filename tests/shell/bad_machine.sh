@@ -18,7 +18,11 @@ umount ro full
 ! mountpoint -q mnt || fail "a refused mount is there"
 [ -z "$(ls -A other)" ] || fail "a refused mount left something"
 mount -t tmpfs -o ro none other
-refuses_with_hint 1 "$PWD/other" txfs mount other mnt
+# The store is elsewhere: work goes on, a commit does not.
+txfs mount other mnt
+echo x >mnt/x
+refuses_with_hint 1 "$PWD/other" txfs -C mnt commit
+txfs umount mnt
 umount other
 
 # No FUSE: in a mount namespace where /dev/fuse is hidden.

@@ -61,7 +61,7 @@ def change(i):
 
 refused = 0
 i = 0
-while refused < 20 and (how != "tiny" or i < 60000):
+while refused < 20 and (how != "tiny" or i < 20000):
     try:
         change(i)
         i += 1
