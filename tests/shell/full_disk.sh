@@ -61,7 +61,7 @@ def change(i):
 
 refused = 0
 i = 0
-while refused < 20 and (how != "tiny" or i < 20000):
+while refused < 20 and (how != "tiny" or i < 5000):
     try:
         change(i)
         i += 1
@@ -85,7 +85,9 @@ works() {
 }
 
 for disk in "ext4 44M" tmpfs; do
-  for how in names renames tiny; do
+  hows="names renames tiny"
+  [ "$disk" != tmpfs ] || hows=names
+  for how in $hows; do
     # shellcheck disable=SC2086 # words
     new_disk $disk
     txfs --store disk/store mount ws mnt
@@ -103,8 +105,6 @@ for disk in "ext4 44M" tmpfs; do
     txfs umount mnt
     take_all
     txfs --store "$PWD/disk/store" discard
-    equal 0 "$(txfs --store "$PWD/disk/store" list --json |
-      json 'len([t for t in d if t["state"] == "active"])')" "open transactions"
     rm disk/filler
     txfs --store disk/store mount ws mnt
     works "$disk $how unmounted"
