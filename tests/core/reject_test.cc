@@ -20,7 +20,7 @@
 namespace txfs {
 namespace {
 
-constexpr const char* kId = "01a1fda80390";
+constexpr const char* kStoredId = "01a1fda80390";
 constexpr const char* kOther = "01a1fda80391";
 
 const std::vector<std::string> kBadPaths = {
@@ -31,7 +31,7 @@ const std::vector<std::string> kBadIds = {
     "01a1fda803900", "01A1FDA80390", "01a1fda8039/"};
 
 TransactionSummary Sound() {
-  return {.id = kId,
+  return {.id = kStoredId,
           .name = "a",
           .state = TransactionState::kCommitted,
           .created = {1'700'000'000, 5},
@@ -60,14 +60,14 @@ TEST(RejectTest, SummariesOfIdsThatAreNone) {
 
 TEST(RejectTest, SummariesThatAreOfThemselves) {
   TransactionSummary summary = Sound();
-  summary.undone_by = kId;
+  summary.undone_by = kStoredId;
   EXPECT_FALSE(IsRead(summary));
   summary = Sound();
   summary.of = kOther;
   EXPECT_FALSE(IsRead(summary)) << "a whole transaction is of none";
   summary.kind = TransactionKind::kUndo;
   EXPECT_TRUE(IsRead(summary));
-  summary.of = kId;
+  summary.of = kStoredId;
   EXPECT_FALSE(IsRead(summary));
   summary.of.clear();
   EXPECT_FALSE(IsRead(summary)) << "an undo is of something";
@@ -107,7 +107,7 @@ bool IsRead(const CommitStep& step,
   record.summary = Sound();
   record.summary.kind = kind;
   if (kind == TransactionKind::kUndo) record.summary.of = kOther;
-  record.vault = kId;
+  record.vault = kStoredId;
   record.steps.push_back(step);
   return DecodeRecord(EncodeRecord(record)).has_value();
 }
@@ -168,7 +168,7 @@ TEST(RejectTest, AnUndoMayGiveBackWhatTheBaseHad) {
 /// An older txfs did not say whose attributes they are: its commits can be
 /// undone, and what does that can be read after a crash.
 TEST(RejectTest, PlansOfTheFirstVersionStayOfIt) {
-  CommitRecord record{.summary = Sound(), .vault = kId};
+  CommitRecord record{.summary = Sound(), .vault = kStoredId};
   record.steps.push_back(Setting(0644, 0755));
   record.steps.back().ino = 0;
   const auto read = DecodeRecord(EncodeRecord(record));
@@ -179,7 +179,7 @@ TEST(RejectTest, PlansOfTheFirstVersionStayOfIt) {
 
 /// Since then all plans say it.
 TEST(RejectTest, AttributesOfNoObject) {
-  CommitRecord record{.summary = Sound(), .vault = kId};
+  CommitRecord record{.summary = Sound(), .vault = kStoredId};
   record.steps.push_back(Setting(0644, 0755));
   Bytes plan = EncodeRecord(record);
   const std::array ino =

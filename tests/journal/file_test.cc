@@ -131,7 +131,7 @@ TEST_F(FileTest, AFileOfOtherNamesIsNotWrittenTo) {
 }
 
 TEST_F(FileTest, NothingThatCostsNothingTakesMemory) {
-  std::ofstream(In("hollow"));
+  std::ofstream(In("hollow")).close();
   fs::resize_file(In("hollow"), uint64_t{1} << 29);
   EXPECT_ERRNO(ReadWholeFile(dir(), "hollow", size_t{1} << 30), EFBIG);
 }
