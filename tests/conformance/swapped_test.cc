@@ -29,7 +29,7 @@ namespace {
 
 using ::std::string;
 
-constexpr uint64_t kLargeSize = uint64_t{65} << 20;
+constexpr uint64_t kSwappedSize = uint64_t{65} << 20;
 /// Crash points from one swap to the next.
 constexpr uint64_t kStride = 7;
 
@@ -76,9 +76,9 @@ string Look(int fd) {
 enum class Way { kSymlink, kOther };
 
 /// What the commit is to be kept from doing to another object.
-const std::vector<string> kTargets = {"chmodded", "timed",  "tagged", "written",
-                                      "large",    "linked", "moved",  "dir",
-                                      "dir/made", "gone",   "dir/in"};
+const std::vector<string> kSwapTargets = {
+    "chmodded", "timed", "tagged",   "written", "large", "linked",
+    "moved",    "dir",   "dir/made", "gone",    "dir/in"};
 
 class SwapRig {
  public:
@@ -88,7 +88,7 @@ class SwapRig {
                              "moved", "gone"}) {
       base_.File(name, string("old ") + name);
     }
-    base_.SparseFile("large", kLargeSize);
+    base_.SparseFile("large", kSwappedSize);
     base_.Directory("dir");
     base_.File("dir/in", "in");
     base_.SetTimes();
@@ -194,11 +194,11 @@ class SwappedTest : public ::testing::TestWithParam<Way> {};
 TEST_P(SwappedTest, NothingIsDoneToWhatIsSwappedInDuringACommit) {
   uint64_t swaps = 0;
   uint64_t stopped = 0;
-  for (size_t i = 0; i < kTargets.size(); ++i) {
+  for (size_t i = 0; i < kSwapTargets.size(); ++i) {
     Picks picks(i);
     for (uint64_t point = 1 + (i % kStride);; point = picks.Next() * kStride) {
       SwapRig rig;
-      if (!rig.SwapAt(kTargets[i], GetParam(), point, Commit)) break;
+      if (!rig.SwapAt(kSwapTargets[i], GetParam(), point, Commit)) break;
       ++swaps;
       if (!rig.done()) ++stopped;
     }
@@ -210,12 +210,12 @@ TEST_P(SwappedTest, NothingIsDoneToWhatIsSwappedInDuringACommit) {
 
 TEST_P(SwappedTest, NothingIsDoneToWhatIsSwappedInDuringAnUndo) {
   uint64_t swaps = 0;
-  for (size_t i = 0; i < kTargets.size(); ++i) {
+  for (size_t i = 0; i < kSwapTargets.size(); ++i) {
     Picks picks(i);
     for (uint64_t point = 1 + (i % kStride);; point = picks.Next() * kStride) {
       SwapRig rig;
       ASSERT_OK(rig.driver().Commit());
-      if (!rig.SwapAt(kTargets[i], GetParam(), point, Undo)) break;
+      if (!rig.SwapAt(kSwapTargets[i], GetParam(), point, Undo)) break;
       ++swaps;
     }
   }
@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, SwappedTest,
 /// A commit or an undo that sets attributes of "f", inode 7.
 CommitSteps Setting(const ObjectAttributes& after,
                     std::optional<ObjectAttributes> before, uint64_t ino = 7) {
-  CommitStep step{.kind = StepKind::kAttributes,
+  CommitStep step{.kind = ::txfs::StepKind::kAttributes,
                   .from = Spot::Base("f"),
                   .to = Spot::Base("f"),
                   .ino = ino};
