@@ -90,7 +90,7 @@ Result<ControlServer::Listener> ControlServer::Bind(const std::string& path) {
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
              sizeof address) == 0 &&
       ::listen(fd.get(), 2 * kMaxPeers) == 0;
-  const std::string stamp = listens ? StampOf(temporary) : "";
+  std::string stamp = listens ? StampOf(temporary) : "";
   if (stamp.empty() || ::rename(temporary.c_str(), name.c_str()) != 0) {
     const int code = errno;
     ::unlink(temporary.c_str());
