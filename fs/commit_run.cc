@@ -283,8 +283,11 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
         TRY(CheckStaysItself(place->dir(), step));
       }
       if (step.kind == StepKind::kMove) {
-        TRY(CheckMoves(place->dir(), place->name, vault_.at("").get(),
-                       spot.path));
+        const auto vault = vault_.find("");
+        if (vault != vault_.end()) {
+          TRY(CheckMoves(place->dir(), place->name, vault->second.get(),
+                         spot.path));
+        }
       }
     }
     const bool writes_to_it = patch || IsDirectoryAt(place->dir(), place->name);
