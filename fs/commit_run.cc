@@ -129,18 +129,22 @@ std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
 
 /// A directory of a lower layer is not renamed by overlayfs, unless it is
 /// mounted with redirect_dir=on. That it says before it looks at what stands at
-/// the new name; a directory with entries there, in the vault, keeps all others
-/// where they are, too.
-Status CheckMoves(int dir, const std::string& name, int vault,
+/// the new name; a directory with entries there keeps all others where they
+/// are, too. Leaves no trace in the times of `base`.
+Status CheckMoves(int dir, const std::string& name, int base,
                   const std::string& path) {
-  constexpr const char* kFull = "full";
-  constexpr const char* kEntry = "full/entry";
+  constexpr const char* kFull = ".txfs-vault-full";
+  constexpr const char* kEntry = ".txfs-vault-full/entry";
   if (!IsDirectoryAt(dir, name) || !IsOverlay(dir)) return {};
-  TRY(MakeDirectoryAt(vault, kFull, 0700));
-  TRY(MakeDirectoryAt(vault, kEntry, 0700));
+  struct stat st{};
+  if (::fstat(base, &st) != 0) return Fail(errno, "stat the workspace");
+  TRY(MakeDirectoryAt(base, kFull, 0700));
+  TRY(MakeDirectoryAt(base, kEntry, 0700));
   const bool moves =
-      ::renameat2(dir, name.c_str(), vault, kFull, 0) == 0 || errno != EXDEV;
-  TRY(RemoveTree(vault, kFull));
+      ::renameat2(dir, name.c_str(), base, kFull, 0) == 0 || errno != EXDEV;
+  TRY(RemoveTree(base, kFull));
+  const timespec times[2] = {st.st_atim, st.st_mtim};
+  std::ignore = ::futimens(base, times);
   if (moves) return {};
   return Fail(
       0,
@@ -283,11 +287,7 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
         TRY(CheckStaysItself(place->dir(), step));
       }
       if (step.kind == StepKind::kMove) {
-        const auto vault = vault_.find("");
-        if (vault != vault_.end()) {
-          TRY(CheckMoves(place->dir(), place->name, vault->second.get(),
-                         spot.path));
-        }
+        TRY(CheckMoves(place->dir(), place->name, base_.root(), spot.path));
       }
     }
     const bool writes_to_it = patch || IsDirectoryAt(place->dir(), place->name);
