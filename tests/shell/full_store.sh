@@ -82,7 +82,7 @@ echo old >disk/ws/gone
 truncate -s 72M disk/ws/large
 head -c 8M /dev/urandom >>disk/ws/large
 sha256sum <disk/ws/large >sum
-txfs mount disk/ws mnt
+txfs --store "$PWD/disk/kept" mount disk/ws mnt
 take_inodes() {
   mkdir disk/inodes
   count=0
