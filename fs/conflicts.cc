@@ -348,13 +348,22 @@ class DriftFinder {
     }
   }
 
+  /// Whether others wrote to a file that is deleted here, `st`, and took away
+  /// the name by which it is noted: nothing but another name tells then.
+  bool IsWrittenHere(const Inode& inode, const struct stat& st) {
+    if (!inode.IsOrphan() || SeemsUnwritten(inode, st)) return false;
+    const auto noted = frozen_.base.Stat(inode.record.base->path);
+    return !noted || !frozen_.tree.IsOrigin(inode, *noted);
+  }
+
   /// Whether `path` is one more name of a base file that is known by another.
   bool IsKnownLink(const std::string& path, const Slot& slot) {
     const auto st = frozen_.base.Stat(path);
     if (!st || S_ISDIR(st->st_mode)) return false;
     // Only what was there is hidden: it had this name already.
-    if (slot.upper.kind == DentryKind::kWhiteout && SharedAt(*st) != nullptr) {
-      return true;
+    if (slot.upper.kind == DentryKind::kWhiteout) {
+      if (const Inode* shared = SharedAt(*st))
+        return !IsWrittenHere(*shared, *st);
     }
     const Inode* inode = UnchangedSharedAt(*st);
     if (inode == nullptr || MayHaveMoved(*inode, *st)) return false;

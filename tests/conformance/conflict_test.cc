@@ -910,6 +910,31 @@ TEST_F(ConflictTest, TheLastOfThreeNamesThatBothDeletedTakesTheFileAlong) {
   }
 }
 
+TEST_F(ConflictTest, WhatTheyWroteByTheOtherNameOfADeletedFileIsSeen) {
+  // By one of the names the file is noted.
+  for (const auto& [deleted, written] :
+       {std::pair("e/x", "e/y"), std::pair("e/y", "e/x")}) {
+    SetUpBase();
+    base_.Directory("e");
+    base_.HardLink("f", "e/x");
+    base_.HardLink("f", "e/y");
+    std::filesystem::remove(base_.root() + "/f");
+    ASSERT_OK(fs().Unlink("e/x"));
+    ASSERT_OK(fs().Unlink("e/y"));
+    ASSERT_OK(fs().Rmdir("e"));
+    driver_.reset();
+    ASSERT_OK(plain_.Unlink(deleted));
+    ASSERT_OK(plain_.AppendFile(written, "theirs"));
+    const CommitReport refused = Commit(OnConflict::kFail);
+    ASSERT_EQ(refused.conflicts.size(), 1u);
+    EXPECT_EQ(refused.conflicts.front().path, written);
+    EXPECT_EQ(refused.conflicts.front().ours, "deleted");
+    EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
+    ExpectInBase({{deleted, kNone}, {written, kLines + string("theirs")}});
+    driver_.reset();
+  }
+}
+
 // --- user.* attributes -----------------------------------------------------
 
 Status BecomeFile(Driver& fs) {
