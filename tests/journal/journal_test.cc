@@ -613,7 +613,9 @@ TEST_F(JournalTest, RewritesOfAFileAreOneRowOfTheLog) {
   std::optional<Extent> old;
   const auto rewrite = [&](uint32_t pid, int times) {
     for (int i = 0; i < times; ++i) {
-      const auto staged = journal_->Stage(AsBytes(Content(uint64_t(i), 1)));
+      // What is staged lies there until it is appended.
+      const std::string byte = Content(uint64_t(i), 1);
+      const auto staged = journal_->Stage(AsBytes(byte));
       ASSERT_OK(staged);
       Change change{.op = Op::kWrite,
                     .time = {.sec = i, .nsec = 0},
