@@ -176,6 +176,7 @@ StaleCaches OverlayFilesystem::InFlight(const StaleCaches& stale) {
 struct stat OverlayFilesystem::AnswerStat(Inode& inode) const {
   if (inode.told_size != inode.attr().size) inode.told_size = inode.attr().size;
   if (!inode.attr_told) inode.attr_told = true;
+  doubts_.Tell(inode.ino);
   return tree_.StatOf(inode);
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,9 @@ namespace txfs {
 bool OverlayFilesystem::IsGuarded(const Inode& inode) const {
   // The user of the daemon may read what the daemon may read.
   if (!options_.is_for_others) return false;
-  if (!inode.record.base || inode.IsOrphan()) return false;
+  if (!inode.record.base) return false;
+  // Of a file that is one, nothing but the same object is read.
+  if (inode.IsOrphan() && !inode.IsDirectory()) return false;
   return !inode.upper || !halted_;
 }
 
@@ -22,6 +25,8 @@ Status OverlayFilesystem::CheckTold(Ino ino, const Told& told,
                                     const struct stat& now) const {
   const BaseIdentity object{.dev = base_.RelativeDevice(now.st_dev),
                             .ino = now.st_ino};
+  // Looked at again, it would not be told anew.
+  if (doubts_.IsAwaited(ino)) return Fail(ESTALE, "the kernel must ask first");
   const bool is_told = !doubts_.Has(ino) && told.Covers(now) &&
                        (object == told.object || AreAncestorsAsTold(ino));
   if (is_told) return {};
@@ -77,7 +82,9 @@ void OverlayFilesystem::SettleDoubts(
   });
   stale.Append(InFlight(stale));
   if (!stale.empty()) tell(stale);
-  doubts_.Drop(doubted);
+  std::set<Ino> dropped(stale.inodes.begin(), stale.inodes.end());
+  dropped.insert(stale.attributes.begin(), stale.attributes.end());
+  doubts_.Settle(doubted, dropped);
 }
 
 StaleCaches OverlayFilesystem::Frozen::LookAgain(std::span<const Ino> inos) {

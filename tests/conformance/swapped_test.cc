@@ -349,6 +349,10 @@ TEST_F(ToldTest, AFileThatWasClosedSinceIsNotShown) {
   base_.File("x", "SECRET", 0600);
   EXPECT_EQ(Read(x), "ESTALE");
   EXPECT_THAT(Settle().inodes, ::testing::Each(x));
+  // Whom the kernel let in before it heard of it may be on the way.
+  EXPECT_EQ(Read(x), "ESTALE");
+  Settle();
+  EXPECT_EQ(Read(x), "ESTALE");
   const auto st = fs().GetAttr(x);
   ASSERT_OK(st);
   EXPECT_EQ(st->st_mode & 0777, 0600U);
@@ -375,9 +379,26 @@ TEST_F(ToldTest, ADirectoryThatTookThePlaceOfAnotherIsNotLookedInto) {
                ESTALE);
   Settle();
   EXPECT_NE(Read(f), "SECRET");
+  // Whom the kernel let in before it heard of it may be on the way.
+  const auto is_in = [&](Ino directory) {
+    return fs().Lookup(directory, "g").has_value();
+  };
+  EXPECT_FALSE(is_in(d));
   const Ino now = Find(kRootIno, "d");
   EXPECT_NE(now, d);
+  EXPECT_FALSE(is_in(d));
   EXPECT_EQ(Read(Find(now, "g")), "SECRET");
+}
+
+TEST_F(ToldTest, ADirectoryThatWasClosedSinceIsNotLookedInto) {
+  const Ino d = Find(kRootIno, "d");
+  ASSERT_EQ(::chmod((base_.root() + "/d").c_str(), 0700), 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_ERRNO(fs().Lookup(d, "f"), ESTALE);
+    Settle();
+  }
+  ASSERT_OK(fs().GetAttr(d));
+  EXPECT_OK(fs().Lookup(d, "f"));
 }
 
 TEST_F(ToldTest, AFileThatWasWrittenAnewWithTheSameRightsIsShown) {
