@@ -84,7 +84,8 @@ policy::Verdict JudgeProgram(const policy::Policy& policy, policy::Event& event,
 bool PolicyCheck::Cares(Effect effect) const {
   return policy_ != nullptr &&
          policy_->Cares(policy::MaskOf(effect) |
-                        policy::MaskOf(JudgedOp(change_.op)));
+                        policy::MaskOf(JudgedOp(change_.op)) |
+                        (effect == Effect::kRemove ? policy::kMove : 0));
 }
 
 PolicyCheck::Thing PolicyCheck::ThingOf(const Inode& inode) {
@@ -102,6 +103,7 @@ Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
                       .layer = layer,
                       .type = thing.type,
                       .other_end = other_end,
+                      .moved = thing.moved && effect == Effect::kRemove,
                       .exe = change_.exe,
                       .uid = user_};
   const policy::Verdict verdict =
@@ -202,8 +204,10 @@ Status PolicyCheck::Move(const Inode& from, std::string_view name,
   if (!Cares(Effect::kRemove) && !Cares(Effect::kMake)) return {};
   const std::string old_path = tree_.PathOf(from, name);
   const std::string new_path = tree_.PathOf(to, new_name);
-  TRY(Judge(Effect::kRemove, old_path, ThingOf(child)));
-  TRY(Judge(Effect::kMake, new_path, ThingOf(child)));
+  Thing thing = ThingOf(child);
+  thing.moved = change_.op == Op::kRename;
+  TRY(Judge(Effect::kRemove, old_path, thing));
+  TRY(Judge(Effect::kMake, new_path, thing));
   return child.IsDirectory() ? JudgeBelow(child, old_path, new_path) : Status();
 }
 
@@ -212,7 +216,7 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
                                const std::string& old_path,
                                const std::string& new_path) {
   const policy::Mask mask = policy::MaskOf(Effect::kRemove) |
-                            policy::MaskOf(Effect::kMake) |
+                            policy::MaskOf(Effect::kMake) | policy::kMove |
                             policy::MaskOf(JudgedOp(change_.op));
   struct Below {
     const Inode* inode;  ///< nullptr: only the base has it
@@ -234,6 +238,7 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
                           std::string base_path, Thing thing) -> Status {
       Below next{inode, std::move(base_path), JoinPath(below.old_path, name),
                  JoinPath(below.new_path, name)};
+      thing.moved = change_.op == Op::kRename;
       TRY(Judge(Effect::kRemove, next.old_path, thing, next.new_path));
       TRY(Judge(Effect::kMake, next.new_path, thing, next.old_path));
       if (thing.type == policy::Type::kDirectory) {

@@ -56,6 +56,7 @@ class PolicyCheck {
   struct Thing {
     policy::Layer layer;
     policy::Type type;
+    bool moved = false;  ///< its name goes elsewhere by a rename
   };
   static Thing ThingOf(const Inode& inode);
 

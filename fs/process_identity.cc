@@ -1,18 +1,24 @@
 #include "fs/process_identity.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "fs/base_mounts.h"
 #include "fs/mount_table.h"
 #include "fs/processes.h"
 #include "journal/base/file.h"
@@ -69,6 +75,38 @@ constexpr uint64_t MaskOf(std::initializer_list<int> signals) {
   return mask;
 }
 
+bool IsFuse(const MountEntry& mount) { return mount.type.starts_with("fuse"); }
+
+/// Which file it is, as far as that is known without asking a daemon: what lies
+/// on an overlay may come from a FUSE mount.
+std::optional<std::pair<dev_t, uint64_t>> KnownFile(int fd) {
+  struct statx stx{};
+  constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+  if (::statx(fd, "", kFlags, STATX_INO, &stx) != 0) return std::nullopt;
+  return std::pair(::makedev(stx.stx_dev_major, stx.stx_dev_minor),
+                   uint64_t{stx.stx_ino});
+}
+
+/// Whether this process finds the file `fd`, of `mount`, at `path`. Follows it
+/// through no FUSE mount, which may be its own and wait for it.
+bool LeadsHereTo(const std::string& path, int fd, const MountEntry& mount) {
+  const auto table = ReadMountTable();
+  if (!table) return false;
+  bool has_filesystem = false;
+  for (const MountEntry& entry : *table) {
+    if (IsFuse(entry) && IsWithin(path, entry.mountpoint)) return false;
+    has_filesystem = has_filesystem || entry.device() == mount.device();
+  }
+  if (!has_filesystem) return false;
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const UniqueFd here(static_cast<int>(
+      ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  const auto wanted = KnownFile(fd);
+  return here.valid() && wanted && wanted == KnownFile(here.get());
+}
+
 }  // namespace
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
@@ -122,13 +160,13 @@ bool ProgramCounts(pid_t pid, const std::string& workspace) {
   // The program's mount need not be one that this process sees.
   const auto table = ReadMountTable(process);
   if (!program || !table) return false;
-  const uint64_t id = MountIdOf(program->get());
-  const auto mount = std::ranges::find_if(*table, [&](const MountEntry& entry) {
-    return static_cast<uint64_t>(entry.mount_id) == id;
-  });
+  const MountEntry* mount =
+      FindMountId(*table, MountIdOfDescriptor(program->get()));
   // One that was unmounted lazily is in no table.
-  if (mount == table->end() || mount->type.starts_with("fuse")) return false;
-  return !IsWithin(PathOfFd(program->get()), workspace);
+  if (mount == nullptr || IsFuse(*mount)) return false;
+  const std::string path = PathOfFd(program->get());
+  return !IsWithin(path, workspace) &&
+         LeadsHereTo(path, program->get(), *mount);
 }
 
 bool DescendsFromUserOf(pid_t pid, dev_t device) {

@@ -36,7 +36,9 @@ bool IsToEnd(pid_t tid);
 /// Whether what /proc says of the process's program counts for the rules of a
 /// mount: not when its file lies on a FUSE filesystem, where whoever is to be
 /// held by the rules may have made it, or below `workspace`, to which a commit
-/// brings it; nor when that cannot be known. Asks no filesystem but proc.
+/// brings it; nor when its path leads to another file for this process: what a
+/// mount namespace of its own puts there is no program of the machine's. Nor
+/// when that cannot be known. Asks no FUSE filesystem.
 bool ProgramCounts(pid_t pid, const std::string& workspace);
 
 /// Whether the process, or one that it descends from, has its working or root

@@ -82,6 +82,7 @@ std::vector<std::string_view> NamesOf(Mask mask) {
     const auto op = static_cast<Op>(i);
     if ((mask & MaskOf(op)) != 0) names.push_back(NameOf(op));
   }
+  if ((mask & kMove) != 0) names.push_back(kMoveName);
   return names;
 }
 
@@ -90,7 +91,8 @@ Effect MainEffect(Op op) { return RowOf(op).effect; }
 Mask Event::mask() const {
   const bool is_of_another_name =
       effect == Effect::kAttributes && MainEffect(op) == Effect::kRemove;
-  return MaskOf(effect) | (is_of_another_name ? 0 : MaskOf(op));
+  return MaskOf(effect) | (is_of_another_name ? 0 : MaskOf(op)) |
+         (moved ? kMove : 0);
 }
 
 }  // namespace txfs::policy

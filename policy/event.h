@@ -53,6 +53,10 @@ using Mask = uint32_t;
 inline constexpr Mask kMakingOps = MaskOf(Effect::kMake) | MaskOf(Op::kCreate) |
                                    MaskOf(Op::kMkdir) | MaskOf(Op::kMknod) |
                                    MaskOf(Op::kSymlink);
+/// Beside the effect and op of a rename: the name itself goes elsewhere. What
+/// is replaced by a rename is no such event.
+inline constexpr Mask kMove = Mask{1} << (kEffects + kOps);
+inline constexpr std::string_view kMoveName = "move";
 inline constexpr Mask kEverything = (Mask{1} << (kEffects + kOps)) - 1;
 
 [[nodiscard]] std::string_view NameOf(Op op);
@@ -93,6 +97,7 @@ struct Event {
   /// When it comes or goes with a directory above it that is renamed: the path
   /// that it has after or before that. "": it is named itself.
   std::string_view other_end = {};
+  bool moved = false;               ///< it goes elsewhere by a rename
   std::string_view exe;             ///< path of the program; "": not known
   std::optional<uint32_t> uid = 0;  ///< none: not known
 

@@ -25,15 +25,19 @@ std::vector<Event> EventsOf(const Proposal& proposal) {
         .exe = proposal.exe,
         .uid = proposal.uid};
   };
+  const auto moved = [&]() {
+    Event old_name = event(MainEffect(proposal.op), proposal.path);
+    old_name.moved = proposal.op == Op::kRename;
+    return old_name;
+  };
   if (!HasTwoEnds(proposal)) {
-    return {event(MainEffect(proposal.op), proposal.path)};
+    return {moved()};
   }
   if (proposal.op == Op::kLink) {
     return {event(Effect::kAttributes, proposal.path),
             event(Effect::kMake, proposal.new_path)};
   }
-  std::vector<Event> events{event(Effect::kRemove, proposal.path),
-                            event(Effect::kMake, proposal.new_path),
+  std::vector<Event> events{moved(), event(Effect::kMake, proposal.new_path),
                             event(Effect::kRemove, proposal.new_path)};
   if (proposal.op == Op::kExchange) {
     events.push_back(event(Effect::kMake, proposal.path));

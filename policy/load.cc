@@ -39,6 +39,7 @@ std::vector<std::string_view> NamesOfOps() {
     names.push_back(NameOf(static_cast<Effect>(i)));
   }
   for (size_t i = 0; i < kOps; ++i) names.push_back(NameOf(static_cast<Op>(i)));
+  names.push_back(kMoveName);
   return names;
 }
 
@@ -207,6 +208,10 @@ class FileLoader {
     if (!section.Has("ops")) return kEverything;
     Mask mask = 0;
     for (const std::string& name : TRY(section.Texts("ops"))) {
+      if (name == kMoveName) {
+        mask |= kMove;
+        continue;
+      }
       const auto effect = EffectNamed(name);
       const auto op = OpNamed(name);
       if (!effect && !op) {
@@ -341,8 +346,9 @@ uint32_t LineOfManyDots(std::string_view text) {
 Effect EffectOf(Op op, Mask ops) {
   const Effect effect = MainEffect(op);
   const bool moves = op == Op::kRename || op == Op::kExchange;
-  const bool only_made = (ops & (MaskOf(Effect::kRemove) | MaskOf(op))) == 0 &&
-                         (ops & MaskOf(Effect::kMake)) != 0;
+  const bool only_made =
+      (ops & (MaskOf(Effect::kRemove) | MaskOf(op) | kMove)) == 0 &&
+      (ops & MaskOf(Effect::kMake)) != 0;
   return moves && only_made ? Effect::kMake : effect;
 }
 
@@ -359,6 +365,7 @@ Event EventOf(const Example& example, const Rule& rule) {
                        : rule.when.layer.value_or(Layer::kBase),
           .type = TypeOf(example.op)
                       .value_or(types.empty() ? Type::kFile : types.front()),
+          .moved = example.op == Op::kRename && effect == Effect::kRemove,
           .exe = {},
           .uid = {}};
 }

@@ -18,6 +18,7 @@ git commit -qam two
 git branch other
 git pack-refs --all
 git branch third
+git branch replaced
 cd ..
 git -C ws for-each-ref >refs
 txfs mount ws mnt
@@ -61,6 +62,13 @@ for path in "$loose" "$pack" "${pack%pack}idx"; do
   refused "os.rename('evil', '$path')"
   refused "os.rename('$path', 'away')"
 done
+for path in .git/HEAD .git/packed-refs .git/refs/heads/third .git/refs/heads \
+  .git/logs .git/logs/HEAD .git/logs/refs/heads/main; do
+  refused "os.rename('$path', 'away')"
+done
+# As libraries for git replace a ref.
+cp mnt/.git/refs/heads/replaced mnt/.git/refs/heads/replaced.lock
+mv mnt/.git/refs/heads/replaced.lock mnt/.git/refs/heads/replaced
 for path in .git/logs/HEAD .git/logs/refs/heads/main; do
   refused "open('$path', 'w')"
   refused "os.truncate('$path', 1)"

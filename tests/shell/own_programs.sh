@@ -51,6 +51,20 @@ contains "$(txfs -C /opt/mnt log --denied --json)" "/opt/mnt/git"
 # What lies elsewhere is what the rules say that it is.
 (cd /opt/mnt && /opt/tools/git -c 'echo "# noted" >>.git/config')
 git -C /opt/mnt config user.name Somebody
+# What a mount namespace of its own has at that path is something else.
+mkdir /opt/empty /opt/copy
+cp "$bash" /opt/copy/git
+# refused_with MOUNT...: a program that lies at /opt/tools by mount's MOUNT.
+refused_with() {
+  # shellcheck disable=SC2016 # by that shell
+  unshare --mount sh -ec 'mount "$@" /opt/tools; cd /opt/mnt
+    exec /opt/tools/git -c ": >.git/HEAD"' sh "$@" >/opt/said 2>&1 &&
+    fail "not refused with mount $*"
+  contains "$(cat /opt/said)" "not permitted"
+}
+refused_with --bind /opt/ws/bin
+refused_with --bind /opt/copy
+refused_with -t overlay -o "lowerdir=/opt/mnt/bin:/opt/empty" none
 txfs umount /opt/mnt
 txfs -C /opt/ws discard
 
