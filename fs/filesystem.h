@@ -205,8 +205,9 @@ class Filesystem {
 
   /// Looks again at the inodes on which an operation failed with ESTALE since
   /// the base has another object for them, or another owner or mode, than the
-  /// kernel was told. `tell` gets what is stale; these operations go on failing
-  /// until it has returned. Not to be called by a request's handler.
+  /// kernel was told. `tell` gets what is stale; these operations fail
+  /// until the kernel has asked for owner and mode again. Not to be called by a
+  /// request's handler.
   virtual void SettleDoubts(
       const std::function<void(const StaleCaches&)>& /*tell*/) {}
 };

@@ -303,8 +303,9 @@ class OverlayFilesystem final : public Filesystem {
   [[nodiscard]] bool IsGuarded(const Inode& inode) const
       REQUIRES_SHARED(gate_, tree_mutex_);
   /// Fails (ESTALE) where `now`, of what was opened for `ino`, is not what the
-  /// kernel was told, so that it may have let in who may not read it. Until
-  /// SettleDoubts the inode stays closed.
+  /// kernel was told, so that it may have let in who may not read it. The
+  /// inode stays closed until SettleDoubts and, if the kernel dropped what it
+  /// had, until it has asked again.
   Status CheckTold(Ino ino, const Told& told, const struct stat& now) const
       EXCLUDES(tree_mutex_);
   Status CheckTold(Ino ino, const Told& told, int fd) const
