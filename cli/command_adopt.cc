@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <climits>
 #include <set>
 
@@ -13,7 +12,7 @@
 #include "cli/paths.h"
 #include "cli/policy_rules.h"
 #include "cli/text.h"
-#include "cli/trust.h"
+#include "cli/way.h"
 #include "fs/follow_copy.h"
 #include "fs/workspace.h"
 #include "journal/base/file.h"
@@ -370,6 +369,7 @@ Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments) {
           : TRY(FindWorkspace(context.directory)).value_or(context.directory);
   RealWorkspace workspace = TRY(ReachWorkspace(path));
   std::optional<std::string> from;
+  if (arguments.from) TRY(CheckWay(context.directory, *arguments.from));
   if (arguments.from) from = ResolvePath(context.directory, *arguments.from);
   Foreign foreign = TRY(FindForeign(workspace, from));
   const Rules rules = TRY(RulesOfNextMount(workspace));

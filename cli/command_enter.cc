@@ -11,6 +11,7 @@
 #include "cli/locate.h"
 #include "cli/mounting.h"
 #include "cli/paths.h"
+#include "cli/way.h"
 #include "fs/fuse_mount.h"
 
 namespace txfs::cli {
@@ -46,7 +47,7 @@ Result<Target> FindTarget(Context context,
                           const std::optional<std::string>& workspace) {
   MountArguments arguments;
   if (workspace) {
-    TRY(CheckWay(context.directory, *workspace));
+    TRY(CheckWayToMount(context.directory, *workspace));
     context.directory = ResolvePath(context.directory, *workspace);
     arguments.workspace = workspace->empty() ? "" : context.directory;
   }

@@ -7,6 +7,7 @@
 #include "cli/paths.h"
 #include "cli/policy_rules.h"
 #include "cli/text.h"
+#include "cli/way.h"
 #include "policy/lint.h"
 
 namespace txfs::cli {

@@ -6,6 +6,7 @@
 #include "cli/policy_cases.h"
 #include "cli/policy_rules.h"
 #include "cli/text.h"
+#include "cli/way.h"
 #include "journal/base/file.h"
 #include "policy/load.h"
 
@@ -27,6 +28,7 @@ struct Outcome {
 
 Result<Outcome> TryCases(const Context& context, const std::string& file,
                          const policy::Policy& rules) {
+  TRY(CheckWay(context.directory, file));
   const auto text =
       ReadWholeFile(AT_FDCWD, ResolvePath(context.directory, file));
   if (!text) {

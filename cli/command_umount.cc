@@ -12,6 +12,7 @@
 #include "cli/mounting.h"
 #include "cli/paths.h"
 #include "cli/text.h"
+#include "cli/way.h"
 #include "fs/fuse_mount.h"
 
 namespace txfs::cli {

@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/text.h"
+#include "cli/way.h"
 
 namespace txfs::cli {
 namespace {

@@ -310,7 +310,9 @@ Status Serve(const DaemonOptions& options,
   const std::string finished =
       TRY(RollForward(*workspace, workspace->transaction_id()));
   const WorkspaceStatus status = TRY(workspace->GetStatus());
-  LivePolicy policy(*workspace, approvals, options.mount.mountpoint,
+  LivePolicy policy(*workspace, approvals,
+                    {.workspace = workspace_options.path,
+                     .mountpoint = options.mount.mountpoint},
                     options.policy);
   SyntheticDirectory filesystem(workspace->filesystem(), kAgentDirectory,
                                 AgentFiles(*workspace, policy));

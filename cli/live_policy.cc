@@ -45,11 +45,11 @@ uint64_t LivePolicy::Reloads() {
 
 Status LivePolicy::Reload() {
   const MutexLock reload(reload_mutex_);
-  TRY(CheckOutOfReach(sources_, mountpoint_));
+  TRY(CheckOutOfReach(sources_, reach_));
   const UniqueFd base = TRY(workspace_.OpenBase());
   auto texts = TRY(policy::ReadSources(sources_, base.get()));
   auto policy = TRY(policy::Compile(texts));
-  TRY(CheckHookOutOfReach(policy.get(), mountpoint_));
+  TRY(CheckHookOutOfReach(policy.get(), reach_));
   workspace_.UsePolicy(std::move(policy));
   approvals_.EndAll();
   const MutexLock lock(mutex_);

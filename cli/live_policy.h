@@ -19,11 +19,11 @@ namespace txfs::cli {
 class LivePolicy {
  public:
   /// `setup` and `approvals` are what `workspace` was opened with.
-  LivePolicy(Workspace& workspace, Approvals& approvals, std::string mountpoint,
+  LivePolicy(Workspace& workspace, Approvals& approvals, Reach reach,
              PolicySetup setup)
       : workspace_(workspace),
         approvals_(approvals),
-        mountpoint_(std::move(mountpoint)),
+        reach_(std::move(reach)),
         sources_(std::move(setup.sources)),
         texts_(std::move(setup.texts)) {}
 
@@ -45,7 +45,7 @@ class LivePolicy {
  private:
   Workspace& workspace_;
   Approvals& approvals_;
-  const std::string mountpoint_;
+  const Reach reach_;
   const policy::Sources sources_;
   /// Held by a whole reload: the one that read last is the one that holds. A
   /// file of rules may lie in a mount: who serves one never takes it.

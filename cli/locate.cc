@@ -12,6 +12,7 @@
 #include "cli/paths.h"
 #include "cli/text.h"
 #include "cli/trust.h"
+#include "cli/way.h"
 #include "journal/base/file.h"
 
 namespace txfs::cli {

@@ -17,8 +17,8 @@
 #include "cli/errors.h"
 #include "cli/mount_helper.h"
 #include "cli/paths.h"
-#include "cli/reach_daemon.h"
 #include "cli/trust.h"
+#include "cli/way.h"
 #include "journal/base/memory.h"
 
 namespace txfs::cli {

@@ -13,6 +13,7 @@
 #include "cli/policy_sources.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
+#include "cli/way.h"
 #include "fs/fuse_mount.h"
 
 namespace txfs::cli {
@@ -212,6 +213,26 @@ Status CheckOwnDirectories(const Paths& paths) {
   return {};
 }
 
+/// The same of what decides for another workspace of this user: its store.
+Status CheckOtherStores(const Paths& paths) {
+  std::optional<Error> found;
+  TRY(ForEachRecord([&](const WorkspaceRecord& other) {
+    if (!other.store_id || (!IsWithin(other.store, paths.workspace) &&
+                            !IsWithin(other.store, paths.mountpoint))) {
+      return;
+    }
+    if (::access((other.store + "/FORMAT").c_str(), F_OK) != 0) return;
+    found = Error{.code = 0,
+                  .message = "the store " + other.store + " of workspace " +
+                             other.path +
+                             " lies inside the workspace or the mountpoint",
+                  .hint = "mount a directory that it is not in",
+                  .kind = ErrorKind::kFailed};
+  }));
+  if (found) return std::unexpected(*std::move(found));
+  return {};
+}
+
 Status CheckOutsideMounts(const Paths& paths) {
   const auto entry = FindTxfsMount(paths.workspace);
   if (!entry) return {};
@@ -234,14 +255,25 @@ Status CheckStore(const Paths& paths, const RealWorkspace& workspace,
   if (in_use != store && ::access((in_use + "/FORMAT").c_str(), F_OK) == 0) {
     return Fail(0,
                 "the transactions of " + paths.workspace + " are in " + in_use,
-                "leave --store away");
+                "omit --store");
   }
-  if (!IsWithin(store, paths.workspace) && !IsWithin(store, paths.mountpoint)) {
-    return {};
+  if (IsWithin(store, paths.workspace) || IsWithin(store, paths.mountpoint)) {
+    return Fail(
+        0,
+        "the store " + store + " lies inside the workspace or the mountpoint",
+        "omit --store, or give a directory outside both");
   }
-  return Fail(
-      0, "the store " + store + " lies inside the workspace or the mountpoint",
-      "leave --store away, or give a directory outside both");
+  // Whoever works in a mount of that one could write to it.
+  std::string around;
+  TRY(ForEachRecord([&](const WorkspaceRecord& other) {
+    struct stat st{};
+    if (IsWithin(store, other.path) && ::lstat(other.path.c_str(), &st) == 0) {
+      around = other.path;
+    }
+  }));
+  if (around.empty()) return {};
+  return Fail(0, "the store " + store + " lies inside the workspace " + around,
+              "omit --store, or give a directory outside of all workspaces");
 }
 
 std::vector<ProcessRef> ProcessesBeneath(const Paths& paths) {
@@ -292,15 +324,17 @@ Status PlanPolicy(const Context& context, const Paths& paths,
                       .without = flags.without_rules,
                       .files = {}};
   for (const std::string& path : flags.policies) {
-    choice.files.push_back(ResolvePath(context.directory, path));
+    choice.files.push_back(MakeAbsolute(context.directory, path));
   }
   PolicySetup& policy = plan.daemon.policy;
-  policy.sources = PolicySources(paths.workspace, choice);
-  TRY(CheckOutOfReach(policy.sources, paths.mountpoint));
+  policy.sources = TRY(PolicySources(paths.workspace, choice));
+  const Reach reach{.workspace = paths.workspace,
+                    .mountpoint = paths.mountpoint};
+  TRY(CheckOutOfReach(policy.sources, reach));
   policy.texts =
       TRY(policy::ReadSources(policy.sources, workspace.base->get()));
   auto rules = TRY(policy::Compile(policy.texts));
-  TRY(CheckHookOutOfReach(rules.get(), paths.mountpoint));
+  TRY(CheckHookOutOfReach(rules.get(), reach));
   plan.daemon.workspace.filesystem.policy = std::move(rules);
   return {};
 }
@@ -340,7 +374,12 @@ Result<MountPlan> PlanMount(const Context& context,
       return Fail(ErrorKind::kUsage, 0, "an empty path names no directory",
                   "name the workspace, or leave it out");
     }
-    if (given) TRY(CheckWay(context.directory, *given));
+  }
+  if (arguments.workspace) {
+    TRY(CheckWayToMount(context.directory, *arguments.workspace));
+  }
+  if (arguments.mountpoint) {
+    TRY(CheckWayToMount(context.directory, *arguments.mountpoint));
   }
   const std::optional<Dead> dead = FindDead(context, arguments);
   const auto find_paths = [&]() -> Result<Paths> {
@@ -362,6 +401,7 @@ Result<MountPlan> PlanMount(const Context& context,
   TRY(CheckDirectory("mountpoint", paths.mountpoint));
   TRY(CheckNesting(paths));
   TRY(CheckOwnDirectories(paths));
+  TRY(CheckOtherStores(paths));
 
   MountPlan plan;
   RealWorkspace workspace = TRY(ReachWorkspace(paths.workspace));

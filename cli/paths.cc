@@ -39,12 +39,12 @@ std::string Resolve(const std::string& path) {
   return JoinPath(parent, split.last);
 }
 
+}  // namespace
+
 std::string MakeAbsolute(const std::string& directory,
                          const std::string& path) {
   return path.starts_with('/') ? path : JoinPath(directory, path);
 }
-
-}  // namespace
 
 Result<std::string> CurrentDirectory() {
   const std::unique_ptr<char, Freed> cwd(::getcwd(nullptr, 0));

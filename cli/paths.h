@@ -11,6 +11,10 @@ namespace txfs::cli {
 /// Absolute path of the working directory. Works in a dead mount, too.
 Result<std::string> CurrentDirectory();
 
+/// `path` relative to the absolute `directory`, made absolute, as text.
+[[nodiscard]] std::string MakeAbsolute(const std::string& directory,
+                                       const std::string& path);
+
 /// `path` relative to the absolute `directory`, made absolute, without links,
 /// "." and "..". What does not exist or cannot be reached (a deleted file, a
 /// dead mount) is resolved as far as it can be and the rest taken literally.

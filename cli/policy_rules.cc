@@ -6,6 +6,7 @@
 #include "cli/paths.h"
 #include "cli/policy_sources.h"
 #include "cli/text.h"
+#include "cli/way.h"
 #include "journal/base/file.h"
 
 namespace txfs::cli {
@@ -29,6 +30,7 @@ bool IsInWorkspace(const Context& context) {
 
 Result<Rules> RulesOfFile(const Context& context, const std::string& file,
                           WithBuiltin builtin) {
+  TRY(CheckWay(context.directory, file));
   const policy::Sources sources{
       .builtin = builtin == WithBuiltin::kYes,
       .files = {{.path = ResolvePath(context.directory, file)}}};
@@ -36,8 +38,8 @@ Result<Rules> RulesOfFile(const Context& context, const std::string& file,
 }
 
 Result<Rules> RulesOfNextMount(const RealWorkspace& workspace) {
-  auto rules = TRY(policy::LoadSources(PolicySources(workspace.path, {}),
-                                       workspace.base->get()));
+  const policy::Sources sources = TRY(PolicySources(workspace.path, {}));
+  auto rules = TRY(policy::LoadSources(sources, workspace.base->get()));
   return OrNone(std::move(rules));
 }
 

@@ -24,19 +24,22 @@ struct PolicySetup {
 
 /// Where the rules of the workspace `workspace` come from, the weakest first:
 /// built-in, /etc/txfs, the user's configuration, the workspace's .txfs, what
-/// was chosen.
-policy::Sources PolicySources(const std::string& workspace,
-                              const PolicyChoice& choice);
+/// was chosen. EPERM: the machine's or the user's lies in the workspace, or a
+/// symbolic link in the workspace leads to one.
+Result<policy::Sources> PolicySources(const std::string& workspace,
+                                      const PolicyChoice& choice);
+
+/// What whoever works in a mount can change: there, and by a commit.
+struct Reach {
+  std::string workspace, mountpoint;
+};
 
 /// An error when one of `sources` lies in a txfs mount, or will be beneath the
-/// one that is to be made at `mountpoint`: who works there could change it, and
-/// a reload would read that. Those in the workspace are read beneath its
-/// mounts.
-Status CheckOutOfReach(const policy::Sources& sources,
-                       const std::string& mountpoint);
-/// The same of the program that `policy` has asked, and of its arguments. A
-/// null policy has none.
-Status CheckHookOutOfReach(const policy::Policy* policy,
-                           const std::string& mountpoint);
+/// one that is to be made: who works there could change it, and a reload would
+/// read that. Those in the workspace are read beneath its mounts.
+Status CheckOutOfReach(const policy::Sources& sources, const Reach& reach);
+/// The same of the program that `policy` has asked, and of its arguments, which
+/// cannot lie in the workspace either. A null policy has none.
+Status CheckHookOutOfReach(const policy::Policy* policy, const Reach& reach);
 
 }  // namespace txfs::cli

@@ -1,24 +1,17 @@
 #include "cli/reach_daemon.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
-#include <deque>
-#include <functional>
 #include <optional>
-#include <set>
 
 #include "cli/errors.h"
 #include "cli/json.h"
-#include "cli/paths.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "fs/fuse_mount.h"
-#include "journal/base/file.h"
 
 namespace txfs::cli {
 namespace {
@@ -67,100 +60,6 @@ Result<std::unique_ptr<SocketConnection>> Greet(const DaemonAddress& address,
   return Fail(ENOENT, "the daemon of " + address.mountpoint + " has no socket");
 }
 
-std::string UserOf(const MountEntry& entry) {
-  return entry.owner ? "user " + std::to_string(*entry.owner) : "another user";
-}
-
-std::unexpected<Error> OfAnotherUser(const MountEntry& entry) {
-  const std::string mountpoint = QuoteShell(entry.mountpoint);
-  const std::string hint =
-      ::geteuid() == 0
-          ? "`txfs --as-owner` acts as the user who made it, `umount -l " +
-                mountpoint + "` removes it"
-          : "only who mounted it may command it: run as that user";
-  return Fail(EPERM,
-              entry.mountpoint + " is a mount of " + UserOf(entry) +
-                  ", whose daemon txfs does not believe",
-              hint);
-}
-
-/// The components of `path`.
-std::deque<std::string> Components(std::string_view path) {
-  std::deque<std::string> parts;
-  while (!path.empty()) {
-    const size_t end = std::min(path.find('/'), path.size());
-    if (end != 0) parts.emplace_back(path.substr(0, end));
-    path.remove_prefix(std::min(end + 1, path.size()));
-  }
-  return parts;
-}
-
-using Visitor = std::function<Status(const MountEntry&)>;
-
-/// Goes to an absolute path as the kernel does, one name at a time, and shows
-/// each txfs mount to a visitor before anything in it is looked up.
-class Walk {
- public:
-  Walk(const std::vector<MountEntry>& table, Visitor visit)
-      : table_(table), visit_(std::move(visit)) {}
-
-  Status To(const std::string& path) {
-    std::deque<std::string> parts = Components(path);
-    at_ = TRY(OpenAt(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
-    for (int links = 0; !parts.empty();) {
-      const std::string part = std::move(parts.front());
-      parts.pop_front();
-      auto next = OpenAt(at_.get(), part, O_PATH | O_NOFOLLOW);
-      // It is for the command to say what is missing.
-      if (!next) return {};
-      TRY(Visit(next->get()));
-      const std::string target = TargetOf(next->get());
-      if (target.empty()) {
-        at_ = std::move(*next);
-        continue;
-      }
-      if (++links > kMaxLinks) return {};
-      if (target.starts_with('/')) {
-        at_ = TRY(OpenAt(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
-      }
-      const auto more = Components(target);
-      parts.insert(parts.begin(), more.begin(), more.end());
-    }
-    return {};
-  }
-
- private:
-  static constexpr int kMaxLinks = 40;
-
-  Status Visit(int fd) {
-    const int id = MountIdOfDescriptor(fd);
-    const MountEntry* entry = FindMountId(table_, id);
-    if (entry == nullptr || !entry->is_txfs() || !seen_.insert(id).second) {
-      return {};
-    }
-    return visit_(*entry);
-  }
-
-  /// Of a symbolic link; "" of anything else.
-  static std::string TargetOf(int fd) {
-    std::string target(PATH_MAX, '\0');
-    const ssize_t size = ::readlinkat(fd, "", target.data(), target.size());
-    target.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
-    return target;
-  }
-
-  const std::vector<MountEntry>& table_;
-  const Visitor visit_;
-  UniqueFd at_;
-  std::set<int> seen_;
-};
-
-Status VisitMountsOn(const std::string& path, const Visitor& visit) {
-  const std::vector<MountEntry> table = TRY(ReadMountTable());
-  if (std::ranges::none_of(table, &MountEntry::is_txfs)) return {};
-  return Walk(table, visit).To(path);
-}
-
 }  // namespace
 
 DaemonAddress AddressOf(const MountEntry& entry) {
@@ -174,6 +73,13 @@ DaemonAddress AddressOf(const MountEntry& entry) {
     }
   }
   return address;
+}
+
+Status CheckAnswers(const MountEntry& entry) {
+  const auto daemon = Greet(AddressOf(entry), kReachMs);
+  // Of a dead one nothing is waited for.
+  if (daemon || daemon.error().code != ETIMEDOUT) return {};
+  return std::unexpected(daemon.error());
 }
 
 bool IsDead(const MountEntry& entry) {
@@ -242,31 +148,6 @@ Status CheckHandedOut(const std::string& path, int fd) {
               "what the daemon handed out as the workspace \"" +
                   EscapeControls(path) + "\" is none",
               "`txfs umount` and mount again");
-}
-
-Status CheckWay(const std::string& directory, const std::string& path) {
-  const std::string full =
-      path.starts_with('/') ? path : JoinPath(directory, path);
-  return VisitMountsOn(full, [](const MountEntry& entry) -> Status {
-    if (!entry.is_own()) return OfAnotherUser(entry);
-    const auto daemon = Greet(AddressOf(entry), kReachMs);
-    // Of a dead one nothing is waited for.
-    if (daemon || daemon.error().code != ETIMEDOUT) return {};
-    return std::unexpected(daemon.error());
-  });
-}
-
-Result<std::optional<MountEntry>> ForeignMountOn(const std::string& path) {
-  std::optional<MountEntry> found;
-  const Status walked =
-      VisitMountsOn(path, [&](const MountEntry& entry) -> Status {
-        if (entry.is_own()) return {};
-        found = entry;
-        // Nothing in it is looked up.
-        return Fail(EPERM, entry.mountpoint);
-      });
-  if (!walked && !found) return std::unexpected(walked.error());
-  return found;
 }
 
 }  // namespace txfs::cli

@@ -30,6 +30,10 @@ DaemonAddress AddressOf(const MountEntry& entry);
 /// that hangs is there.
 [[nodiscard]] bool IsDead(const MountEntry& entry);
 
+/// ETIMEDOUT: the daemon of the mount `entry`, which is_own, hangs. One that is
+/// gone is no error.
+Status CheckAnswers(const MountEntry& entry);
+
 /// To the daemon at `address`, of which commits that it finished are said on
 /// stderr. Its error says so when the mount is dead, or its daemon hangs
 /// (ETIMEDOUT): one that does not answer within kReachMs. `timeout_ms` is for
@@ -48,15 +52,5 @@ std::vector<std::string> SocketStampsOf(const MountEntry& entry);
 /// is an absolute path, and it a directory outside of all txfs mounts. Asks no
 /// filesystem that a daemon of txfs serves.
 Status CheckHandedOut(const std::string& path, int fd);
-
-/// Whether a command may look at `path`, relative to the absolute `directory`:
-/// what lies in a txfs mount that another user made is refused, and what lies
-/// in one of this user's whose daemon hangs (ETIMEDOUT). Follows symbolic
-/// links, and asks no daemon but this user's own. What is not there is no
-/// error.
-Status CheckWay(const std::string& directory, const std::string& path);
-
-/// The outermost txfs mount of another user on the way to `path`.
-Result<std::optional<MountEntry>> ForeignMountOn(const std::string& path);
 
 }  // namespace txfs::cli

@@ -13,6 +13,7 @@
 #include "cli/paths.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
+#include "cli/way.h"
 #include "fs/mount_table.h"
 #include "journal/base/file.h"
 
@@ -34,11 +35,6 @@ bool IsUnmappedRoot(uid_t uid) {
   return map && (inside != outside || count < UINT32_MAX);
 }
 
-std::string UserName(uid_t uid) {
-  const passwd* entry = ::getpwuid(uid);
-  return entry != nullptr ? entry->pw_name : "user " + std::to_string(uid);
-}
-
 std::unexpected<Error> BadStateDirectory(const std::string& path,
                                          const std::string& why) {
   return Fail(0,
@@ -55,9 +51,7 @@ Status CheckAbove(const std::string& path) {
     const std::string above = slash == 0 ? "/" : path.substr(0, slash);
     struct stat st{};
     if (::lstat(above.c_str(), &st) != 0) return Fail(errno, above);
-    const bool owned =
-        st.st_uid == 0 || st.st_uid == ::geteuid() || IsUnmappedRoot(st.st_uid);
-    if (!owned) {
+    if (!IsOwnOrRoots(st.st_uid)) {
       return BadStateDirectory(above, "belongs to " + UserName(st.st_uid));
     }
     // Where it is sticky, others do not rename what is ours.
@@ -73,13 +67,22 @@ std::string RealPath(const std::string& path) {
   return ::realpath(path.c_str(), resolved) == nullptr ? path : resolved;
 }
 
-/// Whom `directory` belongs to: the owner of the FUSE mount it lies in, which
-/// root need not be able to enter, else of the workspace, which for this is the
-/// directory itself.
+/// Whom `directory` belongs to: the owner of the FUSE mount that it lies in,
+/// which root need not be able to enter and which is not asked, else of the
+/// workspace, which for this is the directory itself.
 Result<uid_t> OwnerOf(const std::string& directory) {
-  if (const auto entry = FindAnyTxfsMount(directory)) {
-    return entry->owner.value_or(0);
-  }
+  const std::vector<MountEntry> table = TRY(ReadMountTable());
+  std::optional<uid_t> owner;
+  const Status walked = WalkTo(directory, [&](int fd) -> Status {
+    const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(fd));
+    if (entry == nullptr || !(entry->is_txfs() || entry->is_strangers())) {
+      return {};
+    }
+    owner = entry->owner.value_or(0);
+    return Fail(EPERM, "nothing in it is looked up");
+  });
+  if (owner) return *owner;
+  TRY(walked);
   const UniqueFd fd = TRY(OpenAt(AT_FDCWD, directory, O_PATH | O_DIRECTORY));
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return Fail(errno, directory);
@@ -109,6 +112,15 @@ Status BecomeUser(uid_t uid) {
 }
 
 }  // namespace
+
+std::string UserName(uid_t uid) {
+  const passwd* entry = ::getpwuid(uid);
+  return entry != nullptr ? entry->pw_name : "user " + std::to_string(uid);
+}
+
+bool IsOwnOrRoots(uid_t uid) {
+  return uid == 0 || uid == ::geteuid() || IsUnmappedRoot(uid);
+}
 
 bool IsOutOfOthersReach(const struct stat& st) {
   if ((st.st_mode & S_IWOTH) != 0) return false;

@@ -12,6 +12,12 @@ namespace txfs::cli {
 
 /// Whose files decide what txfs does (docs/security.md).
 
+/// The name of user `uid`, or "user 1234".
+[[nodiscard]] std::string UserName(uid_t uid);
+
+/// Whether that is the caller or the machine's root.
+[[nodiscard]] bool IsOwnOrRoots(uid_t uid);
+
 /// Whether the caller alone, or root, can make names in the directory of `st`,
 /// or take away those that somebody else made.
 [[nodiscard]] bool IsOutOfOthersReach(const struct stat& st);

@@ -226,9 +226,7 @@ Status ForEachRecord(const std::function<void(const WorkspaceRecord&)>& visit) {
 }
 
 bool HasForeignStore(int fd) {
-  struct stat st{};
-  const std::string format = std::string(kStoreName) + "/FORMAT";
-  return ::fstatat(fd, format.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
+  return StatBelow(fd, std::string(kStoreName) + "/FORMAT").has_value();
 }
 
 }  // namespace txfs::cli

@@ -147,13 +147,20 @@ std::optional<MountEntry> FindInnermost(const std::vector<MountEntry>& table,
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
+/// Also of the user outside a user namespace that the caller stands for.
+bool IsCallers(const std::optional<uid_t>& owner) {
+  return owner && (*owner == ::geteuid() || *owner == OutsideUid(::geteuid()));
+}
+
 }  // namespace
 
 dev_t MountEntry::device() const { return ::makedev(major, minor); }
 
-bool MountEntry::is_own() const {
-  if (!is_txfs() || !owner) return false;
-  return *owner == ::geteuid() || *owner == OutsideUid(::geteuid());
+bool MountEntry::is_own() const { return is_txfs() && IsCallers(owner); }
+
+bool MountEntry::is_strangers() const {
+  if (!type.starts_with("fuse") || IsCallers(owner)) return false;
+  return is_txfs() || owner.value_or(0) != 0;
 }
 
 std::vector<MountEntry> ParseMountTable(std::string_view mountinfo) {

@@ -33,6 +33,10 @@ struct MountEntry {
   /// Whether it is a txfs mount of the calling user, which is what counts. In a
   /// user namespace also of the user outside that the caller stands for.
   [[nodiscard]] bool is_own() const;
+  /// Whether another user's program serves its files, which need never answer:
+  /// a txfs mount that is not the caller's, or any FUSE mount that neither the
+  /// caller nor root made.
+  [[nodiscard]] bool is_strangers() const;
 };
 
 /// The mounts in `mountinfo` in order; lines that make no sense are left out.

@@ -132,10 +132,10 @@ Result<std::optional<std::string>> ReadSource(const SourceFile& source,
   return *std::move(text);
 }
 
-/// A file in the workspace that nobody named comes with what is worked on, and
-/// must not have a program run.
+/// A file in the workspace comes with what is worked on, and must not have a
+/// program run.
 Status CheckRunsNothing(const SourceFile& source, const std::string& text) {
-  if (source.in_workspace.empty() || source.required) return {};
+  if (source.in_workspace.empty()) return {};
   const Loaded loaded = TRY(Load(text, source.path));
   if (!loaded.settings.hook) return {};
   return Fail(EINVAL, loaded.settings.hook->place +

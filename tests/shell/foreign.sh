@@ -152,6 +152,18 @@ mkdir -p home/.local/state home/.config
 refuses_with_hint 1 "which decides for txfs" env XDG_STATE_HOME="$PWD/home/.local/state" txfs mount home mnt
 refuses_with_hint 1 "which decides for txfs" env XDG_CONFIG_HOME="$PWD/home/.config" txfs mount home mnt
 
+# Nor is the store of another workspace, whichever of them was first.
+mkdir outer inner
+txfs mount inner mnt --store outer/store
+txfs umount mnt
+refuses_with_hint 1 "lies inside the workspace or the mountpoint" txfs mount outer mnt
+txfs -C inner discard >/dev/null
+rm -r outer/store
+txfs mount outer mnt
+txfs umount mnt
+mkdir late
+refuses_with_hint 1 "lies inside the workspace $PWD/outer" txfs mount late mnt --store outer/late
+
 # The state directory is private, or is not used.
 mkdir shared own
 chmod 777 shared

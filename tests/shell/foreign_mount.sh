@@ -63,32 +63,42 @@ if not control:
 print("ready", flush=True)
 sys.stdin.read()
 END
-is_there() { grep -q "^[^ ]* $PWD/bob/mnt fuse.txfs" /proc/self/mounts; }
+is_there() { grep -q "^[^ ]* $PWD/bob/mnt fuse\.[a-z]* " /proc/self/mounts; }
 
 # What is root's own goes on, and does not ask bob.
 txfs mount ws mnt
 echo mine >mnt/file
-for options in "" ",allow_other"; do
+# A link that a repository ships, and places of which a command is told.
+mkdir linked adopting other
+ln -s "$PWD/bob/mnt" linked/.txfs
+for options in "subtype=txfs" "subtype=txfs,allow_other" "subtype=other,allow_other"; do
   mkfifo ready keep
   # shellcheck disable=SC2086 # paths without blanks
-  as_bob python3 attack.py "$PWD/bob/mnt" "subtype=txfs,fsname=$PWD/ws$options" $sockets <keep >ready &
+  as_bob python3 attack.py "$PWD/bob/mnt" "$options,fsname=$PWD/ws" $sockets <keep >ready &
   attacker=$!
   exec 7>keep
   read -r _ <ready
   is_there || fail "the attack did not begin"
   for command in "-C bob/mnt status" "-C bob/mnt/deep list" "-C link status" "-C link/below diff" \
     "umount bob/mnt" "umount --lazy link" "mount ws bob/mnt --name x" "mount bob/mnt" "enter bob/mnt" \
-    "--store bob/mnt/store list" "-C ws policy show ../bob/mnt" "-C mnt diff $PWD/link/x"; do
+    "--store bob/mnt/store list" "-C ws policy show ../bob/mnt" "-C mnt diff $PWD/link/x" \
+    "policy check bob/mnt/file" "policy test bob/mnt/cases" "policy lint link/file" \
+    "mount ws other --name x --policy link/file" "adopt adopting --from link/store"; do
     # shellcheck disable=SC2086 # words
     refuses_with_hint 1 "$PWD/bob/mnt is a mount of user $uid" timeout 30 txfs $command
     grep -q -- --as-owner "$TMPDIR/err" || fail "$command: no way on is said"
   done
   refuses_with_hint 1 "is a mount of user $uid" timeout 30 ./mount.fuse.txfs "$PWD/ws" "$PWD/bob/mnt"
   equal "['running']" "$(timeout 30 txfs -C ws list --json | json '[t["daemon"] for t in d if t["state"] == "active"]')" "the list"
+  refuses 1 "is not inside a txfs workspace" timeout 30 txfs -C linked list
+  # Bob's own command waits for what bob mounted, like any other of bob's.
+  case $options in
+    subtype=txfs*) refuses_with_hint 1 "does not answer" timeout 30 txfs --as-owner -C link list ;;
+  esac
   timeout 30 txfs -C mnt diff >out 2>err
   contains "$(cat out)" "+mine"
   equal "" "$(cat err)" "what is said of a mount that concerns nobody"
-  mkdir -p other
+
   timeout 30 txfs mount ws other --name second 2>err
   timeout 30 txfs umount other
   timeout 30 txfs -C ws -t second discard >/dev/null
@@ -99,5 +109,13 @@ for options in "" ",allow_other"; do
   rm ready keep
   # shellcheck disable=SC2086
   rm -f $sockets
+done
+
+# Nor does a link of his decide where root mounts.
+mkdir aim
+as_bob ln -s "$PWD/aim" bob/aim
+for command in "mount ws bob/aim --name x" "mount bob/aim" "enter bob/aim"; do
+  # shellcheck disable=SC2086 # words
+  refuses_with_hint 1 "a symbolic link of txfs-test" txfs $command
 done
 txfs umount mnt

@@ -50,6 +50,21 @@ cp policy.toml ws/.txfs/policy.toml
 refuses 1 "ws/.txfs/policy.toml:3: [hook] in a workspace's own rules" txfs mount ws mnt
 rm ws/.txfs/policy.toml
 
+# Nor do rules in the workspace that were named run one, nor does the program lie
+# there, or an argument, or a link on the way to it, wherever the mount is.
+cp policy.toml ws/named.toml
+refuses 1 "ws/named.toml:3: [hook] in a workspace's own rules" txfs mount ws mnt --policy ws/named.toml
+rm ws/named.toml
+cp /bin/cat ws/tool
+ln -s /bin ws/bin
+for command in "\"$PWD/ws/tool\"" "\"/bin/sh\", \"$PWD/ws/tool\"" "\"$PWD/ws/bin/cat\""; do
+  policy "[$command]"
+  for mountpoint in mnt ws; do
+    refuses_with_hint 1 "lies in the" txfs mount ws $mountpoint --policy policy.toml
+  done
+done
+rm ws/tool ws/bin
+
 # A hook cannot lie in a mount, where the sources may.
 cp -r "$TXFS_SOURCE_DIR/docs/examples" "$TMPDIR"
 examples=$TMPDIR/examples

@@ -128,3 +128,22 @@ refuses_with_hint 1 "lies in the mount at" txfs -C at policy reload
 txfs umount at
 txfs umount mnt
 txfs umount other
+
+# The user's own cannot lie in what is mounted, nor be reached by a link there:
+# who works in it would change the rules of every later mount by a commit.
+mkdir -p dotfiles/txfs away
+rule dotfiles/txfs/policy.toml user
+for mountpoint in mnt dotfiles; do
+  mv "$HOME/.config/txfs" "$HOME/.config/txfs.saved"
+  ln -s "$PWD/dotfiles/txfs" "$HOME/.config/txfs"
+  refuses_with_hint 1 "lies inside the workspace" txfs mount dotfiles $mountpoint
+  rm "$HOME/.config/txfs"
+  mkdir "$HOME/.config/txfs"
+  ln -s "$PWD/dotfiles/txfs/policy.toml" "$HOME/.config/txfs/policy.toml"
+  refuses_with_hint 1 "lies in the workspace" txfs mount dotfiles $mountpoint
+  rm -r "$HOME/.config/txfs"
+  mv "$HOME/.config/txfs.saved" "$HOME/.config/txfs"
+done
+mv dotfiles/txfs/policy.toml away/policy.toml
+ln -s "$PWD/away/policy.toml" dotfiles/link.toml
+refuses_with_hint 1 "lies in the workspace" txfs mount dotfiles mnt --policy dotfiles/link.toml
