@@ -13,7 +13,7 @@
 #include "cli/policy_rules.h"
 #include "cli/text.h"
 #include "cli/way.h"
-#include "fs/follow_copy.h"
+#include "fs/adopt_transaction.h"
 #include "fs/workspace.h"
 #include "journal/base/file.h"
 #include "journal/store_copy.h"
@@ -163,8 +163,18 @@ std::vector<policy::Proposal> ProposalsOf(const NetChange& change) {
   return proposals;
 }
 
+bool IsDevice(const std::optional<ChangeSide>& side) {
+  return side && (side->attr.type == FileType::kCharDevice ||
+                  side->attr.type == FileType::kBlockDevice);
+}
+
 void Judge(const Rules& rules, Adopted& adopted) {
   for (const NetChange& change : adopted.changes) {
+    if (IsDevice(change.after)) {
+      adopted.refused.push_back(
+          {&change, "txfs-adopt", "a device would open up the machine"});
+      continue;
+    }
     for (const policy::Proposal& proposal : ProposalsOf(change)) {
       const policy::Verdict verdict = policy::Explain(*rules, proposal).verdict;
       // Nobody is there who could be asked.
@@ -209,7 +219,7 @@ class Adoption {
     return all;
   }
 
-  /// Takes them over, without what is refused. Returns their names.
+  /// Takes them over, without what is refused.
   Status Take(std::vector<Adopted>& all) {
     for (Adopted& adopted : all) {
       std::vector<std::string> paths;
@@ -224,10 +234,17 @@ class Adoption {
       TRY(Rename(adopted.summary));
       TRY(Move(adopted.summary.id));
     }
-    return TakeHistory();
+    for (const TransactionSummary& summary : ended_) {
+      TRY(store_->history().Write(summary));
+    }
+    return {};
   }
 
   [[nodiscard]] bool was_interrupted() const { return was_interrupted_; }
+  /// What ended: it is listed afterwards, and cannot be undone here.
+  [[nodiscard]] const std::vector<TransactionSummary>& ended() const {
+    return ended_;
+  }
   [[nodiscard]] const Foreign& foreign() const { return foreign_; }
 
  private:
@@ -248,12 +265,12 @@ class Adoption {
       if (!IsTransactionId(id)) continue;
       TRY(CheckIsFree(id));
       TRY(CopyTransaction(foreign_.directory.get(), scratch_->dir(), id));
-      if (foreign_.is_of_copy) TRY(FollowHere(id));
+      TRY(MakeOurs(id));
     }
     for (const TransactionSummary& summary : TRY(scratch_->ListOpen())) {
       if (!summary.name.empty()) TRY(CheckTransactionName(summary.name));
     }
-    return {};
+    return FindEnded();
   }
 
   Result<UniqueFd> ScratchDirectory() {
@@ -268,12 +285,14 @@ class Adoption {
                 "`txfs list` shows it");
   }
 
-  Status FollowHere(const std::string& id) {
+  Status MakeOurs(const std::string& id) {
     const OpenTransaction open =
         TRY(scratch_->Resume(id, {.background_drain = false}));
     const BaseDirectory base(
         TRY(OpenAt(workspace_.base->get(), ".", O_RDONLY | O_DIRECTORY)));
-    return FollowCopy(*open.journal, base);
+    return AdoptTransaction(*open.journal, base,
+                            foreign_.is_of_copy ? NotedObjects::kOfOriginal
+                                                : NotedObjects::kOfThis);
   }
 
   Result<std::unique_ptr<Workspace>> Open(const TransactionSummary& summary) {
@@ -316,8 +335,7 @@ class Adoption {
     return Fail(errno, "sync the store");
   }
 
-  /// What ended is listed; it cannot be undone here.
-  Status TakeHistory() {
+  Status FindEnded() {
     const TransactionHistory history(foreign_.directory.get());
     const auto ids = history.Ids();
     if (!ids) return {};
@@ -327,7 +345,7 @@ class Adoption {
           TRY(store_->IsOpen(id))) {
         continue;
       }
-      TRY(store_->history().Write(*summary));
+      ended_.push_back(*summary);
     }
     return {};
   }
@@ -336,6 +354,7 @@ class Adoption {
   Foreign foreign_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Store> scratch_;
+  std::vector<TransactionSummary> ended_;
   bool was_interrupted_ = false;
 };
 
@@ -383,6 +402,14 @@ Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments) {
   std::vector<Adopted> all = TRY(adoption->Look(rules));
   Output output;
   output.Write(AdoptionText(all));
+  for (const TransactionSummary& summary : adoption->ended()) {
+    output.Write("ended: transaction " + summary.id + ", " +
+                 std::string(StateName(summary.state)) +
+                 (summary.message.empty()
+                      ? ""
+                      : ", \"" + EscapeControls(summary.message) + "\"") +
+                 "\n");
+  }
   if (adoption->was_interrupted()) {
     Say("note: a commit was interrupted in that store; what is missing of it "
         "is not done");
@@ -395,7 +422,8 @@ Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments) {
   } else {
     output.Write(
         "nothing is taken over yet: `txfs adopt --yes` does it, "
-        "without what is refused\n");
+        "without what is refused. What it made will be yours, without "
+        "set-user-ID bits and capabilities.\n");
   }
   TRY(output.Finish());
   return 0;

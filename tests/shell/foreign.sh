@@ -110,7 +110,9 @@ cp -a moved elsewhere
 rm -rf moved
 refuses_with_hint 1 "no foreign store" txfs adopt elsewhere
 contains "$(cat "$TMPDIR/err")" "$PWD/moved"
-contains "$(txfs adopt elsewhere --from moved)" "nothing is taken over yet"
+said=$(txfs adopt elsewhere --from moved)
+contains "$said" "nothing is taken over yet"
+contains "$said" "committed, \"one\""
 txfs adopt elsewhere --from moved --yes >/dev/null
 equal "committed active" \
   "$(txfs -C elsewhere list --json | json '" ".join(t["state"] for t in d)')" "a workspace that was adopted"
@@ -180,6 +182,59 @@ refuses_with_hint 1 "belongs to" env XDG_STATE_HOME="$PWD/loose" txfs mount own 
 chown 12 own
 refuses_with_hint 1 "belongs to" txfs mount own mnt
 refuses_with_hint 1 "--as-owner" txfs -C own list
+
+# What is adopted becomes the adopter's: no owner, privilege or device of the
+# other's comes with it, nor by a savepoint.
+needs setpriv
+mkdir evil
+echo base >evil/file
+echo base >evil/kept
+chmod 4755 evil/kept
+txfs mount --no-default-policy evil mnt
+chown 12:12 mnt
+mkdir mnt/dir
+cp /bin/true mnt/dir/tool
+chown -R 12:12 mnt/dir
+chmod 6755 mnt/dir/tool
+chown 12 mnt/file
+mknod mnt/disk b 8 0
+txfs -C mnt savepoint before >/dev/null
+echo more >mnt/more
+txfs umount mnt
+for who in same cloned user; do
+  mkdir $who
+  cp -p evil/file evil/kept $who
+  cp -a "$(store_of evil)" $who/.txfs
+done
+printf %s "$PWD/same" >same/.txfs/workspace
+chown -R 65534:65534 user
+chmod 4755 user/kept
+adopt_as() {
+  if [ "$1" = user ]; then
+    shift
+    mkdir -p nobody
+    chown 65534 nobody
+    setpriv --reuid=65534 --regid=65534 --clear-groups env XDG_STATE_HOME="$PWD/nobody/state" "$@"
+  else
+    shift
+    "$@"
+  fi
+}
+for who in same cloned user; do
+  said=$(adopt_as $who txfs adopt $who 2>/dev/null)
+  contains "$said" "refused: disk by txfs-adopt"
+  contains "$said" "will be yours"
+  adopt_as $who txfs adopt --yes $who >/dev/null 2>&1
+  refuses 1 "no savepoint" adopt_as $who txfs -C $who rollback before
+  adopt_as $who txfs -C $who commit >/dev/null 2>&1 || fail "$who: a commit of what was adopted"
+  owner=0
+  [ $who != user ] || owner=65534
+  equal $owner "$(find $who -path $who/.txfs -prune -o -printf '%U\n' | sort -u)" "owners, $who"
+  equal "$(printf '755 dir/tool\n4755 kept')" "$(cd $who && stat -c '%a %n' dir/tool kept)" "modes, $who"
+  [ ! -e $who/disk ] || fail "a device was adopted"
+  equal more "$(cat $who/more)" "what was adopted"
+done
+
 needs mkfs.ext4
 truncate -s 64M image
 mkfs.ext4 -q image
