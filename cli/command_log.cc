@@ -85,7 +85,7 @@ Result<int> RunLog(const Context& context, const LogArguments& arguments) {
   const Place place = TRY(Locate(context));
   if (arguments.follow && place.daemon != DaemonState::kRunning) {
     return Fail(0, place.workspace + " is not mounted: nothing will follow",
-                "`txfs mount` first, or leave --follow away");
+                "`txfs mount` first, or omit --follow");
   }
   LogQuery query = TRY(QueryOf(context, place, arguments));
   Client client = TRY(Connect(place));

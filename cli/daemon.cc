@@ -293,7 +293,8 @@ Status Serve(const DaemonOptions& options,
   WorkspaceOptions workspace_options = options.workspace;
   const RealWorkspace real = TRY(ReachWorkspace(workspace_options.path));
   if (!real.record) {
-    return Fail(0, "the record of " + real.path + " is gone", "try again");
+    return Fail(0, "the record of " + real.path + " is gone",
+                "somebody removed it while this was mounted: try again");
   }
   workspace_options.base = real.base;
   workspace_options.store = real.record->store;

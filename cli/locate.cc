@@ -220,7 +220,7 @@ Result<std::optional<std::string>> WantedTransaction(
     const Context& context, const std::optional<std::string>& argument) {
   if (argument && context.transaction) {
     return Fail(ErrorKind::kUsage, 0, "the transaction is given twice",
-                "leave -t away, or the argument");
+                "omit -t, or the argument");
   }
   std::optional<std::string> wanted = argument ? argument : context.transaction;
   if (!wanted || !wanted->empty()) return wanted;

@@ -126,8 +126,7 @@ Status CheckNotMounted(const Paths& paths, const RealWorkspace& workspace,
                        const std::string& name) {
   // One that is gone, or whose disk was made anew, has none open.
   const bool is_there =
-      workspace.record &&
-      ::access((workspace.record->store + "/FORMAT").c_str(), F_OK) == 0;
+      workspace.record && Store::IsAt(workspace.record->store);
   const auto store =
       is_there ? OpenStore(workspace) : Fail(ENOENT, workspace.path);
   if (!store && store.error().code != ENOENT) {
@@ -221,7 +220,7 @@ Status CheckOtherStores(const Paths& paths) {
                             !IsWithin(other.store, paths.mountpoint))) {
       return;
     }
-    if (::access((other.store + "/FORMAT").c_str(), F_OK) != 0) return;
+    if (!Store::IsAt(other.store)) return;
     found = Error{.code = 0,
                   .message = "the store " + other.store + " of workspace " +
                              other.path +
@@ -252,7 +251,7 @@ Status CheckStore(const Paths& paths, const RealWorkspace& workspace,
                   const std::string& store) {
   const std::string in_use = StorePath(workspace).value_or(store);
   // Two stores of one workspace would each take the other's commits for drift.
-  if (in_use != store && ::access((in_use + "/FORMAT").c_str(), F_OK) == 0) {
+  if (in_use != store && Store::IsAt(in_use)) {
     return Fail(0,
                 "the transactions of " + paths.workspace + " are in " + in_use,
                 "omit --store");
@@ -303,7 +302,7 @@ Result<std::string> PlanStore(const Paths& paths, RealWorkspace& workspace,
   if (given) TRY(CheckStore(paths, workspace, *given));
   const auto lost = [&] {
     return workspace.record && workspace.record->store_id &&
-           ::access((workspace.record->store + "/FORMAT").c_str(), F_OK) != 0;
+           !Store::IsAt(workspace.record->store);
   };
   if (lost() && !given) return StoreIsLost(workspace);
   const bool is_recorded =

@@ -10,10 +10,8 @@
 #include "cli/errors.h"
 #include "cli/json.h"
 #include "cli/paths.h"
-#include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "cli/trust.h"
-#include "fs/fuse_mount.h"
 #include "journal/base/file.h"
 
 namespace txfs::cli {
@@ -102,8 +100,7 @@ std::optional<std::string> StorePath(const RealWorkspace& workspace) {
   if (!workspace.record) return std::nullopt;
   const std::string& store = workspace.record->store;
   // One that was given may be lost; our own may not be made yet.
-  const bool made = workspace.record->store_id ||
-                    ::access((store + "/FORMAT").c_str(), F_OK) == 0;
+  const bool made = workspace.record->store_id || Store::IsAt(store);
   return made ? std::optional(store) : std::nullopt;
 }
 

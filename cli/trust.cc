@@ -10,9 +10,7 @@
 #include <fstream>
 #include <vector>
 
-#include "cli/paths.h"
 #include "cli/runtime_dir.h"
-#include "cli/text.h"
 #include "cli/way.h"
 #include "fs/mount_table.h"
 #include "journal/base/file.h"
@@ -171,7 +169,7 @@ Status ActAsOwner(const std::string& directory,
     return Fail(ErrorKind::kUsage, 0,
                 "only root can act as the owner of " + directory + ", " +
                     UserName(owner),
-                "work as that user, or leave --as-owner away");
+                "work as that user, or omit --as-owner");
   }
   TRY(BecomeUser(owner));
   std::vector<char*> again;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "cli/json.h"
-#include "cli/paths.h"
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "cli/trust.h"
@@ -79,8 +78,8 @@ Result<WorkspaceRecord> ReadRecord(int state, const std::string& key) {
   const std::string path = StateDirectory() + "/" + RecordPath(key);
   return Fail(EBADMSG, "the record " + path + " is damaged",
               "move " + path.substr(0, path.rfind('/')) +
-                  " away to begin afresh; `txfs adopt --from " + path +
-                  "/../store` takes over what is open in its store");
+                  " elsewhere to begin afresh; `txfs adopt --from` with the "
+                  "directory `store` in it takes over what is open");
 }
 
 /// Whether `path` leads to a directory of this identity that is another one:

@@ -31,7 +31,8 @@ namespace txfs {
 /// What a mount in the base has for vaults of commits; no file of the user's
 /// may have this name, in any directory.
 inline constexpr const char* kMountVaults = ".txfs-vault";
-/// The store of a workspace that has not been told another place: in its root.
+/// In the root: where earlier versions had the store, and where a mount shows
+/// the agent's own files. A store that lies there is foreign.
 inline constexpr const char* kStoreName = ".txfs";
 /// Whether `name`, in the root or another directory, is txfs's own.
 [[nodiscard]] bool IsReservedName(bool in_root, std::string_view name);

@@ -127,10 +127,11 @@ std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
           (immutable ? "-i" : "-a") + "`, then try again");
 }
 
-/// A directory of a lower layer is not renamed by overlayfs, unless it is
-/// mounted with redirect_dir=on. That it says before it looks at what stands at
-/// the new name; a directory with entries there keeps all others where they
-/// are, too. Leaves no trace in the times of `base`.
+/// overlayfs does not rename a directory of a lower layer, unless it is mounted
+/// with redirect_dir=on. It says so before it looks at what stands at the new
+/// name. So this tries to rename to the name of a directory that has an entry,
+/// which moves nothing on any filesystem. Leaves no trace in the times of
+/// `base`.
 Status CheckMoves(int dir, const std::string& name, int base,
                   const std::string& path) {
   constexpr const char* kFull = ".txfs-vault-full";
@@ -302,16 +303,12 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
 }
 
 Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
-  constexpr uint32_t kSetIdBits = S_ISUID | S_ISGID;
   for (const CommitStep& step : steps) {
     if (!step.set_after) continue;
     const ObjectAttributes& after = *step.set_after;
-    const bool is_directory = after.type == FileType::kDirectory;
     // What an undo sets is what the commit found there.
     const bool gives_back = is_undo && step.ino != 0;
-    const uint32_t had = step.set_before ? step.set_before->mode : 0;
-    const uint32_t given = after.mode & kSetIdBits & ~had;
-    if (given != 0 && !is_directory && !gives_back) {
+    if (GainsPrivilege(step) && !gives_back) {
       return Fail(EBADMSG, "the plan sets set-user-ID or set-group-ID on " +
                                step.to.path + ", which did not have it");
     }

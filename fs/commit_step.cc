@@ -172,16 +172,6 @@ bool HasItsParts(const CommitStep& step) {
   }
 }
 
-/// No commit gives a file a set-user-ID or set-group-ID bit that it did not
-/// have.
-bool GainsPrivilege(const CommitStep& step) {
-  if (!step.set_after || step.set_after->type == FileType::kDirectory) {
-    return false;
-  }
-  const uint32_t had = step.set_before ? step.set_before->mode : 0;
-  return (step.set_after->mode & ~had & (S_ISUID | S_ISGID)) != 0;
-}
-
 StepKind DecodeKind(Decoder& in) {
   const auto kind = in.Get<uint8_t>();
   const bool known = kind >= static_cast<uint8_t>(StepKind::kMove) &&
@@ -213,6 +203,14 @@ CommitSteps Inverse(const CommitSteps& steps) {
     return step.kind != StepKind::kAttributes;
   });
   return inverse;
+}
+
+bool GainsPrivilege(const CommitStep& step) {
+  if (!step.set_after || step.set_after->type == FileType::kDirectory) {
+    return false;
+  }
+  const uint32_t had = step.set_before ? step.set_before->mode : 0;
+  return (step.set_after->mode & ~had & (S_ISUID | S_ISGID)) != 0;
 }
 
 bool GainPrivileges(const CommitSteps& steps) {

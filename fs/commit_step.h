@@ -91,8 +91,10 @@ using CommitSteps = std::vector<CommitStep>;
 /// The steps that take `steps` back.
 [[nodiscard]] CommitSteps Inverse(const CommitSteps& steps);
 
-/// Whether a step gives a file a set-user-ID or set-group-ID bit that it does
-/// not have before. The steps of a commit do not; those of an undo may.
+/// Whether the step gives a file a set-user-ID or set-group-ID bit that it does
+/// not have before. Those of a commit do not; those of an undo may.
+[[nodiscard]] bool GainsPrivilege(const CommitStep& step);
+/// Whether one of them does.
 [[nodiscard]] bool GainPrivileges(const CommitSteps& steps);
 
 /// Encodes per docs/format.md, "Commit plan". What the decoder rejects is

@@ -48,7 +48,7 @@ Status CheckOwner(const Store& store, const std::string& path) {
   if (st->st_uid == ::geteuid()) return {};
   return Fail(EACCES,
               store.display_path() + "/" + path + " belongs to another user",
-              "run the command as that user");
+              "no commit of this user wrote it: move it elsewhere");
 }
 
 bool IsUndo(const CommitRecord& record) {

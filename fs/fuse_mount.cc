@@ -1,10 +1,8 @@
 #include "fs/fuse_mount.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,17 +65,6 @@ const MountFlag* FindFlag(std::string_view name) {
 constexpr std::string_view kSwappedHint =
     "something else changes the directories there: try again when it is done, "
     "or mount elsewhere";
-
-/// openat(2) of `path` for its name alone, which crosses no symbolic link.
-Result<UniqueFd> OpenName(const std::string& path, uint64_t flags) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC | flags;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  UniqueFd fd(static_cast<int>(
-      ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-  if (!fd.valid()) return Fail(errno, path);
-  return fd;
-}
 
 std::unexpected<Error> ExplainMountpoint(int code, const std::string& path) {
   const std::string what = "mountpoint " + path;

@@ -1,9 +1,7 @@
 #include "fs/process_identity.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -98,13 +96,9 @@ bool LeadsHereTo(const std::string& path, int fd, const MountEntry& mount) {
     has_filesystem = has_filesystem || entry.device() == mount.device();
   }
   if (!has_filesystem) return false;
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  const UniqueFd here(static_cast<int>(
-      ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  const auto here = OpenName(path, 0);
   const auto wanted = KnownFile(fd);
-  return here.valid() && wanted && wanted == KnownFile(here.get());
+  return here && wanted && wanted == KnownFile(here->get());
 }
 
 }  // namespace

@@ -144,7 +144,8 @@ Result<UniqueFd> Vaults::OpenPlace() const {
       space == std::string::npos ? "" : text->substr(space + 1);
   // A name as MakePlace gives it; whatever else stands there is not ours.
   if (!name.starts_with(kMountVaults) || name.contains('/')) {
-    return Fail(EBADMSG, std::string(kPlaceFile) + " of the store is damaged");
+    return Fail(EBADMSG, PathOfFd(store_) + "/" + kPlaceFile + " is damaged",
+                "`txfs fsck` shows what else is");
   }
   auto place = OpenPrivate(base_.root(), name);
   if (!place) return place;
@@ -214,8 +215,10 @@ Status Vaults::MakePart(const std::string& id, const std::string& mount) const {
   TRY(MakeUnseen(root->get(), kMountVaults));
   auto opened = OpenPrivate(root->get(), kMountVaults);
   if (!opened) {
-    return Fail(0, JoinPath(mount, kMountVaults) +
-                       " is there, and not a private directory of this user");
+    return Fail(0,
+                JoinPath(mount, kMountVaults) +
+                    " is there, and not a private directory of this user",
+                "move it elsewhere");
   }
   const UniqueFd parts = *std::move(opened);
   // Never one that is there: another workspace may have the filesystem, too.
@@ -271,7 +274,8 @@ Result<std::vector<std::string>> Vaults::PartsOf(int vault) {
   auto mounts = DecodeParts(*list);
   if (mounts) return mounts;
   return Fail(mounts.error().code,
-              PathOfFd(vault) + "/" + kPartsFile + " is damaged");
+              PathOfFd(vault) + "/" + kPartsFile + " is damaged",
+              "`txfs fsck` shows what else is");
 }
 
 Result<std::vector<std::string>> Vaults::Ids() const {

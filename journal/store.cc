@@ -168,7 +168,7 @@ Status Store::CheckFormat() {
     return Fail(EBADMSG, "store " + display_path_ + ": FORMAT is damaged",
                 "put it right (\"" + std::string(kFormatPrefix) +
                     std::to_string(kStoreVersion) +
-                    "\" is all it says), or move the store away to begin "
+                    "\" is all it says), or move the store elsewhere to begin "
                     "afresh");
   }
   if (version <= kStoreVersion) return {};
@@ -198,6 +198,10 @@ Status Store::MakeLayout(const std::string& workspace) {
   return ReplaceFile(
       dir_.get(), "FORMAT",
       std::string(kFormatPrefix) + std::to_string(kStoreVersion) + "\n");
+}
+
+bool Store::IsAt(const std::string& path) {
+  return ::access((path + "/FORMAT").c_str(), F_OK) == 0;
 }
 
 Result<std::unique_ptr<Store>> Store::Open(UniqueFd dir,

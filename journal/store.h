@@ -43,6 +43,8 @@ class Store {
   /// else's, with path and remedy.
   static Result<UniqueFd> OpenDirectory(int dir, const std::string& path,
                                         const std::string& display_path);
+  /// Whether a store was made at the absolute `path`.
+  [[nodiscard]] static bool IsAt(const std::string& path);
   /// Opens the store in directory `dir`, making it if it is empty. `workspace`
   /// is the absolute path that a new one notes. EPROTONOSUPPORT: newer
   /// version; EROFS, ENOSPC, ENOLCK (a network filesystem, where LMDB cannot

@@ -26,15 +26,6 @@ bool IsSegmentName(std::string_view name) {
          });
 }
 
-Result<UniqueFd> OpenPlain(int dir, const std::string& path, mode_t type) {
-  UniqueFd fd = TRY(OpenAt(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  struct stat st{};
-  if (::fstat(fd.get(), &st) != 0) return Fail(errno, path);
-  if ((st.st_mode & S_IFMT) == type) return fd;
-  return Fail(EBADMSG,
-              PathOfFd(dir) + "/" + path + " is not what it should be");
-}
-
 /// The data between holes, which stay holes.
 Status CopyData(int from, int to, off_t size, const std::string& path) {
   off_t at = 0;
@@ -58,7 +49,7 @@ Status CopyData(int from, int to, off_t size, const std::string& path) {
 }
 
 Status CopyFile(int from, int to, const std::string& path) {
-  const UniqueFd source = TRY(OpenPlain(from, path, S_IFREG));
+  const UniqueFd source = TRY(OpenFileBelow(from, path, O_RDONLY));
   struct stat st{};
   if (::fstat(source.get(), &st) != 0) return Fail(errno, path);
   const UniqueFd copy =
@@ -73,9 +64,8 @@ Status CopyFile(int from, int to, const std::string& path) {
 Status CopyTransaction(int from, int to, const std::string& id) {
   if (!IsTransactionId(id)) return Fail(EBADMSG, "transaction " + id);
   const std::string path = "txn/" + id;
-  const UniqueFd all = TRY(OpenPlain(from, "txn", S_IFDIR));
-  const UniqueFd source = TRY(OpenPlain(all.get(), id, S_IFDIR));
-  const auto lock = OpenPlain(source.get(), "lock", S_IFREG);
+  const UniqueFd source = TRY(OpenDirectoryBelow(from, path));
+  const auto lock = OpenFileBelow(source.get(), "lock", O_RDONLY);
   if (lock && ::flock(lock->get(), LOCK_SH | LOCK_NB) != 0) {
     return Fail(ErrorKind::kBusy, EWOULDBLOCK,
                 "transaction " + id + " is in use", "unmount it first");
@@ -83,7 +73,7 @@ Status CopyTransaction(int from, int to, const std::string& id) {
   TRY(MakeDirectoryAt(to, path, 0700));
   const UniqueFd copy = TRY(OpenAt(to, path, O_RDONLY | O_DIRECTORY));
   for (const char* directory : {"db", "spool"}) {
-    TRY(OpenPlain(source.get(), directory, S_IFDIR));
+    TRY(OpenDirectoryBelow(source.get(), directory));
     TRY(MakeDirectoryAt(copy.get(), directory, 0700));
   }
   for (const char* file : kFiles) {
@@ -91,7 +81,7 @@ Status CopyTransaction(int from, int to, const std::string& id) {
     // Not all are always there; what is missed says so when it is opened.
     if (!copied && copied.error().code != ENOENT) return copied;
   }
-  const UniqueFd segments = TRY(OpenPlain(source.get(), "spool", S_IFDIR));
+  const UniqueFd segments = TRY(OpenDirectoryBelow(source.get(), "spool"));
   const UniqueFd spool = TRY(OpenAt(copy.get(), "spool", O_RDONLY));
   for (const std::string& name : TRY(ListNames(segments.get(), "."))) {
     if (IsSegmentName(name)) {

@@ -39,17 +39,26 @@ Result<UniqueFd> WalkBeneath(int dir, std::string_view path) {
   return at;
 }
 
-/// Opens the directory `path` beneath `dir`, not to be read.
-Result<UniqueFd> OpenBeneath(int dir, const std::string& path) {
+/// openat2(2) with O_PATH; ENOSYS.
+Result<UniqueFd> OpenResolved(int dir, const std::string& path, int flags,
+                              uint64_t resolve) {
   open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  how.flags = static_cast<uint64_t>(O_PATH | O_CLOEXEC | flags);
+  how.resolve = resolve;
   for (;;) {
     const long fd = ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how);
     if (fd >= 0) return UniqueFd(static_cast<int>(fd));
-    if (errno == ENOSYS) return WalkBeneath(dir, path);
     if (errno != EINTR && errno != EAGAIN) return Fail(errno, "open " + path);
   }
+}
+
+/// Opens the directory `path` beneath `dir`, not to be read.
+Result<UniqueFd> OpenBeneath(int dir, const std::string& path) {
+  auto fd = OpenResolved(
+      dir, path, O_DIRECTORY,
+      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (fd || fd.error().code != ENOSYS) return fd;
+  return WalkBeneath(dir, path);
 }
 
 std::string FullPath(int dir, const std::string& path) {
@@ -59,7 +68,7 @@ std::string FullPath(int dir, const std::string& path) {
 std::unexpected<Error> NotOurs(int dir, const std::string& path, int code,
                                const char* what) {
   return Fail(code, FullPath(dir, path) + " is " + what,
-              "txfs did not make it so: move it away");
+              "txfs did not make it so: move it elsewhere");
 }
 
 /// A name in an open directory, for calls that take one and follow no symbolic
@@ -106,6 +115,18 @@ Result<UniqueFd> OpenPlace(const Place& place, int flags, mode_t mode) {
 }
 
 }  // namespace
+
+Result<UniqueFd> OpenName(const std::string& path, int flags) {
+  auto fd = OpenResolved(AT_FDCWD, path, flags, RESOLVE_NO_SYMLINKS);
+  if (fd || fd.error().code != ENOSYS) return fd;
+  const size_t slash = path.rfind('/');
+  UniqueFd parent = TRY(OpenAt(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
+  if (slash != 0) {
+    parent = TRY(WalkBeneath(parent.get(), path.substr(1, slash - 1)));
+  }
+  return OpenAt(parent.get(), path.substr(slash + 1),
+                O_PATH | O_NOFOLLOW | flags);
+}
 
 Result<UniqueFd> OpenFileBelow(int dir, const std::string& path, int flags,
                                mode_t mode) {

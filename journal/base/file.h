@@ -16,6 +16,10 @@ namespace txfs {
 Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags,
                         mode_t mode = 0);
 
+/// Opens the absolute `path`, in which no name is a symbolic link (ELOOP), for
+/// its name alone (O_PATH).
+Result<UniqueFd> OpenName(const std::string& path, int flags);
+
 // What lies below a store is hostile: whoever made the store may have put a
 // symbolic link, a pipe or a device where a file or directory of its own should
 // be. The functions below take a `path` beneath the directory `dir`, and follow
