@@ -45,21 +45,9 @@ struct Adopted {
   std::vector<Refusal> refused;
 };
 
-/// Workspaces that the user's state directory knows and that are gone.
-std::vector<WorkspaceRecord> GoneWorkspaces() {
-  std::vector<WorkspaceRecord> gone;
-  std::ignore = ForEachRecord([&](const WorkspaceRecord& record) {
-    struct stat st{};
-    if (::lstat(record.path.c_str(), &st) != 0 && errno == ENOENT) {
-      gone.push_back(record);
-    }
-  });
-  return gone;
-}
-
-std::unexpected<Error> NothingToAdopt(const RealWorkspace& workspace) {
+Result<Foreign> NothingToAdopt(const RealWorkspace& workspace) {
   std::string hint = "`txfs adopt --from STORE` names a store";
-  const auto gone = GoneWorkspaces();
+  const auto gone = TRY(GoneWorkspaces());
   if (!gone.empty()) {
     hint += ", or a workspace that was moved here: " +
             Join(gone, [](const WorkspaceRecord& record) {
@@ -92,7 +80,7 @@ Result<Foreign> FindForeign(const RealWorkspace& workspace,
     return OpenForeign(JoinPath(workspace.path, kStoreName), std::move(fd),
                        workspace);
   }
-  for (const WorkspaceRecord& record : GoneWorkspaces()) {
+  for (const WorkspaceRecord& record : TRY(GoneWorkspaces())) {
     if (record.path != *from) continue;
     UniqueFd fd = TRY(OpenRecordedStore(record));
     return OpenForeign(record.store, std::move(fd), workspace);

@@ -149,6 +149,8 @@ struct PolicyTestArguments {
 Result<int> RunPolicyTest(const Context& context,
                           const PolicyTestArguments& arguments);
 
+/// Frees the stores of workspaces that are gone.
+Result<int> RunGcGone(bool json);
 Result<int> RunGc(const Context& context, const KeepArguments& keep, bool json);
 
 }  // namespace txfs::cli

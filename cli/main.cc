@@ -40,6 +40,7 @@ struct Values {
   std::optional<std::string> transaction;
   bool as_owner = false;
   bool json = false;
+  bool gone = false;
   std::string directory, name;
   std::vector<std::string> paths;
   // Given but empty is not left out.
@@ -377,10 +378,13 @@ void AddHistory(CLI::App& app, Values& values, Command& command) {
       "gc", "Free what is kept of ended transactions for undo");
   AddKeep(*gc, values.keep);
   gc->add_flag("--json", values.json, "The outcome as JSON");
+  gc->add_flag("--gone", values.gone,
+               "Free the stores of workspaces that are gone");
   gc->callback([&] {
     command.takes_transaction = false;
     command.run = [&](const Context& context) {
-      return RunGc(context, values.keep, values.json);
+      return values.gone ? RunGcGone(values.json)
+                         : RunGc(context, values.keep, values.json);
     };
   });
 }

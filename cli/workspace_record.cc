@@ -8,6 +8,7 @@
 #include "cli/runtime_dir.h"
 #include "cli/text.h"
 #include "cli/trust.h"
+#include "cli/way.h"
 #include "fs/base_directory.h"
 #include "fs/mount_table.h"
 #include "journal/base/file.h"
@@ -106,6 +107,23 @@ bool IsAt(const std::string& path, int fd) {
   struct stat here{};
   return ::stat(path.c_str(), &there) == 0 && ::fstat(fd, &here) == 0 &&
          there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+}
+
+/// What is behind a mount, or cannot be looked at, is not gone.
+bool IsGone(const WorkspaceRecord& record) {
+  const auto over = FindTxfsMount(record.path);
+  if ((over && over->mountpoint == record.path) ||
+      !CheckWay("/", record.path)) {
+    return false;
+  }
+  const auto there =
+      OpenAt(AT_FDCWD, record.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!there) {
+    const int code = there.error().code;
+    return code == ENOENT || code == ENOTDIR || code == ELOOP;
+  }
+  const auto id = IdentifyDirectory(there->get());
+  return id && id->Key() != record.id.Key();
 }
 
 /// The store says whose it is, too, for people and for --store.
@@ -222,6 +240,25 @@ Status ForEachRecord(const std::function<void(const WorkspaceRecord&)>& visit) {
     if (record) visit(*record);
   }
   return {};
+}
+
+Result<std::vector<WorkspaceRecord>> GoneWorkspaces() {
+  std::vector<WorkspaceRecord> gone;
+  TRY(ForEachRecord([&](const WorkspaceRecord& record) {
+    if (IsGone(record)) gone.push_back(record);
+  }));
+  return gone;
+}
+
+Result<uint64_t> RemoveRecord(const WorkspaceRecord& record) {
+  const UniqueFd state = TRY(OpenStateDirectory(false));
+  const FileLock lock = TRY(
+      FileLock::Take(state.get(), std::string(kWorkspaces) + "/lock", kLockMs));
+  const std::string directory =
+      std::string(kWorkspaces) + "/" + record.id.Key();
+  const uint64_t bytes = TRY(BytesOnDisk(state.get(), directory));
+  TRY(RemoveTree(state.get(), directory));
+  return bytes;
 }
 
 bool HasForeignStore(int fd) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "journal/base/directory_id.h"
 #include "journal/base/result.h"
@@ -40,6 +42,15 @@ Result<UniqueFd> OpenRecordedStore(const WorkspaceRecord& record);
 
 /// Shows `visit` every record that can be read.
 Status ForEachRecord(const std::function<void(const WorkspaceRecord&)>& visit);
+
+/// The records of workspaces that are at their path no more: nothing is there,
+/// or another directory. Some may have been moved, or be on a filesystem that
+/// is not mounted.
+Result<std::vector<WorkspaceRecord>> GoneWorkspaces();
+
+/// Removes the record, and the store unless it was given with --store. Returns
+/// the bytes that it freed.
+Result<uint64_t> RemoveRecord(const WorkspaceRecord& record);
 
 /// Whether the workspace at `fd` has a directory `.txfs` with a store in it: of
 /// an earlier version of txfs, or one that came with the workspace.
