@@ -108,7 +108,14 @@ Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
     // socket.
     connection = Greet(address, patience);
   }
-  if (!connection) return connection;
+  if (!connection) {
+    Error& error = connection.error();
+    if (error.hint.empty()) {
+      error.hint = "the mount is served, but its control socket is not there "
+                   "any more: `txfs umount` and `txfs mount` make it anew";
+    }
+    return connection;
+  }
   TRY((*connection)->SetTimeout(timeout_ms));
   (*connection)->OnFinished(SayFinished);
   return connection;

@@ -84,7 +84,7 @@ equal 0 "$(find "/run/user/$uid" "$state/txfs/run" -name '*.sock' | wc -l)" "soc
 txfs mount user/ws user/mnt
 rm -rf "/run/user/$uid" "$state/txfs/run"
 equal "['running']" "$(daemon_of)" "without a socket"
-refuses 1 "cannot reach the daemon" txfs -C user/mnt status
+refuses_with_hint 1 "cannot reach the daemon" txfs -C user/mnt status
 ends
 txfs mount user/ws user/mnt
 works "mounted again"
