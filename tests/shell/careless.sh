@@ -87,9 +87,9 @@ state() {
     cd "$1"
     shift
     [ $# -gt 0 ] || set -- .
-    find "$@" -path ./.txfs -prune -o -path . -o \
+    find "$@" -path . -o \
       -printf '%p\t%y\t%m\t%U:%G\t%T@\t%l\n' | LC_ALL=C sort
-    find "$@" -path ./.txfs -prune -o -type f -print0 | LC_ALL=C sort -z >"$TMPDIR/files"
+    find "$@" -type f -print0 | LC_ALL=C sort -z >"$TMPDIR/files"
     xargs -0r stat -c '%n %s %h' <"$TMPDIR/files"
     xargs -0r sha256sum <"$TMPDIR/files"
     [ -z "$attributes" ] || xargs -0r getfattr -d <"$TMPDIR/files"

@@ -58,9 +58,9 @@ done
 git_view() {
   (
     cd "$1"
-    find . -path ./.txfs -prune -o -type l -printf '%P l %l\n' -o -type f -perm -u+x \
+    find . -type l -printf '%P l %l\n' -o -type f -perm -u+x \
       -printf '%P x\n' -o -type f -printf '%P f\n' | LC_ALL=C sort
-    find . -path ./.txfs -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0r sha256sum
+    find . -type f -print0 | LC_ALL=C sort -z | xargs -0r sha256sum
   )
 }
 same_tree wanted applied git_view

@@ -12,7 +12,7 @@ done
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_COUNT=1
 export GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0
 mkdir ws mnt
-tar -C "$TXFS_SOURCE_DIR" --exclude=./build --exclude=./.git --exclude=./.txfs -cf - . |
+tar -C "$TXFS_SOURCE_DIR" --exclude=./build --exclude=./.git -cf - . |
   tar -C ws -xf -
 git init -q ws
 (
