@@ -1,5 +1,5 @@
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <climits>
 #include <set>
@@ -12,6 +12,7 @@
 #include "cli/paths.h"
 #include "cli/policy_rules.h"
 #include "cli/text.h"
+#include "cli/trust.h"
 #include "cli/way.h"
 #include "fs/adopt_transaction.h"
 #include "fs/workspace.h"
@@ -59,6 +60,8 @@ Result<Foreign> NothingToAdopt(const RealWorkspace& workspace) {
 
 Result<Foreign> OpenForeign(const std::string& path, UniqueFd directory,
                             const RealWorkspace& workspace) {
+  // Root can read what that user, or this one, could not.
+  if (::geteuid() == 0) TRY(CheckIsOwn(directory.get(), "store", path));
   if (!TRY(Exists(directory.get(), "FORMAT"))) {
     return Fail(0, path + " is not a txfs store", "name the store's directory");
   }

@@ -47,8 +47,7 @@ Result<Target> FindTarget(Context context,
                           const std::optional<std::string>& workspace) {
   MountArguments arguments;
   if (workspace) {
-    TRY(CheckWayToMount(context.directory, *workspace));
-    context.directory = ResolvePath(context.directory, *workspace);
+    context.directory = TRY(ResolveDirectory(context.directory, *workspace));
     arguments.workspace = workspace->empty() ? "" : context.directory;
   }
   const auto around = FindTxfsMount(context.directory);

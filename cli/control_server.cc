@@ -85,18 +85,19 @@ Result<ControlServer::Listener> ControlServer::Bind(const std::string& path) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Fail(errno, "socket");
   ::unlink(temporary.c_str());
+  struct stat st{};
   const bool listens =
       ::fchmod(fd.get(), 0600) == 0 &&
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
              sizeof address) == 0 &&
-      ::listen(fd.get(), 2 * kMaxPeers) == 0;
-  std::string stamp = listens ? StampOf(temporary) : "";
-  if (stamp.empty() || ::rename(temporary.c_str(), name.c_str()) != 0) {
+      ::listen(fd.get(), 2 * kMaxPeers) == 0 &&
+      ::lstat(temporary.c_str(), &st) == 0;
+  if (!listens || ::rename(temporary.c_str(), name.c_str()) != 0) {
     const int code = errno;
     ::unlink(temporary.c_str());
     return Fail(code, "cannot listen at the control socket " + path);
   }
-  return Listener{.socket = {.path = path, .stamp = std::move(stamp)},
+  return Listener{.socket = {.path = path, .stamp = SocketStamp(st)},
                   .fd = std::move(fd)};
 }
 

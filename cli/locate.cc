@@ -29,7 +29,7 @@ Result<RealWorkspace> ReachByStore(const std::string& store) {
     return Fail(0, store + " is not a txfs store",
                 "`txfs mount --store DIR WORKSPACE` makes one");
   }
-  RealWorkspace workspace = TRY(ReachWorkspace(*path));
+  RealWorkspace workspace = TRY(ReachWorkspace(ResolvePath("/", *path)));
   const DirectoryId id = TRY(IdentifyDirectory(dir.get()));
   if (workspace.record) {
     const UniqueFd its = TRY(OpenRecordedStore(*workspace.record));

@@ -41,7 +41,7 @@ struct Values {
   bool as_owner = false;
   bool json = false;
   bool gone = false;
-  std::string directory, name;
+  std::string name;
   std::vector<std::string> paths;
   // Given but empty is not left out.
   std::optional<std::string> workspace, mountpoint, file;
@@ -160,12 +160,11 @@ void AddMount(CLI::App& app, Values& values, Command& command) {
 void AddUmount(CLI::App& app, Values& values, Command& command) {
   CLI::App* sub =
       app.add_subcommand("umount", "Unmount; the transaction stays open");
-  sub->add_option("DIR", values.directory, "Somewhere in the mount");
+  sub->add_option("DIR", values.umount.directory, "Somewhere in the mount");
   sub->add_flag("--lazy,-l", values.umount.lazy,
                 "Detach now, end when the last process has left");
   sub->callback([&] {
     command.run = [&](const Context& context) {
-      values.umount.directory = IfGiven(values.directory);
       return RunUmount(context, values.umount);
     };
   });
@@ -554,8 +553,7 @@ Result<Context> MakeContext(const Values& values) {
                   .trailing = {}};
   TRY(CheckWay("/", context.directory));
   for (const std::string& directory : values.directories) {
-    TRY(CheckWay(context.directory, directory));
-    context.directory = ResolvePath(context.directory, directory);
+    context.directory = TRY(ResolveDirectory(context.directory, directory));
     TRY(CheckDirectory(context.directory));
   }
   if (values.store && values.store->empty()) {

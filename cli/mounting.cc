@@ -1,5 +1,6 @@
 #include "cli/mounting.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "cli/text.h"
 #include "cli/way.h"
 #include "fs/fuse_mount.h"
+#include "journal/base/file.h"
 
 namespace txfs::cli {
 namespace {
@@ -36,12 +38,14 @@ Result<std::string> DefaultWorkspace(const Context& context) {
 
 Result<Paths> PathsOf(const Context& context, const MountArguments& arguments) {
   Paths paths;
-  paths.workspace = arguments.workspace
-                        ? ResolvePath(context.directory, *arguments.workspace)
-                        : TRY(DefaultWorkspace(context));
-  paths.mountpoint = arguments.mountpoint
-                         ? ResolvePath(context.directory, *arguments.mountpoint)
-                         : paths.workspace;
+  paths.workspace =
+      arguments.workspace
+          ? TRY(ResolveDirectory(context.directory, *arguments.workspace))
+          : TRY(DefaultWorkspace(context));
+  paths.mountpoint =
+      arguments.mountpoint
+          ? TRY(ResolveDirectory(context.directory, *arguments.mountpoint))
+          : paths.workspace;
   return paths;
 }
 
@@ -171,10 +175,16 @@ Status CheckDirectory(const char* what, const std::string& path) {
   return {};
 }
 
-/// What is to be mounted at is what was checked.
+/// What is to be mounted at is what was checked: `path` has no links.
 Result<ObjectId> ObjectAt(const std::string& path) {
   struct stat st{};
-  if (::stat(path.c_str(), &st) != 0) return Fail(errno, path);
+  const auto fd = OpenName(path, O_DIRECTORY);
+  if (!fd) {
+    return Fail(fd.error().code, "mountpoint " + path,
+                "something else changes the directories there: try again when "
+                "it is done, or mount elsewhere");
+  }
+  if (::fstat(fd->get(), &st) != 0) return Fail(errno, path);
   return ObjectId{.device = st.st_dev, .ino = st.st_ino};
 }
 
@@ -373,12 +383,6 @@ Result<MountPlan> PlanMount(const Context& context,
       return Fail(ErrorKind::kUsage, 0, "an empty path names no directory",
                   "name the workspace, or leave it out");
     }
-  }
-  if (arguments.workspace) {
-    TRY(CheckWayToMount(context.directory, *arguments.workspace));
-  }
-  if (arguments.mountpoint) {
-    TRY(CheckWayToMount(context.directory, *arguments.mountpoint));
   }
   const std::optional<Dead> dead = FindDead(context, arguments);
   const auto find_paths = [&]() -> Result<Paths> {

@@ -41,13 +41,14 @@ std::unexpected<Error> IsInReach(const std::string& what,
 Status CheckWayToPolicy(const std::string& path, const std::string& workspace,
                         bool may_be_inside) {
   TRY(CheckWay("/", path));
-  return WalkTo(path, [&](int fd) -> Status {
+  TRY(WalkTo(path, [&](int fd) -> Status {
     struct stat st{};
     const bool is_link = ::fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
     if (may_be_inside && !is_link) return {};
     if (!IsWithin(PathOfFd(fd), workspace)) return {};
     return IsInReach("the policy", path, "the workspace " + workspace);
-  });
+  }));
+  return {};
 }
 
 /// Nothing on the way to `path` lies in a txfs mount, in `mountpoint`, or in
@@ -56,7 +57,7 @@ Status CheckPathOutOfReach(const std::string& what, const std::string& path,
                            const std::string& mountpoint,
                            const std::string& workspace) {
   const std::vector<MountEntry> table = TRY(ReadMountTable());
-  return WalkTo(path, [&](int fd) -> Status {
+  TRY(WalkTo(path, [&](int fd) -> Status {
     const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(fd));
     if (entry != nullptr && (entry->is_txfs() || entry->is_strangers())) {
       return IsInReach(what, path, "the mount at " + entry->mountpoint);
@@ -67,7 +68,8 @@ Status CheckPathOutOfReach(const std::string& what, const std::string& path,
     }
     if (workspace.empty() || !IsWithin(place, workspace)) return {};
     return IsInReach(what, path, "the workspace " + workspace);
-  });
+  }));
+  return {};
 }
 
 }  // namespace

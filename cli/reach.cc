@@ -39,7 +39,10 @@ Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
 }
 
 Result<RealWorkspace> OpenDirectly(const std::string& path) {
-  auto fd = OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+  // By the way that was looked at when the path was resolved, or not at all.
+  const auto name = OpenName(path, O_DIRECTORY);
+  auto fd = name ? OpenAt(name->get(), ".", O_RDONLY | O_DIRECTORY)
+                 : std::unexpected(name.error());
   if (!fd) {
     return Fail(fd.error().code, "workspace " + path,
                 "name an existing directory as the workspace");

@@ -111,8 +111,9 @@ Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
   if (!connection) {
     Error& error = connection.error();
     if (error.hint.empty()) {
-      error.hint = "the mount is served, but its control socket is not there "
-                   "any more: `txfs umount` and `txfs mount` make it anew";
+      error.hint =
+          "the mount is served, but its control socket is not there "
+          "any more: `txfs umount` and `txfs mount` make it anew";
     }
     return connection;
   }

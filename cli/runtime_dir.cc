@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fs/mount_table.h"
 #include "journal/base/checksum.h"
 #include "journal/base/file.h"
 
@@ -32,8 +33,27 @@ std::string OwnDirectory(const char* variable, const char* below) {
 
 Result<UniqueFd> OpenDirectory(const std::string& path, struct stat& st) {
   UniqueFd fd = TRY(OpenAt(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  // In /tmp anybody may mount what never answers.
+  const std::vector<MountEntry> table = TRY(ReadMountTable());
+  const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(fd.get()));
+  if (entry != nullptr && entry->is_strangers()) {
+    return Fail(0, path + " is a mount of another user");
+  }
   if (::fstat(fd.get(), &st) != 0) return Fail(errno, path);
   return fd;
+}
+
+/// "" where it is no socket.
+std::string StampAt(int dir, const std::string& name) {
+  struct stat st{};
+  return ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                 S_ISSOCK(st.st_mode)
+             ? SocketStamp(st)
+             : "";
+}
+
+std::string LastName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
 }
 
 Status MakePrivateDirectory(const std::string& path) {
@@ -121,17 +141,17 @@ std::string SocketStamp(const struct stat& st) {
 }
 
 std::string StampOf(const std::string& path) {
-  struct stat st{};
-  return ::lstat(path.c_str(), &st) == 0 && S_ISSOCK(st.st_mode)
-             ? SocketStamp(st)
-             : "";
+  const auto dir = OpenOwnParent(path);
+  return dir ? StampAt(dir->get(), LastName(path)) : "";
 }
 
 void RemoveSocket(const std::string& path, const std::string& stamp) {
   const auto dir = OpenOwnParent(path);
   if (!dir) return;
-  const std::string name = PathBelow(dir->get(), path);
-  if (!stamp.empty() && StampOf(name) == stamp) ::unlink(name.c_str());
+  const std::string name = LastName(path);
+  if (!stamp.empty() && StampAt(dir->get(), name) == stamp) {
+    ::unlinkat(dir->get(), name.c_str(), 0);
+  }
 }
 
 std::string StateDirectory() {

@@ -71,7 +71,7 @@ std::string RealPath(const std::string& path) {
 Result<uid_t> OwnerOf(const std::string& directory) {
   const std::vector<MountEntry> table = TRY(ReadMountTable());
   std::optional<uid_t> owner;
-  const Status walked = WalkTo(directory, [&](int fd) -> Status {
+  const auto walked = WalkTo(directory, [&](int fd) -> Status {
     const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(fd));
     if (entry == nullptr || !(entry->is_txfs() || entry->is_strangers())) {
       return {};
@@ -80,7 +80,7 @@ Result<uid_t> OwnerOf(const std::string& directory) {
     return Fail(EPERM, "nothing in it is looked up");
   });
   if (owner) return *owner;
-  TRY(walked);
+  if (!walked) return std::unexpected(walked.error());
   const UniqueFd fd = TRY(OpenAt(AT_FDCWD, directory, O_PATH | O_DIRECTORY));
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return Fail(errno, directory);

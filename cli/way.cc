@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 #include <deque>
+#include <filesystem>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -98,10 +99,19 @@ Status CheckLink(int fd, const std::string& path) {
               "name the directory itself");
 }
 
+/// The path of `rest` below `part` in the directory `at`, as text.
+std::string PathBeyond(int at, const std::string& part,
+                       const std::deque<std::string>& rest) {
+  std::filesystem::path path = PathOfFd(at);
+  path /= part;
+  for (const std::string& next : rest) path /= next;
+  return path.lexically_normal().native();
+}
+
 }  // namespace
 
-Status WalkTo(const std::string& path,
-              const std::function<Status(int)>& visit) {
+Result<std::string> WalkTo(const std::string& path,
+                           const std::function<Status(int)>& visit) {
   constexpr int kMaxLinks = 40;
   std::deque<std::string> parts = Components(path);
   UniqueFd at = TRY(OpenAt(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
@@ -110,31 +120,33 @@ Status WalkTo(const std::string& path,
     parts.pop_front();
     auto next = OpenAt(at.get(), part, O_PATH | O_NOFOLLOW);
     // It is for the command to say what is missing.
-    if (!next) return {};
+    if (!next) return PathBeyond(at.get(), part, parts);
     TRY(visit(next->get()));
     const std::string target = TargetOf(next->get());
     if (target.empty()) {
       at = std::move(*next);
       continue;
     }
-    if (++links > kMaxLinks) return {};
+    if (++links > kMaxLinks) return PathBeyond(at.get(), part, parts);
     if (target.starts_with('/')) {
       at = TRY(OpenAt(AT_FDCWD, "/", O_PATH | O_DIRECTORY));
     }
     const auto more = Components(target);
     parts.insert(parts.begin(), more.begin(), more.end());
   }
-  return {};
+  return PathOfFd(at.get());
 }
 
 Status CheckWay(const std::string& directory, const std::string& path) {
   MountsOnWay mounts(TRY(ReadMountTable()));
   if (mounts.empty()) return {};
-  return WalkTo(MakeAbsolute(directory, path),
-                [&](int fd) { return mounts.Check(fd); });
+  TRY(WalkTo(MakeAbsolute(directory, path),
+             [&](int fd) { return mounts.Check(fd); }));
+  return {};
 }
 
-Status CheckWayToMount(const std::string& directory, const std::string& path) {
+Result<std::string> ResolveDirectory(const std::string& directory,
+                                     const std::string& path) {
   const std::string full = MakeAbsolute(directory, path);
   MountsOnWay mounts(TRY(ReadMountTable()));
   return WalkTo(full, [&](int fd) -> Status {

@@ -15,10 +15,12 @@ mount --bind "$TMPDIR/fuse.conf" /etc/fuse.conf
 uid=64998
 # fusermount3 wants a user of a name.
 cp /etc/passwd "$TMPDIR/passwd"
-echo "txfs-test:x:$uid:$uid::/:/bin/sh" >>"$TMPDIR/passwd"
+for id in $uid 64997; do
+  echo "txfs-test$((uid - id)):x:$id:$id::/:/bin/sh" >>"$TMPDIR/passwd"
+done
 mount --bind "$TMPDIR/passwd" /etc/passwd
-trap 'rm -rf "/tmp/txfs-$uid"' EXIT
-rm -rf "/tmp/txfs-$uid"
+trap 'rm -rf "/tmp/txfs-$uid" /tmp/txfs-64997' EXIT
+rm -rf "/tmp/txfs-$uid" /tmp/txfs-64997
 as_bob() { setpriv --reuid=$uid --regid=$uid --clear-groups env HOME="$PWD/bob" XDG_STATE_HOME="$PWD/bob/state" "$@"; }
 mkdir bob ws mnt
 chown $uid:$uid bob
@@ -35,7 +37,16 @@ sockets=$(find "/tmp/txfs-$uid" "/run/user/$uid/txfs" bob/state -name '*.sock' 2
 [ -n "$sockets" ] || fail "no sockets of bob's"
 # What is honest is not root's all the same.
 refuses_with_hint 1 "is a mount of user $uid" timeout 30 txfs -C bob/mnt status
+# Root acts for bob where that is said, also by a path.
 as_bob bob/txfs-program umount bob/mnt
+as_bob bob/txfs-program mount bob/ws bob/mnt
+cp "$TXFS" /tmp/txfs-program-$uid
+PATH_OF=/tmp/txfs-program-$uid
+chmod 755 $PATH_OF
+$PATH_OF --as-owner umount bob/mnt
+rm $PATH_OF
+mountpoint -q bob/mnt && fail "root could not unmount for bob"
+refuses_with_hint 1 "belongs to" txfs adopt ws --from "$(dirname "$(find bob/state/txfs/workspaces -name FORMAT | head -n 1)")"
 
 # Mounts with txfs' name, and never answers; takes what connects, and never
 # answers either.
@@ -111,11 +122,64 @@ for options in "subtype=txfs" "subtype=txfs,allow_other" "subtype=other,allow_ot
   rm -f $sockets
 done
 
+# Where a daemon of another user, or root, would have its socket.
+for user in 64997 0; do
+  [ ! -e /tmp/txfs-$user ] || continue
+  mkdir -m 777 /tmp/txfs-$user
+  chown $uid /tmp/txfs-$user
+  mkfifo ready keep
+  as_bob python3 attack.py /tmp/txfs-$user subtype=other,allow_other <keep >ready &
+  attacker=$!
+  exec 7>keep
+  read -r _ <ready
+  mkdir -p eve/ws eve/mnt
+  cp "$TXFS" eve/txfs-program
+  chown -R $user eve
+  as_user() { setpriv --reuid=$user --regid=$user --clear-groups env HOME="$PWD/eve" XDG_STATE_HOME="$PWD/eve/state" "$@"; }
+  as_user timeout 60 eve/txfs-program mount eve/ws eve/mnt
+  as_user timeout 60 eve/txfs-program -C eve/mnt status >out
+  contains "$(cat out)" "$PWD/eve/mnt"
+  as_user timeout 60 eve/txfs-program umount eve/mnt
+  exec 7>&-
+  wait $attacker || true
+  umount -l /tmp/txfs-$user
+  rmdir /tmp/txfs-$user
+  rm -rf ready keep eve
+done
+
 # Nor does a link of his decide where root mounts.
 mkdir aim
 as_bob ln -s "$PWD/aim" bob/aim
 for command in "mount ws bob/aim --name x" "mount bob/aim" "enter bob/aim"; do
   # shellcheck disable=SC2086 # words
-  refuses_with_hint 1 "a symbolic link of txfs-test" txfs $command
+  refuses_with_hint 1 "a symbolic link of txfs-test0" txfs $command
 done
 txfs umount mnt
+
+# Also not one that takes the place of a directory between two looks at it.
+cat >swap.py <<'END'
+import ctypes, os, random, sys
+os.chdir(sys.argv[1])
+os.symlink(sys.argv[2], "link")
+libc = ctypes.CDLL(None)
+renameat2, exchange = 316 if os.uname().machine == "x86_64" else 276, 2
+while os.path.exists(sys.argv[3]):
+    libc.syscall(renameat2, -100, b"at", -100, b"link", exchange)
+    for _ in range(random.randrange(20000)):
+        pass
+END
+as_bob mkdir bob/swap bob/swap/at
+mkdir private
+touch swapping
+chmod 755 . && as_bob python3 swap.py "$PWD/bob/swap" "$PWD/private" "$PWD/swapping" &
+swapper=$!
+echo secret >private/secret
+for i in $(seq 40); do
+  timeout 60 txfs mount ws bob/swap/at --name x >out 2>err || true
+  mountpoint -q private && fail "mounted where bob's link led"
+  sed -n "s,^[^ ]* \($PWD/bob/swap/[^ ]*\) fuse.txfs.*,\1,p" /proc/self/mounts |
+    while read -r at; do txfs umount "$at" 2>/dev/null || umount -l "$at"; done
+  timeout 60 txfs mount bob/swap/at mnt >out 2>err && fail "mounted what bob's link led to"
+done
+rm swapping
+wait $swapper
