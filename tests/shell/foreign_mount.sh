@@ -174,7 +174,7 @@ touch swapping
 chmod 755 . && as_bob python3 swap.py "$PWD/bob/swap" "$PWD/private" "$PWD/swapping" &
 swapper=$!
 echo secret >private/secret
-for i in $(seq 40); do
+for _ in $(seq 40); do
   timeout 60 txfs mount ws bob/swap/at --name x >out 2>err || true
   mountpoint -q private && fail "mounted where bob's link led"
   sed -n "s,^[^ ]* \($PWD/bob/swap/[^ ]*\) fuse.txfs.*,\1,p" /proc/self/mounts |
