@@ -133,10 +133,13 @@ uint64_t BaseDirectory::walked() { return walked_bytes; }
 
 namespace {
 
-/// "" above the first name.
-std::string_view LevelsAbove(std::string_view path, int levels) {
-  for (; levels > 0; --levels) path = ParentPath(path);
-  return path;
+/// Where the names of `path` end that are up to `levels` further on than those
+/// that end at `at`.
+size_t LevelsBelow(std::string_view path, size_t at, int levels) {
+  for (; levels > 0 && at < path.size(); --levels) {
+    at = std::min(path.find('/', at + 1), path.size());
+  }
+  return at;
 }
 
 }  // namespace
@@ -162,31 +165,42 @@ BaseDirectory::Nearest BaseDirectory::FindNearest(
   return {};
 }
 
-// A walk from the root for each of a chain of directories takes the square of
-// its length.
+// In a chain of directories a walk from the root for each takes the square of
+// its length, and more where the chain is not in the base. So some on the way
+// are opened first: the next path is not far from one that is open, and what is
+// missing is found missing at its first name.
 Result<SharedFd> BaseDirectory::OpenDirectory(const std::string& path) const {
   Nearest nearest = FindNearest(path);
   if (nearest.fd && nearest.length == path.size()) return nearest.fd;
-  // One on the way is opened first: so the parent, which may be next, is not
-  // far from one that is open. Where one may be searched only, it is passed
-  // through.
-  const std::string above(LevelsAbove(path, kLevelsSought - 1));
-  if (!nearest.fd && !above.empty() && OpenDirectory(above)) {
-    nearest = FindNearest(path);
+  SharedFd from = std::move(nearest.fd);
+  size_t at = nearest.length;
+  for (size_t end = at;;) {
+    end = LevelsBelow(path, end, kLevelsSought - 1);
+    const std::string_view whole(path);
+    auto fd = OpenDirectoryBeneath(
+        from ? from->get() : root_.get(),
+        whole.substr(at == 0 ? 0 : at + 1, at == 0 ? end : end - at - 1));
+    if (fd) {
+      from = std::make_shared<UniqueFd>(*std::move(fd));
+      at = end;
+      Remember(path.substr(0, end), from);
+      if (end == path.size()) return from;
+    } else if (fd.error().code != EACCES || end == path.size()) {
+      return std::unexpected(std::move(fd).error());
+    }
+    // One that may be searched only is passed through.
   }
-  const int from = nearest.fd ? nearest.fd->get() : root_.get();
-  std::string_view rest = path;
-  if (nearest.fd && nearest.length > 0) rest.remove_prefix(nearest.length + 1);
-  auto fd = std::make_shared<UniqueFd>(TRY(OpenDirectoryBeneath(from, rest)));
+}
+
+void BaseDirectory::Remember(const std::string& path, SharedFd fd) const {
   const MutexLock lock(mutex_);
-  if (by_path_.contains(path)) return fd;
-  recent_.push_front({path, fd});
+  if (by_path_.contains(path)) return;
+  recent_.push_front({path, std::move(fd)});
   by_path_.emplace(recent_.front().path, recent_.begin());
   if (recent_.size() > kCachedDirectories) {
     by_path_.erase(recent_.back().path);
     recent_.pop_back();
   }
-  return fd;
 }
 
 void BaseDirectory::DropCache() const {

@@ -121,6 +121,8 @@ class BaseDirectory {
   };
   /// The directory `path`, or the nearest above it, that is open.
   Nearest FindNearest(const std::string& path) const EXCLUDES(mutex_);
+  /// Keeps it open for a while, and closes the one that was not used longest.
+  void Remember(const std::string& path, SharedFd fd) const EXCLUDES(mutex_);
   UniqueFd root_;
   uint64_t device_ = 0;
   mutable Mutex mutex_;

@@ -92,12 +92,14 @@ TEST(DeepTest, ADeepNewTreeIsCommittedInFewSteps) {
 
 TEST(DeepTest, WhatACommandWalksOfADeepTreeDoublesWithItsDepth) {
   struct Walked {
-    uint64_t status = 0, commit = 0, undo = 0, discard = 0;
+    uint64_t status_of_new = 0, status = 0, commit = 0, undo = 0, discard = 0;
   };
   const auto walk = [](int depth) {
     Walked walked;
     Chain chain(depth);
     chain.Make();
+    walked.status_of_new =
+        WalkedBy([&] { EXPECT_TRUE(chain.workspace().Changes(true)); });
     EXPECT_TRUE(chain.Commit());
     chain.Change();
     walked.status =
@@ -114,6 +116,8 @@ TEST(DeepTest, WhatACommandWalksOfADeepTreeDoublesWithItsDepth) {
     EXPECT_LT(static_cast<double>(b), kAtMost * static_cast<double>(a) + 10'000)
         << what << ": " << a << " and " << b;
   };
+  expect_linear("status of what is new", once.status_of_new,
+                twice.status_of_new);
   expect_linear("status", once.status, twice.status);
   expect_linear("commit", once.commit, twice.commit);
   expect_linear("undo", once.undo, twice.undo);
