@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/unique_fd.h"
+#include "journal/support/unique_fd.h"
 
 namespace {
 

@@ -15,10 +15,10 @@
 #include <thread>
 #include <vector>
 
-#include "cli/client.h"
-#include "cli/reach.h"
-#include "cli/runtime_dir.h"
-#include "fs/workspace.h"
+#include "cli/locate/reach.h"
+#include "cli/protocol/client.h"
+#include "cli/protocol/runtime_dir.h"
+#include "fs/workspace/workspace.h"
 
 namespace {
 

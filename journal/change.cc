@@ -7,10 +7,10 @@
 #include <cassert>
 #include <utility>
 
-#include "journal/base/names.h"
-#include "journal/base/overloaded.h"
-#include "journal/base/stored.h"
 #include "journal/journal.h"
+#include "journal/support/names.h"
+#include "journal/support/overloaded.h"
+#include "journal/support/stored.h"
 
 namespace txfs {
 namespace {

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "journal/base/bytes.h"
-#include "journal/base/result.h"
-#include "journal/base/types.h"
+#include "journal/support/bytes.h"
+#include "journal/support/result.h"
+#include "journal/support/types.h"
 
 namespace txfs {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/result.h"
 #include "journal/image.h"
+#include "journal/support/result.h"
 
 namespace txfs {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "journal/base/overloaded.h"
+#include "journal/support/overloaded.h"
 
 namespace txfs {
 namespace {

@@ -3,12 +3,12 @@
 #include <utility>
 #include <vector>
 
-#include "journal/base/bytes.h"
-#include "journal/base/types.h"
 #include "journal/check.h"
 #include "journal/image.h"
 #include "journal/rewind.h"
 #include "journal/savepoint.h"
+#include "journal/support/bytes.h"
+#include "journal/support/types.h"
 
 namespace txfs {
 

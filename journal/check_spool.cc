@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "journal/base/checksum.h"
-#include "journal/base/file.h"
 #include "journal/spool.h"
+#include "journal/support/checksum.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/result.h"
-#include "journal/base/unique_fd.h"
 #include "journal/check.h"
+#include "journal/support/result.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 
-#include "journal/base/file.h"
 #include "journal/history.h"
 #include "journal/store.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

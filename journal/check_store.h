@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/result.h"
 #include "journal/check.h"
+#include "journal/support/result.h"
 
 namespace txfs {
 

@@ -8,12 +8,12 @@
 #include <array>
 #include <cstring>
 
-#include "journal/base/crash_point.h"
-#include "journal/base/file.h"
 #include "journal/db_dump.h"
 #include "journal/db_pages.h"
 #include "journal/db_val.h"
 #include "journal/rows.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

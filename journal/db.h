@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/bytes.h"
-#include "journal/base/io.h"
-#include "journal/base/mutex.h"
-#include "journal/base/result.h"
-#include "journal/base/types.h"
-#include "journal/base/unique_fd.h"
 #include "journal/change.h"
 #include "journal/denial_table.h"
 #include "journal/denials.h"
 #include "journal/intake.h"
 #include "journal/savepoint.h"
+#include "journal/support/bytes.h"
+#include "journal/support/io.h"
+#include "journal/support/mutex.h"
+#include "journal/support/result.h"
+#include "journal/support/types.h"
+#include "journal/support/unique_fd.h"
 
 struct MDB_env;
 struct MDB_txn;

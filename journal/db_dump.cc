@@ -18,7 +18,7 @@
 #include <optional>
 #include <string>
 
-#include "journal/base/file.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

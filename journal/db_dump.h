@@ -4,9 +4,9 @@
 #include <functional>
 #include <string_view>
 
-#include "journal/base/bytes.h"
-#include "journal/base/result.h"
-#include "journal/base/unique_fd.h"
+#include "journal/support/bytes.h"
+#include "journal/support/result.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "journal/base/bytes.h"
-#include "journal/base/file.h"
+#include "journal/support/bytes.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "journal/base/result.h"
+#include "journal/support/result.h"
 
 namespace txfs {
 

@@ -2,7 +2,7 @@
 
 #include <lmdb.h>
 
-#include "journal/base/bytes.h"
+#include "journal/support/bytes.h"
 
 namespace txfs {
 

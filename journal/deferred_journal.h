@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/mutex.h"
 #include "journal/journal.h"
+#include "journal/support/mutex.h"
 
 namespace txfs {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "journal/base/types.h"
 #include "journal/change.h"
 #include "journal/denials.h"
+#include "journal/support/types.h"
 
 namespace txfs {
 

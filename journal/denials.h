@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/types.h"
 #include "journal/change.h"
 #include "journal/rule_count.h"
+#include "journal/support/types.h"
 
 namespace txfs {
 

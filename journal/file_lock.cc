@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "journal/base/file.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

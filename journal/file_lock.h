@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "journal/base/result.h"
-#include "journal/base/unique_fd.h"
+#include "journal/support/result.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs {
 

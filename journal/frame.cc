@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "journal/base/checksum.h"
+#include "journal/support/checksum.h"
 
 namespace txfs {
 

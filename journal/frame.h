@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "journal/base/bytes.h"
-#include "journal/base/result.h"
+#include "journal/support/bytes.h"
+#include "journal/support/result.h"
 
 namespace txfs {
 

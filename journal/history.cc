@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "journal/base/crash_point.h"
-#include "journal/base/file.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "journal/base/result.h"
 #include "journal/file_lock.h"
 #include "journal/summary.h"
+#include "journal/support/result.h"
 
 namespace txfs {
 

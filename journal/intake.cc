@@ -10,10 +10,10 @@
 #include <array>
 #include <cassert>
 
-#include "journal/base/checksum.h"
-#include "journal/base/file.h"
-#include "journal/base/stored.h"
 #include "journal/journal.h"
+#include "journal/support/checksum.h"
+#include "journal/support/file.h"
+#include "journal/support/stored.h"
 
 namespace txfs {
 namespace {

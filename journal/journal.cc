@@ -13,13 +13,13 @@
 #include <set>
 #include <thread>
 
-#include "journal/base/file.h"
-#include "journal/base/io.h"
-#include "journal/base/mutex.h"
 #include "journal/db.h"
 #include "journal/intake.h"
 #include "journal/merge_changes.h"
 #include "journal/spool.h"
+#include "journal/support/file.h"
+#include "journal/support/io.h"
+#include "journal/support/mutex.h"
 
 namespace txfs {
 namespace {

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/bytes.h"
-#include "journal/base/io.h"
-#include "journal/base/result.h"
-#include "journal/base/types.h"
-#include "journal/base/unique_fd.h"
 #include "journal/change.h"
 #include "journal/denials.h"
 #include "journal/rewind.h"
 #include "journal/savepoint.h"
+#include "journal/support/bytes.h"
+#include "journal/support/io.h"
+#include "journal/support/result.h"
+#include "journal/support/types.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs {
 

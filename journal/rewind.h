@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "journal/base/types.h"
 #include "journal/change.h"
+#include "journal/support/types.h"
 
 namespace txfs {
 

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "journal/base/stored.h"
+#include "journal/support/stored.h"
 
 namespace txfs {
 namespace {

@@ -4,12 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "journal/base/bytes.h"
-#include "journal/base/types.h"
 #include "journal/change.h"
 #include "journal/denials.h"
 #include "journal/intake.h"
 #include "journal/savepoint.h"
+#include "journal/support/bytes.h"
+#include "journal/support/types.h"
 
 namespace txfs {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "journal/base/types.h"
+#include "journal/support/types.h"
 
 namespace txfs {
 

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <tuple>
 
-#include "journal/base/checksum.h"
-#include "journal/base/crash_point.h"
-#include "journal/base/file.h"
+#include "journal/support/checksum.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

@@ -14,9 +14,9 @@
 #include <charconv>
 #include <cstdio>
 
-#include "journal/base/crash_point.h"
-#include "journal/base/file.h"
-#include "journal/base/io.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
+#include "journal/support/io.h"
 
 namespace txfs {
 namespace {

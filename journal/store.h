@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/bytes.h"
-#include "journal/base/result.h"
-#include "journal/base/types.h"
-#include "journal/base/unique_fd.h"
 #include "journal/file_lock.h"
 #include "journal/history.h"
 #include "journal/journal.h"
 #include "journal/summary.h"
+#include "journal/support/bytes.h"
+#include "journal/support/result.h"
+#include "journal/support/types.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs {
 

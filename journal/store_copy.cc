@@ -11,8 +11,8 @@
 #include <array>
 #include <string_view>
 
-#include "journal/base/file.h"
 #include "journal/summary.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

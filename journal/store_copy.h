@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "journal/base/result.h"
+#include "journal/support/result.h"
 
 namespace txfs {
 

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "journal/base/names.h"
 #include "journal/frame.h"
+#include "journal/support/names.h"
 
 namespace txfs {
 namespace {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/bytes.h"
-#include "journal/base/result.h"
-#include "journal/base/types.h"
 #include "journal/rule_count.h"
+#include "journal/support/bytes.h"
+#include "journal/support/result.h"
+#include "journal/support/types.h"
 
 namespace txfs {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/result.h"
+#include "journal/support/result.h"
 
 namespace txfs::policy {
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
-#include "journal/base/bytes.h"
-#include "journal/base/checksum.h"
+#include "journal/support/bytes.h"
+#include "journal/support/checksum.h"
 #include "policy/builtin.h"
 #include "policy/load_limit.h"
 #include "policy/load_settings.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/result.h"
+#include "journal/support/result.h"
 #include "policy/limit.h"
 #include "policy/rule.h"
 #include "policy/settings.h"

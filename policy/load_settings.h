@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "journal/base/result.h"
+#include "journal/support/result.h"
 #include "policy/section.h"
 #include "policy/settings.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "journal/base/unseen.h"
+#include "journal/support/unseen.h"
 
 namespace txfs::policy {
 namespace {

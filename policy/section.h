@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "journal/base/result.h"
+#include "journal/support/result.h"
 #include "policy/rule.h"
 
 namespace txfs::policy {

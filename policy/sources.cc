@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
-#include "journal/base/case_folding.h"
-#include "journal/base/file.h"
-#include "journal/base/unique_fd.h"
+#include "journal/support/case_folding.h"
+#include "journal/support/file.h"
+#include "journal/support/unique_fd.h"
 #include "policy/builtin.h"
 
 namespace txfs::policy {

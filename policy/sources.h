@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/result.h"
+#include "journal/support/result.h"
 #include "policy/load.h"
 #include "policy/policy.h"
 

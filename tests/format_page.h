@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "journal/base/bytes.h"
-#include "journal/base/file.h"
+#include "journal/support/bytes.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 

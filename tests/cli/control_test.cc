@@ -11,14 +11,14 @@
 #include <random>
 #include <thread>
 
-#include "cli/client.h"
-#include "cli/control_server.h"
-#include "cli/reach_daemon.h"
-#include "cli/runtime_dir.h"
-#include "cli/text.h"
-#include "cli/transactions.h"
+#include "cli/daemon/control_server.h"
+#include "cli/locate/reach_daemon.h"
+#include "cli/locate/transactions.h"
+#include "cli/output/text.h"
+#include "cli/protocol/client.h"
+#include "cli/protocol/runtime_dir.h"
 #include "fake_workspace.h"
-#include "journal/base/file.h"
+#include "journal/support/file.h"
 #include "temp_tree.h"
 #include "tests/repeat.h"
 

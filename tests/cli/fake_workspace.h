@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/workspace.h"
+#include "fs/workspace/workspace.h"
 
 namespace txfs::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/hook_process.h"
+#include "cli/daemon/hook_process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/merge.h"
+#include "cli/diff/merge.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/patch.h"
+#include "cli/diff/patch.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "cli/progress_line.h"
+#include "cli/output/progress_line.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <chrono>
 #include <string>
 
-#include "journal/base/unique_fd.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs::cli {
 namespace {

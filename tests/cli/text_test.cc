@@ -1,13 +1,13 @@
-#include "cli/text.h"
+#include "cli/output/text.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/json.h"
-#include "cli/mount_helper.h"
-#include "cli/mount_options.h"
-#include "cli/paths.h"
+#include "cli/mount/mount_helper.h"
+#include "cli/mount/mount_options.h"
+#include "cli/output/json.h"
+#include "cli/output/paths.h"
 #include "temp_tree.h"
 
 namespace txfs::cli {

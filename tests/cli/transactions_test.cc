@@ -1,4 +1,4 @@
-#include "cli/transactions.h"
+#include "cli/locate/transactions.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "fs/approver.h"
+#include "fs/veto/approver.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -18,15 +18,15 @@
 #include <tuple>
 #include <vector>
 
-#include "fs/check_tree.h"
-#include "fs/committer.h"
-#include "fs/vault_sums.h"
-#include "fs/workspace.h"
-#include "journal/base/checksum.h"
-#include "journal/base/crash_point.h"
-#include "journal/base/file.h"
+#include "fs/commit/committer.h"
+#include "fs/tree/check_tree.h"
+#include "fs/vault/vault_sums.h"
+#include "fs/workspace/workspace.h"
 #include "journal/check_store.h"
 #include "journal/store.h"
+#include "journal/support/checksum.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/crash_rig.h"

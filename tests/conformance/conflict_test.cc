@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/resolution.h"
+#include "fs/planning/resolution.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/posix_driver.h"

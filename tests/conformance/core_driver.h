@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "fs/filesystem.h"
-#include "fs/workspace.h"
+#include "fs/posix/filesystem.h"
+#include "fs/workspace/workspace.h"
 #include "tests/conformance/driver.h"
 
 namespace txfs::testing {

@@ -17,8 +17,8 @@
 #include <random>
 #include <thread>
 
-#include "journal/base/crash_point.h"
-#include "journal/base/file.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/others_work.h"
 #include "tests/conformance/posix_driver.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/workspace.h"
+#include "fs/workspace/workspace.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/temp_dir.h"
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "fs/commit_run.h"
+#include "fs/commit/commit_run.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/crash_rig.h"
 #include "tests/conformance/steps.h"

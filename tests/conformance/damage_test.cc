@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/workspace_record.h"
-#include "journal/base/checksum.h"
-#include "journal/base/file.h"
+#include "cli/locate/workspace_record.h"
+#include "journal/support/checksum.h"
+#include "journal/support/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/crash_rig.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "fs/base_directory.h"
+#include "fs/base/base_directory.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 

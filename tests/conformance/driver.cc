@@ -10,7 +10,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "fs/base_directory.h"
+#include "fs/base/base_directory.h"
 
 namespace txfs::testing {
 namespace {

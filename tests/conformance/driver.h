@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/result.h"
-#include "journal/base/types.h"
+#include "journal/support/result.h"
+#include "journal/support/types.h"
 
 namespace txfs::testing {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "journal/base/file.h"
+#include "journal/support/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/posix_driver.h"

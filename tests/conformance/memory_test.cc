@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "fs/stored_workspace.h"
+#include "fs/workspace/stored_workspace.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/temp_dir.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/json.h"
-#include "fs/vaults.h"
+#include "cli/output/json.h"
+#include "fs/vault/vaults.h"
 #include "tests/conformance/process.h"
 
 namespace txfs::testing {

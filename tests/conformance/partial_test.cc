@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "fs/workspace.h"
+#include "fs/workspace/workspace.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/posix_driver.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "journal/base/unique_fd.h"
+#include "journal/support/unique_fd.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/mapping.h"
 #include "tests/conformance/policy_attempts.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "fs/overlay.h"
+#include "fs/overlay/overlay.h"
 #include "policy/load.h"
 #include "policy/sources.h"
 #include "tests/conformance/conformance.h"

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/unique_fd.h"
+#include "journal/support/unique_fd.h"
 #include "tests/journal/disk_calls.h"
 
 namespace txfs::testing {

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "journal/base/unique_fd.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs::testing {
 namespace {

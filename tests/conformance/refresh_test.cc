@@ -8,12 +8,12 @@
 #include <array>
 #include <filesystem>
 
-#include "fs/base_directory.h"
-#include "fs/preimages.h"
-#include "fs/workspace.h"
-#include "journal/base/crash_point.h"
-#include "journal/base/file.h"
-#include "journal/base/mutex.h"
+#include "fs/base/base_directory.h"
+#include "fs/origin/preimages.h"
+#include "fs/workspace/workspace.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
+#include "journal/support/mutex.h"
 #include "tests/conformance/sound.h"
 #include "tests/conformance/temp_dir.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "journal/base/unique_fd.h"
+#include "journal/support/unique_fd.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/mapping.h"
 

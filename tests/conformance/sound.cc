@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include "cli/workspace_record.h"
-#include "fs/check.h"
-#include "journal/base/file.h"
+#include "cli/locate/workspace_record.h"
+#include "fs/check/check.h"
+#include "journal/support/file.h"
 
 namespace txfs::testing {
 

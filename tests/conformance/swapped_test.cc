@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "fs/commit_run.h"
-#include "journal/base/crash_point.h"
-#include "journal/base/file.h"
+#include "fs/commit/commit_run.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/temp_dir.h"

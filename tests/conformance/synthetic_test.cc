@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <string>
 
-#include "fs/synthetic_directory.h"
-#include "fs/workspace.h"
+#include "fs/posix/synthetic_directory.h"
+#include "fs/workspace/workspace.h"
 #include "tests/conformance/temp_dir.h"
 
 namespace txfs::testing {

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/unique_fd.h"
+#include "journal/support/unique_fd.h"
 #include "tests/conformance/process.h"
 
 namespace txfs::testing {

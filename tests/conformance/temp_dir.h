@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "journal/base/types.h"
+#include "journal/support/types.h"
 
 namespace txfs::testing {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "fs/vaults.h"
-#include "journal/base/file.h"
+#include "fs/vault/vaults.h"
+#include "journal/support/file.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/crash_rig.h"

@@ -1,4 +1,4 @@
-#include "fs/approval_queue.h"
+#include "fs/veto/approval_queue.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "fs/commit_image.h"
-#include "fs/committer.h"
-#include "fs/vault_manifest.h"
-#include "fs/vault_sums.h"
-#include "journal/base/checksum.h"
+#include "fs/commit/commit_image.h"
+#include "fs/commit/committer.h"
+#include "fs/vault/vault_manifest.h"
+#include "fs/vault/vault_sums.h"
+#include "journal/support/checksum.h"
 #include "tests/format_page.h"
 
 namespace txfs {

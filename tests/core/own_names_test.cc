@@ -1,12 +1,12 @@
-#include "fs/own_names.h"
+#include "fs/tree/own_names.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "journal/base/case_folding.h"
-#include "journal/base/file.h"
+#include "journal/support/case_folding.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

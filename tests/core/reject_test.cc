@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "fs/commit_image.h"
-#include "fs/committer.h"
-#include "fs/vault_manifest.h"
-#include "fs/vault_sums.h"
-#include "journal/base/checksum.h"
+#include "fs/commit/commit_image.h"
+#include "fs/commit/committer.h"
+#include "fs/vault/vault_manifest.h"
+#include "fs/vault/vault_sums.h"
 #include "journal/rows.h"
+#include "journal/support/checksum.h"
 
 namespace txfs {
 namespace {

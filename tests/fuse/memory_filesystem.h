@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-#include "fs/filesystem.h"
-#include "journal/base/mutex.h"
+#include "fs/posix/filesystem.h"
+#include "journal/support/mutex.h"
 
 namespace txfs::testing {
 

@@ -1,10 +1,10 @@
-#include "fs/mount_table.h"
+#include "fs/host/mount_table.h"
 
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "fs/fuse_mount.h"
+#include "fs/fuse/fuse_mount.h"
 
 namespace txfs {
 namespace {

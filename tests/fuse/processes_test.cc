@@ -1,4 +1,4 @@
-#include "fs/processes.h"
+#include "fs/host/processes.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@
 #include <new>
 #include <thread>
 
-#include "fs/fuse_mount.h"
+#include "fs/fuse/fuse_mount.h"
 
 namespace txfs::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "fs/fuse_session.h"
-#include "journal/base/unique_fd.h"
+#include "fs/fuse/fuse_session.h"
+#include "journal/support/unique_fd.h"
 #include "tests/fuse/memory_filesystem.h"
 
 namespace txfs::testing {

@@ -19,8 +19,8 @@
 #include <string>
 #include <thread>
 
-#include "fs/fuse_mount.h"
-#include "fs/processes.h"
+#include "fs/fuse/fuse_mount.h"
+#include "fs/host/processes.h"
 #include "tests/fuse/served_mount.h"
 
 namespace txfs::testing {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "cli/hook_process.h"
-#include "cli/json.h"
-#include "cli/text.h"
+#include "cli/daemon/hook_process.h"
+#include "cli/output/json.h"
+#include "cli/output/text.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace txfs::cli {

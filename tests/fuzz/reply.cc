@@ -9,15 +9,15 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/client.h"
-#include "cli/conflict_text.h"
-#include "cli/diff_format.h"
-#include "cli/limit_text.h"
-#include "cli/log_format.h"
-#include "cli/pending.h"
-#include "cli/summary_format.h"
-#include "cli/text.h"
-#include "cli/wire.h"
+#include "cli/diff/diff_format.h"
+#include "cli/output/conflict_text.h"
+#include "cli/output/limit_text.h"
+#include "cli/output/log_format.h"
+#include "cli/output/summary_format.h"
+#include "cli/output/text.h"
+#include "cli/protocol/client.h"
+#include "cli/protocol/pending.h"
+#include "cli/protocol/wire.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/stream.h"
 

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/approvals.h"
-#include "cli/dispatcher.h"
-#include "cli/framing.h"
+#include "cli/daemon/approvals.h"
+#include "cli/protocol/dispatcher.h"
+#include "cli/protocol/framing.h"
 #include "tests/cli/fake_workspace.h"
 #include "tests/cli/temp_tree.h"
 #include "tests/fuzz/fuzz.h"

@@ -7,13 +7,13 @@
 #include <string>
 #include <string_view>
 
-#include "cli/json.h"
-#include "fs/commit_image.h"
-#include "fs/committer.h"
-#include "fs/vault_manifest.h"
-#include "fs/vault_sums.h"
-#include "journal/base/checksum.h"
+#include "cli/output/json.h"
+#include "fs/commit/commit_image.h"
+#include "fs/commit/committer.h"
+#include "fs/vault/vault_manifest.h"
+#include "fs/vault/vault_sums.h"
 #include "journal/rows.h"
+#include "journal/support/checksum.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace txfs {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "journal/base/unique_fd.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs::fuzz {
 

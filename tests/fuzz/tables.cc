@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "journal/base/file.h"
 #include "journal/db.h"
 #include "journal/image.h"
+#include "journal/support/file.h"
 #include "tests/cli/temp_tree.h"
 #include "tests/fuzz/fuzz.h"
 

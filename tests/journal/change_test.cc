@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "journal/base/stored.h"
+#include "journal/support/stored.h"
 #include "tests/journal/fixture.h"
 
 namespace txfs {

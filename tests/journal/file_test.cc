@@ -1,6 +1,6 @@
 // What stands below a store in the place of its files.
 
-#include "journal/base/file.h"
+#include "journal/support/file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

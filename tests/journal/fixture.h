@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "journal/base/file.h"
-#include "journal/base/io.h"
 #include "journal/journal.h"
 #include "journal/store.h"
+#include "journal/support/file.h"
+#include "journal/support/io.h"
 
 #define ASSERT_OK(expression)                                  \
   do {                                                         \

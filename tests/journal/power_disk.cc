@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "journal/base/file.h"
+#include "journal/support/file.h"
 
 namespace txfs {
 namespace {

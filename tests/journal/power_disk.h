@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/base/bytes.h"
+#include "journal/support/bytes.h"
 #include "tests/journal/disk_calls.h"
 
 namespace txfs {

@@ -33,7 +33,7 @@ quietly() {
 
 # Configured, and a part of it built; the rest as if it had been.
 quietly cmake --preset test
-quietly cmake --build build/test --target base
+quietly cmake --build build/test --target support
 cp "$TXFS" build/test
 cp "$built"/tests/*_test build/test/tests
 

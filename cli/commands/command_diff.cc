@@ -1,0 +1,58 @@
+#include <cerrno>
+
+#include "cli/commands/commands.h"
+#include "cli/diff/diff_format.h"
+#include "cli/diff/diff_print.h"
+#include "cli/locate/locate.h"
+#include "cli/output/errors.h"
+#include "cli/output/output.h"
+
+namespace txfs::cli {
+
+Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
+  if (arguments.since && arguments.since->empty()) {
+    return Fail(ErrorKind::kUsage, 0, "--since \"\" names no savepoint",
+                "`txfs status` lists the savepoints");
+  }
+  const Place place = TRY(Locate(context));
+  const auto below = TRY(RelativePaths(context, place, arguments.paths));
+  Client client = TRY(ConnectFlushed(place, WhatWaits::kGoOnWaiting));
+  size_t gone = 0;
+  const ContentReader read = [&](const ChangeSide& side,
+                                 bool before) -> Result<std::string> {
+    auto content =
+        client.ReadContent(side, before, kPatchContentMax, arguments.since);
+    if (content || content.error().code != ESTALE) return content;
+    ++gone;
+    return std::string();
+  };
+  std::vector<NetChange> net =
+      TRY(client.Changes(true, below, arguments.since));
+  const bool is_patch = !arguments.json && !arguments.style.name_status;
+  auto closed = TRY(TakeClosed(net, read));
+  if (is_patch) SayClosed(closed);
+  const ShownChanges shown =
+      TRY(ShowChanges(std::move(net), std::move(closed), read));
+  if (shown.skipped) {
+    Say("note: too many files were added and deleted to look for renames among "
+        "them");
+  }
+  const DiffStyle& style = arguments.style;
+  if (is_patch) SayWhatIsMissing(shown.at_hand);
+  Output output;
+  if (arguments.json) {
+    output.Write(JsonArray(shown.all));
+  } else {
+    if (!arguments.no_pager) output.StartPager();
+    TRY(PrintChanges(style, style.name_status ? shown.all : shown.at_hand, read,
+                     output));
+  }
+  TRY(output.Finish());
+  if (gone != 0) {
+    Say("warning: " + std::to_string(gone) +
+        " files went away while they were compared; run `txfs diff` again");
+  }
+  return 0;
+}
+
+}  // namespace txfs::cli

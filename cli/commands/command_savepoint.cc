@@ -1,0 +1,45 @@
+#include "cli/commands/commands.h"
+#include "cli/locate/locate.h"
+#include "cli/output/json.h"
+#include "cli/output/output.h"
+#include "cli/output/text.h"
+
+namespace txfs::cli {
+Document SavepointDocument(const Savepoint& savepoint) {
+  Document document;
+  document["name"] = ToUtf8(savepoint.name);
+  document["lsn"] = Raw(savepoint.lsn);
+  document["time"] = UtcTime(savepoint.time);
+  return document;
+}
+
+Result<int> RunSavepoint(const Context& context, const std::string& name,
+                         bool json) {
+  const Place place = TRY(Locate(context));
+  Client client = TRY(ConnectFlushed(place, WhatWaits::kGoOnWaiting));
+  const Savepoint savepoint = TRY(client.MakeSavepoint(name));
+  Output output;
+  output.Write(json ? Dump(SavepointDocument(savepoint), 2) + "\n"
+                    : "savepoint " + EscapeControls(savepoint.name) + "\n");
+  TRY(output.Finish());
+  return 0;
+}
+
+Result<int> RunRollback(const Context& context, const std::string& name,
+                        bool json) {
+  const Place place = TRY(Locate(context));
+  Client client = TRY(ConnectFlushed(place, WhatWaits::kDenied));
+  const RollbackReport report = TRY(client.Rollback(name));
+  LookUpMoved(place, client);
+  Document document = SavepointDocument(report.savepoint);
+  document["undone"] = report.undone;
+  Output output;
+  output.Write(json ? Dump(document, 2) + "\n"
+                    : "rolled back to " +
+                          EscapeControls(report.savepoint.name) + ": " +
+                          Count(report.undone, "operation") + " undone\n");
+  TRY(output.Finish());
+  return 0;
+}
+
+}  // namespace txfs::cli

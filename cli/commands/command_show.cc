@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "cli/commands/commands.h"
+#include "cli/diff/diff_format.h"
+#include "cli/diff/diff_print.h"
+#include "cli/locate/locate.h"
+#include "cli/output/conflict_text.h"
+#include "cli/output/errors.h"
+#include "cli/output/output.h"
+#include "cli/output/summary_format.h"
+#include "cli/output/text.h"
+
+namespace txfs::cli {
+namespace {
+
+std::string Field(const char* key, const std::string& value) {
+  std::string line = key;
+  line.resize(13, ' ');
+  return line + value + "\n";
+}
+
+std::string StateText(const TransactionSummary& summary) {
+  std::string text(StateName(summary.state));
+  if (summary.undoable) text += ", can be undone";
+  if (!summary.undone_by.empty()) text += ", undone by " + summary.undone_by;
+  return text;
+}
+
+std::string KindText(const TransactionSummary& summary) {
+  const std::string kind(KindName(summary.kind));
+  return summary.of.empty() ? kind : kind + " of " + summary.of;
+}
+
+/// What there is to say before the diff.
+std::string Header(const TransactionSummary& summary) {
+  std::string text = Field("transaction", summary.id);
+  if (!summary.name.empty()) {
+    text += Field("name", EscapeControls(summary.name));
+  }
+  text += Field("kind", KindText(summary));
+  text += Field("state", StateText(summary));
+  if (!summary.author.empty()) {
+    text += Field("author", EscapeControls(summary.author));
+  }
+  text += Field("began", LocalTime(summary.created, 0));
+  if (IsEnded(summary)) {
+    text += Field("ended", LocalTime(summary.ended, 0));
+    text += Field("changes", std::to_string(summary.changes));
+  }
+  if (!summary.denied.empty()) {
+    text += Field("refused", DeniedText(summary.denied));
+  }
+  if (summary.message.empty()) return text;
+  text += "\n";
+  for (size_t start = 0; start < summary.message.size();) {
+    const size_t end =
+        std::min(summary.message.find('\n', start), summary.message.size());
+    text += "    " +
+            EscapeControls(summary.message.substr(start, end - start)) + "\n";
+    start = end + 1;
+  }
+  return text;
+}
+
+/// Why there is no diff; on stderr.
+void SayWhyNot(const TransactionSummary& summary) {
+  if (!IsEnded(summary)) {
+    Say("hint: it is open: `txfs diff` shows its changes");
+  } else if (summary.state == TransactionState::kCommitted) {
+    Say("note: its history is no longer kept: what it changed is not known");
+  }
+}
+
+/// What is lost and what may not be read are not at hand.
+Result<ShownChanges> PairChanges(CommitView& view, const ContentReader& read,
+                                 bool is_patch) {
+  std::set<std::string> lost;
+  for (const Conflict& path : view.lost) lost.insert(path.path);
+  std::vector<NetChange> readable;
+  std::vector<NetChange> unreadable;
+  for (NetChange& change : view.changes) {
+    (lost.contains(change.path) ? unreadable : readable)
+        .push_back(std::move(change));
+  }
+  auto closed = TRY(TakeClosed(readable, read));
+  if (is_patch) SayClosed(closed);
+  std::ranges::move(closed, std::back_inserter(unreadable));
+  return ShowChanges(std::move(readable), std::move(unreadable), read);
+}
+
+Document ShowDocument(const CommitView& view, const ShownChanges& shown) {
+  Document document = SummaryDocument(view.summary);
+  document["diff"] = nullptr;
+  if (!view.has_changes) return document;
+  document["diff"] = Document::array();
+  for (const FileChange& change : shown.all) {
+    document["diff"].push_back(ChangeDocument(change));
+  }
+  document["lost"] = ConflictDocuments(view.lost);
+  return document;
+}
+
+void SayWhatIsLost(const CommitView& view) {
+  for (const Conflict& path : view.lost) {
+    Say("note: " + path.path + " was " + path.reason +
+        " in the workspace since: its content is not shown");
+  }
+}
+
+}  // namespace
+
+Result<int> RunShow(const Context& context, const ShowArguments& arguments) {
+  const auto wanted = TRY(WantedTransaction(context, arguments.transaction));
+  if (!wanted) {
+    return Fail(ErrorKind::kUsage, 0, "show needs a transaction",
+                "`txfs list` shows them: txfs show ID");
+  }
+  Client client = TRY(ConnectArchive(context));
+  CommitView view = TRY(client.Show(*wanted));
+  const ContentReader read = [&](const ChangeSide& side, bool) {
+    return client.ReadEnded(side, kPatchContentMax);
+  };
+  const bool names_only = arguments.style.name_status;
+  const ShownChanges shown =
+      TRY(PairChanges(view, read, !arguments.json && !names_only));
+  Output output;
+  if (arguments.json) {
+    output.Write(Dump(ShowDocument(view, shown), 2) + "\n");
+    TRY(output.Finish());
+    return 0;
+  }
+  if (!view.has_changes) SayWhyNot(view.summary);
+  if (!names_only) SayWhatIsLost(view);
+  if (!names_only) SayWhatIsMissing(shown.at_hand);
+  if (!arguments.no_pager) output.StartPager();
+  output.Write(Header(view.summary));
+  if (view.has_changes) {
+    output.Write("\n");
+    TRY(PrintChanges(arguments.style, names_only ? shown.all : shown.at_hand,
+                     read, output));
+  }
+  TRY(output.Finish());
+  return 0;
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/diff/diff_print.h"
+#include "cli/locate/context.h"
+#include "cli/output/json.h"
+#include "journal/savepoint.h"
+#include "journal/support/result.h"
+
+namespace txfs::cli {
+
+/// How much history to keep; what is not given is as the mount has it.
+struct KeepArguments {
+  std::optional<uint64_t> commits, bytes;
+};
+
+/// Every command returns the process's exit code, or the error to report.
+struct MountArguments {
+  std::optional<std::string> workspace, mountpoint;  ///< as given
+  std::vector<std::string> options;                  ///< of -o
+  std::optional<std::string> name;                   ///< --name
+  bool foreground = false;
+  bool allow_other = false;
+  KeepArguments keep;
+  std::vector<std::string> policies;  ///< --policy, the weakest first
+  bool no_default_policy = false;
+  std::vector<std::string> without_rules;  ///< ids of what is built in
+};
+Result<int> RunMount(const Context& context, const MountArguments& arguments);
+
+struct UmountArguments {
+  std::optional<std::string> directory;
+  bool lazy = false;
+};
+Result<int> RunUmount(const Context& context, const UmountArguments& arguments);
+
+struct AdoptArguments {
+  std::optional<std::string> workspace;
+  /// A store, or the path that a workspace had before it was moved; none: the
+  /// store that lies in the workspace.
+  std::optional<std::string> from;
+  bool yes = false;
+};
+/// Shows what is open in a foreign store, and takes it over if `yes`.
+Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments);
+
+/// Does not return when all goes well.
+Result<int> RunEnter(const Context& context,
+                     const std::optional<std::string>& workspace);
+
+Result<int> RunStatus(const Context& context, bool json);
+Result<int> RunList(const Context& context, bool json);
+struct CommitArguments {
+  std::vector<std::string> paths;  ///< none: everything
+  std::string message;
+  bool dry_run = false;
+  std::string on_conflict = "fail";
+  bool markers = false;
+  std::vector<std::string> accepted;  ///< ids of limits
+  bool json = false;
+};
+Result<int> RunCommit(const Context& context, const CommitArguments& arguments);
+Result<int> RunDiscard(const Context& context,
+                       const std::vector<std::string>& paths, bool json);
+/// An empty name: as Workspace takes it.
+Result<int> RunSavepoint(const Context& context, const std::string& name,
+                         bool json);
+Result<int> RunRollback(const Context& context, const std::string& name,
+                        bool json);
+/// A savepoint in --json output.
+Document SavepointDocument(const Savepoint& savepoint);
+
+/// Exit code 1 when there are problems.
+Result<int> RunFsck(const Context& context, bool json);
+
+struct LogArguments {
+  std::optional<std::string> path, op;
+  uint64_t last = 0;  ///< 0: all
+  bool denied = false;
+  bool follow = false;
+  bool json = false;
+};
+Result<int> RunLog(const Context& context, const LogArguments& arguments);
+
+/// What was last refused at `path` and below. Exit code 0, also for nothing.
+Result<int> RunWhy(const Context& context, const std::string& path, bool json);
+
+/// The questions of rules that wait for an answer.
+Result<int> RunPending(const Context& context, bool json);
+/// Answers those of these numbers.
+Result<int> RunAnswer(const Context& context,
+                      const std::vector<std::string>& ids, bool yes);
+
+struct DiffArguments {
+  std::vector<std::string> paths;
+  DiffStyle style;
+  bool json = false;
+  bool no_pager = false;
+  std::optional<std::string> since;  ///< a savepoint
+};
+Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
+
+/// `transaction`: a name or the beginning of an id, unless -t says it; without
+/// either the newest that can be undone.
+Result<int> RunUndo(const Context& context,
+                    const std::optional<std::string>& transaction, bool json);
+
+struct ShowArguments {
+  std::optional<std::string> transaction;  ///< as of RunUndo, but needed
+  DiffStyle style;
+  bool json = false;
+  bool no_pager = false;
+};
+Result<int> RunShow(const Context& context, const ShowArguments& arguments);
+
+/// Exit code 1, with what is wrong, when the file is no policy.
+Result<int> RunPolicyCheck(const Context& context, const std::string& file);
+/// Exit code 1 when there is something to warn of.
+Result<int> RunPolicyLint(const Context& context,
+                          const std::optional<std::string>& file);
+/// The rules in force. `directory`: in the mount or workspace; none: the
+/// working directory.
+Result<int> RunPolicyShow(const Context& context,
+                          const std::optional<std::string>& directory,
+                          bool json);
+/// `directory`: somewhere in the mount; none: the working directory.
+Result<int> RunPolicyReload(const Context& context,
+                            const std::optional<std::string>& directory);
+struct PolicyExplainArguments {
+  std::optional<std::string> file;  ///< none: the rules in force
+  std::string op, path, new_path;   ///< new_path may be empty
+  std::string exe;
+  std::string type;  ///< may be empty
+  bool is_new = false;
+  bool json = false;
+};
+/// What rules say of an operation on a path.
+Result<int> RunPolicyExplain(const Context& context,
+                             const PolicyExplainArguments& arguments);
+struct PolicyTestArguments {
+  std::optional<std::string> file;   ///< none: the rules in force
+  std::optional<std::string> cases;  ///< none: the examples of the rules
+};
+/// Exit code 1 when a case fails.
+Result<int> RunPolicyTest(const Context& context,
+                          const PolicyTestArguments& arguments);
+
+/// Frees the stores of workspaces that are gone.
+Result<int> RunGcGone(bool json);
+Result<int> RunGc(const Context& context, const KeepArguments& keep, bool json);
+
+}  // namespace txfs::cli

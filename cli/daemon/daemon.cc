@@ -1,0 +1,362 @@
+#include "cli/daemon/daemon.h"
+
+#include <fcntl.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/sinks/rotating_file_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+#include "cli/daemon/agent_files.h"
+#include "cli/daemon/approvals.h"
+#include "cli/daemon/control_server.h"
+#include "cli/daemon/live_policy.h"
+#include "cli/locate/reach.h"
+#include "cli/locate/transactions.h"
+#include "cli/output/text.h"
+#include "cli/protocol/archive_dispatcher.h"
+#include "cli/protocol/dispatcher.h"
+#include "cli/protocol/runtime_dir.h"
+#include "cli/protocol/wire.h"
+#include "journal/support/file.h"
+#include "journal/support/memory.h"
+#include "journal/support/mutex.h"
+
+namespace txfs::cli {
+namespace {
+
+/// A log file of at most 1 MiB, and one old one. Where it cannot be written the
+/// daemon works without.
+void OpenLog(const std::string& path) {
+  spdlog::set_default_logger(spdlog::null_logger_mt("none"));
+  if (!MakeDirectories(path.substr(0, path.rfind('/')))) return;
+  std::shared_ptr<spdlog::logger> logger;
+  try {
+    logger = spdlog::rotating_logger_mt("txfs", path, 1 << 20, 1);
+    logger->flush_on(spdlog::level::info);
+  } catch (const spdlog::spdlog_ex&) {
+    return;
+  }
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void LogFailure(const char* what, const Status& status) {
+  if (status) return;
+  spdlog::error("{}: {}", what, EscapeControls(status.error().ToString()));
+}
+
+/// How long the kernel may take to end a mount that nobody has any more.
+constexpr int kDisconnectMs = 1000;
+
+/// A mounted workspace with its control socket.
+class Server {
+ public:
+  Server(Workspace& workspace, FuseSession& session, std::string mountpoint,
+         LivePolicy& policy, Approvals& approvals)
+      : workspace_(workspace),
+        session_(session),
+        policy_(policy),
+        approvals_(approvals),
+        dispatcher_(workspace,
+                    {.pid = static_cast<uint32_t>(::getpid()),
+                     .mountpoint = std::move(mountpoint),
+                     .announce = [this] { WriteRecord(/*again=*/false); }}) {}
+
+  /// Answers a request; the mount's own, its rules and the record of who serves
+  /// are not the dispatcher's business.
+  Status Handle(const Json& request, const FrameSink& sink, pid_t peer) {
+    if (GetBytes(request, "request") == "unmount") {
+      return Unmount(GetBool(request, "lazy"), sink);
+    }
+    if (LivePolicy::IsAsked(request)) return policy_.Handle(request, sink);
+    if (Approvals::IsAsked(request)) {
+      return approvals_.Handle(request, sink, peer);
+    }
+    const Status handled = dispatcher_.Handle(request, [&](const Frame& frame) {
+      // Who has the reply may look for the daemon of the next transaction.
+      WriteRecord(/*again=*/false);
+      return sink(frame);
+    });
+    WriteRecord(/*again=*/true);
+    return handled;
+  }
+
+  void SetRecord(Json record) {
+    {
+      const MutexLock lock(mutex_);
+      record_ = std::move(record);
+    }
+    WriteRecord(/*again=*/true);
+    // Nobody could tell us until then.
+    std::ignore = workspace_.CatchUp();
+  }
+
+ private:
+  Status Unmount(bool lazy, const FrameSink& sink) {
+    Frame reply;
+    const Status unmounted = session_.Unmount(lazy);
+    if (!unmounted) {
+      reply.header["error"] = ToJson(unmounted.error());
+      return sink(reply);
+    }
+    // Nobody finds the mount any more to answer what waits in it.
+    if (lazy) approvals_.End();
+    if (!lazy) {
+      reply.header["serving"] = !session_.AwaitDisconnect(kDisconnectMs);
+    }
+    const Store& store = workspace_.store();
+    reply.header["transaction"] = workspace_.transaction_id();
+    reply.header["workspace"] = EncodeBytes(workspace_.path());
+    reply.header["store"] = EncodeBytes(store.display_path());
+    // Without it nobody learns what becomes of the transaction; it is unmounted
+    // all the same.
+    auto directory = OpenAt(store.dir(), ".", O_RDONLY | O_DIRECTORY);
+    if (directory) {
+      reply.descriptor = std::make_shared<UniqueFd>(std::move(*directory));
+    }
+    return sink(reply);
+  }
+
+  /// Says in the transaction, once, who serves it. Until that could be written
+  /// others take the transaction for one that nobody serves, and do not tell us
+  /// what they do to the base; so it is written before they are told of what we
+  /// did, and every request tries it again.
+  void WriteRecord(bool again) {
+    const MutexLock lock(mutex_);
+    std::string id = workspace_.transaction_id();
+    if (id == recorded_ || (id == tried_ && !again)) return;
+    tried_ = id;
+    const Status written =
+        workspace_.store().WriteDaemonRecord(id, Dump(record_));
+    LogFailure("daemon record", written);
+    if (written) recorded_ = std::move(id);
+  }
+
+  Workspace& workspace_;
+  FuseSession& session_;
+  LivePolicy& policy_;
+  Approvals& approvals_;
+  Dispatcher dispatcher_;
+  Mutex mutex_;
+  Json record_ GUARDED_BY(mutex_);
+  std::string recorded_ GUARDED_BY(mutex_);  ///< transaction
+  std::string tried_ GUARDED_BY(mutex_);     ///< the same, perhaps in vain
+};
+
+/// Runs the session and ends it, whatever made it end.
+Status RunSession(Workspace& workspace, FuseSession& session,
+                  LivePolicy& policy, Approvals& approvals,
+                  const DaemonOptions& options,
+                  const std::function<void()>& on_ready) {
+  const std::string& mountpoint = options.mount.mountpoint;
+  Server server(workspace, session, mountpoint, policy, approvals);
+  std::atomic<bool> signalled = false;
+  std::vector<std::string> sockets = TRY(MakeRuntimeDirectories());
+  for (std::string& path : sockets) path += "/" + SocketName(mountpoint);
+  const std::unique_ptr<ControlServer> control = TRY(ControlServer::Listen(
+      sockets, {{"device", session.device()}},
+      [&](const Json& request, const FrameSink& sink, pid_t peer) {
+        return server.Handle(request, sink, peer);
+      },
+      [&] {
+        signalled = true;
+        session.Stop();
+      }));
+  DaemonRecord record{.pid = static_cast<uint32_t>(::getpid()),
+                      .mountpoint = mountpoint,
+                      .sockets = {}};
+  for (const ControlServer::Socket& socket : control->sockets()) {
+    record.sockets.push_back({.path = socket.path, .stamp = socket.stamp});
+  }
+  server.SetRecord(ToJson(record));
+  workspace.OnStaleCaches([&](const StaleCaches& stale) {
+    if (stale.empty()) return;
+    // The kernel takes locks that operations which wait have there.
+    const Approvals::Pause pause(approvals);
+    session.Invalidate(stale);
+  });
+  spdlog::info("serving {} at {}", EscapeControls(workspace.path()),
+               EscapeControls(mountpoint));
+  on_ready();
+  const Status run = session.Run();
+  LogFailure("session", run);
+  // After a signal the mount is still there, perhaps in use. Otherwise it is
+  // gone, and what is at the mountpoint now is not ours.
+  if (signalled) LogFailure("unmount", session.Unmount(true));
+  control->Stop();
+  workspace.OnStaleCaches({});
+  LogFailure("daemon record",
+             workspace.store().RemoveDaemonRecord(workspace.transaction_id()));
+  // Inside the control server's lifetime: the requester of an unmount sees its
+  // connection end when all is durable.
+  const Status closed = workspace.Close();
+  LogFailure("close", closed);
+  spdlog::info("ended");
+  TRY(run);
+  return closed;
+}
+
+void BlockSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+/// Only `keep` stays of the caller's descriptors: a daemon that holds a pipe of
+/// the program that started it keeps that waiting. Returns its new number.
+int DropDescriptors(UniqueFd keep, const std::string& log_path) {
+  constexpr int kKept = 3;
+  if (keep.get() != kKept) {
+    ::dup3(keep.get(), kKept, O_CLOEXEC);
+  } else {
+    static_cast<void>(keep.Release());
+  }
+  ::close_range(kKept + 1, ~0U, 0);
+  // close_range took it.
+  if (keep.valid()) static_cast<void>(keep.Release());
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int log =
+      ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(log >= 0 ? log : null, STDERR_FILENO);
+  ::close_range(kKept + 1, ~0U, 0);
+  return kKept;
+}
+
+void SendReport(int fd, const Json& report) {
+  const std::string text = Dump(report);
+  const Status written = [&]() -> Status {
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const ssize_t n = ::write(fd, rest.data(), rest.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return Fail(errno, "report to the parent");
+      rest.remove_prefix(static_cast<size_t>(n));
+    }
+    return {};
+  }();
+  LogFailure("start", written);
+}
+
+[[noreturn]] void RunChild(const DaemonOptions& options, UniqueFd report_pipe) {
+  ::setsid();
+  UniqueFd report(DropDescriptors(std::move(report_pipe), options.log_path));
+  const Status served = Serve(options, [&](const ReadyReport& ready) {
+    SendReport(report.get(), {{"transaction", ready.transaction},
+                              {"workspace", EncodeBytes(ready.workspace)},
+                              {"begun", ready.begun},
+                              {"finished", ready.finished}});
+    report.Reset();
+  });
+  if (!served && report.valid()) {
+    SendReport(report.get(), {{"error", ToJson(served.error())}});
+  }
+  spdlog::shutdown();
+  ::_exit(served ? 0 : 1);
+}
+
+Result<std::string> ReadPipe(int fd) {
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (;;) {
+    const ssize_t n = ::read(fd, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Fail(errno, "read from the daemon");
+    if (n == 0) return text;
+    text.append(piece.data(), static_cast<size_t>(n));
+  }
+}
+
+}  // namespace
+
+std::string LogPath(const std::string& mountpoint) {
+  return StateDirectory() + "/log/" + HashName(mountpoint) + ".log";
+}
+
+Status Serve(const DaemonOptions& options,
+             const std::function<void(const ReadyReport&)>& on_ready) {
+  ShareArenas();
+  BlockSignals();
+  OpenLog(options.log_path);
+  // It must not stand in what it serves, and modes are the callers' business.
+  if (::chdir("/") != 0) return Fail(errno, "chdir /");
+  ::umask(0);
+  const Timestamp start = Clock::System().Now();
+  // Here and not in the parent, whose descriptors are gone.
+  WorkspaceOptions workspace_options = options.workspace;
+  const RealWorkspace real = TRY(ReachWorkspace(workspace_options.path));
+  if (!real.record) {
+    return Fail(0, "the record of " + real.path + " is gone",
+                "somebody removed it while this was mounted: try again");
+  }
+  workspace_options.base = real.base;
+  workspace_options.store = real.record->store;
+  UniqueFd store = TRY(OpenRecordedStore(*real.record));
+  workspace_options.store_directory =
+      std::make_shared<UniqueFd>(std::move(store));
+  workspace_options.prepares = true;
+  workspace_options.sums = true;
+  std::unique_ptr<Workspace> workspace;
+  Approvals approvals(options.mount.mountpoint, workspace_options.path,
+                      [&] { return workspace->transaction_id(); });
+  workspace_options.filesystem.approver = &approvals;
+  workspace = TRY(Workspace::Open(workspace_options));
+  const std::string finished =
+      TRY(RollForward(*workspace, workspace->transaction_id()));
+  const WorkspaceStatus status = TRY(workspace->GetStatus());
+  LivePolicy policy(*workspace, approvals,
+                    {.workspace = workspace_options.path,
+                     .mountpoint = options.mount.mountpoint},
+                    options.policy);
+  SyntheticDirectory filesystem(workspace->filesystem(), kAgentDirectory,
+                                AgentFiles(*workspace, policy));
+  MountOptions mount = options.mount;
+  mount.on_end = [&] { approvals.End(); };
+  const std::unique_ptr<FuseSession> session =
+      TRY(FuseSession::Mount(filesystem, mount));
+  bool ready = false;
+  const Status ran =
+      RunSession(*workspace, *session, policy, approvals, options, [&] {
+        ready = true;
+        on_ready({.transaction = status.id,
+                  .workspace = status.workspace,
+                  .begun = status.created >= start,
+                  .finished = finished});
+      });
+  // What failed before anybody was served leaves no mount behind; the reason
+  // is the error to tell.
+  if (!ready) LogFailure("unmount", session->Unmount(true));
+  return ran;
+}
+
+Result<ReadyReport> SpawnDaemon(const DaemonOptions& options) {
+  TRY(MakeDirectories(StateDirectory() + "/log"));
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(errno, "pipe");
+  UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return Fail(errno, "cannot start the daemon");
+  if (pid == 0) RunChild(options, std::move(write_end));
+  write_end.Reset();
+  const Json report = ParseBounded(TRY(ReadPipe(read_end.get())));
+  const Json& error = GetMember(report, "error");
+  if (error.is_object()) return std::unexpected(ErrorFromJson(error));
+  if (!report.is_object()) {
+    return Fail(0, "the daemon died while it started",
+                "its log is " + options.log_path);
+  }
+  return ReadyReport{.transaction = GetBytes(report, "transaction"),
+                     .workspace = GetBytes(report, "workspace"),
+                     .begun = GetBool(report, "begun"),
+                     .finished = GetBytes(report, "finished")};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/diff/file_change.h"
+#include "cli/output/json.h"
+
+namespace txfs::cli {
+
+/// A line of --name-status as git prints it, ended by a newline; with `nul`
+/// its -z form.
+[[nodiscard]] std::string NameStatusLine(const FileChange& change, bool nul);
+
+/// An object of the array of --json (txfs(1)).
+[[nodiscard]] Document ChangeDocument(const FileChange& change);
+
+/// That array.
+[[nodiscard]] std::string JsonArray(const std::vector<FileChange>& changes);
+
+/// A row of --stat.
+struct StatRow {
+  std::string name;
+  GitLineCounts lines;
+  uint64_t old_size = 0, new_size = 0;  ///< shown of binary files
+};
+[[nodiscard]] std::string StatName(const FileChange& change);
+/// The table, at most `columns` wide, and the line of sums.
+[[nodiscard]] std::string StatTable(const std::vector<StatRow>& rows,
+                                    size_t columns);
+
+/// `text` with the colours of a patch.
+[[nodiscard]] std::string Coloured(LineStyle style, std::string_view text);
+
+}  // namespace txfs::cli

@@ -1,0 +1,110 @@
+#include "cli/diff/diff_print.h"
+
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "cli/diff/diff_format.h"
+#include "cli/diff/patch.h"
+#include "cli/output/errors.h"
+#include "cli/output/text.h"
+
+namespace txfs::cli {
+namespace {
+
+size_t TerminalColumns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return size.ws_col;
+  }
+  return 80;
+}
+
+/// For a terminal: what is not seen for what it is, and could hide or change
+/// what is (escape sequences, text that runs backwards), is escaped.
+std::string Seen(std::string_view text) {
+  std::string seen;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find_first_of("\t\n"), text.size());
+    std::string_view part = text.substr(0, end);
+    const bool is_crlf =
+        part.ends_with('\r') && end < text.size() && text[end] == '\n';
+    if (is_crlf) part.remove_suffix(1);
+    seen += EscapeControls(part);
+    seen += text.substr(part.size(), end + 1 - part.size());
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return seen;
+}
+
+Status PrintPatch(const std::vector<FileChange>& changes,
+                  const ContentReader& read, bool colour, Output& output) {
+  return WritePatch(changes, read, [&](LineStyle style, std::string_view text) {
+    const std::string shown =
+        Output::IsTerminal() ? Seen(text) : std::string(text);
+    output.Write(colour ? Coloured(style, shown) : shown);
+    return !output.closed();
+  });
+}
+
+/// Whether it comes or goes with what is in it, which nobody but root can tell.
+bool IsClosedDirectory(const FileChange& change) {
+  const auto& side = change.net.before ? change.net.before : change.net.after;
+  constexpr uint32_t kListed = S_IRUSR | S_IXUSR;
+  return change.status != 'M' && side->attr.type == FileType::kDirectory &&
+         (side->attr.mode & kListed) != kListed && ::geteuid() != 0;
+}
+
+}  // namespace
+
+Status PrintChanges(const DiffStyle& style,
+                    const std::vector<FileChange>& changes,
+                    const ContentReader& read, Output& output) {
+  if (style.name_status) {
+    for (const FileChange& change : changes) {
+      output.Write(NameStatusLine(change, style.nul));
+    }
+    return {};
+  }
+  if (style.stat) {
+    const std::vector<StatRow> rows = TRY(StatRows(changes, read));
+    output.Write(StatTable(rows, TerminalColumns()));
+    return {};
+  }
+  const bool colour = style.color == "always" ||
+                      (style.color == "auto" && Output::IsTerminal());
+  return PrintPatch(changes, read, colour, output);
+}
+
+void SayClosed(const std::vector<NetChange>& changes) {
+  for (const NetChange& change : changes) {
+    Say("note: " + change.path +
+        " may not be read: the patch is incomplete without it");
+  }
+}
+
+void SayWhatIsMissing(const std::vector<FileChange>& changes) {
+  size_t internal = 0;
+  for (const FileChange& change : changes) {
+    if (IsGitInternal(change.net.path)) {
+      ++internal;
+    } else if (IsClosedDirectory(change)) {
+      Say("note: " + change.net.path +
+          " may not be listed: the patch is incomplete without what is in it");
+    } else if (IsTooLarge(change)) {
+      Say("note: " + change.net.path +
+          " is over 256 MiB: the patch is incomplete without it");
+    }
+  }
+  if (internal != 0) {
+    Say("note: " + Count(internal, "change") +
+        " below .git left out, which git takes no patches for; --name-status "
+        "and --json have them");
+  }
+}
+
+}  // namespace txfs::cli

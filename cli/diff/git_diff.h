@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "journal/support/result.h"
+
+struct git_diff;
+struct git_odb;
+struct git_repository;
+
+namespace txfs::cli {
+
+/// libgit2, with no configuration of the user or the system. Before its first
+/// use; again does nothing.
+void InitialiseGit();
+/// The error of a call of libgit2 that failed.
+[[nodiscard]] std::unexpected<Error> GitFailure(const char* what);
+
+/// A file as git sees it.
+struct GitFile {
+  std::string path;
+  uint32_t mode = 0;  ///< kGitFile, kGitExecutable or kGitSymlink
+  std::string content;
+};
+inline constexpr uint32_t kGitFile = 0100644;
+inline constexpr uint32_t kGitExecutable = 0100755;
+inline constexpr uint32_t kGitSymlink = 0120000;
+
+/// A file that went and one that came and are the same one.
+struct GitRename {
+  std::string old_path, path;
+  unsigned similarity = 0;  ///< percent
+};
+
+struct GitLineCounts {
+  size_t insertions = 0, deletions = 0;
+  bool binary = false;
+};
+
+enum class LineStyle { kPlain, kHeader, kHunk, kAdded, kDeleted };
+
+/// libgit2's diff of two sets of files, which are in memory only. No
+/// configuration of the user or the system has a say in it.
+class GitDiff {
+ public:
+  /// `threshold`: renames are looked for, of at least this similarity, percent;
+  /// 0: they are not.
+  static Result<GitDiff> Compare(const std::vector<GitFile>& before,
+                                 const std::vector<GitFile>& after,
+                                 uint16_t threshold);
+
+  [[nodiscard]] std::vector<GitRename> Renames() const;
+  Result<GitLineCounts> CountLines() const;
+  /// The patch, as git prints it, in pieces of one style each.
+  Status Print(
+      const std::function<void(LineStyle, std::string_view)>& sink) const;
+
+ private:
+  struct Free {
+    void operator()(git_diff* diff) const;
+    void operator()(git_odb* odb) const;
+    void operator()(git_repository* repository) const;
+  };
+  std::unique_ptr<git_odb, Free> odb_;
+  std::unique_ptr<git_repository, Free> repository_;
+  std::unique_ptr<git_diff, Free> diff_;
+};
+
+}  // namespace txfs::cli

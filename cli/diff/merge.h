@@ -1,0 +1,12 @@
+#pragma once
+
+#include <optional>
+
+#include "fs/planning/resolution.h"
+
+namespace txfs::cli {
+
+/// git's three-way merge of text files. Nothing for binary ones.
+Result<std::optional<MergedText>> MergeTexts(const MergeInput& input);
+
+}  // namespace txfs::cli

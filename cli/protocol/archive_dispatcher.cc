@@ -1,0 +1,140 @@
+#include "cli/protocol/archive_dispatcher.h"
+
+#include "cli/locate/transactions.h"
+#include "cli/protocol/wire.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr size_t kPerFrame = 1000;
+
+}  // namespace
+
+Status SendList(const Json& items, const char* key, const Json& tail,
+                const FrameSink& sink) {
+  Frame frame;
+  Json& list = frame.header[key] = Json::array();
+  size_t left = items.size();
+  for (const Json& item : items) {
+    list.push_back(item);
+    --left;
+    if (list.size() < kPerFrame || left == 0) continue;
+    frame.header["more"] = true;
+    TRY(sink(frame));
+    list = Json::array();
+  }
+  frame.header.erase("more");
+  frame.header.update(tail);
+  return sink(frame);
+}
+
+Status AnswerPart(const Json& request, const ReadAt& read,
+                  const FrameSink& sink) {
+  Frame frame;
+  const uint64_t length = GetUint(request, "length");
+  if (length > kPayloadMax) return Fail(EMSGSIZE, "read request is too long");
+  frame.payload.resize(length);
+  const MutableByteSpan out = std::as_writable_bytes(std::span(frame.payload));
+  frame.payload.resize(TRY(read(GetUint(request, "offset"), out)));
+  return sink(frame);
+}
+
+Status AnswerWith(const std::function<Status(const FrameSink&)>& answer,
+                  const FrameSink& sink) {
+  // An error of the sink must not be answered through the same sink.
+  Status sent;
+  const Status answered = answer([&](const Frame& frame) -> Status {
+    sent = sink(frame);
+    return sent;
+  });
+  if (!sent || answered) return sent;
+  Frame frame;
+  frame.header["error"] = ToJson(answered.error());
+  return sink(frame);
+}
+
+Result<std::string> RollForward(Archive& archive, const std::string& own_id) {
+  auto recovered = archive.Recover();
+  if (!recovered && recovered.error().kind == ErrorKind::kBusy) return "";
+  const std::string id = TRY(std::move(recovered));
+  if (!id.empty()) RefreshSiblings(archive.store(), own_id);
+  return id;
+}
+
+Status RollForward(Archive& archive, const std::string& own_id,
+                   const FrameSink& sink) {
+  const std::string id = TRY(RollForward(archive, own_id));
+  if (id.empty()) return {};
+  Frame frame;
+  frame.header["finished"] = id;
+  frame.header["more"] = true;
+  return sink(frame);
+}
+
+Status ArchiveDispatcher::Handle(const Json& request, const FrameSink& sink) {
+  return AnswerWith(
+      [&](const FrameSink& checked) -> Status {
+        TRY(RollForward(archive_, own_id_, checked));
+        return Answer(request, checked);
+      },
+      sink);
+}
+
+Status ArchiveDispatcher::Answer(const Json& request, const FrameSink& sink) {
+  const std::string name = GetBytes(request, "request");
+  if (name == "undo") return AnswerUndo(request, sink);
+  if (name == "show") return AnswerShow(request, sink);
+  if (name == "read_ended") return AnswerReadEnded(request, sink);
+  if (name == "gc") return AnswerGc(request, sink);
+  return Fail(0, "the daemon does not know the request \"" + name + "\"",
+              "the daemon is another version of txfs: `txfs umount`, then "
+              "`txfs mount`");
+}
+
+Status ArchiveDispatcher::AnswerUndo(const Json& request,
+                                     const FrameSink& sink) {
+  const UndoReport report =
+      TRY(archive_.Undo(GetBytes(request, "transaction")));
+  // Nobody is to see the old base once the undo is reported.
+  if (report.conflicts.empty()) RefreshSiblings(archive_.store(), own_id_);
+  Frame frame;
+  frame.header["report"] = ToJson(report);
+  return sink(frame);
+}
+
+Status ArchiveDispatcher::AnswerShow(const Json& request,
+                                     const FrameSink& sink) {
+  const CommitView view = TRY(archive_.Show(GetBytes(request, "transaction")));
+  return SendList(ArrayOf(view.changes), "changes",
+                  {{"transaction", ToJson(view.summary)},
+                   {"has_changes", view.has_changes},
+                   {"lost", ArrayOf(view.lost)}},
+                  sink);
+}
+
+Status ArchiveDispatcher::AnswerReadEnded(const Json& request,
+                                          const FrameSink& sink) {
+  const auto read = [&](uint64_t offset, MutableByteSpan out) {
+    return request.contains("vault_path")
+               ? archive_.ReadVault(GetBytes(request, "vault_path"), offset,
+                                    out)
+               : archive_.ReadBase(GetBytes(request, "base_path"), offset, out);
+  };
+  return AnswerPart(request, read, sink);
+}
+
+Status ArchiveDispatcher::AnswerGc(const Json& request, const FrameSink& sink) {
+  Retention retention = archive_.retention();
+  if (request.contains("commits")) {
+    retention.commits = GetUint(request, "commits");
+  }
+  if (request.contains("bytes")) retention.bytes = GetUint(request, "bytes");
+  const GcReport report = TRY(archive_.CollectGarbage(retention));
+  Frame frame;
+  frame.header["commits"] = report.commits;
+  frame.header["bytes"] = report.bytes;
+  frame.header["forgotten"] = report.forgotten;
+  return sink(frame);
+}
+
+}  // namespace txfs::cli

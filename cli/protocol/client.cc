@@ -1,0 +1,256 @@
+#include "cli/protocol/client.h"
+
+#include "cli/protocol/wire.h"
+
+namespace txfs::cli {
+
+Result<StatusReply> Client::GetStatus() {
+  const Frame reply = TRY(connection_->Call({{"request", "status"}}));
+  return StatusReply{
+      .status = WorkspaceStatusFromJson(GetMember(reply.header, "status")),
+      .pid = static_cast<uint32_t>(GetUint(reply.header, "pid")),
+      .mountpoint = GetBytes(reply.header, "mountpoint")};
+}
+
+Result<std::vector<Conflict>> Client::FindConflicts() {
+  const Frame reply = TRY(connection_->Call({{"request", "conflicts"}}));
+  return ConflictsFromJson(reply.header, "conflicts");
+}
+
+Result<std::vector<NetChange>> Client::Changes(
+    bool expand, const std::vector<std::string>& below,
+    const std::optional<std::string>& since) {
+  Json request = {
+      {"request", "changes"}, {"expand", expand}, {"below", EncodeList(below)}};
+  if (since) request["since"] = EncodeBytes(*since);
+  std::vector<NetChange> changes;
+  TRY(connection_->Call(request, [&](const Frame& frame) -> Status {
+    for (const Json& change : GetMember(frame.header, "changes")) {
+      changes.push_back(NetChangeFromJson(change));
+    }
+    return {};
+  }));
+  return changes;
+}
+
+Result<std::string> Client::ReadContent(
+    const ChangeSide& side, bool before, uint64_t limit,
+    const std::optional<std::string>& since) {
+  if (side.attr.type == FileType::kSymlink) return side.symlink;
+  Json request = {{"request", "read"}};
+  // What the transaction did not touch is read where the base has it.
+  if (side.ino == kNoIno || (before && !since)) {
+    request["base_path"] = EncodeBytes(side.base_path);
+  } else {
+    request["ino"] = Raw(side.ino);
+    if (before) request["since"] = EncodeBytes(*since);
+  }
+  return ReadWhole(std::move(request), limit);
+}
+
+Result<std::string> Client::ReadWhole(Json request, uint64_t limit) {
+  std::string content;
+  request["length"] = kPayloadMax;
+  for (;;) {
+    request["offset"] = content.size();
+    const Frame reply = TRY(connection_->Call(request));
+    if (content.size() + reply.payload.size() > limit) {
+      return Fail(EFBIG, "file content");
+    }
+    content += reply.payload;
+    if (reply.payload.size() < kPayloadMax) return content;
+  }
+}
+
+Result<CommitReply> Client::Commit(const CommitRequest& request,
+                                   const CommitProgress& progress) {
+  CommitReply commit;
+  TRY(connection_->Call(
+      {{"request", "commit"},
+       {"message", EncodeBytes(request.message)},
+       {"paths", EncodeList(request.paths)},
+       {"on_conflict", OnConflictName(request.on_conflict)},
+       {"markers", request.markers},
+       {"accepted", EncodeList(request.accepted)}},
+      [&](const Frame& frame) -> Status {
+        const Json& step = GetMember(frame.header, "progress");
+        const bool is_step = step.is_array() && step.size() == 2 &&
+                             step[0].is_number_unsigned() &&
+                             step[1].is_number_unsigned();
+        if (is_step && progress) {
+          progress(step[0].get<size_t>(), step[1].get<size_t>());
+        }
+        commit.report = CommitReportFromJson(GetMember(frame.header, "report"));
+        commit.next = GetBytes(frame.header, "next");
+        moved_ = DecodeList(GetMember(frame.header, "moved"));
+        return {};
+      }));
+  return commit;
+}
+
+Result<PlanReport> Client::Plan(const PlanRequest& request) {
+  const Frame reply =
+      TRY(connection_->Call({{"request", "plan"},
+                             {"paths", EncodeList(request.paths)},
+                             {"accepted", EncodeList(request.accepted)}}));
+  return PlanReportFromJson(GetMember(reply.header, "report"));
+}
+
+Result<UndoReport> Client::Undo(const std::string& id) {
+  const Frame reply =
+      TRY(connection_->Call({{"request", "undo"}, {"transaction", id}}));
+  return UndoReportFromJson(GetMember(reply.header, "report"));
+}
+
+Result<CommitView> Client::Show(const std::string& id) {
+  CommitView view;
+  TRY(connection_->Call(
+      {{"request", "show"}, {"transaction", id}},
+      [&](const Frame& frame) -> Status {
+        for (const Json& change : GetMember(frame.header, "changes")) {
+          view.changes.push_back(NetChangeFromJson(change));
+        }
+        view.summary = SummaryFromJson(GetMember(frame.header, "transaction"));
+        view.has_changes = GetBool(frame.header, "has_changes");
+        view.lost = ConflictsFromJson(frame.header, "lost");
+        return {};
+      }));
+  return view;
+}
+
+Result<std::string> Client::ReadEnded(const ChangeSide& side, uint64_t limit) {
+  if (side.attr.type == FileType::kSymlink) return side.symlink;
+  Json request = {{"request", "read_ended"}};
+  if (!side.vault_path.empty()) {
+    request["vault_path"] = EncodeBytes(side.vault_path);
+  } else {
+    request["base_path"] = EncodeBytes(side.base_path);
+  }
+  std::string content = TRY(ReadWhole(std::move(request), limit));
+  if (side.delta) TRY(ApplyDelta(*side.delta, limit, content));
+  return content;
+}
+
+Status Client::ApplyDelta(const Delta& delta, uint64_t limit,
+                          std::string& content) {
+  if (delta.size > limit) return Fail(EFBIG, "file content");
+  content.resize(std::min<uint64_t>(content.size(), delta.keep));
+  content.resize(delta.size);
+  Json request = {{"request", "read_ended"},
+                  {"vault_path", EncodeBytes(delta.name)}};
+  for (const Range& range : delta.ranges) {
+    const uint64_t end = std::min(range.to, delta.size);
+    for (uint64_t offset = range.from; offset < end;) {
+      request["offset"] = offset;
+      request["length"] = std::min<uint64_t>(end - offset, kPayloadMax);
+      const Frame reply = TRY(connection_->Call(request));
+      // More than was asked for would make the content longer.
+      if (reply.payload.empty() || reply.payload.size() > end - offset) {
+        return Fail(EIO, "read " + delta.name);
+      }
+      content.replace(offset, reply.payload.size(), reply.payload);
+      offset += reply.payload.size();
+    }
+  }
+  return {};
+}
+
+Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,
+                                        std::optional<uint64_t> keep_bytes) {
+  Json request = {{"request", "gc"}};
+  if (keep_commits) request["commits"] = *keep_commits;
+  if (keep_bytes) request["bytes"] = *keep_bytes;
+  const Frame reply = TRY(connection_->Call(request));
+  return GcReport{.commits = GetUint(reply.header, "commits"),
+                  .bytes = GetUint(reply.header, "bytes"),
+                  .forgotten = GetUint(reply.header, "forgotten")};
+}
+
+Result<DiscardReply> Client::Discard(const std::vector<std::string>& paths) {
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "discard"}, {"paths", EncodeList(paths)}}));
+  moved_ = DecodeList(GetMember(reply.header, "moved"));
+  return DiscardReply{
+      .id = GetBytes(reply.header, "id"),
+      .changes = GetUint(reply.header, "changes"),
+      .next = GetBytes(reply.header, "next"),
+      .savepoints = DecodeList(GetMember(reply.header, "savepoints"))};
+}
+
+Result<Savepoint> Client::MakeSavepoint(const std::string& name) {
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "savepoint"}, {"name", EncodeBytes(name)}}));
+  return SavepointFromJson(GetMember(reply.header, "savepoint"));
+}
+
+Result<RollbackReport> Client::Rollback(const std::string& name) {
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "rollback"}, {"name", EncodeBytes(name)}}));
+  moved_ = DecodeList(GetMember(reply.header, "moved"));
+  return RollbackReport{
+      .savepoint = SavepointFromJson(GetMember(reply.header, "savepoint")),
+      .undone = GetUint(reply.header, "undone")};
+}
+
+Result<LogReply> Client::Log(const LogQuery& query) {
+  Json request = {{"request", "log"},
+                  {"first", query.first},
+                  {"count", query.count},
+                  {"last", query.last},
+                  {"op", EncodeBytes(query.op)},
+                  {"denied", query.denied}};
+  if (query.path) request["path"] = EncodeBytes(*query.path);
+  LogReply log;
+  TRY(connection_->Call(request, [&](const Frame& frame) -> Status {
+    for (const Json& entry : GetMember(frame.header, "entries")) {
+      log.entries.push_back(LogEntryFromJson(entry));
+    }
+    log.next = GetUint(frame.header, "next");
+    log.end = GetBool(frame.header, "end");
+    log.transaction = GetBytes(frame.header, "transaction");
+    log.dropped = GetUint(frame.header, "dropped");
+    return {};
+  }));
+  return log;
+}
+
+Result<std::vector<policy::SourceText>> Client::AskPolicy(const char* request) {
+  const Frame reply = TRY(connection_->Call({{"request", request}}));
+  std::vector<policy::SourceText> texts;
+  for (const Json& file : GetMember(reply.header, "files")) {
+    texts.push_back(SourceTextFromJson(file));
+  }
+  return texts;
+}
+
+Result<std::vector<policy::SourceText>> Client::Policy() {
+  return AskPolicy("policy");
+}
+
+Result<std::vector<policy::SourceText>> Client::ReloadPolicy() {
+  return AskPolicy("reload_policy");
+}
+
+Result<std::vector<PendingQuestion>> Client::Pending() {
+  std::vector<PendingQuestion> questions;
+  TRY(connection_->Call(
+      {{"request", "pending"}}, [&](const Frame& frame) -> Status {
+        for (const Json& question : GetMember(frame.header, "pending")) {
+          questions.push_back(PendingFromJson(question));
+        }
+        return {};
+      }));
+  return questions;
+}
+
+Status Client::Answer(uint64_t id, bool yes) {
+  TRY(connection_->Call({{"request", "answer"}, {"id", id}, {"yes", yes}}));
+  return {};
+}
+
+Status Client::DenyWaiting() {
+  TRY(connection_->Call({{"request", "deny-waiting"}}));
+  return {};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/protocol/connection.h"
+#include "cli/protocol/pending.h"
+#include "fs/workspace/workspace.h"
+#include "policy/sources.h"
+
+namespace txfs::cli {
+
+struct StatusReply {
+  WorkspaceStatus status;
+  uint32_t pid = 0;        ///< 0: no daemon
+  std::string mountpoint;  ///< empty: not mounted
+};
+/// CommitOptions, as far as they go over the wire.
+struct CommitRequest {
+  std::string message;
+  std::vector<std::string> paths;  ///< none: everything
+  OnConflict on_conflict = OnConflict::kFail;
+  bool markers = false;
+  std::vector<std::string> accepted;
+};
+struct CommitReply {
+  CommitReport report;
+  std::string next;  ///< id of the transaction that began; empty: none
+};
+struct DiscardReply {
+  std::string id;
+  uint64_t changes = 0;
+  std::string next;                     ///< as in CommitReply
+  std::vector<std::string> savepoints;  ///< that went with a part
+};
+struct LogQuery {
+  uint64_t first = 1, count = 0, last = 0;  ///< 0: no limit
+  std::string op;                           ///< empty: every one
+  std::optional<std::string> path;
+  bool denied = false;  ///< only what a policy refused
+};
+struct LogReply {
+  std::vector<LogEntry> entries;
+  uint64_t next = 1;
+  bool end = true;
+  std::string transaction;
+  uint64_t dropped = 0;  ///< denials that are only counted, if those are asked
+};
+
+/// The requests of the control protocol as functions.
+class Client {
+ public:
+  explicit Client(std::unique_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
+
+  Result<StatusReply> GetStatus();
+  /// What a commit would find now. Looks at all that the transaction touched.
+  Result<std::vector<Conflict>> FindConflicts();
+  /// `since`: a savepoint; none: since the transaction began.
+  Result<std::vector<NetChange>> Changes(
+      bool expand, const std::vector<std::string>& below,
+      const std::optional<std::string>& since = std::nullopt);
+  /// The whole content of a side of a change, at most `limit` bytes (EFBIG).
+  Result<std::string> ReadContent(
+      const ChangeSide& side, bool before, uint64_t limit,
+      const std::optional<std::string>& since = std::nullopt);
+  /// `progress` is called now and then while it goes on.
+  Result<CommitReply> Commit(const CommitRequest& request,
+                             const CommitProgress& progress = {});
+  Result<PlanReport> Plan(const PlanRequest& request);
+  /// Without paths: the whole transaction.
+  Result<DiscardReply> Discard(const std::vector<std::string>& paths);
+  Result<Savepoint> MakeSavepoint(const std::string& name);
+  Result<RollbackReport> Rollback(const std::string& name);
+  /// Paths of directories that the last commit, discard or rollback moved in
+  /// the mount: until somebody looks them up, whoever stands in one has no
+  /// working directory that getcwd(3) can tell.
+  [[nodiscard]] const std::vector<std::string>& moved() const { return moved_; }
+  Result<LogReply> Log(const LogQuery& query);
+  /// The files of rules that are in force in the mount. Of a daemon only.
+  Result<std::vector<policy::SourceText>> Policy();
+  /// The same when they were read again.
+  Result<std::vector<policy::SourceText>> ReloadPolicy();
+
+  /// What waits for an answer in the mount. Of a daemon only.
+  Result<std::vector<PendingQuestion>> Pending();
+  Status Answer(uint64_t id, bool yes);
+  /// All that waits for somebody is denied.
+  Status DenyWaiting();
+
+  Result<UndoReport> Undo(const std::string& id);
+  Result<CommitView> Show(const std::string& id);
+  /// The whole content of a side of a change of an ended commit, at most
+  /// `limit` bytes (EFBIG).
+  Result<std::string> ReadEnded(const ChangeSide& side, uint64_t limit);
+  /// What is not given is as the workspace has it.
+  Result<GcReport> CollectGarbage(std::optional<uint64_t> keep_commits,
+                                  std::optional<uint64_t> keep_bytes);
+
+ private:
+  Result<std::vector<policy::SourceText>> AskPolicy(const char* request);
+  Result<std::string> ReadWhole(Json request, uint64_t limit);
+  Status ApplyDelta(const Delta& delta, uint64_t limit, std::string& content);
+
+  std::unique_ptr<Connection> connection_;
+  std::vector<std::string> moved_;
+};
+
+}  // namespace txfs::cli

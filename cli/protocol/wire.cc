@@ -1,0 +1,435 @@
+#include "cli/protocol/wire.h"
+
+#include <array>
+
+#include "journal/support/names.h"
+
+namespace txfs::cli {
+namespace {
+
+using NamedOnConflict = Named<OnConflict>;
+constexpr std::array kOnConflictNames = {
+    NamedOnConflict{OnConflict::kFail, "fail"},
+    NamedOnConflict{OnConflict::kMine, "mine"},
+    NamedOnConflict{OnConflict::kTheirs, "theirs"},
+    NamedOnConflict{OnConflict::kMerge, "merge"},
+};
+
+Json TimeToJson(Timestamp time) { return Json::array({time.sec, time.nsec}); }
+
+Timestamp TimeFromJson(const Json& object, const char* key) {
+  const Json& pair = GetMember(object, key);
+  if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() ||
+      !pair[1].is_number_unsigned()) {
+    return {};
+  }
+  const auto nsec = pair[1].get<uint64_t>();
+  if (nsec >= 1'000'000'000) return {};
+  return {.sec = pair[0].get<int64_t>(), .nsec = static_cast<uint32_t>(nsec)};
+}
+
+Json DeltaToJson(const std::optional<Delta>& delta) {
+  if (!delta) return nullptr;
+  Json ranges = Json::array();
+  for (const Range& range : delta->ranges) {
+    ranges.push_back(Json::array({range.from, range.to}));
+  }
+  return {{"name", EncodeBytes(delta->name)},
+          {"keep", delta->keep},
+          {"size", delta->size},
+          {"ranges", std::move(ranges)}};
+}
+
+std::optional<Delta> DeltaFromJson(const Json& side) {
+  const Json& json = GetMember(side, "delta");
+  if (!json.is_object()) return std::nullopt;
+  Delta delta{.name = GetBytes(json, "name"),
+              .keep = GetUint(json, "keep"),
+              .size = GetUint(json, "size")};
+  for (const Json& range : GetMember(json, "ranges")) {
+    const bool is_range = range.is_array() && range.size() == 2 &&
+                          range[0].is_number_unsigned() &&
+                          range[1].is_number_unsigned();
+    if (!is_range) continue;
+    delta.ranges.push_back(
+        {range[0].get<uint64_t>(), range[1].get<uint64_t>()});
+  }
+  return delta;
+}
+
+Json SideToJson(const std::optional<ChangeSide>& side) {
+  if (!side) return nullptr;
+  const Attr& attr = side->attr;
+  return {{"type", static_cast<unsigned>(attr.type)},
+          {"mode", attr.mode},
+          {"uid", attr.uid},
+          {"gid", attr.gid},
+          {"nlink", attr.nlink},
+          {"rdev", attr.rdev},
+          {"size", attr.size},
+          {"mtime", TimeToJson(attr.mtime)},
+          {"symlink", EncodeBytes(side->symlink)},
+          {"base_path", EncodeBytes(side->base_path)},
+          {"vault_path", EncodeBytes(side->vault_path)},
+          {"delta", DeltaToJson(side->delta)},
+          {"ino", Raw(side->ino)}};
+}
+
+/// 0 of what is too large, too.
+uint32_t Get32(const Json& json, const char* key) {
+  const uint64_t value = GetUint(json, key);
+  return value <= UINT32_MAX ? static_cast<uint32_t>(value) : 0;
+}
+
+FileType TypeFromJson(const Json& side) {
+  const uint64_t type = GetUint(side, "type");
+  const bool known = type >= static_cast<uint64_t>(FileType::kRegular) &&
+                     type <= static_cast<uint64_t>(FileType::kBlockDevice);
+  return known ? static_cast<FileType>(type) : FileType::kRegular;
+}
+
+std::optional<ChangeSide> SideFromJson(const Json& change, const char* key) {
+  const Json& json = GetMember(change, key);
+  if (!json.is_object()) return std::nullopt;
+  ChangeSide side;
+  side.attr.type = TypeFromJson(json);
+  side.attr.mode = Get32(json, "mode");
+  side.attr.uid = Get32(json, "uid");
+  side.attr.gid = Get32(json, "gid");
+  side.attr.nlink = Get32(json, "nlink");
+  side.attr.rdev = GetUint(json, "rdev");
+  side.attr.size = GetUint(json, "size");
+  side.attr.mtime = TimeFromJson(json, "mtime");
+  side.symlink = GetBytes(json, "symlink");
+  side.base_path = GetBytes(json, "base_path");
+  side.vault_path = GetBytes(json, "vault_path");
+  side.delta = DeltaFromJson(json);
+  side.ino = Ino{GetUint(json, "ino")};
+  return side;
+}
+
+TransactionState StateFromJson(const Json& json) {
+  return StateFromName(GetBytes(json, "state"))
+      .value_or(TransactionState::kActive);
+}
+
+}  // namespace
+
+Json EncodeList(const std::vector<std::string>& list) {
+  Json json = Json::array();
+  for (const std::string& item : list) json.push_back(EncodeBytes(item));
+  return json;
+}
+
+std::vector<std::string> DecodeList(const Json& json) {
+  std::vector<std::string> list;
+  for (const Json& item : json) list.push_back(DecodeBytes(item));
+  return list;
+}
+
+Json ToJson(const Error& error) {
+  return {{"code", error.code},
+          {"message", EncodeBytes(error.message)},
+          {"hint", EncodeBytes(error.hint)},
+          {"kind", static_cast<unsigned>(error.kind)}};
+}
+
+Error ErrorFromJson(const Json& json) {
+  Error error{.code = static_cast<int>(GetInt(json, "code")),
+              .message = GetBytes(json, "message"),
+              .hint = GetBytes(json, "hint"),
+              .kind = ErrorKind::kFailed};
+  const uint64_t kind = GetUint(json, "kind");
+  if (kind >= 1 && kind <= 6) error.kind = static_cast<ErrorKind>(kind);
+  return error;
+}
+
+Json ToJson(const NetChange& change) {
+  return {{"kind", static_cast<unsigned>(change.kind)},
+          {"path", EncodeBytes(change.path)},
+          {"old_path", EncodeBytes(change.old_path)},
+          {"before", SideToJson(change.before)},
+          {"after", SideToJson(change.after)},
+          {"content", change.content},
+          {"attributes", change.attributes}};
+}
+
+NetChange NetChangeFromJson(const Json& json) {
+  NetChange change;
+  const uint64_t kind = GetUint(json, "kind");
+  if (kind <= static_cast<uint64_t>(ChangeKind::kTypeChanged)) {
+    change.kind = static_cast<ChangeKind>(kind);
+  }
+  change.path = GetBytes(json, "path");
+  change.old_path = GetBytes(json, "old_path");
+  change.before = SideFromJson(json, "before");
+  change.after = SideFromJson(json, "after");
+  change.content = GetBool(json, "content");
+  change.attributes = GetBool(json, "attributes");
+  return change;
+}
+
+Json ToJson(const LogEntry& entry) {
+  const Change& change = entry.change;
+  return {{"lsn", Raw(entry.lsn)},
+          {"time", TimeToJson(change.time)},
+          {"pid", change.pid},
+          {"uid", change.uid},
+          {"exe", EncodeBytes(change.exe)},
+          {"op", static_cast<unsigned>(change.op)},
+          {"path", EncodeBytes(change.path)},
+          {"new_path", EncodeBytes(change.new_path)},
+          {"offset", change.offset},
+          {"length", change.length},
+          {"result", change.result},
+          {"rule", EncodeBytes(change.rule)},
+          {"reason", EncodeBytes(change.reason)},
+          {"suggest", EncodeBytes(change.suggest)},
+          {"because", EncodeBytes(change.because)},
+          {"count", entry.count},
+          {"first", TimeToJson(entry.first)}};
+}
+
+LogEntry LogEntryFromJson(const Json& json) {
+  LogEntry entry;
+  entry.lsn = Lsn{GetUint(json, "lsn")};
+  entry.change.time = TimeFromJson(json, "time");
+  entry.change.pid = Get32(json, "pid");
+  entry.change.uid = Get32(json, "uid");
+  entry.change.exe = GetBytes(json, "exe");
+  const uint64_t op = GetUint(json, "op");
+  if (op <= UINT8_MAX && OpName(static_cast<Op>(op)) != "unknown") {
+    entry.change.op = static_cast<Op>(op);
+  }
+  entry.change.path = GetBytes(json, "path");
+  entry.change.new_path = GetBytes(json, "new_path");
+  entry.change.offset = GetUint(json, "offset");
+  entry.change.length = GetUint(json, "length");
+  entry.change.result = static_cast<int32_t>(GetInt(json, "result"));
+  entry.change.rule = GetBytes(json, "rule");
+  entry.change.reason = GetBytes(json, "reason");
+  entry.change.suggest = GetBytes(json, "suggest");
+  entry.change.because = GetBytes(json, "because");
+  entry.count = GetUint(json, "count");
+  entry.first = TimeFromJson(json, "first");
+  return entry;
+}
+
+Json ToJson(const Savepoint& savepoint) {
+  return {{"name", EncodeBytes(savepoint.name)},
+          {"lsn", Raw(savepoint.lsn)},
+          {"time", TimeToJson(savepoint.time)}};
+}
+
+Savepoint SavepointFromJson(const Json& json) {
+  return {.name = GetBytes(json, "name"),
+          .lsn = Lsn{GetUint(json, "lsn")},
+          .time = TimeFromJson(json, "time")};
+}
+
+Json ToJson(const RuleCount& denied) {
+  return {{"rule", EncodeBytes(denied.rule)}, {"count", denied.count}};
+}
+
+std::vector<RuleCount> DeniedFromJson(const Json& object) {
+  std::vector<RuleCount> list;
+  for (const Json& denied : GetMember(object, "denied")) {
+    list.push_back({GetBytes(denied, "rule"), GetUint(denied, "count")});
+  }
+  return list;
+}
+
+Json ToJson(const WorkspaceStatus& status) {
+  return {{"id", status.id},
+          {"name", EncodeBytes(status.name)},
+          {"workspace", EncodeBytes(status.workspace)},
+          {"store", EncodeBytes(status.store)},
+          {"state", StateName(status.state)},
+          {"created", TimeToJson(status.created)},
+          {"changes", status.changes},
+          {"operations", status.operations},
+          {"store_bytes", status.store_bytes},
+          {"savepoints", ArrayOf(status.savepoints)},
+          {"denied", ArrayOf(status.denied)}};
+}
+
+WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
+  std::vector<Savepoint> savepoints;
+  for (const Json& savepoint : GetMember(json, "savepoints")) {
+    savepoints.push_back(SavepointFromJson(savepoint));
+  }
+  return {.id = GetBytes(json, "id"),
+          .name = GetBytes(json, "name"),
+          .workspace = GetBytes(json, "workspace"),
+          .store = GetBytes(json, "store"),
+          .state = StateFromJson(json),
+          .created = TimeFromJson(json, "created"),
+          .changes = GetUint(json, "changes"),
+          .operations = GetUint(json, "operations"),
+          .store_bytes = GetUint(json, "store_bytes"),
+          .savepoints = std::move(savepoints),
+          .denied = DeniedFromJson(json)};
+}
+
+std::string_view OnConflictName(OnConflict on_conflict) {
+  return NameIn(kOnConflictNames, on_conflict);
+}
+
+OnConflict OnConflictFromName(std::string_view name) {
+  return ValueIn(kOnConflictNames, name).value_or(OnConflict::kFail);
+}
+
+Json ToJson(const Conflict& conflict) {
+  return {{"path", EncodeBytes(conflict.path)},
+          {"reason", EncodeBytes(conflict.reason)},
+          {"ours", EncodeBytes(conflict.ours)},
+          {"note", EncodeBytes(conflict.note)}};
+}
+
+std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key) {
+  std::vector<Conflict> conflicts;
+  for (const Json& conflict : GetMember(object, key)) {
+    conflicts.push_back({.path = GetBytes(conflict, "path"),
+                         .reason = GetBytes(conflict, "reason"),
+                         .ours = GetBytes(conflict, "ours"),
+                         .note = GetBytes(conflict, "note")});
+  }
+  return conflicts;
+}
+
+Json ToJson(const LimitExcess& limit) {
+  Json json = {{"id", EncodeBytes(limit.id)},
+               {"of", policy::NameOf(limit.of)},
+               {"count", limit.count},
+               {"allowance", EncodeBytes(limit.allowance)},
+               {"reason", EncodeBytes(limit.reason)},
+               {"suggest", EncodeBytes(limit.suggest)},
+               {"refuses", limit.refuses},
+               {"accepted", limit.accepted}};
+  if (limit.total) json["total"] = *limit.total;
+  return json;
+}
+
+std::vector<LimitExcess> LimitsFromJson(const Json& object) {
+  std::vector<LimitExcess> limits;
+  for (const Json& limit : GetMember(object, "limits")) {
+    LimitExcess excess{.id = GetBytes(limit, "id"),
+                       .of = policy::MeasureNamed(GetBytes(limit, "of"))
+                                 .value_or(policy::Measure::kBaseRemoved),
+                       .count = GetUint(limit, "count"),
+                       .allowance = GetBytes(limit, "allowance"),
+                       .reason = GetBytes(limit, "reason"),
+                       .suggest = GetBytes(limit, "suggest"),
+                       .refuses = GetBool(limit, "refuses"),
+                       .accepted = GetBool(limit, "accepted")};
+    if (limit.contains("total")) excess.total = GetUint(limit, "total");
+    limits.push_back(std::move(excess));
+  }
+  return limits;
+}
+
+Json ToJson(const CommitReport& report) {
+  return {{"id", report.id},
+          {"partial", report.partial},
+          {"finished", report.finished},
+          {"nothing", report.nothing},
+          {"changes", report.changes},
+          {"conflicts", ArrayOf(report.conflicts)},
+          {"limits", ArrayOf(report.limits)},
+          {"resolved", ArrayOf(report.resolved)},
+          {"withheld", EncodeList(report.withheld)},
+          {"savepoints", EncodeList(report.savepoints)},
+          {"denied", ArrayOf(report.denied)}};
+}
+
+CommitReport CommitReportFromJson(const Json& json) {
+  return {
+      .id = GetBytes(json, "id"),
+      .partial = GetBool(json, "partial"),
+      // A daemon from before an upgrade does not say it.
+      .finished = json.contains("finished") ? GetBytes(json, "finished") : "",
+      .nothing = GetBool(json, "nothing"),
+      .changes = GetUint(json, "changes"),
+      .conflicts = ConflictsFromJson(json, "conflicts"),
+      .limits = LimitsFromJson(json),
+      .resolved = ConflictsFromJson(json, "resolved"),
+      .withheld = DecodeList(GetMember(json, "withheld")),
+      .savepoints = DecodeList(GetMember(json, "savepoints")),
+      .denied = DeniedFromJson(json)};
+}
+
+Json ToJson(const PlanReport& report) {
+  return {{"id", report.id},
+          {"changes", report.changes},
+          {"steps", EncodeList(report.steps)},
+          {"conflicts", ArrayOf(report.conflicts)},
+          {"limits", ArrayOf(report.limits)},
+          {"withheld", EncodeList(report.withheld)}};
+}
+
+PlanReport PlanReportFromJson(const Json& json) {
+  return {.id = GetBytes(json, "id"),
+          .changes = GetUint(json, "changes"),
+          .steps = DecodeList(GetMember(json, "steps")),
+          .conflicts = ConflictsFromJson(json, "conflicts"),
+          .limits = LimitsFromJson(json),
+          .withheld = DecodeList(GetMember(json, "withheld"))};
+}
+
+Json ToJson(const UndoReport& report) {
+  return {{"id", report.id},
+          {"undone", report.undone},
+          {"changes", report.changes},
+          {"conflicts", ArrayOf(report.conflicts)}};
+}
+
+UndoReport UndoReportFromJson(const Json& json) {
+  return {.id = GetBytes(json, "id"),
+          .undone = GetBytes(json, "undone"),
+          .changes = GetUint(json, "changes"),
+          .conflicts = ConflictsFromJson(json, "conflicts")};
+}
+
+Json ToJson(const TransactionSummary& summary) {
+  return {{"id", summary.id},
+          {"name", EncodeBytes(summary.name)},
+          {"state", StateName(summary.state)},
+          {"created", TimeToJson(summary.created)},
+          {"ended", TimeToJson(summary.ended)},
+          {"message", EncodeBytes(summary.message)},
+          {"changes", summary.changes},
+          {"kind", KindName(summary.kind)},
+          {"author", EncodeBytes(summary.author)},
+          {"of", summary.of},
+          {"undone_by", summary.undone_by},
+          {"denied", ArrayOf(summary.denied)},
+          {"undoable", summary.undoable}};
+}
+
+TransactionSummary SummaryFromJson(const Json& json) {
+  return {.id = GetBytes(json, "id"),
+          .name = GetBytes(json, "name"),
+          .state = StateFromJson(json),
+          .kind = KindFromName(GetBytes(json, "kind"))
+                      .value_or(TransactionKind::kWhole),
+          .created = TimeFromJson(json, "created"),
+          .ended = TimeFromJson(json, "ended"),
+          .message = GetBytes(json, "message"),
+          .author = GetBytes(json, "author"),
+          .changes = GetUint(json, "changes"),
+          .of = GetBytes(json, "of"),
+          .undone_by = GetBytes(json, "undone_by"),
+          .denied = DeniedFromJson(json),
+          .undoable = GetBool(json, "undoable")};
+}
+
+Json ToJson(const policy::SourceText& source) {
+  return {{"file", EncodeBytes(source.file)},
+          {"text", EncodeBytes(source.text)}};
+}
+
+policy::SourceText SourceTextFromJson(const Json& json) {
+  return {.file = GetBytes(json, "file"), .text = GetBytes(json, "text")};
+}
+
+}  // namespace txfs::cli

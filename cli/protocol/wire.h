@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/output/json.h"
+#include "fs/workspace/workspace.h"
+#include "policy/sources.h"
+
+namespace txfs::cli {
+
+/// The control protocol's form of what passes between daemon and command.
+/// FromJson of anything that is not what ToJson made gives zero values.
+Json ToJson(const Error& error);
+Json ToJson(const NetChange& change);
+Json ToJson(const LogEntry& entry);  ///< without its edits
+Json ToJson(const WorkspaceStatus& status);
+Json ToJson(const Conflict& conflict);
+Json ToJson(const LimitExcess& limit);
+Json ToJson(const CommitReport& report);
+Json ToJson(const PlanReport& report);
+Json ToJson(const UndoReport& report);
+Json ToJson(const TransactionSummary& summary);
+Json ToJson(const Savepoint& savepoint);
+Json ToJson(const policy::SourceText& source);
+Json ToJson(const RuleCount& denied);
+
+template <class Items>
+Json ArrayOf(const Items& items) {
+  Json array = Json::array();
+  for (const auto& item : items) array.push_back(ToJson(item));
+  return array;
+}
+
+Error ErrorFromJson(const Json& json);
+NetChange NetChangeFromJson(const Json& json);
+LogEntry LogEntryFromJson(const Json& json);
+WorkspaceStatus WorkspaceStatusFromJson(const Json& json);
+CommitReport CommitReportFromJson(const Json& json);
+PlanReport PlanReportFromJson(const Json& json);
+UndoReport UndoReportFromJson(const Json& json);
+std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key);
+TransactionSummary SummaryFromJson(const Json& json);
+Savepoint SavepointFromJson(const Json& json);
+policy::SourceText SourceTextFromJson(const Json& json);
+std::vector<RuleCount> DeniedFromJson(const Json& object);
+
+/// "fail", "mine", "theirs", "merge"; of anything else it is "fail".
+[[nodiscard]] std::string_view OnConflictName(OnConflict on_conflict);
+[[nodiscard]] OnConflict OnConflictFromName(std::string_view name);
+
+Json EncodeList(const std::vector<std::string>& list);
+std::vector<std::string> DecodeList(const Json& json);
+
+}  // namespace txfs::cli

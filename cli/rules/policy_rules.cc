@@ -1,0 +1,75 @@
+#include "cli/rules/policy_rules.h"
+
+#include <fcntl.h>
+
+#include "cli/locate/locate.h"
+#include "cli/locate/way.h"
+#include "cli/output/paths.h"
+#include "cli/output/text.h"
+#include "cli/rules/policy_sources.h"
+#include "journal/support/file.h"
+
+namespace txfs::cli {
+namespace {
+
+Rules OrNone(Rules rules) {
+  return rules ? std::move(rules) : std::make_shared<const policy::Policy>();
+}
+
+}  // namespace
+
+bool IsInWorkspace(const Context& context) {
+  if (context.store || context.transaction ||
+      FindTxfsMount(context.directory)) {
+    return true;
+  }
+  const auto found = FindWorkspace(context.directory);
+  // What failed is said by who asks for more.
+  return !found || *found;
+}
+
+Result<Rules> RulesOfFile(const Context& context, const std::string& file,
+                          WithBuiltin builtin) {
+  TRY(CheckWay(context.directory, file));
+  const policy::Sources sources{
+      .builtin = builtin == WithBuiltin::kYes,
+      .files = {{.path = ResolvePath(context.directory, file)}}};
+  return policy::LoadSources(sources, AT_FDCWD);
+}
+
+Result<Rules> RulesOfNextMount(const RealWorkspace& workspace) {
+  const policy::Sources sources = TRY(PolicySources(workspace.path, {}));
+  auto rules = TRY(policy::LoadSources(sources, workspace.base->get()));
+  return OrNone(std::move(rules));
+}
+
+Result<Rules> RulesInForce(const Context& context) {
+  if (!IsInWorkspace(context)) {
+    auto here = std::make_shared<UniqueFd>(
+        TRY(OpenAt(AT_FDCWD, context.directory, O_RDONLY | O_DIRECTORY)));
+    return RulesOfNextMount(
+        {.path = context.directory, .base = std::move(here)});
+  }
+  const Place place = TRY(Locate(context));
+  if (place.daemon != DaemonState::kRunning) {
+    return RulesOfNextMount(place.real);
+  }
+  Client client = TRY(Connect(place));
+  const auto texts = TRY(client.Policy());
+  auto rules = TRY(policy::Compile(texts));
+  return OrNone(std::move(rules));
+}
+
+std::string CountRules(const policy::Policy* rules) {
+  if (rules == nullptr) return Count(0, "rule");
+  const std::string count = Count(rules->rules().size(), "rule");
+  if (rules->limits().empty()) return count;
+  return count + " and " + Count(rules->limits().size(), "limit");
+}
+
+Result<Rules> RulesFor(const Context& context,
+                       const std::optional<std::string>& file) {
+  return file ? RulesOfFile(context, *file) : RulesInForce(context);
+}
+
+}  // namespace txfs::cli

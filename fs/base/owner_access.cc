@@ -1,0 +1,56 @@
+#include "fs/base/owner_access.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "journal/support/file.h"
+
+namespace txfs {
+namespace {
+
+/// chmod(2) by a descriptor that need not be one for reading.
+bool SetMode(const UniqueFd& directory, mode_t mode) {
+  const std::string path = "/proc/self/fd/" + std::to_string(directory.get());
+  return ::chmod(path.c_str(), mode & 07777) == 0;
+}
+
+}  // namespace
+
+bool DeniesOwner(const struct stat& directory) {
+  constexpr mode_t kLooks = S_IRUSR | S_IXUSR;
+  return ::geteuid() != 0 && directory.st_uid == ::geteuid() &&
+         (directory.st_mode & kLooks) != kLooks;
+}
+
+OwnerAccess::OwnerAccess(const BaseDirectory& base, const std::string& path) {
+  UniqueFd at(::fcntl(base.root(), F_DUPFD_CLOEXEC, 0));
+  Widen(at);
+  for (size_t begin = 0; begin < path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    auto next = OpenAt(at.get(), path.substr(begin, end - begin),
+                       O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (!next) return;  // who looks there finds out
+    at = std::move(*next);
+    Widen(at);
+    begin = end + 1;
+  }
+}
+
+OwnerAccess::~OwnerAccess() {
+  for (const Widened& widened : widened_ | std::views::reverse) {
+    SetMode(widened.directory, widened.mode);
+  }
+}
+
+void OwnerAccess::Widen(const UniqueFd& directory) {
+  struct stat st{};
+  if (::fstat(directory.get(), &st) != 0 || !DeniesOwner(st)) return;
+  UniqueFd own(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0));
+  if (!own.valid() || !SetMode(own, st.st_mode | S_IRWXU)) return;
+  widened_.push_back({std::move(own), st.st_mode});
+}
+
+}  // namespace txfs

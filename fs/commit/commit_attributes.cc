@@ -1,0 +1,99 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "fs/commit/commit_object.h"
+#include "fs/commit/commit_run.h"
+#include "fs/host/xattrs.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
+
+namespace txfs {
+namespace {
+
+using Xattrs = std::map<std::string, std::string>;
+
+/// Makes `wanted` all the user.* attributes of an open object.
+Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
+  const std::string proc = ProcPath(fd);
+  // What cannot be listed cannot be set either, and that says why.
+  const auto names = XattrNames(proc);
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    if (!name.starts_with("user.") || wanted.contains(name)) continue;
+    if (::removexattr(proc.c_str(), name.c_str()) != 0 && errno != ENODATA) {
+      return Fail(errno, "removexattr " + path);
+    }
+  }
+  for (const auto& [name, value] : wanted) {
+    CrashPoint();
+    if (::setxattr(proc.c_str(), name.c_str(), value.data(), value.size(), 0) !=
+        0) {
+      const bool is_full = errno == ENOSPC || errno == E2BIG;
+      return Fail(errno, "set extended attributes of " + path,
+                  is_full ? "remove those that are too large for the "
+                            "workspace's filesystem (setfattr -x NAME FILE), "
+                            "or make room"
+                          : "");
+    }
+  }
+  return {};
+}
+
+Status ApplyXattrs(const OpenObject& object, const ObjectAttributes& attributes,
+                   const std::string& path) {
+  const int fd = object.fd.get();
+  auto set = SetXattrs(fd, *attributes.xattrs, path);
+  if (set || set.error().code != EACCES) return set;
+  std::ignore =
+      ChangeMode(object.fd, (attributes.mode & 0777) | S_IRUSR | S_IWUSR);
+  return SetXattrs(fd, *attributes.xattrs, path);
+}
+
+}  // namespace
+
+Status ApplyAttributes(const OpenObject& object,
+                       const ObjectAttributes& attributes,
+                       const std::string& path) {
+  const bool is_symlink = attributes.type == FileType::kSymlink;
+  if (TypeOfMode(object.st.st_mode) != attributes.type) {
+    return Fail(EEXIST, path + " is of another type by now");
+  }
+  if (attributes.xattrs && !is_symlink) {
+    TRY(ApplyXattrs(object, attributes, path));
+  }
+  const int fd = object.fd.get();
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stat " + path);
+  CrashPoint();
+  const bool owner_differs =
+      st.st_uid != attributes.uid || st.st_gid != attributes.gid;
+  // An ordinary user's daemon cannot give files away; the file is its own.
+  if (owner_differs &&
+      ::fchownat(fd, "", attributes.uid, attributes.gid, AT_EMPTY_PATH) != 0 &&
+      (errno != EPERM || ::geteuid() == 0)) {
+    return Fail(errno, "chown " + path);
+  }
+  // Nor can it change what belongs to others; then nothing of this differs, but
+  // for the times of what it could write.
+  const bool foreign = ::geteuid() != 0 && st.st_uid != ::geteuid();
+  CrashPoint();
+  // chown took set-user-ID and set-group-ID away.
+  if (!is_symlink &&
+      (owner_differs || (st.st_mode & 07777) != attributes.mode) &&
+      ChangeMode(object.fd, attributes.mode) != 0 &&
+      !(foreign && errno == EPERM)) {
+    return Fail(errno, "chmod " + path);
+  }
+  CrashPoint();
+  const timespec times[2] = {attributes.atime.ToTimespec(),
+                             attributes.mtime.ToTimespec()};
+  // The path leads to the open object, also where that is a symbolic link.
+  if (::utimensat(AT_FDCWD, ProcPath(fd).c_str(), times, 0) != 0 &&
+      !(foreign && errno == EPERM)) {
+    return Fail(errno, "utimens " + path);
+  }
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,552 @@
+#include "fs/commit/commit_run.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fs/base/base_mounts.h"
+#include "fs/base/owner_access.h"
+#include "fs/planning/conflicts.h"
+#include "journal/support/crash_point.h"
+#include "journal/support/file.h"
+#include "journal/support/pieces.h"
+
+namespace txfs {
+namespace {
+
+constexpr std::string_view kOldSuffix = ".old";
+
+/// st_ino of what stands there; 0 when nothing does.
+uint64_t InoAt(int dir, const std::string& name) {
+  struct stat st{};
+  const int found = ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW);
+  return found == 0 ? st.st_ino : 0;
+}
+
+bool IsDirectoryAt(int dir, const std::string& name) {
+  struct stat st{};
+  return ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISDIR(st.st_mode);
+}
+
+/// Whether a process of ours may write to it, or may let itself.
+bool MayWrite(int dir, const std::string& name) {
+  struct stat st{};
+  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return true;
+  return ::geteuid() == 0 || st.st_uid == ::geteuid() ||
+         ::faccessat(dir, name.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+std::string OldName(const std::string& name) {
+  return name + std::string(kOldSuffix);
+}
+
+std::atomic<bool> rename_has_flags = true;
+std::atomic<bool> exchange_has_links = true;
+
+/// EPERM is what most of those filesystems say.
+bool HasNoLinks(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOSYS ||
+         error == EMLINK;
+}
+
+int LinkForExchange(const UniqueFd& object, int dir, const std::string& name) {
+  if (!exchange_has_links) {
+    errno = EPERM;
+    return -1;
+  }
+  return LinkObject(object, dir, name);
+}
+
+int Rename(int from_dir, const std::string& from, int to_dir,
+           const std::string& to, unsigned flags) {
+  if (flags != 0 && !rename_has_flags) {
+    errno = EINVAL;
+    return -1;
+  }
+  return ::renameat2(from_dir, from.c_str(), to_dir, to.c_str(), flags);
+}
+
+/// Renames to a name that must be free. Without RENAME_NOREPLACE nobody but us
+/// is expected to make names there.
+int RenameToFree(int from_dir, const std::string& from, int to_dir,
+                 const std::string& to) {
+  const int renamed = Rename(from_dir, from, to_dir, to, RENAME_NOREPLACE);
+  if (renamed == 0 || (errno != EINVAL && errno != ENOSYS)) return renamed;
+  if (InoAt(to_dir, to) != 0) {
+    errno = EEXIST;
+    return -1;
+  }
+  return Rename(from_dir, from, to_dir, to, 0);
+}
+
+const std::string& PathOf(const CommitStep& step) {
+  return step.to.vault ? step.from.path : step.to.path;
+}
+
+/// Where `step` changes something that is there before the first step, and
+/// whether it changes the names of that place's directory.
+std::vector<std::pair<const Spot*, bool>> ChangedBy(const CommitStep& step) {
+  switch (step.kind) {
+    case StepKind::kMove:
+      return {{&step.from, true}, {&step.to, true}};
+    case StepKind::kLink:
+      return {{&step.from, false}, {&step.to, true}};
+    case StepKind::kExchange:
+    case StepKind::kUnlink:
+      return {{&step.to, true}};
+    case StepKind::kPatch:
+      return {{&step.to, false}};
+    case StepKind::kAttributes:
+      if (step.set_before && step.set_after) return {{&step.from, false}};
+      return {};
+  }
+  return {};
+}
+
+/// Why nobody may change, move or remove what stands there; "" when one may.
+std::string_view LockOf(int dir, const std::string& name) {
+  struct statx stx{};
+  if (::statx(dir, name.c_str(), AT_SYMLINK_NOFOLLOW, 0, &stx) != 0) return "";
+  if ((stx.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) return "immutable";
+  return (stx.stx_attributes & STATX_ATTR_APPEND) != 0 ? "append-only" : "";
+}
+
+std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
+  const bool immutable = lock == "immutable";
+  return Fail(
+      0, "cannot commit " + ShownPath(path) + ": it is " + std::string(lock),
+      std::string("take that away in the workspace with `chattr ") +
+          (immutable ? "-i" : "-a") + "`, then try again");
+}
+
+/// overlayfs does not rename a directory of a lower layer, unless it is mounted
+/// with redirect_dir=on. It says so before it looks at what stands at the new
+/// name. So this tries to rename to the name of a directory that has an entry,
+/// which moves nothing on any filesystem. Leaves no trace in the times of
+/// `base`.
+Status CheckMoves(int dir, const std::string& name, int base,
+                  const std::string& path) {
+  constexpr const char* kFull = ".txfs-vault-full";
+  constexpr const char* kEntry = ".txfs-vault-full/entry";
+  if (!IsDirectoryAt(dir, name) || !IsOverlay(dir)) return {};
+  struct stat st{};
+  if (::fstat(base, &st) != 0) return Fail(errno, "stat the workspace");
+  TRY(MakeDirectoryAt(base, kFull, 0700));
+  TRY(MakeDirectoryAt(base, kEntry, 0700));
+  const bool moves =
+      ::renameat2(dir, name.c_str(), base, kFull, 0) == 0 || errno != EXDEV;
+  TRY(RemoveTree(base, kFull));
+  const timespec times[2] = {st.st_atim, st.st_mtim};
+  std::ignore = ::futimens(base, times);
+  if (moves) return {};
+  return Fail(
+      0,
+      "cannot commit that " + path +
+          " is moved or deleted: it is of a lower layer of an overlay, "
+          "which does not rename directories",
+      "`txfs discard` that path, or mount the overlay with redirect_dir=on");
+}
+
+/// A file of several names in a lower layer becomes another one when overlayfs
+/// writes to it first, unless it is mounted with index=on. That happens here,
+/// where it still does no harm.
+Status CheckStaysItself(int dir, const CommitStep& step) {
+  const std::string name(BaseName(step.to.path));
+  const auto object = OpenObjectAt(dir, name);
+  if (!object || object->st.st_ino != step.ino ||
+      !S_ISREG(object->st.st_mode)) {
+    return {};
+  }
+  const auto opened = Reopen(object->fd, O_WRONLY, step.to.path);
+  // Whether it may be written to is not the question here.
+  if (!opened || InoAt(dir, name) == step.ino) return {};
+  return Fail(0,
+              "cannot commit " + step.to.path +
+                  ": it has several names in a lower layer of an overlay, "
+                  "which makes it another file when it is written to",
+              "mount the overlay with index=on, or commit with "
+              "--on-conflict=mine: then it is a file of its own");
+}
+
+std::unexpected<Error> InTheWay(const std::string& path) {
+  return Fail(EEXIST, "something made meanwhile stands at " + path,
+              "move it elsewhere");
+}
+
+}  // namespace
+
+void SetRenameHasFlags(bool has) { rename_has_flags = has; }
+void SetExchangeHasLinks(bool has) { exchange_has_links = has; }
+
+Result<CommitRunner::Place> CommitRunner::Resolve(const Spot& spot) const {
+  Place place;
+  place.vault = spot.vault;
+  if (spot.vault) {
+    const int vault = TRY(DirectoryOf(vault_, spot));
+    place.directory = std::make_shared<UniqueFd>(
+        TRY(OpenAt(vault, ".", O_RDONLY | O_DIRECTORY)));
+    place.name = spot.path;
+    return place;
+  }
+  auto directory = OpenBase(std::string(ParentPath(spot.path)));
+  if (!directory &&
+      (directory.error().code == ENOTDIR || directory.error().code == ELOOP)) {
+    // What stands there now is no directory.
+    directory.error().code = ENOENT;
+  }
+  place.directory = TRY(std::move(directory));
+  place.name = spot.path.empty() ? "." : BaseName(spot.path);
+  return place;
+}
+
+/// The attributes at the end of the plan set the modes of what denies itself
+/// to its owner. They may be there already: of the run that this repeats, or
+/// of the commit that this takes back.
+Result<SharedFd> CommitRunner::OpenBase(const std::string& directory) const {
+  auto fd = base_.OpenDirectory(directory);
+  struct stat st{};
+  const bool denied = fd ? ::fstat((*fd)->get(), &st) == 0 && DeniesOwner(st)
+                         : fd.error().code == EACCES;
+  if (!denied || !running_) return fd;
+  OwnerAccess(base_, directory).Keep();
+  return base_.OpenDirectory(directory);
+}
+
+Status CommitRunner::InDirectory(int dir, const std::string& what,
+                                 const std::function<int()>& work) {
+  CrashPoint();
+  if (work() == 0) return {};
+  if (errno == EEXIST) return InTheWay(what);
+  if (errno != EACCES) return Fail(errno, what);
+  struct stat st{};
+  if (::fstat(dir, &st) != 0 || ::fchmod(dir, st.st_mode | S_IRWXU) != 0) {
+    return Fail(EACCES, what);
+  }
+  if (work() == 0) return {};
+  return Fail(errno, what);
+}
+
+/// A directory that is to be moved to another parent is written to.
+void CommitRunner::LetOwnerIn(const OpenObject& directory) {
+  if ((directory.st.st_mode & S_IRWXU) == S_IRWXU) return;
+  // Where it is not ours to let in, the move says so.
+  std::ignore = ChangeMode(directory.fd, directory.st.st_mode | S_IRWXU);
+}
+
+Result<OpenObject> CommitRunner::Find(const Place& place, uint64_t ino) {
+  auto object = OpenObjectAt(place.dir(), place.name);
+  if (object && object->st.st_ino != ino) return Fail(ENOENT, place.name);
+  return object;
+}
+
+bool CommitRunner::IsReachable(const OpenObject& object) const {
+  const uint64_t mount = MountIdOf(object.fd.get());
+  return mount == MountIdOf(base_.root()) ||
+         std::ranges::any_of(vault_, [&](const auto& part) {
+           return mount == MountIdOf(part.second.get());
+         });
+}
+
+Status CommitRunner::CheckUnlocked(const CommitStep& step) const {
+  for (const auto& [spot, changes_names] : ChangedBy(step)) {
+    if (spot->vault) continue;
+    const auto place = Resolve(*spot);
+    if (!place) continue;  // made by an earlier step
+    const auto lock = LockOf(place->dir(), place->name);
+    if (!lock.empty()) return Locked(spot->path, lock);
+    const std::string_view above =
+        changes_names ? LockOf(place->dir(), ".") : "";
+    if (!above.empty()) {
+      return Locked(std::string(ParentPath(spot->path)), above);
+    }
+  }
+  return {};
+}
+
+Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
+  for (const CommitStep& step : steps) {
+    TRY(CheckUnlocked(step));
+    const bool patch = step.kind == StepKind::kPatch;
+    const bool leaves_base =
+        (step.kind == StepKind::kMove || step.kind == StepKind::kUnlink) &&
+        !step.from.vault;
+    if (!patch && !leaves_base && step.kind != StepKind::kExchange) continue;
+    const Spot& spot = leaves_base ? step.from : step.to;
+    if (spot.vault) continue;
+    const auto place = Resolve(spot);
+    if (!place) continue;  // made by an earlier step
+    if (IsOverlay(place->dir())) {
+      if (patch && asking == Asking::kAll) {
+        TRY(CheckStaysItself(place->dir(), step));
+      }
+      if (step.kind == StepKind::kMove) {
+        TRY(CheckMoves(place->dir(), place->name, base_.root(), spot.path));
+      }
+    }
+    const bool writes_to_it = patch || IsDirectoryAt(place->dir(), place->name);
+    if ((patch || MayWrite(place->dir(), ".")) &&
+        (!writes_to_it || MayWrite(place->dir(), place->name))) {
+      continue;
+    }
+    return Fail(EACCES, "cannot commit " + spot.path,
+                "commit as the owner of that file or directory, or as root");
+  }
+  return {};
+}
+
+Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
+  for (const CommitStep& step : steps) {
+    if (!step.set_after) continue;
+    const ObjectAttributes& after = *step.set_after;
+    // What an undo sets is what the commit found there.
+    const bool gives_back = is_undo && step.ino != 0;
+    if (GainsPrivilege(step) && !gives_back) {
+      return Fail(EBADMSG, "the plan sets set-user-ID or set-group-ID on " +
+                               step.to.path + ", which did not have it");
+    }
+    if (!after.xattrs) continue;
+    for (const auto& [name, value] : *after.xattrs) {
+      if (name.starts_with("user.")) continue;
+      return Fail(EBADMSG, "the plan sets the attribute " + name + " of " +
+                               step.to.path + ", as no commit does");
+    }
+  }
+  return {};
+}
+
+Status CommitRunner::Run(const CommitSteps& steps, bool is_undo) {
+  TRY(CheckHarmless(steps, is_undo));
+  base_.DropCache();
+  running_ = true;
+  size_t done = 0;
+  for (const CommitStep& step : steps) {
+    TRY(Do(step));
+    if (progress_) progress_(++done, steps.size());
+  }
+  base_.DropCache();
+  CrashPoint();
+  if (::syncfs(base_.root()) != 0) return Fail(errno, "sync the workspace");
+  for (const auto& [mount, part] : vault_) {
+    // The first is on the workspace's own filesystem.
+    if (!mount.empty() && ::syncfs(part.get()) != 0) {
+      return Fail(errno, "sync " + mount);
+    }
+  }
+  return {};
+}
+
+Status CommitRunner::Do(const CommitStep& step) {
+  switch (step.kind) {
+    case StepKind::kMove:
+      return Move(step);
+    case StepKind::kExchange:
+      return Exchange(step);
+    case StepKind::kLink:
+      return Link(step);
+    case StepKind::kUnlink:
+      return Unlink(step);
+    case StepKind::kPatch:
+      return Patch(step);
+    case StepKind::kAttributes:
+      return SetAttributes(step);
+  }
+  return Fail(EBADMSG, "commit step");
+}
+
+Status CommitRunner::Move(const CommitStep& step) {
+  auto from = Resolve(step.from);
+  // Moved on already, with the object or with a directory above it.
+  if (!from && from.error().code == ENOENT) return {};
+  if (!from) return std::unexpected(std::move(from).error());
+  const auto object = Find(*from, step.ino);
+  if (!object && object.error().code == ENOENT) return {};
+  if (!object) return std::unexpected(object.error());
+  const Place to = TRY(Resolve(step.to));
+  if (object->IsDirectory()) LetOwnerIn(*object);
+  const int permitting = step.from.vault ? to.dir() : from->dir();
+  TRY(InDirectory(permitting, PathOf(step), [&] {
+    return RenameToFree(from->dir(), from->name, to.dir(), to.name);
+  }));
+  if (object->IsDirectory()) base_.DropCache();
+  // A rename is by name: in the base, another object may have got it.
+  if (!to.vault || InoAt(to.dir(), to.name) == step.ino) return {};
+  std::ignore = RenameToFree(to.dir(), to.name, from->dir(), from->name);
+  return InTheWay(PathOf(step));
+}
+
+Status CommitRunner::Exchange(const CommitStep& step) {
+  const Place from = TRY(Resolve(step.from));
+  const uint64_t kept = InoAt(from.dir(), from.name);
+  if (kept == step.other) return {};
+  const Place to = TRY(Resolve(step.to));
+  if (kept != step.ino) return FinishExchange(step, from);
+  const uint64_t there = InoAt(to.dir(), to.name);
+  const bool was_set_aside =
+      there == 0 && InoAt(from.dir(), OldName(from.name)) == step.other;
+  if (was_set_aside) return ExchangeInSteps(step, from, to);
+  if (there != step.other) return InTheWay(step.to.path);
+  bool supported = true;
+  TRY(InDirectory(to.dir(), step.to.path, [&] {
+    const int swapped =
+        Rename(from.dir(), from.name, to.dir(), to.name, RENAME_EXCHANGE);
+    supported = swapped == 0 || (errno != EINVAL && errno != ENOSYS);
+    return supported ? swapped : 0;
+  }));
+  if (!supported) return ExchangeInSteps(step, from, to);
+  if (InoAt(from.dir(), from.name) == step.other) return {};
+  // Another object got the name in between.
+  std::ignore =
+      Rename(from.dir(), from.name, to.dir(), to.name, RENAME_EXCHANGE);
+  return InTheWay(step.to.path);
+}
+
+/// For filesystems without RENAME_EXCHANGE: the old object gets a name in the
+/// vault, the new one replaces it, and then the name is the slot's. Where there
+/// are no hard links either, the old one has only the name in the vault until
+/// it is replaced.
+Status CommitRunner::ExchangeInSteps(const CommitStep& step, const Place& from,
+                                     const Place& to) {
+  const std::string old = OldName(from.name);
+  if (InoAt(from.dir(), old) != step.other) {
+    const auto object = Find(to, step.other);
+    if (!object) return InTheWay(step.to.path);
+    TRY(InDirectory(to.dir(), step.to.path, [&] {
+      if (LinkForExchange(object->fd, from.dir(), old) == 0) return 0;
+      if (!HasNoLinks(errno)) return -1;
+      return Rename(to.dir(), to.name, from.dir(), old, 0);
+    }));
+    if (InoAt(from.dir(), old) != step.other) {
+      std::ignore = RenameToFree(from.dir(), old, to.dir(), to.name);
+      return InTheWay(step.to.path);
+    }
+  }
+  // What others make there meanwhile is not to be replaced.
+  const bool is_old = InoAt(to.dir(), to.name) == step.other;
+  TRY(InDirectory(to.dir(), step.to.path, [&] {
+    return is_old ? Rename(from.dir(), from.name, to.dir(), to.name, 0)
+                  : RenameToFree(from.dir(), from.name, to.dir(), to.name);
+  }));
+  return FinishExchange(step, from);
+}
+
+Status CommitRunner::FinishExchange(const CommitStep& step, const Place& from) {
+  const std::string old = OldName(from.name);
+  CrashPoint();
+  if (InoAt(from.dir(), old) == step.other &&
+      Rename(from.dir(), old, from.dir(), from.name, 0) == 0) {
+    return {};
+  }
+  return Fail(EIO,
+              "the old content of " + step.to.path + " is not to be found");
+}
+
+bool CommitRunner::IsIn(const Place& place, uint64_t parent) {
+  struct stat st{};
+  return parent == 0 || (::fstat(place.dir(), &st) == 0 && st.st_ino == parent);
+}
+
+Status CommitRunner::Link(const CommitStep& step) {
+  auto from = Resolve(step.from);
+  // Later steps took the other name away, or the directory it was in.
+  if (!from && from.error().code == ENOENT) return {};
+  if (!from) return std::unexpected(std::move(from).error());
+  const auto object = Find(*from, step.ino);
+  if (!object && object.error().code == ENOENT) return {};
+  if (!object) return std::unexpected(object.error());
+  const Place to = TRY(Resolve(step.to));
+  if (!IsIn(to, step.parent)) return {};
+  if (InoAt(to.dir(), to.name) == step.ino) return {};
+  return InDirectory(to.dir(), PathOf(step),
+                     [&] { return LinkObject(object->fd, to.dir(), to.name); });
+}
+
+Status CommitRunner::Unlink(const CommitStep& step) {
+  auto to = Resolve(step.to);
+  if (!to && to.error().code == ENOENT) return {};
+  if (!to) return std::unexpected(std::move(to).error());
+  if (!IsIn(*to, step.parent) || InoAt(to->dir(), to->name) != step.ino) {
+    return {};
+  }
+  // Never the last name: it would be a deletion.
+  auto from = Resolve(step.from);
+  if (!from || InoAt(from->dir(), from->name) != step.ino) return {};
+  return InDirectory(to->dir(), PathOf(step), [&] {
+    return ::unlinkat(to->dir(), to->name.c_str(), 0);
+  });
+}
+
+Status CommitRunner::Patch(const CommitStep& step) {
+  auto place = Resolve(step.to);
+  // Moved already: an earlier run was past the patches, which it synced.
+  if (!place && place.error().code == ENOENT) return {};
+  if (!place) return std::unexpected(std::move(place).error());
+  const auto object = Find(*place, step.ino);
+  if (!object && object.error().code == ENOENT) return {};
+  if (!object) return std::unexpected(object.error());
+  if (!S_ISREG(object->st.st_mode) || !IsReachable(*object)) {
+    return InTheWay(step.to.path);
+  }
+  CrashPoint();
+  auto opened = Reopen(object->fd, O_RDWR, step.to.path);
+  if (!opened && opened.error().code == EACCES) {
+    std::ignore = ChangeMode(object->fd, S_IRUSR | S_IWUSR);
+    opened = Reopen(object->fd, O_RDWR, step.to.path);
+  }
+  const UniqueFd fd = TRY(std::move(opened));
+  CrashPoint();
+  auto written = WriteDelta(*step.after, fd.get());
+  if (written && ::fsync(fd.get()) != 0) written = Fail(errno, "sync");
+  if (written) return {};
+  written.error().message = "patch " + step.to.path;
+  return written;
+}
+
+Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
+  // What is behind `keep` goes, so that what no range covers reads as zeros.
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stat");
+  if (delta.keep < static_cast<uint64_t>(st.st_size) &&
+      ::ftruncate(fd, static_cast<off_t>(delta.keep)) != 0) {
+    return Fail(errno, "truncate");
+  }
+  if (::ftruncate(fd, static_cast<off_t>(delta.size)) != 0) {
+    return Fail(errno, "truncate");
+  }
+  const int vault = TRY(DirectoryOf(vault_, Spot::Vault(delta.name, "")));
+  const UniqueFd from = TRY(OpenFileBelow(vault, delta.name, O_RDONLY));
+  for (const Range& range : delta.ranges) {
+    TRY(ForEachPiece(range.from, range.to, from.get(),
+                     [&](uint64_t offset, ByteSpan piece) {
+                       CrashPoint();
+                       return WriteFully(fd, offset, piece);
+                     }));
+  }
+  return {};
+}
+
+Status CommitRunner::SetAttributes(const CommitStep& step) {
+  if (!step.set_after) return {};
+  auto place = Resolve(step.to);
+  // Others took away what the steps before brought: then so be it.
+  if (!place && place.error().code == ENOENT) return {};
+  if (!place) return std::unexpected(std::move(place).error());
+  const auto object = OpenObjectAt(place->dir(), place->name);
+  if (!object && object.error().code == ENOENT) return {};
+  if (!object) return Fail(object.error().code, "open " + step.to.path);
+  const bool is_named = step.ino == 0 || object->st.st_ino == step.ino;
+  if (!is_named || !IsReachable(*object)) return InTheWay(step.to.path);
+  CrashPoint();
+  auto set = ApplyAttributes(*object, *step.set_after, step.to.path);
+  if (!set && set.error().code == EEXIST) return InTheWay(step.to.path);
+  return set;
+}
+
+}  // namespace txfs

@@ -1,0 +1,524 @@
+#include "fs/diff/change_list.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+#include <unordered_set>
+
+#include "fs/tree/own_xattrs.h"
+
+namespace txfs {
+namespace {
+
+bool AttributesDiffer(const ChangeSide& a, const ChangeSide& b) {
+  return a.attr.mode != b.attr.mode || a.attr.uid != b.attr.uid ||
+         a.attr.gid != b.attr.gid;
+}
+
+/// What the overlay shows under a name.
+struct NewName {
+  const Inode* inode = nullptr;  ///< nullptr: not in memory, all from the base
+  std::string base_path;         ///< "" when it has none
+};
+
+}  // namespace
+
+ChangeSide SideOf(BaseObject object) {
+  ChangeSide side;
+  side.attr = AttrOf(object.st);
+  side.base_path = std::move(object.path);
+  side.symlink = std::move(object.symlink);
+  return side;
+}
+
+class ChangeCollector {
+ public:
+  ChangeCollector(OverlayFilesystem::Frozen& frozen, bool expand)
+      : frozen_(frozen), expand_(expand) {}
+
+  Result<ChangeList> Run() {
+    // Directories that were opened lately may have been moved since.
+    frozen_.base.DropCache();
+    TRY(CollectNames());
+    TRY(CollectTouched());
+    TRY(Pair());
+    return std::move(list_);
+  }
+
+ private:
+  Status CollectNames() {
+    Status status;
+    frozen_.tree.ForEachUpper([&](Inode& inode) {
+      // Whoever hides a deleted one hides all that the base has in it.
+      if (status && inode.IsDirectory() && !inode.IsOrphan()) {
+        status = CollectDirectory(inode);
+      }
+    });
+    return status;
+  }
+
+  /// Both sides of every name that the upper changed in `directory`.
+  Status CollectDirectory(const Inode& directory) {
+    const auto visible = frozen_.tree.VisiblePath(directory, {}, &paths_);
+    for (const auto& [name, slot] : directory.slots) {
+      if (!slot.IsUpper()) continue;
+      if (directory.record.base) {
+        TRY(AddOld(JoinPath(directory.record.base->path, name)));
+      }
+      if (slot.upper.kind != DentryKind::kInode || !visible) continue;
+      const Inode* child = frozen_.tree.Find(slot.upper.ino);
+      if (child != nullptr) TRY(AddNew(JoinPath(*visible, name), *child));
+    }
+    return {};
+  }
+
+  /// A base name the overlay hides or replaces, with what is below it.
+  Status AddOld(const std::string& path) {
+    // No recursion: a tree may be deeper than the stack.
+    std::vector<std::string> waiting{path};
+    while (!waiting.empty()) {
+      const std::string next = std::move(waiting.back());
+      waiting.pop_back();
+      TRY(AddOldObject(next, waiting));
+    }
+    return {};
+  }
+
+  /// The names in it come to `waiting`.
+  Status AddOldObject(const std::string& path,
+                      std::vector<std::string>& waiting) {
+    if (old_.contains(path)) return {};
+    auto object = TRY(FindObject(frozen_.base, path));
+    if (!object) return {};
+    const bool is_directory = S_ISDIR(object->st.st_mode);
+    old_.emplace(path, std::move(*object));
+    if (!is_directory) return {};
+    // A directory that lives on elsewhere takes its content along.
+    const Inode* inode = frozen_.tree.FindBaseDirectory(path);
+    if (!expand_ && inode != nullptr && !inode->IsOrphan()) return {};
+    return EachIn(path, [&](const BaseEntry& entry) -> Status {
+      waiting.push_back(JoinPath(path, entry.name));
+      return {};
+    });
+  }
+
+  /// Of a directory that may not be listed, it alone is known.
+  template <class Visit>
+  Status EachIn(const std::string& path, const Visit& visit) {
+    const auto entries = TRY(ListIfOpen(frozen_.base, path));
+    for (const BaseEntry& entry : entries) TRY(visit(entry));
+    return {};
+  }
+
+  Status AddNew(const std::string& path, const Inode& inode) {
+    const std::string base =
+        inode.record.base ? inode.record.base->path : std::string();
+    new_.insert_or_assign(path, NewName{&inode, base});
+    if (expand_ && inode.IsDirectory() && inode.record.base) {
+      TRY(AddBaseChildren(path, base));
+    }
+    return {};
+  }
+
+  /// The inode of a base object, if it is in memory.
+  const Inode* FindBase(const std::string& path, FileType type) {
+    if (type == FileType::kDirectory) {
+      return frozen_.tree.FindBaseDirectory(path);
+    }
+    const auto st = frozen_.base.Stat(path);
+    return st ? frozen_.tree.FindBaseFile(path, *st) : nullptr;
+  }
+
+  /// What a moved base directory still shows of its base content.
+  Status AddBaseChildren(const std::string& path, const std::string& base) {
+    std::vector<std::pair<std::string, std::string>> waiting{{path, base}};
+    while (!waiting.empty()) {
+      const auto next = std::move(waiting.back());
+      waiting.pop_back();
+      TRY(AddChildrenOf(next.first, next.second, waiting));
+    }
+    return {};
+  }
+
+  /// The directories in it come to `waiting`.
+  Status AddChildrenOf(
+      const std::string& path, const std::string& base,
+      std::vector<std::pair<std::string, std::string>>& waiting) {
+    const Inode* directory = frozen_.tree.FindBaseDirectory(base);
+    // Somebody else may have removed it meanwhile, or put a file in its place.
+    return EachIn(base, [&](const BaseEntry& entry) -> Status {
+      const Inode* inode = nullptr;
+      if (directory != nullptr) {
+        const auto slot = directory->slots.find(entry.name);
+        if (slot != directory->slots.end()) {
+          if (slot->second.IsUpper()) return {};
+          inode = frozen_.tree.Find(slot->second.cached);
+        }
+      }
+      const std::string child_base = JoinPath(base, entry.name);
+      const std::string child_path = JoinPath(path, entry.name);
+      if (inode == nullptr) inode = FindBase(child_base, entry.type);
+      new_.insert_or_assign(child_path, NewName{inode, child_base});
+      // What was changed here hides a directory that others put there.
+      const bool hidden = inode != nullptr && !inode->IsDirectory();
+      if (entry.type != FileType::kDirectory || hidden) return {};
+      waiting.emplace_back(child_path, child_base);
+      return {};
+    });
+  }
+
+  /// Base objects changed in place.
+  Status CollectTouched() {
+    frozen_.tree.ForEachUpper([&](Inode& inode) {
+      if (!inode.record.base || inode.IsOrphan()) return;
+      for (const std::string& path :
+           frozen_.tree.VisiblePaths(inode, &paths_)) {
+        new_.try_emplace(path, NewName{&inode, inode.record.base->path});
+      }
+      AddLostAbove(inode);
+    });
+    return {};
+  }
+
+  /// Directories that the base has no more, and that are shown for what the
+  /// transaction has in them: its commit makes them again.
+  void AddLostAbove(const Inode& inode) {
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = frozen_.tree.Find(link.parent);
+      const bool is_lost = parent != nullptr && parent->lost && !parent->upper;
+      const auto path =
+          is_lost ? frozen_.tree.VisiblePath(*parent) : std::nullopt;
+      if (!path) continue;
+      const NewName name{parent, parent->record.base->path};
+      if (new_.try_emplace(*path, name).second) AddLostAbove(*parent);
+    }
+  }
+
+  Result<std::optional<ChangeSide>> BeforeAt(const std::string& path) {
+    const auto known = old_.find(path);
+    if (known != old_.end()) return SideOf(known->second);
+    auto object = TRY(FindObject(frozen_.base, path));
+    if (!object) return std::nullopt;
+    return SideOf(std::move(*object));
+  }
+
+  Result<ChangeSide> AfterOf(const NewName& name) {
+    ChangeSide side;
+    const bool is_base =
+        name.inode == nullptr || (!name.inode->upper && !name.inode->lost);
+    if (is_base) {
+      auto object = TRY(FindObject(frozen_.base, name.base_path));
+      if (!object) return Fail(ENOENT, "stat " + name.base_path);
+      return SideOf(std::move(*object));
+    }
+    side.attr = name.inode->attr();
+    side.symlink = name.inode->record.symlink;
+    side.ino = name.inode->ino;
+    return side;
+  }
+
+  Status Pair() {
+    for (const auto& [path, name] : new_) TRY(PairNew(path, name));
+    DropEmptied();
+    std::set<std::string> moved;  // a rename says that they are elsewhere
+    for (const ChangeList::Candidate& candidate : list_.candidates_) {
+      moved.insert(candidate.change.old_path);
+    }
+    for (const auto& [path, old] : old_) {
+      if (new_.contains(path) || moved.contains(path)) continue;
+      NetChange change{.kind = ChangeKind::kDeleted, .path = path};
+      change.before = SideOf(old);
+      change.content = true;
+      list_.candidates_.push_back({.change = std::move(change)});
+    }
+    return {};
+  }
+
+  /// Whether the base object is here instead of at its base path: not when
+  /// that still shows it, and this is one more hard link.
+  [[nodiscard]] bool HasMoved(const std::string& path,
+                              const NewName& name) const {
+    if (name.base_path.empty() || new_.contains(name.base_path)) return false;
+    const auto visible = frozen_.tree.VisibleBase(name.base_path);
+    return !visible || *visible == path;
+  }
+
+  Status PairNew(const std::string& path, const NewName& name) {
+    ChangeSide after = TRY(AfterOf(name));
+    std::optional<ChangeSide> before = TRY(BeforeAt(path));
+    const bool hides = before && before->attr.type == FileType::kDirectory &&
+                       after.attr.type != FileType::kDirectory;
+    if (hides) TRY(AddOld(path));  // also where others made it a directory
+    if (before) return AddPair(path, "", name, *before, std::move(after));
+    if (HasMoved(path, name)) {
+      before = TRY(BeforeAt(name.base_path));
+      if (before) {
+        return AddPair(path, name.base_path, name, *before, std::move(after));
+      }
+    }
+    const bool may_be_emptied = name.inode != nullptr &&
+                                name.inode->IsDirectory() && name.inode->lost &&
+                                !name.inode->AttributesChanged() &&
+                                frozen_.tree.UpperNames(*name.inode) == 0;
+    if (may_be_emptied) emptied_.push_back(path);
+    NetChange change{.kind = ChangeKind::kAdded, .path = path};
+    change.after = std::move(after);
+    change.content = true;
+    list_.candidates_.push_back({.change = std::move(change)});
+    return {};
+  }
+
+  /// Of a directory that the base has no more, and in which the transaction has
+  /// only deleted, no commit makes anything.
+  void DropEmptied() {
+    if (emptied_.empty()) return;
+    std::set<std::string> paths;
+    for (const ChangeList::Candidate& candidate : list_.candidates_) {
+      paths.insert(candidate.change.path);
+    }
+    std::ranges::sort(emptied_);
+    // Those inside first.
+    for (const std::string& path : emptied_ | std::views::reverse) {
+      const std::string below = path + "/";
+      const auto first = paths.lower_bound(below);
+      const bool has_more = first != paths.end() && first->starts_with(below);
+      if (!has_more) paths.erase(path);
+    }
+    std::erase_if(list_.candidates_, [&](const auto& candidate) {
+      return !paths.contains(candidate.change.path);
+    });
+  }
+
+  /// Whether another directory of the base took this one's name.
+  static bool IsOtherDirectory(const NewName& name, const ChangeSide& before,
+                               const ChangeSide& after) {
+    return after.attr.type == FileType::kDirectory && !name.base_path.empty() &&
+           name.base_path != before.base_path;
+  }
+
+  Status AddPair(const std::string& path, const std::string& old_path,
+                 const NewName& name, const ChangeSide& before,
+                 ChangeSide after) {
+    ChangeList::Candidate candidate;
+    NetChange& change = candidate.change;
+    change.path = path;
+    const bool old_name_gone = old_.contains(old_path);
+    if (before.attr.type != after.attr.type) {
+      change.kind = ChangeKind::kTypeChanged;
+      change.content = true;
+    } else if (!old_path.empty() && (old_name_gone || expand_)) {
+      change.kind = ChangeKind::kRenamed;
+      change.old_path = old_path;
+    } else if (IsOtherDirectory(name, before, after)) {
+      change.kind = ChangeKind::kRenamed;
+      change.old_path = name.base_path;
+    }
+    change.attributes = AttributesDiffer(before, after);
+    candidate.same_object = name.base_path == before.base_path;
+    const bool upper = name.inode != nullptr && name.inode->upper;
+    if (change.kind != ChangeKind::kTypeChanged) {
+      if (after.attr.type == FileType::kSymlink) {
+        change.content = before.symlink != after.symlink;
+      } else if (after.attr.type == FileType::kRegular) {
+        const bool touched =
+            upper && (!name.inode->extents.empty() ||
+                      name.inode->attr().base_limit < before.attr.size);
+        change.content = before.attr.size != after.attr.size;
+        candidate.compare =
+            !change.content && (!candidate.same_object || touched);
+      }
+    }
+    if (upper) {
+      // Beyond what is left of the base's, and not written, all is zero.
+      const Attr& attr = name.inode->attr();
+      if (attr.base_limit < attr.size) {
+        candidate.extents.push_back(
+            {attr.base_limit, attr.size - attr.base_limit, {}});
+      }
+      for (const auto& [offset, extent] : name.inode->extents) {
+        candidate.extents.push_back(extent);
+      }
+      if (name.inode->attr().xattrs_owned || !candidate.same_object) {
+        candidate.base_xattrs_of = before.base_path;
+        candidate.xattrs = XattrsOf(*name.inode);
+      }
+    }
+    change.before = before;
+    change.after = std::move(after);
+    list_.candidates_.push_back(std::move(candidate));
+    return {};
+  }
+
+  [[nodiscard]] std::map<std::string, std::string> XattrsOf(
+      const Inode& inode) const {
+    if (inode.attr().xattrs_owned || !inode.record.base) {
+      return OwnXattrs(inode);
+    }
+    using Xattrs = std::map<std::string, std::string>;
+    return frozen_.BaseXattrs(inode.record.base->path).value_or(Xattrs());
+  }
+
+  OverlayFilesystem::Frozen& frozen_;
+  bool expand_;
+  std::map<std::string, BaseObject> old_;  // base paths
+  std::map<std::string, NewName> new_;     // overlay paths
+  std::vector<std::string> emptied_;       // as far as their records tell
+  PathMemo paths_;
+  ChangeList list_;
+};
+
+Result<ChangeList> ChangeList::Collect(OverlayFilesystem::Frozen& frozen,
+                                       bool expand) {
+  return ChangeCollector(frozen, expand).Run();
+}
+
+std::vector<std::string> ChangeList::Deleted() const {
+  std::vector<std::string> paths;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.change.kind != ChangeKind::kDeleted) continue;
+    paths.push_back(candidate.change.path);
+  }
+  return paths;
+}
+
+namespace {
+
+bool IsTouched(const Inode& inode) {
+  return inode.ContentChanged() || inode.AttributesChanged();
+}
+
+}  // namespace
+
+void TouchedCount::Add(const Inode& inode) {
+  if (inode.upper && inode.record.base) {
+    if (inode.IsOrphan()) {
+      deleted_.insert(inode.record.base->path);
+    } else if (IsTouched(inode)) {
+      ++count_;
+    }
+  }
+  if (inode.upper_names == 0) return;
+  for (const auto& [name, slot] : inode.slots) {
+    if (slot.upper.kind == DentryKind::kInode && !inode.IsOrphan()) {
+      const Inode* child = tree_.Find(slot.upper.ino);
+      const bool is_base = child != nullptr && child->record.base;
+      if (is_base) {
+        std::string place;
+        // A directory in the place of another one is just renamed.
+        if (inode.record.base && !child->IsDirectory()) {
+          place = JoinPath(inode.record.base->path, name);
+        }
+        moved_.emplace(child->record.base->path, std::move(place));
+      }
+      if (!is_base || !IsTouched(*child)) ++count_;  // else it is counted
+    } else if (slot.upper.kind == DentryKind::kWhiteout && inode.record.base) {
+      hidden_.push_back(JoinPath(inode.record.base->path, name));
+    }
+  }
+}
+
+/// What took the place of something else is a change of that, and its old name
+/// is one more.
+uint64_t TouchedCount::Total() const {
+  const auto has_renamed = [&](const std::string& path) {
+    const auto moved = moved_.find(path);
+    return moved != moved_.end() && !deleted_.contains(moved->second) &&
+           !moved_.contains(moved->second);
+  };
+  return count_ +
+         static_cast<uint64_t>(std::ranges::count_if(
+             hidden_, [&](const auto& path) { return !has_renamed(path); }));
+}
+
+namespace {
+
+Result<size_t> ReadSide(OverlayFilesystem& filesystem, const ChangeSide& side,
+                        uint64_t offset, MutableByteSpan out) {
+  if (side.ino != kNoIno) return filesystem.Read(side.ino, offset, out);
+  return filesystem.ReadBase(side.base_path, offset, out);
+}
+
+/// Whether [from, to) of the two sides differ.
+Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
+                          const ChangeSide& old_side,
+                          const ChangeSide& new_side, uint64_t from,
+                          uint64_t to) {
+  if (from >= to) return false;
+  Bytes before(std::min<uint64_t>(kCompareBytes, to - from));
+  Bytes after(before.size());
+  while (from < to) {
+    const size_t want = std::min<uint64_t>(before.size(), to - from);
+    const MutableByteSpan a = MutableByteSpan(before).first(want);
+    const MutableByteSpan b = MutableByteSpan(after).first(want);
+    const size_t read_a = TRY(ReadSide(filesystem, old_side, from, a));
+    const size_t read_b = TRY(ReadSide(filesystem, new_side, from, b));
+    if (read_a != read_b ||
+        !std::ranges::equal(a.first(read_a), b.first(read_b))) {
+      return true;
+    }
+    if (read_a == 0) return false;
+    from += read_a;
+  }
+  return false;
+}
+
+Result<bool> XattrsDiffer(OverlayFilesystem& filesystem,
+                          const std::string& base_path,
+                          const std::map<std::string, std::string>& after) {
+  return TRY(filesystem.ReadBaseXattrs(base_path)) != after;
+}
+
+}  // namespace
+
+Result<bool> OrDiffers(Result<bool> differs) {
+  if (differs) return differs;
+  if (differs.error().code == ESTALE || IsClosedOrGone(differs.error())) {
+    return true;
+  }
+  return differs;
+}
+
+Result<std::vector<NetChange>> ChangeList::Settle(
+    OverlayFilesystem& filesystem) && {
+  std::vector<NetChange> changes;
+  for (Candidate& candidate : candidates_) {
+    NetChange& change = candidate.change;
+    if (candidate.compare) {
+      const uint64_t size = change.after->attr.size;
+      if (!candidate.same_object) candidate.extents = {{0, size, {}}};
+      for (const Extent& extent : candidate.extents) {
+        if (change.content) break;
+        change.content = TRY(OrDiffers(
+            RangeDiffers(filesystem, *change.before, *change.after,
+                         extent.offset, std::min(extent.end(), size))));
+      }
+    }
+    if (!candidate.base_xattrs_of.empty()) {
+      const bool differ = TRY(OrDiffers(XattrsDiffer(
+          filesystem, candidate.base_xattrs_of, candidate.xattrs)));
+      change.attributes = change.attributes || differ;
+    }
+    const bool differs = change.content || change.attributes ||
+                         change.kind != ChangeKind::kModified;
+    if (differs) changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+std::vector<NetChange> SelectChanges(std::vector<NetChange> changes,
+                                     const std::vector<std::string>& below) {
+  if (!below.empty()) {
+    std::erase_if(changes, [&](const NetChange& change) {
+      return std::ranges::none_of(below, [&](const std::string& root) {
+        return IsAtOrBelow(change.path, root) ||
+               (!change.old_path.empty() && IsAtOrBelow(change.old_path, root));
+      });
+    });
+  }
+  std::ranges::sort(changes, {}, &NetChange::path);
+  return changes;
+}
+
+}  // namespace txfs

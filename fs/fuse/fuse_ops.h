@@ -1,0 +1,30 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "fs/fuse/fuse_libfuse.h"
+#include "fs/fuse/fuse_refused.h"
+#include "fs/fuse/fuse_stale.h"
+#include "fs/fuse/fuse_wire.h"
+#include "fs/posix/filesystem.h"
+
+namespace txfs {
+
+/// What handlers find behind the session's user data.
+struct FuseContext {
+  Filesystem& fs;
+  std::function<void(const std::string&)> log;
+  FuseWire wire{};
+  RefusedPages* refused_pages = nullptr;  ///< set before the first request
+  StaleTold* stale_told = nullptr;        ///< the same
+  /// Whether the kernel does without OPEN and OPENDIR; decided in INIT.
+  std::atomic<bool> zero_message_open{false};
+  std::atomic<bool> zero_message_opendir{false};
+};
+
+/// The handlers: each decodes, makes one call and replies.
+const fuse_lowlevel_ops& FuseOps();
+
+}  // namespace txfs

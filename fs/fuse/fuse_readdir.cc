@@ -1,0 +1,139 @@
+#include "fs/fuse/fuse_readdir.h"
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "fs/fuse/fuse_reply.h"
+
+namespace txfs {
+namespace {
+
+struct stat StatOf(const DirEntry& entry) {
+  struct stat st{};
+  st.st_ino = entry.st_ino;
+  st.st_mode = ModeBits(entry.type);
+  return st;
+}
+
+bool IsDot(const std::string& name) { return name == "." || name == ".."; }
+
+/// Entries in the kernel's format, and the lookups that go to it with them.
+class EntryBuffer {
+ public:
+  EntryBuffer(fuse_req_t req, size_t size) : req_(req), bytes_(size, '\0') {}
+
+  bool Add(const DirEntry& entry) {
+    const struct stat st = StatOf(entry);
+    const size_t room = bytes_.size() - used_;
+    const size_t need =
+        fuse_add_direntry(req_, bytes_.data() + used_, room, entry.name.c_str(),
+                          &st, static_cast<off_t>(entry.cookie));
+    if (need > room) return false;
+    used_ += need;
+    return true;
+  }
+
+  /// Whether `taken` bytes leave room for `entry` with attributes.
+  bool Reserve(const DirEntry& entry, size_t& taken) const {
+    const size_t need = fuse_add_direntry_plus(req_, nullptr, 0,
+                                               entry.name.c_str(), nullptr, 0);
+    if (need > bytes_.size() - taken) return false;
+    taken += need;
+    return true;
+  }
+
+  /// For entries that were reserved.
+  void AddPlus(const DirEntry& entry, const fuse_entry_param& param) {
+    used_ += fuse_add_direntry_plus(req_, bytes_.data() + used_,
+                                    bytes_.size() - used_, entry.name.c_str(),
+                                    &param, static_cast<off_t>(entry.cookie));
+    if (param.ino != 0) lookups_.push_back(Ino{param.ino});
+  }
+
+  [[nodiscard]] bool empty() const { return used_ == 0; }
+  void ReserveLookups(size_t count) { lookups_.reserve(count); }
+
+  void Send(Filesystem& fs) const noexcept {
+    if (fuse_reply_buf(req_, bytes_.data(), used_) != 0) GiveBack(fs);
+  }
+  void GiveBack(Filesystem& fs) const noexcept {
+    for (const Ino ino : lookups_) fs.Forget(ino, 1);
+  }
+
+ private:
+  fuse_req_t req_;
+  std::string bytes_;
+  size_t used_ = 0;
+  std::vector<Ino> lookups_;
+};
+
+/// As many entries as fit with attributes. They are looked up afterwards: the
+/// visitor may run under the directory's lock.
+Result<std::vector<DirEntry>> Collect(Filesystem& fs, Ino ino, uint64_t cookie,
+                                      const EntryBuffer& buffer) {
+  std::vector<DirEntry> entries;
+  size_t taken = 0;
+  TRY(fs.ReadDirectory(ino, cookie, [&](const DirEntry& entry) {
+    if (!buffer.Reserve(entry, taken)) return false;
+    entries.push_back(entry);
+    return true;
+  }));
+  return entries;
+}
+
+/// An entry without an inode: the kernel caches nothing about it.
+fuse_entry_param BareEntry(const DirEntry& entry) {
+  fuse_entry_param param{};
+  param.attr = StatOf(entry);
+  return param;
+}
+
+void AddLookedUp(Filesystem& fs, Ino parent, const DirEntry& entry,
+                 EntryBuffer& buffer) {
+  if (IsDot(entry.name)) return buffer.AddPlus(entry, BareEntry(entry));
+  const auto node = fs.Lookup(parent, entry.name);
+  if (node) return buffer.AddPlus(entry, EntryOf(*node));
+  // Gone since it was listed: left out. Any other error shows at its use.
+  if (node.error().code != ENOENT) buffer.AddPlus(entry, BareEntry(entry));
+}
+
+/// Fills `buffer`; leaves it empty only at the end of the directory.
+Status Fill(Filesystem& fs, Ino ino, uint64_t cookie, EntryBuffer& buffer) {
+  while (buffer.empty()) {
+    const auto entries = TRY(Collect(fs, ino, cookie, buffer));
+    if (entries.empty()) break;
+    // From here on nothing allocates while lookups are in the air.
+    buffer.ReserveLookups(entries.size());
+    for (const DirEntry& entry : entries) AddLookedUp(fs, ino, entry, buffer);
+    cookie = entries.back().cookie;
+  }
+  return {};
+}
+
+}  // namespace
+
+void ReplyEntries(fuse_req_t req, Filesystem& fs, Ino ino, uint64_t cookie,
+                  size_t size) noexcept {
+  auto read = Guard([&]() -> Result<EntryBuffer> {
+    EntryBuffer buffer(req, size);
+    TRY(fs.ReadDirectory(
+        ino, cookie, [&](const DirEntry& entry) { return buffer.Add(entry); }));
+    return buffer;
+  });
+  if (!read) return ReplyStatus(req, std::unexpected(read.error()));
+  read->Send(fs);
+}
+
+void ReplyEntriesPlus(fuse_req_t req, Filesystem& fs, Ino ino, uint64_t cookie,
+                      size_t size) noexcept {
+  auto made =
+      Guard([&]() -> Result<EntryBuffer> { return EntryBuffer(req, size); });
+  if (!made) return ReplyStatus(req, std::unexpected(made.error()));
+  EntryBuffer& buffer = *made;
+  const auto filled = Guard([&] { return Fill(fs, ino, cookie, buffer); });
+  if (filled || !buffer.empty()) return buffer.Send(fs);
+  ReplyStatus(req, filled);
+}
+
+}  // namespace txfs

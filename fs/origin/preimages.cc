@@ -1,0 +1,328 @@
+#include "fs/origin/preimages.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "journal/support/file.h"
+
+namespace txfs {
+namespace {
+
+constexpr const char* kFileName = "preimages";
+constexpr std::string_view kMagic = "TXFSPRE\n";
+constexpr uint32_t kVersion = 1;
+constexpr size_t kFileHeaderSize = 16;
+constexpr size_t kHeaderSize = 72;
+
+Bytes FileHeader() {
+  Bytes bytes;
+  Encoder out(bytes);
+  out.PutRaw(AsBytes(kMagic));
+  out.Put(kVersion);
+  out.Put(uint32_t{0});
+  return bytes;
+}
+
+struct Header {
+  Fingerprint state;
+  ContentHash hash;
+};
+
+Bytes EncodeHeader(const Header& header) {
+  Bytes rest;
+  Encoder out(rest);
+  out.Put(header.state.dev);
+  out.Put(header.state.ino);
+  out.Put(header.state.size);
+  EncodeTime(header.state.mtime, out);
+  EncodeTime(header.state.ctime, out);
+  out.Put(header.hash.low);
+  out.Put(header.hash.high);
+  Bytes bytes;
+  Encoder(bytes).Put(Checksum(rest));
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  return bytes;
+}
+
+std::optional<Header> DecodeHeader(ByteSpan in) {
+  Decoder decoder(in);
+  const auto checksum = decoder.Get<uint64_t>();
+  if (checksum != Checksum(in.subspan(sizeof checksum))) return std::nullopt;
+  Header header;
+  header.state.dev = decoder.Get<uint64_t>();
+  header.state.ino = decoder.Get<uint64_t>();
+  header.state.size = decoder.Get<uint64_t>();
+  header.state.mtime = DecodeTime(decoder);
+  header.state.ctime = DecodeTime(decoder);
+  header.hash.low = decoder.Get<uint64_t>();
+  header.hash.high = decoder.Get<uint64_t>();
+  if (!decoder.ok()) return std::nullopt;
+  return header;
+}
+
+/// Bytes of content behind the header.
+uint64_t ContentSize(const Fingerprint& state) {
+  return state.size <= Preimages::kMaxSize ? state.size : 0;
+}
+
+/// `length` bytes, or as many as there are.
+Bytes ReadPart(int fd, uint64_t position, size_t length) {
+  Bytes bytes(length);
+  bytes.resize(ReadFully(fd, position, bytes).value_or(0));
+  return bytes;
+}
+
+uint64_t SizeOf(int fd) {
+  struct stat st{};
+  return ::fstat(fd, &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
+}
+
+/// Of the record at `position`; nothing unless all of that is there.
+std::optional<Header> ReadHeader(int fd, uint64_t position) {
+  const Bytes bytes = ReadPart(fd, position, kHeaderSize);
+  if (bytes.size() != kHeaderSize) return std::nullopt;
+  std::optional<Header> header = DecodeHeader(bytes);
+  if (!header) return std::nullopt;
+  const uint64_t end = position + kHeaderSize + ContentSize(header->state);
+  return end <= SizeOf(fd) ? header : std::nullopt;
+}
+
+bool IsIn(int fd, const Fingerprint& state) {
+  struct stat st{};
+  return ::fstat(fd, &st) == 0 && IsUnchanged(st, state);
+}
+
+/// When it was made, where that is known: on an overlay a file is born when it
+/// is copied up.
+std::optional<Timestamp> BirthOf(int fd) {
+  if (IsOverlay(fd)) return {};
+  constexpr unsigned kTimes = STATX_BTIME | STATX_CTIME;
+  struct statx stx{};
+  if (::statx(fd, "", AT_EMPTY_PATH, kTimes, &stx) != 0) return {};
+  if ((stx.stx_mask & kTimes) != kTimes) return {};
+  const Timestamp born{stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec};
+  const Timestamp changed{stx.stx_ctime.tv_sec, stx.stx_ctime.tv_nsec};
+  // Where the first comes after the second they tell nothing.
+  if (born > changed) return {};
+  return born;
+}
+
+}  // namespace
+
+bool IsUnchanged(const struct stat& st, const Fingerprint& state) {
+  return st.st_ino == state.ino &&
+         static_cast<uint64_t>(st.st_size) == state.size &&
+         Timestamp::From(st.st_mtim) == state.mtime &&
+         Timestamp::From(st.st_ctim) == state.ctime;
+}
+
+bool IsBornBefore(int fd, const Timestamp& time) {
+  const auto born = BirthOf(fd);
+  return born && *born <= time;
+}
+
+bool IsInState(const BaseDirectory& base, int fd, const Fingerprint& state) {
+  struct stat st{};
+  return ::fstat(fd, &st) == 0 &&
+         static_cast<uint64_t>(st.st_size) == state.size &&
+         Timestamp::From(st.st_mtim) == state.mtime &&
+         IsSameFile(base, fd, state);
+}
+
+bool IsSameFile(const BaseDirectory& base, int fd, const Fingerprint& state) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return false;
+  const auto born = BirthOf(fd);
+  const bool is_same = born ? *born <= state.ctime
+                            : static_cast<uint64_t>(st.st_size) == state.size &&
+                                  Timestamp::From(st.st_mtim) == state.mtime;
+  return is_same && st.st_ino == state.ino &&
+         base.RelativeDevice(st.st_dev) == state.dev;
+}
+
+Fingerprint Fingerprint::Of(const BaseOrigin& origin) {
+  return {.dev = origin.dev,
+          .ino = origin.ino,
+          .size = origin.size,
+          .mtime = origin.mtime,
+          .ctime = origin.ctime};
+}
+
+// --- reading ---------------------------------------------------------------
+
+void Preimages::Load() {
+  if (loaded_) return;
+  loaded_ = true;
+  auto file = OpenOwnFileBelow(dir_.get(), kFileName, O_RDWR);
+  // Empty: whoever made it was killed then.
+  if (!file || SizeOf(file->get()) == 0) return;
+  foreign_ = ReadPart(file->get(), 0, kFileHeaderSize) != FileHeader();
+  if (foreign_) return;
+  file_ = std::move(*file);
+  end_ = kFileHeaderSize;
+  while (const std::optional<Header> header = ReadHeader(file_.get(), end_)) {
+    index_[header->state] = {end_ + kHeaderSize, header->hash};
+    end_ += kHeaderSize + ContentSize(header->state);
+  }
+  // What a kill left of a record, or what cannot be reached any more.
+  std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(end_));
+}
+
+std::optional<Bytes> Preimages::Find(const Fingerprint& state) {
+  if (state.size == 0) return Bytes();
+  if (state.size > kMaxSize) return std::nullopt;
+  const MutexLock lock(mutex_);
+  Load();
+  const auto found = index_.find(state);
+  if (found == index_.end()) return std::nullopt;
+  Bytes content = ReadPart(file_.get(), found->second.position, state.size);
+  if (content.size() != state.size) return std::nullopt;
+  if (ContentHash::Of(content) != found->second.hash) return std::nullopt;
+  return content;
+}
+
+std::optional<ContentHash> Preimages::FindHash(const Fingerprint& state) {
+  if (state.size == 0) return ContentHash::Of({});
+  const MutexLock lock(mutex_);
+  Load();
+  const auto found = index_.find(state);
+  if (found == index_.end()) return std::nullopt;
+  return found->second.hash;
+}
+
+uint64_t Preimages::bytes() {
+  const MutexLock lock(mutex_);
+  Load();
+  return end_;
+}
+
+// --- saving ----------------------------------------------------------------
+
+bool Preimages::Wants(const Fingerprint& state) {
+  if (state.size == 0 || state.size > kMaxSize) return false;
+  const MutexLock lock(mutex_);
+  Load();
+  return !index_.contains(state);
+}
+
+bool Preimages::Start() {
+  if (file_.get() >= 0) return true;
+  if (foreign_) return false;
+  auto file = OpenOwnFileBelow(dir_.get(), kFileName, O_RDWR | O_CREAT, 0600);
+  if (!file) return false;
+  const Bytes header = FileHeader();
+  if (!WriteFully(file->get(), 0, header)) {
+    std::ignore = ::unlinkat(dir_.get(), kFileName, 0);
+    return false;
+  }
+  file_ = std::move(*file);
+  end_ = header.size();
+  return true;
+}
+
+void Preimages::Save(const Fingerprint& state, int fd) {
+  Bytes record(kHeaderSize + state.size);
+  const MutableByteSpan content = MutableByteSpan(record).subspan(kHeaderSize);
+  const auto n = ReadFully(fd, 0, content);
+  // Looked at afterwards, the state is that of all that was read.
+  if (!n || *n != content.size() || !IsIn(fd, state)) return;
+  const ContentHash hash = ContentHash::Of(content);
+  record.resize(kHeaderSize + ContentSize(state));
+  const MutexLock lock(mutex_);
+  Append(state, hash, std::move(record));
+}
+
+void Preimages::Append(const Fingerprint& state, const ContentHash& hash,
+                       Bytes record) {
+  std::ranges::copy(EncodeHeader({state, hash}), record.begin());
+  Load();
+  if (index_.contains(state) || !Start()) return;
+  if (!WriteFully(file_.get(), end_, record)) {
+    std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(end_));
+    return;
+  }
+  index_[state] = {end_ + kHeaderSize, hash};
+  end_ += record.size();
+}
+
+void Preimages::ReadAlong(const Fingerprint& state, int fd, uint64_t offset,
+                          ByteSpan bytes) {
+  if (state.size <= kMaxSize) return;
+  const MutexLock lock(mutex_);
+  Load();
+  if (index_.contains(state)) return;
+  if (offset == 0) reading_ = {state, 0, std::make_unique<ContentHasher>()};
+  if (!reading_.hasher || reading_.state != state || reading_.next != offset) {
+    return;
+  }
+  reading_.hasher->Add(bytes);
+  reading_.next += bytes.size();
+  if (reading_.next != state.size) return;
+  const ContentHash hash = reading_.hasher->Finish();
+  reading_.hasher.reset();
+  if (IsIn(fd, state)) Append(state, hash, Bytes(kHeaderSize));
+}
+
+// --- checking --------------------------------------------------------------
+
+namespace {
+
+void CheckFileHeader(const Bytes& header, Findings& findings) {
+  const ByteSpan magic = AsBytes(kMagic);
+  const bool is_ours =
+      header.size() == kFileHeaderSize &&
+      std::ranges::equal(ByteSpan(header).first(magic.size()), magic);
+  findings.Add(is_ours ? "version" : "preimages.header",
+               is_ours ? "this program does not know the version of the file"
+                       : "it is damaged: no pre-image is found");
+}
+
+/// Returns where the next one begins; nothing when that cannot be told.
+std::optional<uint64_t> CheckRecord(int fd, uint64_t position,
+                                    Findings& findings) {
+  const std::string place = "the record at " + std::to_string(position);
+  const std::optional<Header> header = ReadHeader(fd, position);
+  if (!header) {
+    const Bytes bytes = ReadPart(fd, position, kHeaderSize);
+    // What a kill leaves: it will be cut off.
+    if (bytes.size() < kHeaderSize || DecodeHeader(bytes)) return std::nullopt;
+    findings.Add("preimages.record", place +
+                                         " is damaged: neither it nor what "
+                                         "follows is found");
+    return std::nullopt;
+  }
+  const uint64_t begin = position + kHeaderSize;
+  const Bytes content = ReadPart(fd, begin, ContentSize(header->state));
+  findings.report().content_bytes += content.size();
+  if (!content.empty() && ContentHash::Of(content) != header->hash) {
+    findings.Add("preimages.record", "the content of " + place +
+                                         " has another hash: it is not used");
+  }
+  return begin + ContentSize(header->state);
+}
+
+}  // namespace
+
+Status CheckPreimages(int dir, const Findings& findings) {
+  const auto file = OpenFileBelow(dir, kFileName, O_RDONLY);
+  if (!file && file.error().code == ENOENT) return {};
+  if (!file) return std::unexpected(file.error());
+  const int fd = file->get();
+  if (SizeOf(fd) == 0) return {};
+  Findings place = findings.Below(kFileName);
+  const Bytes header = ReadPart(fd, 0, kFileHeaderSize);
+  if (header != FileHeader()) {
+    CheckFileHeader(header, place);
+    return {};
+  }
+  std::optional<uint64_t> position = kFileHeaderSize;
+  while (position && *position < SizeOf(fd)) {
+    position = CheckRecord(fd, *position, place);
+  }
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,412 @@
+#include "fs/overlay/overlay.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <random>
+
+#include "fs/overlay/linked_names.h"
+#include "fs/posix/checks.h"
+#include "fs/tree/check_tree.h"
+#include "fs/veto/approver.h"
+#include "fs/veto/base_count.h"
+
+namespace txfs {
+namespace {
+
+std::string ExecutableOf(uint32_t pid) {
+  // A caller in another pid namespace has no number here.
+  if (pid == 0) return {};
+  const std::string link = "/proc/" + std::to_string(pid) + "/exe";
+  // Asked for by every change: nothing large from the heap.
+  std::array<char, PATH_MAX> path;
+  const ssize_t n = ::readlink(link.c_str(), path.data(), path.size());
+  return n < 0 ? std::string()
+               : std::string(path.data(), static_cast<size_t>(n));
+}
+
+uint64_t RandomSeed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+FilesystemOptions WithDefaults(FilesystemOptions options) {
+  if (!options.exe_of) options.exe_of = ExecutableOf;
+  return options;
+}
+
+/// Whether a directory is elsewhere after `change`, which `tree` has.
+bool MayMoveDirectories(const Change& change, const Tree& tree) {
+  if (change.op == Op::kCommit || change.op == Op::kDiscard) return true;
+  if (change.op != Op::kRename && change.op != Op::kExchange) return false;
+  return std::ranges::any_of(change.edits, [&](const Edit& edit) {
+    const auto* name = std::get_if<DentryEdit>(&edit);
+    if (name == nullptr || name->after.kind != DentryKind::kInode) return false;
+    const Inode* inode = tree.Find(name->after.ino);
+    return inode != nullptr && inode->IsDirectory();
+  });
+}
+
+/// Errors of the store, not of the request: there is nothing to log.
+bool IsStoreError(int code) {
+  return code == ENOSPC || code == EDQUOT || code == EIO || code == EROFS;
+}
+
+/// Path of `entry` in directory `ino`, or of `ino` itself without an entry.
+std::string PathIn(const Tree& tree, Ino ino, std::string_view entry) {
+  const Inode* inode = tree.Find(ino);
+  if (inode == nullptr) return std::string(entry);
+  return entry.empty() ? tree.PathOf(*inode) : tree.PathOf(*inode, entry);
+}
+
+/// Those of `inos` whose lookups may be in flight; adds their directories to
+/// `parents`.
+std::vector<Ino> FindRecent(const Tree& tree, const std::vector<Ino>& inos,
+                            std::set<Ino>& parents) {
+  const uint64_t now = LookupClock();
+  std::vector<Ino> recent;
+  for (const Ino ino : inos) {
+    const Inode* inode = tree.Find(ino);
+    if (inode == nullptr || !MayBeInFlight(*inode, now)) continue;
+    recent.push_back(ino);
+    for (const Inode::Link& link : inode->links) parents.insert(link.parent);
+  }
+  return recent;
+}
+
+/// As a refresh does while the transaction is open.
+void NoteLostDirectories(Tree& tree, const BaseDirectory& base) {
+  tree.ForEachUpper([&](Inode& inode) {
+    const bool of_base =
+        inode.IsDirectory() && !inode.IsOrphan() && inode.record.base;
+    if (!of_base) return;
+    const auto st = base.Stat(inode.record.base->path);
+    inode.lost = st ? !S_ISDIR(st->st_mode) : IsGone(st.error());
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Filesystem>> Filesystem::Open(
+    UniqueFd base, std::unique_ptr<Journal> journal,
+    FilesystemOptions options) {
+  return TRY(OverlayFilesystem::Open(std::move(base), std::move(journal),
+                                     std::move(options)));
+}
+
+namespace {
+
+/// What the tables say is looked at as a whole first: a tree takes for granted
+/// that it makes sense.
+Status LoadTree(Journal& journal, Tree& tree) {
+  if (journal.last_lsn() == kNoLsn) return {};
+  Image image;
+  TRY(journal.Load(image));
+  TRY(CheckServable(image));
+  return journal.Load(tree);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
+    UniqueFd base, std::unique_ptr<Journal> journal,
+    FilesystemOptions options) {
+  struct stat root{};
+  if (::fstat(base.get(), &root) != 0) return Fail(errno, "stat workspace");
+  std::unique_ptr<OverlayFilesystem> filesystem(new OverlayFilesystem(
+      std::move(base), root, std::move(journal), std::move(options)));
+  const WriterLock gate(filesystem->gate_);
+  const WriterLock lock(filesystem->tree_mutex_);
+  filesystem->meters_.Use(filesystem->policy_);
+  TRY(LoadTree(*filesystem->journal_, filesystem->tree_));
+  filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
+  filesystem->tree_.RelinkUpper(LookAt(filesystem->base_));
+  NoteLostDirectories(filesystem->tree_, filesystem->base_);
+  filesystem->moved_.Expect(FilesReadFrom(filesystem->tree_));
+  return filesystem;
+}
+
+OverlayFilesystem::OverlayFilesystem(UniqueFd base, const struct stat& root,
+                                     std::unique_ptr<Journal> journal,
+                                     FilesystemOptions options)
+    : base_(std::move(base)),
+      links_(base_),
+      options_(WithDefaults(std::move(options))),
+      policy_(options_.policy),
+      cookie_seed_(RandomSeed()),
+      tree_(root, root.st_dev),
+      meters_(options_.clock),
+      journal_(std::move(journal)),
+      moved_(base_),
+      files_(base_) {}
+
+// --- lookups ---------------------------------------------------------------
+
+Result<Inode*> OverlayFilesystem::FindInode(Ino ino) {
+  Inode* inode = tree_.Find(ino);
+  if (inode == nullptr) return Fail(ESTALE, "inode");
+  return inode;
+}
+
+Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
+  Inode* inode = TRY(FindInode(ino));
+  if (!inode->IsDirectory()) return Fail(ENOTDIR, "directory");
+  return inode;
+}
+
+Node OverlayFilesystem::Hold(Inode& inode) {
+  ++inode.lookups;
+  inode.looked_up = LookupClock();
+  return {inode.ino, AnswerStat(inode), inode.generation};
+}
+
+StaleCaches OverlayFilesystem::InFlight(const StaleCaches& stale) {
+  const ReaderLock gate(gate_);
+  const ReaderLock lock(tree_mutex_);
+  std::set<Ino> parents;
+  StaleCaches recent;
+  recent.inodes = FindRecent(tree_, stale.inodes, parents);
+  recent.attributes = FindRecent(tree_, stale.attributes, parents);
+  for (const Ino parent : parents) recent.names.push_back({parent, ""});
+  return recent;
+}
+
+struct stat OverlayFilesystem::AnswerStat(Inode& inode) const {
+  if (inode.told_size != inode.attr().size) inode.told_size = inode.attr().size;
+  if (!inode.attr_told) inode.attr_told = true;
+  doubts_.Tell(inode.ino);
+  return tree_.StatOf(inode);
+}
+
+Result<std::optional<BaseObject>> OverlayFilesystem::ProbeBase(
+    Ino parent, std::string_view name) {
+  std::string directory, place;
+  std::optional<Told> told;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(parent));
+    if (!inode->record.base) return std::nullopt;
+    directory = inode->record.base->path;
+    place = TRY(PlaceInBase(*inode));
+    if (IsGuarded(*inode)) told = Told::Of(*inode->record.base);
+  }
+  if (told) TRY(CheckDirectory(parent, *told, place));
+  auto object = TRY(FindObject(base_, JoinPath(place, name)));
+  if (object) object->path = JoinPath(directory, name);
+  return object;
+}
+
+Result<std::string> OverlayFilesystem::PlaceInBase(const Inode& inode) const {
+  const std::string& before = inode.record.base->path;
+  if (!halted_ || inode.lost || inode.IsOrphan()) return before;
+  const auto after = tree_.VisiblePath(inode);
+  if (after == before) return before;
+  for (const auto& path : {std::optional(before), after}) {
+    const auto st = path ? base_.Stat(*path) : Fail(ENOENT, "");
+    if (st && tree_.IsOrigin(inode, *st)) return *path;
+  }
+  return Fail(EIO, "commit stopped half-way");
+}
+
+Inode* OverlayFilesystem::Child(Inode& directory, std::string_view name,
+                                const std::optional<BaseObject>& probe) {
+  if (Tree::IsDecided(directory, name)) return tree_.FindChild(directory, name);
+  if (!probe) return nullptr;
+  return &tree_.AdoptBase(directory, name, *probe);
+}
+
+Result<Node> OverlayFilesystem::Lookup(Ino parent, std::string_view name) {
+  const ReaderLock gate(gate_);
+  if (name.size() > kMaxName) return Fail(ENAMETOOLONG, "name");
+  {
+    const ReaderLock lock(tree_mutex_);
+    Inode* directory = TRY(FindDirectory(parent));
+    if (Inode* child = tree_.FindChild(*directory, name)) return Hold(*child);
+    if (Tree::IsDecided(*directory, name)) return Fail(ENOENT, "lookup");
+  }
+  const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+  if (!probe) return Fail(ENOENT, "lookup");
+  const WriterLock lock(tree_mutex_);
+  Inode* directory = TRY(FindDirectory(parent));
+  Inode* child = Child(*directory, name, probe);
+  if (child == nullptr) return Fail(ENOENT, "lookup");
+  return Hold(*child);
+}
+
+void OverlayFilesystem::Forget(Ino ino, uint64_t lookups) {
+  const ReaderLock gate(gate_);
+  std::shared_ptr<Journal> retired;
+  std::vector<Extent> freed;
+  {
+    const WriterLock lock(tree_mutex_);
+    freed = tree_.Forget(ino, lookups, &retired);
+    if (!retired && !meters_.empty()) meters_.GiveBack(freed);
+    if (tree_.Find(ino) == nullptr) files_.Drop(ino);
+  }
+  // Extents of an ended transaction go with its journal.
+  if (!retired) ReleaseAll(*journal_, freed, journal_->last_lsn());
+}
+
+// --- journal ---------------------------------------------------------------
+
+Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
+  std::string exe = caller.known ? options_.exe_of(caller.pid) : std::string();
+  return {op, caller, std::move(exe), options_.clock->Now()};
+}
+
+Result<Lsn> OverlayFilesystem::Accept(Change change,
+                                      const StagedContent* content) {
+  if (meters_.empty()) return AppendAndApply(change, content);
+  TRY(meters_.Judge(change, tree_, base_));
+  const Lsn lsn = TRY(AppendAndApply(change, content));
+  meters_.Count();
+  return lsn;
+}
+
+Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
+                                              const StagedContent* content) {
+  if (halted_) {
+    return Fail(EROFS,
+                "the end of the transaction stopped half-way; run it again");
+  }
+  const Lsn lsn = TRY(journal_->Append(change, content));
+  Apply(change, tree_);
+  if (MayMoveDirectories(change, tree_)) links_.ForgetMoves();
+  return lsn;
+}
+
+Status OverlayFilesystem::CheckAnswered(Inquiry* inquiry, Change& change) {
+  if (inquiry == nullptr || inquiry->open().empty()) return {};
+  // Nobody is asked about what a limit refuses.
+  if (!meters_.empty()) TRY(meters_.Judge(change, tree_, base_));
+  return inquiry->Check(change);
+}
+
+Result<Lsn> OverlayFilesystem::Accept(Plan&& plan) {
+  Inquiry* const inquiry = plan.inquiry();
+  Change change = std::move(plan).Finish();
+  TRY(CheckAnswered(inquiry, change));
+  return Accept(std::move(change));
+}
+
+Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
+                                         const StagedContent* content) {
+  Inquiry* const inquiry = plan.inquiry();
+  Change change = std::move(plan).Finish();
+  TRY(CheckAnswered(inquiry, change));
+  if (!inode.IsOrphan()) return Accept(std::move(change), content);
+  // To who has it open it looks like a file, and what was written to it would
+  // be in no diff.
+  if (inode.taken) return Fail(ESTALE, "the base has it no more by its name");
+  // Content of an ended transaction is not of this one.
+  if (!meters_.empty() && !inode.retired) {
+    TRY(meters_.Judge(change, tree_, base_));
+    meters_.Count();
+  }
+  for (const Edit& edit : change.edits) {
+    if (const auto* attr = std::get_if<AttrEdit>(&edit)) {
+      tree_.SetAttr(attr->ino, attr->after);
+    } else if (const auto* extents = std::get_if<ExtentEdit>(&edit)) {
+      Tree::ReplaceExtents(inode, *extents);
+    } else if (const auto* xattr = std::get_if<XattrEdit>(&edit)) {
+      tree_.SetXattr(xattr->ino, xattr->name, xattr->after);
+    }
+  }
+  return journal_->last_lsn();
+}
+
+void OverlayFilesystem::ReleaseAll(Journal& journal,
+                                   const std::vector<Extent>& extents,
+                                   Lsn lsn) {
+  for (const Extent& extent : extents) {
+    if (extent.content.segment != 0) journal.Release(extent, lsn);
+  }
+}
+
+void OverlayFilesystem::UsePolicy(
+    std::shared_ptr<const policy::Policy> policy) {
+  const WriterLock gate(gate_);
+  links_.Clear();
+  policy_ = std::move(policy);
+  const WriterLock lock(tree_mutex_);
+  meters_.Use(policy_);
+}
+
+Status OverlayFilesystem::CountBaseAhead() {
+  const auto asks = [](const policy::Limit& limit) {
+    return !limit.at_commit && limit.fraction.has_value();
+  };
+  if (!policy_ || std::ranges::none_of(policy_->limits(), asks)) return {};
+  std::vector<const policy::Limit*> wanting;
+  {
+    const WriterLock lock(tree_mutex_);
+    wanting = meters_.Wanting(tree_);
+  }
+  if (wanting.empty()) return {};
+  const std::vector<uint64_t> totals = TRY(CountBase(base_, wanting));
+  const WriterLock lock(tree_mutex_);
+  meters_.SetTotals(wanting, totals);
+  return {};
+}
+
+PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
+  return {policy_, tree_, base_, links_, plan};
+}
+
+Status OverlayFilesystem::Ask(const Caller& caller, const Inquiry& inquiry) {
+  if (options_.approver == nullptr) {
+    const Question& first = inquiry.open().front();
+    return Veto(*first.rule, first.names.front().path);
+  }
+  return options_.approver->Decide(caller, inquiry.open());
+}
+
+void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
+                                   std::string_view name, Ino new_parent,
+                                   std::string_view new_name,
+                                   const Error& error) {
+  if (error.rule.empty() && IsStoreError(error.code)) return;
+  Plan plan = StartPlan(op, caller);
+  Change& change = plan.change();
+  change.result = error.code;
+  change.rule = error.rule;
+  if (!error.rule.empty()) {
+    change.reason = error.message;
+    change.suggest = error.hint;
+  }
+  const ReaderLock mutation(write_gate_);
+  const ReaderLock gate(gate_);
+  const WriterLock lock(tree_mutex_);
+  change.path = PathIn(tree_, parent, name);
+  if (new_parent != kNoIno)
+    change.new_path = PathIn(tree_, new_parent, new_name);
+  const bool is_named =
+      error.because == change.path || error.because == change.new_path;
+  if (!is_named) change.because = error.because;
+  // What is refused by whatever policy has one, too: a denial without is none.
+  if (!error.rule.empty()) change.policy = 1;
+  if (policy_) change.policy = policy_->hash();
+  // The refusal stands whether or not the log can take it.
+  std::ignore = journal_->Append(std::move(plan).Finish());
+}
+
+std::shared_ptr<Journal> OverlayFilesystem::journal() {
+  const ReaderLock gate(gate_);
+  return journal_;
+}
+
+Status OverlayFilesystem::Sync() {
+  const ReaderLock gate(gate_);
+  return journal_->Sync();
+}
+
+Result<struct statvfs> OverlayFilesystem::StatFs() {
+  struct statvfs st{};
+  if (::fstatvfs(base_.root(), &st) != 0) return Fail(errno, "statfs");
+  st.f_namemax = kMaxName;
+  return st;
+}
+
+}  // namespace txfs

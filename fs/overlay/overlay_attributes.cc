@@ -1,0 +1,332 @@
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "fs/host/xattrs.h"
+#include "fs/overlay/overlay.h"
+#include "fs/posix/checks.h"
+#include "fs/tree/own_xattrs.h"
+
+namespace txfs {
+namespace {
+
+Op OpOf(const AttrRequest& request) {
+  if (request.size) return Op::kTruncate;
+  if (request.mode) return Op::kChmod;
+  if (request.uid || request.gid) return Op::kChown;
+  return Op::kUtimens;
+}
+
+bool IsUserXattr(std::string_view name) { return name.starts_with("user."); }
+
+/// All user.* attributes of an open object.
+Result<std::map<std::string, std::string>> XattrsIn(int fd) {
+  std::map<std::string, std::string> xattrs;
+  for (const std::string& name : TRY(UserXattrNames(fd))) {
+    xattrs[name] = TRY(XattrOf(ProcPath(fd), name));
+  }
+  return xattrs;
+}
+
+/// What the request leaves of `attr`.
+void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
+  if (request.mode) attr.mode = *request.mode & 07777;
+  if (request.uid) attr.uid = *request.uid;
+  if (request.gid) attr.gid = *request.gid;
+  const bool chowned = request.uid || request.gid;
+  // As chown(2): on whoever's behalf, on anything but a directory.
+  const bool kill =
+      request.kill_privileges || (chowned && attr.type != FileType::kDirectory);
+  if (kill && !request.mode) attr.mode = WithoutPrivileges(attr.mode);
+  if (request.size) attr.mtime = now;
+  if (request.atime) attr.atime = *request.atime;
+  if (request.mtime) attr.mtime = *request.mtime;
+  if (request.atime_now) attr.atime = now;
+  if (request.mtime_now) attr.mtime = now;
+  attr.ctime = request.ctime.value_or(now);
+}
+
+}  // namespace
+
+Result<struct stat> OverlayFilesystem::GetAttr(Ino ino) {
+  const ReaderLock gate(gate_);
+  const ReaderLock lock(tree_mutex_);
+  return AnswerStat(*TRY(FindInode(ino)));
+}
+
+Result<struct stat> OverlayFilesystem::SetAttr(const Caller& caller, Ino ino,
+                                               const AttrRequest& request) {
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return DoSetAttr(asking, ino, request);
+                         }),
+                OpOf(request), caller, ino, {});
+}
+
+Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
+                                                 const AttrRequest& request) {
+  if (request.size) TRY(CheckRange(0, *request.size));
+  Plan plan = StartPlan(OpOf(request), caller);
+  const ReaderLock mutation(write_gate_);
+  const ReaderLock gate(gate_);
+  const WriterLock content(ContentLock(ino));
+  if (request.size.value_or(0) != 0) TRY(CheckReadable(ino));
+  if (request.size) KeepPreimage(ino);
+  const WriterLock lock(tree_mutex_);
+  Inode* inode = TRY(FindInode(ino));
+  plan.change().path = tree_.PathOf(*inode);
+  PolicyCheck check = Judging(plan);
+  if (request.size) TRY(check.Alter(policy::Effect::kContent, *inode));
+  if (!request.size || request.mode || request.uid || request.gid) {
+    TRY(check.Alter(policy::Effect::kAttributes, *inode));
+  }
+  std::vector<Extent> released;
+  if (request.size) {
+    if (inode->IsDirectory()) return Fail(EISDIR, "truncate");
+    if (inode->attr().type != FileType::kRegular) {
+      return Fail(EINVAL, "truncate");
+    }
+    PlanTruncate(*inode, *request.size, plan, released);
+  }
+  ApplyRequest(request, plan.now(), plan.EditAttr(*inode));
+  const std::shared_ptr<Journal> retired = inode->retired;
+  const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
+  if (!retired) ReleaseAll(*journal_, released, lsn);
+  return AnswerStat(*inode);
+}
+
+void OverlayFilesystem::PlanTruncate(const Inode& inode, uint64_t size,
+                                     Plan& plan,
+                                     std::vector<Extent>& released) {
+  Attr& attr = plan.EditAttr(inode);
+  plan.change().offset = size;
+  if (size < attr.size) {
+    ExtentEdit edit = PlanExtents(inode, size, UINT64_MAX, {});
+    released = ReleasedBy(edit, size, UINT64_MAX);
+    plan.SetExtents(std::move(edit));
+    attr.base_limit = std::min(attr.base_limit, size);
+  }
+  // Its segment may go when nothing in it is alive.
+  if (size == 0) attr.own_segment = 0;
+  attr.size = size;
+}
+
+Result<std::string> OverlayFilesystem::ReadLink(Ino ino) {
+  const ReaderLock gate(gate_);
+  const ReaderLock lock(tree_mutex_);
+  const Inode* inode = TRY(FindInode(ino));
+  if (inode->attr().type != FileType::kSymlink) return Fail(EINVAL, "readlink");
+  return inode->record.symlink;
+}
+
+// --- extended attributes ---------------------------------------------------
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::BaseXattrs(
+    const std::string& path, std::optional<uint64_t> ino) const {
+  const auto fd = base_.OpenPath(path);
+  // Somebody removed it; a changed file stays, with what is known of it.
+  if (!fd && IsGone(fd.error())) return std::map<std::string, std::string>();
+  if (!fd) return std::unexpected(fd.error());
+  struct stat st{};
+  if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + path);
+  if (ino && *ino != st.st_ino) {
+    return Fail(ESTALE, path + " was replaced in the base");
+  }
+  return XattrsIn(fd->get());
+}
+
+Result<OverlayFilesystem::XattrSource> OverlayFilesystem::SourceOfXattrs(
+    const Inode& inode) const {
+  XattrSource source{.path = TRY(PlaceInBase(inode)),
+                     .state = {},
+                     .ino = inode.ino,
+                     .upper = inode.upper,
+                     .told = {}};
+  if (IsGuarded(inode)) source.told = Told::Of(*inode.record.base);
+  // Others may have put another file in the place of what is changed here.
+  const bool may_move =
+      inode.upper && inode.attr().type == FileType::kRegular && !halted_;
+  if (may_move) source.state = Fingerprint::Of(*inode.record.base);
+  return source;
+}
+
+Result<SharedFd> OverlayFilesystem::OpenMoved(const XattrSource& source) {
+  if (!source.state) return SharedFd();
+  const auto st = base_.Stat(source.path);
+  if (!st && !IsGone(st.error())) return std::unexpected(st.error());
+  const bool is_there = st &&
+                        base_.RelativeDevice(st->st_dev) == source.state->dev &&
+                        st->st_ino == source.state->ino;
+  if (is_there) return SharedFd();
+  SharedFd kept = vaults_ ? vaults_->Find(*source.state) : nullptr;
+  // Of many files that were written anew each would be looked for by itself.
+  if (!kept) kept = moved_.FindExpected(*source.state, source.path);
+  if (!kept) return Fail(ENOENT, "open " + source.path);
+  return kept;
+}
+
+Result<SharedFd> OverlayFilesystem::OpenSource(const XattrSource& source) {
+  SharedFd moved = TRY(OpenMoved(source));
+  if (moved) return moved;
+  auto fd = std::make_shared<UniqueFd>(TRY(base_.OpenPath(source.path)));
+  if (!source.told) return fd;
+  struct stat st{};
+  if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + source.path);
+  // Others put something else there, which nobody takes for it.
+  if (source.upper && (st.st_mode & S_IFMT) != (source.told->mode & S_IFMT)) {
+    return Fail(ENOENT, source.path + " was replaced in the base");
+  }
+  TRY(CheckTold(source.ino, *source.told, st));
+  return fd;
+}
+
+Result<std::vector<std::string>> OverlayFilesystem::ListXattrsOf(
+    const XattrSource& source) {
+  const auto fd = OpenSource(source);
+  if (!fd && IsGone(fd.error())) return std::vector<std::string>();
+  if (!fd) return std::unexpected(fd.error());
+  return UserXattrNames((*fd)->get());
+}
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::XattrsOf(
+    const XattrSource& source) {
+  const auto fd = OpenSource(source);
+  if (!fd && IsGone(fd.error())) {
+    return std::map<std::string, std::string>();
+  }
+  if (!fd) return std::unexpected(fd.error());
+  return XattrsIn((*fd)->get());
+}
+
+Result<std::string> OverlayFilesystem::GetXattrOf(const XattrSource& source,
+                                                  const std::string& name) {
+  const SharedFd fd = TRY(OpenSource(source));
+  return XattrOf(ProcPath(fd->get()), name);
+}
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::Frozen::OldXattrs(
+    const Inode& inode) const {
+  return [&]() NO_THREAD_SAFETY_ANALYSIS
+         -> Result<std::map<std::string, std::string>> {  // by WhileFrozen
+    XattrSource source = TRY(filesystem.SourceOfXattrs(inode));
+    source.told.reset();  // nobody is shown it
+    return filesystem.XattrsOf(source);
+  }();
+}
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::ReadBaseXattrs(
+    const std::string& path) {
+  const ReaderLock gate(gate_);
+  return BaseXattrs(path);
+}
+
+Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
+    Ino ino) {
+  XattrSource source;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (!inode->record.base || inode->attr().xattrs_owned) {
+      return OwnXattrs(*inode);
+    }
+    source = TRY(SourceOfXattrs(*inode));
+  }
+  return XattrsOf(source);
+}
+
+Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
+                                                std::string_view name) {
+  // The kernel asks for security.capability at every first write.
+  if (name.starts_with("security.")) return Fail(ENODATA, "getxattr");
+  if (!IsUserXattr(name)) return Fail(EOPNOTSUPP, "getxattr");
+  const ReaderLock gate(gate_);
+  XattrSource source;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (!inode->record.base || inode->attr().xattrs_owned) {
+      const auto found = inode->xattrs.find(name);
+      if (found == inode->xattrs.end()) return Fail(ENODATA, "getxattr");
+      return found->second;
+    }
+    source = TRY(SourceOfXattrs(*inode));
+  }
+  auto value = GetXattrOf(source, std::string(name));
+  // As BaseXattrs has it.
+  if (!value && IsGone(value.error())) return Fail(ENODATA, "getxattr");
+  return value;
+}
+
+Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
+  const ReaderLock gate(gate_);
+  XattrSource source;
+  std::vector<std::string> names;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (!inode->record.base || inode->attr().xattrs_owned) {
+      for (const auto& [name, value] : OwnXattrs(*inode)) names.push_back(name);
+      return names;
+    }
+    source = TRY(SourceOfXattrs(*inode));
+  }
+  return ListXattrsOf(source);
+}
+
+Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,
+                                   std::string_view name,
+                                   std::string_view value, XattrMode mode) {
+  Status set = CheckXattr(name, value.size());
+  if (set) {
+    set = Answered(caller, [&](const Caller& asking) {
+      return ChangeXattr(Op::kSetxattr, asking, ino, std::string(name),
+                         std::string(value), mode);
+    });
+  }
+  return Logged(std::move(set), Op::kSetxattr, caller, ino, {});
+}
+
+Status OverlayFilesystem::RemoveXattr(const Caller& caller, Ino ino,
+                                      std::string_view name) {
+  Status removed = Fail(EOPNOTSUPP, "removexattr");
+  if (IsUserXattr(name)) {
+    removed = Answered(caller, [&](const Caller& asking) {
+      return ChangeXattr(Op::kRemovexattr, asking, ino, std::string(name),
+                         std::nullopt, XattrMode::kReplace);
+    });
+  }
+  return Logged(std::move(removed), Op::kRemovexattr, caller, ino, {});
+}
+
+Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
+                                      const std::string& name,
+                                      std::optional<std::string> value,
+                                      XattrMode mode) {
+  Plan plan = StartPlan(op, caller);
+  const ReaderLock mutation(write_gate_);
+  const ReaderLock gate(gate_);
+  const WriterLock content(ContentLock(ino));
+  const auto visible = TRY(VisibleXattrs(ino));
+  const bool exists = visible.contains(name);
+  if (mode == XattrMode::kCreate && exists) return Fail(EEXIST, OpName(op));
+  if (mode == XattrMode::kReplace && !exists) return Fail(ENODATA, OpName(op));
+  const WriterLock lock(tree_mutex_);
+  Inode* inode = TRY(FindInode(ino));
+  plan.change().path = tree_.PathOf(*inode);
+  TRY(Judging(plan).Alter(policy::Effect::kAttributes, *inode));
+  Attr& attr = plan.EditAttr(*inode);
+  attr.ctime = plan.now();
+  const bool owned = std::exchange(attr.xattrs_owned, true);
+  if (!owned) {
+    plan.SetXattr(*inode, std::string(kXattrsBefore),
+                  EncodeXattrsBefore(visible));
+    for (const auto& [other, bytes] : visible) {
+      if (other != name) plan.SetXattr(*inode, other, bytes);
+    }
+  }
+  if (owned || value) plan.SetXattr(*inode, name, std::move(value));
+  TRY(AcceptFor(*inode, std::move(plan)));
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,104 @@
+#include <algorithm>
+
+#include "fs/overlay/overlay.h"
+
+namespace txfs {
+namespace {
+
+DirEntry EntryOf(const Tree& tree, const std::string& name,
+                 const Inode& inode) {
+  return {.name = name,
+          .st_ino = tree.StatOf(inode).st_ino,
+          .type = inode.attr().type};
+}
+
+}  // namespace
+
+Result<std::vector<BaseEntry>> OverlayFilesystem::ListBase(
+    const std::string& path) const {
+  auto entries = base_.List(path);
+  // Another transaction removed it; what this one has in it stays.
+  if (!entries && IsGone(entries.error())) {
+    return std::vector<BaseEntry>();
+  }
+  return entries;
+}
+
+std::vector<DirEntry> OverlayFilesystem::Merge(
+    const Inode& directory, const std::vector<BaseEntry>& base) const {
+  std::vector<DirEntry> entries;
+  entries.reserve(base.size() + directory.slots.size());
+  // What is known under a name counts before what the base has: it stays when
+  // another transaction removes it from the base.
+  for (const auto& [name, slot] : directory.slots) {
+    const Inode* inode = tree_.Find(
+        slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached);
+    if (inode != nullptr && slot.upper.kind != DentryKind::kWhiteout) {
+      entries.push_back(EntryOf(tree_, name, *inode));
+    }
+  }
+  const uint64_t device = tree_.DeviceOf(directory);
+  for (const BaseEntry& entry : base) {
+    if (directory.slots.contains(entry.name)) continue;
+    entries.push_back({.name = entry.name,
+                       .st_ino = tree_.StatIno(device, entry.ino),
+                       .type = entry.type});
+  }
+  return entries;
+}
+
+Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
+    Ino ino) {
+  std::optional<std::string> base_path;
+  std::optional<Told> told;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(ino));
+    if (auto cached = directories_.Find(ino, inode->version)) return cached;
+    if (inode->record.base && !inode->IsOrphan()) {
+      base_path = TRY(PlaceInBase(*inode));
+      if (IsGuarded(*inode)) told = Told::Of(*inode->record.base);
+    }
+  }
+  if (told) TRY(CheckDirectory(ino, *told, *base_path));
+  std::vector<BaseEntry> base;
+  if (base_path) base = TRY(ListBase(*base_path));
+  auto snapshot = std::make_shared<DirectorySnapshot>();
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(ino));
+    snapshot->version = inode->version;
+    snapshot->entries = Merge(*inode, base);
+  }
+  AssignCookies(snapshot->entries, cookie_seed_);
+  directories_.Put(ino, snapshot);
+  return snapshot;
+}
+
+Status OverlayFilesystem::ReadDirectory(
+    Ino ino, uint64_t cookie,
+    const std::function<bool(const DirEntry&)>& visit) {
+  std::shared_ptr<const DirectorySnapshot> snapshot;
+  DirEntry self{".", 1, 0, FileType::kDirectory};
+  DirEntry parent{"..", 2, 0, FileType::kDirectory};
+  {
+    const ReaderLock gate(gate_);
+    snapshot = TRY(Snapshot(ino));
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(ino));
+    self.st_ino = parent.st_ino = tree_.StatOf(*inode).st_ino;
+    if (!inode->links.empty()) {
+      const Inode* above = tree_.Find(inode->links.front().parent);
+      if (above != nullptr) parent.st_ino = tree_.StatOf(*above).st_ino;
+    }
+  }
+  // No lock from here on: `visit` may look entries up.
+  if (cookie < self.cookie && !visit(self)) return {};
+  if (cookie < parent.cookie && !visit(parent)) return {};
+  auto entry = std::ranges::upper_bound(snapshot->entries, cookie, {},
+                                        &DirEntry::cookie);
+  while (entry != snapshot->entries.end() && visit(*entry)) ++entry;
+  return {};
+}
+
+}  // namespace txfs

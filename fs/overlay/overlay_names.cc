@@ -1,0 +1,399 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "fs/overlay/overlay.h"
+#include "fs/planning/conflicts.h"
+#include "fs/posix/checks.h"
+
+namespace txfs {
+namespace {
+
+InodeRecord NewRecord(FileType type, uint32_t mode) {
+  InodeRecord record;
+  record.attr.type = type;
+  record.attr.mode = mode & 07777;
+  record.attr.nlink = type == FileType::kDirectory ? 2 : 1;
+  return record;
+}
+
+/// The caller's ids, the directory's group where it has set-group-ID.
+void SetOwner(InodeRecord& record, const Inode& directory,
+              const Caller& caller) {
+  Attr& attr = record.attr;
+  attr.uid = caller.uid;
+  attr.gid = caller.gid;
+  if ((directory.attr().mode & S_ISGID) == 0) return;
+  attr.gid = directory.attr().gid;
+  if (attr.type == FileType::kDirectory) attr.mode |= S_ISGID;
+}
+
+}  // namespace
+
+DentryValue OverlayFilesystem::Gone(const Inode& directory,
+                                    std::string_view name,
+                                    const std::optional<BaseObject>& probe) {
+  const bool in_base = directory.CachedSlot(name) != nullptr || probe;
+  return {.kind = in_base ? DentryKind::kWhiteout : DentryKind::kAbsent};
+}
+
+int OverlayFilesystem::Subdirectories(const Inode& directory,
+                                      std::string_view name, const Inode& child,
+                                      const std::optional<BaseObject>& probe) {
+  // Where the base's name counts, it is what the base has there by now.
+  const bool is_directory = directory.UpperSlot(name) != nullptr
+                                ? child.IsDirectory()
+                                : probe && S_ISDIR(probe->st.st_mode);
+  return is_directory ? 1 : 0;
+}
+
+void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
+                                 std::string_view name,
+                                 const Inode& inode) const {
+  const auto others =
+      std::ranges::count_if(inode.links, [&](const Inode::Link& link) {
+        return link.parent != directory.ino || link.name != name;
+      });
+  // Names that others gave it meanwhile are not in its link count.
+  const bool counted =
+      inode.IsDirectory() || inode.attr().nlink > static_cast<uint64_t>(others);
+  if (counted) plan.DropLink(inode);
+  if (inode.IsDirectory() || !inode.record.base) return;
+  std::string other;
+  for (const Inode::Link& link : inode.links) {
+    const Inode* parent = tree_.Find(link.parent);
+    if (parent == &directory && link.name == name) continue;
+    // A name that the journal has, and so needs none of the base's.
+    if (parent == nullptr || parent->UpperSlot(link.name) != nullptr) return;
+    if (!parent->record.base) continue;
+    other = JoinPath(parent->record.base->path, link.name);
+    if (other == inode.record.base->path) return;
+  }
+  if (!other.empty()) plan.SetOrigin(inode, std::move(other));
+}
+
+/// A name that others gave a file meanwhile is in its link count once it was
+/// moved, which makes it one of the transaction's.
+void OverlayFilesystem::CountMoved(Plan& plan, const Inode& directory,
+                                   std::string_view name,
+                                   const Inode& inode) const {
+  Attr& attr = plan.EditAttr(inode);
+  attr.ctime = plan.now();
+  if (inode.IsDirectory()) return;
+  const uint32_t moved = directory.UpperSlot(name) == nullptr ? 1 : 0;
+  attr.nlink = std::max(attr.nlink, tree_.UpperNames(inode) + moved);
+}
+
+/// Whether another filesystem begins at `inode`.
+bool OverlayFilesystem::IsMountpoint(const Inode& inode,
+                                     const Inode& directory) const {
+  return inode.IsDirectory() && inode.record.base &&
+         inode.record.base->dev != tree_.DeviceOf(directory);
+}
+
+/// Where a file's names are: all on one filesystem, but not always on that of
+/// its base object.
+uint64_t OverlayFilesystem::DeviceOf(const Inode& file) const {
+  const Inode* parent =
+      file.links.empty() ? nullptr : tree_.Find(file.links.front().parent);
+  if (parent != nullptr) return tree_.DeviceOf(*parent);
+  return file.record.base ? file.record.base->dev : 0;
+}
+
+// --- new names -------------------------------------------------------------
+
+Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
+                                          Ino parent, std::string_view name,
+                                          InodeRecord record) {
+  TRY(CheckName(name));
+  Plan plan = StartPlan(op, caller);
+  const ReaderLock mutation(write_gate_);
+  const ReaderLock gate(gate_);
+  const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+  KeepPreimage(probe);
+  const WriterLock lock(tree_mutex_);
+  Inode* directory = TRY(FindDirectory(parent));
+  if (directory->IsOrphan()) return Fail(ENOENT, "directory");
+  if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "create");
+  plan.change().path = tree_.PathOf(*directory, name);
+  TRY(Judging(plan).Make(*directory, name, record.attr.type));
+
+  SetOwner(record, *directory, caller);
+  Attr& attr = record.attr;
+  attr.atime = attr.mtime = attr.ctime = plan.now();
+  const bool is_directory = attr.type == FileType::kDirectory;
+  const Ino ino = tree_.AllocateIno();
+  plan.AddInode(ino, std::move(record));
+  plan.SetDentry(*directory, name, {DentryKind::kInode, ino});
+  plan.TouchDirectory(*directory);
+  if (is_directory) plan.CountSubdirectory(*directory, 1);
+  TRY(Accept(std::move(plan)));
+  return Hold(*tree_.Find(ino));
+}
+
+Result<Node> OverlayFilesystem::MakeAnswered(Op op, const Caller& caller,
+                                             Ino parent, std::string_view name,
+                                             const InodeRecord& record) {
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return MakeEntry(op, asking, parent, name, record);
+                         }),
+                op, caller, parent, name);
+}
+
+Result<Node> OverlayFilesystem::Create(const Caller& caller, Ino parent,
+                                       std::string_view name, uint32_t mode) {
+  return MakeAnswered(Op::kCreate, caller, parent, name,
+                      NewRecord(FileType::kRegular, mode));
+}
+
+Result<Node> OverlayFilesystem::MakeNode(const Caller& caller, Ino parent,
+                                         std::string_view name, uint32_t mode,
+                                         uint64_t rdev) {
+  const FileType type = TypeOfMode(mode).value_or(FileType::kRegular);
+  InodeRecord record = NewRecord(type, mode);
+  record.attr.rdev = rdev;
+  const Op op = type == FileType::kRegular ? Op::kCreate : Op::kMknod;
+  return MakeAnswered(op, caller, parent, name, record);
+}
+
+Result<Node> OverlayFilesystem::MakeDirectory(const Caller& caller, Ino parent,
+                                              std::string_view name,
+                                              uint32_t mode) {
+  return MakeAnswered(Op::kMkdir, caller, parent, name,
+                      NewRecord(FileType::kDirectory, mode));
+}
+
+Result<Node> OverlayFilesystem::MakeSymlink(const Caller& caller, Ino parent,
+                                            std::string_view name,
+                                            std::string_view target) {
+  InodeRecord record = NewRecord(FileType::kSymlink, 0777);
+  record.symlink = target;
+  record.attr.size = target.size();
+  return MakeAnswered(Op::kSymlink, caller, parent, name, record);
+}
+
+Result<Node> OverlayFilesystem::Link(const Caller& caller, Ino ino, Ino parent,
+                                     std::string_view name) {
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return DoLink(asking, ino, parent, name);
+                         }),
+                Op::kLink, caller, ino, {}, parent, name);
+}
+
+Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
+                                       Ino parent, std::string_view name) {
+  TRY(CheckName(name));
+  Plan plan = StartPlan(Op::kLink, caller);
+  const ReaderLock mutation(write_gate_);
+  const ReaderLock gate(gate_);
+  const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+  KeepPreimage(probe);
+  const WriterLock lock(tree_mutex_);
+  Inode* directory = TRY(FindDirectory(parent));
+  Inode* inode = TRY(FindInode(ino));
+  if (inode->IsDirectory()) return Fail(EPERM, "link");
+  if (directory->IsOrphan() || inode->IsOrphan()) return Fail(ENOENT, "link");
+  if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "link");
+  if (DeviceOf(*inode) != tree_.DeviceOf(*directory)) {
+    return Fail(EXDEV, "link");
+  }
+  plan.change().path = tree_.PathOf(*inode);
+  plan.change().new_path = tree_.PathOf(*directory, name);
+  PolicyCheck check = Judging(plan);
+  TRY(check.Alter(policy::Effect::kAttributes, *inode));
+  TRY(check.Make(*directory, name, inode->attr().type));
+
+  Attr& attr = plan.EditAttr(*inode);
+  ++attr.nlink;
+  attr.ctime = plan.now();
+  plan.SetDentry(*directory, name, {DentryKind::kInode, ino});
+  plan.TouchDirectory(*directory);
+  TRY(Accept(std::move(plan)));
+  return Hold(*inode);
+}
+
+// --- names that go ---------------------------------------------------------
+
+Status OverlayFilesystem::Unlink(const Caller& caller, Ino parent,
+                                 std::string_view name) {
+  return RemoveAnswered(Op::kUnlink, caller, parent, name);
+}
+
+Status OverlayFilesystem::RemoveDirectory(const Caller& caller, Ino parent,
+                                          std::string_view name) {
+  return RemoveAnswered(Op::kRmdir, caller, parent, name);
+}
+
+Status OverlayFilesystem::RemoveAnswered(Op op, const Caller& caller,
+                                         Ino parent, std::string_view name) {
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return RemoveEntry(op, asking, parent, name);
+                         }),
+                op, caller, parent, name);
+}
+
+Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
+                                      std::string_view name) {
+  TRY(CheckName(name));
+  Plan plan = StartPlan(op, caller);
+  Ino ino = kNoIno;
+  {
+    const ReaderLock mutation(write_gate_);
+    const ReaderLock gate(gate_);
+    const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+    TRY(CountBaseAhead());
+    const WriterLock lock(tree_mutex_);
+    Inode* directory = TRY(FindDirectory(parent));
+    Inode* inode = Child(*directory, name, probe);
+    if (inode == nullptr) return Fail(ENOENT, "remove");
+    plan.change().path = tree_.PathOf(*directory, name);
+    if (op == Op::kRmdir) {
+      if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
+      if (IsMountpoint(*inode, *directory)) return Fail(EBUSY, "rmdir");
+      if (!TRY(IsEmpty(*inode))) return Fail(ENOTEMPTY, "rmdir");
+    } else if (inode->IsDirectory()) {
+      return Fail(EISDIR, "unlink");
+    }
+    TRY(Judging(plan).Remove(*directory, name, *inode));
+    plan.CountSubdirectory(*directory,
+                           -Subdirectories(*directory, name, *inode, probe));
+    DropName(plan, *directory, name, *inode);
+    plan.SetDentry(*directory, name, Gone(*directory, name, probe));
+    plan.TouchDirectory(*directory);
+    // Held, so that a last name's content is released by Forget below, as it
+    // is when the kernel lets go.
+    ++inode->lookups;
+    ino = inode->ino;
+    auto accepted = Accept(std::move(plan));
+    if (!accepted) {
+      --inode->lookups;
+      return std::unexpected(std::move(accepted).error());
+    }
+  }
+  Forget(ino, 1);
+  return {};
+}
+
+Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
+  for (const auto& [name, slot] : directory.slots) {
+    if (slot.upper.kind == DentryKind::kInode) return false;
+    if (!slot.IsUpper() && slot.cached != kNoIno) {
+      return false;
+    }
+  }
+  if (!directory.record.base) return true;
+  const auto entries = TRY(ListBase(directory.record.base->path));
+  for (const BaseEntry& entry : entries) {
+    if (!directory.slots.contains(entry.name)) return false;
+  }
+  return true;
+}
+
+// --- rename ----------------------------------------------------------------
+
+Status OverlayFilesystem::Rename(const Caller& caller, Ino parent,
+                                 std::string_view name, Ino new_parent,
+                                 std::string_view new_name, RenameMode mode) {
+  const Op op = mode == RenameMode::kExchange ? Op::kExchange : Op::kRename;
+  return Logged(Answered(caller,
+                         [&](const Caller& asking) {
+                           return DoRename(asking, parent, name, new_parent,
+                                           new_name, mode);
+                         }),
+                op, caller, parent, name, new_parent, new_name);
+}
+
+Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
+                                   std::string_view name, Ino new_parent,
+                                   std::string_view new_name, RenameMode mode) {
+  TRY(CheckName(name));
+  TRY(CheckName(new_name));
+  const bool exchange = mode == RenameMode::kExchange;
+  const Op op = exchange ? Op::kExchange : Op::kRename;
+  Plan plan = StartPlan(op, caller);
+  Ino replaced = kNoIno;
+  {
+    const ReaderLock mutation(write_gate_);
+    const ReaderLock gate(gate_);
+    const std::optional<BaseObject> from_probe = TRY(ProbeBase(parent, name));
+    const std::optional<BaseObject> to_probe =
+        TRY(ProbeBase(new_parent, new_name));
+    KeepPreimage(to_probe);
+    TRY(CountBaseAhead());
+    const WriterLock lock(tree_mutex_);
+    Inode* from = TRY(FindDirectory(parent));
+    Inode* to = TRY(FindDirectory(new_parent));
+    Inode* source = Child(*from, name, from_probe);
+    if (source == nullptr) return Fail(ENOENT, "rename");
+    Inode* target = Child(*to, new_name, to_probe);
+    if (to->IsOrphan()) return Fail(ENOENT, "rename");
+    plan.change().path = tree_.PathOf(*from, name);
+    plan.change().new_path = tree_.PathOf(*to, new_name);
+    if (exchange && target == nullptr) return Fail(ENOENT, "rename");
+    if (mode == RenameMode::kNoReplace && target != nullptr) {
+      return Fail(EEXIST, "rename");
+    }
+    if (source->IsDirectory() && tree_.IsBelow(*to, source->ino)) {
+      return Fail(EINVAL, "rename");
+    }
+    if (exchange && target->IsDirectory() &&
+        tree_.IsBelow(*from, target->ino)) {
+      return Fail(EINVAL, "rename");
+    }
+    if (source == target) return {};
+    if (IsMountpoint(*source, *from) ||
+        (target != nullptr && IsMountpoint(*target, *to))) {
+      return Fail(EBUSY, "rename");
+    }
+    if (tree_.DeviceOf(*from) != tree_.DeviceOf(*to)) {
+      TRY(CheckCrossing(source->attr()));
+      if (exchange) TRY(CheckCrossing(target->attr()));
+    }
+    if (target != nullptr && !exchange) {
+      const bool empty = !target->IsDirectory() || !source->IsDirectory() ||
+                         TRY(IsEmpty(*target));
+      TRY(CheckReplace(source->attr().type, {target->attr().type, empty}));
+    }
+
+    PolicyCheck check = Judging(plan);
+    TRY(check.Move(*from, name, *to, new_name, *source));
+    if (exchange) TRY(check.Move(*to, new_name, *from, name, *target));
+    if (target != nullptr && !exchange) {
+      TRY(check.Remove(*to, new_name, *target));
+    }
+
+    plan.CountSubdirectory(*from,
+                           -Subdirectories(*from, name, *source, from_probe));
+    plan.CountSubdirectory(*to, source->IsDirectory() ? 1 : 0);
+    if (target != nullptr) {
+      plan.CountSubdirectory(*to,
+                             -Subdirectories(*to, new_name, *target, to_probe));
+    }
+    CountMoved(plan, *from, name, *source);
+    plan.TouchDirectory(*from);
+    plan.TouchDirectory(*to);
+    if (exchange) {
+      plan.CountSubdirectory(*from, target->IsDirectory() ? 1 : 0);
+      CountMoved(plan, *to, new_name, *target);
+      plan.SetDentry(*from, name, {DentryKind::kInode, target->ino});
+    } else {
+      plan.SetDentry(*from, name, Gone(*from, name, from_probe));
+      if (target != nullptr) {
+        DropName(plan, *to, new_name, *target);
+        replaced = target->ino;
+      }
+    }
+    plan.SetDentry(*to, new_name, {DentryKind::kInode, source->ino});
+    if (target != nullptr) ++target->lookups;
+    auto accepted = Accept(std::move(plan));
+    if (target != nullptr && (!accepted || exchange)) --target->lookups;
+    if (!accepted) return std::unexpected(std::move(accepted).error());
+  }
+  if (replaced != kNoIno) Forget(replaced, 1);
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,105 @@
+// What the kernel was told of base objects decides who may read them: it keeps
+// owner and mode for ever, and the daemon reads with rights of its own.
+
+#include <sys/stat.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fs/overlay/overlay.h"
+
+namespace txfs {
+
+bool OverlayFilesystem::IsGuarded(const Inode& inode) const {
+  // The user of the daemon may read what the daemon may read.
+  if (!options_.is_for_others) return false;
+  if (!inode.record.base) return false;
+  // Of a file that is one, nothing but the same object is read.
+  if (inode.IsOrphan() && !inode.IsDirectory()) return false;
+  return !inode.upper || !halted_;
+}
+
+Status OverlayFilesystem::CheckTold(Ino ino, const Told& told,
+                                    const struct stat& now) const {
+  const BaseIdentity object{.dev = base_.RelativeDevice(now.st_dev),
+                            .ino = now.st_ino};
+  // Looked at again, it would not be told anew.
+  if (doubts_.IsAwaited(ino)) return Fail(ESTALE, "the kernel must ask first");
+  const bool is_told = !doubts_.Has(ino) && told.Covers(now) &&
+                       (object == told.object || AreAncestorsAsTold(ino));
+  if (is_told) return {};
+  doubts_.Add(ino);
+  return Fail(ESTALE, "the base has another object, owner or mode by now");
+}
+
+Status OverlayFilesystem::CheckTold(Ino ino, const Told& told, int fd) const {
+  struct stat now{};
+  if (::fstat(fd, &now) != 0) return Fail(errno, "stat");
+  return CheckTold(ino, told, now);
+}
+
+Status OverlayFilesystem::CheckDirectory(Ino ino, const Told& told,
+                                         const std::string& place) const {
+  // The descriptor may be kept of a directory that is elsewhere now.
+  const auto now = base_.Stat(place);
+  if (now && S_ISDIR(now->st_mode)) TRY(CheckTold(ino, told, *now));
+  const auto directory = base_.OpenDirectory(place);
+  // Who looks there finds out.
+  if (!directory) return {};
+  return CheckTold(ino, told, (*directory)->get());
+}
+
+bool OverlayFilesystem::AreAncestorsAsTold(Ino ino) const {
+  std::vector<std::pair<Ino, BaseOrigin>> above;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = tree_.Find(ino);
+    while (inode != nullptr && !inode->links.empty()) {
+      inode = tree_.Find(inode->links.front().parent);
+      if (inode == nullptr || !inode->record.base) continue;
+      above.emplace_back(inode->ino, *inode->record.base);
+    }
+  }
+  bool as_told = true;
+  for (const auto& [directory, origin] : above) {
+    const auto now = base_.Stat(origin.path);
+    if (now && Told::Of(origin).Covers(*now)) continue;
+    doubts_.Add(directory);
+    as_told = false;
+  }
+  return as_told;
+}
+
+void OverlayFilesystem::SettleDoubts(
+    const std::function<void(const StaleCaches&)>& tell) {
+  const std::vector<Ino> doubted = doubts_.All();
+  if (doubted.empty()) return;
+  StaleCaches stale = WhileFrozen([&](Frozen& frozen) {
+    frozen.ForgetDirectories();
+    return frozen.LookAgain(doubted);
+  });
+  stale.Append(InFlight(stale));
+  if (!stale.empty()) tell(stale);
+  std::set<Ino> dropped(stale.inodes.begin(), stale.inodes.end());
+  dropped.insert(stale.attributes.begin(), stale.attributes.end());
+  doubts_.Settle(doubted, dropped);
+}
+
+StaleCaches OverlayFilesystem::Frozen::LookAgain(std::span<const Ino> inos) {
+  // Of what is half-way the paths of before are not to be looked for.
+  if (IsHalted()) return {};
+  StaleCaches stale = Refresh(inos);
+  std::vector<Inode*> directories;
+  for (const Ino ino : inos) {
+    Inode* inode = tree.Find(ino);
+    if (inode != nullptr && inode->upper && inode->IsDirectory()) {
+      directories.push_back(inode);
+    }
+  }
+  stale.Append(FollowTouched(directories));
+  return stale;
+}
+
+}  // namespace txfs

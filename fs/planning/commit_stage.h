@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "fs/overlay/overlay.h"
+#include "fs/planning/commit_plan.h"
+#include "fs/vault/commit_step.h"
+#include "fs/vault/vault_sums.h"
+#include "fs/vault/vaults.h"
+#include "journal/support/result.h"
+#include "journal/support/types.h"
+
+namespace txfs {
+
+/// Fills the vault of a commit before its point of no return: new objects with
+/// content, owner and attributes, the content that patches write and overwrite,
+/// and the sums of all that content.
+class VaultFiller {
+ public:
+  /// `progress` is called with how many objects and deltas are in the vault.
+  /// `vault` outlives this.
+  VaultFiller(OverlayFilesystem::Frozen& frozen, const Vault& vault,
+              std::function<void(size_t done)> progress = {})
+      : frozen_(frozen), vault_(vault), progress_(std::move(progress)) {}
+
+  /// Whether files in the vault can share blocks with those of the base.
+  static bool CanClone(const Vault& vault);
+
+  /// Makes all that `plan` names and returns its steps, complete. Durable when
+  /// this returns.
+  Result<CommitSteps> Fill(const CommitPlan& plan);
+
+  /// st_ino of all that was made, which is what it has once it is committed.
+  [[nodiscard]] const std::map<Ino, uint64_t>& made() const { return made_; }
+
+ private:
+  Status Make(const StagedObject& object);
+  Status MakeRegular(int directory, const std::string& name, const Inode& inode,
+                     ContentSum& sum);
+  Result<bool> AdoptSegment(int directory, const std::string& name,
+                            const Inode& inode, ContentSum& sum);
+  Status FillGaps(const Inode& inode, int fd, ContentSum& sum);
+  Result<bool> CloneBase(const Inode& inode, int fd);
+  Status Clear(const Inode& inode, int fd, Range range);
+  Status CopyRange(const Inode& inode, int fd, Range range, ContentSum& sum);
+  Status SaveDelta(const StagedDelta& delta);
+  Status CopyForeignXattrs(const Inode& inode, int fd);
+  /// The base file that `inode` was made from. ESTALE: another one has its
+  /// path.
+  Result<SharedFd> OpenOrigin(const Inode& inode) const;
+  Status Keep(const Spot& spot, ContentSum sum,
+              const std::optional<Timestamp>& mtime);
+  Status SetAttributes(const StagedObject& object);
+  Status Try(const TriedXattrs& tried);
+  void CountOne() {
+    if (progress_) progress_(++done_);
+  }
+  [[nodiscard]] uint64_t InoOf(Ino ino) const;
+
+  OverlayFilesystem::Frozen& frozen_;
+  const Vault& vault_;
+  std::function<void(size_t done)> progress_;
+  size_t done_ = 0;
+  std::map<Ino, uint64_t> made_;  ///< st_ino of what was made
+  VaultSums sums_;
+};
+
+}  // namespace txfs

@@ -1,0 +1,369 @@
+#include "fs/planning/selection.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "fs/overlay/linked_names.h"
+#include "fs/planning/conflicts.h"
+
+namespace txfs {
+namespace {
+
+/// Grows a selection until nothing in it depends on what is not.
+class Selector {
+ public:
+  Selector(OverlayFilesystem::Frozen& frozen, SelectionParents parents)
+      : tree_(frozen.tree), base_(frozen.base), parents_(parents) {
+    tree_.ForEachUpper([&](Inode& inode) {
+      upper_.push_back(&inode);
+      if (!inode.record.base) return;
+      by_base_[inode.record.base->path] = &inode;
+      const bool shared = !inode.IsDirectory() && inode.record.base->nlink > 1;
+      if (shared) by_number_.emplace(inode.record.base->ino, &inode);
+    });
+  }
+
+  Status Add(const std::string& path) {
+    bool found = false;
+    for (const Inode* inode : upper_) {
+      found = AddInodeBelow(*inode, path) || found;
+      if (inode->IsDirectory()) found = AddNamesBelow(*inode, path) || found;
+    }
+    if (found || AddMoveAbove(path)) return {};
+    return Fail(0, "the transaction changed nothing at " + ShownPath(path),
+                "`txfs status` and `txfs diff --name-status` show what it did");
+  }
+
+  Selection Close() {
+    while (!new_names_.empty() || !new_inodes_.empty()) {
+      if (!new_names_.empty()) {
+        const auto [directory, name] = std::move(new_names_.back());
+        new_names_.pop_back();
+        CloseName(*tree_.Find(directory), name);
+      } else {
+        const Ino ino = new_inodes_.back();
+        new_inodes_.pop_back();
+        CloseInode(*tree_.Find(ino));
+      }
+    }
+    return std::move(selection_);
+  }
+
+ private:
+  void Select(const Inode& inode) {
+    if (!inode.upper || inode.ino == kRootIno) return;
+    if (selection_.inodes.insert(inode.ino).second) {
+      new_inodes_.push_back(inode.ino);
+    }
+  }
+
+  void Select(const Inode& directory, const std::string& name) {
+    if (selection_.names.emplace(directory.ino, name).second) {
+      new_names_.emplace_back(directory.ino, name);
+    }
+  }
+
+  bool AddInodeBelow(const Inode& inode, const std::string& path) {
+    if (inode.ino == kRootIno) {
+      // Nothing needs its attributes, so only who asks for it gets them.
+      if (path.empty()) selection_.inodes.insert(kRootIno);
+      return path.empty();
+    }
+    const std::optional<std::string> visible =
+        tree_.VisiblePath(inode, {}, &paths_);
+    const bool below =
+        visible
+            ? std::ranges::any_of(tree_.VisiblePaths(inode, &paths_),
+                                  [&](const std::string& known) {
+                                    return IsAtOrBelow(known, path);
+                                  })
+            : inode.record.base && IsAtOrBelow(inode.record.base->path, path);
+    if (below) Select(inode);
+    return below;
+  }
+
+  bool AddNamesBelow(const Inode& directory, const std::string& path) {
+    const auto visible = tree_.VisiblePath(directory, {}, &paths_);
+    const auto& base = directory.record.base;
+    bool found = false;
+    for (const auto& [name, slot] : directory.slots) {
+      if (!slot.IsUpper()) continue;
+      const bool below =
+          (visible && IsAtOrBelow(JoinPath(*visible, name), path)) ||
+          (base && IsAtOrBelow(JoinPath(base->path, name), path));
+      if (below) Select(directory, name);
+      found = found || below;
+    }
+    return found;
+  }
+
+  /// What only came along with a directory goes with it.
+  bool AddMoveAbove(const std::string& path) {
+    const Inode* nearest = nullptr;
+    size_t longest = 0;
+    for (const Inode* inode : upper_) {
+      if (!inode->IsDirectory() || !inode->record.base) continue;
+      // Without a name of its own it is where the one above it is.
+      const bool moved = inode->IsOrphan() ||
+                         (!inode->links.empty() && !tree_.IsAtItsPlace(*inode));
+      if (!moved) continue;
+      for (const std::string& place :
+           {inode->record.base->path,
+            tree_.VisiblePath(*inode, {}, &paths_).value_or("")}) {
+        const bool is_above = IsAtOrBelow(ParentPath(path), place);
+        if (!is_above || place.size() <= longest) continue;
+        nearest = inode;
+        longest = place.size();
+      }
+    }
+    if (nearest != nullptr) Select(*nearest);
+    return nearest != nullptr;
+  }
+
+  void CloseName(const Inode& directory, const std::string& name) {
+    if (parents_ == SelectionParents::kNeeded) SelectPlace(directory);
+    if (directory.IsOrphan()) Select(directory);
+    const auto slot = directory.slots.find(name);
+    if (slot == directory.slots.end()) return;
+    if (slot->second.upper.kind == DentryKind::kInode) {
+      const Inode* child = tree_.Find(slot->second.upper.ino);
+      if (child != nullptr) Select(*child);
+    }
+    // The other end of what was here in the base.
+    if (!directory.record.base) return;
+    const std::string path = JoinPath(directory.record.base->path, name);
+    const auto moved = by_base_.find(path);
+    if (moved != by_base_.end()) return Select(*moved->second);
+    // Or a file that is known by another of its names.
+    const Inode* file = FindLinked(path);
+    if (file != nullptr) Select(*file);
+  }
+
+  void CloseInode(const Inode& inode) {
+    SelectNames(inode);
+    if (inode.IsDirectory() && inode.IsOrphan()) {
+      // A deleted directory is one thing with all that was in it.
+      for (const auto& [name, slot] : inode.slots) {
+        if (slot.IsUpper()) Select(inode, name);
+      }
+    }
+    if (parents_ == SelectionParents::kApart && inode.IsDirectory() &&
+        !inode.record.base) {
+      // What goes takes along what is in it.
+      for (const auto& [name, slot] : inode.slots) Select(inode, name);
+    }
+    if (parents_ == SelectionParents::kApart && inode.IsDirectory()) {
+      SelectWhatWouldCloseACircle(inode);
+    }
+    if (parents_ == SelectionParents::kNeeded) {
+      if (inode.record.base) SelectAbove(inode.record.base->path);
+      for (const Inode::Link& link : inode.links) {
+        const Inode* parent = tree_.Find(link.parent);
+        if (parent != nullptr) SelectPlace(*parent);
+      }
+    }
+  }
+
+  /// A directory that goes back to where it was may not come to lie in itself:
+  /// what was moved into it from above that place goes back, too.
+  void SelectWhatWouldCloseACircle(const Inode& directory) {
+    std::vector<const Inode*> moved;
+    std::set<Ino> seen;
+    for (const Inode* above = ParentAfter(directory);
+         above != nullptr && seen.insert(above->ino).second;
+         above = ParentAfter(*above)) {
+      if (above != &directory) {
+        moved.push_back(above);
+        continue;
+      }
+      for (const Inode* each : moved) {
+        const Inode* before = ParentInBase(*each);
+        if (before != nullptr && before != ParentAfter(*each)) Select(*each);
+      }
+      return;
+    }
+  }
+
+  /// The directory that a directory will be in when the selection was
+  /// discarded; null for the root and for what will be nowhere.
+  const Inode* ParentAfter(const Inode& directory) {
+    if (selection_.inodes.contains(directory.ino)) {
+      return ParentInBase(directory);
+    }
+    if (directory.links.empty()) return nullptr;
+    return tree_.Find(directory.links.front().parent);
+  }
+
+  /// The one that it was in in the base, or the next above it that anything is
+  /// known of.
+  const Inode* ParentInBase(const Inode& directory) {
+    if (!directory.record.base) return nullptr;
+    std::string path = directory.record.base->path;
+    const Inode* parent = nullptr;
+    while (parent == nullptr && !path.empty()) {
+      path = ParentPath(path);
+      parent = tree_.FindBaseDirectory(path);
+    }
+    return parent;
+  }
+
+  /// The names an inode has, and the one that it no longer has.
+  void SelectNames(const Inode& inode) {
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = tree_.Find(link.parent);
+      if (parent == nullptr) continue;
+      const auto slot = parent->slots.find(link.name);
+      const bool upper = slot != parent->slots.end() &&
+                         slot->second.upper.kind == DentryKind::kInode;
+      if (upper) Select(*parent, link.name);
+    }
+    if (!inode.record.base) return;
+    if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
+      for (const auto& [directory, name] : HiddenNames()[inode.ino]) {
+        Select(*tree_.Find(directory), name);
+      }
+    }
+    const std::string& path = inode.record.base->path;
+    const Inode* parent =
+        tree_.FindBaseDirectory(std::string(ParentPath(path)));
+    if (parent == nullptr) return;
+    const std::string name(BaseName(path));
+    if (parent->UpperSlot(name) != nullptr) Select(*parent, name);
+  }
+
+  /// The names that files of several names have lost.
+  std::map<Ino, std::vector<std::pair<Ino, std::string>>>& HiddenNames() {
+    if (hidden_) return *hidden_;
+    hidden_.emplace();
+    for (const Inode* directory : upper_) {
+      if (!directory->record.base || !directory->IsDirectory()) continue;
+      for (const auto& [name, slot] : directory->slots) {
+        if (!slot.IsUpper()) continue;
+        const Inode* file =
+            FindLinked(JoinPath(directory->record.base->path, name));
+        if (file != nullptr) {
+          (*hidden_)[file->ino].emplace_back(directory->ino, name);
+        }
+      }
+    }
+    return *hidden_;
+  }
+
+  /// The inode of the base's file of several names at `path`, which may be the
+  /// only one that is left.
+  const Inode* FindLinked(const std::string& path) {
+    const auto st = base_.Stat(path);
+    if (!st || S_ISDIR(st->st_mode)) return nullptr;
+    if (st->st_nlink > 1) return tree_.FindBaseFile(path, *st);
+    const auto found = by_number_.equal_range(st->st_ino);
+    for (auto each = found.first; each != found.second; ++each) {
+      if (tree_.IsOrigin(*each->second, *st)) return each->second;
+    }
+    return nullptr;
+  }
+
+  /// What it takes for `directory` to be where it is: its own names if they
+  /// are new, and those of the directories above.
+  void SelectPlace(const Inode& directory) {
+    if (directory.ino == kRootIno) return;
+    if (!placed_.insert(directory.ino).second) return;
+    if (!directory.record.base) {
+      Select(directory);
+    } else {
+      SelectNames(directory);
+      SelectAbove(directory.record.base->path);
+    }
+    for (const Inode::Link& link : directory.links) {
+      const Inode* parent = tree_.Find(link.parent);
+      if (parent != nullptr) SelectPlace(*parent);
+    }
+  }
+
+  /// Directories above a base path that were moved come along.
+  void SelectAbove(const std::string& base_path) {
+    for (std::string path(ParentPath(base_path)); !path.empty();
+         path = ParentPath(path)) {
+      const Inode* directory = tree_.FindBaseDirectory(path);
+      // Those above it were looked at, too.
+      if (directory != nullptr && !above_.insert(directory->ino).second) return;
+      if (directory == nullptr || !directory->upper) continue;
+      const size_t before = selection_.names.size();
+      SelectNames(*directory);
+      if (selection_.names.size() != before) Select(*directory);
+    }
+  }
+
+  Tree& tree_;
+  PathMemo paths_;
+  std::set<Ino> placed_, above_;  ///< what was gone through for a place
+  const BaseDirectory& base_;
+  const SelectionParents parents_;
+  std::vector<const Inode*> upper_;
+  std::unordered_map<std::string_view, const Inode*> by_base_;
+  /// Files of several names by the base's inode number, whatever its device.
+  std::unordered_multimap<uint64_t, const Inode*> by_number_;
+  std::optional<std::map<Ino, std::vector<std::pair<Ino, std::string>>>>
+      hidden_;
+  Selection selection_;
+  std::vector<std::pair<Ino, std::string>> new_names_;
+  std::vector<Ino> new_inodes_;
+};
+
+}  // namespace
+
+Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
+                              const std::vector<std::string>& paths,
+                              SelectionParents parents) {
+  NoteNamesBelow(frozen.tree, frozen.base, paths);
+  Selector selector(frozen, parents);
+  for (const std::string& path : paths) TRY(selector.Add(path));
+  return selector.Close();
+}
+
+std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
+                              const Selection& selection) {
+  const Tree& tree = frozen.tree;
+  std::set<std::string> paths;
+  PathMemo memo;
+  for (const auto& [ino, name] : selection.names) {
+    const Inode* directory = tree.Find(ino);
+    if (directory == nullptr) continue;
+    if (const auto visible = tree.VisiblePath(*directory, {}, &memo)) {
+      paths.insert(JoinPath(*visible, name));
+    }
+    if (directory->record.base) {
+      paths.insert(JoinPath(directory->record.base->path, name));
+    }
+  }
+  for (const Ino ino : selection.inodes) {
+    const Inode* inode = tree.Find(ino);
+    if (inode == nullptr) continue;
+    for (std::string& path : tree.VisiblePaths(*inode, &memo)) {
+      paths.insert(std::move(path));
+    }
+    if (inode->record.base) paths.insert(inode->record.base->path);
+  }
+  return paths;
+}
+
+Selection AllBut(OverlayFilesystem::Frozen& frozen,
+                 const Selection& selection) {
+  Selection rest;
+  frozen.tree.ForEachUpper([&](Inode& inode) {
+    if (!selection.inodes.contains(inode.ino)) rest.inodes.insert(inode.ino);
+    for (const auto& [name, slot] : inode.slots) {
+      if (!slot.IsUpper()) continue;
+      if (!selection.names.contains({inode.ino, name})) {
+        rest.names.emplace(inode.ino, name);
+      }
+    }
+  });
+  return rest;
+}
+
+}  // namespace txfs

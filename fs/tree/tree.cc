@@ -1,0 +1,611 @@
+#include "fs/tree/tree.h"
+
+#include <algorithm>
+#include <cassert>
+#include <tuple>
+
+namespace txfs {
+namespace {
+
+constexpr uint32_t kBlockSize = 4096;
+constexpr uint32_t kStatBlock = 512;
+
+uint64_t BlocksOf(uint64_t bytes) {
+  return (bytes + kBlockSize - 1) / kBlockSize * (kBlockSize / kStatBlock);
+}
+
+bool IsStored(const Extent& extent) { return extent.content.segment != 0; }
+
+void Remove(Inode& inode, const Extent& extent) {
+  if (inode.extents.erase(extent.offset) && IsStored(extent)) {
+    inode.stored_bytes -= extent.length;
+  }
+}
+
+void Insert(Inode& inode, const Extent& extent) {
+  inode.extents.Put(extent);
+  if (!IsStored(extent)) return;
+  inode.stored_bytes += extent.length;
+  if (extent.content.segment == inode.attr().own_segment) {
+    inode.own_end = std::max(inode.own_end, extent.end());
+  }
+}
+
+/// How many inodes are on their way from memory while one is looked at.
+constexpr size_t kAhead = 8;
+
+void Prefetch(const Inode& inode) {
+  constexpr size_t kCacheLine = 64;
+  const auto* bytes = reinterpret_cast<const char*>(&inode);
+  for (size_t at = 0; at < sizeof inode; at += kCacheLine) {
+    __builtin_prefetch(bytes + at, 1);
+  }
+}
+
+}  // namespace
+
+Tree::Tree(const struct stat& root, uint64_t base_device)
+    : base_device_(base_device) {
+  Inode& inode = Obtain(kRootIno);
+  inode.record = RecordOf({"", root, ""});
+  inode.lookups = 1;
+  IndexBase(inode);
+}
+
+Inode* Tree::Find(Ino ino) {
+  const auto found = inodes_.find(ino);
+  return found == inodes_.end() ? nullptr : found->second.get();
+}
+
+const Inode* Tree::Find(Ino ino) const {
+  const auto found = inodes_.find(ino);
+  return found == inodes_.end() ? nullptr : found->second.get();
+}
+
+Inode& Tree::Obtain(Ino ino) {
+  auto& slot = inodes_[ino];
+  if (!slot) {
+    slot = std::make_unique<Inode>(ino);
+    next_ino_ = std::max(next_ino_, Raw(ino) + 1);
+  }
+  return *slot;
+}
+
+void Tree::SetUpper(Inode& inode, bool upper) {
+  if (inode.upper == upper) return;
+  inode.upper = upper;
+  if (!upper && !inode.IsDirectory()) inode.lost = inode.sought = false;
+  if (upper) {
+    inode.upper_at = upper_.size();
+    upper_.push_back(&inode);
+    return;
+  }
+  Inode* last = upper_.back();
+  last->upper_at = inode.upper_at;
+  upper_[inode.upper_at] = last;
+  upper_.pop_back();
+}
+
+Attr AttrOf(const struct stat& st) {
+  Attr attr;
+  attr.type = TypeOfMode(st.st_mode).value_or(FileType::kRegular);
+  attr.mode = st.st_mode & 07777;
+  attr.uid = st.st_uid;
+  attr.gid = st.st_gid;
+  attr.nlink = static_cast<uint32_t>(st.st_nlink);
+  attr.rdev = st.st_rdev;
+  attr.size = static_cast<uint64_t>(st.st_size);
+  attr.base_limit = attr.type == FileType::kRegular ? attr.size : 0;
+  attr.atime = Timestamp::From(st.st_atim);
+  attr.mtime = Timestamp::From(st.st_mtim);
+  attr.ctime = Timestamp::From(st.st_ctim);
+  return attr;
+}
+
+uint64_t LookupClock() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 +
+         static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
+bool MayBeInFlight(const Inode& inode, uint64_t now) {
+  // What lies between the answer and the kernel's use of it is the wait for a
+  // processor.
+  constexpr uint64_t kMilliseconds = 1000;
+  return inode.looked_up + kMilliseconds > now;
+}
+
+void Inode::RestoreAttr() {
+  const BaseOrigin& origin = *record.base;
+  Attr& attr = record.attr;
+  attr.mode = origin.mode & 07777;
+  attr.uid = origin.uid;
+  attr.gid = origin.gid;
+  attr.nlink = origin.nlink;
+  attr.size = origin.size;
+  attr.base_limit = attr.type == FileType::kRegular ? origin.size : 0;
+  attr.own_segment = 0;
+  attr.xattrs_owned = false;
+  attr.mtime = origin.mtime;
+  attr.ctime = origin.ctime;
+}
+
+void Inode::DropContent() {
+  // What is empty is not written to: there may be many.
+  if (!extents.empty()) extents.clear();
+  if (!xattrs.empty()) xattrs.clear();
+  stored_bytes = own_end = 0;
+}
+
+const Slot* Inode::UpperSlot(std::string_view name) const {
+  if (upper_names == 0) return nullptr;
+  const auto slot = slots.find(name);
+  return slot != slots.end() && slot->second.IsUpper() ? &slot->second
+                                                       : nullptr;
+}
+
+SlotMap::const_iterator Inode::FindCached(std::string_view name) const {
+  const auto slot = slots.find(name);
+  return slot == slots.end() || slot->second.IsUpper() ? slots.end() : slot;
+}
+
+const Slot* Inode::CachedSlot(std::string_view name) const {
+  const auto slot = FindCached(name);
+  return slot == slots.end() ? nullptr : &slot->second;
+}
+
+bool Inode::ContentChanged() const {
+  return attr().type == FileType::kRegular &&
+         (!extents.empty() || attr().size != record.base->size ||
+          attr().base_limit != record.base->size);
+}
+
+bool Inode::AttributesChanged() const {
+  const BaseOrigin& origin = *record.base;
+  return attr().xattrs_owned || attr().mode != (origin.mode & 07777) ||
+         attr().uid != origin.uid || attr().gid != origin.gid;
+}
+
+bool Inode::IsUnchanged() const {
+  return !ContentChanged() && !AttributesChanged() &&
+         attr().mtime == record.base->mtime;
+}
+
+BaseOrigin Tree::OriginOf(const std::string& path,
+                          const struct stat& st) const {
+  return {.path = path,
+          .dev = RelativeDevice(st.st_dev),
+          .ino = st.st_ino,
+          .size = static_cast<uint64_t>(st.st_size),
+          .mode = st.st_mode,
+          .nlink = static_cast<uint32_t>(st.st_nlink),
+          .uid = st.st_uid,
+          .gid = st.st_gid,
+          .mtime = Timestamp::From(st.st_mtim),
+          .ctime = Timestamp::From(st.st_ctim)};
+}
+
+InodeRecord Tree::RecordOf(const BaseObject& object) const {
+  return {.attr = AttrOf(object.st),
+          .base = OriginOf(object.path, object.st),
+          .symlink = object.symlink};
+}
+
+// --- State -----------------------------------------------------------------
+
+void Tree::SetInode(Ino ino, const std::optional<InodeRecord>& record) {
+  if (record) {
+    Inode& inode = Obtain(ino);
+    SetRecord(inode, *record);
+    SetUpper(inode, true);
+    return;
+  }
+  Inode* inode = Find(ino);
+  if (inode == nullptr) return;
+  SetUpper(*inode, false);
+  if (!inode->record.base) inode->attr().nlink = 0;
+  MaybeEvict(ino);
+}
+
+void Tree::SetAttr(Ino ino, const Attr& attr) {
+  if (Inode* inode = Find(ino)) inode->attr() = attr;
+}
+
+void Tree::SetDentry(Ino parent, const std::string& name,
+                     const DentryValue& value) {
+  Inode& directory = Obtain(parent);
+  ++directory.version;
+  Slot& slot = directory.slots[name];
+  const Ino old =
+      slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached;
+  if (slot.IsUpper()) --directory.upper_names;
+  if (value.kind != DentryKind::kAbsent) ++directory.upper_names;
+  slot = Slot{.upper = value};
+  if (Inode* child = Find(old)) RemoveLink(*child, parent, name);
+  if (value.kind == DentryKind::kInode) {
+    AddLink(Obtain(value.ino), parent, name);
+  }
+  if (value.kind == DentryKind::kAbsent) directory.slots.erase(name);
+}
+
+void Tree::EraseExtent(Ino ino, const Extent& extent) {
+  Inode* inode = Find(ino);
+  // An orphan keeps its content for those who have it open.
+  if (inode != nullptr && !inode->IsOrphan()) Remove(*inode, extent);
+}
+
+void Tree::PutExtent(Ino ino, const Extent& extent) {
+  Insert(Obtain(ino), extent);
+}
+
+void Tree::ReplaceExtents(Inode& inode, const ExtentEdit& edit) {
+  for (const Extent& extent : edit.before) Remove(inode, extent);
+  for (const Extent& extent : edit.after) Insert(inode, extent);
+}
+
+void Tree::SetXattr(Ino ino, const std::string& name,
+                    const std::optional<std::string>& value) {
+  Inode& inode = Obtain(ino);
+  if (value) {
+    inode.xattrs[name] = *value;
+  } else {
+    inode.xattrs.erase(name);
+  }
+}
+
+// --- names -----------------------------------------------------------------
+
+void Tree::AddLink(Inode& child, Ino parent, std::string_view name) {
+  for (const Inode::Link& link : child.links) {
+    if (link.parent == parent && link.name == name) return;
+  }
+  child.links.push_back({parent, std::string(name)});
+  ++Obtain(parent).known_children;
+}
+
+void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
+  const auto link = std::ranges::find_if(child.links, [&](const auto& l) {
+    return l.parent == parent && l.name == name;
+  });
+  if (link == child.links.end()) return;
+  child.links.erase(link);
+  Inode* directory = Find(parent);
+  if (directory == nullptr) return;
+  --directory->known_children;
+  // Nobody asks where something was that nobody holds; and in the middle of a
+  // rollback, which has noted the others, directories may lie in each other.
+  const bool held = child.lookups != 0;
+  if (held && child.IsOrphan() && child.links.empty() &&
+      child.last_path.empty()) {
+    child.last_path = PathOf(*directory, name);
+  }
+}
+
+Inode* Tree::FindChild(const Inode& directory, std::string_view name) {
+  const auto slot = directory.slots.find(name);
+  if (slot == directory.slots.end()) return nullptr;
+  switch (slot->second.upper.kind) {
+    case DentryKind::kWhiteout:
+      return nullptr;
+    case DentryKind::kInode:
+      return Find(slot->second.upper.ino);
+    case DentryKind::kAbsent:
+      break;
+  }
+  return Find(slot->second.cached);
+}
+
+bool Tree::IsDecided(const Inode& directory, std::string_view name) {
+  return !directory.record.base || directory.slots.contains(name);
+}
+
+Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
+                       const BaseObject& object) {
+  Inode* inode = S_ISDIR(object.st.st_mode)
+                     ? FindBaseDirectory(object.path)
+                     : FindBaseFile(object.path, object.st);
+  // What was deleted here does not come back with the base's.
+  if (inode == nullptr || inode->IsOrphan()) {
+    inode = &Obtain(AllocateIno());
+    inode->record = RecordOf(object);
+    inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
+    IndexBase(*inode);
+  } else {
+    if (!inode->base_blocks) {
+      inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
+    }
+    // It has a name that is known: the answer to this lookup tells its number.
+    std::vector<Ino> stale;
+    if (!inode->IsDirectory()) SetLost(*inode, false, stale);
+  }
+  Cache(directory, name, *inode);
+  return *inode;
+}
+
+void Tree::Cache(Inode& directory, std::string_view name, Inode& child) {
+  directory.slots[std::string(name)].cached = child.ino;
+  AddLink(child, directory.ino, name);
+}
+
+bool Tree::IsOursAt(const Inode& directory, std::string_view name,
+                    const struct stat& st) const {
+  const Slot* slot = directory.CachedSlot(name);
+  const Inode* known = slot == nullptr ? nullptr : Find(slot->cached);
+  return known != nullptr && known->upper && !known->IsDirectory() &&
+         !IsOrigin(*known, st);
+}
+
+bool Tree::ShowAt(Inode& directory, std::string_view name, Inode& child) {
+  const Slot* slot = directory.CachedSlot(name);
+  const Inode* other = slot == nullptr ? nullptr : Find(slot->cached);
+  if (other != nullptr && other != &child) {
+    const bool held = other->upper || other->lookups != 0;
+    if (held || other->IsDirectory()) return false;
+    DropCached(directory, std::string(name));
+  }
+  ++directory.version;
+  Cache(directory, name, child);
+  IndexBase(child);
+  return true;
+}
+
+std::string Tree::PathOf(const Inode& inode) const {
+  if (inode.ino == kRootIno) return "";
+  if (inode.links.empty()) {
+    if (inode.IsOrphan() && !inode.last_path.empty()) return inode.last_path;
+    return inode.record.base ? inode.record.base->path : "";
+  }
+  const Inode* parent = Find(inode.links.front().parent);
+  if (parent == nullptr) return inode.links.front().name;
+  return PathOf(*parent, inode.links.front().name);
+}
+
+std::string Tree::PathOf(const Inode& directory, std::string_view name) const {
+  std::vector<std::string_view> parts{name};
+  const Inode* at = &directory;
+  while (at != nullptr && at->ino != kRootIno && !at->links.empty()) {
+    parts.push_back(at->links.front().name);
+    at = Find(at->links.front().parent);
+  }
+  if (at != nullptr && at->ino != kRootIno && at->record.base) {
+    parts.push_back(at->record.base->path);
+  }
+  std::string path;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (!path.empty()) path += '/';
+    path += *part;
+  }
+  return path;
+}
+
+bool Tree::IsBelow(const Inode& inode, Ino ancestor) const {
+  const Inode* at = &inode;
+  while (at != nullptr) {
+    if (at->ino == ancestor) return true;
+    if (at->ino == kRootIno || at->links.empty()) return false;
+    at = Find(at->links.front().parent);
+  }
+  return false;
+}
+
+uint64_t Tree::DeviceOf(const Inode& directory) const {
+  const Inode* at = &directory;
+  while (at != nullptr && !at->record.base && !at->links.empty()) {
+    at = Find(at->links.front().parent);
+  }
+  return at != nullptr && at->record.base ? at->record.base->dev : 0;
+}
+
+// --- base index ------------------------------------------------------------
+
+void Tree::SetRecord(Inode& inode, InodeRecord record) {
+  UnindexBase(inode);
+  inode.record = std::move(record);
+  IndexBase(inode);
+}
+
+void Tree::IndexBase(Inode& inode) {
+  if (!inode.record.base) return;
+  const BaseOrigin& base = *inode.record.base;
+  if (!inode.IsDirectory()) {
+    const BaseKey key{base.dev, base.ino};
+    const auto [first, last] = base_files_.equal_range(key);
+    const bool known = std::any_of(first, last, [&](const auto& entry) {
+      return entry.second == inode.ino;
+    });
+    if (!known) base_files_.emplace(key, inode.ino);
+    return;
+  }
+  Ino& known = base_directories_[base.path];
+  // What was deleted does not stand in the way of what came back.
+  const Inode* other = inode.IsOrphan() ? Find(known) : nullptr;
+  if (other == nullptr || other->IsOrphan()) known = inode.ino;
+}
+
+void Tree::UnindexBase(Inode& inode) {
+  if (!inode.record.base) return;
+  const BaseOrigin& base = *inode.record.base;
+  if (inode.IsDirectory()) {
+    const auto found = base_directories_.find(base.path);
+    if (found != base_directories_.end() && found->second == inode.ino) {
+      base_directories_.erase(found);
+    }
+    return;
+  }
+  const auto [first, last] = base_files_.equal_range({base.dev, base.ino});
+  const auto own = std::find_if(first, last, [&](const auto& entry) {
+    return entry.second == inode.ino;
+  });
+  if (own != last) base_files_.erase(own);
+}
+
+Inode* Tree::FindBaseDirectory(std::string_view path) {
+  const auto found = base_directories_.find(path);
+  return found == base_directories_.end() ? nullptr : Find(found->second);
+}
+
+const Inode* Tree::FindBaseDirectory(std::string_view path) const {
+  const auto found = base_directories_.find(path);
+  return found == base_directories_.end() ? nullptr : Find(found->second);
+}
+
+Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
+  const auto [first, last] =
+      base_files_.equal_range({RelativeDevice(st.st_dev), st.st_ino});
+  Inode* best = nullptr;
+  std::tuple<bool, bool, bool> best_rank;
+  for (auto entry = first; entry != last; ++entry) {
+    Inode* inode = Find(entry->second);
+    if (inode == nullptr || TypeOfMode(st.st_mode) != inode->attr().type) {
+      continue;
+    }
+    // An inode number that the base reused for something else is not ours. Nor
+    // is a file of one name ours that others moved: it stays where it was.
+    const BaseOrigin& origin = *inode->record.base;
+    const bool is_there = origin.path == path;
+    const bool may_be = st.st_nlink > 1 && (!inode->lost || origin.nlink > 1);
+    if (!is_there && !may_be) continue;
+    const std::tuple rank{!inode->IsOrphan(), !inode->lost, is_there};
+    const bool is_better = best == nullptr || rank > best_rank ||
+                           (rank == best_rank && inode->ino < best->ino);
+    if (!is_better) continue;
+    best = inode;
+    best_rank = rank;
+  }
+  return best;
+}
+
+bool Tree::IsAnother(const Inode& inode, const std::string& path,
+                     const struct stat& st) {
+  const Inode* other = S_ISDIR(st.st_mode) ? nullptr : FindBaseFile(path, st);
+  return other != nullptr && other != &inode && !other->IsOrphan();
+}
+
+// --- lifetime --------------------------------------------------------------
+
+std::vector<Extent> Tree::Forget(Ino ino, uint64_t lookups,
+                                 std::shared_ptr<Journal>* retired) {
+  Inode* inode = Find(ino);
+  if (inode == nullptr || ino == kRootIno) return {};
+  const uint64_t held = inode->lookups;
+  inode->lookups = held > lookups ? held - lookups : 0;
+  std::vector<Extent> freed;
+  if (inode->lookups == 0 && inode->IsOrphan()) {
+    for (const auto& [offset, extent] : inode->extents) freed.push_back(extent);
+    inode->extents.clear();
+    inode->stored_bytes = 0;
+    inode->pinned_base.reset();
+    *retired = std::move(inode->retired);
+  }
+  MaybeEvict(ino);
+  return freed;
+}
+
+void Tree::MaybeEvict(Ino ino) {
+  while (ino != kRootIno) {
+    Inode* inode = Find(ino);
+    if (inode == nullptr || inode->upper || inode->lookups != 0 ||
+        inode->known_children != 0) {
+      return;
+    }
+    const std::vector<Inode::Link> links = inode->links;
+    for (const Inode::Link& link : links) {
+      Inode* parent = Find(link.parent);
+      if (parent == nullptr) continue;
+      const auto cached = parent->FindCached(link.name);
+      if (cached != parent->slots.end() && cached->second.cached == ino) {
+        parent->slots.erase(cached);
+      }
+      RemoveLink(*inode, link.parent, link.name);
+    }
+    UnindexBase(*inode);
+    inodes_.erase(ino);
+    if (links.empty()) return;
+    for (size_t i = 1; i < links.size(); ++i) MaybeEvict(links[i].parent);
+    ino = links.front().parent;
+  }
+}
+
+void Tree::ForEach(const std::function<void(Inode&)>& visit) {
+  // Inodes lie all over the memory: those that come next are on their way
+  // while one is looked at.
+  auto ahead = inodes_.begin();
+  for (size_t i = 0; i < kAhead && ahead != inodes_.end(); ++i, ++ahead) {
+    Prefetch(*ahead->second);
+  }
+  for (auto& [ino, inode] : inodes_) {
+    if (ahead != inodes_.end()) {
+      Prefetch(*ahead->second);
+      ++ahead;
+    }
+    visit(*inode);
+  }
+}
+
+void Tree::ForEachUpper(const std::function<void(Inode&)>& visit) {
+  for (size_t i = 0; i < upper_.size(); ++i) {
+    if (i + kAhead < upper_.size()) Prefetch(*upper_[i + kAhead]);
+    visit(*upper_[i]);
+  }
+}
+
+std::vector<MovedDirectory> Tree::MovedDirectories() const {
+  std::vector<MovedDirectory> moved;
+  for (const Inode* inode : upper_) {
+    if (!inode->IsDirectory() || !inode->record.base || inode->links.empty()) {
+      continue;
+    }
+    const std::string& base = inode->record.base->path;
+    const Inode::Link& link = inode->links.front();
+    const Inode* parent = Find(link.parent);
+    const bool goes_along = parent != nullptr && parent->record.base &&
+                            parent->record.base->path == ParentPath(base) &&
+                            link.name == BaseName(base);
+    if (goes_along) continue;
+    if (auto path = VisiblePath(*inode)) {
+      moved.push_back({.base_path = base, .path = std::move(*path)});
+    }
+  }
+  return moved;
+}
+
+struct stat Tree::StatOf(const Inode& inode) const {
+  const Attr& attr = inode.attr();
+  struct stat st{};
+  // What is lost may be elsewhere in the base, and be seen there, too. Walks
+  // end at a directory that they meet twice, and tools take two files of one
+  // number for the same.
+  const bool of_base = inode.record.base && !inode.lost;
+  st.st_ino = of_base ? StatIno(inode.record.base->dev, inode.record.base->ino)
+                      : (kNewInodeBit | Raw(inode.ino));
+  st.st_mode = ModeBits(attr.type) | attr.mode;
+  st.st_nlink = attr.nlink;
+  st.st_uid = attr.uid;
+  st.st_gid = attr.gid;
+  st.st_rdev = attr.rdev;
+  st.st_size = static_cast<off_t>(attr.size);
+  st.st_blksize = kBlockSize;
+  const auto& known = inode.base_blocks;
+  uint64_t blocks = known.value_or(0);
+  if (attr.type == FileType::kRegular && (inode.upper || !known)) {
+    const uint64_t from_base =
+        known ? std::min(attr.base_limit, *known * kStatBlock)
+              : attr.base_limit;
+    blocks = BlocksOf(std::min(from_base + inode.stored_bytes, attr.size));
+  }
+  st.st_blocks = static_cast<blkcnt_t>(blocks);
+  st.st_atim = attr.atime.ToTimespec();
+  st.st_mtim = attr.mtime.ToTimespec();
+  st.st_ctim = attr.ctime.ToTimespec();
+  return st;
+}
+
+uint64_t Tree::StatIno(uint64_t dev, uint64_t ino) const {
+  if (dev == 0) return ino;
+  // An object of a filesystem mounted inside the base: kept apart from the
+  // root's by bits that inode numbers of disks do not reach.
+  return ino ^ ((1 + dev % 1023) << 41);
+}
+
+}  // namespace txfs

@@ -1,0 +1,276 @@
+#include "fs/veto/policy_check.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "fs/host/process_identity.h"
+#include "fs/tree/own_names.h"
+#include "journal/support/file.h"
+
+namespace txfs {
+namespace {
+
+using policy::Effect;
+using policy::Layer;
+
+policy::Op JudgedOp(Op op) {
+  // Both begin with the same ones, in the same order.
+  static_assert(static_cast<int>(Op::kCreate) - 1 ==
+                static_cast<int>(policy::Op::kCreate));
+  static_assert(static_cast<int>(Op::kExchange) - 1 ==
+                static_cast<int>(policy::Op::kExchange));
+  static_assert(static_cast<int>(Op::kRemovexattr) - 1 ==
+                static_cast<int>(policy::Op::kRemovexattr));
+  return static_cast<policy::Op>(static_cast<uint8_t>(op) - 1);
+}
+
+policy::Type JudgedType(FileType type) {
+  switch (type) {
+    case FileType::kRegular:
+      return policy::Type::kFile;
+    case FileType::kDirectory:
+      return policy::Type::kDirectory;
+    case FileType::kSymlink:
+      return policy::Type::kSymlink;
+    default:
+      return policy::Type::kOther;
+  }
+}
+
+bool HasOneName(const Inode& inode) {
+  if (inode.IsDirectory()) return true;
+  const auto& base = inode.record.base;
+  return inode.attr().nlink == 1 && (!base || base->nlink == 1);
+}
+
+/// Whether the tree knows what has the name, or that nothing has.
+bool HasSlot(const Inode& directory, const std::string& name) {
+  const Slot* slot = directory.CachedSlot(name);
+  return directory.UpperSlot(name) != nullptr ||
+         (slot != nullptr && slot->cached != kNoIno);
+}
+
+/// Refuses a name of txfs's own, and what is below one, by whatever policy.
+Status CheckOwn(const Tree& tree, const BaseDirectory& base,
+                const Inode& directory, std::string_view name) {
+  if (!OwnNames(tree, base).Has(directory, name)) return {};
+  return Veto(OwnNamesRule(), tree.PathOf(directory, name));
+}
+
+/// What `policy` says of `event`, which loses its program if that does not
+/// count. It takes longer to find that out than to judge twice.
+policy::Verdict JudgeProgram(const policy::Policy& policy, policy::Event& event,
+                             uint32_t pid, const BaseDirectory& base) {
+  const policy::Verdict verdict = policy::Evaluate(policy, event);
+  // One that is not known only makes it stricter.
+  if (event.exe.empty() || verdict.action == policy::Action::kDeny) {
+    return verdict;
+  }
+  policy::Event unknown = event;
+  unknown.exe = {};
+  const policy::Verdict strict = policy::Evaluate(policy, unknown);
+  const bool is_asked = strict.action > policy::Action::kAudit;
+  if (strict.rule == verdict.rule && !is_asked) return verdict;
+  const auto process = static_cast<pid_t>(pid);
+  if (ProgramCounts(process, PathOfFd(base.root()))) return verdict;
+  event = unknown;
+  return strict;
+}
+
+}  // namespace
+
+bool PolicyCheck::Cares(Effect effect) const {
+  return policy_ != nullptr &&
+         policy_->Cares(policy::MaskOf(effect) |
+                        policy::MaskOf(JudgedOp(change_.op)) |
+                        (effect == Effect::kRemove ? policy::kMove : 0));
+}
+
+PolicyCheck::Thing PolicyCheck::ThingOf(const Inode& inode) {
+  return {inode.record.base ? Layer::kBase : Layer::kNew,
+          JudgedType(inode.attr().type)};
+}
+
+Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
+                          std::string_view other_end) {
+  // What an operation makes is never of the base.
+  const Layer layer = effect == Effect::kMake ? Layer::kNew : thing.layer;
+  policy::Event event{.op = JudgedOp(change_.op),
+                      .effect = effect,
+                      .path = path,
+                      .layer = layer,
+                      .type = thing.type,
+                      .other_end = other_end,
+                      .moved = thing.moved && effect == Effect::kRemove,
+                      .exe = change_.exe,
+                      .uid = user_};
+  const policy::Verdict verdict =
+      JudgeProgram(*policy_, event, change_.pid, base_);
+  if (verdict.action == policy::Action::kAllow) return {};
+  if (verdict.action == policy::Action::kDeny) {
+    return Veto(*verdict.rule, path);
+  }
+  if (verdict.action > noted_) {
+    noted_ = verdict.action;
+    change_.rule = verdict.rule->id;
+  }
+  if (verdict.action == policy::Action::kAudit) return {};
+  return Inquire(event, *verdict.rule);
+}
+
+Status PolicyCheck::Inquire(const policy::Event& event,
+                            const policy::Rule& decisive) {
+  // Nobody can be asked.
+  if (inquiry_ == nullptr) return Veto(decisive, event.path);
+  for (const policy::Rule* rule : policy_->Matching(event)) {
+    if (rule->action <= policy::Action::kAudit) continue;
+    TRY(inquiry_->Note(policy_, *rule, event));
+  }
+  return {};
+}
+
+Status PolicyCheck::Make(const Inode& directory, std::string_view name,
+                         FileType type) {
+  TRY(CheckOwn(tree_, base_, directory, name));
+  if (!Cares(Effect::kMake)) return {};
+  return Judge(Effect::kMake, tree_.PathOf(directory, name),
+               {Layer::kNew, JudgedType(type)});
+}
+
+Status PolicyCheck::Remove(const Inode& directory, std::string_view name,
+                           const Inode& child) {
+  TRY(CheckOwn(tree_, base_, directory, name));
+  if (Cares(Effect::kRemove)) {
+    TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name), ThingOf(child)));
+  }
+  // Its other names lose a link.
+  const bool has_others = !child.IsDirectory() && child.attr().nlink > 1;
+  if (!has_others) return {};
+  return AlterNames(Effect::kAttributes, child, tree_.PathOf(directory, name));
+}
+
+Status PolicyCheck::Alter(Effect effect, const Inode& inode) {
+  if (OwnNames(tree_, base_).HasAny(inode)) {
+    return Veto(OwnNamesRule(), tree_.PathOf(inode));
+  }
+  return AlterNames(effect, inode, std::nullopt);
+}
+
+Status PolicyCheck::AlterNames(Effect effect, const Inode& inode,
+                               const std::optional<std::string>& but) {
+  if (!Cares(effect) || inode.IsOrphan()) return {};
+  for (const std::string& path : TRY(PathsOf(inode))) {
+    if (path != but) TRY(Judge(effect, path, ThingOf(inode)));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> PolicyCheck::PathsOf(const Inode& inode) {
+  std::vector<std::string> paths = tree_.VisiblePaths(inode);
+  if (paths.size() == 1 && HasOneName(inode)) return paths;
+  if (inode.record.base && !inode.IsDirectory()) {
+    TRY(AddUnseen(*inode.record.base, paths));
+  }
+  std::ranges::sort(paths);
+  const auto repeated = std::ranges::unique(paths);
+  paths.erase(repeated.begin(), repeated.end());
+  return paths;
+}
+
+Status PolicyCheck::AddUnseen(const BaseOrigin& base,
+                              std::vector<std::string>& paths) {
+  std::vector<std::string> in_base{base.path};
+  if (base.nlink > 1) {
+    const uint64_t device = base.dev == 0 ? base_.device() : base.dev;
+    std::ranges::move(
+        TRY(links_.PathsOf(*policy_, device, base.ino,
+                           [this] { return tree_.MovedDirectories(); })),
+        std::back_inserter(in_base));
+  }
+  for (const std::string& path : in_base) {
+    // What the transaction did to a name hides it.
+    if (auto seen = tree_.VisibleBase(path)) paths.push_back(std::move(*seen));
+  }
+  return {};
+}
+
+Status PolicyCheck::Move(const Inode& from, std::string_view name,
+                         const Inode& to, std::string_view new_name,
+                         const Inode& child) {
+  TRY(CheckOwn(tree_, base_, from, name));
+  TRY(CheckOwn(tree_, base_, to, new_name));
+  if (!Cares(Effect::kRemove) && !Cares(Effect::kMake)) return {};
+  const std::string old_path = tree_.PathOf(from, name);
+  const std::string new_path = tree_.PathOf(to, new_name);
+  Thing thing = ThingOf(child);
+  thing.moved = change_.op == Op::kRename;
+  TRY(Judge(Effect::kRemove, old_path, thing));
+  TRY(Judge(Effect::kMake, new_path, thing));
+  return child.IsDirectory() ? JudgeBelow(child, old_path, new_path) : Status();
+}
+
+/// Looks only where a rule may be about something.
+Status PolicyCheck::JudgeBelow(const Inode& directory,
+                               const std::string& old_path,
+                               const std::string& new_path) {
+  const policy::Mask mask = policy::MaskOf(Effect::kRemove) |
+                            policy::MaskOf(Effect::kMake) | policy::kMove |
+                            policy::MaskOf(JudgedOp(change_.op));
+  struct Below {
+    const Inode* inode;  ///< nullptr: only the base has it
+    std::string base_path, old_path, new_path;
+  };
+  const auto base_path_of = [](const Inode& inode) {
+    return inode.record.base ? inode.record.base->path : std::string();
+  };
+  std::vector<Below> pending{
+      {&directory, base_path_of(directory), old_path, new_path}};
+  while (!pending.empty()) {
+    const Below below = std::move(pending.back());
+    pending.pop_back();
+    if (!policy_->MayMatchBelow(mask, below.old_path) &&
+        !policy_->MayMatchBelow(mask, below.new_path)) {
+      continue;
+    }
+    const auto meet = [&](const std::string& name, const Inode* inode,
+                          std::string base_path, Thing thing) -> Status {
+      Below next{inode, std::move(base_path), JoinPath(below.old_path, name),
+                 JoinPath(below.new_path, name)};
+      thing.moved = change_.op == Op::kRename;
+      TRY(Judge(Effect::kRemove, next.old_path, thing, next.new_path));
+      TRY(Judge(Effect::kMake, next.new_path, thing, next.old_path));
+      if (thing.type == policy::Type::kDirectory) {
+        pending.push_back(std::move(next));
+      }
+      return {};
+    };
+    if (below.inode != nullptr) {
+      for (const auto& [name, slot] : below.inode->slots) {
+        // Also one that the base has no more, but the tree has.
+        const Ino ino = slot.upper.kind == DentryKind::kInode ? slot.upper.ino
+                        : slot.IsUpper()                      ? kNoIno
+                                                              : slot.cached;
+        const Inode* child = ino == kNoIno ? nullptr : tree_.Find(ino);
+        if (child == nullptr) continue;
+        TRY(meet(name, child, base_path_of(*child), ThingOf(*child)));
+      }
+    }
+    if (below.base_path.empty()) continue;
+    auto entries = base_.List(below.base_path);
+    if (!entries) {
+      // Whoever may rename a directory need not be able to look into it.
+      if (IsClosedOrGone(entries.error())) continue;
+      return std::unexpected(std::move(entries).error());
+    }
+    for (const BaseEntry& entry : *entries) {
+      if (below.inode != nullptr && HasSlot(*below.inode, entry.name)) continue;
+      TRY(meet(entry.name, nullptr, JoinPath(below.base_path, entry.name),
+               {Layer::kBase, JudgedType(entry.type)}));
+    }
+  }
+  return {};
+}
+
+}  // namespace txfs

@@ -1,0 +1,58 @@
+#include "fs/workspace/savepoints.h"
+
+#include <algorithm>
+
+namespace txfs {
+namespace {
+
+constexpr size_t kMaxSavepointName = 255;
+
+bool IsTaken(const std::vector<Savepoint>& existing, const std::string& name) {
+  return std::ranges::find(existing, name, &Savepoint::name) != existing.end();
+}
+
+}  // namespace
+
+Result<std::string> NameSavepoint(const std::vector<Savepoint>& existing,
+                                  const std::string& wanted) {
+  if (wanted.size() > kMaxSavepointName) {
+    return Fail(ErrorKind::kUsage, 0,
+                "the name of a savepoint has at most 255 bytes");
+  }
+  const auto is_control = [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+  };
+  if (std::ranges::any_of(wanted, is_control)) {
+    return Fail(ErrorKind::kUsage, 0,
+                "the name of a savepoint has no control characters",
+                "leave out line breaks, tabs and the like");
+  }
+  if (IsTaken(existing, wanted)) {
+    return Fail(0, "there is a savepoint \"" + wanted + "\" already",
+                "choose another name, or `txfs rollback` to it");
+  }
+  if (!wanted.empty()) return wanted;
+  for (size_t number = existing.size() + 1;; ++number) {
+    const std::string name = "sp" + std::to_string(number);
+    if (!IsTaken(existing, name)) return name;
+  }
+}
+
+Result<Savepoint> FindSavepoint(const std::vector<Savepoint>& existing,
+                                const std::string& name) {
+  if (existing.empty()) {
+    return Fail(0, "the transaction has no savepoint",
+                "`txfs savepoint` makes one");
+  }
+  if (name.empty()) return existing.back();
+  const auto found = std::ranges::find(existing, name, &Savepoint::name);
+  if (found != existing.end()) return *found;
+  std::string names;
+  for (const Savepoint& savepoint : existing) {
+    names += (names.empty() ? "" : ", ") + savepoint.name;
+  }
+  return Fail(0, "there is no savepoint \"" + name + "\"",
+              "the transaction has: " + names);
+}
+
+}  // namespace txfs

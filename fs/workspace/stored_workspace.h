@@ -1,0 +1,283 @@
+#pragma once
+
+#include <fcntl.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fs/base/base_directory.h"
+#include "fs/commit/committer.h"
+#include "fs/diff/past.h"
+#include "fs/overlay/overlay.h"
+#include "fs/planning/selection.h"
+#include "fs/workspace/workspace.h"
+#include "journal/store.h"
+#include "journal/support/file.h"
+#include "journal/support/mutex.h"
+
+namespace txfs {
+
+struct PartCommit;  // fs/planning/settle.h
+
+/// A commit between its point of no return and its end.
+struct HalfWayCommit {
+  std::optional<FileLock> lock;  ///< of commits, when it has stopped there
+  bool settled = false;          ///< of a part: the tree is as it is after it
+  std::vector<std::string> savepoints = {};  ///< of a part: which it ended
+};
+
+/// The Workspace over a store on disk. Locks: docs/locking.md.
+class StoredWorkspace final : public Workspace {
+ public:
+  StoredWorkspace(const WorkspaceOptions& options, std::string path,
+                  UniqueFd base, std::unique_ptr<Store> store);
+  ~StoredWorkspace() override { StopCollecting(); }
+
+  Status Start();
+  /// As Workspace::DiscardUnread; instead of Start.
+  Result<DiscardReport> DiscardUnread();
+
+  Filesystem& filesystem() override { return *filesystem_; }
+  Store& store() override { return *store_; }
+  [[nodiscard]] std::string transaction_id() const override {
+    const MutexLock lock(mutex_);
+    return summary_.id;
+  }
+  [[nodiscard]] const std::string& path() const override { return path_; }
+
+  Result<WorkspaceStatus> GetStatus() override;
+  Result<std::vector<Conflict>> FindConflicts() override;
+  Result<std::vector<NetChange>> Changes(
+      bool expand, const std::vector<std::string>& below) override;
+  Result<std::vector<NetChange>> ChangesSince(
+      const std::string& savepoint,
+      const std::vector<std::string>& below) override;
+  Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
+                          uint64_t offset, MutableByteSpan out) override;
+  Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
+                          MutableByteSpan out) override {
+    return filesystem_->ReadBase(base_path, offset, out);
+  }
+  using Workspace::Commit;
+  Result<CommitReport> Commit(const CommitOptions& options,
+                              const CommitProgress& progress) override;
+  Result<PlanReport> PlanOnly(const PlanRequest& request) override;
+  Result<DiscardReport> Discard() override;
+  Result<PartDiscard> DiscardPart(
+      const std::vector<std::string>& paths) override;
+  Result<Savepoint> MakeSavepoint(const std::string& name) override;
+  Result<RollbackReport> Rollback(const std::string& name) override;
+  Result<UndoReport> Undo(const std::string& wanted) override;
+  Result<std::string> Recover() override;
+  [[nodiscard]] const Retention& retention() const override {
+    return options_.retention;
+  }
+  Result<CommitView> Show(const std::string& wanted) override {
+    return ViewCommit(*store_, base_, wanted);
+  }
+  Result<size_t> ReadVault(const std::string& path, uint64_t offset,
+                           MutableByteSpan out) override {
+    return Vaults(base_, store_->dir()).Read(path, offset, out);
+  }
+  Result<GcReport> CollectGarbage(const Retention& retention) override;
+  Status ReadLog(Lsn first,
+                 const std::function<bool(const LogEntry&)>& visit) override {
+    return filesystem_->journal()->ReadLog(first, visit);
+  }
+  Result<Denials> ReadDenials() override {
+    return filesystem_->journal()->ReadDenials();
+  }
+  std::string DenialsVersion() override {
+    // Another transaction has another journal, which counts from 0.
+    return transaction_id() + " " +
+           std::to_string(filesystem_->journal()->denied());
+  }
+  std::vector<std::string> TakeMoved() override {
+    const MutexLock lock(mutex_);
+    return std::exchange(moved_, {});
+  }
+  void OnStaleCaches(
+      std::function<void(const StaleCaches&)> listener) override {
+    const MutexLock lock(mutex_);
+    listener_ = std::move(listener);
+  }
+  Status Refresh() override;
+  Status CatchUp() override;
+  void UsePolicy(std::shared_ptr<const policy::Policy> policy) override {
+    filesystem_->UsePolicy(std::move(policy));
+  }
+  Result<UniqueFd> OpenBase() override {
+    return OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY);
+  }
+  Status Close() override;
+  /// How many ends of transactions are remembered.
+  [[nodiscard]] size_t seen_ends() const {
+    const MutexLock lock(mutex_);
+    return seen_.size();
+  }
+  /// Whether the tree of a savepoint is kept.
+  [[nodiscard]] bool has_past() {
+    const MutexLock lock(past_mutex_);
+    return past_ != nullptr;
+  }
+
+ private:
+  // Opening.
+  Result<std::optional<std::string>> FindOpen();
+  Result<OpenTransaction> BeginOrResume();
+  Status Adopt(OpenTransaction transaction);
+
+  // Ending. workspace_end.cc
+  /// The lock of commits; kept from a commit that stopped half-way.
+  Result<FileLock> LockCommits() REQUIRES(end_mutex_);
+  Status RecoverWithin(int timeout_ms);
+  /// Commits since the mount last looked at the base, ids in order.
+  std::vector<std::string> FindNews() EXCLUDES(mutex_);
+  void MarkSeen(const std::vector<std::string>& ids) EXCLUDES(mutex_);
+  /// Of ends that the history has no more nobody will hear again.
+  void ForgetDropped() EXCLUDES(mutex_);
+  /// Goes on with the commit of a process that died, unless it is our own: that
+  /// one `txfs commit` goes on with.
+  Status FinishOthers(int timeout_ms) REQUIRES(end_mutex_);
+  /// The same with the commit lock held. The mount shows what it did.
+  Status FinishUnfinished() REQUIRES(end_mutex_);
+  /// Fails when a commit or a discard has to go on first.
+  void NoteHeldNames() REQUIRES(end_mutex_);
+  Status RefuseHalfWay() REQUIRES(end_mutex_);
+  [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
+    return half_way_.has_value();
+  }
+  /// Our commit is past its point of no return: until it is done mutations are
+  /// refused, for what they change would not be in its plan.
+  void SetHalfWay(OverlayFilesystem::Frozen& frozen, bool half_way)
+      REQUIRES(end_mutex_);
+  // Committing. workspace_commit.cc
+  /// Of a transaction that ended: to be closed when nothing is frozen.
+  struct Remains {
+    std::shared_ptr<Journal> journal;
+    std::shared_ptr<Preimages> preimages;
+    std::vector<ExtentMap> extents;
+  };
+  /// One call of Commit.
+  struct Attempt {
+    const CommitOptions& options;
+    const CommitProgress& progress;
+    std::vector<NetChange> changes;  ///< of the whole transaction
+    std::function<void()> passed;    ///< called at the point of no return
+    std::string vault;               ///< that was made; empty: none
+    CommitReport report;
+    StaleCaches stale;
+    Remains old;
+  };
+  Result<CommitReport> CommitOrGoOn(const CommitOptions& options,
+                                    const CommitProgress& progress)
+      REQUIRES(end_mutex_);
+  Status CommitFrozen(OverlayFilesystem::Frozen& frozen, Attempt& attempt)
+      REQUIRES(end_mutex_);
+  Result<CommitRecord> PrepareCommit(OverlayFilesystem::Frozen& frozen,
+                                     const Selection* selection,
+                                     Attempt& attempt) REQUIRES(end_mutex_);
+  Status PrepareSettlement(OverlayFilesystem::Frozen& frozen,
+                           const Selection& selection, const PartCommit& commit,
+                           CommitRecord& record);
+  Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
+                             const CommitRecord& record, Attempt& attempt)
+      REQUIRES(end_mutex_);
+  Status FinishWhole(OverlayFilesystem::Frozen& frozen,
+                     const CommitRecord& record, Attempt& attempt)
+      REQUIRES(end_mutex_);
+  Status FinishPart(OverlayFilesystem::Frozen& frozen,
+                    const CommitRecord& record, Attempt& attempt)
+      REQUIRES(end_mutex_);
+  Status SettlePart(OverlayFilesystem::Frozen& frozen,
+                    const CommitRecord& record, Attempt& attempt)
+      REQUIRES(end_mutex_);
+  /// The record of an end; `journal` is that of the open transaction.
+  [[nodiscard]] TransactionSummary Ended(TransactionState state,
+                                         const std::string& message,
+                                         uint64_t changes,
+                                         Journal& journal) const
+      REQUIRES(end_mutex_);
+  /// The transaction has ended, `next` begins under the same name.
+  void GoOnWith(OverlayFilesystem::Frozen& frozen, OpenTransaction next,
+                Remains& old) REQUIRES(end_mutex_);
+  /// The same, with no transaction until the disk has room for one.
+  void GoOnWithout(OverlayFilesystem::Frozen& frozen,
+                   std::shared_ptr<Journal> next, Remains& old)
+      REQUIRES(end_mutex_);
+  void Replace(OverlayFilesystem::Frozen& frozen, std::shared_ptr<Journal> next,
+               TransactionSummary summary, Remains& old) REQUIRES(end_mutex_);
+  /// Ends a discarded transaction on a disk that is full.
+  Status EndOnFullDisk(const TransactionSummary& ended, Remains& old)
+      REQUIRES(end_mutex_);
+  /// The transaction that could not begin then, with locks of the filesystem
+  /// held.
+  Result<std::unique_ptr<Journal>> BeginDeferred() EXCLUDES(mutex_);
+  /// On disk, after the base was shown.
+  Status EndDiscarded(const TransactionSummary& ended, StaleCaches& taken_back,
+                      Remains& old) REQUIRES(end_mutex_);
+  Result<OpenTransaction> BeginNext(const TransactionSummary& ended)
+      REQUIRES(end_mutex_);
+  Result<StaleCaches> DiscardFrozen(OverlayFilesystem::Frozen& frozen,
+                                    const std::vector<std::string>& paths,
+                                    const std::vector<NetChange>& changes,
+                                    PartDiscard& discarded)
+      REQUIRES(end_mutex_);
+  /// Who did what the user asked of us, for the log.
+  static Caller Ourselves();
+  /// How many of the changes are about `paths`.
+  static uint64_t CountChanges(const std::vector<NetChange>& changes,
+                               const std::set<std::string>& paths);
+  /// The one that is to follow `ended`, which has `journal`.
+  Result<PreparedTransaction> PrepareNext(const TransactionSummary& ended,
+                                          Journal& journal);
+  /// Tells the kernel what is stale, lookups in flight included.
+  void Tell(StaleCaches stale);
+  void TellKernel(const StaleCaches& stale);
+  void LookAgain(std::span<const Ino> inos) REQUIRES(end_mutex_);
+  /// The base was changed by something other than our commit.
+  void RefreshTree() REQUIRES(end_mutex_);
+  // workspace_savepoints.cc
+  Result<std::shared_ptr<Past>> PastAt(const std::string& name);
+  /// That of a transaction that has ended, to be freed without a lock.
+  std::shared_ptr<Past> TakePast() EXCLUDES(past_mutex_);
+  /// Empties the trash, frees history and memory, and makes sums, in the
+  /// background.
+  void Collect() REQUIRES(end_mutex_);
+  void StopCollecting() REQUIRES(end_mutex_);
+  [[nodiscard]] bool IsUnused(const Journal& journal) const
+      REQUIRES(end_mutex_);
+
+  const WorkspaceOptions options_;
+  const std::string path_;
+  const BaseDirectory base_;
+  std::unique_ptr<Store> store_;
+  Committer committer_ GUARDED_BY(end_mutex_);
+  std::unique_ptr<OverlayFilesystem> filesystem_;
+  Mutex end_mutex_;  ///< one commit, discard or undo at a time; before mutex_
+  std::optional<HalfWayCommit> half_way_ GUARDED_BY(end_mutex_);
+  /// The mount shows the base, and whether that is so on disk is not known.
+  bool discard_half_way_ GUARDED_BY(end_mutex_) = false;
+  mutable Mutex mutex_;
+  TransactionSummary summary_ GUARDED_BY(mutex_);
+  std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
+  std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
+  std::vector<std::string> moved_ GUARDED_BY(mutex_);  ///< what TakeMoved gives
+  std::thread collecting_ GUARDED_BY(end_mutex_);
+  std::atomic<bool> stops_ = false;  ///< collecting_ is not to go on
+  Mutex past_mutex_;                 ///< before the filesystem's locks
+  std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
+  std::string recovered_ GUARDED_BY(mutex_);  ///< what Recover is to say
+  /// Ends of transactions that the mount shows, or that did nothing to the
+  /// base.
+  std::set<std::string> seen_ GUARDED_BY(mutex_);
+  bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
+};
+
+}  // namespace txfs

@@ -1,0 +1,235 @@
+#include "fs/workspace/workspace.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+
+#include "fs/diff/change_list.h"
+#include "fs/overlay/linked_names.h"
+#include "fs/vault/vaults.h"
+#include "fs/workspace/stored_workspace.h"
+#include "journal/support/file.h"
+
+namespace txfs {
+namespace {
+
+Result<std::string> AbsoluteDirectory(const std::string& path) {
+  char resolved[PATH_MAX];
+  if (::realpath(path.c_str(), resolved) == nullptr) {
+    return Fail(errno, "workspace " + path,
+                "name an existing directory as the workspace");
+  }
+  struct stat st{};
+  if (::stat(resolved, &st) != 0) return Fail(errno, "workspace " + path);
+  if (!S_ISDIR(st.st_mode)) {
+    return Fail(ENOTDIR, "workspace " + path,
+                "name an existing directory as the workspace");
+  }
+  return std::string(resolved);
+}
+
+std::unexpected<Error> CannotMakeStore(const std::string& path, Error error) {
+  error.message = "store " + path + " cannot be made";
+  error.hint = "choose a writable directory with --store DIR";
+  return std::unexpected(std::move(error));
+}
+
+Result<UniqueFd> OpenStoreDirectory(const WorkspaceOptions& options,
+                                    const std::string& path) {
+  const std::string& store = options.store;
+  if (options.store_directory) {
+    return OpenAt(options.store_directory->get(), ".", O_RDONLY | O_DIRECTORY);
+  }
+  if (options.begin) {
+    auto made = MakeDirectoryAt(AT_FDCWD, store, 0700);
+    if (!made) return CannotMakeStore(store, std::move(made).error());
+  }
+  auto dir = Store::OpenDirectory(AT_FDCWD, store, store);
+  if (dir || dir.error().code != ENOENT) return dir;
+  return Fail(0, "workspace " + path + " has no store",
+              "`txfs mount` makes one");
+}
+
+}  // namespace
+
+StoredWorkspace::StoredWorkspace(const WorkspaceOptions& options,
+                                 std::string path, UniqueFd base,
+                                 std::unique_ptr<Store> store)
+    : options_(options),
+      path_(std::move(path)),
+      base_(std::move(base)),
+      store_(std::move(store)),
+      committer_(*store_, base_) {}
+
+// --- opening ---------------------------------------------------------------
+
+Result<std::optional<std::string>> StoredWorkspace::FindOpen() {
+  for (const TransactionSummary& open : TRY(store_->ListOpen())) {
+    if (open.name == options_.name) return std::optional(open.id);
+  }
+  return std::optional<std::string>();
+}
+
+Result<OpenTransaction> StoredWorkspace::BeginOrResume() {
+  // Others begin and end meanwhile, but not for ever.
+  constexpr int kTries = 100;
+  for (int tries = 1;; ++tries) {
+    const std::optional<std::string> id = TRY(FindOpen());
+    if (id) {
+      auto resumed = store_->Resume(*id, options_.journal);
+      // It may have been thrown away since: one that followed a transaction of
+      // which it was not known whether it had ended.
+      const bool is_gone =
+          !resumed && resumed.error().code == ENOENT && TRY(FindOpen()) != id;
+      if (is_gone && tries < kTries) continue;
+      return resumed;
+    }
+    if (!options_.begin) {
+      return Fail(0,
+                  "workspace " + path_ + " has no open transaction" +
+                      (options_.name.empty() ? "" : " " + options_.name),
+                  "`txfs mount` begins one");
+    }
+    auto begun = store_->Begin(options_.name, options_.filesystem.clock->Now(),
+                               options_.journal);
+    // Somebody else began it since: then it is to be resumed, or is in use.
+    if (begun || begun.error().code != EEXIST || tries == kTries) return begun;
+  }
+}
+
+Status StoredWorkspace::Start() {
+  TRY(RecoverWithin(kCommitLockMs));
+  OpenTransaction transaction = TRY(BeginOrResume());
+  TRY(Adopt(std::move(transaction)));
+  const MutexLock ending(end_mutex_);
+  Collect();
+  return {};
+}
+
+Status StoredWorkspace::Adopt(OpenTransaction transaction) {
+  MarkSeen(TRY(store_->history().Ids()));
+  for (const TransactionSummary& summary : TRY(store_->List())) {
+    if (summary.id != transaction.id) continue;
+    const MutexLock lock(mutex_);
+    summary_ = summary;
+  }
+  {
+    const MutexLock lock(mutex_);
+    summary_.id = transaction.id;
+    transaction_lock_.emplace(std::move(transaction.lock));
+  }
+  UniqueFd base = TRY(OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY));
+  filesystem_ = TRY(OverlayFilesystem::Open(
+      std::move(base), std::move(transaction.journal), options_.filesystem));
+  filesystem_->UsePreimages(
+      std::make_shared<Preimages>(TRY(store_->TransactionDir(transaction.id))));
+  filesystem_->UseVaults(
+      std::make_unique<VaultFiles>(base_, store_->dir()),
+      std::make_unique<OverwrittenContent>(base_, store_->dir()));
+  {
+    const MutexLock lock(mutex_);
+    filesystem_->BeginsAt(summary_.created);
+  }
+  // Nobody has seen anything that could be stale.
+  filesystem_->WhileFrozen(
+      [](OverlayFilesystem::Frozen& frozen) { return frozen.FollowBase(); });
+  return {};
+}
+
+// --- questions -------------------------------------------------------------
+
+Result<std::vector<NetChange>> StoredWorkspace::Changes(
+    bool expand, const std::vector<std::string>& below) {
+  StaleCaches stale;
+  ChangeList list =
+      TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+        stale = frozen.FollowBase();
+        NoteNamesBelow(frozen.tree, frozen.base, below);
+        return ChangeList::Collect(frozen, expand);
+      }));
+  if (!stale.empty()) Tell(std::move(stale));
+  return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
+}
+
+Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
+  const MutexLock ending(end_mutex_);
+  // What is other than it was then is what our own commit made of it.
+  if (IsHalfWay()) return std::vector<Conflict>();
+  return filesystem_->WhileFrozen(
+      [&](OverlayFilesystem::Frozen& frozen) -> Result<std::vector<Conflict>> {
+        return ConflictsIn(TRY(FindDrift(frozen)));
+      });
+}
+
+Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
+  WorkspaceStatus status;
+  {
+    const MutexLock lock(mutex_);
+    status.id = summary_.id;
+    status.name = summary_.name;
+    status.state = summary_.state;
+    status.created = summary_.created;
+  }
+  status.workspace = path_;
+  status.store = store_->display_path();
+  const std::shared_ptr<Journal> journal = filesystem_->journal();
+  status.operations = Raw(journal->last_lsn());
+  status.store_bytes =
+      TRY(journal->StoreBytes()) + filesystem_->PreimageBytes();
+  status.savepoints = journal->Savepoints();
+  status.denied = TRY(journal->ReadDenials()).CountByRule();
+  status.changes = TRY(Changes(false, {})).size();
+  return status;
+}
+
+Status StoredWorkspace::Close() {
+  const MutexLock ending(end_mutex_);
+  StopCollecting();
+  // Without an id no transaction has begun since the disk was full.
+  if (!filesystem_ || transaction_id().empty()) return {};
+  const std::shared_ptr<Journal> journal = filesystem_->journal();
+  if (!IsUnused(*journal)) return journal->Drain();
+  journal->Forget();
+  TRY(store_->Drop(transaction_id()));
+  return store_->EmptyTrash();
+}
+
+bool StoredWorkspace::IsUnused(const Journal& journal) const {
+  return follows_ && !options_.name.empty() && Raw(journal.last_lsn()) == 0;
+}
+
+namespace {
+
+Result<std::unique_ptr<StoredWorkspace>> OpenStored(
+    const WorkspaceOptions& options) {
+  std::string path =
+      options.base ? options.path : TRY(AbsoluteDirectory(options.path));
+  UniqueFd base =
+      options.base
+          ? TRY(OpenAt(options.base->get(), ".", O_RDONLY | O_DIRECTORY))
+          : TRY(OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
+  UniqueFd store_dir = TRY(OpenStoreDirectory(options, path));
+  std::unique_ptr<Store> store =
+      TRY(Store::Open(std::move(store_dir), options.store, path));
+  return std::make_unique<StoredWorkspace>(options, std::move(path),
+                                           std::move(base), std::move(store));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Workspace>> Workspace::Open(
+    const WorkspaceOptions& options) {
+  std::unique_ptr<StoredWorkspace> workspace = TRY(OpenStored(options));
+  TRY(workspace->Start());
+  return workspace;
+}
+
+Result<DiscardReport> Workspace::DiscardUnread(
+    const WorkspaceOptions& options) {
+  return TRY(OpenStored(options))->DiscardUnread();
+}
+
+}  // namespace txfs
