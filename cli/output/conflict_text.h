@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/output/json.h"
-#include "fs/planning/conflicts.h"
+#include "fs/commit/conflict.h"
 
 namespace txfs::cli {
 

@@ -12,8 +12,8 @@
 #include <atomic>
 #include <climits>
 
+#include "fs/base/name_kind.h"
 #include "fs/host/xattrs.h"
-#include "fs/tree/own_names.h"
 #include "journal/support/case_folding.h"
 #include "journal/support/file.h"
 
@@ -324,6 +324,15 @@ Result<std::string> BaseDirectory::GetXattr(const std::string& path,
   auto value = XattrOf(ProcPath(fd.get()), name);
   if (!value) return Fail(value.error().code, "getxattr " + path);
   return value;
+}
+
+std::string ShownPath(const std::string& path) {
+  return path.empty() ? "." : path;
+}
+
+bool HasUserXattrs(const BaseDirectory& base, const std::string& path) {
+  const auto names = base.ListXattrs(path);
+  return names && !names->empty();
 }
 
 }  // namespace txfs

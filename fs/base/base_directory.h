@@ -28,6 +28,9 @@ namespace txfs {
 [[nodiscard]] bool IsAtOrBelow(std::string_view path,
                                std::string_view ancestor);
 
+/// A base path for people: the root has a name, too.
+[[nodiscard]] std::string ShownPath(const std::string& path);
+
 /// What a mount in the base has for vaults of commits; no file of the user's
 /// may have this name, in any directory.
 inline constexpr const char* kMountVaults = ".txfs-vault";
@@ -130,5 +133,9 @@ class BaseDirectory {
   mutable std::unordered_map<std::string_view, Recent::iterator> by_path_
       GUARDED_BY(mutex_);
 };
+
+/// Whether the base object at `path` has user.* attributes.
+[[nodiscard]] bool HasUserXattrs(const BaseDirectory& base,
+                                 const std::string& path);
 
 }  // namespace txfs

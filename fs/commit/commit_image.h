@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fs/base/base_directory.h"
-#include "fs/planning/conflicts.h"
+#include "fs/commit/conflict.h"
 #include "fs/vault/commit_step.h"
 #include "journal/support/bytes.h"
 #include "journal/support/checksum.h"

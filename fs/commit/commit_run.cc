@@ -13,7 +13,6 @@
 
 #include "fs/base/base_mounts.h"
 #include "fs/base/owner_access.h"
-#include "fs/planning/conflicts.h"
 #include "journal/support/crash_point.h"
 #include "journal/support/file.h"
 #include "journal/support/pieces.h"

@@ -8,7 +8,7 @@
 #include "fs/base/base_directory.h"
 #include "fs/commit/commit_image.h"
 #include "fs/commit/commit_run.h"
-#include "fs/planning/conflicts.h"
+#include "fs/commit/conflict.h"
 #include "fs/vault/commit_step.h"
 #include "fs/vault/vaults.h"
 #include "journal/store.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "fs/base/base_directory.h"
+#include "fs/commit/conflict.h"
 #include "fs/diff/changes.h"
-#include "fs/planning/conflicts.h"
 #include "journal/store.h"
 #include "journal/support/result.h"
 

@@ -15,7 +15,6 @@
 #include "fs/base/base_mounts.h"
 #include "fs/base/link_search.h"
 #include "fs/origin/preimages.h"
-#include "fs/planning/conflicts.h"
 #include "journal/support/pieces.h"
 
 namespace txfs {

@@ -11,7 +11,6 @@
 
 #include "fs/overlay/linked_names.h"
 #include "fs/overlay/overlay.h"
-#include "fs/planning/conflicts.h"
 
 namespace txfs {
 namespace {

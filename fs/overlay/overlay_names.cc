@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "fs/overlay/overlay.h"
-#include "fs/planning/conflicts.h"
 #include "fs/posix/checks.h"
 
 namespace txfs {

@@ -446,20 +446,11 @@ class DriftFinder {
 
 }  // namespace
 
-std::string ShownPath(const std::string& path) {
-  return path.empty() ? "." : path;
-}
-
 Conflict Drift::Describe() const {
   return {ShownPath(path),
           std::string(NameOf(theirs)),
           std::string(NameOf(ours)),
           {}};
-}
-
-bool HasUserXattrs(const BaseDirectory& base, const std::string& path) {
-  const auto names = base.ListXattrs(path);
-  return names && !names->empty();
 }
 
 Result<std::vector<Drift>> FindDrift(OverlayFilesystem::Frozen& frozen) {

@@ -3,27 +3,13 @@
 #include <sys/stat.h>
 
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "fs/commit/conflict.h"
 #include "fs/overlay/overlay.h"
 #include "journal/support/result.h"
 
 namespace txfs {
-
-/// A path that changed on both sides since the transaction first touched it.
-struct Conflict {
-  std::string path;    ///< in the base
-  std::string reason;  ///< what the base did: "changed", "deleted", ...
-  std::string ours;    ///< what the transaction did: "modified", ...; empty
-                       ///< where there is no transaction
-  std::string note;    ///< why it remains, or what to do; may be empty
-
-  bool operator==(const Conflict&) const = default;
-};
-
-/// The note of a conflict in a file that has conflict markers now.
-inline constexpr std::string_view kHasMarkers = "has conflict markers now";
 
 /// What the base did to an object.
 enum class TheirChange {
@@ -65,17 +51,10 @@ struct Drift {
   [[nodiscard]] Conflict Describe() const;
 };
 
-/// A base path for people: the root has a name, too.
-[[nodiscard]] std::string ShownPath(const std::string& path);
-
 /// All drift under the transaction, by path. Looks at every object that was
 /// touched, and at the content of those that seem to have changed if a
 /// pre-image tells what it was.
 Result<std::vector<Drift>> FindDrift(OverlayFilesystem::Frozen& frozen);
-
-/// Whether the base object at `path` has user.* attributes.
-[[nodiscard]] bool HasUserXattrs(const BaseDirectory& base,
-                                 const std::string& path);
 
 /// The conflicts among it.
 [[nodiscard]] std::vector<Conflict> ConflictsIn(

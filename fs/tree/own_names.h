@@ -1,23 +1,14 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "fs/base/base_directory.h"
+#include "fs/base/name_kind.h"
 #include "fs/tree/tree.h"
 #include "policy/rule.h"
 
 namespace txfs {
-
-/// What a name is to txfs, for which `.txfs` and each name that begins with
-/// `.txfs-vault` decide something.
-enum class NameKind : uint8_t {
-  kPlain,   ///< nothing
-  kOwn,     ///< one of these
-  kFolded,  ///< one of these in a directory that folds case (FoldsCase)
-};
-[[nodiscard]] NameKind KindOfName(std::string_view name);
 
 /// The rule that refuses what OwnNames finds: of every mount, whatever its
 /// policy.

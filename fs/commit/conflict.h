@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace txfs {
+
+/// A path that changed on both sides since the transaction first touched it.
+struct Conflict {
+  std::string path;    ///< in the base
+  std::string reason;  ///< what the base did: "changed", "deleted", ...
+  std::string ours;    ///< what the transaction did: "modified", ...; empty
+                       ///< where there is no transaction
+  std::string note;    ///< why it remains, or what to do; may be empty
+
+  bool operator==(const Conflict&) const = default;
+};
+
+/// The note of a conflict in a file that has conflict markers now.
+inline constexpr std::string_view kHasMarkers = "has conflict markers now";
+
+}  // namespace txfs
