@@ -21,6 +21,7 @@
 #include "fs/posix/filesystem.h"
 #include "fs/tree/plan.h"
 #include "fs/tree/tree.h"
+#include "fs/veto/inquiry.h"
 #include "fs/veto/limit_meters.h"
 #include "fs/veto/policy_check.h"
 #include "journal/journal.h"

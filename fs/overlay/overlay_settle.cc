@@ -3,7 +3,7 @@
 #include <set>
 
 #include "fs/overlay/overlay.h"
-#include "fs/planning/settle.h"
+#include "fs/tree/settlement.h"
 
 namespace txfs {
 namespace {

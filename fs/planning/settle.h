@@ -13,9 +13,6 @@
 
 namespace txfs {
 
-/// How a part of a transaction ends: in the base, or not at all.
-enum class PartEnd { kCommitted, kDiscarded };
-
 /// What the commit of a part is going to do to the base.
 struct PartCommit {
   std::map<Ino, uint64_t> made;  ///< st_ino of the objects that it makes
@@ -31,24 +28,5 @@ struct PartCommit {
 Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,
                               const Selection& selection, const Image& tables,
                               const PartCommit* commit);
-
-/// What a planned change means for the tree as it was before.
-class Settlement {
- public:
-  Settlement(const Tree& tree, const Change& change);
-
-  /// Its record goes: it is the base's, or gone.
-  [[nodiscard]] bool IsSettled(Ino ino) const { return settled_.contains(ino); }
-  /// Where the inode is to be found in the base afterwards; nothing: nowhere.
-  [[nodiscard]] std::vector<std::string> PathsAfter(const Inode& inode) const;
-
- private:
-  [[nodiscard]] std::string PathAfter(const std::string& base_path) const;
-
-  const Tree& tree_;
-  const PartEnd end_;
-  std::set<Ino> settled_;
-  std::map<std::string, std::string> moves_;  ///< directories, old path to new
-};
 
 }  // namespace txfs

@@ -7,10 +7,11 @@
 
 #include "fs/posix/filesystem.h"
 #include "fs/tree/tree.h"
-#include "fs/veto/inquiry.h"
 #include "journal/change.h"
 
 namespace txfs {
+
+class Inquiry;
 
 /// The extents of `extents` over [from, to), and what stands there afterwards:
 /// `fresh` (which lies within) and what is left of the old at both ends.

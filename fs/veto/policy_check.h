@@ -11,6 +11,7 @@
 #include "fs/tree/plan.h"
 #include "fs/tree/tree.h"
 #include "fs/veto/base_links.h"
+#include "fs/veto/inquiry.h"
 #include "journal/change.h"
 #include "journal/support/result.h"
 #include "policy/policy.h"
