@@ -52,7 +52,7 @@ std::string HalfWay(Store& store) {
 Result<std::vector<Item>> ReadList(const RealWorkspace& workspace) {
   const std::unique_ptr<Archive> archive = TRY(OpenArchive(workspace));
   // What went wrong with it is best looked into with a list at hand.
-  const auto recovered = RollForward(*archive, {});
+  const auto recovered = RollForward(*archive, {}, RefreshSiblings);
   if (!recovered) Say("warning: " + recovered.error().ToString());
   SayFinished(recovered.value_or(""));
   Store& store = archive->store();

@@ -7,29 +7,14 @@
 
 #include "cli/diff/diff_print.h"
 #include "cli/locate/context.h"
+#include "cli/mount/mount_arguments.h"
 #include "cli/output/json.h"
 #include "journal/savepoint.h"
 #include "journal/support/result.h"
 
 namespace txfs::cli {
 
-/// How much history to keep; what is not given is as the mount has it.
-struct KeepArguments {
-  std::optional<uint64_t> commits, bytes;
-};
-
 /// Every command returns the process's exit code, or the error to report.
-struct MountArguments {
-  std::optional<std::string> workspace, mountpoint;  ///< as given
-  std::vector<std::string> options;                  ///< of -o
-  std::optional<std::string> name;                   ///< --name
-  bool foreground = false;
-  bool allow_other = false;
-  KeepArguments keep;
-  std::vector<std::string> policies;  ///< --policy, the weakest first
-  bool no_default_policy = false;
-  std::vector<std::string> without_rules;  ///< ids of what is built in
-};
 Result<int> RunMount(const Context& context, const MountArguments& arguments);
 
 struct UmountArguments {

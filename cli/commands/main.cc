@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/mount_helper.h"
 #include "cli/locate/trust.h"
 #include "cli/locate/way.h"
-#include "cli/mount/mount_helper.h"
 #include "cli/output/errors.h"
 #include "cli/output/paths.h"
 #include "journal/support/memory.h"

@@ -1,5 +1,6 @@
-#include "cli/mount/mount_helper.h"
+#include "cli/commands/mount_helper.h"
 
+#include "cli/commands/commands.h"
 #include "cli/locate/trust.h"
 #include "cli/mount/mount_options.h"
 #include "cli/output/paths.h"

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/commands/commands.h"
+#include "cli/mount/mount_arguments.h"
 
 namespace txfs::cli {
 

@@ -64,7 +64,8 @@ class Server {
         dispatcher_(workspace,
                     {.pid = static_cast<uint32_t>(::getpid()),
                      .mountpoint = std::move(mountpoint),
-                     .announce = [this] { WriteRecord(/*again=*/false); }}) {}
+                     .announce = [this] { WriteRecord(/*again=*/false); },
+                     .tell_siblings = RefreshSiblings}) {}
 
   /// Answers a request; the mount's own, its rules and the record of who serves
   /// are not the dispatcher's business.
@@ -308,8 +309,8 @@ Status Serve(const DaemonOptions& options,
                       [&] { return workspace->transaction_id(); });
   workspace_options.filesystem.approver = &approvals;
   workspace = TRY(Workspace::Open(workspace_options));
-  const std::string finished =
-      TRY(RollForward(*workspace, workspace->transaction_id()));
+  const std::string finished = TRY(
+      RollForward(*workspace, workspace->transaction_id(), RefreshSiblings));
   const WorkspaceStatus status = TRY(workspace->GetStatus());
   LivePolicy policy(*workspace, approvals,
                     {.workspace = workspace_options.path,

@@ -119,7 +119,7 @@ Result<Place> Locate(const Context& context) {
   WorkspacePlace found = TRY(LocateWorkspace(context));
   const std::unique_ptr<Archive> archive = TRY(OpenArchive(found.real));
   // It may be the end of the transaction that is asked for.
-  SayFinished(TRY(RollForward(*archive, {})));
+  SayFinished(TRY(RollForward(*archive, {}, RefreshSiblings)));
   const std::vector<ServedTransaction> open = TRY(ListServed(archive->store()));
   const ServedTransaction chosen =
       TRY(ChooseTransaction(open, context.transaction, found.real.path));
@@ -157,8 +157,8 @@ Result<Client> ConnectWith(const Place& place,
   WorkspaceOptions options = TRY(OptionsOf(place));
   options.filesystem.policy = std::move(policy);
   std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
-  auto connection = std::make_unique<LocalConnection>(std::move(workspace),
-                                                      options.name.empty());
+  auto connection = std::make_unique<LocalConnection>(
+      std::move(workspace), options.name.empty(), RefreshSiblings);
   connection->OnFinished(SayFinished);
   return Client(std::move(connection));
 }
@@ -237,7 +237,8 @@ Result<Client> ConnectArchive(const Context& context) {
     if (!daemon || open.address.mountpoint == place.root) daemon = open.address;
   }
   if (daemon) return Client(TRY(ConnectDaemon(*daemon)));
-  auto connection = std::make_unique<ArchiveConnection>(std::move(archive));
+  auto connection =
+      std::make_unique<ArchiveConnection>(std::move(archive), RefreshSiblings);
   connection->OnFinished(SayFinished);
   return Client(std::move(connection));
 }

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands/commands.h"
 #include "cli/daemon/daemon.h"
+#include "cli/locate/context.h"
+#include "cli/mount/mount_arguments.h"
 #include "fs/host/mount_table.h"
 #include "fs/host/processes.h"
 

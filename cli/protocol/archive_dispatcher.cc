@@ -1,6 +1,5 @@
 #include "cli/protocol/archive_dispatcher.h"
 
-#include "cli/locate/transactions.h"
 #include "cli/protocol/wire.h"
 
 namespace txfs::cli {
@@ -53,17 +52,18 @@ Status AnswerWith(const std::function<Status(const FrameSink&)>& answer,
   return sink(frame);
 }
 
-Result<std::string> RollForward(Archive& archive, const std::string& own_id) {
+Result<std::string> RollForward(Archive& archive, const std::string& own_id,
+                                const TellSiblings& tell) {
   auto recovered = archive.Recover();
   if (!recovered && recovered.error().kind == ErrorKind::kBusy) return "";
   const std::string id = TRY(std::move(recovered));
-  if (!id.empty()) RefreshSiblings(archive.store(), own_id);
+  if (!id.empty() && tell) tell(archive.store(), own_id);
   return id;
 }
 
 Status RollForward(Archive& archive, const std::string& own_id,
-                   const FrameSink& sink) {
-  const std::string id = TRY(RollForward(archive, own_id));
+                   const TellSiblings& tell, const FrameSink& sink) {
+  const std::string id = TRY(RollForward(archive, own_id, tell));
   if (id.empty()) return {};
   Frame frame;
   frame.header["finished"] = id;
@@ -74,7 +74,7 @@ Status RollForward(Archive& archive, const std::string& own_id,
 Status ArchiveDispatcher::Handle(const Json& request, const FrameSink& sink) {
   return AnswerWith(
       [&](const FrameSink& checked) -> Status {
-        TRY(RollForward(archive_, own_id_, checked));
+        TRY(RollForward(archive_, own_id_, tell_, checked));
         return Answer(request, checked);
       },
       sink);
@@ -96,7 +96,7 @@ Status ArchiveDispatcher::AnswerUndo(const Json& request,
   const UndoReport report =
       TRY(archive_.Undo(GetBytes(request, "transaction")));
   // Nobody is to see the old base once the undo is reported.
-  if (report.conflicts.empty()) RefreshSiblings(archive_.store(), own_id_);
+  if (report.conflicts.empty() && tell_) tell_(archive_.store(), own_id_);
   Frame frame;
   frame.header["report"] = ToJson(report);
   return sink(frame);

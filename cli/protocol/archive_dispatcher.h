@@ -21,21 +21,27 @@ Status AnswerPart(const Json& request, const ReadAt& read,
 Status AnswerWith(const std::function<Status(const FrameSink&)>& answer,
                   const FrameSink& sink);
 
-/// Finishes the commit that a process died in, if there is one, and tells the
-/// mounts of other transactions than `own_id` that the base changed. Who is
-/// still at it is left alone. Returns the id of what was finished, or "".
-Result<std::string> RollForward(Archive& archive, const std::string& own_id);
+/// Tells the mounts of other transactions in `store` than `own_id` that the
+/// base changed. Empty: nobody is told.
+using TellSiblings =
+    std::function<void(Store& store, const std::string& own_id)>;
+
+/// Finishes the commit that a process died in, if there is one, and has `tell`
+/// say that the base changed. Who is still at it is left alone. Returns the id
+/// of what was finished, or "".
+Result<std::string> RollForward(Archive& archive, const std::string& own_id,
+                                const TellSiblings& tell);
 /// The same before a request is answered: says so to who asked.
 Status RollForward(Archive& archive, const std::string& own_id,
-                   const FrameSink& sink);
+                   const TellSiblings& tell, const FrameSink& sink);
 
 /// Answers the requests of the control protocol that are about ended
 /// transactions. Thread-safe as Archive is.
 class ArchiveDispatcher {
  public:
   /// `own_id`: the transaction that `archive` has open; empty: none.
-  ArchiveDispatcher(Archive& archive, std::string own_id)
-      : archive_(archive), own_id_(std::move(own_id)) {}
+  ArchiveDispatcher(Archive& archive, std::string own_id, TellSiblings tell)
+      : archive_(archive), own_id_(std::move(own_id)), tell_(std::move(tell)) {}
 
   /// Gives the reply to `sink`, as Dispatcher::Handle does.
   Status Handle(const Json& request, const FrameSink& sink);
@@ -50,7 +56,8 @@ class ArchiveDispatcher {
   Status AnswerGc(const Json& request, const FrameSink& sink);
 
   Archive& archive_;
-  std::string own_id_;
+  const std::string own_id_;
+  const TellSiblings tell_;
 };
 
 }  // namespace txfs::cli

@@ -72,11 +72,15 @@ class SocketConnection : public Connection {
 /// To a workspace that this process opened itself, because nothing serves it.
 class LocalConnection : public Connection {
  public:
-  /// `has_next` as in Host.
-  LocalConnection(std::unique_ptr<Workspace> workspace, bool has_next)
+  /// `has_next` and `tell` as in Host.
+  LocalConnection(std::unique_ptr<Workspace> workspace, bool has_next,
+                  TellSiblings tell)
       : workspace_(std::move(workspace)),
-        dispatcher_(*workspace_,
-                    {.pid = 0, .mountpoint = {}, .has_next = has_next}) {}
+        dispatcher_(*workspace_, {.pid = 0,
+                                  .mountpoint = {},
+                                  .has_next = has_next,
+                                  .announce = {},
+                                  .tell_siblings = std::move(tell)}) {}
   /// What it was asked is done; what cannot be closed now, the next Open
   /// tidies.
   ~LocalConnection() override { std::ignore = workspace_->Close(); }
@@ -94,8 +98,9 @@ class LocalConnection : public Connection {
 /// To store and base of a workspace, without a transaction.
 class ArchiveConnection : public Connection {
  public:
-  explicit ArchiveConnection(std::unique_ptr<Archive> archive)
-      : archive_(std::move(archive)), dispatcher_(*archive_, {}) {}
+  ArchiveConnection(std::unique_ptr<Archive> archive, TellSiblings tell)
+      : archive_(std::move(archive)),
+        dispatcher_(*archive_, {}, std::move(tell)) {}
 
  protected:
   Status Exchange(const Json& request, const FrameSink& sink) override {

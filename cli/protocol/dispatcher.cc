@@ -4,7 +4,6 @@
 #include <deque>
 
 #include "cli/diff/merge.h"
-#include "cli/locate/transactions.h"
 #include "cli/output/paths.h"
 #include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/wire.h"
@@ -72,7 +71,8 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   const std::string name = GetBytes(request, "request");
   // It looks at all commits that there are.
   if (name == "refresh") return AnswerRefresh(sink);
-  TRY(RollForward(workspace_, workspace_.transaction_id(), sink));
+  TRY(RollForward(workspace_, workspace_.transaction_id(), host_.tell_siblings,
+                  sink));
   if (name == "status") return AnswerStatus(sink);
   if (name == "conflicts") return AnswerConflicts(sink);
   if (name == "changes") return AnswerChanges(request, sink);
@@ -84,7 +84,8 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "savepoint") return AnswerSavepoint(request, sink);
   if (name == "rollback") return AnswerRollback(request, sink);
   if (name == "plan") return AnswerPlan(request, sink);
-  return ArchiveDispatcher(workspace_, workspace_.transaction_id())
+  return ArchiveDispatcher(workspace_, workspace_.transaction_id(),
+                           host_.tell_siblings)
       .Answer(request, sink);
 }
 
@@ -217,8 +218,8 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   // looked at.
   const bool changed = report ? report->committed() || !report->finished.empty()
                               : !workspace_.store().history().HasIntent();
-  if (changed) {
-    RefreshSiblings(workspace_.store(), workspace_.transaction_id());
+  if (changed && host_.tell_siblings) {
+    host_.tell_siblings(workspace_.store(), workspace_.transaction_id());
   }
   if (!report) return std::unexpected(report.error());
   frame.header["report"] = ToJson(*report);

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/framing.h"
 #include "fs/workspace/workspace.h"
 
@@ -16,6 +17,7 @@ struct Host {
   bool has_next = true;
   /// Lets others find us under the transaction that has begun; may be empty.
   std::function<void()> announce = {};
+  TellSiblings tell_siblings = {};
 };
 
 /// Answers the requests of the control protocol from a workspace: the same for

@@ -189,7 +189,8 @@ class ControlTest : public testing::Test {
     ASSERT_TRUE(store) << store.error().ToString();
     workspace_ = std::make_unique<FakeWorkspace>(std::move(*store));
     dispatcher_ = std::make_unique<Dispatcher>(
-        *workspace_, Host{.pid = 77, .mountpoint = "/m"});
+        *workspace_,
+        Host{.pid = 77, .mountpoint = "/m", .tell_siblings = RefreshSiblings});
     auto server = ControlServer::Listen(
         {SocketFile()}, {{"device", 5}},
         [this](const Json& request, const FrameSink& sink, pid_t) {
