@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/mount/mount_helper.h"
+#include "cli/commands/mount_helper.h"
 #include "cli/mount/mount_options.h"
 #include "cli/output/json.h"
 #include "cli/output/paths.h"
