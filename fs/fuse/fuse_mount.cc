@@ -186,6 +186,18 @@ std::string FusermountOptions(const MountOptions& options) {
 
 namespace {
 
+/// Waits for renames of `directory` that were under way when it became a
+/// mountpoint. vfs_rename() asks whether a directory is a mountpoint before it
+/// moves it, and mount(2) holds no lock against it in between; those that
+/// begin afterwards fail with EBUSY. A rename holds the lock of the parent,
+/// which reading the parent takes too (fs/namei.c, fs/readdir.c).
+void AwaitRenames(int directory) {
+  const auto parent = OpenAt(directory, "..", O_RDONLY | O_DIRECTORY);
+  if (!parent) return;
+  alignas(dirent64) char entries[1024];
+  std::ignore = ::getdents64(parent->get(), entries, sizeof entries);
+}
+
 /// The mount that was made at `directory`, if it lies at `options.mountpoint`.
 std::optional<MountEntry> FindMade(const MountOptions& options, int directory) {
   const int around = MountIdOfDescriptor(directory);
@@ -238,6 +250,7 @@ Result<FuseMount> MountFuse(const MountOptions& options) {
   UniqueFd device = ::geteuid() == 0
                         ? TRY(MountDirectly(options, directory.get()))
                         : TRY(MountAsUser(options));
+  AwaitRenames(directory.get());
   auto entry = FindMade(options, directory.get());
   if (entry) {
     return FuseMount{.device = std::move(device), .entry = std::move(*entry)};

@@ -531,11 +531,33 @@ class Swapper {
   std::thread thread_;
 };
 
+/// A directory for mountpoints. What is still mounted at its names goes with
+/// it.
+class SwapScene {
+ public:
+  SwapScene() {
+    char path[] = "/tmp/txfs-fuse-test.XXXXXX";
+    if (::mkdtemp(path) != nullptr) top_ = path;
+  }
+  ~SwapScene() {
+    for (const char* name : {"/mnt", "/link", "/victim"}) {
+      ::umount2((top_ + name).c_str(), MNT_DETACH);
+    }
+    EXPECT_EQ(system(("rm -rf " + top_).c_str()), 0);
+  }
+  SwapScene(const SwapScene&) = delete;
+  SwapScene& operator=(const SwapScene&) = delete;
+  const std::string& top() const { return top_; }
+
+ private:
+  std::string top_;
+};
+
 TEST_F(FuseMountTest, RootMountsWhereItLookedOrNowhere) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-  char path[] = "/tmp/txfs-fuse-test.XXXXXX";
-  ASSERT_NE(::mkdtemp(path), nullptr);
-  const std::string top = path;
+  const SwapScene scene;
+  const std::string& top = scene.top();
+  ASSERT_FALSE(top.empty());
   for (const char* name : {"/mnt", "/victim"}) {
     ASSERT_EQ(::mkdir((top + name).c_str(), 0755), 0);
   }
@@ -566,7 +588,6 @@ TEST_F(FuseMountTest, RootMountsWhereItLookedOrNowhere) {
       EXPECT_TRUE(UnmountPath(options.mountpoint, false, made->entry.device()));
     }
   }
-  EXPECT_EQ(system(("rm -rf " + top).c_str()), 0);
 }
 
 TEST_F(FuseMountTest, ADirectoryThatWasNotCheckedIsNotMountedAt) {
