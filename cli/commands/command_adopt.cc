@@ -181,21 +181,21 @@ void Judge(const Rules& rules, Adopted& adopted) {
 }
 
 /// The copies of what is open in a foreign store, beside the workspace's own.
-class Adoption {
+class StoreAdoption {
  public:
-  static Result<std::unique_ptr<Adoption>> Begin(RealWorkspace workspace,
-                                                 Foreign foreign) {
-    auto adoption = std::unique_ptr<Adoption>(
-        new Adoption(std::move(workspace), std::move(foreign)));
+  static Result<std::unique_ptr<StoreAdoption>> Begin(RealWorkspace workspace,
+                                                      Foreign foreign) {
+    auto adoption = std::unique_ptr<StoreAdoption>(
+        new StoreAdoption(std::move(workspace), std::move(foreign)));
     TRY(adoption->Copy());
     return adoption;
   }
-  ~Adoption() {
+  ~StoreAdoption() {
     scratch_.reset();
     if (store_) std::ignore = RemoveTree(store_->dir(), kScratch);
   }
-  Adoption(const Adoption&) = delete;
-  Adoption& operator=(const Adoption&) = delete;
+  StoreAdoption(const StoreAdoption&) = delete;
+  StoreAdoption& operator=(const StoreAdoption&) = delete;
 
   /// What is in it, by transaction.
   Result<std::vector<Adopted>> Look(const Rules& rules) {
@@ -239,7 +239,7 @@ class Adoption {
   [[nodiscard]] const Foreign& foreign() const { return foreign_; }
 
  private:
-  Adoption(RealWorkspace workspace, Foreign foreign)
+  StoreAdoption(RealWorkspace workspace, Foreign foreign)
       : workspace_(std::move(workspace)), foreign_(std::move(foreign)) {}
 
   Status Copy() {
@@ -388,8 +388,8 @@ Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments) {
         TRY(MakeRecord(workspace.base->get(), path, context.store));
   }
   TRY(MakeStore(workspace));
-  const std::unique_ptr<Adoption> adoption =
-      TRY(Adoption::Begin(std::move(workspace), std::move(foreign)));
+  const std::unique_ptr<StoreAdoption> adoption =
+      TRY(StoreAdoption::Begin(std::move(workspace), std::move(foreign)));
   std::vector<Adopted> all = TRY(adoption->Look(rules));
   Output output;
   output.Write(AdoptionText(all));

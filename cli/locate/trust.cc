@@ -72,7 +72,7 @@ Result<uid_t> OwnerOf(const std::string& directory) {
   const std::vector<MountEntry> table = TRY(ReadMountTable());
   std::optional<uid_t> owner;
   const auto walked = WalkTo(directory, [&](int fd) -> Status {
-    const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(fd));
+    const MountEntry* entry = MountOf(fd, table);
     if (entry == nullptr || !(entry->is_txfs() || entry->is_strangers())) {
       return {};
     }

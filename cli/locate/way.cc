@@ -66,9 +66,8 @@ class MountsOnWay {
       : table_(std::move(table)) {}
 
   Status Check(int fd) {
-    const int id = MountIdOfDescriptor(fd);
-    const MountEntry* entry = FindMountId(table_, id);
-    if (entry == nullptr || !seen_.insert(id).second) return {};
+    const MountEntry* entry = MountOf(fd, table_);
+    if (entry == nullptr || !seen_.insert(entry).second) return {};
     if (entry->is_strangers()) return OfAnotherUser(*entry);
     return entry->is_own() ? CheckAnswers(*entry) : Status();
   }
@@ -82,7 +81,7 @@ class MountsOnWay {
 
  private:
   const std::vector<MountEntry> table_;
-  std::set<int> seen_;
+  std::set<const MountEntry*> seen_;
 };
 
 Status CheckLink(int fd, const std::string& path) {

@@ -175,14 +175,12 @@ Status CheckDirectory(const char* what, const std::string& path) {
   return {};
 }
 
-/// What is to be mounted at is what was checked: `path` has no links.
+/// The directory at `path`, which has no links: the one to mount at.
 Result<ObjectId> ObjectAt(const std::string& path) {
   struct stat st{};
   const auto fd = OpenName(path, O_DIRECTORY);
   if (!fd) {
-    return Fail(fd.error().code, "mountpoint " + path,
-                "something else changes the directories there: try again when "
-                "it is done, or mount elsewhere");
+    return Fail(fd.error().code, "mountpoint " + path, kSwappedHint);
   }
   if (::fstat(fd->get(), &st) != 0) return Fail(errno, path);
   return ObjectId{.device = st.st_dev, .ino = st.st_ino};

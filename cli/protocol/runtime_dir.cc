@@ -35,7 +35,7 @@ Result<UniqueFd> OpenDirectory(const std::string& path, struct stat& st) {
   UniqueFd fd = TRY(OpenAt(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW));
   // In /tmp anybody may mount what never answers.
   const std::vector<MountEntry> table = TRY(ReadMountTable());
-  const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(fd.get()));
+  const MountEntry* entry = MountOf(fd.get(), table);
   if (entry != nullptr && entry->is_strangers()) {
     return Fail(0, path + " is a mount of another user");
   }

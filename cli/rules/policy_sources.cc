@@ -25,8 +25,7 @@ policy::SourceFile FileAt(const std::string& path, const std::string& workspace,
           .required = required};
 }
 
-/// `what` lies at `path`, in a directory that those who work in a mount can
-/// change.
+/// The error for `what` at `path`: users of the mount can change `where`.
 std::unexpected<Error> IsInReach(const std::string& what,
                                  const std::string& path,
                                  const std::string& where) {
@@ -58,7 +57,7 @@ Status CheckPathOutOfReach(const std::string& what, const std::string& path,
                            const std::string& workspace) {
   const std::vector<MountEntry> table = TRY(ReadMountTable());
   TRY(WalkTo(path, [&](int fd) -> Status {
-    const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(fd));
+    const MountEntry* entry = MountOf(fd, table);
     if (entry != nullptr && (entry->is_txfs() || entry->is_strangers())) {
       return IsInReach(what, path, "the mount at " + entry->mountpoint);
     }

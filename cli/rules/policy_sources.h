@@ -29,17 +29,18 @@ struct PolicySetup {
 Result<policy::Sources> PolicySources(const std::string& workspace,
                                       const PolicyChoice& choice);
 
-/// What whoever works in a mount can change: there, and by a commit.
+/// The directories that the users of a mount can change: the mount itself, and
+/// by a commit the workspace.
 struct Reach {
   std::string workspace, mountpoint;
 };
 
-/// An error when one of `sources` lies in a txfs mount, or will be beneath the
-/// one that is to be made: who works there could change it, and a reload would
-/// read that. Those in the workspace are read beneath its mounts.
+/// EPERM: one of `sources` lies in a txfs mount, or will lie beneath the one
+/// that is to be made. Users of the mount could change it, and the next reload
+/// would read that. Sources in the workspace are read beneath its mounts.
 Status CheckOutOfReach(const policy::Sources& sources, const Reach& reach);
-/// The same of the program that `policy` has asked, and of its arguments, which
-/// cannot lie in the workspace either. A null policy has none.
+/// The same of the hook of `policy` and its arguments, which cannot lie in the
+/// workspace either. Null: no policy, so no hook.
 Status CheckHookOutOfReach(const policy::Policy* policy, const Reach& reach);
 
 }  // namespace txfs::cli

@@ -62,10 +62,6 @@ const MountFlag* FindFlag(std::string_view name) {
   return flag == std::end(kMountFlags) ? nullptr : flag;
 }
 
-constexpr std::string_view kSwappedHint =
-    "something else changes the directories there: try again when it is done, "
-    "or mount elsewhere";
-
 std::unexpected<Error> ExplainMountpoint(int code, const std::string& path) {
   const std::string what = "mountpoint " + path;
   if (code == ENOENT) {
@@ -236,7 +232,7 @@ Status CheckMounted(const std::string& name, const std::string& mountpoint,
                     dev_t device) {
   const UniqueFd root(::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   const auto table = TRY(ReadMountTable());
-  const MountEntry* entry = FindMountId(table, MountIdOfDescriptor(root.get()));
+  const MountEntry* entry = MountOf(root.get(), table);
   if (entry != nullptr && entry->device() == device) return {};
   return Fail(EINVAL, "cannot unmount " + mountpoint +
                           ": something else is there by now");

@@ -10,6 +10,11 @@
 
 namespace txfs {
 
+/// The remedy where a mountpoint is another directory than a moment ago.
+inline constexpr const char* kSwappedHint =
+    "something else changes the directories there: try again when it is done, "
+    "or mount elsewhere";
+
 /// A mount that was just made.
 struct FuseMount {
   UniqueFd device;   ///< of the connection

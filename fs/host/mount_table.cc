@@ -212,9 +212,9 @@ int MountIdOfDescriptor(int fd) {
   return 0;
 }
 
-const MountEntry* FindMountId(const std::vector<MountEntry>& table,
-                              int mount_id) {
-  const auto found = std::ranges::find(table, mount_id, &MountEntry::mount_id);
+const MountEntry* MountOf(int fd, const std::vector<MountEntry>& table) {
+  const auto found =
+      std::ranges::find(table, MountIdOfDescriptor(fd), &MountEntry::mount_id);
   return found == table.end() ? nullptr : &*found;
 }
 

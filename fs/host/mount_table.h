@@ -60,9 +60,8 @@ std::optional<MountEntry> FindAnyTxfsMount(const std::string& path);
 /// filesystem is not asked. 0 when it cannot be told.
 int MountIdOfDescriptor(int fd);
 
-/// The entry of `table` with that mount_id, if it has one.
-const MountEntry* FindMountId(const std::vector<MountEntry>& table,
-                              int mount_id);
+/// The mount of `table` that `fd` is in, if it is there.
+const MountEntry* MountOf(int fd, const std::vector<MountEntry>& table);
 
 /// Whether `path`, absolute and normal, is `directory` or below it.
 bool IsWithin(std::string_view path, std::string_view directory);

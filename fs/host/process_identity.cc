@@ -154,8 +154,7 @@ bool ProgramCounts(pid_t pid, const std::string& workspace) {
   // The program's mount need not be one that this process sees.
   const auto table = ReadMountTable(process);
   if (!program || !table) return false;
-  const MountEntry* mount =
-      FindMountId(*table, MountIdOfDescriptor(program->get()));
+  const MountEntry* mount = MountOf(program->get(), *table);
   // One that was unmounted lazily is in no table.
   if (mount == nullptr || IsFuse(*mount)) return false;
   const std::string path = PathOfFd(program->get());
