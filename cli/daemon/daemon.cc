@@ -311,7 +311,8 @@ Status Serve(const DaemonOptions& options,
   workspace = TRY(Workspace::Open(workspace_options));
   const std::string finished = TRY(
       RollForward(*workspace, workspace->transaction_id(), RefreshSiblings));
-  const WorkspaceStatus status = TRY(workspace->GetStatus());
+  const std::string transaction = workspace->transaction_id();
+  const bool begun = workspace->created() >= start;
   LivePolicy policy(*workspace, approvals,
                     {.workspace = workspace_options.path,
                      .mountpoint = options.mount.mountpoint},
@@ -326,9 +327,9 @@ Status Serve(const DaemonOptions& options,
   const Status ran =
       RunSession(*workspace, *session, policy, approvals, options, [&] {
         ready = true;
-        on_ready({.transaction = status.id,
-                  .workspace = status.workspace,
-                  .begun = status.created >= start,
+        on_ready({.transaction = transaction,
+                  .workspace = workspace_options.path,
+                  .begun = begun,
                   .finished = finished});
       });
   // What failed before anybody was served leaves no mount behind; the reason

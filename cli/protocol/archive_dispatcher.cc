@@ -114,11 +114,9 @@ Status ArchiveDispatcher::AnswerShow(const Json& request,
 
 Status ArchiveDispatcher::AnswerReadEnded(const Json& request,
                                           const FrameSink& sink) {
+  const ChangeSide side = EndedSideFromJson(request);
   const auto read = [&](uint64_t offset, MutableByteSpan out) {
-    return request.contains("vault_path")
-               ? archive_.ReadVault(GetBytes(request, "vault_path"), offset,
-                                    out)
-               : archive_.ReadBase(GetBytes(request, "base_path"), offset, out);
+    return archive_.ReadEnded(side, offset, out);
   };
   return AnswerPart(request, read, sink);
 }

@@ -120,39 +120,9 @@ Result<CommitView> Client::Show(const std::string& id) {
 
 Result<std::string> Client::ReadEnded(const ChangeSide& side, uint64_t limit) {
   if (side.attr.type == FileType::kSymlink) return side.symlink;
-  Json request = {{"request", "read_ended"}};
-  if (!side.vault_path.empty()) {
-    request["vault_path"] = EncodeBytes(side.vault_path);
-  } else {
-    request["base_path"] = EncodeBytes(side.base_path);
-  }
-  std::string content = TRY(ReadWhole(std::move(request), limit));
-  if (side.delta) TRY(ApplyDelta(*side.delta, limit, content));
-  return content;
-}
-
-Status Client::ApplyDelta(const Delta& delta, uint64_t limit,
-                          std::string& content) {
-  if (delta.size > limit) return Fail(EFBIG, "file content");
-  content.resize(std::min<uint64_t>(content.size(), delta.keep));
-  content.resize(delta.size);
-  Json request = {{"request", "read_ended"},
-                  {"vault_path", EncodeBytes(delta.name)}};
-  for (const Range& range : delta.ranges) {
-    const uint64_t end = std::min(range.to, delta.size);
-    for (uint64_t offset = range.from; offset < end;) {
-      request["offset"] = offset;
-      request["length"] = std::min<uint64_t>(end - offset, kPayloadMax);
-      const Frame reply = TRY(connection_->Call(request));
-      // More than was asked for would make the content longer.
-      if (reply.payload.empty() || reply.payload.size() > end - offset) {
-        return Fail(EIO, "read " + delta.name);
-      }
-      content.replace(offset, reply.payload.size(), reply.payload);
-      offset += reply.payload.size();
-    }
-  }
-  return {};
+  Json request = EndedSideToJson(side);
+  request["request"] = "read_ended";
+  return ReadWhole(std::move(request), limit);
 }
 
 Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,

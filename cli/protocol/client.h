@@ -102,7 +102,6 @@ class Client {
  private:
   Result<std::vector<policy::SourceText>> AskPolicy(const char* request);
   Result<std::string> ReadWhole(Json request, uint64_t limit);
-  Status ApplyDelta(const Delta& delta, uint64_t limit, std::string& content);
 
   std::unique_ptr<Connection> connection_;
   std::vector<std::string> moved_;

@@ -50,7 +50,8 @@ std::optional<Delta> DeltaFromJson(const Json& side) {
     const bool is_range = range.is_array() && range.size() == 2 &&
                           range[0].is_number_unsigned() &&
                           range[1].is_number_unsigned();
-    if (!is_range) continue;
+    const uint64_t end = delta.ranges.empty() ? 0 : delta.ranges.back().to;
+    if (!is_range || range[0].get<uint64_t>() < end) continue;
     delta.ranges.push_back(
         {range[0].get<uint64_t>(), range[1].get<uint64_t>()});
   }
@@ -114,6 +115,20 @@ TransactionState StateFromJson(const Json& json) {
 }
 
 }  // namespace
+
+Json EndedSideToJson(const ChangeSide& side) {
+  if (!side.vault_path.empty()) {
+    return {{"vault_path", EncodeBytes(side.vault_path)}};
+  }
+  return {{"base_path", EncodeBytes(side.base_path)},
+          {"delta", DeltaToJson(side.delta)}};
+}
+
+ChangeSide EndedSideFromJson(const Json& request) {
+  return {.base_path = GetBytes(request, "base_path"),
+          .vault_path = GetBytes(request, "vault_path"),
+          .delta = DeltaFromJson(request)};
+}
 
 Json EncodeList(const std::vector<std::string>& list) {
   Json json = Json::array();

@@ -53,4 +53,9 @@ std::vector<RuleCount> DeniedFromJson(const Json& object);
 Json EncodeList(const std::vector<std::string>& list);
 std::vector<std::string> DecodeList(const Json& json);
 
+/// The members of a `read_ended` request: where a side of an ended commit has
+/// its content.
+Json EndedSideToJson(const ChangeSide& side);
+ChangeSide EndedSideFromJson(const Json& request);
+
 }  // namespace txfs::cli

@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "fs/overlay/overlay.h"
 #include "fs/tree/own_xattrs.h"
 
 namespace txfs {
@@ -35,7 +36,7 @@ ChangeSide SideOf(BaseObject object) {
 
 class ChangeCollector {
  public:
-  ChangeCollector(OverlayFilesystem::Frozen& frozen, bool expand)
+  ChangeCollector(Frozen& frozen, bool expand)
       : frozen_(frozen), expand_(expand) {}
 
   Result<ChangeList> Run() {
@@ -357,10 +358,11 @@ class ChangeCollector {
       return OwnXattrs(inode);
     }
     using Xattrs = std::map<std::string, std::string>;
-    return frozen_.BaseXattrs(inode.record.base->path).value_or(Xattrs());
+    return frozen_.origins.BaseXattrs(inode.record.base->path)
+        .value_or(Xattrs());
   }
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   bool expand_;
   std::map<std::string, BaseObject> old_;  // base paths
   std::map<std::string, NewName> new_;     // overlay paths
@@ -369,8 +371,7 @@ class ChangeCollector {
   ChangeList list_;
 };
 
-Result<ChangeList> ChangeList::Collect(OverlayFilesystem::Frozen& frozen,
-                                       bool expand) {
+Result<ChangeList> ChangeList::Collect(Frozen& frozen, bool expand) {
   return ChangeCollector(frozen, expand).Run();
 }
 

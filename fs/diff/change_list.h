@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fs/diff/changes.h"
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "journal/support/result.h"
 
 namespace txfs {
@@ -29,8 +29,7 @@ Result<bool> OrDiffers(Result<bool> differs);
 class ChangeList {
  public:
   /// `expand`: a renamed directory's content, too, one by one.
-  static Result<ChangeList> Collect(OverlayFilesystem::Frozen& frozen,
-                                    bool expand);
+  static Result<ChangeList> Collect(Frozen& frozen, bool expand);
 
   /// Base paths that are there no more, nor anywhere else.
   [[nodiscard]] std::vector<std::string> Deleted() const;

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "fs/overlay/linked_names.h"
+#include "fs/overlay/overlay.h"
 #include "journal/support/pieces.h"
 
 namespace txfs {
 
-Result<std::shared_ptr<Past>> Past::At(OverlayFilesystem::Frozen& frozen,
+Result<std::shared_ptr<Past>> Past::At(Frozen& frozen,
                                        const Savepoint& savepoint) {
   const struct stat root = TRY(frozen.base.Stat(""));
   std::shared_ptr<Past> past(new Past(savepoint, frozen.SharedJournal(), root));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fs/diff/changes.h"
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "journal/rewind.h"
 #include "journal/savepoint.h"
 
@@ -18,7 +18,7 @@ namespace txfs {
 class Past {
  public:
   /// Costs what the whole transaction has changed.
-  static Result<std::shared_ptr<Past>> At(OverlayFilesystem::Frozen& frozen,
+  static Result<std::shared_ptr<Past>> At(Frozen& frozen,
                                           const Savepoint& savepoint);
 
   /// Reads content of `ino` as it was. ENOENT: the savepoint is gone.
@@ -47,8 +47,7 @@ class Past {
 /// Finds the differences between a savepoint and now. Two steps, as ChangeList.
 class SinceList {
  public:
-  static Result<SinceList> Collect(OverlayFilesystem::Frozen& frozen,
-                                   std::shared_ptr<Past> past);
+  static Result<SinceList> Collect(Frozen& frozen, std::shared_ptr<Past> past);
   /// Without locks: drops what was touched but is equal.
   Result<std::vector<NetChange>> Settle(OverlayFilesystem& filesystem) &&;
 

@@ -8,6 +8,7 @@
 
 #include "fs/diff/change_list.h"
 #include "fs/diff/past.h"
+#include "fs/overlay/overlay.h"
 #include "fs/tree/own_xattrs.h"
 
 namespace txfs {
@@ -183,7 +184,7 @@ bool HasSameContent(const Object& then, const Object& now) {
 
 class SinceCollector {
  public:
-  SinceCollector(OverlayFilesystem::Frozen& frozen, std::shared_ptr<Past> past)
+  SinceCollector(Frozen& frozen, std::shared_ptr<Past> past)
       : frozen_(frozen),
         then_(past->tree_, frozen.base),
         now_(frozen.tree, frozen.base) {
@@ -326,11 +327,11 @@ class SinceCollector {
     const bool own =
         object.inode != nullptr &&
         (!object.inode->record.base || object.inode->attr().xattrs_owned);
-    if (!own) return frozen_.BaseXattrs(object.side.base_path);
+    if (!own) return frozen_.origins.BaseXattrs(object.side.base_path);
     return OwnXattrs(*object.inode);
   }
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   Viewer then_, now_;
   std::set<std::string> pending_, seen_;
   std::map<std::string, Object> before_, after_;
@@ -339,7 +340,7 @@ class SinceCollector {
   SinceList list_;
 };
 
-Result<SinceList> SinceList::Collect(OverlayFilesystem::Frozen& frozen,
+Result<SinceList> SinceList::Collect(Frozen& frozen,
                                      std::shared_ptr<Past> past) {
   return SinceCollector(frozen, std::move(past)).Run();
 }

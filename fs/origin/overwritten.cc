@@ -15,7 +15,7 @@
 namespace txfs {
 namespace {
 
-using State = OverwrittenContent::State;
+using FileState = OverwrittenContent::State;
 using Patch = OverwrittenContent::Patch;
 using Patches = OverwrittenContent::Patches;
 using Noted = OverwrittenContent::Noted;
@@ -28,7 +28,9 @@ bool IsDamage(const Error& error) {
   return error.code == EBADMSG || error.code == EPROTONOSUPPORT;
 }
 
-State StateOf(const Fingerprint& state) { return {state.size, state.mtime}; }
+FileState StateOf(const Fingerprint& state) {
+  return {state.size, state.mtime};
+}
 
 bool IsCloseTo(const Timestamp& a, const Timestamp& b) {
   const int64_t seconds = a.sec - b.sec;
@@ -38,7 +40,7 @@ bool IsCloseTo(const Timestamp& a, const Timestamp& b) {
 }
 
 /// Whether one of `patches` found the file in `state`, or left it so.
-bool IsBetween(const Patches& patches, const State& state) {
+bool IsBetween(const Patches& patches, const FileState& state) {
   return std::ranges::any_of(patches, [&](const auto& patch) {
     return patch->found == state || patch->after == state;
   });
@@ -50,7 +52,7 @@ bool IsBetween(const Patches& patches, const State& state) {
 size_t SeenOf(const Patch& patch, const Patches& all, const Noted& noted) {
   const size_t count = patch.began.size();
   const Timestamp& ctime = noted.state.ctime;
-  const State state = StateOf(noted.state);
+  const FileState state = StateOf(noted.state);
   const bool is_told = patch.found && patch.found != patch.after;
   const bool is_found = is_told && patch.found == state;
   const bool is_after = is_told && patch.after == state;
@@ -92,26 +94,18 @@ const ImageEntry* FindIn(const CommitImage& image, const std::string& path) {
   return is_there ? &*at : nullptr;
 }
 
-/// The part of `out`, which is at `offset`, that is in `range`.
-MutableByteSpan PartIn(Range range, uint64_t offset, MutableByteSpan out) {
-  const uint64_t end = offset + out.size();
-  const uint64_t from = std::clamp(range.from, offset, end);
-  const uint64_t to = std::clamp(range.to, from, end);
-  return out.subspan(from - offset, to - from);
-}
-
 }  // namespace
 
 Result<OverwrittenContent::Since> OverwrittenContent::Find(
     const Noted& noted, const std::string& path, const struct stat& now) {
   const Patches all = TRY(PatchesOf(noted.state, path));
-  const State was = StateOf(noted.state);
-  const State is{.size = static_cast<uint64_t>(now.st_size),
-                 .mtime = Timestamp::From(now.st_mtim)};
+  const FileState was = StateOf(noted.state);
+  const FileState is{.size = static_cast<uint64_t>(now.st_size),
+                     .mtime = Timestamp::From(now.st_mtim)};
   Since since;
   bool explained = is == was;
   // Whether one patch after the other leads back from what it is.
-  std::optional<State> at = is;
+  std::optional<FileState> at = is;
   bool unseen = false;
   for (const auto& patch : all) {
     const size_t rest = patch->began.size() - SeenOf(*patch, all, noted);
@@ -163,23 +157,16 @@ Status OverwrittenContent::Restore(const Patches& patches, uint64_t offset,
                                    MutableByteSpan out) const {
   for (const auto& patch : patches) {
     const Delta& before = patch->before;
-    std::ranges::fill(PartIn({before.keep, UINT64_MAX}, offset, out),
-                      std::byte{0});
-    auto range =
-        std::ranges::upper_bound(before.ranges, offset, {}, &Range::to);
     SharedFd file;
-    for (; range != before.ranges.end() && range->from < offset + out.size();
-         ++range) {
+    const auto read = [&](uint64_t from, MutableByteSpan part) -> Status {
       if (!file) {
         file = TRY(vaults_.OpenFile(
             Vaults::PathOf(patch->vault, Spot::Vault(before.name, ""))));
       }
-      const MutableByteSpan part = PartIn(*range, offset, out);
-      const uint64_t from = std::max(range->from, offset);
-      if (TRY(ReadFully(file->get(), from, part)) != part.size()) {
-        return Fail(EIO, "read what a commit overwrote in " + patch->path);
-      }
-    }
+      if (TRY(ReadFully(file->get(), from, part)) == part.size()) return {};
+      return Fail(EIO, "read the patched bytes of " + patch->path);
+    };
+    TRY(ApplyDelta(before, offset, out, read));
   }
   return {};
 }
@@ -307,7 +294,7 @@ Result<OverwrittenContent::Commit> OverwrittenContent::Index(
     add(now->ino,
         {.path = step->to.path,
          .before = {.name = {}, .keep = UINT64_MAX, .size = {}, .ranges = {}},
-         .found = State{now->size, step->set_before->mtime}},
+         .found = FileState{now->size, step->set_before->mtime}},
         now);
   }
   return commit;

@@ -7,10 +7,8 @@
 #include <climits>
 #include <random>
 
-#include "fs/overlay/linked_names.h"
 #include "fs/posix/checks.h"
 #include "fs/tree/check_tree.h"
-#include "fs/veto/approver.h"
 #include "fs/veto/base_count.h"
 
 namespace txfs {
@@ -119,12 +117,11 @@ Result<std::unique_ptr<OverlayFilesystem>> OverlayFilesystem::Open(
       std::move(base), root, std::move(journal), std::move(options)));
   const WriterLock gate(filesystem->gate_);
   const WriterLock lock(filesystem->tree_mutex_);
-  filesystem->meters_.Use(filesystem->policy_);
   TRY(LoadTree(*filesystem->journal_, filesystem->tree_));
   filesystem->tree_.ReserveInos(filesystem->journal_->highest_ino());
   filesystem->tree_.RelinkUpper(LookAt(filesystem->base_));
   NoteLostDirectories(filesystem->tree_, filesystem->base_);
-  filesystem->moved_.Expect(FilesReadFrom(filesystem->tree_));
+  filesystem->origins_.moved().Expect(FilesReadFrom(filesystem->tree_));
   return filesystem;
 }
 
@@ -132,15 +129,15 @@ OverlayFilesystem::OverlayFilesystem(UniqueFd base, const struct stat& root,
                                      std::unique_ptr<Journal> journal,
                                      FilesystemOptions options)
     : base_(std::move(base)),
-      links_(base_),
       options_(WithDefaults(std::move(options))),
-      policy_(options_.policy),
       cookie_seed_(RandomSeed()),
       tree_(root, root.st_dev),
-      meters_(options_.clock),
+      judge_(base_, options_.clock, options_.policy),
       journal_(std::move(journal)),
-      moved_(base_),
-      files_(base_) {}
+      origins_(base_,
+               [this](Ino ino, const Told& told, const struct stat& now) {
+                 return CheckTold(ino, told, now);
+               }) {}
 
 // --- lookups ---------------------------------------------------------------
 
@@ -242,8 +239,8 @@ void OverlayFilesystem::Forget(Ino ino, uint64_t lookups) {
   {
     const WriterLock lock(tree_mutex_);
     freed = tree_.Forget(ino, lookups, &retired);
-    if (!retired && !meters_.empty()) meters_.GiveBack(freed);
-    if (tree_.Find(ino) == nullptr) files_.Drop(ino);
+    if (!retired) judge_.GiveBack(freed);
+    if (tree_.Find(ino) == nullptr) origins_.files().Drop(ino);
   }
   // Extents of an ended transaction go with its journal.
   if (!retired) ReleaseAll(*journal_, freed, journal_->last_lsn());
@@ -258,10 +255,9 @@ Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
 
 Result<Lsn> OverlayFilesystem::Accept(Change change,
                                       const StagedContent* content) {
-  if (meters_.empty()) return AppendAndApply(change, content);
-  TRY(meters_.Judge(change, tree_, base_));
+  TRY(judge_.CheckLimits(change, tree_));
   const Lsn lsn = TRY(AppendAndApply(change, content));
-  meters_.Count();
+  judge_.Count();
   return lsn;
 }
 
@@ -273,21 +269,14 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
   }
   const Lsn lsn = TRY(journal_->Append(change, content));
   Apply(change, tree_);
-  if (MayMoveDirectories(change, tree_)) links_.ForgetMoves();
+  if (MayMoveDirectories(change, tree_)) judge_.ForgetMoves();
   return lsn;
-}
-
-Status OverlayFilesystem::CheckAnswered(Inquiry* inquiry, Change& change) {
-  if (inquiry == nullptr || inquiry->open().empty()) return {};
-  // Nobody is asked about what a limit refuses.
-  if (!meters_.empty()) TRY(meters_.Judge(change, tree_, base_));
-  return inquiry->Check(change);
 }
 
 Result<Lsn> OverlayFilesystem::Accept(Plan&& plan) {
   Inquiry* const inquiry = plan.inquiry();
   Change change = std::move(plan).Finish();
-  TRY(CheckAnswered(inquiry, change));
+  TRY(judge_.CheckAnswered(inquiry, change, tree_));
   return Accept(std::move(change));
 }
 
@@ -295,15 +284,17 @@ Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
                                          const StagedContent* content) {
   Inquiry* const inquiry = plan.inquiry();
   Change change = std::move(plan).Finish();
-  TRY(CheckAnswered(inquiry, change));
+  TRY(judge_.CheckAnswered(inquiry, change, tree_));
   if (!inode.IsOrphan()) return Accept(std::move(change), content);
-  // To who has it open it looks like a file, and what was written to it would
-  // be in no diff.
-  if (inode.taken) return Fail(ESTALE, "the base has it no more by its name");
+  // The process that has it open takes it for a file, and no diff would show
+  // the write.
+  if (inode.taken) {
+    return Fail(ESTALE, "another commit moved or deleted this file");
+  }
   // Content of an ended transaction is not of this one.
-  if (!meters_.empty() && !inode.retired) {
-    TRY(meters_.Judge(change, tree_, base_));
-    meters_.Count();
+  if (!inode.retired) {
+    TRY(judge_.CheckLimits(change, tree_));
+    judge_.Count();
   }
   for (const Edit& edit : change.edits) {
     if (const auto* attr = std::get_if<AttrEdit>(&edit)) {
@@ -328,39 +319,22 @@ void OverlayFilesystem::ReleaseAll(Journal& journal,
 void OverlayFilesystem::UsePolicy(
     std::shared_ptr<const policy::Policy> policy) {
   const WriterLock gate(gate_);
-  links_.Clear();
-  policy_ = std::move(policy);
   const WriterLock lock(tree_mutex_);
-  meters_.Use(policy_);
+  judge_.Use(std::move(policy));
 }
 
 Status OverlayFilesystem::CountBaseAhead() {
-  const auto asks = [](const policy::Limit& limit) {
-    return !limit.at_commit && limit.fraction.has_value();
-  };
-  if (!policy_ || std::ranges::none_of(policy_->limits(), asks)) return {};
+  if (!judge_.HasFractions()) return {};
   std::vector<const policy::Limit*> wanting;
   {
     const WriterLock lock(tree_mutex_);
-    wanting = meters_.Wanting(tree_);
+    wanting = judge_.meters().Wanting(tree_);
   }
   if (wanting.empty()) return {};
   const std::vector<uint64_t> totals = TRY(CountBase(base_, wanting));
   const WriterLock lock(tree_mutex_);
-  meters_.SetTotals(wanting, totals);
+  judge_.meters().SetTotals(wanting, totals);
   return {};
-}
-
-PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
-  return {policy_, tree_, base_, links_, plan};
-}
-
-Status OverlayFilesystem::Ask(const Caller& caller, const Inquiry& inquiry) {
-  if (options_.approver == nullptr) {
-    const Question& first = inquiry.open().front();
-    return Veto(*first.rule, first.names.front().path);
-  }
-  return options_.approver->Decide(caller, inquiry.open());
 }
 
 void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
@@ -385,9 +359,9 @@ void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
   const bool is_named =
       error.because == change.path || error.because == change.new_path;
   if (!is_named) change.because = error.because;
-  // What is refused by whatever policy has one, too: a denial without is none.
+  // A denial has a policy: also one by txfs' own rules, when none is in force.
   if (!error.rule.empty()) change.policy = 1;
-  if (policy_) change.policy = policy_->hash();
+  if (judge_.policy()) change.policy = judge_.policy()->hash();
   // The refusal stands whether or not the log can take it.
   std::ignore = journal_->Append(std::move(plan).Finish());
 }

@@ -6,30 +6,27 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "fs/base/base_directory.h"
-#include "fs/base/base_file_cache.h"
-#include "fs/origin/moved_files.h"
-#include "fs/origin/overwritten.h"
-#include "fs/origin/preimages.h"
-#include "fs/origin/vault_files.h"
+#include "fs/origin/origin_reader.h"
 #include "fs/overlay/directory_cache.h"
 #include "fs/overlay/doubts.h"
-#include "fs/overlay/linked_names.h"
+#include "fs/overlay/frozen.h"
 #include "fs/posix/filesystem.h"
 #include "fs/tree/plan.h"
 #include "fs/tree/tree.h"
-#include "fs/veto/inquiry.h"
-#include "fs/veto/limit_meters.h"
-#include "fs/veto/policy_check.h"
+#include "fs/veto/judge.h"
 #include "journal/journal.h"
 #include "journal/support/mutex.h"
 
 namespace txfs {
 
-/// Filesystem over a base, a tree and a journal. Locks: docs/locking.md.
+/// Filesystem over a base, a tree and a journal: decodes an operation, takes
+/// the locks (docs/locking.md), checks, plans a change, appends it to the
+/// journal, applies it to the tree, replies. Beside it: OriginReader (what the
+/// base had), Judge (whether the operation may be done), and for the time when
+/// no operation runs Frozen, BaseFollower and Handover.
 class OverlayFilesystem final : public Filesystem {
  public:
   static Result<std::unique_ptr<OverlayFilesystem>> Open(
@@ -85,19 +82,12 @@ class OverlayFilesystem final : public Filesystem {
   void SettleDoubts(
       const std::function<void(const StaleCaches&)>& tell) override;
 
-  /// Where pre-images go; none before this was called.
-  void UsePreimages(std::shared_ptr<Preimages> preimages);
-  /// Where files are that commits took out of the base, and what they overwrote
-  /// in others. To be called before the first operation, if at all.
-  void UseVaults(std::unique_ptr<VaultFiles> vaults,
-                 std::unique_ptr<OverwrittenContent> overwritten);
-  /// The transaction began at `time`.
-  void BeginsAt(Timestamp time);
+  /// Reads base files as they were when they were noted. Call UseVaults of it
+  /// before the first operation.
+  [[nodiscard]] OriginReader& origins() { return origins_; }
   /// `policy` judges every operation that begins after this has returned; null:
   /// all is allowed. Waits for those that go on.
   void UsePolicy(std::shared_ptr<const policy::Policy> policy);
-  /// What they take on disk.
-  uint64_t PreimageBytes();
   /// Marks this moment. Requires that no savepoint has the name.
   Result<Savepoint> MarkSavepoint(const Caller& caller,
                                   const std::string& name);
@@ -108,6 +98,7 @@ class OverlayFilesystem final : public Filesystem {
   /// Reads a file of the base, as ReadFully.
   Result<size_t> ReadBase(const std::string& path, uint64_t offset,
                           MutableByteSpan out);
+  /// The user.* attributes of an object of the base.
   Result<std::map<std::string, std::string>> ReadBaseXattrs(
       const std::string& path);
 
@@ -123,130 +114,6 @@ class OverlayFilesystem final : public Filesystem {
   /// the kernel is done with the lookups there when it has heard of the names.
   StaleCaches InFlight(const StaleCaches& stale);
 
-  /// All of the filesystem while nothing else can look at it or change it.
-  struct Frozen {
-    Tree& tree;
-    const BaseDirectory& base;
-    Journal& journal;
-    OverlayFilesystem& filesystem;
-    std::shared_ptr<Preimages>&
-        preimages;  ///< of the open transaction; or null
-
-    /// Reads content of an inode; Filesystem::Read would wait for the gate.
-    Result<size_t> Read(const Inode& inode, uint64_t offset,
-                        MutableByteSpan out);
-    /// Where in `range` the file may have other bytes than zeros, in order.
-    std::vector<Range> DataIn(const Inode& inode, Range range);
-    /// The user.* attributes of a base object. ESTALE: it is not `ino`.
-    Result<std::map<std::string, std::string>> BaseXattrs(
-        const std::string& path, std::optional<uint64_t> ino = {}) const;
-    /// Those that `inode`, of base origin and not changed in them, has of it.
-    Result<std::map<std::string, std::string>> OldXattrs(
-        const Inode& inode) const;
-    /// What a base file had when it was first touched, if that is kept and not
-    /// larger than a record may be.
-    std::optional<Bytes> OldContent(const BaseOrigin& origin);
-    /// Makes `content` all there is in a regular file, whose record becomes
-    /// `after` but for size and times. Journaled, as a write by us, with the
-    /// edits `along`.
-    Status Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
-                   std::vector<Edit> along = {});
-    /// By the clock that times of changes are of.
-    [[nodiscard]] Timestamp Now() const;
-    /// For those who outlive the freeze.
-    [[nodiscard]] std::shared_ptr<Journal> SharedJournal() const;
-    /// The one in force; or null.
-    [[nodiscard]] std::shared_ptr<const policy::Policy> SharedPolicy() const;
-    /// While the base or the store may be half-way between two states,
-    /// mutations are refused; Adopt ends it.
-    void SetHalted(bool halted);
-    /// Back to how all was at `savepoint`, at once and in the journal, too.
-    /// Returns what is stale; `*undone` is the number of changes. Drain the
-    /// journal when nothing is frozen any more: it frees what is not needed.
-    Result<StaleCaches> Rollback(const Caller& caller,
-                                 const Savepoint& savepoint, uint64_t* undone);
-    /// The kernel may remember that names lead to what they led to.
-    void AddRebased(Tree::Rebased rebased, StaleCaches& stale) const;
-    /// Those of `inos` that are directories which the overlay shows.
-    void AddMoved(std::span<const Ino> inos, StaleCaches& stale) const;
-    /// Before commit moves base objects: keeps open what orphans still read.
-    Status PinOrphans();
-    struct ChangedInodes {
-      StaleCaches known;    ///< of which the kernel has the attributes
-      StaleCaches unknown;  ///< of which it will ask when somebody wants them
-    };
-    /// Inodes that the transaction changed and the kernel holds. A discard
-    /// makes them stale, and the kernel may be told of it meanwhile: what it
-    /// asks then is answered afterwards.
-    [[nodiscard]] ChangedInodes Changed() const;
-    /// The transaction is over, or shown as if it were: inodes the kernel
-    /// holds become pristine where the base has them (`committed`: at their
-    /// overlay path, else at their base path), orphans where it has not. No
-    /// mutation may come before Adopt or Restore. Returns what is stale; unless
-    /// it is `committed`, what Changed says besides. Shows `visit`, if there is
-    /// one, every inode first; by then those that are where the base has them
-    /// may be pristine already, no others.
-    StaleCaches Reset(bool committed,
-                      const std::function<void(const Inode&)>& visit = {});
-    /// `next` is the journal of the transaction that begins. Swaps the old one
-    /// into it: that must live for as long as an orphan needs it, and is better
-    /// closed when nothing is frozen any more.
-    void Adopt(std::shared_ptr<Journal>& next);
-    /// After a Reset, the transaction is not over after all: everything is
-    /// again as its journal has it. Returns what is stale.
-    Result<StaleCaches> Restore();
-    /// Says in `change` who makes it, and when.
-    void Sign(const Caller& caller, Change& change) const;
-    /// A part of the transaction is over: `change`, planned by PlanSettlement
-    /// and settled by the journal, is taken out of the tree; a commit has
-    /// brought it to the base. `tables`: all that the journal had before.
-    /// Returns what is stale.
-    StaleCaches Settle(const Change& change, Image tables);
-    /// Drops descriptors of base directories: others may be there by now.
-    void ForgetDirectories() const;
-    /// The base has changed: files that are not where they were are to be
-    /// looked for again.
-    void ExpectMoved() const;
-    /// What the transaction did nothing to becomes what the base has by now:
-    /// names of changed files (LookForChanged), files that it touched and left
-    /// as they were, mode and owner of directories, directories that are gone.
-    /// Journaled, also where a query is what asks for it. Returns what is
-    /// stale.
-    StaleCaches FollowBase();
-    /// Somebody else changed the base: looks again at everything that is known
-    /// of it, FollowBase included. What the transaction changed stays as it is,
-    /// pristine inodes become what the base has at their path, or orphans where
-    /// it has nothing of their kind. Returns what is stale.
-    StaleCaches Refresh();
-    /// The same for `inos` only. What the base has there is taken to be what
-    /// they were made from, as long as nobody looks. Requires that descriptors
-    /// of directories were forgotten lately.
-    StaleCaches Refresh(std::span<const Ino> inos);
-    /// The same, and upper directories among them have the mode and owner that
-    /// only others changed.
-    StaleCaches LookAgain(std::span<const Ino> inos);
-
-   private:
-    [[nodiscard]] Tree::Look BaseLook() const;
-    void DropCaches() const;
-    [[nodiscard]] bool IsHalted() const;
-    /// The two parts of FollowBase.
-    StaleCaches FollowNames(const std::vector<Inode*>& changed);
-    StaleCaches FollowTouched(const std::vector<Inode*>& all);
-    /// The same for some: upper inodes.
-    StaleCaches FollowBase(const std::vector<Inode*>& changed);
-    StaleCaches DropLostDirectories();
-    StaleCaches Delete(const LookedFor::Gone& gone);
-    /// Journals that `inode`, of the record `before`, is `after` now, and what
-    /// came of its names.
-    Status Follow(Inode& inode, InodeRecord before,
-                  std::optional<InodeRecord> after,
-                  std::vector<Edit> names = {});
-    Status MakePristine(Inode& inode);
-    /// The tree is another one than operations made it.
-    void ForgetMeters() const;
-  };
-
   /// Runs `work` with every mutation waiting. The kernel may be waiting for one
   /// of them: it must not be told of anything that takes its locks.
   template <class Work>
@@ -260,11 +127,17 @@ class OverlayFilesystem final : public Filesystem {
   auto WhileFrozen(Work work) {
     const WriterLock gate(gate_);
     const WriterLock lock(tree_mutex_);
-    Frozen frozen{tree_, base_, *journal_, *this, preimages_};
+    Frozen frozen(tree_, base_, *journal_, origins_, *this);
     return work(frozen);
   }
 
  private:
+  friend class Frozen;
+
+  /// For the holder of WhileFrozen's locks, which the analysis cannot see.
+  void AssertFrozen() const ASSERT_CAPABILITY(gate_)
+      ASSERT_CAPABILITY(tree_mutex_) {}
+
   /// Where the bytes of a range come from.
   struct Piece {
     enum class Source { kZero, kBase, kSpool } source = Source::kZero;
@@ -275,19 +148,9 @@ class OverlayFilesystem final : public Filesystem {
   };
   /// Everything needed to read without the tree lock.
   struct ReadPlan {
-    Ino ino = kNoIno;
     std::vector<Piece> pieces;
-    std::string base_path;
-    std::vector<std::string> other_paths;  ///< where the base may have it, too
-    Fingerprint state;  ///< of the base file, when it was noted
-    Told told;
-    bool guarded = false;     ///< what is read must be what was told of
-    bool must_match = false;  ///< base_path must lead to the same object
-    bool changed = false;     ///< it is to be what it was when it was noted
-    bool may_follow = false;  ///< as OverwrittenContent::Noted
-    SharedFd pinned;
+    OriginFile origin;
     std::shared_ptr<Journal> journal;
-    std::shared_ptr<Preimages> preimages;
   };
 
   OverlayFilesystem(UniqueFd base, const struct stat& root,
@@ -330,6 +193,10 @@ class OverlayFilesystem final : public Filesystem {
   struct stat AnswerStat(Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<Node> MakeEntry(Op op, const Caller& caller, Ino parent,
                          std::string_view name, InodeRecord record);
+  Result<Node> ApplyMake(Plan plan, const Caller& caller, Ino parent,
+                         std::string_view name, InodeRecord record,
+                         const std::optional<BaseObject>& probe)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// MakeEntry, asking and logged.
   Result<Node> MakeAnswered(Op op, const Caller& caller, Ino parent,
                             std::string_view name, const InodeRecord& record);
@@ -339,8 +206,34 @@ class OverlayFilesystem final : public Filesystem {
                         std::string_view name);
   Result<Node> DoLink(const Caller& caller, Ino ino, Ino parent,
                       std::string_view name);
+  Result<Node> ApplyLink(Plan plan, Ino ino, Ino parent, std::string_view name,
+                         const std::optional<BaseObject>& probe)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+  struct NameIn {
+    Ino parent;
+    std::string_view name;
+  };
+  /// A name of a rename, and what it leads to.
+  struct RenameEnd {
+    Inode* directory = nullptr;
+    std::string_view name;
+    Inode* inode = nullptr;  ///< null: the name is free
+  };
+  struct RenameProbes {
+    std::optional<BaseObject> from, to;
+  };
   Status DoRename(const Caller& caller, Ino parent, std::string_view name,
                   Ino new_parent, std::string_view new_name, RenameMode mode);
+  /// What rename(2) checks. Both names may lead to one inode: nothing to do.
+  Status CheckRename(const RenameEnd& from, const RenameEnd& to,
+                     RenameMode mode) REQUIRES_SHARED(gate_, tree_mutex_);
+  Status JudgeRename(Plan& plan, const RenameEnd& from, const RenameEnd& to,
+                     bool exchange) REQUIRES_SHARED(gate_, tree_mutex_);
+  /// Returns the inode that lost the new name, with one lookup to forget; or
+  /// kNoIno.
+  Result<Ino> ApplyRename(Plan plan, NameIn old_name, NameIn new_name,
+                          RenameMode mode, const RenameProbes& probes)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   bool IsMountpoint(const Inode& inode, const Inode& directory) const
       REQUIRES_SHARED(tree_mutex_);
   uint64_t DeviceOf(const Inode& file) const REQUIRES_SHARED(tree_mutex_);
@@ -376,9 +269,6 @@ class OverlayFilesystem final : public Filesystem {
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// As Accept, of what `plan` has, unless rules have questions about it.
   Result<Lsn> Accept(Plan&& plan) REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
-  /// Fails when `inquiry`, if there is one, has questions about `change`.
-  Status CheckAnswered(Inquiry* inquiry, Change& change) REQUIRES_SHARED(gate_)
-      REQUIRES(tree_mutex_);
   /// As Accept, for an inode that may be an orphan: its changes are not
   /// journaled, for they end with the last process that has it open.
   Result<Lsn> AcceptFor(Inode& inode, Plan&& plan,
@@ -387,17 +277,17 @@ class OverlayFilesystem final : public Filesystem {
   /// Before something is removed, so that the tree is not locked while a limit
   /// finds out how much the base has.
   Status CountBaseAhead() REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
-                  Lsn lsn);
-  /// Judges what `plan` is to do; its caller and op are known.
-  PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_);
-  /// Runs `work`, which does an operation for the caller that it is given;
-  /// again, each time that all the questions which it met were answered with
-  /// yes. Waits for answers, with no lock held.
+  static void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
+                         Lsn lsn);
+  PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_) {
+    return judge_.Check(tree_, plan);
+  }
+  /// Runs `work` as txfs::Answered does.
   template <class Work>
   std::invoke_result_t<Work, const Caller&> Answered(const Caller& caller,
-                                                     const Work& work);
-  Status Ask(const Caller& caller, const Inquiry& inquiry);
+                                                     const Work& work) {
+    return txfs::Answered(options_.approver, caller, work);
+  }
   /// Records a refused operation in the log.
   void LogRefusal(Op op, const Caller& caller, Ino parent,
                   std::string_view name, Ino new_parent,
@@ -407,51 +297,29 @@ class OverlayFilesystem final : public Filesystem {
                    std::string_view name, Ino new_parent = kNoIno,
                    std::string_view new_name = {});
 
-  // Pre-images. overlay_preimages.cc
-  /// Of a base file that is in the state `st`.
-  Fingerprint FingerprintOf(const std::string& path, const struct stat& st)
-      EXCLUDES(tree_mutex_);
-  /// Fails (EACCES) where some content is to stay the base's that we may not
-  /// read, and no commit could keep. Before content changes, with its lock.
-  Status CheckReadable(Ino ino) REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  /// Before the content of a file changes. Requires its content lock.
-  void KeepPreimage(Ino ino) REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  /// Before something else takes the name of a base file.
+  // Pre-images.
+  /// Of the base object under a name that the transaction took. After the
+  /// change was accepted, so that a refused one leaves nothing.
   void KeepPreimage(const std::optional<BaseObject>& probe)
-      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+      EXCLUDES(tree_mutex_);
+  /// Of the base file of `inode` whose content is about to change for the first
+  /// time; to be kept after the change was accepted.
+  static std::optional<BaseOrigin> PreimageOf(const Inode& inode);
 
   // Attributes.
   Result<struct stat> DoSetAttr(const Caller& caller, Ino ino,
                                 const AttrRequest& request);
+  /// `preimage`: the one to keep when this has succeeded.
+  Result<struct stat> ApplyAttr(Plan plan, Ino ino, const AttrRequest& request,
+                                std::optional<BaseOrigin>& preimage)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// Sets the attribute, or removes it where there is no `value`; `op` says
   /// which it was called.
   Status ChangeXattr(Op op, const Caller& caller, Ino ino,
                      const std::string& name, std::optional<std::string> value,
                      XattrMode mode);
-  /// Where the user.* attributes are that an inode has of the base.
-  struct XattrSource {
-    std::string path;                  ///< in the base
-    std::optional<Fingerprint> state;  ///< the file must be this one, wherever
-                                       ///< it is by now
-    Ino ino = kNoIno;
-    bool upper = false;
-    std::optional<Told> told;  ///< it must be what the kernel was told of
-  };
-  Result<XattrSource> SourceOfXattrs(const Inode& inode) const
+  Result<OriginXattrs> SourceOfXattrs(const Inode& inode) const
       REQUIRES_SHARED(gate_, tree_mutex_);
-  /// The object, wherever it is.
-  Result<SharedFd> OpenSource(const XattrSource& source);
-  /// The file, if it is not at its path any more. ENOENT: nor anywhere else.
-  Result<SharedFd> OpenMoved(const XattrSource& source);
-  Result<std::vector<std::string>> ListXattrsOf(const XattrSource& source);
-  Result<std::string> GetXattrOf(const XattrSource& source,
-                                 const std::string& name);
-  Result<std::map<std::string, std::string>> XattrsOf(
-      const XattrSource& source);
-  /// All user.* attributes of the base object, which must be `ino` if that is
-  /// said; what is gone has none.
-  Result<std::map<std::string, std::string>> BaseXattrs(
-      const std::string& path, std::optional<uint64_t> ino = {}) const;
   Result<std::map<std::string, std::string>> VisibleXattrs(Ino ino)
       REQUIRES_SHARED(gate_);
 
@@ -461,38 +329,9 @@ class OverlayFilesystem final : public Filesystem {
   }
   ReadPlan PlanRead(const Inode& inode, uint64_t offset, uint64_t length) const
       REQUIRES_SHARED(gate_, tree_mutex_);
-  /// The base file, where others have put it meanwhile, too.
-  Result<SharedFd> OpenBase(const ReadPlan& plan);
-  /// One that is not by its name what it was when it was noted: in a vault, or
-  /// by another name; or nullptr.
-  SharedFd FindElsewhere(const Fingerprint& state, const std::string& path);
-  /// Of a base file that is not in the state in which it was noted: what it
-  /// was.
-  struct OldState {
-    struct stat seen{};  ///< what the file was when this was looked for
-    std::optional<Bytes> preimage;
-    OverwrittenContent::Patches patches;
-
-    [[nodiscard]] bool exists() const { return preimage || !patches.empty(); }
-  };
-  /// That of the open base file `fd`, which was read before. Looks again only
-  /// if the file has changed since `old` was found.
-  Status FindOldState(const ReadPlan& plan, int fd, OldState& old) const;
-  /// Bytes of the base file as it was when it was noted, as far as that is
-  /// kept. `old`: of an earlier call for `plan`, if there was one.
-  Status ReadOrigin(const ReadPlan& plan, OldState& old, uint64_t offset,
-                    MutableByteSpan out);
-  /// The same, while nobody else writes to it. EAGAIN: somebody did.
-  Status TryReadOrigin(const ReadPlan& plan, int fd, OldState& old,
-                       uint64_t offset, MutableByteSpan out) const;
-  /// Takes a range that may have other bytes than zeros; returns whether to go
-  /// on.
-  using RangeVisitor = std::function<bool(Range)>;
-  /// Shows those of `plan`, in order.
+  using RangeVisitor = OriginReader::RangeVisitor;
+  /// Shows the ranges of `plan` that may have other bytes than zeros, in order.
   void VisitData(const ReadPlan& plan, const RangeVisitor& visit);
-  /// Shows the parts of a range of the base file that are no holes of it.
-  bool VisitBaseData(const ReadPlan& plan, Range range,
-                     const RangeVisitor& visit);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
   /// Where a write goes. `asked` for is another place than `at` only where the
@@ -500,58 +339,64 @@ class OverlayFilesystem final : public Filesystem {
   struct WritePlace {
     uint64_t asked, at;
   };
+  /// A write, and the state of its inode before its content is staged.
+  struct WriteLook {
+    uint64_t name_changes = 0;  ///< Tree::name_changes at the verdict
+    bool retired = false;       ///< its extents are of an ended transaction
+    uint64_t size = 0;          ///< of the content, bytes
+    /// The base file that keeps some of the content: it must be readable.
+    std::optional<BaseOrigin> kept;
+    // Where the content goes in the spool.
+    bool wants_segment = false;
+    uint32_t segment = 0;  ///< 0: a new one
+    uint64_t position = 0;
+    StagedContent staged;
+  };
   Result<uint64_t> SizeOf(Ino ino);
-  Status JudgeWrite(Plan& plan, Ino ino) REQUIRES_SHARED(gate_);
-  /// Moves `place` behind what it wrote.
+  /// Judges a write before its content goes to the store, and says in `place`
+  /// where an append goes. With the content lock of `ino` held.
+  Result<WriteLook> LookBeforeWrite(Plan& plan, Ino ino, WritePlace& place,
+                                    size_t size, bool append)
+      REQUIRES_SHARED(gate_);
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
                              ByteSpan bytes, WriteMode mode);
-  /// Says in `place` where an append goes. With the content lock of `ino` held.
-  Result<StagedContent> StageFor(Ino ino, WritePlace& place, ByteSpan bytes,
-                                 bool append, uint32_t* segment)
-      REQUIRES_SHARED(gate_);
+  Status Stage(ByteSpan bytes, WriteLook& look) REQUIRES_SHARED(gate_);
+  /// Applies a staged write, and moves `place` behind it. Returns the pre-image
+  /// to keep.
+  Result<std::optional<BaseOrigin>> ApplyWrite(Plan plan, Ino ino,
+                                               WritePlace& place,
+                                               const WriteLook& look,
+                                               bool kill_privileges)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+  /// EACCES: some content is to stay the base's, and the daemon may not read
+  /// it.
+  Status CheckReadable(Ino ino) EXCLUDES(tree_mutex_);
   Status AdoptRetired(Ino ino) REQUIRES_SHARED(gate_);
   Status DoAllocate(const Caller& caller, Ino ino, uint64_t offset,
                     uint64_t length, AllocateMode mode);
+  /// As ApplyWrite.
+  Result<std::optional<BaseOrigin>> ApplyAllocate(Plan plan, Ino ino,
+                                                  Range range,
+                                                  AllocateMode mode)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   void PlanTruncate(const Inode& inode, uint64_t size, Plan& plan,
                     std::vector<Extent>& released) REQUIRES_SHARED(tree_mutex_);
 
   const BaseDirectory base_;
   mutable Doubts doubts_;
-  BaseLinks links_;
   const FilesystemOptions options_;
-  std::shared_ptr<const policy::Policy> policy_ GUARDED_BY(gate_);
   const uint64_t cookie_seed_;
   SharedMutex write_gate_;
   SharedMutex gate_;
   std::array<SharedMutex, 64> content_locks_;
   mutable SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
-  LimitMeters meters_ GUARDED_BY(tree_mutex_);
+  Judge judge_ GUARDED_BY(gate_);  ///< its meters: of tree_mutex_
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
-  std::shared_ptr<Preimages> preimages_ GUARDED_BY(gate_);
-  std::unique_ptr<VaultFiles> vaults_;
-  std::unique_ptr<OverwrittenContent> overwritten_;
-  MovedFiles moved_;
   bool halted_ GUARDED_BY(gate_) = false;
-  BaseFileCache files_;
+  OriginReader origins_;
   DirectoryCache directories_;
 };
-
-template <class Work>
-std::invoke_result_t<Work, const Caller&> OverlayFilesystem::Answered(
-    const Caller& caller, const Work& work) {
-  Inquiry inquiry;
-  Caller asking = caller;
-  asking.inquiry = &inquiry;
-  for (;;) {
-    auto result = work(asking);
-    if (result || !inquiry.due()) return result;
-    if (Status answer = Ask(caller, inquiry); !answer) {
-      return std::unexpected(std::move(answer).error());
-    }
-    inquiry.Grant();
-  }
-}
 
 template <class T>
 Result<T> OverlayFilesystem::Logged(Result<T> result, Op op,

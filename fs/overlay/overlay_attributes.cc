@@ -19,15 +19,6 @@ Op OpOf(const AttrRequest& request) {
 
 bool IsUserXattr(std::string_view name) { return name.starts_with("user."); }
 
-/// All user.* attributes of an open object.
-Result<std::map<std::string, std::string>> XattrsIn(int fd) {
-  std::map<std::string, std::string> xattrs;
-  for (const std::string& name : TRY(UserXattrNames(fd))) {
-    xattrs[name] = TRY(XattrOf(ProcPath(fd), name));
-  }
-  return xattrs;
-}
-
 /// What the request leaves of `attr`.
 void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
   if (request.mode) attr.mode = *request.mode & 07777;
@@ -71,7 +62,16 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
   if (request.size.value_or(0) != 0) TRY(CheckReadable(ino));
-  if (request.size) KeepPreimage(ino);
+  std::optional<BaseOrigin> preimage;
+  const struct stat st =
+      TRY(ApplyAttr(std::move(plan), ino, request, preimage));
+  if (preimage) origins_.KeepPreimage(ino, *preimage);
+  return st;
+}
+
+Result<struct stat> OverlayFilesystem::ApplyAttr(
+    Plan plan, Ino ino, const AttrRequest& request,
+    std::optional<BaseOrigin>& preimage) {
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
@@ -86,6 +86,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
     if (inode->attr().type != FileType::kRegular) {
       return Fail(EINVAL, "truncate");
     }
+    preimage = PreimageOf(*inode);
     PlanTruncate(*inode, *request.size, plan, released);
   }
   ApplyRequest(request, plan.now(), plan.EditAttr(*inode));
@@ -121,108 +122,30 @@ Result<std::string> OverlayFilesystem::ReadLink(Ino ino) {
 
 // --- extended attributes ---------------------------------------------------
 
-Result<std::map<std::string, std::string>> OverlayFilesystem::BaseXattrs(
-    const std::string& path, std::optional<uint64_t> ino) const {
-  const auto fd = base_.OpenPath(path);
-  // Somebody removed it; a changed file stays, with what is known of it.
-  if (!fd && IsGone(fd.error())) return std::map<std::string, std::string>();
-  if (!fd) return std::unexpected(fd.error());
-  struct stat st{};
-  if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + path);
-  if (ino && *ino != st.st_ino) {
-    return Fail(ESTALE, path + " was replaced in the base");
-  }
-  return XattrsIn(fd->get());
-}
-
-Result<OverlayFilesystem::XattrSource> OverlayFilesystem::SourceOfXattrs(
+Result<OriginXattrs> OverlayFilesystem::SourceOfXattrs(
     const Inode& inode) const {
-  XattrSource source{.path = TRY(PlaceInBase(inode)),
-                     .state = {},
-                     .ino = inode.ino,
-                     .upper = inode.upper,
-                     .told = {}};
+  OriginXattrs source{.path = TRY(PlaceInBase(inode)),
+                      .state = {},
+                      .ino = inode.ino,
+                      .upper = inode.upper,
+                      .told = {}};
   if (IsGuarded(inode)) source.told = Told::Of(*inode.record.base);
-  // Others may have put another file in the place of what is changed here.
+  // Another program may have replaced the file that is changed here.
   const bool may_move =
       inode.upper && inode.attr().type == FileType::kRegular && !halted_;
   if (may_move) source.state = Fingerprint::Of(*inode.record.base);
   return source;
 }
 
-Result<SharedFd> OverlayFilesystem::OpenMoved(const XattrSource& source) {
-  if (!source.state) return SharedFd();
-  const auto st = base_.Stat(source.path);
-  if (!st && !IsGone(st.error())) return std::unexpected(st.error());
-  const bool is_there = st &&
-                        base_.RelativeDevice(st->st_dev) == source.state->dev &&
-                        st->st_ino == source.state->ino;
-  if (is_there) return SharedFd();
-  SharedFd kept = vaults_ ? vaults_->Find(*source.state) : nullptr;
-  // Of many files that were written anew each would be looked for by itself.
-  if (!kept) kept = moved_.FindExpected(*source.state, source.path);
-  if (!kept) return Fail(ENOENT, "open " + source.path);
-  return kept;
-}
-
-Result<SharedFd> OverlayFilesystem::OpenSource(const XattrSource& source) {
-  SharedFd moved = TRY(OpenMoved(source));
-  if (moved) return moved;
-  auto fd = std::make_shared<UniqueFd>(TRY(base_.OpenPath(source.path)));
-  if (!source.told) return fd;
-  struct stat st{};
-  if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + source.path);
-  // Others put something else there, which nobody takes for it.
-  if (source.upper && (st.st_mode & S_IFMT) != (source.told->mode & S_IFMT)) {
-    return Fail(ENOENT, source.path + " was replaced in the base");
-  }
-  TRY(CheckTold(source.ino, *source.told, st));
-  return fd;
-}
-
-Result<std::vector<std::string>> OverlayFilesystem::ListXattrsOf(
-    const XattrSource& source) {
-  const auto fd = OpenSource(source);
-  if (!fd && IsGone(fd.error())) return std::vector<std::string>();
-  if (!fd) return std::unexpected(fd.error());
-  return UserXattrNames((*fd)->get());
-}
-
-Result<std::map<std::string, std::string>> OverlayFilesystem::XattrsOf(
-    const XattrSource& source) {
-  const auto fd = OpenSource(source);
-  if (!fd && IsGone(fd.error())) {
-    return std::map<std::string, std::string>();
-  }
-  if (!fd) return std::unexpected(fd.error());
-  return XattrsIn((*fd)->get());
-}
-
-Result<std::string> OverlayFilesystem::GetXattrOf(const XattrSource& source,
-                                                  const std::string& name) {
-  const SharedFd fd = TRY(OpenSource(source));
-  return XattrOf(ProcPath(fd->get()), name);
-}
-
-Result<std::map<std::string, std::string>> OverlayFilesystem::Frozen::OldXattrs(
-    const Inode& inode) const {
-  return [&]() NO_THREAD_SAFETY_ANALYSIS
-         -> Result<std::map<std::string, std::string>> {  // by WhileFrozen
-    XattrSource source = TRY(filesystem.SourceOfXattrs(inode));
-    source.told.reset();  // nobody is shown it
-    return filesystem.XattrsOf(source);
-  }();
-}
-
 Result<std::map<std::string, std::string>> OverlayFilesystem::ReadBaseXattrs(
     const std::string& path) {
   const ReaderLock gate(gate_);
-  return BaseXattrs(path);
+  return origins_.BaseXattrs(path);
 }
 
 Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
     Ino ino) {
-  XattrSource source;
+  OriginXattrs source;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
@@ -231,7 +154,7 @@ Result<std::map<std::string, std::string>> OverlayFilesystem::VisibleXattrs(
     }
     source = TRY(SourceOfXattrs(*inode));
   }
-  return XattrsOf(source);
+  return origins_.Xattrs(source);
 }
 
 Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
@@ -240,7 +163,7 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
   if (name.starts_with("security.")) return Fail(ENODATA, "getxattr");
   if (!IsUserXattr(name)) return Fail(EOPNOTSUPP, "getxattr");
   const ReaderLock gate(gate_);
-  XattrSource source;
+  OriginXattrs source;
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
@@ -251,15 +174,15 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
     }
     source = TRY(SourceOfXattrs(*inode));
   }
-  auto value = GetXattrOf(source, std::string(name));
-  // As BaseXattrs has it.
+  auto value = origins_.GetXattr(source, std::string(name));
+  // An object that is gone has no attributes.
   if (!value && IsGone(value.error())) return Fail(ENODATA, "getxattr");
   return value;
 }
 
 Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
   const ReaderLock gate(gate_);
-  XattrSource source;
+  OriginXattrs source;
   std::vector<std::string> names;
   {
     const ReaderLock lock(tree_mutex_);
@@ -270,7 +193,7 @@ Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
     }
     source = TRY(SourceOfXattrs(*inode));
   }
-  return ListXattrsOf(source);
+  return origins_.ListXattrs(source);
 }
 
 Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,

@@ -18,6 +18,14 @@ bool IsRegular(const Inode& inode) {
   return inode.attr().type == FileType::kRegular;
 }
 
+/// Whether content is about to change for the first time, and some of it is to
+/// stay the base's.
+bool KeepsBaseContent(const Inode& inode) {
+  return inode.record.base && !inode.IsOrphan() && !inode.pinned_base &&
+         IsRegular(inode) && inode.attr().base_limit > 0 &&
+         !inode.ContentChanged();
+}
+
 }  // namespace
 
 // --- reading ---------------------------------------------------------------
@@ -26,26 +34,27 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
                                                         uint64_t offset,
                                                         uint64_t length) const {
   ReadPlan plan;
-  plan.ino = inode.ino;
+  OriginFile& origin = plan.origin;
+  origin.ino = inode.ino;
   if (const auto& base = inode.record.base) {
     const auto place = PlaceInBase(inode);
     const bool moved = !place || *place != base->path;
-    plan.base_path = place.value_or(base->path);
+    origin.path = place.value_or(base->path);
     // A pristine inode is whatever its path leads to. What lies under extents
     // must be what it was when they were written.
-    plan.must_match = inode.upper || inode.IsOrphan() || moved;
+    origin.must_match = inode.upper || inode.IsOrphan() || moved;
     // What is noted may be another file's by now.
     const bool has_others = inode.upper && inode.links.size() > 1;
-    if (has_others) plan.other_paths = tree_.KnownBasePaths(inode);
-    plan.may_follow = inode.attr().nlink < base->nlink;
+    if (has_others) origin.other_paths = tree_.KnownBasePaths(inode);
+    origin.may_follow = inode.attr().nlink < base->nlink;
     // One of which only names were deleted follows the base.
-    const bool follows = plan.may_follow && !inode.IsOrphan() &&
+    const bool follows = origin.may_follow && !inode.IsOrphan() &&
                          inode.IsUnchanged() && tree_.UpperNames(inode) == 0;
-    plan.changed = (inode.upper || inode.IsOrphan()) && !follows;
-    plan.state = Fingerprint::Of(*base);
-    plan.told = Told::Of(*base);
+    origin.changed = (inode.upper || inode.IsOrphan()) && !follows;
+    origin.state = Fingerprint::Of(*base);
+    origin.told = Told::Of(*base);
   }
-  plan.pinned = inode.pinned_base;
+  origin.pinned = inode.pinned_base;
   plan.journal = inode.retired;
   const uint64_t size = inode.attr().size;
   if (offset >= size) return plan;
@@ -81,41 +90,18 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
   return plan;
 }
 
-Result<SharedFd> OverlayFilesystem::OpenBase(const ReadPlan& plan) {
-  if (plan.pinned) return plan.pinned;
-  using OnOther = BaseFileCache::OnOther;
-  const BaseIdentity origin{.dev = plan.state.dev, .ino = plan.state.ino};
-  auto fd = files_.Get(plan.ino, plan.base_path, origin,
-                       plan.must_match ? OnOther::kFail : OnOther::kAccept);
-  if (fd || fd.error().code != ESTALE) return fd;
-  for (const std::string& path : plan.other_paths) {
-    auto other = files_.Get(plan.ino, path, origin, OnOther::kFail);
-    if (other) return other;
-  }
-  const SharedFd kept = FindElsewhere(plan.state, plan.base_path);
-  if (!kept) return fd;
-  files_.Put(plan.ino, origin, kept);
-  return kept;
-}
-
-SharedFd OverlayFilesystem::FindElsewhere(const Fingerprint& state,
-                                          const std::string& path) {
-  SharedFd kept = vaults_ ? vaults_->Find(state) : nullptr;
-  return kept ? kept : moved_.Find(state, path);
-}
-
 Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
                                              uint64_t offset,
                                              MutableByteSpan out) {
   size_t done = 0;
-  OldState old;
+  OriginReader::OldState old;
   for (const Piece& piece : plan.pieces) {
     const MutableByteSpan target =
         out.subspan(piece.offset - offset, piece.length);
     if (piece.source == Piece::Source::kSpool) {
       TRY(plan.journal->Read(piece.content, piece.into, target));
     } else if (piece.source == Piece::Source::kBase) {
-      TRY(ReadOrigin(plan, old, piece.offset, target));
+      TRY(origins_.Read(plan.origin, old, piece.offset, target));
     } else {
       std::ranges::fill(target, std::byte{0});
     }
@@ -135,51 +121,10 @@ Result<size_t> OverlayFilesystem::Read(Ino ino, uint64_t offset,
     const Inode* inode = TRY(FindInode(ino));
     if (inode->IsDirectory()) return Fail(EISDIR, "read");
     plan = PlanRead(*inode, offset, out.size());
-    plan.guarded = IsGuarded(*inode);
+    plan.origin.guarded = IsGuarded(*inode);
   }
   if (!plan.journal) plan.journal = journal_;
-  plan.preimages = preimages_;
   return ReadPieces(plan, offset, out);
-}
-
-Result<size_t> OverlayFilesystem::Frozen::Read(const Inode& inode,
-                                               uint64_t offset,
-                                               MutableByteSpan out) {
-  OverlayFilesystem& fs = filesystem;
-  ReadPlan plan;
-  [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
-    plan = fs.PlanRead(inode, offset, out.size());
-    if (!plan.journal) plan.journal = fs.journal_;
-    plan.preimages = fs.preimages_;
-  }();
-  return fs.ReadPieces(plan, offset, out);
-}
-
-bool OverlayFilesystem::VisitBaseData(const ReadPlan& plan, Range range,
-                                      const RangeVisitor& visit) {
-  const auto fd = OpenBase(plan);
-  OldState old;
-  const bool shown =
-      !fd || !plan.guarded || CheckTold(plan.ino, plan.told, (*fd)->get());
-  if (!shown) return visit(range);
-  while (range.from < range.to) {
-    // Whatever stands in the way, reading will meet it.
-    const off_t at =
-        fd ? ::lseek((*fd)->get(), static_cast<off_t>(range.from), SEEK_DATA)
-           : -1;
-    const bool is_end = at < 0 && fd && errno == ENXIO;
-    const off_t hole = at < 0 ? -1 : ::lseek((*fd)->get(), at, SEEK_HOLE);
-    // The holes may be those of what others made of it.
-    const bool is_known = fd && FindOldState(plan, (*fd)->get(), old);
-    if (!is_known || old.exists()) return visit(range);
-    if (is_end) return true;
-    if (hole <= at) return visit(range);
-    if (static_cast<uint64_t>(at) >= range.to) return true;
-    const uint64_t to = std::min(static_cast<uint64_t>(hole), range.to);
-    if (!visit({static_cast<uint64_t>(at), to})) return false;
-    range.from = to;
-  }
-  return true;
 }
 
 void OverlayFilesystem::VisitData(const ReadPlan& plan,
@@ -189,39 +134,16 @@ void OverlayFilesystem::VisitData(const ReadPlan& plan,
     const bool go_on = piece.source == Piece::Source::kZero ||
                        (piece.source == Piece::Source::kSpool
                             ? visit(range)
-                            : VisitBaseData(plan, range, visit));
+                            : origins_.VisitData(plan.origin, range, visit));
     if (!go_on) return;
   }
-}
-
-std::vector<Range> OverlayFilesystem::Frozen::DataIn(const Inode& inode,
-                                                     Range range) {
-  OverlayFilesystem& fs = filesystem;
-  std::vector<Range> data;
-  [&]() NO_THREAD_SAFETY_ANALYSIS {  // held by WhileFrozen
-    ReadPlan plan = fs.PlanRead(inode, range.from, range.to - range.from);
-    plan.preimages = fs.preimages_;
-    fs.VisitData(plan, [&](Range found) {
-      data.push_back(found);
-      return true;
-    });
-  }();
-  return data;
 }
 
 Result<size_t> OverlayFilesystem::ReadBase(const std::string& path,
                                            uint64_t offset,
                                            MutableByteSpan out) {
   const ReaderLock gate(gate_);
-  const SharedFd fd = TRY(base_.OpenFile(path));
-  struct stat st{};
-  const bool known = preimages_ && ::fstat(fd->get(), &st) == 0;
-  const size_t n = TRY(ReadFully(fd->get(), offset, out));
-  if (known) {
-    preimages_->ReadAlong(FingerprintOf(path, st), fd->get(), offset,
-                          out.first(n));
-  }
-  return n;
+  return origins_.ReadBase(path, offset, out);
 }
 
 // --- writing ---------------------------------------------------------------
@@ -247,37 +169,70 @@ Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
   return done;
 }
 
-Result<StagedContent> OverlayFilesystem::StageFor(Ino ino, WritePlace& place,
-                                                  ByteSpan bytes, bool append,
-                                                  uint32_t* segment) {
-  uint64_t position = 0;
-  bool wants_segment = false;
-  *segment = 0;
+Result<OverlayFilesystem::WriteLook> OverlayFilesystem::LookBeforeWrite(
+    Plan& plan, Ino ino, WritePlace& place, size_t size, bool append) {
+  const ReaderLock lock(tree_mutex_);
+  const Inode* inode = TRY(FindInode(ino));
+  TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
+  plan.change().path = tree_.PathOf(*inode);
+  // Limits judge the change when it is planned.
+  if (Inquiry* inquiry = plan.inquiry()) TRY(inquiry->Check(plan.change()));
+  if (inode->IsDirectory()) return Fail(EISDIR, "write");
+  if (!IsRegular(*inode)) return Fail(EINVAL, "write");
+
+  WriteLook look{.name_changes = tree_.name_changes(),
+                 .retired = inode->retired != nullptr,
+                 .size = size};
+  if (KeepsBaseContent(*inode)) look.kept = inode->record.base;
+  // The kernel knows the end as long as nothing but its requests moves it.
+  const uint64_t end = inode->attr().size;
+  if (append && inode->told_size != end) place.at = end;
+  TRY(CheckRange(place.at, size));
+  if (inode->IsOrphan()) {
+    // No record will carry the content, so it goes to the spool at once.
+    look.segment = inode->orphan_segment;
+    look.position = inode->orphan_end;
+    look.wants_segment = true;
+  } else if (inode->attr().base_limit == 0 &&
+             place.at + size > kOwnSegmentFrom) {
+    look.wants_segment = place.at >= inode->own_end;
+    look.segment = look.wants_segment ? inode->attr().own_segment : 0;
+    look.position = place.at;
+  }
+  return look;
+}
+
+Status OverlayFilesystem::Stage(ByteSpan bytes, WriteLook& look) {
+  if (!look.wants_segment) {
+    look.staged = TRY(journal_->Stage(bytes));
+    return {};
+  }
+  if (look.segment == 0) look.segment = TRY(journal_->NewSegment());
+  look.staged = TRY(journal_->Stage(bytes, look.segment, look.position));
+  return {};
+}
+
+std::optional<BaseOrigin> OverlayFilesystem::PreimageOf(const Inode& inode) {
+  const bool is_the_bases = inode.record.base && !inode.IsOrphan() &&
+                            !inode.pinned_base && IsRegular(inode) &&
+                            !inode.ContentChanged() &&
+                            inode.record.base->size <= Preimages::kMaxSize;
+  return is_the_bases ? inode.record.base : std::nullopt;
+}
+
+void OverlayFilesystem::KeepPreimage(const std::optional<BaseObject>& probe) {
+  if (probe) origins_.KeepPreimage(probe->path, probe->st);
+}
+
+Status OverlayFilesystem::CheckReadable(Ino ino) {
+  BaseOrigin origin;
   {
     const ReaderLock lock(tree_mutex_);
-    const Inode* inode = TRY(FindInode(ino));
-    if (inode->IsDirectory()) return Fail(EISDIR, "write");
-    if (!IsRegular(*inode)) return Fail(EINVAL, "write");
-    // The kernel knows the end as long as nothing but its requests moves it.
-    const uint64_t size = inode->attr().size;
-    if (append && inode->told_size != size) place.at = size;
-    const uint64_t offset = place.at;
-    TRY(CheckRange(offset, bytes.size()));
-    if (inode->IsOrphan()) {
-      // No record will carry the content, so it goes to the spool at once.
-      *segment = inode->orphan_segment;
-      position = inode->orphan_end;
-      wants_segment = true;
-    } else if (inode->attr().base_limit == 0 &&
-               offset + bytes.size() > kOwnSegmentFrom) {
-      wants_segment = offset >= inode->own_end;
-      *segment = wants_segment ? inode->attr().own_segment : 0;
-      position = offset;
-    }
+    const Inode* inode = tree_.Find(ino);
+    if (inode == nullptr || !KeepsBaseContent(*inode)) return {};
+    origin = *inode->record.base;
   }
-  if (!wants_segment) return journal_->Stage(bytes);
-  if (*segment == 0) *segment = TRY(journal_->NewSegment());
-  return journal_->Stage(bytes, *segment, position);
+  return origins_.CheckReadable(ino, origin);
 }
 
 Status OverlayFilesystem::AdoptRetired(Ino ino) {
@@ -313,22 +268,8 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
   Tree::ReplaceExtents(*inode, edit);
   inode->retired.reset();
   // Its content counts from now on.
-  meters_.ForgetTree();
+  judge_.ForgetTree();
   return {};
-}
-
-/// Before content or a pre-image goes to the store. Not instead of the
-/// judgement when it is written: until then the tree is not locked, and the
-/// file may get a name that is protected.
-Status OverlayFilesystem::JudgeWrite(Plan& plan, Ino ino) {
-  if (!policy_) return {};
-  const ReaderLock lock(tree_mutex_);
-  const Inode* inode = TRY(FindInode(ino));
-  TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
-  plan.change().path = tree_.PathOf(*inode);
-  // Limits judge what is staged.
-  Inquiry* const inquiry = plan.inquiry();
-  return inquiry == nullptr ? Status() : inquiry->Check(plan.change());
 }
 
 Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
@@ -338,51 +279,55 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
-  TRY(JudgeWrite(plan, ino));
-  TRY(AdoptRetired(ino));
-  TRY(CheckReadable(ino));
-  KeepPreimage(ino);
-  uint32_t segment = 0;
-  const StagedContent staged =
-      TRY(StageFor(ino, place, bytes, mode.append, &segment));
-  const uint64_t offset = place.at;
+  WriteLook look =
+      TRY(LookBeforeWrite(plan, ino, place, bytes.size(), mode.append));
+  if (look.retired) TRY(AdoptRetired(ino));
+  if (look.kept) TRY(origins_.CheckReadable(ino, *look.kept));
+  TRY(Stage(bytes, look));
+  const auto preimage =
+      ApplyWrite(std::move(plan), ino, place, look, mode.kill_privileges);
+  if (!preimage) {
+    journal_->Abandon(look.staged);
+    return std::unexpected(preimage.error());
+  }
+  if (*preimage) origins_.KeepPreimage(ino, **preimage);
+  return bytes.size();
+}
 
+Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyWrite(
+    Plan plan, Ino ino, WritePlace& place, const WriteLook& look,
+    bool kill_privileges) {
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
-  Change& change = plan.change();
-  change.path = tree_.PathOf(*inode);
-  change.offset = offset;
-  change.length = bytes.size();
-  if (auto allowed = Judging(plan).Alter(policy::Effect::kContent, *inode);
-      !allowed) {
-    journal_->Abandon(staged);
-    return std::unexpected(std::move(allowed).error());
+  if (tree_.name_changes() != look.name_changes) {
+    TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
+    plan.change().path = tree_.PathOf(*inode);
   }
-  const uint64_t end = offset + bytes.size();
+  const uint64_t offset = place.at;
+  plan.change().offset = offset;
+  plan.change().length = look.size;
+  const uint64_t end = offset + look.size;
   ExtentEdit edit =
-      PlanExtents(*inode, offset, end, {{offset, bytes.size(), staged.ref}});
+      PlanExtents(*inode, offset, end, {{offset, look.size, look.staged.ref}});
   const std::vector<Extent> released = ReleasedBy(edit, offset, end);
   Attr& attr = plan.EditAttr(*inode);
   attr.size = std::max(attr.size, end);
   attr.mtime = attr.ctime = plan.now();
-  if (mode.kill_privileges) attr.mode = WithoutPrivileges(attr.mode);
+  if (kill_privileges) attr.mode = WithoutPrivileges(attr.mode);
   if (inode->IsOrphan()) {
-    inode->orphan_segment = segment;
-    inode->orphan_end += bytes.size();
-  } else if (segment != 0) {
-    attr.own_segment = segment;
+    inode->orphan_segment = look.segment;
+    inode->orphan_end += look.size;
+  } else if (look.segment != 0) {
+    attr.own_segment = look.segment;
   }
   plan.SetExtents(std::move(edit));
-  auto accepted = AcceptFor(*inode, std::move(plan), &staged);
-  if (!accepted) {
-    journal_->Abandon(staged);
-    return std::unexpected(std::move(accepted).error());
-  }
-  ReleaseAll(*journal_, released, *accepted);
-  place = {.asked = place.asked + bytes.size(), .at = end};
+  std::optional<BaseOrigin> preimage = PreimageOf(*inode);
+  const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan), &look.staged));
+  ReleaseAll(*journal_, released, lsn);
+  place = {.asked = place.asked + look.size, .at = end};
   inode->told_size = std::max<uint64_t>(inode->told_size, place.asked);
   inode->attr_told = false;
-  return bytes.size();
+  return preimage;
 }
 
 // --- ranges ----------------------------------------------------------------
@@ -408,7 +353,16 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));
   TRY(CheckReadable(ino));
-  KeepPreimage(ino);
+  const auto preimage =
+      ApplyAllocate(std::move(plan), ino, {offset, offset + length}, mode);
+  if (!preimage) return std::unexpected(preimage.error());
+  if (*preimage) origins_.KeepPreimage(ino, **preimage);
+  return {};
+}
+
+Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
+    Plan plan, Ino ino, Range range, AllocateMode mode) {
+  const auto [offset, end] = range;
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   if (inode->IsDirectory()) return Fail(EISDIR, "fallocate");
@@ -416,9 +370,8 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   Change& change = plan.change();
   change.path = tree_.PathOf(*inode);
   change.offset = offset;
-  change.length = length;
+  change.length = end - offset;
   TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
-  const uint64_t end = offset + length;
   Attr& attr = plan.EditAttr(*inode);
   std::vector<Extent> released;
   if (mode == AllocateMode::kPunchHole || mode == AllocateMode::kZero ||
@@ -438,9 +391,10 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
     inode->told_size = std::max<uint64_t>(inode->told_size, end);
   }
   attr.mtime = attr.ctime = plan.now();
+  std::optional<BaseOrigin> preimage = PreimageOf(*inode);
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   ReleaseAll(*journal_, released, lsn);
-  return {};
+  return preimage;
 }
 
 /// Not GetAttr, which takes the kernel to learn what it answers.
@@ -490,9 +444,8 @@ Result<uint64_t> OverlayFilesystem::Seek(Ino ino, uint64_t offset, int whence) {
     size = inode->attr().size;
     if (offset >= size) return Fail(ENXIO, "lseek");
     plan = PlanRead(*inode, offset, size - offset);
-    plan.guarded = IsGuarded(*inode);
+    plan.origin.guarded = IsGuarded(*inode);
   }
-  plan.preimages = preimages_;
   const bool wants_data = whence == SEEK_DATA;
   std::optional<uint64_t> data;
   uint64_t hole = offset;

@@ -109,7 +109,15 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
-  KeepPreimage(probe);
+  auto made = ApplyMake(std::move(plan), caller, parent, name,
+                        std::move(record), probe);
+  if (made) KeepPreimage(probe);
+  return made;
+}
+
+Result<Node> OverlayFilesystem::ApplyMake(
+    Plan plan, const Caller& caller, Ino parent, std::string_view name,
+    InodeRecord record, const std::optional<BaseObject>& probe) {
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
   if (directory->IsOrphan()) return Fail(ENOENT, "directory");
@@ -188,7 +196,14 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
-  KeepPreimage(probe);
+  auto linked = ApplyLink(std::move(plan), ino, parent, name, probe);
+  if (linked) KeepPreimage(probe);
+  return linked;
+}
+
+Result<Node> OverlayFilesystem::ApplyLink(
+    Plan plan, Ino ino, Ino parent, std::string_view name,
+    const std::optional<BaseObject>& probe) {
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
   Inode* inode = TRY(FindInode(ino));
@@ -310,89 +325,116 @@ Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
                                    std::string_view new_name, RenameMode mode) {
   TRY(CheckName(name));
   TRY(CheckName(new_name));
-  const bool exchange = mode == RenameMode::kExchange;
-  const Op op = exchange ? Op::kExchange : Op::kRename;
+  const Op op = mode == RenameMode::kExchange ? Op::kExchange : Op::kRename;
   Plan plan = StartPlan(op, caller);
   Ino replaced = kNoIno;
   {
     const ReaderLock mutation(write_gate_);
     const ReaderLock gate(gate_);
-    const std::optional<BaseObject> from_probe = TRY(ProbeBase(parent, name));
-    const std::optional<BaseObject> to_probe =
-        TRY(ProbeBase(new_parent, new_name));
-    KeepPreimage(to_probe);
+    const RenameProbes probes{.from = TRY(ProbeBase(parent, name)),
+                              .to = TRY(ProbeBase(new_parent, new_name))};
     TRY(CountBaseAhead());
-    const WriterLock lock(tree_mutex_);
-    Inode* from = TRY(FindDirectory(parent));
-    Inode* to = TRY(FindDirectory(new_parent));
-    Inode* source = Child(*from, name, from_probe);
-    if (source == nullptr) return Fail(ENOENT, "rename");
-    Inode* target = Child(*to, new_name, to_probe);
-    if (to->IsOrphan()) return Fail(ENOENT, "rename");
-    plan.change().path = tree_.PathOf(*from, name);
-    plan.change().new_path = tree_.PathOf(*to, new_name);
-    if (exchange && target == nullptr) return Fail(ENOENT, "rename");
-    if (mode == RenameMode::kNoReplace && target != nullptr) {
-      return Fail(EEXIST, "rename");
-    }
-    if (source->IsDirectory() && tree_.IsBelow(*to, source->ino)) {
-      return Fail(EINVAL, "rename");
-    }
-    if (exchange && target->IsDirectory() &&
-        tree_.IsBelow(*from, target->ino)) {
-      return Fail(EINVAL, "rename");
-    }
-    if (source == target) return {};
-    if (IsMountpoint(*source, *from) ||
-        (target != nullptr && IsMountpoint(*target, *to))) {
-      return Fail(EBUSY, "rename");
-    }
-    if (tree_.DeviceOf(*from) != tree_.DeviceOf(*to)) {
-      TRY(CheckCrossing(source->attr()));
-      if (exchange) TRY(CheckCrossing(target->attr()));
-    }
-    if (target != nullptr && !exchange) {
-      const bool empty = !target->IsDirectory() || !source->IsDirectory() ||
-                         TRY(IsEmpty(*target));
-      TRY(CheckReplace(source->attr().type, {target->attr().type, empty}));
-    }
-
-    PolicyCheck check = Judging(plan);
-    TRY(check.Move(*from, name, *to, new_name, *source));
-    if (exchange) TRY(check.Move(*to, new_name, *from, name, *target));
-    if (target != nullptr && !exchange) {
-      TRY(check.Remove(*to, new_name, *target));
-    }
-
-    plan.CountSubdirectory(*from,
-                           -Subdirectories(*from, name, *source, from_probe));
-    plan.CountSubdirectory(*to, source->IsDirectory() ? 1 : 0);
-    if (target != nullptr) {
-      plan.CountSubdirectory(*to,
-                             -Subdirectories(*to, new_name, *target, to_probe));
-    }
-    CountMoved(plan, *from, name, *source);
-    plan.TouchDirectory(*from);
-    plan.TouchDirectory(*to);
-    if (exchange) {
-      plan.CountSubdirectory(*from, target->IsDirectory() ? 1 : 0);
-      CountMoved(plan, *to, new_name, *target);
-      plan.SetDentry(*from, name, {DentryKind::kInode, target->ino});
-    } else {
-      plan.SetDentry(*from, name, Gone(*from, name, from_probe));
-      if (target != nullptr) {
-        DropName(plan, *to, new_name, *target);
-        replaced = target->ino;
-      }
-    }
-    plan.SetDentry(*to, new_name, {DentryKind::kInode, source->ino});
-    if (target != nullptr) ++target->lookups;
-    auto accepted = Accept(std::move(plan));
-    if (target != nullptr && (!accepted || exchange)) --target->lookups;
-    if (!accepted) return std::unexpected(std::move(accepted).error());
+    replaced = TRY(ApplyRename(std::move(plan), {parent, name},
+                               {new_parent, new_name}, mode, probes));
+    KeepPreimage(probes.to);
   }
   if (replaced != kNoIno) Forget(replaced, 1);
   return {};
+}
+
+Status OverlayFilesystem::CheckRename(const RenameEnd& from,
+                                      const RenameEnd& to, RenameMode mode) {
+  const bool exchange = mode == RenameMode::kExchange;
+  if (exchange && to.inode == nullptr) return Fail(ENOENT, "rename");
+  if (mode == RenameMode::kNoReplace && to.inode != nullptr) {
+    return Fail(EEXIST, "rename");
+  }
+  const bool is_cycle = (from.inode->IsDirectory() &&
+                         tree_.IsBelow(*to.directory, from.inode->ino)) ||
+                        (exchange && to.inode->IsDirectory() &&
+                         tree_.IsBelow(*from.directory, to.inode->ino));
+  if (is_cycle) return Fail(EINVAL, "rename");
+  if (from.inode == to.inode) return {};
+  if (IsMountpoint(*from.inode, *from.directory) ||
+      (to.inode != nullptr && IsMountpoint(*to.inode, *to.directory))) {
+    return Fail(EBUSY, "rename");
+  }
+  if (tree_.DeviceOf(*from.directory) != tree_.DeviceOf(*to.directory)) {
+    TRY(CheckCrossing(from.inode->attr()));
+    if (exchange) TRY(CheckCrossing(to.inode->attr()));
+  }
+  if (to.inode == nullptr || exchange) return {};
+  const bool empty = !to.inode->IsDirectory() || !from.inode->IsDirectory() ||
+                     TRY(IsEmpty(*to.inode));
+  return CheckReplace(from.inode->attr().type, {to.inode->attr().type, empty});
+}
+
+Status OverlayFilesystem::JudgeRename(Plan& plan, const RenameEnd& from,
+                                      const RenameEnd& to, bool exchange) {
+  PolicyCheck check = Judging(plan);
+  TRY(check.Move(*from.directory, from.name, *to.directory, to.name,
+                 *from.inode));
+  if (to.inode == nullptr) return {};
+  if (!exchange) return check.Remove(*to.directory, to.name, *to.inode);
+  return check.Move(*to.directory, to.name, *from.directory, from.name,
+                    *to.inode);
+}
+
+Result<Ino> OverlayFilesystem::ApplyRename(Plan plan, NameIn old_name,
+                                           NameIn new_name, RenameMode mode,
+                                           const RenameProbes& probes) {
+  const bool exchange = mode == RenameMode::kExchange;
+  const WriterLock lock(tree_mutex_);
+  RenameEnd from{TRY(FindDirectory(old_name.parent)), old_name.name};
+  RenameEnd to{TRY(FindDirectory(new_name.parent)), new_name.name};
+  from.inode = Child(*from.directory, from.name, probes.from);
+  if (from.inode == nullptr) return Fail(ENOENT, "rename");
+  to.inode = Child(*to.directory, to.name, probes.to);
+  if (to.directory->IsOrphan()) return Fail(ENOENT, "rename");
+  plan.change().path = tree_.PathOf(*from.directory, from.name);
+  plan.change().new_path = tree_.PathOf(*to.directory, to.name);
+  TRY(CheckRename(from, to, mode));
+  if (from.inode == to.inode) return kNoIno;
+  TRY(JudgeRename(plan, from, to, exchange));
+
+  plan.CountSubdirectory(
+      *from.directory,
+      -Subdirectories(*from.directory, from.name, *from.inode, probes.from));
+  plan.CountSubdirectory(*to.directory, from.inode->IsDirectory() ? 1 : 0);
+  if (to.inode != nullptr) {
+    plan.CountSubdirectory(
+        *to.directory,
+        -Subdirectories(*to.directory, to.name, *to.inode, probes.to));
+  }
+  CountMoved(plan, *from.directory, from.name, *from.inode);
+  plan.TouchDirectory(*from.directory);
+  plan.TouchDirectory(*to.directory);
+  if (exchange) {
+    plan.CountSubdirectory(*from.directory, to.inode->IsDirectory() ? 1 : 0);
+    CountMoved(plan, *to.directory, to.name, *to.inode);
+    plan.SetDentry(*from.directory, from.name,
+                   {DentryKind::kInode, to.inode->ino});
+  } else {
+    plan.SetDentry(*from.directory, from.name,
+                   Gone(*from.directory, from.name, probes.from));
+    if (to.inode != nullptr) {
+      DropName(plan, *to.directory, to.name, *to.inode);
+    }
+  }
+  plan.SetDentry(*to.directory, to.name, {DentryKind::kInode, from.inode->ino});
+  if (to.inode == nullptr || exchange) {
+    TRY(Accept(std::move(plan)));
+    return kNoIno;
+  }
+  // Held, so that Forget releases the content of the last name, as it does when
+  // the kernel lets go.
+  ++to.inode->lookups;
+  const Ino replaced = to.inode->ino;
+  if (auto accepted = Accept(std::move(plan)); !accepted) {
+    --to.inode->lookups;
+    return std::unexpected(std::move(accepted).error());
+  }
+  return replaced;
 }
 
 }  // namespace txfs

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "fs/overlay/base_follower.h"
 #include "fs/overlay/overlay.h"
 
 namespace txfs {
@@ -78,28 +79,13 @@ void OverlayFilesystem::SettleDoubts(
   if (doubted.empty()) return;
   StaleCaches stale = WhileFrozen([&](Frozen& frozen) {
     frozen.ForgetDirectories();
-    return frozen.LookAgain(doubted);
+    return BaseFollower(frozen).LookAgain(doubted);
   });
   stale.Append(InFlight(stale));
   if (!stale.empty()) tell(stale);
   std::set<Ino> dropped(stale.inodes.begin(), stale.inodes.end());
   dropped.insert(stale.attributes.begin(), stale.attributes.end());
   doubts_.Settle(doubted, dropped);
-}
-
-StaleCaches OverlayFilesystem::Frozen::LookAgain(std::span<const Ino> inos) {
-  // Of what is half-way the paths of before are not to be looked for.
-  if (IsHalted()) return {};
-  StaleCaches stale = Refresh(inos);
-  std::vector<Inode*> directories;
-  for (const Ino ino : inos) {
-    Inode* inode = tree.Find(ino);
-    if (inode != nullptr && inode->upper && inode->IsDirectory()) {
-      directories.push_back(inode);
-    }
-  }
-  stale.Append(FollowTouched(directories));
-  return stale;
 }
 
 }  // namespace txfs

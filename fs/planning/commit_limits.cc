@@ -16,8 +16,7 @@ using policy::Measure;
 /// What a commit does, as far as limits count it.
 class CommitTally {
  public:
-  CommitTally(OverlayFilesystem::Frozen& frozen, const Selection* selection,
-              bool drifted)
+  CommitTally(Frozen& frozen, const Selection* selection, bool drifted)
       : frozen_(frozen), selection_(selection), drifted_(drifted) {}
 
   Result<uint64_t> CountOf(const Limit& limit) {
@@ -70,7 +69,7 @@ class CommitTally {
     });
   }
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   const Selection* selection_;
   const bool drifted_;
   std::optional<std::vector<std::string>> removed_;  ///< base paths
@@ -97,7 +96,7 @@ Status CheckAccepted(const policy::Policy* policy,
 }  // namespace
 
 Result<std::vector<LimitExcess>> JudgeCommit(
-    OverlayFilesystem::Frozen& frozen, const Selection* selection, bool drifted,
+    Frozen& frozen, const Selection* selection, bool drifted,
     const std::vector<std::string>& accepted) {
   const std::shared_ptr<const policy::Policy> policy = frozen.SharedPolicy();
   TRY(CheckAccepted(policy.get(), accepted));

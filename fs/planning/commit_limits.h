@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "fs/planning/selection.h"
 #include "journal/support/result.h"
 #include "policy/limit.h"
@@ -33,7 +33,7 @@ struct LimitExcess {
 /// content that it would get. `drifted`: others changed what it
 /// touched. Looks at all of the base where a limit needs that.
 Result<std::vector<LimitExcess>> JudgeCommit(
-    OverlayFilesystem::Frozen& frozen, const Selection* selection, bool drifted,
+    Frozen& frozen, const Selection* selection, bool drifted,
     const std::vector<std::string>& accepted);
 
 /// Whether one of them stops the commit.

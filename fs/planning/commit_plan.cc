@@ -57,8 +57,7 @@ struct SharedFile {
 /// is readable in Finish.
 class Planner {
  public:
-  Planner(OverlayFilesystem::Frozen& frozen, const PlanOptions& options,
-          const BaseMounts& mounts)
+  Planner(Frozen& frozen, const PlanOptions& options, const BaseMounts& mounts)
       : frozen_(frozen), options_(options), mounts_(mounts) {
     if (options.selection == nullptr) return;
     counts_ = [this](const Inode& directory, std::string_view name) {
@@ -652,7 +651,7 @@ class Planner {
       after.mtime = times.mtime;
     }
     if (after.xattrs) {
-      before.xattrs = TRY(frozen_.BaseXattrs(base, st.st_ino));
+      before.xattrs = TRY(frozen_.origins.BaseXattrs(base, st.st_ino));
       after.xattrs = MergeXattrs(inode, *before.xattrs);
     }
     // What somebody took away meanwhile does not come back.
@@ -778,7 +777,7 @@ class Planner {
     return std::move(plan_);
   }
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   const PlanOptions options_;
   const BaseMounts& mounts_;
   const OwnNames own_names_{frozen_.tree, frozen_.base};
@@ -819,8 +818,7 @@ ObjectAttributes CommittedAttributes(const Inode& inode) {
           .mtime = attr.mtime};
 }
 
-Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen,
-                              const PlanOptions& options) {
+Result<CommitPlan> PlanCommit(Frozen& frozen, const PlanOptions& options) {
   const BaseMounts mounts = TRY(BaseMounts::Read(frozen.base));
   return Planner(frozen, options, mounts).Run();
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "fs/planning/selection.h"
 #include "fs/vault/commit_step.h"
 #include "journal/support/result.h"
@@ -64,8 +64,7 @@ struct PlanOptions {
 /// inside the workspace is copied there. EXDEV, with path and remedy, for
 /// directories and files of several names that did, and for mountpoints that
 /// went: their renames are refused while it is known where they lead.
-Result<CommitPlan> PlanCommit(OverlayFilesystem::Frozen& frozen,
-                              const PlanOptions& options);
+Result<CommitPlan> PlanCommit(Frozen& frozen, const PlanOptions& options);
 
 /// The mode of `inode` that reaches the base: set-user-ID and set-group-ID of a
 /// file only if its base object had them.

@@ -172,7 +172,7 @@ Status VaultFiller::SetAttributes(const StagedObject& object) {
   attributes.xattrs = OwnXattrs(inode);
   if (inode.record.base) {
     const BaseOrigin& base = *inode.record.base;
-    XattrMap now = TRY(frozen_.BaseXattrs(base.path, base.ino));
+    XattrMap now = TRY(frozen_.origins.BaseXattrs(base.path, base.ino));
     if (!inode.attr().xattrs_owned) {
       attributes.xattrs = std::move(now);
     } else if (!now.empty()) {  // else the base may have it no more

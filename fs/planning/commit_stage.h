@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "fs/planning/commit_plan.h"
 #include "fs/vault/commit_step.h"
 #include "fs/vault/vault_sums.h"
@@ -22,7 +22,7 @@ class VaultFiller {
  public:
   /// `progress` is called with how many objects and deltas are in the vault.
   /// `vault` outlives this.
-  VaultFiller(OverlayFilesystem::Frozen& frozen, const Vault& vault,
+  VaultFiller(Frozen& frozen, const Vault& vault,
               std::function<void(size_t done)> progress = {})
       : frozen_(frozen), vault_(vault), progress_(std::move(progress)) {}
 
@@ -60,7 +60,7 @@ class VaultFiller {
   }
   [[nodiscard]] uint64_t InoOf(Ino ino) const;
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   const Vault& vault_;
   std::function<void(size_t done)> progress_;
   size_t done_ = 0;

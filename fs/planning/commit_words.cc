@@ -18,7 +18,7 @@ uint64_t BytesOf(const Delta& delta) {
 
 class StepDescriber {
  public:
-  StepDescriber(OverlayFilesystem::Frozen& frozen, const CommitPlan& plan)
+  StepDescriber(Frozen& frozen, const CommitPlan& plan)
       : frozen_(frozen), plan_(plan) {}
 
   Result<std::vector<std::string>> Run() {
@@ -97,7 +97,7 @@ class StepDescriber {
     return (before == after ? "set times of " : "set attributes of ") + path;
   }
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   const CommitPlan& plan_;
   std::map<std::string, std::string> moved_;  ///< slot of the vault to old path
   std::vector<std::string> lines_;
@@ -105,8 +105,8 @@ class StepDescriber {
 
 }  // namespace
 
-Result<std::vector<std::string>> DescribeSteps(
-    OverlayFilesystem::Frozen& frozen, const CommitPlan& plan) {
+Result<std::vector<std::string>> DescribeSteps(Frozen& frozen,
+                                               const CommitPlan& plan) {
   return StepDescriber(frozen, plan).Run();
 }
 

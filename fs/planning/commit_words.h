@@ -10,7 +10,7 @@ namespace txfs {
 
 /// What the steps of `plan` do, for people: "move old/ to new/", "replace a.c".
 /// A line for each but those by which an object only passes through the vault.
-Result<std::vector<std::string>> DescribeSteps(
-    OverlayFilesystem::Frozen& frozen, const CommitPlan& plan);
+Result<std::vector<std::string>> DescribeSteps(Frozen& frozen,
+                                               const CommitPlan& plan);
 
 }  // namespace txfs

@@ -83,7 +83,7 @@ struct HiddenNames {
 
 class DriftFinder {
  public:
-  explicit DriftFinder(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
+  explicit DriftFinder(Frozen& frozen) : frozen_(frozen) {}
 
   Result<std::vector<Drift>> Run() {
     // Directories that were opened lately may have been moved since.
@@ -182,7 +182,8 @@ class DriftFinder {
                      const struct stat& st) {
     if (S_ISDIR(st.st_mode)) {
       return inode.attr().xattrs_owned &&
-             XattrsClash(inode, frozen_.BaseXattrs(path).value_or(XattrMap()));
+             XattrsClash(inode,
+                         frozen_.origins.BaseXattrs(path).value_or(XattrMap()));
     }
     if (inode.attr().xattrs_owned) return true;
     // Elsewhere they stay with the file.
@@ -228,8 +229,8 @@ class DriftFinder {
     if (!S_ISREG(st.st_mode)) return true;
     if (static_cast<uint64_t>(st.st_size) != origin.size) return false;
     std::optional<ContentHash> hash;
-    if (frozen_.preimages != nullptr) {
-      hash = frozen_.preimages->FindHash(Fingerprint::Of(origin));
+    if (const auto preimages = frozen_.origins.preimages()) {
+      hash = preimages->FindHash(Fingerprint::Of(origin));
     }
     // The doubt is for a conflict where our bytes would be mixed with theirs.
     if (!hash) return KeepsContent(inode, st);
@@ -436,7 +437,7 @@ class DriftFinder {
     return *hidden_;
   }
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   std::set<std::string> known_;  ///< base paths of upper inodes
   /// Upper files of several base names, by the base's inode number.
   std::unordered_multimap<uint64_t, const Inode*> shared_;
@@ -453,7 +454,7 @@ Conflict Drift::Describe() const {
           {}};
 }
 
-Result<std::vector<Drift>> FindDrift(OverlayFilesystem::Frozen& frozen) {
+Result<std::vector<Drift>> FindDrift(Frozen& frozen) {
   return DriftFinder(frozen).Run();
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fs/commit/conflict.h"
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "journal/support/result.h"
 
 namespace txfs {
@@ -54,7 +54,7 @@ struct Drift {
 /// All drift under the transaction, by path. Looks at every object that was
 /// touched, and at the content of those that seem to have changed if a
 /// pre-image tells what it was.
-Result<std::vector<Drift>> FindDrift(OverlayFilesystem::Frozen& frozen);
+Result<std::vector<Drift>> FindDrift(Frozen& frozen);
 
 /// The conflicts among it.
 [[nodiscard]] std::vector<Conflict> ConflictsIn(

@@ -266,7 +266,8 @@ Result<bool> Resolution::CopyUp(const Inode& inode) {
   if (attr.type != FileType::kRegular) return true;
   const auto gaps = GapsOf(inode, std::min(attr.base_limit, attr.size));
   if (gaps.empty()) return true;
-  const std::optional<Bytes> old = frozen_.OldContent(*inode.record.base);
+  const std::optional<Bytes> old =
+      frozen_.origins.OldContent(*inode.record.base);
   if (!old) return false;
   ExtentEdit extents{.ino = inode.ino};
   for (const auto& [from, to] : gaps) {
@@ -416,7 +417,8 @@ Status Resolution::MergeDrift(const Drift& drift) {
                      (replaced || !drift.another);
   if (!alike || AttributesClash(ours->attr(), origin, drift.now) ||
       (!content && ours->attr().xattrs_owned) ||
-      (!replaced && XattrsClash(*ours, TRY(frozen_.BaseXattrs(drift.path))))) {
+      (!replaced &&
+       XattrsClash(*ours, TRY(frozen_.origins.BaseXattrs(drift.path))))) {
     Stay(drift);
     return {};
   }
@@ -445,7 +447,7 @@ Status Resolution::MergeText(const Drift& drift, const Inode& target) {
     Stay(drift, "its new content is to be merged with another file's, too");
     return {};
   }
-  const std::optional<Bytes> ancestor = frozen_.OldContent(origin);
+  const std::optional<Bytes> ancestor = frozen_.origins.OldContent(origin);
   const auto ours = TRY(ReadOurs(target));
   const auto theirs = ReadTheirs(drift);
   if (!ancestor || !ours || !theirs) {
@@ -477,7 +479,7 @@ Result<std::optional<Bytes>> Resolution::ReadOurs(const Inode& inode) {
   // The base's part is another one by now.
   std::optional<Bytes> old;
   if (inode.record.base && inode.attr().base_limit != 0) {
-    old = frozen_.OldContent(*inode.record.base);
+    old = frozen_.origins.OldContent(*inode.record.base);
     if (!old) return std::optional<Bytes>();
   }
   Bytes content(size);
@@ -525,7 +527,10 @@ Status Resolution::WriteMerge(const Merge& merge, bool lasting) {
                       std::move(along)));
   // The ancestor of the next merge.
   const auto fd = frozen_.base.OpenFile(merge.drift->path);
-  if (fd) frozen_.preimages->Save(Fingerprint::Of(*rebound.base), (*fd)->get());
+  const auto preimages = frozen_.origins.preimages();
+  if (fd && preimages) {
+    preimages->Save(Fingerprint::Of(*rebound.base), (*fd)->get());
+  }
   return {};
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "fs/planning/conflicts.h"
 #include "journal/support/result.h"
 
@@ -40,7 +40,7 @@ struct ResolveOptions {
 /// its conflicts as they were; what was merged stays where markers stop it.
 class Resolution {
  public:
-  explicit Resolution(OverlayFilesystem::Frozen& frozen) : frozen_(frozen) {}
+  explicit Resolution(Frozen& frozen) : frozen_(frozen) {}
   ~Resolution();
   Resolution(const Resolution&) = delete;
   Resolution& operator=(const Resolution&) = delete;
@@ -119,7 +119,7 @@ class Resolution {
   /// committed now.
   Status WriteMerge(const Merge& merge, bool lasting);
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   ResolveOptions options_;
   std::vector<Conflict> remaining_, resolved_;
   std::vector<std::string> dropped_;

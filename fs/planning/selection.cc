@@ -17,7 +17,7 @@ namespace {
 /// Grows a selection until nothing in it depends on what is not.
 class Selector {
  public:
-  Selector(OverlayFilesystem::Frozen& frozen, SelectionParents parents)
+  Selector(Frozen& frozen, SelectionParents parents)
       : tree_(frozen.tree), base_(frozen.base), parents_(parents) {
     tree_.ForEachUpper([&](Inode& inode) {
       upper_.push_back(&inode);
@@ -316,7 +316,7 @@ class Selector {
 
 }  // namespace
 
-Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
+Result<Selection> SelectPaths(Frozen& frozen,
                               const std::vector<std::string>& paths,
                               SelectionParents parents) {
   NoteNamesBelow(frozen.tree, frozen.base, paths);
@@ -325,8 +325,7 @@ Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
   return selector.Close();
 }
 
-std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
-                              const Selection& selection) {
+std::set<std::string> PathsOf(Frozen& frozen, const Selection& selection) {
   const Tree& tree = frozen.tree;
   std::set<std::string> paths;
   PathMemo memo;
@@ -351,8 +350,7 @@ std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
   return paths;
 }
 
-Selection AllBut(OverlayFilesystem::Frozen& frozen,
-                 const Selection& selection) {
+Selection AllBut(Frozen& frozen, const Selection& selection) {
   Selection rest;
   frozen.tree.ForEachUpper([&](Inode& inode) {
     if (!selection.inodes.contains(inode.ino)) rest.inodes.insert(inode.ino);

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "journal/support/result.h"
 #include "journal/support/types.h"
 
@@ -29,16 +29,15 @@ enum class SelectionParents {
 /// something was moved away or deleted), with what cannot be told apart from
 /// them: both ends of a rename, all names of an inode, a deleted directory as
 /// a whole. An error, with the path, when there is no change at one of them.
-Result<Selection> SelectPaths(OverlayFilesystem::Frozen& frozen,
+Result<Selection> SelectPaths(Frozen& frozen,
                               const std::vector<std::string>& paths,
                               SelectionParents parents);
 
 /// The paths of what is in it, in the overlay and in the base.
-[[nodiscard]] std::set<std::string> PathsOf(OverlayFilesystem::Frozen& frozen,
+[[nodiscard]] std::set<std::string> PathsOf(Frozen& frozen,
                                             const Selection& selection);
 
 /// Everything else that the transaction changed.
-[[nodiscard]] Selection AllBut(OverlayFilesystem::Frozen& frozen,
-                               const Selection& selection);
+[[nodiscard]] Selection AllBut(Frozen& frozen, const Selection& selection);
 
 }  // namespace txfs

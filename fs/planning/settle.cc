@@ -15,8 +15,8 @@ namespace {
 
 class SettlePlanner {
  public:
-  SettlePlanner(OverlayFilesystem::Frozen& frozen, const Selection& selection,
-                const Image& tables, const PartCommit* commit)
+  SettlePlanner(Frozen& frozen, const Selection& selection, const Image& tables,
+                const PartCommit* commit)
       : frozen_(frozen),
         selection_(selection),
         tables_(tables),
@@ -231,7 +231,7 @@ class SettlePlanner {
     }
   }
 
-  OverlayFilesystem::Frozen& frozen_;
+  Frozen& frozen_;
   const Selection& selection_;
   const Image& tables_;
   const PartCommit* const commit_;  ///< null: a discard
@@ -242,9 +242,8 @@ class SettlePlanner {
 
 }  // namespace
 
-Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,
-                              const Selection& selection, const Image& tables,
-                              const PartCommit* commit) {
+Result<Change> PlanSettlement(Frozen& frozen, const Selection& selection,
+                              const Image& tables, const PartCommit* commit) {
   Change change;
   change.op = commit != nullptr ? Op::kCommit : Op::kDiscard;
   change.edits = TRY(SettlePlanner(frozen, selection, tables, commit).Run());

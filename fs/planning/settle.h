@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fs/overlay/overlay.h"
+#include "fs/overlay/frozen.h"
 #include "fs/planning/selection.h"
 #include "journal/change.h"
 #include "journal/image.h"
@@ -25,8 +25,7 @@ struct PartCommit {
 /// where the base has it, and had no other change, goes with it. `tables`: all
 /// that the journal has. `commit`: null for a discard. The caller fills in
 /// whose change it is.
-Result<Change> PlanSettlement(OverlayFilesystem::Frozen& frozen,
-                              const Selection& selection, const Image& tables,
-                              const PartCommit* commit);
+Result<Change> PlanSettlement(Frozen& frozen, const Selection& selection,
+                              const Image& tables, const PartCommit* commit);
 
 }  // namespace txfs

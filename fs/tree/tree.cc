@@ -195,6 +195,7 @@ InodeRecord Tree::RecordOf(const BaseObject& object) const {
 // --- State -----------------------------------------------------------------
 
 void Tree::SetInode(Ino ino, const std::optional<InodeRecord>& record) {
+  ++name_changes_;
   if (record) {
     Inode& inode = Obtain(ino);
     SetRecord(inode, *record);
@@ -214,6 +215,7 @@ void Tree::SetAttr(Ino ino, const Attr& attr) {
 
 void Tree::SetDentry(Ino parent, const std::string& name,
                      const DentryValue& value) {
+  ++name_changes_;
   Inode& directory = Obtain(parent);
   ++directory.version;
   Slot& slot = directory.slots[name];

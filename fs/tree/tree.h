@@ -393,6 +393,10 @@ class Tree final : public State {
 
   [[nodiscard]] size_t size() const { return inodes_.size(); }
 
+  /// Counts operations that changed a name or a record: while it stays, so do
+  /// the paths of every inode, and what rules see of it.
+  [[nodiscard]] uint64_t name_changes() const { return name_changes_; }
+
  private:
   std::vector<const Inode::Link*> WaysUp(const Inode& inode,
                                          const Counts& counts) const;
@@ -440,6 +444,7 @@ class Tree final : public State {
 
   uint64_t base_device_;
   uint64_t next_ino_ = Raw(kRootIno) + 1;
+  uint64_t name_changes_ = 0;
   uint64_t rebases_ = 1;  ///< the Rebase that comes next
   size_t staying_ = 0;    ///< inodes that stay in place in it
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;

@@ -55,6 +55,14 @@ Spot DecodeSpot(Decoder& in) {
   return spot;
 }
 
+/// The part of `out`, which is at `offset`, that is in `range`.
+MutableByteSpan PartIn(Range range, uint64_t offset, MutableByteSpan out) {
+  const uint64_t end = offset + out.size();
+  const uint64_t from = std::clamp(range.from, offset, end);
+  const uint64_t to = std::clamp(range.to, from, end);
+  return out.subspan(from - offset, to - from);
+}
+
 template <class T, class EncodeOne>
 void EncodeOptional(const std::optional<T>& value, Encoder& out,
                     EncodeOne encode) {
@@ -182,6 +190,19 @@ StepKind DecodeKind(Decoder& in) {
 }
 
 }  // namespace
+
+Status ApplyDelta(
+    const Delta& delta, uint64_t offset, MutableByteSpan out,
+    const std::function<Status(uint64_t from, MutableByteSpan part)>& read) {
+  std::ranges::fill(PartIn({delta.keep, UINT64_MAX}, offset, out),
+                    std::byte{0});
+  auto range = std::ranges::upper_bound(delta.ranges, offset, {}, &Range::to);
+  for (; range != delta.ranges.end() && range->from < offset + out.size();
+       ++range) {
+    TRY(read(std::max(range->from, offset), PartIn(*range, offset, out)));
+  }
+  return {};
+}
 
 ObjectAttributes AttributesOf(const struct stat& st) {
   return {.type = TypeOfMode(st.st_mode).value_or(FileType::kRegular),

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -51,6 +52,13 @@ struct Delta {
 
   bool operator==(const Delta&) const = default;
 };
+
+/// Makes of `out`, which was read from `offset` of the patched file (zeros
+/// beyond its end), the content that `delta` writes there. `read` fills its
+/// span from an offset of the vault's file, completely or with an error.
+Status ApplyDelta(
+    const Delta& delta, uint64_t offset, MutableByteSpan out,
+    const std::function<Status(uint64_t from, MutableByteSpan part)>& read);
 
 /// What a commit sets about an object besides its content.
 struct ObjectAttributes {

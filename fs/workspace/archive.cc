@@ -1,5 +1,7 @@
 #include "fs/workspace/archive.h"
 
+#include <algorithm>
+
 #include "fs/base/base_directory.h"
 #include "journal/support/file.h"
 #include "journal/support/mutex.h"
@@ -72,6 +74,24 @@ class StoredArchive final : public Archive {
 };
 
 }  // namespace
+
+Result<size_t> Archive::ReadEnded(const ChangeSide& side, uint64_t offset,
+                                  MutableByteSpan out) {
+  if (!side.vault_path.empty()) return ReadVault(side.vault_path, offset, out);
+  if (!side.delta) return ReadBase(side.base_path, offset, out);
+  const Delta& delta = *side.delta;
+  if (offset >= delta.size) return 0;
+  out = out.first(std::min<uint64_t>(out.size(), delta.size - offset));
+  const size_t n = TRY(ReadBase(side.base_path, offset, out));
+  std::ranges::fill(out.subspan(n), std::byte{0});
+  const auto read = [&](uint64_t from, MutableByteSpan part) -> Status {
+    const size_t got = TRY(ReadVault(delta.name, from, part));
+    if (got == part.size()) return {};
+    return Fail(EIO, "read " + delta.name);
+  };
+  TRY(ApplyDelta(delta, offset, out, read));
+  return out.size();
+}
 
 std::unique_ptr<Archive> Archive::Open(std::string path, UniqueFd base,
                                        std::unique_ptr<Store> store) {

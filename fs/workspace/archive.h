@@ -46,6 +46,12 @@ class Archive {
   virtual Result<size_t> ReadVault(const std::string& path, uint64_t offset,
                                    MutableByteSpan out) = 0;
 
+  /// Reads from one side of a change of an ended commit (ViewCommit), its delta
+  /// applied; returns the bytes read, fewer at the end. Symbolic links have no
+  /// content here.
+  Result<size_t> ReadEnded(const ChangeSide& side, uint64_t offset,
+                           MutableByteSpan out);
+
   /// Frees what `retention` does not keep.
   virtual Result<GcReport> CollectGarbage(const Retention& retention) = 0;
 };

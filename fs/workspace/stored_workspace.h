@@ -14,6 +14,8 @@
 #include "fs/base/base_directory.h"
 #include "fs/commit/committer.h"
 #include "fs/diff/past.h"
+#include "fs/overlay/base_follower.h"
+#include "fs/overlay/handover.h"
 #include "fs/overlay/overlay.h"
 #include "fs/planning/selection.h"
 #include "fs/workspace/workspace.h"
@@ -51,6 +53,10 @@ class StoredWorkspace final : public Workspace {
   }
   [[nodiscard]] const std::string& path() const override { return path_; }
 
+  [[nodiscard]] Timestamp created() const override {
+    const MutexLock lock(mutex_);
+    return summary_.created;
+  }
   Result<WorkspaceStatus> GetStatus() override;
   Result<std::vector<Conflict>> FindConflicts() override;
   Result<std::vector<NetChange>> Changes(
@@ -155,8 +161,7 @@ class StoredWorkspace final : public Workspace {
   }
   /// Our commit is past its point of no return: until it is done mutations are
   /// refused, for what they change would not be in its plan.
-  void SetHalfWay(OverlayFilesystem::Frozen& frozen, bool half_way)
-      REQUIRES(end_mutex_);
+  void SetHalfWay(Frozen& frozen, bool half_way) REQUIRES(end_mutex_);
   // Committing. workspace_commit.cc
   /// Of a transaction that ended: to be closed when nothing is frozen.
   struct Remains {
@@ -178,26 +183,19 @@ class StoredWorkspace final : public Workspace {
   Result<CommitReport> CommitOrGoOn(const CommitOptions& options,
                                     const CommitProgress& progress)
       REQUIRES(end_mutex_);
-  Status CommitFrozen(OverlayFilesystem::Frozen& frozen, Attempt& attempt)
-      REQUIRES(end_mutex_);
-  Result<CommitRecord> PrepareCommit(OverlayFilesystem::Frozen& frozen,
-                                     const Selection* selection,
+  Status CommitFrozen(Frozen& frozen, Attempt& attempt) REQUIRES(end_mutex_);
+  Result<CommitRecord> PrepareCommit(Frozen& frozen, const Selection* selection,
                                      Attempt& attempt) REQUIRES(end_mutex_);
-  Status PrepareSettlement(OverlayFilesystem::Frozen& frozen,
-                           const Selection& selection, const PartCommit& commit,
-                           CommitRecord& record);
-  Status PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
-                             const CommitRecord& record, Attempt& attempt)
-      REQUIRES(end_mutex_);
-  Status FinishWhole(OverlayFilesystem::Frozen& frozen,
-                     const CommitRecord& record, Attempt& attempt)
-      REQUIRES(end_mutex_);
-  Status FinishPart(OverlayFilesystem::Frozen& frozen,
-                    const CommitRecord& record, Attempt& attempt)
-      REQUIRES(end_mutex_);
-  Status SettlePart(OverlayFilesystem::Frozen& frozen,
-                    const CommitRecord& record, Attempt& attempt)
-      REQUIRES(end_mutex_);
+  Status PrepareSettlement(Frozen& frozen, const Selection& selection,
+                           const PartCommit& commit, CommitRecord& record);
+  Status PassPointOfNoReturn(Frozen& frozen, const CommitRecord& record,
+                             Attempt& attempt) REQUIRES(end_mutex_);
+  Status FinishWhole(Frozen& frozen, const CommitRecord& record,
+                     Attempt& attempt) REQUIRES(end_mutex_);
+  Status FinishPart(Frozen& frozen, const CommitRecord& record,
+                    Attempt& attempt) REQUIRES(end_mutex_);
+  Status SettlePart(Frozen& frozen, const CommitRecord& record,
+                    Attempt& attempt) REQUIRES(end_mutex_);
   /// The record of an end; `journal` is that of the open transaction.
   [[nodiscard]] TransactionSummary Ended(TransactionState state,
                                          const std::string& message,
@@ -205,13 +203,12 @@ class StoredWorkspace final : public Workspace {
                                          Journal& journal) const
       REQUIRES(end_mutex_);
   /// The transaction has ended, `next` begins under the same name.
-  void GoOnWith(OverlayFilesystem::Frozen& frozen, OpenTransaction next,
-                Remains& old) REQUIRES(end_mutex_);
-  /// The same, with no transaction until the disk has room for one.
-  void GoOnWithout(OverlayFilesystem::Frozen& frozen,
-                   std::shared_ptr<Journal> next, Remains& old)
+  void GoOnWith(Frozen& frozen, OpenTransaction next, Remains& old)
       REQUIRES(end_mutex_);
-  void Replace(OverlayFilesystem::Frozen& frozen, std::shared_ptr<Journal> next,
+  /// The same, with no transaction until the disk has room for one.
+  void GoOnWithout(Frozen& frozen, std::shared_ptr<Journal> next, Remains& old)
+      REQUIRES(end_mutex_);
+  void Replace(Frozen& frozen, std::shared_ptr<Journal> next,
                TransactionSummary summary, Remains& old) REQUIRES(end_mutex_);
   /// Ends a discarded transaction on a disk that is full.
   Status EndOnFullDisk(const TransactionSummary& ended, Remains& old)
@@ -224,7 +221,7 @@ class StoredWorkspace final : public Workspace {
                       Remains& old) REQUIRES(end_mutex_);
   Result<OpenTransaction> BeginNext(const TransactionSummary& ended)
       REQUIRES(end_mutex_);
-  Result<StaleCaches> DiscardFrozen(OverlayFilesystem::Frozen& frozen,
+  Result<StaleCaches> DiscardFrozen(Frozen& frozen,
                                     const std::vector<std::string>& paths,
                                     const std::vector<NetChange>& changes,
                                     PartDiscard& discarded)

@@ -124,18 +124,18 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
   UniqueFd base = TRY(OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY));
   filesystem_ = TRY(OverlayFilesystem::Open(
       std::move(base), std::move(transaction.journal), options_.filesystem));
-  filesystem_->UsePreimages(
+  filesystem_->origins().UsePreimages(
       std::make_shared<Preimages>(TRY(store_->TransactionDir(transaction.id))));
-  filesystem_->UseVaults(
+  filesystem_->origins().UseVaults(
       std::make_unique<VaultFiles>(base_, store_->dir()),
       std::make_unique<OverwrittenContent>(base_, store_->dir()));
   {
     const MutexLock lock(mutex_);
-    filesystem_->BeginsAt(summary_.created);
+    filesystem_->origins().BeginsAt(summary_.created);
   }
   // Nobody has seen anything that could be stale.
   filesystem_->WhileFrozen(
-      [](OverlayFilesystem::Frozen& frozen) { return frozen.FollowBase(); });
+      [](Frozen& frozen) { return BaseFollower(frozen).Follow(); });
   return {};
 }
 
@@ -144,12 +144,11 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
 Result<std::vector<NetChange>> StoredWorkspace::Changes(
     bool expand, const std::vector<std::string>& below) {
   StaleCaches stale;
-  ChangeList list =
-      TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-        stale = frozen.FollowBase();
-        NoteNamesBelow(frozen.tree, frozen.base, below);
-        return ChangeList::Collect(frozen, expand);
-      }));
+  ChangeList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
+    stale = BaseFollower(frozen).Follow();
+    NoteNamesBelow(frozen.tree, frozen.base, below);
+    return ChangeList::Collect(frozen, expand);
+  }));
   if (!stale.empty()) Tell(std::move(stale));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
 }
@@ -159,7 +158,7 @@ Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
   // What is other than it was then is what our own commit made of it.
   if (IsHalfWay()) return std::vector<Conflict>();
   return filesystem_->WhileFrozen(
-      [&](OverlayFilesystem::Frozen& frozen) -> Result<std::vector<Conflict>> {
+      [&](Frozen& frozen) -> Result<std::vector<Conflict>> {
         return ConflictsIn(TRY(FindDrift(frozen)));
       });
 }
@@ -177,8 +176,9 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
   status.store = store_->display_path();
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   status.operations = Raw(journal->last_lsn());
+  const auto preimages = filesystem_->origins().preimages();
   status.store_bytes =
-      TRY(journal->StoreBytes()) + filesystem_->PreimageBytes();
+      TRY(journal->StoreBytes()) + (preimages ? preimages->bytes() : 0);
   status.savepoints = journal->Savepoints();
   status.denied = TRY(journal->ReadDenials()).CountByRule();
   status.changes = TRY(Changes(false, {})).size();

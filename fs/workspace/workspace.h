@@ -135,6 +135,9 @@ class Workspace : public Archive {
   virtual Filesystem& filesystem() = 0;
   [[nodiscard]] virtual std::string transaction_id() const = 0;
 
+  /// When the open transaction began.
+  [[nodiscard]] virtual Timestamp created() const = 0;
+
   virtual Result<WorkspaceStatus> GetStatus() = 0;
 
   /// What a commit would find to be in conflict now.

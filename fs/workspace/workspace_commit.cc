@@ -13,7 +13,7 @@
 namespace txfs {
 namespace {
 
-Result<std::optional<Selection>> Select(OverlayFilesystem::Frozen& frozen,
+Result<std::optional<Selection>> Select(Frozen& frozen,
                                         const std::vector<std::string>& paths) {
   std::optional<Selection> selection;
   if (!paths.empty()) {
@@ -24,8 +24,7 @@ Result<std::optional<Selection>> Select(OverlayFilesystem::Frozen& frozen,
 
 /// A part has nothing to do with what happened elsewhere.
 Result<std::vector<Drift>> DriftUnder(
-    OverlayFilesystem::Frozen& frozen,
-    const std::optional<Selection>& selection) {
+    Frozen& frozen, const std::optional<Selection>& selection) {
   std::vector<Drift> drifts = TRY(FindDrift(frozen));
   if (!selection) return drifts;
   const std::set<std::string> paths = PathsOf(frozen, *selection);
@@ -72,7 +71,7 @@ bool LeavesBaseAlone(const CommitPlan& plan) {
   return plan.steps.empty() && plan.withheld.empty();
 }
 
-Result<bool> LeavesBaseAlone(OverlayFilesystem::Frozen& frozen,
+Result<bool> LeavesBaseAlone(Frozen& frozen,
                              const std::optional<Selection>& selection) {
   const CommitPlan plan =
       TRY(PlanCommit(frozen, {.selection = selection ? &*selection : nullptr}));
@@ -80,7 +79,7 @@ Result<bool> LeavesBaseAlone(OverlayFilesystem::Frozen& frozen,
 }
 
 /// All names about which the transaction had something to say.
-std::vector<StaleCaches::Name> NamesOf(OverlayFilesystem::Frozen& frozen) {
+std::vector<StaleCaches::Name> NamesOf(Frozen& frozen) {
   std::vector<StaleCaches::Name> names;
   frozen.tree.ForEachUpper([&](Inode& inode) {
     if (inode.upper_names == 0) return;
@@ -162,7 +161,7 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
     // Most of what is to be drained need not be while all is frozen.
     TRY(filesystem_->journal()->DrainUnsynced());
     return filesystem_->WhileFrozen(
-        [&](OverlayFilesystem::Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
+        [&](Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
           Status done = CommitFrozen(frozen, attempt);
           // Some may be elsewhere by now, and others where they were.
           if (IsHalfWay()) frozen.ForgetDirectories();
@@ -197,8 +196,7 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
 
 /// All of a commit but the talk: up to the point of no return nothing is
 /// touched, after it there is only forward.
-Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
-                                     Attempt& attempt) {
+Status StoredWorkspace::CommitFrozen(Frozen& frozen, Attempt& attempt) {
   CommitReport& report = attempt.report;
   std::unique_ptr<CommitRecord> record = TRY(committer_.Unfinished());
   Resolution resolution(frozen);
@@ -252,14 +250,14 @@ Status StoredWorkspace::CommitFrozen(OverlayFilesystem::Frozen& frozen,
   TRY(report.partial ? FinishPart(frozen, *record, attempt)
                      : FinishWhole(frozen, *record, attempt));
   // Who changed what was touched may have changed what was only looked at.
-  if (drifted) attempt.stale.Append(frozen.Refresh());
+  if (drifted) attempt.stale.Append(BaseFollower(frozen).Refresh());
   return {};
 }
 
 /// Up to the point of no return: nothing of the base is touched.
-Result<CommitRecord> StoredWorkspace::PrepareCommit(
-    OverlayFilesystem::Frozen& frozen, const Selection* selection,
-    Attempt& attempt) {
+Result<CommitRecord> StoredWorkspace::PrepareCommit(Frozen& frozen,
+                                                    const Selection* selection,
+                                                    Attempt& attempt) {
   CommitRecord record;
   record.summary = Ended(TransactionState::kCommitted, attempt.options.message,
                          attempt.report.changes, frozen.journal);
@@ -271,7 +269,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
     record.summary.created = record.summary.ended;
   }
   record.vault = attempt.vault = record.summary.id;
-  TRY(frozen.PinOrphans());
+  TRY(Handover(frozen).PinOrphans());
   Vault vault = TRY(committer_.vaults().Make(record.vault));
   CommitPlan plan =
       TRY(PlanCommit(frozen, {.selection = selection,
@@ -302,7 +300,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(
 }
 
 /// How the transaction goes on after a commit of a part of it.
-Status StoredWorkspace::PrepareSettlement(OverlayFilesystem::Frozen& frozen,
+Status StoredWorkspace::PrepareSettlement(Frozen& frozen,
                                           const Selection& selection,
                                           const PartCommit& commit,
                                           CommitRecord& record) {
@@ -316,8 +314,7 @@ Status StoredWorkspace::PrepareSettlement(OverlayFilesystem::Frozen& frozen,
   return {};
 }
 
-void StoredWorkspace::SetHalfWay(OverlayFilesystem::Frozen& frozen,
-                                 bool half_way) {
+void StoredWorkspace::SetHalfWay(Frozen& frozen, bool half_way) {
   if (half_way == IsHalfWay()) return;
   if (half_way) {
     half_way_.emplace();
@@ -330,7 +327,7 @@ void StoredWorkspace::SetHalfWay(OverlayFilesystem::Frozen& frozen,
       half_way ? TransactionState::kCommitting : TransactionState::kActive;
 }
 
-Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
+Status StoredWorkspace::PassPointOfNoReturn(Frozen& frozen,
                                             const CommitRecord& record,
                                             Attempt& attempt) {
   if (IsHalfWay()) return {};
@@ -347,8 +344,7 @@ Status StoredWorkspace::PassPointOfNoReturn(OverlayFilesystem::Frozen& frozen,
   return passed;
 }
 
-Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
-                                    const CommitRecord& record,
+Status StoredWorkspace::FinishWhole(Frozen& frozen, const CommitRecord& record,
                                     Attempt& attempt) {
   PreparedTransaction prepared =
       TRY(PrepareNext(record.summary, frozen.journal));
@@ -360,7 +356,7 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
   }
   OpenTransaction next =
       TRY(store_->Succeed(record.summary.id, std::move(prepared)));
-  attempt.stale.Append(frozen.Reset(true));
+  attempt.stale.Append(Handover(frozen).Reset(true));
   SetHalfWay(frozen, false);
   GoOnWith(frozen, std::move(next), attempt.old);
   attempt.vault.clear();
@@ -369,8 +365,7 @@ Status StoredWorkspace::FinishWhole(OverlayFilesystem::Frozen& frozen,
   return {};
 }
 
-Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
-                                   const CommitRecord& record,
+Status StoredWorkspace::FinishPart(Frozen& frozen, const CommitRecord& record,
                                    Attempt& attempt) {
   TRY(PassPointOfNoReturn(frozen, record, attempt));
   TRY(committer_.CarryOut(record));
@@ -382,8 +377,7 @@ Status StoredWorkspace::FinishPart(OverlayFilesystem::Frozen& frozen,
   return {};
 }
 
-Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
-                                   const CommitRecord& record,
+Status StoredWorkspace::SettlePart(Frozen& frozen, const CommitRecord& record,
                                    Attempt& attempt) {
   if (!half_way_->settled) {
     half_way_->savepoints.clear();
@@ -394,7 +388,7 @@ Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
     Image tables;
     TRY(frozen.journal.Load(tables));
     TRY(frozen.journal.Settle(change));
-    attempt.stale.Append(frozen.Settle(change, std::move(tables)));
+    attempt.stale.Append(Handover(frozen).Settle(change, std::move(tables)));
     half_way_->settled = true;
   }
   attempt.report.savepoints = half_way_->savepoints;
@@ -405,7 +399,7 @@ Status StoredWorkspace::SettlePart(OverlayFilesystem::Frozen& frozen,
 /// So that the changes of such files count as what is to be committed.
 void StoredWorkspace::NoteHeldNames() {
   StaleCaches stale;
-  filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+  filesystem_->WhileFrozen([&](Frozen& frozen) {
     stale.names = NoteNamesOfHeld(frozen.tree, frozen.base);
   });
   if (!stale.names.empty()) Tell(std::move(stale));
@@ -419,32 +413,30 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   NoteHeldNames();
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   report.changes = changes.size();
-  auto planned = filesystem_->WhileFrozen(
-      [&](OverlayFilesystem::Frozen& frozen) -> Status {
-        const auto selection = TRY(Select(frozen, request.paths));
-        if (selection) {
-          report.changes = CountChanges(changes, PathsOf(frozen, *selection));
-        }
-        Resolution resolution(frozen);
-        const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
-        report.conflicts = TRY(resolution.Resolve(drifts, {}));
-        if (!report.conflicts.empty()) return {};
-        CommitPlan plan = TRY(PlanCommit(
-            frozen, {.selection = selection ? &*selection : nullptr}));
-        const bool nothing =
-            drifts.empty() && report.changes == 0 && LeavesBaseAlone(plan);
-        if (nothing) return {};
-        report.limits =
-            TRY(JudgeCommit(frozen, selection ? &*selection : nullptr,
-                            !drifts.empty(), request.accepted));
-        CommitSteps steps;
-        for (const PlannedStep& step : plan.steps) steps.push_back(step.step);
-        TRY(CommitRunner(frozen.base, {})
-                .CheckPermitted(steps, CommitRunner::Asking::kHarmless));
-        report.steps = TRY(DescribeSteps(frozen, plan));
-        report.withheld = std::move(plan.withheld);
-        return {};
-      });
+  auto planned = filesystem_->WhileFrozen([&](Frozen& frozen) -> Status {
+    const auto selection = TRY(Select(frozen, request.paths));
+    if (selection) {
+      report.changes = CountChanges(changes, PathsOf(frozen, *selection));
+    }
+    Resolution resolution(frozen);
+    const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
+    report.conflicts = TRY(resolution.Resolve(drifts, {}));
+    if (!report.conflicts.empty()) return {};
+    CommitPlan plan = TRY(
+        PlanCommit(frozen, {.selection = selection ? &*selection : nullptr}));
+    const bool nothing =
+        drifts.empty() && report.changes == 0 && LeavesBaseAlone(plan);
+    if (nothing) return {};
+    report.limits = TRY(JudgeCommit(frozen, selection ? &*selection : nullptr,
+                                    !drifts.empty(), request.accepted));
+    CommitSteps steps;
+    for (const PlannedStep& step : plan.steps) steps.push_back(step.step);
+    TRY(CommitRunner(frozen.base, {})
+            .CheckPermitted(steps, CommitRunner::Asking::kHarmless));
+    report.steps = TRY(DescribeSteps(frozen, plan));
+    report.withheld = std::move(plan.withheld);
+    return {};
+  });
   TRY(std::move(planned));
   return report;
 }

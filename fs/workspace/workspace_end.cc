@@ -133,38 +133,36 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
   return ended;
 }
 
-void StoredWorkspace::GoOnWith(OverlayFilesystem::Frozen& frozen,
-                               OpenTransaction next, Remains& old) {
+void StoredWorkspace::GoOnWith(Frozen& frozen, OpenTransaction next,
+                               Remains& old) {
   Replace(frozen, std::move(next.journal), {.id = next.id}, old);
   if (auto dir = store_->TransactionDir(next.id)) {
-    frozen.preimages = std::make_shared<Preimages>(std::move(*dir));
+    frozen.origins.UsePreimages(std::make_shared<Preimages>(std::move(*dir)));
   }
   const MutexLock lock(mutex_);
   transaction_lock_.emplace(std::move(next.lock));
 }
 
-void StoredWorkspace::GoOnWithout(OverlayFilesystem::Frozen& frozen,
-                                  std::shared_ptr<Journal> next, Remains& old) {
+void StoredWorkspace::GoOnWithout(Frozen& frozen, std::shared_ptr<Journal> next,
+                                  Remains& old) {
   Replace(frozen, std::move(next), {}, old);
   const MutexLock lock(mutex_);
   transaction_lock_.reset();
 }
 
-void StoredWorkspace::Replace(OverlayFilesystem::Frozen& frozen,
-                              std::shared_ptr<Journal> next,
+void StoredWorkspace::Replace(Frozen& frozen, std::shared_ptr<Journal> next,
                               TransactionSummary summary, Remains& old) {
   frozen.journal.Forget();
   old.journal = std::move(next);
-  frozen.Adopt(old.journal);
-  old.preimages = std::move(frozen.preimages);
+  frozen.SwapJournal(old.journal);
+  old.preimages = frozen.origins.UsePreimages(nullptr);
   old.extents = frozen.tree.TakeDropped();
-  frozen.preimages.reset();
   const MutexLock lock(mutex_);
   follows_ = true;
   summary.name = summary_.name;
   summary.created = options_.filesystem.clock->Now();
   summary_ = std::move(summary);
-  filesystem_->BeginsAt(summary_.created);
+  filesystem_->origins().BeginsAt(summary_.created);
 }
 
 // Pre-images are not kept in such a transaction: that would take one more lock
@@ -191,9 +189,9 @@ void StoredWorkspace::LookAgain(std::span<const Ino> inos) {
   while (!inos.empty()) {
     const auto part = inos.first(std::min(inos.size(), kAtOnce));
     inos = inos.subspan(part.size());
-    Tell(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+    Tell(filesystem_->WhileFrozen([&](Frozen& frozen) {
       if (std::exchange(first, false)) frozen.ForgetDirectories();
-      return frozen.Refresh(part);
+      return BaseFollower(frozen).Refresh(part);
     }));
   }
 }
@@ -206,7 +204,7 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   DiscardReport report;
   // Nothing has begun since the disk was full: there is nothing to discard.
   if (transaction_id().empty()) return report;
-  OverlayFilesystem::Frozen::ChangedInodes changed;
+  Handover::ChangedInodes changed;
   StaleCaches shown;
   StaleCaches taken_back;
   Remains old;
@@ -217,16 +215,16 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   std::optional<Meanwhile> tells_shown;
   Status discarded =
       filesystem_->WhileReadOnly([&]() NO_THREAD_SAFETY_ANALYSIS {
-        filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-          changed = frozen.Changed();
+        filesystem_->WhileFrozen([&](Frozen& frozen) {
+          changed = Handover(frozen).Changed();
           tells_changed.emplace([&] {
             TellKernel(changed.known);
             known_told.count_down();
           });
           // Counting them exactly would take a look at the whole base.
           TouchedCount touched(frozen.tree);
-          shown = frozen.Reset(false,
-                               [&](const Inode& inode) { touched.Add(inode); });
+          shown = Handover(frozen).Reset(
+              false, [&](const Inode& inode) { touched.Add(inode); });
           report.changes = touched.Total();
         });
         tells_shown.emplace([&] {
@@ -267,17 +265,16 @@ Status StoredWorkspace::EndDiscarded(const TransactionSummary& ended,
     return {};
   }
   if (next) {
-    filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen)
-                                 NO_THREAD_SAFETY_ANALYSIS {
-                                   GoOnWith(frozen, std::move(*next), old);
-                                 });
+    filesystem_->WhileFrozen([&](Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
+      GoOnWith(frozen, std::move(*next), old);
+    });
     discard_half_way_ = false;
     return {};
   }
   bool half_way = discard_half_way_;
-  filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
+  filesystem_->WhileFrozen([&](Frozen& frozen) {
     if (!half_way) {
-      auto restored = frozen.Restore();
+      auto restored = Handover(frozen).Restore();
       half_way = !restored;
       if (restored) taken_back = std::move(*restored);
     }
@@ -294,9 +291,9 @@ Status StoredWorkspace::EndOnFullDisk(const TransactionSummary& ended,
   TRY(store_->EndWithoutRoom(ended));
   const auto next =
       std::make_shared<DeferredJournal>([this] { return BeginDeferred(); });
-  filesystem_->WhileFrozen(
-      [&](OverlayFilesystem::Frozen& frozen)
-          NO_THREAD_SAFETY_ANALYSIS { GoOnWithout(frozen, next, old); });
+  filesystem_->WhileFrozen([&](Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
+    GoOnWithout(frozen, next, old);
+  });
   old = {};
   store_->FreeEnded(ended);
   std::ignore = next->Ensure();
@@ -344,8 +341,8 @@ Result<PartDiscard> StoredWorkspace::DiscardPart(
   TRY(journal->Drain());
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   PartDiscard discarded;
-  auto settled = filesystem_->WhileFrozen(
-      [&](OverlayFilesystem::Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
+  auto settled =
+      filesystem_->WhileFrozen([&](Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
         return DiscardFrozen(frozen, paths, changes, discarded);
       });
   const StaleCaches stale = TRY(std::move(settled));
@@ -356,7 +353,7 @@ Result<PartDiscard> StoredWorkspace::DiscardPart(
 }
 
 Result<StaleCaches> StoredWorkspace::DiscardFrozen(
-    OverlayFilesystem::Frozen& frozen, const std::vector<std::string>& paths,
+    Frozen& frozen, const std::vector<std::string>& paths,
     const std::vector<NetChange>& changes, PartDiscard& discarded) {
   TRY(frozen.journal.Drain());
   const Selection selection =
@@ -370,8 +367,8 @@ Result<StaleCaches> StoredWorkspace::DiscardFrozen(
   Change change = TRY(PlanSettlement(frozen, selection, tables, nullptr));
   frozen.Sign(Ourselves(), change);
   TRY(frozen.journal.Settle(change));
-  StaleCaches stale = frozen.Settle(change, std::move(tables));
-  stale.Append(frozen.FollowBase());
+  StaleCaches stale = Handover(frozen).Settle(change, std::move(tables));
+  stale.Append(BaseFollower(frozen).Follow());
   return stale;
 }
 
@@ -420,11 +417,10 @@ Result<UndoReport> StoredWorkspace::Undo(const std::string& wanted) {
   bool begun = false;
   const auto frozen = [&](const std::function<Status()>& work) {
     begun = true;
-    return filesystem_->WhileFrozen(
-        [&](OverlayFilesystem::Frozen& held) -> Status {
-          TRY(held.PinOrphans());
-          return work();
-        });
+    return filesystem_->WhileFrozen([&](Frozen& held) -> Status {
+      TRY(Handover(held).PinOrphans());
+      return work();
+    });
   };
   auto report =
       committer_.Undo(wanted, options_.filesystem.clock->Now(), frozen);
@@ -452,7 +448,7 @@ Status StoredWorkspace::CatchUp() {
 void StoredWorkspace::RefreshTree() {
   const std::vector<std::string> news = FindNews();
   Tell(filesystem_->WhileFrozen(
-      [](OverlayFilesystem::Frozen& frozen) { return frozen.Refresh(); }));
+      [](Frozen& frozen) { return BaseFollower(frozen).Refresh(); }));
   MarkSeen(news);
 }
 

@@ -32,10 +32,9 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   report.savepoint = TRY(FindSavepoint(journal->Savepoints(), name));
   // Most of what is to be drained need not be while all is frozen.
   TRY(journal->Drain());
-  const StaleCaches stale =
-      TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-        return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
-      }));
+  const StaleCaches stale = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
+    return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
+  }));
   {
     const Meanwhile tells([&] { Tell(stale); });
     // What is the base's again may be something else there by now.
@@ -54,9 +53,8 @@ Result<std::shared_ptr<Past>> StoredWorkspace::PastAt(const std::string& name) {
   const MutexLock lock(past_mutex_);
   if (past_ && past_->Is(journal, savepoint)) return past_;
   past_.reset();
-  past_ = TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-    return Past::At(frozen, savepoint);
-  }));
+  past_ = TRY(filesystem_->WhileFrozen(
+      [&](Frozen& frozen) { return Past::At(frozen, savepoint); }));
   return past_;
 }
 
@@ -68,14 +66,13 @@ std::shared_ptr<Past> StoredWorkspace::TakePast() {
 Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
     const std::string& savepoint, const std::vector<std::string>& below) {
   StaleCaches stale = filesystem_->WhileFrozen(
-      [](OverlayFilesystem::Frozen& frozen) { return frozen.FollowBase(); });
+      [](Frozen& frozen) { return BaseFollower(frozen).Follow(); });
   std::ignore = TakePast();  // it follows, too
   if (!stale.empty()) Tell(std::move(stale));
   std::shared_ptr<Past> past = TRY(PastAt(savepoint));
-  SinceList list =
-      TRY(filesystem_->WhileFrozen([&](OverlayFilesystem::Frozen& frozen) {
-        return SinceList::Collect(frozen, std::move(past));
-      }));
+  SinceList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
+    return SinceList::Collect(frozen, std::move(past));
+  }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
 }
 

@@ -25,6 +25,7 @@
 #define RELEASE_SHARED(...) TXFS_THREAD(release_shared_capability(__VA_ARGS__))
 #define RELEASE_GENERIC(...) \
   TXFS_THREAD(release_generic_capability(__VA_ARGS__))
+#define ASSERT_CAPABILITY(x) TXFS_THREAD(assert_capability(x))
 #define ACQUIRED_BEFORE(...) TXFS_THREAD(acquired_before(__VA_ARGS__))
 #define ACQUIRED_AFTER(...) TXFS_THREAD(acquired_after(__VA_ARGS__))
 #define RETURN_CAPABILITY(x) TXFS_THREAD(lock_returned(x))
@@ -37,6 +38,9 @@ class CAPABILITY("mutex") Mutex {
  public:
   void Lock() ACQUIRE() { mutex_.lock(); }
   void Unlock() RELEASE() { mutex_.unlock(); }
+  /// Says to the analysis, where it cannot see it, that the thread that called
+  /// this function's caller holds the lock. Checks nothing.
+  void AssertHeld() const ASSERT_CAPABILITY(this) {}
 
  private:
   friend class CondVar;

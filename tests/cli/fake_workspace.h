@@ -113,6 +113,7 @@ class FakeWorkspace : public Workspace {
 
   Filesystem& filesystem() override { return files; }
   Store& store() override { return *store_; }
+  [[nodiscard]] Timestamp created() const override { return {}; }
   [[nodiscard]] std::string transaction_id() const override { return id; }
   [[nodiscard]] const std::string& path() const override { return path_; }
   Result<WorkspaceStatus> GetStatus() override;

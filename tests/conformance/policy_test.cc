@@ -202,6 +202,24 @@ TEST_F(PolicyTest, LayersTellWhatWasThereBefore) {
   EXPECT_TRUE(fs().Unlink("kept/deep/new"));
 }
 
+TEST_F(PolicyTest, ARefusedOperationLeavesNoCopyInTheStore) {
+  base_.File("old.pem", "a key");
+  ASSERT_TRUE(fs().WriteFile("x", "new"));
+  ASSERT_TRUE(fs().Unlink("old.pem"));
+  EXPECT_EQ(fs().Rename("x", ".env", 0).error().rule, "secret");
+  EXPECT_EQ(fs().AppendFile(".env", "more").error().rule, "secret");
+  EXPECT_EQ(fs().Truncate(".env", 0).error().rule, "secret");
+  EXPECT_EQ(fs().Truncate("content", 3).error().rule, "content");
+  EXPECT_EQ(fs().WriteFile("old.pem", "another").error().rule, "keys");
+  EXPECT_EQ(fs().Link("x", "old.pem").error().rule, "keys");
+  const string preimages = base_.root() + "/.txfs/txn/" +
+                           fs().workspace().transaction_id() + "/preimages";
+  EXPECT_FALSE(std::filesystem::exists(preimages));
+  // One is kept of a change that is accepted.
+  ASSERT_TRUE(fs().Rename("x", "free", 0));
+  EXPECT_TRUE(std::filesystem::exists(preimages));
+}
+
 TEST_F(PolicyTest, WhatIsNotMeantIsAllowed) {
   EXPECT_TRUE(fs().WriteFile("plain/hooks/f", "changed"));
   EXPECT_TRUE(fs().Rename("plain", "elsewhere", 0));

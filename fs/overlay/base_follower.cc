@@ -1,0 +1,558 @@
+#include "fs/overlay/base_follower.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <ranges>
+#include <string>
+#include <utility>
+
+namespace txfs {
+namespace {
+
+/// Whether `inode` is a file that was touched, and left as it was, by no name
+/// any more: others gave what it was in the base another one, under which it is
+/// another inode.
+bool IsNothing(const Tree& tree, const Inode& inode) {
+  return !inode.IsDirectory() && inode.upper && Tree::LacksName(inode) &&
+         ((inode.lost && inode.record.base->nlink == 1) ||
+          tree.IsShadowed(inode)) &&
+         inode.IsUnchanged() && !inode.retired;
+}
+
+/// Whether `inode` is a directory that the base has no more, and in which there
+/// is nothing of ours: names came and went. That some were deleted counts, for
+/// others may bring it back.
+bool IsLostAndEmpty(const Tree& tree, const Inode& inode) {
+  if (!inode.IsDirectory() || !inode.lost || !inode.upper ||
+      !inode.record.base || inode.IsOrphan() || inode.AttributesChanged() ||
+      inode.known_children != 0 || inode.upper_names != 0 ||
+      inode.links.empty()) {
+    return false;
+  }
+  return std::ranges::all_of(inode.links, [&](const Inode::Link& link) {
+    const Inode* parent = tree.Find(link.parent);
+    return parent != nullptr && parent->UpperSlot(link.name) == nullptr;
+  });
+}
+
+/// Whether the base has `inode` exactly as it was, or cannot be asked.
+bool IsStillThere(const Tree& tree, const BaseDirectory& base,
+                  const Inode& inode) {
+  const BaseOrigin& origin = *inode.record.base;
+  const auto object = FindObject(base, origin.path);
+  if (!object) return true;
+  return *object && tree.OriginOf(origin.path, (*object)->st) == origin;
+}
+
+/// The record of a directory whose mode and owner only others changed, if so.
+std::optional<InodeRecord> FollowAttributes(const Tree& tree,
+                                            const BaseDirectory& base,
+                                            const Inode& inode) {
+  const bool may_follow = inode.IsDirectory() && inode.record.base &&
+                          !inode.IsOrphan() && !inode.lost;
+  if (!may_follow) return {};
+  InodeRecord after = inode.record;
+  BaseOrigin& origin = *after.base;
+  Attr& attr = after.attr;
+  const bool ours = attr.mode != (origin.mode & 07777) ||
+                    attr.uid != origin.uid || attr.gid != origin.gid;
+  if (ours) return {};
+  const auto st = base.Stat(origin.path);
+  if (!st || !tree.IsOrigin(inode, *st)) return {};
+  origin.mode = st->st_mode;
+  origin.uid = st->st_uid;
+  origin.gid = st->st_gid;
+  attr.mode = origin.mode & 07777;
+  attr.uid = origin.uid;
+  attr.gid = origin.gid;
+  if (after == inode.record) return {};
+  return after;
+}
+
+/// The record of a file of which the transaction only deleted some names, and
+/// that others changed by the rest.
+std::optional<InodeRecord> FollowContent(const Tree& tree,
+                                         const BaseDirectory& base,
+                                         const Inode& inode) {
+  const bool may_follow = inode.attr().type == FileType::kRegular &&
+                          inode.record.base && !inode.IsOrphan() &&
+                          !inode.lost && inode.IsUnchanged() &&
+                          inode.attr().nlink < inode.record.base->nlink &&
+                          tree.UpperNames(inode) == 0;
+  if (!may_follow) return {};
+  const BaseOrigin& origin = *inode.record.base;
+  const auto st = base.Stat(origin.path);
+  if (!st || !tree.IsOrigin(inode, *st)) return {};
+  const bool shown = std::ranges::any_of(inode.links, [&](const auto& link) {
+    return tree.BasePathOf(link) == origin.path;
+  });
+  if (!shown) return {};
+  InodeRecord after = tree.RecordOf({origin.path, *st, {}});
+  // What tells of its names stays what it was: others may have moved them.
+  after.attr.nlink = inode.attr().nlink;
+  after.attr.atime = inode.attr().atime;
+  after.attr.ctime = inode.attr().ctime;
+  after.base->nlink = origin.nlink;
+  after.base->ctime = origin.ctime;
+  if (after == inode.record) return {};
+  return after;
+}
+
+/// What the base has at a path now.
+struct Sight {
+  bool known = true;  ///< else it could not be asked, and nothing is concluded
+  std::optional<BaseObject> object;
+
+  [[nodiscard]] bool IsDirectory() const {
+    return object && S_ISDIR(object->st.st_mode);
+  }
+};
+
+bool IsIdentical(const BaseObject& a, const BaseObject& b) {
+  return a.st.st_dev == b.st.st_dev && a.st.st_ino == b.st.st_ino &&
+         (a.st.st_mode & S_IFMT) == (b.st.st_mode & S_IFMT);
+}
+
+/// One look at the base with everything frozen.
+class Refresher {
+ public:
+  Refresher(Tree& tree, const BaseDirectory& base, BaseFileCache& files)
+      : tree_(tree), base_(base), files_(files) {}
+
+  StaleCaches Run() {
+    tree_.DropUnheld();
+    tree_.ForEach([&](const Inode& inode) { Collect(inode); });
+    LookAtAll();
+    tree_.DropUnheld();
+    return std::move(stale_);
+  }
+
+  StaleCaches Run(std::span<const Ino> inos) {
+    for (const Ino ino : inos) {
+      if (const Inode* inode = tree_.Find(ino)) Collect(*inode);
+    }
+    LookAtAll();
+    return std::move(stale_);
+  }
+
+ private:
+  struct Name {
+    Inode::Link link;
+    Sight sight;
+  };
+
+  void Collect(const Inode& inode) {
+    if (!inode.record.base || inode.IsOrphan()) return;
+    if (inode.IsDirectory()) {
+      directories_.emplace_back(inode.record.base->path, inode.ino);
+    } else if (!inode.upper) {
+      files_known_.push_back(inode.ino);
+    } else if (inode.links.size() > 1) {
+      linked_.push_back(inode.ino);
+    }
+  }
+
+  void LookAtAll() {
+    std::ranges::sort(directories_);
+    for (const auto& [path, ino] : directories_) LookAtDirectory(path, ino);
+    for (const Ino ino : files_known_) {
+      Inode* inode = tree_.Find(ino);
+      if (inode != nullptr && !inode->IsOrphan()) LookAtFile(*inode);
+    }
+    DropNameless();
+    for (const Ino ino : linked_) DropLostNames(*tree_.Find(ino));
+    // Children first: a directory goes when nothing is left in it.
+    for (const Ino ino : gone_ | std::views::reverse) DropDirectory(ino);
+  }
+
+  [[nodiscard]] Sight Look(const std::string& path) const {
+    auto object = FindObject(base_, path);
+    if (!object) return {.known = false, .object = {}};
+    return {.known = true, .object = std::move(*object)};
+  }
+
+  void LookAtDirectory(const std::string& path, Ino ino) {
+    Inode* const found = tree_.Find(ino);
+    // It went with the one above it.
+    if (found == nullptr || found->IsOrphan()) return;
+    Inode& inode = *found;
+    const Sight sight = Look(path);
+    if (!sight.known) return;
+    if (!sight.IsDirectory()) {
+      gone_.push_back(ino);
+      return;
+    }
+    tree_.SetLost(inode, false, stale_.inodes);
+    const bool is_another =
+        !inode.upper && !tree_.IsOrigin(inode, sight.object->st) &&
+        !Told::Of(*inode.record.base).Covers(sight.object->st);
+    if (is_another && ino != kRootIno) {
+      // Who has it open, or something in it, was let in by what it was.
+      DropBelow(inode);
+      gone_.push_back(ino);
+      return;
+    }
+    // An upper one keeps its record, which is what its commit compares; what
+    // it shows of the base may have changed once more.
+    if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
+    if (!inode.upper) tree_.Revise(inode, *sight.object);
+    ++inode.version;
+    stale_.inodes.push_back(ino);
+    AddUnknownNames(path, inode);
+  }
+
+  /// Of what is known in it only what the transaction changed stays.
+  void DropBelow(const Inode& directory) {
+    std::vector<std::pair<Ino, std::string>> known;
+    for (const auto& [name, slot] : directory.slots) {
+      if (slot.cached != kNoIno) known.emplace_back(slot.cached, name);
+    }
+    for (const auto& [ino, name] : known) {
+      Inode* child = tree_.Find(ino);
+      if (child == nullptr || child->upper) continue;
+      if (child->IsDirectory()) DropBelow(*child);
+      if (child->known_children != 0) continue;
+      stale_.inodes.push_back(ino);
+      DropNames(ino, {Name{.link = {directory.ino, name}, .sight = {}}});
+    }
+  }
+
+  /// The kernel may remember that these do not exist.
+  void AddUnknownNames(const std::string& path, const Inode& directory) {
+    const auto entries = base_.List(path);
+    if (!entries) return;
+    for (const BaseEntry& entry : *entries) {
+      if (directory.slots.contains(entry.name)) continue;
+      stale_.names.push_back({directory.ino, entry.name});
+    }
+  }
+
+  void LookAtFile(Inode& inode) {
+    std::vector<Name> names;
+    for (const Inode::Link& link : inode.links) {
+      const Inode* parent = tree_.Find(link.parent);
+      if (parent == nullptr || !parent->record.base) return;
+      names.push_back(
+          {link, Look(JoinPath(parent->record.base->path, link.name))});
+      if (!names.back().sight.known) return;
+    }
+    const auto is_same = [&](const Name& name) {
+      return name.sight.object && tree_.IsOrigin(inode, name.sight.object->st);
+    };
+    const auto stays = std::ranges::find_if(names, is_same);
+    if (stays != names.end()) {
+      const BaseObject object = *stays->sight.object;
+      std::erase_if(names, is_same);
+      Revise(inode, object);
+    } else if (IsReplacedAsOne(inode, names)) {
+      // A file that was rewritten is the same one to whoever has it open.
+      files_.Drop(inode.ino);
+      Revise(inode, *names.front().sight.object);
+      return;
+    }
+    // What the kernel holds may be open, and have a name that nobody looked up.
+    const bool may_have_others = inode.lookups != 0 &&
+                                 names.size() == inode.links.size() &&
+                                 names.size() < inode.record.base->nlink;
+    if (may_have_others) {
+      nameless_.emplace_back(inode.ino, std::move(names));
+    } else {
+      DropNames(inode.ino, names);
+    }
+  }
+
+  void DropNameless() {
+    std::vector<Inode*> files;
+    for (const auto& [ino, names] : nameless_) files.push_back(tree_.Find(ino));
+    std::ranges::copy(ShowElsewhere(tree_, base_, files),
+                      std::back_inserter(stale_.names));
+    for (const auto& [ino, names] : nameless_) {
+      DropNames(ino, names);
+      Inode* inode = tree_.Find(ino);
+      const bool stays = inode != nullptr && !inode->IsOrphan();
+      if (!stays) continue;
+      const Sight sight = Look(inode->record.base->path);
+      if (sight.object) Revise(*inode, *sight.object);
+    }
+  }
+
+  /// An upper file keeps its record, which is what its commit compares. Of its
+  /// names those go that only the base gave it, as long as another one stays;
+  /// but the noted one of a changed file stays where others put something
+  /// there, or deleted it: a conflict.
+  void DropLostNames(const Inode& inode) {
+    std::vector<Inode::Link> lost;
+    bool has_others = false;
+    for (const Inode::Link& link : inode.links) {
+      const auto path = tree_.BasePathOf(link);
+      const Sight sight =
+          path ? Look(*path) : Sight{.known = false, .object = {}};
+      const bool there =
+          sight.object && tree_.IsOrigin(inode, sight.object->st);
+      const bool contested = path == inode.record.base->path &&
+                             (sight.object || inode.lost) &&
+                             !inode.IsUnchanged();
+      if (!sight.known || there) {
+        has_others = true;
+      } else if (!contested) {
+        lost.push_back(link);
+      }
+    }
+    if (!has_others) return;
+    for (const Inode::Link& link : lost) DropName(inode.ino, link);
+  }
+
+  /// Whether all names lead to one other object of the same type, which
+  /// nothing else here is.
+  bool IsReplacedAsOne(const Inode& inode, const std::vector<Name>& names) {
+    if (names.empty() || !names.front().sight.object) return false;
+    const BaseObject& first = *names.front().sight.object;
+    // Who has it open must be one who may read that.
+    return TypeOfMode(first.st.st_mode) == inode.attr().type &&
+           Told::Of(*inode.record.base).Covers(first.st) &&
+           tree_.FindBaseFile(first.path, first.st) == nullptr &&
+           std::ranges::all_of(names, [&](const Name& name) {
+             return name.sight.object && IsIdentical(*name.sight.object, first);
+           });
+  }
+
+  void Revise(Inode& inode, const BaseObject& object) {
+    if (!tree_.Differs(inode, object)) return;
+    tree_.Revise(inode, object);
+    stale_.inodes.push_back(inode.ino);
+  }
+
+  void DropNames(Ino ino, const std::vector<Name>& names) {
+    if (names.empty()) return;
+    Inode& inode = *tree_.Find(ino);
+    // Who has it open reads on, if it was read lately.
+    const SharedFd open =
+        files_.Find(ino, BaseIdentity::Of(*inode.record.base));
+    for (const Name& name : names) DropName(ino, name.link);
+    Inode* left = tree_.Find(ino);
+    if (left != nullptr && left->IsOrphan()) {
+      left->pinned_base = open;
+      stale_.inodes.push_back(ino);
+    }
+    if (left == nullptr || left->IsOrphan()) files_.Drop(ino);
+  }
+
+  /// One with changes of the transaction in it stays: they are still to be
+  /// seen, and a conflict at its commit.
+  void DropDirectory(Ino ino) {
+    Inode* inode = tree_.Find(ino);
+    if (inode == nullptr || ino == kRootIno) return;
+    tree_.SetLost(*inode, true, stale_.inodes);
+    if (inode->upper || inode->known_children != 0) return;
+    const std::vector<Inode::Link> links = inode->links;
+    stale_.inodes.push_back(ino);
+    for (const Inode::Link& link : links) DropName(ino, link);
+  }
+
+  /// The directory may have been kept for it.
+  void DropName(Ino ino, const Inode::Link& link) {
+    stale_.names.push_back({link.parent, link.name});
+    tree_.DropLink(*tree_.Find(ino), link);
+    Inode* left = tree_.Find(ino);
+    if (left != nullptr && left->IsOrphan()) left->taken = true;
+    const Inode* parent = tree_.Find(link.parent);
+    if (parent != nullptr && parent->lost) DropDirectory(link.parent);
+  }
+
+  Tree& tree_;
+  const BaseDirectory& base_;
+  BaseFileCache& files_;
+  std::vector<std::pair<std::string, Ino>> directories_;  ///< by base path
+  std::vector<Ino> files_known_;
+  std::vector<std::pair<Ino, std::vector<Name>>> nameless_;
+  std::vector<Ino> linked_;  ///< upper files of several names
+  std::vector<Ino> gone_;    ///< directories, parents first
+  StaleCaches stale_;
+};
+
+}  // namespace
+
+Status BaseFollower::Append(Inode& inode, InodeRecord before,
+                            std::optional<InodeRecord> after,
+                            std::vector<Edit> names) {
+  Change change{.op = Op::kFollow,
+                .time = frozen_.Now(),
+                .pid = static_cast<uint32_t>(::getpid()),
+                .uid = ::geteuid(),
+                .exe = "txfs",
+                .path = tree_.PathOf(inode),
+                .edits = std::move(names)};
+  change.edits.push_back(
+      InodeEdit{inode.ino, std::move(before), std::move(after)});
+  TRY(frozen_.Append(change));
+  return {};
+}
+
+/// It stays under the names that it has, which are those of the base.
+Status BaseFollower::MakePristine(Inode& inode) {
+  const Ino ino = inode.ino;
+  const std::vector<Inode::Link> links = inode.links;
+  std::vector<Edit> names;
+  for (const Inode::Link& link : links) {
+    const Slot* slot = tree_.Find(link.parent)->UpperSlot(link.name);
+    if (slot == nullptr) continue;
+    names.push_back(DentryEdit{link.parent, link.name, slot->upper, {}});
+  }
+  TRY(Append(inode, inode.record, {}, std::move(names)));
+  Inode* left = tree_.Find(ino);
+  if (left == nullptr) return {};
+  for (const Inode::Link& link : links) {
+    Inode* parent = tree_.Find(link.parent);
+    if (parent == nullptr || parent->slots.contains(link.name)) continue;
+    tree_.Cache(*parent, link.name, *left);
+  }
+  return {};
+}
+
+StaleCaches BaseFollower::FollowNames(const std::vector<Inode*>& changed) {
+  LookedFor found = LookForChanged(tree_, frozen_.base, changed);
+  for (LookedFor::Noted& was : found.noted) {
+    Inode& inode = *tree_.Find(was.ino);
+    InodeRecord before = inode.record;
+    before.base->path = was.before;
+    if (Append(inode, std::move(before), inode.record)) continue;
+    inode.record.base->path = std::move(was.before);
+  }
+  StaleCaches went;
+  for (const LookedFor::Gone& gone : found.gone) went.Append(Delete(gone));
+  std::vector<Ino> several;
+  // A directory may have been kept for one.
+  for (const StaleCaches::Name& name : went.names) {
+    several.push_back(name.parent);
+  }
+  for (const Inode* inode : changed) {
+    if (inode->links.size() > 1) several.push_back(inode->ino);
+  }
+  StaleCaches stale = Refresh(several);
+  stale.Append(went);
+  std::ranges::move(found.shown, std::back_inserter(stale.names));
+  std::ranges::copy(found.stale, std::back_inserter(stale.inodes));
+  return stale;
+}
+
+/// As if the transaction had deleted the last name that it showed.
+StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
+  Inode& inode = *tree_.Find(gone.ino);
+  InodeRecord after = inode.record;
+  after.attr.nlink = 0;
+  after.base->path = gone.path;
+  const std::vector<Inode::Link> links = inode.links;
+  if (!Append(inode, inode.record, std::move(after))) return {};
+  StaleCaches stale;
+  stale.inodes.push_back(gone.ino);
+  for (const Inode::Link& link : links) {
+    stale.names.push_back({link.parent, link.name});
+    tree_.DropLink(*tree_.Find(gone.ino), link);
+  }
+  if (Inode* left = tree_.Find(gone.ino)) {
+    // Who has it open must not write what nobody would see.
+    left->taken = left->IsOrphan();
+    // Should a rollback bring it back, it is looked for again.
+    left->lost = left->sought = false;
+  }
+  return stale;
+}
+
+StaleCaches BaseFollower::Follow() { return Follow(tree_.upper()); }
+
+StaleCaches BaseFollower::Follow(const std::vector<Inode*>& changed) {
+  // A commit that is half-way has made of the base what it is.
+  if (frozen_.IsHalted()) return {};
+  frozen_.base.DropCache();
+  StaleCaches stale = FollowNames(changed);
+  stale.Append(FollowTouched(changed));
+  return stale;
+}
+
+StaleCaches BaseFollower::FollowTouched(const std::vector<Inode*>& all) {
+  StaleCaches stale;
+  std::vector<Inode*> as_they_were, nothing;
+  std::vector<std::pair<Inode*, InodeRecord>> changed;
+  for (Inode* at : all) {
+    Inode& inode = *at;
+    if (IsNothing(tree_, inode)) {
+      nothing.push_back(&inode);
+    } else if (tree_.IsAsItWas(inode)) {
+      if (!IsStillThere(tree_, frozen_.base, inode))
+        as_they_were.push_back(&inode);
+    } else if (auto after = inode.IsDirectory()
+                                ? FollowAttributes(tree_, frozen_.base, inode)
+                                : FollowContent(tree_, frozen_.base, inode)) {
+      changed.emplace_back(&inode, std::move(*after));
+    }
+  }
+  // What cannot be journaled stays what it is, and its commit follows.
+  for (auto& [inode, after] : changed) {
+    if (!Append(*inode, inode->record, std::move(after))) continue;
+    stale.inodes.push_back(inode->ino);
+  }
+  for (Inode* inode : nothing) std::ignore = Append(*inode, inode->record, {});
+  std::vector<Ino> pristine;
+  for (Inode* inode : as_they_were) {
+    const Ino ino = inode->ino;
+    if (MakePristine(*inode)) pristine.push_back(ino);
+  }
+  stale.Append(Refresh(pristine));
+  stale.Append(DropLostDirectories());
+  return stale;
+}
+
+/// With what is in one goes what the one above it was kept for.
+StaleCaches BaseFollower::DropLostDirectories() {
+  StaleCaches stale;
+  for (;;) {
+    std::vector<Inode*> empty;
+    tree_.ForEachUpper([&](Inode& inode) {
+      if (IsLostAndEmpty(tree_, inode)) empty.push_back(&inode);
+    });
+    std::vector<Ino> pristine;
+    for (Inode* inode : empty) {
+      const Ino ino = inode->ino;
+      if (MakePristine(*inode)) pristine.push_back(ino);
+    }
+    if (pristine.empty()) return stale;
+    stale.Append(Refresh(pristine));
+  }
+}
+
+StaleCaches BaseFollower::Refresh() {
+  frozen_.ForgetDirectories();
+  const bool follows = !frozen_.IsHalted();
+  tree_.ForEachUpper([](Inode& inode) { inode.sought = false; });
+  // Before names go that only memory knows.
+  StaleCaches stale = follows ? FollowNames(tree_.upper()) : StaleCaches();
+  stale.Append(Refresher(tree_, frozen_.base, frozen_.origins.files()).Run());
+  // Now nothing else is taken for what it follows.
+  if (follows) stale.Append(FollowTouched(tree_.upper()));
+  frozen_.ExpectMoved();
+  return stale;
+}
+
+StaleCaches BaseFollower::Refresh(std::span<const Ino> inos) {
+  return Refresher(tree_, frozen_.base, frozen_.origins.files()).Run(inos);
+}
+
+StaleCaches BaseFollower::LookAgain(std::span<const Ino> inos) {
+  // Of what is half-way the paths of before are not to be looked for.
+  if (frozen_.IsHalted()) return {};
+  StaleCaches stale = Refresh(inos);
+  std::vector<Inode*> directories;
+  for (const Ino ino : inos) {
+    Inode* inode = tree_.Find(ino);
+    if (inode != nullptr && inode->upper && inode->IsDirectory()) {
+      directories.push_back(inode);
+    }
+  }
+  stale.Append(FollowTouched(directories));
+  return stale;
+}
+
+}  // namespace txfs

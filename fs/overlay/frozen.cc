@@ -1,0 +1,223 @@
+#include "fs/overlay/frozen.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "fs/overlay/base_follower.h"
+#include "fs/overlay/handover.h"
+#include "fs/overlay/overlay.h"
+#include "fs/tree/plan.h"
+
+namespace txfs {
+
+Result<size_t> Frozen::Read(const Inode& inode, uint64_t offset,
+                            MutableByteSpan out) {
+  overlay_.AssertFrozen();
+  auto plan = overlay_.PlanRead(inode, offset, out.size());
+  if (!plan.journal) plan.journal = overlay_.journal_;
+  return overlay_.ReadPieces(plan, offset, out);
+}
+
+std::vector<Range> Frozen::DataIn(const Inode& inode, Range range) {
+  overlay_.AssertFrozen();
+  std::vector<Range> data;
+  const auto plan = overlay_.PlanRead(inode, range.from, range.to - range.from);
+  overlay_.VisitData(plan, [&](Range found) {
+    data.push_back(found);
+    return true;
+  });
+  return data;
+}
+
+Result<std::map<std::string, std::string>> Frozen::OldXattrs(
+    const Inode& inode) const {
+  overlay_.AssertFrozen();
+  OriginXattrs source = TRY(overlay_.SourceOfXattrs(inode));
+  source.told.reset();  // the answer goes to no other user
+  return origins.Xattrs(source);
+}
+
+Result<SharedFd> Frozen::OpenOrigin(const Inode& inode) {
+  overlay_.AssertFrozen();
+  return origins.Open(overlay_.PlanRead(inode, 0, 0).origin);
+}
+
+Status Frozen::Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
+                       std::vector<Edit> along) {
+  const Timestamp now = Now();
+  Attr& attr = after.attr;
+  attr.size = content.size();
+  attr.base_limit = 0;
+  attr.own_segment = 0;
+  attr.mtime = attr.ctime = now;
+  Change change{.op = Op::kWrite,
+                .time = now,
+                .pid = static_cast<uint32_t>(::getpid()),
+                .uid = ::geteuid(),
+                .exe = "txfs",
+                .path = tree.PathOf(inode),
+                .length = content.size(),
+                .edits = std::move(along)};
+  StagedContent staged;
+  std::vector<Extent> fresh;
+  if (!content.empty()) {
+    staged = TRY(journal.Stage(content));
+    fresh.push_back({0, content.size(), staged.ref});
+  }
+  ExtentEdit extents = PlanExtents(inode, 0, UINT64_MAX, fresh);
+  const std::vector<Extent> released = ReleasedBy(extents, 0, UINT64_MAX);
+  change.edits.push_back(InodeEdit{inode.ino, inode.record, std::move(after)});
+  change.edits.push_back(std::move(extents));
+  overlay_.AssertFrozen();
+  auto accepted =
+      overlay_.AppendAndApply(change, fresh.empty() ? nullptr : &staged);
+  ForgetMeters();
+  if (!accepted) {
+    if (!fresh.empty()) journal.Abandon(staged);
+    return std::unexpected(std::move(accepted).error());
+  }
+  Release(released, *accepted);
+  return {};
+}
+
+Result<Lsn> Frozen::Append(const Change& change) {
+  overlay_.AssertFrozen();
+  return overlay_.AppendAndApply(change, nullptr);
+}
+
+void Frozen::Release(const std::vector<Extent>& extents, Lsn lsn) {
+  OverlayFilesystem::ReleaseAll(journal, extents, lsn);
+}
+
+void Frozen::Sign(const Caller& caller, Change& change) const {
+  change.time = Now();
+  change.pid = caller.pid;
+  change.uid = caller.uid;
+  change.exe = overlay_.options_.exe_of(caller.pid);
+}
+
+Timestamp Frozen::Now() const { return overlay_.options_.clock->Now(); }
+
+void Frozen::SetHalted(bool halted) {
+  overlay_.AssertFrozen();
+  overlay_.halted_ = halted;
+}
+
+bool Frozen::IsHalted() const {
+  overlay_.AssertFrozen();
+  return overlay_.halted_;
+}
+
+std::shared_ptr<Journal> Frozen::SharedJournal() const {
+  overlay_.AssertFrozen();
+  return overlay_.journal_;
+}
+
+void Frozen::SwapJournal(std::shared_ptr<Journal>& next) {
+  overlay_.AssertFrozen();
+  std::swap(overlay_.journal_, next);
+  overlay_.halted_ = false;
+}
+
+std::shared_ptr<const policy::Policy> Frozen::SharedPolicy() const {
+  overlay_.AssertFrozen();
+  return overlay_.judge_.policy();
+}
+
+Result<StaleCaches> Frozen::Rollback(const Caller& caller,
+                                     const Savepoint& savepoint,
+                                     uint64_t* undone) {
+  Plan plan = overlay_.StartPlan(Op::kRollback, caller);
+  plan.change().path = savepoint.name;
+  plan.change().offset = Raw(savepoint.lsn);
+  Rewind rewind = TRY(journal.Rollback(std::move(plan).Finish()));
+  *undone = rewind.changes;
+
+  const Tree::WentBack went = tree.GoBack(rewind);
+  ForgetMeters();
+  const Tree::Look look = BaseLook();
+  StaleCaches stale;
+  for (Inode* inode : went.changed) {
+    if (!inode->upper) continue;
+    tree.Relink(*inode, look);
+    // What was changed is seen where others put another file.
+    if (!tree.IsShadowed(*inode) || inode->IsUnchanged()) continue;
+    const std::string& path = inode->record.base->path;
+    Inode* parent = tree.FindBaseDirectory(ParentPath(path));
+    const std::string name(BaseName(path));
+    Inode* theirs = tree.Find(parent->CachedSlot(name)->cached);
+    if (theirs->upper || theirs->IsDirectory()) continue;
+    const Ino ino = theirs->ino;
+    const SharedFd open =
+        origins.files().Find(ino, BaseIdentity::Of(*theirs->record.base));
+    tree.DropCached(*parent, name);
+    tree.Relink(*inode, look);
+    stale.names.push_back({parent->ino, name});
+    theirs = tree.Find(ino);
+    if (theirs == nullptr || !theirs->IsOrphan()) continue;
+    // As with a file that another program deleted: open descriptors read on.
+    theirs->taken = true;
+    theirs->pinned_base = open;
+    stale.inodes.push_back(ino);
+  }
+  for (const Extent& extent : went.kept) rewind.CountLive(extent, 1);
+  for (const Extent& extent : went.given_up) rewind.CountLive(extent, -1);
+  journal.SettleRewind(rewind);
+  for (const Ino ino : went.gone) origins.files().Drop(ino);
+  overlay_.directories_.Clear();
+  ForgetMoves();
+
+  for (const Inode* inode : went.changed) {
+    if (inode->lookups > 0) stale.inodes.push_back(inode->ino);
+  }
+  std::vector<Ino> moved;
+  for (const auto& [key, value] : rewind.dentries) {
+    const Inode* parent = tree.Find(key.first);
+    if (parent == nullptr || parent->lookups == 0) continue;
+    stale.names.push_back({key.first, key.second});
+    const auto slot = parent->slots.find(key.second);
+    if (slot == parent->slots.end()) continue;
+    moved.push_back(slot->second.IsUpper() ? slot->second.upper.ino
+                                           : slot->second.cached);
+  }
+  AddMoved(tree, moved, stale);
+  // There may be many others, of which it changed nothing.
+  std::vector<Inode*> upper;
+  std::ranges::copy_if(went.changed, std::back_inserter(upper), &Inode::upper);
+  stale.Append(BaseFollower(*this).Follow(upper));
+  return stale;
+}
+
+Tree::Look Frozen::BaseLook() const { return LookAt(base); }
+
+void Frozen::ForgetDirectories() const {
+  overlay_.AssertFrozen();
+  base.DropCache();
+  overlay_.directories_.Clear();
+  overlay_.judge_.ForgetBase();
+  origins.moved().Forget();
+}
+
+void Frozen::DropCaches() const {
+  ForgetDirectories();
+  origins.files().Clear();
+}
+
+void Frozen::ForgetMeters() const {
+  overlay_.AssertFrozen();
+  overlay_.judge_.ForgetTree();
+}
+
+void Frozen::ForgetMoves() const {
+  overlay_.AssertFrozen();
+  overlay_.judge_.ForgetMoves();
+}
+
+void Frozen::ExpectMoved() const {
+  origins.moved().Expect(FilesReadFrom(tree));
+}
+
+}  // namespace txfs
