@@ -155,7 +155,8 @@ class Db::Reading {
 
  private:
   explicit Reading(Db& db) : db_(&db), lock_(db.map_mutex_) {}
-  int Start() NO_THREAD_SAFETY_ANALYSIS {
+  int Start() {
+    db_->map_mutex_.AssertHeldShared();  // by lock_
     if (db_->env_ == nullptr) return MDB_PANIC;
     MDB_txn* txn = nullptr;
     const int code = mdb_txn_begin(db_->env_, nullptr, MDB_RDONLY, &txn);

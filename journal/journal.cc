@@ -600,7 +600,8 @@ Status TransactionJournal::DrainBatch() {
       kBatchRecords,
       std::max(intake_->capacity() / 4, Intake::kMinCapacity / 4));
   const Status written = records ? WithReserve(*this,
-                                               [&]() NO_THREAD_SAFETY_ANALYSIS {
+                                               [&]() {
+                                                 drain_mutex_.AssertHeld();
                                                  return WriteBatch(*records);
                                                })
                                  : Status(std::unexpected(records.error()));
@@ -784,7 +785,9 @@ Result<Rewind> TransactionJournal::Rollback(const Change& change) {
     }
   };
   // As in a drain: what makes room must find some.
-  TRY(WithReserve(*this, [&]() NO_THREAD_SAFETY_ANALYSIS {
+  TRY(WithReserve(*this, [&]() {
+    append_mutex_.AssertHeld();
+    drain_mutex_.AssertHeld();
     return WriteBesideRing(encoded, undo);
   }));
   SetSavepoints(std::move(kept));
@@ -810,7 +813,9 @@ Result<Lsn> TransactionJournal::Settle(const Change& change) {
     }
   };
   // As in a drain: what makes room must find some.
-  const Lsn lsn = TRY(WithReserve(*this, [&]() NO_THREAD_SAFETY_ANALYSIS {
+  const Lsn lsn = TRY(WithReserve(*this, [&]() {
+    append_mutex_.AssertHeld();
+    drain_mutex_.AssertHeld();
     return WriteBesideRing(encoded, settle);
   }));
   SetSavepoints({});

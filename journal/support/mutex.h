@@ -25,6 +25,7 @@
 #define RELEASE_SHARED(...) TXFS_THREAD(release_shared_capability(__VA_ARGS__))
 #define RELEASE_GENERIC(...) \
   TXFS_THREAD(release_generic_capability(__VA_ARGS__))
+#define ASSERT_SHARED_CAPABILITY(x) TXFS_THREAD(assert_shared_capability(x))
 #define ASSERT_CAPABILITY(x) TXFS_THREAD(assert_capability(x))
 #define ACQUIRED_BEFORE(...) TXFS_THREAD(acquired_before(__VA_ARGS__))
 #define ACQUIRED_AFTER(...) TXFS_THREAD(acquired_after(__VA_ARGS__))
@@ -101,6 +102,8 @@ class CAPABILITY("shared mutex") SharedMutex {
   void Unlock() RELEASE() { pthread_rwlock_unlock(&lock_); }
   void LockShared() ACQUIRE_SHARED() { pthread_rwlock_rdlock(&lock_); }
   void UnlockShared() RELEASE_SHARED() { pthread_rwlock_unlock(&lock_); }
+  /// As Mutex::AssertHeld, for the shared side.
+  void AssertHeldShared() const ASSERT_SHARED_CAPABILITY(this) {}
 
  private:
   pthread_rwlock_t lock_;

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+
+#include "fs/base/base_directory.h"
+#include "journal/change.h"
+#include "journal/support/result.h"
+
+namespace txfs {
+
+/// The attributes of a base object, all its content its own.
+[[nodiscard]] Attr AttrOf(const struct stat& st);
+
+/// A base object as the tree first sees it.
+struct BaseObject {
+  std::string path;
+  struct stat st{};
+  std::string symlink;
+};
+
+/// What `base` has at `path` now; none where it has nothing.
+[[nodiscard]] Result<std::optional<BaseObject>> FindObject(
+    const BaseDirectory& base, const std::string& path);
+
+}  // namespace txfs
