@@ -183,6 +183,9 @@ class StoredWorkspace final : public Workspace {
   Result<CommitReport> CommitOrGoOn(const CommitOptions& options,
                                     const CommitProgress& progress)
       REQUIRES(end_mutex_);
+  /// Brings the tree up to date with the base, and tells the kernel. Journaled:
+  /// not for a query.
+  void FollowBase();
   Status CommitFrozen(Frozen& frozen, Attempt& attempt) REQUIRES(end_mutex_);
   Result<CommitRecord> PrepareCommit(Frozen& frozen, const Selection* selection,
                                      Attempt& attempt) REQUIRES(end_mutex_);

@@ -143,14 +143,17 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
 
 Result<std::vector<NetChange>> StoredWorkspace::Changes(
     bool expand, const std::vector<std::string>& below) {
-  StaleCaches stale;
   ChangeList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
-    stale = BaseFollower(frozen).Follow();
     NoteNamesBelow(frozen.tree, frozen.base, below);
     return ChangeList::Collect(frozen, expand);
   }));
-  if (!stale.empty()) Tell(std::move(stale));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
+}
+
+void StoredWorkspace::FollowBase() {
+  StaleCaches stale = filesystem_->WhileFrozen(
+      [](Frozen& frozen) { return BaseFollower(frozen).Follow(); });
+  if (!stale.empty()) Tell(std::move(stale));
 }
 
 Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {

@@ -117,6 +117,7 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   CommitReport report = TRY(CommitOrGoOn(options, progress));
   if (!resumes || !report.partial) return report;
   // More may have been asked for now than that part.
+  FollowBase();
   auto left = Changes(false, options.paths);
   if (left && left->empty()) return report;
   auto rest = left ? CommitOrGoOn(options, progress)
@@ -152,21 +153,23 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
                   .report = {},
                   .stale = {},
                   .old = {}};
-  auto committed = [&]() NO_THREAD_SAFETY_ANALYSIS -> Status {
+  auto committed = [&]() -> Status {
+    end_mutex_.AssertHeld();
     // Of what is half in the base there is nothing to be counted.
     if (!resumes) {
       NoteHeldNames();
+      FollowBase();
       attempt.changes = TRY(Changes(false, {}));
     }
     // Most of what is to be drained need not be while all is frozen.
     TRY(filesystem_->journal()->DrainUnsynced());
-    return filesystem_->WhileFrozen(
-        [&](Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
-          Status done = CommitFrozen(frozen, attempt);
-          // Some may be elsewhere by now, and others where they were.
-          if (IsHalfWay()) frozen.ForgetDirectories();
-          return done;
-        });
+    return filesystem_->WhileFrozen([&](Frozen& frozen) {
+      end_mutex_.AssertHeld();
+      Status done = CommitFrozen(frozen, attempt);
+      // Some may be elsewhere by now, and others where they were.
+      if (IsHalfWay()) frozen.ForgetDirectories();
+      return done;
+    });
   }();
   committer_.OnProgress({});
   if (!committed && !IsHalfWay() && !attempt.vault.empty()) {
@@ -333,7 +336,8 @@ Status StoredWorkspace::PassPointOfNoReturn(Frozen& frozen,
   if (IsHalfWay()) return {};
   auto passed = WithReserve(
       frozen.journal,
-      [&]() NO_THREAD_SAFETY_ANALYSIS {
+      [&]() {
+        end_mutex_.AssertHeld();
         return committer_.PassPointOfNoReturn(record);
       },
       [&] { return !store_->history().HasIntent(); });
@@ -411,6 +415,7 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   PlanReport report;
   report.id = transaction_id();
   NoteHeldNames();
+  FollowBase();
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   report.changes = changes.size();
   auto planned = filesystem_->WhileFrozen([&](Frozen& frozen) -> Status {

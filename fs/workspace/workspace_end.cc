@@ -213,32 +213,32 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   std::latch known_told(1);
   std::optional<Meanwhile> tells_changed;
   std::optional<Meanwhile> tells_shown;
-  Status discarded =
-      filesystem_->WhileReadOnly([&]() NO_THREAD_SAFETY_ANALYSIS {
-        filesystem_->WhileFrozen([&](Frozen& frozen) {
-          changed = Handover(frozen).Changed();
-          tells_changed.emplace([&] {
-            TellKernel(changed.known);
-            known_told.count_down();
-          });
-          // Counting them exactly would take a look at the whole base.
-          TouchedCount touched(frozen.tree);
-          shown = Handover(frozen).Reset(
-              false, [&](const Inode& inode) { touched.Add(inode); });
-          report.changes = touched.Total();
-        });
-        tells_shown.emplace([&] {
-          TellKernel(filesystem_->InFlight(changed.known));
-          known_told.wait();
-          Tell(shown);
-          Tell(changed.unknown);
-        });
-        const TransactionSummary ended =
-            Ended(TransactionState::kDiscarded, "", report.changes,
-                  *filesystem_->journal());
-        report.id = ended.id;
-        return EndDiscarded(ended, taken_back, old);
+  Status discarded = filesystem_->WhileReadOnly([&]() {
+    end_mutex_.AssertHeld();
+    filesystem_->WhileFrozen([&](Frozen& frozen) {
+      changed = Handover(frozen).Changed();
+      tells_changed.emplace([&] {
+        TellKernel(changed.known);
+        known_told.count_down();
       });
+      // Counting them exactly would take a look at the whole base.
+      TouchedCount touched(frozen.tree);
+      shown = Handover(frozen).Reset(
+          false, [&](const Inode& inode) { touched.Add(inode); });
+      report.changes = touched.Total();
+    });
+    tells_shown.emplace([&] {
+      TellKernel(filesystem_->InFlight(changed.known));
+      known_told.wait();
+      Tell(shown);
+      Tell(changed.unknown);
+    });
+    const TransactionSummary ended =
+        Ended(TransactionState::kDiscarded, "", report.changes,
+              *filesystem_->journal());
+    report.id = ended.id;
+    return EndDiscarded(ended, taken_back, old);
+  });
   tells_changed.reset();
   tells_shown.reset();
   Tell(taken_back);
@@ -265,7 +265,8 @@ Status StoredWorkspace::EndDiscarded(const TransactionSummary& ended,
     return {};
   }
   if (next) {
-    filesystem_->WhileFrozen([&](Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
+    filesystem_->WhileFrozen([&](Frozen& frozen) {
+      end_mutex_.AssertHeld();
       GoOnWith(frozen, std::move(*next), old);
     });
     discard_half_way_ = false;
@@ -291,7 +292,8 @@ Status StoredWorkspace::EndOnFullDisk(const TransactionSummary& ended,
   TRY(store_->EndWithoutRoom(ended));
   const auto next =
       std::make_shared<DeferredJournal>([this] { return BeginDeferred(); });
-  filesystem_->WhileFrozen([&](Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
+  filesystem_->WhileFrozen([&](Frozen& frozen) {
+    end_mutex_.AssertHeld();
     GoOnWithout(frozen, next, old);
   });
   old = {};
@@ -339,12 +341,13 @@ Result<PartDiscard> StoredWorkspace::DiscardPart(
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   // Most of what is to be drained need not be while all is frozen.
   TRY(journal->Drain());
+  FollowBase();
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   PartDiscard discarded;
-  auto settled =
-      filesystem_->WhileFrozen([&](Frozen& frozen) NO_THREAD_SAFETY_ANALYSIS {
-        return DiscardFrozen(frozen, paths, changes, discarded);
-      });
+  auto settled = filesystem_->WhileFrozen([&](Frozen& frozen) {
+    end_mutex_.AssertHeld();
+    return DiscardFrozen(frozen, paths, changes, discarded);
+  });
   const StaleCaches stale = TRY(std::move(settled));
   Tell(stale);
   // Gives back the space. When that fails, the next drain does.

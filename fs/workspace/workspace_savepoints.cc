@@ -65,10 +65,7 @@ std::shared_ptr<Past> StoredWorkspace::TakePast() {
 
 Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
     const std::string& savepoint, const std::vector<std::string>& below) {
-  StaleCaches stale = filesystem_->WhileFrozen(
-      [](Frozen& frozen) { return BaseFollower(frozen).Follow(); });
-  std::ignore = TakePast();  // it follows, too
-  if (!stale.empty()) Tell(std::move(stale));
+  std::ignore = TakePast();  // the base may have changed since
   std::shared_ptr<Past> past = TRY(PastAt(savepoint));
   SinceList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
     return SinceList::Collect(frozen, std::move(past));
