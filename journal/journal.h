@@ -170,7 +170,7 @@ class Journal {
   /// They are reserved again when there is room.
   virtual bool GiveUpReserve() = 0;
 
-  /// Makes the destructor not drain: the journal is about to be thrown away.
+  /// Makes the destructor not drain: the journal is about to be deleted.
   virtual void Forget() = 0;
 
   /// Bytes of blocks of intake, reserve, spool and tables on disk.

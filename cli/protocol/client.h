@@ -97,7 +97,7 @@ class Client {
   /// Reads the whole content of a side of a change of an ended commit, at most
   /// `limit` bytes (EFBIG).
   Result<std::string> ReadEnded(const ChangeSide& side, uint64_t limit);
-  /// What is not given is as in the workspace.
+  /// Limits that are not given are those of the workspace.
   Result<GcReport> CollectGarbage(std::optional<uint64_t> keep_commits,
                                   std::optional<uint64_t> keep_bytes);
 

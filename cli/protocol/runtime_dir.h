@@ -42,7 +42,7 @@ Result<UniqueFd> OpenOwnParent(const std::string& path);
 /// sockets.
 [[nodiscard]] std::string PathBelow(int dir, const std::string& path);
 
-/// Identifies the socket of `st` among all that are later at its path.
+/// A text that differs from that of every later socket at the same path.
 [[nodiscard]] std::string SocketStamp(const struct stat& st);
 /// The stamp of the socket at `path`; "" if there is none.
 [[nodiscard]] std::string StampOf(const std::string& path);

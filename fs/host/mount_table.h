@@ -27,8 +27,8 @@ struct MountEntry {
 
   /// The st_dev of its files.
   [[nodiscard]] dev_t device() const;
-  /// Whether its type is that of txfs, whoever made it: any user can choose
-  /// type and source.
+  /// Whether its type is that of txfs. Any user can choose type and source: see
+  /// is_own.
   [[nodiscard]] bool is_txfs() const { return type == "fuse.txfs"; }
   /// Whether it is a txfs mount of the calling user: check this, not is_txfs.
   /// In a user namespace, also true for the user outside to whom the caller is
