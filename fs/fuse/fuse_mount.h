@@ -12,8 +12,8 @@ namespace txfs {
 
 /// The remedy where a mountpoint is another directory than a moment ago.
 inline constexpr const char* kSwappedHint =
-    "something else changes the directories there: try again when it is done, "
-    "or mount elsewhere";
+    "another process changes the directories there: try again when it has "
+    "finished, or mount elsewhere";
 
 /// A mount that was just made.
 struct FuseMount {
