@@ -245,7 +245,7 @@ attempt "os.unlink('mnt/dir/asked')"
 ends 7
 in_log "nobody answered in time"
 sed -i 's/^timeout = .*/timeout = "5m"/' policy.toml
-refuses 1 'timeout of [ask] is no time; expected a number of seconds' txfs policy check policy.toml
+refuses 1 'timeout of [ask] is not a valid time; expected a number of seconds' txfs policy check policy.toml
 sed -i 's/^timeout = .*/timeout = 600/' policy.toml
 txfs -C mnt policy reload >/dev/null
 

@@ -37,14 +37,14 @@ question() { txfs -C mnt pending --json | json 'd[0]["id"]'; }
 
 # What is no hook is said at load.
 policy '["hook.sh"]'
-refuses 1 'policy.toml:4: command of [hook] names no program' txfs policy check policy.toml
+refuses 1 'policy.toml:4: command of [hook] does not name a program' txfs policy check policy.toml
 policy '["/bin/cat"]'
 sed -i 's/^timeout.*/on_error = "allow"/' policy.toml
 refuses 1 'policy.toml:5: on_error of [hook] is "allow"' txfs policy check policy.toml
 sed -i '/^\[hook\]/,/^$/d' policy.toml
 refuses 1 'action of hooked is "hook", but no file has one' txfs policy check policy.toml
 policy '["/bin/cat"]'
-refuses 1 "there is a [hook] already in" txfs mount ws mnt --policy policy.toml --policy policy.toml
+refuses 1 "[hook] is already set in" txfs mount ws mnt --policy policy.toml --policy policy.toml
 mkdir -p ws/.txfs
 cp policy.toml ws/.txfs/policy.toml
 refuses 1 "ws/.txfs/policy.toml:3: [hook] in a workspace's own rules" txfs mount ws mnt

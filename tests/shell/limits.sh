@@ -40,7 +40,7 @@ END
 equal "limits.toml: 0 rules and 3 limits, and their examples hold" \
   "$(txfs policy check limits.toml)" check
 sed 's/window = 3600/window = 0/' limits.toml >wrong.toml
-refuses 1 'wrong.toml:21: window of [[limit]] is no number of seconds' \
+refuses 1 'wrong.toml:21: window of [[limit]] is not a valid number of seconds' \
   txfs policy check wrong.toml
 
 txfs mount ws mnt --policy limits.toml

@@ -30,8 +30,8 @@ END
 
 equal "policy.toml: 2 rules, and their examples hold" "$(txfs policy check policy.toml)" check
 chmod g+w policy.toml
-refuses_with_hint 1 "can be written by others" txfs policy check policy.toml
-refuses_with_hint 1 "can be written by others" txfs mount ws mnt --policy policy.toml
+refuses_with_hint 1 "is writable by other users" txfs policy check policy.toml
+refuses_with_hint 1 "is writable by other users" txfs mount ws mnt --policy policy.toml
 chmod g-w policy.toml
 sed 's/id = "secrets"/id = "txfs-env-files"/' policy.toml >same.toml
 txfs policy check same.toml 2>err
