@@ -154,7 +154,7 @@ with open("mnt/db/large", "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping
     for page in range(0, len(mapping), 4096): mapping[page] = 65
     mapping.flush()'
 equal 8192 "$(tr -cd A <mnt/db/large | wc -c)" "pages that were stored"
-in_log "what the kernel writes back cannot wait for somebody"
+in_log "a write-back by the kernel cannot wait for an answer"
 
 # What fails, refuses: a crash, silence, nonsense; and not for ever.
 policy '["/bin/sh", "-c", "read -r line; [ -e '"$PWD"'/crash ] && exit 3; read -r line"]' 0.05
@@ -166,7 +166,7 @@ refused touch mnt/db/new
 in_log "the hook did not answer in time"
 policy '["/bin/sh", "-c", "read -r line; echo {}; read -r line"]'
 refused touch mnt/db/new
-in_log "the hook answered with what is none: {}"
+in_log "the hook's answer is not valid: {}"
 # Nor is an answer that comes before its question.
 cat >early <<'END'
 read -r line
