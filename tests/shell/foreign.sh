@@ -169,7 +169,7 @@ refuses_with_hint 1 "lies inside the workspace $PWD/outer" txfs mount late mnt -
 # The state directory is private, or is not used.
 mkdir shared own
 chmod 777 shared
-refuses_with_hint 1 "can be written to by other users" env XDG_STATE_HOME="$PWD/shared/state" txfs mount own mnt
+refuses_with_hint 1 "is writable by other users" env XDG_STATE_HOME="$PWD/shared/state" txfs mount own mnt
 mkdir -m 755 loose loose/txfs
 XDG_STATE_HOME=$PWD/loose txfs mount own mnt
 txfs umount mnt

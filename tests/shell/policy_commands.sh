@@ -149,7 +149,7 @@ status=0
 txfs policy test --policy limits.toml limits.jsonl >out || status=$?
 equal 1 "$status" "exit code of limits that fail"
 equal "limits.jsonl:1: unlink a: expected allow, got deny by many
-limits.jsonl:2: unlink a: expected deny; it takes total, which is not given, to judge by many
+limits.jsonl:2: unlink a: expected deny; limit many needs total, which is not given
 2 cases, 2 failed" "$(cat out)" "what failed of limits"
 
 for wrong in 'nonsense' '[]' '{"op": "write"}' \
