@@ -58,7 +58,7 @@ for where in mnt ws; do
   if [ $where = ws ]; then done_with; fi
   copy_tree ws theirs
   txfs -C $where status >status || fail "status"
-  contains "$(cat status)" "conflicts    6 paths of the workspace changed under the transaction"
+  contains "$(cat status)" "conflicts    6 paths of the workspace changed during the transaction"
   contains "$(cat status)" "f: changed in the workspace, modified in the transaction"
   contains "$(cat status)" "and 1 more (\`txfs status --json\` lists all)"
   contains "$(cat status)" "--on-conflict=mine"

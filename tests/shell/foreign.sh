@@ -151,8 +151,8 @@ equal 1 "$(txfs -C open/below list --json 2>/dev/null | json 'len(d)')" "transac
 
 # What decides for txfs is not in reach of who works in a mount.
 mkdir -p home/.local/state home/.config
-refuses_with_hint 1 "which decides for txfs" env XDG_STATE_HOME="$PWD/home/.local/state" txfs mount home mnt
-refuses_with_hint 1 "which decides for txfs" env XDG_CONFIG_HOME="$PWD/home/.config" txfs mount home mnt
+refuses_with_hint 1 "which controls txfs" env XDG_STATE_HOME="$PWD/home/.local/state" txfs mount home mnt
+refuses_with_hint 1 "which controls txfs" env XDG_CONFIG_HOME="$PWD/home/.config" txfs mount home mnt
 
 # Nor is the store of another workspace, whichever of them was first.
 mkdir outer inner
