@@ -175,7 +175,7 @@ equal "" "$(txfs -C mnt log --denied 2>&1)" "its log"
 attempt 1
 echo more >mnt/free/file
 txfs -C mnt commit 2>"$TMPDIR/err" >"$TMPDIR/out"
-grep -q '^note: the policy refused 1 operation by kept; .txfs show [0-9a-f]*. will still say so' "$TMPDIR/err" ||
+grep -q '^note: the policy refused 1 operation by kept; .txfs show [0-9a-f]*. shows the counts' "$TMPDIR/err" ||
   fail "a commit says: $(cat "$TMPDIR/err")"
 attempt 2
 txfs -C mnt discard

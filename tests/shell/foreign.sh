@@ -111,7 +111,7 @@ rm -rf moved
 refuses_with_hint 1 "no foreign store" txfs adopt elsewhere
 contains "$(cat "$TMPDIR/err")" "$PWD/moved"
 said=$(txfs adopt elsewhere --from moved)
-contains "$said" "nothing is taken over yet"
+contains "$said" "nothing is adopted yet"
 contains "$said" "committed, \"one\""
 txfs adopt elsewhere --from moved --yes >/dev/null
 equal "committed active" \
@@ -128,7 +128,7 @@ said=$(txfs adopt ws 2>"$TMPDIR/err")
 contains "$(cat "$TMPDIR/err")" "a commit was interrupted"
 contains "$said" "shipped"
 contains "$said" "refused: .git/hooks/post-commit by txfs-git-hooks"
-contains "$said" "nothing is taken over yet"
+contains "$said" "nothing is adopted yet"
 equal 0 "$(txfs -C ws list --json 2>/dev/null | json 'len(d)')" "transactions before --yes"
 contains "$(txfs adopt --yes ws 2>/dev/null)" "adopted 1 transaction"
 txfs mount ws mnt
@@ -223,7 +223,7 @@ adopt_as() {
 for who in same cloned user; do
   said=$(adopt_as $who txfs adopt $who 2>/dev/null)
   contains "$said" "refused: disk by txfs-adopt"
-  contains "$said" "will be yours"
+  contains "$said" "will belong to you"
   adopt_as $who txfs adopt --yes $who >/dev/null 2>&1
   refuses 1 "no savepoint" adopt_as $who txfs -C $who rollback before
   adopt_as $who txfs -C $who commit >/dev/null 2>&1 || fail "$who: a commit of what was adopted"

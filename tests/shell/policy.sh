@@ -35,7 +35,7 @@ refuses_with_hint 1 "is writable by other users" txfs mount ws mnt --policy poli
 chmod g-w policy.toml
 sed 's/id = "secrets"/id = "txfs-env-files"/' policy.toml >same.toml
 txfs policy check same.toml 2>err
-contains "$(cat err)" "note: it does not go with the default policy: "
+contains "$(cat err)" "note: it cannot be combined with the default policy: "
 contains "$(cat err)" "txfs-env-files"
 txfs policy check policy.toml 2>err
 equal "" "$(cat err)" "what the check of a good file says"
