@@ -12,8 +12,8 @@ namespace txfs {
 
 /// The remedy for a mountpoint that has been replaced by another directory.
 inline constexpr const char* kSwappedHint =
-    "something else changes the directories there: try again when it is done, "
-    "or mount elsewhere";
+    "another process changes the directories there: try again when it has "
+    "finished, or mount elsewhere";
 
 /// A new mount.
 struct FuseMount {

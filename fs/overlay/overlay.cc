@@ -268,8 +268,7 @@ Result<Lsn> OverlayFilesystem::Accept(Change change,
 Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
                                               const StagedContent* content) {
   if (halted_) {
-    return Fail(EROFS,
-                "the end of the transaction stopped half-way; run it again");
+    return Fail(EROFS, "a commit or discard stopped half-way; run it again");
   }
   const Lsn lsn = TRY(journal_->Append(change, content));
   Apply(change, tree_);
@@ -299,7 +298,8 @@ Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
   if (!inode.IsOrphan()) return Accept(std::move(change), content);
   // To who has it open it looks like a file, and what was written to it would
   // be in no diff.
-  if (inode.taken) return Fail(ESTALE, "the base has it no more by its name");
+  if (inode.taken)
+    return Fail(ESTALE, "the base no longer has this file under a known name");
   // Content of an ended transaction is not of this one.
   if (!meters_.empty() && !inode.retired) {
     TRY(meters_.Judge(change, tree_, base_));
