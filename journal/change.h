@@ -23,32 +23,33 @@ enum class FileType : uint8_t {
   kBlockDevice = 7,
 };
 
-/// Whether an inode of the overlay may have the number: neither 0 nor so large
-/// that none comes after it.
+/// Whether `ino` is a valid inode number of the overlay: not 0, and less than
+/// kStoredNumberMax.
 [[nodiscard]] bool IsInodeNumber(Ino ino);
-/// Whether an extended attribute may have the name, or a row for one.
+/// Whether `name` is a valid name of an extended attribute: 1 to 255 bytes, no
+/// NUL.
 [[nodiscard]] bool IsXattrName(std::string_view name);
 
 /// The S_IF* bits of `type`.
 [[nodiscard]] uint32_t ModeBits(FileType type);
-/// The type in the S_IF* bits of `mode`; none for bits that mean nothing.
+/// The type in the S_IF* bits of `mode`; none if they are invalid.
 [[nodiscard]] std::optional<FileType> TypeOfMode(uint32_t mode);
 /// Whether `mode` has a type, permission bits, and no other bits.
 [[nodiscard]] bool IsModeOfObject(uint32_t mode);
 
-/// What can change about an inode while it lives. Fixed size on disk.
+/// The attributes of an inode. Fixed size on disk.
 struct Attr {
   FileType type = FileType::kRegular;
-  bool xattrs_owned =
-      false;          ///< the xattr table is complete, the base's are hidden
-  uint32_t mode = 0;  ///< permission bits, 07777
+  bool xattrs_owned = false;  ///< the xattr table is complete; the xattrs of
+                              ///< the base are hidden
+  uint32_t mode = 0;          ///< permission bits, 07777
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint32_t nlink = 0;
   uint64_t rdev = 0;
   uint64_t size = 0;  ///< bytes
   uint64_t base_limit =
-      0;  ///< bytes [0, base_limit) come from the base file, where no extent is
+      0;  ///< where no extent is, bytes [0, base_limit) come from the base file
   uint32_t own_segment =
       0;  ///< spool segment in which position = file offset; 0: none
   Timestamp atime, mtime, ctime;
@@ -59,7 +60,7 @@ struct Attr {
 /// The base object an inode came from, as it was when first touched.
 struct BaseOrigin {
   std::string path;  ///< relative to the base root; "" is the root itself
-  uint64_t dev = 0;  ///< 0: the device of the base root, else the st_dev
+  uint64_t dev = 0;  ///< st_dev; 0: that of the base root
   uint64_t ino = 0;
   uint64_t size = 0;
   uint32_t mode = 0;  ///< with S_IF* bits
@@ -71,7 +72,7 @@ struct BaseOrigin {
   bool operator==(const BaseOrigin&) const = default;
 };
 
-/// An inode's record: attributes, and what never changes.
+/// The record of an inode: attributes, base object and symlink target.
 struct InodeRecord {
   Attr attr;
   std::optional<BaseOrigin> base;
@@ -80,14 +81,14 @@ struct InodeRecord {
   bool operator==(const InodeRecord&) const = default;
 };
 
-/// A part of a spool record. Segment 0 is a hole: reads as zeros, the rest of
-/// the fields are 0.
+/// Part of a spool record. Segment 0 is a hole, which reads as zeros; the other
+/// fields are then 0.
 struct ContentRef {
   uint32_t segment = 0;
   uint32_t record_length = 0;    ///< bytes of the whole record
   uint64_t record_position = 0;  ///< where the record starts in its segment
   uint64_t checksum = 0;         ///< xxh3-64 of the whole record
-  uint32_t delta = 0;            ///< where this part starts in the record
+  uint32_t delta = 0;            ///< offset of this part in the record, bytes
 
   bool operator==(const ContentRef&) const = default;
 };
@@ -107,8 +108,7 @@ struct Extent {
 
 enum class DentryKind : uint8_t { kAbsent = 0, kWhiteout = 1, kInode = 2 };
 
-/// What the upper says about a name: nothing, that it is hidden, or which inode
-/// it is.
+/// What the upper has for a name: nothing, a whiteout or an inode.
 struct DentryValue {
   DentryKind kind = DentryKind::kAbsent;
   Ino ino = kNoIno;
@@ -116,7 +116,7 @@ struct DentryValue {
   bool operator==(const DentryValue&) const = default;
 };
 
-/// An inode has a number, what is none has 0.
+/// Whether `ino` fits `kind`: a valid inode number for kInode, else 0.
 [[nodiscard]] bool IsSound(const DentryValue& value);
 
 struct InodeEdit {
@@ -135,8 +135,7 @@ struct DentryEdit {
   DentryValue before, after;
   bool operator==(const DentryEdit&) const = default;
 };
-/// Replaces whole extents: every one of `before` goes, every one of `after`
-/// comes.
+/// Replaces whole extents: removes those in `before`, adds those in `after`.
 struct ExtentEdit {
   Ino ino = kNoIno;
   std::vector<Extent> before, after;
@@ -172,21 +171,21 @@ enum class Op : uint8_t {
   kUtimens = 15,
   kSetxattr = 16,
   kRemovexattr = 17,
-  kReap = 18,  ///< internal: an unlinked inode was forgotten; never shown to
-               ///< the user
-  kSavepoint = 19,  ///< `path` is its name, its LSN the mark; no edits
-  kRollback = 20,   ///< to the savepoint of name `path` and LSN `offset`: the
-                    ///< changes in between do not count; no edits
-  kCommit = 21,     ///< `path` is the id of a commit of a part: the edits take
-                    ///< that out of the transaction, which has no savepoints
-                    ///< any more
-  kDiscard = 22,    ///< the same for a part that was thrown away
-  kFollow = 23,     ///< internal: what the transaction did nothing to became
-                    ///< what the base has: a touched file, the mode of a
-                    ///< directory, a noted name; never shown to the user
+  kReap = 18,  ///< internal, never shown to the user: an unlinked inode was
+               ///< dropped. Only earlier versions wrote it
+  kSavepoint = 19,  ///< `path`: the savepoint's name; no edits
+  /// To the savepoint with the name `path` and the LSN `offset`; the changes in
+  /// between no longer count. No edits.
+  kRollback = 20,
+  kCommit = 21,  ///< `path`: the id of a partial commit. The edits remove its
+                 ///< changes from the transaction, which then has no savepoints
+  kDiscard = 22,  ///< the same for a partial discard; no `path`
+  kFollow = 23,   ///< internal, never shown to the user: the base's state
+                  ///< replaces what the transaction did not change: a touched
+                  ///< file, the mode of a directory, a recorded path
 };
 
-/// Whether users are told nothing of it.
+/// Whether `op` is never shown to users.
 [[nodiscard]] constexpr bool IsInternal(Op op) {
   return op == Op::kReap || op == Op::kFollow;
 }
@@ -195,14 +194,13 @@ enum class Op : uint8_t {
 [[nodiscard]] std::string_view OpName(Op op);
 [[nodiscard]] std::optional<Op> OpFromName(std::string_view name);
 
-/// The user where it is not known; nobody has it (chown(2)).
+/// The user is unknown. No user has this id: to chown(2) it means "no change".
 inline constexpr uint32_t kNoUid = 0xFFFFFFFF;
 
-/// One mutation: who did what, and the edits that do it and undo it.
+/// One mutation: the process, the operation, and edits that can be undone.
 struct Change {
   Op op = Op::kCreate;
-  int32_t result = 0;  ///< 0, or the errno with which it was refused; then
-                       ///< there are no edits
+  int32_t result = 0;  ///< 0, or the errno of a refusal; then edits is empty
   Timestamp time;
   uint32_t pid = 0;
   uint32_t uid = 0;  ///< or kNoUid
@@ -212,21 +210,23 @@ struct Change {
   uint64_t offset = 0;   ///< write, truncate, allocate
   uint64_t length = 0;
   std::vector<Edit> edits;
-  uint64_t policy = 0;  ///< Policy::hash of the one that judged it; 0: none
-  std::string rule;     ///< id of the rule or limit that refused it, or had it
-                        ///< noted, or of the rule that asked and was answered
-                        ///< with yes
-  std::string reason, suggest;  ///< of a rule that refused it, for people
-  std::string because;   ///< the path that this rule is about, if none of those
-  uint64_t repeats = 1;  ///< operations that it stands for, in the log only
-  Timestamp first = {};  ///< time of the first of them; of one alone zero
+  uint64_t policy = 0;  ///< Policy::hash of the policy that judged it; 0: none
+  /// Id of the rule or limit that refused or audited it, or of the ask or hook
+  /// rule whose question was answered with yes.
+  std::string rule;
+  std::string reason, suggest;  ///< texts of the rule that refused it
+  std::string because;   ///< the path that the rule is about, if it is neither
+                         ///< `path` nor `new_path`
+  uint64_t repeats = 1;  ///< merged operations that this change stands for;
+                         ///< more than 1 only in the log
+  Timestamp first = {};  ///< time of the first of them; 0 unless merged
 
   bool operator==(const Change&) const = default;
 };
 
 /// Encodes per docs/format.md, "Change".
 void EncodeChange(const Change& change, Bytes& out);
-/// EBADMSG when the bytes are no change. Consumes all of `in`.
+/// EBADMSG unless `in` is one encoded change and nothing else.
 Result<Change> DecodeChange(ByteSpan in);
 
 void EncodeTime(Timestamp time, Encoder& out);
@@ -240,9 +240,9 @@ void EncodeOrigin(const std::optional<BaseOrigin>& origin,
 void DecodeOrigin(Decoder& in, std::optional<BaseOrigin>& origin,
                   std::string& symlink);
 
-/// What edits are applied to: the tree in memory, the tables on disk. Cannot
-/// fail: a state that can, remembers its error and reports it at the end of its
-/// batch.
+/// A target of edits, such as the tree in memory or the tables on disk. The
+/// calls do not fail: Tables keeps its first error and reports it at the end of
+/// the batch.
 class State {
  public:
   virtual ~State() = default;
@@ -256,7 +256,7 @@ class State {
                         const std::optional<std::string>& value) = 0;
 };
 
-/// The one place where edits take effect, live, in recovery and in rollback.
+/// Applies edits to `state`: in live operations, in recovery and in fsck.
 void Apply(const Edit& edit, State& state);
 void Apply(const Change& change, State& state);
 

@@ -75,8 +75,7 @@ void TableCheck::Visit(std::string_view table, ByteSpan key, ByteSpan value) {
   if (table.empty()) {
     tables_.emplace(AsText(key));
     if (std::ranges::count(kTableNames, AsText(key)) == 0) {
-      findings_.Add("tables.row",
-                    "there is a table " + Quote(AsText(key)) + " too many");
+      findings_.Add("tables.row", "unknown table " + Quote(AsText(key)));
     }
   } else if (table == "meta") {
     VisitMeta(AsText(key), value);
@@ -99,7 +98,7 @@ void TableCheck::Visit(std::string_view table, ByteSpan key, ByteSpan value) {
   } else if (table == "denial") {
     VisitDenial(key, value);
   } else {
-    BadRow(table, "nothing is known about its rows");
+    BadRow(table, "its rows are of an unknown kind");
   }
 }
 
@@ -118,17 +117,18 @@ void TableCheck::VisitMeta(std::string_view key, ByteSpan value) {
     cursor = DecodeCursor(value);
   } else if (key == std::string(kFactPrefix) + "state") {
     if (std::ranges::count(kOpenStates, AsText(value)) == 0) {
-      BadRow("meta", "the state " + Quote(AsText(value)) + " is none");
+      BadRow("meta", "unknown state " + Quote(AsText(value)));
     }
   } else if (!key.starts_with(kFactPrefix)) {
-    BadRow("meta", "nothing is known about " + Quote(key));
+    BadRow("meta", "unknown key " + Quote(key));
   }
 }
 
 void TableCheck::VisitInode(ByteSpan key, ByteSpan value) {
   const auto row = DecodeInodeRow(key, value);
   if (!row) return BadRow("inode", "a row cannot be decoded");
-  if (row->ino == kNoIno) return BadRow("inode", "there is an inode 0");
+  if (row->ino == kNoIno)
+    return BadRow("inode", "a row has the invalid inode number 0");
   image.inodes[row->ino].attr = row->attr;
 }
 
@@ -145,7 +145,7 @@ void TableCheck::VisitOrigin(ByteSpan key, ByteSpan value) {
   }
   if (!record.base && record.symlink.empty()) {
     BadRow("origin",
-           "the row of inode " + std::to_string(Raw(*ino)) + " says nothing");
+           "the row of inode " + std::to_string(Raw(*ino)) + " is empty");
   }
   inode->second.base = std::move(record.base);
   inode->second.symlink = std::move(record.symlink);
@@ -178,7 +178,7 @@ void TableCheck::VisitLog(ByteSpan key, ByteSpan value) {
   if (!lsn) return BadRow("log", "a key cannot be decoded");
   if (denials_.contains(*lsn)) {
     BadRow("denial",
-           "change " + std::to_string(Raw(*lsn)) + " is in the log, too");
+           "change " + std::to_string(Raw(*lsn)) + " is also in the log");
   }
   replay_.Add(*lsn, value);
 }
@@ -209,26 +209,27 @@ void TableCheck::CheckDenials() {
   for (const auto& [rule, count] : denied_) {
     const auto found = rules_.find(rule);
     if (found != rules_.end() && found->second >= count) continue;
-    BadRow("rule", Quote(rule.second) + " refused less than there are denials");
+    BadRow("rule", Quote(rule.second) + " has a count lower than its denials");
   }
   if (denials_.size() > DenialTable::kMaxEntries) {
-    BadRow("denial", "there are " + std::to_string(denials_.size()) + " rows");
+    BadRow("denial",
+           "there are too many rows: " + std::to_string(denials_.size()));
   }
   if (!denials_.empty()) replay_.Skip(Next(*denials_.rbegin()));
   if (replay_.missing() == counted) return;
-  findings_.Add("log.gap", "the log lacks " +
-                               std::to_string(replay_.missing()) +
-                               " changes, and " + std::to_string(counted) +
-                               " were refused by rules");
+  findings_.Add("log.gap",
+                "the log lacks " + std::to_string(replay_.missing()) +
+                    " changes, but rules refused " + std::to_string(counted));
 }
 
 void TableCheck::CheckCursor() {
   if (!cursor) {
-    findings_.Add("tables.cursor", "there is no cursor that can be decoded");
+    findings_.Add("tables.cursor",
+                  "the cursor is missing or cannot be decoded");
   } else if (cursor->next_lsn != replay_.next()) {
     findings_.Add("tables.cursor", "the cursor expects change " +
                                        std::to_string(Raw(cursor->next_lsn)) +
-                                       ", the log goes on with change " +
+                                       ", the log continues with change " +
                                        std::to_string(Raw(replay_.next())));
   }
 }
@@ -256,8 +257,8 @@ Status CheckIntake(int dir, const std::optional<IntakeCursor>& cursor,
   (*intake)->Recover(*cursor, [&](const IntakeRecord& record) {
     const std::string number = "change " + std::to_string(Raw(record.lsn));
     if (!DecodeChange(record.change)) {
-      findings.Add("intake.record",
-                   "the valid record of " + number + " means nothing");
+      findings.Add("intake.record", "the record of " + number +
+                                        " is intact, but cannot be decoded");
       return false;
     }
     if (spool != nullptr && record.content.segment != 0 &&
@@ -266,8 +267,8 @@ Status CheckIntake(int dir, const std::optional<IntakeCursor>& cursor,
       if (!verified) {
         findings.Add("intake.content",
                      number +
-                         " lost its content and is dropped, as is what "
-                         "follows: " +
+                         " lost its content; recovery drops it and all later "
+                         "changes: " +
                          verified.error().message);
         return false;
       }

@@ -89,9 +89,10 @@ void Replay::Add(Lsn lsn, ByteSpan encoded) {
   next_ = Next(lsn);
   if (!change || overlaps) {
     complete_ = false;
-    findings_.Add("log.record",
-                  Number(lsn) + (change ? " stands for changes that have rows"
-                                        : " cannot be decoded"));
+    findings_.Add(
+        "log.record",
+        Number(lsn) + (change ? " covers changes that have rows of their own"
+                              : " cannot be decoded"));
     return;
   }
   findings_.report().changes += repeats;
@@ -112,8 +113,9 @@ void Replay::Redo(Lsn lsn, const Change& change) {
   for (const Edit& edit : change.edits) {
     const std::string what = Mismatch(edit, image_);
     if (!what.empty()) {
-      findings_.Add("log.before", what + " before " + Number(lsn) +
-                                      " was not what the change says it was");
+      findings_.Add("log.before",
+                    what + " before " + Number(lsn) +
+                        " differs from the state that the change records");
     }
     Apply(edit, image_);
   }
@@ -144,7 +146,8 @@ void Replay::Rollback(Lsn lsn, const Change& change) {
   }
   if (savepoints_.empty() || savepoints_.back().lsn != target) {
     findings_.Add("log.record", Number(lsn) + " goes back to " +
-                                    Number(target) + ", which is no savepoint");
+                                    Number(target) +
+                                    ", which is not a savepoint");
     complete_ = false;
     return;
   }
@@ -168,11 +171,11 @@ void Replay::CompareWith(const std::vector<Savepoint>& savepoints,
                          Findings findings) const {
   if (savepoints == savepoints_) return;
   findings.Add("tables.savepoints",
-               "the savepoints in the tables are not those of the log");
+               "the savepoints in the tables differ from those in the log");
 }
 
 void Replay::CompareWith(const Image& tables, Findings findings) const {
-  const std::string suffix = " in the tables is not what the log leads to";
+  const std::string suffix = " in the tables differs from the log";
   const auto add = [&](const std::string& what) {
     findings.Add("log.redo", what + suffix);
   };

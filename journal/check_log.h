@@ -12,40 +12,43 @@
 
 namespace txfs {
 
-/// Redoes changes from an empty state on, and looks at each edit whether what
-/// it says was there before was there.
+/// Redoes changes from an empty state, and checks that the `before` of each
+/// edit is the state at that point.
 class Replay {
  public:
   explicit Replay(const Findings& log) : findings_(log) {}
 
-  /// The next change of the log or the intake.
+  /// Redoes the next change of the log or the intake.
   void Add(Lsn lsn, ByteSpan encoded);
-  /// The next one is `next`, or a later one.
+  /// The next change is `next` or a later one; those before it count as
+  /// missing.
   void Skip(Lsn next);
 
-  /// Demands that the changes so far lead to exactly what `tables` has.
+  /// Reports every difference between the state after these changes and
+  /// `tables`.
   void CompareWith(const Image& tables, Findings findings) const;
 
-  /// Demands that the changes so far left exactly these savepoints.
+  /// Reports if these changes leave other savepoints.
   void CompareWith(const std::vector<Savepoint>& savepoints,
                    Findings findings) const;
-  /// What rollback to each of these would lead to; none for a savepoint that no
-  /// change made.
+  /// The states to which rollbacks to these savepoints lead, the newest first.
+  /// Savepoints that no change made are left out.
   [[nodiscard]] std::vector<Image> ImagesAt(
       const std::vector<Savepoint>& savepoints) const;
 
-  /// What the changes lead to.
+  /// The state after all changes.
   [[nodiscard]] const Image& image() const { return image_; }
   [[nodiscard]] Image Take() && { return std::move(image_); }
   [[nodiscard]] Lsn next() const { return next_; }
-  /// How many were skipped, or are not there.
+  /// How many changes were skipped or are missing.
   [[nodiscard]] uint64_t missing() const { return missing_; }
-  /// Every change could be read.
+  /// Whether every change could be read.
   [[nodiscard]] bool complete() const { return complete_; }
 
  private:
   void Redo(Lsn lsn, const Change& change);
-  /// What undoes the changes after `target` that still count; forgets them.
+  /// Removes the changes after `target` from `standing`; returns what undoes
+  /// them.
   [[nodiscard]] static Rewind TakeSince(
       Lsn target, std::vector<std::pair<Lsn, Change>>& standing);
   void Rollback(Lsn lsn, const Change& change);
@@ -53,7 +56,8 @@ class Replay {
   Findings findings_;
   Image image_;
   std::vector<Savepoint> savepoints_;
-  /// The first savepoint and the changes since that no rollback undid.
+  /// The changes from the first savepoint on, without those that a rollback
+  /// undid.
   std::vector<std::pair<Lsn, Change>> standing_;
   Lsn next_{1};
   uint64_t missing_ = 0;

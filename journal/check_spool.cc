@@ -43,10 +43,10 @@ Uses CollectUses(const Image& tables, Findings& findings) {
     Use& use = uses[{ref.segment, ref.record_position}];
     if (use.parts.empty()) use.ref = ref;
     if (!IsSameRecord(use.ref, ref)) {
-      findings.Add("spool.record", "two extents differ about the record in " +
-                                       PlaceOf(ref) + ": " +
-                                       tables.Describe(key.first) + " and " +
-                                       tables.Describe(use.parts.front().ino));
+      findings.Add("spool.record",
+                   "two extents describe the record differently in " +
+                       PlaceOf(ref) + ": " + tables.Describe(key.first) +
+                       " and " + tables.Describe(use.parts.front().ino));
     }
     use.parts.push_back({ref.delta, ref.delta + extent.length, key.first});
   }
@@ -102,10 +102,10 @@ void CheckOwners(const Image& tables, const Uses& uses, Findings& findings) {
     if (owner == owners.end()) continue;
     for (const Part& part : use.parts) {
       if (part.ino == owner->second) continue;
-      findings.Add("spool.owner", tables.Describe(part.ino) +
-                                      " has content in segment " +
-                                      SegmentName(place.first) + ", which is " +
-                                      tables.Describe(owner->second) + "'s");
+      findings.Add("spool.owner",
+                   tables.Describe(part.ino) + " has content in segment " +
+                       SegmentName(place.first) + ", which belongs to " +
+                       tables.Describe(owner->second));
     }
   }
 }
@@ -139,7 +139,7 @@ Result<std::vector<std::string>> SpoolReader::List() {
 Status SpoolReader::Verify(const ContentRef& ref) {
   if (ref.record_length == 0 || ref.record_length > kRecordContentMax) {
     return Fail(EBADMSG, "the record in " + PlaceOf(ref) +
-                             " has the impossible length " +
+                             " has an impossible length: " +
                              std::to_string(ref.record_length));
   }
   if (open_ != ref.segment) {
@@ -161,7 +161,7 @@ Status SpoolReader::Verify(const ContentRef& ref) {
     return Fail(EBADMSG, PlaceOf(ref) + " ends in the middle of a record");
   }
   if (Checksum(buffer_) == ref.checksum) return {};
-  return Fail(EBADMSG, PlaceOf(ref) + " does not have the checksum it should");
+  return Fail(EBADMSG, PlaceOf(ref) + " does not match its checksum");
 }
 
 void CheckContent(SpoolReader& spool, const Image& tables,
@@ -196,11 +196,10 @@ Status CheckSegments(SpoolReader& spool, const std::set<uint32_t>& used,
   for (const std::string& name : TRY(spool.List())) {
     const uint32_t id = SegmentId(name);
     if (id == 0) {
-      findings.Add("spool.entry",
-                   "what is " + Quote(name) + "? it is no segment");
+      findings.Add("spool.entry", Quote(name) + " is not a segment");
     } else if (!used.contains(id)) {
       findings.Note(findings.place() + "/" + name +
-                    " is not in use; it goes when the journal is opened");
+                    " is not in use; the next open of the journal removes it");
     }
   }
   return {};

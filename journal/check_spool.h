@@ -11,15 +11,16 @@
 
 namespace txfs {
 
-/// Looks at the segments in `spool/` of a transaction directory.
+/// Reads the segments in `spool/` of a transaction directory.
 class SpoolReader {
  public:
-  /// EBADMSG when there is no such directory.
+  /// EBADMSG if the directory is missing.
   static Result<SpoolReader> Open(int dir);
 
-  /// Reads the whole record; EBADMSG, as a sentence about `SEGMENT at N`.
+  /// Reads the whole record. EBADMSG, with a message about `SEGMENT at
+  /// POSITION`.
   Status Verify(const ContentRef& ref);
-  /// Names in the directory.
+  /// The names in the directory.
   Result<std::vector<std::string>> List();
 
  private:
@@ -27,19 +28,19 @@ class SpoolReader {
 
   UniqueFd dir_;
   UniqueFd segment_;
-  uint32_t open_ = 0;  ///< whose descriptor that is
+  uint32_t open_ = 0;  ///< the segment of `segment_`; 0: none
   Bytes buffer_;
 };
 
-/// Checks the content that `tables` point at, and what else the states at
-/// savepoints (`pasts`) need.
+/// Checks the content that `tables` refer to, and the further content that the
+/// states at savepoints (`pasts`) need.
 void CheckContent(SpoolReader& spool, const Image& tables,
                   const std::vector<Image>& pasts, Findings findings);
 
 /// The segments that `image` needs.
 [[nodiscard]] std::set<uint32_t> SegmentsOf(const Image& image);
 
-/// Checks the names in `spool/`: `used` is what they should be.
+/// Checks the names in `spool/`. `used`: the ids of all segments in use.
 Status CheckSegments(SpoolReader& spool, const std::set<uint32_t>& used,
                      Findings findings);
 

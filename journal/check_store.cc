@@ -83,10 +83,11 @@ Result<bool> CheckEntries(int dir, const Entry (&entries)[kCount],
     if (type == entry.type) continue;
     if (type == 0 && entry.presence == Presence::kOptional) continue;
     complete = false;
-    findings.Add(kind, std::string(entry.name) + (type == 0 ? " is missing"
-                                                  : entry.type == S_IFDIR
-                                                      ? " is no directory"
-                                                      : " is no regular file"));
+    findings.Add(kind,
+                 std::string(entry.name) + (type == 0 ? " is missing"
+                                            : entry.type == S_IFDIR
+                                                ? " is not a directory"
+                                                : " is not a regular file"));
   }
   for (const std::string& name : TRY(ListNames(dir, "."))) {
     if (std::ranges::count(entries, WithoutNew(name), &Entry::name) == 0) {
@@ -102,8 +103,7 @@ Result<bool> CheckFormat(int store, Findings findings) {
   if (text && *text == "txfs store 1\n") return true;
   const bool is_store = text && text->starts_with("txfs store ");
   findings.Add(is_store ? "version" : "store.format",
-               is_store ? "this program does not know the store's version " +
-                              Quote(text->substr(11))
+               is_store ? "unknown store version " + Quote(text->substr(11))
                         : std::string("it is damaged"));
   return !is_store;
 }
@@ -111,7 +111,7 @@ Result<bool> CheckFormat(int store, Findings findings) {
 void CheckWorkspace(int store, Findings findings) {
   const auto path = ReadWholeFile(store, "workspace", 1 << 16);
   if (!path || !path->starts_with('/') || path->find('\0') != path->npos) {
-    findings.Add("store.workspace", "it names no workspace");
+    findings.Add("store.workspace", "it does not name a workspace");
   }
 }
 
@@ -120,7 +120,7 @@ void CheckReserved(int store, Findings findings) {
   const auto id = ReadWholeFile(store, "reserved");
   if (!id) return findings.Add("store.reserved", id.error());
   if (!IsTransactionId(*id)) {
-    findings.Add("store.reserved", Quote(*id) + " is no transaction's id");
+    findings.Add("store.reserved", Quote(*id) + " is not a transaction id");
   }
 }
 
@@ -132,7 +132,7 @@ void CheckSummary(int store, const std::string& path, const std::string& id,
   const auto summary = DecodeSummary(AsBytes(*bytes));
   if (!summary) return findings.Add("store.summary", summary.error());
   if (summary->id != id) {
-    findings.Add("store.summary", "it is that of transaction " + summary->id);
+    findings.Add("store.summary", "it belongs to transaction " + summary->id);
   }
   const bool says_ended = summary->state == TransactionState::kCommitted ||
                           summary->state == TransactionState::kDiscarded;
@@ -201,7 +201,7 @@ Result<StoreLayout> CheckLayout(int store, Findings findings) {
   }
   if (!complete) {
     findings.Note(
-        "the store is not complete: its transactions were not "
+        "the store is incomplete: its transactions were not "
         "checked");
     return layout;
   }

@@ -8,13 +8,13 @@
 
 namespace txfs {
 
-/// What there is to look into.
+/// What a store has for further checks.
 struct StoreLayout {
-  bool complete = false;  ///< the store is whole, and of a known version
-  std::vector<std::string> open;  ///< transactions whose files are all there
+  bool complete = false;  ///< all entries are there, and the version is known
+  std::vector<std::string> open;  ///< transactions with all their files
 };
 
-/// Checks what a store consists of, without looking into journals and plans.
+/// Checks the entries of a store. Does not read journals and commit plans.
 Result<StoreLayout> CheckLayout(int store, Findings findings);
 
 }  // namespace txfs

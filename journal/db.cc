@@ -30,7 +30,7 @@ constexpr uint64_t kLockFileBytes = 8192;
 
 constexpr std::string_view kDamagedHint =
     "the transaction cannot be recovered; move its directory out of the store "
-    "to begin afresh";
+    "to begin a new one";
 
 struct TableName {
   const char* name;
@@ -367,7 +367,7 @@ Status Db::OpenTables(bool create) {
     // Upgrade makes them.
     if (code == MDB_NOTFOUND && table.since > 1) continue;
     if (code == MDB_NOTFOUND) {
-      return Damaged(std::string("no table ") + table.name);
+      return Damaged(std::string("there is no table ") + table.name);
     }
     if (code != 0) return FailWith(code, "open tables of");
   }
@@ -379,11 +379,12 @@ Status Db::OpenTables(bool create) {
 Result<uint32_t> Db::ReadVersion() {
   Reading reading = TRY(Reading::Begin(*this));
   auto value = reading.Get(handles_.meta, AsBytes(kFormatKey));
-  if (!value && value.error().code == ENOENT) return Damaged("no version");
+  if (!value && value.error().code == ENOENT)
+    return Damaged("they have no version");
   if (!value) return std::unexpected(std::move(value).error());
   Decoder decoder(*value);
   const auto version = decoder.Get<uint32_t>();
-  if (!decoder.ok()) return Damaged("no version");
+  if (!decoder.ok()) return Damaged("they have no version");
   return version;
 }
 
@@ -685,7 +686,8 @@ Result<DenialTable> Db::ReadDenials() {
 Result<IntakeCursor> Db::GetCursor() {
   Reading reading = TRY(Reading::Begin(*this));
   auto value = reading.Get(handles_.meta, AsBytes(kCursorKey));
-  if (!value && value.error().code == ENOENT) return Damaged("no cursor");
+  if (!value && value.error().code == ENOENT)
+    return Damaged("they have no cursor");
   if (!value) return std::unexpected(std::move(value).error());
   const auto cursor = DecodeCursor(*value);
   if (!cursor) return Damaged("the cursor");

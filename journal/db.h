@@ -38,7 +38,8 @@ struct TableHandles {
   unsigned int meta = 0;
 };
 
-/// The tables within one batch. The first error sticks; the batch then fails.
+/// The tables within one batch. Keeps the first error, with which the batch
+/// fails.
 class Tables final : public State {
  public:
   Tables(MDB_txn* txn, const TableHandles& handles)
@@ -79,8 +80,8 @@ class Tables final : public State {
 
 /// The LMDB environment `db/` of a transaction. Thread-safe.
 ///
-/// A batch is durable when the one after it was written, or after Sync: only
-/// then has the page that names it reached the disk.
+/// A batch is durable after the next batch was written or after Sync: only then
+/// has the meta page that refers to it reached the disk.
 class Db {
  public:
   /// Makes the environment in `dir`, large enough for the first batches.
@@ -92,27 +93,27 @@ class Db {
   Db(const Db&) = delete;
   Db& operator=(const Db&) = delete;
 
-  /// Makes the tables that an older version did not have. To be called before
-  /// anything else.
+  /// Makes the tables that the older version did not have. Call it first after
+  /// Open.
   Status Upgrade();
 
-  /// Runs `fill` in a batch and commits it; all of it happens, or nothing.
-  /// `fill` runs again when the map had to grow.
+  /// Runs `fill` in a batch and commits it: all of it happens, or nothing. Runs
+  /// `fill` again if the map had to grow.
   Status Write(const std::function<Status(Tables&)>& fill);
-  /// Makes all batches durable. EIO once a batch was lost.
+  /// Makes all batches durable. EIO if a batch was lost.
   Status Sync();
-  /// Forgets readers that died; they would keep pages from being reused.
+  /// Removes readers that died; they keep pages from being reused.
   void CheckReaders();
 
   /// Feeds inodes, dentries, extents and xattrs to `state`.
   Status Load(State& state);
   /// Feeds inodes and extents only.
   Status LoadContent(State& state);
-  /// Up to `limit` logged changes from `first` on.
+  /// Reads up to `limit` logged changes, from `first` on.
   Result<std::vector<std::pair<Lsn, Bytes>>> ReadLog(Lsn first, size_t limit);
-  /// Visits logged changes from the newest on back to the one after `after`.
-  /// `visit` returns the LSN at which to go on, or the newest before that: the
-  /// one before, or further back.
+  /// Visits logged changes from the newest back to the one after `after`.
+  /// `visit` returns the LSN at or below which to continue, which is below its
+  /// own.
   Status ReadLogBack(Lsn after,
                      const std::function<Result<Lsn>(Lsn, ByteSpan)>& visit);
   /// Oldest first.
@@ -141,17 +142,18 @@ class Db {
   Status CheckVersion();
   Status Resize(bool grow);
   Status Reconnect() REQUIRES(write_mutex_);
-  /// Whether LMDB takes the environment for broken: then it does not even read.
+  /// Whether LMDB refuses all transactions, reads included, after a failed
+  /// write.
   [[nodiscard]] bool HasGivenUp();
-  /// Something was not written: sees to it that the next sync makes the last
-  /// batch durable all the same.
+  /// After a failed write: makes sure that the next sync makes the last batch
+  /// durable.
   void Distrust() REQUIRES(write_mutex_) REQUIRES_SHARED(map_mutex_);
   Status RewriteFirstPages() REQUIRES(write_mutex_) REQUIRES_SHARED(map_mutex_);
-  /// The errno behind LMDB's `code` for a write, which is vague when a part of
-  /// it found room.
+  /// The errno behind LMDB's `code` for a write. For a partial write, LMDB's
+  /// code does not tell the cause.
   [[nodiscard]] int WhyNotWritten(int code) const;
   [[nodiscard]] uint64_t LastBatch() REQUIRES_SHARED(map_mutex_);
-  /// One try. `code` is LMDB's; 0 when the batch did not fail in LMDB.
+  /// Tries once. `code` is LMDB's; 0 if the batch did not fail in LMDB.
   Status TryWrite(const std::function<Status(Tables&)>& fill, int& code)
       REQUIRES(write_mutex_);
   Status LoadInodes(Reading& reading, State& state);

@@ -90,11 +90,11 @@ Result<MetaPage> ReadMetaPage(int fd, uint64_t at) {
 Result<Metas> ReadMetas(int fd, uint64_t file_size) {
   Metas metas{};
   metas.pages[0] = TRY(ReadMetaPage(fd, 0));
-  if (!metas.pages[0].IsSound()) return Damaged("its first page is none");
+  if (!metas.pages[0].IsSound()) return Damaged("its first page is not valid");
   metas.pages[1] = TRY(ReadMetaPage(fd, metas.pages[0].page_size));
   if (!metas.pages[1].IsSound() ||
       metas.pages[1].page_size != metas.pages[0].page_size) {
-    return Damaged("its second page is none");
+    return Damaged("its second page is not valid");
   }
   const uint64_t page = metas.pages[0].page_size;
   const uint64_t pages = file_size / page;
@@ -135,7 +135,7 @@ Status CopyData(int from, int to, uint64_t size) {
 Result<UniqueFd> TryCopy(int from) {
   struct stat st{};
   if (::fstat(from, &st) != 0) return Fail(errno, "stat");
-  if (!S_ISREG(st.st_mode)) return Damaged("it is no file");
+  if (!S_ISREG(st.st_mode)) return Damaged("it is not a regular file");
   const Metas before = TRY(ReadMetas(from, static_cast<uint64_t>(st.st_size)));
   UniqueFd copy(::memfd_create("tables", MFD_CLOEXEC));
   if (!copy.valid()) return Fail(errno, "memfd_create");
@@ -314,7 +314,7 @@ class FrameReader {
   Result<size_t> ReadMore() {
     pollfd poll_fd{.fd = fd_, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&poll_fd, 1, kSilenceMs);
-    if (ready == 0) return Damaged("LMDB does not come to an end with them");
+    if (ready == 0) return Damaged("LMDB does not finish reading them");
     if (ready < 0 && errno != EINTR) return Fail(errno, "poll");
     const size_t old = buffer_.size();
     buffer_.resize(old + kBuffer);
@@ -334,8 +334,8 @@ class FrameReader {
 
 std::unexpected<Error> Died(int status) {
   if (WIFSIGNALED(status)) {
-    return Damaged("LMDB died of them with signal " +
-                   std::to_string(WTERMSIG(status)));
+    return Damaged("signal " + std::to_string(WTERMSIG(status)) +
+                   " killed LMDB while it read them");
   }
   return Damaged("LMDB cannot read them");
 }
@@ -380,9 +380,9 @@ Result<UniqueFd> CopyTables(int dir) {
     UniqueFd copy = TRY(TryCopy(data->get()));
     if (copy.valid()) return copy;
   }
-  return Fail(ErrorKind::kBusy, EBUSY,
-              "the tables change faster than they can be read",
-              "try again when less is going on, or after `txfs umount`");
+  return Fail(
+      ErrorKind::kBusy, EBUSY, "the tables change faster than they can be read",
+      "try again when the workspace is less busy, or after `txfs umount`");
 }
 
 Status DumpTables(int copy, const RowVisitor& visit) {

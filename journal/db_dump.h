@@ -10,25 +10,25 @@
 
 namespace txfs {
 
-/// LMDB does not write new pages that it did not use: what its first pages say
-/// that there is may be that many more than the file has.
+/// The number of pages that the file may lack of those its meta pages count:
+/// LMDB does not write new pages that it did not use.
 inline constexpr uint64_t kMaxUnwrittenPages = 16;
 
-/// The file with the tables of the transaction directory `dir`, copied into
-/// memory: as large as what is in use of it. Needs no lock and leaves no trace,
-/// not even in LMDB's lock file: a copy during which a batch was committed is
-/// made again. EBADMSG: damaged; kBusy: batches follow each other too fast.
+/// Copies the data file of the transaction directory `dir` into memory, as far
+/// as it is in use. Takes no lock and leaves no trace, not even in LMDB's lock
+/// file. Copies again if a batch was committed meanwhile. EBADMSG: damaged;
+/// kBusy: a batch was committed during each try.
 Result<UniqueFd> CopyTables(int dir);
 
-/// Sees a row of `table`; an empty table name: the name of a table as key.
+/// Sees a row of `table`. If `table` is empty, `key` is the name of a table.
 using RowVisitor =
     std::function<void(std::string_view table, ByteSpan key, ByteSpan value)>;
 
-/// Feeds every row of what CopyTables made to `visit`: table names, then meta,
-/// inode, origin, dentry, extent, xattr, savepoint, rule, denial, log, each in
-/// order of its keys. LMDB trusts what it reads and may die of it, or not come
-/// to an end; so it reads in a child process. EBADMSG for that, too; what was
-/// visited before may be wrong then.
+/// Feeds every row of a copy that CopyTables made to `visit`: table names, then
+/// meta, inode, origin, dentry, extent, xattr, savepoint, rule, denial, log,
+/// each in order of its keys. A child process reads the file, because LMDB
+/// trusts it: a damaged file may crash LMDB or make it loop. EBADMSG in these
+/// cases, too; the rows visited before may then be wrong.
 Status DumpTables(int copy, const RowVisitor& visit);
 
 }  // namespace txfs

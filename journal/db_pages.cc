@@ -104,7 +104,7 @@ class PageCheck {
     TRY(CheckTree(meta.names, TreeKind::kNames));
     const std::vector<Table> tables = std::exchange(tables_, {});
     for (const Table& table : tables) {
-      if (table.flags != 0) return Damaged("a table is of another kind");
+      if (table.flags != 0) return Damaged("a table has unknown flags");
       TRY(CheckTree(table, TreeKind::kTable));
     }
     return CheckTree(meta.free, TreeKind::kFree);
@@ -138,7 +138,7 @@ class PageCheck {
       return Damaged("it is cut short");
     }
     const Meta meta = DecodeMeta(bytes);
-    if (!meta.sound) return Damaged("one of its first two pages is none");
+    if (!meta.sound) return Damaged("one of its first two pages is not valid");
     return meta;
   }
 
@@ -201,7 +201,7 @@ class PageCheck {
     const size_t upper = in.Get<uint16_t>();
     if (!is_this || !is_kind || lower < kHeaderSize || lower % 2 != 0 ||
         lower > upper || upper > page_size_) {
-      return Damaged(number, "is not what it is used as");
+      return Damaged(number, "has the wrong type");
     }
     const size_t count = (lower - kHeaderSize) / 2;
     const bool may_be_single = depth == 1 || kind == TreeKind::kFree;
@@ -226,7 +226,7 @@ class PageCheck {
       }
       // The first key of a branch is not looked at.
       if (kind == TreeKind::kFree && i > 0 && node.key.size() != 8) {
-        return Damaged(number, "has a key of another size");
+        return Damaged(number, "has a key of the wrong size");
       }
       TRY(Visit(node.child, depth - 1, kind));
     }
@@ -240,7 +240,7 @@ class PageCheck {
     const bool starts_there = node.begin >= page.upper && node.begin % 2 == 0 &&
                               node.begin <= page.bytes.size();
     if (!starts_there)
-      return Damaged(page.number, "has a row that is not in it");
+      return Damaged(page.number, "has a row outside of the page");
     Decoder in(page.bytes.subspan(node.begin));
     const uint64_t low = in.Get<uint16_t>();
     const uint64_t high = in.Get<uint16_t>();
@@ -258,7 +258,7 @@ class PageCheck {
     }
     node.size += node.size % 2;
     if (!in.ok() || key_size > kLongestKey) {
-      return Damaged(page.number, "has a row that is larger than it");
+      return Damaged(page.number, "has a row that is larger than the page");
     }
     return node;
   }
@@ -270,11 +270,12 @@ class PageCheck {
     std::ranges::sort(places);
     size_t at = page.upper;
     for (const auto& [begin, end] : places) {
-      if (begin != at) return Damaged(page.number, "has rows in other places");
+      if (begin != at)
+        return Damaged(page.number, "has gaps or overlaps between its rows");
       at = end;
     }
     if (at == page.bytes.size()) return {};
-    return Damaged(page.number, "has rows in other places");
+    return Damaged(page.number, "has gaps or overlaps between its rows");
   }
 
   Status CheckRow(const Page& page, const Node& node, TreeKind kind) {
@@ -284,7 +285,8 @@ class PageCheck {
                           : (flags & ~kBigData) == 0;
     const bool has_key =
         kind == TreeKind::kFree ? node.key.size() == 8 : !node.key.empty();
-    if (!fits || !has_key) return Damaged(page.number, "has a row of no table");
+    if (!fits || !has_key)
+      return Damaged(page.number, "has a row that is not valid");
     TRY(CheckOrder(page, node, kind));
     uint64_t overflow = kNoPage;
     if ((flags & kBigData) != 0) {
@@ -326,7 +328,7 @@ class PageCheck {
     const uint64_t pages = in.Get<uint32_t>();
     if (!is_this || !is_kind || pages == 0 ||
         size > pages * page_size_ - kHeaderSize) {
-      return Damaged(number, "is not what it is used as");
+      return Damaged(number, "has the wrong type");
     }
     TRY(Take(number, pages));
     struct stat st{};
@@ -346,7 +348,7 @@ class PageCheck {
     uint64_t left = NumberIn(list);
     if (batch == 0 || batch > batch_ || node.data_size < kPageNumberSize ||
         left > node.data_size / kPageNumberSize - 1) {
-      return Damaged(page.number, "has a list of free pages that is none");
+      return Damaged(page.number, "has a list of free pages that is not valid");
     }
     list.erase(list.begin(), list.begin() + kPageNumberSize);
     at += kPageNumberSize;

@@ -4,15 +4,16 @@
 
 namespace txfs {
 
-/// Checks all that LMDB takes for granted about the file `data` with tables
-/// (data.mdb), so that it can neither die of it nor hang: that the pages in use
-/// are in the file, each once, and are what they are used as; that what they
-/// say about their rows fits into them; that keys are in order, and that the
-/// list of free pages has no page that is in use. Reads each page in use once.
-/// Nobody may write to the file meanwhile, but for pages that are not in use.
-/// EBADMSG, with the page.
+/// Checks everything that LMDB assumes about the file `data` with tables
+/// (data.mdb), so that LMDB neither crashes nor hangs:
+/// - each page in use is in the file, has one use, and has the type for it;
+/// - the rows that a page lists lie within it;
+/// - keys are in order;
+/// - the list of free pages has no page that is in use.
 ///
-/// What is in rows is not looked at: their decoders do that.
+/// Reads each page in use once. No process may write to pages in use meanwhile.
+/// EBADMSG, with the page. Does not check the content of rows: their decoders
+/// do.
 Status CheckPages(int data);
 
 }  // namespace txfs

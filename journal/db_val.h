@@ -6,7 +6,7 @@
 
 namespace txfs {
 
-/// Bytes as LMDB takes and gives them. It does not write to what it is given.
+/// Bytes as LMDB's type, which is not const. LMDB does not write to them.
 inline MDB_val ToVal(ByteSpan bytes) {
   return {bytes.size(), const_cast<std::byte*>(bytes.data())};
 }

@@ -11,13 +11,14 @@
 
 namespace txfs {
 
-/// The journal of a transaction that could not begin yet, for the disk is full:
-/// it begins with the first change that finds room. Until then nothing is in
-/// it, and what would need it fails as the beginning does. Thread-safe.
+/// The journal of a transaction that could not begin because the disk was full.
+/// The transaction begins with the first change for which there is room. Until
+/// then the journal is empty, and calls that need it fail as the begin does.
+/// Thread-safe.
 class DeferredJournal final : public Journal {
  public:
   using Begin = std::function<Result<std::unique_ptr<Journal>>()>;
-  /// `begin` is called until it succeeds, with locks of the filesystem held.
+  /// Calls `begin` until it succeeds, with locks of the filesystem held.
   explicit DeferredJournal(Begin begin) : begin_(std::move(begin)) {}
 
   /// Begins the transaction unless it has begun. ENOSPC, EDQUOT; errors of
@@ -117,7 +118,7 @@ class DeferredJournal final : public Journal {
   const Begin begin_;
   Mutex mutex_;
   std::unique_ptr<Journal> journal_ GUARDED_BY(mutex_);
-  std::atomic<Journal*> begun_ = nullptr;  ///< `journal_`, once there is one
+  std::atomic<Journal*> begun_ = nullptr;  ///< `journal_`, once it exists
 };
 
 }  // namespace txfs

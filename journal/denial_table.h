@@ -15,30 +15,30 @@ namespace txfs {
 
 class Tables;
 
-/// The longest string in a denial, bytes; and the longest id of a rule.
+/// Longest string in a denial, and longest id of a rule, bytes.
 inline constexpr size_t kMaxDenialText = 4096;
 inline constexpr size_t kMaxDenialRule = 255;
 
-/// Makes the strings of `denial` no longer than that.
+/// Cuts the strings of `denial` to these lengths.
 void CutDenial(Change& denial);
 
-/// The tables `denial` and `rule` in memory. Bounded: whoever is refused
-/// without end makes it count, not grow. A copy costs what it holds.
+/// The tables `denial` and `rule` in memory. Bounded: a process that is refused
+/// again and again makes counts grow, not tables. A copy costs what it holds.
 class DenialTable {
  public:
   static constexpr size_t kMaxEntries = 1000;
   using RuleKey = std::pair<uint64_t, std::string>;  ///< policy, id
 
-  /// Rows as they were saved.
+  /// Adds rows as they were saved.
   void Load(LogEntry entry);
   void Load(DeniedRule rule);
 
-  /// `denial` happened; its LSN is above all before. The same as before but
-  /// for time, process and place in the file is counted; of different ones the
-  /// one that has not come for the longest time makes room.
+  /// Adds `denial`; `lsn` must be above all before. A denial that differs from
+  /// an entry only in time, pid, offset and length is counted there. Above
+  /// kMaxEntries, the entry whose last denial is the oldest is dropped.
   void Add(Lsn lsn, Change denial);
 
-  /// Puts into `tables`, which are as `before` says, what differs.
+  /// Writes the differences to `before`, which `tables` have, to `tables`.
   void SaveTo(Tables& tables, const DenialTable& before) const;
 
   [[nodiscard]] Denials Report() const;
@@ -50,7 +50,8 @@ class DenialTable {
   void Count(const Change& denial);
 
   std::map<Lsn, LogEntry> entries_;
-  std::map<std::string, Lsn> by_content_;  ///< which of them is about what
+  /// LSN of the entry with this content.
+  std::map<std::string, Lsn> by_content_;
   std::map<RuleKey, DeniedRule> rules_;
 };
 

@@ -14,35 +14,36 @@ namespace txfs {
 struct LogEntry {
   Lsn lsn = kNoLsn;
   Change change;
-  // A denial that was repeated is one entry, with the LSN of the last time.
+  // The number of denials that this entry stands for; `lsn` is that of the
+  // last.
   uint64_t count = 1;
-  Timestamp first = {};  ///< time of the first; of another change zero
+  Timestamp first = {};  ///< time of the first denial; zero for other changes
 };
 
-/// A rule of a policy that refused something.
+/// A rule of a policy that refused operations.
 struct DeniedRule {
   uint64_t policy = 0;  ///< as in Change
   std::string rule;
-  std::string reason, suggest;  ///< as they were when it first did
-  uint64_t count = 0;           ///< how often
+  std::string reason, suggest;  ///< as at its first denial
+  uint64_t count = 0;           ///< operations refused
   Timestamp first, last;
 
   bool operator==(const DeniedRule&) const = default;
 };
 
-/// What is known of the operations that policies refused.
+/// What the journal keeps about the operations that policies refused.
 struct Denials {
-  /// The ones that came last, each once, the newest at the end; with texts.
+  /// The last ones, equal ones merged, the newest at the end; with texts.
   std::vector<LogEntry> entries;
   std::vector<DeniedRule> rules;  ///< by policy, then by id
 
-  /// How many operations are counted, but no entry is about them any more.
+  /// How many denials are counted but have no entry any longer.
   [[nodiscard]] uint64_t Dropped() const;
-  /// By id; several policies may have had a rule of one id.
+  /// By id; several policies may have had a rule with the same id.
   [[nodiscard]] std::vector<RuleCount> CountByRule() const;
 };
 
-/// Whether a policy refused it.
+/// Whether a policy refused `change`.
 [[nodiscard]] inline bool IsDenial(const Change& change) {
   return change.result != 0 && change.policy != 0 && !change.rule.empty();
 }

@@ -10,8 +10,8 @@ namespace txfs {
 /// Holds an flock until destroyed.
 class FileLock {
  public:
-  /// Waits up to `timeout_ms` (0: not at all). EWOULDBLOCK, kind kBusy, when
-  /// somebody has it.
+  /// Waits up to `timeout_ms` (0: not at all). EWOULDBLOCK, kind kBusy, if
+  /// another process holds the lock.
   static Result<FileLock> Take(int dir, const std::string& path,
                                int timeout_ms);
 
@@ -20,10 +20,10 @@ class FileLock {
   UniqueFd fd_;
 };
 
-/// The process that took the lock last; empty when the file does not say. For
-/// messages only.
+/// The pid of the last process that took the lock; empty if the file does not
+/// have one. For messages only.
 std::string LockHolder(int dir, const std::string& path);
-/// Makes this process the one that LockHolder names.
+/// Makes this process the one that LockHolder returns.
 Status WriteLockHolder(int fd);
 
 }  // namespace txfs

@@ -24,7 +24,8 @@ Result<ByteSpan> TakeFromFrame(const FileFrame& frame, ByteSpan bytes) {
     return Damaged(frame);
   }
   if (in.Get<uint32_t>() > frame.version) {
-    return Fail(EPROTONOSUPPORT, "newer " + std::string(frame.what),
+    return Fail(EPROTONOSUPPORT,
+                std::string(frame.what) + " of a newer version",
                 "use the newer txfs that wrote it");
   }
   uint64_t checksum = 0;

@@ -48,8 +48,9 @@ Result<TransactionSummary> ReadSummary(int dir, const std::string& path,
   const std::string bytes = TRY(ReadWholeFile(dir, path));
   auto summary = DecodeSummary(AsBytes(bytes));
   if (summary && summary->id == id) return summary;
-  Error error = summary ? Error{EBADMSG, "it is of another transaction", ""}
-                        : std::move(summary).error();
+  Error error = summary
+                    ? Error{EBADMSG, "it belongs to another transaction", ""}
+                    : std::move(summary).error();
   error.message = PathOfFd(dir) + "/" + path + ": " + error.message;
   return std::unexpected(std::move(error));
 }
@@ -142,7 +143,7 @@ Result<TransactionSummary> TransactionHistory::Read(
     return Fail(EBADMSG,
                 PathOfFd(store_) + "/" + PathOf(id) +
                     ": it says that the transaction is open",
-                "`txfs fsck` shows what else is damaged");
+                "`txfs fsck` lists all damage");
   }
   summary.undoable = summary.undone_by.empty() &&
                      TRY(Exists(store_, PlanPath(id))) &&

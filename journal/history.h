@@ -12,79 +12,80 @@
 
 namespace txfs {
 
-/// What a store keeps of ended transactions, and the intent of the commit that
-/// is under way (docs/recovery.md). Everything written is durable when the
-/// call returns.
+/// The records of a store's ended transactions, and the intent of the commit in
+/// progress (docs/recovery.md). Unless a comment says otherwise, what a call
+/// has written is durable when it returns.
 class TransactionHistory {
  public:
   /// `store`: descriptor of the store's directory, which outlives this.
   explicit TransactionHistory(int store) : store_(store) {}
 
-  /// Commits, undos and recovery of one store come one after the other. kBusy
-  /// when somebody else has it.
+  /// Takes the commit lock, which serializes commits, undos and recovery of a
+  /// store. kBusy if another process holds it.
   Result<FileLock> LockCommits(int timeout_ms) const;
 
   [[nodiscard]] bool HasIntent() const;
   /// ENOENT when there is none.
   Result<std::string> ReadIntent() const;
-  /// Takes space for what is written about a commit behind the point of no
-  /// return: `bytes` for the image and for the manifest each. Not durable.
+  /// Reserves disk space for what is written after the point of no return:
+  /// `bytes` each for the image and the manifest, and the records. Not durable.
   Status MakeRoom(const TransactionSummary& summary, uint64_t bytes) const;
-  /// Gives it back: nothing is written. Requires that the transaction is not
-  /// being discarded.
+  /// Gives that space back if nothing was written. Requires that the
+  /// transaction is not being discarded.
   Status DropRoom(const TransactionSummary& summary) const;
-  /// Removes files that were not written to their end, but for records of what
-  /// `is_open`, which may be ending by a discard: that needs no lock. Requires
-  /// the lock of commits; does nothing while there is an intent.
+  /// Removes files that were not completely written. Keeps those of records of
+  /// open transactions (`is_open`): a discard, which needs no commit lock, may
+  /// be writing them. Requires the commit lock; does nothing while there is an
+  /// intent.
   Status DropUnfinished(
       const std::function<Result<bool>(const std::string& id)>& is_open) const;
-  /// The point of no return.
+  /// Writes the intent: the point of no return.
   Status WriteIntent(std::string_view plan) const;
-  /// The commit is done: its plan is history. Success, too, when an
-  /// interrupted call did it.
+  /// Moves the intent of the finished commit `id` to the history. Succeeds if
+  /// an interrupted call already did.
   Status FinishIntent(const std::string& id) const;
 
-  /// Ids of ended transactions, by when they began.
+  /// Ids of ended transactions, in the order in which they began.
   Result<std::vector<std::string>> Ids() const;
-  /// All of them, in the order in which they ended.
+  /// All ended transactions, in the order in which they ended.
   Result<std::vector<TransactionSummary>> ReadAll() const;
   Result<bool> Has(const std::string& id) const;
   /// ENOENT; EBADMSG with the path.
   Result<TransactionSummary> Read(const std::string& id) const;
   Status Write(const TransactionSummary& summary) const;
 
-  /// Ids of which there is a plan.
+  /// Ids with a plan.
   Result<std::vector<std::string>> PlanIds() const;
-  /// What undo needs besides the vault. ENOENT when it is no longer kept.
+  /// Reads what undo needs besides the vault. ENOENT if it is no longer kept.
   Result<std::string> ReadPlan(const std::string& id) const;
   Result<std::string> ReadImage(const std::string& id) const;
   Result<std::string> ReadManifest(const std::string& id) const;
-  /// Durable with the manifest, which is written next.
+  /// Durable once WriteManifest, which comes next, has returned.
   Status WriteImage(const std::string& id, std::string_view image) const;
   Status WriteManifest(const std::string& id, std::string_view manifest) const;
-  /// From here on `id` cannot be undone.
+  /// Removes plan, image and manifest: `id` can no longer be undone.
   Status DropPlan(const std::string& id) const;
-  /// From here on nothing is known of `id`.
+  /// Removes all records of `id`.
   Status Drop(const std::string& id) const;
-  /// The same on disk, when this returns: `id` has not ended after all.
+  /// As Drop, and durable: `id` has not ended after all.
   Status Retract(const std::string& id) const;
-  /// Ids of which there is a plan, an image or a manifest, but no record.
+  /// Ids with a plan, an image or a manifest, but no record.
   Result<std::vector<std::string>> Orphans() const;
 
  private:
   int store_;
 };
 
-/// What a plan is named, behind the id, while it is being dropped.
+/// Suffix of a plan's name, after the id, while the plan is being dropped.
 inline constexpr std::string_view kDroppedPlanSuffix = ".plan.new";
 
-/// What the file `name` in `history/` is: the id it is about, and "" for the
-/// summary, else ".plan", ".image", ".vault", or with ".new" behind it what a
-/// crash left of one.
+/// Splits the name of a file in `history/` into the id and its suffix: "" for
+/// the summary, else ".plan", ".image" or ".vault". A crash can leave files
+/// with a further ".new".
 [[nodiscard]] std::pair<std::string_view, std::string_view> SplitHistoryName(
     std::string_view name);
 
-/// Reads and checks the summary at `path`, which must be of `id`.
+/// Reads the summary at `path` and checks that its id is `id`.
 Result<TransactionSummary> ReadSummary(int dir, const std::string& path,
                                        const std::string& id);
 

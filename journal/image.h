@@ -9,8 +9,7 @@
 
 namespace txfs {
 
-/// All that a journal's tables say, without a thought about what it means. As a
-/// State it takes edits.
+/// The rows of a journal's tables, uninterpreted. As a State it takes edits.
 class Image final : public State {
  public:
   template <class Value>
@@ -19,7 +18,7 @@ class Image final : public State {
   using ByName = std::map<std::pair<Ino, std::string>, Value>;
 
   ByIno<InodeRecord> inodes;
-  ByName<DentryValue> dentries;  ///< by parent; never absent
+  ByName<DentryValue> dentries;  ///< by directory and name; no kAbsent
   std::map<std::pair<Ino, uint64_t>, Extent> extents;  ///< by offset
   ByName<std::string> xattrs;
 
@@ -32,7 +31,7 @@ class Image final : public State {
   void SetXattr(Ino ino, const std::string& name,
                 const std::optional<std::string>& value) override;
 
-  /// "inode 7", and its path where that can be told: for messages, slow.
+  /// "inode 7", with its path if one is known. For messages; slow.
   [[nodiscard]] std::string Describe(Ino ino) const;
 };
 

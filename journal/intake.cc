@@ -28,7 +28,7 @@ constexpr uint32_t kTurnMark = 0xFFFFFFFF;
 constexpr std::string_view kFile = "intake";
 constexpr std::string_view kDamagedIntakeHint =
     "the transaction cannot be recovered; move its directory out of the store "
-    "to begin afresh";
+    "to begin a new one";
 
 /// As in docs/format.md.
 struct RecordHeader {
@@ -94,7 +94,7 @@ Result<uint64_t> ReadFileHeader(int dir, int fd) {
   const auto version = decoder.Get<uint32_t>();
   decoder.Get<uint32_t>();
   const auto capacity = decoder.Get<uint64_t>();
-  if (size != kPage || magic != kMagic) return Damaged(dir, "no header");
+  if (size != kPage || magic != kMagic) return Damaged(dir, "it has no header");
   if (version > kVersion) {
     return Fail(EPROTONOSUPPORT,
                 PathOfFd(dir) + "/intake has version " +
@@ -102,7 +102,8 @@ Result<uint64_t> ReadFileHeader(int dir, int fd) {
                     std::to_string(kVersion),
                 "use the newer txfs that wrote it");
   }
-  if (page != FileHeader(capacity)) return Damaged(dir, "bad header checksum");
+  if (page != FileHeader(capacity))
+    return Damaged(dir, "its header has a wrong checksum");
   if (capacity < Intake::kMinCapacity || capacity > kMaxCapacity ||
       capacity % kPage != 0 ||
       static_cast<uint64_t>(st.st_size) != kPage + capacity) {

@@ -339,7 +339,7 @@ Status TransactionJournal::OpenUnusedFiles() {
   const IntakeCursor cursor = TRY(db_->GetCursor());
   if (cursor.position != 0 || cursor.next_lsn != Lsn{1} ||
       intake_->capacity() < options_.intake_bytes) {
-    return Fail(EINVAL, PathOfFd(dir_.get()) + " is no unused journal");
+    return Fail(EINVAL, PathOfFd(dir_.get()) + " is not an unused journal");
   }
   intake_->BeginEpoch(cursor);
   std::ignore = RequireReserve();  // as in CreateFiles
@@ -375,10 +375,10 @@ Status TransactionJournal::RecoverIntake() {
             spool_->Verify(record.content));
   });
   if (!decodes) {
-    return Fail(
-        EBADMSG,
-        PathOfFd(dir_.get()) + "/intake has a valid record that means nothing",
-        "use the txfs that wrote it");
+    return Fail(EBADMSG,
+                PathOfFd(dir_.get()) +
+                    "/intake has an intact record that cannot be decoded",
+                "use the txfs that wrote it");
   }
   {
     MutexLock lock(append_mutex_);

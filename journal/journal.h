@@ -22,35 +22,35 @@ class Io;
 
 struct JournalOptions {
   uint64_t intake_bytes = 8 << 20;  ///< ring capacity
-  uint64_t map_bytes = 16ULL
-                       << 30;  ///< LMDB map size to start with; grows when full
-  uint64_t segment_bytes =
-      256ULL << 20;  ///< a shared segment is closed when it passes this
+  uint64_t map_bytes =
+      16ULL << 30;  ///< initial size of the LMDB map; grows when full
+  uint64_t segment_bytes = 256ULL
+                           << 20;  ///< a shared segment is closed at this size
   uint32_t drain_interval_ms =
-      200;                       ///< the longest a record waits in the intake
-  bool background_drain = true;  ///< tests switch it off and call Drain()
-  Io* io = nullptr;  ///< tests: a disk that fails; null: the system's
+      200;  ///< the longest time that a record waits in the intake
+  bool background_drain = true;  ///< tests set it to false and call Drain()
+  Io* io = nullptr;  ///< for tests with a failing disk; null: the system's
 };
 
-/// Largest content that travels inside an intake record, bytes.
+/// Largest content inside an intake record, bytes.
 inline constexpr uint32_t kInlineContentMax = 16 << 10;
-/// Largest content of one record, bytes; larger writes are split by the caller.
+/// Largest content of one record, bytes; the caller splits larger writes.
 inline constexpr uint32_t kRecordContentMax = 1 << 20;
 
-/// Content that has a place in the spool but no change that points at it yet.
-/// Hand it to Append with the change, or to Abandon.
+/// Content that has a place in the spool, but no change that refers to it yet.
+/// Pass it to Append with the change, or to Abandon.
 struct StagedContent {
   ContentRef ref;
-  ByteSpan inline_bytes;  ///< borrowed from the caller; empty when already in
-                          ///< the spool
+  ByteSpan inline_bytes;  ///< borrowed from the caller; empty if already in the
+                          ///< spool
 };
 
 /// The journal of one transaction: intake ring, spool and LMDB tables
 /// (docs/format.md).
 ///
-/// Thread-safe. Append must be called in the order in which changes are applied
-/// (the caller holds its tree lock). All errors of a full store are ENOSPC (or
-/// EDQUOT); nothing acknowledged is lost.
+/// Thread-safe. Call Append in the order in which changes are applied (the
+/// caller holds its tree lock). All errors of a full store are ENOSPC or
+/// EDQUOT; nothing acknowledged is lost.
 class Journal {
  public:
   /// Makes `intake`, `spool/`, `db/` in the empty directory `dir` (an open
@@ -58,7 +58,7 @@ class Journal {
   static Result<std::unique_ptr<Journal>> Create(
       UniqueFd dir, const JournalOptions& options = {});
 
-  /// Opens what Create made and nobody has opened since.
+  /// Opens what Create made and has not been opened since.
   static Result<std::unique_ptr<Journal>> OpenUnused(
       UniqueFd dir, const JournalOptions& options = {});
 
@@ -68,115 +68,117 @@ class Journal {
   static Result<std::unique_ptr<Journal>> Open(
       UniqueFd dir, const JournalOptions& options = {});
 
-  /// Of the journal in directory `dir`: takes the names of segments away that
-  /// LinkSegment gave others. They are no content of the journal any more,
-  /// and this is durable.
+  /// In the journal in directory `dir`: unlinks the segments that have another
+  /// name from LinkSegment. They are no longer content of the journal. Durable.
   static Status GiveUpLinked(int dir);
 
-  /// Stops the drain thread. Drains first if it can; what cannot be drained
-  /// stays in the intake.
+  /// Stops the drain thread and drains. What cannot be drained stays in the
+  /// intake.
   virtual ~Journal() = default;
 
   /// Feeds every record of the tables to `state`: inodes, then dentries,
   /// extents, xattrs.
   virtual Status Load(State& state) = 0;
 
-  /// Gives `bytes` (1 … kRecordContentMax) a place. Content over
-  /// kInlineContentMax is written to the spool before this returns.
-  /// `own_segment` non-zero: the place is `own_position` in that segment, and
-  /// the content is written at once whatever its size.
+  /// Gives `bytes` (1 … kRecordContentMax) a place in the spool. Content over
+  /// kInlineContentMax is written there before this returns. With `own_segment`
+  /// not 0, the place is `own_position` in that segment if it is free, and
+  /// content of any size is written at once.
   virtual Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment = 0,
                                       uint64_t own_position = 0) = 0;
-  /// A new segment for one large file.
+  /// Makes a segment for one large file.
   virtual Result<uint32_t> NewSegment() = 0;
-  /// Gives the file of such a segment one more name, in `directory`. Then
-  /// nothing is punched in it, and who asked may write to what no extent points
-  /// at. Drain before. EBUSY while savepoints may need what was there.
+  /// Gives such a segment the further name `name` in `directory`. From then on,
+  /// no holes are punched in it, and the caller may write where no extent
+  /// points. Drain first. EBUSY while there are savepoints, which may need the
+  /// old content.
   virtual Status LinkSegment(uint32_t segment, int directory,
                              const std::string& name) = 0;
-  /// The content is not needed after all (its change failed).
+  /// Gives up staged content, for example because its change failed.
   virtual void Abandon(const StagedContent& content) = 0;
 
   /// Acknowledges `change`: when this returns, SIGKILL cannot lose it.
-  /// `content` is the staged content the change's extents point at, if any.
-  /// A denial is kept as Denials says.
+  /// `content` is the staged content that the change's extents refer to, if
+  /// any. Denials are merged (see Denials).
   virtual Result<Lsn> Append(const Change& change,
                              const StagedContent* content = nullptr) = 0;
 
-  /// No extent of the tree points at this part any more, as of `lsn`. Frees its
-  /// space when the tables know it, too.
+  /// As of `lsn`, no extent of the tree refers to this part. Its space is freed
+  /// once that is durable in the tables.
   virtual void Release(const Extent& extent, Lsn lsn) = 0;
 
-  /// Reads out.size() bytes at `offset` of the part `ref`. EIO when the
-  /// checksum does not match, which is tested when the whole record is read.
+  /// Reads out.size() bytes at `offset` of the part `ref`. EIO if the checksum
+  /// does not match; it is verified only when the whole record is read.
   virtual Status Read(const ContentRef& ref, uint64_t offset,
                       MutableByteSpan out) = 0;
 
-  /// Everything acknowledged before the call survives power loss.
+  /// Makes everything acknowledged before the call survive power loss.
   virtual Status Sync() = 0;
 
-  /// Everything acknowledged before the call is in spool and tables, durably.
+  /// Moves everything acknowledged before the call to spool and tables,
+  /// durably.
   virtual Status Drain() = 0;
-  /// The same, but durable only with the next Sync or Drain.
+  /// As Drain, but durable only after the next Sync or Drain.
   virtual Status DrainUnsynced() = 0;
 
   [[nodiscard]] virtual Lsn last_lsn() const = 0;
 
   /// Calls `visit` with logged changes from `first` on, in order, until it
-  /// returns false. Drains before. kReap entries are included, and the denials
+  /// returns false. Drains first. Includes internal changes and the denials
   /// that are kept.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 
-  /// How many operations policies refused since it was opened.
+  /// How many operations policies refused since the journal was opened.
   [[nodiscard]] virtual uint64_t denied() const = 0;
-  /// What policies refused, up to now. EBADMSG when the intake was damaged
-  /// under us.
+  /// The denials of the transaction. EBADMSG if the intake was damaged while in
+  /// use.
   virtual Result<Denials> ReadDenials() = 0;
 
-  // Savepoints. One is made by appending a change of Op::kSavepoint, whose
-  // name nobody else has. Content that was there is kept for it.
+  // Savepoints. To make one, append a change of Op::kSavepoint with an unused
+  // name. The content that exists then is kept for it.
 
   /// Oldest first.
   [[nodiscard]] virtual std::vector<Savepoint> Savepoints() = 0;
-  /// What it takes to undo everything since savepoint `lsn`. Drains before.
+  /// Returns what undoes everything since savepoint `lsn`. Drains first.
   virtual Result<Rewind> PlanRewind(Lsn savepoint) = 0;
-  /// Undoes everything since the savepoint of LSN `change.offset` in the
+  /// Undoes everything since the savepoint with the LSN `change.offset` in the
   /// tables, drops later savepoints and logs `change`, an Op::kRollback: all of
-  /// it, or nothing. Nobody may append meanwhile. The caller then undoes the
-  /// same in its tree and calls SettleRewind.
+  /// it, or nothing. No append may run meanwhile. The caller then undoes the
+  /// same in its tree and calls SettleRewind. ENOENT if there is no such
+  /// savepoint.
   virtual Result<Rewind> Rollback(const Change& change) = 0;
-  /// After Rollback, before anything else: which content is alive is as
-  /// `rewind.content` says. The next drain frees what is not.
+  /// Updates which content is in use from `rewind.content`. Call it right after
+  /// Rollback. The next drain frees the rest.
   virtual void SettleRewind(const Rewind& rewind) = 0;
-  /// Appends `change`, an Op::kCommit or kDiscard of any size, and forgets all
-  /// savepoints: all of it, or nothing. Survives power loss after a Drain.
-  /// Nobody may append meanwhile.
+  /// Appends `change`, an Op::kCommit or kDiscard of any size, and drops all
+  /// savepoints: all of it, or nothing. Survives power loss after a Drain. No
+  /// append may run meanwhile.
   virtual Result<Lsn> Settle(const Change& change) = 0;
-  /// No higher inode number is in changes that a rollback may undo, when the
-  /// journal was opened.
+  /// An upper bound of the inode numbers in changes that a rollback may undo,
+  /// as of the opening of the journal.
   [[nodiscard]] virtual Ino highest_ino() const = 0;
 
-  /// Small durable facts by name (docs/format.md, "db"). Survive when Put
-  /// returns; after an error there is the old or the new one.
+  /// Small facts by name (docs/format.md, "db"). Durable when PutMeta returns;
+  /// after an error, either the old or the new value is there.
   virtual Status PutMeta(const std::string& key, std::string_view value) = 0;
   /// ENOENT when it was never put.
   virtual Result<std::string> GetMeta(const std::string& key) = 0;
 
-  /// Gives the blocks kept for a full disk back to the filesystem, so that what
-  /// ends the trouble (a deletion, a discard) can be written. Returns whether
-  /// there were any. They are set aside again when there is room.
+  /// Gives the blocks reserved for a full disk back to the filesystem, so that
+  /// a deletion or a discard can be written. Returns whether there were any.
+  /// They are reserved again when there is room.
   virtual bool GiveUpReserve() = 0;
 
-  /// The journal is about to be thrown away: its destructor does not drain.
+  /// Makes the destructor not drain: the journal is about to be deleted.
   virtual void Forget() = 0;
 
-  /// Bytes the journal takes on disk (blocks of intake, spool and tables).
+  /// Bytes of blocks of intake, reserve, spool and tables on disk.
   virtual Result<uint64_t> StoreBytes() = 0;
 };
 
-/// What `work` returns; when that is that the disk is full, and `again()`, what
-/// it returns once the reserve of `journal` is given up.
+/// Returns the result of `work`. If that is that the disk is full and `again()`
+/// is true, gives up the reserve of `journal` and runs `work` once more.
 template <class Work, class Again = decltype([] { return true; })>
 auto WithReserve(Journal& journal, const Work& work, const Again& again = {}) {
   auto done = work();

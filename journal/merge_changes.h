@@ -4,9 +4,10 @@
 
 namespace txfs {
 
-/// Makes `earlier` stand for `later`, too, the change after it, if both are the
-/// same operation of one process on one file, of which nobody needs what was
-/// between them; else leaves it alone and returns false.
+/// Merges `later`, the next change, into `earlier` if both are the same kind of
+/// operation (write, utimens) of one process on one file; else returns false
+/// and changes nothing. The caller makes sure that the state between them is
+/// not needed.
 bool MergeChanges(Change& earlier, const Change& later);
 
 }  // namespace txfs

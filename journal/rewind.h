@@ -13,49 +13,49 @@
 
 namespace txfs {
 
-/// What it takes to undo a run of changes, with everything in it once: the
-/// value it had before the oldest of them. Its size goes with what the changes
-/// touched, not with how often.
+/// The combined undo of a run of changes: for each item, the value it had
+/// before the oldest of them. The size depends on the number of items touched,
+/// not on the number of changes.
 struct Rewind {
-  /// What an inode was.
+  /// The past state of an inode.
   struct PastInode {
-    /// What becomes of the record that it has now.
+    /// What happens to the inode's present record.
     enum class Record {
-      kStays,    ///< but for its attributes
-      kReturns,  ///< it is `record` again
-      /// There was none: `record` is as the first change found the inode, or
-      /// nothing, in a log that is damaged.
+      kStays,    ///< stays, except for its attributes
+      kReturns,  ///< `record` replaces it
+      /// It is removed. `record` is as the first change made it; none if the
+      /// log is damaged.
       kVanishes,
     };
     Ino ino = kNoIno;
     Record has = Record::kStays;
     std::optional<InodeRecord> record;
-    std::optional<Attr> attr;  ///< kStays: none if they are what they were
-    /// By offset; none: no extent started there.
+    std::optional<Attr> attr;  ///< kStays: none if they do not change
+    /// By offset; none: no extent began there.
     std::map<uint64_t, std::optional<Extent>> extents;
   };
-  /// What undoing does to a record of content in the spool.
+  /// What undoing changes about a record of content in the spool.
   struct PastContent {
     uint32_t length = 0;  ///< of the whole record
-    int64_t live = 0;     ///< bytes of it that come (or go) with the undoing
-    Lsn born = kNoLsn;    ///< change that brought it; none: an older one
-    Lsn died = kNoLsn;    ///< last change that took some of it away
+    int64_t live = 0;  ///< bytes of it that become live (or, if negative, dead)
+    Lsn born = kNoLsn;  ///< the change that added it; none: an older one
+    Lsn died = kNoLsn;  ///< the last change that removed a part of it
   };
   using Place = std::pair<uint32_t, uint64_t>;  ///< segment, position
 
-  uint64_t changes = 0;          ///< how many are undone
-  std::deque<PastInode> inodes;  ///< each once, in no order
+  uint64_t changes = 0;          ///< number of changes undone
+  std::deque<PastInode> inodes;  ///< no duplicates, in no order
   std::map<std::pair<Ino, std::string>, DentryValue> dentries;
   std::map<std::pair<Ino, std::string>, std::optional<std::string>> xattrs;
   std::map<Place, PastContent> content;
 
-  /// Adds a change, which is older than all before.
+  /// Adds the undo of a change that is older than all before.
   void Undo(Lsn lsn, Change change);
-  /// Undoes everything in a state that has all of the changes.
+  /// Undoes all of the changes in `state`, which has them.
   void ApplyTo(State& state) const;
 
-  /// `extent` comes to be alive, or stops to be, with the undoing, apart from
-  /// what the changes say: as a part of a file that only a process has.
+  /// Counts `extent` as live (`sign` 1) or dead (-1) after the undo, beyond
+  /// what the changes say: part of a file without a name that is still open.
   void CountLive(const Extent& extent, int sign);
 
  private:
@@ -67,7 +67,7 @@ struct Rewind {
   PastInode& PastOf(Ino ino);
   PastContent& ContentOf(const Extent& extent);
 
-  std::unordered_map<Ino, size_t> by_ino_;  ///< place in `inodes`
+  std::unordered_map<Ino, size_t> by_ino_;  ///< index in `inodes`
 };
 
 }  // namespace txfs

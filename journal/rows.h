@@ -13,8 +13,8 @@
 
 namespace txfs {
 
-// The rows of the tables as bytes (docs/format.md, "db"). Decoders return
-// nothing for what is no such row.
+// The rows of the tables as bytes (docs/format.md, "db"). Decoders return none
+// for an invalid row.
 
 inline constexpr uint32_t kTablesVersion = 3;
 /// The first with the tables `denial` and `rule`.
@@ -33,9 +33,9 @@ struct InodeRow {
 };
 std::optional<InodeRow> DecodeInodeRow(ByteSpan key, ByteSpan value);
 
-/// Fills base and symlink of `record`; false for damage.
+/// Sets base and symlink of `record`; false if the row is invalid.
 [[nodiscard]] bool DecodeOriginRow(ByteSpan value, InodeRecord& record);
-/// The key of a row that is about one inode and nothing else.
+/// Decodes a key that is an inode number and nothing else.
 std::optional<Ino> DecodeInoKey(ByteSpan key);
 
 struct DentryRow {

@@ -6,8 +6,8 @@
 
 namespace txfs {
 
-/// A moment of a transaction to which rollback can return: after all changes
-/// up to `lsn`, which is its own entry in the log.
+/// A point in a transaction to which rollback can return: the state after all
+/// changes up to `lsn`, which is its own entry in the log.
 struct Savepoint {
   std::string name;
   Lsn lsn = kNoLsn;

@@ -326,8 +326,8 @@ std::unexpected<Error> Spool::Missing(uint32_t id) const {
   return Fail(EIO,
               "spool segment " + PathOfFd(dir_.get()) + "/" + SegmentName(id) +
                   " is missing",
-              "`txfs fsck` names what is damaged; put it back, or take the "
-              "file back with `txfs discard PATH`");
+              "`txfs fsck` names the damaged file; restore the segment, or "
+              "drop the file's changes with `txfs discard PATH`");
 }
 
 Result<Spool::SharedFd> Spool::OpenSegment(uint32_t id, bool create) {

@@ -22,7 +22,7 @@
 
 namespace txfs {
 
-/// A record's content on its way from the intake to its place.
+/// Content that moves from the intake to its place in the spool.
 struct PendingContent {
   ContentRef ref;
   ByteSpan bytes;
@@ -35,19 +35,19 @@ struct PendingContent {
 
 /// Content of files: append-only segments `spool/<id>` (docs/format.md).
 ///
-/// A place is given once and never again while the object lives. Thread-safe.
+/// Each place is used once while the object lives. Thread-safe.
 class Spool {
  public:
-  /// Opens `spool/` in `dir`. Then come Write and Verify of recovery, AddLive
-  /// and AddOwn for all that the tables have, and FinishLoad.
+  /// Opens `spool/` in `dir`. Then recovery calls Write and Verify, then
+  /// AddLive and AddOwn for everything in the tables, then FinishLoad.
   static Result<std::unique_ptr<Spool>> Open(int dir, uint64_t segment_bytes,
                                              Io& io);
 
-  /// An extent of the tables points at this.
+  /// An extent of the tables refers to this content.
   void AddLive(const Extent& extent);
-  /// An inode of the tables has this as its own segment.
+  /// `segment` is the own segment of an inode in the tables.
   void AddOwn(uint32_t segment);
-  /// Deletes segments nothing points at, and gives dead space back.
+  /// Deletes unused segments and frees dead space.
   Status FinishLoad();
 
   /// As Journal::Stage.
@@ -59,68 +59,68 @@ class Spool {
   static Status GiveUpLinked(int dir);
   void Abandon(const ContentRef& ref);
 
-  /// Content that can be read at `bytes` until DropPending.
+  /// Makes content readable at `bytes` until DropPending.
   void AddPending(const ContentRef& ref, ByteSpan bytes);
-  /// Puts content into its place, except what died up to `last`.
+  /// Writes content to its place, except content that died up to `last`.
   Status Write(std::vector<PendingContent> contents, Lsn last);
   void DropPending(const std::vector<PendingContent>& contents);
 
   /// As Journal::Release.
   void Release(const Extent& extent, Lsn lsn);
-  /// Power loss cannot take the tables back behind `lsn`: what died until then
-  /// is given back.
+  /// After power loss, the tables still have everything up to `lsn`: frees what
+  /// died until then.
   void MadeDurable(Lsn lsn);
 
-  /// From now on, content that is there is kept when nothing points at it any
-  /// more: savepoint `lsn` needs it.
+  /// From now on, keeps the existing content after its last extent is gone:
+  /// savepoint `lsn` needs it.
   void MarkSavepoint(Lsn lsn);
-  /// The newest savepoint is `newest` now, and later ones are gone. What came
-  /// and went as `content` says is alive, or dead as of `lsn`.
+  /// Makes `newest` the newest savepoint, after later ones were dropped.
+  /// Content becomes live, or dead as of `lsn`, as `content` says.
   void GoBack(Lsn newest,
               const std::map<Rewind::Place, Rewind::PastContent>& content,
               Lsn lsn);
-  /// No savepoint is left: what was kept for one is dead as of `lsn`.
+  /// Drops all savepoints: what was kept only for them is dead as of `lsn`.
   void DropSavepoints(Lsn lsn);
-  /// After AddLive, before FinishLoad: takes up what `savepoints` need, going
-  /// by the changes since the oldest of them.
+  /// Keeps what `savepoints` need, computed from the changes since the oldest
+  /// of them. Call it after AddLive and before FinishLoad.
   void AddRetained(const std::vector<Savepoint>& savepoints,
                    const Rewind& since);
 
   /// As Journal::Read.
   Status Read(const ContentRef& ref, uint64_t offset, MutableByteSpan out);
-  /// Whether the record lies in its place, unharmed.
+  /// Whether the record in its place is intact.
   bool Verify(const ContentRef& ref);
 
-  /// All content written before the call survives power loss. After a failure
-  /// what was not synced is written once more: EIO until that succeeds.
+  /// Makes all content written before the call survive power loss. After a
+  /// failure, the content that was not synced must be written once more: EIO
+  /// until that succeeds.
   Status SyncDirty();
 
-  /// Bytes of blocks.
+  /// Bytes of blocks on disk.
   Result<uint64_t> StoreBytes();
 
  private:
-  // Shared with reads and syncs under way, which must not have it closed
-  // under them.
+  // Shared with reads and syncs in progress, which need it to stay open.
   using SharedFd = std::shared_ptr<UniqueFd>;
 
-  /// A record that was written and not synced yet.
+  /// A record that was written but not synced.
   struct Unsynced {
     uint32_t length = 0;
     uint64_t checksum = 0;
-    uint64_t time = 0;  ///< when it was written, by writes_
+    uint64_t time = 0;  ///< of the write, counted by writes_
   };
   struct Segment {
     SharedFd fd;        ///< null while not open
-    uint64_t end = 0;   ///< where the next record goes
+    uint64_t end = 0;   ///< end of the last record
     uint64_t live = 0;  ///< bytes of records that are not dead
-    bool own = false;   ///< of one file
+    bool own = false;   ///< the segment of one file
     bool dirty = false;
-    bool suspect = false;   ///< unsynced records may be neither on the disk nor
-                            ///< going there: a sync failed
+    bool suspect = false;   ///< a sync failed: unsynced records may be neither
+                            ///< on the disk nor scheduled for write-back
     uint64_t failures = 0;  ///< of syncs
     std::map<uint64_t, Unsynced> unsynced;  ///< by position
     uint64_t last_use = 0;
-    std::map<uint64_t, uint64_t> dead;  ///< from → to, disjoint, not touching
+    std::map<uint64_t, uint64_t> dead;  ///< from → to; disjoint, not adjacent
   };
   struct Place {
     uint32_t segment = 0;
@@ -135,7 +135,7 @@ class Spool {
   };
   struct Partial {
     uint32_t length = 0;  ///< of the record
-    uint64_t live = 0;    ///< bytes of it that extents point at
+    uint64_t live = 0;    ///< bytes of it to which extents refer
     Lsn lsn = kNoLsn;     ///< last release
   };
   struct Dead {
@@ -150,7 +150,7 @@ class Spool {
   };
   struct Pending {
     ByteSpan bytes;
-    Lsn dead = kNoLsn;  ///< as of which nothing points at it
+    Lsn dead = kNoLsn;  ///< LSN as of which no extent refers to it
   };
   [[nodiscard]] bool IsNeeded(const Place& place) const REQUIRES(mutex_);
   void Kill(const Place& place, uint32_t length, Lsn lsn) REQUIRES(mutex_);
@@ -164,7 +164,7 @@ class Spool {
   [[nodiscard]] std::unexpected<Error> Missing(uint32_t id) const;
   Result<SharedFd> OpenSegment(uint32_t id, bool create) REQUIRES(mutex_);
   void CloseIdle() REQUIRES(mutex_);
-  /// Writes records that lie one behind the other.
+  /// Writes adjacent records.
   Status WriteRun(std::span<const PendingContent> run);
   void MarkUnsynced(Segment& segment, const ContentRef& ref) REQUIRES(mutex_);
   struct Dirty {
@@ -188,8 +188,8 @@ class Spool {
   const uint64_t segment_bytes_;
   Io& io_;
 
-  /// Held over a whole SyncDirty: who comes second must not find the segments
-  /// clean before they are.
+  /// Held during a whole SyncDirty: a second caller must not find segments
+  /// marked clean before they are synced.
   Mutex sync_mutex_;
   Mutex mutex_ ACQUIRED_AFTER(sync_mutex_);
   std::map<uint32_t, Segment> segments_ GUARDED_BY(mutex_);
@@ -202,10 +202,10 @@ class Spool {
   std::unordered_map<Place, Partial, PlaceHash> partial_ GUARDED_BY(mutex_);
   std::deque<Dead> dead_ GUARDED_BY(mutex_);
   Lsn newest_savepoint_ GUARDED_BY(mutex_) = kNoLsn;
-  /// The savepoint, or a later change, after which a record came; none: before
-  /// all of them.
+  /// The savepoint, or a later change, after which a record was added; none:
+  /// before all savepoints.
   std::unordered_map<Place, Lsn, PlaceHash> born_ GUARDED_BY(mutex_);
-  /// Lengths of records that nothing but a savepoint needs.
+  /// Lengths of records that only savepoints need.
   std::unordered_map<Place, uint32_t, PlaceHash> retained_ GUARDED_BY(mutex_);
 
   SharedMutex pending_mutex_;

@@ -166,10 +166,9 @@ Status Store::CheckFormat() {
       std::from_chars(rest.data(), rest.data() + rest.size(), version);
   if (!text.starts_with(kFormatPrefix) || error != std::errc()) {
     return Fail(EBADMSG, "store " + display_path_ + ": FORMAT is damaged",
-                "put it right (\"" + std::string(kFormatPrefix) +
+                "restore its only line, \"" + std::string(kFormatPrefix) +
                     std::to_string(kStoreVersion) +
-                    "\" is all it says), or move the store elsewhere to begin "
-                    "afresh");
+                    "\", or move the store elsewhere to begin a new one");
   }
   if (version <= kStoreVersion) return {};
   return Fail(EPROTONOSUPPORT,
@@ -183,7 +182,7 @@ Status Store::CheckFormat() {
 Status Store::MakeLayout(const std::string& workspace) {
   for (const std::string& name : TRY(ListNames(dir_.get(), "."))) {
     if (std::ranges::count(kEntries, name) == 0 && name != "trash") {
-      return Fail(ENOTEMPTY, display_path_ + " is no store, and not empty",
+      return Fail(ENOTEMPTY, display_path_ + " is not a store, and not empty",
                   "choose an empty directory with --store DIR");
     }
   }
@@ -493,9 +492,9 @@ Result<FileLock> Store::LockIn(int dir, const std::string& id) {
     return Fail(ErrorKind::kBusy, EWOULDBLOCK,
                 "transaction " + id + " is in use" +
                     (holder.empty() ? "" : " by process " + holder),
-                "`txfs umount` makes it let go; when it is not mounted any "
-                "more, end what still uses it, or the process itself: nothing "
-                "that was acknowledged is lost");
+                "run `txfs umount`; if the transaction is not mounted, end the "
+                "programs that still use it, or that process: acknowledged "
+                "changes are not lost");
   }
   if (!lock) return std::unexpected(Explain(std::move(lock).error()));
   return lock;

@@ -24,8 +24,8 @@ struct OpenTransaction {
   std::unique_ptr<Journal> journal;
 };
 
-/// A transaction that is built but has not begun; the store is locked for as
-/// long as it is held.
+/// A transaction that is built but has not begun. The store is locked while
+/// this exists.
 struct PreparedTransaction {
   FileLock store_lock;
   OpenTransaction next;
@@ -34,80 +34,79 @@ struct PreparedTransaction {
 /// The directory that holds a workspace's transactions (docs/design.md, "State
 /// and names").
 ///
-/// All access goes through a descriptor, so that the store stays reachable when
-/// the workspace it lies in is mounted over.
+/// All access uses a descriptor, so that the store stays reachable after a
+/// mount covers the workspace in which it lies.
 class Store {
  public:
-  /// Opens the directory `path` below `dir`, of which `display_path` is the
-  /// absolute path. ENOENT when there is none; EACCES, when it is somebody
-  /// else's, with path and remedy.
+  /// Opens the directory `path` below `dir`; `display_path` is its absolute
+  /// path. ENOENT; EACCES, with path and remedy, if it is another user's.
   static Result<UniqueFd> OpenDirectory(int dir, const std::string& path,
                                         const std::string& display_path);
-  /// Whether a store was made at the absolute `path`.
+  /// Whether there is a store at the absolute `path`.
   [[nodiscard]] static bool IsAt(const std::string& path);
-  /// Opens the store in directory `dir`, making it if it is empty. `workspace`
-  /// is the absolute path that a new one notes. EPROTONOSUPPORT: newer
-  /// version; EROFS, ENOSPC, ENOLCK (a network filesystem, where LMDB cannot
-  /// lock) with path and remedy. `display_path` is for messages.
+  /// Opens the store in directory `dir`; makes it if `dir` is empty.
+  /// `workspace` is the absolute path that a new store records, `display_path`
+  /// is for messages. EPROTONOSUPPORT: newer version; EROFS, ENOSPC, ENOTEMPTY,
+  /// ENOLCK (a network or FUSE filesystem, where LMDB cannot lock), with path
+  /// and remedy.
   static Result<std::unique_ptr<Store>> Open(UniqueFd dir,
                                              std::string display_path,
                                              const std::string& workspace);
 
-  /// Begins a transaction. Requires that none of that name is open.
+  /// Begins a transaction. EEXIST if one with this name is open.
   Result<OpenTransaction> Begin(const std::string& name, Timestamp now,
                                 const JournalOptions& options = {});
-  /// Opens an open transaction's journal and recovers it. kBusy when a daemon
-  /// holds it; the message names its pid.
+  /// Opens an open transaction's journal and recovers it. kBusy if another
+  /// process holds the transaction; the message names its pid.
   Result<OpenTransaction> Resume(const std::string& id,
                                  const JournalOptions& options = {});
   [[nodiscard]] Result<bool> IsOpen(const std::string& id) const;
   /// Ids of open transactions, oldest first.
   Result<std::vector<std::string>> OpenIds();
 
-  /// Throws the directory of `id` away, if it is there: the history has it.
-  /// `EmptyTrash` frees the space.
+  /// Moves the directory of `id`, which the history has, to the trash, if it is
+  /// there. `EmptyTrash` frees the space.
   Status Retire(const std::string& id);
 
-  /// An id, for an entry of the history that was no open transaction, that
-  /// nothing else ever gets. Requires the commit lock, and that the entry of
-  /// the reservation before was written, or never will be.
+  /// Reserves a unique id for an entry of the history that was not an open
+  /// transaction. Requires the commit lock, and that the entry for the previous
+  /// reservation was written or never will be.
   Result<std::string> ReserveId(Timestamp now);
 
-  /// Throws away the open transaction `id` without a record of it. Requires its
-  /// lock, and that its journal is not used any more.
+  /// Drops the open transaction `id` without a record. Requires its lock, and
+  /// that its journal is closed.
   Status Drop(const std::string& id);
 
-  /// Ends the open transaction of `ended`, which is discarded, on a disk that
-  /// has no block left: its directory goes to the trash, which takes none. The
-  /// history gets `ended` if it can. Requires the transaction's lock. After an
-  /// error it is open.
+  /// Ends the discarded open transaction of `ended` on a disk without a free
+  /// block: moves its directory to the trash, which takes none. Writes `ended`
+  /// to the history if possible. Requires the transaction's lock. After an
+  /// error the transaction is open.
   Status EndWithoutRoom(const TransactionSummary& ended);
-  /// Deletes what that threw away, when nobody has it open, and then tries
-  /// again to write `ended` to the history.
+  /// Empties the trash and tries again to write `ended` to the history. Call it
+  /// after EndWithoutRoom, when no process has the transaction's files open.
   void FreeEnded(const TransactionSummary& ended);
-  /// The lock of the open transaction `id`. kBusy as of Resume.
+  /// Takes the lock of the open transaction `id`. kBusy as in Resume.
   Result<FileLock> LockTransaction(const std::string& id);
 
-  /// Builds the transaction that is to follow `old`, which is open, under the
-  /// same name, so that nothing can fail for want of space when that one has
-  /// ended.
+  /// Builds the successor of the open transaction `old`, with the same name, so
+  /// that after the end of `old` nothing can fail for lack of space.
   Result<PreparedTransaction> Prepare(const TransactionSummary& old,
                                       Timestamp now,
                                       const JournalOptions& options = {});
-  /// Begins `prepared` in the place of transaction `old`, which the history
-  /// says has ended, and throws that away without closing it.
+  /// Begins `prepared` in the place of transaction `old`, which has ended
+  /// according to the history, and moves `old` to the trash without closing it.
   Result<OpenTransaction> Succeed(const std::string& old,
                                   PreparedTransaction prepared);
-  /// Throws away what was prepared.
+  /// Removes the prepared transaction.
   void Cancel(PreparedTransaction prepared);
 
-  /// Builds, if there is none, an empty transaction for the next Begin or
-  /// Prepare, which then need not wait for a dozen syncs. Locks nobody out.
+  /// Builds an empty transaction for the next Begin or Prepare, if there is
+  /// none. They then need not wait for a dozen syncs. Does not lock the store.
   Status MakeBlank(const JournalOptions& options = {});
-  /// Removes that. Returns the bytes it took on disk.
+  /// Removes that transaction. Returns the bytes it took on disk.
   Result<uint64_t> DropBlank();
 
-  /// Records what List is to show of an open transaction, durably.
+  /// Records, durably, what List returns for an open transaction.
   Status UpdateSummary(const TransactionSummary& summary);
 
   /// Open transactions, oldest first. Does not need their locks.
@@ -115,7 +114,7 @@ class Store {
   /// Open and ended transactions, oldest first. Does not need their locks.
   Result<std::vector<TransactionSummary>> List();
 
-  /// Deletes what was thrown away. Safe to interrupt, to repeat and to run
+  /// Deletes the content of the trash. Can be interrupted, repeated and run
   /// twice at once.
   Status EmptyTrash();
 
@@ -124,7 +123,7 @@ class Store {
   Status WriteDaemonRecord(const std::string& id, std::string_view json);
   Status RemoveDaemonRecord(const std::string& id);
 
-  /// As Journal::GiveUpLinked, of transaction `id`, if it is there.
+  /// As Journal::GiveUpLinked, for transaction `id`, if it is there.
   Status GiveUpLinkedSegments(const std::string& id);
 
   /// Directory of the transaction. ENOENT when it is not open.
@@ -147,15 +146,16 @@ class Store {
   Status CheckFormat();
   Status MakeLayout(const std::string& workspace);
   Result<FileLock> Lock();
-  /// Moves what was never begun, or has ended, to the trash. Requires the lock.
+  /// Moves transactions that never began or have ended to the trash. Requires
+  /// the store lock.
   Status Tidy();
   Status ThrowAway(const std::string& name);
-  /// The same with those that were to follow `old` and could neither begin nor
-  /// be taken back. Requires the lock.
+  /// Moves unused transactions that were built to succeed `old` to the trash:
+  /// they could neither begin nor be removed. Requires the store lock.
   Status DropFollowers(const TransactionSummary& old);
   Result<OpenTransaction> Build(const TransactionSummary& summary,
                                 const JournalOptions& options);
-  /// Build up to the rename that makes it one of the open transactions.
+  /// As Build, up to the rename that makes it an open transaction.
   Result<OpenTransaction> BuildNew(const TransactionSummary& summary,
                                    const JournalOptions& options);
   using OpenJournal =
@@ -166,9 +166,9 @@ class Store {
   Status Publish(const std::string& id);
   Result<FileLock> LockIn(int dir, const std::string& id);
   Result<bool> HasEnded(const std::string& id);
-  /// An id that is not in use. Requires the lock, until it is.
+  /// An unused id. Requires the store lock until the id is in use.
   Result<std::string> NewId(Timestamp now);
-  /// `error` for people: which store, and what to do.
+  /// `error` with the store's path and a remedy.
   [[nodiscard]] Error Explain(Error error) const;
 
   UniqueFd dir_;

@@ -112,7 +112,7 @@ Result<TransactionSummary> FindTransaction(
   if (begun.size() > kListed) ids += ", ...";
   return Fail(ErrorKind::kUsage, 0,
               "several ids begin with " + std::string(wanted) + ": " + ids,
-              "give more digits of one");
+              "give more digits of the id");
 }
 
 Status CheckTransactionName(const std::string& name) {
@@ -121,7 +121,7 @@ Status CheckTransactionName(const std::string& name) {
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
   if (IsTransactionId(name)) {
     return Fail(ErrorKind::kUsage, 0,
-                "the name " + name + " could be taken for a transaction's id",
+                "the name " + name + " looks like a transaction id",
                 "choose one that is not 12 hexadecimal digits");
   }
   if (!name.empty() && name.size() <= kLongest && name.front() != '-' &&

@@ -20,8 +20,8 @@ enum class TransactionState { kActive, kCommitting, kCommitted, kDiscarded };
 [[nodiscard]] std::optional<TransactionState> StateFromName(
     std::string_view name);
 
-/// What an entry of the history is: a whole transaction, paths of one that was
-/// committed while it stayed open, or what took a commit back.
+/// The kind of an entry of the history: a whole transaction, a partial commit
+/// of a transaction that stayed open, or an undo.
 enum class TransactionKind { kWhole, kPartial, kUndo };
 
 /// "transaction", "partial", "undo".
@@ -29,20 +29,20 @@ enum class TransactionKind { kWhole, kPartial, kUndo };
 [[nodiscard]] std::optional<TransactionKind> KindFromName(
     std::string_view name);
 
-/// What is known about a transaction without opening its journal.
+/// The part of a transaction's state that is known without its journal.
 struct TransactionSummary {
   std::string id;    ///< 12 lower-case hex digits, sorts by time of creation
   std::string name;  ///< chosen by the user; may be empty
   TransactionState state = TransactionState::kActive;
   TransactionKind kind = TransactionKind::kWhole;
   Timestamp created;
-  Timestamp ended;        ///< zero while open
-  std::string message;    ///< of the commit
-  std::string author;     ///< user who committed
-  uint64_t changes = 0;   ///< net changes at the end; 0 while open
-  std::string of;         ///< kPartial: the transaction; kUndo: what it undid
-  std::string undone_by;  ///< the undo of this commit, if there is one
-  std::vector<RuleCount> denied;  ///< what was refused; empty while open
+  Timestamp ended;       ///< zero while open
+  std::string message;   ///< of the commit
+  std::string author;    ///< user who committed
+  uint64_t changes = 0;  ///< net changes at the end; 0 while open
+  std::string of;  ///< kPartial: the transaction; kUndo: the undone commit
+  std::string undone_by;          ///< the undo of this commit, if there is one
+  std::vector<RuleCount> denied;  ///< denials by rule; empty while open
   bool undoable = false;  ///< not stored: the history has what an undo needs
 };
 
@@ -53,21 +53,21 @@ struct TransactionSummary {
 /// EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<TransactionSummary> DecodeSummary(ByteSpan in);
 
-/// Hexadecimal, in lower case.
+/// Lower-case hexadecimal digits.
 inline constexpr size_t kTransactionIdDigits = 12;
 /// Whether `text` has the form of a transaction's id.
 [[nodiscard]] bool IsTransactionId(std::string_view text);
 
-/// The one of `list`, which is sorted by age, that `wanted` means: the newest
-/// that ended under that name, else the open one of that name, else the one
-/// whose id it begins. Undos are found by id only. kUsage when several ids
-/// begin with it.
+/// Finds the transaction in `list`, which is sorted by age. `wanted` is a name
+/// (the transaction with that name that ended last, else the open one) or the
+/// beginning of an id. Undos are found by id only. kUsage if several ids begin
+/// with it.
 Result<TransactionSummary> FindTransaction(
     const std::vector<TransactionSummary>& list, std::string_view wanted);
 
-/// kUsage unless `name` may be a transaction's: 1 to 64 letters, digits, dots,
-/// underscores and dashes, not with a dash in front, and nothing that could be
-/// taken for an id.
+/// kUsage unless `name` is a valid name of a transaction: 1 to 64 letters,
+/// digits, dots, underscores and dashes, no dash in front, and not of the form
+/// of an id.
 Status CheckTransactionName(const std::string& name);
 
 }  // namespace txfs

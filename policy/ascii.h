@@ -6,7 +6,7 @@
 
 namespace txfs::policy {
 
-/// Other letters than those of ASCII have no case here: names are bytes.
+/// Only ASCII letters have case here: names are bytes.
 [[nodiscard]] constexpr bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
 [[nodiscard]] constexpr char ToLower(char c) {
   return IsUpper(c) ? static_cast<char>(c - 'A' + 'a') : c;

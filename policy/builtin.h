@@ -4,11 +4,11 @@
 
 namespace txfs::policy {
 
-/// What the rules that are built in are called in messages.
+/// The name of the built-in rules in messages.
 inline constexpr std::string_view kBuiltinName = "built-in";
 
-/// The id of what every mount refuses, with whatever rules: names of txfs's own
-/// (OwnNames).
+/// The id of the rule for txfs's own names (OwnNames), which every mount has in
+/// addition to its policy.
 inline constexpr std::string_view kOwnNamesId = "txfs-own-names";
 
 /// The text of policy/default.toml.

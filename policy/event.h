@@ -9,7 +9,7 @@
 
 namespace txfs::policy {
 
-/// What a process asks for; the names are those of `txfs log`.
+/// The operation that a process requests; the names are those in `txfs log`.
 enum class Op : uint8_t {
   kCreate,
   kMkdir,
@@ -31,17 +31,19 @@ enum class Op : uint8_t {
 };
 inline constexpr size_t kOps = 17;
 
-/// What becomes of one name by it.
+/// The effect of an operation on one name.
 enum class Effect : uint8_t {
-  kMake,        ///< it comes to be
-  kRemove,      ///< it goes, or what it leads to is replaced
-  kContent,     ///< the bytes that it leads to change
-  kAttributes,  ///< mode, owner, times, extended attributes, number of links
+  kMake,        ///< the name is created
+  kRemove,      ///< the name is removed, or its object is replaced
+  kContent,     ///< the bytes of its file change
+  kAttributes,  ///< mode, owner, times, extended attributes or link count
+                ///< change
 };
 inline constexpr size_t kEffects = 4;
 
-/// Set of ops and effects. An event has its effect, and its op where that is
-/// about the name: not where another name of the file is removed.
+/// A set of ops and effects. An event has its effect. It also has its op,
+/// except where the op is about another name: of a file that loses one of its
+/// hard links.
 using Mask = uint32_t;
 [[nodiscard]] constexpr Mask MaskOf(Effect effect) {
   return Mask{1} << static_cast<unsigned>(effect);
@@ -49,12 +51,12 @@ using Mask = uint32_t;
 [[nodiscard]] constexpr Mask MaskOf(Op op) {
   return Mask{1} << (kEffects + static_cast<unsigned>(op));
 }
-/// Ops and effects by which names come to be, and nothing else.
+/// Ops and effects that only create names.
 inline constexpr Mask kMakingOps = MaskOf(Effect::kMake) | MaskOf(Op::kCreate) |
                                    MaskOf(Op::kMkdir) | MaskOf(Op::kMknod) |
                                    MaskOf(Op::kSymlink);
-/// Beside the effect and op of a rename: the name itself goes elsewhere. What
-/// is replaced by a rename is no such event.
+/// The further bit of a rename's old name: the name moves. The event of the
+/// name that a rename replaces does not have it.
 inline constexpr Mask kMove = Mask{1} << (kEffects + kOps);
 inline constexpr std::string_view kMoveName = "move";
 inline constexpr Mask kEverything = (Mask{1} << (kEffects + kOps)) - 1;
@@ -63,18 +65,18 @@ inline constexpr Mask kEverything = (Mask{1} << (kEffects + kOps)) - 1;
 [[nodiscard]] std::string_view NameOf(Effect effect);
 [[nodiscard]] std::optional<Op> OpNamed(std::string_view name);
 [[nodiscard]] std::optional<Effect> EffectNamed(std::string_view name);
-/// Their names, those of effects first; of everything, "all".
+/// Their names, effects first; "all" for kEverything.
 [[nodiscard]] std::vector<std::string_view> NamesOf(Mask mask);
-/// What `op` does to the name it is about; of a rename, the old one.
+/// The effect of `op` on the name that it is about; for a rename, the old name.
 [[nodiscard]] Effect MainEffect(Op op);
 
-/// Where what a name leads to comes from.
+/// Where the object of a name comes from.
 enum class Layer : uint8_t {
-  kBase,  ///< it was there when the transaction began
-  kNew,   ///< it was made in the transaction, or is to be made
+  kBase,  ///< it existed when the transaction began
+  kNew,   ///< the transaction made it, or will make it
 };
 
-/// What a name leads to, or is made to lead to.
+/// The type of the object of a name.
 enum class Type : uint8_t {
   kFile,
   kDirectory,
@@ -84,22 +86,22 @@ enum class Type : uint8_t {
 inline constexpr size_t kTypes = 4;
 [[nodiscard]] std::string_view NameOf(Type type);
 [[nodiscard]] std::optional<Type> TypeNamed(std::string_view name);
-/// What `op` makes or removes by itself; none: anything.
+/// The type that `op` always makes or removes; none: any.
 [[nodiscard]] std::optional<Type> TypeOf(Op op);
 
-/// One name that a mutating operation is about to touch.
+/// One name that a mutating operation will affect.
 struct Event {
   Op op = Op::kWrite;
   Effect effect = Effect::kContent;
-  std::string_view path;  ///< from the workspace root, bytes
+  std::string_view path;  ///< relative to the workspace root, bytes
   Layer layer = Layer::kBase;
   Type type = Type::kFile;
-  /// When it comes or goes with a directory above it that is renamed: the path
-  /// that it has after or before that. "": it is named itself.
+  /// For a name that moves with a directory above it: its path at the other end
+  /// of the rename. "": the operation names it directly.
   std::string_view other_end = {};
-  bool moved = false;               ///< it goes elsewhere by a rename
-  std::string_view exe;             ///< path of the program; "": not known
-  std::optional<uint32_t> uid = 0;  ///< none: not known
+  bool moved = false;               ///< a rename moves it elsewhere
+  std::string_view exe;             ///< path of the program; "": unknown
+  std::optional<uint32_t> uid = 0;  ///< none: unknown
 
   [[nodiscard]] Mask mask() const;
 };

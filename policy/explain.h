@@ -9,40 +9,41 @@
 
 namespace txfs::policy {
 
-/// An operation that somebody asks about.
+/// A hypothetical operation.
 struct Proposal {
   Op op = Op::kWrite;
   std::string path;
-  std::string new_path = {};   ///< of rename, exchange and link; may be empty
-  Layer layer = Layer::kBase;  ///< of what is there
+  std::string new_path = {};   ///< for rename, exchange and link; may be empty
+  Layer layer = Layer::kBase;  ///< of the existing object
   std::optional<Type> type = {};  ///< none: what the op makes, else a file
-  std::string exe = {};           ///< empty: not known
+  std::string exe = {};           ///< empty: unknown
   std::optional<uint32_t> uid = {};
 };
 
-/// What it does to the names that are told, in the order in which they are
-/// judged: a link makes the new one, a rename replaces what has it. What may be
-/// below them, and other names of a file, are not among them. The views are
-/// into `proposal`.
+/// The events of `proposal` on the names that it has, in the order in which
+/// they are judged: a link makes the new name, a rename replaces the object of
+/// the new name. Names below these and other hard links of a file are not
+/// included. The views are into `proposal`.
 std::vector<Event> EventsOf(const Proposal& proposal);
 
-/// A rule that is about one of the names.
+/// A rule that matches one of the names.
 struct Match {
   const Rule* rule;
   std::string path;
 };
 
 struct Explanation {
-  Verdict verdict;  ///< the first refusal, else the first that is noted
-  std::vector<Match> matches;        ///< of all rules, each name once
-  std::vector<const Limit*> limits;  ///< that it counts towards
+  Verdict verdict;                   ///< the strongest; of equal ones the first
+  std::vector<Match> matches;        ///< all rules, each name once
+  std::vector<const Limit*> limits;  ///< towards which the operation counts
 };
 
-/// Whether what is asked about counts towards `limit`, if it is done, and takes
-/// the only name of what it removes.
+/// Whether the operation, if carried out, counts towards `limit`. Assumes that
+/// a removed object has no other name.
 [[nodiscard]] bool CountsTowards(const Proposal& proposal, const Limit& limit);
 
-/// What `policy`, which must outlive the explanation, says of it.
+/// Explains what `policy`, which must outlive the explanation, does about
+/// `proposal`.
 Explanation Explain(const Policy& policy, const Proposal& proposal);
 
 }  // namespace txfs::policy

@@ -113,12 +113,13 @@ bool MatchesPattern(std::string_view pattern, std::string_view name,
 
 /// Why `set` is none, or means something else in .gitignore; "" when it is one.
 std::string_view FlawInSet(std::string_view set) {
-  if (set.starts_with('^')) return "a set is negated with !";
-  if (set.contains("[:")) return "it has a class; write out what is meant";
+  if (set.starts_with('^')) return "use ! to negate a set, not ^";
+  if (set.contains("[:"))
+    return "it has a character class; list the characters instead";
   if (set.contains('\\')) return "it has a \\ in a set";
   const bool plain = std::ranges::all_of(
       set, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  if (!plain) return "a set has a letter that is not ASCII";
+  if (!plain) return "a set has a character that is not ASCII";
   for (size_t i = set.starts_with('!') ? 1 : 0; i + 2 < set.size(); ++i) {
     if (set[i + 1] != '-') continue;
     if (set[i] > set[i + 2]) return "a range ends before it begins";
@@ -129,8 +130,8 @@ std::string_view FlawInSet(std::string_view set) {
 
 /// Why `pattern` is no component; "" when it is one.
 std::string_view FlawIn(std::string_view pattern) {
-  if (pattern == "." || pattern == "..") return "no name is . or ..";
-  if (pattern.contains('\0')) return "it has a NUL";
+  if (pattern == "." || pattern == "..") return "no file has the name . or ..";
+  if (pattern.contains('\0')) return "it has a NUL byte";
   for (size_t at = 0; at < pattern.size();) {
     if (pattern[at] == '\\' && at + 1 == pattern.size()) {
       return "nothing follows the \\ at its end";
@@ -193,7 +194,8 @@ Result<Glob> Glob::Parse(std::string_view pattern, bool nocase) {
                             "\": " + std::string(why));
   };
   if (pattern.starts_with('!')) {
-    return flawed("there are no exceptions but `unless`; a name with ! is \\!");
+    return flawed(
+        "use `unless` for exceptions; write \\! for a name that begins with !");
   }
   std::string_view rest = pattern;
   Glob glob;

@@ -9,29 +9,31 @@
 
 namespace txfs::policy {
 
-/// A pattern of paths relative to the workspace root, as .gitignore has them:
+/// A pattern of paths relative to the workspace root, as in .gitignore:
 ///
-/// - without a slash inside, it is the name of something at any depth;
-///   with one (a leading one counts), it begins at the root;
+/// - without a slash inside, it matches a name at any depth; with one (also a
+///   leading one), it is anchored at the root;
 /// - `*` is any run of bytes within a name, `?` one byte, `[a-z]` and `[!a-z]`
-///   one of a set, `\` takes the special meaning from what follows;
+///   one of a set, `\` makes the next character literal;
 /// - `**` as a whole component is any number of components; at the end, one or
 ///   more: `x/**` is everything in x, but not x;
 /// - `x/` is x and everything in it.
 ///
-/// Paths are bytes: no normalisation, no locale. Matching takes time in
-/// proportion to pattern times path, whatever the two are.
+/// Paths are bytes: no normalisation, no locale. Matching always takes time in
+/// proportion to pattern times path.
 class Glob {
  public:
-  /// EINVAL, with a sentence: empty, `[` without end, `\` at the end, more than
-  /// 62 components. `nocase`: letters of ASCII match in either case.
+  /// EINVAL, with a sentence, for an invalid pattern, such as an empty one, `[`
+  /// without end, `\` at the end, or more than 62 components. `nocase`: letters
+  /// of ASCII match in either case.
   static Result<Glob> Parse(std::string_view pattern, bool nocase);
 
   [[nodiscard]] bool Matches(std::string_view path) const;
-  /// Whether something below the directory `path` might match. "": the root.
+  /// Whether a path below the directory `path` might match. "": the root.
   [[nodiscard]] bool MayMatchBelow(std::string_view path) const;
-  /// Texts of which every path that matches has each in it, read as Needles
-  /// does: in lower case, with a slash before and behind it. None is empty.
+  /// Texts that every matching path contains, in the form in which the class
+  /// Needles reads a path: in lower case, with a slash before and after it.
+  /// None is empty.
   [[nodiscard]] std::vector<std::string> Needles() const;
 
  private:
@@ -39,7 +41,8 @@ class Glob {
     enum class Kind { kLiteral, kPattern, kAnyDepth } kind = Kind::kLiteral;
     std::string text;
   };
-  /// Which parts may come next, as bits; the one behind the last is the end.
+  /// The set of parts that may match next, as bits; the bit after the last part
+  /// is the end.
   using States = uint64_t;
 
   [[nodiscard]] States Skip(States states) const;
@@ -50,7 +53,7 @@ class Glob {
 
   std::vector<Part> parts_;
   bool nocase_ = false;
-  bool takes_below_ = false;  ///< `x/`: what is in it, too
+  bool takes_below_ = false;  ///< `x/`: also matches what is in x
 };
 
 }  // namespace txfs::policy

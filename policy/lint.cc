@@ -91,10 +91,10 @@ void LintLimits(std::span<const Limit> limits, std::vector<Warning>& warnings) {
       warnings.push_back({limit.place, "limit " + limit.id + " " + what});
     };
     if (CountsNothing(limit)) {
-      warn("counts nothing: unless has all of its paths");
+      warn("counts nothing: unless excludes all of its paths");
     } else if (const Limit* tighter = FindTighter(limits, i)) {
-      warn("is never needed: " + tighter->id + " (" +
-           tighter->place.ToString() + ") allows no more of the same");
+      warn("has no effect: " + tighter->id + " (" + tighter->place.ToString() +
+           ") is at least as strict");
     }
   }
 }
@@ -111,10 +111,10 @@ std::vector<Warning> Lint(std::span<const Rule> rules,
     };
     if (const Rule* shadow = FindShadow(rules, i)) {
       warn("never decides: " + shadow->id + " (" + shadow->place.ToString() +
-           ") is about all of it");
+           ") matches everything that it matches");
     }
     if (rule.examples.empty()) {
-      warn("has no examples: match and not_match show what it is about");
+      warn("has no examples: add match and not_match");
     }
   }
   LintLimits(limits, warnings);

@@ -9,16 +9,16 @@
 
 namespace txfs::policy {
 
-/// Something about a rule or a limit that is no error, and hardly meant.
+/// A rule or limit that is valid but probably a mistake.
 struct Warning {
   Place place;
   std::string message;
 };
 
-/// What is certain to be without effect, or without proof: rules that never
-/// match, that another one always decides before, that have no examples; limits
-/// that count nothing, or allow no less than another one of the same. In the
-/// order of the rules, then of the limits.
+/// Reports, with certainty: rules that never decide because another rule always
+/// does; rules without examples; limits that count nothing; limits that are
+/// exceeded only if another limit on the same objects is, too. In the order of
+/// the rules, then of the limits.
 std::vector<Warning> Lint(std::span<const Rule> rules,
                           std::span<const Limit> limits = {});
 

@@ -70,11 +70,11 @@ class FileLoader {
  private:
   static Status CheckSchema(const Section& top) {
     constexpr std::string_view kExpected =
-        "schema = 1, a number: the only one that this program knows";
+        "schema = 1, a number: the only supported version";
     const toml::node* node = top.Get("schema");
     if (node == nullptr) return top.Wrong("schema", "is missing", kExpected);
     const auto schema = node->value_exact<int64_t>();
-    if (!schema) return top.Wrong("schema", "is no number", kExpected);
+    if (!schema) return top.Wrong("schema", "is not a number", kExpected);
     if (*schema == kSchema) return {};
     return top.Wrong("schema", "is " + std::to_string(*schema), kExpected);
   }
@@ -85,7 +85,7 @@ class FileLoader {
     if (!root.contains(key)) return tables;
     const toml::array* list = root.get_as<toml::array>(key);
     if (list == nullptr || !list->is_array_of_tables()) {
-      return top.Wrong(key, "is no list of tables", "[[" + key + "]]");
+      return top.Wrong(key, "is not a list of tables", "[[" + key + "]]");
     }
     for (const toml::node& node : *list) tables.push_back(node.as_table());
     return tables;
@@ -103,7 +103,7 @@ class FileLoader {
     if (!root.contains("defaults")) return {};
     const toml::table* table = root.get_as<toml::table>("defaults");
     if (table == nullptr)
-      return top.Wrong("defaults", "is no table", "[defaults]");
+      return top.Wrong("defaults", "is not a table", "[defaults]");
     const Section section(file_, "[defaults]", *table);
     TRY(section.CheckKeys({"action", "errno"}));
     action_ = TRY(ReadAction(section, action_));
@@ -138,14 +138,15 @@ class FileLoader {
                            "lower case letters, digits and -, 64 at most");
     }
     if (id == kOwnNamesId) {
-      return section.Wrong("id", Quoted(id) + " is taken by txfs itself",
+      return section.Wrong("id", Quoted(id) + " is reserved by txfs",
                            "an id that no other rule has");
     }
     const auto [first, fresh] = ids_.try_emplace(id, section.place().line);
     if (fresh) return id;
-    return section.Wrong(
-        "id", Quoted(id) + " is taken by line " + std::to_string(first->second),
-        "an id that no other rule has");
+    return section.Wrong("id",
+                         Quoted(id) + " is already used on line " +
+                             std::to_string(first->second),
+                         "an id that no other rule has");
   }
 
   Result<Rule> ReadRule(const toml::table& table) {
@@ -187,7 +188,7 @@ class FileLoader {
     std::vector<Condition> exceptions;
     for (const toml::table* table : tables) {
       if (table == nullptr) {
-        return section.Wrong("unless", "is no table",
+        return section.Wrong("unless", "is not a table",
                              "unless = { path = ..., exe = ... }, or a list of "
                              "such tables");
       }
@@ -277,7 +278,7 @@ class FileLoader {
         condition.layer == Layer::kBase && (ops & ~kMakingOps) == 0;
     if (!never) return {};
     return section.Wrong("layer", "is \"base\", but all its ops make new names",
-                         "ops on what is there, or another layer");
+                         "ops on existing files, or another layer");
   }
 
   /// Each as "OP PATH"; of the layer that the rule is about.
@@ -319,11 +320,11 @@ class FileLoader {
 
   static std::string_view ExpectedOf(const Event& event, const Rule& rule,
                                      bool wanted) {
-    if (!wanted) return "what the rule is not about";
+    if (!wanted) return "an operation that the rule does not match";
     const bool is_new =
         rule.when.layer == Layer::kBase && event.effect == Effect::kMake;
-    return is_new ? "what is of the base; what is made is not"
-                  : "what the rule is about";
+    return is_new ? "an operation on the base; a new file is not in it"
+                  : "an operation that the rule matches";
   }
 
   const std::string file_;
@@ -382,8 +383,8 @@ Result<Loaded> Load(std::string_view text, const std::string& file) {
     return loaded;
   } catch (const toml::parse_error& error) {
     const auto line = static_cast<uint32_t>(error.source().begin.line);
-    return Fail(EINVAL, Place{file, line}.ToString() +
-                            ": no TOML: " + std::string(error.description()));
+    return Fail(EINVAL, Place{file, line}.ToString() + ": not valid TOML: " +
+                            std::string(error.description()));
   }
 }
 

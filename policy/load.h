@@ -11,7 +11,7 @@
 
 namespace txfs::policy {
 
-/// What a policy file says.
+/// The content of a policy file.
 struct Loaded {
   std::string version;  ///< policy_version; may be empty
   std::vector<Rule> rules;
@@ -20,15 +20,16 @@ struct Loaded {
   uint64_t hash = 0;  ///< xxh3-64 of the text
 };
 
-/// What an example of `rule` means: the program is not known, the layer is the
-/// rule's, or the base, and the type that of its op, the rule's, or a file. A
-/// rename is about what goes; of a rule about what comes, only, about that.
+/// The event that an example of `rule` stands for. The program is unknown. The
+/// layer is new for a name that is made, else the rule's, or the base. The type
+/// is that of the op, else the rule's, or a file. A rename is about its old
+/// name; if the rule is only about names that are made, about the new one.
 [[nodiscard]] Event EventOf(const Example& example, const Rule& rule);
 
-/// Reads a policy file (docs/policy.md) whose text is `text`. EINVAL with
-/// "FILE:LINE: what is wrong; what is expected": not TOML, a key that means
-/// nothing, a value of another type, an empty reason, an id that is taken, a
-/// pattern that is none, an example that the rule does not do justice to.
+/// Parses and checks a policy file (docs/policy.md). EINVAL with "FILE:LINE:
+/// what is wrong; what is expected": not TOML, an unknown key, a value of the
+/// wrong type, an empty reason, a duplicate id, an invalid pattern, an example
+/// that contradicts the rule.
 Result<Loaded> Load(std::string_view text, const std::string& file);
 
 }  // namespace txfs::policy

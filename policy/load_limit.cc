@@ -56,7 +56,7 @@ Result<std::optional<uint64_t>> ReadMax(const Section& section,
   const auto size = is_size && text ? ParseSize(*text) : std::nullopt;
   if (size) return *size;
   return section.Wrong("max",
-                       is_size ? "is no number of bytes" : "is no number",
+                       is_size ? "is not a number of bytes" : "is not a number",
                        is_size ? "a whole number, or one with a unit, such as "
                                  "\"10 GiB\""
                                : "a whole number");
@@ -67,12 +67,13 @@ Result<std::optional<double>> ReadFraction(const Section& section,
   const toml::node* node = section.Get("fraction");
   if (node == nullptr) return std::nullopt;
   if (measure != Measure::kBaseRemoved) {
-    return section.Wrong("fraction", "is of " + std::string(NameOf(measure)),
-                         "a fraction of base_removed only");
+    return section.Wrong("fraction",
+                         "is set for " + std::string(NameOf(measure)),
+                         "fraction for base_removed only");
   }
   const auto fraction = node->value_exact<double>();
   if (fraction && *fraction > 0 && *fraction < 1) return *fraction;
-  return section.Wrong("fraction", "is no part of the whole",
+  return section.Wrong("fraction", "is out of range",
                        "a number between 0.0 and 1.0");
 }
 
@@ -88,13 +89,13 @@ Result<std::optional<uint32_t>> ReadWindow(const Section& section,
   if (node == nullptr) return std::nullopt;
   if (at_commit) {
     return section.Wrong("window", "is given, but at is \"commit\"",
-                         "no window: a commit is about the whole transaction");
+                         "no window: a commit is judged as a whole");
   }
   const auto seconds = node->value_exact<int64_t>();
   if (seconds && *seconds >= 1 && *seconds <= kMaxWindow) {
     return static_cast<uint32_t>(*seconds);
   }
-  return section.Wrong("window", "is no number of seconds",
+  return section.Wrong("window", "is not a valid number of seconds",
                        "a whole number from 1 to 3600");
 }
 
@@ -127,7 +128,7 @@ Status ReadPaths(const Section& section, const std::string& file,
   limit.paths = TRY(ReadPatterns(section, limit.patterns));
   const toml::node* node = section.Get("unless");
   if (node != nullptr && !node->is_table()) {
-    return section.Wrong("unless", "is no table", "unless = { path = ... }");
+    return section.Wrong("unless", "is not a table", "unless = { path = ... }");
   }
   if (node != nullptr) {
     const Section unless(file, "unless of [[limit]]", *node->as_table());
@@ -140,8 +141,8 @@ Status ReadPaths(const Section& section, const std::string& file,
   const bool has_paths = !limit.paths.empty() || node != nullptr;
   if (!has_paths || limit.of == Measure::kBaseRemoved) return {};
   return section.Wrong(section.Has("path") ? "path" : "unless",
-                       "is of " + std::string(NameOf(limit.of)),
-                       "paths of base_removed only");
+                       "is set for " + std::string(NameOf(limit.of)),
+                       "paths for base_removed only");
 }
 
 }  // namespace
@@ -156,7 +157,7 @@ Result<Limit> ReadLimit(const Section& section, const std::string& file) {
   limit.max = TRY(ReadMax(section, limit.of));
   limit.fraction = TRY(ReadFraction(section, limit.of));
   if (!limit.max && !limit.fraction) {
-    return section.Wrong("max", "is missing", "how much is allowed");
+    return section.Wrong("max", "is missing", "the allowed amount");
   }
   TRY(ReadPaths(section, file, limit));
   limit.at_commit = TRY(ReadMoment(section));

@@ -10,8 +10,8 @@
 
 namespace txfs::policy {
 
-/// Reads a [[limit]] of `file`, but for its id and errno, which are read as
-/// those of rules are. Errors as of Load.
+/// Reads a [[limit]] of `file`, except its id and errno, which Load reads as
+/// those of rules. Errors as Load.
 Result<Limit> ReadLimit(const Section& section, const std::string& file);
 
 }  // namespace txfs::policy

@@ -21,7 +21,7 @@ Result<milliseconds> ReadSeconds(const Section& section, std::string_view key,
   if (time >= 1 && time <= static_cast<double>(kMaxTimeout.count())) {
     return milliseconds(std::llround(time));
   }
-  return section.Wrong(key, "is no time",
+  return section.Wrong(key, "is not a valid time",
                        "a number of seconds, from 0.001 to 3600");
 }
 
@@ -31,7 +31,7 @@ Result<const toml::table*> FindTable(const toml::table& root,
   if (!root.contains(key)) return nullptr;
   const toml::table* table = root.get_as<toml::table>(key);
   if (table != nullptr) return table;
-  return top.Wrong(key, "is no table", "[" + std::string(key) + "]");
+  return top.Wrong(key, "is not a table", "[" + std::string(key) + "]");
 }
 
 Result<HookSettings> ReadHook(const Section& section) {
@@ -40,7 +40,7 @@ Result<HookSettings> ReadHook(const Section& section) {
   hook.command = TRY(section.Texts("command"));
   // It must not depend on where who mounts happens to be, or on his PATH.
   if (hook.command.empty() || !hook.command[0].starts_with('/')) {
-    return section.Wrong("command", "names no program",
+    return section.Wrong("command", "does not name a program",
                          "a list of an absolute path and arguments");
   }
   hook.timeout = TRY(ReadSeconds(section, "timeout", hook.timeout));

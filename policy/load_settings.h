@@ -10,8 +10,8 @@
 
 namespace txfs::policy {
 
-/// Reads the tables of a policy file that are about questions. Errors as of
-/// Load. `top`: of `root`, which is all of the file.
+/// Reads the tables [ask] and [hook] of a policy file. `root` is the whole
+/// file, `top` the section of it. Errors as Load.
 Result<Settings> ReadSettings(const std::string& file, const toml::table& root,
                               const Section& top);
 

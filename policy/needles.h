@@ -9,21 +9,22 @@
 
 namespace txfs::policy {
 
-/// Finds which of many texts stand in a path, as Aho and Corasick do: in time
-/// in proportion to the path, however many there are. A path is read as if it
-/// had a slash before and behind it, and in lower case (of ASCII).
+/// Finds which of many texts a path contains, with the algorithm of Aho and
+/// Corasick: in time proportional to the length of the path, whatever the
+/// number of texts. The path is read in lower case (of ASCII), with a slash
+/// before and after it.
 class Needles {
  public:
   Needles() = default;
-  /// `texts`: in lower case, none empty, none twice.
+  /// `texts`: in lower case, none empty, no duplicates.
   explicit Needles(const std::vector<std::string>& texts);
 
-  /// Shows the number of each text that stands in `path` to `visit`, once.
+  /// Calls `visit` once with the number of each text that `path` contains.
   template <class Visit>
   void ForEachIn(std::string_view path, const Visit& visit) const;
 
  private:
-  /// Where a row of `table_` begins. Row 0 is the state in which no text has
+  /// The index of a row in `table_`. Row 0 is the state in which no text has
   /// begun.
   using Row = uint32_t;
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -36,12 +37,12 @@ class Needles {
     return columns_[static_cast<unsigned char>(c)];
   }
 
-  /// For each state, the longest text that ends in it (or kNone), and for each
-  /// kind of byte the state that follows.
+  /// For each state: the longest text that ends in it (or kNone), and the next
+  /// state for each class of bytes.
   std::vector<uint32_t> table_;
-  std::array<uint16_t, 256> columns_{};  ///< by byte; 0 is the text's
+  std::array<uint16_t, 256> columns_{};  ///< by byte; column 0 is the text's
   uint16_t width_ = 0;                   ///< columns in a row
-  /// For each text, the longest other one that it ends with, or kNone.
+  /// For each text, the longest other text that is its suffix, or kNone.
   std::vector<uint32_t> shorter_;
 };
 
@@ -54,7 +55,7 @@ void Needles::ForEachIn(std::string_view path, const Visit& visit) const {
     row = table_[row + ColumnOf(c)];
     for (uint32_t text = table_[row]; text != kNone; text = shorter_[text]) {
       if (seen.empty()) seen.resize(shorter_.size());
-      // Then so are those that it ends with.
+      // Then its suffixes have been, too.
       if (seen[text]) return;
       seen[text] = true;
       visit(text);

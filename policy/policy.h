@@ -14,19 +14,19 @@
 
 namespace txfs::policy {
 
-/// What the rules say of an event, and the one that decided: the strongest
-/// action that matches, of those the first. nullptr: no rule is about it.
+/// The verdict on an event: the strongest action of all matching rules, and the
+/// first rule with it. nullptr: no rule matches.
 struct Verdict {
   Action action = Action::kAllow;
   const Rule* rule = nullptr;
 };
 
-/// Rules, compiled. Never changes once it is made, so that it can be read
-/// without a lock and exchanged as a whole.
+/// Compiled rules. Immutable, so that it can be read without a lock and
+/// replaced as a whole.
 class Policy {
  public:
   Policy() = default;
-  /// `rules`: in the order of their sources, the weaker first.
+  /// `rules`: in the order of their sources, the weakest source first.
   explicit Policy(std::vector<Rule> rules, uint64_t hash = 1,
                   std::vector<Limit> limits = {}, Settings settings = {});
   Policy(const Policy&) = delete;
@@ -34,19 +34,19 @@ class Policy {
 
   [[nodiscard]] std::span<const Rule> rules() const { return rules_; }
   [[nodiscard]] std::span<const Limit> limits() const { return limits_; }
-  /// Of what the rules say; never 0 when there are any.
+  /// Of the rules; never 0 if there are any.
   [[nodiscard]] uint64_t hash() const { return hash_; }
-  /// How questions of rules are answered.
+  /// How rules' questions are answered.
   [[nodiscard]] const Settings& settings() const { return settings_; }
-  /// Whether any rule is about an event with one of these ops or effects.
+  /// Whether any rule matches events with one of these ops or effects.
   [[nodiscard]] bool Cares(Mask mask) const { return (cares_ & mask) != 0; }
-  /// Whether one might be about something below the directory `path` then.
+  /// Whether one of those rules might match a path below the directory `path`.
   [[nodiscard]] bool MayMatchBelow(Mask mask, std::string_view path) const;
 
-  /// Whether any rule is about `path`, whoever does whatever to it.
+  /// Whether any rule matches `path`, for some operation, program and user.
   [[nodiscard]] bool IsAbout(std::string_view path) const;
 
-  /// Every rule that is about `event`, in their order.
+  /// All rules that match `event`, in their order.
   [[nodiscard]] std::vector<const Rule*> Matching(const Event& event) const;
 
  private:
@@ -58,11 +58,11 @@ class Policy {
   };
 
   void Index();
-  /// Shows the patterns that may match `path` to `visit`.
+  /// Calls `visit` with the patterns that may match `path`.
   template <class Visit>
   void ForEachPattern(std::string_view path, const Visit& visit) const;
-  /// Shows the rules about `event`, maybe some of them again, that `wants`
-  /// says yes of when their turn comes.
+  /// Calls `visit` with the rules that match `event` and for which `wants`,
+  /// called before, returns true. A rule may be visited more than once.
   template <class Wants, class Visit>
   void ForEachMatch(const Event& event, const Wants& wants,
                     const Visit& visit) const;
@@ -75,15 +75,15 @@ class Policy {
   uint64_t hash_ = 0;
   Settings settings_;
   Mask cares_ = 0;
-  /// Texts, of which every path that a pattern matches has one in it, and the
-  /// patterns of each; and the patterns that have none.
+  /// Needles, the patterns for each needle, and the patterns without one. A
+  /// path that matches a pattern contains the pattern's needle.
   Needles needles_;
   std::vector<std::vector<Pattern>> by_needle_;
   std::vector<Pattern> needleless_;
-  std::vector<uint32_t> pathless_;  ///< rules about every path
+  std::vector<uint32_t> pathless_;  ///< rules that match every path
 };
 
-/// What `policy` says of `event`. Pure; under 1 us for 200 rules.
+/// The verdict of `policy` on `event`. Pure; under 1 us for 200 rules.
 [[nodiscard]] Verdict Evaluate(const Policy& policy, const Event& event);
 
 }  // namespace txfs::policy

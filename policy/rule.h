@@ -11,7 +11,7 @@
 
 namespace txfs::policy {
 
-/// Where a rule stands, for messages.
+/// The place of a rule in a file, for messages.
 struct Place {
   std::string file;
   uint32_t line = 0;
@@ -21,10 +21,10 @@ struct Place {
   }
 };
 
-/// What is to happen to an operation; the later, the stronger.
+/// What happens to an operation; weaker actions come first.
 enum class Action : uint8_t {
   kAllow,
-  kAudit,  ///< allowed, and noted in the log
+  kAudit,  ///< allowed, and recorded in the log
   kHook,   ///< a program decides
   kAsk,    ///< a person decides
   kDeny,
@@ -32,10 +32,10 @@ enum class Action : uint8_t {
 [[nodiscard]] std::string_view NameOf(Action action);
 [[nodiscard]] std::optional<Action> ActionNamed(std::string_view name);
 
-/// Who does it, and to what: a part of a rule.
+/// The part of a rule that matches program, user and object.
 struct Condition {
   std::vector<Glob> paths;            ///< any of them
-  std::vector<std::string> patterns;  ///< the same as they were written
+  std::vector<std::string> patterns;  ///< the text of the globs
   std::optional<Layer> layer;
   std::vector<Type> types;     ///< any of them
   std::vector<Glob> exes;      ///< any of them; paths of programs
@@ -47,7 +47,7 @@ struct Condition {
   }
 };
 
-/// An operation that a rule says it is about, or that it is not.
+/// An operation that a rule must match, or must not match.
 struct Example {
   Op op = Op::kWrite;
   std::string path;
@@ -57,20 +57,21 @@ struct Example {
 /// An [[fs]] rule.
 struct Rule {
   std::string id;
-  Mask ops = kEverything;  ///< an event is meant that has one of them
-  Condition when;          ///< all that is given must hold
-  /// Not if all that is given in one of them holds.
+  Mask ops = kEverything;  ///< matches events that have one of them
+  Condition when;          ///< everything that is set must hold
+  /// Exceptions: the rule does not match if everything that is set in one of
+  /// them holds.
   std::vector<Condition> unless;
-  bool nocase = false;  ///< of its paths
-  /// Also what comes or goes with a directory that is renamed, when the rule is
-  /// about both of its paths.
+  bool nocase = false;  ///< for its paths
+  /// If false, the rule does not match names that move with a renamed directory
+  /// if it matches both of their paths.
   bool with_directory = true;
   Action action = Action::kDeny;
   int error = EPERM;
-  std::string reason;   ///< why, for people and agents
+  std::string reason;   ///< for users and agents
   std::string suggest;  ///< what to do instead
   Place place;
-  std::vector<Example> examples;  ///< each holds, of this rule alone
+  std::vector<Example> examples;  ///< checked against this rule alone
 };
 
 }  // namespace txfs::policy

@@ -53,7 +53,7 @@ Status Section::CheckPlain(std::string_view key, std::string_view text,
   }
   for (size_t i = 0; i < text.size(); ++i) {
     if (!BeginsUnseen(text.substr(i))) continue;
-    return Wrong(key, "has a character that is not seen",
+    return Wrong(key, "has an invisible character",
                  "one line, without control characters");
   }
   return {};
@@ -63,7 +63,7 @@ Result<std::string> Section::Text(std::string_view key,
                                   std::string_view otherwise) const {
   if (!Has(key)) return std::string(otherwise);
   const auto text = table_.get(key)->value_exact<std::string>();
-  if (!text) return Wrong(key, "is no text", "text in quotes");
+  if (!text) return Wrong(key, "is not text", "text in quotes");
   return *text;
 }
 
@@ -78,7 +78,7 @@ Result<std::string> Section::RequiredText(std::string_view key) const {
 Result<bool> Section::Flag(std::string_view key, bool otherwise) const {
   if (!Has(key)) return otherwise;
   const auto flag = table_.get(key)->value_exact<bool>();
-  if (!flag) return Wrong(key, "is neither true nor false", "one of them");
+  if (!flag) return Wrong(key, "is not a boolean", "true or false");
   return *flag;
 }
 
@@ -92,14 +92,14 @@ Result<std::vector<std::string>> Section::Texts(std::string_view key) const {
   }
   const toml::array* list = table_.get_as<toml::array>(key);
   if (list == nullptr || list->empty()) {
-    return Wrong(key, "is not that", kExpected);
+    return Wrong(key, "is empty or has the wrong type", kExpected);
   }
   for (const toml::node& node : *list) {
     const auto text = node.value_exact<std::string>();
     if (!text) {
       return Wrong(
           node.source(),
-          std::string(key) + " of " + name_ + " has a value that is no text",
+          std::string(key) + " of " + name_ + " has a value that is not text",
           kExpected);
     }
     texts.push_back(*text);
@@ -126,7 +126,7 @@ Result<std::vector<uint32_t>> Section::Uids(std::string_view key) const {
     good = add(*node);
   }
   if (good) return uids;
-  return Wrong(key, "is no user", "a number, or a list of numbers");
+  return Wrong(key, "is not a user id", "a number, or a list of numbers");
 }
 
 }  // namespace txfs::policy

@@ -14,7 +14,7 @@
 namespace txfs::policy {
 
 [[nodiscard]] std::string Quoted(std::string_view text);
-/// The names with commas between them.
+/// The names, separated by commas.
 template <class Names>
 [[nodiscard]] std::string Listed(const Names& names) {
   std::string list;
@@ -27,8 +27,8 @@ template <class Names>
 /// Longest pattern, in bytes.
 inline constexpr size_t kMaxPattern = 4096;
 
-/// A table of a policy file, and the name it is spoken of by. Errors are EINVAL
-/// with "FILE:LINE: what is wrong; what is expected".
+/// A table of a policy file, with its name for messages. Errors are EINVAL with
+/// "FILE:LINE: what is wrong; what is expected".
 class Section {
  public:
   /// `file` and `table` outlive this.
@@ -38,12 +38,12 @@ class Section {
   [[nodiscard]] std::unexpected<Error> Wrong(const toml::source_region& where,
                                              std::string_view what,
                                              std::string_view expected) const;
-  /// Of what `key` has, or of its absence.
+  /// About the value of `key`, or its absence.
   [[nodiscard]] std::unexpected<Error> Wrong(std::string_view key,
                                              std::string_view what,
                                              std::string_view expected) const;
 
-  /// An error if there is a key that is none of these.
+  /// An error if there is another key.
   [[nodiscard]] Status CheckKeys(
       std::initializer_list<std::string_view> known) const;
 
@@ -57,25 +57,25 @@ class Section {
     return {file_, static_cast<uint32_t>(table_.source().begin.line)};
   }
 
-  /// An error if `text`, of `key`, is longer than `longest` bytes, or if there
-  /// is in it what is not seen, or changes how the text around it is seen:
-  /// people and agents are shown it.
+  /// An error if `text`, the value of `key`, is longer than `longest` bytes or
+  /// has a character that is not visible or changes how the text around it is
+  /// shown: users and agents see the text.
   [[nodiscard]] Status CheckPlain(std::string_view key, std::string_view text,
                                   size_t longest) const;
 
-  /// The text under `key`; `otherwise` when there is none.
+  /// The text of `key`; `otherwise` if there is none.
   [[nodiscard]] Result<std::string> Text(std::string_view key,
                                          std::string_view otherwise) const;
-  /// An error when there is none, or nothing in it but white space, or more
-  /// than a line to be shown.
+  /// An error if there is none, if it is only white space, or if CheckPlain
+  /// rejects it.
   [[nodiscard]] Result<std::string> RequiredText(std::string_view key) const;
-  /// `otherwise` when there is none.
+  /// `otherwise` if there is none.
   [[nodiscard]] Result<bool> Flag(std::string_view key, bool otherwise) const;
-  /// The texts under `key`: one, or a list of them that is not empty; none when
-  /// there is no such key.
+  /// The texts of `key`: one text, or a list that is not empty; none if the key
+  /// is missing.
   [[nodiscard]] Result<std::vector<std::string>> Texts(
       std::string_view key) const;
-  /// The same of users.
+  /// As Texts, for user ids.
   [[nodiscard]] Result<std::vector<uint32_t>> Uids(std::string_view key) const;
 
  private:

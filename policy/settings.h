@@ -7,21 +7,22 @@
 
 namespace txfs::policy {
 
-/// How long a question waits for a person where no file of rules says it.
+/// The time that a question waits for a user's answer if no policy file sets
+/// it.
 inline constexpr std::chrono::milliseconds kAskTimeout{std::chrono::minutes(2)};
 
-/// The program that answers questions of rules with action "hook".
+/// The program that answers questions of rules with the action "hook".
 struct HookSettings {
-  std::vector<std::string> command;  ///< and its arguments; not empty
+  std::vector<std::string> command;  ///< program and arguments; not empty
   std::chrono::milliseconds timeout{std::chrono::seconds(2)};
-  std::string place;  ///< where it stands, for messages
+  std::string place;  ///< where it is set, for messages
 
   bool operator==(const HookSettings&) const = default;
 };
 
-/// What files of rules say of how questions are answered.
+/// The settings of policy files for answers to questions.
 struct Settings {
-  /// How long one waits for a person; none: kAskTimeout.
+  /// The time to wait for a user's answer; none: kAskTimeout.
   std::optional<std::chrono::milliseconds> ask_timeout;
   std::optional<HookSettings> hook;
 };

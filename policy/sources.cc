@@ -27,7 +27,8 @@ Status Collect(Rules& from, Rules& to, std::map<std::string, Place>& places) {
     const auto [first, fresh] = places.try_emplace(rule.id, rule.place);
     if (!fresh) {
       return Fail(EINVAL, rule.place.ToString() + ": id \"" + rule.id +
-                              "\" is taken by " + first->second.ToString() +
+                              "\" is already used in " +
+                              first->second.ToString() +
                               "; expected an id that no other rule has");
     }
     to.push_back(std::move(rule));
@@ -40,19 +41,16 @@ constexpr size_t kMaxFile = size_t{4} << 20;
 
 Status CheckOwner(const struct stat& st, const std::string& path) {
   if (!S_ISREG(st.st_mode)) {
-    return Fail(EPERM, "the policy " + path + " is no file",
+    return Fail(EPERM, "the policy " + path + " is not a regular file",
                 "name a regular file");
   }
   if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Fail(EPERM,
-                "the policy " + path +
-                    " can be written by others than its "
-                    "owner",
-                "chmod go-w it, after a look at what it says");
+    return Fail(EPERM, "the policy " + path + " is writable by other users",
+                "check its content, then run chmod go-w on it");
   }
   if (st.st_uid != 0 && st.st_uid != ::geteuid()) {
-    return Fail(EPERM, "the policy " + path + " is somebody else's",
-                "let it be owned by root or by yourself");
+    return Fail(EPERM, "the policy " + path + " belongs to another user",
+                "change its owner to root or to yourself");
   }
   return {};
 }
@@ -72,8 +70,9 @@ Result<UniqueFd> OpenStep(int directory, const std::string& name, int flags,
   }
   if (S_ISLNK(st.st_mode)) {
     return Fail(EPERM,
-                "the policy " + path + " is reached by a symbolic link, " +
-                    name + ", that comes with the workspace",
+                "the policy " + path +
+                    " is reached through a symbolic link in the workspace, " +
+                    name,
                 "put the file itself there, or remove the link");
   }
   // A device is not even opened.
@@ -139,9 +138,9 @@ Status CheckRunsNothing(const SourceFile& source, const std::string& text) {
   const Loaded loaded = TRY(Load(text, source.path));
   if (!loaded.settings.hook) return {};
   return Fail(EINVAL, loaded.settings.hook->place +
-                          ": [hook] in a workspace's own rules would run a "
-                          "program that comes with it; expected it in a file "
-                          "of the user or the machine");
+                          ": [hook] in a workspace's own rules is not "
+                          "allowed, because it runs a program; expected it in "
+                          "a file of the user or the machine");
 }
 
 /// Of several times the shortest holds. There is one hook at most.
@@ -151,7 +150,7 @@ Status Tighten(const Settings& file, Settings& all) {
                                all.ask_timeout.value_or(*file.ask_timeout));
   }
   if (file.hook && all.hook) {
-    return Fail(EINVAL, file.hook->place + ": there is a [hook] already in " +
+    return Fail(EINVAL, file.hook->place + ": [hook] is already set in " +
                             all.hook->place + "; expected one in all files");
   }
   if (file.hook) all.hook = file.hook;
@@ -162,8 +161,8 @@ Status CheckHook(const std::vector<Rule>& rules, const Settings& settings) {
   const auto rule = std::ranges::find(rules, Action::kHook, &Rule::action);
   if (settings.hook || rule == rules.end()) return {};
   return Fail(EINVAL, rule->place.ToString() + ": action of " + rule->id +
-                          " is \"hook\", but no file has one; expected [hook] "
-                          "with a command");
+                          " is \"hook\", but no file has a [hook]; expected "
+                          "[hook] with a command");
 }
 
 }  // namespace
@@ -173,8 +172,8 @@ Result<std::string> BuiltinWithout(const std::vector<std::string>& without) {
   for (const std::string& id : std::set(without.begin(), without.end())) {
     const size_t at = text.find("\nid = \"" + id + "\"\n");
     if (at == std::string::npos) {
-      return Fail(EINVAL, "no rule that is built in has the id \"" + id + "\"",
-                  "`txfs policy show` has them all");
+      return Fail(EINVAL, "no built-in rule has the id \"" + id + "\"",
+                  "`txfs policy show` lists them");
     }
     const size_t begin = text.rfind("\n[[", at) + 1;
     const size_t end = std::min(text.find("\n\n", at), text.size());

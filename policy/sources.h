@@ -10,40 +10,41 @@
 
 namespace txfs::policy {
 
-/// A file of rules, and where it is.
+/// The place of a policy file.
 struct SourceFile {
   std::string path;  ///< absolute
-  /// From the workspace's root, when it lies in there; empty: it is read at
-  /// `path`.
+  /// Relative to the workspace root if it lies in the workspace; empty: it is
+  /// read at `path`.
   std::string in_workspace = {};
-  bool required = true;  ///< else skipped when it is missing
+  bool required = true;  ///< else skipped if it is missing
 };
 
-/// Where rules come from.
+/// The sources of a policy.
 struct Sources {
   bool builtin = false;  ///< the default policy, before all others
-  std::vector<std::string> without = {};  ///< ids: what that leaves out
+  std::vector<std::string> without = {};  ///< ids to leave out of it
   std::vector<SourceFile> files;          ///< the weakest first
 };
 
-/// A file of rules as it was read.
+/// The text of a policy file.
 struct SourceText {
   std::string file;  ///< its path, for messages
   std::string text;
 };
 
-/// The default policy, but for the rules and limits `without`; the others are
-/// on the lines where they were. EINVAL: there is no such one.
+/// The default policy without the rules and limits `without`; the others stay
+/// on their lines. EINVAL if there is no rule with one of these ids.
 Result<std::string> BuiltinWithout(const std::vector<std::string>& without);
 
-/// Reads all of `sources`; those that lie in the workspace below `workspace`,
-/// its directory, whatever is mounted over it. Refused (EPERM) is a file that
-/// somebody but its owner may write, or whose owner is neither root nor the
-/// caller.
+/// Reads all of `sources`. Those in the workspace are read below its directory
+/// `workspace`, beneath mounts over it. EPERM for a file that users other than
+/// its owner may write to, or whose owner is neither root nor the caller; in
+/// the workspace, also for one with other hard links or reached through a
+/// symbolic link. EINVAL for a [hook] in a file of the workspace.
 Result<std::vector<SourceText>> ReadSources(const Sources& sources,
                                             int workspace);
 
-/// What the texts say together, as Load and Combine; null when there are none.
+/// The combined policy of the texts (Load, Combine); null if there are none.
 Result<std::shared_ptr<const Policy>> Compile(
     const std::vector<SourceText>& texts);
 
@@ -51,9 +52,9 @@ Result<std::shared_ptr<const Policy>> Compile(
 Result<std::shared_ptr<const Policy>> LoadSources(const Sources& sources,
                                                   int workspace);
 
-/// What the files say together, the first the weakest. A later one adds rules
-/// and takes none away, so it only ever makes the whole stricter. EINVAL when
-/// two have a rule of the same id.
+/// Combines files, the weakest first. A file can add rules and cannot remove
+/// any, so it can only make the policy stricter. EINVAL if two rules have the
+/// same id, if there are two [hook]s, or if a rule needs one and there is none.
 Result<std::shared_ptr<const Policy>> Combine(std::vector<Loaded> files);
 
 }  // namespace txfs::policy

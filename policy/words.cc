@@ -8,16 +8,17 @@
 namespace txfs::policy {
 namespace {
 
-constexpr std::string_view kHead = R"(# What may not be done here
+constexpr std::string_view kHead = R"(# Refused operations
 
-What is done in this workspace is a transaction of txfs: it is kept apart until somebody commits it,
-and can be thrown away as a whole. Some operations are refused all the same. A refused one changes
-nothing; it fails with the error that its rule names. A rule is about what becomes of a file, not
-about how that is asked for: another command to the same end is refused, too. Do what the rule
-suggests instead, or leave it and say that it was refused.
+All changes in this workspace belong to a txfs transaction. They stay separate from the real workspace
+until a user commits them, and a discard drops them all. The rules below refuse some operations all
+the same. A refused operation changes nothing and fails with the error that its rule names. A rule
+applies to the effect on a file, not to the command: another command with the same effect is refused,
+too. Follow the suggestion of the rule, or leave the file alone and report the refusal.
 
-Beside this file: `last_denial.json` has the last refusal with its reason, `denials.jsonl` those that
-came last, a line each, `status.json` how many there were. Each is as it was when it was opened.
+Other files in this directory: `last_denial.json` has the last refusal with its reason, `denials.jsonl`
+the latest refusals, one per line, and `status.json` their number. An open file does not change: reopen
+it to read the current state.
 )";
 
 std::string_view ErrorName(int error) {
@@ -67,8 +68,8 @@ std::string OpsOf(Mask ops) {
 std::string_view OfLayer(const Condition& condition) {
   if (!condition.layer) return "";
   return *condition.layer == Layer::kBase
-             ? ", where it was there when the transaction began"
-             : ", where it was made in the transaction";
+             ? ", if it existed when the transaction began"
+             : ", if it was made in the transaction";
 }
 
 std::string OfTypes(const Condition& condition) {
@@ -80,8 +81,10 @@ std::string OfTypes(const Condition& condition) {
 }
 
 std::string_view Decides(const Rule& rule) {
-  if (rule.action == Action::kAsk) return "It waits for somebody's approval. ";
-  if (rule.action == Action::kHook) return "A program decides about it. ";
+  if (rule.action == Action::kAsk)
+    return "The operation waits until a user approves it. ";
+  if (rule.action == Action::kHook)
+    return "A program decides about the operation. ";
   return "";
 }
 
@@ -102,17 +105,18 @@ std::string ExceptionsOf(const Rule& rule) {
     if (IsForSome(unless)) continue;
     text += (text.empty() ? "" : "; ") + What(unless);
   }
-  return text.empty() ? "" : "Not of " + text + ".\n\n";
+  return text.empty() ? "" : "Except " + text + ".\n\n";
 }
 
 std::string Paragraph(const Rule& rule) {
   std::string text = "\n## " + rule.id + "\n\n";
-  text += "Of " + What(rule.when);
-  if (rule.nocase) text += ", in upper or lower case";
+  text += "Applies to " + What(rule.when);
+  if (rule.nocase) text += ", in any letter case";
   if (IsForSome(rule.when)) text += ", for some programs or users";
   text +=
       ": " + OpsOf(rule.ops) + " (" + std::string(ErrorName(rule.error)) + ")";
-  if (!rule.with_directory) text += "; directories with it in them may move";
+  if (!rule.with_directory)
+    text += "; directories that contain it may be moved";
   text += ".\n\n" + ExceptionsOf(rule);
   text += Decides(rule);
   text += "Why: " + AsText(rule.reason) + ".\n";
@@ -122,7 +126,7 @@ std::string Paragraph(const Rule& rule) {
 std::string_view DeedOf(Measure measure) {
   switch (measure) {
     case Measure::kBaseRemoved:
-      return "that were there when the transaction began and are removed";
+      return "that existed when the transaction began and are removed";
     case Measure::kBytesWritten:
       return "that is written";
     case Measure::kInodesMade:
@@ -137,16 +141,16 @@ std::string ScopeOf(const Limit& limit) {
 }
 
 std::string Paragraph(const Limit& limit) {
-  std::string text = "\n## " + limit.id + "\n\nA limit of ";
+  std::string text = "\n## " + limit.id + "\n\nA limit on ";
   text += std::string(ThingsOf(limit.of)) + " " +
           std::string(DeedOf(limit.of)) + " " + ScopeOf(limit);
-  if (!limit.patterns.empty()) text += ", of " + ListOf(limit.patterns);
+  if (!limit.patterns.empty()) text += ", in " + ListOf(limit.patterns);
   text += ": " + AllowanceOf(limit);
   if (!limit.except_patterns.empty()) {
-    text += "; not counted is " + ListOf(limit.except_patterns);
+    text += "; not counted: " + ListOf(limit.except_patterns);
   }
   text += limit.at_commit
-              ? ". With more, whoever commits has to accept it first.\n\n"
+              ? ". A user must accept a commit that exceeds it.\n\n"
               : " (" + std::string(ErrorName(limit.error)) + ").\n\n";
   text += "Why: " + AsText(limit.reason) + ".\n";
   return text + "Instead: " + AsText(limit.suggest) + ".\n";
@@ -170,7 +174,7 @@ std::string InWords(std::span<const Rule> rules,
   }
   if (std::ranges::none_of(rules, refuses) &&
       std::ranges::none_of(limits, refuses)) {
-    return text + "\nNo rule refuses anything; what some are about is noted.\n";
+    return text + "\nNo rule refuses anything; some rules record operations.\n";
   }
   for (const Rule& rule : rules) {
     if (refuses(rule)) text += Paragraph(rule);

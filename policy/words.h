@@ -9,12 +9,12 @@
 
 namespace txfs::policy {
 
-/// What `measure` counts: "files and directories", "content".
+/// The noun for what `measure` counts: "files and directories", "content".
 [[nodiscard]] std::string_view ThingsOf(Measure measure);
 
-/// What `rules` and `limits` refuse, in words for who is refused, as Markdown.
-/// Exceptions for programs and users are left out: nobody is to be told of a
-/// way around a rule.
+/// Describes, as Markdown, what `rules` and `limits` refuse, for the agents and
+/// users to whom they apply. Leaves out exceptions for programs and users,
+/// which would show a way around a rule.
 [[nodiscard]] std::string InWords(std::span<const Rule> rules,
                                   std::span<const Limit> limits);
 

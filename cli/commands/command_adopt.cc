@@ -163,7 +163,7 @@ void Judge(const Rules& rules, Adopted& adopted) {
   for (const NetChange& change : adopted.changes) {
     if (IsDevice(change.after)) {
       adopted.refused.push_back(
-          {&change, "txfs-adopt", "a device would open up the machine"});
+          {&change, "txfs-adopt", "a device node gives access to the machine"});
       continue;
     }
     for (const policy::Proposal& proposal : ProposalsOf(change)) {
@@ -270,10 +270,10 @@ class StoreAdoption {
 
   Status CheckIsFree(const std::string& id) {
     if (!TRY(store_->IsOpen(id)) && !TRY(store_->history().Has(id))) return {};
-    return Fail(0,
-                "the workspace " + workspace_.path + " has a transaction " +
-                    id + " already",
-                "`txfs list` shows it");
+    return Fail(
+        0,
+        "the workspace " + workspace_.path + " already has a transaction " + id,
+        "`txfs list` shows it");
   }
 
   Status MakeOurs(const std::string& id) {
@@ -402,18 +402,18 @@ Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments) {
                  "\n");
   }
   if (adoption->was_interrupted()) {
-    Say("note: a commit was interrupted in that store; what is missing of it "
-        "is not done");
+    Say("note: a commit was interrupted in that store; adopt does not finish "
+        "it");
   }
   if (arguments.yes) {
     TRY(adoption->Take(all));
     output.Write("adopted " + Count(all.size(), "transaction") + " of " +
                  EscapeControls(adoption->foreign().path) +
-                 ", which is not used any more\n");
+                 ", which txfs no longer uses\n");
   } else {
     output.Write(
-        "nothing is taken over yet: `txfs adopt --yes` does it, "
-        "without what is refused. What it made will be yours, without "
+        "nothing is adopted yet: `txfs adopt --yes` adopts all changes that "
+        "are not refused. The new files will belong to you, without "
         "set-user-ID bits and capabilities.\n");
   }
   TRY(output.Finish());

@@ -50,7 +50,7 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
   TRY(output.Finish());
   if (gone != 0) {
     Say("warning: " + std::to_string(gone) +
-        " files went away while they were compared; run `txfs diff` again");
+        " files disappeared during the comparison; run `txfs diff` again");
   }
   return 0;
 }

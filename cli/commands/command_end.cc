@@ -21,8 +21,8 @@ namespace txfs::cli {
 namespace {
 
 constexpr const char* kHintOfPaths =
-    "leave the paths out to resolve conflicts, or `txfs discard PATH...` what "
-    "is to be as the workspace has it";
+    "leave the paths out to resolve conflicts, or run `txfs discard PATH...` "
+    "to keep the workspace's version of PATH";
 
 Document Sentences(const std::vector<std::string>& sentences) {
   Document array = Document::array();
@@ -55,7 +55,7 @@ Document CommitDocument(const CommitReply& reply) {
 
 std::string NextText(const std::string& next, bool partial = false) {
   if (next.empty()) return "";
-  return "; transaction " + next + (partial ? " goes on" : " begun");
+  return "; transaction " + next + (partial ? " stays open" : " begun");
 }
 
 std::string CommitText(const CommitReply& reply) {
@@ -69,7 +69,8 @@ std::string DiscardText(const DiscardReply& reply, bool partial) {
   if (reply.id.empty()) return "nothing to discard\n";
   const std::string changes = Count(reply.changes, "change");
   if (partial) {
-    return "discarded " + changes + "; transaction " + reply.id + " goes on\n";
+    return "discarded " + changes + "; transaction " + reply.id +
+           " stays open\n";
   }
   return "discarded " + reply.id + ": " + changes + NextText(reply.next) + "\n";
 }
@@ -95,7 +96,7 @@ void SayDenied(const CommitReport& report) {
   // What ended has its counts, no entries.
   const std::string where =
       goes_on ? "`txfs log --denied` shows them"
-              : "`txfs show " + report.id + "` will still say so";
+              : "`txfs show " + report.id + "` shows the counts";
   Say("note: the policy refused " + DeniedText(report.denied) + "; " + where);
 }
 
@@ -117,8 +118,9 @@ std::string HintOf(const CommitArguments& arguments,
     return "--markers puts conflict markers into files that do not merge; "
            "--on-conflict=mine or =theirs takes one side";
   }
-  return "--on-conflict=mine, =theirs or =merge says what counts; `txfs diff` "
-         "shows the transaction's side";
+  return "resolve the conflicts with --on-conflict=mine, =theirs or =merge; "
+         "`txfs "
+         "diff` shows the transaction's side";
 }
 
 /// The command again, but for --accept.
@@ -233,13 +235,14 @@ Status CheckArguments(const CommitArguments& arguments) {
   }
   if (arguments.on_conflict == "fail") return {};
   if (arguments.dry_run) {
-    return Fail(ErrorKind::kUsage, 0,
-                "--dry-run settles no conflicts: it takes no --on-conflict",
-                "leave --on-conflict out: the conflicts are listed");
+    return Fail(
+        ErrorKind::kUsage, 0,
+        "--dry-run does not resolve conflicts: it takes no --on-conflict",
+        "leave --on-conflict out to list the conflicts");
   }
   if (!arguments.paths.empty()) {
     return Fail(ErrorKind::kUsage, 0,
-                "--on-conflict is for a commit of everything only",
+                "--on-conflict works only for a commit without paths",
                 kHintOfPaths);
   }
   return {};

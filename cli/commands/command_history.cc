@@ -32,9 +32,9 @@ Error UndoRefused(const UndoReport& report) {
               "nothing was undone: " + Count(report.conflicts.size(), "path") +
               " of the workspace changed since " + report.undone,
           .hint =
-              "put the paths back as they were, or undo what was committed "
-              "after it first; `txfs show " +
-              report.undone + "` has what it changed",
+              "restore these paths, or undo the later commits first; `txfs "
+              "show " +
+              report.undone + "` shows its changes",
           .kind = ErrorKind::kConflict};
 }
 

@@ -84,8 +84,9 @@ Result<LogQuery> QueryOf(const Context& context, const Place& place,
 Result<int> RunLog(const Context& context, const LogArguments& arguments) {
   const Place place = TRY(Locate(context));
   if (arguments.follow && place.daemon != DaemonState::kRunning) {
-    return Fail(0, place.workspace + " is not mounted: nothing will follow",
-                "`txfs mount` first, or omit --follow");
+    return Fail(0,
+                place.workspace + " is not mounted: there is nothing to follow",
+                "run `txfs mount` first, or omit --follow");
   }
   LogQuery query = TRY(QueryOf(context, place, arguments));
   Client client = TRY(Connect(place));

@@ -12,7 +12,7 @@ namespace {
 
 void SayWhoStandsBeneath(const MountPlan& plan) {
   if (plan.beneath.empty()) return;
-  Say("warning: these processes stand in " + plan.daemon.workspace.path +
+  Say("warning: these processes use " + plan.daemon.workspace.path +
       " beneath the mount, where they change the workspace itself:");
   SayProcesses(plan.beneath);
   Say("hint: in each shell: cd \"$PWD\"");

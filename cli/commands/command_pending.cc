@@ -15,15 +15,16 @@ Result<uint64_t> ReadId(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, id);
   if (read.ec == std::errc() && read.ptr == end && id > 0) return id;
-  return Fail(ErrorKind::kUsage, 0,
-              "\"" + EscapeControls(text) + "\" is no number of a question",
-              "`txfs pending` shows the numbers");
+  return Fail(
+      ErrorKind::kUsage, 0,
+      "\"" + EscapeControls(text) + "\" is not the number of a question",
+      "`txfs pending` shows the numbers");
 }
 
 Result<Client> ConnectMounted(const Place& place) {
   if (place.daemon != DaemonState::kRunning) {
     return Fail(0, "the transaction of " + place.workspace + " is not mounted",
-                "questions wait only as long as the mount is there");
+                "questions wait only while the transaction is mounted");
   }
   return Connect(place);
 }
@@ -43,7 +44,7 @@ Result<int> RunPending(const Context& context, bool json) {
   Output output;
   output.Write(json ? Dump(documents, 2) + "\n" : text);
   TRY(output.Finish());
-  if (!json && questions.empty()) Say("nothing waits for an answer");
+  if (!json && questions.empty()) Say("no operation waits for an answer");
   return 0;
 }
 

@@ -99,7 +99,7 @@ Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
             ", and their examples hold\n"));
   const auto together = RulesOfFile(context, file, WithBuiltin::kYes);
   if (!together) {
-    Say("note: it does not go with the default policy: " +
+    Say("note: it cannot be combined with the default policy: " +
         together.error().ToString());
   }
   return 0;

@@ -46,35 +46,37 @@ Result<std::string> PathIn(const Roots& roots, const std::string& directory,
     const auto below = RelativeTo(full, root);
     if (!below) continue;
     if (!below->empty()) return *below;
-    return Fail(ErrorKind::kUsage, 0, "no rule is about " + root + " itself",
-                "name something in it");
+    return Fail(ErrorKind::kUsage, 0, "no rule applies to " + root + " itself",
+                "name a path in it");
   }
   return Fail(ErrorKind::kUsage, 0,
               full + " is outside the workspace " + roots.roots.back(),
-              "rules are about paths in it: name one");
+              "name a path in the workspace");
 }
 
 Result<std::optional<policy::Type>> TypeIn(
     const PolicyExplainArguments& arguments) {
   const auto type = policy::TypeNamed(arguments.type);
   if (type || arguments.type.empty()) return type;
-  return Fail(ErrorKind::kUsage, 0, "no type is called " + arguments.type,
-              "file, directory, symlink and other are");
+  return Fail(ErrorKind::kUsage, 0,
+              "there is no type \"" + arguments.type + "\"",
+              "the types are file, directory, symlink and other");
 }
 
 Result<Proposal> ProposalOf(const Roots& roots, const std::string& directory,
                             const PolicyExplainArguments& arguments) {
   const auto op = policy::OpNamed(arguments.op);
   if (!op) {
-    return Fail(ErrorKind::kUsage, 0, "no operation is called " + arguments.op,
-                "`txfs log` shows what they are called");
+    return Fail(ErrorKind::kUsage, 0,
+                "there is no operation \"" + arguments.op + "\"",
+                "`txfs log` shows the names of operations");
   }
   const bool two_ends = *op == policy::Op::kRename ||
                         *op == policy::Op::kExchange ||
                         *op == policy::Op::kLink;
   if (!arguments.new_path.empty() && !two_ends) {
-    return Fail(ErrorKind::kUsage, 0, arguments.op + " has one path",
-                "name a second one with rename, exchange or link");
+    return Fail(ErrorKind::kUsage, 0, arguments.op + " takes one path",
+                "only rename, exchange and link take a second one");
   }
   Proposal proposal;
   proposal.op = *op;

@@ -54,10 +54,10 @@ Outcome TryExamples(const policy::Policy& rules) {
       const policy::Action action = policy::Evaluate(rules, event).action;
       const bool good = !example.matches || action >= rule.action;
       outcome.Add(rule.place.ToString(),
-                  good
-                      ? ""
-                      : std::string(policy::NameOf(example.op)) + " " +
-                            example.path + " is not what " + rule.id + " says");
+                  good ? ""
+                       : std::string(policy::NameOf(example.op)) + " " +
+                             example.path + " is not judged as " + rule.id +
+                             " expects");
     }
   }
   return outcome;

@@ -69,7 +69,7 @@ void SayWhyNot(const TransactionSummary& summary) {
   if (!IsEnded(summary)) {
     Say("hint: it is open: `txfs diff` shows its changes");
   } else if (summary.state == TransactionState::kCommitted) {
-    Say("note: its history is no longer kept: what it changed is not known");
+    Say("note: its history is no longer kept: its changes are not known");
   }
 }
 
@@ -115,7 +115,7 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments) {
   const auto wanted = TRY(WantedTransaction(context, arguments.transaction));
   if (!wanted) {
     return Fail(ErrorKind::kUsage, 0, "show needs a transaction",
-                "`txfs list` shows them: txfs show ID");
+                "name one that `txfs list` shows: txfs show ID");
   }
   Client client = TRY(ConnectArchive(context));
   CommitView view = TRY(client.Show(*wanted));

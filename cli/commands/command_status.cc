@@ -111,7 +111,7 @@ std::string MountText(const ServedTransaction& served) {
 /// What can be done now.
 std::string RemedyText(const WorkspaceStatus& status, bool in_conflict) {
   if (status.state == TransactionState::kCommitting) {
-    return "  (the commit stopped half-way: `txfs commit` goes on)\n";
+    return "  (the commit stopped half-way: `txfs commit` continues it)\n";
   }
   if (status.changes == 0 && !in_conflict) return "nothing changed\n";
   if (!in_conflict) {
@@ -119,14 +119,14 @@ std::string RemedyText(const WorkspaceStatus& status, bool in_conflict) {
            "`txfs discard` drops them)\n";
   }
   return "  (`txfs diff` shows the changes, `txfs discard` drops them, `txfs "
-         "commit --on-conflict=mine`, `=theirs` or `=merge` settles the "
+         "commit --on-conflict=mine`, `=theirs` or `=merge` resolves the "
          "conflicts)\n";
 }
 
 std::string TransactionText(const WorkspaceStatus& status) {
   if (status.id.empty()) {
-    return "none: the store is full, and the first change that finds room "
-           "begins one";
+    return "none: the store is full; the first change for which there is "
+           "room begins one";
   }
   return status.id +
          (status.name.empty() ? "" : " " + EscapeControls(status.name)) + ", " +
@@ -178,8 +178,7 @@ Result<int> RunStatus(const Context& context, bool json) {
   if (auto found = client.FindConflicts()) {
     shown.conflicts = *std::move(found);
   } else {
-    Say("warning: it is not known what is in conflict: " +
-        found.error().ToString());
+    Say("warning: the conflicts are not known: " + found.error().ToString());
   }
   Output output;
   output.Write(json ? Dump(StatusDocument(shown), 2) + "\n"

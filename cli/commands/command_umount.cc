@@ -32,9 +32,9 @@ std::unexpected<Error> StillServed(const ServedTransaction& transaction) {
   return Fail(ErrorKind::kBusy, 0,
               "the mount at " + transaction.address.mountpoint +
                   " is detached, but process " + pid +
-                  " serves on until the last process has left it",
-              "end what still uses it, or `kill " + pid +
-                  "`: nothing that was acknowledged is lost");
+                  " serves it until the last process has left it",
+              "end the processes that still use it, or `kill " + pid +
+                  "`: acknowledged changes are not lost");
 }
 
 /// The mount around the directory of `context`, or that of a transaction of the
@@ -69,7 +69,7 @@ Result<std::optional<MountEntry>> FindMount(const Context& context) {
       chosen.daemon == DaemonState::kRunning || (entry && IsDead(*entry));
   if (entry && is_its) return entry;
   return Fail(0, "transaction " + *context.transaction + " is not mounted",
-              "`txfs list` shows which are");
+              "`txfs list` shows the mounted transactions");
 }
 
 /// "bash (12, this shell: cwd), vim (34: fd 3)", at most ten.
@@ -111,7 +111,7 @@ Error BusyError(const MountEntry& entry) {
           .message = entry.mountpoint + " is in use by " +
                      NameProcesses(ProcessesUsing("", entry.device())),
           .hint =
-              "leave it (`cd /`) or end what uses it, then try again; "
+              "leave it (`cd /`) or end these processes, then try again; "
               "`txfs umount --lazy` detaches it at once",
           .kind = ErrorKind::kBusy};
 }
@@ -130,7 +130,7 @@ std::vector<std::string> PlacesHere(dev_t device) {
 void SayMountedElsewhere(const MountEntry& entry, pid_t daemon) {
   const std::vector<std::string> here = PlacesHere(entry.device());
   const std::string served =
-      ", and process " + std::to_string(daemon) + " serves on for ";
+      ", and process " + std::to_string(daemon) + " still serves ";
   const std::string begin = "waiting: " + entry.mountpoint + " is unmounted";
   if (!here.empty()) {
     Say(begin + ", but bound to " + Join(here) + served + "that: `umount " +
@@ -161,9 +161,8 @@ Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
   if (std::ranges::find(here, entry.mountpoint) != here.end()) {
     if (!UnmountPath(entry.mountpoint, lazy, entry.device())) {
       // In a user namespace it is locked; who waited would wait for itself.
-      Say("process " + std::to_string((*daemon)->pid()) +
-          " serves on until this mount namespace ends, which keeps " +
-          entry.mountpoint);
+      Say("process " + std::to_string((*daemon)->pid()) + " still serves " +
+          entry.mountpoint + " until this mount namespace ends");
       return reply;
     }
     serving = serving && !TRY((*daemon)->AwaitExit(kWaitMs));
@@ -171,8 +170,8 @@ Result<Frame> AskDaemon(const MountEntry& entry, bool lazy) {
   if (serving) SayMountedElsewhere(entry, (*daemon)->pid());
   const bool ended = TRY((*daemon)->AwaitExit(lazy ? kWaitMs : -1));
   if (!ended) {
-    Say("the daemon (" + std::to_string((*daemon)->pid()) +
-        ") serves on until the last process has left " + entry.mountpoint);
+    Say("the daemon (" + std::to_string((*daemon)->pid()) + ") still serves " +
+        entry.mountpoint + " until the last process has left it");
   }
   return reply;
 }
@@ -222,7 +221,7 @@ Result<int> RunUmount(const Context& context,
   }
   const Frame reply = TRY(std::move(unmounted));
   Say("unmounted " + entry->mountpoint +
-      (IsGone(reply) ? "; nothing was done in its transaction, which is gone"
+      (IsGone(reply) ? "; its transaction had no changes and is gone"
                      : "; the transaction stays open"));
   return 0;
 }

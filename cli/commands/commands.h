@@ -14,7 +14,7 @@
 
 namespace txfs::cli {
 
-/// Every command returns the process's exit code, or the error to report.
+/// Each command returns the exit code of the process, or the error to report.
 Result<int> RunMount(const Context& context, const MountArguments& arguments);
 
 struct UmountArguments {
@@ -25,15 +25,15 @@ Result<int> RunUmount(const Context& context, const UmountArguments& arguments);
 
 struct AdoptArguments {
   std::optional<std::string> workspace;
-  /// A store, or the path that a workspace had before it was moved; none: the
-  /// store that lies in the workspace.
+  /// A store, or the workspace's path before it was moved; none: the store in
+  /// the workspace.
   std::optional<std::string> from;
   bool yes = false;
 };
-/// Shows what is open in a foreign store, and takes it over if `yes`.
+/// Shows the open transactions of a foreign store; with `yes`, adopts them.
 Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments);
 
-/// Does not return when all goes well.
+/// Does not return on success.
 Result<int> RunEnter(const Context& context,
                      const std::optional<std::string>& workspace);
 
@@ -51,15 +51,15 @@ struct CommitArguments {
 Result<int> RunCommit(const Context& context, const CommitArguments& arguments);
 Result<int> RunDiscard(const Context& context,
                        const std::vector<std::string>& paths, bool json);
-/// An empty name: as Workspace takes it.
+/// An empty name: as in Workspace.
 Result<int> RunSavepoint(const Context& context, const std::string& name,
                          bool json);
 Result<int> RunRollback(const Context& context, const std::string& name,
                         bool json);
-/// A savepoint in --json output.
+/// A savepoint for --json.
 Document SavepointDocument(const Savepoint& savepoint);
 
-/// Exit code 1 when there are problems.
+/// Exit code 1 if there are problems.
 Result<int> RunFsck(const Context& context, bool json);
 
 struct LogArguments {
@@ -71,12 +71,13 @@ struct LogArguments {
 };
 Result<int> RunLog(const Context& context, const LogArguments& arguments);
 
-/// What was last refused at `path` and below. Exit code 0, also for nothing.
+/// Shows the last denial at or below `path`. Exit code 0, even if there is
+/// none.
 Result<int> RunWhy(const Context& context, const std::string& path, bool json);
 
-/// The questions of rules that wait for an answer.
+/// Lists the questions of rules that wait for an answer.
 Result<int> RunPending(const Context& context, bool json);
-/// Answers those of these numbers.
+/// Answers the questions with these ids.
 Result<int> RunAnswer(const Context& context,
                       const std::vector<std::string>& ids, bool yes);
 
@@ -89,30 +90,30 @@ struct DiffArguments {
 };
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
 
-/// `transaction`: a name or the beginning of an id, unless -t says it; without
-/// either the newest that can be undone.
+/// `transaction`: a name or the beginning of an id, if -t is not given. Without
+/// both, the newest commit that can be undone.
 Result<int> RunUndo(const Context& context,
                     const std::optional<std::string>& transaction, bool json);
 
 struct ShowArguments {
-  std::optional<std::string> transaction;  ///< as of RunUndo, but needed
+  std::optional<std::string> transaction;  ///< as in RunUndo, but required
   DiffStyle style;
   bool json = false;
   bool no_pager = false;
 };
 Result<int> RunShow(const Context& context, const ShowArguments& arguments);
 
-/// Exit code 1, with what is wrong, when the file is no policy.
+/// Exit code 1, with the error, if the file is not a valid policy.
 Result<int> RunPolicyCheck(const Context& context, const std::string& file);
-/// Exit code 1 when there is something to warn of.
+/// Exit code 1 if there are warnings.
 Result<int> RunPolicyLint(const Context& context,
                           const std::optional<std::string>& file);
-/// The rules in force. `directory`: in the mount or workspace; none: the
+/// Shows the policy in force. `directory`: in the mount or workspace; none: the
 /// working directory.
 Result<int> RunPolicyShow(const Context& context,
                           const std::optional<std::string>& directory,
                           bool json);
-/// `directory`: somewhere in the mount; none: the working directory.
+/// `directory`: in the mount; none: the working directory.
 Result<int> RunPolicyReload(const Context& context,
                             const std::optional<std::string>& directory);
 struct PolicyExplainArguments {
@@ -123,14 +124,14 @@ struct PolicyExplainArguments {
   bool is_new = false;
   bool json = false;
 };
-/// What rules say of an operation on a path.
+/// Shows the verdict of the policy on an operation.
 Result<int> RunPolicyExplain(const Context& context,
                              const PolicyExplainArguments& arguments);
 struct PolicyTestArguments {
   std::optional<std::string> file;   ///< none: the rules in force
   std::optional<std::string> cases;  ///< none: the examples of the rules
 };
-/// Exit code 1 when a case fails.
+/// Exit code 1 if a case fails.
 Result<int> RunPolicyTest(const Context& context,
                           const PolicyTestArguments& arguments);
 

@@ -26,7 +26,7 @@ Document ErrorDocument(const Error& error) {
 std::string PolicyText(LivePolicy& live) {
   const auto policy = live.Rules();
   if (!policy) {
-    return "The rules cannot be told: " +
+    return "The rules cannot be read: " +
            EscapeControls(policy.error().ToString()) + "\n";
   }
   if (*policy == nullptr) return policy::InWords({}, {});

@@ -8,11 +8,12 @@
 
 namespace txfs::cli {
 
-/// In the root of a mount: the one name there that nobody can take.
+/// Name of the directory with the agent's files in the root of a mount.
+/// Reserved.
 inline constexpr const char* kAgentDirectory = ".txfs";
 
-/// What a mount tells those who work in it, in the directory .txfs
-/// (docs/policy.md). Both arguments outlive the files.
+/// The files in .txfs for agents and users of a mount (docs/policy.md).
+/// `workspace` and `policy` outlive them.
 std::vector<SyntheticFile> AgentFiles(Workspace& workspace, LivePolicy& policy);
 
 }  // namespace txfs::cli

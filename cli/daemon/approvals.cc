@@ -22,11 +22,11 @@ constexpr const char* kDenyWaiting = "deny-waiting";
 std::string_view WhyNot(Answer answer) {
   switch (answer) {
     case Answer::kLate:
-      return "nobody answered in time";
+      return "there was no answer in time";
     case Answer::kFull:
       return "too many operations wait for an answer already";
     case Answer::kEnded:
-      return "the end of the wait came before an answer";
+      return "the wait ended before an answer";
     case Answer::kInterrupted:
       return "a signal came before an answer";
     default:
@@ -67,7 +67,7 @@ Status Approvals::AskSomebody(const Caller& caller, const Question& question) {
   // A program has only so long, people have not; and who stored what the
   // kernel writes back may be gone, while the kernel waits for its pages.
   if (!caller.known) {
-    return Fail(0, "what the kernel writes back cannot wait for somebody");
+    return Fail(0, "a write-back by the kernel cannot wait for an answer");
   }
   const Answer answer = queue_.Ask(caller, question);
   if (answer == Answer::kYes) return {};
@@ -133,8 +133,8 @@ Status Approvals::Reply(const Json& request, pid_t peer) {
   if (waits) TRY(CheckPeer(*item, peer));
   if (waits && queue_.Reply(id, GetBool(request, "yes"))) return {};
   return Fail(0, "no question " + std::to_string(id) + " waits for an answer",
-              "`txfs pending` lists those that do; one that nobody answers in "
-              "time is denied");
+              "`txfs pending` lists the questions that wait; txfs denies a "
+              "question that is not answered in time");
 }
 
 /// Not from those who wait, nor from those who work in the mount. Who runs as
@@ -159,8 +159,7 @@ Status Approvals::CheckPeer(const ApprovalQueue::Item& item, pid_t peer) const {
   const auto mount = FindTxfsMount(mountpoint_);
   if (mount && DescendsFromUserOf(peer, mount->device())) {
     return std::unexpected(Refused(
-        "who works in the mount, or was started from there, cannot answer",
-        kHint));
+        "a process in the mount, or started from there, cannot answer", kHint));
   }
   return {};
 }

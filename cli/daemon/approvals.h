@@ -14,11 +14,11 @@
 
 namespace txfs::cli {
 
-/// Gets answers to the questions of a mount's rules, and answers the requests
-/// of the control protocol that are about them. Thread-safe.
+/// Gets answers to the questions of a mount's rules, and handles the requests
+/// of the control protocol for them. Thread-safe.
 class Approvals final : public Approver {
  public:
-  /// `transaction` tells which one is open.
+  /// `transaction` returns the id of the open one.
   Approvals(std::string mountpoint, std::string workspace,
             std::function<std::string()> transaction)
       : mountpoint_(std::move(mountpoint)),
@@ -28,17 +28,18 @@ class Approvals final : public Approver {
   Status Decide(const Caller& caller,
                 std::span<const Question> questions) override;
 
-  /// Whether `request` is for Handle.
+  /// Whether Handle takes `request`.
   static bool IsAsked(const Json& request);
-  /// Gives the reply to `sink`, as Dispatcher::Handle does. `peer` asks for it.
+  /// Sends the reply to `sink`, as Dispatcher::Handle. `peer`: the requesting
+  /// process.
   Status Handle(const Json& request, const FrameSink& sink, pid_t peer);
 
-  /// What waits is denied.
+  /// Denies all waiting questions.
   void EndAll() { queue_.EndAll(); }
-  /// The same, and so is what comes.
+  /// Denies all waiting and future questions.
   void End() { Suspend(); }
-  /// The same for as long as it lives: for who is about to wait for operations
-  /// himself.
+  /// Denies all waiting and new questions during its lifetime. For code that is
+  /// about to wait for operations.
   class Pause {
    public:
     explicit Pause(Approvals& approvals) : approvals_(approvals) {

@@ -14,37 +14,39 @@
 
 namespace txfs::cli {
 
-/// The daemon's control socket: a thread that accepts, one per connection.
+/// Serves the daemon's control socket: one thread accepts, one thread serves
+/// each connection.
 class ControlServer {
  public:
-  /// Answers a request; runs on the connection's thread, several at once.
-  /// `peer` is the process that connected; 0: of another pid namespace.
+  /// Answers a request. Runs on the connection's thread, concurrently for
+  /// several connections. `peer` is the process that connected; 0: in another
+  /// pid namespace.
   using Handler = std::function<Status(const Json& request,
                                        const FrameSink& sink, pid_t peer)>;
 
-  /// Where it listens.
+  /// A socket at which the server listens.
   struct Socket {
     std::string path, stamp;  ///< SocketStamp
   };
 
-  /// Listens at those of `paths` where it can, at one at least, 0600, in place
-  /// of stale sockets. Peers of other users are turned away. The request
-  /// "hello" is answered with `hello` at once, whatever else goes on.
-  /// `on_signal` runs for SIGINT, SIGTERM and SIGHUP, which the caller has
-  /// blocked in every thread.
+  /// Listens at all of `paths` where this is possible, at least at one, with
+  /// mode 0600; replaces stale sockets. Closes connections of other users.
+  /// Answers the request "hello" with `hello` without calling `handler`. Calls
+  /// `on_signal` on SIGINT, SIGTERM and SIGHUP, which the caller has blocked in
+  /// all threads.
   static Result<std::unique_ptr<ControlServer>> Listen(
       const std::vector<std::string>& paths, Json hello, Handler handler,
       std::function<void()> on_signal);
 
-  /// Stops, waits for requests that are being answered, removes the socket.
-  /// Connections end only now, so that peers see when all is done.
+  /// Stops, waits for requests in progress and removes the sockets. Closes
+  /// connections only now, so that peers see when everything is done.
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
   [[nodiscard]] std::vector<Socket> sockets() const;
 
-  /// Takes no more requests and waits for those that are being answered.
+  /// Takes no further requests and waits for requests in progress.
   void Stop() EXCLUDES(mutex_);
 
  private:
@@ -56,11 +58,11 @@ class ControlServer {
     UniqueFd fd;
     pid_t pid = 0;
     std::thread thread;
-    /// Whether the daemon waits for the peer, and since when: the count of such
-    /// waits at its begin.
+    /// Whether the daemon waits for the peer, and the number of such waits when
+    /// this one began.
     bool waits = true;
     uint64_t since = 0;
-    bool hung_up = false;  ///< by us, to make room
+    bool hung_up = false;  ///< to make room
     bool done = false;
   };
 
@@ -71,11 +73,11 @@ class ControlServer {
   Status Start(const std::vector<std::string>& paths);
   static Result<Listener> Bind(const std::string& path);
   void AcceptLoop();
-  /// False when there is no descriptor for who wants in.
+  /// False if there is no descriptor for the new connection.
   bool Accept(int listener) EXCLUDES(mutex_);
   void Reap() EXCLUDES(mutex_);
-  /// Hangs up on the peer that the daemon has waited for longest if there are
-  /// too many. False when there is no room all the same.
+  /// If there are too many peers, closes the connection of the one for which
+  /// the daemon has waited longest. False if there is still no room.
   bool MakeRoom() REQUIRES(mutex_);
   void Serve(Peer& peer) EXCLUDES(mutex_);
   Status Answer(Peer& peer, const Json& request) EXCLUDES(mutex_);

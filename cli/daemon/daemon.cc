@@ -295,7 +295,7 @@ Status Serve(const DaemonOptions& options,
   const RealWorkspace real = TRY(ReachWorkspace(workspace_options.path));
   if (!real.record) {
     return Fail(0, "the record of " + real.path + " is gone",
-                "somebody removed it while this was mounted: try again");
+                "another process removed it during the mount: try again");
   }
   workspace_options.base = real.base;
   workspace_options.store = real.record->store;

@@ -17,25 +17,26 @@ struct DaemonOptions {
   std::string log_path;
 };
 
-/// What a daemon that has started says.
+/// The report of a started daemon.
 struct ReadyReport {
   std::string transaction;
   std::string workspace;
-  bool begun = false;    ///< else resumed
-  std::string finished;  ///< the commit that a process had died in; may be ""
+  bool begun = false;  ///< else resumed
+  /// Id of a commit that this daemon finished for a dead process; may be "".
+  std::string finished;
 };
 
-/// Where the daemon of `mountpoint` logs.
+/// The log file of the daemon of `mountpoint`.
 [[nodiscard]] std::string LogPath(const std::string& mountpoint);
 
-/// Opens, mounts and serves until unmounted or until SIGINT or SIGTERM, which
-/// detach the mount; then drains and closes. `on_ready` is called once, when
-/// the mount can be used.
+/// Opens, mounts and serves until the mount is unmounted or SIGINT, SIGTERM or
+/// SIGHUP detaches it; then drains and closes. Calls `on_ready` once, when the
+/// mount is usable.
 Status Serve(const DaemonOptions& options,
              const std::function<void(const ReadyReport&)>& on_ready);
 
-/// Runs Serve in a process of its own, of no terminal, without any of this
-/// one's descriptors. Returns when its mount can be used, or its error.
+/// Runs Serve in a separate process, in a new session and without this
+/// process's descriptors. Returns when the mount is usable, or its error.
 Result<ReadyReport> SpawnDaemon(const DaemonOptions& options);
 
 }  // namespace txfs::cli

@@ -109,7 +109,7 @@ std::optional<HookProcess::Verdict> VerdictNamed(const std::string& name) {
 
 std::unexpected<Error> Nonsense(std::string_view line) {
   constexpr size_t kShown = 100;
-  return Fail(0, "the hook answered with what is none: " +
+  return Fail(0, "the hook's answer is not valid: " +
                      EscapeControls(line.substr(0, kShown)));
 }
 
@@ -212,7 +212,8 @@ Result<HookProcess::Reply> HookProcess::AskAlone(
   Turn turn{.wait = wait};
   const bool may_wait =
       wait == nullptr || wait->Begin([this, &turn] { Interrupt(turn); });
-  if (!may_wait) return Fail(0, "nobody could serve while it waits");
+  if (!may_wait)
+    return Fail(0, "no thread could serve the mount during the wait");
   Result<Reply> reply = Fail(0, "");
   if (Status taken = TakeTurn(turn)) {
     // Whoever woke this one is seen by TimeLeft.
@@ -256,7 +257,8 @@ Result<HookProcess::Reply> HookProcess::AwaitShared(const Shared& shared,
   Turn turn{.wait = wait};
   const bool may_wait =
       wait == nullptr || wait->Begin([this, &turn] { Interrupt(turn); });
-  if (!may_wait) return Fail(0, "nobody could serve while it waits");
+  if (!may_wait)
+    return Fail(0, "no thread could serve the mount during the wait");
   {
     const MutexLock lock(mutex_);
     // The first one ends when its own wait is over.
@@ -375,7 +377,7 @@ void HookProcess::LogWords() {
     if (size == 0) continue;
     spdlog::info("hook: {}",
                  EscapeControls(std::string_view(piece.data(), size)));
-    if (logged_ == kMaxLogged) spdlog::info("hook: and more, left out");
+    if (logged_ == kMaxLogged) spdlog::info("hook: further output is left out");
   }
 }
 

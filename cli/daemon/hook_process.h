@@ -18,10 +18,10 @@
 
 namespace txfs::cli {
 
-/// The program that answers questions: it is given one line of JSON at a time
-/// and answers with one (docs/policy.md). It is started for the first question
-/// and stays; when it fails, what waits for it gets an error, and the next
-/// question starts it anew. SIGPIPE must be ignored. Thread-safe.
+/// The program that answers questions: it reads one line of JSON at a time and
+/// answers with one line (docs/policy.md). It is started for the first question
+/// and keeps running. If it fails, the waiting question gets an error, and the
+/// next question starts it again. SIGPIPE must be ignored. Thread-safe.
 class HookProcess {
  public:
   enum class Verdict { kAllow, kDeny, kAsk };
@@ -29,15 +29,15 @@ class HookProcess {
     Verdict verdict = Verdict::kDeny;
     std::string reason;  ///< may be empty
   };
-  /// What `line` answers to the question `id`; of what is no answer an error, a
-  /// sentence without control characters.
+  /// Parses `line` as the answer to the question `id`. The error is a sentence
+  /// without control characters.
   static Result<Reply> ParseReply(std::string_view line, uint64_t id);
 
-  /// More questions at once are refused, but for those of write-backs.
+  /// Most waiting questions, without those of write-backs. More are refused.
   static constexpr size_t kMaxWaiting = 8;
-  /// Whose a question is: of what the kernel writes back of a file it sends
-  /// many parts at once, as many as it likes, and equal questions that wait at
-  /// the same time are one. It is the kernel that limits them.
+  /// The origin of a question. For a write-back, the kernel may send any number
+  /// of parts of one file at once; equal questions that wait at the same time
+  /// are asked once. Only the kernel limits their number.
   enum class Origin { kProcess, kWriteBack };
 
   HookProcess();
@@ -45,13 +45,13 @@ class HookProcess {
   HookProcess(const HookProcess&) = delete;
   HookProcess& operator=(const HookProcess&) = delete;
 
-  /// Puts `question`, to which "id" is added, to the program that `settings`
-  /// name. Errors are sentences: why there is no answer.
+  /// Asks the program of `settings` the question `question`, to which "id" is
+  /// added. Errors are sentences that say why there is no answer.
   Result<Reply> Ask(const policy::HookSettings& settings, Json question,
                     Origin origin, LongWait* wait) EXCLUDES(mutex_);
 
-  /// What waits gets an error, and so does what comes, until as many calls of
-  /// Resume.
+  /// Fails all waiting and new questions, until Resume was called as often as
+  /// Suspend.
   void Suspend() EXCLUDES(mutex_);
   void Resume() EXCLUDES(mutex_);
 
@@ -59,11 +59,11 @@ class HookProcess {
   using Deadline = std::chrono::steady_clock::time_point;
   struct Turn {
     const LongWait* wait = nullptr;
-    bool signalled = false;  ///< by whatever; under mutex_
+    bool signalled = false;  ///< set on a signal; under mutex_
     Deadline deadline = Deadline::max();
   };
 
-  /// A question of write-backs, and what the first of them was answered.
+  /// A question of write-backs, and the answer to the first of them.
   struct Shared {
     Json question;
     std::optional<Result<Reply>> reply;
@@ -73,30 +73,29 @@ class HookProcess {
                          LongWait* wait) EXCLUDES(mutex_);
   Result<Reply> AskShared(const policy::HookSettings& settings, Json question,
                           LongWait* wait) EXCLUDES(mutex_);
-  /// What `shared` is answered; fails when the wait is over before.
+  /// The answer to `shared`; fails if the wait ends before.
   Result<Reply> AwaitShared(const Shared& shared, LongWait* wait)
       EXCLUDES(mutex_);
   void Interrupt(Turn& turn) EXCLUDES(mutex_);
-  /// Until the wait is over, or is to be looked at again; fails when it is
-  /// over.
+  /// Time until the wait ends or must be checked again; fails if it has ended.
   Result<std::chrono::milliseconds> TimeLeft(const Turn& turn) EXCLUDES(mutex_);
-  /// Fails when the wait is over before its answer.
+  /// Fails if the wait has ended.
   Status CheckTurnLocked(const Turn& turn) REQUIRES(mutex_);
   Status TakeTurn(Turn& turn) EXCLUDES(mutex_);
   void EndTurn() EXCLUDES(mutex_);
   void Wake() const;
   void ForgetWakes() const;
 
-  // Whoever has the turn has the process.
+  // Only the thread that has the turn uses the process.
   Result<Reply> Exchange(const policy::HookSettings& settings, Json question,
                          const Turn& turn);
   Status Start(const policy::HookSettings& settings);
   [[nodiscard]] bool HasEnded() const;
-  /// Does not wait for its end: it may stand in the kernel until the operation
-  /// that asks is answered.
+  /// Kills the process, but does not wait for its end: it may be blocked in the
+  /// kernel until the asking operation is answered.
   void Stop();
   void Reap(int flags);
-  /// Puts what it says on stderr into the log, some of it for each question.
+  /// Logs its output on stderr, a limited amount for each question.
   void LogWords();
   Status RefuseEarlyAnswer();
   Status AwaitReady(int fd, short events, const Turn& turn);
@@ -106,13 +105,14 @@ class HookProcess {
 
   std::optional<policy::HookSettings> running_;  ///< none: nothing runs
   pid_t pid_ = 0;
-  std::vector<pid_t> killed_;  ///< and not waited for yet
+  std::vector<pid_t> killed_;  ///< not yet reaped
   UniqueFd in_, out_, err_;    ///< of the process
-  size_t logged_ = 0;          ///< bytes of its words, since the last question
+  size_t logged_ = 0;          ///< bytes of its stderr since the last question
   std::string received_;       ///< of the next line
   uint64_t last_id_ = 0;
 
-  UniqueFd wake_;  ///< who has the turn is to look whether it is over
+  UniqueFd wake_;  ///< wakes the thread that has the turn, to check whether its
+                   ///< wait has ended
   Mutex mutex_;
   CondVar changed_;
   bool busy_ GUARDED_BY(mutex_) = false;

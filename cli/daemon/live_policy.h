@@ -13,12 +13,11 @@
 
 namespace txfs::cli {
 
-/// The rules of a mount: which are in force, and where to read them again.
-/// Answers the requests of the control protocol that are about them.
-/// Thread-safe.
+/// The policy of a mount and its sources. Handles the requests of the control
+/// protocol for it. Thread-safe.
 class LivePolicy {
  public:
-  /// `setup` and `approvals` are what `workspace` was opened with.
+  /// `workspace` was opened with `setup` and `approvals`.
   LivePolicy(Workspace& workspace, Approvals& approvals, Reach reach,
              PolicySetup setup)
       : workspace_(workspace),
@@ -27,19 +26,19 @@ class LivePolicy {
         sources_(std::move(setup.sources)),
         texts_(std::move(setup.texts)) {}
 
-  /// Whether `request` is for Handle.
+  /// Whether Handle takes `request`.
   static bool IsAsked(const Json& request);
-  /// Gives the reply to `sink`, as Dispatcher::Handle does.
+  /// Sends the reply to `sink`, as Dispatcher::Handle.
   Status Handle(const Json& request, const FrameSink& sink) EXCLUDES(mutex_);
 
-  /// How often they were exchanged.
+  /// Number of reloads.
   [[nodiscard]] uint64_t Reloads() EXCLUDES(mutex_);
-  /// Those in force; null: none.
+  /// The policy in force; null: none.
   Result<std::shared_ptr<const policy::Policy>> Rules() EXCLUDES(mutex_);
 
-  /// Reads the rules again and puts them in force, for every operation that
-  /// begins after this has returned; what waits for an answer is denied. After
-  /// an error those before stay.
+  /// Reads the sources again and puts the policy in force for all operations
+  /// that begin after this returns. Denies waiting questions. After an error,
+  /// the previous policy stays.
   Status Reload() EXCLUDES(mutex_, reload_mutex_);
 
  private:
@@ -47,8 +46,9 @@ class LivePolicy {
   Approvals& approvals_;
   const Reach reach_;
   const policy::Sources sources_;
-  /// Held by a whole reload: the one that read last is the one that holds. A
-  /// file of rules may lie in a mount: who serves one never takes it.
+  /// Held during a whole reload: the last one to read its sources takes effect.
+  /// A policy file may lie in a mount, so a thread that serves a mount never
+  /// takes this lock.
   Mutex reload_mutex_ ACQUIRED_BEFORE(mutex_);
   Mutex mutex_;
   std::vector<policy::SourceText> texts_ GUARDED_BY(mutex_);

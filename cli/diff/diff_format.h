@@ -9,24 +9,24 @@
 
 namespace txfs::cli {
 
-/// A line of --name-status as git prints it, ended by a newline; with `nul`
-/// its -z form.
+/// A line of --name-status in git's format, with a newline; with `nul` in the
+/// format of -z.
 [[nodiscard]] std::string NameStatusLine(const FileChange& change, bool nul);
 
-/// An object of the array of --json (txfs(1)).
+/// An element of the --json array (txfs(1)).
 [[nodiscard]] Document ChangeDocument(const FileChange& change);
 
-/// That array.
+/// The --json array.
 [[nodiscard]] std::string JsonArray(const std::vector<FileChange>& changes);
 
 /// A row of --stat.
 struct StatRow {
   std::string name;
   GitLineCounts lines;
-  uint64_t old_size = 0, new_size = 0;  ///< shown of binary files
+  uint64_t old_size = 0, new_size = 0;  ///< shown for binary files
 };
 [[nodiscard]] std::string StatName(const FileChange& change);
-/// The table, at most `columns` wide, and the line of sums.
+/// The table, at most `columns` wide, and the line of totals.
 [[nodiscard]] std::string StatTable(const std::vector<StatRow>& rows,
                                     size_t columns);
 

@@ -83,7 +83,7 @@ Status PrintChanges(const DiffStyle& style,
 void SayClosed(const std::vector<NetChange>& changes) {
   for (const NetChange& change : changes) {
     Say("note: " + change.path +
-        " may not be read: the patch is incomplete without it");
+        " cannot be read: the patch is incomplete without it");
   }
 }
 
@@ -94,7 +94,7 @@ void SayWhatIsMissing(const std::vector<FileChange>& changes) {
       ++internal;
     } else if (IsClosedDirectory(change)) {
       Say("note: " + change.net.path +
-          " may not be listed: the patch is incomplete without what is in it");
+          " cannot be listed: the patch is incomplete without its files");
     } else if (IsTooLarge(change)) {
       Say("note: " + change.net.path +
           " is over 256 MiB: the patch is incomplete without it");
@@ -102,8 +102,8 @@ void SayWhatIsMissing(const std::vector<FileChange>& changes) {
   }
   if (internal != 0) {
     Say("note: " + Count(internal, "change") +
-        " below .git left out, which git takes no patches for; --name-status "
-        "and --json have them");
+        " below .git left out: git does not apply patches there; "
+        "--name-status and --json list them");
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace txfs::cli {
 
-/// How changes are printed: as a patch unless it says otherwise.
+/// The output format; a patch by default.
 struct DiffStyle {
   bool name_status = false, stat = false;
   bool nul = false;  ///< -z
@@ -19,9 +19,9 @@ Status PrintChanges(const DiffStyle& style,
                     const std::vector<FileChange>& changes,
                     const ContentReader& read, Output& output);
 
-/// Of which files nobody may see the content, on stderr.
+/// Lists on stderr the files whose content cannot be read.
 void SayClosed(const std::vector<NetChange>& changes);
-/// What the patch leaves out, on stderr.
+/// Lists on stderr what the patch leaves out.
 void SayWhatIsMissing(const std::vector<FileChange>& changes);
 
 }  // namespace txfs::cli

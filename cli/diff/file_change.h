@@ -11,61 +11,60 @@
 
 namespace txfs::cli {
 
-/// A change as `txfs diff` shows it: a net change, or a deletion and an
-/// addition that are a rename going by their content.
+/// A change in `txfs diff`: a net change, or a deletion and an addition that
+/// are a rename according to their content.
 struct FileChange {
   char status = 'M';          ///< A, D, M, R or T, as in git
   unsigned similarity = 100;  ///< of a rename, percent
-  NetChange net;              ///< renamed: old_path is set, whoever found it
+  NetChange net;              ///< renamed: old_path is set in both cases
 };
 
-/// Reads the content of a side: `before` or after.
+/// Reads the content of a side; `before`: of the before side.
 using ContentReader =
     std::function<Result<std::string>(const ChangeSide& side, bool before)>;
 
-/// Content over this is left out of patches, bytes.
+/// Larger content is left out of patches, bytes.
 inline constexpr uint64_t kPatchContentMax = 256ULL << 20;
 
-/// The changes in order of path. Deletions and additions of files up to 1 MiB
-/// are compared to find renames, unless there are too many, in which case
-/// `*skipped` is set.
+/// The changes, sorted by path. Compares deleted and added files of up to 1 MiB
+/// to find renames. If there are too many, sets `*skipped` instead.
 Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
                                             const ContentReader& read,
                                             bool* skipped);
 
 struct ShownChanges {
   std::vector<FileChange> all;      ///< by path
-  std::vector<FileChange> at_hand;  ///< of which both sides can be read
-  bool skipped = false;             ///< as of FileChanges
+  std::vector<FileChange> at_hand;  ///< both sides can be read
+  bool skipped = false;             ///< as in FileChanges
 };
-/// Those of `unreadable` stand for themselves: renames are looked for only
-/// among what can be read.
+/// Combines both lists. Looks for renames only among `readable`.
 Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
                                  std::vector<NetChange> unreadable,
                                  const ContentReader& read);
 
-/// Takes those out of `changes` whose content `read` may not read (EACCES).
+/// Removes the changes whose content `read` may not read (EACCES) from
+/// `changes`, and returns them.
 Result<std::vector<NetChange>> TakeClosed(std::vector<NetChange>& changes,
                                           const ContentReader& read);
 
-/// Whether git knows files of this type.
+/// Whether git tracks files of this type.
 [[nodiscard]] bool IsGitType(FileType type);
 /// Whether `path` has a component ".git", which `git apply` does not touch.
 [[nodiscard]] bool IsGitInternal(std::string_view path);
 [[nodiscard]] uint32_t GitMode(const Attr& attr);
 
-/// Whether content is too large for a patch.
+/// Whether the content is too large for a patch.
 [[nodiscard]] bool IsTooLarge(const FileChange& change);
 
-/// The diff of one change: no deltas when git cannot say it. Reads content only
+/// The diff of one change; empty if git cannot express it. Reads content only
 /// where it differs.
 Result<GitDiff> DiffOf(const FileChange& change, const ContentReader& read);
 
-/// What a patch cannot say about the change ("mode 0644 -> 0600"); empty when
-/// there is nothing.
+/// The part of the change that a patch cannot express ("mode 0644 -> 0600");
+/// empty if there is none.
 [[nodiscard]] std::string DescribeAttributes(const FileChange& change);
 
-/// Similarity of a rename whose content changed; needs its content.
+/// Similarity of a rename whose content changed. Reads its content.
 Result<unsigned> Similarity(const FileChange& change,
                             const ContentReader& read);
 

@@ -16,10 +16,10 @@ struct git_repository;
 
 namespace txfs::cli {
 
-/// libgit2, with no configuration of the user or the system. Before its first
-/// use; again does nothing.
+/// Initialises libgit2 without configuration of the user or the system. Call it
+/// before other functions of libgit2; further calls have no effect.
 void InitialiseGit();
-/// The error of a call of libgit2 that failed.
+/// The error of a failed call of libgit2.
 [[nodiscard]] std::unexpected<Error> GitFailure(const char* what);
 
 /// A file as git sees it.
@@ -32,7 +32,7 @@ inline constexpr uint32_t kGitFile = 0100644;
 inline constexpr uint32_t kGitExecutable = 0100755;
 inline constexpr uint32_t kGitSymlink = 0120000;
 
-/// A file that went and one that came and are the same one.
+/// A removed and an added file that are one renamed file.
 struct GitRename {
   std::string old_path, path;
   unsigned similarity = 0;  ///< percent
@@ -45,19 +45,19 @@ struct GitLineCounts {
 
 enum class LineStyle { kPlain, kHeader, kHunk, kAdded, kDeleted };
 
-/// libgit2's diff of two sets of files, which are in memory only. No
-/// configuration of the user or the system has a say in it.
+/// libgit2's diff of two sets of files in memory. Uses no configuration of the
+/// user or the system.
 class GitDiff {
  public:
-  /// `threshold`: renames are looked for, of at least this similarity, percent;
-  /// 0: they are not.
+  /// `threshold`: finds renames with at least this similarity, percent; 0: no
+  /// renames.
   static Result<GitDiff> Compare(const std::vector<GitFile>& before,
                                  const std::vector<GitFile>& after,
                                  uint16_t threshold);
 
   [[nodiscard]] std::vector<GitRename> Renames() const;
   Result<GitLineCounts> CountLines() const;
-  /// The patch, as git prints it, in pieces of one style each.
+  /// The patch in git's format, in pieces with one style each.
   Status Print(
       const std::function<void(LineStyle, std::string_view)>& sink) const;
 

@@ -6,7 +6,7 @@
 
 namespace txfs::cli {
 
-/// git's three-way merge of text files. Nothing for binary ones.
+/// git's three-way merge of text files. None for binary files.
 Result<std::optional<MergedText>> MergeTexts(const MergeInput& input);
 
 }  // namespace txfs::cli

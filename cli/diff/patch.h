@@ -9,15 +9,15 @@
 
 namespace txfs::cli {
 
-/// Takes a piece of a patch; returns false when it wants no more.
+/// Takes a piece of a patch; returns false to stop.
 using PatchSink = std::function<bool(LineStyle style, std::string_view text)>;
 
-/// The changes as a patch that `git apply` takes, one file in memory at a time.
-/// What git cannot say is in lines that start with "# txfs: ".
+/// Writes the changes as a patch for `git apply`, with one file in memory at a
+/// time. What git cannot express is in lines that begin with "# txfs: ".
 Status WritePatch(const std::vector<FileChange>& changes,
                   const ContentReader& read, const PatchSink& sink);
 
-/// The rows of --stat, of what WritePatch writes.
+/// The rows of --stat for the patch that WritePatch writes.
 Result<std::vector<StatRow>> StatRows(const std::vector<FileChange>& changes,
                                       const ContentReader& read);
 

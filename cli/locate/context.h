@@ -6,7 +6,7 @@
 
 namespace txfs::cli {
 
-/// What the global options say.
+/// The values of the global options.
 struct Context {
   std::string directory;             ///< working directory, after every -C
   std::optional<std::string> store;  ///< --store, absolute

@@ -36,8 +36,8 @@ Result<RealWorkspace> ReachByStore(const std::string& store) {
     if (TRY(IdentifyDirectory(its.get())).IsSame(id)) return workspace;
   }
   return Fail(
-      0, "the store " + store + " was not made here by this user",
-      "`txfs adopt --from " + QuoteShell(store) + "` shows what is in it");
+      0, "this user did not make the store " + store + " on this machine",
+      "`txfs adopt --from " + QuoteShell(store) + "` shows its content");
 }
 
 Place PlaceOfMount(const MountEntry& entry) {
@@ -187,8 +187,8 @@ Result<Client> ConnectFlushed(const Place& place, WhatWaits what_waits,
   while (!flush.Await(kPatienceMs)) {
     if (TRY(client.Pending()).empty()) continue;
     if (what_waits == WhatWaits::kGoOnWaiting) {
-      Say("note: while an operation waits for an answer (`txfs pending`), what "
-          "is stored through a mapping of its file may be missing");
+      Say("note: an operation waits for an answer (`txfs pending`): writes "
+          "through a mapping of its file may be missing");
       break;
     }
     TRY(client.DenyWaiting());
@@ -224,7 +224,8 @@ Result<std::optional<std::string>> WantedTransaction(
   }
   std::optional<std::string> wanted = argument ? argument : context.transaction;
   if (!wanted || !wanted->empty()) return wanted;
-  return Fail(ErrorKind::kUsage, 0, "an empty name or id means no transaction",
+  return Fail(ErrorKind::kUsage, 0,
+              "the name or id of the transaction is empty",
               "`txfs list` shows the transactions");
 }
 
@@ -249,8 +250,8 @@ Result<std::vector<std::string>> RelativePaths(
   std::vector<std::string> relative;
   for (const std::string& path : paths) {
     if (path.empty()) {
-      return Fail(ErrorKind::kUsage, 0, "an empty path names nothing",
-                  "\".\" is the working directory");
+      return Fail(ErrorKind::kUsage, 0, "a path is empty",
+                  "use \".\" for the working directory");
     }
     TRY(CheckWay(context.directory, path));
     const std::string full = ResolveParent(context.directory, path);

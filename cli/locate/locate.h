@@ -16,77 +16,76 @@
 
 namespace txfs::cli {
 
-/// The transaction that a command is about.
+/// The transaction to which a command applies.
 struct Place {
   /// Absolute. In a mount whose source is not a path (fsname=): the mountpoint.
   std::string workspace;
-  std::string root;  ///< workspace or mountpoint: what names are relative to
+  std::string root;  ///< workspace or mountpoint, root of path arguments
   DaemonState daemon = DaemonState::kNone;
   DaemonAddress address;  ///< of the daemon, running or dead
-  // Where none runs: what to open.
+  // To open if no daemon runs.
   RealWorkspace real;
   std::string transaction;  ///< its name
 };
 
-/// The workspace that a command is about, and from where.
+/// The workspace to which a command applies, and its root.
 struct WorkspacePlace {
   RealWorkspace real;
   std::string root;
 };
 
-/// What `context.directory` belongs to: the workspace of the innermost txfs
-/// mount around it, else the one at or above it that the user's state directory
-/// knows. --store names one outright.
+/// The workspace of `context.directory`: that of the innermost txfs mount
+/// around it, else the one at or above it that has a record. With --store, the
+/// workspace of that store.
 Result<WorkspacePlace> LocateWorkspace(const Context& context);
 
-/// The transaction that -t chooses there; without -t that of the mount around
+/// The transaction that -t selects. Without -t: that of the mount around
 /// `context.directory`, else the only one, or the one without a name.
 Result<Place> Locate(const Context& context);
 
-/// The workspace at or above `directory` that has a record, without regard to
-/// mounts; none when there is none. Goes up only as far as nobody else could
-/// have made the directories below.
+/// The workspace at or above `directory` that has a record; ignores mounts.
+/// None if there is none. Stops at a directory in which another user could have
+/// made the directories below.
 Result<std::optional<std::string>> FindWorkspace(const std::string& directory);
 
-/// Store and base of `workspace`, without a transaction.
+/// Opens store and base of `workspace`, without a transaction.
 Result<std::unique_ptr<Archive>> OpenArchive(const RealWorkspace& workspace);
 
-/// What opens the transaction here, where no daemon runs.
+/// Options to open the transaction in this process, if no daemon runs.
 Result<WorkspaceOptions> OptionsOf(const Place& place);
 
-/// To the daemon, or to the transaction itself, opened here.
+/// Connects to the daemon, or opens the transaction in this process.
 Result<Client> Connect(const Place& place);
-/// The same for what the context belongs to.
+/// Connects to the transaction that Locate finds.
 Result<Client> Connect(const Context& context);
-/// What to do with an operation that waits for an answer and keeps what is
-/// stored through a mapping of its file from being written back.
+/// The treatment of a waiting operation that prevents the write-back of a
+/// mapped file.
 enum class WhatWaits : uint8_t {
-  kGoOnWaiting,  ///< what is stored is said to be missing
-  kDenied,       ///< for commands that deny what waits in any case
+  kGoOnWaiting,  ///< reports that changes through the mapping are missing
+  kDenied,       ///< for commands that deny waiting questions in any case
 };
-/// The same, when what processes have stored through mappings has reached the
-/// daemon: it belongs to the transaction as it is now. Not the daemon's to do,
-/// which would wait for itself. `policy` judges where no daemon runs; null:
-/// nothing does.
+/// As Connect, after changes through mappings have reached the daemon, so that
+/// they are in the transaction. The command does this, because the daemon would
+/// wait for itself. `policy` applies if no daemon runs; null: none.
 Result<Client> ConnectFlushed(
     const Place& place, WhatWaits what_waits,
     std::shared_ptr<const policy::Policy> policy = nullptr);
 
-/// The transaction that a command says with its argument or with -t, if it
-/// does. kUsage when it is empty, or said twice.
+/// The transaction given as argument or with -t, if any. kUsage if it is empty
+/// or given twice.
 Result<std::optional<std::string>> WantedTransaction(
     const Context& context, const std::optional<std::string>& argument);
 
-/// To a daemon of the workspace, that of the mount around the directory first;
-/// else to store and base. For what is about ended transactions: none has to be
-/// open.
+/// Connects to a daemon of the workspace, preferably that of the mount around
+/// the directory; else to store and base. For requests on ended transactions:
+/// none needs to be open.
 Result<Client> ConnectArchive(const Context& context);
 
-/// Looks up what the last request moved in the mount of `place`. Not the
-/// daemon's to do, which would wait for itself.
+/// Looks up the directories that the last request moved in the mount of
+/// `place`. The command does this, because the daemon would wait for itself.
 void LookUpMoved(const Place& place, const Client& client);
 
-/// The workspace-relative form of path arguments.
+/// Path arguments relative to the workspace.
 Result<std::vector<std::string>> RelativePaths(
     const Context& context, const Place& place,
     const std::vector<std::string>& paths);

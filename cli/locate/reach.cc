@@ -31,7 +31,7 @@ Result<RealWorkspace> AskForWorkspace(const DaemonAddress& address) {
   Frame reply = TRY(daemon->Call({{"request", "workspace"}}));
   if (!reply.descriptor) {
     return Fail(EPROTO, "the daemon at " + address.mountpoint +
-                            " did not hand out its workspace");
+                            " did not return its workspace");
   }
   std::string path = GetBytes(reply.header, "workspace");
   TRY(CheckHandedOut(path, reply.descriptor->get()));
@@ -53,12 +53,13 @@ Result<RealWorkspace> OpenDirectly(const std::string& path) {
 }  // namespace
 
 std::unexpected<Error> StoreIsLost(const RealWorkspace& workspace) {
-  return Fail(0,
-              "the store of " + workspace.path + " should be at " +
-                  workspace.record->store + ", and is not",
-              "mount what it is on; if it is gone for good, begin afresh: txfs "
-              "mount --store DIR " +
-                  QuoteShell(workspace.path));
+  return Fail(
+      0,
+      "the store of " + workspace.path + " is missing: it should be at " +
+          workspace.record->store,
+      "mount its filesystem; if the store is lost, begin a new one: txfs "
+      "mount --store DIR " +
+          QuoteShell(workspace.path));
 }
 
 Result<RealWorkspace> ReachWorkspace(const std::string& path) {
@@ -94,9 +95,9 @@ void SayIfForeign(const RealWorkspace& workspace) {
       !said.insert(workspace.path).second) {
     return;
   }
-  Say("note: ignoring " + JoinPath(workspace.path, kStoreName) +
-      ", a store that was not made here by this user (`txfs adopt` shows what "
-      "is in it)");
+  Say("note: ignoring the foreign store " +
+      JoinPath(workspace.path, kStoreName) +
+      " (`txfs adopt` shows its content)");
 }
 
 std::optional<std::string> StorePath(const RealWorkspace& workspace) {

@@ -13,33 +13,33 @@
 
 namespace txfs::cli {
 
-/// A workspace as it is beneath whatever is mounted over it.
+/// A workspace, beneath mounts over it.
 struct RealWorkspace {
   std::string path;                ///< absolute
-  std::shared_ptr<UniqueFd> base;  ///< the directory itself
-  /// What the user's state directory has about it; none: it has no store.
+  std::shared_ptr<UniqueFd> base;  ///< the open directory
+  /// Its record in the user's state directory; none: it has no store.
   std::optional<WorkspaceRecord> record = {};
 };
 
 /// The error of a workspace whose store is lost.
 std::unexpected<Error> StoreIsLost(const RealWorkspace& workspace);
 
-/// Opens the workspace `path`. One that is mounted over is handed out by a
-/// daemon that serves it. Errors: it is missing, or somebody else's; the mount
-/// over it is dead.
+/// Opens the workspace `path`. If it is mounted over, gets it from a daemon
+/// that serves it. Errors: it is missing or another user's; the mount over it
+/// is dead.
 Result<RealWorkspace> ReachWorkspace(const std::string& path);
 
-/// The workspace that the mount `entry` shows.
+/// Opens the workspace of the mount `entry`.
 Result<RealWorkspace> ReachWorkspaceOf(const MountEntry& entry);
 
-/// Says, once for each workspace, that it has a store which txfs ignores.
+/// Reports, once for each workspace, that txfs ignores a store in it.
 void SayIfForeign(const RealWorkspace& workspace);
 
-/// Where the store of `workspace` is; none when it has none yet.
+/// Path of the store of `workspace`; none if it has no store yet.
 [[nodiscard]] std::optional<std::string> StorePath(
     const RealWorkspace& workspace);
 
-/// Makes the store of `workspace`, which has a record, unless it is there.
+/// Makes the store of `workspace`, which has a record, unless it exists.
 Status MakeStore(const RealWorkspace& workspace);
 
 /// Opens the store of `workspace`; ENOENT when it has none.

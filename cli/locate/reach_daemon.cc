@@ -22,9 +22,9 @@ std::unexpected<Error> DoesNotAnswer(const std::string& mountpoint, pid_t pid) {
       ErrorKind::kFailed, ETIMEDOUT,
       "the daemon of the mount at " + mountpoint + ", process " + process +
           ", does not answer",
-      "if it stays so: `kill -KILL " + process +
-          "`, then `txfs mount` brings the mount back; nothing that was "
-          "acknowledged is lost");
+      "if this persists, run `kill -KILL " + process +
+          "`, then `txfs mount`, which brings the mount back; acknowledged "
+          "changes are not lost");
 }
 
 /// To the daemon behind one socket; an error, too, when it serves another
@@ -102,7 +102,7 @@ Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
                       " is dead: its daemon "
                       "is gone",
                   "`txfs mount` clears it and mounts again, `txfs umount` only "
-                  "clears it; nothing that was acknowledged is lost");
+                  "clears it; acknowledged changes are not lost");
     }
     // Of a daemon that has just mounted, the mount answers only when there is a
     // socket.
@@ -112,8 +112,8 @@ Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
     Error& error = connection.error();
     if (error.hint.empty()) {
       error.hint =
-          "the mount is served, but its control socket is not there "
-          "any more: `txfs umount` and `txfs mount` make it anew";
+          "the mount is served, but its control socket is missing: run "
+          "`txfs umount`, then `txfs mount`";
     }
     return connection;
   }
@@ -143,7 +143,7 @@ Status CheckHandedOut(const std::string& path, int fd) {
   // What the kernel knows is enough, and it knows the type.
   if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) !=
       0) {
-    return Fail(errno, "what a daemon handed out as " + path);
+    return Fail(errno, "the workspace that a daemon returned, " + path);
   }
   const auto table = TRY(ReadMountTable());
   const dev_t device = ::makedev(st.stx_dev_major, st.stx_dev_minor);
@@ -153,9 +153,9 @@ Status CheckHandedOut(const std::string& path, int fd) {
   const bool is_path = path.starts_with('/') && !path.contains('\0');
   if (is_path && S_ISDIR(st.stx_mode) && !in_mount) return {};
   return Fail(EPROTO,
-              "what the daemon handed out as the workspace \"" +
-                  EscapeControls(path) + "\" is none",
-              "`txfs umount` and mount again");
+              "the daemon returned \"" + EscapeControls(path) +
+                  "\" as the workspace, which it is not",
+              "run `txfs umount`, then `txfs mount`");
 }
 
 }  // namespace txfs::cli

@@ -12,45 +12,46 @@
 
 namespace txfs::cli {
 
-/// How long a daemon may take to say that it is there, or to hand out its
-/// workspace, milliseconds.
+/// Time for a daemon to answer "hello", or to hand out its workspace,
+/// milliseconds.
 inline constexpr int kReachMs = 10'000;
 
-/// A daemon that can be asked.
+/// Where to reach a daemon.
 struct DaemonAddress {
   std::string mountpoint;
   std::vector<std::string> sockets;  ///< where it may listen
-  dev_t device = 0;  ///< of its mount, if that is known: others do not count
+  dev_t device = 0;  ///< of its mount, which must match; 0: unknown
 };
 
-/// Where the daemon of the mount `entry`, which is_own, may listen.
+/// The address of the daemon of the mount `entry`; requires is_own.
 DaemonAddress AddressOf(const MountEntry& entry);
 
-/// Whether nobody serves the mount `entry` any more, which is_own. A daemon
-/// that hangs is there.
+/// Whether the daemon of the mount `entry` is gone; requires is_own. A daemon
+/// that hangs is not gone.
 [[nodiscard]] bool IsDead(const MountEntry& entry);
 
-/// ETIMEDOUT: the daemon of the mount `entry`, which is_own, hangs. One that is
-/// gone is no error.
+/// ETIMEDOUT if the daemon of the mount `entry` hangs; requires is_own. A
+/// daemon that is gone is not an error.
 Status CheckAnswers(const MountEntry& entry);
 
-/// To the daemon at `address`, of which commits that it finished are said on
-/// stderr. Its error says so when the mount is dead, or its daemon hangs
-/// (ETIMEDOUT): one that does not answer within kReachMs. `timeout_ms` is for
-/// what is asked then, as in SocketConnection; a shorter one counts before.
+/// Connects to the daemon at `address`. Reports commits that the daemon
+/// finishes on stderr. The error says whether the mount is dead or its daemon
+/// hangs (ETIMEDOUT): it did not answer within kReachMs, or `timeout_ms` if
+/// that is shorter. `timeout_ms` also applies to later requests, as in
+/// SocketConnection.
 Result<std::unique_ptr<SocketConnection>> ConnectDaemon(
     const DaemonAddress& address, int timeout_ms = 0);
 
-/// Removes what the daemon of the mount `entry` has left of sockets, of which
-/// `stamps` tell that they are its own.
+/// Removes the sockets that the daemon of the mount `entry` left, if they have
+/// one of `stamps`.
 void RemoveSockets(const MountEntry& entry,
                    const std::vector<std::string>& stamps);
-/// SocketStamps of the sockets that are where its daemon may listen.
+/// Stamps of the sockets at which the daemon of `entry` may listen.
 std::vector<std::string> SocketStampsOf(const MountEntry& entry);
 
-/// Whether `fd`, which a daemon handed out, can be the directory `path`: that
-/// is an absolute path, and it a directory outside of all txfs mounts. Asks no
-/// filesystem that a daemon of txfs serves.
+/// Checks that `fd`, which a daemon handed out, can be the directory `path`:
+/// the path is absolute, and the directory is outside of all txfs mounts.
+/// Accesses no filesystem that a daemon of txfs serves.
 Status CheckHandedOut(const std::string& path, int fd);
 
 }  // namespace txfs::cli

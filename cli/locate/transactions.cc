@@ -195,7 +195,7 @@ Result<ServedTransaction> ChooseTransaction(
   return Fail(
       ErrorKind::kUsage, 0,
       "several ids begin with " + *wanted + ": " + DescribeAll(prefixed),
-      "give more digits of one");
+      "give more digits of the id");
 }
 
 void RefreshSiblings(Store& store, const std::string& own_id) {

@@ -15,13 +15,13 @@ namespace txfs::cli {
 enum class DaemonState {
   kNone,     ///< not mounted
   kRunning,  ///< mounted
-  kDead,     ///< its daemon ended without saying so: it crashed
+  kDead,     ///< its daemon crashed
 };
 
 /// "none", "running", "dead".
 [[nodiscard]] std::string_view DaemonStateName(DaemonState state);
 
-/// An open transaction, and who serves it.
+/// An open transaction and its daemon.
 struct ServedTransaction {
   TransactionSummary summary;
   DaemonState daemon = DaemonState::kNone;
@@ -31,7 +31,7 @@ struct ServedTransaction {
   std::vector<std::string> stamps = {};
 };
 
-/// What a daemon says in its transaction of itself.
+/// A daemon's record in its transaction.
 struct DaemonRecord {
   struct Socket {
     std::string path, stamp;
@@ -41,28 +41,28 @@ struct DaemonRecord {
   std::vector<Socket> sockets;
 };
 [[nodiscard]] Json ToJson(const DaemonRecord& record);
-/// What is missing or makes no sense is left empty.
+/// Leaves missing or invalid members empty.
 [[nodiscard]] DaemonRecord DaemonRecordFromJson(const Json& json);
 
-/// Where it is mounted, in words: "/m (daemon 12)", of a dead daemon with the
-/// remedy; "" of none.
+/// Describes the mount: "/m (daemon 12)"; for a dead daemon with the remedy; ""
+/// for none.
 [[nodiscard]] std::string DaemonText(const ServedTransaction& transaction);
 
-/// The open transactions of `store`, oldest first. Asks no daemon anything but
-/// whether it is there, and changes nothing.
+/// The open transactions of `store`, oldest first. Asks daemons only whether
+/// they are alive; changes nothing.
 Result<std::vector<ServedTransaction>> ListServed(Store& store);
 
-/// The transaction of `open` that `wanted` means: a name, an id, or the
-/// beginning of one id. Without it, the only one, or the one without a name.
-/// kUsage, with the candidates, when that is not clear. `workspace` is for
+/// Finds the transaction of `open` that `wanted` means: a name, an id, or the
+/// beginning of an id. Without `wanted`: the only one, or the one without a
+/// name. kUsage, with the candidates, if that is ambiguous. `workspace` is for
 /// messages.
 Result<ServedTransaction> ChooseTransaction(
     const std::vector<ServedTransaction>& open,
     const std::optional<std::string>& wanted, const std::string& workspace);
 
 /// Tells the daemons of the other open transactions that the base changed, and
-/// waits until they show it. One that does not answer is left alone after a
-/// moment: it still gets the message.
+/// waits until they show it. Waits only briefly for a daemon that hangs; it
+/// still gets the message.
 void RefreshSiblings(Store& store, const std::string& own_id);
 
 }  // namespace txfs::cli

@@ -54,7 +54,7 @@ Status CheckAbove(const std::string& path) {
     }
     // Where it is sticky, others do not rename what is ours.
     if ((st.st_mode & S_ISVTX) == 0 && !IsOutOfOthersReach(st)) {
-      return BadStateDirectory(above, "can be written to by other users");
+      return BadStateDirectory(above, "is writable by other users");
     }
   }
   return {};

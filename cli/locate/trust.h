@@ -10,31 +10,31 @@
 
 namespace txfs::cli {
 
-/// Whose files decide what txfs does (docs/security.md).
+/// Which users' files txfs trusts (docs/security.md).
 
 /// The name of user `uid`, or "user 1234".
 [[nodiscard]] std::string UserName(uid_t uid);
 
-/// Whether that is the caller or the machine's root.
+/// Whether `uid` is the caller or the machine's root.
 [[nodiscard]] bool IsOwnOrRoots(uid_t uid);
 
-/// Whether the caller alone, or root, can make names in the directory of `st`,
-/// or take away those that somebody else made.
+/// Whether only the caller or root can create and remove names in the directory
+/// of `st`. Its group may write to it if that is the caller's or root's group.
 [[nodiscard]] bool IsOutOfOthersReach(const struct stat& st);
 
-/// kFailed, EPERM unless the directory `fd` is the caller's. `what` and `path`
-/// are for messages: "workspace", "store".
+/// An error unless the directory `fd` is the caller's. `what` and `path` are
+/// for messages: "workspace", "store".
 Status CheckIsOwn(int fd, const std::string& what, const std::string& path);
 
-/// Opens the directory `path` of the state directory, making it, 0700, with
-/// what is missing above it if `make`. Refuses one that is somebody else's or
-/// that others could have put there. ENOENT when there is none.
+/// Opens the state directory. `make`: makes it (0700) with its missing parents.
+/// Refuses one that is another user's or that other users could have put there.
+/// ENOENT if there is none.
 Result<UniqueFd> OpenStateDirectory(bool make);
 
-/// For root: becomes the user who owns `directory`, or who made the mount that
-/// it lies in, for good, and runs this program again with `arguments`, the
-/// program's name first. Returns at once where that is the caller. kUsage for
-/// other users.
+/// For root: permanently becomes the user who owns `directory`, or who made the
+/// mount in which it lies, and executes this program again with `arguments`
+/// (the program's name first). Returns at once if that user is the caller.
+/// kUsage for other callers.
 Status ActAsOwner(const std::string& directory,
                   const std::vector<std::string>& arguments);
 

@@ -33,10 +33,10 @@ std::unexpected<Error> OfAnotherUser(const MountEntry& entry) {
       ::geteuid() == 0
           ? "`txfs --as-owner` acts as the user who made it, `umount -l " +
                 mountpoint + "` removes it"
-          : "only who mounted it may command it: run as that user";
+          : "only the user who mounted it may control it: run as that user";
   return Fail(EPERM,
               entry.mountpoint + " is a mount of " + UserOf(entry) +
-                  ", whose daemon txfs does not believe",
+                  ", whose daemon txfs does not trust",
               hint);
 }
 
@@ -92,7 +92,7 @@ Status CheckLink(int fd, const std::string& path) {
   if (::fstat(fd, &st) != 0) return Fail(errno, path);
   if (IsOwnOrRoots(st.st_uid)) return {};
   return Fail(EPERM,
-              "the way to " + path + " goes through " + PathOfFd(fd) +
+              "the path " + path + " goes through " + PathOfFd(fd) +
                   ", a symbolic link of " + UserName(st.st_uid) + " to " +
                   target,
               "name the directory itself");

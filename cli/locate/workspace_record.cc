@@ -79,8 +79,8 @@ Result<WorkspaceRecord> ReadRecord(int state, const std::string& key) {
   const std::string path = StateDirectory() + "/" + RecordPath(key);
   return Fail(EBADMSG, "the record " + path + " is damaged",
               "move " + path.substr(0, path.rfind('/')) +
-                  " elsewhere to begin afresh; `txfs adopt --from` with the "
-                  "directory `store` in it takes over what is open");
+                  " elsewhere to begin a new one; `txfs adopt --from` with the "
+                  "directory `store` in it takes over the open transactions");
 }
 
 /// Whether `path` leads to a directory of this identity that is another one:
@@ -145,25 +145,26 @@ Status CheckIsNew(int dir, const std::string& store) {
     if (other.store == store) owner = other.path;
   }));
   if (!owner.empty()) {
-    return Fail(0, "store " + store + " is that of workspace " + owner,
+    return Fail(0, "store " + store + " belongs to workspace " + owner,
                 "choose another directory with --store DIR");
   }
-  return Fail(0, "the store " + store + " was not made here by this user",
+  return Fail(0,
+              "this user did not make the store " + store + " on this machine",
               "`txfs adopt --from " + QuoteShell(store) +
-                  "` shows what is in it and takes it over; or choose another "
+                  "` shows its content and takes it over; or choose another "
                   "directory with --store DIR");
 }
 
 Result<DirectoryId> MakeGivenStore(const std::string& store) {
   if (auto made = MakeDirectoryAt(AT_FDCWD, store, S_IRWXU); !made) {
-    return Fail(made.error().code, "store " + store + " cannot be made",
+    return Fail(made.error().code, "cannot create store " + store,
                 "choose a writable directory with --store DIR");
   }
   const UniqueFd dir = TRY(Store::OpenDirectory(AT_FDCWD, store, store));
   TRY(CheckIsOwn(dir.get(), "store", store));
   TRY(CheckIsNew(dir.get(), store));
   if (::fchmod(dir.get(), S_IRWXU) != 0) {
-    return Fail(errno, "store " + store + " cannot be made private",
+    return Fail(errno, "cannot make store " + store + " private",
                 "choose a writable directory with --store DIR");
   }
   return IdentifyDirectory(dir.get(), /*settle=*/true);
@@ -220,11 +221,11 @@ Result<UniqueFd> OpenRecordedStore(const WorkspaceRecord& record) {
   if (is_it && (st.st_mode & (S_IRWXG | S_IRWXO)) == 0) return dir;
   return Fail(0,
               is_it ? "the store " + record.store + " is open to other users"
-                    : "the store at " + record.store + " is not the one that " +
-                          record.path + " had there",
+                    : "the store at " + record.store + " is not the store of " +
+                          record.path,
               is_it ? "chmod 700 " + QuoteShell(record.store)
-                    : "put the store back; a copy of it is taken over by `txfs "
-                      "adopt --from " +
+                    : "restore the original store, or take over this one with "
+                      "`txfs adopt --from " +
                           QuoteShell(record.store) + "`");
 }
 

@@ -12,48 +12,49 @@
 
 namespace txfs::cli {
 
-/// What the user's state directory has about a workspace: by it, and by nothing
-/// that lies in the workspace, a store is known to be the user's own
+/// The record of a workspace in the user's state directory. It alone decides
+/// whether a store is the user's own; nothing in the workspace does
 /// (docs/security.md, "Stores").
 struct WorkspaceRecord {
   DirectoryId id;
-  std::string path;   ///< where the workspace was when it was last used
+  std::string path;   ///< path of the workspace at its last use
   std::string store;  ///< absolute path of the store's directory
-  /// Of a store that was given with --store; none: it is beside the record.
+  /// Identity of a store given with --store; none: the store is beside the
+  /// record.
   std::optional<DirectoryId> store_id;
 };
 
-/// The record of the workspace that is open at `fd` and was reached by `path`.
-/// None when there is none, and when the recorded path leads to another
-/// directory of the same identity: then this one is a clone. A path that leads
-/// nowhere any more is put right, here and in the store.
+/// Finds the record of the workspace that is open at `fd` and was reached by
+/// `path`. None if there is none, or if the workspace is a clone: another
+/// directory with the same identity is at the recorded path. Corrects the path
+/// in record and store if the workspace was moved.
 Result<std::optional<WorkspaceRecord>> FindRecord(int fd,
                                                   const std::string& path);
 
-/// Makes the record of a workspace that has none. `store`: absolute, given with
-/// --store; made, if it is missing. Refuses a store that is somebody else's, or
-/// that of another workspace, or foreign.
+/// Makes the record of a workspace that has none. `store`: absolute path from
+/// --store; made if it is missing. Refuses a store that is another user's,
+/// another workspace's, or foreign.
 Result<WorkspaceRecord> MakeRecord(int fd, const std::string& path,
                                    const std::optional<std::string>& store);
 
-/// Opens the store's directory and checks that it is the one that was recorded,
-/// and private. ENOENT when it is missing.
+/// Opens the store's directory and checks that it is the recorded one and
+/// private. ENOENT if it is missing.
 Result<UniqueFd> OpenRecordedStore(const WorkspaceRecord& record);
 
-/// Shows `visit` every record that can be read.
+/// Calls `visit` with every readable record.
 Status ForEachRecord(const std::function<void(const WorkspaceRecord&)>& visit);
 
-/// The records of workspaces that are at their path no more: nothing is there,
-/// or another directory. Some may have been moved, or be on a filesystem that
-/// is not mounted.
+/// The records of workspaces that are no longer at their path: nothing or
+/// another directory is there. Some may have been moved, or are on a filesystem
+/// that is not mounted.
 Result<std::vector<WorkspaceRecord>> GoneWorkspaces();
 
 /// Removes the record, and the store unless it was given with --store. Returns
-/// the bytes that it freed.
+/// the bytes freed.
 Result<uint64_t> RemoveRecord(const WorkspaceRecord& record);
 
-/// Whether the workspace at `fd` has a directory `.txfs` with a store in it: of
-/// an earlier version of txfs, or one that came with the workspace.
+/// Whether the workspace at `fd` has a store in `.txfs`: of an earlier version
+/// of txfs, or one that came with the workspace.
 [[nodiscard]] bool HasForeignStore(int fd);
 
 }  // namespace txfs::cli

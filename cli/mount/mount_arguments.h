@@ -7,12 +7,12 @@
 
 namespace txfs::cli {
 
-/// How much history to keep; what is not given is as the mount has it.
+/// How much history to keep; none: as in the mount.
 struct KeepArguments {
   std::optional<uint64_t> commits, bytes;
 };
 
-/// What `txfs mount` was told.
+/// The arguments of `txfs mount`.
 struct MountArguments {
   std::optional<std::string> workspace, mountpoint;  ///< as given
   std::vector<std::string> options;                  ///< of -o
@@ -22,7 +22,7 @@ struct MountArguments {
   KeepArguments keep;
   std::vector<std::string> policies;  ///< --policy, the weakest first
   bool no_default_policy = false;
-  std::vector<std::string> without_rules;  ///< ids of what is built in
+  std::vector<std::string> without_rules;  ///< ids of built-in rules
 };
 
 }  // namespace txfs::cli

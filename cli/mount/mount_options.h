@@ -9,7 +9,7 @@
 
 namespace txfs::cli {
 
-/// What `-o` says.
+/// The values of `-o`.
 struct MountFlags {
   bool read_only = false;
   bool allow_other = false;
@@ -17,17 +17,17 @@ struct MountFlags {
   std::optional<std::string> fsname;  ///< first column of the mount table
   std::optional<std::string> store;
   std::optional<std::string> name;    ///< of the transaction
-  std::vector<std::string> policies;  ///< files of rules
+  std::vector<std::string> policies;  ///< policy files
   bool no_default_policy = false;
-  std::vector<std::string> without_rules;  ///< ids of what is built in
+  std::vector<std::string> without_rules;  ///< ids of built-in rules
   std::vector<std::string> kernel;         ///< noatime, nosuid, ...
 
   bool operator==(const MountFlags&) const = default;
 };
 
-/// Adds a list as mount(8) gives it to `flags`; later options override earlier
-/// ones, "\," is a comma in a value. Options that are for mount(8), fstab or
-/// systemd mean nothing here. kUsage for an unknown one.
+/// Adds a list in the format of mount(8) to `flags`; later options override
+/// earlier ones; "\," is a comma in a value. Ignores options for mount(8),
+/// fstab and systemd. kUsage for an unknown option.
 Status ParseMountOptions(std::string_view list, MountFlags& flags);
 
 }  // namespace txfs::cli

@@ -157,10 +157,10 @@ Status CheckNotMounted(const Paths& paths, const RealWorkspace& workspace,
 std::string RemedyFor(int code, const std::string& path) {
   if (code == ENOENT) return "create it: mkdir -p " + QuoteShell(path);
   if (code == ENOTCONN || code == ECONNABORTED) {
-    return "the daemon of the mount there died just now: run the command "
-           "again, which clears it";
+    return "the daemon of the mount there has just died: run the command "
+           "again to clear the mount";
   }
-  return "make it a directory you can use";
+  return "choose a directory that you can access";
 }
 
 Status CheckDirectory(const char* what, const std::string& path) {
@@ -212,10 +212,10 @@ Status CheckOwnDirectories(const Paths& paths) {
     if (!inside) continue;
     return Fail(0,
                 own +
-                    ", which decides for txfs, lies inside the workspace or "
-                    "the mountpoint",
-                "mount a directory that it is not in, or set " +
-                    std::string(variable) + " to one outside");
+                    ", which controls txfs, lies inside the workspace or the "
+                    "mountpoint",
+                "mount another directory, or set " + std::string(variable) +
+                    " to a directory outside");
   }
   return {};
 }
@@ -233,7 +233,7 @@ Status CheckOtherStores(const Paths& paths) {
                   .message = "the store " + other.store + " of workspace " +
                              other.path +
                              " lies inside the workspace or the mountpoint",
-                  .hint = "mount a directory that it is not in",
+                  .hint = "mount a directory that does not contain the store",
                   .kind = ErrorKind::kFailed};
   }));
   if (found) return std::unexpected(*std::move(found));
@@ -354,7 +354,7 @@ Status ClearDeadMount(const MountEntry& entry) {
   // Who mounted again since has sockets of its own.
   RemoveSockets(entry, stamps);
   Say("cleared the dead mount at " + entry.mountpoint +
-      ": its daemon was gone; what was acknowledged is in the transaction");
+      ": its daemon was gone; acknowledged changes are in the transaction");
   return {};
 }
 
@@ -378,7 +378,7 @@ Result<MountPlan> PlanMount(const Context& context,
   if (named) TRY(CheckTransactionName(name));
   for (const auto& given : {arguments.workspace, arguments.mountpoint}) {
     if (given && given->empty()) {
-      return Fail(ErrorKind::kUsage, 0, "an empty path names no directory",
+      return Fail(ErrorKind::kUsage, 0, "the path of a directory is empty",
                   "name the workspace, or leave it out");
     }
   }
@@ -452,7 +452,7 @@ void SayMounted(const MountPlan& plan, const ReadyReport& ready) {
       plan.daemon.mount.mountpoint);
   if (plan.around) {
     Say("note: it lies inside the workspace " + *plan.around +
-        ": what one of them commits is to the other a change of its base");
+        ": a commit of one of them changes the base of the other");
   }
 }
 
@@ -461,10 +461,11 @@ Status MountInBackground(const MountPlan& plan) {
   const std::string& mountpoint = plan.daemon.mount.mountpoint;
   // It was none when this was planned; whatever stood in the way, that is why.
   if (!ready && IsMountpoint(mountpoint)) {
-    return Fail(ErrorKind::kBusy, 0,
-                "somebody else has just mounted at " + mountpoint + " (" +
-                    ready.error().message + ")",
-                "`txfs -C " + QuoteShell(mountpoint) + " status` shows what");
+    return Fail(
+        ErrorKind::kBusy, 0,
+        "another process has just mounted at " + mountpoint + " (" +
+            ready.error().message + ")",
+        "`txfs -C " + QuoteShell(mountpoint) + " status` shows that mount");
   }
   SayMounted(plan, TRY(ready));
   return {};

@@ -12,31 +12,32 @@
 
 namespace txfs::cli {
 
-/// What a mount will be, after everything that can be known beforehand was
-/// checked.
+/// The parameters of a mount, after all checks that are possible in advance.
 struct MountPlan {
   DaemonOptions daemon;
-  std::vector<ProcessRef> beneath;  ///< stand in what is mounted over
-  /// A workspace that this one lies in.
+  std::vector<ProcessRef> beneath;  ///< use the directory beneath the mount
+  /// A workspace in which this one lies.
   std::optional<std::string> around = {};
 };
 
-/// Clears dead mounts that are in the way. Errors: paths that are missing or
-/// are no directories, mounted already (kBusy), one inside the other.
+/// Plans a mount. Clears dead mounts that are in the way. Errors: a path is
+/// missing or is not a directory, is already mounted (kBusy), or one lies
+/// inside the other.
 Result<MountPlan> PlanMount(const Context& context,
                             const MountArguments& arguments);
 
-/// Says on stderr which transaction is mounted where.
+/// Reports on stderr which transaction is mounted where.
 void SayMounted(const MountPlan& plan, const ReadyReport& ready);
 
-/// Mounts in the background and says so on stderr.
+/// Mounts in the background and reports it on stderr.
 Status MountInBackground(const MountPlan& plan);
 
-/// "1234 bash (this shell), cwd", one a line, at most ten.
+/// Lists processes on stderr: "1234 bash (this shell), cwd", one a line, at
+/// most ten.
 void SayProcesses(const std::vector<ProcessRef>& processes);
 
-/// Detaches the dead mount `entry` and removes its daemon's socket; says so on
-/// stderr.
+/// Detaches the dead mount `entry` and removes its daemon's sockets. Reports it
+/// on stderr.
 Status ClearDeadMount(const MountEntry& entry);
 
 }  // namespace txfs::cli

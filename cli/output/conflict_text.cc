@@ -17,7 +17,7 @@ std::string ConflictText(const Conflict& conflict) {
 
 std::string ConflictCount(size_t conflicts) {
   return Count(conflicts, "path") +
-         " of the workspace changed under the transaction";
+         " of the workspace changed during the transaction";
 }
 
 void SayConflicts(const std::vector<Conflict>& conflicts) {

@@ -10,13 +10,13 @@
 
 namespace txfs::cli {
 
-/// Control protocol.
+/// For the control protocol.
 using Json = nlohmann::json;
-/// What users get: keys stay in the order in which they were put.
+/// For output to users: keys stay in insertion order.
 using Document = nlohmann::ordered_json;
 
-/// One line of JSON. Never throws: what is no UTF-8 becomes U+FFFD. Nothing in
-/// what users get plays with a terminal.
+/// One line of JSON. Never throws: bytes that are not UTF-8 become U+FFFD.
+/// Documents contain no characters that affect a terminal.
 template <class J>
 std::string Dump(const J& json, int indent = -1) {
   std::string text = json.dump(indent, ' ', false, J::error_handler_t::replace);
@@ -24,33 +24,33 @@ std::string Dump(const J& json, int indent = -1) {
   return text;
 }
 
-/// How deep arrays and objects may lie in each other: what is deeper could not
-/// be copied, printed or freed on a stack.
+/// Deepest nesting of arrays and objects. Deeper values could overflow the
+/// stack when they are copied, printed or freed.
 inline constexpr size_t kMaxNesting = 64;
 
-/// The value that `text` is; discarded when it is none, or deeper than that.
+/// Parses `text`; discarded if it is invalid or nested too deep.
 [[nodiscard]] Json ParseBounded(std::string_view text);
 
-/// The value that `text` is; discarded when it is none or too deep, or an
-/// object in it has a key twice, so that nobody can tell which one counts.
+/// Parses `text`; discarded if it is invalid or nested too deep, or if an
+/// object has a duplicate key.
 [[nodiscard]] Json ParseStrictly(std::string_view text);
 
-/// A member of an object, or the zero value when it is missing or of another
-/// type: what comes from a socket may be anything.
+/// A member of an object; zero if it is missing or of another type. Values from
+/// a socket are not trusted.
 [[nodiscard]] uint64_t GetUint(const Json& object, const char* key);
 [[nodiscard]] int64_t GetInt(const Json& object, const char* key);
 [[nodiscard]] bool GetBool(const Json& object, const char* key);
-/// A string put with PutBytes.
+/// A string from EncodeBytes.
 [[nodiscard]] std::string GetBytes(const Json& object, const char* key);
-/// An array or object; an empty array when there is none.
+/// An array or object; an empty array if it is missing or of another type.
 [[nodiscard]] const Json& GetMember(const Json& object, const char* key);
 
-/// Bytes without loss: a string when they are UTF-8, else {"base64": "..."}.
+/// Bytes without loss: a string if they are UTF-8, else {"base64": "..."}.
 [[nodiscard]] Json EncodeBytes(std::string_view bytes);
 [[nodiscard]] std::string DecodeBytes(const Json& json);
 
-/// For users: `key` as UTF-8, and when that loses something also
-/// `key`_bytes in base64.
+/// Adds the member `key` as UTF-8, and if that loses bytes, also `key`_bytes in
+/// base64.
 void PutPath(Document& object, const std::string& key, std::string_view bytes);
 
 }  // namespace txfs::cli

@@ -57,9 +57,9 @@ std::unexpected<Error> LimitError(const std::string& verb,
     if (limit.stops() || limit.accepted) command += " --accept " + limit.id;
   }
   command += again.paths;
-  return Fail(ErrorKind::kVetoed, 0, "nothing " + verb + " committed: " + why,
-              "`txfs diff` shows what it would do; if that is meant, `" +
-                  command + "`");
+  return Fail(
+      ErrorKind::kVetoed, 0, "nothing " + verb + " committed: " + why,
+      "`txfs diff` shows the changes; to commit them, run `" + command + "`");
 }
 
 std::string MomentText(const policy::Limit& limit) {

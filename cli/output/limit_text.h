@@ -10,24 +10,25 @@
 
 namespace txfs::cli {
 
-/// A line on stderr for each that does not stop the commit.
+/// Prints a line to stderr for each limit that does not stop the commit.
 void SayExceeded(const std::vector<LimitExcess>& limits);
 
-/// What was asked for, as it is typed again, each word behind a space.
+/// The words of a `txfs commit` command, each after a space, to repeat it.
 struct CommitCommand {
   std::string options;  ///< all but --accept
-  std::string paths;    ///< behind "--"; or ""
+  std::string paths;    ///< after "--"; or ""
 };
 
-/// That nothing `verb` ("was", "would be") committed, and why: kVetoed. At
-/// least one of `limits` stops the commit. `again`: what was asked for.
+/// The error that nothing `verb` ("was", "would be") committed, with the
+/// reasons: kVetoed. At least one of `limits` stops the commit. `again`: the
+/// command.
 std::unexpected<Error> LimitError(const std::string& verb,
                                   const std::vector<LimitExcess>& limits,
                                   const CommitCommand& again);
 /// "commit", "operation" or "operation, within 10 s".
 [[nodiscard]] std::string MomentText(const policy::Limit& limit);
-/// As txfs(1) says of `policy show --json`. Without its exceptions: nobody is
-/// to be told of a way around it.
+/// The form of `policy show --json` (txfs(1)). Leaves out exceptions, which
+/// would show a way around the limit.
 [[nodiscard]] Document LimitDocument(const policy::Limit& limit);
 
 /// An array of objects with id, of, count, total, allowance, accepted, ...

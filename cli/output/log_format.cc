@@ -82,9 +82,9 @@ Document LogDocument(const LogEntry& entry) {
 
 void SayDropped(uint64_t dropped) {
   if (dropped == 0) return;
-  Say("note: " + Count(dropped, "refused operation") +
+  Say("note: " + Count(dropped, "older refused operation") +
       (dropped == 1 ? " is" : " are") +
-      " only counted, by rule (`txfs status`): those that came last are kept");
+      " not listed, only counted by rule (`txfs status`)");
 }
 
 }  // namespace txfs::cli

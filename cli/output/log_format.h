@@ -8,15 +8,14 @@
 
 namespace txfs::cli {
 
-/// One line, whatever is in names.
+/// One line, whatever bytes names have.
 [[nodiscard]] std::string LogLine(const LogEntry& entry);
-/// The same of a denial, with the rule's texts below.
+/// A denial, with the rule's texts below.
 [[nodiscard]] std::string DenialText(const LogEntry& entry);
-/// As txfs(1) says of `log --json`.
+/// The form of `log --json` (txfs(1)).
 [[nodiscard]] Document LogDocument(const LogEntry& entry);
 
-/// Says on stderr how many denials there were besides those shown; of none
-/// nothing.
+/// Reports on stderr how many further denials there were; no output for 0.
 void SayDropped(uint64_t dropped);
 
 }  // namespace txfs::cli

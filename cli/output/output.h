@@ -7,7 +7,7 @@
 
 namespace txfs::cli {
 
-/// stdout of a command that may print a lot: through a pager if asked.
+/// The stdout of a command, optionally through a pager.
 class Output {
  public:
   Output() = default;
@@ -17,13 +17,13 @@ class Output {
 
   [[nodiscard]] static bool IsTerminal();
 
-  /// From here on to $PAGER, or to less; unless stdout is no terminal, or there
-  /// is no pager.
+  /// Sends further output to $PAGER or less. No effect if stdout is not a
+  /// terminal or there is no pager.
   void StartPager();
   void Write(std::string_view bytes);
-  /// Nobody reads any more: the pager was left.
+  /// The pager has ended: no output is read.
   [[nodiscard]] bool closed() const { return closed_; }
-  /// Flushes and waits for the pager. The error of a write that failed.
+  /// Flushes and waits for the pager. Returns the error of a failed write.
   Status Finish();
 
  private:

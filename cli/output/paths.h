@@ -8,31 +8,32 @@
 
 namespace txfs::cli {
 
-/// Absolute path of the working directory. Works in a dead mount, too.
+/// Absolute path of the working directory. Works also in a dead mount.
 Result<std::string> CurrentDirectory();
 
-/// `path` relative to the absolute `directory`, made absolute, as text.
+/// Makes `path`, relative to the absolute `directory`, absolute. Changes only
+/// the text.
 [[nodiscard]] std::string MakeAbsolute(const std::string& directory,
                                        const std::string& path);
 
-/// `path` relative to the absolute `directory`, made absolute, without links,
-/// "." and "..". What does not exist or cannot be reached (a deleted file, a
-/// dead mount) is resolved as far as it can be and the rest taken literally.
+/// Makes `path`, relative to the absolute `directory`, absolute and resolves
+/// links, "." and "..". If a part does not exist or cannot be reached (a
+/// deleted file, a dead mount), the rest is taken literally.
 [[nodiscard]] std::string ResolvePath(const std::string& directory,
                                       const std::string& path);
 
-/// The same, but a link in the last component is not followed.
+/// As ResolvePath, but does not follow a link in the last component.
 [[nodiscard]] std::string ResolveParent(const std::string& directory,
                                         const std::string& path);
 
-/// Whether `path` is `ancestor` or lies below it; both resolved.
+/// Whether `path` is `ancestor` or below it; both resolved.
 [[nodiscard]] bool IsWithin(std::string_view path, std::string_view ancestor);
 
-/// `path` relative to `root`, "" for the root itself; none when it is outside.
+/// `path` relative to `root`, "" for the root itself; none if it is outside.
 [[nodiscard]] std::optional<std::string> RelativeTo(std::string_view path,
                                                     std::string_view root);
 
-/// "a" and "b" as "a/b", whatever slashes are there already; "b" may be empty.
+/// "a" and "b" as "a/b", without duplicate slashes; "b" may be empty.
 [[nodiscard]] std::string JoinPath(std::string_view a, std::string_view b);
 
 }  // namespace txfs::cli

@@ -6,19 +6,19 @@
 
 namespace txfs::cli {
 
-/// A line on a terminal that says how far a long commit is; gone when the
-/// object is.
+/// A line on a terminal with the progress of a long commit. The destructor
+/// clears it.
 class ProgressLine {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  /// `fd` stays the caller's. Where it is no terminal nothing is written.
+  /// Does not own `fd`. Writes nothing if it is not a terminal.
   explicit ProgressLine(int fd, Clock now = std::chrono::steady_clock::now);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// Nothing is to be seen of what takes less than a second.
+  /// Writes nothing in the first second.
   void Show(size_t done, size_t all);
 
  private:

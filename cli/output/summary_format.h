@@ -8,16 +8,16 @@
 
 namespace txfs::cli {
 
-/// What --json says of a transaction wherever it is spoken of (txfs(1)).
+/// The form of a transaction in all --json output (txfs(1)).
 [[nodiscard]] Document SummaryDocument(const TransactionSummary& transaction);
 
-/// Of all rules.
+/// The sum over all rules.
 [[nodiscard]] uint64_t DeniedCount(const std::vector<RuleCount>& denied);
-/// "12 operations by hooks (10), secrets (2)"; of one that is not empty.
+/// "12 operations by hooks (10), secrets (2)"; `denied` must not be empty.
 [[nodiscard]] std::string DeniedText(std::vector<RuleCount> denied);
 [[nodiscard]] Document DeniedDocument(const std::vector<RuleCount>& denied);
 
-/// "undoable", "undone", or nothing.
+/// "undoable", "undone", or "".
 [[nodiscard]] std::string UndoMark(const TransactionSummary& transaction);
 
 }  // namespace txfs::cli

@@ -87,7 +87,7 @@ Status ArchiveDispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "read_ended") return AnswerReadEnded(request, sink);
   if (name == "gc") return AnswerGc(request, sink);
   return Fail(0, "the daemon does not know the request \"" + name + "\"",
-              "the daemon is another version of txfs: `txfs umount`, then "
+              "the daemon is another version of txfs: run `txfs umount`, then "
               "`txfs mount`");
 }
 

@@ -8,44 +8,46 @@
 
 namespace txfs::cli {
 
-/// Sends items in frames of bounded size; `tail` goes with the last one.
+/// Sends items in frames of bounded size; the last one also has the members of
+/// `tail`.
 Status SendList(const Json& items, const char* key, const Json& tail,
                 const FrameSink& sink);
 
-/// Answers a request for a part of a file with what `read` reads.
+/// Answers a request for a part of a file with the result of `read`.
 Status AnswerPart(const Json& request, const ReadAt& read,
                   const FrameSink& sink);
 
-/// Runs `answer` with a sink; when it fails, the error goes to the same sink,
-/// unless that is what failed. Returns the sink's error.
+/// Runs `answer` with a sink. Sends its error to the same sink, unless the sink
+/// itself failed. Returns the sink's error.
 Status AnswerWith(const std::function<Status(const FrameSink&)>& answer,
                   const FrameSink& sink);
 
-/// Tells the mounts of other transactions in `store` than `own_id` that the
-/// base changed. Empty: nobody is told.
+/// Tells the mounts of other transactions than `own_id` in `store` that the
+/// base changed. Empty: tells none.
 using TellSiblings =
     std::function<void(Store& store, const std::string& own_id)>;
 
-/// Finishes the commit that a process died in, if there is one, and has `tell`
-/// say that the base changed. Who is still at it is left alone. Returns the id
-/// of what was finished, or "".
+/// Finishes the commit of a process that died, if there is one, and calls
+/// `tell`. Does nothing if another process is carrying out the commit. Returns
+/// the id of the finished commit, or "".
 Result<std::string> RollForward(Archive& archive, const std::string& own_id,
                                 const TellSiblings& tell);
-/// The same before a request is answered: says so to who asked.
+/// As RollForward, before a request is answered; reports the commit to the
+/// requester.
 Status RollForward(Archive& archive, const std::string& own_id,
                    const TellSiblings& tell, const FrameSink& sink);
 
-/// Answers the requests of the control protocol that are about ended
-/// transactions. Thread-safe as Archive is.
+/// Answers the requests of the control protocol for ended transactions.
+/// Thread-safe as Archive is.
 class ArchiveDispatcher {
  public:
-  /// `own_id`: the transaction that `archive` has open; empty: none.
+  /// `own_id`: the open transaction of `archive`; empty: none.
   ArchiveDispatcher(Archive& archive, std::string own_id, TellSiblings tell)
       : archive_(archive), own_id_(std::move(own_id)), tell_(std::move(tell)) {}
 
-  /// Gives the reply to `sink`, as Dispatcher::Handle does.
+  /// Sends the reply to `sink`, as Dispatcher::Handle.
   Status Handle(const Json& request, const FrameSink& sink);
-  /// The same but for errors of the request, which are returned, and without
+  /// As Handle, but returns errors of the request, and does not call
   /// RollForward.
   Status Answer(const Json& request, const FrameSink& sink);
 

@@ -17,7 +17,7 @@ struct StatusReply {
   uint32_t pid = 0;        ///< 0: no daemon
   std::string mountpoint;  ///< empty: not mounted
 };
-/// CommitOptions, as far as they go over the wire.
+/// The part of CommitOptions that is sent to the daemon.
 struct CommitRequest {
   std::string message;
   std::vector<std::string> paths;  ///< none: everything
@@ -33,20 +33,20 @@ struct DiscardReply {
   std::string id;
   uint64_t changes = 0;
   std::string next;                     ///< as in CommitReply
-  std::vector<std::string> savepoints;  ///< that went with a part
+  std::vector<std::string> savepoints;  ///< ended by a partial discard
 };
 struct LogQuery {
   uint64_t first = 1, count = 0, last = 0;  ///< 0: no limit
-  std::string op;                           ///< empty: every one
+  std::string op;                           ///< empty: all
   std::optional<std::string> path;
-  bool denied = false;  ///< only what a policy refused
+  bool denied = false;  ///< only denials
 };
 struct LogReply {
   std::vector<LogEntry> entries;
   uint64_t next = 1;
   bool end = true;
   std::string transaction;
-  uint64_t dropped = 0;  ///< denials that are only counted, if those are asked
+  uint64_t dropped = 0;  ///< for denied: denials that are only counted
 };
 
 /// The requests of the control protocol as functions.
@@ -56,46 +56,48 @@ class Client {
       : connection_(std::move(connection)) {}
 
   Result<StatusReply> GetStatus();
-  /// What a commit would find now. Looks at all that the transaction touched.
+  /// The conflicts that a commit would find now. Checks everything that the
+  /// transaction touched.
   Result<std::vector<Conflict>> FindConflicts();
   /// `since`: a savepoint; none: since the transaction began.
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below,
       const std::optional<std::string>& since = std::nullopt);
-  /// The whole content of a side of a change, at most `limit` bytes (EFBIG).
+  /// Reads the whole content of a side of a change, at most `limit` bytes
+  /// (EFBIG).
   Result<std::string> ReadContent(
       const ChangeSide& side, bool before, uint64_t limit,
       const std::optional<std::string>& since = std::nullopt);
-  /// `progress` is called now and then while it goes on.
+  /// Calls `progress` from time to time.
   Result<CommitReply> Commit(const CommitRequest& request,
                              const CommitProgress& progress = {});
   Result<PlanReport> Plan(const PlanRequest& request);
-  /// Without paths: the whole transaction.
+  /// Without paths: discards the whole transaction.
   Result<DiscardReply> Discard(const std::vector<std::string>& paths);
   Result<Savepoint> MakeSavepoint(const std::string& name);
   Result<RollbackReport> Rollback(const std::string& name);
   /// Paths of directories that the last commit, discard or rollback moved in
-  /// the mount: until somebody looks them up, whoever stands in one has no
-  /// working directory that getcwd(3) can tell.
+  /// the mount. A process with its working directory in one gets no path from
+  /// getcwd(3) until it is looked up.
   [[nodiscard]] const std::vector<std::string>& moved() const { return moved_; }
   Result<LogReply> Log(const LogQuery& query);
-  /// The files of rules that are in force in the mount. Of a daemon only.
+  /// The policy files in force in the mount. Only from a daemon.
   Result<std::vector<policy::SourceText>> Policy();
-  /// The same when they were read again.
+  /// As Policy, after they were read again.
   Result<std::vector<policy::SourceText>> ReloadPolicy();
 
-  /// What waits for an answer in the mount. Of a daemon only.
+  /// The questions that wait for an answer in the mount. Only from a daemon.
   Result<std::vector<PendingQuestion>> Pending();
   Status Answer(uint64_t id, bool yes);
-  /// All that waits for somebody is denied.
+  /// Denies all questions that wait for a user's answer.
   Status DenyWaiting();
 
   Result<UndoReport> Undo(const std::string& id);
   Result<CommitView> Show(const std::string& id);
-  /// The whole content of a side of a change of an ended commit, at most
+  /// Reads the whole content of a side of a change of an ended commit, at most
   /// `limit` bytes (EFBIG).
   Result<std::string> ReadEnded(const ChangeSide& side, uint64_t limit);
-  /// What is not given is as the workspace has it.
+  /// Limits that are not given are those of the workspace.
   Result<GcReport> CollectGarbage(std::optional<uint64_t> keep_commits,
                                   std::optional<uint64_t> keep_bytes);
 

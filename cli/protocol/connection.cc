@@ -19,10 +19,10 @@ namespace {
 
 Error DaemonGone() {
   return {.code = 0,
-          .message = "the daemon went away before it answered",
+          .message = "the daemon ended before it answered",
           .hint =
-              "`txfs status` shows what is there; nothing that was "
-              "acknowledged is lost",
+              "`txfs status` shows the state now; acknowledged changes are "
+              "not lost",
           .kind = ErrorKind::kFailed};
 }
 

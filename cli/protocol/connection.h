@@ -14,20 +14,20 @@
 
 namespace txfs::cli {
 
-/// A way to a workspace's transaction.
+/// A connection to a workspace's transaction.
 class Connection {
  public:
   virtual ~Connection() = default;
 
-  /// What to do with the id of a commit that a process had died in, and that
-  /// was finished before an answer. By default nothing.
+  /// Sets the listener for the id of a commit whose process had died and which
+  /// was finished before the reply. None by default.
   void OnFinished(std::function<void(std::string_view id)> listener) {
     on_finished_ = std::move(listener);
   }
-  /// Gives every frame of the reply to `request` to `sink`. An error in the
-  /// reply is returned.
+  /// Passes every frame of the reply to `request` to `sink`. Returns an error
+  /// in the reply.
   Status Call(const Json& request, const FrameSink& sink);
-  /// The only frame of a reply that has one.
+  /// The frame of a one-frame reply.
   Result<Frame> Call(const Json& request);
 
  protected:
@@ -37,26 +37,25 @@ class Connection {
   std::function<void(std::string_view id)> on_finished_;
 };
 
-/// Most bytes that the messages of one reply may have together; each counts
-/// for 1 KiB more than it has.
+/// Most bytes of all messages of one reply, with 1 KiB added to each.
 inline constexpr uint64_t kWholeReplyMax = uint64_t{4} << 30;
 
-/// To a daemon of the calling user, over its control socket.
+/// A connection to a daemon of the calling user, over its control socket.
 class SocketConnection : public Connection {
  public:
-  /// ENOENT or ECONNREFUSED when no daemon listens at `path`, EPERM when the
+  /// ENOENT or ECONNREFUSED if no daemon listens at `path`; EPERM if the
   /// daemon, or the directory of its socket, is another user's. `timeout_ms`:
-  /// as SetTimeout, and how long to wait for the connection.
+  /// as in SetTimeout, and the time to wait for the connection.
   static Result<std::unique_ptr<SocketConnection>> Open(const std::string& path,
                                                         int timeout_ms = 0);
 
-  /// How long each call may take (ETIMEDOUT), milliseconds; 0: for ever.
+  /// The time for each call (ETIMEDOUT), milliseconds; 0: no limit.
   Status SetTimeout(int timeout_ms);
 
   /// The daemon's process.
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Waits until the daemon is gone, at most `timeout_ms` (-1: for ever);
-  /// returns whether it is.
+  /// Waits until the daemon has ended, at most `timeout_ms` (-1: no limit);
+  /// returns whether it has.
   Result<bool> AwaitExit(int timeout_ms);
 
  protected:
@@ -69,10 +68,10 @@ class SocketConnection : public Connection {
   int timeout_ms_ = 0;
 };
 
-/// To a workspace that this process opened itself, because nothing serves it.
+/// A workspace that this process opened itself, because no daemon serves it.
 class LocalConnection : public Connection {
  public:
-  /// `has_next` and `tell` as in Host.
+  /// `has_next` and `tell`: as in Host.
   LocalConnection(std::unique_ptr<Workspace> workspace, bool has_next,
                   TellSiblings tell)
       : workspace_(std::move(workspace)),
@@ -81,8 +80,7 @@ class LocalConnection : public Connection {
                                   .has_next = has_next,
                                   .announce = {},
                                   .tell_siblings = std::move(tell)}) {}
-  /// What it was asked is done; what cannot be closed now, the next Open
-  /// tidies.
+  /// The requests are done. If Close fails, the next Open cleans up.
   ~LocalConnection() override { std::ignore = workspace_->Close(); }
 
  protected:
@@ -95,7 +93,7 @@ class LocalConnection : public Connection {
   Dispatcher dispatcher_;
 };
 
-/// To store and base of a workspace, without a transaction.
+/// Store and base of a workspace, without a transaction.
 class ArchiveConnection : public Connection {
  public:
   ArchiveConnection(std::unique_ptr<Archive> archive, TellSiblings tell)

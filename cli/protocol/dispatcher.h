@@ -8,35 +8,35 @@
 
 namespace txfs::cli {
 
-/// Who answers, as far as requests can see it.
+/// The answering process, as far as requests depend on it.
 struct Host {
   uint32_t pid = 0;        ///< of the daemon; 0: none, this command itself
   std::string mountpoint;  ///< empty: not mounted
-  /// Whether the transaction that follows another one is for use; else it is
-  /// dropped when the workspace is closed, and not spoken of.
+  /// Whether the next transaction, after an end, is used. If not, replies do
+  /// not have its id, and it is dropped when the workspace is closed.
   bool has_next = true;
-  /// Lets others find us under the transaction that has begun; may be empty.
+  /// Publishes this process as the daemon of a new transaction; may be empty.
   std::function<void()> announce = {};
   TellSiblings tell_siblings = {};
 };
 
-/// Answers the requests of the control protocol from a workspace: the same for
-/// the daemon and for a command that works where nothing is mounted.
-/// docs/control.md has the requests. Thread-safe as Workspace is.
+/// Answers the requests of the control protocol (docs/control.md) from a
+/// workspace: in the daemon, and in a command without a mount. Thread-safe as
+/// Workspace is.
 class Dispatcher {
  public:
   Dispatcher(Workspace& workspace, Host host)
       : workspace_(workspace), host_(std::move(host)) {}
 
-  /// Gives the reply to `sink`: frames with "more": true, then a last one
-  /// without. An error of the request is a frame with "error"; the returned
-  /// error is the sink's.
+  /// Sends the reply to `sink`: frames with "more": true, then a last one
+  /// without. An error of the request is sent as a frame with "error". Returns
+  /// the error of the sink.
   Status Handle(const Json& request, const FrameSink& sink);
 
  private:
   Status Answer(const Json& request, const FrameSink& sink);
   [[nodiscard]] std::string NextId() const;
-  /// When another transaction may have begun.
+  /// Call it when another transaction may have begun.
   void Announce();
   Status AnswerStatus(const FrameSink& sink);
   Status AnswerConflicts(const FrameSink& sink);
@@ -45,7 +45,7 @@ class Dispatcher {
   Result<size_t> ReadSide(const Json& request, uint64_t offset,
                           MutableByteSpan out);
   Status AnswerLog(const Json& request, const FrameSink& sink);
-  /// Shows those from `first` on; returns how many more there were.
+  /// Visits denials from `first` on; returns how many more there were.
   Result<uint64_t> VisitDenials(
       Lsn first, const std::function<bool(const LogEntry&)>& visit);
   Status AnswerWorkspace(const FrameSink& sink);
@@ -53,8 +53,8 @@ class Dispatcher {
   Status AnswerCommit(const Json& request, const FrameSink& sink);
   Status AnswerPlan(const Json& request, const FrameSink& sink);
   Status AnswerDiscard(const Json& request, const FrameSink& sink);
-  /// Which directories the kernel has no path for until they are looked up:
-  /// who asked does that, for a daemon would wait for itself.
+  /// Adds the directories that the kernel has no path for until they are looked
+  /// up. The requester looks them up, because the daemon would wait for itself.
   void AddMoved(Frame& frame);
   Status AnswerSavepoint(const Json& request, const FrameSink& sink);
   Status AnswerRollback(const Json& request, const FrameSink& sink);

@@ -19,26 +19,26 @@ inline constexpr size_t kReplyMax = 256 << 20;
 inline constexpr size_t kPayloadMax = 1 << 20;
 
 /// A message of the control protocol: a 32-bit little-endian length, a JSON
-/// object of that length, and as many bytes as its member "payload" says.
+/// object of that length, and a payload of the length in its member "payload".
 struct Frame {
   Json header = Json::object();
   std::string payload;
-  /// Travels along (SCM_RIGHTS). Shared, because frames are copied.
+  /// Sent with SCM_RIGHTS. Shared, because frames are copied.
   std::shared_ptr<UniqueFd> descriptor;
-  /// How long it was, when it was read.
+  /// Length of the message that was read.
   size_t bytes = 0;
 };
 
 /// Takes one frame of a reply.
 using FrameSink = std::function<Status(const Frame&)>;
 
-/// Until when to wait; none: for ever.
+/// The time at which a wait ends; none: never.
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
-/// The next frame; none when the peer closed the connection before it. EPROTO
-/// for anything that is no frame, EMSGSIZE when it is longer than `limit`,
-/// ETIMEDOUT when it is not complete by `deadline`. A descriptor that comes
-/// anywhere but with its first bytes, or beside another one, is closed.
+/// Reads the next frame; none if the peer closed the connection before it.
+/// EPROTO for invalid data, EMSGSIZE if it is longer than `limit`, ETIMEDOUT if
+/// it is not complete by `deadline`. Closes descriptors other than one that
+/// comes with the first bytes.
 Result<std::optional<Frame>> ReadFrame(int fd, size_t limit,
                                        const Deadline& deadline = {});
 

@@ -11,7 +11,7 @@
 
 namespace txfs::cli {
 
-/// A question that waits for a person, as commands see it.
+/// A question that waits for a user, for commands.
 struct PendingQuestion {
   struct Name {
     std::string effect, path, layer;
@@ -20,20 +20,20 @@ struct PendingQuestion {
   std::string rule, reason, suggest;
   std::string op, path, new_path, exe;
   uint32_t uid = 0;
-  std::vector<Name> names;     ///< that the rule is about
-  std::vector<uint64_t> pids;  ///< of who waits; 0: of another namespace
+  std::vector<Name> names;     ///< matched by the rule
+  std::vector<uint64_t> pids;  ///< waiting processes; 0: other pid namespace
   Timestamp asked;
-  int64_t left_ms = 0;  ///< until it is too late
+  int64_t left_ms = 0;  ///< until it is denied
 };
 
-/// What is asked, without who waits for it.
+/// The question, without the waiting processes.
 Json ToJson(const Question& question);
 Json ToJson(const ApprovalQueue::Item& item);
 PendingQuestion PendingFromJson(const Json& json);
 
-/// A few lines, whatever is in names.
+/// A few lines, whatever bytes names have.
 [[nodiscard]] std::string PendingText(const PendingQuestion& question);
-/// As txfs(1) says of `pending --json`.
+/// The form of `pending --json` (txfs(1)).
 [[nodiscard]] Document PendingDocument(const PendingQuestion& question);
 
 }  // namespace txfs::cli

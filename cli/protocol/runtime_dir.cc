@@ -66,7 +66,7 @@ Status MakePrivateDirectory(const std::string& path) {
     return Fail(0, path + " belongs to user " + std::to_string(st.st_uid));
   }
   if ((st.st_mode & 077) != 0) {
-    return Fail(0, path + " may be entered by others");
+    return Fail(0, path + " is open to other users");
   }
   return {};
 }
@@ -167,7 +167,7 @@ Status MakeDirectories(const std::string& path) {
     at = path.find('/', at);
     const std::string part = path.substr(0, at);
     if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      return Fail(errno, "cannot make " + part,
+      return Fail(errno, "cannot create " + part,
                   "set HOME, or XDG_STATE_HOME, to a directory of your own");
     }
     if (at != std::string::npos) ++at;

@@ -12,40 +12,42 @@
 namespace txfs::cli {
 
 /// The directories in which daemons of user `uid` may have their control
-/// sockets, the first choice first: /run/txfs for root, /run/user/UID/txfs,
-/// /tmp/txfs-UID, and `run` in the calling user's state directory. Whether they
-/// are there is not looked at.
+/// sockets, in order of preference: /run/txfs for root, /run/user/UID/txfs,
+/// /tmp/txfs-UID, and `run` in the calling user's state directory. They need
+/// not exist.
 [[nodiscard]] std::vector<std::string> RuntimeDirectories(uid_t uid);
 
-/// Where the daemon of the calling user is to listen: the first of its
-/// RuntimeDirectories that can be made or is there as a directory of its own
-/// that nobody else may enter, and the one in the state directory, which no
-/// logout and no cleaning removes. What others made is passed over. Errors:
-/// there is none.
+/// The directories in which the daemon of the calling user listens:
+/// - the first of its RuntimeDirectories that can be made, or exists as a
+///   private directory of the user;
+/// - the one in the state directory, which neither logout nor cleaning removes.
+///
+/// Skips directories that other users made. Error if there is none.
 Result<std::vector<std::string>> MakeRuntimeDirectories();
 
-/// Name of the control socket of the daemon that serves `mountpoint`.
+/// The control socket's name for the daemon of `mountpoint`.
 [[nodiscard]] std::string SocketName(const std::string& mountpoint);
 
-/// The paths that it may have for user `uid`, in the order of
+/// The possible paths of the socket for user `uid`, in the order of
 /// RuntimeDirectories.
 [[nodiscard]] std::vector<std::string> SocketPaths(
     uid_t uid, const std::string& mountpoint);
 
-/// Opens the directory of `path` for its name alone, if it is the calling
-/// user's: EPERM else. A path of any length can be bound or connected to by
-/// way of it (PathBelow).
+/// Opens the directory of `path` with O_PATH if it is the calling user's; else
+/// EPERM. With it, sockets with a path of any length can be bound or connected
+/// to (PathBelow).
 Result<UniqueFd> OpenOwnParent(const std::string& path);
 
-/// The name of `path` in the open directory `dir`, short enough for sockets.
+/// A path of `path`'s last name in the open directory `dir`, short enough for
+/// sockets.
 [[nodiscard]] std::string PathBelow(int dir, const std::string& path);
 
-/// Tells the socket of `st` from any other that is at its path later.
+/// A text that differs from that of every later socket at the same path.
 [[nodiscard]] std::string SocketStamp(const struct stat& st);
-/// The same of the socket at `path`; "" where there is none.
+/// The stamp of the socket at `path`; "" if there is none.
 [[nodiscard]] std::string StampOf(const std::string& path);
 
-/// Removes the socket at `path` if it is still the one that `stamp` is of.
+/// Removes the socket at `path` if it has the stamp `stamp`.
 void RemoveSocket(const std::string& path, const std::string& stamp);
 
 /// $XDG_STATE_HOME/txfs, or ~/.local/state/txfs.

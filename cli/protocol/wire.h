@@ -10,8 +10,8 @@
 
 namespace txfs::cli {
 
-/// The control protocol's form of what passes between daemon and command.
-/// FromJson of anything that is not what ToJson made gives zero values.
+/// The control protocol's encoding of values between daemon and command.
+/// FromJson returns zero values for input that ToJson did not make.
 Json ToJson(const Error& error);
 Json ToJson(const NetChange& change);
 Json ToJson(const LogEntry& entry);  ///< without its edits
@@ -46,7 +46,7 @@ Savepoint SavepointFromJson(const Json& json);
 policy::SourceText SourceTextFromJson(const Json& json);
 std::vector<RuleCount> DeniedFromJson(const Json& object);
 
-/// "fail", "mine", "theirs", "merge"; of anything else it is "fail".
+/// "fail", "mine", "theirs", "merge"; other values and names are "fail".
 [[nodiscard]] std::string_view OnConflictName(OnConflict on_conflict);
 [[nodiscard]] OnConflict OnConflictFromName(std::string_view name);
 

@@ -59,7 +59,7 @@ class Line {
 
   Status CheckKeys() const {
     if (!object_.is_object()) {
-      return Wrong("it is no object", "a JSON object a line");
+      return Wrong("it is not an object", "a JSON object per line");
     }
     for (const auto& [key, value] : object_.items()) {
       if (std::ranges::find(kKeys, key) != kKeys.end()) continue;
@@ -87,13 +87,14 @@ class Line {
   Result<std::string> Text(const char* key) const {
     if (!object_.contains(key)) return std::string();
     if (object_[key].is_string()) return object_[key].get<std::string>();
-    return Wrong(std::string(key) + " is no text", "text in quotes");
+    return Wrong(std::string(key) + " is not text", "text in quotes");
   }
 
   Result<std::optional<uint64_t>> Number(const char* key) const {
     if (!object_.contains(key)) return std::nullopt;
     if (object_[key].is_number_unsigned()) return object_[key].get<uint64_t>();
-    return Wrong(std::string(key) + " is no number", "a whole number from 0");
+    return Wrong(std::string(key) + " is not a number",
+                 "a whole number from 0");
   }
 
   Result<policy::Layer> ReadLayer() const {
@@ -117,7 +118,7 @@ class Line {
     if (*uid <= std::numeric_limits<uint32_t>::max()) {
       return static_cast<uint32_t>(*uid);
     }
-    return Wrong("uid is no user", "a number of 32 bits");
+    return Wrong("uid is not a user id", "a number of 32 bits");
   }
 
   Result<policy::Action> ReadExpected() const {
@@ -168,8 +169,8 @@ Result<Decision> Decide(const PolicyCase& one, const policy::Policy& rules) {
   if (!one.count) return decision;
   for (const policy::Limit* limit : said.limits) {
     if (policy::NeedsTotal(*limit, *one.count) && !one.total) {
-      return Fail(ENODATA, "it takes total, which is not given, to judge by " +
-                               limit->id);
+      return Fail(ENODATA,
+                  "limit " + limit->id + " needs total, which is not given");
     }
     if (limit->action > decision.action &&
         policy::Exceeds(*limit, *one.count, one.total.value_or(0))) {

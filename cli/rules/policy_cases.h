@@ -11,24 +11,24 @@
 
 namespace txfs::cli {
 
-/// What somebody expects rules to say.
+/// An expectation of a policy.
 struct PolicyCase {
   uint32_t line = 0;
   policy::Proposal proposal;
   policy::Action expected = policy::Action::kAllow;
-  std::string rule;  ///< or limit, that is to decide; empty: any
-  /// How much the limits that it counts towards have counted, with it; none:
-  /// they are not asked.
+  std::string rule;  ///< id of the deciding rule or limit; empty: any
+  /// The count of the limits towards which the operation counts, including it;
+  /// none: limits are not tested.
   std::optional<uint64_t> count;
-  std::optional<uint64_t> total;  ///< how much of that the base has
+  std::optional<uint64_t> total;  ///< the total of that in the base
 };
 
-/// Reads cases, a JSON object a line (txfs(1)); empty lines are none. EINVAL
+/// Reads cases, one JSON object per line (txfs(1)); skips empty lines. EINVAL
 /// with "FILE:LINE: what is wrong; what is expected".
 Result<std::vector<PolicyCase>> ParsePolicyCases(std::string_view text,
                                                  const std::string& file);
 
-/// Why `rules` do not meet the case; "" when they do.
+/// Why `rules` fail the case; "" if they pass it.
 std::string FailureOf(const PolicyCase& one, const policy::Policy& rules);
 
 }  // namespace txfs::cli

@@ -14,26 +14,27 @@ namespace txfs::cli {
 using Rules = std::shared_ptr<const policy::Policy>;
 
 enum class WithBuiltin { kYes, kNo };
-/// The rules of one file, alone or after the built-in ones; never null.
+/// The policy of one file, alone or after the built-in rules; never null.
 Result<Rules> RulesOfFile(const Context& context, const std::string& file,
                           WithBuiltin builtin = WithBuiltin::kNo);
 
-/// Those that the next mount of `workspace` would find without being told of
-/// others. Never null.
+/// The policy of the next mount of `workspace` without policy options. Never
+/// null.
 Result<Rules> RulesOfNextMount(const RealWorkspace& workspace);
 
-/// Those in force where the command is: of the mount, as its daemon has them;
-/// else as the next mount of the workspace, or of the directory if that is none
-/// yet, would find them. Never null.
+/// The policy in force at the command's directory: that of the mount's daemon;
+/// else that of the next mount of the workspace, or of the directory if it is
+/// not in a workspace. Never null.
 Result<Rules> RulesInForce(const Context& context);
 
-/// Whether `context` is about a workspace that has a store, or a mount.
+/// Whether `context` names or lies in a workspace with a record, or lies in a
+/// mount.
 [[nodiscard]] bool IsInWorkspace(const Context& context);
 
-/// "19 rules and 1 limit"; of null, none.
+/// "19 rules and 1 limit"; for null, none.
 [[nodiscard]] std::string CountRules(const policy::Policy* rules);
 
-/// Of `file` if there is one, else those in force.
+/// The policy of `file` if it is given, else the one in force.
 Result<Rules> RulesFor(const Context& context,
                        const std::optional<std::string>& file);
 

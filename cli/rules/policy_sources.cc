@@ -31,8 +31,8 @@ std::unexpected<Error> IsInReach(const std::string& what,
                                  const std::string& where) {
   return Fail(EPERM,
               what + " " + path + " lies in " + where +
-                  ", where it can be changed by those whom it is for",
-              "keep it outside of what is mounted");
+                  ", where the programs that it restricts can change it",
+              "move it outside of the mount and its workspace");
 }
 
 /// Nothing on the way to the policy `path` lies in the workspace, but perhaps

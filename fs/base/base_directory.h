@@ -17,7 +17,7 @@
 
 namespace txfs {
 
-/// `directory` + "/" + `name`; just `name` when the directory is the root "".
+/// `directory` + "/" + `name`; only `name` if the directory is the root "".
 [[nodiscard]] std::string JoinPath(std::string_view directory,
                                    std::string_view name);
 /// The part before the last slash, "" when there is none.
@@ -28,19 +28,19 @@ namespace txfs {
 [[nodiscard]] bool IsAtOrBelow(std::string_view path,
                                std::string_view ancestor);
 
-/// A base path for people: the root has a name, too.
+/// A base path for users: "." for the root.
 [[nodiscard]] std::string ShownPath(const std::string& path);
 
-/// What a mount in the base has for vaults of commits; no file of the user's
-/// may have this name, in any directory.
+/// Prefix of the names under which a filesystem mounted in the base keeps
+/// vaults of commits. Users' files cannot have such names, in any directory.
 inline constexpr const char* kMountVaults = ".txfs-vault";
-/// In the root: where earlier versions had the store, and where a mount shows
-/// the agent's own files. A store that lies there is foreign.
+/// In the root: the place of the store in earlier versions, and of the agent's
+/// files in a mount. A store there is foreign.
 inline constexpr const char* kStoreName = ".txfs";
-/// Whether `name`, in the root or another directory, is txfs's own.
+/// Whether `name`, in the root or in another directory, is reserved for txfs.
 [[nodiscard]] bool IsReservedName(bool in_root, std::string_view name);
 
-/// A descriptor shared by those who read through it; closed by the last.
+/// A shared descriptor; the last owner closes it.
 using SharedFd = std::shared_ptr<UniqueFd>;
 
 /// One name in a base directory.
@@ -50,63 +50,65 @@ struct BaseEntry {
   FileType type = FileType::kRegular;
 };
 
-/// Whether an error says that a path leads to nothing any more: it is gone, or
-/// something above it is no directory.
+/// Whether `error` means that a path no longer leads to an object: it is gone,
+/// or something above it is not a directory.
 [[nodiscard]] inline bool IsGone(const Error& error) {
   return error.code == ENOENT || error.code == ENOTDIR || error.code == ELOOP;
 }
-/// The same, or that we may not look into it.
+/// IsGone, or that the caller may not read there.
 [[nodiscard]] inline bool IsClosedOrGone(const Error& error) {
   return error.code == EACCES || IsGone(error);
 }
 
-/// Whether `dir` is on an overlay, which makes another file of one of several
-/// names in a lower layer as soon as it is written to.
+/// Whether `dir` is on an overlay. There, the first write through one of
+/// several hard links in a lower layer makes a separate file of it.
 [[nodiscard]] bool IsOverlay(int dir);
 
 class BaseDirectory;
-/// What is in the directory `path`, as far as we may look at it: nothing where
-/// it is gone, or may not be listed or searched.
+/// The entries of the directory `path`; none if it is gone, or if this process
+/// may not list or search it.
 [[nodiscard]] Result<std::vector<BaseEntry>> ListIfOpen(
     const BaseDirectory& base, const std::string& path);
 
 /// The base: the real workspace below one descriptor.
 ///
-/// Paths are relative to the root, of any length; no symlink is followed and
-/// nothing outside the root is reached, whatever somebody does to the base
-/// meanwhile. Names that are txfs's own do not exist here. Thread-safe.
+/// Paths are relative to the root and of any length. No symbolic link is
+/// followed, and nothing outside the root is reached, whatever other processes
+/// do to the base meanwhile. Names reserved for txfs do not exist here.
+/// Thread-safe.
 class BaseDirectory {
  public:
   explicit BaseDirectory(UniqueFd root);
 
-  /// lstat(2). ENOENT also when a parent is missing or no directory.
+  /// lstat(2). ENOENT also if a parent is missing or is not a directory.
   Result<struct stat> Stat(const std::string& path) const;
   Result<std::vector<BaseEntry>> List(const std::string& path) const;
-  /// Opens a regular file for reading.
+  /// Opens a file for reading. Does not block if it is a FIFO.
   Result<SharedFd> OpenFile(const std::string& path) const;
-  /// Of the symbolic link that is object `ino`; ESTALE where it is another one.
+  /// The target of the symbolic link with the st_ino `ino`; ESTALE if another
+  /// object is at `path`.
   Result<std::string> ReadLink(const std::string& path, uint64_t ino) const;
   Result<std::string> ReadLink(const std::string& path) const;
   /// The names of the user.* attributes.
   Result<std::vector<std::string>> ListXattrs(const std::string& path) const;
   Result<std::string> GetXattr(const std::string& path,
                                const std::string& name) const;
-  /// O_PATH descriptor of an object, of a symbolic link itself.
+  /// O_PATH descriptor of an object; for a symbolic link, of the link itself.
   Result<UniqueFd> OpenPath(const std::string& path) const;
   /// A directory's descriptor, for *at calls.
   Result<SharedFd> OpenDirectory(const std::string& path) const;
 
-  /// Forgets descriptors of directories: after commit changed the base.
+  /// Closes cached descriptors of directories, after a commit changed the base.
   void DropCache() const;
 
-  /// Bytes of the paths that this process had the kernel walk for directories:
-  /// for tests.
+  /// Total length of the directory paths that this process had the kernel walk,
+  /// bytes. For tests.
   static uint64_t walked();
 
   [[nodiscard]] int root() const { return root_.get(); }
   /// st_dev of the root.
   [[nodiscard]] uint64_t device() const { return device_; }
-  /// As BaseOrigin::dev has it.
+  /// The form of `dev` in BaseOrigin::dev.
   [[nodiscard]] uint64_t RelativeDevice(uint64_t dev) const {
     return dev == device_ ? 0 : dev;
   }
@@ -119,12 +121,13 @@ class BaseDirectory {
   using Recent = std::list<CachedDirectory>;
 
   struct Nearest {
-    SharedFd fd;        ///< null: none is open
+    SharedFd fd;        ///< null if none is open
     size_t length = 0;  ///< of its path
   };
-  /// The directory `path`, or the nearest above it, that is open.
+  /// The open descriptor of the directory `path` or of its nearest ancestor.
   Nearest FindNearest(const std::string& path) const EXCLUDES(mutex_);
-  /// Keeps it open for a while, and closes the one that was not used longest.
+  /// Caches a descriptor; closes the least recently used one if there are too
+  /// many.
   void Remember(const std::string& path, SharedFd fd) const EXCLUDES(mutex_);
   UniqueFd root_;
   uint64_t device_ = 0;

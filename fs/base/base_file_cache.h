@@ -11,9 +11,9 @@
 
 namespace txfs {
 
-/// Which object of the base a path is to lead to; BaseOrigin has both.
+/// The identity of a base object. BaseOrigin has both fields.
 struct BaseIdentity {
-  uint64_t dev = 0;  ///< 0: the root's
+  uint64_t dev = 0;  ///< 0: that of the base root
   uint64_t ino = 0;
   bool operator==(const BaseIdentity&) const = default;
 
@@ -22,8 +22,8 @@ struct BaseIdentity {
   }
 };
 
-/// What the kernel was told of a base object, by which it decides who may read
-/// it.
+/// The attributes of a base object that the kernel has been told, and with
+/// which it decides who may read the object.
 struct Told {
   BaseIdentity object;
   uint32_t mode = 0;  ///< with S_IF* bits
@@ -33,27 +33,27 @@ struct Told {
   [[nodiscard]] static Told Of(const BaseOrigin& origin) {
     return {BaseIdentity::Of(origin), origin.mode, origin.uid, origin.gid};
   }
-  /// Whether everybody who was let in by what was told may read (and search)
-  /// what `now` is of, too.
+  /// Whether every user who may read (and search) an object with the told
+  /// attributes may also read the object of `now`.
   [[nodiscard]] bool Covers(const struct stat& now) const;
 };
 
-/// Descriptors of base files lately read: without OPEN and RELEASE messages
-/// nobody says when one is needed. Thread-safe.
+/// Descriptors of recently read base files. There are no OPEN and RELEASE
+/// messages that would tell how long one is needed. Thread-safe.
 class BaseFileCache {
  public:
   explicit BaseFileCache(const BaseDirectory& base) : base_(base) {}
 
-  /// Whether another file that has the name by now is as good.
+  /// Whether Get accepts another file that has the name meanwhile.
   enum class OnOther { kAccept, kFail };
 
-  /// The base file `path` of inode `ino`, which was `origin`, opened for
-  /// reading. ESTALE with kFail when it is gone or another one.
+  /// Opens the base file `path` of inode `ino` for reading. ESTALE if it is not
+  /// a regular file; with kFail, also if it is gone or is not `origin`.
   Result<SharedFd> Get(Ino ino, const std::string& path,
                        const BaseIdentity& origin, OnOther on_other);
-  /// For `ino`, opened elsewhere.
+  /// Adds a descriptor for `ino` that was opened elsewhere.
   void Put(Ino ino, const BaseIdentity& identity, SharedFd fd);
-  /// What Get opened for `ino` lately, if it is `origin`; or nullptr.
+  /// The cached descriptor for `ino` if it is of `origin`; else null.
   SharedFd Find(Ino ino, const BaseIdentity& origin);
   void Drop(Ino ino);
   void Clear();

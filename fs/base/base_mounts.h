@@ -10,12 +10,11 @@
 
 namespace txfs {
 
-/// The filesystems mounted inside the base, by base path of the mountpoint.
-/// Mounts of one filesystem at two places count as two: no rename crosses from
-/// one to the other.
+/// The filesystems mounted inside the base, by base path of the mountpoint. Two
+/// mounts of one filesystem count as two: rename(2) cannot cross them.
 class BaseMounts {
  public:
-  /// As this process sees them.
+  /// Reads the mount table of this process.
   static Result<BaseMounts> Read(const BaseDirectory& base);
 
   /// The innermost mountpoint at `path` or above it; "" for the filesystem of
@@ -29,7 +28,7 @@ class BaseMounts {
   std::set<std::string> mountpoints_;
 };
 
-/// Tells mounts apart, those of one filesystem too; 0 when it is not known.
+/// Identifies a mount, also among those of one filesystem; 0 if unknown.
 [[nodiscard]] uint64_t MountIdOf(int fd);
 
 }  // namespace txfs

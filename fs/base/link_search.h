@@ -11,16 +11,16 @@
 
 namespace txfs {
 
-/// Tells `visit` of each name outside `except`, as a base path, that one of
-/// `inos` has on `mount`, until it returns false. Walks all of that mount:
-/// for hard links whose other names nobody looked up, and for files that others
-/// moved. `visit` may take what it needs no more out of `inos`.
+/// Walks the whole filesystem at `mount`, and calls `visit` with each base path
+/// outside `except` whose st_ino is one of `inos`, until it returns false.
+/// Finds hard links that no lookup has found, and files that other processes
+/// moved. `visit` may remove elements of `inos`.
 void WalkNames(const BaseDirectory& base, const BaseMounts& mounts,
                const std::string& mount, const std::set<uint64_t>& inos,
                const std::set<std::string>& except,
                const std::function<bool(uint64_t, std::string)>& visit);
 
-/// One such name of each that has any, by st_ino.
+/// One such path for each st_ino that has any.
 std::map<uint64_t, std::string> FindOtherNames(
     const BaseDirectory& base, const BaseMounts& mounts,
     const std::string& mount, const std::set<uint64_t>& inos,

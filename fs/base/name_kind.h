@@ -5,12 +5,12 @@
 
 namespace txfs {
 
-/// What a name is to txfs, for which `.txfs` and each name that begins with
-/// `.txfs-vault` decide something.
+/// Whether a name is reserved for txfs: `.txfs`, and names that begin with
+/// `.txfs-vault`.
 enum class NameKind : uint8_t {
-  kPlain,   ///< nothing
-  kOwn,     ///< one of these
-  kFolded,  ///< one of these in a directory that folds case (FoldsCase)
+  kPlain,   ///< not reserved
+  kOwn,     ///< reserved
+  kFolded,  ///< reserved in a directory that folds case (FoldsCase)
 };
 [[nodiscard]] NameKind KindOfName(std::string_view name);
 

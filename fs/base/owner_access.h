@@ -12,21 +12,21 @@
 
 namespace txfs {
 
-/// Whether a directory of ours keeps us from listing it or looking up in it:
-/// never root.
+/// Whether the mode of a directory of the calling user forbids this user to
+/// list or search it. Never for root.
 [[nodiscard]] bool DeniesOwner(const struct stat& directory);
 
-/// Lets us into directories of ours that deny it to their owner, by a wider
-/// mode, until destruction. What is not ours stays as it is.
+/// Widens the modes of directories of the calling user that deny access to
+/// their owner, until destruction. Does not change other users' directories.
 class OwnerAccess {
  public:
-  /// Into directory `path` of `base` and those above it.
+  /// Widens directory `path` of `base` and those above it.
   OwnerAccess(const BaseDirectory& base, const std::string& path);
   ~OwnerAccess();
   OwnerAccess(const OwnerAccess&) = delete;
   OwnerAccess& operator=(const OwnerAccess&) = delete;
 
-  /// Leaves them open: somebody else sets their modes.
+  /// Leaves the modes wide: the caller sets them.
   void Keep() { widened_.clear(); }
 
  private:
@@ -39,8 +39,8 @@ class OwnerAccess {
   std::vector<Widened> widened_;  ///< parents first
 };
 
-/// The Result of `look`, which looks into directory `path` of `base`; where
-/// that is denied, with ourselves let in.
+/// The Result of `look`, which reads in directory `path` of `base`. On EACCES,
+/// calls it again with OwnerAccess.
 template <class Look>
 auto AsOwner(const BaseDirectory& base, const std::string& path, Look look) {
   auto seen = look();

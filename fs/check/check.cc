@@ -53,8 +53,8 @@ Status CheckTransaction(int store, const std::string& id,
     CheckTree(content.image, base, findings.Below("db"));
   } else {
     Findings(findings).Note(findings.place() +
-                            " could not be read whole: the tree of its files "
-                            "was not checked");
+                            " could not be read completely: the tree of its "
+                            "files was not checked");
   }
   return {};
 }
@@ -90,8 +90,8 @@ Result<CheckReport> CheckStore(int store, const BaseDirectory* base) {
   FinishReport(report);
   if (base == nullptr) {
     report.notes.emplace_back(
-        "the base is not at hand: link counts that depend on it were checked "
-        "only roughly");
+        "the base is not available: link counts that depend on it were checked "
+        "only approximately");
   }
   return checked;
 }

@@ -53,8 +53,8 @@ class CommitsCheck {
     TRY(NoteUnreferenced());
     if (unsummed_ != 0) {
       findings_.Note(std::to_string(unsummed_) +
-                     " of the files that commits took away have no checksum "
-                     "yet: they get one while the workspace is mounted");
+                     " files in the vaults have no checksum yet: the daemon "
+                     "computes it while the workspace is mounted");
     }
     return ending_;
   }
@@ -82,7 +82,7 @@ class CommitsCheck {
     }
     Findings(intent).Note(
         "a commit is past its point of no return and not finished; the next "
-        "command that opens the store goes on with it");
+        "command that opens the store finishes it");
     return {};
   }
 
@@ -96,14 +96,13 @@ class CommitsCheck {
           IsStaged(step.from) && !step.to.vault;
       if (brings && !IsAt(vault, step.from, step.ino) &&
           !IsDone(step, std::span(steps).subspan(i + 1))) {
-        findings.Add("commit.vault", "what it is to bring to " + step.to.path +
+        findings.Add("commit.vault", "the new object for " + step.to.path +
                                          " is missing: " + step.from.path);
       }
       if (step.kind != StepKind::kPatch) continue;
       for (const auto& delta : {step.before, step.after}) {
         if (delta && !IsThere(vault, Spot::Vault(delta->name, step.to.mount))) {
-          findings.Add("commit.vault", "what it is to write to " +
-                                           step.to.path +
+          findings.Add("commit.vault", "the patch for " + step.to.path +
                                            " is missing: " + delta->name);
         }
       }
@@ -195,8 +194,8 @@ class CommitsCheck {
     Findings place = findings_.Below("history").Below(id);
     if (count != 0 && !files.contains("")) {
       place.Add("store.summary",
-                "it is missing, but what undo needs is there: `txfs gc` "
-                "removes that");
+                "it is missing, but the files that an undo needs exist: `txfs "
+                "gc` removes them");
       return;
     }
     if (count == 0 || count == kParts.size()) return;
@@ -220,7 +219,8 @@ class CommitsCheck {
       return std::nullopt;
     }
     if (!id.empty() && record->summary.id != id) {
-      findings.Add("commit.plan", "it is that of " + record->summary.id);
+      findings.Add("commit.plan",
+                   "it belongs to transaction " + record->summary.id);
     }
     return std::move(*record);
   }
@@ -276,14 +276,15 @@ class CommitsCheck {
     if (differences->is_copy) {
       findings.Note("transaction " + id +
                     " cannot be undone here: the store was copied or restored, "
-                    "so that its inode numbers are others");
+                    "so its inode numbers changed");
     }
     if (!differences->doubts.empty()) {
-      findings.Note("in vault " + record.vault + " " +
+      findings.Note("the content of " +
                     std::to_string(differences->doubts.size()) +
-                    " files, among them " + differences->doubts.front() +
-                    ", were touched before they had a checksum: whether they "
-                    "have the content that they had is not known");
+                    " files in vault " + record.vault + ", for example " +
+                    differences->doubts.front() +
+                    ", cannot be verified: they were touched before they had "
+                    "a checksum");
     }
     const SumsByFile sums = MatchSums(*manifest, SumsOf(*vault, findings));
     // What was touched gets none any more, nor what is in a copy.
@@ -305,8 +306,8 @@ class CommitsCheck {
     for (const std::string& id : TRY(vaults_->Ids())) {
       if (referenced_.contains(id)) continue;
       findings_.Note("vault " + id +
-                     " is of no commit that can be undone; the next end of a "
-                     "transaction frees it");
+                     " belongs to no commit that can be undone; it is freed "
+                     "when the next transaction ends");
     }
     return {};
   }

@@ -8,9 +8,9 @@
 
 namespace txfs {
 
-/// Checks what commits leave in the store: the intent, and of the history what
-/// undo needs (docs/recovery.md): plans, images and, where `base` is at hand,
-/// vaults. Returns the transaction, if any, that the intent is to end.
+/// Checks what commits leave in the store (docs/recovery.md): the intent,
+/// plans, images and, if `base` is available, vaults. Returns the transaction,
+/// if any, that the intent will end.
 Result<std::optional<std::string>> CheckCommits(int store,
                                                 const BaseDirectory* base,
                                                 Findings findings);

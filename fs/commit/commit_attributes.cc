@@ -57,7 +57,7 @@ Status ApplyAttributes(const OpenObject& object,
                        const std::string& path) {
   const bool is_symlink = attributes.type == FileType::kSymlink;
   if (TypeOfMode(object.st.st_mode) != attributes.type) {
-    return Fail(EEXIST, path + " is of another type by now");
+    return Fail(EEXIST, path + " has another type now");
   }
   if (attributes.xattrs && !is_symlink) {
     TRY(ApplyXattrs(object, attributes, path));

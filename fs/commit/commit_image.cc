@@ -276,7 +276,7 @@ class ImageComparer {
         // The trash and vaults have names of files, and let go of them.
         if (!is_ours_ || then.nlink != now.nlink) return {};
         if (TRY(is_ours_(now.ino, now.ctime))) return {};
-        Add(then.path, "changed", "only its ctime shows it");
+        Add(then.path, "changed", "only its ctime differs");
         return {};
     }
     return {};

@@ -14,18 +14,18 @@
 
 namespace txfs {
 
-/// What an image knows of the content of a file.
+/// What an image has about the content of a file.
 enum class ImageContent : uint8_t {
-  kNotOurs = 0,  ///< the commit did not bring it: size and time will do
+  kNotOurs = 0,  ///< not from the commit: size and mtime suffice
   kHashed = 1,
-  kTooLarge = 2,  ///< brought, but not read
+  kTooLarge = 2,  ///< from the commit, but not read
 };
 
-/// What stands at one path of a commit when it is done.
+/// The object at one path at the end of a commit.
 struct ImageEntry {
   std::string path;
   bool exists = false;
-  bool whole = false;  ///< a directory of which every entry is in the image
+  bool whole = false;  ///< a directory of which all entries are in the image
   uint64_t ino = 0;
   uint32_t mode = 0;  ///< with S_IF* bits
   uint32_t nlink = 0;
@@ -40,30 +40,29 @@ struct ImageEntry {
   bool operator==(const ImageEntry&) const = default;
 };
 
-/// By path.
+/// Sorted by path.
 using CommitImage = std::vector<ImageEntry>;
 
-/// A larger file is not read for an image, bytes.
+/// Size of the largest file that is read for an image, bytes.
 inline constexpr uint64_t kMaxImageContent = uint64_t{64} << 20;
 
-/// What the base has at the paths of `steps`, which were carried out. Content
-/// that they brought is read, unless they are those of an undo.
+/// The objects of the base at the paths of `steps`, which have been carried
+/// out. Reads the content that they brought, unless they are those of an undo.
 Result<CommitImage> TakeImage(const BaseDirectory& base,
                               const CommitSteps& steps, bool is_undo);
 
-/// Whether it was a later commit, or undo, after which the object `ino` had
-/// this ctime.
+/// Whether a later commit or undo left object `ino` with this ctime.
 using IsOurDoing = std::function<Result<bool>(uint64_t ino, Timestamp ctime)>;
 
-/// What is no longer as in `image`. Where only a ctime differs, attributes and
-/// content are looked at; `is_ours` is asked about files that are too large
-/// for that, which without it are taken for unchanged.
+/// The differences between the base and `image`. Where only a ctime differs,
+/// compares xattrs and content. For files too large for that, calls `is_ours`;
+/// without `is_ours`, they count as unchanged.
 Result<std::vector<Conflict>> CompareImage(const BaseDirectory& base,
                                            const CommitImage& image,
                                            const IsOurDoing& is_ours = {});
 
-/// `undo` takes back the commit of which `image` was taken: directories that
-/// others changed since then keep the times of that.
+/// Adapts `undo`, which undoes the commit of `image`: directories whose mtime
+/// has changed since then keep their present mtime.
 Status KeepLaterTimes(const BaseDirectory& base, const CommitImage& image,
                       CommitSteps& undo);
 

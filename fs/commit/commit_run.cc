@@ -122,7 +122,7 @@ std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
   const bool immutable = lock == "immutable";
   return Fail(
       0, "cannot commit " + ShownPath(path) + ": it is " + std::string(lock),
-      std::string("take that away in the workspace with `chattr ") +
+      std::string("remove the attribute in the workspace with `chattr ") +
           (immutable ? "-i" : "-a") + "`, then try again");
 }
 
@@ -148,10 +148,11 @@ Status CheckMoves(int dir, const std::string& name, int base,
   if (moves) return {};
   return Fail(
       0,
-      "cannot commit that " + path +
-          " is moved or deleted: it is of a lower layer of an overlay, "
-          "which does not rename directories",
-      "`txfs discard` that path, or mount the overlay with redirect_dir=on");
+      "cannot commit the move or deletion of " + path +
+          ": it is in a lower layer of an overlay, which does not rename "
+          "directories",
+      "run `txfs discard` on that path, or mount the overlay with "
+      "redirect_dir=on");
 }
 
 /// A file of several names in a lower layer becomes another one when overlayfs
@@ -169,14 +170,15 @@ Status CheckStaysItself(int dir, const CommitStep& step) {
   if (!opened || InoAt(dir, name) == step.ino) return {};
   return Fail(0,
               "cannot commit " + step.to.path +
-                  ": it has several names in a lower layer of an overlay, "
-                  "which makes it another file when it is written to",
+                  ": it has several hard links in a lower layer of an overlay, "
+                  "and a write would separate them",
               "mount the overlay with index=on, or commit with "
-              "--on-conflict=mine: then it is a file of its own");
+              "--on-conflict=mine, which makes it a separate file");
 }
 
 std::unexpected<Error> InTheWay(const std::string& path) {
-  return Fail(EEXIST, "something made meanwhile stands at " + path,
+  return Fail(EEXIST,
+              "another process created or replaced " + path + " meanwhile",
               "move it elsewhere");
 }
 
@@ -315,7 +317,7 @@ Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
     for (const auto& [name, value] : *after.xattrs) {
       if (name.starts_with("user.")) continue;
       return Fail(EBADMSG, "the plan sets the attribute " + name + " of " +
-                               step.to.path + ", as no commit does");
+                               step.to.path + ", which no commit does");
     }
   }
   return {};
@@ -443,8 +445,7 @@ Status CommitRunner::FinishExchange(const CommitStep& step, const Place& from) {
       Rename(from.dir(), old, from.dir(), from.name, 0) == 0) {
     return {};
   }
-  return Fail(EIO,
-              "the old content of " + step.to.path + " is not to be found");
+  return Fail(EIO, "the old content of " + step.to.path + " is missing");
 }
 
 bool CommitRunner::IsIn(const Place& place, uint64_t parent) {

@@ -12,11 +12,11 @@
 
 namespace txfs {
 
-/// Called after each step with how many are done, and of how many.
+/// Called after each step with the number of steps done and of all steps.
 using CommitProgress = std::function<void(size_t done, size_t all)>;
 
-/// Carries out the steps of a commit, or of what takes one back: all it needs
-/// is the base and the vault.
+/// Carries out the steps of a commit or undo. Needs only the base and the
+/// vault.
 class CommitRunner {
  public:
   /// `vault` outlives this.
@@ -24,22 +24,24 @@ class CommitRunner {
                CommitProgress progress = {})
       : base_(base), vault_(vault), progress_(std::move(progress)) {}
 
-  /// What is asked may leave a trace: overlays make other files of some.
+  /// Whether a check may leave a trace: on an overlay, one makes a separate
+  /// file of a lower layer's hard link.
   enum class Asking { kAll, kHarmless };
-  /// Before the point of no return: whether the steps are ours to do, and the
-  /// base's filesystem does them. An ordinary user may move, through the mount,
-  /// what it may not move to a vault. EACCES, with path and remedy.
+  /// Call it before the point of no return. Checks that this user may carry out
+  /// the steps, and that the base's filesystem supports them: an ordinary user
+  /// may be able to move an object through the mount, but not to a vault.
+  /// EACCES and other errors, with path and remedy.
   Status CheckPermitted(const CommitSteps& steps, Asking asking = Asking::kAll);
 
-  /// Whether the steps are such as give no program more rights than it had:
-  /// set-user-ID and set-group-ID stay with a file that had them, or come back
-  /// to it with an undo, and no attributes but user.* are set. EBADMSG.
+  /// Checks that the steps give no program more rights than it had: set-user-ID
+  /// and set-group-ID stay on a file that had them, or return to it with an
+  /// undo, and only user.* attributes are set. EBADMSG.
   static Status CheckHarmless(const CommitSteps& steps, bool is_undo);
 
-  /// After it: all steps in order, then a sync. Skips what an interrupted run
-  /// has done, so that it can be called again until it succeeds. Does nothing
-  /// to any other object than those that the steps name: EEXIST, with path and
-  /// remedy, where another one stands.
+  /// Call it after the point of no return. Carries out all steps in order, then
+  /// syncs. Skips steps that an interrupted run has done: call it again until
+  /// it succeeds. Changes only the objects that the steps name. EEXIST, with
+  /// path and remedy, if another object is in the way.
   Status Run(const CommitSteps& steps, bool is_undo);
 
  private:
@@ -54,7 +56,7 @@ class CommitRunner {
 
   Result<Place> Resolve(const Spot& spot) const;
   Result<SharedFd> OpenBase(const std::string& directory) const;
-  /// Whether nothing forbids what `step` does for all users alike.
+  /// Checks that no immutable or append-only flag forbids `step`.
   Status CheckUnlocked(const CommitStep& step) const;
   Status Do(const CommitStep& step);
   Status Move(const CommitStep& step);
@@ -63,9 +65,9 @@ class CommitRunner {
                          const Place& to);
   Status FinishExchange(const CommitStep& step, const Place& from);
   static bool IsIn(const Place& place, uint64_t parent);
-  /// The object `ino` at `place`; ENOENT where there is another one, or none.
+  /// The object `ino` at `place`; ENOENT if there is no object, or another one.
   static Result<OpenObject> Find(const Place& place, uint64_t ino);
-  /// Whether it is on a filesystem that the plan is about.
+  /// Whether it is on a filesystem of the plan.
   [[nodiscard]] bool IsReachable(const OpenObject& object) const;
   Status Link(const CommitStep& step);
   Status Unlink(const CommitStep& step);
@@ -73,9 +75,9 @@ class CommitRunner {
   Status WriteDelta(const Delta& delta, int fd);
   Status SetAttributes(const CommitStep& step);
 
-  /// Runs `work`, which returns 0 or -1 and errno. Where the permissions of
-  /// the directory forbid it, again with the owner let in: the attributes at
-  /// the end of the plan set its mode.
+  /// Runs `work`, which returns 0 or -1 and errno. On EACCES, gives the owner
+  /// access to the directory and runs it again: the attributes at the end of
+  /// the plan set the directory's mode.
   Status InDirectory(int dir, const std::string& what,
                      const std::function<int()>& work);
   static void LetOwnerIn(const OpenObject& directory);
@@ -86,13 +88,13 @@ class CommitRunner {
   bool running_ = false;  ///< past the point of no return
 };
 
-/// Tests: with false, renames behave as on a filesystem that can neither
-/// exchange nor refuse to replace.
+/// For tests. With false, renames behave as on a filesystem without
+/// RENAME_EXCHANGE and RENAME_NOREPLACE.
 void SetRenameHasFlags(bool has);
-/// Tests: with false, an exchange finds that there are no hard links.
+/// For tests. With false, an exchange behaves as if there were no hard links.
 void SetExchangeHasLinks(bool has);
 
-/// Gives an object these attributes. `path` is for messages. EEXIST: it is of
+/// Sets the attributes of an object. `path` is for messages. EEXIST if it is of
 /// another type.
 Status ApplyAttributes(const OpenObject& object,
                        const ObjectAttributes& attributes,

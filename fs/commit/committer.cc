@@ -209,8 +209,8 @@ Result<FileLock> Committer::Lock(int timeout_ms) const {
   if (lock || lock.error().kind != ErrorKind::kBusy) return lock;
   return Fail(ErrorKind::kBusy, 0,
               "another commit of " + PathOfFd(base_.root()) +
-                  " is under way or half done",
-              "try again when it has ended; `txfs list` shows whose it is");
+                  " is in progress or stopped half-way",
+              "try again when it has ended; `txfs list` shows its transaction");
 }
 
 std::unexpected<Error> Committer::HalfWay(const TransactionSummary& summary,
@@ -221,8 +221,8 @@ std::unexpected<Error> Committer::HalfWay(const TransactionSummary& summary,
   error.message = what + " stopped half-way: " + error.message;
   if (error.hint.empty()) error.hint = "remove the cause";
   error.hint += by == GoesOn::kByCommit
-                    ? ", then run `txfs commit` again: it goes on"
-                    : ": the next command goes on with it";
+                    ? ", then run `txfs commit` again to continue it"
+                    : "; the next txfs command continues it";
   return std::unexpected(std::move(error));
 }
 
@@ -357,10 +357,10 @@ Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
     }
   }
   if (wanted.empty()) {
-    std::string hint = "`txfs list` shows what was committed";
+    std::string hint = "`txfs list` shows the commits";
     for (const TransactionSummary& undo : list) {
       if (!undo.undoable || !TakesBack(undo, list)) continue;
-      hint = "`txfs undo " + undo.id + "` brings back what was undone";
+      hint = "`txfs undo " + undo.id + "` brings the undone commit back";
     }
     return Fail(0, "there is no commit to undo", hint);
   }
@@ -373,7 +373,7 @@ Result<std::string> Committer::ChooseUndoable(const std::string& wanted) const {
     reason = "it was undone by " + found.undone_by;
   }
   return Fail(0, "transaction " + found.id + " cannot be undone: " + reason,
-              "`txfs list` shows what can");
+              "`txfs list` shows the commits that can");
 }
 
 Result<CommitRecord> Committer::PrepareUndo(const std::string& wanted,
@@ -415,7 +415,7 @@ Status Committer::CheckVault(const CommitRecord& record) const {
     return Fail(manifest.error().code,
                 store_.display_path() + "/history/" + undone +
                     ".vault: " + manifest.error().message,
-                "it cannot be undone; `txfs fsck` shows what else is damaged");
+                "it cannot be undone; `txfs fsck` lists all damage");
   }
   const Vault vault = TRY(vaults_.Open(record.vault));
   const VaultDifferences differences = TRY(CompareManifest(vault, *manifest));
@@ -423,16 +423,16 @@ Status Committer::CheckVault(const CommitRecord& record) const {
     return Fail(0,
                 "transaction " + undone +
                     " cannot be undone here: the store was copied or restored, "
-                    "so that its inode numbers are others",
+                    "so its inode numbers changed",
                 "undo it where it was committed; `txfs show " + undone +
-                    "` has what it changed");
+                    "` shows its changes");
   }
   if (differences.list.empty()) return {};
   return Fail(0,
-              "what transaction " + undone + " took away is damaged: " +
+              "the files that transaction " + undone +
+                  " removed or replaced are damaged: " +
                   differences.list.front() + " in vault " + record.vault,
-              "it cannot be undone; `txfs fsck` shows what else is not as it "
-              "was");
+              "it cannot be undone; `txfs fsck` lists all damage");
 }
 
 Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
@@ -542,7 +542,7 @@ Result<GcReport> Committer::FreeSpace(const Retention& retention,
   const FileLock lock = TRY(Lock(timeout_ms));
   if (store_.history().HasIntent()) {
     return Fail(ErrorKind::kBusy, 0,
-                "a commit of " + PathOfFd(base_.root()) + " is half done",
+                "a commit of " + PathOfFd(base_.root()) + " stopped half-way",
                 "run the command again: it finishes the commit first");
   }
   for (const std::string& id : TRY(store_.history().Orphans())) {

@@ -17,13 +17,14 @@
 
 namespace txfs {
 
-/// A commit, partial commit or undo as its intent and its history have it.
+/// A commit, partial commit or undo, as stored in the intent and in the
+/// history.
 struct CommitRecord {
-  TransactionSummary summary;  ///< as the history will have it
-  std::string vault;           ///< id of the vault the steps speak of
+  TransactionSummary summary;  ///< as it will be in the history
+  std::string vault;           ///< id of the vault that the steps refer to
   CommitSteps steps;
-  /// Of a partial commit: the change, encoded, that takes the part out of the
-  /// transaction `summary.of` afterwards, and its LSN at the least.
+  /// For a partial commit: the encoded change that will remove the part from
+  /// the transaction `summary.of`, and a lower bound of its LSN.
   Bytes settlement;
   Lsn settles_at = kNoLsn;
 };
@@ -33,32 +34,33 @@ struct CommitRecord {
 /// EBADMSG; EPROTONOSUPPORT for a newer version.
 Result<CommitRecord> DecodeRecord(ByteSpan in);
 
-/// How long a commit, or what else changes the base, waits for another one.
+/// How long a process that will change the base waits for a commit,
+/// milliseconds.
 inline constexpr int kCommitLockMs = 30'000;
 
-/// What an undo did, or why it did nothing.
+/// The result of an undo.
 struct UndoReport {
-  std::string id;      ///< of the undo, itself an entry of the history
-  std::string undone;  ///< the commit it took back
+  std::string id;      ///< of the undo, which is itself an entry of the history
+  std::string undone;  ///< the undone commit
   uint64_t changes = 0;
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was done
 };
 
-/// What freeing history gave back.
+/// The result of freeing history.
 struct GcReport {
-  uint64_t commits = 0;  ///< that can no longer be undone
+  uint64_t commits = 0;  ///< commits that can no longer be undone
   uint64_t bytes = 0;    ///< on disk
-  /// Records of transactions of which nothing is in the base: they were
-  /// discarded, or undone for good.
+  /// Removed records of transactions that left nothing in the base: they were
+  /// discarded, or undone irrevocably.
   uint64_t forgotten = 0;
 };
 
-/// The commit that passed its point of no return and is not finished; null when
+/// The commit that is past its point of no return and not finished; null if
 /// there is none.
 Result<std::unique_ptr<CommitRecord>> ReadIntent(const Store& store);
 
-/// Whether a commit is gone from the base by `ended`. An undo of an undo does
-/// again what was done. `list`: all of the history.
+/// Whether `ended` is an undo that leaves its commit undone; an undo of an undo
+/// does not. `list`: the whole history.
 [[nodiscard]] bool TakesBack(const TransactionSummary& ended,
                              const std::vector<TransactionSummary>& list);
 
@@ -68,18 +70,18 @@ struct Retention {
   uint64_t bytes = uint64_t{10} << 30;
 };
 
-/// Who takes up what stopped behind its point of no return.
+/// Which command continues a commit that failed after its point of no return.
 enum class GoesOn {
-  kByCommit,  ///< whom it belongs to, with `txfs commit`
-  kByAnyone,  ///< the next command, whatever it is
+  kByCommit,  ///< `txfs commit` on its transaction
+  kByAnyone,  ///< the next command of any kind
 };
 
-/// Runs work that changes the base, in such a way that nobody looks meanwhile.
+/// Runs work that changes the base while no operation can see it.
 using BaseWork = std::function<Status(const std::function<Status()>& work)>;
 
-/// Brings commits to the base and takes them back (docs/recovery.md). Needs
-/// store and base, and no transaction. The caller holds the commit lock but
-/// where it says otherwise.
+/// Applies commits to the base and undoes them (docs/recovery.md). Needs the
+/// store and the base, but no transaction. Unless a comment says otherwise, the
+/// caller holds the commit lock.
 class Committer {
  public:
   Committer(Store& store, const BaseDirectory& base,
@@ -93,72 +95,76 @@ class Committer {
 
   void OnProgress(CommitProgress progress) { progress_ = std::move(progress); }
 
-  /// The commit lock. kBusy, for people, when somebody else has it.
+  /// Takes the commit lock. kBusy, with a message for users, if another process
+  /// holds it.
   Result<FileLock> Lock(int timeout_ms) const;
 
-  /// As ReadIntent; it is durable.
+  /// As ReadIntent, and makes the intent durable.
   Result<std::unique_ptr<CommitRecord>> Unfinished() const;
 
-  /// Whether a plan may be carried out by us. EACCES with path and remedy.
+  /// Checks that this user may carry out a plan. EACCES with path and remedy.
   Status CheckPermitted(const CommitRecord& record) const;
-  /// The point of no return. After an error it is passed if there is an intent.
+  /// Writes the intent. After an error, the point of no return is passed if
+  /// there is an intent.
   Status PassPointOfNoReturn(const CommitRecord& record);
-  /// After it: the steps, the image and the entry in the history. Can be
-  /// repeated.
+  /// After the point of no return: carries out the steps, and writes image,
+  /// manifest and record of the history. Can be repeated.
   Status CarryOut(const CommitRecord& record);
-  /// After CarryOut, of a partial commit whose process died: takes what was
-  /// committed out of the transaction. Can be repeated. kBusy when somebody
-  /// has the transaction.
+  /// After CarryOut, for a partial commit whose process died: removes the
+  /// committed part from the transaction. Can be repeated. kBusy if another
+  /// process holds the transaction.
   Status Settle(const CommitRecord& record);
-  /// The last step of the protocol.
+  /// Carries out the last step of the protocol.
   Status Finish(const CommitRecord& record);
-  /// What is to be said of `error` after the point of no return.
+  /// `error` as reported to users after the point of no return.
   [[nodiscard]] std::unexpected<Error> HalfWay(
       const TransactionSummary& summary, Error error, GoesOn by) const;
-  /// Goes on with the commit of a process that died. Returns its id when there
-  /// was one, and the base changed; else "".
+  /// Finishes the commit of a process that died. Returns its id, in which case
+  /// the base has changed; "" if there was none.
   Result<std::string> FinishUnfinished();
 
-  /// Takes a commit back, or says in the report why not. `wanted`: a name (the
-  /// newest that can be undone under it) or the beginning of an id; empty: the
-  /// newest that can be. Requires that nothing is unfinished.
+  /// Undoes a commit, unless there are conflicts, which are in the report.
+  /// `wanted`: a name (its newest commit that can be undone), the beginning of
+  /// an id, or empty (the newest commit that can be undone). Requires that no
+  /// commit is unfinished.
   Result<UndoReport> Undo(const std::string& wanted, Timestamp now,
                           const BaseWork& change_base);
 
-  /// The record of that undo, checked against the base: with conflicts in
-  /// `report`, nothing is to be done.
+  /// Prepares an undo and compares the commit's image with the base. If there
+  /// are conflicts in `report`, do not carry it out.
   Result<CommitRecord> PrepareUndo(const std::string& wanted, Timestamp now,
                                    UndoReport& report);
 
-  /// What the history has of a commit that can be undone.
+  /// The history's record of a commit that can be undone.
   Result<CommitRecord> ReadRecord(const std::string& id) const;
   Result<CommitImage> ReadImage(const std::string& id) const;
 
-  /// Reads what commits took away, and keeps its checksums beside it, newest
-  /// first, until `stop` says that it is enough for now. Takes the lock itself,
-  /// when it writes; what cannot be done is left for another time.
+  /// Computes checksums of what commits put into vaults, newest first, and
+  /// stores them there, until `stop` returns true. Takes the commit lock when
+  /// it writes. Skips vaults that cannot be summed now.
   Status SumVaults(const std::function<bool()>& stop);
 
-  /// Frees what `retention` does not keep, and what nothing refers to.
+  /// Frees commits that `retention` does not keep, and what nothing refers to.
   Result<GcReport> CollectGarbage(const Retention& retention);
-  /// The same, the trash, and records of what left nothing in the base; takes
-  /// the lock itself.
+  /// As CollectGarbage; also empties the trash and removes records of
+  /// transactions that left nothing in the base. Takes the commit lock.
   Result<GcReport> FreeSpace(const Retention& retention, int timeout_ms);
 
  private:
   Status CheckVault(const CommitRecord& record) const;
   Status SumVault(const TransactionSummary& commit,
                   const std::function<bool()>& stop);
-  /// Whether a commit or undo since `commit` left object `ino` with this ctime.
+  /// Whether a commit or undo since `commit` left object `ino` with this ctime,
+  /// and none that still stands has patched it.
   Result<bool> LeftSince(const TransactionSummary& commit, uint64_t ino,
                          Timestamp ctime) const;
-  /// Whether that commit, or undo, wrote to the file in place.
+  /// Whether that commit or undo patched the file.
   Result<bool> Patches(const std::string& id, uint64_t ino) const;
   Result<std::string> ChooseUndoable(const std::string& wanted) const;
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
   Status FinishDead(const CommitRecord& record);
-  /// Whether the log of the transaction has the settlement.
+  /// Whether the transaction's log has the settling change.
   static Result<bool> IsSettled(Journal& journal, const CommitRecord& record);
   Result<bool> IsOver(const CommitRecord& record) const;
 
@@ -168,7 +174,7 @@ class Committer {
   CommitProgress progress_;
 };
 
-/// The name of the user who runs this, or the number.
+/// The name of the effective user; its number if it has none.
 [[nodiscard]] std::string CurrentUser();
 
 }  // namespace txfs

@@ -10,13 +10,13 @@ struct Conflict {
   std::string path;    ///< in the base
   std::string reason;  ///< what the base did: "changed", "deleted", ...
   std::string ours;    ///< what the transaction did: "modified", ...; empty
-                       ///< where there is no transaction
-  std::string note;    ///< why it remains, or what to do; may be empty
+                       ///< without a transaction
+  std::string note;  ///< why the conflict remains, or what to do; may be empty
 
   bool operator==(const Conflict&) const = default;
 };
 
-/// The note of a conflict in a file that has conflict markers now.
+/// The note of a conflict in a file that has conflict markers.
 inline constexpr std::string_view kHasMarkers = "has conflict markers now";
 
 }  // namespace txfs

@@ -13,66 +13,66 @@
 
 namespace txfs {
 
-/// A side that the base has, untouched.
+/// The side of an unchanged base object.
 [[nodiscard]] ChangeSide SideOf(BaseObject object);
 
-/// Whether two sides differ, as a comparison says. Where the base changed
-/// meanwhile, what is to be compared may be gone, or somebody may have made it
-/// his own: then they do.
+/// The result of a comparison; true for an error that means that the base
+/// changed meanwhile: the object is gone, or this process may no longer read
+/// it.
 Result<bool> OrDiffers(Result<bool> differs);
 
 /// Finds the net differences between base and overlay.
 ///
-/// Two steps, so that the mount waits only for the first: Collect looks at the
-/// frozen tree and pairs names, Settle compares contents and drops what was
-/// touched but is equal.
+/// Works in two steps, so that the mount waits only for the first: Collect
+/// reads the frozen tree and pairs names; Settle compares contents and drops
+/// objects that were touched but are equal.
 class ChangeList {
  public:
-  /// `expand`: a renamed directory's content, too, one by one.
+  /// `expand`: lists the content of a renamed directory, too.
   static Result<ChangeList> Collect(Frozen& frozen, bool expand);
 
-  /// Base paths that are there no more, nor anywhere else.
+  /// Base paths of deleted objects; renamed objects are not included.
   [[nodiscard]] std::vector<std::string> Deleted() const;
 
-  /// Without locks; reads through `filesystem` and its base.
+  /// Holds no locks; reads through `filesystem` and its base.
   Result<std::vector<NetChange>> Settle(OverlayFilesystem& filesystem) &&;
 
  private:
   friend class ChangeCollector;
   struct Candidate {
     NetChange change;
-    bool same_object = false;     ///< both sides are one inode
+    bool same_object = false;     ///< both sides are the same inode
     bool compare = false;         ///< contents may differ
-    std::vector<Extent> extents;  ///< same object: where they may
+    std::vector<Extent> extents;  ///< same object: ranges that may differ
     std::string base_xattrs_of;   ///< compare xattrs with this base path
     std::map<std::string, std::string> xattrs;
   };
   std::vector<Candidate> candidates_;
 };
 
-/// How many changes there are, without a look at base or contents: what was
-/// touched counts even where it is equal in the end.
+/// Counts changes without reading base or contents: objects that were touched
+/// count even if they are equal.
 class TouchedCount {
  public:
   explicit TouchedCount(const Tree& tree) : tree_(tree) {}
 
-  /// To be called for every inode of the tree. What has a name in the journal,
-  /// or is one that it names, must be as the transaction left it.
+  /// Call it for every inode of the tree. Inodes that have a name in the
+  /// journal, or are the parent of one, must be as the transaction left them.
   void Add(const Inode& inode);
   [[nodiscard]] uint64_t Total() const;
 
  private:
   const Tree& tree_;
   uint64_t count_ = 0;
-  /// Base paths of what lives elsewhere, and that place in the base, if it can
-  /// be one.
+  /// Base paths of moved objects, with the base path of their new place, if
+  /// that can be one.
   std::unordered_map<std::string, std::string> moved_;
   std::unordered_set<std::string> deleted_;  ///< base paths
   std::vector<std::string> hidden_;          ///< base paths
 };
 
-/// Keeps changes that touch one of `below` or something under it, on either
-/// side; all when `below` is empty. Sorts by path.
+/// Keeps changes of which either side is one of `below` or below it; all if
+/// `below` is empty. Sorts by path.
 std::vector<NetChange> SelectChanges(std::vector<NetChange> changes,
                                      const std::vector<std::string>& below);
 

@@ -10,33 +10,35 @@
 
 namespace txfs {
 
-/// What is compared at a time, bytes.
+/// Size of the pieces that are compared, bytes.
 inline constexpr size_t kCompareBytes = 1 << 20;
 
 enum class ChangeKind { kAdded, kDeleted, kModified, kRenamed, kTypeChanged };
 
 /// One side of a net change.
 struct ChangeSide {
-  Attr attr;               ///< type, mode, owner, size, times
-  std::string symlink;     ///< target
-  std::string base_path;   ///< where the base has it; content is read there
-  std::string vault_path;  ///< of an ended commit: content is read there, below
-                           ///< its vault's id, instead
-  std::optional<Delta> delta;  ///< of an ended commit: content is that of
-                               ///< base_path with this, in the vault, over it
-  Ino ino = kNoIno;  ///< after side, if the transaction touched it: its
-                     ///< content is read with Filesystem::Read
+  Attr attr;              ///< type, mode, owner, size, times
+  std::string symlink;    ///< target
+  std::string base_path;  ///< path in the base, from which content is read
+  /// For an ended commit: the file of a vault (Vaults::PathOf) from which
+  /// content is read instead.
+  std::string vault_path;
+  /// For an ended commit: content is that of base_path, overwritten with this
+  /// content from the vault.
+  std::optional<Delta> delta;
+  Ino ino = kNoIno;  ///< after side, if the transaction touched it: content is
+                     ///< read with Filesystem::Read
 };
 
-/// The net difference of one path between base and overlay. Touched but equal
-/// is none.
+/// The net difference of one path between base and overlay. An object that was
+/// touched but is equal has none.
 struct NetChange {
   ChangeKind kind = ChangeKind::kModified;
   std::string path;      ///< after side; the before side of a deletion
-  std::string old_path;  ///< renamed: where it was; else empty
+  std::string old_path;  ///< renamed: the path before; else empty
   std::optional<ChangeSide> before, after;
-  bool content = false;     ///< bytes, symlink target or type differ (also true
-                            ///< for added, deleted)
+  bool content = false;     ///< bytes, symlink target or type differ; also true
+                            ///< for added and deleted
   bool attributes = false;  ///< mode, owner or xattrs differ
 };
 

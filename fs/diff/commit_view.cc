@@ -389,9 +389,9 @@ Result<CommitView> ViewCommit(Store& store, const BaseDirectory& base,
   for (size_t left = list.size(); !newest.undone_by.empty(); --left) {
     if (left == 0) {
       return Fail(EBADMSG,
-                  "the records of what undid " + view.summary.id +
-                      " are damaged: they lead in a circle",
-                  "`txfs fsck` shows what else is");
+                  "the undo records of " + view.summary.id +
+                      " are damaged: they form a cycle",
+                  "`txfs fsck` lists all damage");
     }
     swapped = !swapped;
     newest = TRY(store.history().Read(newest.undone_by));

@@ -11,22 +11,22 @@
 
 namespace txfs {
 
-/// A transaction as `txfs show` shows it.
+/// A transaction in `txfs show`.
 struct CommitView {
   TransactionSummary summary;
-  bool has_changes =
-      false;  ///< else the history does not have them, or no more
+  bool has_changes = false;        ///< the history still has them
   std::vector<NetChange> changes;  ///< by path, expanded
-  /// Paths whose content on one side was replaced in the base since, by reason.
+  /// Paths for which the content of one side was replaced in the base, and the
+  /// reason.
   std::vector<Conflict> lost;
 };
 
-/// What is known of the transaction that `wanted` means (FindTransaction).
+/// Shows the transaction that `wanted` means (FindTransaction).
 ///
-/// Changes come from the plan: one side of their content is in the base, as far
-/// as that is still as the image says, the other in the vault. An undone commit
-/// is the undo's with sides swapped. What is within a renamed directory is what
-/// is there now.
+/// The changes come from the plan. One side of their content is in the vault,
+/// the other in the base, as long as the base is as in the image. An undone
+/// commit is shown as its undo with the sides swapped. The content of a renamed
+/// directory is shown as it is now.
 Result<CommitView> ViewCommit(Store& store, const BaseDirectory& base,
                               const std::string& wanted);
 

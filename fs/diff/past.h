@@ -13,19 +13,19 @@
 
 namespace txfs {
 
-/// The tree as it was at a savepoint. Does not change; its content can be read
-/// as long as the savepoint exists.
+/// The tree at a savepoint. Immutable; its content can be read as long as the
+/// savepoint exists.
 class Past {
  public:
-  /// Costs what the whole transaction has changed.
+  /// Takes time proportional to all changes of the transaction.
   static Result<std::shared_ptr<Past>> At(Frozen& frozen,
                                           const Savepoint& savepoint);
 
-  /// Reads content of `ino` as it was. ENOENT: the savepoint is gone.
+  /// Reads content of `ino` at the savepoint. ENOENT if the savepoint is gone.
   Result<size_t> Read(OverlayFilesystem& filesystem, Ino ino, uint64_t offset,
                       MutableByteSpan out) const;
 
-  /// Whether this is `savepoint` of the transaction that has `journal`.
+  /// Whether this is `savepoint` in the transaction of `journal`.
   [[nodiscard]] bool Is(const std::shared_ptr<Journal>& journal,
                         const Savepoint& savepoint) const {
     return savepoint_ == savepoint && journal_.lock() == journal;
@@ -44,18 +44,19 @@ class Past {
   Tree tree_;
 };
 
-/// Finds the differences between a savepoint and now. Two steps, as ChangeList.
+/// Finds the differences between a savepoint and now. Works in two steps, as
+/// ChangeList.
 class SinceList {
  public:
   static Result<SinceList> Collect(Frozen& frozen, std::shared_ptr<Past> past);
-  /// Without locks: drops what was touched but is equal.
+  /// Holds no locks. Drops objects that were touched but are equal.
   Result<std::vector<NetChange>> Settle(OverlayFilesystem& filesystem) &&;
 
  private:
   friend class SinceCollector;
   struct Candidate {
     NetChange change;
-    bool compare = false;  ///< of the same size, but the bytes may differ
+    bool compare = false;  ///< the sizes are equal, the bytes may differ
   };
   std::shared_ptr<Past> past_;
   std::vector<Candidate> candidates_;

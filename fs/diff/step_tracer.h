@@ -12,38 +12,38 @@
 
 namespace txfs {
 
-/// An object as the steps of a commit move it about.
+/// An object that the steps of a commit move.
 struct TracedObject {
-  Spot origin;                     ///< where it was before
-  std::set<std::string> before;    ///< its names in the base before
-  std::vector<Spot> after;         ///< and afterwards, of base and vault
-  std::optional<Delta> old_bytes;  ///< of a patch
+  Spot origin;                     ///< its place before the steps
+  std::set<std::string> before;    ///< its names in the base before the steps
+  std::vector<Spot> after;         ///< its names in base and vault after them
+  std::optional<Delta> old_bytes;  ///< for a patched file
   std::optional<ObjectAttributes> set_before, set_after;
-  /// Names in it that the steps looked at; null: taken away.
+  /// Its entries that steps refer to; null: removed.
   std::map<std::string, std::shared_ptr<TracedObject>> children;
 
   [[nodiscard]] std::set<std::string> AfterNames() const;
 };
-/// Shared, for an object can have several names.
+/// Shared, because an object can have several names.
 using TracedPtr = std::shared_ptr<TracedObject>;
 
-/// `path` where `spot` is.
+/// The spot `path` on the same side as `spot`.
 [[nodiscard]] Spot At(const Spot& spot, std::string path);
 
-/// Goes through the steps of a commit with names only, to learn what came from
-/// where. Touches nothing.
+/// Simulates the steps of a commit on names, to find where each object came
+/// from. Does not access the base or the vault.
 class StepTracer {
  public:
   StepTracer();
 
-  /// Once.
+  /// Call it once.
   void Trace(const CommitSteps& steps);
 
-  /// Every object that a step is about, but also parents of such.
+  /// All objects that steps refer to, and their parents.
   [[nodiscard]] const std::vector<TracedPtr>& objects() const {
     return objects_;
   }
-  /// New content, and what it replaced.
+  /// New objects, and the objects that they replaced.
   [[nodiscard]] const std::map<const TracedObject*, TracedPtr>& replaced()
       const {
     return replaced_;
@@ -54,12 +54,13 @@ class StepTracer {
   void PairBySlot(const CommitStep& step, const TracedPtr& object);
   TracedPtr& Root(const Spot& spot);
   TracedPtr& Entry(const Spot& spot);
-  /// What stands there. `ino`, if it is not 0, tells names of one object.
+  /// The object at `spot`. `ino`, if not 0, identifies hard links of one
+  /// object.
   TracedPtr Find(const Spot& spot, uint64_t ino);
-  /// What was at `step.from` in the base, and no longer is; null when no other
-  /// step is about it.
+  /// The object that was at `step.from` in the base and is gone; null if no
+  /// other step refers to it.
   [[nodiscard]] TracedPtr Origin(const CommitStep& step) const;
-  /// What has `name` in `parent`.
+  /// The object `name` in `parent`.
   TracedPtr Child(const TracedPtr& parent, const std::string& name,
                   uint64_t ino);
   static void Locate(TracedObject& top, const Spot& spot);

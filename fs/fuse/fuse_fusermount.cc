@@ -157,7 +157,8 @@ constexpr Remedy kRemedies[] = {
     {"failed to open /etc/mtab", ENOENT,
      "as root: ln -s /proc/self/mounts /etc/mtab"},
     {"not found in", EINVAL,
-     "only who mounted it may unmount it: run as that user, or as root"},
+     "only the user who mounted it may unmount it: run as that user, or as "
+     "root"},
     {"Invalid argument", EINVAL, ""},
     {"busy", EBUSY, ""},
     {"", EIO, ""},

@@ -7,10 +7,10 @@
 
 namespace txfs {
 
-/// fusermount3, the set-user-ID helper that mounts for ordinary users. Nothing
-/// of what it prints reaches our stderr; it is in the errors.
+/// Calls fusermount3, the set-user-ID helper that mounts for ordinary users.
+/// Its output does not reach our stderr; it is in the errors.
 
-/// Mounts with `options` and returns the descriptor of the connection.
+/// Mounts with `options`. Returns the descriptor of the connection.
 Result<UniqueFd> FusermountMount(const std::string& mountpoint,
                                  const std::string& options);
 

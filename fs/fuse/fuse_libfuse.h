@@ -1,6 +1,6 @@
 #pragma once
 
-// libfuse with the one API version that all of us must ask for: another one
-// changes the layout of the structures.
+// Includes libfuse with one API version. All files must use the same one:
+// another version changes the layout of structures.
 #define FUSE_USE_VERSION 314
 #include <fuse_lowlevel.h>

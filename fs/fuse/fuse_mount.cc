@@ -81,13 +81,14 @@ Result<UniqueFd> OpenMountpoint(const MountOptions& options) {
   const auto over = FindTxfsMount(path);
   if (over && over->mountpoint == path && IsMountDead(path)) {
     return Fail(ErrorKind::kFailed, 0,
-                "a mount whose daemon is gone is still at " + path,
+                "the mount at " + path + " is dead: its daemon is gone",
                 "remove it: txfs umount " + path);
   }
   struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return ExplainMountpoint(errno, path);
   if (options.checked && *options.checked != ObjectId{st.st_dev, st.st_ino}) {
-    return Fail(0, "the mountpoint " + path + " is another directory by now",
+    return Fail(0,
+                "the mountpoint " + path + " was replaced by another directory",
                 kSwappedHint);
   }
   return std::move(*fd);
@@ -235,7 +236,7 @@ Status CheckMounted(const std::string& name, const std::string& mountpoint,
   const MountEntry* entry = MountOf(root.get(), table);
   if (entry != nullptr && entry->device() == device) return {};
   return Fail(EINVAL, "cannot unmount " + mountpoint +
-                          ": something else is there by now");
+                          ": it is no longer the same mount");
 }
 
 }  // namespace
@@ -253,10 +254,10 @@ Result<FuseMount> MountFuse(const MountOptions& options) {
   }
   device.Reset();
   RemoveMisplaced(options);
-  return Fail(0,
-              "the mountpoint " + options.mountpoint +
-                  " was exchanged while it was mounted at",
-              kSwappedHint);
+  return Fail(
+      0,
+      "the mountpoint " + options.mountpoint + " was replaced during the mount",
+      kSwappedHint);
 }
 
 Status UnmountPath(const std::string& mountpoint, bool lazy, dev_t device) {

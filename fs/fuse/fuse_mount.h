@@ -10,36 +10,36 @@
 
 namespace txfs {
 
-/// The remedy where a mountpoint is another directory than a moment ago.
+/// The remedy for a mountpoint that has been replaced by another directory.
 inline constexpr const char* kSwappedHint =
-    "something else changes the directories there: try again when it is done, "
-    "or mount elsewhere";
+    "another process changes the directories there: try again when it has "
+    "finished, or mount elsewhere";
 
-/// A mount that was just made.
+/// A new mount.
 struct FuseMount {
   UniqueFd device;   ///< of the connection
-  MountEntry entry;  ///< as the mount table has it
+  MountEntry entry;  ///< its line in the mount table
 };
 
 /// Mounts at the directory `options.mountpoint`, an absolute path without
-/// symbolic links: root with mount(2), at the directory that was opened and
-/// checked; an ordinary user through fusermount3. A mount that came to lie
-/// anywhere else is undone. The mount table shows type fuse.txfs and
-/// `options.source`. Errors are for people.
+/// symbolic links. Root mounts with mount(2) on the opened and checked
+/// directory, an ordinary user through fusermount3. A mount that is at another
+/// place afterwards is undone. The mount table has type fuse.txfs and
+/// `options.source`. Errors are for users.
 Result<FuseMount> MountFuse(const MountOptions& options);
 
-/// The `-o` text for fusermount3; commas and backslashes of the source are
-/// escaped as it wants them.
+/// The `-o` text for fusermount3. Escapes commas and backslashes in the source.
 std::string FusermountOptions(const MountOptions& options);
 
-/// Unmounts what is on top at `mountpoint`: EBUSY while in use, unless `lazy`,
-/// EINVAL when nothing is mounted there, or a filesystem other than `device`
-/// (its st_dev; 0: any). Follows no symbolic link.
+/// Unmounts the topmost mount at `mountpoint`. EBUSY while it is in use, unless
+/// `lazy`; EINVAL if nothing is mounted there, or a filesystem other than
+/// `device` (an st_dev; 0: any). Follows no symbolic link.
 Status UnmountPath(const std::string& mountpoint, bool lazy, dev_t device = 0);
 
-/// Whether the daemon behind `mountpoint` is gone. Asks it, and takes one that
-/// does not answer within `kDeadMs` milliseconds for alive: do not call this in
-/// the daemon about its own mount, nor about a mount of another user.
+/// Whether the daemon of the mount at `mountpoint` is gone. Sends it a request;
+/// a daemon that does not answer within `kDeadMs` milliseconds counts as alive.
+/// Do not call this in the daemon for its own mount, nor for a mount of another
+/// user.
 bool IsMountDead(const std::string& mountpoint);
 inline constexpr int kDeadMs = 10'000;
 

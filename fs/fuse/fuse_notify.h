@@ -7,15 +7,15 @@
 
 namespace txfs {
 
-/// What the kernel has cached of one mount, and how to make it forget.
+/// Invalidates what the kernel has cached of one mount.
 class KernelCaches {
  public:
   /// `device`: the descriptor of the connection that `session` serves.
   KernelCaches(fuse_session* session, int device)
       : session_(session), device_(device) {}
 
-  /// Must not be called by a request's handler, nor with a lock that one
-  /// waits for: the kernel may wait for requests in flight.
+  /// Do not call this in a request's handler, nor with a lock for which a
+  /// handler waits: the kernel may wait for requests in flight.
   void Forget(const StaleCaches& stale);
 
  private:

@@ -53,8 +53,8 @@ void OnInit(void* userdata, fuse_conn_info* connection) {
   if (context.log &&
       !(context.zero_message_open && context.zero_message_opendir)) {
     context.log(
-        "this kernel asks at every open (it is older than Linux 5.1): opening "
-        "files and directories is slow");
+        "this kernel is older than Linux 5.1 and sends a request at every "
+        "open: opening files and directories is slow");
   }
 }
 

@@ -12,19 +12,19 @@
 
 namespace txfs {
 
-/// What handlers find behind the session's user data.
+/// The session's user data, for handlers.
 struct FuseContext {
   Filesystem& fs;
   std::function<void(const std::string&)> log;
   FuseWire wire{};
   RefusedPages* refused_pages = nullptr;  ///< set before the first request
   StaleTold* stale_told = nullptr;        ///< the same
-  /// Whether the kernel does without OPEN and OPENDIR; decided in INIT.
+  /// Whether the kernel sends no OPEN and OPENDIR; set in INIT.
   std::atomic<bool> zero_message_open{false};
   std::atomic<bool> zero_message_opendir{false};
 };
 
-/// The handlers: each decodes, makes one call and replies.
+/// The handlers. Each decodes its request, makes one call and replies.
 const fuse_lowlevel_ops& FuseOps();
 
 }  // namespace txfs

@@ -11,8 +11,9 @@ namespace txfs {
 void ReplyEntries(fuse_req_t req, Filesystem& fs, Ino ino, uint64_t cookie,
                   size_t size) noexcept;
 
-/// Answers READDIRPLUS: the same with attributes. Every entry but "." and ".."
-/// counts a lookup, given back when nobody takes the reply.
+/// Answers READDIRPLUS: entries with attributes. Counts a lookup for each entry
+/// except "." and "..", and gives the lookups back if the kernel does not take
+/// the reply.
 void ReplyEntriesPlus(fuse_req_t req, Filesystem& fs, Ino ino, uint64_t cookie,
                       size_t size) noexcept;
 

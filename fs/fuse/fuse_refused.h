@@ -9,9 +9,10 @@
 
 namespace txfs {
 
-/// Pages that a process changed through a mapping, and whose write-back was
-/// refused: the kernel shows them to everybody until it is told to forget them.
-/// A thread of its own tells it, which may have to wait for requests in flight.
+/// Pages that a process changed through a mapping, and whose write-back the
+/// policy refused. The kernel shows them to all processes until they are
+/// invalidated. A separate thread does that, because it may have to wait for
+/// requests in flight.
 class RefusedPages {
  public:
   /// `session`: outlives this.
@@ -20,11 +21,12 @@ class RefusedPages {
   RefusedPages(const RefusedPages&) = delete;
   RefusedPages& operator=(const RefusedPages&) = delete;
 
-  /// Waits until the kernel has heard of what is under way, for which requests
-  /// must be served; nothing is told afterwards.
+  /// Waits for the invalidation in progress, which needs requests to be served.
+  /// Makes no further ones.
   void End() EXCLUDES(mutex_);
 
-  /// The request has been answered. Offset and size in bytes.
+  /// Invalidates a range after the reply to its request. Offset and size in
+  /// bytes.
   void Forget(fuse_ino_t ino, off_t offset, size_t size) EXCLUDES(mutex_);
 
  private:
@@ -40,7 +42,7 @@ class RefusedPages {
   CondVar changed_;
   std::deque<Range> ranges_ GUARDED_BY(mutex_);
   bool ends_ GUARDED_BY(mutex_) = false;
-  std::thread thread_ GUARDED_BY(mutex_);  ///< since the first of them
+  std::thread thread_ GUARDED_BY(mutex_);  ///< started by the first range
 };
 
 }  // namespace txfs

@@ -10,12 +10,13 @@
 
 namespace txfs {
 
-/// How long the kernel may keep entries and attributes, in seconds: for ever.
-/// It is told when they change. (Finite, as libfuse makes an integer of it.)
+/// The timeout of cached entries and attributes, seconds: practically infinite,
+/// because txfs invalidates them. Finite, because libfuse converts it to an
+/// integer.
 inline constexpr double kForever = 1e9;
 
-/// The result of `call`; an exception becomes an error, so that one request
-/// fails and not the daemon.
+/// The result of `call`. Turns an exception into an error, so that only one
+/// request fails, not the daemon.
 template <class Call>
 std::invoke_result_t<Call> Guard(Call call) noexcept {
   try {
@@ -27,8 +28,8 @@ std::invoke_result_t<Call> Guard(Call call) noexcept {
   }
 }
 
-// Each of these answers the request with the value or the errno of `result`.
-// No filesystem lock may be held: the kernel acts on a reply at once.
+// Each function below answers the request with the value or the errno of
+// `result`. Do not hold a filesystem lock: the kernel acts on a reply at once.
 
 void ReplyStatus(fuse_req_t req, const Status& result) noexcept;
 void ReplyAttr(fuse_req_t req, const Result<struct stat>& result) noexcept;
@@ -36,22 +37,24 @@ void ReplyText(fuse_req_t req, const Result<std::string>& result) noexcept;
 void ReplyCount(fuse_req_t req, const Result<size_t>& result) noexcept;
 void ReplyPosition(fuse_req_t req, const Result<uint64_t>& result) noexcept;
 void ReplyStatFs(fuse_req_t req, const Result<struct statvfs>& result) noexcept;
-/// `room` is what the caller has for the value; 0 asks for its size.
+/// `room`: size of the caller's buffer; 0 asks for the value's size.
 void ReplyXattr(fuse_req_t req, const Result<std::string>& result,
                 size_t room) noexcept;
 
-// These pass a counted lookup to the kernel, and give it back to `fs` when the
-// request was interrupted and nobody takes the reply.
+// The functions below pass a counted lookup to the kernel. If the request was
+// interrupted and the kernel does not take the reply, they give the lookup back
+// to `fs`.
 
 void ReplyEntry(fuse_req_t req, Filesystem& fs,
                 const Result<Node>& result) noexcept;
-/// As ReplyEntry, but ENOENT is an answer that the kernel remembers.
+/// As ReplyEntry, but ENOENT is a reply that the kernel caches.
 void ReplyLookup(fuse_req_t req, Filesystem& fs,
                  const Result<Node>& result) noexcept;
 void ReplyCreated(fuse_req_t req, Filesystem& fs, const Result<Node>& result,
                   const fuse_file_info& request) noexcept;
 
-/// `node` as replies carry it, with infinite timeouts.
+/// `node` for replies, with infinite timeouts; the entry timeout of a fleeting
+/// node is 0.
 fuse_entry_param EntryOf(const Node& node);
 
 }  // namespace txfs

@@ -8,9 +8,10 @@
 
 namespace txfs {
 
-/// What the kernel was told of base objects that others replaced, or whose
-/// owner or mode others changed (Filesystem::SettleDoubts). A thread of its own
-/// tells it anew, which may have to wait for requests in flight.
+/// Attributes that the kernel has of base objects which another process
+/// replaced, or whose owner or mode it changed (Filesystem::SettleDoubts). A
+/// separate thread invalidates them, because it may have to wait for requests
+/// in flight.
 class StaleTold {
  public:
   /// Both outlive this.
@@ -20,11 +21,11 @@ class StaleTold {
   StaleTold(const StaleTold&) = delete;
   StaleTold& operator=(const StaleTold&) = delete;
 
-  /// Waits until the kernel has heard of what is under way, for which requests
-  /// must be served; nothing is told afterwards.
+  /// Waits for the invalidation in progress, which needs requests to be served.
+  /// Makes no further ones.
   void End() EXCLUDES(mutex_);
 
-  /// A request was answered with ESTALE.
+  /// Call it after a request was answered with ESTALE.
   void LookAgain() noexcept;
 
  private:
@@ -37,7 +38,7 @@ class StaleTold {
   CondVar changed_;
   bool wanted_ GUARDED_BY(mutex_) = false;
   bool ends_ GUARDED_BY(mutex_) = false;
-  std::thread thread_ GUARDED_BY(mutex_);  ///< since the first of them
+  std::thread thread_ GUARDED_BY(mutex_);  ///< started by the first call
 };
 
 }  // namespace txfs

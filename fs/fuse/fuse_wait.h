@@ -7,11 +7,11 @@
 
 namespace txfs {
 
-/// The wait of the request that a worker thread handles: another worker serves
-/// meanwhile, and the kernel says when a signal came (FUSE_INTERRUPT).
+/// The wait of a worker thread's request. Another worker serves meanwhile, and
+/// the kernel reports signals to the process (FUSE_INTERRUPT).
 class RequestWait final : public LongWait {
  public:
-  /// From now on it is about `req`.
+  /// Sets the request.
   void Handle(fuse_req_t req) { req_ = req; }
 
   bool Begin(std::function<void()> on_signal) override;

@@ -9,14 +9,14 @@
 
 namespace txfs {
 
-/// The part of the kernel's protocol that libfuse 3.14 drops: reads it off the
-/// raw requests on their way in and adds it to the INIT reply on its way out.
+/// The part of the kernel protocol that libfuse 3.14 does not support. Reads it
+/// from raw requests and adds it to the INIT reply.
 class FuseWire {
  public:
-  /// Every request passes here first, on the thread that will handle it.
+  /// Call it first with every request, on the thread that will handle it.
   void OnRequest(ByteSpan message);
 
-  /// writev(2) of a reply or notification to `fd`. Asks for
+  /// writev(2) of a reply or notification to `fd`. Requests
   /// FUSE_HANDLE_KILLPRIV_V2 in the INIT reply if the kernel offered it.
   ssize_t Send(int fd, const iovec* parts, int count);
 
@@ -25,7 +25,8 @@ class FuseWire {
   [[nodiscard]] static bool WriteKillsPrivileges();
 
  private:
-  /// `unique` of the INIT request whose reply is due; 0: none, or not offered.
+  /// `unique` of the pending INIT request; 0: none, or it did not offer the
+  /// flag.
   std::atomic<uint64_t> init_{0};
 };
 

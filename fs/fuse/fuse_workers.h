@@ -8,19 +8,18 @@
 namespace txfs {
 
 /// Serves `session` with `threads` threads until its mount is gone or `wake`,
-/// an eventfd, is written to; then calls `ends`, while requests are still
-/// served. Requests in progress are finished.
+/// an eventfd, is written to. Then calls `ends`, while requests are still
+/// served, and finishes the requests in progress.
 ///
-/// libfuse's own loop takes two locks for each request and cannot be woken
-/// from a signal handler.
+/// libfuse's own loop takes two locks for each request and cannot be woken from
+/// a signal handler.
 Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake,
                        const std::function<void()>& ends);
 
-/// The calling thread, which is one of those, is about to wait for something
-/// else than the kernel: another one serves in its place. False: none can be
-/// had.
+/// Call it on a worker thread before it waits for something other than the
+/// kernel: another thread serves in its place. False if there is none.
 [[nodiscard]] bool BeginStandIn();
-/// It serves again. Only after a BeginStandIn that returned true.
+/// The thread serves again. Only after a BeginStandIn that returned true.
 void EndStandIn();
 
 }  // namespace txfs

@@ -22,45 +22,46 @@ struct MountEntry {
   std::string type;     ///< "fuse.txfs"
   std::string source;   ///< the workspace
   std::string options;  ///< of the mount, then of the filesystem
-  /// The user that made it, as the kernel has it (user_id=); only of FUSE.
+  /// The user that made the mount, from the kernel (user_id=); only for FUSE.
   std::optional<uid_t> owner = {};
 
   /// The st_dev of its files.
   [[nodiscard]] dev_t device() const;
-  /// Whether its type is txfs', whoever made it: type and source are text that
-  /// anybody may choose.
+  /// Whether its type is that of txfs. Any user can choose type and source: see
+  /// is_own.
   [[nodiscard]] bool is_txfs() const { return type == "fuse.txfs"; }
-  /// Whether it is a txfs mount of the calling user, which is what counts. In a
-  /// user namespace also of the user outside that the caller stands for.
+  /// Whether it is a txfs mount of the calling user: check this, not is_txfs.
+  /// In a user namespace, also true for the user outside to whom the caller is
+  /// mapped.
   [[nodiscard]] bool is_own() const;
-  /// Whether another user's program serves its files, which need never answer:
-  /// a txfs mount that is not the caller's, or any FUSE mount that neither the
+  /// Whether a program of another user serves its files and may never answer: a
+  /// txfs mount that is not the caller's, or a FUSE mount that neither the
   /// caller nor root made.
   [[nodiscard]] bool is_strangers() const;
 };
 
-/// The mounts in `mountinfo` in order; lines that make no sense are left out.
+/// The mounts in `mountinfo`, in order; invalid lines are left out.
 std::vector<MountEntry> ParseMountTable(std::string_view mountinfo);
 
-/// The mounts that a process sees, oldest first: by its name in /proc.
+/// The mounts that a process sees, oldest first. `process`: its name in /proc.
 Result<std::vector<MountEntry>> ReadMountTable(
     const std::string& process = "self");
 
-/// The calling user's innermost txfs mount at `path` or above it, of several on
-/// one mountpoint the top one. Compares text and never asks the filesystem, so
-/// that it works on a mount whose daemon is gone. `path` is made absolute and
-/// normal.
+/// The calling user's innermost txfs mount at `path` or above it; the topmost
+/// of several on one mountpoint. Compares text and does not access the
+/// filesystem, so that it works on a mount whose daemon is gone. `path` is made
+/// absolute and normal.
 std::optional<MountEntry> FindTxfsMount(const std::string& path);
 std::optional<MountEntry> FindTxfsMount(const std::vector<MountEntry>& table,
                                         const std::string& path);
-/// The same, whoever made it.
+/// As FindTxfsMount, for mounts of any user.
 std::optional<MountEntry> FindAnyTxfsMount(const std::string& path);
 
-/// The mount_id of the mount that `fd` is in, from the kernel alone: the
-/// filesystem is not asked. 0 when it cannot be told.
+/// The mount_id of the mount that `fd` is in. The kernel answers; the
+/// filesystem is not asked. 0 if unknown.
 int MountIdOfDescriptor(int fd);
 
-/// The mount of `table` that `fd` is in, if it is there.
+/// The mount of `table` that `fd` is in; null if it is not in `table`.
 const MountEntry* MountOf(int fd, const std::vector<MountEntry>& table);
 
 /// Whether `path`, absolute and normal, is `directory` or below it.

@@ -7,18 +7,19 @@
 
 namespace txfs {
 
-/// The path under which calls that take no descriptor reach an open object,
-/// also one opened with O_PATH.
+/// A path to an open object, also one opened with O_PATH, for system calls that
+/// take no descriptor.
 [[nodiscard]] std::string ProcPath(int fd);
 
-/// Names of all extended attributes of the object at `path`, which is followed;
-/// none where the filesystem has none.
+/// The names of all extended attributes of the object at `path`; follows
+/// symbolic links. Empty if the filesystem does not support them.
 Result<std::vector<std::string>> XattrNames(const std::string& path);
 
-/// Those of them that users may set.
+/// The names of the user.* attributes.
 Result<std::vector<std::string>> UserXattrNames(int fd);
 
-/// The value of one of them; ENODATA, too, where the filesystem has none.
+/// The value of an attribute. ENODATA also if the filesystem does not support
+/// them.
 Result<std::string> XattrOf(const std::string& path, const std::string& name);
 
 }  // namespace txfs

@@ -120,9 +120,9 @@ Result<OverwrittenContent::Since> OverwrittenContent::Find(
   }
   since.exact = unseen && at == was;
   if (!explained && TRY(IsUnknownSince(noted.state.ctime))) {
-    return Fail(ESTALE, "what " + path +
-                            " was is not known any more: the history of a "
-                            "commit since then is not kept, or damaged");
+    return Fail(ESTALE, "the earlier content of " + path +
+                            " is unknown: the history of a later commit is "
+                            "damaged or not kept");
   }
   return since;
 }
@@ -164,7 +164,8 @@ Status OverwrittenContent::Restore(const Patches& patches, uint64_t offset,
             Vaults::PathOf(patch->vault, Spot::Vault(before.name, ""))));
       }
       if (TRY(ReadFully(file->get(), from, part)) == part.size()) return {};
-      return Fail(EIO, "read the patched bytes of " + patch->path);
+      return Fail(EIO,
+                  "read the content that a commit overwrote in " + patch->path);
     };
     TRY(ApplyDelta(before, offset, out, read));
   }
@@ -307,9 +308,8 @@ Result<std::vector<Timestamp>> OverwrittenContent::BeganOf(
   std::set<std::string> passed;
   while (at.kind == TransactionKind::kUndo) {
     if (!passed.insert(at.id).second) {
-      return Fail(EBADMSG,
-                  "the records of what undid " + at.id + " lead in a circle",
-                  "`txfs fsck` shows what else is damaged");
+      return Fail(EBADMSG, "the undo records of " + at.id + " form a cycle",
+                  "`txfs fsck` lists all damage");
     }
     auto undone = history_.Read(at.of);
     if (!undone && undone.error().code == ENOENT) break;

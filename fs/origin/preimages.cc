@@ -276,8 +276,8 @@ void CheckFileHeader(const Bytes& header, Findings& findings) {
       header.size() == kFileHeaderSize &&
       std::ranges::equal(ByteSpan(header).first(magic.size()), magic);
   findings.Add(is_ours ? "version" : "preimages.header",
-               is_ours ? "this program does not know the version of the file"
-                       : "it is damaged: no pre-image is found");
+               is_ours ? "unknown format version"
+                       : "the header is damaged: no pre-image can be read");
 }
 
 /// Returns where the next one begins; nothing when that cannot be told.
@@ -289,17 +289,18 @@ std::optional<uint64_t> CheckRecord(int fd, uint64_t position,
     const Bytes bytes = ReadPart(fd, position, kHeaderSize);
     // What a kill leaves: it will be cut off.
     if (bytes.size() < kHeaderSize || DecodeHeader(bytes)) return std::nullopt;
-    findings.Add("preimages.record", place +
-                                         " is damaged: neither it nor what "
-                                         "follows is found");
+    findings.Add(
+        "preimages.record",
+        place + " is damaged: it and all later records cannot be read");
     return std::nullopt;
   }
   const uint64_t begin = position + kHeaderSize;
   const Bytes content = ReadPart(fd, begin, ContentSize(header->state));
   findings.report().content_bytes += content.size();
   if (!content.empty() && ContentHash::Of(content) != header->hash) {
-    findings.Add("preimages.record", "the content of " + place +
-                                         " has another hash: it is not used");
+    findings.Add(
+        "preimages.record",
+        "the content of " + place + " does not match its hash: it is not used");
   }
   return begin + ContentSize(header->state);
 }

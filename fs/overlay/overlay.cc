@@ -264,8 +264,7 @@ Result<Lsn> OverlayFilesystem::Accept(Change change,
 Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
                                               const StagedContent* content) {
   if (halted_) {
-    return Fail(EROFS,
-                "the end of the transaction stopped half-way; run it again");
+    return Fail(EROFS, "a commit or discard stopped half-way; run it again");
   }
   const Lsn lsn = TRY(journal_->Append(change, content));
   Apply(change, tree_);
@@ -289,7 +288,7 @@ Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
   // The process that has it open takes it for a file, and no diff would show
   // the write.
   if (inode.taken) {
-    return Fail(ESTALE, "another commit moved or deleted this file");
+    return Fail(ESTALE, "the base no longer has this file under a known name");
   }
   // Content of an ended transaction is not of this one.
   if (!inode.retired) {

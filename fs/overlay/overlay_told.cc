@@ -27,12 +27,13 @@ Status OverlayFilesystem::CheckTold(Ino ino, const Told& told,
   const BaseIdentity object{.dev = base_.RelativeDevice(now.st_dev),
                             .ino = now.st_ino};
   // Looked at again, it would not be told anew.
-  if (doubts_.IsAwaited(ino)) return Fail(ESTALE, "the kernel must ask first");
+  if (doubts_.IsAwaited(ino))
+    return Fail(ESTALE, "the kernel must look up this inode again");
   const bool is_told = !doubts_.Has(ino) && told.Covers(now) &&
                        (object == told.object || AreAncestorsAsTold(ino));
   if (is_told) return {};
   doubts_.Add(ino);
-  return Fail(ESTALE, "the base has another object, owner or mode by now");
+  return Fail(ESTALE, "the object, its owner or its mode changed in the base");
 }
 
 Status OverlayFilesystem::CheckTold(Ino ino, const Told& told, int fd) const {

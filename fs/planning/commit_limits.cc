@@ -87,7 +87,7 @@ Status CheckAccepted(const policy::Policy* policy,
       continue;
     }
     return Fail(ErrorKind::kUsage, 0,
-                "\"" + id + "\" is no limit that is judged at a commit",
+                "there is no limit \"" + id + "\" on a commit",
                 "`txfs policy show` lists the limits that are in force");
   }
   return {};

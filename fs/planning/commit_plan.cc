@@ -96,7 +96,7 @@ class Planner {
     if (!frozen_.tree.IsShadowed(inode)) return {};
     const std::string& path = inode.record.base->path;
     return Fail(0, "the transaction has two versions of " + path,
-                "`txfs discard` that path, then commit again");
+                "run `txfs discard` on that path, then commit again");
   }
 
   /// No mount makes them, but what is loaded from a journal may have them.
@@ -114,7 +114,7 @@ class Planner {
     if (path.empty() && is_changed) path = inode.record.base->path;
     if (path.empty()) return {};
     return Fail(EPERM, "cannot commit " + path + ": " + OwnNamesRule().reason,
-                "`txfs discard` that path, then commit again");
+                "run `txfs discard` on that path, then commit again");
   }
 
   // --- selection
@@ -214,19 +214,18 @@ class Planner {
     if (!inode.record.base || inode.record.base->dev == 0) return {};
     const std::string& path = inode.record.base->path;
     if (!MountOf(path).empty()) return {};
-    return Fail(
-        EXDEV,
-        "cannot commit " + path +
-            ": the filesystem it is on is not mounted in the workspace",
-        "mount it again, where the daemon sees it; a btrfs subvolume is one, "
-        "too: `mount --bind` it onto itself");
+    return Fail(EXDEV,
+                "cannot commit " + path +
+                    ": its filesystem is not mounted in the workspace",
+                "mount it again in the daemon's mount namespace; a btrfs "
+                "subvolume needs `mount --bind` onto itself");
   }
 
   static Status RefuseMountpoint(const std::string& path,
                                  const std::string& mount) {
     return Fail(EXDEV,
-                "cannot commit that " + path +
-                    " is moved or deleted: a filesystem is mounted at " + mount,
+                "cannot commit the move or deletion of " + path +
+                    ": a filesystem is mounted at " + mount,
                 "unmount it, or put the directory back");
   }
 
@@ -234,8 +233,8 @@ class Planner {
                                const std::string& path) {
     return Fail(EXDEV,
                 "cannot commit " + path + ": " + from +
-                    " is on another filesystem, and only files of one name "
-                    "are copied from there",
+                    " is on another filesystem, and a commit copies only "
+                    "files with a single name from there",
                 "copy it there instead, and remove the old one");
   }
 
@@ -385,8 +384,8 @@ class Planner {
     if (moved && !fresh.empty()) place = fresh.front().path;
     if (!place || (moved && fresh.empty())) {
       // A file of several names: others took away all those that are left.
-      return Fail(0, "the transaction has no name of " + base + " any more",
-                  "`txfs discard` that path");
+      return Fail(0, "the transaction no longer has a name for " + base,
+                  "run `txfs discard` on that path");
     }
     const bool crosses = MountOf(*place) != MountOf(base);
     if (crosses && (!moved || inode.IsDirectory() || IsDevice(inode))) {

@@ -12,65 +12,68 @@
 
 namespace txfs {
 
-/// A file or directory to be made in the vault before the point of no return.
+/// A file or directory to make in the vault before the point of no return.
 struct StagedObject {
-  Spot spot;  ///< in the vault; parents come before children
+  Spot spot;  ///< in the vault; parents precede children
   Ino ino = kNoIno;
-  /// Its own segment of the spool may become the file: attributes come later.
+  /// The inode's own spool segment may become the file; attributes are set
+  /// later.
   bool adopts = false;
 };
 
-/// Content to be saved in the vault for a patch: what the overlay has (`ino`)
-/// or what the base has (`base`), in the ranges of `delta`.
+/// Content to save in the vault for a patch: the ranges of `delta` of the
+/// overlay's file `ino` or of the base file of inode `base`.
 struct StagedDelta {
   Delta delta;
   Ino ino = kNoIno;
   Ino base = kNoIno;
 };
 
-/// Extended attributes that a step sets after the point of no return, which the
-/// filesystem may have no room for: tried before, on a file of their own.
+/// Extended attributes that a step will set after the point of no return. The
+/// filesystem may have no room for them, so they are tried before, on a
+/// separate file.
 struct TriedXattrs {
   Spot spot;  ///< in the vault
   Ino ino = kNoIno;
 };
 
-/// A step whose st_inos become known when the vault is filled.
+/// A step whose st_inos are known only after the vault is filled.
 struct PlannedStep {
   CommitStep step;
-  Ino object = kNoIno;  ///< staged: `step.ino` is that of it
-  Ino parent = kNoIno;  ///< kLink, kUnlink: `step.parent` is that of it
+  Ino object = kNoIno;  ///< staged: its st_ino becomes `step.ino`
+  Ino parent = kNoIno;  ///< kLink, kUnlink: its st_ino becomes `step.parent`
 };
 
-/// Everything a commit does, in order.
+/// Everything that a commit does, in order.
 struct CommitPlan {
   std::vector<StagedObject> staged;
   std::vector<StagedDelta> deltas;
   std::vector<TriedXattrs> tried;
   std::vector<PlannedStep> steps;
-  std::set<std::string> mounts;  ///< filesystems in the base that they change
-  /// Directories whose times they set since something happens in them.
+  std::set<std::string> mounts;  ///< filesystems in the base that steps change
+  /// Directories whose times the steps set because their entries change.
   std::set<Ino> touched;
   std::vector<std::string>
-      withheld;  ///< sentences: what does not reach the base
+      withheld;  ///< sentences about changes that do not reach the base
 };
 
 struct PlanOptions {
-  const Selection* selection = nullptr;  ///< only this; null: everything
+  const Selection* selection = nullptr;  ///< only this part; null: everything
   bool clones = false;  ///< the vault's filesystem can share blocks of files
 };
 
-/// Plans the commit of the tree. What got to another of the filesystems mounted
-/// inside the workspace is copied there. EXDEV, with path and remedy, for
-/// directories and files of several names that did, and for mountpoints that
-/// went: their renames are refused while it is known where they lead.
+/// Plans the commit of the tree. Files that were moved to another filesystem
+/// mounted in the workspace are copied. EXDEV, with path and remedy, for
+/// directories and files with several names that were moved so, and for removed
+/// mountpoints; such operations are refused while the mount knows the
+/// mountpoint.
 Result<CommitPlan> PlanCommit(Frozen& frozen, const PlanOptions& options);
 
-/// The mode of `inode` that reaches the base: set-user-ID and set-group-ID of a
-/// file only if its base object had them.
+/// The mode of `inode` in the base: has set-user-ID and set-group-ID of a file
+/// only if its base object had them.
 [[nodiscard]] uint32_t CommittedMode(const Inode& inode);
 
-/// The attributes with which `inode` reaches the base, without xattrs.
+/// The attributes of `inode` in the base, without xattrs.
 [[nodiscard]] ObjectAttributes CommittedAttributes(const Inode& inode);
 
 }  // namespace txfs

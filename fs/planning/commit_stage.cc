@@ -43,8 +43,8 @@ Result<UniqueFd> MakeSlot(int vault, const std::string& name,
 Status SetSize(int fd, uint64_t size, const std::string& path) {
   if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
   return Fail(errno, "commit " + path,
-              errno == EFBIG ? "the workspace's filesystem has no files of "
-                               "this size: make it smaller"
+              errno == EFBIG ? "the file is too large for the workspace's "
+                               "filesystem: make it smaller"
                              : "");
 }
 
@@ -199,7 +199,7 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   TRY(ApplyAttributes(made, attributes, frozen_.tree.PathOf(inode)));
   CrashPoint();
   if (::unlinkat(vault, name, 0) == 0) return {};
-  return Fail(errno, "remove what was tried in the vault");
+  return Fail(errno, "remove a probe file from the vault");
 }
 
 Status VaultFiller::MakeRegular(int directory, const std::string& name,
@@ -282,8 +282,8 @@ Status VaultFiller::Clear(const Inode& inode, int fd, Range range) {
                   static_cast<off_t>(to - range.from)) == 0) {
     return {};
   }
-  return Fail(
-      errno, "punch a hole in what is to become " + frozen_.tree.PathOf(inode));
+  return Fail(errno, "punch a hole in the new content of " +
+                         frozen_.tree.PathOf(inode));
 }
 
 Result<SharedFd> VaultFiller::OpenOrigin(const Inode& inode) const {

@@ -15,25 +15,25 @@
 
 namespace txfs {
 
-/// Fills the vault of a commit before its point of no return: new objects with
-/// content, owner and attributes, the content that patches write and overwrite,
-/// and the sums of all that content.
+/// Fills the vault of a commit before its point of no return, with new objects,
+/// the content that patches write and overwrite, and the sums of all that
+/// content.
 class VaultFiller {
  public:
-  /// `progress` is called with how many objects and deltas are in the vault.
+  /// Calls `progress` with the number of objects and deltas in the vault.
   /// `vault` outlives this.
   VaultFiller(Frozen& frozen, const Vault& vault,
               std::function<void(size_t done)> progress = {})
       : frozen_(frozen), vault_(vault), progress_(std::move(progress)) {}
 
-  /// Whether files in the vault can share blocks with those of the base.
+  /// Whether files in the vault can share blocks with files of the base.
   static bool CanClone(const Vault& vault);
 
-  /// Makes all that `plan` names and returns its steps, complete. Durable when
+  /// Makes everything in `plan` and returns its complete steps. Durable when
   /// this returns.
   Result<CommitSteps> Fill(const CommitPlan& plan);
 
-  /// st_ino of all that was made, which is what it has once it is committed.
+  /// st_ino of all objects made, which they keep when they are committed.
   [[nodiscard]] const std::map<Ino, uint64_t>& made() const { return made_; }
 
  private:
@@ -48,8 +48,7 @@ class VaultFiller {
   Status CopyRange(const Inode& inode, int fd, Range range, ContentSum& sum);
   Status SaveDelta(const StagedDelta& delta);
   Status CopyForeignXattrs(const Inode& inode, int fd);
-  /// The base file that `inode` was made from. ESTALE: another one has its
-  /// path.
+  /// The base file of `inode`. ESTALE if another file has its path.
   Result<SharedFd> OpenOrigin(const Inode& inode) const;
   Status Keep(const Spot& spot, ContentSum sum,
               const std::optional<Timestamp>& mtime);
@@ -64,7 +63,7 @@ class VaultFiller {
   const Vault& vault_;
   std::function<void(size_t done)> progress_;
   size_t done_ = 0;
-  std::map<Ino, uint64_t> made_;  ///< st_ino of what was made
+  std::map<Ino, uint64_t> made_;  ///< st_ino of the objects made
   VaultSums sums_;
 };
 

@@ -8,8 +8,9 @@
 
 namespace txfs {
 
-/// What the steps of `plan` do, for people: "move old/ to new/", "replace a.c".
-/// A line for each but those by which an object only passes through the vault.
+/// Describes the steps of `plan` to users: "move old/ to new/", "replace a.c".
+/// One line per step, without those by which an object only passes through the
+/// vault.
 Result<std::vector<std::string>> DescribeSteps(Frozen& frozen,
                                                const CommitPlan& plan);
 

@@ -11,52 +11,51 @@
 
 namespace txfs {
 
-/// What the base did to an object.
+/// What happened to an object in the base.
 enum class TheirChange {
-  kTouched,     ///< another object or other times, but the same in all else
+  kTouched,     ///< another object or other times, but otherwise equal
   kAttributes,  ///< mode or owner
-  kContent,     ///< bytes, symlink target; of a directory: it is another one
+  kContent,     ///< bytes, symlink target; for a directory: it is another one
   kType,
   kDeleted,
-  kCreated,  ///< a name that was free
+  kCreated,  ///< a new name
 };
-/// What the transaction did to it.
+/// What the transaction did to the object.
 enum class OurChange {
   kNothing,     ///< touched it, but it is equal
-  kEntries,     ///< of a directory: names in it come or go
+  kEntries,     ///< directory: added or removed names
   kAttributes,  ///< mode, owner, times, user.* attributes
   kLinked,
   kRenamed,
   kModified,  ///< bytes
-  kReplaced,  ///< something else has its name
+  kReplaced,  ///< another object has its name
   kDeleted,
   kCreated,
 };
 
-/// Something in the base that is no longer what the transaction saw.
+/// A difference between the base and what the transaction recorded of it.
 struct Drift {
   std::string path;  ///< in the base
   TheirChange theirs = TheirChange::kTouched;
   OurChange ours = OurChange::kNothing;
-  bool conflict = false;  ///< it takes somebody to say which side counts
-  bool nameless = false;  ///< a file of several names: each known to lead to
-                          ///< it is gone on one side, others may be left
-  bool another = false;   ///< the base has there what is another inode of the
-                          ///< transaction, by one of several names
-  Ino ino = kNoIno;       ///< the inode with that base path; kCreated: none
-  Ino at_path = kNoIno;   ///< kReplaced, kCreated: the inode that has the name
-                          ///< in the overlay, if any
-  struct stat now{};      ///< of the base object; not of kDeleted
+  bool conflict = false;  ///< a user has to choose a side
+  bool nameless = false;  ///< a file with several names: all known ones are
+                          ///< gone on one side, others may exist
+  bool another = false;   ///< the base has another inode of the transaction
+                          ///< there, a file with several names
+  Ino ino = kNoIno;       ///< the inode with this base path; kCreated: none
+  Ino at_path = kNoIno;   ///< kReplaced, kCreated: the inode with this name in
+                          ///< the overlay, if any
+  struct stat now{};      ///< of the base object; unset for kDeleted
 
   [[nodiscard]] Conflict Describe() const;
 };
 
-/// All drift under the transaction, by path. Looks at every object that was
-/// touched, and at the content of those that seem to have changed if a
-/// pre-image tells what it was.
+/// All drift of the transaction, sorted by path. Checks every touched object;
+/// reads the content of those that seem to have changed and have a pre-image.
 Result<std::vector<Drift>> FindDrift(Frozen& frozen);
 
-/// The conflicts among it.
+/// The conflicts among `drifts`.
 [[nodiscard]] std::vector<Conflict> ConflictsIn(
     const std::vector<Drift>& drifts);
 

@@ -166,7 +166,7 @@ Status Resolution::TakeMine(const Drift& drift) {
     if (content && modified) can = TRY(CopyUp(inode));
     if (can) Rebind(inode, drift, {.content = content && !modified});
   }
-  if (!can) Stay(drift, "what it had before is not kept");
+  if (!can) Stay(drift, "its earlier content is not kept");
   return {};
 }
 
@@ -444,7 +444,7 @@ Status Resolution::MergeText(const Drift& drift, const Inode& target) {
   const bool again = std::ranges::any_of(
       merges_, [&](const Merge& merge) { return merge.target == target.ino; });
   if (again) {
-    Stay(drift, "its new content is to be merged with another file's, too");
+    Stay(drift, "its new content is already merged with another file");
     return {};
   }
   const std::optional<Bytes> ancestor = frozen_.origins.OldContent(origin);
@@ -452,7 +452,7 @@ Status Resolution::MergeText(const Drift& drift, const Inode& target) {
   const auto theirs = ReadTheirs(drift);
   if (!ancestor || !ours || !theirs) {
     Stay(drift,
-         ancestor ? "too large to merge" : "what it had before is not kept");
+         ancestor ? "too large to merge" : "its earlier content is not kept");
     return {};
   }
   auto merged = TRY(options_.merge({.path = drift.path,
@@ -460,7 +460,7 @@ Status Resolution::MergeText(const Drift& drift, const Inode& target) {
                                     .ours = AsText(*ours),
                                     .theirs = AsText(*theirs)}));
   if (!merged || merged->content.size() > kRecordContentMax) {
-    Stay(drift, merged ? "too large to merge" : "is no text");
+    Stay(drift, merged ? "too large to merge" : "is not text");
     return {};
   }
   const bool clean = merged->clean;

@@ -13,7 +13,7 @@
 
 namespace txfs {
 
-/// What a commit does about conflicts.
+/// How a commit resolves conflicts.
 enum class OnConflict { kFail, kMine, kTheirs, kMerge };
 
 /// Three versions of a file.
@@ -24,20 +24,21 @@ struct MergedText {
   std::string content;
   bool clean = true;  ///< else it has conflict markers in it
 };
-/// A three-way merge; nothing for what is no text.
+/// A three-way merge; none if a version is not text.
 using TextMerge =
     std::function<Result<std::optional<MergedText>>(const MergeInput&)>;
 
 struct ResolveOptions {
   OnConflict on_conflict = OnConflict::kFail;
   TextMerge merge;       ///< kMerge
-  bool markers = false;  ///< kMerge: what does not merge gets conflict markers
+  bool markers = false;  ///< kMerge: write conflict markers where lines clash
 };
 
-/// Makes a transaction fit a base that changed under it: edits of the tree, in
-/// memory only, after which a plan of it does what was asked for. Taken back at
-/// destruction unless kept, so a commit that fails leaves the transaction and
-/// its conflicts as they were; what was merged stays where markers stop it.
+/// Adapts a transaction to a base that changed under it, by edits of the tree
+/// in memory: a plan of the edited tree resolves the conflicts as the options
+/// say. Without Keep, the destructor reverts the edits, so that after a failed
+/// commit the transaction and its conflicts are as before. Exception: merges
+/// stay if conflict markers stop the commit.
 class Resolution {
  public:
   explicit Resolution(Frozen& frozen) : frozen_(frozen) {}
@@ -45,41 +46,43 @@ class Resolution {
   Resolution(const Resolution&) = delete;
   Resolution& operator=(const Resolution&) = delete;
 
-  /// Returns the conflicts that remain: with any, nothing may be committed.
+  /// Returns the remaining conflicts: if there are any, nothing may be
+  /// committed.
   Result<std::vector<Conflict>> Resolve(const std::vector<Drift>& drifts,
                                         const ResolveOptions& options);
-  /// The base is being changed.
+  /// Call it when the base is about to be changed.
   void Keep();
 
-  /// Conflicts that were resolved.
+  /// Resolved conflicts.
   [[nodiscard]] const std::vector<Conflict>& resolved() const {
     return resolved_;
   }
-  /// Paths at which the transaction gives way.
+  /// Paths at which the transaction's changes are dropped.
   [[nodiscard]] const std::vector<std::string>& dropped() const {
     return dropped_;
   }
-  /// Files whose content is another one now, which the kernel may have cached.
+  /// Files with new content, whose old content the kernel may have cached.
   [[nodiscard]] const std::vector<Ino>& rewritten() const { return rewritten_; }
-  /// Names that lead to another object, or none, which the kernel may remember.
+  /// Names that lead to another object or none, which the kernel may have
+  /// cached.
   [[nodiscard]] const std::vector<StaleCaches::Name>& stale_names() const {
     return stale_names_;
   }
 
  private:
-  /// What of the base's new state becomes the transaction's, too.
+  /// The parts of the base's new state that the transaction adopts.
   struct Take {
     bool content = false;
     bool attributes = false;  ///< those that the transaction did not change
   };
   struct Done {
     std::optional<Edit> edit;
-    std::optional<Inode::Link> hidden;  ///< known name of `child` that went
+    std::optional<Inode::Link> hidden;  ///< removed known name of `child`
     Ino child;
   };
   struct Merge {
     const Drift* drift;
-    Ino target;  ///< inode with our version
+    Ino target;  ///< inode with the transaction's version
     MergedText text;
   };
 
@@ -96,14 +99,14 @@ class Resolution {
   void Rebind(const Inode& inode, const Drift& drift, Take take);
   [[nodiscard]] InodeRecord Rebound(const Inode& inode, const Drift& drift,
                                     Take take) const;
-  /// A place for content that no record names.
+  /// Makes a place for content that no record refers to.
   Result<ContentRef> Stage(ByteSpan bytes);
-  /// The inode's own copy of what it still has of the base's old content. False
-  /// when that is not to be had.
+  /// Copies the rest of the base's old content into the inode. False if that
+  /// content is not available.
   Result<bool> CopyUp(const Inode& inode);
-  /// `record` and `content` are all there is to it.
+  /// Makes `record` and `content` the whole inode.
   Status Replace(const Inode& inode, InodeRecord record, ByteSpan content);
-  /// What the base no longer has is planned as new.
+  /// Makes the inode, which the base no longer has, a new one.
   Result<bool> MakeNew(const Inode& inode);
   [[nodiscard]] bool HasNotedName(const Inode& inode) const;
   [[nodiscard]] std::vector<Inode::Link> OtherNames(const Inode& inode) const;
@@ -115,7 +118,7 @@ class Resolution {
   Status MergeText(const Drift& drift, const Inode& target);
   Result<std::optional<Bytes>> ReadOurs(const Inode& inode);
   std::optional<Bytes> ReadTheirs(const Drift& drift);
-  /// `lasting`: the base's version is accepted for good, also if nothing is
+  /// `lasting`: the base's version is accepted permanently, even if nothing is
   /// committed now.
   Status WriteMerge(const Merge& merge, bool lasting);
 
@@ -126,10 +129,10 @@ class Resolution {
   std::vector<Ino> rewritten_;
   std::vector<StaleCaches::Name> stale_names_;
   std::vector<Merge> merges_;
-  std::map<std::string, Ino> renewed_;  ///< by the base path that they had
+  std::map<std::string, Ino> renewed_;  ///< by their former base path
   std::vector<Done> done_;
   std::vector<StagedContent> staged_;
-  uint32_t segment_ = 0;  ///< where it all is; 0: nothing was staged yet
+  uint32_t segment_ = 0;  ///< of all staged content; 0: none yet
   uint64_t segment_end_ = 0;
 };
 

@@ -36,7 +36,7 @@ class Selector {
     }
     if (found || AddMoveAbove(path)) return {};
     return Fail(0, "the transaction changed nothing at " + ShownPath(path),
-                "`txfs status` and `txfs diff --name-status` show what it did");
+                "`txfs status` and `txfs diff --name-status` show its changes");
   }
 
   Selection Close() {

@@ -11,8 +11,8 @@
 
 namespace txfs {
 
-/// The part of a transaction that a commit or discard is about: names that the
-/// upper changed, and upper inodes.
+/// A part of a transaction, for a commit or discard: changed names in the
+/// upper, and upper inodes.
 struct Selection {
   std::set<std::pair<Ino, std::string>> names;  ///< directory, name
   std::set<Ino> inodes;
@@ -21,23 +21,24 @@ struct Selection {
 };
 
 enum class SelectionParents {
-  kNeeded,  ///< for a commit: new and moved directories above come along
-  kApart,   ///< for a discard: they stay, changed ones as they are
+  kNeeded,  ///< for a commit: includes new and moved parent directories
+  kApart,  ///< for a discard: parent directories stay, changed ones as they are
 };
 
-/// All changes at or below `paths` (of the overlay, or of the base where
-/// something was moved away or deleted), with what cannot be told apart from
-/// them: both ends of a rename, all names of an inode, a deleted directory as
-/// a whole. An error, with the path, when there is no change at one of them.
+/// All changes at or below `paths`, with the changes that cannot be separated
+/// from them: both ends of a rename, all names of an inode, all of a deleted
+/// directory. `paths` are paths of the overlay, or base paths of moved or
+/// deleted objects. An error, with the path, if there is no change at one of
+/// them.
 Result<Selection> SelectPaths(Frozen& frozen,
                               const std::vector<std::string>& paths,
                               SelectionParents parents);
 
-/// The paths of what is in it, in the overlay and in the base.
+/// The paths of `selection` in the overlay and in the base.
 [[nodiscard]] std::set<std::string> PathsOf(Frozen& frozen,
                                             const Selection& selection);
 
-/// Everything else that the transaction changed.
+/// All other changes of the transaction.
 [[nodiscard]] Selection AllBut(Frozen& frozen, const Selection& selection);
 
 }  // namespace txfs

@@ -13,18 +13,18 @@
 
 namespace txfs {
 
-/// What the commit of a part is going to do to the base.
+/// What a partial commit will do to the base.
 struct PartCommit {
   std::map<Ino, uint64_t> made;  ///< st_ino of the objects that it makes
-  std::set<Ino> touched;         ///< directories whose times it sets, since
-                                 ///< something happens in them
+  std::set<Ino> touched;  ///< directories whose times it sets because their
+                          ///< entries change
 };
 
-/// Plans the change by which a transaction goes on without `selection`: what
-/// was in it is the base's from now on, or never was. A directory that lies
-/// where the base has it, and had no other change, goes with it. `tables`: all
-/// that the journal has. `commit`: null for a discard. The caller fills in
-/// whose change it is.
+/// Plans the change that removes `selection` from a transaction: after a commit
+/// it is in the base, after a discard (`commit` is null) it never was. A
+/// directory at its base path that has no other change is removed, too.
+/// `tables`: all rows of the journal. The caller fills in time, pid, uid and
+/// program.
 Result<Change> PlanSettlement(Frozen& frozen, const Selection& selection,
                               const Image& tables, const PartCommit* commit);
 

@@ -196,17 +196,17 @@ void TreeCheck::CheckRecord(Ino ino, const InodeRecord& record) {
   if ((attr.mode & ~07777U) != 0) Add("tree.inode", ino, "has a wrong mode");
   if (ino == kRootIno &&
       (!IsDirectory(record) || !record.base || !record.base->path.empty())) {
-    Add("tree.inode", ino, "is the root, but not that of the base");
+    Add("tree.inode", ino, "is the root, but not the root of the base");
   }
   if (symlink == record.symlink.empty()) {
     Add("tree.inode", ino,
         symlink ? "is a symlink without a target"
-                : "has a symlink's target, but is none");
+                : "has a symlink target, but is not a symlink");
   } else if (symlink && attr.size != record.symlink.size()) {
-    Add("tree.inode", ino, "is a symlink of another size than its target");
+    Add("tree.inode", ino, "is a symlink with another size than its target");
   }
   if (record.base && TypeOfMode(record.base->mode) != attr.type) {
-    Add("tree.inode", ino, "is of another type than its base object");
+    Add("tree.inode", ino, "has another type than its base object");
   }
   const uint64_t limit =
       regular && record.base ? std::min(record.base->size, attr.size) : 0;
@@ -214,7 +214,7 @@ void TreeCheck::CheckRecord(Ino ino, const InodeRecord& record) {
     Add("tree.inode", ino, "takes more content from the base than there is");
   }
   if (attr.own_segment != 0 && !regular) {
-    Add("tree.inode", ino, "has a segment, but is no regular file");
+    Add("tree.inode", ino, "has a segment, but is not a regular file");
   }
 }
 
@@ -225,21 +225,22 @@ void TreeCheck::CheckName(const Row& row) {
     findings_.Add("tree.dentry", "the name " + Quote(name) + " in " +
                                      NameOf(parent) + " " + what);
   };
-  if (!IsName(name)) add("is none");
+  if (!IsName(name)) add("is not a valid name");
   const InodeRecord* directory = Find(parent);
-  if (directory == nullptr) return add("is in no known directory");
+  if (directory == nullptr) return add("is in an unknown directory");
   if (!IsDirectory(*directory)) return add("is not in a directory");
   if (row.second.kind == DentryKind::kWhiteout) {
     if (row.second.ino != kNoIno) add("is a whiteout with an inode");
-    if (!directory->base) add("hides a name of the base where there is none");
+    if (!directory->base)
+      add("is a whiteout in a directory that is not in the base");
     return;
   }
   const InodeRecord* inode = Find(row.second.ino);
   if (inode == nullptr) {
-    return add("leads to inode " + std::to_string(Raw(row.second.ino)) +
+    return add("refers to inode " + std::to_string(Raw(row.second.ino)) +
                ", which has no record");
   }
-  if (row.second.ino == kRootIno) add("leads to the root");
+  if (row.second.ino == kRootIno) add("refers to the root");
   if (directory->attr.nlink == 0) add("is in a deleted directory");
 }
 
@@ -254,7 +255,7 @@ void TreeCheck::CheckExtents() {
     if (inode == nullptr) {
       Add("tree.extent", key.first, range + ", but no record");
     } else if (inode->attr.type != FileType::kRegular) {
-      Add("tree.extent", key.first, range + ", but is no regular file");
+      Add("tree.extent", key.first, range + ", but is not a regular file");
     } else if (inode->attr.nlink == 0) {
       Add("tree.extent", key.first, range + ", but is deleted");
     } else if (extent.end() > inode->attr.size) {
@@ -276,7 +277,8 @@ void TreeCheck::CheckXattrs() {
     if (inode == nullptr) {
       Add("tree.xattr", key.first, what + ", but no record");
     } else if (!inode->attr.xattrs_owned) {
-      Add("tree.xattr", key.first, what + ", but takes its from the base");
+      Add("tree.xattr", key.first,
+          what + ", but takes its attributes from the base");
     } else if (inode->attr.nlink == 0) {
       Add("tree.xattr", key.first, what + ", but is deleted");
     }
@@ -295,7 +297,7 @@ void TreeCheck::CheckLinks(Ino ino, const InodeRecord& record) {
   const uint64_t expected =
       IsDirectory(record) ? 2 + SubdirectoriesOf(ino) : names;
   if (links == 0) {
-    Add("tree.nlink", ino, "is deleted and not of the base, but has a record");
+    Add("tree.nlink", ino, "is deleted and not in the base, but has a record");
   } else if (links != expected) {
     Add("tree.nlink", ino,
         "has a link count of " + std::to_string(links) + " instead of " +
@@ -466,7 +468,7 @@ Status CheckServable(const Image& image) {
     return Fail(
         EBADMSG,
         "the transaction's tables contradict each other: " + problem.message,
-        "`txfs fsck` shows what else is damaged");
+        "`txfs fsck` lists all damage");
   }
   return {};
 }

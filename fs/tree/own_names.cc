@@ -11,10 +11,9 @@ const policy::Rule& OwnNamesRule() {
   static const policy::Rule kRule = [] {
     policy::Rule rule;
     rule.id = policy::kOwnNamesId;
-    rule.reason = "txfs itself takes what has this name for its own";
+    rule.reason = "txfs reserves this name for its own files";
     rule.suggest =
-        "use another name; rules of a workspace are changed outside of its "
-        "mount";
+        "use another name; change the rules of a workspace outside its mount";
     return rule;
   }();
   return kRule;

@@ -16,12 +16,12 @@
 
 namespace txfs {
 
-/// What a step does (docs/recovery.md, "Steps").
+/// The kind of a step (docs/recovery.md, "Steps").
 enum class StepKind : uint8_t {
   kMove = 1,      ///< rename object `ino` from `from` to `to`, which is free
   kExchange = 2,  ///< swap `ino`, at `from` in the vault, and `other`, at `to`
-  kLink = 3,      ///< give object `ino`, at `from`, the name `to`, too
-  kUnlink = 4,    ///< take the name `to` of `ino` away; `from` stays
+  kLink = 3,      ///< give object `ino`, at `from`, the further name `to`
+  kUnlink = 4,    ///< remove the name `to` of `ino`; `from` stays
   kPatch = 5,     ///< write `after` into file `ino` at `to`
   kAttributes = 6,  ///< give object `ino`, at `to`, the attributes `set_after`
 };
@@ -30,7 +30,7 @@ enum class StepKind : uint8_t {
 struct Spot {
   bool vault = false;
   std::string path;
-  std::string mount;  ///< vault: on which filesystem; see BaseMounts
+  std::string mount;  ///< vault: the filesystem that has it; see BaseMounts
 
   [[nodiscard]] static Spot Base(std::string path) {
     return {false, std::move(path), {}};
@@ -41,9 +41,9 @@ struct Spot {
   bool operator==(const Spot&) const = default;
 };
 
-/// Content that a patch writes: `ranges` of the vault's file `name`, at the
-/// same offsets, into a file that is cut to `keep` bytes and then set to
-/// `size`.
+/// The content that a patch writes. The patched file is cut to `keep` bytes and
+/// set to `size`, then gets `ranges` of the vault's file `name`, at the same
+/// offsets.
 struct Delta {
   std::string name;
   uint64_t keep = 0;
@@ -60,14 +60,14 @@ Status ApplyDelta(
     const Delta& delta, uint64_t offset, MutableByteSpan out,
     const std::function<Status(uint64_t from, MutableByteSpan part)>& read);
 
-/// What a commit sets about an object besides its content.
+/// The attributes of an object that a commit sets.
 struct ObjectAttributes {
   FileType type = FileType::kRegular;
   uint32_t mode = 0;  ///< permission bits
   uint32_t uid = 0;
   uint32_t gid = 0;
   Timestamp atime, mtime;
-  /// All user.* attributes there are to be; none: they stay as they are.
+  /// All user.* attributes that the object gets; none: they stay as they are.
   std::optional<std::map<std::string, std::string>> xattrs;
 
   bool operator==(const ObjectAttributes&) const = default;
@@ -75,38 +75,38 @@ struct ObjectAttributes {
 
 [[nodiscard]] ObjectAttributes AttributesOf(const struct stat& st);
 
-/// One change of the base that can be repeated and inverted.
+/// A change of the base that can be repeated and inverted.
 struct CommitStep {
   StepKind kind = StepKind::kMove;
   Spot from, to;
-  uint64_t ino = 0;     ///< st_ino of the object; 0 only in kAttributes of a
-                        ///< plan that an earlier version wrote
-  uint64_t other = 0;   ///< kExchange: st_ino of the object that goes
+  uint64_t ino = 0;     ///< st_ino of the object; 0 only in a kAttributes step
+                        ///< that an earlier version wrote
+  uint64_t other = 0;   ///< kExchange: st_ino of the replaced object
   uint64_t parent = 0;  ///< kLink, kUnlink with `to` in the base: st_ino of its
-                        ///< directory, lest a repeated run takes another
-                        ///< that has its path by now
+                        ///< directory, so that a repeated run does not use
+                        ///< another directory that meanwhile has the path
   std::optional<Delta> before, after;  ///< kPatch: both
-  /// kAttributes: `set_before` are those of `from` when the step is undone;
-  /// none: the object is not there then. So for `set_after`.
+  /// kAttributes: `set_after` is for `to`; none: the object does not exist
+  /// then. `set_before` is the same for `from` when the step is undone.
   std::optional<ObjectAttributes> set_before, set_after;
 
   bool operator==(const CommitStep&) const = default;
 };
 
-/// The steps of a commit in order: attributes last.
+/// The steps of a commit in order; kAttributes steps come last.
 using CommitSteps = std::vector<CommitStep>;
 
-/// The steps that take `steps` back.
+/// The steps that undo `steps`.
 [[nodiscard]] CommitSteps Inverse(const CommitSteps& steps);
 
-/// Whether the step gives a file a set-user-ID or set-group-ID bit that it does
-/// not have before. Those of a commit do not; those of an undo may.
+/// Whether the step gives a file a set-user-ID or set-group-ID bit that it did
+/// not have before. Steps of a commit do not; those of an undo may.
 [[nodiscard]] bool GainsPrivilege(const CommitStep& step);
-/// Whether one of them does.
+/// Whether one of the steps does.
 [[nodiscard]] bool GainPrivileges(const CommitSteps& steps);
 
-/// Encodes per docs/format.md, "Commit plan". What the decoder rejects is
-/// there, "What is rejected".
+/// Encodes per docs/format.md, "Commit plan". The decoder rejects steps as in
+/// its section "What is rejected".
 void EncodeSteps(const CommitSteps& steps, Encoder& out);
 CommitSteps DecodeSteps(Decoder& in);
 

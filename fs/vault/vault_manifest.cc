@@ -152,7 +152,7 @@ class Comparison {
         Say(*old++, "is missing");
       } else if (only_fresh) {
         // Version 1 of the format has no entries of these.
-        if (!IsRoot(*fresh)) Say(*fresh, "was put there");
+        if (!IsRoot(*fresh)) Say(*fresh, "was added");
         ++fresh;
       } else {
         if (old->sealed || fresh->sealed) sealed_.push_back(&*old);

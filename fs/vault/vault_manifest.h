@@ -11,48 +11,48 @@
 
 namespace txfs {
 
-/// Something in a vault, as it is when the commit is done.
+/// An object in a vault, as it is at the end of the commit.
 struct VaultEntry {
   std::string mount, path;  ///< as in a Spot
   uint64_t ino = 0;
   uint32_t mode = 0;  ///< with S_IF* bits
   uint32_t uid = 0;
   uint32_t gid = 0;
-  uint64_t size = 0;  ///< of a directory 0
+  uint64_t size = 0;  ///< 0 for a directory
   Timestamp mtime;
-  Timestamp ctime;  ///< of a directory 0; of a manifest of version 1, too
-  /// A file that has a name elsewhere, too: what is done there is no damage.
+  Timestamp ctime;  ///< 0 for a directory, and in a manifest of version 1
+  /// A file with a hard link outside the vault: changes through it are not
+  /// damage.
   bool shared = false;
-  /// A directory that could not be looked into.
+  /// A directory that this process could not read.
   bool sealed = false;
 
   bool operator==(const VaultEntry&) const = default;
 };
 
-/// All that a vault has but its sums, by mount and path: its directory, whose
-/// path is empty, and everything in it.
+/// Everything in a vault except its sums, sorted by mount and path: the vault's
+/// directories, whose path is empty, and all objects in them.
 using VaultManifest = std::vector<VaultEntry>;
 
 /// Reads names and attributes, and no content.
 Result<VaultManifest> TakeManifest(const Vault& vault);
 
-/// How a vault differs from its manifest.
+/// The differences between a vault and its manifest.
 struct VaultDifferences {
-  /// It is not that vault but a copy of it, in which inode numbers are others:
-  /// only the rest was compared.
+  /// The vault is a copy, which has other inode numbers: these were not
+  /// compared.
   bool is_copy = false;
   std::vector<std::string> list;  ///< each as "d0/file is missing"
-  /// Files of which only the ctime is another, and which have no sum:
-  /// "d0/file".
+  /// Files that have no sum and of which only the ctime differs: "d0/file".
   std::vector<std::string> doubts;
 };
 
-/// What is no longer as `manifest` says. Content is read only of files that
-/// were touched and have a sum.
+/// Compares a vault with `manifest`. Reads the content only of files whose
+/// ctime differs and that have a sum.
 Result<VaultDifferences> CompareManifest(const Vault& vault,
                                          const VaultManifest& manifest);
 
-/// What is at `path` of a vault's part on `mount`, for messages.
+/// The name for messages of the object at `path` in a vault's part on `mount`.
 [[nodiscard]] std::string NameInVault(const std::string& mount,
                                       const std::string& path);
 

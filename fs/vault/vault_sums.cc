@@ -242,7 +242,7 @@ Result<std::vector<OtherContent>> FindOtherContent(
                           : Result<bool>(std::unexpected(file.error()));
     if (has && *has) continue;
     others.push_back({sum.mount, sum.path,
-                      has ? "has other content" : has.error().ToString()});
+                      has ? "has different content" : has.error().ToString()});
   }
   return others;
 }

@@ -145,7 +145,7 @@ Result<UniqueFd> Vaults::OpenPlace() const {
   // A name as MakePlace gives it; whatever else stands there is not ours.
   if (!name.starts_with(kMountVaults) || name.contains('/')) {
     return Fail(EBADMSG, PathOfFd(store_) + "/" + kPlaceFile + " is damaged",
-                "`txfs fsck` shows what else is");
+                "`txfs fsck` lists all damage");
   }
   auto place = OpenPrivate(base_.root(), name);
   if (!place) return place;
@@ -179,8 +179,8 @@ Result<Vault> Vaults::Make(const std::string& id) const {
     return Fail(ErrorKind::kFailed, EXDEV,
                 PathOfFd(parent.get()) +
                     " is on another filesystem than the workspace: a commit "
-                    "could not move anything there",
-                "unmount what is mounted there; `txfs mount --store DIR` has "
+                    "cannot move files there",
+                "unmount the filesystem there; `txfs mount --store DIR` puts "
                 "the store elsewhere");
   }
   return vault;
@@ -217,7 +217,7 @@ Status Vaults::MakePart(const std::string& id, const std::string& mount) const {
   if (!opened) {
     return Fail(0,
                 JoinPath(mount, kMountVaults) +
-                    " is there, and not a private directory of this user",
+                    " is not a private directory of this user",
                 "move it elsewhere");
   }
   const UniqueFd parts = *std::move(opened);
@@ -235,10 +235,10 @@ Result<UniqueFd> Vaults::OpenPart(const std::string& id,
   if (directory) {
     return OpenAt((*directory)->get(), ".", O_RDONLY | O_DIRECTORY);
   }
-  return Fail(ENODEV,
-              "the filesystem that was mounted at " + mount +
-                  " in the workspace is not there",
-              "mount it again");
+  return Fail(
+      ENODEV,
+      "the filesystem at " + mount + " in the workspace is no longer mounted",
+      "mount it again");
 }
 
 Result<Vault> Vaults::Open(const std::string& id) const {
@@ -275,7 +275,7 @@ Result<std::vector<std::string>> Vaults::PartsOf(int vault) {
   if (mounts) return mounts;
   return Fail(mounts.error().code,
               PathOfFd(vault) + "/" + kPartsFile + " is damaged",
-              "`txfs fsck` shows what else is");
+              "`txfs fsck` lists all damage");
 }
 
 Result<std::vector<std::string>> Vaults::Ids() const {

@@ -16,88 +16,88 @@
 
 namespace txfs {
 
-/// What a file in a vault is there for: the first letter of its name
+/// The purpose of a file in a vault: the first letter of its name
 /// (docs/format.md, "Commit plan").
 enum class VaultSlot : char {
-  kStaged = 'n',   ///< new, and what an exchange put in its place
-  kTaken = 'd',    ///< taken away
-  kMoving = 'm',   ///< a base object on its way to another name
-  kHeld = 'h',     ///< a name that holds a file of several names
+  kStaged = 'n',   ///< new; after an exchange, the object that it replaced
+  kTaken = 'd',    ///< removed from the base
+  kMoving = 'm',   ///< a base object during its move to another name
+  kHeld = 'h',     ///< a hard link that keeps a file with several names
   kPatch = 'p',    ///< bytes that a patch writes
   kPatched = 'o',  ///< bytes that a patch overwrites
 };
 
 [[nodiscard]] std::string SlotName(VaultSlot slot, uint64_t number);
-/// Whether `name` is one that SlotName makes.
+/// Whether `name` has the form of a SlotName.
 [[nodiscard]] bool IsSlotName(std::string_view name);
-/// Whether `name` is one of such a slot.
+/// Whether `name` is of the slot `slot`.
 [[nodiscard]] bool IsSlot(VaultSlot slot, std::string_view name);
-/// For a file that was moved and replaced: the name of what moved, by that of
-/// what took its place.
+/// The slot of the object that moved away, from the slot of the object that
+/// replaced it.
 [[nodiscard]] std::string MovingSlotOf(std::string_view staged);
 
-/// In a vault: what is known of the content of its files
-/// (fs/vault/vault_sums.h).
+/// Name of the file with a vault's sums (fs/vault/vault_sums.h).
 inline constexpr const char* kSumsFile = "sums";
 
-/// The open directories of one commit's vault, by mount: "" is the base's own
-/// filesystem (BaseMounts).
+/// The open directories of one commit's vault, by mount; "" is the filesystem
+/// of the base's root (BaseMounts).
 using Vault = std::map<std::string, UniqueFd>;
 
-/// Where `spot`, which is in the vault, is looked up.
+/// The directory in which `spot`, a name in the vault, lies.
 [[nodiscard]] Result<int> DirectoryOf(const Vault& vault, const Spot& spot);
 
-/// Times of change of a vault's directories; others mean that files came or
-/// went. Empty: they are not known.
+/// The ctimes of a vault's directories. A changed stamp means that files were
+/// added or removed. Empty: unknown.
 using VaultStamp = std::vector<Timestamp>;
 
-/// Whether what happens from now on gives another stamp.
+/// Whether every later change gives another stamp.
 [[nodiscard]] bool IsOld(const VaultStamp& stamp);
 
 /// The vaults of a store's commits, by id (docs/recovery.md, "Words").
 ///
-/// They lie in the store where its files can be renamed into the workspace,
-/// else in a directory in the workspace's root, which counts only if the store
-/// has its identity. For each filesystem mounted in the workspace that the
-/// commit changes, a vault has a part in the root of that.
+/// They lie in the store if its files can be renamed into the workspace; else
+/// in a directory in the workspace's root whose identity the store has
+/// recorded. A vault also has a part in the root of each filesystem mounted in
+/// the workspace that the commit changes.
 class Vaults {
  public:
   /// `store`: the store's directory. Both outlive this.
   Vaults(const BaseDirectory& base, int store);
 
-  /// Makes vault `id`, empty.
+  /// Makes the empty vault `id`.
   Result<Vault> Make(const std::string& id) const;
-  /// Makes its parts on `mounts`. Once for each vault.
+  /// Makes its parts on `mounts`. Call it at most once for each vault.
   Status AddParts(const std::string& id, const std::set<std::string>& mounts,
                   Vault& vault) const;
-  /// Opens vault `id` with all its parts. Says which filesystem is not there.
+  /// Opens vault `id` with all its parts. ENODEV names a filesystem that is not
+  /// mounted.
   Result<Vault> Open(const std::string& id) const;
-  /// Ids of those there are.
+  /// Ids of all vaults.
   Result<std::vector<std::string>> Ids() const;
   /// Bytes of blocks in vault `id`; 0 when there is none.
   Result<uint64_t> Bytes(const std::string& id) const;
-  /// Removes it with its parts. What is on a filesystem that is not mounted
-  /// stays for another time, and so does the id.
+  /// Removes vault `id` with its parts. If a filesystem is not mounted, its
+  /// part stays, and so does the id; call Remove again later.
   Status Remove(const std::string& id) const;
 
-  /// A name for a file in vault `id` that OpenFile and Read take.
+  /// The path of a file in vault `id` for OpenFile and Read.
   static std::string PathOf(const std::string& id, const Spot& spot);
   Result<SharedFd> OpenFile(const std::string& path) const;
   [[nodiscard]] VaultStamp StampOf(const std::string& id) const;
-  /// Shows `visit` every regular file in vault `id` that can be found, with its
-  /// inode number: its path as OpenFile takes it. Also those in directories
-  /// that were taken away.
+  /// Calls `visit` with path (for OpenFile) and st_ino of every regular file
+  /// that can be found in vault `id`, also in directories that the commit
+  /// removed.
   void ForEachFile(
       const std::string& id,
       const std::function<void(std::string path, uint64_t ino)>& visit) const;
-  /// Reads a file, as ReadFully.
+  /// Reads from a file, as ReadFully.
   Result<size_t> Read(const std::string& path, uint64_t offset,
                       MutableByteSpan out) const;
 
  private:
   Result<UniqueFd> OpenParent(bool make) const;
-  /// The directory in the workspace's root. ENOENT when there is none that the
-  /// store knows.
+  /// The directory in the workspace's root. ENOENT if there is none that the
+  /// store has recorded.
   Result<UniqueFd> OpenPlace() const;
   Result<UniqueFd> MakePlace() const;
   Status RemovePlaceIfEmpty() const;
@@ -107,8 +107,8 @@ class Vaults {
                             const std::string& mount) const;
   Result<bool> RemovePart(const std::string& id,
                           const std::string& mount) const;
-  /// The directories of vault `id`, each with the directory that its path is
-  /// of, and what OpenFile wants before a path in it.
+  /// Calls `visit` with each directory of vault `id`: `path` in the directory
+  /// `in`, and the prefix of OpenFile for paths in it.
   void ForEachDirectory(
       const std::string& id,
       const std::function<void(const BaseDirectory& in, const std::string& path,
@@ -119,11 +119,11 @@ class Vaults {
   bool in_store_;
 };
 
-/// The mounts on which a vault has parts, as its list of them has them
-/// (docs/format.md, "Store"). EBADMSG.
+/// Decodes a vault's list of the mounts on which it has parts (docs/format.md,
+/// "Store"). EBADMSG.
 Result<std::vector<std::string>> DecodeParts(std::string_view list);
 
-/// Makes a directory in another one without a trace in the times of that.
+/// Makes a directory and restores the times of its parent directory.
 Status MakeUnseen(int directory, const char* name);
 
 }  // namespace txfs

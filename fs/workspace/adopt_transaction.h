@@ -6,21 +6,19 @@
 
 namespace txfs {
 
-/// Whether the objects that a transaction notes are those of the workspace that
-/// adopts it, or of one that this is a copy of: there they have other numbers.
+/// Whether a transaction's recorded base objects are those of the adopting
+/// workspace, or of an original of which it is a copy with other inode numbers.
 enum class NotedObjects { kOfThis, kOfOriginal };
 
-/// Makes a transaction of a foreign store one of the workspace `base`, in its
-/// journal:
-///  - of an original, it notes the objects that `base` has at the noted paths,
-///    where type, mode, size and time of modification are the noted ones; what
-///    differs stays as it is, and is a conflict;
-///  - what the transaction made belongs to the caller, all else to whom it
-///    belongs in `base`;
-///  - no regular file has set-user-ID or set-group-ID unless it is unchanged,
-///  and
-///    nothing an extended attribute but of user.*;
-///  - its savepoints, at which all of that was otherwise, are forgotten.
+/// Adapts the journal of a foreign store's transaction to the workspace `base`:
+/// - With kOfOriginal, records the objects that `base` has at the recorded
+///   paths if type, mode, size and mtime are as recorded. Others stay as
+///   recorded, and are conflicts.
+/// - Gives the caller what the transaction made, and all else the owner that it
+///   has in `base`.
+/// - Removes set-user-ID and set-group-ID from regular files unless content and
+///   mode are unchanged, and all extended attributes other than user.*.
+/// - Drops its savepoints, which have the old state.
 Status AdoptTransaction(Journal& journal, const BaseDirectory& base,
                         NotedObjects objects);
 

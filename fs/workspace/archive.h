@@ -12,11 +12,11 @@
 
 namespace txfs {
 
-/// The ended transactions of a workspace, and what can be done about them: a
-/// Workspace, or store and base where none is opened. Thread-safe.
+/// The ended transactions of a workspace and the operations on them. Either a
+/// Workspace, or store and base without an open transaction. Thread-safe.
 class Archive {
  public:
-  /// Of `store` and the directory `base` of the workspace at the absolute
+  /// Opens `store` and the directory `base` of the workspace at the absolute
   /// `path`, without a transaction.
   static std::unique_ptr<Archive> Open(std::string path, UniqueFd base,
                                        std::unique_ptr<Store> store);
@@ -24,25 +24,26 @@ class Archive {
 
   virtual Store& store() = 0;
   [[nodiscard]] virtual const std::string& path() const = 0;
-  /// How much history is kept unless somebody says otherwise.
+  /// The default retention.
   [[nodiscard]] virtual const Retention& retention() const = 0;
 
-  /// Finishes the commit of a process that died in it, if there is one. kBusy
-  /// when somebody else is at it. Returns the id of such a commit that was
-  /// finished here since the last call, when the base has changed; else "".
+  /// Finishes the commit of a process that died during it, if there is one.
+  /// kBusy if another process is doing that. Returns the id of a commit
+  /// finished by this object since the last call, in which case the base has
+  /// changed; else "".
   virtual Result<std::string> Recover() = 0;
 
-  /// Takes a commit back, in the base; `wanted` as Committer::Undo has it. Open
+  /// Undoes a commit in the base; `wanted` as in Committer::Undo. Open
   /// transactions stay open. Conflicts are in the report.
   virtual Result<UndoReport> Undo(const std::string& wanted) = 0;
 
-  /// What is known of the transaction that `wanted` means (FindTransaction).
+  /// Shows the transaction that `wanted` means (FindTransaction).
   virtual Result<CommitView> Show(const std::string& wanted) = 0;
 
   /// Reads from a file of the base, as ReadFully.
   virtual Result<size_t> ReadBase(const std::string& base_path, uint64_t offset,
                                   MutableByteSpan out) = 0;
-  /// Reads from a file of a vault; `path` begins with the vault's id.
+  /// Reads from a file of a vault; `path` as from Vaults::PathOf.
   virtual Result<size_t> ReadVault(const std::string& path, uint64_t offset,
                                    MutableByteSpan out) = 0;
 
@@ -52,7 +53,7 @@ class Archive {
   Result<size_t> ReadEnded(const ChangeSide& side, uint64_t offset,
                            MutableByteSpan out);
 
-  /// Frees what `retention` does not keep.
+  /// Frees commits that `retention` does not keep.
   virtual Result<GcReport> CollectGarbage(const Retention& retention) = 0;
 };
 

@@ -17,18 +17,19 @@ Result<std::string> NameSavepoint(const std::vector<Savepoint>& existing,
                                   const std::string& wanted) {
   if (wanted.size() > kMaxSavepointName) {
     return Fail(ErrorKind::kUsage, 0,
-                "the name of a savepoint has at most 255 bytes");
+                "the name of a savepoint can have at most 255 bytes",
+                "choose a shorter name");
   }
   const auto is_control = [](char c) {
     return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
   };
   if (std::ranges::any_of(wanted, is_control)) {
     return Fail(ErrorKind::kUsage, 0,
-                "the name of a savepoint has no control characters",
-                "leave out line breaks, tabs and the like");
+                "the name of a savepoint cannot have control characters",
+                "leave out line breaks, tabs and other control characters");
   }
   if (IsTaken(existing, wanted)) {
-    return Fail(0, "there is a savepoint \"" + wanted + "\" already",
+    return Fail(0, "savepoint \"" + wanted + "\" already exists",
                 "choose another name, or `txfs rollback` to it");
   }
   if (!wanted.empty()) return wanted;

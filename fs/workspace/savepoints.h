@@ -8,13 +8,13 @@
 
 namespace txfs {
 
-/// The name of a savepoint that is to join `existing`: `wanted`, or the next
-/// free one of sp1, sp2, ... when that is empty. EEXIST: it is taken; EINVAL.
+/// The name of a new savepoint: `wanted`, or if that is empty, the next free
+/// one of sp1, sp2, ... EEXIST if `wanted` is taken; EINVAL.
 Result<std::string> NameSavepoint(const std::vector<Savepoint>& existing,
                                   const std::string& wanted);
 
-/// The savepoint `name`, or the newest when that is empty. ENOENT, with the
-/// names there are.
+/// The savepoint `name`, or if that is empty, the newest. ENOENT, with the
+/// existing names.
 Result<Savepoint> FindSavepoint(const std::vector<Savepoint>& existing,
                                 const std::string& name);
 

@@ -29,9 +29,9 @@ struct PartCommit;  // fs/planning/settle.h
 
 /// A commit between its point of no return and its end.
 struct HalfWayCommit {
-  std::optional<FileLock> lock;  ///< of commits, when it has stopped there
-  bool settled = false;          ///< of a part: the tree is as it is after it
-  std::vector<std::string> savepoints = {};  ///< of a part: which it ended
+  std::optional<FileLock> lock;  ///< the commit lock, if it stopped there
+  bool settled = false;          ///< of a part: the tree is already as after it
+  std::vector<std::string> savepoints = {};  ///< of a part: those that it ended
 };
 
 /// The Workspace over a store on disk. Locks: docs/locking.md.
@@ -127,7 +127,7 @@ class StoredWorkspace final : public Workspace {
     const MutexLock lock(mutex_);
     return seen_.size();
   }
-  /// Whether the tree of a savepoint is kept.
+  /// Whether the tree of a savepoint is cached.
   [[nodiscard]] bool has_past() {
     const MutexLock lock(past_mutex_);
     return past_ != nullptr;
@@ -140,30 +140,32 @@ class StoredWorkspace final : public Workspace {
   Status Adopt(OpenTransaction transaction);
 
   // Ending. workspace_end.cc
-  /// The lock of commits; kept from a commit that stopped half-way.
+  /// Takes the commit lock, or the one held by a commit that stopped half-way.
   Result<FileLock> LockCommits() REQUIRES(end_mutex_);
   Status RecoverWithin(int timeout_ms);
-  /// Commits since the mount last looked at the base, ids in order.
+  /// Ids, in order, of commits since the mount last read the base.
   std::vector<std::string> FindNews() EXCLUDES(mutex_);
   void MarkSeen(const std::vector<std::string>& ids) EXCLUDES(mutex_);
-  /// Of ends that the history has no more nobody will hear again.
+  /// Removes ends that the history no longer has from seen_.
   void ForgetDropped() EXCLUDES(mutex_);
-  /// Goes on with the commit of a process that died, unless it is our own: that
-  /// one `txfs commit` goes on with.
+  /// Finishes the commit of a process that died, except our own: `txfs commit`
+  /// continues that one.
   Status FinishOthers(int timeout_ms) REQUIRES(end_mutex_);
-  /// The same with the commit lock held. The mount shows what it did.
+  /// As FinishOthers, with the commit lock held. Refreshes the tree.
   Status FinishUnfinished() REQUIRES(end_mutex_);
-  /// Fails when a commit or a discard has to go on first.
+  /// Records a name of files whose known names are gone, so that their changes
+  /// count.
   void NoteHeldNames() REQUIRES(end_mutex_);
+  /// kBusy if a commit or discard stopped half-way: it must be continued first.
   Status RefuseHalfWay() REQUIRES(end_mutex_);
   [[nodiscard]] bool IsHalfWay() REQUIRES(end_mutex_) {
     return half_way_.has_value();
   }
-  /// Our commit is past its point of no return: until it is done mutations are
-  /// refused, for what they change would not be in its plan.
+  /// Our commit is past its point of no return. Mutations are refused until it
+  /// is done: its plan would not have their changes.
   void SetHalfWay(Frozen& frozen, bool half_way) REQUIRES(end_mutex_);
   // Committing. workspace_commit.cc
-  /// Of a transaction that ended: to be closed when nothing is frozen.
+  /// Parts of an ended transaction, to be destroyed after WhileFrozen.
   struct Remains {
     std::shared_ptr<Journal> journal;
     std::shared_ptr<Preimages> preimages;
@@ -175,7 +177,7 @@ class StoredWorkspace final : public Workspace {
     const CommitProgress& progress;
     std::vector<NetChange> changes;  ///< of the whole transaction
     std::function<void()> passed;    ///< called at the point of no return
-    std::string vault;               ///< that was made; empty: none
+    std::string vault;  ///< the vault made by this call; empty: none
     CommitReport report;
     StaleCaches stale;
     Remains old;
@@ -199,27 +201,31 @@ class StoredWorkspace final : public Workspace {
                     Attempt& attempt) REQUIRES(end_mutex_);
   Status SettlePart(Frozen& frozen, const CommitRecord& record,
                     Attempt& attempt) REQUIRES(end_mutex_);
-  /// The record of an end; `journal` is that of the open transaction.
+  /// The record of the end; `journal` is that of the open transaction.
   [[nodiscard]] TransactionSummary Ended(TransactionState state,
                                          const std::string& message,
                                          uint64_t changes,
                                          Journal& journal) const
       REQUIRES(end_mutex_);
-  /// The transaction has ended, `next` begins under the same name.
+  /// After the end of the transaction: `next`, with the same name, becomes the
+  /// open one.
   void GoOnWith(Frozen& frozen, OpenTransaction next, Remains& old)
+      REQUIRES(end_mutex_);
+  /// As GoOnWith, without an open transaction until the disk has room for one.
+  void GoOnWithout(Frozen& frozen, std::shared_ptr<Journal> next, Remains& old)
       REQUIRES(end_mutex_);
   /// The same, with no transaction until the disk has room for one.
   void GoOnWithout(Frozen& frozen, std::shared_ptr<Journal> next, Remains& old)
       REQUIRES(end_mutex_);
   void Replace(Frozen& frozen, std::shared_ptr<Journal> next,
                TransactionSummary summary, Remains& old) REQUIRES(end_mutex_);
-  /// Ends a discarded transaction on a disk that is full.
+  /// Ends a discarded transaction on a full disk.
   Status EndOnFullDisk(const TransactionSummary& ended, Remains& old)
       REQUIRES(end_mutex_);
-  /// The transaction that could not begin then, with locks of the filesystem
-  /// held.
+  /// Begins the transaction after EndOnFullDisk. Called with locks of the
+  /// filesystem held.
   Result<std::unique_ptr<Journal>> BeginDeferred() EXCLUDES(mutex_);
-  /// On disk, after the base was shown.
+  /// Ends the transaction on disk. The mount already shows the base.
   Status EndDiscarded(const TransactionSummary& ended, StaleCaches& taken_back,
                       Remains& old) REQUIRES(end_mutex_);
   Result<OpenTransaction> BeginNext(const TransactionSummary& ended)
@@ -229,25 +235,27 @@ class StoredWorkspace final : public Workspace {
                                     const std::vector<NetChange>& changes,
                                     PartDiscard& discarded)
       REQUIRES(end_mutex_);
-  /// Who did what the user asked of us, for the log.
+  /// This process as the caller of operations, for the log.
   static Caller Ourselves();
-  /// How many of the changes are about `paths`.
+  /// The number of `changes` at `paths`.
   static uint64_t CountChanges(const std::vector<NetChange>& changes,
                                const std::set<std::string>& paths);
-  /// The one that is to follow `ended`, which has `journal`.
+  /// Builds the successor of the transaction `ended`, whose journal is
+  /// `journal`.
   Result<PreparedTransaction> PrepareNext(const TransactionSummary& ended,
                                           Journal& journal);
-  /// Tells the kernel what is stale, lookups in flight included.
+  /// Invalidates `stale` in the kernel, including the names of lookups in
+  /// flight.
   void Tell(StaleCaches stale);
   void TellKernel(const StaleCaches& stale);
   void LookAgain(std::span<const Ino> inos) REQUIRES(end_mutex_);
-  /// The base was changed by something other than our commit.
+  /// Reads the base again after a change that was not our commit.
   void RefreshTree() REQUIRES(end_mutex_);
   // workspace_savepoints.cc
   Result<std::shared_ptr<Past>> PastAt(const std::string& name);
-  /// That of a transaction that has ended, to be freed without a lock.
+  /// The cached tree of an ended transaction, to be destroyed without the lock.
   std::shared_ptr<Past> TakePast() EXCLUDES(past_mutex_);
-  /// Empties the trash, frees history and memory, and makes sums, in the
+  /// Empties the trash, frees history and memory, and computes sums, in the
   /// background.
   void Collect() REQUIRES(end_mutex_);
   void StopCollecting() REQUIRES(end_mutex_);
@@ -262,22 +270,22 @@ class StoredWorkspace final : public Workspace {
   std::unique_ptr<OverlayFilesystem> filesystem_;
   Mutex end_mutex_;  ///< one commit, discard or undo at a time; before mutex_
   std::optional<HalfWayCommit> half_way_ GUARDED_BY(end_mutex_);
-  /// The mount shows the base, and whether that is so on disk is not known.
+  /// The mount shows the base, but whether the discard is on disk is unknown.
   bool discard_half_way_ GUARDED_BY(end_mutex_) = false;
   mutable Mutex mutex_;
   TransactionSummary summary_ GUARDED_BY(mutex_);
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
-  std::vector<std::string> moved_ GUARDED_BY(mutex_);  ///< what TakeMoved gives
+  std::vector<std::string> moved_ GUARDED_BY(mutex_);  ///< for TakeMoved
   std::thread collecting_ GUARDED_BY(end_mutex_);
-  std::atomic<bool> stops_ = false;  ///< collecting_ is not to go on
+  std::atomic<bool> stops_ = false;  ///< collecting_ must stop
   Mutex past_mutex_;                 ///< before the filesystem's locks
   std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
-  std::string recovered_ GUARDED_BY(mutex_);  ///< what Recover is to say
-  /// Ends of transactions that the mount shows, or that did nothing to the
-  /// base.
+  std::string recovered_ GUARDED_BY(mutex_);            ///< for Recover
+  /// Ended transactions whose effect on the base the mount shows, or that had
+  /// none.
   std::set<std::string> seen_ GUARDED_BY(mutex_);
-  bool follows_ GUARDED_BY(end_mutex_) = false;  ///< began with another's end
+  bool follows_ GUARDED_BY(end_mutex_) = false;  ///< succeeded another one
 };
 
 }  // namespace txfs

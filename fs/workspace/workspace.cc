@@ -32,7 +32,7 @@ Result<std::string> AbsoluteDirectory(const std::string& path) {
 }
 
 std::unexpected<Error> CannotMakeStore(const std::string& path, Error error) {
-  error.message = "store " + path + " cannot be made";
+  error.message = "cannot create store " + path;
   error.hint = "choose a writable directory with --store DIR";
   return std::unexpected(std::move(error));
 }

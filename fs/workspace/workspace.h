@@ -20,23 +20,23 @@ namespace txfs {
 
 struct WorkspaceOptions {
   std::string path;  ///< workspace directory; made absolute
-  /// The directory itself, for when something may be mounted over it; `path` is
-  /// absolute then, and not looked up.
+  /// The open directory, in case it is mounted over; `path` must then be
+  /// absolute, and is not looked up.
   std::shared_ptr<UniqueFd> base;
   std::string store;  ///< absolute path of the store's directory
-  /// The directory itself, of which it is known whose it is; none: `store` is
-  /// looked up, and made if it is missing and `begin`.
+  /// The open directory, whose owner has been checked. None: `store` is looked
+  /// up; it is made if it is missing and `begin` is true.
   std::shared_ptr<UniqueFd> store_directory;
-  std::string name;   ///< of the transaction that is resumed or begun
-  bool begin = true;  ///< begin it when it is not open; else an error
-  /// There will be a next transaction: what takes long about its beginning is
-  /// done ahead, in the background.
+  std::string name;   ///< of the transaction to resume or begin
+  bool begin = true;  ///< begin the transaction if it is not open; false: fail
+  /// There will be a next transaction: slow parts of its begin are done in
+  /// advance, in the background.
   bool prepares = false;
-  /// Does in the background what is due when a transaction has begun or ended:
-  /// frees what others left, and what `prepares` asks for. Tests that count
-  /// calls switch it off.
+  /// Does background work after a transaction has begun or ended: frees what
+  /// other processes left, and does what `prepares` asks for. Tests that count
+  /// calls set it to false.
   bool collects = true;
-  /// Makes, in the background, checksums of what commits took away.
+  /// Computes checksums of files in vaults in the background.
   bool sums = false;
   JournalOptions journal;
   FilesystemOptions filesystem;
@@ -45,50 +45,50 @@ struct WorkspaceOptions {
 
 struct CommitOptions {
   std::string message;
-  /// Only these, what is below them and what they need; the transaction goes on
-  /// with the rest. Empty: all of it.
+  /// Commit only these paths, everything below them, and what they depend on;
+  /// the transaction continues with the rest. Empty: commit everything.
   std::vector<std::string> paths;
-  ResolveOptions conflicts;           ///< of a commit of everything
-  std::vector<std::string> accepted;  ///< limits that it may exceed
+  ResolveOptions conflicts;           ///< for commits of everything
+  std::vector<std::string> accepted;  ///< ids of limits that may be exceeded
 };
 
-/// Of a commit that is only planned.
+/// Parameters of a plan.
 struct PlanRequest {
-  std::vector<std::string> paths;     ///< as of CommitOptions
-  std::vector<std::string> accepted;  ///< as of CommitOptions
+  std::vector<std::string> paths;     ///< as in CommitOptions
+  std::vector<std::string> accepted;  ///< as in CommitOptions
 };
 
 struct CommitReport {
-  std::string id;  ///< of the transaction that ended, or of the partial commit
+  std::string id;  ///< of the ended transaction or the partial commit
   bool partial = false;
-  /// Id of the part whose commit had stopped half-way, and was finished first.
+  /// Id of a partial commit that had stopped half-way and was finished first.
   std::string finished;
-  bool nothing = false;  ///< there was nothing to commit: all is as it was
-  uint64_t changes = 0;  ///< that were committed
+  bool nothing = false;  ///< there was nothing to commit; all is as before
+  uint64_t changes = 0;  ///< changes committed
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed
-  /// That it exceeds; nothing was committed if one of them stops it.
+  /// Limits that it exceeds; nothing was committed if one of them stops it.
   std::vector<LimitExcess> limits = {};
-  std::vector<Conflict> resolved;  ///< conflicts settled as the options say
+  std::vector<Conflict> resolved;  ///< conflicts that the options resolved
   std::vector<std::string>
-      withheld;  ///< sentences: what did not reach the base
-  std::vector<std::string> savepoints;  ///< that went with a partial commit
-  std::vector<RuleCount> denied;        ///< what was refused until then
+      withheld;  ///< sentences about changes that did not reach the base
+  std::vector<std::string> savepoints;  ///< ended by a partial commit
+  std::vector<RuleCount> denied;        ///< denials until then, by rule
 
   [[nodiscard]] bool committed() const {
     return conflicts.empty() && !nothing && !AnyStops(limits);
   }
 };
 
-/// What was thrown away of a transaction that goes on.
+/// The result of a partial discard.
 struct PartDiscard {
   uint64_t changes = 0;
-  std::vector<std::string> savepoints;  ///< that went with it
+  std::vector<std::string> savepoints;  ///< ended by the discard
 };
 
 struct DiscardReport {
-  std::string id;        ///< of the transaction that ended; empty: none had
-                         ///< begun, for the disk was full
-  uint64_t changes = 0;  ///< what was touched, also where it was equal
+  std::string id;  ///< of the ended transaction; empty: none had begun, because
+                   ///< the disk was full
+  uint64_t changes = 0;  ///< touched objects count even if equal
 };
 
 struct RollbackReport {
@@ -96,13 +96,13 @@ struct RollbackReport {
   uint64_t undone = 0;  ///< changes
 };
 
-/// What a commit would do.
+/// The result of a plan.
 struct PlanReport {
   std::string id;  ///< of the transaction
   uint64_t changes = 0;
-  std::vector<std::string> steps;  ///< in words, in order
+  std::vector<std::string> steps;  ///< descriptions, in order
   std::vector<Conflict> conflicts;
-  std::vector<LimitExcess> limits;  ///< that it would exceed
+  std::vector<LimitExcess> limits;  ///< that the commit would exceed
   std::vector<std::string> withheld;
 };
 
@@ -110,26 +110,25 @@ struct WorkspaceStatus {
   std::string id, name, workspace, store;
   TransactionState state = TransactionState::kActive;
   Timestamp created;
-  uint64_t changes = 0;      ///< net changes, as Changes(false) counts them
-  uint64_t operations = 0;   ///< logged so far
+  uint64_t changes = 0;      ///< net changes, as Changes(false) returns them
+  uint64_t operations = 0;   ///< operations logged so far
   uint64_t store_bytes = 0;  ///< on disk
   std::vector<Savepoint> savepoints;  ///< oldest first
-  std::vector<RuleCount> denied;      ///< what was refused, by rule
+  std::vector<RuleCount> denied;      ///< denials, by rule
 };
 
-/// A workspace with its store and one of its open transactions: what the daemon
-/// serves, and what a command opens when no daemon runs. Thread-safe.
+/// A workspace with its store and one open transaction. The daemon serves it;
+/// without a daemon, a command opens it. Thread-safe.
 class Workspace : public Archive {
  public:
-  /// Opens store and base, and resumes the transaction of that name or begins
-  /// it. A transaction found committing is rolled forward first. Errors are for
-  /// people: path and remedy.
+  /// Opens store and base, and resumes or begins the transaction named in
+  /// `options`. First finishes a commit that is past its point of no return.
+  /// Errors, with path and remedy, are for users.
   static Result<std::unique_ptr<Workspace>> Open(
       const WorkspaceOptions& options);
 
-  /// Discards the open transaction of that name without a look at what it did,
-  /// for when the disk is too full to open it. Counts no changes. Errors as of
-  /// Open.
+  /// Discards the open transaction named in `options` without reading it, for a
+  /// disk that is too full to open it. Does not count changes. Errors as Open.
   static Result<DiscardReport> DiscardUnread(const WorkspaceOptions& options);
 
   virtual Filesystem& filesystem() = 0;
@@ -140,82 +139,82 @@ class Workspace : public Archive {
 
   virtual Result<WorkspaceStatus> GetStatus() = 0;
 
-  /// What a commit would find to be in conflict now.
+  /// The conflicts that a commit would find now.
   virtual Result<std::vector<Conflict>> FindConflicts() = 0;
 
-  /// Net changes sorted by path (bytes). A renamed directory is one change;
-  /// with `expand`, so is everything below it. `below`: only these paths and
-  /// what is under them (either side); empty: all.
+  /// Net changes, sorted by path (bytes). A renamed directory is one change;
+  /// with `expand`, everything below it is listed, too. `below`: only changes
+  /// of which either side is one of these paths or below one; empty: all.
   virtual Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below = {}) = 0;
 
-  /// The same since a savepoint (empty name: the newest), expanded. Before
-  /// sides with an inode are read with ReadPast.
+  /// Changes since a savepoint (empty name: the newest), expanded. Use ReadPast
+  /// for before sides that have an inode.
   virtual Result<std::vector<NetChange>> ChangesSince(
       const std::string& savepoint, const std::vector<std::string>& below) = 0;
   /// Reads from a file as it was at a savepoint.
   virtual Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
                                   uint64_t offset, MutableByteSpan out) = 0;
 
-  /// Applies the transaction, or a part of it, to the base; after a whole one
-  /// the next begins. Open files, mount and working directories stay usable.
-  /// Where the base would stay as it is, nothing happens. Conflicts are in the
-  /// report. `progress`, if any, is called with everything frozen, and often.
-  /// Errors: nothing changed at one of the paths.
+  /// Applies the transaction, or a part of it, to the base. After a whole
+  /// commit the next transaction begins. Open files, mount and working
+  /// directories stay usable. Does nothing if the base would not change.
+  /// Conflicts are in the report. `progress` is called often, while all
+  /// operations are frozen. Error if there is no change at one of the paths.
   virtual Result<CommitReport> Commit(const CommitOptions& options,
                                       const CommitProgress& progress = {}) = 0;
-  /// Plans a commit and touches nothing. With conflicts there are no steps.
-  /// Errors as of Commit.
+  /// Plans a commit and changes nothing. With conflicts there are no steps.
+  /// Errors as Commit.
   virtual Result<PlanReport> PlanOnly(const PlanRequest& request) = 0;
-  /// Throws the transaction away and begins the next one, whose id
-  /// transaction_id() then is.
+  /// Discards the transaction and begins the next one, whose id
+  /// transaction_id() then returns.
   virtual Result<DiscardReport> Discard() = 0;
-  /// Throws away what it did at and below `paths`, and what would make no sense
-  /// without. Errors as of Commit.
+  /// Discards the changes at and below `paths`, and those that depend on them.
+  /// Errors as Commit.
   virtual Result<PartDiscard> DiscardPart(
       const std::vector<std::string>& paths) = 0;
 
-  /// Marks this moment of the transaction. An empty name: the next of sp1,
-  /// sp2, ...
+  /// Makes a savepoint. An empty name: the next of sp1, sp2, ...
   virtual Result<Savepoint> MakeSavepoint(const std::string& name) = 0;
-  /// Takes back everything since a savepoint, which stays; later ones go. An
-  /// empty name: the newest. Open files, mount and working directories stay
-  /// usable.
+  /// Undoes everything since a savepoint; the savepoint stays, later ones are
+  /// dropped. An empty name: the newest. Open files, mount and working
+  /// directories stay usable.
   virtual Result<RollbackReport> Rollback(const std::string& name) = 0;
 
-  /// Logged changes from `first` on.
+  /// Visits logged changes from `first` on.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 
-  /// What policies refused in the transaction.
+  /// The denials of the transaction.
   virtual Result<Denials> ReadDenials() = 0;
-  /// Another text whenever that is different.
+  /// A text that changes whenever the denials do.
   [[nodiscard]] virtual std::string DenialsVersion() = 0;
 
-  /// Another transaction changed the base: looks at it again, so that nothing
-  /// stale is shown.
+  /// Reads the base again after a commit of another transaction, so that the
+  /// mount shows nothing stale.
   virtual Status Refresh() = 0;
-  /// The same if there is a commit that the mount does not show.
+  /// As Refresh, if there is a commit that the mount does not show.
   virtual Status CatchUp() = 0;
 
-  /// From now on `policy` judges every operation that has not begun; null: all
-  /// is allowed.
+  /// Makes `policy` judge all operations that have not begun; null: allows
+  /// everything.
   virtual void UsePolicy(std::shared_ptr<const policy::Policy> policy) = 0;
 
-  /// The workspace's directory, whatever is mounted over it.
+  /// Opens the workspace's directory, beneath mounts over it.
   virtual Result<UniqueFd> OpenBase() = 0;
 
-  /// StaleCaches::moved of what was told since it was last asked for.
+  /// StaleCaches::moved of all notifications since the last call.
   virtual std::vector<std::string> TakeMoved() = 0;
-  /// Called after commit, discard, rollback and refresh with what the kernel
-  /// may have cached; by a discard on several threads at once, and while
-  /// operations wait for it: `listener` must not wait for one.
+  /// Sets the listener for stale caches of the kernel, after commit, discard,
+  /// rollback and refresh. A discard calls it on several threads at once while
+  /// operations wait for the discard, so `listener` must not wait for an
+  /// operation.
   virtual void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) = 0;
 
   /// Drains and closes the journal; the transaction stays open for the next
-  /// Open. One with a name that only followed another, and in which nothing was
-  /// done, is dropped: nobody asked for it. Nothing may be called after it.
+  /// Open. Exception: a named transaction that succeeded another one and has no
+  /// changes is dropped. Call nothing after Close.
   virtual Status Close() = 0;
 };
 

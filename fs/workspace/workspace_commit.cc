@@ -50,18 +50,18 @@ std::unexpected<Error> WithRemedy(Error error, const std::string& workspace,
   if (!disk || !error.hint.empty()) return std::unexpected(std::move(error));
   if (error.code == EROFS) {
     return Fail(error.code, "nothing was committed to " + workspace,
-                "the transaction is as it was: make the filesystem writable, "
+                "the transaction is unchanged: make the filesystem writable, "
                 "then commit again");
   }
   if (!IsFull(error)) {
     return Fail(error.code,
                 "nothing was committed to " + workspace + ": " + error.message,
-                "the transaction is as it was: remove the cause, then commit "
+                "the transaction is unchanged: remove the cause, then commit "
                 "again");
   }
   return Fail(error.code,
               "nothing was committed (store " + store + "): " + error.message,
-              "the transaction is as it was: make room, perhaps with `txfs gc "
+              "the transaction is unchanged: make room, perhaps with `txfs gc "
               "--keep-commits 1`, then commit again");
 }
 
@@ -108,10 +108,11 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   const MutexLock ending(end_mutex_);
   if (!options.paths.empty() &&
       options.conflicts.on_conflict != OnConflict::kFail) {
-    return Fail(ErrorKind::kUsage, 0,
-                "conflicts are resolved in a commit of everything only",
-                "leave the paths out, or `txfs discard PATH...` what is to be "
-                "as the workspace has it");
+    return Fail(
+        ErrorKind::kUsage, 0,
+        "conflicts can be resolved only in a commit without paths",
+        "leave the paths out, or run `txfs discard PATH...` to keep the "
+        "workspace's version of PATH");
   }
   const bool resumes = IsHalfWay();
   CommitReport report = TRY(CommitOrGoOn(options, progress));
@@ -124,8 +125,8 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                    : std::unexpected(std::move(left).error());
   if (!rest) {
     Error error = std::move(rest).error();
-    error.message = "what had stopped half-way is committed (" + report.id +
-                    "), of the rest " + error.message;
+    error.message = "the commit that had stopped half-way is finished (" +
+                    report.id + "), but not the rest: " + error.message;
     return std::unexpected(std::move(error));
   }
   if (rest->nothing) return report;

@@ -111,7 +111,7 @@ Status StoredWorkspace::RefuseHalfWay() {
   const std::string what = IsHalfWay() ? "commit" : "discard";
   return Fail(ErrorKind::kBusy, 0,
               "a " + what + " of " + path_ + " stopped half-way",
-              "run `txfs " + what + "` again: it goes on");
+              "run `txfs " + what + "` again to continue it");
 }
 
 // --- the next transaction --------------------------------------------------

@@ -62,7 +62,7 @@ class Decoder {
     if (ok_) std::memcpy(&value, raw.data(), sizeof value);
     return value;
   }
-  /// A byte that is 0 or 1.
+  /// Reads a byte that must be 0 or 1.
   bool GetBool() {
     const auto value = Get<uint8_t>();
     if (value > 1) SetBad();
@@ -78,7 +78,7 @@ class Decoder {
     in_ = in_.subspan(size);
     return head;
   }
-  /// For values that decode but make no sense.
+  /// Call it for values that decode but are invalid.
   void SetBad() { ok_ = false; }
   [[nodiscard]] bool ok() const { return ok_; }
   [[nodiscard]] size_t remaining() const { return in_.size(); }

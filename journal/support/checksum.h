@@ -9,7 +9,7 @@ namespace txfs {
 /// XXH3, 64 bits.
 [[nodiscard]] uint64_t Checksum(ByteSpan bytes, uint64_t seed = 0);
 
-/// XXH3, 128 bits: contents of one hash are taken for equal.
+/// XXH3, 128 bits. Contents with the same hash are taken as equal.
 struct ContentHash {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -18,7 +18,7 @@ struct ContentHash {
   bool operator==(const ContentHash&) const = default;
 };
 
-/// Computes the ContentHash of what comes in pieces.
+/// Computes the ContentHash of content that comes in pieces.
 class ContentHasher {
  public:
   ContentHasher();

@@ -2,12 +2,12 @@
 
 namespace txfs {
 
-/// Stands before each call that changes what a crash would leave behind, in
-/// commit, recovery, undo and the store. Does nothing but in tests, which let
+/// Marks a place in commit, recovery, undo or the store before a call that
+/// changes what a crash would leave. Does nothing except in tests, which make
 /// the process die there.
 void CrashPoint();
 
-/// Called at every CrashPoint from now on; null: nothing is.
+/// Makes every CrashPoint call `hook`; null: none.
 void SetCrashHook(void (*hook)());
 
 }  // namespace txfs

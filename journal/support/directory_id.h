@@ -8,25 +8,25 @@
 
 namespace txfs {
 
-/// What tells a directory from every other one, its copies included. Stays the
-/// same when the directory is renamed and over a reboot.
+/// The identity of a directory: different from that of every other directory,
+/// its copies included. Stays the same over a rename and a reboot.
 struct DirectoryId {
-  /// The file handle, with its type, as name_to_handle_at(2) has it; where the
-  /// filesystem has no handles, the inode number.
+  /// The file handle and its type, from name_to_handle_at(2); the inode number
+  /// if the filesystem has no handles.
   std::string handle;
-  Timestamp birth;       ///< zero where the filesystem does not tell
+  Timestamp birth;       ///< zero if the filesystem does not record it
   uint64_t fs_type = 0;  ///< f_type of statfs(2)
   std::string fs_uuid;   ///< FS_IOC_GETFSUUID, Linux 6.9; else empty
 
   /// 32 hexadecimal digits of `handle` and `birth`.
   [[nodiscard]] std::string Key() const;
-  /// Whether both are of one directory. A UUID that only one kernel told is no
-  /// difference.
+  /// Whether both identify the same directory. Compares the UUIDs only if both
+  /// are known: an older kernel does not return them.
   [[nodiscard]] bool IsSame(const DirectoryId& other) const;
 };
 
-/// Identifies the open directory `fd`. On an overlay the directory is copied up
-/// first, if `settle`: that gives it another identity.
+/// Identifies the open directory `fd`. `settle`: on an overlay, copies the
+/// directory up first, because that changes its identity.
 Result<DirectoryId> IdentifyDirectory(int fd, bool settle = false);
 
 }  // namespace txfs

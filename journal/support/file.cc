@@ -68,7 +68,7 @@ std::string FullPath(int dir, const std::string& path) {
 std::unexpected<Error> NotOurs(int dir, const std::string& path, int code,
                                const char* what) {
   return Fail(code, FullPath(dir, path) + " is " + what,
-              "txfs did not make it so: move it elsewhere");
+              "another program made it: move it elsewhere");
 }
 
 /// A name in an open directory, for calls that take one and follow no symbolic
@@ -88,7 +88,7 @@ class Place {
     if (parent) return Place(*std::move(parent), name);
     if (parent.error().code == ELOOP || parent.error().code == EXDEV) {
       return NotOurs(dir, path.substr(0, slash), parent.error().code,
-                     "no directory");
+                     "not a directory");
     }
     parent.error().message = "open " + path;
     return std::unexpected(std::move(parent).error());
@@ -136,7 +136,7 @@ Result<UniqueFd> OpenFileBelow(int dir, const std::string& path, int flags,
       ::fstatat(place.dir(), place.name(), &st, AT_SYMLINK_NOFOLLOW);
   // To open a device can do something already.
   if (found == 0 && !S_ISREG(st.st_mode)) {
-    return NotOurs(dir, path, EBADMSG, "no regular file");
+    return NotOurs(dir, path, EBADMSG, "not a regular file");
   }
   auto fd = OpenPlace(place, flags, mode);
   if (!fd) {
@@ -145,7 +145,7 @@ Result<UniqueFd> OpenFileBelow(int dir, const std::string& path, int flags,
   }
   if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + path);
   if (S_ISREG(st.st_mode)) return fd;
-  return NotOurs(dir, path, EBADMSG, "no regular file");
+  return NotOurs(dir, path, EBADMSG, "not a regular file");
 }
 
 Result<UniqueFd> OpenOwnFileBelow(int dir, const std::string& path, int flags,
@@ -154,7 +154,7 @@ Result<UniqueFd> OpenOwnFileBelow(int dir, const std::string& path, int flags,
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return Fail(errno, "stat " + path);
   if (st.st_nlink > 1) {
-    return NotOurs(dir, path, EBADMSG, "a file that has other names, too");
+    return NotOurs(dir, path, EBADMSG, "a file with other hard links");
   }
   if ((flags & O_TRUNC) != 0 && st.st_size != 0 &&
       ::ftruncate(fd.get(), 0) != 0) {
@@ -169,7 +169,7 @@ Result<UniqueFd> OpenDirectoryBelow(int dir, const std::string& path,
   auto fd = OpenPlace(place, flags | O_DIRECTORY, 0);
   if (fd) return fd;
   if (fd.error().code == ENOTDIR || fd.error().code == ELOOP) {
-    return NotOurs(dir, path, ENOTDIR, "no directory");
+    return NotOurs(dir, path, ENOTDIR, "not a directory");
   }
   fd.error().message = "open " + path;
   return fd;
@@ -291,7 +291,7 @@ Result<UniqueFd> OpenTemporary(int dir, const std::string& path, mode_t mode) {
   if (ours || (!fd && fd.error().code != EBADMSG)) return fd;
   const Place place = TRY(Place::Of(dir, path));
   if (::unlinkat(place.dir(), place.name(), 0) != 0) {
-    return NotOurs(dir, path, errno, "no regular file");
+    return NotOurs(dir, path, errno, "not a regular file");
   }
   return OpenFileBelow(dir, path, O_WRONLY | O_CREAT | O_EXCL, mode);
 }
@@ -321,7 +321,7 @@ Status MakeRoomFor(int dir, const std::string& path, uint64_t bytes) {
   auto taken = Preallocate(Io::System(), fd.get(),
                            (bytes + kBlock - 1) / kBlock * kBlock);
   if (taken) return {};
-  return Fail(taken.error().code, "make room for " + path);
+  return Fail(taken.error().code, "reserve space for " + path);
 }
 
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,

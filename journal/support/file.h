@@ -12,32 +12,32 @@
 
 namespace txfs {
 
-/// openat(2) with O_CLOEXEC, again after EINTR.
+/// openat(2) with O_CLOEXEC; retries after EINTR.
 Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags,
                         mode_t mode = 0);
 
-/// Opens the absolute `path`, in which no name is a symbolic link (ELOOP), for
-/// its name alone (O_PATH).
+/// Opens the absolute `path` with O_PATH. ELOOP if a symbolic link is in it.
 Result<UniqueFd> OpenName(const std::string& path, int flags);
 
-// What lies below a store is hostile: whoever made the store may have put a
-// symbolic link, a pipe or a device where a file or directory of its own should
-// be. The functions below take a `path` beneath the directory `dir`, and follow
-// no symbolic link, in the middle of the path or at its end. With AT_FDCWD for
-// `dir` the path is any path, and the directories in it may be symbolic links.
+// The content of a store is not trusted: its maker may have put a symbolic
+// link, a pipe or a device in the place of a file or directory. The functions
+// below take a `path` below the directory `dir` and follow no symbolic link in
+// it. Exception: with AT_FDCWD for `dir`, `path` is any path, and only its last
+// component must not be a symbolic link.
 
-/// Opens a regular file with the `flags` of open(2), never waiting. EBADMSG,
-/// with the path: it is something else; ELOOP: so is a directory on the way.
+/// Opens a regular file with the `flags` of open(2); never blocks. EBADMSG,
+/// with the path, if it is not a regular file; ELOOP if a directory in the path
+/// is a symbolic link.
 Result<UniqueFd> OpenFileBelow(int dir, const std::string& path, int flags,
                                mode_t mode = 0);
-/// The same of a file that is to be written to: it has no other name. O_TRUNC
-/// comes after that was looked at.
+/// As OpenFileBelow, for a file to write to: EBADMSG if it has other hard
+/// links. O_TRUNC is applied after that check.
 Result<UniqueFd> OpenOwnFileBelow(int dir, const std::string& path, int flags,
                                   mode_t mode = 0);
-/// Opens a directory. ENOTDIR, with the path: it is something else.
+/// Opens a directory. ENOTDIR, with the path, if it is not one.
 Result<UniqueFd> OpenDirectoryBelow(int dir, const std::string& path,
                                     int flags = 0);
-/// Of a symbolic link, that of the link. ENOENT.
+/// lstat(2). ENOENT.
 Result<struct stat> StatBelow(int dir, const std::string& path);
 /// renameat(2) within `dir`.
 Status RenameBelow(int dir, const std::string& from, const std::string& to);
@@ -49,23 +49,26 @@ Result<size_t> ReadFully(int fd, uint64_t offset, MutableByteSpan out);
 /// written.
 Status WriteFully(int fd, uint64_t offset, ByteSpan bytes);
 
-/// A whole regular file, at most `limit` bytes. EFBIG beyond, and for a file of
-/// more than 64 MiB that is nearly all holes. With AT_FDCWD it may be a pipe.
+/// Reads a whole regular file of at most `limit` bytes. EFBIG for a larger
+/// file, and for one of more than 64 MiB that is nearly all holes. With
+/// AT_FDCWD, also reads other files, such as pipes.
 Result<std::string> ReadWholeFile(int dir, const std::string& path,
                                   size_t limit = 64 << 20);
 
-/// What the name of a file ends in that is to replace another.
+/// Suffix of a file that will replace the file without it.
 inline constexpr std::string_view kTemporarySuffix = ".new";
 
-/// Writes a temporary neighbour, syncs it and renames it over `path`. After a
-/// crash `path` has the old or the new content. A neighbour that is no regular
-/// file of ours, or has another name, is removed, not written to.
+/// Writes a temporary file beside `path`, syncs it and renames it to `path`.
+/// After a crash, `path` has the old or the new content. If the temporary file
+/// exists but is not a regular file of the calling user with one hard link, it
+/// is removed first.
 Status PutFile(int dir, const std::string& path, std::string_view content,
                mode_t mode = 0600);
-/// Takes what a later PutFile needs for `bytes` bytes of content, as its
-/// temporary neighbour; not durable. ENOSPC, EDQUOT.
+/// Reserves the blocks that a later PutFile of `bytes` bytes needs, in its
+/// temporary file. Not durable. ENOSPC, EDQUOT.
 Status MakeRoomFor(int dir, const std::string& path, uint64_t bytes);
-/// The same as PutFile, and syncs the directory: the new content.
+/// As PutFile, and syncs the directory: after a crash, `path` has the new
+/// content.
 Status ReplaceFile(int dir, const std::string& path, std::string_view content,
                    mode_t mode = 0600);
 
@@ -78,8 +81,8 @@ Result<std::vector<std::string>> ListNames(int dir, const std::string& path);
 
 Result<bool> Exists(int dir, const std::string& path);
 
-/// Bytes of blocks of the tree at `path`, without what is closed to us; 0 when
-/// there is none.
+/// Bytes of blocks of the tree at `path`; 0 if there is none. Leaves out the
+/// content of directories that cannot be read.
 Result<uint64_t> BytesOnDisk(int dir, const std::string& path);
 
 /// fsync(2) of a directory.
@@ -88,7 +91,7 @@ Status SyncDirectory(int dir, const std::string& path);
 /// The path of an open file, for messages.
 std::string PathOfFd(int fd);
 
-/// Creates directory `path` below `dir` unless it is there.
+/// Creates directory `path` below `dir` unless it exists.
 Status MakeDirectoryAt(int dir, const std::string& path, mode_t mode);
 
 }  // namespace txfs

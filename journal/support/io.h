@@ -12,8 +12,8 @@
 
 namespace txfs {
 
-/// The calls by which the journal reaches the disk. Tests put one in that
-/// fails as a full or broken disk does.
+/// The calls with which the journal writes to the disk. Tests substitute an
+/// object whose calls fail like a full or broken disk.
 class Io {
  public:
   virtual ~Io() = default;
@@ -23,26 +23,28 @@ class Io {
   virtual int Sync(int fd);
   /// fallocate(2).
   virtual int Allocate(int fd, int mode, off_t offset, off_t length);
-  /// Asked before a batch of tables is committed: 0, or the errno to fail with.
+  /// Called before a batch of tables is committed: 0, or the errno to fail
+  /// with.
   virtual int CommitError() { return 0; }
 
   static Io& System();
 };
 
-/// Whether it is for want of space.
+/// Whether the error is lack of space or quota.
 inline bool IsFull(const Error& error) {
   return error.code == ENOSPC || error.code == EDQUOT;
 }
 
-/// Writes all of `parts`, one behind the other, from `offset` on, or fails;
-/// after a failure any part may have been written.
+/// Writes all of `parts` consecutively from `offset` on, or fails; after a
+/// failure any part may have been written.
 Status WritePartsFully(Io& io, int fd, uint64_t offset,
                        std::vector<ByteSpan> parts);
 
 /// Writes zeros to [from, to), which are multiples of 4096, page by page.
 Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to);
 
-/// Gives an empty file blocks for its first `size` bytes, a multiple of 4096.
+/// Allocates blocks for the first `size` bytes of an empty file; `size` is a
+/// multiple of 4096.
 Status Preallocate(Io& io, int fd, uint64_t size);
 
 }  // namespace txfs

@@ -2,20 +2,20 @@
 
 namespace txfs {
 
-// What the C library keeps of memory that was freed. Where it is another one
-// than glibc, these do nothing.
+// Settings of the C library's memory. Those of malloc need glibc; with another
+// C library, they have no effect.
 
-/// Lets all threads allocate from few arenas: what one has freed others use.
-/// Else each that comes and goes leaves megabytes behind in the one it had. To
-/// be called before there are threads.
+/// Makes all threads allocate from few arenas, so that threads reuse what other
+/// threads freed. Otherwise each thread that ends leaves megabytes in its
+/// arena. Call it before there are threads.
 void ShareArenas();
 
-/// Lets this thread and those to come recurse deeper than by default: what goes
-/// up a tree of directories does, level by level. To be called before there are
-/// threads. Memory is taken when it is used.
+/// Gives this thread and later threads a larger stack: functions that go
+/// through a directory tree recurse once per level. Call it before there are
+/// threads. Stack memory is allocated when it is used.
 void DeepenStacks();
 
-/// Gives what is free back to the system. Takes milliseconds.
+/// Returns free memory to the kernel. Takes milliseconds.
 void ReturnFreeMemory();
 
 }  // namespace txfs

@@ -82,8 +82,8 @@ class CondVar {
 };
 
 /// Readers-writer lock known to the thread-safety analysis. A waiting writer
-/// goes before new readers (a commit must not starve under load), so a thread
-/// must never take the shared side twice.
+/// precedes new readers (a commit must not starve under load), so a thread must
+/// never take the shared lock twice.
 class CAPABILITY("shared mutex") SharedMutex {
  public:
   SharedMutex() {

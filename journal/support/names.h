@@ -7,14 +7,14 @@
 
 namespace txfs {
 
-/// A value and what it is called.
+/// A value and its name.
 template <class Value>
 struct Named {
   Value value;
   std::string_view name;
 };
 
-/// What `value` is called; "unknown" when it is not in `table`.
+/// The name of `value`; "unknown" if it is not in `table`.
 template <class Value, size_t kCount>
 [[nodiscard]] constexpr std::string_view NameIn(
     const std::array<Named<Value>, kCount>& table, Value value) {
@@ -24,7 +24,7 @@ template <class Value, size_t kCount>
   return "unknown";
 }
 
-/// The value that is called `name`.
+/// The value with the name `name`.
 template <class Value, size_t kCount>
 [[nodiscard]] constexpr std::optional<Value> ValueIn(
     const std::array<Named<Value>, kCount>& table, std::string_view name) {

@@ -2,7 +2,7 @@
 
 namespace txfs {
 
-/// The lambdas as one, for std::visit.
+/// Combines lambdas into one visitor for std::visit.
 template <class... Lambdas>
 struct Overloaded : Lambdas... {
   using Lambdas::operator()...;

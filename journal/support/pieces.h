@@ -13,8 +13,8 @@ namespace txfs {
 using ReadAt =
     std::function<Result<size_t>(uint64_t offset, MutableByteSpan out)>;
 
-/// Reads bytes [from, to) in order and hands them to `take`, 1 MiB at the most
-/// at a time. EIO when the file ends before.
+/// Reads bytes [from, to) in order and passes them to `take`, at most 1 MiB at
+/// a time. EIO if the file ends before `to`.
 Status ForEachPiece(
     uint64_t from, uint64_t to, const ReadAt& read,
     const std::function<Status(uint64_t offset, ByteSpan piece)>& take);

@@ -8,8 +8,7 @@
 
 namespace txfs {
 
-/// Which exit code an error leads to when it reaches the command line
-/// (docs/design.md).
+/// The exit code for an error that reaches the command line (docs/design.md).
 enum class ErrorKind {
   kFailed = 1,
   kUsage = 2,
@@ -19,8 +18,7 @@ enum class ErrorKind {
   kBusy = 6,
 };
 
-/// What went wrong: an errno for programs, a sentence for people, and what to
-/// do next.
+/// An error: an errno for programs, and a message and a hint for users.
 struct Error {
   int code = EIO;  ///< errno
   std::string
@@ -28,10 +26,10 @@ struct Error {
   std::string hint;  ///< what to do next; may be empty
   ErrorKind kind = ErrorKind::kFailed;
   std::string rule = {};     ///< kVetoed: id of the policy's rule
-  std::string because = {};  ///< kVetoed: the path that it is about
+  std::string because = {};  ///< kVetoed: the path that the rule is about
 
-  /// `message: strerror(code)`, or `message` alone when it is a whole sentence
-  /// (code 0).
+  /// `message: strerror(code)`; `message` alone if it is a whole sentence (code
+  /// 0).
   [[nodiscard]] std::string ToString() const;
 };
 
@@ -53,9 +51,9 @@ using Status = Result<void>;
 
 }  // namespace txfs
 
-/// Unwraps a Result or returns its error from the enclosing function.
-/// Not inside a braced list after a member that owns something: g++ 12 forgets
-/// to destroy what the list has built when this returns.
+/// Unwraps a Result or returns its error from the enclosing function. Do not
+/// use it in a braced list after a member that owns something: on return, g++
+/// 12 does not destroy what the list has built.
 #define TRY(expression)                                           \
   __extension__({                                                 \
     auto txfs_try_result = (expression);                          \

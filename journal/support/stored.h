@@ -5,26 +5,25 @@
 
 namespace txfs {
 
-// What decoders demand of names and numbers, which otherwise would be used as
-// they are: docs/format.md, "What is rejected".
+// Limits for stored names and numbers, which decoders enforce: docs/format.md,
+// "What is rejected".
 
-/// The longest name in a directory, and of an attribute, bytes.
+/// The longest name of a directory entry or extended attribute, bytes.
 inline constexpr size_t kStoredNameMax = 255;
 /// The longest target of a symbolic link, bytes.
 inline constexpr size_t kStoredTargetMax = 4095;
-/// Offsets and sizes in files, inode numbers of the overlay and LSNs are not
-/// larger.
+/// The largest offset or size in a file, inode number of the overlay, and LSN.
 inline constexpr uint64_t kStoredNumberMax = INT64_MAX;
 
-/// Whether `name` may be that of an entry in a directory: it has a length, and
-/// no NUL and no slash, and is neither "." nor "..".
+/// Whether `name` is a valid name of a directory entry: 1 to kStoredNameMax
+/// bytes, no NUL and no slash, neither "." nor "..".
 [[nodiscard]] bool IsEntryName(std::string_view name);
 
-/// Whether `path` leads down from a directory, by names as above, which may be
-/// longer where the base's filesystem has such; "" is the directory itself.
+/// Whether `path` is a valid path below a directory: names as above, which may
+/// be longer where the base's filesystem allows it. "" is the directory itself.
 [[nodiscard]] bool IsPathBelow(std::string_view path);
 
-/// Whether the bytes [offset, offset + length) may be of a file.
+/// Whether a file can have the bytes [offset, offset + length).
 [[nodiscard]] bool IsRangeOfFile(uint64_t offset, uint64_t length);
 
 }  // namespace txfs

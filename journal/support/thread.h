@@ -7,7 +7,7 @@
 
 namespace txfs {
 
-/// One that cannot be joined when the system has none to give.
+/// Starts a thread. It is not joinable if the system cannot create one.
 inline std::thread StartThread(std::function<void()> work) {
   try {
     return std::thread(std::move(work));
@@ -16,7 +16,8 @@ inline std::thread StartThread(std::function<void()> work) {
   }
 }
 
-/// Work that a thread does meanwhile, or the destructor, which waits for it.
+/// Runs work in a thread, for which the destructor waits. If no thread can be
+/// started, the destructor runs the work.
 class Meanwhile {
  public:
   explicit Meanwhile(std::function<void()> work)

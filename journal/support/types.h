@@ -42,13 +42,13 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Where times come from; tests have a clock of their own.
+/// The source of times; tests use their own clock.
 class Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual Timestamp Now() const = 0;
-  /// Milliseconds from some moment on, by a clock that nobody sets. Unless
-  /// somebody knows better, those of Now.
+  /// Milliseconds since an arbitrary start, of a clock that is never set. The
+  /// default implementation returns those of Now.
   [[nodiscard]] virtual uint64_t Steady() const {
     const Timestamp now = Now();
     return static_cast<uint64_t>(now.sec) * 1000 + now.nsec / 1'000'000;

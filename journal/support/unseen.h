@@ -5,9 +5,10 @@
 
 namespace txfs {
 
-/// Whether `text`, which is UTF-8, begins with a character that is not seen for
-/// what it is: a control, one without width, one that turns the direction of
-/// what follows (U+202E), a tag (U+E0000 and on).
+/// Whether `text`, which is UTF-8, begins with a character that a terminal does
+/// not show or that changes how the text around it is shown: a control
+/// character, one without width, one that changes the direction of text
+/// (U+202E), or a tag (U+E0000 and above).
 [[nodiscard]] constexpr bool BeginsUnseen(std::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};

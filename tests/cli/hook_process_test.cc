@@ -151,7 +151,7 @@ TEST_F(HookProcessTest, NonsenseIsNoAnswer) {
         R"(echo "{\"id\":$id,\"verdict\":\"deny\",\"verdict\":\"allow\"}")",
         "printf '\\377\\n'", "head -c 100000 /dev/zero"}) {
     Run(std::string("next; ") + nonsense + "; next");
-    Refuses("what is none");
+    Refuses("is not valid");
   }
 }
 

@@ -760,17 +760,18 @@ TEST_F(UndoCheckTest, FindsOtherContentThoughNobodyTouchedIt) {
 }
 
 TEST_F(UndoCheckTest, SaysWhatIsNotKnownOfWhatHasNoSum) {
-  EXPECT_THAT(Notes(base_.root()),
-              ::testing::HasSubstr("2 of the files that commits took away"));
+  EXPECT_THAT(
+      Notes(base_.root()),
+      ::testing::HasSubstr("2 files in the vaults have no checksum yet"));
   Flip(file_, 2);
   EXPECT_EQ(FindProblems(base_.root()), "");
   EXPECT_THAT(Notes(base_.root()),
-              ::testing::HasSubstr("/q, were touched before"));
+              ::testing::HasSubstr("/q, cannot be verified"));
   // What it has by now is not what was taken away: it gets none.
   Sum();
   EXPECT_EQ(Sums().complete_for, "");
   EXPECT_THAT(Notes(base_.root()),
-              ::testing::HasSubstr("/q, were touched before"));
+              ::testing::HasSubstr("/q, cannot be verified"));
   ExpectUndone();
 }
 

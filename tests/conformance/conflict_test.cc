@@ -1082,7 +1082,7 @@ TEST_F(ConflictTest, AFileThatWasReplacedByOneThatWeMovedIsNotMistakenForIt) {
     EXPECT_EQ(
         Commit(stays).conflicts,
         (vector<Conflict>{{"b", "changed", "renamed",
-                           mine ? "what it had before is not kept" : ""}}));
+                           mine ? "its earlier content is not kept" : ""}}));
     EXPECT_EQ(Compare(theirs, Base(), {}), "");
   }
   EXPECT_EQ(Commit(OnConflict::kTheirs).conflicts, vector<Conflict>{});
@@ -1211,7 +1211,7 @@ TEST_F(ConflictTest, WithoutAPreImageMineOfAPatchedFileStaysAConflict) {
   ASSERT_OK(plain_.WriteFile("large", "other"));
   const CommitReport report = Commit(OnConflict::kMine);
   ASSERT_EQ(report.conflicts.size(), 1u);
-  EXPECT_EQ(report.conflicts[0].note, "what it had before is not kept");
+  EXPECT_EQ(report.conflicts[0].note, "its earlier content is not kept");
   ASSERT_OK(fs().WriteFile("large", "all ours"));
   EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
   ExpectInBase({{"large", "all ours"}});
@@ -1238,7 +1238,7 @@ TEST_F(ConflictTest, ADamagedPreImageIsNone) {
   ASSERT_OK(plain_.WriteFile("f", With(kLines, "1\n", "one\n")));
   const CommitReport report = Commit(OnConflict::kMerge);
   ASSERT_EQ(report.conflicts.size(), 1u);
-  EXPECT_EQ(report.conflicts[0].note, "what it had before is not kept");
+  EXPECT_EQ(report.conflicts[0].note, "its earlier content is not kept");
   EXPECT_EQ(FindProblems(base_.root()).substr(0, 16), "preimages.record");
   ASSERT_OK(workspace().Discard());
 }

@@ -438,7 +438,7 @@ TEST_F(PolicyTest, ACommitRefusesNamesOfTxfsThatAnOldJournalHas) {
   ASSERT_FALSE(committed);
   EXPECT_TRUE(committed.error().message.contains("cannot commit dir/.txfs: "))
       << committed.error().message;
-  EXPECT_TRUE(committed.error().hint.contains("`txfs discard` that path"));
+  EXPECT_TRUE(committed.error().hint.contains("`txfs discard` on that path"));
   EXPECT_FALSE(base_.Exists("dir/.txfs"));
   ASSERT_TRUE(fs().Discard());
   EXPECT_TRUE(fs().Commit());

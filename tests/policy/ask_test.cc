@@ -65,11 +65,12 @@ TEST(AskTest, SaysWhatIsNoTime) {
   for (const char* wrong :
        {"\"5m\"", "0", "-1", "nan", "inf", "3601", "true", "[1]"}) {
     EXPECT_THAT(ErrorOf({std::string("[ask]\ntimeout = ") + wrong}),
-                HasSubstr("0.toml:3: timeout of [ask] is no time"))
+                HasSubstr("0.toml:3: timeout of [ask] is not a valid time"))
         << wrong;
   }
   EXPECT_THAT(ErrorOf({"[ask]\ntime = 1"}), HasSubstr("unknown key \"time\""));
-  EXPECT_THAT(ErrorOf({"ask = 1"}), HasSubstr("ask of the file is no table"));
+  EXPECT_THAT(ErrorOf({"ask = 1"}),
+              HasSubstr("ask of the file is not a table"));
 }
 
 TEST(AskTest, NoneThatAsksIsShadowedByAnother) {
@@ -90,7 +91,8 @@ TEST(AskTest, IsToldInWords) {
   ASSERT_TRUE(policy) << policy.error().ToString();
   const std::string words = InWords((*policy)->rules(), (*policy)->limits());
   EXPECT_THAT(words, HasSubstr("## asked"));
-  EXPECT_THAT(words, HasSubstr("It waits for somebody's approval."));
+  EXPECT_THAT(words,
+              HasSubstr("The operation waits until a user approves it."));
 }
 
 constexpr const char* kHook =
@@ -108,18 +110,18 @@ TEST(HookTest, StandsBetweenAuditAndAsk) {
   EXPECT_EQ(hook->command, (std::vector<std::string>{"/bin/hook", "x"}));
   EXPECT_EQ(hook->timeout, milliseconds(500));
   EXPECT_THAT(InWords((*policy)->rules(), (*policy)->limits()),
-              HasSubstr("A program decides about it."));
+              HasSubstr("A program decides about the operation."));
 }
 
 TEST(HookTest, SaysWhatIsWrong) {
   EXPECT_THAT(ErrorOf({RuleText("hooked", "hook")}),
               HasSubstr("0.toml:2: action of hooked is \"hook\", but no file "
-                        "has one"));
+                        "has a [hook]"));
   EXPECT_THAT(ErrorOf({kHook, kHook}),
-              HasSubstr("1.toml:2: there is a [hook] already in 0.toml:2"));
+              HasSubstr("1.toml:2: [hook] is already set in 0.toml:2"));
   EXPECT_THAT(ErrorOf({"[hook]\ncommand = \"hook\""}),
-              HasSubstr("command of [hook] names no program"));
-  EXPECT_THAT(ErrorOf({"[hook]\n"}), HasSubstr("names no program"));
+              HasSubstr("command of [hook] does not name a program"));
+  EXPECT_THAT(ErrorOf({"[hook]\n"}), HasSubstr("does not name a program"));
   EXPECT_THAT(ErrorOf({std::string(kHook) + "on_error = \"allow\""}),
               HasSubstr("on_error of [hook] is \"allow\"; expected deny"));
 }

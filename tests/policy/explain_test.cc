@@ -121,16 +121,17 @@ TEST(LintTest, WarnsOfWhatIsCertain) {
   const std::string example = "\nmatch = \"write a\"";
   EXPECT_EQ(Linted(A("good", "path = \"a\"" + example)), "");
   EXPECT_EQ(Linted(A("bare", "path = \"a\"")),
-            "2: rule bare has no examples: match and not_match show what it is "
-            "about\n");
-  EXPECT_EQ(Linted(A("wide", "path = [\"a\", \"b\"]" + example) +
-                   A("narrow", "path = \"a\"\nops = [\"write\"]" + example)),
-            "8: rule narrow never decides: wide (p.toml:2) is about all of "
-            "it\n");
-  EXPECT_EQ(Linted(A("noted", "path = \"a\"\naction = \"audit\"" + example) +
-                   A("denied", "path = \"a\"" + example)),
-            "2: rule noted never decides: denied (p.toml:9) is about all of "
-            "it\n");
+            "2: rule bare has no examples: add match and not_match\n");
+  EXPECT_EQ(
+      Linted(A("wide", "path = [\"a\", \"b\"]" + example) +
+             A("narrow", "path = \"a\"\nops = [\"write\"]" + example)),
+      "8: rule narrow never decides: wide (p.toml:2) matches everything that "
+      "it matches\n");
+  EXPECT_EQ(
+      Linted(A("noted", "path = \"a\"\naction = \"audit\"" + example) +
+             A("denied", "path = \"a\"" + example)),
+      "2: rule noted never decides: denied (p.toml:9) matches everything that "
+      "it matches\n");
 }
 
 TEST(LintTest, IsSilentWhereARuleMayDecide) {
@@ -139,13 +140,12 @@ TEST(LintTest, IsSilentWhereARuleMayDecide) {
   for (const char* less :
        {"layer = \"base\"", "exe = \"sh\"", "uid = 1", "unless = { uid = 1 }",
         "nocase = true", "ops = [\"write\"]", "action = \"audit\""}) {
-    EXPECT_EQ(
-        Linted(A("wide", "path = \"a\"\n" + std::string(less) + example) +
-               narrow),
-        std::string(less).starts_with("action")
-            ? "2: rule wide never decides: narrow (p.toml:9) is about all of "
-              "it\n"
-            : "")
+    EXPECT_EQ(Linted(A("wide", "path = \"a\"\n" + std::string(less) + example) +
+                     narrow),
+              std::string(less).starts_with("action")
+                  ? "2: rule wide never decides: narrow (p.toml:9) matches "
+                    "everything that it matches\n"
+                  : "")
         << less;
   }
 }
@@ -154,11 +154,11 @@ TEST(LintTest, WarnsOfLimitsWithoutEffect) {
   const std::string removed = "of = \"base_removed\"\n";
   EXPECT_EQ(Linted(L("none", removed + "max = 1\npath = [\"a\", \"b\"]\n"
                                        "unless = { path = [\"b\", \"a\"] }")),
-            "2: limit none counts nothing: unless has all of its paths\n");
+            "2: limit none counts nothing: unless excludes all of its paths\n");
   const auto never_needed = [](int line, const std::string& id,
                                const std::string& because) {
     return std::to_string(line) + ": limit " + id +
-           " is never needed: " + because + " allows no more of the same\n";
+           " has no effect: " + because + " is at least as strict\n";
   };
   const auto both = [&](const std::string& one, const std::string& other) {
     return Linted(L("one", removed + one) + L("other", removed + other));

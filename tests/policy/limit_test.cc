@@ -91,18 +91,18 @@ TEST(LimitTest, ErrorsSayWhereAndWhatIsExpected) {
       {"max = 1", "p.toml:2: of of [[limit]] is missing or empty"},
       {"of = \"inodes_made\"", "p.toml:2: max of [[limit]] is missing"},
       {"of = \"inodes_made\"\nmax = \"1 KiB\"",
-       "p.toml:5: max of [[limit]] is no number; expected a whole number"},
+       "p.toml:5: max of [[limit]] is not a number; expected a whole number"},
       {"of = \"inodes_made\"\nmax = -1", "p.toml:5: max of [[limit]]"},
       {"of = \"bytes_written\"\nmax = \"1 GB\"",
-       "p.toml:5: max of [[limit]] is no number of bytes; expected a whole "
+       "p.toml:5: max of [[limit]] is not a number of bytes; expected a whole "
        "number, or one with a unit, such as \"10 GiB\""},
       {"of = \"bytes_written\"\nmax = \"99999999 TiB\"", "p.toml:5: max"},
       {"of = \"bytes_written\"\nmax = \"GiB\"", "p.toml:5: max"},
       {"of = \"bytes_written\"\nfraction = 0.5",
-       "p.toml:5: fraction of [[limit]] is of bytes_written; expected a "
-       "fraction of base_removed only"},
+       "p.toml:5: fraction of [[limit]] is set for bytes_written; expected "
+       "fraction for base_removed only"},
       {"of = \"base_removed\"\nfraction = 1.5",
-       "p.toml:5: fraction of [[limit]] is no part of the whole; expected a "
+       "p.toml:5: fraction of [[limit]] is out of range; expected a "
        "number between 0.0 and 1.0"},
       {"of = \"base_removed\"\nfraction = nan", "p.toml:5: fraction"},
       {"of = \"base_removed\"\nmax = 1\nat = \"end\"",
@@ -111,8 +111,8 @@ TEST(LimitTest, ErrorsSayWhereAndWhatIsExpected) {
        "p.toml:7: window of [[limit]] is given, but at is \"commit\"; expected "
        "no window"},
       {"of = \"base_removed\"\nmax = 1\nwindow = 0",
-       "p.toml:6: window of [[limit]] is no number of seconds; expected a "
-       "whole number from 1 to 3600"},
+       "p.toml:6: window of [[limit]] is not a valid number of seconds; "
+       "expected a whole number from 1 to 3600"},
       {"of = \"base_removed\"\nmax = 1\nwindow = 0.5", "p.toml:6: window"},
       {"of = \"base_removed\"\nmax = 1\nwindow = 3601", "p.toml:6: window"},
       {"of = \"base_removed\"\nmax = 1\naction = \"allow\"",
@@ -120,8 +120,8 @@ TEST(LimitTest, ErrorsSayWhereAndWhatIsExpected) {
       {"of = \"base_removed\"\nmax = 1\nerrno = \"EIO\"", "p.toml:6: errno"},
       {"of = \"base_removed\"\nmax = 1\npath = \"[\"", "p.toml:6: path"},
       {"of = \"inodes_made\"\nmax = 1\npath = \"a\"",
-       "p.toml:6: path of [[limit]] is of inodes_made; expected paths of "
-       "base_removed only"},
+       "p.toml:6: path of [[limit]] is set for inodes_made; expected paths "
+       "for base_removed only"},
       {"of = \"base_removed\"\nmax = 1\nunless = { exe = \"git\" }",
        "p.toml:6: unknown key \"exe\" in unless of [[limit]]; expected one of "
        "path"},
@@ -153,7 +153,7 @@ TEST(LimitTest, HasAReasonAndAnIdOfItsOwn) {
   const auto taken = Load(first + kTexts + rule, "p.toml");
   ASSERT_FALSE(taken);
   EXPECT_TRUE(
-      taken.error().message.contains("id of [[limit]] \"one\" is taken"))
+      taken.error().message.contains("id of [[limit]] \"one\" is already used"))
       << taken.error().message;
 }
 
@@ -165,8 +165,8 @@ TEST(LimitTest, AnIdIsUniqueOverRulesAndLimitsOfAllFiles) {
   const auto both = Compile({{"a.toml", rule}, {"b.toml", limit}});
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().message,
-            "b.toml:2: id \"one\" is taken by a.toml:2; expected an id that no "
-            "other rule has");
+            "b.toml:2: id \"one\" is already used in a.toml:2; expected an "
+            "id that no other rule has");
   const auto one = Compile({{"b.toml", limit}});
   ASSERT_TRUE(one) << one.error().ToString();
   EXPECT_EQ((*one)->limits().size(), 1U);

@@ -93,8 +93,8 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "p.toml:7: type of [[fs]] has \"link\"; expected file, directory, "
        "symlink or other"},
       {"with_directory = 0",
-       "p.toml:7: with_directory of [[fs]] is neither true nor false; "
-       "expected one of them"},
+       "p.toml:7: with_directory of [[fs]] is not a boolean; "
+       "expected true or false"},
       {"layer = \"old\"",
        "p.toml:7: layer of [[fs]] is \"old\"; expected base, "
        "new or any"},
@@ -105,16 +105,16 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "p.toml:7: errno of [[fs]] is \"EAGAIN\"; expected "
        "EPERM, EROFS or EDQUOT"},
       {"nocase = 1",
-       "p.toml:7: nocase of [[fs]] is neither true nor false; "
-       "expected one of them"},
+       "p.toml:7: nocase of [[fs]] is not a boolean; "
+       "expected true or false"},
       {"uid = -1",
-       "p.toml:7: uid of [[fs]] is no user; expected a number, or a "
+       "p.toml:7: uid of [[fs]] is not a user id; expected a number, or a "
        "list of numbers"},
       {"exe = []",
-       "p.toml:7: exe of [[fs]] is not that; expected text, or a "
-       "list of texts"},
+       "p.toml:7: exe of [[fs]] is empty or has the wrong type; expected text, "
+       "or a list of texts"},
       {"exe = [1]",
-       "p.toml:7: exe of [[fs]] has a value that is no text; "
+       "p.toml:7: exe of [[fs]] has a value that is not text; "
        "expected text, or a list of texts"},
       {"unless = {}",
        "p.toml:7: unless of [[fs]] is empty; expected at least "
@@ -123,25 +123,24 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "p.toml:7: unless of [[fs]] is empty; expected at least "
        "one of path, layer, type, exe, uid"},
       {"unless = [{ uid = 1 }, 2]",
-       "p.toml:7: unless of [[fs]] is no table; expected unless = { path = "
+       "p.toml:7: unless of [[fs]] is not a table; expected unless = { path = "
        "..., exe = ... }, or a list of such tables"},
       {"unless = { op = \"x\" }",
        "p.toml:7: unknown key \"op\" in unless of one;"
        " expected one of path, layer, type, exe, uid"},
       {"match = [\"write b\"]",
        "p.toml:7: match of [[fs]] has \"write b\"; "
-       "expected what the rule is about"},
+       "expected an operation that the rule matches"},
       {"not_match = \"write a\"",
        "p.toml:7: not_match of [[fs]] has \"write "
-       "a\"; expected what the rule is not about"},
+       "a\"; expected an operation that the rule does not match"},
       {"match = \"writes a\"",
        "p.toml:7: match of [[fs]] has \"writes a\"; "
        "expected an operation of txfs log, a space, and "
        "a path"},
       {"[[fs]]\nid = \"one\"\npath = \"b\"\nreason = \"r\"\nsuggest = \"s\"",
-       "p.toml:8: id of [[fs]] \"one\" is taken by line 2; expected an id that "
-       "no "
-       "other rule has"},
+       "p.toml:8: id of [[fs]] \"one\" is already used on line 2; expected an "
+       "id that no other rule has"},
       {"[[fs]]\nid = \"two\"\npath = \"b\"\nreason = \" \"\nsuggest = \"s\"",
        "p.toml:10: reason of [[fs]] is missing or empty; expected text"},
       {"[[fs]]\nid = \"two\"\nreason = \"r\"\nsuggest = \"s\"",
@@ -152,16 +151,16 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "pattern as in .gitignore"},
       {"layer = \"base\"\nops = [\"make\", \"mkdir\"]",
        "p.toml:7: layer of [[fs]] is \"base\", but all its ops make new names; "
-       "expected ops on what is there, or another layer"},
+       "expected ops on existing files, or another layer"},
       {"ops = \"create\"\nunless = { layer = \"base\" }",
        "p.toml:8: layer of unless of one is \"base\", but all its ops make new "
-       "names; expected ops on what is there, or another layer"},
+       "names; expected ops on existing files, or another layer"},
       {"layer = \"base\"\nmatch = [\"unlink a\",\n\"create a\"]",
-       "p.toml:8: match of [[fs]] has \"create a\"; expected what is of the "
-       "base; what is made is not"},
+       "p.toml:8: match of [[fs]] has \"create a\"; expected an operation "
+       "on the base; a new file is not in it"},
       {"unless = { layer = \"new\" }\nmatch = \"create a\"",
-       "p.toml:8: match of [[fs]] has \"create a\"; expected what the rule is "
-       "about"},
+       "p.toml:8: match of [[fs]] has \"create a\"; expected an operation "
+       "that the rule matches"},
       {"[[exec]]\nid = \"x\"",
        "p.toml:7: unknown key \"exec\" in the file; expected one of schema, "
        "policy_version, defaults, ask, hook, fs, limit"},
@@ -185,11 +184,11 @@ TEST(LoadTest, RefusesTextsThatAreNotWhatTheyLookLike) {
        {"\\n", "\\t", "\\u001b", "\\u007f", "\\u0085", "\\u200b", "\\u2028",
         "\\u202e", "\\u2066", "\\ufeff"}) {
     EXPECT_EQ(WhyNot(rule("It is" + std::string(hidden) + "so", "b")),
-              "p.toml:10: reason of [[fs]] has a character that is not seen; "
+              "p.toml:10: reason of [[fs]] has an invisible character; "
               "expected one line, without control characters")
         << hidden;
     EXPECT_EQ(WhyNot(rule("r", "b" + std::string(hidden))),
-              "p.toml:9: path of [[fs]] has a character that is not seen; "
+              "p.toml:9: path of [[fs]] has an invisible character; "
               "expected one line, without control characters")
         << hidden;
   }
@@ -216,10 +215,11 @@ TEST(LoadTest, RefusesWhatIsNoPolicy) {
       {"", "p.toml:1: schema of the file is missing; "},
       {"schema = 2", "p.toml:1: schema of the file is 2; "},
       {"schema = \"1\"",
-       "p.toml:1: schema of the file is no number; expected schema = 1, a "
+       "p.toml:1: schema of the file is not a number; expected schema = 1, a "
        "number: "},
-      {"schema = 1\nfs = 1", "p.toml:2: fs of the file is no list of tables; "},
-      {"schema = 1\nfs = []x", "p.toml:2: no TOML: "},
+      {"schema = 1\nfs = 1",
+       "p.toml:2: fs of the file is not a list of tables; "},
+      {"schema = 1\nfs = []x", "p.toml:2: not valid TOML: "},
   };
   for (const auto& [text, message] : kCases) {
     const auto loaded = Load(text, "p.toml");

@@ -28,17 +28,17 @@ errno = "EROFS"
 reason = "nothing brings them back"
 suggest = "ask for a new one"
 )");
-  EXPECT_NE(words.find(
-                "\n## keys\n\n"
-                "Of `*.pem`, `keys/`, as a file or symlink, where it was there "
-                "when the transaction began, in upper or lower case: content, "
-                "unlink (EROFS, read-only file system); directories with it "
-                "in them may move.\n\n"
-                "Not of `keys/old`, `*.pub.pem`; all, as a symlink, where it "
-                "was there when the transaction began.\n\n"
-                "Why: nothing brings them back.\n"
-                "Instead: ask for a new one.\n"),
-            std::string::npos)
+  EXPECT_NE(
+      words.find("\n## keys\n\n"
+                 "Applies to `*.pem`, `keys/`, as a file or symlink, if it "
+                 "existed when the transaction began, in any letter case: "
+                 "content, unlink (EROFS, read-only file system); directories "
+                 "that contain it may be moved.\n\n"
+                 "Except `keys/old`, `*.pub.pem`; all, as a symlink, if it "
+                 "existed when the transaction began.\n\n"
+                 "Why: nothing brings them back.\n"
+                 "Instead: ask for a new one.\n"),
+      std::string::npos)
       << words;
 }
 
@@ -62,7 +62,7 @@ suggest = "s"
   for (const char* secret : {"rotate", "keys/old", "4711", "bin/agent"}) {
     EXPECT_EQ(words.find(secret), std::string::npos) << words;
   }
-  EXPECT_NE(words.find("Of `x`, for some programs or users: all"),
+  EXPECT_NE(words.find("Applies to `x`, for some programs or users: all"),
             std::string::npos)
       << words;
 }
@@ -99,14 +99,14 @@ suggest = "s"
   EXPECT_TRUE(words.ends_with(R"(
 ## mass-deletion
 
-A limit of files and directories that were there when the transaction began and are removed in the transaction, of `src/`: 50, or 30 % of them where that is more; not counted is `src/generated/`. With more, whoever commits has to accept it first.
+A limit on files and directories that existed when the transaction began and are removed in the transaction, in `src/`: 50, or 30 % of them where that is more; not counted: `src/generated/`. A user must accept a commit that exceeds it.
 
 Why: much is lost at once.
 Instead: ask first.
 
 ## flood
 
-A limit of content that is written within 10 s: 2 GiB (EDQUOT, quota exceeded).
+A limit on content that is written within 10 s: 2 GiB (EDQUOT, quota exceeded).
 
 Why: the disk is not only yours.
 Instead: write less.
@@ -125,8 +125,8 @@ suggest = "s"
 )");
   EXPECT_EQ(words.find("## noted"), std::string::npos);
   EXPECT_EQ(words.find("No rule is in force"), std::string::npos);
-  EXPECT_NE(words.find("No rule refuses anything; what some are about is "
-                       "noted."),
+  EXPECT_NE(words.find("No rule refuses anything; some rules record "
+                       "operations."),
             std::string::npos);
   EXPECT_NE(WordsOf("").find("No rule is in force: nothing is refused."),
             std::string::npos);

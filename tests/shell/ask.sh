@@ -86,7 +86,7 @@ ends 0
 equal 0 "$(waiting)" "questions left"
 contains "$(txfs -C mnt log --op unlink)" "dir/asked  ok by asked"
 refuses_with_hint 1 "no question 1 waits" txfs -C mnt approve 1
-refuses_with_hint 2 "is no number of a question" txfs -C mnt deny x
+refuses_with_hint 2 "is not the number of a question" txfs -C mnt deny x
 
 # No is a denial like any other.
 attempt "os.chmod('mnt/d1/keep', 0o600)"
@@ -139,9 +139,9 @@ number=$(number_of_it)
 echo "$number" >go
 : <answered
 contains "$(cat said)" "the session that asks cannot answer"
-refuses_with_hint 1 "who works in the mount" sh -c "cd mnt && txfs approve $number; exit"
+refuses_with_hint 1 "a process in the mount" sh -c "cd mnt && txfs approve $number; exit"
 # shellcheck disable=SC2016
-refuses_with_hint 1 "who works in the mount" \
+refuses_with_hint 1 "a process in the mount" \
   sh -c 'cd mnt && sh -c "cd / && txfs -C \"$0\" approve \"$1\"; exit"; exit' "$PWD/mnt" "$number"
 equal 1 "$(waiting)" "questions after answers that do not count"
 txfs -C mnt deny "$number"
@@ -213,7 +213,7 @@ in_log "too many operations wait for an answer already"
 echo x >mnt/src/other
 txfs -C mnt policy reload >/dev/null
 for asker in $all; do ends 7; done
-in_log "the end of the wait came before an answer"
+in_log "the wait ended before an answer"
 
 # So does what tells the kernel to forget: it needs locks that it has there.
 echo changed >mnt/d1/other
@@ -243,9 +243,9 @@ mv policy.new policy.toml
 txfs -C mnt policy reload >/dev/null
 attempt "os.unlink('mnt/dir/asked')"
 ends 7
-in_log "nobody answered in time"
+in_log "there was no answer in time"
 sed -i 's/^timeout = .*/timeout = "5m"/' policy.toml
-refuses 1 'timeout of [ask] is no time; expected a number of seconds' txfs policy check policy.toml
+refuses 1 'timeout of [ask] is not a valid time; expected a number of seconds' txfs policy check policy.toml
 sed -i 's/^timeout = .*/timeout = 600/' policy.toml
 txfs -C mnt policy reload >/dev/null
 

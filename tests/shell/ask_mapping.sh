@@ -66,7 +66,7 @@ for name in chmod truncate; do
     # shellcheck disable=SC2086
     timeout 60 txfs -C mnt $command >"$TMPDIR/out" 2>"$TMPDIR/err" ||
       fail "$command: $(cat "$TMPDIR/err")"
-    contains "$(cat "$TMPDIR/err")" "note: while an operation waits for an answer (\`txfs pending\`)"
+    contains "$(cat "$TMPDIR/err")" "note: an operation waits for an answer (\`txfs pending\`)"
     equal 1 "$(waiting)" "questions after $command"
   done
   # What is to end does: with all that was stored.

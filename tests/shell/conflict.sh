@@ -58,7 +58,7 @@ for where in mnt ws; do
   if [ $where = ws ]; then done_with; fi
   copy_tree ws theirs
   txfs -C $where status >status || fail "status"
-  contains "$(cat status)" "conflicts    6 paths of the workspace changed under the transaction"
+  contains "$(cat status)" "conflicts    6 paths of the workspace changed during the transaction"
   contains "$(cat status)" "f: changed in the workspace, modified in the transaction"
   contains "$(cat status)" "and 1 more (\`txfs status --json\` lists all)"
   contains "$(cat status)" "--on-conflict=mine"
@@ -218,10 +218,10 @@ printf y >>mnt/large
 await_tick
 printf z | dd of=ws/zeros conv=notrunc status=none
 printf z | dd of=ws/large conv=notrunc status=none
-refuses 3 "zeros: changed in the workspace, modified in the transaction (is no text)" \
+refuses 3 "zeros: changed in the workspace, modified in the transaction (is not text)" \
   txfs -C mnt commit --on-conflict=merge
-contains "$(cat "$TMPDIR/err")" "large: changed in the workspace, modified in the transaction (what it had before is not kept)"
-refuses_with_hint 3 "is no text" txfs -C mnt commit --on-conflict=merge --markers
+contains "$(cat "$TMPDIR/err")" "large: changed in the workspace, modified in the transaction (its earlier content is not kept)"
+refuses_with_hint 3 "is not text" txfs -C mnt commit --on-conflict=merge --markers
 contains "$(cat "$TMPDIR/err")" "hint: --on-conflict=mine or =theirs"
 # Written anew, nothing of the old is needed.
 echo all ours >mnt/large

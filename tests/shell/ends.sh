@@ -19,7 +19,7 @@ equal 1 "$(txfs -C mnt discard --json -- b | json 'd["changes"]')" "discard of a
 equal "new new" "$(cat mnt/a mnt/-c | xargs)" "what was not discarded"
 [ ! -e mnt/b ] || fail "discard -- PATH left it"
 txfs -C mnt commit -- -c >out
-contains "$(cat out)" "1 change; transaction $txn goes on"
+contains "$(cat out)" "1 change; transaction $txn stays open"
 equal new "$(cat ws/-c)" "commit -- PATH"
 [ ! -e ws/a ] || fail "commit -- PATH committed the rest"
 equal "$txn" "$(open mnt)" "the transaction goes on"
@@ -41,7 +41,7 @@ equal 1 "$(txfs -C ws list --json | json "[t['changes'] for t in d if t['id'] ==
   "changes that list has"
 txfs -C mnt savepoint third >/dev/null
 txfs -C mnt discard f2 >out 2>err
-equal "discarded 1 change; transaction $txn goes on" "$(cat out)" "discard of a part"
+equal "discarded 1 change; transaction $txn stays open" "$(cat out)" "discard of a part"
 contains "$(cat err)" "dropped 1 savepoint: third"
 
 # The root's own attributes are at ".", too.

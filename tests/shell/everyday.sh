@@ -220,7 +220,7 @@ equal "$(git -C ws log --all --oneline)" "$(git -C mnt log --all --oneline)" "wh
 txfs umount mnt
 
 # Whoever mounts may do without.
-refuses_with_hint 1 'no rule that is built in has the id "txfs-nope"' txfs mount ws mnt --without-rule txfs-nope
+refuses_with_hint 1 'no built-in rule has the id "txfs-nope"' txfs mount ws mnt --without-rule txfs-nope
 txfs mount ws mnt --without-rule txfs-ci
 echo 'jobs: {}' >>mnt/.github/workflows/ci.yml
 txfs -C mnt policy reload >/dev/null

@@ -111,7 +111,7 @@ rm -rf moved
 refuses_with_hint 1 "no foreign store" txfs adopt elsewhere
 contains "$(cat "$TMPDIR/err")" "$PWD/moved"
 said=$(txfs adopt elsewhere --from moved)
-contains "$said" "nothing is taken over yet"
+contains "$said" "nothing is adopted yet"
 contains "$said" "committed, \"one\""
 txfs adopt elsewhere --from moved --yes >/dev/null
 equal "committed active" \
@@ -128,7 +128,7 @@ said=$(txfs adopt ws 2>"$TMPDIR/err")
 contains "$(cat "$TMPDIR/err")" "a commit was interrupted"
 contains "$said" "shipped"
 contains "$said" "refused: .git/hooks/post-commit by txfs-git-hooks"
-contains "$said" "nothing is taken over yet"
+contains "$said" "nothing is adopted yet"
 equal 0 "$(txfs -C ws list --json 2>/dev/null | json 'len(d)')" "transactions before --yes"
 contains "$(txfs adopt --yes ws 2>/dev/null)" "adopted 1 transaction"
 txfs mount ws mnt
@@ -151,8 +151,8 @@ equal 1 "$(txfs -C open/below list --json 2>/dev/null | json 'len(d)')" "transac
 
 # What decides for txfs is not in reach of who works in a mount.
 mkdir -p home/.local/state home/.config
-refuses_with_hint 1 "which decides for txfs" env XDG_STATE_HOME="$PWD/home/.local/state" txfs mount home mnt
-refuses_with_hint 1 "which decides for txfs" env XDG_CONFIG_HOME="$PWD/home/.config" txfs mount home mnt
+refuses_with_hint 1 "which controls txfs" env XDG_STATE_HOME="$PWD/home/.local/state" txfs mount home mnt
+refuses_with_hint 1 "which controls txfs" env XDG_CONFIG_HOME="$PWD/home/.config" txfs mount home mnt
 
 # Nor is the store of another workspace, whichever of them was first.
 mkdir outer inner
@@ -169,7 +169,7 @@ refuses_with_hint 1 "lies inside the workspace $PWD/outer" txfs mount late mnt -
 # The state directory is private, or is not used.
 mkdir shared own
 chmod 777 shared
-refuses_with_hint 1 "can be written to by other users" env XDG_STATE_HOME="$PWD/shared/state" txfs mount own mnt
+refuses_with_hint 1 "is writable by other users" env XDG_STATE_HOME="$PWD/shared/state" txfs mount own mnt
 mkdir -m 755 loose loose/txfs
 XDG_STATE_HOME=$PWD/loose txfs mount own mnt
 txfs umount mnt
@@ -223,7 +223,7 @@ adopt_as() {
 for who in same cloned user; do
   said=$(adopt_as $who txfs adopt $who 2>/dev/null)
   contains "$said" "refused: disk by txfs-adopt"
-  contains "$said" "will be yours"
+  contains "$said" "will belong to you"
   adopt_as $who txfs adopt --yes $who >/dev/null 2>&1
   refuses 1 "no savepoint" adopt_as $who txfs -C $who rollback before
   adopt_as $who txfs -C $who commit >/dev/null 2>&1 || fail "$who: a commit of what was adopted"

@@ -37,14 +37,14 @@ question() { txfs -C mnt pending --json | json 'd[0]["id"]'; }
 
 # What is no hook is said at load.
 policy '["hook.sh"]'
-refuses 1 'policy.toml:4: command of [hook] names no program' txfs policy check policy.toml
+refuses 1 'policy.toml:4: command of [hook] does not name a program' txfs policy check policy.toml
 policy '["/bin/cat"]'
 sed -i 's/^timeout.*/on_error = "allow"/' policy.toml
 refuses 1 'policy.toml:5: on_error of [hook] is "allow"' txfs policy check policy.toml
 sed -i '/^\[hook\]/,/^$/d' policy.toml
 refuses 1 'action of hooked is "hook", but no file has one' txfs policy check policy.toml
 policy '["/bin/cat"]'
-refuses 1 "there is a [hook] already in" txfs mount ws mnt --policy policy.toml --policy policy.toml
+refuses 1 "[hook] is already set in" txfs mount ws mnt --policy policy.toml --policy policy.toml
 mkdir -p ws/.txfs
 cp policy.toml ws/.txfs/policy.toml
 refuses 1 "ws/.txfs/policy.toml:3: [hook] in a workspace's own rules" txfs mount ws mnt
@@ -154,7 +154,7 @@ with open("mnt/db/large", "r+b") as file, mmap.mmap(file.fileno(), 0) as mapping
     for page in range(0, len(mapping), 4096): mapping[page] = 65
     mapping.flush()'
 equal 8192 "$(tr -cd A <mnt/db/large | wc -c)" "pages that were stored"
-in_log "what the kernel writes back cannot wait for somebody"
+in_log "a write-back by the kernel cannot wait for an answer"
 
 # What fails, refuses: a crash, silence, nonsense; and not for ever.
 policy '["/bin/sh", "-c", "read -r line; [ -e '"$PWD"'/crash ] && exit 3; read -r line"]' 0.05
@@ -166,7 +166,7 @@ refused touch mnt/db/new
 in_log "the hook did not answer in time"
 policy '["/bin/sh", "-c", "read -r line; echo {}; read -r line"]'
 refused touch mnt/db/new
-in_log "the hook answered with what is none: {}"
+in_log "the hook's answer is not valid: {}"
 # Nor is an answer that comes before its question.
 cat >early <<'END'
 read -r line

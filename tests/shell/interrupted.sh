@@ -78,7 +78,7 @@ id=$(txfs -C mnt status --json | json 'd["id"]')
 mkdir "$store/history/$id.image"
 ! txfs -C mnt commit >/dev/null 2>&1 || fail "committed without an image"
 equal half "$(cat ws/a)" "half-way"
-contains "$(txfs -C mnt status)" "stopped half-way: \`txfs commit\` goes on"
+contains "$(txfs -C mnt status)" "stopped half-way: \`txfs commit\` continues it"
 equal "committing []" "$(txfs -C mnt status --json | json '"{state} {conflicts}".format(**d)')" "half-way as JSON"
 equal committing "$(txfs -C ws list --json | json "[t['state'] for t in d if t['id'] == '$id'][0]")" "half-way in the list"
 rmdir "$store/history/$id.image"
@@ -103,7 +103,7 @@ txfs mount ws mnt --name gone
 echo 1 >mnt/c
 txfs -C mnt commit >/dev/null
 txfs umount mnt 2>err
-contains "$(cat err)" "nothing was done in its transaction, which is gone"
+contains "$(cat err)" "its transaction had no changes and is gone"
 txfs mount ws mnt --name stays
 echo 1 >mnt/d
 txfs umount mnt 2>err

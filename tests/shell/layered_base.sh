@@ -24,7 +24,7 @@ rm -r mnt/old
 mv mnt/kept mnt/moved
 echo new >mnt/new
 for dry_run in "" --dry-run; do
-  refuses_with_hint 1 "is of a lower layer of an overlay" txfs -C mnt commit $dry_run
+  refuses_with_hint 1 "is in a lower layer of an overlay" txfs -C mnt commit $dry_run
 done
 [ ! -e disk/ws/new ] || fail "half of a commit is in the base"
 equal 1 "$(cat disk/ws/old/file)" "what was to be deleted"
@@ -45,7 +45,7 @@ equal 3 "$(cat disk/ws/upper/file)" "after undo"
 
 # A file of two names: no commit that could not be undone.
 echo more >>mnt/file
-refuses_with_hint 1 "several names in a lower layer" txfs -C mnt commit
+refuses_with_hint 1 "several hard links in a lower layer" txfs -C mnt commit
 equal 2 "$(cat disk/ws/file)" "a file of two names"
 txfs -C mnt commit --on-conflict=mine
 equal "2 more" "$(xargs <disk/ws/file)" "a file of its own"

@@ -40,7 +40,7 @@ END
 equal "limits.toml: 0 rules and 3 limits, and their examples hold" \
   "$(txfs policy check limits.toml)" check
 sed 's/window = 3600/window = 0/' limits.toml >wrong.toml
-refuses 1 'wrong.toml:21: window of [[limit]] is no number of seconds' \
+refuses 1 'wrong.toml:21: window of [[limit]] is not a valid number of seconds' \
   txfs policy check wrong.toml
 
 txfs mount ws mnt --policy limits.toml
@@ -110,7 +110,7 @@ txfs -C mnt commit --dry-run --accept txfs-mass-deletion >"$TMPDIR/out" 2>&1 ||
 contains "$(cat "$TMPDIR/out")" "that was accepted"
 for dry_run in "" --dry-run; do
   # shellcheck disable=SC2086
-  refuses_with_hint 2 '"removals" is no limit that is judged at a commit' \
+  refuses_with_hint 2 'there is no limit "removals" on a commit' \
     txfs -C mnt commit $dry_run --accept removals
 done
 contains "$(txfs -C mnt commit src/1)" "1 change"

@@ -84,7 +84,7 @@ CODE
   equal "" "$(find ws/sub ws/spare -name '.txfs*')" "names that a commit brought"
 done
 equal "$(rules own)" "$(cat ws/ruled/.txfs/policy.toml)" "the rules"
-refuses 1 '"txfs-own-names" is taken by txfs itself' sh -c "$(cat <<'CODE'
+refuses 1 '"txfs-own-names" is reserved by txfs' sh -c "$(cat <<'CODE'
 printf 'schema = 1\n[[fs]]\nid = "txfs-own-names"\npath = "x"\nreason = "r"\nsuggest = "s"\n' >own.toml
 exec txfs policy check own.toml
 CODE

@@ -22,7 +22,7 @@ exec 3>>src/b
 txfs commit --dry-run src/a >"$TMPDIR/plan"
 contains "$(cat "$TMPDIR/plan")" "src/a"
 case $(cat "$TMPDIR/plan") in *src/b*) fail "the plan has what was not asked for" ;; esac
-contains "$(txfs commit -m part src/a new/deep)" "goes on"
+contains "$(txfs commit -m part src/a new/deep)" "stays open"
 equal two "$(cat src/a)" "in the mount"
 names=$(txfs diff --name-status | cut -c1 | tr -d '\n')
 equal 5 "${#names}" "what is left: $(txfs diff --name-status)"
@@ -32,7 +32,7 @@ case $(txfs status) in *before*) fail "the savepoint is still there" ;; esac
 
 # Both ends of a rename go together; what is open stays usable.
 txfs discard doc >"$TMPDIR/said"
-contains "$(cat "$TMPDIR/said")" "goes on"
+contains "$(cat "$TMPDIR/said")" "stays open"
 equal one "$(cat doc/c)" "back where it was"
 if [ -e moved ]; then fail "the other end of the rename is still there"; fi
 echo three >&3
@@ -49,7 +49,7 @@ if [ -e ws/new/other ]; then fail "the neighbour was committed, too"; fi
 txfs mount ws
 equal "other" "$(cat ws/new/other)" "the rest after a remount"
 refuses_with_hint 1 "nothing at doc" txfs -C ws commit doc
-refuses_with_hint 2 "everything only" txfs -C ws commit --on-conflict=mine src/b
+refuses_with_hint 2 "only for a commit without paths" txfs -C ws commit --on-conflict=mine src/b
 contains "$(cat "$TMPDIR/err")" "leave the paths out"
 
 # The part is an entry of the history, and is taken back like any other.

@@ -30,12 +30,12 @@ END
 
 equal "policy.toml: 2 rules, and their examples hold" "$(txfs policy check policy.toml)" check
 chmod g+w policy.toml
-refuses_with_hint 1 "can be written by others" txfs policy check policy.toml
-refuses_with_hint 1 "can be written by others" txfs mount ws mnt --policy policy.toml
+refuses_with_hint 1 "is writable by other users" txfs policy check policy.toml
+refuses_with_hint 1 "is writable by other users" txfs mount ws mnt --policy policy.toml
 chmod g-w policy.toml
 sed 's/id = "secrets"/id = "txfs-env-files"/' policy.toml >same.toml
 txfs policy check same.toml 2>err
-contains "$(cat err)" "note: it does not go with the default policy: "
+contains "$(cat err)" "note: it cannot be combined with the default policy: "
 contains "$(cat err)" "txfs-env-files"
 txfs policy check policy.toml 2>err
 equal "" "$(cat err)" "what the check of a good file says"

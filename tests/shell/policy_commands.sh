@@ -74,12 +74,12 @@ contains "$(txfs -C mnt policy explain unlink a)" "): base_removed at commit: 50
 equal "[('txfs-mass-deletion', 'commit', 50)]" "$(txfs -C mnt policy explain --json unlink a |
   json '[(l["id"], l["at"], l["max"]) for l in d["limits"]]')" "limits in explain --json"
 equal allow "$(txfs -C mnt policy explain unlink node_modules/a)" "what does not count"
-refuses_with_hint 2 "no type is called link" txfs -C mnt policy explain --type link unlink a
+refuses_with_hint 2 'there is no type "link"' txfs -C mnt policy explain --type link unlink a
 refuses_with_hint 2 "$PWD/other is outside the workspace $PWD/ws" txfs -C mnt policy explain unlink ../other
 refuses_with_hint 2 "outside the workspace" txfs -C mnt policy explain rename a /etc/passwd
-refuses_with_hint 2 "no rule is about $PWD/mnt itself" txfs -C mnt policy explain unlink .
-refuses_with_hint 2 "no operation is called destroy" txfs -C mnt policy explain destroy a
-refuses_with_hint 2 "unlink has one path" txfs -C mnt policy explain unlink a b
+refuses_with_hint 2 "no rule applies to $PWD/mnt itself" txfs -C mnt policy explain unlink .
+refuses_with_hint 2 'there is no operation "destroy"' txfs -C mnt policy explain destroy a
+refuses_with_hint 2 "unlink takes one path" txfs -C mnt policy explain unlink a b
 
 # test, by cases or examples.
 contains "$(txfs -C mnt policy test)" " cases, 0 failed"
@@ -149,7 +149,7 @@ status=0
 txfs policy test --policy limits.toml limits.jsonl >out || status=$?
 equal 1 "$status" "exit code of limits that fail"
 equal "limits.jsonl:1: unlink a: expected allow, got deny by many
-limits.jsonl:2: unlink a: expected deny; it takes total, which is not given, to judge by many
+limits.jsonl:2: unlink a: expected deny; limit many needs total, which is not given
 2 cases, 2 failed" "$(cat out)" "what failed of limits"
 
 for wrong in 'nonsense' '[]' '{"op": "write"}' \
@@ -204,7 +204,7 @@ for max in 9 10; do
     "$max" "$max"
 done >>mine.toml
 txfs policy lint mine.toml >out || status=$?
-contains "$(cat out)" "$PWD/mine.toml:26: limit l10 is never needed: l9 ($PWD/mine.toml:20) allows no more"
+contains "$(cat out)" "$PWD/mine.toml:26: limit l10 has no effect: l9 ($PWD/mine.toml:20) is at least as strict"
 txfs policy lint "$TXFS_SOURCE_DIR/policy/default.toml"
 txfs umount mnt
 equal None "$(txfs -C ws status --json | json 'd["rules"]')" "rules where nothing is mounted"

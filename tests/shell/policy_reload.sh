@@ -73,7 +73,7 @@ echo 'nonsense = 1' >>given.toml
 refuses 1 "given.toml:8: unknown key" txfs -C mnt policy reload
 rules given.toml c
 chmod g+w given.toml
-refuses_with_hint 1 "can be written by others" txfs -C mnt policy reload
+refuses_with_hint 1 "is writable by other users" txfs -C mnt policy reload
 mv given.toml away.toml
 refuses_with_hint 1 "cannot read the policy $PWD/given.toml" txfs -C mnt policy reload
 for name in a b; do

@@ -84,27 +84,27 @@ for file in "$HOME/.config/txfs/policy.toml" other/.txfs/policy.toml; do
   refuses 1 "policy.toml:1: unknown key" txfs mount other mnt
   rule "$file" user
   chmod o+w "$file"
-  refuses_with_hint 1 "can be written by others" txfs mount other mnt
+  refuses_with_hint 1 "is writable by other users" txfs mount other mnt
   chmod o-w "$file"
   rm "$file"
   mkdir "$file"
-  refuses_with_hint 1 "is no file" txfs mount other mnt
+  refuses_with_hint 1 "is not a regular file" txfs mount other mnt
   rmdir "$file"
   cp saved "$file"
 done
 rule first.toml user
-refuses 1 'id "no-user" is taken by' txfs mount other mnt --policy first.toml
+refuses 1 'id "no-user" is already used in' txfs mount other mnt --policy first.toml
 refuses_with_hint 1 "cannot read the policy $PWD/none" \
   txfs mount other mnt --policy none
 if [ "$(id -u)" -eq 0 ]; then
   chown 12 other/.txfs/policy.toml
-  refuses_with_hint 1 "is somebody else's" txfs mount other mnt
+  refuses_with_hint 1 "belongs to another user" txfs mount other mnt
   chown 0 other/.txfs/policy.toml
   # The machine's, in a namespace in which it is another one.
   cp -a /etc etc
   mkdir -p etc/txfs
   echo broken >etc/txfs/policy.toml
-  refuses 1 "/etc/txfs/policy.toml:1: no TOML" unshare -m sh -c \
+  refuses 1 "/etc/txfs/policy.toml:1: not valid TOML" unshare -m sh -c \
     "mount --bind '$PWD/etc' /etc && exec txfs mount other mnt"
 fi
 

@@ -222,7 +222,7 @@ for where in many ma mb; do same_tree many.after "$where" manifest_with_times; d
 contains "$(txfs -C many show a)" "by a"
 contains "$(txfs -C mb -t "$first" show)" "+new"
 refuses_with_hint 2 "given twice" txfs -C ma -t a undo a
-refuses_with_hint 2 "means no transaction" txfs -C ma undo ""
+refuses_with_hint 2 "the name or id of the transaction is empty" txfs -C ma undo ""
 refuses_with_hint 2 "needs a transaction" txfs -C ma show
 refuses 2 "takes no -t" txfs -C ma -t a gc
 refuses 2 "takes no -t" txfs -C ma -t a fsck

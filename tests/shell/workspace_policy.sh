@@ -20,13 +20,13 @@ fresh() {
 fresh
 rmdir ws/.txfs
 ln -s ../elsewhere ws/.txfs
-refuses_with_hint 1 "is reached by a symbolic link, .txfs" txfs mount ws mnt
+refuses_with_hint 1 "is reached through a symbolic link in the workspace, .txfs" txfs mount ws mnt
 fresh
 ln -s ../../elsewhere/policy.toml $policy
-refuses_with_hint 1 "is reached by a symbolic link, policy.toml" txfs mount ws mnt
+refuses_with_hint 1 "is reached through a symbolic link in the workspace, policy.toml" txfs mount ws mnt
 fresh
 ln -s /dev/zero $policy
-refuses_with_hint 1 "is reached by a symbolic link" txfs mount ws mnt
+refuses_with_hint 1 "is reached through a symbolic link in the workspace" txfs mount ws mnt
 fresh
 rules kept >ws/other
 ln ws/other $policy
@@ -35,10 +35,10 @@ refuses_with_hint 1 "has other names" txfs mount ws mnt
 # What is no file never blocks, and what is large is not read.
 fresh
 mkfifo $policy
-refuses_with_hint 1 "is no file" timeout 60 txfs mount ws mnt
+refuses_with_hint 1 "is not a regular file" timeout 60 txfs mount ws mnt
 if [ "$(id -u)" -eq 0 ]; then
   fresh
-  mknod $policy c 1 5 2>/dev/null && refuses_with_hint 1 "is no file" timeout 60 txfs mount ws mnt
+  mknod $policy c 1 5 2>/dev/null && refuses_with_hint 1 "is not a regular file" timeout 60 txfs mount ws mnt
 fi
 fresh
 truncate -s 100G $policy
@@ -57,7 +57,7 @@ for id in txfs-git-hooks txfs-mass-deletion txfs-own-names; do
   fresh
   rules $id >$policy
   refuses 1 "$PWD/$policy:" txfs mount ws mnt
-  contains "$(cat "$TMPDIR/err")" "\"$id\" is taken by"
+  contains "$(cat "$TMPDIR/err")" "\"$id\" is already used in"
 done
 fresh
 { rules kept && echo 'action = "hook"'; } >$policy
