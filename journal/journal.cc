@@ -596,14 +596,13 @@ Status TransactionJournal::DrainAll() {
 }
 
 Status TransactionJournal::DrainBatch() {
-  const auto records = intake_->Waiting(
-      kBatchRecords,
-      std::max(intake_->capacity() / 4, Intake::kMinCapacity / 4));
-  const Status written = records ? WithReserve(*this,
-                                               [&]() {
-                                                 drain_mutex_.AssertHeld();
-                                                 return WriteBatch(*records);
-                                               })
+  const auto most = std::max(intake_->capacity(), Intake::kMinCapacity) / 4;
+  const auto records = intake_->Waiting(kBatchRecords, most);
+  const auto write = [&] {
+    drain_mutex_.AssertHeld();
+    return WriteBatch(*records);
+  };
+  const Status written = records ? WithReserve(*this, write)
                                  : Status(std::unexpected(records.error()));
   drain_failed_ = !written.has_value();
   return written;
@@ -812,7 +811,6 @@ Result<Lsn> TransactionJournal::Settle(const Change& change) {
       tables.EraseSavepoint(savepoint.lsn);
     }
   };
-  // As in a drain: what makes room must find some.
   const Lsn lsn = TRY(WithReserve(*this, [&]() {
     append_mutex_.AssertHeld();
     drain_mutex_.AssertHeld();

@@ -4,12 +4,15 @@
 #include <vector>
 
 #include "cli/output/json.h"
+#include "journal/savepoint.h"
 #include "journal/summary.h"
 
 namespace txfs::cli {
 
 /// The form of a transaction in all --json output (txfs(1)).
 [[nodiscard]] Document SummaryDocument(const TransactionSummary& transaction);
+/// A savepoint in --json output.
+[[nodiscard]] Document SavepointDocument(const Savepoint& savepoint);
 
 /// The sum over all rules.
 [[nodiscard]] uint64_t DeniedCount(const std::vector<RuleCount>& denied);

@@ -10,6 +10,7 @@
 
 #include "fs/base/base_directory.h"
 #include "fs/origin/origin_reader.h"
+#include "fs/overlay/content_write.h"
 #include "fs/overlay/directory_cache.h"
 #include "fs/overlay/doubts.h"
 #include "fs/overlay/frozen.h"
@@ -334,24 +335,6 @@ class OverlayFilesystem final : public Filesystem {
   void VisitData(const ReadPlan& plan, const RangeVisitor& visit);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
-  /// Where a write goes. `asked` for is another place than `at` only where the
-  /// kernel is mistaken about the end that it appends to.
-  struct WritePlace {
-    uint64_t asked, at;
-  };
-  /// A write, and the state of its inode before its content is staged.
-  struct WriteLook {
-    uint64_t name_changes = 0;  ///< Tree::name_changes at the verdict
-    bool retired = false;       ///< its extents are of an ended transaction
-    uint64_t size = 0;          ///< of the content, bytes
-    /// The base file that keeps some of the content: it must be readable.
-    std::optional<BaseOrigin> kept;
-    // Where the content goes in the spool.
-    bool wants_segment = false;
-    uint32_t segment = 0;  ///< 0: a new one
-    uint64_t position = 0;
-    StagedContent staged;
-  };
   Result<uint64_t> SizeOf(Ino ino);
   /// Judges a write before its content goes to the store, and says in `place`
   /// where an append goes. With the content lock of `ino` held.

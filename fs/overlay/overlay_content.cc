@@ -169,8 +169,9 @@ Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
   return done;
 }
 
-Result<OverlayFilesystem::WriteLook> OverlayFilesystem::LookBeforeWrite(
-    Plan& plan, Ino ino, WritePlace& place, size_t size, bool append) {
+Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
+                                                     WritePlace& place,
+                                                     size_t size, bool append) {
   const ReaderLock lock(tree_mutex_);
   const Inode* inode = TRY(FindInode(ino));
   TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
