@@ -214,9 +214,6 @@ class StoredWorkspace final : public Workspace {
   /// As GoOnWith, without an open transaction until the disk has room for one.
   void GoOnWithout(Frozen& frozen, std::shared_ptr<Journal> next, Remains& old)
       REQUIRES(end_mutex_);
-  /// The same, with no transaction until the disk has room for one.
-  void GoOnWithout(Frozen& frozen, std::shared_ptr<Journal> next, Remains& old)
-      REQUIRES(end_mutex_);
   void Replace(Frozen& frozen, std::shared_ptr<Journal> next,
                TransactionSummary summary, Remains& old) REQUIRES(end_mutex_);
   /// Ends a discarded transaction on a full disk.
