@@ -2,16 +2,10 @@
 #include "cli/locate/locate.h"
 #include "cli/output/json.h"
 #include "cli/output/output.h"
+#include "cli/output/summary_format.h"
 #include "cli/output/text.h"
 
 namespace txfs::cli {
-Document SavepointDocument(const Savepoint& savepoint) {
-  Document document;
-  document["name"] = ToUtf8(savepoint.name);
-  document["lsn"] = Raw(savepoint.lsn);
-  document["time"] = UtcTime(savepoint.time);
-  return document;
-}
 
 Result<int> RunSavepoint(const Context& context, const std::string& name,
                          bool json) {

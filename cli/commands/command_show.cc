@@ -8,6 +8,7 @@
 #include "cli/locate/locate.h"
 #include "cli/output/conflict_text.h"
 #include "cli/output/errors.h"
+#include "cli/output/json.h"
 #include "cli/output/output.h"
 #include "cli/output/summary_format.h"
 #include "cli/output/text.h"

@@ -8,8 +8,6 @@
 #include "cli/diff/diff_print.h"
 #include "cli/locate/context.h"
 #include "cli/mount/mount_arguments.h"
-#include "cli/output/json.h"
-#include "journal/savepoint.h"
 #include "journal/support/result.h"
 
 namespace txfs::cli {
@@ -56,8 +54,6 @@ Result<int> RunSavepoint(const Context& context, const std::string& name,
                          bool json);
 Result<int> RunRollback(const Context& context, const std::string& name,
                         bool json);
-/// A savepoint in --json output.
-Document SavepointDocument(const Savepoint& savepoint);
 
 /// Exit code 1 when there are problems.
 Result<int> RunFsck(const Context& context, bool json);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/mount/mount_arguments.h"
+#include "journal/support/result.h"
 
 namespace txfs::cli {
 

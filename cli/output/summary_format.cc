@@ -32,6 +32,14 @@ Document SummaryDocument(const TransactionSummary& transaction) {
   return item;
 }
 
+Document SavepointDocument(const Savepoint& savepoint) {
+  Document document;
+  document["name"] = ToUtf8(savepoint.name);
+  document["lsn"] = Raw(savepoint.lsn);
+  document["time"] = UtcTime(savepoint.time);
+  return document;
+}
+
 uint64_t DeniedCount(const std::vector<RuleCount>& denied) {
   uint64_t count = 0;
   for (const RuleCount& rule : denied) count += rule.count;

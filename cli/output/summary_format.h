@@ -4,12 +4,15 @@
 #include <vector>
 
 #include "cli/output/json.h"
+#include "journal/savepoint.h"
 #include "journal/summary.h"
 
 namespace txfs::cli {
 
 /// What --json says of a transaction wherever it is spoken of (txfs(1)).
 [[nodiscard]] Document SummaryDocument(const TransactionSummary& transaction);
+/// A savepoint in --json output.
+[[nodiscard]] Document SavepointDocument(const Savepoint& savepoint);
 
 /// Of all rules.
 [[nodiscard]] uint64_t DeniedCount(const std::vector<RuleCount>& denied);

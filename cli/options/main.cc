@@ -1,0 +1,137 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "cli/commands/mount_helper.h"
+#include "cli/locate/trust.h"
+#include "cli/options/options.h"
+#include "cli/output/errors.h"
+#include "journal/support/memory.h"
+
+namespace txfs::cli {
+namespace {
+
+void SetUp(CLI::App& app, GlobalOptions& options, Command& command) {
+  app.name("txfs");
+  app.set_version_flag("--version", "txfs " TXFS_VERSION);
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  AddGlobalOptions(app, options);
+  AddMountCommands(app, command);
+  AddStoreCommands(app, command);
+  AddTransactionCommands(app, command);
+  AddHistoryCommands(app, command);
+  AddPolicyCommands(app, command);
+}
+
+/// CLI11 does not get the arguments after the first "--": it would take them
+/// for positional arguments of the command that the user left out.
+std::vector<std::string> CutTrailing(std::vector<std::string>& arguments) {
+  const auto dashes = std::ranges::find(arguments, "--");
+  if (dashes == arguments.end()) return {};
+  std::vector<std::string> trailing(dashes + 1, arguments.end());
+  arguments.erase(dashes, arguments.end());
+  return trailing;
+}
+
+/// CLI11's message as one line without a full stop.
+std::string OneLine(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  while (text.ends_with(' ') || text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+Error UsageError(const std::string& message) {
+  return {.code = 0,
+          .message = OneLine(message),
+          .hint = "`txfs --help` and `txfs COMMAND --help` list what there is",
+          .kind = ErrorKind::kUsage};
+}
+
+/// `text`: CLI11's list of the arguments that no option takes.
+Error UnexpectedArgument(const std::string& text) {
+  const size_t colon = text.find(": ");
+  const std::string what =
+      colon == std::string::npos ? text : text.substr(colon + 2);
+  return UsageError(what.starts_with('-') ? "unknown option " + what
+                                          : "unexpected argument " + what);
+}
+
+/// `all`: the whole command line.
+Result<int> RunParsed(const GlobalOptions& options, const Command& command,
+                      std::vector<std::string> trailing,
+                      const std::vector<std::string>& all) {
+  if (!command.run) return std::unexpected(UsageError("no command is given"));
+  if (!trailing.empty() && !command.takes_trailing) {
+    return std::unexpected(
+        UsageError("this command takes no arguments after --"));
+  }
+  if (options.transaction && !command.takes_transaction) {
+    return std::unexpected(
+        UsageError("this command takes no -t (`txfs mount` takes --name)"));
+  }
+  if (options.as_owner) {
+    const std::string target = TRY(TargetOf(options, command));
+    TRY(ActAsOwner(target, all));
+  }
+  Context context = TRY(MakeContext(options));
+  context.trailing = std::move(trailing);
+  return command.run(context);
+}
+
+Result<int> RunTxfs(const std::vector<std::string>& all) {
+  std::vector<std::string> arguments(all.begin() + 1, all.end());
+  std::vector<std::string> trailing = CutTrailing(arguments);
+  GlobalOptions options;
+  Command command;
+  CLI::App app("txfs: work on a directory in a transaction");
+  SetUp(app, options, command);
+  // CLI11 takes the arguments from the back.
+  std::ranges::reverse(arguments);
+  try {
+    app.parse(arguments);
+  } catch (const CLI::Success& answer) {
+    return app.exit(answer);
+  } catch (const CLI::ExtrasError& error) {
+    return std::unexpected(UnexpectedArgument(error.what()));
+  } catch (const CLI::ParseError& error) {
+    return std::unexpected(UsageError(error.what()));
+  }
+  return RunParsed(options, command, std::move(trailing), all);
+}
+
+/// Opens /dev/null at each standard descriptor that the caller closed, so that
+/// no file or socket of txfs gets its number. Reads and writes there still
+/// fail: /dev/null is open for the other direction.
+void HoldStandardDescriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // open(2) returns the lowest free descriptor, which is `fd`.
+    std::ignore = ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+/// `all`: the program's name first.
+Result<int> Run(const std::vector<std::string>& all) {
+  const std::string& program = all.front();
+  if (program.substr(program.rfind('/') + 1) == kMountHelper) {
+    return RunMountHelper(all);
+  }
+  return RunTxfs(all);
+}
+
+}  // namespace
+}  // namespace txfs::cli
+
+int main(int argc, char** argv) {
+  txfs::cli::HoldStandardDescriptors();
+  txfs::DeepenStacks();
+  std::vector<std::string> arguments(argv, argv + argc);
+  if (arguments.empty()) arguments.emplace_back("txfs");
+  const auto exit_code = txfs::cli::Run(arguments);
+  return exit_code ? *exit_code : txfs::cli::Report(exit_code.error());
+}
