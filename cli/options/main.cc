@@ -48,7 +48,9 @@ std::string OneLine(std::string text) {
 Error UsageError(const std::string& message) {
   return {.code = 0,
           .message = OneLine(message),
-          .hint = "`txfs --help` and `txfs COMMAND --help` list what there is",
+          .hint =
+              "`txfs --help` and `txfs COMMAND --help` list the commands and "
+              "options",
           .kind = ErrorKind::kUsage};
 }
 

@@ -27,11 +27,11 @@ Status CheckDirectory(const std::string& path) {
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_option("-C", options.directories,
-                 "Work as if started in this directory")
+                 "Run as if started in this directory")
       ->allow_extra_args(false);
   app.add_option("--store", options.store, "Directory of the store");
   app.add_flag("--as-owner", options.as_owner,
-               "As root: act as the user whose workspace it is");
+               "As root: act as the user who owns the workspace or mount");
   app.add_option("-t,--transaction", options.transaction,
                  "Transaction: its name, its id, or the beginning of its id");
 }

@@ -12,13 +12,13 @@ struct UndoOptions {
 };
 
 void AddUndo(CLI::App& app, Command& command) {
-  CLI::App* sub = app.add_subcommand(
-      "undo", "Take a commit back: the workspace is as it was before it");
+  CLI::App* sub =
+      app.add_subcommand("undo", "Revert a commit in the workspace");
   const auto undo = std::make_shared<UndoOptions>();
   sub->add_option("TXN", undo->transaction,
-                  "Its name, or the beginning of its id (default: the newest "
-                  "commit)");
-  sub->add_flag("--json", undo->json, "The outcome as JSON");
+                  "Transaction: its name or the beginning of its id (default: "
+                  "the newest commit)");
+  sub->add_flag("--json", undo->json, "Print the outcome as JSON");
   sub->callback([&command, undo] {
     command.run = [undo](const Context& context) {
       return RunUndo(context, undo->transaction, undo->json);
@@ -28,12 +28,12 @@ void AddUndo(CLI::App& app, Command& command) {
 
 void AddShow(CLI::App& app, Command& command) {
   CLI::App* sub =
-      app.add_subcommand("show", "Show a transaction and what it changed");
+      app.add_subcommand("show", "Show a transaction and its changes");
   const auto show = std::make_shared<ShowArguments>();
   sub->add_option("TXN", show->transaction,
-                  "Its name, or the beginning of its id");
+                  "Transaction: its name or the beginning of its id");
   AddDiffStyle(*sub, show->style, show->json);
-  sub->add_flag("--no-pager", show->no_pager, "Print at once");
+  sub->add_flag("--no-pager", show->no_pager, "Print without a pager");
   sub->callback([&command, show] {
     command.run = [show](const Context& context) {
       return RunShow(context, *show);
@@ -49,12 +49,12 @@ struct GcOptions {
 
 void AddGc(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
-      "gc", "Free what is kept of ended transactions for undo");
+      "gc", "Free the space of old commits that are kept for undo");
   const auto gc = std::make_shared<GcOptions>();
   AddKeep(*sub, gc->keep);
-  sub->add_flag("--json", gc->json, "The outcome as JSON");
+  sub->add_flag("--json", gc->json, "Print the outcome as JSON");
   sub->add_flag("--gone", gc->gone,
-                "Free the stores of workspaces that are gone");
+                "Remove the stores of workspaces that no longer exist");
   sub->callback([&command, gc] {
     command.takes_transaction = false;
     command.run = [gc](const Context& context) {

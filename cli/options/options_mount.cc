@@ -23,33 +23,36 @@ Result<int> MountPaths(const Context& context, MountArguments mount) {
 
 void AddPolicyChoice(CLI::App& sub, MountArguments& mount) {
   sub.add_option("--policy", mount.policies,
-                 "File of rules about what may be done; more than once: all "
-                 "of them hold")
+                 "Add the rules and limits in this file; repeat the option for "
+                 "more files")
       ->allow_extra_args(false);
   sub.add_flag("--no-default-policy", mount.no_default_policy,
-               "Leave out the rules that are built in");
+               "Disable all built-in rules and limits");
   sub.add_option("--without-rule", mount.without_rules,
-                 "Leave out one rule or limit that is built in; more than "
-                 "once: all of them")
+                 "Disable the built-in rule or limit with this id; repeat the "
+                 "option for more")
       ->allow_extra_args(false);
 }
 
 void AddMount(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
-      "mount", "Mount a workspace: begin a transaction, or resume it");
+      "mount", "Mount a workspace, and begin or resume a transaction");
   const auto mount = std::make_shared<MountArguments>();
   sub->add_option("WORKSPACE", mount->workspace,
-                  "Directory to work on (default: the current one)");
+                  "Directory to mount (default: the workspace around the "
+                  "current directory, else the current directory)");
   sub->add_option("MOUNTPOINT", mount->mountpoint,
-                  "Where to mount it (default: over itself)");
+                  "Directory to mount it on (default: the workspace itself)");
   sub->add_option("--name", mount->name,
-                  "Begin or resume the transaction of this name");
-  sub->add_flag("--foreground,-f", mount->foreground,
-                "Serve in this process until interrupted");
-  sub->add_flag("--allow-other", mount->allow_other, "Let other users in");
+                  "Begin or resume the transaction with this name");
+  sub->add_flag(
+      "--foreground,-f", mount->foreground,
+      "Serve the mount in this process until it is unmounted or interrupted");
+  sub->add_flag("--allow-other", mount->allow_other,
+                "Give other users access to the mount");
   AddKeep(*sub, mount->keep);
   AddPolicyChoice(*sub, *mount);
-  sub->add_option("-o", mount->options, "Mount options as for mount(8)")
+  sub->add_option("-o", mount->options, "Mount options, as for mount(8)")
       ->allow_extra_args(false);
   sub->callback([&command, mount] {
     command.takes_trailing = true;
@@ -62,12 +65,15 @@ void AddMount(CLI::App& app, Command& command) {
 }
 
 void AddUmount(CLI::App& app, Command& command) {
-  CLI::App* sub =
-      app.add_subcommand("umount", "Unmount; the transaction stays open");
+  CLI::App* sub = app.add_subcommand(
+      "umount", "Unmount a workspace; its transaction stays open");
   const auto umount = std::make_shared<UmountArguments>();
-  sub->add_option("DIR", umount->directory, "Somewhere in the mount");
-  sub->add_flag("--lazy,-l", umount->lazy,
-                "Detach now, end when the last process has left");
+  sub->add_option("DIR", umount->directory,
+                  "Directory in the mount, or the workspace (default: the "
+                  "current directory)");
+  sub->add_flag(
+      "--lazy,-l", umount->lazy,
+      "Detach the mount now; the daemon exits when the last process leaves");
   sub->callback([&command, umount] {
     command.directory = umount->directory;
     command.run = [umount](const Context& context) {
@@ -78,10 +84,11 @@ void AddUmount(CLI::App& app, Command& command) {
 
 void AddEnter(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
-      "enter", "Start a shell, or the command after --, inside the mount");
+      "enter", "Run a shell, or the command after --, inside the mount");
   const auto workspace = std::make_shared<std::optional<std::string>>();
-  sub->add_option("WORKSPACE", *workspace,
-                  "Workspace or somewhere in it; mounted if need be");
+  sub->add_option(
+      "WORKSPACE", *workspace,
+      "Workspace, or a directory in it; enter mounts it if necessary");
   sub->callback([&command, workspace] {
     command.takes_trailing = true;
     command.directory = *workspace;
@@ -94,14 +101,15 @@ void AddEnter(CLI::App& app, Command& command) {
 void AddAdopt(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "adopt",
-      "Show what is open in a store that was not made here; --yes takes it "
-      "over");
+      "Show the open transactions of a foreign store; --yes adopts them");
   const auto adopt = std::make_shared<AdoptArguments>();
   sub->add_option("WORKSPACE", adopt->workspace,
                   "Workspace (default: the current one)");
   sub->add_option("--from", adopt->from,
-                  "The store, or the path that a moved workspace had");
-  sub->add_flag("--yes", adopt->yes, "Take over what is shown");
+                  "The foreign store, or the former path of a moved workspace");
+  sub->add_flag(
+      "--yes", adopt->yes,
+      "Adopt the transactions, without the changes that the policy refuses");
   sub->callback([&command, adopt] {
     command.takes_transaction = false;
     command.directory = adopt->workspace;

@@ -7,10 +7,10 @@ namespace txfs::cli {
 namespace {
 
 void AddPolicyCheck(CLI::App& policy, Command& command) {
-  CLI::App* sub =
-      policy.add_subcommand("check", "Say whether a file is a policy");
+  CLI::App* sub = policy.add_subcommand(
+      "check", "Check a policy file and the examples in it");
   const auto file = std::make_shared<std::string>();
-  sub->add_option("FILE", *file, "The file")->required();
+  sub->add_option("FILE", *file, "Policy file")->required();
   sub->callback([&command, file] {
     command.takes_transaction = false;
     command.run = [file](const Context& context) {
@@ -21,9 +21,9 @@ void AddPolicyCheck(CLI::App& policy, Command& command) {
 
 void AddPolicyLint(CLI::App& policy, Command& command) {
   CLI::App* sub =
-      policy.add_subcommand("lint", "Warn of rules that are hardly meant");
+      policy.add_subcommand("lint", "Report rules that are probably mistakes");
   const auto file = std::make_shared<std::optional<std::string>>();
-  sub->add_option("FILE", *file, "A file (default: those in force)");
+  sub->add_option("FILE", *file, "Policy file (default: the rules in force)");
   sub->callback([&command, file] {
     command.run = [file](const Context& context) {
       return RunPolicyLint(context, *file);
@@ -32,13 +32,13 @@ void AddPolicyLint(CLI::App& policy, Command& command) {
 }
 
 void AddPolicyTest(CLI::App& policy, Command& command) {
-  CLI::App* sub = policy.add_subcommand(
-      "test", "Say whether the rules say what is expected of them");
+  CLI::App* sub = policy.add_subcommand("test", "Run the rules' test cases");
   const auto test = std::make_shared<PolicyTestArguments>();
   sub->add_option("--policy", test->file,
-                  "A file of rules (default: those in force)");
-  sub->add_option("CASES", test->cases,
-                  "JSON lines (default: the examples of the rules)");
+                  "Policy file to use alone (default: the rules in force)");
+  sub->add_option(
+      "CASES", test->cases,
+      "File of test cases, as JSON lines (default: the examples in the rules)");
   sub->callback([&command, test] {
     command.run = [test](const Context& context) {
       return RunPolicyTest(context, *test);
@@ -52,11 +52,12 @@ struct PolicyShowOptions {
 };
 
 void AddPolicyShow(CLI::App& policy, Command& command) {
-  CLI::App* sub =
-      policy.add_subcommand("show", "Show the rules that are in force");
+  CLI::App* sub = policy.add_subcommand("show", "Show the rules in force");
   const auto show = std::make_shared<PolicyShowOptions>();
-  sub->add_option("DIR", show->directory, "In the mount or workspace");
-  sub->add_flag("--json", show->json, "As JSON");
+  sub->add_option(
+      "DIR", show->directory,
+      "Directory in the mount or workspace (default: the current directory)");
+  sub->add_flag("--json", show->json, "Print JSON");
   sub->callback([&command, show] {
     command.directory = show->directory;
     command.run = [show](const Context& context) {
@@ -67,9 +68,10 @@ void AddPolicyShow(CLI::App& policy, Command& command) {
 
 void AddPolicyReload(CLI::App& policy, Command& command) {
   CLI::App* sub = policy.add_subcommand(
-      "reload", "Put the rules in force as they are in their files now");
+      "reload", "Read the rule files of a mount again, and enforce them");
   const auto directory = std::make_shared<std::optional<std::string>>();
-  sub->add_option("DIR", *directory, "Somewhere in the mount");
+  sub->add_option("DIR", *directory,
+                  "Directory in the mount (default: the current directory)");
   sub->callback([&command, directory] {
     command.directory = *directory;
     command.run = [directory](const Context& context) {
@@ -80,21 +82,24 @@ void AddPolicyReload(CLI::App& policy, Command& command) {
 
 void AddPolicyExplain(CLI::App& policy, Command& command) {
   CLI::App* sub = policy.add_subcommand(
-      "explain", "Say what the rules are about an operation on a path");
+      "explain", "Explain how the rules judge an operation on a path");
   const auto explain = std::make_shared<PolicyExplainArguments>();
   sub->add_option("--policy", explain->file,
-                  "A file of rules (default: those in force)");
-  sub->add_option("--exe", explain->exe, "Path of the program");
-  sub->add_option("--type", explain->type,
-                  "What is there: file, directory, symlink or other");
+                  "Policy file to use alone (default: the rules in force)");
+  sub->add_option("--exe", explain->exe,
+                  "Path of the program that runs the operation");
+  sub->add_option(
+      "--type", explain->type,
+      "Type of the object at PATH: file, directory, symlink or other");
   sub->add_flag("--new", explain->is_new,
-                "What is there was made in the transaction");
-  sub->add_flag("--json", explain->json, "As JSON");
-  sub->add_option("OP", explain->op, "As `txfs log` calls it")->required();
-  sub->add_option("PATH", explain->path, "In the workspace or mount")
+                "Judge PATH as created in the transaction");
+  sub->add_flag("--json", explain->json, "Print JSON");
+  sub->add_option("OP", explain->op, "Operation, named as in `txfs log`")
+      ->required();
+  sub->add_option("PATH", explain->path, "Path in the workspace or mount")
       ->required();
   sub->add_option("NEWPATH", explain->new_path,
-                  "The other one of rename, exchange or link");
+                  "Second path of rename, exchange or link");
   sub->callback([&command, explain] {
     command.run = [explain](const Context& context) {
       return RunPolicyExplain(context, *explain);
@@ -105,8 +110,8 @@ void AddPolicyExplain(CLI::App& policy, Command& command) {
 }  // namespace
 
 void AddPolicyCommands(CLI::App& app, Command& command) {
-  CLI::App* policy =
-      app.add_subcommand("policy", "Look at rules, and exchange them");
+  CLI::App* policy = app.add_subcommand(
+      "policy", "Inspect, test and reload the rules of the policy");
   policy->require_subcommand(1);
   AddPolicyCheck(*policy, command);
   AddPolicyLint(*policy, command);

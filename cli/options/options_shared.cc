@@ -7,8 +7,8 @@
 namespace txfs::cli {
 namespace {
 
-/// CLI11 takes -1, and what is too large, for large numbers. Returns what is
-/// wrong with the number that `text` begins with.
+/// Rejects -1 and numbers that are too large: CLI11 reads them as large
+/// numbers. Returns the error of the number at the start of `text`, or "".
 std::string CheckNumber(const std::string& text) {
   uint64_t number = 0;
   const auto read =
@@ -20,7 +20,7 @@ std::string CheckNumber(const std::string& text) {
 /// An option of bytes: 1048576, 10GiB, 500MB.
 void AddBytes(CLI::App& sub, const char* name, std::optional<uint64_t>& bytes,
               const char* help) {
-  // What is added last is done first.
+  // CLI11 runs the validator that was added last first.
   sub.add_option(name, bytes, help)
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false))
@@ -31,21 +31,24 @@ void AddBytes(CLI::App& sub, const char* name, std::optional<uint64_t>& bytes,
 
 void AddKeep(CLI::App& sub, KeepArguments& keep) {
   sub.add_option("--keep-commits", keep.commits,
-                 "How many commits can be undone (default: 50)")
+                 "Number of commits to keep for undo (default: 50)")
       ->check(CLI::Validator(CheckNumber, ""));
   AddBytes(sub, "--keep-bytes", keep.bytes,
-           "How much of the disk that may take (default: 10 GiB)");
+           "Maximum disk space of the commits to keep (default: 10 GiB)");
 }
 
 void AddDiffStyle(CLI::App& sub, DiffStyle& style, bool& json) {
   auto* names = sub.add_flag("--name-status", style.name_status,
-                             "Only names and kinds of changes");
-  auto* stat = sub.add_flag("--stat", style.stat, "Only counts of lines");
-  auto* as_json = sub.add_flag("--json", json, "As JSON");
+                             "Print only the status and the name of each path");
+  auto* stat =
+      sub.add_flag("--stat", style.stat, "Print only counts of changed lines");
+  auto* as_json = sub.add_flag("--json", json, "Print JSON");
   names->excludes(stat)->excludes(as_json);
   stat->excludes(as_json);
-  sub.add_flag("-z", style.nul, "End names with NUL")->needs(names);
-  sub.add_option("--color", style.color, "auto, always or never")
+  sub.add_flag("-z", style.nul, "End each name with NUL, without quotes")
+      ->needs(names);
+  sub.add_option("--color", style.color,
+                 "When to print colours (default: auto)")
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
@@ -54,7 +57,7 @@ void AddReport(CLI::App& app, Command& command, const char* name,
                bool takes_transaction) {
   CLI::App* sub = app.add_subcommand(name, help);
   const auto json = std::make_shared<bool>(false);
-  sub->add_flag("--json", *json, "As JSON");
+  sub->add_flag("--json", *json, "Print JSON");
   sub->callback([&command, json, run, takes_transaction] {
     command.takes_transaction = takes_transaction;
     command.run = [json, run](const Context& context) {

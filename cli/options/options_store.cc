@@ -22,10 +22,10 @@ void AddStoreCommands(CLI::App& app, Command& command) {
   AddReport(app, command, "status", "Show the workspace and its transaction",
             RunStatus, true);
   AddReport(app, command, "list",
-            "List the workspace's transactions, open and ended", RunList,
-            false);
+            "List the open and the ended transactions of the workspace",
+            RunList, false);
   AddReport(app, command, "fsck",
-            "Check the store: journals, contents and trees; never writes",
+            "Check the journals, contents and trees of the store; read-only",
             RunFsck, false);
   AddVersion(app, command);
 }

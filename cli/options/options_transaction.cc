@@ -8,13 +8,14 @@ namespace {
 
 void AddDiff(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
-      "diff", "Show what the transaction changes, as a git patch");
+      "diff", "Show the changes of the transaction as a git patch");
   const auto diff = std::make_shared<DiffArguments>();
-  sub->add_option("PATH", diff->paths, "Only these and what is below them");
+  sub->add_option("PATH", diff->paths,
+                  "Show only changes at or below these paths");
   AddDiffStyle(*sub, diff->style, diff->json);
-  sub->add_flag("--no-pager", diff->no_pager, "Print at once");
+  sub->add_flag("--no-pager", diff->no_pager, "Print without a pager");
   sub->add_option("--since", diff->since,
-                  "Only what changed since a savepoint");
+                  "Show only changes since this savepoint");
   sub->callback([&command, diff] {
     command.takes_trailing = true;
     command.run = [diff](const Context& context) {
@@ -35,16 +36,19 @@ std::optional<std::string> IfGiven(const std::string& text) {
 
 void AddLog(CLI::App& app, Command& command) {
   CLI::App* sub =
-      app.add_subcommand("log", "Show every operation of the transaction");
+      app.add_subcommand("log", "Show the operations of the transaction");
   const auto log = std::make_shared<LogOptions>();
   LogArguments& arguments = log->arguments;
-  sub->add_flag("--json", arguments.json, "JSON lines");
-  sub->add_option("--path", log->path, "Only at or below this path");
-  sub->add_option("--op", log->op, "Only this operation");
-  sub->add_option("-n", arguments.last, "Only the last so many")
+  sub->add_flag("--json", arguments.json, "Print JSON lines");
+  sub->add_option("--path", log->path,
+                  "Show only operations at or below this path");
+  sub->add_option("--op", log->op, "Show only operations of this kind");
+  sub->add_option("-n", arguments.last, "Show only the last N operations")
       ->check(CLI::Range(uint64_t{1}, uint64_t{UINT32_MAX}));
-  sub->add_flag("--denied", arguments.denied, "Only what a policy refused");
-  sub->add_flag("--follow,-f", arguments.follow, "Go on until interrupted");
+  sub->add_flag("--denied", arguments.denied,
+                "Show only operations that the policy refused");
+  sub->add_flag("--follow,-f", arguments.follow,
+                "Continue with new operations until interrupted");
   sub->callback([&command, log] {
     command.run = [log](const Context& context) {
       log->arguments.path = IfGiven(log->path);
@@ -60,18 +64,18 @@ struct WhyOptions {
 };
 
 void AddWhy(CLI::App& app, Command& command) {
-  CLI::App* sub =
-      app.add_subcommand("why", "Show what the policy refused about a path");
+  CLI::App* sub = app.add_subcommand(
+      "why", "Show the last operations that the policy refused at a path");
   const auto why = std::make_shared<WhyOptions>();
-  sub->add_option("PATH", why->paths, "It, and what is below it");
-  sub->add_flag("--json", why->json, "As JSON");
+  sub->add_option("PATH", why->paths, "Path; operations below it are included");
+  sub->add_flag("--json", why->json, "Print JSON");
   sub->callback([&command, why] {
     command.takes_trailing = true;
     command.run = [why](const Context& context) -> Result<int> {
       const auto paths = WithTrailing(why->paths, context);
       if (paths.size() == 1) return RunWhy(context, paths[0], why->json);
       return Fail(ErrorKind::kUsage, 0, "why takes one path",
-                  "name what could not be changed: txfs why PATH");
+                  "name the path of the refused operation: txfs why PATH");
     };
   });
 }
@@ -81,7 +85,9 @@ void AddAnswer(CLI::App& app, Command& command, const char* name, bool yes,
                const char* help) {
   CLI::App* sub = app.add_subcommand(name, help);
   const auto ids = std::make_shared<std::vector<std::string>>();
-  sub->add_option("ID", *ids, "Its number, as pending shows it")->required();
+  sub->add_option("ID", *ids,
+                  "Number of a pending operation, from `txfs pending`")
+      ->required();
   sub->callback([&command, ids, yes] {
     command.run = [ids, yes](const Context& context) {
       return RunAnswer(context, *ids, yes);
@@ -96,10 +102,11 @@ struct SavepointOptions {
 
 void AddSavepoint(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
-      "savepoint", "Mark this moment of the transaction, to go back to");
+      "savepoint", "Create a savepoint that `txfs rollback` can return to");
   const auto savepoint = std::make_shared<SavepointOptions>();
-  sub->add_option("NAME", savepoint->name, "Its name (default: sp1, ...)");
-  sub->add_flag("--json", savepoint->json, "The savepoint as JSON");
+  sub->add_option("NAME", savepoint->name,
+                  "Name of the savepoint (default: sp1, sp2, ...)");
+  sub->add_flag("--json", savepoint->json, "Print the savepoint as JSON");
   sub->callback([&command, savepoint] {
     command.run = [savepoint](const Context& context) {
       return RunSavepoint(context, savepoint->name, savepoint->json);
@@ -109,11 +116,11 @@ void AddSavepoint(CLI::App& app, Command& command) {
 
 void AddRollback(CLI::App& app, Command& command) {
   CLI::App* sub =
-      app.add_subcommand("rollback", "Take back everything since a savepoint");
+      app.add_subcommand("rollback", "Return the transaction to a savepoint");
   const auto savepoint = std::make_shared<SavepointOptions>();
   sub->add_option("NAME", savepoint->name,
-                  "Its name (default: the newest one)");
-  sub->add_flag("--json", savepoint->json, "The outcome as JSON");
+                  "Name of the savepoint (default: the newest)");
+  sub->add_flag("--json", savepoint->json, "Print the outcome as JSON");
   sub->callback([&command, savepoint] {
     command.run = [savepoint](const Context& context) {
       return RunRollback(context, savepoint->name, savepoint->json);
@@ -123,25 +130,28 @@ void AddRollback(CLI::App& app, Command& command) {
 
 void AddCommit(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
-      "commit", "Apply the transaction to the workspace and begin the next");
+      "commit",
+      "Apply the transaction to the workspace and begin the next one");
   const auto commit = std::make_shared<CommitArguments>();
   sub->add_option("PATH", commit->paths,
-                  "Only these, what is below them and what they need; the "
-                  "transaction goes on with the rest");
-  sub->add_option("-m,--message", commit->message, "Recorded for list");
-  sub->add_option("--on-conflict", commit->on_conflict,
-                  "What counts where both sides changed: fail, mine, theirs "
-                  "or merge")
+                  "Commit only changes at or below these paths, and the "
+                  "changes they need; the rest stays in the transaction");
+  sub->add_option("-m,--message", commit->message,
+                  "Message that `txfs list` and `txfs show` print");
+  sub->add_option(
+         "--on-conflict", commit->on_conflict,
+         "How to resolve conflicts (default: fail, which commits nothing)")
       ->check(CLI::IsMember({"fail", "mine", "theirs", "merge"}));
   sub->add_flag("--markers", commit->markers,
-                "With merge: put conflict markers where it is not clean");
+                "With merge: write conflict markers into files where both "
+                "sides changed the same lines");
   sub->add_option("--accept", commit->accepted,
-                  "The id of a limit that this commit may exceed; more than "
-                  "once: of several")
+                  "Allow the commit to exceed the limit with this id; repeat "
+                  "the option for more")
       ->allow_extra_args(false);
   sub->add_flag("--dry-run", commit->dry_run,
-                "Say what would be done, touch nothing");
-  sub->add_flag("--json", commit->json, "The outcome as JSON");
+                "Print the steps of the commit, and change nothing");
+  sub->add_flag("--json", commit->json, "Print the outcome as JSON");
   sub->callback([&command, commit] {
     command.takes_trailing = true;
     command.run = [commit](const Context& context) {
@@ -158,12 +168,12 @@ struct DiscardOptions {
 
 void AddDiscard(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
-      "discard", "Throw the transaction away and begin the next");
+      "discard", "Drop the transaction and begin the next one");
   const auto discard = std::make_shared<DiscardOptions>();
   sub->add_option("PATH", discard->paths,
-                  "Only these and what is below them; the transaction goes on "
-                  "with the rest");
-  sub->add_flag("--json", discard->json, "The outcome as JSON");
+                  "Discard only changes at or below these paths; the rest "
+                  "stays in the transaction");
+  sub->add_flag("--json", discard->json, "Print the outcome as JSON");
   sub->callback([&command, discard] {
     command.takes_trailing = true;
     command.run = [discard](const Context& context) {
@@ -180,11 +190,9 @@ void AddTransactionCommands(CLI::App& app, Command& command) {
   AddLog(app, command);
   AddWhy(app, command);
   AddReport(app, command, "pending",
-            "Show the operations that wait for somebody's approval", RunPending,
-            true);
-  AddAnswer(app, command, "approve", true,
-            "Let an operation that waits be done");
-  AddAnswer(app, command, "deny", false, "Refuse an operation that waits");
+            "List the operations that wait for approval", RunPending, true);
+  AddAnswer(app, command, "approve", true, "Allow pending operations");
+  AddAnswer(app, command, "deny", false, "Refuse pending operations");
   AddSavepoint(app, command);
   AddRollback(app, command);
   AddCommit(app, command);
