@@ -140,7 +140,7 @@ path = "a`b"
 reason = "see <b>[this](http://x)*`c`"
 suggest = "a\\b"
 )");
-  EXPECT_NE(words.find("Of `a?b`: all"), std::string::npos) << words;
+  EXPECT_NE(words.find("Applies to `a?b`: all"), std::string::npos) << words;
   EXPECT_NE(words.find("Why: see \\<b>\\[this](http://x)\\*\\`c\\`.\n"
                        "Instead: a\\\\b.\n"),
             std::string::npos)
