@@ -174,7 +174,7 @@ class ChangeCollector {
   /// Base objects changed in place.
   Status CollectTouched() {
     frozen_.tree.ForEachUpper([&](Inode& inode) {
-      if (!inode.record.base || inode.IsOrphan() || IsGone(inode)) return;
+      if (!inode.record.base || inode.IsOrphan()) return;
       for (const std::string& path :
            frozen_.tree.VisiblePaths(inode, &paths_)) {
         new_.try_emplace(path, NewName{&inode, inode.record.base->path});
@@ -206,50 +206,16 @@ class ChangeCollector {
     return SideOf(std::move(*object));
   }
 
-  // The base may have changed since the last BaseFollower::Follow, which
-  // journals what a query only takes into account.
-
-  /// Whether the transaction left a file as it was: it counts as what the base
-  /// has at its path now.
-  [[nodiscard]] bool IsTheBases(const Inode& inode) const {
-    if (!inode.upper || !inode.record.base) return false;
-    if (frozen_.tree.IsAsItWas(inode)) return true;
-    const bool may_be = !inode.IsDirectory() && !inode.lost &&
-                        inode.IsUnchanged() &&
-                        frozen_.tree.UpperNames(inode) == 0;
-    if (!may_be) return false;
-    const auto st = frozen_.base.Stat(inode.record.base->path);
-    return st && frozen_.tree.IsOrigin(inode, *st);
-  }
-
-  /// The same of a file that the base has no longer: it is no change.
-  [[nodiscard]] bool IsGone(const Inode& inode) const {
-    if (!inode.upper || !inode.record.base) return false;
-    return frozen_.tree.IsAsItWas(inode) &&
-           !frozen_.base.Stat(inode.record.base->path);
-  }
-
-  /// The same of mode and owner of a directory.
-  void FollowAttributes(const Inode& inode, Attr& attr) const {
-    if (!inode.record.base || inode.lost || inode.AttributesChanged()) return;
-    const auto st = frozen_.base.Stat(inode.record.base->path);
-    if (!st || !frozen_.tree.IsOrigin(inode, *st)) return;
-    attr.mode = st->st_mode & 07777;
-    attr.uid = st->st_uid;
-    attr.gid = st->st_gid;
-  }
-
   Result<ChangeSide> AfterOf(const NewName& name) {
     ChangeSide side;
     const bool is_base =
         name.inode == nullptr || (!name.inode->upper && !name.inode->lost);
-    if (is_base || IsTheBases(*name.inode)) {
+    if (is_base) {
       auto object = TRY(FindObject(frozen_.base, name.base_path));
       if (!object) return Fail(ENOENT, "stat " + name.base_path);
       return SideOf(std::move(*object));
     }
     side.attr = name.inode->attr();
-    if (name.inode->IsDirectory()) FollowAttributes(*name.inode, side.attr);
     side.symlink = name.inode->record.symlink;
     side.ino = name.inode->ino;
     return side;

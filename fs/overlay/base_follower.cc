@@ -555,4 +555,30 @@ StaleCaches BaseFollower::LookAgain(std::span<const Ino> inos) {
   return stale;
 }
 
+void NoteLostDirectories(Tree& tree, const BaseDirectory& base) {
+  tree.ForEachUpper([&](Inode& inode) {
+    const bool of_base =
+        inode.IsDirectory() && !inode.IsOrphan() && inode.record.base;
+    if (!of_base) return;
+    const auto st = base.Stat(inode.record.base->path);
+    inode.lost = st ? !S_ISDIR(st->st_mode) : IsGone(st.error());
+  });
+}
+
+Status WithBaseFollowed(Frozen& frozen,
+                        const std::function<Status(Frozen&)>& work,
+                        StaleCaches& stale) {
+  frozen.SetAppending(Frozen::Appending::kRefuse);
+  stale.Append(BaseFollower(frozen).Follow());
+  if (!frozen.refused()) return work(frozen);
+  Tree copy(TRY(frozen.base.Stat("")), frozen.base.device());
+  TRY(frozen.journal.Load(copy));
+  copy.RelinkUpper(frozen.BaseLook());
+  NoteLostDirectories(copy, frozen.base);
+  Frozen followed = frozen.On(copy);
+  followed.SetAppending(Frozen::Appending::kApply);
+  std::ignore = BaseFollower(followed).Follow();
+  return work(followed);
+}
+
 }  // namespace txfs

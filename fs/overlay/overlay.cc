@@ -7,6 +7,7 @@
 #include <climits>
 #include <random>
 
+#include "fs/overlay/base_follower.h"
 #include "fs/posix/checks.h"
 #include "fs/tree/check_tree.h"
 #include "fs/veto/base_count.h"
@@ -72,17 +73,6 @@ std::vector<Ino> FindRecent(const Tree& tree, const std::vector<Ino>& inos,
     for (const Inode::Link& link : inode->links) parents.insert(link.parent);
   }
   return recent;
-}
-
-/// As a refresh does while the transaction is open.
-void NoteLostDirectories(Tree& tree, const BaseDirectory& base) {
-  tree.ForEachUpper([&](Inode& inode) {
-    const bool of_base =
-        inode.IsDirectory() && !inode.IsOrphan() && inode.record.base;
-    if (!of_base) return;
-    const auto st = base.Stat(inode.record.base->path);
-    inode.lost = st ? !S_ISDIR(st->st_mode) : IsGone(st.error());
-  });
 }
 
 }  // namespace

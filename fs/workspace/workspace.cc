@@ -143,11 +143,22 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
 
 Result<std::vector<NetChange>> StoredWorkspace::Changes(
     bool expand, const std::vector<std::string>& below) {
-  ChangeList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
+  ChangeList list;
+  TRY(WhileFollowed([&](Frozen& frozen) -> Status {
     NoteNamesBelow(frozen.tree, frozen.base, below);
-    return ChangeList::Collect(frozen, expand);
+    list = TRY(ChangeList::Collect(frozen, expand));
+    return {};
   }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
+}
+
+Status StoredWorkspace::WhileFollowed(
+    const std::function<Status(Frozen&)>& work) {
+  StaleCaches stale;
+  const Status done = filesystem_->WhileFrozen(
+      [&](Frozen& frozen) { return WithBaseFollowed(frozen, work, stale); });
+  if (!stale.empty()) Tell(std::move(stale));
+  return done;
 }
 
 void StoredWorkspace::FollowBase() {
@@ -160,10 +171,12 @@ Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
   const MutexLock ending(end_mutex_);
   // What is other than it was then is what our own commit made of it.
   if (IsHalfWay()) return std::vector<Conflict>();
-  return filesystem_->WhileFrozen(
-      [&](Frozen& frozen) -> Result<std::vector<Conflict>> {
-        return ConflictsIn(TRY(FindDrift(frozen)));
-      });
+  std::vector<Conflict> conflicts;
+  TRY(WhileFollowed([&](Frozen& frozen) -> Status {
+    conflicts = ConflictsIn(TRY(FindDrift(frozen)));
+    return {};
+  }));
+  return conflicts;
 }
 
 Result<WorkspaceStatus> StoredWorkspace::GetStatus() {

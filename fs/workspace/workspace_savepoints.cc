@@ -67,8 +67,10 @@ Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
     const std::string& savepoint, const std::vector<std::string>& below) {
   std::ignore = TakePast();  // the base may have changed since
   std::shared_ptr<Past> past = TRY(PastAt(savepoint));
-  SinceList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
-    return SinceList::Collect(frozen, std::move(past));
+  SinceList list;
+  TRY(WhileFollowed([&](Frozen& frozen) -> Status {
+    list = TRY(SinceList::Collect(frozen, std::move(past)));
+    return {};
   }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
 }
