@@ -19,10 +19,10 @@ class BaseFollower {
  public:
   explicit BaseFollower(Frozen& frozen) : frozen_(frozen), tree_(frozen.tree) {}
 
-  /// Updates what the transaction left alone and journals it: names of changed
-  /// files (LookForChanged), unchanged upper files, content of files of which
-  /// the transaction only deleted names, mode and owner of directories, and
-  /// lost directories.
+  /// Updates and journals state that only other programs changed: names of
+  /// changed files (LookForChanged), unchanged upper files, content of files of
+  /// which the transaction only deleted names, mode and owner of directories,
+  /// and lost directories.
   StaleCaches Follow();
   /// The same for the upper inodes `changed`.
   StaleCaches Follow(const std::vector<Inode*>& changed);

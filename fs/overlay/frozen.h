@@ -93,7 +93,7 @@ class Frozen {
   void DropCaches() const;
   /// Tells the limits that the tree changed without an operation.
   void ForgetMeters() const;
-  /// Drops what the judge derived from the places of directories.
+  /// Drops the judge's state that depends on the places of directories.
   void ForgetMoves() const;
   /// Starts a new search for files that are not at their recorded paths,
   /// because the base changed.

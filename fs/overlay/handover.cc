@@ -118,7 +118,7 @@ class Survivors {
   Tree& tree_;
   const Settlement& settlement_;
   const bool discards_;
-  std::set<Ino> parents_;  ///< of what is stale
+  std::set<Ino> parents_;  ///< of stale inodes
 };
 
 }  // namespace
@@ -151,7 +151,7 @@ StaleCaches Handover::Reset(bool committed,
                             const std::function<void(const Inode&)>& visit) {
   StaleCaches stale;
   std::vector<Tree::Survivor> survivors;
-  std::unordered_set<Ino> parents;  // of what is stale
+  std::unordered_set<Ino> parents;  // of stale inodes
   Unmoved unmoved(tree_);
   tree_.ForEach([&](Inode& inode) {
     if (visit) visit(inode);

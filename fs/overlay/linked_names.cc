@@ -148,8 +148,8 @@ class OtherNames {
     return true;
   }
 
-  /// Whether `inode` is a file of base origin, not deleted, that had several hard
-  /// links.
+  /// Whether `inode` is a file of base origin, not deleted, that had several
+  /// hard links.
   static bool HadSeveral(const Inode& inode) {
     return !inode.IsDirectory() && !inode.IsOrphan() && inode.record.base &&
            inode.record.base->nlink > 1;
