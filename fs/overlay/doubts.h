@@ -30,8 +30,7 @@ class Doubts {
  private:
   void Count() REQUIRES(mutex_) { count_ = inos_.size() + awaited_.size(); }
 
-  std::atomic<size_t> count_ =
-      0;  ///< usually 0: the readers then skip the lock
+  std::atomic<size_t> count_ = 0;  ///< usually 0: readers skip the lock
   Mutex mutex_;
   std::set<Ino> inos_ GUARDED_BY(mutex_);
   std::set<Ino> awaited_ GUARDED_BY(mutex_);

@@ -162,7 +162,7 @@ class Filesystem {
                         RenameMode mode) = 0;
   /// Visits the entries after `cookie` (0: from the start, with "." and "..")
   /// in a fixed order until `visit` returns false. An entry is visited once
-  /// even if others come and go.
+  /// even if other entries come and go.
   virtual Status ReadDirectory(
       Ino ino, uint64_t cookie,
       const std::function<bool(const DirEntry&)>& visit) = 0;
