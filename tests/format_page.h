@@ -32,7 +32,7 @@ inline Bytes ExampleBytes(const std::string& name) {
   return bytes;
 }
 
-/// For a message from which the page can be put right.
+/// Hex pairs in lines, for a message with the correct example.
 inline std::string Hex(ByteSpan bytes) {
   std::string text;
   for (size_t i = 0; i < bytes.size(); ++i) {

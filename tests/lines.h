@@ -4,7 +4,7 @@
 
 namespace txfs {
 
-/// A text to be merged.
+/// A text for merges.
 inline const std::string kLines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
 /// `content` with the first `from`, which is in it, replaced by `to`.

@@ -13,14 +13,14 @@ inline double Scale() {
   return scale ? std::atof(scale) : 1.0;
 }
 
-/// How often to repeat: `quick` times the scale.
+/// Number of repetitions: `quick` times the scale, at least 1.
 inline int Scaled(int quick) {
   return std::max(1, static_cast<int>(quick * Scale()));
 }
 
-/// Which of 1, 2, 3, ... are tried one after the other: all of them, and below
-/// a scale of 1 each with that probability. It has a generator of its own, so
-/// that what a seed says of the rest is the same at any scale.
+/// Selects from 1, 2, 3, ... in order: all numbers, or with a scale below 1
+/// each with that probability. It has its own generator, so that the scale does
+/// not change the other random choices of a seed.
 class Picks {
  public:
   explicit Picks(uint64_t seed) : random_(seed) {}
@@ -37,7 +37,7 @@ class Picks {
   uint64_t point_ = 0;
 };
 
-/// $TXFS_TEST_SEED, or a random one. Whoever uses it prints it.
+/// $TXFS_TEST_SEED, or a random seed. The caller prints it.
 inline uint64_t FirstSeed() {
   const char* given = std::getenv("TXFS_TEST_SEED");
   return given ? std::strtoull(given, nullptr, 10) : std::random_device{}();

@@ -45,13 +45,15 @@ Result<std::string> Client::ReadContent(
     request["ino"] = Raw(side.ino);
     if (before) request["since"] = EncodeBytes(*since);
   }
-  return ReadWhole(std::move(request), limit);
+  return ReadWhole([&](uint64_t) { return request; }, limit);
 }
 
-Result<std::string> Client::ReadWhole(Json request, uint64_t limit) {
+Result<std::string> Client::ReadWhole(
+    const std::function<Json(uint64_t offset)>& request_at, uint64_t limit) {
   std::string content;
-  request["length"] = kPayloadMax;
   for (;;) {
+    Json request = request_at(content.size());
+    request["length"] = kPayloadMax;
     request["offset"] = content.size();
     const Frame reply = TRY(connection_->Call(request));
     if (content.size() + reply.payload.size() > limit) {
@@ -120,9 +122,19 @@ Result<CommitView> Client::Show(const std::string& id) {
 
 Result<std::string> Client::ReadEnded(const ChangeSide& side, uint64_t limit) {
   if (side.attr.type == FileType::kSymlink) return side.symlink;
-  Json request = EndedSideToJson(side);
-  request["request"] = "read_ended";
-  return ReadWhole(std::move(request), limit);
+  // Each request has the ranges of its part: a patch may have very many.
+  const auto request_at = [&](uint64_t offset) {
+    ChangeSide part = side;
+    if (part.delta) {
+      std::erase_if(part.delta->ranges, [&](const Range& range) {
+        return range.to <= offset || range.from >= offset + kPayloadMax;
+      });
+    }
+    Json request = EndedSideToJson(part);
+    request["request"] = "read_ended";
+    return request;
+  };
+  return ReadWhole(request_at, limit);
 }
 
 Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,

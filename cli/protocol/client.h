@@ -103,7 +103,9 @@ class Client {
 
  private:
   Result<std::vector<policy::SourceText>> AskPolicy(const char* request);
-  Result<std::string> ReadWhole(Json request, uint64_t limit);
+  /// Reads parts until the end; `request_at` makes the request for a part.
+  Result<std::string> ReadWhole(
+      const std::function<Json(uint64_t offset)>& request_at, uint64_t limit);
 
   std::unique_ptr<Connection> connection_;
   std::vector<std::string> moved_;

@@ -51,7 +51,10 @@ std::optional<Delta> DeltaFromJson(const Json& side) {
                           range[0].is_number_unsigned() &&
                           range[1].is_number_unsigned();
     const uint64_t end = delta.ranges.empty() ? 0 : delta.ranges.back().to;
-    if (!is_range || range[0].get<uint64_t>() < end) continue;
+    if (!is_range || range[0].get<uint64_t>() < end ||
+        range[1].get<uint64_t>() < range[0].get<uint64_t>()) {
+      continue;
+    }
     delta.ranges.push_back(
         {range[0].get<uint64_t>(), range[1].get<uint64_t>()});
   }

@@ -12,28 +12,28 @@
 
 namespace txfs {
 
-/// st_ino of the base files of which content may be wanted by a name that they
-/// had: the transaction's, and those that are only held.
+/// st_ino of the base files that upper inodes and orphans read content or
+/// extended attributes from.
 [[nodiscard]] std::set<uint64_t> FilesReadFrom(Tree& tree);
 
-/// Files of the base that others gave another name or directory: a transaction
-/// knows them by the one that they had. Thread-safe.
+/// Finds base files that other programs renamed: the transaction knows them by
+/// their recorded paths. Thread-safe.
 class MovedFiles {
  public:
   /// `base` outlives this.
   explicit MovedFiles(const BaseDirectory& base) : base_(base) {}
 
-  /// `inos`: st_ino of those that may be asked for, so that one walk of the
-  /// base serves all of them. The base has changed.
+  /// Starts over after a change of the base. `inos`: st_ino of the files to
+  /// expect, so that one walk of the base finds all of them.
   void Expect(std::set<uint64_t> inos);
-  /// The base has changed.
+  /// Starts over after a change of the base, with the same expected files.
   void Forget();
-  /// The file that was in `state` (IsSameFile), wherever the base has it on the
-  /// filesystem mounted at `path`, where it was, opened for reading; or
-  /// nullptr. May walk all of that filesystem, and no other: what is mounted
-  /// elsewhere in the base may hang, or be this very mount.
+  /// Opens the file that was in `state` (IsSameFile) for reading, wherever it
+  /// is on its filesystem; nullptr: not found. `path`: its recorded path. May
+  /// walk the filesystem mounted there, but no other: another one may hang, or
+  /// be this mount.
   SharedFd Find(const Fingerprint& state, const std::string& path);
-  /// The same for one that is expected; nullptr for others.
+  /// Find for an expected file; nullptr for others.
   SharedFd FindExpected(const Fingerprint& state, const std::string& path);
 
  private:
@@ -45,7 +45,7 @@ class MovedFiles {
   const BaseDirectory& base_;
   Mutex mutex_;
   std::set<uint64_t> wanted_ GUARDED_BY(mutex_);
-  /// By mountpoint: where those that are wanted were found.
+  /// Paths of the expected files that were found, by mountpoint.
   std::map<std::string, Names> names_ GUARDED_BY(mutex_);
 };
 

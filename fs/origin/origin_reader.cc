@@ -13,17 +13,17 @@
 namespace txfs {
 namespace {
 
-/// How often to read a file that another process writes to meanwhile.
+/// Attempts to read a file while another process writes to it.
 constexpr int kReadTries = 5;
 
-/// Whether the file was not written to between the two.
+/// Whether the file was not written to between the two calls of fstat.
 bool AreSame(const struct stat& a, const struct stat& b) {
   return a.st_size == b.st_size &&
          Timestamp::From(a.st_mtim) == Timestamp::From(b.st_mtim) &&
          Timestamp::From(a.st_ctim) == Timestamp::From(b.st_ctim);
 }
 
-/// Whether `content` is there and has what is wanted of it.
+/// Copies the wanted part of `content`, if it exists.
 bool CopyFrom(const std::optional<Bytes>& content, uint64_t offset,
               MutableByteSpan out) {
   if (!content || content->size() < offset + out.size()) return false;
@@ -126,7 +126,7 @@ Status OriginReader::Read(const OriginFile& file, OldState& old,
     auto done = TryRead(file, (*fd)->get(), old, offset, out);
     if (done || done.error().code != EAGAIN) return done;
   }
-  // A process that writes all the time is no commit.
+  // Constant writes come from another program, not from a commit.
   if (old.patches.empty()) return {};
   auto restored = overwritten_->Restore(old.patches, offset, out);
   if (!restored && restored.error().code == ENOENT) restored.error().code = EIO;
@@ -140,19 +140,19 @@ Status OriginReader::TryRead(const OriginFile& file, int fd, OldState& old,
   if (::fstat(fd, &before) != 0) return Fail(errno, "stat " + file.path);
   if (file.guarded) TRY(check_told_(file.ino, file.told, before));
   const size_t n = TRY(ReadFully(fd, offset, out));
-  // Somebody cut the base file short behind our back.
+  // Another program may have truncated the base file.
   std::ranges::fill(out.subspan(n), std::byte{0});
-  // Looked for afterwards, whatever was written before it was read is found.
+  // A search after the read finds all patches before it.
   TRY(FindOldState(file, fd, old));
   if (CopyFrom(old.preimage, offset, out)) return {};
   if (!file.changed) return {};
-  // What was found is not what was read, if it has changed meanwhile.
+  // If the file changed meanwhile, the patches do not fit the content.
   if (::fstat(fd, &after) != 0) return Fail(errno, "stat " + file.path);
   if (!AreSame(before, after)) return Fail(EAGAIN, "read " + file.path);
   if (old.patches.empty()) return {};
   auto restored = overwritten_->Restore(old.patches, offset, out);
   if (restored || restored.error().code != ENOENT) return restored;
-  // Its history has been given up meanwhile.
+  // The history was dropped meanwhile.
   return Fail(EAGAIN, "read " + file.path);
 }
 
@@ -168,13 +168,13 @@ bool OriginReader::VisitData(const OriginFile& file, Range range,
   const bool shown = !fd || !file.guarded || IsAsTold(file, (*fd)->get());
   if (!shown) return visit(range);
   while (range.from < range.to) {
-    // Whatever stands in the way, reading will meet it.
+    // A later read reports any error.
     const off_t at =
         fd ? ::lseek((*fd)->get(), static_cast<off_t>(range.from), SEEK_DATA)
            : -1;
     const bool is_end = at < 0 && fd && errno == ENXIO;
     const off_t hole = at < 0 ? -1 : ::lseek((*fd)->get(), at, SEEK_HOLE);
-    // The holes may be those of what others made of it.
+    // A changed file may have different holes.
     const bool is_known = fd && FindOldState(file, (*fd)->get(), old);
     if (!is_known || old.exists()) return visit(range);
     if (is_end) return true;
@@ -193,7 +193,7 @@ std::optional<Bytes> OriginReader::OldContent(const BaseOrigin& origin) {
   if (const auto kept = preimages()) old = kept->Find(state);
   if (old || origin.size > kRecordContentMax) return old;
   SharedFd kept = vaults_ ? vaults_->Find(state) : nullptr;
-  // Of many files that were written anew each would be looked for by itself.
+  // Without FindExpected each rewritten file would cost a search of its own.
   if (!kept) kept = moved_.FindExpected(state, origin.path);
   const bool is_elsewhere = kept != nullptr;
   if (!kept) kept = base_.OpenFile(origin.path).value_or(nullptr);
@@ -213,7 +213,7 @@ std::optional<Bytes> OriginReader::OldContent(const BaseOrigin& origin) {
     if (!restored) return old;
     return content;
   }
-  // To move a file, and to give it a name or take one, changes its ctime.
+  // A rename, a new hard link and an unlink change ctime.
   const bool is_it = since->patches.empty() && is_elsewhere &&
                      *n == content.size() &&
                      IsInState(base_, kept->get(), state);
@@ -270,7 +270,7 @@ void OriginReader::KeepPreimage(const std::string& path,
 Result<std::map<std::string, std::string>> OriginReader::BaseXattrs(
     const std::string& path, std::optional<uint64_t> ino) const {
   const auto fd = base_.OpenPath(path);
-  // Somebody removed it; a changed file stays, with what is known of it.
+  // A program deleted it; the changed inode stays.
   if (!fd && IsGone(fd.error())) return std::map<std::string, std::string>();
   if (!fd) return std::unexpected(fd.error());
   struct stat st{};
@@ -290,7 +290,7 @@ Result<SharedFd> OriginReader::OpenMoved(const OriginXattrs& source) {
                         st->st_ino == source.state->ino;
   if (is_there) return SharedFd();
   SharedFd kept = vaults_ ? vaults_->Find(*source.state) : nullptr;
-  // Of many files that were written anew each would be looked for by itself.
+  // Without FindExpected each rewritten file would cost a search of its own.
   if (!kept) kept = moved_.FindExpected(*source.state, source.path);
   if (!kept) return Fail(ENOENT, "open " + source.path);
   return kept;
@@ -303,7 +303,7 @@ Result<SharedFd> OriginReader::OpenSource(const OriginXattrs& source) {
   if (!source.told) return fd;
   struct stat st{};
   if (::fstat(fd->get(), &st) != 0) return Fail(errno, "stat " + source.path);
-  // Others put something else there, which nobody takes for it.
+  // Another program put an object of another type there.
   if (source.upper && (st.st_mode & S_IFMT) != (source.told->mode & S_IFMT)) {
     return Fail(ENOENT, source.path + " was replaced in the base");
   }

@@ -21,37 +21,36 @@
 
 namespace txfs {
 
-/// The base file of an inode, and the state in which the transaction noted it.
+/// The base file of an inode, and its recorded state.
 struct OriginFile {
   Ino ino = kNoIno;
   std::string path;                      ///< recorded path, in the base
-  std::vector<std::string> other_paths;  ///< where the base may have it, too
-  Fingerprint state;                     ///< when it was noted
+  std::vector<std::string> other_paths;  ///< other paths that may lead to it
+  Fingerprint state;                     ///< the recorded state
   Told told;
-  bool guarded = false;     ///< it must be as the kernel was told
+  bool guarded = false;  ///< it must match the attributes that the kernel has
   bool must_match = false;  ///< `path` must lead to the same object
-  bool changed = false;     ///< read it as it was when it was noted
+  bool changed = false;     ///< read the content of the recorded state
   bool may_follow = false;  ///< as OverwrittenContent::Noted
   SharedFd pinned;          ///< opened before a commit moved it
 };
 
-/// Where the extended attributes are that an inode has of the base.
+/// The object that has the base's extended attributes of an inode.
 struct OriginXattrs {
   std::string path;                  ///< in the base
-  std::optional<Fingerprint> state;  ///< the file must be this one, also if it
-                                     ///< was moved since
+  std::optional<Fingerprint> state;  ///< the file to open, even if moved
   Ino ino = kNoIno;
   bool upper = false;
-  std::optional<Told> told;  ///< it must be as the kernel was told
+  std::optional<Told> told;  ///< the kernel's attributes, if guarded
 };
 
-/// Reads base files as they were when the transaction noted them: from the
-/// base, from vaults where commits moved them to, from pre-images, or by
-/// reverting the patches of later commits. Thread-safe; its locks are leaves.
+/// Reads base files in their recorded state: from the base, from the vaults to
+/// which commits moved them, from pre-images, or by reverting the patches of
+/// later commits. Thread-safe; its locks are leaves.
 class OriginReader {
  public:
-  /// Fails (ESTALE) where the object with these attributes is not what the
-  /// kernel was told about the inode.
+  /// Fails (ESTALE) if the object with these attributes contradicts the ones
+  /// that the kernel has for the inode.
   using CheckTold = std::function<Status(Ino, const Told&, const struct stat&)>;
 
   /// `base` outlives this.
@@ -61,22 +60,23 @@ class OriginReader {
         moved_(base),
         files_(base) {}
 
-  /// Before the first read, if at all.
+  /// Call before the first read, or never.
   void UseVaults(std::unique_ptr<VaultFiles> vaults,
                  std::unique_ptr<OverwrittenContent> overwritten);
-  /// The transaction began at `time`.
+  /// Sets the start of the transaction.
   void BeginsAt(Timestamp time);
-  /// Where pre-images go; null: none are kept. Returns those before.
+  /// Sets the place of new pre-images and returns the former; null: keeps none.
   std::shared_ptr<Preimages> UsePreimages(std::shared_ptr<Preimages> preimages);
   [[nodiscard]] std::shared_ptr<Preimages> preimages() const;
 
   // Content.
-  /// The base file, also where it was moved to. ESTALE: there is another one.
+  /// Opens the base file, also if it was moved. ESTALE: the path leads to
+  /// another object and the file is not found.
   Result<SharedFd> Open(const OriginFile& file);
-  /// Of a base file that is not in the state in which it was noted: the
-  /// content of that state. Kept between the reads of one request.
+  /// The content of the recorded state of a base file that has left it. Reads
+  /// of one request share it.
   struct OldState {
-    struct stat seen{};  ///< the file when this was looked up
+    struct stat seen{};  ///< attributes at the time of this search
     std::optional<Bytes> preimage;
     OverwrittenContent::Patches patches;
 
@@ -85,36 +85,36 @@ class OriginReader {
   /// Fills `out` from `offset`; zeros beyond the end of the file.
   Status Read(const OriginFile& file, OldState& old, uint64_t offset,
               MutableByteSpan out);
-  /// Takes a range that may have other bytes than zeros; returns whether to go
-  /// on.
+  /// Receives a range that may have nonzero bytes; returns whether to continue.
   using RangeVisitor = std::function<bool(Range)>;
-  /// Shows the parts of `range` that are no holes of the file, in order.
+  /// Visits the parts of `range` that are not holes of the file, in order.
   bool VisitData(const OriginFile& file, Range range,
                  const RangeVisitor& visit);
-  /// All of a file as it was when it was first touched, if that is kept and not
-  /// larger than a record may be.
+  /// The whole content in the recorded state, if it is known and fits in a
+  /// record.
   std::optional<Bytes> OldContent(const BaseOrigin& origin);
   /// Reads a file of the base, as ReadFully.
   Result<size_t> ReadBase(const std::string& path, uint64_t offset,
                           MutableByteSpan out);
-  /// EACCES: the daemon may not read the file of `ino`, so no commit could keep
-  /// the part of its content that the transaction leaves.
+  /// EACCES: the daemon may not read the file of `ino`, so a commit could not
+  /// keep the unchanged part of its content.
   Status CheckReadable(Ino ino, const BaseOrigin& origin);
 
-  // Pre-images. Failures leave none: correctness does not depend on them.
-  /// Of the file of `ino`.
+  // Pre-images. Failures are ignored: correctness does not depend on them.
+  /// Keeps the content of the file of `ino`.
   void KeepPreimage(Ino ino, const BaseOrigin& origin);
-  /// Of a base file whose name the transaction has taken.
+  /// Keeps the content of a base file whose name the transaction took.
   void KeepPreimage(const std::string& path, const struct stat& st);
 
   // Extended attributes, user.* only.
-  /// ENOENT: the object is gone.
+  /// Empty if the object is gone.
   Result<std::vector<std::string>> ListXattrs(const OriginXattrs& source);
   Result<std::string> GetXattr(const OriginXattrs& source,
                                const std::string& name);
-  /// None where the object is gone.
+  /// Empty if the object is gone.
   Result<std::map<std::string, std::string>> Xattrs(const OriginXattrs& source);
-  /// Of the base object at `path`. ESTALE: it is not inode `ino`.
+  /// The attributes of the base object at `path`; empty if it is gone. ESTALE:
+  /// its st_ino is not `ino`.
   Result<std::map<std::string, std::string>> BaseXattrs(
       const std::string& path, std::optional<uint64_t> ino = {}) const;
 
@@ -123,18 +123,18 @@ class OriginReader {
 
  private:
   [[nodiscard]] Fingerprint FingerprintOf(const struct stat& st) const;
-  /// A file that is not at its recorded path: in a vault, or under another
-  /// name; or nullptr.
+  /// Opens a file that is not at its recorded path: in a vault or renamed.
+  /// nullptr: not found.
   SharedFd FindElsewhere(const Fingerprint& state, const std::string& path);
-  /// The old state of the open base file `fd`, which was read before. Looks
-  /// again only if the file has changed since `old` was found.
+  /// Finds the old state of the open base file `fd`. Call after the read.
+  /// Searches again only if the file has changed since `old`.
   Status FindOldState(const OriginFile& file, int fd, OldState& old) const;
-  /// EAGAIN: somebody wrote to the file meanwhile.
+  /// EAGAIN: another process wrote to the file during the read.
   Status TryRead(const OriginFile& file, int fd, OldState& old, uint64_t offset,
                  MutableByteSpan out) const;
   [[nodiscard]] bool IsAsTold(const OriginFile& file, int fd) const;
   Result<SharedFd> OpenSource(const OriginXattrs& source);
-  /// The file, if it is not at its path. ENOENT: it is nowhere.
+  /// Opens the file if it is not at its path; null if it is. ENOENT: not found.
   Result<SharedFd> OpenMoved(const OriginXattrs& source);
 
   const BaseDirectory& base_;

@@ -20,7 +20,7 @@ using Patch = OverwrittenContent::Patch;
 using Patches = OverwrittenContent::Patches;
 using Noted = OverwrittenContent::Noted;
 
-/// Times of files are those of the last tick of the clock, nanoseconds.
+/// Granularity of file times, nanoseconds: a tick of the kernel's clock.
 constexpr int64_t kTickNs = 10'000'000;
 constexpr int64_t kSecondNs = 1'000'000'000;
 
@@ -39,16 +39,17 @@ bool IsCloseTo(const Timestamp& a, const Timestamp& b) {
   return -kTickNs <= apart && apart <= kTickNs;
 }
 
-/// Whether one of `patches` found the file in `state`, or left it so.
+/// Whether a patch found the file in `state` or left it in `state`.
 bool IsBetween(const Patches& patches, const FileState& state) {
   return std::ranges::any_of(patches, [&](const auto& patch) {
     return patch->found == state || patch->after == state;
   });
 }
 
-/// How many of `patch.began` a file that was noted has seen: all of them, and
-/// `patch` left nothing of what it had then; or each of the others changed the
-/// file, and the next one changed it back. `patch` is one of `all`.
+/// How many entries of `patch.began` the recorded state includes. It includes
+/// all if nothing of the state before `patch` is left. Otherwise each earlier
+/// entry changed the file, and the next one changed it back. `patch` is one of
+/// `all`.
 size_t SeenOf(const Patch& patch, const Patches& all, const Noted& noted) {
   const size_t count = patch.began.size();
   const Timestamp& ctime = noted.state.ctime;
@@ -60,7 +61,7 @@ size_t SeenOf(const Patch& patch, const Patches& all, const Noted& noted) {
   if (noted.may_follow && is_after) return count;
   if (noted.may_follow && is_found) return count - 1;
   const Timestamp& began = patch.began.back();
-  // Also in the middle of it, for what it became is what came of that.
+  // Includes a record from the middle of the commit, which has its result.
   if (ctime >= began) return is_found ? count - 1 : count;
   const auto is_close = [&](const Timestamp& time) {
     return ctime >= time || IsCloseTo(ctime, time);
@@ -68,7 +69,7 @@ size_t SeenOf(const Patch& patch, const Patches& all, const Noted& noted) {
   if (is_close(began) && is_found) return count - 1;
   if (is_close(began) && !IsBetween(all, state)) return count;
   const auto earlier = patch.began | std::views::take(count - 1);
-  // What they left is what the last one found, or what it left.
+  // The earlier entries left `found` or `after` of the last one.
   if (std::ranges::any_of(earlier, is_close)) {
     if (is_found) return count - 1;
     if (is_after) return count - 2;
@@ -77,7 +78,7 @@ size_t SeenOf(const Patch& patch, const Patches& all, const Noted& noted) {
       earlier, [&](const Timestamp& time) { return ctime >= time; }));
 }
 
-/// Whether this is about the attributes of a file that was there before.
+/// Whether the step sets attributes of an existing file.
 bool IsOfAFile(const CommitStep& step) {
   return step.kind == StepKind::kAttributes && step.set_before &&
          step.set_before->type == FileType::kRegular;
@@ -87,7 +88,7 @@ bool SetsTime(const CommitStep& step) {
   return step.set_after && step.set_before->mtime != step.set_after->mtime;
 }
 
-/// What is at `path` when the commit is done; null: nothing.
+/// The entry of `path` after the commit; null: none.
 const ImageEntry* FindIn(const CommitImage& image, const std::string& path) {
   const auto at = std::ranges::lower_bound(image, path, {}, &ImageEntry::path);
   const bool is_there = at != image.end() && at->path == path && at->exists;
@@ -104,14 +105,14 @@ Result<OverwrittenContent::Since> OverwrittenContent::Find(
                      .mtime = Timestamp::From(now.st_mtim)};
   Since since;
   bool explained = is == was;
-  // Whether one patch after the other leads back from what it is.
+  // The state before the patches visited so far, while the chain is unbroken.
   std::optional<FileState> at = is;
   bool unseen = false;
   for (const auto& patch : all) {
     const size_t rest = patch->began.size() - SeenOf(*patch, all, noted);
     if (rest == 0) break;
     unseen = true;
-    // Else one took back what the other did.
+    // An even number of entries cancels out.
     const bool is_other = rest % 2 == 1;
     if (is_other) since.patches.push_back(patch);
     const auto& before = is_other ? patch->found : patch->after;
@@ -141,7 +142,7 @@ Result<Patches> OverwrittenContent::PatchesOf(const Fingerprint& state,
     for (const auto& [id, commit] : done_) add(commit);
   }
   if (found.empty()) return found;
-  // Inode numbers are of one filesystem.
+  // An inode number is unique only within its filesystem.
   const BaseMounts mounts = TRY(BaseMounts::Read(base_));
   const std::string mount = mounts.Of(path);
   std::erase_if(found, [&](const auto& patch) {
@@ -179,7 +180,7 @@ Status OverwrittenContent::Update() {
   if (!stamp.empty() && stamp == stamp_) return {};
   stamp_.clear();
   unknown_.reset();
-  // When it is no longer under way it is done, hence this first.
+  // First, because a commit that is no longer in progress is in the history.
   TRY(UpdateIntent());
   auto known = std::exchange(done_, {});
   is_damaged_ = false;
@@ -194,7 +195,7 @@ Status OverwrittenContent::Update() {
     } else if (IsDamage(commit.error())) {
       is_damaged_ = true;
     } else if (!IsClosedOrGone(commit.error())) {
-      // Those were given up meanwhile, or are somebody else's.
+      // Such a plan was dropped meanwhile, or another user owns it.
       return std::unexpected(std::move(commit).error());
     }
   }
@@ -276,7 +277,7 @@ Result<OverwrittenContent::Commit> OverwrittenContent::Index(
   };
   for (const CommitStep* step : patches) {
     Patch patch{.path = step->to.path, .before = *step->before};
-    // In the base this is the file's path before a commit, and after an undo.
+    // The base path of the file before a commit, and after an undo.
     const auto found = std::ranges::find(
         attributes, step->to, takes_back ? &CommitStep::to : &CommitStep::from);
     const ImageEntry* now = nullptr;
@@ -288,7 +289,7 @@ Result<OverwrittenContent::Commit> OverwrittenContent::Index(
     if (now != nullptr && now->ino != step->ino) now = nullptr;
     add(step->ino, std::move(patch), now);
   }
-  // Others are no patches, but explain that a file has another time.
+  // A step that only sets a time explains the new time of a file.
   for (const CommitStep* step : attributes) {
     const ImageEntry* now = FindIn(image, step->to.path);
     if (now == nullptr || !SetsTime(*step)) continue;
@@ -329,7 +330,7 @@ Result<bool> OverwrittenContent::IsUnknownSince(Timestamp time) {
   const MutexLock lock(mutex_);
   if (is_damaged_) return true;
   if (!unknown_) unknown_ = TRY(FindUnknown());
-  // Before it began nothing was noted.
+  // The transaction recorded nothing before its start.
   return *unknown_ >= std::max(time, begin_);
 }
 
@@ -339,12 +340,12 @@ Result<Timestamp> OverwrittenContent::FindUnknown() {
            !ended.undoable && ended.undone_by.empty();
   };
   auto list = history_.ReadAll();
-  // Some was forgotten meanwhile.
+  // A record was dropped during the read.
   if (!list && list.error().code == ENOENT) list = history_.ReadAll();
   if (!list) return std::unexpected(std::move(list).error());
   TRY(UpdateIntent());
   for (const TransactionSummary& ended : *list | std::views::reverse) {
-    // One that is under way has its record before it has its plan.
+    // The commit in progress has a record before its plan.
     if (!is_unknown(ended) || ended.id == under_way_.id) continue;
     const auto by_now = history_.Read(ended.id);
     if (by_now && is_unknown(*by_now)) return ended.ended;

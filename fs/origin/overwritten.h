@@ -20,41 +20,41 @@ namespace txfs {
 
 struct CommitRecord;
 
-/// What commits and undos overwrote in place in files of the base, as long as
-/// it is kept for undo: a transaction that changed something about such a file
-/// goes on to show the rest as it was (docs/recovery.md, "What the others
-/// see"). Thread-safe.
+/// The content that commits and undos overwrote in place in base files, while
+/// the history keeps it for undo. A transaction that changed such a file shows
+/// its remaining content as recorded (docs/recovery.md, "What the others see").
+/// Thread-safe.
 class OverwrittenContent {
  public:
-  /// Of a file: in another one its content may be another.
+  /// A state of a file; a different state may have different content.
   struct State {
     uint64_t size = 0;
     Timestamp mtime;
     bool operator==(const State&) const = default;
   };
-  /// One that wrote to a file, or only set its time, or what takes that back.
+  /// A commit or undo that wrote to a file or only set its time.
   struct Patch {
-    std::string path;   ///< of the file, in the base, when it was written to
-    std::string vault;  ///< id of the vault that has `before.name`
-    Delta before;       ///< of no ranges: nothing is to be restored
-    std::optional<State> found;     ///< before it; none: not known
-    std::optional<State> after;     ///< none: it is under way
-    std::optional<Timestamp> left;  ///< the file's ctime then
-    /// When the commit, its undo, the undo of that, ... began, this one last;
-    /// the others have no plan any more.
+    std::string path;   ///< base path of the file at the time of the write
+    std::string vault;  ///< ID of the vault with `before.name`
+    Delta before;       ///< no ranges: nothing to restore
+    std::optional<State> found;     ///< before it; none: unknown
+    std::optional<State> after;     ///< after it; none: unknown or in progress
+    std::optional<Timestamp> left;  ///< ctime of the file after it
+    /// Start times of the commit, its undo, the undo of that, and so on. The
+    /// last one belongs to this patch; the others have no plan left.
     std::vector<Timestamp> began;
   };
   using Patches = std::vector<std::shared_ptr<const Patch>>;  ///< newest first
 
-  /// What a transaction has of a file of the base.
+  /// The recorded state of a base file.
   struct Noted {
     Fingerprint state;
-    /// The record may have followed the base since, but for its ctime.
+    /// The record may have followed the base, except for its ctime.
     bool may_follow = false;
   };
   struct Since {
-    Patches patches;  ///< to be restored
-    /// Whether that makes of the file exactly what it was.
+    Patches patches;  ///< to revert
+    /// Whether the revert restores exactly the recorded content.
     bool exact = false;
   };
 
@@ -62,17 +62,17 @@ class OverwrittenContent {
   OverwrittenContent(const BaseDirectory& base, int store)
       : base_(base), store_(store), history_(store), vaults_(base, store) {}
 
-  /// The transaction began at `time`: it has noted nothing before that.
+  /// Sets the start of the transaction: it recorded nothing before.
   void Begin(Timestamp time);
 
-  /// What made of the base file that was noted, at `path`, what it is by `now`.
-  /// Called after the file was read, it has what was written before that.
-  /// ESTALE when it is no longer kept.
+  /// Finds the patches that changed the recorded file, at `path`, to its state
+  /// `now`. Call after the read, to include all patches before it. ESTALE: the
+  /// old content is no longer kept.
   Result<Since> Find(const Noted& noted, const std::string& path,
                      const struct stat& now);
 
-  /// Puts what the file had at `offset` before `patches` in place of `out`,
-  /// which was read from it there. ENOENT when it is not kept any more.
+  /// Replaces `out`, read from the file at `offset`, by the content before
+  /// `patches`. ENOENT: it is no longer kept.
   Status Restore(const Patches& patches, uint64_t offset,
                  MutableByteSpan out) const;
 
@@ -80,7 +80,7 @@ class OverwrittenContent {
   /// By st_ino of the file.
   using Commit = std::multimap<uint64_t, std::shared_ptr<const Patch>>;
 
-  /// Those of the file, newest first.
+  /// The patches of the file, newest first.
   Result<Patches> PatchesOf(const Fingerprint& state, const std::string& path);
   Status Update() REQUIRES(mutex_);
   Status UpdateIntent() REQUIRES(mutex_);
@@ -89,9 +89,9 @@ class OverwrittenContent {
   Result<Commit> Index(const CommitRecord& record, bool under_way) const;
   Result<std::vector<Timestamp>> BeganOf(
       const TransactionSummary& summary) const;
-  /// Whether of a commit since `time` nothing is known any more.
+  /// Whether the patches of a commit since `time` are unknown.
   Result<bool> IsUnknownSince(Timestamp time);
-  /// When the newest of those began.
+  /// Start time of the newest commit with unknown patches.
   Result<Timestamp> FindUnknown() REQUIRES(mutex_);
 
   const BaseDirectory& base_;
@@ -100,16 +100,16 @@ class OverwrittenContent {
   const Vaults vaults_;
   Mutex mutex_;
   VaultStamp stamp_ GUARDED_BY(mutex_);  ///< as VaultFiles::Index::stamp
-  /// By id, also of those that patched nothing.
+  /// By commit ID, including commits without patches.
   std::map<std::string, Commit> done_ GUARDED_BY(mutex_);
   struct UnderWay {
-    uint64_t ino = 0;  ///< of the intent, and its time of change
+    uint64_t ino = 0;  ///< identity of the intent file: st_ino and ctime
     Timestamp ctime;
     std::string id;
     Commit commit;
   };
   UnderWay under_way_ GUARDED_BY(mutex_);
-  bool is_damaged_ GUARDED_BY(mutex_) = false;           ///< some plan
+  bool is_damaged_ GUARDED_BY(mutex_) = false;  ///< a plan cannot be read
   std::optional<Timestamp> unknown_ GUARDED_BY(mutex_);  ///< as FindUnknown
   Timestamp begin_ GUARDED_BY(mutex_);
 };

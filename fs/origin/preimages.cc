@@ -63,12 +63,12 @@ std::optional<Header> DecodeHeader(ByteSpan in) {
   return header;
 }
 
-/// Bytes of content behind the header.
+/// Size of the content after the header, bytes.
 uint64_t ContentSize(const Fingerprint& state) {
   return state.size <= Preimages::kMaxSize ? state.size : 0;
 }
 
-/// `length` bytes, or as many as there are.
+/// Up to `length` bytes.
 Bytes ReadPart(int fd, uint64_t position, size_t length) {
   Bytes bytes(length);
   bytes.resize(ReadFully(fd, position, bytes).value_or(0));
@@ -80,7 +80,7 @@ uint64_t SizeOf(int fd) {
   return ::fstat(fd, &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
 }
 
-/// Of the record at `position`; nothing unless all of that is there.
+/// The header of the record at `position`; none if the record is incomplete.
 std::optional<Header> ReadHeader(int fd, uint64_t position) {
   const Bytes bytes = ReadPart(fd, position, kHeaderSize);
   if (bytes.size() != kHeaderSize) return std::nullopt;
@@ -95,8 +95,7 @@ bool IsIn(int fd, const Fingerprint& state) {
   return ::fstat(fd, &st) == 0 && IsUnchanged(st, state);
 }
 
-/// When it was made, where that is known: on an overlay a file is born when it
-/// is copied up.
+/// Birth time, if known. On an overlay a copy-up sets it, so it is unknown.
 std::optional<Timestamp> BirthOf(int fd) {
   if (IsOverlay(fd)) return {};
   constexpr unsigned kTimes = STATX_BTIME | STATX_CTIME;
@@ -105,7 +104,7 @@ std::optional<Timestamp> BirthOf(int fd) {
   if ((stx.stx_mask & kTimes) != kTimes) return {};
   const Timestamp born{stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec};
   const Timestamp changed{stx.stx_ctime.tv_sec, stx.stx_ctime.tv_nsec};
-  // Where the first comes after the second they tell nothing.
+  // A birth time after ctime is not reliable.
   if (born > changed) return {};
   return born;
 }
@@ -157,7 +156,7 @@ void Preimages::Load() {
   if (loaded_) return;
   loaded_ = true;
   auto file = OpenOwnFileBelow(dir_.get(), kFileName, O_RDWR);
-  // Empty: whoever made it was killed then.
+  // Empty: SIGKILL interrupted its creation.
   if (!file || SizeOf(file->get()) == 0) return;
   foreign_ = ReadPart(file->get(), 0, kFileHeaderSize) != FileHeader();
   if (foreign_) return;
@@ -167,7 +166,7 @@ void Preimages::Load() {
     index_[header->state] = {end_ + kHeaderSize, header->hash};
     end_ += kHeaderSize + ContentSize(header->state);
   }
-  // What a kill left of a record, or what cannot be reached any more.
+  // Cuts off an incomplete record, or records behind damage.
   std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(end_));
 }
 
@@ -227,7 +226,7 @@ void Preimages::Save(const Fingerprint& state, int fd) {
   Bytes record(kHeaderSize + state.size);
   const MutableByteSpan content = MutableByteSpan(record).subspan(kHeaderSize);
   const auto n = ReadFully(fd, 0, content);
-  // Looked at afterwards, the state is that of all that was read.
+  // Checked after the read, so that all of the content is in `state`.
   if (!n || *n != content.size() || !IsIn(fd, state)) return;
   const ContentHash hash = ContentHash::Of(content);
   record.resize(kHeaderSize + ContentSize(state));
@@ -280,14 +279,14 @@ void CheckFileHeader(const Bytes& header, Findings& findings) {
                        : "the header is damaged: no pre-image can be read");
 }
 
-/// Returns where the next one begins; nothing when that cannot be told.
+/// Returns the position of the next record; none: unknown.
 std::optional<uint64_t> CheckRecord(int fd, uint64_t position,
                                     Findings& findings) {
   const std::string place = "the record at " + std::to_string(position);
   const std::optional<Header> header = ReadHeader(fd, position);
   if (!header) {
     const Bytes bytes = ReadPart(fd, position, kHeaderSize);
-    // What a kill leaves: it will be cut off.
+    // SIGKILL left it incomplete; Load cuts it off.
     if (bytes.size() < kHeaderSize || DecodeHeader(bytes)) return std::nullopt;
     findings.Add(
         "preimages.record",

@@ -18,7 +18,7 @@
 
 namespace txfs {
 
-/// A state of a base file: another state has another fingerprint.
+/// Identity and state of a base file, to detect any change of it.
 struct Fingerprint {
   uint64_t dev = 0;  ///< as BaseOrigin::dev
   uint64_t ino = 0;
@@ -29,47 +29,46 @@ struct Fingerprint {
   auto operator<=>(const Fingerprint&) const = default;
 };
 
-/// Whether a file that has `st` now is in `state`.
+/// Whether `st` of a file is that of `state`.
 [[nodiscard]] bool IsUnchanged(const struct stat& st, const Fingerprint& state);
 
-/// Whether the open file `fd` of `base` is in `state`, but for its ctime, which
-/// a rename changes. Not one that was made since and got the inode number,
-/// where the filesystem keeps times of birth.
+/// Whether the open file `fd` of `base` has the identity, size and mtime of
+/// `state`; a rename may have changed its ctime. If the filesystem has birth
+/// times, a later file with the same inode number is excluded.
 [[nodiscard]] bool IsInState(const BaseDirectory& base, int fd,
                              const Fingerprint& state);
 
-/// Whether the open file `fd` of `base` is the one that was in `state`,
-/// whatever was done to it since, where the filesystem keeps times of birth;
-/// where it does not, IsInState.
+/// Whether the open file `fd` of `base` is the file of `state`, whatever its
+/// content is now. Without birth times in the filesystem, IsInState.
 [[nodiscard]] bool IsSameFile(const BaseDirectory& base, int fd,
                               const Fingerprint& state);
 
-/// Whether the open file `fd` is known to have been there at `time`.
+/// Whether the open file `fd` has a birth time and it is not after `time`.
 [[nodiscard]] bool IsBornBefore(int fd, const Timestamp& time);
 
-/// Contents of base files as they were before the transaction changed them:
-/// the ancestors of three-way merges, and what tells a base file that was
-/// changed from one that was only touched. Of large ones only the hash, if
-/// somebody has read them. The file `preimages` of a
-/// transaction's directory (docs/format.md). Thread-safe.
+/// Contents of base files from before the changes of the transaction, in the
+/// file `preimages` of its directory (docs/format.md). They are the ancestors
+/// of three-way merges, and show whether a base file was modified or only
+/// touched. Of a file over kMaxSize only the hash is kept, once ReadAlong has
+/// seen all of it. Thread-safe.
 ///
-/// Nothing depends on a pre-image being there, so nothing here fails: in a full
-/// store there is none, and what is damaged is not there.
+/// Correctness does not depend on a pre-image, so these functions do not fail:
+/// with a full store or damage a pre-image is missing.
 class Preimages {
  public:
-  /// The content of a larger file is not kept, bytes.
+  /// Maximum size of kept content, bytes.
   static constexpr uint64_t kMaxSize = 256 << 10;
 
   /// `dir`: the transaction's directory. Reads nothing yet.
   explicit Preimages(UniqueFd dir) : dir_(std::move(dir)) {}
 
-  /// Whether Save would do something.
+  /// Whether Save would add a pre-image.
   bool Wants(const Fingerprint& state);
-  /// Keeps the content of the open file `fd`, provided that it is in `state`.
+  /// Keeps the content of the open file `fd` if it is in `state`.
   void Save(const Fingerprint& state, int fd);
 
-  /// `bytes` at `offset` were read from the open file `fd`, which was in
-  /// `state`. When all of a large file was, in order, its hash is kept.
+  /// Takes the content that was read from the open file `fd` in `state`. After
+  /// a sequential read of a whole large file, its hash is kept.
   void ReadAlong(const Fingerprint& state, int fd, uint64_t offset,
                  ByteSpan bytes);
 
@@ -85,18 +84,18 @@ class Preimages {
     ContentHash hash;
   };
 
-  /// A large file that somebody is reading.
+  /// A large file with a sequential read in progress.
   struct Reading {
     Fingerprint state;
-    uint64_t next = 0;  ///< offset of what has not been read
+    uint64_t next = 0;  ///< offset of the next unread byte
     std::unique_ptr<ContentHasher> hasher;
   };
 
   /// Reads the index, once.
   void Load() REQUIRES(mutex_);
-  /// Makes the file if there is none. Whether something can be saved.
+  /// Creates the file if it does not exist. Returns whether it can be written.
   bool Start() REQUIRES(mutex_);
-  /// `record`: room for a header, and the content, if that is kept.
+  /// `record`: space for a header, then the content, if kept.
   void Append(const Fingerprint& state, const ContentHash& hash, Bytes record)
       REQUIRES(mutex_);
 
@@ -104,16 +103,15 @@ class Preimages {
   Mutex mutex_;
   bool loaded_ GUARDED_BY(mutex_) = false;
   bool foreign_ GUARDED_BY(mutex_) =
-      false;                          ///< of a newer version, or damaged:
-                                      ///< none are found, none are saved
-  UniqueFd file_ GUARDED_BY(mutex_);  ///< none before the first is saved
+      false;  ///< newer version or damaged: finds and saves nothing
+  UniqueFd file_ GUARDED_BY(mutex_);  ///< -1 until the first save
   uint64_t end_ GUARDED_BY(mutex_) = 0;
   std::map<Fingerprint, Entry> index_ GUARDED_BY(mutex_);
   Reading reading_ GUARDED_BY(mutex_);
 };
 
-/// Checks the file in the transaction directory `dir`, contents included. That
-/// the last record is not complete is no problem: a kill leaves it so.
+/// Checks the file in the transaction directory `dir` with the contents. An
+/// incomplete last record is valid: SIGKILL can leave it.
 Status CheckPreimages(int dir, const Findings& findings);
 
 }  // namespace txfs

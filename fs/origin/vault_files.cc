@@ -29,7 +29,7 @@ SharedFd VaultFiles::FindKnown(const Fingerprint& state) const {
 bool VaultFiles::Update() {
   const auto ids = vaults_.Ids();
   if (!ids) return false;
-  // Another filesystem may be mounted by now where one has a part.
+  // Another filesystem may be mounted over a part of a vault now.
   base_.DropCache();
   std::map<std::string, Index> known = std::exchange(indexes_, {});
   bool changed = known.size() != ids->size();

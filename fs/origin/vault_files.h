@@ -14,29 +14,28 @@
 
 namespace txfs {
 
-/// Files that commits took out of the base, as long as they are kept for undo:
-/// another transaction may still show one, under a name or with attributes of
-/// its own. Thread-safe.
+/// Files that commits moved out of the base, while the vaults keep them for
+/// undo. Another transaction may still show such a file. Thread-safe.
 class VaultFiles {
  public:
   /// `store`: the store's directory. Both outlive this.
   VaultFiles(const BaseDirectory& base, int store)
       : base_(base), vaults_(base, store) {}
 
-  /// The file that was in `state` when the base had it (IsSameFile), opened for
-  /// reading; nullptr when it is not kept. The first call after a commit reads
-  /// the names in its vault, all of them.
+  /// Opens the file that was in `state` in the base (IsSameFile) for reading;
+  /// nullptr: not kept. The first call after a commit reads all names in its
+  /// vault.
   SharedFd Find(const Fingerprint& state);
 
  private:
-  /// What is in one vault.
+  /// The files in one vault.
   struct Index {
-    VaultStamp stamp;  ///< empty: it may have changed within a tick since
+    VaultStamp stamp;  ///< empty: the vault may have changed within a tick
     std::unordered_multimap<uint64_t, std::string> by_ino;  ///< paths
   };
 
   SharedFd FindKnown(const Fingerprint& state) const REQUIRES(mutex_);
-  /// Looks again at vaults that changed since; returns whether any did.
+  /// Reads changed vaults again; returns whether there are any.
   bool Update() REQUIRES(mutex_);
 
   const BaseDirectory& base_;

@@ -12,9 +12,8 @@
 namespace txfs {
 namespace {
 
-/// Whether `inode` is a file that was touched, and left as it was, by no name
-/// any more: others gave what it was in the base another one, under which it is
-/// another inode.
+/// Whether `inode` is an upper file without changes and without a name. Another
+/// program gave the base object another name, which leads to another inode.
 bool IsNothing(const Tree& tree, const Inode& inode) {
   return !inode.IsDirectory() && inode.upper && Tree::LacksName(inode) &&
          ((inode.lost && inode.record.base->nlink == 1) ||
@@ -22,9 +21,8 @@ bool IsNothing(const Tree& tree, const Inode& inode) {
          inode.IsUnchanged() && !inode.retired;
 }
 
-/// Whether `inode` is a directory that the base has no more, and in which there
-/// is nothing of ours: names came and went. That some were deleted counts, for
-/// others may bring it back.
+/// Whether `inode` is a directory that the base deleted and that has no upper
+/// names. Whiteouts count: another program may bring the directory back.
 bool IsLostAndEmpty(const Tree& tree, const Inode& inode) {
   if (!inode.IsDirectory() || !inode.lost || !inode.upper ||
       !inode.record.base || inode.IsOrphan() || inode.AttributesChanged() ||
@@ -38,7 +36,7 @@ bool IsLostAndEmpty(const Tree& tree, const Inode& inode) {
   });
 }
 
-/// Whether the base has `inode` exactly as it was, or cannot be asked.
+/// Whether the base has `inode` exactly as recorded, or cannot be read.
 bool IsStillThere(const Tree& tree, const BaseDirectory& base,
                   const Inode& inode) {
   const BaseOrigin& origin = *inode.record.base;
@@ -47,7 +45,8 @@ bool IsStillThere(const Tree& tree, const BaseDirectory& base,
   return *object && tree.OriginOf(origin.path, (*object)->st) == origin;
 }
 
-/// The record of a directory whose mode and owner only others changed, if so.
+/// The updated record of a directory whose mode and owner only other programs
+/// changed, if they did.
 std::optional<InodeRecord> FollowAttributes(const Tree& tree,
                                             const BaseDirectory& base,
                                             const Inode& inode) {
@@ -72,8 +71,8 @@ std::optional<InodeRecord> FollowAttributes(const Tree& tree,
   return after;
 }
 
-/// The record of a file of which the transaction only deleted some names, and
-/// that others changed by the rest.
+/// The updated record of a file of which the transaction only deleted some
+/// names, and which another program changed through another name.
 std::optional<InodeRecord> FollowContent(const Tree& tree,
                                          const BaseDirectory& base,
                                          const Inode& inode) {
@@ -91,7 +90,7 @@ std::optional<InodeRecord> FollowContent(const Tree& tree,
   });
   if (!shown) return {};
   InodeRecord after = tree.RecordOf({origin.path, *st, {}});
-  // What tells of its names stays what it was: others may have moved them.
+  // Link count and ctime stay: other programs may have moved names.
   after.attr.nlink = inode.attr().nlink;
   after.attr.atime = inode.attr().atime;
   after.attr.ctime = inode.attr().ctime;
@@ -101,9 +100,9 @@ std::optional<InodeRecord> FollowContent(const Tree& tree,
   return after;
 }
 
-/// What the base has at a path now.
+/// The object of the base at a path.
 struct Sight {
-  bool known = true;  ///< else it could not be asked, and nothing is concluded
+  bool known = true;  ///< false: the base could not be read
   std::optional<BaseObject> object;
 
   [[nodiscard]] bool IsDirectory() const {
@@ -116,7 +115,7 @@ bool IsIdentical(const BaseObject& a, const BaseObject& b) {
          (a.st.st_mode & S_IFMT) == (b.st.st_mode & S_IFMT);
 }
 
-/// One look at the base with everything frozen.
+/// Compares the tree with the base while everything is frozen.
 class Refresher {
  public:
   Refresher(Tree& tree, const BaseDirectory& base, BaseFileCache& files)
@@ -176,7 +175,7 @@ class Refresher {
 
   void LookAtDirectory(const std::string& path, Ino ino) {
     Inode* const found = tree_.Find(ino);
-    // It went with the one above it.
+    // It was dropped with its parent.
     if (found == nullptr || found->IsOrphan()) return;
     Inode& inode = *found;
     const Sight sight = Look(path);
@@ -190,13 +189,13 @@ class Refresher {
         !inode.upper && !tree_.IsOrigin(inode, sight.object->st) &&
         !Told::Of(*inode.record.base).Covers(sight.object->st);
     if (is_another && ino != kRootIno) {
-      // Who has it open, or something in it, was let in by what it was.
+      // The kernel admitted the openers by the attributes of the old directory.
       DropBelow(inode);
       gone_.push_back(ino);
       return;
     }
-    // An upper one keeps its record, which is what its commit compares; what
-    // it shows of the base may have changed once more.
+    // An upper directory keeps its record, which its commit compares. The base
+    // content that it shows may have changed again.
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
     if (!inode.upper) tree_.Revise(inode, *sight.object);
     ++inode.version;
@@ -204,7 +203,7 @@ class Refresher {
     AddUnknownNames(path, inode);
   }
 
-  /// Of what is known in it only what the transaction changed stays.
+  /// Keeps only the children that the transaction changed.
   void DropBelow(const Inode& directory) {
     std::vector<std::pair<Ino, std::string>> known;
     for (const auto& [name, slot] : directory.slots) {
@@ -220,7 +219,7 @@ class Refresher {
     }
   }
 
-  /// The kernel may remember that these do not exist.
+  /// The kernel may have negative dentries for these names.
   void AddUnknownNames(const std::string& path, const Inode& directory) {
     const auto entries = base_.List(path);
     if (!entries) return;
@@ -248,12 +247,12 @@ class Refresher {
       std::erase_if(names, is_same);
       Revise(inode, object);
     } else if (IsReplacedAsOne(inode, names)) {
-      // A file that was rewritten is the same one to whoever has it open.
+      // A rewritten file stays the same inode for its open descriptors.
       files_.Drop(inode.ino);
       Revise(inode, *names.front().sight.object);
       return;
     }
-    // What the kernel holds may be open, and have a name that nobody looked up.
+    // A held file may be open and have a name that the kernel never looked up.
     const bool may_have_others = inode.lookups != 0 &&
                                  names.size() == inode.links.size() &&
                                  names.size() < inode.record.base->nlink;
@@ -279,10 +278,10 @@ class Refresher {
     }
   }
 
-  /// An upper file keeps its record, which is what its commit compares. Of its
-  /// names those go that only the base gave it, as long as another one stays;
-  /// but the noted one of a changed file stays where others put something
-  /// there, or deleted it: a conflict.
+  /// Drops the lost base names of an upper file while another name remains. The
+  /// record stays, because its commit compares it. The recorded path of a
+  /// changed file also stays if another program reused or deleted it: that is a
+  /// conflict.
   void DropLostNames(const Inode& inode) {
     std::vector<Inode::Link> lost;
     bool has_others = false;
@@ -305,12 +304,12 @@ class Refresher {
     for (const Inode::Link& link : lost) DropName(inode.ino, link);
   }
 
-  /// Whether all names lead to one other object of the same type, which
-  /// nothing else here is.
+  /// Whether all names lead to one other object of the same type that no inode
+  /// of the tree represents.
   bool IsReplacedAsOne(const Inode& inode, const std::vector<Name>& names) {
     if (names.empty() || !names.front().sight.object) return false;
     const BaseObject& first = *names.front().sight.object;
-    // Who has it open must be one who may read that.
+    // Every user with the old file open must be allowed to read the new one.
     return TypeOfMode(first.st.st_mode) == inode.attr().type &&
            Told::Of(*inode.record.base).Covers(first.st) &&
            tree_.FindBaseFile(first.path, first.st) == nullptr &&
@@ -328,7 +327,7 @@ class Refresher {
   void DropNames(Ino ino, const std::vector<Name>& names) {
     if (names.empty()) return;
     Inode& inode = *tree_.Find(ino);
-    // Who has it open reads on, if it was read lately.
+    // Open descriptors keep reading the old file if it is still in the cache.
     const SharedFd open =
         files_.Find(ino, BaseIdentity::Of(*inode.record.base));
     for (const Name& name : names) DropName(ino, name.link);
@@ -340,8 +339,8 @@ class Refresher {
     if (left == nullptr || left->IsOrphan()) files_.Drop(ino);
   }
 
-  /// One with changes of the transaction in it stays: they are still to be
-  /// seen, and a conflict at its commit.
+  /// A directory with changes of the transaction stays visible; its commit
+  /// reports the conflict.
   void DropDirectory(Ino ino) {
     Inode* inode = tree_.Find(ino);
     if (inode == nullptr || ino == kRootIno) return;
@@ -352,7 +351,7 @@ class Refresher {
     for (const Inode::Link& link : links) DropName(ino, link);
   }
 
-  /// The directory may have been kept for it.
+  /// A lost parent may have been kept only for this name.
   void DropName(Ino ino, const Inode::Link& link) {
     stale_.names.push_back({link.parent, link.name});
     tree_.DropLink(*tree_.Find(ino), link);
@@ -391,7 +390,7 @@ Status BaseFollower::Append(Inode& inode, InodeRecord before,
   return {};
 }
 
-/// It stays under the names that it has, which are those of the base.
+/// The inode stays under its names, which are base names.
 Status BaseFollower::MakePristine(Inode& inode) {
   const Ino ino = inode.ino;
   const std::vector<Inode::Link> links = inode.links;
@@ -438,7 +437,7 @@ StaleCaches BaseFollower::FollowNames(const std::vector<Inode*>& changed) {
   return stale;
 }
 
-/// As if the transaction had deleted the last name that it showed.
+/// Deletes the inode as if the transaction had deleted its last shown name.
 StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
   Inode& inode = *tree_.Find(gone.ino);
   InodeRecord after = inode.record;
@@ -453,9 +452,9 @@ StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
     tree_.DropLink(*tree_.Find(gone.ino), link);
   }
   if (Inode* left = tree_.Find(gone.ino)) {
-    // Who has it open must not write what nobody would see.
+    // An open descriptor must not write content that no name shows.
     left->taken = left->IsOrphan();
-    // Should a rollback bring it back, it is looked for again.
+    // If a rollback restores the inode, it is searched again.
     left->lost = left->sought = false;
   }
   return stale;
@@ -464,7 +463,7 @@ StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
 StaleCaches BaseFollower::Follow() { return Follow(tree_.upper()); }
 
 StaleCaches BaseFollower::Follow(const std::vector<Inode*>& changed) {
-  // A commit that is half-way has made of the base what it is.
+  // A commit that stopped half-way, and not another program, changed the base.
   if (frozen_.IsHalted()) return {};
   frozen_.base.DropCache();
   StaleCaches stale = FollowNames(changed);
@@ -489,7 +488,7 @@ StaleCaches BaseFollower::FollowTouched(const std::vector<Inode*>& all) {
       changed.emplace_back(&inode, std::move(*after));
     }
   }
-  // What cannot be journaled stays what it is, and its commit follows.
+  // If journaling fails, the inode keeps its record and its commit updates it.
   for (auto& [inode, after] : changed) {
     if (!Append(*inode, inode->record, std::move(after))) continue;
     stale.inodes.push_back(inode->ino);
@@ -505,7 +504,7 @@ StaleCaches BaseFollower::FollowTouched(const std::vector<Inode*>& all) {
   return stale;
 }
 
-/// With what is in one goes what the one above it was kept for.
+/// Repeats, because the parent of a dropped directory may be empty now.
 StaleCaches BaseFollower::DropLostDirectories() {
   StaleCaches stale;
   for (;;) {
@@ -527,10 +526,10 @@ StaleCaches BaseFollower::Refresh() {
   frozen_.ForgetDirectories();
   const bool follows = !frozen_.IsHalted();
   tree_.ForEachUpper([](Inode& inode) { inode.sought = false; });
-  // Before names go that only memory knows.
+  // First, while the names that only memory has still exist.
   StaleCaches stale = follows ? FollowNames(tree_.upper()) : StaleCaches();
   stale.Append(Refresher(tree_, frozen_.base, frozen_.origins.files()).Run());
-  // Now nothing else is taken for what it follows.
+  // Last: the refresh has dropped pristine inodes that do not match the base.
   if (follows) stale.Append(FollowTouched(tree_.upper()));
   frozen_.ExpectMoved();
   return stale;
@@ -541,7 +540,8 @@ StaleCaches BaseFollower::Refresh(std::span<const Ino> inos) {
 }
 
 StaleCaches BaseFollower::LookAgain(std::span<const Ino> inos) {
-  // Of what is half-way the paths of before are not to be looked for.
+  // A commit that stopped half-way may have moved objects from their recorded
+  // paths.
   if (frozen_.IsHalted()) return {};
   StaleCaches stale = Refresh(inos);
   std::vector<Inode*> directories;

@@ -24,24 +24,28 @@ Status WithBaseFollowed(Frozen& frozen,
                         StaleCaches& stale);
 
 /// Brings the tree up to date with changes that other programs and other
-/// transactions made to the base. Each function returns what is stale.
+/// transactions made to the base. Each function returns the caches that the
+/// kernel must drop.
 class BaseFollower {
  public:
   explicit BaseFollower(Frozen& frozen) : frozen_(frozen), tree_(frozen.tree) {}
 
-  /// Updates what the transaction left alone: names of changed files
-  /// (LookForChanged), files that it touched without a change, mode and owner
-  /// of directories, directories that the base has no longer. Journaled.
+  /// Updates and journals state that only other programs changed: names of
+  /// changed files (LookForChanged), unchanged upper files, content of files of
+  /// which the transaction only deleted names, mode and owner of directories,
+  /// and lost directories.
   StaleCaches Follow();
   /// The same for the upper inodes `changed`.
   StaleCaches Follow(const std::vector<Inode*>& changed);
-  /// Looks at the whole base again, Follow included. Changes of the transaction
-  /// stay. Pristine inodes become what the base has at their path, or orphans
-  /// where it has nothing of their type.
+  /// Compares the whole tree with the base, including Follow. Changes of the
+  /// transaction stay. A pristine inode takes the attributes of the object at
+  /// its path, or becomes an orphan if the base has no object of its type
+  /// there.
   StaleCaches Refresh();
-  /// The same for `inos`, without Follow. Call ForgetDirectories before.
+  /// Refreshes only `inos`, without Follow. Call ForgetDirectories before.
   StaleCaches Refresh(std::span<const Ino> inos);
-  /// Refresh of `inos`; upper directories among them follow mode and owner.
+  /// Refreshes `inos` and updates mode and owner of the upper directories among
+  /// them.
   StaleCaches LookAgain(std::span<const Ino> inos);
 
  private:
@@ -49,8 +53,8 @@ class BaseFollower {
   StaleCaches FollowTouched(const std::vector<Inode*>& all);
   StaleCaches DropLostDirectories();
   StaleCaches Delete(const LookedFor::Gone& gone);
-  /// Journals that `inode`, of the record `before`, is `after` now, and the
-  /// edits of its names.
+  /// Journals the edits `names` and the change of the record of `inode` from
+  /// `before` to `after`.
   Status Append(Inode& inode, InodeRecord before,
                 std::optional<InodeRecord> after, std::vector<Edit> names = {});
   Status MakePristine(Inode& inode);

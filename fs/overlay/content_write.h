@@ -9,18 +9,18 @@
 
 namespace txfs {
 
-/// Where a write goes. `asked` for is another place than `at` only where the
-/// kernel is mistaken about the end that it appends to.
+/// Where a write goes. `asked` is the offset in the request. `at` differs from
+/// it only if the kernel has an outdated end of the file for an append.
 struct WritePlace {
   uint64_t asked, at;
 };
 
-/// A write, and the state of its inode before its content is staged.
+/// A write, and the state of its inode before the content is staged.
 struct WriteLook {
   uint64_t name_changes = 0;  ///< Tree::name_changes at the verdict
-  bool retired = false;       ///< its extents are of an ended transaction
+  bool retired = false;       ///< its extents belong to an ended transaction
   uint64_t size = 0;          ///< of the content, bytes
-  /// The base file that keeps some of the content: it must be readable.
+  /// The base file that keeps some of the content; it must be readable.
   std::optional<BaseOrigin> kept;
   // Where the content goes in the spool.
   bool wants_segment = false;

@@ -12,12 +12,12 @@ namespace txfs {
 
 /// A directory's entries at one moment, sorted by cookie.
 struct DirectorySnapshot {
-  uint64_t version = 0;  ///< Inode::version it was made at
+  uint64_t version = 0;  ///< Inode::version at the time of the list
   std::vector<DirEntry> entries;
 };
 
-/// Sorts `entries` by a hash of their names and numbers them with it, so that
-/// a cookie stays right while other entries come and go.
+/// Sorts `entries` by a hash of their names and derives the cookies from it, so
+/// that a cookie stays valid while other entries come and go.
 void AssignCookies(std::vector<DirEntry>& entries, uint64_t seed);
 
 /// Snapshots of directories being read. Thread-safe.

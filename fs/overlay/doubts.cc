@@ -38,7 +38,7 @@ void Doubts::Settle(const std::vector<Ino>& inos,
 void Doubts::Tell(Ino ino) {
   if (count_ == 0) return;
   const MutexLock lock(mutex_);
-  // What is doubted still, the kernel is told of what was.
+  // As long as the inode is doubted, the kernel may receive the old attributes.
   if (inos_.contains(ino)) return;
   awaited_.erase(ino);
   Count();

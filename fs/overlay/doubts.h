@@ -9,27 +9,28 @@
 
 namespace txfs {
 
-/// Inodes of which the kernel was told what the base does not bear out any
-/// more: nothing of the base is shown of them until the kernel has dropped that
-/// and asked anew. Thread-safe.
+/// Inodes whose base object contradicts the attributes that the kernel cached.
+/// Operations on their base objects fail until the kernel has dropped these
+/// attributes and asked again. Thread-safe.
 class Doubts {
  public:
   void Add(Ino ino);
-  /// Whether it is doubted, or awaited.
+  /// Whether `ino` is doubted or awaited.
   [[nodiscard]] bool Has(Ino ino);
-  /// Whether the kernel has dropped what it was told, and did not ask since:
-  /// whom it let in before may still be on the way.
+  /// Whether the kernel has dropped the cached attributes and has not asked
+  /// again. Requests that the kernel admitted by the old attributes may still
+  /// be in flight.
   [[nodiscard]] bool IsAwaited(Ino ino);
   [[nodiscard]] std::vector<Ino> All();
-  /// `inos` are doubted no more; those of them in `dropped` are awaited.
+  /// Ends the doubt about `inos`; those also in `dropped` become awaited.
   void Settle(const std::vector<Ino>& inos, const std::set<Ino>& dropped);
-  /// The kernel is told its owner and mode.
+  /// Notes that the kernel receives the owner and mode of `ino`.
   void Tell(Ino ino);
 
  private:
   void Count() REQUIRES(mutex_) { count_ = inos_.size() + awaited_.size(); }
 
-  std::atomic<size_t> count_ = 0;  ///< mostly there is none: no lock then
+  std::atomic<size_t> count_ = 0;  ///< usually 0: readers skip the lock
   Mutex mutex_;
   std::set<Ino> inos_ GUARDED_BY(mutex_);
   std::set<Ino> awaited_ GUARDED_BY(mutex_);

@@ -36,7 +36,7 @@ Result<std::map<std::string, std::string>> Frozen::OldXattrs(
     const Inode& inode) const {
   overlay_.AssertFrozen();
   OriginXattrs source = TRY(overlay_.SourceOfXattrs(inode));
-  source.told.reset();  // the answer goes to no other user
+  source.told.reset();  // the reply goes only to the user of the daemon
   return origins.Xattrs(source);
 }
 
@@ -153,7 +153,8 @@ Result<StaleCaches> Frozen::Rollback(const Caller& caller,
   for (Inode* inode : went.changed) {
     if (!inode->upper) continue;
     tree.Relink(*inode, look);
-    // What was changed is seen where others put another file.
+    // A changed file is shown at its path even if the base has another file
+    // there.
     if (!tree.IsShadowed(*inode) || inode->IsUnchanged()) continue;
     const std::string& path = inode->record.base->path;
     Inode* parent = tree.FindBaseDirectory(ParentPath(path));
@@ -194,7 +195,7 @@ Result<StaleCaches> Frozen::Rollback(const Caller& caller,
                                            : slot->second.cached);
   }
   AddMoved(tree, moved, stale);
-  // There may be many others, of which it changed nothing.
+  // `went.changed` may have many pristine inodes, which need no update.
   std::vector<Inode*> upper;
   std::ranges::copy_if(went.changed, std::back_inserter(upper), &Inode::upper);
   stale.Append(BaseFollower(*this).Follow(upper));

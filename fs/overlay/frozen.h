@@ -20,10 +20,10 @@ namespace txfs {
 
 class OverlayFilesystem;
 
-/// All of an OverlayFilesystem while no operation can look at it or change it:
-/// OverlayFilesystem::WhileFrozen makes one, with the commit gate and the tree
-/// lock held exclusively. Functions that the kernel may wait for would deadlock
-/// here: use these instead of Filesystem's.
+/// Access to an OverlayFilesystem while no operation runs.
+/// OverlayFilesystem::WhileFrozen creates one, with the commit gate and the
+/// tree lock held exclusively. Operations of Filesystem would deadlock here:
+/// use these functions instead.
 class Frozen {
  public:
   Frozen(Tree& the_tree, const BaseDirectory& the_base, Journal& the_journal,
@@ -46,18 +46,18 @@ class Frozen {
 
   /// Reads content of an inode, as Filesystem::Read.
   Result<size_t> Read(const Inode& inode, uint64_t offset, MutableByteSpan out);
-  /// Where in `range` the file may have other bytes than zeros, in order.
+  /// The parts of `range` that may have nonzero bytes, in order.
   std::vector<Range> DataIn(const Inode& inode, Range range);
-  /// The user.* attributes that `inode`, of base origin and with none of its
-  /// own, has of the base.
+  /// The user.* attributes in the base of `inode`, which has base origin and no
+  /// attributes of its own.
   Result<std::map<std::string, std::string>> OldXattrs(
       const Inode& inode) const;
-  /// The base file of `inode`, opened.
+  /// Opens the base file of `inode`.
   Result<SharedFd> OpenOrigin(const Inode& inode);
 
-  /// Makes `content` all there is in a regular file, whose record becomes
-  /// `after` but for size and times. Journaled, as a write by us, with the
-  /// edits `along`.
+  /// Replaces the content of a regular file by `content` and its record by
+  /// `after`, except for size and times. Journaled as a write by txfs, together
+  /// with the edits `along`.
   Status Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
                  std::vector<Edit> along = {});
   /// What Append does with a change.
@@ -66,50 +66,51 @@ class Frozen {
     kRefuse,   ///< fails (EROFS)
     kApply,    ///< only applies it: the tree is a copy
   };
-  /// Applies a change without a verdict.
+  /// Applies a change. No policy judges it.
   Result<Lsn> Append(const Change& change);
   void SetAppending(Appending appending) { appending_ = appending; }
   /// Whether Append refused a change.
   [[nodiscard]] bool refused() const { return refused_; }
-  /// Frees extents that the change `lsn` let go of.
+  /// Frees extents that the change `lsn` released.
   void Release(const std::vector<Extent>& extents, Lsn lsn);
-  /// Records in `change` the process that makes it, and the time.
+  /// Records in `change` the calling process and the time.
   void Sign(const Caller& caller, Change& change) const;
-  /// By the clock that gives changes their times.
+  /// The time, from the clock that stamps changes.
   [[nodiscard]] Timestamp Now() const;
 
-  /// While the base or the store may be half-way between two states, mutations
-  /// are refused.
+  /// While halted, mutations fail with EROFS: the base or the store may be
+  /// half-way between two states.
   void SetHalted(bool halted);
   [[nodiscard]] bool IsHalted() const;
 
   /// The journal, for use after the freeze.
   [[nodiscard]] std::shared_ptr<Journal> SharedJournal() const;
-  /// Continues with the journal `next`, of the transaction that begins, and
-  /// puts the old one into it. That one must live as long as an orphan needs
+  /// Continues with the journal `next` of the new transaction and returns the
+  /// old one in `next`. The old journal must live as long as an orphan needs
   /// it.
   void SwapJournal(std::shared_ptr<Journal>& next);
-  /// The policy in force; or null.
+  /// The policy in force, or null.
   [[nodiscard]] std::shared_ptr<const policy::Policy> SharedPolicy() const;
 
-  /// Rolls back to `savepoint`, in the journal, too. Returns what is stale;
-  /// `*undone` is the number of changes. Drain the journal after the freeze: it
-  /// frees what is not needed.
+  /// Rolls the tree and the journal back to `savepoint`. Returns the stale
+  /// caches; sets `*undone` to the number of changes. Drain the journal after
+  /// the freeze to free the content that is no longer needed.
   Result<StaleCaches> Rollback(const Caller& caller, const Savepoint& savepoint,
                                uint64_t* undone);
 
   // Caches that depend on the base or on the tree.
   [[nodiscard]] Tree::Look BaseLook() const;
-  /// Other directories may have the names by now: drops descriptors and lists.
+  /// Drops the descriptors and lists of base directories, because names may
+  /// lead to other directories now.
   void ForgetDirectories() const;
-  /// The same, and drops descriptors of base files.
+  /// Drops the descriptors of base directories and base files.
   void DropCaches() const;
-  /// The tree changed by something else than an operation.
+  /// Tells the limits that the tree changed without an operation.
   void ForgetMeters() const;
-  /// Directories of the tree moved.
+  /// Drops the judge's state that depends on the places of directories.
   void ForgetMoves() const;
-  /// The base changed: files that are not at their recorded paths have to be
-  /// looked for again.
+  /// Starts a new search for files that are not at their recorded paths,
+  /// because the base changed.
   void ExpectMoved() const;
 
  private:

@@ -13,7 +13,7 @@ namespace txfs {
 namespace {
 
 bool Reads(const Inode& inode) {
-  // A pristine orphan is none of the commit's business.
+  // A commit does not move the base file of a pristine orphan.
   return inode.IsOrphan() && inode.record.base && inode.attr().base_limit > 0 &&
          inode.lookups > 0 && !inode.pinned_base;
 }
@@ -44,19 +44,19 @@ class Unmoved {
   std::unordered_map<Ino, bool> directories_;
 };
 
-/// All base paths at which a survivor is to be found after the transaction.
+/// All base paths of a survivor after the transaction.
 std::vector<std::string> PathsAfter(const Tree& tree, const Inode& inode,
                                     bool committed) {
   return committed ? tree.VisiblePaths(inode) : tree.KnownBasePaths(inode);
 }
 
-/// The inode number may become another, which directories list, also when the
-/// kernel has forgotten the inode itself.
+/// Directories list the inode number, which may change. They are stale even if
+/// the kernel has forgotten the inode.
 void NoteParents(const Inode& inode, std::unordered_set<Ino>& parents) {
   for (const Inode::Link& link : inode.links) parents.insert(link.parent);
 }
 
-/// Held inodes as Tree::Rebase wants them, and what the kernel has to forget.
+/// The held inodes for Tree::Rebase, and the caches that the kernel must drop.
 class Survivors {
  public:
   Survivors(Tree& tree, const Settlement& settlement, const Change& change)
@@ -70,7 +70,7 @@ class Survivors {
       if (const auto* name = std::get_if<DentryEdit>(&edit)) {
         AddStaleName(*name);
       } else if (const auto* inode = std::get_if<InodeEdit>(&edit)) {
-        // Of a directory in which other names stay changed, too.
+        // Needed for a directory in which other names stay changed.
         stale.inodes.push_back(inode->ino);
         AddParents(inode->ino);
       }
@@ -96,8 +96,8 @@ class Survivors {
     list.push_back(std::move(survivor));
   }
 
-  /// The inode number may become another, which directories list, also when
-  /// the kernel has forgotten the inode itself.
+  /// Directories list the inode number, which may change. They are stale even
+  /// if the kernel has forgotten the inode.
   void AddParents(Ino ino) {
     const Inode* inode = tree_.Find(ino);
     if (inode == nullptr || !settlement_.IsSettled(ino)) return;
@@ -108,8 +108,8 @@ class Survivors {
     const Inode* parent = tree_.Find(edit.parent);
     if (parent == nullptr || parent->lookups == 0) return;
     parents_.insert(edit.parent);
-    // Others that the kernel knows are names of an inode that it holds: Rebase
-    // says which of those went.
+    // Other names in the kernel's cache lead to held inodes: Rebase reports
+    // those that disappeared.
     if (discards_ && edit.before.kind == DentryKind::kWhiteout) {
       stale.names.push_back({edit.parent, edit.name});
     }
@@ -118,7 +118,7 @@ class Survivors {
   Tree& tree_;
   const Settlement& settlement_;
   const bool discards_;
-  std::set<Ino> parents_;  ///< of what is stale
+  std::set<Ino> parents_;  ///< of stale inodes
 };
 
 }  // namespace
@@ -151,14 +151,14 @@ StaleCaches Handover::Reset(bool committed,
                             const std::function<void(const Inode&)>& visit) {
   StaleCaches stale;
   std::vector<Tree::Survivor> survivors;
-  std::unordered_set<Ino> parents;  // of what is stale
+  std::unordered_set<Ino> parents;  // of stale inodes
   Unmoved unmoved(tree_);
   tree_.ForEach([&](Inode& inode) {
     if (visit) visit(inode);
     const bool held = inode.lookups != 0 || inode.ino == kRootIno;
     if (committed && inode.upper) NoteParents(inode, parents);
     if (!held) return;
-    // Most are where the base has them, and there may be many.
+    // Most inodes are at their base paths, and there may be many.
     const bool was_upper = inode.upper;
     const bool stays = !committed || (!was_upper && unmoved.Hold(inode));
     if (stays && !inode.retired && !inode.pinned_base &&
@@ -168,7 +168,8 @@ StaleCaches Handover::Reset(bool committed,
     }
     const bool pristine =
         !inode.upper && inode.record.base && !inode.IsOrphan();
-    // A commit changes the times of directories that the transaction did not.
+    // A commit also changes the times of directories that the transaction did
+    // not.
     Tree::Survivor survivor{
         .ino = inode.ino,
         .paths = PathsAfter(tree_, inode, committed),
@@ -176,12 +177,12 @@ StaleCaches Handover::Reset(bool committed,
         .as_before = !committed && inode.record.base.has_value()};
     if (inode.ino == kRootIno) survivor.paths = {""};
     if (inode.lost) survivor.unchanged = survivor.as_before = false;
-    // An orphan of an earlier transaction, or that another one removed, stays
-    // one, whatever has its old path by now.
+    // An orphan of an earlier transaction, or one that another transaction
+    // deleted, stays an orphan even if its old path exists again.
     const bool gone = !inode.upper && inode.IsOrphan();
     if (gone || inode.retired || inode.pinned_base) survivor.paths.clear();
     if (!pristine) {
-      // What was committed is what the mount shows.
+      // A commit does not change the content that the mount shows.
       const bool same_content = committed && !inode.IsOrphan() &&
                                 inode.attr().type == FileType::kRegular;
       if (committed || !was_upper) {
@@ -191,7 +192,8 @@ StaleCaches Handover::Reset(bool committed,
     }
     if (!committed && inode.upper_names != 0) {
       for (const auto& [name, slot] : inode.slots) {
-        // It may remember that there is none; which names went, the tree_ says.
+        // The kernel may have a negative dentry. Rebase reports the names that
+        // disappeared.
         if (slot.upper.kind != DentryKind::kWhiteout) continue;
         stale.names.push_back({inode.ino, name});
       }
@@ -200,7 +202,7 @@ StaleCaches Handover::Reset(bool committed,
   });
   stale.inodes.insert(stale.inodes.end(), parents.begin(), parents.end());
   frozen_.ForgetMeters();
-  // A discard does nothing to the base.
+  // A discard does not change the base.
   if (committed) frozen_.DropCaches();
   AddRebased(tree_,
              tree_.Rebase(std::move(survivors), frozen_.BaseLook(),

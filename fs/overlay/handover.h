@@ -11,39 +11,40 @@
 
 namespace txfs {
 
-/// Passes the inodes that the kernel holds from the tree of a transaction that
-/// ends, or of a part of it, to the tree that follows.
+/// Passes the inodes that the kernel holds from the tree of a transaction, or
+/// of a part of it, that ends to the tree that follows.
 class Handover {
  public:
   explicit Handover(Frozen& frozen) : frozen_(frozen), tree_(frozen.tree) {}
 
-  /// Before a commit moves base objects: keeps open what orphans still read.
+  /// Opens the base files that orphans still read. Call before a commit moves
+  /// base objects.
   Status PinOrphans();
 
   struct ChangedInodes {
     StaleCaches known;    ///< the kernel has their attributes
     StaleCaches unknown;  ///< it will ask for them
   };
-  /// Inodes that the transaction changed and the kernel holds. A discard makes
-  /// them stale, and the kernel may be told meanwhile: it gets its answers
-  /// afterwards.
+  /// The upper inodes that the kernel holds. A discard makes them stale. The
+  /// kernel may receive the invalidations during the discard; its requests are
+  /// answered afterwards.
   [[nodiscard]] ChangedInodes Changed() const;
 
-  /// The transaction is over, or shown as if it were. Held inodes become
-  /// pristine where the base has them (`committed`: at their overlay path, else
-  /// at their base path), and orphans where it has not. No mutation may come
-  /// before SwapJournal or Restore. Returns what is stale, without Changed
-  /// unless `committed`. Shows `visit`, if there is one, every inode first;
-  /// inodes at the same place in the base may be pristine already then.
+  /// Ends the transaction in memory, or shows the tree as if it had ended. A
+  /// held inode becomes pristine if the base has it (`committed`: at its
+  /// overlay path, else at its base path), and otherwise an orphan. No mutation
+  /// may come before SwapJournal or Restore. Returns the stale caches, without
+  /// Changed unless `committed`. Calls `visit`, if given, on every inode first;
+  /// inodes that stay in place may be pristine by then.
   StaleCaches Reset(bool committed,
                     const std::function<void(const Inode&)>& visit = {});
-  /// After a Reset, the transaction is not over after all: loads the tree from
-  /// its journal. Returns what is stale.
+  /// Reverts a Reset: loads the tree from the journal again. Returns the stale
+  /// caches.
   Result<StaleCaches> Restore();
-  /// A part of the transaction is over: takes `change`, planned by
-  /// PlanSettlement and settled by the journal, out of the tree; a commit has
-  /// brought it to the base. `tables`: the tables of the journal before.
-  /// Returns what is stale.
+  /// Ends a part of the transaction: removes `change`, planned by
+  /// PlanSettlement and settled by the journal, from the tree. A commit has
+  /// brought it to the base before. `tables`: the tables of the journal before
+  /// the settlement. Returns the stale caches.
   StaleCaches Settle(const Change& change, Image tables);
 
  private:
@@ -51,10 +52,11 @@ class Handover {
   Tree& tree_;
 };
 
-/// The kernel may remember that the names of `rebased` lead to what they led
-/// to: adds them to `stale`.
+/// Adds the names of `rebased` to `stale`: the kernel may have cached that they
+/// lead to the former inodes.
 void AddRebased(const Tree& tree, Tree::Rebased rebased, StaleCaches& stale);
-/// Adds directories of `inos` that the overlay shows to `stale.moved`.
+/// Adds the paths of those directories of `inos` that the overlay shows to
+/// `stale.moved`.
 void AddMoved(const Tree& tree, std::span<const Ino> inos, StaleCaches& stale);
 
 }  // namespace txfs

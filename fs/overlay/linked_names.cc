@@ -39,7 +39,7 @@ class OtherNames {
       found.insert(inode.ino);
       return true;
     });
-    // What has a name of its own comes from one that is hidden, too.
+    // A file with an upper name may be recorded by a hidden base name.
     std::erase_if(nameless, [&](const Inode* inode) {
       return found.contains(inode->ino) ||
              (tree_.UpperNames(*inode) == 0 ? !inode->IsUnchanged()
@@ -75,15 +75,14 @@ class OtherNames {
     ShowElsewhere(nameless);
   }
 
-  /// Each of these files by another name that the base has for it, where the
-  /// overlay can show it by one.
+  /// Finds a name for each of the files in the base that the overlay can show.
   void ShowElsewhere(const std::vector<Inode*>& nameless) {
     Search(nameless, Names::kShown, [&](Inode& inode, const std::string& path) {
       return ShowAt(inode, path);
     });
   }
 
-  /// What has come to be seen.
+  /// The names that became visible.
   [[nodiscard]] std::vector<StaleCaches::Name> TakeShown() {
     return std::move(shown_);
   }
@@ -102,26 +101,27 @@ class OtherNames {
   }
 
  private:
-  /// What the overlay has at a path.
+  /// The inode and the base path at a path of the overlay.
   struct Place {
     Inode* inode = nullptr;           ///< null: nothing, or not known
     std::optional<std::string> base;  ///< its path there
   };
 
-  /// Looks where it is noted, and at its other known names. Returns whether
-  /// nothing is to be searched.
+  /// Looks at the recorded path and at the other known names. Returns false if
+  /// the base must be searched.
   bool LookAt(Inode& inode) {
     const auto st = base_.Stat(inode.record.base->path);
     if (!st && !IsGone(st.error())) return true;
     if (st && tree_.IsOrigin(inode, *st)) {
       const bool sought = inode.sought;
       SetLost(inode, false);
-      // The kernel may have what it was before somebody patched it.
+      // The kernel may have content from before a patch by another process.
       const bool patched =
           inode.attr().base_limit != 0 &&
           tree_.OriginOf(inode.record.base->path, *st) != *inode.record.base;
       if (patched) found_.stale.push_back(inode.ino);
-      // By that name it is not to be seen, and by the others no more.
+      // The transaction hides the recorded path, and the base has no other
+      // known name.
       const bool vanished = HadSeveral(inode) && !inode.links.empty() &&
                             tree_.SlotAt(inode.record.base->path) != nullptr &&
                             tree_.UpperNames(inode) == 0 &&
@@ -132,12 +132,12 @@ class OtherNames {
         return sought;
       }
       if (inode.IsUnchanged()) return true;
-      // What others put in the place of another name is a conflict.
+      // Another object at another known name is a conflict.
       auto contested = FindName(inode, false);
       if (contested) NoteBy(inode, std::move(*contested));
       return true;
     }
-    // It is none of the transaction's changes.
+    // An unchanged file is no change of the transaction.
     if (tree_.IsAsItWas(inode)) return true;
     auto known = FindName(inode, true);
     if (!known) {
@@ -148,7 +148,8 @@ class OtherNames {
     return true;
   }
 
-  /// Whether it is a file of the base, there still, which had more names.
+  /// Whether `inode` is a file of base origin, not deleted, that had several
+  /// hard links.
   static bool HadSeveral(const Inode& inode) {
     return !inode.IsDirectory() && !inode.IsOrphan() && inode.record.base &&
            inode.record.base->nlink > 1;
@@ -182,7 +183,7 @@ class OtherNames {
     return place;
   }
 
-  /// A name that has come to be known is one of the inode that has it.
+  /// Enters the names below `place` of the files in `wanted`.
   void NoteBelow(const Place& place, const std::set<uint64_t>& wanted) const {
     if (place.inode != nullptr && !place.inode->IsDirectory()) return;
     if (place.base) NoteBaseBelow(place, wanted);
@@ -201,7 +202,7 @@ class OtherNames {
     const auto st = base_.Stat(*place.base);
     if (!st) return;
     if (!S_ISDIR(st->st_mode)) return NoteName(*place.base, wanted);
-    // Another one may have its name by now.
+    // The name may belong to another directory now.
     if (place.inode != nullptr && !tree_.IsOrigin(*place.inode, *st)) return;
     const auto entries = base_.List(*place.base);
     if (!entries) return;
@@ -239,8 +240,8 @@ class OtherNames {
     found_.noted.push_back({inode.ino, std::move(path)});
   }
 
-  /// A name by which a file of several is known, and that the base has: for it,
-  /// or for something else.
+  /// A known base name of a file with several hard links: one that leads to the
+  /// file (`leads`), or one that leads to another object.
   std::optional<std::string> FindName(const Inode& inode, bool leads) const {
     if (!HadSeveral(inode)) return {};
     for (const Inode::Link& link : inode.links) {
@@ -253,8 +254,8 @@ class OtherNames {
 
   enum class Names { kShown, kAll };
   using Take = std::function<bool(Inode&, const std::string& path)>;
-  /// Walks the base for names that `files` have there, all or only those that
-  /// the transaction does not hide, until one of each was taken.
+  /// Walks the base for names of `files`, all or only those that the
+  /// transaction does not hide, until `take` has accepted one for each file.
   void Search(const std::vector<Inode*>& files, Names which, const Take& take) {
     if (files.empty()) return;
     const auto mounts = BaseMounts::Read(base_);
@@ -281,8 +282,8 @@ class OtherNames {
     }
   }
 
-  /// By that name, unless others put something in the place of the noted one.
-  /// Returns whether they did not.
+  /// Makes `path` the recorded path unless another object is at the recorded
+  /// path. Returns whether it did.
   bool NoteUnlessContested(Inode& inode, const std::string& path) {
     const auto st = base_.Stat(inode.record.base->path);
     const bool is_gone = !st && IsGone(st.error());
@@ -290,12 +291,12 @@ class OtherNames {
     return is_gone;
   }
 
-  /// Returns whether it is to be seen there. It is noted by that name, unless
-  /// others put something in the place of the noted one.
+  /// Shows the inode at `path` and returns whether it could. The recorded path
+  /// changes unless another object is there.
   [[nodiscard]] bool NoteAt(Inode& inode, const std::string& path) {
     if (!IsThere(inode, path)) return false;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
-    // Whoever holds what was taken for another file there goes on with that.
+    // A held inode keeps its name; ShowAt then fails.
     const bool shown = directory != nullptr &&
                        directory->UpperSlot(BaseName(path)) == nullptr &&
                        tree_.ShowAt(*directory, BaseName(path), inode);
@@ -310,8 +311,8 @@ class OtherNames {
     return true;
   }
 
-  /// Returns whether it is to be seen there. An upper one goes on to be known
-  /// to the journal by the name that it has.
+  /// Shows the inode at `path` and returns whether it could. The journal keeps
+  /// the recorded path of an upper inode.
   [[nodiscard]] bool ShowAt(Inode& inode, const std::string& path) {
     if (!IsUnchangedAt(inode, path)) return false;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
@@ -328,8 +329,9 @@ class OtherNames {
     return shown;
   }
 
-  /// As Tree::FindBaseFile has it: of several names, in whatever state. The
-  /// same of one name where it is known that it is old enough.
+  /// Whether `path` leads to the base file of `inode`. With several hard links
+  /// its state does not matter. With one, the file must be unchanged or born
+  /// before the recorded ctime.
   [[nodiscard]] bool IsThere(const Inode& inode,
                              const std::string& path) const {
     const auto st = base_.Stat(path);
@@ -340,7 +342,8 @@ class OtherNames {
     return fd && *fd && IsBornBefore((*fd)->get(), inode.record.base->ctime);
   }
 
-  /// Another file may have got the inode number.
+  /// Compares size and mtime, because another file may have reused the inode
+  /// number.
   [[nodiscard]] bool IsUnchangedAt(const Inode& inode,
                                    const std::string& path) const {
     const BaseOrigin& origin = *inode.record.base;
@@ -350,7 +353,7 @@ class OtherNames {
            Timestamp::From(st->st_mtim) == origin.mtime;
   }
 
-  /// The base directory `path`; null where the transaction hides it.
+  /// The base directory `path`, or null if the transaction hides it.
   Inode* Obtain(const std::string& path) const {
     if (path.empty()) return &tree_.root();
     if (Inode* known = tree_.FindBaseDirectory(path)) return known;
@@ -358,7 +361,7 @@ class OtherNames {
     return parent == nullptr ? nullptr : Adopt(*parent, path);
   }
 
-  /// The same, and null where it was deleted and is only held.
+  /// The base directory `path`, or null if the overlay does not show it.
   Inode* ObtainShown(const std::string& path) const {
     Inode* directory = Obtain(path);
     const bool shown =
@@ -374,7 +377,7 @@ class OtherNames {
     return &tree_.AdoptBase(parent, BaseName(path), **object);
   }
 
-  /// The base's names that the transaction took away or put something on.
+  /// The base names that the transaction deleted or replaced.
   std::set<std::string> HiddenNames() const {
     std::set<std::string> hidden;
     tree_.ForEachUpper([&](const Inode& inode) {

@@ -9,52 +9,54 @@
 
 namespace txfs {
 
-/// What became of changed files that the base has not where they are noted.
+/// Result of the search for changed files that are not at their recorded paths.
 struct LookedFor {
   struct Noted {
     Ino ino;
-    std::string before;  ///< the base path that was noted
+    std::string before;  ///< the former recorded path
   };
-  std::vector<Noted> noted;  ///< they are noted by another name now
+  std::vector<Noted> noted;  ///< have another recorded path now
   struct Gone {
     Ino ino;
     std::string path;
   };
-  /// Unchanged, and the base has them only by names that the transaction
-  /// deleted (one of those): both sides together deleted them.
+  /// Unchanged files that the base has only under names that the transaction
+  /// deleted; `path` is one of these. Both sides together deleted the file.
   std::vector<Gone> gone;
-  std::vector<Ino> stale;  ///< show another st_ino, or other content
-  std::vector<StaleCaches::Name> shown;  ///< lead to one of them from now on
+  std::vector<Ino> stale;  ///< have another st_ino or other content now
+  std::vector<StaleCaches::Name> shown;  ///< lead to a found file now
 };
 
-/// Looks for the base objects of changed files. Those of several names
-/// whose noted one the base has taken away are noted by another one that it
-/// still has, and to be seen there: one that the transaction does not hide, or
-/// for what it gave a name of its own any. Where others gave one to something
-/// else, that one is noted: a conflict. For what has no known name left the
-/// whole base is read, once between refreshes. What the base has by
-/// no name that is known is `lost`.
-/// `changed`: upper inodes.
+/// Looks for the base objects of `changed`, which are upper inodes. Rules for a
+/// file with several hard links:
+/// - The base deleted the recorded path: the file gets another recorded path,
+///   one that the base still has and the transaction does not hide. For a file
+///   that the transaction gave a name, a hidden path will do.
+/// - Another program reused a known name for another object: that name becomes
+///   the recorded path, which is a conflict.
+/// - No known name leads to the file: the whole base is searched, once between
+///   refreshes.
+/// - No name is found: the inode becomes `lost`.
 LookedFor LookForChanged(Tree& tree, const BaseDirectory& base,
                          const std::vector<Inode*>& changed);
 
-/// Before a commit: files of several names that the kernel holds and that lost
-/// all names that somebody looked up are known by another one, for that is what
-/// they are from then on. For these the whole base is read. Returns the names,
-/// which the kernel may remember as missing.
+/// Finds another name for each changed file with several hard links that the
+/// kernel holds and of which the tree knows no name. Call before a commit: the
+/// file continues under that name. Searches the whole base if there is such a
+/// file. Returns the names; the kernel may have negative dentries for them.
 std::vector<StaleCaches::Name> NoteNamesOfHeld(Tree& tree,
                                                const BaseDirectory& base);
 
-/// Files of several names, of which the known ones are about to go, by another
-/// one that the base has for them, each if there is one that can be shown. For
-/// these the whole base is read. Returns the names.
+/// Finds another name in the base for each of `files`, which have several hard
+/// links and are about to lose all known names. A name counts only if the
+/// overlay can show it. Searches the whole base. Returns the names.
 std::vector<StaleCaches::Name> ShowElsewhere(Tree& tree,
                                              const BaseDirectory& base,
                                              const std::vector<Inode*>& files);
 
-/// Names at and below `paths`, of the overlay, that nobody looked up, where
-/// they are of files that the transaction changed: these files are known by
-/// them, too. Reads the base's directories there, if there are such files.
+/// Adds names at and below `paths` of the overlay that the kernel never looked
+/// up, if they lead to files that the transaction changed. Reads the base
+/// directories there only if there are such files.
 void NoteNamesBelow(Tree& tree, const BaseDirectory& base,
                     const std::vector<std::string>& paths);
 

@@ -16,10 +16,10 @@ namespace txfs {
 namespace {
 
 std::string ExecutableOf(uint32_t pid) {
-  // A caller in another pid namespace has no number here.
+  // A caller in another PID namespace has no PID here.
   if (pid == 0) return {};
   const std::string link = "/proc/" + std::to_string(pid) + "/exe";
-  // Asked for by every change: nothing large from the heap.
+  // Every change calls this: avoid a large heap allocation.
   std::array<char, PATH_MAX> path;
   const ssize_t n = ::readlink(link.c_str(), path.data(), path.size());
   return n < 0 ? std::string()
@@ -36,7 +36,7 @@ FilesystemOptions WithDefaults(FilesystemOptions options) {
   return options;
 }
 
-/// Whether a directory is elsewhere after `change`, which `tree` has.
+/// Whether `change` moves a directory that `tree` has.
 bool MayMoveDirectories(const Change& change, const Tree& tree) {
   if (change.op == Op::kCommit || change.op == Op::kDiscard) return true;
   if (change.op != Op::kRename && change.op != Op::kExchange) return false;
@@ -86,8 +86,8 @@ Result<std::unique_ptr<Filesystem>> Filesystem::Open(
 
 namespace {
 
-/// What the tables say is looked at as a whole first: a tree takes for granted
-/// that it makes sense.
+/// Checks the tables as a whole first, because the tree relies on their
+/// consistency.
 Status LoadTree(Journal& journal, Tree& tree) {
   if (journal.last_lsn() == kNoLsn) return {};
   Image image;
@@ -275,12 +275,12 @@ Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
   Change change = std::move(plan).Finish();
   TRY(judge_.CheckAnswered(inquiry, change, tree_));
   if (!inode.IsOrphan()) return Accept(std::move(change), content);
-  // The process that has it open takes it for a file, and no diff would show
-  // the write.
+  // The opening process would take the write as saved, but no diff would show
+  // it.
   if (inode.taken) {
     return Fail(ESTALE, "the base no longer has this file under a known name");
   }
-  // Content of an ended transaction is not of this one.
+  // Content of an ended transaction does not count for this one.
   if (!inode.retired) {
     TRY(judge_.CheckLimits(change, tree_));
     judge_.Count();
@@ -348,7 +348,8 @@ void OverlayFilesystem::LogRefusal(Op op, const Caller& caller, Ino parent,
   const bool is_named =
       error.because == change.path || error.because == change.new_path;
   if (!is_named) change.because = error.because;
-  // A denial has a policy: also one by txfs' own rules, when none is in force.
+  // A denial has a policy, even a denial by the rules of txfs when no policy is
+  // in force.
   if (!error.rule.empty()) change.policy = 1;
   if (judge_.policy()) change.policy = judge_.policy()->hash();
   // The refusal stands whether or not the log can take it.

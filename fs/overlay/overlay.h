@@ -25,9 +25,9 @@ namespace txfs {
 
 /// Filesystem over a base, a tree and a journal: decodes an operation, takes
 /// the locks (docs/locking.md), checks, plans a change, appends it to the
-/// journal, applies it to the tree, replies. Beside it: OriginReader (what the
-/// base had), Judge (whether the operation may be done), and for the time when
-/// no operation runs Frozen, BaseFollower and Handover.
+/// journal, applies it to the tree, replies. OriginReader reads base content,
+/// Judge applies the policy; Frozen, BaseFollower and Handover work while no
+/// operation runs.
 class OverlayFilesystem final : public Filesystem {
  public:
   static Result<std::unique_ptr<OverlayFilesystem>> Open(
@@ -83,13 +83,13 @@ class OverlayFilesystem final : public Filesystem {
   void SettleDoubts(
       const std::function<void(const StaleCaches&)>& tell) override;
 
-  /// Reads base files as they were when they were noted. Call UseVaults of it
-  /// before the first operation.
+  /// Reads base files in their recorded state. Call its UseVaults before the
+  /// first operation.
   [[nodiscard]] OriginReader& origins() { return origins_; }
-  /// `policy` judges every operation that begins after this has returned; null:
-  /// all is allowed. Waits for those that go on.
+  /// `policy` judges every operation that begins after the return; null allows
+  /// everything. Waits for operations in flight.
   void UsePolicy(std::shared_ptr<const policy::Policy> policy);
-  /// Marks this moment. Requires that no savepoint has the name.
+  /// Marks a savepoint here. Requires that no savepoint has the name.
   Result<Savepoint> MarkSavepoint(const Caller& caller,
                                   const std::string& name);
 
@@ -103,27 +103,27 @@ class OverlayFilesystem final : public Filesystem {
   Result<std::map<std::string, std::string>> ReadBaseXattrs(
       const std::string& path);
 
-  /// Reads `inode` of the tree at `savepoint` of the transaction that has
-  /// `journal`. ENOENT: it is gone.
+  /// Reads `inode` of the tree at `savepoint` of the transaction of `journal`.
+  /// ENOENT: the savepoint is gone.
   Result<size_t> ReadPast(const Inode& inode, const Savepoint& savepoint,
                           const std::shared_ptr<Journal>& journal,
                           uint64_t offset, MutableByteSpan out);
 
-  /// The kernel may not have the answer to a lookup of a stale inode yet: then
-  /// it forgets nothing of it when it is told, and keeps what the answer says.
-  /// Returns those of `stale` with names, of no entries, in their directories:
-  /// the kernel is done with the lookups there when it has heard of the names.
+  /// Those of `stale` for which a LOOKUP reply may be in flight. The kernel
+  /// ignores an invalidation of such an inode and then caches the stale
+  /// attributes of the reply. `names` has a nonexistent name in each parent
+  /// directory: its invalidation waits for the lookups there.
   StaleCaches InFlight(const StaleCaches& stale);
 
-  /// Runs `work` with every mutation waiting. The kernel may be waiting for one
-  /// of them: it must not be told of anything that takes its locks.
+  /// Runs `work` while mutations wait. `work` must not send the kernel a
+  /// notification that waits for a mutation.
   template <class Work>
   auto WhileReadOnly(Work work) {
     const WriterLock lock(write_gate_);
     return work();
   }
 
-  /// Runs `work` with every operation waiting: the commit gate.
+  /// Runs `work` while all operations wait, with the commit gate held.
   template <class Work>
   auto WhileFrozen(Work work) {
     const WriterLock gate(gate_);
@@ -145,7 +145,7 @@ class OverlayFilesystem final : public Filesystem {
     uint64_t offset = 0;  ///< in the file
     uint64_t length = 0;
     ContentRef content;  ///< kSpool
-    uint64_t into = 0;   ///< kSpool: where in the part
+    uint64_t into = 0;   ///< kSpool: offset in `content`
   };
   /// Everything needed to read without the tree lock.
   struct ReadPlan {
@@ -159,30 +159,30 @@ class OverlayFilesystem final : public Filesystem {
                     FilesystemOptions options);
 
   // Names.
-  /// What the base has under a name.
+  /// The base object under a name, if any.
   Result<std::optional<BaseObject>> ProbeBase(Ino parent, std::string_view name)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  // What the kernel was told. overlay_told.cc
-  /// Whether what an inode of base origin has of the base is shown only while
-  /// that is as the kernel was told.
+  // Cached attributes of base objects: overlay_told.cc
+  /// Whether base content of `inode` may be shown only while the base object
+  /// matches the attributes that the kernel cached.
   [[nodiscard]] bool IsGuarded(const Inode& inode) const
       REQUIRES_SHARED(gate_, tree_mutex_);
-  /// Fails (ESTALE) where `now`, of what was opened for `ino`, is not what the
-  /// kernel was told, so that it may have let in who may not read it. The
-  /// inode stays closed until SettleDoubts and, if the kernel dropped what it
-  /// had, until it has asked again.
+  /// Fails (ESTALE) if the kernel, which has `told`, may have admitted a user
+  /// who may not read the opened object `now`. `ino` then stays closed until
+  /// SettleDoubts, and if the kernel dropped its attributes, until the kernel
+  /// has asked again.
   Status CheckTold(Ino ino, const Told& told, const struct stat& now) const
       EXCLUDES(tree_mutex_);
   Status CheckTold(Ino ino, const Told& told, int fd) const
       EXCLUDES(tree_mutex_);
-  /// The same of the directory at `place`, which is about to be looked into.
+  /// CheckTold of the directory at `place`, before it is read.
   Status CheckDirectory(Ino ino, const Told& told,
                         const std::string& place) const EXCLUDES(tree_mutex_);
-  /// Whether the directories above `ino` are what the kernel was told. Doubts
-  /// those that are not.
+  /// Whether the directories above `ino` match the attributes that the kernel
+  /// cached. Doubts those that do not.
   bool AreAncestorsAsTold(Ino ino) const EXCLUDES(tree_mutex_);
-  /// Where the base has an inode of base origin: a commit that has stopped
-  /// half-way may have moved it. EIO: at neither of its places.
+  /// The base path of an inode of base origin, which a commit that stopped
+  /// half-way may have moved. EIO: it is at neither place.
   Result<std::string> PlaceInBase(const Inode& inode) const
       REQUIRES_SHARED(gate_, tree_mutex_);
   Inode* Child(Inode& directory, std::string_view name,
@@ -190,7 +190,7 @@ class OverlayFilesystem final : public Filesystem {
   Result<Inode*> FindInode(Ino ino) REQUIRES_SHARED(tree_mutex_);
   Result<Inode*> FindDirectory(Ino ino) REQUIRES_SHARED(tree_mutex_);
   Node Hold(Inode& inode) REQUIRES_SHARED(tree_mutex_);
-  /// The attributes, for the kernel to keep.
+  /// The attributes, which the kernel will cache.
   struct stat AnswerStat(Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<Node> MakeEntry(Op op, const Caller& caller, Ino parent,
                          std::string_view name, InodeRecord record);
@@ -198,7 +198,7 @@ class OverlayFilesystem final : public Filesystem {
                          std::string_view name, InodeRecord record,
                          const std::optional<BaseObject>& probe)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  /// MakeEntry, asking and logged.
+  /// MakeEntry with questions to the approver, logged.
   Result<Node> MakeAnswered(Op op, const Caller& caller, Ino parent,
                             std::string_view name, const InodeRecord& record);
   Status RemoveEntry(Op op, const Caller& caller, Ino parent,
@@ -214,7 +214,7 @@ class OverlayFilesystem final : public Filesystem {
     Ino parent;
     std::string_view name;
   };
-  /// A name of a rename, and what it leads to.
+  /// A name in a rename and its inode.
   struct RenameEnd {
     Inode* directory = nullptr;
     std::string_view name;
@@ -225,13 +225,13 @@ class OverlayFilesystem final : public Filesystem {
   };
   Status DoRename(const Caller& caller, Ino parent, std::string_view name,
                   Ino new_parent, std::string_view new_name, RenameMode mode);
-  /// What rename(2) checks. Both names may lead to one inode: nothing to do.
+  /// Checks the rules of rename(2), which allow two names of one inode.
   Status CheckRename(const RenameEnd& from, const RenameEnd& to,
                      RenameMode mode) REQUIRES_SHARED(gate_, tree_mutex_);
   Status JudgeRename(Plan& plan, const RenameEnd& from, const RenameEnd& to,
                      bool exchange) REQUIRES_SHARED(gate_, tree_mutex_);
-  /// Returns the inode that lost the new name, with one lookup to forget; or
-  /// kNoIno.
+  /// Returns the inode that lost the new name, with one lookup for the caller
+  /// to forget, or kNoIno.
   Result<Ino> ApplyRename(Plan plan, NameIn old_name, NameIn new_name,
                           RenameMode mode, const RenameProbes& probes)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
@@ -239,22 +239,22 @@ class OverlayFilesystem final : public Filesystem {
       REQUIRES_SHARED(tree_mutex_);
   uint64_t DeviceOf(const Inode& file) const REQUIRES_SHARED(tree_mutex_);
   Result<bool> IsEmpty(const Inode& directory) REQUIRES_SHARED(tree_mutex_);
-  /// What to leave at a name that goes away.
+  /// The entry that replaces a deleted name.
   static DentryValue Gone(const Inode& directory, std::string_view name,
                           const std::optional<BaseObject>& probe);
-  /// What `child` is to the link count of `directory`. One that the base has
-  /// lost, and only the transaction still has there, is not in it.
+  /// How much `child` adds to the link count of `directory`. A child that the
+  /// base deleted and only the tree still has adds 0.
   static int Subdirectories(const Inode& directory, std::string_view name,
                             const Inode& child,
                             const std::optional<BaseObject>& probe);
-  /// Takes away a name: what is noted of a file is a name that it still has.
+  /// Plans the deletion of a name. A file's recorded path moves to another one.
   void DropName(Plan& plan, const Inode& directory, std::string_view name,
                 const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   void CountMoved(Plan& plan, const Inode& directory, std::string_view name,
                   const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino)
       REQUIRES_SHARED(gate_);
-  /// As BaseDirectory::List; a directory that is gone has no entries.
+  /// BaseDirectory::List; a directory that is gone has no entries.
   Result<std::vector<BaseEntry>> ListBase(const std::string& path) const;
   std::vector<DirEntry> Merge(const Inode& directory,
                               const std::vector<BaseEntry>& base) const
@@ -265,25 +265,24 @@ class OverlayFilesystem final : public Filesystem {
   /// Judges by limits, appends to the journal and applies.
   Result<Lsn> Accept(Change change, const StagedContent* content = nullptr)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
-  /// The same without a judgement.
+  /// Appends to the journal and applies, without a judgement. EROFS: halted.
   Result<Lsn> AppendAndApply(const Change& change, const StagedContent* content)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
-  /// As Accept, of what `plan` has, unless rules have questions about it.
+  /// Accepts the change of `plan` unless rules have open questions about it.
   Result<Lsn> Accept(Plan&& plan) REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
-  /// As Accept, for an inode that may be an orphan: its changes are not
-  /// journaled, for they end with the last process that has it open.
+  /// Accepts a change of an inode that may be an orphan. Changes of an orphan
+  /// are not journaled: they end with its last descriptor.
   Result<Lsn> AcceptFor(Inode& inode, Plan&& plan,
                         const StagedContent* content = nullptr)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
-  /// Before something is removed, so that the tree is not locked while a limit
-  /// finds out how much the base has.
+  /// Counts the base for limits that need it. Call before a removal.
   Status CountBaseAhead() REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   static void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
                          Lsn lsn);
   PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_) {
     return judge_.Check(tree_, plan);
   }
-  /// Runs `work` as txfs::Answered does.
+  /// Runs `work` with txfs::Answered.
   template <class Work>
   std::invoke_result_t<Work, const Caller&> Answered(const Caller& caller,
                                                      const Work& work) {
@@ -299,23 +298,23 @@ class OverlayFilesystem final : public Filesystem {
                    std::string_view new_name = {});
 
   // Pre-images.
-  /// Of the base object under a name that the transaction took. After the
-  /// change was accepted, so that a refused one leaves nothing.
+  /// Keeps the pre-image of the base object under a name that the transaction
+  /// took. Call after the change is accepted.
   void KeepPreimage(const std::optional<BaseObject>& probe)
       EXCLUDES(tree_mutex_);
-  /// Of the base file of `inode` whose content is about to change for the first
-  /// time; to be kept after the change was accepted.
+  /// The base file of `inode` if its content is about to change for the first
+  /// time. Keep its pre-image after the change is accepted.
   static std::optional<BaseOrigin> PreimageOf(const Inode& inode);
 
   // Attributes.
   Result<struct stat> DoSetAttr(const Caller& caller, Ino ino,
                                 const AttrRequest& request);
-  /// `preimage`: the one to keep when this has succeeded.
+  /// `preimage`: the one to keep after success.
   Result<struct stat> ApplyAttr(Plan plan, Ino ino, const AttrRequest& request,
                                 std::optional<BaseOrigin>& preimage)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  /// Sets the attribute, or removes it where there is no `value`; `op` says
-  /// which it was called.
+  /// Sets the attribute, or removes it if there is no `value`. `op` is the
+  /// operation for the log.
   Status ChangeXattr(Op op, const Caller& caller, Ino ino,
                      const std::string& name, std::optional<std::string> value,
                      XattrMode mode);
@@ -331,28 +330,26 @@ class OverlayFilesystem final : public Filesystem {
   ReadPlan PlanRead(const Inode& inode, uint64_t offset, uint64_t length) const
       REQUIRES_SHARED(gate_, tree_mutex_);
   using RangeVisitor = OriginReader::RangeVisitor;
-  /// Shows the ranges of `plan` that may have other bytes than zeros, in order.
+  /// Visits the ranges of `plan` that may have nonzero bytes, in order.
   void VisitData(const ReadPlan& plan, const RangeVisitor& visit);
   Result<size_t> ReadPieces(const ReadPlan& plan, uint64_t offset,
                             MutableByteSpan out);
   Result<uint64_t> SizeOf(Ino ino);
-  /// Judges a write before its content goes to the store, and says in `place`
-  /// where an append goes. With the content lock of `ino` held.
+  /// Judges a write before its content is staged, and sets in `place` the
+  /// offset of an append. Requires the content lock of `ino`.
   Result<WriteLook> LookBeforeWrite(Plan& plan, Ino ino, WritePlace& place,
                                     size_t size, bool append)
       REQUIRES_SHARED(gate_);
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
                              ByteSpan bytes, WriteMode mode);
   Status Stage(ByteSpan bytes, WriteLook& look) REQUIRES_SHARED(gate_);
-  /// Applies a staged write, and moves `place` behind it. Returns the pre-image
-  /// to keep.
+  /// Applies a staged write, advances `place`, returns the pre-image to keep.
   Result<std::optional<BaseOrigin>> ApplyWrite(Plan plan, Ino ino,
                                                WritePlace& place,
                                                const WriteLook& look,
                                                bool kill_privileges)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  /// EACCES: some content is to stay the base's, and the daemon may not read
-  /// it.
+  /// EACCES: the file keeps some base content that the daemon may not read.
   Status CheckReadable(Ino ino) EXCLUDES(tree_mutex_);
   Status AdoptRetired(Ino ino) REQUIRES_SHARED(gate_);
   Status DoAllocate(const Caller& caller, Ino ino, uint64_t offset,
@@ -374,7 +371,7 @@ class OverlayFilesystem final : public Filesystem {
   std::array<SharedMutex, 64> content_locks_;
   mutable SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
-  Judge judge_ GUARDED_BY(gate_);  ///< its meters: of tree_mutex_
+  Judge judge_ GUARDED_BY(gate_);  ///< its meters need tree_mutex_
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
   bool halted_ GUARDED_BY(gate_) = false;
   OriginReader origins_;

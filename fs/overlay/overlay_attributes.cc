@@ -19,13 +19,13 @@ Op OpOf(const AttrRequest& request) {
 
 bool IsUserXattr(std::string_view name) { return name.starts_with("user."); }
 
-/// What the request leaves of `attr`.
+/// Applies `request` to `attr`.
 void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
   if (request.mode) attr.mode = *request.mode & 07777;
   if (request.uid) attr.uid = *request.uid;
   if (request.gid) attr.gid = *request.gid;
   const bool chowned = request.uid || request.gid;
-  // As chown(2): on whoever's behalf, on anything but a directory.
+  // chown(2) clears these bits for every caller, except on a directory.
   const bool kill =
       request.kill_privileges || (chowned && attr.type != FileType::kDirectory);
   if (kill && !request.mode) attr.mode = WithoutPrivileges(attr.mode);
@@ -107,7 +107,7 @@ void OverlayFilesystem::PlanTruncate(const Inode& inode, uint64_t size,
     plan.SetExtents(std::move(edit));
     attr.base_limit = std::min(attr.base_limit, size);
   }
-  // Its segment may go when nothing in it is alive.
+  // The segment is freed when it has no live content.
   if (size == 0) attr.own_segment = 0;
   attr.size = size;
 }
@@ -130,7 +130,7 @@ Result<OriginXattrs> OverlayFilesystem::SourceOfXattrs(
                       .upper = inode.upper,
                       .told = {}};
   if (IsGuarded(inode)) source.told = Told::Of(*inode.record.base);
-  // Another program may have replaced the file that is changed here.
+  // Another program may have replaced the base file of the changed inode.
   const bool may_move =
       inode.upper && inode.attr().type == FileType::kRegular && !halted_;
   if (may_move) source.state = Fingerprint::Of(*inode.record.base);

@@ -18,8 +18,8 @@ bool IsRegular(const Inode& inode) {
   return inode.attr().type == FileType::kRegular;
 }
 
-/// Whether content is about to change for the first time, and some of it is to
-/// stay the base's.
+/// Whether the content is about to change for the first time and the inode
+/// keeps some content of the base.
 bool KeepsBaseContent(const Inode& inode) {
   return inode.record.base && !inode.IsOrphan() && !inode.pinned_base &&
          IsRegular(inode) && inode.attr().base_limit > 0 &&
@@ -40,14 +40,14 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
     const auto place = PlaceInBase(inode);
     const bool moved = !place || *place != base->path;
     origin.path = place.value_or(base->path);
-    // A pristine inode is whatever its path leads to. What lies under extents
-    // must be what it was when they were written.
+    // A pristine inode reads the file at its path. Content below extents must
+    // be that of the recorded file.
     origin.must_match = inode.upper || inode.IsOrphan() || moved;
-    // What is noted may be another file's by now.
+    // The recorded path may lead to another file now.
     const bool has_others = inode.upper && inode.links.size() > 1;
     if (has_others) origin.other_paths = tree_.KnownBasePaths(inode);
     origin.may_follow = inode.attr().nlink < base->nlink;
-    // One of which only names were deleted follows the base.
+    // A file of which only names were deleted follows the base.
     const bool follows = origin.may_follow && !inode.IsOrphan() &&
                          inode.IsUnchanged() && tree_.UpperNames(inode) == 0;
     origin.changed = (inode.upper || inode.IsOrphan()) && !follows;
@@ -60,7 +60,7 @@ OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
   if (offset >= size) return plan;
   const uint64_t end = offset + std::min(length, size - offset);
 
-  // What no extent covers: the base's up to base_limit, then zeros.
+  // Ranges without extents: base content up to base_limit, then zeros.
   const auto add_gap = [&](uint64_t from, uint64_t to) {
     const uint64_t limit =
         std::clamp(inode.attr().base_limit, from, std::max(from, to));
@@ -164,7 +164,7 @@ Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
     }
     if (!written) break;
     done += *written;
-    mode.append = false;  // what follows goes behind it
+    mode.append = false;  // the rest of the bytes follows at `place`
   }
   return done;
 }
@@ -176,7 +176,7 @@ Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
   const Inode* inode = TRY(FindInode(ino));
   TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
   plan.change().path = tree_.PathOf(*inode);
-  // Limits judge the change when it is planned.
+  // Limits judge the change in Accept.
   if (Inquiry* inquiry = plan.inquiry()) TRY(inquiry->Check(plan.change()));
   if (inode->IsDirectory()) return Fail(EISDIR, "write");
   if (!IsRegular(*inode)) return Fail(EINVAL, "write");
@@ -185,12 +185,12 @@ Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
                  .retired = inode->retired != nullptr,
                  .size = size};
   if (KeepsBaseContent(*inode)) look.kept = inode->record.base;
-  // The kernel knows the end as long as nothing but its requests moves it.
+  // The kernel knows the end while only its requests move it.
   const uint64_t end = inode->attr().size;
   if (append && inode->told_size != end) place.at = end;
   TRY(CheckRange(place.at, size));
   if (inode->IsOrphan()) {
-    // No record will carry the content, so it goes to the spool at once.
+    // The journal does not record the content, so it goes to the spool at once.
     look.segment = inode->orphan_segment;
     look.position = inode->orphan_end;
     look.wants_segment = true;
@@ -268,7 +268,7 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
   Inode* inode = TRY(FindInode(ino));
   Tree::ReplaceExtents(*inode, edit);
   inode->retired.reset();
-  // Its content counts from now on.
+  // Limits count the content from now on.
   judge_.ForgetTree();
   return {};
 }
@@ -398,7 +398,7 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
   return preimage;
 }
 
-/// Not GetAttr, which takes the kernel to learn what it answers.
+/// Does not use GetAttr, which notes that the kernel receives the attributes.
 Result<uint64_t> OverlayFilesystem::SizeOf(Ino ino) {
   const ReaderLock gate(gate_);
   const ReaderLock lock(tree_mutex_);
@@ -409,8 +409,8 @@ Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
                                             uint64_t from_offset, Ino to,
                                             uint64_t to_offset,
                                             uint64_t length) {
-  // As the kernel does: first cut at the end of the source, then look for an
-  // overlap.
+  // Same order as in the kernel: cut at the end of the source, then check for
+  // an overlap.
   const uint64_t size = TRY(SizeOf(from));
   if (from_offset >= size) return 0;
   length = std::min(length, size - from_offset);

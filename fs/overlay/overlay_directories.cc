@@ -17,7 +17,7 @@ DirEntry EntryOf(const Tree& tree, const std::string& name,
 Result<std::vector<BaseEntry>> OverlayFilesystem::ListBase(
     const std::string& path) const {
   auto entries = base_.List(path);
-  // Another transaction removed it; what this one has in it stays.
+  // Another transaction deleted the directory; this one keeps its entries.
   if (!entries && IsGone(entries.error())) {
     return std::vector<BaseEntry>();
   }
@@ -28,8 +28,8 @@ std::vector<DirEntry> OverlayFilesystem::Merge(
     const Inode& directory, const std::vector<BaseEntry>& base) const {
   std::vector<DirEntry> entries;
   entries.reserve(base.size() + directory.slots.size());
-  // What is known under a name counts before what the base has: it stays when
-  // another transaction removes it from the base.
+  // A known name has precedence over the base: it stays when another
+  // transaction deletes it there.
   for (const auto& [name, slot] : directory.slots) {
     const Inode* inode = tree_.Find(
         slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached);
@@ -92,7 +92,7 @@ Status OverlayFilesystem::ReadDirectory(
       if (above != nullptr) parent.st_ino = tree_.StatOf(*above).st_ino;
     }
   }
-  // No lock from here on: `visit` may look entries up.
+  // From here on without a lock: `visit` may look up entries.
   if (cookie < self.cookie && !visit(self)) return {};
   if (cookie < parent.cookie && !visit(parent)) return {};
   auto entry = std::ranges::upper_bound(snapshot->entries, cookie, {},

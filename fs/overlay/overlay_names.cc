@@ -16,7 +16,7 @@ InodeRecord NewRecord(FileType type, uint32_t mode) {
   return record;
 }
 
-/// The caller's ids, the directory's group where it has set-group-ID.
+/// Sets the IDs of the caller, or the group of a directory with set-group-ID.
 void SetOwner(InodeRecord& record, const Inode& directory,
               const Caller& caller) {
   Attr& attr = record.attr;
@@ -39,7 +39,7 @@ DentryValue OverlayFilesystem::Gone(const Inode& directory,
 int OverlayFilesystem::Subdirectories(const Inode& directory,
                                       std::string_view name, const Inode& child,
                                       const std::optional<BaseObject>& probe) {
-  // Where the base's name counts, it is what the base has there by now.
+  // A base name counts as the object that the base has there now.
   const bool is_directory = directory.UpperSlot(name) != nullptr
                                 ? child.IsDirectory()
                                 : probe && S_ISDIR(probe->st.st_mode);
@@ -53,7 +53,7 @@ void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
       std::ranges::count_if(inode.links, [&](const Inode::Link& link) {
         return link.parent != directory.ino || link.name != name;
       });
-  // Names that others gave it meanwhile are not in its link count.
+  // The link count omits names that other programs added to the base.
   const bool counted =
       inode.IsDirectory() || inode.attr().nlink > static_cast<uint64_t>(others);
   if (counted) plan.DropLink(inode);
@@ -62,7 +62,7 @@ void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
   for (const Inode::Link& link : inode.links) {
     const Inode* parent = tree_.Find(link.parent);
     if (parent == &directory && link.name == name) continue;
-    // A name that the journal has, and so needs none of the base's.
+    // Another upper name exists: the recorded path may stay.
     if (parent == nullptr || parent->UpperSlot(link.name) != nullptr) return;
     if (!parent->record.base) continue;
     other = JoinPath(parent->record.base->path, link.name);
@@ -71,8 +71,8 @@ void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
   if (!other.empty()) plan.SetOrigin(inode, std::move(other));
 }
 
-/// A name that others gave a file meanwhile is in its link count once it was
-/// moved, which makes it one of the transaction's.
+/// Counts a base name in the link count when it becomes upper: other programs
+/// may have added it after the count was taken.
 void OverlayFilesystem::CountMoved(Plan& plan, const Inode& directory,
                                    std::string_view name,
                                    const Inode& inode) const {
@@ -83,15 +83,15 @@ void OverlayFilesystem::CountMoved(Plan& plan, const Inode& directory,
   attr.nlink = std::max(attr.nlink, tree_.UpperNames(inode) + moved);
 }
 
-/// Whether another filesystem begins at `inode`.
+/// Whether `inode` is the root of another filesystem.
 bool OverlayFilesystem::IsMountpoint(const Inode& inode,
                                      const Inode& directory) const {
   return inode.IsDirectory() && inode.record.base &&
          inode.record.base->dev != tree_.DeviceOf(directory);
 }
 
-/// Where a file's names are: all on one filesystem, but not always on that of
-/// its base object.
+/// The filesystem of a file's names. It may differ from that of the base
+/// object.
 uint64_t OverlayFilesystem::DeviceOf(const Inode& file) const {
   const Inode* parent =
       file.links.empty() ? nullptr : tree_.Find(file.links.front().parent);
@@ -277,8 +277,8 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     DropName(plan, *directory, name, *inode);
     plan.SetDentry(*directory, name, Gone(*directory, name, probe));
     plan.TouchDirectory(*directory);
-    // Held, so that a last name's content is released by Forget below, as it
-    // is when the kernel lets go.
+    // Holds the inode, so that Forget below releases the content of a last
+    // name, as when the kernel forgets the inode.
     ++inode->lookups;
     ino = inode->ino;
     auto accepted = Accept(std::move(plan));
@@ -426,8 +426,8 @@ Result<Ino> OverlayFilesystem::ApplyRename(Plan plan, NameIn old_name,
     TRY(Accept(std::move(plan)));
     return kNoIno;
   }
-  // Held, so that Forget releases the content of the last name, as it does when
-  // the kernel lets go.
+  // Holds the inode, so that Forget releases the content of a last name, as
+  // when the kernel forgets the inode.
   ++to.inode->lookups;
   const Ino replaced = to.inode->ino;
   if (auto accepted = Accept(std::move(plan)); !accepted) {

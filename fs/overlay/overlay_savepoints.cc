@@ -20,7 +20,7 @@ Result<size_t> OverlayFilesystem::ReadPast(
     const Inode& inode, const Savepoint& savepoint,
     const std::shared_ptr<Journal>& journal, uint64_t offset,
     MutableByteSpan out) {
-  // With the gate held nobody drops the savepoint, which keeps the content.
+  // The gate prevents the drop of the savepoint, which keeps the content.
   const ReaderLock gate(gate_);
   const auto savepoints = journal_->Savepoints();
   if (journal != journal_ ||

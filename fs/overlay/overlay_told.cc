@@ -1,5 +1,6 @@
-// What the kernel was told of base objects decides who may read them: it keeps
-// owner and mode for ever, and the daemon reads with rights of its own.
+// The kernel decides who may read a base object by the owner and mode that it
+// cached, for ever. The daemon reads with its own rights, so it must compare
+// them with the base.
 
 #include <sys/stat.h>
 
@@ -14,10 +15,10 @@
 namespace txfs {
 
 bool OverlayFilesystem::IsGuarded(const Inode& inode) const {
-  // The user of the daemon may read what the daemon may read.
+  // Only the daemon's user has access to the mount.
   if (!options_.is_for_others) return false;
   if (!inode.record.base) return false;
-  // Of a file that is one, nothing but the same object is read.
+  // An orphan file reads only the same object.
   if (inode.IsOrphan() && !inode.IsDirectory()) return false;
   return !inode.upper || !halted_;
 }
@@ -26,7 +27,7 @@ Status OverlayFilesystem::CheckTold(Ino ino, const Told& told,
                                     const struct stat& now) const {
   const BaseIdentity object{.dev = base_.RelativeDevice(now.st_dev),
                             .ino = now.st_ino};
-  // Looked at again, it would not be told anew.
+  // The kernel must ask again; looking at the base again does not help.
   if (doubts_.IsAwaited(ino))
     return Fail(ESTALE, "the kernel must look up this inode again");
   const bool is_told = !doubts_.Has(ino) && told.Covers(now) &&
@@ -44,11 +45,11 @@ Status OverlayFilesystem::CheckTold(Ino ino, const Told& told, int fd) const {
 
 Status OverlayFilesystem::CheckDirectory(Ino ino, const Told& told,
                                          const std::string& place) const {
-  // The descriptor may be kept of a directory that is elsewhere now.
+  // The cached descriptor may be of a directory that was moved.
   const auto now = base_.Stat(place);
   if (now && S_ISDIR(now->st_mode)) TRY(CheckTold(ino, told, *now));
   const auto directory = base_.OpenDirectory(place);
-  // Who looks there finds out.
+  // The caller finds the same error.
   if (!directory) return {};
   return CheckTold(ino, told, (*directory)->get());
 }

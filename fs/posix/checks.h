@@ -16,7 +16,7 @@ inline constexpr uint64_t kMaxFileSize = INT64_MAX;  ///< bytes
 /// ENAMETOOLONG over kMaxName bytes; EINVAL for "", ".", ".." and slashes.
 Status CheckName(std::string_view name);
 
-/// What stands at the destination of a rename.
+/// The object at the destination of a rename.
 struct RenameEnd {
   FileType type = FileType::kRegular;
   bool is_empty = true;  ///< directory: has no entries
@@ -25,20 +25,21 @@ struct RenameEnd {
 /// Whether `source` may take the place of `victim`: EISDIR, ENOTDIR, ENOTEMPTY.
 Status CheckReplace(FileType source, const RenameEnd& victim);
 
-/// Whether `source` may be renamed to a directory on another filesystem that is
-/// mounted in the base. EXDEV, as without txfs, for directories and files of
-/// several names; others a commit copies.
+/// EXDEV unless `source` may be renamed into a directory on another filesystem
+/// mounted in the base. As without txfs, directories and files with several
+/// hard links may not; a commit copies other files.
 Status CheckCrossing(const Attr& source);
 
 /// EFBIG when [offset, offset + length) passes kMaxFileSize.
 Status CheckRange(uint64_t offset, uint64_t length);
 
-/// Name of an attribute that may be set: user.*, at most 255 bytes (ERANGE),
-/// value at most 64 KiB (E2BIG). EOPNOTSUPP for other namespaces.
+/// Checks an extended attribute to set: EOPNOTSUPP unless `name` starts with
+/// "user.", EINVAL if nothing follows, ERANGE over 255 bytes, E2BIG for a value
+/// over 64 KiB.
 Status CheckXattr(std::string_view name, size_t value_size);
 
-/// `mode` after a write, truncation or chown by somebody without privilege:
-/// set-user-ID goes; set-group-ID goes where the group may execute.
+/// `mode` after a write, truncation or chown by an unprivileged process:
+/// without set-user-ID, and without set-group-ID if the group may execute.
 [[nodiscard]] uint32_t WithoutPrivileges(uint32_t mode);
 
 }  // namespace txfs

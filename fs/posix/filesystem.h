@@ -27,17 +27,18 @@ class Approver;
 class Inquiry;
 class LongWait;
 
-/// Who asks. Permissions were checked by the kernel (default_permissions).
+/// The calling process. The kernel has checked its permissions
+/// (default_permissions).
 struct Caller {
   uint32_t pid = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
-  /// Not when the kernel writes back what was stored through a mapping: then
-  /// `uid` is kNoUid, and the other numbers are nobody's.
+  /// False for the write-back of a shared mapping: then `uid` is kNoUid, and
+  /// the other numbers are meaningless.
   bool known = true;
-  /// How its thread may wait for long; null: as it likes.
+  /// How its thread may wait for a long time; null: without restriction.
   LongWait* wait = nullptr;
-  /// What rules want answered; the filesystem's own business.
+  /// Questions of rules; internal to the filesystem.
   Inquiry* inquiry = nullptr;
 };
 
@@ -45,11 +46,11 @@ struct Caller {
 struct Node {
   Ino ino = kNoIno;
   struct stat st{};
-  uint64_t generation = 0;  ///< another one: not what `ino` was before
-  bool fleeting = false;    ///< its name leads to another one the next time
+  uint64_t generation = 0;  ///< distinguishes reuses of `ino`
+  bool fleeting = false;    ///< the next lookup finds another inode
 };
 
-/// Which attributes SetAttr sets; unset ones stay.
+/// The attributes that SetAttr changes; unset ones stay.
 struct AttrRequest {
   std::optional<uint32_t> mode;  ///< permission bits
   std::optional<uint32_t> uid, gid;
@@ -60,8 +61,7 @@ struct AttrRequest {
       false;  ///< clear set-user-ID and set-group-ID as write(2) does
 };
 
-/// One directory entry. `cookie` is the offset at which reading goes on after
-/// it.
+/// One directory entry. `cookie` is the offset for a read after it.
 struct DirEntry {
   std::string name;
   uint64_t cookie = 0;
@@ -69,17 +69,17 @@ struct DirEntry {
   FileType type = FileType::kRegular;
 };
 
-/// What the kernel may still have cached after the tree changed under it.
+/// Kernel caches to invalidate after a change of the tree.
 struct StaleCaches {
   struct Name {
     Ino parent;
     std::string name;
   };
   std::vector<Ino> inodes;      ///< attributes and content may differ
-  std::vector<Ino> attributes;  ///< only these may: the content stays cached
+  std::vector<Ino> attributes;  ///< attributes only: the content stays cached
   std::vector<Name> names;      ///< may lead to another inode, or to none
-  /// Paths of directories that are elsewhere than the kernel has them, and have
-  /// no path for it until somebody looks that up.
+  /// Paths of moved directories. For the kernel they have no path until the
+  /// next lookup.
   std::vector<std::string> moved;
 
   [[nodiscard]] bool empty() const {
@@ -95,23 +95,22 @@ struct StaleCaches {
 
 struct FilesystemOptions {
   const Clock* clock = &Clock::System();
-  /// Executable of a process, for the log; tests pass their own.
+  /// Returns the executable of a process, for the log.
   std::function<std::string(uint32_t pid)> exe_of;
-  /// What may not be done; null: everything may.
+  /// Judges operations; null allows everything.
   std::shared_ptr<const policy::Policy> policy;
-  /// Answers questions of rules, and outlives the filesystem; null: nobody
-  /// does, which refuses what they are about.
+  /// Answers questions of rules and outlives the filesystem; null denies them.
   Approver* approver = nullptr;
-  /// The kernel lets other users in, by the owners and modes that it was told.
-  /// The base is then read only where it is as it was told.
+  /// Other users have access, which the kernel checks by cached owners and
+  /// modes. The base is read only while it matches these attributes.
   bool is_for_others = false;
 };
 
-/// What write(2) says besides where and what.
+/// Flags of write(2).
 struct WriteMode {
   bool kill_privileges = false;  ///< clear set-user-ID and set-group-ID
-  /// O_APPEND: the end of the file is meant, and the offset is where the kernel
-  /// takes it to be, which a rollback may have moved.
+  /// O_APPEND: write at the end of the file. The offset is the end in the
+  /// kernel's cache, which a rollback may have changed.
   bool append = false;
 };
 
@@ -129,9 +128,8 @@ enum class AllocateMode {
 /// operations on inodes.
 ///
 /// Thread-safe; the locks are in docs/locking.md. Every operation that returns
-/// a Node counts one lookup of its inode, which the caller gives back with
-/// Forget. Errors carry the errno that the system
-/// call is to fail with.
+/// a Node adds one lookup of its inode; the caller returns it with Forget. An
+/// error has the errno for the system call.
 class Filesystem {
  public:
   /// `base`: the workspace's root directory, opened before anything is mounted
@@ -162,9 +160,9 @@ class Filesystem {
   virtual Status Rename(const Caller&, Ino parent, std::string_view name,
                         Ino new_parent, std::string_view new_name,
                         RenameMode mode) = 0;
-  /// Entries after `cookie` (0: from the start, which includes "." and ".."),
-  /// in a fixed order, until `visit` returns false. An entry that stays while
-  /// others come and go is seen once.
+  /// Visits the entries after `cookie` (0: from the start, with "." and "..")
+  /// in a fixed order until `visit` returns false. An entry is visited once
+  /// even if other entries come and go.
   virtual Status ReadDirectory(
       Ino ino, uint64_t cookie,
       const std::function<bool(const DirEntry&)>& visit) = 0;
@@ -185,9 +183,8 @@ class Filesystem {
   /// file.
   virtual Result<size_t> Read(Ino ino, uint64_t offset,
                               MutableByteSpan out) = 0;
-  /// Writes all of `bytes` or nothing of what it could not journal; returns the
-  /// bytes written (short only when part of a write over kRecordContentMax
-  /// failed).
+  /// Writes `bytes` and returns their number. Short only if a write over
+  /// kRecordContentMax fails after the first records.
   virtual Result<size_t> Write(const Caller&, Ino ino, uint64_t offset,
                                ByteSpan bytes, WriteMode mode) = 0;
   virtual Status Allocate(const Caller&, Ino ino, uint64_t offset,
@@ -197,17 +194,17 @@ class Filesystem {
   virtual Result<size_t> CopyRange(const Caller&, Ino from,
                                    uint64_t from_offset, Ino to,
                                    uint64_t to_offset, uint64_t length) = 0;
-  /// SEEK_DATA and SEEK_HOLE. ENXIO past the end.
+  /// SEEK_DATA and SEEK_HOLE. ENXIO: `offset` is at or past the end, or no data
+  /// follows.
   virtual Result<uint64_t> Seek(Ino ino, uint64_t offset, int whence) = 0;
-  /// fsync: everything acknowledged so far survives power loss.
+  /// fsync: all acknowledged changes survive power loss.
   virtual Status Sync() = 0;
   virtual Result<struct statvfs> StatFs() = 0;
 
-  /// Looks again at the inodes on which an operation failed with ESTALE since
-  /// the base has another object for them, or another owner or mode, than the
-  /// kernel was told. `tell` gets what is stale; these operations fail
-  /// until the kernel has asked for owner and mode again. Not to be called by a
-  /// request's handler.
+  /// Looks again at the inodes for which an operation failed with ESTALE,
+  /// because the base has another object, owner or mode than the kernel. `tell`
+  /// receives the stale caches. Operations on these inodes fail until the
+  /// kernel has asked again. Do not call from the handler of a request.
   virtual void SettleDoubts(
       const std::function<void(const StaleCaches&)>& /*tell*/) {}
 };

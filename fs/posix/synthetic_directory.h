@@ -12,26 +12,26 @@
 
 namespace txfs {
 
-/// A file that is made up when somebody looks it up.
+/// A file with generated content.
 struct SyntheticFile {
   std::string name;
   /// Called with no lock held, on any thread.
   std::function<std::string()> content;
-  /// Called in the same way, before: the content is another one only if this
-  /// is. Empty: it may be another one each time.
+  /// Identifies the content, which changes only if this does. Called before
+  /// `content`, likewise. Empty: the content may change at each call.
   std::function<std::string()> version = {};
-  /// For the user of this process alone, whom the mount belongs to.
+  /// Only the user of this process, who owns the mount, may read it.
   bool is_private = false;
 };
 
-/// A filesystem with one more directory in its root: reachable by name, but
-/// listed nowhere, so that nobody meets it who does not ask for it. What is in
-/// it can be read and not be changed (EROFS).
+/// A filesystem with one more, read-only directory in its root (EROFS). The
+/// directory is reachable by name but not listed, so that programs find it only
+/// on purpose.
 ///
-/// A file in it is a new inode at each lookup, of the same number to programs,
-/// and shows what its content was then. So nothing that the kernel caches of it
-/// is ever stale, and who has it open reads one state to the end. What is the
-/// same is made, and held in memory, once.
+/// Each lookup of a file in it makes a new inode with the same st_ino and the
+/// content of that time. So the kernel's caches are never stale, and an open
+/// descriptor reads one state to the end. Equal content is generated and kept
+/// in memory once.
 class SyntheticDirectory final : public Filesystem {
  public:
   /// `below` outlives it. `clock` gives the files their times.
@@ -90,14 +90,14 @@ class SyntheticDirectory final : public Filesystem {
 
  private:
   using SharedText = std::shared_ptr<const std::string>;
-  /// A file as it was at a lookup.
+  /// The state of a file at a lookup.
   struct Snapshot {
     SharedText content;
     struct stat st{};
     uint64_t lookups = 1;
   };
   using SharedSnapshot = std::shared_ptr<const Snapshot>;
-  /// What was made last of a file.
+  /// The latest content of a file.
   struct Made {
     std::string version;
     SharedText content;
@@ -106,12 +106,12 @@ class SyntheticDirectory final : public Filesystem {
   [[nodiscard]] bool IsDirectory(Ino parent, std::string_view name) const {
     return parent == kRootIno && name == name_;
   }
-  /// Whether the name is one that nobody may change.
+  /// Whether the name is the directory or in it, and so read-only.
   [[nodiscard]] bool Has(Ino parent, std::string_view name) const;
   [[nodiscard]] Result<struct stat> DirectoryStat();
   [[nodiscard]] Result<struct stat> FileStat(size_t index, size_t size);
   SharedText ContentOf(size_t index) EXCLUDES(mutex_);
-  /// Counts one more snapshot that has `content`; ENFILE: there is no room.
+  /// Counts one more snapshot with `content`. ENFILE: over the memory bound.
   Status Take(const SharedText& content) REQUIRES(mutex_);
   Result<Node> LookUpFile(std::string_view name);
   Result<SharedSnapshot> Find(Ino ino);
@@ -125,7 +125,7 @@ class SyntheticDirectory final : public Filesystem {
   uint64_t next_ GUARDED_BY(mutex_);
   std::map<Ino, std::shared_ptr<Snapshot>> snapshots_ GUARDED_BY(mutex_);
   std::map<SharedText, uint64_t> users_ GUARDED_BY(mutex_);  ///< snapshots
-  size_t bytes_ GUARDED_BY(mutex_) = 0;             ///< of all that have users
+  size_t bytes_ GUARDED_BY(mutex_) = 0;  ///< sum of the contents in `users_`
   std::vector<Made> made_last_ GUARDED_BY(mutex_);  ///< by index
 };
 

@@ -11,7 +11,7 @@
 
 namespace txfs {
 
-/// The attributes of a base object, all its content its own.
+/// The attributes of a base object; all content is the base's.
 [[nodiscard]] Attr AttrOf(const struct stat& st);
 
 /// A base object as the tree first sees it.
@@ -21,7 +21,7 @@ struct BaseObject {
   std::string symlink;
 };
 
-/// What `base` has at `path` now; none where it has nothing.
+/// The object of `base` at `path` now, if any.
 [[nodiscard]] Result<std::optional<BaseObject>> FindObject(
     const BaseDirectory& base, const std::string& path);
 

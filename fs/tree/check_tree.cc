@@ -31,8 +31,7 @@ class TreeCheck {
   void Run();
 
  private:
-  /// A directory on the way up: one with a record, or one of the base that has
-  /// none.
+  /// A directory on the way up: with a record, or pristine with a base path.
   struct Directory {
     Ino ino = kNoIno;
     std::string base_path;
@@ -42,7 +41,7 @@ class TreeCheck {
   void Add(std::string_view kind, Ino ino, const std::string& what) {
     findings_.Add(kind, NameOf(ino) + " " + what);
   }
-  /// With its path, which takes long to find, of the first few only.
+  /// Only the first few have a path, because finding it takes long.
   [[nodiscard]] std::string NameOf(Ino ino) {
     constexpr int kDescribed = 20;
     if (described_ >= kDescribed) return "inode " + std::to_string(Raw(ino));
@@ -65,7 +64,7 @@ class TreeCheck {
 
   [[nodiscard]] bool IsSame(const struct stat& st, const BaseOrigin& origin,
                             FileType type) const;
-  /// Whether the base has the object where it is noted.
+  /// Whether the base has the object at its recorded path.
   [[nodiscard]] bool IsThere(const InodeRecord& record) const;
   [[nodiscard]] bool IsAsItWas(const BaseOrigin& origin, FileType type) const;
   [[nodiscard]] Directory BaseDirectoryAt(std::string_view path) const;
@@ -82,16 +81,16 @@ class TreeCheck {
   std::unordered_map<Ino, std::vector<const Row*>> names_;
   std::unordered_map<Ino, uint64_t> subdirectories_;
   std::map<std::string, Ino, std::less<>> base_directories_;
-  /// Of the base's names that rows hide: how many are of an object, and how
-  /// many directories are in a directory.
+  /// Base names that rows hide: counts per object, and the directories among
+  /// them per parent directory.
   using Object = std::pair<uint64_t, uint64_t>;
   std::map<Object, uint64_t> hidden_names_;
   std::unordered_map<Ino, uint64_t> hidden_directories_;
-  /// Whether the base changed a directory that has such rows: what they hid
-  /// then cannot be told.
+  /// Whether the base changed a directory with such rows. The objects that they
+  /// hid are then unknown.
   bool parents_changed_ = false;
-  /// Files that the transaction deleted. What has another name that they got
-  /// since is another inode, and not that one's are the names that are hidden.
+  /// Deleted files. A later name of such a file leads to another inode, so the
+  /// hidden names of the file are not names of that inode.
   std::set<Object> deleted_;
   std::unordered_map<Ino, Reach> reach_;
 };
@@ -152,8 +151,8 @@ void TreeCheck::IndexNames() {
     const auto [other, is_new] =
         base_directories_.try_emplace(record.base->path, ino);
     if (is_new) continue;
-    // One that was deleted, and then moved away by somebody else, may be back
-    // when its name is free again.
+    // A deleted directory may return at its path, if another program moved it
+    // away before.
     if (record.attr.nlink == 0) continue;
     if (Find(other->second)->attr.nlink == 0) {
       other->second = ino;
@@ -305,7 +304,7 @@ void TreeCheck::CheckLinks(Ino ino, const InodeRecord& record) {
   }
 }
 
-/// The base's names count as long as no row hides them.
+/// A base name counts unless a row hides it.
 void TreeCheck::CheckBaseLinks(Ino ino, const InodeRecord& record) {
   const BaseOrigin& origin = *record.base;
   const uint64_t links = record.attr.nlink;
@@ -321,8 +320,8 @@ void TreeCheck::CheckBaseLinks(Ino ino, const InodeRecord& record) {
     if (links != origin.nlink) Add("tree.nlink", ino, "has a wrong link count");
     return;
   }
-  // A directory's count leaves out what came to the base afterwards, but takes
-  // it off when the transaction removes it.
+  // The count of a directory omits later additions to the base, but their
+  // removal by the transaction lowers it.
   uint64_t least = directory ? 2 : added;
   uint64_t most = origin.nlink + added;
   const bool is_known =
@@ -373,7 +372,7 @@ TreeCheck::Directory TreeCheck::BaseDirectoryAt(std::string_view path) const {
   return {kNoIno, std::string(path)};
 }
 
-/// The directory in which the base name `path` shows; none if a row hides it.
+/// The directory that shows the base name `path`; none if a row hides it.
 std::optional<TreeCheck::Directory> TreeCheck::AboveBaseName(
     const std::string& path) const {
   const Directory parent = BaseDirectoryAt(ParentPath(path));
@@ -397,7 +396,7 @@ std::optional<TreeCheck::Directory> TreeCheck::Above(
   return AboveBaseName(record->base->path);
 }
 
-/// Whether the way up from a directory ends at the root.
+/// Whether the parents of a directory lead to the root.
 TreeCheck::Reach TreeCheck::ReachOf(Directory at) {
   std::vector<Ino> way;
   std::set<Ino> passed;
@@ -441,7 +440,7 @@ void TreeCheck::CheckReach(Ino ino, const InodeRecord& record) {
   } else if (record.base) {
     const auto above = AboveBaseName(record.base->path);
     if (above) reach = ReachOf(*above);
-    // Others deleted it, and the transaction what it was in.
+    // Another program deleted the file, and the transaction its directory.
     if (reach == Reach::kNo && base_ != nullptr && !IsThere(record)) return;
   }
   if (reach == Reach::kCycle) {

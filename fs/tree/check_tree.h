@@ -6,16 +6,17 @@
 
 namespace txfs {
 
-/// Checks that inodes, names, content and attributes make up a tree as the core
-/// builds it (docs/design.md, "Tree"). `base`: for the links that are the
-/// base's; without one, and where the base has changed since, they are only
-/// checked as far as that goes.
+/// Checks that inodes, names, content and attributes form a consistent tree
+/// (docs/design.md, "Tree"). `base` gives the hard links of base objects.
+/// Without it, and for objects that changed since, the check of link counts
+/// only has bounds.
 void CheckTree(const Image& image, const BaseDirectory* base,
                Findings findings);
 
-/// Whether a tree can be made of `image` and served: there are no names that
-/// lead nowhere or in a circle, no content of what is no file, and so on; link
-/// counts may be wrong. EBADMSG, with the first of what is wrong.
+/// Whether a tree can be built from `image` and served. EBADMSG, with the first
+/// problem: for example a name without an inode, a directory inside itself, or
+/// content of a directory. Wrong link counts and unreachable inodes are
+/// accepted.
 Status CheckServable(const Image& image);
 
 }  // namespace txfs

@@ -9,9 +9,9 @@
 
 namespace txfs {
 
-/// The extents of a file by offset; never overlapping. One that has none costs
-/// a pointer, and all of them are moved away without a look at any: a discard
-/// drops those of many files while nobody gets an answer.
+/// The extents of a file by offset; they never overlap. An empty map costs one
+/// pointer, and moving a map is one pointer move: a discard drops the maps of
+/// many files while requests wait.
 class ExtentMap {
   using Map = std::map<uint64_t, Extent>;
 
@@ -27,7 +27,7 @@ class ExtentMap {
   [[nodiscard]] const_iterator upper_bound(uint64_t offset) const {
     return map().upper_bound(offset);
   }
-  /// Replaces what is at its offset.
+  /// Replaces the extent at the same offset.
   void Put(const Extent& extent) {
     if (!map_) map_ = std::make_unique<Map>();
     (*map_)[extent.offset] = extent;

@@ -26,9 +26,9 @@ struct StringHash {
   }
 };
 
-/// What a directory knows about a name.
+/// A directory's entry for a name.
 struct Slot {
-  DentryValue upper;    ///< the journal's word; absent: the base's counts
+  DentryValue upper;    ///< from the journal; absent: the base's name counts
   Ino cached = kNoIno;  ///< base child looked up under this name, or none
 
   [[nodiscard]] bool IsUpper() const {
@@ -40,8 +40,8 @@ using SlotMap =
     std::unordered_map<std::string, Slot, StringHash, std::equal_to<>>;
 
 /// An inode in memory. Pristine: a cache of a base object. Upper: it has a
-/// record in the journal. Orphan: nlink 0, held by the kernel; what changes
-/// about it stays in memory.
+/// record in the journal. Orphan: link count 0, held by the kernel; its later
+/// changes stay in memory.
 struct Inode {
   explicit Inode(Ino number) : ino(number) {}
 
@@ -53,45 +53,42 @@ struct Inode {
 
   Ino ino;
   bool upper = false;
-  size_t upper_at = 0;    ///< upper: its place among those of the tree
+  size_t upper_at = 0;    ///< upper: its index in Tree::upper
   uint32_t staying = 0;   ///< within Rebase: children that stay in place
   uint64_t stays_in = 0;  ///< the last Rebase in which it stayed itself
-  /// Directory: the base has none at its path, but it is kept for what is upper
-  /// in it. Upper file: the base has it not where it is noted, and if it had
-  /// several names, by no other one that is known. The base may have it
-  /// elsewhere, so its st_ino is one of its own.
+  /// The base object is not at its recorded path, nor under any other known
+  /// name. A lost directory is kept because it has upper entries. The object
+  /// may exist elsewhere in the base, so stat(2) reports an inode number of our
+  /// own.
   bool lost = false;
-  bool sought = false;  ///< a file of several names to which no known one
-                        ///< leads: in all of the base, since that was last
-                        ///< heard to have changed
+  bool sought = false;  ///< the whole base was searched for another name of
+                        ///< this file since the base last changed
   InodeRecord record;
   ExtentMap extents;
   std::map<std::string, std::string, std::less<>> xattrs;
   SlotMap slots;
   std::vector<Link> links;              ///< known names
-  std::optional<uint64_t> base_blocks;  ///< st_blocks of the base object, if
-                                        ///< it is known
-  uint64_t stored_bytes = 0;    ///< sum of the extents that are no holes
+  std::optional<uint64_t> base_blocks;  ///< st_blocks in the base, if known
+  uint64_t stored_bytes = 0;    ///< sum of the extents that are not holes
   uint64_t own_end = 0;         ///< own segment: first position never written
   uint64_t version = 0;         ///< directory: counts changes of names
-  uint32_t upper_names = 0;     ///< slots of which the journal has a word
+  uint32_t upper_names = 0;     ///< slots with an entry in the journal
   uint32_t known_children = 0;  ///< links that name this inode as parent
   std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
-  /// Regular file the kernel holds: its size as far as the kernel knows.
+  /// Regular file held by the kernel: its size in the kernel's cache.
   std::atomic<uint64_t> told_size = 0;
-  /// Whether the kernel may have its attributes: it was told them, and did not
-  /// write since, after which it asks for them anew.
+  /// Whether the kernel may have cached the attributes: it received them and
+  /// did not write since. After a write it asks again.
   std::atomic<bool> attr_told = false;
-  /// When it was last answered to a lookup, on the clock of LookupClock.
+  /// Time of the last LOOKUP reply for it (LookupClock).
   std::atomic<uint64_t> looked_up = 0;
-  uint64_t generation = 0;      ///< tells it from what the number meant before
-  uint32_t orphan_segment = 0;  ///< orphan: where its later writes go, and
-  uint64_t orphan_end = 0;      ///< how far that is written
-  std::string last_path;        ///< orphan: where its last name was
-  bool taken = false;           ///< orphan: not by us, the base has it no more
-  SharedFd pinned_base;  ///< orphan: its base file, once commit moved it away
-  std::shared_ptr<Journal> retired;  ///< orphan of an ended transaction: where
-                                     ///< its extents are
+  uint64_t generation = 0;      ///< distinguishes reuses of the number
+  uint32_t orphan_segment = 0;  ///< orphan: segment for its later writes
+  uint64_t orphan_end = 0;      ///< orphan: end of the written part of it
+  std::string last_path;        ///< orphan: path of its last name
+  bool taken = false;           ///< orphan: another program removed its file
+  SharedFd pinned_base;  ///< orphan: the base file, before a commit moved it
+  std::shared_ptr<Journal> retired;  ///< orphan: ended journal with its content
 
   [[nodiscard]] Attr& attr() { return record.attr; }
   [[nodiscard]] const Attr& attr() const { return record.attr; }
@@ -99,32 +96,32 @@ struct Inode {
     return record.attr.type == FileType::kDirectory;
   }
   [[nodiscard]] bool IsOrphan() const { return record.attr.nlink == 0; }
-  /// Of an inode of base origin: takes its attributes to be what they were,
-  /// but for the time of access.
+  /// Restores the attributes of the base object, except atime. Requires base
+  /// origin.
   void RestoreAttr();
-  /// Nothing of its content or its extended attributes is its own.
+  /// Drops the inode's own content and extended attributes.
   void DropContent();
-  /// What the journal has under `name`, a whiteout, too; nullptr: nothing.
+  /// The upper slot of `name`, which may be a whiteout, or nullptr.
   [[nodiscard]] const Slot* UpperSlot(std::string_view name) const;
-  /// What is known under `name` of the base; nullptr: nothing, or the journal
-  /// has something there.
+  /// The slot of the base name `name`, or nullptr if it is unknown or the
+  /// journal has an entry for it.
   [[nodiscard]] const Slot* CachedSlot(std::string_view name) const;
-  /// The same as a place among the slots; slots.end(): nothing.
+  /// The position of CachedSlot in `slots`, or slots.end().
   [[nodiscard]] SlotMap::const_iterator FindCached(std::string_view name) const;
-  /// Of a regular file of base origin: whether its bytes may no longer be the
-  /// base's.
+  /// Whether the content may differ from that of the base file. Requires base
+  /// origin; false for other types.
   [[nodiscard]] bool ContentChanged() const;
-  /// Of an inode of base origin: whether anything but its content and times is
-  /// not what it was.
+  /// Whether mode, owner or extended attributes differ from those of the base
+  /// object. Requires base origin.
   [[nodiscard]] bool AttributesChanged() const;
-  /// Of an inode of base origin: whether the transaction left its content, its
-  /// attributes and its mtime as they were.
+  /// Whether content, attributes and mtime are those of the base object.
+  /// Requires base origin.
   [[nodiscard]] bool IsUnchanged() const;
 };
 
-/// Of a monotonic clock that is fast to read; milliseconds.
+/// A monotonic clock that is fast to read, milliseconds.
 [[nodiscard]] uint64_t LookupClock();
-/// Whether the kernel may still wait for the answer to a lookup of `inode`.
+/// Whether a LOOKUP reply for `inode` may still be in flight at `now`.
 [[nodiscard]] bool MayBeInFlight(const Inode& inode, uint64_t now);
 
 }  // namespace txfs

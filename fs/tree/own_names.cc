@@ -60,7 +60,7 @@ bool OwnNames::IsInBase(std::string_view path) const {
 }
 
 bool OwnNames::Folds(const Inode& directory) const {
-  // A commit makes new directories where vaults are, and they take after that.
+  // A commit creates new directories in a vault; they inherit its case folding.
   if (FoldsCase(base_.root())) return true;
   const Inode* at = &directory;
   while (!at->record.base && at->ino != kRootIno) {

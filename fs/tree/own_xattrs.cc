@@ -11,7 +11,7 @@ namespace {
 
 using Sums = std::map<std::string, uint64_t, std::less<>>;
 
-/// None when it is not known, or damaged.
+/// None: unknown or damaged.
 std::optional<Sums> DecodeBefore(const Inode& inode) {
   const auto found = inode.xattrs.find(kXattrsBefore);
   if (found == inode.xattrs.end()) return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<Sums> DecodeBefore(const Inode& inode) {
   return sums;
 }
 
-/// None: it has no such attribute.
+/// None: no such attribute.
 std::optional<uint64_t> SumOf(const XattrMap& xattrs, const std::string& name) {
   const auto found = xattrs.find(name);
   if (found == xattrs.end()) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<uint64_t> SumOf(const Sums& sums, const std::string& name) {
   return found->second;
 }
 
-/// Those that the transaction changed, of which it may have removed some.
+/// The attributes that the transaction changed or removed.
 std::set<std::string> ChangedNames(const XattrMap& own, const Sums& before) {
   std::set<std::string> changed;
   for (const auto& [name, value] : own) {

@@ -10,21 +10,21 @@ namespace txfs {
 
 using XattrMap = std::map<std::string, std::string>;
 
-/// The name, which no attribute can have, under which an object of the base
-/// whose user.* attributes are its own keeps what they were in the base: their
-/// checksums (docs/format.md, "Tables"). Those of older stores have none.
+/// Key under which an inode with user.* attributes of its own keeps checksums
+/// of the base object's (docs/format.md, "Tables"). No attribute can have this
+/// name. Older stores have no such entry.
 inline constexpr std::string_view kXattrsBefore = "before";
 
 [[nodiscard]] std::string EncodeXattrsBefore(const XattrMap& base);
 
-/// The user.* attributes of `inode`, which are its own.
+/// The user.* attributes of `inode`, which has its own.
 [[nodiscard]] XattrMap OwnXattrs(const Inode& inode);
 
-/// What the base object is to have, of which `base` is what it has now: those
-/// that the transaction changed as it has them, the others as they are.
+/// The user.* attributes after a merge: the changes of the transaction applied
+/// to `base`, which the base object has now.
 [[nodiscard]] XattrMap MergeXattrs(const Inode& inode, XattrMap base);
 
-/// Whether both sides changed one, and not to the same.
+/// Whether both sides changed an attribute to different values.
 [[nodiscard]] bool XattrsClash(const Inode& inode, const XattrMap& base);
 
 }  // namespace txfs

@@ -51,7 +51,7 @@ Plan::Working& Plan::Edited(const Inode& inode) {
   for (Working& working : working_) {
     if (working.inode == &inode) return working;
   }
-  // Few inodes take part in one change; room for all keeps references valid.
+  // A change has few inodes; the reserve keeps references valid.
   working_.reserve(8);
   return working_.emplace_back(&inode, inode.attr());
 }
@@ -66,7 +66,7 @@ void Plan::TouchDirectory(const Inode& directory) {
 uint32_t CountSubdirectories(uint32_t nlink, int64_t delta) {
   // Filesystems that do not count subdirectories show 1 (btrfs).
   if (nlink < 2) return nlink;
-  // Of the base's, those that came after the count was taken are not in it.
+  // Later subdirectories of the base are not in the count.
   return static_cast<uint32_t>(std::max<int64_t>(nlink + delta, 2));
 }
 
@@ -141,8 +141,8 @@ Change Plan::Finish() && {
     if (working.attr == inode.attr()) continue;
     edits.push_back(AttrEdit{inode.ino, inode.attr(), working.attr});
   }
-  // A dropped inode's record goes after its attributes said nlink 0, which is
-  // what makes the tree keep its content for those who have it open.
+  // The removal of the record follows nlink 0, which makes the tree keep the
+  // content for open descriptors.
   for (const Inode* inode : dropped_) {
     InodeRecord last = inode->record;
     for (const Working& working : working_) {

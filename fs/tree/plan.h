@@ -13,17 +13,17 @@ namespace txfs {
 
 class Inquiry;
 
-/// The extents of `extents` over [from, to), and what stands there afterwards:
-/// `fresh` (which lies within) and what is left of the old at both ends.
+/// The edit that replaces the extents of `inode` in [from, to) by `fresh`,
+/// which lies in that range. Extents that reach out of it are cut.
 [[nodiscard]] ExtentEdit PlanExtents(const Inode& inode, uint64_t from,
                                      uint64_t to,
                                      const std::vector<Extent>& fresh);
 
-/// The parts of `edit.before` within [from, to): what the edit lets go of.
+/// The parts of `edit.before` in [from, to) that are in the store.
 [[nodiscard]] std::vector<Extent> ReleasedBy(const ExtentEdit& edit,
                                              uint64_t from, uint64_t to);
 
-/// The link count of a directory, `nlink`, with `delta` more subdirectories.
+/// The link count `nlink` of a directory after `delta` more subdirectories.
 [[nodiscard]] uint32_t CountSubdirectories(uint32_t nlink, int64_t delta);
 
 /// Collects the edits of one change. Pure: reads the tree, changes nothing.
@@ -31,18 +31,18 @@ class Plan {
  public:
   Plan(Op op, const Caller& caller, std::string exe, Timestamp now);
 
-  /// A working copy of the inode's attributes; what differs at the end becomes
-  /// an edit. A pristine inode becomes upper.
+  /// A working copy of the attributes; Finish makes edits of the differences. A
+  /// pristine inode becomes upper.
   Attr& EditAttr(const Inode& inode);
-  /// mtime and ctime of a directory in which a name changed.
+  /// Sets mtime and ctime of a directory in which a name changed.
   void TouchDirectory(const Inode& directory);
-  /// Directories came to `directory` (> 0) or left it.
+  /// Adds `delta` to the number of subdirectories of `directory`.
   void CountSubdirectory(const Inode& directory, int delta);
   void AddInode(Ino ino, InodeRecord record);
-  /// The inode loses one name; the last one takes its content and record along.
-  /// The record of a base object stays, to be checked and deleted at commit.
+  /// Removes one name. With the last one, content and record go too. The record
+  /// of a base object stays: a commit checks and deletes it.
   void DropLink(const Inode& inode);
-  /// From now on `path` is where the base has the inode.
+  /// Sets the recorded path of the inode.
   void SetOrigin(const Inode& inode, std::string path) {
     Edited(inode).origin = std::move(path);
   }
@@ -53,12 +53,11 @@ class Plan {
                 std::optional<std::string> after);
 
   [[nodiscard]] Timestamp now() const { return change_.time; }
-  /// Who asks; none: not known.
+  /// The caller's user ID; none: unknown.
   [[nodiscard]] std::optional<uint32_t> user() const { return user_; }
   Change& change() { return change_; }
-  /// What is to be answered before it is done; null: nobody can be asked.
+  /// The questions of the operation; null: the caller cannot be asked.
   [[nodiscard]] Inquiry* inquiry() const { return inquiry_; }
-  /// Fails, with a denial, when something is not answered yet.
   /// The change with all its edits. Call once.
   Change Finish() &&;
 
@@ -68,7 +67,7 @@ class Plan {
   struct Working {
     const Inode* inode;
     Attr attr;
-    std::optional<std::string> origin = {};  ///< its base path, if another
+    std::optional<std::string> origin = {};  ///< new recorded path
   };
   Working& Edited(const Inode& inode);
   Change change_;

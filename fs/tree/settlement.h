@@ -10,25 +10,25 @@
 
 namespace txfs {
 
-/// How a part of a transaction ends: in the base, or not at all.
+/// How a part of a transaction ends.
 enum class PartEnd { kCommitted, kDiscarded };
 
-/// Directories by base path, and where they are. One that has the path that it
-/// had is among them where one above it has moved: it did not go along.
+/// New paths of moved directories, by base path. A directory that stays while a
+/// directory above it moves is included.
 using Moves = std::map<std::string, std::string>;
 
-/// Where a base path is when directories above it, or it, have moved.
+/// The path of `base_path` after the moves.
 [[nodiscard]] std::string FollowMoves(const Moves& moves,
                                       const std::string& base_path);
 
-/// What a planned change means for the tree as it was before.
+/// The effect of a planned change on the tree before it.
 class Settlement {
  public:
   Settlement(const Tree& tree, const Change& change);
 
-  /// Its record goes: it is the base's, or gone.
+  /// Whether the record of the inode is removed by the change.
   [[nodiscard]] bool IsSettled(Ino ino) const { return settled_.contains(ino); }
-  /// Where the inode is to be found in the base afterwards; nothing: nowhere.
+  /// All base paths of the inode after the change; none: it is gone.
   [[nodiscard]] std::vector<std::string> PathsAfter(const Inode& inode) const;
 
  private:

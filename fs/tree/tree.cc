@@ -31,7 +31,7 @@ void Insert(Inode& inode, const Extent& extent) {
   }
 }
 
-/// How many inodes are on their way from memory while one is looked at.
+/// Number of inodes to prefetch ahead of the visited one.
 constexpr size_t kAhead = 8;
 
 void Prefetch(const Inode& inode) {
@@ -110,8 +110,7 @@ uint64_t LookupClock() {
 }
 
 bool MayBeInFlight(const Inode& inode, uint64_t now) {
-  // What lies between the answer and the kernel's use of it is the wait for a
-  // processor.
+  // Between the reply and its use by the kernel lies the wait for a processor.
   constexpr uint64_t kMilliseconds = 1000;
   return inode.looked_up + kMilliseconds > now;
 }
@@ -132,7 +131,7 @@ void Inode::RestoreAttr() {
 }
 
 void Inode::DropContent() {
-  // What is empty is not written to: there may be many.
+  // Avoids writes to empty maps, of which there may be many.
   if (!extents.empty()) extents.clear();
   if (!xattrs.empty()) xattrs.clear();
   stored_bytes = own_end = 0;
@@ -233,7 +232,7 @@ void Tree::SetDentry(Ino parent, const std::string& name,
 
 void Tree::EraseExtent(Ino ino, const Extent& extent) {
   Inode* inode = Find(ino);
-  // An orphan keeps its content for those who have it open.
+  // An orphan keeps its content for open descriptors.
   if (inode != nullptr && !inode->IsOrphan()) Remove(*inode, extent);
 }
 
@@ -275,8 +274,8 @@ void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
   Inode* directory = Find(parent);
   if (directory == nullptr) return;
   --directory->known_children;
-  // Nobody asks where something was that nobody holds; and in the middle of a
-  // rollback, which has noted the others, directories may lie in each other.
+  // Only held inodes need a last path. In the middle of a rollback, which noted
+  // the paths before, directories may contain each other.
   const bool held = child.lookups != 0;
   if (held && child.IsOrphan() && child.links.empty() &&
       child.last_path.empty()) {
@@ -307,7 +306,7 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
   Inode* inode = S_ISDIR(object.st.st_mode)
                      ? FindBaseDirectory(object.path)
                      : FindBaseFile(object.path, object.st);
-  // What was deleted here does not come back with the base's.
+  // A deleted inode does not return with the base object.
   if (inode == nullptr || inode->IsOrphan()) {
     inode = &Obtain(AllocateIno());
     inode->record = RecordOf(object);
@@ -317,7 +316,7 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
     if (!inode->base_blocks) {
       inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
     }
-    // It has a name that is known: the answer to this lookup tells its number.
+    // The file has a known name; the reply to this lookup carries its number.
     std::vector<Ino> stale;
     if (!inode->IsDirectory()) SetLost(*inode, false, stale);
   }
@@ -420,7 +419,7 @@ void Tree::IndexBase(Inode& inode) {
     return;
   }
   Ino& known = base_directories_[base.path];
-  // What was deleted does not stand in the way of what came back.
+  // A deleted directory gives way to one that returned.
   const Inode* other = inode.IsOrphan() ? Find(known) : nullptr;
   if (other == nullptr || other->IsOrphan()) known = inode.ino;
 }
@@ -462,8 +461,8 @@ Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
     if (inode == nullptr || TypeOfMode(st.st_mode) != inode->attr().type) {
       continue;
     }
-    // An inode number that the base reused for something else is not ours. Nor
-    // is a file of one name ours that others moved: it stays where it was.
+    // A reused inode number is another file. A file with one name that another
+    // program moved is also another inode: it stays at its old path.
     const BaseOrigin& origin = *inode->record.base;
     const bool is_there = origin.path == path;
     const bool may_be = st.st_nlink > 1 && (!inode->lost || origin.nlink > 1);
@@ -530,8 +529,7 @@ void Tree::MaybeEvict(Ino ino) {
 }
 
 void Tree::ForEach(const std::function<void(Inode&)>& visit) {
-  // Inodes lie all over the memory: those that come next are on their way
-  // while one is looked at.
+  // Inodes are scattered in memory: prefetch the next ones.
   auto ahead = inodes_.begin();
   for (size_t i = 0; i < kAhead && ahead != inodes_.end(); ++i, ++ahead) {
     Prefetch(*ahead->second);
@@ -575,9 +573,9 @@ std::vector<MovedDirectory> Tree::MovedDirectories() const {
 struct stat Tree::StatOf(const Inode& inode) const {
   const Attr& attr = inode.attr();
   struct stat st{};
-  // What is lost may be elsewhere in the base, and be seen there, too. Walks
-  // end at a directory that they meet twice, and tools take two files of one
-  // number for the same.
+  // A lost object may be visible elsewhere in the base. Tree walks stop at a
+  // directory with a known number, and tools treat two files with one number as
+  // hard links.
   const bool of_base = inode.record.base && !inode.lost;
   st.st_ino = of_base ? StatIno(inode.record.base->dev, inode.record.base->ino)
                       : (kNewInodeBit | Raw(inode.ino));
@@ -605,8 +603,8 @@ struct stat Tree::StatOf(const Inode& inode) const {
 
 uint64_t Tree::StatIno(uint64_t dev, uint64_t ino) const {
   if (dev == 0) return ino;
-  // An object of a filesystem mounted inside the base: kept apart from the
-  // root's by bits that inode numbers of disks do not reach.
+  // An object on a filesystem mounted in the base: high bits, which inode
+  // numbers on disk do not reach, separate it from the root's.
   return ino ^ ((1 + dev % 1023) << 41);
 }
 

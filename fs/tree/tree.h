@@ -26,37 +26,38 @@
 
 namespace txfs {
 
-/// Set in st_ino of what the base does not have.
+/// Bit in st_ino of inodes that the base does not have.
 inline constexpr uint64_t kNewInodeBit = uint64_t{1} << 52;
 
-/// A directory of the base that the transaction shows elsewhere.
+/// A base directory that the transaction shows at another path.
 struct MovedDirectory {
   std::string base_path, path;
 };
 
-/// Paths of the directories that were asked for last: with it, those of all
-/// directories of a deep tree, parents first, take no walk to the root each.
-/// For one value of `counts`, and as long as no name changes.
+/// Paths of the directories that were requested last. In a walk of all
+/// directories, parents first, it saves the walk to the root for each. Valid
+/// for one value of `counts` and until a name changes.
 class PathMemo {
  public:
-  /// nullptr: it is not among them.
+  /// nullptr: not remembered.
   [[nodiscard]] const std::string* Find(Ino directory) const;
   void Add(Ino directory, const std::string& path);
 
  private:
   static constexpr size_t kKept = 16;
   std::vector<std::pair<Ino, std::string>> recent_;
-  size_t next_ = 0;  ///< the oldest, when all places are taken
+  size_t next_ = 0;  ///< index of the oldest, once all places are taken
 };
 
-/// The overlay's inodes and dentries in memory; the State that answers every
-/// request. Not thread-safe: Filesystem's tree lock guards it.
+/// The inodes and dentries of the overlay in memory. It applies changes (State)
+/// and answers requests. Not thread-safe: the tree lock of Filesystem guards
+/// it.
 class Tree final : public State {
  public:
   /// `root`: the base's root directory; `base_device` its st_dev.
   Tree(const struct stat& root, uint64_t base_device);
 
-  // State: the one way to change anything that the journal knows.
+  // State: the only way to change anything that the journal records.
   void SetInode(Ino ino, const std::optional<InodeRecord>& record) override;
   void SetAttr(Ino ino, const Attr& attr) override;
   void SetDentry(Ino parent, const std::string& name,
@@ -66,7 +67,7 @@ class Tree final : public State {
   void SetXattr(Ino ino, const std::string& name,
                 const std::optional<std::string>& value) override;
 
-  /// Replaces extents of an orphan, which State's setters leave alone.
+  /// Replaces extents of an orphan, which the setters of State leave alone.
   static void ReplaceExtents(Inode& inode, const ExtentEdit& edit);
 
   [[nodiscard]] Inode* Find(Ino ino);
@@ -80,32 +81,33 @@ class Tree final : public State {
   [[nodiscard]] static bool IsDecided(const Inode& directory,
                                       std::string_view name);
 
-  /// Enters a base object under (directory, name) as a pristine inode, or
-  /// finds the inode it already is.
+  /// Enters a base object under (directory, name). Returns its inode if it has
+  /// one, or a new pristine one.
   Inode& AdoptBase(Inode& directory, std::string_view name,
                    const BaseObject& object);
 
-  /// Whether a changed file is known there, which hides the base object of `st`
-  /// that others put in its place.
+  /// Whether (directory, name) shows a changed file instead of the base object
+  /// of `st`, which another program put there.
   [[nodiscard]] bool IsOursAt(const Inode& directory, std::string_view name,
                               const struct stat& st) const;
 
-  /// Lets (directory, name), of which the upper says nothing, lead to `child`.
+  /// Makes the base name (directory, name), which has no upper entry, lead to
+  /// `child`.
   void Cache(Inode& directory, std::string_view name, Inode& child);
-  /// The same where another base object may be known. Returns false if somebody
-  /// holds that one.
+  /// Cache that first drops another inode known there. Returns false if that
+  /// one is held, upper or a directory.
   bool ShowAt(Inode& directory, std::string_view name, Inode& child);
 
   [[nodiscard]] Ino AllocateIno() { return Ino{next_ino_++}; }
 
-  /// What a record says of a base object that it comes from.
+  /// The recorded state of the base object that has `st`.
   [[nodiscard]] BaseOrigin OriginOf(const std::string& path,
                                     const struct stat& st) const;
-  /// The record of a base object that nobody changed.
+  /// The record of an unchanged base object.
   [[nodiscard]] InodeRecord RecordOf(const BaseObject& object) const;
 
-  /// Path of a known name of `inode` from the root; the last known for an
-  /// orphan or an upper inode whose directories were not looked up yet.
+  /// Path of a known name of `inode` from the root. For an orphan its last
+  /// path; for an inode without known names its recorded path.
   [[nodiscard]] std::string PathOf(const Inode& inode) const;
   [[nodiscard]] std::string PathOf(const Inode& directory,
                                    std::string_view name) const;
@@ -113,171 +115,169 @@ class Tree final : public State {
   /// Whether `inode` is `ancestor` or below it.
   [[nodiscard]] bool IsBelow(const Inode& inode, Ino ancestor) const;
 
-  /// The filesystem of the base that `directory` is on, or that a new one will
-  /// be on: its device, 0 for that of the root.
+  /// The device of the base filesystem that has `directory`, or will have it
+  /// after a commit; 0: that of the root.
   [[nodiscard]] uint64_t DeviceOf(const Inode& directory) const;
 
-  /// The kernel gave back lookups; frees what nobody needs. Returns the inode's
-  /// extents when it was an orphan that is gone now.
+  /// Gives back lookups of the kernel and frees inodes without references.
+  /// Returns the extents of an orphan that lost its last reference, and its
+  /// journal in `*retired` if that transaction ended.
   std::vector<Extent> Forget(Ino ino, uint64_t lookups,
                              std::shared_ptr<Journal>* retired);
 
-  /// What the journal has in the place of the base's name `path`; null:
-  /// nothing, or the directory is not in memory.
+  /// The upper slot of the base name `path`; null: none, or the directory is
+  /// not in memory.
   [[nodiscard]] const Slot* SlotAt(std::string_view path) const;
-  /// Names of `inode` that the transaction made.
+  /// Number of names of `inode` that the transaction made.
   [[nodiscard]] uint32_t UpperNames(const Inode& inode) const;
 
-  /// The directory of base path `path`, if it is in memory.
+  /// The directory with base path `path`, if it is in memory.
   [[nodiscard]] Inode* FindBaseDirectory(std::string_view path);
   [[nodiscard]] const Inode* FindBaseDirectory(std::string_view path) const;
-  /// The inode of base object `path`, which is no directory, if it is in
-  /// memory: not one that had the same inode number before, and of several that
-  /// were that object the one that still is.
+  /// The inode of the base file `path` with `st`, if it is in memory. Excludes
+  /// inodes of a former file with the same number. Of several inodes for this
+  /// file it prefers one that is neither orphan nor lost.
   [[nodiscard]] Inode* FindBaseFile(const std::string& path,
                                     const struct stat& st);
 
   void ForEach(const std::function<void(Inode&)>& visit);
-  /// The same for upper inodes only, however many others there are. `visit`
-  /// must not make any of them pristine, or the reverse.
+  /// ForEach for upper inodes only; its cost does not depend on the others.
+  /// `visit` must not make an inode upper or pristine.
   void ForEachUpper(const std::function<void(Inode&)>& visit);
 
   [[nodiscard]] const std::vector<Inode*>& upper() const { return upper_; }
 
-  /// Directories of the base that have another place of their own, and not with
-  /// a directory above them.
+  /// Base directories that were moved themselves, not only a directory above
+  /// them.
   [[nodiscard]] std::vector<MovedDirectory> MovedDirectories() const;
 
-  /// Which names of the journal count; where the others are, the base has what
-  /// it has. Empty: all of them.
+  /// Selects the upper names that count; at the others the base's names are
+  /// visible. Empty: all count.
   using Counts = std::function<bool(const Inode& directory, std::string_view)>;
-  /// The base name `path` as the overlay shows it: its path there, or nothing
-  /// when it is hidden.
+  /// The overlay path of the base path `path`; none: hidden.
   [[nodiscard]] std::optional<std::string> VisibleBase(
       const std::string& path, const Counts& counts = {}) const;
-  /// A path under which `inode` can be reached; nothing for an orphan, unless
-  /// its removal does not count.
+  /// One overlay path of `inode`. None for an orphan, unless its removal does
+  /// not count.
   [[nodiscard]] std::optional<std::string> VisiblePath(
       const Inode& inode, const Counts& counts = {},
       PathMemo* memo = nullptr) const;
-  /// Whether `inode`, of the base, is under the name that the base has for it,
-  /// and under no other, by no change of a name. A path does not tell: that of
-  /// a directory is what it was, too, when it moved into what took the place of
-  /// the one above it.
+  /// Whether `inode`, of base origin, has only its base name and no rename
+  /// moved it. A comparison of paths is not enough: a directory has its old
+  /// path again after a move into the replacement of its parent.
   [[nodiscard]] bool IsAtItsPlace(const Inode& inode) const;
-  /// Whether `inode` is a file that the transaction touched, and left as it
-  /// was: it is no change, but for its time of access.
+  /// Whether `inode` is an upper file without changes, except for atime.
   [[nodiscard]] bool IsAsItWas(const Inode& inode) const;
-  /// Whether another inode than `inode` is the base object `path`.
+  /// Whether a different inode represents the base object `path`.
   [[nodiscard]] bool IsAnother(const Inode& inode, const std::string& path,
                                const struct stat& st);
-  /// Where the base has a name of which the journal has no word.
+  /// The base path of a name that has no upper entry.
   [[nodiscard]] std::optional<std::string> BasePathOf(
       const Inode::Link& link) const;
-  /// All paths of `inode` that are known: hard links of the base that nobody
-  /// looked up are not.
+  /// All known paths of `inode`. Hard links of the base that the kernel never
+  /// looked up are missing.
   [[nodiscard]] std::vector<std::string> VisiblePaths(
       const Inode& inode, PathMemo* memo = nullptr) const;
 
-  /// Base paths of the names of `inode` that were looked up and of which the
-  /// journal has no word: the kernel may have them cached. Where there is none,
-  /// the path of the base object that it was made from, if any.
+  /// Base paths of the known names of `inode` that have no upper entry: the
+  /// kernel may have cached them. If there are none, its recorded path.
   [[nodiscard]] std::vector<std::string> KnownBasePaths(
       const Inode& inode) const;
 
-  /// If `inode` is no directory, is where the base has it by all its known
-  /// names, and the kernel holds their directories: makes it what it was before
-  /// the transaction, lets it keep its place in the Rebase that must follow,
-  /// and returns true.
+  /// Prepares `inode` for the Rebase that must follow: restores its state from
+  /// before the transaction and keeps its place. Returns false, without effect,
+  /// unless it is no directory, has only its base names, and the kernel holds
+  /// their directories.
   bool StayInPlace(Inode& inode);
-  /// The extents that those had: to be freed when nobody waits.
+  /// The extents of the inodes that StayInPlace restored; free them without a
+  /// lock.
   [[nodiscard]] std::vector<ExtentMap> TakeDropped() {
     return std::exchange(dropped_, {});
   }
 
-  /// Where a held inode is to be found in the base from now on.
+  /// The place of a held inode in the base after a transaction.
   struct Survivor {
     Ino ino = kNoIno;
-    /// Base paths, all that the kernel may know of; empty: an orphan.
+    /// All base paths that the kernel may know; none: an orphan.
     std::vector<std::string> paths;
-    bool unchanged = false;     ///< its attributes need no new look
-    bool as_before = false;     ///< it is what it was when it was first changed
-    bool stays_orphan = false;  ///< with all it has
-    std::vector<Inode::Link> links = {};  ///< within Rebase: what it had
-    std::string last_path = {};           ///< and where it was, if it is new
+    bool unchanged = false;     ///< keeps its attributes without a look
+    bool as_before = false;     ///< gets back its recorded attributes
+    bool stays_orphan = false;  ///< remains an orphan with its content
+    std::vector<Inode::Link> links = {};  ///< within Rebase: former names
+    std::string last_path = {};  ///< within Rebase: former path of a new inode
   };
   struct Rebased {
-    std::vector<Inode::Link> went;  ///< names that lead to a survivor no more
-    std::vector<Ino> moved;         ///< survivors that have come to another one
+    std::vector<Inode::Link> went;  ///< names that no longer lead to a survivor
+    std::vector<Ino> moved;         ///< survivors that have a new name
   };
   using Look = std::function<std::optional<BaseObject>(const std::string&)>;
-  /// Lets every upper inode of base origin that no name leads to have the one
-  /// that the base had for it, whatever that has there now. Directories on the
-  /// way are what `look` finds, or lost.
+  /// Links each upper inode of base origin without a name at its recorded path,
+  /// whatever the base has there now. `look` finds the directories on the way;
+  /// missing ones become lost.
   void RelinkUpper(const Look& look);
-  /// The same for one; none if the journal has a word about the name.
+  /// RelinkUpper for one inode. The inode stays without a name if its name has
+  /// an upper entry.
   void Relink(Inode& inode, const Look& look);
-  /// Whether no name is known of something that the base had, and that is not
-  /// deleted.
+  /// Whether `inode` has base origin and is not deleted, but has no known name.
   [[nodiscard]] static bool LacksName(const Inode& inode);
-  /// Whether the name of an upper inode leads to another one, so that nobody
-  /// can reach it.
+  /// Whether the recorded path of an upper inode leads to another inode, so
+  /// that no path reaches it.
   [[nodiscard]] bool IsShadowed(const Inode& inode) const;
-  /// A transaction ended: drops every inode but `survivors` (the root among
-  /// them) and those that stay in place, and makes those pristine at their
-  /// paths as `look` finds them, or orphans whose content is in `old`.
+  /// Ends a transaction: drops every inode except `survivors`, which include
+  /// the root, and those that stay in place. A survivor becomes pristine at the
+  /// path where `look` finds it, or an orphan with its content in `old`.
   Rebased Rebase(std::vector<Survivor> survivors, const Look& look,
                  const std::shared_ptr<Journal>& old) {
     return Rebase(std::move(survivors), look, old, Image());
   }
-  /// The same when a part of it ended: `rest` is what the journal has still.
-  /// Orphans whose content is in it need no `old`.
+  /// Rebase after a part of a transaction ended: `rest` is the rest of the
+  /// journal. Orphans with their content in it do not need `old`.
   Rebased Rebase(std::vector<Survivor> survivors, const Look& look,
                  const std::shared_ptr<Journal>& old, const Image& rest);
 
-  // The base changed under an open transaction (overlay_refresh.cc).
-  /// Makes a pristine inode what `object` is, whatever it was before.
+  // Changes of the base in an open transaction: tree_refresh.cc.
+  /// Gives a pristine inode the record of `object`.
   void Revise(Inode& inode, const BaseObject& object);
-  /// Whether Revise would change `inode` in more than its time of access.
+  /// Whether Revise would change more than atime.
   [[nodiscard]] bool Differs(const Inode& inode,
                              const BaseObject& object) const;
-  /// Whether `st` is of the base object that `inode` is or was made of.
+  /// Whether `st` is of the base object that `inode` has as origin.
   [[nodiscard]] bool IsOrigin(const Inode& inode, const struct stat& st) const;
-  /// The base has no `name` any more, or something else under it: forgets the
-  /// pristine child that was known there. With its last name gone it is an
-  /// orphan while the kernel holds it, and freed otherwise.
+  /// Drops the base name `name` of a pristine child that the base deleted or
+  /// replaced. A child without names becomes an orphan while the kernel holds
+  /// it; otherwise it is freed.
   void DropCached(Inode& directory, const std::string& name);
-  /// The same of a name of `child`, whatever is known there by now. One that
-  /// the transaction changed is none the less what it is without a name.
+  /// DropCached for a name of `child`, even if another inode is known there. An
+  /// upper child stays without a name.
   void DropLink(Inode& child, const Inode::Link& link);
-  /// Frees pristine inodes that neither the kernel nor a child needs.
+  /// Frees pristine inodes without lookups and without known children.
   void DropUnheld();
-  /// Sets Inode::lost. Its number in stat(2) is another one then, and where it
-  /// is listed: adds to `stale` who shows that.
+  /// Sets Inode::lost. This changes the inode number in stat(2) and in
+  /// directory lists: adds the inodes that show it to `stale`.
   void SetLost(Inode& inode, bool lost, std::vector<Ino>& stale);
 
   struct WentBack {
-    std::vector<Inode*> changed;  ///< was other than at the savepoint
-    std::vector<Ino> gone;        ///< the same, and no longer in memory
-    std::vector<Extent> kept;  ///< of what became an orphan: alive all the same
-    std::vector<Extent> given_up;  ///< of orphans that came back: dead
+    std::vector<Inode*> changed;   ///< differ from the state at the savepoint
+    std::vector<Ino> gone;         ///< differ, and are no longer in memory
+    std::vector<Extent> kept;      ///< of new orphans: still alive
+    std::vector<Extent> given_up;  ///< of orphans that returned: dead
   };
-  /// Undoes `rewind`. What was made since and the kernel holds becomes an
-  /// orphan with the content it has; an orphan that had a name then is the
-  /// same inode, with the content it had.
+  /// Undoes `rewind`. A held inode that was made since becomes an orphan with
+  /// its content. An orphan that had a name then becomes the same inode with
+  /// its former content.
   WentBack GoBack(const Rewind& rewind);
-  /// Numbers up to `ino` are taken.
+  /// Marks the numbers up to `ino` as used.
   void ReserveInos(Ino ino) { next_ino_ = std::max(next_ino_, Raw(ino) + 1); }
 
-  /// stat(2)'s view. st_ino: of a base object its own, of a new one
-  /// 2^52 + Ino.
+  /// The attributes for stat(2). st_ino: StatIno of the base object, or
+  /// kNewInodeBit with the Ino for a new or lost one.
   [[nodiscard]] struct stat StatOf(const Inode& inode) const;
   [[nodiscard]] uint64_t StatIno(uint64_t dev, uint64_t ino) const;
 
   [[nodiscard]] size_t size() const { return inodes_.size(); }
 
-  /// Counts operations that changed a name or a record: while it stays, so do
-  /// the paths of every inode, and what rules see of it.
+  /// Counts changes of names and records. While it is constant, paths and the
+  /// view of the rules are too.
   [[nodiscard]] uint64_t name_changes() const { return name_changes_; }
 
  private:
@@ -306,7 +306,7 @@ class Tree final : public State {
   static void GoBackExtents(Inode& inode, const Rewind::PastInode& past);
   void RelinkBase(Inode& inode);
   void RelinkBase(Inode& inode, const std::string& path);
-  /// What to take for a directory that the base has no more.
+  /// Replacement for a directory that the base no longer has.
   enum class Missing { kNone, kLostOne };
   Inode* ObtainBaseDirectory(const std::string& path, const Look& look,
                              Missing missing);
@@ -328,19 +328,18 @@ class Tree final : public State {
   uint64_t base_device_;
   uint64_t next_ino_ = Raw(kRootIno) + 1;
   uint64_t name_changes_ = 0;
-  uint64_t rebases_ = 1;  ///< the Rebase that comes next
+  uint64_t rebases_ = 1;  ///< number of the next Rebase
   size_t staying_ = 0;    ///< inodes that stay in place in it
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
   std::vector<Inode*> upper_;  ///< in no order
   std::vector<ExtentMap> dropped_;
-  /// Several where others put a base object in the place of another one.
+  /// Several for one key if other programs replaced a base object.
   std::unordered_multimap<BaseKey, Ino, BaseKeyHash> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>
       base_directories_;
 };
 
-/// FindObject on `base`, and none where it cannot be asked. `base` must outlive
-/// it.
+/// FindObject on `base`, which must outlive the result. Errors count as none.
 [[nodiscard]] Tree::Look LookAt(const BaseDirectory& base);
 
 }  // namespace txfs

@@ -28,8 +28,7 @@ std::optional<std::string> Tree::VisibleBase(const std::string& path,
 std::optional<std::string> Tree::VisiblePath(const Inode& inode,
                                              const Counts& counts,
                                              PathMemo* memo) const {
-  // Up first, then down: a path that is built at each level again takes the
-  // square of its length.
+  // Up first, then down: joining the path at each level takes quadratic time.
   struct Step {
     const Inode* inode;
     const Inode::Link* link;  ///< the one way up; null: there is none
@@ -47,7 +46,7 @@ std::optional<std::string> Tree::VisiblePath(const Inode& inode,
       break;
     }
     const std::vector<const Inode::Link*> ways = WaysUp(*at, counts);
-    // The directory of a file is remembered, too.
+    // The memo also keeps the directory of a file.
     const bool is_file = memo != nullptr && !at->IsDirectory();
     if (ways.size() > 1 || (is_file && !ways.empty())) {
       path = FirstPath(*at, ways, counts, memo);
@@ -71,7 +70,7 @@ std::optional<std::string> Tree::VisiblePath(const Inode& inode,
   return path;
 }
 
-/// Names of `inode` that count, in known directories.
+/// Names of `inode` that count, in directories in memory.
 std::vector<const Inode::Link*> Tree::WaysUp(const Inode& inode,
                                              const Counts& counts) const {
   std::vector<const Inode::Link*> ways;
@@ -154,7 +153,8 @@ bool Tree::IsAsItWas(const Inode& inode) const {
   return std::ranges::all_of(inode.links, [&](const Inode::Link& link) {
     const Inode* parent = Find(link.parent);
     if (parent == nullptr || !parent->record.base) return false;
-    // Moved away and back, it has a name of its own, which the base has, too.
+    // A file that was moved away and back has an upper name, which the base
+    // also has.
     return parent->UpperSlot(link.name) == nullptr ||
            JoinPath(parent->record.base->path, link.name) == origin->path;
   });
@@ -215,7 +215,7 @@ Inode* Tree::ObtainBaseDirectory(const std::string& path, const Look& look,
   const bool lost = !object || !S_ISDIR(object->st.st_mode);
   if (lost && missing == Missing::kNone) return nullptr;
   if (lost) {
-    // What it was, nobody knows any more.
+    // The attributes of the missing directory are unknown.
     object = BaseObject{.path = path, .st = StatOf(*parent), .symlink = {}};
     object->st.st_mode = S_IFDIR | 0755;
     object->st.st_dev = base_device_;
@@ -248,7 +248,7 @@ bool Tree::IsShadowed(const Inode& inode) const {
   return slot != nullptr && slot->cached != inode.ino;
 }
 
-/// Of two for one name, the one that was changed gets it.
+/// A changed inode has precedence over an unchanged one with the same name.
 void Tree::RelinkUpper(const Look& look) {
   std::vector<Inode*> upper = upper_;
   std::ranges::stable_partition(upper, [](const Inode* inode) {
@@ -256,7 +256,8 @@ void Tree::RelinkUpper(const Look& look) {
   });
   for (Inode* inode : upper) {
     Relink(*inode, look);
-    // What was changed is seen where it was, whatever others put there.
+    // A changed file is shown at its recorded path, whatever the base has
+    // there.
     const bool noted = !inode->IsDirectory() && inode->record.base &&
                        !inode->IsOrphan() && !inode->IsUnchanged();
     if (!noted) continue;
@@ -281,14 +282,14 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
       inode.RestoreAttr();
     } else if (inode.links.empty()) {
       auto object = look(path);
-      // An inode does not change its type while the kernel holds it, and no two
-      // are one object.
+      // While the kernel holds an inode its type is constant, and two inodes
+      // must not represent one object.
       if (!object || AttrOf(object->st).type != inode.attr().type) continue;
       if (IsAnother(inode, path, object->st)) continue;
       inode.record = RecordOf(*object);
       inode.base_blocks = static_cast<uint64_t>(object->st.st_blocks);
     } else if (!survivor.unchanged) {
-      // By another of its names the base may have another file by now, or none.
+      // Another name may lead to a different file in the base now.
       const auto object = look(path);
       if (!object || !IsOrigin(inode, object->st)) continue;
     }
@@ -296,8 +297,8 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
     AddLink(inode, parent->ino, BaseName(path));
     IndexBase(inode);
   }
-  // The kernel takes nothing more from a directory that was removed, not even
-  // when it is back: it must meet another one.
+  // The kernel never uses a removed directory again: after its return the
+  // kernel must see another generation.
   if (was_orphan && inode.IsDirectory() && !inode.links.empty()) {
     ++inode.generation;
   }
@@ -321,14 +322,14 @@ bool Tree::StayInPlace(Inode& inode) {
   inode.stays_in = rebases_;
   ++staying_;
   if (!inode.upper) return true;
-  inode.upper = false;  // Rebase empties the list of those that are
+  inode.upper = false;  // Rebase empties the list of upper inodes
   inode.RestoreAttr();
   if (!inode.extents.empty()) dropped_.push_back(std::move(inode.extents));
   inode.DropContent();
   return true;
 }
 
-/// It keeps the names of those that stay.
+/// Keeps the names of the inodes that stay in place.
 void Tree::StripDirectory(Inode& directory) {
   if (directory.slots.size() != directory.staying) {
     std::erase_if(directory.slots, [&](const auto& entry) {
@@ -374,7 +375,7 @@ void Tree::StripSurvivors(std::vector<Survivor>& survivors) {
   }
 }
 
-/// What orphans have, they have in memory only.
+/// The state of an orphan is only in memory.
 void Tree::LoadRest(const Image& rest, const std::set<Ino>& orphans) {
   for (const auto& [ino, record] : rest.inodes) {
     if (!orphans.contains(ino)) {
@@ -402,11 +403,12 @@ void Tree::LoadRest(const Image& rest, const std::set<Ino>& orphans) {
 Tree::Rebased Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
                            const std::shared_ptr<Journal>& old,
                            const Image& rest) {
-  // Directories first: a file's second name may lie in one that sorts later.
+  // Directories first: the second name of a file may be in a directory that
+  // sorts later.
   const auto files = std::ranges::partition(
       survivors, [&](const auto& s) { return Find(s.ino)->IsDirectory(); });
   std::ranges::sort(survivors.begin(), files.begin(), {}, &Survivor::paths);
-  // Those of which nobody asks what they are have it before the others.
+  // Inodes that keep their attributes have precedence for a path.
   std::ranges::stable_partition(files, &Survivor::unchanged);
   StripSurvivors(survivors);
   std::set<Ino> orphans;
@@ -433,7 +435,8 @@ Tree::Rebased Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
     const bool placed =
         survivor.ino == kRootIno || PlaceSurvivor(survivor, inode, look);
     if (!placed) {
-      // Not we removed it: the base has something else at its path, or nothing.
+      // The transaction did not delete it: the base has another object there,
+      // or none.
       if (!inode.IsOrphan() && inode.record.base) inode.taken = true;
       inode.attr().nlink = 0;
       if (!survivor.last_path.empty()) {

@@ -52,7 +52,7 @@ void Tree::DropCached(Inode& directory, const std::string& name) {
 void Tree::DropLink(Inode& child, const Inode::Link& link) {
   Inode& directory = *Find(link.parent);
   const auto cached = directory.FindCached(link.name);
-  // Something else may be known there by now.
+  // The slot may lead to another inode.
   if (cached != directory.slots.end() && cached->second.cached == child.ino) {
     directory.slots.erase(cached);
     ++directory.version;

@@ -24,8 +24,8 @@ void AppendExtents(const Inode& inode, std::vector<Extent>& to) {
 
 }  // namespace
 
-/// What an orphan has, it has in memory only; it gets back what the journal
-/// had.
+/// Replaces the state of an orphan, which is only in memory, by that of the
+/// journal.
 void Tree::ReviveOrphan(Inode& inode, WentBack& went) {
   AppendExtents(inode, went.given_up);
   inode.extents.clear();
@@ -36,8 +36,8 @@ void Tree::ReviveOrphan(Inode& inode, WentBack& went) {
   inode.last_path.clear();
   inode.taken = false;
   inode.pinned_base.reset();
-  // The kernel takes nothing more from a directory that was removed, not even
-  // when it is back: it must meet another one.
+  // The kernel never uses a removed directory again: after its return the
+  // kernel must see another generation.
   if (inode.IsDirectory()) ++inode.generation;
 }
 
@@ -60,7 +60,7 @@ void Tree::GoBackInode(const Rewind::PastInode& past, WentBack& went) {
       if (inode->IsOrphan()) ReviveOrphan(*inode, went);
       SetRecord(*inode, *past.record);
     } else {
-      // Made since: all that is left of it is what the kernel holds.
+      // The inode was made since: only the kernel holds it.
       if (!inode->IsOrphan() && inode->lookups > 0) {
         AppendExtents(*inode, went.kept);
       }
@@ -75,7 +75,7 @@ void Tree::GoBackInode(const Rewind::PastInode& past, WentBack& went) {
   GoBackExtents(*inode, past);
 }
 
-/// Orphans keep what they have.
+/// Orphans keep their extents.
 void Tree::GoBackExtents(Inode& inode, const Rewind::PastInode& past) {
   if (past.extents.empty() || inode.IsOrphan()) return;
   ExtentEdit edit{.ino = inode.ino};
@@ -87,8 +87,8 @@ void Tree::GoBackExtents(Inode& inode, const Rewind::PastInode& past) {
   ReplaceExtents(inode, edit);
 }
 
-/// A base object whose only known name was one the transaction gave it is found
-/// at its own again.
+/// Links a base object at its recorded path again, if the transaction gave it
+/// its only known name.
 void Tree::RelinkBase(Inode& inode) {
   if (!inode.links.empty() || !inode.record.base || inode.IsOrphan()) return;
   RelinkBase(inode, inode.record.base->path);
@@ -104,7 +104,7 @@ void Tree::RelinkBase(Inode& inode, const std::string& path) {
   AddLink(inode, parent->ino, BaseName(path));
 }
 
-/// While all directories are still where they are.
+/// Runs before any directory moves.
 void Tree::NoteLastPaths(const Rewind& rewind) {
   for (const auto& past : rewind.inodes) {
     if (past.has != Rewind::PastInode::Record::kVanishes) continue;
@@ -120,7 +120,7 @@ Tree::WentBack Tree::GoBack(const Rewind& rewind) {
   NoteLastPaths(rewind);
   for (const auto& past : rewind.inodes) GoBackInode(past, went);
   for (const auto& [key, value] : rewind.dentries) {
-    // What came and went since was never to be found.
+    // A directory that was made and deleted since has no inode.
     if (Find(key.first) != nullptr) SetDentry(key.first, key.second, value);
   }
   for (const auto& [key, value] : rewind.xattrs) {

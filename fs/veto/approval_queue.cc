@@ -24,7 +24,7 @@ bool ApprovalQueue::IsRemembered(const std::vector<Grant>& grants) const {
 
 void ApprovalQueue::Remember(const std::vector<Grant>& grants) {
   for (const Grant& grant : grants) {
-    // Nobody knows who that will be the next time.
+    // A process without a known PID cannot be recognized later.
     const bool known = std::get<ProcessIdentity>(grant).pid != 0;
     if (!known || !remembered_.insert(grant).second) continue;
     oldest_.push_back(grant);

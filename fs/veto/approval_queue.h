@@ -19,61 +19,61 @@
 
 namespace txfs {
 
-/// Questions that wait for people. Thread-safe; its lock is a leaf, and is not
-/// held while a thread is told that it may wait.
+/// Questions that wait for an answer of a user. Thread-safe; its lock is a leaf
+/// and is not held during LongWait::Begin.
 class ApprovalQueue {
  public:
   struct Limits {
-    size_t waiting = 8;        ///< operations at once
-    size_t remembered = 1000;  ///< names that were approved
+    size_t waiting = 8;        ///< operations at the same time
+    size_t remembered = 1000;  ///< approved names
   };
   enum class Answer {
     kYes,
     kNo,
-    kLate,         ///< nobody answered in time
-    kFull,         ///< as many wait as may
+    kLate,         ///< the deadline passed
+    kFull,         ///< Limits::waiting is reached, or LongWait::Begin failed
     kEnded,        ///< DenyAll, EndAll or Suspend
-    kInterrupted,  ///< who asked is to end
+    kInterrupted,  ///< the asking process must end
   };
-  /// A question, and who waits for its answer.
+  /// A question and the processes that wait for its answer.
   struct Item {
     uint64_t id = 0;
     Question question;
     uint32_t uid = 0;
     Timestamp asked;
-    std::chrono::milliseconds left{};  ///< until it is too late
+    std::chrono::milliseconds left{};  ///< time until the deadline
     std::vector<ProcessIdentity> processes;
   };
 
   explicit ApprovalQueue(Limits limits) : limits_(limits) {}
   ApprovalQueue() : ApprovalQueue(Limits{}) {}
 
-  /// Waits until somebody answers, for as long as the question's policy says. A
-  /// question that waits already is joined: then one answer is for both. What
-  /// was approved to a process is not asked again by it, as long as the rules
-  /// are the same.
+  /// Waits for an answer until the deadline of the question's policy. An
+  /// identical waiting question is joined, so that one answer serves both. An
+  /// approval is remembered for the process while the rules stay the same.
   Answer Ask(const Caller& caller, const Question& question) EXCLUDES(mutex_);
 
-  /// What waits, the oldest first.
+  /// The waiting questions, oldest first.
   std::vector<Item> Pending() EXCLUDES(mutex_);
-  /// Answers a question for all who wait. False: none has the number.
+  /// Answers a question for all waiting operations. False: no question has this
+  /// ID.
   bool Reply(uint64_t id, bool yes) EXCLUDES(mutex_);
 
-  /// All that waits is denied.
+  /// Ends all waiting questions with kEnded.
   void DenyAll() EXCLUDES(mutex_);
-  /// DenyAll, and no answer is remembered.
+  /// DenyAll; also forgets all approvals.
   void EndAll() EXCLUDES(mutex_);
-  /// DenyAll, and so is what comes, until as many calls of Resume.
+  /// DenyAll, also for new questions until as many calls of Resume.
   void Suspend() EXCLUDES(mutex_);
   void Resume() EXCLUDES(mutex_);
 
  private:
   using Steady = std::chrono::steady_clock;
-  /// A thread that waits.
+  /// A waiting thread.
   struct Waiter {
     ProcessIdentity process;
     const LongWait* wait = nullptr;
-    bool signalled = false;  ///< by whatever
+    bool signalled = false;  ///< the process got some signal
   };
   struct Entry {
     uint64_t id = 0;
@@ -82,10 +82,10 @@ class ApprovalQueue {
     Timestamp asked;
     Steady::time_point deadline;
     std::vector<Waiter*> waiters;
-    std::optional<Answer> answer;  ///< then it is not in entries_ any more
+    std::optional<Answer> answer;  ///< if set, entries_ lacks the entry
   };
-  using SharedEntry = std::shared_ptr<Entry>;  ///< of all who wait for it
-  /// A process, what rules say, the rule, the name, and the program.
+  using SharedEntry = std::shared_ptr<Entry>;  ///< one owner per thread
+  /// Process, policy hash, rule, effect, path and program.
   using Grant = std::tuple<ProcessIdentity, uint64_t, std::string, int,
                            std::string, std::string>;
 
@@ -109,7 +109,7 @@ class ApprovalQueue {
   size_t waiting_ GUARDED_BY(mutex_) = 0;
   size_t pauses_ GUARDED_BY(mutex_) = 0;
   std::set<Grant> remembered_ GUARDED_BY(mutex_);
-  std::deque<Grant> oldest_ GUARDED_BY(mutex_);  ///< of the same, in order
+  std::deque<Grant> oldest_ GUARDED_BY(mutex_);  ///< by age, oldest first
 };
 
 }  // namespace txfs

@@ -10,23 +10,23 @@
 
 namespace txfs {
 
-/// How the thread that does an operation may wait for long. Belongs to one
-/// operation.
+/// Lets the thread of one operation wait for a long time.
 class LongWait {
  public:
   virtual ~LongWait() = default;
 
-  /// The thread is about to wait. False: it must not, for nobody could serve in
-  /// its place. `on_signal` is called when the process that asked gets a
-  /// signal: on any thread, perhaps at once. No lock may be held that it takes.
+  /// Announces the wait. False: the thread must not wait, because no other
+  /// thread could serve requests. `on_signal` runs when the calling process
+  /// gets a signal: on any thread, perhaps before the return. Hold no lock that
+  /// it takes.
   virtual bool Begin(std::function<void()> on_signal) = 0;
-  /// Whether the process is to end: then the wait is over. With other signals
-  /// (a timer, a child that ended) it goes on. The kernel tells only of the
-  /// first one, so after that this is asked every kSignalInterval.
+  /// Whether the process must end, which ends the wait. Other signals (a timer,
+  /// SIGCHLD) do not end it. The kernel reports only the first signal, so check
+  /// again every kSignalInterval after it.
   [[nodiscard]] virtual bool HasToEnd() const = 0;
   static constexpr std::chrono::milliseconds kSignalInterval{100};
-  /// It does not wait any more: after this has returned, `on_signal` is not
-  /// called. Only after a Begin that returned true.
+  /// Ends the wait. After the return `on_signal` is not called. Requires that
+  /// Begin returned true.
   virtual void End() = 0;
 };
 
@@ -35,9 +35,8 @@ class Approver {
  public:
   virtual ~Approver() = default;
 
-  /// Succeeds when all of `questions`, which are of one operation of `caller`,
-  /// are answered with yes. Else a denial (Veto). Waits for as long as it
-  /// takes, so that no lock may be held.
+  /// Succeeds if all of `questions`, of one operation of `caller`, are answered
+  /// with yes; otherwise a denial (Veto). Blocks until then: hold no lock.
   virtual Status Decide(const Caller& caller,
                         std::span<const Question> questions) = 0;
 };

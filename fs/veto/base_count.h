@@ -10,9 +10,8 @@
 
 namespace txfs {
 
-/// How many names of `base` each of `limits` counts: files and directories.
-/// Lists every directory once; those that cannot be looked into have nothing in
-/// them.
+/// For each of `limits`, the number of files and directories of `base` that it
+/// counts. Lists every directory once; unreadable directories count as empty.
 Result<std::vector<uint64_t>> CountBase(
     const BaseDirectory& base, std::span<const policy::Limit* const> limits);
 

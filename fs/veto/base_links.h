@@ -16,41 +16,40 @@
 
 namespace txfs {
 
-/// Files of the base that have several names there, of which a rule is about
-/// one: whoever reaches such a file by another name has never looked it up. The
-/// base is searched when it is first asked, and only where rules lead. Thread-
-/// safe.
+/// Finds hard links of base files that rules match. An operation through one
+/// name of such a file affects its other names, which the kernel may never have
+/// looked up. The first query searches the base, and only where rules may
+/// match. Thread-safe.
 class BaseLinks {
  public:
   explicit BaseLinks(const BaseDirectory& base) : base_(base) {}
 
-  /// Which directories are elsewhere; asked when it is not known.
+  /// Returns the moved directories; called when they are not cached.
   using Moves = std::function<std::vector<MovedDirectory>()>;
 
-  /// Base paths that lead to the file, and of which rules are about what they
-  /// are in the base, or where a moved directory takes them; none if it has no
-  /// such name. Directories that may not be listed count as empty.
+  /// Base paths of the file that rules match, either as they are or where a
+  /// moved directory shows them. Unreadable directories count as empty.
   Result<std::vector<std::string>> PathsOf(const policy::Policy& policy,
                                            uint64_t dev, uint64_t ino,
                                            const Moves& moves) EXCLUDES(mutex_);
-  /// The base has changed.
+  /// Drops all paths after a change of the base.
   void Clear() EXCLUDES(mutex_);
-  /// Directories have moved.
+  /// Drops the paths in moved directories.
   void ForgetMoves() EXCLUDES(mutex_);
 
  private:
   using ByFile =
       std::map<std::pair<uint64_t, uint64_t>, std::vector<std::string>>;
 
-  /// Below `pending`, directories of the base with the paths that rules see.
+  /// Searches below `pending`: base directories and their overlay paths.
   Result<ByFile> Search(const policy::Policy& policy,
                         std::vector<MovedDirectory> pending) const;
 
   const BaseDirectory& base_;
   Mutex mutex_;
-  uint64_t policy_ GUARDED_BY(mutex_) = 0;  ///< hash; 0: not searched
+  uint64_t policy_ GUARDED_BY(mutex_) = 0;  ///< policy hash; 0: not searched
   ByFile paths_ GUARDED_BY(mutex_);
-  std::optional<ByFile> moved_ GUARDED_BY(mutex_);  ///< below moved directories
+  std::optional<ByFile> moved_ GUARDED_BY(mutex_);  ///< in moved directories
 };
 
 }  // namespace txfs

@@ -33,7 +33,7 @@ Status Inquiry::Note(const std::shared_ptr<const policy::Policy>& policy,
   TouchedName name{.effect = event.effect,
                    .path = std::string(event.path),
                    .layer = event.layer};
-  // Each round may have added one.
+  // Each round may have granted one more question.
   const bool granted =
       std::ranges::any_of(granted_, [&](const Question& question) {
         return question.rule == &rule && Has(question, name);

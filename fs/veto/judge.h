@@ -21,9 +21,9 @@
 
 namespace txfs {
 
-/// Decides whether an operation may be done: the policy in force, with what its
-/// rules and limits need to know. Not thread-safe: the caller's commit gate
-/// keeps the policy in place, and its tree lock the counts of the limits.
+/// Decides whether an operation is allowed: the policy in force, with the state
+/// that its rules and limits need. Not thread-safe: the caller's commit gate
+/// guards the policy, and its tree lock the counts of the limits.
 class Judge {
  public:
   /// `base` and `clock` outlive this. A null policy allows everything.
@@ -39,33 +39,34 @@ class Judge {
     return policy_;
   }
 
-  /// Judges the names that `plan` touches by rules; its caller and op are
-  /// known. Requires the tree lock.
+  /// Checks by rules the names that `plan` touches. Requires its caller and
+  /// operation, and the tree lock.
   PolicyCheck Check(const Tree& tree, Plan& plan) {
     return {policy_, tree, base_, links_, plan};
   }
-  /// Fails when `inquiry`, if there is one, has questions about `change` that
-  /// no limit refuses. Requires the tree lock.
+  /// Fails if `inquiry` has open questions: with the refusal of a limit, or
+  /// with a denial that makes the questions due. Null has none. Requires the
+  /// tree lock.
   Status CheckAnswered(Inquiry* inquiry, Change& change, Tree& tree);
-  /// Judges `change` by limits, before it is applied. Requires the tree lock.
+  /// Judges `change` by limits. Call before Apply. Requires the tree lock.
   Status CheckLimits(Change& change, Tree& tree);
-  /// The change that was judged last is done.
+  /// Counts the change that was judged last.
   void Count() { meters_.Count(); }
 
-  /// These extents hold content no longer.
+  /// Reduces the counts by extents that were freed.
   void GiveBack(std::span<const Extent> freed) {
     if (!meters_.empty()) meters_.GiveBack(freed);
   }
 
-  /// Whether some limit is a fraction of the base.
+  /// Whether a limit is a fraction of the base.
   [[nodiscard]] bool HasFractions() const;
   [[nodiscard]] LimitMeters& meters() { return meters_; }
 
-  /// Another process changed the base.
+  /// Drops the state derived from the base, after a change of it.
   void ForgetBase();
-  /// Directories of the tree have moved.
+  /// Drops the state derived from the places of directories.
   void ForgetMoves() { links_.ForgetMoves(); }
-  /// The tree changed by something else than an operation.
+  /// Drops the counts, after a change of the tree without an operation.
   void ForgetTree() { meters_.ForgetTree(); }
 
  private:
@@ -75,13 +76,12 @@ class Judge {
   std::shared_ptr<const policy::Policy> policy_;
 };
 
-/// Gets answers to the questions of `inquiry` from `approver`; a denial where
-/// that is null. No lock may be held.
+/// Gets answers to the questions of `inquiry` from `approver`; null denies.
+/// Hold no lock.
 Status Ask(Approver* approver, const Caller& caller, const Inquiry& inquiry);
 
-/// Runs `work`, which does an operation for the caller that it is given; again,
-/// each time that all its questions were answered with yes. No lock may be
-/// held.
+/// Runs `work`, an operation for the given caller, again each time that all its
+/// questions are answered with yes. Hold no lock.
 template <class Work>
 std::invoke_result_t<Work, const Caller&> Answered(Approver* approver,
                                                    const Caller& caller,

@@ -10,7 +10,7 @@ namespace {
 using policy::Limit;
 using policy::Measure;
 
-/// What `tally` adds to what `limit` counts.
+/// The amount of `tally` for `limit`.
 int64_t AddedBy(const Tally& tally, const Limit& limit) {
   switch (limit.of) {
     case Measure::kBaseRemoved:
@@ -29,7 +29,7 @@ uint64_t Sum(uint64_t count, int64_t added) {
   return count - std::min(count, static_cast<uint64_t>(-added));
 }
 
-/// What `inode` is of what `limit` counts.
+/// The amount of `inode` for `limit`.
 uint64_t ShareOf(const Inode& inode, const Limit& limit) {
   const auto& base = inode.record.base;
   switch (limit.of) {
@@ -60,7 +60,7 @@ Tally TallyOf(const Change& change, const Tree& tree) {
   std::vector<Ino> orphaned;
   for (const Edit& edit : change.edits) {
     if (const auto* record = std::get_if<InodeEdit>(&edit)) {
-      // An orphan that changes gets a record, too, which nobody keeps.
+      // A changed orphan also gets a record, which is dropped.
       const bool is_new = !record->before && tree.Find(record->ino) == nullptr;
       if (is_new && !record->after->base) ++tally.made;
       if (!record->after && !record->before->base) --tally.made;
@@ -104,7 +104,7 @@ void LimitMeters::ForgetBase() {
 void LimitMeters::CountTree(Tree& tree) {
   if (counted_) return;
   for (Meter& meter : meters_) meter.count = 0;
-  // All, not those of the journal only: content of orphans is none of its.
+  // Includes orphans, whose content is not in the journal.
   tree.ForEach([&](const Inode& inode) {
     for (Meter& meter : meters_) meter.count += ShareOf(inode, *meter.limit);
   });

@@ -16,50 +16,50 @@
 
 namespace txfs {
 
-/// What a change does of what limits count.
+/// The contribution of a change to the counts of limits.
 struct Tally {
   std::vector<std::string> removed;  ///< base paths
-  int64_t made = 0;                  ///< inodes; less than 0: fewer than before
-  int64_t held = 0;                  ///< bytes of content, likewise
-  uint64_t written = 0;              ///< bytes, whatever they replace
+  int64_t made = 0;                  ///< inodes; negative: fewer than before
+  int64_t held = 0;                  ///< bytes of content; negative: freed
+  uint64_t written = 0;              ///< bytes, including overwrites
 };
 
-/// Of `change` before it is applied to `tree`. Content of what loses its last
-/// name is held until it is forgotten.
+/// The contribution of `change`, which is not yet applied to `tree`. Content of
+/// a file that loses its last name counts until the kernel forgets it.
 [[nodiscard]] Tally TallyOf(const Change& change, const Tree& tree);
 
 /// Bytes of `extents` that are in the store.
 [[nodiscard]] uint64_t StoredIn(std::span<const Extent> extents);
 
-/// Limits that are judged at the operation, and how much was done of what each
-/// counts. Of a transaction that is what its tree holds now: it follows every
-/// end and rollback, and a crash takes nothing from it. Of a window it is what
-/// was done while this was there. Requires the tree lock.
+/// The limits that are judged at each operation, and their counts. A count of a
+/// transaction comes from the tree, so it follows commits, discards and
+/// rollbacks and survives a crash. A window counts since Use. Requires the tree
+/// lock.
 class LimitMeters {
  public:
   /// `clock` outlives it.
   explicit LimitMeters(const Clock* clock) : clock_(clock) {}
 
-  /// From now on those of `policy`; null: none. What was done counts.
+  /// Uses the limits of `policy`; null: none. Windows start empty.
   void Use(std::shared_ptr<const policy::Policy> policy);
   [[nodiscard]] bool empty() const { return meters_.empty(); }
 
-  /// Something else than an operation changed the tree.
+  /// Call after a change of the tree without an operation.
   void ForgetTree() { counted_ = false; }
-  /// Somebody changed the base.
+  /// Call after a change of the base.
   void ForgetBase();
 
-  /// Judges `change`, before it is applied to `tree`; what is only noted is
-  /// noted in it. Looks at all of `base` where a limit needs that and nobody
-  /// has called SetTotals since the base changed.
+  /// Judges `change`, which is not yet applied to `tree`. A limit that only
+  /// audits sets `change.rule`. Counts `base` if a limit needs it and SetTotals
+  /// was not called since the last change.
   Status Judge(Change& change, Tree& tree, const BaseDirectory& base);
-  /// The change that was judged last is done.
+  /// Counts the change that was judged last.
   void Count();
-  /// These are held no more.
+  /// Subtracts freed extents.
   void GiveBack(std::span<const Extent> freed);
 
-  /// Those that will need to know how much the base has, if one more thing is
-  /// removed, and do not. CountBase says it, without the tree lock.
+  /// The limits that need the size of the base for one more removal and do not
+  /// have it. Get it with CountBase, without the tree lock.
   [[nodiscard]] std::vector<const policy::Limit*> Wanting(Tree& tree);
   void SetTotals(std::span<const policy::Limit* const> limits,
                  std::span<const uint64_t> totals);
@@ -67,10 +67,10 @@ class LimitMeters {
  private:
   struct Meter {
     const policy::Limit* limit;
-    uint64_t count = 0;  ///< without a window
+    uint64_t count = 0;  ///< limits without a window
     std::optional<policy::Window> window;
-    std::optional<uint64_t> total;  ///< of the base, if it is known
-    int64_t added = 0;              ///< by the change that is judged
+    std::optional<uint64_t> total;  ///< in the base, if known
+    int64_t added = 0;              ///< by the change in Judge
   };
 
   void CountTree(Tree& tree);
@@ -81,7 +81,7 @@ class LimitMeters {
   const Clock* const clock_;
   std::shared_ptr<const policy::Policy> policy_;  ///< shared with the overlay
   std::vector<Meter> meters_;
-  bool counted_ = false;  ///< what the tree holds
+  bool counted_ = false;  ///< whether `count` is up to date
   bool has_windows_ = false;
 };
 

@@ -16,7 +16,7 @@ using policy::Effect;
 using policy::Layer;
 
 policy::Op JudgedOp(Op op) {
-  // Both begin with the same ones, in the same order.
+  // Both enumerations begin with the same operations in the same order.
   static_assert(static_cast<int>(Op::kCreate) - 1 ==
                 static_cast<int>(policy::Op::kCreate));
   static_assert(static_cast<int>(Op::kExchange) - 1 ==
@@ -45,26 +45,27 @@ bool HasOneName(const Inode& inode) {
   return inode.attr().nlink == 1 && (!base || base->nlink == 1);
 }
 
-/// Whether the tree knows what has the name, or that nothing has.
+/// Whether the tree knows that the name leads to an inode or is deleted.
 bool HasSlot(const Inode& directory, const std::string& name) {
   const Slot* slot = directory.CachedSlot(name);
   return directory.UpperSlot(name) != nullptr ||
          (slot != nullptr && slot->cached != kNoIno);
 }
 
-/// Refuses a name of txfs's own, and what is below one, by whatever policy.
+/// Refuses a reserved name and names below it, whatever the policy.
 Status CheckOwn(const Tree& tree, const BaseDirectory& base,
                 const Inode& directory, std::string_view name) {
   if (!OwnNames(tree, base).Has(directory, name)) return {};
   return Veto(OwnNamesRule(), tree.PathOf(directory, name));
 }
 
-/// What `policy` says of `event`, which loses its program if that does not
-/// count. It takes longer to find that out than to judge twice.
+/// The verdict of `policy` on `event`. Drops the program from `event` if it
+/// does not count. That check is slower than a second verdict, so it runs only
+/// if an unknown program could change the verdict or ask.
 policy::Verdict JudgeProgram(const policy::Policy& policy, policy::Event& event,
                              uint32_t pid, const BaseDirectory& base) {
   const policy::Verdict verdict = policy::Evaluate(policy, event);
-  // One that is not known only makes it stricter.
+  // An unknown program can only make the verdict stricter.
   if (event.exe.empty() || verdict.action == policy::Action::kDeny) {
     return verdict;
   }
@@ -95,7 +96,7 @@ PolicyCheck::Thing PolicyCheck::ThingOf(const Inode& inode) {
 
 Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
                           std::string_view other_end) {
-  // What an operation makes is never of the base.
+  // An operation never makes a base object.
   const Layer layer = effect == Effect::kMake ? Layer::kNew : thing.layer;
   policy::Event event{.op = JudgedOp(change_.op),
                       .effect = effect,
@@ -122,7 +123,7 @@ Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
 
 Status PolicyCheck::Inquire(const policy::Event& event,
                             const policy::Rule& decisive) {
-  // Nobody can be asked.
+  // Without an inquiry the caller cannot be asked.
   if (inquiry_ == nullptr) return Veto(decisive, event.path);
   for (const policy::Rule* rule : policy_->Matching(event)) {
     if (rule->action <= policy::Action::kAudit) continue;
@@ -145,7 +146,7 @@ Status PolicyCheck::Remove(const Inode& directory, std::string_view name,
   if (Cares(Effect::kRemove)) {
     TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name), ThingOf(child)));
   }
-  // Its other names lose a link.
+  // Other hard links get a lower link count.
   const bool has_others = !child.IsDirectory() && child.attr().nlink > 1;
   if (!has_others) return {};
   return AlterNames(Effect::kAttributes, child, tree_.PathOf(directory, name));
@@ -190,7 +191,7 @@ Status PolicyCheck::AddUnseen(const BaseOrigin& base,
         std::back_inserter(in_base));
   }
   for (const std::string& path : in_base) {
-    // What the transaction did to a name hides it.
+    // An upper entry hides the base name.
     if (auto seen = tree_.VisibleBase(path)) paths.push_back(std::move(*seen));
   }
   return {};
@@ -211,7 +212,7 @@ Status PolicyCheck::Move(const Inode& from, std::string_view name,
   return child.IsDirectory() ? JudgeBelow(child, old_path, new_path) : Status();
 }
 
-/// Looks only where a rule may be about something.
+/// Reads only directories where a rule may match.
 Status PolicyCheck::JudgeBelow(const Inode& directory,
                                const std::string& old_path,
                                const std::string& new_path) {
@@ -248,7 +249,7 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
     };
     if (below.inode != nullptr) {
       for (const auto& [name, slot] : below.inode->slots) {
-        // Also one that the base has no more, but the tree has.
+        // Includes children that the base deleted and the tree still has.
         const Ino ino = slot.upper.kind == DentryKind::kInode ? slot.upper.ino
                         : slot.IsUpper()                      ? kNoIno
                                                               : slot.cached;
@@ -260,7 +261,7 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
     if (below.base_path.empty()) continue;
     auto entries = base_.List(below.base_path);
     if (!entries) {
-      // Whoever may rename a directory need not be able to look into it.
+      // The caller may rename a directory without the right to read it.
       if (IsClosedOrGone(entries.error())) continue;
       return std::unexpected(std::move(entries).error());
     }

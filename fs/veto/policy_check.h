@@ -18,15 +18,14 @@
 
 namespace txfs {
 
-/// Judges one mutating operation before it is planned: every name that it
-/// touches. Requires the tree lock. The first refusal stands, and nothing
-/// afterwards is looked at. Questions go to the plan's inquiry, and fail
-/// nothing before the plan is to be accepted, so that nobody is asked about
-/// what is refused.
+/// Judges every name that one mutating operation touches, before its edits are
+/// planned. Stops at the first refusal. Questions go to the plan's inquiry and
+/// fail only when the plan is accepted, so that no approver sees an operation
+/// that is refused anyway. Requires the tree lock.
 class PolicyCheck {
  public:
-  /// `policy` may be null: all is allowed. `plan` says who does what; its
-  /// change learns which policy judged it, and the rule that had it noted.
+  /// A null `policy` allows everything. `plan` has the caller and the
+  /// operation; its change records the policy and the rule that noted it.
   PolicyCheck(const std::shared_ptr<const policy::Policy>& policy,
               const Tree& tree, const BaseDirectory& base, BaseLinks& links,
               Plan& plan)
@@ -40,37 +39,37 @@ class PolicyCheck {
     if (policy != nullptr) change_.policy = policy->hash();
   }
 
-  /// The name is to be made, and to lead to something of `type`.
+  /// Judges a new name of an object of `type`.
   Status Make(const Inode& directory, std::string_view name, FileType type);
-  /// What the name leads to goes, by that name.
+  /// Judges the removal of a name.
   Status Remove(const Inode& directory, std::string_view name,
                 const Inode& child);
-  /// Its content or its attributes change, under all its names.
+  /// Judges a change of content or attributes, for all names of `inode`.
   Status Alter(policy::Effect effect, const Inode& inode);
-  /// `child` goes to another place, with all that is below it.
+  /// Judges a move of `child` and of all names below it.
   Status Move(const Inode& from, std::string_view name, const Inode& to,
               std::string_view new_name, const Inode& child);
 
  private:
   [[nodiscard]] bool Cares(policy::Effect effect) const;
-  /// What a name leads to.
+  /// The object of a name.
   struct Thing {
     policy::Layer layer;
     policy::Type type;
-    bool moved = false;  ///< its name goes elsewhere by a rename
+    bool moved = false;  ///< a rename moves its name
   };
   static Thing ThingOf(const Inode& inode);
 
   /// `other_end` as in policy::Event.
   Status Judge(policy::Effect effect, std::string_view path, Thing thing,
                std::string_view other_end = {});
-  /// Notes what of the rules about `event` is not answered yet.
+  /// Adds the unanswered questions about `event` to the inquiry.
   Status Inquire(const policy::Event& event, const policy::Rule& decisive);
   Status AlterNames(policy::Effect effect, const Inode& inode,
                     const std::optional<std::string>& but);
-  /// Every path of `inode`, once.
+  /// All paths of `inode`, without duplicates.
   Result<std::vector<std::string>> PathsOf(const Inode& inode);
-  /// The names that the base has for an object and nobody has looked up.
+  /// Adds hard links in the base that the kernel never looked up.
   Status AddUnseen(const BaseOrigin& base, std::vector<std::string>& paths);
   Status JudgeBelow(const Inode& directory, const std::string& old_path,
                     const std::string& new_path);
@@ -82,7 +81,7 @@ class PolicyCheck {
   const std::optional<uint32_t> user_;
   Inquiry* const inquiry_;
   Change& change_;
-  /// Of the rule that the change has, the strongest one.
+  /// Action of the rule in the change, the strongest so far.
   policy::Action noted_ = policy::Action::kAllow;
 };
 
