@@ -148,7 +148,13 @@ class PageCheck {
     if (second.page_size != first.page_size) {
       return Damaged("its first two pages differ");
     }
-    const Meta& newest = first.batch < second.batch ? second : first;
+    const bool is_second = first.batch < second.batch;
+    const Meta& newest = is_second ? second : first;
+    // LMDB finds the newest one by this number, but the one that a transaction
+    // begins from by whether that is odd (mdb_txn_renew0).
+    if ((newest.batch % 2 != 0) != is_second) {
+      return Damaged("its first two pages do not belong together");
+    }
     struct stat st{};
     if (::fstat(data_, &st) != 0) return Fail(errno, "stat tables");
     const uint64_t pages = static_cast<uint64_t>(st.st_size) / newest.page_size;

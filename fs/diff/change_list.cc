@@ -70,8 +70,7 @@ class ChangeCollector {
       }
       if (slot.upper.kind != DentryKind::kInode || !visible) continue;
       const Inode* child = frozen_.tree.Find(slot.upper.ino);
-      if (child != nullptr && !IsGone(*child))
-        TRY(AddNew(JoinPath(*visible, name), *child));
+      if (child != nullptr) TRY(AddNew(JoinPath(*visible, name), *child));
     }
     return {};
   }

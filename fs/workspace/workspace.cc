@@ -144,11 +144,12 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
 Result<std::vector<NetChange>> StoredWorkspace::Changes(
     bool expand, const std::vector<std::string>& below) {
   ChangeList list;
-  TRY(WhileFollowed([&](Frozen& frozen) -> Status {
+  const auto collect = [&](Frozen& frozen) -> Status {
     NoteNamesBelow(frozen.tree, frozen.base, below);
     list = TRY(ChangeList::Collect(frozen, expand));
     return {};
-  }));
+  };
+  TRY(WhileFollowed(collect));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
 }
 
@@ -172,10 +173,11 @@ Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
   // What is other than it was then is what our own commit made of it.
   if (IsHalfWay()) return std::vector<Conflict>();
   std::vector<Conflict> conflicts;
-  TRY(WhileFollowed([&](Frozen& frozen) -> Status {
+  const auto find = [&](Frozen& frozen) -> Status {
     conflicts = ConflictsIn(TRY(FindDrift(frozen)));
     return {};
-  }));
+  };
+  TRY(WhileFollowed(find));
   return conflicts;
 }
 

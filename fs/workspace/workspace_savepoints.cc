@@ -68,10 +68,11 @@ Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
   std::ignore = TakePast();  // the base may have changed since
   std::shared_ptr<Past> past = TRY(PastAt(savepoint));
   SinceList list;
-  TRY(WhileFollowed([&](Frozen& frozen) -> Status {
+  const auto collect = [&](Frozen& frozen) -> Status {
     list = TRY(SinceList::Collect(frozen, std::move(past)));
     return {};
-  }));
+  };
+  TRY(WhileFollowed(collect));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
 }
 

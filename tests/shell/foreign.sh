@@ -5,7 +5,7 @@
 needs_fuse
 needs git
 mkdir mnt
-ignored="note: ignoring $PWD"
+ignored="note: ignoring the foreign store $PWD"
 
 # foreign_store WORKSPACE: a store, not recorded, lies in it; what is open there
 # would run programs.

@@ -42,7 +42,7 @@ policy '["/bin/cat"]'
 sed -i 's/^timeout.*/on_error = "allow"/' policy.toml
 refuses 1 'policy.toml:5: on_error of [hook] is "allow"' txfs policy check policy.toml
 sed -i '/^\[hook\]/,/^$/d' policy.toml
-refuses 1 'action of hooked is "hook", but no file has one' txfs policy check policy.toml
+refuses 1 'action of hooked is "hook", but no file has a [hook]' txfs policy check policy.toml
 policy '["/bin/cat"]'
 refuses 1 "[hook] is already set in" txfs mount ws mnt --policy policy.toml --policy policy.toml
 mkdir -p ws/.txfs

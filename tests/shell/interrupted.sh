@@ -112,8 +112,8 @@ for command in "status" "diff" "discard"; do
   refuses_with_hint 1 'no open transaction "nope"' txfs -C ws -t nope $command
   ! grep -q "No such file" "$TMPDIR/err" || fail "an errno behind a sentence"
 done
-refuses_with_hint 2 "an empty path" txfs -C ws -t stays commit ''
-refuses_with_hint 2 "an empty path" txfs -C ws -t stays discard -- ''
+refuses_with_hint 2 "a path is empty" txfs -C ws -t stays commit ''
+refuses_with_hint 2 "a path is empty" txfs -C ws -t stays discard -- ''
 refuses_with_hint 1 "changed nothing at a" txfs -C ws -t stays commit "$PWD/ws/a"
 ! grep -q "No such file" "$TMPDIR/err" || fail "an errno behind a sentence"
 

@@ -48,7 +48,7 @@ mv saved.toml mine.toml
 # explain, by the rules of the mount or of a file.
 contains "$(txfs -C mnt policy explain rmdir kept)" "* deny kept ($PWD/mine.toml:3)"
 contains "$(txfs -C mnt policy explain unlink ./.env)" "* deny txfs-env-files"
-contains "$(txfs -C mnt policy explain rename a .env)" "at .env: somebody's"
+contains "$(txfs -C mnt policy explain rename a .env)" "at .env: it has settings and secrets"
 equal allow "$(txfs -C mnt policy explain rename a b)" "what is free"
 equal allow "$(txfs policy explain --policy mine.toml unlink .env)" "one file alone"
 equal allow "$(txfs -C mnt policy explain --new unlink .env)" "what is new"
