@@ -141,8 +141,8 @@ mv mnt/dir mnt/moved
 echo new >mnt/seen
 "$TXFS" -C mnt diff >out 2>err
 grep -qx "+new" out
-grep -q "^note: file may not be read" err
-grep -q "^note: moved may not be listed" err
+grep -q "^note: file cannot be read" err
+grep -q "^note: moved cannot be listed" err
 "$TXFS" -C mnt diff --name-status >out
 grep -qxF "$(printf 'D\tfile')" out
 grep -qxF "$(printf 'R100\tdir/\tmoved/')" out
@@ -151,7 +151,7 @@ grep -qxF "$(printf 'R100\tdir/\tmoved/')" out
 id=$("$TXFS" -C mnt commit --json -m shut | sed -n 's/.*"id": "\([^"]*\)".*/\1/p')
 "$TXFS" -C mnt show "$id" >out 2>err
 grep -qx "+new" out
-grep -q "^note: file may not be read" err
+grep -q "^note: file cannot be read" err
 "$TXFS" -C mnt undo
 [ "$(stat -c %a shut/file)" = 0 ]
 [ "$(cat shut/seen)" = old ]
@@ -173,13 +173,13 @@ cat shut/seen 2>err >>mnt/append || status=$?
 grep -q "Permission denied" err
 "$TXFS" -C mnt diff >out 2>err
 grep -qx "+newer" out
-grep -q "^note: moved may not be listed" err
+grep -q "^note: moved cannot be listed" err
 "$TXFS" -C mnt status >out
 id=$("$TXFS" -C mnt commit --json -m closed | sed -n 's/.*"id": "\([^"]*\)".*/\1/p')
 "$TXFS" -C mnt show "$id" >out 2>err
 grep -qx "+newer" out
-grep -q "^note: moved may not be listed" err
-grep -q "^note: closed may not be listed" err
+grep -q "^note: moved cannot be listed" err
+grep -q "^note: closed cannot be listed" err
 echo instead >mnt/append
 "$TXFS" -C mnt commit -m instead
 "$TXFS" umount mnt
