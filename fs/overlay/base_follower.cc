@@ -565,20 +565,4 @@ void NoteLostDirectories(Tree& tree, const BaseDirectory& base) {
   });
 }
 
-Status WithBaseFollowed(Frozen& frozen,
-                        const std::function<Status(Frozen&)>& work,
-                        StaleCaches& stale) {
-  frozen.SetAppending(Frozen::Appending::kRefuse);
-  stale.Append(BaseFollower(frozen).Follow());
-  if (!frozen.refused()) return work(frozen);
-  Tree copy(TRY(frozen.base.Stat("")), frozen.base.device());
-  TRY(frozen.journal.Load(copy));
-  copy.RelinkUpper(frozen.BaseLook());
-  NoteLostDirectories(copy, frozen.base);
-  Frozen followed = frozen.On(copy);
-  followed.SetAppending(Frozen::Appending::kApply);
-  std::ignore = BaseFollower(followed).Follow();
-  return work(followed);
-}
-
 }  // namespace txfs

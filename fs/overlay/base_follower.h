@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,13 +14,6 @@ namespace txfs {
 
 /// Sets Inode::lost of the directories of a tree that was just loaded.
 void NoteLostDirectories(Tree& tree, const BaseDirectory& base);
-
-/// Runs `work` on the transaction as the next Follow will leave it, and
-/// journals nothing: on the tree itself if there is nothing to follow, else on
-/// a copy. Adds to `stale`. Takes as long as a load of the journal then.
-Status WithBaseFollowed(Frozen& frozen,
-                        const std::function<Status(Frozen&)>& work,
-                        StaleCaches& stale);
 
 /// Brings the tree up to date with changes that other programs and other
 /// transactions made to the base. Each function returns the caches that the

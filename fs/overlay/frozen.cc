@@ -84,16 +84,6 @@ Status Frozen::Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
 }
 
 Result<Lsn> Frozen::Append(const Change& change) {
-  switch (appending_) {
-    case Appending::kRefuse:
-      refused_ = true;
-      return Fail(EROFS, "a query journals nothing");
-    case Appending::kApply:
-      Apply(change, tree);
-      return journal.last_lsn();
-    case Appending::kJournal:
-      break;
-  }
   overlay_.AssertFrozen();
   return overlay_.AppendAndApply(change, nullptr);
 }

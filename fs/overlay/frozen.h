@@ -34,11 +34,6 @@ class Frozen {
         origins(the_origins),
         overlay_(overlay) {}
 
-  /// The same of `copy`, a tree of the transaction that no operation uses.
-  [[nodiscard]] Frozen On(Tree& copy) const {
-    return {copy, base, journal, origins, overlay_};
-  }
-
   Tree& tree;
   const BaseDirectory& base;
   Journal& journal;
@@ -60,17 +55,8 @@ class Frozen {
   /// with the edits `along`.
   Status Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
                  std::vector<Edit> along = {});
-  /// What Append does with a change.
-  enum class Appending {
-    kJournal,  ///< appends it to the journal and applies it
-    kRefuse,   ///< fails (EROFS)
-    kApply,    ///< only applies it: the tree is a copy
-  };
-  /// Applies a change. No policy judges it.
+  /// Appends a change to the journal and applies it. No policy judges it.
   Result<Lsn> Append(const Change& change);
-  void SetAppending(Appending appending) { appending_ = appending; }
-  /// Whether Append refused a change.
-  [[nodiscard]] bool refused() const { return refused_; }
   /// Frees extents that the change `lsn` released.
   void Release(const std::vector<Extent>& extents, Lsn lsn);
   /// Records in `change` the calling process and the time.
@@ -115,8 +101,6 @@ class Frozen {
 
  private:
   OverlayFilesystem& overlay_;
-  Appending appending_ = Appending::kJournal;
-  bool refused_ = false;
 };
 
 }  // namespace txfs

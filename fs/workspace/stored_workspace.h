@@ -185,10 +185,7 @@ class StoredWorkspace final : public Workspace {
   Result<CommitReport> CommitOrGoOn(const CommitOptions& options,
                                     const CommitProgress& progress)
       REQUIRES(end_mutex_);
-  /// Runs a query with the filesystem frozen, as WithBaseFollowed does.
-  Status WhileFollowed(const std::function<Status(Frozen&)>& work);
-  /// Brings the tree up to date with the base, and tells the kernel. Journaled:
-  /// not for a query.
+  /// Brings the tree up to date with the base, and tells the kernel. Journaled.
   void FollowBase();
   Status CommitFrozen(Frozen& frozen, Attempt& attempt) REQUIRES(end_mutex_);
   Result<CommitRecord> PrepareCommit(Frozen& frozen, const Selection* selection,

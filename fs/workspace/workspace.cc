@@ -143,23 +143,12 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
 
 Result<std::vector<NetChange>> StoredWorkspace::Changes(
     bool expand, const std::vector<std::string>& below) {
-  ChangeList list;
-  const auto collect = [&](Frozen& frozen) -> Status {
+  FollowBase();
+  ChangeList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
     NoteNamesBelow(frozen.tree, frozen.base, below);
-    list = TRY(ChangeList::Collect(frozen, expand));
-    return {};
-  };
-  TRY(WhileFollowed(collect));
+    return ChangeList::Collect(frozen, expand);
+  }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
-}
-
-Status StoredWorkspace::WhileFollowed(
-    const std::function<Status(Frozen&)>& work) {
-  StaleCaches stale;
-  const Status done = filesystem_->WhileFrozen(
-      [&](Frozen& frozen) { return WithBaseFollowed(frozen, work, stale); });
-  if (!stale.empty()) Tell(std::move(stale));
-  return done;
 }
 
 void StoredWorkspace::FollowBase() {
@@ -172,13 +161,10 @@ Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
   const MutexLock ending(end_mutex_);
   // What is other than it was then is what our own commit made of it.
   if (IsHalfWay()) return std::vector<Conflict>();
-  std::vector<Conflict> conflicts;
-  const auto find = [&](Frozen& frozen) -> Status {
-    conflicts = ConflictsIn(TRY(FindDrift(frozen)));
-    return {};
-  };
-  TRY(WhileFollowed(find));
-  return conflicts;
+  return filesystem_->WhileFrozen(
+      [&](Frozen& frozen) -> Result<std::vector<Conflict>> {
+        return ConflictsIn(TRY(FindDrift(frozen)));
+      });
 }
 
 Result<WorkspaceStatus> StoredWorkspace::GetStatus() {

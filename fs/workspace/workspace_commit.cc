@@ -118,7 +118,6 @@ Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
   CommitReport report = TRY(CommitOrGoOn(options, progress));
   if (!resumes || !report.partial) return report;
   // More may have been asked for now than that part.
-  FollowBase();
   auto left = Changes(false, options.paths);
   if (left && left->empty()) return report;
   auto rest = left ? CommitOrGoOn(options, progress)
@@ -159,7 +158,6 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
     // Of what is half in the base there is nothing to be counted.
     if (!resumes) {
       NoteHeldNames();
-      FollowBase();
       attempt.changes = TRY(Changes(false, {}));
     }
     // Most of what is to be drained need not be while all is frozen.
@@ -416,7 +414,6 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   PlanReport report;
   report.id = transaction_id();
   NoteHeldNames();
-  FollowBase();
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   report.changes = changes.size();
   auto planned = filesystem_->WhileFrozen([&](Frozen& frozen) -> Status {

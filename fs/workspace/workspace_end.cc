@@ -341,7 +341,6 @@ Result<PartDiscard> StoredWorkspace::DiscardPart(
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   // Most of what is to be drained need not be while all is frozen.
   TRY(journal->Drain());
-  FollowBase();
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   PartDiscard discarded;
   auto settled = filesystem_->WhileFrozen([&](Frozen& frozen) {

@@ -65,14 +65,12 @@ std::shared_ptr<Past> StoredWorkspace::TakePast() {
 
 Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
     const std::string& savepoint, const std::vector<std::string>& below) {
-  std::ignore = TakePast();  // the base may have changed since
+  FollowBase();
+  std::ignore = TakePast();  // it follows, too
   std::shared_ptr<Past> past = TRY(PastAt(savepoint));
-  SinceList list;
-  const auto collect = [&](Frozen& frozen) -> Status {
-    list = TRY(SinceList::Collect(frozen, std::move(past)));
-    return {};
-  };
-  TRY(WhileFollowed(collect));
+  SinceList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
+    return SinceList::Collect(frozen, std::move(past));
+  }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
 }
 

@@ -145,7 +145,8 @@ TEST_F(SubmountTest, UndoWaitsForTheMount) {
   EXPECT_EQ(base_.Read("f"), "on the root's");
   const Status refused = fs().Undo("");
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("mounted at sub"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("the filesystem at sub"),
+            std::string::npos);
 }
 
 /// Two places of one filesystem: st_dev does not tell them apart.
