@@ -409,7 +409,7 @@ Result<Ino> OverlayFilesystem::ApplyRename(Plan plan, NameIn old_name,
   CountMoved(plan, *from.directory, from.name, *from.inode);
   plan.TouchDirectory(*from.directory);
   plan.TouchDirectory(*to.directory);
-  if (exchange) {
+  if (exchange && to.inode != nullptr) {  // CheckRename has seen to that
     plan.CountSubdirectory(*from.directory, to.inode->IsDirectory() ? 1 : 0);
     CountMoved(plan, *to.directory, to.name, *to.inode);
     plan.SetDentry(*from.directory, from.name,
