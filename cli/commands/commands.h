@@ -28,7 +28,8 @@ struct AdoptArguments {
   std::optional<std::string> from;
   bool yes = false;
 };
-/// Shows the open transactions of a foreign store; with `yes`, adopts them.
+/// Shows the open transactions of a store that was made elsewhere; with `yes`,
+/// adopts them.
 Result<int> RunAdopt(const Context& context, const AdoptArguments& arguments);
 
 /// Does not return on success.

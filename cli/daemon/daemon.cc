@@ -194,6 +194,7 @@ Status RunSession(Workspace& workspace, FuseSession& session,
              workspace.store().RemoveDaemonRecord(workspace.transaction_id()));
   // Inside the control server's lifetime: the requester of an unmount sees its
   // connection end when all is durable.
+  LogFailure("follow", workspace.KeepFollowed());
   const Status closed = workspace.Close();
   LogFailure("close", closed);
   spdlog::info("ended");

@@ -20,12 +20,19 @@ void SetUp(CLI::App& app, GlobalOptions& options, Command& command) {
   app.set_version_flag("--version", "txfs " TXFS_VERSION);
   app.require_subcommand(0, 1);
   app.fallthrough();
+  // The names of arguments say enough; subcommands inherit the formatter.
+  app.get_formatter()->label("TEXT", "");
+  app.get_formatter()->label("REQUIRED", "");
   AddGlobalOptions(app, options);
   AddMountCommands(app, command);
   AddStoreCommands(app, command);
   AddTransactionCommands(app, command);
   AddHistoryCommands(app, command);
   AddPolicyCommands(app, command);
+  // Last, since subcommands inherit a footer.
+  app.footer(
+      "`txfs COMMAND --help` lists the options of a command; txfs(1) describes "
+      "them.");
 }
 
 /// CLI11 does not get the arguments after the first "--": it would take them

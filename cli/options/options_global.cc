@@ -28,12 +28,16 @@ Status CheckDirectory(const std::string& path) {
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_option("-C", options.directories,
                  "Run as if started in this directory")
+      ->type_name("DIR")
       ->allow_extra_args(false);
-  app.add_option("--store", options.store, "Directory of the store");
+  app.add_option("--store", options.store,
+                 "Directory of the store (default: as `txfs status` prints it)")
+      ->type_name("DIR");
   app.add_flag("--as-owner", options.as_owner,
                "As root: act as the user who owns the workspace or mount");
   app.add_option("-t,--transaction", options.transaction,
-                 "Transaction: its name, its id, or the beginning of its id");
+                 "Transaction: its name, its id, or the beginning of its id")
+      ->type_name("TXN");
 }
 
 Result<Context> MakeContext(const GlobalOptions& options) {

@@ -17,7 +17,7 @@ void AddUndo(CLI::App& app, Command& command) {
   const auto undo = std::make_shared<UndoOptions>();
   sub->add_option("TXN", undo->transaction,
                   "Transaction: its name or the beginning of its id (default: "
-                  "the newest commit)");
+                  "the newest commit that can be undone)");
   sub->add_flag("--json", undo->json, "Print the outcome as JSON");
   sub->callback([&command, undo] {
     command.run = [undo](const Context& context) {
@@ -31,7 +31,8 @@ void AddShow(CLI::App& app, Command& command) {
       app.add_subcommand("show", "Show a transaction and its changes");
   const auto show = std::make_shared<ShowArguments>();
   sub->add_option("TXN", show->transaction,
-                  "Transaction: its name or the beginning of its id");
+                  "Transaction: its name or the beginning of its id; "
+                  "required, here or with -t");
   AddDiffStyle(*sub, show->style, show->json);
   sub->add_flag("--no-pager", show->no_pager, "Print without a pager");
   sub->callback([&command, show] {
@@ -48,13 +49,13 @@ struct GcOptions {
 };
 
 void AddGc(CLI::App& app, Command& command) {
-  CLI::App* sub = app.add_subcommand(
-      "gc", "Free the space of old commits that are kept for undo");
+  CLI::App* sub = app.add_subcommand("gc", "Free the undo data of old commits");
   const auto gc = std::make_shared<GcOptions>();
   AddKeep(*sub, gc->keep);
   sub->add_flag("--json", gc->json, "Print the outcome as JSON");
-  sub->add_flag("--gone", gc->gone,
-                "Remove the stores of workspaces that no longer exist");
+  sub->add_flag(
+      "--gone", gc->gone,
+      "Instead, delete the stores of workspaces that no longer exist");
   sub->callback([&command, gc] {
     command.takes_transaction = false;
     command.run = [gc](const Context& context) {

@@ -25,12 +25,14 @@ void AddPolicyChoice(CLI::App& sub, MountArguments& mount) {
   sub.add_option("--policy", mount.policies,
                  "Add the rules and limits in this file; repeat the option for "
                  "more files")
+      ->type_name("FILE")
       ->allow_extra_args(false);
   sub.add_flag("--no-default-policy", mount.no_default_policy,
                "Disable all built-in rules and limits");
   sub.add_option("--without-rule", mount.without_rules,
                  "Disable the built-in rule or limit with this id; repeat the "
                  "option for more")
+      ->type_name("ID")
       ->allow_extra_args(false);
 }
 
@@ -44,7 +46,8 @@ void AddMount(CLI::App& app, Command& command) {
   sub->add_option("MOUNTPOINT", mount->mountpoint,
                   "Directory to mount it on (default: the workspace itself)");
   sub->add_option("--name", mount->name,
-                  "Begin or resume the transaction with this name");
+                  "Begin or resume the transaction with this name")
+      ->type_name("NAME");
   sub->add_flag(
       "--foreground,-f", mount->foreground,
       "Serve the mount in this process until it is unmounted or interrupted");
@@ -52,7 +55,9 @@ void AddMount(CLI::App& app, Command& command) {
                 "Give other users access to the mount");
   AddKeep(*sub, mount->keep);
   AddPolicyChoice(*sub, *mount);
-  sub->add_option("-o", mount->options, "Mount options, as for mount(8)")
+  sub->add_option("-o", mount->options,
+                  "Mount options, separated by commas; txfs(1) lists them")
+      ->type_name("OPTIONS")
       ->allow_extra_args(false);
   sub->callback([&command, mount] {
     command.takes_trailing = true;
@@ -88,7 +93,8 @@ void AddEnter(CLI::App& app, Command& command) {
   const auto workspace = std::make_shared<std::optional<std::string>>();
   sub->add_option(
       "WORKSPACE", *workspace,
-      "Workspace, or a directory in it; enter mounts it if necessary");
+      "Workspace, or a directory in it, which is mounted if necessary "
+      "(default: the current directory)");
   sub->callback([&command, workspace] {
     command.takes_trailing = true;
     command.directory = *workspace;
@@ -101,12 +107,15 @@ void AddEnter(CLI::App& app, Command& command) {
 void AddAdopt(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "adopt",
-      "Show the open transactions of a foreign store; --yes adopts them");
+      "Show the open transactions of a store that was made elsewhere; --yes "
+      "adopts them");
   const auto adopt = std::make_shared<AdoptArguments>();
   sub->add_option("WORKSPACE", adopt->workspace,
                   "Workspace (default: the current one)");
   sub->add_option("--from", adopt->from,
-                  "The foreign store, or the former path of a moved workspace");
+                  "Directory of that store, or the former path of a moved "
+                  "workspace")
+      ->type_name("DIR");
   sub->add_flag(
       "--yes", adopt->yes,
       "Adopt the transactions, without the changes that the policy refuses");

@@ -32,10 +32,12 @@ void AddPolicyLint(CLI::App& policy, Command& command) {
 }
 
 void AddPolicyTest(CLI::App& policy, Command& command) {
-  CLI::App* sub = policy.add_subcommand("test", "Run the rules' test cases");
+  CLI::App* sub =
+      policy.add_subcommand("test", "Check how the rules judge test cases");
   const auto test = std::make_shared<PolicyTestArguments>();
   sub->add_option("--policy", test->file,
-                  "Policy file to use alone (default: the rules in force)");
+                  "Policy file to use alone (default: the rules in force)")
+      ->type_name("FILE");
   sub->add_option(
       "CASES", test->cases,
       "File of test cases, as JSON lines (default: the examples in the rules)");
@@ -85,14 +87,17 @@ void AddPolicyExplain(CLI::App& policy, Command& command) {
       "explain", "Explain how the rules judge an operation on a path");
   const auto explain = std::make_shared<PolicyExplainArguments>();
   sub->add_option("--policy", explain->file,
-                  "Policy file to use alone (default: the rules in force)");
+                  "Policy file to use alone (default: the rules in force)")
+      ->type_name("FILE");
   sub->add_option("--exe", explain->exe,
-                  "Path of the program that runs the operation");
-  sub->add_option(
-      "--type", explain->type,
-      "Type of the object at PATH: file, directory, symlink or other");
+                  "Path of the program that runs the operation")
+      ->type_name("PROGRAM");
+  sub->add_option("--type", explain->type,
+                  "Judge PATH as an object of this type: file, directory, "
+                  "symlink or other (default: as it is)")
+      ->type_name("TYPE");
   sub->add_flag("--new", explain->is_new,
-                "Judge PATH as created in the transaction");
+                "Judge PATH as an object that the transaction created");
   sub->add_flag("--json", explain->json, "Print JSON");
   sub->add_option("OP", explain->op, "Operation, named as in `txfs log`")
       ->required();

@@ -23,7 +23,7 @@ void AddBytes(CLI::App& sub, const char* name, std::optional<uint64_t>& bytes,
   // CLI11 runs the validator that was added last first.
   sub.add_option(name, bytes, help)
       ->type_name("SIZE")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(false).description(""))
       ->transform(CLI::Validator(CheckNumber, ""));
 }
 
@@ -32,9 +32,12 @@ void AddBytes(CLI::App& sub, const char* name, std::optional<uint64_t>& bytes,
 void AddKeep(CLI::App& sub, KeepArguments& keep) {
   sub.add_option("--keep-commits", keep.commits,
                  "Number of commits to keep for undo (default: 50)")
+      ->type_name("N")
       ->check(CLI::Validator(CheckNumber, ""));
-  AddBytes(sub, "--keep-bytes", keep.bytes,
-           "Maximum disk space of the commits to keep (default: 10 GiB)");
+  AddBytes(
+      sub, "--keep-bytes", keep.bytes,
+      "Maximum disk space of the commits to keep, such as 500MiB (default: "
+      "10GiB)");
 }
 
 void AddDiffStyle(CLI::App& sub, DiffStyle& style, bool& json) {
@@ -49,6 +52,7 @@ void AddDiffStyle(CLI::App& sub, DiffStyle& style, bool& json) {
       ->needs(names);
   sub.add_option("--color", style.color,
                  "When to print colours (default: auto)")
+      ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 

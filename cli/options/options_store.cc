@@ -25,8 +25,7 @@ void AddStoreCommands(CLI::App& app, Command& command) {
             "List the open and the ended transactions of the workspace",
             RunList, false);
   AddReport(app, command, "fsck",
-            "Check the journals, contents and trees of the store; read-only",
-            RunFsck, false);
+            "Check the store for damage, and change nothing", RunFsck, false);
   AddVersion(app, command);
 }
 

@@ -15,7 +15,8 @@ void AddDiff(CLI::App& app, Command& command) {
   AddDiffStyle(*sub, diff->style, diff->json);
   sub->add_flag("--no-pager", diff->no_pager, "Print without a pager");
   sub->add_option("--since", diff->since,
-                  "Show only changes since this savepoint");
+                  "Show only changes since this savepoint")
+      ->type_name("SAVEPOINT");
   sub->callback([&command, diff] {
     command.takes_trailing = true;
     command.run = [diff](const Context& context) {
@@ -41,10 +42,14 @@ void AddLog(CLI::App& app, Command& command) {
   LogArguments& arguments = log->arguments;
   sub->add_flag("--json", arguments.json, "Print JSON lines");
   sub->add_option("--path", log->path,
-                  "Show only operations at or below this path");
-  sub->add_option("--op", log->op, "Show only operations of this kind");
+                  "Show only operations at or below this path")
+      ->type_name("PATH");
+  sub->add_option("--op", log->op,
+                  "Show only operations of this name, such as create")
+      ->type_name("OP");
   sub->add_option("-n", arguments.last, "Show only the last N operations")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{UINT32_MAX}));
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{UINT32_MAX}).description(""));
   sub->add_flag("--denied", arguments.denied,
                 "Show only operations that the policy refused");
   sub->add_flag("--follow,-f", arguments.follow,
@@ -67,7 +72,8 @@ void AddWhy(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "why", "Show the last operations that the policy refused at a path");
   const auto why = std::make_shared<WhyOptions>();
-  sub->add_option("PATH", why->paths, "Path; operations below it are included");
+  sub->add_option("PATH", why->paths,
+                  "One path; includes the operations below it");
   sub->add_flag("--json", why->json, "Print JSON");
   sub->callback([&command, why] {
     command.takes_trailing = true;
@@ -137,10 +143,13 @@ void AddCommit(CLI::App& app, Command& command) {
                   "Commit only changes at or below these paths, and the "
                   "changes they need; the rest stays in the transaction");
   sub->add_option("-m,--message", commit->message,
-                  "Message that `txfs list` and `txfs show` print");
+                  "Message that `txfs list` and `txfs show` print")
+      ->type_name("MESSAGE");
   sub->add_option(
          "--on-conflict", commit->on_conflict,
-         "How to resolve conflicts (default: fail, which commits nothing)")
+         "How to resolve conflicts: commit nothing, keep one side of each, or "
+         "merge the lines of both (default: fail)")
+      ->type_name("WAY")
       ->check(CLI::IsMember({"fail", "mine", "theirs", "merge"}));
   sub->add_flag("--markers", commit->markers,
                 "With merge: write conflict markers into files where both "
@@ -148,6 +157,7 @@ void AddCommit(CLI::App& app, Command& command) {
   sub->add_option("--accept", commit->accepted,
                   "Allow the commit to exceed the limit with this id; repeat "
                   "the option for more")
+      ->type_name("ID")
       ->allow_extra_args(false);
   sub->add_flag("--dry-run", commit->dry_run,
                 "Print the steps of the commit, and change nothing");

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <ranges>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace txfs {
@@ -374,9 +375,9 @@ class Refresher {
 
 }  // namespace
 
-Status BaseFollower::Append(Inode& inode, InodeRecord before,
-                            std::optional<InodeRecord> after,
-                            std::vector<Edit> names) {
+void BaseFollower::Update(Inode& inode, InodeRecord before,
+                          std::optional<InodeRecord> after,
+                          std::vector<Edit> names) {
   Change change{.op = Op::kFollow,
                 .time = frozen_.Now(),
                 .pid = static_cast<uint32_t>(::getpid()),
@@ -386,12 +387,13 @@ Status BaseFollower::Append(Inode& inode, InodeRecord before,
                 .edits = std::move(names)};
   change.edits.push_back(
       InodeEdit{inode.ino, std::move(before), std::move(after)});
-  TRY(frozen_.Append(change));
-  return {};
+  frozen_.Follow(std::move(change));
+  // If that fails, it is done before the next change.
+  if (when_ == Journaling::kNow) std::ignore = frozen_.JournalFollowed();
 }
 
 /// The inode stays under its names, which are base names.
-Status BaseFollower::MakePristine(Inode& inode) {
+void BaseFollower::MakePristine(Inode& inode) {
   const Ino ino = inode.ino;
   const std::vector<Inode::Link> links = inode.links;
   std::vector<Edit> names;
@@ -400,15 +402,14 @@ Status BaseFollower::MakePristine(Inode& inode) {
     if (slot == nullptr) continue;
     names.push_back(DentryEdit{link.parent, link.name, slot->upper, {}});
   }
-  TRY(Append(inode, inode.record, {}, std::move(names)));
+  Update(inode, inode.record, {}, std::move(names));
   Inode* left = tree_.Find(ino);
-  if (left == nullptr) return {};
+  if (left == nullptr) return;
   for (const Inode::Link& link : links) {
     Inode* parent = tree_.Find(link.parent);
     if (parent == nullptr || parent->slots.contains(link.name)) continue;
     tree_.Cache(*parent, link.name, *left);
   }
-  return {};
 }
 
 StaleCaches BaseFollower::FollowNames(const std::vector<Inode*>& changed) {
@@ -416,9 +417,8 @@ StaleCaches BaseFollower::FollowNames(const std::vector<Inode*>& changed) {
   for (LookedFor::Noted& was : found.noted) {
     Inode& inode = *tree_.Find(was.ino);
     InodeRecord before = inode.record;
-    before.base->path = was.before;
-    if (Append(inode, std::move(before), inode.record)) continue;
-    inode.record.base->path = std::move(was.before);
+    before.base->path = std::move(was.before);
+    Update(inode, std::move(before), inode.record);
   }
   StaleCaches went;
   for (const LookedFor::Gone& gone : found.gone) went.Append(Delete(gone));
@@ -444,7 +444,7 @@ StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
   after.attr.nlink = 0;
   after.base->path = gone.path;
   const std::vector<Inode::Link> links = inode.links;
-  if (!Append(inode, inode.record, std::move(after))) return {};
+  Update(inode, inode.record, std::move(after));
   StaleCaches stale;
   stale.inodes.push_back(gone.ino);
   for (const Inode::Link& link : links) {
@@ -488,16 +488,15 @@ StaleCaches BaseFollower::FollowTouched(const std::vector<Inode*>& all) {
       changed.emplace_back(&inode, std::move(*after));
     }
   }
-  // If journaling fails, the inode keeps its record and its commit updates it.
   for (auto& [inode, after] : changed) {
-    if (!Append(*inode, inode->record, std::move(after))) continue;
+    Update(*inode, inode->record, std::move(after));
     stale.inodes.push_back(inode->ino);
   }
-  for (Inode* inode : nothing) std::ignore = Append(*inode, inode->record, {});
+  for (Inode* inode : nothing) Update(*inode, inode->record, {});
   std::vector<Ino> pristine;
   for (Inode* inode : as_they_were) {
-    const Ino ino = inode->ino;
-    if (MakePristine(*inode)) pristine.push_back(ino);
+    pristine.push_back(inode->ino);
+    MakePristine(*inode);
   }
   stale.Append(Refresh(pristine));
   stale.Append(DropLostDirectories());
@@ -514,8 +513,8 @@ StaleCaches BaseFollower::DropLostDirectories() {
     });
     std::vector<Ino> pristine;
     for (Inode* inode : empty) {
-      const Ino ino = inode->ino;
-      if (MakePristine(*inode)) pristine.push_back(ino);
+      pristine.push_back(inode->ino);
+      MakePristine(*inode);
     }
     if (pristine.empty()) return stale;
     stale.Append(Refresh(pristine));

@@ -20,12 +20,17 @@ void NoteLostDirectories(Tree& tree, const BaseDirectory& base);
 /// kernel must drop.
 class BaseFollower {
  public:
-  explicit BaseFollower(Frozen& frozen) : frozen_(frozen), tree_(frozen.tree) {}
+  /// kLater: before the next change, so that a query does not write to the
+  /// journal (Frozen::Follow).
+  enum class Journaling { kNow, kLater };
 
-  /// Updates and journals state that only other programs changed: names of
-  /// changed files (LookForChanged), unchanged upper files, content of files of
-  /// which the transaction only deleted names, mode and owner of directories,
-  /// and lost directories.
+  explicit BaseFollower(Frozen& frozen, Journaling when = Journaling::kNow)
+      : frozen_(frozen), tree_(frozen.tree), when_(when) {}
+
+  /// Updates state that only other programs changed: names of changed files
+  /// (LookForChanged), unchanged upper files, content of files of which the
+  /// transaction only deleted names, mode and owner of directories, and lost
+  /// directories.
   StaleCaches Follow();
   /// The same for the upper inodes `changed`.
   StaleCaches Follow(const std::vector<Inode*>& changed);
@@ -45,14 +50,15 @@ class BaseFollower {
   StaleCaches FollowTouched(const std::vector<Inode*>& all);
   StaleCaches DropLostDirectories();
   StaleCaches Delete(const LookedFor::Gone& gone);
-  /// Journals the edits `names` and the change of the record of `inode` from
+  /// Makes the edits `names` and the change of the record of `inode` from
   /// `before` to `after`.
-  Status Append(Inode& inode, InodeRecord before,
-                std::optional<InodeRecord> after, std::vector<Edit> names = {});
-  Status MakePristine(Inode& inode);
+  void Update(Inode& inode, InodeRecord before,
+              std::optional<InodeRecord> after, std::vector<Edit> names = {});
+  void MakePristine(Inode& inode);
 
   Frozen& frozen_;
   Tree& tree_;
+  const Journaling when_;
 };
 
 }  // namespace txfs

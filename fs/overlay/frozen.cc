@@ -83,9 +83,20 @@ Status Frozen::Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
   return {};
 }
 
-Result<Lsn> Frozen::Append(const Change& change) {
+void Frozen::Follow(Change change) {
   overlay_.AssertFrozen();
-  return overlay_.AppendAndApply(change, nullptr);
+  overlay_.ApplyToTree(change);
+  overlay_.followed_.push_back(std::move(change));
+}
+
+Status Frozen::JournalFollowed() {
+  overlay_.AssertFrozen();
+  return overlay_.JournalFollowed();
+}
+
+void Frozen::ForgetFollowed() {
+  overlay_.AssertFrozen();
+  overlay_.followed_.clear();
 }
 
 void Frozen::Release(const std::vector<Extent>& extents, Lsn lsn) {
@@ -119,6 +130,7 @@ std::shared_ptr<Journal> Frozen::SharedJournal() const {
 void Frozen::SwapJournal(std::shared_ptr<Journal>& next) {
   overlay_.AssertFrozen();
   std::swap(overlay_.journal_, next);
+  overlay_.followed_.clear();
   overlay_.halted_ = false;
 }
 
@@ -130,6 +142,7 @@ std::shared_ptr<const policy::Policy> Frozen::SharedPolicy() const {
 Result<StaleCaches> Frozen::Rollback(const Caller& caller,
                                      const Savepoint& savepoint,
                                      uint64_t* undone) {
+  TRY(JournalFollowed());
   Plan plan = overlay_.StartPlan(Op::kRollback, caller);
   plan.change().path = savepoint.name;
   plan.change().offset = Raw(savepoint.lsn);

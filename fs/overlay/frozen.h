@@ -55,8 +55,15 @@ class Frozen {
   /// with the edits `along`.
   Status Rewrite(Inode& inode, InodeRecord after, ByteSpan content,
                  std::vector<Edit> along = {});
-  /// Appends a change to the journal and applies it. No policy judges it.
-  Result<Lsn> Append(const Change& change);
+  /// Applies a change of Op::kFollow. JournalFollowed and each change append it
+  /// to the journal. A restart before that loses it: the base is then compared
+  /// again, without the names that only memory had.
+  void Follow(Change change);
+  /// Appends what Follow applied. Call before a use of the journal that expects
+  /// the state of the tree there.
+  Status JournalFollowed();
+  /// Call when the tree has lost what Follow applied.
+  void ForgetFollowed();
   /// Frees extents that the change `lsn` released.
   void Release(const std::vector<Extent>& extents, Lsn lsn);
   /// Records in `change` the calling process and the time.

@@ -214,6 +214,7 @@ StaleCaches Handover::Reset(bool committed,
 Result<StaleCaches> Handover::Restore() {
   Image tables;
   TRY(frozen_.journal.Load(tables));
+  frozen_.ForgetFollowed();
   StaleCaches stale;
   for (const auto& [place, value] : tables.dentries) {
     stale.names.push_back({place.first, place.second});

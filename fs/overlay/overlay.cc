@@ -256,10 +256,28 @@ Result<Lsn> OverlayFilesystem::AppendAndApply(const Change& change,
   if (halted_) {
     return Fail(EROFS, "a commit or discard stopped half-way; run it again");
   }
+  TRY(JournalFollowed());
   const Lsn lsn = TRY(journal_->Append(change, content));
+  ApplyToTree(change);
+  return lsn;
+}
+
+void OverlayFilesystem::ApplyToTree(const Change& change) {
   Apply(change, tree_);
   if (MayMoveDirectories(change, tree_)) judge_.ForgetMoves();
-  return lsn;
+}
+
+Status OverlayFilesystem::JournalFollowed() {
+  size_t appended = 0;
+  Status done;
+  for (; appended < followed_.size() && done; ++appended) {
+    const auto lsn = journal_->Append(followed_[appended]);
+    if (!lsn) done = std::unexpected(lsn.error());
+  }
+  if (!done) --appended;
+  followed_.erase(followed_.begin(),
+                  followed_.begin() + static_cast<ptrdiff_t>(appended));
+  return done;
 }
 
 Result<Lsn> OverlayFilesystem::Accept(Plan&& plan) {

@@ -268,6 +268,10 @@ class OverlayFilesystem final : public Filesystem {
   /// Appends to the journal and applies, without a judgement. EROFS: halted.
   Result<Lsn> AppendAndApply(const Change& change, const StagedContent* content)
       REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
+  void ApplyToTree(const Change& change) REQUIRES_SHARED(gate_)
+      REQUIRES(tree_mutex_);
+  /// Appends what Frozen::Follow only applied.
+  Status JournalFollowed() REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// Accepts the change of `plan` unless rules have open questions about it.
   Result<Lsn> Accept(Plan&& plan) REQUIRES_SHARED(gate_) REQUIRES(tree_mutex_);
   /// Accepts a change of an inode that may be an orphan. Changes of an orphan
@@ -371,6 +375,8 @@ class OverlayFilesystem final : public Filesystem {
   std::array<SharedMutex, 64> content_locks_;
   mutable SharedMutex tree_mutex_;
   Tree tree_ GUARDED_BY(tree_mutex_);
+  /// Applied to the tree, and not yet in the journal; in order.
+  std::vector<Change> followed_ GUARDED_BY(tree_mutex_);
   Judge judge_ GUARDED_BY(gate_);  ///< its meters need tree_mutex_
   std::shared_ptr<Journal> journal_ GUARDED_BY(gate_);
   bool halted_ GUARDED_BY(gate_) = false;

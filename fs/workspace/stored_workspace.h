@@ -121,6 +121,7 @@ class StoredWorkspace final : public Workspace {
   Result<UniqueFd> OpenBase() override {
     return OpenAt(base_.root(), ".", O_RDONLY | O_DIRECTORY);
   }
+  Status KeepFollowed() override;
   Status Close() override;
   /// How many ends of transactions are remembered.
   [[nodiscard]] size_t seen_ends() const {

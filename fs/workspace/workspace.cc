@@ -53,6 +53,11 @@ Result<UniqueFd> OpenStoreDirectory(const WorkspaceOptions& options,
               "`txfs mount` makes one");
 }
 
+/// A query does not write to the journal.
+StaleCaches FollowLater(Frozen& frozen) {
+  return BaseFollower(frozen, BaseFollower::Journaling::kLater).Follow();
+}
+
 }  // namespace
 
 StoredWorkspace::StoredWorkspace(const WorkspaceOptions& options,
@@ -134,8 +139,7 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
     filesystem_->origins().BeginsAt(summary_.created);
   }
   // Nobody has seen anything that could be stale.
-  filesystem_->WhileFrozen(
-      [](Frozen& frozen) { return BaseFollower(frozen).Follow(); });
+  filesystem_->WhileFrozen(FollowLater);
   return {};
 }
 
@@ -152,8 +156,7 @@ Result<std::vector<NetChange>> StoredWorkspace::Changes(
 }
 
 void StoredWorkspace::FollowBase() {
-  StaleCaches stale = filesystem_->WhileFrozen(
-      [](Frozen& frozen) { return BaseFollower(frozen).Follow(); });
+  StaleCaches stale = filesystem_->WhileFrozen(FollowLater);
   if (!stale.empty()) Tell(std::move(stale));
 }
 
@@ -187,6 +190,11 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
   status.denied = TRY(journal->ReadDenials()).CountByRule();
   status.changes = TRY(Changes(false, {})).size();
   return status;
+}
+
+Status StoredWorkspace::KeepFollowed() {
+  return filesystem_->WhileFrozen(
+      [](Frozen& frozen) { return frozen.JournalFollowed(); });
 }
 
 Status StoredWorkspace::Close() {

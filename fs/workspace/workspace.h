@@ -212,6 +212,9 @@ class Workspace : public Archive {
   virtual void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) = 0;
 
+  /// Journals what queries found other programs to have changed. A daemon calls
+  /// it before Close, since it knows names that the next one does not.
+  virtual Status KeepFollowed() = 0;
   /// Drains and closes the journal; the transaction stays open for the next
   /// Open. Exception: a named transaction that succeeded another one and has no
   /// changes is dropped. Call nothing after Close.

@@ -210,6 +210,7 @@ Status StoredWorkspace::CommitFrozen(Frozen& frozen, Attempt& attempt) {
     report.id = transaction_id();
     report.partial = !attempt.options.paths.empty();
     attempt.stale.names = NoteNamesOfHeld(frozen.tree, frozen.base);
+    TRY(frozen.JournalFollowed());
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();
     auto selection = TRY(Select(frozen, attempt.options.paths));

@@ -357,6 +357,7 @@ Result<PartDiscard> StoredWorkspace::DiscardPart(
 Result<StaleCaches> StoredWorkspace::DiscardFrozen(
     Frozen& frozen, const std::vector<std::string>& paths,
     const std::vector<NetChange>& changes, PartDiscard& discarded) {
+  TRY(frozen.JournalFollowed());
   TRY(frozen.journal.Drain());
   const Selection selection =
       TRY(SelectPaths(frozen, paths, SelectionParents::kApart));

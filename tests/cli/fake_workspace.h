@@ -179,6 +179,7 @@ class FakeWorkspace : public Workspace {
     used_policy = std::move(policy);
   }
   Result<UniqueFd> OpenBase() override { return Fail(ENOSYS, "fake"); }
+  Status KeepFollowed() override { return {}; }
   Status Close() override { return {}; }
 
  private:

@@ -751,6 +751,35 @@ TEST_F(TouchedForNothingTest, IsTheBasesWhoeverChangedThat) {
   EXPECT_EQ(two_->Read("same"), "behind our back");
 }
 
+TEST_F(TouchedForNothingTest, IsJournaledWithTheNextChange) {
+  ASSERT_TRUE(two_->workspace().MakeSavepoint("touched"));
+  const auto operations = [&] {
+    return two_->workspace().GetStatus()->operations;
+  };
+  const uint64_t before = operations();
+  base_.File("same", "behind our back");
+  EXPECT_EQ(two_->Changes(), std::vector<string>());
+  EXPECT_EQ(two_->Read("same"), "behind our back");
+  EXPECT_TRUE(two_->workspace().ChangesSince("touched", {})->empty());
+  EXPECT_TRUE(two_->workspace().FindConflicts()->empty());
+  EXPECT_EQ(operations(), before) << "a query wrote to the journal";
+  // What was not journaled is found again.
+  Reopen();
+  EXPECT_EQ(operations(), before);
+  EXPECT_EQ(two_->Read("same"), "behind our back");
+  two_->Write("new", "new");
+  EXPECT_GT(operations(), before + 1);
+  Reopen();
+  EXPECT_EQ(two_->Read("same"), "behind our back");
+  EXPECT_EQ(two_->Changes(), std::vector<string>({"A new"}));
+  ASSERT_TRUE(two_->workspace().Rollback("touched"));
+  EXPECT_EQ(two_->Changes(), std::vector<string>());
+  EXPECT_EQ(two_->Read("same"), "behind our back");
+  two_.reset();
+  one_.reset();
+  EXPECT_EQ(FindProblems(directory_.path()), "");
+}
+
 TEST_F(TouchedForNothingTest, IsWhatARollbackMakesOfIt) {
   // A savepoint at which it was not what it had been.
   ASSERT_TRUE(two_->fs().SetAttr({}, same_, {.mode = 0600}));
