@@ -239,7 +239,12 @@ class ImageComparer {
 
   /// Whether `then` is what is there.
   Result<bool> CompareEntry(const ImageEntry& then) {
-    const ImageEntry now = TRY(LookAt(base_, then.path));
+    const auto seen = LookAt(base_, then.path);
+    if (!seen && seen.error().code == EACCES) {
+      Add(then.path, kClosed, kClosedNote);
+      return false;
+    }
+    const ImageEntry now = TRY(seen);
     const size_t before = conflicts_.size();
     if (then.exists != now.exists) {
       Add(then.path, then.exists ? "deleted" : "created");
@@ -309,7 +314,10 @@ Status KeepLaterTimes(const BaseDirectory& base, const CommitImage& image,
     if (step.set_after->type != FileType::kDirectory) continue;
     const auto then = by_path.find(step.from.path);
     if (then == by_path.end()) continue;
-    const ImageEntry now = TRY(LookAt(base, step.from.path));
+    const auto seen = LookAt(base, step.from.path);
+    // The comparison reports it.
+    if (!seen && seen.error().code == EACCES) continue;
+    const ImageEntry now = TRY(seen);
     if (now.mtime == then->second->mtime) continue;
     step.set_after->mtime = now.mtime;
     // Undoing the undo keeps it, too.
