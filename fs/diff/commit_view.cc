@@ -92,7 +92,8 @@ class ViewBuilder {
   Result<ChangeSide> SideAt(const Spot& spot) const {
     const BaseDirectory& in = TRY(DirectoryOf(spot));
     ChangeSide side;
-    const struct stat st = TRY(in.Stat(spot.path));
+    const struct stat st =
+        TRY(IsBeside(spot) ? in.StatReserved(spot.path) : in.Stat(spot.path));
     side.attr = AttrOf(st);
     if (S_ISLNK(st.st_mode)) side.symlink = TRY(in.ReadLink(spot.path));
     if (spot.vault) {

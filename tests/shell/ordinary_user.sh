@@ -52,6 +52,15 @@ if [ -n "$user" ]; then
     contains "$(cat "$TMPDIR/err")" "--as-owner"
   done
   [ ! -e "$TMPDIR/root-state/txfs/workspaces" ] || fail "root has a record of it"
+  # Under sudo the home may be that user's: root makes nothing there, where that
+  # user could not use it.
+  mkdir home-of-user
+  chown 65534:65534 home-of-user
+  for command in "mount stores/roots stores/mnt" "-C stores/roots list" "gc --gone"; do
+    # shellcheck disable=SC2086 # words
+    HOME=$PWD/home-of-user XDG_STATE_HOME='' "$TXFS" $command >"$TMPDIR/out" 2>&1 || true
+  done
+  equal "" "$(find home-of-user -mindepth 1)" "what root made in the home of a user"
   # The home of that user is where the test has one.
   sed "s|^nobody:.*|nobody:x:65534:65534::$HOME:/bin/sh|" /etc/passwd >passwd
   grep -q "^nobody:.*$HOME" passwd || echo "nobody:x:65534:65534::$HOME:/bin/sh" >>passwd
