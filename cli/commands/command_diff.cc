@@ -29,10 +29,12 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
   std::vector<NetChange> net =
       TRY(client.Changes(true, below, arguments.since));
   const bool is_patch = !arguments.json && !arguments.style.name_status;
-  auto closed = TRY(TakeClosed(net, read));
-  if (is_patch) SayClosed(closed);
+  auto closed = TakeClosed(net, [&](const ChangeSide& side, bool before) {
+    return client.ProbeContent(side, before, arguments.since);
+  });
+  SayClosed(closed);
   const ShownChanges shown =
-      TRY(ShowChanges(std::move(net), std::move(closed), read));
+      TRY(ShowChanges(std::move(net), std::move(closed), {}, read));
   if (shown.skipped) {
     Say("note: too many files were added and deleted to look for renames among "
         "them");

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "cli/commands/commands.h"
@@ -74,21 +72,21 @@ void SayWhyNot(const TransactionSummary& summary) {
   }
 }
 
-/// What is lost and what may not be read are not at hand.
+/// Says of which files this user may not read the content.
 Result<ShownChanges> PairChanges(CommitView& view, const ContentReader& read,
-                                 bool is_patch) {
-  std::set<std::string> lost;
-  for (const Conflict& path : view.lost) lost.insert(path.path);
+                                 const ContentProbe& probe) {
+  std::set<std::string> paths;
+  for (const Conflict& path : view.lost) paths.insert(path.path);
   std::vector<NetChange> readable;
-  std::vector<NetChange> unreadable;
+  std::vector<NetChange> lost;
   for (NetChange& change : view.changes) {
-    (lost.contains(change.path) ? unreadable : readable)
+    (paths.contains(change.path) ? lost : readable)
         .push_back(std::move(change));
   }
-  auto closed = TRY(TakeClosed(readable, read));
-  if (is_patch) SayClosed(closed);
-  std::ranges::move(closed, std::back_inserter(unreadable));
-  return ShowChanges(std::move(readable), std::move(unreadable), read);
+  auto closed = TakeClosed(readable, probe);
+  SayClosed(closed);
+  return ShowChanges(std::move(readable), std::move(closed), std::move(lost),
+                     read);
 }
 
 Document ShowDocument(const CommitView& view, const ShownChanges& shown) {
@@ -123,9 +121,11 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments) {
   const ContentReader read = [&](const ChangeSide& side, bool) {
     return client.ReadEnded(side, kPatchContentMax);
   };
+  const ContentProbe probe = [&](const ChangeSide& side, bool) {
+    return client.ProbeEnded(side);
+  };
   const bool names_only = arguments.style.name_status;
-  const ShownChanges shown =
-      TRY(PairChanges(view, read, !arguments.json && !names_only));
+  const ShownChanges shown = TRY(PairChanges(view, read, probe));
   Output output;
   if (arguments.json) {
     output.Write(Dump(ShowDocument(view, shown), 2) + "\n");

@@ -161,6 +161,10 @@ std::string StatTable(const std::vector<StatRow>& rows, size_t columns) {
     std::string name = Shorten(row.name, name_width);
     name.resize(name_width, ' ');
     table += " " + name + " | ";
+    if (row.closed) {
+      table += "cannot be read\n";
+      continue;
+    }
     if (row.lines.binary) {
       table += "Bin " + std::to_string(row.old_size) + " -> " +
                std::to_string(row.new_size) + " bytes\n";

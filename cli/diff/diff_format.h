@@ -24,6 +24,7 @@ struct StatRow {
   std::string name;
   GitLineCounts lines;
   uint64_t old_size = 0, new_size = 0;  ///< shown for binary files
+  bool closed = false;                  ///< the content cannot be read
 };
 [[nodiscard]] std::string StatName(const FileChange& change);
 /// The table, at most `columns` wide, and the line of totals.

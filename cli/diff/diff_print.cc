@@ -51,12 +51,33 @@ Status PrintPatch(const std::vector<FileChange>& changes,
   });
 }
 
-/// Whether it comes or goes with what is in it, which nobody but root can tell.
+bool IsInGroup(gid_t group) {
+  std::vector<gid_t> groups(
+      static_cast<size_t>(std::max(::getgroups(0, nullptr), 0)));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(count, 0)));
+  return group == ::getegid() ||
+         std::ranges::find(groups, group) != groups.end();
+}
+
+/// Whether the mode lets this user list and search a directory.
+bool MayList(const Attr& attr) {
+  if (::geteuid() == 0) return true;
+  constexpr uint32_t kListed = S_IROTH | S_IXOTH;
+  uint32_t mode = attr.mode;
+  if (attr.uid == ::geteuid()) {
+    mode >>= 6;
+  } else if (IsInGroup(attr.gid)) {
+    mode >>= 3;
+  }
+  return (mode & kListed) == kListed;
+}
+
+/// Whether it comes or goes with content that this user cannot know.
 bool IsClosedDirectory(const FileChange& change) {
   const auto& side = change.net.before ? change.net.before : change.net.after;
-  constexpr uint32_t kListed = S_IRUSR | S_IXUSR;
   return change.status != 'M' && side->attr.type == FileType::kDirectory &&
-         (side->attr.mode & kListed) != kListed && ::geteuid() != 0;
+         !MayList(side->attr);
 }
 
 }  // namespace
@@ -82,8 +103,7 @@ Status PrintChanges(const DiffStyle& style,
 
 void SayClosed(const std::vector<NetChange>& changes) {
   for (const NetChange& change : changes) {
-    Say("note: " + change.path +
-        " cannot be read: the patch is incomplete without it");
+    Say("note: " + change.path + " cannot be read: its content is not shown");
   }
 }
 
@@ -95,7 +115,7 @@ void SayWhatIsMissing(const std::vector<FileChange>& changes) {
     } else if (IsClosedDirectory(change)) {
       Say("note: " + change.net.path +
           " cannot be listed: the patch is incomplete without its files");
-    } else if (IsTooLarge(change)) {
+    } else if (IsTooLarge(change) && !change.closed) {
       Say("note: " + change.net.path +
           " is over 256 MiB: the patch is incomplete without it");
     }

@@ -19,7 +19,7 @@ Status PrintChanges(const DiffStyle& style,
                     const std::vector<FileChange>& changes,
                     const ContentReader& read, Output& output);
 
-/// Lists on stderr the files whose content cannot be read.
+/// Lists on stderr the files whose content this user may not read.
 void SayClosed(const std::vector<NetChange>& changes);
 /// Lists on stderr what the patch leaves out.
 void SayWhatIsMissing(const std::vector<FileChange>& changes);

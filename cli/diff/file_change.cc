@@ -1,6 +1,7 @@
 #include "cli/diff/file_change.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -56,6 +57,12 @@ std::map<std::string, size_t> Candidates(const std::vector<NetChange>& changes,
   return found;
 }
 
+/// Whether `error` means that this user may not read the content.
+bool IsForbidden(const Error& error) {
+  return error.code == EACCES || error.code == EPERM;
+}
+
+/// Without those that this user may not read.
 Result<std::vector<GitFile>> ReadCandidates(
     const std::vector<NetChange>& changes,
     const std::map<std::string, size_t>& candidates, bool before,
@@ -64,9 +71,11 @@ Result<std::vector<GitFile>> ReadCandidates(
   for (const auto& [path, index] : candidates) {
     const NetChange& change = changes[index];
     const ChangeSide& side = before ? *change.before : *change.after;
+    auto content = read(side, before);
+    if (!content && IsForbidden(content.error())) continue;
     files.push_back({.path = path,
                      .mode = GitMode(side.attr),
-                     .content = TRY(read(side, before))});
+                     .content = TRY(std::move(content))});
   }
   return files;
 }
@@ -193,17 +202,37 @@ void SplitRenamesOfGit(std::vector<NetChange>& changes) {
   std::ranges::move(gone, std::back_inserter(changes));
 }
 
-/// Whether the content of `side` may not be read, in which case it needs not be
-/// small: only what its owner may not read is tried.
-Result<bool> IsClosed(const std::optional<ChangeSide>& side, bool before,
-                      const ContentReader& read) {
-  const bool may_be = side && side->attr.type == FileType::kRegular &&
-                      (side->attr.mode & S_IRUSR) == 0;
+/// Whether this user may not read `side`. Probes only the files that owner or
+/// mode may close to this user, because each probe is a request.
+bool IsClosed(const std::optional<ChangeSide>& side, bool before,
+              const ContentProbe& probe) {
+  const uid_t user = ::geteuid();
+  const bool may_be =
+      side && side->attr.type == FileType::kRegular && user != 0 &&
+      (side->attr.uid != user || (side->attr.mode & S_IRUSR) == 0);
   if (!may_be || side->attr.size > kPatchContentMax) return false;
-  const auto content = read(*side, before);
-  if (content) return false;
-  if (content.error().code == EACCES) return true;
-  return std::unexpected(content.error());
+  const Status probed = probe(*side, before);
+  return !probed && IsForbidden(probed.error());
+}
+
+/// As FileChange, without its content.
+FileChange Unread(NetChange net, bool closed) {
+  const char status = StatusOf(net.kind);
+  const bool is_known = status != 'R' || !net.content;
+  return {.status = status,
+          .similarity = is_known ? 100U : 0U,
+          .net = std::move(net),
+          .closed = closed};
+}
+
+void AppendUnread(std::vector<FileChange>& list, std::vector<NetChange> changes,
+                  bool closed) {
+  for (NetChange& change : changes) {
+    list.push_back(Unread(std::move(change), closed));
+  }
+  std::ranges::stable_sort(
+      list, {},
+      [](const FileChange& change) -> const auto& { return change.net.path; });
 }
 
 }  // namespace
@@ -251,28 +280,25 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
 }
 
 Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
-                                 std::vector<NetChange> unreadable,
+                                 std::vector<NetChange> closed,
+                                 std::vector<NetChange> lost,
                                  const ContentReader& read) {
   ShownChanges shown;
   shown.at_hand = TRY(FileChanges(std::move(readable), read, &shown.skipped));
+  AppendUnread(shown.at_hand, std::move(closed), true);
   shown.all = shown.at_hand;
-  for (NetChange& change : unreadable) {
-    shown.all.push_back(
-        {.status = StatusOf(change.kind), .net = std::move(change)});
-  }
-  std::ranges::stable_sort(
-      shown.all, {},
-      [](const FileChange& change) -> const auto& { return change.net.path; });
+  AppendUnread(shown.all, std::move(lost), false);
   return shown;
 }
 
-Result<std::vector<NetChange>> TakeClosed(std::vector<NetChange>& changes,
-                                          const ContentReader& read) {
+std::vector<NetChange> TakeClosed(std::vector<NetChange>& changes,
+                                  const ContentProbe& probe) {
   std::vector<NetChange> closed;
   std::vector<NetChange> open;
   for (NetChange& change : changes) {
-    const bool is_closed = TRY(IsClosed(change.before, true, read)) ||
-                           TRY(IsClosed(change.after, false, read));
+    const bool is_closed =
+        change.content && (IsClosed(change.before, true, probe) ||
+                           IsClosed(change.after, false, probe));
     (is_closed ? closed : open).push_back(std::move(change));
   }
   changes = std::move(open);
@@ -288,11 +314,17 @@ bool IsTooLarge(const FileChange& change) {
          (too_large(change.net.before) || too_large(change.net.after));
 }
 
-Result<GitDiff> DiffOf(const FileChange& change, const ContentReader& read) {
-  const auto before = TRY(SideFiles(change, true, read));
-  const auto after = TRY(SideFiles(change, false, read));
+Result<std::optional<GitDiff>> DiffOf(const FileChange& change,
+                                      const ContentReader& read) {
+  if (change.closed) return std::nullopt;
+  const auto before = SideFiles(change, true, read);
+  if (!before && IsForbidden(before.error())) return std::nullopt;
+  if (!before) return std::unexpected(before.error());
+  const auto after = SideFiles(change, false, read);
+  if (!after && IsForbidden(after.error())) return std::nullopt;
+  if (!after) return std::unexpected(after.error());
   // What the journal knows to be a rename is one however little is alike.
-  return GitDiff::Compare(before, after, change.status == 'R' ? 1 : 0);
+  return GitDiff::Compare(*before, *after, change.status == 'R' ? 1 : 0);
 }
 
 std::string DescribeAttributes(const FileChange& change) {
@@ -321,8 +353,8 @@ Result<unsigned> Similarity(const FileChange& change,
                             const ContentReader& read) {
   if (!change.net.content) return 100;
   if (IsTooLarge(change)) return 0;
-  const GitDiff diff = TRY(DiffOf(change, read));
-  const std::vector<GitRename> renames = diff.Renames();
+  const auto diff = TRY(DiffOf(change, read));
+  const auto renames = diff ? diff->Renames() : std::vector<GitRename>();
   return renames.empty() ? 0 : renames[0].similarity;
 }
 

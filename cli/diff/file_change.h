@@ -17,6 +17,7 @@ struct FileChange {
   char status = 'M';          ///< A, D, M, R or T, as in git
   unsigned similarity = 100;  ///< of a rename, percent
   NetChange net;              ///< renamed: old_path is set in both cases
+  bool closed = false;        ///< content of a side cannot be read
 };
 
 /// Reads the content of a side; `before`: of the before side.
@@ -34,18 +35,22 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
 
 struct ShownChanges {
   std::vector<FileChange> all;      ///< by path
-  std::vector<FileChange> at_hand;  ///< both sides can be read
+  std::vector<FileChange> at_hand;  ///< all without the lost ones
   bool skipped = false;             ///< as in FileChanges
 };
-/// Combines both lists. Looks for renames only among `readable`.
+/// Combines the lists. Looks for renames only among `readable`. `closed`: from
+/// TakeClosed. `lost`: the base no longer has the content.
 Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
-                                 std::vector<NetChange> unreadable,
+                                 std::vector<NetChange> closed,
+                                 std::vector<NetChange> lost,
                                  const ContentReader& read);
 
-/// Removes the changes whose content `read` may not read (EACCES) from
+/// Returns the error with which a read of a side fails, if any.
+using ContentProbe = std::function<Status(const ChangeSide& side, bool before)>;
+/// Removes the changes of which this user may not read the content from
 /// `changes`, and returns them.
-Result<std::vector<NetChange>> TakeClosed(std::vector<NetChange>& changes,
-                                          const ContentReader& read);
+std::vector<NetChange> TakeClosed(std::vector<NetChange>& changes,
+                                  const ContentProbe& probe);
 
 /// Whether git tracks files of this type.
 [[nodiscard]] bool IsGitType(FileType type);
@@ -57,8 +62,9 @@ Result<std::vector<NetChange>> TakeClosed(std::vector<NetChange>& changes,
 [[nodiscard]] bool IsTooLarge(const FileChange& change);
 
 /// The diff of one change; empty if git cannot express it. Reads content only
-/// where it differs.
-Result<GitDiff> DiffOf(const FileChange& change, const ContentReader& read);
+/// where it differs. None: this user may not read the content.
+Result<std::optional<GitDiff>> DiffOf(const FileChange& change,
+                                      const ContentReader& read);
 
 /// The part of the change that a patch cannot express ("mode 0644 -> 0600");
 /// empty if there is none.

@@ -28,6 +28,19 @@ std::string LargeFilePatch(const NetChange& net) {
          (net.after ? b : "/dev/null") + " differ\n";
 }
 
+/// Of a change whose content this user may not read. As a line that `git apply`
+/// ignores.
+std::string ClosedFileLine(const FileChange& change) {
+  std::string what = "changed";
+  if (change.status == 'A') what = "added";
+  if (change.status == 'D') what = "deleted";
+  if (change.status == 'R') {
+    what = "renamed from " + QuotePath(change.net.old_path);
+  }
+  return "# txfs: " + what + ", content cannot be read  " +
+         QuotePath(change.net.path) + "\n";
+}
+
 uint64_t SizeOf(const std::optional<ChangeSide>& side) {
   return side ? side->attr.size : 0;
 }
@@ -52,8 +65,12 @@ Status WritePatch(const std::vector<FileChange>& changes,
       put(LineStyle::kHeader, LargeFilePatch(change.net));
       continue;
     }
-    const GitDiff diff = TRY(DiffOf(change, read));
-    TRY(diff.Print(put));
+    const auto diff = TRY(DiffOf(change, read));
+    if (diff) {
+      TRY(diff->Print(put));
+    } else {
+      put(LineStyle::kPlain, ClosedFileLine(change));
+    }
   }
   return {};
 }
@@ -70,8 +87,9 @@ Result<std::vector<StatRow>> StatRows(const std::vector<FileChange>& changes,
     if (IsTooLarge(change)) {
       row.lines.binary = true;
     } else {
-      const GitDiff diff = TRY(DiffOf(change, read));
-      row.lines = TRY(diff.CountLines());
+      const auto diff = TRY(DiffOf(change, read));
+      row.closed = !diff;
+      if (diff) row.lines = TRY(diff->CountLines());
     }
     rows.push_back(std::move(row));
   }

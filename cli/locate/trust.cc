@@ -7,7 +7,6 @@
 
 #include <climits>
 #include <cstdlib>
-#include <fstream>
 #include <vector>
 
 #include "cli/locate/way.h"
@@ -19,19 +18,6 @@ namespace txfs::cli {
 namespace {
 
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
-
-/// In a user namespace all users that it does not know, the machine's root
-/// among them, show as this one.
-bool IsUnmappedRoot(uid_t uid) {
-  constexpr uid_t kOverflow = 65534;
-  if (uid != kOverflow) return false;
-  std::ifstream map("/proc/self/uid_map");
-  uint64_t inside = 0;
-  uint64_t outside = 0;
-  uint64_t count = 0;
-  map >> inside >> outside >> count;
-  return map && (inside != outside || count < UINT32_MAX);
-}
 
 std::unexpected<Error> BadStateDirectory(const std::string& path,
                                          const std::string& why) {
@@ -114,10 +100,6 @@ Status BecomeUser(uid_t uid) {
 std::string UserName(uid_t uid) {
   const passwd* entry = ::getpwuid(uid);
   return entry != nullptr ? entry->pw_name : "user " + std::to_string(uid);
-}
-
-bool IsOwnOrRoots(uid_t uid) {
-  return uid == 0 || uid == ::geteuid() || IsUnmappedRoot(uid);
 }
 
 bool IsOutOfOthersReach(const struct stat& st) {

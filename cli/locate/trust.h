@@ -15,9 +15,6 @@ namespace txfs::cli {
 /// The name of user `uid`, or "user 1234".
 [[nodiscard]] std::string UserName(uid_t uid);
 
-/// Whether `uid` is the caller or the machine's root.
-[[nodiscard]] bool IsOwnOrRoots(uid_t uid);
-
 /// Whether only the caller or root can create and remove names in the directory
 /// of `st`. Its group may write to it if that is the caller's or root's group.
 [[nodiscard]] bool IsOutOfOthersReach(const struct stat& st);

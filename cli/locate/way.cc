@@ -16,6 +16,7 @@
 #include "cli/locate/trust.h"
 #include "cli/output/paths.h"
 #include "cli/output/text.h"
+#include "cli/protocol/runtime_dir.h"
 #include "fs/host/mount_table.h"
 #include "journal/support/file.h"
 #include "journal/support/unique_fd.h"

@@ -33,10 +33,11 @@ Result<std::vector<NetChange>> Client::Changes(
   return changes;
 }
 
-Result<std::string> Client::ReadContent(
-    const ChangeSide& side, bool before, uint64_t limit,
-    const std::optional<std::string>& since) {
-  if (side.attr.type == FileType::kSymlink) return side.symlink;
+namespace {
+
+/// The request for content of a side of a change.
+Json ReadRequest(const ChangeSide& side, bool before,
+                 const std::optional<std::string>& since) {
   Json request = {{"request", "read"}};
   // What the transaction did not touch is read where the base has it.
   if (side.ino == kNoIno || (before && !since)) {
@@ -45,7 +46,29 @@ Result<std::string> Client::ReadContent(
     request["ino"] = Raw(side.ino);
     if (before) request["since"] = EncodeBytes(*since);
   }
+  return request;
+}
+
+}  // namespace
+
+Result<std::string> Client::ReadContent(
+    const ChangeSide& side, bool before, uint64_t limit,
+    const std::optional<std::string>& since) {
+  if (side.attr.type == FileType::kSymlink) return side.symlink;
+  const Json request = ReadRequest(side, before, since);
   return ReadWhole([&](uint64_t) { return request; }, limit);
+}
+
+Status Client::ProbeContent(const ChangeSide& side, bool before,
+                            const std::optional<std::string>& since) {
+  return ReadFirst(ReadRequest(side, before, since));
+}
+
+Status Client::ReadFirst(Json request) {
+  request["length"] = 1;
+  request["offset"] = 0;
+  TRY(connection_->Call(request));
+  return {};
 }
 
 Result<std::string> Client::ReadWhole(
@@ -120,21 +143,31 @@ Result<CommitView> Client::Show(const std::string& id) {
   return view;
 }
 
+namespace {
+
+/// The request for a part of a side of a change of an ended commit. It has the
+/// ranges of this part: a patch may have very many.
+Json ReadEndedRequest(ChangeSide side, uint64_t offset) {
+  if (side.delta) {
+    std::erase_if(side.delta->ranges, [&](const Range& range) {
+      return range.to <= offset || range.from >= offset + kPayloadMax;
+    });
+  }
+  Json request = EndedSideToJson(side);
+  request["request"] = "read_ended";
+  return request;
+}
+
+}  // namespace
+
 Result<std::string> Client::ReadEnded(const ChangeSide& side, uint64_t limit) {
   if (side.attr.type == FileType::kSymlink) return side.symlink;
-  // Each request has the ranges of its part: a patch may have very many.
-  const auto request_at = [&](uint64_t offset) {
-    ChangeSide part = side;
-    if (part.delta) {
-      std::erase_if(part.delta->ranges, [&](const Range& range) {
-        return range.to <= offset || range.from >= offset + kPayloadMax;
-      });
-    }
-    Json request = EndedSideToJson(part);
-    request["request"] = "read_ended";
-    return request;
-  };
-  return ReadWhole(request_at, limit);
+  return ReadWhole(
+      [&](uint64_t offset) { return ReadEndedRequest(side, offset); }, limit);
+}
+
+Status Client::ProbeEnded(const ChangeSide& side) {
+  return ReadFirst(ReadEndedRequest(side, 0));
 }
 
 Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,

@@ -68,6 +68,9 @@ class Client {
   Result<std::string> ReadContent(
       const ChangeSide& side, bool before, uint64_t limit,
       const std::optional<std::string>& since = std::nullopt);
+  /// Reads one byte of it: the error that ReadContent would return, if any.
+  Status ProbeContent(const ChangeSide& side, bool before,
+                      const std::optional<std::string>& since = std::nullopt);
   /// Calls `progress` from time to time.
   Result<CommitReply> Commit(const CommitRequest& request,
                              const CommitProgress& progress = {});
@@ -97,12 +100,16 @@ class Client {
   /// Reads the whole content of a side of a change of an ended commit, at most
   /// `limit` bytes (EFBIG).
   Result<std::string> ReadEnded(const ChangeSide& side, uint64_t limit);
+  /// As ProbeContent, of a side of a change of an ended commit.
+  Status ProbeEnded(const ChangeSide& side);
   /// Limits that are not given are those of the workspace.
   Result<GcReport> CollectGarbage(std::optional<uint64_t> keep_commits,
                                   std::optional<uint64_t> keep_bytes);
 
  private:
   Result<std::vector<policy::SourceText>> AskPolicy(const char* request);
+  /// Reads the first byte of what `request` names.
+  Status ReadFirst(Json request);
   /// Reads parts until the end; `request_at` makes the request for a part.
   Result<std::string> ReadWhole(
       const std::function<Json(uint64_t offset)>& request_at, uint64_t limit);

@@ -10,6 +10,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "fs/host/mount_table.h"
 #include "journal/support/checksum.h"
@@ -29,6 +30,19 @@ std::string HomeDirectory() {
 std::string OwnDirectory(const char* variable, const char* below) {
   const char* path = std::getenv(variable);
   return path != nullptr && path[0] == '/' ? path : HomeDirectory() + below;
+}
+
+/// In a user namespace all users that it does not know, the machine's root
+/// among them, show as this one.
+bool IsUnmappedRoot(uid_t uid) {
+  constexpr uid_t kOverflow = 65534;
+  if (uid != kOverflow) return false;
+  std::ifstream map("/proc/self/uid_map");
+  uint64_t inside = 0;
+  uint64_t outside = 0;
+  uint64_t count = 0;
+  map >> inside >> outside >> count;
+  return map && (inside != outside || count < UINT32_MAX);
 }
 
 Result<UniqueFd> OpenDirectory(const std::string& path, struct stat& st) {
@@ -162,13 +176,34 @@ std::string ConfigDirectory() {
   return OwnDirectory("XDG_CONFIG_HOME", "/.config") + "/txfs";
 }
 
+bool IsOwnOrRoots(uid_t uid) {
+  return uid == 0 || uid == ::geteuid() || IsUnmappedRoot(uid);
+}
+
 Status MakeDirectories(const std::string& path) {
+  constexpr const char* kRemedy =
+      "set HOME, or XDG_STATE_HOME, to a directory of your own";
+  struct stat above{};
+  if (::stat("/", &above) != 0) return Fail(errno, "/");
   for (size_t at = 1; at != std::string::npos;) {
     at = path.find('/', at);
     const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      return Fail(errno, "cannot create " + part,
-                  "set HOME, or XDG_STATE_HOME, to a directory of your own");
+    struct stat st{};
+    const bool exists = ::stat(part.c_str(), &st) == 0;
+    // Under sudo(8), HOME may be that of another user, who could not use what
+    // root makes there.
+    if (!exists && errno == ENOENT && !IsOwnOrRoots(above.st_uid)) {
+      return Fail(0,
+                  "cannot create " + part +
+                      ": the directory above belongs to user " +
+                      std::to_string(above.st_uid),
+                  kRemedy);
+    }
+    if (!exists && ::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+      return Fail(errno, "cannot create " + part, kRemedy);
+    }
+    if (::stat(part.c_str(), &above) != 0) {
+      return Fail(errno, "cannot create " + part, kRemedy);
     }
     if (at != std::string::npos) ++at;
   }

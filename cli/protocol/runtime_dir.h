@@ -56,7 +56,11 @@ void RemoveSocket(const std::string& path, const std::string& stamp);
 /// $XDG_CONFIG_HOME/txfs, or ~/.config/txfs.
 [[nodiscard]] std::string ConfigDirectory();
 
-/// Makes `path` and its missing parents, 0700.
+/// Whether `uid` is the caller or the machine's root.
+[[nodiscard]] bool IsOwnOrRoots(uid_t uid);
+
+/// Makes `path` and its missing parents, 0700. Makes nothing in a directory of
+/// a user other than the caller and root.
 Status MakeDirectories(const std::string& path);
 
 /// 16 hex digits of the xxh3 of `text`.

@@ -41,8 +41,10 @@ Result<UniqueFd> OpenBeneath(int dir, const std::string& path, uint64_t flags) {
 
 std::atomic<uint64_t> walked_bytes = 0;
 
-/// Opens directory `path` of any length, in pieces that openat2 takes.
-Result<UniqueFd> OpenDirectoryBeneath(int root, std::string_view path) {
+/// Opens directory `path` of any length with the flags `last`, in pieces that
+/// openat2 takes. The directories on the way need only be searchable.
+Result<UniqueFd> OpenDirectoryBeneath(int root, std::string_view path,
+                                      uint64_t last) {
   walked_bytes.fetch_add(path.size(), std::memory_order_relaxed);
   UniqueFd current;
   do {
@@ -50,10 +52,19 @@ Result<UniqueFd> OpenDirectoryBeneath(int root, std::string_view path) {
     if (piece.size() < path.size()) piece = piece.substr(0, piece.rfind('/'));
     path.remove_prefix(std::min(path.size(), piece.size() + 1));
     const int from = current.valid() ? current.get() : root;
+    const uint64_t flags = path.empty() ? last : O_PATH;
     current = TRY(OpenBeneath(from, piece.empty() ? "." : std::string(piece),
-                              O_RDONLY | O_DIRECTORY));
+                              flags | O_DIRECTORY));
   } while (!path.empty());
   return current;
+}
+
+/// Opens a directory for listing or, if this user may only search it, with
+/// O_PATH.
+Result<UniqueFd> OpenForSearch(int root, std::string_view path) {
+  auto fd = OpenDirectoryBeneath(root, path, O_RDONLY);
+  if (fd || fd.error().code != EACCES) return fd;
+  return OpenDirectoryBeneath(root, path, O_PATH);
 }
 
 FileType TypeOfEntry(int dir, const dirent& entry) {
@@ -177,18 +188,12 @@ Result<SharedFd> BaseDirectory::OpenDirectory(const std::string& path) const {
   for (size_t end = at;;) {
     end = LevelsBelow(path, end, kLevelsSought - 1);
     const std::string_view whole(path);
-    auto fd = OpenDirectoryBeneath(
+    from = std::make_shared<UniqueFd>(TRY(OpenForSearch(
         from ? from->get() : root_.get(),
-        whole.substr(at == 0 ? 0 : at + 1, at == 0 ? end : end - at - 1));
-    if (fd) {
-      from = std::make_shared<UniqueFd>(*std::move(fd));
-      at = end;
-      Remember(path.substr(0, end), from);
-      if (end == path.size()) return from;
-    } else if (fd.error().code != EACCES || end == path.size()) {
-      return std::unexpected(std::move(fd).error());
-    }
-    // One that may be searched only is passed through.
+        whole.substr(at == 0 ? 0 : at + 1, at == 0 ? end : end - at - 1))));
+    at = end;
+    Remember(path.substr(0, end), from);
+    if (end == path.size()) return from;
   }
 }
 
@@ -210,6 +215,15 @@ void BaseDirectory::DropCache() const {
 }
 
 Result<struct stat> BaseDirectory::Stat(const std::string& path) const {
+  return Stat(path, Names::kShown);
+}
+
+Result<struct stat> BaseDirectory::StatReserved(const std::string& path) const {
+  return Stat(path, Names::kAll);
+}
+
+Result<struct stat> BaseDirectory::Stat(const std::string& path,
+                                        Names names) const {
   struct stat st{};
   if (path.empty()) {
     if (::fstat(root_.get(), &st) != 0) return Fail(errno, "stat .");
@@ -222,7 +236,8 @@ Result<struct stat> BaseDirectory::Stat(const std::string& path) const {
   }
   if (!dir) return std::unexpected(std::move(dir).error());
   const std::string name(BaseName(path));
-  if (IsHidden((*dir)->get(), ParentPath(path).empty(), name)) {
+  if (names == Names::kShown &&
+      IsHidden((*dir)->get(), ParentPath(path).empty(), name)) {
     return Fail(ENOENT, "stat " + path);
   }
   if (::fstatat((*dir)->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -238,7 +253,7 @@ Result<std::vector<BaseEntry>> BaseDirectory::List(
   auto reopened = OpenAt(dir->get(), ".", O_RDONLY | O_DIRECTORY);
   // That takes search permission, which listing by its path does not.
   if (!reopened && reopened.error().code == EACCES) {
-    reopened = OpenDirectoryBeneath(root_.get(), path);
+    reopened = OpenDirectoryBeneath(root_.get(), path, O_RDONLY);
   }
   UniqueFd own = TRY(std::move(reopened));
   const DirStream stream(::fdopendir(own.get()));

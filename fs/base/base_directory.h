@@ -82,6 +82,8 @@ class BaseDirectory {
 
   /// lstat(2). ENOENT also if a parent is missing or is not a directory.
   Result<struct stat> Stat(const std::string& path) const;
+  /// The same, also of a name that is reserved for txfs.
+  Result<struct stat> StatReserved(const std::string& path) const;
   Result<std::vector<BaseEntry>> List(const std::string& path) const;
   /// Opens a file for reading. Does not block if it is a FIFO.
   Result<SharedFd> OpenFile(const std::string& path) const;
@@ -95,7 +97,8 @@ class BaseDirectory {
                                const std::string& name) const;
   /// O_PATH descriptor of an object; for a symbolic link, of the link itself.
   Result<UniqueFd> OpenPath(const std::string& path) const;
-  /// A directory's descriptor, for *at calls.
+  /// A directory's descriptor, for *at calls. An O_PATH descriptor if this user
+  /// may search the directory, and not list it.
   Result<SharedFd> OpenDirectory(const std::string& path) const;
 
   /// Closes cached descriptors of directories, after a commit changed the base.
@@ -119,6 +122,9 @@ class BaseDirectory {
     SharedFd fd;
   };
   using Recent = std::list<CachedDirectory>;
+
+  enum class Names : bool { kShown, kAll };
+  Result<struct stat> Stat(const std::string& path, Names names) const;
 
   struct Nearest {
     SharedFd fd;        ///< null if none is open

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <ranges>
 
 #include "journal/support/file.h"
@@ -23,6 +24,38 @@ bool DeniesOwner(const struct stat& directory) {
   constexpr mode_t kLooks = S_IRUSR | S_IXUSR;
   return ::geteuid() != 0 && directory.st_uid == ::geteuid() &&
          (directory.st_mode & kLooks) != kLooks;
+}
+
+bool MayWrite(int dir, const std::string& name) {
+  struct stat st{};
+  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return true;
+  return ::geteuid() == 0 || st.st_uid == ::geteuid() ||
+         ::faccessat(dir, name.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+bool MayLink(int dir, const std::string& name) {
+  struct stat st{};
+  if (::geteuid() == 0 ||
+      ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+      st.st_uid == ::geteuid()) {
+    return true;
+  }
+  std::ifstream setting("/proc/sys/fs/protected_hardlinks");
+  if (setting.get() == '0') return true;
+  const bool privileged =
+      (st.st_mode & S_ISUID) != 0 ||
+      (st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+  return S_ISREG(st.st_mode) && !privileged &&
+         ::faccessat(dir, name.c_str(), R_OK | W_OK, AT_EACCESS) == 0;
+}
+
+bool IsStuck(int dir, const std::string& name) {
+  struct stat above{};
+  struct stat st{};
+  return ::geteuid() != 0 && ::fstat(dir, &above) == 0 &&
+         (above.st_mode & S_ISVTX) != 0 && above.st_uid != ::geteuid() &&
+         ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+         st.st_uid != ::geteuid();
 }
 
 OwnerAccess::OwnerAccess(const BaseDirectory& base, const std::string& path) {

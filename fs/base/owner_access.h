@@ -16,6 +16,16 @@ namespace txfs {
 /// list or search it. Never for root.
 [[nodiscard]] bool DeniesOwner(const struct stat& directory);
 
+/// Whether this user may write to `name` in `dir`, or may change its mode so
+/// that it may. True if nothing is there.
+[[nodiscard]] bool MayWrite(int dir, const std::string& name);
+/// Whether the kernel lets this user make hard links of `name` in `dir`
+/// (fs.protected_hardlinks of proc(5)).
+[[nodiscard]] bool MayLink(int dir, const std::string& name);
+/// Whether the sticky bit of `dir` forbids this user to rename or remove `name`
+/// in it.
+[[nodiscard]] bool IsStuck(int dir, const std::string& name);
+
 /// Widens the modes of directories of the calling user that deny access to
 /// their owner, until destruction. Does not change other users' directories.
 class OwnerAccess {

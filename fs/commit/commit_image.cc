@@ -8,6 +8,7 @@
 #include <set>
 
 #include "fs/base/owner_access.h"
+#include "fs/vault/vaults.h"
 #include "journal/frame.h"
 #include "journal/support/checksum.h"
 #include "journal/support/pieces.h"
@@ -35,8 +36,10 @@ ImageEntry EntryOf(const std::string& path, const struct stat& st) {
 /// A commit may leave a directory that denies its owner what an image takes.
 Result<struct stat> StatAsOwner(const BaseDirectory& base,
                                 const std::string& path) {
-  return AsOwner(base, std::string(ParentPath(path)),
-                 [&] { return base.Stat(path); });
+  return AsOwner(base, std::string(ParentPath(path)), [&] {
+    return IsBeside(Spot::Base(path)) ? base.StatReserved(path)
+                                      : base.Stat(path);
+  });
 }
 
 Result<std::vector<BaseEntry>> ListAsOwner(const BaseDirectory& base,
@@ -87,6 +90,11 @@ class ImageTaker {
   Result<CommitImage> Take(const CommitSteps& steps) {
     for (const CommitStep& step : steps) NoteOrigin(step);
     for (const CommitStep& step : steps) TRY(TakeStep(step));
+    // An undo renames these back: that they are there is looked at here.
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (!IsBeside(VaultSlot::kTaken, steps[i].to)) continue;
+      TRY(TakeTree(PlaceAfter(steps, i).path, false, false));
+    }
     CommitImage image;
     for (auto& [path, entry] : entries_) image.push_back(std::move(entry));
     return image;
@@ -97,9 +105,9 @@ class ImageTaker {
   void NoteOrigin(const CommitStep& step) {
     switch (step.kind) {
       case StepKind::kMove:
-        if (step.to.vault) {
-          detached_.insert(step.to.path);
-        } else if (detached_.contains(step.from.path)) {
+        if (IsKeeping(step.to)) {
+          detached_.insert(SlotOf(step.to));
+        } else if (detached_.contains(SlotOf(step.from))) {
           old_.insert(step.to.path);
         }
         return;
@@ -114,10 +122,15 @@ class ImageTaker {
     }
   }
 
+  static std::string SlotOf(const Spot& spot) {
+    // A directory above it may have moved in between.
+    return spot.vault ? spot.path : std::string(BaseName(spot.path));
+  }
+
   Status TakeStep(const CommitStep& step) {
     switch (step.kind) {
       case StepKind::kMove:
-        if (step.to.vault) return TakeGone(step.from.path);
+        if (IsKeeping(step.to)) return TakeGone(step.from.path);
         return TakeMoved(step);
       case StepKind::kUnlink:
         return step.to.vault ? Status() : TakeGone(step.to.path);
@@ -134,7 +147,7 @@ class ImageTaker {
   }
 
   Status TakeMoved(const CommitStep& step) {
-    const bool is_new = !detached_.contains(step.from.path);
+    const bool is_new = !detached_.contains(SlotOf(step.from));
     return TakeTree(step.to.path, is_new, is_new);
   }
 
@@ -183,9 +196,18 @@ class ImageTaker {
     }
     entry.whole = is_directory && (entry.whole || whole);
     if (fresh || patched_.contains(entry.ino)) TakeContent(entry);
+    std::vector<BaseEntry> children;
+    if (whole && is_directory) {
+      auto listed = ListAsOwner(base_, path);
+      // It is another user's, and may not be looked into.
+      if (!listed && listed.error().code == EACCES) {
+        entry.whole = false;
+      } else {
+        children = TRY(std::move(listed));
+      }
+    }
     entries_.insert_or_assign(path, entry);
-    if (!whole || !is_directory) return {};
-    for (const BaseEntry& child : TRY(ListAsOwner(base_, path))) {
+    for (const BaseEntry& child : children) {
       waiting.push_back({JoinPath(path, child.name), fresh});
     }
     return {};
@@ -239,7 +261,12 @@ class ImageComparer {
 
   /// Whether `then` is what is there.
   Result<bool> CompareEntry(const ImageEntry& then) {
-    const ImageEntry now = TRY(LookAt(base_, then.path));
+    const auto seen = LookAt(base_, then.path);
+    if (!seen && seen.error().code == EACCES) {
+      Add(then.path, kClosed, kClosedNote);
+      return false;
+    }
+    const ImageEntry now = TRY(seen);
     const size_t before = conflicts_.size();
     if (then.exists != now.exists) {
       Add(then.path, then.exists ? "deleted" : "created");
@@ -309,7 +336,10 @@ Status KeepLaterTimes(const BaseDirectory& base, const CommitImage& image,
     if (step.set_after->type != FileType::kDirectory) continue;
     const auto then = by_path.find(step.from.path);
     if (then == by_path.end()) continue;
-    const ImageEntry now = TRY(LookAt(base, step.from.path));
+    const auto seen = LookAt(base, step.from.path);
+    // The comparison reports it.
+    if (!seen && seen.error().code == EACCES) continue;
+    const ImageEntry now = TRY(seen);
     if (now.mtime == then->second->mtime) continue;
     step.set_after->mtime = now.mtime;
     // Undoing the undo keeps it, too.

@@ -13,6 +13,8 @@
 
 #include "fs/base/base_mounts.h"
 #include "fs/base/owner_access.h"
+#include "fs/host/xattrs.h"
+#include "fs/vault/vaults.h"
 #include "journal/support/crash_point.h"
 #include "journal/support/file.h"
 #include "journal/support/pieces.h"
@@ -33,14 +35,6 @@ bool IsDirectoryAt(int dir, const std::string& name) {
   struct stat st{};
   return ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISDIR(st.st_mode);
-}
-
-/// Whether a process of ours may write to it, or may let itself.
-bool MayWrite(int dir, const std::string& name) {
-  struct stat st{};
-  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return true;
-  return ::geteuid() == 0 || st.st_uid == ::geteuid() ||
-         ::faccessat(dir, name.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
 std::string OldName(const std::string& name) {
@@ -228,7 +222,9 @@ Status CommitRunner::InDirectory(int dir, const std::string& what,
   if (errno == EEXIST) return InTheWay(what);
   if (errno != EACCES) return Fail(errno, what);
   struct stat st{};
-  if (::fstat(dir, &st) != 0 || ::fchmod(dir, st.st_mode | S_IRWXU) != 0) {
+  // fchmod(2) does not take an O_PATH descriptor.
+  if (::fstat(dir, &st) != 0 ||
+      ::chmod(ProcPath(dir).c_str(), (st.st_mode | S_IRWXU) & 07777) != 0) {
     return Fail(EACCES, what);
   }
   if (work() == 0) return {};
@@ -276,14 +272,15 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
   for (const CommitStep& step : steps) {
     TRY(CheckUnlocked(step));
     const bool patch = step.kind == StepKind::kPatch;
-    const bool leaves_base =
-        (step.kind == StepKind::kMove || step.kind == StepKind::kUnlink) &&
-        !step.from.vault;
-    if (!patch && !leaves_base && step.kind != StepKind::kExchange) continue;
-    const Spot& spot = leaves_base ? step.from : step.to;
-    if (spot.vault) continue;
+    const bool is_from =
+        step.kind == StepKind::kMove || step.kind == StepKind::kLink;
+    const Spot& spot = is_from ? step.from : step.to;
+    if (spot.vault || step.kind == StepKind::kAttributes) continue;
     const auto place = Resolve(spot);
     if (!place) continue;  // made by an earlier step
+    const bool is_made =
+        is_from && InoAt(place->dir(), place->name) != step.ino;
+    if (is_made) continue;
     if (IsOverlay(place->dir())) {
       if (patch && asking == Asking::kAll) {
         TRY(CheckStaysItself(place->dir(), step));
@@ -292,15 +289,21 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
         TRY(CheckMoves(place->dir(), place->name, base_.root(), spot.path));
       }
     }
-    const bool writes_to_it = patch || IsDirectoryAt(place->dir(), place->name);
-    if ((patch || MayWrite(place->dir(), ".")) &&
-        (!writes_to_it || MayWrite(place->dir(), place->name))) {
-      continue;
-    }
+    if (MayDo(step, *place)) continue;
     return Fail(EACCES, "cannot commit " + spot.path,
                 "commit as the owner of that file or directory, or as root");
   }
   return {};
+}
+
+bool CommitRunner::MayDo(const CommitStep& step, const Place& place) {
+  if (step.kind == StepKind::kPatch) return MayWrite(place.dir(), place.name);
+  if (step.kind == StepKind::kLink) return MayLink(place.dir(), place.name);
+  // A directory that gets another parent is written to.
+  const bool stays = step.kind == StepKind::kMove && !step.to.vault;
+  const bool writes_to_it = !stays && IsDirectoryAt(place.dir(), place.name);
+  return MayWrite(place.dir(), ".") && !IsStuck(place.dir(), place.name) &&
+         (!writes_to_it || MayWrite(place.dir(), place.name));
 }
 
 Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
@@ -371,6 +374,7 @@ Status CommitRunner::Move(const CommitStep& step) {
   if (!object && object.error().code == ENOENT) return {};
   if (!object) return std::unexpected(object.error());
   const Place to = TRY(Resolve(step.to));
+  if (!IsIn(step.from.vault ? to : *from, step.parent)) return {};
   if (object->IsDirectory()) LetOwnerIn(*object);
   const int permitting = step.from.vault ? to.dir() : from->dir();
   TRY(InDirectory(permitting, PathOf(step), [&] {
@@ -378,7 +382,7 @@ Status CommitRunner::Move(const CommitStep& step) {
   }));
   if (object->IsDirectory()) base_.DropCache();
   // A rename is by name: in the base, another object may have got it.
-  if (!to.vault || InoAt(to.dir(), to.name) == step.ino) return {};
+  if (from->vault || InoAt(to.dir(), to.name) == step.ino) return {};
   std::ignore = RenameToFree(to.dir(), to.name, from->dir(), from->name);
   return InTheWay(PathOf(step));
 }

@@ -56,6 +56,9 @@ class CommitRunner {
 
   Result<Place> Resolve(const Spot& spot) const;
   Result<SharedFd> OpenBase(const std::string& directory) const;
+  /// Whether the modes of the base let this user carry out `step`, which
+  /// changes the object at `place`.
+  static bool MayDo(const CommitStep& step, const Place& place);
   /// Checks that no immutable or append-only flag forbids `step`.
   Status CheckUnlocked(const CommitStep& step) const;
   Status Do(const CommitStep& step);

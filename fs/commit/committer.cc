@@ -506,6 +506,7 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
       [&](const std::string& id) { return store_.IsOpen(id); }));
   GcReport report;
   std::vector<std::string> kept;  // vaults
+  std::vector<CommitSteps> freed;
   uint64_t bytes = 0;
   const std::vector<TransactionSummary> list = TRY(history.ReadAll());
   for (const TransactionSummary& summary : list | std::views::reverse) {
@@ -514,13 +515,14 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
       TRY(history.DropPlan(id));
       continue;
     }
-    const std::string vault = TRY(ReadRecord(id)).vault;
-    bytes += TRY(vaults_.Bytes(vault));
+    CommitRecord record = TRY(ReadRecord(id));
+    bytes += TRY(vaults_.Bytes(record.vault));
     if (kept.size() < retention.commits && bytes <= retention.bytes) {
-      kept.push_back(vault);
+      kept.push_back(record.vault);
       continue;
     }
     TRY(history.DropPlan(id));
+    freed.push_back(std::move(record.steps));
     ++report.commits;
   }
   // Of what has lost its record, until somebody asks for its end.
@@ -531,7 +533,16 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
   // A plan must not come back without its vault.
   TRY(SyncDirectory(store_.dir(), "history"));
   report.bytes = TRY(RemoveUnreferenced(kept));
+  for (const CommitSteps& steps : freed) TRY(RemoveBeside(steps));
   return report;
+}
+
+Status Committer::RemoveBeside(const CommitSteps& steps) const {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (!IsBeside(VaultSlot::kTaken, steps[i].to)) continue;
+    TRY(vaults_.RemoveBeside(PlaceAfter(steps, i).path, steps[i].ino));
+  }
+  return {};
 }
 
 Result<GcReport> Committer::FreeSpace(const Retention& retention,

@@ -163,6 +163,8 @@ class Committer {
   Result<std::string> ChooseUndoable(const std::string& wanted) const;
   Status Forget(GcReport& report);
   Result<uint64_t> RemoveUnreferenced(const std::vector<std::string>& kept);
+  /// Removes what the commit with these steps kept in the base.
+  Status RemoveBeside(const CommitSteps& steps) const;
   Status FinishDead(const CommitRecord& record);
   /// Whether the transaction's log has the settling change.
   static Result<bool> IsSettled(Journal& journal, const CommitRecord& record);

@@ -16,6 +16,10 @@ struct Conflict {
   bool operator==(const Conflict&) const = default;
 };
 
+/// The reason and note of an object that this user may not look at.
+inline constexpr const char* kClosed = "closed";
+inline constexpr const char* kClosedNote = "this user may not look at it";
+
 /// The note of a conflict in a file that has conflict markers.
 inline constexpr std::string_view kHasMarkers = "has conflict markers now";
 

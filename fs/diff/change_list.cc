@@ -18,6 +18,15 @@ bool AttributesDiffer(const ChangeSide& a, const ChangeSide& b) {
          a.attr.gid != b.attr.gid;
 }
 
+/// The object at `path`; none if this process may not look there, or if nothing
+/// is there. Another program may close or remove a directory meanwhile.
+Result<std::optional<BaseObject>> FindOpen(const BaseDirectory& base,
+                                           const std::string& path) {
+  auto object = FindObject(base, path);
+  if (!object && IsClosedOrGone(object.error())) return std::nullopt;
+  return object;
+}
+
 /// What the overlay shows under a name.
 struct NewName {
   const Inode* inode = nullptr;  ///< nullptr: not in memory, all from the base
@@ -91,7 +100,7 @@ class ChangeCollector {
   Status AddOldObject(const std::string& path,
                       std::vector<std::string>& waiting) {
     if (old_.contains(path)) return {};
-    auto object = TRY(FindObject(frozen_.base, path));
+    auto object = TRY(FindOpen(frozen_.base, path));
     if (!object) return {};
     const bool is_directory = S_ISDIR(object->st.st_mode);
     old_.emplace(path, std::move(*object));
@@ -200,18 +209,19 @@ class ChangeCollector {
   Result<std::optional<ChangeSide>> BeforeAt(const std::string& path) {
     const auto known = old_.find(path);
     if (known != old_.end()) return SideOf(known->second);
-    auto object = TRY(FindObject(frozen_.base, path));
+    auto object = TRY(FindOpen(frozen_.base, path));
     if (!object) return std::nullopt;
     return SideOf(std::move(*object));
   }
 
-  Result<ChangeSide> AfterOf(const NewName& name) {
+  /// None: the base object is no longer known.
+  Result<std::optional<ChangeSide>> AfterOf(const NewName& name) {
     ChangeSide side;
     const bool is_base =
         name.inode == nullptr || (!name.inode->upper && !name.inode->lost);
     if (is_base) {
-      auto object = TRY(FindObject(frozen_.base, name.base_path));
-      if (!object) return Fail(ENOENT, "stat " + name.base_path);
+      auto object = TRY(FindOpen(frozen_.base, name.base_path));
+      if (!object) return std::nullopt;
       return SideOf(std::move(*object));
     }
     side.attr = name.inode->attr();
@@ -247,7 +257,9 @@ class ChangeCollector {
   }
 
   Status PairNew(const std::string& path, const NewName& name) {
-    ChangeSide after = TRY(AfterOf(name));
+    std::optional<ChangeSide> seen = TRY(AfterOf(name));
+    if (!seen) return {};
+    ChangeSide& after = *seen;
     std::optional<ChangeSide> before = TRY(BeforeAt(path));
     const bool hides = before && before->attr.type == FileType::kDirectory &&
                        after.attr.type != FileType::kDirectory;

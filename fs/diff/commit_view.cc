@@ -8,6 +8,7 @@
 #include <set>
 
 #include "fs/commit/committer.h"
+#include "fs/diff/change_list.h"
 #include "fs/diff/step_tracer.h"
 #include "fs/tree/tree.h"
 #include "journal/support/file.h"
@@ -91,7 +92,8 @@ class ViewBuilder {
   Result<ChangeSide> SideAt(const Spot& spot) const {
     const BaseDirectory& in = TRY(DirectoryOf(spot));
     ChangeSide side;
-    const struct stat st = TRY(in.Stat(spot.path));
+    const struct stat st =
+        TRY(IsBeside(spot) ? in.StatReserved(spot.path) : in.Stat(spot.path));
     side.attr = AttrOf(st);
     if (S_ISLNK(st.st_mode)) side.symlink = TRY(in.ReadLink(spot.path));
     if (spot.vault) {
@@ -182,7 +184,7 @@ class ViewBuilder {
   Status AddGoneTree(const TracedObject& object, const std::string& path,
                      const Spot& now) {
     auto side = SideAt(now);
-    if (!side && side.error().code == ENOENT) return {};
+    if (!side && IsClosedOrGone(side.error())) return {};
     if (!side) return std::unexpected(std::move(side).error());
     const bool descends = now.vault && side->attr.type == FileType::kDirectory;
     befores_[path] = Before(object, *std::move(side));
@@ -215,7 +217,7 @@ class ViewBuilder {
   Status AddChanged(const TracedObject& object, const std::string& old,
                     const std::string& path) {
     auto side = SideLeft(path);
-    if (!side && side.error().code == ENOENT) return {};
+    if (!side && IsClosedOrGone(side.error())) return {};
     if (!side) return std::unexpected(std::move(side).error());
     befores_[old] = Before(object, *side);
     afters_[path] = *std::move(side);
@@ -231,9 +233,11 @@ class ViewBuilder {
   /// `path` has the content that replaced `old`'s.
   Status AddReplaced(const TracedObject& old, const std::string& path) {
     if (old.after.empty() || old.before.empty()) return {};
-    ChangeSide side = TRY(SideAt(old.after.front()));
+    auto side = SideAt(old.after.front());
+    if (!side && IsClosedOrGone(side.error())) return {};
+    if (!side) return std::unexpected(std::move(side).error());
     const std::string& old_path = *old.before.begin();
-    befores_[old_path] = Before(old, std::move(side));
+    befores_[old_path] = Before(old, *std::move(side));
     sources_[path] = {.path = old_path};
     return {};
   }
@@ -302,7 +306,7 @@ class ViewBuilder {
       change.attributes |= source->second.xattrs;
       return {};
     }
-    change.content = LostPart(change) || !TRY(SameContent(change));
+    change.content = LostPart(change) || TRY(OrDiffers(OtherContent(change)));
     return {};
   }
 
@@ -317,12 +321,12 @@ class ViewBuilder {
     return std::nullopt;
   }
 
-  Result<bool> SameContent(const NetChange& change) const {
+  Result<bool> OtherContent(const NetChange& change) const {
     const ChangeSide& a = *change.before;
     const ChangeSide& b = *change.after;
-    if (a.attr.type != b.attr.type || a.symlink != b.symlink) return false;
-    if (a.attr.type != FileType::kRegular) return true;
-    if (a.attr.size != b.attr.size || a.delta || b.delta) return false;
+    if (a.attr.type != b.attr.type || a.symlink != b.symlink) return true;
+    if (a.attr.type != FileType::kRegular) return false;
+    if (a.attr.size != b.attr.size || a.delta || b.delta) return true;
     const SharedFd old = TRY(OpenSide(a));
     const SharedFd fresh = TRY(OpenSide(b));
     Bytes left(kCompareBytes);
@@ -332,10 +336,10 @@ class ViewBuilder {
       const size_t m = TRY(ReadFully(fresh->get(), offset, right));
       if (n != m || !std::ranges::equal(ByteSpan(left).first(n),
                                         ByteSpan(right).first(m))) {
-        return false;
+        return true;
       }
     }
-    return true;
+    return false;
   }
 
   [[nodiscard]] Result<SharedFd> OpenSide(const ChangeSide& side) const {

@@ -60,12 +60,8 @@ class Viewer {
     std::set<std::string> names;
     const std::string* base = BasePathOf(directory);
     if (base != nullptr) {
-      const auto entries = base_.List(*base);
-      if (!entries && !IsGone(entries.error())) {
-        return std::unexpected(entries.error());
-      }
-      if (entries) {
-        for (const BaseEntry& entry : *entries) names.insert(entry.name);
+      for (const BaseEntry& entry : TRY(ListIfOpen(base_, *base))) {
+        names.insert(entry.name);
       }
     }
     if (directory.inode == nullptr) return names;
@@ -142,7 +138,9 @@ class Viewer {
   }
 
   Result<std::optional<Object>> BaseAt(const std::string& path) {
-    auto object = TRY(FindObject(base_, path));
+    auto found = FindObject(base_, path);
+    if (!found && IsClosedOrGone(found.error())) return std::optional<Object>();
+    auto object = TRY(std::move(found));
     if (!object) return std::optional<Object>();
     Inode* inode = S_ISDIR(object->st.st_mode)
                        ? tree_.FindBaseDirectory(path)
@@ -316,11 +314,15 @@ class SinceCollector {
         before.mode != after.mode || before.uid != after.uid ||
         before.gid != after.gid ||
         ((then.IsUpper() || now.IsUpper() || !IsSame(then, now)) &&
-         TRY(XattrsOf(then)) != TRY(XattrsOf(now)));
+         TRY(OrDiffers(XattrsDiffer(then, now))));
     change.before = then.side;
     change.after = now.side;
     list_.candidates_.push_back(std::move(candidate));
     return {};
+  }
+
+  Result<bool> XattrsDiffer(const Object& then, const Object& now) {
+    return TRY(XattrsOf(then)) != TRY(XattrsOf(now));
   }
 
   Result<std::map<std::string, std::string>> XattrsOf(const Object& object) {

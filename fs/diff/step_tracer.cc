@@ -13,7 +13,7 @@ namespace txfs {
 std::set<std::string> TracedObject::AfterNames() const {
   std::set<std::string> names;
   for (const Spot& spot : after) {
-    if (!spot.vault) names.insert(spot.path);
+    if (!IsKeeping(spot)) names.insert(spot.path);
   }
   return names;
 }
@@ -83,6 +83,8 @@ TracedPtr StepTracer::Origin(const CommitStep& step) const {
 /// What was moved and what took its place are never in one slot, but one
 /// leads to the other.
 void StepTracer::PairBySlot(const CommitStep& step, const TracedPtr& object) {
+  // Only files are replaced, and only directories stay beside their place.
+  if (!step.from.vault && !step.to.vault) return;
   const std::string& slot = step.to.vault ? step.to.path : step.from.path;
   if (!IsSlot(VaultSlot::kMoving, slot) && !IsSlot(VaultSlot::kStaged, slot)) {
     return;
@@ -139,7 +141,7 @@ TracedPtr StepTracer::Child(const TracedPtr& parent, const std::string& name,
     objects_.push_back(object);
     if (ino != 0) by_ino_[ino] = object;
   }
-  if (!origin.vault) {
+  if (!IsKeeping(origin)) {
     object->before.insert(origin.path);
     by_origin_.try_emplace(origin.path, object);
   }

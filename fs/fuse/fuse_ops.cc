@@ -62,7 +62,8 @@ void OnInit(void* userdata, fuse_conn_info* connection) {
 
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Filesystem& fs = FsOf(req);
-  ReplyLookup(req, fs, Guard([&] { return fs.Lookup(Ino{parent}, name); }));
+  ReplyLookup(req, fs, Ino{parent},
+              Guard([&] { return fs.Lookup(Ino{parent}, name); }));
 }
 
 void ForgetOne(Filesystem& fs, fuse_ino_t ino, uint64_t lookups) {

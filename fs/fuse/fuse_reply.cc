@@ -83,9 +83,9 @@ void ReplyEntry(fuse_req_t req, Filesystem& fs,
   if (fuse_reply_entry(req, &entry) != 0) fs.Forget(result->ino, 1);
 }
 
-void ReplyLookup(fuse_req_t req, Filesystem& fs,
+void ReplyLookup(fuse_req_t req, Filesystem& fs, Ino parent,
                  const Result<Node>& result) noexcept {
-  if (result || result.error().code != ENOENT) {
+  if (result || result.error().code != ENOENT || !fs.ReportsNames(parent)) {
     return ReplyEntry(req, fs, result);
   }
   const fuse_entry_param absent = EntryOf(Node{});

@@ -47,8 +47,9 @@ void ReplyXattr(fuse_req_t req, const Result<std::string>& result,
 
 void ReplyEntry(fuse_req_t req, Filesystem& fs,
                 const Result<Node>& result) noexcept;
-/// As ReplyEntry, but ENOENT is a reply that the kernel caches.
-void ReplyLookup(fuse_req_t req, Filesystem& fs,
+/// As ReplyEntry, but ENOENT is a reply that the kernel caches, if the
+/// filesystem reports new names in the directory `parent`.
+void ReplyLookup(fuse_req_t req, Filesystem& fs, Ino parent,
                  const Result<Node>& result) noexcept;
 void ReplyCreated(fuse_req_t req, Filesystem& fs, const Result<Node>& result,
                   const fuse_file_info& request) noexcept;

@@ -1,5 +1,6 @@
 #include "fs/overlay/overlay.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -220,6 +221,20 @@ Result<Node> OverlayFilesystem::Lookup(Ino parent, std::string_view name) {
   Inode* child = Child(*directory, name, probe);
   if (child == nullptr) return Fail(ENOENT, "lookup");
   return Hold(*child);
+}
+
+// A refresh lists a directory to find the names that came.
+bool OverlayFilesystem::ReportsNames(Ino directory) {
+  const ReaderLock gate(gate_);
+  std::string path;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = tree_.Find(directory);
+    if (inode == nullptr || !inode->record.base) return true;
+    path = inode->record.base->path;
+  }
+  const auto opened = base_.OpenDirectory(path);
+  return !opened || (::fcntl((*opened)->get(), F_GETFL) & O_PATH) == 0;
 }
 
 void OverlayFilesystem::Forget(Ino ino, uint64_t lookups) {

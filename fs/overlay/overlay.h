@@ -35,6 +35,7 @@ class OverlayFilesystem final : public Filesystem {
       FilesystemOptions options);
 
   Result<Node> Lookup(Ino parent, std::string_view name) override;
+  bool ReportsNames(Ino directory) override;
   void Forget(Ino ino, uint64_t lookups) override;
   Result<Node> Create(const Caller& caller, Ino parent, std::string_view name,
                       uint32_t mode) override;
@@ -353,8 +354,10 @@ class OverlayFilesystem final : public Filesystem {
                                                const WriteLook& look,
                                                bool kill_privileges)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  /// EACCES: the file keeps some base content that the daemon may not read.
-  Status CheckReadable(Ino ino) EXCLUDES(tree_mutex_);
+  /// EACCES: the daemon may not read base content that the file keeps, or, with
+  /// `drops_content`, that a commit would overwrite in the base file.
+  Status CheckReadable(Ino ino, bool drops_content = false)
+      EXCLUDES(tree_mutex_);
   Status AdoptRetired(Ino ino) REQUIRES_SHARED(gate_);
   Status DoAllocate(const Caller& caller, Ino ino, uint64_t offset,
                     uint64_t length, AllocateMode mode);

@@ -61,7 +61,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
-  if (request.size.value_or(0) != 0) TRY(CheckReadable(ino));
+  if (request.size) TRY(CheckReadable(ino, *request.size == 0));
   std::optional<BaseOrigin> preimage;
   const struct stat st =
       TRY(ApplyAttr(std::move(plan), ino, request, preimage));

@@ -225,7 +225,7 @@ void OverlayFilesystem::KeepPreimage(const std::optional<BaseObject>& probe) {
   if (probe) origins_.KeepPreimage(probe->path, probe->st);
 }
 
-Status OverlayFilesystem::CheckReadable(Ino ino) {
+Status OverlayFilesystem::CheckReadable(Ino ino, bool drops_content) {
   BaseOrigin origin;
   {
     const ReaderLock lock(tree_mutex_);
@@ -233,6 +233,9 @@ Status OverlayFilesystem::CheckReadable(Ino ino) {
     if (inode == nullptr || !KeepsBaseContent(*inode)) return {};
     origin = *inode->record.base;
   }
+  // A commit that writes to the file keeps what it overwrites, for its undo.
+  const bool is_patched = origin.uid != ::geteuid() || origin.nlink > 1;
+  if (drops_content && !is_patched) return {};
   return origins_.CheckReadable(ino, origin);
 }
 

@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -14,6 +15,13 @@ InodeRecord NewRecord(FileType type, uint32_t mode) {
   record.attr.mode = mode & 07777;
   record.attr.nlink = type == FileType::kDirectory ? 2 : 1;
   return record;
+}
+
+/// Whether a commit of this user can copy the object to another filesystem.
+bool MayCopy(const Inode& inode) {
+  const auto& base = inode.record.base;
+  return !base || ::geteuid() == 0 ||
+         (base->uid == ::geteuid() && (base->mode & S_IRUSR) != 0);
 }
 
 /// Sets the IDs of the caller, or the group of a directory with set-group-ID.
@@ -360,6 +368,10 @@ Status OverlayFilesystem::CheckRename(const RenameEnd& from,
     return Fail(EBUSY, "rename");
   }
   if (tree_.DeviceOf(*from.directory) != tree_.DeviceOf(*to.directory)) {
+    // mv(1) then copies the file, with the rights of its user.
+    const bool may_copy =
+        MayCopy(*from.inode) && (!exchange || MayCopy(*to.inode));
+    if (!may_copy) return Fail(EXDEV, "rename");
     TRY(CheckCrossing(from.inode->attr()));
     if (exchange) TRY(CheckCrossing(to.inode->attr()));
   }

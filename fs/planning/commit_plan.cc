@@ -10,6 +10,7 @@
 
 #include "fs/base/base_mounts.h"
 #include "fs/base/link_search.h"
+#include "fs/base/owner_access.h"
 #include "fs/tree/own_names.h"
 #include "fs/tree/own_xattrs.h"
 #include "fs/vault/vaults.h"
@@ -193,11 +194,30 @@ class Planner {
               : SlotName(VaultSlot::kTaken, detaches_.size());
     if (moves) moved_.insert(object->ino);
     if (!moves && S_ISDIR(st->st_mode)) lost_.insert(path);
+    Spot to = InVault(slot, path);
+    const bool leaves = moves && object->links.front().parent != directory.ino;
+    if (!leaves && IsBound(path, *st)) {
+      const std::string name = BesideName(
+          moves ? VaultSlot::kMoving : VaultSlot::kTaken, st->st_ino);
+      if (moves) beside_.emplace(object->ino, name);
+      to = Spot::Base(JoinPath(ParentPath(path), name));
+    }
     Add(detaches_, {.kind = StepKind::kMove,
                     .from = Spot::Base(path),
-                    .to = InVault(slot, path),
+                    .to = std::move(to),
                     .ino = st->st_ino});
     return {};
+  }
+
+  /// Whether the kernel lets this user rename the base directory at `path`
+  /// within its parent only: a move elsewhere writes to the directory, which
+  /// belongs to another user.
+  [[nodiscard]] bool IsBound(const std::string& path,
+                             const struct stat& st) const {
+    if (!S_ISDIR(st.st_mode) || ::geteuid() == 0) return false;
+    const auto parent =
+        frozen_.base.OpenDirectory(std::string(ParentPath(path)));
+    return parent && !MayWrite((*parent)->get(), std::string(BaseName(path)));
   }
 
   // --- filesystems mounted in the base
@@ -335,10 +355,15 @@ class Planner {
   Status Attach(const Inode& inode, const std::string& slot,
                 const std::vector<Place>& places) {
     const uint64_t ino = inode.record.base ? inode.record.base->ino : 0;
+    const std::string& path = places.front().path;
+    const auto beside = beside_.find(inode.ino);
+    Spot from = beside == beside_.end()
+                    ? InVault(slot, path)
+                    : Spot::Base(JoinPath(ParentPath(path), beside->second));
     Add(attaches_,
         {.kind = StepKind::kMove,
-         .from = InVault(slot, places.front().path),
-         .to = Spot::Base(places.front().path),
+         .from = std::move(from),
+         .to = Spot::Base(path),
          .ino = ino},
         inode);
     Touch(places.front().parent);
@@ -428,16 +453,23 @@ class Planner {
 
   /// Whether a new file takes the old one's place, or the old one is written
   /// to: when it is large and little of it changed, or the new one could not
-  /// have its owner.
+  /// have its owner or its name.
   [[nodiscard]] bool IsReplaced(const Inode& inode) const {
     const bool keeps_owner =
         ::geteuid() == 0 || inode.record.base->uid == ::geteuid();
-    if (!keeps_owner) return false;
+    if (!keeps_owner || !MayWriteAbove(inode.record.base->path)) return false;
     // The vault is on the filesystem of the workspace's root.
     const bool clones = options_.clones && inode.record.base->dev == 0;
     if (clones || inode.attr().size < kPatchFrom) return true;
     return inode.stored_bytes > inode.attr().size / 2 ||
            inode.attr().base_limit < inode.record.base->size / 2;
+  }
+
+  /// Whether this user may change names in the directory of `path`.
+  [[nodiscard]] bool MayWriteAbove(const std::string& path) const {
+    const auto parent =
+        frozen_.base.OpenDirectory(std::string(ParentPath(path)));
+    return !parent || MayWrite((*parent)->get(), ".");
   }
 
   Status AddPatch(const Inode& inode) {
@@ -531,7 +563,44 @@ class Planner {
     return std::nullopt;
   }
 
+  /// Whether the kernel lets this user make hard links of the file.
+  [[nodiscard]] bool MayLinkAt(const std::string& path) const {
+    const auto parent =
+        frozen_.base.OpenDirectory(std::string(ParentPath(path)));
+    return !parent || MayLink((*parent)->get(), std::string(BaseName(path)));
+  }
+
+  /// For a file of which this user may rename the names, and make no others.
+  /// Each step names its directory, because several names lead to the file.
+  void MoveNames(const FileKey& key, const SharedFile& file) {
+    for (size_t i = 0; i < file.removed.size(); ++i) {
+      const auto& [path, directory] = file.removed[i];
+      const bool moves = i < file.fresh.size();
+      const std::string slot =
+          moves ? SlotName(VaultSlot::kMoving, Raw(file.inode->ino))
+                : SlotName(VaultSlot::kTaken, detaches_.size());
+      Add(detaches_,
+          {.kind = StepKind::kMove,
+           .from = Spot::Base(path),
+           .to = Spot::Vault(slot, key.first),
+           .ino = key.second},
+          nullptr, directory);
+      if (!moves) continue;
+      const Place& place = file.fresh[i];
+      Add(attaches_,
+          {.kind = StepKind::kMove,
+           .from = Spot::Vault(slot, key.first),
+           .to = Spot::Base(place.path),
+           .ino = key.second},
+          nullptr, place.parent);
+      Touch(place.parent);
+    }
+  }
+
   void PlanShared(const FileKey& key, const SharedFile& file) {
+    const bool moves = !file.removed.empty() && file.fresh.size() <= 1 &&
+                       !MayLinkAt(file.removed.front().first);
+    if (moves) return MoveNames(key, file);
     const auto& [mount, ino] = key;
     const Spot hold = Spot::Vault(SlotName(VaultSlot::kHeld, ino), mount);
     const std::string source =
@@ -791,6 +860,8 @@ class Planner {
   std::map<std::string, std::string> came_back_;  // the same by base path
   std::map<FileKey, SharedFile> shared_;
   std::set<Ino> staged_, adopting_, moved_, patched_;
+  /// BesideNames of moved directories that may not leave their parent.
+  std::map<Ino, std::string> beside_;
   std::set<Ino> touched_;            // directories in which steps happen
   std::set<std::string> untouched_;  // base directories of exchanges
   std::set<std::string> lost_;       // base objects without a place

@@ -35,7 +35,8 @@ class StepDescriber {
     const CommitStep& step = planned.step;
     switch (step.kind) {
       case StepKind::kMove:
-        return step.to.vault ? DescribeDetach(step) : DescribeAttach(planned);
+        return IsKeeping(step.to) ? DescribeDetach(step)
+                                  : DescribeAttach(planned);
       case StepKind::kExchange:
         return "replace " + step.to.path;
       case StepKind::kLink:
@@ -55,17 +56,25 @@ class StepDescriber {
   Result<std::string> DescribeDetach(const CommitStep& step) {
     const struct stat st = TRY(frozen_.base.Stat(step.from.path));
     const std::string path = step.from.path + (S_ISDIR(st.st_mode) ? "/" : "");
-    if (!IsSlot(VaultSlot::kMoving, step.to.path)) return "delete " + path;
-    moved_[step.to.path] = path;
+    const bool moves = IsSlot(VaultSlot::kMoving, step.to) ||
+                       IsBeside(VaultSlot::kMoving, step.to);
+    if (!moves) return "delete " + path;
+    moved_[KeyOf(step.to)] = path;
     return std::string();
+  }
+
+  /// The same for an object that moved away, and for one that replaced it.
+  static std::string KeyOf(const Spot& spot) {
+    if (!spot.vault) return std::string(BaseName(spot.path));
+    return MovingSlotOf(spot.path);
   }
 
   std::string DescribeAttach(const PlannedStep& planned) {
     const CommitStep& step = planned.step;
-    const auto moved = moved_.find(MovingSlotOf(step.from.path));
+    const auto moved = moved_.find(KeyOf(step.from));
     if (moved == moved_.end()) return DescribeNew(planned);
     const bool is_directory = moved->second.ends_with('/');
-    const bool is_replaced = IsSlot(VaultSlot::kStaged, step.from.path);
+    const bool is_replaced = IsSlot(VaultSlot::kStaged, step.from);
     return "move " + moved->second + " to " + step.to.path +
            (is_directory ? "/" : "") +
            (is_replaced ? ", with new content" : "");
@@ -99,7 +108,7 @@ class StepDescriber {
 
   Frozen& frozen_;
   const CommitPlan& plan_;
-  std::map<std::string, std::string> moved_;  ///< slot of the vault to old path
+  std::map<std::string, std::string> moved_;  ///< KeyOf to old path
   std::vector<std::string> lines_;
 };
 

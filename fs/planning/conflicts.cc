@@ -83,7 +83,8 @@ struct HiddenNames {
 
 class DriftFinder {
  public:
-  explicit DriftFinder(Frozen& frozen) : frozen_(frozen) {}
+  DriftFinder(Frozen& frozen, std::vector<Conflict>* closed)
+      : frozen_(frozen), closed_(closed) {}
 
   Result<std::vector<Drift>> Run() {
     // Directories that were opened lately may have been moved since.
@@ -111,6 +112,10 @@ class DriftFinder {
     const BaseOrigin& origin = *inode.record.base;
     std::string path = origin.path;
     auto st = frozen_.base.Stat(path);
+    if (!st && st.error().code == EACCES && closed_ != nullptr) {
+      closed_->push_back({ShownPath(path), kClosed, {}, kClosedNote});
+      return {};
+    }
     if (!st && st.error().code != ENOENT) return std::unexpected(st.error());
     const bool matches = st && Matches(frozen_.tree, inode, *st);
     // The times of directories, which would tell, count for nothing.
@@ -438,6 +443,7 @@ class DriftFinder {
   }
 
   Frozen& frozen_;
+  std::vector<Conflict>* const closed_;
   std::set<std::string> known_;  ///< base paths of upper inodes
   /// Upper files of several base names, by the base's inode number.
   std::unordered_multimap<uint64_t, const Inode*> shared_;
@@ -454,8 +460,9 @@ Conflict Drift::Describe() const {
           {}};
 }
 
-Result<std::vector<Drift>> FindDrift(Frozen& frozen) {
-  return DriftFinder(frozen).Run();
+Result<std::vector<Drift>> FindDrift(Frozen& frozen,
+                                     std::vector<Conflict>* closed) {
+  return DriftFinder(frozen, closed).Run();
 }
 
 std::vector<Conflict> ConflictsIn(const std::vector<Drift>& drifts) {

@@ -53,7 +53,10 @@ struct Drift {
 
 /// All drift of the transaction, sorted by path. Checks every touched object;
 /// reads the content of those that seem to have changed and have a pre-image.
-Result<std::vector<Drift>> FindDrift(Frozen& frozen);
+/// Fails if this user may not look at one of them (EACCES); with `closed`,
+/// appends it there instead.
+Result<std::vector<Drift>> FindDrift(Frozen& frozen,
+                                     std::vector<Conflict>* closed = nullptr);
 
 /// The conflicts among `drifts`.
 [[nodiscard]] std::vector<Conflict> ConflictsIn(

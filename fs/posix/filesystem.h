@@ -141,6 +141,9 @@ class Filesystem {
 
   // Names.
   virtual Result<Node> Lookup(Ino parent, std::string_view name) = 0;
+  /// Whether the kernel is told of names that other programs make in the
+  /// directory, so that it may remember that a name is missing.
+  [[nodiscard]] virtual bool ReportsNames(Ino /*directory*/) { return true; }
   virtual void Forget(Ino ino, uint64_t lookups) = 0;
   virtual Result<Node> Create(const Caller&, Ino parent, std::string_view name,
                               uint32_t mode) = 0;

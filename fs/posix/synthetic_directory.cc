@@ -83,6 +83,10 @@ Result<Node> SyntheticDirectory::Lookup(Ino parent, std::string_view name) {
   return Node{.ino = kDirectoryIno, .st = TRY(DirectoryStat())};
 }
 
+bool SyntheticDirectory::ReportsNames(Ino directory) {
+  return IsSynthetic(directory) || below_.ReportsNames(directory);
+}
+
 Result<Node> SyntheticDirectory::LookUpFile(std::string_view name) {
   const auto file = std::ranges::find(files_, name, &SyntheticFile::name);
   if (file == files_.end()) return Fail(ENOENT, "lookup");

@@ -40,6 +40,7 @@ class SyntheticDirectory final : public Filesystem {
                      const Clock* clock = &Clock::System());
 
   Result<Node> Lookup(Ino parent, std::string_view name) override;
+  bool ReportsNames(Ino directory) override;
   void Forget(Ino ino, uint64_t lookups) override;
   Result<Node> Create(const Caller& caller, Ino parent, std::string_view name,
                       uint32_t mode) override;

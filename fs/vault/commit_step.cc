@@ -1,7 +1,9 @@
 #include "fs/vault/commit_step.h"
 
 #include <algorithm>
+#include <span>
 
+#include "fs/base/base_directory.h"
 #include "fs/vault/vaults.h"
 #include "journal/support/stored.h"
 
@@ -224,6 +226,21 @@ CommitSteps Inverse(const CommitSteps& steps) {
     return step.kind != StepKind::kAttributes;
   });
   return inverse;
+}
+
+Spot PlaceAfter(const CommitSteps& steps, size_t index) {
+  Spot place = steps[index].to;
+  for (const CommitStep& step : std::span(steps).subspan(index + 1)) {
+    const bool moves = step.kind == StepKind::kMove &&
+                       step.from.vault == place.vault &&
+                       step.from.mount == place.mount &&
+                       IsAtOrBelow(place.path, step.from.path);
+    if (!moves) continue;
+    const std::string below = place.path.substr(step.from.path.size());
+    place = step.to;
+    place.path += below;
+  }
+  return place;
 }
 
 bool GainsPrivilege(const CommitStep& step) {

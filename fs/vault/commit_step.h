@@ -82,8 +82,9 @@ struct CommitStep {
   uint64_t ino = 0;     ///< st_ino of the object; 0 only in a kAttributes step
                         ///< that an earlier version wrote
   uint64_t other = 0;   ///< kExchange: st_ino of the replaced object
-  uint64_t parent = 0;  ///< kLink, kUnlink with `to` in the base: st_ino of its
-                        ///< directory, so that a repeated run does not use
+  uint64_t parent = 0;  ///< kLink, kUnlink with `to` in the base, and kMove of
+                        ///< a file with several names: st_ino of the directory
+                        ///< in the base, so that a repeated run does not use
                         ///< another directory that meanwhile has the path
   std::optional<Delta> before, after;  ///< kPatch: both
   /// kAttributes: `set_after` is for `to`; none: the object does not exist
@@ -98,6 +99,10 @@ using CommitSteps = std::vector<CommitStep>;
 
 /// The steps that undo `steps`.
 [[nodiscard]] CommitSteps Inverse(const CommitSteps& steps);
+
+/// Where the object that step `index`, a move, puts at its `to` is after all
+/// steps: later ones may move a directory above it.
+[[nodiscard]] Spot PlaceAfter(const CommitSteps& steps, size_t index);
 
 /// Whether the step gives a file a set-user-ID or set-group-ID bit that it did
 /// not have before. Steps of a commit do not; those of an undo may.

@@ -107,6 +107,32 @@ std::string MovingSlotOf(std::string_view staged) {
   return name;
 }
 
+namespace {
+
+constexpr std::string_view kBeside = "-";
+
+/// The slot's name in a BesideName; empty if `spot` has none.
+std::string_view SlotBeside(const Spot& spot) {
+  std::string_view name = BaseName(spot.path);
+  if (spot.vault || !name.starts_with(kMountVaults)) return {};
+  name.remove_prefix(std::string_view(kMountVaults).size());
+  if (!name.starts_with(kBeside)) return {};
+  name.remove_prefix(kBeside.size());
+  return IsSlotName(name) ? name : std::string_view();
+}
+
+}  // namespace
+
+std::string BesideName(VaultSlot slot, uint64_t ino) {
+  return kMountVaults + std::string(kBeside) + SlotName(slot, ino);
+}
+
+bool IsBeside(const Spot& spot) { return !SlotBeside(spot).empty(); }
+
+bool IsBeside(VaultSlot slot, const Spot& spot) {
+  return IsBeside(spot) && IsSlot(slot, SlotBeside(spot));
+}
+
 Status MakeUnseen(int directory, const char* name) {
   return Unseen(directory, [&]() -> Result<bool> {
     CrashPoint();
@@ -318,6 +344,18 @@ Status Vaults::Remove(const std::string& id) const {
   if (in_store_) return {};
   // The last one leaves nothing in the workspace.
   return RemovePlaceIfEmpty();
+}
+
+Status Vaults::RemoveBeside(const std::string& path, uint64_t ino) const {
+  const auto st = base_.StatReserved(path);
+  if (!st || st->st_ino != ino || !S_ISDIR(st->st_mode)) return {};
+  const SharedFd parent =
+      TRY(base_.OpenDirectory(std::string(ParentPath(path))));
+  const std::string name(BaseName(path));
+  return Unseen(parent->get(), [&]() -> Result<bool> {
+    CrashPoint();
+    return ::unlinkat(parent->get(), name.c_str(), AT_REMOVEDIR) == 0;
+  });
 }
 
 Status Vaults::RemovePlaceIfEmpty() const {

@@ -32,9 +32,25 @@ enum class VaultSlot : char {
 [[nodiscard]] bool IsSlotName(std::string_view name);
 /// Whether `name` is of the slot `slot`.
 [[nodiscard]] bool IsSlot(VaultSlot slot, std::string_view name);
+/// Whether `spot` is of the slot `slot` of a vault.
+[[nodiscard]] inline bool IsSlot(VaultSlot slot, const Spot& spot) {
+  return spot.vault && IsSlot(slot, std::string_view(spot.path));
+}
 /// The slot of the object that moved away, from the slot of the object that
 /// replaced it.
 [[nodiscard]] std::string MovingSlotOf(std::string_view staged);
+
+/// A name in the base directory of an object, reserved for txfs, instead of a
+/// slot in the vault: for directories that only may be renamed within their
+/// parent. `ino`: st_ino of the object.
+[[nodiscard]] std::string BesideName(VaultSlot slot, uint64_t ino);
+/// Whether `spot` is of a BesideName.
+[[nodiscard]] bool IsBeside(const Spot& spot);
+[[nodiscard]] bool IsBeside(VaultSlot slot, const Spot& spot);
+/// Whether `spot` keeps objects for txfs: in the vault, or beside an object.
+[[nodiscard]] inline bool IsKeeping(const Spot& spot) {
+  return spot.vault || IsBeside(spot);
+}
 
 /// Name of the file with a vault's sums (fs/vault/vault_sums.h).
 inline constexpr const char* kSumsFile = "sums";
@@ -79,6 +95,10 @@ class Vaults {
   /// Removes vault `id` with its parts. If a filesystem is not mounted, its
   /// part stays, and so does the id; call Remove again later.
   Status Remove(const std::string& id) const;
+
+  /// Removes the empty directory `ino` that a commit kept in the base at the
+  /// BesideName `path`. Leaves anything else there.
+  Status RemoveBeside(const std::string& path, uint64_t ino) const;
 
   /// The path of a file in vault `id` for OpenFile and Read.
   static std::string PathOf(const std::string& id, const Spot& spot);

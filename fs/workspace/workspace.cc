@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <iterator>
 
 #include "fs/diff/change_list.h"
 #include "fs/overlay/linked_names.h"
@@ -166,7 +168,11 @@ Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
   if (IsHalfWay()) return std::vector<Conflict>();
   return filesystem_->WhileFrozen(
       [&](Frozen& frozen) -> Result<std::vector<Conflict>> {
-        return ConflictsIn(TRY(FindDrift(frozen)));
+        std::vector<Conflict> closed;
+        std::vector<Conflict> list =
+            ConflictsIn(TRY(FindDrift(frozen, &closed)));
+        std::ranges::move(closed, std::back_inserter(list));
+        return list;
       });
 }
 

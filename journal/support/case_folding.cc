@@ -89,7 +89,8 @@ bool FoldsCase(int directory) {
   }
   // The kernel writes an int, whatever the number of the request says.
   int flags = 0;
-  if (::ioctl(directory, FS_IOC_GETFLAGS, &flags) != 0) return false;
+  // An O_PATH descriptor, which does not tell.
+  if (::ioctl(directory, FS_IOC_GETFLAGS, &flags) != 0) return errno == EBADF;
   return (static_cast<unsigned>(flags) & FS_CASEFOLD_FL) != 0;
 }
 

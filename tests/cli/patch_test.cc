@@ -87,11 +87,14 @@ class PatchTest : public testing::Test {
   ContentReader Reader() {
     return [this](const ChangeSide& side, bool) -> Result<std::string> {
       ++reads_;
+      if (side.attr.mode == kClosed) return Fail(EACCES, "open");
       if (side.attr.type == FileType::kSymlink) return side.symlink;
       return contents_.at(Raw(side.ino));
     };
   }
 
+  /// The mode of a file that may not be read.
+  static constexpr uint32_t kClosed = 0;
   Tree before_, after_;
   std::vector<NetChange> changes_;
   int reads_ = 0;
@@ -306,6 +309,32 @@ TEST_F(PatchTest, OfAHugeFileIsALineAndIsNotRead) {
       Patch(),
       "diff --git a/huge b/huge\nBinary files a/huge and b/huge differ\n");
   EXPECT_EQ(reads_, 0);
+}
+
+TEST_F(PatchTest, OfWhatMayNotBeReadIsALineThatGitIgnores) {
+  const uint32_t closed = S_IFREG | kClosed;
+  before_ = {{"gone", {.mode = closed, .content = "a"}},
+             {"kept", {.content = "a"}},
+             {"z", {.content = "old\n"}}};
+  after_ = {{"added", {.mode = closed, .content = "a"}},
+            {"kept", {.mode = closed, .content = "b"}},
+            {"z", {.content = "new\n"}}};
+  ChangeAll();
+  const std::string patch = Patch();
+  for (const char* line :
+       {"# txfs: deleted, content cannot be read  gone\n",
+        "# txfs: added, content cannot be read  added\n",
+        "# txfs: changed, content cannot be read  kept\n", "-old\n+new\n"}) {
+    EXPECT_NE(patch.find(line), std::string::npos) << patch;
+  }
+  const auto rows = StatRows(Files(), Reader());
+  ASSERT_TRUE(rows) << rows.error().ToString();
+  EXPECT_EQ(StatTable(*rows, 80),
+            " added | cannot be read\n"
+            " gone  | cannot be read\n"
+            " kept  | cannot be read\n"
+            " z     | 2 +-\n"
+            " 4 files changed, 1 insertion(+), 1 deletion(-)\n");
 }
 
 TEST(NameStatusTest, IsGits) {

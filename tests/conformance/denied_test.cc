@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -11,6 +9,7 @@
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/crash_rig.h"
+#include "tests/conformance/ordinary_user.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/sound.h"
 
@@ -19,29 +18,9 @@ namespace {
 
 using ::std::string;
 
-constexpr uid_t kUser = 65534;
+constexpr uid_t kUser = kOrdinaryUser;
 /// Fewer than the crash points of the commit.
 constexpr uint64_t kFewestPoints = 40;
-
-/// Runs `work` as an ordinary user, in a child; what it returns is "" if all is
-/// well.
-string AsOrdinaryUser(const std::function<string()>& work) {
-  std::cout.flush();
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    string problem = "cannot be another user";
-    if (::setresgid(kUser, kUser, kUser) == 0 &&
-        ::setresuid(kUser, kUser, kUser) == 0) {
-      umask(022);
-      problem = work();
-    }
-    std::cerr << problem;
-    ::_exit(problem.empty() ? 0 : 1);
-  }
-  int status = 0;
-  if (pid < 0 || ::waitpid(pid, &status, 0) != pid) return "no child";
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "" : "see above";
-}
 
 /// A commit of an ordinary user that leaves directories of mode `mode`, which
 /// dies on its way.

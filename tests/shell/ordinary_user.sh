@@ -52,6 +52,15 @@ if [ -n "$user" ]; then
     contains "$(cat "$TMPDIR/err")" "--as-owner"
   done
   [ ! -e "$TMPDIR/root-state/txfs/workspaces" ] || fail "root has a record of it"
+  # Under sudo the home may be that user's: root makes nothing there, where that
+  # user could not use it.
+  mkdir home-of-user
+  chown 65534:65534 home-of-user
+  for command in "mount stores/roots stores/mnt" "-C stores/roots list" "gc --gone"; do
+    # shellcheck disable=SC2086 # words
+    HOME=$PWD/home-of-user XDG_STATE_HOME='' "$TXFS" $command >"$TMPDIR/out" 2>&1 || true
+  done
+  equal "" "$(find home-of-user -mindepth 1)" "what root made in the home of a user"
   # The home of that user is where the test has one.
   sed "s|^nobody:.*|nobody:x:65534:65534::$HOME:/bin/sh|" /etc/passwd >passwd
   grep -q "^nobody:.*$HOME" passwd || echo "nobody:x:65534:65534::$HOME:/bin/sh" >>passwd
@@ -280,19 +289,10 @@ if [ -d foreign ]; then
   [ "$(cat foreign/file2)" = of-root ]
   [ "$(tail -n 1 foreign/writable)" = more ]
   [ "$(stat -c %u foreign/writable)" = 0 ]
-  # The kernel lets the directory's owner rename it; a commit cannot.
-  echo kept >mnt/kept
+  # The kernel lets the owner of its parent rename it, and so does a commit.
   mv mnt/dir mnt/dir2
-  status=0
-  "$TXFS" -C mnt commit -m dir 2>err || status=$?
-  [ $status -eq 1 ]
-  grep -q "cannot commit dir" err
-  grep -q '^hint: ' err
-  [ -d foreign/dir ]
-  [ ! -e foreign/kept ]
-  mv mnt/dir2 mnt/dir
-  "$TXFS" -C mnt commit -m kept
-  [ "$(cat foreign/kept)" = kept ]
+  "$TXFS" -C mnt commit -m dir
+  [ -d foreign/dir2 ]
   "$TXFS" umount mnt
 fi
 END
