@@ -1,5 +1,5 @@
-# What `cmake --install` puts where. mount(8) looks for its helper in /sbin,
-# which is /usr/sbin: install with --prefix /usr for `mount -t fuse.txfs`.
+# What `cmake --install` puts where. mount(8) looks for its helper in /sbin
+# only, which is /usr/sbin: with another prefix than /usr a link is missing.
 include(GNUInstallDirs)
 
 install(TARGETS txfs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -10,6 +10,17 @@ file(CREATE_LINK "${TXFS_FROM_SBIN}" "${PROJECT_BINARY_DIR}/mount.fuse.txfs"
      SYMBOLIC)
 install(FILES "${PROJECT_BINARY_DIR}/mount.fuse.txfs"
         DESTINATION ${CMAKE_INSTALL_SBINDIR})
+install(CODE "set(TXFS_SBIN \"${CMAKE_INSTALL_SBINDIR}\")")
+install(CODE [[
+  get_filename_component(helper "${TXFS_SBIN}/mount.fuse.txfs" ABSOLUTE
+                         BASE_DIR "${CMAKE_INSTALL_PREFIX}")
+  file(REAL_PATH "$ENV{DESTDIR}${helper}" installed)
+  file(REAL_PATH "$ENV{DESTDIR}/sbin/mount.fuse.txfs" found)
+  if(NOT installed STREQUAL found)
+    message(STATUS "mount(8) looks for its helper in /sbin only; "
+                   "for `mount -t fuse.txfs` run: ln -sf ${helper} /sbin/")
+  endif()
+]])
 
 find_program(SCDOC scdoc)
 if(SCDOC)

@@ -471,6 +471,23 @@ Result<Change> DecodeChange(ByteSpan in) {
   return change;
 }
 
+Status CheckNames(const Change& change) {
+  constexpr size_t kMaxName = 255;
+  for (const Edit& edit : change.edits) {
+    const std::string* name = nullptr;
+    if (const auto* dentry = std::get_if<DentryEdit>(&edit)) {
+      name = &dentry->name;
+    } else if (const auto* xattr = std::get_if<XattrEdit>(&edit)) {
+      name = &xattr->name;
+    }
+    if (name != nullptr && name->size() > kMaxName) {
+      return Fail(ENAMETOOLONG, "name of " + std::to_string(name->size()) +
+                                    " bytes in a change");
+    }
+  }
+  return {};
+}
+
 void Apply(const Edit& edit, State& state) {
   std::visit(
       Overloaded{

@@ -228,6 +228,9 @@ struct Change {
 void EncodeChange(const Change& change, Bytes& out);
 /// EBADMSG unless `in` is one encoded change and nothing else.
 Result<Change> DecodeChange(ByteSpan in);
+/// ENAMETOOLONG if an edit has a name of more than 255 bytes, which is no key
+/// of the tables.
+Status CheckNames(const Change& change);
 
 void EncodeTime(Timestamp time, Encoder& out);
 Timestamp DecodeTime(Decoder& in);

@@ -5,10 +5,12 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <tuple>
 
 #include "journal/journal.h"
 #include "journal/support/checksum.h"
@@ -106,30 +108,34 @@ Result<uint64_t> ReadFileHeader(int dir, int fd) {
     return Damaged(dir, "its header has a wrong checksum");
   if (capacity < Intake::kMinCapacity || capacity > kMaxCapacity ||
       capacity % kPage != 0 ||
-      static_cast<uint64_t>(st.st_size) != kPage + capacity) {
+      static_cast<uint64_t>(st.st_size) < kPage + capacity) {
     return Damaged(dir, "its size is wrong");
   }
   return capacity;
 }
 
+uint64_t UsableCapacity(uint64_t capacity) {
+  return std::max(Intake::kMinCapacity, (capacity + kPage - 1) & ~(kPage - 1));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Intake>> Intake::Create(int dir, uint64_t capacity,
-                                               Io& io) {
-  capacity = std::max(kMinCapacity, (capacity + kPage - 1) & ~(kPage - 1));
+                                               Io& io, uint64_t most) {
+  capacity = UsableCapacity(capacity);
   UniqueFd fd = TRY(
       OpenFileBelow(dir, std::string(kFile), O_RDWR | O_CREAT | O_EXCL, 0600));
   ForbidCopyOnWrite(fd.get());
   TRY(Preallocate(io, fd.get(), kPage + capacity));
   TRY(WritePartsFully(io, fd.get(), 0, {FileHeader(capacity)}));
   if (io.Sync(fd.get()) != 0) return Fail(errno, "sync intake");
-  return Map(std::move(fd), capacity, io);
+  return Map(std::move(fd), capacity, most, io);
 }
 
-Result<std::unique_ptr<Intake>> Intake::Open(int dir, Io& io) {
+Result<std::unique_ptr<Intake>> Intake::Open(int dir, Io& io, uint64_t most) {
   UniqueFd fd = TRY(OpenFile(dir, O_RDWR));
   const uint64_t capacity = TRY(ReadFileHeader(dir, fd.get()));
-  return Map(std::move(fd), capacity, io);
+  return Map(std::move(fd), capacity, most, io);
 }
 
 Result<std::unique_ptr<Intake>> Intake::Copy(int dir) {
@@ -139,25 +145,27 @@ Result<std::unique_ptr<Intake>> Intake::Copy(int dir) {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return Fail(errno, "copy intake");
   const MutableByteSpan bytes(static_cast<std::byte*>(map), kPage + capacity);
-  std::unique_ptr<Intake> copy(
-      new Intake(std::move(fd), bytes.data(), capacity, Io::System()));
+  std::unique_ptr<Intake> copy(new Intake(
+      std::move(fd), bytes.data(), bytes.size(), capacity, Io::System()));
   TRY(ReadFully(copy->fd_.get(), 0, bytes));
   return copy;
 }
 
+// Beyond the end of the file the mapping is not touched before Grow.
 Result<std::unique_ptr<Intake>> Intake::Map(UniqueFd fd, uint64_t capacity,
-                                            Io& io) {
+                                            uint64_t most, Io& io) {
+  const uint64_t size = kPage + std::max(capacity, UsableCapacity(most));
   // Read-ahead would bring in large folios.
   ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
-  void* map = ::mmap(nullptr, kPage + capacity, PROT_READ | PROT_WRITE,
-                     MAP_SHARED, fd.get(), 0);
+  void* map =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (map == MAP_FAILED) return Fail(errno, "map intake");
-  ::madvise(map, kPage + capacity, MADV_RANDOM);
-  return std::unique_ptr<Intake>(
-      new Intake(std::move(fd), static_cast<std::byte*>(map), capacity, io));
+  ::madvise(map, size, MADV_RANDOM);
+  return std::unique_ptr<Intake>(new Intake(
+      std::move(fd), static_cast<std::byte*>(map), size, capacity, io));
 }
 
-Intake::~Intake() { ::munmap(map_, kPage + capacity_); }
+Intake::~Intake() { ::munmap(map_, map_size_); }
 
 std::byte* Intake::At(uint64_t position) const {
   return map_ + kPage + position % capacity_;
@@ -237,6 +245,40 @@ void Intake::BeginEpoch(const IntakeCursor& cursor) {
   tail_ = head_ = cursor.position;
   next_lsn_ = cursor.next_lsn;
   warm_ = 0;
+}
+
+Status Intake::WriteHeader(uint64_t capacity) {
+  TRY(WritePartsFully(io_, fd_.get(), 0, {FileHeader(capacity)}));
+  if (io_.Sync(fd_.get()) != 0) return Fail(errno, "sync intake");
+  return {};
+}
+
+// Recovery finds an empty ring with either header, and no record is appended
+// before the new one is durable. Its blocks are durable before it.
+Status Intake::Grow(uint64_t capacity) {
+  capacity = UsableCapacity(capacity);
+  const MutexLock lock(mutex_);
+  assert(tail_ == head_ && kPage + capacity <= map_size_);
+  Status grown =
+      Preallocate(io_, fd_.get(), kPage + capacity, kPage + capacity_);
+  if (grown && io_.Sync(fd_.get()) != 0) grown = Fail(errno, "sync intake");
+  if (!grown) {
+    std::ignore =
+        ::ftruncate(fd_.get(), static_cast<off_t>(kPage + capacity_.load()));
+    return grown;
+  }
+  grown = WriteHeader(capacity);
+  if (grown) {
+    capacity_ = capacity;
+    return {};
+  }
+  // The next sync has to write the old header again.
+  suspect_ = true;
+  const Bytes header = FileHeader(capacity_);
+  if (!WritePartsFully(io_, fd_.get(), 0, {header})) {
+    std::ranges::copy(header, map_);
+  }
+  return grown;
 }
 
 uint64_t Intake::RecordSize(uint64_t change_size, uint64_t inline_size) {
@@ -393,6 +435,7 @@ Status Intake::Sync() {
 }
 
 Status Intake::Rewrite() {
+  TRY(WritePartsFully(io_, fd_.get(), 0, {FileHeader(capacity_)}));
   for (uint64_t at = tail_ & ~(kPage - 1); at < head_; at += kPage) {
     const Bytes page(At(at), At(at) + kPage);
     TRY(WritePartsFully(io_, fd_.get(), kPage + at % capacity_, {page}));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,11 +46,13 @@ class Intake {
  public:
   static constexpr uint64_t kMinCapacity = 64 << 10;
 
-  /// Makes the file and allocates all its blocks. ENOSPC, EEXIST.
+  /// Makes the file and allocates all its blocks. The ring can Grow up to
+  /// `most` bytes. ENOSPC, EEXIST.
   static Result<std::unique_ptr<Intake>> Create(int dir, uint64_t capacity,
-                                                Io& io);
+                                                Io& io, uint64_t most = 0);
   /// EBADMSG: damaged; EPROTONOSUPPORT: a newer version.
-  static Result<std::unique_ptr<Intake>> Open(int dir, Io& io);
+  static Result<std::unique_ptr<Intake>> Open(int dir, Io& io,
+                                              uint64_t most = 0);
   /// A copy in memory, only for Recover. Does not change the file, which
   /// another process may have open. Errors as Open.
   static Result<std::unique_ptr<Intake>> Copy(int dir);
@@ -63,6 +66,10 @@ class Intake {
                const std::function<bool(const IntakeRecord&)>& accept);
   /// Starts an epoch with an empty ring. Requires that no record waits.
   void BeginEpoch(const IntakeCursor& cursor);
+  /// Enlarges the ring to `capacity` bytes and goes on at the same position.
+  /// Requires that no place in the ring is in use, and that only Sync runs
+  /// meanwhile. After an error the ring is as before.
+  Status Grow(uint64_t capacity);
 
   /// Bytes that a record takes in the ring.
   static uint64_t RecordSize(uint64_t change_size, uint64_t inline_size);
@@ -107,10 +114,16 @@ class Intake {
   Status Sync();
 
  private:
-  Intake(UniqueFd fd, std::byte* map, uint64_t capacity, Io& io)
-      : fd_(std::move(fd)), map_(map), capacity_(capacity), io_(io) {}
+  Intake(UniqueFd fd, std::byte* map, uint64_t map_size, uint64_t capacity,
+         Io& io)
+      : fd_(std::move(fd)),
+        map_(map),
+        map_size_(map_size),
+        capacity_(capacity),
+        io_(io) {}
   static Result<std::unique_ptr<Intake>> Map(UniqueFd fd, uint64_t capacity,
-                                             Io& io);
+                                             uint64_t most, Io& io);
+  Status WriteHeader(uint64_t capacity);
   [[nodiscard]] std::byte* At(uint64_t position) const;
   /// Bytes from `position` to the end of the ring's file.
   [[nodiscard]] uint64_t ToTurn(uint64_t position) const;
@@ -124,8 +137,9 @@ class Intake {
                            ByteSpan inline_bytes) REQUIRES(mutex_);
 
   const UniqueFd fd_;
-  std::byte* const map_;  ///< of the whole file
-  const uint64_t capacity_;
+  std::byte* const map_;  ///< of the whole file, and as far as it may grow
+  const uint64_t map_size_;
+  std::atomic<uint64_t> capacity_;
   Io& io_;
 
   mutable Mutex mutex_;

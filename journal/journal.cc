@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "journal/db.h"
 #include "journal/intake.h"
@@ -20,13 +21,13 @@
 #include "journal/support/file.h"
 #include "journal/support/io.h"
 #include "journal/support/mutex.h"
+#include "journal/support/reserve.h"
 
 namespace txfs {
 namespace {
 
 constexpr size_t kBatchRecords = 8192;
 constexpr size_t kLogRowsPerRead = 1000;
-constexpr size_t kMaxName = 255;
 constexpr size_t kMaxChangeBytes = 1 << 30;
 constexpr std::chrono::milliseconds kRetryInterval{1000};
 
@@ -36,23 +37,6 @@ Result<uint64_t> NewSalt() {
     return Fail(errno, "getrandom");
   }
   return salt;
-}
-
-// What the tables could not take must be refused before it is acknowledged.
-Status CheckLimits(const Change& change) {
-  for (const Edit& edit : change.edits) {
-    const std::string* name = nullptr;
-    if (const auto* dentry = std::get_if<DentryEdit>(&edit)) {
-      name = &dentry->name;
-    } else if (const auto* xattr = std::get_if<XattrEdit>(&edit)) {
-      name = &xattr->name;
-    }
-    if (name != nullptr && name->size() > kMaxName) {
-      return Fail(ENAMETOOLONG, "name of " + std::to_string(name->size()) +
-                                    " bytes in a change");
-    }
-  }
-  return {};
 }
 
 /// In a deep tree the log would take more than all else; for people the
@@ -164,14 +148,22 @@ Status PutRecords(const std::vector<IntakeRecord>& records,
 }
 
 constexpr const char* kReserveFile = "reserve";
-/// Room for a whole intake, or for the one of the next transaction, and its
+
+/// Room for a whole ring, or for the one of the next transaction, and its
 /// tables.
-constexpr uint64_t kReserveBytes = 12 << 20;
+uint64_t ReserveFor(uint64_t ring) { return ring + ring / 2 + (256 << 10); }
+
+uint64_t FirstRing(const JournalOptions& options) {
+  return std::min(options.first_intake_bytes, options.intake_bytes);
+}
 
 class TransactionJournal final : public Journal {
  public:
   TransactionJournal(UniqueFd dir, const JournalOptions& options, Io& io)
-      : dir_(std::move(dir)), options_(options), io_(io) {}
+      : dir_(std::move(dir)),
+        options_(options),
+        io_(io),
+        reserve_(dir_.get(), kReserveFile, io_) {}
   ~TransactionJournal() override;
 
   Status CreateFiles();
@@ -226,7 +218,7 @@ class TransactionJournal final : public Journal {
   Result<Lsn> Settle(const Change& change) override;
   [[nodiscard]] Ino highest_ino() const override { return highest_ino_; }
   void Forget() override { forgotten_ = true; }
-  bool GiveUpReserve() override;
+  bool GiveUpReserve() override { return reserve_.GiveUp(); }
   Result<uint64_t> StoreBytes() override;
 
  private:
@@ -239,6 +231,11 @@ class TransactionJournal final : public Journal {
                                         const StagedContent* content)
       REQUIRES(append_mutex_);
   Status MakeRoom(uint64_t size) REQUIRES(append_mutex_);
+  [[nodiscard]] bool MayGrow() const {
+    return !cannot_grow_ && intake_->capacity() < options_.intake_bytes;
+  }
+  /// Makes the ring as large as it may be, if there is room on the disk.
+  void GrowRing() REQUIRES(append_mutex_, drain_mutex_);
   Result<Lsn> AppendToTables(const Change& change, ByteSpan encoded,
                              const StagedContent* content)
       REQUIRES(append_mutex_);
@@ -260,13 +257,15 @@ class TransactionJournal final : public Journal {
   Status SyncTables() REQUIRES(drain_mutex_);
   /// Content is taken only while there is a reserve, so that what makes room
   /// finds some.
-  Status RequireReserve() EXCLUDES(reserve_mutex_);
-  Status MakeReserve() REQUIRES(reserve_mutex_);
+  Status RequireReserve() {
+    return reserve_.Require(ReserveFor(intake_->capacity()));
+  }
   void MadeDurable(const IntakeCursor& cursor);
 
   const UniqueFd dir_;
   const JournalOptions options_;
   Io& io_;
+  Reserve reserve_;
   std::unique_ptr<Db> db_;
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Spool> spool_;
@@ -284,9 +283,7 @@ class TransactionJournal final : public Journal {
   std::atomic<bool> tables_ahead_ = false;
 
   std::atomic<bool> forgotten_ = false;
-  Mutex reserve_mutex_;
-  /// Read without the mutex: what counts is that it was so a moment ago.
-  std::atomic<bool> has_reserve_ = false;
+  std::atomic<bool> cannot_grow_ = false;  ///< the ring: the disk has no room
 
   Mutex savepoint_mutex_;
   std::vector<Savepoint> savepoints_ GUARDED_BY(savepoint_mutex_);
@@ -307,7 +304,8 @@ class TransactionJournal final : public Journal {
 
 Status TransactionJournal::CreateFiles() {
   db_ = TRY(Db::Create(dir_.get(), options_.map_bytes, io_));
-  intake_ = TRY(Intake::Create(dir_.get(), options_.intake_bytes, io_));
+  intake_ = TRY(Intake::Create(dir_.get(), FirstRing(options_), io_,
+                               options_.intake_bytes));
   spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
   TRY(BeginEpoch(Lsn{1}));
   // Without one, content is refused until there is room for it.
@@ -322,7 +320,7 @@ Status TransactionJournal::OpenTables() {
 
 Status TransactionJournal::OpenFiles() {
   TRY(OpenTables());
-  intake_ = TRY(Intake::Open(dir_.get(), io_));
+  intake_ = TRY(Intake::Open(dir_.get(), io_, options_.intake_bytes));
   spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
   TRY(RecoverIntake());
   LiveContent live(*spool_);
@@ -334,11 +332,11 @@ Status TransactionJournal::OpenFiles() {
 /// The epoch that was begun then is as good as a new one.
 Status TransactionJournal::OpenUnusedFiles() {
   TRY(OpenTables());
-  intake_ = TRY(Intake::Open(dir_.get(), io_));
+  intake_ = TRY(Intake::Open(dir_.get(), io_, options_.intake_bytes));
   spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
   const IntakeCursor cursor = TRY(db_->GetCursor());
   if (cursor.position != 0 || cursor.next_lsn != Lsn{1} ||
-      intake_->capacity() < options_.intake_bytes) {
+      intake_->capacity() < FirstRing(options_)) {
     return Fail(EINVAL, PathOfFd(dir_.get()) + " is not an unused journal");
   }
   intake_->BeginEpoch(cursor);
@@ -446,7 +444,8 @@ Status TransactionJournal::Load(State& state) {
 Result<Lsn> TransactionJournal::Append(const Change& change,
                                        const StagedContent* content) {
   if (IsDenial(change)) return AppendDenial(change);
-  TRY(CheckLimits(change));
+  // What the tables cannot take must not be acknowledged.
+  TRY(CheckNames(change));
   thread_local Bytes encoded;
   encoded.clear();
   if (HasLongPath(change)) {
@@ -462,6 +461,10 @@ Result<Lsn> TransactionJournal::Append(const Change& change,
   if (drain_failed_ && content != nullptr) {
     MutexLock drain_lock(drain_mutex_);
     TRY(DrainAll());
+  }
+  if (!intake_->CanHold(size) && size <= options_.intake_bytes / 2) {
+    MutexLock drain_lock(drain_mutex_);
+    GrowRing();
   }
   if (!intake_->CanHold(size)) return AppendToTables(change, encoded, content);
   const Intake::Appended appended = TRY(AppendToRing(encoded, content));
@@ -507,11 +510,18 @@ Result<Intake::Appended> TransactionJournal::AppendToRing(
 Status TransactionJournal::MakeRoom(uint64_t size) {
   if (intake_->HasRoom(size)) return {};
   MutexLock lock(drain_mutex_);
+  GrowRing();
   while (!intake_->HasRoom(size)) {
     // Without a further batch only a sync frees what was drained last.
     TRY(intake_->waiting_bytes() > 0 ? DrainBatch() : SyncTables());
   }
   return {};
+}
+
+void TransactionJournal::GrowRing() {
+  if (!MayGrow() || !DrainAll() || !SyncTables()) return;
+  const uint64_t most = options_.intake_bytes;
+  cannot_grow_ = !reserve_.Require(ReserveFor(most)) || !intake_->Grow(most);
 }
 
 Result<Lsn> TransactionJournal::AppendToTables(const Change& change,
@@ -563,6 +573,7 @@ void TransactionJournal::RunDrainThread() {
   using Clock = std::chrono::steady_clock;
   const std::chrono::milliseconds interval(options_.drain_interval_ms);
   for (;;) {
+    bool pressed = false;
     {
       MutexLock lock(wake_mutex_);
       while (!stop_ && !waiting_) wake_.Wait(wake_mutex_);
@@ -574,7 +585,12 @@ void TransactionJournal::RunDrainThread() {
       }
       if (stop_) return;
       waiting_ = false;
-      urgent_ = false;
+      pressed = std::exchange(urgent_, false);
+    }
+    if (pressed && MayGrow()) {
+      MutexLock append_lock(append_mutex_);
+      MutexLock drain_lock(drain_mutex_);
+      GrowRing();
     }
     MutexLock drain_lock(drain_mutex_);
     if (DrainAll() && intake_->waiting_bytes() == 0) {
@@ -829,29 +845,6 @@ Status TransactionJournal::PutMeta(const std::string& key,
     return {};
   }));
   return SyncTables();
-}
-
-Status TransactionJournal::RequireReserve() {
-  if (has_reserve_) return {};
-  const MutexLock lock(reserve_mutex_);
-  if (has_reserve_) return {};
-  const Status made = MakeReserve();
-  has_reserve_ = made.has_value();
-  if (made) return {};
-  ::unlinkat(dir_.get(), kReserveFile, 0);
-  return Fail(made.error().code, "reserve space in " + PathOfFd(dir_.get()));
-}
-
-Status TransactionJournal::MakeReserve() {
-  const UniqueFd fd =
-      TRY(OpenOwnFileBelow(dir_.get(), kReserveFile, O_WRONLY | O_CREAT, 0600));
-  return Preallocate(io_, fd.get(), kReserveBytes);
-}
-
-bool TransactionJournal::GiveUpReserve() {
-  const MutexLock lock(reserve_mutex_);
-  has_reserve_ = false;
-  return ::unlinkat(dir_.get(), kReserveFile, 0) == 0;
 }
 
 Result<uint64_t> TransactionJournal::StoreBytes() {

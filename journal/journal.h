@@ -21,7 +21,10 @@ namespace txfs {
 class Io;
 
 struct JournalOptions {
-  uint64_t intake_bytes = 8 << 20;  ///< ring capacity
+  uint64_t intake_bytes = 8 << 20;  ///< largest ring capacity
+  /// Ring capacity of a new journal. The ring grows when changes come faster
+  /// than they are drained.
+  uint64_t first_intake_bytes = 512 << 10;
   uint64_t map_bytes =
       16ULL << 30;  ///< initial size of the LMDB map; grows when full
   uint64_t segment_bytes = 256ULL

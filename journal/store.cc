@@ -337,6 +337,8 @@ Status Store::MakeBlank(const JournalOptions& options) {
     std::ignore = RemoveTree(dir_.get(), kBlankPart);
     return std::unexpected(std::move(journal).error());
   }
+  // The transaction that it becomes sets its own aside.
+  (*journal)->GiveUpReserve();
   (*journal)->Forget();
   journal->reset();
   CrashPoint();

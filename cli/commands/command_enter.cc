@@ -68,13 +68,17 @@ Result<Target> FindTarget(Context context,
     if (open && open->daemon == DaemonState::kRunning) {
       return TargetOf(open->address.mountpoint);
     }
+    if (!context.store && !context.transaction) {
+      TRY(CheckIsNamed(real.path, context.directory));
+    }
     arguments.workspace = real.path;
     if (open && !open->summary.name.empty()) {
       arguments.name = open->summary.name;
     }
   }
   const MountPlan plan = TRY(PlanMount(context, arguments));
-  TRY(MountInBackground(plan));
+  // stdout is the command's.
+  TRY(MountInBackground(plan, Say));
   return Target{.mountpoint = plan.daemon.mount.mountpoint,
                 .workspace = plan.daemon.workspace.path};
 }

@@ -4,6 +4,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/daemon/daemon.h"
+#include "cli/mount/mount_options.h"
 #include "cli/mount/mounting.h"
 #include "cli/output/errors.h"
 
@@ -20,7 +21,7 @@ void SayWhoStandsBeneath(const MountPlan& plan) {
 
 Result<int> MountInForeground(const MountPlan& plan) {
   TRY(Serve(plan.daemon, [&](const ReadyReport& ready) {
-    SayMounted(plan, ready);
+    SayMounted(plan, ready, SayResult);
     SayWhoStandsBeneath(plan);
   }));
   return 0;
@@ -29,9 +30,17 @@ Result<int> MountInForeground(const MountPlan& plan) {
 }  // namespace
 
 Result<int> RunMount(const Context& context, const MountArguments& arguments) {
+  MountFlags flags;
+  for (const std::string& list : arguments.options) {
+    TRY(ParseMountOptions(list, flags));
+  }
+  if (flags.remount) {
+    TRY(Remount(context, arguments, flags));
+    return 0;
+  }
   const MountPlan plan = TRY(PlanMount(context, arguments));
   if (arguments.foreground) return MountInForeground(plan);
-  TRY(MountInBackground(plan));
+  TRY(MountInBackground(plan, SayResult));
   SayWhoStandsBeneath(plan);
   return 0;
 }

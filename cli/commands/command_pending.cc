@@ -41,10 +41,10 @@ Result<int> RunPending(const Context& context, bool json) {
     documents.push_back(PendingDocument(question));
     text += PendingText(question);
   }
+  if (questions.empty()) text = "no operation waits for an answer\n";
   Output output;
   output.Write(json ? Dump(documents, 2) + "\n" : text);
   TRY(output.Finish());
-  if (!json && questions.empty()) Say("no operation waits for an answer");
   return 0;
 }
 

@@ -96,7 +96,33 @@ size_t CountWaiting(const MountEntry& entry) {
   return pending ? pending->size() : 0;
 }
 
+/// Mountpoints inside of `entry`, in the order in which they can be unmounted.
+std::vector<std::string> MountedInside(const MountEntry& entry) {
+  std::vector<std::string> inside;
+  const auto table = ReadMountTable();
+  if (!table) return inside;
+  for (const MountEntry& mount : *table | std::views::reverse) {
+    if (mount.mountpoint != entry.mountpoint &&
+        IsWithin(mount.mountpoint, entry.mountpoint)) {
+      inside.push_back(mount.mountpoint);
+    }
+  }
+  return inside;
+}
+
 Error BusyError(const MountEntry& entry) {
+  const std::vector<std::string> inside = MountedInside(entry);
+  if (!inside.empty()) {
+    const bool one = inside.size() == 1;
+    return {.code = 0,
+            .message = (one ? "another filesystem is mounted inside "
+                            : "other filesystems are mounted inside ") +
+                       entry.mountpoint + ": " + Join(inside),
+            .hint = "`umount " + QuoteShell(inside.front()) +
+                    "` first, then try again; `txfs umount --lazy` detaches "
+                    "all of them at once",
+            .kind = ErrorKind::kBusy};
+  }
   if (const size_t waiting = CountWaiting(entry)) {
     const bool one = waiting == 1;
     return {.code = 0,
@@ -220,9 +246,9 @@ Result<int> RunUmount(const Context& context,
     return std::unexpected(BusyError(*entry));
   }
   const Frame reply = TRY(std::move(unmounted));
-  Say("unmounted " + entry->mountpoint +
-      (IsGone(reply) ? "; its transaction had no changes and is gone"
-                     : "; the transaction stays open"));
+  SayResult("unmounted " + entry->mountpoint +
+            (IsGone(reply) ? "; its transaction had no changes and is gone"
+                           : "; the transaction stays open"));
   return 0;
 }
 

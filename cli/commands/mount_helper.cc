@@ -3,6 +3,7 @@
 #include "cli/commands/commands.h"
 #include "cli/locate/trust.h"
 #include "cli/mount/mount_options.h"
+#include "cli/output/errors.h"
 #include "cli/output/paths.h"
 
 namespace txfs::cli {
@@ -33,8 +34,12 @@ Result<MountHelperCall> ParseMountHelper(
         return HelperUsage("unknown option " + word);
       }
       call.fake = call.fake || word.find('f') != std::string::npos;
+      call.verbose = call.verbose || word.find('v') != std::string::npos;
       if (word.find('r') != std::string::npos) {
         call.arguments.options.emplace_back("ro");
+      }
+      if (word.find('w') != std::string::npos) {
+        call.arguments.options.emplace_back("rw");
       }
       continue;
     }
@@ -56,6 +61,7 @@ Result<int> RunMountHelper(const std::vector<std::string>& all) {
   const MountHelperCall call =
       TRY(ParseMountHelper({all.begin() + 1, all.end()}));
   if (call.fake) return 0;
+  if (!call.verbose) SayNothing();
   const Context context{.directory = TRY(CurrentDirectory()),
                         .store = std::nullopt,
                         .transaction = std::nullopt,
@@ -64,7 +70,8 @@ Result<int> RunMountHelper(const std::vector<std::string>& all) {
   for (const std::string& list : call.arguments.options) {
     TRY(ParseMountOptions(list, flags));
   }
-  if (flags.as_owner) {
+  // Who mounted it could not change it.
+  if (flags.as_owner && !flags.remount) {
     TRY(ActAsOwner(ResolvePath(context.directory, *call.arguments.workspace),
                    all));
   }

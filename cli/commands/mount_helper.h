@@ -15,7 +15,8 @@ inline constexpr std::string_view kMountHelper = "mount.fuse.txfs";
 /// `SOURCE TARGET [-sfnv] [-o OPTIONS] [-t TYPE] [-N NAMESPACE]`.
 struct MountHelperCall {
   MountArguments arguments;
-  bool fake = false;  ///< -f: check the command line only
+  bool fake = false;     ///< -f: check the command line only
+  bool verbose = false;  ///< -v: report what `txfs mount` reports
 };
 Result<MountHelperCall> ParseMountHelper(
     const std::vector<std::string>& arguments);

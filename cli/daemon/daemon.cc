@@ -7,9 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <functional>
+#include <ranges>
+#include <utility>
+#include <vector>
 
 #include "cli/daemon/agent_files.h"
 #include "cli/daemon/approvals.h"
@@ -42,6 +47,46 @@ void OpenLog(const std::string& path) {
     return;
   }
   spdlog::set_default_logger(std::move(logger));
+}
+
+uint64_t LogSize(const std::string& path) {
+  struct stat st{};
+  return ::stat(path.c_str(), &st) == 0 ? static_cast<uint64_t>(st.st_size) : 0;
+}
+
+/// Removes the logs of daemons that are gone, but for the newest and that of
+/// `own`. One that runs has a socket of the same name.
+void RemoveOldLogs(const std::string& own) {
+  constexpr size_t kKept = 8;
+  const size_t slash = own.rfind('/');
+  const std::string directory = own.substr(0, slash);
+  const auto stem = [](std::string_view name) {
+    return name.substr(0, name.find('.'));
+  };
+  const auto runs = [&](const std::string& name) {
+    return std::ranges::any_of(
+        RuntimeDirectories(::geteuid()), [&](const std::string& runtime) {
+          const std::string socket =
+              runtime + "/" + std::string(stem(name)) + ".sock";
+          return ::access(socket.c_str(), F_OK) == 0;
+        });
+  };
+  const auto names = ListNames(AT_FDCWD, directory);
+  if (!names) return;
+  std::vector<std::pair<time_t, std::string>> old;
+  for (const std::string& name : *names) {
+    const std::string path = directory + "/" + name;
+    struct stat st{};
+    if (!name.ends_with(".log") || stem(name) == stem(own.substr(slash + 1)) ||
+        runs(name) || ::lstat(path.c_str(), &st) != 0) {
+      continue;
+    }
+    old.emplace_back(st.st_mtim.tv_sec, path);
+  }
+  std::ranges::sort(old, std::greater());
+  for (const auto& [time, path] : old | std::views::drop(kKept)) {
+    ::unlink(path.c_str());
+  }
 }
 
 void LogFailure(const char* what, const Status& status) {
@@ -180,8 +225,10 @@ Status RunSession(Workspace& workspace, FuseSession& session,
     const Approvals::Pause pause(approvals);
     session.Invalidate(stale);
   });
+  const bool log_is_new = LogSize(options.log_path) == 0;
   spdlog::info("serving {} at {}", EscapeControls(workspace.path()),
                EscapeControls(mountpoint));
+  const uint64_t logged = LogSize(options.log_path);
   on_ready();
   const Status run = session.Run();
   LogFailure("session", run);
@@ -197,7 +244,11 @@ Status RunSession(Workspace& workspace, FuseSession& session,
   LogFailure("follow", workspace.KeepFollowed());
   const Status closed = workspace.Close();
   LogFailure("close", closed);
-  spdlog::info("ended");
+  if (log_is_new && LogSize(options.log_path) == logged) {
+    ::unlink(options.log_path.c_str());  // nothing happened
+  } else {
+    spdlog::info("ended");
+  }
   TRY(run);
   return closed;
 }
@@ -286,6 +337,8 @@ Status Serve(const DaemonOptions& options,
              const std::function<void(const ReadyReport&)>& on_ready) {
   ShareArenas();
   BlockSignals();
+  RemoveDeadSockets();
+  RemoveOldLogs(options.log_path);
   OpenLog(options.log_path);
   // It must not stand in what it serves, and modes are the callers' business.
   if (::chdir("/") != 0) return Fail(errno, "chdir /");

@@ -14,8 +14,8 @@ constexpr std::array kPassedOn{
     Pair{"nosuid", "suid"},         Pair{"nodev", "dev"},
     Pair{"noexec", "exec"},         Pair{"noatime", "atime"},
     Pair{"sync", "async"},          Pair{"dirsync", ""},
-    Pair{"relatime", ""},           Pair{"strictatime", ""},
-    Pair{"nodiratime", "diratime"}, Pair{"lazytime", "nolazytime"},
+    Pair{"relatime", ""},           Pair{"nodiratime", "diratime"},
+    Pair{"lazytime", "nolazytime"},
 };
 
 constexpr std::array<std::string_view, 17> kIgnored{
@@ -28,8 +28,11 @@ constexpr std::array<std::string_view, 17> kIgnored{
     "nofail",        "norelatime",
     "nostrictatime", "nouser_id",
     "silent"};
-constexpr std::array<std::string_view, 7> kIgnoredPrefixes{
-    "x-", "X-", "comment=", "user=", "uhelper=", "helper=", "subtype="};
+// The last five are in the mount table, from which mount(8) takes the options
+// of a remount.
+constexpr std::array<std::string_view, 12> kIgnoredPrefixes{
+    "x-",       "X-",       "comment=",  "user=",     "uhelper=",  "helper=",
+    "subtype=", "user_id=", "group_id=", "rootmode=", "max_read=", "blksize="};
 
 std::vector<std::string> SplitList(std::string_view list) {
   std::vector<std::string> items(1);
@@ -57,8 +60,10 @@ bool TakeKernelOption(const std::string& option,
                       std::vector<std::string>& kernel) {
   for (const Pair& pair : kPassedOn) {
     if (option != pair.on && option != pair.off) continue;
-    std::erase(kernel, pair.on);
-    if (option == pair.on) kernel.push_back(option);
+    std::erase_if(kernel, [&](const std::string& given) {
+      return given == pair.on || given == pair.off;
+    });
+    kernel.push_back(option);
     return true;
   }
   return false;
@@ -99,6 +104,13 @@ Status ParseMountOptions(std::string_view list, MountFlags& flags) {
   for (const std::string& option : SplitList(list)) {
     if (option == "ro" || option == "rw") {
       flags.read_only = option == "ro";
+    } else if (option == "remount") {
+      flags.remount = true;
+    } else if (option == "strictatime") {
+      return Fail(ErrorKind::kUsage, 0,
+                  "mount option strictatime is not possible: reading never "
+                  "changes access times in a txfs mount",
+                  "omit it");
     } else if (option == "allow_other") {
       flags.allow_other = true;
     } else if (option == "as_owner") {

@@ -11,7 +11,8 @@ namespace txfs::cli {
 
 /// The values of `-o`.
 struct MountFlags {
-  bool read_only = false;
+  bool remount = false;
+  std::optional<bool> read_only;
   bool allow_other = false;
   bool as_owner = false;
   std::optional<std::string> fsname;  ///< first column of the mount table
@@ -20,7 +21,7 @@ struct MountFlags {
   std::vector<std::string> policies;  ///< policy files
   bool no_default_policy = false;
   std::vector<std::string> without_rules;  ///< ids of built-in rules
-  std::vector<std::string> kernel;         ///< noatime, nosuid, ...
+  std::vector<std::string> kernel;  ///< noatime, suid, ...; later ones count
 
   bool operator==(const MountFlags&) const = default;
 };

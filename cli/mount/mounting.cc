@@ -2,10 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <ranges>
+#include <utility>
 
 #include "cli/locate/locate.h"
 #include "cli/locate/way.h"
@@ -26,14 +30,16 @@ struct Paths {
   std::string workspace, mountpoint;
 };
 
-/// Without an argument it is the workspace around the working directory, if
-/// that is in one.
+/// Without an argument it is the workspace of the mount around the working
+/// directory, or that directory.
 Result<std::string> DefaultWorkspace(const Context& context) {
   const auto entry = FindTxfsMount(context.directory);
   if (entry) {
     return entry->source.starts_with('/') ? entry->source : entry->mountpoint;
   }
-  return TRY(FindWorkspace(context.directory)).value_or(context.directory);
+  const auto found = TRY(FindWorkspace(context.directory));
+  if (found) TRY(CheckIsNamed(*found, context.directory));
+  return context.directory;
 }
 
 Result<Paths> PathsOf(const Context& context, const MountArguments& arguments) {
@@ -296,6 +302,54 @@ std::vector<ProcessRef> ProcessesBeneath(const Paths& paths) {
   return found;
 }
 
+/// The flags of the filesystem of `base` that protect: in the mount, they are
+/// in force, too.
+Result<std::vector<std::string>> ProtectiveFlags(const UniqueFd& base) {
+  struct statfs fs{};
+  if (::fstatfs(base.get(), &fs) != 0) return Fail(errno, "statfs workspace");
+  constexpr int64_t kNoSymfollow = 0x2000;  // ST_NOSYMFOLLOW of the kernel
+  std::vector<std::string> flags;
+  for (const auto& [bit, name] :
+       {std::pair<int64_t, const char*>(ST_NOSUID, "nosuid"),
+        std::pair<int64_t, const char*>(ST_NODEV, "nodev"),
+        std::pair<int64_t, const char*>(ST_NOEXEC, "noexec"),
+        std::pair<int64_t, const char*>(kNoSymfollow, "nosymfollow")}) {
+    if ((fs.f_flags & bit) != 0) flags.emplace_back(name);
+  }
+  return flags;
+}
+
+/// Filesystems inside the workspace have flags of their own; their set-user-ID
+/// programs and devices must not come to life, either.
+void AddFlagsInside(const std::string& workspace,
+                    std::vector<std::string>& flags) {
+  const auto table = ReadMountTable();
+  if (!table) return;
+  for (const MountEntry& entry : *table) {
+    if (entry.mountpoint == workspace ||
+        !IsWithin(entry.mountpoint, workspace)) {
+      continue;
+    }
+    const std::string options = "," + entry.options + ",";
+    for (const char* name : {"nosuid", "nodev"}) {
+      if (options.contains("," + std::string(name) + ",")) {
+        flags.emplace_back(name);
+      }
+    }
+  }
+}
+
+/// What the user asked for; the last options count.
+Result<std::vector<std::string>> KernelOptions(const MountFlags& flags,
+                                               const UniqueFd& base,
+                                               const Paths& paths) {
+  std::vector<std::string> options = flags.kernel;
+  std::vector<std::string> protective = TRY(ProtectiveFlags(base));
+  AddFlagsInside(paths.workspace, protective);
+  std::ranges::move(protective, std::back_inserter(options));
+  return options;
+}
+
 /// What -o and --store say about the store.
 std::optional<std::string> StoreGiven(const Context& context,
                                       const MountFlags& flags) {
@@ -348,6 +402,21 @@ Status PlanPolicy(const Context& context, const Paths& paths,
 
 }  // namespace
 
+// Its store may be old and its directory large, such as a home.
+Status CheckIsNamed(const std::string& workspace,
+                    const std::string& directory) {
+  if (workspace == directory) return {};
+  const auto here = CurrentDirectory();
+  const bool stands_here = here && *here == directory;
+  return Fail(ErrorKind::kUsage, 0,
+              directory + " lies inside the workspace " + workspace +
+                  ", which is not mounted there",
+              "name one: `txfs mount " +
+                  (stands_here ? "." : QuoteShell(directory)) +
+                  "` mounts this directory alone, `txfs mount " +
+                  QuoteShell(workspace) + "` the workspace around it");
+}
+
 Status ClearDeadMount(const MountEntry& entry) {
   const std::vector<std::string> stamps = SocketStampsOf(entry);
   TRY(UnmountPath(entry.mountpoint, true, entry.device()));
@@ -360,7 +429,8 @@ Status ClearDeadMount(const MountEntry& entry) {
 
 Result<MountPlan> PlanMount(const Context& context,
                             const MountArguments& arguments) {
-  MountFlags flags{.read_only = false,
+  MountFlags flags{.remount = false,
+                   .read_only = {},
                    .allow_other = arguments.allow_other,
                    .as_owner = false,
                    .fsname = {},
@@ -416,19 +486,53 @@ Result<MountPlan> PlanMount(const Context& context,
   retention.bytes = arguments.keep.bytes.value_or(retention.bytes);
   TRY(PlanPolicy(context, paths, workspace, flags, plan));
   const ObjectId checked = TRY(ObjectAt(paths.mountpoint));
-  plan.daemon.mount = {.mountpoint = paths.mountpoint,
-                       .checked = checked,
-                       .source = flags.fsname.value_or(paths.workspace),
-                       .allow_other = flags.allow_other,
-                       .read_only = flags.read_only,
-                       .kernel_options = flags.kernel,
-                       .threads = 0};
+  plan.daemon.mount = {
+      .mountpoint = paths.mountpoint,
+      .checked = checked,
+      .source = flags.fsname.value_or(paths.workspace),
+      .allow_other = flags.allow_other,
+      .read_only = flags.read_only.value_or(false),
+      .kernel_options = TRY(KernelOptions(flags, *workspace.base, paths)),
+      .threads = 0};
   plan.daemon.log_path = LogPath(paths.mountpoint);
   plan.beneath = ProcessesBeneath(paths);
   plan.around = TRY(FindWorkspace(ResolvePath(paths.workspace, "..")));
   plan.daemon.workspace.store =
       TRY(PlanStore(paths, workspace, StoreGiven(context, flags)));
   return plan;
+}
+
+Status Remount(const Context& context, const MountArguments& arguments,
+               const MountFlags& flags) {
+  const std::string given =
+      arguments.mountpoint.value_or(arguments.workspace.value_or("."));
+  TRY(CheckWay(context.directory, given));
+  const std::string mountpoint = ResolvePath(context.directory, given);
+  const auto entry = FindAnyTxfsMount(mountpoint);
+  if (!entry || entry->mountpoint != mountpoint) {
+    return Fail(ErrorKind::kUsage, 0,
+                mountpoint + " is not the mountpoint of a txfs mount",
+                "`findmnt -t fuse.txfs` lists the mounts");
+  }
+  std::vector<std::string> options = flags.kernel;
+  if (flags.read_only) options.emplace_back(*flags.read_only ? "ro" : "rw");
+  const bool loosens =
+      std::ranges::any_of(options, [](const std::string& option) {
+        return option == "suid" || option == "dev" || option == "exec";
+      });
+  if (loosens && !entry->is_own()) {
+    return Fail(EPERM,
+                "cannot set suid, dev or exec on the mount at " + mountpoint +
+                    ", which another user made",
+                "omit these options");
+  }
+  if (loosens) {
+    const RealWorkspace workspace = TRY(ReachWorkspaceOf(*entry));
+    std::vector<std::string> stay = TRY(ProtectiveFlags(*workspace.base));
+    AddFlagsInside(workspace.path, stay);
+    std::ranges::move(stay, std::back_inserter(options));
+  }
+  return RemountFuse(*entry, options);
 }
 
 void SayProcesses(const std::vector<ProcessRef>& processes) {
@@ -442,21 +546,22 @@ void SayProcesses(const std::vector<ProcessRef>& processes) {
   }
 }
 
-void SayMounted(const MountPlan& plan, const ReadyReport& ready) {
+void SayMounted(const MountPlan& plan, const ReadyReport& ready,
+                PrintLineTo print) {
   SayFinished(ready.finished);
   const std::string& name = plan.daemon.workspace.name;
-  Say("transaction " + ready.transaction +
-      (name.empty() ? "" : " (" + name + ")") +
-      (ready.begun ? " begun" : " resumed"));
-  Say("mounted " + plan.daemon.workspace.path + " at " +
-      plan.daemon.mount.mountpoint);
+  print("transaction " + ready.transaction +
+        (name.empty() ? "" : " (" + name + ")") +
+        (ready.begun ? " begun" : " resumed"));
+  print("mounted " + plan.daemon.workspace.path + " at " +
+        plan.daemon.mount.mountpoint);
   if (plan.around) {
     Say("note: it lies inside the workspace " + *plan.around +
         ": a commit of one of them changes the base of the other");
   }
 }
 
-Status MountInBackground(const MountPlan& plan) {
+Status MountInBackground(const MountPlan& plan, PrintLineTo print) {
   const auto ready = SpawnDaemon(plan.daemon);
   const std::string& mountpoint = plan.daemon.mount.mountpoint;
   // It was none when this was planned; whatever stood in the way, that is why.
@@ -467,7 +572,7 @@ Status MountInBackground(const MountPlan& plan) {
             ready.error().message + ")",
         "`txfs -C " + QuoteShell(mountpoint) + " status` shows that mount");
   }
-  SayMounted(plan, TRY(ready));
+  SayMounted(plan, TRY(ready), print);
   return {};
 }
 

@@ -2,11 +2,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/daemon/daemon.h"
 #include "cli/locate/context.h"
 #include "cli/mount/mount_arguments.h"
+#include "cli/mount/mount_options.h"
 #include "fs/host/mount_table.h"
 #include "fs/host/processes.h"
 
@@ -26,11 +28,24 @@ struct MountPlan {
 Result<MountPlan> PlanMount(const Context& context,
                             const MountArguments& arguments);
 
-/// Reports on stderr which transaction is mounted where.
-void SayMounted(const MountPlan& plan, const ReadyReport& ready);
+/// Changes the flags of the mount at the mountpoint of `arguments`, or at the
+/// only path given. kUsage if nothing is mounted there.
+Status Remount(const Context& context, const MountArguments& arguments,
+               const MountFlags& flags);
 
-/// Mounts in the background and reports it on stderr.
-Status MountInBackground(const MountPlan& plan);
+/// kUsage unless `workspace`, which a command found around `directory` and is
+/// about to mount, is that directory: the user has to name it.
+Status CheckIsNamed(const std::string& workspace, const std::string& directory);
+
+/// Prints one line: Say, or SayResult where the mount is what was asked for.
+using PrintLineTo = void (*)(std::string_view line);
+
+/// Reports which transaction is mounted where.
+void SayMounted(const MountPlan& plan, const ReadyReport& ready,
+                PrintLineTo print);
+
+/// Mounts in the background and reports it.
+Status MountInBackground(const MountPlan& plan, PrintLineTo print);
 
 /// Lists processes on stderr: "1234 bash (this shell), cwd", one a line, at
 /// most ten.

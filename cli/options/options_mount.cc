@@ -41,8 +41,8 @@ void AddMount(CLI::App& app, Command& command) {
       "mount", "Mount a workspace, and begin or resume a transaction");
   const auto mount = std::make_shared<MountArguments>();
   sub->add_option("WORKSPACE", mount->workspace,
-                  "Directory to mount (default: the workspace around the "
-                  "current directory, else the current directory)");
+                  "Directory to mount (default: the current directory; in a "
+                  "mount, its workspace)");
   sub->add_option("MOUNTPOINT", mount->mountpoint,
                   "Directory to mount it on (default: the workspace itself)");
   sub->add_option("--name", mount->name,

@@ -9,9 +9,27 @@ namespace txfs::cli {
 
 int ExitCode(ErrorKind kind) { return static_cast<int>(kind); }
 
+namespace {
+
+bool says_nothing = false;
+
+void PrintLine(std::string_view line, FILE* file = stderr) {
+  const std::string text = EscapeControls(line) + "\n";
+  std::fwrite(text.data(), 1, text.size(), file);
+}
+
+}  // namespace
+
+void SayNothing() { says_nothing = true; }
+
 void Say(std::string_view line) {
-  std::string text = EscapeControls(line) + "\n";
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  if (!says_nothing) PrintLine(line);
+}
+
+void SayResult(std::string_view line) {
+  if (says_nothing) return;
+  PrintLine(line, stdout);
+  std::fflush(stdout);
 }
 
 void SayFinished(std::string_view id) {
@@ -19,8 +37,8 @@ void SayFinished(std::string_view id) {
 }
 
 int Report(const Error& error) {
-  Say("error: " + error.ToString());
-  if (!error.hint.empty()) Say("hint: " + error.hint);
+  PrintLine("error: " + error.ToString());
+  if (!error.hint.empty()) PrintLine("hint: " + error.hint);
   return ExitCode(error.kind);
 }
 

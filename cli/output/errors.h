@@ -16,6 +16,12 @@ int Report(const Error& error);
 /// Prints one line to stderr. Escapes control characters in `line`.
 void Say(std::string_view line);
 
+/// As Say, to stdout: the result of a command that has no other output.
+void SayResult(std::string_view line);
+
+/// From now on Say and SayResult print nothing; Report still does.
+void SayNothing();
+
 /// Reports the commit `id`, whose process had died and which this command
 /// finished; "": no output.
 void SayFinished(std::string_view id);

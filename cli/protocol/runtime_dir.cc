@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <pwd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +12,10 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <fstream>
+#include <string_view>
 
 #include "fs/host/mount_table.h"
 #include "journal/support/checksum.h"
@@ -18,6 +23,8 @@
 
 namespace txfs::cli {
 namespace {
+
+constexpr std::string_view kSocketSuffix = ".sock";
 
 std::string HomeDirectory() {
   const char* home = std::getenv("HOME");
@@ -64,6 +71,29 @@ std::string StampAt(int dir, const std::string& name) {
                  S_ISSOCK(st.st_mode)
              ? SocketStamp(st)
              : "";
+}
+
+/// A daemon listens at a socket before it gives it its name: what refuses has
+/// nobody. One with a temporary name may be on the way there.
+bool IsDeadSocket(int dir, const std::string& name) {
+  constexpr time_t kOnTheWay = 60;
+  struct stat st{};
+  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+      (!name.ends_with(kSocketSuffix) &&
+       st.st_mtim.tv_sec + kOnTheWay > ::time(nullptr))) {
+    return false;
+  }
+  const std::string path = PathBelow(dir, name);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const UniqueFd fd(
+      ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return fd.valid() &&
+         ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+                   sizeof address) != 0 &&
+         errno == ECONNREFUSED;
 }
 
 std::string LastName(const std::string& path) {
@@ -120,7 +150,7 @@ Result<std::vector<std::string>> MakeRuntimeDirectories() {
 }
 
 std::string SocketName(const std::string& mountpoint) {
-  return HashName(mountpoint) + ".sock";
+  return HashName(mountpoint) + std::string(kSocketSuffix);
 }
 
 std::vector<std::string> SocketPaths(uid_t uid, const std::string& mountpoint) {
@@ -165,6 +195,22 @@ void RemoveSocket(const std::string& path, const std::string& stamp) {
   const std::string name = LastName(path);
   if (!stamp.empty() && StampAt(dir->get(), name) == stamp) {
     ::unlinkat(dir->get(), name.c_str(), 0);
+  }
+}
+
+void RemoveDeadSockets() {
+  for (const std::string& path : RuntimeDirectories(::geteuid())) {
+    struct stat st{};
+    const auto dir = OpenDirectory(path, st);
+    if (!dir || st.st_uid != ::geteuid()) continue;
+    const auto names = ListNames(dir->get(), ".");
+    if (!names) continue;
+    for (const std::string& name : *names) {
+      const std::string stamp = StampAt(dir->get(), name);
+      if (!stamp.empty() && IsDeadSocket(dir->get(), name)) {
+        RemoveSocket(path + "/" + name, stamp);
+      }
+    }
   }
 }
 

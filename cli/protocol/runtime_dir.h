@@ -50,6 +50,9 @@ Result<UniqueFd> OpenOwnParent(const std::string& path);
 /// Removes the socket at `path` if it has the stamp `stamp`.
 void RemoveSocket(const std::string& path, const std::string& stamp);
 
+/// Removes the sockets of this user's daemons that are gone.
+void RemoveDeadSockets();
+
 /// $XDG_STATE_HOME/txfs, or ~/.local/state/txfs.
 [[nodiscard]] std::string StateDirectory();
 

@@ -116,8 +116,27 @@ std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
   const bool immutable = lock == "immutable";
   return Fail(
       0, "cannot commit " + ShownPath(path) + ": it is " + std::string(lock),
-      std::string("remove the attribute in the workspace with `chattr ") +
-          (immutable ? "-i" : "-a") + "`, then try again");
+      std::string("remove the attribute with `chattr ") +
+          (immutable ? "-i" : "-a") +
+          "` on the workspace itself, where a mount covers it after `txfs "
+          "umount`; then try again");
+}
+
+/// In a workspace with objects of several users, neither their owner nor root
+/// can commit: only the user of the workspace can.
+std::unexpected<Error> NotPermitted(const std::string& path, int dir,
+                                    const std::string& name) {
+  struct stat st{};
+  std::string why;
+  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+      st.st_uid != ::geteuid()) {
+    why = std::string(name == "." ? ": its directory" : ": it") +
+          " belongs to user " + std::to_string(st.st_uid) + ", not to user " +
+          std::to_string(::geteuid());
+  }
+  return Fail(EACCES, "cannot commit " + ShownPath(path) + why,
+              "`txfs discard PATH` drops this change, `txfs commit PATH...` "
+              "commits others without it");
 }
 
 /// overlayfs does not rename a directory of a lower layer, unless it is mounted
@@ -290,8 +309,9 @@ Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
       }
     }
     if (MayDo(step, *place)) continue;
-    return Fail(EACCES, "cannot commit " + spot.path,
-                "commit as the owner of that file or directory, or as root");
+    const bool closed =
+        step.kind != StepKind::kPatch && !MayWrite(place->dir(), ".");
+    return NotPermitted(spot.path, place->dir(), closed ? "." : place->name);
   }
   return {};
 }

@@ -28,6 +28,9 @@ constexpr std::string_view kContainerHint =
 constexpr std::string_view kDeviceHint =
     "make sure that /dev/fuse is the device: character, 10:229";
 
+/// MS_NOSYMFOLLOW, which glibc 2.36 does not have.
+constexpr unsigned long kNoSymfollow = 256;
+
 struct MountFlag {
   std::string_view name;
   unsigned long bits;
@@ -52,9 +55,9 @@ constexpr MountFlag kMountFlags[] = {
     {"diratime", MS_NODIRATIME, false},
     {"relatime", MS_RELATIME, true},
     {"norelatime", MS_RELATIME, false},
-    {"strictatime", MS_STRICTATIME, true},
     {"lazytime", MS_LAZYTIME, true},
     {"nolazytime", MS_LAZYTIME, false},
+    {"nosymfollow", kNoSymfollow, true},
 };
 
 const MountFlag* FindFlag(std::string_view name) {
@@ -114,13 +117,19 @@ Result<UniqueFd> OpenDevice() {
               missing ? kModuleHint : kContainerHint);
 }
 
-unsigned long FlagBits(const MountOptions& options) {
-  unsigned long bits = MS_NOSUID | MS_NODEV;
-  for (const std::string& option : options.kernel_options) {
+unsigned long WithOptions(unsigned long bits,
+                          const std::vector<std::string>& options) {
+  for (const std::string& option : options) {
     const MountFlag* flag = FindFlag(option);
     if (flag == nullptr) continue;
     bits = flag->set ? bits | flag->bits : bits & ~flag->bits;
   }
+  return bits;
+}
+
+unsigned long FlagBits(const MountOptions& options) {
+  const unsigned long bits =
+      WithOptions(MS_NOSUID | MS_NODEV, options.kernel_options);
   return options.read_only ? bits | MS_RDONLY : bits;
 }
 
@@ -155,11 +164,14 @@ Result<UniqueFd> MountAsUser(const MountOptions& options) {
   return FusermountMount(options.mountpoint, FusermountOptions(options));
 }
 
-/// Flags that fusermount3 does not know although the kernel takes them.
-bool FusermountKnows(std::string_view option) {
-  const unsigned long bits = FindFlag(option)->bits;
-  return (bits &
-          (MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME | MS_LAZYTIME)) == 0;
+/// Whether to pass `option` to fusermount3: it does not know all flags of the
+/// kernel, and always sets nosuid and nodev. An option that clears a flag says
+/// what is so anyhow.
+bool IsForFusermount(std::string_view option) {
+  const MountFlag* flag = FindFlag(option);
+  constexpr unsigned long kUnknown =
+      MS_NODIRATIME | MS_RELATIME | MS_LAZYTIME | kNoSymfollow;
+  return flag != nullptr && flag->set && (flag->bits & kUnknown) == 0;
 }
 
 }  // namespace
@@ -173,9 +185,7 @@ std::string FusermountOptions(const MountOptions& options) {
   if (options.allow_other) text += ",allow_other";
   // What FUSE has no use for (times are the daemon's) must not fail the mount.
   for (const std::string& option : options.kernel_options) {
-    if (FindFlag(option) != nullptr && FusermountKnows(option)) {
-      text += "," + option;
-    }
+    if (IsForFusermount(option)) text += "," + option;
   }
   if (options.read_only) text += ",ro";
   return text;
@@ -222,6 +232,20 @@ void RemoveMisplaced(const MountOptions& options) {
   }
 }
 
+/// The options that set a flag, of a line of the mount table. Those of the
+/// filesystem follow those of the mount: where one is read-only, files are.
+std::vector<std::string> SplitOptions(const std::string& text) {
+  std::vector<std::string> options;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find_first_of(", ", at), text.size());
+    const MountFlag* flag = FindFlag(text.substr(at, end - at));
+    if (flag != nullptr && flag->set) options.emplace_back(flag->name);
+    at = end + 1;
+  }
+  return options;
+}
+
 /// Splits off the last component.
 std::pair<std::string, std::string> SplitPath(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -258,6 +282,31 @@ Result<FuseMount> MountFuse(const MountOptions& options) {
       0,
       "the mountpoint " + options.mountpoint + " was replaced during the mount",
       kSwappedHint);
+}
+
+Status RemountFuse(const MountEntry& entry,
+                   const std::vector<std::string>& options) {
+  const std::string what = "cannot remount " + entry.mountpoint;
+  if (::geteuid() != 0) {
+    return Fail(EPERM, what, "run as root, or unmount it and mount it again");
+  }
+  const UniqueFd root = TRY(OpenName(entry.mountpoint, O_DIRECTORY));
+  const auto table = TRY(ReadMountTable());
+  const MountEntry* there = MountOf(root.get(), table);
+  if (there == nullptr || there->device() != entry.device()) {
+    return Fail(0, what + ": another filesystem is mounted over it",
+                "`findmnt` lists the mounts");
+  }
+  unsigned long bits = WithOptions(0, SplitOptions(entry.options));
+  bits = WithOptions(bits, options);
+  // Without a flag about access times the kernel keeps those that it has.
+  if ((bits & MS_NOATIME) == 0) bits |= MS_RELATIME;
+  const std::string target = "/proc/self/fd/" + std::to_string(root.get());
+  if (::mount(nullptr, target.c_str(), nullptr, MS_REMOUNT | bits, nullptr) !=
+      0) {
+    return Fail(errno, what);
+  }
+  return {};
 }
 
 Status UnmountPath(const std::string& mountpoint, bool lazy, dev_t device) {

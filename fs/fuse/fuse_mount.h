@@ -28,6 +28,11 @@ struct FuseMount {
 /// `options.source`. Errors are for users.
 Result<FuseMount> MountFuse(const MountOptions& options);
 
+/// Gives the mount `entry` the flags that `options` name, in the place of its
+/// own: later options count, other flags stay. Only for root.
+Status RemountFuse(const MountEntry& entry,
+                   const std::vector<std::string>& options);
+
 /// The `-o` text for fusermount3. Escapes commas and backslashes in the source.
 std::string FusermountOptions(const MountOptions& options);
 

@@ -226,14 +226,35 @@ Status Vaults::AddParts(const std::string& id,
       vault[mount] = TRY(OpenPart(id, mount));
       continue;
     }
+    if (const auto other = FindTxfsMountAt(mount)) {
+      return Fail(0,
+                  "cannot commit changes below " + mount +
+                      ": that is a txfs mount itself, of " + other->source,
+                  "`txfs discard " + mount +
+                      "` drops the changes there, or commit the other paths: "
+                      "`txfs commit PATH...`; change that workspace in its own "
+                      "mount");
+    }
     made.error().message =
         "cannot stage a commit on the filesystem mounted "
         "at " +
         mount + ": " + made.error().message;
-    made.error().hint = "commit as the owner of that directory, or as root";
+    made.error().hint =
+        "commit the other paths: `txfs commit PATH...`, or let the user of the "
+        "workspace write to the directory where it is mounted";
     return made;
   }
   return {};
+}
+
+std::optional<MountEntry> Vaults::FindTxfsMountAt(
+    const std::string& mount) const {
+  const auto root = base_.OpenDirectory(mount);
+  const auto table = ReadMountTable();
+  if (!root || !table) return std::nullopt;
+  const MountEntry* entry = MountOf((*root)->get(), *table);
+  if (entry == nullptr || !entry->is_txfs()) return std::nullopt;
+  return *entry;
 }
 
 Status Vaults::MakePart(const std::string& id, const std::string& mount) const {
@@ -264,7 +285,8 @@ Result<UniqueFd> Vaults::OpenPart(const std::string& id,
   return Fail(
       ENODEV,
       "the filesystem at " + mount + " in the workspace is no longer mounted",
-      "mount it again");
+      "mount it again, where a txfs mount covers the workspace after `txfs "
+      "umount`");
 }
 
 Result<Vault> Vaults::Open(const std::string& id) const {

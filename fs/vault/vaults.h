@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "fs/base/base_directory.h"
+#include "fs/host/mount_table.h"
 #include "fs/vault/commit_step.h"
 #include "journal/support/bytes.h"
 #include "journal/support/result.h"
@@ -123,6 +125,9 @@ class Vaults {
   Status RemovePlaceIfEmpty() const;
   static Result<std::vector<std::string>> PartsOf(int vault);
   Status MakePart(const std::string& id, const std::string& mount) const;
+  /// The txfs mount whose root is the directory `mount`; none: it is another.
+  [[nodiscard]] std::optional<MountEntry> FindTxfsMountAt(
+      const std::string& mount) const;
   Result<UniqueFd> OpenPart(const std::string& id,
                             const std::string& mount) const;
   Result<bool> RemovePart(const std::string& id,

@@ -70,14 +70,15 @@ Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to) {
   return {};
 }
 
-Status Preallocate(Io& io, int fd, uint64_t size) {
+Status Preallocate(Io& io, int fd, uint64_t size, uint64_t from) {
   int result = 0;
   do {
-    result = io.Allocate(fd, 0, 0, static_cast<off_t>(size));
+    result = io.Allocate(fd, 0, static_cast<off_t>(from),
+                         static_cast<off_t>(size - from));
   } while (result != 0 && errno == EINTR);
   if (result == 0) return {};
   if (errno != EOPNOTSUPP) return Fail(errno, "preallocate");
-  return WriteZeros(io, fd, 0, size);
+  return WriteZeros(io, fd, from, size);
 }
 
 }  // namespace txfs

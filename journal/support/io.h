@@ -43,8 +43,8 @@ Status WritePartsFully(Io& io, int fd, uint64_t offset,
 /// Writes zeros to [from, to), which are multiples of 4096, page by page.
 Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to);
 
-/// Allocates blocks for the first `size` bytes of an empty file; `size` is a
-/// multiple of 4096.
-Status Preallocate(Io& io, int fd, uint64_t size);
+/// Allocates blocks for the first `size` bytes of a file that has no content at
+/// `from` and beyond. Both are multiples of 4096.
+Status Preallocate(Io& io, int fd, uint64_t size, uint64_t from = 0);
 
 }  // namespace txfs

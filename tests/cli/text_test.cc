@@ -134,12 +134,23 @@ TEST(OptionsTest, LaterOnesOverrideAndForeignOnesAreIgnored) {
                                .policies = {"/p", "q"},
                                .no_default_policy = true,
                                .without_rules = {"a", "b"},
-                               .kernel = {"nosuid"}}));
+                               .kernel = {"atime", "nosuid"}}));
+}
+
+TEST(OptionsTest, ARemountHasWhatTheMountTableShows) {
+  MountFlags flags;
+  ASSERT_TRUE(ParseMountOptions(
+      "rw,nosuid,relatime,user_id=0,group_id=0,default_permissions,remount,"
+      "dev,suid,ro",
+      flags));
+  EXPECT_EQ(flags, (MountFlags{.remount = true,
+                               .read_only = true,
+                               .kernel = {"relatime", "dev", "suid"}}));
 }
 
 TEST(OptionsTest, UnknownOnesAreUsageErrors) {
   for (const char* bad : {"nope", "fsname=", "store", "policy=", "without_rule",
-                          "ro=1", "ro nosuid"}) {
+                          "ro=1", "ro nosuid", "strictatime"}) {
     MountFlags flags;
     const Status parsed = ParseMountOptions(bad, flags);
     ASSERT_FALSE(parsed) << bad;

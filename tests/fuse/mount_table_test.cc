@@ -99,7 +99,7 @@ TEST(FusermountOptions, EscapesTheSourceAndDropsWhatItDoesNotKnow) {
   options.source = "/a,b\\c";
   options.allow_other = true;
   options.read_only = true;
-  options.kernel_options = {"noatime", "relatime"};
+  options.kernel_options = {"noatime", "relatime", "suid", "nosymfollow"};
   EXPECT_EQ(FusermountOptions(options),
             "default_permissions,subtype=txfs,fsname=/a\\,b\\\\c,allow_other,"
             "noatime,ro");

@@ -135,6 +135,37 @@ TEST_P(FaultTest, AJournalKeepsWhatItAcknowledged) {
   });
 }
 
+TEST_P(FaultTest, AJournalKeepsWhatItAcknowledgedWhileItsRingGrows) {
+  options_.first_intake_bytes = 64 << 10;
+  options_.intake_bytes = 192 << 10;
+  ForEachCall([&](const TempDir& dir, FaultyDisk& disk,
+                  const FaultyDisk::Fault& fault) {
+    auto created = Journal::Create(dir.Open(), options_);
+    ASSERT_OK(created);
+    const std::unique_ptr<Journal> journal = std::move(*created);
+    const std::string ring = dir.path() + "/intake";
+    struct stat st{};
+    const auto has_grown = [&] {
+      return ::stat(ring.c_str(), &st) == 0 &&
+             static_cast<uint64_t>(st.st_size) > options_.intake_bytes;
+    };
+    VariedHistory history(seed_);
+    disk.Expect(fault);
+    for (int i = 0; i < 400 && !has_grown(); ++i) {
+      Honest(history.Step(*journal), disk, fault.error);
+    }
+    EXPECT_TRUE(disk.has_failed() || has_grown());
+    disk.Recover();
+
+    for (int i = 0; i < 5; ++i) ASSERT_OK(history.Step(*journal));
+    ASSERT_OK(journal->Sync());
+    journal->Forget();
+    const auto reopened = Journal::Open(dir.Open(), options_);
+    ASSERT_OK(reopened);
+    ExpectHas(**reopened, history);
+  });
+}
+
 TEST_P(FaultTest, AJournalThatCannotBeOpenedCanBeLater) {
   ForEachCall([&](const TempDir& dir, FaultyDisk& disk,
                   const FaultyDisk::Fault& fault) {

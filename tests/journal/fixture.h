@@ -67,6 +67,7 @@ class FaultyIo final : public Io {
  public:
   std::atomic<int> write_error = 0;
   std::atomic<int> sync_error = 0;
+  std::atomic<int> allocate_error = 0;
   std::atomic<int> commit_error = 0;
   std::atomic<uint64_t> written = 0;
   std::atomic<uint64_t> punched = 0;
@@ -83,6 +84,7 @@ class FaultyIo final : public Io {
     return Io::Sync(fd);
   }
   int Allocate(int fd, int mode, off_t offset, off_t length) override {
+    if (allocate_error != 0) return errno = allocate_error, -1;
     if ((mode & FALLOC_FL_PUNCH_HOLE) != 0) {
       punched += static_cast<uint64_t>(length);
     }

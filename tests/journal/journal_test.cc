@@ -85,6 +85,12 @@ class JournalTest : public ::testing::Test {
                ? static_cast<uint64_t>(st.st_blocks) * 512
                : 0;
   }
+  uint64_t Size(const std::string& name) {
+    struct stat st{};
+    return ::stat(Path(name).c_str(), &st) == 0
+               ? static_cast<uint64_t>(st.st_size)
+               : 0;
+  }
   void Overwrite(const std::string& name, uint64_t at, std::string_view bytes) {
     const auto fd = OpenAt(AT_FDCWD, Path(name), O_RDWR);
     ASSERT_OK(fd);
@@ -448,6 +454,90 @@ TEST_F(JournalTest, ASegmentAnInodeOwnsIsNobodyElses) {
   const Extent other = Write(Content(1, 100));
   EXPECT_NE(other.content.segment, *own);
   EXPECT_NE(*journal_->NewSegment(), *own);
+}
+
+TEST_F(JournalTest, AnEmptyOneTakesLittleOfTheDisk) {
+  Create();
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+  for (const char* name : {"intake", "reserve", "db/data.mdb", "db/lock.mdb"}) {
+    struct stat st{};
+    ASSERT_EQ(::stat(Path(name).c_str(), &st), 0) << name;
+    blocks += Blocks(name);
+    bytes += static_cast<uint64_t>(st.st_size);
+  }
+  EXPECT_LE(blocks, 3U << 20);
+  EXPECT_LE(bytes, 4U << 20);
+}
+
+TEST_F(JournalTest, TheRingGrowsWhenItIsFull) {
+  options_.first_intake_bytes = Intake::kMinCapacity;
+  options_.intake_bytes = 256 << 10;
+  Create();
+  const uint64_t reserve = Blocks("reserve");
+  History history(9);
+  Steps(history, 20);
+  EXPECT_EQ(Size("intake"), 4096 + options_.first_intake_bytes);
+  Steps(history, 180);
+  EXPECT_EQ(Size("intake"), 4096 + options_.intake_bytes);
+  EXPECT_GT(Blocks("reserve"), reserve);
+  ExpectHas(history);
+
+  for (int round = 0; round < 3; ++round) {
+    Crash();
+    Open();
+    ExpectHas(history);
+    Steps(history, 300);
+  }
+  EXPECT_EQ(Size("intake"), 4096 + options_.intake_bytes);
+}
+
+TEST_F(JournalTest, TheRingGrowsForALargeRecord) {
+  options_.first_intake_bytes = Intake::kMinCapacity;
+  options_.intake_bytes = 256 << 10;
+  Create();
+  Change change;
+  change.edits.emplace_back(
+      XattrEdit{Ino{2}, "name", {}, std::string(60'000, 'x')});
+  ASSERT_OK(journal_->Append(change));
+  EXPECT_EQ(Size("intake"), 4096 + options_.intake_bytes);
+  Crash();
+  Open();
+  Model loaded;
+  ASSERT_OK(journal_->Load(loaded));
+  EXPECT_EQ(loaded.xattrs.size(), 1U);
+}
+
+TEST_F(JournalTest, ARingThatCannotGrowStaysAsItIs) {
+  options_.first_intake_bytes = Intake::kMinCapacity;
+  options_.intake_bytes = 256 << 10;
+  Create();
+  const uint64_t reserve = Size("reserve");
+  io_.allocate_error = ENOSPC;
+  History history(10);
+  Steps(history, 300);
+  EXPECT_EQ(Size("intake"), 4096 + options_.first_intake_bytes);
+  EXPECT_EQ(Size("reserve"), reserve);
+  Crash();
+  io_.allocate_error = 0;
+  Open();
+  ExpectHas(history);
+}
+
+// A crash between the two leaves blocks that belong to no place of the ring.
+TEST_F(JournalTest, BlocksBehindTheRingAreNoDamage) {
+  options_.first_intake_bytes = Intake::kMinCapacity;
+  options_.intake_bytes = Intake::kMinCapacity;
+  Create();
+  History history(11);
+  Steps(history, 30);
+  Crash();
+  ASSERT_EQ(::truncate(Path("intake").c_str(), 256 << 10), 0);
+  options_.intake_bytes = 512 << 10;
+  Open();
+  Steps(history, 300);
+  EXPECT_EQ(Size("intake"), 4096 + options_.intake_bytes);
+  ExpectHas(history);
 }
 
 TEST_F(JournalTest, AFullDiskIsAnErrorOfWritesAndNothingIsLost) {

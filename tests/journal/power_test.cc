@@ -44,7 +44,8 @@ class JournalLife {
       : options_(options), random_(seed) {
     journal_options_.background_drain = false;
     journal_options_.map_bytes = 64 << 20;
-    journal_options_.intake_bytes = 64 << 10;
+    journal_options_.intake_bytes = 128 << 10;
+    journal_options_.first_intake_bytes = 64 << 10;
     journal_options_.segment_bytes = 300'000;
   }
 

@@ -144,7 +144,7 @@ TEST_F(StoreTest, ATransactionBeginsAlsoWhenWhatWasMadeAheadIsUnfit) {
   }
   // Its ring is too small for these options.
   ASSERT_OK(store_->MakeBlank(options_));
-  options_.intake_bytes *= 2;
+  options_.first_intake_bytes = options_.intake_bytes;
   auto begun = store_->Begin("larger", kCreated, options_);
   ASSERT_OK(begun);
   struct stat st{};

@@ -151,7 +151,7 @@ for where in "-C ma mount" "mount ma"; do
   echo again >ma/again
   kill_daemon ma
   # shellcheck disable=SC2086 # options and a command
-  txfs $where 2>said
+  txfs $where >said 2>&1
   contains "$(cat said)" "(a) resumed"
   contains "$(cat said)" "mounted $PWD/ws at $PWD/ma"
   equal again "$(cat ma/again)" "brought back by $where"

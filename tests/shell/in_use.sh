@@ -101,7 +101,7 @@ wait "$UMOUNT" || fail "umount failed after the namespace was gone"
 # A mount namespace of its own takes its copy along.
 rm ready said
 txfs mount ws mnt
-"${unshare[@]}" --propagation private "$TXFS" umount mnt 2>err
+"${unshare[@]}" --propagation private "$TXFS" umount mnt >err 2>&1
 contains "$(cat err)" "unmounted $PWD/mnt"
 [[ $(cat err) != *waiting* ]] || fail "umount waited for its own copy"
 mountpoint -q mnt && fail "the mount is still there"

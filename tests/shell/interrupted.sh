@@ -102,11 +102,11 @@ txfs umount mnt
 txfs mount ws mnt --name gone
 echo 1 >mnt/c
 txfs -C mnt commit >/dev/null
-txfs umount mnt 2>err
+txfs umount mnt >err 2>&1
 contains "$(cat err)" "its transaction had no changes and is gone"
 txfs mount ws mnt --name stays
 echo 1 >mnt/d
-txfs umount mnt 2>err
+txfs umount mnt >err 2>&1
 contains "$(cat err)" "the transaction stays open"
 for command in "status" "diff" "discard"; do
   refuses_with_hint 1 'no open transaction "nope"' txfs -C ws -t nope $command

@@ -40,7 +40,7 @@ works() {
   equal "$1" "$(cat user/ws/file)" "committed: $1"
 }
 ends() {
-  txfs umount user/mnt 2>said
+  txfs umount user/mnt >said 2>&1
   contains "$(cat said)" "unmounted"
 }
 
