@@ -3,6 +3,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <ranges>
+
 #include "fs/commit/commit_object.h"
 #include "fs/commit/commit_run.h"
 #include "fs/host/xattrs.h"
@@ -14,18 +16,20 @@ namespace {
 
 using Xattrs = std::map<std::string, std::string>;
 
-/// Makes `wanted` all the user.* attributes of an open object.
+/// Makes `wanted` all the tracked attributes of an open object.
 Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
   const std::string proc = ProcPath(fd);
   // What cannot be listed cannot be set either, and that says why.
   const auto names = XattrNames(proc);
   for (const std::string& name : names.value_or(std::vector<std::string>())) {
-    if (!name.starts_with("user.") || wanted.contains(name)) continue;
+    if (!IsTrackedXattr(name) || wanted.contains(name)) continue;
     if (::removexattr(proc.c_str(), name.c_str()) != 0 && errno != ENODATA) {
       return Fail(errno, "removexattr " + path);
     }
   }
-  for (const auto& [name, value] : wanted) {
+  // An access control list, which may take the permission to set others away,
+  // comes after them.
+  for (const auto& [name, value] : std::views::reverse(wanted)) {
     CrashPoint();
     if (::setxattr(proc.c_str(), name.c_str(), value.data(), value.size(), 0) !=
         0) {

@@ -13,6 +13,7 @@
 
 #include "fs/base/base_mounts.h"
 #include "fs/base/owner_access.h"
+#include "fs/host/xattrs.h"
 #include "journal/support/crash_point.h"
 #include "journal/support/file.h"
 #include "journal/support/pieces.h"
@@ -315,7 +316,7 @@ Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
     }
     if (!after.xattrs) continue;
     for (const auto& [name, value] : *after.xattrs) {
-      if (name.starts_with("user.")) continue;
+      if (IsTrackedXattr(name)) continue;
       return Fail(EBADMSG, "the plan sets the attribute " + name + " of " +
                                step.to.path + ", which no commit does");
     }

@@ -603,7 +603,8 @@ class Planner {
     }
     CommitStep step{.kind = StepKind::kAttributes, .to = Spot::Base(*path)};
     ObjectAttributes after = CommittedAttributes(inode);
-    if (inode.attr().xattrs_owned || (adopts && !inode.xattrs.empty())) {
+    // A file of the store may have inherited an access control list there.
+    if (inode.attr().xattrs_owned || adopts) {
       after.xattrs = OwnXattrs(inode);
     }
     if (inode.record.base && !staged_.contains(inode.ino)) {

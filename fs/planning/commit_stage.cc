@@ -179,7 +179,6 @@ Status VaultFiller::SetAttributes(const StagedObject& object) {
       attributes.xattrs = MergeXattrs(inode, std::move(now));
     }
   }
-  if (attributes.xattrs->empty()) attributes.xattrs.reset();
   const int vault = TRY(DirectoryOf(vault_, object.spot));
   const OpenObject made = TRY(OpenObjectAt(vault, object.spot.path));
   return ApplyAttributes(made, attributes, frozen_.tree.PathOf(inode));
@@ -195,6 +194,8 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   ObjectAttributes attributes = CommittedAttributes(inode);
   attributes.type = FileType::kRegular;
   attributes.xattrs = OwnXattrs(inode);
+  // It is for directories, and the probe is a file.
+  attributes.xattrs->erase(kDefaultAcl);
   const OpenObject made = TRY(OpenObjectAt(vault, name));
   TRY(ApplyAttributes(made, attributes, frozen_.tree.PathOf(inode)));
   CrashPoint();
@@ -362,19 +363,18 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
   return Keep(Spot::Vault(delta.delta.name, ""), std::move(sum), std::nullopt);
 }
 
-/// What the base file carries besides user.* attributes (access control
-/// lists, labels) goes to its replacement, except file capabilities, which a
-/// write takes away.
+/// What the base file carries besides tracked attributes (labels) goes to its
+/// replacement, except file capabilities, which a write takes away.
 Status VaultFiller::CopyForeignXattrs(const Inode& inode, int fd) {
   const auto from = OpenOrigin(inode);
   if (!from && from.error().code == ESTALE) {
     return std::unexpected(from.error());
   }
-  if (!from) return {};  // unreadable to us, so without lists of ours
+  if (!from) return {};  // unreadable to us
   const auto names = XattrNames(ProcPath((*from)->get()));
   std::string value(XATTR_SIZE_MAX, '\0');
   for (const std::string& name : names.value_or(std::vector<std::string>())) {
-    if (name.starts_with("user.") || name == "security.capability") continue;
+    if (IsTrackedXattr(name) || name == "security.capability") continue;
     const ssize_t size =
         ::fgetxattr((*from)->get(), name.c_str(), value.data(), value.size());
     if (size < 0) continue;

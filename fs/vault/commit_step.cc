@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fs/host/xattrs.h"
 #include "fs/vault/vaults.h"
 #include "journal/support/stored.h"
 
@@ -124,7 +125,7 @@ std::map<std::string, std::string> DecodeXattrs(Decoder& in) {
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     const std::string name(in.GetString());
     xattrs[name] = in.GetString();
-    if (!name.starts_with("user.") || !IsXattrName(name)) in.SetBad();
+    if (!IsTrackedXattr(name) || !IsXattrName(name)) in.SetBad();
   }
   return xattrs;
 }
