@@ -44,6 +44,22 @@ Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
   return {};
 }
 
+/// An ordinary user's daemon cannot give files away; the file is its own. The
+/// plan of the commit says so.
+Status GiveOwner(int fd, const ObjectAttributes& attributes,
+                 const std::string& path) {
+  if (::fchownat(fd, "", attributes.uid, attributes.gid, AT_EMPTY_PATH) == 0) {
+    return {};
+  }
+  if (errno != EPERM || ::geteuid() == 0) return Fail(errno, "chown " + path);
+  constexpr auto kSame = static_cast<uid_t>(-1);
+  if (::fchownat(fd, "", kSame, attributes.gid, AT_EMPTY_PATH) == 0 ||
+      errno == EPERM) {
+    return {};
+  }
+  return Fail(errno, "chgrp " + path);
+}
+
 Status ApplyXattrs(const OpenObject& object, const ObjectAttributes& attributes,
                    const std::string& path) {
   const int fd = object.fd.get();
@@ -72,12 +88,7 @@ Status ApplyAttributes(const OpenObject& object,
   CrashPoint();
   const bool owner_differs =
       st.st_uid != attributes.uid || st.st_gid != attributes.gid;
-  // An ordinary user's daemon cannot give files away; the file is its own.
-  if (owner_differs &&
-      ::fchownat(fd, "", attributes.uid, attributes.gid, AT_EMPTY_PATH) != 0 &&
-      (errno != EPERM || ::geteuid() == 0)) {
-    return Fail(errno, "chown " + path);
-  }
+  if (owner_differs) TRY(GiveOwner(fd, attributes, path));
   // Nor can it change what belongs to others; then nothing of this differs, but
   // for the times of what it could write.
   const bool foreign = ::geteuid() != 0 && st.st_uid != ::geteuid();
