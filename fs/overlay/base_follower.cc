@@ -202,6 +202,7 @@ class Refresher {
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
     if (!inode.upper) tree_.Revise(inode, *sight.object);
     ++inode.version;
+    inode.told_acl = kAclNotAsked;  // the kernel drops it, too
     stale_.inodes.push_back(ino);
     AddUnknownNames(path, inode);
   }
@@ -333,6 +334,7 @@ class Refresher {
   void Revise(Inode& inode, const BaseObject& object) {
     if (!tree_.Differs(inode, object)) return;
     tree_.Revise(inode, object);
+    inode.told_acl = kAclNotAsked;  // the kernel drops it, too
     stale_.inodes.push_back(inode.ino);
   }
 

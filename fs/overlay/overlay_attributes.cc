@@ -111,6 +111,7 @@ Result<struct stat> OverlayFilesystem::ApplyAttr(
   const std::shared_ptr<Journal> retired = inode->retired;
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   if (!retired) ReleaseAll(*journal_, released, lsn);
+  inode->told_acl = kAclNotAsked;  // the kernel drops it after this request
   return AnswerStat(*inode);
 }
 
@@ -187,12 +188,17 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
   uint32_t mode_in_base = 0;
   {
     const ReaderLock lock(tree_mutex_);
-    const Inode* inode = TRY(FindInode(ino));
+    Inode* inode = TRY(FindInode(ino));
     mode = inode->attr().mode;
     if (!inode->record.base || inode->attr().xattrs_owned) {
       const auto found = inode->xattrs.find(name);
-      if (found == inode->xattrs.end()) return Fail(ENODATA, "getxattr");
-      return is_access_acl ? AclWithMode(found->second, mode) : found->second;
+      Result<std::string> own = Fail(ENODATA, "getxattr");
+      if (found != inode->xattrs.end()) own = found->second;
+      if (!is_access_acl) return own;
+      // A commit makes it that of the base.
+      inode->told_acl = ToldAcl(own, mode);
+      if (own) own = AclWithMode(std::move(*own), mode);
+      return own;
     }
     mode_in_base = inode->record.base->mode;
     source = TRY(SourceOfXattrs(*inode));
@@ -292,7 +298,10 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
   TRY(Judging(plan).Alter(policy::Effect::kAttributes, *inode));
-  if (IsAclName(name)) TRY(CheckAclOf(*inode, name));
+  if (IsAclName(name)) {
+    TRY(CheckAclOf(*inode, name));
+    inode->told_acl = kAclNotAsked;  // the kernel drops it after this request
+  }
   Attr& attr = plan.EditAttr(*inode);
   attr.ctime = plan.now();
   if (name == kAccessAcl && value) {

@@ -15,6 +15,14 @@
 #include "fs/posix/acl.h"
 
 namespace txfs {
+namespace {
+
+/// A list of the transaction's own says nothing about that of the base.
+uint64_t ToldAclOfBase(const Inode& inode) {
+  return inode.attr().xattrs_owned ? kAclNotAsked : inode.told_acl.load();
+}
+
+}  // namespace
 
 bool OverlayFilesystem::IsGuarded(const Inode& inode) const {
   // Only the daemon's user has access to the mount.
@@ -55,7 +63,7 @@ Status OverlayFilesystem::CheckTold(Ino ino, const Told& told, int fd) const {
 uint64_t OverlayFilesystem::AclToldOf(Ino ino) const {
   const ReaderLock lock(tree_mutex_);
   const Inode* inode = tree_.Find(ino);
-  return inode == nullptr ? kAclNotAsked : inode->told_acl.load();
+  return inode == nullptr ? kAclNotAsked : ToldAclOfBase(*inode);
 }
 
 Status OverlayFilesystem::CheckDirectory(Ino ino, const Told& told,
@@ -84,7 +92,7 @@ bool OverlayFilesystem::AreAncestorsAsTold(Ino ino) const {
     while (inode != nullptr && !inode->links.empty()) {
       inode = tree_.Find(inode->links.front().parent);
       if (inode == nullptr || !inode->record.base) continue;
-      above.push_back({inode->ino, *inode->record.base, inode->told_acl});
+      above.push_back({inode->ino, *inode->record.base, ToldAclOfBase(*inode)});
     }
   }
   bool as_told = true;
@@ -107,12 +115,7 @@ void OverlayFilesystem::SettleDoubts(
   if (doubted.empty()) return;
   StaleCaches stale = WhileFrozen([&](Frozen& frozen) {
     frozen.ForgetDirectories();
-    StaleCaches found = BaseFollower(frozen).LookAgain(doubted);
-    for (const Ino ino : found.inodes) {
-      // The kernel drops it, too, and asks again where it needs it.
-      if (Inode* inode = frozen.tree.Find(ino)) inode->told_acl = kAclNotAsked;
-    }
-    return found;
+    return BaseFollower(frozen).LookAgain(doubted);
   });
   stale.Append(InFlight(stale));
   if (!stale.empty()) tell(stale);

@@ -80,7 +80,7 @@ struct Inode {
   /// Whether the kernel may have cached the attributes: it received them and
   /// did not write since. After a write it asks again.
   std::atomic<bool> attr_told = false;
-  /// Base object: the access control list that the kernel has (ToldAcl).
+  /// The access control list that the kernel received (ToldAcl).
   std::atomic<uint64_t> told_acl = 0;
   /// Time of the last LOOKUP reply for it (LookupClock).
   std::atomic<uint64_t> looked_up = 0;
