@@ -328,7 +328,7 @@ Result<UniqueFd> BaseDirectory::OpenPath(const std::string& path) const {
 Result<std::vector<std::string>> BaseDirectory::ListXattrs(
     const std::string& path) const {
   const UniqueFd fd = TRY(OpenPath(path));
-  auto names = UserXattrNames(fd.get());
+  auto names = TrackedXattrNames(fd.get());
   if (!names) return Fail(names.error().code, "listxattr " + path);
   return names;
 }
@@ -345,7 +345,7 @@ std::string ShownPath(const std::string& path) {
   return path.empty() ? "." : path;
 }
 
-bool HasUserXattrs(const BaseDirectory& base, const std::string& path) {
+bool HasTrackedXattrs(const BaseDirectory& base, const std::string& path) {
   const auto names = base.ListXattrs(path);
   return names && !names->empty();
 }

@@ -91,7 +91,7 @@ class BaseDirectory {
   /// object is at `path`.
   Result<std::string> ReadLink(const std::string& path, uint64_t ino) const;
   Result<std::string> ReadLink(const std::string& path) const;
-  /// The names of the user.* attributes.
+  /// The names of the tracked attributes.
   Result<std::vector<std::string>> ListXattrs(const std::string& path) const;
   Result<std::string> GetXattr(const std::string& path,
                                const std::string& name) const;
@@ -143,8 +143,8 @@ class BaseDirectory {
       GUARDED_BY(mutex_);
 };
 
-/// Whether the base object at `path` has user.* attributes.
-[[nodiscard]] bool HasUserXattrs(const BaseDirectory& base,
-                                 const std::string& path);
+/// Whether the base object at `path` has tracked attributes (IsTrackedXattr).
+[[nodiscard]] bool HasTrackedXattrs(const BaseDirectory& base,
+                                    const std::string& path);
 
 }  // namespace txfs

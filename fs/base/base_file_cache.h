@@ -29,9 +29,11 @@ struct Told {
   uint32_t mode = 0;  ///< with S_IF* bits
   uint32_t uid = 0;
   uint32_t gid = 0;
+  Timestamp ctime;  ///< when the object had these attributes
 
   [[nodiscard]] static Told Of(const BaseOrigin& origin) {
-    return {BaseIdentity::Of(origin), origin.mode, origin.uid, origin.gid};
+    return {BaseIdentity::Of(origin), origin.mode, origin.uid, origin.gid,
+            origin.ctime};
   }
   /// Whether every user who may read (and search) an object with the told
   /// attributes may also read the object of `now`.

@@ -3,6 +3,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <ranges>
+
 #include "fs/commit/commit_object.h"
 #include "fs/commit/commit_run.h"
 #include "fs/host/xattrs.h"
@@ -14,18 +16,20 @@ namespace {
 
 using Xattrs = std::map<std::string, std::string>;
 
-/// Makes `wanted` all the user.* attributes of an open object.
+/// Makes `wanted` all the tracked attributes of an open object.
 Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
   const std::string proc = ProcPath(fd);
   // What cannot be listed cannot be set either, and that says why.
   const auto names = XattrNames(proc);
   for (const std::string& name : names.value_or(std::vector<std::string>())) {
-    if (!name.starts_with("user.") || wanted.contains(name)) continue;
+    if (!IsTrackedXattr(name) || wanted.contains(name)) continue;
     if (::removexattr(proc.c_str(), name.c_str()) != 0 && errno != ENODATA) {
       return Fail(errno, "removexattr " + path);
     }
   }
-  for (const auto& [name, value] : wanted) {
+  // An access control list, which may take the permission to set others away,
+  // comes after them.
+  for (const auto& [name, value] : std::views::reverse(wanted)) {
     CrashPoint();
     if (::setxattr(proc.c_str(), name.c_str(), value.data(), value.size(), 0) !=
         0) {
@@ -38,6 +42,22 @@ Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
     }
   }
   return {};
+}
+
+/// An ordinary user's daemon cannot give files away; the file is its own. The
+/// plan of the commit says so.
+Status GiveOwner(int fd, const ObjectAttributes& attributes,
+                 const std::string& path) {
+  if (::fchownat(fd, "", attributes.uid, attributes.gid, AT_EMPTY_PATH) == 0) {
+    return {};
+  }
+  if (errno != EPERM || ::geteuid() == 0) return Fail(errno, "chown " + path);
+  constexpr auto kSame = static_cast<uid_t>(-1);
+  if (::fchownat(fd, "", kSame, attributes.gid, AT_EMPTY_PATH) == 0 ||
+      errno == EPERM) {
+    return {};
+  }
+  return Fail(errno, "chgrp " + path);
 }
 
 Status ApplyXattrs(const OpenObject& object, const ObjectAttributes& attributes,
@@ -68,12 +88,7 @@ Status ApplyAttributes(const OpenObject& object,
   CrashPoint();
   const bool owner_differs =
       st.st_uid != attributes.uid || st.st_gid != attributes.gid;
-  // An ordinary user's daemon cannot give files away; the file is its own.
-  if (owner_differs &&
-      ::fchownat(fd, "", attributes.uid, attributes.gid, AT_EMPTY_PATH) != 0 &&
-      (errno != EPERM || ::geteuid() == 0)) {
-    return Fail(errno, "chown " + path);
-  }
+  if (owner_differs) TRY(GiveOwner(fd, attributes, path));
   // Nor can it change what belongs to others; then nothing of this differs, but
   // for the times of what it could write.
   const bool foreign = ::geteuid() != 0 && st.st_uid != ::geteuid();

@@ -47,7 +47,7 @@ Result<std::vector<BaseEntry>> ListAsOwner(const BaseDirectory& base,
   return AsOwner(base, path, [&] { return base.List(path); });
 }
 
-/// Of the user.* attributes; 0 when there are none. What cannot be read, of a
+/// Of the tracked attributes; 0 when there are none. What cannot be read, of a
 /// file that its mode closes, counts as empty.
 uint64_t XattrChecksum(const BaseDirectory& base, const ImageEntry& entry) {
   if (S_ISLNK(entry.mode)) return 0;

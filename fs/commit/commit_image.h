@@ -33,7 +33,7 @@ struct ImageEntry {
   uint32_t gid = 0;
   uint64_t size = 0;
   Timestamp mtime, ctime;
-  uint64_t xattrs = 0;  ///< checksum of the user.* attributes; 0: none
+  uint64_t xattrs = 0;  ///< checksum of the tracked attributes; 0: none
   ImageContent content = ImageContent::kNotOurs;
   ContentHash hash;  ///< kHashed
 

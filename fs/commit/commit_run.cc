@@ -338,7 +338,7 @@ Status CommitRunner::CheckHarmless(const CommitSteps& steps, bool is_undo) {
     }
     if (!after.xattrs) continue;
     for (const auto& [name, value] : *after.xattrs) {
-      if (name.starts_with("user.")) continue;
+      if (IsTrackedXattr(name)) continue;
       return Fail(EBADMSG, "the plan sets the attribute " + name + " of " +
                                step.to.path + ", which no commit does");
     }

@@ -28,6 +28,7 @@ Caller CallerOf(fuse_req_t req) {
   return {.pid = static_cast<uint32_t>(ctx->pid),
           .uid = ctx->uid,
           .gid = ctx->gid,
+          .umask = static_cast<uint32_t>(ctx->umask),
           .wait = &wait};
 }
 
@@ -41,7 +42,7 @@ constexpr unsigned kWanted =
     FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
     FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
     FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_NO_OPEN_SUPPORT |
-    FUSE_CAP_NO_OPENDIR_SUPPORT;
+    FUSE_CAP_NO_OPENDIR_SUPPORT | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
 
 void OnInit(void* userdata, fuse_conn_info* connection) {
   auto& context = *static_cast<FuseContext*>(userdata);
@@ -304,6 +305,12 @@ void OnRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
   fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *n);
 }
 
+/// Before the reply, so that no program runs with privileges that a change of
+/// content took: the kernel expects no other mode after it.
+void ForgetMode(fuse_req_t req, fuse_ino_t ino) {
+  fuse_lowlevel_notify_inval_inode(ContextOf(req).session, ino, -1, 0);
+}
+
 void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
              off_t offset, fuse_file_info* fi) {
   // Direct I/O may send the parts of one write in any order.
@@ -311,7 +318,9 @@ void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
       .kill_privileges = FuseWire::WriteKillsPrivileges(),
       .append = (fi->flags & O_APPEND) != 0 && (fi->flags & O_DIRECT) == 0};
   RefusedPages& refused = *ContextOf(req).refused_pages;
+  bool lost = false;
   Caller caller = CallerOf(req);
+  caller.lost_privileges = &lost;
   if (fi->writepage != 0) {
     caller.known = false;
     caller.uid = kNoUid;
@@ -322,6 +331,7 @@ void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
   });
   const bool refuses_pages =
       !caller.known && !written && written.error().kind == ErrorKind::kVetoed;
+  if (lost) ForgetMode(req, ino);
   ReplyCount(req, written);
   // Of write(2) the kernel itself forgets what was refused.
   if (refuses_pages) refused.Forget(ino, offset, size);
@@ -350,22 +360,31 @@ Result<AllocateMode> DecodeAllocateFlags(int flags) {
 
 void OnAllocate(fuse_req_t req, fuse_ino_t ino, int flags, off_t offset,
                 off_t length, fuse_file_info*) {
-  ReplyStatus(req, Guard([&]() -> Status {
-                const AllocateMode mode = TRY(DecodeAllocateFlags(flags));
-                return FsOf(req).Allocate(CallerOf(req), Ino{ino},
-                                          static_cast<uint64_t>(offset),
-                                          static_cast<uint64_t>(length), mode);
-              }));
+  bool lost = false;
+  Caller caller = CallerOf(req);
+  caller.lost_privileges = &lost;
+  const auto allocated = Guard([&]() -> Status {
+    const AllocateMode mode = TRY(DecodeAllocateFlags(flags));
+    return FsOf(req).Allocate(caller, Ino{ino}, static_cast<uint64_t>(offset),
+                              static_cast<uint64_t>(length), mode);
+  });
+  if (lost) ForgetMode(req, ino);
+  ReplyStatus(req, allocated);
 }
 
 void OnCopyRange(fuse_req_t req, fuse_ino_t from, off_t from_offset,
                  fuse_file_info*, fuse_ino_t to, off_t to_offset,
                  fuse_file_info*, size_t length, int) {
-  ReplyCount(req, Guard([&] {
-               return FsOf(req).CopyRange(
-                   CallerOf(req), Ino{from}, static_cast<uint64_t>(from_offset),
-                   Ino{to}, static_cast<uint64_t>(to_offset), length);
-             }));
+  bool lost = false;
+  Caller caller = CallerOf(req);
+  caller.lost_privileges = &lost;
+  const auto copied = Guard([&] {
+    return FsOf(req).CopyRange(caller, Ino{from},
+                               static_cast<uint64_t>(from_offset), Ino{to},
+                               static_cast<uint64_t>(to_offset), length);
+  });
+  if (lost) ForgetMode(req, to);
+  ReplyCount(req, copied);
 }
 
 void OnSeek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,

@@ -17,7 +17,8 @@ struct FuseContext {
   Filesystem& fs;
   std::function<void(const std::string&)> log;
   FuseWire wire{};
-  RefusedPages* refused_pages = nullptr;  ///< set before the first request
+  fuse_session* session = nullptr;        ///< set before the first request
+  RefusedPages* refused_pages = nullptr;  ///< the same
   StaleTold* stale_told = nullptr;        ///< the same
   /// Whether the kernel sends no OPEN and OPENDIR; set in INIT.
   std::atomic<bool> zero_message_open{false};

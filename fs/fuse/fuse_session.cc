@@ -98,6 +98,7 @@ class MountedSession final : public FuseSession {
         threads_(ThreadCount(options.threads)),
         on_end_(options.on_end),
         device_(mount.device()) {
+    context_->session = session_.get();
     context_->refused_pages = &refused_pages_;
     context_->stale_told = &stale_told_;
   }

@@ -1,6 +1,7 @@
 #include "fs/host/process_identity.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -126,6 +127,31 @@ ProcessIdentity IdentifyProcess(pid_t tid) {
   const auto stat = pid ? ReadProcessStat(*pid) : std::nullopt;
   if (!stat) return {};
   return {.pid = *pid, .start = stat->start};
+}
+
+FileRights ReadFileRights(pid_t tid) {
+  // capable() of the kernel means the initial user namespace, whose number is
+  // fixed (PROC_USER_INIT_INO).
+  constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;
+  constexpr uint64_t kFsetid = uint64_t{1} << CAP_FSETID;
+  FileRights rights;
+  if (tid <= 0) return rights;
+  const std::string status = ReadProc(tid, "status");
+  const std::string_view key = "\nGroups:\t";
+  const size_t at = status.find(key);
+  if (at != std::string::npos) {
+    const size_t from = at + key.size();
+    std::istringstream groups(
+        status.substr(from, status.find('\n', from) - from));
+    for (gid_t group = 0; groups >> group;) rights.groups.push_back(group);
+  }
+  struct stat user{};
+  const std::string link = "/proc/" + std::to_string(tid) + "/ns/user";
+  rights.fsetid =
+      (StatusNumber<uint64_t>(status, "CapEff", 16).value_or(0) & kFsetid) !=
+          0 &&
+      ::stat(link.c_str(), &user) == 0 && user.st_ino == kInitialUserNamespace;
+  return rights;
 }
 
 bool IsToEnd(pid_t tid) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace txfs {
 
@@ -27,6 +28,15 @@ struct ProcessIdentity {
 };
 /// The process that the thread `tid` belongs to.
 ProcessIdentity IdentifyProcess(pid_t tid);
+
+/// What decides whether a process keeps the set-user-ID and set-group-ID bits
+/// of files that it changes.
+struct FileRights {
+  bool fsetid = false;        ///< CAP_FSETID in the initial user namespace
+  std::vector<gid_t> groups;  ///< supplementary
+};
+/// Of the thread `tid`. No rights if it cannot be read.
+FileRights ReadFileRights(pid_t tid);
 
 /// Whether a pending signal will kill the process of thread `tid`, or asks it
 /// to end (SIGHUP, SIGINT, SIGQUIT, SIGTERM) although it catches the signal;

@@ -32,10 +32,10 @@ bool CopyFrom(const std::optional<Bytes>& content, uint64_t offset,
   return true;
 }
 
-/// All user.* attributes of an open object.
+/// All tracked attributes of an open object.
 Result<std::map<std::string, std::string>> XattrsIn(int fd) {
   std::map<std::string, std::string> xattrs;
-  for (const std::string& name : TRY(UserXattrNames(fd))) {
+  for (const std::string& name : TRY(TrackedXattrNames(fd))) {
     xattrs[name] = TRY(XattrOf(ProcPath(fd), name));
   }
   return xattrs;
@@ -138,7 +138,7 @@ Status OriginReader::TryRead(const OriginFile& file, int fd, OldState& old,
   struct stat before{};
   struct stat after{};
   if (::fstat(fd, &before) != 0) return Fail(errno, "stat " + file.path);
-  if (file.guarded) TRY(check_told_(file.ino, file.told, before));
+  if (file.guarded) TRY(check_told_(file.ino, file.told, before, fd));
   const size_t n = TRY(ReadFully(fd, offset, out));
   // Another program may have truncated the base file.
   std::ranges::fill(out.subspan(n), std::byte{0});
@@ -158,7 +158,7 @@ Status OriginReader::TryRead(const OriginFile& file, int fd, OldState& old,
 
 bool OriginReader::IsAsTold(const OriginFile& file, int fd) const {
   struct stat now{};
-  return ::fstat(fd, &now) == 0 && check_told_(file.ino, file.told, now);
+  return ::fstat(fd, &now) == 0 && check_told_(file.ino, file.told, now, fd);
 }
 
 bool OriginReader::VisitData(const OriginFile& file, Range range,
@@ -307,7 +307,8 @@ Result<SharedFd> OriginReader::OpenSource(const OriginXattrs& source) {
   if (source.upper && (st.st_mode & S_IFMT) != (source.told->mode & S_IFMT)) {
     return Fail(ENOENT, source.path + " was replaced in the base");
   }
-  TRY(check_told_(source.ino, *source.told, st));
+  const int list = source.asks_acl ? kNoAcl : fd->get();
+  TRY(check_told_(source.ino, *source.told, st, list));
   return fd;
 }
 
@@ -316,7 +317,7 @@ Result<std::vector<std::string>> OriginReader::ListXattrs(
   const auto fd = OpenSource(source);
   if (!fd && IsGone(fd.error())) return std::vector<std::string>();
   if (!fd) return std::unexpected(fd.error());
-  return UserXattrNames((*fd)->get());
+  return TrackedXattrNames((*fd)->get());
 }
 
 Result<std::map<std::string, std::string>> OriginReader::Xattrs(

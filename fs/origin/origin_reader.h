@@ -42,6 +42,7 @@ struct OriginXattrs {
   Ino ino = kNoIno;
   bool upper = false;
   std::optional<Told> told;  ///< the kernel's attributes, if guarded
+  bool asks_acl = false;     ///< the kernel asks for the access control list
 };
 
 /// Reads base files in their recorded state: from the base, from the vaults to
@@ -49,9 +50,12 @@ struct OriginXattrs {
 /// later commits. Thread-safe; its locks are leaves.
 class OriginReader {
  public:
-  /// Fails (ESTALE) if the object with these attributes contradicts the ones
-  /// that the kernel has for the inode.
-  using CheckTold = std::function<Status(Ino, const Told&, const struct stat&)>;
+  /// Fails (ESTALE) if the open object with these attributes contradicts the
+  /// ones that the kernel has for the inode. kNoAcl instead of the descriptor:
+  /// without its access control list.
+  using CheckTold =
+      std::function<Status(Ino, const Told&, const struct stat&, int)>;
+  static constexpr int kNoAcl = -1;
 
   /// `base` outlives this.
   OriginReader(const BaseDirectory& base, CheckTold check_told)
@@ -106,7 +110,7 @@ class OriginReader {
   /// Keeps the content of a base file whose name the transaction took.
   void KeepPreimage(const std::string& path, const struct stat& st);
 
-  // Extended attributes, user.* only.
+  // Extended attributes, tracked ones only.
   /// Empty if the object is gone.
   Result<std::vector<std::string>> ListXattrs(const OriginXattrs& source);
   Result<std::string> GetXattr(const OriginXattrs& source,

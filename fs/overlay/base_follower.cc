@@ -10,6 +10,9 @@
 #include <tuple>
 #include <utility>
 
+#include "fs/host/xattrs.h"
+#include "fs/posix/acl.h"
+
 namespace txfs {
 namespace {
 
@@ -186,9 +189,9 @@ class Refresher {
       return;
     }
     tree_.SetLost(inode, false, stale_.inodes);
-    const bool is_another =
-        !inode.upper && !tree_.IsOrigin(inode, sight.object->st) &&
-        !Told::Of(*inode.record.base).Covers(sight.object->st);
+    const bool is_another = !inode.upper &&
+                            !tree_.IsOrigin(inode, sight.object->st) &&
+                            !MayShow(inode, *sight.object);
     if (is_another && ino != kRootIno) {
       // The kernel admitted the openers by the attributes of the old directory.
       DropBelow(inode);
@@ -200,8 +203,18 @@ class Refresher {
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
     if (!inode.upper) tree_.Revise(inode, *sight.object);
     ++inode.version;
+    inode.told_acl = kAclNotAsked;  // the kernel drops it, too
     stale_.inodes.push_back(ino);
     AddUnknownNames(path, inode);
+  }
+
+  /// Whether the users whom the kernel admitted to `inode` may read `object`.
+  [[nodiscard]] bool MayShow(const Inode& inode,
+                             const BaseObject& object) const {
+    const Told told = Told::Of(*inode.record.base);
+    return told.Covers(object.st) &&
+           IsAclAsTold(inode.told_acl, told.mode,
+                       base_.GetXattr(object.path, kAccessAcl));
   }
 
   /// Keeps only the children that the transaction changed.
@@ -312,7 +325,7 @@ class Refresher {
     const BaseObject& first = *names.front().sight.object;
     // Every user with the old file open must be allowed to read the new one.
     return TypeOfMode(first.st.st_mode) == inode.attr().type &&
-           Told::Of(*inode.record.base).Covers(first.st) &&
+           MayShow(inode, first) &&
            tree_.FindBaseFile(first.path, first.st) == nullptr &&
            std::ranges::all_of(names, [&](const Name& name) {
              return name.sight.object && IsIdentical(*name.sight.object, first);
@@ -322,6 +335,7 @@ class Refresher {
   void Revise(Inode& inode, const BaseObject& object) {
     if (!tree_.Differs(inode, object)) return;
     tree_.Revise(inode, object);
+    inode.told_acl = kAclNotAsked;  // the kernel drops it, too
     stale_.inodes.push_back(inode.ino);
   }
 

@@ -34,6 +34,11 @@ uint64_t RandomSeed() {
 
 FilesystemOptions WithDefaults(FilesystemOptions options) {
   if (!options.exe_of) options.exe_of = ExecutableOf;
+  if (!options.rights_of) {
+    options.rights_of = [](const Caller& caller) {
+      return ReadFileRights(static_cast<pid_t>(caller.pid));
+    };
+  }
   return options;
 }
 
@@ -126,9 +131,8 @@ OverlayFilesystem::OverlayFilesystem(UniqueFd base, const struct stat& root,
       judge_(base_, options_.clock, options_.policy),
       journal_(std::move(journal)),
       origins_(base_,
-               [this](Ino ino, const Told& told, const struct stat& now) {
-                 return CheckTold(ino, told, now);
-               }) {}
+               [this](Ino ino, const Told& told, const struct stat& now,
+                      int fd) { return CheckTold(ino, told, now, fd); }) {}
 
 // --- lookups ---------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -171,11 +172,12 @@ class OverlayFilesystem final : public Filesystem {
   /// Fails (ESTALE) if the kernel, which has `told`, may have admitted a user
   /// who may not read the opened object `now`. `ino` then stays closed until
   /// SettleDoubts, and if the kernel dropped its attributes, until the kernel
-  /// has asked again.
-  Status CheckTold(Ino ino, const Told& told, const struct stat& now) const
-      EXCLUDES(tree_mutex_);
+  /// has asked again. `fd`: as OriginReader::CheckTold.
+  Status CheckTold(Ino ino, const Told& told, const struct stat& now,
+                   int fd) const EXCLUDES(tree_mutex_);
   Status CheckTold(Ino ino, const Told& told, int fd) const
       EXCLUDES(tree_mutex_);
+  uint64_t AclToldOf(Ino ino) const EXCLUDES(tree_mutex_);
   /// CheckTold of the directory at `place`, before it is read.
   Status CheckDirectory(Ino ino, const Told& told,
                         const std::string& place) const EXCLUDES(tree_mutex_);
@@ -197,6 +199,7 @@ class OverlayFilesystem final : public Filesystem {
                          std::string_view name, InodeRecord record);
   Result<Node> ApplyMake(Plan plan, const Caller& caller, Ino parent,
                          std::string_view name, InodeRecord record,
+                         const std::map<std::string, std::string>& xattrs,
                          const std::optional<BaseObject>& probe)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// MakeEntry with questions to the approver, logged.
@@ -300,7 +303,13 @@ class OverlayFilesystem final : public Filesystem {
   template <class T>
   Result<T> Logged(Result<T> result, Op op, const Caller& caller, Ino parent,
                    std::string_view name, Ino new_parent = kNoIno,
-                   std::string_view new_name = {});
+                   std::string_view new_name = {}) {
+    if (!result) {
+      LogRefusal(op, caller, parent, name, new_parent, new_name,
+                 result.error());
+    }
+    return result;
+  }
 
   // Pre-images.
   /// Keeps the pre-image of the base object under a name that the transaction
@@ -315,7 +324,8 @@ class OverlayFilesystem final : public Filesystem {
   Result<struct stat> DoSetAttr(const Caller& caller, Ino ino,
                                 const AttrRequest& request);
   /// `preimage`: the one to keep after success.
-  Result<struct stat> ApplyAttr(Plan plan, Ino ino, const AttrRequest& request,
+  Result<struct stat> ApplyAttr(Plan plan, const Caller& caller, Ino ino,
+                                const AttrRequest& request,
                                 std::optional<BaseOrigin>& preimage)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// Sets the attribute, or removes it if there is no `value`. `op` is the
@@ -323,6 +333,9 @@ class OverlayFilesystem final : public Filesystem {
   Status ChangeXattr(Op op, const Caller& caller, Ino ino,
                      const std::string& name, std::optional<std::string> value,
                      XattrMode mode);
+  /// The default access control list of a directory, which new entries inherit.
+  Result<std::optional<std::string>> DefaultAclOf(Ino directory)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   Result<OriginXattrs> SourceOfXattrs(const Inode& inode) const
       REQUIRES_SHARED(gate_, tree_mutex_);
   Result<std::map<std::string, std::string>> VisibleXattrs(Ino ino)
@@ -348,11 +361,11 @@ class OverlayFilesystem final : public Filesystem {
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
                              ByteSpan bytes, WriteMode mode);
   Status Stage(ByteSpan bytes, WriteLook& look) REQUIRES_SHARED(gate_);
-  /// Applies a staged write, advances `place`, returns the pre-image to keep.
-  Result<std::optional<BaseOrigin>> ApplyWrite(Plan plan, Ino ino,
-                                               WritePlace& place,
-                                               const WriteLook& look,
-                                               bool kill_privileges)
+  /// The pre-image to keep after the change, if any.
+  using ToKeep = Result<std::optional<BaseOrigin>>;
+  /// Applies a staged write and advances `place`.
+  ToKeep ApplyWrite(Plan plan, const Caller& caller, Ino ino, WritePlace& place,
+                    const WriteLook& look, WriteMode mode)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// EACCES: the daemon may not read base content that the file keeps, or, with
   /// `drops_content`, that a commit would overwrite in the base file.
@@ -361,11 +374,9 @@ class OverlayFilesystem final : public Filesystem {
   Status AdoptRetired(Ino ino) REQUIRES_SHARED(gate_);
   Status DoAllocate(const Caller& caller, Ino ino, uint64_t offset,
                     uint64_t length, AllocateMode mode);
-  /// As ApplyWrite.
-  Result<std::optional<BaseOrigin>> ApplyAllocate(Plan plan, Ino ino,
-                                                  Range range,
-                                                  AllocateMode mode)
-      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+  ToKeep ApplyAllocate(Plan plan, const Caller& caller, Ino ino, Range range,
+                       AllocateMode mode) REQUIRES_SHARED(gate_)
+      EXCLUDES(tree_mutex_);
   void PlanTruncate(const Inode& inode, uint64_t size, Plan& plan,
                     std::vector<Extent>& released) REQUIRES_SHARED(tree_mutex_);
 
@@ -386,16 +397,5 @@ class OverlayFilesystem final : public Filesystem {
   OriginReader origins_;
   DirectoryCache directories_;
 };
-
-template <class T>
-Result<T> OverlayFilesystem::Logged(Result<T> result, Op op,
-                                    const Caller& caller, Ino parent,
-                                    std::string_view name, Ino new_parent,
-                                    std::string_view new_name) {
-  if (!result) {
-    LogRefusal(op, caller, parent, name, new_parent, new_name, result.error());
-  }
-  return result;
-}
 
 }  // namespace txfs

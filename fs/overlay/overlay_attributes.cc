@@ -4,7 +4,9 @@
 
 #include "fs/host/xattrs.h"
 #include "fs/overlay/overlay.h"
+#include "fs/posix/acl.h"
 #include "fs/posix/checks.h"
+#include "fs/posix/privileges.h"
 #include "fs/tree/own_xattrs.h"
 
 namespace txfs {
@@ -17,10 +19,22 @@ Op OpOf(const AttrRequest& request) {
   return Op::kUtimens;
 }
 
-bool IsUserXattr(std::string_view name) { return name.starts_with("user."); }
+constexpr uint32_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
+
+/// As the kernel reports it for an object that cannot have such a list.
+Status CheckAclOf(const Inode& inode, std::string_view name) {
+  if (inode.attr().type == FileType::kSymlink) {
+    return Fail(EOPNOTSUPP, "setxattr");
+  }
+  if (name == kDefaultAcl && !inode.IsDirectory()) {
+    return Fail(EACCES, "setxattr");
+  }
+  return {};
+}
 
 /// Applies `request` to `attr`.
-void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
+void ApplyRequest(const AttrRequest& request, bool is_in_group, Timestamp now,
+                  Attr& attr) {
   if (request.mode) attr.mode = *request.mode & 07777;
   if (request.uid) attr.uid = *request.uid;
   if (request.gid) attr.gid = *request.gid;
@@ -28,7 +42,9 @@ void ApplyRequest(const AttrRequest& request, Timestamp now, Attr& attr) {
   // chown(2) clears these bits for every caller, except on a directory.
   const bool kill =
       request.kill_privileges || (chowned && attr.type != FileType::kDirectory);
-  if (kill && !request.mode) attr.mode = WithoutPrivileges(attr.mode);
+  if (kill && !request.mode) {
+    attr.mode = WithoutPrivileges(attr.mode, is_in_group);
+  }
   if (request.size) attr.mtime = now;
   if (request.atime) attr.atime = *request.atime;
   if (request.mtime) attr.mtime = *request.mtime;
@@ -64,13 +80,13 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   if (request.size) TRY(CheckReadable(ino, *request.size == 0));
   std::optional<BaseOrigin> preimage;
   const struct stat st =
-      TRY(ApplyAttr(std::move(plan), ino, request, preimage));
+      TRY(ApplyAttr(std::move(plan), caller, ino, request, preimage));
   if (preimage) origins_.KeepPreimage(ino, *preimage);
   return st;
 }
 
 Result<struct stat> OverlayFilesystem::ApplyAttr(
-    Plan plan, Ino ino, const AttrRequest& request,
+    Plan plan, const Caller& caller, Ino ino, const AttrRequest& request,
     std::optional<BaseOrigin>& preimage) {
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
@@ -89,10 +105,13 @@ Result<struct stat> OverlayFilesystem::ApplyAttr(
     preimage = PreimageOf(*inode);
     PlanTruncate(*inode, *request.size, plan, released);
   }
-  ApplyRequest(request, plan.now(), plan.EditAttr(*inode));
+  const bool is_in_group =
+      !LosesSetGroupId(options_.rights_of, caller, inode->attr());
+  ApplyRequest(request, is_in_group, plan.now(), plan.EditAttr(*inode));
   const std::shared_ptr<Journal> retired = inode->retired;
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   if (!retired) ReleaseAll(*journal_, released, lsn);
+  inode->told_acl = kAclNotAsked;  // the kernel drops it after this request
   return AnswerStat(*inode);
 }
 
@@ -161,23 +180,62 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
                                                 std::string_view name) {
   // The kernel asks for security.capability at every first write.
   if (name.starts_with("security.")) return Fail(ENODATA, "getxattr");
-  if (!IsUserXattr(name)) return Fail(EOPNOTSUPP, "getxattr");
+  if (!IsTrackedXattr(name)) return Fail(EOPNOTSUPP, "getxattr");
+  const bool is_access_acl = name == kAccessAcl;
   const ReaderLock gate(gate_);
   OriginXattrs source;
+  uint32_t mode = 0;
+  uint32_t mode_in_base = 0;
   {
     const ReaderLock lock(tree_mutex_);
-    const Inode* inode = TRY(FindInode(ino));
+    Inode* inode = TRY(FindInode(ino));
+    mode = inode->attr().mode;
     if (!inode->record.base || inode->attr().xattrs_owned) {
       const auto found = inode->xattrs.find(name);
-      if (found == inode->xattrs.end()) return Fail(ENODATA, "getxattr");
-      return found->second;
+      Result<std::string> own = Fail(ENODATA, "getxattr");
+      if (found != inode->xattrs.end()) own = found->second;
+      if (!is_access_acl) return own;
+      // A commit makes it that of the base.
+      inode->told_acl = ToldAcl(own, mode);
+      if (own) own = AclWithMode(std::move(*own), mode);
+      return own;
     }
+    mode_in_base = inode->record.base->mode;
     source = TRY(SourceOfXattrs(*inode));
+    source.asks_acl = IsAclName(name);
   }
   auto value = origins_.GetXattr(source, std::string(name));
   // An object that is gone has no attributes.
-  if (!value && IsGone(value.error())) return Fail(ENODATA, "getxattr");
+  if (!value && IsGone(value.error())) value = Fail(ENODATA, "getxattr");
+  if (!is_access_acl) return value;
+  {
+    const ReaderLock lock(tree_mutex_);
+    Inode* inode = tree_.Find(ino);
+    if (inode != nullptr) inode->told_acl = ToldAcl(value, mode_in_base);
+  }
+  if (value) value = AclWithMode(std::move(*value), mode);
   return value;
+}
+
+Result<std::optional<std::string>> OverlayFilesystem::DefaultAclOf(
+    Ino directory) {
+  std::string place;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindDirectory(directory));
+    if (!inode->record.base || inode->attr().xattrs_owned) {
+      const auto found = inode->xattrs.find(std::string_view(kDefaultAcl));
+      if (found == inode->xattrs.end()) return std::nullopt;
+      return found->second;
+    }
+    place = TRY(PlaceInBase(*inode));
+  }
+  const auto opened = base_.OpenDirectory(place);
+  if (!opened && IsGone(opened.error())) return std::nullopt;
+  const SharedFd fd = TRY(opened);
+  auto acl = XattrOf(ProcPath(fd->get()), kDefaultAcl);
+  if (!acl && acl.error().code == ENODATA) return std::nullopt;
+  return TRY(std::move(acl));
 }
 
 Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
@@ -199,7 +257,10 @@ Result<std::vector<std::string>> OverlayFilesystem::ListXattrs(Ino ino) {
 Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,
                                    std::string_view name,
                                    std::string_view value, XattrMode mode) {
-  Status set = CheckXattr(name, value.size());
+  Status set = CheckXattr(name, value);
+  if (set && IsAclName(name) && !SupportsAcls(base_.root())) {
+    set = Fail(EOPNOTSUPP, "setxattr");
+  }
   if (set) {
     set = Answered(caller, [&](const Caller& asking) {
       return ChangeXattr(Op::kSetxattr, asking, ino, std::string(name),
@@ -212,7 +273,7 @@ Status OverlayFilesystem::SetXattr(const Caller& caller, Ino ino,
 Status OverlayFilesystem::RemoveXattr(const Caller& caller, Ino ino,
                                       std::string_view name) {
   Status removed = Fail(EOPNOTSUPP, "removexattr");
-  if (IsUserXattr(name)) {
+  if (IsTrackedXattr(name)) {
     removed = Answered(caller, [&](const Caller& asking) {
       return ChangeXattr(Op::kRemovexattr, asking, ino, std::string(name),
                          std::nullopt, XattrMode::kReplace);
@@ -237,8 +298,24 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
   TRY(Judging(plan).Alter(policy::Effect::kAttributes, *inode));
+  if (IsAclName(name)) {
+    TRY(CheckAclOf(*inode, name));
+    inode->told_acl = kAclNotAsked;  // the kernel drops it after this request
+  }
   Attr& attr = plan.EditAttr(*inode);
   attr.ctime = plan.now();
+  if (name == kAccessAcl && value) {
+    const AclMode acl = ModeOfAcl(*value).value_or(AclMode{});
+    attr.mode = (attr.mode & ~kPermissions) | acl.bits;
+    if (LosesSetGroupId(options_.rights_of, caller, attr))
+      attr.mode &= ~uint32_t{S_ISGID};
+    if (acl.is_minimal) value.reset();
+  }
+  // Without a list before and after, only the mode changes.
+  if (!exists && !value) {
+    TRY(AcceptFor(*inode, std::move(plan)));
+    return {};
+  }
   const bool owned = std::exchange(attr.xattrs_owned, true);
   if (!owned) {
     plan.SetXattr(*inode, std::string(kXattrsBefore),

@@ -6,6 +6,7 @@
 
 #include "fs/overlay/overlay.h"
 #include "fs/posix/checks.h"
+#include "fs/posix/privileges.h"
 #include "journal/support/file.h"
 
 namespace txfs {
@@ -289,7 +290,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   if (look.kept) TRY(origins_.CheckReadable(ino, *look.kept));
   TRY(Stage(bytes, look));
   const auto preimage =
-      ApplyWrite(std::move(plan), ino, place, look, mode.kill_privileges);
+      ApplyWrite(std::move(plan), caller, ino, place, look, mode);
   if (!preimage) {
     journal_->Abandon(look.staged);
     return std::unexpected(preimage.error());
@@ -299,8 +300,8 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
 }
 
 Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyWrite(
-    Plan plan, Ino ino, WritePlace& place, const WriteLook& look,
-    bool kill_privileges) {
+    Plan plan, const Caller& caller, Ino ino, WritePlace& place,
+    const WriteLook& look, WriteMode mode) {
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   if (tree_.name_changes() != look.name_changes) {
@@ -317,7 +318,7 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyWrite(
   Attr& attr = plan.EditAttr(*inode);
   attr.size = std::max(attr.size, end);
   attr.mtime = attr.ctime = plan.now();
-  if (kill_privileges) attr.mode = WithoutPrivileges(attr.mode);
+  KillPrivileges(options_.rights_of, caller, mode.kill_privileges, attr);
   if (inode->IsOrphan()) {
     inode->orphan_segment = look.segment;
     inode->orphan_end += look.size;
@@ -357,15 +358,15 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));
   TRY(CheckReadable(ino));
-  const auto preimage =
-      ApplyAllocate(std::move(plan), ino, {offset, offset + length}, mode);
+  const auto preimage = ApplyAllocate(std::move(plan), caller, ino,
+                                      {offset, offset + length}, mode);
   if (!preimage) return std::unexpected(preimage.error());
   if (*preimage) origins_.KeepPreimage(ino, **preimage);
   return {};
 }
 
 Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
-    Plan plan, Ino ino, Range range, AllocateMode mode) {
+    Plan plan, const Caller& caller, Ino ino, Range range, AllocateMode mode) {
   const auto [offset, end] = range;
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
@@ -395,6 +396,8 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
     inode->told_size = std::max<uint64_t>(inode->told_size, end);
   }
   attr.mtime = attr.ctime = plan.now();
+  // For fallocate(2) and copy_file_range(2) the kernel decides nothing.
+  KillPrivileges(options_.rights_of, caller, std::nullopt, attr);
   std::optional<BaseOrigin> preimage = PreimageOf(*inode);
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   ReleaseAll(*journal_, released, lsn);
@@ -428,7 +431,8 @@ Result<size_t> OverlayFilesystem::CopyRange(const Caller& caller, Ino from,
         Read(from, from_offset + done, MutableByteSpan(buffer).first(want)));
     if (n == 0) break;
     auto written =
-        Write(caller, to, to_offset + done, ByteSpan(buffer).first(n), {});
+        Write(caller, to, to_offset + done, ByteSpan(buffer).first(n),
+              {.kill_privileges = std::nullopt});
     if (!written && done == 0) return written;
     if (!written) break;
     done += *written;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "fs/host/xattrs.h"
 #include "fs/overlay/overlay.h"
+#include "fs/posix/acl.h"
 #include "fs/posix/checks.h"
 
 namespace txfs {
@@ -22,6 +24,25 @@ bool MayCopy(const Inode& inode) {
   const auto& base = inode.record.base;
   return !base || ::geteuid() == 0 ||
          (base->uid == ::geteuid() && (base->mode & S_IRUSR) != 0);
+}
+
+/// Sets the permissions and access control lists of a new object: those of the
+/// default list of its directory, or those that the caller's umask leaves.
+/// Returns the lists by name.
+std::map<std::string, std::string> InheritAcl(
+    const std::optional<std::string>& list, const Caller& caller, Attr& attr) {
+  if (attr.type == FileType::kSymlink) return {};
+  const auto acl = list ? ModeOfAcl(*list) : std::nullopt;
+  if (!acl) {
+    attr.mode &= ~(caller.umask & 0777);
+    return {};
+  }
+  std::map<std::string, std::string> lists;
+  attr.mode &= ~uint32_t{0777} | acl->bits;
+  if (!acl->is_minimal) lists[kAccessAcl] = AclWithMode(*list, attr.mode);
+  if (attr.type == FileType::kDirectory) lists[kDefaultAcl] = *list;
+  attr.xattrs_owned = !lists.empty();
+  return lists;
 }
 
 /// Sets the IDs of the caller, or the group of a directory with set-group-ID.
@@ -117,15 +138,18 @@ Result<Node> OverlayFilesystem::MakeEntry(Op op, const Caller& caller,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+  const auto list = TRY(DefaultAclOf(parent));
+  const auto lists = InheritAcl(list, caller, record.attr);
   auto made = ApplyMake(std::move(plan), caller, parent, name,
-                        std::move(record), probe);
+                        std::move(record), lists, probe);
   if (made) KeepPreimage(probe);
   return made;
 }
 
 Result<Node> OverlayFilesystem::ApplyMake(
     Plan plan, const Caller& caller, Ino parent, std::string_view name,
-    InodeRecord record, const std::optional<BaseObject>& probe) {
+    InodeRecord record, const std::map<std::string, std::string>& xattrs,
+    const std::optional<BaseObject>& probe) {
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
   if (directory->IsOrphan()) return Fail(ENOENT, "directory");
@@ -139,6 +163,7 @@ Result<Node> OverlayFilesystem::ApplyMake(
   const bool is_directory = attr.type == FileType::kDirectory;
   const Ino ino = tree_.AllocateIno();
   plan.AddInode(ino, std::move(record));
+  for (const auto& [key, value] : xattrs) plan.AddXattr(ino, key, value);
   plan.SetDentry(*directory, name, {DentryKind::kInode, ino});
   plan.TouchDirectory(*directory);
   if (is_directory) plan.CountSubdirectory(*directory, 1);

@@ -11,6 +11,7 @@
 #include "fs/base/base_mounts.h"
 #include "fs/base/link_search.h"
 #include "fs/base/owner_access.h"
+#include "fs/planning/ownership.h"
 #include "fs/tree/own_names.h"
 #include "fs/tree/own_xattrs.h"
 #include "fs/vault/vaults.h"
@@ -59,7 +60,10 @@ struct SharedFile {
 class Planner {
  public:
   Planner(Frozen& frozen, const PlanOptions& options, const BaseMounts& mounts)
-      : frozen_(frozen), options_(options), mounts_(mounts) {
+      : frozen_(frozen),
+        options_(options),
+        mounts_(mounts),
+        ownership_(frozen) {
     if (options.selection == nullptr) return;
     counts_ = [this](const Inode& directory, std::string_view name) {
       return IsSelected(directory, std::string(name));
@@ -337,9 +341,11 @@ class Planner {
 
   void StageTree(const Inode& inode, const Spot& spot) {
     staged_.insert(inode.ino);
-    const bool adopts = AdoptsSegment(inode, spot);
+    std::string nest = ownership_.FindNest(inode);
+    const bool adopts = nest.empty() && AdoptsSegment(inode, spot);
     if (adopts) adopting_.insert(inode.ino);
-    plan_.staged.push_back({spot, inode.ino, adopts});
+    if (!nest.empty()) nests_[inode.ino] = nest;
+    plan_.staged.push_back({spot, inode.ino, adopts, std::move(nest)});
     std::set<std::string> names;  // in an order that can be repeated
     for (const auto& [name, slot] : inode.slots) names.insert(name);
     for (const std::string& name : names) {
@@ -453,23 +459,14 @@ class Planner {
 
   /// Whether a new file takes the old one's place, or the old one is written
   /// to: when it is large and little of it changed, or the new one could not
-  /// have its owner or its name.
+  /// have its owner, its group or its name.
   [[nodiscard]] bool IsReplaced(const Inode& inode) const {
-    const bool keeps_owner =
-        ::geteuid() == 0 || inode.record.base->uid == ::geteuid();
-    if (!keeps_owner || !MayWriteAbove(inode.record.base->path)) return false;
+    if (!ownership_.MayReplace(*inode.record.base)) return false;
     // The vault is on the filesystem of the workspace's root.
     const bool clones = options_.clones && inode.record.base->dev == 0;
     if (clones || inode.attr().size < kPatchFrom) return true;
     return inode.stored_bytes > inode.attr().size / 2 ||
            inode.attr().base_limit < inode.record.base->size / 2;
-  }
-
-  /// Whether this user may change names in the directory of `path`.
-  [[nodiscard]] bool MayWriteAbove(const std::string& path) const {
-    const auto parent =
-        frozen_.base.OpenDirectory(std::string(ParentPath(path)));
-    return !parent || MayWrite((*parent)->get(), ".");
   }
 
   Status AddPatch(const Inode& inode) {
@@ -665,6 +662,11 @@ class Planner {
       return {};
     }
     NoteWithheldMode(inode, *path);
+    if (IsSelected(inode)) {
+      const auto nest = nests_.find(inode.ino);
+      ownership_.Note(inode, *path, staged_.contains(inode.ino),
+                      nest == nests_.end() ? "" : nest->second);
+    }
     const bool adopts = adopting_.contains(inode.ino);
     if (staged_.contains(inode.ino) && !touched && !adopts &&
         !IsDisturbed(inode)) {
@@ -672,7 +674,8 @@ class Planner {
     }
     CommitStep step{.kind = StepKind::kAttributes, .to = Spot::Base(*path)};
     ObjectAttributes after = CommittedAttributes(inode);
-    if (inode.attr().xattrs_owned || (adopts && !inode.xattrs.empty())) {
+    // A file of the store may have inherited an access control list there.
+    if (inode.attr().xattrs_owned || adopts) {
       after.xattrs = OwnXattrs(inode);
     }
     if (inode.record.base && !staged_.contains(inode.ino)) {
@@ -826,6 +829,8 @@ class Planner {
   }
 
   CommitPlan Finish() {
+    std::ranges::move(ownership_.Withheld(),
+                      std::back_inserter(plan_.withheld));
     // Within one depth the order does not matter, but let it be one.
     SortByDepth(detaches_);
     std::ranges::reverse(detaches_);
@@ -848,6 +853,8 @@ class Planner {
   Frozen& frozen_;
   const PlanOptions options_;
   const BaseMounts& mounts_;
+  Ownership ownership_;
+  std::map<Ino, std::string> nests_;  // of staged inodes
   const OwnNames own_names_{frozen_.tree, frozen_.base};
   Tree::Counts counts_;
   mutable PathMemo paths_;

@@ -19,6 +19,8 @@ struct StagedObject {
   /// The inode's own spool segment may become the file; attributes are set
   /// later.
   bool adopts = false;
+  /// A base directory whose group the file gets when it is made; "": none.
+  std::string nest;
 };
 
 /// Content to save in the vault for a patch: the ranges of `delta` of the

@@ -32,6 +32,17 @@ Status Naming(const std::string& path, Status done) {
   return done;
 }
 
+/// Makes the file `name` of the vault, with the group that the directory
+/// `nest` gives to new files, without making a name there.
+Result<UniqueFd> MakeNested(int nest, int vault, const std::string& name) {
+  UniqueFd fd = TRY(OpenAt(nest, ".", O_TMPFILE | O_RDWR, 0600));
+  if (::linkat(AT_FDCWD, ProcPath(fd.get()).c_str(), vault, name.c_str(),
+               AT_SYMLINK_FOLLOW) != 0) {
+    return Fail(errno, "link");
+  }
+  return fd;
+}
+
 /// Makes the file `name` of the vault, of what is to become `path`.
 Result<UniqueFd> MakeSlot(int vault, const std::string& name,
                           const std::string& path) {
@@ -125,7 +136,7 @@ Status VaultFiller::Make(const StagedObject& object) {
     case FileType::kRegular:
       if (!object.adopts || !TRY(AdoptSegment(vault, name, *inode, sum))) {
         sum = {};
-        TRY(MakeRegular(vault, name, *inode, sum));
+        TRY(MakeRegular(vault, object, *inode, sum));
       }
       TRY(Keep(object.spot, std::move(sum), CommittedAttributes(*inode).mtime));
       break;
@@ -179,7 +190,6 @@ Status VaultFiller::SetAttributes(const StagedObject& object) {
       attributes.xattrs = MergeXattrs(inode, std::move(now));
     }
   }
-  if (attributes.xattrs->empty()) attributes.xattrs.reset();
   const int vault = TRY(DirectoryOf(vault_, object.spot));
   const OpenObject made = TRY(OpenObjectAt(vault, object.spot.path));
   return ApplyAttributes(made, attributes, frozen_.tree.PathOf(inode));
@@ -195,6 +205,8 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   ObjectAttributes attributes = CommittedAttributes(inode);
   attributes.type = FileType::kRegular;
   attributes.xattrs = OwnXattrs(inode);
+  // It is for directories, and the probe is a file.
+  attributes.xattrs->erase(kDefaultAcl);
   const OpenObject made = TRY(OpenObjectAt(vault, name));
   TRY(ApplyAttributes(made, attributes, frozen_.tree.PathOf(inode)));
   CrashPoint();
@@ -202,10 +214,21 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   return Fail(errno, "remove a probe file from the vault");
 }
 
-Status VaultFiller::MakeRegular(int directory, const std::string& name,
+Result<UniqueFd> VaultFiller::MakeFile(int directory,
+                                       const StagedObject& object,
+                                       const Inode& inode) {
+  const std::string& name = object.spot.path;
+  const std::string path = frozen_.tree.PathOf(inode);
+  if (object.nest.empty()) return MakeSlot(directory, name, path);
+  const SharedFd nest = TRY(frozen_.base.OpenDirectory(object.nest));
+  auto made = MakeNested(nest->get(), directory, name);
+  if (!made) return Fail(made.error().code, "stage " + path);
+  return made;
+}
+
+Status VaultFiller::MakeRegular(int directory, const StagedObject& object,
                                 const Inode& inode, ContentSum& sum) {
-  const UniqueFd fd =
-      TRY(MakeSlot(directory, name, frozen_.tree.PathOf(inode)));
+  const UniqueFd fd = TRY(MakeFile(directory, object, inode));
   const uint64_t size = inode.attr().size;
   if (TRY(CloneBase(inode, fd.get()))) {
     sum.whole = false;
@@ -362,19 +385,18 @@ Status VaultFiller::SaveDelta(const StagedDelta& delta) {
   return Keep(Spot::Vault(delta.delta.name, ""), std::move(sum), std::nullopt);
 }
 
-/// What the base file carries besides user.* attributes (access control
-/// lists, labels) goes to its replacement, except file capabilities, which a
-/// write takes away.
+/// What the base file carries besides tracked attributes (labels) goes to its
+/// replacement, except file capabilities, which a write takes away.
 Status VaultFiller::CopyForeignXattrs(const Inode& inode, int fd) {
   const auto from = OpenOrigin(inode);
   if (!from && from.error().code == ESTALE) {
     return std::unexpected(from.error());
   }
-  if (!from) return {};  // unreadable to us, so without lists of ours
+  if (!from) return {};  // unreadable to us
   const auto names = XattrNames(ProcPath((*from)->get()));
   std::string value(XATTR_SIZE_MAX, '\0');
   for (const std::string& name : names.value_or(std::vector<std::string>())) {
-    if (name.starts_with("user.") || name == "security.capability") continue;
+    if (IsTrackedXattr(name) || name == "security.capability") continue;
     const ssize_t size =
         ::fgetxattr((*from)->get(), name.c_str(), value.data(), value.size());
     if (size < 0) continue;

@@ -38,8 +38,10 @@ class VaultFiller {
 
  private:
   Status Make(const StagedObject& object);
-  Status MakeRegular(int directory, const std::string& name, const Inode& inode,
-                     ContentSum& sum);
+  Result<UniqueFd> MakeFile(int directory, const StagedObject& object,
+                            const Inode& inode);
+  Status MakeRegular(int directory, const StagedObject& object,
+                     const Inode& inode, ContentSum& sum);
   Result<bool> AdoptSegment(int directory, const std::string& name,
                             const Inode& inode, ContentSum& sum);
   Status FillGaps(const Inode& inode, int fd, ContentSum& sum);

@@ -194,7 +194,7 @@ class DriftFinder {
     // Elsewhere they stay with the file.
     if (!inode.IsOrphan()) return false;
     return !OnlyLinkCountDiffers(inode, st) &&
-           HasUserXattrs(frozen_.base, path);
+           HasTrackedXattrs(frozen_.base, path);
   }
 
   /// Whether its content seems to be what it was.

@@ -422,8 +422,8 @@ Status Resolution::MergeDrift(const Drift& drift) {
     Stay(drift);
     return {};
   }
-  if (replaced && HasUserXattrs(frozen_.base, drift.path)) {
-    Stay(drift, "has user.* attributes");
+  if (replaced && HasTrackedXattrs(frozen_.base, drift.path)) {
+    Stay(drift, "has extended attributes");
     return {};
   }
   if (content && (replaced || ours->ContentChanged())) {

@@ -4,6 +4,9 @@
 
 #include <climits>
 
+#include "fs/host/xattrs.h"
+#include "fs/posix/acl.h"
+
 namespace txfs {
 
 Status CheckName(std::string_view name) {
@@ -38,19 +41,22 @@ Status CheckRange(uint64_t offset, uint64_t length) {
   return {};
 }
 
-Status CheckXattr(std::string_view name, size_t value_size) {
+Status CheckXattr(std::string_view name, std::string_view value) {
   constexpr std::string_view kUser = "user.";
   constexpr size_t kMaxValue = 64 << 10;
-  if (!name.starts_with(kUser)) return Fail(EOPNOTSUPP, "setxattr");
-  if (name.size() == kUser.size()) return Fail(EINVAL, "setxattr");
+  if (!IsTrackedXattr(name)) return Fail(EOPNOTSUPP, "setxattr");
+  if (name == kUser) return Fail(EINVAL, "setxattr");
   if (name.size() > kMaxName) return Fail(ERANGE, "setxattr");
-  if (value_size > kMaxValue) return Fail(E2BIG, "setxattr");
+  if (value.size() > kMaxValue) return Fail(E2BIG, "setxattr");
+  if (IsAclName(name) && !ModeOfAcl(value)) return Fail(EINVAL, "setxattr");
   return {};
 }
 
-uint32_t WithoutPrivileges(uint32_t mode) {
+uint32_t WithoutPrivileges(uint32_t mode, bool is_in_group) {
   uint32_t kept = mode & ~static_cast<uint32_t>(S_ISUID);
-  if ((mode & S_IXGRP) != 0) kept &= ~static_cast<uint32_t>(S_ISGID);
+  if ((mode & S_IXGRP) != 0 || !is_in_group) {
+    kept &= ~static_cast<uint32_t>(S_ISGID);
+  }
   return kept;
 }
 

@@ -33,13 +33,14 @@ Status CheckCrossing(const Attr& source);
 /// EFBIG when [offset, offset + length) passes kMaxFileSize.
 Status CheckRange(uint64_t offset, uint64_t length);
 
-/// Checks an extended attribute to set: EOPNOTSUPP unless `name` starts with
-/// "user.", EINVAL if nothing follows, ERANGE over 255 bytes, E2BIG for a value
-/// over 64 KiB.
-Status CheckXattr(std::string_view name, size_t value_size);
+/// Checks an extended attribute to set: EOPNOTSUPP unless it is tracked
+/// (IsTrackedXattr), EINVAL if nothing follows "user." or `value` is not an
+/// access control list, ERANGE over 255 bytes, E2BIG for a value over 64 KiB.
+Status CheckXattr(std::string_view name, std::string_view value);
 
 /// `mode` after a write, truncation or chown by an unprivileged process:
-/// without set-user-ID, and without set-group-ID if the group may execute.
-[[nodiscard]] uint32_t WithoutPrivileges(uint32_t mode);
+/// without set-user-ID, and without set-group-ID if the group may execute, or
+/// if the process is not in the group.
+[[nodiscard]] uint32_t WithoutPrivileges(uint32_t mode, bool is_in_group);
 
 }  // namespace txfs

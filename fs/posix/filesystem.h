@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fs/host/process_identity.h"
 #include "journal/change.h"
 #include "journal/journal.h"
 #include "journal/support/bytes.h"
@@ -33,6 +34,7 @@ struct Caller {
   uint32_t pid = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
+  uint32_t umask = 0;  ///< for new objects: not yet applied to their mode
   /// False for the write-back of a shared mapping: then `uid` is kNoUid, and
   /// the other numbers are meaningless.
   bool known = true;
@@ -40,6 +42,9 @@ struct Caller {
   LongWait* wait = nullptr;
   /// Questions of rules; internal to the filesystem.
   Inquiry* inquiry = nullptr;
+  /// Set if a change of content took set-user-ID or set-group-ID away, which
+  /// the kernel does not expect; null: nobody wants to know.
+  bool* lost_privileges = nullptr;
 };
 
 /// An inode and its attributes as stat(2) shows them.
@@ -97,6 +102,8 @@ struct FilesystemOptions {
   const Clock* clock = &Clock::System();
   /// Returns the executable of a process, for the log.
   std::function<std::string(uint32_t pid)> exe_of;
+  /// Returns the rights of a process, for set-user-ID and set-group-ID.
+  std::function<FileRights(const Caller&)> rights_of;
   /// Judges operations; null allows everything.
   std::shared_ptr<const policy::Policy> policy;
   /// Answers questions of rules and outlives the filesystem; null denies them.
@@ -108,7 +115,9 @@ struct FilesystemOptions {
 
 /// Flags of write(2).
 struct WriteMode {
-  bool kill_privileges = false;  ///< clear set-user-ID and set-group-ID
+  /// Clear set-user-ID and set-group-ID, because the caller lacks CAP_FSETID;
+  /// none: not known.
+  std::optional<bool> kill_privileges = false;
   /// O_APPEND: write at the end of the file. The offset is the end in the
   /// kernel's cache, which a rollback may have changed.
   bool append = false;

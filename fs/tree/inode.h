@@ -80,6 +80,8 @@ struct Inode {
   /// Whether the kernel may have cached the attributes: it received them and
   /// did not write since. After a write it asks again.
   std::atomic<bool> attr_told = false;
+  /// The access control list that the kernel received (ToldAcl).
+  std::atomic<uint64_t> told_acl = 0;
   /// Time of the last LOOKUP reply for it (LookupClock).
   std::atomic<uint64_t> looked_up = 0;
   uint64_t generation = 0;      ///< distinguishes reuses of the number

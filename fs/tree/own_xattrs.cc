@@ -3,6 +3,8 @@
 #include <optional>
 #include <set>
 
+#include "fs/host/xattrs.h"
+#include "fs/posix/acl.h"
 #include "journal/support/bytes.h"
 #include "journal/support/checksum.h"
 
@@ -66,13 +68,23 @@ std::string EncodeXattrsBefore(const XattrMap& base) {
 XattrMap OwnXattrs(const Inode& inode) {
   XattrMap own(inode.xattrs.begin(), inode.xattrs.end());
   own.erase(std::string(kXattrsBefore));
+  const auto acl = own.find(kAccessAcl);
+  if (acl != own.end()) {
+    acl->second = AclWithMode(std::move(acl->second), inode.attr().mode);
+  }
   return own;
 }
 
 XattrMap MergeXattrs(const Inode& inode, XattrMap base) {
   XattrMap own = OwnXattrs(inode);
   const auto before = DecodeBefore(inode);
-  if (!before) return own;
+  if (!before) {
+    // An earlier version recorded no access control lists.
+    std::erase_if(base,
+                  [](const auto& xattr) { return !IsAclName(xattr.first); });
+    own.merge(std::move(base));
+    return own;
+  }
   for (const std::string& name : ChangedNames(own, *before)) {
     base.erase(name);
     if (auto changed = own.extract(name)) base.insert(std::move(changed));

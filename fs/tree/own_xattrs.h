@@ -10,17 +10,17 @@ namespace txfs {
 
 using XattrMap = std::map<std::string, std::string>;
 
-/// Key under which an inode with user.* attributes of its own keeps checksums
+/// Key under which an inode with tracked attributes of its own keeps checksums
 /// of the base object's (docs/format.md, "Tables"). No attribute can have this
 /// name. Older stores have no such entry.
 inline constexpr std::string_view kXattrsBefore = "before";
 
 [[nodiscard]] std::string EncodeXattrsBefore(const XattrMap& base);
 
-/// The user.* attributes of `inode`, which has its own.
+/// The tracked attributes of `inode`, which has its own.
 [[nodiscard]] XattrMap OwnXattrs(const Inode& inode);
 
-/// The user.* attributes after a merge: the changes of the transaction applied
+/// The tracked attributes after a merge: the changes of the transaction applied
 /// to `base`, which the base object has now.
 [[nodiscard]] XattrMap MergeXattrs(const Inode& inode, XattrMap base);
 

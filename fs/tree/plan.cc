@@ -80,6 +80,11 @@ void Plan::AddInode(Ino ino, InodeRecord record) {
   head_.push_back(InodeEdit{ino, std::nullopt, std::move(record)});
 }
 
+void Plan::AddXattr(Ino ino, std::string name, std::string value) {
+  tail_.push_back(
+      XattrEdit{ino, std::move(name), std::nullopt, std::move(value)});
+}
+
 void Plan::DropContent(const Inode& inode) {
   if (!inode.extents.empty()) {
     ExtentEdit edit{.ino = inode.ino};

@@ -39,6 +39,8 @@ class Plan {
   /// Adds `delta` to the number of subdirectories of `directory`.
   void CountSubdirectory(const Inode& directory, int delta);
   void AddInode(Ino ino, InodeRecord record);
+  /// An extended attribute of a new inode.
+  void AddXattr(Ino ino, std::string name, std::string value);
   /// Removes one name. With the last one, content and record go too. The record
   /// of a base object stays: a commit checks and deletes it.
   void DropLink(const Inode& inode);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "fs/base/base_directory.h"
+#include "fs/host/xattrs.h"
 #include "fs/vault/vaults.h"
 #include "journal/support/stored.h"
 
@@ -126,7 +127,7 @@ std::map<std::string, std::string> DecodeXattrs(Decoder& in) {
   for (uint32_t i = 0; i < count && in.ok(); ++i) {
     const std::string name(in.GetString());
     xattrs[name] = in.GetString();
-    if (!name.starts_with("user.") || !IsXattrName(name)) in.SetBad();
+    if (!IsTrackedXattr(name) || !IsXattrName(name)) in.SetBad();
   }
   return xattrs;
 }

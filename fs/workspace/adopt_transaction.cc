@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "fs/host/xattrs.h"
 #include "journal/image.h"
 
 namespace txfs {
@@ -49,12 +51,23 @@ class Adoption {
       edits.emplace_back(XattrEdit{.ino = key.first,
                                    .name = key.second,
                                    .before = value,
-                                   .after = std::nullopt});
+                                   .after = InBase(key.first, key.second)});
     }
     return edits;
   }
 
  private:
+  /// The access control list that the base object has now, if any.
+  std::optional<std::string> InBase(Ino ino, const std::string& name) const {
+    const auto found = image_.inodes.find(ino);
+    const bool may_have =
+        IsAclName(name) && found != image_.inodes.end() && found->second.base;
+    if (!may_have) return std::nullopt;
+    auto acl = base_.GetXattr(found->second.base->path, name);
+    if (!acl) return std::nullopt;
+    return std::move(*acl);
+  }
+
   InodeRecord Adopted(Ino ino, const InodeRecord& record) const {
     InodeRecord after = record;
     after.attr.uid = ::geteuid();

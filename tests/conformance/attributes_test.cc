@@ -1,6 +1,10 @@
+#include <fcntl.h>
+#include <linux/falloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
+#include <map>
 #include <string>
 
 #include "tests/conformance/conformance.h"
@@ -92,10 +96,64 @@ TEST_P(AttributesTest, AWriteByAnotherUserClearsSetUserId) {
   ASSERT_OK(fs().Close(file));
 }
 
+TEST_P(AttributesTest, EveryChangeOfContentByAnotherUserClearsSetUserId) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  base().File("from", string(8192, 'f'));
+  using Change = std::function<Status(Handle)>;
+  const std::map<string, Change> changes = {
+      {"write",
+       [&](Handle file) -> Status {
+         TRY(fs().WriteAt(file, 0, "y"));
+         return {};
+       }},
+      {"truncate", [&](Handle file) { return fs().TruncateOf(file, 100); }},
+      {"reserve", [&](Handle file) { return fs().Allocate(file, 0, 0, 9000); }},
+      {"punch",
+       [&](Handle file) {
+         return fs().Allocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              0, 4096);
+       }},
+      {"zero",
+       [&](Handle file) {
+         return fs().Allocate(file, FALLOC_FL_ZERO_RANGE, 0, 4096);
+       }},
+      {"copy",
+       [&](Handle file) -> Status {
+         const Handle from = Open("from", O_RDONLY);
+         const auto copied = fs().CopyRange(from, 0, file, 0, 4096);
+         TRY(fs().Close(from));
+         TRY(copied);
+         return {};
+       }},
+  };
+  for (const auto& [name, change] : changes) {
+    base().File(name, string(8192, 'x'), 06777);
+    // Without execute permission for the group, whose member it is not.
+    base().File(name + "-group", string(8192, 'x'), 02766);
+  }
+  for (const auto& [name, change] : changes) {
+    for (const string& path : {name, name + "-group"}) {
+      const mode_t mode = St(path).st_mode;
+      EXPECT_NE(mode & 06000, 0u) << path;
+      const Handle file = Open(path, O_RDWR);
+      fs().ActAs(1000, 1000);
+      const auto changed = change(file);
+      fs().ActAs(0, 0);
+      if (!changed && changed.error().code == EOPNOTSUPP) continue;
+      ASSERT_OK(changed);
+      EXPECT_EQ(St(path).st_mode, mode & ~mode_t{06000}) << path;
+      ASSERT_OK(fs().Close(file));
+    }
+  }
+}
+
 TEST_P(AttributesTest, AWriteByRootKeepsSetUserId) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   base().File("f", "x", 04755);
   ASSERT_OK(fs().PatchFile("f", 0, "y"));
+  const Handle file = Open("f", O_RDWR);
+  ASSERT_OK(fs().Allocate(file, 0, 0, 9000));
+  ASSERT_OK(fs().Close(file));
   EXPECT_EQ(St("f").st_mode, S_IFREG | 04755u);
   SkipCommit();
 }

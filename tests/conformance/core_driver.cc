@@ -109,6 +109,9 @@ Status CoreDriver::OpenWorkspace() {
   options.filesystem.policy = options_.policy;
   options.filesystem.approver = options_.approver;
   options.filesystem.is_for_others = options_.is_for_others;
+  options.filesystem.rights_of = [](const Caller& caller) {
+    return FileRights{.fsetid = caller.uid == 0, .groups = {}};
+  };
   options.filesystem.exe_of = [](uint32_t) { return std::string("/test"); };
   workspace_ = TRY(Workspace::Open(options));
   return {};
@@ -179,7 +182,10 @@ Result<uint64_t> CoreDriver::StoreBytes() {
 }
 
 void CoreDriver::ActAs(uid_t uid, gid_t gid) {
-  caller_ = {.pid = static_cast<uint32_t>(getpid()), .uid = uid, .gid = gid};
+  caller_ = {.pid = static_cast<uint32_t>(getpid()),
+             .uid = uid,
+             .gid = gid,
+             .umask = kUmask};
 }
 
 // Paths.
@@ -281,8 +287,8 @@ Result<CoreDriver::Ref> CoreDriver::OpenOrCreate(const std::string& path,
     const std::string dir = ParentOf(path) + "/";
     return OpenOrCreate(dir + TRY(fs().ReadLink(link->ino())), flags, mode);
   }
-  const Node node = TRY(fs().Create(caller_, place.parent.ino(), place.name,
-                                    S_IFREG | (mode & ~kUmask)));
+  const Node node =
+      TRY(fs().Create(caller_, place.parent.ino(), place.name, S_IFREG | mode));
   return Ref(this, node.ino);
 }
 
@@ -368,8 +374,8 @@ Result<size_t> CoreDriver::CopyRange(Handle from, uint64_t from_offset,
 
 Status CoreDriver::Mkdir(const std::string& path, mode_t mode) {
   const Place place = TRY(FindFreePlace(path));
-  return Made(fs().MakeDirectory(caller_, place.parent.ino(), place.name,
-                                 mode & ~kUmask));
+  return Made(
+      fs().MakeDirectory(caller_, place.parent.ino(), place.name, mode));
 }
 
 Status CoreDriver::Rmdir(const std::string& path) {
@@ -425,7 +431,7 @@ Result<std::string> CoreDriver::Readlink(const std::string& path) {
 Status CoreDriver::Mkfifo(const std::string& path, mode_t mode) {
   const Place place = TRY(FindFreePlace(path));
   return Made(fs().MakeNode(caller_, place.parent.ino(), place.name,
-                            S_IFIFO | (mode & ~kUmask), 0));
+                            S_IFIFO | mode, 0));
 }
 
 Status CoreDriver::Set(const Ref& ref, const AttrRequest& request) {

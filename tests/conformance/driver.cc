@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "fs/base/base_directory.h"
+#include "fs/host/xattrs.h"
 
 namespace txfs::testing {
 namespace {
@@ -90,8 +91,7 @@ Result<std::map<std::string, std::string>> XattrsOf(Driver& driver,
                                                     const std::string& path) {
   std::map<std::string, std::string> xattrs;
   for (const std::string& name : TRY(driver.ListXattrs(path))) {
-    if (name.starts_with("user."))
-      xattrs[name] = TRY(driver.GetXattr(path, name));
+    if (IsTrackedXattr(name)) xattrs[name] = TRY(driver.GetXattr(path, name));
   }
   return xattrs;
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "journal/support/unique_fd.h"
@@ -127,6 +128,31 @@ TEST_P(KernelTest, BaseTreesDeeperThanPathMaxAreReadable) {
   EXPECT_EQ(read(file.get(), content, 4), 4);
   EXPECT_STREQ(content, "deep");
   EXPECT_EQ(pwrite(file.get(), "D", 1, 0), 1);
+}
+
+TEST_P(KernelTest, AModeThatAWriteChangesIsNotCached) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  base().File("f", string(8192, 'x'), 06777);
+  base().File("g", string(8192, 'x'), 06777);
+  alignas(4096) static char block[4096];
+  const auto cached_mode = [&](const string& path) {
+    struct statx stx{};
+    EXPECT_EQ(statx(AT_FDCWD, (fs().mountpoint() + "/" + path).c_str(), 0,
+                    STATX_MODE, &stx),
+              0);
+    return stx.stx_mode & 07777;
+  };
+  fs();
+  for (const auto& [name, flags] :
+       {std::pair<string, int>{"f", 0}, {"g", O_DIRECT}}) {
+    EXPECT_EQ(cached_mode(name), 06777) << name;
+    const UniqueFd fd = OpenFd(name, O_WRONLY | flags);
+    fs().ActAs(1000, 1000);
+    const ssize_t n = pwrite(fd.get(), block, sizeof block, 0);
+    fs().ActAs(0, 0);
+    ASSERT_EQ(n, 4096) << name;
+    EXPECT_EQ(cached_mode(name), 0777) << name;
+  }
 }
 
 TEST_P(KernelTest, DirectReadsSeeBufferedWrites) {

@@ -91,7 +91,7 @@ Result<Node> MemoryFilesystem::Create(const Caller& caller, Ino parent,
   Count(Call::kCreate);
   Note(caller);
   MutexLock lock(mutex_);
-  return Add(parent, name, S_IFREG | (mode & 07777), caller);
+  return Add(parent, name, S_IFREG | (mode & 07777 & ~caller.umask), caller);
 }
 
 Result<Node> MemoryFilesystem::MakeNode(const Caller&, Ino, std::string_view,
@@ -103,7 +103,7 @@ Result<Node> MemoryFilesystem::MakeDirectory(const Caller& caller, Ino parent,
                                              std::string_view name,
                                              uint32_t mode) {
   MutexLock lock(mutex_);
-  return Add(parent, name, S_IFDIR | (mode & 07777), caller);
+  return Add(parent, name, S_IFDIR | (mode & 07777 & ~caller.umask), caller);
 }
 
 Result<Node> MemoryFilesystem::MakeSymlink(const Caller& caller, Ino parent,
@@ -258,10 +258,10 @@ Result<size_t> MemoryFilesystem::Write(const Caller& caller, Ino ino,
   Count(Call::kWrite);
   Note(caller);
   log_.last_write_size = bytes.size();
-  log_.last_write_kills = mode.kill_privileges;
+  log_.last_write_kills = mode.kill_privileges.value_or(false);
   MutexLock lock(mutex_);
   Object* object = TRY(Find(ino));
-  if (mode.kill_privileges) object->st.st_mode &= ~kKillable;
+  if (mode.kill_privileges.value_or(false)) object->st.st_mode &= ~kKillable;
   const uint64_t end = offset + bytes.size();
   if (object->content.size() < end) object->content.resize(end);
   std::memcpy(object->content.data() + offset, bytes.data(), bytes.size());
