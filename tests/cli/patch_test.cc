@@ -87,8 +87,8 @@ class PatchTest : public testing::Test {
   ContentReader Reader() {
     return [this](const ChangeSide& side, bool) -> Result<std::string> {
       ++reads_;
-      if (side.attr.mode == kClosed) return Fail(EACCES, "open");
       if (side.attr.type == FileType::kSymlink) return side.symlink;
+      if (side.attr.mode == kClosed) return Fail(EACCES, "open");
       return contents_.at(Raw(side.ino));
     };
   }

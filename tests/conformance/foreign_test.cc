@@ -26,17 +26,26 @@ using ::std::string;
 /// The base without names that are reserved for txfs.
 Result<TreeView> Base(PosixDriver& plain) {
   TreeView view = TRY(ViewWithoutStore(plain));
-  std::erase_if(view, [&](const auto& entry) {
-    const auto& [path, file] = entry;
-    if (!path.contains(".txfs-vault")) return false;
-    const string parent(ParentPath(path));
-    // Some filesystems count directories in a directory as its links.
-    const auto above = view.find(parent);
-    const bool counts = above != view.end() && !parent.empty() &&
-                        S_ISDIR(file.mode) && above->second.nlink > 2;
-    if (counts) --above->second.nlink;
-    return true;
+  for (auto& [path, file] : view) {
+    if (!S_ISDIR(file.mode) || path.empty()) continue;
+    // Some filesystems count the directories in a directory as its links.
+    const bool counts = file.nlink > 1;
+    const auto entries = plain.List(path);
+    if (!counts || !entries) continue;
+    file.nlink -= static_cast<uint64_t>(
+        std::ranges::count_if(*entries, [](const Entry& entry) {
+          return entry.name.starts_with(".txfs-vault");
+        }));
+  }
+  std::erase_if(view, [](const auto& entry) {
+    return entry.first.contains(".txfs-vault");
   });
+  return view;
+}
+
+/// The same without numbers of links, which count those of the vault.
+TreeView WithoutLinks(TreeView view) {
+  for (auto& [path, file] : view) file.nlink = 0;
   return view;
 }
 
@@ -177,7 +186,11 @@ TEST_F(ForeignTest, NamesOfAFileWithSeveralGoAndMove) {
     const TreeView before = TRY(Base(plain_));
     TRY(driver.Unlink("one"));
     TRY(driver.Rename("two", "second", 0));
-    const string wrong = TRY(CommitAndCompare(driver, plain_));
+    const TreeView worked = TRY(ViewWithoutStore(driver));
+    TRY(driver.Commit());
+    const string wrong =
+        Compare(WithoutLinks(worked), WithoutLinks(TRY(Base(plain_))),
+                {.ino = false, .ctime = false});
     if (!wrong.empty()) return wrong;
     TRY(driver.Undo(""));
     return Compare(before, TRY(Base(plain_)), {.ctime = false});
@@ -297,7 +310,9 @@ string CrashEverywhere(const BaseTree& base, PosixDriver& plain) {
   options.path = base.root();
   options.store = options.path + "/.txfs";
   options.filesystem.exe_of = [](uint32_t) { return string("/test"); };
-  const auto view = [&] { return Base(plain).value_or(TreeView()); };
+  const auto view = [&] {
+    return WithoutLinks(Base(plain).value_or(TreeView()));
+  };
   const TreeView before = view();
   for (uint64_t point = 1;; ++point) {
     const string when = "crash point " + std::to_string(point) + ": ";
@@ -313,7 +328,7 @@ string CrashEverywhere(const BaseTree& base, PosixDriver& plain) {
             (*driver)->Rename("d", "e", 0), (*driver)->Mkdir("d", 0755)}) {
         if (!done) return when + done.error().ToString();
       }
-      after = ViewWithoutStore(**driver).value_or(TreeView());
+      after = WithoutLinks(ViewWithoutStore(**driver).value_or(TreeView()));
     }
     const Ending ending = RunAndCrash(
         options,

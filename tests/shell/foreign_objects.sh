@@ -72,7 +72,8 @@ as_user "$TXFS" mount ws mnt
 while read -r step; do
   for place in plain mnt; do
     status=0
-    (cd $place && as_user sh -c "$step" >"$TMPDIR/$place.out" 2>&1) || status=$?
+    # A mount is its user's alone.
+    as_user sh -c "cd $place; $step" >"$TMPDIR/$place.out" 2>&1 || status=$?
     echo "$status" >>"$TMPDIR/$place.out"
   done
   diff "$TMPDIR/plain.out" "$TMPDIR/mnt.out" >&2 || fail "$step: ends otherwise in the mount"
@@ -129,9 +130,11 @@ equal "" "$(kept)" "kept in the workspace before the commit"
 manifest ws >before
 id=$(as_user "$TXFS" -C mnt commit --json -m foreign 2>/dev/null | json 'd["id"]')
 as_user sh -c 'rm -f plain/writable && echo 12345678 >plain/writable'
+# Without numbers of links: a removed name stays one in the vault.
+seen() { manifest "$1" | awk -F '\t' -v OFS='\t' 'NF > 4 { $5 = "" } !/\.txfs-vault/'; }
 committed() {
-  manifest ws | grep -v '\.txfs-vault' >"$TMPDIR/ws.now"
-  manifest plain >"$TMPDIR/plain.now"
+  seen ws >"$TMPDIR/ws.now"
+  seen plain >"$TMPDIR/plain.now"
   diff -u "$TMPDIR/plain.now" "$TMPDIR/ws.now" >&2 || fail "the commit is not what a plain directory has"
 }
 committed
