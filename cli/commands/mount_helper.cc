@@ -58,8 +58,11 @@ Result<MountHelperCall> ParseMountHelper(
 }
 
 Result<int> RunMountHelper(const std::vector<std::string>& all) {
-  const MountHelperCall call =
-      TRY(ParseMountHelper({all.begin() + 1, all.end()}));
+  MountHelperCall call = TRY(ParseMountHelper({all.begin() + 1, all.end()}));
+  // mount(8) does not pass on options that name its own defaults.
+  call.arguments.options.insert(
+      call.arguments.options.begin(),
+      "suid,dev,exec,async,atime,diratime,nolazytime");
   if (call.fake) return 0;
   if (!call.verbose) SayNothing();
   const Context context{.directory = TRY(CurrentDirectory()),

@@ -319,6 +319,14 @@ Result<std::vector<std::string>> ProtectiveFlags(const UniqueFd& base) {
   return flags;
 }
 
+/// Whether the mount itself has the option `name`, whose place is not the
+/// first.
+bool HasOption(const MountEntry& entry, const std::string& name) {
+  const size_t end = entry.options.find(' ');
+  const std::string options = entry.options.substr(0, end) + ",";
+  return options.contains("," + name + ",");
+}
+
 /// Filesystems inside the workspace have flags of their own; their set-user-ID
 /// programs and devices must not come to life, either.
 void AddFlagsInside(const std::string& workspace,
@@ -330,11 +338,8 @@ void AddFlagsInside(const std::string& workspace,
         !IsWithin(entry.mountpoint, workspace)) {
       continue;
     }
-    const std::string options = "," + entry.options + ",";
     for (const char* name : {"nosuid", "nodev"}) {
-      if (options.contains("," + std::string(name) + ",")) {
-        flags.emplace_back(name);
-      }
+      if (HasOption(entry, name)) flags.emplace_back(name);
     }
   }
 }
@@ -517,8 +522,9 @@ Status Remount(const Context& context, const MountArguments& arguments,
   std::vector<std::string> options = flags.kernel;
   if (flags.read_only) options.emplace_back(*flags.read_only ? "ro" : "rw");
   const bool loosens =
-      std::ranges::any_of(options, [](const std::string& option) {
-        return option == "suid" || option == "dev" || option == "exec";
+      std::ranges::any_of(options, [&](const std::string& option) {
+        return (option == "suid" || option == "dev" || option == "exec") &&
+               HasOption(*entry, "no" + option);
       });
   if (loosens && !entry->is_own()) {
     return Fail(EPERM,

@@ -697,6 +697,7 @@ TEST_F(JournalTest, TheLogIsReadInOrderFromAnywhere) {
 }
 
 TEST_F(JournalTest, RewritesOfAFileAreOneRowOfTheLog) {
+  options_.first_intake_bytes = options_.intake_bytes;  // one batch
   Create();
   Model expected;
   Attr attr{.size = 1};

@@ -62,10 +62,10 @@ sed -n '/^silent()/,/^}/p;/^options()/p;/^has()/,/^}/p;/^lacks()/,/^}/p' \
   "$TXFS_SOURCE_DIR/tests/shell/mount_helper.sh" >>"$TMPDIR/inside"
 cat >>"$TMPDIR/inside" <<'END'
 trap 'umount mnt 2>/dev/null || true' EXIT
-silent mount -t fuse.txfs "$PWD/ws" "$PWD/mnt" -o "store=$PWD/store"
+silent mount -t fuse.txfs "$PWD/ws" "$PWD/mnt" -o "nosuid,nodev,store=$PWD/store"
 equal x "$(cat mnt/x)" "content by mount(8)"
-has mnt nosuid "by default"
-has mnt nodev "by default"
+has mnt nosuid "nosuid"
+has mnt nodev "nodev"
 
 # What a remount names changes, the rest stays.
 silent mount -o remount,ro mnt
@@ -86,13 +86,25 @@ silent mount -o remount,exec,suid,nodev mnt
 lacks mnt noexec "remount,exec"
 lacks mnt nosuid "remount,suid"
 has mnt nodev "remount,nodev"
-umount mnt
+txfs umount mnt >/dev/null
 
-# Root's suid and dev are in force where root asks for them.
+# Root's suid and dev are in force where root asks for them; for mount(8) they
+# are the default.
+txfs --store store mount ws mnt >/dev/null
+has mnt nosuid "txfs mount"
+has mnt nodev "txfs mount"
+txfs mount ws mnt -o remount,dev
+has mnt nosuid "txfs mount -o remount,dev"
+lacks mnt nodev "txfs mount -o remount,dev"
+txfs umount mnt >/dev/null
+txfs --store store mount ws mnt -o suid >/dev/null
+lacks mnt nosuid "txfs mount -o suid"
+has mnt nodev "txfs mount -o suid"
+txfs umount mnt >/dev/null
 silent mount -t fuse.txfs "$PWD/ws" "$PWD/mnt" -o "suid,dev,store=$PWD/store"
 lacks mnt nosuid "suid"
 lacks mnt nodev "dev"
-umount mnt
+txfs umount mnt >/dev/null
 
 # But never against the base.
 mkdir base
@@ -104,13 +116,13 @@ lacks mnt nodev "a base with devices"
 silent mount -o remount,suid,exec mnt
 has mnt nosuid "a nosuid base, remounted"
 has mnt noexec "a noexec base, remounted"
-umount mnt
+txfs umount mnt >/dev/null
 umount base
 mkdir ws/part
 mount -t tmpfs -o nosuid none ws/part
 silent mount -t fuse.txfs "$PWD/ws" "$PWD/mnt" -o "suid,dev,store=$PWD/store"
 has mnt nosuid "a nosuid filesystem inside the base"
 lacks mnt nodev "a filesystem with devices inside the base"
-umount mnt
+txfs umount mnt >/dev/null
 END
 unshare -m sh -eu "$TMPDIR/inside"
