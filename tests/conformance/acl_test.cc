@@ -152,6 +152,22 @@ TEST_P(AclTest, AMinimalDefaultListIsAMask) {
   EXPECT_EQ(Mode("d/g"), 0644u);
 }
 
+TEST_P(AclTest, ACommittedFileInheritsNothingFromTheStore) {
+  base().Directory("d");
+  // The store of the tests lies in the root.
+  base().Xattr("", kDefaultAcl, AclFor1000(7, 7, 7, 7));
+  ASSERT_OK(fs().WriteFile("d/small", "x"));
+  ASSERT_OK(fs().WriteFile("d/large", string(3 << 20, 'x')));
+  ASSERT_OK(fs().Mkdir("d/sub", 0755));
+  ASSERT_OK(fs().WriteFile("d/sub/f", "x"));
+  if (fs().has_base()) Commit();
+  for (const string path : {"d/small", "d/large", "d/sub", "d/sub/f"}) {
+    EXPECT_EQ(Access(path), "none") << path;
+    EXPECT_EQ(Default(path), "none") << path;
+  }
+  EXPECT_EQ(Mode("d/large"), 0644u);
+}
+
 TEST_P(AclTest, BadListsAreRefused) {
   base().File("f", "x");
   const string no_mask = AclOf({{ACL_USER_OBJ, 6},
