@@ -361,8 +361,7 @@ class OverlayFilesystem final : public Filesystem {
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
                              ByteSpan bytes, WriteMode mode);
   Status Stage(ByteSpan bytes, WriteLook& look) REQUIRES_SHARED(gate_);
-  /// The pre-image to keep after the change, if any.
-  using ToKeep = Result<std::optional<BaseOrigin>>;
+  using ToKeep = Result<std::optional<BaseOrigin>>;  ///< a pre-image
   /// Applies a staged write and advances `place`.
   ToKeep ApplyWrite(Plan plan, const Caller& caller, Ino ino, WritePlace& place,
                     const WriteLook& look, WriteMode mode)

@@ -185,7 +185,7 @@ class Planner {
     if (S_ISDIR(st->st_mode) && mount) return RefuseMountpoint(path, *mount);
     Touch(directory);
     if (!S_ISDIR(st->st_mode) && st->st_nlink > 1) {
-      SharedFile& file = shared_[{MountOf(path), st->st_ino}];
+      SharedFile& file = shared_[{mounts_.Of(path), st->st_ino}];
       if (object != nullptr) file.inode = object;
       file.removed.emplace_back(path, directory.ino);
       return {};
@@ -219,25 +219,21 @@ class Planner {
   [[nodiscard]] bool IsBound(const std::string& path,
                              const struct stat& st) const {
     if (!S_ISDIR(st.st_mode) || ::geteuid() == 0) return false;
-    const auto parent =
-        frozen_.base.OpenDirectory(std::string(ParentPath(path)));
-    return parent && !MayWrite((*parent)->get(), std::string(BaseName(path)));
+    const auto dir = frozen_.base.OpenDirectory(std::string(ParentPath(path)));
+    return dir && !MayWrite((*dir)->get(), std::string(BaseName(path)));
   }
 
   // --- filesystems mounted in the base
 
-  [[nodiscard]] std::string MountOf(const std::string& path) const {
-    return mounts_.Of(path);
-  }
   /// The vault on the filesystem of `path`.
   [[nodiscard]] Spot InVault(std::string slot, const std::string& path) const {
-    return Spot::Vault(std::move(slot), MountOf(path));
+    return Spot::Vault(std::move(slot), mounts_.Of(path));
   }
 
   [[nodiscard]] Status CheckMount(const Inode& inode) const {
     if (!inode.record.base || inode.record.base->dev == 0) return {};
     const std::string& path = inode.record.base->path;
-    if (!MountOf(path).empty()) return {};
+    if (!mounts_.Of(path).empty()) return {};
     return Fail(EXDEV,
                 "cannot commit " + path +
                     ": its filesystem is not mounted in the workspace",
@@ -266,7 +262,7 @@ class Planner {
   [[nodiscard]] Status CheckLinks(const std::string& from,
                                   const std::vector<Place>& places) const {
     for (const Place& place : places) {
-      if (MountOf(place.path) != MountOf(from)) {
+      if (mounts_.Of(place.path) != mounts_.Of(from)) {
         return RefuseCrossing(from, place.path);
       }
     }
@@ -418,7 +414,7 @@ class Planner {
       return Fail(0, "the transaction no longer has a name for " + base,
                   "run `txfs discard` on that path");
     }
-    const bool crosses = MountOf(*place) != MountOf(base);
+    const bool crosses = mounts_.Of(*place) != mounts_.Of(base);
     if (crosses && (!moved || inode.IsDirectory() || IsDevice(inode))) {
       return RefuseCrossing(base, *place);
     }
@@ -519,7 +515,7 @@ class Planner {
   }
 
   [[nodiscard]] FileKey KeyOf(const Inode& inode) const {
-    return {MountOf(inode.record.base->path), inode.record.base->ino};
+    return {mounts_.Of(inode.record.base->path), inode.record.base->ino};
   }
 
   std::set<std::string> RemovedPaths() {
@@ -552,7 +548,7 @@ class Planner {
       const bool removed = std::ranges::any_of(
           file.removed, [&](const auto& name) { return name.first == path; });
       const auto st = frozen_.base.Stat(path);
-      if (!removed && st && FileKey(MountOf(path), st->st_ino) == key &&
+      if (!removed && st && FileKey(mounts_.Of(path), st->st_ino) == key &&
           PlaceOf(path)) {
         return path;
       }
@@ -843,7 +839,8 @@ class Planner {
     }
     for (const PlannedStep& planned : plan_.steps) {
       for (const Spot& spot : {planned.step.from, planned.step.to}) {
-        const std::string mount = spot.vault ? spot.mount : MountOf(spot.path);
+        const std::string mount =
+            spot.vault ? spot.mount : mounts_.Of(spot.path);
         if (!mount.empty()) plan_.mounts.insert(mount);
       }
     }
