@@ -34,6 +34,7 @@ constexpr std::array<OpRow, kOps> kOpRows{{
 constexpr std::array<std::string_view, kEffects> kEffectNames{
     "make", "remove", "content", "attributes"};
 
+constexpr std::array<std::string_view, 3> kLayerNames{"base", "new", "empty"};
 constexpr std::array<std::string_view, kTypes> kTypeNames{"file", "directory",
                                                           "symlink", "other"};
 
@@ -57,6 +58,16 @@ std::optional<Effect> EffectNamed(std::string_view name) {
   const auto* const found = std::ranges::find(kEffectNames, name);
   if (found == kEffectNames.end()) return std::nullopt;
   return static_cast<Effect>(found - kEffectNames.begin());
+}
+
+std::string_view NameOf(Layer layer) {
+  return kLayerNames.at(static_cast<size_t>(layer));
+}
+
+std::optional<Layer> LayerNamed(std::string_view name) {
+  const auto* const found = std::ranges::find(kLayerNames, name);
+  if (found == kLayerNames.end()) return std::nullopt;
+  return static_cast<Layer>(found - kLayerNames.begin());
 }
 
 std::string_view NameOf(Type type) {

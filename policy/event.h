@@ -74,7 +74,15 @@ inline constexpr Mask kEverything = (Mask{1} << (kEffects + kOps)) - 1;
 enum class Layer : uint8_t {
   kBase,  ///< it existed when the transaction began
   kNew,   ///< the transaction made it, or will make it
+  /// kNew, and a regular file without content before and after the operation.
+  kEmpty,
 };
+/// Whether a condition on `layer` holds for an object of the layer `of`.
+[[nodiscard]] constexpr bool Includes(Layer layer, Layer of) {
+  return layer == of || (layer == Layer::kNew && of == Layer::kEmpty);
+}
+[[nodiscard]] std::string_view NameOf(Layer layer);
+[[nodiscard]] std::optional<Layer> LayerNamed(std::string_view name);
 
 /// The type of the object of a name.
 enum class Type : uint8_t {

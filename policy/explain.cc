@@ -19,7 +19,9 @@ std::vector<Event> EventsOf(const Proposal& proposal) {
         .op = proposal.op,
         .effect = effect,
         .path = path,
-        .layer = effect == Effect::kMake ? Layer::kNew : proposal.layer,
+        .layer = effect == Effect::kMake && proposal.layer == Layer::kBase
+                     ? Layer::kNew
+                     : proposal.layer,
         .type =
             proposal.type.value_or(TypeOf(proposal.op).value_or(Type::kFile)),
         .exe = proposal.exe,

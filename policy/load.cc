@@ -232,12 +232,10 @@ class FileLoader {
     condition.uids = TRY(section.Uids("uid"));
     condition.types = TRY(ReadTypes(section));
     const std::string layer = TRY(section.Text("layer", "any"));
-    if (layer == "base") {
-      condition.layer = Layer::kBase;
-    } else if (layer == "new") {
-      condition.layer = Layer::kNew;
-    } else if (layer != "any") {
-      return section.Wrong("layer", "is " + Quoted(layer), "base, new or any");
+    condition.layer = LayerNamed(layer);
+    if (!condition.layer && layer != "any") {
+      return section.Wrong("layer", "is " + Quoted(layer),
+                           "base, new, empty or any");
     }
     return condition;
   }

@@ -36,7 +36,7 @@ bool IsBy(const Condition& condition, const Event& event, Unknown unknown) {
 }
 
 bool IsIn(const Condition& condition, const Event& event) {
-  if (condition.layer && *condition.layer != event.layer) return false;
+  if (condition.layer && !Includes(*condition.layer, event.layer)) return false;
   return condition.types.empty() ||
          std::ranges::find(condition.types, event.type) !=
              condition.types.end();

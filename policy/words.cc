@@ -67,9 +67,15 @@ std::string OpsOf(Mask ops) {
 
 std::string_view OfLayer(const Condition& condition) {
   if (!condition.layer) return "";
-  return *condition.layer == Layer::kBase
-             ? ", if it existed when the transaction began"
-             : ", if it was made in the transaction";
+  switch (*condition.layer) {
+    case Layer::kBase:
+      return ", if it existed when the transaction began";
+    case Layer::kNew:
+      return ", if it was made in the transaction";
+    case Layer::kEmpty:
+      return ", if it is a new file without content";
+  }
+  return "";
 }
 
 std::string OfTypes(const Condition& condition) {

@@ -29,7 +29,7 @@ Result<Context> In(const Context& context,
 
 std::string_view LayerName(const Rule& rule) {
   if (!rule.when.layer) return "any";
-  return *rule.when.layer == policy::Layer::kBase ? "base" : "new";
+  return NameOf(*rule.when.layer);
 }
 
 std::vector<std::string_view> TypeNames(const Rule& rule) {

@@ -85,6 +85,7 @@ Result<Proposal> ProposalOf(const Roots& roots, const std::string& directory,
     proposal.new_path = TRY(PathIn(roots, directory, arguments.new_path));
   }
   if (arguments.is_new) proposal.layer = policy::Layer::kNew;
+  if (arguments.is_empty) proposal.layer = policy::Layer::kEmpty;
   proposal.type = TRY(TypeIn(arguments));
   proposal.exe = arguments.exe;
   return proposal;

@@ -119,6 +119,7 @@ struct PolicyExplainArguments {
   std::string exe;
   std::string type;  ///< may be empty
   bool is_new = false;
+  bool is_empty = false;
   bool json = false;
 };
 /// Shows the verdict of the policy on an operation.

@@ -98,6 +98,8 @@ void AddPolicyExplain(CLI::App& policy, Command& command) {
       ->type_name("TYPE");
   sub->add_flag("--new", explain->is_new,
                 "Judge PATH as an object that the transaction created");
+  sub->add_flag("--empty", explain->is_empty,
+                "Judge PATH as a new file that has no content afterwards");
   sub->add_flag("--json", explain->json, "Print JSON");
   sub->add_option("OP", explain->op, "Operation, named as in `txfs log`")
       ->required();

@@ -99,9 +99,9 @@ class Line {
 
   Result<policy::Layer> ReadLayer() const {
     const std::string layer = TRY(Text("layer"));
-    if (layer.empty() || layer == "base") return policy::Layer::kBase;
-    if (layer == "new") return policy::Layer::kNew;
-    return Wrong("layer is \"" + layer + "\"", "base or new");
+    if (layer.empty()) return policy::Layer::kBase;
+    if (const auto named = policy::LayerNamed(layer)) return *named;
+    return Wrong("layer is \"" + layer + "\"", "base, new or empty");
   }
 
   Result<std::optional<policy::Type>> ReadType() const {

@@ -92,7 +92,9 @@ Result<struct stat> OverlayFilesystem::ApplyAttr(
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
   PolicyCheck check = Judging(plan);
-  if (request.size) TRY(check.Alter(policy::Effect::kContent, *inode));
+  if (request.size) {
+    TRY(check.Alter(policy::Effect::kContent, *inode, request.size));
+  }
   if (!request.size || request.mode || request.uid || request.gid) {
     TRY(check.Alter(policy::Effect::kAttributes, *inode));
   }

@@ -155,7 +155,7 @@ Result<Node> OverlayFilesystem::ApplyMake(
   if (directory->IsOrphan()) return Fail(ENOENT, "directory");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "create");
   plan.change().path = tree_.PathOf(*directory, name);
-  TRY(Judging(plan).Make(*directory, name, record.attr.type));
+  TRY(Judging(plan).Make(*directory, name, record));
 
   SetOwner(record, *directory, caller);
   Attr& attr = record.attr;
@@ -250,7 +250,7 @@ Result<Node> OverlayFilesystem::ApplyLink(
   plan.change().new_path = tree_.PathOf(*directory, name);
   PolicyCheck check = Judging(plan);
   TRY(check.Alter(policy::Effect::kAttributes, *inode));
-  TRY(check.Make(*directory, name, inode->attr().type));
+  TRY(check.Make(*directory, name, inode->record));
 
   Attr& attr = plan.EditAttr(*inode);
   ++attr.nlink;

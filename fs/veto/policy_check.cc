@@ -89,15 +89,20 @@ bool PolicyCheck::Cares(Effect effect) const {
                         (effect == Effect::kRemove ? policy::kMove : 0));
 }
 
-PolicyCheck::Thing PolicyCheck::ThingOf(const Inode& inode) {
-  return {inode.record.base ? Layer::kBase : Layer::kNew,
-          JudgedType(inode.attr().type)};
+PolicyCheck::Thing PolicyCheck::ThingOf(const InodeRecord& record) {
+  const Attr& attr = record.attr;
+  const bool is_empty = attr.type == FileType::kRegular && attr.size == 0;
+  const Layer layer = record.base ? Layer::kBase
+                      : is_empty  ? Layer::kEmpty
+                                  : Layer::kNew;
+  return {layer, JudgedType(attr.type)};
 }
 
 Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
                           std::string_view other_end) {
   // An operation never makes a base object.
-  const Layer layer = effect == Effect::kMake ? Layer::kNew : thing.layer;
+  const bool is_made = effect == Effect::kMake && thing.layer == Layer::kBase;
+  const Layer layer = is_made ? Layer::kNew : thing.layer;
   policy::Event event{.op = JudgedOp(change_.op),
                       .effect = effect,
                       .path = path,
@@ -133,37 +138,42 @@ Status PolicyCheck::Inquire(const policy::Event& event,
 }
 
 Status PolicyCheck::Make(const Inode& directory, std::string_view name,
-                         FileType type) {
+                         const InodeRecord& record) {
   TRY(CheckOwn(tree_, base_, directory, name));
   if (!Cares(Effect::kMake)) return {};
-  return Judge(Effect::kMake, tree_.PathOf(directory, name),
-               {Layer::kNew, JudgedType(type)});
+  return Judge(Effect::kMake, tree_.PathOf(directory, name), ThingOf(record));
 }
 
 Status PolicyCheck::Remove(const Inode& directory, std::string_view name,
                            const Inode& child) {
   TRY(CheckOwn(tree_, base_, directory, name));
   if (Cares(Effect::kRemove)) {
-    TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name), ThingOf(child)));
+    TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name),
+              ThingOf(child.record)));
   }
   // Other hard links get a lower link count.
   const bool has_others = !child.IsDirectory() && child.attr().nlink > 1;
   if (!has_others) return {};
-  return AlterNames(Effect::kAttributes, child, tree_.PathOf(directory, name));
+  return AlterNames(Effect::kAttributes, child, ThingOf(child.record),
+                    tree_.PathOf(directory, name));
 }
 
-Status PolicyCheck::Alter(Effect effect, const Inode& inode) {
+Status PolicyCheck::Alter(Effect effect, const Inode& inode,
+                          std::optional<uint64_t> size) {
   if (OwnNames(tree_, base_).HasAny(inode)) {
     return Veto(OwnNamesRule(), tree_.PathOf(inode));
   }
-  return AlterNames(effect, inode, std::nullopt);
+  Thing thing = ThingOf(inode.record);
+  const bool gets_content = effect == Effect::kContent && size != 0;
+  if (gets_content && thing.layer == Layer::kEmpty) thing.layer = Layer::kNew;
+  return AlterNames(effect, inode, thing, std::nullopt);
 }
 
-Status PolicyCheck::AlterNames(Effect effect, const Inode& inode,
+Status PolicyCheck::AlterNames(Effect effect, const Inode& inode, Thing thing,
                                const std::optional<std::string>& but) {
   if (!Cares(effect) || inode.IsOrphan()) return {};
   for (const std::string& path : TRY(PathsOf(inode))) {
-    if (path != but) TRY(Judge(effect, path, ThingOf(inode)));
+    if (path != but) TRY(Judge(effect, path, thing));
   }
   return {};
 }
@@ -205,7 +215,7 @@ Status PolicyCheck::Move(const Inode& from, std::string_view name,
   if (!Cares(Effect::kRemove) && !Cares(Effect::kMake)) return {};
   const std::string old_path = tree_.PathOf(from, name);
   const std::string new_path = tree_.PathOf(to, new_name);
-  Thing thing = ThingOf(child);
+  Thing thing = ThingOf(child.record);
   thing.moved = change_.op == Op::kRename;
   TRY(Judge(Effect::kRemove, old_path, thing));
   TRY(Judge(Effect::kMake, new_path, thing));
@@ -255,7 +265,7 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
                                                               : slot.cached;
         const Inode* child = ino == kNoIno ? nullptr : tree_.Find(ino);
         if (child == nullptr) continue;
-        TRY(meet(name, child, base_path_of(*child), ThingOf(*child)));
+        TRY(meet(name, child, base_path_of(*child), ThingOf(child->record)));
       }
     }
     if (below.base_path.empty()) continue;

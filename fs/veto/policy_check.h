@@ -39,13 +39,16 @@ class PolicyCheck {
     if (policy != nullptr) change_.policy = policy->hash();
   }
 
-  /// Judges a new name of an object of `type`.
-  Status Make(const Inode& directory, std::string_view name, FileType type);
+  /// Judges a new name of the object of `record`.
+  Status Make(const Inode& directory, std::string_view name,
+              const InodeRecord& record);
   /// Judges the removal of a name.
   Status Remove(const Inode& directory, std::string_view name,
                 const Inode& child);
   /// Judges a change of content or attributes, for all names of `inode`.
-  Status Alter(policy::Effect effect, const Inode& inode);
+  /// `size`: of the content afterwards, if it does not have new bytes.
+  Status Alter(policy::Effect effect, const Inode& inode,
+               std::optional<uint64_t> size = {});
   /// Judges a move of `child` and of all names below it.
   Status Move(const Inode& from, std::string_view name, const Inode& to,
               std::string_view new_name, const Inode& child);
@@ -58,14 +61,14 @@ class PolicyCheck {
     policy::Type type;
     bool moved = false;  ///< a rename moves its name
   };
-  static Thing ThingOf(const Inode& inode);
+  static Thing ThingOf(const InodeRecord& record);
 
   /// `other_end` as in policy::Event.
   Status Judge(policy::Effect effect, std::string_view path, Thing thing,
                std::string_view other_end = {});
   /// Adds the unanswered questions about `event` to the inquiry.
   Status Inquire(const policy::Event& event, const policy::Rule& decisive);
-  Status AlterNames(policy::Effect effect, const Inode& inode,
+  Status AlterNames(policy::Effect effect, const Inode& inode, Thing thing,
                     const std::optional<std::string>& but);
   /// All paths of `inode`, without duplicates.
   Result<std::vector<std::string>> PathsOf(const Inode& inode);

@@ -220,6 +220,45 @@ TEST_F(PolicyTest, ARefusedOperationLeavesNoCopyInTheStore) {
   EXPECT_TRUE(std::filesystem::exists(preimages));
 }
 
+TEST_F(PolicyTest, AFileWithoutContentMayStandWhereARuleExceptsIt) {
+  const auto made = CoreDriver::Start(base_.root(), {.policy = Rules(R"(
+schema = 1
+[[fs]]
+id = "settings"
+path = ["settings", "soft"]
+ops = ["make", "content", "remove"]
+unless = { layer = "empty" }
+reason = "it is protected"
+suggest = "leave it"
+)")});
+  ASSERT_TRUE(made) << made.error().ToString();
+  CoreDriver& it = **made;
+  const auto refused = [](const Status& done) {
+    return !done && done.error().rule == "settings";
+  };
+  ASSERT_TRUE(it.WriteFile("settings", ""));
+  EXPECT_TRUE(it.WriteFile("settings", ""));  // opened with O_TRUNC
+  EXPECT_TRUE(it.Truncate("settings", 0));
+  EXPECT_TRUE(refused(it.WriteFile("settings", "x")));
+  EXPECT_TRUE(refused(it.AppendFile("settings", "x")));
+  EXPECT_TRUE(refused(it.Truncate("settings", 5)));
+  // Content does not come by another name.
+  ASSERT_TRUE(it.Link("settings", "alias"));
+  EXPECT_TRUE(refused(it.WriteFile("alias", "x")));
+  ASSERT_TRUE(it.Unlink("alias"));
+  ASSERT_TRUE(it.WriteFile("full", "x"));
+  EXPECT_TRUE(refused(it.Rename("full", "settings", 0)));
+  EXPECT_TRUE(refused(it.Rename("full", "settings", RENAME_EXCHANGE)));
+  EXPECT_TRUE(it.Unlink("settings"));
+  EXPECT_TRUE(refused(it.Link("full", "settings")));
+  EXPECT_TRUE(refused(it.Symlink("full", "settings")));
+  EXPECT_TRUE(refused(it.Mkdir("settings", 0755)));
+  ASSERT_TRUE(it.WriteFile("empty", ""));
+  EXPECT_TRUE(it.Rename("empty", "settings", 0));
+  // What the base has is no placeholder.
+  EXPECT_TRUE(refused(it.Unlink("soft")));
+}
+
 TEST_F(PolicyTest, WhatIsNotMeantIsAllowed) {
   EXPECT_TRUE(fs().WriteFile("plain/hooks/f", "changed"));
   EXPECT_TRUE(fs().Rename("plain", "elsewhere", 0));
