@@ -221,7 +221,7 @@ TEST_F(PolicyTest, ARefusedOperationLeavesNoCopyInTheStore) {
 }
 
 TEST_F(PolicyTest, AFileWithoutContentMayStandWhereARuleExceptsIt) {
-  const auto made = CoreDriver::Start(base_.root(), {.policy = Rules(R"(
+  fs().workspace().UsePolicy(Rules(R"(
 schema = 1
 [[fs]]
 id = "settings"
@@ -230,33 +230,31 @@ ops = ["make", "content", "remove"]
 unless = { layer = "empty" }
 reason = "it is protected"
 suggest = "leave it"
-)")});
-  ASSERT_TRUE(made) << made.error().ToString();
-  CoreDriver& it = **made;
+)"));
   const auto refused = [](const Status& done) {
     return !done && done.error().rule == "settings";
   };
-  ASSERT_TRUE(it.WriteFile("settings", ""));
-  EXPECT_TRUE(it.WriteFile("settings", ""));  // opened with O_TRUNC
-  EXPECT_TRUE(it.Truncate("settings", 0));
-  EXPECT_TRUE(refused(it.WriteFile("settings", "x")));
-  EXPECT_TRUE(refused(it.AppendFile("settings", "x")));
-  EXPECT_TRUE(refused(it.Truncate("settings", 5)));
+  ASSERT_TRUE(fs().WriteFile("settings", ""));
+  EXPECT_TRUE(fs().WriteFile("settings", ""));  // opened with O_TRUNC
+  EXPECT_TRUE(fs().Truncate("settings", 0));
+  EXPECT_TRUE(refused(fs().WriteFile("settings", "x")));
+  EXPECT_TRUE(refused(fs().AppendFile("settings", "x")));
+  EXPECT_TRUE(refused(fs().Truncate("settings", 5)));
   // Content does not come by another name.
-  ASSERT_TRUE(it.Link("settings", "alias"));
-  EXPECT_TRUE(refused(it.WriteFile("alias", "x")));
-  ASSERT_TRUE(it.Unlink("alias"));
-  ASSERT_TRUE(it.WriteFile("full", "x"));
-  EXPECT_TRUE(refused(it.Rename("full", "settings", 0)));
-  EXPECT_TRUE(refused(it.Rename("full", "settings", RENAME_EXCHANGE)));
-  EXPECT_TRUE(it.Unlink("settings"));
-  EXPECT_TRUE(refused(it.Link("full", "settings")));
-  EXPECT_TRUE(refused(it.Symlink("full", "settings")));
-  EXPECT_TRUE(refused(it.Mkdir("settings", 0755)));
-  ASSERT_TRUE(it.WriteFile("empty", ""));
-  EXPECT_TRUE(it.Rename("empty", "settings", 0));
+  ASSERT_TRUE(fs().Link("settings", "alias"));
+  EXPECT_TRUE(refused(fs().WriteFile("alias", "x")));
+  ASSERT_TRUE(fs().Unlink("alias"));
+  ASSERT_TRUE(fs().WriteFile("full", "x"));
+  EXPECT_TRUE(refused(fs().Rename("full", "settings", 0)));
+  EXPECT_TRUE(refused(fs().Rename("full", "settings", RENAME_EXCHANGE)));
+  EXPECT_TRUE(fs().Unlink("settings"));
+  EXPECT_TRUE(refused(fs().Link("full", "settings")));
+  EXPECT_TRUE(refused(fs().Symlink("full", "settings")));
+  EXPECT_TRUE(refused(fs().Mkdir("settings", 0755)));
+  ASSERT_TRUE(fs().WriteFile("empty", ""));
+  EXPECT_TRUE(fs().Rename("empty", "settings", 0));
   // What the base has is no placeholder.
-  EXPECT_TRUE(refused(it.Unlink("soft")));
+  EXPECT_TRUE(refused(fs().Unlink("soft")));
 }
 
 TEST_F(PolicyTest, WhatIsNotMeantIsAllowed) {
