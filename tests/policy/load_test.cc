@@ -97,7 +97,7 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
        "expected true or false"},
       {"layer = \"old\"",
        "p.toml:7: layer of [[fs]] is \"old\"; expected base, "
-       "new or any"},
+       "new, empty or any"},
       {"action = \"allow\"",
        "p.toml:7: action of [[fs]] is \"allow\"; expected "
        "deny, ask, hook or audit"},

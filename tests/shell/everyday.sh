@@ -212,6 +212,8 @@ cd ..
 contains "$(txfs -C mnt log --denied)" "because of: service/"
 contains "$(txfs why mnt/service/.env)$(txfs why mnt/service/tls.key)" "service -> node_modules/service"
 rm -r mnt/e
+# The shell made them, and could not write to them.
+rm mnt/.claude/settings.json mnt/.vscode/tasks.json
 rmdir mnt/d mnt/.claude mnt/node_modules
 equal "" "$(txfs -C mnt diff --name-status)" "what was changed after all"
 rm -rf mnt/.git 2>/dev/null && fail "not refused: rm -rf .git"
