@@ -17,6 +17,7 @@
 #include "tests/conformance/ordinary_user.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/sound.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {
@@ -314,8 +315,12 @@ string CrashEverywhere(const BaseTree& base, PosixDriver& plain) {
     return WithoutLinks(Base(plain).value_or(TreeView()));
   };
   const TreeView before = view();
-  for (uint64_t point = 1;; ++point) {
-    const string when = "crash point " + std::to_string(point) + ": ";
+  // Each survives in the history, so that later rounds take longer.
+  const uint64_t seed = FirstSeed();
+  Picks picks(seed);
+  for (uint64_t point = picks.Next();; point = picks.Next()) {
+    const string when = "TXFS_TEST_SEED=" + std::to_string(seed) +
+                        ", crash point " + std::to_string(point) + ": ";
     TreeView after;
     {
       const auto driver = CoreDriver::Start(base.root(), {});
