@@ -115,10 +115,14 @@ std::vector<policy::Proposal> ProposalsOf(const NetChange& change) {
   const auto make = [&] {
     constexpr Op kOps[] = {Op::kCreate, Op::kMkdir, Op::kSymlink, Op::kMknod};
     const policy::Type type = type_of(change.after);
-    return policy::Proposal{.op = kOps[static_cast<size_t>(type)],
-                            .path = change.path,
-                            .layer = policy::Layer::kNew,
-                            .type = type};
+    const bool is_empty = change.after &&
+                          change.after->attr.type == FileType::kRegular &&
+                          change.after->attr.size == 0;
+    return policy::Proposal{
+        .op = kOps[static_cast<size_t>(type)],
+        .path = change.path,
+        .layer = is_empty ? policy::Layer::kEmpty : policy::Layer::kNew,
+        .type = type};
   };
   const auto remove = [&] {
     const policy::Type type = type_of(change.before);

@@ -15,7 +15,7 @@ constexpr std::array kPassedOn{
     Pair{"noexec", "exec"},         Pair{"noatime", "atime"},
     Pair{"sync", "async"},          Pair{"dirsync", ""},
     Pair{"relatime", ""},           Pair{"nodiratime", "diratime"},
-    Pair{"lazytime", "nolazytime"},
+    Pair{"lazytime", "nolazytime"}, Pair{"nosymfollow", ""},
 };
 
 constexpr std::array<std::string_view, 17> kIgnored{

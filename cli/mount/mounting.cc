@@ -526,12 +526,6 @@ Status Remount(const Context& context, const MountArguments& arguments,
         return (option == "suid" || option == "dev" || option == "exec") &&
                HasOption(*entry, "no" + option);
       });
-  if (loosens && !entry->is_own()) {
-    return Fail(EPERM,
-                "cannot set suid, dev or exec on the mount at " + mountpoint +
-                    ", which another user made",
-                "omit these options");
-  }
   if (loosens) {
     const RealWorkspace workspace = TRY(ReachWorkspaceOf(*entry));
     std::vector<std::string> stay = TRY(ProtectiveFlags(*workspace.base));

@@ -16,13 +16,17 @@ namespace {
 
 using Xattrs = std::map<std::string, std::string>;
 
-/// Makes `wanted` all the tracked attributes of an open object.
-Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
+/// Makes `wanted` all the tracked attributes of an open object. `was`: what a
+/// step found there, if it is one of the base.
+Status SetXattrs(int fd, const Xattrs& wanted, const Xattrs* was,
+                 const std::string& path) {
   const std::string proc = ProcPath(fd);
   // What cannot be listed cannot be set either, and that says why.
   const auto names = XattrNames(proc);
   for (const std::string& name : names.value_or(std::vector<std::string>())) {
     if (!IsTrackedXattr(name) || wanted.contains(name)) continue;
+    // The plans of versions that did not track lists do not name them.
+    if (IsAclName(name) && was != nullptr && !was->contains(name)) continue;
     if (::removexattr(proc.c_str(), name.c_str()) != 0 && errno != ENODATA) {
       return Fail(errno, "removexattr " + path);
     }
@@ -30,6 +34,9 @@ Status SetXattrs(int fd, const Xattrs& wanted, const std::string& path) {
   // An access control list, which may take the permission to set others away,
   // comes after them.
   for (const auto& [name, value] : std::views::reverse(wanted)) {
+    // Only its owner may set a list, even to what it is.
+    const auto present = XattrOf(proc, name);
+    if (present && *present == value) continue;
     CrashPoint();
     if (::setxattr(proc.c_str(), name.c_str(), value.data(), value.size(), 0) !=
         0) {
@@ -61,26 +68,29 @@ Status GiveOwner(int fd, const ObjectAttributes& attributes,
 }
 
 Status ApplyXattrs(const OpenObject& object, const ObjectAttributes& attributes,
-                   const std::string& path) {
+                   const Xattrs* was, const std::string& path) {
   const int fd = object.fd.get();
-  auto set = SetXattrs(fd, *attributes.xattrs, path);
+  auto set = SetXattrs(fd, *attributes.xattrs, was, path);
   if (set || set.error().code != EACCES) return set;
   std::ignore =
       ChangeMode(object.fd, (attributes.mode & 0777) | S_IRUSR | S_IWUSR);
-  return SetXattrs(fd, *attributes.xattrs, path);
+  return SetXattrs(fd, *attributes.xattrs, was, path);
 }
 
 }  // namespace
 
 Status ApplyAttributes(const OpenObject& object,
                        const ObjectAttributes& attributes,
-                       const std::string& path) {
+                       const std::string& path,
+                       const ObjectAttributes* before) {
   const bool is_symlink = attributes.type == FileType::kSymlink;
   if (TypeOfMode(object.st.st_mode) != attributes.type) {
     return Fail(EEXIST, path + " has another type now");
   }
   if (attributes.xattrs && !is_symlink) {
-    TRY(ApplyXattrs(object, attributes, path));
+    const bool has_before = before != nullptr && before->xattrs;
+    TRY(ApplyXattrs(object, attributes, has_before ? &*before->xattrs : nullptr,
+                    path));
   }
   const int fd = object.fd.get();
   struct stat st{};

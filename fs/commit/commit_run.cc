@@ -568,7 +568,8 @@ Status CommitRunner::SetAttributes(const CommitStep& step) {
   const bool is_named = step.ino == 0 || object->st.st_ino == step.ino;
   if (!is_named || !IsReachable(*object)) return InTheWay(step.to.path);
   CrashPoint();
-  auto set = ApplyAttributes(*object, *step.set_after, step.to.path);
+  auto set = ApplyAttributes(*object, *step.set_after, step.to.path,
+                             step.set_before ? &*step.set_before : nullptr);
   if (!set && set.error().code == EEXIST) return InTheWay(step.to.path);
   return set;
 }

@@ -97,10 +97,11 @@ void SetRenameHasFlags(bool has);
 /// For tests. With false, an exchange behaves as if there were no hard links.
 void SetExchangeHasLinks(bool has);
 
-/// Sets the attributes of an object. `path` is for messages. EEXIST if it is of
-/// another type.
+/// Sets the attributes of an object. `path` is for messages. `before`: what a
+/// step found at an object of the base. EEXIST if it is of another type.
 Status ApplyAttributes(const OpenObject& object,
                        const ObjectAttributes& attributes,
-                       const std::string& path);
+                       const std::string& path,
+                       const ObjectAttributes* before = nullptr);
 
 }  // namespace txfs

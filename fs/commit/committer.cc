@@ -506,7 +506,6 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
       [&](const std::string& id) { return store_.IsOpen(id); }));
   GcReport report;
   std::vector<std::string> kept;  // vaults
-  std::vector<CommitSteps> freed;
   uint64_t bytes = 0;
   const std::vector<TransactionSummary> list = TRY(history.ReadAll());
   for (const TransactionSummary& summary : list | std::views::reverse) {
@@ -515,14 +514,15 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
       TRY(history.DropPlan(id));
       continue;
     }
-    CommitRecord record = TRY(ReadRecord(id));
+    const CommitRecord record = TRY(ReadRecord(id));
     bytes += TRY(vaults_.Bytes(record.vault));
     if (kept.size() < retention.commits && bytes <= retention.bytes) {
       kept.push_back(record.vault);
       continue;
     }
+    // Only the plan tells where they are.
+    TRY(RemoveBeside(record.steps));
     TRY(history.DropPlan(id));
-    freed.push_back(std::move(record.steps));
     ++report.commits;
   }
   // Of what has lost its record, until somebody asks for its end.
@@ -533,7 +533,6 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
   // A plan must not come back without its vault.
   TRY(SyncDirectory(store_.dir(), "history"));
   report.bytes = TRY(RemoveUnreferenced(kept));
-  for (const CommitSteps& steps : freed) TRY(RemoveBeside(steps));
   return report;
 }
 

@@ -51,6 +51,14 @@ Result<UniqueFd> MakeSlot(int vault, const std::string& name,
   return fd;
 }
 
+Result<UniqueFd> MakeProbeDirectory(int vault, const std::string& name,
+                                    const std::string& path) {
+  if (::mkdirat(vault, name.c_str(), 0700) != 0) {
+    return Fail(errno, "stage " + path);
+  }
+  return OpenAt(vault, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
 Status SetSize(int fd, uint64_t size, const std::string& path) {
   if (::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
   return Fail(errno, "commit " + path,
@@ -200,18 +208,19 @@ Status VaultFiller::Try(const TriedXattrs& tried) {
   const int vault = TRY(DirectoryOf(vault_, tried.spot));
   const char* name = tried.spot.path.c_str();
   CrashPoint();
-  const UniqueFd fd = TRY(MakeSlot(vault, name, frozen_.tree.PathOf(inode)));
+  const std::string path = frozen_.tree.PathOf(inode);
+  const bool is_directory = inode.IsDirectory();
+  const UniqueFd fd = TRY(is_directory ? MakeProbeDirectory(vault, name, path)
+                                       : MakeSlot(vault, name, path));
   if (inode.record.base) TRY(CopyForeignXattrs(inode, fd.get()));
   ObjectAttributes attributes = CommittedAttributes(inode);
-  attributes.type = FileType::kRegular;
+  if (!is_directory) attributes.type = FileType::kRegular;
   attributes.xattrs = OwnXattrs(inode);
-  // It is for directories, and the probe is a file.
-  attributes.xattrs->erase(kDefaultAcl);
   const OpenObject made = TRY(OpenObjectAt(vault, name));
-  TRY(ApplyAttributes(made, attributes, frozen_.tree.PathOf(inode)));
+  TRY(ApplyAttributes(made, attributes, path));
   CrashPoint();
-  if (::unlinkat(vault, name, 0) == 0) return {};
-  return Fail(errno, "remove a probe file from the vault");
+  if (::unlinkat(vault, name, is_directory ? AT_REMOVEDIR : 0) == 0) return {};
+  return Fail(errno, "remove a probe from the vault");
 }
 
 Result<UniqueFd> VaultFiller::MakeFile(int directory,

@@ -67,7 +67,7 @@ struct ObjectAttributes {
   uint32_t uid = 0;
   uint32_t gid = 0;
   Timestamp atime, mtime;
-  /// All user.* attributes that the object gets; none: they stay as they are.
+  /// All tracked attributes that the object gets; none: they stay as they are.
   std::optional<std::map<std::string, std::string>> xattrs;
 
   bool operator==(const ObjectAttributes&) const = default;

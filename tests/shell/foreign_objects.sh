@@ -4,7 +4,7 @@
 # be read hides nothing else.
 . "$TXFS_SOURCE_DIR/tests/shell/common"
 needs_root
-needs fusermount3 setpriv unshare
+needs fusermount3 setpriv unshare setfattr getfattr
 if [ -z "${IN_NAMESPACE-}" ]; then
   IN_NAMESPACE=1 exec unshare --mount sh -eu "$0"
 fi
@@ -28,6 +28,10 @@ for base in ws plain; do
   echo open >$base/writable
   chmod 600 $base/sec $base/replaced
   chmod 666 $base/writable
+  # u::rw-,u:1234:r--,g::rw-,m::rw-,o::rw-
+  echo listed >$base/listed
+  chmod 666 $base/listed
+  setfattr -n system.posix_acl_access -v 0x0200000001000600ffffffff02000400d204000004000600ffffffff10000600ffffffff20000600ffffffff $base/listed
   chmod 1777 $base/tmp
   chmod 700 $base/shut
   chmod 711 $base/search
@@ -67,6 +71,7 @@ touch -d 2001-01-01 writable
 chmod 644 writable
 chmod 755 empty-now
 rmdir empty-now
+setfattr -n user.note -v noted listed
 END
 as_user "$TXFS" mount ws mnt
 while read -r step; do
@@ -138,6 +143,7 @@ committed() {
   diff -u "$TMPDIR/plain.now" "$TMPDIR/ws.now" >&2 || fail "the commit is not what a plain directory has"
 }
 committed
+equal noted "$(getfattr --only-values -n user.note ws/listed)" "an attribute beside a list of root's"
 check_all "$TXFS" -C mnt show "$id"
 undo=$(as_user "$TXFS" -C mnt undo --json | json 'd["id"]')
 manifest ws >"$TMPDIR/now"
