@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -315,7 +317,6 @@ string CrashEverywhere(const BaseTree& base, PosixDriver& plain) {
     return WithoutLinks(Base(plain).value_or(TreeView()));
   };
   const TreeView before = view();
-  // Each survives in the history, so that later rounds take longer.
   const uint64_t seed = FirstSeed();
   Picks picks(seed);
   for (uint64_t point = picks.Next();; point = picks.Next()) {
@@ -343,7 +344,7 @@ string CrashEverywhere(const BaseTree& base, PosixDriver& plain) {
         },
         point, false);
     if (ending == Ending::kFailed) return when + "failed";
-    const auto driver = CoreDriver::Start(base.root(), {});
+    auto driver = CoreDriver::Start(base.root(), {});
     if (!driver) return when + driver.error().ToString();
     const bool done = plain.Stat("e").has_value();
     const string wrong =
@@ -354,7 +355,14 @@ string CrashEverywhere(const BaseTree& base, PosixDriver& plain) {
     if (!ended) return when + ended.error().ToString();
     const string back = Compare(before, view(), {.ctime = false});
     if (!back.empty()) return when + "afterwards: " + back;
+    driver->reset();
+    // A history would add crash points to each round.
+    for (const auto& entry :
+         std::filesystem::directory_iterator(options.store)) {
+      std::filesystem::remove_all(entry);
+    }
     if (ending == Ending::kCrashed) continue;
+    std::cout << point - 1 << " crash points" << std::endl;
     return point > kFewestCrashes ? "" : when + "it is not crashed";
   }
 }
