@@ -27,7 +27,9 @@ for base in ws plain; do
   echo inside >$base/shut/file
   echo open >$base/writable
   chmod 600 $base/sec $base/replaced
-  chmod 666 $base/writable
+  echo same >$base/touched
+  chmod 666 $base/writable $base/touched
+  touch -d 2001-01-01 $base/touched
   # u::rw-,u:1234:r--,g::rw-,m::rw-,o::rw-
   echo listed >$base/listed
   chmod 666 $base/listed
@@ -68,6 +70,7 @@ rm -f tmp/theirs
 mv tmp/theirs tmp/mine
 echo more >>writable
 touch -d 2001-01-01 writable
+touch touched
 chmod 644 writable
 chmod 755 empty-now
 rmdir empty-now
@@ -143,6 +146,7 @@ committed() {
   diff -u "$TMPDIR/plain.now" "$TMPDIR/ws.now" >&2 || fail "the commit is not what a plain directory has"
 }
 committed
+[ ws/touched -nt ws/replaced ] || fail "a touch of root's file is not committed"
 equal noted "$(getfattr --only-values -n user.note ws/listed)" "an attribute beside a list of root's"
 check_all "$TXFS" -C mnt show "$id"
 undo=$(as_user "$TXFS" -C mnt undo --json | json 'd["id"]')
