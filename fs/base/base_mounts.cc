@@ -1,7 +1,10 @@
 #include "fs/base/base_mounts.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
+
+#include <utility>
 
 #include "fs/host/mount_table.h"
 #include "journal/support/file.h"
@@ -12,7 +15,8 @@ uint64_t MountIdOf(int fd) {
   struct statx st{};
   const bool known = ::statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 &&
                      (st.stx_mask & STATX_MNT_ID) != 0;
-  return known ? st.stx_mnt_id : 0;
+  // Linux before 5.8 tells it in /proc only.
+  return known ? st.stx_mnt_id : static_cast<uint64_t>(MountIdOfDescriptor(fd));
 }
 
 Result<BaseMounts> BaseMounts::Read(const BaseDirectory& base) {
@@ -34,6 +38,20 @@ Result<BaseMounts> BaseMounts::Read(const BaseDirectory& base) {
     }
   }
   return mounts;
+}
+
+Result<std::shared_ptr<const BaseMounts>> CurrentMounts::Get() {
+  const MutexLock lock(mutex_);
+  if (!table_.valid()) {
+    table_ = TRY(OpenAt(AT_FDCWD, "/proc/self/mountinfo", O_RDONLY));
+  }
+  pollfd table{.fd = table_.get(), .events = POLLPRI, .revents = 0};
+  const bool changed = ::poll(&table, 1, 0) != 0;
+  if (mounts_ && !changed) return mounts_;
+  // If that fails, the next call tries again.
+  mounts_.reset();
+  mounts_ = std::make_shared<const BaseMounts>(TRY(BaseMounts::Read(base_)));
+  return mounts_;
 }
 
 std::string BaseMounts::Of(std::string_view path) const {

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "fs/base/base_directory.h"
+#include "journal/support/mutex.h"
 #include "journal/support/result.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs {
 
@@ -26,6 +29,21 @@ class BaseMounts {
 
  private:
   std::set<std::string> mountpoints_;
+};
+
+/// The BaseMounts of this moment. Reads the mount table when it has changed.
+/// Thread-safe.
+class CurrentMounts {
+ public:
+  /// `base` must outlive it.
+  explicit CurrentMounts(const BaseDirectory& base) : base_(base) {}
+  Result<std::shared_ptr<const BaseMounts>> Get() EXCLUDES(mutex_);
+
+ private:
+  const BaseDirectory& base_;
+  Mutex mutex_;
+  UniqueFd table_ GUARDED_BY(mutex_);  ///< the kernel marks its changes
+  std::shared_ptr<const BaseMounts> mounts_ GUARDED_BY(mutex_);
 };
 
 /// Identifies a mount, also among those of one filesystem; 0 if unknown.

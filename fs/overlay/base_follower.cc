@@ -188,7 +188,7 @@ class Refresher {
       gone_.push_back(ino);
       return;
     }
-    tree_.SetLost(inode, false, stale_.inodes);
+    Tree::SetLost(inode, false, stale_.inodes);
     const bool is_another = !inode.upper &&
                             !tree_.IsOrigin(inode, sight.object->st) &&
                             !MayShow(inode, *sight.object);
@@ -359,7 +359,7 @@ class Refresher {
   void DropDirectory(Ino ino) {
     Inode* inode = tree_.Find(ino);
     if (inode == nullptr || ino == kRootIno) return;
-    tree_.SetLost(*inode, true, stale_.inodes);
+    Tree::SetLost(*inode, true, stale_.inodes);
     if (inode->upper || inode->known_children != 0) return;
     const std::vector<Inode::Link> links = inode->links;
     stale_.inodes.push_back(ino);

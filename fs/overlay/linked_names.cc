@@ -231,7 +231,7 @@ class OtherNames {
   }
 
   void SetLost(Inode& inode, bool lost) {
-    tree_.SetLost(inode, lost, found_.stale);
+    Tree::SetLost(inode, lost, found_.stale);
   }
 
   void NoteBy(Inode& inode, std::string path) {

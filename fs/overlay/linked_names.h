@@ -23,7 +23,8 @@ struct LookedFor {
   /// Unchanged files that the base has only under names that the transaction
   /// deleted; `path` is one of these. Both sides together deleted the file.
   std::vector<Gone> gone;
-  std::vector<Ino> stale;  ///< have another st_ino or other content now
+  /// The kernel may have their names or content from before.
+  std::vector<Ino> stale;
   std::vector<StaleCaches::Name> shown;  ///< lead to a found file now
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fs/base/base_directory.h"
+#include "fs/base/base_mounts.h"
 #include "fs/origin/origin_reader.h"
 #include "fs/overlay/content_write.h"
 #include "fs/overlay/directory_cache.h"
@@ -239,9 +240,6 @@ class OverlayFilesystem final : public Filesystem {
   Result<Ino> ApplyRename(Plan plan, NameIn old_name, NameIn new_name,
                           RenameMode mode, const RenameProbes& probes)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
-  bool IsMountpoint(const Inode& inode, const Inode& directory) const
-      REQUIRES_SHARED(tree_mutex_);
-  uint64_t DeviceOf(const Inode& file) const REQUIRES_SHARED(tree_mutex_);
   Result<bool> IsEmpty(const Inode& directory) REQUIRES_SHARED(tree_mutex_);
   /// The entry that replaces a deleted name.
   static DentryValue Gone(const Inode& directory, std::string_view name,
@@ -380,6 +378,7 @@ class OverlayFilesystem final : public Filesystem {
                     std::vector<Extent>& released) REQUIRES_SHARED(tree_mutex_);
 
   const BaseDirectory base_;
+  CurrentMounts mounts_{base_};
   mutable Doubts doubts_;
   const FilesystemOptions options_;
   const uint64_t cookie_seed_;

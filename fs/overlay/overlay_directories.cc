@@ -5,11 +5,8 @@
 namespace txfs {
 namespace {
 
-DirEntry EntryOf(const Tree& tree, const std::string& name,
-                 const Inode& inode) {
-  return {.name = name,
-          .st_ino = tree.StatOf(inode).st_ino,
-          .type = inode.attr().type};
+DirEntry EntryOf(const std::string& name, const Inode& inode) {
+  return {.name = name, .st_ino = inode.number, .type = inode.attr().type};
 }
 
 }  // namespace
@@ -34,14 +31,13 @@ std::vector<DirEntry> OverlayFilesystem::Merge(
     const Inode* inode = tree_.Find(
         slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached);
     if (inode != nullptr && slot.upper.kind != DentryKind::kWhiteout) {
-      entries.push_back(EntryOf(tree_, name, *inode));
+      entries.push_back(EntryOf(name, *inode));
     }
   }
-  const uint64_t device = tree_.DeviceOf(directory);
   for (const BaseEntry& entry : base) {
     if (directory.slots.contains(entry.name)) continue;
     entries.push_back({.name = entry.name,
-                       .st_ino = tree_.StatIno(device, entry.ino),
+                       .st_ino = tree_.NumberOf(directory, entry),
                        .type = entry.type});
   }
   return entries;
@@ -86,10 +82,10 @@ Status OverlayFilesystem::ReadDirectory(
     snapshot = TRY(Snapshot(ino));
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(ino));
-    self.st_ino = parent.st_ino = tree_.StatOf(*inode).st_ino;
+    self.st_ino = parent.st_ino = inode->number;
     if (!inode->links.empty()) {
       const Inode* above = tree_.Find(inode->links.front().parent);
-      if (above != nullptr) parent.st_ino = tree_.StatOf(*above).st_ino;
+      if (above != nullptr) parent.st_ino = above->number;
     }
   }
   // From here on without a lock: `visit` may look up entries.

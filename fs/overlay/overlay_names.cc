@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fs/host/xattrs.h"
+#include "fs/overlay/crossings.h"
 #include "fs/overlay/overlay.h"
 #include "fs/posix/acl.h"
 #include "fs/posix/checks.h"
@@ -110,22 +111,6 @@ void OverlayFilesystem::CountMoved(Plan& plan, const Inode& directory,
   if (inode.IsDirectory()) return;
   const uint32_t moved = directory.UpperSlot(name) == nullptr ? 1 : 0;
   attr.nlink = std::max(attr.nlink, tree_.UpperNames(inode) + moved);
-}
-
-/// Whether `inode` is the root of another filesystem.
-bool OverlayFilesystem::IsMountpoint(const Inode& inode,
-                                     const Inode& directory) const {
-  return inode.IsDirectory() && inode.record.base &&
-         inode.record.base->dev != tree_.DeviceOf(directory);
-}
-
-/// The filesystem of a file's names. It may differ from that of the base
-/// object.
-uint64_t OverlayFilesystem::DeviceOf(const Inode& file) const {
-  const Inode* parent =
-      file.links.empty() ? nullptr : tree_.Find(file.links.front().parent);
-  if (parent != nullptr) return tree_.DeviceOf(*parent);
-  return file.record.base ? file.record.base->dev : 0;
 }
 
 // --- new names -------------------------------------------------------------
@@ -243,7 +228,8 @@ Result<Node> OverlayFilesystem::ApplyLink(
   if (inode->IsDirectory()) return Fail(EPERM, "link");
   if (directory->IsOrphan() || inode->IsOrphan()) return Fail(ENOENT, "link");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "link");
-  if (DeviceOf(*inode) != tree_.DeviceOf(*directory)) {
+  const auto mounts = TRY(mounts_.Get());
+  if (!Crossings(tree_, *mounts).MayLink(*inode, *directory)) {
     return Fail(EXDEV, "link");
   }
   plan.change().path = tree_.PathOf(*inode);
@@ -297,12 +283,17 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     Inode* inode = Child(*directory, name, probe);
     if (inode == nullptr) return Fail(ENOENT, "remove");
     plan.change().path = tree_.PathOf(*directory, name);
+    const auto mounts = TRY(mounts_.Get());
+    const bool is_busy =
+        Crossings(tree_, *mounts).IsMountpoint(*directory, name, *inode);
     if (op == Op::kRmdir) {
       if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
-      if (IsMountpoint(*inode, *directory)) return Fail(EBUSY, "rmdir");
+      if (is_busy) return Fail(EBUSY, "rmdir");
       if (!TRY(IsEmpty(*inode))) return Fail(ENOTEMPTY, "rmdir");
     } else if (inode->IsDirectory()) {
       return Fail(EISDIR, "unlink");
+    } else if (is_busy) {
+      return Fail(EBUSY, "unlink");
     }
     TRY(Judging(plan).Remove(*directory, name, *inode));
     plan.CountSubdirectory(*directory,
@@ -388,8 +379,14 @@ Status OverlayFilesystem::CheckRename(const RenameEnd& from,
                          tree_.IsBelow(*from.directory, to.inode->ino));
   if (is_cycle) return Fail(EINVAL, "rename");
   if (from.inode == to.inode) return {};
-  if (IsMountpoint(*from.inode, *from.directory) ||
-      (to.inode != nullptr && IsMountpoint(*to.inode, *to.directory))) {
+  const auto mounts = TRY(mounts_.Get());
+  const Crossings crossings(tree_, *mounts);
+  if (crossings.AreBindMounts(*from.directory, *to.directory)) {
+    return Fail(EXDEV, "rename");
+  }
+  if (crossings.IsMountpoint(*from.directory, from.name, *from.inode) ||
+      (to.inode != nullptr &&
+       crossings.IsMountpoint(*to.directory, to.name, *to.inode))) {
     return Fail(EBUSY, "rename");
   }
   if (tree_.DeviceOf(*from.directory) != tree_.DeviceOf(*to.directory)) {

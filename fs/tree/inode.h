@@ -43,7 +43,7 @@ using SlotMap =
 /// record in the journal. Orphan: link count 0, held by the kernel; its later
 /// changes stay in memory.
 struct Inode {
-  explicit Inode(Ino number) : ino(number) {}
+  explicit Inode(Ino own) : ino(own) {}
 
   struct Link {
     Ino parent;
@@ -52,14 +52,15 @@ struct Inode {
   };
 
   Ino ino;
+  /// st_ino, which never changes: a program that holds the inode compares it.
+  uint64_t number = 0;
   bool upper = false;
   size_t upper_at = 0;    ///< upper: its index in Tree::upper
   uint32_t staying = 0;   ///< within Rebase: children that stay in place
   uint64_t stays_in = 0;  ///< the last Rebase in which it stayed itself
   /// The base object is not at its recorded path, nor under any other known
-  /// name. A lost directory is kept because it has upper entries. The object
-  /// may exist elsewhere in the base, so stat(2) reports an inode number of our
-  /// own.
+  /// name; it may exist elsewhere in the base. A lost directory is kept because
+  /// it has upper entries.
   bool lost = false;
   bool sought = false;  ///< the whole base was searched for another name of
                         ///< this file since the base last changed

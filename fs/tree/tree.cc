@@ -50,6 +50,7 @@ Tree::Tree(const struct stat& root, uint64_t base_device)
   inode.record = RecordOf({"", root, ""});
   inode.lookups = 1;
   IndexBase(inode);
+  Number(inode);
 }
 
 Inode* Tree::Find(Ino ino) {
@@ -312,12 +313,12 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
     inode->record = RecordOf(object);
     inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
     IndexBase(*inode);
+    Number(*inode);
   } else {
     if (!inode->base_blocks) {
       inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
     }
-    // The file has a known name; the reply to this lookup carries its number.
-    std::vector<Ino> stale;
+    std::vector<Ino> stale;  // the reply to this lookup carries its attributes
     if (!inode->IsDirectory()) SetLost(*inode, false, stale);
   }
   Cache(directory, name, *inode);
@@ -404,6 +405,7 @@ void Tree::SetRecord(Inode& inode, InodeRecord record) {
   UnindexBase(inode);
   inode.record = std::move(record);
   IndexBase(inode);
+  Number(inode);
 }
 
 void Tree::IndexBase(Inode& inode) {
@@ -452,20 +454,28 @@ const Inode* Tree::FindBaseDirectory(std::string_view path) const {
 }
 
 Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
-  const auto [first, last] =
-      base_files_.equal_range({RelativeDevice(st.st_dev), st.st_ino});
-  Inode* best = nullptr;
+  const auto type = TypeOfMode(st.st_mode);
+  if (!type) return nullptr;
+  const Inode* found =
+      FindBaseFile(path, {.key = {RelativeDevice(st.st_dev), st.st_ino},
+                          .type = *type,
+                          .has_others = st.st_nlink > 1});
+  return found == nullptr ? nullptr : Find(found->ino);
+}
+
+const Inode* Tree::FindBaseFile(std::string_view path,
+                                const BaseFile& file) const {
+  const auto [first, last] = base_files_.equal_range(file.key);
+  const Inode* best = nullptr;
   std::tuple<bool, bool, bool> best_rank;
   for (auto entry = first; entry != last; ++entry) {
-    Inode* inode = Find(entry->second);
-    if (inode == nullptr || TypeOfMode(st.st_mode) != inode->attr().type) {
-      continue;
-    }
+    const Inode* inode = Find(entry->second);
+    if (inode == nullptr || inode->attr().type != file.type) continue;
     // A reused inode number is another file. A file with one name that another
     // program moved is also another inode: it stays at its old path.
     const BaseOrigin& origin = *inode->record.base;
     const bool is_there = origin.path == path;
-    const bool may_be = st.st_nlink > 1 && (!inode->lost || origin.nlink > 1);
+    const bool may_be = file.has_others && (!inode->lost || origin.nlink > 1);
     if (!is_there && !may_be) continue;
     const std::tuple rank{!inode->IsOrphan(), !inode->lost, is_there};
     const bool is_better = best == nullptr || rank > best_rank ||
@@ -521,6 +531,7 @@ void Tree::MaybeEvict(Ino ino) {
       RemoveLink(*inode, link.parent, link.name);
     }
     UnindexBase(*inode);
+    DropNumber(*inode);
     inodes_.erase(ino);
     if (links.empty()) return;
     for (size_t i = 1; i < links.size(); ++i) MaybeEvict(links[i].parent);
@@ -570,15 +581,10 @@ std::vector<MovedDirectory> Tree::MovedDirectories() const {
   return moved;
 }
 
-struct stat Tree::StatOf(const Inode& inode) const {
+struct stat Tree::StatOf(const Inode& inode) {
   const Attr& attr = inode.attr();
   struct stat st{};
-  // A lost object may be visible elsewhere in the base. Tree walks stop at a
-  // directory with a known number, and tools treat two files with one number as
-  // hard links.
-  const bool of_base = inode.record.base && !inode.lost;
-  st.st_ino = of_base ? StatIno(inode.record.base->dev, inode.record.base->ino)
-                      : (kNewInodeBit | Raw(inode.ino));
+  st.st_ino = inode.number;
   st.st_mode = ModeBits(attr.type) | attr.mode;
   st.st_nlink = attr.nlink;
   st.st_uid = attr.uid;
@@ -599,13 +605,6 @@ struct stat Tree::StatOf(const Inode& inode) const {
   st.st_mtim = attr.mtime.ToTimespec();
   st.st_ctim = attr.ctime.ToTimespec();
   return st;
-}
-
-uint64_t Tree::StatIno(uint64_t dev, uint64_t ino) const {
-  if (dev == 0) return ino;
-  // An object on a filesystem mounted in the base: high bits, which inode
-  // numbers on disk do not reach, separate it from the root's.
-  return ino ^ ((1 + dev % 1023) << 41);
 }
 
 }  // namespace txfs

@@ -28,6 +28,9 @@ namespace txfs {
 
 /// Bit in st_ino of inodes that the base does not have.
 inline constexpr uint64_t kNewInodeBit = uint64_t{1} << 52;
+/// Bit, with kNewInodeBit, in st_ino of an inode whose number in the base is
+/// that of another inode here.
+inline constexpr uint64_t kOtherInodeBit = uint64_t{1} << 51;
 
 /// A base directory that the transaction shows at another path.
 struct MovedDirectory {
@@ -252,9 +255,9 @@ class Tree final : public State {
   void DropLink(Inode& child, const Inode::Link& link);
   /// Frees pristine inodes without lookups and without known children.
   void DropUnheld();
-  /// Sets Inode::lost. This changes the inode number in stat(2) and in
-  /// directory lists: adds the inodes that show it to `stale`.
-  void SetLost(Inode& inode, bool lost, std::vector<Ino>& stale);
+  /// Sets Inode::lost. If that changes it, adds the inode to `stale`: the
+  /// kernel may have its names or content from before.
+  static void SetLost(Inode& inode, bool lost, std::vector<Ino>& stale);
 
   struct WentBack {
     std::vector<Inode*> changed;   ///< differ from the state at the savepoint
@@ -269,10 +272,12 @@ class Tree final : public State {
   /// Marks the numbers up to `ino` as used.
   void ReserveInos(Ino ino) { next_ino_ = std::max(next_ino_, Raw(ino) + 1); }
 
-  /// The attributes for stat(2). st_ino: StatIno of the base object, or
-  /// kNewInodeBit with the Ino for a new or lost one.
-  [[nodiscard]] struct stat StatOf(const Inode& inode) const;
-  [[nodiscard]] uint64_t StatIno(uint64_t dev, uint64_t ino) const;
+  /// The attributes for stat(2).
+  [[nodiscard]] static struct stat StatOf(const Inode& inode);
+  /// The inode number of the base entry `entry` of `directory`, which is not in
+  /// memory under this name: the one that a lookup would give it.
+  [[nodiscard]] uint64_t NumberOf(const Inode& directory,
+                                  const BaseEntry& entry) const;
 
   [[nodiscard]] size_t size() const { return inodes_.size(); }
 
@@ -291,6 +296,12 @@ class Tree final : public State {
   struct BaseKey {
     uint64_t dev, ino;
     bool operator==(const BaseKey&) const = default;
+  };
+  /// What a base file is identified by.
+  struct BaseFile {
+    BaseKey key;
+    FileType type;
+    bool has_others;  ///< hard links
   };
   struct BaseKeyHash {
     size_t operator()(const BaseKey& key) const {
@@ -318,6 +329,12 @@ class Tree final : public State {
   void AddLink(Inode& child, Ino parent, std::string_view name);
   void RemoveLink(Inode& child, Ino parent, std::string_view name);
   void SetRecord(Inode& inode, InodeRecord record);
+  [[nodiscard]] const Inode* FindBaseFile(std::string_view path,
+                                          const BaseFile& file) const;
+  void Number(Inode& inode);
+  void DropNumber(const Inode& inode);
+  [[nodiscard]] uint64_t FreeNumber(BaseKey object) const;
+  [[nodiscard]] bool IsFormer(const Inode& orphan, BaseKey object) const;
   void IndexBase(Inode& inode);
   void UnindexBase(Inode& inode);
   void MaybeEvict(Ino ino);
@@ -333,6 +350,7 @@ class Tree final : public State {
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
   std::vector<Inode*> upper_;  ///< in no order
   std::vector<ExtentMap> dropped_;
+  std::unordered_map<uint64_t, Ino> numbers_;  ///< by Inode::number
   /// Several for one key if other programs replaced a base object.
   std::unordered_multimap<BaseKey, Ino, BaseKeyHash> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>

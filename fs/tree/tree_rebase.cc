@@ -351,6 +351,7 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
     Inode& inode = *entry.second;
     if (inode.stays_in == rebases_ || listed.contains(inode.ino)) return false;
     if (!inode.IsDirectory()) UnindexBase(inode);
+    DropNumber(inode);
     return true;
   });
 }

@@ -70,12 +70,6 @@ void Tree::SetLost(Inode& inode, bool lost, std::vector<Ino>& stale) {
   if (inode.lost == lost) return;
   inode.lost = lost;
   stale.push_back(inode.ino);
-  for (const Inode::Link& link : inode.links) {
-    Inode* parent = Find(link.parent);
-    if (parent == nullptr) continue;
-    ++parent->version;
-    stale.push_back(parent->ino);
-  }
 }
 
 void Tree::DropUnheld() {

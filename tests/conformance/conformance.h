@@ -73,6 +73,8 @@ class ConformanceTest : public ::testing::TestWithParam<DriverKind> {
   std::unique_ptr<Driver> driver_;
   TreeView base_view_;
   bool commits_ = true;
+  /// A held file keeps its inode number when its object in the base changes.
+  bool keeps_numbers_ = true;
   bool checks_trees_ = true;
 };
 

@@ -92,6 +92,7 @@ class CoreDriver final : public Driver {
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;
 
+  Status Undo() override { return Undo(""); }
   /// Takes a commit back in the base; the newest when `id` is empty.
   Status Undo(const std::string& id);
 

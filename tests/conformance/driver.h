@@ -127,6 +127,8 @@ class Driver {
   virtual Status Rollback(const std::string&) {
     return Fail(EOPNOTSUPP, "rollback");
   }
+  /// Takes the newest commit back in the base; handles stay usable.
+  virtual Status Undo() { return Fail(EOPNOTSUPP, "undo"); }
   /// From now on, to the next Remount at least, the rules of `text` hold
   /// (docs/policy.md).
   virtual Status UsePolicy(const std::string& /*text*/) {

@@ -91,6 +91,11 @@ Status MountDriver::Rollback(const std::string& name) {
   return {};
 }
 
+Status MountDriver::Undo() {
+  TRY(Txfs({"undo"}));
+  return {};
+}
+
 Status MountDriver::UsePolicy(const std::string& text) {
   const std::string file = workspace_ + "/.txfs/policy.toml";
   if (!(std::ofstream(file) << text << std::flush)) return Fail(EIO, file);

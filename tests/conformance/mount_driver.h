@@ -24,6 +24,7 @@ class MountDriver final : public PosixDriver {
   Status Discard() override;
   Status MakeSavepoint(const std::string& name) override;
   Status Rollback(const std::string& name) override;
+  Status Undo() override;
   Status UsePolicy(const std::string& text) override;
   Result<std::vector<Refused>> ReadRefused() override;
   Status Settle() override;

@@ -1,12 +1,20 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "fs/base/base_mounts.h"
+#include "fs/host/mount_table.h"
+#include "journal/support/unique_fd.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/core_driver.h"
 #include "tests/conformance/posix_driver.h"
@@ -14,6 +22,21 @@
 
 namespace txfs::testing {
 namespace {
+
+/// The file `source` mounted at the file `path`.
+class FileMount {
+ public:
+  FileMount(const std::string& source, std::string path)
+      : path_(std::move(path)) {
+    EXPECT_EQ(::mount(source.c_str(), path_.c_str(), "", MS_BIND, nullptr), 0);
+  }
+  ~FileMount() { ::umount2(path_.c_str(), MNT_DETACH); }
+  FileMount(const FileMount&) = delete;
+  FileMount& operator=(const FileMount&) = delete;
+
+ private:
+  std::string path_;
+};
 
 /// A base in which another filesystem is mounted at `sub`.
 class SubmountTest : public ::testing::Test {
@@ -156,14 +179,76 @@ TEST_F(SubmountTest, ABindMountIsAnotherFilesystem) {
   base_.Directory("bound");
   const TempMount bound(base_.root() + "/twice", base_.root() + "/bound");
   Start();
-  ASSERT_OK(fs().Rename("f", "twice/g", 0));
   ASSERT_OK(fs().WriteFile("twice/h", "new"));
   ASSERT_OK(fs().Commit());
-  EXPECT_EQ(base_.Read("bound/g"), "on the root's");
   EXPECT_EQ(base_.Read("bound/h"), "new");
   ASSERT_OK(fs().Undo(""));
-  EXPECT_EQ(base_.Read("f"), "on the root's");
   EXPECT_FALSE(base_.Exists("bound/h"));
+}
+
+TEST_F(SubmountTest, NothingCrossesABindMount) {
+  driver_.reset();
+  base_.File("bound/f", "bound");
+  base_.File("bound/d/f", "bound");
+  base_.File("over", "over");
+  const TempMount bound(base_.root() + "/twice", base_.root() + "/bound");
+  const FileMount file(base_.root() + "/d/f", base_.root() + "/over");
+  Start();
+  // The mount of the workspace itself, which the other one is beside.
+  PosixDriver plain(base_.root());
+  ASSERT_OK(fs().Mkdir("new", 0755));
+  for (Driver* driver : std::initializer_list<Driver*>{&plain, &fs()}) {
+    Driver& on = *driver;
+    EXPECT_ERRNO(on.Rename("f", "twice/g", 0), EXDEV);
+    EXPECT_ERRNO(on.Rename("d", "twice/e", 0), EXDEV);
+    EXPECT_ERRNO(on.Rename("twice/f", "g", 0), EXDEV);
+    EXPECT_ERRNO(on.Rename("f", "twice/f", RENAME_EXCHANGE), EXDEV);
+    EXPECT_ERRNO(on.Rename("twice", "away", 0), EBUSY);
+    EXPECT_ERRNO(on.Rename("bound", "twice", RENAME_EXCHANGE), EBUSY);
+    EXPECT_ERRNO(on.Rmdir("twice"), EBUSY);
+    EXPECT_ERRNO(on.Link("f", "twice/g"), EXDEV);
+    EXPECT_ERRNO(on.Link("twice/f", "g"), EXDEV);
+    EXPECT_ERRNO(on.Unlink("over"), EBUSY);
+    EXPECT_ERRNO(on.Rename("over", "moved", 0), EBUSY);
+    EXPECT_ERRNO(on.Rename("f", "over", 0), EBUSY);
+    EXPECT_ERRNO(on.Link("over", "g"), EXDEV);
+  }
+  EXPECT_ERRNO(fs().Rename("new", "twice/new", 0), EXDEV);
+  ASSERT_OK(fs().Mkdir("twice/new", 0755));
+  ASSERT_OK(fs().Rename("twice/f", "twice/new/f", 0));
+  EXPECT_ERRNO(fs().Link("twice/new/f", "g"), EXDEV);
+  ASSERT_OK(fs().Rename("twice/d", "twice/e", 0));
+  EXPECT_ERRNO(fs().Rename("twice/e", "e", 0), EXDEV);
+  ASSERT_OK(fs().Commit());
+  EXPECT_EQ(base_.Read("bound/new/f"), "bound");
+  EXPECT_EQ(base_.Read("bound/e/f"), "bound");
+}
+
+TEST_F(SubmountTest, ABindMountCountsWhileItIsThere) {
+  ASSERT_OK(fs().Mkdir("new", 0755));
+  base_.Directory("bound");
+  ASSERT_OK(fs().Stat("d/f"));
+  {
+    const TempMount bound(base_.root() + "/d", base_.root() + "/bound");
+    EXPECT_ERRNO(fs().Rename("d", "e", 0), EBUSY);
+    EXPECT_ERRNO(fs().Rename("f", "d/g", 0), EXDEV);
+  }
+  ASSERT_OK(fs().Rename("f", "d/g", 0));
+  ASSERT_OK(fs().Rename("d", "e", 0));
+  ASSERT_OK(fs().Commit());
+  EXPECT_EQ(base_.Read("e/g"), "on the root's");
+}
+
+/// Kernels without STATX_MNT_ID tell it in /proc.
+TEST_F(SubmountTest, ProcTellsTheSameMountAsStatx) {
+  for (const char* path : {"/sub", "/d"}) {
+    const UniqueFd fd(
+        ::open((base_.root() + path).c_str(), O_PATH | O_CLOEXEC));
+    ASSERT_TRUE(fd.valid());
+    EXPECT_NE(MountIdOf(fd.get()), 0U);
+    EXPECT_EQ(MountIdOf(fd.get()),
+              static_cast<uint64_t>(MountIdOfDescriptor(fd.get())));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+#include <sys/stat.h>
+
+#include "fs/tree/tree.h"
+
+namespace txfs {
+namespace {
+
+/// The number of a base object, as long as no other inode has it.
+uint64_t OwnNumber(uint64_t dev, uint64_t ino) {
+  if (dev == 0) return ino;
+  // An object on a filesystem mounted in the base: high bits, which inode
+  // numbers on disk do not reach, separate it from the root's.
+  return ino ^ ((1 + dev % 1023) << 41);
+}
+
+}  // namespace
+
+/// Tools treat two files with one number as hard links, and tree walks stop at
+/// a directory with a known number.
+void Tree::Number(Inode& inode) {
+  if (inode.number != 0) return;
+  const auto& base = inode.record.base;
+  inode.number =
+      base ? FreeNumber({base->dev, base->ino}) : kNewInodeBit | Raw(inode.ino);
+  numbers_[inode.number] = inode.ino;
+}
+
+void Tree::DropNumber(const Inode& inode) {
+  const auto own = numbers_.find(inode.number);
+  if (own != numbers_.end() && own->second == inode.ino) numbers_.erase(own);
+}
+
+/// The inode that has a number has only this one, so the number that follows
+/// from its Ino is free, or leads to a third inode.
+uint64_t Tree::FreeNumber(BaseKey object) const {
+  uint64_t number = OwnNumber(object.dev, object.ino);
+  for (;;) {
+    const auto taken = numbers_.find(number);
+    if (taken == numbers_.end()) return number;
+    const Inode* holder = Find(taken->second);
+    if (holder != nullptr && IsFormer(*holder, object)) return number;
+    number = kNewInodeBit | kOtherInodeBit | Raw(taken->second);
+  }
+}
+
+/// Whether the base file of `orphan` is `object`: an undo brought it back.
+/// While it is open, the base cannot give its number to another file.
+bool Tree::IsFormer(const Inode& orphan, BaseKey object) const {
+  if (!orphan.IsOrphan() || !orphan.pinned_base) return false;
+  struct stat st{};
+  return ::fstat(orphan.pinned_base->get(), &st) == 0 &&
+         BaseKey{RelativeDevice(st.st_dev), st.st_ino} == object;
+}
+
+uint64_t Tree::NumberOf(const Inode& directory, const BaseEntry& entry) const {
+  const BaseKey key{DeviceOf(directory), entry.ino};
+  const auto [first, last] = base_files_.equal_range(key);
+  if (first != last && entry.type != FileType::kDirectory) {
+    const bool has_others = std::any_of(first, last, [&](const auto& known) {
+      const Inode* inode = Find(known.second);
+      return inode != nullptr && inode->record.base->nlink > 1;
+    });
+    const std::string path = JoinPath(directory.record.base->path, entry.name);
+    const Inode* inode = FindBaseFile(path, {key, entry.type, has_others});
+    if (inode != nullptr && !inode->IsOrphan()) return inode->number;
+  }
+  return FreeNumber(key);
+}
+
+}  // namespace txfs
