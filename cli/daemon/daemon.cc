@@ -225,6 +225,10 @@ Status RunSession(Workspace& workspace, FuseSession& session,
     const Approvals::Pause pause(approvals);
     session.Invalidate(stale);
   });
+  workspace.OnPathEvents([&](const std::vector<PathEvent>& events) {
+    const Approvals::Pause pause(approvals);
+    session.Announce(events);
+  });
   const bool log_is_new = LogSize(options.log_path) == 0;
   spdlog::info("serving {} at {}", EscapeControls(workspace.path()),
                EscapeControls(mountpoint));
@@ -237,6 +241,7 @@ Status RunSession(Workspace& workspace, FuseSession& session,
   if (signalled) LogFailure("unmount", session.Unmount(true));
   control->Stop();
   workspace.OnStaleCaches({});
+  workspace.OnPathEvents({});
   LogFailure("daemon record",
              workspace.store().RemoveDaemonRecord(workspace.transaction_id()));
   // Inside the control server's lifetime: the requester of an unmount sees its

@@ -12,6 +12,7 @@
 #include "cli/diff/patch.h"
 #include "cli/output/errors.h"
 #include "cli/output/text.h"
+#include "fs/host/process_identity.h"
 
 namespace txfs::cli {
 namespace {
@@ -51,15 +52,6 @@ Status PrintPatch(const std::vector<FileChange>& changes,
   });
 }
 
-bool IsInGroup(gid_t group) {
-  std::vector<gid_t> groups(
-      static_cast<size_t>(std::max(::getgroups(0, nullptr), 0)));
-  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
-  groups.resize(static_cast<size_t>(std::max(count, 0)));
-  return group == ::getegid() ||
-         std::ranges::find(groups, group) != groups.end();
-}
-
 /// Whether the mode lets this user list and search a directory.
 bool MayList(const Attr& attr) {
   if (::geteuid() == 0) return true;
@@ -67,7 +59,7 @@ bool MayList(const Attr& attr) {
   uint32_t mode = attr.mode;
   if (attr.uid == ::geteuid()) {
     mode >>= 6;
-  } else if (IsInGroup(attr.gid)) {
+  } else if (OwnGroups().contains(attr.gid)) {
     mode >>= 3;
   }
   return (mode & kListed) == kListed;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <ranges>
 
+#include "fs/host/xattrs.h"
 #include "journal/support/file.h"
 
 namespace txfs {
@@ -14,8 +15,7 @@ namespace {
 
 /// chmod(2) by a descriptor that need not be one for reading.
 bool SetMode(const UniqueFd& directory, mode_t mode) {
-  const std::string path = "/proc/self/fd/" + std::to_string(directory.get());
-  return ::chmod(path.c_str(), mode & 07777) == 0;
+  return ::chmod(ProcPath(directory.get()).c_str(), mode & 07777) == 0;
 }
 
 }  // namespace

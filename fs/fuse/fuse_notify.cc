@@ -64,6 +64,12 @@ void KernelCaches::Forget(const StaleCaches& stale) {
   // the kernel let go of all that it has: dear, unless many names are stale.
   // They follow all the same, so that inodes that are gone are let go.
   if (stale.names.size() >= kMany) IncrementEpoch();
+  // As unlink(2) does, so that processes that watch the file know.
+  for (const StaleCaches::Watched& name : stale.watched) {
+    if (name.was == kNoIno) continue;
+    fuse_lowlevel_notify_delete(session_, Raw(name.parent), Raw(name.was),
+                                name.name.c_str(), name.name.size());
+  }
   for (const StaleCaches::Name& name : stale.names) {
     fuse_lowlevel_notify_inval_entry(session_, Raw(name.parent),
                                      name.name.c_str(), name.name.size());

@@ -32,6 +32,12 @@ Caller CallerOf(fuse_req_t req) {
           .wait = &wait};
 }
 
+/// Non-null if the request is one of an announcement.
+Announcer* AnnouncerOf(fuse_req_t req) {
+  Announcer* announcer = ContextOf(req).announcer;
+  return announcer->IsOwn(req) ? announcer : nullptr;
+}
+
 // INIT
 
 /// What we want where the kernel has it. Not in it on purpose: WRITEBACK_CACHE
@@ -62,12 +68,16 @@ void OnInit(void* userdata, fuse_conn_info* connection) {
 // Names
 
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  if (Announcer* own = AnnouncerOf(req)) {
+    return own->OnLookup(req, parent, name);
+  }
   Filesystem& fs = FsOf(req);
   ReplyLookup(req, fs, Ino{parent},
               Guard([&] { return fs.Lookup(Ino{parent}, name); }));
 }
 
 void ForgetOne(Filesystem& fs, fuse_ino_t ino, uint64_t lookups) {
+  if (Announcer::IsPlaceholder(ino)) return;
   // There is no reply to carry an error; at worst the inode stays in memory.
   (void)Guard([&]() -> Status {
     fs.Forget(Ino{ino}, lookups);
@@ -97,6 +107,9 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 
 void OnMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
              dev_t rdev) {
+  if (Announcer* own = AnnouncerOf(req)) {
+    return own->OnMake(req, parent, name, mode);
+  }
   Filesystem& fs = FsOf(req);
   ReplyEntry(req, fs, Guard([&] {
                return fs.MakeNode(CallerOf(req), Ino{parent}, name, mode, rdev);
@@ -104,6 +117,9 @@ void OnMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 }
 
 void OnMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
+  if (Announcer* own = AnnouncerOf(req)) {
+    return own->OnMake(req, parent, name, S_IFDIR | (mode & 07777));
+  }
   Filesystem& fs = FsOf(req);
   ReplyEntry(req, fs, Guard([&] {
                return fs.MakeDirectory(CallerOf(req), Ino{parent}, name, mode);
@@ -127,12 +143,18 @@ void OnLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent,
 }
 
 void OnUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  if (Announcer* own = AnnouncerOf(req)) {
+    return own->OnRemove(req, parent, name);
+  }
   ReplyStatus(req, Guard([&] {
                 return FsOf(req).Unlink(CallerOf(req), Ino{parent}, name);
               }));
 }
 
 void OnRmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  if (Announcer* own = AnnouncerOf(req)) {
+    return own->OnRemove(req, parent, name);
+  }
   ReplyStatus(req, Guard([&] {
                 return FsOf(req).RemoveDirectory(CallerOf(req), Ino{parent},
                                                  name);
@@ -201,6 +223,9 @@ AttrRequest DecodeAttrRequest(const struct stat& st, int to_set) {
 
 void OnSetAttr(fuse_req_t req, fuse_ino_t ino, struct stat* st, int to_set,
                fuse_file_info*) {
+  if (Announcer* own = AnnouncerOf(req)) {
+    return own->OnSetAttr(req, ino, to_set);
+  }
   const AttrRequest request = DecodeAttrRequest(*st, to_set);
   ReplyAttr(req, Guard([&] {
               return FsOf(req).SetAttr(CallerOf(req), Ino{ino}, request);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "fs/fuse/fuse_announce.h"
 #include "fs/fuse/fuse_libfuse.h"
 #include "fs/fuse/fuse_refused.h"
 #include "fs/fuse/fuse_stale.h"
@@ -20,6 +21,7 @@ struct FuseContext {
   fuse_session* session = nullptr;        ///< set before the first request
   RefusedPages* refused_pages = nullptr;  ///< the same
   StaleTold* stale_told = nullptr;        ///< the same
+  Announcer* announcer = nullptr;         ///< the same
   /// Whether the kernel sends no OPEN and OPENDIR; set in INIT.
   std::atomic<bool> zero_message_open{false};
   std::atomic<bool> zero_message_opendir{false};

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "fs/fuse/fuse_announce.h"
 #include "fs/fuse/fuse_mount.h"
 #include "fs/fuse/fuse_notify.h"
 #include "fs/fuse/fuse_ops.h"
@@ -93,6 +94,7 @@ class MountedSession final : public FuseSession {
         caches_(session_.get(), fuse_session_fd(session_.get())),
         refused_pages_(session_.get()),
         stale_told_(context_->fs, caches_),
+        announcer_(context_->fs, session_.get(), mount.mountpoint),
         wake_(std::move(wake)),
         mountpoint_(mount.mountpoint),
         threads_(ThreadCount(options.threads)),
@@ -101,6 +103,7 @@ class MountedSession final : public FuseSession {
     context_->session = session_.get();
     context_->refused_pages = &refused_pages_;
     context_->stale_told = &stale_told_;
+    context_->announcer = &announcer_;
   }
 
   ~MountedSession() override {
@@ -114,6 +117,7 @@ class MountedSession final : public FuseSession {
       if (on_end_) on_end_();
       refused_pages_.End();
       stale_told_.End();
+      announcer_.End();
     });
   }
 
@@ -125,6 +129,7 @@ class MountedSession final : public FuseSession {
 
   Status Unmount(bool lazy) override {
     if (DeviceMountedAt(mountpoint_) != device_) return {};
+    if (!lazy) announcer_.Await();
     return UnmountPath(mountpoint_, lazy, device_);
   }
 
@@ -139,12 +144,17 @@ class MountedSession final : public FuseSession {
 
   void Invalidate(const StaleCaches& stale) override { caches_.Forget(stale); }
 
+  void Announce(const std::vector<PathEvent>& events) override {
+    announcer_.Announce(events);
+  }
+
  private:
   std::unique_ptr<FuseContext> context_;  ///< outlives session_
   SessionPointer session_;                ///< owns the connection
   KernelCaches caches_;
   RefusedPages refused_pages_;
   StaleTold stale_told_;
+  Announcer announcer_;
   UniqueFd wake_;
   std::string mountpoint_;
   unsigned threads_;

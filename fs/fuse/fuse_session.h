@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fs/posix/filesystem.h"
+#include "fs/posix/path_event.h"
 #include "journal/support/result.h"
 
 namespace txfs {
@@ -64,6 +65,9 @@ class FuseSession {
   /// Invalidates caches of the kernel. Do not call it with a filesystem lock
   /// held.
   virtual void Invalidate(const StaleCaches& stale) = 0;
+  /// Makes the kernel report `events` to processes that watch the paths. Do not
+  /// call it with a lock held for which an operation waits.
+  virtual void Announce(const std::vector<PathEvent>& events) = 0;
 };
 
 }  // namespace txfs

@@ -129,6 +129,15 @@ ProcessIdentity IdentifyProcess(pid_t tid) {
   return {.pid = *pid, .start = stat->start};
 }
 
+std::set<gid_t> OwnGroups() {
+  std::set<gid_t> groups{::getegid()};
+  const int count = ::getgroups(0, nullptr);
+  std::vector<gid_t> more(count > 0 ? static_cast<size_t>(count) : 0);
+  const int got = ::getgroups(static_cast<int>(more.size()), more.data());
+  if (got > 0) groups.insert(more.begin(), more.begin() + got);
+  return groups;
+}
+
 FileRights ReadFileRights(pid_t tid) {
   // capable() of the kernel means the initial user namespace, whose number is
   // fixed (PROC_USER_INIT_INO).

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct FileRights {
 };
 /// Of the thread `tid`. No rights if it cannot be read.
 FileRights ReadFileRights(pid_t tid);
+
+/// The groups of this process: the effective one and the supplementary ones.
+std::set<gid_t> OwnGroups();
 
 /// Whether a pending signal will kill the process of thread `tid`, or asks it
 /// to end (SIGHUP, SIGINT, SIGQUIT, SIGTERM) although it catches the signal;

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "fs/host/xattrs.h"
+#include "fs/overlay/handover.h"
 #include "fs/posix/acl.h"
+#include "fs/posix/path_event.h"
 
 namespace txfs {
 namespace {
@@ -114,6 +116,14 @@ struct Sight {
   }
 };
 
+StaleCaches::Watched WasThere(const Inode& inode, const Inode::Link& link) {
+  return {.parent = link.parent,
+          .name = link.name,
+          .was_there = true,
+          .was_directory = inode.IsDirectory(),
+          .was = inode.ino};
+}
+
 bool IsIdentical(const BaseObject& a, const BaseObject& b) {
   return a.st.st_dev == b.st.st_dev && a.st.st_ino == b.st.st_ino &&
          (a.st.st_mode & S_IFMT) == (b.st.st_mode & S_IFMT);
@@ -130,6 +140,7 @@ class Refresher {
     tree_.ForEach([&](const Inode& inode) { Collect(inode); });
     LookAtAll();
     tree_.DropUnheld();
+    KeepDeleted(tree_, stale_);
     return std::move(stale_);
   }
 
@@ -138,6 +149,7 @@ class Refresher {
       if (const Inode* inode = tree_.Find(ino)) Collect(*inode);
     }
     LookAtAll();
+    KeepDeleted(tree_, stale_);
     return std::move(stale_);
   }
 
@@ -201,11 +213,12 @@ class Refresher {
     // An upper directory keeps its record, which its commit compares. The base
     // content that it shows may have changed again.
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
+    const Timestamp before = inode.record.base->ctime;
     if (!inode.upper) tree_.Revise(inode, *sight.object);
     ++inode.version;
     inode.told_acl = kAclNotAsked;  // the kernel drops it, too
     stale_.inodes.push_back(ino);
-    AddUnknownNames(path, inode);
+    AddUnknownNames(path, inode, before);
   }
 
   /// Whether the users whom the kernel admitted to `inode` may read `object`.
@@ -233,13 +246,22 @@ class Refresher {
     }
   }
 
-  /// The kernel may have negative dentries for these names.
-  void AddUnknownNames(const std::string& path, const Inode& directory) {
+  /// The kernel may have negative dentries for these names. Those that were
+  /// made or renamed since `before` are new for a process that watches. In many
+  /// names they are not searched.
+  void AddUnknownNames(const std::string& path, const Inode& directory,
+                       Timestamp before) {
     const auto entries = base_.List(path);
     if (!entries) return;
+    const bool many = entries->size() > kMostPathEvents;
+    if (many) stale_.watched.push_back({.parent = directory.ino, .name = {}});
     for (const BaseEntry& entry : *entries) {
       if (directory.slots.contains(entry.name)) continue;
       stale_.names.push_back({directory.ino, entry.name});
+      if (many || stale_.watched.size() > kMostPathEvents) continue;
+      const auto st = base_.Stat(JoinPath(path, entry.name));
+      if (!st || Timestamp::From(st->st_ctim) <= before) continue;
+      stale_.watched.push_back({.parent = directory.ino, .name = entry.name});
     }
   }
 
@@ -280,8 +302,10 @@ class Refresher {
   void DropNameless() {
     std::vector<Inode*> files;
     for (const auto& [ino, names] : nameless_) files.push_back(tree_.Find(ino));
-    std::ranges::copy(ShowElsewhere(tree_, base_, files),
-                      std::back_inserter(stale_.names));
+    for (StaleCaches::Name& name : ShowElsewhere(tree_, base_, files)) {
+      stale_.watched.push_back({.parent = name.parent, .name = name.name});
+      stale_.names.push_back(std::move(name));
+    }
     for (const auto& [ino, names] : nameless_) {
       DropNames(ino, names);
       Inode* inode = tree_.Find(ino);
@@ -369,6 +393,7 @@ class Refresher {
   /// A lost parent may have been kept only for this name.
   void DropName(Ino ino, const Inode::Link& link) {
     stale_.names.push_back({link.parent, link.name});
+    stale_.watched.push_back(WasThere(*tree_.Find(ino), link));
     tree_.DropLink(*tree_.Find(ino), link);
     Inode* left = tree_.Find(ino);
     if (left != nullptr && left->IsOrphan()) left->taken = true;
@@ -446,7 +471,10 @@ StaleCaches BaseFollower::FollowNames(const std::vector<Inode*>& changed) {
   }
   StaleCaches stale = Refresh(several);
   stale.Append(went);
-  std::ranges::move(found.shown, std::back_inserter(stale.names));
+  for (StaleCaches::Name& name : found.shown) {
+    stale.watched.push_back({.parent = name.parent, .name = name.name});
+    stale.names.push_back(std::move(name));
+  }
   std::ranges::copy(found.stale, std::back_inserter(stale.inodes));
   return stale;
 }
@@ -463,6 +491,7 @@ StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
   stale.inodes.push_back(gone.ino);
   for (const Inode::Link& link : links) {
     stale.names.push_back({link.parent, link.name});
+    stale.watched.push_back(WasThere(*tree_.Find(gone.ino), link));
     tree_.DropLink(*tree_.Find(gone.ino), link);
   }
   if (Inode* left = tree_.Find(gone.ino)) {
@@ -471,6 +500,7 @@ StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
     // If a rollback restores the inode, it is searched again.
     left->lost = left->sought = false;
   }
+  KeepDeleted(tree_, stale);
   return stale;
 }
 

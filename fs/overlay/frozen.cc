@@ -9,6 +9,7 @@
 #include "fs/overlay/base_follower.h"
 #include "fs/overlay/handover.h"
 #include "fs/overlay/overlay.h"
+#include "fs/posix/path_event.h"
 #include "fs/tree/plan.h"
 
 namespace txfs {
@@ -149,10 +150,14 @@ Result<StaleCaches> Frozen::Rollback(const Caller& caller,
   Rewind rewind = TRY(journal.Rollback(std::move(plan).Finish()));
   *undone = rewind.changes;
 
+  StaleCaches stale;
+  for (const auto& [key, value] : rewind.dentries) {
+    if (stale.watched.size() > kMostPathEvents) break;
+    WatchName(key.first, key.second, stale);
+  }
   const Tree::WentBack went = tree.GoBack(rewind);
   ForgetMeters();
   const Tree::Look look = BaseLook();
-  StaleCaches stale;
   for (Inode* inode : went.changed) {
     if (!inode->upper) continue;
     tree.Relink(*inode, look);
@@ -202,7 +207,27 @@ Result<StaleCaches> Frozen::Rollback(const Caller& caller,
   std::vector<Inode*> upper;
   std::ranges::copy_if(went.changed, std::back_inserter(upper), &Inode::upper);
   stale.Append(BaseFollower(*this).Follow(upper));
+  KeepDeleted(tree, stale);
   return stale;
+}
+
+void Frozen::WatchName(Ino parent, const std::string& name,
+                       StaleCaches& stale) const {
+  const Inode* directory = tree.Find(parent);
+  if (directory == nullptr || directory->lookups == 0) return;
+  const auto found = directory->slots.find(name);
+  const Slot slot = found == directory->slots.end() ? Slot() : found->second;
+  const Inode* inode = tree.Find(slot.IsUpper() ? slot.upper.ino : slot.cached);
+  StaleCaches::Watched watched{.parent = parent, .name = name};
+  watched.was_there = inode != nullptr;
+  if (inode != nullptr) watched.was = inode->ino;
+  watched.was_directory = inode != nullptr && inode->IsDirectory();
+  if (!slot.IsUpper() && inode == nullptr && directory->record.base) {
+    const auto st = base.Stat(JoinPath(directory->record.base->path, name));
+    watched.was_there = st.has_value();
+    watched.was_directory = st && S_ISDIR(st->st_mode);
+  }
+  stale.watched.push_back(std::move(watched));
 }
 
 Tree::Look Frozen::BaseLook() const { return LookAt(base); }

@@ -107,6 +107,9 @@ class Frozen {
   void ExpectMoved() const;
 
  private:
+  /// Adds the state of a name before a rollback to `stale.watched`.
+  void WatchName(Ino parent, const std::string& name, StaleCaches& stale) const;
+
   OverlayFilesystem& overlay_;
 };
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "fs/posix/path_event.h"
 #include "fs/tree/settlement.h"
 
 namespace txfs {
@@ -54,6 +55,22 @@ std::vector<std::string> PathsAfter(const Tree& tree, const Inode& inode,
 /// the kernel has forgotten the inode.
 void NoteParents(const Inode& inode, std::unordered_set<Ino>& parents) {
   for (const Inode::Link& link : inode.links) parents.insert(link.parent);
+}
+
+/// Notes the names of `directory` that the transaction changed. Of more names
+/// than have an event one of each directory is enough.
+void WatchNames(const Tree& tree, const Inode& directory, StaleCaches& stale) {
+  for (const auto& [name, slot] : directory.slots) {
+    if (!slot.IsUpper()) continue;
+    const Inode* inode = tree.Find(slot.upper.ino);
+    stale.watched.push_back(
+        {.parent = directory.ino,
+         .name = name,
+         .was_there = slot.upper.kind == DentryKind::kInode,
+         .was_directory = inode != nullptr && inode->IsDirectory(),
+         .was = slot.upper.ino});
+    if (stale.watched.size() > kMostPathEvents) return;
+  }
 }
 
 /// The held inodes for Tree::Rebase, and the caches that the kernel must drop.
@@ -108,6 +125,15 @@ class Survivors {
     const Inode* parent = tree_.Find(edit.parent);
     if (parent == nullptr || parent->lookups == 0) return;
     parents_.insert(edit.parent);
+    if (discards_) {
+      const Inode* inode = tree_.Find(edit.before.ino);
+      stale.watched.push_back(
+          {.parent = edit.parent,
+           .name = edit.name,
+           .was_there = edit.before.kind == DentryKind::kInode,
+           .was_directory = inode != nullptr && inode->IsDirectory(),
+           .was = edit.before.ino});
+    }
     // Other names in the kernel's cache lead to held inodes: Rebase reports
     // those that disappeared.
     if (discards_ && edit.before.kind == DentryKind::kWhiteout) {
@@ -191,6 +217,7 @@ StaleCaches Handover::Reset(bool committed,
       NoteParents(inode, parents);
     }
     if (!committed && inode.upper_names != 0) {
+      WatchNames(tree_, inode, stale);
       for (const auto& [name, slot] : inode.slots) {
         // The kernel may have a negative dentry. Rebase reports the names that
         // disappeared.
@@ -208,6 +235,7 @@ StaleCaches Handover::Reset(bool committed,
              tree_.Rebase(std::move(survivors), frozen_.BaseLook(),
                           frozen_.SharedJournal()),
              stale);
+  KeepDeleted(tree_, stale);
   return stale;
 }
 
@@ -262,6 +290,7 @@ StaleCaches Handover::Settle(const Change& change, Image tables) {
              tree_.Rebase(std::move(survivors.list), frozen_.BaseLook(),
                           nullptr, tables),
              survivors.stale);
+  KeepDeleted(tree_, survivors.stale);
   Journal& journal = frozen_.journal;
   for (const auto& [ino, extents] : dropped) {
     const Inode* inode = tree_.Find(ino);
@@ -277,6 +306,15 @@ void AddRebased(const Tree& tree, Tree::Rebased rebased, StaleCaches& stale) {
     stale.names.push_back({link.parent, std::move(link.name)});
   }
   AddMoved(tree, rebased.moved, stale);
+}
+
+void KeepDeleted(const Tree& tree, StaleCaches& stale) {
+  for (StaleCaches::Watched& name : stale.watched) {
+    const Inode* inode = tree.Find(name.was);
+    const bool is_deleted = inode != nullptr && inode->IsOrphan() &&
+                            !inode->IsDirectory() && inode->lookups != 0;
+    if (!is_deleted) name.was = kNoIno;
+  }
 }
 
 void AddMoved(const Tree& tree, std::span<const Ino> inos, StaleCaches& stale) {

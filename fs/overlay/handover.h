@@ -55,6 +55,9 @@ class Handover {
 /// Adds the names of `rebased` to `stale`: the kernel may have cached that they
 /// lead to the former inodes.
 void AddRebased(const Tree& tree, Tree::Rebased rebased, StaleCaches& stale);
+/// Clears `was` of those names in `stale.watched` whose inode has a name. Call
+/// it when the tree has changed.
+void KeepDeleted(const Tree& tree, StaleCaches& stale);
 /// Adds the paths of those directories of `inos` that the overlay shows to
 /// `stale.moved`.
 void AddMoved(const Tree& tree, std::span<const Ino> inos, StaleCaches& stale);

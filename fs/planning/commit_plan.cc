@@ -63,7 +63,7 @@ class Planner {
       : frozen_(frozen),
         options_(options),
         mounts_(mounts),
-        ownership_(frozen) {
+        ownership_(frozen, options.asks) {
     if (options.selection == nullptr) return;
     counts_ = [this](const Inode& directory, std::string_view name) {
       return IsSelected(directory, std::string(name));

@@ -62,6 +62,7 @@ struct CommitPlan {
 struct PlanOptions {
   const Selection* selection = nullptr;  ///< only this part; null: everything
   bool clones = false;  ///< the vault's filesystem can share blocks of files
+  bool asks = false;    ///< the plan is not carried out
 };
 
 /// Plans the commit of the tree. Files that were moved to another filesystem

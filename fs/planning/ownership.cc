@@ -5,24 +5,13 @@
 #include <unistd.h>
 
 #include "fs/base/owner_access.h"
+#include "fs/host/process_identity.h"
 #include "journal/support/file.h"
 
 namespace txfs {
-namespace {
 
-std::set<gid_t> GroupsOfThis() {
-  std::set<gid_t> groups{::getegid()};
-  const int count = ::getgroups(0, nullptr);
-  std::vector<gid_t> more(count > 0 ? static_cast<size_t>(count) : 0);
-  const int got = ::getgroups(static_cast<int>(more.size()), more.data());
-  if (got > 0) groups.insert(more.begin(), more.begin() + got);
-  return groups;
-}
-
-}  // namespace
-
-Ownership::Ownership(Frozen& frozen)
-    : frozen_(frozen), user_(::geteuid()), groups_(GroupsOfThis()) {}
+Ownership::Ownership(Frozen& frozen, bool asks)
+    : frozen_(frozen), asks_(asks), user_(::geteuid()), groups_(OwnGroups()) {}
 
 bool Ownership::MaySetGroup(uint32_t gid) const {
   return user_ == 0 || groups_.contains(gid);
@@ -59,8 +48,14 @@ bool Ownership::MakesFilesOf(const std::string& directory, uint32_t gid) {
   if (!is_new) return found->second;
   const auto opened = frozen_.base.OpenDirectory(directory);
   if (!opened) return false;
-  const auto file = OpenAt((*opened)->get(), ".", O_TMPFILE | O_RDWR, 0600);
   struct stat st{};
+  if (asks_) {
+    found->second = ::fstat((*opened)->get(), &st) == 0 && st.st_gid == gid &&
+                    (st.st_mode & S_ISGID) != 0 &&
+                    MayWrite((*opened)->get(), ".");
+    return found->second;
+  }
+  const auto file = OpenAt((*opened)->get(), ".", O_TMPFILE | O_RDWR, 0600);
   found->second = file && ::fstat(file->get(), &st) == 0 && st.st_gid == gid;
   return found->second;
 }

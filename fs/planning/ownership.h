@@ -18,7 +18,9 @@ namespace txfs {
 /// directory.
 class Ownership {
  public:
-  explicit Ownership(Frozen& frozen);
+  /// `asks`: nothing will be committed, so no file is made to try whether it
+  /// gets the group of its directory.
+  Ownership(Frozen& frozen, bool asks);
 
   /// Whether this process may give a file of its own this group.
   [[nodiscard]] bool MaySetGroup(uint32_t gid) const;
@@ -47,6 +49,7 @@ class Ownership {
   bool MakesFilesOf(const std::string& directory, uint32_t gid);
 
   Frozen& frozen_;
+  const bool asks_;
   const uid_t user_;
   std::set<gid_t> groups_;
   std::map<std::string, bool> nests_;  ///< tried directories, by base path

@@ -86,6 +86,16 @@ struct StaleCaches {
   /// Paths of moved directories. For the kernel they have no path until the
   /// next lookup.
   std::vector<std::string> moved;
+  /// A name that may show another object now; "": names of the directory.
+  struct Watched {
+    Ino parent;
+    std::string name;
+    bool was_there = false;
+    bool was_directory = false;
+    Ino was = kNoIno;  ///< its inode, if it is a file that has no name now
+  };
+  /// For processes that watch the directories (PathEvent).
+  std::vector<Watched> watched;
 
   [[nodiscard]] bool empty() const {
     return inodes.empty() && attributes.empty() && names.empty();
@@ -95,6 +105,7 @@ struct StaleCaches {
     std::ranges::move(more.attributes, std::back_inserter(attributes));
     std::ranges::move(more.names, std::back_inserter(names));
     std::ranges::move(more.moved, std::back_inserter(moved));
+    std::ranges::move(more.watched, std::back_inserter(watched));
   }
 };
 

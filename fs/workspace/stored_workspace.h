@@ -113,6 +113,11 @@ class StoredWorkspace final : public Workspace {
     const MutexLock lock(mutex_);
     listener_ = std::move(listener);
   }
+  void OnPathEvents(
+      std::function<void(const std::vector<PathEvent>&)> listener) override {
+    const MutexLock lock(mutex_);
+    path_listener_ = std::move(listener);
+  }
   Status Refresh() override;
   Status CatchUp() override;
   void UsePolicy(std::shared_ptr<const policy::Policy> policy) override {
@@ -245,7 +250,10 @@ class StoredWorkspace final : public Workspace {
   /// flight.
   void Tell(StaleCaches stale);
   void TellKernel(const StaleCaches& stale);
-  void LookAgain(std::span<const Ino> inos) REQUIRES(end_mutex_);
+  /// Reports the changes that made `stale` stale to processes that watch them.
+  void TellWatchers(const StaleCaches& stale) REQUIRES(end_mutex_);
+  /// Returns the stale caches, of which the kernel was told.
+  StaleCaches LookAgain(std::span<const Ino> inos) REQUIRES(end_mutex_);
   /// Reads the base again after a change that was not our commit.
   void RefreshTree() REQUIRES(end_mutex_);
   // workspace_savepoints.cc
@@ -273,6 +281,8 @@ class StoredWorkspace final : public Workspace {
   TransactionSummary summary_ GUARDED_BY(mutex_);
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
+  std::function<void(const std::vector<PathEvent>&)> path_listener_
+      GUARDED_BY(mutex_);
   std::vector<std::string> moved_ GUARDED_BY(mutex_);  ///< for TakeMoved
   std::thread collecting_ GUARDED_BY(end_mutex_);
   std::atomic<bool> stops_ = false;  ///< collecting_ must stop

@@ -11,6 +11,7 @@
 #include "fs/planning/commit_limits.h"
 #include "fs/planning/resolution.h"
 #include "fs/posix/filesystem.h"
+#include "fs/posix/path_event.h"
 #include "fs/workspace/archive.h"
 #include "journal/savepoint.h"
 #include "journal/store.h"
@@ -211,6 +212,12 @@ class Workspace : public Archive {
   /// operation.
   virtual void OnStaleCaches(
       std::function<void(const StaleCaches&)> listener) = 0;
+
+  /// Sets the listener for changes that no process in the mount made, after the
+  /// listener for stale caches: by discard, rollback, undo, and commits of
+  /// other transactions. `listener` may wait for operations.
+  virtual void OnPathEvents(
+      std::function<void(const std::vector<PathEvent>&)> listener) = 0;
 
   /// Journals what queries found other programs to have changed. A daemon calls
   /// it before Close, since it knows names that the next one does not.

@@ -426,8 +426,9 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
     const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
     report.conflicts = TRY(resolution.Resolve(drifts, {}));
     if (!report.conflicts.empty()) return {};
-    CommitPlan plan = TRY(
-        PlanCommit(frozen, {.selection = selection ? &*selection : nullptr}));
+    CommitPlan plan =
+        TRY(PlanCommit(frozen, {.selection = selection ? &*selection : nullptr,
+                                .asks = true}));
     const bool nothing =
         drifts.empty() && report.changes == 0 && LeavesBaseAlone(plan);
     if (nothing) return {};

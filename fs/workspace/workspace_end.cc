@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fs/diff/change_list.h"
+#include "fs/overlay/path_events.h"
 #include "fs/planning/settle.h"
 #include "fs/workspace/stored_workspace.h"
 #include "journal/deferred_journal.h"
@@ -183,17 +184,21 @@ Result<std::unique_ptr<Journal>> StoredWorkspace::BeginDeferred() {
 /// A discard and a rollback take the base to be as it was when it was first
 /// looked at; here somebody else's changes are found. In small parts, since
 /// nobody gets an answer meanwhile.
-void StoredWorkspace::LookAgain(std::span<const Ino> inos) {
+StaleCaches StoredWorkspace::LookAgain(std::span<const Ino> inos) {
   constexpr size_t kAtOnce = 1000;
   bool first = true;
+  StaleCaches all;
   while (!inos.empty()) {
     const auto part = inos.first(std::min(inos.size(), kAtOnce));
     inos = inos.subspan(part.size());
-    Tell(filesystem_->WhileFrozen([&](Frozen& frozen) {
+    StaleCaches stale = filesystem_->WhileFrozen([&](Frozen& frozen) {
       if (std::exchange(first, false)) frozen.ForgetDirectories();
       return BaseFollower(frozen).Refresh(part);
-    }));
+    });
+    Tell(stale);
+    all.Append(std::move(stale));
   }
+  return all;
 }
 
 /// The base is shown before anything is on disk, for that is what may take
@@ -244,9 +249,13 @@ Result<DiscardReport> StoredWorkspace::Discard() {
   Tell(taken_back);
   old = {};
   TRY(std::move(discarded));
-  LookAgain(changed.known.inodes);
-  LookAgain(changed.unknown.inodes);
-  LookAgain(shown.inodes);
+  StaleCaches all = LookAgain(changed.known.inodes);
+  all.Append(LookAgain(changed.unknown.inodes));
+  all.Append(LookAgain(shown.inodes));
+  all.Append(std::move(changed.known));
+  all.Append(std::move(changed.unknown));
+  all.Append(std::move(shown));
+  TellWatchers(all);
   Collect();
   return report;
 }
@@ -349,6 +358,7 @@ Result<PartDiscard> StoredWorkspace::DiscardPart(
   });
   const StaleCaches stale = TRY(std::move(settled));
   Tell(stale);
+  TellWatchers(stale);
   // Gives back the space. When that fails, the next drain does.
   std::ignore = journal->Drain();
   return discarded;
@@ -410,6 +420,18 @@ void StoredWorkspace::TellKernel(const StaleCaches& stale) {
   if (listener) listener(stale);
 }
 
+void StoredWorkspace::TellWatchers(const StaleCaches& stale) {
+  std::function<void(const std::vector<PathEvent>&)> listener;
+  {
+    const MutexLock lock(mutex_);
+    listener = path_listener_;
+  }
+  if (!listener) return;
+  const std::vector<PathEvent> events = filesystem_->WhileFrozen(
+      [&](const Frozen& frozen) { return EventsOf(frozen, stale); });
+  if (!events.empty()) listener(events);
+}
+
 // --- undo ------------------------------------------------------------------
 
 Result<UndoReport> StoredWorkspace::Undo(const std::string& wanted) {
@@ -450,9 +472,11 @@ Status StoredWorkspace::CatchUp() {
 
 void StoredWorkspace::RefreshTree() {
   const std::vector<std::string> news = FindNews();
-  Tell(filesystem_->WhileFrozen(
-      [](Frozen& frozen) { return BaseFollower(frozen).Refresh(); }));
+  const StaleCaches stale = filesystem_->WhileFrozen(
+      [](Frozen& frozen) { return BaseFollower(frozen).Refresh(); });
+  Tell(stale);
   MarkSeen(news);
+  TellWatchers(stale);
 }
 
 void StoredWorkspace::Collect() {

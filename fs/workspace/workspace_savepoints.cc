@@ -35,11 +35,14 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   const StaleCaches stale = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
     return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
   }));
+  StaleCaches all;
   {
     const Meanwhile tells([&] { Tell(stale); });
     // What is the base's again may be something else there by now.
-    LookAgain(stale.inodes);
+    all = LookAgain(stale.inodes);
   }
+  all.Append(stale);
+  TellWatchers(all);
   // Gives back the space of what was undone. When that fails, the next drain
   // does.
   std::ignore = journal->Drain();

@@ -170,6 +170,8 @@ class FakeWorkspace : public Workspace {
   }
   std::vector<std::string> TakeMoved() override { return {"moved"}; }
   void OnStaleCaches(std::function<void(const StaleCaches&)>) override {}
+  void OnPathEvents(
+      std::function<void(const std::vector<PathEvent>&)>) override {}
   Status Refresh() override {
     ++refreshes;
     return {};

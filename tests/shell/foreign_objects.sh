@@ -146,7 +146,7 @@ committed() {
   diff -u "$TMPDIR/plain.now" "$TMPDIR/ws.now" >&2 || fail "the commit is not what a plain directory has"
 }
 committed
-[ ws/touched -nt ws/replaced ] || fail "a touch of root's file is not committed"
+[ -n "$(find ws/touched -newer ws/replaced)" ] || fail "a touch of root's file is not committed"
 equal noted "$(getfattr --only-values -n user.note ws/listed)" "an attribute beside a list of root's"
 check_all "$TXFS" -C mnt show "$id"
 undo=$(as_user "$TXFS" -C mnt undo --json | json 'd["id"]')
