@@ -5,6 +5,7 @@
 
 #include <ranges>
 
+#include "fs/base/base_lock.h"
 #include "fs/commit/commit_object.h"
 #include "fs/commit/commit_run.h"
 #include "fs/host/xattrs.h"
@@ -114,11 +115,15 @@ Status ApplyAttributes(const OpenObject& object,
   const timespec times[2] = {attributes.atime.ToTimespec(),
                              attributes.mtime.ToTimespec()};
   // The path leads to the open object, also where that is a symbolic link.
-  if (::utimensat(AT_FDCWD, ProcPath(fd).c_str(), times, 0) != 0 &&
-      !(foreign && errno == EPERM)) {
-    return Fail(errno, "utimens " + path);
+  const std::string proc = ProcPath(fd);
+  if (::utimensat(AT_FDCWD, proc.c_str(), times, 0) == 0) return {};
+  if (errno == EPERM && LockOf(fd, "") == BaseLock::kAppendOnly) {
+    // Such an object gets no other time than now.
+    std::ignore = ::utimensat(AT_FDCWD, proc.c_str(), nullptr, 0);
+    return {};
   }
-  return {};
+  if (foreign && errno == EPERM) return {};
+  return Fail(errno, "utimens " + path);
 }
 
 }  // namespace txfs

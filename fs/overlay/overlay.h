@@ -356,7 +356,7 @@ class OverlayFilesystem final : public Filesystem {
   /// Judges a write before its content is staged, and sets in `place` the
   /// offset of an append. Requires the content lock of `ino`.
   Result<WriteLook> LookBeforeWrite(Plan& plan, Ino ino, WritePlace& place,
-                                    size_t size, bool append)
+                                    size_t size, WriteMode mode)
       REQUIRES_SHARED(gate_);
   Result<size_t> WriteRecord(const Caller& caller, Ino ino, WritePlace& place,
                              ByteSpan bytes, WriteMode mode);

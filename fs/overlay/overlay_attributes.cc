@@ -8,6 +8,7 @@
 #include "fs/posix/checks.h"
 #include "fs/posix/privileges.h"
 #include "fs/tree/own_xattrs.h"
+#include "fs/veto/lock_check.h"
 
 namespace txfs {
 namespace {
@@ -17,6 +18,12 @@ Op OpOf(const AttrRequest& request) {
   if (request.mode) return Op::kChmod;
   if (request.uid || request.gid) return Op::kChown;
   return Op::kUtimens;
+}
+
+/// Whether `request` only sets all times to now.
+bool IsTouch(const AttrRequest& request) {
+  return request.atime_now && request.mtime_now && !request.size &&
+         !request.mode && !request.uid && !request.gid;
 }
 
 constexpr uint32_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
@@ -91,6 +98,8 @@ Result<struct stat> OverlayFilesystem::ApplyAttr(
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
+  const LockCheck locks(base_);
+  TRY(IsTouch(request) ? locks.Touch(*inode) : locks.Alter(*inode));
   PolicyCheck check = Judging(plan);
   if (request.size) {
     TRY(check.Alter(policy::Effect::kContent, *inode, request.size));
@@ -299,6 +308,7 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
+  TRY(LockCheck(base_).Alter(*inode));
   TRY(Judging(plan).Alter(policy::Effect::kAttributes, *inode));
   if (IsAclName(name)) {
     TRY(CheckAclOf(*inode, name));

@@ -7,6 +7,7 @@
 #include "fs/overlay/overlay.h"
 #include "fs/posix/acl.h"
 #include "fs/posix/checks.h"
+#include "fs/veto/lock_check.h"
 
 namespace txfs {
 namespace {
@@ -155,6 +156,7 @@ Result<Node> OverlayFilesystem::ApplyMake(
   if (directory->IsOrphan()) return Fail(ENOENT, "directory");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "create");
   plan.change().path = tree_.PathOf(*directory, name);
+  TRY(LockCheck(base_).Make(*directory));
   TRY(Judging(plan).Make(*directory, name, record));
 
   SetOwner(record, *directory, caller);
@@ -248,6 +250,9 @@ Result<Node> OverlayFilesystem::ApplyLink(
   }
   plan.change().path = tree_.PathOf(*inode);
   plan.change().new_path = tree_.PathOf(*directory, name);
+  const LockCheck locks(base_);
+  TRY(locks.Make(*directory));
+  TRY(locks.Alter(*inode));
   PolicyCheck check = Judging(plan);
   TRY(check.Alter(policy::Effect::kAttributes, *inode));
   TRY(check.Make(*directory, name, inode->record));
@@ -297,6 +302,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     Inode* inode = Child(*directory, name, probe);
     if (inode == nullptr) return Fail(ENOENT, "remove");
     plan.change().path = tree_.PathOf(*directory, name);
+    TRY(LockCheck(base_).Remove(*directory, *inode));
     if (op == Op::kRmdir) {
       if (!inode->IsDirectory()) return Fail(ENOTDIR, "rmdir");
       if (IsMountpoint(*inode, *directory)) return Fail(EBUSY, "rmdir");
@@ -408,6 +414,10 @@ Status OverlayFilesystem::CheckRename(const RenameEnd& from,
 
 Status OverlayFilesystem::JudgeRename(Plan& plan, const RenameEnd& from,
                                       const RenameEnd& to, bool exchange) {
+  const LockCheck locks(base_);
+  TRY(locks.Remove(*from.directory, *from.inode));
+  TRY(to.inode == nullptr ? locks.Make(*to.directory)
+                          : locks.Remove(*to.directory, *to.inode));
   PolicyCheck check = Judging(plan);
   TRY(check.Move(*from.directory, from.name, *to.directory, to.name,
                  *from.inode));

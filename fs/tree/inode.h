@@ -82,6 +82,9 @@ struct Inode {
   std::atomic<bool> attr_told = false;
   /// The access control list that the kernel received (ToldAcl).
   std::atomic<uint64_t> told_acl = 0;
+  /// Whether its first write found no attribute in the base that forbids it
+  /// (LockCheck).
+  std::atomic<bool> unlocked = false;
   /// Time of the last LOOKUP reply for it (LookupClock).
   std::atomic<uint64_t> looked_up = 0;
   uint64_t generation = 0;      ///< distinguishes reuses of the number

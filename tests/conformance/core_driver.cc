@@ -323,10 +323,10 @@ Result<std::string> CoreDriver::ReadAt(Handle handle, uint64_t offset,
 Result<size_t> CoreDriver::WriteAt(Handle handle, uint64_t offset,
                                    std::string_view bytes) {
   const OpenFile* file = TRY(Find(handle, true));
-  if (file->flags & O_APPEND)
-    offset = static_cast<uint64_t>(TRY(AttrOf(file->ref)).st_size);
+  const bool append = (file->flags & O_APPEND) != 0;
+  if (append) offset = static_cast<uint64_t>(TRY(AttrOf(file->ref)).st_size);
   return fs().Write(caller_, file->ref.ino(), offset, AsBytes(bytes),
-                    {.kill_privileges = KillsPrivileges()});
+                    {.kill_privileges = KillsPrivileges(), .append = append});
 }
 
 Result<struct stat> CoreDriver::StatOf(Handle handle) {
