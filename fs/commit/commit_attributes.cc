@@ -5,6 +5,7 @@
 
 #include <ranges>
 
+#include "fs/base/base_lock.h"
 #include "fs/commit/commit_object.h"
 #include "fs/commit/commit_run.h"
 #include "fs/host/xattrs.h"
@@ -114,12 +115,15 @@ Status ApplyAttributes(const OpenObject& object,
   const timespec times[2] = {attributes.atime.ToTimespec(),
                              attributes.mtime.ToTimespec()};
   // The path leads to the open object, also where that is a symbolic link.
-  const std::string proc_path = ProcPath(fd);
-  if (::utimensat(AT_FDCWD, proc_path.c_str(), times, 0) == 0) return {};
-  if (!foreign || errno != EPERM) return Fail(errno, "utimens " + path);
-  // Who may write it may set the present time alone, as touch did here.
+  const std::string proc = ProcPath(fd);
+  if (::utimensat(AT_FDCWD, proc.c_str(), times, 0) == 0) return {};
+  if (errno != EPERM || (!foreign && LockOf(fd, "") != BaseLock::kAppendOnly)) {
+    return Fail(errno, "utimens " + path);
+  }
+  // An append-only object gets no other time than now, nor does what belongs to
+  // others, from who may write it. So a touch stays one.
   if (Timestamp::From(st.st_mtim) != attributes.mtime) {
-    std::ignore = ::utimensat(AT_FDCWD, proc_path.c_str(), nullptr, 0);
+    std::ignore = ::utimensat(AT_FDCWD, proc.c_str(), nullptr, 0);
   }
   return {};
 }

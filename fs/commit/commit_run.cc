@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fs/base/base_lock.h"
 #include "fs/base/base_mounts.h"
 #include "fs/base/owner_access.h"
 #include "fs/host/xattrs.h"
@@ -84,38 +85,62 @@ const std::string& PathOf(const CommitStep& step) {
   return step.to.vault ? step.from.path : step.to.path;
 }
 
-/// Where `step` changes something that is there before the first step, and
-/// whether it changes the names of that place's directory.
-std::vector<std::pair<const Spot*, bool>> ChangedBy(const CommitStep& step) {
+/// How a step changes what is there before the first step.
+struct Alteration {
+  const Spot* spot;
+  /// Of the object there: only its size grows, or only its times change.
+  bool appends = false;
+  enum class Names : uint8_t { kStay, kCome, kChange } names = Names::kStay;
+};
+
+/// Whether a patch only writes behind the end of the file.
+bool Appends(const CommitStep& patch) {
+  return patch.before && patch.after && patch.before->ranges.empty() &&
+         patch.after->keep == patch.before->size;
+}
+
+/// Whether a step sets only times.
+bool SetsTimes(const CommitStep& step) {
+  ObjectAttributes after = *step.set_after;
+  after.atime = step.set_before->atime;
+  after.mtime = step.set_before->mtime;
+  if (!after.xattrs) after.xattrs = step.set_before->xattrs;
+  return after == *step.set_before;
+}
+
+std::vector<Alteration> AlteredBy(const CommitStep& step) {
+  using Names = Alteration::Names;
   switch (step.kind) {
     case StepKind::kMove:
-      return {{&step.from, true}, {&step.to, true}};
+      return {{.spot = &step.from, .names = Names::kChange},
+              {.spot = &step.to, .names = Names::kCome}};
     case StepKind::kLink:
-      return {{&step.from, false}, {&step.to, true}};
+      return {{.spot = &step.from}, {.spot = &step.to, .names = Names::kCome}};
     case StepKind::kExchange:
     case StepKind::kUnlink:
-      return {{&step.to, true}};
+      return {{.spot = &step.to, .names = Names::kChange}};
     case StepKind::kPatch:
-      return {{&step.to, false}};
+      return {{.spot = &step.to, .appends = Appends(step)}};
     case StepKind::kAttributes:
-      if (step.set_before && step.set_after) return {{&step.from, false}};
+      if (step.set_before && step.set_after) {
+        return {{.spot = &step.from, .appends = SetsTimes(step)}};
+      }
       return {};
   }
   return {};
 }
 
-/// Why nobody may change, move or remove what stands there; "" when one may.
-std::string_view LockOf(int dir, const std::string& name) {
-  struct statx stx{};
-  if (::statx(dir, name.c_str(), AT_SYMLINK_NOFOLLOW, 0, &stx) != 0) return "";
-  if ((stx.stx_attributes & STATX_ATTR_IMMUTABLE) != 0) return "immutable";
-  return (stx.stx_attributes & STATX_ATTR_APPEND) != 0 ? "append-only" : "";
+/// Whether an object with the attribute `lock` admits its change.
+bool Admits(BaseLock lock, bool appends) {
+  return lock == BaseLock::kNone || (appends && lock == BaseLock::kAppendOnly);
 }
 
-std::unexpected<Error> Locked(const std::string& path, std::string_view lock) {
-  const bool immutable = lock == "immutable";
+std::unexpected<Error> Locked(const std::string& path, BaseLock lock) {
+  const bool immutable = lock == BaseLock::kImmutable;
   return Fail(
-      0, "cannot commit " + ShownPath(path) + ": it is " + std::string(lock),
+      0,
+      "cannot commit " + ShownPath(path) + ": it is " +
+          (immutable ? "immutable" : "append-only"),
       std::string("remove the attribute with `chattr ") +
           (immutable ? "-i" : "-a") +
           "` on the workspace itself, where a mount covers it after `txfs "
@@ -272,16 +297,18 @@ bool CommitRunner::IsReachable(const OpenObject& object) const {
 }
 
 Status CommitRunner::CheckUnlocked(const CommitStep& step) const {
-  for (const auto& [spot, changes_names] : ChangedBy(step)) {
-    if (spot->vault) continue;
-    const auto place = Resolve(*spot);
+  using Names = Alteration::Names;
+  for (const Alteration& change : AlteredBy(step)) {
+    const Spot& spot = *change.spot;
+    if (spot.vault) continue;
+    const auto place = Resolve(spot);
     if (!place) continue;  // made by an earlier step
-    const auto lock = LockOf(place->dir(), place->name);
-    if (!lock.empty()) return Locked(spot->path, lock);
-    const std::string_view above =
-        changes_names ? LockOf(place->dir(), ".") : "";
-    if (!above.empty()) {
-      return Locked(std::string(ParentPath(spot->path)), above);
+    const BaseLock lock = LockOf(place->dir(), place->name);
+    if (!Admits(lock, change.appends)) return Locked(spot.path, lock);
+    if (change.names == Names::kStay) continue;
+    const BaseLock above = LockOf(place->dir(), ".");
+    if (!Admits(above, change.names == Names::kCome)) {
+      return Locked(std::string(ParentPath(spot.path)), above);
     }
   }
   return {};
@@ -519,14 +546,18 @@ Status CommitRunner::Patch(const CommitStep& step) {
     return InTheWay(step.to.path);
   }
   CrashPoint();
-  auto opened = Reopen(object->fd, O_RDWR, step.to.path);
+  const bool appends =
+      LockOf(place->dir(), place->name) == BaseLock::kAppendOnly;
+  const int flags = appends ? O_RDWR | O_APPEND : O_RDWR;
+  auto opened = Reopen(object->fd, flags, step.to.path);
   if (!opened && opened.error().code == EACCES) {
     std::ignore = ChangeMode(object->fd, S_IRUSR | S_IWUSR);
-    opened = Reopen(object->fd, O_RDWR, step.to.path);
+    opened = Reopen(object->fd, flags, step.to.path);
   }
   const UniqueFd fd = TRY(std::move(opened));
   CrashPoint();
-  auto written = WriteDelta(*step.after, fd.get());
+  auto written = appends ? AppendDelta(*step.after, fd.get())
+                         : WriteDelta(*step.after, fd.get());
   if (written && ::fsync(fd.get()) != 0) written = Fail(errno, "sync");
   if (written) return {};
   written.error().message = "patch " + step.to.path;
@@ -548,6 +579,24 @@ Status CommitRunner::WriteDelta(const Delta& delta, int fd) {
   const UniqueFd from = TRY(OpenFileBelow(vault, delta.name, O_RDONLY));
   for (const Range& range : delta.ranges) {
     TRY(ForEachPiece(range.from, range.to, from.get(),
+                     [&](uint64_t offset, ByteSpan piece) {
+                       CrashPoint();
+                       return WriteFully(fd, offset, piece);
+                     }));
+  }
+  return {};
+}
+
+Status CommitRunner::AppendDelta(const Delta& delta, int fd) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return Fail(errno, "stat");
+  // An earlier run may have written the first part.
+  const auto end = static_cast<uint64_t>(st.st_size);
+  const int vault = TRY(DirectoryOf(vault_, Spot::Vault(delta.name, "")));
+  const UniqueFd from = TRY(OpenFileBelow(vault, delta.name, O_RDONLY));
+  for (const Range& range : delta.ranges) {
+    if (range.to <= end) continue;
+    TRY(ForEachPiece(std::max(range.from, end), range.to, from.get(),
                      [&](uint64_t offset, ByteSpan piece) {
                        CrashPoint();
                        return WriteFully(fd, offset, piece);

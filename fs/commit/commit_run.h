@@ -76,6 +76,8 @@ class CommitRunner {
   Status Unlink(const CommitStep& step);
   Status Patch(const CommitStep& step);
   Status WriteDelta(const Delta& delta, int fd);
+  /// The same for a file that was opened for appending, and only grows.
+  Status AppendDelta(const Delta& delta, int fd);
   Status SetAttributes(const CommitStep& step);
 
   /// Runs `work`, which returns 0 or -1 and errno. On EACCES, gives the owner

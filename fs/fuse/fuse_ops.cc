@@ -338,10 +338,11 @@ void ForgetMode(fuse_req_t req, fuse_ino_t ino) {
 
 void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
              off_t offset, fuse_file_info* fi) {
-  // Direct I/O may send the parts of one write in any order.
-  const WriteMode mode{
-      .kill_privileges = FuseWire::WriteKillsPrivileges(),
-      .append = (fi->flags & O_APPEND) != 0 && (fi->flags & O_DIRECT) == 0};
+  const bool append = (fi->flags & O_APPEND) != 0;
+  const bool direct = (fi->flags & O_DIRECT) != 0;
+  const WriteMode mode{.kill_privileges = FuseWire::WriteKillsPrivileges(),
+                       .append = append && !direct,
+                       .direct_append = append && direct};
   RefusedPages& refused = *ContextOf(req).refused_pages;
   bool lost = false;
   Caller caller = CallerOf(req);

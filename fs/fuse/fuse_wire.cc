@@ -18,12 +18,20 @@ std::optional<T> PeekAt(ByteSpan message, size_t offset) {
   return value;
 }
 
-bool OffersKillPrivileges(ByteSpan init) {
-  // Kernels before 7.36 send a shorter fuse_init_in; the flags are in both.
-  constexpr size_t kFlags =
-      sizeof(fuse_in_header) + offsetof(fuse_init_in, flags);
-  return (PeekAt<uint32_t>(init, kFlags).value_or(0) &
-          FUSE_HANDLE_KILLPRIV_V2) != 0;
+/// FUSE_NO_EXPORT_SUPPORT: Linux 6.9; not in Debian 12's headers.
+constexpr uint64_t kNoExportSupport = uint64_t{1} << 38;
+
+/// What the INIT request offers and libfuse 3.14 does not ask for.
+uint64_t Offered(ByteSpan init) {
+  // Kernels before 7.36 send a shorter fuse_init_in.
+  const auto at = [&](size_t field) {
+    return PeekAt<uint32_t>(init, sizeof(fuse_in_header) + field).value_or(0);
+  };
+  uint64_t flags = at(offsetof(fuse_init_in, flags));
+  if ((flags & FUSE_INIT_EXT) != 0) {
+    flags |= uint64_t{at(offsetof(fuse_init_in, flags2))} << 32;
+  }
+  return flags & (FUSE_HANDLE_KILLPRIV_V2 | kNoExportSupport);
 }
 
 bool KillsPrivileges(ByteSpan write) {
@@ -40,14 +48,22 @@ bool IsReplyTo(uint64_t unique, const iovec* parts, int count) {
   return header->unique == unique && header->error == 0;
 }
 
-ssize_t SendInit(int fd, const iovec* parts) {
+void AddBits(Bytes& body, size_t field, uint32_t bits) {
+  uint32_t flags = 0;
+  std::memcpy(&flags, body.data() + field, sizeof flags);
+  flags |= bits;
+  std::memcpy(body.data() + field, &flags, sizeof flags);
+}
+
+ssize_t SendInit(int fd, const iovec* parts, uint64_t adds) {
   Bytes body(parts[1].iov_len);
   std::memcpy(body.data(), parts[1].iov_base, body.size());
-  std::byte* at = body.data() + offsetof(fuse_init_out, flags);
-  uint32_t flags = 0;
-  std::memcpy(&flags, at, sizeof flags);
-  flags |= FUSE_HANDLE_KILLPRIV_V2;
-  std::memcpy(at, &flags, sizeof flags);
+  AddBits(body, offsetof(fuse_init_out, flags), static_cast<uint32_t>(adds));
+  const auto high = static_cast<uint32_t>(adds >> 32);
+  if (high != 0 && body.size() >= sizeof(fuse_init_out)) {
+    AddBits(body, offsetof(fuse_init_out, flags), FUSE_INIT_EXT);
+    AddBits(body, offsetof(fuse_init_out, flags2), high);
+  }
   const iovec patched[] = {parts[0], {body.data(), body.size()}};
   return ::writev(fd, patched, 2);
 }
@@ -59,16 +75,16 @@ void FuseWire::OnRequest(ByteSpan message) {
   if (!header) return;
   t_write_kills_privileges =
       header->opcode == FUSE_WRITE && KillsPrivileges(message);
-  if (header->opcode == FUSE_INIT && OffersKillPrivileges(message)) {
-    init_ = header->unique;
-  }
+  if (header->opcode != FUSE_INIT) return;
+  adds_ = Offered(message);
+  if (adds_ != 0) init_ = header->unique;
 }
 
 ssize_t FuseWire::Send(int fd, const iovec* parts, int count) {
   const uint64_t init = init_.load(std::memory_order_relaxed);
   if (init != 0 && IsReplyTo(init, parts, count)) {
     init_ = 0;
-    return SendInit(fd, parts);
+    return SendInit(fd, parts, adds_);
   }
   return ::writev(fd, parts, count);
 }

@@ -16,8 +16,9 @@ class FuseWire {
   /// Call it first with every request, on the thread that will handle it.
   void OnRequest(ByteSpan message);
 
-  /// writev(2) of a reply or notification to `fd`. Requests
-  /// FUSE_HANDLE_KILLPRIV_V2 in the INIT reply if the kernel offered it.
+  /// writev(2) of a reply or notification to `fd`. Adds to the INIT reply what
+  /// libfuse cannot ask for, of that what the kernel offered:
+  /// FUSE_HANDLE_KILLPRIV_V2, and FUSE_NO_EXPORT_SUPPORT.
   ssize_t Send(int fd, const iovec* parts, int count);
 
   /// Whether the write that this thread handles must clear set-user-ID and
@@ -25,9 +26,10 @@ class FuseWire {
   [[nodiscard]] static bool WriteKillsPrivileges();
 
  private:
-  /// `unique` of the pending INIT request; 0: none, or it did not offer the
-  /// flag.
+  /// `unique` of the pending INIT request; 0: none, or it offered no such flag.
   std::atomic<uint64_t> init_{0};
+  /// The flags for its reply, in order as in `flags` and `flags2`.
+  std::atomic<uint64_t> adds_{0};
 };
 
 }  // namespace txfs

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <utility>
@@ -8,6 +9,7 @@
 #include "fs/posix/checks.h"
 #include "fs/posix/privileges.h"
 #include "fs/tree/own_xattrs.h"
+#include "fs/veto/lock_check.h"
 
 namespace txfs {
 namespace {
@@ -17,6 +19,12 @@ Op OpOf(const AttrRequest& request) {
   if (request.mode) return Op::kChmod;
   if (request.uid || request.gid) return Op::kChown;
   return Op::kUtimens;
+}
+
+/// Whether `request` only sets all times to now.
+bool IsTouch(const AttrRequest& request) {
+  return request.atime_now && request.mtime_now && !request.size &&
+         !request.mode && !request.uid && !request.gid;
 }
 
 constexpr uint32_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
@@ -61,6 +69,28 @@ Result<struct stat> OverlayFilesystem::GetAttr(Ino ino) {
   return AnswerStat(*TRY(FindInode(ino)));
 }
 
+Result<std::optional<Timestamp>> OverlayFilesystem::BirthOf(Ino ino) {
+  const ReaderLock gate(gate_);
+  uint64_t number = 0;
+  std::string place;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (!inode->record.base) return inode->born;
+    number = inode->record.base->ino;
+    place = TRY(PlaceInBase(*inode));
+  }
+  const auto object = base_.OpenPath(place);
+  if (!object) return std::nullopt;
+  struct statx stx{};
+  constexpr unsigned kAsked = STATX_INO | STATX_BTIME;
+  const bool is_known =
+      ::statx(object->get(), "", AT_EMPTY_PATH, kAsked, &stx) == 0 &&
+      (stx.stx_mask & kAsked) == kAsked && stx.stx_ino == number;
+  if (!is_known) return std::nullopt;
+  return Timestamp{stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec};
+}
+
 Result<struct stat> OverlayFilesystem::SetAttr(const Caller& caller, Ino ino,
                                                const AttrRequest& request) {
   return Logged(Answered(caller,
@@ -91,6 +121,8 @@ Result<struct stat> OverlayFilesystem::ApplyAttr(
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
+  const LockCheck locks(base_);
+  TRY(IsTouch(request) ? locks.Touch(*inode) : locks.Alter(*inode));
   PolicyCheck check = Judging(plan);
   if (request.size) {
     TRY(check.Alter(policy::Effect::kContent, *inode, request.size));
@@ -299,6 +331,7 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   plan.change().path = tree_.PathOf(*inode);
+  TRY(LockCheck(base_).Alter(*inode));
   TRY(Judging(plan).Alter(policy::Effect::kAttributes, *inode));
   if (IsAclName(name)) {
     TRY(CheckAclOf(*inode, name));

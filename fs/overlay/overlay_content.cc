@@ -7,6 +7,7 @@
 #include "fs/overlay/overlay.h"
 #include "fs/posix/checks.h"
 #include "fs/posix/privileges.h"
+#include "fs/veto/lock_check.h"
 #include "journal/support/file.h"
 
 namespace txfs {
@@ -165,16 +166,19 @@ Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
     }
     if (!written) break;
     done += *written;
-    mode.append = false;  // the rest of the bytes follows at `place`
+    // The rest of the bytes follows at `place`.
+    mode.direct_append = mode.append || mode.direct_append;
+    mode.append = false;
   }
   return done;
 }
 
 Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
                                                      WritePlace& place,
-                                                     size_t size, bool append) {
+                                                     size_t size,
+                                                     WriteMode mode) {
   const ReaderLock lock(tree_mutex_);
-  const Inode* inode = TRY(FindInode(ino));
+  Inode* inode = TRY(FindInode(ino));
   TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
   plan.change().path = tree_.PathOf(*inode);
   // Limits judge the change in Accept.
@@ -188,8 +192,10 @@ Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
   if (KeepsBaseContent(*inode)) look.kept = inode->record.base;
   // The kernel knows the end while only its requests move it.
   const uint64_t end = inode->attr().size;
-  if (append && inode->told_size != end) place.at = end;
+  if (mode.append && inode->told_size != end) place.at = end;
   TRY(CheckRange(place.at, size));
+  TRY(LockCheck(base_).Write(*inode, place.at,
+                             mode.append || mode.direct_append));
   if (inode->IsOrphan()) {
     // The journal does not record the content, so it goes to the spool at once.
     look.segment = inode->orphan_segment;
@@ -284,8 +290,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock content(ContentLock(ino));
-  WriteLook look =
-      TRY(LookBeforeWrite(plan, ino, place, bytes.size(), mode.append));
+  WriteLook look = TRY(LookBeforeWrite(plan, ino, place, bytes.size(), mode));
   if (look.retired) TRY(AdoptRetired(ino));
   if (look.kept) TRY(origins_.CheckReadable(ino, *look.kept));
   TRY(Stage(bytes, look));
@@ -376,6 +381,7 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
   change.path = tree_.PathOf(*inode);
   change.offset = offset;
   change.length = end - offset;
+  TRY(LockCheck(base_).Alter(*inode));
   TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
   Attr& attr = plan.EditAttr(*inode);
   std::vector<Extent> released;

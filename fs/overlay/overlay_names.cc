@@ -3,58 +3,20 @@
 
 #include <algorithm>
 
-#include "fs/host/xattrs.h"
 #include "fs/overlay/crossings.h"
+#include "fs/overlay/new_object.h"
 #include "fs/overlay/overlay.h"
-#include "fs/posix/acl.h"
 #include "fs/posix/checks.h"
+#include "fs/veto/lock_check.h"
 
 namespace txfs {
 namespace {
-
-InodeRecord NewRecord(FileType type, uint32_t mode) {
-  InodeRecord record;
-  record.attr.type = type;
-  record.attr.mode = mode & 07777;
-  record.attr.nlink = type == FileType::kDirectory ? 2 : 1;
-  return record;
-}
 
 /// Whether a commit of this user can copy the object to another filesystem.
 bool MayCopy(const Inode& inode) {
   const auto& base = inode.record.base;
   return !base || ::geteuid() == 0 ||
          (base->uid == ::geteuid() && (base->mode & S_IRUSR) != 0);
-}
-
-/// Sets the permissions and access control lists of a new object: those of the
-/// default list of its directory, or those that the caller's umask leaves.
-/// Returns the lists by name.
-std::map<std::string, std::string> InheritAcl(
-    const std::optional<std::string>& list, const Caller& caller, Attr& attr) {
-  if (attr.type == FileType::kSymlink) return {};
-  const auto acl = list ? ModeOfAcl(*list) : std::nullopt;
-  if (!acl) {
-    attr.mode &= ~(caller.umask & 0777);
-    return {};
-  }
-  std::map<std::string, std::string> lists;
-  attr.mode &= ~uint32_t{0777} | acl->bits;
-  if (!acl->is_minimal) lists[kAccessAcl] = AclWithMode(*list, attr.mode);
-  if (attr.type == FileType::kDirectory) lists[kDefaultAcl] = *list;
-  attr.xattrs_owned = !lists.empty();
-  return lists;
-}
-
-/// Sets the IDs of the caller, or the group of a directory with set-group-ID.
-void SetOwner(InodeRecord& record, const Inode& directory,
-              const Caller& caller) {
-  Attr& attr = record.attr;
-  attr.uid = caller.uid;
-  attr.gid = caller.gid;
-  if ((directory.attr().mode & S_ISGID) == 0) return;
-  attr.gid = directory.attr().gid;
-  if (attr.type == FileType::kDirectory) attr.mode |= S_ISGID;
 }
 
 }  // namespace
@@ -140,6 +102,7 @@ Result<Node> OverlayFilesystem::ApplyMake(
   if (directory->IsOrphan()) return Fail(ENOENT, "directory");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "create");
   plan.change().path = tree_.PathOf(*directory, name);
+  TRY(LockCheck(base_).Make(*directory));
   TRY(Judging(plan).Make(*directory, name, record));
 
   SetOwner(record, *directory, caller);
@@ -153,7 +116,9 @@ Result<Node> OverlayFilesystem::ApplyMake(
   plan.TouchDirectory(*directory);
   if (is_directory) plan.CountSubdirectory(*directory, 1);
   TRY(Accept(std::move(plan)));
-  return Hold(*tree_.Find(ino));
+  Inode& made = *tree_.Find(ino);
+  made.born = made.attr().ctime;
+  return Hold(made);
 }
 
 Result<Node> OverlayFilesystem::MakeAnswered(Op op, const Caller& caller,
@@ -214,6 +179,10 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+  // The content of a file that gets its first name becomes that of the
+  // transaction.
+  const WriterLock content(ContentLock(ino));
+  TRY(AdoptRetired(ino));
   auto linked = ApplyLink(std::move(plan), ino, parent, name, probe);
   if (linked) KeepPreimage(probe);
   return linked;
@@ -226,14 +195,24 @@ Result<Node> OverlayFilesystem::ApplyLink(
   Inode* directory = TRY(FindDirectory(parent));
   Inode* inode = TRY(FindInode(ino));
   if (inode->IsDirectory()) return Fail(EPERM, "link");
-  if (directory->IsOrphan() || inode->IsOrphan()) return Fail(ENOENT, "link");
+  const bool is_lost = inode->IsOrphan() && !inode->unnamed;
+  if (directory->IsOrphan() || is_lost) return Fail(ENOENT, "link");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "link");
+  if (inode->unnamed) {
+    if (*inode->unnamed != tree_.DeviceOf(*directory)) {
+      return Fail(EXDEV, "link");
+    }
+    return NameUnnamed(std::move(plan), *directory, *inode, name);
+  }
   const auto mounts = TRY(mounts_.Get());
   if (!Crossings(tree_, *mounts).MayLink(*inode, *directory)) {
     return Fail(EXDEV, "link");
   }
   plan.change().path = tree_.PathOf(*inode);
   plan.change().new_path = tree_.PathOf(*directory, name);
+  const LockCheck locks(base_);
+  TRY(locks.Make(*directory));
+  TRY(locks.Alter(*inode));
   PolicyCheck check = Judging(plan);
   TRY(check.Alter(policy::Effect::kAttributes, *inode));
   TRY(check.Make(*directory, name, inode->record));
@@ -283,6 +262,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
     Inode* inode = Child(*directory, name, probe);
     if (inode == nullptr) return Fail(ENOENT, "remove");
     plan.change().path = tree_.PathOf(*directory, name);
+    TRY(LockCheck(base_).Remove(*directory, *inode));
     const auto mounts = TRY(mounts_.Get());
     const bool is_busy =
         Crossings(tree_, *mounts).IsMountpoint(*directory, name, *inode);
@@ -405,6 +385,10 @@ Status OverlayFilesystem::CheckRename(const RenameEnd& from,
 
 Status OverlayFilesystem::JudgeRename(Plan& plan, const RenameEnd& from,
                                       const RenameEnd& to, bool exchange) {
+  const LockCheck locks(base_);
+  TRY(locks.Remove(*from.directory, *from.inode));
+  TRY(to.inode == nullptr ? locks.Make(*to.directory)
+                          : locks.Remove(*to.directory, *to.inode));
   PolicyCheck check = Judging(plan);
   TRY(check.Move(*from.directory, from.name, *to.directory, to.name,
                  *from.inode));

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fs/base/base_lock.h"
 #include "fs/base/owner_access.h"
 #include "fs/host/process_identity.h"
 #include "journal/support/file.h"
@@ -21,7 +22,10 @@ bool Ownership::MayReplace(const BaseOrigin& file) const {
   if (user_ != 0 && (file.uid != user_ || !MaySetGroup(file.gid))) return false;
   const auto parent =
       frozen_.base.OpenDirectory(std::string(ParentPath(file.path)));
-  return !parent || MayWrite((*parent)->get(), ".");
+  if (!parent) return true;
+  const int dir = (*parent)->get();
+  return MayWrite(dir, ".") && LockOf(dir, ".") == BaseLock::kNone &&
+         LockOf(dir, std::string(BaseName(file.path))) == BaseLock::kNone;
 }
 
 std::string Ownership::FindNest(const Inode& inode) {

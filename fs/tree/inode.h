@@ -83,6 +83,9 @@ struct Inode {
   std::atomic<bool> attr_told = false;
   /// The access control list that the kernel received (ToldAcl).
   std::atomic<uint64_t> told_acl = 0;
+  /// Whether its first write found no attribute in the base that forbids it
+  /// (LockCheck).
+  std::atomic<bool> unlocked = false;
   /// Time of the last LOOKUP reply for it (LookupClock).
   std::atomic<uint64_t> looked_up = 0;
   uint64_t generation = 0;      ///< distinguishes reuses of the number
@@ -90,6 +93,10 @@ struct Inode {
   uint64_t orphan_end = 0;      ///< orphan: end of the written part of it
   std::string last_path;        ///< orphan: path of its last name
   bool taken = false;           ///< orphan: another program removed its file
+  /// Orphan that never had a name and may get one (O_TMPFILE): the filesystem
+  /// of its directory (Tree::DeviceOf).
+  std::optional<uint64_t> unnamed;
+  std::optional<Timestamp> born;  ///< new object, until a restart
   SharedFd pinned_base;  ///< orphan: the base file, before a commit moved it
   std::shared_ptr<Journal> retired;  ///< orphan: ended journal with its content
 

@@ -2,11 +2,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -194,6 +198,40 @@ TEST_P(KernelTest, ReadsBehindTheBackOfACachedPageAreFresh) {
   EXPECT_EQ(Content("f"), string(10, 'x'));
   ASSERT_OK(fs().Truncate("f", 20));
   EXPECT_EQ(Content("f"), string(10, 'x') + string(10, '\0'));
+}
+
+/// Linux 6.9 lets a filesystem refuse them.
+bool MayRefuseHandles() {
+  utsname name{};
+  int version = 0;
+  int level = 0;
+  return uname(&name) == 0 &&
+         std::sscanf(name.release, "%d.%d", &version, &level) == 2 &&
+         std::pair(version, level) >= std::pair(6, 9);
+}
+
+TEST_P(KernelTest, FileHandlesWorkOrAreRefused) {
+  base().File("f", "content");
+  if (!MayRefuseHandles()) GTEST_SKIP() << "needs Linux 6.9";
+  const UniqueFd root = OpenFd("", O_RDONLY | O_DIRECTORY);
+  alignas(file_handle) std::array<char, sizeof(file_handle) + MAX_HANDLE_SZ>
+      buffer{};
+  auto* const handle = reinterpret_cast<file_handle*>(buffer.data());
+  handle->handle_bytes = MAX_HANDLE_SZ;
+  int mount = 0;
+  if (name_to_handle_at(root.get(), "f", handle, &mount, 0) != 0) {
+    EXPECT_EQ(ErrnoName(errno), "EOPNOTSUPP");
+    return;
+  }
+  // Drops the inodes that nobody uses.
+  if (!(std::ofstream("/proc/sys/vm/drop_caches") << "2" << std::flush)) {
+    GTEST_SKIP() << "only root can drop caches";
+  }
+  const UniqueFd fd(open_by_handle_at(root.get(), handle, O_RDONLY));
+  ASSERT_TRUE(fd.valid()) << std::strerror(errno);
+  string content(7, '\0');
+  EXPECT_EQ(pread(fd.get(), content.data(), content.size(), 0), 7);
+  EXPECT_EQ(content, "content");
 }
 
 TEST_P(KernelTest, NamelessTemporaryFilesAreRefusedOrWork) {
