@@ -37,10 +37,11 @@ Caller CallerOf(fuse_req_t req) {
 /// What we want where the kernel has it. Not in it on purpose: WRITEBACK_CACHE
 /// (a write returns when the journal has it), ATOMIC_O_TRUNC (without OPEN the
 /// kernel would drop the truncation), AUTO_INVAL_DATA (it would throw the page
-/// cache away after each of our own writes).
+/// cache away after each of our own writes), ASYNC_DIO (after an asynchronous
+/// direct write the kernel would keep the pages that were read meanwhile).
 constexpr unsigned kWanted =
-    FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
-    FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
+    FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
+    FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
     FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_NO_OPEN_SUPPORT |
     FUSE_CAP_NO_OPENDIR_SUPPORT | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
 
@@ -313,10 +314,8 @@ void ForgetMode(fuse_req_t req, fuse_ino_t ino) {
 
 void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
              off_t offset, fuse_file_info* fi) {
-  // Direct I/O may send the parts of one write in any order.
-  const WriteMode mode{
-      .kill_privileges = FuseWire::WriteKillsPrivileges(),
-      .append = (fi->flags & O_APPEND) != 0 && (fi->flags & O_DIRECT) == 0};
+  const WriteMode mode{.kill_privileges = FuseWire::WriteKillsPrivileges(),
+                       .append = (fi->flags & O_APPEND) != 0};
   RefusedPages& refused = *ContextOf(req).refused_pages;
   bool lost = false;
   Caller caller = CallerOf(req);

@@ -4,14 +4,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "journal/support/unique_fd.h"
+#include "tests/async_write.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/mapping.h"
 
@@ -174,6 +177,35 @@ TEST_P(KernelTest, BufferedReadsSeeDirectWrites) {
   std::memset(block, 'd', sizeof block);
   ASSERT_EQ(pwrite(direct.get(), block, sizeof block, 0), 4096);
   EXPECT_EQ(Content("f"), string(4096, 'd') + string(4096, 'x'));
+}
+
+TEST_P(KernelTest, BufferedReadsSeeAsynchronousDirectWrites) {
+  base().File("f", string(65536, 'x'));
+  fs();
+  const UniqueFd direct = OpenFd("f", O_WRONLY | O_DIRECT),
+                 buffered = OpenFd("f", O_RDONLY);
+  Mapping map(OpenFd("f", O_RDWR).get(), 65536, MAP_SHARED);
+  ASSERT_TRUE(map.valid());
+  std::atomic<bool> done = false;
+  std::thread reader([&] {
+    string all(65536, '?');
+    while (!done) {
+      EXPECT_EQ(pread(buffered.get(), all.data(), all.size(), 0), 65536);
+    }
+  });
+  alignas(4096) static char block[4096];
+  for (int round = 0; round < 500; ++round) {
+    const char fresh = static_cast<char>('a' + round % 26);
+    const off_t offset = round % 16 * 4096;
+    std::memset(block, fresh, sizeof block);
+    EXPECT_EQ(WriteAsynchronously(direct.get(), {block, 4096}, offset), 4096);
+    char seen = '?';
+    EXPECT_EQ(pread(buffered.get(), &seen, 1, offset + 4095), 1);
+    EXPECT_EQ(seen, fresh) << round;
+    EXPECT_EQ(map.data()[offset], fresh) << round;
+  }
+  done = true;
+  reader.join();
 }
 
 TEST_P(KernelTest, ScatteredWritesArriveInOrder) {
