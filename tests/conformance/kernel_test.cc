@@ -65,6 +65,26 @@ TEST_P(KernelTest, StoresThroughAMappingReachTheFileWithoutSync) {
   for (size_t i = 0; i < 100000; i += 4096) EXPECT_EQ(content[i], 'm') << i;
 }
 
+TEST_P(KernelTest, SeeksFindStoresThroughAMapping) {
+  constexpr off_t kAll = 1 << 20;
+  constexpr off_t kOnePage = 4096;
+  fs();
+  const UniqueFd fd = OpenFd("f", O_RDWR | O_CREAT);
+  ASSERT_EQ(ftruncate(fd.get(), kAll), 0);
+  Mapping map(fd.get(), kAll, MAP_SHARED);
+  ASSERT_TRUE(map.valid());
+  map.data()[100 * kOnePage + 7] = 'm';
+  EXPECT_EQ(lseek(fd.get(), 0, SEEK_DATA), 100 * kOnePage);
+  EXPECT_EQ(lseek(fd.get(), 100 * kOnePage, SEEK_HOLE), 101 * kOnePage);
+  map.data()[101 * kOnePage] = 'm';
+  map.data()[103 * kOnePage] = 'm';
+  EXPECT_EQ(lseek(fd.get(), 100 * kOnePage, SEEK_HOLE), 102 * kOnePage);
+  EXPECT_EQ(lseek(fd.get(), 102 * kOnePage, SEEK_DATA), 103 * kOnePage);
+  map.data()[kAll - 1] = 'm';
+  EXPECT_EQ(lseek(fd.get(), kAll - 3, SEEK_DATA), kAll - 3);
+  EXPECT_EQ(lseek(fd.get(), kAll - 3, SEEK_HOLE), kAll);
+}
+
 TEST_P(KernelTest, PrivateMappingsSeeWrites) {
   base().File("f", "base");
   fs();
