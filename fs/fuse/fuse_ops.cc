@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "fs/fuse/fuse_readdir.h"
 #include "fs/fuse/fuse_reply.h"
 #include "fs/fuse/fuse_wait.h"
+#include "fs/fuse/fuse_workers.h"
 
 namespace txfs {
 namespace {
@@ -43,10 +45,11 @@ Announcer* AnnouncerOf(fuse_req_t req) {
 /// What we want where the kernel has it. Not in it on purpose: WRITEBACK_CACHE
 /// (a write returns when the journal has it), ATOMIC_O_TRUNC (without OPEN the
 /// kernel would drop the truncation), AUTO_INVAL_DATA (it would throw the page
-/// cache away after each of our own writes).
+/// cache away after each of our own writes), ASYNC_DIO (after an asynchronous
+/// direct write the kernel would keep the pages that were read meanwhile).
 constexpr unsigned kWanted =
-    FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS |
-    FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
+    FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
+    FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
     FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_NO_OPEN_SUPPORT |
     FUSE_CAP_NO_OPENDIR_SUPPORT | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
 
@@ -338,11 +341,8 @@ void ForgetMode(fuse_req_t req, fuse_ino_t ino) {
 
 void OnWrite(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size,
              off_t offset, fuse_file_info* fi) {
-  const bool append = (fi->flags & O_APPEND) != 0;
-  const bool direct = (fi->flags & O_DIRECT) != 0;
   const WriteMode mode{.kill_privileges = FuseWire::WriteKillsPrivileges(),
-                       .append = append && !direct,
-                       .direct_append = append && direct};
+                       .append = (fi->flags & O_APPEND) != 0};
   RefusedPages& refused = *ContextOf(req).refused_pages;
   bool lost = false;
   Caller caller = CallerOf(req);
@@ -413,11 +413,48 @@ void OnCopyRange(fuse_req_t req, fuse_ino_t from, off_t from_offset,
   ReplyCount(req, copied);
 }
 
+/// The hole that the answer `at` to a seek from `offset` tells of; empty: none.
+Range HoleOf(Filesystem& fs, Ino ino, uint64_t offset, int whence,
+             const Result<uint64_t>& at) {
+  constexpr uint64_t kEnd = INT64_MAX;
+  if (whence == SEEK_DATA) return {offset, at.value_or(kEnd)};
+  const bool is_end = at && !fs.Seek(ino, *at, SEEK_HOLE);
+  if (!at || is_end) return {};
+  return {*at, fs.Seek(ino, *at, SEEK_DATA).value_or(kEnd)};
+}
+
+/// Has the kernel write back what was stored through mappings into a hole.
+/// False: it cannot be waited for.
+bool WriteBack(fuse_session* session, fuse_ino_t ino, Range hole) {
+  if (!BeginStandIn()) return false;
+  (void)fuse_lowlevel_notify_inval_inode(
+      session, ino, static_cast<off_t>(hole.from),
+      static_cast<off_t>(hole.to - hole.from));
+  EndStandIn();
+  return true;
+}
+
+/// The kernel does not look at its own pages: what a process stored through a
+/// mapping is data before it is written back.
+Result<uint64_t> SeekWithMappings(fuse_req_t req, fuse_ino_t ino,
+                                  uint64_t offset, int whence) {
+  Filesystem& fs = FsOf(req);
+  for (;;) {
+    auto at = fs.Seek(Ino{ino}, offset, whence);
+    if (!at && at.error().code != ENXIO) return at;
+    const Range hole = HoleOf(fs, Ino{ino}, offset, whence, at);
+    if (hole.from >= hole.to) return at;
+    if (!WriteBack(ContextOf(req).session, ino, hole)) return at;
+    auto again = fs.Seek(Ino{ino}, offset, whence);
+    if (again.value_or(hole.to) == at.value_or(hole.to)) return again;
+  }
+}
+
 void OnSeek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
             fuse_file_info*) {
   ReplyPosition(req, Guard([&] {
-                  return FsOf(req).Seek(Ino{ino}, static_cast<uint64_t>(offset),
-                                        whence);
+                  return SeekWithMappings(
+                      req, ino, static_cast<uint64_t>(offset), whence);
                 }));
 }
 

@@ -16,6 +16,11 @@ namespace {
 /// A new file that passes this gets a segment of its own, bytes.
 constexpr uint64_t kOwnSegmentFrom = 1 << 20;
 
+constexpr uint64_t kSeekBlock = 4096;
+
+uint64_t RoundDown(uint64_t offset) { return offset / kSeekBlock * kSeekBlock; }
+uint64_t RoundUp(uint64_t offset) { return RoundDown(offset + kSeekBlock - 1); }
+
 bool IsRegular(const Inode& inode) {
   return inode.attr().type == FileType::kRegular;
 }
@@ -167,7 +172,7 @@ Result<size_t> OverlayFilesystem::Write(const Caller& caller, Ino ino,
     if (!written) break;
     done += *written;
     // The rest of the bytes follows at `place`.
-    mode.direct_append = mode.append || mode.direct_append;
+    mode.append_goes_on = mode.append || mode.append_goes_on;
     mode.append = false;
   }
   return done;
@@ -195,7 +200,7 @@ Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
   if (mode.append && inode->told_size != end) place.at = end;
   TRY(CheckRange(place.at, size));
   TRY(LockCheck(base_).Write(*inode, place.at,
-                             mode.append || mode.direct_append));
+                             mode.append || mode.append_goes_on));
   if (inode->IsOrphan()) {
     // The journal does not record the content, so it goes to the spool at once.
     look.segment = inode->orphan_segment;
@@ -457,19 +462,21 @@ Result<uint64_t> OverlayFilesystem::Seek(Ino ino, uint64_t offset, int whence) {
     const Inode* inode = TRY(FindInode(ino));
     size = inode->attr().size;
     if (offset >= size) return Fail(ENXIO, "lseek");
-    plan = PlanRead(*inode, offset, size - offset);
+    const uint64_t block = RoundDown(offset);
+    plan = PlanRead(*inode, block, size - block);
     plan.origin.guarded = IsGuarded(*inode);
   }
+  // A block is data as soon as one byte of it is, as on a disk.
   const bool wants_data = whence == SEEK_DATA;
   std::optional<uint64_t> data;
   uint64_t hole = offset;
   VisitData(plan, [&](Range found) {
     if (wants_data) {
-      data = found.from;
+      data = std::max(RoundDown(found.from), offset);
       return false;
     }
-    if (found.from > hole) return false;
-    hole = found.to;
+    if (RoundDown(found.from) > hole) return false;
+    hole = std::min(RoundUp(found.to), size);
     return true;
   });
   if (!wants_data) return hole;

@@ -133,9 +133,8 @@ struct WriteMode {
   /// O_APPEND: write at the end of the file. The offset is the end in the
   /// kernel's cache, which a rollback may have changed.
   bool append = false;
-  /// O_APPEND where the offset counts: the parts of a direct write may come in
-  /// any order.
-  bool direct_append = false;
+  /// O_APPEND, of the parts after the first, which follow it.
+  bool append_goes_on = false;
 };
 
 enum class RenameMode { kReplace, kNoReplace, kExchange };

@@ -232,6 +232,66 @@ TEST_P(FilesTest, SeeksHolesOfABaseFileUnderNewData) {
   ASSERT_OK(fs().Close(file));
 }
 
+/// A block is data as soon as one byte of it was written, as on a disk.
+TEST_P(FilesTest, SeeksKnowWholeBlocks) {
+  constexpr int64_t kB = 4096;
+  const auto data = [&](Handle file, uint64_t from) {
+    const auto at = fs().Seek(file, from, SEEK_DATA);
+    return at ? static_cast<int64_t>(*at) : -1;
+  };
+  const auto hole = [&](Handle file, uint64_t from) {
+    const auto at = fs().Seek(file, from, SEEK_HOLE);
+    return at ? static_cast<int64_t>(*at) : -1;
+  };
+  const Handle file = Open("new", O_RDWR | O_CREAT);
+  ASSERT_OK(fs().WriteAt(file, 100, "x"));
+  ASSERT_OK(fs().WriteAt(file, 3 * kB - 1, "two blocks"));
+  ASSERT_OK(fs().Allocate(file, 0, 6 * kB, 2 * kB + 500));
+  ASSERT_OK(fs().WriteAt(file, 7 * kB + 10, "y"));
+  EXPECT_EQ(data(file, 0), 0);
+  EXPECT_EQ(data(file, 50), 50);
+  EXPECT_EQ(data(file, 4000), 4000);
+  EXPECT_EQ(hole(file, 0), 1 * kB);
+  EXPECT_EQ(hole(file, 4095), 1 * kB);
+  EXPECT_EQ(hole(file, kB), 1 * kB);
+  EXPECT_EQ(hole(file, kB + 5), 1 * kB + 5);
+  EXPECT_EQ(data(file, kB), 2 * kB);
+  EXPECT_EQ(hole(file, 2 * kB), 4 * kB);
+  // An allocated range is a hole where nothing was written.
+  EXPECT_EQ(hole(file, 6 * kB), 6 * kB);
+  EXPECT_EQ(data(file, 5 * kB), 7 * kB);
+  EXPECT_EQ(hole(file, 7 * kB + 100), 8 * kB);
+  // Just below the end.
+  EXPECT_EQ(data(file, 8 * kB), -1);
+  EXPECT_EQ(data(file, 8 * kB + 499), -1);
+  EXPECT_EQ(hole(file, 8 * kB + 499), 8 * kB + 499);
+  ASSERT_OK(fs().WriteAt(file, 8 * kB, "z"));
+  EXPECT_EQ(data(file, 8 * kB + 499), 8 * kB + 499);
+  EXPECT_EQ(hole(file, 7 * kB), 8 * kB + 500);
+  EXPECT_EQ(hole(file, 8 * kB + 499), 8 * kB + 500);
+  EXPECT_EQ(data(file, 8 * kB + 500), -1);
+  // A block of which some bytes were punched has the others.
+  ASSERT_OK(fs().WriteAt(file, 0, string(8 * kB, 'd')));
+  ASSERT_OK(fs().Allocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                          kB + 1, 3 * kB));
+  EXPECT_EQ(hole(file, 0), 2 * kB);
+  EXPECT_EQ(data(file, 2 * kB), 4 * kB);
+  ASSERT_OK(fs().Close(file));
+}
+
+TEST_P(FilesTest, SeeksKnowWholeBlocksOfABaseFile) {
+  constexpr uint64_t kB = 4096;
+  base().File("f", string(2 * kB + 100, 'b'));
+  const Handle file = Open("f", O_RDWR);
+  EXPECT_EQ(fs().Seek(file, 0, SEEK_HOLE).value_or(0), 2 * kB + 100);
+  ASSERT_OK(fs().Truncate("f", 10));
+  ASSERT_OK(fs().Truncate("f", 4 * kB));
+  EXPECT_EQ(fs().Seek(file, 0, SEEK_HOLE).value_or(0), kB);
+  EXPECT_EQ(fs().Seek(file, 50, SEEK_DATA).value_or(0), 50U);
+  EXPECT_ERRNO(fs().Seek(file, kB, SEEK_DATA), ENXIO);
+  ASSERT_OK(fs().Close(file));
+}
+
 TEST_P(FilesTest, AllocationGrowsTheFileUnlessToldNotTo) {
   base().File("f", "abc");
   const Handle file = Open("f", O_RDWR);

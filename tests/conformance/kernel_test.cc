@@ -6,16 +6,19 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "journal/support/unique_fd.h"
+#include "tests/async_write.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/mapping.h"
 
@@ -64,6 +67,26 @@ TEST_P(KernelTest, StoresThroughAMappingReachTheFileWithoutSync) {
   const string content = Content("f");
   ASSERT_EQ(content.size(), 100000u);
   for (size_t i = 0; i < 100000; i += 4096) EXPECT_EQ(content[i], 'm') << i;
+}
+
+TEST_P(KernelTest, SeeksFindStoresThroughAMapping) {
+  constexpr off_t kAll = 1 << 20;
+  constexpr off_t kOnePage = 4096;
+  fs();
+  const UniqueFd fd = OpenFd("f", O_RDWR | O_CREAT);
+  ASSERT_EQ(ftruncate(fd.get(), kAll), 0);
+  Mapping map(fd.get(), kAll, MAP_SHARED);
+  ASSERT_TRUE(map.valid());
+  map.data()[100 * kOnePage + 7] = 'm';
+  EXPECT_EQ(lseek(fd.get(), 0, SEEK_DATA), 100 * kOnePage);
+  EXPECT_EQ(lseek(fd.get(), 100 * kOnePage, SEEK_HOLE), 101 * kOnePage);
+  map.data()[101 * kOnePage] = 'm';
+  map.data()[103 * kOnePage] = 'm';
+  EXPECT_EQ(lseek(fd.get(), 100 * kOnePage, SEEK_HOLE), 102 * kOnePage);
+  EXPECT_EQ(lseek(fd.get(), 102 * kOnePage, SEEK_DATA), 103 * kOnePage);
+  map.data()[kAll - 1] = 'm';
+  EXPECT_EQ(lseek(fd.get(), kAll - 3, SEEK_DATA), kAll - 3);
+  EXPECT_EQ(lseek(fd.get(), kAll - 3, SEEK_HOLE), kAll);
 }
 
 TEST_P(KernelTest, PrivateMappingsSeeWrites) {
@@ -178,6 +201,35 @@ TEST_P(KernelTest, BufferedReadsSeeDirectWrites) {
   std::memset(block, 'd', sizeof block);
   ASSERT_EQ(pwrite(direct.get(), block, sizeof block, 0), 4096);
   EXPECT_EQ(Content("f"), string(4096, 'd') + string(4096, 'x'));
+}
+
+TEST_P(KernelTest, BufferedReadsSeeAsynchronousDirectWrites) {
+  base().File("f", string(65536, 'x'));
+  fs();
+  const UniqueFd direct = OpenFd("f", O_WRONLY | O_DIRECT),
+                 buffered = OpenFd("f", O_RDONLY);
+  Mapping map(OpenFd("f", O_RDWR).get(), 65536, MAP_SHARED);
+  ASSERT_TRUE(map.valid());
+  std::atomic<bool> done = false;
+  std::thread reader([&] {
+    string all(65536, '?');
+    while (!done) {
+      EXPECT_EQ(pread(buffered.get(), all.data(), all.size(), 0), 65536);
+    }
+  });
+  alignas(4096) static char block[4096];
+  for (int round = 0; round < 500; ++round) {
+    const char fresh = static_cast<char>('a' + round % 26);
+    const off_t offset = round % 16 * 4096;
+    std::memset(block, fresh, sizeof block);
+    EXPECT_EQ(WriteAsynchronously(direct.get(), {block, 4096}, offset), 4096);
+    char seen = '?';
+    EXPECT_EQ(pread(buffered.get(), &seen, 1, offset + 4095), 1);
+    EXPECT_EQ(seen, fresh) << round;
+    EXPECT_EQ(map.data()[offset], fresh) << round;
+  }
+  done = true;
+  reader.join();
 }
 
 TEST_P(KernelTest, ScatteredWritesArriveInOrder) {

@@ -295,6 +295,21 @@ TEST_P(SavepointKernelTest, StoresThroughAMappingAreTakenBack) {
   EXPECT_EQ(map.data()[10], '1');
 }
 
+TEST_P(SavepointKernelTest, LargeDirectAppendsGoOnAtTheEndThatIsThereNow) {
+  // The kernel sends it in several requests.
+  string large(3 * kMiB, '?');
+  for (size_t i = 0; i < large.size(); ++i) large[i] = "abcdefg"[i / 4096 % 7];
+  base().File("f", "old");
+  const UniqueFd direct = OpenFd("f", O_WRONLY | O_APPEND | O_DIRECT);
+  ASSERT_EQ(write(direct.get(), "more", 4), 4);
+  Mark("s");
+  ASSERT_EQ(write(direct.get(), "and more", 8), 8);
+  RollBack("s");
+  ASSERT_EQ(write(direct.get(), large.data(), large.size()),
+            static_cast<ssize_t>(large.size()));
+  EXPECT_TRUE(Content("f") == "oldmore" + large);
+}
+
 TEST_P(SavepointKernelTest, WorkingDirectoriesFollowBack) {
   base().File("a/b/f", "x");
   fs();

@@ -1,5 +1,6 @@
 #include "tests/fuse/memory_filesystem.h"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -259,6 +260,11 @@ Result<size_t> MemoryFilesystem::Write(const Caller& caller, Ino ino,
   Note(caller);
   log_.last_write_size = bytes.size();
   log_.last_write_kills = mode.kill_privileges.value_or(false);
+  if (arrived_ >= 0) {
+    ::eventfd_write(arrived_, 1);
+    eventfd_t ignored = 0;
+    ::eventfd_read(go_, &ignored);
+  }
   MutexLock lock(mutex_);
   Object* object = TRY(Find(ino));
   if (mode.kill_privileges.value_or(false)) object->st.st_mode &= ~kKillable;

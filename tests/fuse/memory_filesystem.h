@@ -60,6 +60,12 @@ class MemoryFilesystem final : public Filesystem {
   /// Another content and, for each name, another existence: "changed" gets
   /// `content`, "gone" disappears, "fresh" appears.
   StaleCaches Swap(std::string_view content);
+  /// From now on, each write first adds 1 to the eventfd `arrived`, and waits
+  /// for the eventfd `go`.
+  void HoldWrites(int arrived, int go) {
+    arrived_ = arrived;
+    go_ = go;
+  }
 
   Result<Node> Lookup(Ino parent, std::string_view name) override;
   void Forget(Ino ino, uint64_t lookups) override;
@@ -117,6 +123,7 @@ class MemoryFilesystem final : public Filesystem {
       REQUIRES(mutex_);
 
   CallLog& log_;
+  int arrived_ = -1, go_ = -1;
   Mutex mutex_;
   std::map<Ino, Object> objects_ GUARDED_BY(mutex_);
   uint64_t next_ GUARDED_BY(mutex_) = 2;

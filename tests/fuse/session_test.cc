@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -21,6 +22,8 @@
 
 #include "fs/fuse/fuse_mount.h"
 #include "fs/host/processes.h"
+#include "tests/async_write.h"
+#include "tests/conformance/mapping.h"
 #include "tests/fuse/served_mount.h"
 
 namespace txfs::testing {
@@ -376,6 +379,47 @@ TEST_F(FuseMountTest, TimesSymlinksSeekCopyAndSpaceReachTheFilesystem) {
   struct statvfs space{};
   ASSERT_EQ(::statvfs(mount().path().c_str(), &space), 0);
   EXPECT_EQ(space.f_blocks, 12345U);
+}
+
+// The kernel forgets the pages of a direct write when it returns. A page that
+// was read after the kernel sent the write and before it was carried out has
+// the old content.
+TEST_F(FuseMountTest, PagesThatWereReadDuringADirectWriteAreForgotten) {
+  constexpr size_t kSize = 8192;
+  for (const bool asynchronous : {false, true}) {
+    SCOPED_TRACE(asynchronous ? "io_submit" : "pwrite");
+    const UniqueFd arrived(::eventfd(0, EFD_CLOEXEC));
+    const UniqueFd go(::eventfd(0, EFD_CLOEXEC));
+    ASSERT_NO_FATAL_FAILURE(Mount(Files([&](MemoryFilesystem& fs) {
+      fs.AddFile("file", std::string(kSize, 'o'));
+      fs.HoldWrites(arrived.get(), go.get());
+    })));
+    const std::string path = mount().At("file");
+    const UniqueFd direct(
+        ::open(path.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+    const UniqueFd both(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_TRUE(direct.valid() && both.valid());
+    const Mapping map(both.get(), kSize, MAP_SHARED);
+    ASSERT_TRUE(map.valid());
+    alignas(4096) static char block[4096];
+    std::memset(block, 'n', sizeof block);
+    int64_t written = 0;
+    std::thread writer([&] {
+      written = asynchronous
+                    ? WriteAsynchronously(direct.get(), {block, 4096}, 0)
+                    : ::pwrite(direct.get(), block, sizeof block, 0);
+    });
+    eventfd_t ignored = 0;
+    ASSERT_EQ(::eventfd_read(arrived.get(), &ignored), 0);
+    EXPECT_EQ(ReadFile(path), std::string(kSize, 'o'));
+    EXPECT_EQ(map.data()[0], 'o');
+    ASSERT_EQ(::eventfd_write(go.get(), 1), 0);
+    writer.join();
+    EXPECT_EQ(written, 4096);
+    EXPECT_EQ(ReadFile(path), std::string(4096, 'n') + std::string(4096, 'o'));
+    EXPECT_EQ(map.data()[0], 'n');
+    EXPECT_EQ(map.data()[4096], 'o');
+  }
 }
 
 TEST_F(FuseMountTest, ExceptionFailsOneRequestOnly) {
