@@ -58,7 +58,8 @@ T* Shared() {
 int CodeOf(const Status& status) { return status ? 0 : status.error().code; }
 
 /// Carries out the test's commands until its end of `socket` is closed.
-void Control(int socket, MemoryFilesystem& fs, FuseSession& session) {
+void Control(int socket, const ServeOptions& options, MemoryFilesystem& fs,
+             FuseSession& session) {
   char command = 0;
   while (::read(socket, &command, 1) == 1) {
     int code = 0;
@@ -66,6 +67,7 @@ void Control(int socket, MemoryFilesystem& fs, FuseSession& session) {
     if (command == 'u') code = CodeOf(session.Unmount(false));
     if (command == 'l') code = CodeOf(session.Unmount(true));
     if (command == 'i') session.Invalidate(fs.Swap("swapped"));
+    if (command == 'a') session.Announce(options.events);
     (void)!::write(socket, &code, sizeof code);
   }
 }
@@ -92,7 +94,7 @@ int Serve(const ServeOptions& options, CallLog& log, int socket) {
     return 1;
   }
   Report(socket, "r");
-  std::thread control([&] { Control(socket, fs, **session); });
+  std::thread control([&] { Control(socket, options, fs, **session); });
   const int code = CodeOf((*session)->Run());
   // The reply to "unmount" may still be due.
   ::shutdown(socket, SHUT_RD);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "fs/fuse/fuse_session.h"
 #include "journal/support/unique_fd.h"
@@ -19,6 +20,7 @@ struct ServeOptions {
   uid_t uid = ::geteuid();  ///< who serves
   /// Fills the filesystem, in the serving process.
   std::function<void(MemoryFilesystem&)> prepare = [](MemoryFilesystem&) {};
+  std::vector<PathEvent> events = {};  ///< for ServedMount::Announce
 };
 
 /// A mounted MemoryFilesystem, served by a child process. Nothing is left
@@ -46,6 +48,7 @@ class ServedMount {
   int Unmount(bool lazy) { return Ask(lazy ? 'l' : 'u'); }
   /// MemoryFilesystem::Swap, then Invalidate.
   int SwapAndInvalidate() { return Ask('i'); }
+  int Announce() { return Ask('a'); }
 
   /// Waits for the serving process; what Run returned, 0 or an errno.
   int WaitForEnd();

@@ -5,6 +5,7 @@
 #include <linux/falloc.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -14,11 +15,13 @@
 #include <sys/xattr.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "fs/fuse/fuse_mount.h"
 #include "fs/host/processes.h"
@@ -286,6 +289,115 @@ TEST_F(FuseMountTest, InvalidateShowsTheNewStateWithoutRemount) {
   EXPECT_FALSE(Exists(mount().At("gone")));
   EXPECT_EQ(ReadFile(mount().At("fresh")), "fresh");
   EXPECT_THAT(List(mount().path()), ElementsAre(".", "..", "changed", "fresh"));
+}
+
+/// What inotify reports of a directory, each as "MASK NAME".
+class DirectoryWatch {
+ public:
+  explicit DirectoryWatch(const std::string& path)
+      : fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(::inotify_add_watch(
+                  fd_.get(), path.c_str(),
+                  IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVE),
+              0);
+  }
+
+  std::vector<std::string> Take() {
+    alignas(inotify_event) std::array<char, 1 << 16> buffer;
+    std::vector<std::string> lines;
+    const ssize_t n = ::read(fd_.get(), buffer.data(), buffer.size());
+    for (ssize_t at = 0; at < n;) {
+      const auto* event =
+          reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      std::string line = (event->mask & IN_MODIFY) != 0   ? "modify "
+                         : (event->mask & IN_ATTRIB) != 0 ? "attrib "
+                         : (event->mask & IN_CREATE) != 0 ? "create "
+                         : (event->mask & IN_DELETE) != 0 ? "delete "
+                                                          : "other ";
+      if (event->len != 0) line += event->name;
+      if ((event->mask & IN_ISDIR) != 0) line += "/";
+      lines.push_back(line);
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+    return lines;
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+PathEvent EventAtRoot(PathEvent::Kind kind, const std::string& name,
+                      bool is_directory = false) {
+  return {.kind = kind,
+          .parent = kRootIno,
+          .directory = {},
+          .name = name,
+          .is_directory = is_directory};
+}
+
+ServeOptions Announced() {
+  using Kind = PathEvent::Kind;
+  ServeOptions options;
+  options.prepare = [](MemoryFilesystem& fs) {
+    fs.AddFile("changed", "before");
+    fs.AddFile("gone", "");
+    fs.AddFile("stays", "");
+  };
+  options.events = {EventAtRoot(Kind::kChanged, "changed"),
+                    EventAtRoot(Kind::kWent, "gone"),
+                    EventAtRoot(Kind::kCame, "fresh"),
+                    EventAtRoot(Kind::kWent, "directory", true),
+                    EventAtRoot(Kind::kChanged, "", true),
+                    // Errors, which must have no effect.
+                    EventAtRoot(Kind::kWent, "stays"),
+                    {.kind = Kind::kCame,
+                     .parent = Ino{77},
+                     .directory = {},
+                     .name = "elsewhere"}};
+  return options;
+}
+
+TEST_F(FuseMountTest, AnnouncedPathsHaveEventsAndNothingElse) {
+  ASSERT_NO_FATAL_FAILURE(Mount(Announced()));
+  for (const char* name : {"changed", "gone", "stays"}) {
+    ASSERT_TRUE(Exists(mount().At(name)));
+  }
+  ASSERT_FALSE(Exists(mount().At("fresh")));
+  DirectoryWatch watch(mount().path());
+  ASSERT_EQ(mount().SwapAndInvalidate(), 0);
+  EXPECT_THAT(watch.Take(), ElementsAre());
+  ASSERT_EQ(mount().Announce(), 0);
+  EXPECT_THAT(watch.Take(),
+              ElementsAre("modify changed", "delete gone", "create fresh",
+                          "delete directory/", "attrib /"));
+  EXPECT_EQ(count(Call::kSetAttr), 0U);
+  EXPECT_EQ(count(Call::kCreate), 0U);
+  EXPECT_EQ(ReadFile(mount().At("changed")), "swapped");
+  EXPECT_EQ(ReadFile(mount().At("fresh")), "fresh");
+  EXPECT_THAT(List(mount().path()),
+              ElementsAre(".", "..", "changed", "fresh", "stays"));
+  // A process is served as before.
+  EXPECT_EQ(::utimensat(AT_FDCWD, mount().At("changed").c_str(), nullptr, 0),
+            0);
+  EXPECT_EQ(count(Call::kSetAttr), 1U);
+}
+
+/// Another filesystem that covers the mount is not the daemon's to touch.
+TEST_F(FuseMountTest, NothingIsAnnouncedToWhatCoversTheMount) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ASSERT_NO_FATAL_FAILURE(Mount(Announced()));
+  const std::string path = mount().path();
+  ASSERT_EQ(::mount("tmpfs", path.c_str(), "tmpfs", 0, nullptr), 0);
+  EXPECT_TRUE(WriteFile(mount().At("gone"), "theirs"));
+  EXPECT_TRUE(WriteFile(mount().At("changed"), "theirs"));
+  DirectoryWatch watch(path);
+  EXPECT_EQ(mount().Announce(), 0);
+  EXPECT_THAT(watch.Take(), ElementsAre());
+  EXPECT_THAT(List(path), ElementsAre(".", "..", "changed", "gone"));
+  EXPECT_EQ(::umount2(path.c_str(), 0), 0);
+  // Nothing keeps the mount busy.
+  EXPECT_EQ(mount().Announce(), 0);
+  EXPECT_EQ(mount().Unmount(false), 0);
 }
 
 TEST_F(FuseMountTest, RenameFlagsBecomeModes) {
