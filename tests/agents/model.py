@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Answers agents in the place of a model: each line of STEPS is a shell command.
 
-usage: model.py STEPS LOG
+usage: model.py STEPS LOG DIRECTORY
 
+A step "write NAME TEXT" is for the agent's own tool, which makes DIRECTORY/NAME.
 Prints its port on loopback. The number of results in a conversation is the
 number of the next step; after the last step the answer is a text. LOG gets each
 conversation's last turn, and "step N" for each step that was given.
@@ -15,7 +16,11 @@ import sys
 with open(sys.argv[1]) as file:
     steps = file.read().splitlines()
 log = open(sys.argv[2], "a", buffering=1)
+DIRECTORY = sys.argv[3]
 SHELLS = {"Bash", "bash", "exec_command", "shell_command", "run_shell_command"}
+# Codex has no such tool, but knows apply_patch as a command.
+WRITERS = {"Write": "file_path", "write_file": "file_path", "write": "filePath"}
+PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {}\n+{}\n*** End Patch\nEOF"
 RESULTS = {"tool_result", "function_call_output"}
 
 
@@ -29,14 +34,21 @@ def walk(value):
 
 def next_call(request, turns):
     """The tool to call and its arguments, or None."""
-    shell = next((x["name"] for x in walk(request.get("tools")) if x.get("name") in SHELLS), None)
+    names = {x["name"] for x in walk(request.get("tools")) if isinstance(x.get("name"), str)}
+    shell = next(iter(names & SHELLS), None)
     done = sum(x.get("type") in RESULTS or x.get("role") == "tool" or "functionResponse" in x for x in walk(turns))
     log.write(json.dumps(turns[-1:])[:4000] + "\n")
     if shell is None or done >= len(steps):
         return None
     log.write(f"step {done + 1}\n")
+    command = steps[done]
+    if command.startswith("write "):
+        _, name, text = command.split(" ", 2)
+        command = PATCH.format(name, text)
+        for tool in names & WRITERS.keys():
+            return tool, {WRITERS[tool]: f"{DIRECTORY}/{name}", "content": text + "\n"}, f"call_{done}"
     key = "cmd" if shell == "exec_command" else "command"
-    return shell, {key: steps[done], "description": "a step"}, f"call_{done}"
+    return shell, {key: command, "description": "a step"}, f"call_{done}"
 
 
 def messages(request):
