@@ -7,14 +7,9 @@
 namespace txfs {
 namespace {
 
-/// The errno of `error`, within what the kernel takes.
-int Errno(const Error& error) {
-  return error.code > 0 && error.code < 1000 ? error.code : EIO;
-}
-
 void ReplyError(fuse_req_t req, const Error& error) {
   const auto& context = *static_cast<FuseContext*>(fuse_req_userdata(req));
-  fuse_reply_err(req, Errno(error));
+  fuse_reply_err(req, ReplyErrno(error));
   // The kernel asks again only if it is told to.
   if (error.code == ESTALE && context.stale_told != nullptr) {
     context.stale_told->LookAgain();
@@ -22,6 +17,10 @@ void ReplyError(fuse_req_t req, const Error& error) {
 }
 
 }  // namespace
+
+int ReplyErrno(const Error& error) {
+  return error.code > 0 && error.code < 1000 ? error.code : EIO;
+}
 
 fuse_entry_param EntryOf(const Node& node) {
   fuse_entry_param entry{};

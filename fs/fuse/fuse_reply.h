@@ -28,6 +28,9 @@ std::invoke_result_t<Call> Guard(Call call) noexcept {
   }
 }
 
+/// The errno of `error`, within what the kernel takes.
+int ReplyErrno(const Error& error);
+
 // Each function below answers the request with the value or the errno of
 // `result`. Do not hold a filesystem lock: the kernel acts on a reply at once.
 

@@ -15,6 +15,7 @@
 #include "fs/fuse/fuse_ops.h"
 #include "fs/fuse/fuse_refused.h"
 #include "fs/fuse/fuse_stale.h"
+#include "fs/fuse/fuse_unknown.h"
 #include "fs/fuse/fuse_workers.h"
 
 namespace txfs {
@@ -110,11 +111,16 @@ class MountedSession final : public FuseSession {
 
   Status Run() override {
     // What the kernel is told of waits for requests: they must be served still.
-    return ServeUntilWoken(session_.get(), threads_, wake_.get(), [this] {
-      if (on_end_) on_end_();
-      refused_pages_.End();
-      stale_told_.End();
-    });
+    const int device = fuse_session_fd(session_.get());
+    const auto answer = [&](ByteSpan request) {
+      return AnswerUnknown(*context_, device, request);
+    };
+    return ServeUntilWoken(session_.get(), threads_, wake_.get(), answer,
+                           [this] {
+                             if (on_end_) on_end_();
+                             refused_pages_.End();
+                             stale_told_.End();
+                           });
   }
 
   void Stop() override {

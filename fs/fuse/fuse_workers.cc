@@ -21,7 +21,9 @@ thread_local Workers* t_workers = nullptr;
 
 class Workers {
  public:
-  Workers(fuse_session* session, int wake) : session_(session), wake_(wake) {}
+  using Answer = std::function<bool(ByteSpan request)>;
+  Workers(fuse_session* session, int wake, const Answer& answer)
+      : session_(session), wake_(wake), answer_(answer) {}
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
   ~Workers() { Join(); }
@@ -98,6 +100,8 @@ class Workers {
     } buffer{};
     int n = 0;
     while ((n = Receive(buffer)) > 0) {
+      const auto* bytes = static_cast<const std::byte*>(buffer.mem);
+      if (answer_({bytes, static_cast<size_t>(n)})) continue;
       fuse_session_process_buf(session_, &buffer);
     }
     if (n < 0) error_ = -n;
@@ -117,6 +121,7 @@ class Workers {
 
   fuse_session* session_;
   int wake_;
+  const Answer& answer_;
   Mutex mutex_;
   std::vector<pthread_t> threads_ GUARDED_BY(mutex_);
   size_t needed_ = 0;  ///< to serve; set before the first request
@@ -140,8 +145,9 @@ bool BeginStandIn() { return t_workers != nullptr && t_workers->BeginWait(); }
 void EndStandIn() { t_workers->EndWait(); }
 
 Status ServeUntilWoken(fuse_session* session, unsigned threads, int wake,
+                       const std::function<bool(ByteSpan request)>& answer,
                        const std::function<void()>& ends) {
-  Workers workers(session, wake);
+  Workers workers(session, wake, answer);
   TRY(workers.Start(threads));
   const Status woken = WaitFor(wake);
   ends();

@@ -15,6 +15,7 @@
 #include "fs/overlay/directory_cache.h"
 #include "fs/overlay/doubts.h"
 #include "fs/overlay/frozen.h"
+#include "fs/overlay/read_plan.h"
 #include "fs/posix/filesystem.h"
 #include "fs/tree/plan.h"
 #include "fs/tree/tree.h"
@@ -47,6 +48,8 @@ class OverlayFilesystem final : public Filesystem {
   Result<Node> MakeSymlink(const Caller& caller, Ino parent,
                            std::string_view name,
                            std::string_view target) override;
+  Result<Node> CreateUnnamed(const Caller& caller, Ino directory,
+                             uint32_t mode) override;
   Result<Node> Link(const Caller& caller, Ino ino, Ino parent,
                     std::string_view name) override;
   Status Unlink(const Caller& caller, Ino parent,
@@ -61,6 +64,7 @@ class OverlayFilesystem final : public Filesystem {
       const std::function<bool(const DirEntry&)>& visit) override;
 
   Result<struct stat> GetAttr(Ino ino) override;
+  Result<std::optional<Timestamp>> BirthOf(Ino ino) override;
   Result<struct stat> SetAttr(const Caller& caller, Ino ino,
                               const AttrRequest& request) override;
   Result<std::string> ReadLink(Ino ino) override;
@@ -141,20 +145,8 @@ class OverlayFilesystem final : public Filesystem {
   void AssertFrozen() const ASSERT_CAPABILITY(gate_)
       ASSERT_CAPABILITY(tree_mutex_) {}
 
-  /// Where the bytes of a range come from.
-  struct Piece {
-    enum class Source { kZero, kBase, kSpool } source = Source::kZero;
-    uint64_t offset = 0;  ///< in the file
-    uint64_t length = 0;
-    ContentRef content;  ///< kSpool
-    uint64_t into = 0;   ///< kSpool: offset in `content`
-  };
-  /// Everything needed to read without the tree lock.
-  struct ReadPlan {
-    std::vector<Piece> pieces;
-    OriginFile origin;
-    std::shared_ptr<Journal> journal;
-  };
+  using Piece = ReadPiece;
+  using ReadPlan = txfs::ReadPlan;
 
   OverlayFilesystem(UniqueFd base, const struct stat& root,
                     std::unique_ptr<Journal> journal,
@@ -211,6 +203,10 @@ class OverlayFilesystem final : public Filesystem {
                         std::string_view name);
   Result<Node> DoLink(const Caller& caller, Ino ino, Ino parent,
                       std::string_view name);
+  /// Gives the unnamed file its first name, as an operation that makes it.
+  Result<Node> NameUnnamed(Plan plan, Inode& directory, Inode& inode,
+                           std::string_view name) REQUIRES_SHARED(gate_)
+      REQUIRES(tree_mutex_);
   Result<Node> ApplyLink(Plan plan, Ino ino, Ino parent, std::string_view name,
                          const std::optional<BaseObject>& probe)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <utility>
@@ -66,6 +67,28 @@ Result<struct stat> OverlayFilesystem::GetAttr(Ino ino) {
   const ReaderLock gate(gate_);
   const ReaderLock lock(tree_mutex_);
   return AnswerStat(*TRY(FindInode(ino)));
+}
+
+Result<std::optional<Timestamp>> OverlayFilesystem::BirthOf(Ino ino) {
+  const ReaderLock gate(gate_);
+  uint64_t number = 0;
+  std::string place;
+  {
+    const ReaderLock lock(tree_mutex_);
+    const Inode* inode = TRY(FindInode(ino));
+    if (!inode->record.base) return inode->born;
+    number = inode->record.base->ino;
+    place = TRY(PlaceInBase(*inode));
+  }
+  const auto object = base_.OpenPath(place);
+  if (!object) return std::nullopt;
+  struct statx stx{};
+  constexpr unsigned kAsked = STATX_INO | STATX_BTIME;
+  const bool is_known =
+      ::statx(object->get(), "", AT_EMPTY_PATH, kAsked, &stx) == 0 &&
+      (stx.stx_mask & kAsked) == kAsked && stx.stx_ino == number;
+  if (!is_known) return std::nullopt;
+  return Timestamp{stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec};
 }
 
 Result<struct stat> OverlayFilesystem::SetAttr(const Caller& caller, Ino ino,

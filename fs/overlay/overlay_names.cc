@@ -3,58 +3,19 @@
 
 #include <algorithm>
 
-#include "fs/host/xattrs.h"
+#include "fs/overlay/new_object.h"
 #include "fs/overlay/overlay.h"
-#include "fs/posix/acl.h"
 #include "fs/posix/checks.h"
 #include "fs/veto/lock_check.h"
 
 namespace txfs {
 namespace {
 
-InodeRecord NewRecord(FileType type, uint32_t mode) {
-  InodeRecord record;
-  record.attr.type = type;
-  record.attr.mode = mode & 07777;
-  record.attr.nlink = type == FileType::kDirectory ? 2 : 1;
-  return record;
-}
-
 /// Whether a commit of this user can copy the object to another filesystem.
 bool MayCopy(const Inode& inode) {
   const auto& base = inode.record.base;
   return !base || ::geteuid() == 0 ||
          (base->uid == ::geteuid() && (base->mode & S_IRUSR) != 0);
-}
-
-/// Sets the permissions and access control lists of a new object: those of the
-/// default list of its directory, or those that the caller's umask leaves.
-/// Returns the lists by name.
-std::map<std::string, std::string> InheritAcl(
-    const std::optional<std::string>& list, const Caller& caller, Attr& attr) {
-  if (attr.type == FileType::kSymlink) return {};
-  const auto acl = list ? ModeOfAcl(*list) : std::nullopt;
-  if (!acl) {
-    attr.mode &= ~(caller.umask & 0777);
-    return {};
-  }
-  std::map<std::string, std::string> lists;
-  attr.mode &= ~uint32_t{0777} | acl->bits;
-  if (!acl->is_minimal) lists[kAccessAcl] = AclWithMode(*list, attr.mode);
-  if (attr.type == FileType::kDirectory) lists[kDefaultAcl] = *list;
-  attr.xattrs_owned = !lists.empty();
-  return lists;
-}
-
-/// Sets the IDs of the caller, or the group of a directory with set-group-ID.
-void SetOwner(InodeRecord& record, const Inode& directory,
-              const Caller& caller) {
-  Attr& attr = record.attr;
-  attr.uid = caller.uid;
-  attr.gid = caller.gid;
-  if ((directory.attr().mode & S_ISGID) == 0) return;
-  attr.gid = directory.attr().gid;
-  if (attr.type == FileType::kDirectory) attr.mode |= S_ISGID;
 }
 
 }  // namespace
@@ -170,7 +131,9 @@ Result<Node> OverlayFilesystem::ApplyMake(
   plan.TouchDirectory(*directory);
   if (is_directory) plan.CountSubdirectory(*directory, 1);
   TRY(Accept(std::move(plan)));
-  return Hold(*tree_.Find(ino));
+  Inode& made = *tree_.Find(ino);
+  made.born = made.attr().ctime;
+  return Hold(made);
 }
 
 Result<Node> OverlayFilesystem::MakeAnswered(Op op, const Caller& caller,
@@ -231,6 +194,10 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
+  // The content of a file that gets its first name becomes that of the
+  // transaction.
+  const WriterLock content(ContentLock(ino));
+  TRY(AdoptRetired(ino));
   auto linked = ApplyLink(std::move(plan), ino, parent, name, probe);
   if (linked) KeepPreimage(probe);
   return linked;
@@ -243,10 +210,13 @@ Result<Node> OverlayFilesystem::ApplyLink(
   Inode* directory = TRY(FindDirectory(parent));
   Inode* inode = TRY(FindInode(ino));
   if (inode->IsDirectory()) return Fail(EPERM, "link");
-  if (directory->IsOrphan() || inode->IsOrphan()) return Fail(ENOENT, "link");
+  const bool is_lost = inode->IsOrphan() && !inode->unnamed;
+  if (directory->IsOrphan() || is_lost) return Fail(ENOENT, "link");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "link");
-  if (DeviceOf(*inode) != tree_.DeviceOf(*directory)) {
-    return Fail(EXDEV, "link");
+  const uint64_t device = inode->unnamed ? *inode->unnamed : DeviceOf(*inode);
+  if (device != tree_.DeviceOf(*directory)) return Fail(EXDEV, "link");
+  if (inode->unnamed) {
+    return NameUnnamed(std::move(plan), *directory, *inode, name);
   }
   plan.change().path = tree_.PathOf(*inode);
   plan.change().new_path = tree_.PathOf(*directory, name);

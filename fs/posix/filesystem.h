@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -167,6 +168,12 @@ class Filesystem {
   virtual Result<Node> MakeSymlink(const Caller&, Ino parent,
                                    std::string_view name,
                                    std::string_view target) = 0;
+  /// A regular file without a name (O_TMPFILE), to be deleted with its last
+  /// reference unless Link gives it a name.
+  virtual Result<Node> CreateUnnamed(const Caller&, Ino /*directory*/,
+                                     uint32_t /*mode*/) {
+    return Fail(EOPNOTSUPP, "O_TMPFILE");
+  }
   virtual Result<Node> Link(const Caller&, Ino ino, Ino parent,
                             std::string_view name) = 0;
   virtual Status Unlink(const Caller&, Ino parent, std::string_view name) = 0;
@@ -184,6 +191,10 @@ class Filesystem {
 
   // Inodes.
   virtual Result<struct stat> GetAttr(Ino ino) = 0;
+  /// The time of birth; none: unknown.
+  virtual Result<std::optional<Timestamp>> BirthOf(Ino /*ino*/) {
+    return std::nullopt;
+  }
   virtual Result<struct stat> SetAttr(const Caller&, Ino ino,
                                       const AttrRequest& request) = 0;
   virtual Result<std::string> ReadLink(Ino ino) = 0;

@@ -74,6 +74,11 @@ Result<struct stat> SyntheticDirectory::GetAttr(Ino ino) {
   return TRY(Find(ino))->st;
 }
 
+Result<std::optional<Timestamp>> SyntheticDirectory::BirthOf(Ino ino) {
+  if (IsSynthetic(ino)) return std::nullopt;
+  return below_.BirthOf(ino);
+}
+
 // --- names -----------------------------------------------------------------
 
 Result<Node> SyntheticDirectory::Lookup(Ino parent, std::string_view name) {
@@ -200,6 +205,12 @@ Result<Node> SyntheticDirectory::MakeSymlink(const Caller& caller, Ino parent,
                                              std::string_view target) {
   if (Has(parent, name)) return ReadOnly();
   return below_.MakeSymlink(caller, parent, name, target);
+}
+
+Result<Node> SyntheticDirectory::CreateUnnamed(const Caller& caller,
+                                               Ino directory, uint32_t mode) {
+  if (IsSynthetic(directory)) return ReadOnly();
+  return below_.CreateUnnamed(caller, directory, mode);
 }
 
 Result<Node> SyntheticDirectory::Link(const Caller& caller, Ino ino, Ino parent,

@@ -51,6 +51,8 @@ class SyntheticDirectory final : public Filesystem {
   Result<Node> MakeSymlink(const Caller& caller, Ino parent,
                            std::string_view name,
                            std::string_view target) override;
+  Result<Node> CreateUnnamed(const Caller& caller, Ino directory,
+                             uint32_t mode) override;
   Result<Node> Link(const Caller& caller, Ino ino, Ino parent,
                     std::string_view name) override;
   Status Unlink(const Caller& caller, Ino parent,
@@ -64,6 +66,7 @@ class SyntheticDirectory final : public Filesystem {
       Ino ino, uint64_t cookie,
       const std::function<bool(const DirEntry&)>& visit) override;
   Result<struct stat> GetAttr(Ino ino) override;
+  Result<std::optional<Timestamp>> BirthOf(Ino ino) override;
   Result<struct stat> SetAttr(const Caller& caller, Ino ino,
                               const AttrRequest& request) override;
   Result<std::string> ReadLink(Ino ino) override;

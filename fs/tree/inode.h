@@ -92,6 +92,10 @@ struct Inode {
   uint64_t orphan_end = 0;      ///< orphan: end of the written part of it
   std::string last_path;        ///< orphan: path of its last name
   bool taken = false;           ///< orphan: another program removed its file
+  /// Orphan that never had a name and may get one (O_TMPFILE): the filesystem
+  /// of its directory (Tree::DeviceOf).
+  std::optional<uint64_t> unnamed;
+  std::optional<Timestamp> born;  ///< new object, until a restart
   SharedFd pinned_base;  ///< orphan: the base file, before a commit moved it
   std::shared_ptr<Journal> retired;  ///< orphan: ended journal with its content
 

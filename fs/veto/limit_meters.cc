@@ -60,8 +60,12 @@ Tally TallyOf(const Change& change, const Tree& tree) {
   std::vector<Ino> orphaned;
   for (const Edit& edit : change.edits) {
     if (const auto* record = std::get_if<InodeEdit>(&edit)) {
-      // A changed orphan also gets a record, which is dropped.
-      const bool is_new = !record->before && tree.Find(record->ino) == nullptr;
+      // A changed orphan also gets a record, which is dropped; one that gets
+      // its first name keeps it.
+      const Inode* inode = tree.Find(record->ino);
+      const bool is_named = inode != nullptr && inode->unnamed &&
+                            record->after && record->after->attr.nlink != 0;
+      const bool is_new = !record->before && (inode == nullptr || is_named);
       if (is_new && !record->after->base) ++tally.made;
       if (!record->after && !record->before->base) --tally.made;
     } else if (const auto* attr = std::get_if<AttrEdit>(&edit)) {

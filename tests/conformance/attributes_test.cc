@@ -5,9 +5,11 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "tests/conformance/conformance.h"
+#include "tests/conformance/posix_driver.h"
 
 namespace txfs::testing {
 namespace {
@@ -38,6 +40,42 @@ TEST_P(AttributesTest, ShowsThoseOfTheBase) {
   EXPECT_EQ(St("f").st_uid, geteuid());
   EXPECT_EQ(Mtime("f"), kBaseTime);
   EXPECT_EQ(St("f").st_size, 5);
+}
+
+TEST_P(AttributesTest, TheBirthOfABaseObjectIsThatOfTheBase) {
+  base().File("d/f", "x");
+  base().Symlink("f", "d/link");
+  PosixDriver plain(base().root());
+  fs();
+  for (const string path : {"", "d", "d/f", "d/link"}) {
+    const auto born = plain.BirthOf(path);
+    ASSERT_OK(born);
+    if (!*born) GTEST_SKIP() << "no time of birth here";
+    EXPECT_EQ(fs().BirthOf(path).value_or(std::nullopt), *born) << path;
+  }
+  ASSERT_OK(fs().WriteFile("d/f", "changed"));
+  ASSERT_OK(fs().Rename("d", "e", 0));
+  if (GetParam().plain) return;
+  EXPECT_EQ(*fs().BirthOf("e"), *plain.BirthOf("d"));
+  EXPECT_EQ(*fs().BirthOf("e/f"), *plain.BirthOf("d/f"));
+  Commit();
+  // Until then the kernel keeps what it was told.
+  ASSERT_OK(fs().Remount());
+  EXPECT_EQ(*fs().BirthOf("e/f"), *plain.BirthOf("e/f"));
+}
+
+TEST_P(AttributesTest, ANewObjectIsBornWhenItIsMade) {
+  ASSERT_OK(fs().WriteFile("new", "x"));
+  ASSERT_OK(fs().Mkdir("dir", 0755));
+  for (const string path : {"new", "dir"}) {
+    const auto born = fs().BirthOf(path);
+    ASSERT_OK(born);
+    if (!*born) GTEST_SKIP() << "no time of birth here";
+    EXPECT_TRUE(IsNow(**born)) << path;
+    EXPECT_LE(**born, Ctime(path)) << path;
+    ASSERT_OK(fs().Utimens(path, Both(kBaseTime)));
+    EXPECT_EQ(*fs().BirthOf(path), *born) << path;
+  }
 }
 
 TEST_P(AttributesTest, ChmodChangesTheModeAndTheCtimeOnly) {

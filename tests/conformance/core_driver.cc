@@ -294,6 +294,11 @@ Result<CoreDriver::Ref> CoreDriver::OpenOrCreate(const std::string& path,
 
 Result<Handle> CoreDriver::Open(const std::string& path, int flags,
                                 mode_t mode) {
+  if ((flags & O_TMPFILE) == O_TMPFILE) {
+    const Ref directory = TRY(Walk(path, true));
+    const Node node = TRY(fs().CreateUnnamed(caller_, directory.ino(), mode));
+    return Add(Ref(this, node.ino), flags);
+  }
   Ref ref = TRY(OpenOrCreate(path, flags, mode));
   const struct stat st = TRY(AttrOf(ref));
   if (S_ISLNK(st.st_mode)) return Fail(ELOOP, "open");
@@ -333,6 +338,19 @@ Result<struct stat> CoreDriver::StatOf(Handle handle) {
   const auto found = handles_.find(handle);
   if (found == handles_.end()) return Fail(EBADF, "fstat");
   return AttrOf(found->second.ref);
+}
+
+Status CoreDriver::LinkOf(Handle handle, const std::string& path) {
+  const auto found = handles_.find(handle);
+  if (found == handles_.end()) return Fail(EBADF, "linkat");
+  if (found->second.flags & O_EXCL) return Fail(ENOENT, "linkat");
+  const Place place = TRY(FindFreePlace(path));
+  return Made(fs().Link(caller_, found->second.ref.ino(), place.parent.ino(),
+                        place.name));
+}
+
+Result<std::optional<Timestamp>> CoreDriver::BirthOf(const std::string& path) {
+  return fs().BirthOf(TRY(WalkTo(path)).ino());
 }
 
 Status CoreDriver::TruncateOf(Handle handle, uint64_t size) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,8 @@ class Driver {
   virtual Result<size_t> WriteAt(Handle handle, uint64_t offset,
                                  std::string_view bytes) = 0;
   virtual Result<struct stat> StatOf(Handle handle) = 0;
+  /// linkat(2) of an open file that has no name (O_TMPFILE).
+  virtual Status LinkOf(Handle handle, const std::string& path) = 0;
   virtual Status TruncateOf(Handle handle, uint64_t size) = 0;
   /// fallocate(2) with its mode bits.
   virtual Status Allocate(Handle handle, int mode, uint64_t offset,
@@ -89,6 +92,8 @@ class Driver {
   virtual Status Utimens(const std::string& path, const FileTimes& times) = 0;
   virtual Status Truncate(const std::string& path, uint64_t size) = 0;
   virtual Result<struct stat> Stat(const std::string& path) = 0;
+  /// The time of birth as statx(2) reports it, if it does.
+  virtual Result<std::optional<Timestamp>> BirthOf(const std::string& path) = 0;
   virtual Result<struct statvfs> StatFs() = 0;
 
   // Extended attributes; `flags` as in setxattr(2).

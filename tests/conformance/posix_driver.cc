@@ -79,6 +79,22 @@ Result<struct stat> PosixDriver::StatOf(Handle handle) {
   return st;
 }
 
+Status PosixDriver::LinkOf(Handle handle, const std::string& path) {
+  const std::string file = "/proc/self/fd/" + std::to_string(Fd(handle));
+  return Check(linkat(AT_FDCWD, file.c_str(), AT_FDCWD, At(path).c_str(),
+                      AT_SYMLINK_FOLLOW),
+               "linkat");
+}
+
+Result<std::optional<Timestamp>> PosixDriver::BirthOf(const std::string& path) {
+  struct statx stx{};
+  TRY(Check(
+      statx(AT_FDCWD, At(path).c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &stx),
+      "statx"));
+  if ((stx.stx_mask & STATX_BTIME) == 0) return std::nullopt;
+  return Timestamp{stx.stx_btime.tv_sec, stx.stx_btime.tv_nsec};
+}
+
 Status PosixDriver::TruncateOf(Handle handle, uint64_t size) {
   return Check(ftruncate(Fd(handle), static_cast<off_t>(size)), "ftruncate");
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tests/conformance/driver.h"
@@ -18,6 +19,7 @@ class PosixDriver : public Driver {
   Result<size_t> WriteAt(Handle handle, uint64_t offset,
                          std::string_view bytes) override;
   Result<struct stat> StatOf(Handle handle) override;
+  Status LinkOf(Handle handle, const std::string& path) override;
   Status TruncateOf(Handle handle, uint64_t size) override;
   Status Allocate(Handle handle, int mode, uint64_t offset,
                   uint64_t length) override;
@@ -40,6 +42,7 @@ class PosixDriver : public Driver {
   Status Utimens(const std::string& path, const FileTimes& times) override;
   Status Truncate(const std::string& path, uint64_t size) override;
   Result<struct stat> Stat(const std::string& path) override;
+  Result<std::optional<Timestamp>> BirthOf(const std::string& path) override;
   Result<struct statvfs> StatFs() override;
 
   Status SetXattr(const std::string& path, const std::string& name,
