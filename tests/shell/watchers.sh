@@ -193,6 +193,7 @@ schema = 1
 id = "nothing"
 path = "**"
 reason = "a rule for everything"
+suggest = "nothing"
 END
 txfs mount ws mnt --policy deny.toml --name denied
 txfs mount ws other --name other
