@@ -93,10 +93,18 @@ struct Alteration {
   enum class Names : uint8_t { kStay, kCome, kChange } names = Names::kStay;
 };
 
-/// Whether a patch only writes behind the end of the file.
+/// Whether a patch only writes behind the end of the file, all the bytes there:
+/// what is appended has no holes.
 bool Appends(const CommitStep& patch) {
-  return patch.before && patch.after && patch.before->ranges.empty() &&
-         patch.after->keep == patch.before->size;
+  if (!patch.before || !patch.after) return false;
+  const Delta& after = *patch.after;
+  uint64_t end = after.keep;
+  for (const Range& range : after.ranges) {
+    if (range.from > end) return false;
+    end = std::max(end, range.to);
+  }
+  return patch.before->ranges.empty() && after.keep == patch.before->size &&
+         end == after.size;
 }
 
 /// Whether a step sets only times.

@@ -8,7 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <random>
 #include <utility>
@@ -50,8 +52,10 @@ void Announcer::Announce(const std::vector<PathEvent>& events) {
   const MutexLock lock(mutex_);
   if (ended_) return;
   thread_ = ::gettid();
+  // Whatever happens: another thread may get the number later.
+  const std::unique_ptr<std::atomic<pid_t>, void (*)(std::atomic<pid_t>*)>
+      reset(&thread_, [](std::atomic<pid_t>* thread) { *thread = 0; });
   AnnounceAll(events);
-  thread_ = 0;
 }
 
 void Announcer::AnnounceAll(const std::vector<PathEvent>& events) {

@@ -25,8 +25,8 @@ namespace txfs {
 /// name that went is deleted, and the times of a changed file are set.
 ///
 /// The kernel puts the thread in each request, and no other process can have
-/// its number meanwhile. Such a thread can change nothing: each of its requests
-/// that would is answered here, with EPERM unless it is the expected one.
+/// its number meanwhile. Its requests that would make or remove a name or set
+/// attributes are answered here, with EPERM unless it is the expected one.
 class Announcer {
  public:
   /// `filesystem` and `session` outlive this.

@@ -103,7 +103,8 @@ fuse_attr AttrOut(const struct stat& st) {
 void AnswerStatx(FuseContext& context, int fd, const fuse_in_header& in) {
   std::optional<Timestamp> born;
   const auto st = Guard([&]() -> Result<struct stat> {
-    born = TRY(context.fs.BirthOf(Ino{in.nodeid}));
+    // At worst it is not known.
+    if (const auto known = context.fs.BirthOf(Ino{in.nodeid})) born = *known;
     return context.fs.GetAttr(Ino{in.nodeid});
   });
   if (!st) return SendError(context, fd, in.unique, st.error());

@@ -213,7 +213,9 @@ class Refresher {
     // An upper directory keeps its record, which its commit compares. The base
     // content that it shows may have changed again.
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
-    const Timestamp before = inode.record.base->ctime;
+    const Timestamp before =
+        std::max(inode.record.base->ctime, inode.names_seen);
+    inode.names_seen = Timestamp::From(sight.object->st.st_ctim);
     if (!inode.upper) tree_.Revise(inode, *sight.object);
     ++inode.version;
     inode.told_acl = kAclNotAsked;  // the kernel drops it, too
@@ -253,12 +255,14 @@ class Refresher {
                        Timestamp before) {
     const auto entries = base_.List(path);
     if (!entries) return;
-    const bool many = entries->size() > kMostPathEvents;
+    const bool is_seen = directory.names_seen == before;
+    const bool many = !is_seen && entries->size() > kMostPathEvents;
     if (many) stale_.watched.push_back({.parent = directory.ino, .name = {}});
     for (const BaseEntry& entry : *entries) {
       if (directory.slots.contains(entry.name)) continue;
       stale_.names.push_back({directory.ino, entry.name});
-      if (many || stale_.watched.size() > kMostPathEvents) continue;
+      const bool are_many = many || stale_.watched.size() > kMostPathEvents;
+      if (is_seen || are_many) continue;
       const auto st = base_.Stat(JoinPath(path, entry.name));
       if (!st || Timestamp::From(st->st_ctim) <= before) continue;
       stale_.watched.push_back({.parent = directory.ino, .name = entry.name});

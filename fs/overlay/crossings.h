@@ -20,14 +20,14 @@ class Crossings {
   /// Whether a filesystem is mounted at (directory, name), which is `inode`.
   [[nodiscard]] bool IsMountpoint(const Inode& directory, std::string_view name,
                                   const Inode& inode) const;
+  /// The mount of a directory: its path; empty: that of the workspace.
+  [[nodiscard]] std::string MountOf(const Inode& directory) const;
   /// Whether the directories are on different mounts of one filesystem.
   [[nodiscard]] bool AreBindMounts(const Inode& a, const Inode& b) const;
   /// Whether `directory` may get a hard link to `file`.
   [[nodiscard]] bool MayLink(const Inode& file, const Inode& directory) const;
 
  private:
-  [[nodiscard]] std::string MountOf(const Inode& directory) const;
-
   const Tree& tree_;
   const BaseMounts& mounts_;
 };

@@ -204,6 +204,7 @@ class OverlayFilesystem final : public Filesystem {
                         std::string_view name);
   Result<Node> DoLink(const Caller& caller, Ino ino, Ino parent,
                       std::string_view name);
+  bool IsUnnamed(Ino ino) const EXCLUDES(tree_mutex_);
   /// Gives the unnamed file its first name, as an operation that makes it.
   Result<Node> NameUnnamed(Plan plan, Inode& directory, Inode& inode,
                            std::string_view name) REQUIRES_SHARED(gate_)

@@ -165,11 +165,13 @@ Result<Node> OverlayFilesystem::MakeSymlink(const Caller& caller, Ino parent,
 
 Result<Node> OverlayFilesystem::Link(const Caller& caller, Ino ino, Ino parent,
                                      std::string_view name) {
-  return Logged(Answered(caller,
-                         [&](const Caller& asking) {
-                           return DoLink(asking, ino, parent, name);
-                         }),
-                Op::kLink, caller, ino, {}, parent, name);
+  auto linked = Answered(caller, [&](const Caller& asking) {
+    return DoLink(asking, ino, parent, name);
+  });
+  if (!linked && IsUnnamed(ino)) {
+    return Logged(std::move(linked), Op::kCreate, caller, parent, name);
+  }
+  return Logged(std::move(linked), Op::kLink, caller, ino, {}, parent, name);
 }
 
 Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
@@ -183,6 +185,9 @@ Result<Node> OverlayFilesystem::DoLink(const Caller& caller, Ino ino,
   // transaction.
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));
+  // The journal records its content in one change, which recovery does not
+  // check: after a power loss the name would lead to what was never written.
+  if (IsUnnamed(ino)) TRY(journal_->Sync());
   auto linked = ApplyLink(std::move(plan), ino, parent, name, probe);
   if (linked) KeepPreimage(probe);
   return linked;
@@ -198,15 +203,12 @@ Result<Node> OverlayFilesystem::ApplyLink(
   const bool is_lost = inode->IsOrphan() && !inode->unnamed;
   if (directory->IsOrphan() || is_lost) return Fail(ENOENT, "link");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "link");
-  if (inode->unnamed) {
-    if (*inode->unnamed != tree_.DeviceOf(*directory)) {
-      return Fail(EXDEV, "link");
-    }
-    return NameUnnamed(std::move(plan), *directory, *inode, name);
-  }
   const auto mounts = TRY(mounts_.Get());
   if (!Crossings(tree_, *mounts).MayLink(*inode, *directory)) {
     return Fail(EXDEV, "link");
+  }
+  if (inode->unnamed) {
+    return NameUnnamed(std::move(plan), *directory, *inode, name);
   }
   plan.change().path = tree_.PathOf(*inode);
   plan.change().new_path = tree_.PathOf(*directory, name);

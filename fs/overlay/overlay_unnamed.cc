@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "fs/overlay/crossings.h"
 #include "fs/overlay/new_object.h"
 #include "fs/overlay/overlay.h"
 #include "fs/veto/lock_check.h"
@@ -18,6 +19,7 @@ Result<Node> OverlayFilesystem::CreateUnnamed(const Caller& caller,
   InodeRecord record = NewRecord(FileType::kRegular, mode);
   const auto list = TRY(DefaultAclOf(directory));
   const auto lists = InheritAcl(list, caller, record.attr);
+  const auto mounts = TRY(mounts_.Get());
   const WriterLock lock(tree_mutex_);
   const Inode* parent = TRY(FindDirectory(directory));
   if (parent->IsOrphan()) return Fail(ENOENT, "directory");
@@ -31,13 +33,20 @@ Result<Node> OverlayFilesystem::CreateUnnamed(const Caller& caller,
   for (const auto& [name, value] : lists) tree_.SetXattr(ino, name, value);
   inode.last_path =
       tree_.PathOf(*parent, "#" + std::to_string(tree_.StatOf(inode).st_ino));
-  inode.unnamed = tree_.DeviceOf(*parent);
+  inode.unnamed = {.device = tree_.DeviceOf(*parent),
+                   .mount = Crossings(tree_, *mounts).MountOf(*parent)};
   inode.born = attr.ctime;
   ++inode.lookups;
   // As after a create and an unlink.
   tree_.SetInode(ino, std::nullopt);
   --inode.lookups;
   return Hold(inode);
+}
+
+bool OverlayFilesystem::IsUnnamed(Ino ino) const {
+  const ReaderLock lock(tree_mutex_);
+  const Inode* inode = tree_.Find(ino);
+  return inode != nullptr && inode->unnamed;
 }
 
 Result<Node> OverlayFilesystem::NameUnnamed(Plan plan, Inode& directory,

@@ -70,11 +70,13 @@ struct Inode {
   SlotMap slots;
   std::vector<Link> links;              ///< known names
   std::optional<uint64_t> base_blocks;  ///< st_blocks in the base, if known
-  uint64_t stored_bytes = 0;    ///< sum of the extents that are not holes
-  uint64_t own_end = 0;         ///< own segment: first position never written
-  uint64_t version = 0;         ///< directory: counts changes of names
-  uint32_t upper_names = 0;     ///< slots with an entry in the journal
-  uint32_t known_children = 0;  ///< links that name this inode as parent
+  uint64_t stored_bytes = 0;  ///< sum of the extents that are not holes
+  uint64_t own_end = 0;       ///< own segment: first position never written
+  uint64_t version = 0;       ///< directory: counts changes of names
+  Timestamp names_seen;  ///< directory: ctime of the base when its names were
+                         ///< last looked at for what others made
+  uint32_t upper_names = 0;           ///< slots with an entry in the journal
+  uint32_t known_children = 0;        ///< links that name this inode as parent
   std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
   /// Regular file held by the kernel: its size in the kernel's cache.
   std::atomic<uint64_t> told_size = 0;
@@ -94,8 +96,12 @@ struct Inode {
   std::string last_path;        ///< orphan: path of its last name
   bool taken = false;           ///< orphan: another program removed its file
   /// Orphan that never had a name and may get one (O_TMPFILE): the filesystem
-  /// of its directory (Tree::DeviceOf).
-  std::optional<uint64_t> unnamed;
+  /// of its directory (Tree::DeviceOf), and its mount (Crossings::MountOf).
+  struct Place {
+    uint64_t device;
+    std::string mount;
+  };
+  std::optional<Place> unnamed;
   std::optional<Timestamp> born;  ///< new object, until a restart
   SharedFd pinned_base;  ///< orphan: the base file, before a commit moved it
   std::shared_ptr<Journal> retired;  ///< orphan: ended journal with its content

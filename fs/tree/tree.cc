@@ -528,6 +528,7 @@ void Tree::MaybeEvict(Ino ino) {
       if (cached != parent->slots.end() && cached->second.cached == ino) {
         parent->slots.erase(cached);
       }
+      if (HasOtherNumber(*inode)) ++parent->version;
       RemoveLink(*inode, link.parent, link.name);
     }
     UnindexBase(*inode);

@@ -333,6 +333,7 @@ class Tree final : public State {
                                           const BaseFile& file) const;
   void Number(Inode& inode);
   void DropNumber(const Inode& inode);
+  [[nodiscard]] static bool HasOtherNumber(const Inode& inode);
   [[nodiscard]] uint64_t FreeNumber(BaseKey object) const;
   [[nodiscard]] bool IsFormer(const Inode& orphan, BaseKey object) const;
   void IndexBase(Inode& inode);

@@ -25,6 +25,12 @@ void Tree::Number(Inode& inode) {
   numbers_[inode.number] = inode.ino;
 }
 
+/// Whether a list of its directory shows another number once it is gone.
+bool Tree::HasOtherNumber(const Inode& inode) {
+  const auto& base = inode.record.base;
+  return !base || inode.number != OwnNumber(base->dev, base->ino);
+}
+
 void Tree::DropNumber(const Inode& inode) {
   const auto own = numbers_.find(inode.number);
   if (own != numbers_.end() && own->second == inode.ino) numbers_.erase(own);

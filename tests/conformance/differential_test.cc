@@ -56,13 +56,17 @@ class Twins {
     const auto after = ViewTree(*driver_);
     RC_ASSERT(after.has_value());
     // Commit changes the ctime of directories, which are not looked at again.
-    Demand("remount", Compare(*before, *after, {.ctime = false}));
+    // After a commit the base has a file under another number than the mount,
+    // which keeps that of a held one.
+    Demand("remount",
+           Compare(*before, *after, {.ino = keeps_numbers_, .ctime = false}));
   }
 
   void Commit() {
     const Status committed = driver_->Commit();
     if (!committed) RC_LOG() << committed.error().ToString() << '\n';
     RC_ASSERT(committed.has_value());
+    keeps_numbers_ = false;
     PosixDriver base(base_.root());
     DemandSameTrees("the base after commit", base);
     DemandSameTrees("the mount after commit", *driver_);
@@ -93,6 +97,7 @@ class Twins {
   TempDir scratch_;
   BaseTree base_;
   std::unique_ptr<Driver> model_, driver_;
+  bool keeps_numbers_ = true;
   std::unique_ptr<StepRunner> model_runner_, runner_;
 };
 

@@ -98,6 +98,14 @@ INSTANTIATE_TEST_SUITE_P(
              "f"},
         Work{"Overwrites", [](Driver& fs) { return fs.WriteFile("f", "new"); },
              "f", FS_APPEND_FL},
+        Work{"Grows", [](Driver& fs) { return fs.Truncate("f", 500); }, "f",
+             FS_APPEND_FL},
+        Work{"GrowsAndAppends",
+             [](Driver& fs) {
+               const Status grown = fs.Truncate("f", 500);
+               return grown ? fs.AppendFile("f", "+") : grown;
+             },
+             "f", FS_APPEND_FL},
         Work{"Deletes", [](Driver& fs) { return fs.Unlink("f"); }, "f"},
         Work{"Renames", [](Driver& fs) { return fs.Rename("f", "g", 0); }, "f",
              FS_APPEND_FL},
