@@ -6,7 +6,7 @@
 namespace txfs {
 namespace {
 
-constexpr int kMaxDepth = 256;
+constexpr int kMaxImageDepth = 256;
 
 template <class Map, class Value>
 void Assign(Map& map, const typename Map::key_type& key,
@@ -49,7 +49,7 @@ void Image::SetXattr(Ino ino, const std::string& name,
 std::string Image::Describe(Ino ino) const {
   std::string path;
   Ino at = ino;
-  for (int depth = 0; depth < kMaxDepth && at != kRootIno; ++depth) {
+  for (int depth = 0; depth < kMaxImageDepth && at != kRootIno; ++depth) {
     const auto name = std::ranges::find_if(dentries, [&](const auto& row) {
       return row.second == DentryValue{DentryKind::kInode, at};
     });

@@ -21,8 +21,8 @@ namespace txfs {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr std::string_view kMagic = "TXFSRING";
-constexpr uint32_t kVersion = 1;
+constexpr std::string_view kIntakeMagic = "TXFSRING";
+constexpr uint32_t kIntakeVersion = 1;
 /// A larger ring is not opened, bytes.
 constexpr uint64_t kMaxCapacity = 1 << 30;
 constexpr uint64_t kAlignment = 8;
@@ -44,7 +44,7 @@ struct RecordHeader {
   uint64_t content_checksum = 0;
 };
 static_assert(sizeof(RecordHeader) == 48);
-constexpr uint64_t kHeaderSize = sizeof(RecordHeader);
+constexpr uint64_t kIntakeHeaderSize = sizeof(RecordHeader);
 
 uint64_t Align(uint64_t size) {
   return (size + kAlignment - 1) & ~(kAlignment - 1);
@@ -59,8 +59,8 @@ uint64_t RecordChecksum(const std::byte* record, uint64_t size, uint64_t lsn,
 Bytes FileHeader(uint64_t capacity) {
   Bytes page;
   Encoder encoder(page);
-  encoder.PutRaw(AsBytes(kMagic));
-  encoder.Put(kVersion);
+  encoder.PutRaw(AsBytes(kIntakeMagic));
+  encoder.Put(kIntakeVersion);
   encoder.Put(uint32_t{0});
   encoder.Put(capacity);
   encoder.Put(Checksum(page));
@@ -92,16 +92,17 @@ Result<uint64_t> ReadFileHeader(int dir, int fd) {
   Bytes page(kPage);
   const size_t size = TRY(ReadFully(fd, 0, page));
   Decoder decoder(page);
-  const std::string_view magic = AsText(decoder.GetRaw(kMagic.size()));
+  const std::string_view magic = AsText(decoder.GetRaw(kIntakeMagic.size()));
   const auto version = decoder.Get<uint32_t>();
   decoder.Get<uint32_t>();
   const auto capacity = decoder.Get<uint64_t>();
-  if (size != kPage || magic != kMagic) return Damaged(dir, "it has no header");
-  if (version > kVersion) {
+  if (size != kPage || magic != kIntakeMagic)
+    return Damaged(dir, "it has no header");
+  if (version > kIntakeVersion) {
     return Fail(EPROTONOSUPPORT,
                 PathOfFd(dir) + "/intake has version " +
                     std::to_string(version) + ", this program knows " +
-                    std::to_string(kVersion),
+                    std::to_string(kIntakeVersion),
                 "use the newer txfs that wrote it");
   }
   if (page != FileHeader(capacity))
@@ -179,11 +180,11 @@ std::optional<IntakeRecord> Intake::ReadRecord(uint64_t position, Lsn lsn,
                                                uint64_t salt) const {
   RecordHeader header;
   uint64_t rest = ToTurn(position);
-  if (rest >= kHeaderSize) {
-    std::memcpy(&header, At(position), kHeaderSize);
+  if (rest >= kIntakeHeaderSize) {
+    std::memcpy(&header, At(position), kIntakeHeaderSize);
     if (header.size == kTurnMark && header.lsn == Raw(lsn) &&
         header.checksum ==
-            RecordChecksum(At(position), kHeaderSize, Raw(lsn), salt)) {
+            RecordChecksum(At(position), kIntakeHeaderSize, Raw(lsn), salt)) {
       position += rest;
     }
   } else {
@@ -191,12 +192,14 @@ std::optional<IntakeRecord> Intake::ReadRecord(uint64_t position, Lsn lsn,
   }
   const std::byte* bytes = At(position);
   rest = ToTurn(position);
-  std::memcpy(&header, bytes, kHeaderSize);
-  if (header.lsn != Raw(lsn) || header.size < kHeaderSize ||
-      header.size > rest || header.change_size > header.size - kHeaderSize) {
+  std::memcpy(&header, bytes, kIntakeHeaderSize);
+  if (header.lsn != Raw(lsn) || header.size < kIntakeHeaderSize ||
+      header.size > rest ||
+      header.change_size > header.size - kIntakeHeaderSize) {
     return std::nullopt;
   }
-  const uint64_t inline_size = header.size - kHeaderSize - header.change_size;
+  const uint64_t inline_size =
+      header.size - kIntakeHeaderSize - header.change_size;
   if (inline_size != 0 &&
       (inline_size != header.content_length || header.segment == 0)) {
     return std::nullopt;
@@ -210,10 +213,11 @@ std::optional<IntakeRecord> Intake::ReadRecord(uint64_t position, Lsn lsn,
   }
   IntakeRecord record;
   record.lsn = lsn;
-  record.change = {bytes + kHeaderSize, header.change_size};
+  record.change = {bytes + kIntakeHeaderSize, header.change_size};
   record.content = {header.segment, header.content_length,
                     header.content_position, header.content_checksum, 0};
-  record.inline_bytes = {bytes + kHeaderSize + header.change_size, inline_size};
+  record.inline_bytes = {bytes + kIntakeHeaderSize + header.change_size,
+                         inline_size};
   record.end = position + Align(header.size);
   return record;
 }
@@ -282,7 +286,7 @@ Status Intake::Grow(uint64_t capacity) {
 }
 
 uint64_t Intake::RecordSize(uint64_t change_size, uint64_t inline_size) {
-  return Align(kHeaderSize + change_size + inline_size);
+  return Align(kIntakeHeaderSize + change_size + inline_size);
 }
 
 bool Intake::HasRoom(uint64_t size) const {
@@ -307,16 +311,16 @@ void Intake::WriteTurnMark() {
   mark.size = kTurnMark;
   mark.lsn = Raw(next_lsn_);
   std::byte* at = At(head_);
-  std::memcpy(at, &mark, kHeaderSize);
-  mark.checksum = RecordChecksum(at, kHeaderSize, mark.lsn, salt_);
+  std::memcpy(at, &mark, kIntakeHeaderSize);
+  mark.checksum = RecordChecksum(at, kIntakeHeaderSize, mark.lsn, salt_);
   std::memcpy(at, &mark.checksum, sizeof mark.checksum);
 }
 
 IntakeRecord Intake::WriteRecord(ByteSpan change, const ContentRef& content,
                                  ByteSpan inline_bytes) {
   RecordHeader header;
-  header.size =
-      static_cast<uint32_t>(kHeaderSize + change.size() + inline_bytes.size());
+  header.size = static_cast<uint32_t>(kIntakeHeaderSize + change.size() +
+                                      inline_bytes.size());
   header.change_size = static_cast<uint32_t>(change.size());
   header.lsn = Raw(next_lsn_);
   header.segment = content.segment;
@@ -324,10 +328,10 @@ IntakeRecord Intake::WriteRecord(ByteSpan change, const ContentRef& content,
   header.content_position = content.record_position;
   header.content_checksum = content.checksum;
   std::byte* at = At(head_);
-  std::byte* payload = at + kHeaderSize;
+  std::byte* payload = at + kIntakeHeaderSize;
   std::ranges::copy(change, payload);
   std::ranges::copy(inline_bytes, payload + change.size());
-  std::memcpy(at, &header, kHeaderSize);
+  std::memcpy(at, &header, kIntakeHeaderSize);
   // Last: until it is there, the record is not.
   header.checksum = RecordChecksum(at, header.size, header.lsn, salt_);
   std::memcpy(at, &header.checksum, sizeof header.checksum);
@@ -347,7 +351,7 @@ Result<Intake::Appended> Intake::Append(
   TRY(Warm(head_ % capacity_, std::min(rest, size)));
   const uint64_t waiting_before = head_ - drained_.position;
   if (rest < size) {
-    if (rest >= kHeaderSize) WriteTurnMark();
+    if (rest >= kIntakeHeaderSize) WriteTurnMark();
     head_ += rest;
   }
   const IntakeRecord record = WriteRecord(change, content, inline_bytes);

@@ -67,7 +67,7 @@ TEST_F(MemoryTest, ATreeForDiffGoesWithItsTransaction) {
   EXPECT_FALSE(workspace().has_past());
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which has another allocator
+#ifndef TXFS_SANITIZED  // which has another allocator
 TEST_F(MemoryTest, WhatThreadsFreedGoesBackToTheSystemWhenATransactionEnds) {
   constexpr size_t kBlock = 4000, kBlocks = 8000;
   std::vector<std::unique_ptr<std::byte[]>> blocks;

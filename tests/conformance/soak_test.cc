@@ -60,8 +60,8 @@ constexpr size_t kHistoryLength = 20;
 constexpr size_t kMostText = 20'000;
 /// What a daemon may grow by: the journals of ended transactions of which
 /// something is open, and while it is young caches that fill.
-constexpr uint64_t kRssSlack = 8 << 20;
-constexpr uint64_t kYoungRssSlack = 24 << 20;
+[[maybe_unused]] constexpr uint64_t kRssSlack = 8 << 20;
+[[maybe_unused]] constexpr uint64_t kYoungRssSlack = 24 << 20;
 /// 256 files of the base, segments, sockets, LMDB; and how much more of them
 /// there may be late than early.
 constexpr size_t kMaxDescriptors = 400;
@@ -187,7 +187,7 @@ class Growth {
       EXPECT_LE(Late(descriptors_), Early(descriptors_) + kDescriptorSlack)
           << "the daemon's descriptors become more";
     }
-#if !defined(__SANITIZE_ADDRESS__)
+#ifndef TXFS_SANITIZED
     EXPECT_LE(Late(rss_), Early(rss_) + (young ? kYoungRssSlack : kRssSlack))
         << "the daemon's memory grows";
 #endif
