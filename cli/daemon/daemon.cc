@@ -20,6 +20,7 @@
 #include "cli/daemon/approvals.h"
 #include "cli/daemon/control_server.h"
 #include "cli/daemon/live_policy.h"
+#include "cli/daemon/run_watch.h"
 #include "cli/locate/reach.h"
 #include "cli/locate/transactions.h"
 #include "cli/output/text.h"
@@ -106,6 +107,10 @@ class Server {
         session_(session),
         policy_(policy),
         approvals_(approvals),
+        runs_(workspace,
+              [&session] {
+                LogFailure("unmount after a run", session.Unmount(true));
+              }),
         dispatcher_(workspace,
                     {.pid = static_cast<uint32_t>(::getpid()),
                      .mountpoint = std::move(mountpoint),
@@ -119,6 +124,7 @@ class Server {
       return Unmount(GetBool(request, "lazy"), sink);
     }
     if (LivePolicy::IsAsked(request)) return policy_.Handle(request, sink);
+    if (RunWatch::IsAsked(request)) return runs_.Handle(request, sink, peer);
     if (Approvals::IsAsked(request)) {
       return approvals_.Handle(request, sink, peer);
     }
@@ -186,6 +192,7 @@ class Server {
   FuseSession& session_;
   LivePolicy& policy_;
   Approvals& approvals_;
+  RunWatch runs_;
   Dispatcher dispatcher_;
   Mutex mutex_;
   Json record_ GUARDED_BY(mutex_);

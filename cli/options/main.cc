@@ -24,6 +24,7 @@ void SetUp(CLI::App& app, GlobalOptions& options, Command& command) {
   app.get_formatter()->label("TEXT", "");
   app.get_formatter()->label("REQUIRED", "");
   AddGlobalOptions(app, options);
+  AddRunCommands(app, command);
   AddMountCommands(app, command);
   AddStoreCommands(app, command);
   AddTransactionCommands(app, command);

@@ -27,6 +27,7 @@ struct Command {
 /// Each function adds the commands of one group, in the order of --help.
 /// The arguments of a command are shared: CLI11 copies the callback that holds
 /// them, and `Command::run` reads them after CLI11 has stored the options.
+void AddRunCommands(CLI::App& app, Command& command);
 void AddMountCommands(CLI::App& app, Command& command);
 void AddStoreCommands(CLI::App& app, Command& command);
 void AddTransactionCommands(CLI::App& app, Command& command);

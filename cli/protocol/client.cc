@@ -121,6 +121,26 @@ Result<PlanReport> Client::Plan(const PlanRequest& request) {
   return PlanReportFromJson(GetMember(reply.header, "report"));
 }
 
+Result<RunBegun> Client::BeginRun(const std::string& savepoint, bool own) {
+  const Frame reply =
+      TRY(connection_->Call({{"request", "run_begin"},
+                             {"savepoint", EncodeBytes(savepoint)},
+                             {"own", own}}));
+  return RunBegun{.savepoint = GetBytes(reply.header, "savepoint"),
+                  .changes = GetUint(reply.header, "changes"),
+                  .fresh = GetBool(reply.header, "fresh")};
+}
+
+Status Client::StartRun(pid_t pid) {
+  TRY(connection_->Call({{"request", "run_start"}, {"pid", pid}}));
+  return {};
+}
+
+Status Client::EndRun() {
+  TRY(connection_->Call({{"request", "run_end"}}));
+  return {};
+}
+
 Result<UndoReport> Client::Undo(const std::string& id) {
   const Frame reply =
       TRY(connection_->Call({{"request", "undo"}, {"transaction", id}}));

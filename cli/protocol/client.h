@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -49,6 +51,12 @@ struct LogReply {
   uint64_t dropped = 0;  ///< for denied: denials that are only counted
 };
 
+struct RunBegun {
+  std::string savepoint;
+  uint64_t changes = 0;  ///< of the transaction before the run
+  bool fresh = false;    ///< the transaction had no changes and no savepoints
+};
+
 /// The requests of the control protocol as functions.
 class Client {
  public:
@@ -94,6 +102,15 @@ class Client {
   Status Answer(uint64_t id, bool yes);
   /// Denies all questions that wait for a user's answer.
   Status DenyWaiting();
+
+  /// Begins a run of `txfs run` in the mount, with a savepoint. If this process
+  /// dies before EndRun, the daemon rolls the run back; with `own`, it also
+  /// discards the transaction and unmounts. kBusy if another run works there.
+  /// Only from a daemon.
+  Result<RunBegun> BeginRun(const std::string& savepoint, bool own);
+  /// `pid`: the process that ends the sandbox of the run.
+  Status StartRun(pid_t pid);
+  Status EndRun();
 
   Result<UndoReport> Undo(const std::string& id);
   Result<CommitView> Show(const std::string& id);

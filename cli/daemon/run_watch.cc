@@ -1,0 +1,152 @@
+#include "cli/daemon/run_watch.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "cli/output/text.h"
+#include "cli/protocol/archive_dispatcher.h"
+#include "cli/protocol/wire.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr const char* kBegin = "run_begin";
+constexpr const char* kStart = "run_start";
+constexpr const char* kEnd = "run_end";
+
+UniqueFd OpenProcess(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+/// Waits until one of `fds` is ready; returns whether it is the first one.
+bool AwaitFirst(int first, int second) {
+  std::array<pollfd, 2> fds = {pollfd{first, POLLIN, 0},
+                               pollfd{second, POLLIN, 0}};
+  while (::poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
+  }
+  return fds[1].revents == 0;
+}
+
+void LogIfFailed(const Status& status) {
+  if (status) return;
+  spdlog::error("roll back a run: {}",
+                EscapeControls(status.error().ToString()));
+}
+
+}  // namespace
+
+RunWatch::~RunWatch() { End(); }
+
+bool RunWatch::IsAsked(const Json& request) {
+  const std::string name = GetBytes(request, "request");
+  return name == kBegin || name == kStart || name == kEnd;
+}
+
+Status RunWatch::Handle(const Json& request, const FrameSink& sink,
+                        pid_t peer) {
+  const std::string name = GetBytes(request, "request");
+  const auto answer = [&](const FrameSink& checked) -> Status {
+    Frame frame;
+    if (name == kBegin) frame.header = TRY(Begin(request, peer));
+    if (name == kStart) TRY(Start(request));
+    if (name == kEnd) End();
+    return checked(frame);
+  };
+  return AnswerWith(answer, sink);
+}
+
+Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
+  const MutexLock lock(mutex_);
+  if (active_) {
+    return Fail(ErrorKind::kBusy, 0, "another run works in this mount",
+                "wait for it to end");
+  }
+  if (peer == 0) {
+    return Fail(0, "the daemon cannot see the process of the run",
+                "start the run in the pid namespace of the daemon");
+  }
+  UniqueFd supervisor = OpenProcess(peer);
+  UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
+  if (!supervisor.valid() || !stop.valid()) {
+    return Fail(errno, "cannot watch the process of the run");
+  }
+  const WorkspaceStatus before = TRY(workspace_.GetStatus());
+  const Savepoint begin =
+      TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
+  // A thread that has ended by itself.
+  if (thread_.joinable()) thread_.join();
+  supervisor_ = std::move(supervisor);
+  stop_ = std::move(stop);
+  sandbox_.Reset();
+  savepoint_ = begin.name;
+  owns_mount_ = GetBool(request, "own");
+  fresh_ = before.changes == 0 && before.savepoints.empty();
+  active_ = true;
+  thread_ = std::thread([this, watched = supervisor_.get(),
+                         until = stop_.get()] { Watch(watched, until); });
+  return Json{{"savepoint", EncodeBytes(begin.name)},
+              {"changes", before.changes},
+              {"fresh", fresh_}};
+}
+
+Status RunWatch::Start(const Json& request) {
+  const MutexLock lock(mutex_);
+  if (!active_) return Fail(0, "no run works in this mount");
+  sandbox_ = OpenProcess(static_cast<pid_t>(GetUint(request, "pid")));
+  return {};
+}
+
+void RunWatch::End() {
+  std::thread thread;
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(active_, false)) {
+      const uint64_t one = 1;
+      std::ignore = ::write(stop_.get(), &one, sizeof one);
+    }
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+void RunWatch::Watch(int supervisor, int stop) {
+  if (AwaitFirst(supervisor, stop)) RollBack();
+}
+
+void RunWatch::RollBack() {
+  std::string savepoint;
+  bool owns_mount = false, fresh = false;
+  {
+    const MutexLock lock(mutex_);
+    if (!std::exchange(active_, false)) return;
+    savepoint = savepoint_;
+    owns_mount = owns_mount_;
+    fresh = fresh_;
+    // The kernel ends the sandbox, too; nothing may be written after the
+    // rollback, so this waits for the last of its processes.
+    if (sandbox_.valid()) {
+      ::syscall(SYS_pidfd_send_signal, sandbox_.get(), SIGKILL, nullptr, 0);
+      AwaitFirst(sandbox_.get(), stop_.get());
+    }
+  }
+  spdlog::warn("the process of a run died: rolling the run back");
+  LogIfFailed([&]() -> Status {
+    if (fresh) {
+      TRY(workspace_.Discard());
+    } else {
+      TRY(workspace_.Rollback(savepoint));
+    }
+    return {};
+  }());
+  if (owns_mount) unmount_();
+}
+
+}  // namespace txfs::cli

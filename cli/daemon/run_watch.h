@@ -1,0 +1,57 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "cli/protocol/framing.h"
+#include "fs/workspace/workspace.h"
+#include "journal/support/mutex.h"
+#include "journal/support/result.h"
+#include "journal/support/unique_fd.h"
+
+namespace txfs::cli {
+
+/// The run of `txfs run` that works in a mount (docs/run.md). If its supervisor
+/// dies, the watch ends the sandbox and rolls the run back. Handles the
+/// requests of the control protocol for it. Thread-safe.
+class RunWatch {
+ public:
+  /// `unmount`: ends a mount that was made for the run.
+  RunWatch(Workspace& workspace, std::function<void()> unmount)
+      : workspace_(workspace), unmount_(std::move(unmount)) {}
+  /// Leaves a run alone that still works.
+  ~RunWatch();
+  RunWatch(const RunWatch&) = delete;
+  RunWatch& operator=(const RunWatch&) = delete;
+
+  /// Whether Handle takes `request`.
+  static bool IsAsked(const Json& request);
+  /// Sends the reply to `sink`, as Dispatcher::Handle. `peer`: the supervisor.
+  Status Handle(const Json& request, const FrameSink& sink, pid_t peer)
+      EXCLUDES(mutex_);
+
+ private:
+  Result<Json> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
+  Status Start(const Json& request) EXCLUDES(mutex_);
+  void End() EXCLUDES(mutex_);
+  /// Waits for the death of the supervisor or for End.
+  void Watch(int supervisor, int stop) EXCLUDES(mutex_);
+  void RollBack() EXCLUDES(mutex_);
+
+  Workspace& workspace_;
+  const std::function<void()> unmount_;
+  Mutex mutex_;
+  bool active_ GUARDED_BY(mutex_) = false;
+  bool owns_mount_ GUARDED_BY(mutex_) = false;
+  bool fresh_ GUARDED_BY(mutex_) = false;  ///< a discard rolls back
+  std::string savepoint_ GUARDED_BY(mutex_);
+  UniqueFd supervisor_ GUARDED_BY(mutex_);
+  UniqueFd sandbox_ GUARDED_BY(mutex_);  ///< the process that ends it
+  UniqueFd stop_ GUARDED_BY(mutex_);
+  std::thread thread_ GUARDED_BY(mutex_);
+};
+
+}  // namespace txfs::cli

@@ -1,0 +1,75 @@
+#include "cli/run/environment.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace txfs::cli {
+namespace {
+
+/// Words in the names of secrets.
+constexpr std::array<std::string_view, 10> kSecretWords = {
+    "TOKEN",  "SECRET",     "PASSWORD", "PASSWD",  "PASSPHRASE",
+    "APIKEY", "CREDENTIAL", "COOKIE",   "PRIVATE", "AUTH"};
+
+/// They lead to sockets of the session, which are not in the sandbox.
+constexpr std::array<std::string_view, 10> kOfSession = {
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DBUS_SYSTEM_BUS_ADDRESS",
+    "GPG_AGENT_INFO",
+    "SSH_AGENT_PID",
+    "SSH_AUTH_SOCK",
+    "DOCKER_HOST",
+    "CONTAINER_HOST",
+    "XDG_RUNTIME_DIR",
+    "WAYLAND_DISPLAY",
+    "DISPLAY"};
+
+bool LooksSecret(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  if (std::ranges::find(kOfSession, name) != kOfSession.end()) return true;
+  // "API_KEY", "KEY", but not "KEYMAP".
+  if (name == "KEY" || name.ends_with("_KEY") || name.contains("_KEY_")) {
+    return true;
+  }
+  return std::ranges::any_of(
+      kSecretWords, [&](std::string_view word) { return name.contains(word); });
+}
+
+}  // namespace
+
+Environment MakeEnvironment(const char* const* environ,
+                            const std::vector<std::string>& given) {
+  std::set<std::string> passed;
+  std::map<std::string, std::string> set;
+  for (const std::string& word : given) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos) {
+      passed.insert(word);
+    } else {
+      set[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+  }
+  Environment environment;
+  for (; environ != nullptr && *environ != nullptr; ++environ) {
+    const std::string_view entry(*environ);
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0) continue;
+    const std::string name(entry.substr(0, equals));
+    if (set.contains(name)) continue;
+    if (LooksSecret(name) && !passed.contains(name)) {
+      environment.dropped.push_back(name);
+      continue;
+    }
+    environment.variables.emplace_back(name, entry.substr(equals + 1));
+  }
+  std::ranges::copy(set, std::back_inserter(environment.variables));
+  std::ranges::sort(environment.dropped);
+  return environment;
+}
+
+}  // namespace txfs::cli

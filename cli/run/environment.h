@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace txfs::cli {
+
+/// The environment of a run, and the names that were left out.
+struct Environment {
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<std::string> dropped;
+};
+
+/// Takes the variables of `environ` but those whose names look like secrets, or
+/// that lead to services of the session. `given`: NAME passes a variable all
+/// the same, NAME=VALUE sets one.
+Environment MakeEnvironment(const char* const* environ,
+                            const std::vector<std::string>& given);
+
+}  // namespace txfs::cli

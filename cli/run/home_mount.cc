@@ -1,0 +1,181 @@
+#include "cli/run/home_mount.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+#include <tuple>
+
+#include "cli/output/paths.h"
+#include "cli/protocol/framing.h"
+#include "cli/protocol/wire.h"
+#include "fs/fuse/fuse_session.h"
+#include "fs/workspace/workspace.h"
+#include "journal/support/file.h"
+#include "journal/support/memory.h"
+
+namespace txfs::cli {
+namespace {
+
+/// The first column of the mount table: no path, so that no command takes it
+/// for the mount of a workspace.
+constexpr const char* kSource = "txfs-home";
+
+struct HomePaths {
+  std::string home, mountpoint, store;
+};
+
+/// Commits what is kept.
+HomeChanges Keep(Workspace& workspace, const std::vector<std::string>& keep) {
+  HomeChanges result;
+  const auto changes = workspace.Changes(false);
+  if (!changes) {
+    result.problem = changes.error().ToString();
+    return result;
+  }
+  CommitOptions commit;
+  commit.message = "txfs run";
+  for (const NetChange& change : *changes) {
+    const bool is_kept = std::ranges::any_of(
+        keep, [&](const auto& path) { return IsWithin(change.path, path); });
+    (is_kept ? result.kept : result.not_kept).push_back(change.path);
+  }
+  commit.paths = result.kept;
+  if (commit.paths.empty()) return result;
+  const auto committed = workspace.Commit(commit);
+  if (!committed) {
+    result.problem = committed.error().ToString();
+  } else if (!committed->conflicts.empty()) {
+    result.problem = "another program changed " +
+                     committed->conflicts.front().path + " meanwhile";
+  }
+  if (!result.problem.empty()) result.kept.clear();
+  return result;
+}
+
+/// Waits for the request of the supervisor, or for its death.
+void ServeChannel(int channel, Workspace& workspace, FuseSession& session) {
+  const auto request = ReadFrame(channel, kRequestMax);
+  if (request && *request) {
+    const HomeChanges changes =
+        Keep(workspace, DecodeList(GetMember((*request)->header, "keep")));
+    Frame reply;
+    reply.header = {{"kept", EncodeList(changes.kept)},
+                    {"not_kept", EncodeList(changes.not_kept)},
+                    {"problem", EncodeBytes(changes.problem)}};
+    std::ignore = WriteFrame(channel, reply);
+  }
+  std::ignore = session.Unmount(true);
+  session.Stop();
+}
+
+Status ServeHome(const HomePaths& paths, int channel) {
+  WorkspaceOptions options;
+  options.path = paths.home;
+  options.base = std::make_shared<UniqueFd>(
+      TRY(OpenAt(AT_FDCWD, paths.home, O_RDONLY | O_DIRECTORY)));
+  options.store = paths.store;
+  options.collects = false;
+  const std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
+  const std::unique_ptr<FuseSession> session = TRY(
+      FuseSession::Mount(workspace->filesystem(),
+                         {.mountpoint = paths.mountpoint, .source = kSource}));
+  TRY(WriteFrame(channel, {}));
+  std::thread waiting([&] { ServeChannel(channel, *workspace, *session); });
+  const Status ran = session->Run();
+  ::shutdown(channel, SHUT_RDWR);
+  waiting.join();
+  // The store goes; what it has need not be drained.
+  std::ignore = workspace->Close();
+  return ran;
+}
+
+[[noreturn]] void RunHomeDaemon(const HomePaths& paths, UniqueFd channel) {
+  ::setsid();
+  constexpr int kChannel = 3;
+  if (channel.get() != kChannel) {
+    ::dup3(channel.get(), kChannel, O_CLOEXEC);
+    static_cast<void>(channel.Release());
+  }
+  ::close_range(kChannel + 1, ~0U, 0);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    ::dup2(null, fd);
+  }
+  ::close(null);
+  for (const int signal : {SIGPIPE, SIGINT, SIGHUP, SIGTERM, SIGQUIT}) {
+    ::signal(signal, SIG_IGN);
+  }
+  ShareArenas();
+  if (::chdir("/") != 0) ::_exit(1);
+  ::umask(0);
+  spdlog::set_default_logger(spdlog::null_logger_mt("home"));
+  const Status served = ServeHome(paths, kChannel);
+  if (!served) {
+    Frame frame;
+    frame.header["error"] = ToJson(served.error());
+    std::ignore = WriteFrame(kChannel, frame);
+  }
+  std::ignore = RemoveTree(AT_FDCWD, paths.store);
+  ::rmdir(paths.mountpoint.c_str());
+  ::_exit(served ? 0 : 1);
+}
+
+/// The next message of the daemon.
+Result<Frame> Receive(int channel) {
+  auto frame = TRY(ReadFrame(channel, kReplyMax));
+  if (!frame) {
+    return Fail(0, "the process that serves the home of the run has died",
+                "its changes to the home are lost");
+  }
+  const Json& error = GetMember(frame->header, "error");
+  if (error.is_object()) return std::unexpected(ErrorFromJson(error));
+  return *std::move(frame);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HomeMount>> HomeMount::Start(
+    const std::string& home, const std::string& mountpoint,
+    const std::string& store) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Fail(errno, "socketpair");
+  }
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return Fail(errno, "cannot start a process");
+  if (pid == 0) RunHomeDaemon({home, mountpoint, store}, std::move(theirs));
+  theirs.Reset();
+  std::unique_ptr<HomeMount> mount(
+      new HomeMount(pid, std::move(ours), mountpoint));
+  TRY(Receive(mount->channel_.get()));
+  return mount;
+}
+
+HomeMount::~HomeMount() {
+  channel_.Reset();
+  while (::waitpid(daemon_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Result<HomeChanges> HomeMount::Finish(const std::vector<std::string>& keep) {
+  Frame request;
+  request.header["keep"] = EncodeList(keep);
+  TRY(WriteFrame(channel_.get(), request));
+  const Frame reply = TRY(Receive(channel_.get()));
+  return HomeChanges{
+      .kept = DecodeList(GetMember(reply.header, "kept")),
+      .not_kept = DecodeList(GetMember(reply.header, "not_kept")),
+      .problem = GetBytes(reply.header, "problem")};
+}
+
+}  // namespace txfs::cli

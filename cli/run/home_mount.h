@@ -1,0 +1,48 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "journal/support/result.h"
+#include "journal/support/unique_fd.h"
+
+namespace txfs::cli {
+
+/// What a run did in the home; paths relative to it.
+struct HomeChanges {
+  std::vector<std::string> kept, not_kept;
+  std::string problem;  ///< why paths that should be kept were not; may be ""
+};
+
+/// A mount of the user's home for one run, with a store of its own. A process
+/// serves it until Finish, or until this process dies, and removes it then.
+class HomeMount {
+ public:
+  /// Mounts `home` at `mountpoint`, an empty directory, with its store at
+  /// `store`, which must not exist.
+  static Result<std::unique_ptr<HomeMount>> Start(const std::string& home,
+                                                  const std::string& mountpoint,
+                                                  const std::string& store);
+  ~HomeMount();
+  HomeMount(const HomeMount&) = delete;
+  HomeMount& operator=(const HomeMount&) = delete;
+
+  /// Commits the changes at and below `keep`, drops the others, and unmounts.
+  /// The run's processes are gone.
+  Result<HomeChanges> Finish(const std::vector<std::string>& keep);
+
+ private:
+  HomeMount(pid_t daemon, UniqueFd channel, std::string mountpoint)
+      : daemon_(daemon),
+        channel_(std::move(channel)),
+        mountpoint_(std::move(mountpoint)) {}
+
+  pid_t daemon_;
+  UniqueFd channel_;
+  const std::string mountpoint_;
+};
+
+}  // namespace txfs::cli

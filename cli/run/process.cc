@@ -1,0 +1,394 @@
+#include "cli/run/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <tuple>
+
+#include "cli/output/json.h"
+#include "cli/run/terminal_filter.h"
+#include "journal/support/file.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr const char* kBwrap = "bwrap";
+
+/// How long a command that was told to end may take, milliseconds.
+constexpr uint64_t kGraceMs = 5000;
+
+uint64_t NowMs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 +
+         static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
+/// A file in memory with `bytes`, to be read from its begin.
+Result<UniqueFd> MemoryFile(std::string_view bytes) {
+  UniqueFd fd(::memfd_create("txfs-run", MFD_CLOEXEC));
+  if (!fd.valid()) return Fail(errno, "memfd_create");
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const ssize_t n = ::pwrite(fd.get(), bytes.data() + at, bytes.size() - at,
+                               static_cast<off_t>(at));
+    if (n < 0) return Fail(errno, "write to memory");
+    at += static_cast<size_t>(n);
+  }
+  return fd;
+}
+
+/// A pipe whose ends close at an exec.
+struct Pipe {
+  UniqueFd read, write;
+};
+Result<Pipe> MakePipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(errno, "pipe");
+  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+bool WriteText(const char* path, std::string_view text) {
+  const UniqueFd fd(::open(path, O_WRONLY | O_CLOEXEC));
+  return fd.valid() && ::write(fd.get(), text.data(), text.size()) ==
+                           static_cast<ssize_t>(text.size());
+}
+
+/// Signals that end a process and are passed on to the command.
+constexpr std::array kPassedOn = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+
+sigset_t Watched() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kPassedOn) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);
+  return set;
+}
+
+/// Blocks the watched signals; restores the mask at its end.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    const sigset_t set = Watched();
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+  }
+  ~BlockedSignals() { Restore(); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+  void Restore() const { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+/// The foreground process group of the terminal, which a command with job
+/// control changes; restores it at its end.
+class Foreground {
+ public:
+  Foreground() : terminal_(::open("/dev/tty", O_RDWR | O_CLOEXEC)) {
+    if (terminal_.valid()) group_ = ::tcgetpgrp(terminal_.get());
+  }
+  ~Foreground() {
+    if (!terminal_.valid() || group_ != ::getpgrp()) return;
+    // A process of the background gets SIGTTOU for it.
+    const auto before = ::signal(SIGTTOU, SIG_IGN);
+    ::tcsetpgrp(terminal_.get(), group_);
+    ::signal(SIGTTOU, before);
+  }
+  Foreground(const Foreground&) = delete;
+  Foreground& operator=(const Foreground&) = delete;
+
+ private:
+  UniqueFd terminal_;
+  pid_t group_ = -1;
+};
+
+/// The words of a command for exec.
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// What the child needs; made before the fork.
+struct Start {
+  std::vector<std::string> words;  ///< of bwrap
+  std::vector<int> kept;           ///< descriptors for bwrap
+  bool is_root = false;
+  /// The supervisor writes one byte when the ids are mapped.
+  Pipe mapped;
+  /// The child writes one byte when it has a user namespace.
+  Pipe unshared;
+};
+
+/// Makes a mount namespace into which no later mount of the machine comes. In
+/// a user namespace, because another user may make one only there; for root, so
+/// that it has no capability over the machine.
+bool EnterStage(const Start& start) {
+  const uid_t uid = ::geteuid();
+  const gid_t gid = ::getegid();
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  if (start.is_root) {
+    char byte = 1;
+    if (::write(start.unshared.write.get(), &byte, 1) != 1 ||
+        ::read(start.mapped.read.get(), &byte, 1) != 1) {
+      return false;
+    }
+    // Nobody in it may make another user namespace.
+    WriteText("/proc/sys/user/max_user_namespaces", "0");
+  } else {
+    WriteText("/proc/self/setgroups", "deny");
+    if (!WriteText("/proc/self/uid_map",
+                   std::to_string(uid) + " " + std::to_string(uid) + " 1") ||
+        !WriteText("/proc/self/gid_map",
+                   std::to_string(gid) + " " + std::to_string(gid) + " 1")) {
+      return false;
+    }
+  }
+  return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+[[noreturn]] void RunStage(Start& start, const BlockedSignals& signals,
+                           pid_t supervisor) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != supervisor) ::_exit(1);
+  const bool staged = EnterStage(start);
+  if (start.is_root && !staged) ::_exit(1);
+  // bwrap passes what it inherits on to the command.
+  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  for (const int fd : start.kept) ::fcntl(fd, F_SETFD, 0);
+  signals.Restore();
+  const std::vector<char*> argv = Pointers(start.words);
+  ::execvp(kBwrap, argv.data());
+  ::_exit(127);
+}
+
+/// Gives the user namespace of `pid` all ids. False: it has ended.
+bool MapAllIds(pid_t pid, const Start& start) {
+  char byte = 0;
+  if (::read(start.unshared.read.get(), &byte, 1) != 1) return false;
+  const std::string process = "/proc/" + std::to_string(pid);
+  constexpr const char* kAll = "0 0 4294967295";
+  return WriteText((process + "/uid_map").c_str(), kAll) &&
+         WriteText((process + "/gid_map").c_str(), kAll) &&
+         ::write(start.mapped.write.get(), &byte, 1) == 1;
+}
+
+/// The command's process: the child of pid 1 of the sandbox. 0: not there.
+pid_t CommandOf(pid_t first) {
+  const std::string pid = std::to_string(first);
+  const UniqueFd fd(
+      ::open(("/proc/" + pid + "/task/" + pid + "/children").c_str(),
+             O_RDONLY | O_CLOEXEC));
+  std::array<char, 32> text{};
+  if (!fd.valid() || ::read(fd.get(), text.data(), text.size() - 1) <= 0) {
+    return 0;
+  }
+  return static_cast<pid_t>(std::strtol(text.data(), nullptr, 10));
+}
+
+/// A sandbox that runs.
+class Supervision {
+ public:
+  Supervision(pid_t bwrap, UniqueFd status, uint64_t timeout_ms,
+              const std::function<void(pid_t)>& on_begin)
+      : bwrap_(bwrap),
+        status_(std::move(status)),
+        on_begin_(on_begin),
+        deadline_(timeout_ms == 0 ? 0 : NowMs() + timeout_ms) {
+    const sigset_t set = Watched();
+    signals_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+
+  Ended Wait() {
+    int state = 0;
+    while (::waitpid(bwrap_, &state, WNOHANG) == 0) WaitForEvent();
+    ReadStatus();
+    AwaitEndOfAll();
+    if (timed_out_) return {Ended::Why::kTimeout, 124};
+    if (code_) return {Ended::Why::kItself, *code_};
+    if (first_ != 0 && WIFSIGNALED(state)) {
+      return {Ended::Why::kItself, 128 + WTERMSIG(state)};
+    }
+    return {Ended::Why::kNotBegun,
+            WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state)};
+  }
+
+ private:
+  /// bwrap may end before the processes of its sandbox have. The kernel ends
+  /// them before pid 1 counts as ended.
+  void AwaitEndOfAll() {
+    if (!first_fd_.valid()) return;
+    ::syscall(SYS_pidfd_send_signal, first_fd_.get(), SIGKILL, nullptr, 0);
+    pollfd ended{first_fd_.get(), POLLIN, 0};
+    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+    }
+  }
+
+  void WaitForEvent() {
+    std::array<pollfd, 2> fds = {pollfd{signals_.get(), POLLIN, 0},
+                                 pollfd{status_.get(), POLLIN, 0}};
+    int wait_ms = -1;
+    if (deadline_ != 0) {
+      const uint64_t now = NowMs();
+      if (now >= deadline_) return OnDeadline();
+      wait_ms =
+          static_cast<int>(std::min<uint64_t>(deadline_ - now, 3'600'000));
+    }
+    ::poll(fds.data(), status_.valid() ? 2 : 1, wait_ms);
+    if (fds[1].revents != 0) ReadStatus();
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      OnSignal(info);
+    }
+  }
+
+  void OnDeadline() {
+    if (ending_) return Kill();
+    timed_out_ = true;
+    End(SIGTERM);
+  }
+
+  void OnSignal(const signalfd_siginfo& info) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == SIGCHLD) return;
+    // The terminal has sent it to the command, too, which may go on.
+    if (info.ssi_code == SI_KERNEL && (signal == SIGINT || signal == SIGQUIT)) {
+      return;
+    }
+    if (signal == SIGTERM || signal == SIGHUP) {
+      if (ending_) return Kill();
+      End(signal);
+      return;
+    }
+    Send(signal);
+  }
+
+  /// Asks the command to end, and sets the time after which it is killed.
+  void End(int signal) {
+    ending_ = true;
+    deadline_ = NowMs() + kGraceMs;
+    Send(signal);
+  }
+
+  void Send(int signal) const {
+    const pid_t command = first_ == 0 ? 0 : CommandOf(first_);
+    if (command > 0) {
+      ::kill(command, signal);
+    } else {
+      ::kill(bwrap_, SIGKILL);
+    }
+  }
+
+  void Kill() {
+    deadline_ = 0;
+    ::kill(first_ != 0 ? first_ : bwrap_, SIGKILL);
+  }
+
+  /// bwrap writes one object for the start of its pid 1, and one for the end of
+  /// the command.
+  void ReadStatus() {
+    std::array<char, 4096> piece{};
+    for (;;) {
+      if (!status_.valid()) return;
+      const ssize_t n = ::read(status_.get(), piece.data(), piece.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return;
+      if (n == 0) {
+        status_.Reset();
+        return;
+      }
+      text_.append(piece.data(), static_cast<size_t>(n));
+      for (size_t end; (end = text_.find('\n')) != std::string::npos;) {
+        TakeStatus(ParseBounded(text_.substr(0, end)));
+        text_.erase(0, end + 1);
+      }
+    }
+  }
+
+  void TakeStatus(const Json& status) {
+    if (!status.is_object()) return;
+    if (status.contains("child-pid")) {
+      first_ = static_cast<pid_t>(GetUint(status, "child-pid"));
+      first_fd_ =
+          UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, first_, 0)));
+      if (on_begin_) on_begin_(first_);
+    }
+    if (status.contains("exit-code")) {
+      code_ = static_cast<int>(GetUint(status, "exit-code"));
+    }
+  }
+
+  const pid_t bwrap_;
+  UniqueFd status_, signals_;
+  const std::function<void(pid_t)>& on_begin_;
+  uint64_t deadline_;  ///< 0: none
+  bool ending_ = false, timed_out_ = false;
+  pid_t first_ = 0;  ///< pid 1 of the sandbox, as seen here
+  UniqueFd first_fd_;
+  std::optional<int> code_;
+  std::string text_;
+};
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string bytes;
+  for (const std::string& word : words) bytes.append(word).push_back('\0');
+  return bytes;
+}
+
+}  // namespace
+
+Result<Ended> RunSandboxed(const Sandbox& sandbox,
+                           const std::vector<std::string>& command,
+                           uint64_t timeout_ms,
+                           const std::function<void(pid_t)>& on_begin) {
+  Start start;
+  start.is_root = ::geteuid() == 0;
+  start.mapped = TRY(MakePipe());
+  start.unshared = TRY(MakePipe());
+  const UniqueFd arguments =
+      TRY(MemoryFile(Joined(BwrapArguments(sandbox, !start.is_root))));
+  const std::string program = TRY(TerminalFilter());
+  const UniqueFd filter = TRY(MemoryFile(program));
+  Pipe status = TRY(MakePipe());
+  ::fcntl(status.read.get(), F_SETFL, O_NONBLOCK);
+  start.words = {kBwrap,
+                 "--args",
+                 std::to_string(arguments.get()),
+                 "--seccomp",
+                 std::to_string(filter.get()),
+                 "--json-status-fd",
+                 std::to_string(status.write.get()),
+                 "--"};
+  std::ranges::copy(command, std::back_inserter(start.words));
+  start.kept = {arguments.get(), filter.get(), status.write.get()};
+
+  const Foreground foreground;
+  const BlockedSignals signals;
+  const pid_t supervisor = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return Fail(errno, "cannot start a process");
+  if (pid == 0) RunStage(start, signals, supervisor);
+  status.write.Reset();
+  start.unshared.write.Reset();
+  if (start.is_root) std::ignore = MapAllIds(pid, start);
+  start.mapped.write.Reset();
+  return Supervision(pid, std::move(status.read), timeout_ms, on_begin).Wait();
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/run/sandbox.h"
+#include "journal/support/result.h"
+#include "journal/support/unique_fd.h"
+
+namespace txfs::cli {
+
+/// How a process ended.
+struct Ended {
+  enum class Why : uint8_t {
+    kItself,    ///< exit or a signal
+    kTimeout,   ///< stopped after its time
+    kNotBegun,  ///< bwrap failed before it ran the command; it has said why
+  };
+  Why why = Why::kItself;
+  int code = 0;  ///< exit code; 128 + N after signal N
+};
+
+/// Runs `command` in `sandbox` and waits for its end. When this returns, all
+/// processes of the sandbox are gone. The command gets the standard streams of
+/// the caller and no other descriptor, is in its process group, and dies with
+/// it. Signals that end a process are passed on to the command (SIGINT and
+/// SIGQUIT of a terminal reach it by themselves).
+///
+/// `timeout_ms`: 0: none. `on_begin` gets the process that ends the sandbox
+/// with it, before the command runs.
+///
+/// Errors: bwrap is missing, or may not make namespaces.
+Result<Ended> RunSandboxed(const Sandbox& sandbox,
+                           const std::vector<std::string>& command,
+                           uint64_t timeout_ms,
+                           const std::function<void(pid_t)>& on_begin);
+
+}  // namespace txfs::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/locate/context.h"
+#include "journal/support/result.h"
+
+namespace txfs::cli {
+
+/// What becomes of the changes of a run.
+enum class Settle : uint8_t { kCommit, kKeep, kDiscard };
+
+struct RunArguments {
+  std::vector<std::string> command;
+  std::optional<std::string> name;      ///< of the transaction
+  std::vector<std::string> validators;  ///< for sh -c
+  Settle on_success = Settle::kCommit;
+  Settle on_failure = Settle::kDiscard;
+  uint64_t timeout_ms = 0;   ///< 0: none
+  std::string home = "cow";  ///< or "ro", "rw"
+  bool has_network = true;
+  std::vector<std::string> rw, hide, show, env;  ///< as given
+  bool may_nest = false;
+  std::string message;
+};
+
+/// Runs a command as one transaction (docs/run.md). Returns the exit code; an
+/// error is one of txfs.
+Result<int> RunInTransaction(const Context& context,
+                             const RunArguments& arguments);
+
+}  // namespace txfs::cli

@@ -1,0 +1,234 @@
+#include "cli/run/run_transaction.h"
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <tuple>
+
+#include "cli/locate/locate.h"
+#include "cli/locate/trust.h"
+#include "cli/locate/way.h"
+#include "cli/mount/mounting.h"
+#include "cli/output/paths.h"
+#include "cli/output/text.h"
+#include "cli/protocol/runtime_dir.h"
+#include "fs/fuse/fuse_mount.h"
+#include "journal/support/file.h"
+
+namespace txfs::cli {
+namespace {
+
+constexpr std::string_view kRunPrefix = "run-";
+
+/// The git repository around `directory` whose names only this user or root
+/// could have made, below the home.
+std::optional<std::string> RepositoryAround(const std::string& directory) {
+  const char* home = std::getenv("HOME");
+  for (std::string at = directory; at.size() > 1;
+       at = at.substr(0, at.rfind('/'))) {
+    struct stat st{};
+    if ((home != nullptr && at == home) || ::lstat(at.c_str(), &st) != 0 ||
+        st.st_uid != ::geteuid() || !IsOutOfOthersReach(st)) {
+      return std::nullopt;
+    }
+    if (::lstat((at + "/.git").c_str(), &st) == 0) return at;
+  }
+  return std::nullopt;
+}
+
+/// The workspace of a run that stands in no mount.
+Result<std::string> WorkspaceOf(const std::string& directory) {
+  const char* home = std::getenv("HOME");
+  const auto known = TRY(FindWorkspace(directory));
+  // A workspace of that size was made for something else.
+  if (known && (home == nullptr || !IsWithin(home, *known))) return *known;
+  return RepositoryAround(directory).value_or(directory);
+}
+
+/// The mountpoint of the transaction of `workspace` that has no name.
+std::optional<std::string> MountpointOf(const std::string& workspace) {
+  const auto real = ReachWorkspace(workspace);
+  if (!real || !real->record) return std::nullopt;
+  const auto store = OpenStore(*real);
+  if (!store) return std::nullopt;
+  const auto open = ListServed(**store);
+  if (!open) return std::nullopt;
+  for (const ServedTransaction& transaction : *open) {
+    if (transaction.summary.name.empty() &&
+        transaction.daemon == DaemonState::kRunning) {
+      return transaction.address.mountpoint;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The paths of both sides of `changes`.
+std::vector<std::string> PathsOf(const std::vector<NetChange>& changes) {
+  std::vector<std::string> paths;
+  for (const NetChange& change : changes) {
+    paths.push_back(change.path);
+    if (!change.old_path.empty()) paths.push_back(change.old_path);
+  }
+  return paths;
+}
+
+}  // namespace
+
+Result<std::string> MakeRunName() {
+  std::array<unsigned char, 6> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) !=
+      static_cast<ssize_t>(bytes.size())) {
+    return Fail(errno, "getrandom");
+  }
+  std::string name(kRunPrefix);
+  for (const unsigned char byte : bytes) {
+    name.push_back("bcdfghjkmnpqrstvwxz23456789"[byte % 27]);
+  }
+  return name;
+}
+
+Result<RunTransaction::Place> RunTransaction::MountOwn(
+    const Context& context, const std::string& workspace,
+    const std::optional<std::string>& name) {
+  Place place{.workspace = workspace, .mountpoint = {}, .name = {}, .made = {}};
+  place.name = name ? *name : TRY(MakeRunName());
+  const std::vector<std::string> directories = TRY(MakeRuntimeDirectories());
+  place.made = directories.front() + "/" + TRY(MakeRunName());
+  if (::mkdir(place.made.c_str(), 0700) != 0) {
+    return Fail(errno, "cannot make " + place.made);
+  }
+  place.mountpoint = place.made;
+  Context there = context;
+  there.directory = workspace;
+  MountArguments arguments;
+  arguments.workspace = workspace;
+  arguments.mountpoint = place.mountpoint;
+  arguments.name = place.name;
+  const auto mounted = [&]() -> Status {
+    const MountPlan plan = TRY(PlanMount(there, arguments));
+    TRY(SpawnDaemon(plan.daemon));
+    return {};
+  }();
+  if (!mounted) {
+    ::rmdir(place.made.c_str());
+    return std::unexpected(mounted.error());
+  }
+  return place;
+}
+
+Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
+  const auto entry = FindTxfsMount(place.mountpoint);
+  if (!entry) return Fail(0, place.mountpoint + " is not mounted");
+  const std::string savepoint = TRY(MakeRunName());
+  Client client(TRY(ConnectDaemon(AddressOf(*entry))));
+  RunBegun begun = TRY(client.BeginRun(savepoint, !place.made.empty()));
+  std::unique_ptr<RunTransaction> run(new RunTransaction(
+      std::move(place), std::move(client), std::move(begun)));
+  run->id_ = TRY(run->client_.GetStatus()).status.id;
+  return run;
+}
+
+Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
+    const Context& context, const std::optional<std::string>& name) {
+  TRY(CheckWay("/", context.directory));
+  const auto around = FindTxfsMount(context.directory);
+  if (around && IsDead(*around)) TRY(ClearDeadMount(*around));
+  const bool stands_in_one = around && !IsDead(*around);
+  std::string workspace = stands_in_one && around->source.starts_with('/')
+                              ? around->source
+                              : TRY(WorkspaceOf(context.directory));
+  if (!name) {
+    const std::optional<std::string> mountpoint =
+        stands_in_one ? around->mountpoint : MountpointOf(workspace);
+    if (mountpoint) {
+      auto run = BeginIn({.workspace = workspace,
+                          .mountpoint = *mountpoint,
+                          .name = {},
+                          .made = {}});
+      if (run || run.error().kind != ErrorKind::kBusy) return run;
+    }
+  }
+  return BeginIn(TRY(MountOwn(context, workspace, name)));
+}
+
+RunTransaction::~RunTransaction() {
+  if (open_) std::ignore = RollBack();
+}
+
+Result<std::vector<NetChange>> RunTransaction::Changes() {
+  return client_.Changes(true, {}, begun_.savepoint);
+}
+
+Result<std::string> RunTransaction::Mark() {
+  const std::string name = TRY(MakeRunName());
+  return TRY(client_.MakeSavepoint(name)).name;
+}
+
+Status RunTransaction::ReturnTo(const std::string& savepoint) {
+  TRY(client_.Rollback(savepoint));
+  return {};
+}
+
+Result<CommitReply> RunTransaction::Commit(
+    const std::string& message, const std::vector<NetChange>& changes) {
+  CommitRequest request;
+  request.message = message;
+  if (begun_.changes != 0) request.paths = PathsOf(changes);
+  auto reply = client_.Commit(request);
+  TRY(End());
+  return reply;
+}
+
+Status RunTransaction::RollBack() {
+  Status done = [&]() -> Status {
+    TRY(GoBack(client_));
+    return End();
+  }();
+  if (done) return done;
+  open_ = false;
+  return RollBackInStore();
+}
+
+Status RunTransaction::Keep() { return End(); }
+
+Status RunTransaction::End() {
+  open_ = false;
+  TRY(client_.EndRun());
+  if (place_.made.empty()) return {};
+  const auto entry = FindTxfsMount(place_.mountpoint);
+  if (entry && entry->mountpoint == place_.mountpoint) {
+    auto connection = TRY(ConnectDaemon(AddressOf(*entry)));
+    TRY(connection->Call({{"request", "unmount"}, {"lazy", true}}));
+    TRY(connection->AwaitExit(-1));
+  }
+  ::rmdir(place_.made.c_str());
+  return {};
+}
+
+Status RunTransaction::RollBackInStore() {
+  const auto entry = FindTxfsMount(place_.mountpoint);
+  const bool is_there = entry && entry->mountpoint == place_.mountpoint;
+  if (!place_.made.empty() && is_there) TRY(ClearDeadMount(*entry));
+  if (!place_.made.empty()) ::rmdir(place_.made.c_str());
+  const Context context{.directory = place_.workspace,
+                        .store = {},
+                        .transaction = id_,
+                        .trailing = {}};
+  Client client = TRY(Connect(context));
+  return GoBack(client);
+}
+
+Status RunTransaction::GoBack(Client& client) const {
+  if (begun_.fresh) {
+    TRY(client.Discard({}));
+  } else {
+    TRY(client.Rollback(begun_.savepoint));
+  }
+  return {};
+}
+
+}  // namespace txfs::cli

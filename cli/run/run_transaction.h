@@ -1,0 +1,85 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/locate/context.h"
+#include "cli/protocol/client.h"
+#include "journal/support/result.h"
+
+namespace txfs::cli {
+
+/// A name for what belongs to one run: "run-" and six characters.
+Result<std::string> MakeRunName();
+
+/// The transaction of a run.
+class RunTransaction {
+ public:
+  /// Finds the workspace of `context.directory` and begins the run in its
+  /// mount, or in a transaction and a mount of its own. `name`: of that
+  /// transaction; none: the mount, if no other run uses it.
+  static Result<std::unique_ptr<RunTransaction>> Begin(
+      const Context& context, const std::optional<std::string>& name);
+  /// Rolls back a run that has not ended.
+  ~RunTransaction();
+  RunTransaction(const RunTransaction&) = delete;
+  RunTransaction& operator=(const RunTransaction&) = delete;
+
+  [[nodiscard]] const std::string& workspace() const {
+    return place_.workspace;
+  }
+  [[nodiscard]] const std::string& mountpoint() const {
+    return place_.mountpoint;
+  }
+  /// The name of a transaction of its own, else "".
+  [[nodiscard]] const std::string& name() const { return place_.name; }
+  /// Changes that the transaction had before the run.
+  [[nodiscard]] uint64_t earlier() const { return begun_.changes; }
+
+  /// `pid`: the process that ends the sandbox.
+  Status Started(pid_t pid) { return client_.StartRun(pid); }
+  /// The changes of the run.
+  Result<std::vector<NetChange>> Changes();
+  /// Makes a savepoint, and returns to it.
+  Result<std::string> Mark();
+  Status ReturnTo(const std::string& savepoint);
+
+  /// Commits `changes`, those of the run. If nothing was committed, the changes
+  /// stay in the transaction.
+  Result<CommitReply> Commit(const std::string& message,
+                             const std::vector<NetChange>& changes);
+  Status RollBack();
+  /// Keeps the changes in the transaction.
+  Status Keep();
+
+ private:
+  struct Place {
+    std::string workspace, mountpoint;
+    std::string name;  ///< of a transaction of its own; "": the mount's
+    std::string made;  ///< the directory that was made to mount at; may be ""
+  };
+
+  RunTransaction(Place place, Client client, RunBegun begun)
+      : place_(std::move(place)),
+        client_(std::move(client)),
+        begun_(std::move(begun)) {}
+  static Result<std::unique_ptr<RunTransaction>> BeginIn(Place place);
+  static Result<Place> MountOwn(const Context& context,
+                                const std::string& workspace,
+                                const std::optional<std::string>& name);
+  Status GoBack(Client& client) const;
+  /// Rolls back without the daemon, which has died.
+  Status RollBackInStore();
+  /// Ends the watch over the run, and a mount of its own.
+  Status End();
+
+  const Place place_;
+  Client client_;
+  const RunBegun begun_;
+  std::string id_;  ///< of the transaction
+  bool open_ = true;
+};
+
+}  // namespace txfs::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace txfs::cli {
+
+/// What a command sees of the machine. All paths are absolute and without
+/// symbolic links. Everything that is not named here is read-only.
+struct Sandbox {
+  /// A directory or file that the command sees at `at`, with what is mounted
+  /// in it.
+  struct Bind {
+    std::string from, at;
+    bool writable = false;
+  };
+
+  std::vector<Bind> binds;          ///< parents before what lies in them
+  std::vector<std::string> hidden;  ///< paths that are there
+  std::string directory;            ///< in which the command starts
+  std::vector<std::pair<std::string, std::string>> environment;  ///< all of it
+  bool has_network = true;
+  bool may_nest = false;  ///< may make user namespaces
+};
+
+/// The arguments of bwrap for `sandbox`, without the program and the command.
+/// `users`: bwrap makes the user namespace; else it is in one already.
+std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users);
+
+}  // namespace txfs::cli
