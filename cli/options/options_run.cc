@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "cli/options/options.h"
+#include "cli/output/errors.h"
 #include "cli/run/run.h"
 
 namespace txfs::cli {
@@ -13,6 +14,9 @@ Result<Settle> SettleFromName(const std::string& name) {
   return Fail(ErrorKind::kUsage, 0, "unknown outcome " + name,
               "commit, keep and discard are possible");
 }
+
+/// The exit code when txfs itself fails.
+constexpr int kRunFailed = 125;
 
 /// The options as they are given.
 struct RunOptions {
@@ -67,6 +71,13 @@ Result<RunArguments> ToArguments(const RunOptions& options,
   return run;
 }
 
+Result<int> RunGiven(const RunOptions& options,
+                     const std::vector<std::string>& words,
+                     const Context& context) {
+  const RunArguments run = TRY(ToArguments(options, words, context));
+  return RunInTransaction(context, run);
+}
+
 void AddList(CLI::App& sub, const char* name, std::vector<std::string>& list,
              const char* type, const char* help) {
   sub.add_option(name, list, help)->type_name(type)->allow_extra_args(false);
@@ -118,6 +129,10 @@ void AddRunCommands(CLI::App& app, Command& command) {
   sub->add_flag("--nested", run.may_nest,
                 "Let the command make user namespaces, for a sandbox of its "
                 "own");
+  sub->add_flag("--strict", run.strict,
+                "Roll back if the policy refused an operation (exit code 4)");
+  sub->add_option("--json", run.json, "Write a report to this file")
+      ->type_name("FILE");
   sub->add_option("-m,--message", run.message, "Describe the commit")
       ->type_name("MESSAGE");
   sub->callback([&command, options, sub] {
@@ -125,8 +140,11 @@ void AddRunCommands(CLI::App& app, Command& command) {
     command.takes_transaction = false;
     command.run = [options, words = sub->remaining()](
                       const Context& context) -> Result<int> {
-      const RunArguments given = TRY(ToArguments(*options, words, context));
-      return RunInTransaction(context, given);
+      const auto code = RunGiven(*options, words, context);
+      if (code) return *code;
+      // Its exit codes are the command's, but for this one.
+      static_cast<void>(Report(code.error()));
+      return kRunFailed;
     };
   });
 }

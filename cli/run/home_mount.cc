@@ -17,6 +17,7 @@
 #include "cli/output/paths.h"
 #include "cli/protocol/framing.h"
 #include "cli/protocol/wire.h"
+#include "fs/fuse/fuse_mount.h"
 #include "fs/fuse/fuse_session.h"
 #include "fs/workspace/workspace.h"
 #include "journal/support/file.h"
@@ -156,15 +157,21 @@ Result<std::unique_ptr<HomeMount>> HomeMount::Start(
   if (pid == 0) RunHomeDaemon({home, mountpoint, store}, std::move(theirs));
   theirs.Reset();
   std::unique_ptr<HomeMount> mount(
-      new HomeMount(pid, std::move(ours), mountpoint));
+      new HomeMount(pid, std::move(ours), mountpoint, store));
   TRY(Receive(mount->channel_.get()));
   return mount;
 }
 
 HomeMount::~HomeMount() {
   channel_.Reset();
-  while (::waitpid(daemon_, nullptr, 0) < 0 && errno == EINTR) {
+  int state = 0;
+  while (::waitpid(daemon_, &state, 0) < 0 && errno == EINTR) {
   }
+  if (!WIFSIGNALED(state)) return;
+  // It could not remove them itself.
+  std::ignore = UnmountPath(mountpoint_, true);
+  ::rmdir(mountpoint_.c_str());
+  std::ignore = RemoveTree(AT_FDCWD, store_);
 }
 
 Result<HomeChanges> HomeMount::Finish(const std::vector<std::string>& keep) {

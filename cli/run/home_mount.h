@@ -35,14 +35,16 @@ class HomeMount {
   Result<HomeChanges> Finish(const std::vector<std::string>& keep);
 
  private:
-  HomeMount(pid_t daemon, UniqueFd channel, std::string mountpoint)
+  HomeMount(pid_t daemon, UniqueFd channel, std::string mountpoint,
+            std::string store)
       : daemon_(daemon),
         channel_(std::move(channel)),
-        mountpoint_(std::move(mountpoint)) {}
+        mountpoint_(std::move(mountpoint)),
+        store_(std::move(store)) {}
 
   pid_t daemon_;
   UniqueFd channel_;
-  const std::string mountpoint_;
+  const std::string mountpoint_, store_;
 };
 
 }  // namespace txfs::cli

@@ -16,8 +16,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <tuple>
 
+#include "cli/output/errors.h"
 #include "cli/output/json.h"
 #include "cli/run/terminal_filter.h"
 #include "journal/support/file.h"
@@ -205,9 +207,12 @@ pid_t CommandOf(pid_t first) {
 /// A sandbox that runs.
 class Supervision {
  public:
-  Supervision(pid_t bwrap, UniqueFd status, uint64_t timeout_ms,
+  /// `status`: what bwrap writes about `child`; invalid: the child is the
+  /// command.
+  Supervision(pid_t child, UniqueFd status, uint64_t timeout_ms,
               const std::function<void(pid_t)>& on_begin)
-      : bwrap_(bwrap),
+      : child_(child),
+        is_plain_(!status.valid()),
         status_(std::move(status)),
         on_begin_(on_begin),
         deadline_(timeout_ms == 0 ? 0 : NowMs() + timeout_ms) {
@@ -217,15 +222,13 @@ class Supervision {
 
   Ended Wait() {
     int state = 0;
-    while (::waitpid(bwrap_, &state, WNOHANG) == 0) WaitForEvent();
+    while (::waitpid(child_, &state, WNOHANG) == 0) WaitForEvent();
     ReadStatus();
     AwaitEndOfAll();
     if (timed_out_) return {Ended::Why::kTimeout, 124};
     if (code_) return {Ended::Why::kItself, *code_};
-    if (first_ != 0 && WIFSIGNALED(state)) {
-      return {Ended::Why::kItself, 128 + WTERMSIG(state)};
-    }
-    return {Ended::Why::kNotBegun,
+    const bool begun = is_plain_ || (first_ != 0 && WIFSIGNALED(state));
+    return {begun ? Ended::Why::kItself : Ended::Why::kNotBegun,
             WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state)};
   }
 
@@ -287,17 +290,19 @@ class Supervision {
   }
 
   void Send(int signal) const {
-    const pid_t command = first_ == 0 ? 0 : CommandOf(first_);
+    const pid_t command = is_plain_     ? child_
+                          : first_ == 0 ? 0
+                                        : CommandOf(first_);
     if (command > 0) {
       ::kill(command, signal);
     } else {
-      ::kill(bwrap_, SIGKILL);
+      ::kill(child_, SIGKILL);
     }
   }
 
   void Kill() {
     deadline_ = 0;
-    ::kill(first_ != 0 ? first_ : bwrap_, SIGKILL);
+    ::kill(first_ != 0 ? first_ : child_, SIGKILL);
   }
 
   /// bwrap writes one object for the start of its pid 1, and one for the end of
@@ -334,7 +339,8 @@ class Supervision {
     }
   }
 
-  const pid_t bwrap_;
+  const pid_t child_;
+  const bool is_plain_;
   UniqueFd status_, signals_;
   const std::function<void(pid_t)>& on_begin_;
   uint64_t deadline_;  ///< 0: none
@@ -351,7 +357,67 @@ std::string Joined(const std::vector<std::string>& words) {
   return bytes;
 }
 
+/// Kills what is below this process, until there is nothing.
+void KillDescendants() {
+  const std::string self = std::to_string(::getpid());
+  const std::string children = "/proc/" + self + "/task/" + self + "/children";
+  for (;;) {
+    std::ifstream list(children);
+    pid_t pid = 0;
+    bool any = false;
+    while (list >> pid) {
+      any = true;
+      ::kill(pid, SIGKILL);
+      while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+    if (!any) return;
+  }
+}
+
+[[noreturn]] void RunCommand(
+    std::vector<std::string> command, const std::string& directory,
+    std::optional<std::vector<std::string>> environment,
+    const BlockedSignals& signals, pid_t supervisor) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != supervisor) ::_exit(1);
+  signals.Restore();
+  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  const std::vector<char*> argv = Pointers(command);
+  if (environment) {
+    ::clearenv();
+    for (std::string& variable : *environment) ::putenv(variable.data());
+  }
+  if (::chdir(directory.c_str()) == 0) ::execvp(argv[0], argv.data());
+  const int code = errno;
+  static_cast<void>(Report({.code = code,
+                            .message = "cannot run " + command[0],
+                            .hint = "",
+                            .kind = ErrorKind::kFailed}));
+  ::_exit(code == ENOENT ? 127 : 126);
+}
+
 }  // namespace
+
+Result<Ended> RunPlain(
+    const std::vector<std::string>& command, const std::string& directory,
+    const std::optional<std::vector<std::string>>& environment,
+    uint64_t timeout_ms, const std::function<void(pid_t)>& on_begin) {
+  // What loses its parent becomes a child of this process, and is killed.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const Foreground foreground;
+  const BlockedSignals signals;
+  const pid_t supervisor = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return Fail(errno, "cannot start a process");
+  if (pid == 0) {
+    RunCommand(command, directory, environment, signals, supervisor);
+  }
+  if (on_begin) on_begin(pid);
+  const Ended ended = Supervision(pid, {}, timeout_ms, on_begin).Wait();
+  KillDescendants();
+  return ended;
+}
 
 Result<Ended> RunSandboxed(const Sandbox& sandbox,
                            const std::vector<std::string>& command,

@@ -40,4 +40,13 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
                            uint64_t timeout_ms,
                            const std::function<void(pid_t)>& on_begin);
 
+/// Runs `command` in `directory` without a sandbox, and waits for its end, as
+/// RunSandboxed. Then kills the processes that it left. `environment`:
+/// NAME=VALUE; none: this process's. The shell's exit codes 126 and 127 if it
+/// cannot be executed, with the error on stderr.
+Result<Ended> RunPlain(
+    const std::vector<std::string>& command, const std::string& directory,
+    const std::optional<std::vector<std::string>>& environment,
+    uint64_t timeout_ms, const std::function<void(pid_t)>& on_begin = {});
+
 }  // namespace txfs::cli

@@ -5,21 +5,25 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <ranges>
 #include <tuple>
 
 #include "cli/output/conflict_text.h"
 #include "cli/output/errors.h"
 #include "cli/output/limit_text.h"
 #include "cli/output/paths.h"
+#include "cli/output/summary_format.h"
 #include "cli/output/text.h"
 #include "cli/protocol/runtime_dir.h"
 #include "cli/run/environment.h"
 #include "cli/run/hidden_paths.h"
 #include "cli/run/home_mount.h"
+#include "cli/run/nested.h"
 #include "cli/run/process.h"
+#include "cli/run/program.h"
+#include "cli/run/report.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
 #include "journal/support/file.h"
@@ -34,14 +38,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr int kConflictCode = 3;
 constexpr int kHeldCode = 4;
 constexpr int kNotValidCode = 5;
-
-/// "1.2 s".
-std::string Seconds(SteadyClock::duration time) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f s",
-                std::chrono::duration<double>(time).count());
-  return text.data();
-}
+constexpr int kOwnCode = 125;
+constexpr int kNotFoundCode = 127;
 
 /// The home of a run: what is mounted there, and from where.
 struct Home {
@@ -129,44 +127,118 @@ Result<Sandbox> MakeSandbox(const Context& context,
   return sandbox;
 }
 
+/// Counts in `now` that were not in `before`.
+std::vector<RuleCount> Since(const std::vector<RuleCount>& before,
+                             std::vector<RuleCount> now) {
+  for (RuleCount& rule : now) {
+    const auto same = std::ranges::find(before, rule.rule, &RuleCount::rule);
+    if (same != before.end()) rule.count -= std::min(rule.count, same->count);
+  }
+  std::erase_if(now, [](const RuleCount& rule) { return rule.count == 0; });
+  return now;
+}
+
 /// A run from its begin to its end.
 class Run {
  public:
   Run(const Context& context, const RunArguments& arguments)
-      : context_(context), arguments_(arguments) {}
+      : context_(context), arguments_(arguments) {
+    report_.command = arguments.command;
+  }
 
   Result<int> Do() {
-    run_ = TRY(RunTransaction::Begin(context_, arguments_.name));
-    home_ = TRY(MakeHome(arguments_, *run_));
-    Environment environment = MakeEnvironment(environ, arguments_.env);
-    dropped_ = environment.dropped;
-    sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,
-                               std::move(environment)));
-    const Ended ended = TRY(Execute(arguments_.command));
-    code_ = ended.code;
-    if (ended.why == Ended::Why::kNotBegun) {
-      return Fail(0, "bwrap did not start the command", "its message is above");
+    TRY(Begin());
+    Status done = Work();
+    home_.mount.reset();
+    if (!done) {
+      report_.outcome = "rolled back";
+      report_.why = done.error().ToString();
+      report_.code = kOwnCode;
+      if (run_->is_open()) TRY(run_->RollBack());
+      TRY(Conclude());
+      return std::unexpected(std::move(done).error());
     }
-    if (code_ == 0) TRY(Validate());
-    TRY(FinishHome());
-    TRY(Settle(ended));
-    return code_;
+    TRY(Conclude());
+    return report_.code;
   }
 
  private:
-  Result<Ended> Execute(const std::vector<std::string>& command) {
-    return RunSandboxed(sandbox_, command, arguments_.timeout_ms,
-                        [&](pid_t pid) { std::ignore = run_->Started(pid); });
+  Status Begin() {
+    run_ = TRY(RunTransaction::Begin(context_, arguments_.name));
+    report_.workspace = run_->workspace();
+    report_.transaction = run_->id();
+    report_.name = run_->name();
+    home_ = TRY(MakeHome(arguments_, *run_));
+    Environment environment = MakeEnvironment(environ, arguments_.env);
+    report_.dropped = environment.dropped;
+    sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,
+                               std::move(environment)));
+    TRY(OpenChannel());
+    Phase("begin");
+    return {};
+  }
+
+  /// A run in the run is a part of it.
+  Status OpenChannel() {
+    const std::string path =
+        TRY(MakeRuntimeDirectories()).front() + "/" + TRY(NameOfRun()) + ".run";
+    channel_ = TRY(RunChannel::Open(path, TRY(run_->Connect())));
+    return {};
+  }
+
+  Status Work() {
+    const std::string& program = arguments_.command.front();
+    report_.code = FindProgram(sandbox_, program);
+    if (report_.code != 0) {
+      report_.why = "cannot run " + program +
+                    (report_.code == kNotFoundCode
+                         ? ": there is no such program in the sandbox"
+                         : ": it is not executable");
+      Say("error: " + report_.why);
+    } else {
+      TRY(Execute(arguments_.command));
+      Phase("run");
+    }
+    report_.changes = TRY(run_->Changes());
+    report_.denied = Since(run_->denied_before(), TRY(run_->Denied()));
+    if (report_.code == 0 && arguments_.strict && !report_.denied.empty()) {
+      report_.code = kHeldCode;
+      report_.why = "the policy refused " + DeniedText(report_.denied);
+    }
+    if (report_.code == 0 && !arguments_.validators.empty()) {
+      TRY(Validate());
+      Phase("validate");
+    }
+    TRY(FinishHome());
+    TRY(Settle());
+    Phase("settle");
+    return {};
+  }
+
+  Status Execute(const std::vector<std::string>& command) {
+    const Ended ended =
+        TRY(RunSandboxed(sandbox_, command, arguments_.timeout_ms,
+                         [&](pid_t pid) { std::ignore = run_->Started(pid); }));
+    if (ended.why == Ended::Why::kNotBegun) {
+      return Fail(0, "bwrap did not start the command",
+                  "its message is above; `txfs doctor` looks for the cause");
+    }
+    report_.code = ended.code;
+    if (ended.code != 0) {
+      report_.why = ended.why == Ended::Why::kTimeout
+                        ? "timeout"
+                        : "exit " + std::to_string(ended.code);
+    }
+    return {};
   }
 
   Status Validate() {
-    if (arguments_.validators.empty()) return {};
     const std::string mark = TRY(run_->Mark());
     for (const std::string& validator : arguments_.validators) {
-      const Ended ended = TRY(Execute({"sh", "-c", validator}));
-      if (ended.code == 0) continue;
-      failed_validator_ = validator;
-      code_ = kNotValidCode;
+      TRY(Execute({"sh", "-c", validator}));
+      if (report_.code == 0) continue;
+      report_.why = "`" + validator + "` failed (" + report_.why + ")";
+      report_.code = kNotValidCode;
       break;
     }
     return run_->ReturnTo(mark);
@@ -180,64 +252,50 @@ class Run {
         keep.push_back(*below);
       }
     }
-    home_changes_ = TRY(home_.mount->Finish(keep));
-    home_.mount.reset();
+    const HomeChanges changes = TRY(home_.mount->Finish(keep));
+    report_.home_kept = changes.kept;
+    report_.home_not_kept = changes.not_kept;
+    if (!changes.problem.empty()) {
+      Say("warning: nothing was kept under ~: " + changes.problem);
+    }
     return {};
   }
 
-  Status Settle(const Ended& ended) {
+  Status Settle() {
     const auto settle =
-        code_ == 0 ? arguments_.on_success : arguments_.on_failure;
-    const std::vector<NetChange> changes = TRY(run_->Changes());
-    const std::string after = " after " + Seconds(SteadyClock::now() - start_);
-    if (settle == Settle::kDiscard) {
-      TRY(run_->RollBack());
-      Conclude("rolled back: " + Why(ended) + after);
-      return {};
-    }
+        report_.code == 0 ? arguments_.on_success : arguments_.on_failure;
     if (settle == Settle::kKeep) {
-      TRY(run_->Keep());
-      Conclude("kept " + Count(changes.size(), "change") + ": " + Why(ended) +
-               after);
-      return {};
+      report_.outcome = "kept";
+      return run_->Keep();
     }
-    if (changes.empty()) {
-      TRY(run_->RollBack());
-      Conclude("nothing changed" + after);
-      return {};
+    if (settle == Settle::kDiscard || report_.changes.empty()) {
+      const bool nothing = report_.changes.empty() &&
+                           (report_.code == 0 || report_.phases.size() == 1);
+      report_.outcome = nothing ? "unchanged" : "rolled back";
+      return run_->RollBack();
     }
-    const CommitReply reply = TRY(run_->Commit(Message(), changes));
-    return Committed(reply);
+    const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));
+    return Committed(reply.report);
   }
 
-  Status Committed(const CommitReply& reply) {
-    const CommitReport& report = reply.report;
-    if (!report.conflicts.empty()) {
-      SayConflicts(report.conflicts);
-      code_ = kConflictCode;
-      Conclude("kept: " + ConflictCount(report.conflicts.size()));
-      return {};
-    }
-    if (AnyStops(report.limits)) {
-      SayExceeded(report.limits);
-      code_ = kHeldCode;
-      Conclude("kept: the commit exceeds a limit of the policy");
-      return {};
-    }
+  Status Committed(const CommitReport& report) {
     for (const std::string& sentence : report.withheld) {
       Say("warning: " + sentence);
     }
-    Conclude("committed " + Count(report.changes, "change") + " in " +
-             Seconds(SteadyClock::now() - start_));
-    return {};
-  }
-
-  [[nodiscard]] std::string Why(const Ended& ended) const {
-    if (!failed_validator_.empty()) {
-      return "`" + failed_validator_ + "` failed";
+    report_.outcome = report.committed() ? "committed" : "kept";
+    report_.committed = report.committed() ? report.changes : 0;
+    if (report.nothing) report_.outcome = "unchanged";
+    if (!report.conflicts.empty()) {
+      SayConflicts(report.conflicts);
+      report_.conflicts = report.conflicts;
+      report_.code = kConflictCode;
+      report_.why = ConflictCount(report.conflicts.size());
+    } else if (AnyStops(report.limits)) {
+      SayExceeded(report.limits);
+      report_.code = kHeldCode;
+      report_.why = "the commit exceeds a limit of the policy";
     }
-    if (ended.why == Ended::Why::kTimeout) return "timeout";
-    return "exit " + std::to_string(code_);
+    return {};
   }
 
   [[nodiscard]] std::string Message() const {
@@ -249,36 +307,62 @@ class Run {
     return text;
   }
 
-  void Conclude(const std::string& line) const {
-    const std::vector<std::string>& lost = home_changes_.not_kept;
+  Status Conclude() {
+    report_.total_ms = MsSince(start_);
+    if (!report_.denied.empty()) {
+      Say("note: the policy refused " + DeniedText(report_.denied));
+    }
+    const std::vector<std::string>& lost = report_.home_not_kept;
     if (!lost.empty()) {
+      constexpr size_t kShown = 5;
       Say(Count(lost.size(), "path") + " changed under ~, not kept: " +
-          Join(lost | std::views::take(5),
+          Join(lost | std::views::take(kShown),
                [](const std::string& path) { return "~/" + path; }) +
-          (lost.size() > 5 ? ", ..." : ""));
+          (lost.size() > kShown ? ", ..." : ""));
     }
-    if (!home_changes_.problem.empty()) {
-      Say("warning: nothing was kept under ~: " + home_changes_.problem);
+    Say(OutcomeLine(report_));
+    if (report_.outcome == "kept") SayHowToGoOn();
+    if (!arguments_.json.empty()) {
+      return WriteReport(report_,
+                         MakeAbsolute(context_.directory, arguments_.json));
     }
-    Say(line);
+    return {};
+  }
+
+  void SayHowToGoOn() const {
+    const std::string in =
+        report_.name.empty() ? "" : "-t " + report_.name + " ";
+    Say("hint: `txfs " + in + "diff` shows the changes; `txfs " + in +
+        "commit` or `txfs " + in + "discard` ends them");
+  }
+
+  static uint64_t MsSince(SteadyClock::time_point begin) {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(
+            SteadyClock::now() - begin)
+            .count());
+  }
+
+  void Phase(const char* name) {
+    report_.phases.emplace_back(name, MsSince(phase_));
+    phase_ = SteadyClock::now();
   }
 
   const Context& context_;
   const RunArguments& arguments_;
   const SteadyClock::time_point start_ = SteadyClock::now();
+  SteadyClock::time_point phase_ = start_;
   std::unique_ptr<RunTransaction> run_;
   Home home_;
   Sandbox sandbox_;
-  std::vector<std::string> dropped_;
-  std::string failed_validator_;
-  HomeChanges home_changes_;
-  int code_ = 0;
+  RunReport report_;
 };
 
 }  // namespace
 
 Result<int> RunInTransaction(const Context& context,
                              const RunArguments& arguments) {
+  if (IsInRun()) return RunNested(context, arguments);
   return Run(context, arguments).Do();
 }
 

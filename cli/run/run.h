@@ -25,6 +25,8 @@ struct RunArguments {
   std::vector<std::string> rw, hide, show, env;  ///< as given
   bool may_nest = false;
   std::string message;
+  bool strict = false;  ///< a denied operation is a failure
+  std::string json;     ///< file for the report; "": none
 };
 
 /// Runs a command as one transaction (docs/run.md). Returns the exit code; an

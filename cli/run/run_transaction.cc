@@ -128,7 +128,9 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
   RunBegun begun = TRY(client.BeginRun(savepoint, !place.made.empty()));
   std::unique_ptr<RunTransaction> run(new RunTransaction(
       std::move(place), std::move(client), std::move(begun)));
-  run->id_ = TRY(run->client_.GetStatus()).status.id;
+  const StatusReply begun_in = TRY(run->client_.GetStatus());
+  run->id_ = begun_in.status.id;
+  run->denied_before_ = begun_in.status.denied;
   return run;
 }
 
@@ -161,6 +163,10 @@ RunTransaction::~RunTransaction() {
 
 Result<std::vector<NetChange>> RunTransaction::Changes() {
   return client_.Changes(true, {}, begun_.savepoint);
+}
+
+Result<std::vector<RuleCount>> RunTransaction::Denied() {
+  return TRY(client_.GetStatus()).status.denied;
 }
 
 Result<std::string> RunTransaction::Mark() {

@@ -35,6 +35,14 @@ class RunTransaction {
   }
   /// The name of a transaction of its own, else "".
   [[nodiscard]] const std::string& name() const { return place_.name; }
+  [[nodiscard]] const std::string& id() const { return id_; }
+  /// Whether the run has not ended.
+  [[nodiscard]] bool is_open() const { return open_; }
+  /// Denials in the transaction before the run, and now.
+  [[nodiscard]] const std::vector<RuleCount>& denied_before() const {
+    return denied_before_;
+  }
+  Result<std::vector<RuleCount>> Denied();
   /// Changes that the transaction had before the run.
   [[nodiscard]] uint64_t earlier() const { return begun_.changes; }
 
@@ -79,6 +87,7 @@ class RunTransaction {
   Client client_;
   const RunBegun begun_;
   std::string id_;  ///< of the transaction
+  std::vector<RuleCount> denied_before_;
   bool open_ = true;
 };
 

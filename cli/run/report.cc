@@ -1,0 +1,121 @@
+#include "cli/run/report.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
+
+#include "cli/output/json.h"
+#include "cli/output/text.h"
+#include "journal/support/unique_fd.h"
+
+namespace txfs::cli {
+namespace {
+
+std::string_view KindName(ChangeKind kind) {
+  switch (kind) {
+    case ChangeKind::kAdded:
+      return "added";
+    case ChangeKind::kDeleted:
+      return "deleted";
+    case ChangeKind::kRenamed:
+      return "renamed";
+    case ChangeKind::kTypeChanged:
+      return "type changed";
+    case ChangeKind::kModified:
+      break;
+  }
+  return "modified";
+}
+
+Document TextList(const std::vector<std::string>& list) {
+  Document array = Document::array();
+  for (const std::string& text : list) array.push_back(ToUtf8(text));
+  return array;
+}
+
+Document ChangeList(const std::vector<NetChange>& changes) {
+  Document array = Document::array();
+  for (const NetChange& change : changes) {
+    Document object;
+    object["kind"] = KindName(change.kind);
+    PutPath(object, "path", change.path);
+    if (!change.old_path.empty()) PutPath(object, "old_path", change.old_path);
+    array.push_back(std::move(object));
+  }
+  return array;
+}
+
+Document ToDocument(const RunReport& report) {
+  Document document;
+  document["command"] = TextList(report.command);
+  PutPath(document, "workspace", report.workspace);
+  document["transaction"] = report.transaction;
+  document["name"] = nullptr;
+  if (!report.name.empty()) document["name"] = report.name;
+  document["outcome"] = report.outcome;
+  document["why"] = nullptr;
+  if (!report.why.empty()) document["why"] = ToUtf8(report.why);
+  document["exit_code"] = report.code;
+  document["changes"] = ChangeList(report.changes);
+  document["committed"] = report.committed;
+  Document conflicts = Document::array();
+  for (const Conflict& conflict : report.conflicts) {
+    conflicts.push_back(ToUtf8(conflict.path));
+  }
+  document["conflicts"] = std::move(conflicts);
+  Document denied = Document::object();
+  for (const RuleCount& rule : report.denied) denied[rule.rule] = rule.count;
+  document["denied"] = std::move(denied);
+  document["environment_dropped"] = TextList(report.dropped);
+  document["home_kept"] = TextList(report.home_kept);
+  document["home_not_kept"] = TextList(report.home_not_kept);
+  Document phases = Document::object();
+  for (const auto& [name, ms] : report.phases) phases[name] = ms;
+  document["milliseconds"] = std::move(phases);
+  document["total_milliseconds"] = report.total_ms;
+  return document;
+}
+
+}  // namespace
+
+std::string Seconds(uint64_t ms) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s",
+                static_cast<double>(ms) / 1000);
+  return text.data();
+}
+
+std::string OutcomeLine(const RunReport& report) {
+  const std::string time = Seconds(report.total_ms);
+  if (report.outcome == "committed") {
+    return "committed " + Count(report.committed, "change") + " in " + time;
+  }
+  if (report.outcome == "unchanged") return "nothing changed in " + time;
+  std::string line = report.outcome;
+  if (report.outcome == "kept") {
+    line += " " + Count(report.changes.size(), "change");
+  }
+  if (!report.why.empty()) line += ": " + report.why;
+  return line + " after " + time;
+}
+
+Status WriteReport(const RunReport& report, const std::string& path) {
+  const std::string text = Dump(ToDocument(report), 2) + "\n";
+  const UniqueFd fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd.valid()) return Fail(errno, "cannot write the report " + path);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Fail(errno, "cannot write the report " + path);
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fs/diff/changes.h"
+#include "fs/planning/resolution.h"
+#include "journal/rule_count.h"
+#include "journal/support/result.h"
+
+namespace txfs::cli {
+
+/// What a run did, and what became of it.
+struct RunReport {
+  std::vector<std::string> command;
+  std::string workspace;
+  std::string transaction;  ///< id
+  std::string name;         ///< of a transaction of its own; may be ""
+  std::string outcome;      ///< "committed", "kept", "rolled back", ...
+  std::string why;          ///< "exit 1", "timeout", ...; "" after success
+  int code = 0;             ///< exit code
+  std::vector<NetChange> changes;
+  uint64_t committed = 0;  ///< changes
+  std::vector<Conflict> conflicts;
+  std::vector<RuleCount> denied;     ///< by rule
+  std::vector<std::string> dropped;  ///< names of environment variables
+  std::vector<std::string> home_kept, home_not_kept;     ///< relative to it
+  std::vector<std::pair<std::string, uint64_t>> phases;  ///< milliseconds
+  uint64_t total_ms = 0;
+};
+
+/// "1.2 s".
+[[nodiscard]] std::string Seconds(uint64_t ms);
+
+/// The line about the outcome.
+[[nodiscard]] std::string OutcomeLine(const RunReport& report);
+
+/// Writes the report to the file `path` as JSON. Replaces the file.
+Status WriteReport(const RunReport& report, const std::string& path);
+
+}  // namespace txfs::cli

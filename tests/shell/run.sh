@@ -1,0 +1,163 @@
+#!/bin/sh
+# txfs run: outcomes, exit codes and the report, as root and as an ordinary user.
+. "$TXFS_SOURCE_DIR/tests/shell/common"
+needs bwrap setpriv unshare
+needs_fuse
+if [ "$(id -u)" -eq 0 ] && [ -z "${AS_USER-}" ]; then
+  AS_ROOT=1
+else
+  AS_ROOT=
+fi
+
+# has_left: nothing of a run is left.
+has_left() {
+  ! grep -q "txfs-home\| $TMPDIR" /proc/mounts || fail "mounts are left: $(cat /proc/mounts)"
+  [ -z "$(ls -A "$XDG_STATE_HOME/txfs/runs")" ] || fail "a store of a home is left"
+  ! find /run/txfs "/run/user/$(id -u)/txfs" "/tmp/txfs-$(id -u)" "$XDG_STATE_HOME/txfs/run" \
+    -name 'run-*' 2>/dev/null | grep . || fail "a directory of a run is left"
+}
+
+# run CODE OUTCOME OPTION...: the exit code, and a part of the last lines on stderr.
+run() {
+  code=$1 outcome=$2
+  shift 2
+  status=0
+  txfs run "$@" >"$TMPDIR/out" 2>"$TMPDIR/err" || status=$?
+  equal "$code" "$status" "exit code of: txfs run $* ($(cat "$TMPDIR/err"))"
+  contains "$(cat "$TMPDIR/err")" "$outcome"
+}
+
+outcomes() {
+  rm -rf ws
+  mkdir ws
+  echo old >ws/file
+  cd ws
+  run 0 "committed 2 changes in" -- sh -c 'echo new >file; mkdir dir; echo out'
+  equal out "$(cat "$TMPDIR/out")" "stdout"
+  equal new "$(cat file)" "committed content"
+  [ -d dir ] || fail "the directory was not committed"
+
+  run 7 "rolled back: exit 7 after" -- sh -c 'rm -r dir; echo no >file; exit 7'
+  run 143 "rolled back: exit 143 after" -- sh -c 'echo no >file; kill $$'
+  run 124 "rolled back: timeout after" --timeout 500ms -- sh -c 'echo no >file; exec sleep 600'
+  run 124 "rolled back: timeout after" --timeout 500ms -- sh -c \
+    'trap "" TERM; echo no >file; while :; do sleep 1; done'
+  run 5 'rolled back: `exit 9` failed' --validate true --validate 'exit 9' -- sh -c 'echo no >file'
+  run 127 "cannot run no-such-program" -- no-such-program
+  run 126 "cannot run ./file" -- ./file
+  run 0 "nothing changed in" -- true
+  equal new "$(cat file)" "content after failures"
+  [ -d dir ] || fail "a failed run changed the workspace"
+
+  # What is validated is what is committed.
+  run 0 "committed 1 change in" --validate 'grep -q valid file; echo junk >junk' -- \
+    sh -c 'echo valid >file'
+  equal valid "$(cat file)" "validated content"
+  [ ! -e junk ] || fail "what a validator wrote was committed"
+
+  run 0 "kept 1 change" --keep -- sh -c 'echo kept >file'
+  name=$(sed -n 's/.*`txfs -t \(run-[a-z0-9]*\) diff`.*/\1/p' "$TMPDIR/err")
+  equal valid "$(cat file)" "content of a kept run"
+  contains "$(txfs -t "$name" diff)" "+kept"
+  txfs -t "$name" discard >/dev/null
+  run 0 "rolled back" --on-success discard -- sh -c 'echo no >file'
+  run 3 "committed 1 change in" --on-failure commit -- sh -c 'echo three >file; exit 3'
+  equal three "$(cat file)" "committed after a failure"
+
+  # The report.
+  run 3 "rolled back" --json "$TMPDIR/report" -- sh -c 'echo no >file; exit 3'
+  equal "rolled back exit 3 3 file" "$(json \
+    '" ".join([d["outcome"], d["why"], str(d["exit_code"]), d["changes"][0]["path"]])' <"$TMPDIR/report")" \
+    "report"
+
+  # A refused operation.
+  git init -q .
+  run 4 "rolled back: the policy refused 1 operation" --strict -- \
+    sh -c 'echo no >file; rm .git/HEAD 2>/dev/null || true'
+  run 0 "committed 1 change in" -- sh -c 'echo yes >file; rm .git/HEAD 2>/dev/null || true'
+
+  # Bad input: a sentence, a remedy, and nothing changed.
+  for options in "" "--timeout 5x -- true" "--on-success never -- true" "--network here -- true"; do
+    # shellcheck disable=SC2086
+    refuses_with_hint 125 "" txfs run $options
+  done
+  refuses_with_hint 125 "root directory" txfs -C / run -- true
+  equal yes "$(cat file)" "content"
+  cd ..
+}
+
+# In a mount: the run uses it, and what was there before stays.
+in_a_mount() {
+  rm -rf ws mnt
+  mkdir ws mnt
+  echo old >ws/file
+  txfs mount ws mnt >/dev/null
+  (
+    cd mnt
+    run 0 "committed 1 change in" -- sh -c 'pwd >../pwd; echo new >file'
+    equal "new" "$(cat file)" "content in the mount"
+  )
+  equal new "$(cat ws/file)" "committed content"
+  echo before >mnt/earlier
+  (
+    cd mnt
+    run 1 "rolled back" -- sh -c 'echo no >file; rm earlier; false'
+    equal before "$(cat earlier)" "what was there before"
+    run 0 "committed 1 change" -- sh -c 'echo newer >file'
+  )
+  equal newer "$(cat ws/file)" "content of the second commit"
+  [ ! -e ws/earlier ] || fail "a change from before the run was committed"
+  equal before "$(cat mnt/earlier)" "what was there before"
+  # The command sees the workspace at its own path.
+  equal "$(realpath ws)" "$(txfs -C mnt run -- pwd 2>/dev/null)" "directory of the command"
+  txfs umount mnt >/dev/null
+}
+
+# The home: private unless it is kept.
+home() {
+  rm -rf ws "$HOME/kept" "$HOME/lost"
+  mkdir -p ws "$HOME/.ssh" "$HOME/kept"
+  echo key >"$HOME/.ssh/id"
+  echo old >"$HOME/kept/file"
+  cd ws
+  run 0 "1 path changed under ~, not kept: ~/lost" --rw ~/kept -- sh -c \
+    'echo new >~/kept/file; echo lost >~/lost; cat ~/.ssh/id 2>/dev/null || echo hidden'
+  equal hidden "$(cat "$TMPDIR/out")" "a credential"
+  equal new "$(cat "$HOME/kept/file")" "what is kept"
+  [ ! -e "$HOME/lost" ] || fail "what is not kept was written"
+  run 0 "nothing changed" --show ~/.ssh -- cat ../../home/.ssh/id
+  run 1 "rolled back" --home ro -- sh -c 'echo no >~/lost'
+  run 0 "nothing changed" --home rw -- sh -c 'echo yes >~/written'
+  equal yes "$(cat "$HOME/written")" "what --home=rw writes"
+  # Secrets in the environment.
+  MY_TOKEN=secret PLAIN=1 run 0 "" --json "$TMPDIR/report" -- env
+  ! grep -q secret "$TMPDIR/out" || fail "a token was passed"
+  grep -q PLAIN=1 "$TMPDIR/out" || fail "a variable is missing"
+  equal "['MY_TOKEN']" "$(json 'd["environment_dropped"]' <"$TMPDIR/report")" "names that were dropped"
+  MY_TOKEN=secret run 0 "" --env MY_TOKEN --env OTHER=2 -- env
+  grep -q MY_TOKEN=secret "$TMPDIR/out" || fail "a token that was named is missing"
+  grep -q OTHER=2 "$TMPDIR/out" || fail "a variable that was set is missing"
+  cd ..
+}
+
+outcomes
+in_a_mount
+home
+has_left
+[ -n "$AS_ROOT" ] || exit 0
+
+# The same as an ordinary user.
+if [ -z "${IN_NAMESPACE-}" ]; then
+  mkdir user
+  chmod 777 user
+  cp "$TXFS" user/txfs
+  chmod 755 user/txfs
+  IN_NAMESPACE=1 exec unshare --mount sh -euc '
+    mknod -m 666 "$TMPDIR/fuse" c 10 229 || exit 77
+    mount --bind "$TMPDIR/fuse" /dev/fuse
+    cd user
+    export TXFS=$PWD/txfs PATH=$PWD:$PATH HOME=$PWD/home XDG_STATE_HOME=$PWD/home/state TMPDIR=$PWD AS_USER=1
+    exec setpriv --reuid=65534 --regid=65534 --clear-groups sh -euc "
+      mkdir -p \$HOME
+      exec sh -eu $0"' "$0"
+fi

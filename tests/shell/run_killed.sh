@@ -1,0 +1,97 @@
+#!/bin/sh
+# txfs run: whoever is killed, the workspace is as before or as after, and
+# nothing is left.
+. "$TXFS_SOURCE_DIR/tests/shell/common"
+needs bwrap
+needs_fuse
+needs_root
+mkdir ws mnt
+echo old >ws/file
+
+# await WHAT COMMAND...: until the command succeeds.
+await() {
+  what=$1
+  shift
+  tries=0
+  until "$@" >/dev/null 2>&1; do
+    tries=$((tries + 1))
+    [ $tries -lt 3000 ] || fail "$what did not happen"
+    sleep 0.01
+  done
+}
+no_run_is_left() {
+  ! grep -q txfs-home /proc/mounts && ! grep -q "/run-" /proc/mounts &&
+    [ -z "$(ls -A "$XDG_STATE_HOME/txfs/runs")" ] && ! pgrep -f "marker-$$" &&
+    ! find /run/txfs "$XDG_STATE_HOME/txfs/run" -name 'run-*' | grep .
+}
+# start OPTION...: a run that has changed the file and goes on.
+start() {
+  rm -f started
+  setsid txfs "$@" -- sh -c "echo torn >file; mkfifo -m 666 fifo; echo marker-$$ >started
+    exec sleep 600.$$" >out 2>err &
+  supervisor=$!
+  await "the start of the command" pgrep -f "sleep 600.$$"
+}
+# ended: nothing is left, and the workspace is as before.
+ended() {
+  await "the end of the processes of $1" sh -c "! pgrep -f 'sleep 600.$$'"
+  await "the end of everything of $1" no_run_is_left
+  equal old "$(cat ws/file)" "content after $1"
+  [ ! -e ws/started ] || fail "$1 left a file in the workspace"
+}
+
+# A transaction and a mount of its own.
+start -C ws run
+kill -9 $supervisor
+ended "a killed supervisor"
+[ -z "$(txfs -C ws list | grep active)" ] || fail "a transaction is left: $(txfs -C ws list)"
+
+start -C ws run
+pkill -9 -f "bwrap.*600.$$"
+status=0
+wait $supervisor || status=$?
+equal 137 $status "exit code after a killed bwrap"
+contains "$(cat err)" "rolled back"
+ended "a killed bwrap"
+
+start -C ws run
+pkill -9 -f "^sleep 600.$$"
+status=0
+wait $supervisor || status=$?
+equal 137 $status "exit code after a killed command"
+ended "a killed command"
+
+start -C ws run
+kill -TERM $supervisor
+status=0
+wait $supervisor || status=$?
+equal 143 $status "exit code after SIGTERM"
+ended "a supervisor that was told to end"
+
+# In a mount that had a change before.
+txfs mount ws mnt >/dev/null
+echo before >mnt/earlier
+start -C mnt run
+kill -9 $supervisor
+await "the end of the processes" sh -c "! pgrep -f 'sleep 600.$$'"
+await "the rollback" sh -c '[ "$(cat mnt/file)" = old ] && [ ! -e mnt/started ]'
+equal before "$(cat mnt/earlier)" "what was there before"
+# The mount is free for another run.
+equal "" "$(txfs -C mnt run -- true 2>/dev/null)" "output"
+equal before "$(cat mnt/earlier)" "what was there before"
+txfs umount mnt >/dev/null
+ended "a killed supervisor in a mount"
+
+# The daemon of the workspace.
+daemon_of() { txfs -C "$1" status --json | json 'd["daemon"]["pid"]'; }
+start -C ws run
+daemon=$(pgrep -f "txfs -C ws run" | head -n 1)
+[ -n "$daemon" ] || fail "no daemon"
+for pid in $(pgrep -f "txfs -C ws run"); do
+  [ "$pid" = $supervisor ] || [ "$(ps -o sid= -p "$pid" | tr -d ' ')" != "$pid" ] || kill -9 "$pid"
+done
+status=0
+wait $supervisor || status=$?
+[ $status -ne 0 ] || fail "a run without its daemons succeeded"
+await "the end of the processes" sh -c "! pgrep -f 'sleep 600.$$'"
+equal old "$(cat ws/file)" "content after killed daemons"
