@@ -129,6 +129,9 @@ void AddRunCommands(CLI::App& app, Command& command) {
   sub->add_flag("--nested", run.may_nest,
                 "Let the command make user namespaces, for a sandbox of its "
                 "own");
+  sub->add_flag("--no-sandbox", run.no_sandbox,
+                "Run the command in the mount alone, where nothing protects "
+                "the rest of the machine");
   sub->add_flag("--strict", run.strict,
                 "Roll back if the policy refused an operation (exit code 4)");
   sub->add_option("--json", run.json, "Write a report to this file")

@@ -9,10 +9,14 @@
 namespace txfs::cli {
 namespace {
 
-/// Words in the names of secrets.
-constexpr std::array<std::string_view, 10> kSecretWords = {
-    "TOKEN",  "SECRET",     "PASSWORD", "PASSWD",  "PASSPHRASE",
-    "APIKEY", "CREDENTIAL", "COOKIE",   "PRIVATE", "AUTH"};
+/// Parts of the names of secrets.
+constexpr std::array<std::string_view, 7> kSecretParts = {
+    "TOKEN",      "SECRET", "PASSWORD",  "PASSWD",
+    "PASSPHRASE", "APIKEY", "CREDENTIAL"};
+
+/// The same, as whole words: "API_KEY", but not "KEYMAP" or "AUTHOR".
+constexpr std::array<std::string_view, 4> kSecretWords = {"KEY", "AUTH",
+                                                          "COOKIE", "PRIVATE"};
 
 /// They lead to sockets of the session, which are not in the sandbox.
 constexpr std::array<std::string_view, 10> kOfSession = {
@@ -32,12 +36,15 @@ bool LooksSecret(std::string name) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
   if (std::ranges::find(kOfSession, name) != kOfSession.end()) return true;
-  // "API_KEY", "KEY", but not "KEYMAP".
-  if (name == "KEY" || name.ends_with("_KEY") || name.contains("_KEY_")) {
-    return true;
-  }
-  return std::ranges::any_of(
-      kSecretWords, [&](std::string_view word) { return name.contains(word); });
+  const auto is_part = [&](std::string_view part) {
+    return name.contains(part);
+  };
+  const std::string words = "_" + name + "_";
+  const auto is_word = [&](std::string_view word) {
+    return words.contains("_" + std::string(word) + "_");
+  };
+  return std::ranges::any_of(kSecretParts, is_part) ||
+         std::ranges::any_of(kSecretWords, is_word);
 }
 
 }  // namespace

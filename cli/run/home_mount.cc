@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ namespace {
 
 /// The first column of the mount table: no path, so that no command takes it
 /// for the mount of a workspace.
-constexpr const char* kSource = "txfs-home";
+constexpr std::string_view kSource = "txfs-home:";
 
 struct HomePaths {
   std::string home, mountpoint, store;
@@ -86,9 +87,9 @@ Status ServeHome(const HomePaths& paths, int channel) {
   options.store = paths.store;
   options.collects = false;
   const std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
-  const std::unique_ptr<FuseSession> session = TRY(
-      FuseSession::Mount(workspace->filesystem(),
-                         {.mountpoint = paths.mountpoint, .source = kSource}));
+  const std::unique_ptr<FuseSession> session = TRY(FuseSession::Mount(
+      workspace->filesystem(), {.mountpoint = paths.mountpoint,
+                                .source = std::string(kSource) + paths.home}));
   TRY(WriteFrame(channel, {}));
   std::thread waiting([&] { ServeChannel(channel, *workspace, *session); });
   const Status ran = session->Run();
@@ -158,6 +159,8 @@ Result<std::unique_ptr<HomeMount>> HomeMount::Start(
   theirs.Reset();
   std::unique_ptr<HomeMount> mount(
       new HomeMount(pid, std::move(ours), mountpoint, store));
+  mount->process_ =
+      UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   TRY(Receive(mount->channel_.get()));
   return mount;
 }

@@ -30,6 +30,9 @@ class HomeMount {
   HomeMount(const HomeMount&) = delete;
   HomeMount& operator=(const HomeMount&) = delete;
 
+  /// A descriptor of the process that serves it.
+  [[nodiscard]] int daemon() const { return process_.get(); }
+
   /// Commits the changes at and below `keep`, drops the others, and unmounts.
   /// The run's processes are gone.
   Result<HomeChanges> Finish(const std::vector<std::string>& keep);
@@ -43,7 +46,7 @@ class HomeMount {
         store_(std::move(store)) {}
 
   pid_t daemon_;
-  UniqueFd channel_;
+  UniqueFd channel_, process_;
   const std::string mountpoint_, store_;
 };
 

@@ -1,6 +1,7 @@
 #include "cli/run/nested.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -19,6 +20,7 @@
 #include "cli/protocol/wire.h"
 #include "cli/run/process.h"
 #include "cli/run/report.h"
+#include "journal/support/thread.h"
 
 namespace txfs::cli {
 namespace {
@@ -100,7 +102,12 @@ Result<std::unique_ptr<RunChannel>> RunChannel::Open(const std::string& path,
   }
   std::unique_ptr<RunChannel> channel(new RunChannel(
       path, std::move(listener), std::move(stop), std::move(client)));
-  channel->thread_ = std::thread([raw = channel.get()] { raw->Serve(); });
+  // It must not take the signals of the supervisor, also not SIGCHLD.
+  sigset_t all, before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  channel->thread_ = StartThread([raw = channel.get()] { raw->Serve(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return channel;
 }
 
@@ -164,8 +171,9 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
   }
   RunReport report;
   const auto execute = [&](const std::vector<std::string>& command) -> Status {
-    const Ended ended = TRY(RunPlain(command, context.directory, std::nullopt,
-                                     arguments.timeout_ms));
+    const Ended ended =
+        TRY(RunPlain(command, context.directory, std::nullopt,
+                     {.timeout_ms = arguments.timeout_ms, .needed = {}}));
     report.code = ended.code;
     report.why = ended.why == Ended::Why::kTimeout
                      ? "timeout"

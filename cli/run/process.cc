@@ -28,6 +28,7 @@ namespace txfs::cli {
 namespace {
 
 constexpr const char* kBwrap = "bwrap";
+constexpr int kOwnFailure = 125;
 
 /// How long a command that was told to end may take, milliseconds.
 constexpr uint64_t kGraceMs = 5000;
@@ -209,13 +210,14 @@ class Supervision {
  public:
   /// `status`: what bwrap writes about `child`; invalid: the child is the
   /// command.
-  Supervision(pid_t child, UniqueFd status, uint64_t timeout_ms,
+  Supervision(pid_t child, UniqueFd status, const RunBounds& bounds,
               const std::function<void(pid_t)>& on_begin)
       : child_(child),
         is_plain_(!status.valid()),
         status_(std::move(status)),
         on_begin_(on_begin),
-        deadline_(timeout_ms == 0 ? 0 : NowMs() + timeout_ms) {
+        needed_(bounds.needed),
+        deadline_(bounds.timeout_ms == 0 ? 0 : NowMs() + bounds.timeout_ms) {
     const sigset_t set = Watched();
     signals_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -225,6 +227,7 @@ class Supervision {
     while (::waitpid(child_, &state, WNOHANG) == 0) WaitForEvent();
     ReadStatus();
     AwaitEndOfAll();
+    if (lost_) return {Ended::Why::kLost, kOwnFailure};
     if (timed_out_) return {Ended::Why::kTimeout, 124};
     if (code_) return {Ended::Why::kItself, *code_};
     const bool begun = is_plain_ || (first_ != 0 && WIFSIGNALED(state));
@@ -244,8 +247,13 @@ class Supervision {
   }
 
   void WaitForEvent() {
-    std::array<pollfd, 2> fds = {pollfd{signals_.get(), POLLIN, 0},
-                                 pollfd{status_.get(), POLLIN, 0}};
+    // poll(2) ignores those that are negative.
+    std::vector<pollfd> fds = {
+        {signals_.get(), POLLIN, 0},
+        {status_.valid() ? status_.get() : -1, POLLIN, 0}};
+    if (!lost_) {
+      for (const int process : needed_) fds.push_back({process, POLLIN, 0});
+    }
     int wait_ms = -1;
     if (deadline_ != 0) {
       const uint64_t now = NowMs();
@@ -253,8 +261,14 @@ class Supervision {
       wait_ms =
           static_cast<int>(std::min<uint64_t>(deadline_ - now, 3'600'000));
     }
-    ::poll(fds.data(), status_.valid() ? 2 : 1, wait_ms);
+    if (::poll(fds.data(), fds.size(), wait_ms) < 0) return;
     if (fds[1].revents != 0) ReadStatus();
+    for (size_t i = 2; i < fds.size(); ++i) {
+      if (fds[i].revents == 0) continue;
+      lost_ = true;
+      Kill();
+      return;
+    }
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
       OnSignal(info);
@@ -343,7 +357,9 @@ class Supervision {
   const bool is_plain_;
   UniqueFd status_, signals_;
   const std::function<void(pid_t)>& on_begin_;
+  const std::vector<int> needed_;
   uint64_t deadline_;  ///< 0: none
+  bool lost_ = false;
   bool ending_ = false, timed_out_ = false;
   pid_t first_ = 0;  ///< pid 1 of the sandbox, as seen here
   UniqueFd first_fd_;
@@ -402,7 +418,7 @@ void KillDescendants() {
 Result<Ended> RunPlain(
     const std::vector<std::string>& command, const std::string& directory,
     const std::optional<std::vector<std::string>>& environment,
-    uint64_t timeout_ms, const std::function<void(pid_t)>& on_begin) {
+    const RunBounds& bounds, const std::function<void(pid_t)>& on_begin) {
   // What loses its parent becomes a child of this process, and is killed.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const Foreground foreground;
@@ -414,14 +430,14 @@ Result<Ended> RunPlain(
     RunCommand(command, directory, environment, signals, supervisor);
   }
   if (on_begin) on_begin(pid);
-  const Ended ended = Supervision(pid, {}, timeout_ms, on_begin).Wait();
+  const Ended ended = Supervision(pid, {}, bounds, on_begin).Wait();
   KillDescendants();
   return ended;
 }
 
 Result<Ended> RunSandboxed(const Sandbox& sandbox,
                            const std::vector<std::string>& command,
-                           uint64_t timeout_ms,
+                           const RunBounds& bounds,
                            const std::function<void(pid_t)>& on_begin) {
   Start start;
   start.is_root = ::geteuid() == 0;
@@ -454,7 +470,7 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
   start.unshared.write.Reset();
   if (start.is_root) std::ignore = MapAllIds(pid, start);
   start.mapped.write.Reset();
-  return Supervision(pid, std::move(status.read), timeout_ms, on_begin).Wait();
+  return Supervision(pid, std::move(status.read), bounds, on_begin).Wait();
 }
 
 }  // namespace txfs::cli

@@ -20,9 +20,17 @@ struct Ended {
     kItself,    ///< exit or a signal
     kTimeout,   ///< stopped after its time
     kNotBegun,  ///< bwrap failed before it ran the command; it has said why
+    kLost,      ///< stopped because a process that it needs has died
   };
   Why why = Why::kItself;
   int code = 0;  ///< exit code; 128 + N after signal N
+};
+
+/// What ends a run from outside.
+struct RunBounds {
+  uint64_t timeout_ms = 0;  ///< 0: none
+  /// Descriptors of processes (pidfd_open(2)) that the run needs; borrowed.
+  std::vector<int> needed;
 };
 
 /// Runs `command` in `sandbox` and waits for its end. When this returns, all
@@ -31,13 +39,13 @@ struct Ended {
 /// it. Signals that end a process are passed on to the command (SIGINT and
 /// SIGQUIT of a terminal reach it by themselves).
 ///
-/// `timeout_ms`: 0: none. `on_begin` gets the process that ends the sandbox
+/// `on_begin` gets the process that ends the sandbox
 /// with it, before the command runs.
 ///
 /// Errors: bwrap is missing, or may not make namespaces.
 Result<Ended> RunSandboxed(const Sandbox& sandbox,
                            const std::vector<std::string>& command,
-                           uint64_t timeout_ms,
+                           const RunBounds& bounds,
                            const std::function<void(pid_t)>& on_begin);
 
 /// Runs `command` in `directory` without a sandbox, and waits for its end, as
@@ -47,6 +55,6 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
 Result<Ended> RunPlain(
     const std::vector<std::string>& command, const std::string& directory,
     const std::optional<std::vector<std::string>>& environment,
-    uint64_t timeout_ms, const std::function<void(pid_t)>& on_begin = {});
+    const RunBounds& bounds, const std::function<void(pid_t)>& on_begin = {});
 
 }  // namespace txfs::cli

@@ -68,7 +68,8 @@ Result<Home> MakeHome(const RunArguments& arguments,
                       const RunTransaction& run) {
   Home home;
   home.path = HomeBeside(run.workspace());
-  if (home.path.empty() || arguments.home != "cow") return home;
+  const bool is_private = arguments.home == "cow" && !arguments.no_sandbox;
+  if (home.path.empty() || !is_private) return home;
   const std::string name = TRY(MakeRunName());
   home.mountpoint = TRY(MakeRuntimeDirectories()).front() + "/" + name;
   if (::mkdir(home.mountpoint.c_str(), 0700) != 0) {
@@ -115,8 +116,8 @@ Result<Sandbox> MakeSandbox(const Context& context,
   });
   if (home.mount) {
     sandbox.binds.push_back({home.mountpoint, home.path, true});
-  } else if (!home.path.empty() && arguments.home == "rw") {
-    sandbox.binds.push_back({home.path, home.path, true});
+  } else if (!home.path.empty()) {
+    sandbox.binds.push_back({home.path, home.path, arguments.home == "rw"});
   }
   for (const std::string& path : Resolved(context, arguments.rw)) {
     const bool is_in_home = home.mount && IsWithin(path, home.path);
@@ -150,6 +151,7 @@ class Run {
     TRY(Begin());
     Status done = Work();
     home_.mount.reset();
+    channel_.reset();
     if (!done) {
       report_.outcome = "rolled back";
       report_.why = done.error().ToString();
@@ -180,15 +182,28 @@ class Run {
 
   /// A run in the run is a part of it.
   Status OpenChannel() {
-    const std::string path =
-        TRY(MakeRuntimeDirectories()).front() + "/" + TRY(NameOfRun()) + ".run";
-    channel_ = TRY(RunChannel::Open(path, TRY(run_->Connect())));
+    const std::vector<std::string> directories = TRY(MakeRuntimeDirectories());
+    const std::string name = TRY(MakeRunName());
+    Client client = TRY(run_->Connect());
+    channel_ = TRY(RunChannel::Open(directories.front() + "/" + name + ".run",
+                                    std::move(client)));
+    if (arguments_.no_sandbox) {
+      sandbox_.environment.emplace_back(kRunVariable, channel_->path());
+      return {};
+    }
+    sandbox_.binds.push_back({channel_->path(), kRunSocket, false});
+    sandbox_.environment.emplace_back(kRunVariable, kRunSocket);
     return {};
   }
 
   Status Work() {
     const std::string& program = arguments_.command.front();
-    report_.code = FindProgram(sandbox_, program);
+    if (arguments_.no_sandbox) {
+      Say("warning: without a sandbox, the command can write outside of the "
+          "workspace, read credentials and reach the store");
+    } else {
+      report_.code = FindProgram(sandbox_, program);
+    }
     if (report_.code != 0) {
       report_.why = "cannot run " + program +
                     (report_.code == kNotFoundCode
@@ -216,9 +231,19 @@ class Run {
   }
 
   Status Execute(const std::vector<std::string>& command) {
+    RunBounds bounds{.timeout_ms = arguments_.timeout_ms,
+                     .needed = {run_->daemon()}};
+    if (home_.mount) bounds.needed.push_back(home_.mount->daemon());
+    const auto on_begin = [&](pid_t pid) { std::ignore = run_->Started(pid); };
     const Ended ended =
-        TRY(RunSandboxed(sandbox_, command, arguments_.timeout_ms,
-                         [&](pid_t pid) { std::ignore = run_->Started(pid); }));
+        arguments_.no_sandbox
+            ? TRY(RunPlain(command, PlainDirectory(), PlainEnvironment(),
+                           bounds, on_begin))
+            : TRY(RunSandboxed(sandbox_, command, bounds, on_begin));
+    if (ended.why == Ended::Why::kLost) {
+      return Fail(0, "a process that serves a mount of the run has died",
+                  "its log is in " + StateDirectory() + "/log; try again");
+    }
     if (ended.why == Ended::Why::kNotBegun) {
       return Fail(0, "bwrap did not start the command",
                   "its message is above; `txfs doctor` looks for the cause");
@@ -230,6 +255,20 @@ class Run {
                         : "exit " + std::to_string(ended.code);
     }
     return {};
+  }
+
+  /// Where the mount shows the working directory.
+  [[nodiscard]] std::string PlainDirectory() const {
+    const auto below = RelativeTo(sandbox_.directory, run_->workspace());
+    return JoinPath(run_->mountpoint(), below.value_or(""));
+  }
+
+  [[nodiscard]] std::vector<std::string> PlainEnvironment() const {
+    std::vector<std::string> list;
+    for (const auto& [name, value] : sandbox_.environment) {
+      list.push_back(name + "=" + value);
+    }
+    return list;
   }
 
   Status Validate() {
@@ -355,6 +394,7 @@ class Run {
   std::unique_ptr<RunTransaction> run_;
   Home home_;
   Sandbox sandbox_;
+  std::unique_ptr<RunChannel> channel_;
   RunReport report_;
 };
 

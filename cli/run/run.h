@@ -24,6 +24,7 @@ struct RunArguments {
   bool has_network = true;
   std::vector<std::string> rw, hide, show, env;  ///< as given
   bool may_nest = false;
+  bool no_sandbox = false;
   std::string message;
   bool strict = false;  ///< a denied operation is a failure
   std::string json;     ///< file for the report; "": none

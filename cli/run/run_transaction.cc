@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -66,6 +67,12 @@ std::optional<std::string> MountpointOf(const std::string& workspace) {
   return std::nullopt;
 }
 
+Result<Client> ConnectTo(const std::string& mountpoint) {
+  const auto entry = FindTxfsMount(mountpoint);
+  if (!entry) return Fail(0, mountpoint + " is not mounted");
+  return Client(TRY(ConnectDaemon(AddressOf(*entry))));
+}
+
 /// The paths of both sides of `changes`.
 std::vector<std::string> PathsOf(const std::vector<NetChange>& changes) {
   std::vector<std::string> paths;
@@ -120,17 +127,21 @@ Result<RunTransaction::Place> RunTransaction::MountOwn(
   return place;
 }
 
+Result<Client> RunTransaction::Connect() const {
+  return ConnectTo(place_.mountpoint);
+}
+
 Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
-  const auto entry = FindTxfsMount(place.mountpoint);
-  if (!entry) return Fail(0, place.mountpoint + " is not mounted");
   const std::string savepoint = TRY(MakeRunName());
-  Client client(TRY(ConnectDaemon(AddressOf(*entry))));
+  Client client = TRY(ConnectTo(place.mountpoint));
   RunBegun begun = TRY(client.BeginRun(savepoint, !place.made.empty()));
   std::unique_ptr<RunTransaction> run(new RunTransaction(
       std::move(place), std::move(client), std::move(begun)));
   const StatusReply begun_in = TRY(run->client_.GetStatus());
   run->id_ = begun_in.status.id;
   run->denied_before_ = begun_in.status.denied;
+  run->daemon_ =
+      UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, begun_in.pid, 0)));
   return run;
 }
 
@@ -224,7 +235,7 @@ Status RunTransaction::RollBackInStore() {
                         .store = {},
                         .transaction = id_,
                         .trailing = {}};
-  Client client = TRY(Connect(context));
+  Client client = TRY(cli::Connect(context));
   return GoBack(client);
 }
 

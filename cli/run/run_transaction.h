@@ -43,6 +43,10 @@ class RunTransaction {
     return denied_before_;
   }
   Result<std::vector<RuleCount>> Denied();
+  /// A descriptor of the daemon's process.
+  [[nodiscard]] int daemon() const { return daemon_.get(); }
+  /// Another connection to the daemon.
+  [[nodiscard]] Result<Client> Connect() const;
   /// Changes that the transaction had before the run.
   [[nodiscard]] uint64_t earlier() const { return begun_.changes; }
 
@@ -88,6 +92,7 @@ class RunTransaction {
   const RunBegun begun_;
   std::string id_;  ///< of the transaction
   std::vector<RuleCount> denied_before_;
+  UniqueFd daemon_;
   bool open_ = true;
 };
 

@@ -66,6 +66,13 @@ std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users) {
   }
   if (!sandbox.has_network) arguments.Add("--unshare-net");
   arguments.Add("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc");
+  // The owner of the machine's /proc is root in the sandbox, too.
+  if (!users) {
+    for (const char* name : {"sys", "sysrq-trigger", "irq", "bus", "fs"}) {
+      const std::string path = std::string("/proc/") + name;
+      arguments.Add("--ro-bind-try", path, path);
+    }
+  }
   for (const char* path : {"/tmp", "/var/tmp"}) {
     arguments.Add("--perms", "1777", "--tmpfs", path);
   }

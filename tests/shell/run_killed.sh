@@ -19,10 +19,10 @@ await() {
     sleep 0.01
   done
 }
+no_command_is_left() { ! pgrep -f "^sleep 600.$$"; }
 no_run_is_left() {
-  ! grep -q txfs-home /proc/mounts && ! grep -q "/run-" /proc/mounts &&
-    [ -z "$(ls -A "$XDG_STATE_HOME/txfs/runs")" ] && ! pgrep -f "marker-$$" &&
-    ! find /run/txfs "$XDG_STATE_HOME/txfs/run" -name 'run-*' | grep .
+  ! grep "^txfs-home:$HOME \|^$TMPDIR" /proc/mounts &&
+    [ -z "$(ls -A "$XDG_STATE_HOME/txfs/runs")" ]
 }
 # start OPTION...: a run that has changed the file and goes on.
 start() {
@@ -30,11 +30,11 @@ start() {
   setsid txfs "$@" -- sh -c "echo torn >file; mkfifo -m 666 fifo; echo marker-$$ >started
     exec sleep 600.$$" >out 2>err &
   supervisor=$!
-  await "the start of the command" pgrep -f "sleep 600.$$"
+  await "the start of the command" pgrep -f "^sleep 600.$$"
 }
 # ended: nothing is left, and the workspace is as before.
 ended() {
-  await "the end of the processes of $1" sh -c "! pgrep -f 'sleep 600.$$'"
+  await "the end of the processes of $1" no_command_is_left
   await "the end of everything of $1" no_run_is_left
   equal old "$(cat ws/file)" "content after $1"
   [ ! -e ws/started ] || fail "$1 left a file in the workspace"
@@ -73,7 +73,7 @@ txfs mount ws mnt >/dev/null
 echo before >mnt/earlier
 start -C mnt run
 kill -9 $supervisor
-await "the end of the processes" sh -c "! pgrep -f 'sleep 600.$$'"
+await "the end of the processes" no_command_is_left
 await "the rollback" sh -c '[ "$(cat mnt/file)" = old ] && [ ! -e mnt/started ]'
 equal before "$(cat mnt/earlier)" "what was there before"
 # The mount is free for another run.
@@ -93,5 +93,5 @@ done
 status=0
 wait $supervisor || status=$?
 [ $status -ne 0 ] || fail "a run without its daemons succeeded"
-await "the end of the processes" sh -c "! pgrep -f 'sleep 600.$$'"
+await "the end of the processes" no_command_is_left
 equal old "$(cat ws/file)" "content after killed daemons"
