@@ -147,7 +147,7 @@ has_left
 # The same as an ordinary user.
 if [ -z "${IN_NAMESPACE-}" ]; then
   mkdir user
-  chmod 777 user
+  chown 65534:65534 user
   cp "$TXFS" user/txfs
   chmod 755 user/txfs
   IN_NAMESPACE=1 exec unshare --mount sh -euc '
