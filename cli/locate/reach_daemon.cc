@@ -1,5 +1,6 @@
 #include "cli/locate/reach_daemon.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
