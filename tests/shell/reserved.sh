@@ -92,7 +92,7 @@ done
 
 # A commit has the space that was reserved and not used.
 before=$(free_blocks)
-fallocate -l $(((before - 6000) * 4096)) mnt/most
+fallocate -l $(((before - 24000) * $(stat -f -c %S disk) * 15 / 16)) mnt/most
 head -c 8M part >mnt/committed
 txfs -C mnt commit -m room >/dev/null
 cmp part ws/committed
