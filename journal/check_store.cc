@@ -50,6 +50,7 @@ constexpr Entry kTransactionEntries[] = {
     {"db/lock.mdb", S_IFREG, Presence::kOptional},
     {"intake", S_IFREG, Presence::kRequired},
     {"reserve", S_IFREG, Presence::kOptional},
+    {"promised", S_IFREG, Presence::kOptional},
     {"spool", S_IFDIR, Presence::kRequired},
     {"preimages", S_IFREG, Presence::kOptional},
 };

@@ -33,13 +33,17 @@ class DeferredJournal final : public Journal {
     return begun_ == nullptr ? Status() : begun_.load()->Load(state);
   }
   Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment,
-                              uint64_t own_position) override {
-    return TRY(Begun())->Stage(bytes, own_segment, own_position);
+                              uint64_t own_position, bool promised) override {
+    return TRY(Begun())->Stage(bytes, own_segment, own_position, promised);
   }
   Result<uint32_t> NewSegment() override { return TRY(Begun())->NewSegment(); }
   Status LinkSegment(uint32_t segment, int directory,
                      const std::string& name) override {
     return TRY(Begun())->LinkSegment(segment, directory, name);
+  }
+  Status SetAside(uint64_t bytes) override {
+    if (bytes == 0 && begun_ == nullptr) return {};
+    return TRY(Begun())->SetAside(bytes);
   }
   void Abandon(const StagedContent& content) override {
     if (begun_ != nullptr) begun_.load()->Abandon(content);

@@ -148,6 +148,7 @@ Status PutRecords(const std::vector<IntakeRecord>& records,
 }
 
 constexpr const char* kReserveFile = "reserve";
+constexpr const char* kPromisedFile = "promised";
 
 /// Room for a whole ring, or for the one of the next transaction, and its
 /// tables.
@@ -163,7 +164,8 @@ class TransactionJournal final : public Journal {
       : dir_(std::move(dir)),
         options_(options),
         io_(io),
-        reserve_(dir_.get(), kReserveFile, io_) {}
+        reserve_(dir_.get(), kReserveFile, io_),
+        promised_(dir_.get(), kPromisedFile, io_) {}
   ~TransactionJournal() override;
 
   Status CreateFiles();
@@ -173,14 +175,17 @@ class TransactionJournal final : public Journal {
 
   Status Load(State& state) override;
   Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment,
-                              uint64_t own_position) override {
-    TRY(RequireReserve());
-    return spool_->Stage(bytes, own_segment, own_position);
+                              uint64_t own_position, bool promised) override {
+    if (!promised) TRY(RequireReserve());
+    return spool_->Stage(bytes, own_segment, own_position, promised);
   }
   Result<uint32_t> NewSegment() override { return spool_->NewSegment(); }
   Status LinkSegment(uint32_t segment, int directory,
                      const std::string& name) override {
     return spool_->LinkSegment(segment, directory, name);
+  }
+  Status SetAside(uint64_t bytes) override {
+    return promised_.Set(bytes + bytes / 16);
   }
   void Abandon(const StagedContent& content) override {
     spool_->Abandon(content.ref);
@@ -265,7 +270,7 @@ class TransactionJournal final : public Journal {
   const UniqueFd dir_;
   const JournalOptions options_;
   Io& io_;
-  Reserve reserve_;
+  Reserve reserve_, promised_;
   std::unique_ptr<Db> db_;
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Spool> spool_;
@@ -319,6 +324,7 @@ Status TransactionJournal::OpenTables() {
 }
 
 Status TransactionJournal::OpenFiles() {
+  promised_.GiveUp();  // of a daemon that was killed
   TRY(OpenTables());
   intake_ = TRY(Intake::Open(dir_.get(), io_, options_.intake_bytes));
   spool_ = TRY(Spool::Open(dir_.get(), options_.segment_bytes, io_));
@@ -422,6 +428,7 @@ TransactionJournal::~TransactionJournal() {
     }
     drain_thread_.join();
   }
+  promised_.GiveUp();
   if (forgotten_ || !db_ || !intake_ || !spool_) return;
   // What cannot be drained stays in the intake.
   [[maybe_unused]] const Status drained = Drain();
@@ -850,7 +857,7 @@ Status TransactionJournal::PutMeta(const std::string& key,
 Result<uint64_t> TransactionJournal::StoreBytes() {
   uint64_t bytes = TRY(spool_->StoreBytes());
   for (const char* path :
-       {"intake", kReserveFile, "db/data.mdb", "db/lock.mdb"}) {
+       {"intake", kReserveFile, kPromisedFile, "db/data.mdb", "db/lock.mdb"}) {
     struct stat st{};
     if (::fstatat(dir_.get(), path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
       bytes += static_cast<uint64_t>(st.st_blocks) * 512;

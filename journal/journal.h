@@ -86,9 +86,11 @@ class Journal {
   /// Gives `bytes` (1 … kRecordContentMax) a place in the spool. Content over
   /// kInlineContentMax is written there before this returns. With `own_segment`
   /// not 0, the place is `own_position` in that segment if it is free, and
-  /// content of any size is written at once.
+  /// content of any size is written at once. `promised`: space was set aside
+  /// for it, so it is written at once, and taken without a reserve.
   virtual Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment = 0,
-                                      uint64_t own_position = 0) = 0;
+                                      uint64_t own_position = 0,
+                                      bool promised = false) = 0;
   /// Makes a segment for one large file.
   virtual Result<uint32_t> NewSegment() = 0;
   /// Gives such a segment the further name `name` in `directory`. From then on,
@@ -97,6 +99,11 @@ class Journal {
   /// old content.
   virtual Status LinkSegment(uint32_t segment, int directory,
                              const std::string& name) = 0;
+  /// Sets `bytes` of disk space aside, with what the tables need beside it, for
+  /// content that has a promise; what it had above that is free. A write for
+  /// which there is a promise first lowers it. Lasts as long as the journal is
+  /// open. ENOSPC, EDQUOT, EOPNOTSUPP: nothing changed.
+  virtual Status SetAside(uint64_t bytes) = 0;
   /// Gives up staged content, for example because its change failed.
   virtual void Abandon(const StagedContent& content) = 0;
 

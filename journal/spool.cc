@@ -170,7 +170,7 @@ Result<Spool::Place> Spool::TakePlace(uint64_t size, uint32_t own_segment,
 }
 
 Result<StagedContent> Spool::Stage(ByteSpan bytes, uint32_t own_segment,
-                                   uint64_t own_position) {
+                                   uint64_t own_position, bool at_once) {
   if (bytes.empty() || bytes.size() > kRecordContentMax) {
     return Fail(EINVAL, "stage content");
   }
@@ -184,7 +184,7 @@ Result<StagedContent> Spool::Stage(ByteSpan bytes, uint32_t own_segment,
     staged.ref.record_position = place.position;
     if (newest_savepoint_ != kNoLsn) born_[place] = newest_savepoint_;
   }
-  if (own_segment == 0 && bytes.size() <= kInlineContentMax) {
+  if (!at_once && own_segment == 0 && bytes.size() <= kInlineContentMax) {
     staged.inline_bytes = bytes;
     return staged;
   }

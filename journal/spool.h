@@ -50,9 +50,9 @@ class Spool {
   /// Deletes unused segments and frees dead space.
   Status FinishLoad();
 
-  /// As Journal::Stage.
+  /// As Journal::Stage. `at_once`: content of any size is written at once.
   Result<StagedContent> Stage(ByteSpan bytes, uint32_t own_segment,
-                              uint64_t own_position);
+                              uint64_t own_position, bool at_once = false);
   Result<uint32_t> NewSegment();
   /// As Journal.
   Status LinkSegment(uint32_t id, int directory, const std::string& name);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -322,9 +324,63 @@ Status CommitRunner::CheckUnlocked(const CommitStep& step) const {
   return {};
 }
 
+/// Where the names of the base were before the commit, step by step.
+class CommitRunner::Origins {
+ public:
+  /// The path at which the directory `path` was; none: it is made.
+  [[nodiscard]] std::optional<std::string> Of(const std::string& path) const {
+    for (std::string_view above = path; !above.empty();
+         above = ParentPath(above)) {
+      const auto came = came_.find(std::string(above));
+      if (came == came_.end()) continue;
+      if (!came->second) return std::nullopt;
+      return *came->second + path.substr(above.size());
+    }
+    return path;
+  }
+
+  void Follow(const CommitStep& step) {
+    if (step.kind == StepKind::kMove || step.kind == StepKind::kExchange) {
+      // What comes from a vault was put there before, or is new.
+      const std::string from = Key(step.from);
+      const auto moved = came_.find(from);
+      const auto origin =
+          step.from.vault ? moved == came_.end() ? std::nullopt : moved->second
+                          : Of(step.from.path);
+      const auto was_there = step.to.vault ? std::nullopt : Of(step.to.path);
+      came_[Key(step.to)] = origin;
+      if (step.kind == StepKind::kExchange) came_[from] = was_there;
+    }
+  }
+
+  std::set<std::string> looked_at;  ///< directories that admit names
+
+ private:
+  /// Paths of the base are relative.
+  static std::string Key(const Spot& spot) {
+    return spot.vault ? "/" + spot.path : spot.path;
+  }
+
+  std::map<std::string, std::optional<std::string>> came_;
+};
+
+Status CommitRunner::CheckMayCome(const Spot& to, Origins& origins) const {
+  const auto parent = origins.Of(std::string(ParentPath(to.path)));
+  if (!parent) return {};
+  if (!origins.looked_at.insert(*parent).second) return {};
+  const auto place = Resolve(Spot::Base(JoinPath(*parent, BaseName(to.path))));
+  if (!place || MayWrite(place->dir(), ".")) return {};
+  return NotPermitted(to.path, place->dir(), ".");
+}
+
 Status CommitRunner::CheckPermitted(const CommitSteps& steps, Asking asking) {
+  Origins origins;
   for (const CommitStep& step : steps) {
     TRY(CheckUnlocked(step));
+    const bool comes =
+        step.kind == StepKind::kMove || step.kind == StepKind::kLink;
+    if (comes && !step.to.vault) TRY(CheckMayCome(step.to, origins));
+    origins.Follow(step);
     const bool patch = step.kind == StepKind::kPatch;
     const bool is_from =
         step.kind == StepKind::kMove || step.kind == StepKind::kLink;

@@ -59,6 +59,9 @@ class CommitRunner {
   /// Whether the modes of the base let this user carry out `step`, which
   /// changes the object at `place`.
   static bool MayDo(const CommitStep& step, const Place& place);
+  class Origins;
+  /// Checks that this user may make the name `to`.
+  Status CheckMayCome(const Spot& to, Origins& origins) const;
   /// Checks that no immutable or append-only flag forbids `step`.
   Status CheckUnlocked(const CommitStep& step) const;
   Status Do(const CommitStep& step);

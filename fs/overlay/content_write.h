@@ -20,6 +20,7 @@ struct WriteLook {
   uint64_t name_changes = 0;  ///< Tree::name_changes at the verdict
   bool retired = false;       ///< its extents belong to an ended transaction
   uint64_t size = 0;          ///< of the content, bytes
+  uint64_t promised = 0;      ///< bytes of it that a reservation has space for
   /// The base file that keeps some of the content; it must be readable.
   std::optional<BaseOrigin> kept;
   // Where the content goes in the spool.

@@ -118,6 +118,11 @@ void Frozen::SetHalted(bool halted) {
   overlay_.halted_ = halted;
 }
 
+Frozen::~Frozen() {
+  overlay_.AssertFrozen();
+  overlay_.promised_space_.Restore(*overlay_.journal_);
+}
+
 bool Frozen::IsHalted() const {
   overlay_.AssertFrozen();
   return overlay_.halted_;
@@ -131,6 +136,7 @@ std::shared_ptr<Journal> Frozen::SharedJournal() const {
 void Frozen::SwapJournal(std::shared_ptr<Journal>& next) {
   overlay_.AssertFrozen();
   std::swap(overlay_.journal_, next);
+  overlay_.promised_space_.JournalEnded();
   overlay_.followed_.clear();
   overlay_.halted_ = false;
 }
@@ -159,6 +165,7 @@ Result<StaleCaches> Frozen::Rollback(const Caller& caller,
   ForgetMeters();
   const Tree::Look look = BaseLook();
   for (Inode* inode : went.changed) {
+    inode->reserved.reset();
     if (!inode->upper) continue;
     tree.Relink(*inode, look);
     // A changed file is shown at its path even if the base has another file

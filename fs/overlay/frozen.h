@@ -33,6 +33,9 @@ class Frozen {
         journal(the_journal),
         origins(the_origins),
         overlay_(overlay) {}
+  ~Frozen();
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
 
   Tree& tree;
   const BaseDirectory& base;

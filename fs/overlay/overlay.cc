@@ -253,6 +253,7 @@ void OverlayFilesystem::Forget(Ino ino, uint64_t lookups) {
   }
   // Extents of an ended transaction go with its journal.
   if (!retired) ReleaseAll(*journal_, freed, journal_->last_lsn());
+  promised_space_.Trim(*journal_);
 }
 
 // --- journal ---------------------------------------------------------------

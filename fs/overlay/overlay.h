@@ -16,6 +16,7 @@
 #include "fs/overlay/directory_cache.h"
 #include "fs/overlay/doubts.h"
 #include "fs/overlay/frozen.h"
+#include "fs/overlay/promised_space.h"
 #include "fs/overlay/read_plan.h"
 #include "fs/posix/filesystem.h"
 #include "fs/tree/plan.h"
@@ -138,6 +139,8 @@ class OverlayFilesystem final : public Filesystem {
     Frozen frozen(tree_, base_, *journal_, origins_, *this);
     return work(frozen);
   }
+
+  PromisedSpace& promised_space() { return promised_space_; }
 
  private:
   friend class Frozen;
@@ -359,8 +362,8 @@ class OverlayFilesystem final : public Filesystem {
   using ToKeep = Result<std::optional<BaseOrigin>>;  ///< a pre-image
   /// Applies a staged write and advances `place`.
   ToKeep ApplyWrite(Plan plan, const Caller& caller, Ino ino, WritePlace& place,
-                    const WriteLook& look, WriteMode mode)
-      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+                    WriteLook& look, WriteMode mode) REQUIRES_SHARED(gate_)
+      EXCLUDES(tree_mutex_);
   /// EACCES: the daemon may not read base content that the file keeps, or, with
   /// `drops_content`, that a commit would overwrite in the base file.
   Status CheckReadable(Ino ino, bool drops_content = false)
@@ -369,8 +372,8 @@ class OverlayFilesystem final : public Filesystem {
   Status DoAllocate(const Caller& caller, Ino ino, uint64_t offset,
                     uint64_t length, AllocateMode mode);
   ToKeep ApplyAllocate(Plan plan, const Caller& caller, Ino ino, Range range,
-                       AllocateMode mode) REQUIRES_SHARED(gate_)
-      EXCLUDES(tree_mutex_);
+                       AllocateMode mode, const std::vector<Range>& gaps)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   void PlanTruncate(const Inode& inode, uint64_t size, Plan& plan,
                     std::vector<Extent>& released) REQUIRES_SHARED(tree_mutex_);
 
@@ -379,6 +382,7 @@ class OverlayFilesystem final : public Filesystem {
   mutable Doubts doubts_;
   const FilesystemOptions options_;
   const uint64_t cookie_seed_;
+  PromisedSpace promised_space_;  ///< outlives tree_
   SharedMutex write_gate_;
   SharedMutex gate_;
   std::array<SharedMutex, 64> content_locks_;

@@ -111,6 +111,7 @@ Result<struct stat> OverlayFilesystem::DoSetAttr(const Caller& caller, Ino ino,
   std::optional<BaseOrigin> preimage;
   const struct stat st =
       TRY(ApplyAttr(std::move(plan), caller, ino, request, preimage));
+  if (request.size) promised_space_.Trim(*journal_);
   if (preimage) origins_.KeepPreimage(ino, *preimage);
   return st;
 }
@@ -143,8 +144,13 @@ Result<struct stat> OverlayFilesystem::ApplyAttr(
       !LosesSetGroupId(options_.rights_of, caller, inode->attr());
   ApplyRequest(request, is_in_group, plan.now(), plan.EditAttr(*inode));
   const std::shared_ptr<Journal> retired = inode->retired;
+  // As in ext4, an equal size drops what is reserved behind the end.
+  const bool cuts = request.size && *request.size <= inode->attr().size;
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   if (!retired) ReleaseAll(*journal_, released, lsn);
+  if (cuts && inode->reserved) {
+    inode->reserved->Drop({*request.size, UINT64_MAX});
+  }
   inode->told_acl = kAclNotAsked;  // the kernel drops it after this request
   return AnswerStat(*inode);
 }

@@ -33,6 +33,37 @@ bool KeepsBaseContent(const Inode& inode) {
          !inode.ContentChanged();
 }
 
+bool Reserves(AllocateMode mode) {
+  return mode == AllocateMode::kReserve ||
+         mode == AllocateMode::kReserveKeepSize;
+}
+
+/// The parts of `range` in which the file has no content and no space for it.
+std::vector<Range> GapsIn(const Inode& inode, Range range) {
+  std::vector<Range> gaps;
+  const auto add = [&](uint64_t from, uint64_t to) {
+    const Range gap{std::max(from, range.from), std::min(to, range.to)};
+    if (gap.from >= gap.to) return;
+    if (!inode.reserved) {
+      gaps.push_back(gap);
+    } else {
+      std::ranges::copy(inode.reserved->Missing(gap), std::back_inserter(gaps));
+    }
+  };
+  uint64_t at = inode.attr().base_limit;
+  auto first = inode.extents.upper_bound(range.from);
+  if (first != inode.extents.begin()) --first;
+  for (; first != inode.extents.end(); ++first) {
+    const auto& [offset, extent] = *first;
+    if (offset >= range.to) break;
+    if (at < offset) add(at, offset);
+    if (extent.content.segment == 0) add(offset, extent.end());
+    at = std::max(at, extent.end());
+  }
+  add(at, range.to);
+  return gaps;
+}
+
 }  // namespace
 
 // --- reading ---------------------------------------------------------------
@@ -201,6 +232,9 @@ Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
   TRY(CheckRange(place.at, size));
   TRY(LockCheck(base_).Write(*inode, place.at,
                              mode.append || mode.append_goes_on));
+  if (inode->reserved) {
+    look.promised = inode->reserved->BytesIn({place.at, place.at + size});
+  }
   if (inode->IsOrphan()) {
     // The journal does not record the content, so it goes to the spool at once.
     look.segment = inode->orphan_segment;
@@ -216,12 +250,14 @@ Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
 }
 
 Status OverlayFilesystem::Stage(ByteSpan bytes, WriteLook& look) {
+  const bool promised = look.promised >= bytes.size();
   if (!look.wants_segment) {
-    look.staged = TRY(journal_->Stage(bytes));
+    look.staged = TRY(journal_->Stage(bytes, 0, 0, promised));
     return {};
   }
   if (look.segment == 0) look.segment = TRY(journal_->NewSegment());
-  look.staged = TRY(journal_->Stage(bytes, look.segment, look.position));
+  look.staged =
+      TRY(journal_->Stage(bytes, look.segment, look.position, promised));
   return {};
 }
 
@@ -298,6 +334,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   WriteLook look = TRY(LookBeforeWrite(plan, ino, place, bytes.size(), mode));
   if (look.retired) TRY(AdoptRetired(ino));
   if (look.kept) TRY(origins_.CheckReadable(ino, *look.kept));
+  const PromisedSpace::Use use(promised_space_, *journal_, look.promised);
   TRY(Stage(bytes, look));
   const auto preimage =
       ApplyWrite(std::move(plan), caller, ino, place, look, mode);
@@ -311,7 +348,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
 
 Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyWrite(
     Plan plan, const Caller& caller, Ino ino, WritePlace& place,
-    const WriteLook& look, WriteMode mode) {
+    WriteLook& look, WriteMode mode) {
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   if (tree_.name_changes() != look.name_changes) {
@@ -339,6 +376,9 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyWrite(
   std::optional<BaseOrigin> preimage = PreimageOf(*inode);
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan), &look.staged));
   ReleaseAll(*journal_, released, lsn);
+  if (look.promised != 0 && inode->reserved) {
+    look.promised -= inode->reserved->Use({offset, end});
+  }
   place = {.asked = place.asked + look.size, .at = end};
   inode->told_size = std::max<uint64_t>(inode->told_size, place.asked);
   inode->attr_told = false;
@@ -368,15 +408,32 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
   const WriterLock content(ContentLock(ino));
   TRY(AdoptRetired(ino));
   TRY(CheckReadable(ino));
-  const auto preimage = ApplyAllocate(std::move(plan), caller, ino,
-                                      {offset, offset + length}, mode);
+  const Range range{offset, offset + length};
+  std::vector<Range> gaps;
+  if (Reserves(mode)) {
+    const ReaderLock lock(tree_mutex_);
+    Inode* inode = TRY(FindInode(ino));
+    // What is refused takes no space, also not for a moment.
+    plan.change().path = tree_.PathOf(*inode);
+    TRY(LockCheck(base_).Alter(*inode));
+    TRY(Judging(plan).Alter(policy::Effect::kContent, *inode));
+    if (Inquiry* inquiry = plan.inquiry()) TRY(inquiry->Check(plan.change()));
+    if (IsRegular(*inode)) gaps = GapsIn(*inode, range);
+  }
+  const uint64_t promised = TotalBytes(gaps);
+  if (promised != 0) TRY(promised_space_.Promise(*journal_, promised));
+  const auto preimage =
+      ApplyAllocate(std::move(plan), caller, ino, range, mode, gaps);
+  if (!preimage) promised_space_.needed() -= promised;
+  promised_space_.Trim(*journal_);
   if (!preimage) return std::unexpected(preimage.error());
   if (*preimage) origins_.KeepPreimage(ino, **preimage);
   return {};
 }
 
 Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
-    Plan plan, const Caller& caller, Ino ino, Range range, AllocateMode mode) {
+    Plan plan, const Caller& caller, Ino ino, Range range, AllocateMode mode,
+    const std::vector<Range>& gaps) {
   const auto [offset, end] = range;
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
@@ -412,6 +469,14 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
   std::optional<BaseOrigin> preimage = PreimageOf(*inode);
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   ReleaseAll(*journal_, released, lsn);
+  if (!gaps.empty()) {
+    if (!inode->reserved) {
+      inode->reserved = std::make_unique<Reservation>(promised_space_.needed());
+    }
+    inode->reserved->Add(gaps);
+  } else if (inode->reserved && mode == AllocateMode::kPunchHole) {
+    inode->reserved->Drop(range);
+  }
   return preimage;
 }
 

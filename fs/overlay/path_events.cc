@@ -52,12 +52,13 @@ class EventFinder {
 
   [[nodiscard]] std::vector<PathEvent> Take() const {
     std::vector<PathEvent> events;
-    for (const auto& [path, change] : changes_) {
+    for (const auto& entry : changes_) {
+      const Change& change = entry.second;
       const auto add = [&](PathEvent::Kind kind, const Kind& what) {
         events.push_back({.kind = kind,
                           .parent = change.parent,
-                          .directory = path.first,
-                          .name = path.second,
+                          .directory = entry.first.first,
+                          .name = entry.first.second,
                           .is_directory = what.is_directory});
       };
       const bool stays = change.was && change.now &&

@@ -13,6 +13,7 @@
 
 #include "fs/base/base_directory.h"
 #include "fs/tree/extent_map.h"
+#include "fs/tree/reservation.h"
 #include "journal/change.h"
 #include "journal/journal.h"
 #include "journal/support/types.h"
@@ -71,8 +72,9 @@ struct Inode {
   std::vector<Link> links;              ///< known names
   std::optional<uint64_t> base_blocks;  ///< st_blocks in the base, if known
   uint64_t stored_bytes = 0;  ///< sum of the extents that are not holes
-  uint64_t own_end = 0;       ///< own segment: first position never written
-  uint64_t version = 0;       ///< directory: counts changes of names
+  std::unique_ptr<Reservation> reserved;  ///< null: none
+  uint64_t own_end = 0;  ///< own segment: first position never written
+  uint64_t version = 0;  ///< directory: counts changes of names
   Timestamp names_seen;  ///< directory: ctime of the base when its names were
                          ///< last looked at for what others made
   uint32_t upper_names = 0;           ///< slots with an entry in the journal

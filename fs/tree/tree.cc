@@ -76,6 +76,7 @@ void Tree::SetUpper(Inode& inode, bool upper) {
   if (inode.upper == upper) return;
   inode.upper = upper;
   if (!upper && !inode.IsDirectory()) inode.lost = inode.sought = false;
+  if (!upper) inode.reserved.reset();
   if (upper) {
     inode.upper_at = upper_.size();
     upper_.push_back(&inode);
@@ -136,6 +137,7 @@ void Inode::DropContent() {
   if (!extents.empty()) extents.clear();
   if (!xattrs.empty()) xattrs.clear();
   stored_bytes = own_end = 0;
+  reserved.reset();
 }
 
 const Slot* Inode::UpperSlot(std::string_view name) const {
@@ -506,6 +508,7 @@ std::vector<Extent> Tree::Forget(Ino ino, uint64_t lookups,
     for (const auto& [offset, extent] : inode->extents) freed.push_back(extent);
     inode->extents.clear();
     inode->stored_bytes = 0;
+    inode->reserved.reset();
     inode->pinned_base.reset();
     *retired = std::move(inode->retired);
   }
@@ -599,7 +602,8 @@ struct stat Tree::StatOf(const Inode& inode) {
     const uint64_t from_base =
         known ? std::min(attr.base_limit, *known * kStatBlock)
               : attr.base_limit;
-    blocks = BlocksOf(std::min(from_base + inode.stored_bytes, attr.size));
+    blocks = BlocksOf(std::min(from_base + inode.stored_bytes, attr.size) +
+                      (inode.reserved ? inode.reserved->bytes() : 0));
   }
   st.st_blocks = static_cast<blkcnt_t>(blocks);
   st.st_atim = attr.atime.ToTimespec();

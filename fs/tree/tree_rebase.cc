@@ -447,6 +447,7 @@ Tree::Rebased Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
         if (!inode.extents.empty() && !inode.retired) inode.retired = old;
         inode.orphan_segment = 0;
         inode.orphan_end = 0;
+        inode.reserved.reset();
       }
       continue;
     }

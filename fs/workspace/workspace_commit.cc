@@ -282,6 +282,9 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(Frozen& frozen,
   TRY(committer_.vaults().AddParts(record.vault, plan.mounts, vault));
   const size_t filled = plan.staged.size() + plan.deltas.size();
   const size_t all = filled + plan.steps.size();
+  // What fallocate(2) reserved ends with the transaction, and may be needed
+  // now.
+  if (!partial) filesystem_->promised_space().GiveUp(frozen.journal);
   VaultFiller filler(frozen, vault, [&](size_t done) {
     if (attempt.progress) attempt.progress(done, all);
   });

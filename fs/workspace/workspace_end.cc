@@ -329,8 +329,9 @@ Result<DiscardReport> StoredWorkspace::DiscardUnread() {
 
 Result<OpenTransaction> StoredWorkspace::BeginNext(
     const TransactionSummary& ended) {
-  PreparedTransaction prepared =
-      TRY(PrepareNext(ended, *filesystem_->journal()));
+  const std::shared_ptr<Journal> journal = filesystem_->journal();
+  filesystem_->promised_space().GiveUp(*journal);
+  PreparedTransaction prepared = TRY(PrepareNext(ended, *journal));
   auto next = [&]() -> Result<OpenTransaction> {
     if (auto written = store_->history().Write(ended); !written) {
       store_->Cancel(std::move(prepared));

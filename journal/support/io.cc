@@ -70,14 +70,21 @@ Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to) {
   return {};
 }
 
-Status Preallocate(Io& io, int fd, uint64_t size, uint64_t from) {
+Status AllocateBlocks(Io& io, int fd, uint64_t size, uint64_t from) {
   int result = 0;
   do {
     result = io.Allocate(fd, 0, static_cast<off_t>(from),
                          static_cast<off_t>(size - from));
   } while (result != 0 && errno == EINTR);
   if (result == 0) return {};
-  if (errno != EOPNOTSUPP) return Fail(errno, "preallocate");
+  // A file as large as that has no room anywhere.
+  const bool too_large = errno == EFBIG || errno == EINVAL;
+  return Fail(too_large ? ENOSPC : errno, "preallocate");
+}
+
+Status Preallocate(Io& io, int fd, uint64_t size, uint64_t from) {
+  Status done = AllocateBlocks(io, fd, size, from);
+  if (done || done.error().code != EOPNOTSUPP) return done;
   return WriteZeros(io, fd, from, size);
 }
 

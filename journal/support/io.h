@@ -46,5 +46,8 @@ Status WriteZeros(Io& io, int fd, uint64_t from, uint64_t to);
 /// Allocates blocks for the first `size` bytes of a file that has no content at
 /// `from` and beyond. Both are multiples of 4096.
 Status Preallocate(Io& io, int fd, uint64_t size, uint64_t from = 0);
+/// The same where the filesystem can do it without writing. EOPNOTSUPP: it
+/// cannot.
+Status AllocateBlocks(Io& io, int fd, uint64_t size, uint64_t from);
 
 }  // namespace txfs

@@ -21,10 +21,16 @@ class Reserve {
   /// Sets `bytes` aside, a multiple of 4096, unless it has as much. ENOSPC,
   /// EDQUOT: it has what it had before.
   Status Require(uint64_t bytes);
+  /// Sets `bytes` aside, rounded up to 4096, and gives back what it has above
+  /// that. ENOSPC, EDQUOT, EOPNOTSUPP: it has what it had before.
+  Status Set(uint64_t bytes);
   /// Gives the blocks back to the filesystem. Returns whether there were any.
   bool GiveUp();
 
  private:
+  /// After an attempt to have `bytes` in `fd`.
+  Status Took(int fd, const Status& made, uint64_t bytes) REQUIRES(mutex_);
+
   const int dir_;
   const std::string name_;
   Io& io_;

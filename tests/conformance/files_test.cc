@@ -305,6 +305,39 @@ TEST_P(FilesTest, AllocationGrowsTheFileUnlessToldNotTo) {
   EXPECT_EQ(Content("f"), "abc" + string(9997, '\0'));
 }
 
+TEST_P(FilesTest, AllocatedRangesHaveBlocks) {
+  constexpr uint64_t kAllocated = 1 << 20;
+  base().File("old", string(10000, 'o'));
+  const auto bytes = [&](const char* name) {
+    return static_cast<uint64_t>(St(name).st_blocks) * 512;
+  };
+  for (const char* name : {"new", "old"}) {
+    SCOPED_TRACE(name);
+    const Handle file = Open(name, O_RDWR | O_CREAT);
+    ASSERT_OK(fs().Allocate(file, 0, 0, kAllocated));
+    EXPECT_GE(bytes(name), kAllocated);
+    ASSERT_OK(fs().Allocate(file, FALLOC_FL_KEEP_SIZE, kAllocated, kAllocated));
+    EXPECT_EQ(St(name).st_size, static_cast<off_t>(kAllocated));
+    EXPECT_GE(bytes(name), 2 * kAllocated);
+    ASSERT_OK(fs().WriteAt(file, 500'000, string(100'000, 'x')));
+    ASSERT_OK(fs().WriteAt(file, 300'000, string(100'000, 'y')));
+    EXPECT_GE(bytes(name), 2 * kAllocated - 8192);
+    EXPECT_LE(bytes(name), 2 * kAllocated + 8192);
+    ASSERT_OK(fs().Allocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                            kAllocated / 2));
+    EXPECT_LE(bytes(name), kAllocated * 3 / 2 + 16384);
+    // Also where there was something before.
+    ASSERT_OK(fs().Allocate(file, 0, 0, kAllocated));
+    EXPECT_GE(bytes(name), 2 * kAllocated - 8192);
+    ASSERT_OK(fs().WriteAt(file, 0, "start"));
+    EXPECT_EQ(fs().ReadAt(file, 0, 7).value_or("?"), string("start\0\0", 7));
+    EXPECT_EQ(fs().ReadAt(file, kAllocated / 2, 2).value_or("?"), "xx");
+    ASSERT_OK(fs().Truncate(name, 4096));
+    EXPECT_LE(bytes(name), 8192U);
+    ASSERT_OK(fs().Close(file));
+  }
+}
+
 TEST_P(FilesTest, PunchedHolesReadAsZeros) {
   base().File("f", string(10000, 'x'));
   const Handle file = Open("f", O_RDWR);

@@ -129,6 +129,38 @@ TEST_P(SavepointTest, AppendersGoOnAtTheEndThatIsThereNow) {
   ASSERT_OK(fs().Close(grows));
 }
 
+TEST_P(SavepointTest, ReservedSpaceIsUsedBeforeAndAfterARollback) {
+  const string text(100'000, 't');
+  const Handle file = Open("f", O_RDWR | O_CREAT);
+  ASSERT_OK(fs().WriteAt(file, 0, "kept"));
+  Mark("s");
+  const auto fill = [&](Handle into) {
+    ASSERT_OK(fs().Allocate(into, 0, 0, kMiB));
+    ASSERT_OK(fs().WriteAt(into, kMiB / 2, text));
+    ASSERT_OK(fs().WriteAt(into, 5000, text));
+    string expected = "kept" + string(kMiB - 4, '\0');
+    expected.replace(kMiB / 2, text.size(), text);
+    expected.replace(5000, text.size(), text);
+    EXPECT_TRUE(ReadHandle(into) == expected);
+  };
+  fill(file);
+  RollBack("s");
+  EXPECT_EQ(ReadHandle(file), "kept");
+  fill(file);
+  // The numbers of segments begin anew.
+  ASSERT_OK(fs().Discard());
+  const Handle other = Open("other", O_RDWR | O_CREAT);
+  ASSERT_OK(fs().WriteAt(other, 0, "kept"));
+  ASSERT_OK(fs().Allocate(other, 0, 0, kMiB));
+  fill(file);
+  fill(other);
+  ASSERT_OK(fs().Unlink("other"));
+  fill(other);
+  ASSERT_OK(fs().Close(file));
+  ASSERT_OK(fs().Close(other));
+  EXPECT_LT(StoreBytes(), 8 * kMiB);
+}
+
 TEST_P(SavepointTest, AnUnlinkedFileThatIsOpenComesBackAsItself) {
   base().File("base", "base content");
   ASSERT_OK(fs().WriteFile("new", "new content"));

@@ -55,3 +55,29 @@ as_user "$TXFS" umount ws
 equal 65534 "$(stat -c %u ws/mine)" "owner"
 equal 4321 "$(stat -c %g ws/shared/sub/file)" "group of a file in a new directory"
 as_user "$TXFS" -C ws fsck >/dev/null
+
+# What only another user can commit, and the way on that the hint shows.
+mkdir ws/theirs
+echo theirs >ws/theirs/old
+chown -R 1234 ws/theirs
+as_user "$TXFS" mount --allow-other ws
+echo new >ws/theirs/new
+echo mine too >>ws/mine
+status=0
+as_user "$TXFS" -C ws commit -m refused 2>err || status=$?
+equal 1 $status "exit code of a commit for another user"
+contains "$(cat err)" "theirs/new: its directory belongs to user 1234, not to user 65534"
+contains "$(cat err)" "txfs discard PATH"
+as_user "$TXFS" -C ws discard theirs/new
+mv ws/theirs ws/moved
+echo new >ws/moved/new
+status=0
+as_user "$TXFS" -C ws commit -m refused 2>err || status=$?
+equal 1 $status "exit code of a commit into a moved directory"
+contains "$(cat err)" "moved/new: its directory belongs to user 1234, not to user 65534"
+as_user "$TXFS" -C ws discard moved/new
+mv ws/moved ws/theirs
+as_user "$TXFS" -C ws commit -m rest
+as_user "$TXFS" umount ws
+equal old "$(ls ws/theirs)" "what is theirs"
+contains "$(cat ws/mine)" "mine too"
