@@ -19,6 +19,7 @@
 #include <tuple>
 
 #include "cli/output/json.h"
+#include "cli/run/id_map.h"
 #include "cli/run/terminal_filter.h"
 #include "journal/support/file.h"
 
@@ -183,9 +184,8 @@ bool MapAllIds(pid_t pid, const Start& start) {
   char byte = 0;
   if (::read(start.unshared.read.get(), &byte, 1) != 1) return false;
   const std::string process = "/proc/" + std::to_string(pid);
-  constexpr const char* kAll = "0 0 4294967295";
-  return WriteText((process + "/uid_map").c_str(), kAll) &&
-         WriteText((process + "/gid_map").c_str(), kAll) &&
+  return WriteText((process + "/uid_map").c_str(), IdentityMap("uid_map")) &&
+         WriteText((process + "/gid_map").c_str(), IdentityMap("gid_map")) &&
          ::write(start.mapped.write.get(), &byte, 1) == 1;
 }
 
