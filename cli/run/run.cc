@@ -22,6 +22,7 @@
 #include "cli/run/process.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
+#include "cli/run/sandbox_probes.h"
 #include "journal/support/file.h"
 
 extern char** environ;
@@ -145,7 +146,7 @@ class Run {
     const Ended ended = TRY(Execute(arguments_.command));
     code_ = ended.code;
     if (ended.why == Ended::Why::kNotBegun) {
-      return Fail(0, "bwrap did not start the command", "its message is above");
+      return std::unexpected(WhyNoSandbox());
     }
     if (code_ == 0) TRY(Validate());
     TRY(FinishHome());
