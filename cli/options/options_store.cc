@@ -1,5 +1,7 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "cli/commands/commands.h"
 #include "cli/options/options.h"

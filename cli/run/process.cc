@@ -168,6 +168,8 @@ bool EnterStage(const Start& start) {
                            pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != supervisor) ::_exit(1);
+  // Its own end would keep it waiting when the supervisor cannot map the ids.
+  start.mapped.write.Reset();
   const bool staged = EnterStage(start);
   if (start.is_root && !staged) ::_exit(1);
   // bwrap passes what it inherits on to the command.

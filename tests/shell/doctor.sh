@@ -101,6 +101,12 @@ as_root unshare -Urm "$txfs" run -- touch made 2>err || fail "run in a user name
 rm roots/ws/made
 rm -rf roots/state /run/txfs
 
+# Root of a container that may not map ids.
+unable() { as_root setpriv --bounding-set=-setuid,-setgid --inh-caps=-setuid,-setgid "$@"; }
+says fail user-namespace "no ids can be mapped" "SETUID and SETGID" unable "$txfs" doctor
+run_names "SETUID and SETGID" unable "$txfs"
+rm -rf roots/state /run/txfs
+
 # No user namespaces, for the reasons that there are.
 cat >none-left <<'END2'
 echo 0 >/proc/sys/user/max_user_namespaces
