@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -16,6 +15,7 @@
 
 #include "journal/support/crash_point.h"
 #include "journal/support/file.h"
+#include "journal/support/filesystem_kind.h"
 #include "journal/support/io.h"
 
 namespace txfs {
@@ -28,14 +28,6 @@ constexpr std::string_view kNewSuffix = ".new";
 constexpr const char* kReserved = "reserved";
 constexpr int kLockTimeoutMs = 10'000;
 constexpr int kResumeTimeoutMs = 3'000;
-
-// LMDB needs locks and shared mappings that see each other: no filesystem
-// whose server is elsewhere promises both.
-constexpr std::array<uint32_t, 11> kNetworkFilesystems = {
-    NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC,
-    V9FS_MAGIC,       AFS_SUPER_MAGIC,  AFS_FS_MAGIC,     CODA_SUPER_MAGIC,
-    CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, NCP_SUPER_MAGIC,
-};
 
 constexpr std::array<std::string_view, 22> kEntries = {
     ".gitignore",      ".gitignore.new", "FORMAT",      "FORMAT.new",
@@ -145,8 +137,7 @@ Result<UniqueFd> Store::OpenDirectory(int dir, const std::string& path,
 Status Store::CheckFilesystem() {
   struct statfs st{};
   if (::fstatfs(dir_.get(), &st) != 0) return Fail(errno, "statfs");
-  if (std::ranges::count(kNetworkFilesystems,
-                         static_cast<uint32_t>(st.f_type)) != 0) {
+  if (IsServedElsewhere(st)) {
     return Fail(ENOLCK,
                 "store " + display_path_ +
                     " is on a network or FUSE filesystem, where LMDB cannot "

@@ -56,6 +56,11 @@ Result<int> RunSavepoint(const Context& context, const std::string& name,
 Result<int> RunRollback(const Context& context, const std::string& name,
                         bool json);
 
+/// Tries what `txfs run` needs for `workspace` (none: the working directory).
+/// Exit code 1 if it would not work.
+Result<int> RunDoctor(const Context& context,
+                      const std::optional<std::string>& workspace, bool json);
+
 /// Exit code 1 if there are problems.
 Result<int> RunFsck(const Context& context, bool json);
 

@@ -5,11 +5,14 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <vector>
 
 #include "cli/locate/way.h"
+#include "cli/output/paths.h"
 #include "cli/protocol/runtime_dir.h"
 #include "fs/host/mount_table.h"
 #include "journal/support/file.h"
@@ -141,6 +144,27 @@ Result<UniqueFd> OpenStateDirectory(bool make) {
     return BadStateDirectory(path, "is open to other users");
   }
   return opened;
+}
+
+Status CheckStateDirectory() {
+  const std::string state = StateDirectory();
+  std::string there = state;
+  struct stat st{};
+  while (there.size() > 1 && ::stat(there.c_str(), &st) != 0 &&
+         errno == ENOENT) {
+    there.resize(std::max<size_t>(there.rfind('/'), 1));
+  }
+  if (there == state) {
+    TRY(OpenStateDirectory(false));
+    return {};
+  }
+  // What is missing is made below `there`, which so is one of those above.
+  TRY(CheckAbove(JoinPath(RealPath(there), "missing")));
+  if (::access(there.c_str(), W_OK | X_OK) != 0) {
+    return Fail(errno, "cannot create " + state + " in " + there,
+                "set HOME, or XDG_STATE_HOME, to a directory of your own");
+  }
+  return {};
 }
 
 Status ActAsOwner(const std::string& directory,

@@ -28,6 +28,9 @@ Status CheckIsOwn(int fd, const std::string& what, const std::string& path);
 /// ENOENT if there is none.
 Result<UniqueFd> OpenStateDirectory(bool make);
 
+/// Whether OpenStateDirectory(true) would succeed. Makes nothing.
+Status CheckStateDirectory();
+
 /// For root: permanently becomes the user who owns `directory`, or who made the
 /// mount in which it lies, and executes this program again with `arguments`
 /// (the program's name first). Returns at once if that user is the caller.

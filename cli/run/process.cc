@@ -21,6 +21,7 @@
 
 #include "cli/output/errors.h"
 #include "cli/output/json.h"
+#include "cli/run/id_map.h"
 #include "cli/run/terminal_filter.h"
 #include "journal/support/file.h"
 
@@ -170,6 +171,8 @@ bool EnterStage(const Start& start) {
                            pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != supervisor) ::_exit(1);
+  // Its own end would keep it waiting when the supervisor cannot map the ids.
+  start.mapped.write.Reset();
   const bool staged = EnterStage(start);
   if (start.is_root && !staged) ::_exit(1);
   // bwrap passes what it inherits on to the command.
@@ -186,9 +189,8 @@ bool MapAllIds(pid_t pid, const Start& start) {
   char byte = 0;
   if (::read(start.unshared.read.get(), &byte, 1) != 1) return false;
   const std::string process = "/proc/" + std::to_string(pid);
-  constexpr const char* kAll = "0 0 4294967295";
-  return WriteText((process + "/uid_map").c_str(), kAll) &&
-         WriteText((process + "/gid_map").c_str(), kAll) &&
+  return WriteText((process + "/uid_map").c_str(), IdentityMap("uid_map")) &&
+         WriteText((process + "/gid_map").c_str(), IdentityMap("gid_map")) &&
          ::write(start.mapped.write.get(), &byte, 1) == 1;
 }
 

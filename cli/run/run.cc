@@ -26,6 +26,7 @@
 #include "cli/run/report.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
+#include "cli/run/sandbox_probes.h"
 #include "journal/support/file.h"
 
 extern char** environ;
@@ -154,7 +155,7 @@ class Run {
     channel_.reset();
     if (!done) {
       report_.outcome = "rolled back";
-      report_.why = done.error().ToString();
+      report_.why = "txfs failed";
       report_.code = kOwnCode;
       if (run_->is_open()) TRY(run_->RollBack());
       TRY(Conclude());
@@ -245,8 +246,7 @@ class Run {
                   "its log is in " + StateDirectory() + "/log; try again");
     }
     if (ended.why == Ended::Why::kNotBegun) {
-      return Fail(0, "bwrap did not start the command",
-                  "its message is above; `txfs doctor` looks for the cause");
+      return std::unexpected(WhyNoSandbox());
     }
     report_.code = ended.code;
     if (ended.code != 0) {

@@ -23,8 +23,6 @@
 namespace txfs::cli {
 namespace {
 
-constexpr std::string_view kRunPrefix = "run-";
-
 /// The git repository around `directory` whose names only this user or root
 /// could have made, below the home.
 std::optional<std::string> RepositoryAround(const std::string& directory) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/locate/context.h"
@@ -11,7 +12,8 @@
 
 namespace txfs::cli {
 
-/// A name for what belongs to one run: "run-" and six characters.
+inline constexpr std::string_view kRunPrefix = "run-";
+/// A name for what belongs to one run: kRunPrefix and six characters.
 Result<std::string> MakeRunName();
 
 /// The transaction of a run.
