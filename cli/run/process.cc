@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -29,6 +30,10 @@ constexpr const char* kBwrap = "bwrap";
 
 /// How long a command that was told to end may take, milliseconds.
 constexpr uint64_t kGraceMs = 5000;
+
+/// Exit codes of runs that were stopped.
+constexpr int kTimeoutCode = 124;
+constexpr int kLimitCode = 123;
 
 uint64_t NowMs() {
   timespec now{};
@@ -117,6 +122,16 @@ class Foreground {
   pid_t group_ = -1;
 };
 
+/// The end of bwrap leaves pid 1 of its sandbox to this process, which so
+/// learns what the sandbox has used. Until the end of this.
+class Subreaper {
+ public:
+  Subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  ~Subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  Subreaper(const Subreaper&) = delete;
+  Subreaper& operator=(const Subreaper&) = delete;
+};
+
 /// The words of a command for exec.
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -130,6 +145,7 @@ struct Start {
   std::vector<std::string> words;  ///< of bwrap
   std::vector<int> kept;           ///< descriptors for bwrap
   bool is_root = false;
+  const Limits* limits = nullptr;
   /// The supervisor writes one byte when the ids are mapped.
   Pipe mapped;
   /// The child writes one byte when it has a user namespace.
@@ -167,8 +183,15 @@ bool EnterStage(const Start& start) {
                            pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != supervisor) ::_exit(1);
+  const bool limited = start.limits->Enter();
   const bool staged = EnterStage(start);
   if (start.is_root && !staged) ::_exit(1);
+  if (!limited || !start.limits->Restrict()) {
+    constexpr std::string_view kSaid =
+        "error: the limits cannot be set for the command\n";
+    std::ignore = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
+    ::_exit(1);
+  }
   // bwrap passes what it inherits on to the command.
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int fd : start.kept) ::fcntl(fd, F_SETFD, 0);
@@ -205,10 +228,11 @@ pid_t CommandOf(pid_t first) {
 /// A sandbox that runs.
 class Supervision {
  public:
-  Supervision(pid_t bwrap, UniqueFd status, uint64_t timeout_ms,
+  Supervision(pid_t bwrap, UniqueFd status, uint64_t timeout_ms, Limits& limits,
               const std::function<void(pid_t)>& on_begin)
       : bwrap_(bwrap),
         status_(std::move(status)),
+        limits_(limits),
         on_begin_(on_begin),
         deadline_(timeout_ms == 0 ? 0 : NowMs() + timeout_ms) {
     const sigset_t set = Watched();
@@ -217,10 +241,14 @@ class Supervision {
 
   Ended Wait() {
     int state = 0;
-    while (::waitpid(bwrap_, &state, WNOHANG) == 0) WaitForEvent();
+    rusage usage{};
+    while (::wait4(bwrap_, &state, WNOHANG, &usage) == 0) WaitForEvent();
     ReadStatus();
-    AwaitEndOfAll();
-    if (timed_out_) return {Ended::Why::kTimeout, 124};
+    AwaitEndOfAll(usage);
+    limits_.End(usage);
+    if (!exceeded_) exceeded_ = limits_.Exceeded(0);
+    if (exceeded_) return {Ended::Why::kLimit, kLimitCode, exceeded_};
+    if (timed_out_) return {Ended::Why::kTimeout, kTimeoutCode};
     if (code_) return {Ended::Why::kItself, *code_};
     if (first_ != 0 && WIFSIGNALED(state)) {
       return {Ended::Why::kItself, 128 + WTERMSIG(state)};
@@ -231,24 +259,31 @@ class Supervision {
 
  private:
   /// bwrap may end before the processes of its sandbox have. The kernel ends
-  /// them before pid 1 counts as ended.
-  void AwaitEndOfAll() {
+  /// them before pid 1 counts as ended. `usage`: of bwrap; adds theirs.
+  void AwaitEndOfAll(rusage& usage) const {
     if (!first_fd_.valid()) return;
     ::syscall(SYS_pidfd_send_signal, first_fd_.get(), SIGKILL, nullptr, 0);
     pollfd ended{first_fd_.get(), POLLIN, 0};
     while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
     }
+    rusage rest{};
+    // Not if bwrap has waited for it: then `usage` has it all.
+    if (::wait4(first_, nullptr, WNOHANG, &rest) != first_) return;
+    timeradd(&usage.ru_utime, &rest.ru_utime, &usage.ru_utime);
+    timeradd(&usage.ru_stime, &rest.ru_stime, &usage.ru_stime);
+    usage.ru_maxrss = std::max(usage.ru_maxrss, rest.ru_maxrss);
   }
 
   void WaitForEvent() {
     std::array<pollfd, 2> fds = {pollfd{signals_.get(), POLLIN, 0},
                                  pollfd{status_.get(), POLLIN, 0}};
-    int wait_ms = -1;
+    int wait_ms = exceeded_ ? -1 : limits_.interval_ms();
     if (deadline_ != 0) {
       const uint64_t now = NowMs();
       if (now >= deadline_) return OnDeadline();
-      wait_ms =
+      const int left =
           static_cast<int>(std::min<uint64_t>(deadline_ - now, 3'600'000));
+      wait_ms = wait_ms < 0 ? left : std::min(wait_ms, left);
     }
     ::poll(fds.data(), status_.valid() ? 2 : 1, wait_ms);
     if (fds[1].revents != 0) ReadStatus();
@@ -256,6 +291,9 @@ class Supervision {
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
       OnSignal(info);
     }
+    if (exceeded_ || limits_.interval_ms() < 0) return;
+    exceeded_ = limits_.Exceeded(first_);
+    if (exceeded_) Kill();
   }
 
   void OnDeadline() {
@@ -336,9 +374,11 @@ class Supervision {
 
   const pid_t bwrap_;
   UniqueFd status_, signals_;
+  Limits& limits_;
   const std::function<void(pid_t)>& on_begin_;
   uint64_t deadline_;  ///< 0: none
   bool ending_ = false, timed_out_ = false;
+  std::optional<ExceededLimit> exceeded_;
   pid_t first_ = 0;  ///< pid 1 of the sandbox, as seen here
   UniqueFd first_fd_;
   std::optional<int> code_;
@@ -355,10 +395,11 @@ std::string Joined(const std::vector<std::string>& words) {
 
 Result<Ended> RunSandboxed(const Sandbox& sandbox,
                            const std::vector<std::string>& command,
-                           uint64_t timeout_ms,
+                           uint64_t timeout_ms, Limits& limits,
                            const std::function<void(pid_t)>& on_begin) {
   Start start;
   start.is_root = ::geteuid() == 0;
+  start.limits = &limits;
   start.mapped = TRY(MakePipe());
   start.unshared = TRY(MakePipe());
   const UniqueFd arguments =
@@ -380,6 +421,7 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
 
   const Foreground foreground;
   const BlockedSignals signals;
+  const Subreaper subreaper;
   const pid_t supervisor = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(errno, "cannot start a process");
@@ -388,7 +430,8 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
   start.unshared.write.Reset();
   if (start.is_root) std::ignore = MapAllIds(pid, start);
   start.mapped.write.Reset();
-  return Supervision(pid, std::move(status.read), timeout_ms, on_begin).Wait();
+  return Supervision(pid, std::move(status.read), timeout_ms, limits, on_begin)
+      .Wait();
 }
 
 }  // namespace txfs::cli

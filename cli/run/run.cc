@@ -155,7 +155,11 @@ class Run {
 
  private:
   Result<Ended> Execute(const std::vector<std::string>& command) {
-    return RunSandboxed(sandbox_, command, arguments_.timeout_ms,
+    const auto limits = TRY(Limits::Make(
+        arguments_.limits, [&](const std::vector<std::string>& made) {
+          return run_->Announce(made);
+        }));
+    return RunSandboxed(sandbox_, command, arguments_.timeout_ms, *limits,
                         [&](pid_t pid) { std::ignore = run_->Started(pid); });
   }
 
@@ -237,6 +241,7 @@ class Run {
       return "`" + failed_validator_ + "` failed";
     }
     if (ended.why == Ended::Why::kTimeout) return "timeout";
+    if (ended.limit) return DescribeExceeded(*ended.limit, arguments_.limits);
     return "exit " + std::to_string(code_);
   }
 
