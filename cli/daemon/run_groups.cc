@@ -8,13 +8,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <thread>
 
+#include "cli/daemon/kernel_file.h"
 #include "cli/output/text.h"
-#include "journal/support/file.h"
 
 namespace txfs::cli {
 namespace {
@@ -33,9 +32,7 @@ bool IsRunGroup(const std::string& path) {
 }
 
 void EndProcessesOf(const std::string& group) {
-  const auto text = ReadWholeFile(AT_FDCWD, group + "/cgroup.procs");
-  if (!text) return;
-  std::istringstream lines(*text);
+  std::istringstream lines(ReadKernelFile(group + "/cgroup.procs"));
   // 0 is one that has no id here.
   for (pid_t pid = 0; lines >> pid;) {
     if (pid > 0) ::kill(pid, SIGKILL);

@@ -7,16 +7,12 @@
 #include <algorithm>
 #include <sstream>
 
+#include "cli/daemon/kernel_file.h"
 #include "cli/daemon/run_groups.h"
 #include "fs/host/mount_table.h"
-#include "journal/support/file.h"
 
 namespace txfs::cli {
 namespace {
-
-std::string TextOf(const std::string& path) {
-  return ReadWholeFile(AT_FDCWD, path).value_or("");
-}
 
 /// Whether `list`, with `separator` between words, has `word`.
 bool HasWord(const std::string& list, std::string_view word, char separator) {
@@ -27,12 +23,6 @@ bool HasWord(const std::string& list, std::string_view word, char separator) {
   return false;
 }
 
-bool PutText(const std::string& path, std::string_view text) {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return fd.valid() && ::write(fd.get(), text.data(), text.size()) ==
-                           static_cast<ssize_t>(text.size());
-}
-
 /// A group of this process, and the directory above which it cannot see.
 struct OwnGroup {
   std::string path, top;
@@ -41,7 +31,7 @@ struct OwnGroup {
 /// The path of this process's group, below the root of its hierarchy: that with
 /// `controller`, or of version 2 if that is "".
 std::optional<std::string> NameOfOwnGroup(std::string_view controller) {
-  std::istringstream lines(TextOf("/proc/self/cgroup"));
+  std::istringstream lines(ReadKernelFile("/proc/self/cgroup"));
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(':');
     const size_t second = line.find(':', first + 1);
@@ -69,7 +59,7 @@ std::optional<OwnGroup> FindOwnGroup(std::string_view controller) {
     if (!is_it) continue;
     for (const std::string& below : {*name, std::string("/")}) {
       std::string path = mount.mountpoint + (below == "/" ? "" : below);
-      if (HasWord(TextOf(path + "/cgroup.procs"), own, '\n')) {
+      if (HasWord(ReadKernelFile(path + "/cgroup.procs"), own, '\n')) {
         return OwnGroup{std::move(path), mount.mountpoint};
       }
     }
@@ -81,11 +71,12 @@ std::optional<OwnGroup> FindOwnGroup(std::string_view controller) {
 /// it may. The kernel allows that only where no processes are.
 bool TurnOn(const std::string& parent,
             const std::vector<std::string>& controllers) {
-  std::string on = TextOf(parent + "/cgroup.subtree_control");
+  std::string on = ReadKernelFile(parent + "/cgroup.subtree_control");
   std::ranges::replace(on, '\n', ' ');
   return std::ranges::all_of(controllers, [&](const std::string& controller) {
     return HasWord(on, controller, ' ') ||
-           PutText(parent + "/cgroup.subtree_control", "+" + controller);
+           WriteKernelFile(parent + "/cgroup.subtree_control",
+                           "+" + controller);
   });
 }
 
@@ -155,11 +146,11 @@ bool ControlGroup::Enter() const {
 }
 
 bool ControlGroup::Write(std::string_view file, std::string_view text) const {
-  return PutText(path_ + "/" + std::string(file), text);
+  return WriteKernelFile(path_ + "/" + std::string(file), text);
 }
 
 uint64_t ControlGroup::Read(std::string_view file, std::string_view key) const {
-  std::istringstream words(TextOf(path_ + "/" + std::string(file)));
+  std::istringstream words(ReadKernelFile(path_ + "/" + std::string(file)));
   uint64_t number = 0;
   if (key.empty()) {
     words >> number;

@@ -46,8 +46,8 @@ std::string DescribeExceeded(ExceededLimit limit, const LimitValues& values) {
     return "memory limit of " + HumanSize(values.memory) + " exceeded";
   }
   if (limit == ExceededLimit::kPids) {
-    return "limit of " + Count(values.pids, "process") +
-           (values.pids == 1 ? "" : "es") + " exceeded";
+    return "limit of " + std::to_string(values.pids) +
+           (values.pids == 1 ? " process" : " processes") + " exceeded";
   }
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s",
@@ -180,9 +180,11 @@ bool Limits::HasKilledForMemory() const {
     return memory_->Read("memory.events", "oom_kill") != 0 &&
            memory_->Read("memory.events", "oom") != 0;
   }
+  // Charges of several pages may fail a little below the limit. The counts of
+  // failures (memory.failcnt) stay 0 on new kernels.
+  constexpr uint64_t kNear = 1 << 20;
   return memory_->Read("memory.oom_control", "oom_kill") != 0 &&
-         (memory_->Read("memory.failcnt") != 0 ||
-          memory_->Read("memory.memsw.failcnt") != 0);
+         memory_->Read("memory.max_usage_in_bytes") + kNear >= values_.memory;
 }
 
 uint64_t Limits::CpuTime() const {

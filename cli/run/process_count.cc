@@ -1,20 +1,22 @@
 #include "cli/run/process_count.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
+#include <cstdlib>
 #include <initializer_list>
 #include <sstream>
 #include <string>
 #include <string_view>
 
+#include "cli/daemon/kernel_file.h"
 #include "journal/support/file.h"
 
 namespace txfs::cli {
 namespace {
 
 std::string ProcText(const std::string& path) {
-  return ReadWholeFile(AT_FDCWD, "/proc/" + path).value_or("");
+  return ReadKernelFile("/proc/" + path);
 }
 
 /// The sum of the lines "NAME:  N kB" with one of `names`, in bytes.

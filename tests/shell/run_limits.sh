@@ -144,7 +144,8 @@ check_limits() {
   # The supervisor is killed. Whoever has the output open has ended with the run.
   mkfifo pipe
   chmod 666 pipe
-  act "$TXFS" -C ws run --memory 300M --pids 50 --cpu-time 1h -- \
+  setpriv --reuid="$uid" --regid="$uid" --clear-groups \
+    "$TXFS" -C ws run --memory 300M --pids 50 --cpu-time 1h -- \
     sh -c "$files; echo ready; sleep 1000" >pipe 2>"$err" &
   supervisor=$!
   exec 3<pipe
