@@ -68,9 +68,16 @@ std::optional<OwnGroup> FindOwnGroup(std::string_view controller) {
 }
 
 /// Whether the groups in `parent` have the controllers, which this turns on if
-/// it may. The kernel allows that only where no processes are.
+/// it may. Groups in one with processes have none, but for the topmost. (Some
+/// controllers can be turned on there, but then only for threads.)
 bool TurnOn(const std::string& parent,
             const std::vector<std::string>& controllers) {
+  if (controllers.empty()) return true;
+  const bool is_topmost =
+      ::access((parent + "/cgroup.type").c_str(), F_OK) != 0;
+  if (!is_topmost && !ReadKernelFile(parent + "/cgroup.procs").empty()) {
+    return false;
+  }
   std::string on = ReadKernelFile(parent + "/cgroup.subtree_control");
   std::ranges::replace(on, '\n', ' ');
   return std::ranges::all_of(controllers, [&](const std::string& controller) {
@@ -143,6 +150,10 @@ ControlGroup::~ControlGroup() {
 
 bool ControlGroup::Enter() const {
   return ::write(processes_.get(), "0", 1) == 1;
+}
+
+bool ControlGroup::TakesProcesses() const {
+  return ReadKernelFile(path_ + "/cgroup.type") == "domain\n";
 }
 
 bool ControlGroup::Write(std::string_view file, std::string_view text) const {

@@ -40,6 +40,8 @@ class ControlGroup {
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Moves the calling process there. Safe after a fork.
   [[nodiscard]] bool Enter() const;
+  /// Of version 2: whether processes may be in it.
+  [[nodiscard]] bool TakesProcesses() const;
   [[nodiscard]] bool Write(std::string_view file, std::string_view text) const;
   /// The number in `file`, or, of a file with a number for each of several
   /// keys, that of `key`. 0: not there.

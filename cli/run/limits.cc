@@ -92,7 +92,8 @@ const ControlGroup* Limits::MakeGroup(const std::string& path) {
 bool Limits::UseUnified(const GroupPlan& plan) {
   const ControlGroup* group = MakeGroup(plan.unified);
   if (group == nullptr) return false;
-  if ((values_.memory != 0 &&
+  if (!group->TakesProcesses() ||
+      (values_.memory != 0 &&
        !group->Write("memory.max", std::to_string(values_.memory))) ||
       (values_.pids != 0 &&
        !group->Write("pids.max", std::to_string(values_.pids + kOfBwrap)))) {

@@ -33,9 +33,12 @@ END
 # Whether the user that acts can make control groups, in the ways that txfs knows.
 makes_groups() {
   [ "$uid" -eq 0 ] || return 1
-  [ -w /sys/fs/cgroup/memory/memory.limit_in_bytes ] ||
-    { [ -w /sys/fs/cgroup/cgroup.procs ] &&
-      grep -qw memory /sys/fs/cgroup/cgroup.controllers; }
+  [ ! -w /sys/fs/cgroup/memory/memory.limit_in_bytes ] || return 0
+  # The topmost group that a container sees is not the topmost one.
+  own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+  [ -w /sys/fs/cgroup/cgroup.subtree_control ] &&
+    grep -qw memory /sys/fs/cgroup/cgroup.controllers &&
+    { [ "$own" != / ] || [ ! -e /sys/fs/cgroup/cgroup.type ]; }
 }
 
 act() { setpriv --reuid="$uid" --regid="$uid" --clear-groups "$@"; }
