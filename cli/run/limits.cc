@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <tuple>
 
+#include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
 #include "cli/run/process_count.h"
 #include "cli/run/run_transaction.h"
@@ -62,9 +63,10 @@ Result<std::unique_ptr<Limits>> Limits::Make(
   if (limits->interval_ms() < 0) return limits;
   const std::string run = TRY(MakeRunName());
   const GroupPlan plan =
-      PlanGroups("txfs-" + run, {.memory = values.memory != 0,
-                                 .pids = values.pids != 0,
-                                 .cpu = values.cpu_ms != 0});
+      PlanGroups(std::string(kRunGroupPrefix) + run.substr(run.find('-') + 1),
+                 {.memory = values.memory != 0,
+                  .pids = values.pids != 0,
+                  .cpu = values.cpu_ms != 0});
   const std::vector<std::string> paths = plan.Paths();
   if (!paths.empty()) TRY(announce(paths));
   if (!limits->UseUnified(plan)) limits->UseClassic(plan);
