@@ -11,6 +11,7 @@
 #include <csignal>
 #include <utility>
 
+#include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/wire.h"
@@ -86,6 +87,7 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   supervisor_ = std::move(supervisor);
   stop_ = std::move(stop);
   sandbox_.Reset();
+  groups_.clear();
   savepoint_ = begin.name;
   owns_mount_ = GetBool(request, "own");
   fresh_ = before.changes == 0 && before.savepoints.empty();
@@ -100,7 +102,11 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
 Status RunWatch::Start(const Json& request) {
   const MutexLock lock(mutex_);
   if (!active_) return Fail(0, "no run works in this mount");
-  sandbox_ = OpenProcess(static_cast<pid_t>(GetUint(request, "pid")));
+  if (request.contains("groups")) {
+    groups_ = DecodeList(GetMember(request, "groups"));
+  }
+  const auto pid = static_cast<pid_t>(GetUint(request, "pid"));
+  if (pid > 0) sandbox_ = OpenProcess(pid);
   return {};
 }
 
@@ -136,6 +142,7 @@ void RunWatch::RollBack() {
       ::syscall(SYS_pidfd_send_signal, sandbox_.get(), SIGKILL, nullptr, 0);
       AwaitFirst(sandbox_.get(), stop_.get());
     }
+    for (const std::string& group : groups_) RemoveRunGroup(group);
   }
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {

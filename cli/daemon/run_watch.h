@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cli/protocol/framing.h"
 #include "fs/workspace/workspace.h"
@@ -50,6 +51,7 @@ class RunWatch {
   std::string savepoint_ GUARDED_BY(mutex_);
   UniqueFd supervisor_ GUARDED_BY(mutex_);
   UniqueFd sandbox_ GUARDED_BY(mutex_);  ///< the process that ends it
+  std::vector<std::string> groups_ GUARDED_BY(mutex_);  ///< may be there
   UniqueFd stop_ GUARDED_BY(mutex_);
   std::thread thread_ GUARDED_BY(mutex_);
 };

@@ -23,6 +23,7 @@ struct RunOptions {
   RunArguments run;
   std::string on_success = "commit", on_failure = "discard";
   std::string timeout, network = "host";
+  std::string memory, cpu_time;
   bool keep = false;
 };
 
@@ -45,6 +46,31 @@ Result<uint64_t> ParseDuration(const std::string& text) {
   return std::stoull(text.substr(0, digits)) * factor;
 }
 
+/// "500", "100M", "4GiB" in bytes.
+Result<uint64_t> ParseMemory(const std::string& text) {
+  size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
+    ++digits;
+  }
+  std::string unit = text.substr(digits);
+  if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
+  constexpr std::string_view kLetters = "KMGT";
+  const size_t letter = unit.empty() ? 0 : kLetters.find(unit);
+  if (digits == 0 || digits > 12 || unit.size() > 1 ||
+      letter == std::string_view::npos) {
+    return Fail(ErrorKind::kUsage, 0, text + " is no size",
+                "write a number and K, M, G or T, such as 4G");
+  }
+  const int shift = unit.empty() ? 0 : 10 * (static_cast<int>(letter) + 1);
+  constexpr uint64_t kMost = 1ULL << 52;
+  const uint64_t number = std::stoull(text.substr(0, digits));
+  if (number == 0 || number > kMost >> shift) {
+    return Fail(ErrorKind::kUsage, 0, text + " is no limit of memory",
+                "write more than 0 and at most 4096T");
+  }
+  return number << shift;
+}
+
 Result<RunArguments> ToArguments(const RunOptions& options,
                                  const std::vector<std::string>& words,
                                  const Context& context) {
@@ -62,6 +88,16 @@ Result<RunArguments> ToArguments(const RunOptions& options,
       options.keep ? Settle::kKeep : TRY(SettleFromName(options.on_failure));
   if (!options.timeout.empty()) {
     run.timeout_ms = TRY(ParseDuration(options.timeout));
+  }
+  if (!options.memory.empty()) {
+    run.limits.memory = TRY(ParseMemory(options.memory));
+  }
+  if (!options.cpu_time.empty()) {
+    run.limits.cpu_ms = TRY(ParseDuration(options.cpu_time));
+    if (run.limits.cpu_ms == 0) {
+      return Fail(ErrorKind::kUsage, 0, "--cpu-time is 0",
+                  "write a longer time, such as 10m");
+    }
   }
   if (options.network != "host" && options.network != "none") {
     return Fail(ErrorKind::kUsage, 0, "unknown network " + options.network,
@@ -110,6 +146,18 @@ void AddRunCommands(CLI::App& app, Command& command) {
   sub->add_option("--timeout", options->timeout,
                   "End the command after this time (exit code 124)")
       ->type_name("TIME");
+  sub->add_option("--memory", options->memory,
+                  "End the run if the command uses more memory (exit code 123)")
+      ->type_name("SIZE");
+  sub->add_option("--cpu-time", options->cpu_time,
+                  "End the run if the command computes for longer (exit code "
+                  "123)")
+      ->type_name("TIME");
+  sub->add_option("--pids", run.limits.pids,
+                  "End the run if the command has more processes and threads "
+                  "at a time (exit code 123)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
   sub->add_option("--home", run.home,
                   "What the command writes to the home: cow (default): it "
                   "stays in the run; ro: refused; rw: written")

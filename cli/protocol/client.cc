@@ -136,6 +136,12 @@ Status Client::StartRun(pid_t pid) {
   return {};
 }
 
+Status Client::AnnounceGroups(const std::vector<std::string>& groups) {
+  TRY(connection_->Call(
+      {{"request", "run_start"}, {"groups", EncodeList(groups)}}));
+  return {};
+}
+
 Status Client::EndRun() {
   TRY(connection_->Call({{"request", "run_end"}}));
   return {};

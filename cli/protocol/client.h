@@ -110,6 +110,9 @@ class Client {
   Result<RunBegun> BeginRun(const std::string& savepoint, bool own);
   /// `pid`: the process that ends the sandbox of the run.
   Status StartRun(pid_t pid);
+  /// `groups`: control groups that the run may make, which the daemon removes
+  /// if this process dies.
+  Status AnnounceGroups(const std::vector<std::string>& groups);
   Status EndRun();
 
   Result<UndoReport> Undo(const std::string& id);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -33,6 +34,10 @@ constexpr int kOwnFailure = 125;
 
 /// How long a command that was told to end may take, milliseconds.
 constexpr uint64_t kGraceMs = 5000;
+
+/// Exit codes of runs that were stopped.
+constexpr int kTimeoutCode = 124;
+constexpr int kLimitCode = 123;
 
 uint64_t NowMs() {
   timespec now{};
@@ -121,6 +126,16 @@ class Foreground {
   pid_t group_ = -1;
 };
 
+/// The end of bwrap leaves pid 1 of its sandbox to this process, which so
+/// learns what the sandbox has used. Until the end of this.
+class Subreaper {
+ public:
+  Subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  ~Subreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  Subreaper(const Subreaper&) = delete;
+  Subreaper& operator=(const Subreaper&) = delete;
+};
+
 /// The words of a command for exec.
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -134,6 +149,7 @@ struct Start {
   std::vector<std::string> words;  ///< of bwrap
   std::vector<int> kept;           ///< descriptors for bwrap
   bool is_root = false;
+  const Limits* limits = nullptr;
   /// The supervisor writes one byte when the ids are mapped.
   Pipe mapped;
   /// The child writes one byte when it has a user namespace.
@@ -173,8 +189,15 @@ bool EnterStage(const Start& start) {
   if (::getppid() != supervisor) ::_exit(1);
   // Its own end would keep it waiting when the supervisor cannot map the ids.
   start.mapped.write.Reset();
+  const bool limited = start.limits == nullptr || start.limits->Enter();
   const bool staged = EnterStage(start);
   if (start.is_root && !staged) ::_exit(1);
+  if (!limited || (start.limits != nullptr && !start.limits->Restrict())) {
+    constexpr std::string_view kSaid =
+        "error: the limits cannot be set for the command\n";
+    std::ignore = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
+    ::_exit(1);
+  }
   // bwrap passes what it inherits on to the command.
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int fd : start.kept) ::fcntl(fd, F_SETFD, 0);
@@ -217,6 +240,7 @@ class Supervision {
       : child_(child),
         is_plain_(!status.valid()),
         status_(std::move(status)),
+        limits_(bounds.limits),
         on_begin_(on_begin),
         needed_(bounds.needed),
         deadline_(bounds.timeout_ms == 0 ? 0 : NowMs() + bounds.timeout_ms) {
@@ -226,11 +250,17 @@ class Supervision {
 
   Ended Wait() {
     int state = 0;
-    while (::waitpid(child_, &state, WNOHANG) == 0) WaitForEvent();
+    rusage usage{};
+    while (::wait4(child_, &state, WNOHANG, &usage) == 0) WaitForEvent();
     ReadStatus();
-    AwaitEndOfAll();
+    AwaitEndOfAll(usage);
+    if (limits_ != nullptr) {
+      limits_->End(usage);
+      if (!exceeded_) exceeded_ = limits_->Exceeded(0);
+    }
     if (lost_) return {Ended::Why::kLost, kOwnFailure};
-    if (timed_out_) return {Ended::Why::kTimeout, 124};
+    if (exceeded_) return {Ended::Why::kLimit, kLimitCode, exceeded_};
+    if (timed_out_) return {Ended::Why::kTimeout, kTimeoutCode};
     if (code_) return {Ended::Why::kItself, *code_};
     const bool begun = is_plain_ || (first_ != 0 && WIFSIGNALED(state));
     return {begun ? Ended::Why::kItself : Ended::Why::kNotBegun,
@@ -239,13 +269,24 @@ class Supervision {
 
  private:
   /// bwrap may end before the processes of its sandbox have. The kernel ends
-  /// them before pid 1 counts as ended.
-  void AwaitEndOfAll() {
+  /// them before pid 1 counts as ended. `usage`: of bwrap; adds theirs.
+  void AwaitEndOfAll(rusage& usage) const {
     if (!first_fd_.valid()) return;
     ::syscall(SYS_pidfd_send_signal, first_fd_.get(), SIGKILL, nullptr, 0);
     pollfd ended{first_fd_.get(), POLLIN, 0};
     while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
     }
+    rusage rest{};
+    // Not if bwrap has waited for it: then `usage` has it all.
+    if (::wait4(first_, nullptr, WNOHANG, &rest) != first_) return;
+    timeradd(&usage.ru_utime, &rest.ru_utime, &usage.ru_utime);
+    timeradd(&usage.ru_stime, &rest.ru_stime, &usage.ru_stime);
+    usage.ru_maxrss = std::max(usage.ru_maxrss, rest.ru_maxrss);
+  }
+
+  /// How often to look at the limits, milliseconds; -1: not at all.
+  [[nodiscard]] int Interval() const {
+    return limits_ == nullptr ? -1 : limits_->interval_ms();
   }
 
   void WaitForEvent() {
@@ -256,12 +297,13 @@ class Supervision {
     if (!lost_) {
       for (const int process : needed_) fds.push_back({process, POLLIN, 0});
     }
-    int wait_ms = -1;
+    int wait_ms = exceeded_ ? -1 : Interval();
     if (deadline_ != 0) {
       const uint64_t now = NowMs();
       if (now >= deadline_) return OnDeadline();
-      wait_ms =
+      const int left =
           static_cast<int>(std::min<uint64_t>(deadline_ - now, 3'600'000));
+      wait_ms = wait_ms < 0 ? left : std::min(wait_ms, left);
     }
     if (::poll(fds.data(), fds.size(), wait_ms) < 0) return;
     if (fds[1].revents != 0) ReadStatus();
@@ -275,6 +317,9 @@ class Supervision {
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
       OnSignal(info);
     }
+    if (exceeded_ || Interval() < 0) return;
+    exceeded_ = limits_->Exceeded(is_plain_ ? child_ : first_);
+    if (exceeded_) Kill();
   }
 
   void OnDeadline() {
@@ -358,11 +403,13 @@ class Supervision {
   const pid_t child_;
   const bool is_plain_;
   UniqueFd status_, signals_;
+  Limits* limits_;  ///< null: none
   const std::function<void(pid_t)>& on_begin_;
   const std::vector<int> needed_;
   uint64_t deadline_;  ///< 0: none
   bool lost_ = false;
   bool ending_ = false, timed_out_ = false;
+  std::optional<ExceededLimit> exceeded_;
   pid_t first_ = 0;  ///< pid 1 of the sandbox, as seen here
   UniqueFd first_fd_;
   std::optional<int> code_;
@@ -421,14 +468,15 @@ Result<Ended> RunPlain(
     const std::vector<std::string>& command, const std::string& directory,
     const std::optional<std::vector<std::string>>& environment,
     const RunBounds& bounds, const std::function<void(pid_t)>& on_begin) {
-  // What loses its parent becomes a child of this process, and is killed.
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const Foreground foreground;
   const BlockedSignals signals;
+  // What loses its parent becomes a child of this process, and is killed.
+  const Subreaper subreaper;
   const pid_t supervisor = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(errno, "cannot start a process");
   if (pid == 0) {
+    if (bounds.limits != nullptr && !bounds.limits->Enter()) ::_exit(126);
     RunCommand(command, directory, environment, signals, supervisor);
   }
   if (on_begin) on_begin(pid);
@@ -443,6 +491,7 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
                            const std::function<void(pid_t)>& on_begin) {
   Start start;
   start.is_root = ::geteuid() == 0;
+  start.limits = bounds.limits;
   start.mapped = TRY(MakePipe());
   start.unshared = TRY(MakePipe());
   const UniqueFd arguments =
@@ -464,6 +513,7 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
 
   const Foreground foreground;
   const BlockedSignals signals;
+  const Subreaper subreaper;
   const pid_t supervisor = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(errno, "cannot start a process");

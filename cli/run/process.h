@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/run/limits.h"
 #include "cli/run/sandbox.h"
 #include "journal/support/result.h"
 #include "journal/support/unique_fd.h"
@@ -19,16 +20,19 @@ struct Ended {
   enum class Why : uint8_t {
     kItself,    ///< exit or a signal
     kTimeout,   ///< stopped after its time
+    kLimit,     ///< killed because it exceeded `limit`
     kNotBegun,  ///< bwrap failed before it ran the command; it has said why
     kLost,      ///< stopped because a process that it needs has died
   };
   Why why = Why::kItself;
   int code = 0;  ///< exit code; 128 + N after signal N
+  std::optional<ExceededLimit> limit = {};
 };
 
 /// What ends a run from outside.
 struct RunBounds {
-  uint64_t timeout_ms = 0;  ///< 0: none
+  uint64_t timeout_ms = 0;   ///< 0: none
+  Limits* limits = nullptr;  ///< for this command alone; null: none
   /// Descriptors of processes (pidfd_open(2)) that the run needs; borrowed.
   std::vector<int> needed;
 };
@@ -39,8 +43,8 @@ struct RunBounds {
 /// it. Signals that end a process are passed on to the command (SIGINT and
 /// SIGQUIT of a terminal reach it by themselves).
 ///
-/// `on_begin` gets the process that ends the sandbox
-/// with it, before the command runs.
+/// `on_begin` gets the process that ends the sandbox with it, before the
+/// command runs.
 ///
 /// Errors: bwrap is missing, or may not make namespaces.
 Result<Ended> RunSandboxed(const Sandbox& sandbox,

@@ -73,6 +73,10 @@ Document ToDocument(const RunReport& report) {
   document["environment_dropped"] = TextList(report.dropped);
   document["home_kept"] = TextList(report.home_kept);
   document["home_not_kept"] = TextList(report.home_not_kept);
+  document["limits_by"] = nullptr;
+  if (!report.limits_by.empty()) document["limits_by"] = report.limits_by;
+  document["peak_memory"] = report.used.memory;
+  document["cpu_milliseconds"] = report.used.cpu_ms;
   Document phases = Document::object();
   for (const auto& [name, ms] : report.phases) phases[name] = ms;
   document["milliseconds"] = std::move(phases);

@@ -232,7 +232,12 @@ class Run {
   }
 
   Status Execute(const std::vector<std::string>& command) {
+    const auto announce = [&](const std::vector<std::string>& made) {
+      return run_->Announce(made);
+    };
+    const auto limits = TRY(Limits::Make(arguments_.limits, announce));
     RunBounds bounds{.timeout_ms = arguments_.timeout_ms,
+                     .limits = limits.get(),
                      .needed = {run_->daemon()}};
     if (home_.mount) bounds.needed.push_back(home_.mount->daemon());
     const auto on_begin = [&](pid_t pid) { std::ignore = run_->Started(pid); };
@@ -249,12 +254,16 @@ class Run {
       return std::unexpected(WhyNoSandbox());
     }
     report_.code = ended.code;
-    if (ended.code != 0) {
-      report_.why = ended.why == Ended::Why::kTimeout
-                        ? "timeout"
-                        : "exit " + std::to_string(ended.code);
-    }
+    if (limits->used().memory != 0) report_.used = limits->used();
+    if (arguments_.limits.any()) report_.limits_by = limits->source();
+    if (ended.code != 0) report_.why = WhyEnded(ended);
     return {};
+  }
+
+  [[nodiscard]] std::string WhyEnded(const Ended& ended) const {
+    if (ended.why == Ended::Why::kTimeout) return "timeout";
+    if (ended.limit) return DescribeExceeded(*ended.limit, arguments_.limits);
+    return "exit " + std::to_string(ended.code);
   }
 
   /// Where the mount shows the working directory.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/locate/context.h"
+#include "cli/run/limits.h"
 #include "journal/support/result.h"
 
 namespace txfs::cli {
@@ -19,7 +20,8 @@ struct RunArguments {
   std::vector<std::string> validators;  ///< for sh -c
   Settle on_success = Settle::kCommit;
   Settle on_failure = Settle::kDiscard;
-  uint64_t timeout_ms = 0;   ///< 0: none
+  uint64_t timeout_ms = 0;  ///< 0: none
+  LimitValues limits;
   std::string home = "cow";  ///< or "ro", "rw"
   bool has_network = true;
   std::vector<std::string> rw, hide, show, env;  ///< as given

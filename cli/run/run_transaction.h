@@ -54,6 +54,10 @@ class RunTransaction {
 
   /// `pid`: the process that ends the sandbox.
   Status Started(pid_t pid) { return client_.StartRun(pid); }
+  /// `groups`: the control groups that the run may make.
+  Status Announce(const std::vector<std::string>& groups) {
+    return client_.AnnounceGroups(groups);
+  }
   /// The changes of the run.
   Result<std::vector<NetChange>> Changes();
   /// Makes a savepoint, and returns to it.

@@ -256,7 +256,8 @@ Probe NoSandbox(const std::string& said) {
   sandbox.directory = "/";
   const char* path = std::getenv("PATH");
   if (path != nullptr) sandbox.environment.emplace_back("PATH", path);
-  const auto ended = RunSandboxed(sandbox, {"true"}, kSandboxMs, {});
+  const auto ended =
+      RunSandboxed(sandbox, {"true"}, {.timeout_ms = kSandboxMs}, {});
   if (!ended) ::dprintf(STDERR_FILENO, "%s", ended.error().ToString().c_str());
   if (ended && ended->why == Ended::Why::kTimeout) {
     ::dprintf(STDERR_FILENO, "it did not end in time");

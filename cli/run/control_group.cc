@@ -1,0 +1,176 @@
+#include "cli/run/control_group.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/daemon/kernel_file.h"
+#include "cli/daemon/run_groups.h"
+#include "fs/host/mount_table.h"
+
+namespace txfs::cli {
+namespace {
+
+/// Whether `list`, with `separator` between words, has `word`.
+bool HasWord(const std::string& list, std::string_view word, char separator) {
+  std::istringstream words(list);
+  for (std::string each; std::getline(words, each, separator);) {
+    if (each == word) return true;
+  }
+  return false;
+}
+
+/// A group of this process, and the directory above which it cannot see.
+struct OwnGroup {
+  std::string path, top;
+};
+
+/// The path of this process's group, below the root of its hierarchy: that with
+/// `controller`, or of version 2 if that is "".
+std::optional<std::string> NameOfOwnGroup(std::string_view controller) {
+  std::istringstream lines(ReadKernelFile("/proc/self/cgroup"));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string list = line.substr(first + 1, second - first - 1);
+    const bool is_it =
+        controller.empty() ? list.empty() : HasWord(list, controller, ',');
+    if (is_it) return line.substr(second + 1);
+  }
+  return std::nullopt;
+}
+
+/// As NameOfOwnGroup, its directory. The mount may show a part of the hierarchy
+/// alone, so what counts is that this process is in it.
+std::optional<OwnGroup> FindOwnGroup(std::string_view controller) {
+  const auto name = NameOfOwnGroup(controller);
+  const auto table = ReadMountTable();
+  if (!name || !table) return std::nullopt;
+  const std::string own = std::to_string(::getpid());
+  for (const MountEntry& mount : *table) {
+    const bool is_it =
+        controller.empty()
+            ? mount.type == "cgroup2"
+            : mount.type == "cgroup" && HasWord(mount.options, controller, ',');
+    if (!is_it) continue;
+    for (const std::string& below : {*name, std::string("/")}) {
+      std::string path = mount.mountpoint + (below == "/" ? "" : below);
+      if (HasWord(ReadKernelFile(path + "/cgroup.procs"), own, '\n')) {
+        return OwnGroup{std::move(path), mount.mountpoint};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether the groups in `parent` have the controllers, which this turns on if
+/// it may. Groups in one with processes have none, but for the topmost. (Some
+/// controllers can be turned on there, but then only for threads.)
+bool TurnOn(const std::string& parent,
+            const std::vector<std::string>& controllers) {
+  if (controllers.empty()) return true;
+  const bool is_topmost =
+      ::access((parent + "/cgroup.type").c_str(), F_OK) != 0;
+  if (!is_topmost && !ReadKernelFile(parent + "/cgroup.procs").empty()) {
+    return false;
+  }
+  std::string on = ReadKernelFile(parent + "/cgroup.subtree_control");
+  std::ranges::replace(on, '\n', ' ');
+  return std::ranges::all_of(controllers, [&](const std::string& controller) {
+    return HasWord(on, controller, ' ') ||
+           WriteKernelFile(parent + "/cgroup.subtree_control",
+                           "+" + controller);
+  });
+}
+
+/// The group of version 2 in or above that of this process in which one for a
+/// run can be made; "": none.
+std::string ParentOfUnified(const GroupNeeds& needs) {
+  const auto own = FindOwnGroup("");
+  if (!own) return "";
+  std::vector<std::string> controllers;
+  if (needs.memory) controllers.emplace_back("memory");
+  if (needs.pids) controllers.emplace_back("pids");
+  for (std::string at = own->path; at.size() >= own->top.size();
+       at = at.substr(0, at.rfind('/'))) {
+    // To move a process, one has to be able to do so in the group around both.
+    if (::access(at.c_str(), W_OK) == 0 &&
+        ::access((at + "/cgroup.procs").c_str(), W_OK) == 0 &&
+        TurnOn(at, controllers)) {
+      return at;
+    }
+  }
+  return "";
+}
+
+/// The path of a group `name` of version 1 in that of this process; "": none.
+std::string PathOfClassic(std::string_view controller,
+                          const std::string& name) {
+  const auto own = FindOwnGroup(controller);
+  if (!own || ::access(own->path.c_str(), W_OK) != 0) return "";
+  return own->path + "/" + name;
+}
+
+}  // namespace
+
+std::vector<std::string> GroupPlan::Paths() const {
+  std::vector<std::string> paths = {unified, memory, pids, cpuacct};
+  std::erase(paths, "");
+  return paths;
+}
+
+GroupPlan PlanGroups(const std::string& name, const GroupNeeds& needs) {
+  GroupPlan plan;
+  plan.unified = ParentOfUnified(needs);
+  if (!plan.unified.empty()) plan.unified += "/" + name;
+  if (needs.memory) plan.memory = PathOfClassic("memory", name);
+  if (needs.pids) plan.pids = PathOfClassic("pids", name);
+  if (needs.cpu) plan.cpuacct = PathOfClassic("cpuacct", name);
+  return plan;
+}
+
+std::optional<ControlGroup> ControlGroup::Make(const std::string& path) {
+  if (path.empty() || ::mkdir(path.c_str(), 0755) != 0) return std::nullopt;
+  UniqueFd processes(
+      ::open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  if (!processes.valid()) {
+    ::rmdir(path.c_str());
+    return std::nullopt;
+  }
+  return ControlGroup(path, std::move(processes));
+}
+
+ControlGroup::~ControlGroup() {
+  if (processes_.valid()) RemoveRunGroup(path_);
+}
+
+bool ControlGroup::Enter() const {
+  return ::write(processes_.get(), "0", 1) == 1;
+}
+
+bool ControlGroup::TakesProcesses() const {
+  return ReadKernelFile(path_ + "/cgroup.type") == "domain\n";
+}
+
+bool ControlGroup::Write(std::string_view file, std::string_view text) const {
+  return WriteKernelFile(path_ + "/" + std::string(file), text);
+}
+
+uint64_t ControlGroup::Read(std::string_view file, std::string_view key) const {
+  std::istringstream words(ReadKernelFile(path_ + "/" + std::string(file)));
+  uint64_t number = 0;
+  if (key.empty()) {
+    words >> number;
+    return words ? number : 0;
+  }
+  for (std::string word; words >> word >> number;) {
+    if (word == key) return number;
+  }
+  return 0;
+}
+
+}  // namespace txfs::cli
