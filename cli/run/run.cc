@@ -117,8 +117,8 @@ Result<Sandbox> MakeSandbox(const Context& context,
                                    Resolved(context, arguments.show)));
   if (home.mount) {
     sandbox.binds.push_back({home.mountpoint, home.path, true});
-  } else if (!home.path.empty() && arguments.home == "rw") {
-    sandbox.binds.push_back({home.path, home.path, true});
+  } else if (!home.path.empty()) {
+    sandbox.binds.push_back({home.path, home.path, arguments.home == "rw"});
   }
   for (const std::string& path : Resolved(context, arguments.rw)) {
     const bool is_in_home = home.mount && IsWithin(path, home.path);
