@@ -130,6 +130,7 @@ struct Start {
   std::vector<std::string> words;  ///< of bwrap
   std::vector<int> kept;           ///< descriptors for bwrap
   bool is_root = false;
+  bool may_nest = false;
   /// The supervisor writes one byte when the ids are mapped.
   Pipe mapped;
   /// The child writes one byte when it has a user namespace.
@@ -149,8 +150,8 @@ bool EnterStage(const Start& start) {
         ::read(start.mapped.read.get(), &byte, 1) != 1) {
       return false;
     }
-    // Nobody in it may make another user namespace.
-    WriteText("/proc/sys/user/max_user_namespaces", "0");
+    // As --disable-userns of bwrap, which makes no user namespace here.
+    if (!start.may_nest) WriteText("/proc/sys/user/max_user_namespaces", "0");
   } else {
     WriteText("/proc/self/setgroups", "deny");
     if (!WriteText("/proc/self/uid_map",
@@ -359,6 +360,7 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
                            const std::function<void(pid_t)>& on_begin) {
   Start start;
   start.is_root = ::geteuid() == 0;
+  start.may_nest = sandbox.may_nest;
   start.mapped = TRY(MakePipe());
   start.unshared = TRY(MakePipe());
   const UniqueFd arguments =

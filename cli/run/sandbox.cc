@@ -147,6 +147,8 @@ std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users) {
           "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT"}) {
       arguments.Add("--cap-add", capability);
     }
+    // To map user 0 in a user namespace.
+    if (sandbox.may_nest) arguments.Add("--cap-add", "CAP_SETFCAP");
   }
   if (!sandbox.has_network) arguments.Add("--unshare-net");
   arguments.Add("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc");

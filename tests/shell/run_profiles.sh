@@ -117,6 +117,17 @@ equal 7 "$status" "exit code"
 [ ! -e made ] || fail "committed, against --on-failure"
 forget
 
+# Its own sandbox may make user namespaces, if the profile says so.
+echo 'nested = true' >"$profiles/nest.toml"
+if unshare -U true 2>/dev/null; then
+  txfs run --profile nest -- unshare -U true 2>"$TMPDIR/err" || fail "nested: $(cat "$TMPDIR/err")"
+  for option in "--profile none" "--profile nest --no-nested"; do
+    # shellcheck disable=SC2086 # words
+    txfs run $option -- unshare -U true 2>/dev/null && fail "a user namespace in a run with $option"
+  done
+fi
+rm "$profiles/nest.toml"
+
 # One replaces the built-in profile of its name.
 echo 'programs = ["mine"]' >"$profiles/claude-code.toml"
 rm "$profiles/mine.toml"
