@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <iterator>
 
 #include "cli/locate/workspace_record.h"
@@ -80,18 +81,24 @@ std::vector<std::string> NamesOfBase(const Table& table,
   return base ? PlacesOf(table, *base) : std::vector<std::string>();
 }
 
+/// The home, also one that the workspace has in it; "": none.
+std::string HomeOfCaller() {
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? ResolvePath("/", home) : "";
+}
+
 /// The mountpoints of the caller's txfs mounts but those of the run, and those
 /// in which its workspace or the home lies: these are read-only.
 std::vector<std::string> OtherMounts(const Table& table,
-                                     const RunPlaces& places) {
+                                     const RunPlaces& places,
+                                     const std::string& home) {
   const MountEntry* own = MountShownAt(table, places.mountpoint);
   std::vector<std::string> others;
   for (const MountEntry& entry : table) {
     if (!entry.is_own()) continue;
     if (own != nullptr && entry.device() == own->device()) continue;
-    const bool is_around =
-        IsWithin(places.workspace, entry.mountpoint) ||
-        (!places.home.empty() && IsWithin(places.home, entry.mountpoint));
+    const bool is_around = IsWithin(places.workspace, entry.mountpoint) ||
+                           (!home.empty() && IsWithin(home, entry.mountpoint));
     if (!is_around && MountShownAt(table, entry.mountpoint) == &entry) {
       others.push_back(entry.mountpoint);
     }
@@ -137,10 +144,11 @@ Result<std::vector<std::string>> HiddenPaths(
     const RunPlaces& places, const std::vector<std::string>& hide,
     const std::vector<std::string>& show) {
   const Table table = TRY(ReadMountTable());
+  const std::string home = HomeOfCaller();
   std::vector<std::string> paths = hide;
-  if (!places.home.empty()) {
+  if (!home.empty()) {
     for (const char* name : kCredentials) {
-      paths.push_back(ResolvePath(places.home, name));
+      paths.push_back(ResolvePath(home, name));
     }
   }
   const auto is_shown = [&](const std::string& path) {
@@ -156,7 +164,8 @@ Result<std::vector<std::string>> HiddenPaths(
     if (record.store_id) own.push_back(ResolvePath("/", record.store));
   }));
   std::ranges::move(WithAllNames(table, own), std::back_inserter(paths));
-  std::ranges::move(OtherMounts(table, places), std::back_inserter(paths));
+  std::ranges::move(OtherMounts(table, places, home),
+                    std::back_inserter(paths));
   AddNamesInWorkspace(paths, places);
 
   // Not the paths in the workspace: its mount covers them.

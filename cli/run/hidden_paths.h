@@ -10,7 +10,6 @@ namespace txfs::cli {
 /// Where a run works; absolute and without links.
 struct RunPlaces {
   std::string workspace, mountpoint;
-  std::string home;  ///< "": none
 };
 
 /// The paths that a run does not see: credentials, sockets of services, what

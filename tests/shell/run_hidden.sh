@@ -121,6 +121,14 @@ cd "$HOME/.config/txfs/ws"
 equal "ws" "$("$TXFS" run -- sh -c 'ls ..; echo new >new' 2>/dev/null)" "what is beside the workspace"
 equal new "$(cat new)" "what was committed"
 
+# Credentials are hidden in a workspace that has the home in it.
+mkdir -p /srv/root/whole/home/.ssh
+echo secret >/srv/root/whole/home/.ssh/id
+cd /srv/root/whole
+equal ".ssh" "$(HOME=$PWD/home XDG_CONFIG_HOME=/srv/root/home/.config "$TXFS" run -- sh -c 'ls -A home; ls -A home/.ssh; mv home moved 2>/dev/null; ls -A ~/.ssh' \
+  2>/dev/null)" "a home in the workspace"
+equal secret "$(cat home/.ssh/id)" "a credential in the workspace"
+
 # What is hidden by its name in the mount is hidden in the workspace.
 cd /srv/root
 "$TXFS" mount projects/ws second >/dev/null
