@@ -1,10 +1,13 @@
 #include "cli/run/hidden_paths.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iterator>
 
+#include "cli/locate/reach_daemon.h"
 #include "cli/locate/workspace_record.h"
 #include "cli/output/paths.h"
 #include "cli/protocol/runtime_dir.h"
@@ -87,11 +90,19 @@ std::string HomeOfCaller() {
   return home != nullptr && home[0] == '/' ? ResolvePath("/", home) : "";
 }
 
+/// Whether txfs made `path` to mount at.
+bool IsOwnDirectory(const std::string& path) {
+  return std::ranges::any_of(
+      RuntimeDirectories(::geteuid()),
+      [&](const std::string& directory) { return IsWithin(path, directory); });
+}
+
 /// The mountpoints of the caller's txfs mounts but those of the run, and those
-/// in which its workspace or the home lies: these are read-only.
-std::vector<std::string> OtherMounts(const Table& table,
-                                     const RunPlaces& places,
-                                     const std::string& home) {
+/// in which its workspace or the home lies: these are read-only. ETIMEDOUT: the
+/// daemon of one hangs, so that nothing can be mounted there.
+Result<std::vector<std::string>> OtherMounts(const Table& table,
+                                             const RunPlaces& places,
+                                             const std::string& home) {
   const MountEntry* own = MountShownAt(table, places.mountpoint);
   std::vector<std::string> others;
   for (const MountEntry& entry : table) {
@@ -99,9 +110,10 @@ std::vector<std::string> OtherMounts(const Table& table,
     if (own != nullptr && entry.device() == own->device()) continue;
     const bool is_around = IsWithin(places.workspace, entry.mountpoint) ||
                            (!home.empty() && IsWithin(home, entry.mountpoint));
-    if (!is_around && MountShownAt(table, entry.mountpoint) == &entry) {
-      others.push_back(entry.mountpoint);
-    }
+    if (is_around || MountShownAt(table, entry.mountpoint) != &entry) continue;
+    // Those of other runs are not in the sandbox, and come and go.
+    if (!IsOwnDirectory(entry.mountpoint)) TRY(CheckAnswers(entry));
+    others.push_back(entry.mountpoint);
   }
   return others;
 }
@@ -164,7 +176,7 @@ Result<std::vector<std::string>> HiddenPaths(
     if (record.store_id) own.push_back(ResolvePath("/", record.store));
   }));
   std::ranges::move(WithAllNames(table, own), std::back_inserter(paths));
-  std::ranges::move(OtherMounts(table, places, home),
+  std::ranges::move(TRY(OtherMounts(table, places, home)),
                     std::back_inserter(paths));
   AddNamesInWorkspace(paths, places);
 

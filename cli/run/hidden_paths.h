@@ -20,7 +20,8 @@ struct RunPlaces {
 /// workspace's mount covers the first.
 ///
 /// `hide` and `show`, absolute, change the list of credentials; what decides
-/// for txfs is hidden in any case.
+/// for txfs is hidden in any case. ETIMEDOUT: the daemon of another mount of
+/// the caller's hangs.
 Result<std::vector<std::string>> HiddenPaths(
     const RunPlaces& places, const std::vector<std::string>& hide,
     const std::vector<std::string>& show);

@@ -138,3 +138,19 @@ cd second
 equal "" "$("$TXFS" run --hide made -- sh -c 'ls made; ls /srv/root/second/made' 2>/dev/null)" "what is hidden"
 cd /srv
 "$TXFS" umount /srv/root/second >/dev/null
+
+# Nothing can be mounted where a daemon hangs: there is no run, and no hang.
+mkdir /srv/root/hung /srv/root/empty
+"$TXFS" mount --name hung /srv/root/projects/ws /srv/root/hung >/dev/null 2>&1
+pid=$("$TXFS" -C /srv/root/hung status --json | json 'd["pid"]')
+kill -STOP "$pid"
+status=0
+timeout -k 1 100 "$TXFS" -C /srv/root/empty run -- touch made >/dev/null 2>err || status=$?
+kill -CONT "$pid"
+case $status in
+  1 | 125) ;;
+  *) fail "exit code $status where a daemon hangs: $(cat err)" ;;
+esac
+contains "$(cat err)" "process $pid, does not answer"
+[ ! -e /srv/root/empty/made ] || fail "it ran"
+"$TXFS" umount /srv/root/hung >/dev/null
