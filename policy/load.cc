@@ -23,8 +23,6 @@ namespace {
 
 constexpr int64_t kSchema = 1;
 constexpr size_t kMaxId = 64;
-/// Of one line: the parser calls itself for each part of a dotted key.
-constexpr std::ptrdiff_t kMaxDots = 1000;
 
 struct Errno {
   std::string_view name;
@@ -331,16 +329,6 @@ class FileLoader {
   std::map<std::string, uint32_t> ids_;  ///< and their lines
 };
 
-/// Its number; 0: there is none.
-uint32_t LineOfManyDots(std::string_view text) {
-  for (uint32_t number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    if (std::ranges::count(text.substr(0, end), '.') > kMaxDots) return number;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return 0;
-}
-
 /// What `op` does to the name of an example of a rule about `ops`.
 Effect EffectOf(Op op, Mask ops) {
   const Effect effect = MainEffect(op);
@@ -370,20 +358,10 @@ Event EventOf(const Example& example, const Rule& rule) {
 }
 
 Result<Loaded> Load(std::string_view text, const std::string& file) {
-  if (const uint32_t line = LineOfManyDots(text); line != 0) {
-    return Fail(EINVAL, Place{file, line}.ToString() +
-                            ": too many dots; expected a line with 1000 at "
-                            "most");
-  }
-  try {
-    Loaded loaded = TRY(FileLoader(file).Run(toml::parse(text, file)));
-    loaded.hash = Checksum(AsBytes(text));
-    return loaded;
-  } catch (const toml::parse_error& error) {
-    const auto line = static_cast<uint32_t>(error.source().begin.line);
-    return Fail(EINVAL, Place{file, line}.ToString() + ": not valid TOML: " +
-                            std::string(error.description()));
-  }
+  const toml::table root = TRY(ParseToml(text, file));
+  Loaded loaded = TRY(FileLoader(file).Run(root));
+  loaded.hash = Checksum(AsBytes(text));
+  return loaded;
 }
 
 }  // namespace txfs::policy

@@ -11,11 +11,38 @@ namespace txfs::policy {
 namespace {
 
 constexpr size_t kMaxSentence = 1000;
+/// Of one line: the parser calls itself for each part of a dotted key.
+constexpr std::ptrdiff_t kMaxDots = 1000;
+
+/// Its number; 0: there is none.
+uint32_t LineOfManyDots(std::string_view text) {
+  for (uint32_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (std::ranges::count(text.substr(0, end), '.') > kMaxDots) return number;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return 0;
+}
 
 }  // namespace
 
 std::string Quoted(std::string_view text) {
   return "\"" + std::string(text) + "\"";
+}
+
+Result<toml::table> ParseToml(std::string_view text, const std::string& file) {
+  if (const uint32_t line = LineOfManyDots(text); line != 0) {
+    return Fail(EINVAL, Place{file, line}.ToString() +
+                            ": too many dots; expected a line with 1000 at "
+                            "most");
+  }
+  try {
+    return toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    const auto line = static_cast<uint32_t>(error.source().begin.line);
+    return Fail(EINVAL, Place{file, line}.ToString() + ": not valid TOML: " +
+                            std::string(error.description()));
+  }
 }
 
 std::unexpected<Error> Section::Wrong(const toml::source_region& where,

@@ -27,6 +27,9 @@ template <class Names>
 /// Longest pattern, in bytes.
 inline constexpr size_t kMaxPattern = 4096;
 
+/// Parses a file. EINVAL with "FILE:LINE: not valid TOML: ...".
+Result<toml::table> ParseToml(std::string_view text, const std::string& file);
+
 /// A table of a policy file, with its name for messages. Errors are EINVAL with
 /// "FILE:LINE: what is wrong; what is expected".
 class Section {

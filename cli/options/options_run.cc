@@ -2,17 +2,22 @@
 
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
+#include "cli/run/profile.h"
 #include "cli/run/run.h"
 
 namespace txfs::cli {
 namespace {
 
-Result<Settle> SettleFromName(const std::string& name) {
-  if (name == "commit") return Settle::kCommit;
-  if (name == "keep") return Settle::kKeep;
-  if (name == "discard") return Settle::kDiscard;
-  return Fail(ErrorKind::kUsage, 0, "unknown outcome " + name,
-              "commit, keep and discard are possible");
+/// Takes the outcome `name` into `settle`; leaves it as it is for "".
+Status TakeSettle(const std::string& name, Settle& settle) {
+  if (name.empty()) return {};
+  const auto named = SettleNamed(name);
+  if (!named) {
+    return Fail(ErrorKind::kUsage, 0, "unknown outcome " + name,
+                "commit, keep and discard are possible");
+  }
+  settle = *named;
+  return {};
 }
 
 /// The exit code when txfs itself fails.
@@ -21,10 +26,11 @@ constexpr int kRunFailed = 125;
 /// The options as they are given.
 struct RunOptions {
   RunArguments run;
-  std::string on_success = "commit", on_failure = "discard";
+  std::string on_success, on_failure;  ///< "": not given
   std::string timeout, network = "host";
   std::string memory, cpu_time;
-  bool keep = false;
+  bool keep = false, may_not_nest = false;
+  std::vector<std::string> words;  ///< of the command, before "--"
 };
 
 /// "90", "90s", "10m", "2h" in milliseconds.
@@ -82,10 +88,12 @@ Result<RunArguments> ToArguments(const RunOptions& options,
     return Fail(ErrorKind::kUsage, 0, "no command is given",
                 "`txfs run -- COMMAND` runs one");
   }
-  run.on_success =
-      options.keep ? Settle::kKeep : TRY(SettleFromName(options.on_success));
-  run.on_failure =
-      options.keep ? Settle::kKeep : TRY(SettleFromName(options.on_failure));
+  if (const auto profile = TRY(FindProfile(run.profile, run.command))) {
+    ApplyProfile(*profile, context, run);
+  }
+  TRY(TakeSettle(options.keep ? "keep" : options.on_success, run.on_success));
+  TRY(TakeSettle(options.keep ? "keep" : options.on_failure, run.on_failure));
+  if (options.may_not_nest) run.may_nest = false;
   if (!options.timeout.empty()) {
     run.timeout_ms = TRY(ParseDuration(options.timeout));
   }
@@ -128,9 +136,16 @@ void AddRunCommands(CLI::App& app, Command& command) {
       "succeeds, roll back if it fails");
   const auto options = std::make_shared<RunOptions>();
   RunArguments& run = options->run;
-  sub->prefix_command();
+  sub->add_option("COMMAND", options->words,
+                  "Command to run, with its arguments");
+  // The options of the command are its own.
+  sub->positionals_at_end();
   sub->add_option("--name", run.name,
                   "Use the transaction with this name, in a mount of its own")
+      ->type_name("NAME");
+  sub->add_option("--profile", run.profile,
+                  "Use this profile, or none (default: the one for the "
+                  "command's program, if there is one)")
       ->type_name("NAME");
   AddList(*sub, "--validate", run.validators, "COMMAND",
           "After success, run this shell command in the transaction; if it "
@@ -184,12 +199,15 @@ void AddRunCommands(CLI::App& app, Command& command) {
                 "Roll back if the policy refused an operation (exit code 4)");
   sub->add_option("--json", run.json, "Write a report to this file")
       ->type_name("FILE");
+  sub->add_flag("--no-nested", options->may_not_nest,
+                "Do not, whatever the profile says")
+      ->excludes("--nested");
   sub->add_option("-m,--message", run.message, "Describe the commit")
       ->type_name("MESSAGE");
-  sub->callback([&command, options, sub] {
+  sub->callback([&command, options] {
     command.takes_trailing = true;
     command.takes_transaction = false;
-    command.run = [options, words = sub->remaining()](
+    command.run = [options, words = options->words](
                       const Context& context) -> Result<int> {
       const auto code = RunGiven(*options, words, context);
       if (code) return *code;

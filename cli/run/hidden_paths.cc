@@ -1,13 +1,18 @@
 #include "cli/run/hidden_paths.h"
 
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <iterator>
 
+#include "cli/locate/reach_daemon.h"
 #include "cli/locate/workspace_record.h"
 #include "cli/output/paths.h"
 #include "cli/protocol/runtime_dir.h"
+#include "fs/host/mount_table.h"
+#include "fs/host/mounted_object.h"
 
 namespace txfs::cli {
 namespace {
@@ -54,42 +59,140 @@ constexpr std::array kCredentials = {
     ".terraform.d/credentials.tfrc.json",
 };
 
-bool Exists(const std::string& path) {
-  struct stat st{};
-  return ::lstat(path.c_str(), &st) == 0;
+using Table = std::vector<MountEntry>;
+
+/// All names of `paths` in `table`.
+std::vector<std::string> WithAllNames(const Table& table,
+                                      const std::vector<std::string>& paths) {
+  std::vector<std::string> names = paths;
+  for (const std::string& path : paths) {
+    const auto object = ObjectShownAt(table, path);
+    if (!object) continue;
+    std::ranges::move(PlacesOf(table, *object), std::back_inserter(names));
+  }
+  return names;
+}
+
+/// The names of the base of the workspace: of what is beneath a mount over it.
+std::vector<std::string> NamesOfBase(const Table& table,
+                                     const std::string& workspace) {
+  Table beneath = table;
+  std::erase_if(beneath, [&](const MountEntry& entry) {
+    return entry.is_own() && entry.mountpoint == workspace;
+  });
+  const auto base = ObjectShownAt(beneath, workspace);
+  return base ? PlacesOf(table, *base) : std::vector<std::string>();
+}
+
+/// The home, also one that the workspace has in it; "": none.
+std::string HomeOfCaller() {
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? ResolvePath("/", home) : "";
+}
+
+/// Whether txfs made `path` to mount at.
+bool IsOwnDirectory(const std::string& path) {
+  return std::ranges::any_of(
+      RuntimeDirectories(::geteuid()),
+      [&](const std::string& directory) { return IsWithin(path, directory); });
+}
+
+/// The mountpoints of the caller's txfs mounts but those of the run, and those
+/// in which its workspace or the home lies: these are read-only. ETIMEDOUT: the
+/// daemon of one hangs, so that nothing can be mounted there.
+Result<std::vector<std::string>> OtherMounts(const Table& table,
+                                             const RunPlaces& places,
+                                             const std::string& home) {
+  const MountEntry* own = MountShownAt(table, places.mountpoint);
+  std::vector<std::string> others;
+  for (const MountEntry& entry : table) {
+    if (!entry.is_own()) continue;
+    if (own != nullptr && entry.device() == own->device()) continue;
+    const bool is_around = IsWithin(places.workspace, entry.mountpoint) ||
+                           (!home.empty() && IsWithin(home, entry.mountpoint));
+    if (is_around || MountShownAt(table, entry.mountpoint) != &entry) continue;
+    // Those of other runs are not in the sandbox, and come and go.
+    if (!IsOwnDirectory(entry.mountpoint)) TRY(CheckAnswers(entry));
+    others.push_back(entry.mountpoint);
+  }
+  return others;
+}
+
+/// The paths in the workspace's mount also as paths in the workspace, and the
+/// other way round: the sandbox shows the one at the other.
+void AddNamesInWorkspace(std::vector<std::string>& paths,
+                         const RunPlaces& places) {
+  std::vector<std::string> more;
+  for (const std::string& path : paths) {
+    if (const auto below = RelativeTo(path, places.mountpoint)) {
+      more.push_back(JoinPath(places.workspace, *below));
+    } else if (const auto inside = RelativeTo(path, places.workspace)) {
+      more.push_back(JoinPath(places.mountpoint, *inside));
+    }
+  }
+  std::ranges::move(more, std::back_inserter(paths));
+}
+
+/// Those of `paths` that lie in no other, in order. What is around the
+/// workspace does not hide what is in it.
+std::vector<std::string> Outermost(std::vector<std::string> paths,
+                                   const std::string& workspace) {
+  std::ranges::sort(paths);
+  std::vector<std::string> outermost;
+  for (std::string& path : paths) {
+    const bool is_hidden =
+        std::ranges::any_of(outermost, [&](const std::string& above) {
+          return IsWithin(path, above) &&
+                 (!IsWithin(path, workspace) || !IsWithin(workspace, above));
+        });
+    if (!is_hidden) outermost.push_back(std::move(path));
+  }
+  return outermost;
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> HiddenPaths(
-    const std::string& home, const std::vector<std::string>& hide,
+    const RunPlaces& places, const std::vector<std::string>& hide,
     const std::vector<std::string>& show) {
+  const Table table = TRY(ReadMountTable());
+  const std::string home = HomeOfCaller();
   std::vector<std::string> paths = hide;
   if (!home.empty()) {
     for (const char* name : kCredentials) {
       paths.push_back(ResolvePath(home, name));
     }
   }
-  std::erase_if(paths, [&](const std::string& path) {
+  const auto is_shown = [&](const std::string& path) {
     return std::ranges::find(show, path) != show.end();
-  });
-  for (const std::string& own : {StateDirectory(), ConfigDirectory()}) {
-    paths.push_back(ResolvePath("/", own));
-  }
+  };
+  std::erase_if(paths, is_shown);
+  paths = WithAllNames(table, paths);
+  std::erase_if(paths, is_shown);
+
+  std::vector<std::string> own = {ResolvePath("/", StateDirectory()),
+                                  ResolvePath("/", ConfigDirectory())};
   TRY(ForEachRecord([&](const WorkspaceRecord& record) {
-    if (record.store_id) paths.push_back(record.store);
+    if (record.store_id) own.push_back(ResolvePath("/", record.store));
   }));
-  std::erase_if(paths, [](const std::string& path) { return !Exists(path); });
-  std::ranges::sort(paths);
-  // What lies in a hidden path is hidden with it.
-  std::vector<std::string> outermost;
-  for (std::string& path : paths) {
-    const bool is_hidden = std::ranges::any_of(
-        outermost,
-        [&](const std::string& above) { return IsWithin(path, above); });
-    if (!is_hidden) outermost.push_back(std::move(path));
+  std::ranges::move(WithAllNames(table, own), std::back_inserter(paths));
+  std::ranges::move(TRY(OtherMounts(table, places, home)),
+                    std::back_inserter(paths));
+  AddNamesInWorkspace(paths, places);
+
+  // Not the paths in the workspace: its mount covers them.
+  for (std::string& path : NamesOfBase(table, places.workspace)) {
+    if (!IsWithin(path, places.workspace)) paths.push_back(std::move(path));
   }
-  return outermost;
+  std::erase(paths, places.workspace);
+  std::erase(paths, places.mountpoint);
+  if (std::ranges::find(paths, "/") != paths.end()) {
+    return Fail(0,
+                "the root directory is among what a run must not see, as a "
+                "part of the workspace or of txfs's own files",
+                "run outside of the chroot");
+  }
+  return Outermost(std::move(paths), places.workspace);
 }
 
 }  // namespace txfs::cli

@@ -150,6 +150,7 @@ struct Start {
   std::vector<int> kept;           ///< descriptors for bwrap
   bool is_root = false;
   const Limits* limits = nullptr;
+  bool may_nest = false;
   /// The supervisor writes one byte when the ids are mapped.
   Pipe mapped;
   /// The child writes one byte when it has a user namespace.
@@ -169,8 +170,8 @@ bool EnterStage(const Start& start) {
         ::read(start.mapped.read.get(), &byte, 1) != 1) {
       return false;
     }
-    // Nobody in it may make another user namespace.
-    WriteText("/proc/sys/user/max_user_namespaces", "0");
+    // As --disable-userns of bwrap, which makes no user namespace here.
+    if (!start.may_nest) WriteText("/proc/sys/user/max_user_namespaces", "0");
   } else {
     WriteText("/proc/self/setgroups", "deny");
     if (!WriteText("/proc/self/uid_map",
@@ -492,6 +493,7 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
   Start start;
   start.is_root = ::geteuid() == 0;
   start.limits = bounds.limits;
+  start.may_nest = sandbox.may_nest;
   start.mapped = TRY(MakePipe());
   start.unshared = TRY(MakePipe());
   const UniqueFd arguments =

@@ -110,11 +110,9 @@ Result<Sandbox> MakeSandbox(const Context& context,
   sandbox.has_network = arguments.has_network;
   sandbox.may_nest = arguments.may_nest;
   sandbox.environment = std::move(environment.variables);
-  sandbox.hidden = TRY(HiddenPaths(home.path, Resolved(context, arguments.hide),
-                                   Resolved(context, arguments.show)));
-  std::erase_if(sandbox.hidden, [&](const std::string& path) {
-    return IsWithin(run.workspace(), path);
-  });
+  sandbox.hidden = TRY(HiddenPaths(
+      {.workspace = run.workspace(), .mountpoint = run.mountpoint()},
+      Resolved(context, arguments.hide), Resolved(context, arguments.show)));
   if (home.mount) {
     sandbox.binds.push_back({home.mountpoint, home.path, true});
   } else if (!home.path.empty()) {

@@ -17,6 +17,7 @@ enum class Settle : uint8_t { kCommit, kKeep, kDiscard };
 struct RunArguments {
   std::vector<std::string> command;
   std::optional<std::string> name;      ///< of the transaction
+  std::optional<std::string> profile;   ///< its name; "none": none
   std::vector<std::string> validators;  ///< for sh -c
   Settle on_success = Settle::kCommit;
   Settle on_failure = Settle::kDiscard;

@@ -3,7 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <array>
+#include <map>
 
 #include "cli/output/paths.h"
 
@@ -23,10 +24,8 @@ class Arguments {
   std::vector<std::string> list_;
 };
 
-bool IsDirectory(const std::string& path) {
-  struct stat st{};
-  return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
-}
+/// Empty and private in each sandbox, or made for it.
+constexpr std::array kPrivate = {"/dev", "/proc", "/run", "/tmp", "/var/tmp"};
 
 /// Of /run, only what name resolution needs: the rest is sockets of services,
 /// which act outside of the sandbox for everybody who asks them.
@@ -38,12 +37,97 @@ void AddRuntime(Arguments& arguments) {
   }
 }
 
-void AddHidden(Arguments& arguments, const std::string& path) {
-  if (IsDirectory(path)) {
-    arguments.Add("--tmpfs", path, "--remount-ro", path);
-  } else {
-    arguments.Add("--ro-bind", "/dev/null", path);
+using Bind = Sandbox::Bind;
+
+/// The bind of `sandbox` that shows what is at `path`: of several, the last.
+const Bind* BindAt(const Sandbox& sandbox, const std::string& path) {
+  const Bind* found = nullptr;
+  for (const Bind& bind : sandbox.binds) {
+    if (IsWithin(path, bind.at)) found = &bind;
   }
+  return found;
+}
+
+bool IsHidden(const Sandbox& sandbox, const std::string& path) {
+  return std::ranges::any_of(sandbox.hidden, [&](const std::string& hidden) {
+    return IsWithin(path, hidden);
+  });
+}
+
+/// The type of what the command would see at `path`, which has no links but
+/// one that leads nowhere; 0: nothing.
+mode_t TypeAt(const Sandbox& sandbox, const std::string& path) {
+  const Bind* bind = BindAt(sandbox, path);
+  const bool is_private =
+      bind == nullptr && std::ranges::any_of(kPrivate, [&](const char* place) {
+        return IsWithin(path, place);
+      });
+  if (is_private) return 0;
+  const std::string from =
+      bind == nullptr ? path
+                      : JoinPath(bind->from, *RelativeTo(path, bind->at));
+  struct stat st{};
+  if (::lstat(from.c_str(), &st) != 0 || S_ISLNK(st.st_mode)) return 0;
+  return st.st_mode & S_IFMT;
+}
+
+struct SandboxMount {
+  std::string from;  ///< "": empty, to hide what is there
+  bool writable = false;
+};
+using SandboxMounts = std::map<std::string, SandboxMount>;
+
+/// Mounts the directories between `path` and the writable bind that it lies in
+/// on themselves. The command could move them otherwise, and with them what is
+/// hidden: a later sandbox of the run, and what is kept of the home, would have
+/// it elsewhere.
+void PinParents(SandboxMounts& places, const Sandbox& sandbox,
+                const std::string& path) {
+  const auto parent = [](const std::string& of) {
+    return of.substr(0, std::max<size_t>(of.rfind('/'), 1));
+  };
+  std::string above = parent(path);
+  const Bind* bind = BindAt(sandbox, above);
+  if (bind == nullptr || !bind->writable) return;
+  for (; above.size() > bind->at.size(); above = parent(above)) {
+    if (IsHidden(sandbox, above) || TypeAt(sandbox, above) != S_IFDIR) continue;
+    places.try_emplace(
+        above, JoinPath(bind->from, *RelativeTo(above, bind->at)), true);
+  }
+}
+
+SandboxMounts MountsOf(const Sandbox& sandbox) {
+  SandboxMounts places;
+  for (const Bind& bind : sandbox.binds) {
+    const bool is_workspace = &bind == &sandbox.binds.back();
+    const bool is_shown = is_workspace || (BindAt(sandbox, bind.at) == &bind &&
+                                           !IsHidden(sandbox, bind.at));
+    if (is_shown) places[bind.at] = {bind.from, bind.writable};
+  }
+  for (const std::string& path : sandbox.hidden) {
+    if (TypeAt(sandbox, path) != 0) places.try_emplace(path);
+  }
+  std::vector<std::string> paths;
+  for (const auto& [path, place] : places) paths.push_back(path);
+  for (const std::string& path : paths) PinParents(places, sandbox, path);
+  return places;
+}
+
+/// Adds the binds and what hides paths, each after what it lies in.
+void AddPlaces(Arguments& arguments, const Sandbox& sandbox) {
+  std::vector<std::string> empty;
+  for (const auto& [path, place] : MountsOf(sandbox)) {
+    if (!place.from.empty()) {
+      arguments.Add(place.writable ? "--bind" : "--ro-bind", place.from, path);
+    } else if (TypeAt(sandbox, path) == S_IFDIR) {
+      arguments.Add("--tmpfs", path);
+      empty.push_back(path);
+    } else {
+      arguments.Add("--ro-bind", "/dev/null", path);
+    }
+  }
+  // When the workspace has its place in the one it may lie in.
+  for (const std::string& path : empty) arguments.Add("--remount-ro", path);
 }
 
 }  // namespace
@@ -63,6 +147,8 @@ std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users) {
           "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT"}) {
       arguments.Add("--cap-add", capability);
     }
+    // To map user 0 in a user namespace.
+    if (sandbox.may_nest) arguments.Add("--cap-add", "CAP_SETFCAP");
   }
   if (!sandbox.has_network) arguments.Add("--unshare-net");
   arguments.Add("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc");
@@ -77,23 +163,7 @@ std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users) {
     arguments.Add("--perms", "1777", "--tmpfs", path);
   }
   AddRuntime(arguments);
-  // What is hidden in the home is below it, and so comes after it; the
-  // workspace is never hidden.
-  for (const Sandbox::Bind& bind : sandbox.binds) {
-    arguments.Add(bind.writable ? "--bind" : "--ro-bind", bind.from, bind.at);
-    for (const std::string& path : sandbox.hidden) {
-      if (path != bind.at && IsWithin(path, bind.at)) {
-        AddHidden(arguments, path);
-      }
-    }
-  }
-  for (const std::string& path : sandbox.hidden) {
-    const bool done =
-        std::ranges::any_of(sandbox.binds, [&](const Sandbox::Bind& bind) {
-          return path != bind.at && IsWithin(path, bind.at);
-        });
-    if (!done) AddHidden(arguments, path);
-  }
+  AddPlaces(arguments, sandbox);
   arguments.Add("--chdir", sandbox.directory, "--clearenv");
   for (const auto& [name, value] : sandbox.environment) {
     arguments.Add("--setenv", name, value);

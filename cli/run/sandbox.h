@@ -16,9 +16,11 @@ struct Sandbox {
     bool writable = false;
   };
 
-  std::vector<Bind> binds;          ///< parents before what lies in them
-  std::vector<std::string> hidden;  ///< paths that are there
-  std::string directory;            ///< in which the command starts
+  /// A later one covers an earlier one in it. The last is the workspace's.
+  std::vector<Bind> binds;
+  /// They hide what lies in them, also binds, but not the workspace.
+  std::vector<std::string> hidden;
+  std::string directory;  ///< in which the command starts
   std::vector<std::pair<std::string, std::string>> environment;  ///< all of it
   bool has_network = true;
   bool may_nest = false;  ///< may make user namespaces

@@ -64,7 +64,7 @@ bool IsInChroot() {
 
 /// The last step of a process on the way to a namespace as that of a sandbox.
 struct NamespaceTrial {
-  enum class Step : uint8_t { kUser, kIds, kMount, kPrivate, kDone };
+  enum class Step : uint8_t { kUser, kIds, kMount, kPrivateMount, kDone };
   Step step = Step::kUser;
   int code = EIO;  ///< why it failed; 0: it did not
 };
@@ -108,7 +108,7 @@ NamespaceTrial EnterNamespaces(int parent) {
   }
   if (::unshare(CLONE_NEWNS) != 0) return {Step::kMount, errno};
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-    return {Step::kPrivate, errno};
+    return {Step::kPrivateMount, errno};
   }
   return {Step::kDone, 0};
 }

@@ -69,7 +69,7 @@ std::optional<MountEntry> ParseLine(std::string_view line) {
   if (!ParseNumber(Cut(line, ' '), entry.parent_id)) return std::nullopt;
   if (!ParseNumber(Cut(line, ':'), entry.major)) return std::nullopt;
   if (!ParseNumber(Cut(line, ' '), entry.minor)) return std::nullopt;
-  Cut(line, ' ');
+  entry.root = Unescape(Cut(line, ' '));
   entry.mountpoint = Unescape(Cut(line, ' '));
   entry.options = Unescape(Cut(line, ' '));
   while (!line.empty() && Cut(line, ' ') != "-") {

@@ -18,6 +18,9 @@ struct MountEntry {
   int parent_id = 0;
   uint32_t major = 0;
   uint32_t minor = 0;
+  /// The directory or file of the filesystem that is mounted, by its path in
+  /// it: "/", but in a bind mount of a part.
+  std::string root;
   std::string mountpoint;
   std::string type;     ///< "fuse.txfs"
   std::string source;   ///< the workspace
