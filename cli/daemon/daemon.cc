@@ -110,6 +110,7 @@ class Server {
         runs_(workspace,
               [&session] {
                 LogFailure("unmount after a run", session.Unmount(true));
+                session.Stop();
               }),
         dispatcher_(workspace,
                     {.pid = static_cast<uint32_t>(::getpid()),
@@ -121,7 +122,10 @@ class Server {
   /// are not the dispatcher's business.
   Status Handle(const Json& request, const FrameSink& sink, pid_t peer) {
     if (GetBytes(request, "request") == "unmount") {
-      return Unmount(GetBool(request, "lazy"), sink);
+      TRY(Unmount(GetBool(request, "lazy"), sink));
+      // Without those that still have the mount, in other namespaces.
+      if (GetBool(request, "stop")) session_.Stop();
+      return {};
     }
     if (LivePolicy::IsAsked(request)) return policy_.Handle(request, sink);
     if (RunWatch::IsAsked(request)) return runs_.Handle(request, sink, peer);

@@ -1,5 +1,6 @@
 #include "cli/run/run_transaction.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -217,7 +218,15 @@ Status RunTransaction::End() {
   const auto entry = FindTxfsMount(place_.mountpoint);
   if (entry && entry->mountpoint == place_.mountpoint) {
     auto connection = TRY(ConnectDaemon(AddressOf(*entry)));
-    TRY(connection->Call({{"request", "unmount"}, {"lazy", true}}));
+    // A mount namespace that was made during the run has the mount, too, for as
+    // long as it likes. Nobody works in it any more, but the kernel may not
+    // have written everything yet.
+    const auto mount = OpenAt(AT_FDCWD, place_.mountpoint, O_RDONLY);
+    if (mount && ::syncfs(mount->get()) != 0) {
+      return Fail(errno, "cannot write the changes of the run");
+    }
+    TRY(connection->Call(
+        {{"request", "unmount"}, {"lazy", true}, {"stop", true}}));
     TRY(connection->AwaitExit(-1));
   }
   ::rmdir(place_.made.c_str());
