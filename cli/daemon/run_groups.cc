@@ -31,6 +31,10 @@ bool IsRunGroup(const std::string& path) {
          (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC);
 }
 
+bool RemoveEmpty(const std::string& path) {
+  return ::rmdir(path.c_str()) == 0 || errno == ENOENT;
+}
+
 void EndProcessesOf(const std::string& group) {
   std::istringstream lines(ReadKernelFile(group + "/cgroup.procs"));
   // 0 is one that has no id here.
@@ -43,15 +47,15 @@ void EndProcessesOf(const std::string& group) {
 
 void RemoveRunGroup(const std::string& path) {
   if (!IsRunGroup(path)) return;
-  for (int pauses = 0; ::rmdir(path.c_str()) != 0 && errno != ENOENT;
-       ++pauses) {
+  const std::string inner = path + std::string(kRunGroupInner);
+  for (int pauses = 0; !RemoveEmpty(inner) || !RemoveEmpty(path); ++pauses) {
     const int error = errno;
     if (error != EBUSY || pauses == kGroupPauses) {
       spdlog::error("cannot remove {}: {}", EscapeControls(path),
                     std::strerror(error));
       return;
     }
-    EndProcessesOf(path);
+    EndProcessesOf(inner);
     std::this_thread::sleep_for(kGroupPause);
   }
 }

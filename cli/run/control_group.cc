@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
 
 #include "cli/daemon/kernel_file.h"
 #include "cli/daemon/run_groups.h"
@@ -115,6 +116,17 @@ std::string PathOfClassic(std::string_view controller,
   return own->path + "/" + name;
 }
 
+/// As ControlGroup::Read, of the file at `path`.
+uint64_t NumberIn(const std::string& path, std::string_view key) {
+  std::istringstream words(ReadKernelFile(path));
+  uint64_t number = 0;
+  if (key.empty()) return words >> number ? number : 0;
+  for (std::string word; words >> word >> number;) {
+    if (word == key) return number;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<std::string> GroupPlan::Paths() const {
@@ -135,10 +147,14 @@ GroupPlan PlanGroups(const std::string& name, const GroupNeeds& needs) {
 
 std::optional<ControlGroup> ControlGroup::Make(const std::string& path) {
   if (path.empty() || ::mkdir(path.c_str(), 0755) != 0) return std::nullopt;
+  // Before Linux 5.11, limits hold for the groups in a group only with this.
+  std::ignore = WriteKernelFile(path + "/memory.use_hierarchy", "1");
+  const std::string inner = path + std::string(kRunGroupInner);
+  ::mkdir(inner.c_str(), 0755);
   UniqueFd processes(
-      ::open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+      ::open((inner + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   if (!processes.valid()) {
-    ::rmdir(path.c_str());
+    RemoveRunGroup(path);
     return std::nullopt;
   }
   return ControlGroup(path, std::move(processes));
@@ -153,7 +169,8 @@ bool ControlGroup::Enter() const {
 }
 
 bool ControlGroup::TakesProcesses() const {
-  return ReadKernelFile(path_ + "/cgroup.type") == "domain\n";
+  return ReadKernelFile(path_ + std::string(kRunGroupInner) + "/cgroup.type") ==
+         "domain\n";
 }
 
 bool ControlGroup::Write(std::string_view file, std::string_view text) const {
@@ -161,16 +178,13 @@ bool ControlGroup::Write(std::string_view file, std::string_view text) const {
 }
 
 uint64_t ControlGroup::Read(std::string_view file, std::string_view key) const {
-  std::istringstream words(ReadKernelFile(path_ + "/" + std::string(file)));
-  uint64_t number = 0;
-  if (key.empty()) {
-    words >> number;
-    return words ? number : 0;
-  }
-  for (std::string word; words >> word >> number;) {
-    if (word == key) return number;
-  }
-  return 0;
+  return NumberIn(path_ + "/" + std::string(file), key);
+}
+
+uint64_t ControlGroup::ReadEvents(std::string_view file,
+                                  std::string_view key) const {
+  const std::string inner = path_ + std::string(kRunGroupInner);
+  return Read(file, key) + NumberIn(inner + "/" + std::string(file), key);
 }
 
 }  // namespace txfs::cli

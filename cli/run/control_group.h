@@ -29,7 +29,8 @@ struct GroupPlan {
 /// may move its children to.
 GroupPlan PlanGroups(const std::string& name, const GroupNeeds& needs);
 
-/// A control group; removed with all processes in it at the end.
+/// A control group for limits with one in it for the processes
+/// (kRunGroupInner); removed with all processes in it at the end.
 class ControlGroup {
  public:
   static std::optional<ControlGroup> Make(const std::string& path);
@@ -38,7 +39,7 @@ class ControlGroup {
   ControlGroup& operator=(ControlGroup&&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Moves the calling process there. Safe after a fork.
+  /// Moves the calling process into it. Safe after a fork.
   [[nodiscard]] bool Enter() const;
   /// Of version 2: whether processes may be in it.
   [[nodiscard]] bool TakesProcesses() const;
@@ -47,13 +48,17 @@ class ControlGroup {
   /// keys, that of `key`. 0: not there.
   [[nodiscard]] uint64_t Read(std::string_view file,
                               std::string_view key = {}) const;
+  /// As Read, and that of the group in it: some events count where the process
+  /// is, others where the limit is.
+  [[nodiscard]] uint64_t ReadEvents(std::string_view file,
+                                    std::string_view key) const;
 
  private:
   ControlGroup(std::string path, UniqueFd processes)
       : path_(std::move(path)), processes_(std::move(processes)) {}
 
   std::string path_;
-  UniqueFd processes_;  ///< cgroup.procs
+  UniqueFd processes_;  ///< cgroup.procs of the group in it
 };
 
 }  // namespace txfs::cli

@@ -186,7 +186,7 @@ bool Limits::HasKilledForMemory() const {
   // Charges of several pages may fail a little below the limit. The counts of
   // failures (memory.failcnt) stay 0 on new kernels.
   constexpr uint64_t kNear = 1 << 20;
-  return memory_->Read("memory.oom_control", "oom_kill") != 0 &&
+  return memory_->ReadEvents("memory.oom_control", "oom_kill") != 0 &&
          memory_->Read("memory.max_usage_in_bytes") + kNear >= values_.memory;
 }
 
@@ -204,7 +204,7 @@ std::optional<ExceededLimit> Limits::Exceeded(pid_t first) {
     return ExceededLimit::kMemory;
   }
   if (values_.pids != 0 &&
-      (pids_ != nullptr ? pids_->Read("pids.events", "max") != 0
+      (pids_ != nullptr ? pids_->ReadEvents("pids.events", "max") != 0
                         : counted_threads_ > values_.pids)) {
     return ExceededLimit::kPids;
   }

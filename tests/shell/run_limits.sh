@@ -19,7 +19,7 @@ out=$PWD/out err=$PWD/err
 cat >groups.sh <<'END'
 find /sys/fs/cgroup -type d -name 'txfs-run-*' 2>/dev/null |
   while read -r group; do
-    ! grep -qx $$ "$group/cgroup.procs" || echo "$group"
+    ! grep -qx $$ "$group/processes/cgroup.procs" || echo "$group"
   done
 END
 # hog MIB: uses that much memory until it is ended.
