@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 #include <thread>
 
@@ -31,10 +32,6 @@ bool IsRunGroup(const std::string& path) {
          (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC);
 }
 
-bool RemoveEmpty(const std::string& path) {
-  return ::rmdir(path.c_str()) == 0 || errno == ENOENT;
-}
-
 void EndProcessesOf(const std::string& group) {
   std::istringstream lines(ReadKernelFile(group + "/cgroup.procs"));
   // 0 is one that has no id here.
@@ -43,19 +40,32 @@ void EndProcessesOf(const std::string& group) {
   }
 }
 
+/// Removes a group with those in it, which a command with --nested may have
+/// made. Ends the processes of one that cannot be removed, and returns why.
+int RemoveOrEnd(const std::string& group) {
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(group, ignored)) {
+    if (entry.is_directory(ignored)) RemoveOrEnd(entry.path().native());
+  }
+  if (::rmdir(group.c_str()) == 0 || errno == ENOENT) return 0;
+  const int error = errno;
+  EndProcessesOf(group);
+  return error;
+}
+
 }  // namespace
 
 void RemoveRunGroup(const std::string& path) {
   if (!IsRunGroup(path)) return;
-  const std::string inner = path + std::string(kRunGroupInner);
-  for (int pauses = 0; !RemoveEmpty(inner) || !RemoveEmpty(path); ++pauses) {
-    const int error = errno;
+  for (int pauses = 0;; ++pauses) {
+    const int error = RemoveOrEnd(path);
+    if (error == 0) return;
     if (error != EBUSY || pauses == kGroupPauses) {
       spdlog::error("cannot remove {}: {}", EscapeControls(path),
                     std::strerror(error));
       return;
     }
-    EndProcessesOf(inner);
     std::this_thread::sleep_for(kGroupPause);
   }
 }
