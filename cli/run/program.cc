@@ -28,9 +28,9 @@ std::optional<std::string> OutsideOf(const Sandbox& sandbox,
   const auto is_above = [&](std::string_view hidden) {
     return IsWithin(path, hidden);
   };
-  constexpr std::array<std::string_view, 3> kPrivate = {"/tmp", "/var/tmp",
+  constexpr std::array<std::string_view, 3> kOfTheRun = {"/tmp", "/var/tmp",
                                                         "/run"};
-  if (std::ranges::any_of(kPrivate, is_above) ||
+  if (std::ranges::any_of(kOfTheRun, is_above) ||
       std::ranges::any_of(sandbox.hidden, is_above)) {
     return std::nullopt;
   }

@@ -190,7 +190,9 @@ class Run {
       sandbox_.environment.emplace_back(kRunVariable, channel_->path());
       return {};
     }
-    sandbox_.binds.push_back({channel_->path(), kRunSocket, false});
+    // The workspace's is the last one.
+    sandbox_.binds.insert(sandbox_.binds.begin(),
+                          {channel_->path(), kRunSocket, false});
     sandbox_.environment.emplace_back(kRunVariable, kRunSocket);
     return {};
   }

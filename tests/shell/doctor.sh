@@ -55,7 +55,7 @@ run_names() {
   remedy=$1
   shift
   status=0
-  "$@" run -- touch made >out 2>err || status=$?
+  "$@" run -- /usr/bin/touch made >out 2>err || status=$?
   [ $status -ne 0 ] || fail "$* run: worked"
   grep -q "^hint: .*$remedy" err || fail "$* run: said $(cat err)"
   [ ! -e roots/ws/made ] && [ ! -e user/ws/made ] || fail "$* run: the command ran"

@@ -123,7 +123,7 @@ home() {
   equal hidden "$(cat "$TMPDIR/out")" "a credential"
   equal new "$(cat "$HOME/kept/file")" "what is kept"
   [ ! -e "$HOME/lost" ] || fail "what is not kept was written"
-  run 0 "nothing changed" --show ~/.ssh -- cat ../../home/.ssh/id
+  run 0 "nothing changed" --show ~/.ssh -- sh -c 'cat ~/.ssh/id'
   run 2 "rolled back" --home ro -- sh -c 'echo no >~/lost'
   run 0 "nothing changed" --home rw -- sh -c 'echo yes >~/written'
   equal yes "$(cat "$HOME/written")" "what --home=rw writes"

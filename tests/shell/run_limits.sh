@@ -53,7 +53,7 @@ run() {
   act "$TXFS" -C ws run "$@" >"$out" 2>"$err" || status=$?
   [ "$status" -eq "$code" ] ||
     fail "$*: expected exit code $code, got $status: $(cat "$err")"
-  said=$(tail -n 1 "$err")
+  said=$(grep -v "^hint: " "$err" | tail -n 1)
   case $said in
     "$line"*) ;;
     *) fail "$*: expected '$line', got: $(cat "$err")" ;;
@@ -123,7 +123,7 @@ check_limits() {
   same_tree expected ws
 
   # Processes. Within its limit a shell can have as many as it says.
-  run 0 "nothing changed after " --pids 4 -- \
+  run 0 "nothing changed in " --pids 4 -- \
     sh -c 'sleep 0.3 & sleep 0.3 & sleep 0.3 & wait'
   run 123 "rolled back: limit of 20 processes exceeded after " --pids 20 -- \
     sh -c "$files
