@@ -108,8 +108,9 @@ class Server {
         policy_(policy),
         approvals_(approvals),
         runs_(workspace,
-              [&session] {
+              [&session, mountpoint] {
                 LogFailure("unmount after a run", session.Unmount(true));
+                ::rmdir(mountpoint.c_str());
                 session.Stop();
               }),
         dispatcher_(workspace,
@@ -140,6 +141,8 @@ class Server {
     WriteRecord(/*again=*/true);
     return handled;
   }
+
+  void ExpectRun(pid_t supervisor) { runs_.Expect(supervisor); }
 
   void SetRecord(Json record) {
     {
@@ -230,6 +233,7 @@ Status RunSession(Workspace& workspace, FuseSession& session,
     record.sockets.push_back({.path = socket.path, .stamp = socket.stamp});
   }
   server.SetRecord(ToJson(record));
+  if (options.supervisor != 0) server.ExpectRun(options.supervisor);
   workspace.OnStaleCaches([&](const StaleCaches& stale) {
     if (stale.empty()) return;
     // The kernel takes locks that operations which wait have there.

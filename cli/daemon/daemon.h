@@ -15,6 +15,9 @@ struct DaemonOptions {
   PolicySetup policy;
   MountOptions mount;
   std::string log_path;
+  /// The process of `txfs run` for which this mount is made; 0: none. Its death
+  /// ends the mount.
+  pid_t supervisor = 0;
 };
 
 /// The report of a started daemon.

@@ -15,6 +15,7 @@
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/wire.h"
+#include "journal/support/thread.h"
 
 namespace txfs::cli {
 namespace {
@@ -64,7 +65,31 @@ Status RunWatch::Handle(const Json& request, const FrameSink& sink,
   return AnswerWith(answer, sink);
 }
 
+void RunWatch::Expect(pid_t supervisor) {
+  const MutexLock lock(mutex_);
+  expected_ = supervisor;
+  owns_mount_ = true;
+  // One that died before this is not there.
+  supervisor_ = OpenProcess(supervisor);
+  stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
+  active_ = true;
+  StartWatch();
+}
+
+void RunWatch::StartWatch() {
+  thread_ = StartThread([this, watched = supervisor_.get(),
+                         until = stop_.get()] { Watch(watched, until); });
+}
+
+bool RunWatch::TakeExpected(pid_t peer) {
+  const MutexLock lock(mutex_);
+  if (expected_ == 0 || expected_ != peer) return false;
+  expected_ = 0;
+  return true;
+}
+
 Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
+  if (TakeExpected(peer)) End();
   const MutexLock lock(mutex_);
   if (active_) {
     return Fail(ErrorKind::kBusy, 0, "another run works in this mount",
@@ -92,8 +117,7 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   owns_mount_ = GetBool(request, "own");
   fresh_ = before.changes == 0 && before.savepoints.empty();
   active_ = true;
-  thread_ = std::thread([this, watched = supervisor_.get(),
-                         until = stop_.get()] { Watch(watched, until); });
+  StartWatch();
   return Json{{"savepoint", EncodeBytes(begin.name)},
               {"changes", before.changes},
               {"fresh", fresh_}};
@@ -124,15 +148,17 @@ void RunWatch::End() {
 }
 
 void RunWatch::Watch(int supervisor, int stop) {
-  if (AwaitFirst(supervisor, stop)) RollBack();
+  // One that had died before has no descriptor.
+  if (supervisor < 0 || AwaitFirst(supervisor, stop)) RollBack();
 }
 
 void RunWatch::RollBack() {
   std::string savepoint;
-  bool owns_mount = false, fresh = false;
+  bool owns_mount = false, fresh = false, begun = false;
   {
     const MutexLock lock(mutex_);
     if (!std::exchange(active_, false)) return;
+    begun = expected_ == 0;
     savepoint = savepoint_;
     owns_mount = owns_mount_;
     fresh = fresh_;
@@ -146,6 +172,7 @@ void RunWatch::RollBack() {
   }
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {
+    if (!begun) return {};
     if (fresh) {
       TRY(workspace_.Discard());
     } else {

@@ -28,6 +28,10 @@ class RunWatch {
   RunWatch(const RunWatch&) = delete;
   RunWatch& operator=(const RunWatch&) = delete;
 
+  /// The mount was made for a run of this process, which has not begun: if the
+  /// process dies before that, the watch unmounts.
+  void Expect(pid_t supervisor) EXCLUDES(mutex_);
+
   /// Whether Handle takes `request`.
   static bool IsAsked(const Json& request);
   /// Sends the reply to `sink`, as Dispatcher::Handle. `peer`: the supervisor.
@@ -38,6 +42,9 @@ class RunWatch {
   Result<Json> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
   Status Start(const Json& request) EXCLUDES(mutex_);
   void End() EXCLUDES(mutex_);
+  /// Whether the expected run of `peer` begins.
+  bool TakeExpected(pid_t peer) EXCLUDES(mutex_);
+  void StartWatch() REQUIRES(mutex_);
   /// Waits for the death of the supervisor or for End.
   void Watch(int supervisor, int stop) EXCLUDES(mutex_);
   void RollBack() EXCLUDES(mutex_);
@@ -46,6 +53,7 @@ class RunWatch {
   const std::function<void()> unmount_;
   Mutex mutex_;
   bool active_ GUARDED_BY(mutex_) = false;
+  pid_t expected_ GUARDED_BY(mutex_) = 0;
   bool owns_mount_ GUARDED_BY(mutex_) = false;
   bool fresh_ GUARDED_BY(mutex_) = false;  ///< a discard rolls back
   std::string savepoint_ GUARDED_BY(mutex_);

@@ -102,14 +102,22 @@ Result<int> RunTxfs(const std::vector<std::string>& all) {
   SetUp(app, options, command);
   // CLI11 takes the arguments from the back.
   std::ranges::reverse(arguments);
+  const auto refuse = [&](const Error& error) -> Result<int> {
+    // Its other exit codes are the command's.
+    if (app.got_subcommand("run")) {
+      static_cast<void>(Report(error));
+      return kRunFailed;
+    }
+    return std::unexpected(error);
+  };
   try {
     app.parse(arguments);
   } catch (const CLI::Success& answer) {
     return app.exit(answer);
   } catch (const CLI::ExtrasError& error) {
-    return std::unexpected(UnexpectedArgument(error.what()));
+    return refuse(UnexpectedArgument(error.what()));
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(UsageError(error.what()));
+    return refuse(UsageError(error.what()));
   }
   return RunParsed(options, command, std::move(trailing), all);
 }

@@ -34,6 +34,9 @@ void AddTransactionCommands(CLI::App& app, Command& command);
 void AddHistoryCommands(CLI::App& app, Command& command);
 void AddPolicyCommands(CLI::App& app, Command& command);
 
+/// The exit code of `txfs run` when txfs itself fails.
+inline constexpr int kRunFailed = 125;
+
 /// Options that stand before or after every command.
 struct GlobalOptions {
   std::vector<std::string> directories;  ///< -C, each relative to the last

@@ -20,9 +20,6 @@ Status TakeSettle(const std::string& name, Settle& settle) {
   return {};
 }
 
-/// The exit code when txfs itself fails.
-constexpr int kRunFailed = 125;
-
 /// The options as they are given.
 struct RunOptions {
   RunArguments run;

@@ -29,7 +29,7 @@ std::optional<std::string> OutsideOf(const Sandbox& sandbox,
     return IsWithin(path, hidden);
   };
   constexpr std::array<std::string_view, 3> kOfTheRun = {"/tmp", "/var/tmp",
-                                                        "/run"};
+                                                         "/run"};
   if (std::ranges::any_of(kOfTheRun, is_above) ||
       std::ranges::any_of(sandbox.hidden, is_above)) {
     return std::nullopt;

@@ -115,7 +115,8 @@ Result<RunTransaction::Place> RunTransaction::MountOwn(
   arguments.mountpoint = place.mountpoint;
   arguments.name = place.name;
   const auto mounted = [&]() -> Status {
-    const MountPlan plan = TRY(PlanMount(there, arguments));
+    MountPlan plan = TRY(PlanMount(there, arguments));
+    plan.daemon.supervisor = ::getpid();
     TRY(SpawnDaemon(plan.daemon));
     return {};
   }();

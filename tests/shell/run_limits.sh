@@ -183,6 +183,6 @@ for option in "--memory 0" "--memory 12Q" "--memory M" "--memory 9999T" \
   status=0
   # shellcheck disable=SC2086
   act "$TXFS" -C ws run $option -- touch never >"$out" 2>"$err" || status=$?
-  equal 2 "$status" "exit code of $option"
+  equal 125 "$status" "exit code of $option"
   [ ! -e ws/never ] || fail "$option ran"
 done
