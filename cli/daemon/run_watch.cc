@@ -105,8 +105,12 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
     return Fail(errno, "cannot watch the process of the run");
   }
   const WorkspaceStatus before = TRY(workspace_.GetStatus());
-  const Savepoint begin =
-      TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
+  const bool fresh = before.changes == 0 && before.savepoints.empty();
+  // A discard takes it all back.
+  Savepoint begin;
+  if (!fresh) {
+    begin = TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
+  }
   // A thread that has ended by itself.
   if (thread_.joinable()) thread_.join();
   supervisor_ = std::move(supervisor);
@@ -115,7 +119,7 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   groups_.clear();
   savepoint_ = begin.name;
   owns_mount_ = GetBool(request, "own");
-  fresh_ = before.changes == 0 && before.savepoints.empty();
+  fresh_ = fresh;
   active_ = true;
   StartWatch();
   return Json{{"savepoint", EncodeBytes(begin.name)},

@@ -52,9 +52,9 @@ struct LogReply {
 };
 
 struct RunBegun {
-  std::string savepoint;
-  uint64_t changes = 0;  ///< of the transaction before the run
-  bool fresh = false;    ///< the transaction had no changes and no savepoints
+  std::string savepoint;  ///< "" if the transaction is fresh
+  uint64_t changes = 0;   ///< of the transaction before the run
+  bool fresh = false;     ///< the transaction had no changes and no savepoints
 };
 
 /// The requests of the control protocol as functions.
@@ -103,7 +103,8 @@ class Client {
   /// Denies all questions that wait for a user's answer.
   Status DenyWaiting();
 
-  /// Begins a run of `txfs run` in the mount, with a savepoint. If this process
+  /// Begins a run of `txfs run` in the mount, with a savepoint unless the
+  /// transaction is fresh. If this process
   /// dies before EndRun, the daemon rolls the run back; with `own`, it also
   /// discards the transaction and unmounts. kBusy if another run works there.
   /// Only from a daemon.

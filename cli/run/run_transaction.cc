@@ -173,7 +173,11 @@ RunTransaction::~RunTransaction() {
 }
 
 Result<std::vector<NetChange>> RunTransaction::Changes() {
-  return client_.Changes(true, {}, begun_.savepoint);
+  auto changes = begun_.fresh
+                     ? TRY(client_.Changes(true, {}))
+                     : TRY(client_.Changes(true, {}, begun_.savepoint));
+  unchanged_ = changes.empty();
+  return changes;
 }
 
 Result<std::vector<RuleCount>> RunTransaction::Denied() {
@@ -248,6 +252,7 @@ Status RunTransaction::RollBackInStore() {
 }
 
 Status RunTransaction::GoBack(Client& client) const {
+  if (begun_.fresh && unchanged_) return {};
   if (begun_.fresh) {
     TRY(client.Discard({}));
   } else {

@@ -100,6 +100,7 @@ class RunTransaction {
   std::vector<RuleCount> denied_before_;
   UniqueFd daemon_;
   bool open_ = true;
+  bool unchanged_ = false;  ///< when it was last asked
 };
 
 }  // namespace txfs::cli
