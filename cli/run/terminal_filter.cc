@@ -34,8 +34,12 @@ Result<std::string> TerminalFilter() {
   constexpr uint64_t kLow = 0xffffffff;
   int failed = 0;
   for (const uint64_t request : {TIOCSTI, TIOCLINUX}) {
-    failed |= ::seccomp_rule_add(filter.get(), refuse, SCMP_SYS(ioctl), 1,
-                                 SCMP_A1(SCMP_CMP_MASKED_EQ, kLow, request));
+    const scmp_arg_cmp is_request{.arg = 1,
+                                  .op = SCMP_CMP_MASKED_EQ,
+                                  .datum_a = kLow,
+                                  .datum_b = request};
+    failed |= ::seccomp_rule_add_array(filter.get(), refuse, SCMP_SYS(ioctl), 1,
+                                       &is_request);
   }
   for (const int call :
        {SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(keyctl)}) {
