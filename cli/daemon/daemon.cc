@@ -123,6 +123,8 @@ class Server {
   /// are not the dispatcher's business.
   Status Handle(const Json& request, const FrameSink& sink, pid_t peer) {
     if (GetBytes(request, "request") == "unmount") {
+      // The supervisor of a run has settled it.
+      if (GetBool(request, "stop")) runs_.End();
       TRY(Unmount(GetBool(request, "lazy"), sink));
       // Without those that still have the mount, in other namespaces.
       if (GetBool(request, "stop")) session_.Stop();

@@ -159,6 +159,8 @@ void RunWatch::Watch(int supervisor, int stop) {
 void RunWatch::RollBack() {
   std::string savepoint;
   bool owns_mount = false, fresh = false, begun = false;
+  UniqueFd sandbox;
+  std::vector<std::string> groups;
   {
     const MutexLock lock(mutex_);
     if (!std::exchange(active_, false)) return;
@@ -166,14 +168,16 @@ void RunWatch::RollBack() {
     savepoint = savepoint_;
     owns_mount = owns_mount_;
     fresh = fresh_;
-    // The kernel ends the sandbox, too; nothing may be written after the
-    // rollback, so this waits for the last of its processes.
-    if (sandbox_.valid()) {
-      ::syscall(SYS_pidfd_send_signal, sandbox_.get(), SIGKILL, nullptr, 0);
-      AwaitFirst(sandbox_.get(), stop_.get());
-    }
-    for (const std::string& group : groups_) RemoveRunGroup(group);
+    sandbox = std::move(sandbox_);
+    groups = std::move(groups_);
   }
+  // The kernel ends the sandbox, too; nothing may be written after the
+  // rollback, so this waits for the last of its processes.
+  if (sandbox.valid()) {
+    ::syscall(SYS_pidfd_send_signal, sandbox.get(), SIGKILL, nullptr, 0);
+    AwaitFirst(sandbox.get(), -1);
+  }
+  for (const std::string& group : groups) RemoveRunGroup(group);
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {
     if (!begun) return {};

@@ -37,11 +37,12 @@ class RunWatch {
   /// Sends the reply to `sink`, as Dispatcher::Handle. `peer`: the supervisor.
   Status Handle(const Json& request, const FrameSink& sink, pid_t peer)
       EXCLUDES(mutex_);
+  /// Ends the watch: whatever becomes of the supervisor, the changes stay.
+  void End() EXCLUDES(mutex_);
 
  private:
   Result<Json> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
   Status Start(const Json& request) EXCLUDES(mutex_);
-  void End() EXCLUDES(mutex_);
   /// Whether the expected run of `peer` begins.
   bool TakeExpected(pid_t peer) EXCLUDES(mutex_);
   void StartWatch() REQUIRES(mutex_);

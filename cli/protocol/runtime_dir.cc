@@ -26,13 +26,6 @@ namespace {
 
 constexpr std::string_view kSocketSuffix = ".sock";
 
-std::string HomeDirectory() {
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return home;
-  const passwd* entry = ::getpwuid(::getuid());
-  return entry != nullptr ? entry->pw_dir : "/";
-}
-
 /// What `variable` says, else `below` the home directory.
 std::string OwnDirectory(const char* variable, const char* below) {
   const char* path = std::getenv(variable);
@@ -118,6 +111,13 @@ Status MakePrivateDirectory(const std::string& path) {
 std::string StateRuntimeDirectory() { return StateDirectory() + "/run"; }
 
 }  // namespace
+
+std::string HomeDirectory() {
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return home;
+  const passwd* entry = ::getpwuid(::getuid());
+  return entry != nullptr ? entry->pw_dir : "/";
+}
 
 std::vector<std::string> RuntimeDirectories(uid_t uid) {
   std::vector<std::string> list;

@@ -53,6 +53,9 @@ void RemoveSocket(const std::string& path, const std::string& stamp);
 /// Removes the sockets of this user's daemons that are gone.
 void RemoveDeadSockets();
 
+/// $HOME; without it, that of the user database, or "/".
+[[nodiscard]] std::string HomeDirectory();
+
 /// $XDG_STATE_HOME/txfs, or ~/.local/state/txfs.
 [[nodiscard]] std::string StateDirectory();
 

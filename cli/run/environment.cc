@@ -15,11 +15,12 @@ constexpr std::array<std::string_view, 7> kSecretParts = {
     "PASSPHRASE", "APIKEY", "CREDENTIAL"};
 
 /// The same, as whole words: "API_KEY", but not "KEYMAP" or "AUTHOR".
-constexpr std::array<std::string_view, 4> kSecretWords = {"KEY", "AUTH",
-                                                          "COOKIE", "PRIVATE"};
+constexpr std::array<std::string_view, 9> kSecretWords = {
+    "KEY", "AUTH", "COOKIE",  "PRIVATE",   "PASS",
+    "PAT", "DSN",  "SSHPASS", "PGPASSFILE"};
 
 /// They lead to sockets of the session, which are not in the sandbox.
-constexpr std::array<std::string_view, 10> kOfSession = {
+constexpr std::array<std::string_view, 11> kOfSession = {
     "DBUS_SESSION_BUS_ADDRESS",
     "DBUS_SYSTEM_BUS_ADDRESS",
     "GPG_AGENT_INFO",
@@ -29,7 +30,8 @@ constexpr std::array<std::string_view, 10> kOfSession = {
     "CONTAINER_HOST",
     "XDG_RUNTIME_DIR",
     "WAYLAND_DISPLAY",
-    "DISPLAY"};
+    "DISPLAY",
+    "MYSQL_PWD"};
 
 bool LooksSecret(std::string name) {
   std::ranges::transform(name, name.begin(), [](char c) {

@@ -86,8 +86,8 @@ std::vector<std::string> NamesOfBase(const Table& table,
 
 /// The home, also one that the workspace has in it; "": none.
 std::string HomeOfCaller() {
-  const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? ResolvePath("/", home) : "";
+  std::string home = ResolvePath("/", HomeDirectory());
+  return home == "/" ? "" : home;
 }
 
 /// Whether txfs made `path` to mount at.

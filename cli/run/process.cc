@@ -10,15 +10,21 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <climits>
 #include <cstdlib>
 #include <fstream>
+#include <new>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "cli/output/errors.h"
 #include "cli/output/json.h"
@@ -144,6 +150,92 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
+/// Copies a regular file that is the standard input into a pipe. Through the
+/// descriptor itself the command could open the file again, for writing, or
+/// what lies around it: /proc/self/fd leads to the caller's mount.
+class Feeder {
+ public:
+  /// Does nothing for another kind of input. Errors: a standard stream is a
+  /// directory.
+  static Result<Feeder> Start() {
+    struct stat st{};
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      if (::fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        return Fail(EISDIR, "a standard stream of the command is a directory",
+                    "redirect it to a file or a pipe");
+      }
+    }
+    Feeder feeder;
+    const int flags = ::fcntl(STDIN_FILENO, F_GETFL);
+    if (::fstat(STDIN_FILENO, &st) != 0 || !S_ISREG(st.st_mode) || flags < 0 ||
+        (flags & O_ACCMODE) != O_RDONLY) {
+      return feeder;
+    }
+    void* shared = ::mmap(nullptr, sizeof(Written), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return Fail(errno, "mmap");
+    feeder.written_ = new (shared) Written(0);
+    feeder.start_ = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
+    Pipe pipe = TRY(MakePipe());
+    feeder.pid_ = ::fork();
+    if (feeder.pid_ < 0) return Fail(errno, "cannot start a process");
+    if (feeder.pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::dup2(pipe.write.get(), STDOUT_FILENO);
+      ::close_range(STDERR_FILENO + 1, ~0U, 0);
+      feeder.Copy();
+    }
+    feeder.input_ = std::move(pipe.read);
+    return feeder;
+  }
+  /// The caller's next command reads on where this one has stopped.
+  ~Feeder() {
+    if (written_ == nullptr) return;
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+      }
+      int unread = 0;
+      ::ioctl(input_.get(), FIONREAD, &unread);
+      ::lseek(STDIN_FILENO, start_ + written_->load() - unread, SEEK_SET);
+    }
+    ::munmap(written_, sizeof(Written));
+  }
+  Feeder(Feeder&& other) noexcept
+      : pid_(std::exchange(other.pid_, -1)),
+        start_(other.start_),
+        input_(std::move(other.input_)),
+        written_(std::exchange(other.written_, nullptr)) {}
+  Feeder& operator=(Feeder&&) = delete;
+
+  /// The end of the pipe for the command; -1: it has the caller's input.
+  [[nodiscard]] int input() const { return input_.get(); }
+
+ private:
+  using Written = std::atomic<int64_t>;
+
+  Feeder() = default;
+  [[noreturn]] void Copy() {
+    // Such a write is done as a whole, or not at all when this is killed.
+    std::array<char, PIPE_BUF> piece{};
+    for (;;) {
+      const int64_t at = written_->load();
+      const ssize_t n =
+          ::pread(STDIN_FILENO, piece.data(), piece.size(), start_ + at);
+      if (n <= 0) ::_exit(n < 0);
+      const ssize_t written =
+          ::write(STDOUT_FILENO, piece.data(), static_cast<size_t>(n));
+      if (written < 0) ::_exit(1);
+      written_->fetch_add(written);
+    }
+  }
+
+  pid_t pid_ = -1;
+  off_t start_ = 0;
+  UniqueFd input_;
+  Written* written_ = nullptr;  ///< bytes; shared with the process
+};
+
 /// What the child needs; made before the fork.
 struct Start {
   std::vector<std::string> words;  ///< of bwrap
@@ -151,6 +243,10 @@ struct Start {
   bool is_root = false;
   const Limits* limits = nullptr;
   bool may_nest = false;
+  /// The standard input of the command, if it is not that of this process.
+  int input = -1;
+  /// The command gets the default for the signals of a terminal.
+  bool resets_signals = false;
   /// The supervisor writes one byte when the ids are mapped.
   Pipe mapped;
   /// The child writes one byte when it has a user namespace.
@@ -171,7 +267,10 @@ bool EnterStage(const Start& start) {
       return false;
     }
     // As --disable-userns of bwrap, which makes no user namespace here.
-    if (!start.may_nest) WriteText("/proc/sys/user/max_user_namespaces", "0");
+    if (!start.may_nest &&
+        !WriteText("/proc/sys/user/max_user_namespaces", "0")) {
+      return false;
+    }
   } else {
     WriteText("/proc/self/setgroups", "deny");
     if (!WriteText("/proc/self/uid_map",
@@ -198,6 +297,13 @@ bool EnterStage(const Start& start) {
         "error: the limits cannot be set for the command\n";
     std::ignore = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
     ::_exit(1);
+  }
+  if (start.input >= 0) ::dup2(start.input, STDIN_FILENO);
+  // The monitor that bwrap leaves outside would die of them, and the sandbox
+  // with it, although the command may handle them.
+  if (start.resets_signals) {
+    ::signal(SIGINT, SIG_IGN);
+    ::signal(SIGQUIT, SIG_IGN);
   }
   // bwrap passes what it inherits on to the command.
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -252,7 +358,11 @@ class Supervision {
   Ended Wait() {
     int state = 0;
     rusage usage{};
-    while (::wait4(child_, &state, WNOHANG, &usage) == 0) WaitForEvent();
+    pid_t ended = 0;
+    while ((ended = ::wait4(child_, &state, WNOHANG, &usage)) == 0) {
+      WaitForEvent();
+    }
+    if (ended < 0) lost_ = true;
     ReadStatus();
     AwaitEndOfAll(usage);
     if (limits_ != nullptr) {
@@ -423,15 +533,21 @@ std::string Joined(const std::vector<std::string>& words) {
   return bytes;
 }
 
-/// Kills what is below this process, until there is nothing.
-void KillDescendants() {
+/// The children of this process.
+std::set<pid_t> Children() {
   const std::string self = std::to_string(::getpid());
-  const std::string children = "/proc/" + self + "/task/" + self + "/children";
+  std::ifstream list("/proc/" + self + "/task/" + self + "/children");
+  std::set<pid_t> children;
+  for (pid_t pid = 0; list >> pid;) children.insert(pid);
+  return children;
+}
+
+/// Kills what is below this process, until there is nothing but `spared`.
+void KillDescendants(const std::set<pid_t>& spared) {
   for (;;) {
-    std::ifstream list(children);
-    pid_t pid = 0;
     bool any = false;
-    while (list >> pid) {
+    for (const pid_t pid : Children()) {
+      if (spared.contains(pid)) continue;
       any = true;
       ::kill(pid, SIGKILL);
       while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
@@ -473,6 +589,7 @@ Result<Ended> RunPlain(
   const BlockedSignals signals;
   // What loses its parent becomes a child of this process, and is killed.
   const Subreaper subreaper;
+  const std::set<pid_t> daemons = Children();
   const pid_t supervisor = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(errno, "cannot start a process");
@@ -482,7 +599,7 @@ Result<Ended> RunPlain(
   }
   if (on_begin) on_begin(pid);
   const Ended ended = Supervision(pid, {}, bounds, on_begin).Wait();
-  KillDescendants();
+  KillDescendants(daemons);
   return ended;
 }
 
@@ -501,6 +618,7 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
   const std::string program = TRY(TerminalFilter());
   const UniqueFd filter = TRY(MemoryFile(program));
   Pipe status = TRY(MakePipe());
+  Pipe begin = TRY(MakePipe());
   ::fcntl(status.read.get(), F_SETFL, O_NONBLOCK);
   start.words = {kBwrap,
                  "--args",
@@ -509,9 +627,21 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
                  std::to_string(filter.get()),
                  "--json-status-fd",
                  std::to_string(status.write.get()),
+                 "--block-fd",
+                 std::to_string(begin.read.get()),
                  "--"};
+  start.resets_signals = ::isatty(STDIN_FILENO) != 0;
+  if (start.resets_signals) {
+    // An ignored signal stays ignored in what is executed.
+    for (const char* word : {"env", "--default-signal=INT,QUIT", "--"}) {
+      start.words.emplace_back(word);
+    }
+  }
   std::ranges::copy(command, std::back_inserter(start.words));
-  start.kept = {arguments.get(), filter.get(), status.write.get()};
+  start.kept = {arguments.get(), filter.get(), status.write.get(),
+                begin.read.get()};
+  const Feeder feeder = TRY(Feeder::Start());
+  start.input = feeder.input();
 
   const Foreground foreground;
   const BlockedSignals signals;
@@ -524,7 +654,13 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
   start.unshared.write.Reset();
   if (start.is_root) std::ignore = MapAllIds(pid, start);
   start.mapped.write.Reset();
-  return Supervision(pid, std::move(status.read), bounds, on_begin).Wait();
+  // bwrap waits for a byte before it starts the command.
+  const auto begun = [&](pid_t first) {
+    if (on_begin) on_begin(first);
+    const char byte = 1;
+    std::ignore = ::write(begin.write.get(), &byte, 1);
+  };
+  return Supervision(pid, std::move(status.read), bounds, begun).Wait();
 }
 
 }  // namespace txfs::cli

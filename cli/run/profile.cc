@@ -222,8 +222,7 @@ Result<std::optional<Profile>> ProfileFor(
 /// "~/a" with the home's path; of a home that is not known, none.
 std::vector<std::string> InHome(const std::vector<std::string>& paths) {
   std::vector<std::string> absolute;
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') return absolute;
+  const std::string home = HomeDirectory();
   for (const std::string& path : paths) {
     absolute.push_back(JoinPath(home, path.substr(2)));
   }

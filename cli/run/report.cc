@@ -107,14 +107,21 @@ std::string OutcomeLine(const RunReport& report) {
   return line + " after " + time;
 }
 
-Status WriteReport(const RunReport& report, const std::string& path) {
-  const std::string text = Dump(ToDocument(report), 2) + "\n";
-  const UniqueFd fd(
+Result<UniqueFd> OpenReport(const std::string& path) {
+  UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd.valid()) return Fail(errno, "cannot write the report " + path);
+  if (!fd.valid()) {
+    return Fail(errno, "cannot write the report " + path,
+                "name a file in a directory that you can write to");
+  }
+  return fd;
+}
+
+Status WriteReport(const RunReport& report, int fd, const std::string& path) {
+  const std::string text = Dump(ToDocument(report), 2) + "\n";
   std::string_view rest = text;
   while (!rest.empty()) {
-    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
+    const ssize_t n = ::write(fd, rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Fail(errno, "cannot write the report " + path);
     rest.remove_prefix(static_cast<size_t>(n));

@@ -10,6 +10,7 @@
 #include "fs/planning/resolution.h"
 #include "journal/rule_count.h"
 #include "journal/support/result.h"
+#include "journal/support/unique_fd.h"
 
 namespace txfs::cli {
 
@@ -40,7 +41,9 @@ struct RunReport {
 /// The line about the outcome.
 [[nodiscard]] std::string OutcomeLine(const RunReport& report);
 
-/// Writes the report to the file `path` as JSON. Replaces the file.
-Status WriteReport(const RunReport& report, const std::string& path);
+/// Opens the file `path` for a report, empty.
+Result<UniqueFd> OpenReport(const std::string& path);
+/// Writes the report to `fd` as JSON. `path`: for messages.
+Status WriteReport(const RunReport& report, int fd, const std::string& path);
 
 }  // namespace txfs::cli

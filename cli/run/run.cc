@@ -1,5 +1,6 @@
 #include "cli/run/run.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,11 +55,14 @@ bool IsDirectoryAt(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool IsLinkAt(const std::string& path) {
+  struct stat st{};
+  return ::lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 /// The home, unless the workspace has or is it.
 std::string HomeBeside(const std::string& workspace) {
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') return "";
-  std::string path = ResolvePath("/", home);
+  std::string path = ResolvePath("/", HomeDirectory());
   if (path == "/" || IsWithin(path, workspace) || !IsDirectoryAt(path)) {
     return "";
   }
@@ -152,10 +156,11 @@ class Run {
     home_.mount.reset();
     channel_.reset();
     if (!done) {
-      report_.outcome = "rolled back";
       report_.why = "txfs failed";
       report_.code = kOwnCode;
-      if (run_->is_open()) TRY(run_->RollBack());
+      const Status back = run_->is_open() ? run_->RollBack() : Status();
+      report_.outcome = back ? "rolled back" : "not settled";
+      if (!back) Say("warning: " + back.error().ToString());
       TRY(Conclude());
       return std::unexpected(std::move(done).error());
     }
@@ -165,6 +170,12 @@ class Run {
 
  private:
   Status Begin() {
+    if (!arguments_.json.empty()) {
+      report_file_ =
+          TRY(OpenReport(MakeAbsolute(context_.directory, arguments_.json)));
+    }
+    // Before the command can make links there.
+    kept_ = Resolved(context_, arguments_.rw);
     run_ = TRY(RunTransaction::Begin(context_, arguments_.name));
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
@@ -197,6 +208,16 @@ class Run {
     return {};
   }
 
+  void CloseChannel() {
+    channel_.reset();
+    std::erase_if(sandbox_.binds, [](const Sandbox::Bind& bind) {
+      return bind.at == kRunSocket;
+    });
+    std::erase_if(sandbox_.environment, [](const auto& variable) {
+      return variable.first == kRunVariable;
+    });
+  }
+
   Status Work() {
     const std::string& program = arguments_.command.front();
     if (arguments_.no_sandbox) {
@@ -212,7 +233,10 @@ class Run {
                          : ": it is not executable");
       Say("error: " + report_.why);
     } else {
-      TRY(Execute(arguments_.command));
+      const Status executed = Execute(arguments_.command);
+      // Nobody goes back to a savepoint of the command from now on.
+      CloseChannel();
+      TRY(executed);
       Phase("run");
     }
     report_.changes = TRY(run_->Changes());
@@ -295,10 +319,15 @@ class Run {
   Status FinishHome() {
     if (!home_.mount) return {};
     std::vector<std::string> keep;
-    for (const std::string& path : Resolved(context_, arguments_.rw)) {
-      if (const auto below = RelativeTo(path, home_.path)) {
-        keep.push_back(*below);
+    for (const std::string& path : kept_) {
+      const auto below = RelativeTo(path, home_.path);
+      if (!below) continue;
+      // The next run would follow the link, and keep what it leads to.
+      if (IsLinkAt(JoinPath(home_.mountpoint, *below))) {
+        Say("warning: ~/" + *below + " is a link now, and is not kept");
+        continue;
       }
+      keep.push_back(*below);
     }
     const HomeChanges changes = TRY(home_.mount->Finish(keep));
     report_.home_kept = changes.kept;
@@ -321,6 +350,13 @@ class Run {
                            (report_.code == 0 || report_.phases.size() == 1);
       report_.outcome = nothing ? "unchanged" : "rolled back";
       return run_->RollBack();
+    }
+    if (const auto path = run_->EarlierAmong(report_.changes)) {
+      report_.outcome = "kept";
+      report_.code = kConflictCode;
+      report_.why = "the transaction had a change of " + PathText(*path) +
+                    " before the run";
+      return run_->Keep();
     }
     const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));
     return Committed(reply.report);
@@ -370,11 +406,8 @@ class Run {
     }
     Say(OutcomeLine(report_));
     if (report_.outcome == "kept") SayHowToGoOn();
-    if (!arguments_.json.empty()) {
-      return WriteReport(report_,
-                         MakeAbsolute(context_.directory, arguments_.json));
-    }
-    return {};
+    if (!report_file_.valid()) return {};
+    return WriteReport(report_, report_file_.get(), arguments_.json);
   }
 
   void SayHowToGoOn() const {
@@ -404,6 +437,8 @@ class Run {
   Home home_;
   Sandbox sandbox_;
   std::unique_ptr<RunChannel> channel_;
+  UniqueFd report_file_;
+  std::vector<std::string> kept_;  ///< --rw, absolute
   RunReport report_;
 };
 
@@ -411,6 +446,8 @@ class Run {
 
 Result<int> RunInTransaction(const Context& context,
                              const RunArguments& arguments) {
+  // A caller that ignores it would take the state of each child away.
+  ::signal(SIGCHLD, SIG_DFL);
   if (IsInRun()) return RunNested(context, arguments);
   return Run(context, arguments).Do();
 }

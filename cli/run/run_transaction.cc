@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <tuple>
 
 #include "cli/locate/locate.h"
@@ -27,11 +26,11 @@ namespace {
 /// The git repository around `directory` whose names only this user or root
 /// could have made, below the home.
 std::optional<std::string> RepositoryAround(const std::string& directory) {
-  const char* home = std::getenv("HOME");
+  const std::string home = ResolvePath("/", HomeDirectory());
   for (std::string at = directory; at.size() > 1;
        at = at.substr(0, at.rfind('/'))) {
     struct stat st{};
-    if ((home != nullptr && at == home) || ::lstat(at.c_str(), &st) != 0 ||
+    if (at == home || ::lstat(at.c_str(), &st) != 0 ||
         st.st_uid != ::geteuid() || !IsOutOfOthersReach(st)) {
       return std::nullopt;
     }
@@ -42,10 +41,10 @@ std::optional<std::string> RepositoryAround(const std::string& directory) {
 
 /// The workspace of a run that stands in no mount.
 Result<std::string> WorkspaceOf(const std::string& directory) {
-  const char* home = std::getenv("HOME");
+  const std::string home = ResolvePath("/", HomeDirectory());
   const auto known = TRY(FindWorkspace(directory));
   // A workspace of that size was made for something else.
-  if (known && (home == nullptr || !IsWithin(home, *known))) return *known;
+  if (known && !IsWithin(home, *known)) return *known;
   return RepositoryAround(directory).value_or(directory);
 }
 
@@ -140,6 +139,9 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
   const StatusReply begun_in = TRY(run->client_.GetStatus());
   run->id_ = begun_in.status.id;
   run->denied_before_ = begun_in.status.denied;
+  if (run->begun_.changes != 0) {
+    run->earlier_ = TRY(run->client_.Changes(true, {}, std::nullopt));
+  }
   run->daemon_ =
       UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, begun_in.pid, 0)));
   return run;
@@ -184,7 +186,23 @@ Result<std::vector<RuleCount>> RunTransaction::Denied() {
   return TRY(client_.GetStatus()).status.denied;
 }
 
+std::optional<std::string> RunTransaction::EarlierAmong(
+    const std::vector<NetChange>& changes) const {
+  for (const std::string& path : PathsOf(changes)) {
+    for (const NetChange& earlier : earlier_) {
+      // What lies below is committed with it, and so is a directory above
+      // that is new.
+      const bool depends = IsWithin(earlier.path, path) ||
+                           (earlier.kind != ChangeKind::kModified &&
+                            IsWithin(path, earlier.path));
+      if (depends) return earlier.path;
+    }
+  }
+  return std::nullopt;
+}
+
 Result<std::string> RunTransaction::Mark() {
+  unchanged_ = false;
   const std::string name = TRY(MakeRunName());
   return TRY(client_.MakeSavepoint(name)).name;
 }
@@ -199,8 +217,11 @@ Result<CommitReply> RunTransaction::Commit(
   CommitRequest request;
   request.message = message;
   if (begun_.changes != 0) request.paths = PathsOf(changes);
-  auto reply = client_.Commit(request);
-  TRY(End());
+  CommitReply reply = TRY(client_.Commit(request));
+  // The commit is done, whatever becomes of the mount.
+  if (const Status ended = End(); !ended) {
+    Say("warning: " + ended.error().ToString());
+  }
   return reply;
 }
 
@@ -218,8 +239,7 @@ Status RunTransaction::Keep() { return End(); }
 
 Status RunTransaction::End() {
   open_ = false;
-  TRY(client_.EndRun());
-  if (place_.made.empty()) return {};
+  if (place_.made.empty()) return client_.EndRun();
   const auto entry = FindTxfsMount(place_.mountpoint);
   if (entry && entry->mountpoint == place_.mountpoint) {
     auto connection = TRY(ConnectDaemon(AddressOf(*entry)));
@@ -230,6 +250,7 @@ Status RunTransaction::End() {
     if (mount && ::syncfs(mount->get()) != 0) {
       return Fail(errno, "cannot write the changes of the run");
     }
+    // It no longer watches this process from then on.
     TRY(connection->Call(
         {{"request", "unmount"}, {"lazy", true}, {"stop", true}}));
     TRY(connection->AwaitExit(-1));
@@ -252,7 +273,8 @@ Status RunTransaction::RollBackInStore() {
 }
 
 Status RunTransaction::GoBack(Client& client) const {
-  if (begun_.fresh && unchanged_) return {};
+  // In a mount of its own, the transaction ends with it.
+  if (begun_.fresh && unchanged_ && place_.made.empty()) return {};
   if (begun_.fresh) {
     TRY(client.Discard({}));
   } else {

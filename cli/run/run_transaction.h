@@ -64,6 +64,10 @@ class RunTransaction {
   Result<std::string> Mark();
   Status ReturnTo(const std::string& savepoint);
 
+  /// A path of `changes` that cannot be committed without a change that was
+  /// there before the run; none if there is none.
+  [[nodiscard]] std::optional<std::string> EarlierAmong(
+      const std::vector<NetChange>& changes) const;
   /// Commits `changes`, those of the run. If nothing was committed, the changes
   /// stay in the transaction.
   Result<CommitReply> Commit(const std::string& message,
@@ -98,6 +102,7 @@ class RunTransaction {
   const RunBegun begun_;
   std::string id_;  ///< of the transaction
   std::vector<RuleCount> denied_before_;
+  std::vector<NetChange> earlier_;
   UniqueFd daemon_;
   bool open_ = true;
   bool unchanged_ = false;  ///< when it was last asked

@@ -31,8 +31,8 @@ constexpr std::array kPrivate = {"/dev", "/proc", "/run", "/tmp", "/var/tmp"};
 /// which act outside of the sandbox for everybody who asks them.
 void AddRuntime(Arguments& arguments) {
   arguments.Add("--tmpfs", "/run");
-  for (const char* path :
-       {"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"}) {
+  for (const char* path : {"/run/systemd/resolve", "/run/resolvconf",
+                           "/run/NetworkManager/resolv.conf"}) {
     arguments.Add("--ro-bind-try", path, path);
   }
 }

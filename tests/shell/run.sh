@@ -74,13 +74,40 @@ outcomes() {
     sh -c 'echo no >file; rm .git/HEAD 2>/dev/null || true'
   run 0 "committed 1 change in" -- sh -c 'echo yes >file; rm .git/HEAD 2>/dev/null || true'
 
+  # What the caller gives: a file as input is only read, and only what the
+  # command takes of it; no directory; SIGCHLD may be ignored.
+  printf 'one\ntwo\nthree\n' >../input
+  run 0 "nothing changed" -- sh -c 'cat >/dev/null; echo torn >/proc/self/fd/0 || true' <../input
+  equal "one two three" "$(xargs <../input)" "the caller's input"
+  lines=$(while read -r line; do
+    txfs run -- true 2>/dev/null
+    echo "$line"
+  done <../input)
+  equal "one two three" "$(echo "$lines" | xargs)" "the rest of the input"
+  refuses_with_hint 125 "is a directory" txfs run -- true <..
+  status=0
+  python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execvp(sys.argv[1], sys.argv[1:])' txfs run -- sh -c 'echo no >file; exit 3' 2>"$TMPDIR/err" || status=$?
+  equal 3 $status "exit code with SIGCHLD ignored"
+  run 0 "committed 1 change" --no-sandbox -- sh -c 'echo plain >file'
+  run 1 "rolled back" --no-sandbox -- sh -c 'echo no >file; sleep 700 & exit 1'
+  ! pgrep -f "^sleep 700$" || fail "a process survived the run"
+  equal plain "$(cat file)" "content without a sandbox"
+  # The report is not written through a link of the command's.
+  echo precious >../precious
+  run 0 "committed" --json report -- sh -c 'rm -f report; ln -s ../precious report'
+  equal precious "$(cat ../precious)" "a file behind a link"
+  # Nothing is left of runs that changed nothing.
+  equal "" "$(txfs list | grep active || true)" "open transactions"
+
   # Bad input: a sentence, a remedy, and nothing changed.
   for options in "" "--timeout 5x -- true" "--on-success never -- true" "--network here -- true"; do
     # shellcheck disable=SC2086
     refuses_with_hint 125 "" txfs run $options
   done
   refuses_with_hint 125 "root directory" txfs -C / run -- true
-  equal yes "$(cat file)" "content"
+  equal plain "$(cat file)" "content"
   cd ..
 }
 
@@ -106,6 +133,13 @@ in_a_mount() {
   equal newer "$(cat ws/file)" "content of the second commit"
   [ ! -e ws/earlier ] || fail "a change from before the run was committed"
   equal before "$(cat mnt/earlier)" "what was there before"
+  mkdir mnt/dir
+  echo mine >mnt/dir/file
+  (
+    cd mnt
+    run 3 "kept" -- chmod 711 dir
+  )
+  [ ! -e ws/dir ] || fail "a change from before the run was committed"
   # The command sees the workspace at its own path.
   equal "$(realpath ws)" "$(txfs -C mnt run -- pwd 2>/dev/null)" "directory of the command"
   txfs umount mnt >/dev/null
@@ -124,6 +158,8 @@ home() {
   equal new "$(cat "$HOME/kept/file")" "what is kept"
   [ ! -e "$HOME/lost" ] || fail "what is not kept was written"
   run 0 "nothing changed" --show ~/.ssh -- sh -c 'cat ~/.ssh/id'
+  run 0 "is a link now" --rw ~/kept -- sh -c 'rm -r ~/kept; ln -s ~/.ssh ~/kept'
+  [ ! -L "$HOME/kept" ] || fail "a link was kept"
   run 2 "rolled back" --home ro -- sh -c 'echo no >~/lost'
   run 0 "nothing changed" --home rw -- sh -c 'echo yes >~/written'
   equal yes "$(cat "$HOME/written")" "what --home=rw writes"

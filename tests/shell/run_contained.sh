@@ -110,3 +110,33 @@ read.all = b""
 status = pty.spawn([sys.argv[1], "-C", "ws", "run", "--", "python3", "-c", code], read)
 sys.exit(0 if b"refused 1" in read.all and status == 0 else 1)
 END
+
+# A command that handles an interrupt goes on; one that does not ends by it.
+python3 - "$TXFS" <<'END' >tty.out 2>&1 || fail "in a terminal: $(cat tty.out)"
+import os, pty, sys, signal
+def session(script, key):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(sys.argv[1], [sys.argv[1], "-C", "ws", "run", "--", "sh", "-c", script])
+    data = b""
+    sent = False
+    while True:
+        try:
+            piece = os.read(fd, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        data += piece
+        if b"ready" in data and not sent:
+            os.write(fd, key)
+            sent = True
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), data
+code, data = session("trap 'echo GOT' INT; echo ready; while ! sleep 1; do :; done; echo survived", b"\x03")
+print(code, data)
+assert code == 0 and b"GOT" in data and b"survived" in data
+code, data = session("echo torn >file; echo ready; sleep 100", b"\x03")
+print(code, data)
+assert code == 130 and b"rolled back" in data
+END
+equal old "$(cat ws/file)" "content after an interrupt"
