@@ -22,6 +22,7 @@
 #include "fs/fuse/fuse_session.h"
 #include "fs/workspace/workspace.h"
 #include "journal/support/file.h"
+#include "journal/support/io.h"
 #include "journal/support/memory.h"
 
 namespace txfs::cli {
@@ -30,6 +31,12 @@ namespace {
 /// The first column of the mount table: no path, so that no command takes it
 /// for the mount of a workspace.
 constexpr std::string_view kSource = "txfs-home:";
+
+/// The store goes with the run, and so need not survive power loss.
+class VolatileIo final : public Io {
+ public:
+  int Sync(int) override { return 0; }
+};
 
 struct HomePaths {
   std::string home, mountpoint, store;
@@ -79,6 +86,12 @@ void ServeChannel(int channel, Workspace& workspace, FuseSession& session) {
   session.Stop();
 }
 
+void Remove(const HomePaths& paths) {
+  std::ignore = RemoveTree(AT_FDCWD, paths.store);
+  ::rmdir(paths.mountpoint.c_str());
+}
+
+/// Returns only an error from before it served anything.
 Status ServeHome(const HomePaths& paths, int channel) {
   WorkspaceOptions options;
   options.path = paths.home;
@@ -86,6 +99,8 @@ Status ServeHome(const HomePaths& paths, int channel) {
       TRY(OpenAt(AT_FDCWD, paths.home, O_RDONLY | O_DIRECTORY)));
   options.store = paths.store;
   options.collects = false;
+  VolatileIo io;
+  options.journal.io = &io;
   const std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
   const std::unique_ptr<FuseSession> session = TRY(FuseSession::Mount(
       workspace->filesystem(), {.mountpoint = paths.mountpoint,
@@ -95,9 +110,9 @@ Status ServeHome(const HomePaths& paths, int channel) {
   const Status ran = session->Run();
   ::shutdown(channel, SHUT_RDWR);
   waiting.join();
-  // The store goes; what it has need not be drained.
-  std::ignore = workspace->Close();
-  return ran;
+  // Without draining the journal first.
+  Remove(paths);
+  ::_exit(ran ? 0 : 1);
 }
 
 [[noreturn]] void RunHomeDaemon(const HomePaths& paths, UniqueFd channel) {
@@ -126,9 +141,8 @@ Status ServeHome(const HomePaths& paths, int channel) {
     frame.header["error"] = ToJson(served.error());
     std::ignore = WriteFrame(kChannel, frame);
   }
-  std::ignore = RemoveTree(AT_FDCWD, paths.store);
-  ::rmdir(paths.mountpoint.c_str());
-  ::_exit(served ? 0 : 1);
+  Remove(paths);
+  ::_exit(1);
 }
 
 /// The next message of the daemon.
