@@ -36,6 +36,11 @@ namespace txfs::cli {
 namespace {
 
 constexpr const char* kBwrap = "bwrap";
+
+/// The caller's standard error, while that of bwrap is read by the supervisor;
+/// the command gets it back. One digit, as a shell wants it.
+constexpr int kErrors = 9;
+constexpr const char* kTakeErrors = "exec \"$@\" 2>&9 9>&-";
 constexpr int kOwnFailure = 125;
 
 /// How long a command that was told to end may take, milliseconds.
@@ -64,6 +69,22 @@ Result<UniqueFd> MemoryFile(std::string_view bytes) {
     at += static_cast<size_t>(n);
   }
   return fd;
+}
+
+std::string ReadMemory(int fd) {
+  std::string text(
+      static_cast<size_t>(std::max<off_t>(::lseek(fd, 0, SEEK_END), 0)), 0);
+  const ssize_t n = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+/// The same file with a number that no other use has.
+UniqueFd Raised(UniqueFd fd) {
+  constexpr int kFirst = 20;
+  UniqueFd raised(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirst));
+  return raised.valid() ? std::move(raised) : std::move(fd);
 }
 
 /// A pipe whose ends close at an exec.
@@ -245,6 +266,7 @@ struct Start {
   bool may_nest = false;
   /// The standard input of the command, if it is not that of this process.
   int input = -1;
+  int errors = -1;  ///< the standard error of bwrap
   /// The command gets the default for the signals of a terminal.
   bool resets_signals = false;
   /// The supervisor writes one byte when the ids are mapped.
@@ -305,6 +327,8 @@ bool EnterStage(const Start& start) {
     ::signal(SIGINT, SIG_IGN);
     ::signal(SIGQUIT, SIG_IGN);
   }
+  ::dup2(STDERR_FILENO, kErrors);
+  ::dup2(start.errors, STDERR_FILENO);
   // bwrap passes what it inherits on to the command.
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int fd : start.kept) ::fcntl(fd, F_SETFD, 0);
@@ -603,22 +627,27 @@ Result<Ended> RunPlain(
   return ended;
 }
 
-Result<Ended> RunSandboxed(const Sandbox& sandbox,
-                           const std::vector<std::string>& command,
-                           const RunBounds& bounds,
-                           const std::function<void(pid_t)>& on_begin) {
+namespace {
+
+Result<Ended> RunOnce(const Sandbox& sandbox,
+                      const std::vector<std::string>& command,
+                      const RunBounds& bounds,
+                      const std::function<void(pid_t)>& on_begin) {
   Start start;
   start.is_root = ::geteuid() == 0;
   start.limits = bounds.limits;
   start.may_nest = sandbox.may_nest;
   start.mapped = TRY(MakePipe());
   start.unshared = TRY(MakePipe());
-  const UniqueFd arguments =
-      TRY(MemoryFile(Joined(BwrapArguments(sandbox, !start.is_root))));
+  const std::string words = Joined(BwrapArguments(sandbox, !start.is_root));
   const std::string program = TRY(TerminalFilter());
-  const UniqueFd filter = TRY(MemoryFile(program));
+  const UniqueFd arguments = Raised(TRY(MemoryFile(words)));
+  const UniqueFd filter = Raised(TRY(MemoryFile(program)));
+  const UniqueFd said = Raised(TRY(MemoryFile("")));
   Pipe status = TRY(MakePipe());
   Pipe begin = TRY(MakePipe());
+  status.write = Raised(std::move(status.write));
+  begin.read = Raised(std::move(begin.read));
   ::fcntl(status.read.get(), F_SETFL, O_NONBLOCK);
   start.words = {kBwrap,
                  "--args",
@@ -629,7 +658,11 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
                  std::to_string(status.write.get()),
                  "--block-fd",
                  std::to_string(begin.read.get()),
-                 "--"};
+                 "--",
+                 "/bin/sh",
+                 "-c",
+                 kTakeErrors,
+                 "sh"};
   start.resets_signals = ::isatty(STDIN_FILENO) != 0;
   if (start.resets_signals) {
     // An ignored signal stays ignored in what is executed.
@@ -639,7 +672,8 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
   }
   std::ranges::copy(command, std::back_inserter(start.words));
   start.kept = {arguments.get(), filter.get(), status.write.get(),
-                begin.read.get()};
+                begin.read.get(), kErrors};
+  start.errors = said.get();
   const Feeder feeder = TRY(Feeder::Start());
   start.input = feeder.input();
 
@@ -660,7 +694,30 @@ Result<Ended> RunSandboxed(const Sandbox& sandbox,
     const char byte = 1;
     std::ignore = ::write(begin.write.get(), &byte, 1);
   };
-  return Supervision(pid, std::move(status.read), bounds, begun).Wait();
+  Ended ended = Supervision(pid, std::move(status.read), bounds, begun).Wait();
+  ended.said = ReadMemory(said.get());
+  return ended;
+}
+
+/// Whether bwrap failed because somebody removed the directory of a mount, and
+/// with it the mount in each namespace, while it looked at all mounts.
+bool LostAMount(const Ended& ended) {
+  return ended.why == Ended::Why::kNotBegun &&
+         ended.said.contains("No such file or directory") &&
+         ended.said.contains("remount");
+}
+
+}  // namespace
+
+Result<Ended> RunSandboxed(const Sandbox& sandbox,
+                           const std::vector<std::string>& command,
+                           const RunBounds& bounds,
+                           const std::function<void(pid_t)>& on_begin) {
+  constexpr int kAttempts = 10;
+  for (int attempt = 1;; ++attempt) {
+    auto ended = RunOnce(sandbox, command, bounds, on_begin);
+    if (!ended || !LostAMount(*ended) || attempt == kAttempts) return ended;
+  }
 }
 
 }  // namespace txfs::cli

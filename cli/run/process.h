@@ -21,12 +21,13 @@ struct Ended {
     kItself,    ///< exit or a signal
     kTimeout,   ///< stopped after its time
     kLimit,     ///< killed because it exceeded `limit`
-    kNotBegun,  ///< bwrap failed before it ran the command; it has said why
+    kNotBegun,  ///< bwrap failed before it ran the command: see `said`
     kLost,      ///< stopped because a process that it needs has died
   };
   Why why = Why::kItself;
   int code = 0;  ///< exit code; 128 + N after signal N
   std::optional<ExceededLimit> limit = {};
+  std::string said = {};  ///< by bwrap, on its standard error
 };
 
 /// What ends a run from outside.

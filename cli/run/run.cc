@@ -275,7 +275,7 @@ class Run {
                   "its log is in " + StateDirectory() + "/log; try again");
     }
     if (ended.why == Ended::Why::kNotBegun) {
-      return std::unexpected(WhyNoSandbox());
+      return std::unexpected(WhyNoSandbox(ended.said));
     }
     report_.code = ended.code;
     if (limits->used().memory != 0) report_.used = limits->used();

@@ -259,6 +259,7 @@ Probe NoSandbox(const std::string& said) {
   const auto ended =
       RunSandboxed(sandbox, {"true"}, {.timeout_ms = kSandboxMs}, {});
   if (!ended) ::dprintf(STDERR_FILENO, "%s", ended.error().ToString().c_str());
+  if (ended) ::dprintf(STDERR_FILENO, "%s", ended->said.c_str());
   if (ended && ended->why == Ended::Why::kTimeout) {
     ::dprintf(STDERR_FILENO, "it did not end in time");
   }
@@ -375,7 +376,7 @@ Probe ProbeSandbox() {
   return NoSandbox(said);
 }
 
-Error WhyNoSandbox() {
+Error WhyNoSandbox(const std::string& said) {
   for (const auto probe :
        {ProbeBwrap, ProbeUserNamespace, ProbeMountNamespace, ProbeSandbox}) {
     const Probe found = probe();
@@ -383,8 +384,11 @@ Error WhyNoSandbox() {
     return {.code = 0, .message = found.meaning, .hint = found.remedy};
   }
   return {.code = 0,
-          .message = "bwrap did not start the command",
-          .hint = "its message is above; a plain sandbox does start here"};
+          .message = "bwrap did not start the command" +
+                     (said.empty() ? "" : ": " + said),
+          .hint =
+              "a plain sandbox does start here: try again, and with fewer "
+              "options"};
 }
 
 }  // namespace txfs::cli

@@ -28,6 +28,6 @@ namespace txfs::cli {
 
 /// The error of a sandbox that did not start, with the remedy of the first of
 /// these probes that fails.
-[[nodiscard]] Error WhyNoSandbox();
+[[nodiscard]] Error WhyNoSandbox(const std::string& said);
 
 }  // namespace txfs::cli

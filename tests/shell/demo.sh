@@ -2,7 +2,7 @@
 # The demo's steps, on a small tree: `./dev demo` shows what works.
 mkdir tree
 cp -a "$TXFS_SOURCE_DIR"/journal "$TXFS_SOURCE_DIR"/fs \
-  "$TXFS_SOURCE_DIR"/policy "$TXFS_SOURCE_DIR"/docs tree
+  "$TXFS_SOURCE_DIR"/policy "$TXFS_SOURCE_DIR"/docs "$TXFS_SOURCE_DIR"/cli tree
 ln tree/docs/design.md tree/docs/hard-link.md
 ln -s ../docs/design.md tree/fs/symbolic-link.md
 printf 'x' >"tree/docs/$(printf 'a name\twith\nodd bytes \377')"

@@ -135,7 +135,7 @@ def session(script, key):
 code, data = session("trap 'echo GOT' INT; echo ready; while ! sleep 1; do :; done; echo survived", b"\x03")
 print(code, data)
 assert code == 0 and b"GOT" in data and b"survived" in data
-code, data = session("echo torn >file; echo ready; sleep 100", b"\x03")
+code, data = session("echo torn >file; echo ready; exec sleep 100", b"\x03")
 print(code, data)
 assert code == 130 and b"rolled back" in data
 END
