@@ -3,6 +3,7 @@
 . "$TXFS_SOURCE_DIR/tests/shell/common"
 needs bwrap setpriv unshare
 needs_fuse
+alone
 if [ "$(id -u)" -eq 0 ] && [ -z "${AS_USER-}" ]; then
   AS_ROOT=1
 else

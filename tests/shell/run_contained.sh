@@ -4,6 +4,7 @@
 . "$TXFS_SOURCE_DIR/tests/shell/common"
 needs bwrap python3 unshare setpriv
 needs_fuse
+alone
 mkdir -p ws other "$HOME/.ssh" "$HOME/.aws" "$HOME/.config/gcloud" "$HOME/.docker"
 echo old >ws/file
 echo theirs >other/file

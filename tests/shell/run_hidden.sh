@@ -4,9 +4,7 @@
 needs_fuse
 needs bwrap unshare setpriv fusermount3
 needs_root
-if [ -z "${IN_NAMESPACE-}" ]; then
-  IN_NAMESPACE=1 exec unshare --mount sh -eu "$0"
-fi
+alone
 [ -d /srv ] && [ -d /mnt ] || skip "no /srv or /mnt"
 mknod -m 666 "$TMPDIR/fuse" c 10 229 || skip "no device nodes here"
 mount --bind "$TMPDIR/fuse" /dev/fuse

@@ -5,6 +5,7 @@
 needs bwrap
 needs_fuse
 needs_root
+alone
 mkdir ws mnt
 echo old >ws/file
 

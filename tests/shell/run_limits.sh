@@ -5,9 +5,7 @@
 . "$TXFS_SOURCE_DIR/tests/shell/common"
 needs bwrap fusermount3 python3 setpriv unshare
 needs_root
-if [ -z "${IN_NAMESPACE-}" ]; then
-  IN_NAMESPACE=1 exec unshare --mount sh -eu "$0"
-fi
+alone
 mknod -m 666 "$TMPDIR/fuse" c 10 229 || skip "no device nodes here"
 mount --bind "$TMPDIR/fuse" /dev/fuse
 cp "$TXFS" txfs-program

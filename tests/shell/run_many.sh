@@ -3,6 +3,7 @@
 . "$TXFS_SOURCE_DIR/tests/shell/common"
 needs bwrap
 needs_fuse
+alone
 mkdir ws codes
 echo 0 >ws/shared
 cd ws

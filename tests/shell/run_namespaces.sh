@@ -5,6 +5,7 @@
 needs_fuse
 needs bwrap unshare
 needs_root
+alone
 mkdir ws sync
 mkfifo sync/begun sync/end made
 (

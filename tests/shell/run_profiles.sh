@@ -4,6 +4,7 @@
 . "$TXFS_SOURCE_DIR/tests/shell/common"
 needs_fuse
 needs bwrap
+alone
 mkdir -p "$HOME/bin" ws "$HOME/.config/gh"
 profiles=$HOME/.config/txfs/profiles
 echo login >"$HOME/.config/gh/hosts.yml"
