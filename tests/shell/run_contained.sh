@@ -15,7 +15,14 @@ ln -s "$HOME/.ssh/id" ws/link
 txfs mount other >/dev/null
 # Outside of everything that is private in the sandbox.
 outside=$(mktemp -d /var/lib/txfs-test.XXXXXX 2>/dev/null || mktemp -d "$HOME/outside.XXXXXX")
-trap 'txfs umount other >/dev/null 2>&1 || :; rm -rf "$outside"' EXIT
+tear_down() {
+  # shellcheck disable=SC2086
+  kill $service $neighbour 2>/dev/null || :
+  txfs umount other >/dev/null 2>&1 || :
+  rm -rf "$outside"
+}
+service='' neighbour=''
+trap tear_down EXIT
 echo outside >"$outside/file"
 chmod 777 "$outside"
 chmod 666 "$outside/file"
@@ -52,7 +59,7 @@ must_fail "read a credential through a link" no_credential link
 must_fail "link a credential" ln "$HOME/.ssh/id" stolen
 must_fail "read a descriptor of the caller" sh -c 'grep -q . <&9'
 must_fail "see the state of txfs" sh -c '[ -n "$(ls -A "$XDG_STATE_HOME/txfs")" ]'
-must_fail "reach a daemon" sh -c 'ls /run/txfs/*.sock /run/user/*/txfs/* /tmp/txfs-*/* "$XDG_STATE_HOME"/txfs/run/* 2>/dev/null | grep .'
+must_fail "reach a daemon" sh -c 'ls /run/txfs/*.sock /run/user/*/txfs/* /tmp/txfs-"$(id -u)"/* "$XDG_STATE_HOME"/txfs/run/* 2>/dev/null | grep .'
 must_fail "make a user namespace" unshare --user true
 must_fail "make a mount namespace" unshare --mount true
 must_fail "mount" mount -t tmpfs none /mnt
