@@ -14,6 +14,7 @@
 #include "cli/locate/trust.h"
 #include "cli/locate/way.h"
 #include "cli/mount/mounting.h"
+#include "cli/output/errors.h"
 #include "cli/output/paths.h"
 #include "cli/output/text.h"
 #include "cli/protocol/runtime_dir.h"
