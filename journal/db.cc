@@ -299,7 +299,8 @@ Status Db::Connect() {
   if (code == 0) code = mdb_env_set_maxdbs(env, kTables.size());
   if (code == 0) code = mdb_env_set_mapsize(env, map_bytes_);
   if (code == 0) {
-    code = mdb_env_open(env, path.c_str(), MDB_NOMETASYNC | MDB_NOTLS, 0600);
+    const unsigned sync = StoresAreVolatile() ? MDB_NOSYNC : MDB_NOMETASYNC;
+    code = mdb_env_open(env, path.c_str(), sync | MDB_NOTLS, 0600);
   }
   if (code != 0) {
     mdb_env_close(env);
@@ -553,7 +554,7 @@ Status Db::Sync() {
   ReaderLock lock(map_mutex_);
   if (env_ == nullptr) return FailWith(MDB_PANIC, "sync");
   if (suspect_) TRY(RewriteFirstPages());
-  const int code = mdb_env_sync(env_, 1);
+  const int code = StoresAreVolatile() ? 0 : mdb_env_sync(env_, 1);
   if (code == 0) return {};
   Distrust();
   return FailWith(code, "sync");

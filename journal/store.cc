@@ -84,7 +84,7 @@ Status WriteFirstSummary(int dir, const TransactionSummary& summary) {
   const UniqueFd fd =
       TRY(OpenOwnFileBelow(dir, "summary", O_WRONLY | O_CREAT | O_TRUNC, 0600));
   TRY(WriteFully(fd.get(), 0, EncodeSummary(summary)));
-  if (::fsync(fd.get()) != 0) return Fail(errno, "sync summary");
+  if (SyncOfStore(fd.get()) != 0) return Fail(errno, "sync summary");
   return {};
 }
 

@@ -32,12 +32,6 @@ namespace {
 /// for the mount of a workspace.
 constexpr std::string_view kSource = "txfs-home:";
 
-/// The store goes with the run, and so need not survive power loss.
-class VolatileIo final : public Io {
- public:
-  int Sync(int) override { return 0; }
-};
-
 struct HomePaths {
   std::string home, mountpoint, store;
 };
@@ -99,8 +93,6 @@ Status ServeHome(const HomePaths& paths, int channel) {
       TRY(OpenAt(AT_FDCWD, paths.home, O_RDONLY | O_DIRECTORY)));
   options.store = paths.store;
   options.collects = false;
-  VolatileIo io;
-  options.journal.io = &io;
   const std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
   const std::unique_ptr<FuseSession> session = TRY(FuseSession::Mount(
       workspace->filesystem(), {.mountpoint = paths.mountpoint,
@@ -131,6 +123,8 @@ Status ServeHome(const HomePaths& paths, int channel) {
   for (const int signal : {SIGPIPE, SIGINT, SIGHUP, SIGTERM, SIGQUIT}) {
     ::signal(signal, SIG_IGN);
   }
+  // The store goes with the run.
+  MakeStoresVolatile();
   ShareArenas();
   if (::chdir("/") != 0) ::_exit(1);
   ::umask(0);
@@ -175,8 +169,12 @@ Result<std::unique_ptr<HomeMount>> HomeMount::Start(
       new HomeMount(pid, std::move(ours), mountpoint, store));
   mount->process_ =
       UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  TRY(Receive(mount->channel_.get()));
   return mount;
+}
+
+Status HomeMount::Await() {
+  TRY(Receive(channel_.get()));
+  return {};
 }
 
 HomeMount::~HomeMount() {

@@ -21,11 +21,13 @@ struct HomeChanges {
 /// serves it until Finish, or until this process dies, and removes it then.
 class HomeMount {
  public:
-  /// Mounts `home` at `mountpoint`, an empty directory, with its store at
-  /// `store`, which must not exist.
+  /// Begins to mount `home` at `mountpoint`, an empty directory, with its store
+  /// at `store`, which must not exist.
   static Result<std::unique_ptr<HomeMount>> Start(const std::string& home,
                                                   const std::string& mountpoint,
                                                   const std::string& store);
+  /// Waits until it is mounted.
+  Status Await();
   ~HomeMount();
   HomeMount(const HomeMount&) = delete;
   HomeMount& operator=(const HomeMount&) = delete;

@@ -69,10 +69,11 @@ std::string HomeBeside(const std::string& workspace) {
   return path;
 }
 
-Result<Home> MakeHome(const RunArguments& arguments,
-                      const RunTransaction& run) {
+/// What is mounted there is there only later.
+Result<Home> StartHome(const RunArguments& arguments,
+                       const std::string& workspace) {
   Home home;
-  home.path = HomeBeside(run.workspace());
+  home.path = HomeBeside(workspace);
   const bool is_private = arguments.home == "cow" && !arguments.no_sandbox;
   if (home.path.empty() || !is_private) return home;
   const std::string name = TRY(MakeRunName());
@@ -176,11 +177,16 @@ class Run {
     }
     // Before the command can make links there.
     kept_ = Resolved(context_, arguments_.rw);
-    run_ = TRY(RunTransaction::Begin(context_, arguments_.name));
+    // Both mounts at the same time.
+    const auto on_workspace = [&](const std::string& workspace) -> Status {
+      home_ = TRY(StartHome(arguments_, workspace));
+      return {};
+    };
+    run_ = TRY(RunTransaction::Begin(context_, arguments_.name, on_workspace));
+    if (home_.mount) TRY(home_.mount->Await());
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
     report_.name = run_->name();
-    home_ = TRY(MakeHome(arguments_, *run_));
     Environment environment = MakeEnvironment(environ, arguments_.env);
     report_.dropped = environment.dropped;
     sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,

@@ -149,7 +149,8 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
 }
 
 Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
-    const Context& context, const std::optional<std::string>& name) {
+    const Context& context, const std::optional<std::string>& name,
+    const std::function<Status(const std::string&)>& on_workspace) {
   TRY(CheckWay("/", context.directory));
   const auto around = FindTxfsMount(context.directory);
   if (around && IsDead(*around)) TRY(ClearDeadMount(*around));
@@ -157,6 +158,7 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
   std::string workspace = stands_in_one && around->source.starts_with('/')
                               ? around->source
                               : TRY(WorkspaceOf(context.directory));
+  TRY(on_workspace(workspace));
   if (!name) {
     const std::optional<std::string> mountpoint =
         stands_in_one ? around->mountpoint : MountpointOf(workspace);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,9 +22,11 @@ class RunTransaction {
  public:
   /// Finds the workspace of `context.directory` and begins the run in its
   /// mount, or in a transaction and a mount of its own. `name`: of that
-  /// transaction; none: the mount, if no other run uses it.
+  /// transaction; none: the mount, if no other run uses it. `on_workspace` is
+  /// called with the workspace before anything begins.
   static Result<std::unique_ptr<RunTransaction>> Begin(
-      const Context& context, const std::optional<std::string>& name);
+      const Context& context, const std::optional<std::string>& name,
+      const std::function<Status(const std::string&)>& on_workspace);
   /// Rolls back a run that has not ended.
   ~RunTransaction();
   RunTransaction(const RunTransaction&) = delete;

@@ -309,7 +309,7 @@ Status PutFile(int dir, const std::string& path, std::string_view content,
     return Fail(errno, "truncate " + temporary);
   }
   CrashPoint();
-  if (::fsync(fd.get()) != 0) return Fail(errno, "sync " + temporary);
+  if (SyncOfStore(fd.get()) != 0) return Fail(errno, "sync " + temporary);
   CrashPoint();
   return RenameBelow(dir, temporary, path);
 }
@@ -331,8 +331,9 @@ Status ReplaceFile(int dir, const std::string& path, std::string_view content,
   const UniqueFd parent = TRY(OpenDirectory(
       dir, slash == std::string::npos ? "." : path.substr(0, slash)));
   CrashPoint();
-  if (::fsync(parent.get()) != 0)
+  if (SyncOfStore(parent.get()) != 0) {
     return Fail(errno, "sync directory of " + path);
+  }
   return {};
 }
 
@@ -387,7 +388,7 @@ Result<uint64_t> BytesOnDisk(int dir, const std::string& path) {
 Status SyncDirectory(int dir, const std::string& path) {
   const UniqueFd fd = TRY(OpenDirectory(dir, path));
   CrashPoint();
-  if (::fsync(fd.get()) == 0) return {};
+  if (SyncOfStore(fd.get()) == 0) return {};
   const int error = errno;
   return Fail(error, "sync " + (path == "." ? PathOfFd(dir) : path));
 }

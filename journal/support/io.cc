@@ -5,11 +5,23 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "journal/support/crash_point.h"
 #include "journal/support/file.h"
 
 namespace txfs {
+namespace {
+
+std::atomic<bool> are_stores_volatile = false;
+
+}  // namespace
+
+void MakeStoresVolatile() { are_stores_volatile = true; }
+
+bool StoresAreVolatile() { return are_stores_volatile; }
+
+int SyncOfStore(int fd) { return StoresAreVolatile() ? 0 : ::fsync(fd); }
 
 ssize_t Io::Write(int fd, const iovec* parts, int count, off_t offset) {
   CrashPoint();
@@ -18,7 +30,7 @@ ssize_t Io::Write(int fd, const iovec* parts, int count, off_t offset) {
 
 int Io::Sync(int fd) {
   CrashPoint();
-  return ::fdatasync(fd);
+  return StoresAreVolatile() ? 0 : ::fdatasync(fd);
 }
 
 int Io::Allocate(int fd, int mode, off_t offset, off_t length) {

@@ -30,6 +30,14 @@ class Io {
   static Io& System();
 };
 
+/// From now on, no store that this process writes need survive power loss, so
+/// nothing of them is synced. Before the first one is opened.
+void MakeStoresVolatile();
+[[nodiscard]] bool StoresAreVolatile();
+
+/// fsync(2) of a file or a directory of a store.
+int SyncOfStore(int fd);
+
 /// Whether the error is lack of space or quota.
 inline bool IsFull(const Error& error) {
   return error.code == ENOSPC || error.code == EDQUOT;
