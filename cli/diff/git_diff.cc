@@ -1,34 +1,13 @@
 #include "cli/diff/git_diff.h"
 
-#include <git2.h>
-#include <git2/sys/mempack.h>
-#include <git2/sys/odb_backend.h>
-#include <git2/sys/repository.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
 
+#include "cli/diff/libgit.h"
+
 namespace txfs::cli {
-
-std::unexpected<Error> GitFailure(const char* what) {
-  const git_error* error = git_error_last();
-  return Fail(0, std::string("libgit2, ") + what + ": " +
-                     (error != nullptr ? error->message : "unknown error"));
-}
-
-void InitialiseGit() {
-  static const bool kDone = [] {
-    git_libgit2_init();
-    for (int level : {GIT_CONFIG_LEVEL_PROGRAMDATA, GIT_CONFIG_LEVEL_SYSTEM,
-                      GIT_CONFIG_LEVEL_XDG, GIT_CONFIG_LEVEL_GLOBAL}) {
-      git_libgit2_opts(GIT_OPT_SET_SEARCH_PATH, level, "");
-    }
-    return true;
-  }();
-  static_cast<void>(kDone);
-}
 
 namespace {
 
@@ -71,8 +50,8 @@ Result<git_oid> WriteTree(git_odb* odb, Directory& directory) {
     bytes.append(reinterpret_cast<const char*>(entry.id.id), GIT_OID_RAWSZ);
   }
   git_oid id{};
-  if (git_odb_write(&id, odb, bytes.data(), bytes.size(), GIT_OBJECT_TREE) !=
-      0) {
+  if (Git().git_odb_write(&id, odb, bytes.data(), bytes.size(),
+                          GIT_OBJECT_TREE) != 0) {
     return GitFailure("write tree");
   }
   return id;
@@ -91,8 +70,8 @@ Result<git_oid> WriteFiles(git_odb* odb, const std::vector<GitFile>& files,
   Directory root;
   for (const GitFile& file : files) {
     git_oid id{};
-    if (git_odb_write(&id, odb, file.content.data(), file.content.size(),
-                      GIT_OBJECT_BLOB) != 0) {
+    if (Git().git_odb_write(&id, odb, file.content.data(), file.content.size(),
+                            GIT_OBJECT_BLOB) != 0) {
       return GitFailure("write blob");
     }
     if (flat) {
@@ -105,26 +84,26 @@ Result<git_oid> WriteFiles(git_odb* odb, const std::vector<GitFile>& files,
 }
 
 struct FreeTree {
-  void operator()(git_tree* tree) const { git_tree_free(tree); }
+  void operator()(git_tree* tree) const { Git().git_tree_free(tree); }
 };
 using TreePtr = std::unique_ptr<git_tree, FreeTree>;
 
 Result<TreePtr> OpenTree(git_repository* repository, const git_oid& id) {
   git_tree* tree = nullptr;
-  if (git_tree_lookup(&tree, repository, &id) != 0) {
+  if (Git().git_tree_lookup(&tree, repository, &id) != 0) {
     return GitFailure("look up tree");
   }
   return TreePtr(tree);
 }
 
 struct FreePatch {
-  void operator()(git_patch* patch) const { git_patch_free(patch); }
+  void operator()(git_patch* patch) const { Git().git_patch_free(patch); }
 };
 using PatchPtr = std::unique_ptr<git_patch, FreePatch>;
 
 Result<PatchPtr> OpenPatch(git_diff* diff, size_t index) {
   git_patch* patch = nullptr;
-  if (git_patch_from_diff(&patch, diff, index) != 0) {
+  if (Git().git_patch_from_diff(&patch, diff, index) != 0) {
     return GitFailure("make patch");
   }
   return PatchPtr(patch);
@@ -135,7 +114,7 @@ Status FindSimilar(git_diff* diff, uint16_t threshold) {
   options.flags = GIT_DIFF_FIND_RENAMES | GIT_DIFF_FIND_DONT_IGNORE_WHITESPACE;
   options.rename_threshold = threshold;
   options.rename_limit = 1000;
-  if (git_diff_find_similar(diff, &options) != 0) {
+  if (Git().git_diff_find_similar(diff, &options) != 0) {
     return GitFailure("find renames");
   }
   return {};
@@ -174,28 +153,30 @@ int PrintLine(const git_diff_delta*, const git_diff_hunk*,
 
 }  // namespace
 
-void GitDiff::Free::operator()(git_diff* diff) const { git_diff_free(diff); }
-void GitDiff::Free::operator()(git_odb* odb) const { git_odb_free(odb); }
+void GitDiff::Free::operator()(git_diff* diff) const {
+  Git().git_diff_free(diff);
+}
+void GitDiff::Free::operator()(git_odb* odb) const { Git().git_odb_free(odb); }
 void GitDiff::Free::operator()(git_repository* repository) const {
-  git_repository_free(repository);
+  Git().git_repository_free(repository);
 }
 
 Result<GitDiff> GitDiff::Compare(const std::vector<GitFile>& before,
                                  const std::vector<GitFile>& after,
                                  uint16_t threshold) {
-  InitialiseGit();
+  TRY(LoadGit());
   GitDiff made;
   git_odb* odb = nullptr;
-  if (git_odb_new(&odb) != 0) return GitFailure("new object database");
+  if (Git().git_odb_new(&odb) != 0) return GitFailure("new object database");
   made.odb_.reset(odb);
   git_odb_backend* backend = nullptr;
-  if (git_mempack_new(&backend) != 0) return GitFailure("new backend");
-  if (git_odb_add_backend(odb, backend, 999) != 0) {
+  if (Git().git_mempack_new(&backend) != 0) return GitFailure("new backend");
+  if (Git().git_odb_add_backend(odb, backend, 999) != 0) {
     backend->free(backend);
     return GitFailure("add backend");
   }
   git_repository* repository = nullptr;
-  if (git_repository_wrap_odb(&repository, odb) != 0) {
+  if (Git().git_repository_wrap_odb(&repository, odb) != 0) {
     return GitFailure("new repository");
   }
   made.repository_.reset(repository);
@@ -209,8 +190,8 @@ Result<GitDiff> GitDiff::Compare(const std::vector<GitFile>& before,
   options.flags = GIT_DIFF_SHOW_BINARY;
   options.id_abbrev = GIT_OID_HEXSZ;
   git_diff* diff = nullptr;
-  if (git_diff_tree_to_tree(&diff, repository, before_tree.get(),
-                            after_tree.get(), &options) != 0) {
+  if (Git().git_diff_tree_to_tree(&diff, repository, before_tree.get(),
+                                  after_tree.get(), &options) != 0) {
     return GitFailure("compare");
   }
   made.diff_.reset(diff);
@@ -220,8 +201,8 @@ Result<GitDiff> GitDiff::Compare(const std::vector<GitFile>& before,
 
 std::vector<GitRename> GitDiff::Renames() const {
   std::vector<GitRename> renames;
-  for (size_t i = 0; i < git_diff_num_deltas(diff_.get()); ++i) {
-    const git_diff_delta* delta = git_diff_get_delta(diff_.get(), i);
+  for (size_t i = 0; i < Git().git_diff_num_deltas(diff_.get()); ++i) {
+    const git_diff_delta* delta = Git().git_diff_get_delta(diff_.get(), i);
     if (delta->status != GIT_DELTA_RENAMED) continue;
     renames.push_back({.old_path = delta->old_file.path,
                        .path = delta->new_file.path,
@@ -232,27 +213,27 @@ std::vector<GitRename> GitDiff::Renames() const {
 
 Result<GitLineCounts> GitDiff::CountLines() const {
   GitLineCounts counts;
-  for (size_t i = 0; i < git_diff_num_deltas(diff_.get()); ++i) {
+  for (size_t i = 0; i < Git().git_diff_num_deltas(diff_.get()); ++i) {
     const PatchPtr patch = TRY(OpenPatch(diff_.get(), i));
     size_t insertions = 0;
     size_t deletions = 0;
-    if (git_patch_line_stats(nullptr, &insertions, &deletions, patch.get()) !=
-        0) {
+    if (Git().git_patch_line_stats(nullptr, &insertions, &deletions,
+                                   patch.get()) != 0) {
       return GitFailure("count lines");
     }
     counts.insertions += insertions;
     counts.deletions += deletions;
-    const git_diff_delta* delta = git_patch_get_delta(patch.get());
+    const git_diff_delta* delta = Git().git_patch_get_delta(patch.get());
     counts.binary |= (delta->flags & GIT_DIFF_FLAG_BINARY) != 0;
   }
   return counts;
 }
 
 Status GitDiff::Print(const Sink& sink) const {
-  for (size_t i = 0; i < git_diff_num_deltas(diff_.get()); ++i) {
+  for (size_t i = 0; i < Git().git_diff_num_deltas(diff_.get()); ++i) {
     const PatchPtr patch = TRY(OpenPatch(diff_.get(), i));
     Sink copy = sink;
-    if (git_patch_print(patch.get(), PrintLine, &copy) != 0) {
+    if (Git().git_patch_print(patch.get(), PrintLine, &copy) != 0) {
       return GitFailure("print patch");
     }
   }

@@ -16,12 +16,6 @@ struct git_repository;
 
 namespace txfs::cli {
 
-/// Initialises libgit2 without configuration of the user or the system. Call it
-/// before other functions of libgit2; further calls have no effect.
-void InitialiseGit();
-/// The error of a failed call of libgit2.
-[[nodiscard]] std::unexpected<Error> GitFailure(const char* what);
-
 /// A file as git sees it.
 struct GitFile {
   std::string path;

@@ -1,11 +1,9 @@
 #include "cli/diff/merge.h"
 
-#include <git2.h>
-
 #include <algorithm>
 #include <string>
 
-#include "cli/diff/git_diff.h"
+#include "cli/diff/libgit.h"
 
 namespace txfs::cli {
 namespace {
@@ -25,7 +23,7 @@ git_merge_file_input InputOf(std::string_view content) {
 
 struct FreeResult {
   void operator()(git_merge_file_result* result) const {
-    git_merge_file_result_free(result);
+    Git().git_merge_file_result_free(result);
   }
 };
 
@@ -37,7 +35,7 @@ Result<std::optional<MergedText>> MergeTexts(const MergeInput& input) {
           IsBinary)) {
     return std::optional<MergedText>();
   }
-  InitialiseGit();
+  TRY(LoadGit());
   const git_merge_file_input ancestor = InputOf(input.ancestor);
   const git_merge_file_input ours = InputOf(input.ours);
   const git_merge_file_input theirs = InputOf(input.theirs);
@@ -45,7 +43,7 @@ Result<std::optional<MergedText>> MergeTexts(const MergeInput& input) {
   options.our_label = "transaction";
   options.their_label = "workspace";
   git_merge_file_result result{};
-  if (git_merge_file(&result, &ancestor, &ours, &theirs, &options) != 0) {
+  if (Git().git_merge_file(&result, &ancestor, &ours, &theirs, &options) != 0) {
     return GitFailure("merge");
   }
   const std::unique_ptr<git_merge_file_result, FreeResult> owned(&result);
