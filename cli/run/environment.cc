@@ -19,6 +19,10 @@ constexpr std::array<std::string_view, 9> kSecretWords = {
     "KEY", "AUTH", "COOKIE",  "PRIVATE",   "PASS",
     "PAT", "DSN",  "SSHPASS", "PGPASSFILE"};
 
+/// They name the directory for temporary files.
+constexpr std::array<std::string_view, 4> kTemporary = {"TMPDIR", "TMP", "TEMP",
+                                                        "TEMPDIR"};
+
 /// They lead to sockets of the session, which are not in the sandbox.
 constexpr std::array<std::string_view, 11> kOfSession = {
     "DBUS_SESSION_BUS_ADDRESS",
@@ -52,7 +56,8 @@ bool LooksSecret(std::string name) {
 }  // namespace
 
 Environment MakeEnvironment(const char* const* environ,
-                            const std::vector<std::string>& given) {
+                            const std::vector<std::string>& given,
+                            bool sandboxed) {
   std::set<std::string> passed;
   std::map<std::string, std::string> set;
   for (const std::string& word : given) {
@@ -64,12 +69,21 @@ Environment MakeEnvironment(const char* const* environ,
     }
   }
   Environment environment;
+  const auto is_given = [&](const std::string& name) {
+    return set.contains(name) || passed.contains(name);
+  };
   for (; environ != nullptr && *environ != nullptr; ++environ) {
     const std::string_view entry(*environ);
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos || equals == 0) continue;
     const std::string name(entry.substr(0, equals));
     if (set.contains(name)) continue;
+    const bool is_temporary =
+        std::ranges::find(kTemporary, name) != kTemporary.end();
+    if (is_temporary && sandboxed && !is_given(name)) {
+      environment.variables.emplace_back(name, "/tmp");
+      continue;
+    }
     if (LooksSecret(name) && !passed.contains(name)) {
       environment.dropped.push_back(name);
       continue;

@@ -187,7 +187,8 @@ class Run {
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
     report_.name = run_->name();
-    Environment environment = MakeEnvironment(environ, arguments_.env);
+    Environment environment =
+        MakeEnvironment(environ, arguments_.env, !arguments_.no_sandbox);
     report_.dropped = environment.dropped;
     sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,
                                std::move(environment)));

@@ -172,6 +172,9 @@ home() {
   MY_TOKEN=secret run 0 "" --env MY_TOKEN --env OTHER=2 -- env
   grep -q MY_TOKEN=secret "$TMPDIR/out" || fail "a token that was named is missing"
   grep -q OTHER=2 "$TMPDIR/out" || fail "a variable that was set is missing"
+  # The caller's directory for temporary files may not be in the sandbox.
+  run 0 "" -- sh -c 'mktemp; test "$TMPDIR" = /tmp'
+  run 0 "" --env TMPDIR -- sh -c 'test "$TMPDIR" != /tmp'
   cd ..
 }
 
