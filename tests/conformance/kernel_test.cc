@@ -220,7 +220,7 @@ TEST_P(KernelTest, BufferedReadsSeeAsynchronousDirectWrites) {
   alignas(4096) static char block[4096];
   for (int round = 0; round < 500; ++round) {
     const char fresh = static_cast<char>('a' + round % 26);
-    const off_t offset = round % 16 * 4096;
+    const off_t offset = off_t{round % 16} * 4096;
     std::memset(block, fresh, sizeof block);
     EXPECT_EQ(WriteAsynchronously(direct.get(), {block, 4096}, offset), 4096);
     char seen = '?';
