@@ -213,6 +213,8 @@ Result<std::optional<Profile>> ProfileFor(
   if (found) return found;
   for (const BuiltinProfile& builtin : BuiltinProfiles()) {
     if (std::ranges::find(of_user, builtin.name) != of_user.end()) continue;
+    // To parse them all takes longer than all else before a run begins.
+    if (!builtin.text.contains('"' + program + '"')) continue;
     Profile profile = TRY(ReadBuiltin(builtin));
     if (IsFor(profile, program)) return profile;
   }

@@ -22,7 +22,7 @@ std::optional<std::string> OutsideOf(const Sandbox& sandbox,
                                      const std::string& path) {
   for (const Sandbox::Bind& bind : sandbox.binds | std::views::reverse) {
     if (const auto below = RelativeTo(path, bind.at)) {
-      return JoinPath(bind.from, *below);
+      return JoinPath(bind.seen(), *below);
     }
   }
   const auto is_above = [&](std::string_view hidden) {

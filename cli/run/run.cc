@@ -119,7 +119,7 @@ Result<Sandbox> MakeSandbox(const Context& context,
       {.workspace = run.workspace(), .mountpoint = run.mountpoint()},
       Resolved(context, arguments.hide), Resolved(context, arguments.show)));
   if (home.mount) {
-    sandbox.binds.push_back({home.mountpoint, home.path, true});
+    sandbox.binds.push_back({home.mountpoint, home.path, true, home.path});
   } else if (!home.path.empty()) {
     sandbox.binds.push_back({home.path, home.path, arguments.home == "rw"});
   }
@@ -183,7 +183,6 @@ class Run {
       return {};
     };
     run_ = TRY(RunTransaction::Begin(context_, arguments_.name, on_workspace));
-    if (home_.mount) TRY(home_.mount->Await());
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
     report_.name = run_->name();
@@ -193,6 +192,7 @@ class Run {
     sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,
                                std::move(environment)));
     TRY(OpenChannel());
+    if (home_.mount) TRY(home_.mount->Await());
     Phase("begin");
     return {};
   }
@@ -243,6 +243,8 @@ class Run {
       const Status executed = Execute(arguments_.command);
       // Nobody goes back to a savepoint of the command from now on.
       CloseChannel();
+      // What the command did there is not in the home itself.
+      for (Sandbox::Bind& bind : sandbox_.binds) bind.alike.clear();
       TRY(executed);
       Phase("run");
     }

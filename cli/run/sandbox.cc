@@ -65,7 +65,7 @@ mode_t TypeAt(const Sandbox& sandbox, const std::string& path) {
   if (is_private) return 0;
   const std::string from =
       bind == nullptr ? path
-                      : JoinPath(bind->from, *RelativeTo(path, bind->at));
+                      : JoinPath(bind->seen(), *RelativeTo(path, bind->at));
   struct stat st{};
   if (::lstat(from.c_str(), &st) != 0 || S_ISLNK(st.st_mode)) return 0;
   return st.st_mode & S_IFMT;

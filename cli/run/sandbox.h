@@ -14,6 +14,13 @@ struct Sandbox {
   struct Bind {
     std::string from, at;
     bool writable = false;
+    /// Has the same content, and answers at once; "": `from`.
+    std::string alike = {};
+
+    /// Where to look for what the command sees.
+    [[nodiscard]] const std::string& seen() const {
+      return alike.empty() ? from : alike;
+    }
   };
 
   /// A later one covers an earlier one in it. The last is the workspace's.
