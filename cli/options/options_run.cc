@@ -2,6 +2,7 @@
 
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
+#include "cli/run/network_names.h"
 #include "cli/run/profile.h"
 #include "cli/run/run.h"
 
@@ -74,6 +75,22 @@ Result<uint64_t> ParseMemory(const std::string& text) {
   return number << shift;
 }
 
+/// Takes --network. `run` has the names of the profile.
+Status TakeNetwork(const std::string& text, RunArguments& run) {
+  run.has_network = text == "host";
+  if (text == "host" || text == "none") {
+    run.network.clear();
+    return {};
+  }
+  if (run.no_sandbox) {
+    return Fail(ErrorKind::kUsage, 0,
+                "--network=" + text + " does not go with --no-sandbox",
+                "without a sandbox, the command has the machine's network");
+  }
+  run.network = TRY(ParseNetwork(text, run.network));
+  return {};
+}
+
 Result<RunArguments> ToArguments(const RunOptions& options,
                                  const std::vector<std::string>& words,
                                  const Context& context) {
@@ -104,11 +121,7 @@ Result<RunArguments> ToArguments(const RunOptions& options,
                   "write a longer time, such as 10m");
     }
   }
-  if (options.network != "host" && options.network != "none") {
-    return Fail(ErrorKind::kUsage, 0, "unknown network " + options.network,
-                "host and none are possible");
-  }
-  run.has_network = options.network == "host";
+  TRY(TakeNetwork(options.network, run));
   return run;
 }
 
@@ -184,7 +197,10 @@ void AddRunCommands(CLI::App& app, Command& command) {
           "Do not hide this path; repeat the option for more");
   AddList(*sub, "--env", run.env, "NAME[=VALUE]",
           "Pass or set this environment variable; repeat the option for more");
-  sub->add_option("--network", options->network, "host (default) or none")
+  sub->add_option("--network", options->network,
+                  "host (default), none, or names of hosts to reach, with "
+                  "commas between them; *.example.org: those below it; "
+                  "profile: those of the profile")
       ->type_name("WHAT");
   sub->add_flag("--nested", run.may_nest,
                 "Let the command make user namespaces, for a sandbox of its "
