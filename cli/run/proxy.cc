@@ -22,6 +22,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "cli/output/paths.h"
 #include "cli/output/text.h"
 #include "cli/run/network_names.h"
 #include "cli/run/process.h"
@@ -121,11 +122,16 @@ std::vector<std::string> ProxyWords(const std::string& program) {
                                     "--tmpfs",
                                     "/run"};
   for (const char* path :
-       {"/usr", "/etc", "/lib", "/lib32", "/lib64", "/nix"}) {
+       {"/usr", "/etc", "/bin", "/lib", "/lib32", "/lib64", "/nix"}) {
     words.insert(words.end(), {"--ro-bind-try", path, path});
   }
   for (const char* path : kResolverPaths) {
     words.insert(words.end(), {"--ro-bind-try", path, path});
+  }
+  // It may be a link to anywhere.
+  const std::string names = ResolvePath("/", "/etc/resolv.conf");
+  if (!IsWithin(names, "/etc") && !IsWithin(names, "/run")) {
+    words.insert(words.end(), {"--ro-bind-try", names, names});
   }
   words.insert(
       words.end(),
