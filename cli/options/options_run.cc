@@ -2,6 +2,7 @@
 
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
+#include "cli/run/nested.h"
 #include "cli/run/network_names.h"
 #include "cli/run/profile.h"
 #include "cli/run/run.h"
@@ -102,8 +103,12 @@ Result<RunArguments> ToArguments(const RunOptions& options,
     return Fail(ErrorKind::kUsage, 0, "no command is given",
                 "`txfs run -- COMMAND` runs one");
   }
-  if (const auto profile = TRY(FindProfile(run.profile, run.command))) {
-    ApplyProfile(*profile, context, run);
+  // A run in a run has the sandbox of the outer one, and does not see profiles.
+  if (!IsInRun()) {
+    if (const auto profile = TRY(FindProfile(run.profile, run.command))) {
+      ApplyProfile(*profile, context, run);
+    }
+    TRY(TakeNetwork(options.network, run));
   }
   TRY(TakeSettle(options.keep ? "keep" : options.on_success, run.on_success));
   TRY(TakeSettle(options.keep ? "keep" : options.on_failure, run.on_failure));
@@ -121,7 +126,6 @@ Result<RunArguments> ToArguments(const RunOptions& options,
                   "write a longer time, such as 10m");
     }
   }
-  TRY(TakeNetwork(options.network, run));
   return run;
 }
 

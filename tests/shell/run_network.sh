@@ -26,7 +26,7 @@ s = socket.socket(socket.AF_UNIX)
 s.bind("\0txfs-test-network"); s.listen(); os.write(3, b"x"); s.accept()' 3>ready &
 service=$!
 trap 'kill $server $service 2>/dev/null || :' EXIT
-until grep -q "port [0-9]" server.out; do :; done
+until grep -q "port [0-9]" server.out 2>/dev/null; do :; done
 PORT=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' server.out | head -n 1)
 export PORT
 until [ -s ready ]; do :; done
