@@ -52,6 +52,42 @@ bool IsHostNamePart(std::string_view name, bool is_below) {
   }
 }
 
+/// "HOST:PORT" of a proxy's URL; "" for one that is none.
+std::string ProxyInUrl(std::string_view url) {
+  constexpr std::string_view kScheme = "http://";
+  if (url.starts_with(kScheme)) url.remove_prefix(kScheme.size());
+  if (url.ends_with('/')) url.remove_suffix(1);
+  const size_t colon = url.find(':');
+  if (colon == std::string_view::npos) return "";
+  const auto host = ParseHostName(url.substr(0, colon));
+  const std::string port(url.substr(colon + 1));
+  const bool is_port = !port.empty() && port.size() <= 5 &&
+                       std::ranges::all_of(port, IsDigit) &&
+                       std::stoul(port) - 1 < 0xffff;
+  if (!host || host->starts_with(kBelow) || !is_port) return "";
+  return *host + ":" + port;
+}
+
+/// Whether `name` is in `no_proxy`, as itself or below another name.
+bool IsInNoProxy(std::string_view name, std::string_view no_proxy) {
+  if (name.starts_with(kBelow)) name.remove_prefix(1);
+  for (;;) {
+    const size_t comma = no_proxy.find(',');
+    std::string_view entry = no_proxy.substr(0, comma);
+    while (entry.starts_with(' ')) entry.remove_prefix(1);
+    while (entry.ends_with(' ')) entry.remove_suffix(1);
+    if (entry == "*") return true;
+    if (entry.starts_with('*')) entry.remove_prefix(1);
+    if (entry.starts_with('.')) entry.remove_prefix(1);
+    const bool is_it =
+        name == entry ||
+        (!entry.empty() && name.ends_with("." + std::string(entry)));
+    if (is_it) return true;
+    if (comma == std::string_view::npos) return false;
+    no_proxy.remove_prefix(comma + 1);
+  }
+}
+
 }  // namespace
 
 Result<std::string> ParseHostName(std::string_view text) {
@@ -111,6 +147,25 @@ std::string HostPattern(std::string_view name) {
     pattern += c;
   }
   return pattern + "[.]*$";
+}
+
+Result<std::string> UpstreamLines(const std::vector<std::string>& names,
+                                  std::string_view url,
+                                  std::string_view no_proxy) {
+  const std::string proxy = ProxyInUrl(url);
+  if (proxy.empty()) {
+    return Fail(ErrorKind::kUsage, 0,
+                "--network cannot go through the proxy that http_proxy or "
+                "https_proxy names",
+                "write it as http://HOST:PORT, or unset the variable");
+  }
+  std::string lines = "Upstream http " + proxy + "\n";
+  for (const std::string& name : names) {
+    if (!IsInNoProxy(name, no_proxy)) continue;
+    lines += "Upstream none \"" +
+             name.substr(name.starts_with(kBelow) ? 1 : 0) + "\"\n";
+  }
+  return lines;
 }
 
 }  // namespace txfs::cli

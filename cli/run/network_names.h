@@ -21,4 +21,12 @@ Result<std::vector<std::string>> ParseNetwork(
 /// `name` means, in lower case. `name`: of ParseHostName.
 [[nodiscard]] std::string HostPattern(std::string_view name);
 
+/// Lines of tinyproxy's configuration that lead it to the hosts `names` through
+/// the proxy `url`, as in the variable http_proxy, but for those in `no_proxy`,
+/// as in the variable of that name. kUsage if the proxy is of another kind than
+/// http://HOST:PORT.
+Result<std::string> UpstreamLines(const std::vector<std::string>& names,
+                                  std::string_view url,
+                                  std::string_view no_proxy);
+
 }  // namespace txfs::cli

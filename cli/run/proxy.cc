@@ -17,7 +17,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <semaphore>
 #include <string_view>
 #include <tuple>
@@ -85,6 +87,23 @@ std::string HostOf(const sockaddr_in& address) {
   std::array<char, INET_ADDRSTRLEN> text{};
   ::inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
   return text.data();
+}
+
+/// The first of `variables` that is set and not empty; else "".
+std::string FirstOf(std::initializer_list<const char*> variables) {
+  for (const char* name : variables) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return "";
+}
+
+/// The caller may be where only a proxy has a way out.
+Result<std::string> Upstream(const std::vector<std::string>& names) {
+  const std::string url =
+      FirstOf({"https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"});
+  if (url.empty()) return "";
+  return UpstreamLines(names, url, FirstOf({"no_proxy", "NO_PROXY"}));
 }
 
 /// Only the relay comes from this address.
@@ -254,8 +273,7 @@ void AwaitPid(pid_t pid) {
 Result<std::string> FindTinyproxy() {
   std::string program = FindProgram(kTinyproxy);
   if (!program.empty()) return program;
-  return Fail(ENOENT,
-              "tinyproxy, which --network needs for names, is not in PATH",
+  return Fail(0, "tinyproxy, which --network needs for names, is not in PATH",
               "install it: apt install tinyproxy-bin");
 }
 
@@ -287,7 +305,8 @@ Result<std::unique_ptr<NetworkProxy>> NetworkProxy::Start(
   const std::string program = TRY(FindTinyproxy());
   if (FindProgram("bwrap").empty()) return std::unexpected(WhyNoSandbox(""));
   const sockaddr_in address = TRY(ChooseAddress());
-  const UniqueFd config = TRY(MemoryFile(Configuration(address)));
+  const std::string upstream = TRY(Upstream(names));
+  const UniqueFd config = TRY(MemoryFile(Configuration(address) + upstream));
   const UniqueFd filter = TRY(MemoryFile(Filter(names)));
   std::vector<std::string> words = ProxyWords(program);
   std::vector<char*> argv;

@@ -130,5 +130,27 @@ TEST(NetworkNames, AListHasTheNamesOfTheProfileToo) {
   }
 }
 
+TEST(NetworkNames, AProxyOfTheCallersIsOnTheWay) {
+  const std::vector<std::string> names = {"*.c.test", "a.b.test", "b.test",
+                                          "localhost"};
+  const std::string proxy = "Upstream http proxy.test:8080\n";
+  EXPECT_EQ(UpstreamLines(names, "http://proxy.test:8080/", "").value(), proxy);
+  EXPECT_EQ(UpstreamLines(names, "Proxy.test:8080", "d.test,, test2").value(),
+            proxy);
+  EXPECT_EQ(UpstreamLines(names, "http://proxy.test:8080", "localhost, .b.test")
+                .value(),
+            proxy +
+                "Upstream none \"a.b.test\"\nUpstream none \"b.test\"\n"
+                "Upstream none \"localhost\"\n");
+  EXPECT_EQ(
+      UpstreamLines(names, "http://proxy.test:8080", "*.c.test,est").value(),
+      proxy + "Upstream none \".c.test\"\n");
+  for (const char* bad : {"https://a:1", "socks5://a:1", "http://u:p@a:1",
+                          "http://a", "a:", "a:0", "a:65536", "a:1\nb", "a b:1",
+                          "*.a:1", ":1", "http://a:1/b"}) {
+    EXPECT_FALSE(UpstreamLines(names, bad, "")) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace txfs::cli

@@ -25,11 +25,24 @@ import os, socket
 s = socket.socket(socket.AF_UNIX)
 s.bind("\0txfs-test-network"); s.listen(); os.write(3, b"x"); s.accept()' 3>ready &
 service=$!
-trap 'kill $server $service 2>/dev/null || :' EXIT
+upstream=''
+trap 'kill $server $service $upstream 2>/dev/null || :' EXIT
 until grep -q "port [0-9]" server.out 2>/dev/null; do :; done
 PORT=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' server.out | head -n 1)
 export PORT
-until [ -s ready ]; do :; done
+# A proxy of the caller's own.
+python3 -c '
+import http.server, os
+class Upstream(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"upstream " + self.path.encode())
+server = http.server.HTTPServer(("127.0.0.1", 0), Upstream)
+os.write(3, b"%d" % server.server_port)
+server.serve_forever()' 2>/dev/null 3>upstream.port &
+upstream=$!
+until [ -s ready ] && [ -s upstream.port ]; do :; done
 
 # get HOST [PATH]: prints what is there, or fails with the status.
 cat >get.py <<'END'
@@ -124,7 +137,7 @@ cp /etc/passwd passwd
 echo "txfs-network:x:$uid:$uid::/:/bin/sh" >>passwd
 mount --bind passwd /etc/passwd
 mkdir roots user user/home user/state
-trap 'kill $server $service 2>/dev/null || :; rm -rf "/tmp/txfs-$uid"' EXIT
+trap 'kill $server $service $upstream 2>/dev/null || :; rm -rf "/tmp/txfs-$uid"' EXIT
 
 path=$PATH
 # run OPTION... -- COMMAND...: stdout in `out`, stderr in `err`, report in `json`.
@@ -209,6 +222,15 @@ import fcntl, socket, struct
 fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sH14x\", b\"lo\", 0))" 2>/dev/null || echo refused'
 
   # The variables, and the network of validators, profiles and limits.
+  (
+    http_proxy=http://127.0.0.1:$(cat upstream.port)
+    export http_proxy no_proxy=.below.test
+    works "upstream http://api.example.test:$PORT/text" --network='api.example.test,*.below.test' -- \
+      python3 get.py api.example.test
+    works served-text --network='api.example.test,*.below.test' -- python3 get.py a.below.test
+    export http_proxy=socks5://127.0.0.1:1
+    fails "cannot go through the proxy" --network=api.example.test -- touch made
+  )
   (
     export http_proxy=http://elsewhere.test:1 all_proxy=socks5://elsewhere.test:1
     works "HTTPS_PROXY=http://127.0.0.1:3128
