@@ -2,6 +2,8 @@
 
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
+#include "cli/run/nested.h"
+#include "cli/run/network_names.h"
 #include "cli/run/profile.h"
 #include "cli/run/run.h"
 
@@ -74,6 +76,22 @@ Result<uint64_t> ParseMemory(const std::string& text) {
   return number << shift;
 }
 
+/// Takes --network. `run` has the names of the profile.
+Status TakeNetwork(const std::string& text, RunArguments& run) {
+  run.has_network = text == "host";
+  if (text == "host" || text == "none") {
+    run.network.clear();
+    return {};
+  }
+  if (run.no_sandbox) {
+    return Fail(ErrorKind::kUsage, 0,
+                "--network=" + text + " does not go with --no-sandbox",
+                "without a sandbox, the command has the machine's network");
+  }
+  run.network = TRY(ParseNetwork(text, run.network));
+  return {};
+}
+
 Result<RunArguments> ToArguments(const RunOptions& options,
                                  const std::vector<std::string>& words,
                                  const Context& context) {
@@ -85,8 +103,12 @@ Result<RunArguments> ToArguments(const RunOptions& options,
     return Fail(ErrorKind::kUsage, 0, "no command is given",
                 "`txfs run -- COMMAND` runs one");
   }
-  if (const auto profile = TRY(FindProfile(run.profile, run.command))) {
-    ApplyProfile(*profile, context, run);
+  // A run in a run has the sandbox of the outer one, and does not see profiles.
+  if (!IsInRun()) {
+    if (const auto profile = TRY(FindProfile(run.profile, run.command))) {
+      ApplyProfile(*profile, context, run);
+    }
+    TRY(TakeNetwork(options.network, run));
   }
   TRY(TakeSettle(options.keep ? "keep" : options.on_success, run.on_success));
   TRY(TakeSettle(options.keep ? "keep" : options.on_failure, run.on_failure));
@@ -104,11 +126,6 @@ Result<RunArguments> ToArguments(const RunOptions& options,
                   "write a longer time, such as 10m");
     }
   }
-  if (options.network != "host" && options.network != "none") {
-    return Fail(ErrorKind::kUsage, 0, "unknown network " + options.network,
-                "host and none are possible");
-  }
-  run.has_network = options.network == "host";
   return run;
 }
 
@@ -184,7 +201,10 @@ void AddRunCommands(CLI::App& app, Command& command) {
           "Do not hide this path; repeat the option for more");
   AddList(*sub, "--env", run.env, "NAME[=VALUE]",
           "Pass or set this environment variable; repeat the option for more");
-  sub->add_option("--network", options->network, "host (default) or none")
+  sub->add_option("--network", options->network,
+                  "host (default), none, or names of hosts to reach, with "
+                  "commas between them; *.example.org: those below it; "
+                  "profile: those of the profile")
       ->type_name("WHAT");
   sub->add_flag("--nested", run.may_nest,
                 "Let the command make user namespaces, for a sandbox of its "

@@ -27,6 +27,7 @@
 #include "cli/output/text.h"
 #include "cli/protocol/runtime_dir.h"
 #include "cli/run/home_mount.h"
+#include "cli/run/proxy.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox_probes.h"
 #include "fs/host/mount_table.h"
@@ -556,7 +557,7 @@ std::vector<Probe> ProbeAll(const std::string& directory,
   std::vector<Probe> probes = {
       ProbeFuseDevice(), ProbeFusermount(),    ProbeMount(),
       ProbeBwrap(),      ProbeUserNamespace(), ProbeMountNamespace(),
-      ProbeSandbox(),    ProbeCgroups(),
+      ProbeSandbox(),    ProbeProxy(),         ProbeCgroups(),
   };
   probes.push_back(ProbeWorkspace(directory));
   probes.push_back(ProbeStateDirectory());

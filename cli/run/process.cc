@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -22,6 +23,7 @@
 #include <climits>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <new>
 #include <set>
 #include <tuple>
@@ -29,7 +31,9 @@
 
 #include "cli/output/errors.h"
 #include "cli/output/json.h"
+#include "cli/protocol/framing.h"
 #include "cli/run/id_map.h"
+#include "cli/run/proxy.h"
 #include "cli/run/terminal_filter.h"
 #include "journal/support/file.h"
 
@@ -56,20 +60,6 @@ uint64_t NowMs() {
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000 +
          static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
-}
-
-/// A file in memory with `bytes`, to be read from its begin.
-Result<UniqueFd> MemoryFile(std::string_view bytes) {
-  UniqueFd fd(::memfd_create("txfs-run", MFD_CLOEXEC));
-  if (!fd.valid()) return Fail(errno, "memfd_create");
-  size_t at = 0;
-  while (at < bytes.size()) {
-    const ssize_t n = ::pwrite(fd.get(), bytes.data() + at, bytes.size() - at,
-                               static_cast<off_t>(at));
-    if (n < 0) return Fail(errno, "write to memory");
-    at += static_cast<size_t>(n);
-  }
-  return fd;
 }
 
 std::string ReadMemory(int fd) {
@@ -274,6 +264,9 @@ struct Start {
   Pipe mapped;
   /// The child writes one byte when it has a user namespace.
   Pipe unshared;
+  /// Where the child makes a network namespace and sends a socket that listens
+  /// there for the proxy; invalid: it does not.
+  UniqueFd proxied;
 };
 
 /// Makes a mount namespace into which no later mount of the machine comes. In
@@ -282,7 +275,8 @@ struct Start {
 bool EnterStage(const Start& start) {
   const uid_t uid = ::geteuid();
   const gid_t gid = ::getegid();
-  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  const int network = start.proxied.valid() ? CLONE_NEWNET : 0;
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS | network) != 0) return false;
   if (start.is_root) {
     char byte = 1;
     if (::write(start.unshared.write.get(), &byte, 1) != 1 ||
@@ -306,6 +300,14 @@ bool EnterStage(const Start& start) {
   return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
+/// Sends the supervisor the socket for the proxy.
+bool SendListener(const Start& start) {
+  Frame frame;
+  frame.descriptor = std::make_shared<UniqueFd>(ListenForProxy());
+  return frame.descriptor->valid() &&
+         WriteFrame(start.proxied.get(), frame).has_value();
+}
+
 [[noreturn]] void RunStage(Start& start, const BlockedSignals& signals,
                            pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -315,6 +317,7 @@ bool EnterStage(const Start& start) {
   const bool limited = start.limits == nullptr || start.limits->Enter();
   const bool staged = EnterStage(start);
   if (start.is_root && !staged) ::_exit(1);
+  if (start.proxied.valid() && !(staged && SendListener(start))) ::_exit(1);
   if (!limited || (start.limits != nullptr && !start.limits->Restrict())) {
     constexpr std::string_view kSaid =
         "error: the limits cannot be set for the command\n";
@@ -347,19 +350,6 @@ bool MapAllIds(pid_t pid, const Start& start) {
   return WriteText((process + "/uid_map").c_str(), IdentityMap("uid_map")) &&
          WriteText((process + "/gid_map").c_str(), IdentityMap("gid_map")) &&
          ::write(start.mapped.write.get(), &byte, 1) == 1;
-}
-
-/// The command's process: the child of pid 1 of the sandbox. 0: not there.
-pid_t CommandOf(pid_t first) {
-  const std::string pid = std::to_string(first);
-  const UniqueFd fd(
-      ::open(("/proc/" + pid + "/task/" + pid + "/children").c_str(),
-             O_RDONLY | O_CLOEXEC));
-  std::array<char, 32> text{};
-  if (!fd.valid() || ::read(fd.get(), text.data(), text.size() - 1) <= 0) {
-    return 0;
-  }
-  return static_cast<pid_t>(std::strtol(text.data(), nullptr, 10));
 }
 
 /// A sandbox that runs.
@@ -489,7 +479,7 @@ class Supervision {
   void Send(int signal) const {
     const pid_t command = is_plain_     ? child_
                           : first_ == 0 ? 0
-                                        : CommandOf(first_);
+                                        : ChildOf(first_);
     if (command > 0) {
       ::kill(command, signal);
     } else {
@@ -552,6 +542,16 @@ class Supervision {
   std::string text_;
 };
 
+/// Brings the proxy to the stage, whose socket comes through `channel`. Returns
+/// a descriptor of the process that does it.
+Result<int> ConnectProxy(NetworkProxy& proxy, int channel) {
+  auto frame = TRY(ReadFrame(channel, kRequestMax));
+  if (!frame || !frame->descriptor) {
+    return Fail(0, "no network namespace with a proxy can be made");
+  }
+  return proxy.StartRelay(std::move(*frame->descriptor));
+}
+
 std::string Joined(const std::vector<std::string>& words) {
   std::string bytes;
   for (const std::string& word : words) bytes.append(word).push_back('\0');
@@ -606,6 +606,31 @@ void KillDescendants(const std::set<pid_t>& spared) {
 
 }  // namespace
 
+Result<UniqueFd> MemoryFile(std::string_view bytes) {
+  UniqueFd fd(::memfd_create("txfs-run", MFD_CLOEXEC));
+  if (!fd.valid()) return Fail(errno, "memfd_create");
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const ssize_t n = ::pwrite(fd.get(), bytes.data() + at, bytes.size() - at,
+                               static_cast<off_t>(at));
+    if (n < 0) return Fail(errno, "write to memory");
+    at += static_cast<size_t>(n);
+  }
+  return fd;
+}
+
+pid_t ChildOf(pid_t process) {
+  const std::string pid = std::to_string(process);
+  const UniqueFd fd(
+      ::open(("/proc/" + pid + "/task/" + pid + "/children").c_str(),
+             O_RDONLY | O_CLOEXEC));
+  std::array<char, 32> text{};
+  if (!fd.valid() || ::read(fd.get(), text.data(), text.size() - 1) <= 0) {
+    return 0;
+  }
+  return static_cast<pid_t>(std::strtol(text.data(), nullptr, 10));
+}
+
 Result<Ended> RunPlain(
     const std::vector<std::string>& command, const std::string& directory,
     const std::optional<std::vector<std::string>>& environment,
@@ -640,6 +665,16 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   start.may_nest = sandbox.may_nest;
   start.mapped = TRY(MakePipe());
   start.unshared = TRY(MakePipe());
+  UniqueFd channel;
+  if (sandbox.proxy != nullptr) {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) !=
+        0) {
+      return Fail(errno, "socketpair");
+    }
+    channel = UniqueFd(ends[0]);
+    start.proxied = UniqueFd(ends[1]);
+  }
   const std::string words = Joined(BwrapArguments(sandbox, !start.is_root));
   const std::string program = TRY(TerminalFilter());
   const UniqueFd arguments = Raised(TRY(MemoryFile(words)));
@@ -689,14 +724,27 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   start.unshared.write.Reset();
   if (start.is_root) std::ignore = MapAllIds(pid, start);
   start.mapped.write.Reset();
+  start.proxied.Reset();
+  RunBounds all = bounds;
+  std::string no_proxy;
+  if (sandbox.proxy != nullptr) {
+    const auto relay = ConnectProxy(*sandbox.proxy, channel.get());
+    if (relay) {
+      all.needed.push_back(*relay);
+    } else {
+      no_proxy = relay.error().ToString();
+      ::kill(pid, SIGKILL);
+    }
+  }
   // bwrap waits for a byte before it starts the command.
   const auto begun = [&](pid_t first) {
     if (on_begin) on_begin(first);
     const char byte = 1;
     std::ignore = ::write(begin.write.get(), &byte, 1);
   };
-  Ended ended = Supervision(pid, std::move(status.read), bounds, begun).Wait();
-  ended.said = ReadMemory(said.get());
+  Ended ended = Supervision(pid, std::move(status.read), all, begun).Wait();
+  ended.said = no_proxy.empty() ? ReadMemory(said.get()) : no_proxy;
+  if (sandbox.proxy != nullptr) sandbox.proxy->StopRelay();
   return ended;
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/run/limits.h"
@@ -37,6 +38,13 @@ struct RunBounds {
   /// Descriptors of processes (pidfd_open(2)) that the run needs; borrowed.
   std::vector<int> needed;
 };
+
+/// A file in memory with `bytes`, to be read from its begin.
+Result<UniqueFd> MemoryFile(std::string_view bytes);
+
+/// The first child of `process`, such as the command of pid 1 of a sandbox. 0:
+/// none is there.
+pid_t ChildOf(pid_t process);
 
 /// Runs `command` in `sandbox` and waits for its end. When this returns, all
 /// processes of the sandbox are gone. The command gets the standard streams of

@@ -16,6 +16,7 @@
 #include "cli/output/paths.h"
 #include "cli/protocol/runtime_dir.h"
 #include "cli/run/builtin_profiles.h"
+#include "cli/run/network_names.h"
 #include "fs/host/mount_table.h"
 #include "journal/support/file.h"
 #include "policy/section.h"
@@ -55,13 +56,8 @@ bool IsVariableName(std::string_view name) {
          std::ranges::all_of(name, IsWordCharacter);
 }
 
-/// "example.org" or "*.example.org".
 bool IsHostName(std::string_view name) {
-  if (name.starts_with("*.")) name.remove_prefix(2);
-  return !name.empty() && !name.starts_with('.') && !name.ends_with('.') &&
-         !name.contains("..") && std::ranges::all_of(name, [](char c) {
-           return IsWordCharacter(c) || c == '-' || c == '.';
-         });
+  return ParseHostName(name).has_value();
 }
 
 /// "~/a/b": below the home, and not the home itself.
@@ -298,6 +294,7 @@ void ApplyProfile(const Profile& profile, const Context& context,
     if (can_be && !is_hidden(path)) arguments.rw.push_back(path);
   }
   std::ranges::copy(profile.environment, std::back_inserter(arguments.env));
+  arguments.network = profile.network;
   arguments.on_success = profile.on_success.value_or(arguments.on_success);
   arguments.on_failure = profile.on_failure.value_or(arguments.on_failure);
   arguments.may_nest = arguments.may_nest || profile.may_nest;

@@ -18,8 +18,7 @@ struct Profile {
   std::vector<std::string> keep;         ///< paths below the home, as "~/a"
   std::vector<std::string> show;         ///< as keep
   std::vector<std::string> environment;  ///< names of variables that pass
-  /// Names of hosts, "*.example.org" for those below one. Nothing enforces
-  /// them.
+  /// Names of hosts, "*.example.org" for those below one.
   std::vector<std::string> network;
   std::optional<Settle> on_success, on_failure;
   bool may_nest = false;  ///< its own sandbox makes user namespaces

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <ranges>
 #include <string_view>
 
 #include "cli/output/json.h"
@@ -70,6 +71,11 @@ Document ToDocument(const RunReport& report) {
   Document denied = Document::object();
   for (const RuleCount& rule : report.denied) denied[rule.rule] = rule.count;
   document["denied"] = std::move(denied);
+  Document refused = Document::array();
+  for (const auto& [name, count] : report.refused) {
+    refused.push_back({{"name", name}, {"count", count}});
+  }
+  document["network_refused"] = std::move(refused);
   document["environment_dropped"] = TextList(report.dropped);
   document["home_kept"] = TextList(report.home_kept);
   document["home_not_kept"] = TextList(report.home_not_kept);
@@ -105,6 +111,18 @@ std::string OutcomeLine(const RunReport& report) {
   }
   if (!report.why.empty()) line += ": " + report.why;
   return line + " after " + time;
+}
+
+std::string RefusedText(const std::map<std::string, uint64_t>& refused) {
+  constexpr size_t kShown = 10;
+  const std::string names =
+      Join(refused | std::views::take(kShown), [](const auto& entry) {
+        const std::string name = EscapeControls(entry.first);
+        return entry.second == 1
+                   ? name
+                   : name + " (" + std::to_string(entry.second) + " times)";
+      });
+  return names + (refused.size() > kShown ? ", ..." : "");
 }
 
 Result<UniqueFd> OpenReport(const std::string& path) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,9 @@ struct RunReport {
   std::vector<NetChange> changes;
   uint64_t committed = 0;  ///< changes
   std::vector<Conflict> conflicts;
-  std::vector<RuleCount> denied;     ///< by rule
+  std::vector<RuleCount> denied;  ///< by rule
+  /// Names of hosts that the proxy refused, with how often.
+  std::map<std::string, uint64_t> refused;
   std::vector<std::string> dropped;  ///< names of environment variables
   std::vector<std::string> home_kept, home_not_kept;  ///< relative to it
   ResourcesUsed used;                                 ///< 0: not measured
@@ -40,6 +43,10 @@ struct RunReport {
 
 /// The line about the outcome.
 [[nodiscard]] std::string OutcomeLine(const RunReport& report);
+
+/// "a.example, b.example (2 times)": the refused names.
+[[nodiscard]] std::string RefusedText(
+    const std::map<std::string, uint64_t>& refused);
 
 /// Opens the file `path` for a report, empty.
 Result<UniqueFd> OpenReport(const std::string& path);

@@ -24,6 +24,7 @@
 #include "cli/run/nested.h"
 #include "cli/run/process.h"
 #include "cli/run/program.h"
+#include "cli/run/proxy.h"
 #include "cli/run/report.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
@@ -156,6 +157,7 @@ class Run {
     Status done = Work();
     home_.mount.reset();
     channel_.reset();
+    StopProxy();
     if (!done) {
       report_.why = "txfs failed";
       report_.code = kOwnCode;
@@ -191,10 +193,24 @@ class Run {
     report_.dropped = environment.dropped;
     sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,
                                std::move(environment)));
+    TRY(StartProxy());
     TRY(OpenChannel());
     if (home_.mount) TRY(home_.mount->Await());
     Phase("begin");
     return {};
+  }
+
+  /// After the daemons, which are processes that have no thread to lose.
+  Status StartProxy() {
+    if (arguments_.network.empty()) return {};
+    proxy_ = TRY(NetworkProxy::Start(arguments_.network));
+    proxy_->SetVariables(sandbox_.environment);
+    sandbox_.proxy = proxy_.get();
+    return {};
+  }
+
+  void StopProxy() {
+    if (proxy_) report_.refused = proxy_->Stop();
   }
 
   /// A run in the run is a part of it.
@@ -258,6 +274,7 @@ class Run {
       TRY(Validate());
       Phase("validate");
     }
+    StopProxy();
     TRY(FinishHome());
     TRY(Settle());
     Phase("settle");
@@ -273,12 +290,16 @@ class Run {
                      .limits = limits.get(),
                      .needed = {run_->daemon()}};
     if (home_.mount) bounds.needed.push_back(home_.mount->daemon());
+    if (proxy_) bounds.needed.push_back(proxy_->process());
     const auto on_begin = [&](pid_t pid) { std::ignore = run_->Started(pid); };
     const Ended ended =
         arguments_.no_sandbox
             ? TRY(RunPlain(command, PlainDirectory(), PlainEnvironment(),
                            bounds, on_begin))
             : TRY(RunSandboxed(sandbox_, command, bounds, on_begin));
+    if (ended.why == Ended::Why::kLost && proxy_ && proxy_->is_lost()) {
+      return Fail(0, "the proxy for --network has died", "try again");
+    }
     if (ended.why == Ended::Why::kLost) {
       return Fail(0, "a process that serves a mount of the run has died",
                   "its log is in " + StateDirectory() + "/log; try again");
@@ -405,6 +426,9 @@ class Run {
     if (!report_.denied.empty()) {
       Say("note: the policy refused " + DeniedText(report_.denied));
     }
+    if (!report_.refused.empty()) {
+      Say("note: --network has refused " + RefusedText(report_.refused));
+    }
     const std::vector<std::string>& lost = report_.home_not_kept;
     if (!lost.empty()) {
       constexpr size_t kShown = 5;
@@ -445,6 +469,7 @@ class Run {
   std::unique_ptr<RunTransaction> run_;
   Home home_;
   Sandbox sandbox_;
+  std::unique_ptr<NetworkProxy> proxy_;
   std::unique_ptr<RunChannel> channel_;
   UniqueFd report_file_;
   std::vector<std::string> kept_;  ///< --rw, absolute

@@ -25,6 +25,8 @@ struct RunArguments {
   LimitValues limits;
   std::string home = "cow";  ///< or "ro", "rw"
   bool has_network = true;
+  /// Without that: names of hosts (ParseHostName) to reach; empty: none.
+  std::vector<std::string> network;
   std::vector<std::string> rw, hide, show, env;  ///< as given
   bool may_nest = false;
   bool no_sandbox = false;

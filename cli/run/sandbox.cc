@@ -28,11 +28,12 @@ class Arguments {
 constexpr std::array kPrivate = {"/dev", "/proc", "/run", "/tmp", "/var/tmp"};
 
 /// Of /run, only what name resolution needs: the rest is sockets of services,
-/// which act outside of the sandbox for everybody who asks them.
-void AddRuntime(Arguments& arguments) {
+/// which act outside of the sandbox for everybody who asks them. A resolver
+/// would send what a command asks it to the network.
+void AddRuntime(Arguments& arguments, bool has_network) {
   arguments.Add("--tmpfs", "/run");
-  for (const char* path : {"/run/systemd/resolve", "/run/resolvconf",
-                           "/run/NetworkManager/resolv.conf"}) {
+  if (!has_network) return;
+  for (const char* path : kResolverPaths) {
     arguments.Add("--ro-bind-try", path, path);
   }
 }
@@ -150,7 +151,10 @@ std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users) {
     // To map user 0 in a user namespace.
     if (sandbox.may_nest) arguments.Add("--cap-add", "CAP_SETFCAP");
   }
-  if (!sandbox.has_network) arguments.Add("--unshare-net");
+  // With a proxy, it is in a network namespace already.
+  if (!sandbox.has_network && sandbox.proxy == nullptr) {
+    arguments.Add("--unshare-net");
+  }
   arguments.Add("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc");
   // The owner of the machine's /proc is root in the sandbox, too.
   if (!users) {
@@ -162,7 +166,7 @@ std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users) {
   for (const char* path : {"/tmp", "/var/tmp"}) {
     arguments.Add("--perms", "1777", "--tmpfs", path);
   }
-  AddRuntime(arguments);
+  AddRuntime(arguments, sandbox.has_network);
   AddPlaces(arguments, sandbox);
   arguments.Add("--chdir", sandbox.directory, "--clearenv");
   for (const auto& [name, value] : sandbox.environment) {

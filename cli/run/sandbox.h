@@ -1,10 +1,18 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace txfs::cli {
+
+class NetworkProxy;
+
+/// What name resolution needs of /run. Some are sockets of a resolver.
+inline constexpr std::array kResolverPaths = {
+    "/run/systemd/resolve", "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf"};
 
 /// What a command sees of the machine. All paths are absolute and without
 /// symbolic links. Everything that is not named here is read-only.
@@ -29,7 +37,9 @@ struct Sandbox {
   std::vector<std::string> hidden;
   std::string directory;  ///< in which the command starts
   std::vector<std::pair<std::string, std::string>> environment;  ///< all of it
-  bool has_network = true;
+  bool has_network = true;  ///< that of the machine
+  /// Without that: what the command reaches instead; null: nothing. Borrowed.
+  NetworkProxy* proxy = nullptr;
   bool may_nest = false;  ///< may make user namespaces
 };
 

@@ -76,7 +76,7 @@ nothing_is_left() {
 for as in as_root as_user; do
   $as "$txfs" doctor >found 2>err || fail "$as: $(cat found err)"
   contains "$(tail -n 1 found)" "txfs run works here"
-  equal "" "$(grep -v '^ok \|^txfs\|^note  cgroups\|^      remedy: run txfs in a session' found || true)" "$as"
+  equal "" "$(grep -v '^ok \|^txfs\|^note  cgroups\|^      remedy: run txfs in a session\|^note  network-proxy\|^      remedy: install it: apt install tinyproxy' found || true)" "$as"
   says ok mount "written to, read, committed" None $as "$txfs" doctor
   nothing_is_left
 done
@@ -87,6 +87,10 @@ contains "$(cat found)" "a commit to $PWD/user/ws replaces"
 # Programs that are missing.
 says fail bwrap "is not in PATH" "apt install bubblewrap" as_root env PATH="$PWD/empty" "$txfs" doctor
 says fail fusermount3 "is not in PATH" "apt install fuse3" as_user env PATH="$PWD/empty" "$txfs" doctor
+tinyproxy=$(command -v tinyproxy || :)
+[ -z "$tinyproxy" ] || mount --bind /dev/null "$tinyproxy"
+says note network-proxy "is not in PATH" "apt install tinyproxy-bin" as_root "$txfs" doctor
+[ -z "$tinyproxy" ] || umount "$tinyproxy"
 nothing_is_left
 run_names "apt install bubblewrap" as_root env PATH="$PWD/empty" "$txfs"
 rm -rf roots/state /run/txfs

@@ -103,7 +103,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' txfs run -- sh -c 'echo no >file; exit 3' 
   equal "" "$(txfs list | grep active || true)" "open transactions"
 
   # Bad input: a sentence, a remedy, and nothing changed.
-  for options in "" "--timeout 5x -- true" "--on-success never -- true" "--network here -- true"; do
+  for options in "" "--timeout 5x -- true" "--on-success never -- true" "--network he/re -- true"; do
     # shellcheck disable=SC2086
     refuses_with_hint 125 "" txfs run $options
   done
