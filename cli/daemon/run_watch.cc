@@ -9,12 +9,16 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/wire.h"
+#include "journal/change.h"
+#include "journal/denials.h"
+#include "journal/savepoint.h"
 #include "journal/support/thread.h"
 
 namespace txfs::cli {
@@ -35,6 +39,27 @@ bool AwaitFirst(int first, int second) {
   while (::poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
   return fds[1].revents == 0;
+}
+
+bool IsFresh(const WorkspaceStatus& transaction) {
+  return transaction.changes == 0 && transaction.savepoints.empty();
+}
+
+/// The newest savepoint if the last operation made it or returned to it: runs
+/// that fail one after the other need one savepoint.
+Result<std::optional<Savepoint>> SavepointHere(Workspace& workspace,
+                                               const WorkspaceStatus& now) {
+  if (now.savepoints.empty()) return std::nullopt;
+  const Savepoint& newest = now.savepoints.back();
+  bool is_here = false;
+  TRY(workspace.ReadLog(Lsn{now.operations}, [&](const LogEntry& entry) {
+    is_here =
+        entry.lsn == newest.lsn || (entry.change.op == Op::kRollback &&
+                                    Lsn{entry.change.offset} == newest.lsn);
+    return false;
+  }));
+  if (!is_here) return std::nullopt;
+  return newest;
 }
 
 void LogIfFailed(const Status& status) {
@@ -105,11 +130,14 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
     return Fail(errno, "cannot watch the process of the run");
   }
   const WorkspaceStatus before = TRY(workspace_.GetStatus());
-  const bool fresh = before.changes == 0 && before.savepoints.empty();
+  const bool fresh = IsFresh(before);
   // A discard takes it all back.
   Savepoint begin;
   if (!fresh) {
-    begin = TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
+    const auto here = TRY(SavepointHere(workspace_, before));
+    begin = here
+                ? *here
+                : TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
   }
   // A thread that has ended by itself.
   if (thread_.joinable()) thread_.join();
@@ -117,6 +145,7 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   stop_ = std::move(stop);
   sandbox_.Reset();
   groups_.clear();
+  socket_.clear();
   savepoint_ = begin.name;
   owns_mount_ = GetBool(request, "own");
   fresh_ = fresh;
@@ -133,6 +162,7 @@ Status RunWatch::Start(const Json& request) {
   if (request.contains("groups")) {
     groups_ = DecodeList(GetMember(request, "groups"));
   }
+  if (request.contains("socket")) socket_ = GetBytes(request, "socket");
   const auto pid = static_cast<pid_t>(GetUint(request, "pid"));
   if (pid > 0) sandbox_ = OpenProcess(pid);
   return {};
@@ -157,7 +187,7 @@ void RunWatch::Watch(int supervisor, int stop) {
 }
 
 void RunWatch::RollBack() {
-  std::string savepoint;
+  std::string savepoint, socket;
   bool owns_mount = false, fresh = false, begun = false;
   UniqueFd sandbox;
   std::vector<std::string> groups;
@@ -170,6 +200,7 @@ void RunWatch::RollBack() {
     fresh = fresh_;
     sandbox = std::move(sandbox_);
     groups = std::move(groups_);
+    socket = std::move(socket_);
   }
   // The kernel ends the sandbox, too; nothing may be written after the
   // rollback, so this waits for the last of its processes.
@@ -178,10 +209,13 @@ void RunWatch::RollBack() {
     AwaitFirst(sandbox.get(), -1);
   }
   for (const std::string& group : groups) RemoveRunGroup(group);
+  if (!socket.empty()) ::unlink(socket.c_str());
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {
-    if (!begun) return {};
-    if (fresh) {
+    // One that was made for a run that has not begun; --name may have found
+    // one with changes.
+    if (!begun && !IsFresh(TRY(workspace_.GetStatus()))) return {};
+    if (fresh || !begun) {
       TRY(workspace_.Discard());
     } else {
       TRY(workspace_.Rollback(savepoint));

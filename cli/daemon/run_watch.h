@@ -61,6 +61,7 @@ class RunWatch {
   UniqueFd supervisor_ GUARDED_BY(mutex_);
   UniqueFd sandbox_ GUARDED_BY(mutex_);  ///< the process that ends it
   std::vector<std::string> groups_ GUARDED_BY(mutex_);  ///< may be there
+  std::string socket_ GUARDED_BY(mutex_);  ///< may be there; "": none
   UniqueFd stop_ GUARDED_BY(mutex_);
   std::thread thread_ GUARDED_BY(mutex_);
 };

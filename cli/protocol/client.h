@@ -114,6 +114,8 @@ class Client {
   /// `groups`: control groups that the run may make, which the daemon removes
   /// if this process dies.
   Status AnnounceGroups(const std::vector<std::string>& groups);
+  /// `path`: a socket that the run may make; as for groups.
+  Status AnnounceSocket(const std::string& path);
   Status EndRun();
 
   Result<UndoReport> Undo(const std::string& id);

@@ -25,6 +25,7 @@
 #include "cli/run/process.h"
 #include "cli/run/program.h"
 #include "cli/run/report.h"
+#include "cli/run/run_directory.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
 #include "cli/run/sandbox_probes.h"
@@ -46,6 +47,7 @@ constexpr int kNotFoundCode = 127;
 /// The home of a run: what is mounted there, and from where.
 struct Home {
   std::string path;  ///< "": none
+  RunDirectory directory;
   std::unique_ptr<HomeMount> mount;
   std::string mountpoint;
 };
@@ -75,11 +77,9 @@ Result<Home> MakeHome(const RunArguments& arguments,
   home.path = HomeBeside(run.workspace());
   const bool is_private = arguments.home == "cow" && !arguments.no_sandbox;
   if (home.path.empty() || !is_private) return home;
+  home.directory = TRY(RunDirectory::Make());
+  home.mountpoint = home.directory.path();
   const std::string name = TRY(MakeRunName());
-  home.mountpoint = TRY(MakeRuntimeDirectories()).front() + "/" + name;
-  if (::mkdir(home.mountpoint.c_str(), 0700) != 0) {
-    return Fail(errno, "cannot make " + home.mountpoint);
-  }
   const std::string stores = StateDirectory() + "/runs";
   TRY(MakeDirectories(stores));
   home.mount =
@@ -195,8 +195,9 @@ class Run {
     const std::vector<std::string> directories = TRY(MakeRuntimeDirectories());
     const std::string name = TRY(MakeRunName());
     Client client = TRY(run_->Connect());
-    channel_ = TRY(RunChannel::Open(directories.front() + "/" + name + ".run",
-                                    std::move(client)));
+    const std::string path = directories.front() + "/" + name + ".run";
+    TRY(run_->AnnounceSocket(path));
+    channel_ = TRY(RunChannel::Open(path, std::move(client)));
     if (arguments_.no_sandbox) {
       sandbox_.environment.emplace_back(kRunVariable, channel_->path());
       return {};
