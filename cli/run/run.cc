@@ -25,6 +25,7 @@
 #include "cli/run/process.h"
 #include "cli/run/program.h"
 #include "cli/run/report.h"
+#include "cli/run/run_config.h"
 #include "cli/run/run_directory.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
@@ -180,6 +181,7 @@ class Run {
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
     report_.name = run_->name();
+    TRY(RestrictByWorkspace());
     home_ = TRY(MakeHome(arguments_, *run_));
     Environment environment = MakeEnvironment(environ, arguments_.env);
     report_.dropped = environment.dropped;
@@ -187,6 +189,18 @@ class Run {
                                std::move(environment)));
     TRY(OpenChannel());
     Phase("begin");
+    return {};
+  }
+
+  Status RestrictByWorkspace() {
+    const RunConfig config = TRY(ReadWorkspaceRunConfig(run_->workspace()));
+    const size_t of_user = arguments_.configuration.size();
+    Restrict(config, context_, arguments_);
+    report_.configuration = arguments_.configuration;
+    const auto restricts = arguments_.configuration | std::views::drop(of_user);
+    if (restricts.empty()) return {};
+    Say("note: " + PathText(config.file) + " restricts the run: " +
+        Join(restricts, [](const TakenSetting& taken) { return taken.key; }));
     return {};
   }
 
@@ -431,7 +445,7 @@ class Run {
   }
 
   const Context& context_;
-  const RunArguments& arguments_;
+  RunArguments arguments_;
   const SteadyClock::time_point start_ = SteadyClock::now();
   SteadyClock::time_point phase_ = start_;
   std::unique_ptr<RunTransaction> run_;
