@@ -7,7 +7,7 @@ needs_fuse
 alone
 export GIT_CONFIG_GLOBAL="$HOME/.gitconfig" GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000'
 git config --global init.defaultBranch main
-git config --global gc.auto 0
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0
 mkdir works
 
 # has PROGRAM: whether it is installed. What is left out is said.
