@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/daemon/pipe_holders.h"
 #include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
@@ -146,6 +147,7 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   sandbox_.Reset();
   groups_.clear();
   socket_.clear();
+  pipe_ = 0;
   savepoint_ = begin.name;
   owns_mount_ = GetBool(request, "own");
   fresh_ = fresh;
@@ -163,6 +165,11 @@ Status RunWatch::Start(const Json& request) {
     groups_ = DecodeList(GetMember(request, "groups"));
   }
   if (request.contains("socket")) socket_ = GetBytes(request, "socket");
+  if (request.contains("pipe")) {
+    pipe_ = GetUint(request, "pipe");
+    // The next sandbox has no process yet.
+    sandbox_.Reset();
+  }
   const auto pid = static_cast<pid_t>(GetUint(request, "pid"));
   if (pid > 0) sandbox_ = OpenProcess(pid);
   return {};
@@ -190,6 +197,7 @@ void RunWatch::RollBack() {
   std::string savepoint, socket;
   bool owns_mount = false, fresh = false, begun = false;
   UniqueFd sandbox;
+  uint64_t pipe = 0;
   std::vector<std::string> groups;
   {
     const MutexLock lock(mutex_);
@@ -199,6 +207,7 @@ void RunWatch::RollBack() {
     owns_mount = owns_mount_;
     fresh = fresh_;
     sandbox = std::move(sandbox_);
+    pipe = pipe_;
     groups = std::move(groups_);
     socket = std::move(socket_);
   }
@@ -207,6 +216,8 @@ void RunWatch::RollBack() {
   if (sandbox.valid()) {
     ::syscall(SYS_pidfd_send_signal, sandbox.get(), SIGKILL, nullptr, 0);
     AwaitFirst(sandbox.get(), -1);
+  } else if (pipe != 0) {
+    EndHoldersOfPipe(pipe);
   }
   for (const std::string& group : groups) RemoveRunGroup(group);
   if (!socket.empty()) ::unlink(socket.c_str());

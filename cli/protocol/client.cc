@@ -148,6 +148,11 @@ Status Client::AnnounceSocket(const std::string& path) {
   return {};
 }
 
+Status Client::AnnouncePipe(uint64_t inode) {
+  TRY(connection_->Call({{"request", "run_start"}, {"pipe", inode}}));
+  return {};
+}
+
 Status Client::EndRun() {
   TRY(connection_->Call({{"request", "run_end"}}));
   return {};

@@ -399,6 +399,7 @@ class Supervision {
     if (timed_out_) return {Ended::Why::kTimeout, kTimeoutCode};
     if (code_) return {Ended::Why::kItself, *code_};
     const bool begun = is_plain_ || (first_ != 0 && WIFSIGNALED(state));
+    if (!begun && ending_ != 0) return {Ended::Why::kItself, 128 + ending_};
     return {begun ? Ended::Why::kItself : Ended::Why::kNotBegun,
             WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state)};
   }
@@ -459,7 +460,7 @@ class Supervision {
   }
 
   void OnDeadline() {
-    if (ending_) return Kill();
+    if (ending_ != 0) return Kill();
     timed_out_ = true;
     End(SIGTERM);
   }
@@ -472,7 +473,7 @@ class Supervision {
       return;
     }
     if (signal == SIGTERM || signal == SIGHUP) {
-      if (ending_) return Kill();
+      if (ending_ != 0) return Kill();
       End(signal);
       return;
     }
@@ -481,7 +482,7 @@ class Supervision {
 
   /// Asks the command to end, and sets the time after which it is killed.
   void End(int signal) {
-    ending_ = true;
+    ending_ = signal;
     deadline_ = NowMs() + kGraceMs;
     Send(signal);
   }
@@ -544,7 +545,8 @@ class Supervision {
   const std::vector<int> needed_;
   uint64_t deadline_;  ///< 0: none
   bool lost_ = false;
-  bool ending_ = false, timed_out_ = false;
+  bool timed_out_ = false;
+  int ending_ = 0;  ///< the signal by which the command was told to end
   std::optional<ExceededLimit> exceeded_;
   pid_t first_ = 0;  ///< pid 1 of the sandbox, as seen here
   UniqueFd first_fd_;
@@ -649,6 +651,11 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   Pipe begin = TRY(MakePipe());
   status.write = Raised(std::move(status.write));
   begin.read = Raised(std::move(begin.read));
+  const UniqueFd held = Raised(
+      UniqueFd(::fcntl(begin.read.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1)));
+  struct stat st{};
+  if (::fstat(held.get(), &st) != 0) return Fail(errno, "pipe");
+  if (bounds.on_pipe) bounds.on_pipe(st.st_ino);
   ::fcntl(status.read.get(), F_SETFL, O_NONBLOCK);
   start.words = {kBwrap,
                  "--args",
@@ -659,6 +666,8 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
                  std::to_string(status.write.get()),
                  "--block-fd",
                  std::to_string(begin.read.get()),
+                 "--sync-fd",
+                 std::to_string(held.get()),
                  "--",
                  "/bin/sh",
                  "-c",
@@ -672,8 +681,8 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
     }
   }
   std::ranges::copy(command, std::back_inserter(start.words));
-  start.kept = {arguments.get(), filter.get(), status.write.get(),
-                begin.read.get(), kErrors};
+  start.kept = {arguments.get(),  filter.get(), status.write.get(),
+                begin.read.get(), held.get(),   kErrors};
   start.errors = said.get();
   const Feeder feeder = TRY(Feeder::Start());
   start.input = feeder.input();
@@ -681,6 +690,7 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   const Foreground foreground;
   const BlockedSignals signals;
   const Subreaper subreaper;
+  const std::set<pid_t> others = Children();
   const pid_t supervisor = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(errno, "cannot start a process");
@@ -696,6 +706,8 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
     std::ignore = ::write(begin.write.get(), &byte, 1);
   };
   Ended ended = Supervision(pid, std::move(status.read), bounds, begun).Wait();
+  // A bwrap that was killed while it started pid 1 leaves that waiting forever.
+  KillDescendants(others);
   ended.said = ReadMemory(said.get());
   return ended;
 }

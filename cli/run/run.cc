@@ -277,7 +277,10 @@ class Run {
     const auto limits = TRY(Limits::Make(arguments_.limits, announce));
     RunBounds bounds{.timeout_ms = arguments_.timeout_ms,
                      .limits = limits.get(),
-                     .needed = {run_->daemon()}};
+                     .needed = {run_->daemon()},
+                     .on_pipe = [&](uint64_t inode) {
+                       std::ignore = run_->AnnouncePipe(inode);
+                     }};
     if (home_.mount) bounds.needed.push_back(home_.mount->daemon());
     const auto on_begin = [&](pid_t pid) { std::ignore = run_->Started(pid); };
     const Ended ended =

@@ -59,6 +59,8 @@ class RunTransaction {
   Status Announce(const std::vector<std::string>& groups) {
     return client_.AnnounceGroups(groups);
   }
+  /// `inode`: the pipe of the processes that make the sandbox.
+  Status AnnouncePipe(uint64_t inode) { return client_.AnnouncePipe(inode); }
   /// `path`: the socket that the run may make.
   Status AnnounceSocket(const std::string& path) {
     return client_.AnnounceSocket(path);
