@@ -398,8 +398,8 @@ class Supervision {
     if (exceeded_) return {Ended::Why::kLimit, kLimitCode, exceeded_};
     if (timed_out_) return {Ended::Why::kTimeout, kTimeoutCode};
     if (code_) return {Ended::Why::kItself, *code_};
+    if (stopped_by_ != 0) return {Ended::Why::kItself, 128 + stopped_by_};
     const bool begun = is_plain_ || (first_ != 0 && WIFSIGNALED(state));
-    if (!begun && ending_ != 0) return {Ended::Why::kItself, 128 + ending_};
     return {begun ? Ended::Why::kItself : Ended::Why::kNotBegun,
             WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state)};
   }
@@ -460,7 +460,7 @@ class Supervision {
   }
 
   void OnDeadline() {
-    if (ending_ != 0) return Kill();
+    if (ending_) return Kill();
     timed_out_ = true;
     End(SIGTERM);
   }
@@ -473,7 +473,7 @@ class Supervision {
       return;
     }
     if (signal == SIGTERM || signal == SIGHUP) {
-      if (ending_ != 0) return Kill();
+      if (ending_) return Kill();
       End(signal);
       return;
     }
@@ -482,18 +482,19 @@ class Supervision {
 
   /// Asks the command to end, and sets the time after which it is killed.
   void End(int signal) {
-    ending_ = signal;
+    ending_ = true;
     deadline_ = NowMs() + kGraceMs;
     Send(signal);
   }
 
-  void Send(int signal) const {
+  void Send(int signal) {
     const pid_t command = is_plain_     ? child_
                           : first_ == 0 ? 0
                                         : CommandOf(first_);
     if (command > 0) {
       ::kill(command, signal);
     } else {
+      stopped_by_ = signal;
       ::kill(child_, SIGKILL);
     }
   }
@@ -545,8 +546,8 @@ class Supervision {
   const std::vector<int> needed_;
   uint64_t deadline_;  ///< 0: none
   bool lost_ = false;
-  bool timed_out_ = false;
-  int ending_ = 0;  ///< the signal by which the command was told to end
+  bool ending_ = false, timed_out_ = false;
+  int stopped_by_ = 0;  ///< a signal that came before the command began
   std::optional<ExceededLimit> exceeded_;
   pid_t first_ = 0;  ///< pid 1 of the sandbox, as seen here
   UniqueFd first_fd_;
