@@ -39,45 +39,49 @@ Status Collect(Rules& from, Rules& to, std::map<std::string, Place>& places) {
 /// Larger than any that somebody wrote.
 constexpr size_t kMaxFile = size_t{4} << 20;
 
-Status CheckOwner(const struct stat& st, const std::string& path) {
+std::string Described(const SourceFile& source) {
+  return "the " + source.what + " " + source.path;
+}
+
+Status CheckOwner(const struct stat& st, const SourceFile& source) {
   if (!S_ISREG(st.st_mode)) {
-    return Fail(EPERM, "the policy " + path + " is not a regular file",
+    return Fail(EPERM, Described(source) + " is not a regular file",
                 "name a regular file");
   }
   if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Fail(EPERM, "the policy " + path + " is writable by other users",
+    return Fail(EPERM, Described(source) + " is writable by other users",
                 "check its content, then run chmod go-w on it");
   }
   if (st.st_uid != 0 && st.st_uid != ::geteuid()) {
-    return Fail(EPERM, "the policy " + path + " belongs to another user",
+    return Fail(EPERM, Described(source) + " belongs to another user",
                 "change its owner to root or to yourself");
   }
   return {};
 }
 
-std::unexpected<Error> CannotRead(int code, const std::string& path) {
-  return Fail(code, "cannot read the policy " + path,
+std::unexpected<Error> CannotRead(int code, const SourceFile& source) {
+  return Fail(code, "cannot read " + Described(source),
               "name a file that you may read, or make it readable");
 }
 
 /// A step of the way to a file in the workspace: never through a link, nor to a
 /// name that differs from `name` in case.
 Result<UniqueFd> OpenStep(int directory, const std::string& name, int flags,
-                          const std::string& path) {
+                          const SourceFile& source) {
   struct stat st{};
   if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return Fail(errno, name);
   }
   if (S_ISLNK(st.st_mode)) {
     return Fail(EPERM,
-                "the policy " + path +
+                Described(source) +
                     " is reached through a symbolic link in the workspace, " +
                     name,
                 "put the file itself there, or remove the link");
   }
   // A device is not even opened.
   const bool is_last = (flags & O_DIRECTORY) == 0;
-  if (is_last) TRY(CheckOwner(st, path));
+  if (is_last) TRY(CheckOwner(st, source));
   if (FoldsCase(directory) && !TRY(ListsName(directory, name))) {
     return Fail(ENOENT, name);
   }
@@ -92,20 +96,21 @@ Result<UniqueFd> OpenInWorkspace(int workspace, const SourceFile& source) {
   for (size_t slash = 0; (slash = rest.find('/')) != std::string_view::npos;) {
     directory =
         TRY(OpenStep(directory.get(), std::string(rest.substr(0, slash)),
-                     O_DIRECTORY, source.path));
+                     O_DIRECTORY, source));
     rest.remove_prefix(slash + 1);
   }
-  return OpenStep(directory.get(), std::string(rest), 0, source.path);
+  return OpenStep(directory.get(), std::string(rest), 0, source);
 }
 
 /// By another name it could be changed where nobody takes it for rules.
-Status CheckOneName(const struct stat& st, const std::string& path) {
+Status CheckOneName(const struct stat& st, const SourceFile& source) {
   if (st.st_nlink <= 1) return {};
-  return Fail(EPERM, "the policy " + path + " has other names (hard links)",
+  return Fail(EPERM, Described(source) + " has other names (hard links)",
               "copy it, and rename the copy to it");
 }
 
-/// None: it is missing.
+}  // namespace
+
 Result<std::optional<std::string>> ReadSource(const SourceFile& source,
                                               int workspace) {
   const bool inside = !source.in_workspace.empty();
@@ -118,18 +123,20 @@ Result<std::optional<std::string>> ReadSource(const SourceFile& source,
     const int code = fd.error().code;
     const bool missing = code == ENOENT || code == ENOTDIR;
     if (missing && !source.required) return std::nullopt;
-    return CannotRead(code, source.path);
+    return CannotRead(code, source);
   }
   struct stat st{};
-  if (::fstat(fd->get(), &st) != 0) return CannotRead(errno, source.path);
-  TRY(CheckOwner(st, source.path));
-  if (inside) TRY(CheckOneName(st, source.path));
+  if (::fstat(fd->get(), &st) != 0) return CannotRead(errno, source);
+  TRY(CheckOwner(st, source));
+  if (inside) TRY(CheckOneName(st, source));
   // The file that was looked at, whatever has its name by now.
   auto text = ReadWholeFile(
       AT_FDCWD, "/proc/self/fd/" + std::to_string(fd->get()), kMaxFile);
-  if (!text) return CannotRead(text.error().code, source.path);
+  if (!text) return CannotRead(text.error().code, source);
   return *std::move(text);
 }
+
+namespace {
 
 /// A file in the workspace comes with what is worked on, and must not have a
 /// program run.

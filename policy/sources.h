@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,13 +11,14 @@
 
 namespace txfs::policy {
 
-/// The place of a policy file.
+/// The place of a policy file, or of another one with the same conditions.
 struct SourceFile {
   std::string path;  ///< absolute
   /// Relative to the workspace root if it lies in the workspace; empty: it is
   /// read at `path`.
   std::string in_workspace = {};
-  bool required = true;  ///< else skipped if it is missing
+  bool required = true;         ///< else skipped if it is missing
+  std::string what = "policy";  ///< for messages
 };
 
 /// The sources of a policy.
@@ -35,6 +37,11 @@ struct SourceText {
 /// The default policy without the rules and limits `without`; the others stay
 /// on their lines. EINVAL if there is no rule with one of these ids.
 Result<std::string> BuiltinWithout(const std::vector<std::string>& without);
+
+/// Reads `source`, below the directory `workspace` if it lies in it. None: it
+/// is missing, and not required. Errors as ReadSources, but for [hook].
+Result<std::optional<std::string>> ReadSource(const SourceFile& source,
+                                              int workspace);
 
 /// Reads all of `sources`. Those in the workspace are read below its directory
 /// `workspace`, beneath mounts over it. EPERM for a file that users other than

@@ -9,12 +9,17 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <utility>
 
+#include "cli/daemon/pipe_holders.h"
 #include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/wire.h"
+#include "journal/change.h"
+#include "journal/denials.h"
+#include "journal/savepoint.h"
 #include "journal/support/thread.h"
 
 namespace txfs::cli {
@@ -35,6 +40,27 @@ bool AwaitFirst(int first, int second) {
   while (::poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
   return fds[1].revents == 0;
+}
+
+bool IsFresh(const WorkspaceStatus& transaction) {
+  return transaction.changes == 0 && transaction.savepoints.empty();
+}
+
+/// The newest savepoint if the last operation made it or returned to it: runs
+/// that fail one after the other need one savepoint.
+Result<std::optional<Savepoint>> SavepointHere(Workspace& workspace,
+                                               const WorkspaceStatus& now) {
+  if (now.savepoints.empty()) return std::nullopt;
+  const Savepoint& newest = now.savepoints.back();
+  bool is_here = false;
+  TRY(workspace.ReadLog(Lsn{now.operations}, [&](const LogEntry& entry) {
+    is_here =
+        entry.lsn == newest.lsn || (entry.change.op == Op::kRollback &&
+                                    Lsn{entry.change.offset} == newest.lsn);
+    return false;
+  }));
+  if (!is_here) return std::nullopt;
+  return newest;
 }
 
 void LogIfFailed(const Status& status) {
@@ -105,11 +131,14 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
     return Fail(errno, "cannot watch the process of the run");
   }
   const WorkspaceStatus before = TRY(workspace_.GetStatus());
-  const bool fresh = before.changes == 0 && before.savepoints.empty();
+  const bool fresh = IsFresh(before);
   // A discard takes it all back.
   Savepoint begin;
   if (!fresh) {
-    begin = TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
+    const auto here = TRY(SavepointHere(workspace_, before));
+    begin = here
+                ? *here
+                : TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
   }
   // A thread that has ended by itself.
   if (thread_.joinable()) thread_.join();
@@ -117,6 +146,8 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   stop_ = std::move(stop);
   sandbox_.Reset();
   groups_.clear();
+  socket_.clear();
+  pipe_ = 0;
   savepoint_ = begin.name;
   owns_mount_ = GetBool(request, "own");
   fresh_ = fresh;
@@ -132,6 +163,12 @@ Status RunWatch::Start(const Json& request) {
   if (!active_) return Fail(0, "no run works in this mount");
   if (request.contains("groups")) {
     groups_ = DecodeList(GetMember(request, "groups"));
+  }
+  if (request.contains("socket")) socket_ = GetBytes(request, "socket");
+  if (request.contains("pipe")) {
+    pipe_ = GetUint(request, "pipe");
+    // The next sandbox has no process yet.
+    sandbox_.Reset();
   }
   const auto pid = static_cast<pid_t>(GetUint(request, "pid"));
   if (pid > 0) sandbox_ = OpenProcess(pid);
@@ -157,9 +194,10 @@ void RunWatch::Watch(int supervisor, int stop) {
 }
 
 void RunWatch::RollBack() {
-  std::string savepoint;
+  std::string savepoint, socket;
   bool owns_mount = false, fresh = false, begun = false;
   UniqueFd sandbox;
+  uint64_t pipe = 0;
   std::vector<std::string> groups;
   {
     const MutexLock lock(mutex_);
@@ -169,19 +207,26 @@ void RunWatch::RollBack() {
     owns_mount = owns_mount_;
     fresh = fresh_;
     sandbox = std::move(sandbox_);
+    pipe = pipe_;
     groups = std::move(groups_);
+    socket = std::move(socket_);
   }
   // The kernel ends the sandbox, too; nothing may be written after the
   // rollback, so this waits for the last of its processes.
   if (sandbox.valid()) {
     ::syscall(SYS_pidfd_send_signal, sandbox.get(), SIGKILL, nullptr, 0);
     AwaitFirst(sandbox.get(), -1);
+  } else if (pipe != 0) {
+    EndHoldersOfPipe(pipe);
   }
   for (const std::string& group : groups) RemoveRunGroup(group);
+  if (!socket.empty()) ::unlink(socket.c_str());
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {
-    if (!begun) return {};
-    if (fresh) {
+    // One that was made for a run that has not begun; --name may have found
+    // one with changes.
+    if (!begun && !IsFresh(TRY(workspace_.GetStatus()))) return {};
+    if (fresh || !begun) {
       TRY(workspace_.Discard());
     } else {
       TRY(workspace_.Rollback(savepoint));

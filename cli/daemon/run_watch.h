@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
@@ -61,6 +62,8 @@ class RunWatch {
   UniqueFd supervisor_ GUARDED_BY(mutex_);
   UniqueFd sandbox_ GUARDED_BY(mutex_);  ///< the process that ends it
   std::vector<std::string> groups_ GUARDED_BY(mutex_);  ///< may be there
+  std::string socket_ GUARDED_BY(mutex_);  ///< may be there; "": none
+  uint64_t pipe_ GUARDED_BY(mutex_) = 0;   ///< inode; 0: none
   UniqueFd stop_ GUARDED_BY(mutex_);
   std::thread thread_ GUARDED_BY(mutex_);
 };

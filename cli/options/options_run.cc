@@ -1,11 +1,23 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
+#include "cli/output/paths.h"
+#include "cli/protocol/runtime_dir.h"
+#include "cli/run/config_file.h"
 #include "cli/run/nested.h"
 #include "cli/run/network_names.h"
 #include "cli/run/profile.h"
+#include "cli/run/quantity.h"
 #include "cli/run/run.h"
+#include "cli/run/run_config.h"
 
 namespace txfs::cli {
 namespace {
@@ -26,55 +38,102 @@ Status TakeSettle(const std::string& name, Settle& settle) {
 struct RunOptions {
   RunArguments run;
   std::string on_success, on_failure;  ///< "": not given
-  std::string timeout, network = "host";
+  std::string timeout, network, home;
   std::string memory, cpu_time;
-  bool keep = false, may_not_nest = false;
+  bool keep = false, may_not_nest = false, ignores_config = false;
   std::vector<std::string> words;  ///< of the command, before "--"
 };
 
-/// "90", "90s", "10m", "2h" in milliseconds.
-Result<uint64_t> ParseDuration(const std::string& text) {
-  size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
-    ++digits;
-  }
-  const std::string unit = text.substr(digits);
-  uint64_t factor = 0;
-  if (unit.empty() || unit == "s") factor = 1000;
-  if (unit == "ms") factor = 1;
-  if (unit == "m") factor = 60'000;
-  if (unit == "h") factor = 3'600'000;
-  if (digits == 0 || digits > 9 || factor == 0) {
-    return Fail(ErrorKind::kUsage, 0, text + " is no duration",
-                "write a number and ms, s, m or h, such as 10m");
-  }
-  return std::stoull(text.substr(0, digits)) * factor;
-}
+/// Takes what the command line and the profile leave open from the user's
+/// configuration.
+class Defaults {
+ public:
+  Defaults(const RunConfig& config, const Context& context, RunOptions& options)
+      : config_(config), context_(context), options_(options) {}
 
-/// "500", "100M", "4GiB" in bytes.
-Result<uint64_t> ParseMemory(const std::string& text) {
-  size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
-    ++digits;
+  void Take(const std::optional<Profile>& profile) {
+    RunArguments& run = options_.run;
+    Fill("network", config_.network, options_.network);
+    Fill("home", config_.home, options_.home);
+    Fill("timeout", config_.timeout, options_.timeout);
+    Fill("memory", config_.memory, options_.memory);
+    Fill("cpu_time", config_.cpu_time, options_.cpu_time);
+    if (run.limits.pids == 0) Fill("pids", config_.pids, run.limits.pids);
+    if (!run.strict) Fill("strict", config_.strict, run.strict);
+    if (!run.may_nest && !options_.may_not_nest) {
+      Fill("nested", config_.may_nest, run.may_nest);
+    }
+    if (options_.on_success.empty() && !options_.keep &&
+        !(profile && profile->on_success)) {
+      Fill("on_success", config_.on_success, run.on_success);
+    }
+    if (options_.on_failure.empty() && !options_.keep &&
+        !(profile && profile->on_failure)) {
+      Fill("on_failure", config_.on_failure, run.on_failure);
+    }
+    const std::vector<std::string> given_show = run.show;
+    const std::vector<std::string> given_hide = run.hide;
+    Add("show", Beside(config_.show, given_hide), run.show);
+    Add("rw", Writable(Beside(config_.rw, given_hide)), run.rw);
+    Add("hide", Beside(config_.hide, given_show), run.hide);
+    Add("env", config_.env, run.env);
+    Add("validate", config_.validators, run.validators);
   }
-  std::string unit = text.substr(digits);
-  if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
-  constexpr std::string_view kLetters = "KMGT";
-  const size_t letter = unit.empty() ? 0 : kLetters.find(unit);
-  if (digits == 0 || digits > 12 || unit.size() > 1 ||
-      letter == std::string_view::npos) {
-    return Fail(ErrorKind::kUsage, 0, text + " is no size",
-                "write a number and K, M, G or T, such as 4G");
+
+ private:
+  void Note(std::string_view key) {
+    options_.run.configuration.push_back(
+        {std::string(key), config_.places.find(key)->second});
   }
-  const int shift = unit.empty() ? 0 : 10 * (static_cast<int>(letter) + 1);
-  constexpr uint64_t kMost = 1ULL << 52;
-  const uint64_t number = std::stoull(text.substr(0, digits));
-  if (number == 0 || number > kMost >> shift) {
-    return Fail(ErrorKind::kUsage, 0, text + " is no limit of memory",
-                "write more than 0 and at most 4096T");
+  /// An empty text is none.
+  void Fill(std::string_view key, const std::optional<std::string>& from,
+            std::string& to) {
+    if (!from || !to.empty()) return;
+    to = *from;
+    Note(key);
   }
-  return number << shift;
-}
+  template <class Value>
+  void Fill(std::string_view key, const std::optional<Value>& from, Value& to) {
+    if (!from) return;
+    to = *from;
+    Note(key);
+  }
+  void Add(std::string_view key, const std::vector<std::string>& from,
+           std::vector<std::string>& to) {
+    if (from.empty()) return;
+    to.insert(to.begin(), from.begin(), from.end());
+    Note(key);
+  }
+  /// Those of `paths` that lie in none of `others`.
+  [[nodiscard]] std::vector<std::string> Beside(
+      std::vector<std::string> paths,
+      const std::vector<std::string>& others) const {
+    std::erase_if(paths, [&](const std::string& path) {
+      return std::ranges::any_of(others, [&](const std::string& other) {
+        return IsWithin(ResolvePath("/", path),
+                        ResolvePath(context_.directory, other));
+      });
+    });
+    return paths;
+  }
+
+  /// Only what is there can be bound, but in a home that is copied on write.
+  [[nodiscard]] std::vector<std::string> Writable(
+      std::vector<std::string> paths) const {
+    const bool is_private = options_.home.empty() || options_.home == "cow";
+    const std::string home = ResolvePath("/", HomeDirectory());
+    std::erase_if(paths, [&](const std::string& path) {
+      const std::string real = ResolvePath("/", path);
+      return ::access(real.c_str(), F_OK) != 0 &&
+             !(is_private && IsWithin(real, home));
+    });
+    return paths;
+  }
+
+  const RunConfig& config_;
+  const Context& context_;
+  RunOptions& options_;
+};
 
 /// Takes --network. `run` has the names of the profile.
 Status TakeNetwork(const std::string& text, RunArguments& run) {
@@ -92,10 +151,10 @@ Status TakeNetwork(const std::string& text, RunArguments& run) {
   return {};
 }
 
-Result<RunArguments> ToArguments(const RunOptions& options,
+Result<RunArguments> ToArguments(RunOptions options,
                                  const std::vector<std::string>& words,
                                  const Context& context) {
-  RunArguments run = options.run;
+  RunArguments& run = options.run;
   run.command = words;
   if (!words.empty() && !context.trailing.empty()) run.command.push_back("--");
   std::ranges::copy(context.trailing, std::back_inserter(run.command));
@@ -103,13 +162,24 @@ Result<RunArguments> ToArguments(const RunOptions& options,
     return Fail(ErrorKind::kUsage, 0, "no command is given",
                 "`txfs run -- COMMAND` runs one");
   }
-  // A run in a run has the sandbox of the outer one, and does not see profiles.
-  if (!IsInRun()) {
-    if (const auto profile = TRY(FindProfile(run.profile, run.command))) {
-      ApplyProfile(*profile, context, run);
-    }
-    TRY(TakeNetwork(options.network, run));
+  // A run in a run has the sandbox of the outer one, and sees neither
+  // configuration nor profiles.
+  const bool is_nested = IsInRun();
+  const RunConfig config =
+      is_nested || options.ignores_config ? RunConfig() : TRY(ReadRunConfig());
+  const bool takes_profile = !run.profile && config.profile;
+  if (takes_profile) run.profile = config.profile;
+  const auto profile = is_nested ? std::optional<Profile>()
+                                 : TRY(FindProfile(run.profile, run.command));
+  Defaults(config, context, options).Take(profile);
+  if (takes_profile) {
+    run.configuration.push_back(
+        {"profile", config.places.find("profile")->second});
   }
+  run.home = options.home.empty() ? "cow" : options.home;
+  if (options.network.empty()) options.network = "host";
+  if (profile) ApplyProfile(*profile, context, run);
+  if (!is_nested) TRY(TakeNetwork(options.network, run));
   TRY(TakeSettle(options.keep ? "keep" : options.on_success, run.on_success));
   TRY(TakeSettle(options.keep ? "keep" : options.on_failure, run.on_failure));
   if (options.may_not_nest) run.may_nest = false;
@@ -117,7 +187,7 @@ Result<RunArguments> ToArguments(const RunOptions& options,
     run.timeout_ms = TRY(ParseDuration(options.timeout));
   }
   if (!options.memory.empty()) {
-    run.limits.memory = TRY(ParseMemory(options.memory));
+    run.limits.memory = TRY(ParseSize(options.memory));
   }
   if (!options.cpu_time.empty()) {
     run.limits.cpu_ms = TRY(ParseDuration(options.cpu_time));
@@ -187,7 +257,7 @@ void AddRunCommands(CLI::App& app, Command& command) {
                   "at a time (exit code 123)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
-  sub->add_option("--home", run.home,
+  sub->add_option("--home", options->home,
                   "What the command writes to the home: cow (default): it "
                   "stays in the run; ro: refused; rw: written")
       ->type_name("HOW")
@@ -219,6 +289,8 @@ void AddRunCommands(CLI::App& app, Command& command) {
   sub->add_flag("--no-nested", options->may_not_nest,
                 "Do not, whatever the profile says")
       ->excludes("--nested");
+  sub->add_flag("--no-config", options->ignores_config,
+                "Do not use [run] of the user's configuration");
   sub->add_option("-m,--message", run.message, "Describe the commit")
       ->type_name("MESSAGE");
   sub->callback([&command, options] {

@@ -142,6 +142,17 @@ Status Client::AnnounceGroups(const std::vector<std::string>& groups) {
   return {};
 }
 
+Status Client::AnnounceSocket(const std::string& path) {
+  TRY(connection_->Call(
+      {{"request", "run_start"}, {"socket", EncodeBytes(path)}}));
+  return {};
+}
+
+Status Client::AnnouncePipe(uint64_t inode) {
+  TRY(connection_->Call({{"request", "run_start"}, {"pipe", inode}}));
+  return {};
+}
+
 Status Client::EndRun() {
   TRY(connection_->Call({{"request", "run_end"}}));
   return {};

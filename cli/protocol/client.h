@@ -114,6 +114,11 @@ class Client {
   /// `groups`: control groups that the run may make, which the daemon removes
   /// if this process dies.
   Status AnnounceGroups(const std::vector<std::string>& groups);
+  /// `path`: a socket that the run may make; as for groups.
+  Status AnnounceSocket(const std::string& path);
+  /// `inode`: a pipe that processes of the run have open, which the daemon ends
+  /// if this process dies before StartRun.
+  Status AnnouncePipe(uint64_t inode);
   Status EndRun();
 
   Result<UndoReport> Undo(const std::string& id);

@@ -42,6 +42,8 @@ bool LooksSecret(std::string name) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
   if (std::ranges::find(kOfSession, name) != kOfSession.end()) return true;
+  // The name of a setting; git fails without it.
+  if (name.starts_with("GIT_CONFIG_KEY_")) return false;
   const auto is_part = [&](std::string_view part) {
     return name.contains(part);
   };

@@ -171,9 +171,9 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
   }
   RunReport report;
   const auto execute = [&](const std::vector<std::string>& command) -> Status {
-    const Ended ended =
-        TRY(RunPlain(command, context.directory, std::nullopt,
-                     {.timeout_ms = arguments.timeout_ms, .needed = {}}));
+    const Ended ended = TRY(RunPlain(
+        command, context.directory, std::nullopt,
+        {.timeout_ms = arguments.timeout_ms, .needed = {}, .on_pipe = {}}));
     report.code = ended.code;
     report.why = ended.why == Ended::Why::kTimeout
                      ? "timeout"

@@ -388,6 +388,7 @@ class Supervision {
     if (exceeded_) return {Ended::Why::kLimit, kLimitCode, exceeded_};
     if (timed_out_) return {Ended::Why::kTimeout, kTimeoutCode};
     if (code_) return {Ended::Why::kItself, *code_};
+    if (stopped_by_ != 0) return {Ended::Why::kItself, 128 + stopped_by_};
     const bool begun = is_plain_ || (first_ != 0 && WIFSIGNALED(state));
     return {begun ? Ended::Why::kItself : Ended::Why::kNotBegun,
             WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state)};
@@ -476,13 +477,14 @@ class Supervision {
     Send(signal);
   }
 
-  void Send(int signal) const {
+  void Send(int signal) {
     const pid_t command = is_plain_     ? child_
                           : first_ == 0 ? 0
                                         : ChildOf(first_);
     if (command > 0) {
       ::kill(command, signal);
     } else {
+      stopped_by_ = signal;
       ::kill(child_, SIGKILL);
     }
   }
@@ -535,6 +537,7 @@ class Supervision {
   uint64_t deadline_;  ///< 0: none
   bool lost_ = false;
   bool ending_ = false, timed_out_ = false;
+  int stopped_by_ = 0;  ///< a signal that came before the command began
   std::optional<ExceededLimit> exceeded_;
   pid_t first_ = 0;  ///< pid 1 of the sandbox, as seen here
   UniqueFd first_fd_;
@@ -684,6 +687,11 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   Pipe begin = TRY(MakePipe());
   status.write = Raised(std::move(status.write));
   begin.read = Raised(std::move(begin.read));
+  const UniqueFd held = Raised(
+      UniqueFd(::fcntl(begin.read.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1)));
+  struct stat st{};
+  if (::fstat(held.get(), &st) != 0) return Fail(errno, "pipe");
+  if (bounds.on_pipe) bounds.on_pipe(st.st_ino);
   ::fcntl(status.read.get(), F_SETFL, O_NONBLOCK);
   start.words = {kBwrap,
                  "--args",
@@ -694,6 +702,8 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
                  std::to_string(status.write.get()),
                  "--block-fd",
                  std::to_string(begin.read.get()),
+                 "--sync-fd",
+                 std::to_string(held.get()),
                  "--",
                  "/bin/sh",
                  "-c",
@@ -707,8 +717,8 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
     }
   }
   std::ranges::copy(command, std::back_inserter(start.words));
-  start.kept = {arguments.get(), filter.get(), status.write.get(),
-                begin.read.get(), kErrors};
+  start.kept = {arguments.get(),  filter.get(), status.write.get(),
+                begin.read.get(), held.get(),   kErrors};
   start.errors = said.get();
   const Feeder feeder = TRY(Feeder::Start());
   start.input = feeder.input();
@@ -716,6 +726,7 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   const Foreground foreground;
   const BlockedSignals signals;
   const Subreaper subreaper;
+  const std::set<pid_t> others = Children();
   const pid_t supervisor = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(errno, "cannot start a process");
@@ -745,6 +756,8 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   Ended ended = Supervision(pid, std::move(status.read), all, begun).Wait();
   ended.said = no_proxy.empty() ? ReadMemory(said.get()) : no_proxy;
   if (sandbox.proxy != nullptr) sandbox.proxy->StopRelay();
+  // A bwrap that was killed while it started pid 1 leaves that waiting forever.
+  KillDescendants(others);
   return ended;
 }
 

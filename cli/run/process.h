@@ -37,6 +37,9 @@ struct RunBounds {
   Limits* limits = nullptr;  ///< for this command alone; null: none
   /// Descriptors of processes (pidfd_open(2)) that the run needs; borrowed.
   std::vector<int> needed;
+  /// Gets, before bwrap starts, the inode number of a pipe that only the
+  /// processes have open which make the sandbox, and its pid 1.
+  std::function<void(uint64_t)> on_pipe;
 };
 
 /// A file in memory with `bytes`, to be read from its begin.

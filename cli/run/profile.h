@@ -24,9 +24,6 @@ struct Profile {
   bool may_nest = false;  ///< its own sandbox makes user namespaces
 };
 
-/// The outcome that `name` means: commit, keep or discard.
-std::optional<Settle> SettleNamed(std::string_view name);
-
 /// Parses a profile (docs/run.md, "Profiles"). EINVAL with "FILE:LINE: what is
 /// wrong; what is expected".
 Result<Profile> ParseProfile(const std::string& name, std::string_view text,

@@ -50,6 +50,17 @@ Document ChangeList(const std::vector<NetChange>& changes) {
   return array;
 }
 
+Document SettingList(const std::vector<TakenSetting>& settings) {
+  Document array = Document::array();
+  for (const TakenSetting& setting : settings) {
+    Document object;
+    object["key"] = setting.key;
+    object["from"] = ToUtf8(setting.from);
+    array.push_back(std::move(object));
+  }
+  return array;
+}
+
 Document ToDocument(const RunReport& report) {
   Document document;
   document["command"] = TextList(report.command);
@@ -79,6 +90,7 @@ Document ToDocument(const RunReport& report) {
   document["environment_dropped"] = TextList(report.dropped);
   document["home_kept"] = TextList(report.home_kept);
   document["home_not_kept"] = TextList(report.home_not_kept);
+  document["configuration"] = SettingList(report.configuration);
   document["limits_by"] = nullptr;
   if (!report.limits_by.empty()) document["limits_by"] = report.limits_by;
   document["peak_memory"] = report.used.memory;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/run/limits.h"
+#include "cli/run/run.h"
 #include "fs/diff/changes.h"
 #include "fs/planning/resolution.h"
 #include "journal/rule_count.h"
@@ -32,7 +33,8 @@ struct RunReport {
   std::map<std::string, uint64_t> refused;
   std::vector<std::string> dropped;  ///< names of environment variables
   std::vector<std::string> home_kept, home_not_kept;  ///< relative to it
-  ResourcesUsed used;                                 ///< 0: not measured
+  std::vector<TakenSetting> configuration;
+  ResourcesUsed used;     ///< 0: not measured
   std::string limits_by;  ///< what enforces the limits; "": there are none
   std::vector<std::pair<std::string, uint64_t>> phases;  ///< milliseconds
   uint64_t total_ms = 0;

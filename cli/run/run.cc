@@ -26,6 +26,8 @@
 #include "cli/run/program.h"
 #include "cli/run/proxy.h"
 #include "cli/run/report.h"
+#include "cli/run/run_config.h"
+#include "cli/run/run_directory.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
 #include "cli/run/sandbox_probes.h"
@@ -47,6 +49,7 @@ constexpr int kNotFoundCode = 127;
 /// The home of a run: what is mounted there, and from where.
 struct Home {
   std::string path;  ///< "": none
+  RunDirectory directory;
   std::unique_ptr<HomeMount> mount;
   std::string mountpoint;
 };
@@ -77,11 +80,9 @@ Result<Home> StartHome(const RunArguments& arguments,
   home.path = HomeBeside(workspace);
   const bool is_private = arguments.home == "cow" && !arguments.no_sandbox;
   if (home.path.empty() || !is_private) return home;
+  home.directory = TRY(RunDirectory::Make());
+  home.mountpoint = home.directory.path();
   const std::string name = TRY(MakeRunName());
-  home.mountpoint = TRY(MakeRuntimeDirectories()).front() + "/" + name;
-  if (::mkdir(home.mountpoint.c_str(), 0700) != 0) {
-    return Fail(errno, "cannot make " + home.mountpoint);
-  }
   const std::string stores = StateDirectory() + "/runs";
   TRY(MakeDirectories(stores));
   home.mount =
@@ -181,6 +182,7 @@ class Run {
     kept_ = Resolved(context_, arguments_.rw);
     // Both mounts at the same time.
     const auto on_workspace = [&](const std::string& workspace) -> Status {
+      TRY(RestrictByWorkspace(workspace));
       home_ = TRY(StartHome(arguments_, workspace));
       return {};
     };
@@ -213,13 +215,26 @@ class Run {
     if (proxy_) report_.refused = proxy_->Stop();
   }
 
+  Status RestrictByWorkspace(const std::string& workspace) {
+    const RunConfig config = TRY(ReadWorkspaceRunConfig(workspace));
+    const size_t of_user = arguments_.configuration.size();
+    Restrict(config, context_, arguments_);
+    report_.configuration = arguments_.configuration;
+    const auto restricts = arguments_.configuration | std::views::drop(of_user);
+    if (restricts.empty()) return {};
+    Say("note: " + PathText(config.file) + " restricts the run: " +
+        Join(restricts, [](const TakenSetting& taken) { return taken.key; }));
+    return {};
+  }
+
   /// A run in the run is a part of it.
   Status OpenChannel() {
     const std::vector<std::string> directories = TRY(MakeRuntimeDirectories());
     const std::string name = TRY(MakeRunName());
     Client client = TRY(run_->Connect());
-    channel_ = TRY(RunChannel::Open(directories.front() + "/" + name + ".run",
-                                    std::move(client)));
+    const std::string path = directories.front() + "/" + name + ".run";
+    TRY(run_->AnnounceSocket(path));
+    channel_ = TRY(RunChannel::Open(path, std::move(client)));
     if (arguments_.no_sandbox) {
       sandbox_.environment.emplace_back(kRunVariable, channel_->path());
       return {};
@@ -288,7 +303,10 @@ class Run {
     const auto limits = TRY(Limits::Make(arguments_.limits, announce));
     RunBounds bounds{.timeout_ms = arguments_.timeout_ms,
                      .limits = limits.get(),
-                     .needed = {run_->daemon()}};
+                     .needed = {run_->daemon()},
+                     .on_pipe = [&](uint64_t inode) {
+                       std::ignore = run_->AnnouncePipe(inode);
+                     }};
     if (home_.mount) bounds.needed.push_back(home_.mount->daemon());
     if (proxy_) bounds.needed.push_back(proxy_->process());
     const auto on_begin = [&](pid_t pid) { std::ignore = run_->Started(pid); };
@@ -463,7 +481,7 @@ class Run {
   }
 
   const Context& context_;
-  const RunArguments& arguments_;
+  RunArguments arguments_;
   const SteadyClock::time_point start_ = SteadyClock::now();
   SteadyClock::time_point phase_ = start_;
   std::unique_ptr<RunTransaction> run_;

@@ -14,6 +14,12 @@ namespace txfs::cli {
 /// What becomes of the changes of a run.
 enum class Settle : uint8_t { kCommit, kKeep, kDiscard };
 
+/// A setting of a configuration file that holds for a run.
+struct TakenSetting {
+  std::string key;
+  std::string from;  ///< "FILE:LINE"
+};
+
 struct RunArguments {
   std::vector<std::string> command;
   std::optional<std::string> name;      ///< of the transaction
@@ -33,6 +39,7 @@ struct RunArguments {
   std::string message;
   bool strict = false;  ///< a denied operation is a failure
   std::string json;     ///< file for the report; "": none
+  std::vector<TakenSetting> configuration;
 };
 
 /// Runs a command as one transaction (docs/run.md). Returns the exit code; an

@@ -100,13 +100,14 @@ Result<std::string> MakeRunName() {
 Result<RunTransaction::Place> RunTransaction::MountOwn(
     const Context& context, const std::string& workspace,
     const std::optional<std::string>& name) {
-  Place place{.workspace = workspace, .mountpoint = {}, .name = {}, .made = {}};
+  Place place{.workspace = workspace,
+              .mountpoint = {},
+              .name = {},
+              .made = {},
+              .directory = {}};
   place.name = name ? *name : TRY(MakeRunName());
-  const std::vector<std::string> directories = TRY(MakeRuntimeDirectories());
-  place.made = directories.front() + "/" + TRY(MakeRunName());
-  if (::mkdir(place.made.c_str(), 0700) != 0) {
-    return Fail(errno, "cannot make " + place.made);
-  }
+  place.directory = TRY(RunDirectory::Make());
+  place.made = place.directory.path();
   place.mountpoint = place.made;
   Context there = context;
   there.directory = workspace;
@@ -166,7 +167,8 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
       auto run = BeginIn({.workspace = workspace,
                           .mountpoint = *mountpoint,
                           .name = {},
-                          .made = {}});
+                          .made = {},
+                          .directory = {}});
       if (run || run.error().kind != ErrorKind::kBusy) return run;
     }
   }

@@ -9,6 +9,7 @@
 
 #include "cli/locate/context.h"
 #include "cli/protocol/client.h"
+#include "cli/run/run_directory.h"
 #include "journal/support/result.h"
 
 namespace txfs::cli {
@@ -61,6 +62,12 @@ class RunTransaction {
   Status Announce(const std::vector<std::string>& groups) {
     return client_.AnnounceGroups(groups);
   }
+  /// `inode`: the pipe of the processes that make the sandbox.
+  Status AnnouncePipe(uint64_t inode) { return client_.AnnouncePipe(inode); }
+  /// `path`: the socket that the run may make.
+  Status AnnounceSocket(const std::string& path) {
+    return client_.AnnounceSocket(path);
+  }
   /// The changes of the run.
   Result<std::vector<NetChange>> Changes();
   /// Makes a savepoint, and returns to it.
@@ -84,6 +91,7 @@ class RunTransaction {
     std::string workspace, mountpoint;
     std::string name;  ///< of a transaction of its own; "": the mount's
     std::string made;  ///< the directory that was made to mount at; may be ""
+    RunDirectory directory;  ///< the same
   };
 
   RunTransaction(Place place, Client client, RunBegun begun)

@@ -129,6 +129,15 @@ in_a_mount() {
     cd mnt
     run 1 "rolled back" -- sh -c 'echo no >file; rm earlier; false'
     equal before "$(cat earlier)" "what was there before"
+    # One savepoint is the begin of runs without a change in between.
+    run 1 "rolled back" -- sh -c 'echo no >earlier; false'
+    run 0 "nothing changed" -- true
+    equal before "$(cat earlier)" "what was there before"
+    equal 1 "$(txfs status --json | json 'len(d["savepoints"])')" "savepoints of runs"
+    echo between >earlier
+    run 1 "rolled back" -- rm earlier no-such-file
+    equal between "$(cat earlier)" "what was changed between two runs"
+    echo before >earlier
     run 0 "committed 1 change" -- sh -c 'echo newer >file'
   )
   equal newer "$(cat ws/file)" "content of the second commit"

@@ -69,6 +69,29 @@ wait $supervisor || status=$?
 equal 143 $status "exit code after SIGTERM"
 ended "a supervisor that was told to end"
 
+# While bwrap makes the sandbox: what it has started by then is ended, too.
+real=$(command -v bwrap)
+mkdir slow
+cat >slow/bwrap <<END
+#!/bin/sh
+sleep 600.$$ &
+echo >$PWD/begun
+wait
+exec $real "\$@"
+END
+chmod 755 slow/bwrap
+for signal in KILL TERM; do
+  rm -f begun
+  PATH=$PWD/slow:$PATH setsid txfs -C ws run -- sh -c 'echo torn >file' >out 2>err &
+  supervisor=$!
+  await "the start of bwrap" test -e begun
+  kill -$signal $supervisor
+  status=0
+  wait $supervisor || status=$?
+  [ $signal = KILL ] || equal 143 $status "exit code after SIGTERM while bwrap starts"
+  ended "SIG$signal for a supervisor while bwrap starts"
+done
+
 # In a mount that had a change before.
 txfs mount ws mnt >/dev/null
 echo before >mnt/earlier

@@ -1,0 +1,161 @@
+#!/bin/sh
+# [run] in the configuration of the user, which sets defaults, and in that of the
+# workspace, which can only restrict.
+. "$TXFS_SOURCE_DIR/tests/shell/common"
+needs bwrap
+needs_fuse
+alone
+config=$HOME/.config/txfs/config.toml
+mkdir -p "$HOME/.config/txfs/profiles" "$HOME/kept" "$HOME/seen" "$HOME/.aws" ws/.txfs ws/sub
+echo secret >"$HOME/seen/file"
+echo key >"$HOME/.aws/credentials"
+echo file >ws/file
+cd ws
+
+# configure FILE LINE...: the lines of [run].
+configure() {
+  file=$1
+  shift
+  { echo '[run]' && printf '%s\n' "$@"; } >"$file"
+}
+user() { configure "$config" "$@"; }
+workspace() { configure .txfs/config.toml "$@"; }
+
+# run CODE PART OPTION...: the exit code, and a part of what is on stderr.
+run() {
+  code=$1 part=$2
+  shift 2
+  status=0
+  txfs run --json "$TMPDIR/report" "$@" >"$TMPDIR/out" 2>"$TMPDIR/err" || status=$?
+  equal "$code" "$status" "exit code of: txfs run $* ($(cat "$TMPDIR/err"))"
+  contains "$(cat "$TMPDIR/err")" "$part"
+}
+# taken KEYS: the settings of files that the report of the last run has.
+taken() {
+  equal "$1" "$(json '" ".join(sorted(s["key"] for s in d["configuration"]))' <"$TMPDIR/report")" "settings"
+}
+has_network() { echo 'grep -q "[^o]:" /proc/net/dev && [ "$(grep -c : /proc/net/dev)" -gt 1 ]'; }
+
+# Without files.
+run 0 "committed 1 change" -- sh -c 'echo a >file'
+taken ""
+
+# The user's: each key is the default of its option.
+user 'on_success = "keep"'
+run 0 "kept 1 change" -- sh -c 'echo b >file'
+taken on_success
+equal "$config:2" "$(json 'd["configuration"][0]["from"]' <"$TMPDIR/report")" "place of the setting"
+txfs -t "$(json 'd["name"]' <"$TMPDIR/report")" discard >/dev/null
+run 0 "committed 1 change" --on-success commit -- sh -c 'echo b >file'
+taken ""
+run 0 "committed 1 change" --no-config -- sh -c 'echo c >file'
+taken ""
+user 'on_failure = "commit"'
+run 9 "committed 1 change" -- sh -c 'echo d >file; exit 9'
+user 'timeout = "300ms"' 'validate = "grep -q good file"'
+run 124 "rolled back: timeout" -- sleep 600
+run 5 'rolled back: `grep -q good file` failed' -- sh -c 'echo bad >file'
+taken "timeout validate"
+run 5 '`false` failed' --validate false -- sh -c 'echo good >file'
+run 0 "committed 1 change" --timeout 1m -- sh -c 'sleep 0.4; echo good >file'
+taken validate
+user 'pids = 3'
+run 123 "limit of 3" -- sh -c 'sleep 60 & sleep 60 & sleep 60 & sleep 60 & wait'
+run 0 "" --pids 100 -- sh -c 'sleep 0 & sleep 0 & sleep 0 & sleep 0 & wait'
+user 'memory = "64M"' 'cpu_time = "10m"'
+run 0 "" -- true
+taken "cpu_time memory"
+[ "$(json 'd["limits_by"]' <"$TMPDIR/report")" != None ] || fail "no limits"
+user 'network = "none"'
+run 1 "" -- sh -c "$(has_network)"
+run 0 "" --network host -- sh -c "$(has_network)"
+user 'home = "ro"' "rw = [\"~/kept\", \"$HOME/none\"]"
+run 0 "nothing changed" -- sh -c 'echo yes >~/kept/file; ! touch ~/other 2>/dev/null'
+equal yes "$(cat "$HOME/kept/file")" "what rw keeps"
+run 0 "not kept: ~/other" --home cow --hide ~/kept -- sh -c '! cat ~/kept/file 2>/dev/null && touch ~/other'
+user 'hide = "~/seen"' 'show = "~/.aws"'
+run 0 "" -- sh -c '! cat ~/seen/file 2>/dev/null && cat ~/.aws/credentials'
+equal key "$(cat "$TMPDIR/out")" "a file that is shown"
+run 0 "" --show ~/seen -- cat "$HOME/seen/file"
+run 1 "" --hide ~/.aws -- cat "$HOME/.aws/credentials"
+user 'env = ["MY_TOKEN", "OTHER=of-user"]'
+MY_TOKEN=1 run 0 "" --env OTHER=given -- env
+contains "$(cat "$TMPDIR/out")" MY_TOKEN=1
+contains "$(cat "$TMPDIR/out")" OTHER=given
+user 'strict = true' 'nested = true'
+git init -q .
+run 4 "the policy refused" -- sh -c 'rm .git/HEAD 2>/dev/null || true'
+if unshare -U true 2>/dev/null; then
+  run 0 "" -- unshare -U true
+  run 1 "" --no-nested -- unshare -U true
+fi
+# A profile: weaker than options, stronger than [run].
+printf 'keep = ["~/kept"]\non_success = "commit"\n' >"$HOME/.config/txfs/profiles/mine.toml"
+user 'profile = "mine"' 'on_success = "discard"'
+run 0 "committed 1 change" -- sh -c 'echo profile >file; echo profile >~/kept/file'
+equal profile "$(cat "$HOME/kept/file")" "what the profile keeps"
+taken profile
+run 0 "rolled back" --profile none -- sh -c 'echo none >file'
+taken on_success
+rm "$config"
+
+# The workspace's restricts, against options, too, and says so.
+workspace 'timeout = "300ms"' 'network = "none"' 'strict = true' 'pids = 3' 'home = "ro"' 'nested = false' \
+  'hide = ["sub", "~/seen"]' 'memory = "1G"' 'cpu_time = "10m"'
+run 124 ".txfs/config.toml restricts the run: network, home, timeout, memory, cpu_time, pids, hide, strict" \
+  --timeout 1h --network host --pids 1000 --memory 2G -- sleep 600
+taken "cpu_time hide home memory network pids strict timeout"
+run 1 "" --network host -- sh -c "$(has_network)"
+run 4 "the policy refused" -- sh -c 'rm .git/HEAD 2>/dev/null || true'
+run 123 "limit of 3" --pids 9 -- sh -c 'sleep 60 & sleep 60 & sleep 60 & sleep 60 & wait'
+echo below >sub/file
+run 0 "" --show ~/seen -- sh -c '! cat sub/file ~/seen/file 2>/dev/null'
+run 0 "" --home rw --rw ~/kept -- sh -c '! touch ~/kept/new ~/new 2>/dev/null'
+[ ! -e "$HOME/kept/new" ] || fail "the home was written"
+run 0 "" --no-config --memory 512M --timeout 100ms -- true
+taken "cpu_time hide home network pids strict"
+run 0 "" -- sh -c '! touch .txfs/config.toml 2>/dev/null'
+# Where the workspace is mounted over, the file of the base counts.
+workspace 'network = "none"'
+txfs mount . . >/dev/null 2>&1
+(
+  cd "$PWD"
+  run 1 "restricts the run: network" -- sh -c "$(has_network)"
+)
+txfs umount . >/dev/null
+cd "$PWD"
+# It cannot do anything else.
+for line in 'show = "~/.ssh"' 'rw = "~/kept"' 'env = "MY_TOKEN"' 'validate = "touch ~/x"' 'profile = "mine"' \
+  'on_success = "commit"' 'on_failure = "commit"' 'strict = false' 'nested = true' 'network = "host"' \
+  'timeout = "0"' 'pids = 0' 'hide = "../other"' 'hide = "/"' 'home = "all"'; do
+  workspace "$line"
+  refuses 125 "$PWD/.txfs/config.toml:2: ${line%% *}" txfs run -- true || fail "$line"
+done
+workspace 'new = 1'
+refuses 125 ".txfs/config.toml:2: unknown key \"new\" in [run]; expected one of network, home, timeout" txfs run -- true
+echo '[[run]]' >.txfs/config.toml
+refuses 125 ".txfs/config.toml:1: run of the configuration is no table; expected [run]" txfs run -- true
+echo 'run.timeout = "1s' >.txfs/config.toml
+refuses 125 ".txfs/config.toml:1: not valid TOML" txfs run -- true
+workspace 'strict = true'
+chmod 666 .txfs/config.toml
+refuses_with_hint 125 "the configuration $PWD/.txfs/config.toml is writable by other users" txfs run -- true
+rm .txfs/config.toml
+ln -s ../file .txfs/config.toml
+refuses_with_hint 125 "is reached through a symbolic link" txfs run -- true
+rm .txfs/config.toml
+
+# Nor can the user's have what txfs does not know, or be another user's.
+for line in 'timeout = "x"' 'memory = "0"' 'home = "none"' 'on_success = "push"' 'pids = "3"' 'hide = "a/b"' \
+  'env = "1=2"' 'strict = 1'; do
+  user "$line"
+  refuses 125 "$config:2: ${line%% *}" txfs run -- true
+done
+user 'timeouts = "1s"'
+refuses 125 "$config:2: unknown key \"timeouts\" in [run]; expected one of network, home" txfs run -- true
+user 'strict = true'
+chmod 666 "$config"
+refuses_with_hint 125 "the configuration $config is writable by other users" txfs run -- true
+chmod 644 "$config"
+run 0 "nothing changed" -- true
+equal "" "$(txfs list | grep ' active .*run-' || true)" "open transactions"
