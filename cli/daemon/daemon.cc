@@ -95,6 +95,17 @@ void LogFailure(const char* what, const Status& status) {
   spdlog::error("{}: {}", what, EscapeControls(status.error().ToString()));
 }
 
+/// Ends a transaction in which nothing was done, and which nobody will miss:
+/// the run for which it was made never began.
+void DropUnused(Workspace& workspace) {
+  LogFailure("drop the transaction of a run", [&]() -> Status {
+    const WorkspaceStatus status = TRY(workspace.GetStatus());
+    if (status.changes != 0 || !status.savepoints.empty()) return {};
+    TRY(workspace.Discard());
+    return {};
+  }());
+}
+
 /// How long the kernel may take to end a mount that nobody has any more.
 constexpr int kDisconnectMs = 1000;
 
@@ -145,6 +156,7 @@ class Server {
   }
 
   void ExpectRun(pid_t supervisor) { runs_.Expect(supervisor); }
+  [[nodiscard]] bool IsExpectingRun() const { return runs_.IsExpecting(); }
 
   void SetRecord(Json record) {
     {
@@ -263,6 +275,7 @@ Status RunSession(Workspace& workspace, FuseSession& session,
              workspace.store().RemoveDaemonRecord(workspace.transaction_id()));
   // Inside the control server's lifetime: the requester of an unmount sees its
   // connection end when all is durable.
+  if (server.IsExpectingRun()) DropUnused(workspace);
   LogFailure("follow", workspace.KeepFollowed());
   const Status closed = workspace.Close();
   LogFailure("close", closed);
@@ -397,8 +410,17 @@ Status Serve(const DaemonOptions& options,
                                 AgentFiles(*workspace, policy));
   MountOptions mount = options.mount;
   mount.on_end = [&] { approvals.End(); };
-  const std::unique_ptr<FuseSession> session =
-      TRY(FuseSession::Mount(filesystem, mount));
+  auto mounted = FuseSession::Mount(filesystem, mount);
+  const auto drop_unused = [&] {
+    if (options.supervisor == 0) return;
+    DropUnused(*workspace);
+    LogFailure("close", workspace->Close());
+  };
+  if (!mounted) {
+    drop_unused();
+    return std::unexpected(std::move(mounted).error());
+  }
+  const std::unique_ptr<FuseSession> session = *std::move(mounted);
   bool ready = false;
   const Status ran =
       RunSession(*workspace, *session, policy, approvals, options, [&] {
@@ -410,7 +432,10 @@ Status Serve(const DaemonOptions& options,
       });
   // What failed before anybody was served leaves no mount behind; the reason
   // is the error to tell.
-  if (!ready) LogFailure("unmount", session->Unmount(true));
+  if (!ready) {
+    LogFailure("unmount", session->Unmount(true));
+    drop_unused();
+  }
   return ran;
 }
 

@@ -107,6 +107,11 @@ void RunWatch::StartWatch() {
                          until = stop_.get()] { Watch(watched, until); });
 }
 
+bool RunWatch::IsExpecting() const {
+  const MutexLock lock(mutex_);
+  return expected_ != 0;
+}
+
 bool RunWatch::TakeExpected(pid_t peer) {
   const MutexLock lock(mutex_);
   if (expected_ == 0 || expected_ != peer) return false;
@@ -223,10 +228,8 @@ void RunWatch::RollBack() {
   if (!socket.empty()) ::unlink(socket.c_str());
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {
-    // One that was made for a run that has not begun; --name may have found
-    // one with changes.
-    if (!begun && !IsFresh(TRY(workspace_.GetStatus()))) return {};
-    if (fresh || !begun) {
+    if (!begun) return {};
+    if (fresh) {
       TRY(workspace_.Discard());
     } else {
       TRY(workspace_.Rollback(savepoint));

@@ -32,6 +32,8 @@ class RunWatch {
   /// The mount was made for a run of this process, which has not begun: if the
   /// process dies before that, the watch unmounts.
   void Expect(pid_t supervisor) EXCLUDES(mutex_);
+  /// Whether the expected run has not begun.
+  [[nodiscard]] bool IsExpecting() const EXCLUDES(mutex_);
 
   /// Whether Handle takes `request`.
   static bool IsAsked(const Json& request);
@@ -53,7 +55,7 @@ class RunWatch {
 
   Workspace& workspace_;
   const std::function<void()> unmount_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   bool active_ GUARDED_BY(mutex_) = false;
   pid_t expected_ GUARDED_BY(mutex_) = 0;
   bool owns_mount_ GUARDED_BY(mutex_) = false;

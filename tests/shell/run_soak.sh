@@ -161,7 +161,7 @@ usage() {
   find "/proc/$daemon/fd" -mindepth 1 | wc -l
   awk '/^Threads/ { print $2 } /^VmRSS/ { print $2 }' "/proc/$daemon/status"
 }
-soak 5 8 mnt
+soak 5 4 mnt
 usage | xargs >usage.before
 soak "$runs" 1 mnt
 soak "$runs" 8 mnt
