@@ -22,7 +22,11 @@ namespace {
 
 constexpr const char* kBegin = "run_begin";
 constexpr const char* kStart = "run_start";
+constexpr const char* kSettle = "run_settle";
 constexpr const char* kEnd = "run_end";
+
+/// Of what txfs itself is the reason for.
+constexpr uint32_t kOwnFailureCode = 125;
 
 UniqueFd OpenProcess(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -49,7 +53,7 @@ RunWatch::~RunWatch() { End(); }
 
 bool RunWatch::IsAsked(const Json& request) {
   const std::string name = GetBytes(request, "request");
-  return name == kBegin || name == kStart || name == kEnd;
+  return name == kBegin || name == kStart || name == kSettle || name == kEnd;
 }
 
 Status RunWatch::Handle(const Json& request, const FrameSink& sink,
@@ -59,6 +63,7 @@ Status RunWatch::Handle(const Json& request, const FrameSink& sink,
     Frame frame;
     if (name == kBegin) frame.header = TRY(Begin(request, peer));
     if (name == kStart) TRY(Start(request));
+    if (name == kSettle) TRY(Settle(request));
     if (name == kEnd) End();
     return checked(frame);
   };
@@ -109,7 +114,7 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   // A discard takes it all back.
   Savepoint begin;
   if (!fresh) {
-    begin = TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
+    begin = TRY(workspace_.MakeSavepoint(GetBytes(request, "id")));
   }
   // A thread that has ended by itself.
   if (thread_.joinable()) thread_.join();
@@ -118,6 +123,12 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   sandbox_.Reset();
   groups_.clear();
   savepoint_ = begin.name;
+  record_ = Bounded({.id = GetBytes(request, "id"),
+                     .command = DecodeList(GetMember(request, "command")),
+                     .profile = GetBytes(request, "profile"),
+                     .begin = Clock::System().Now()});
+  begun_ms_ = Clock::System().Steady();
+  workspace_.BeginRun(record_);
   owns_mount_ = GetBool(request, "own");
   fresh_ = fresh;
   active_ = true;
@@ -135,6 +146,25 @@ Status RunWatch::Start(const Json& request) {
   }
   const auto pid = static_cast<pid_t>(GetUint(request, "pid"));
   if (pid > 0) sandbox_ = OpenProcess(pid);
+  return {};
+}
+
+Status RunWatch::Settle(const Json& request) {
+  RunRecord record;
+  {
+    const MutexLock lock(mutex_);
+    if (!active_) return Fail(0, "no run works in this mount");
+    record_.outcome = OutcomeFromName(GetBytes(request, "outcome"));
+    record_.why = GetBytes(request, "why");
+    record_.code = static_cast<uint32_t>(GetUint(request, "code"));
+    record_.milliseconds = Clock::System().Steady() - begun_ms_;
+    record = record_;
+  }
+  if (GetBool(request, "done")) {
+    workspace_.EndRun(record);
+  } else {
+    workspace_.SettleRun(record);
+  }
   return {};
 }
 
@@ -158,6 +188,7 @@ void RunWatch::Watch(int supervisor, int stop) {
 
 void RunWatch::RollBack() {
   std::string savepoint;
+  RunRecord record;
   bool owns_mount = false, fresh = false, begun = false;
   UniqueFd sandbox;
   std::vector<std::string> groups;
@@ -170,6 +201,11 @@ void RunWatch::RollBack() {
     fresh = fresh_;
     sandbox = std::move(sandbox_);
     groups = std::move(groups_);
+    record = record_;
+    record.outcome = RunOutcome::kRolledBack;
+    record.why = "the process of txfs run died";
+    record.code = kOwnFailureCode;
+    record.milliseconds = Clock::System().Steady() - begun_ms_;
   }
   // The kernel ends the sandbox, too; nothing may be written after the
   // rollback, so this waits for the last of its processes.
@@ -181,11 +217,13 @@ void RunWatch::RollBack() {
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {
     if (!begun) return {};
+    workspace_.SettleRun(record);
     if (fresh) {
       TRY(workspace_.Discard());
     } else {
       TRY(workspace_.Rollback(savepoint));
     }
+    workspace_.EndRun(record);
     return {};
   }());
   if (owns_mount) unmount_();

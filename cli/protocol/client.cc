@@ -121,11 +121,13 @@ Result<PlanReport> Client::Plan(const PlanRequest& request) {
   return PlanReportFromJson(GetMember(reply.header, "report"));
 }
 
-Result<RunBegun> Client::BeginRun(const std::string& savepoint, bool own) {
+Result<RunBegun> Client::BeginRun(const RunRequest& request) {
   const Frame reply =
       TRY(connection_->Call({{"request", "run_begin"},
-                             {"savepoint", EncodeBytes(savepoint)},
-                             {"own", own}}));
+                             {"id", EncodeBytes(request.id)},
+                             {"own", request.own},
+                             {"command", EncodeList(request.command)},
+                             {"profile", EncodeBytes(request.profile)}}));
   return RunBegun{.savepoint = GetBytes(reply.header, "savepoint"),
                   .changes = GetUint(reply.header, "changes"),
                   .fresh = GetBool(reply.header, "fresh")};
@@ -139,6 +141,15 @@ Status Client::StartRun(pid_t pid) {
 Status Client::AnnounceGroups(const std::vector<std::string>& groups) {
   TRY(connection_->Call(
       {{"request", "run_start"}, {"groups", EncodeList(groups)}}));
+  return {};
+}
+
+Status Client::SettleRun(const RunVerdict& verdict, bool done) {
+  TRY(connection_->Call({{"request", "run_settle"},
+                         {"outcome", OutcomeName(verdict.outcome)},
+                         {"why", EncodeBytes(verdict.why)},
+                         {"code", verdict.code},
+                         {"done", done}}));
   return {};
 }
 

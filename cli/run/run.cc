@@ -37,8 +37,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr int kConflictCode = 3;
-constexpr int kHeldCode = 4;
 constexpr int kNotValidCode = 5;
 constexpr int kOwnCode = 125;
 constexpr int kNotFoundCode = 127;
@@ -85,6 +83,11 @@ Result<Home> MakeHome(const RunArguments& arguments,
   home.mount =
       TRY(HomeMount::Start(home.path, home.mountpoint, stores + "/" + name));
   return home;
+}
+
+std::string ProfileOf(const RunArguments& arguments) {
+  const std::string name = arguments.profile.value_or("");
+  return name == "none" ? "" : name;
 }
 
 /// Paths of options, absolute and without links.
@@ -158,6 +161,7 @@ class Run {
     if (!done) {
       report_.why = "txfs failed";
       report_.code = kOwnCode;
+      run_->Explain(done.error().message, kOwnCode);
       const Status back = run_->is_open() ? run_->RollBack() : Status();
       report_.outcome = back ? "rolled back" : "not settled";
       if (!back) Say("warning: " + back.error().ToString());
@@ -176,7 +180,9 @@ class Run {
     }
     // Before the command can make links there.
     kept_ = Resolved(context_, arguments_.rw);
-    run_ = TRY(RunTransaction::Begin(context_, arguments_.name));
+    run_ =
+        TRY(RunTransaction::Begin(context_, arguments_.name,
+                                  {arguments_.command, ProfileOf(arguments_)}));
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
     report_.name = run_->name();
@@ -339,6 +345,7 @@ class Run {
   }
 
   Status Settle() {
+    run_->Explain(report_.why, report_.code);
     const auto settle =
         report_.code == 0 ? arguments_.on_success : arguments_.on_failure;
     if (settle == Settle::kKeep) {
@@ -356,6 +363,7 @@ class Run {
       report_.code = kConflictCode;
       report_.why = "the transaction had a change of " + PathText(*path) +
                     " before the run";
+      run_->Explain(report_.why, report_.code);
       return run_->Keep();
     }
     const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));

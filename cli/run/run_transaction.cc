@@ -131,10 +131,14 @@ Result<Client> RunTransaction::Connect() const {
   return ConnectTo(place_.mountpoint);
 }
 
-Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
-  const std::string savepoint = TRY(MakeRunName());
+Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(
+    Place place, const RunWords& words) {
+  const std::string id = TRY(MakeRunName());
   Client client = TRY(ConnectTo(place.mountpoint));
-  RunBegun begun = TRY(client.BeginRun(savepoint, !place.made.empty()));
+  RunBegun begun = TRY(client.BeginRun({.id = id,
+                                        .own = !place.made.empty(),
+                                        .command = words.command,
+                                        .profile = words.profile}));
   std::unique_ptr<RunTransaction> run(new RunTransaction(
       std::move(place), std::move(client), std::move(begun)));
   const StatusReply begun_in = TRY(run->client_.GetStatus());
@@ -149,7 +153,8 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
 }
 
 Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
-    const Context& context, const std::optional<std::string>& name) {
+    const Context& context, const std::optional<std::string>& name,
+    const RunWords& words) {
   TRY(CheckWay("/", context.directory));
   const auto around = FindTxfsMount(context.directory);
   if (around && IsDead(*around)) TRY(ClearDeadMount(*around));
@@ -164,11 +169,12 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
       auto run = BeginIn({.workspace = workspace,
                           .mountpoint = *mountpoint,
                           .name = {},
-                          .made = {}});
+                          .made = {}},
+                         words);
       if (run || run.error().kind != ErrorKind::kBusy) return run;
     }
   }
-  return BeginIn(TRY(MountOwn(context, workspace, name)));
+  return BeginIn(TRY(MountOwn(context, workspace, name)), words);
 }
 
 RunTransaction::~RunTransaction() {
@@ -218,7 +224,17 @@ Result<CommitReply> RunTransaction::Commit(
   CommitRequest request;
   request.message = message;
   if (begun_.changes != 0) request.paths = PathsOf(changes);
+  Record(RunOutcome::kCommitted, false);
   CommitReply reply = TRY(client_.Commit(request));
+  const CommitReport& report = reply.report;
+  if (!report.conflicts.empty()) Explain("conflict", kConflictCode);
+  if (AnyStops(report.limits)) {
+    Explain("the commit exceeds a limit of the policy", kHeldCode);
+  }
+  Record(report.nothing       ? RunOutcome::kUnchanged
+         : report.committed() ? RunOutcome::kCommitted
+                              : RunOutcome::kKept,
+         true);
   // The commit is done, whatever becomes of the mount.
   if (const Status ended = End(); !ended) {
     Say("warning: " + ended.error().ToString());
@@ -227,8 +243,12 @@ Result<CommitReply> RunTransaction::Commit(
 }
 
 Status RunTransaction::RollBack() {
+  const RunOutcome outcome = unchanged_ && code_ == 0 ? RunOutcome::kUnchanged
+                                                      : RunOutcome::kRolledBack;
+  Record(outcome, false);
   Status done = [&]() -> Status {
     TRY(GoBack(client_));
+    Record(outcome, true);
     return End();
   }();
   if (done) return done;
@@ -236,7 +256,15 @@ Status RunTransaction::RollBack() {
   return RollBackInStore();
 }
 
-Status RunTransaction::Keep() { return End(); }
+Status RunTransaction::Keep() {
+  Record(RunOutcome::kKept, true);
+  return End();
+}
+
+void RunTransaction::Record(RunOutcome outcome, bool done) {
+  std::ignore =
+      client_.SettleRun({.outcome = outcome, .why = why_, .code = code_}, done);
+}
 
 Status RunTransaction::End() {
   open_ = false;

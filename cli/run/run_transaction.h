@@ -13,6 +13,13 @@
 namespace txfs::cli {
 
 inline constexpr std::string_view kRunPrefix = "run-";
+inline constexpr int kConflictCode = 3;
+inline constexpr int kHeldCode = 4;
+/// What a run is recorded with.
+struct RunWords {
+  std::vector<std::string> command;
+  std::string profile;  ///< "": none
+};
 /// A name for what belongs to one run: kRunPrefix and six characters.
 Result<std::string> MakeRunName();
 
@@ -23,7 +30,8 @@ class RunTransaction {
   /// mount, or in a transaction and a mount of its own. `name`: of that
   /// transaction; none: the mount, if no other run uses it.
   static Result<std::unique_ptr<RunTransaction>> Begin(
-      const Context& context, const std::optional<std::string>& name);
+      const Context& context, const std::optional<std::string>& name,
+      const RunWords& words);
   /// Rolls back a run that has not ended.
   ~RunTransaction();
   RunTransaction(const RunTransaction&) = delete;
@@ -68,6 +76,11 @@ class RunTransaction {
   /// there before the run; none if there is none.
   [[nodiscard]] std::optional<std::string> EarlierAmong(
       const std::vector<NetChange>& changes) const;
+  /// Says how the run ended, for its record.
+  void Explain(std::string why, int code) {
+    why_ = std::move(why);
+    code_ = code;
+  }
   /// Commits `changes`, those of the run. If nothing was committed, the changes
   /// stay in the transaction.
   Result<CommitReply> Commit(const std::string& message,
@@ -87,13 +100,16 @@ class RunTransaction {
       : place_(std::move(place)),
         client_(std::move(client)),
         begun_(std::move(begun)) {}
-  static Result<std::unique_ptr<RunTransaction>> BeginIn(Place place);
+  static Result<std::unique_ptr<RunTransaction>> BeginIn(Place place,
+                                                         const RunWords& words);
   static Result<Place> MountOwn(const Context& context,
                                 const std::string& workspace,
                                 const std::optional<std::string>& name);
   Status GoBack(Client& client) const;
   /// Rolls back without the daemon, which has died.
   Status RollBackInStore();
+  /// Records what becomes of the run; a failure to do so fails nothing.
+  void Record(RunOutcome outcome, bool done);
   /// Ends the watch over the run, and a mount of its own.
   Status End();
 
@@ -106,6 +122,8 @@ class RunTransaction {
   UniqueFd daemon_;
   bool open_ = true;
   bool unchanged_ = false;  ///< when it was last asked
+  std::string why_;         ///< Explain
+  int code_ = 0;
 };
 
 }  // namespace txfs::cli

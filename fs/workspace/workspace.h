@@ -182,6 +182,18 @@ class Workspace : public Archive {
   /// directories stay usable.
   virtual Result<RollbackReport> Rollback(const std::string& name) = 0;
 
+  // Runs of `txfs run`, recorded in the transaction.
+
+  /// Adds one that begins, and where in the log that is.
+  virtual void BeginRun(const RunRecord& run) = 0;
+  /// Prepares its end: if the transaction or a part of it ends now, the history
+  /// gets `run` as its record.
+  virtual void SettleRun(const RunRecord& run) = 0;
+  /// Records that it ended as `run`, unless it ended with a transaction.
+  virtual void EndRun(const RunRecord& run) = 0;
+  /// Those of the open transaction, the last at the end.
+  virtual std::vector<RunRecord> Runs() = 0;
+
   /// Visits logged changes from `first` on.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
