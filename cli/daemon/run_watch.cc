@@ -11,6 +11,7 @@
 #include <csignal>
 #include <utility>
 
+#include "cli/daemon/limit_signal.h"
 #include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
@@ -61,7 +62,7 @@ Status RunWatch::Handle(const Json& request, const FrameSink& sink,
   const std::string name = GetBytes(request, "request");
   const auto answer = [&](const FrameSink& checked) -> Status {
     Frame frame;
-    if (name == kBegin) frame.header = TRY(Begin(request, peer));
+    if (name == kBegin) frame = TRY(Begin(request, peer));
     if (name == kStart) TRY(Start(request));
     if (name == kSettle) TRY(Settle(request));
     if (name == kEnd) End();
@@ -93,7 +94,7 @@ bool RunWatch::TakeExpected(pid_t peer) {
   return true;
 }
 
-Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
+Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
   if (TakeExpected(peer)) End();
   const MutexLock lock(mutex_);
   if (active_) {
@@ -109,6 +110,10 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   if (!supervisor.valid() || !stop.valid()) {
     return Fail(errno, "cannot watch the process of the run");
   }
+  const RunLimits limits{.bytes = GetUint(request, "disk"),
+                         .objects = GetUint(request, "files")};
+  Frame reply;
+  if (limits.any()) reply.descriptor = TRY(MakeLimitSignal());
   const WorkspaceStatus before = TRY(workspace_.GetStatus());
   const bool fresh = before.changes == 0 && before.savepoints.empty();
   // A discard takes it all back.
@@ -129,13 +134,17 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
                      .begin = Clock::System().Now()});
   begun_ms_ = Clock::System().Steady();
   workspace_.BeginRun(record_);
+  workspace_.LimitRun(limits, [signal = reply.descriptor](RunLimit limit) {
+    RaiseLimitSignal(signal->get(), limit);
+  });
   owns_mount_ = GetBool(request, "own");
   fresh_ = fresh;
   active_ = true;
   StartWatch();
-  return Json{{"savepoint", EncodeBytes(begin.name)},
-              {"changes", before.changes},
-              {"fresh", fresh_}};
+  reply.header = {{"savepoint", EncodeBytes(begin.name)},
+                  {"changes", before.changes},
+                  {"fresh", fresh_}};
+  return reply;
 }
 
 Status RunWatch::Start(const Json& request) {
@@ -175,6 +184,7 @@ void RunWatch::End() {
     if (std::exchange(active_, false)) {
       const uint64_t one = 1;
       std::ignore = ::write(stop_.get(), &one, sizeof one);
+      workspace_.LimitRun({}, {});
     }
     thread = std::move(thread_);
   }
@@ -214,6 +224,7 @@ void RunWatch::RollBack() {
     AwaitFirst(sandbox.get(), -1);
   }
   for (const std::string& group : groups) RemoveRunGroup(group);
+  workspace_.LimitRun({}, {});
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {
     if (!begun) return {};

@@ -41,7 +41,7 @@ class RunWatch {
   void End() EXCLUDES(mutex_);
 
  private:
-  Result<Json> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
+  Result<Frame> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
   Status Start(const Json& request) EXCLUDES(mutex_);
   Status Settle(const Json& request) EXCLUDES(mutex_);
   /// Whether the expected run of `peer` begins.

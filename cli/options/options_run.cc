@@ -25,7 +25,7 @@ struct RunOptions {
   RunArguments run;
   std::string on_success, on_failure;  ///< "": not given
   std::string timeout, network = "host";
-  std::string memory, cpu_time;
+  std::string memory, cpu_time, disk;
   bool keep = false, may_not_nest = false;
   std::vector<std::string> words;  ///< of the command, before "--"
 };
@@ -68,7 +68,7 @@ Result<uint64_t> ParseMemory(const std::string& text) {
   constexpr uint64_t kMost = 1ULL << 52;
   const uint64_t number = std::stoull(text.substr(0, digits));
   if (number == 0 || number > kMost >> shift) {
-    return Fail(ErrorKind::kUsage, 0, text + " is no limit of memory",
+    return Fail(ErrorKind::kUsage, 0, text + " is no limit",
                 "write more than 0 and at most 4096T");
   }
   return number << shift;
@@ -97,6 +97,7 @@ Result<RunArguments> ToArguments(const RunOptions& options,
   if (!options.memory.empty()) {
     run.limits.memory = TRY(ParseMemory(options.memory));
   }
+  if (!options.disk.empty()) run.limits.disk = TRY(ParseMemory(options.disk));
   if (!options.cpu_time.empty()) {
     run.limits.cpu_ms = TRY(ParseDuration(options.cpu_time));
     if (run.limits.cpu_ms == 0) {
@@ -170,6 +171,15 @@ void AddRunCommands(CLI::App& app, Command& command) {
                   "at a time (exit code 123)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
+  sub->add_option("--disk", options->disk,
+                  "End the run if it writes more to the workspace, or to the "
+                  "private home (exit code 123)")
+      ->type_name("SIZE");
+  sub->add_option("--files", run.limits.files,
+                  "End the run if it makes more files and directories there "
+                  "(exit code 123)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000));
   sub->add_option("--home", run.home,
                   "What the command writes to the home: cow (default): it "
                   "stays in the run; ro: refused; rw: written")

@@ -127,10 +127,16 @@ Result<RunBegun> Client::BeginRun(const RunRequest& request) {
                              {"id", EncodeBytes(request.id)},
                              {"own", request.own},
                              {"command", EncodeList(request.command)},
-                             {"profile", EncodeBytes(request.profile)}}));
+                             {"profile", EncodeBytes(request.profile)},
+                             {"disk", request.limits.bytes},
+                             {"files", request.limits.objects}}));
+  if (request.limits.any() && !reply.descriptor) {
+    return Fail(0, "the daemon cannot tell when a limit is exceeded");
+  }
   return RunBegun{.savepoint = GetBytes(reply.header, "savepoint"),
                   .changes = GetUint(reply.header, "changes"),
-                  .fresh = GetBool(reply.header, "fresh")};
+                  .fresh = GetBool(reply.header, "fresh"),
+                  .limit_signal = reply.descriptor};
 }
 
 Status Client::StartRun(pid_t pid) {

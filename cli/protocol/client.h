@@ -56,11 +56,14 @@ struct RunRequest {
   bool own = false;  ///< the mount was made for the run
   std::vector<std::string> command;
   std::string profile;  ///< "": none
+  RunLimits limits;
 };
 struct RunBegun {
   std::string savepoint;  ///< "" if the transaction is fresh
   uint64_t changes = 0;   ///< of the transaction before the run
   bool fresh = false;     ///< the transaction had no changes and no savepoints
+  /// As from MakeLimitSignal; null without limits.
+  std::shared_ptr<UniqueFd> limit_signal;
 };
 
 /// What becomes of a run.

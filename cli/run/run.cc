@@ -67,6 +67,10 @@ std::string HomeBeside(const std::string& workspace) {
   return path;
 }
 
+RunLimits WriteLimits(const RunArguments& arguments) {
+  return {.bytes = arguments.limits.disk, .objects = arguments.limits.files};
+}
+
 Result<Home> MakeHome(const RunArguments& arguments,
                       const RunTransaction& run) {
   Home home;
@@ -80,8 +84,8 @@ Result<Home> MakeHome(const RunArguments& arguments,
   }
   const std::string stores = StateDirectory() + "/runs";
   TRY(MakeDirectories(stores));
-  home.mount =
-      TRY(HomeMount::Start(home.path, home.mountpoint, stores + "/" + name));
+  home.mount = TRY(HomeMount::Start(
+      home.path, home.mountpoint, stores + "/" + name, WriteLimits(arguments)));
   return home;
 }
 
@@ -180,9 +184,9 @@ class Run {
     }
     // Before the command can make links there.
     kept_ = Resolved(context_, arguments_.rw);
-    run_ =
-        TRY(RunTransaction::Begin(context_, arguments_.name,
-                                  {arguments_.command, ProfileOf(arguments_)}));
+    run_ = TRY(RunTransaction::Begin(
+        context_, arguments_.name,
+        {arguments_.command, ProfileOf(arguments_), WriteLimits(arguments_)}));
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
     report_.name = run_->name();
@@ -266,6 +270,8 @@ class Run {
       return run_->Announce(made);
     };
     const auto limits = TRY(Limits::Make(arguments_.limits, announce));
+    limits->Watch(run_->limit_signal());
+    if (home_.mount) limits->Watch(home_.mount->limit_signal());
     RunBounds bounds{.timeout_ms = arguments_.timeout_ms,
                      .limits = limits.get(),
                      .needed = {run_->daemon()}};

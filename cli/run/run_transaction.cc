@@ -138,7 +138,8 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(
   RunBegun begun = TRY(client.BeginRun({.id = id,
                                         .own = !place.made.empty(),
                                         .command = words.command,
-                                        .profile = words.profile}));
+                                        .profile = words.profile,
+                                        .limits = words.limits}));
   std::unique_ptr<RunTransaction> run(new RunTransaction(
       std::move(place), std::move(client), std::move(begun)));
   const StatusReply begun_in = TRY(run->client_.GetStatus());
@@ -248,6 +249,7 @@ Status RunTransaction::RollBack() {
   Record(outcome, false);
   Status done = [&]() -> Status {
     TRY(GoBack(client_));
+    is_back_ = true;
     Record(outcome, true);
     return End();
   }();
@@ -274,9 +276,11 @@ Status RunTransaction::End() {
     auto connection = TRY(ConnectDaemon(AddressOf(*entry)));
     // A mount namespace that was made during the run has the mount, too, for as
     // long as it likes. Nobody works in it any more, but the kernel may not
-    // have written everything yet.
+    // have written everything yet. What it could not write for a run that
+    // failed, a limit may have refused.
     const auto mount = OpenAt(AT_FDCWD, place_.mountpoint, O_RDONLY);
-    if (mount && ::syncfs(mount->get()) != 0) {
+    const bool synced = !mount || ::syncfs(mount->get()) == 0;
+    if (!synced && code_ == 0 && !is_back_) {
       return Fail(errno, "cannot write the changes of the run");
     }
     // It no longer watches this process from then on.

@@ -15,10 +15,11 @@ namespace txfs::cli {
 inline constexpr std::string_view kRunPrefix = "run-";
 inline constexpr int kConflictCode = 3;
 inline constexpr int kHeldCode = 4;
-/// What a run is recorded with.
+/// What a run is recorded with, and what it may write.
 struct RunWords {
   std::vector<std::string> command;
   std::string profile;  ///< "": none
+  RunLimits limits;
 };
 /// A name for what belongs to one run: kRunPrefix and six characters.
 Result<std::string> MakeRunName();
@@ -55,6 +56,10 @@ class RunTransaction {
   Result<std::vector<RuleCount>> Denied();
   /// A descriptor of the daemon's process.
   [[nodiscard]] int daemon() const { return daemon_.get(); }
+  /// From MakeLimitSignal, for the limits of Begin; -1: there are none.
+  [[nodiscard]] int limit_signal() const {
+    return begun_.limit_signal ? begun_.limit_signal->get() : -1;
+  }
   /// Another connection to the daemon.
   [[nodiscard]] Result<Client> Connect() const;
   /// Changes that the transaction had before the run.
@@ -122,6 +127,7 @@ class RunTransaction {
   UniqueFd daemon_;
   bool open_ = true;
   bool unchanged_ = false;  ///< when it was last asked
+  bool is_back_ = false;    ///< rolled back
   std::string why_;         ///< Explain
   int code_ = 0;
 };

@@ -99,6 +99,10 @@ class StoredWorkspace final : public Workspace {
     const MutexLock lock(mutex_);
     return summary_.runs;
   }
+  void LimitRun(const RunLimits& limits,
+                std::function<void(RunLimit)> on_exceeded) override {
+    filesystem_->budget().Set(limits, std::move(on_exceeded));
+  }
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override {
     return filesystem_->journal()->ReadLog(first, visit);

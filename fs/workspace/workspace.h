@@ -12,6 +12,7 @@
 #include "fs/planning/resolution.h"
 #include "fs/posix/filesystem.h"
 #include "fs/posix/path_event.h"
+#include "fs/veto/run_budget.h"
 #include "fs/workspace/archive.h"
 #include "journal/savepoint.h"
 #include "journal/store.h"
@@ -193,6 +194,11 @@ class Workspace : public Archive {
   virtual void EndRun(const RunRecord& run) = 0;
   /// Those of the open transaction, the last at the end.
   virtual std::vector<RunRecord> Runs() = 0;
+  /// Refuses (EDQUOT) what operations write and make from now on beyond
+  /// `limits`; none: nothing. `on_exceeded` is called for each refusal, with
+  /// locks held.
+  virtual void LimitRun(const RunLimits& limits,
+                        std::function<void(RunLimit)> on_exceeded) = 0;
 
   /// Visits logged changes from `first` on.
   virtual Status ReadLog(Lsn first,

@@ -167,6 +167,7 @@ class FakeWorkspace : public Workspace {
   void SettleRun(const RunRecord&) override {}
   void EndRun(const RunRecord&) override {}
   std::vector<RunRecord> Runs() override { return runs; }
+  void LimitRun(const RunLimits&, std::function<void(RunLimit)>) override {}
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
   Result<Denials> ReadDenials() override { return denials; }
