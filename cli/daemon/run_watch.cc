@@ -110,8 +110,8 @@ Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
   if (!supervisor.valid() || !stop.valid()) {
     return Fail(errno, "cannot watch the process of the run");
   }
-  const RunLimits limits{.bytes = GetUint(request, "disk"),
-                         .objects = GetUint(request, "files")};
+  const RunLimits limits =
+      RunLimits::Of(GetUint(request, "disk"), GetUint(request, "files"));
   Frame reply;
   if (limits.any()) reply.descriptor = TRY(MakeLimitSignal());
   const WorkspaceStatus before = TRY(workspace_.GetStatus());

@@ -244,8 +244,12 @@ void Limits::End(const rusage& usage) {
 std::string Limits::source() const {
   std::string text;
   if (!groups_.empty()) text = is_unified_ ? "cgroup v2" : "cgroup v1";
-  if (!Counts()) return text;
-  return text.empty() ? "counted" : text + ", counted";
+  const auto add = [&](const char* means) {
+    text += (text.empty() ? "" : ", ") + std::string(means);
+  };
+  if (Counts()) add("counted");
+  if (!signals_.empty()) add("daemon");
+  return text;
 }
 
 }  // namespace txfs::cli

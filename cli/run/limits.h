@@ -74,7 +74,8 @@ class Limits {
   [[nodiscard]] const LimitValues& values() const { return values_; }
   /// After End.
   [[nodiscard]] const ResourcesUsed& used() const { return used_; }
-  /// "cgroup v2", "cgroup v1", "counted"; "" without a limit.
+  /// "cgroup v2", "cgroup v1", "counted", "daemon", or several of them; ""
+  /// without a limit.
   [[nodiscard]] std::string source() const;
 
  private:

@@ -68,7 +68,7 @@ std::string HomeBeside(const std::string& workspace) {
 }
 
 RunLimits WriteLimits(const RunArguments& arguments) {
-  return {.bytes = arguments.limits.disk, .objects = arguments.limits.files};
+  return RunLimits::Of(arguments.limits.disk, arguments.limits.files);
 }
 
 Result<Home> MakeHome(const RunArguments& arguments,
@@ -291,7 +291,7 @@ class Run {
     }
     report_.code = ended.code;
     if (limits->used().memory != 0) report_.used = limits->used();
-    if (arguments_.limits.any()) report_.limits_by = limits->source();
+    report_.limits_by = limits->source();
     if (ended.code != 0) report_.why = WhyEnded(ended);
     return {};
   }

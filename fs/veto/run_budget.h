@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "journal/change.h"
+#include "journal/support/bytes.h"
 #include "journal/support/mutex.h"
 #include "journal/support/result.h"
 
@@ -15,7 +17,15 @@ namespace txfs {
 struct RunLimits {
   uint64_t bytes = 0;    ///< of content, attributes and targets of links
   uint64_t objects = 0;  ///< files, directories and so on
+  uint64_t notes = 0;    ///< bytes of what the journal says of the operations
 
+  /// With as much for the notes as for the rest, and a little more.
+  static RunLimits Of(uint64_t bytes, uint64_t objects) {
+    constexpr uint64_t kMore = 64 << 20;
+    return {.bytes = bytes,
+            .objects = objects,
+            .notes = bytes == 0 ? 0 : bytes + kMore};
+  }
   [[nodiscard]] bool any() const { return bytes != 0 || objects != 0; }
 };
 
@@ -32,6 +42,10 @@ class RunBudget {
   /// held, and must not wait.
   void Set(const RunLimits& limits, Listener on_exceeded) EXCLUDES(mutex_);
 
+  /// Takes what the journal needs for the log of `change`. EDQUOT: it is not
+  /// there.
+  Status TakeNotes(const Change& change) EXCLUDES(mutex_);
+
   /// What one operation takes, and gives back unless it is done.
   class Share {
    public:
@@ -45,15 +59,19 @@ class RunBudget {
     void Keep() { bytes_ = objects_ = 0; }
 
    private:
-    static bool Fits(uint64_t used, uint64_t more, uint64_t limit) {
-      return limit == 0 || more == 0 || (used <= limit && more <= limit - used);
-    }
-
     RunBudget& budget_;
     uint64_t bytes_ = 0, objects_ = 0, period_ = 0;
   };
 
  private:
+  static bool Fits(uint64_t used, uint64_t more, uint64_t limit) {
+    return limit == 0 || more == 0 || (used <= limit && more <= limit - used);
+  }
+  std::unexpected<Error> Refuse(RunLimit limit) REQUIRES(mutex_) {
+    if (on_exceeded_) on_exceeded_(limit);
+    return Fail(EDQUOT, "the run may not write more");
+  }
+
   std::atomic<bool> limited_ = false;
   Mutex mutex_;
   RunLimits limits_ GUARDED_BY(mutex_);
@@ -71,16 +89,25 @@ inline void RunBudget::Set(const RunLimits& limits, Listener on_exceeded) {
   limited_ = limits.any();
 }
 
+inline Status RunBudget::TakeNotes(const Change& change) {
+  if (!limited_) return {};
+  Bytes encoded;
+  EncodeChange(change, encoded);
+  const MutexLock lock(mutex_);
+  if (!Fits(used_.notes, encoded.size(), limits_.notes)) {
+    return Refuse(RunLimit::kBytes);
+  }
+  used_.notes += encoded.size();
+  return {};
+}
+
 inline Status RunBudget::Share::Take(uint64_t bytes, uint64_t objects) {
   if (!budget_.limited_) return {};
   const MutexLock lock(budget_.mutex_);
   RunLimits& used = budget_.used_;
   const bool has_bytes = Fits(used.bytes, bytes, budget_.limits_.bytes);
   if (!has_bytes || !Fits(used.objects, objects, budget_.limits_.objects)) {
-    if (budget_.on_exceeded_) {
-      budget_.on_exceeded_(has_bytes ? RunLimit::kObjects : RunLimit::kBytes);
-    }
-    return Fail(EDQUOT, "the run may not write more");
+    return budget_.Refuse(has_bytes ? RunLimit::kObjects : RunLimit::kBytes);
   }
   used.bytes += bytes;
   used.objects += objects;

@@ -138,6 +138,21 @@ TEST_F(RunBudgetTest, CountsObjectsOfEachKindAsTheyAreMade) {
   EXPECT_EQ(bytes_exceeded_, 0);
 }
 
+TEST_F(RunBudgetTest, BoundsWhatTheJournalNotes) {
+  Limit({.bytes = 1 << 20, .notes = 10'000});
+  Status done;
+  int renames = 0;
+  for (; done && renames < 1000; ++renames) {
+    done = fs().Rename(renames % 2 == 0 ? "f" : "g",
+                       renames % 2 == 0 ? "g" : "f", 0);
+  }
+  EXPECT_ERRNO(done, EDQUOT);
+  EXPECT_GT(renames, 5);
+  EXPECT_EQ(bytes_exceeded_, 1);
+  EXPECT_EQ(RunLimits::Of(0, 5).notes, 0U);
+  EXPECT_GT(RunLimits::Of(1, 5).notes, 1U << 20);
+}
+
 TEST_F(RunBudgetTest, EndsWithTheRun) {
   Limit({.bytes = 10, .objects = 1});
   ASSERT_OK(Write("a", 0, 10));

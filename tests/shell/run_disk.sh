@@ -64,8 +64,10 @@ check_disk() {
   files="rolled back: limit of 10 new files exceeded after "
 
   # What keeps to its limits, to the byte.
-  run 0 "committed 2 changes in " --disk 2M --files 1 -- sh -c '
+  run 0 "committed 2 changes in " --disk 2M --files 1 --json "$HOME/report" -- sh -c '
     head -c 1048576 /dev/zero >new; head -c 1048576 /dev/zero >file; truncate -s 1G file'
+  equal daemon "$(json 'd["limits_by"]' <"$HOME/report")" "what enforces the limits"
+  rm "$HOME/report"
   equal "1048576 1073741824" "$(stat -c %s ws/new ws/file | xargs)" "sizes"
   rm ws/new
   cp -a expected/. ws
