@@ -45,6 +45,7 @@ constexpr Entry kTransactionEntries[] = {
     {"lock", S_IFREG, Presence::kRequired},
     {"summary", S_IFREG, Presence::kRequired},
     {"daemon.json", S_IFREG, Presence::kOptional},
+    {"runs", S_IFREG, Presence::kOptional},
     {"db", S_IFDIR, Presence::kRequired},
     {"db/data.mdb", S_IFREG, Presence::kRequired},
     {"db/lock.mdb", S_IFREG, Presence::kOptional},

@@ -18,6 +18,7 @@ struct LogEntry {
   // last.
   uint64_t count = 1;
   Timestamp first = {};  ///< time of the first denial; zero for other changes
+  std::string run = {};  ///< of `txfs run`; not stored here; may be ""
 };
 
 /// A rule of a policy that refused operations.

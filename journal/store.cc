@@ -26,6 +26,7 @@ constexpr std::string_view kFormatPrefix = "txfs store ";
 constexpr uint64_t kIdMask = (uint64_t{1} << 48) - 1;
 constexpr std::string_view kNewSuffix = ".new";
 constexpr const char* kReserved = "reserved";
+constexpr const char* kRuns = "runs";
 constexpr int kLockTimeoutMs = 10'000;
 constexpr int kResumeTimeoutMs = 3'000;
 
@@ -77,6 +78,27 @@ Status DropReserved(int dir, const TransactionHistory& history) {
 
 Status WriteSummary(int dir, const TransactionSummary& summary) {
   return ReplaceFile(dir, "summary", AsText(EncodeSummary(summary)));
+}
+
+/// The runs of the open transaction `id`; none if they cannot be read, which
+/// power loss may be the reason for.
+std::vector<RunRecord> ReadRuns(int store, const std::string& id) {
+  const auto dir = OpenDirectoryBelow(store, TxnPath(id));
+  if (!dir) return {};
+  const auto bytes = ReadWholeFile(dir->get(), kRuns, 1 << 20);
+  auto runs = bytes ? DecodeRuns(AsBytes(*bytes)) : std::vector<RunRecord>();
+  if (!runs) return {};
+  const auto runs_on = [](const RunRecord& run) {
+    return run.outcome == RunOutcome::kRunning;
+  };
+  // Of a daemon that has died: one that lives has the transaction.
+  if (std::ranges::any_of(*runs, runs_on) &&
+      FileLock::Take(dir->get(), "lock", 0)) {
+    for (RunRecord& run : *runs) {
+      if (runs_on(run)) run.outcome = RunOutcome::kInterrupted;
+    }
+  }
+  return *std::move(runs);
 }
 
 /// The same where nobody looks yet.
@@ -520,9 +542,23 @@ Status Store::Drop(const std::string& id) {
   return ThrowAway(id);
 }
 
+// Without a sync, which would take longer than all else of a short run.
+Status Store::WriteRuns(const std::string& id,
+                        const std::vector<RunRecord>& runs) {
+  const UniqueFd dir = TRY(TransactionDir(id));
+  const std::string made = kRuns + std::string(kNewSuffix);
+  TRY(RemoveTree(dir.get(), made));
+  const UniqueFd fd =
+      TRY(OpenOwnFileBelow(dir.get(), made, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  TRY(WriteFully(fd.get(), 0, EncodeRuns(runs)));
+  return RenameBelow(dir.get(), made, kRuns);
+}
+
 Status Store::UpdateSummary(const TransactionSummary& summary) {
   const UniqueFd dir = TRY(TransactionDir(summary.id));
-  return WriteSummary(dir.get(), summary);
+  TransactionSummary stored = summary;
+  stored.runs.clear();  // they have a file of their own
+  return WriteSummary(dir.get(), stored);
 }
 
 Result<std::vector<TransactionSummary>> Store::ListOpen() {
@@ -532,6 +568,7 @@ Result<std::vector<TransactionSummary>> Store::ListOpen() {
     // It may have ended since its name was read.
     if (!summary && summary.error().code == ENOENT) continue;
     if (!summary) return std::unexpected(Explain(std::move(summary).error()));
+    summary->runs = ReadRuns(dir_.get(), id);
     list.push_back(std::move(*summary));
   }
   return list;

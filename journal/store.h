@@ -106,6 +106,9 @@ class Store {
   /// Removes that transaction. Returns the bytes it took on disk.
   Result<uint64_t> DropBlank();
 
+  /// Records the runs of an open transaction, for List. Not durable: after
+  /// power loss there may be none.
+  Status WriteRuns(const std::string& id, const std::vector<RunRecord>& runs);
   /// Records, durably, what List returns for an open transaction.
   Status UpdateSummary(const TransactionSummary& summary);
 

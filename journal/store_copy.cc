@@ -17,8 +17,8 @@
 namespace txfs {
 namespace {
 
-constexpr std::array<const char*, 5> kFiles = {"summary", "intake", "preimages",
-                                               "db/data.mdb", "reserve"};
+constexpr std::array<const char*, 6> kFiles = {
+    "summary", "runs", "intake", "preimages", "db/data.mdb", "reserve"};
 
 bool IsSegmentName(std::string_view name) {
   return name.size() == 8 && std::ranges::all_of(name, [](char c) {

@@ -1,5 +1,6 @@
 #include "journal/summary.h"
 
+#include <algorithm>
 #include <array>
 
 #include "journal/frame.h"
@@ -9,10 +10,18 @@ namespace txfs {
 namespace {
 
 constexpr FileFrame kSummaryFrame = {
-    .magic = "TXFSTXN\n", .version = 2, .what = "transaction summary"};
-/// Without denials, which is what older programs can read.
+    .magic = "TXFSTXN\n", .version = 3, .what = "transaction summary"};
+/// Without runs, and without denials either: what older programs can read.
+constexpr FileFrame kSecondFrame = {
+    .magic = kSummaryFrame.magic, .version = 2, .what = kSummaryFrame.what};
 constexpr FileFrame kFirstFrame = {
     .magic = kSummaryFrame.magic, .version = 1, .what = kSummaryFrame.what};
+
+constexpr FileFrame kRunsFrame = {
+    .magic = "TXFSRUN\n", .version = 1, .what = "list of runs"};
+/// The longest that is recorded of a run, bytes.
+constexpr size_t kCommandMax = 1024;
+constexpr size_t kRunTextMax = 255;
 
 using NamedState = Named<TransactionState>;
 constexpr std::array kStates = {
@@ -27,6 +36,16 @@ constexpr std::array kKinds = {
     NamedKind{TransactionKind::kWhole, "transaction"},
     NamedKind{TransactionKind::kPartial, "partial"},
     NamedKind{TransactionKind::kUndo, "undo"},
+};
+
+using NamedOutcome = Named<RunOutcome>;
+constexpr std::array kOutcomes = {
+    NamedOutcome{RunOutcome::kRunning, "running"},
+    NamedOutcome{RunOutcome::kCommitted, "committed"},
+    NamedOutcome{RunOutcome::kKept, "kept"},
+    NamedOutcome{RunOutcome::kRolledBack, "rolled back"},
+    NamedOutcome{RunOutcome::kUnchanged, "unchanged"},
+    NamedOutcome{RunOutcome::kInterrupted, "interrupted"},
 };
 
 }  // namespace
@@ -134,6 +153,119 @@ Status CheckTransactionName(const std::string& name) {
               "no dash in front");
 }
 
+// --- runs ------------------------------------------------------------------
+
+std::string_view OutcomeName(RunOutcome outcome) {
+  return NameIn(kOutcomes, outcome);
+}
+
+RunOutcome OutcomeFromName(std::string_view name) {
+  return ValueIn(kOutcomes, name).value_or(RunOutcome::kRunning);
+}
+
+RunRecord Bounded(RunRecord run) {
+  for (std::string* text : {&run.id, &run.profile, &run.why}) {
+    if (text->size() > kRunTextMax) text->resize(kRunTextMax);
+  }
+  size_t room = kCommandMax;
+  for (size_t i = 0; i < run.command.size(); ++i) {
+    std::string& word = run.command[i];
+    // An empty word takes room, too.
+    if (word.size() < room) {
+      room -= word.size() + 1;
+      continue;
+    }
+    word.resize(room);
+    run.command.resize(i + (room == 0 ? 0 : 1));
+    run.is_cut = true;
+  }
+  return run;
+}
+
+bool HasOperation(const RunRecord& run, Lsn lsn) {
+  return lsn > run.after &&
+         (run.outcome == RunOutcome::kRunning || lsn <= run.until);
+}
+
+namespace {
+
+void PutRuns(const std::vector<RunRecord>& runs, Encoder& encoder) {
+  encoder.Put(static_cast<uint32_t>(runs.size()));
+  for (const RunRecord& run : runs) {
+    encoder.PutString(run.id);
+    encoder.Put(static_cast<uint32_t>(run.command.size()));
+    for (const std::string& word : run.command) encoder.PutString(word);
+    encoder.Put(static_cast<uint8_t>(run.is_cut ? 1 : 0));
+    encoder.PutString(run.profile);
+    encoder.Put(static_cast<uint8_t>(run.outcome));
+    encoder.PutString(run.why);
+    encoder.Put(run.code);
+    encoder.Put(run.begin.sec);
+    encoder.Put(run.begin.nsec);
+    encoder.Put(run.milliseconds);
+    encoder.Put(Raw(run.after));
+    encoder.Put(Raw(run.until));
+  }
+}
+
+/// Whether it may be one that was written.
+bool MakesSense(const RunRecord& run) {
+  size_t room = kCommandMax;
+  for (const std::string& word : run.command) {
+    if (room == 0 || word.size() > room) return false;
+    room -= std::min(word.size() + 1, room);
+  }
+  return !run.id.empty() && run.id.size() <= kRunTextMax &&
+         run.profile.size() <= kRunTextMax && run.why.size() <= kRunTextMax &&
+         OutcomeName(run.outcome) != "unknown" && IsTime(run.begin);
+}
+
+std::vector<RunRecord> GetRuns(Decoder& decoder) {
+  const auto count = decoder.Get<uint32_t>();
+  if (count > kRunsKept) decoder.SetBad();
+  std::vector<RunRecord> runs;
+  for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
+    RunRecord run;
+    run.id = decoder.GetString();
+    const auto words = decoder.Get<uint32_t>();
+    if (words > kCommandMax) decoder.SetBad();
+    for (uint32_t word = 0; word < words && decoder.ok(); ++word) {
+      run.command.emplace_back(decoder.GetString());
+    }
+    run.is_cut = decoder.GetBool();
+    run.profile = decoder.GetString();
+    run.outcome = static_cast<RunOutcome>(decoder.Get<uint8_t>());
+    run.why = decoder.GetString();
+    run.code = decoder.Get<uint32_t>();
+    run.begin.sec = decoder.Get<int64_t>();
+    run.begin.nsec = decoder.Get<uint32_t>();
+    run.milliseconds = decoder.Get<uint64_t>();
+    run.after = Lsn{decoder.Get<uint64_t>()};
+    run.until = Lsn{decoder.Get<uint64_t>()};
+    if (!MakesSense(run)) decoder.SetBad();
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+}  // namespace
+
+Bytes EncodeRuns(const std::vector<RunRecord>& runs) {
+  Bytes bytes;
+  Encoder encoder(bytes);
+  PutRuns(runs, encoder);
+  return PutInFrame(kRunsFrame, bytes);
+}
+
+Result<std::vector<RunRecord>> DecodeRuns(ByteSpan in) {
+  Decoder decoder(TRY(TakeFromFrame(kRunsFrame, in)));
+  std::vector<RunRecord> runs = GetRuns(decoder);
+  if (!decoder.ok() || decoder.remaining() != 0) return Damaged(kRunsFrame);
+  return runs;
+}
+
+// --- summaries -------------------------------------------------------------
+
 Bytes EncodeSummary(const TransactionSummary& summary) {
   Bytes bytes;
   Encoder encoder(bytes);
@@ -150,12 +282,17 @@ Bytes EncodeSummary(const TransactionSummary& summary) {
   encoder.PutString(summary.author);
   encoder.PutString(summary.of);
   encoder.PutString(summary.undone_by);
-  if (summary.denied.empty()) return PutInFrame(kFirstFrame, bytes);
+  const bool has_runs = !summary.runs.empty();
+  if (summary.denied.empty() && !has_runs) {
+    return PutInFrame(kFirstFrame, bytes);
+  }
   encoder.Put(static_cast<uint32_t>(summary.denied.size()));
   for (const RuleCount& denied : summary.denied) {
     encoder.PutString(denied.rule);
     encoder.Put(denied.count);
   }
+  if (!has_runs) return PutInFrame(kSecondFrame, bytes);
+  PutRuns(summary.runs, encoder);
   return PutInFrame(kSummaryFrame, bytes);
 }
 
@@ -181,6 +318,7 @@ Result<TransactionSummary> DecodeSummary(ByteSpan in) {
     std::string rule(decoder.GetString());
     summary.denied.push_back({std::move(rule), decoder.Get<uint64_t>()});
   }
+  if (VersionIn(kSummaryFrame, in) >= 3) summary.runs = GetRuns(decoder);
   if (!decoder.ok() || decoder.remaining() != 0 || !MakesSense(summary)) {
     return Damaged(kSummaryFrame);
   }

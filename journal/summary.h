@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "journal/rule_count.h"
+#include "journal/run_record.h"
 #include "journal/support/bytes.h"
 #include "journal/support/result.h"
 #include "journal/support/types.h"
@@ -43,6 +44,7 @@ struct TransactionSummary {
   std::string of;  ///< kPartial: the transaction; kUndo: the undone commit
   std::string undone_by;          ///< the undo of this commit, if there is one
   std::vector<RuleCount> denied;  ///< denials by rule; empty while open
+  std::vector<RunRecord> runs;    ///< of `txfs run`, the last ones
   bool undoable = false;  ///< not stored: the history has what an undo needs
 };
 

@@ -108,6 +108,25 @@ Document ListDocument(const std::vector<Item>& list) {
   return document;
 }
 
+/// What became of the runs of a transaction; the message may have the command.
+std::string RunsText(const TransactionSummary& transaction) {
+  constexpr size_t kShown = 60;
+  if (transaction.runs.empty()) return "";
+  const RunRecord& last = transaction.runs.back();
+  std::string text;
+  if (transaction.message.empty()) {
+    std::string command = RunCommandText(last);
+    if (command.size() > kShown)
+      command = ToUtf8(command.substr(0, kShown)) + "...";
+    text = "  txfs run: " + command;
+  }
+  text += "  (";
+  if (transaction.runs.size() > 1) {
+    text += std::to_string(transaction.runs.size()) + " runs, the last ";
+  }
+  return text + RunOutcomeText(last) + ")";
+}
+
 std::string ListText(const std::vector<Item>& list) {
   std::string text;
   for (const Item& item : list) {
@@ -130,6 +149,7 @@ std::string ListText(const std::vector<Item>& list) {
     if (!transaction.message.empty()) {
       text += "  " + EscapeControls(transaction.message);
     }
+    text += RunsText(transaction);
     if (!ended && item.open && item.open->daemon != DaemonState::kNone) {
       text += "  at " + DaemonText(*item.open);
     }

@@ -32,6 +32,17 @@ std::string KindText(const TransactionSummary& summary) {
   return summary.of.empty() ? kind : kind + " of " + summary.of;
 }
 
+std::string RunLines(const RunRecord& run) {
+  std::string outcome = RunOutcomeText(run);
+  if (run.milliseconds != 0) outcome += ", " + Seconds(run.milliseconds);
+  outcome += ", began " + LocalTime(run.begin, 0);
+  if (!run.profile.empty()) {
+    outcome += ", profile " + EscapeControls(run.profile);
+  }
+  return Field("run", EscapeControls(run.id) + "  " + RunCommandText(run)) +
+         Field("", outcome);
+}
+
 /// What there is to say before the diff.
 std::string Header(const TransactionSummary& summary) {
   std::string text = Field("transaction", summary.id);
@@ -51,6 +62,7 @@ std::string Header(const TransactionSummary& summary) {
   if (!summary.denied.empty()) {
     text += Field("refused", DeniedText(summary.denied));
   }
+  for (const RunRecord& run : summary.runs) text += RunLines(run);
   if (summary.message.empty()) return text;
   text += "\n";
   for (size_t start = 0; start < summary.message.size();) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/daemon/limit_signal.h"
 #include "cli/daemon/pipe_holders.h"
 #include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
@@ -27,7 +28,11 @@ namespace {
 
 constexpr const char* kBegin = "run_begin";
 constexpr const char* kStart = "run_start";
+constexpr const char* kSettle = "run_settle";
 constexpr const char* kEnd = "run_end";
+
+/// Of what txfs itself is the reason for.
+constexpr uint32_t kOwnFailureCode = 125;
 
 UniqueFd OpenProcess(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -75,7 +80,7 @@ RunWatch::~RunWatch() { End(); }
 
 bool RunWatch::IsAsked(const Json& request) {
   const std::string name = GetBytes(request, "request");
-  return name == kBegin || name == kStart || name == kEnd;
+  return name == kBegin || name == kStart || name == kSettle || name == kEnd;
 }
 
 Status RunWatch::Handle(const Json& request, const FrameSink& sink,
@@ -83,8 +88,9 @@ Status RunWatch::Handle(const Json& request, const FrameSink& sink,
   const std::string name = GetBytes(request, "request");
   const auto answer = [&](const FrameSink& checked) -> Status {
     Frame frame;
-    if (name == kBegin) frame.header = TRY(Begin(request, peer));
+    if (name == kBegin) frame = TRY(Begin(request, peer));
     if (name == kStart) TRY(Start(request));
+    if (name == kSettle) TRY(Settle(request));
     if (name == kEnd) End();
     return checked(frame);
   };
@@ -119,7 +125,7 @@ bool RunWatch::TakeExpected(pid_t peer) {
   return true;
 }
 
-Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
+Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
   if (TakeExpected(peer)) End();
   const MutexLock lock(mutex_);
   if (active_) {
@@ -135,15 +141,18 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   if (!supervisor.valid() || !stop.valid()) {
     return Fail(errno, "cannot watch the process of the run");
   }
+  const RunLimits limits =
+      RunLimits::Of(GetUint(request, "disk"), GetUint(request, "files"));
+  Frame reply;
+  if (limits.any()) reply.descriptor = TRY(MakeLimitSignal());
   const WorkspaceStatus before = TRY(workspace_.GetStatus());
   const bool fresh = IsFresh(before);
   // A discard takes it all back.
   Savepoint begin;
   if (!fresh) {
     const auto here = TRY(SavepointHere(workspace_, before));
-    begin = here
-                ? *here
-                : TRY(workspace_.MakeSavepoint(GetBytes(request, "savepoint")));
+    begin =
+        here ? *here : TRY(workspace_.MakeSavepoint(GetBytes(request, "id")));
   }
   // A thread that has ended by itself.
   if (thread_.joinable()) thread_.join();
@@ -154,13 +163,23 @@ Result<Json> RunWatch::Begin(const Json& request, pid_t peer) {
   socket_.clear();
   pipe_ = 0;
   savepoint_ = begin.name;
+  record_ = Bounded({.id = GetBytes(request, "id"),
+                     .command = DecodeList(GetMember(request, "command")),
+                     .profile = GetBytes(request, "profile"),
+                     .begin = Clock::System().Now()});
+  begun_ms_ = Clock::System().Steady();
+  workspace_.BeginRun(record_);
+  workspace_.LimitRun(limits, [signal = reply.descriptor](RunLimit limit) {
+    RaiseLimitSignal(signal->get(), limit);
+  });
   owns_mount_ = GetBool(request, "own");
   fresh_ = fresh;
   active_ = true;
   StartWatch();
-  return Json{{"savepoint", EncodeBytes(begin.name)},
-              {"changes", before.changes},
-              {"fresh", fresh_}};
+  reply.header = {{"savepoint", EncodeBytes(begin.name)},
+                  {"changes", before.changes},
+                  {"fresh", fresh_}};
+  return reply;
 }
 
 Status RunWatch::Start(const Json& request) {
@@ -180,6 +199,25 @@ Status RunWatch::Start(const Json& request) {
   return {};
 }
 
+Status RunWatch::Settle(const Json& request) {
+  RunRecord record;
+  {
+    const MutexLock lock(mutex_);
+    if (!active_) return Fail(0, "no run works in this mount");
+    record_.outcome = OutcomeFromName(GetBytes(request, "outcome"));
+    record_.why = GetBytes(request, "why");
+    record_.code = static_cast<uint32_t>(GetUint(request, "code"));
+    record_.milliseconds = Clock::System().Steady() - begun_ms_;
+    record = record_;
+  }
+  if (GetBool(request, "done")) {
+    workspace_.EndRun(record);
+  } else {
+    workspace_.SettleRun(record);
+  }
+  return {};
+}
+
 void RunWatch::End() {
   std::thread thread;
   {
@@ -187,6 +225,7 @@ void RunWatch::End() {
     if (std::exchange(active_, false)) {
       const uint64_t one = 1;
       std::ignore = ::write(stop_.get(), &one, sizeof one);
+      workspace_.LimitRun({}, {});
     }
     thread = std::move(thread_);
   }
@@ -200,6 +239,7 @@ void RunWatch::Watch(int supervisor, int stop) {
 
 void RunWatch::RollBack() {
   std::string savepoint, socket;
+  RunRecord record;
   bool owns_mount = false, fresh = false, begun = false;
   UniqueFd sandbox;
   uint64_t pipe = 0;
@@ -215,6 +255,11 @@ void RunWatch::RollBack() {
     pipe = pipe_;
     groups = std::move(groups_);
     socket = std::move(socket_);
+    record = record_;
+    record.outcome = RunOutcome::kRolledBack;
+    record.why = "the process of txfs run died";
+    record.code = kOwnFailureCode;
+    record.milliseconds = Clock::System().Steady() - begun_ms_;
   }
   // The kernel ends the sandbox, too; nothing may be written after the
   // rollback, so this waits for the last of its processes.
@@ -226,14 +271,17 @@ void RunWatch::RollBack() {
   }
   for (const std::string& group : groups) RemoveRunGroup(group);
   if (!socket.empty()) ::unlink(socket.c_str());
+  workspace_.LimitRun({}, {});
   spdlog::warn("the process of a run died: rolling the run back");
   LogIfFailed([&]() -> Status {
     if (!begun) return {};
+    workspace_.SettleRun(record);
     if (fresh) {
       TRY(workspace_.Discard());
     } else {
       TRY(workspace_.Rollback(savepoint));
     }
+    workspace_.EndRun(record);
     return {};
   }());
   if (owns_mount) unmount_();

@@ -44,8 +44,9 @@ class RunWatch {
   void End() EXCLUDES(mutex_);
 
  private:
-  Result<Json> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
+  Result<Frame> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
   Status Start(const Json& request) EXCLUDES(mutex_);
+  Status Settle(const Json& request) EXCLUDES(mutex_);
   /// Whether the expected run of `peer` begins.
   bool TakeExpected(pid_t peer) EXCLUDES(mutex_);
   void StartWatch() REQUIRES(mutex_);
@@ -61,6 +62,8 @@ class RunWatch {
   bool owns_mount_ GUARDED_BY(mutex_) = false;
   bool fresh_ GUARDED_BY(mutex_) = false;  ///< a discard rolls back
   std::string savepoint_ GUARDED_BY(mutex_);
+  RunRecord record_ GUARDED_BY(mutex_);
+  uint64_t begun_ms_ GUARDED_BY(mutex_) = 0;  ///< Clock::Steady
   UniqueFd supervisor_ GUARDED_BY(mutex_);
   UniqueFd sandbox_ GUARDED_BY(mutex_);  ///< the process that ends it
   std::vector<std::string> groups_ GUARDED_BY(mutex_);  ///< may be there

@@ -39,7 +39,7 @@ struct RunOptions {
   RunArguments run;
   std::string on_success, on_failure;  ///< "": not given
   std::string timeout, network, home;
-  std::string memory, cpu_time;
+  std::string memory, cpu_time, disk;
   bool keep = false, may_not_nest = false, ignores_config = false;
   std::vector<std::string> words;  ///< of the command, before "--"
 };
@@ -189,6 +189,7 @@ Result<RunArguments> ToArguments(RunOptions options,
   if (!options.memory.empty()) {
     run.limits.memory = TRY(ParseSize(options.memory));
   }
+  if (!options.disk.empty()) run.limits.disk = TRY(ParseSize(options.disk));
   if (!options.cpu_time.empty()) {
     run.limits.cpu_ms = TRY(ParseDuration(options.cpu_time));
     if (run.limits.cpu_ms == 0) {
@@ -257,6 +258,15 @@ void AddRunCommands(CLI::App& app, Command& command) {
                   "at a time (exit code 123)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
+  sub->add_option("--disk", options->disk,
+                  "End the run if it writes more to the workspace, or to the "
+                  "private home (exit code 123)")
+      ->type_name("SIZE");
+  sub->add_option("--files", run.limits.files,
+                  "End the run if it makes more files and directories there "
+                  "(exit code 123)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000));
   sub->add_option("--home", options->home,
                   "What the command writes to the home: cow (default): it "
                   "stays in the run; ro: refused; rw: written")

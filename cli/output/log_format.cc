@@ -36,7 +36,9 @@ std::string LogLine(const LogEntry& entry) {
   }
   line += "  " + std::string(ErrnoName(change.result));
   if (!change.rule.empty()) line += " by " + EscapeControls(change.rule);
-  return line + RepeatText(entry) + "\n";
+  line += RepeatText(entry);
+  if (!entry.run.empty()) line += "  " + EscapeControls(entry.run);
+  return line + "\n";
 }
 
 std::string DenialText(const LogEntry& entry) {
@@ -75,6 +77,7 @@ Document LogDocument(const LogEntry& entry) {
   if (!change.because.empty()) PutPath(document, "because", change.because);
   PutIfAny(document, "reason", change.reason);
   PutIfAny(document, "suggest", change.suggest);
+  PutIfAny(document, "run", entry.run);
   document["count"] = entry.count;
   document["first"] = UtcTime(entry.count > 1 ? entry.first : change.time);
   return document;

@@ -1,12 +1,46 @@
 #include "cli/output/summary_format.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <functional>
 
 #include "cli/output/errors.h"
 #include "cli/output/text.h"
 
 namespace txfs::cli {
+namespace {
+
+Document RunDocument(const RunRecord& run) {
+  const bool has_ended = run.outcome != RunOutcome::kRunning &&
+                         run.outcome != RunOutcome::kInterrupted;
+  Document document;
+  document["id"] = ToUtf8(run.id);
+  document["command"] = Document::array();
+  for (const std::string& word : run.command) {
+    document["command"].push_back(ToUtf8(word));
+  }
+  document["truncated"] = run.is_cut;
+  document["profile"] = nullptr;
+  if (!run.profile.empty()) document["profile"] = ToUtf8(run.profile);
+  document["outcome"] = OutcomeName(run.outcome);
+  document["why"] = nullptr;
+  if (!run.why.empty()) document["why"] = ToUtf8(run.why);
+  document["exit_code"] = nullptr;
+  if (has_ended) document["exit_code"] = run.code;
+  document["began"] = UtcTime(run.begin);
+  document["milliseconds"] = nullptr;
+  if (has_ended) document["milliseconds"] = run.milliseconds;
+  return document;
+}
+
+Document RunDocuments(const std::vector<RunRecord>& runs) {
+  Document documents = Document::array();
+  for (const RunRecord& run : runs) documents.push_back(RunDocument(run));
+  return documents;
+}
+
+}  // namespace
 
 Document SummaryDocument(const TransactionSummary& transaction) {
   const auto id_or_null = [](const std::string& id) -> Document {
@@ -29,6 +63,7 @@ Document SummaryDocument(const TransactionSummary& transaction) {
   item["message"] = ToUtf8(transaction.message);
   item["changes"] = transaction.changes;
   item["denied"] = DeniedDocument(transaction.denied);
+  item["runs"] = RunDocuments(transaction.runs);
   return item;
 }
 
@@ -38,6 +73,27 @@ Document SavepointDocument(const Savepoint& savepoint) {
   document["lsn"] = Raw(savepoint.lsn);
   document["time"] = UtcTime(savepoint.time);
   return document;
+}
+
+std::string RunOutcomeText(const RunRecord& run) {
+  std::string text(OutcomeName(run.outcome));
+  if (!run.why.empty()) text += ": " + EscapeControls(run.why);
+  return text;
+}
+
+std::string RunCommandText(const RunRecord& run) {
+  std::string text;
+  for (const std::string& word : run.command) {
+    text += (text.empty() ? "" : " ") + QuoteShell(word);
+  }
+  return EscapeControls(text) + (run.is_cut ? " ..." : "");
+}
+
+std::string Seconds(uint64_t ms) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s",
+                static_cast<double>(ms) / 1000);
+  return text.data();
 }
 
 uint64_t DeniedCount(const std::vector<RuleCount>& denied) {

@@ -14,6 +14,13 @@ namespace txfs::cli {
 /// A savepoint in --json output.
 [[nodiscard]] Document SavepointDocument(const Savepoint& savepoint);
 
+/// What became of a run: "rolled back: exit 1".
+[[nodiscard]] std::string RunOutcomeText(const RunRecord& run);
+/// Its command as a shell takes it, with "..." if it is longer than that.
+[[nodiscard]] std::string RunCommandText(const RunRecord& run);
+/// "1.2 s".
+[[nodiscard]] std::string Seconds(uint64_t ms);
+
 /// The sum over all rules.
 [[nodiscard]] uint64_t DeniedCount(const std::vector<RuleCount>& denied);
 /// "12 operations by hooks (10), secrets (2)"; `denied` must not be empty.

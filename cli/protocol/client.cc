@@ -121,14 +121,22 @@ Result<PlanReport> Client::Plan(const PlanRequest& request) {
   return PlanReportFromJson(GetMember(reply.header, "report"));
 }
 
-Result<RunBegun> Client::BeginRun(const std::string& savepoint, bool own) {
+Result<RunBegun> Client::BeginRun(const RunRequest& request) {
   const Frame reply =
       TRY(connection_->Call({{"request", "run_begin"},
-                             {"savepoint", EncodeBytes(savepoint)},
-                             {"own", own}}));
+                             {"id", EncodeBytes(request.id)},
+                             {"own", request.own},
+                             {"command", EncodeList(request.command)},
+                             {"profile", EncodeBytes(request.profile)},
+                             {"disk", request.limits.bytes},
+                             {"files", request.limits.objects}}));
+  if (request.limits.any() && !reply.descriptor) {
+    return Fail(0, "the daemon cannot tell when a limit is exceeded");
+  }
   return RunBegun{.savepoint = GetBytes(reply.header, "savepoint"),
                   .changes = GetUint(reply.header, "changes"),
-                  .fresh = GetBool(reply.header, "fresh")};
+                  .fresh = GetBool(reply.header, "fresh"),
+                  .limit_signal = reply.descriptor};
 }
 
 Status Client::StartRun(pid_t pid) {
@@ -150,6 +158,15 @@ Status Client::AnnounceSocket(const std::string& path) {
 
 Status Client::AnnouncePipe(uint64_t inode) {
   TRY(connection_->Call({{"request", "run_start"}, {"pipe", inode}}));
+  return {};
+}
+
+Status Client::SettleRun(const RunVerdict& verdict, bool done) {
+  TRY(connection_->Call({{"request", "run_settle"},
+                         {"outcome", OutcomeName(verdict.outcome)},
+                         {"why", EncodeBytes(verdict.why)},
+                         {"code", verdict.code},
+                         {"done", done}}));
   return {};
 }
 

@@ -51,10 +51,26 @@ struct LogReply {
   uint64_t dropped = 0;  ///< for denied: denials that are only counted
 };
 
+struct RunRequest {
+  std::string id;    ///< of the run, and the name of its savepoint
+  bool own = false;  ///< the mount was made for the run
+  std::vector<std::string> command;
+  std::string profile;  ///< "": none
+  RunLimits limits;
+};
 struct RunBegun {
   std::string savepoint;  ///< "" if the transaction is fresh
   uint64_t changes = 0;   ///< of the transaction before the run
   bool fresh = false;     ///< the transaction had no changes and no savepoints
+  /// As from MakeLimitSignal; null without limits.
+  std::shared_ptr<UniqueFd> limit_signal;
+};
+
+/// What becomes of a run.
+struct RunVerdict {
+  RunOutcome outcome = RunOutcome::kRunning;
+  std::string why;
+  int code = 0;
 };
 
 /// The requests of the control protocol as functions.
@@ -104,11 +120,11 @@ class Client {
   Status DenyWaiting();
 
   /// Begins a run of `txfs run` in the mount, with a savepoint unless the
-  /// transaction is fresh. If this process
+  /// transaction is fresh, and records it. If this process
   /// dies before EndRun, the daemon rolls the run back; with `own`, it also
   /// discards the transaction and unmounts. kBusy if another run works there.
   /// Only from a daemon.
-  Result<RunBegun> BeginRun(const std::string& savepoint, bool own);
+  Result<RunBegun> BeginRun(const RunRequest& request);
   /// `pid`: the process that ends the sandbox of the run.
   Status StartRun(pid_t pid);
   /// `groups`: control groups that the run may make, which the daemon removes
@@ -119,6 +135,9 @@ class Client {
   /// `inode`: a pipe that processes of the run have open, which the daemon ends
   /// if this process dies before StartRun.
   Status AnnouncePipe(uint64_t inode);
+  /// Records what becomes of the run. `done`: it has; else the next commit,
+  /// discard or rollback makes it so.
+  Status SettleRun(const RunVerdict& verdict, bool done);
   Status EndRun();
 
   Result<UndoReport> Undo(const std::string& id);

@@ -1,5 +1,6 @@
 #include "cli/protocol/dispatcher.h"
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 
@@ -140,12 +141,18 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
   const Lsn first{std::max<uint64_t>(GetUint(request, "first"), 1)};
   Lsn next = first;
   bool end = true;
+  const std::vector<RunRecord> runs = workspace_.Runs();
   const auto visit = [&](const LogEntry& entry) {
     if (count != 0 && entries.size() == count) return end = false;
     next = Next(entry.lsn);
     if (!filter.Takes(entry.change)) return true;
     LogEntry kept = entry;
     kept.change.edits.clear();
+    const auto run =
+        std::ranges::find_if(runs, [&](const RunRecord& candidate) {
+          return HasOperation(candidate, entry.lsn);
+        });
+    if (run != runs.end()) kept.run = run->id;
     entries.push_back(std::move(kept));
     if (last != 0 && entries.size() > last) entries.pop_front();
     return true;

@@ -204,6 +204,7 @@ Json ToJson(const LogEntry& entry) {
           {"reason", EncodeBytes(change.reason)},
           {"suggest", EncodeBytes(change.suggest)},
           {"because", EncodeBytes(change.because)},
+          {"run", EncodeBytes(entry.run)},
           {"count", entry.count},
           {"first", TimeToJson(entry.first)}};
 }
@@ -230,6 +231,7 @@ LogEntry LogEntryFromJson(const Json& json) {
   entry.change.because = GetBytes(json, "because");
   entry.count = GetUint(json, "count");
   entry.first = TimeFromJson(json, "first");
+  entry.run = GetBytes(json, "run");
   return entry;
 }
 
@@ -408,6 +410,32 @@ UndoReport UndoReportFromJson(const Json& json) {
           .conflicts = ConflictsFromJson(json, "conflicts")};
 }
 
+Json ToJson(const RunRecord& run) {
+  return {{"id", EncodeBytes(run.id)},
+          {"command", EncodeList(run.command)},
+          {"is_cut", run.is_cut},
+          {"profile", EncodeBytes(run.profile)},
+          {"outcome", OutcomeName(run.outcome)},
+          {"why", EncodeBytes(run.why)},
+          {"code", run.code},
+          {"begin", TimeToJson(run.begin)},
+          {"milliseconds", run.milliseconds}};
+}
+
+RunRecord RunFromJson(const Json& json) {
+  RunRecord run;
+  run.id = GetBytes(json, "id");
+  run.command = DecodeList(GetMember(json, "command"));
+  run.is_cut = GetBool(json, "is_cut");
+  run.profile = GetBytes(json, "profile");
+  run.outcome = OutcomeFromName(GetBytes(json, "outcome"));
+  run.why = GetBytes(json, "why");
+  run.code = Get32(json, "code");
+  run.begin = TimeFromJson(json, "begin");
+  run.milliseconds = GetUint(json, "milliseconds");
+  return Bounded(std::move(run));
+}
+
 Json ToJson(const TransactionSummary& summary) {
   return {{"id", summary.id},
           {"name", EncodeBytes(summary.name)},
@@ -421,10 +449,15 @@ Json ToJson(const TransactionSummary& summary) {
           {"of", summary.of},
           {"undone_by", summary.undone_by},
           {"denied", ArrayOf(summary.denied)},
+          {"runs", ArrayOf(summary.runs)},
           {"undoable", summary.undoable}};
 }
 
 TransactionSummary SummaryFromJson(const Json& json) {
+  std::vector<RunRecord> runs;
+  for (const Json& run : GetMember(json, "runs")) {
+    runs.push_back(RunFromJson(run));
+  }
   return {.id = GetBytes(json, "id"),
           .name = GetBytes(json, "name"),
           .state = StateFromJson(json),
@@ -438,6 +471,7 @@ TransactionSummary SummaryFromJson(const Json& json) {
           .of = GetBytes(json, "of"),
           .undone_by = GetBytes(json, "undone_by"),
           .denied = DeniedFromJson(json),
+          .runs = std::move(runs),
           .undoable = GetBool(json, "undoable")};
 }
 

@@ -22,6 +22,7 @@ Json ToJson(const CommitReport& report);
 Json ToJson(const PlanReport& report);
 Json ToJson(const UndoReport& report);
 Json ToJson(const TransactionSummary& summary);
+Json ToJson(const RunRecord& run);
 Json ToJson(const Savepoint& savepoint);
 Json ToJson(const policy::SourceText& source);
 Json ToJson(const RuleCount& denied);
@@ -42,6 +43,8 @@ PlanReport PlanReportFromJson(const Json& json);
 UndoReport UndoReportFromJson(const Json& json);
 std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key);
 TransactionSummary SummaryFromJson(const Json& json);
+/// Bounded.
+RunRecord RunFromJson(const Json& json);
 Savepoint SavepointFromJson(const Json& json);
 policy::SourceText SourceTextFromJson(const Json& json);
 std::vector<RuleCount> DeniedFromJson(const Json& object);

@@ -15,6 +15,7 @@
 #include <thread>
 #include <tuple>
 
+#include "cli/daemon/limit_signal.h"
 #include "cli/output/paths.h"
 #include "cli/protocol/framing.h"
 #include "cli/protocol/wire.h"
@@ -35,6 +36,10 @@ constexpr std::string_view kSource = "txfs-home:";
 struct HomePaths {
   std::string home, mountpoint, store;
 };
+
+/// Descriptors of the daemon.
+constexpr int kChannel = 3;
+constexpr int kLimitSignal = 4;
 
 /// Commits what is kept.
 HomeChanges Keep(Workspace& workspace, const std::vector<std::string>& keep) {
@@ -86,7 +91,7 @@ void Remove(const HomePaths& paths) {
 }
 
 /// Returns only an error from before it served anything.
-Status ServeHome(const HomePaths& paths, int channel) {
+Status ServeHome(const HomePaths& paths, const RunLimits& limits) {
   WorkspaceOptions options;
   options.path = paths.home;
   options.base = std::make_shared<UniqueFd>(
@@ -94,27 +99,32 @@ Status ServeHome(const HomePaths& paths, int channel) {
   options.store = paths.store;
   options.collects = false;
   const std::unique_ptr<Workspace> workspace = TRY(Workspace::Open(options));
+  workspace->LimitRun(
+      limits, [](RunLimit limit) { RaiseLimitSignal(kLimitSignal, limit); });
   const std::unique_ptr<FuseSession> session = TRY(FuseSession::Mount(
       workspace->filesystem(), {.mountpoint = paths.mountpoint,
                                 .source = std::string(kSource) + paths.home}));
-  TRY(WriteFrame(channel, {}));
-  std::thread waiting([&] { ServeChannel(channel, *workspace, *session); });
+  TRY(WriteFrame(kChannel, {}));
+  std::thread waiting([&] { ServeChannel(kChannel, *workspace, *session); });
   const Status ran = session->Run();
-  ::shutdown(channel, SHUT_RDWR);
+  ::shutdown(kChannel, SHUT_RDWR);
   waiting.join();
   // Without draining the journal first.
   Remove(paths);
   ::_exit(ran ? 0 : 1);
 }
 
-[[noreturn]] void RunHomeDaemon(const HomePaths& paths, UniqueFd channel) {
+/// `limit_signal`: from MakeLimitSignal; -1: there are no limits.
+[[noreturn]] void RunHomeDaemon(const HomePaths& paths, const RunLimits& limits,
+                                int channel, int limit_signal) {
   ::setsid();
-  constexpr int kChannel = 3;
-  if (channel.get() != kChannel) {
-    ::dup3(channel.get(), kChannel, O_CLOEXEC);
-    static_cast<void>(channel.Release());
-  }
-  ::close_range(kChannel + 1, ~0U, 0);
+  // Where neither overwrites the other.
+  const int from = ::fcntl(channel, F_DUPFD_CLOEXEC, kLimitSignal + 1);
+  const int other = ::fcntl(limit_signal, F_DUPFD_CLOEXEC, kLimitSignal + 1);
+  ::dup3(from, kChannel, O_CLOEXEC);
+  ::close(kLimitSignal);
+  if (other >= 0) ::dup3(other, kLimitSignal, O_CLOEXEC);
+  ::close_range(kLimitSignal + 1, ~0U, 0);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     ::dup2(null, fd);
@@ -129,7 +139,7 @@ Status ServeHome(const HomePaths& paths, int channel) {
   if (::chdir("/") != 0) ::_exit(1);
   ::umask(0);
   spdlog::set_default_logger(spdlog::null_logger_mt("home"));
-  const Status served = ServeHome(paths, kChannel);
+  const Status served = ServeHome(paths, limits);
   if (!served) {
     Frame frame;
     frame.header["error"] = ToJson(served.error());
@@ -155,7 +165,9 @@ Result<Frame> Receive(int channel) {
 
 Result<std::unique_ptr<HomeMount>> HomeMount::Start(
     const std::string& home, const std::string& mountpoint,
-    const std::string& store) {
+    const std::string& store, const RunLimits& limits) {
+  std::shared_ptr<UniqueFd> limit_signal;
+  if (limits.any()) limit_signal = TRY(MakeLimitSignal());
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return Fail(errno, "socketpair");
@@ -163,10 +175,14 @@ Result<std::unique_ptr<HomeMount>> HomeMount::Start(
   UniqueFd ours(ends[0]), theirs(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(errno, "cannot start a process");
-  if (pid == 0) RunHomeDaemon({home, mountpoint, store}, std::move(theirs));
+  if (pid == 0) {
+    RunHomeDaemon({home, mountpoint, store}, limits, theirs.get(),
+                  limit_signal ? limit_signal->get() : -1);
+  }
   theirs.Reset();
   std::unique_ptr<HomeMount> mount(
       new HomeMount(pid, std::move(ours), mountpoint, store));
+  mount->limit_signal_ = std::move(limit_signal);
   mount->process_ =
       UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   return mount;

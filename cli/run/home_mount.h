@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fs/veto/run_budget.h"
 #include "journal/support/result.h"
 #include "journal/support/unique_fd.h"
 
@@ -25,7 +26,8 @@ class HomeMount {
   /// at `store`, which must not exist.
   static Result<std::unique_ptr<HomeMount>> Start(const std::string& home,
                                                   const std::string& mountpoint,
-                                                  const std::string& store);
+                                                  const std::string& store,
+                                                  const RunLimits& limits);
   /// Waits until it is mounted.
   Status Await();
   ~HomeMount();
@@ -34,6 +36,11 @@ class HomeMount {
 
   /// A descriptor of the process that serves it.
   [[nodiscard]] int daemon() const { return process_.get(); }
+
+  /// As that of a RunTransaction.
+  [[nodiscard]] int limit_signal() const {
+    return limit_signal_ ? limit_signal_->get() : -1;
+  }
 
   /// Commits the changes at and below `keep`, drops the others, and unmounts.
   /// The run's processes are gone.
@@ -49,6 +56,7 @@ class HomeMount {
 
   pid_t daemon_;
   UniqueFd channel_, process_;
+  std::shared_ptr<UniqueFd> limit_signal_;  ///< null: there are no limits
   const std::string mountpoint_, store_;
 };
 

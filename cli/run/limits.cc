@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <tuple>
 
+#include "cli/daemon/limit_signal.h"
 #include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
 #include "cli/run/process_count.h"
@@ -49,6 +50,12 @@ std::string DescribeExceeded(ExceededLimit limit, const LimitValues& values) {
   if (limit == ExceededLimit::kPids) {
     return "limit of " + std::to_string(values.pids) +
            (values.pids == 1 ? " process" : " processes") + " exceeded";
+  }
+  if (limit == ExceededLimit::kDisk) {
+    return "disk limit of " + HumanSize(values.disk) + " exceeded";
+  }
+  if (limit == ExceededLimit::kFiles) {
+    return "limit of " + Count(values.files, "new file") + " exceeded";
   }
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%.1f s",
@@ -155,9 +162,7 @@ bool Limits::Restrict() const {
 }
 
 int Limits::interval_ms() const {
-  const bool any =
-      values_.memory != 0 || values_.cpu_ms != 0 || values_.pids != 0;
-  return any ? kIntervalMs : -1;
+  return values_.any() || !signals_.empty() ? kIntervalMs : -1;
 }
 
 bool Limits::Counts() const {
@@ -197,6 +202,12 @@ uint64_t Limits::CpuTime() const {
 }
 
 std::optional<ExceededLimit> Limits::Exceeded(pid_t first) {
+  for (const int signal : signals_) {
+    if (const auto limit = TakeLimitSignal(signal)) {
+      return *limit == RunLimit::kBytes ? ExceededLimit::kDisk
+                                        : ExceededLimit::kFiles;
+    }
+  }
   if (first != 0 && Counts()) Count(first);
   if (values_.memory != 0 &&
       (memory_ != nullptr ? HasKilledForMemory()
@@ -233,8 +244,12 @@ void Limits::End(const rusage& usage) {
 std::string Limits::source() const {
   std::string text;
   if (!groups_.empty()) text = is_unified_ ? "cgroup v2" : "cgroup v1";
-  if (!Counts()) return text;
-  return text.empty() ? "counted" : text + ", counted";
+  const auto add = [&](const char* means) {
+    text += (text.empty() ? "" : ", ") + std::string(means);
+  };
+  if (Counts()) add("counted");
+  if (!signals_.empty()) add("daemon");
+  return text;
 }
 
 }  // namespace txfs::cli

@@ -20,11 +20,15 @@ struct LimitValues {
   uint64_t memory = 0;  ///< bytes
   uint64_t cpu_ms = 0;
   uint64_t pids = 0;  ///< processes and threads at a time
+  // Of the whole run, enforced by the daemons of its mounts.
+  uint64_t disk = 0;   ///< bytes that it may write
+  uint64_t files = 0;  ///< objects that it may make
 
+  /// Whether there is one that a Limits enforces.
   [[nodiscard]] bool any() const { return memory + cpu_ms + pids != 0; }
 };
 
-enum class ExceededLimit : uint8_t { kMemory, kCpuTime, kPids };
+enum class ExceededLimit : uint8_t { kMemory, kCpuTime, kPids, kDisk, kFiles };
 
 /// "memory limit of 100.0 MiB exceeded".
 std::string DescribeExceeded(ExceededLimit limit, const LimitValues& values);
@@ -49,6 +53,12 @@ class Limits {
   Limits(const Limits&) = delete;
   Limits& operator=(const Limits&) = delete;
 
+  /// Has Exceeded look at a signal from MakeLimitSignal, which is borrowed; -1:
+  /// none.
+  void Watch(int signal) {
+    if (signal >= 0) signals_.push_back(signal);
+  }
+
   /// For the process that becomes the sandbox: puts it into the control groups;
   /// and when it is in its user namespace, into its resource limits.
   [[nodiscard]] bool Enter() const;
@@ -64,7 +74,8 @@ class Limits {
   [[nodiscard]] const LimitValues& values() const { return values_; }
   /// After End.
   [[nodiscard]] const ResourcesUsed& used() const { return used_; }
-  /// "cgroup v2", "cgroup v1", "counted"; "" without a limit.
+  /// "cgroup v2", "cgroup v1", "counted", "daemon", or several of them; ""
+  /// without a limit.
   [[nodiscard]] std::string source() const;
 
  private:
@@ -79,6 +90,7 @@ class Limits {
   [[nodiscard]] uint64_t CpuTime() const;
 
   const LimitValues values_;
+  std::vector<int> signals_;
   std::vector<std::unique_ptr<ControlGroup>> groups_;
   bool is_unified_ = false;
   /// That limits or measures it; null: no limit, or counted.

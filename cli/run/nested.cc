@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "cli/output/errors.h"
+#include "cli/output/summary_format.h"
 #include "cli/protocol/framing.h"
 #include "cli/protocol/wire.h"
 #include "cli/run/process.h"

@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <ranges>
 #include <string_view>
 
 #include "cli/output/json.h"
+#include "cli/output/summary_format.h"
 #include "cli/output/text.h"
 #include "journal/support/unique_fd.h"
 
@@ -103,13 +103,6 @@ Document ToDocument(const RunReport& report) {
 }
 
 }  // namespace
-
-std::string Seconds(uint64_t ms) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f s",
-                static_cast<double>(ms) / 1000);
-  return text.data();
-}
 
 std::string OutcomeLine(const RunReport& report) {
   const std::string time = Seconds(report.total_ms);

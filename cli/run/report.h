@@ -40,9 +40,6 @@ struct RunReport {
   uint64_t total_ms = 0;
 };
 
-/// "1.2 s".
-[[nodiscard]] std::string Seconds(uint64_t ms);
-
 /// The line about the outcome.
 [[nodiscard]] std::string OutcomeLine(const RunReport& report);
 

@@ -40,8 +40,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr int kConflictCode = 3;
-constexpr int kHeldCode = 4;
 constexpr int kNotValidCode = 5;
 constexpr int kOwnCode = 125;
 constexpr int kNotFoundCode = 127;
@@ -73,6 +71,10 @@ std::string HomeBeside(const std::string& workspace) {
   return path;
 }
 
+RunLimits WriteLimits(const RunArguments& arguments) {
+  return RunLimits::Of(arguments.limits.disk, arguments.limits.files);
+}
+
 /// What is mounted there is there only later.
 Result<Home> StartHome(const RunArguments& arguments,
                        const std::string& workspace) {
@@ -85,9 +87,14 @@ Result<Home> StartHome(const RunArguments& arguments,
   const std::string name = TRY(MakeRunName());
   const std::string stores = StateDirectory() + "/runs";
   TRY(MakeDirectories(stores));
-  home.mount =
-      TRY(HomeMount::Start(home.path, home.mountpoint, stores + "/" + name));
+  home.mount = TRY(HomeMount::Start(
+      home.path, home.mountpoint, stores + "/" + name, WriteLimits(arguments)));
   return home;
+}
+
+std::string ProfileOf(const RunArguments& arguments) {
+  const std::string name = arguments.profile.value_or("");
+  return name == "none" ? "" : name;
 }
 
 /// Paths of options, absolute and without links.
@@ -162,6 +169,7 @@ class Run {
     if (!done) {
       report_.why = "txfs failed";
       report_.code = kOwnCode;
+      run_->Explain(done.error().message, kOwnCode);
       const Status back = run_->is_open() ? run_->RollBack() : Status();
       report_.outcome = back ? "rolled back" : "not settled";
       if (!back) Say("warning: " + back.error().ToString());
@@ -186,7 +194,10 @@ class Run {
       home_ = TRY(StartHome(arguments_, workspace));
       return {};
     };
-    run_ = TRY(RunTransaction::Begin(context_, arguments_.name, on_workspace));
+    run_ = TRY(RunTransaction::Begin(
+        context_, arguments_.name,
+        {arguments_.command, ProfileOf(arguments_), WriteLimits(arguments_)},
+        on_workspace));
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
     report_.name = run_->name();
@@ -301,6 +312,8 @@ class Run {
       return run_->Announce(made);
     };
     const auto limits = TRY(Limits::Make(arguments_.limits, announce));
+    limits->Watch(run_->limit_signal());
+    if (home_.mount) limits->Watch(home_.mount->limit_signal());
     RunBounds bounds{.timeout_ms = arguments_.timeout_ms,
                      .limits = limits.get(),
                      .needed = {run_->daemon()},
@@ -327,7 +340,7 @@ class Run {
     }
     report_.code = ended.code;
     if (limits->used().memory != 0) report_.used = limits->used();
-    if (arguments_.limits.any()) report_.limits_by = limits->source();
+    report_.limits_by = limits->source();
     if (ended.code != 0) report_.why = WhyEnded(ended);
     return {};
   }
@@ -387,6 +400,7 @@ class Run {
   }
 
   Status Settle() {
+    run_->Explain(report_.why, report_.code);
     const auto settle =
         report_.code == 0 ? arguments_.on_success : arguments_.on_failure;
     if (settle == Settle::kKeep) {
@@ -404,6 +418,7 @@ class Run {
       report_.code = kConflictCode;
       report_.why = "the transaction had a change of " + PathText(*path) +
                     " before the run";
+      run_->Explain(report_.why, report_.code);
       return run_->Keep();
     }
     const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));

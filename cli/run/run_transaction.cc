@@ -132,10 +132,15 @@ Result<Client> RunTransaction::Connect() const {
   return ConnectTo(place_.mountpoint);
 }
 
-Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
-  const std::string savepoint = TRY(MakeRunName());
+Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(
+    Place place, const RunWords& words) {
+  const std::string id = TRY(MakeRunName());
   Client client = TRY(ConnectTo(place.mountpoint));
-  RunBegun begun = TRY(client.BeginRun(savepoint, !place.made.empty()));
+  RunBegun begun = TRY(client.BeginRun({.id = id,
+                                        .own = !place.made.empty(),
+                                        .command = words.command,
+                                        .profile = words.profile,
+                                        .limits = words.limits}));
   std::unique_ptr<RunTransaction> run(new RunTransaction(
       std::move(place), std::move(client), std::move(begun)));
   const StatusReply begun_in = TRY(run->client_.GetStatus());
@@ -151,6 +156,7 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(Place place) {
 
 Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
     const Context& context, const std::optional<std::string>& name,
+    const RunWords& words,
     const std::function<Status(const std::string&)>& on_workspace) {
   TRY(CheckWay("/", context.directory));
   const auto around = FindTxfsMount(context.directory);
@@ -168,11 +174,12 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
                           .mountpoint = *mountpoint,
                           .name = {},
                           .made = {},
-                          .directory = {}});
+                          .directory = {}},
+                         words);
       if (run || run.error().kind != ErrorKind::kBusy) return run;
     }
   }
-  return BeginIn(TRY(MountOwn(context, workspace, name)));
+  return BeginIn(TRY(MountOwn(context, workspace, name)), words);
 }
 
 RunTransaction::~RunTransaction() {
@@ -222,7 +229,17 @@ Result<CommitReply> RunTransaction::Commit(
   CommitRequest request;
   request.message = message;
   if (begun_.changes != 0) request.paths = PathsOf(changes);
+  Record(RunOutcome::kCommitted, false);
   CommitReply reply = TRY(client_.Commit(request));
+  const CommitReport& report = reply.report;
+  if (!report.conflicts.empty()) Explain("conflict", kConflictCode);
+  if (AnyStops(report.limits)) {
+    Explain("the commit exceeds a limit of the policy", kHeldCode);
+  }
+  Record(report.nothing       ? RunOutcome::kUnchanged
+         : report.committed() ? RunOutcome::kCommitted
+                              : RunOutcome::kKept,
+         true);
   // The commit is done, whatever becomes of the mount.
   if (const Status ended = End(); !ended) {
     Say("warning: " + ended.error().ToString());
@@ -231,8 +248,13 @@ Result<CommitReply> RunTransaction::Commit(
 }
 
 Status RunTransaction::RollBack() {
+  const RunOutcome outcome = unchanged_ && code_ == 0 ? RunOutcome::kUnchanged
+                                                      : RunOutcome::kRolledBack;
+  Record(outcome, false);
   Status done = [&]() -> Status {
     TRY(GoBack(client_));
+    is_back_ = true;
+    Record(outcome, true);
     return End();
   }();
   if (done) return done;
@@ -240,7 +262,15 @@ Status RunTransaction::RollBack() {
   return RollBackInStore();
 }
 
-Status RunTransaction::Keep() { return End(); }
+Status RunTransaction::Keep() {
+  Record(RunOutcome::kKept, true);
+  return End();
+}
+
+void RunTransaction::Record(RunOutcome outcome, bool done) {
+  std::ignore =
+      client_.SettleRun({.outcome = outcome, .why = why_, .code = code_}, done);
+}
 
 Status RunTransaction::End() {
   open_ = false;
@@ -250,9 +280,11 @@ Status RunTransaction::End() {
     auto connection = TRY(ConnectDaemon(AddressOf(*entry)));
     // A mount namespace that was made during the run has the mount, too, for as
     // long as it likes. Nobody works in it any more, but the kernel may not
-    // have written everything yet.
+    // have written everything yet. What it could not write for a run that
+    // failed, a limit may have refused.
     const auto mount = OpenAt(AT_FDCWD, place_.mountpoint, O_RDONLY);
-    if (mount && ::syncfs(mount->get()) != 0) {
+    const bool synced = !mount || ::syncfs(mount->get()) == 0;
+    if (!synced && code_ == 0 && !is_back_) {
       return Fail(errno, "cannot write the changes of the run");
     }
     // It no longer watches this process from then on.

@@ -15,6 +15,14 @@
 namespace txfs::cli {
 
 inline constexpr std::string_view kRunPrefix = "run-";
+inline constexpr int kConflictCode = 3;
+inline constexpr int kHeldCode = 4;
+/// What a run is recorded with, and what it may write.
+struct RunWords {
+  std::vector<std::string> command;
+  std::string profile;  ///< "": none
+  RunLimits limits;
+};
 /// A name for what belongs to one run: kRunPrefix and six characters.
 Result<std::string> MakeRunName();
 
@@ -27,6 +35,7 @@ class RunTransaction {
   /// called with the workspace before anything begins.
   static Result<std::unique_ptr<RunTransaction>> Begin(
       const Context& context, const std::optional<std::string>& name,
+      const RunWords& words,
       const std::function<Status(const std::string&)>& on_workspace);
   /// Rolls back a run that has not ended.
   ~RunTransaction();
@@ -51,6 +60,10 @@ class RunTransaction {
   Result<std::vector<RuleCount>> Denied();
   /// A descriptor of the daemon's process.
   [[nodiscard]] int daemon() const { return daemon_.get(); }
+  /// From MakeLimitSignal, for the limits of Begin; -1: there are none.
+  [[nodiscard]] int limit_signal() const {
+    return begun_.limit_signal ? begun_.limit_signal->get() : -1;
+  }
   /// Another connection to the daemon.
   [[nodiscard]] Result<Client> Connect() const;
   /// Changes that the transaction had before the run.
@@ -78,6 +91,11 @@ class RunTransaction {
   /// there before the run; none if there is none.
   [[nodiscard]] std::optional<std::string> EarlierAmong(
       const std::vector<NetChange>& changes) const;
+  /// Says how the run ended, for its record.
+  void Explain(std::string why, int code) {
+    why_ = std::move(why);
+    code_ = code;
+  }
   /// Commits `changes`, those of the run. If nothing was committed, the changes
   /// stay in the transaction.
   Result<CommitReply> Commit(const std::string& message,
@@ -98,13 +116,16 @@ class RunTransaction {
       : place_(std::move(place)),
         client_(std::move(client)),
         begun_(std::move(begun)) {}
-  static Result<std::unique_ptr<RunTransaction>> BeginIn(Place place);
+  static Result<std::unique_ptr<RunTransaction>> BeginIn(Place place,
+                                                         const RunWords& words);
   static Result<Place> MountOwn(const Context& context,
                                 const std::string& workspace,
                                 const std::optional<std::string>& name);
   Status GoBack(Client& client) const;
   /// Rolls back without the daemon, which has died.
   Status RollBackInStore();
+  /// Records what becomes of the run; a failure to do so fails nothing.
+  void Record(RunOutcome outcome, bool done);
   /// Ends the watch over the run, and a mount of its own.
   Status End();
 
@@ -117,6 +138,9 @@ class RunTransaction {
   UniqueFd daemon_;
   bool open_ = true;
   bool unchanged_ = false;  ///< when it was last asked
+  bool is_back_ = false;    ///< rolled back
+  std::string why_;         ///< Explain
+  int code_ = 0;
 };
 
 }  // namespace txfs::cli

@@ -266,6 +266,7 @@ Plan OverlayFilesystem::StartPlan(Op op, const Caller& caller) const {
 Result<Lsn> OverlayFilesystem::Accept(Change change,
                                       const StagedContent* content) {
   TRY(judge_.CheckLimits(change, tree_));
+  TRY(budget_.TakeNotes(change));
   const Lsn lsn = TRY(AppendAndApply(change, content));
   judge_.Count();
   return lsn;

@@ -22,6 +22,7 @@
 #include "fs/tree/plan.h"
 #include "fs/tree/tree.h"
 #include "fs/veto/judge.h"
+#include "fs/veto/run_budget.h"
 #include "journal/journal.h"
 #include "journal/support/mutex.h"
 
@@ -100,17 +101,14 @@ class OverlayFilesystem final : public Filesystem {
   /// Marks a savepoint here. Requires that no savepoint has the name.
   Result<Savepoint> MarkSavepoint(const Caller& caller,
                                   const std::string& name);
-
   /// The journal of the open transaction; stays usable after it ended.
   std::shared_ptr<Journal> journal();
-
   /// Reads a file of the base, as ReadFully.
   Result<size_t> ReadBase(const std::string& path, uint64_t offset,
                           MutableByteSpan out);
   /// The user.* attributes of an object of the base.
   Result<std::map<std::string, std::string>> ReadBaseXattrs(
       const std::string& path);
-
   /// Reads `inode` of the tree at `savepoint` of the transaction of `journal`.
   /// ENOENT: the savepoint is gone.
   Result<size_t> ReadPast(const Inode& inode, const Savepoint& savepoint,
@@ -141,6 +139,7 @@ class OverlayFilesystem final : public Filesystem {
   }
 
   PromisedSpace& promised_space() { return promised_space_; }
+  RunBudget& budget() { return budget_; }
 
  private:
   friend class Frozen;
@@ -383,6 +382,7 @@ class OverlayFilesystem final : public Filesystem {
   const FilesystemOptions options_;
   const uint64_t cookie_seed_;
   PromisedSpace promised_space_;  ///< outlives tree_
+  RunBudget budget_;
   SharedMutex write_gate_;
   SharedMutex gate_;
   std::array<SharedMutex, 64> content_locks_;

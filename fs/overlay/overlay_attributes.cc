@@ -365,8 +365,11 @@ Status OverlayFilesystem::ChangeXattr(Op op, const Caller& caller, Ino ino,
       if (other != name) plan.SetXattr(*inode, other, bytes);
     }
   }
+  RunBudget::Share share(budget_);
+  TRY(share.Take(value ? value->size() : 0, 0));
   if (owned || value) plan.SetXattr(*inode, name, std::move(value));
   TRY(AcceptFor(*inode, std::move(plan)));
+  share.Keep();
   return {};
 }
 

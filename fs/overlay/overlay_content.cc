@@ -334,6 +334,9 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
   WriteLook look = TRY(LookBeforeWrite(plan, ino, place, bytes.size(), mode));
   if (look.retired) TRY(AdoptRetired(ino));
   if (look.kept) TRY(origins_.CheckReadable(ino, *look.kept));
+  RunBudget::Share share(budget_);
+  // The rest was counted when it was reserved.
+  TRY(share.Take(bytes.size() - std::min(look.promised, bytes.size()), 0));
   const PromisedSpace::Use use(promised_space_, *journal_, look.promised);
   TRY(Stage(bytes, look));
   const auto preimage =
@@ -342,6 +345,7 @@ Result<size_t> OverlayFilesystem::WriteRecord(const Caller& caller, Ino ino,
     journal_->Abandon(look.staged);
     return std::unexpected(preimage.error());
   }
+  share.Keep();
   if (*preimage) origins_.KeepPreimage(ino, **preimage);
   return bytes.size();
 }
@@ -421,12 +425,15 @@ Status OverlayFilesystem::DoAllocate(const Caller& caller, Ino ino,
     if (IsRegular(*inode)) gaps = GapsIn(*inode, range);
   }
   const uint64_t promised = TotalBytes(gaps);
+  RunBudget::Share share(budget_);
+  TRY(share.Take(promised, 0));
   if (promised != 0) TRY(promised_space_.Promise(*journal_, promised));
   const auto preimage =
       ApplyAllocate(std::move(plan), caller, ino, range, mode, gaps);
   if (!preimage) promised_space_.needed() -= promised;
   promised_space_.Trim(*journal_);
   if (!preimage) return std::unexpected(preimage.error());
+  share.Keep();
   if (*preimage) origins_.KeepPreimage(ino, **preimage);
   return {};
 }

@@ -109,6 +109,8 @@ Result<Node> OverlayFilesystem::ApplyMake(
   Attr& attr = record.attr;
   attr.atime = attr.mtime = attr.ctime = plan.now();
   const bool is_directory = attr.type == FileType::kDirectory;
+  RunBudget::Share share(budget_);
+  TRY(share.Take(record.symlink.size(), 1));
   const Ino ino = tree_.AllocateIno();
   plan.AddInode(ino, std::move(record));
   for (const auto& [key, value] : xattrs) plan.AddXattr(ino, key, value);
@@ -116,6 +118,7 @@ Result<Node> OverlayFilesystem::ApplyMake(
   plan.TouchDirectory(*directory);
   if (is_directory) plan.CountSubdirectory(*directory, 1);
   TRY(Accept(std::move(plan)));
+  share.Keep();
   Inode& made = *tree_.Find(ino);
   made.born = made.attr().ctime;
   return Hold(made);

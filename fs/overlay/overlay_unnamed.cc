@@ -24,6 +24,9 @@ Result<Node> OverlayFilesystem::CreateUnnamed(const Caller& caller,
   const Inode* parent = TRY(FindDirectory(directory));
   if (parent->IsOrphan()) return Fail(ENOENT, "directory");
   TRY(LockCheck(base_).Make(*parent));
+  RunBudget::Share share(budget_);
+  TRY(share.Take(0, 1));
+  share.Keep();
   SetOwner(record, *parent, caller);
   Attr& attr = record.attr;
   attr.atime = attr.mtime = attr.ctime = options_.clock->Now();

@@ -92,6 +92,17 @@ class StoredWorkspace final : public Workspace {
     return Vaults(base_, store_->dir()).Read(path, offset, out);
   }
   Result<GcReport> CollectGarbage(const Retention& retention) override;
+  void BeginRun(const RunRecord& run) override;
+  void SettleRun(const RunRecord& run) override;
+  void EndRun(const RunRecord& run) override;
+  std::vector<RunRecord> Runs() override {
+    const MutexLock lock(mutex_);
+    return summary_.runs;
+  }
+  void LimitRun(const RunLimits& limits,
+                std::function<void(RunLimit)> on_exceeded) override {
+    filesystem_->budget().Set(limits, std::move(on_exceeded));
+  }
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override {
     return filesystem_->journal()->ReadLog(first, visit);
@@ -256,6 +267,16 @@ class StoredWorkspace final : public Workspace {
   StaleCaches LookAgain(std::span<const Ino> inos) REQUIRES(end_mutex_);
   /// Reads the base again after a change that was not our commit.
   void RefreshTree() REQUIRES(end_mutex_);
+  // workspace_runs.cc
+  /// The runs are those of a daemon that has died.
+  void InterruptRuns() EXCLUDES(mutex_);
+  /// Puts the run that settles into `ended`, the record of an end.
+  void AddSettledRun(TransactionSummary& ended) const REQUIRES(mutex_);
+  /// Drops the others, which had no part in the commit of `part`.
+  void KeepSettledRun(TransactionSummary& part) const EXCLUDES(mutex_);
+  /// Takes the runs that go on out of those of a transaction that has ended.
+  std::vector<RunRecord> RunsThatGoOn() REQUIRES(mutex_);
+  void WriteRuns() REQUIRES(mutex_);
   // workspace_savepoints.cc
   Result<std::shared_ptr<Past>> PastAt(const std::string& name);
   /// The cached tree of an ended transaction, to be destroyed without the lock.
@@ -279,6 +300,7 @@ class StoredWorkspace final : public Workspace {
   bool discard_half_way_ GUARDED_BY(end_mutex_) = false;
   mutable Mutex mutex_;
   TransactionSummary summary_ GUARDED_BY(mutex_);
+  std::optional<RunRecord> settling_ GUARDED_BY(mutex_);  ///< SettleRun
   std::optional<FileLock> transaction_lock_ GUARDED_BY(mutex_);
   std::function<void(const StaleCaches&)> listener_ GUARDED_BY(mutex_);
   std::function<void(const std::vector<PathEvent>&)> path_listener_

@@ -140,6 +140,7 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
     const MutexLock lock(mutex_);
     filesystem_->origins().BeginsAt(summary_.created);
   }
+  InterruptRuns();
   // Nobody has seen anything that could be stale.
   filesystem_->WhileFrozen(FollowLater);
   return {};

@@ -12,6 +12,7 @@
 #include "fs/planning/resolution.h"
 #include "fs/posix/filesystem.h"
 #include "fs/posix/path_event.h"
+#include "fs/veto/run_budget.h"
 #include "fs/workspace/archive.h"
 #include "journal/savepoint.h"
 #include "journal/store.h"
@@ -181,6 +182,23 @@ class Workspace : public Archive {
   /// dropped. An empty name: the newest. Open files, mount and working
   /// directories stay usable.
   virtual Result<RollbackReport> Rollback(const std::string& name) = 0;
+
+  // Runs of `txfs run`, recorded in the transaction.
+
+  /// Adds one that begins, and where in the log that is.
+  virtual void BeginRun(const RunRecord& run) = 0;
+  /// Prepares its end: if the transaction or a part of it ends now, the history
+  /// gets `run` as its record.
+  virtual void SettleRun(const RunRecord& run) = 0;
+  /// Records that it ended as `run`, unless it ended with a transaction.
+  virtual void EndRun(const RunRecord& run) = 0;
+  /// Those of the open transaction, the last at the end.
+  virtual std::vector<RunRecord> Runs() = 0;
+  /// Refuses (EDQUOT) what operations write and make from now on beyond
+  /// `limits`; none: nothing. `on_exceeded` is called for each refusal, with
+  /// locks held.
+  virtual void LimitRun(const RunLimits& limits,
+                        std::function<void(RunLimit)> on_exceeded) = 0;
 
   /// Visits logged changes from `first` on.
   virtual Status ReadLog(Lsn first,

@@ -270,6 +270,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(Frozen& frozen,
     record.summary.of = record.summary.id;
     record.summary.id = TRY(store_->ReserveId(record.summary.ended));
     record.summary.created = record.summary.ended;
+    KeepSettledRun(record.summary);
   }
   record.vault = attempt.vault = record.summary.id;
   TRY(Handover(frozen).PinOrphans());

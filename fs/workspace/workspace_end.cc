@@ -131,6 +131,7 @@ TransactionSummary StoredWorkspace::Ended(TransactionState state,
   ended.author = CurrentUser();
   ended.ended = options_.filesystem.clock->Now();
   if (denials) ended.denied = denials->CountByRule();
+  AddSettledRun(ended);
   return ended;
 }
 
@@ -162,7 +163,9 @@ void StoredWorkspace::Replace(Frozen& frozen, std::shared_ptr<Journal> next,
   follows_ = true;
   summary.name = summary_.name;
   summary.created = options_.filesystem.clock->Now();
+  summary.runs = RunsThatGoOn();
   summary_ = std::move(summary);
+  if (!summary_.runs.empty()) WriteRuns();
   filesystem_->origins().BeginsAt(summary_.created);
 }
 

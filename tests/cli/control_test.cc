@@ -555,6 +555,15 @@ TEST_F(ControlTest, ShowsACommitWithItsContent) {
                               .author = "somebody",
                               .of = "000000000002",
                               .undone_by = "000000000004",
+                              .runs = {{.id = "run-abc234",
+                                        .command = {"make", "t\xFF"},
+                                        .is_cut = true,
+                                        .profile = "p",
+                                        .outcome = RunOutcome::kRolledBack,
+                                        .why = "exit 2",
+                                        .code = 2,
+                                        .begin = {5, 6},
+                                        .milliseconds = 7}},
                               .undoable = true};
   workspace_->view.has_changes = true;
   workspace_->view.lost = {{.path = "l\xFF", .reason = "deleted"}};
@@ -576,6 +585,7 @@ TEST_F(ControlTest, ShowsACommitWithItsContent) {
   EXPECT_EQ(view->summary.author, "somebody");
   EXPECT_EQ(view->summary.of, "000000000002");
   EXPECT_EQ(view->summary.undone_by, "000000000004");
+  EXPECT_EQ(view->summary.runs, workspace_->view.summary.runs);
   EXPECT_TRUE(view->summary.undoable);
   ASSERT_EQ(view->lost.size(), 1U);
   EXPECT_EQ(view->lost[0].path, "l\xFF");
@@ -630,6 +640,22 @@ TEST_F(ControlTest, FiltersTheLogAndHidesWhatIsInternal) {
   EXPECT_FALSE(page->end);
   EXPECT_EQ(client.Log({.op = "reap", .path = std::nullopt}).error().kind,
             ErrorKind::kUsage);
+}
+
+TEST_F(ControlTest, NamesTheRunOfAnOperation) {
+  for (int i = 0; i < 5; ++i) AddLog(Op::kWrite, "f");
+  workspace_->runs = {{.id = "run-a",
+                       .outcome = RunOutcome::kKept,
+                       .after = Lsn{1},
+                       .until = Lsn{3}},
+                      {.id = "run-b", .after = Lsn{4}}};
+  Client client = Connect();
+  const auto log = client.Log({.path = std::nullopt});
+  ASSERT_TRUE(log) << log.error().ToString();
+  std::vector<std::string> runs;
+  for (const LogEntry& entry : log->entries) runs.push_back(entry.run);
+  EXPECT_EQ(runs,
+            (std::vector<std::string>{"", "run-a", "run-a", "", "run-b"}));
 }
 
 TEST_F(ControlTest, TellsOfDenialsAndHowManyAreOnlyCounted) {

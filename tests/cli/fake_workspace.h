@@ -96,6 +96,7 @@ class FakeWorkspace : public Workspace {
   int recoveries = 0;
   std::vector<NetChange> changes;
   std::vector<LogEntry> log;
+  std::vector<RunRecord> runs;
   Denials denials;
   std::vector<Conflict> conflicts;
   Status looking;                   ///< how looking for them goes
@@ -162,6 +163,11 @@ class FakeWorkspace : public Workspace {
   }
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;
+  void BeginRun(const RunRecord& run) override { runs.push_back(run); }
+  void SettleRun(const RunRecord&) override {}
+  void EndRun(const RunRecord&) override {}
+  std::vector<RunRecord> Runs() override { return runs; }
+  void LimitRun(const RunLimits&, std::function<void(RunLimit)>) override {}
   Status ReadLog(Lsn first,
                  const std::function<bool(const LogEntry&)>& visit) override;
   Result<Denials> ReadDenials() override { return denials; }

@@ -45,6 +45,8 @@ void CheckStable(const Bytes& bytes, const Decode& decode,
 
 void ReadSummary(ByteSpan in) {
   CheckStable(Framed("TXFSTXN\n", 2, in), DecodeSummary, EncodeSummary);
+  CheckStable(Framed("TXFSTXN\n", 3, in), DecodeSummary, EncodeSummary);
+  CheckStable(Framed("TXFSRUN\n", 1, in), DecodeRuns, EncodeRuns);
 }
 
 /// After the kind and the rest of a summary that is sound.

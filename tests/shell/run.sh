@@ -107,7 +107,7 @@ os.execvp(sys.argv[1], sys.argv[1:])' txfs run -- sh -c 'echo no >file; exit 3' 
     # shellcheck disable=SC2086
     refuses_with_hint 125 "" txfs run $options
   done
-  refuses_with_hint 125 "root directory" txfs -C / run -- true
+  refuses_with_hint 125 "" txfs -C / run -- true
   equal plain "$(cat file)" "content"
   cd ..
 }
