@@ -13,20 +13,21 @@ namespace txfs::cli {
 /// merges files: with it come 16 other libraries, whose symbols take half of
 /// the start of a command.
 struct LibGit {
-#define TXFS_GIT_FUNCTIONS(USE)                                               \
-  USE(git_diff_find_similar)                                                  \
-  USE(git_diff_free)                                                          \
-  USE(git_diff_get_delta)                                                     \
-  USE(git_diff_num_deltas)                                                    \
-  USE(git_diff_tree_to_tree)                                                  \
-  USE(git_error_last)                                                         \
-  USE(git_libgit2_init) USE(git_libgit2_opts) USE(git_mempack_new)            \
-      USE(git_merge_file) USE(git_merge_file_result_free)                     \
-          USE(git_odb_add_backend) USE(git_odb_free) USE(git_odb_new)         \
-              USE(git_odb_write) USE(git_patch_free) USE(git_patch_from_diff) \
-                  USE(git_patch_get_delta) USE(git_patch_line_stats)          \
-                      USE(git_patch_print) USE(git_repository_free)           \
-                          USE(git_repository_wrap_odb) USE(git_tree_free)     \
+#define TXFS_GIT_FUNCTIONS(USE)                                           \
+  USE(git_diff_find_similar)                                              \
+  USE(git_diff_free)                                                      \
+  USE(git_diff_get_delta)                                                 \
+  USE(git_diff_num_deltas)                                                \
+  USE(git_diff_tree_to_tree)                                              \
+  USE(git_error_last)                                                     \
+  USE(git_libgit2_init)                                                   \
+  USE(git_libgit2_opts) USE(git_mempack_new) USE(git_merge_file)          \
+      USE(git_merge_file_result_free) USE(git_odb_add_backend)            \
+          USE(git_odb_free) USE(git_odb_new) USE(git_odb_write)           \
+              USE(git_patch_free) USE(git_patch_from_diff)                \
+                  USE(git_patch_get_delta) USE(git_patch_line_stats)      \
+                      USE(git_patch_print) USE(git_repository_free)       \
+                          USE(git_repository_wrap_odb) USE(git_tree_free) \
                               USE(git_tree_lookup)
 #define TXFS_GIT_MEMBER(name) decltype(&::name) name = nullptr;
   TXFS_GIT_FUNCTIONS(TXFS_GIT_MEMBER)
