@@ -13,6 +13,7 @@ namespace txfs::cli {
 /// merges files: with it come 16 other libraries, whose symbols take half of
 /// the start of a command.
 struct LibGit {
+// clang-format off
 #define TXFS_GIT_FUNCTIONS(USE)                                           \
   USE(git_diff_find_similar)                                              \
   USE(git_diff_free)                                                      \
@@ -29,6 +30,7 @@ struct LibGit {
                       USE(git_patch_print) USE(git_repository_free)       \
                           USE(git_repository_wrap_odb) USE(git_tree_free) \
                               USE(git_tree_lookup)
+// clang-format on
 #define TXFS_GIT_MEMBER(name) decltype(&::name) name = nullptr;
   TXFS_GIT_FUNCTIONS(TXFS_GIT_MEMBER)
 #undef TXFS_GIT_MEMBER
