@@ -13,7 +13,7 @@ namespace txfs::cli {
 /// merges files: with it come 16 other libraries, whose symbols take half of
 /// the start of a command.
 struct LibGit {
-// clang-format off
+  // clang-format off
 #define TXFS_GIT_FUNCTIONS(USE)                                           \
   USE(git_diff_find_similar)                                              \
   USE(git_diff_free)                                                      \

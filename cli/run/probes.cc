@@ -94,6 +94,7 @@ Status TryMount() {
   TRY(MakeDirectoryAt(AT_FDCWD, mountpoint, 0700));
   const std::unique_ptr<HomeMount> mount =
       TRY(HomeMount::Start(base, mountpoint, directory->Below("store"), {}));
+  TRY(mount->Await());
   TRY(UseMount(mountpoint, base));
   const HomeChanges changes = TRY(mount->Finish({kProbeFile}));
   if (!changes.problem.empty()) return Fail(0, changes.problem);
