@@ -764,9 +764,10 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
 /// Whether bwrap failed because somebody removed the directory of a mount, and
 /// with it the mount in each namespace, while it looked at all mounts.
 bool LostAMount(const Ended& ended) {
-  return ended.why == Ended::Why::kNotBegun &&
-         ended.said.contains("No such file or directory") &&
-         ended.said.contains("remount");
+  return ended.why == Ended::Why::kNotBegun && ended.said.contains("remount") &&
+         // Its directory is gone, or is found without the mount.
+         (ended.said.contains("No such file or directory") ||
+          ended.said.contains("Invalid argument"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -253,14 +254,51 @@ std::pair<std::string, std::string> SplitPath(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
+/// Of a FUSE filesystem that may not answer: what the kernel knows itself.
+Result<dev_t> DeviceAt(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct statx st{};
+  if (!fd.valid() ||
+      ::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) != 0) {
+    return Fail(errno, "stat " + path);
+  }
+  return makedev(st.stx_dev_major, st.stx_dev_minor);
+}
+
 Status CheckMounted(const std::string& name, const std::string& mountpoint,
                     dev_t device) {
-  const UniqueFd root(::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  const auto table = TRY(ReadMountTable());
-  const MountEntry* entry = MountOf(root.get(), table);
-  if (entry != nullptr && entry->device() == device) return {};
-  return Fail(EINVAL, "cannot unmount " + mountpoint +
-                          ": it is no longer the same mount");
+  const std::string what = "cannot unmount " + mountpoint;
+  const auto there = DeviceAt(name);
+  if (!there) return Fail(there.error().code, what);
+  if (*there != device) {
+    return Fail(EINVAL, what + ": it is no longer the same mount");
+  }
+  return {};
+}
+
+Status Unmount(const std::string& mountpoint, bool lazy, dev_t device) {
+  const auto [parent, name] = SplitPath(mountpoint);
+  const auto directory = OpenName(parent, O_DIRECTORY);
+  if (!directory) {
+    return Fail(directory.error().code, "cannot unmount " + mountpoint);
+  }
+  // Not the mount's own descriptor, which would keep it busy.
+  const std::string target =
+      "/proc/self/fd/" + std::to_string(directory->get()) + "/" + name;
+  if (device != 0) TRY(CheckMounted(target, mountpoint, device));
+  if (::geteuid() != 0) return FusermountUnmount(mountpoint, lazy);
+  const int flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
+  if (::umount2(target.c_str(), flags) == 0) return {};
+  const int code = errno;
+  return Fail(code == EBUSY ? ErrorKind::kBusy : ErrorKind::kFailed, code,
+              "cannot unmount " + mountpoint);
+}
+
+bool IsMountedAt(const std::string& mountpoint, dev_t device) {
+  const auto table = ReadMountTable();
+  return !table || std::ranges::any_of(*table, [&](const MountEntry& entry) {
+    return entry.mountpoint == mountpoint && entry.device() == device;
+  });
 }
 
 }  // namespace
@@ -310,21 +348,10 @@ Status RemountFuse(const MountEntry& entry,
 }
 
 Status UnmountPath(const std::string& mountpoint, bool lazy, dev_t device) {
-  const auto [parent, name] = SplitPath(mountpoint);
-  const auto directory = OpenName(parent, O_DIRECTORY);
-  if (!directory) {
-    return Fail(directory.error().code, "cannot unmount " + mountpoint);
-  }
-  // Not the mount's own descriptor, which would keep it busy.
-  const std::string target =
-      "/proc/self/fd/" + std::to_string(directory->get()) + "/" + name;
-  if (device != 0) TRY(CheckMounted(target, mountpoint, device));
-  if (::geteuid() != 0) return FusermountUnmount(mountpoint, lazy);
-  const int flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
-  if (::umount2(target.c_str(), flags) == 0) return {};
-  const int code = errno;
-  return Fail(code == EBUSY ? ErrorKind::kBusy : ErrorKind::kFailed, code,
-              "cannot unmount " + mountpoint);
+  const Status done = Unmount(mountpoint, lazy, device);
+  // Who served it, or found it dead, may have unmounted it meanwhile.
+  if (!done && device != 0 && !IsMountedAt(mountpoint, device)) return {};
+  return done;
 }
 
 bool IsMountDead(const std::string& mountpoint) {

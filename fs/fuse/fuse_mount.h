@@ -37,8 +37,9 @@ Status RemountFuse(const MountEntry& entry,
 std::string FusermountOptions(const MountOptions& options);
 
 /// Unmounts the topmost mount at `mountpoint`. EBUSY while it is in use, unless
-/// `lazy`; EINVAL if nothing is mounted there, or a filesystem other than
-/// `device` (an st_dev; 0: any). Follows no symbolic link.
+/// `lazy`; EINVAL if nothing is mounted there. With `device`, an st_dev, only
+/// that filesystem: done if it is not mounted there any more; EINVAL while
+/// another is mounted over it. Follows no symbolic link.
 Status UnmountPath(const std::string& mountpoint, bool lazy, dev_t device = 0);
 
 /// Whether the daemon of the mount at `mountpoint` is gone. Sends it a request;

@@ -69,17 +69,6 @@ Status Attach(fuse_session* session, UniqueFd device) {
   return {};
 }
 
-/// The device number of what is mounted on top at `mountpoint`, asking nobody.
-dev_t DeviceMountedAt(const std::string& mountpoint) {
-  dev_t device = 0;
-  const auto table = ReadMountTable();
-  if (!table) return device;
-  for (const MountEntry& entry : *table) {
-    if (entry.mountpoint == mountpoint) device = entry.device();
-  }
-  return device;
-}
-
 unsigned ThreadCount(unsigned asked) {
   if (asked != 0) return asked;
   return std::clamp(std::thread::hardware_concurrency(), 2U, 4U);
@@ -134,7 +123,6 @@ class MountedSession final : public FuseSession {
   }
 
   Status Unmount(bool lazy) override {
-    if (DeviceMountedAt(mountpoint_) != device_) return {};
     if (!lazy) announcer_.Await();
     return UnmountPath(mountpoint_, lazy, device_);
   }

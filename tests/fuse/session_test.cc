@@ -765,14 +765,34 @@ TEST_F(FuseMountTest, OnlyWhatIsMeantIsUnmounted) {
   ASSERT_NO_FATAL_FAILURE(Mount(OneFile()));
   const auto entry = FindTxfsMount(mount().path());
   ASSERT_TRUE(entry);
-  EXPECT_FALSE(UnmountPath(mount().path(), false, entry->device() + 1));
+  // One that is not there is unmounted already.
+  EXPECT_TRUE(UnmountPath(mount().path(), false, entry->device() + 1));
   const std::string link = mount().path() + ".link";
   ASSERT_EQ(::symlink("/tmp", link.c_str()), 0);
   EXPECT_FALSE(UnmountPath(
       link + mount().path().substr(mount().path().rfind('/')), false));
   ::unlink(link.c_str());
   EXPECT_TRUE(FindTxfsMount(mount().path()));
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::mount("none", mount().path().c_str(), "tmpfs", 0, nullptr), 0);
+    const Status hidden = UnmountPath(mount().path(), true, entry->device());
+    ASSERT_EQ(::umount(mount().path().c_str()), 0);
+    ASSERT_FALSE(hidden);
+    EXPECT_THAT(hidden.error().message, HasSubstr("no longer the same mount"));
+  }
   EXPECT_TRUE(UnmountPath(mount().path(), false, entry->device()));
+  EXPECT_FALSE(FindTxfsMount(mount().path()));
+}
+
+TEST_F(FuseMountTest, WhatAnotherHasUnmountedIsNoFailure) {
+  ASSERT_NO_FATAL_FAILURE(Mount(OneFile()));
+  const auto entry = FindTxfsMount(mount().path());
+  ASSERT_TRUE(entry);
+  ASSERT_TRUE(UnmountPath(mount().path(), true, entry->device()));
+  EXPECT_TRUE(UnmountPath(mount().path(), true, entry->device()));
+  const std::string gone = mount().path() + "-gone";
+  EXPECT_TRUE(UnmountPath(gone, true, entry->device()));
+  EXPECT_FALSE(UnmountPath(gone, true));
 }
 
 /// Mounting as an ordinary user. Root gives nobody a /dev/fuse that users may
