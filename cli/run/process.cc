@@ -390,6 +390,8 @@ class Supervision {
     if (code_) return {Ended::Why::kItself, *code_};
     if (stopped_by_ != 0) return {Ended::Why::kItself, 128 + stopped_by_};
     const bool begun = is_plain_ || (first_ != 0 && WIFSIGNALED(state));
+    // It met the process that was about to execute the command.
+    if (!begun && sent_ != 0) return {Ended::Why::kItself, 128 + sent_};
     return {begun ? Ended::Why::kItself : Ended::Why::kNotBegun,
             WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state)};
   }
@@ -482,6 +484,7 @@ class Supervision {
                           : first_ == 0 ? 0
                                         : ChildOf(first_);
     if (command > 0) {
+      sent_ = signal;
       ::kill(command, signal);
     } else {
       stopped_by_ = signal;
@@ -538,6 +541,7 @@ class Supervision {
   bool lost_ = false;
   bool ending_ = false, timed_out_ = false;
   int stopped_by_ = 0;  ///< a signal that came before the command began
+  int sent_ = 0;        ///< the last signal to the command
   std::optional<ExceededLimit> exceeded_;
   pid_t first_ = 0;  ///< pid 1 of the sandbox, as seen here
   UniqueFd first_fd_;
