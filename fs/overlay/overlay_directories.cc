@@ -67,7 +67,11 @@ Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
     snapshot->entries = Merge(*inode, base);
   }
   AssignCookies(snapshot->entries, cookie_seed_);
-  directories_.Put(ino, snapshot);
+  // Whoever has the number of a file in it may go, and tell no directory.
+  const bool borrows = std::ranges::any_of(
+      snapshot->entries,
+      [](const DirEntry& entry) { return IsInPlaceOfOther(entry.st_ino); });
+  if (!borrows) directories_.Put(ino, snapshot);
   return snapshot;
 }
 

@@ -32,6 +32,12 @@ inline constexpr uint64_t kNewInodeBit = uint64_t{1} << 52;
 /// that of another inode here.
 inline constexpr uint64_t kOtherInodeBit = uint64_t{1} << 51;
 
+/// Whether `number` is given to a base object whose own number another inode
+/// has.
+constexpr bool IsInPlaceOfOther(uint64_t number) {
+  return (number & kOtherInodeBit) != 0;
+}
+
 /// A base directory that the transaction shows at another path.
 struct MovedDirectory {
   std::string base_path, path;

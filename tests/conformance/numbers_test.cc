@@ -167,5 +167,24 @@ TEST_P(NumbersTest, NoOtherFileHasTheNumberOfAHeldOne) {
   ASSERT_OK(fs().Close(open));
 }
 
+/// As above, and the held file goes between a list of the directory and the
+/// first lookup of the other one.
+TEST_P(NumbersTest, AListFollowsANumberThatIsFreeAgain) {
+  const TempDir outside;
+  const string kept = outside.path() + "/kept";
+  base().File("d/f", "");
+  ASSERT_EQ(::link((base().root() + "/d/f").c_str(), kept.c_str()), 0);
+  const Handle open = Open("d/f", O_RDONLY);
+  ASSERT_OK(fs().Unlink("d/f"));
+  Commit();
+  ASSERT_EQ(::rename(kept.c_str(), (base().root() + "/d/one").c_str()), 0);
+  ASSERT_OK(fs().WriteFile("d/h", "new"));  // the directory is looked at again
+  AcceptBase();
+  EXPECT_NE(Listed("d/one"), 0U);
+  ASSERT_OK(fs().Close(open));
+  const uint64_t number = St("d/one").st_ino;
+  EXPECT_EQ(Listed("d/one"), number);
+}
+
 }  // namespace
 }  // namespace txfs::testing
