@@ -164,7 +164,6 @@ class Run {
     TRY(Begin());
     Status done = Work();
     home_.mount.reset();
-    channel_.reset();
     StopProxy();
     if (!done) {
       report_.why = "txfs failed";
@@ -207,7 +206,7 @@ class Run {
     sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,
                                std::move(environment)));
     TRY(StartProxy());
-    TRY(OpenChannel());
+    TRY(PlaceSocket());
     if (home_.mount) TRY(home_.mount->Await());
     Phase("begin");
     return {};
@@ -238,33 +237,20 @@ class Run {
     return {};
   }
 
-  /// A run in the run is a part of it.
-  Status OpenChannel() {
+  /// A run in the run is a part of it, and finds a socket.
+  Status PlaceSocket() {
     const std::vector<std::string> directories = TRY(MakeRuntimeDirectories());
     const std::string name = TRY(MakeRunName());
-    Client client = TRY(run_->Connect());
-    const std::string path = directories.front() + "/" + name + ".run";
-    TRY(run_->AnnounceSocket(path));
-    channel_ = TRY(RunChannel::Open(path, std::move(client)));
+    socket_ = directories.front() + "/" + name + ".run";
+    TRY(run_->AnnounceSocket(socket_));
     if (arguments_.no_sandbox) {
-      sandbox_.environment.emplace_back(kRunVariable, channel_->path());
+      sandbox_.environment.emplace_back(kRunVariable, socket_);
       return {};
     }
     // The workspace's is the last one.
-    sandbox_.binds.insert(sandbox_.binds.begin(),
-                          {channel_->path(), kRunSocket, false});
+    sandbox_.binds.insert(sandbox_.binds.begin(), {socket_, kRunSocket, false});
     sandbox_.environment.emplace_back(kRunVariable, kRunSocket);
     return {};
-  }
-
-  void CloseChannel() {
-    channel_.reset();
-    std::erase_if(sandbox_.binds, [](const Sandbox::Bind& bind) {
-      return bind.at == kRunSocket;
-    });
-    std::erase_if(sandbox_.environment, [](const auto& variable) {
-      return variable.first == kRunVariable;
-    });
   }
 
   Status Work() {
@@ -283,8 +269,6 @@ class Run {
       Say("error: " + report_.why);
     } else {
       const Status executed = Execute(arguments_.command);
-      // Nobody goes back to a savepoint of the command from now on.
-      CloseChannel();
       // What the command did there is not in the home itself.
       for (Sandbox::Bind& bind : sandbox_.binds) bind.alike.clear();
       TRY(executed);
@@ -323,11 +307,16 @@ class Run {
     if (home_.mount) bounds.needed.push_back(home_.mount->daemon());
     if (proxy_) bounds.needed.push_back(proxy_->process());
     const auto on_begin = [&](pid_t pid) { std::ignore = run_->Started(pid); };
+    // Each has its own: a validator does not go back to where the command
+    // began.
+    Client client = TRY(run_->Connect());
+    const auto channel = TRY(RunChannel::Open(socket_, std::move(client)));
     const Ended ended =
         arguments_.no_sandbox
             ? TRY(RunPlain(command, PlainDirectory(), PlainEnvironment(),
                            bounds, on_begin))
             : TRY(RunSandboxed(sandbox_, command, bounds, on_begin));
+    if (ended.why != Ended::Why::kLost) TRY(channel->Close());
     if (ended.why == Ended::Why::kLost && proxy_ && proxy_->is_lost()) {
       return Fail(0, "the proxy for --network has died", "try again");
     }
@@ -503,7 +492,7 @@ class Run {
   Home home_;
   Sandbox sandbox_;
   std::unique_ptr<NetworkProxy> proxy_;
-  std::unique_ptr<RunChannel> channel_;
+  std::string socket_;  ///< for runs in the run
   UniqueFd report_file_;
   std::vector<std::string> kept_;  ///< --rw, absolute
   RunReport report_;
