@@ -1,10 +1,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/options/options.h"
@@ -151,6 +153,32 @@ Status TakeNetwork(const std::string& text, RunArguments& run) {
   return {};
 }
 
+/// Refuses what a run in a run cannot give: it has the sandbox, the limits and
+/// the transaction of the run around it.
+Status RefuseInRun(const RunOptions& options) {
+  const RunArguments& run = options.run;
+  const std::array<std::pair<const char*, bool>, 11> refused = {{
+      {"--network", !options.network.empty() && options.network != "host"},
+      {"--home", !options.home.empty() && options.home != "rw"},
+      {"--hide", !run.hide.empty()},
+      {"--memory", !options.memory.empty()},
+      {"--cpu-time", !options.cpu_time.empty()},
+      {"--pids", run.limits.pids != 0},
+      {"--disk", !options.disk.empty()},
+      {"--files", run.limits.files != 0},
+      {"--strict", run.strict},
+      {"--no-nested", options.may_not_nest},
+      {"--name", run.name.has_value()},
+  }};
+  for (const auto& [name, is_given] : refused) {
+    if (!is_given) continue;
+    return Fail(ErrorKind::kUsage, 0,
+                std::string(name) + " has no effect for a run in a run",
+                "give it to the run around this one");
+  }
+  return {};
+}
+
 Result<RunArguments> ToArguments(RunOptions options,
                                  const std::vector<std::string>& words,
                                  const Context& context) {
@@ -165,6 +193,7 @@ Result<RunArguments> ToArguments(RunOptions options,
   // A run in a run has the sandbox of the outer one, and sees neither
   // configuration nor profiles.
   const bool is_nested = IsInRun();
+  if (is_nested) TRY(RefuseInRun(options));
   const RunConfig config =
       is_nested || options.ignores_config ? RunConfig() : TRY(ReadRunConfig());
   const bool takes_profile = !run.profile && config.profile;

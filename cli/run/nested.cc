@@ -289,6 +289,12 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
     report_file =
         TRY(OpenReport(MakeAbsolute(context.directory, arguments.json)));
   }
+  for (const std::string& word : arguments.env) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos) continue;
+    ::setenv(word.substr(0, equals).c_str(), word.substr(equals + 1).c_str(),
+             1);
+  }
   RunReport report;
   report.command = arguments.command;
   const auto execute = [&](const std::vector<std::string>& command) -> Status {

@@ -78,3 +78,14 @@ equal w "$(cat v)" "what was validated"
 # Without a sandbox.
 run 0 "committed 1 change" --no-sandbox -- sh -c 'echo x >v; txfs run -- sh -c "echo y >v; exit 1" || :'
 equal x "$(cat v)" "content without a sandbox"
+
+# What an inner run cannot give is refused before the command runs; the rest works.
+for option in "--network none" "--network example.org" "--hide /usr/share" "--memory 1G" "--pids 50" "--disk 1G" \
+  "--files 9" "--cpu-time 1m" "--home ro" "--home cow" "--strict" "--no-nested" "--name other"; do
+  run 125 "${option%% *} has no effect for a run in a run" -- sh -c "txfs run $option -- sh -c 'echo no >v'"
+done
+run 124 "rolled back: timeout" -- txfs run --timeout 300ms -- sleep 600
+run 3 "rolled back" --on-failure commit -- sh -c '
+  txfs run --json report --env WORD=word -- sh -c "echo \$WORD; exit 3"'
+equal word "$(cat "$TMPDIR/out")" "a variable that was set"
+equal "rolled back exit 3 3" "$(json '" ".join([d["outcome"], d["why"], str(d["exit_code"])])' <report)" "report"
