@@ -34,7 +34,7 @@
 #include "cli/protocol/framing.h"
 #include "cli/run/id_map.h"
 #include "cli/run/proxy.h"
-#include "cli/run/terminal_filter.h"
+#include "cli/run/sandbox_filter.h"
 #include "journal/support/file.h"
 
 namespace txfs::cli {
@@ -683,7 +683,7 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
     start.proxied = UniqueFd(ends[1]);
   }
   const std::string words = Joined(BwrapArguments(sandbox, !start.is_root));
-  const std::string program = TRY(TerminalFilter());
+  const std::string program = TRY(SandboxFilter(!sandbox.has_network));
   const UniqueFd arguments = Raised(TRY(MemoryFile(words)));
   const UniqueFd filter = Raised(TRY(MemoryFile(program)));
   const UniqueFd said = Raised(TRY(MemoryFile("")));

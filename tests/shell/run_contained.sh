@@ -62,6 +62,7 @@ must_fail "see the state of txfs" sh -c '[ -n "$(ls -A "$XDG_STATE_HOME/txfs")" 
 must_fail "reach a daemon" sh -c 'ls /run/txfs/*.sock /run/user/*/txfs/* /tmp/txfs-"$(id -u)"/* "$XDG_STATE_HOME"/txfs/run/* 2>/dev/null | grep .'
 must_fail "make a user namespace" unshare --user true
 must_fail "make a mount namespace" unshare --mount true
+must_fail "trace process 1" python3 -c 'import ctypes; exit(ctypes.CDLL(None).ptrace(0x4206, 1, 0, 0) != 0)'
 must_fail "mount" mount -t tmpfs none /mnt
 must_fail "uncover what is hidden" umount "$HOME/.ssh"
 must_fail "uncover the base" umount "$PWD"
