@@ -59,6 +59,21 @@ constexpr std::array kCredentials = {
     ".terraform.d/credentials.tfrc.json",
 };
 
+/// Sockets below the home of services that act outside of the sandbox, or
+/// directories of these. Others, which cannot be known, are out of reach in a
+/// home that is copied on write.
+constexpr std::array kSockets = {
+    ".docker/run",
+    ".docker/desktop",
+    ".colima",
+    ".rd/docker.sock",
+    ".lima",
+    ".orbstack",
+    ".local/share/containers/podman/machine",
+    ".1password",
+    ".bitwarden-ssh-agent.sock",
+};
+
 using Table = std::vector<MountEntry>;
 
 /// All names of `paths` in `table`.
@@ -159,9 +174,11 @@ Result<std::vector<std::string>> HiddenPaths(
   const std::string home = HomeOfCaller();
   std::vector<std::string> paths = hide;
   if (!home.empty()) {
-    for (const char* name : kCredentials) {
+    const auto add = [&](const char* name) {
       paths.push_back(ResolvePath(home, name));
-    }
+    };
+    std::ranges::for_each(kCredentials, add);
+    std::ranges::for_each(kSockets, add);
   }
   const auto is_shown = [&](const std::string& path) {
     return std::ranges::find(show, path) != show.end();

@@ -228,7 +228,7 @@ class Run {
   Status RestrictByWorkspace(const std::string& workspace) {
     const RunConfig config = TRY(ReadWorkspaceRunConfig(workspace));
     const size_t of_user = arguments_.configuration.size();
-    Restrict(config, context_, arguments_);
+    Restrict(config, arguments_);
     report_.configuration = arguments_.configuration;
     const auto restricts = arguments_.configuration | std::views::drop(of_user);
     if (restricts.empty()) return {};

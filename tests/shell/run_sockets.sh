@@ -53,3 +53,22 @@ vsock='import socket; socket.socket(40, 1)'
 if python3 -c "$vsock" 2>/dev/null; then
   txfs run -- python3 -c "$vsock" 2>"$TMPDIR/err" || fail "no AF_VSOCK with the machine's network: $(cat "$TMPDIR/err")"
 fi
+
+# Sockets of services in the home are hidden, also where the home is not copied.
+mkdir -p "$HOME/.docker/run" "$HOME/.colima/default"
+set -- "$HOME/.docker/run/docker.sock" "$HOME/.colima/default/docker.sock" "$HOME/.bitwarden-ssh-agent.sock"
+python3 -c '
+import os, socket, sys
+all = [socket.socket(socket.AF_UNIX) for _ in sys.argv[1:]]
+for one, path in zip(all, sys.argv[1:]):
+    one.bind(path)
+    one.listen()
+os.write(3, b"x")
+all[0].accept()' "$@" 3>ready &
+service=$!
+trap 'kill $service 2>/dev/null || :' EXIT
+until [ -s ready ]; do sleep 0.05; done
+for home in cow ro rw; do
+  equal "" "$(txfs run --home="$home" -- sh -c 'for path; do [ ! -S "$path" ] || echo "$path"; done' sh "$@" 2>/dev/null)" \
+    "sockets with --home=$home"
+done
