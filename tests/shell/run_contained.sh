@@ -123,9 +123,13 @@ END
 # A command that handles an interrupt goes on; one that does not ends by it.
 python3 - "$TXFS" <<'END' >tty.out 2>&1 || fail "in a terminal: $(cat tty.out)"
 import os, pty, sys, signal
-def session(script, key):
+def session(script, key, own_input=True, ignores=False):
     pid, fd = pty.fork()
     if pid == 0:
+        if not own_input:
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        if ignores:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.execv(sys.argv[1], [sys.argv[1], "-C", "ws", "run", "--", "sh", "-c", script])
     data = b""
     sent = False
@@ -144,6 +148,16 @@ def session(script, key):
 code, data = session("trap 'echo GOT' INT; echo ready; while ! sleep 1; do :; done; echo survived", b"\x03")
 print(code, data)
 assert code == 0 and b"GOT" in data and b"survived" in data
+# Also if the terminal is not its input.
+code, data = session("trap '' INT; echo ready; sleep 1; echo survived", b"\x03", own_input=False)
+print(code, data)
+assert code == 0 and b"survived" in data
+code, data = session("echo torn >file; echo ready; exec sleep 100", b"\x03", own_input=False)
+print(code, data)
+assert code == 130 and b"rolled back" in data
+code, data = session("echo ready; sleep 1; echo survived", b"\x03", own_input=False, ignores=True)
+print(code, data)
+assert code == 0 and b"survived" in data
 code, data = session("echo torn >file; echo ready; exec sleep 100", b"\x03")
 print(code, data)
 assert code == 130 and b"rolled back" in data
