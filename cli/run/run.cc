@@ -31,6 +31,7 @@
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
 #include "cli/run/sandbox_probes.h"
+#include "fs/host/mount_table.h"
 #include "journal/support/file.h"
 
 extern char** environ;
@@ -107,13 +108,26 @@ std::vector<std::string> Resolved(const Context& context,
   return paths;
 }
 
-/// The working directory as the command sees it.
-std::string DirectoryOf(const Context& context, const RunTransaction& run) {
-  auto below = RelativeTo(context.directory, run.mountpoint());
-  if (!below) below = RelativeTo(context.directory, run.workspace());
-  const std::string there = JoinPath(run.mountpoint(), below.value_or(""));
-  if (!IsDirectoryAt(there)) return run.workspace();
-  return JoinPath(run.workspace(), below.value_or(""));
+/// The working directory as the command sees it. The caller may stand in
+/// another mount of the workspace than that of the run.
+Result<std::string> DirectoryOf(const Context& context,
+                                const RunTransaction& run) {
+  const auto around = FindTxfsMount(context.directory);
+  auto below = RelativeTo(context.directory, run.workspace());
+  if (around && around->source == run.workspace()) {
+    below = RelativeTo(context.directory, around->mountpoint);
+  }
+  if (const auto inside = RelativeTo(context.directory, run.mountpoint())) {
+    below = inside;
+  }
+  if (below && IsDirectoryAt(JoinPath(run.mountpoint(), *below))) {
+    return JoinPath(run.workspace(), *below);
+  }
+  return Fail(ENOENT,
+              "the working directory " + PathText(context.directory) +
+                  " is not in the transaction of the run",
+              "change to a directory that exists there, such as " +
+                  PathText(run.workspace()));
 }
 
 Result<Sandbox> MakeSandbox(const Context& context,
@@ -137,7 +151,7 @@ Result<Sandbox> MakeSandbox(const Context& context,
     if (!is_in_home) sandbox.binds.push_back({path, path, true});
   }
   sandbox.binds.push_back({run.mountpoint(), run.workspace(), true});
-  sandbox.directory = DirectoryOf(context, run);
+  sandbox.directory = TRY(DirectoryOf(context, run));
   return sandbox;
 }
 
