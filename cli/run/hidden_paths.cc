@@ -170,6 +170,10 @@ std::vector<std::string> Outermost(std::vector<std::string> paths,
 Result<std::vector<std::string>> HiddenPaths(
     const RunPlaces& places, const std::vector<std::string>& hide,
     const std::vector<std::string>& show) {
+  if (std::ranges::find(hide, "/") != hide.end()) {
+    return Fail(ErrorKind::kUsage, 0, "--hide / leaves nothing to run in",
+                "name a directory or file below it");
+  }
   const Table table = TRY(ReadMountTable());
   const std::string home = HomeOfCaller();
   std::vector<std::string> paths = hide;

@@ -130,6 +130,14 @@ Result<std::string> DirectoryOf(const Context& context,
                   PathText(run.workspace()));
 }
 
+bool IsHiddenFor(const std::string& path, const Sandbox& sandbox,
+                 const RunTransaction& run) {
+  return !IsWithin(path, run.workspace()) &&
+         std::ranges::any_of(sandbox.hidden, [&](const std::string& hidden) {
+           return IsWithin(path, hidden);
+         });
+}
+
 Result<Sandbox> MakeSandbox(const Context& context,
                             const RunArguments& arguments,
                             const RunTransaction& run, const Home& home,
@@ -147,6 +155,11 @@ Result<Sandbox> MakeSandbox(const Context& context,
     sandbox.binds.push_back({home.path, home.path, arguments.home == "rw"});
   }
   for (const std::string& path : Resolved(context, arguments.rw)) {
+    if (IsHiddenFor(path, sandbox, run)) {
+      Say("warning: " + PathText(path) +
+          " is hidden, so that nothing is written there; --show shows what is "
+          "not txfs's own");
+    }
     const bool is_in_home = home.mount && IsWithin(path, home.path);
     if (!is_in_home) sandbox.binds.push_back({path, path, true});
   }
@@ -338,14 +351,31 @@ class Run {
       return Fail(0, "a process that serves a mount of the run has died",
                   "its log is in " + StateDirectory() + "/log; try again");
     }
-    if (ended.why == Ended::Why::kNotBegun) {
-      return std::unexpected(WhyNoSandbox(ended.said));
+    // The shell that executes the command may not find its libraries.
+    const bool has_no_shell = !arguments_.no_sandbox &&
+                              ended.code == kNotFoundCode &&
+                              !ended.said.empty();
+    if (ended.why == Ended::Why::kNotBegun || has_no_shell) {
+      return std::unexpected(WhyNoSandbox(ended.said, OptionsOnPaths()));
     }
     report_.code = ended.code;
     if (limits->used().memory != 0) report_.used = limits->used();
     report_.limits_by = limits->source();
     if (ended.code != 0) report_.why = WhyEnded(ended);
     return {};
+  }
+
+  /// The options on paths: bwrap does not start without some files, and cannot
+  /// mount everywhere.
+  [[nodiscard]] std::string OptionsOnPaths() const {
+    const auto named = [](const char* option) {
+      return [option](const std::string& path) {
+        return option + QuoteShell(path);
+      };
+    };
+    const std::string hide = Join(arguments_.hide, named("--hide "));
+    const std::string rw = Join(arguments_.rw, named("--rw "));
+    return hide + (hide.empty() || rw.empty() ? "" : " or ") + rw;
   }
 
   [[nodiscard]] std::string WhyEnded(const Ended& ended) const {

@@ -111,6 +111,23 @@ os.execvp(sys.argv[1], sys.argv[1:])' txfs run -- sh -c 'echo no >file; exit 3' 
   refuses_with_hint 125 "/nonexist does not exist" txfs -C /nonexist run -- true
   refuses_with_hint 125 "cannot change to" txfs -C file run -- true
   refuses_with_hint 125 "/nonexist does not exist" txfs run -C /nonexist -- true
+  # What has no effect, or lets no sandbox start.
+  refuses_with_hint 125 "--rw /nonexist: No such file" txfs run --rw /nonexist -- touch no
+  refuses_with_hint 125 "--rw $HOME/nonexist: No such file" txfs run --home rw --rw ~/nonexist -- touch no
+  refuses_with_hint 125 "--timeout is 0" txfs run --timeout 0 -- touch no
+  refuses_with_hint 125 "--validate has no command" txfs run --validate "" -- touch no
+  refuses_with_hint 125 "--hide /" txfs run --hide / -- touch no
+  cp /bin/true program
+  refuses_with_hint 125 "bwrap did not start the command" txfs run --hide /usr -- ./program
+  contains "$(cat "$TMPDIR/err")" "try again, without --hide /usr"
+  libc=$(ldd program | sed -n 's/.*libc.so.* => \([^ ]*\) .*/\1/p')
+  [ -z "$libc" ] || refuses_with_hint 125 "without --hide $libc" txfs run --hide "$libc" -- ./program
+  rm program
+  mkdir -p "$HOME/.ssh"
+  run 0 ".ssh is hidden, so that nothing is written there" --rw ~/.ssh -- true
+  run 0 "nothing changed" --rw ~/.ssh --show ~/.ssh -- true
+  ! grep -q "is hidden" "$TMPDIR/err" || fail "it is shown: $(cat "$TMPDIR/err")"
+  [ ! -e no ] || fail "a command ran"
   mkdir gone
   (
     cd gone
