@@ -692,7 +692,14 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
     channel = UniqueFd(ends[0]);
     start.proxied = UniqueFd(ends[1]);
   }
-  const std::string words = Joined(BwrapArguments(sandbox, !start.is_root));
+  std::vector<UniqueFd> empty;
+  const auto open_empty = [&] {
+    empty.push_back(
+        Raised(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC))));
+    return empty.back().get();
+  };
+  const std::string words =
+      Joined(BwrapArguments(sandbox, !start.is_root, open_empty));
   const std::string program = TRY(SandboxFilter(!sandbox.has_network));
   const UniqueFd arguments = Raised(TRY(MemoryFile(words)));
   const UniqueFd filter = Raised(TRY(MemoryFile(program)));
@@ -735,6 +742,7 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   std::ranges::copy(command, std::back_inserter(start.words));
   start.kept = {arguments.get(),  filter.get(), status.write.get(),
                 begin.read.get(), held.get(),   kErrors};
+  for (const UniqueFd& fd : empty) start.kept.push_back(fd.get());
   start.errors = said.get();
   const Feeder feeder = TRY(Feeder::Start());
   start.input = feeder.input();

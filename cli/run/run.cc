@@ -145,6 +145,7 @@ Result<Sandbox> MakeSandbox(const Context& context,
   Sandbox sandbox;
   sandbox.has_network = arguments.has_network;
   sandbox.may_nest = arguments.may_nest;
+  sandbox.memory = arguments.limits.memory;
   sandbox.environment = std::move(environment.variables);
   sandbox.hidden = TRY(HiddenPaths(
       {.workspace = run.workspace(), .mountpoint = run.mountpoint()},

@@ -55,6 +55,9 @@ for credential in .ssh/id .aws/credentials .config/gcloud/token .docker/config.j
     must_fail "read $root ~/$credential" no_credential "$root$HOME/$credential"
   done
 done
+cat "$HOME/.docker/config.json" || echo "a hidden file cannot be read as an empty one"
+must_fail "write a hidden file" write "$HOME/.docker/config.json"
+must_fail "remove a hidden file" rm -f "$HOME/.docker/config.json"
 must_fail "read a credential through a link" no_credential link
 must_fail "link a credential" ln "$HOME/.ssh/id" stolen
 must_fail "read a descriptor of the caller" sh -c 'grep -q . <&9'
