@@ -119,7 +119,8 @@ Result<int> RunTxfs(const std::vector<std::string>& all) {
   } catch (const CLI::ParseError& error) {
     return refuse(UsageError(error.what()));
   }
-  return RunParsed(options, command, std::move(trailing), all);
+  auto code = RunParsed(options, command, std::move(trailing), all);
+  return code ? std::move(code) : refuse(code.error());
 }
 
 /// Opens /dev/null at each standard descriptor that the caller closed, so that

@@ -1,15 +1,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
 #include "cli/output/paths.h"
+#include "cli/output/text.h"
 #include "cli/protocol/runtime_dir.h"
 #include "cli/run/config_file.h"
 #include "cli/run/nested.h"
@@ -151,6 +155,66 @@ Status TakeNetwork(const std::string& text, RunArguments& run) {
   return {};
 }
 
+/// Refuses what a run in a run cannot give: it has the sandbox, the limits and
+/// the transaction of the run around it.
+Status RefuseInRun(const RunOptions& options) {
+  const RunArguments& run = options.run;
+  const std::array<std::pair<const char*, bool>, 11> refused = {{
+      {"--network", !options.network.empty() && options.network != "host"},
+      {"--home", !options.home.empty() && options.home != "rw"},
+      {"--hide", !run.hide.empty()},
+      {"--memory", !options.memory.empty()},
+      {"--cpu-time", !options.cpu_time.empty()},
+      {"--pids", run.limits.pids != 0},
+      {"--disk", !options.disk.empty()},
+      {"--files", run.limits.files != 0},
+      {"--strict", run.strict},
+      {"--no-nested", options.may_not_nest},
+      {"--name", run.name.has_value()},
+  }};
+  for (const auto& [name, is_given] : refused) {
+    if (!is_given) continue;
+    return Fail(ErrorKind::kUsage, 0,
+                std::string(name) + " has no effect for a run in a run",
+                "give it to the run around this one");
+  }
+  return {};
+}
+
+/// Checks that `paths` of --rw can be bound.
+Status CheckWritable(const std::vector<std::string>& paths,
+                     const Context& context, const RunArguments& run) {
+  const std::string home = ResolvePath("/", HomeDirectory());
+  for (const std::string& path : paths) {
+    const std::string real = ResolvePath(context.directory, path);
+    const bool is_private = run.home == "cow" && IsWithin(real, home);
+    if (is_private || run.no_sandbox || ::access(real.c_str(), F_OK) == 0) {
+      continue;
+    }
+    return Fail(ErrorKind::kUsage, errno, "--rw " + PathText(path),
+                "make it before the run, or leave --rw out");
+  }
+  return {};
+}
+
+Status CheckValidators(const std::vector<std::string>& validators) {
+  for (const std::string& validator : validators) {
+    if (validator.find_first_not_of(" \t\n") != std::string::npos) continue;
+    return Fail(ErrorKind::kUsage, 0, "--validate has no command",
+                "write a shell command, or leave the option out");
+  }
+  return {};
+}
+
+/// Takes the time of `option`; leaves `ms` as it is for "".
+Status TakeTime(const char* option, const std::string& text, uint64_t& ms) {
+  if (text.empty()) return {};
+  ms = TRY(ParseDuration(text));
+  if (ms != 0) return {};
+  return Fail(ErrorKind::kUsage, 0, std::string(option) + " is 0",
+              "write a longer time, such as 10m");
+}
+
 Result<RunArguments> ToArguments(RunOptions options,
                                  const std::vector<std::string>& words,
                                  const Context& context) {
@@ -165,38 +229,34 @@ Result<RunArguments> ToArguments(RunOptions options,
   // A run in a run has the sandbox of the outer one, and sees neither
   // configuration nor profiles.
   const bool is_nested = IsInRun();
+  if (is_nested) TRY(RefuseInRun(options));
   const RunConfig config =
       is_nested || options.ignores_config ? RunConfig() : TRY(ReadRunConfig());
   const bool takes_profile = !run.profile && config.profile;
   if (takes_profile) run.profile = config.profile;
   const auto profile = is_nested ? std::optional<Profile>()
                                  : TRY(FindProfile(run.profile, run.command));
+  TRY(CheckValidators(run.validators));
+  const std::vector<std::string> given_rw = run.rw;
   Defaults(config, context, options).Take(profile);
   if (takes_profile) {
     run.configuration.push_back(
         {"profile", config.places.find("profile")->second});
   }
   run.home = options.home.empty() ? "cow" : options.home;
+  TRY(CheckWritable(given_rw, context, run));
   if (options.network.empty()) options.network = "host";
   if (profile) ApplyProfile(*profile, context, run);
   if (!is_nested) TRY(TakeNetwork(options.network, run));
   TRY(TakeSettle(options.keep ? "keep" : options.on_success, run.on_success));
   TRY(TakeSettle(options.keep ? "keep" : options.on_failure, run.on_failure));
   if (options.may_not_nest) run.may_nest = false;
-  if (!options.timeout.empty()) {
-    run.timeout_ms = TRY(ParseDuration(options.timeout));
-  }
+  TRY(TakeTime("--timeout", options.timeout, run.timeout_ms));
+  TRY(TakeTime("--cpu-time", options.cpu_time, run.limits.cpu_ms));
   if (!options.memory.empty()) {
     run.limits.memory = TRY(ParseSize(options.memory));
   }
   if (!options.disk.empty()) run.limits.disk = TRY(ParseSize(options.disk));
-  if (!options.cpu_time.empty()) {
-    run.limits.cpu_ms = TRY(ParseDuration(options.cpu_time));
-    if (run.limits.cpu_ms == 0) {
-      return Fail(ErrorKind::kUsage, 0, "--cpu-time is 0",
-                  "write a longer time, such as 10m");
-    }
-  }
   return run;
 }
 

@@ -10,14 +10,25 @@ namespace txfs::cli {
 namespace {
 
 /// Parts of the names of secrets.
-constexpr std::array<std::string_view, 7> kSecretParts = {
-    "TOKEN",      "SECRET", "PASSWORD",  "PASSWD",
-    "PASSPHRASE", "APIKEY", "CREDENTIAL"};
+constexpr std::array<std::string_view, 9> kSecretParts = {
+    "TOKEN",           "SECRET", "PASSWORD",   "PASSWD",
+    "PASSPHRASE",      "APIKEY", "CREDENTIAL", "CONNECTION_STRING",
+    "CONNECTIONSTRING"};
 
 /// The same, as whole words: "API_KEY", but not "KEYMAP" or "AUTHOR".
-constexpr std::array<std::string_view, 9> kSecretWords = {
-    "KEY", "AUTH", "COOKIE",  "PRIVATE",   "PASS",
-    "PAT", "DSN",  "SSHPASS", "PGPASSFILE"};
+constexpr std::array<std::string_view, 12> kSecretWords = {
+    "KEY", "AUTH",    "COOKIE", "PRIVATE",    "PASS", "PAT",
+    "DSN", "SSHPASS", "PGPASS", "PGPASSFILE", "SK",   "WEBHOOK"};
+
+/// What begins values that are tokens, or hold one.
+constexpr std::array<std::string_view, 12> kTokenBegins = {
+    "ghp_",  "gho_", "ghs_",     "github_pat_", "glpat-", "xoxb-",
+    "xoxp-", "sk-",  "sk_live_", "sk_test_",    "AKIA",   "https://hooks."};
+
+/// Names before "=" in lists of settings, such as those of a connection.
+constexpr std::array<std::string_view, 6> kSecretSettings = {
+    "password",   "passwd",          "pwd",
+    "accountkey", "sharedaccesskey", "sharedaccesssignature"};
 
 /// They name the directory for temporary files.
 constexpr std::array<std::string_view, 4> kTemporary = {"TMPDIR", "TMP", "TEMP",
@@ -37,13 +48,65 @@ constexpr std::array<std::string_view, 11> kOfSession = {
     "DISPLAY",
     "MYSQL_PWD"};
 
-bool LooksSecret(std::string name) {
-  std::ranges::transform(name, name.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  });
+char UpperOf(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
+/// Whether a URL in `value` has a password: scheme://user:password@host.
+bool HasUrlWithPassword(std::string_view value) {
+  constexpr std::string_view kMark = "://";
+  for (size_t at; (at = value.find(kMark)) != std::string_view::npos;) {
+    value.remove_prefix(at + kMark.size());
+    const std::string_view authority =
+        value.substr(0, value.find_first_of("/?# \t\n"));
+    const size_t colon = authority.find(':');
+    const size_t host = authority.rfind('@');
+    if (host != std::string_view::npos && colon < host && colon + 1 != host) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Whether `value` is a list of settings, as "a=b;c=d", with a secret.
+bool HasSecretSetting(std::string_view value) {
+  constexpr std::string_view kBetween = ";&? \t\n";
+  while (!value.empty()) {
+    const std::string_view setting =
+        value.substr(0, value.find_first_of(kBetween));
+    const size_t equals = setting.find('=');
+    const bool is_secret =
+        std::ranges::any_of(kSecretSettings, [&](std::string_view name) {
+          return equals != std::string_view::npos &&
+                 equals + 1 < setting.size() &&
+                 std::ranges::equal(setting.substr(0, equals), name, {},
+                                    UpperOf, UpperOf);
+        });
+    if (is_secret) return true;
+    value.remove_prefix(std::min(value.size(), setting.size() + 1));
+  }
+  return false;
+}
+
+bool IsSecretValue(std::string_view value) {
+  // "sk-SK" is a language.
+  constexpr size_t kShortestToken = 20;
+  const auto begins = [&](std::string_view token) {
+    return value.size() >= kShortestToken && value.starts_with(token);
+  };
+  return std::ranges::any_of(kTokenBegins, begins) ||
+         value.contains("PRIVATE KEY-----") || HasUrlWithPassword(value) ||
+         HasSecretSetting(value);
+}
+
+bool LooksSecret(std::string name, std::string_view value) {
+  std::ranges::transform(name, name.begin(), UpperOf);
   if (std::ranges::find(kOfSession, name) != kOfSession.end()) return true;
   // The name of a setting; git fails without it.
   if (name.starts_with("GIT_CONFIG_KEY_")) return false;
+  if (IsSecretValue(value)) return true;
+  // A password or, as for the shell, a directory.
+  if (name.ends_with("_PWD") && !value.starts_with('/')) return true;
   const auto is_part = [&](std::string_view part) {
     return name.contains(part);
   };
@@ -86,7 +149,7 @@ Environment MakeEnvironment(const char* const* environ,
       environment.variables.emplace_back(name, "/tmp");
       continue;
     }
-    if (LooksSecret(name) && !passed.contains(name)) {
+    if (LooksSecret(name, entry.substr(equals + 1)) && !passed.contains(name)) {
       environment.dropped.push_back(name);
       continue;
     }

@@ -12,10 +12,10 @@ struct Environment {
   std::vector<std::string> dropped;
 };
 
-/// Takes the variables of `environ` but those whose names look like secrets, or
-/// that lead to services of the session. `given`: NAME passes a variable all
-/// the same, NAME=VALUE sets one. `sandboxed`: the directory for temporary
-/// files is /tmp, since another may not be there.
+/// Takes the variables of `environ` but those whose names or values look like
+/// secrets, or that lead to services of the session. `given`: NAME passes a
+/// variable all the same, NAME=VALUE sets one. `sandboxed`: the directory for
+/// temporary files is /tmp, since another may not be there.
 Environment MakeEnvironment(const char* const* environ,
                             const std::vector<std::string>& given,
                             bool sandboxed);

@@ -59,6 +59,21 @@ constexpr std::array kCredentials = {
     ".terraform.d/credentials.tfrc.json",
 };
 
+/// Sockets below the home of services that act outside of the sandbox, or
+/// directories of these. Others, which cannot be known, are out of reach in a
+/// home that is copied on write.
+constexpr std::array kSockets = {
+    ".docker/run",
+    ".docker/desktop",
+    ".colima",
+    ".rd/docker.sock",
+    ".lima",
+    ".orbstack",
+    ".local/share/containers/podman/machine",
+    ".1password",
+    ".bitwarden-ssh-agent.sock",
+};
+
 using Table = std::vector<MountEntry>;
 
 /// All names of `paths` in `table`.
@@ -155,13 +170,19 @@ std::vector<std::string> Outermost(std::vector<std::string> paths,
 Result<std::vector<std::string>> HiddenPaths(
     const RunPlaces& places, const std::vector<std::string>& hide,
     const std::vector<std::string>& show) {
+  if (std::ranges::find(hide, "/") != hide.end()) {
+    return Fail(ErrorKind::kUsage, 0, "--hide / leaves nothing to run in",
+                "name a directory or file below it");
+  }
   const Table table = TRY(ReadMountTable());
   const std::string home = HomeOfCaller();
   std::vector<std::string> paths = hide;
   if (!home.empty()) {
-    for (const char* name : kCredentials) {
+    const auto add = [&](const char* name) {
       paths.push_back(ResolvePath(home, name));
-    }
+    };
+    std::ranges::for_each(kCredentials, add);
+    std::ranges::for_each(kSockets, add);
   }
   const auto is_shown = [&](const std::string& path) {
     return std::ranges::find(show, path) != show.end();

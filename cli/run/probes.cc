@@ -1,21 +1,17 @@
 #include "cli/run/probes.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <ranges>
 #include <set>
@@ -27,6 +23,7 @@
 #include "cli/output/text.h"
 #include "cli/protocol/runtime_dir.h"
 #include "cli/run/home_mount.h"
+#include "cli/run/limits.h"
 #include "cli/run/proxy.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox_probes.h"
@@ -36,8 +33,6 @@
 #include "journal/support/file.h"
 #include "journal/support/filesystem_kind.h"
 #include "journal/support/unique_fd.h"
-
-extern char** environ;
 
 namespace txfs::cli {
 namespace {
@@ -103,89 +98,6 @@ Status TryMount() {
     return Fail(0, "a commit does not write what was written to the mount");
   }
   return {};
-}
-
-/// The directory of this process in the hierarchy of `entry`, a mount of
-/// cgroups. `controller`: "" for v2. "": not known.
-std::string OwnCgroup(const MountEntry& entry, const std::string& controller) {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const size_t names = line.find(':');
-    const size_t path = line.find(':', names + 1);
-    if (path == std::string::npos) continue;
-    const std::string list = line.substr(names + 1, path - names - 1);
-    const bool is_it =
-        controller.empty()
-            ? list.empty()
-            : ("," + list + ",").contains("," + controller + ",");
-    if (is_it) return JoinPath(entry.mountpoint, line.substr(path + 2));
-  }
-  return "";
-}
-
-/// Makes a cgroup in `directory` and asks `check` for it, then removes it.
-template <class Check>
-bool TryCgroup(const std::string& directory, const Check& check) {
-  if (directory.empty()) return false;
-  const std::string made =
-      JoinPath(directory, "txfs-doctor-" + std::to_string(::getpid()));
-  if (::mkdir(made.c_str(), 0700) != 0) return false;
-  const bool works = check(made);
-  ::rmdir(made.c_str());
-  return works;
-}
-
-bool HasV1(const std::vector<MountEntry>& table, const std::string& controller,
-           const char* limit) {
-  return std::ranges::any_of(table, [&](const MountEntry& entry) {
-    return entry.type == "cgroup" &&
-           ("," + entry.options + ",").contains("," + controller + ",") &&
-           TryCgroup(OwnCgroup(entry, controller), [&](const auto& made) {
-             return ::access(JoinPath(made, limit).c_str(), W_OK) == 0;
-           });
-  });
-}
-
-/// Whether cgroups made in this process's own can have both controllers.
-bool HasV2(const std::vector<MountEntry>& table) {
-  return std::ranges::any_of(table, [](const MountEntry& entry) {
-    if (entry.type != "cgroup2") return false;
-    const std::string own = OwnCgroup(entry, "");
-    std::ifstream file(JoinPath(own, "cgroup.controllers"));
-    std::set<std::string> controllers;
-    for (std::string name; file >> name;) controllers.insert(name);
-    return controllers.contains("memory") && controllers.contains("pids") &&
-           ::access(JoinPath(own, "cgroup.subtree_control").c_str(), W_OK) ==
-               0 &&
-           TryCgroup(own, [](const auto&) { return true; });
-  });
-}
-
-/// Whether systemd makes a scope with limits for this user.
-bool HasSystemd() {
-  struct stat st{};
-  if (::lstat("/run/systemd/system", &st) != 0) return false;
-  std::vector<std::string> words = {"systemd-run", "--scope", "--quiet",
-                                    "--no-ask-password"};
-  if (::geteuid() != 0) words.emplace_back("--user");
-  words.insert(words.end(), {"-p", "TasksMax=100", "--", "true"});
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t actions{};
-  ::posix_spawn_file_actions_init(&actions);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    ::posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-  }
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, pointers[0], &actions, nullptr,
-                                   pointers.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return false;
-  int state = 0;
-  while (::waitpid(child, &state, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(state) && WEXITSTATUS(state) == 0;
 }
 
 /// The workspace that a run from `directory` would have.
@@ -405,24 +317,21 @@ Probe ProbeMount() {
 
 Probe ProbeCgroups() {
   constexpr const char* kName = "cgroups";
-  const auto said = [&](std::string meaning) {
-    return Probe{kName, Probe::State::kOk, std::move(meaning)};
-  };
-  const auto table = ReadMountTable();
-  if (table && HasV2(*table)) {
-    return said("limits of memory and processes are by cgroup v2");
-  }
-  if (table && HasV1(*table, "memory", "memory.limit_in_bytes") &&
-      HasV1(*table, "pids", "pids.max")) {
-    return said("limits of memory and processes are by cgroup v1");
-  }
-  if (HasSystemd()) {
-    return said("limits of memory and processes are by a scope of systemd");
+  constexpr LimitValues kHigh{
+      .memory = 1ULL << 40, .cpu_ms = 1ULL << 40, .pids = 100'000};
+  // As a run makes its groups; they go at once.
+  const auto limits = Limits::Make(
+      kHigh, [](const std::vector<std::string>&) { return Status(); });
+  const std::string source = limits ? (*limits)->source() : "";
+  if (!source.empty() && !source.contains("counted")) {
+    return {kName, Probe::State::kOk,
+            "limits of memory, CPU time and processes are by " + source};
   }
   return {kName, Probe::State::kNote,
-          "no cgroup can be made: limits of memory and processes are those of "
-          "setrlimit(2), for each process",
-          "run txfs in a session of systemd, or where a cgroup is delegated"};
+          "not every limit can have a cgroup: the processes of a run are "
+          "counted together each 100 ms, which is weaker (docs/run.md)",
+          "run txfs where a cgroup is delegated, as by `systemd-run --user "
+          "--scope txfs run ...`"};
 }
 
 Probe ProbeWorkspace(const std::string& directory) {

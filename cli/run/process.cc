@@ -34,7 +34,7 @@
 #include "cli/protocol/framing.h"
 #include "cli/run/id_map.h"
 #include "cli/run/proxy.h"
-#include "cli/run/terminal_filter.h"
+#include "cli/run/sandbox_filter.h"
 #include "journal/support/file.h"
 
 namespace txfs::cli {
@@ -143,6 +143,19 @@ class Foreground {
   UniqueFd terminal_;
   pid_t group_ = -1;
 };
+
+/// Signals that a terminal, which need not be a standard stream, or another
+/// process sends to the whole process group; but those that the caller ignores.
+std::vector<int> GroupSignals() {
+  std::vector<int> signals;
+  for (const int signal : {SIGINT, SIGQUIT}) {
+    struct sigaction action{};
+    const bool is_ignored = ::sigaction(signal, nullptr, &action) == 0 &&
+                            action.sa_handler == SIG_IGN;
+    if (!is_ignored) signals.push_back(signal);
+  }
+  return signals;
+}
 
 /// The end of bwrap leaves pid 1 of its sandbox to this process, which so
 /// learns what the sandbox has used. Until the end of this.
@@ -258,8 +271,8 @@ struct Start {
   /// The standard input of the command, if it is not that of this process.
   int input = -1;
   int errors = -1;  ///< the standard error of bwrap
-  /// The command gets the default for the signals of a terminal.
-  bool resets_signals = false;
+  /// Signals that bwrap ignores, and the command does not.
+  std::vector<int> reset;
   /// The supervisor writes one byte when the ids are mapped.
   Pipe mapped;
   /// The child writes one byte when it has a user namespace.
@@ -327,10 +340,7 @@ bool SendListener(const Start& start) {
   if (start.input >= 0) ::dup2(start.input, STDIN_FILENO);
   // The monitor that bwrap leaves outside would die of them, and the sandbox
   // with it, although the command may handle them.
-  if (start.resets_signals) {
-    ::signal(SIGINT, SIG_IGN);
-    ::signal(SIGQUIT, SIG_IGN);
-  }
+  for (const int signal : start.reset) ::signal(signal, SIG_IGN);
   ::dup2(STDERR_FILENO, kErrors);
   ::dup2(start.errors, STDERR_FILENO);
   // bwrap passes what it inherits on to the command.
@@ -682,8 +692,15 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
     channel = UniqueFd(ends[0]);
     start.proxied = UniqueFd(ends[1]);
   }
-  const std::string words = Joined(BwrapArguments(sandbox, !start.is_root));
-  const std::string program = TRY(TerminalFilter());
+  std::vector<UniqueFd> empty;
+  const auto open_empty = [&] {
+    empty.push_back(
+        Raised(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC))));
+    return empty.back().get();
+  };
+  const std::string words =
+      Joined(BwrapArguments(sandbox, !start.is_root, open_empty));
+  const std::string program = TRY(SandboxFilter(!sandbox.has_network));
   const UniqueFd arguments = Raised(TRY(MemoryFile(words)));
   const UniqueFd filter = Raised(TRY(MemoryFile(program)));
   const UniqueFd said = Raised(TRY(MemoryFile("")));
@@ -713,16 +730,19 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
                  "-c",
                  kTakeErrors,
                  "sh"};
-  start.resets_signals = ::isatty(STDIN_FILENO) != 0;
-  if (start.resets_signals) {
+  start.reset = GroupSignals();
+  if (!start.reset.empty()) {
     // An ignored signal stays ignored in what is executed.
-    for (const char* word : {"env", "--default-signal=INT,QUIT", "--"}) {
-      start.words.emplace_back(word);
+    start.words.emplace_back("env");
+    for (const int signal : start.reset) {
+      start.words.push_back("--default-signal=" + std::to_string(signal));
     }
+    start.words.emplace_back("--");
   }
   std::ranges::copy(command, std::back_inserter(start.words));
   start.kept = {arguments.get(),  filter.get(), status.write.get(),
                 begin.read.get(), held.get(),   kErrors};
+  for (const UniqueFd& fd : empty) start.kept.push_back(fd.get());
   start.errors = said.get();
   const Feeder feeder = TRY(Feeder::Start());
   start.input = feeder.input();

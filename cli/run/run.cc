@@ -31,6 +31,7 @@
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox.h"
 #include "cli/run/sandbox_probes.h"
+#include "fs/host/mount_table.h"
 #include "journal/support/file.h"
 
 extern char** environ;
@@ -107,13 +108,34 @@ std::vector<std::string> Resolved(const Context& context,
   return paths;
 }
 
-/// The working directory as the command sees it.
-std::string DirectoryOf(const Context& context, const RunTransaction& run) {
-  auto below = RelativeTo(context.directory, run.mountpoint());
-  if (!below) below = RelativeTo(context.directory, run.workspace());
-  const std::string there = JoinPath(run.mountpoint(), below.value_or(""));
-  if (!IsDirectoryAt(there)) return run.workspace();
-  return JoinPath(run.workspace(), below.value_or(""));
+/// The working directory as the command sees it. The caller may stand in
+/// another mount of the workspace than that of the run.
+Result<std::string> DirectoryOf(const Context& context,
+                                const RunTransaction& run) {
+  const auto around = FindTxfsMount(context.directory);
+  auto below = RelativeTo(context.directory, run.workspace());
+  if (around && around->source == run.workspace()) {
+    below = RelativeTo(context.directory, around->mountpoint);
+  }
+  if (const auto inside = RelativeTo(context.directory, run.mountpoint())) {
+    below = inside;
+  }
+  if (below && IsDirectoryAt(JoinPath(run.mountpoint(), *below))) {
+    return JoinPath(run.workspace(), *below);
+  }
+  return Fail(ENOENT,
+              "the working directory " + PathText(context.directory) +
+                  " is not in the transaction of the run",
+              "change to a directory that exists there, such as " +
+                  PathText(run.workspace()));
+}
+
+bool IsHiddenFor(const std::string& path, const Sandbox& sandbox,
+                 const RunTransaction& run) {
+  return !IsWithin(path, run.workspace()) &&
+         std::ranges::any_of(sandbox.hidden, [&](const std::string& hidden) {
+           return IsWithin(path, hidden);
+         });
 }
 
 Result<Sandbox> MakeSandbox(const Context& context,
@@ -123,6 +145,7 @@ Result<Sandbox> MakeSandbox(const Context& context,
   Sandbox sandbox;
   sandbox.has_network = arguments.has_network;
   sandbox.may_nest = arguments.may_nest;
+  sandbox.memory = arguments.limits.memory;
   sandbox.environment = std::move(environment.variables);
   sandbox.hidden = TRY(HiddenPaths(
       {.workspace = run.workspace(), .mountpoint = run.mountpoint()},
@@ -133,11 +156,16 @@ Result<Sandbox> MakeSandbox(const Context& context,
     sandbox.binds.push_back({home.path, home.path, arguments.home == "rw"});
   }
   for (const std::string& path : Resolved(context, arguments.rw)) {
+    if (IsHiddenFor(path, sandbox, run)) {
+      Say("warning: " + PathText(path) +
+          " is hidden, so that nothing is written there; --show shows what is "
+          "not txfs's own");
+    }
     const bool is_in_home = home.mount && IsWithin(path, home.path);
     if (!is_in_home) sandbox.binds.push_back({path, path, true});
   }
   sandbox.binds.push_back({run.mountpoint(), run.workspace(), true});
-  sandbox.directory = DirectoryOf(context, run);
+  sandbox.directory = TRY(DirectoryOf(context, run));
   return sandbox;
 }
 
@@ -164,7 +192,6 @@ class Run {
     TRY(Begin());
     Status done = Work();
     home_.mount.reset();
-    channel_.reset();
     StopProxy();
     if (!done) {
       report_.why = "txfs failed";
@@ -207,7 +234,7 @@ class Run {
     sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,
                                std::move(environment)));
     TRY(StartProxy());
-    TRY(OpenChannel());
+    TRY(PlaceSocket());
     if (home_.mount) TRY(home_.mount->Await());
     Phase("begin");
     return {};
@@ -229,7 +256,7 @@ class Run {
   Status RestrictByWorkspace(const std::string& workspace) {
     const RunConfig config = TRY(ReadWorkspaceRunConfig(workspace));
     const size_t of_user = arguments_.configuration.size();
-    Restrict(config, context_, arguments_);
+    Restrict(config, arguments_);
     report_.configuration = arguments_.configuration;
     const auto restricts = arguments_.configuration | std::views::drop(of_user);
     if (restricts.empty()) return {};
@@ -238,33 +265,20 @@ class Run {
     return {};
   }
 
-  /// A run in the run is a part of it.
-  Status OpenChannel() {
+  /// A run in the run is a part of it, and finds a socket.
+  Status PlaceSocket() {
     const std::vector<std::string> directories = TRY(MakeRuntimeDirectories());
     const std::string name = TRY(MakeRunName());
-    Client client = TRY(run_->Connect());
-    const std::string path = directories.front() + "/" + name + ".run";
-    TRY(run_->AnnounceSocket(path));
-    channel_ = TRY(RunChannel::Open(path, std::move(client)));
+    socket_ = directories.front() + "/" + name + ".run";
+    TRY(run_->AnnounceSocket(socket_));
     if (arguments_.no_sandbox) {
-      sandbox_.environment.emplace_back(kRunVariable, channel_->path());
+      sandbox_.environment.emplace_back(kRunVariable, socket_);
       return {};
     }
     // The workspace's is the last one.
-    sandbox_.binds.insert(sandbox_.binds.begin(),
-                          {channel_->path(), kRunSocket, false});
+    sandbox_.binds.insert(sandbox_.binds.begin(), {socket_, kRunSocket, false});
     sandbox_.environment.emplace_back(kRunVariable, kRunSocket);
     return {};
-  }
-
-  void CloseChannel() {
-    channel_.reset();
-    std::erase_if(sandbox_.binds, [](const Sandbox::Bind& bind) {
-      return bind.at == kRunSocket;
-    });
-    std::erase_if(sandbox_.environment, [](const auto& variable) {
-      return variable.first == kRunVariable;
-    });
   }
 
   Status Work() {
@@ -283,8 +297,6 @@ class Run {
       Say("error: " + report_.why);
     } else {
       const Status executed = Execute(arguments_.command);
-      // Nobody goes back to a savepoint of the command from now on.
-      CloseChannel();
       // What the command did there is not in the home itself.
       for (Sandbox::Bind& bind : sandbox_.binds) bind.alike.clear();
       TRY(executed);
@@ -323,11 +335,16 @@ class Run {
     if (home_.mount) bounds.needed.push_back(home_.mount->daemon());
     if (proxy_) bounds.needed.push_back(proxy_->process());
     const auto on_begin = [&](pid_t pid) { std::ignore = run_->Started(pid); };
+    // Each has its own: a validator does not go back to where the command
+    // began.
+    Client client = TRY(run_->Connect());
+    const auto channel = TRY(RunChannel::Open(socket_, std::move(client)));
     const Ended ended =
         arguments_.no_sandbox
             ? TRY(RunPlain(command, PlainDirectory(), PlainEnvironment(),
                            bounds, on_begin))
             : TRY(RunSandboxed(sandbox_, command, bounds, on_begin));
+    if (ended.why != Ended::Why::kLost) TRY(channel->Close());
     if (ended.why == Ended::Why::kLost && proxy_ && proxy_->is_lost()) {
       return Fail(0, "the proxy for --network has died", "try again");
     }
@@ -335,14 +352,31 @@ class Run {
       return Fail(0, "a process that serves a mount of the run has died",
                   "its log is in " + StateDirectory() + "/log; try again");
     }
-    if (ended.why == Ended::Why::kNotBegun) {
-      return std::unexpected(WhyNoSandbox(ended.said));
+    // The shell that executes the command may not find its libraries.
+    const bool has_no_shell = !arguments_.no_sandbox &&
+                              ended.code == kNotFoundCode &&
+                              !ended.said.empty();
+    if (ended.why == Ended::Why::kNotBegun || has_no_shell) {
+      return std::unexpected(WhyNoSandbox(ended.said, OptionsOnPaths()));
     }
     report_.code = ended.code;
     if (limits->used().memory != 0) report_.used = limits->used();
     report_.limits_by = limits->source();
     if (ended.code != 0) report_.why = WhyEnded(ended);
     return {};
+  }
+
+  /// The options on paths: bwrap does not start without some files, and cannot
+  /// mount everywhere.
+  [[nodiscard]] std::string OptionsOnPaths() const {
+    const auto named = [](const char* option) {
+      return [option](const std::string& path) {
+        return option + QuoteShell(path);
+      };
+    };
+    const std::string hide = Join(arguments_.hide, named("--hide "));
+    const std::string rw = Join(arguments_.rw, named("--rw "));
+    return hide + (hide.empty() || rw.empty() ? "" : " or ") + rw;
   }
 
   [[nodiscard]] std::string WhyEnded(const Ended& ended) const {
@@ -503,7 +537,7 @@ class Run {
   Home home_;
   Sandbox sandbox_;
   std::unique_ptr<NetworkProxy> proxy_;
-  std::unique_ptr<RunChannel> channel_;
+  std::string socket_;  ///< for runs in the run
   UniqueFd report_file_;
   std::vector<std::string> kept_;  ///< --rw, absolute
   RunReport report_;

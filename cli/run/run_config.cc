@@ -24,13 +24,6 @@ constexpr const char* kConfigName = "config.toml";
 /// Not to be seen in a mount, wherever the store is.
 constexpr const char* kConfigInWorkspace = ".txfs/config.toml";
 
-/// From the weakest restriction to the strongest.
-constexpr std::array<std::string_view, 3> kHomes = {"rw", "cow", "ro"};
-
-size_t RankOfHome(std::string_view home) {
-  return static_cast<size_t>(std::ranges::find(kHomes, home) - kHomes.begin());
-}
-
 /// "~/a" or "/a".
 bool IsPlainPath(std::string_view path) {
   return IsBelowHome(path) ||
@@ -114,7 +107,9 @@ Status ReadCommon(const Section& section, RunConfig& config) {
   config.may_nest = TRY(ReadFlag(section, "nested"));
   config.home = TRY(ReadName(
       section, "home",
-      [](std::string_view home) { return RankOfHome(home) < kHomes.size(); },
+      [](std::string_view home) {
+        return home == "cow" || home == "ro" || home == "rw";
+      },
       "cow, ro or rw"));
   return {};
 }
@@ -146,8 +141,10 @@ std::string_view WhyNotInWorkspace(std::string_view key) {
 
 Status CheckRestricts(const Section& section, const RunConfig& config) {
   constexpr std::string_view kOnly =
-      "what restricts a run more than it is without: network = \"none\", home, "
-      "timeout, memory, cpu_time, pids, hide, strict = true, nested = false";
+      "what restricts a run more than it is without: network = \"none\", home "
+      "= "
+      "\"cow\", timeout, memory, cpu_time, pids, hide, strict = true, nested = "
+      "false";
   for (const auto& [key, place] : config.places) {
     const std::string_view why = WhyNotInWorkspace(key);
     if (why.empty()) continue;
@@ -163,6 +160,10 @@ Status CheckRestricts(const Section& section, const RunConfig& config) {
   if (config.may_nest == true) {
     return section.Wrong("nested", "is true", kOnly);
   }
+  // A read-only home shows its sockets, a private copy of it does not.
+  if (config.home && config.home != "cow") {
+    return section.Wrong("home", "is " + Quoted(*config.home), kOnly);
+  }
   if (config.network && config.network != "none") {
     return section.Wrong("network", "is " + Quoted(*config.network), kOnly);
   }
@@ -174,15 +175,6 @@ bool Lower(uint64_t& limit, uint64_t most) {
   if (limit != 0 && limit <= most) return false;
   limit = most;
   return true;
-}
-
-/// Nothing of the home is written: neither at the end of the run nor, without a
-/// mount of the home, during the run.
-void KeepNothing(const Context& context, RunArguments& arguments) {
-  const std::string home = ResolvePath("/", HomeDirectory());
-  std::erase_if(arguments.rw, [&](const std::string& path) {
-    return IsWithin(ResolvePath(context.directory, path), home);
-  });
 }
 
 /// What was accepted when the file was read.
@@ -264,8 +256,7 @@ Result<RunConfig> ReadWorkspaceRunConfig(const std::string& workspace) {
   return ParseWorkspaceRunConfig(*text, source.path, workspace);
 }
 
-void Restrict(const RunConfig& workspace, const Context& context,
-              RunArguments& arguments) {
+void Restrict(const RunConfig& workspace, RunArguments& arguments) {
   const auto apply = [&](std::string_view key, bool changes) {
     if (!changes) return;
     const auto place = workspace.places.find(key);
@@ -277,10 +268,8 @@ void Restrict(const RunConfig& workspace, const Context& context,
     arguments.network.clear();
   }
   if (workspace.home) {
-    const bool changes =
-        RankOfHome(*workspace.home) > RankOfHome(arguments.home);
+    const bool changes = arguments.home == "rw";
     if (changes) arguments.home = *workspace.home;
-    if (changes && arguments.home == "ro") KeepNothing(context, arguments);
     apply("home", changes);
   }
   if (workspace.timeout) {

@@ -46,7 +46,6 @@ Result<RunConfig> ReadWorkspaceRunConfig(const std::string& workspace);
 
 /// Restricts `arguments` by the file of the workspace; adds what it has changed
 /// to arguments.configuration.
-void Restrict(const RunConfig& workspace, const Context& context,
-              RunArguments& arguments);
+void Restrict(const RunConfig& workspace, RunArguments& arguments);
 
 }  // namespace txfs::cli

@@ -27,12 +27,21 @@ class Arguments {
 /// Empty and private in each sandbox, or made for it.
 constexpr std::array kPrivate = {"/dev", "/proc", "/run", "/tmp", "/var/tmp"};
 
+/// A new directory in memory at `path`.
+void AddMemory(Arguments& arguments, const Sandbox& sandbox, const char* mode,
+               const char* path) {
+  if (sandbox.memory != 0) {
+    arguments.Add("--size", std::to_string(sandbox.memory));
+  }
+  arguments.Add("--perms", mode, "--tmpfs", path);
+}
+
 /// Of /run, only what name resolution needs: the rest is sockets of services,
 /// which act outside of the sandbox for everybody who asks them. A resolver
 /// would send what a command asks it to the network.
-void AddRuntime(Arguments& arguments, bool has_network) {
-  arguments.Add("--tmpfs", "/run");
-  if (!has_network) return;
+void AddRuntime(Arguments& arguments, const Sandbox& sandbox) {
+  AddMemory(arguments, sandbox, "0755", "/run");
+  if (!sandbox.has_network) return;
   for (const char* path : kResolverPaths) {
     arguments.Add("--ro-bind-try", path, path);
   }
@@ -115,7 +124,8 @@ SandboxMounts MountsOf(const Sandbox& sandbox) {
 }
 
 /// Adds the binds and what hides paths, each after what it lies in.
-void AddPlaces(Arguments& arguments, const Sandbox& sandbox) {
+void AddPlaces(Arguments& arguments, const Sandbox& sandbox,
+               const std::function<int()>& open_empty) {
   std::vector<std::string> empty;
   for (const auto& [path, place] : MountsOf(sandbox)) {
     if (!place.from.empty()) {
@@ -124,16 +134,21 @@ void AddPlaces(Arguments& arguments, const Sandbox& sandbox) {
       arguments.Add("--tmpfs", path);
       empty.push_back(path);
     } else {
-      arguments.Add("--ro-bind", "/dev/null", path);
+      // A device, such as /dev/null, could not be opened there.
+      arguments.Add("--perms", "0444", "--ro-bind-data",
+                    std::to_string(open_empty()), path);
     }
   }
   // When the workspace has its place in the one it may lie in.
   for (const std::string& path : empty) arguments.Add("--remount-ro", path);
+  if (BindAt(sandbox, "/dev") == nullptr) arguments.Add("--remount-ro", "/dev");
 }
 
 }  // namespace
 
-std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users) {
+std::vector<std::string> BwrapArguments(
+    const Sandbox& sandbox, bool users,
+    const std::function<int()>& open_empty) {
   Arguments arguments;
   arguments.Add("--die-with-parent", "--unshare-pid", "--unshare-ipc",
                 "--unshare-uts", "--unshare-cgroup-try");
@@ -163,11 +178,11 @@ std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users) {
       arguments.Add("--ro-bind-try", path, path);
     }
   }
-  for (const char* path : {"/tmp", "/var/tmp"}) {
-    arguments.Add("--perms", "1777", "--tmpfs", path);
+  for (const char* path : {"/tmp", "/var/tmp", "/dev/shm"}) {
+    AddMemory(arguments, sandbox, "1777", path);
   }
-  AddRuntime(arguments, sandbox.has_network);
-  AddPlaces(arguments, sandbox);
+  AddRuntime(arguments, sandbox);
+  AddPlaces(arguments, sandbox, open_empty);
   arguments.Add("--chdir", sandbox.directory, "--clearenv");
   for (const auto& [name, value] : sandbox.environment) {
     arguments.Add("--setenv", name, value);

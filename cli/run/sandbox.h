@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,10 +43,13 @@ struct Sandbox {
   /// Without that: what the command reaches instead; null: nothing. Borrowed.
   NetworkProxy* proxy = nullptr;
   bool may_nest = false;  ///< may make user namespaces
+  uint64_t memory = 0;    ///< bytes that each place in memory has; 0: no limit
 };
 
 /// The arguments of bwrap for `sandbox`, without the program and the command.
 /// `users`: bwrap makes the user namespace; else it is in one already.
-std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users);
+/// `open_empty`: opens an empty file, for bwrap alone, and returns its number.
+std::vector<std::string> BwrapArguments(const Sandbox& sandbox, bool users,
+                                        const std::function<int()>& open_empty);
 
 }  // namespace txfs::cli

@@ -376,7 +376,7 @@ Probe ProbeSandbox() {
   return NoSandbox(said);
 }
 
-Error WhyNoSandbox(const std::string& said) {
+Error WhyNoSandbox(const std::string& said, const std::string& options) {
   for (const auto probe :
        {ProbeBwrap, ProbeUserNamespace, ProbeMountNamespace, ProbeSandbox}) {
     const Probe found = probe();
@@ -386,9 +386,8 @@ Error WhyNoSandbox(const std::string& said) {
   return {.code = 0,
           .message = "bwrap did not start the command" +
                      (said.empty() ? "" : ": " + said),
-          .hint =
-              "a plain sandbox does start here: try again, and with fewer "
-              "options"};
+          .hint = "a plain sandbox does start here: try again" +
+                  (options.empty() ? "" : ", without " + options)};
 }
 
 }  // namespace txfs::cli

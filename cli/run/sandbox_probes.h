@@ -28,6 +28,7 @@ namespace txfs::cli {
 
 /// The error of a sandbox that did not start, with the remedy of the first of
 /// these probes that fails.
-[[nodiscard]] Error WhyNoSandbox(const std::string& said);
+[[nodiscard]] Error WhyNoSandbox(const std::string& said,
+                                 const std::string& options = "");
 
 }  // namespace txfs::cli

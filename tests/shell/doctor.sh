@@ -76,7 +76,7 @@ nothing_is_left() {
 for as in as_root as_user; do
   $as "$txfs" doctor >found 2>err || fail "$as: $(cat found err)"
   contains "$(tail -n 1 found)" "txfs run works here"
-  equal "" "$(grep -v '^ok \|^txfs\|^note  cgroups\|^      remedy: run txfs in a session\|^note  network-proxy\|^      remedy: install it: apt install tinyproxy' found || true)" "$as"
+  equal "" "$(grep -v '^ok \|^txfs\|^note  cgroups\|^      remedy: run txfs where a cgroup\|^note  network-proxy\|^      remedy: install it: apt install tinyproxy' found || true)" "$as"
   says ok mount "written to, read, committed" None $as "$txfs" doctor
   nothing_is_left
 done

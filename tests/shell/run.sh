@@ -108,6 +108,32 @@ os.execvp(sys.argv[1], sys.argv[1:])' txfs run -- sh -c 'echo no >file; exit 3' 
     refuses_with_hint 125 "" txfs run $options
   done
   refuses_with_hint 125 "" txfs -C / run -- true
+  refuses_with_hint 125 "/nonexist does not exist" txfs -C /nonexist run -- true
+  refuses_with_hint 125 "cannot change to" txfs -C file run -- true
+  refuses_with_hint 125 "/nonexist does not exist" txfs run -C /nonexist -- true
+  # What has no effect, or lets no sandbox start.
+  refuses_with_hint 125 "--rw /nonexist: No such file" txfs run --rw /nonexist -- touch no
+  refuses_with_hint 125 "--rw $HOME/nonexist: No such file" txfs run --home rw --rw ~/nonexist -- touch no
+  refuses_with_hint 125 "--timeout is 0" txfs run --timeout 0 -- touch no
+  refuses_with_hint 125 "--validate has no command" txfs run --validate "" -- touch no
+  refuses_with_hint 125 "--hide /" txfs run --hide / -- touch no
+  cp /bin/true program
+  refuses_with_hint 125 "bwrap did not start the command" txfs run --hide /usr -- ./program
+  contains "$(cat "$TMPDIR/err")" "try again, without --hide /usr"
+  libc=$(ldd program | sed -n 's/.*libc.so.* => \([^ ]*\) .*/\1/p')
+  [ -z "$libc" ] || refuses_with_hint 125 "without --hide $libc" txfs run --hide "$libc" -- ./program
+  rm program
+  mkdir -p "$HOME/.ssh"
+  run 0 ".ssh is hidden, so that nothing is written there" --rw ~/.ssh -- true
+  run 0 "nothing changed" --rw ~/.ssh --show ~/.ssh -- true
+  ! grep -q "is hidden" "$TMPDIR/err" || fail "it is shown: $(cat "$TMPDIR/err")"
+  [ ! -e no ] || fail "a command ran"
+  mkdir gone
+  (
+    cd gone
+    rmdir ../gone
+    refuses_with_hint 125 "the working directory" txfs run -- rm -f file
+  )
   equal plain "$(cat file)" "content"
   cd ..
 }
@@ -150,6 +176,19 @@ in_a_mount() {
     run 3 "kept" -- chmod 711 dir
   )
   [ ! -e ws/dir ] || fail "a change from before the run was committed"
+  # In a mount of its own, the run is where the caller is in another one.
+  mkdir ws/sub
+  (
+    cd mnt/sub
+    txfs run -- sh -c 'touch begun; while [ ! -e end ]; do sleep 0.05; done; rm begun end' 2>/dev/null &
+    while [ ! -e begun ]; do sleep 0.05; done
+    equal "$(realpath ../../ws/sub)" "$(txfs run -- pwd 2>/dev/null)" "directory beside another run"
+    mkdir ../new
+    cd ../new
+    refuses_with_hint 125 "is not in the transaction of the run" txfs run -- pwd
+    touch ../sub/end
+    wait
+  )
   # The command sees the workspace at its own path.
   equal "$(realpath ws)" "$(txfs -C mnt run -- pwd 2>/dev/null)" "directory of the command"
   txfs umount mnt >/dev/null

@@ -100,20 +100,21 @@ taken on_success
 rm "$config"
 
 # The workspace's restricts, against options, too, and says so.
-workspace 'timeout = "300ms"' 'network = "none"' 'strict = true' 'pids = 3' 'home = "ro"' 'nested = false' \
+workspace 'timeout = "300ms"' 'network = "none"' 'strict = true' 'pids = 3' 'home = "cow"' 'nested = false' \
   'hide = ["sub", "~/seen"]' 'memory = "1G"' 'cpu_time = "10m"'
-run 124 ".txfs/config.toml restricts the run: network, home, timeout, memory, cpu_time, pids, hide, strict" \
+run 124 ".txfs/config.toml restricts the run: network, timeout, memory, cpu_time, pids, hide, strict" \
   --timeout 1h --network host --pids 1000 --memory 2G -- sleep 600
-taken "cpu_time hide home memory network pids strict timeout"
+taken "cpu_time hide memory network pids strict timeout"
 run 1 "" --network host -- sh -c "$(has_network)"
 run 4 "the policy refused" -- sh -c 'rm .git/HEAD 2>/dev/null || true'
 run 123 "limit of 3" --pids 9 -- sh -c 'sleep 60 & sleep 60 & sleep 60 & sleep 60 & wait'
 echo below >sub/file
 run 0 "" --show ~/seen -- sh -c '! cat sub/file ~/seen/file 2>/dev/null'
-run 0 "" --home rw --rw ~/kept -- sh -c '! touch ~/kept/new ~/new 2>/dev/null'
-[ ! -e "$HOME/kept/new" ] || fail "the home was written"
+run 0 "restricts the run: network, home" --home rw -- sh -c 'touch ~/new'
+taken "cpu_time hide home memory network pids strict timeout"
+[ ! -e "$HOME/new" ] || fail "the home was written"
 run 0 "" --no-config --memory 512M --timeout 100ms -- true
-taken "cpu_time hide home network pids strict"
+taken "cpu_time hide network pids strict"
 run 0 "" -- sh -c '! touch .txfs/config.toml 2>/dev/null'
 # Where the workspace is mounted over, the file of the base counts.
 workspace 'network = "none"'
@@ -127,7 +128,7 @@ cd "$PWD"
 # It cannot do anything else.
 for line in 'show = "~/.ssh"' 'rw = "~/kept"' 'env = "MY_TOKEN"' 'validate = "touch ~/x"' 'profile = "mine"' \
   'on_success = "commit"' 'on_failure = "commit"' 'strict = false' 'nested = true' 'network = "host"' \
-  'timeout = "0"' 'pids = 0' 'hide = "../other"' 'hide = "/"' 'home = "all"'; do
+  'timeout = "0"' 'pids = 0' 'hide = "../other"' 'hide = "/"' 'home = "all"' 'home = "ro"' 'home = "rw"'; do
   workspace "$line"
   refuses 125 "$PWD/.txfs/config.toml:2: ${line%% *}" txfs run -- true || fail "$line"
 done

@@ -55,6 +55,9 @@ for credential in .ssh/id .aws/credentials .config/gcloud/token .docker/config.j
     must_fail "read $root ~/$credential" no_credential "$root$HOME/$credential"
   done
 done
+cat "$HOME/.docker/config.json" || echo "a hidden file cannot be read as an empty one"
+must_fail "write a hidden file" write "$HOME/.docker/config.json"
+must_fail "remove a hidden file" rm -f "$HOME/.docker/config.json"
 must_fail "read a credential through a link" no_credential link
 must_fail "link a credential" ln "$HOME/.ssh/id" stolen
 must_fail "read a descriptor of the caller" sh -c 'grep -q . <&9'
@@ -62,6 +65,7 @@ must_fail "see the state of txfs" sh -c '[ -n "$(ls -A "$XDG_STATE_HOME/txfs")" 
 must_fail "reach a daemon" sh -c 'ls /run/txfs/*.sock /run/user/*/txfs/* /tmp/txfs-"$(id -u)"/* "$XDG_STATE_HOME"/txfs/run/* 2>/dev/null | grep .'
 must_fail "make a user namespace" unshare --user true
 must_fail "make a mount namespace" unshare --mount true
+must_fail "trace process 1" python3 -c 'import ctypes; exit(ctypes.CDLL(None).ptrace(0x4206, 1, 0, 0) != 0)'
 must_fail "mount" mount -t tmpfs none /mnt
 must_fail "uncover what is hidden" umount "$HOME/.ssh"
 must_fail "uncover the base" umount "$PWD"
@@ -122,9 +126,13 @@ END
 # A command that handles an interrupt goes on; one that does not ends by it.
 python3 - "$TXFS" <<'END' >tty.out 2>&1 || fail "in a terminal: $(cat tty.out)"
 import os, pty, sys, signal
-def session(script, key):
+def session(script, key, own_input=True, ignores=False):
     pid, fd = pty.fork()
     if pid == 0:
+        if not own_input:
+            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        if ignores:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.execv(sys.argv[1], [sys.argv[1], "-C", "ws", "run", "--", "sh", "-c", script])
     data = b""
     sent = False
@@ -143,6 +151,16 @@ def session(script, key):
 code, data = session("trap 'echo GOT' INT; echo ready; while ! sleep 1; do :; done; echo survived", b"\x03")
 print(code, data)
 assert code == 0 and b"GOT" in data and b"survived" in data
+# Also if the terminal is not its input.
+code, data = session("trap '' INT; echo ready; sleep 1; echo survived", b"\x03", own_input=False)
+print(code, data)
+assert code == 0 and b"survived" in data
+code, data = session("echo torn >file; echo ready; exec sleep 100", b"\x03", own_input=False)
+print(code, data)
+assert code == 130 and b"rolled back" in data
+code, data = session("echo ready; sleep 1; echo survived", b"\x03", own_input=False, ignores=True)
+print(code, data)
+assert code == 0 and b"survived" in data
 code, data = session("echo torn >file; echo ready; exec sleep 100", b"\x03")
 print(code, data)
 assert code == 130 and b"rolled back" in data

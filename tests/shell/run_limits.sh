@@ -110,7 +110,15 @@ check_limits() {
   if makes_groups; then
     run 123 "$memory" --memory 200M -- \
       sh -c 'head -c 400M /dev/zero >/dev/shm/file; sleep 1000'
+  else
+    # Else each place has that much.
+    run 0 "nothing changed in " --memory 60M -- sh -c '
+      for place in /tmp /var/tmp /dev/shm /run; do
+        ! head -c 70M /dev/zero >$place/file 2>/dev/null || exit 1
+        [ "$(stat -c %s $place/file)" -le 62914560 ] || exit 2
+      done'
   fi
+  act "$TXFS" -C ws run -- sh -c '! touch /dev/file 2>/dev/null' 2>"$err" || fail "/dev can be written: $(cat "$err")"
 
   # CPU time, of several processes together.
   run 123 "rolled back: CPU time limit of 1.5 s exceeded after " \

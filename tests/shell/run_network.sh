@@ -254,7 +254,7 @@ served-text" --network=api.example.test --profile mine -- sh -c \
   fails "status 403" --network=profile --profile mine -- python3 get.py api.example.test
   fails "no profile names a host" --network=profile -- true
   # A run in the run has its network.
-  works served-text --network=api.example.test -- ./program run --network=evil.test -- python3 get.py api.example.test
+  works served-text --network=api.example.test -- ./program run -- python3 get.py api.example.test
 
   # A proxy or relay that dies takes the run along.
   for part in "-f bwrap.*tinyproxy" "-x txfs-relay"; do
