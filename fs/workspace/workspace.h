@@ -50,6 +50,10 @@ struct CommitOptions {
   /// Commit only these paths, everything below them, and what they depend on;
   /// the transaction continues with the rest. Empty: commit everything.
   std::vector<std::string> paths;
+  /// Commits no change that has an effect outside of `paths`, at which there
+  /// may be none, nor one at `except`: such changes stay (SelectWithin).
+  bool within = false;
+  std::vector<std::string> except;    ///< for `within`
   ResolveOptions conflicts;           ///< for commits of everything
   std::vector<std::string> accepted;  ///< ids of limits that may be exceeded
 };

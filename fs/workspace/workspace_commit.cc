@@ -14,10 +14,13 @@ namespace txfs {
 namespace {
 
 Result<std::optional<Selection>> Select(Frozen& frozen,
-                                        const std::vector<std::string>& paths) {
+                                        const CommitOptions& options) {
   std::optional<Selection> selection;
-  if (!paths.empty()) {
-    selection = TRY(SelectPaths(frozen, paths, SelectionParents::kNeeded));
+  if (options.within) {
+    selection = TRY(SelectWithin(frozen, options.paths, options.except));
+  } else if (!options.paths.empty()) {
+    selection =
+        TRY(SelectPaths(frozen, options.paths, SelectionParents::kNeeded));
   }
   return selection;
 }
@@ -213,7 +216,7 @@ Status StoredWorkspace::CommitFrozen(Frozen& frozen, Attempt& attempt) {
     TRY(frozen.JournalFollowed());
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();
-    auto selection = TRY(Select(frozen, attempt.options.paths));
+    auto selection = TRY(Select(frozen, attempt.options));
     const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
     drifted = !drifts.empty();
     report.conflicts =
@@ -422,7 +425,8 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   report.changes = changes.size();
   auto planned = filesystem_->WhileFrozen([&](Frozen& frozen) -> Status {
-    const auto selection = TRY(Select(frozen, request.paths));
+    const CommitOptions asked{.paths = request.paths};
+    const auto selection = TRY(Select(frozen, asked));
     if (selection) {
       report.changes = CountChanges(changes, PathsOf(frozen, *selection));
     }
