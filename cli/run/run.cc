@@ -213,7 +213,11 @@ class Run {
     };
     run_ = TRY(RunTransaction::Begin(
         context_, arguments_.name,
-        {arguments_.command, ProfileOf(arguments_), WriteLimits(arguments_)},
+        {.command = arguments_.command,
+         .profile = ProfileOf(arguments_),
+         .limits = WriteLimits(arguments_),
+         .clean = !arguments_.validators.empty() &&
+                  arguments_.on_success == Settle::kCommit},
         on_workspace));
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
@@ -437,14 +441,6 @@ class Run {
       report_.outcome = nothing ? "unchanged" : "rolled back";
       return run_->RollBack();
     }
-    if (const auto path = run_->EarlierAmong(report_.changes)) {
-      report_.outcome = "kept";
-      report_.code = kConflictCode;
-      report_.why = "the transaction had a change of " + PathText(*path) +
-                    " before the run";
-      run_->Explain(report_.why, report_.code);
-      return run_->Keep();
-    }
     const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));
     return Committed(reply.report);
   }
@@ -461,6 +457,9 @@ class Run {
       report_.conflicts = report.conflicts;
       report_.code = kConflictCode;
       report_.why = ConflictCount(report.conflicts.size());
+    } else if (!report.depends.empty()) {
+      report_.code = kConflictCode;
+      report_.why = WhyKept(report);
     } else if (AnyStops(report.limits)) {
       SayExceeded(report.limits);
       report_.code = kHeldCode;

@@ -25,6 +25,27 @@ Result<std::optional<Selection>> Select(Frozen& frozen,
   return selection;
 }
 
+/// A path among `paths` that the options except; "": none.
+std::string ExceptedAmong(const std::set<std::string>& paths,
+                          const CommitOptions& options) {
+  const auto found = std::ranges::find_if(
+      options.except, [&](const auto& path) { return paths.contains(path); });
+  return found == options.except.end() ? "" : *found;
+}
+
+/// The same, of what would be committed.
+Result<std::string> FindDepends(Frozen& frozen, const CommitOptions& options) {
+  if (options.within || options.except.empty() || options.paths.empty()) {
+    return "";
+  }
+  // The transaction may have no change there any more.
+  std::string asked =
+      ExceptedAmong({options.paths.begin(), options.paths.end()}, options);
+  if (!asked.empty()) return asked;
+  const std::optional<Selection> selection = TRY(Select(frozen, options));
+  return ExceptedAmong(PathsOf(frozen, *selection), options);
+}
+
 /// A part has nothing to do with what happened elsewhere.
 Result<std::vector<Drift>> DriftUnder(
     Frozen& frozen, const std::optional<Selection>& selection) {
@@ -216,6 +237,8 @@ Status StoredWorkspace::CommitFrozen(Frozen& frozen, Attempt& attempt) {
     TRY(frozen.JournalFollowed());
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();
+    report.depends = TRY(FindDepends(frozen, attempt.options));
+    if (!report.depends.empty()) return {};
     auto selection = TRY(Select(frozen, attempt.options));
     const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
     drifted = !drifts.empty();
