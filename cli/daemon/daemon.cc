@@ -133,6 +133,9 @@ class Server {
   /// Answers a request; the mount's own, its rules and the record of who serves
   /// are not the dispatcher's business.
   Status Handle(const Json& request, const FrameSink& sink, pid_t peer) {
+    if (const Status free = runs_.CheckFree(request, peer); !free) {
+      return AnswerWith([&](const FrameSink&) { return free; }, sink);
+    }
     if (GetBytes(request, "request") == "unmount") {
       // The supervisor of a run has settled it.
       if (GetBool(request, "stop")) runs_.End();
@@ -146,7 +149,8 @@ class Server {
     if (Approvals::IsAsked(request)) {
       return approvals_.Handle(request, sink, peer);
     }
-    const Status handled = dispatcher_.Handle(request, [&](const Frame& frame) {
+    const Json asked = runs_.WithEarlier(request, peer);
+    const Status handled = dispatcher_.Handle(asked, [&](const Frame& frame) {
       // Who has the reply may look for the daemon of the next transaction.
       WriteRecord(/*again=*/false);
       return sink(frame);

@@ -78,6 +78,30 @@ void LogIfFailed(const Status& status) {
 
 RunWatch::~RunWatch() { End(); }
 
+Status RunWatch::CheckFree(const Json& request, pid_t peer) {
+  const std::string name = GetBytes(request, "request");
+  const bool ends = name == "commit" || name == "discard" ||
+                    name == "rollback" || name == "unmount" || name == kStart ||
+                    name == kSettle || name == kEnd;
+  const pid_t holder = holder_;
+  if (!ends || holder == 0 || holder == peer) return {};
+  const std::string pid = std::to_string(holder);
+  std::string run = "`txfs run` works in this mount (pid " + pid + "):";
+  const MutexLock lock(mutex_);
+  for (const std::string& word : record_.command) run += " " + QuoteShell(word);
+  return Fail(ErrorKind::kBusy, 0, std::move(run),
+              "wait until it ends, or end it with `kill " + pid + "`");
+}
+
+Json RunWatch::WithEarlier(Json request, pid_t peer) {
+  const bool commits =
+      GetBytes(request, "request") == "commit" && holder_ == peer && peer != 0;
+  if (!commits) return request;
+  const MutexLock lock(mutex_);
+  request["except"] = EncodeList(earlier_);
+  return request;
+}
+
 bool RunWatch::IsAsked(const Json& request) {
   const std::string name = GetBytes(request, "request");
   return name == kBegin || name == kStart || name == kSettle || name == kEnd;
@@ -126,6 +150,13 @@ bool RunWatch::TakeExpected(pid_t peer) {
 }
 
 Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
+  if (GetBool(request, "clean") && TRY(workspace_.GetStatus()).changes != 0) {
+    return Fail(ErrorKind::kUsage, 0,
+                "the validators would see changes from before the run, which "
+                "its commit leaves out",
+                "commit or discard these, or run in a new transaction with "
+                "--name NAME");
+  }
   if (TakeExpected(peer)) End();
   const MutexLock lock(mutex_);
   if (active_) {
@@ -154,6 +185,13 @@ Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
     begin =
         here ? *here : TRY(workspace_.MakeSavepoint(GetBytes(request, "id")));
   }
+  earlier_.clear();
+  if (before.changes != 0) {
+    for (const NetChange& change : TRY(workspace_.Changes(true))) {
+      earlier_.push_back(change.path);
+      if (!change.old_path.empty()) earlier_.push_back(change.old_path);
+    }
+  }
   // A thread that has ended by itself.
   if (thread_.joinable()) thread_.join();
   supervisor_ = std::move(supervisor);
@@ -175,6 +213,7 @@ Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
   owns_mount_ = GetBool(request, "own");
   fresh_ = fresh;
   active_ = true;
+  holder_ = peer;
   StartWatch();
   reply.header = {{"savepoint", EncodeBytes(begin.name)},
                   {"changes", before.changes},
@@ -226,6 +265,7 @@ void RunWatch::End() {
       const uint64_t one = 1;
       std::ignore = ::write(stop_.get(), &one, sizeof one);
       workspace_.LimitRun({}, {});
+      holder_ = 0;
     }
     thread = std::move(thread_);
   }
@@ -273,18 +313,21 @@ void RunWatch::RollBack() {
   if (!socket.empty()) ::unlink(socket.c_str());
   workspace_.LimitRun({}, {});
   spdlog::warn("the process of a run died: rolling the run back");
-  LogIfFailed([&]() -> Status {
-    if (!begun) return {};
-    workspace_.SettleRun(record);
-    if (fresh) {
-      TRY(workspace_.Discard());
-    } else {
-      TRY(workspace_.Rollback(savepoint));
-    }
-    workspace_.EndRun(record);
-    return {};
-  }());
+  if (begun) LogIfFailed(TakeBack(record, savepoint, fresh));
+  holder_ = 0;
   if (owns_mount) unmount_();
+}
+
+Status RunWatch::TakeBack(const RunRecord& record, const std::string& savepoint,
+                          bool fresh) {
+  workspace_.SettleRun(record);
+  if (fresh) {
+    TRY(workspace_.Discard());
+  } else {
+    TRY(workspace_.Rollback(savepoint));
+  }
+  workspace_.EndRun(record);
+  return {};
 }
 
 }  // namespace txfs::cli

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -35,6 +36,13 @@ class RunWatch {
   /// Whether the expected run has not begun.
   [[nodiscard]] bool IsExpecting() const EXCLUDES(mutex_);
 
+  /// kBusy while a run works, or is rolled back: for `request` of a process
+  /// other than the supervisor that ends or rewinds the transaction.
+  Status CheckFree(const Json& request, pid_t peer) EXCLUDES(mutex_);
+  /// `request`, with the changes from before the run for a commit of its
+  /// supervisor, which must not have these.
+  [[nodiscard]] Json WithEarlier(Json request, pid_t peer) EXCLUDES(mutex_);
+
   /// Whether Handle takes `request`.
   static bool IsAsked(const Json& request);
   /// Sends the reply to `sink`, as Dispatcher::Handle. `peer`: the supervisor.
@@ -53,6 +61,9 @@ class RunWatch {
   /// Waits for the death of the supervisor or for End.
   void Watch(int supervisor, int stop) EXCLUDES(mutex_);
   void RollBack() EXCLUDES(mutex_);
+  /// RollBack after it ended the sandbox.
+  Status TakeBack(const RunRecord& record, const std::string& savepoint,
+                  bool fresh);
 
   Workspace& workspace_;
   const std::function<void()> unmount_;
@@ -64,6 +75,11 @@ class RunWatch {
   std::string savepoint_ GUARDED_BY(mutex_);
   RunRecord record_ GUARDED_BY(mutex_);
   uint64_t begun_ms_ GUARDED_BY(mutex_) = 0;  ///< Clock::Steady
+  /// Both sides of the changes from before the run.
+  std::vector<std::string> earlier_ GUARDED_BY(mutex_);
+  /// The supervisor, until its run has ended or is rolled back; else 0. Not
+  /// guarded: Begin waits for the thread that resets it.
+  std::atomic<pid_t> holder_ = 0;
   UniqueFd supervisor_ GUARDED_BY(mutex_);
   UniqueFd sandbox_ GUARDED_BY(mutex_);  ///< the process that ends it
   std::vector<std::string> groups_ GUARDED_BY(mutex_);  ///< may be there

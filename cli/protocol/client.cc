@@ -128,6 +128,7 @@ Result<RunBegun> Client::BeginRun(const RunRequest& request) {
                              {"own", request.own},
                              {"command", EncodeList(request.command)},
                              {"profile", EncodeBytes(request.profile)},
+                             {"clean", request.clean},
                              {"disk", request.limits.bytes},
                              {"files", request.limits.objects}}));
   if (request.limits.any() && !reply.descriptor) {

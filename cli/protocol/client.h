@@ -57,6 +57,7 @@ struct RunRequest {
   std::vector<std::string> command;
   std::string profile;  ///< "": none
   RunLimits limits;
+  bool clean = false;  ///< fail if the transaction has changes
 };
 struct RunBegun {
   std::string savepoint;  ///< "" if the transaction is fresh

@@ -213,6 +213,7 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
   const CommitOptions options{
       .message = GetBytes(request, "message"),
       .paths = DecodeList(GetMember(request, "paths")),
+      .except = DecodeList(GetMember(request, "except")),
       .conflicts = {.on_conflict =
                         OnConflictFromName(GetBytes(request, "on_conflict")),
                     .merge = MergeTexts,

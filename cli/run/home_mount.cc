@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -41,31 +43,43 @@ struct HomePaths {
 constexpr int kChannel = 3;
 constexpr int kLimitSignal = 4;
 
+bool IsWithinAny(const std::string& path,
+                 const std::vector<std::string>& above) {
+  return std::ranges::any_of(
+      above, [&](const auto& each) { return IsWithin(path, each); });
+}
+
 /// Commits what is kept.
-HomeChanges Keep(Workspace& workspace, const std::vector<std::string>& keep) {
+Result<HomeChanges> Keep(Workspace& workspace, const CommitOptions& kept) {
   HomeChanges result;
-  const auto changes = workspace.Changes(false);
-  if (!changes) {
-    result.problem = changes.error().ToString();
-    return result;
+  const std::vector<NetChange> before = TRY(workspace.Changes(false));
+  std::set<std::string> left;
+  for (const NetChange& change : before) left.insert(change.path);
+  const bool any = std::ranges::any_of(before, [&](const NetChange& change) {
+    return IsWithinAny(change.path, kept.paths);
+  });
+  if (any) {
+    const auto committed = workspace.Commit(kept);
+    if (!committed) {
+      result.problem = committed.error().ToString();
+    } else if (!committed->conflicts.empty()) {
+      result.problem = "another program changed " +
+                       committed->conflicts.front().path + " meanwhile";
+    } else {
+      left.clear();
+      for (const NetChange& change : TRY(workspace.Changes(false))) {
+        left.insert(change.path);
+      }
+    }
   }
-  CommitOptions commit;
-  commit.message = "txfs run";
-  for (const NetChange& change : *changes) {
-    const bool is_kept = std::ranges::any_of(
-        keep, [&](const auto& path) { return IsWithin(change.path, path); });
-    (is_kept ? result.kept : result.not_kept).push_back(change.path);
+  for (const NetChange& change : before) {
+    const bool is_left = left.contains(change.path);
+    (is_left ? result.not_kept : result.kept).push_back(change.path);
+    const bool is_held = is_left && result.problem.empty() &&
+                         IsWithinAny(change.path, kept.paths) &&
+                         !IsWithinAny(change.path, kept.except);
+    if (is_held) result.held.push_back(change.path);
   }
-  commit.paths = result.kept;
-  if (commit.paths.empty()) return result;
-  const auto committed = workspace.Commit(commit);
-  if (!committed) {
-    result.problem = committed.error().ToString();
-  } else if (!committed->conflicts.empty()) {
-    result.problem = "another program changed " +
-                     committed->conflicts.front().path + " meanwhile";
-  }
-  if (!result.problem.empty()) result.kept.clear();
   return result;
 }
 
@@ -73,12 +87,24 @@ HomeChanges Keep(Workspace& workspace, const std::vector<std::string>& keep) {
 void ServeChannel(int channel, Workspace& workspace, FuseSession& session) {
   const auto request = ReadFrame(channel, kRequestMax);
   if (request && *request) {
-    const HomeChanges changes =
-        Keep(workspace, DecodeList(GetMember((*request)->header, "keep")));
+    const Json& header = (*request)->header;
+    CommitOptions kept;
+    kept.message = "txfs run";
+    kept.paths = DecodeList(GetMember(header, "keep"));
+    kept.except = DecodeList(GetMember(header, "except"));
+    kept.within = true;
+    auto changes = Keep(workspace, kept);
+    if (!changes) {
+      changes = HomeChanges{.kept = {},
+                            .not_kept = {},
+                            .held = {},
+                            .problem = changes.error().ToString()};
+    }
     Frame reply;
-    reply.header = {{"kept", EncodeList(changes.kept)},
-                    {"not_kept", EncodeList(changes.not_kept)},
-                    {"problem", EncodeBytes(changes.problem)}};
+    reply.header = {{"kept", EncodeList(changes->kept)},
+                    {"not_kept", EncodeList(changes->not_kept)},
+                    {"held", EncodeList(changes->held)},
+                    {"problem", EncodeBytes(changes->problem)}};
     std::ignore = WriteFrame(channel, reply);
   }
   std::ignore = session.Unmount(true);
@@ -205,14 +231,17 @@ HomeMount::~HomeMount() {
   std::ignore = RemoveTree(AT_FDCWD, store_);
 }
 
-Result<HomeChanges> HomeMount::Finish(const std::vector<std::string>& keep) {
+Result<HomeChanges> HomeMount::Finish(const std::vector<std::string>& keep,
+                                      const std::vector<std::string>& except) {
   Frame request;
   request.header["keep"] = EncodeList(keep);
+  request.header["except"] = EncodeList(except);
   TRY(WriteFrame(channel_.get(), request));
   const Frame reply = TRY(Receive(channel_.get()));
   return HomeChanges{
       .kept = DecodeList(GetMember(reply.header, "kept")),
       .not_kept = DecodeList(GetMember(reply.header, "not_kept")),
+      .held = DecodeList(GetMember(reply.header, "held")),
       .problem = GetBytes(reply.header, "problem")};
 }
 

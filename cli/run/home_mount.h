@@ -15,6 +15,8 @@ namespace txfs::cli {
 /// What a run did in the home; paths relative to it.
 struct HomeChanges {
   std::vector<std::string> kept, not_kept;
+  /// Those of `not_kept` that were named, and have an effect elsewhere.
+  std::vector<std::string> held;
   std::string problem;  ///< why paths that should be kept were not; may be ""
 };
 
@@ -42,9 +44,11 @@ class HomeMount {
     return limit_signal_ ? limit_signal_->get() : -1;
   }
 
-  /// Commits the changes at and below `keep`, drops the others, and unmounts.
-  /// The run's processes are gone.
-  Result<HomeChanges> Finish(const std::vector<std::string>& keep);
+  /// Commits the changes at and below `keep`, but for `except` and those with
+  /// an effect elsewhere, drops the others, and unmounts. The run's processes
+  /// are gone.
+  Result<HomeChanges> Finish(const std::vector<std::string>& keep,
+                             const std::vector<std::string>& except = {});
 
  private:
   HomeMount(pid_t daemon, UniqueFd channel, std::string mountpoint,

@@ -58,9 +58,26 @@ bool IsDirectoryAt(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-bool IsLinkAt(const std::string& path) {
-  struct stat st{};
-  return ::lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode);
+/// The first symbolic link among `path`, which is below `directory`, and the
+/// directories on the way to it; "": there is none.
+std::string LinkOnWay(const std::string& directory, const std::string& path) {
+  for (size_t end = 0; end < path.size();) {
+    end = std::min(path.find('/', end + 1), path.size());
+    const std::string part = path.substr(0, end);
+    struct stat st{};
+    const bool is_link = ::lstat(JoinPath(directory, part).c_str(), &st) == 0 &&
+                         S_ISLNK(st.st_mode);
+    if (is_link) return part;
+  }
+  return "";
+}
+
+/// The first ones of paths below the home.
+std::string HomePathsText(const std::vector<std::string>& paths) {
+  constexpr size_t kShown = 5;
+  return Join(paths | std::views::take(kShown),
+              [](const std::string& path) { return "~/" + path; }) +
+         (paths.size() > kShown ? ", ..." : "");
 }
 
 /// The home, unless the workspace has or is it.
@@ -223,7 +240,11 @@ class Run {
     };
     run_ = TRY(RunTransaction::Begin(
         context_, arguments_.name,
-        {arguments_.command, ProfileOf(arguments_), WriteLimits(arguments_)},
+        {.command = arguments_.command,
+         .profile = ProfileOf(arguments_),
+         .limits = WriteLimits(arguments_),
+         .clean = !arguments_.validators.empty() &&
+                  arguments_.on_success == Settle::kCommit},
         on_workspace));
     report_.workspace = run_->workspace();
     report_.transaction = run_->id();
@@ -413,22 +434,29 @@ class Run {
 
   Status FinishHome() {
     if (!home_.mount) return {};
-    std::vector<std::string> keep;
+    std::vector<std::string> keep, links;
     for (const std::string& path : kept_) {
       const auto below = RelativeTo(path, home_.path);
       if (!below) continue;
       // The next run would follow the link, and keep what it leads to.
-      if (IsLinkAt(JoinPath(home_.mountpoint, *below))) {
-        Say("warning: ~/" + *below + " is a link now, and is not kept");
+      const std::string link = LinkOnWay(home_.mountpoint, *below);
+      if (link.empty()) {
+        keep.push_back(*below);
         continue;
       }
-      keep.push_back(*below);
+      links.push_back(link);
+      Say("warning: ~/" + link + " is a link now, and is not kept");
     }
-    const HomeChanges changes = TRY(home_.mount->Finish(keep));
+    const HomeChanges changes = TRY(home_.mount->Finish(keep, links));
     report_.home_kept = changes.kept;
     report_.home_not_kept = changes.not_kept;
     if (!changes.problem.empty()) {
       Say("warning: nothing was kept under ~: " + changes.problem);
+    }
+    if (!changes.held.empty()) {
+      Say("warning: not kept, because the change is also one outside of what "
+          "is kept (a move or a hard link): " +
+          HomePathsText(changes.held));
     }
     return {};
   }
@@ -447,14 +475,6 @@ class Run {
       report_.outcome = nothing ? "unchanged" : "rolled back";
       return run_->RollBack();
     }
-    if (const auto path = run_->EarlierAmong(report_.changes)) {
-      report_.outcome = "kept";
-      report_.code = kConflictCode;
-      report_.why = "the transaction had a change of " + PathText(*path) +
-                    " before the run";
-      run_->Explain(report_.why, report_.code);
-      return run_->Keep();
-    }
     const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));
     return Committed(reply.report);
   }
@@ -471,6 +491,9 @@ class Run {
       report_.conflicts = report.conflicts;
       report_.code = kConflictCode;
       report_.why = ConflictCount(report.conflicts.size());
+    } else if (!report.depends.empty()) {
+      report_.code = kConflictCode;
+      report_.why = WhyKept(report);
     } else if (AnyStops(report.limits)) {
       SayExceeded(report.limits);
       report_.code = kHeldCode;
@@ -498,11 +521,8 @@ class Run {
     }
     const std::vector<std::string>& lost = report_.home_not_kept;
     if (!lost.empty()) {
-      constexpr size_t kShown = 5;
-      Say(Count(lost.size(), "path") + " changed under ~, not kept: " +
-          Join(lost | std::views::take(kShown),
-               [](const std::string& path) { return "~/" + path; }) +
-          (lost.size() > kShown ? ", ..." : ""));
+      Say(Count(lost.size(), "path") +
+          " changed under ~, not kept: " + HomePathsText(lost));
     }
     Say(OutcomeLine(report_));
     if (report_.outcome == "kept") SayHowToGoOn();

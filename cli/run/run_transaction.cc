@@ -84,6 +84,11 @@ std::vector<std::string> PathsOf(const std::vector<NetChange>& changes) {
 
 }  // namespace
 
+std::string WhyKept(const CommitReport& report) {
+  return "the transaction had a change of " + PathText(report.depends) +
+         " before the run";
+}
+
 Result<std::string> MakeRunName() {
   std::array<unsigned char, 6> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) !=
@@ -140,15 +145,13 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(
                                         .own = !place.made.empty(),
                                         .command = words.command,
                                         .profile = words.profile,
-                                        .limits = words.limits}));
+                                        .limits = words.limits,
+                                        .clean = words.clean}));
   std::unique_ptr<RunTransaction> run(new RunTransaction(
       std::move(place), std::move(client), std::move(begun)));
   const StatusReply begun_in = TRY(run->client_.GetStatus());
   run->id_ = begun_in.status.id;
   run->denied_before_ = begun_in.status.denied;
-  if (run->begun_.changes != 0) {
-    run->earlier_ = TRY(run->client_.Changes(true, {}, std::nullopt));
-  }
   run->daemon_ =
       UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, begun_in.pid, 0)));
   return run;
@@ -198,21 +201,6 @@ Result<std::vector<RuleCount>> RunTransaction::Denied() {
   return TRY(client_.GetStatus()).status.denied;
 }
 
-std::optional<std::string> RunTransaction::EarlierAmong(
-    const std::vector<NetChange>& changes) const {
-  for (const std::string& path : PathsOf(changes)) {
-    for (const NetChange& earlier : earlier_) {
-      // What lies below is committed with it, and so is a directory above
-      // that is new.
-      const bool depends = IsWithin(earlier.path, path) ||
-                           (earlier.kind != ChangeKind::kModified &&
-                            IsWithin(path, earlier.path));
-      if (depends) return earlier.path;
-    }
-  }
-  return std::nullopt;
-}
-
 Result<std::string> RunTransaction::Mark() {
   unchanged_ = false;
   const std::string name = TRY(MakeRunName());
@@ -233,6 +221,7 @@ Result<CommitReply> RunTransaction::Commit(
   CommitReply reply = TRY(client_.Commit(request));
   const CommitReport& report = reply.report;
   if (!report.conflicts.empty()) Explain("conflict", kConflictCode);
+  if (!report.depends.empty()) Explain(WhyKept(report), kConflictCode);
   if (AnyStops(report.limits)) {
     Explain("the commit exceeds a limit of the policy", kHeldCode);
   }

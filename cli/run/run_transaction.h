@@ -22,7 +22,10 @@ struct RunWords {
   std::vector<std::string> command;
   std::string profile;  ///< "": none
   RunLimits limits;
+  bool clean = false;  ///< only in a transaction that has no changes
 };
+/// Why a commit of a run whose report has `depends` was none.
+[[nodiscard]] std::string WhyKept(const CommitReport& report);
 /// A name for what belongs to one run: kRunPrefix and six characters.
 Result<std::string> MakeRunName();
 
@@ -87,16 +90,13 @@ class RunTransaction {
   Result<std::string> Mark();
   Status ReturnTo(const std::string& savepoint);
 
-  /// A path of `changes` that cannot be committed without a change that was
-  /// there before the run; none if there is none.
-  [[nodiscard]] std::optional<std::string> EarlierAmong(
-      const std::vector<NetChange>& changes) const;
   /// Says how the run ended, for its record.
   void Explain(std::string why, int code) {
     why_ = std::move(why);
     code_ = code;
   }
-  /// Commits `changes`, those of the run. If nothing was committed, the changes
+  /// Commits `changes`, those of the run, unless that takes a change from
+  /// before it (CommitReport::depends). If nothing was committed, the changes
   /// stay in the transaction.
   Result<CommitReply> Commit(const std::string& message,
                              const std::vector<NetChange>& changes);
@@ -134,7 +134,6 @@ class RunTransaction {
   const RunBegun begun_;
   std::string id_;  ///< of the transaction
   std::vector<RuleCount> denied_before_;
-  std::vector<NetChange> earlier_;
   UniqueFd daemon_;
   bool open_ = true;
   bool unchanged_ = false;  ///< when it was last asked

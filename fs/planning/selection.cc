@@ -39,8 +39,31 @@ class Selector {
                 "`txfs status` and `txfs diff --name-status` show its changes");
   }
 
+  /// As Add, of a path at which there may be no change.
+  void AddBelow(const std::string& path) {
+    for (const Inode* inode : upper_) {
+      AddInodeBelow(*inode, path);
+      if (inode->IsDirectory()) AddNamesBelow(*inode, path);
+    }
+  }
+
+  /// Begins a selection with one thing. `bad`: with any of it, what the
+  /// selection becomes does not matter.
+  void Restart(const Selection& one, const Selection& bad) {
+    selection_ = one;
+    new_names_.assign(one.names.begin(), one.names.end());
+    new_inodes_.assign(one.inodes.begin(), one.inodes.end());
+    placed_.clear();
+    above_.clear();
+    bad_ = &bad;
+    is_bad_ = false;
+  }
+  [[nodiscard]] bool is_bad() const { return is_bad_; }
+
+  [[nodiscard]] const Selection& selection() const { return selection_; }
+
   Selection Close() {
-    while (!new_names_.empty() || !new_inodes_.empty()) {
+    while (!is_bad_ && (!new_names_.empty() || !new_inodes_.empty())) {
       if (!new_names_.empty()) {
         const auto [directory, name] = std::move(new_names_.back());
         new_names_.pop_back();
@@ -59,12 +82,16 @@ class Selector {
     if (!inode.upper || inode.ino == kRootIno) return;
     if (selection_.inodes.insert(inode.ino).second) {
       new_inodes_.push_back(inode.ino);
+      if (bad_ != nullptr && bad_->inodes.contains(inode.ino)) is_bad_ = true;
     }
   }
 
   void Select(const Inode& directory, const std::string& name) {
     if (selection_.names.emplace(directory.ino, name).second) {
       new_names_.emplace_back(directory.ino, name);
+      const bool bad = bad_ != nullptr &&
+                       bad_->names.contains(std::pair(directory.ino, name));
+      if (bad) is_bad_ = true;
     }
   }
 
@@ -312,9 +339,162 @@ class Selector {
   Selection selection_;
   std::vector<std::pair<Ino, std::string>> new_names_;
   std::vector<Ino> new_inodes_;
+  const Selection* bad_ = nullptr;
+  bool is_bad_ = false;  ///< something of bad_ is in the selection
+};
+
+/// Judges whether a selection has an effect outside of some paths.
+class Fence {
+ public:
+  Fence(Frozen& frozen, const std::vector<std::string>& paths,
+        const std::vector<std::string>& except)
+      : frozen_(frozen), paths_(paths), except_(except) {}
+
+  bool Holds(const Selection& selection) {
+    Selection judged{.names = selection.names, .inodes = {}};
+    for (const Ino ino : selection.inodes) {
+      const Inode* inode = frozen_.tree.Find(ino);
+      if (inode == nullptr || OnlyLosesNames(*inode)) continue;
+      if (IsLinkedOutside(*inode)) return false;
+      judged.inodes.insert(ino);
+    }
+    return std::ranges::all_of(
+        PathsOf(frozen_, judged),
+        [&](const std::string& path) { return Admits(selection, path); });
+  }
+
+ private:
+  /// Whether all that happened to a file is that names of it were deleted,
+  /// which are in the selection themselves.
+  [[nodiscard]] bool OnlyLosesNames(const Inode& inode) const {
+    return !inode.IsDirectory() && inode.record.base && inode.IsUnchanged() &&
+           frozen_.tree.UpperNames(inode) == 0;
+  }
+
+  bool Admits(const Selection& selection, const std::string& path) {
+    const bool excepted = std::ranges::find(except_, path) != except_.end();
+    if (excepted) return false;
+    const bool inside = std::ranges::any_of(
+        paths_, [&](const auto& each) { return IsAtOrBelow(path, each); });
+    return inside || IsNewAbove(selection, path);
+  }
+
+  /// Whether `path` is a new directory that has one of the paths in it.
+  bool IsNewAbove(const Selection& selection, const std::string& path) {
+    const bool is_above = std::ranges::any_of(
+        paths_, [&](const auto& each) { return IsAtOrBelow(each, path); });
+    if (!is_above) return false;
+    const auto st = frozen_.base.Stat(path);
+    if (st || !IsGone(st.error())) return false;
+    return std::ranges::any_of(selection.inodes, [&](Ino ino) {
+      const Inode* inode = frozen_.tree.Find(ino);
+      return inode != nullptr && inode->IsDirectory() && !inode->record.base &&
+             frozen_.tree.VisiblePath(*inode) == path;
+    });
+  }
+
+  /// Whether the base has a name of the file outside. A commit may change the
+  /// content of all names.
+  bool IsLinkedOutside(const Inode& inode) {
+    if (inode.IsDirectory() || !inode.record.base) return false;
+    const BaseOrigin& origin = *inode.record.base;
+    const auto st = frozen_.base.Stat(origin.path);
+    uint64_t links = origin.nlink;
+    if (st && frozen_.tree.IsOrigin(inode, *st)) links = st->st_nlink;
+    return links > 1 && NamesInside()[inode.ino].size() < links;
+  }
+
+  /// The base names at and below the paths of changed files with several.
+  std::map<Ino, std::set<std::string>>& NamesInside() {
+    if (names_) return *names_;
+    names_.emplace();
+    std::unordered_multimap<uint64_t, const Inode*> wanted;
+    frozen_.tree.ForEachUpper([&](Inode& inode) {
+      const bool is_file = !inode.IsDirectory() && inode.record.base;
+      if (is_file) wanted.emplace(inode.record.base->ino, &inode);
+    });
+    std::vector<std::string> waiting = paths_;
+    while (!waiting.empty()) {
+      const std::string path = std::move(waiting.back());
+      waiting.pop_back();
+      const auto st = frozen_.base.Stat(path);
+      if (!st) continue;
+      if (!S_ISDIR(st->st_mode)) {
+        NoteName(wanted, path, *st);
+        continue;
+      }
+      const auto entries = frozen_.base.List(path);
+      if (!entries) continue;  // its names then count as outside
+      for (const BaseEntry& entry : *entries) {
+        const bool matters =
+            entry.type == FileType::kDirectory || wanted.contains(entry.ino);
+        if (matters) waiting.push_back(JoinPath(path, entry.name));
+      }
+    }
+    return *names_;
+  }
+
+  void NoteName(const std::unordered_multimap<uint64_t, const Inode*>& wanted,
+                const std::string& path, const struct stat& st) {
+    const auto found = wanted.equal_range(st.st_ino);
+    for (auto each = found.first; each != found.second; ++each) {
+      const Inode& inode = *each->second;
+      if (frozen_.tree.IsOrigin(inode, st)) (*names_)[inode.ino].insert(path);
+    }
+  }
+
+  Frozen& frozen_;
+  const std::vector<std::string>& paths_;
+  const std::vector<std::string>& except_;
+  std::optional<std::map<Ino, std::set<std::string>>> names_;
+};
+
+/// Those parts of a selection that depend on nothing outside of the fence.
+class FencedSelector {
+ public:
+  FencedSelector(Selector& selector, Fence& fence)
+      : selector_(selector), fence_(fence) {}
+
+  Selection Sift(const Selection& all) {
+    for (const auto& name : all.names) {
+      if (!fit_.names.contains(name)) Try({.names = {name}, .inodes = {}});
+    }
+    for (const Ino ino : all.inodes) {
+      if (!fit_.inodes.contains(ino)) Try({.names = {}, .inodes = {ino}});
+    }
+    return std::move(fit_);
+  }
+
+ private:
+  void Try(const Selection& one) {
+    selector_.Restart(one, bad_);
+    Selection closed = selector_.Close();
+    const bool fits = !selector_.is_bad() && fence_.Holds(closed);
+    Selection& to = fits ? fit_ : bad_;
+    if (!fits) closed = one;
+    to.names.merge(closed.names);
+    to.inodes.merge(closed.inodes);
+  }
+
+  Selector& selector_;
+  Fence& fence_;
+  Selection fit_, bad_;
 };
 
 }  // namespace
+
+Result<Selection> SelectWithin(Frozen& frozen,
+                               const std::vector<std::string>& paths,
+                               const std::vector<std::string>& except) {
+  NoteNamesBelow(frozen.tree, frozen.base, paths);
+  Selector selector(frozen, SelectionParents::kNeeded);
+  for (const std::string& path : paths) selector.AddBelow(path);
+  const Selection all = selector.selection();
+  Selection closed = selector.Close();
+  Fence fence(frozen, paths, except);
+  if (fence.Holds(closed)) return closed;
+  return FencedSelector(selector, fence).Sift(all);
+}
 
 Result<Selection> SelectPaths(Frozen& frozen,
                               const std::vector<std::string>& paths,

@@ -34,6 +34,15 @@ Result<Selection> SelectPaths(Frozen& frozen,
                               const std::vector<std::string>& paths,
                               SelectionParents parents);
 
+/// Those changes at or below `paths` that can be committed without an effect
+/// elsewhere: no change that goes with them has a path outside of `paths`, and
+/// no file of the base among them has a hard link outside. Exception: new
+/// directories above `paths` come along, if the base has nothing there.
+/// `except`: paths of which no change is selected.
+Result<Selection> SelectWithin(Frozen& frozen,
+                               const std::vector<std::string>& paths,
+                               const std::vector<std::string>& except);
+
 /// The paths of `selection` in the overlay and in the base.
 [[nodiscard]] std::set<std::string> PathsOf(Frozen& frozen,
                                             const Selection& selection);

@@ -50,6 +50,12 @@ struct CommitOptions {
   /// Commit only these paths, everything below them, and what they depend on;
   /// the transaction continues with the rest. Empty: commit everything.
   std::vector<std::string> paths;
+  /// Commits no change that has an effect outside of `paths`, at which there
+  /// may be none, nor one at `except`: such changes stay (SelectWithin).
+  bool within = false;
+  /// Without `within`: paths at which nothing may be committed with `paths`;
+  /// else nothing is, and CommitReport::depends says so.
+  std::vector<std::string> except;
   ResolveOptions conflicts;           ///< for commits of everything
   std::vector<std::string> accepted;  ///< ids of limits that may be exceeded
 };
@@ -68,6 +74,8 @@ struct CommitReport {
   bool nothing = false;  ///< there was nothing to commit; all is as before
   uint64_t changes = 0;  ///< changes committed
   std::vector<Conflict> conflicts;  ///< non-empty: nothing was committed
+  std::string depends;  ///< an excepted path on which the asked ones depend:
+                        ///< nothing was committed; "": none
   /// Limits that it exceeds; nothing was committed if one of them stops it.
   std::vector<LimitExcess> limits = {};
   std::vector<Conflict> resolved;  ///< conflicts that the options resolved
@@ -77,7 +85,8 @@ struct CommitReport {
   std::vector<RuleCount> denied;        ///< denials until then, by rule
 
   [[nodiscard]] bool committed() const {
-    return conflicts.empty() && !nothing && !AnyStops(limits);
+    return conflicts.empty() && depends.empty() && !nothing &&
+           !AnyStops(limits);
   }
 };
 

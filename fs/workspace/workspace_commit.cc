@@ -14,12 +14,36 @@ namespace txfs {
 namespace {
 
 Result<std::optional<Selection>> Select(Frozen& frozen,
-                                        const std::vector<std::string>& paths) {
+                                        const CommitOptions& options) {
   std::optional<Selection> selection;
-  if (!paths.empty()) {
-    selection = TRY(SelectPaths(frozen, paths, SelectionParents::kNeeded));
+  if (options.within) {
+    selection = TRY(SelectWithin(frozen, options.paths, options.except));
+  } else if (!options.paths.empty()) {
+    selection =
+        TRY(SelectPaths(frozen, options.paths, SelectionParents::kNeeded));
   }
   return selection;
+}
+
+/// A path among `paths` that the options except; "": none.
+std::string ExceptedAmong(const std::set<std::string>& paths,
+                          const CommitOptions& options) {
+  const auto found = std::ranges::find_if(
+      options.except, [&](const auto& path) { return paths.contains(path); });
+  return found == options.except.end() ? "" : *found;
+}
+
+/// The same, of what would be committed.
+Result<std::string> FindDepends(Frozen& frozen, const CommitOptions& options) {
+  if (options.within || options.except.empty() || options.paths.empty()) {
+    return "";
+  }
+  // The transaction may have no change there any more.
+  std::string asked =
+      ExceptedAmong({options.paths.begin(), options.paths.end()}, options);
+  if (!asked.empty()) return asked;
+  const std::optional<Selection> selection = TRY(Select(frozen, options));
+  return ExceptedAmong(PathsOf(frozen, *selection), options);
 }
 
 /// A part has nothing to do with what happened elsewhere.
@@ -213,7 +237,9 @@ Status StoredWorkspace::CommitFrozen(Frozen& frozen, Attempt& attempt) {
     TRY(frozen.JournalFollowed());
     TRY(frozen.journal.DrainUnsynced());
     report.denied = TRY(frozen.journal.ReadDenials()).CountByRule();
-    auto selection = TRY(Select(frozen, attempt.options.paths));
+    report.depends = TRY(FindDepends(frozen, attempt.options));
+    if (!report.depends.empty()) return {};
+    auto selection = TRY(Select(frozen, attempt.options));
     const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
     drifted = !drifts.empty();
     report.conflicts =
@@ -422,7 +448,8 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   report.changes = changes.size();
   auto planned = filesystem_->WhileFrozen([&](Frozen& frozen) -> Status {
-    const auto selection = TRY(Select(frozen, request.paths));
+    const CommitOptions asked{.paths = request.paths};
+    const auto selection = TRY(Select(frozen, asked));
     if (selection) {
       report.changes = CountChanges(changes, PathsOf(frozen, *selection));
     }
