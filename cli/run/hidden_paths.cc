@@ -1,9 +1,11 @@
 #include "cli/run/hidden_paths.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <iterator>
 
@@ -73,6 +75,17 @@ constexpr std::array kSockets = {
     ".1password",
     ".bitwarden-ssh-agent.sock",
 };
+
+/// `name` below `home`, which has no links; without looking further where the
+/// home has nothing of that name, as it is with most.
+std::string ResolveBelow(const std::string& home, const std::string& name) {
+  struct stat st{};
+  const std::string first = JoinPath(home, name.substr(0, name.find('/')));
+  if (::lstat(first.c_str(), &st) != 0 && errno == ENOENT) {
+    return JoinPath(home, name);
+  }
+  return ResolvePath(home, name);
+}
 
 using Table = std::vector<MountEntry>;
 
@@ -179,7 +192,7 @@ Result<std::vector<std::string>> HiddenPaths(
   std::vector<std::string> paths = hide;
   if (!home.empty()) {
     const auto add = [&](const char* name) {
-      paths.push_back(ResolvePath(home, name));
+      paths.push_back(ResolveBelow(home, name));
     };
     std::ranges::for_each(kCredentials, add);
     std::ranges::for_each(kSockets, add);

@@ -133,10 +133,11 @@ Status ServeHome(const HomePaths& paths, const RunLimits& limits) {
   TRY(WriteFrame(kChannel, {}));
   std::thread waiting([&] { ServeChannel(kChannel, *workspace, *session); });
   const Status ran = session->Run();
-  ::shutdown(kChannel, SHUT_RDWR);
+  ::shutdown(kChannel, SHUT_RD);
   waiting.join();
   // Without draining the journal first.
   Remove(paths);
+  std::ignore = WriteFrame(kChannel, {});
   ::_exit(ran ? 0 : 1);
 }
 
@@ -220,6 +221,9 @@ Status HomeMount::Await() {
 }
 
 HomeMount::~HomeMount() {
+  // Once nothing is left but the process, the kernel ends it alone, which takes
+  // milliseconds.
+  if (is_finished_ && Receive(channel_.get())) return;
   channel_.Reset();
   int state = 0;
   while (::waitpid(daemon_, &state, 0) < 0 && errno == EINTR) {
@@ -238,6 +242,7 @@ Result<HomeChanges> HomeMount::Finish(const std::vector<std::string>& keep,
   request.header["except"] = EncodeList(except);
   TRY(WriteFrame(channel_.get(), request));
   const Frame reply = TRY(Receive(channel_.get()));
+  is_finished_ = true;
   return HomeChanges{
       .kept = DecodeList(GetMember(reply.header, "kept")),
       .not_kept = DecodeList(GetMember(reply.header, "not_kept")),

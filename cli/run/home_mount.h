@@ -62,6 +62,7 @@ class HomeMount {
   UniqueFd channel_, process_;
   std::shared_ptr<UniqueFd> limit_signal_;  ///< null: there are no limits
   const std::string mountpoint_, store_;
+  bool is_finished_ = false;
 };
 
 }  // namespace txfs::cli

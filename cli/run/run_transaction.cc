@@ -163,8 +163,9 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
     const std::function<Status(const std::string&)>& on_workspace) {
   TRY(CheckWay("/", context.directory));
   const auto around = FindTxfsMount(context.directory);
-  if (around && IsDead(*around)) TRY(ClearDeadMount(*around));
-  const bool stands_in_one = around && !IsDead(*around);
+  const bool is_dead = around && IsDead(*around);
+  if (is_dead) TRY(ClearDeadMount(*around));
+  const bool stands_in_one = around && !is_dead;
   std::string workspace = stands_in_one && around->source.starts_with('/')
                               ? around->source
                               : TRY(WorkspaceOf(context.directory));
