@@ -113,8 +113,8 @@ def left():
     found = [name for name in os.popen("txfs -C ws list").read().splitlines() if " active " in name and "run-" in name]
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
-            words = open(f"/proc/{process}/cmdline").read().split("\0")
-            home = f"HOME={os.environ['HOME']}\0" in open(f"/proc/{process}/environ").read()
+            words = open(f"/proc/{process}/cmdline", errors="replace").read().split("\0")
+            home = f"HOME={os.environ['HOME']}\0" in open(f"/proc/{process}/environ", errors="replace").read()
         except OSError:
             continue
         if home and (words[:2] == ["sleep", "7654321"] or words[0].endswith("bwrap") or words[1:2] == ["run"]):
