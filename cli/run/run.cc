@@ -190,10 +190,10 @@ class Run {
       const Status back = run_->is_open() ? run_->RollBack() : Status();
       report_.outcome = back ? "rolled back" : "not settled";
       if (!back) Say("warning: " + back.error().ToString());
-      TRY(Conclude());
+      Conclude();
       return std::unexpected(std::move(done).error());
     }
-    TRY(Conclude());
+    Conclude();
     return report_.code;
   }
 
@@ -477,7 +477,7 @@ class Run {
     return text;
   }
 
-  Status Conclude() {
+  void Conclude() {
     report_.total_ms = MsSince(start_);
     if (!report_.denied.empty()) {
       Say("note: the policy refused " + DeniedText(report_.denied));
@@ -492,8 +492,11 @@ class Run {
     }
     Say(OutcomeLine(report_));
     if (report_.outcome == "kept") SayHowToGoOn();
-    if (!report_file_.valid()) return {};
-    return WriteReport(report_, report_file_.get(), arguments_.json);
+    if (!report_file_.valid()) return;
+    // The exit code says what became of the transaction.
+    const Status written =
+        WriteReport(report_, report_file_.get(), arguments_.json);
+    if (!written) Say("warning: " + written.error().ToString());
   }
 
   void SayHowToGoOn() const {
