@@ -211,6 +211,8 @@ class Run {
       home_ = TRY(StartHome(arguments_, workspace));
       return {};
     };
+    report_.timeout_ms = arguments_.timeout_ms;
+    report_.limits = arguments_.limits;
     run_ = TRY(RunTransaction::Begin(
         context_, arguments_.name,
         {.command = arguments_.command,
@@ -309,6 +311,7 @@ class Run {
       // What the command did there is not in the home itself.
       for (Sandbox::Bind& bind : sandbox_.binds) bind.alike.clear();
       TRY(executed);
+      has_run_ = true;
       Phase("run");
     }
     report_.changes = TRY(run_->Changes());
@@ -322,9 +325,12 @@ class Run {
       Phase("validate");
     }
     StopProxy();
-    TRY(FinishHome());
+    if (home_.mount) {
+      TRY(FinishHome());
+      Phase("home");
+    }
     TRY(Settle());
-    Phase("settle");
+    Phase(commits_ ? "commit" : "settle");
     return {};
   }
 
@@ -399,7 +405,6 @@ class Run {
   }
 
   Status FinishHome() {
-    if (!home_.mount) return {};
     std::vector<std::string> keep, links;
     for (const std::string& path : kept_) {
       const auto below = RelativeTo(path, home_.path);
@@ -436,11 +441,12 @@ class Run {
       return run_->Keep();
     }
     if (settle == Settle::kDiscard || report_.changes.empty()) {
-      const bool nothing = report_.changes.empty() &&
-                           (report_.code == 0 || report_.phases.size() == 1);
+      const bool nothing =
+          report_.changes.empty() && (report_.code == 0 || !has_run_);
       report_.outcome = nothing ? "unchanged" : "rolled back";
       return run_->RollBack();
     }
+    commits_ = true;
     const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));
     return Committed(reply.report);
   }
@@ -485,6 +491,11 @@ class Run {
     if (!report_.refused.empty()) {
       Say("note: --network has refused " + RefusedText(report_.refused));
     }
+    const std::vector<std::string>& kept = report_.home_kept;
+    if (report_.code != 0 && !kept.empty()) {
+      Say("note: kept under ~: " + Count(kept.size(), "path") + ": " +
+          HomePathsText(kept));
+    }
     const std::vector<std::string>& lost = report_.home_not_kept;
     if (!lost.empty()) {
       Say(Count(lost.size(), "path") +
@@ -528,6 +539,8 @@ class Run {
   std::unique_ptr<NetworkProxy> proxy_;
   std::unique_ptr<RunChannel> channel_;
   UniqueFd report_file_;
+  bool has_run_ = false;  ///< the command
+  bool commits_ = false;
   std::vector<std::string> kept_;  ///< --rw, absolute
   RunReport report_;
 };

@@ -75,3 +75,20 @@ status=0
 txfs -C mnt run --json /dev/full -- sh -c 'echo r >r; exit 7' >"$TMPDIR/out" 2>"$TMPDIR/err" || status=$?
 equal 7 $status "exit code of a failure with a full report"
 txfs umount mnt >/dev/null
+
+# What the report has of limits and phases.
+status=0
+txfs -C ws run --json "$TMPDIR/report" --timeout 1m --files 10 --validate true -- touch made 2>/dev/null || status=$?
+equal 0 $status "exit code with limits"
+equal "{'timeout_milliseconds': 60000, 'files': 10}" "$(json 'd["limits"]' <"$TMPDIR/report")" "limits"
+equal "['begin', 'run', 'validate', 'home', 'commit']" "$(json 'list(d["milliseconds"])' <"$TMPDIR/report")" "phases"
+txfs -C ws run --json "$TMPDIR/report" --home ro -- true 2>/dev/null
+equal "{} ['begin', 'run', 'settle']" "$(json 'str(d["limits"]) + " " + str(list(d["milliseconds"]))' <"$TMPDIR/report")" "phases"
+
+# What is kept of a run that fails is said.
+status=0
+txfs -C ws run --rw "$HOME/kept" -- sh -c 'mkdir ~/kept; echo it >~/kept/it; exit 3' 2>"$TMPDIR/err" || status=$?
+equal 3 $status "exit code"
+contains "$(cat "$TMPDIR/err")" "note: kept under ~: 2 paths: ~/kept, ~/kept/it"
+txfs -C ws run --rw "$HOME/kept" -- sh -c 'echo more >~/kept/it' 2>"$TMPDIR/err"
+! grep "kept under" "$TMPDIR/err" || fail "a run that succeeds says what it kept"
