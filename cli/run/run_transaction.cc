@@ -302,9 +302,14 @@ bool RunTransaction::IsDaemonGone() {
 }
 
 Status RunTransaction::ClearMount() const {
-  if (place_.made.empty()) return {};
   const auto entry = FindTxfsMount(place_.mountpoint);
   const bool is_there = entry && entry->mountpoint == place_.mountpoint;
+  if (place_.made.empty()) {
+    // Beneath it is the base.
+    const bool covers = is_there && place_.mountpoint == place_.workspace;
+    if (covers && IsDead(*entry)) TRY(ClearDeadMount(*entry));
+    return {};
+  }
   if (is_there) TRY(ClearDeadMount(*entry));
   ::rmdir(place_.made.c_str());
   return {};

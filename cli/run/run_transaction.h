@@ -124,7 +124,8 @@ class RunTransaction {
   Status GoBack(Client& client) const;
   /// Whether the daemon has died, after a request failed.
   [[nodiscard]] bool IsDaemonGone();
-  /// Removes what a dead daemon leaves of a mount of its own.
+  /// Removes what a dead daemon leaves of a mount of its own, and of one over
+  /// the workspace itself.
   Status ClearMount() const;
   /// Rolls back without the daemon, which has died.
   Status RollBackInStore();

@@ -38,6 +38,7 @@ committed() {
   contains "$(txfs -C ws list)" "(committed)"
 }
 is_applied() { [ -e ws/new ]; }
+is_late() { sleep 0.3; }
 
 # A transaction and a mount of its own.
 killed ws is_applied
@@ -64,6 +65,28 @@ txfs mount ws mnt >/dev/null 2>&1
 [ ! -e mnt/new ] || fail "the transaction has changes of a run without a commit"
 equal before "$(cat mnt/earlier)" "what was there before"
 txfs -C mnt discard >/dev/null
+
+# The same in a mount over the workspace itself.
+txfs umount mnt >/dev/null
+for sign in true is_late; do
+  rm -rf ws/new
+  txfs mount ws ws >/dev/null 2>&1
+  echo before >ws/earlier
+  killed ws $sign
+  txfs umount ws >/dev/null 2>&1 || :
+  [ ! -e ws/earlier ] || fail "a change from before the run was committed"
+  case $status in
+    0) [ -e ws/new/$files ] || fail "the base is torn: $(find ws/new | wc -l) files" ;;
+    125) [ ! -e ws/new ] && equal "rolled back" "$(outcome)" "outcome in a mount over the workspace" ;;
+    *) fail "exit code $status" ;;
+  esac
+  txfs mount ws ws >/dev/null 2>&1
+  equal before "$(cat ws/earlier)" "what was there before"
+  [ $status -eq 0 ] || [ ! -e ws/new ] || fail "the transaction has changes of a run without a commit"
+  txfs -C ws discard >/dev/null
+  txfs umount ws >/dev/null
+done
+txfs mount ws mnt >/dev/null
 
 # The exit code is that of the transaction, though the report cannot be written.
 status=0
