@@ -61,6 +61,22 @@ Document SettingList(const std::vector<TakenSetting>& settings) {
   return array;
 }
 
+/// The limits that are set.
+Document LimitObject(const RunReport& report) {
+  const std::pair<const char*, uint64_t> all[] = {
+      {"timeout_milliseconds", report.timeout_ms},
+      {"memory", report.limits.memory},
+      {"cpu_milliseconds", report.limits.cpu_ms},
+      {"pids", report.limits.pids},
+      {"disk", report.limits.disk},
+      {"files", report.limits.files}};
+  Document object = Document::object();
+  for (const auto& [name, value] : all) {
+    if (value != 0) object[name] = value;
+  }
+  return object;
+}
+
 Document ToDocument(const RunReport& report) {
   Document document;
   document["command"] = TextList(report.command);
@@ -91,6 +107,7 @@ Document ToDocument(const RunReport& report) {
   document["home_kept"] = TextList(report.home_kept);
   document["home_not_kept"] = TextList(report.home_not_kept);
   document["configuration"] = SettingList(report.configuration);
+  document["limits"] = LimitObject(report);
   document["limits_by"] = nullptr;
   if (!report.limits_by.empty()) document["limits_by"] = report.limits_by;
   document["peak_memory"] = report.used.memory;

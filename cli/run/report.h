@@ -34,6 +34,8 @@ struct RunReport {
   std::vector<std::string> dropped;  ///< names of environment variables
   std::vector<std::string> home_kept, home_not_kept;  ///< relative to it
   std::vector<TakenSetting> configuration;
+  uint64_t timeout_ms = 0;  ///< 0: none
+  LimitValues limits;
   ResourcesUsed used;     ///< 0: not measured
   std::string limits_by;  ///< what enforces the limits; "": there are none
   std::vector<std::pair<std::string, uint64_t>> phases;  ///< milliseconds

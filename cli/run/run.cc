@@ -217,10 +217,10 @@ class Run {
       const Status back = run_->is_open() ? run_->RollBack() : Status();
       report_.outcome = back ? "rolled back" : "not settled";
       if (!back) Say("warning: " + back.error().ToString());
-      TRY(Conclude());
+      Conclude();
       return std::unexpected(std::move(done).error());
     }
-    TRY(Conclude());
+    Conclude();
     return report_.code;
   }
 
@@ -238,6 +238,8 @@ class Run {
       home_ = TRY(StartHome(arguments_, workspace));
       return {};
     };
+    report_.timeout_ms = arguments_.timeout_ms;
+    report_.limits = arguments_.limits;
     run_ = TRY(RunTransaction::Begin(
         context_, arguments_.name,
         {.command = arguments_.command,
@@ -321,6 +323,7 @@ class Run {
       // What the command did there is not in the home itself.
       for (Sandbox::Bind& bind : sandbox_.binds) bind.alike.clear();
       TRY(executed);
+      has_run_ = true;
       Phase("run");
     }
     report_.changes = TRY(run_->Changes());
@@ -334,9 +337,12 @@ class Run {
       Phase("validate");
     }
     StopProxy();
-    TRY(FinishHome());
+    if (home_.mount) {
+      TRY(FinishHome());
+      Phase("home");
+    }
     TRY(Settle());
-    Phase("settle");
+    Phase(commits_ ? "commit" : "settle");
     return {};
   }
 
@@ -433,7 +439,6 @@ class Run {
   }
 
   Status FinishHome() {
-    if (!home_.mount) return {};
     std::vector<std::string> keep, links;
     for (const std::string& path : kept_) {
       const auto below = RelativeTo(path, home_.path);
@@ -470,11 +475,12 @@ class Run {
       return run_->Keep();
     }
     if (settle == Settle::kDiscard || report_.changes.empty()) {
-      const bool nothing = report_.changes.empty() &&
-                           (report_.code == 0 || report_.phases.size() == 1);
+      const bool nothing =
+          report_.changes.empty() && (report_.code == 0 || !has_run_);
       report_.outcome = nothing ? "unchanged" : "rolled back";
       return run_->RollBack();
     }
+    commits_ = true;
     const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));
     return Committed(reply.report);
   }
@@ -511,13 +517,18 @@ class Run {
     return text;
   }
 
-  Status Conclude() {
+  void Conclude() {
     report_.total_ms = MsSince(start_);
     if (!report_.denied.empty()) {
       Say("note: the policy refused " + DeniedText(report_.denied));
     }
     if (!report_.refused.empty()) {
       Say("note: --network has refused " + RefusedText(report_.refused));
+    }
+    const std::vector<std::string>& kept = report_.home_kept;
+    if (report_.code != 0 && !kept.empty()) {
+      Say("note: kept under ~: " + Count(kept.size(), "path") + ": " +
+          HomePathsText(kept));
     }
     const std::vector<std::string>& lost = report_.home_not_kept;
     if (!lost.empty()) {
@@ -526,8 +537,11 @@ class Run {
     }
     Say(OutcomeLine(report_));
     if (report_.outcome == "kept") SayHowToGoOn();
-    if (!report_file_.valid()) return {};
-    return WriteReport(report_, report_file_.get(), arguments_.json);
+    if (!report_file_.valid()) return;
+    // The exit code says what became of the transaction.
+    const Status written =
+        WriteReport(report_, report_file_.get(), arguments_.json);
+    if (!written) Say("warning: " + written.error().ToString());
   }
 
   void SayHowToGoOn() const {
@@ -559,6 +573,8 @@ class Run {
   std::unique_ptr<NetworkProxy> proxy_;
   std::string socket_;  ///< for runs in the run
   UniqueFd report_file_;
+  bool has_run_ = false;  ///< the command
+  bool commits_ = false;
   std::vector<std::string> kept_;  ///< --rw, absolute
   RunReport report_;
 };

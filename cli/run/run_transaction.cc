@@ -1,11 +1,13 @@
 #include "cli/run/run_transaction.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <tuple>
@@ -17,6 +19,7 @@
 #include "cli/output/errors.h"
 #include "cli/output/paths.h"
 #include "cli/output/text.h"
+#include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/runtime_dir.h"
 #include "fs/fuse/fuse_mount.h"
 #include "journal/support/file.h"
@@ -151,6 +154,7 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(
       std::move(place), std::move(client), std::move(begun)));
   const StatusReply begun_in = TRY(run->client_.GetStatus());
   run->id_ = begun_in.status.id;
+  run->run_id_ = id;
   run->denied_before_ = begun_in.status.denied;
   run->daemon_ =
       UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, begun_in.pid, 0)));
@@ -219,7 +223,11 @@ Result<CommitReply> RunTransaction::Commit(
   request.message = message;
   if (begun_.changes != 0) request.paths = PathsOf(changes);
   Record(RunOutcome::kCommitted, false);
-  CommitReply reply = TRY(client_.Commit(request));
+  auto committed = client_.Commit(request);
+  if (!committed && IsDaemonGone()) {
+    return CommitInStore(std::move(committed).error());
+  }
+  CommitReply reply = TRY(std::move(committed));
   const CommitReport& report = reply.report;
   if (!report.conflicts.empty()) Explain("conflict", kConflictCode);
   if (!report.depends.empty()) Explain(WhyKept(report), kConflictCode);
@@ -286,17 +294,66 @@ Status RunTransaction::End() {
   return {};
 }
 
-Status RunTransaction::RollBackInStore() {
+bool RunTransaction::IsDaemonGone() {
+  if (client_.GetStatus()) return false;
+  // The connection ends before the process.
+  constexpr int kPatienceMs = 10'000;
+  pollfd process{daemon_.get(), POLLIN, 0};
+  return ::poll(&process, 1, kPatienceMs) > 0;
+}
+
+Status RunTransaction::ClearMount() const {
   const auto entry = FindTxfsMount(place_.mountpoint);
   const bool is_there = entry && entry->mountpoint == place_.mountpoint;
-  if (!place_.made.empty() && is_there) TRY(ClearDeadMount(*entry));
-  if (!place_.made.empty()) ::rmdir(place_.made.c_str());
+  if (place_.made.empty()) {
+    // Beneath it is the base.
+    const bool covers = is_there && place_.mountpoint == place_.workspace;
+    if (covers && IsDead(*entry)) TRY(ClearDeadMount(*entry));
+    return {};
+  }
+  if (is_there) TRY(ClearDeadMount(*entry));
+  ::rmdir(place_.made.c_str());
+  return {};
+}
+
+Result<CommitReply> RunTransaction::CommitInStore(Error lost) {
+  TRY(ClearMount());
+  const RealWorkspace real = TRY(ReachWorkspace(place_.workspace));
+  const std::unique_ptr<Archive> archive = TRY(OpenArchive(real));
+  TRY(RollForward(*archive, "", RefreshSiblings));
+  const auto is_of_run = [&](const TransactionSummary& ended) {
+    return ended.state == TransactionState::kCommitted &&
+           std::ranges::find(ended.runs, run_id_, &RunRecord::id) !=
+               ended.runs.end();
+  };
+  const auto ended = TRY(archive->store().history().ReadAll());
+  const auto found = std::ranges::find_if(ended, is_of_run);
+  if (found == ended.end()) return std::unexpected(std::move(lost));
+  open_ = false;
+  Say("warning: the daemon of the workspace died after the point of no return "
+      "of the commit, which is done; its log is in " +
+      StateDirectory() + "/log");
+  CommitReply reply;
+  reply.report.id = found->id;
+  reply.report.partial = found->kind == TransactionKind::kPartial;
+  reply.report.changes = found->changes;
+  return reply;
+}
+
+Status RunTransaction::RollBackInStore() {
+  TRY(ClearMount());
   const Context context{.directory = place_.workspace,
                         .store = {},
                         .transaction = id_,
                         .trailing = {}};
-  Client client = TRY(cli::Connect(context));
-  return GoBack(client);
+  auto client = cli::Connect(context);
+  if (client) return GoBack(*client);
+  // The daemon may have discarded it before it died.
+  const RealWorkspace real = TRY(ReachWorkspace(place_.workspace));
+  const std::unique_ptr<Store> store = TRY(OpenStore(real));
+  const bool is_gone = begun_.fresh && !TRY(store->IsOpen(id_));
+  if (is_gone) return {};
+  return std::unexpected(std::move(client).error());
 }
 
 Status RunTransaction::GoBack(Client& client) const {

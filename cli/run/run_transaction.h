@@ -122,8 +122,16 @@ class RunTransaction {
                                 const std::string& workspace,
                                 const std::optional<std::string>& name);
   Status GoBack(Client& client) const;
+  /// Whether the daemon has died, after a request failed.
+  [[nodiscard]] bool IsDaemonGone();
+  /// Removes what a dead daemon leaves of a mount of its own, and of one over
+  /// the workspace itself.
+  Status ClearMount() const;
   /// Rolls back without the daemon, which has died.
   Status RollBackInStore();
+  /// The commit that the daemon did before it died, during a commit; `lost` if
+  /// there is none.
+  Result<CommitReply> CommitInStore(Error lost);
   /// Records what becomes of the run; a failure to do so fails nothing.
   void Record(RunOutcome outcome, bool done);
   /// Ends the watch over the run, and a mount of its own.
@@ -132,7 +140,8 @@ class RunTransaction {
   const Place place_;
   Client client_;
   const RunBegun begun_;
-  std::string id_;  ///< of the transaction
+  std::string id_;      ///< of the transaction
+  std::string run_id_;  ///< in the record
   std::vector<RuleCount> denied_before_;
   UniqueFd daemon_;
   bool open_ = true;

@@ -66,6 +66,36 @@ equal more "$(cat ws/third)" "a change of the run"
 equal "base
 prev" "$(cat mnt/a)" "what was there before"
 
+# Random commands before and in the run: of those before, nothing is in the base.
+# commands WORD N: N of them, which write WORD.
+commands() {
+  awk -v seed="$seed$round$1" -v word="$1" -v count="$2" 'BEGIN {
+    srand(seed)
+    n = split("a b linked dir dir/f dir/n new dir/new two", t, " ")
+    m = split("mv|mv -T|ln|ln -f|rm -r|echo|echo|chmod 700|mkdir", op, "|")
+    for (i = 0; i < count; i++) {
+      o = op[1 + int(rand() * m)]; x = t[1 + int(rand() * n)]; y = t[1 + int(rand() * n)]
+      if (o == "echo") print o, word " >>" x
+      else if (o ~ /^(rm|chmod|mkdir)/) print o, x
+      else print o, x, y
+    }
+  }'
+}
+seed=${SEED:-$$}
+for round in $(seq "${ROUNDS:-10}"); do
+  fresh
+  (cd mnt && sh -c "$(commands prev 3)" 2>/dev/null || :)
+  of_run=$(commands run 4)
+  status=0
+  txfs -C mnt run -- sh -c "$of_run
+    :" >"$TMPDIR/out" 2>"$TMPDIR/err" || status=$?
+  case $status in
+    0 | 3) ;;
+    *) fail "exit code $status (SEED=$seed, round $round): $(cat "$TMPDIR/err")" ;;
+  esac
+  ! grep -r prev ws || fail "a change from before the run is in the base (SEED=$seed, round $round): $of_run"
+done
+
 # A validator does not see what would be committed.
 fresh
 echo lib >mnt/lib
@@ -83,7 +113,12 @@ equal x "$(cat ws/main2)" "what was validated"
 # A named transaction has changes from before, too.
 txfs -C ws run --name other --keep -- touch lib2 2>/dev/null
 refuses_with_hint 125 "the validators would see" txfs -C ws run --name other --validate true -- touch main
-[ -z "$(grep "^$PWD/ws.*/run-\|^$PWD/ws.*\.run" /proc/mounts || true)" ] || fail "a mount is left"
+tries=0
+while grep "^$PWD/ws [^ ]*/run-" /proc/mounts >/dev/null; do
+  tries=$((tries + 1))
+  [ $tries -lt 500 ] || fail "a mount is left"
+  sleep 0.01
+done
 txfs -C ws -t other discard >/dev/null
 
 # While a run works, its transaction is neither ended nor rewound by others.
