@@ -307,10 +307,23 @@ class Matcher {
     return !operands.empty() && std::ranges::all_of(operands, is_that);
   }
 
+  /// A key or a certificate that only proves who connects.
+  [[nodiscard]] bool OnlyProves(const PathArgument& path) const {
+    constexpr std::array<std::string_view, 9> kProofs{
+        "-i",     "--cert", "--key",       "--cacert",        "-E",
+        "--capath", "-F",   "--identity_file", "--private-key"};
+    if (path.argument == kNoArgument || path.argument == 0) return false;
+    const std::string_view before = command_.arguments[path.argument - 1].text;
+    // -F of curl is a part of a form: "name=@file".
+    const std::string_view text = command_.arguments[path.argument].text;
+    return std::ranges::find(kProofs, before) != kProofs.end() &&
+           !text.contains('@');
+  }
+
   [[nodiscard]] bool MatchesReads() const {
     if (condition_.reads.empty()) return true;
     const auto is_that = [&](const PathArgument& path) {
-      return IsOneOf(condition_.reads, path);
+      return IsOneOf(condition_.reads, path) && !OnlyProves(path);
     };
     return std::ranges::any_of(command_.reads, is_that) ||
            std::ranges::any_of(command_.paths, is_that);
@@ -372,10 +385,13 @@ constexpr std::array<std::string_view, 3> kConfinements{"none", "mount", "run"};
 
 Result<TextPattern> TextPattern::Parse(std::string_view pattern) {
   TextPattern parsed;
-  if (pattern.empty()) return Fail(EINVAL, "empty pattern");
+  if (pattern.empty()) return Fail(EINVAL, "it is empty");
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] == '\\' && ++i == pattern.size()) {
-      return Fail(EINVAL, "pattern that ends in a backslash");
+    if (pattern[i] == '\\') {
+      if (++i == pattern.size()) return Fail(EINVAL, "it ends in a backslash");
+      // So that a literal is compared as it is.
+      parsed.literal_ = false;
+      continue;
     }
     if (pattern[i] == '[') {
       const size_t first = i + (pattern.substr(i).starts_with("[!") ? 2 : 1);
@@ -384,7 +400,7 @@ Result<TextPattern> TextPattern::Parse(std::string_view pattern) {
                              ? pattern.find(']', first + 1)
                              : std::string_view::npos;
       if (end == std::string_view::npos) {
-        return Fail(EINVAL, "pattern with a [ that does not end");
+        return Fail(EINVAL, "a [ has no ]");
       }
       i = end;
       parsed.literal_ = false;

@@ -15,7 +15,7 @@ Result<TextPattern> ReadTextPattern(const Section& section, std::string_view key
   TRY(section.CheckPlain(key, text, kMaxPattern));
   auto pattern = TextPattern::Parse(text);
   if (pattern) return *std::move(pattern);
-  return section.Wrong(key, "has an " + pattern.error().message,
+  return section.Wrong(key, "has an invalid pattern: " + pattern.error().message,
                        "a pattern with *, ? and [a-z]");
 }
 

@@ -62,9 +62,13 @@ Result<Rules> RulesInForce(const Context& context) {
 
 std::string CountRules(const policy::Policy* rules) {
   if (rules == nullptr) return Count(0, "rule");
-  const std::string count = Count(rules->rules().size(), "rule");
-  if (rules->limits().empty()) return count;
-  return count + " and " + Count(rules->limits().size(), "limit");
+  std::string count = Count(rules->rules().size(), "rule");
+  const auto add = [&](size_t number, std::string_view noun) {
+    if (number != 0) count += " and " + Count(number, noun);
+  };
+  add(rules->limits().size(), "limit");
+  add(rules->exec_rules().size(), "command rule");
+  return count;
 }
 
 Result<Rules> RulesFor(const Context& context,
