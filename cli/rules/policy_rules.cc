@@ -62,13 +62,14 @@ Result<Rules> RulesInForce(const Context& context) {
 
 std::string CountRules(const policy::Policy* rules) {
   if (rules == nullptr) return Count(0, "rule");
-  std::string count = Count(rules->rules().size(), "rule");
-  const auto add = [&](size_t number, std::string_view noun) {
-    if (number != 0) count += " and " + Count(number, noun);
-  };
-  add(rules->limits().size(), "limit");
-  add(rules->exec_rules().size(), "command rule");
-  return count;
+  const std::string count = Count(rules->rules().size(), "rule");
+  const std::string limits = Count(rules->limits().size(), "limit");
+  const size_t commands = rules->exec_rules().size();
+  if (commands != 0) {
+    return count + (rules->limits().empty() ? "" : ", " + limits) + " and " +
+           Count(commands, "command rule");
+  }
+  return rules->limits().empty() ? count : count + " and " + limits;
 }
 
 Result<Rules> RulesFor(const Context& context,

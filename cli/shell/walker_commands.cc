@@ -189,8 +189,12 @@ Flow Walker::Run(const Words& words,
     }
   }
   const std::vector<Unwrapped> inner = Unwrap(words);
-  reading_.parts[part].is_wrapper =
-      !inner.empty() && name != "find" && name != "gfind";
+  // find also removes and writes files itself.
+  const bool acts = std::ranges::any_of(words, [](const Word& word) {
+    return word.text == "-delete" || word.text.starts_with("-fprint") ||
+           word.text == "-fls";
+  });
+  reading_.parts[part].is_wrapper = !inner.empty() && !acts;
   for (const Unwrapped& one : inner) {
     RunInner(one, words, in, used, environment);
   }
@@ -257,6 +261,11 @@ void Walker::ChangeDirectory(const Words& words) {
 bool Walker::RunBuiltin(std::string_view name, const Words& words,
                         const Flow& in, Flow& out) {
   const Words arguments(words.begin() + 1, words.end());
+  constexpr auto kOnlyRun = std::to_array<std::string_view>(
+      {"eval", "trap", "alias", "unalias", "unset", "mapfile", "readarray",
+       "export", "declare", "local", "readonly", "typeset"});
+  reading_.parts.back().is_wrapper =
+      std::ranges::find(kOnlyRun, name) != kOnlyRun.end();
   if (name == "cd" || name == "pushd" || name == "chdir") {
     ChangeDirectory(words);
     out.literal = "";
