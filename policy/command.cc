@@ -26,15 +26,15 @@ std::optional<Enum> Named(const std::array<std::string_view, kSize>& names,
 bool IsBelow(std::string_view path, std::string_view directory) {
   if (directory.empty()) return false;
   if (directory == "/") return true;
-  return path.starts_with(directory) && (path.size() == directory.size() ||
-                                         path[directory.size()] == '/');
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
 /// Devices that keep nothing, or that belong to the process.
 bool KeepsNothing(std::string_view device) {
   constexpr std::array<std::string_view, 13> kHarmless{
-      "null",   "zero",   "full",  "random",  "urandom", "tty", "stdin",
-      "stdout", "stderr", "fd",    "console", "ptmx",    "tcp"};
+      "null",   "zero",   "full", "random",  "urandom", "tty", "stdin",
+      "stdout", "stderr", "fd",   "console", "ptmx",    "tcp"};
   return std::ranges::find(kHarmless, device) != kHarmless.end();
 }
 
@@ -202,8 +202,7 @@ Region RegionOf(std::string_view path, const Surroundings& surroundings) {
   return BelowHome(path, surroundings) ? Region::kHome : Region::kOutside;
 }
 
-std::optional<PathArgument> PathIn(const Word& word,
-                                   std::string_view directory,
+std::optional<PathArgument> PathIn(const Word& word, std::string_view directory,
                                    const Surroundings& surroundings) {
   const auto [begin, found] = CandidateIn(word.text);
   if (!found) return std::nullopt;
@@ -215,10 +214,10 @@ std::optional<PathArgument> PathIn(const Word& word,
   }
   // What follows an unknown part counts as a name in the directory before it.
   const size_t known =
-      word.known ? text.size()
-                 : std::min(text.size(),
-                            word.known_prefix - std::min(begin,
-                                                         word.known_prefix));
+      word.known
+          ? text.size()
+          : std::min(text.size(),
+                     word.known_prefix - std::min(begin, word.known_prefix));
   std::string_view prefix = std::string_view(text).substr(0, known);
   if (!word.known) {
     const size_t slash = prefix.rfind('/');

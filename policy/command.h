@@ -29,8 +29,8 @@ using Regions = uint32_t;
 }
 /// What the name "outside" stands for in a rule.
 inline constexpr Regions kAllOutside =
-    MaskOf(Region::kHome) | MaskOf(Region::kDevice) |
-    MaskOf(Region::kOutside) | MaskOf(Region::kRoot);
+    MaskOf(Region::kHome) | MaskOf(Region::kDevice) | MaskOf(Region::kOutside) |
+    MaskOf(Region::kRoot);
 
 /// The directories that tell where a path leads; all absolute and normal.
 struct Surroundings {
@@ -56,8 +56,8 @@ enum class Class : uint8_t {
 struct Word {
   std::string text;
   bool known = true;
-  bool quoted = false;        ///< no pattern of the shell
-  size_t known_prefix = 0;    ///< bytes before the first unknown part
+  bool quoted = false;      ///< no pattern of the shell
+  size_t known_prefix = 0;  ///< bytes before the first unknown part
 };
 [[nodiscard]] Word KnownWord(std::string text);
 
@@ -83,7 +83,7 @@ enum class Script : uint8_t {
 struct Command {
   Word program;  ///< as written: a name or a path
   std::vector<Word> arguments;
-  std::string directory;  ///< absolute and normal; "": unknown
+  std::string directory;                 ///< absolute and normal; "": unknown
   std::vector<std::string> environment;  ///< NAME=VALUE, set for it
   bool remote = false;                   ///< another machine runs it
   /// Commands whose output it reads or has in its arguments: program and

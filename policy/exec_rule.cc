@@ -81,7 +81,8 @@ bool MatchText(std::string_view pattern, std::string_view text, bool nocase) {
       continue;
     }
     if (p < pattern.size()) {
-      const TextElement element = MatchTextElement(pattern.substr(p), text[t], nocase);
+      const TextElement element =
+          MatchTextElement(pattern.substr(p), text[t], nocase);
       if (element.matches) {
         p += element.size;
         ++t;
@@ -130,8 +131,8 @@ bool IsThatOption(std::string_view option, std::string_view text,
 class Arguments {
  public:
   explicit Arguments(const Command& command) : words_(command.arguments) {
-    const auto end =
-        std::ranges::find_if(words_, [](const Word& w) { return w.text == "--"; });
+    const auto end = std::ranges::find_if(
+        words_, [](const Word& w) { return w.text == "--"; });
     options_end_ = static_cast<size_t>(end - words_.begin());
   }
 
@@ -223,9 +224,9 @@ class Matcher {
   }
 
   [[nodiscard]] bool Has(const TextPattern& pattern) const {
-    return arguments_.Has(pattern, nocase_,
-                          part_ == Use::kWhen ? Abbreviated::kCounts
-                                               : Abbreviated::kDoesNot);
+    return arguments_.Has(
+        pattern, nocase_,
+        part_ == Use::kWhen ? Abbreviated::kCounts : Abbreviated::kDoesNot);
   }
 
   [[nodiscard]] bool HasAnyOf(const std::vector<TextPattern>& some) const {
@@ -253,10 +254,9 @@ class Matcher {
     return std::ranges::any_of(
         condition_.text, [&](const TextPattern& pattern) {
           return pattern.Matches(input, nocase_) ||
-                 std::ranges::any_of(
-                     command_.arguments, [&](const Word& word) {
-                       return pattern.Matches(Squeezed(word.text), nocase_);
-                     });
+                 std::ranges::any_of(command_.arguments, [&](const Word& word) {
+                   return pattern.Matches(Squeezed(word.text), nocase_);
+                 });
         });
   }
 
@@ -285,9 +285,9 @@ class Matcher {
   [[nodiscard]] std::vector<const PathArgument*> Operands() const {
     std::vector<const PathArgument*> operands;
     for (const PathArgument& path : command_.paths) {
-      const bool counts = arguments_.IsOperand(path.argument) ||
-                          (part_ == Use::kWhen &&
-                           condition_.operand == Operand::kAny);
+      const bool counts =
+          arguments_.IsOperand(path.argument) ||
+          (part_ == Use::kWhen && condition_.operand == Operand::kAny);
       if (counts) operands.push_back(&path);
     }
     if (operands.empty()) return operands;
@@ -310,8 +310,8 @@ class Matcher {
   /// A key or a certificate that only proves who connects.
   [[nodiscard]] bool OnlyProves(const PathArgument& path) const {
     constexpr std::array<std::string_view, 9> kProofs{
-        "-i",     "--cert", "--key",       "--cacert",        "-E",
-        "--capath", "-F",   "--identity_file", "--private-key"};
+        "-i",       "--cert", "--key",           "--cacert",     "-E",
+        "--capath", "-F",     "--identity_file", "--private-key"};
     if (path.argument == kNoArgument || path.argument == 0) return false;
     const std::string_view before = command_.arguments[path.argument - 1].text;
     // -F of curl is a part of a form: "name=@file".
@@ -346,10 +346,10 @@ class Matcher {
     return std::ranges::any_of(condition_.env, [&](const TextPattern& pattern) {
       return std::ranges::any_of(
           command_.environment, [&](const std::string& set) {
-            return pattern.Matches(pattern.text().contains('=')
-                                       ? std::string_view(set)
-                                       : std::string_view(set).substr(
-                                             0, set.find('=')));
+            return pattern.Matches(
+                pattern.text().contains('=')
+                    ? std::string_view(set)
+                    : std::string_view(set).substr(0, set.find('=')));
           });
     });
   }
@@ -361,8 +361,8 @@ class Matcher {
     if (condition_.operands) {
       bool any = false;
       for (size_t i = 0; i < command_.arguments.size(); ++i) {
-        any = any || (command_.arguments[i].text != "--" &&
-                      arguments_.IsOperand(i));
+        any = any ||
+              (command_.arguments[i].text != "--" && arguments_.IsOperand(i));
       }
       if (any != *condition_.operands) return false;
     }
@@ -439,11 +439,10 @@ std::string_view NameOf(Confinement confinement) {
 }
 
 Action Soften(Action action, Class consequence, Confinement confinement) {
-  const bool is_kept =
-      confinement == Confinement::kRun
-          ? consequence != Class::kIrreversible
-          : confinement == Confinement::kMount &&
-                consequence == Class::kUndoable;
+  const bool is_kept = confinement == Confinement::kRun
+                           ? consequence != Class::kIrreversible
+                           : confinement == Confinement::kMount &&
+                                 consequence == Class::kUndoable;
   // What is only noted is noted anywhere.
   return is_kept && action > Action::kAudit ? Action::kAllow : action;
 }
@@ -472,9 +471,9 @@ std::optional<std::vector<Word>> SimpleWords(std::string_view text) {
       continue;
     }
     // A home is no syntax that matters where it stands alone.
-    const bool is_home = c == '~' && word->text.empty() &&
-                         (i + 1 == text.size() || text[i + 1] == '/' ||
-                          text[i + 1] == ' ');
+    const bool is_home =
+        c == '~' && word->text.empty() &&
+        (i + 1 == text.size() || text[i + 1] == '/' || text[i + 1] == ' ');
     if (is_home) {
       word->text += ExampleSurroundings().home;
       continue;

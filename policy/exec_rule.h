@@ -12,7 +12,8 @@
 namespace txfs::policy {
 
 /// A pattern of an [[exec]] rule over whole texts: `*` is any run of bytes, `?`
-/// one byte, `[a-z]` and `[!a-z]` one of a set, `\` makes the next byte literal.
+/// one byte, `[a-z]` and `[!a-z]` one of a set, `\` makes the next byte
+/// literal.
 class TextPattern {
  public:
   /// EINVAL with a sentence: empty, `[` without end, `\` at the end.

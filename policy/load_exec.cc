@@ -10,12 +10,14 @@ namespace {
 
 using Patterns = std::vector<TextPattern>;
 
-Result<TextPattern> ReadTextPattern(const Section& section, std::string_view key,
-                                std::string_view text) {
+Result<TextPattern> ReadTextPattern(const Section& section,
+                                    std::string_view key,
+                                    std::string_view text) {
   TRY(section.CheckPlain(key, text, kMaxPattern));
   auto pattern = TextPattern::Parse(text);
   if (pattern) return *std::move(pattern);
-  return section.Wrong(key, "has an invalid pattern: " + pattern.error().message,
+  return section.Wrong(key,
+                       "has an invalid pattern: " + pattern.error().message,
                        "a pattern with *, ? and [a-z]");
 }
 
@@ -51,8 +53,8 @@ Result<std::vector<Patterns>> ReadLists(const Section& section,
 }
 
 Result<std::vector<ExecCondition::Path>> ReadExecPaths(const Section& section,
-                                                   std::string_view key,
-                                                   bool nocase) {
+                                                       std::string_view key,
+                                                       bool nocase) {
   std::vector<ExecCondition::Path> paths;
   for (const std::string& text : TRY(section.Texts(key))) {
     TRY(section.CheckPlain(key, text, kMaxPattern));
@@ -210,11 +212,12 @@ std::optional<Command> SimpleCommand(const ExecExample& example,
 }
 
 Result<ExecRule> ReadExecRule(const Section& section, const std::string& file) {
-  TRY(section.CheckKeys(
-      {"id",     "program", "subcommand", "any_arg", "all_args", "text",
-       "path",   "place",   "operand",    "reads",   "fed_by",   "env",
-       "script", "remote",  "operands",   "unless",  "nocase",   "action",
-       "class",  "read_only", "reason",   "suggest", "match",    "not_match"}));
+  TRY(section.CheckKeys({"id",       "program", "subcommand", "any_arg",
+                         "all_args", "text",    "path",       "place",
+                         "operand",  "reads",   "fed_by",     "env",
+                         "script",   "remote",  "operands",   "unless",
+                         "nocase",   "action",  "class",      "read_only",
+                         "reason",   "suggest", "match",      "not_match"}));
   ExecRule rule;
   rule.place = section.place();
   rule.nocase = TRY(section.Flag("nocase", false));

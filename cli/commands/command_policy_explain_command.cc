@@ -55,14 +55,15 @@ Result<Start> StartOf(const Context& context, bool confined) {
 Result<int> RunPolicyExplainCommand(const Context& context,
                                     const PolicyExplainArguments& arguments) {
   const Start start = TRY(StartOf(context, arguments.confined));
-  const Rules rules = TRY(RulesFor(context, arguments.file));
+  const Rules rules = arguments.file
+                          ? TRY(RulesOfFile(context, *arguments.file))
+                          : TRY(RulesForCommands(context));
   const std::vector<std::string>& words = context.trailing;
   ShellReading reading = words.size() == 1
                              ? ReadShellText(words[0], start.shell)
                              : ReadCommandWords(words, start.shell);
-  const CommandVerdict verdict =
-      Judge(*rules, std::move(reading), start.shell.surroundings,
-            start.confinement);
+  const CommandVerdict verdict = Judge(
+      *rules, std::move(reading), start.shell.surroundings, start.confinement);
   Output output;
   output.Write(arguments.json ? Dump(VerdictDocument(verdict), 2) + "\n"
                               : VerdictText(verdict));

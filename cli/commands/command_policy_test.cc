@@ -60,11 +60,11 @@ void TryCommands(const policy::Policy& rules, Outcome& outcome) {
           std::ranges::any_of(reading.parts, [&](const ShellPart& part) {
             return policy::Matches(rule, part.command, around);
           });
-      outcome.Add(rule.place.ToString(),
-                  matches == example.matches
-                      ? ""
-                      : "\"" + example.text + "\" is not judged as " + rule.id +
-                            " expects");
+      outcome.Add(rule.place.ToString(), matches == example.matches
+                                             ? ""
+                                             : "\"" + example.text +
+                                                   "\" is not judged as " +
+                                                   rule.id + " expects");
     }
   }
 }

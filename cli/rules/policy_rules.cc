@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+
 #include "cli/locate/locate.h"
 #include "cli/locate/way.h"
 #include "cli/output/paths.h"
@@ -58,6 +60,15 @@ Result<Rules> RulesInForce(const Context& context) {
   const auto texts = TRY(client.Policy());
   auto rules = TRY(policy::Compile(texts));
   return OrNone(std::move(rules));
+}
+
+Result<Rules> RulesForCommands(const Context& context) {
+  auto rules = RulesInForce(context);
+  if (rules || rules.error().code != EPERM || IsInWorkspace(context)) {
+    return rules;
+  }
+  auto without = TRY(policy::LoadSources(SourcesOfUser(), AT_FDCWD));
+  return OrNone(std::move(without));
 }
 
 std::string CountRules(const policy::Policy* rules) {

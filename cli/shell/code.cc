@@ -78,7 +78,8 @@ std::vector<Token> Tokens(Language language, std::string_view code) {
         rest[percent] != ' ') {
       const std::string closing(1, Closing(rest[percent]));
       at += percent;
-      tokens.push_back({Token::Kind::kBackticks, ReadLiteral(code, at, closing)});
+      tokens.push_back(
+          {Token::Kind::kBackticks, ReadLiteral(code, at, closing)});
       continue;
     }
     if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) {
@@ -183,18 +184,35 @@ bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
 constexpr auto kRunText = std::to_array<std::string_view>(
     {"system", "popen", "getoutput", "getstatusoutput", "exec", "execSync",
      "shell_exec", "passthru", "proc_open", "spawn", "syscmd"});
-constexpr auto kRunEither = std::to_array<std::string_view>(
-    {"run", "call", "check_call", "check_output", "Popen", "spawnSync",
-     "execFile", "execFileSync", "execv", "execvp", "execl", "execlp", "capture2",
-     "capture2e", "capture3", "popen3", "spawnp", "posix_spawn",
-     "create_subprocess_shell", "create_subprocess_exec", "fork_exec"});
+constexpr auto kRunEither =
+    std::to_array<std::string_view>({"run",
+                                     "call",
+                                     "check_call",
+                                     "check_output",
+                                     "Popen",
+                                     "spawnSync",
+                                     "execFile",
+                                     "execFileSync",
+                                     "execv",
+                                     "execvp",
+                                     "execl",
+                                     "execlp",
+                                     "capture2",
+                                     "capture2e",
+                                     "capture3",
+                                     "popen3",
+                                     "spawnp",
+                                     "posix_spawn",
+                                     "create_subprocess_shell",
+                                     "create_subprocess_exec",
+                                     "fork_exec"});
 constexpr auto kRemoveFile = std::to_array<std::string_view>(
     {"remove", "unlink", "unlinkSync", "removedirs", "delete", "truncate",
      "truncateSync"});
 constexpr auto kRemoveAll = std::to_array<std::string_view>(
     {"rmtree", "rm_rf", "rm_r", "rm_f", "rmSync", "rm", "rimraf", "rmdirSync",
-     "rmdir", "remove_tree", "remove_entry", "remove_entry_secure", "emptyDirSync",
-     "removeSync", "remove_dir_all"});
+     "rmdir", "remove_tree", "remove_entry", "remove_entry_secure",
+     "emptyDirSync", "removeSync", "remove_dir_all"});
 constexpr auto kWriteFile = std::to_array<std::string_view>(
     {"writeFileSync", "writeFile", "appendFileSync", "appendFile", "write_text",
      "write_bytes", "file_put_contents", "copyfile", "createWriteStream"});
@@ -213,9 +231,10 @@ std::optional<CodeEffect> EffectOfCall(std::string_view name,
   const bool runs_either = IsOneOf(name, kRunEither);
   if (IsOneOf(name, kRunText) || runs_either) {
     if (arguments.words.empty() || !arguments.any_literal) return std::nullopt;
-    effect.kind = arguments.is_list || (runs_either && arguments.words.size() > 1)
-                      ? Kind::kArguments
-                      : Kind::kText;
+    effect.kind =
+        arguments.is_list || (runs_either && arguments.words.size() > 1)
+            ? Kind::kArguments
+            : Kind::kText;
     // system("rm", "-rf", "/") of Perl and Ruby, spawn("rm", ["-rf"]).
     const bool is_several =
         arguments.words.size() > 1 && arguments.words[0].known &&
@@ -262,14 +281,21 @@ std::optional<Language> LanguageOf(std::string_view name) {
     std::string_view prefix;
     Language language;
   };
-  static constexpr auto kNames = std::to_array<Named>(
-      {{"python", Language::kPython}, {"pypy", Language::kPython},
-       {"perl", Language::kPerl},     {"ruby", Language::kRuby},
-       {"nodejs", Language::kNode},   {"node", Language::kNode},
-       {"bun", Language::kNode},      {"deno", Language::kNode},
-       {"php", Language::kPhp},       {"gawk", Language::kAwk},
-       {"mawk", Language::kAwk},      {"awk", Language::kAwk},
-       {"luajit", Language::kLua},    {"lua", Language::kLua}});
+  static constexpr auto kNames =
+      std::to_array<Named>({{"python", Language::kPython},
+                            {"pypy", Language::kPython},
+                            {"perl", Language::kPerl},
+                            {"ruby", Language::kRuby},
+                            {"nodejs", Language::kNode},
+                            {"node", Language::kNode},
+                            {"bun", Language::kNode},
+                            {"deno", Language::kNode},
+                            {"php", Language::kPhp},
+                            {"gawk", Language::kAwk},
+                            {"mawk", Language::kAwk},
+                            {"awk", Language::kAwk},
+                            {"luajit", Language::kLua},
+                            {"lua", Language::kLua}});
   for (const Named& known : kNames) {
     if (!name.starts_with(known.prefix)) continue;
     // "python3.11", not "python-config".
@@ -321,18 +347,17 @@ CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
       source.texts.push_back(std::move(code));
       continue;
     }
-    const bool is_code =
-        text == "--eval" || text == "--print" ||
-        (!text.starts_with("--") &&
-         text.find_first_of(letters, 1) == text.size() - 1);
+    const bool is_code = text == "--eval" || text == "--print" ||
+                         (!text.starts_with("--") &&
+                          text.find_first_of(letters, 1) == text.size() - 1);
     if (is_code && i + 1 < words.size()) {
       source.texts.push_back(words[++i]);
       if (language == Language::kPython) return source;
       continue;
     }
-    const size_t joined =
-        text.starts_with("--") ? std::string_view::npos
-                               : text.find_first_of(letters, 1);
+    const size_t joined = text.starts_with("--")
+                              ? std::string_view::npos
+                              : text.find_first_of(letters, 1);
     if (joined == 1 && text.size() > 2 && language != Language::kNode) {
       Word code = words[i];
       code.text = code.text.substr(2);
@@ -366,13 +391,12 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
     if (token.kind != Token::Kind::kName || i + 1 >= tokens.size()) continue;
     const Token& next = tokens[i + 1];
     const bool is_call =
-        next.text == "(" || (next.kind == Token::Kind::kString &&
-                             language != Language::kPython &&
-                             language != Language::kNode);
+        next.text == "(" ||
+        (next.kind == Token::Kind::kString && language != Language::kPython &&
+         language != Language::kNode);
     if (!is_call) continue;
-    CallArguments arguments =
-        ArgumentsOf(std::span(tokens).subspan(
-            i + 1, std::min(kMaxTokens, tokens.size() - i - 1)));
+    CallArguments arguments = ArgumentsOf(std::span(tokens).subspan(
+        i + 1, std::min(kMaxTokens, tokens.size() - i - 1)));
     const bool is_method =
         i > 0 && (tokens[i - 1].text == "." || tokens[i - 1].text == ":");
     if (IsCommonName(token.text) && !arguments.any_literal) continue;
@@ -382,11 +406,13 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
                       token.text == "truncate");
     if (is_vague) {
       const std::string owner = i > 1 ? tokens[i - 2].text : "";
-      const bool is_module = owner == "os" || owner == "File" || owner == "fs" ||
-                             owner == "Dir" || owner == "shutil";
+      const bool is_module = owner == "os" || owner == "File" ||
+                             owner == "fs" || owner == "Dir" ||
+                             owner == "shutil";
       if (!is_module) continue;
     }
-    auto effect = EffectOfCall(token.text, std::move(arguments), literal_before);
+    auto effect =
+        EffectOfCall(token.text, std::move(arguments), literal_before);
     if (effect) effects.push_back(*std::move(effect));
   }
   return effects;

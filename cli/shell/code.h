@@ -11,14 +11,22 @@
 namespace txfs::cli {
 
 /// Languages whose programs stand in arguments: `python -c`, `perl -e`.
-enum class Language : uint8_t { kPython, kPerl, kRuby, kNode, kPhp, kAwk, kLua };
+enum class Language : uint8_t {
+  kPython,
+  kPerl,
+  kRuby,
+  kNode,
+  kPhp,
+  kAwk,
+  kLua
+};
 
 /// The language that the program `name` interprets; none: none of these.
 [[nodiscard]] std::optional<Language> LanguageOf(std::string_view name);
 
 /// Where an interpreter has its program from.
 struct CodeSource {
-  bool is_input = false;      ///< standard input
+  bool is_input = false;            ///< standard input
   std::vector<policy::Word> texts;  ///< arguments; empty: a file
 };
 /// `words`: the interpreter and its arguments.
@@ -40,8 +48,8 @@ struct CodeEffect {
 };
 
 /// Calls in `code` that run programs or change files, by their usual names and
-/// the literals in their arguments. A heuristic: it does not parse the language,
-/// and what it does not find may be there all the same.
+/// the literals in their arguments. A heuristic: it does not parse the
+/// language, and what it does not find may be there all the same.
 [[nodiscard]] std::vector<CodeEffect> FindEffects(Language language,
                                                   std::string_view code);
 

@@ -26,8 +26,7 @@ PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
   for (const ExecRule& rule : rules.exec_rules()) {
     if (!policy::Matches(rule, part.command, here)) continue;
     const Class consequence = ClassOf(rule, part.command);
-    const Action action =
-        policy::Soften(rule.action, consequence, confinement);
+    const Action action = policy::Soften(rule.action, consequence, confinement);
     verdict.matches.push_back({&rule, action});
     // The strongest here; of equal ones the stronger by itself, then the first.
     const bool decides =
@@ -45,10 +44,9 @@ PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
     verdict.reads_only = part.is_wrapper;
     return verdict;
   }
-  verdict.reads_only =
-      std::ranges::all_of(verdict.matches, [](const ExecMatch& match) {
-        return match.rule->reads_only;
-      });
+  verdict.reads_only = std::ranges::all_of(
+      verdict.matches,
+      [](const ExecMatch& match) { return match.rule->reads_only; });
   return verdict;
 }
 
@@ -76,9 +74,8 @@ CommandVerdict Judge(const policy::Policy& rules, ShellReading reading,
     verdict.consequence = std::max(verdict.consequence, one.consequence);
     verdict.reads_only = verdict.reads_only && one.reads_only;
     const ExecRule* rule =
-        one.decider < 0
-            ? nullptr
-            : one.matches[static_cast<size_t>(one.decider)].rule;
+        one.decider < 0 ? nullptr
+                        : one.matches[static_cast<size_t>(one.decider)].rule;
     const bool decides =
         rule != nullptr &&
         (decider == nullptr || one.action > verdict.action ||

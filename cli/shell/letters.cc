@@ -191,9 +191,10 @@ policy::Word Letters::AsWord(std::string_view home) const {
   word.known_prefix = word.known ? word.text.size() : unknown;
   word.quoted = true;
   for (size_t i = 0; i < word.text.size(); ++i) {
-    const bool is_pattern = std::string_view("*?[").contains(word.text[i]) &&
-                            (whole.kinds_[i] == static_cast<char>(Kind::kPlain) ||
-                             whole.kinds_[i] == static_cast<char>(Kind::kExpanded));
+    const bool is_pattern =
+        std::string_view("*?[").contains(word.text[i]) &&
+        (whole.kinds_[i] == static_cast<char>(Kind::kPlain) ||
+         whole.kinds_[i] == static_cast<char>(Kind::kExpanded));
     if (is_pattern) word.quoted = false;
   }
   return word;
@@ -215,9 +216,8 @@ std::vector<policy::Word> Letters::Split(std::string_view home,
       begin = end + 1;
     };
     for (size_t i = 0; i < whole.text_.size(); ++i) {
-      const bool splits =
-          IsBlankByte(whole.text_[i]) &&
-          whole.kinds_[i] == static_cast<char>(Kind::kExpanded);
+      const bool splits = IsBlankByte(whole.text_[i]) &&
+                          whole.kinds_[i] == static_cast<char>(Kind::kExpanded);
       if (splits) end_word(i);
     }
     end_word(whole.text_.size());

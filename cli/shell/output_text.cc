@@ -104,7 +104,8 @@ std::optional<std::string> DecodedBase64(std::string_view text) {
   return bytes;
 }
 
-bool HasAny(const WordList& words, std::initializer_list<std::string_view> some) {
+bool HasAny(const WordList& words,
+            std::initializer_list<std::string_view> some) {
   return std::ranges::any_of(words, [&](const Word& word) {
     return std::ranges::find(some, word.text) != some.end();
   });
@@ -171,7 +172,8 @@ std::optional<std::string> LiteralOutput(
   if (!input) return std::nullopt;
   const bool decodes = HasAny(words, {"-d", "--decode", "-D", "-di", "-id"});
   if (name == "base64" && decodes) return DecodedBase64(*input);
-  if (name == "openssl" && HasAny(words, {"base64", "-base64", "-a"}) && decodes) {
+  if (name == "openssl" && HasAny(words, {"base64", "-base64", "-a"}) &&
+      decodes) {
     return DecodedBase64(*input);
   }
   if (name == "xxd" && HasAny(words, {"-r", "-rp", "-pr"})) {

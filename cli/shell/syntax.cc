@@ -86,8 +86,8 @@ class Parser {
     sigaddset(&ignored, SIGPIPE);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
     ::posix_spawnattr_setsigdefault(&attributes_, &ignored);
-    ::posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    ::posix_spawnattr_setflags(&attributes_,
+                               POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     std::array<std::string, 3> words{program, "-ln=bash", "-tojson"};
     std::array<char*, 4> arguments{words[0].data(), words[1].data(),
                                    words[2].data(), nullptr};
@@ -96,9 +96,8 @@ class Parser {
                                          "GOMEMLIMIT=512MiB"};
     std::array<char*, 4> environment{variables[0].data(), variables[1].data(),
                                      variables[2].data(), nullptr};
-    const int error =
-        ::posix_spawn(&pid_, program, &actions_, &attributes_,
-                      arguments.data(), environment.data());
+    const int error = ::posix_spawn(&pid_, program, &actions_, &attributes_,
+                                    arguments.data(), environment.data());
     if (error == 0) return {};
     pid_ = 0;
     return Fail(error, std::string("cannot start ") + program);

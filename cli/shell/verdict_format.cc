@@ -119,8 +119,8 @@ std::string VerdictText(const CommandVerdict& verdict) {
       const bool decides = static_cast<int>(i) == verdict.decider &&
                            static_cast<int>(k) == part.decider;
       text += decides ? "  * " : "    ";
-      text += std::string(policy::NameOf(rule->action)) + " " + rule->id + " (" +
-              EscapeControls(rule->place.ToString()) + ")" +
+      text += std::string(policy::NameOf(rule->action)) + " " + rule->id +
+              " (" + EscapeControls(rule->place.ToString()) + ")" +
               (action == rule->action
                    ? ""
                    : ", " + std::string(policy::NameOf(action)) + " here") +

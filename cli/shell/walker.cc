@@ -51,9 +51,10 @@ void Flow::Add(const Flow& other) {
 }
 
 bool Walker::Variable::operator==(const Variable& other) const {
-  return std::ranges::equal(values, other.values, [](const auto& a, const auto& b) {
-    return a.text == b.text && a.known == b.known;
-  });
+  return std::ranges::equal(values, other.values,
+                            [](const auto& a, const auto& b) {
+                              return a.text == b.text && a.known == b.known;
+                            });
 }
 
 Walker::Walker(const ShellStart& start)
@@ -205,7 +206,8 @@ Flow Walker::Pipe(const Json& command, const Flow& in) {
     links.push_back({right, op});
     leftmost = left;
     const Json* inner = Member(*left, "Cmd");
-    const bool goes_on = inner != nullptr && TypeNameOf(*inner) == "BinaryCmd" &&
+    const bool goes_on = inner != nullptr &&
+                         TypeNameOf(*inner) == "BinaryCmd" &&
                          GetMember(*left, "Redirs").empty();
     first = goes_on ? inner : nullptr;
   }
@@ -302,8 +304,9 @@ Flow Walker::Loop(const Json& clause, const Flow& in) {
     return out;
   }
   Flow used;
-  const Words items = loop.contains("InPos") ? Fields(GetMember(loop, "Items"), used)
-                                             : state_.arguments;
+  const Words items = loop.contains("InPos")
+                          ? Fields(GetMember(loop, "Items"), used)
+                          : state_.arguments;
   Flow inside = in;
   Append(inside.feeders, used.feeders);
   Append(inside.reads, used.reads);
@@ -434,13 +437,15 @@ Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
         }
       }
       // What is not known stands there as it is written.
-      result.in = {.feeders = used.feeders, .reads = used.reads,
+      result.in = {.feeders = used.feeders,
+                   .reads = used.reads,
                    .literal = literal.text};
       continue;
     }
     const policy::Word file = Expand(*word, used).AsWord(surroundings_.home);
     if (op == "<<<") {
-      result.in = {.feeders = used.feeders, .reads = used.reads,
+      result.in = {.feeders = used.feeders,
+                   .reads = used.reads,
                    .literal = file.text + "\n"};
       continue;
     }
@@ -450,7 +455,8 @@ Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
         file.text.find_first_not_of("0123456789-") == std::string::npos;
     if (duplicates && is_number) continue;
     if (op.starts_with("<") && op != "<>") {
-      result.in = {.feeders = used.feeders, .reads = used.reads,
+      result.in = {.feeders = used.feeders,
+                   .reads = used.reads,
                    .literal = std::nullopt};
       const policy::Surroundings here = Here();
       if (auto path = policy::PathIn(file, state_.directory, here)) {
@@ -471,8 +477,8 @@ Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
 void Walker::AddWrites(const Words& files, const Flow& content) {
   for (const policy::Word& file : files) {
     if (file.text == "/dev/null") continue;
-    policy::Command command = MakeCommand(
-        {policy::KnownWord(">"), file}, {}, content, {});
+    policy::Command command =
+        MakeCommand({policy::KnownWord(">"), file}, {}, content, {});
     for (const policy::PathArgument& path : command.paths) {
       state_.written[path.path] = content;
     }

@@ -59,9 +59,10 @@ class Walker {
     std::map<std::string, Variable> variables;
     std::map<std::string, Function> functions;
     std::map<std::string, std::string> aliases;
-    std::map<std::string, Flow> written;  ///< files, and what was written to them
-    std::string directory;                ///< "": unknown
-    Words arguments;                      ///< $1, $2, ...
+    std::map<std::string, Flow>
+        written;            ///< files, and what was written to them
+    std::string directory;  ///< "": unknown
+    Words arguments;        ///< $1, $2, ...
     bool knows_arguments = true;
   };
   /// How a part is run.

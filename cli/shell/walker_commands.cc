@@ -108,8 +108,8 @@ Flow Walker::Call(const Json& call, const Flow& in) {
   for (const Json& assign : assigns) {
     const std::string name = GetBytes(GetMember(assign, "Name"), "Value");
     const Json& value = GetMember(assign, "Value");
-    environment.push_back(
-        name + "=" + Expand(value, used).AsWord(surroundings_.home).text);
+    environment.push_back(name + "=" +
+                          Expand(value, used).AsWord(surroundings_.home).text);
   }
   return Run(words, environment, in, used);
 }
@@ -156,8 +156,8 @@ Flow Walker::Run(const Words& words,
     out.reads.push_back(path);
   }
   if (out.feeders.size() < kMaxFeeders) out.feeders.push_back(LineOf(words));
-  const auto as_script = state_.written.find(
-      policy::NormalPath(state_.directory, words[0].text));
+  const auto as_script =
+      state_.written.find(policy::NormalPath(state_.directory, words[0].text));
   const bool runs_written =
       words[0].text.contains('/') && as_script != state_.written.end();
   AddPart(std::move(command));
@@ -225,8 +225,8 @@ Flow Walker::RunFunction(const Function& function, const Words& words,
     return {};
   }
   running_.push_back(function.body);
-  const Words arguments = std::exchange(
-      state_.arguments, Words(words.begin() + 1, words.end()));
+  const Words arguments =
+      std::exchange(state_.arguments, Words(words.begin() + 1, words.end()));
   const std::string* const source = std::exchange(source_, function.source);
   const bool beside = std::exchange(frame_.beside, false);
   Flow out = Statement(*function.body, in);
@@ -372,8 +372,7 @@ Walker::Words Walker::WithAdded(const Unwrapped& inner, const Flow& in) const {
       Word below = root;
       below.text += root.text.ends_with('/') ? "" : "/";
       // A name in the root directory may be any path.
-      below.known_prefix =
-          root.known ? below.text.size() : root.known_prefix;
+      below.known_prefix = root.known ? below.text.size() : root.known_prefix;
       below.text += "{}";
       below.known = false;
       // What is found below "/" is outside: the root stands for all of it.
@@ -436,8 +435,8 @@ void Walker::RunInner(const Unwrapped& inner, const Words& words,
       const State before = state_;
       Run(whole, all, flow, used);
       // Another process does not change this shell.
-      const bool same_shell = words[0].text == "command" ||
-                              words[0].text == "builtin";
+      const bool same_shell =
+          words[0].text == "command" || words[0].text == "builtin";
       if (!same_shell) {
         const auto written = std::move(state_.written);
         state_ = before;
@@ -458,8 +457,8 @@ void Walker::RunText(const Word& text, const Flow& in, const Flow& used,
     const bool is_fed = !used.feeders.empty() || !in.feeders.empty();
     reading_.parts.back().command.script =
         is_fed ? Script::kInput : Script::kUnknown;
-    Note("the text that " + std::string(who) + " runs is not known: " +
-         text.text);
+    Note("the text that " + std::string(who) +
+         " runs is not known: " + text.text);
     return;
   }
   const bool is_eval = who == "eval";

@@ -98,8 +98,8 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
     state_.written[SourceOf(part)] = std::move(out);
   } else {
     Search(part, {}, 0);
-    letters.Add(SourceOf(part), type == "ExtGlob" ? Kind::kPlain
-                                                  : Kind::kUnknown);
+    letters.Add(SourceOf(part),
+                type == "ExtGlob" ? Kind::kPlain : Kind::kUnknown);
   }
 }
 
@@ -169,8 +169,8 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
   if (const Json* word = Find(part, "Exp", "Word");
       word != nullptr || part.contains("Exp")) {
     // ":-" and the like stand behind the name.
-    const uint64_t end = GetUint(GetMember(GetMember(part, "Param"), "End"),
-                                 "Offset");
+    const uint64_t end =
+        GetUint(GetMember(GetMember(part, "Param"), "End"), "Offset");
     if (source_ != nullptr && end + 2 <= source_->size()) {
       op = source_->substr(end, 2);
     }
@@ -221,9 +221,9 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
       letters.Add(word.text, kind);
     } else {
       letters.Add(word.text.substr(0, word.known_prefix), kind);
-      letters.Add(word.text.substr(std::min(word.known_prefix,
-                                            word.text.size())),
-                  Kind::kUnknown);
+      letters.Add(
+          word.text.substr(std::min(word.known_prefix, word.text.size())),
+          Kind::kUnknown);
     }
   }
 }

@@ -33,7 +33,9 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
      .queries = "elvVkK"},
     {.name = "doas", .short_values = "uC", .queries = "L"},
     {.name = "pkexec", .long_values = " user "},
-    {.name = "run0", .short_values = "ugD", .long_values = " user group chdir "},
+    {.name = "run0",
+     .short_values = "ugD",
+     .long_values = " user group chdir "},
     {.name = "env",
      .short_values = "uC",
      .long_values = " unset chdir ",
@@ -50,15 +52,21 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
      .operands = 1},
     {.name = "nohup"},
     {.name = "setsid"},
-    {.name = "stdbuf", .short_values = "ioe", .long_values = " input output error "},
+    {.name = "stdbuf",
+     .short_values = "ioe",
+     .long_values = " input output error "},
     {.name = "unbuffer"},
     {.name = "time", .short_values = "fo", .long_values = " format output "},
     {.name = "strace", .short_values = "aeEIoOpPsSuUbX"},
     {.name = "ltrace", .short_values = "aeDFlnopsuwx"},
     {.name = "valgrind"},
     {.name = "chroot", .long_values = " userspec groups ", .operands = 1},
-    {.name = "unshare", .short_values = "SGRw", .long_values = " root wd setuid setgid "},
-    {.name = "nsenter", .short_values = "tSG", .long_values = " target setuid setgid "},
+    {.name = "unshare",
+     .short_values = "SGRw",
+     .long_values = " root wd setuid setgid "},
+    {.name = "nsenter",
+     .short_values = "tSG",
+     .long_values = " target setuid setgid "},
     {.name = "setpriv", .long_values = " reuid regid groups "},
     {.name = "setarch", .operands = 1},
     {.name = "linux32"},
@@ -69,8 +77,7 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
      .long_values = " unit property description slice uid gid nice setenv "
                     "machine host working-directory on-active on-boot "
                     "on-startup on-calendar timer-property "},
-    {.name = "systemd-inhibit",
-     .long_values = " what who why mode "},
+    {.name = "systemd-inhibit", .long_values = " what who why mode "},
     {.name = "dbus-run-session"},
     {.name = "xvfb-run", .short_values = "aefnpsw"},
     {.name = "fakeroot", .short_values = "lsib"},
@@ -148,7 +155,7 @@ size_t SizeOfOption(const Word& word, std::string_view short_values,
 
 /// The words behind the options; "--" ends these.
 WordSpan BehindOptions(WordSpan words, std::string_view short_values,
-                    std::string_view long_values) {
+                       std::string_view long_values) {
   while (!words.empty() && IsOptionWord(words[0])) {
     if (words[0].text == "--") return words.subspan(1);
     const size_t size = SizeOfOption(words[0], short_values, long_values);
@@ -198,8 +205,8 @@ std::vector<Unwrapped> OfWrapper(const Wrapper& wrapper, WordSpan words) {
     }
     if (IsOptionWord(word)) {
       const bool is_short = !word.text.starts_with("--");
-      if (is_short && word.text.find_first_of(wrapper.queries, 1) !=
-                          std::string::npos) {
+      if (is_short &&
+          word.text.find_first_of(wrapper.queries, 1) != std::string::npos) {
         return {};
       }
       if (wrapper.name == "env" &&
@@ -219,8 +226,10 @@ std::vector<Unwrapped> OfWrapper(const Wrapper& wrapper, WordSpan words) {
       const size_t size =
           SizeOfOption(word, wrapper.short_values, wrapper.long_values);
       const bool is_directory =
-          (wrapper.name == "env" && (word.text == "-C" || word.text == "--chdir")) ||
-          (wrapper.name == "sudo" && (word.text == "-D" || word.text == "--chdir"));
+          (wrapper.name == "env" &&
+           (word.text == "-C" || word.text == "--chdir")) ||
+          (wrapper.name == "sudo" &&
+           (word.text == "-D" || word.text == "--chdir"));
       if (is_directory && rest.size() > 1) inner.directory = rest[1];
       rest = rest.subspan(std::min(size, rest.size()));
       continue;
@@ -334,11 +343,12 @@ std::vector<Unwrapped> OfFd(WordSpan words) {
 }
 
 std::vector<Unwrapped> OfFlock(WordSpan words) {
-  const WordSpan rest =
-      BehindOptions(words.subspan(1), "wE", " timeout wait conflict-exit-code ");
+  const WordSpan rest = BehindOptions(words.subspan(1), "wE",
+                                      " timeout wait conflict-exit-code ");
   if (rest.size() < 2) return {};
   if (rest[1].text == "-c" || rest[1].text == "--command") {
-    return {Unwrapped{.as = Unwrapped::As::kText, .words = Copy(rest.subspan(2))}};
+    return {
+        Unwrapped{.as = Unwrapped::As::kText, .words = Copy(rest.subspan(2))}};
   }
   return {Unwrapped{.words = Copy(rest.subspan(1))}};
 }
@@ -360,8 +370,8 @@ std::vector<Unwrapped> OfSsh(WordSpan words) {
 /// command.
 std::vector<Unwrapped> OfContainer(WordSpan words) {
   static constexpr std::array<std::string_view, 9> kPrograms{
-      "docker",  "podman", "nerdctl", "kubectl", "oc",
-      "crictl",  "lxc",    "incus",   "docker-compose"};
+      "docker", "podman", "nerdctl", "kubectl",       "oc",
+      "crictl", "lxc",    "incus",   "docker-compose"};
   if (std::ranges::find(kPrograms, BaseName(words[0].text)) ==
       kPrograms.end()) {
     return {};
@@ -389,11 +399,13 @@ std::vector<Unwrapped> OfCommandOption(WordSpan words, std::string_view name) {
   if (text == nullptr) {
     for (const Word& word : words.subspan(1)) {
       if (word.text.starts_with("--command=")) {
-        return {Unwrapped{.as = Unwrapped::As::kText, .words = {Tail(word, 10)}}};
+        return {
+            Unwrapped{.as = Unwrapped::As::kText, .words = {Tail(word, 10)}}};
       }
     }
     if (name != "runuser") return {};
-    const WordSpan rest = BehindOptions(words.subspan(1), "ugG", " user group ");
+    const WordSpan rest =
+        BehindOptions(words.subspan(1), "ugG", " user group ");
     if (rest.empty()) return {};
     return {Unwrapped{.words = Copy(rest)}};
   }
@@ -427,8 +439,8 @@ std::vector<Unwrapped> OfShell(WordSpan words) {
   }
   const bool reads_input = i >= words.size() || words[i].text == "-" ||
                            words[i].text == "/dev/stdin";
-  const bool is_question =
-      words.size() == 2 && (words[1].text == "--version" || words[1].text == "--help");
+  const bool is_question = words.size() == 2 && (words[1].text == "--version" ||
+                                                 words[1].text == "--help");
   if (!has_text && reads_input && !is_question) {
     return {Unwrapped{.as = Unwrapped::As::kInput}};
   }

@@ -20,7 +20,7 @@ struct Unwrapped {
   };
   As as = As::kArguments;
   std::vector<policy::Word> words;
-  std::vector<std::string> environment;  ///< NAME=VALUE, added by it
+  std::vector<std::string> environment;   ///< NAME=VALUE, added by it
   std::optional<policy::Word> directory;  ///< in which it runs the command
   /// Where the words that it adds go: those equal to this are replaced, and
   /// with "" they are added at the end. None: it adds none.

@@ -1,3 +1,5 @@
+#include "tests/cli/shell_cases.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,7 +9,6 @@
 
 #include "cli/output/json.h"
 #include "cli/output/text.h"
-#include "tests/cli/shell_cases.h"
 
 namespace txfs::cli {
 namespace {
@@ -166,17 +167,31 @@ TEST(ShellCasesTest, ARuleIsFoundBehindEachDisguise) {
 
 /// Spellings of two commands.
 TEST(ShellCasesTest, ASpellingHidesNothing) {
-  for (const char* text :
-       {"rm$IFS-rf$IFS/etc", "rm${IFS}-rf${IFS}/etc", "r''m -rf /etc",
-        "\\rm -rf /etc", "/bin/rm -rf /etc", "A=rm; $A -rf /etc",
-        "A=m; r$A -rf /etc", "{rm,-rf,/etc}", "$(echo rm) -rf /etc",
-        "$'\\x72\\x6d' -rf /etc", "rm -r -f -- /etc", "rm --recursive /etc/",
-        "rm --recurs --force /etc", "rm -fvr /./etc", "cd / && rm -rf etc",
-        "rm -rf /tmp/../etc", "rm -rf \"/et\"c", "alias z=rm; z -rf /etc",
-        "a=(rm -rf /etc); \"${a[@]}\"", "rm -rf /{etc,usr}",
-        "printf -v X %s /etc; rm -rf $X", "set -- /etc; rm -rf \"$1\"",
-        "echo /etc | xargs rm -rf", "echo cte/ fr- mr | rev | sh",
-        "${X:-rm} -rf /etc; X=; ${X:-rm} -rf /etc"}) {
+  for (const char* text : {"rm$IFS-rf$IFS/etc",
+                           "rm${IFS}-rf${IFS}/etc",
+                           "r''m -rf /etc",
+                           "\\rm -rf /etc",
+                           "/bin/rm -rf /etc",
+                           "A=rm; $A -rf /etc",
+                           "A=m; r$A -rf /etc",
+                           "{rm,-rf,/etc}",
+                           "$(echo rm) -rf /etc",
+                           "$'\\x72\\x6d' -rf /etc",
+                           "rm -r -f -- /etc",
+                           "rm --recursive /etc/",
+                           "rm --recurs --force /etc",
+                           "rm -fvr /./etc",
+                           "cd / && rm -rf etc",
+                           "rm -rf /tmp/../etc",
+                           "rm -rf \"/et\"c",
+                           "alias z=rm; z -rf /etc",
+                           "a=(rm -rf /etc); \"${a[@]}\"",
+                           "rm -rf /{etc,usr}",
+                           "printf -v X %s /etc; rm -rf $X",
+                           "set -- /etc; rm -rf \"$1\"",
+                           "echo /etc | xargs rm -rf",
+                           "echo cte/ fr- mr | rev | sh",
+                           "${X:-rm} -rf /etc; X=; ${X:-rm} -rf /etc"}) {
     EXPECT_TRUE(IsMatchedBy(VerdictOn(text), "txfs-cmd-remove-outside"))
         << text;
   }
@@ -195,8 +210,7 @@ TEST(ShellCasesTest, WhatIsNotKnownIsSaidAndRunsWhereItIsConfined) {
   for (const char* text :
        {"$PROGRAM -rf /", "sh -c \"$SCRIPT\"", "eval \"$(ssh-agent)\"",
         "echo 'unclosed", "if then", "sh < script", "\"$@\" x"}) {
-    const CommandVerdict verdict =
-        VerdictOn(text, policy::Confinement::kRun);
+    const CommandVerdict verdict = VerdictOn(text, policy::Confinement::kRun);
     EXPECT_FALSE(IsHindered(verdict)) << text;
     EXPECT_EQ(verdict.consequence, policy::Class::kUnknown) << text;
     EXPECT_FALSE(verdict.reads_only) << text;

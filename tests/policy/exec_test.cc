@@ -46,30 +46,30 @@ TEST(ExecTest, APathHasAPlace) {
     const char* text;
     Region region;
   };
-  for (const auto& [text, region] : std::initializer_list<Case>{
-           {"a", Region::kWorkspace},
-           {".", Region::kWorkspace},
-           {"..", Region::kRoot},
-           {"../x", Region::kHome},
-           {"/", Region::kRoot},
-           {"/*", Region::kRoot},
-           {"/home/*", Region::kRoot},
-           {"/home/other", Region::kRoot},
-           {"/home/other/x", Region::kHome},
-           {"/root", Region::kRoot},
-           {"~/x", Region::kHome},
-           {"*", Region::kWorkspace},
-           {"/tmp/a/../b", Region::kTemporary},
-           {"/tmp/../etc", Region::kOutside},
-           {"/dev/sda", Region::kDevice},
-           {"/dev/null", Region::kTemporary},
-           {"of=/dev/sda", Region::kDevice},
-           {"--output=/etc/x", Region::kOutside},
-           {"file=@/etc/x", Region::kOutside},
-           {"-o/etc/x", Region::kOutside},
-           {"file:///etc/x", Region::kOutside},
-           {"/home/user/project/x", Region::kWorkspace},
-           {"/home/user/projects", Region::kHome}}) {
+  for (const auto& [text, region] :
+       std::initializer_list<Case>{{"a", Region::kWorkspace},
+                                   {".", Region::kWorkspace},
+                                   {"..", Region::kRoot},
+                                   {"../x", Region::kHome},
+                                   {"/", Region::kRoot},
+                                   {"/*", Region::kRoot},
+                                   {"/home/*", Region::kRoot},
+                                   {"/home/other", Region::kRoot},
+                                   {"/home/other/x", Region::kHome},
+                                   {"/root", Region::kRoot},
+                                   {"~/x", Region::kHome},
+                                   {"*", Region::kWorkspace},
+                                   {"/tmp/a/../b", Region::kTemporary},
+                                   {"/tmp/../etc", Region::kOutside},
+                                   {"/dev/sda", Region::kDevice},
+                                   {"/dev/null", Region::kTemporary},
+                                   {"of=/dev/sda", Region::kDevice},
+                                   {"--output=/etc/x", Region::kOutside},
+                                   {"file=@/etc/x", Region::kOutside},
+                                   {"-o/etc/x", Region::kOutside},
+                                   {"file:///etc/x", Region::kOutside},
+                                   {"/home/user/project/x", Region::kWorkspace},
+                                   {"/home/user/projects", Region::kHome}}) {
     const auto path = PathIn(KnownWord(text), around.workspace, around);
     ASSERT_TRUE(path) << text;
     EXPECT_EQ(NameOf(path->region), NameOf(region)) << text;
@@ -120,9 +120,8 @@ TEST(ExecTest, AnOptionMatchesHoweverItIsWritten) {
                               "p --force=true", "p --forc", "/usr/bin/p -f"}) {
     EXPECT_TRUE(RuleMatches(rule, command)) << command;
   }
-  for (const char* command :
-       {"p", "p f", "p -- -f", "p --follow", "p -x", "q -f", "p --forceful",
-        "p --f-x", "p -f1"}) {
+  for (const char* command : {"p", "p f", "p -- -f", "p --follow", "p -x",
+                              "q -f", "p --forceful", "p --f-x", "p -f1"}) {
     EXPECT_FALSE(RuleMatches(rule, command)) << command;
   }
   EXPECT_FALSE(RuleMatches(
@@ -134,8 +133,8 @@ TEST(ExecTest, AnOptionMatchesHoweverItIsWritten) {
 
 TEST(ExecTest, ASubcommandIsFoundBehindOptionsAndTheirValues) {
   const std::string rule = "program = \"p\"\nsubcommand = \"a b\"";
-  for (const char* command : {"p a b", "p -x a b", "p -x v a -y b", "p a -q b c",
-                              "p --opt=v a b", "p --opt v a b"}) {
+  for (const char* command : {"p a b", "p -x a b", "p -x v a -y b",
+                              "p a -q b c", "p --opt=v a b", "p --opt v a b"}) {
     EXPECT_TRUE(RuleMatches(rule, command)) << command;
   }
   for (const char* command : {"p a", "p b a", "p c a b", "p a c b"}) {
@@ -148,7 +147,8 @@ TEST(ExecTest, AnExceptionByPlaceIsOneForAllOperands) {
   EXPECT_FALSE(RuleMatches(rule, "p /tmp/a /tmp/b"));
   EXPECT_TRUE(RuleMatches(rule, "p /tmp/a b"));
   EXPECT_TRUE(RuleMatches(rule, "p"));
-  const std::string last = "program = \"p\"\noperand = \"last\"\npath = \"~/.x\"";
+  const std::string last =
+      "program = \"p\"\noperand = \"last\"\npath = \"~/.x\"";
   EXPECT_TRUE(RuleMatches(last, "p a ~/.x"));
   EXPECT_FALSE(RuleMatches(last, "p ~/.x a"));
 }
@@ -159,8 +159,9 @@ TEST(ExecTest, ErrorsSayWhereAndWhatIsExpected) {
     const char* message;
   };
   for (const auto& [lines, message] : std::initializer_list<Case>{
-           {"", "p.toml:2: program of [[exec]] is missing; expected a program, "
-                "or another key of a condition"},
+           {"",
+            "p.toml:2: program of [[exec]] is missing; expected a program, "
+            "or another key of a condition"},
            {"program = \"[\"",
             "p.toml:6: program of [[exec]] has an invalid pattern: a [ has no "
             "]; expected a pattern with *, ? and [a-z]"},
@@ -231,8 +232,7 @@ TEST(ExecTest, EachBuiltinRuleHasExamplesOfBothKindsAndCanBeLeftOut) {
     const auto rest =
         LoadSources({.builtin = true, .without = {rule.id}, .files = {}}, -1);
     ASSERT_TRUE(rest) << rule.id;
-    EXPECT_EQ((*rest)->exec_rules().size() + 1,
-              (*policy)->exec_rules().size());
+    EXPECT_EQ((*rest)->exec_rules().size() + 1, (*policy)->exec_rules().size());
   }
 }
 

@@ -55,7 +55,7 @@ equal "rules.toml: 0 rules and 1 command rule, and their examples hold" \
 equal "3 cases, 0 failed" "$(txfs policy test --policy rules.toml)" "test"
 contains "$(txfs policy explain --policy rules.toml -- ./deploy --prod)" "deny (irreversible)"
 sed -i 's/"deploy --prod", /"deploy", /' rules.toml
-refuses 1 'rules.toml:9: match of [[exec]] has "deploy"' txfs policy check rules.toml
+refuses 1 'rules.toml:10: match of [[exec]] has "deploy"' txfs policy check rules.toml
 # It is judged, and not run.
 txfs policy explain -- 'touch made' >/dev/null
 [ ! -e made ] || fail "explain ran the command"
