@@ -194,6 +194,9 @@ Region RegionOf(std::string_view path, const Surroundings& surroundings) {
     return Region::kRoot;
   }
   if (workspace != "/" && IsBelow(path, workspace)) return Region::kWorkspace;
+  if (surroundings.home != "/" && IsBelow(path, surroundings.home)) {
+    return Region::kHome;
+  }
   if (IsBelow(path, "/tmp") || IsBelow(path, "/var/tmp") ||
       IsBelow(path, surroundings.temporary)) {
     return Region::kTemporary;

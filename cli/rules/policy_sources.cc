@@ -92,9 +92,9 @@ Result<policy::Sources> PolicySources(const std::string& workspace,
 
 policy::Sources SourcesOfUser() {
   return {.builtin = true,
-          .files = {{.path = kSystemFile, .required = false},
-                    {.path = ConfigDirectory() + "/policy.toml",
-                     .required = false}}};
+          .files = {
+              {.path = kSystemFile, .required = false},
+              {.path = ConfigDirectory() + "/policy.toml", .required = false}}};
 }
 
 Status CheckOutOfReach(const policy::Sources& sources, const Reach& reach) {

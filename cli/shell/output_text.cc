@@ -169,6 +169,11 @@ std::optional<std::string> LiteralOutput(
   if (name == "printf") return Formatted(words);
   if (name == "pwd" && !directory.empty()) return directory + "\n";
   if (name == "true" || name == ":") return "";
+  // Some name there.
+  if (name == "mktemp" && (words.size() == 1 || HasAny(words, {"-d", "-t"})) &&
+      words.size() <= 2) {
+    return "/tmp/tmp.XXXXXXXXXX\n";
+  }
   if (!input) return std::nullopt;
   const bool decodes = HasAny(words, {"-d", "--decode", "-D", "-di", "-id"});
   if (name == "base64" && decodes) return DecodedBase64(*input);

@@ -140,6 +140,8 @@ class Walker {
   void RunInput(const Words& words, const Flow& in, const Flow& used);
   void RunCode(Language language, const Words& words, const Flow& in,
                const Flow& used);
+  /// A file that the text wrote before.
+  void RunCodeFile(Language language, const Words& words);
   void RunEffects(Language language, std::string_view code);
   void ChangeDirectory(const Words& words);
   policy::Command MakeCommand(const Words& words,

@@ -166,7 +166,8 @@ Flow Walker::Run(const Words& words,
   if (may_be_builtin && RunBuiltin(name, words, in, out)) return out;
   if (runs_written) {
     const Flow content = as_script->second;
-    Words shell{KnownWord("sh")};
+    const Words shell{KnownWord("sh")};
+    AddPart(MakeCommand(shell, {}, content, {}));
     RunInput(shell, content, {});
     return out;
   }
@@ -525,6 +526,10 @@ void Walker::RunCode(Language language, const Words& words, const Flow& in,
     }
     return;
   }
+  if (source.texts.empty()) {
+    RunCodeFile(language, words);
+    return;
+  }
   for (const Word& text : source.texts) {
     if (language == Language::kAwk) {
       RunEffects(language, text.text);
@@ -535,6 +540,25 @@ void Walker::RunCode(Language language, const Words& words, const Flow& in,
         : used.feeders.empty()              ? Script::kUnknown
                                             : Script::kInput;
     RunEffects(language, text.text);
+  }
+}
+
+void Walker::RunCodeFile(Language language, const Words& words) {
+  const auto file = std::ranges::find_if(
+      words.begin() + 1, words.end(),
+      [](const Word& word) { return !word.text.starts_with('-'); });
+  if (file == words.end()) return;
+  const auto known =
+      state_.written.find(policy::NormalPath(state_.directory, file->text));
+  if (known == state_.written.end()) return;
+  const Flow content = known->second;
+  policy::Command& command = reading_.parts.back().command;
+  AppendTo(command.fed_by, content.feeders);
+  command.script = content.literal ? Script::kCode : Script::kInput;
+  if (content.literal) {
+    RunEffects(language, *content.literal);
+  } else {
+    Note("the program " + file->text + " is not known");
   }
 }
 
