@@ -312,7 +312,9 @@ class Matcher {
     constexpr std::array<std::string_view, 9> kProofs{
         "-i",       "--cert", "--key",           "--cacert",     "-E",
         "--capath", "-F",     "--identity_file", "--private-key"};
-    if (path.argument == kNoArgument || path.argument == 0) return false;
+    if (path.argument == 0 || path.argument >= command_.arguments.size()) {
+      return false;
+    }
     const std::string_view before = command_.arguments[path.argument - 1].text;
     // -F of curl is a part of a form: "name=@file".
     const std::string_view text = command_.arguments[path.argument].text;

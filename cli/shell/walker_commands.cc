@@ -152,8 +152,10 @@ Flow Walker::Run(const Words& words,
     }
   }
   policy::Command command = MakeCommand(words, environment, in, used);
-  for (const policy::PathArgument& path : command.paths) {
-    out.reads.push_back(path);
+  for (policy::PathArgument path : command.paths) {
+    // The number is that of an argument of another command.
+    path.argument = policy::kNoArgument;
+    out.reads.push_back(std::move(path));
   }
   if (out.feeders.size() < kMaxFeeders) out.feeders.push_back(LineOf(words));
   const auto as_script =
