@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <future>
 
 #include "cli/commands/commands.h"
 #include "cli/locate/locate.h"
@@ -55,15 +56,17 @@ Result<Start> StartOf(const Context& context, bool confined) {
 Result<int> RunPolicyExplainCommand(const Context& context,
                                     const PolicyExplainArguments& arguments) {
   const Start start = TRY(StartOf(context, arguments.confined));
+  const std::vector<std::string>& words = context.trailing;
+  // Mostly waits for the parser, while this thread reads the rules.
+  auto reading = std::async(std::launch::async, [&] {
+    return words.size() == 1 ? ReadShellText(words[0], start.shell)
+                             : ReadCommandWords(words, start.shell);
+  });
   const Rules rules = arguments.file
                           ? TRY(RulesOfFile(context, *arguments.file))
                           : TRY(RulesForCommands(context));
-  const std::vector<std::string>& words = context.trailing;
-  ShellReading reading = words.size() == 1
-                             ? ReadShellText(words[0], start.shell)
-                             : ReadCommandWords(words, start.shell);
-  const CommandVerdict verdict = Judge(
-      *rules, std::move(reading), start.shell.surroundings, start.confinement);
+  const CommandVerdict verdict =
+      Judge(*rules, reading.get(), start.shell.surroundings, start.confinement);
   Output output;
   output.Write(arguments.json ? Dump(VerdictDocument(verdict), 2) + "\n"
                               : VerdictText(verdict));
