@@ -13,6 +13,7 @@
 #include "journal/support/bytes.h"
 #include "journal/support/checksum.h"
 #include "policy/builtin.h"
+#include "policy/load_exec.h"
 #include "policy/load_limit.h"
 #include "policy/load_settings.h"
 #include "policy/policy.h"
@@ -48,7 +49,7 @@ class FileLoader {
   Result<Loaded> Run(const toml::table& root) {
     const Section top(file_, "the file", root);
     TRY(top.CheckKeys({"schema", "policy_version", "defaults", "ask", "hook",
-                       "fs", "limit"}));
+                       "fs", "exec", "limit"}));
     TRY(CheckSchema(top));
     Loaded loaded;
     loaded.version = TRY(top.Text("policy_version", ""));
@@ -57,6 +58,10 @@ class FileLoader {
     for (const toml::table* table : TRY(TablesOf(root, top, "fs"))) {
       Rule rule = TRY(ReadRule(*table));
       loaded.rules.push_back(std::move(rule));
+    }
+    for (const toml::table* table : TRY(TablesOf(root, top, "exec"))) {
+      ExecRule rule = TRY(ReadWholeExecRule(*table));
+      loaded.exec_rules.push_back(std::move(rule));
     }
     for (const toml::table* table : TRY(TablesOf(root, top, "limit"))) {
       Limit limit = TRY(ReadWholeLimit(*table));
@@ -95,6 +100,20 @@ class FileLoader {
     limit.id = TRY(ReadId(section));
     limit.error = TRY(ReadErrno(section, EDQUOT));
     return limit;
+  }
+
+  Result<ExecRule> ReadWholeExecRule(const toml::table& table) {
+    const Section section(file_, "[[exec]]", table);
+    ExecRule rule = TRY(ReadExecRule(section, file_));
+    rule.id = TRY(ReadId(section));
+    const std::string name = TRY(section.Text("action", NameOf(action_)));
+    const auto action = ActionNamed(name);
+    if (!action) {
+      return section.Wrong("action", "is " + Quoted(name),
+                           "deny, ask, hook, audit or allow");
+    }
+    rule.action = *action;
+    return rule;
   }
 
   Status ReadDefaults(const toml::table& root, const Section& top) {

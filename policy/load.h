@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "journal/support/result.h"
+#include "policy/exec_rule.h"
 #include "policy/limit.h"
 #include "policy/rule.h"
 #include "policy/settings.h"
@@ -16,6 +17,7 @@ struct Loaded {
   std::string version;  ///< policy_version; may be empty
   std::vector<Rule> rules;
   std::vector<Limit> limits;
+  std::vector<ExecRule> exec_rules;
   Settings settings;
   uint64_t hash = 0;  ///< xxh3-64 of the text
 };

@@ -106,9 +106,11 @@ std::optional<Action> ActionNamed(std::string_view name) {
 }
 
 Policy::Policy(std::vector<Rule> rules, uint64_t hash,
-               std::vector<Limit> limits, Settings settings)
+               std::vector<Limit> limits, Settings settings,
+               std::vector<ExecRule> exec_rules)
     : rules_(std::move(rules)),
       limits_(std::move(limits)),
+      exec_rules_(std::move(exec_rules)),
       hash_(hash),
       settings_(std::move(settings)) {
   Index();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/exec_rule.h"
 #include "policy/limit.h"
 #include "policy/needles.h"
 #include "policy/rule.h"
@@ -28,12 +29,17 @@ class Policy {
   Policy() = default;
   /// `rules`: in the order of their sources, the weakest source first.
   explicit Policy(std::vector<Rule> rules, uint64_t hash = 1,
-                  std::vector<Limit> limits = {}, Settings settings = {});
+                  std::vector<Limit> limits = {}, Settings settings = {},
+                  std::vector<ExecRule> exec_rules = {});
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
 
   [[nodiscard]] std::span<const Rule> rules() const { return rules_; }
   [[nodiscard]] std::span<const Limit> limits() const { return limits_; }
+  /// Rules about commands (docs/commands.md).
+  [[nodiscard]] std::span<const ExecRule> exec_rules() const {
+    return exec_rules_;
+  }
   /// Of the rules; never 0 if there are any.
   [[nodiscard]] uint64_t hash() const { return hash_; }
   /// How rules' questions are answered.
@@ -72,6 +78,7 @@ class Policy {
 
   std::vector<Rule> rules_;
   std::vector<Limit> limits_;
+  std::vector<ExecRule> exec_rules_;
   uint64_t hash_ = 0;
   Settings settings_;
   Mask cares_ = 0;

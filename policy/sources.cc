@@ -164,8 +164,9 @@ Status Tighten(const Settings& file, Settings& all) {
   return {};
 }
 
-Status CheckHook(const std::vector<Rule>& rules, const Settings& settings) {
-  const auto rule = std::ranges::find(rules, Action::kHook, &Rule::action);
+template <class SomeRule>
+Status CheckHook(const std::vector<SomeRule>& rules, const Settings& settings) {
+  const auto rule = std::ranges::find(rules, Action::kHook, &SomeRule::action);
   if (settings.hook || rule == rules.end()) return {};
   return Fail(EINVAL, rule->place.ToString() + ": action of " + rule->id +
                           " is \"hook\", but no file has a [hook]; expected "
@@ -226,6 +227,7 @@ Result<std::shared_ptr<const Policy>> LoadSources(const Sources& sources,
 Result<std::shared_ptr<const Policy>> Combine(std::vector<Loaded> files) {
   std::vector<Rule> rules;
   std::vector<Limit> limits;
+  std::vector<ExecRule> exec_rules;
   std::map<std::string, Place> places;
   uint64_t hash = 0;
   Settings settings;
@@ -234,11 +236,13 @@ Result<std::shared_ptr<const Policy>> Combine(std::vector<Loaded> files) {
     hash = std::rotl(hash, 1) ^ file.hash;
     TRY(Collect(file.rules, rules, places));
     TRY(Collect(file.limits, limits, places));
+    TRY(Collect(file.exec_rules, exec_rules, places));
   }
   TRY(CheckHook(rules, settings));
-  return std::make_shared<const Policy>(std::move(rules),
-                                        std::max<uint64_t>(hash, 1),
-                                        std::move(limits), std::move(settings));
+  TRY(CheckHook(exec_rules, settings));
+  return std::make_shared<const Policy>(
+      std::move(rules), std::max<uint64_t>(hash, 1), std::move(limits),
+      std::move(settings), std::move(exec_rules));
 }
 
 }  // namespace txfs::policy

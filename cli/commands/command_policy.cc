@@ -85,6 +85,41 @@ std::string LimitText(const Limit& limit) {
   return text + "  at     " + MomentText(limit) + "\n";
 }
 
+/// Without its exceptions, as that of a rule about operations.
+Document ExecRuleDocument(const policy::ExecRule& rule) {
+  Document document;
+  document["id"] = rule.id;
+  document["action"] = policy::NameOf(rule.action);
+  document["class"] = policy::NameOf(rule.consequence);
+  PutPath(document, "file", rule.place.file);
+  document["line"] = rule.place.line;
+  Document programs = Document::array();
+  for (const policy::TextPattern& program : rule.when.programs) {
+    programs.push_back(program.text());
+  }
+  document["programs"] = std::move(programs);
+  document["read_only"] = rule.reads_only;
+  document["reason"] = rule.reason;
+  document["suggest"] = rule.suggest;
+  return document;
+}
+
+std::string ExecRuleText(const policy::ExecRule& rule) {
+  std::string text = std::string(policy::NameOf(rule.action)) + " " + rule.id +
+                     " (" + EscapeControls(rule.place.ToString()) +
+                     "): " + EscapeControls(rule.reason) + "\n";
+  text += "  class  " + std::string(policy::NameOf(rule.consequence)) + "\n";
+  if (!rule.when.programs.empty()) {
+    text += "  programs  " +
+            EscapeControls(Join(rule.when.programs,
+                                [](const policy::TextPattern& program) {
+                                  return program.text();
+                                })) +
+            "\n";
+  }
+  return text;
+}
+
 Status Print(const std::string& text) {
   Output output;
   output.Write(text);
@@ -132,6 +167,10 @@ Result<int> RunPolicyShow(const Context& context,
   for (const Limit& limit : rules->limits()) {
     documents.push_back(LimitDocument(limit));
     text += LimitText(limit);
+  }
+  for (const policy::ExecRule& rule : rules->exec_rules()) {
+    documents.push_back(ExecRuleDocument(rule));
+    text += ExecRuleText(rule);
   }
   TRY(Print(json ? Dump(documents, 2) + "\n" : text));
   return 0;

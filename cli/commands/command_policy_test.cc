@@ -1,5 +1,7 @@
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "cli/commands/commands.h"
 #include "cli/locate/way.h"
 #include "cli/output/output.h"
@@ -7,6 +9,7 @@
 #include "cli/output/text.h"
 #include "cli/rules/policy_cases.h"
 #include "cli/rules/policy_rules.h"
+#include "cli/shell/reader.h"
 #include "journal/support/file.h"
 #include "policy/load.h"
 
@@ -45,6 +48,27 @@ Result<Outcome> TryCases(const Context& context, const std::string& file,
   return outcome;
 }
 
+/// Examples of commands, by the parser of shell text. Each by its own rule: a
+/// stronger one may match, too.
+void TryCommands(const policy::Policy& rules, Outcome& outcome) {
+  const policy::Surroundings& around = policy::ExampleSurroundings();
+  const ShellStart start{.surroundings = around, .directory = around.workspace};
+  for (const policy::ExecRule& rule : rules.exec_rules()) {
+    for (const policy::ExecExample& example : rule.examples) {
+      const ShellReading reading = ReadShellText(example.text, start);
+      const bool matches =
+          std::ranges::any_of(reading.parts, [&](const ShellPart& part) {
+            return policy::Matches(rule, part.command, around);
+          });
+      outcome.Add(rule.place.ToString(), matches == example.matches
+                                             ? ""
+                                             : "\"" + example.text +
+                                                   "\" is not judged as " +
+                                                   rule.id + " expects");
+    }
+  }
+}
+
 /// With all rules together, a match is at least what its rule says.
 Outcome TryExamples(const policy::Policy& rules) {
   Outcome outcome;
@@ -60,6 +84,7 @@ Outcome TryExamples(const policy::Policy& rules) {
                              " expects");
     }
   }
+  TryCommands(rules, outcome);
   return outcome;
 }
 

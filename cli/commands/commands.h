@@ -125,11 +125,16 @@ struct PolicyExplainArguments {
   std::string type;  ///< may be empty
   bool is_new = false;
   bool is_empty = false;
+  bool confined = false;  ///< the command runs in `txfs run`
   bool json = false;
 };
 /// Shows the verdict of the policy on an operation.
 Result<int> RunPolicyExplain(const Context& context,
                              const PolicyExplainArguments& arguments);
+/// Shows the verdict on the command `context.trailing`: shell text if it is one
+/// word, else a program and its arguments.
+Result<int> RunPolicyExplainCommand(const Context& context,
+                                    const PolicyExplainArguments& arguments);
 struct PolicyTestArguments {
   std::optional<std::string> file;   ///< none: the rules in force
   std::optional<std::string> cases;  ///< none: the examples of the rules

@@ -82,9 +82,26 @@ void AddPolicyReload(CLI::App& policy, Command& command) {
   });
 }
 
+/// An operation on a path, or a command after "--": not both.
+Result<int> RunExplain(const Context& context,
+                       const PolicyExplainArguments& arguments) {
+  const bool has_command = !context.trailing.empty();
+  if (has_command && arguments.op.empty()) {
+    return RunPolicyExplainCommand(context, arguments);
+  }
+  if (has_command || arguments.path.empty() || arguments.confined) {
+    return Fail(ErrorKind::kUsage, 0,
+                "explain takes OP and PATH, or a command after --",
+                "`txfs policy explain unlink PATH`, or `txfs policy explain -- "
+                "'COMMAND'`");
+  }
+  return RunPolicyExplain(context, arguments);
+}
+
 void AddPolicyExplain(CLI::App& policy, Command& command) {
   CLI::App* sub = policy.add_subcommand(
-      "explain", "Explain how the rules judge an operation on a path");
+      "explain",
+      "Explain how the rules judge an operation on a path, or a command");
   const auto explain = std::make_shared<PolicyExplainArguments>();
   sub->add_option("--policy", explain->file,
                   "Policy file to use alone (default: the rules in force)")
@@ -101,15 +118,19 @@ void AddPolicyExplain(CLI::App& policy, Command& command) {
   sub->add_flag("--empty", explain->is_empty,
                 "Judge PATH as a new file that has no content afterwards");
   sub->add_flag("--json", explain->json, "Print JSON");
-  sub->add_option("OP", explain->op, "Operation, named as in `txfs log`")
-      ->required();
-  sub->add_option("PATH", explain->path, "Path in the workspace or mount")
-      ->required();
+  sub->add_flag("--confined", explain->confined,
+                "Judge the command as one that runs in `txfs run`");
+  sub->add_option("OP", explain->op, "Operation, named as in `txfs log`");
+  sub->add_option("PATH", explain->path, "Path in the workspace or mount");
   sub->add_option("NEWPATH", explain->new_path,
                   "Second path of rename, exchange or link");
+  sub->footer(
+      "`txfs policy explain [--confined] -- CMD...` explains a command: shell "
+      "text if it is one argument, else a program and its arguments.");
   sub->callback([&command, explain] {
+    command.takes_trailing = true;
     command.run = [explain](const Context& context) {
-      return RunPolicyExplain(context, *explain);
+      return RunExplain(context, *explain);
     };
   });
 }

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+
 #include "cli/locate/locate.h"
 #include "cli/locate/way.h"
 #include "cli/output/paths.h"
@@ -60,11 +62,25 @@ Result<Rules> RulesInForce(const Context& context) {
   return OrNone(std::move(rules));
 }
 
+Result<Rules> RulesForCommands(const Context& context) {
+  auto rules = RulesInForce(context);
+  if (rules || rules.error().code != EPERM || IsInWorkspace(context)) {
+    return rules;
+  }
+  auto without = TRY(policy::LoadSources(SourcesOfUser(), AT_FDCWD));
+  return OrNone(std::move(without));
+}
+
 std::string CountRules(const policy::Policy* rules) {
   if (rules == nullptr) return Count(0, "rule");
   const std::string count = Count(rules->rules().size(), "rule");
-  if (rules->limits().empty()) return count;
-  return count + " and " + Count(rules->limits().size(), "limit");
+  const std::string limits = Count(rules->limits().size(), "limit");
+  const size_t commands = rules->exec_rules().size();
+  if (commands != 0) {
+    return count + (rules->limits().empty() ? "" : ", " + limits) + " and " +
+           Count(commands, "command rule");
+  }
+  return rules->limits().empty() ? count : count + " and " + limits;
 }
 
 Result<Rules> RulesFor(const Context& context,

@@ -27,6 +27,11 @@ Result<Rules> RulesOfNextMount(const RealWorkspace& workspace);
 /// not in a workspace. Never null.
 Result<Rules> RulesInForce(const Context& context);
 
+/// As RulesInForce, for commands: a directory that is no workspace and has the
+/// user's configuration in it, such as a home, has the rules of machine and
+/// user.
+Result<Rules> RulesForCommands(const Context& context);
+
 /// Whether `context` names or lies in a workspace with a record, or lies in a
 /// mount.
 [[nodiscard]] bool IsInWorkspace(const Context& context);

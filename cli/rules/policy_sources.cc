@@ -90,6 +90,13 @@ Result<policy::Sources> PolicySources(const std::string& workspace,
   return sources;
 }
 
+policy::Sources SourcesOfUser() {
+  return {.builtin = true,
+          .files = {
+              {.path = kSystemFile, .required = false},
+              {.path = ConfigDirectory() + "/policy.toml", .required = false}}};
+}
+
 Status CheckOutOfReach(const policy::Sources& sources, const Reach& reach) {
   for (const policy::SourceFile& file : sources.files) {
     if (!file.in_workspace.empty()) continue;

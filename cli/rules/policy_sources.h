@@ -29,6 +29,9 @@ struct PolicySetup {
 Result<policy::Sources> PolicySources(const std::string& workspace,
                                       const PolicyChoice& choice);
 
+/// The sources without those of a workspace.
+[[nodiscard]] policy::Sources SourcesOfUser();
+
 /// Directories that users of a mount can change: the mount, and through a
 /// commit the workspace.
 struct Reach {

@@ -161,9 +161,9 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
       {"unless = { layer = \"new\" }\nmatch = \"create a\"",
        "p.toml:8: match of [[fs]] has \"create a\"; expected an operation "
        "that the rule matches"},
-      {"[[exec]]\nid = \"x\"",
-       "p.toml:7: unknown key \"exec\" in the file; expected one of schema, "
-       "policy_version, defaults, ask, hook, fs, limit"},
+      {"[[open]]\nid = \"x\"",
+       "p.toml:7: unknown key \"open\" in the file; expected one of schema, "
+       "policy_version, defaults, ask, hook, fs, exec, limit"},
   };
   for (const Case& one : kCases) EXPECT_EQ(WhyNot(one.lines), one.message);
   EXPECT_EQ(WhyNot("layer = \"base\"\nops = [\"make\", \"link\"]"), "")

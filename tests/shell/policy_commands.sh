@@ -37,7 +37,7 @@ equal "('kept', 'deny', 'EPERM', 3, ['remove', 'chmod'], 'base')" "$(
       for k in ("id", "action", "errno", "line", "ops", "layer"))'
 )" "show --json"
 contains "$shown" "  types  symlink"
-contains "$(txfs -C mnt status)" " rules and 1 limit of built-in, $PWD/mine.toml"
+contains "$(txfs -C mnt status)" " command rules of built-in, $PWD/mine.toml"
 equal "['built-in', '$PWD/mine.toml']" "$(txfs -C mnt status --json | json 'd["rules"]["sources"]')" "sources"
 # What is in force, not what the file says by now.
 cp mine.toml saved.toml

@@ -1,0 +1,421 @@
+#include "cli/shell/code.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+namespace txfs::cli {
+namespace {
+
+using policy::KnownWord;
+using policy::Word;
+using Kind = CodeEffect::Kind;
+
+constexpr size_t kMaxEffects = 256;
+/// Of one call.
+constexpr size_t kMaxTokens = 512;
+
+struct Token {
+  enum class Kind : uint8_t { kName, kString, kBackticks, kOther };
+  Kind kind = Kind::kOther;
+  std::string text;
+};
+
+bool IsNameByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '_';
+}
+
+/// Reads a literal that begins at `at` with `quote`, and moves `at` behind it.
+std::string ReadLiteral(std::string_view code, size_t& at,
+                        std::string_view quote) {
+  std::string text;
+  at += quote.size();
+  while (at < code.size() && !code.substr(at).starts_with(quote)) {
+    if (code[at] == '\\' && at + 1 < code.size()) {
+      ++at;
+      text += code[at] == 'n' ? '\n' : code[at] == 't' ? '\t' : code[at];
+    } else {
+      text += code[at];
+    }
+    ++at;
+  }
+  at = std::min(at + quote.size(), code.size());
+  return text;
+}
+
+char Closing(char open) {
+  switch (open) {
+    case '(':
+      return ')';
+    case '{':
+      return '}';
+    case '[':
+      return ']';
+    case '<':
+      return '>';
+    default:
+      return open;
+  }
+}
+
+/// Ruby's %x(...), and Perl's qx(...) and q(...): the length of what is before
+/// the opening delimiter; 0: none of these.
+size_t BeginOfPercent(std::string_view rest, Language language) {
+  if (language == Language::kRuby && rest.starts_with("%x")) return 2;
+  if (language == Language::kPerl && rest.starts_with("qx")) return 2;
+  return 0;
+}
+
+std::vector<Token> Tokens(Language language, std::string_view code) {
+  std::vector<Token> tokens;
+  for (size_t at = 0; at < code.size();) {
+    const char c = code[at];
+    const std::string_view rest = code.substr(at);
+    const size_t percent = BeginOfPercent(rest, language);
+    if (percent != 0 && rest.size() > percent && !IsNameByte(rest[percent]) &&
+        rest[percent] != ' ') {
+      const std::string closing(1, Closing(rest[percent]));
+      at += percent;
+      tokens.push_back(
+          {Token::Kind::kBackticks, ReadLiteral(code, at, closing)});
+      continue;
+    }
+    if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) {
+      tokens.push_back(
+          {Token::Kind::kString, ReadLiteral(code, at, rest.substr(0, 3))});
+    } else if (c == '"' || c == '\'') {
+      tokens.push_back(
+          {Token::Kind::kString, ReadLiteral(code, at, rest.substr(0, 1))});
+    } else if (c == '`') {
+      const bool runs = language == Language::kRuby ||
+                        language == Language::kPerl ||
+                        language == Language::kPhp;
+      tokens.push_back({runs ? Token::Kind::kBackticks : Token::Kind::kString,
+                        ReadLiteral(code, at, "`")});
+    } else if (IsNameByte(c)) {
+      size_t end = at;
+      while (end < code.size() && IsNameByte(code[end])) ++end;
+      tokens.push_back(
+          {Token::Kind::kName, std::string(code.substr(at, end - at))});
+      at = end;
+    } else {
+      if (c != ' ' && c != '\t' && c != '\n') {
+        tokens.push_back({Token::Kind::kOther, std::string(1, c)});
+      }
+      ++at;
+    }
+  }
+  return tokens;
+}
+
+/// The arguments of a call.
+struct CallArguments {
+  std::vector<Word> words;  ///< literals; what is none is an unknown word
+  bool is_list = false;     ///< the first one is a list
+  bool any_literal = false;
+};
+
+/// From behind the name: "(...)", or without parentheses up to the end of the
+/// statement.
+CallArguments ArgumentsOf(std::span<const Token> tokens) {
+  CallArguments arguments;
+  int depth = 0;
+  bool pending = false;
+  const auto flush = [&]() {
+    if (pending) {
+      arguments.words.push_back(
+          {.text = "...", .known = false, .known_prefix = 0});
+    }
+    pending = false;
+  };
+  bool literal_before = false;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Token& token = tokens[i];
+    if (token.kind == Token::Kind::kString ||
+        token.kind == Token::Kind::kBackticks) {
+      // "a" "b" and "a" + b are not one known text.
+      if (literal_before && !arguments.words.empty()) {
+        arguments.words.back().known = false;
+      } else {
+        arguments.words.push_back(KnownWord(token.text));
+        if (pending) {
+          arguments.words.back().known = false;
+          arguments.words.back().known_prefix = 0;
+        }
+      }
+      arguments.any_literal = true;
+      literal_before = true;
+      pending = false;
+      continue;
+    }
+    const std::string& text = token.text;
+    if (text == "(" || text == "[" || text == "{") {
+      if (text == "[" && arguments.words.empty()) arguments.is_list = true;
+      ++depth;
+      continue;
+    }
+    if (text == ")" || text == "]" || text == "}") {
+      flush();
+      if (--depth <= 0) break;
+      continue;
+    }
+    if (depth == 0 && (text == ";" || text == "}")) break;
+    if (text == ",") {
+      flush();
+      literal_before = false;
+      continue;
+    }
+    if (literal_before && !arguments.words.empty()) {
+      arguments.words.back().known = false;
+    } else if (text != "r" && text != "f" && text != "b") {
+      pending = true;
+    }
+  }
+  flush();
+  return arguments;
+}
+
+bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+constexpr auto kRunText = std::to_array<std::string_view>(
+    {"system", "popen", "getoutput", "getstatusoutput", "exec", "execSync",
+     "shell_exec", "passthru", "proc_open", "spawn", "syscmd"});
+constexpr auto kRunEither =
+    std::to_array<std::string_view>({"run",
+                                     "call",
+                                     "check_call",
+                                     "check_output",
+                                     "Popen",
+                                     "spawnSync",
+                                     "execFile",
+                                     "execFileSync",
+                                     "execv",
+                                     "execvp",
+                                     "execl",
+                                     "execlp",
+                                     "capture2",
+                                     "capture2e",
+                                     "capture3",
+                                     "popen3",
+                                     "spawnp",
+                                     "posix_spawn",
+                                     "create_subprocess_shell",
+                                     "create_subprocess_exec",
+                                     "fork_exec"});
+constexpr auto kRemoveFile = std::to_array<std::string_view>(
+    {"remove", "unlink", "unlinkSync", "removedirs", "delete", "truncate",
+     "truncateSync"});
+constexpr auto kRemoveAll = std::to_array<std::string_view>(
+    {"rmtree", "rm_rf", "rm_r", "rm_f", "rmSync", "rm", "rimraf", "rmdirSync",
+     "rmdir", "remove_tree", "remove_entry", "remove_entry_secure",
+     "emptyDirSync", "removeSync", "remove_dir_all"});
+constexpr auto kWriteFile = std::to_array<std::string_view>(
+    {"writeFileSync", "writeFile", "appendFileSync", "appendFile", "write_text",
+     "write_bytes", "file_put_contents", "copyfile", "createWriteStream"});
+
+bool OpensToWrite(const CallArguments& arguments) {
+  return arguments.words.size() > 1 && arguments.words[1].known &&
+         !arguments.words[1].text.empty() &&
+         std::string_view("wax>").contains(arguments.words[1].text[0]);
+}
+
+/// The effect of a call of `name`; none: it has none that is known.
+std::optional<CodeEffect> EffectOfCall(std::string_view name,
+                                       CallArguments arguments,
+                                       const std::string& literal_before) {
+  CodeEffect effect;
+  const bool runs_either = IsOneOf(name, kRunEither);
+  if (IsOneOf(name, kRunText) || runs_either) {
+    if (arguments.words.empty() || !arguments.any_literal) return std::nullopt;
+    effect.kind =
+        arguments.is_list || (runs_either && arguments.words.size() > 1)
+            ? Kind::kArguments
+            : Kind::kText;
+    // system("rm", "-rf", "/") of Perl and Ruby, spawn("rm", ["-rf"]).
+    const bool is_several =
+        arguments.words.size() > 1 && arguments.words[0].known &&
+        !arguments.words[0].text.contains(' ') && arguments.words[1].known;
+    if (is_several) effect.kind = Kind::kArguments;
+    if (arguments.words[0].text.contains(' ')) effect.kind = Kind::kText;
+    effect.words = std::move(arguments.words);
+    return effect;
+  }
+  const bool removes_all = IsOneOf(name, kRemoveAll);
+  const bool writes = IsOneOf(name, kWriteFile);
+  const bool opens = name == "open" && OpensToWrite(arguments);
+  if (!removes_all && !writes && !opens && !IsOneOf(name, kRemoveFile)) {
+    return std::nullopt;
+  }
+  effect.kind = removes_all       ? Kind::kRemoveTree
+                : writes || opens ? Kind::kWrite
+                                  : Kind::kRemove;
+  const bool names_none = !arguments.any_literal && arguments.words.empty();
+  if (names_none && literal_before.empty()) return std::nullopt;
+  if (writes && name.starts_with("write_")) {
+    effect.words.push_back(KnownWord(literal_before));
+  } else if (names_none) {
+    // Path("x").unlink()
+    effect.words.push_back(KnownWord(literal_before));
+  } else {
+    effect.words.push_back(std::move(arguments.words[0]));
+  }
+  return effect;
+}
+
+/// Names that other objects have, too: they count only with an argument that is
+/// a literal, or behind the name of the module.
+bool IsCommonName(std::string_view name) {
+  return IsOneOf(name, std::to_array<std::string_view>(
+                           {"remove", "delete", "run", "call", "rm", "exec",
+                            "spawn", "truncate"}));
+}
+
+}  // namespace
+
+std::optional<Language> LanguageOf(std::string_view name) {
+  struct Named {
+    std::string_view prefix;
+    Language language;
+  };
+  static constexpr auto kNames =
+      std::to_array<Named>({{"python", Language::kPython},
+                            {"pypy", Language::kPython},
+                            {"perl", Language::kPerl},
+                            {"ruby", Language::kRuby},
+                            {"nodejs", Language::kNode},
+                            {"node", Language::kNode},
+                            {"bun", Language::kNode},
+                            {"deno", Language::kNode},
+                            {"php", Language::kPhp},
+                            {"gawk", Language::kAwk},
+                            {"mawk", Language::kAwk},
+                            {"awk", Language::kAwk},
+                            {"luajit", Language::kLua},
+                            {"lua", Language::kLua}});
+  for (const Named& known : kNames) {
+    if (!name.starts_with(known.prefix)) continue;
+    // "python3.11", not "python-config".
+    const std::string_view version = name.substr(known.prefix.size());
+    if (version.find_first_not_of("0123456789.") == std::string_view::npos) {
+      return known.language;
+    }
+  }
+  return std::nullopt;
+}
+
+CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
+  CodeSource source;
+  if (language == Language::kAwk) {
+    for (size_t i = 1; i < words.size(); ++i) {
+      const std::string& text = words[i].text;
+      if (text == "-f") return source;
+      if (text == "-v" || text == "-F") {
+        ++i;
+      } else if (!text.starts_with('-')) {
+        source.texts.push_back(words[i]);
+        return source;
+      }
+    }
+    return source;
+  }
+  constexpr std::string_view kTakesValue = "WXmIrv";
+  const std::string_view letters = language == Language::kPython ? "c"
+                                   : language == Language::kNode ? "ep"
+                                   : language == Language::kPhp  ? "r"
+                                                                 : "eE";
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string_view text = words[i].text;
+    if (language == Language::kNode && i == 1 && text == "eval") {
+      if (words.size() > 2) source.texts.push_back(words.back());
+      return source;
+    }
+    if (text == "-") {
+      source.is_input = true;
+      return source;
+    }
+    if (!text.starts_with('-')) {
+      source.is_input = text == "/dev/stdin";
+      return source;
+    }
+    if (text.starts_with("--eval=") || text.starts_with("--print=")) {
+      Word code = words[i];
+      code.text = code.text.substr(text.find('=') + 1);
+      source.texts.push_back(std::move(code));
+      continue;
+    }
+    const bool is_code = text == "--eval" || text == "--print" ||
+                         (!text.starts_with("--") &&
+                          text.find_first_of(letters, 1) == text.size() - 1);
+    if (is_code && i + 1 < words.size()) {
+      source.texts.push_back(words[++i]);
+      if (language == Language::kPython) return source;
+      continue;
+    }
+    const size_t joined = text.starts_with("--")
+                              ? std::string_view::npos
+                              : text.find_first_of(letters, 1);
+    if (joined == 1 && text.size() > 2 && language != Language::kNode) {
+      Word code = words[i];
+      code.text = code.text.substr(2);
+      source.texts.push_back(std::move(code));
+      continue;
+    }
+    if (language == Language::kPython && text == "-m") return source;
+    if (text == "--version" || text == "--help" || text == "-V" ||
+        text == "-h") {
+      return source;
+    }
+    if (text.size() == 2 && kTakesValue.contains(text[1]) &&
+        language != Language::kPerl) {
+      ++i;
+    }
+  }
+  source.is_input = source.texts.empty() && words.size() >= 1;
+  return source;
+}
+
+std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
+  std::vector<CodeEffect> effects;
+  const std::vector<Token> tokens = Tokens(language, code);
+  std::string literal_before;
+  for (size_t i = 0; i < tokens.size() && effects.size() < kMaxEffects; ++i) {
+    const Token& token = tokens[i];
+    if (token.kind == Token::Kind::kString) literal_before = token.text;
+    if (token.kind == Token::Kind::kBackticks) {
+      effects.push_back({Kind::kText, {KnownWord(token.text)}});
+    }
+    if (token.kind != Token::Kind::kName || i + 1 >= tokens.size()) continue;
+    const Token& next = tokens[i + 1];
+    const bool is_call =
+        next.text == "(" ||
+        (next.kind == Token::Kind::kString && language != Language::kPython &&
+         language != Language::kNode);
+    if (!is_call) continue;
+    CallArguments arguments = ArgumentsOf(std::span(tokens).subspan(
+        i + 1, std::min(kMaxTokens, tokens.size() - i - 1)));
+    const bool is_method =
+        i > 0 && (tokens[i - 1].text == "." || tokens[i - 1].text == ":");
+    if (IsCommonName(token.text) && !arguments.any_literal) continue;
+    // A list's remove, a set's delete: their objects are no modules.
+    const bool is_vague =
+        is_method && (token.text == "remove" || token.text == "delete" ||
+                      token.text == "truncate");
+    if (is_vague) {
+      const std::string owner = i > 1 ? tokens[i - 2].text : "";
+      const bool is_module = owner == "os" || owner == "File" ||
+                             owner == "fs" || owner == "Dir" ||
+                             owner == "shutil";
+      if (!is_module) continue;
+    }
+    auto effect =
+        EffectOfCall(token.text, std::move(arguments), literal_before);
+    if (effect) effects.push_back(*std::move(effect));
+  }
+  return effects;
+}
+
+}  // namespace txfs::cli

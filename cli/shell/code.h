@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/command.h"
+
+namespace txfs::cli {
+
+/// Languages whose programs stand in arguments: `python -c`, `perl -e`.
+enum class Language : uint8_t {
+  kPython,
+  kPerl,
+  kRuby,
+  kNode,
+  kPhp,
+  kAwk,
+  kLua
+};
+
+/// The language that the program `name` interprets; none: none of these.
+[[nodiscard]] std::optional<Language> LanguageOf(std::string_view name);
+
+/// Where an interpreter has its program from.
+struct CodeSource {
+  bool is_input = false;            ///< standard input
+  std::vector<policy::Word> texts;  ///< arguments; empty: a file
+};
+/// `words`: the interpreter and its arguments.
+[[nodiscard]] CodeSource SourceOfCode(Language language,
+                                      const std::vector<policy::Word>& words);
+
+/// What a call in a program does.
+struct CodeEffect {
+  enum class Kind : uint8_t {
+    kText,       ///< runs words[0] as shell text
+    kArguments,  ///< runs a program with its arguments
+    kRemove,     ///< removes the files `words`
+    kRemoveTree,
+    kWrite,  ///< writes to the files `words`
+  };
+  Kind kind = Kind::kText;
+  /// Unknown words stand for what is no literal.
+  std::vector<policy::Word> words;
+};
+
+/// Calls in `code` that run programs or change files, by their usual names and
+/// the literals in their arguments. A heuristic: it does not parse the
+/// language, and what it does not find may be there all the same.
+[[nodiscard]] std::vector<CodeEffect> FindEffects(Language language,
+                                                  std::string_view code);
+
+}  // namespace txfs::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/command.h"
+
+namespace txfs::cli {
+
+/// One start of a program in shell text, or one write by a redirection (program
+/// ">").
+struct ShellPart {
+  policy::Command command;
+  /// The programs and constructs that run it, the outermost first: "sudo",
+  /// "bash -c".
+  std::vector<std::string> via;
+  bool is_wrapper = false;  ///< it only runs another part
+  bool is_guess = false;    ///< found by a heuristic, in code of a language
+};
+
+/// What shell text does, as far as it tells.
+struct ShellReading {
+  std::vector<ShellPart> parts;
+  std::vector<std::string> unknown;  ///< sentences: what could not be known
+};
+
+/// The most parts of one text; deeper nesting, or more parts, are not known.
+inline constexpr size_t kMaxShellParts = 4096;
+inline constexpr size_t kMaxShellDepth = 16;
+
+}  // namespace txfs::cli

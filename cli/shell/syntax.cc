@@ -1,0 +1,171 @@
+#include "cli/shell/syntax.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "cli/output/text.h"
+#include "journal/support/unique_fd.h"
+
+namespace txfs::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Not by PATH, which may lead into a workspace.
+constexpr std::array<const char*, 2> kParsers{"/usr/bin/shfmt",
+                                              "/usr/local/bin/shfmt"};
+/// A tree takes some 300 bytes for each byte of dense text.
+constexpr size_t kMaxTree = size_t{32} << 20;
+constexpr size_t kMaxComplaint = 300;
+
+Result<const char*> FindParser() {
+  for (const char* path : kParsers) {
+    if (::access(path, X_OK) == 0) return path;
+  }
+  return Fail(0, "shfmt, which parses shell text, is not installed",
+              "install the package shfmt");
+}
+
+Result<UniqueFd> TextFile(std::string_view text) {
+  UniqueFd fd(::memfd_create("txfs-shell", MFD_CLOEXEC));
+  if (!fd.valid()) return Fail(errno, "memfd_create");
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+    if (written < 0) return Fail(errno, "write to memory");
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return Fail(errno, "lseek");
+  return fd;
+}
+
+std::string FirstLineOf(int fd) {
+  std::string text(kMaxComplaint, '\0');
+  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return EscapeControls(text.substr(0, text.find('\n')));
+}
+
+/// A running parser; ended and waited for by the destructor.
+class Parser {
+ public:
+  Parser() {
+    ::posix_spawn_file_actions_init(&actions_);
+    ::posix_spawnattr_init(&attributes_);
+  }
+  ~Parser() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      Wait();
+    }
+    ::posix_spawnattr_destroy(&attributes_);
+    ::posix_spawn_file_actions_destroy(&actions_);
+  }
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+
+  Status Start(const char* program, int in, int out, int err) {
+    ::posix_spawn_file_actions_adddup2(&actions_, in, STDIN_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, out, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, err, STDERR_FILENO);
+    ::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
+    // It reads no configuration where the command happens to run.
+    ::posix_spawn_file_actions_addchdir_np(&actions_, "/");
+    sigset_t none;
+    sigset_t ignored;
+    sigemptyset(&none);
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGPIPE);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &ignored);
+    ::posix_spawnattr_setflags(&attributes_,
+                               POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    std::array<std::string, 3> words{program, "-ln=bash", "-tojson"};
+    std::array<char*, 4> arguments{words[0].data(), words[1].data(),
+                                   words[2].data(), nullptr};
+    // Its garbage is collected by its end.
+    std::array<std::string, 3> variables{"PATH=/usr/bin:/bin", "GOGC=off",
+                                         "GOMEMLIMIT=512MiB"};
+    std::array<char*, 4> environment{variables[0].data(), variables[1].data(),
+                                     variables[2].data(), nullptr};
+    const int error = ::posix_spawn(&pid_, program, &actions_, &attributes_,
+                                    arguments.data(), environment.data());
+    if (error == 0) return {};
+    pid_ = 0;
+    return Fail(error, std::string("cannot start ") + program);
+  }
+
+  /// The status of wait(2).
+  int Wait() {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = 0;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+/// Everything up to the end of `fd`.
+Result<std::string> ReadUntil(int fd, Clock::time_point deadline) {
+  std::string text;
+  std::vector<char> buffer(size_t{64} << 10);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - Clock::now());
+    if (left.count() <= 0) return Fail(0, "parsing took too long");
+    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+    const int polled = ::poll(&ready, 1, static_cast<int>(left.count()));
+    if (polled == 0 || (polled < 0 && errno == EINTR)) continue;
+    const ssize_t size = ::read(fd, buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return Fail(errno, "read from shfmt");
+    if (size == 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(size));
+    if (text.size() > kMaxTree) return Fail(0, "the text is too complex");
+  }
+}
+
+}  // namespace
+
+Result<Json> ParseShell(std::string_view text,
+                        std::chrono::milliseconds limit) {
+  const Clock::time_point deadline = Clock::now() + limit;
+  if (text.size() > kMaxShellText) {
+    return Fail(0, "the text has more than 64 KiB");
+  }
+  if (text.contains('\0')) return Fail(0, "the text has a zero byte");
+  const char* program = TRY(FindParser());
+  const UniqueFd input = TRY(TextFile(text));
+  const UniqueFd complaint = TRY(TextFile(""));
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(errno, "pipe");
+  UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
+  Parser parser;
+  TRY(parser.Start(program, input.get(), to.get(), complaint.get()));
+  to.Reset();
+  const std::string tree = TRY(ReadUntil(from.get(), deadline));
+  if (const int status = parser.Wait(); status != 0) {
+    const std::string why = FirstLineOf(complaint.get());
+    return Fail(0, "the text cannot be parsed" +
+                       (why.empty() ? std::string() : ": " + why));
+  }
+  Json json = Json::parse(tree, nullptr, false);
+  if (json.is_object()) return json;
+  return Fail(0, "shfmt printed no syntax tree");
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "cli/output/json.h"
+#include "journal/support/result.h"
+
+namespace txfs::cli {
+
+/// Longest text that is parsed, in bytes.
+inline constexpr size_t kMaxShellText = size_t{64} << 10;
+
+/// The syntax tree of `text` in bash's syntax, as shfmt prints it: an object of
+/// the type File. Starts one process, which gets `text` on its standard input
+/// and is killed after `limit`. Errors say why there is no tree: shfmt is not
+/// installed, the text is too long or not valid, the time is over.
+Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit);
+
+}  // namespace txfs::cli

@@ -1,0 +1,510 @@
+#include "cli/shell/walker.h"
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+#include <utility>
+
+#include "cli/output/text.h"
+#include "cli/shell/syntax.h"
+
+namespace txfs::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kMaxTime{1000};
+constexpr size_t kMaxSteps = 20'000;
+constexpr size_t kMaxParses = 64;
+constexpr size_t kMaxSyntaxNesting = 100;
+constexpr size_t kMaxItems = 32;  ///< of a loop that is followed
+constexpr size_t kMaxUnknown = 64;
+
+const Json* Member(const Json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+std::string_view TypeNameOf(const Json& object) {
+  const Json* type = Member(object, "Type");
+  if (type == nullptr || !type->is_string()) return "";
+  return type->get_ref<const std::string&>();
+}
+
+template <class Items>
+void Append(Items& items, const Items& more) {
+  items.insert(items.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+void Flow::Add(const Flow& other) {
+  Append(feeders, other.feeders);
+  Append(reads, other.reads);
+  Append(roots, other.roots);
+  if (literal && other.literal) {
+    *literal += *other.literal;
+  } else {
+    literal.reset();
+  }
+}
+
+bool Walker::Variable::operator==(const Variable& other) const {
+  return std::ranges::equal(values, other.values,
+                            [](const auto& a, const auto& b) {
+                              return a.text == b.text && a.known == b.known;
+                            });
+}
+
+Walker::Walker(const ShellStart& start)
+    : surroundings_(start.surroundings),
+      deadline_(std::chrono::steady_clock::now() + kMaxTime) {
+  state_.directory = start.directory;
+}
+
+void Walker::Note(const std::string& sentence) {
+  if (noted_.size() >= kMaxUnknown || !noted_.insert(sentence).second) return;
+  reading_.unknown.push_back(sentence);
+}
+
+bool Walker::IsTooMuch() {
+  const bool too_deep = depth_ > kMaxShellDepth || nesting_ > kMaxSyntaxNesting;
+  if (too_deep) Note("the text is nested too deeply to be followed");
+  const bool too_long = reading_.parts.size() >= kMaxShellParts ||
+                        ++steps_ > kMaxSteps ||
+                        std::chrono::steady_clock::now() > deadline_;
+  if (too_long) Note("the text has too many parts to be followed");
+  return too_deep || too_long;
+}
+
+policy::Surroundings Walker::Here() const {
+  if (!frame_.remote) return surroundings_;
+  return {.workspace = "", .home = surroundings_.home, .temporary = ""};
+}
+
+void Walker::WalkText(std::string_view text) { Parse(text, {}); }
+
+void Walker::WalkWords(const std::vector<std::string>& words) {
+  Words known;
+  for (const std::string& word : words) {
+    known.push_back(policy::KnownWord(word));
+    known.back().quoted = true;
+  }
+  if (!known.empty()) Run(known, {}, {}, {});
+}
+
+Flow Walker::Parse(std::string_view text, const Flow& in) {
+  const Level deeper(depth_);
+  if (IsTooMuch()) return {};
+  const auto left = std::chrono::duration_cast<milliseconds>(
+      deadline_ - std::chrono::steady_clock::now());
+  if (++parses_ > kMaxParses) {
+    Note("the text has too many scripts in it to be followed");
+    return {};
+  }
+  auto tree = ParseShell(text, std::max(left, milliseconds(1)));
+  if (!tree) {
+    Note(tree.error().ToString());
+    return {};
+  }
+  trees_.push_back(*std::move(tree));
+  sources_.emplace_back(text);
+  const std::string* const outer = std::exchange(source_, &sources_.back());
+  Flow out = Statements(GetMember(trees_.back(), "Stmts"), in);
+  source_ = outer;
+  return out;
+}
+
+Flow Walker::Statements(const Json& list, const Flow& in) {
+  Flow out{.literal = ""};
+  for (const Json& statement : list) {
+    if (IsTooMuch()) break;
+    out.Add(Statement(statement, in));
+  }
+  return out;
+}
+
+Flow Walker::Statement(const Json& statement, const Flow& in) {
+  const Level deeper(nesting_);
+  if (IsTooMuch()) return {};
+  const bool beside = std::exchange(
+      frame_.beside, frame_.beside || GetBool(statement, "Background"));
+  const auto [input, writes] = Redirect(statement, in);
+  Flow out{.literal = ""};
+  if (const Json* command = Member(statement, "Cmd")) {
+    out = RunCommand(*command, input);
+  }
+  AddWrites(writes, out);
+  frame_.beside = beside;
+  return out;
+}
+
+Flow Walker::RunCommand(const Json& command, const Flow& in) {
+  const std::string_view type = TypeNameOf(command);
+  if (type == "CallExpr") return Call(command, in);
+  if (type == "BinaryCmd") return Pipe(command, in);
+  if (type == "Subshell") return InSubshell(GetMember(command, "Stmts"), in);
+  if (type == "Block") return Statements(GetMember(command, "Stmts"), in);
+  if (type == "IfClause") return If(command, in);
+  if (type == "WhileClause" || type == "ForClause") return Loop(command, in);
+  if (type == "CaseClause") return Case(command, in);
+  if (type == "TimeClause" || type == "CoprocClause") {
+    const Json* statement = Member(command, "Stmt");
+    return statement == nullptr ? Flow{} : Statement(*statement, in);
+  }
+  if (type == "FuncDecl") {
+    const Json* body = Member(command, "Body");
+    const std::string name = GetBytes(GetMember(command, "Name"), "Value");
+    if (body != nullptr) state_.functions[name] = {body, source_};
+    return {.literal = ""};
+  }
+  if (type == "DeclClause") {
+    Declare(command);
+    return {.literal = ""};
+  }
+  Search(command, in, 0);
+  return {};
+}
+
+Flow Walker::InSubshell(const Json& list, const Flow& in) {
+  const State outer = state_;
+  Flow out = Statements(list, in);
+  state_ = outer;
+  return out;
+}
+
+std::string_view Walker::OperatorAt(const Json& node, const char* key) const {
+  const uint64_t offset = GetUint(GetMember(node, key), "Offset");
+  if (source_ == nullptr || offset >= source_->size()) return "";
+  const std::string_view rest = std::string_view(*source_).substr(offset);
+  const size_t end = rest.find_first_not_of("|&<>-");
+  return rest.substr(0, std::min<size_t>(end, 3));
+}
+
+std::string Walker::SourceOf(const Json& node) const {
+  const uint64_t begin = GetUint(GetMember(node, "Pos"), "Offset");
+  const uint64_t end = GetUint(GetMember(node, "End"), "Offset");
+  if (source_ == nullptr || begin >= end || end > source_->size()) return "$?";
+  return source_->substr(begin, end - begin);
+}
+
+/// A chain nests to the left, and may be long: it is walked without recursion.
+Flow Walker::Pipe(const Json& command, const Flow& in) {
+  struct Link {
+    const Json* statement;
+    std::string_view op;  ///< before it
+  };
+  std::vector<Link> links;
+  const Json* first = &command;
+  const Json* leftmost = nullptr;
+  while (first != nullptr) {
+    const std::string_view op = OperatorAt(*first, "OpPos");
+    const Json* right = Member(*first, "Y");
+    const Json* left = Member(*first, "X");
+    if (right == nullptr || left == nullptr) return {};
+    links.push_back({right, op});
+    leftmost = left;
+    const Json* inner = Member(*left, "Cmd");
+    const bool goes_on = inner != nullptr &&
+                         TypeNameOf(*inner) == "BinaryCmd" &&
+                         GetMember(*left, "Redirs").empty();
+    first = goes_on ? inner : nullptr;
+  }
+  links.push_back({leftmost, ""});
+  std::ranges::reverse(links);
+  const auto is_pipe = [](std::string_view op) {
+    return op == "|" || op == "|&";
+  };
+  Flow all{.literal = ""};
+  for (size_t i = 0; i < links.size() && !IsTooMuch();) {
+    size_t end = i + 1;
+    while (end < links.size() && is_pipe(links[end].op)) ++end;
+    if (end == i + 1) {
+      all.Add(Statement(*links[i].statement, in));
+      i = end;
+      continue;
+    }
+    const bool beside = std::exchange(frame_.beside, true);
+    const State outer = state_;
+    Flow flow = in;
+    for (; i < end; ++i) {
+      flow = Statement(*links[i].statement, flow);
+      const auto written = std::move(state_.written);
+      state_ = outer;
+      state_.written = written;
+    }
+    frame_.beside = beside;
+    all.Add(flow);
+  }
+  return all;
+}
+
+void Walker::Forget(const State& before) {
+  const policy::Word unknown{.text = "$?", .known = false, .known_prefix = 0};
+  for (auto& [name, variable] : state_.variables) {
+    const auto old = before.variables.find(name);
+    const bool same = old != before.variables.end() && old->second == variable;
+    // One that was not set before may be that of the environment.
+    if (!same) variable.values = {unknown};
+  }
+  for (const auto& [name, variable] : before.variables) {
+    if (!state_.variables.contains(name)) {
+      state_.variables[name].values = {unknown};
+    }
+  }
+  if (state_.directory != before.directory) state_.directory.clear();
+}
+
+Flow Walker::If(const Json& clause, const Flow& in) {
+  Flow out{.literal = ""};
+  const Json* branch = &clause;
+  const State before = state_;
+  bool changed = false;
+  std::optional<State> first;
+  while (branch != nullptr && !IsTooMuch()) {
+    Statements(GetMember(*branch, "Cond"), in);
+    State condition = state_;
+    out.Add(Statements(GetMember(*branch, "Then"), in));
+    if (!first) {
+      first = state_;
+    } else {
+      State other = std::move(*first);
+      Forget(other);
+      first = state_;
+    }
+    changed = true;
+    const Json* next = Member(*branch, "Else");
+    // Without an else, nothing may happen, too.
+    const bool is_else = next != nullptr && GetMember(*next, "Cond").empty();
+    state_ = std::move(condition);
+    if (is_else) {
+      out.Add(Statements(GetMember(*next, "Then"), in));
+      next = nullptr;
+    }
+    branch = next;
+  }
+  if (changed) Forget(*first);
+  out.literal.reset();
+  return out;
+}
+
+Flow Walker::Loop(const Json& clause, const Flow& in) {
+  Flow out{.literal = ""};
+  Statements(GetMember(clause, "Cond"), in);
+  const State before = state_;
+  const Json& loop = GetMember(clause, "Loop");
+  const Json& body = GetMember(clause, "Do");
+  const std::string name = GetBytes(GetMember(loop, "Name"), "Value");
+  if (TypeNameOf(loop) != "WordIter") {
+    Search(loop, in, 0);
+    out.Add(Statements(body, in));
+    Forget(before);
+    out.literal.reset();
+    return out;
+  }
+  Flow used;
+  const Words items = loop.contains("InPos")
+                          ? Fields(GetMember(loop, "Items"), used)
+                          : state_.arguments;
+  Flow inside = in;
+  Append(inside.feeders, used.feeders);
+  Append(inside.reads, used.reads);
+  if (items.size() <= kMaxItems) {
+    for (const policy::Word& item : items) {
+      state_.variables[name] = {{item}};
+      out.Add(Statements(body, inside));
+    }
+  } else {
+    state_.variables[name] = {
+        {{.text = "$" + name, .known = false, .known_prefix = 0}}};
+    out.Add(Statements(body, inside));
+  }
+  Forget(before);
+  out.literal.reset();
+  return out;
+}
+
+Flow Walker::Case(const Json& clause, const Flow& in) {
+  Flow used;
+  if (const Json* word = Member(clause, "Word")) Expand(*word, used);
+  Flow out{.literal = ""};
+  const State before = state_;
+  for (const Json& item : GetMember(clause, "Items")) {
+    const State already = state_;
+    State inside = before;
+    inside.functions = already.functions;
+    state_ = std::move(inside);
+    out.Add(Statements(GetMember(item, "Stmts"), in));
+    Forget(already);
+  }
+  out.literal.reset();
+  return out;
+}
+
+void Walker::Declare(const Json& clause) {
+  Flow used;
+  for (const Json& assign : GetMember(clause, "Args")) Assign(assign, used);
+}
+
+void Walker::Assign(const Json& assign, Flow& used) {
+  const std::string name = GetBytes(GetMember(assign, "Name"), "Value");
+  const Json* value = Member(assign, "Value");
+  const Json* array = Member(assign, "Array");
+  if (name.empty()) {
+    if (value != nullptr) Expand(*value, used);
+    return;
+  }
+  // `export NAME` sets nothing.
+  if (GetBool(assign, "Naked") && value == nullptr) return;
+  Words values;
+  if (array != nullptr) {
+    for (const Json& element : GetMember(*array, "Elems")) {
+      const Json* word = Member(element, "Value");
+      if (word == nullptr) continue;
+      Append(values, Expand(*word, used).Split(surroundings_.home, kMaxItems));
+    }
+  } else if (value != nullptr) {
+    values.push_back(Expand(*value, used).AsWord(surroundings_.home));
+  } else {
+    values.push_back(policy::KnownWord(""));
+  }
+  Words& variable = state_.variables[name].values;
+  if (assign.contains("Index") && array == nullptr) {
+    for (policy::Word& word : values) word.known = false;
+  }
+  if (!GetBool(assign, "Append")) {
+    variable = std::move(values);
+  } else if (array != nullptr) {
+    Append(variable, values);
+  } else if (variable.empty()) {
+    const auto old = ValueOf(name);
+    variable = std::move(values);
+    if (!old) variable[0].known = false;
+  } else if (!values.empty()) {
+    policy::Word& last = variable[0];
+    if (last.known) {
+      last.known_prefix = last.text.size() + values[0].known_prefix;
+    }
+    last.known = last.known && values[0].known;
+    last.text += values[0].text;
+  }
+}
+
+void Walker::Search(const Json& json, const Flow& in, size_t levels) {
+  if (levels > kMaxSyntaxNesting || IsTooMuch()) return;
+  const std::string_view type = TypeNameOf(json);
+  if (type == "CmdSubst" || type == "ProcSubst") {
+    InSubshell(GetMember(json, "Stmts"), in);
+    return;
+  }
+  if (!json.is_structured()) return;
+  for (const Json& child : json) {
+    if (child.is_structured()) Search(child, in, levels + 1);
+  }
+}
+
+Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
+  Redirected result{.in = in, .writes = {}};
+  for (const Json& redirect : GetMember(statement, "Redirs")) {
+    const std::string_view op = OperatorAt(redirect, "OpPos");
+    const Json* word = Member(redirect, "Word");
+    if (word == nullptr || op.empty()) continue;
+    Flow used;
+    if (op.starts_with("<<") && op != "<<<") {
+      const Json* text = Member(redirect, "Hdoc");
+      // An empty one has none.
+      policy::Word literal = policy::KnownWord("");
+      if (text != nullptr) {
+        const std::string delimiter = SourceOf(*word);
+        const bool quoted =
+            delimiter.find_first_of("'\"\\") != std::string::npos;
+        Letters letters;
+        for (const Json& part : GetMember(*text, "Parts")) {
+          if (quoted || TypeNameOf(part) != "Lit") {
+            ExpandPart(part, true, letters, used);
+          } else {
+            letters.AddInQuotes(GetBytes(part, "Value"));
+          }
+        }
+        literal = letters.AsWord("");
+        if (quoted) {
+          literal.text.clear();
+          for (const Json& part : GetMember(*text, "Parts")) {
+            literal.text += GetBytes(part, "Value");
+          }
+          literal.known = true;
+        }
+      }
+      // What is not known stands there as it is written.
+      result.in = {.feeders = used.feeders,
+                   .reads = used.reads,
+                   .literal = literal.text};
+      continue;
+    }
+    const policy::Word file = Expand(*word, used).AsWord(surroundings_.home);
+    if (op == "<<<") {
+      result.in = {.feeders = used.feeders,
+                   .reads = used.reads,
+                   .literal = file.text + "\n"};
+      continue;
+    }
+    const bool duplicates = op == "<&" || op == ">&";
+    const bool is_number =
+        !file.text.empty() &&
+        file.text.find_first_not_of("0123456789-") == std::string::npos;
+    if (duplicates && is_number) continue;
+    if (op.starts_with("<") && op != "<>") {
+      result.in = {.feeders = used.feeders,
+                   .reads = used.reads,
+                   .literal = std::nullopt};
+      const policy::Surroundings here = Here();
+      if (auto path = policy::PathIn(file, state_.directory, here)) {
+        path->argument = policy::kNoArgument;
+        if (const auto known = state_.written.find(path->path);
+            known != state_.written.end()) {
+          result.in = known->second;
+        }
+        result.in.reads.push_back(*std::move(path));
+      }
+      continue;
+    }
+    result.writes.push_back(file);
+  }
+  return result;
+}
+
+void Walker::AddWrites(const Words& files, const Flow& content) {
+  for (const policy::Word& file : files) {
+    if (file.text == "/dev/null") continue;
+    policy::Command command =
+        MakeCommand({policy::KnownWord(">"), file}, {}, content, {});
+    for (const policy::PathArgument& path : command.paths) {
+      state_.written[path.path] = content;
+    }
+    AddPart(std::move(command));
+  }
+}
+
+policy::Command& Walker::AddPart(policy::Command command) {
+  reading_.parts.push_back({.command = std::move(command),
+                            .via = frame_.via,
+                            .is_wrapper = false,
+                            .is_guess = frame_.guess});
+  return reading_.parts.back().command;
+}
+
+ShellReading ReadShellText(std::string_view text, const ShellStart& start) {
+  Walker walker(start);
+  walker.WalkText(text);
+  return walker.Take();
+}
+
+ShellReading ReadCommandWords(const std::vector<std::string>& words,
+                              const ShellStart& start) {
+  Walker walker(start);
+  walker.WalkWords(words);
+  return walker.Take();
+}
+
+}  // namespace txfs::cli

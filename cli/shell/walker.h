@@ -1,0 +1,177 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/output/json.h"
+#include "cli/shell/code.h"
+#include "cli/shell/letters.h"
+#include "cli/shell/part.h"
+#include "cli/shell/reader.h"
+#include "cli/shell/wrappers.h"
+#include "policy/command.h"
+
+namespace txfs::cli {
+
+/// What flows from one command to the next one in a pipe, or into a script.
+struct Flow {
+  /// Programs with their arguments whose output it is.
+  std::vector<std::string> feeders;
+  std::vector<policy::PathArgument> reads;  ///< files that they read
+  std::optional<std::string> literal;       ///< the bytes, if they are known
+  /// Directories below which the names in it lie (find).
+  std::vector<policy::Word> roots;
+
+  void Add(const Flow& other);
+};
+
+/// Walks over syntax trees of shfmt and collects the parts of the text. Used
+/// once.
+class Walker {
+ public:
+  explicit Walker(const ShellStart& start);
+  Walker(const Walker&) = delete;
+  Walker& operator=(const Walker&) = delete;
+
+  void WalkText(std::string_view text);
+  /// The words are known.
+  void WalkWords(const std::vector<std::string>& words);
+  [[nodiscard]] ShellReading Take() { return std::move(reading_); }
+
+ private:
+  using Words = std::vector<policy::Word>;
+  struct Function {
+    const Json* body = nullptr;
+    const std::string* source = nullptr;
+  };
+  struct Variable {
+    Words values;
+    bool operator==(const Variable& other) const;
+  };
+  /// What statements change, and subshells do not change for their parents.
+  struct State {
+    std::map<std::string, Variable> variables;
+    std::map<std::string, Function> functions;
+    std::map<std::string, std::string> aliases;
+    std::map<std::string, Flow>
+        written;            ///< files, and what was written to them
+    std::string directory;  ///< "": unknown
+    Words arguments;        ///< $1, $2, ...
+    bool knows_arguments = true;
+  };
+  /// How a part is run.
+  struct Frame {
+    std::vector<std::string> via;
+    bool remote = false;
+    bool guess = false;
+    bool beside = false;  ///< in a pipe or in the background
+  };
+  /// Counts a level as long as it lives.
+  class Level {
+   public:
+    explicit Level(size_t& depth) : depth_(depth) { ++depth_; }
+    ~Level() { --depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    size_t& depth_;
+  };
+
+  // Statements.
+  Flow Parse(std::string_view text, const Flow& in);
+  Flow Statements(const Json& list, const Flow& in);
+  Flow Statement(const Json& statement, const Flow& in);
+  Flow RunCommand(const Json& command, const Flow& in);
+  Flow Call(const Json& call, const Flow& in);
+  Flow Pipe(const Json& command, const Flow& in);
+  Flow InSubshell(const Json& list, const Flow& in);
+  Flow If(const Json& clause, const Flow& in);
+  Flow Loop(const Json& clause, const Flow& in);
+  Flow Case(const Json& clause, const Flow& in);
+  void Declare(const Json& clause);
+  void Assign(const Json& assign, Flow& used);
+  /// Evaluates the substitutions in `json`, whatever it is.
+  void Search(const Json& json, const Flow& in, size_t levels);
+  /// Variables that differ from `before` are not known from here on.
+  void Forget(const State& before);
+
+  // Redirections.
+  struct Redirected {
+    Flow in;
+    std::vector<policy::Word> writes;
+  };
+  Redirected Redirect(const Json& statement, const Flow& in);
+  void AddWrites(const std::vector<policy::Word>& files, const Flow& content);
+
+  // Words.
+  Letters Expand(const Json& word, Flow& used);
+  void ExpandPart(const Json& part, bool in_quotes, Letters& letters,
+                  Flow& used);
+  void ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
+                       Flow& used);
+  /// The value of `name`; none: it is not known.
+  [[nodiscard]] std::optional<Words> ValueOf(const std::string& name) const;
+  Words Fields(const Json& words, Flow& used);
+  [[nodiscard]] std::string SourceOf(const Json& node) const;
+  /// The operator at the position `key` of `node`.
+  [[nodiscard]] std::string_view OperatorAt(const Json& node,
+                                            const char* key) const;
+
+  // Commands.
+  Flow Run(const Words& words, const std::vector<std::string>& environment,
+           const Flow& in, const Flow& used);
+  Flow RunFunction(const Function& function, const Words& words,
+                   const Flow& in);
+  bool RunBuiltin(std::string_view name, const Words& words, const Flow& in,
+                  Flow& out);
+  void RunInner(const Unwrapped& inner, const Words& words, const Flow& in,
+                const Flow& used, const std::vector<std::string>& environment);
+  /// Adds what a wrapper adds to the words of `inner`.
+  [[nodiscard]] Words WithAdded(const Unwrapped& inner, const Flow& in) const;
+  void RunText(const policy::Word& text, const Flow& in, const Flow& used,
+               std::string_view who);
+  void RunInput(const Words& words, const Flow& in, const Flow& used);
+  void RunCode(Language language, const Words& words, const Flow& in,
+               const Flow& used);
+  /// A file that the text wrote before.
+  void RunCodeFile(Language language, const Words& words);
+  void RunEffects(Language language, std::string_view code);
+  void ChangeDirectory(const Words& words);
+  policy::Command MakeCommand(const Words& words,
+                              const std::vector<std::string>& environment,
+                              const Flow& in, const Flow& used) const;
+  /// Also records the start of the program.
+  policy::Command& AddPart(policy::Command command);
+  void Note(const std::string& sentence);
+  [[nodiscard]] bool IsTooMuch();
+  [[nodiscard]] policy::Surroundings Here() const;
+
+  const policy::Surroundings surroundings_;
+  State state_;
+  Frame frame_;
+  ShellReading reading_;
+  std::set<std::string> noted_;
+  std::deque<Json> trees_;
+  std::deque<std::string> sources_;
+  const std::string* source_ = nullptr;
+  std::vector<const Json*> running_;  ///< bodies of functions
+  size_t depth_ = 0;    ///< of scripts, functions and substitutions
+  size_t nesting_ = 0;  ///< of the syntax
+  size_t steps_ = 0;
+  size_t parses_ = 0;
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+/// What `command` writes to its standard output, if it only passes on literals.
+[[nodiscard]] std::optional<std::string> LiteralOutput(
+    const std::vector<policy::Word>& words,
+    const std::optional<std::string>& input, const std::string& directory);
+
+}  // namespace txfs::cli

@@ -1,0 +1,602 @@
+#include <algorithm>
+#include <array>
+#include <ranges>
+#include <utility>
+
+#include "cli/shell/walker.h"
+#include "policy/exec_rule.h"
+
+namespace txfs::cli {
+namespace {
+
+using policy::BaseName;
+using policy::KnownWord;
+using policy::Script;
+using policy::Word;
+
+constexpr size_t kMaxFeederText = 512;
+constexpr size_t kMaxFeeders = 64;
+
+/// The command in a line, for patterns.
+std::string LineOf(const std::vector<Word>& words) {
+  std::string line(BaseName(words[0].text));
+  for (size_t i = 1; i < words.size() && line.size() < kMaxFeederText; ++i) {
+    line += " " + words[i].text;
+  }
+  return line;
+}
+
+template <class Items>
+void AppendTo(Items& items, const Items& more) {
+  items.insert(items.end(), more.begin(), more.end());
+}
+
+/// The file that a download is saved in, as far as the options tell.
+std::vector<Word> FilesOfDownload(const std::vector<Word>& words) {
+  const std::string_view name = BaseName(words[0].text);
+  const bool is_curl = name == "curl";
+  if (!is_curl && name != "wget" && name != "aria2c") return {};
+  std::vector<Word> files;
+  bool by_url = name == "wget";
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string_view text = words[i].text;
+    const bool names_file =
+        is_curl ? text == "-o" || text == "--output" ||
+                      (text.size() > 2 && !text.starts_with("--") &&
+                       text.starts_with('-') && text.ends_with('o'))
+                : text == "-O" || text == "-o" || text == "--output-document" ||
+                      text == "--out" ||
+                      (text.size() > 2 && !text.starts_with("--") &&
+                       text.starts_with('-') && text.ends_with('O'));
+    if (names_file && i + 1 < words.size()) {
+      files.push_back(words[++i]);
+      by_url = false;
+    } else if (text.starts_with("--output=") ||
+               text.starts_with("--output-document=")) {
+      files.push_back(KnownWord(std::string(text.substr(text.find('=') + 1))));
+      by_url = false;
+    } else if (is_curl && (text == "-O" || text == "--remote-name" ||
+                           (text.starts_with('-') && !text.starts_with("--") &&
+                            text.contains('O')))) {
+      by_url = true;
+    }
+  }
+  if (!by_url) return files;
+  for (const Word& word : words) {
+    if (word.text.contains("://")) {
+      files.push_back(KnownWord(std::string(BaseName(word.text))));
+    }
+  }
+  return files;
+}
+
+/// The last operand of a copy, and what is copied.
+bool Copies(std::string_view name) {
+  return name == "cp" || name == "mv" || name == "install" || name == "ln";
+}
+
+}  // namespace
+
+policy::Command Walker::MakeCommand(const Words& words,
+                                    const std::vector<std::string>& environment,
+                                    const Flow& in, const Flow& used) const {
+  policy::Command command;
+  command.program = words[0];
+  command.arguments.assign(words.begin() + 1, words.end());
+  command.directory = frame_.remote ? "" : state_.directory;
+  command.environment = environment;
+  command.remote = frame_.remote;
+  command.fed_by = in.feeders;
+  AppendTo(command.fed_by, used.feeders);
+  if (command.fed_by.size() > kMaxFeeders) command.fed_by.resize(kMaxFeeders);
+  command.input = in.literal.value_or("");
+  command.reads = in.reads;
+  AppendTo(command.reads, used.reads);
+  policy::FindPaths(command, Here());
+  return command;
+}
+
+Flow Walker::Call(const Json& call, const Flow& in) {
+  Flow used;
+  const Words words = Fields(GetMember(call, "Args"), used);
+  const Json& assigns = GetMember(call, "Assigns");
+  if (words.empty()) {
+    for (const Json& assign : assigns) Assign(assign, used);
+    return {.literal = ""};
+  }
+  std::vector<std::string> environment;
+  for (const Json& assign : assigns) {
+    const std::string name = GetBytes(GetMember(assign, "Name"), "Value");
+    const Json& value = GetMember(assign, "Value");
+    environment.push_back(name + "=" +
+                          Expand(value, used).AsWord(surroundings_.home).text);
+  }
+  return Run(words, environment, in, used);
+}
+
+Flow Walker::Run(const Words& words,
+                 const std::vector<std::string>& environment, const Flow& in,
+                 const Flow& used) {
+  const Level deeper(nesting_);
+  if (words.empty() || IsTooMuch()) return {};
+  const std::string name(BaseName(words[0].text));
+  Flow out{.feeders = in.feeders, .reads = in.reads, .literal = {}};
+  AppendTo(out.feeders, used.feeders);
+  AppendTo(out.reads, used.reads);
+  if (!words[0].known) {
+    Note("the program " + words[0].text + " is not known");
+    AddPart(MakeCommand(words, environment, in, used));
+    return out;
+  }
+  if (!words[0].text.contains('/')) {
+    if (const auto function = state_.functions.find(name);
+        function != state_.functions.end()) {
+      const Function body = function->second;
+      return RunFunction(body, words, in);
+    }
+    if (const auto alias = state_.aliases.find(name);
+        alias != state_.aliases.end()) {
+      const auto replaced = policy::SimpleWords(alias->second);
+      const bool again = replaced && (*replaced)[0].text == name;
+      if (replaced && !again) {
+        Words all = *replaced;
+        AppendTo(all, Words(words.begin() + 1, words.end()));
+        return Run(all, environment, in, used);
+      }
+      if (!replaced) {
+        Words all{KnownWord(alias->second)};
+        AppendTo(all, Words(words.begin() + 1, words.end()));
+        RunText(Joined(all), in, used, name);
+        return out;
+      }
+    }
+  }
+  policy::Command command = MakeCommand(words, environment, in, used);
+  for (policy::PathArgument path : command.paths) {
+    // The number is that of an argument of another command.
+    path.argument = policy::kNoArgument;
+    out.reads.push_back(std::move(path));
+  }
+  if (out.feeders.size() < kMaxFeeders) out.feeders.push_back(LineOf(words));
+  const auto as_script =
+      state_.written.find(policy::NormalPath(state_.directory, words[0].text));
+  const bool runs_written =
+      words[0].text.contains('/') && as_script != state_.written.end();
+  AddPart(std::move(command));
+  const size_t part = reading_.parts.size() - 1;
+  const bool may_be_builtin = !words[0].text.contains('/');
+  if (may_be_builtin && RunBuiltin(name, words, in, out)) return out;
+  if (runs_written) {
+    const Flow content = as_script->second;
+    const Words shell{KnownWord("sh")};
+    AddPart(MakeCommand(shell, {}, content, {}));
+    RunInput(shell, content, {});
+    return out;
+  }
+  for (const Word& file : FilesOfDownload(words)) {
+    if (const auto path = policy::PathIn(file, state_.directory, Here())) {
+      state_.written[path->path] = {.feeders = {LineOf(words)}};
+    }
+  }
+  if (Copies(name) && reading_.parts[part].command.paths.size() == 2) {
+    const auto& paths = reading_.parts[part].command.paths;
+    if (const auto from = state_.written.find(paths[0].path);
+        from != state_.written.end()) {
+      const Flow content = from->second;
+      state_.written[paths[1].path] = content;
+    }
+  }
+  if (name == "tee") {
+    for (const auto& path : reading_.parts[part].command.paths) {
+      state_.written[path.path] = in;
+    }
+  }
+  const std::vector<Unwrapped> inner = Unwrap(words);
+  // find also removes and writes files itself.
+  const bool acts = std::ranges::any_of(words, [](const Word& word) {
+    return word.text == "-delete" || word.text.starts_with("-fprint") ||
+           word.text == "-fls";
+  });
+  reading_.parts[part].is_wrapper = !inner.empty() && !acts;
+  for (const Unwrapped& one : inner) {
+    RunInner(one, words, in, used, environment);
+  }
+  if (inner.empty() && IsShell(name)) RunInput(words, in, used);
+  if (const auto language = LanguageOf(name)) {
+    RunCode(*language, words, in, used);
+  }
+  if (name == "find" || name == "fd") {
+    for (const Word& word : Words(words.begin() + 1, words.end())) {
+      if (word.text.starts_with('-') || word.text == "(") break;
+      out.roots.push_back(word);
+    }
+    if (out.roots.empty()) out.roots.push_back(KnownWord("."));
+  }
+  out.literal = LiteralOutput(words, in.literal, state_.directory);
+  return out;
+}
+
+Flow Walker::RunFunction(const Function& function, const Words& words,
+                         const Flow& in) {
+  const Level deeper(depth_);
+  if (IsTooMuch()) return {};
+  if (std::ranges::find(running_, function.body) != running_.end()) {
+    // It multiplies if it does not wait for itself.
+    if (frame_.beside) {
+      AddPart(MakeCommand({KnownWord("fork-bomb"), words[0]}, {}, {}, {}));
+    }
+    return {};
+  }
+  running_.push_back(function.body);
+  const Words arguments =
+      std::exchange(state_.arguments, Words(words.begin() + 1, words.end()));
+  const std::string* const source = std::exchange(source_, function.source);
+  const bool beside = std::exchange(frame_.beside, false);
+  Flow out = Statement(*function.body, in);
+  frame_.beside = beside;
+  source_ = source;
+  state_.arguments = arguments;
+  running_.pop_back();
+  return out;
+}
+
+void Walker::ChangeDirectory(const Words& words) {
+  const Word* target = nullptr;
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& text = words[i].text;
+    if (text == "-") {
+      state_.directory.clear();
+      return;
+    }
+    if (text.starts_with('-') && text != "--") continue;
+    if (text != "--") target = &words[i];
+  }
+  if (target == nullptr) {
+    state_.directory = surroundings_.home;
+  } else if (!target->known ||
+             (state_.directory.empty() && !target->text.starts_with('/'))) {
+    state_.directory.clear();
+  } else {
+    state_.directory = policy::NormalPath(state_.directory, target->text);
+  }
+}
+
+bool Walker::RunBuiltin(std::string_view name, const Words& words,
+                        const Flow& in, Flow& out) {
+  const Words arguments(words.begin() + 1, words.end());
+  constexpr auto kOnlyRun = std::to_array<std::string_view>(
+      {"eval", "trap", "alias", "unalias", "unset", "mapfile", "readarray",
+       "export", "declare", "local", "readonly", "typeset"});
+  reading_.parts.back().is_wrapper =
+      std::ranges::find(kOnlyRun, name) != kOnlyRun.end();
+  if (name == "cd" || name == "pushd" || name == "chdir") {
+    ChangeDirectory(words);
+    out.literal = "";
+    return true;
+  }
+  if (name == "popd") {
+    state_.directory.clear();
+    return true;
+  }
+  if (name == "eval") {
+    RunText(Joined(arguments), in,
+            {.feeders = reading_.parts.back().command.fed_by}, name);
+    return true;
+  }
+  if (name == "trap") {
+    if (arguments.size() > 1 && !arguments[0].text.starts_with('-')) {
+      RunText(arguments[0], {}, {}, name);
+    }
+    return true;
+  }
+  if (name == "source" || name == ".") {
+    if (!arguments.empty()) RunInput(words, in, {});
+    return true;
+  }
+  if (name == "alias") {
+    for (const Word& word : arguments) {
+      const size_t equals = word.text.find('=');
+      if (equals == std::string::npos || equals == 0) continue;
+      state_.aliases[word.text.substr(0, equals)] =
+          word.text.substr(equals + 1);
+    }
+    return true;
+  }
+  if (name == "unalias") {
+    for (const Word& word : arguments) state_.aliases.erase(word.text);
+    return true;
+  }
+  if (name == "read" || name == "mapfile" || name == "readarray") {
+    for (const Word& word : arguments) {
+      if (word.text.starts_with('-')) continue;
+      state_.variables[word.text].values = {
+          {.text = "$" + word.text, .known = false, .known_prefix = 0}};
+    }
+    return true;
+  }
+  if (name == "unset") {
+    for (const Word& word : arguments) {
+      state_.variables[word.text].values = {KnownWord("")};
+      state_.functions.erase(word.text);
+    }
+    return true;
+  }
+  if (name == "printf" && arguments.size() > 2 && arguments[0].text == "-v") {
+    Words rest{words[0]};
+    AppendTo(rest, Words(arguments.begin() + 2, arguments.end()));
+    const auto value = LiteralOutput(rest, {}, "");
+    state_.variables[arguments[1].text].values = {
+        value ? KnownWord(*value)
+              : Word{.text = "$" + arguments[1].text, .known = false}};
+    return true;
+  }
+  if (name == "set") {
+    const auto dashes = std::ranges::find(arguments, "--", &Word::text);
+    if (dashes != arguments.end()) {
+      state_.arguments.assign(dashes + 1, arguments.end());
+    }
+    return true;
+  }
+  if (name == "shift") {
+    if (!state_.arguments.empty()) {
+      state_.arguments.erase(state_.arguments.begin());
+    }
+    return true;
+  }
+  // Of a declaration with a name that is not literal.
+  if (name == "export" || name == "declare" || name == "local" ||
+      name == "readonly" || name == "typeset") {
+    for (const Word& word : arguments) {
+      const size_t equals = word.text.find('=');
+      if (equals == std::string::npos) continue;
+      Word value = word;
+      value.text = word.text.substr(equals + 1);
+      value.known_prefix -= std::min(equals + 1, value.known_prefix);
+      state_.variables[word.text.substr(0, equals)].values = {value};
+    }
+    return true;
+  }
+  return false;
+}
+
+Walker::Words Walker::WithAdded(const Unwrapped& inner, const Flow& in) const {
+  if (!inner.placeholder) return inner.words;
+  Words added = inner.added;
+  const Words& roots = inner.roots.empty() ? in.roots : inner.roots;
+  if (added.empty() && inner.roots.empty() && in.literal) {
+    for (const auto part : std::views::split(*in.literal, '\n')) {
+      for (const auto piece : std::views::split(part, ' ')) {
+        const std::string text(piece.begin(), piece.end());
+        if (!text.empty()) added.push_back(KnownWord(text));
+      }
+    }
+  } else if (added.empty()) {
+    for (const Word& root : roots) {
+      Word below = root;
+      below.text += root.text.ends_with('/') ? "" : "/";
+      // A name in the root directory may be any path.
+      below.known_prefix = root.known ? below.text.size() : root.known_prefix;
+      below.text += "{}";
+      below.known = false;
+      // What is found below "/" is outside: the root stands for all of it.
+      if (root.known && root.text == "/") below = root;
+      added.push_back(std::move(below));
+    }
+    if (added.empty()) {
+      added.push_back({.text = "{}", .known = false, .known_prefix = 0});
+    }
+  }
+  Words words;
+  if (inner.placeholder->empty()) {
+    words = inner.words;
+    AppendTo(words, added);
+    return words;
+  }
+  for (const Word& word : inner.words) {
+    const size_t at = word.text.find(*inner.placeholder);
+    if (at == std::string::npos) {
+      words.push_back(word);
+      continue;
+    }
+    for (const Word& one : added) {
+      Word replaced = one;
+      replaced.text = word.text.substr(0, at) + one.text +
+                      word.text.substr(at + inner.placeholder->size());
+      replaced.known = one.known && word.known;
+      replaced.known_prefix =
+          replaced.known ? replaced.text.size() : at + one.known_prefix;
+      words.push_back(std::move(replaced));
+    }
+  }
+  return words;
+}
+
+void Walker::RunInner(const Unwrapped& inner, const Words& words,
+                      const Flow& in, const Flow& used,
+                      const std::vector<std::string>& environment) {
+  const Level deeper(depth_);
+  if (IsTooMuch()) return;
+  const Frame outer = frame_;
+  const std::string directory = state_.directory;
+  frame_.via.emplace_back(BaseName(words[0].text));
+  frame_.remote = frame_.remote || inner.remote;
+  if (inner.directory) ChangeDirectory({words[0], *inner.directory});
+  Flow flow = in;
+  const Words whole = WithAdded(inner, in);
+  // What xargs reads, its command does not.
+  if (inner.placeholder) flow.literal.reset();
+  switch (inner.as) {
+    case Unwrapped::As::kText:
+      RunText(Joined(whole), flow, used, BaseName(words[0].text));
+      break;
+    case Unwrapped::As::kInput:
+      RunInput(words, in, used);
+      break;
+    case Unwrapped::As::kArguments: {
+      std::vector<std::string> all = environment;
+      AppendTo(all, inner.environment);
+      const State before = state_;
+      Run(whole, all, flow, used);
+      // Another process does not change this shell.
+      const bool same_shell =
+          words[0].text == "command" || words[0].text == "builtin";
+      if (!same_shell) {
+        const auto written = std::move(state_.written);
+        state_ = before;
+        state_.written = written;
+      }
+      break;
+    }
+  }
+  state_.directory = words[0].text == "builtin" || words[0].text == "command"
+                         ? state_.directory
+                         : directory;
+  frame_ = outer;
+}
+
+void Walker::RunText(const Word& text, const Flow& in, const Flow& used,
+                     std::string_view who) {
+  if (!text.known && text.known_prefix == 0 && !reading_.parts.empty()) {
+    const bool is_fed = !used.feeders.empty() || !in.feeders.empty();
+    reading_.parts.back().command.script =
+        is_fed ? Script::kInput : Script::kUnknown;
+    Note("the text that " + std::string(who) +
+         " runs is not known: " + text.text);
+    return;
+  }
+  const bool is_eval = who == "eval";
+  const State outer = state_;
+  const bool here = is_eval || state_.aliases.contains(std::string(who));
+  Parse(text.text, in);
+  if (here) return;
+  auto written = std::move(state_.written);
+  state_ = outer;
+  state_.written = std::move(written);
+}
+
+void Walker::RunInput(const Words& words, const Flow& in, const Flow& used) {
+  const size_t part = reading_.parts.size() - 1;
+  // A file that the text wrote before, or a process substitution.
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& text = words[i].text;
+    if (text.starts_with('-')) continue;
+    auto known = state_.written.find(text);
+    if (known == state_.written.end()) {
+      known = state_.written.find(policy::NormalPath(state_.directory, text));
+    }
+    if (known == state_.written.end()) {
+      if (!in.literal && text != "-" && text != "/dev/stdin") return;
+      continue;
+    }
+    const Flow content = known->second;
+    AppendTo(reading_.parts[part].command.fed_by, content.feeders);
+    if (!content.literal) {
+      reading_.parts[part].command.script = Script::kInput;
+      Note("the script " + text + " is not known");
+      return;
+    }
+    Parse(*content.literal, {});
+    return;
+  }
+  if (in.literal) {
+    const State outer = state_;
+    Parse(*in.literal, {});
+    state_ = outer;
+    return;
+  }
+  AppendTo(reading_.parts[part].command.fed_by, in.feeders);
+  reading_.parts[part].command.script = Script::kInput;
+  if (!in.feeders.empty() || !used.feeders.empty() || !in.reads.empty()) {
+    Note("the script on the standard input of " +
+         std::string(BaseName(words[0].text)) + " is not known");
+  }
+}
+
+void Walker::RunCode(Language language, const Words& words, const Flow& in,
+                     const Flow& used) {
+  const CodeSource source = SourceOfCode(language, words);
+  const size_t part = reading_.parts.size() - 1;
+  policy::Command& command = reading_.parts[part].command;
+  if (source.is_input) {
+    if (in.literal) {
+      command.script = Script::kCode;
+      RunEffects(language, *in.literal);
+    } else if (!in.feeders.empty() && words.size() < 3) {
+      command.script = Script::kInput;
+      Note("the program on the standard input of " +
+           std::string(BaseName(words[0].text)) + " is not known");
+    }
+    return;
+  }
+  if (source.texts.empty()) {
+    RunCodeFile(language, words);
+    return;
+  }
+  for (const Word& text : source.texts) {
+    if (language == Language::kAwk) {
+      RunEffects(language, text.text);
+      continue;
+    }
+    reading_.parts[part].command.script =
+        text.known || text.known_prefix > 0 ? Script::kCode
+        : used.feeders.empty()              ? Script::kUnknown
+                                            : Script::kInput;
+    RunEffects(language, text.text);
+  }
+}
+
+void Walker::RunCodeFile(Language language, const Words& words) {
+  const auto file = std::ranges::find_if(
+      words.begin() + 1, words.end(),
+      [](const Word& word) { return !word.text.starts_with('-'); });
+  if (file == words.end()) return;
+  const auto known =
+      state_.written.find(policy::NormalPath(state_.directory, file->text));
+  if (known == state_.written.end()) return;
+  const Flow content = known->second;
+  policy::Command& command = reading_.parts.back().command;
+  AppendTo(command.fed_by, content.feeders);
+  command.script = content.literal ? Script::kCode : Script::kInput;
+  if (content.literal) {
+    RunEffects(language, *content.literal);
+  } else {
+    Note("the program " + file->text + " is not known");
+  }
+}
+
+void Walker::RunEffects(Language language, std::string_view code) {
+  const Level deeper(depth_);
+  if (IsTooMuch()) return;
+  const Frame outer = frame_;
+  frame_.via.emplace_back("code");
+  frame_.guess = true;
+  for (const CodeEffect& effect : FindEffects(language, code)) {
+    Words words;
+    switch (effect.kind) {
+      case CodeEffect::Kind::kText:
+        RunText(effect.words[0], {}, {}, "code");
+        continue;
+      case CodeEffect::Kind::kArguments:
+        Run(effect.words, {}, {}, {});
+        continue;
+      case CodeEffect::Kind::kRemove:
+        words = {KnownWord("rm"), KnownWord("-f")};
+        break;
+      case CodeEffect::Kind::kRemoveTree:
+        words = {KnownWord("rm"), KnownWord("-r"), KnownWord("-f")};
+        break;
+      case CodeEffect::Kind::kWrite:
+        words = {KnownWord(">")};
+        break;
+    }
+    AppendTo(words, effect.words);
+    // The heuristic does not see what else it removes.
+    if (effect.kind == CodeEffect::Kind::kRemoveTree) {
+      words.push_back({.text = "...", .known = false, .known_prefix = 0});
+    }
+    AddPart(MakeCommand(words, {}, {}, {}));
+  }
+  frame_ = outer;
+}
+
+}  // namespace txfs::cli

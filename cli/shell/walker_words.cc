@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "cli/shell/walker.h"
+
+namespace txfs::cli {
+namespace {
+
+using Kind = Letters::Kind;
+
+constexpr size_t kMaxFields = 1024;
+constexpr size_t kMaxParameterDepth = 60;
+
+const Json* Find(const Json& object, const char* key, const char* member) {
+  const Json& inner = GetMember(object, key);
+  if (!inner.is_object()) return nullptr;
+  const auto found = inner.find(member);
+  return found == inner.end() ? nullptr : &*found;
+}
+
+std::string TypeText(const Json& object) { return GetBytes(object, "Type"); }
+
+/// Command substitution removes the newlines at the end.
+std::string WithoutNewlines(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+Letters Walker::Expand(const Json& word, Flow& used) {
+  Letters letters;
+  for (const Json& part : GetMember(word, "Parts")) {
+    ExpandPart(part, false, letters, used);
+  }
+  return letters;
+}
+
+Walker::Words Walker::Fields(const Json& words, Flow& used) {
+  Words fields;
+  for (const Json& word : words) {
+    for (policy::Word& field :
+         Expand(word, used).Split(surroundings_.home, kMaxFields)) {
+      if (fields.size() < kMaxFields) fields.push_back(std::move(field));
+    }
+  }
+  return fields;
+}
+
+void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
+                        Flow& used) {
+  const Level deeper(nesting_);
+  if (IsTooMuch()) return;
+  const std::string type = TypeText(part);
+  const Kind kind = in_quotes ? Kind::kQuoted : Kind::kExpanded;
+  if (type == "Lit") {
+    const std::string value = GetBytes(part, "Value");
+    if (in_quotes) {
+      letters.AddInQuotes(value);
+    } else {
+      letters.AddPlain(value);
+    }
+  } else if (type == "SglQuoted") {
+    letters.MarkQuoted();
+    const std::string value = GetBytes(part, "Value");
+    if (GetBool(part, "Dollar")) {
+      letters.AddEscaped(value);
+    } else {
+      letters.Add(value, Kind::kQuoted);
+    }
+  } else if (type == "DblQuoted") {
+    letters.MarkQuoted();
+    for (const Json& inner : GetMember(part, "Parts")) {
+      ExpandPart(inner, true, letters, used);
+    }
+  } else if (type == "ParamExp") {
+    ExpandParameter(part, in_quotes, letters, used);
+  } else if (type == "CmdSubst") {
+    Level script(depth_);
+    Flow out = InSubshell(GetMember(part, "Stmts"), {});
+    used.feeders.insert(used.feeders.end(), out.feeders.begin(),
+                        out.feeders.end());
+    used.reads.insert(used.reads.end(), out.reads.begin(), out.reads.end());
+    if (out.literal) {
+      letters.Add(WithoutNewlines(*std::move(out.literal)), kind);
+    } else {
+      letters.Add(SourceOf(part), Kind::kUnknown);
+    }
+  } else if (type == "ProcSubst") {
+    Level script(depth_);
+    Flow out = InSubshell(GetMember(part, "Stmts"), {});
+    used.feeders.insert(used.feeders.end(), out.feeders.begin(),
+                        out.feeders.end());
+    used.reads.insert(used.reads.end(), out.reads.begin(), out.reads.end());
+    letters.Add(SourceOf(part), Kind::kUnknown);
+    // A file that a script may be read from.
+    state_.written[SourceOf(part)] = std::move(out);
+  } else {
+    Search(part, {}, 0);
+    letters.Add(SourceOf(part),
+                type == "ExtGlob" ? Kind::kPlain : Kind::kUnknown);
+  }
+}
+
+std::optional<Walker::Words> Walker::ValueOf(const std::string& name) const {
+  if (const auto set = state_.variables.find(name);
+      set != state_.variables.end()) {
+    return set->second.values;
+  }
+  const auto known = [](std::string text) {
+    return Words{policy::KnownWord(std::move(text))};
+  };
+  if (name == "IFS") return known(" \t\n");
+  if (name == "HOME") return known(surroundings_.home);
+  if (name == "TMPDIR") {
+    return known(surroundings_.temporary.empty() ? "/tmp"
+                                                 : surroundings_.temporary);
+  }
+  if (name == "PWD" && !state_.directory.empty()) {
+    return known(state_.directory);
+  }
+  if (!state_.knows_arguments) return std::nullopt;
+  if (name == "@" || name == "*") return state_.arguments;
+  const bool is_number =
+      !name.empty() && name.size() < 4 &&
+      name.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number && name != "0") {
+    const size_t at = static_cast<size_t>(std::stoi(name)) - 1;
+    if (at < state_.arguments.size()) return Words{state_.arguments[at]};
+    return known("");
+  }
+  return std::nullopt;
+}
+
+void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
+                             Flow& used) {
+  const Kind kind = in_quotes ? Kind::kQuoted : Kind::kExpanded;
+  const std::string name = GetBytes(GetMember(part, "Param"), "Value");
+  std::optional<Words> value = ValueOf(name);
+  if (nesting_ > kMaxParameterDepth) value.reset();
+  const auto unknown = [&]() { letters.Add(SourceOf(part), Kind::kUnknown); };
+  if (GetBool(part, "Excl") && value && value->size() == 1 &&
+      (*value)[0].known) {
+    value = ValueOf((*value)[0].text);
+  } else if (GetBool(part, "Excl") || GetBool(part, "Length") ||
+             GetBool(part, "Width")) {
+    return unknown();
+  }
+  if (part.contains("Index") && value) {
+    const Json* index = Find(part, "Index", "Parts");
+    const std::string at = index != nullptr && index->size() == 1
+                               ? GetBytes((*index)[0], "Value")
+                               : "";
+    const bool is_number =
+        !at.empty() && at.size() < 6 &&
+        at.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number) {
+      const auto i = static_cast<size_t>(std::stoi(at));
+      if (i >= value->size()) return;
+      value = Words{(*value)[i]};
+    } else if (at != "@" && at != "*") {
+      return unknown();
+    }
+  } else if (value && name != "@" && name != "*" && value->size() > 1) {
+    value->resize(1);
+  }
+  std::string op;
+  if (const Json* word = Find(part, "Exp", "Word");
+      word != nullptr || part.contains("Exp")) {
+    // ":-" and the like stand behind the name.
+    const uint64_t end =
+        GetUint(GetMember(GetMember(part, "Param"), "End"), "Offset");
+    if (source_ != nullptr && end + 2 <= source_->size()) {
+      op = source_->substr(end, 2);
+    }
+    Letters other;
+    if (word != nullptr) {
+      for (const Json& inner : GetMember(*word, "Parts")) {
+        ExpandPart(inner, in_quotes, other, used);
+      }
+    }
+    const bool uses_default = op.starts_with(":-") || op.starts_with(":=") ||
+                              op.starts_with('-') || op.starts_with('=');
+    const bool uses_other = op.starts_with(":+") || op.starts_with('+');
+    const bool is_set = value && std::ranges::any_of(*value, [](const auto& w) {
+                          return !w.text.empty();
+                        });
+    const bool is_checked = op.starts_with(":?") || op.starts_with('?');
+    if (value && uses_default && !is_set) {
+      letters.Add(other);
+      return;
+    }
+    if (value && uses_other) {
+      if (is_set) letters.Add(other);
+      return;
+    }
+    // Trimming, and the rest: the blanks that are left of IFS are blanks.
+    const bool keeps = uses_default || is_checked;
+    if (value && !keeps && name == "IFS") {
+      letters.Add(" ", kind);
+      return;
+    }
+    if (!keeps) return unknown();
+  }
+  if (part.contains("Slice") || part.contains("Repl") ||
+      part.contains("Names")) {
+    Search(part, {}, 0);
+    if (name == "IFS" && value) {
+      letters.Add(" ", kind);
+      return;
+    }
+    return unknown();
+  }
+  if (!value) return unknown();
+  for (size_t i = 0; i < value->size(); ++i) {
+    // "$@" makes several words, as if it was not quoted.
+    if (i > 0) letters.Add(" ", Kind::kExpanded);
+    const policy::Word& word = (*value)[i];
+    if (word.known) {
+      letters.Add(word.text, kind);
+    } else {
+      letters.Add(word.text.substr(0, word.known_prefix), kind);
+      letters.Add(
+          word.text.substr(std::min(word.known_prefix, word.text.size())),
+          Kind::kUnknown);
+    }
+  }
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,514 @@
+#include "cli/shell/wrappers.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+namespace txfs::cli {
+namespace {
+
+using policy::BaseName;
+using policy::Word;
+using WordSpan = std::span<const Word>;
+
+/// A program that runs the command in its arguments.
+struct Wrapper {
+  std::string_view name;
+  std::string_view short_values = "";  ///< letters of options with a value
+  std::string_view long_values = "";   ///< their long names, between blanks
+  size_t operands = 0;                 ///< before the command
+  bool assigns = false;                ///< NAME=VALUE before the command
+  bool remote = false;
+  /// Options after which it runs no command.
+  std::string_view queries = "";
+};
+
+constexpr auto kWrappers = std::to_array<Wrapper>({
+    {.name = "sudo",
+     .short_values = "ugpChrtTUDR",
+     .long_values = " user group prompt close-from host role type "
+                    "command-timeout other-user chdir chroot ",
+     .assigns = true,
+     .queries = "elvVkK"},
+    {.name = "doas", .short_values = "uC", .queries = "L"},
+    {.name = "pkexec", .long_values = " user "},
+    {.name = "run0",
+     .short_values = "ugD",
+     .long_values = " user group chdir "},
+    {.name = "env",
+     .short_values = "uC",
+     .long_values = " unset chdir ",
+     .assigns = true},
+    {.name = "nice", .short_values = "n", .long_values = " adjustment "},
+    {.name = "ionice",
+     .short_values = "cnpPu",
+     .long_values = " class classdata pid "},
+    {.name = "chrt", .short_values = "TPD", .operands = 1},
+    {.name = "taskset", .operands = 1},
+    {.name = "timeout",
+     .short_values = "ks",
+     .long_values = " kill-after signal ",
+     .operands = 1},
+    {.name = "nohup"},
+    {.name = "setsid"},
+    {.name = "stdbuf",
+     .short_values = "ioe",
+     .long_values = " input output error "},
+    {.name = "unbuffer"},
+    {.name = "time", .short_values = "fo", .long_values = " format output "},
+    {.name = "strace", .short_values = "aeEIoOpPsSuUbX"},
+    {.name = "ltrace", .short_values = "aeDFlnopsuwx"},
+    {.name = "valgrind"},
+    {.name = "chroot", .long_values = " userspec groups ", .operands = 1},
+    {.name = "unshare",
+     .short_values = "SGRw",
+     .long_values = " root wd setuid setgid "},
+    {.name = "nsenter",
+     .short_values = "tSG",
+     .long_values = " target setuid setgid "},
+    {.name = "setpriv", .long_values = " reuid regid groups "},
+    {.name = "setarch", .operands = 1},
+    {.name = "linux32"},
+    {.name = "linux64"},
+    {.name = "prlimit"},
+    {.name = "systemd-run",
+     .short_values = "upMHdE",
+     .long_values = " unit property description slice uid gid nice setenv "
+                    "machine host working-directory on-active on-boot "
+                    "on-startup on-calendar timer-property "},
+    {.name = "systemd-inhibit", .long_values = " what who why mode "},
+    {.name = "dbus-run-session"},
+    {.name = "xvfb-run", .short_values = "aefnpsw"},
+    {.name = "fakeroot", .short_values = "lsib"},
+    {.name = "proot", .short_values = "rbqwvR"},
+    {.name = "firejail"},
+    {.name = "bwrap"},
+    {.name = "torsocks"},
+    {.name = "proxychains"},
+    {.name = "proxychains4", .short_values = "f"},
+    {.name = "rlwrap"},
+    {.name = "caffeinate", .short_values = "tw"},
+    {.name = "cpulimit", .short_values = "lpe"},
+    {.name = "command", .queries = "vV"},
+    {.name = "builtin"},
+    {.name = "exec", .short_values = "a"},
+    {.name = "coproc"},
+    {.name = "noglob"},
+    {.name = "nocorrect"},
+    {.name = "busybox"},
+    {.name = "toybox"},
+    {.name = "doppler"},
+    {.name = "direnv", .operands = 2},
+});
+
+/// Wrappers of projects: their subcommand runs a command.
+struct Runner {
+  std::string_view program, subcommand, short_values;
+};
+constexpr auto kRunners = std::to_array<Runner>({
+    {"poetry", "run", ""},
+    {"uv", "run", "p"},
+    {"pipenv", "run", ""},
+    {"pdm", "run", ""},
+    {"rye", "run", ""},
+    {"hatch", "run", ""},
+    {"bundle", "exec", ""},
+    {"npm", "exec", ""},
+    {"pnpm", "exec", ""},
+    {"yarn", "exec", ""},
+    {"conda", "run", "np"},
+    {"mise", "exec", ""},
+    {"asdf", "exec", ""},
+    {"dotenv", "run", "f"},
+    {"op", "run", ""},
+    {"chronic", "", ""},
+});
+
+bool IsOptionWord(const Word& word) {
+  return word.text.size() > 1 && word.text.starts_with('-');
+}
+
+bool IsAssignment(const Word& word) {
+  const size_t equals = word.text.find('=');
+  if (equals == std::string::npos || equals == 0) return false;
+  return std::ranges::all_of(word.text.substr(0, equals), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+bool HasName(std::string_view names, std::string_view name) {
+  return names.contains(" " + std::string(name) + " ");
+}
+
+/// How many words the option `word` takes with its value.
+size_t SizeOfOption(const Word& word, std::string_view short_values,
+                    std::string_view long_values) {
+  const std::string_view text = word.text;
+  if (text.starts_with("--")) {
+    return text.contains('=') || !HasName(long_values, text.substr(2)) ? 1 : 2;
+  }
+  const size_t at = text.find_first_of(short_values, 1);
+  return at != std::string_view::npos && at + 1 == text.size() ? 2 : 1;
+}
+
+/// The words behind the options; "--" ends these.
+WordSpan BehindOptions(WordSpan words, std::string_view short_values,
+                       std::string_view long_values) {
+  while (!words.empty() && IsOptionWord(words[0])) {
+    if (words[0].text == "--") return words.subspan(1);
+    const size_t size = SizeOfOption(words[0], short_values, long_values);
+    words = words.subspan(std::min(size, words.size()));
+  }
+  return words;
+}
+
+std::vector<Word> Copy(WordSpan words) { return {words.begin(), words.end()}; }
+
+/// The value of the option `-c` or `--name` in `words`, before the first
+/// operand.
+const Word* FindValue(WordSpan words, char letter, std::string_view name) {
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string_view text = words[i].text;
+    if (text == "--" || !text.starts_with('-')) continue;
+    const bool is_long = text.starts_with("--");
+    const bool found = is_long ? text.substr(2) == name
+                               : text.size() > 1 && text.back() == letter;
+    if (found) return &words[i + 1];
+  }
+  return nullptr;
+}
+
+/// A word with the text behind `prefix`.
+Word Tail(const Word& word, size_t prefix) {
+  Word tail = word;
+  tail.text = word.text.substr(prefix);
+  tail.known_prefix -= std::min(prefix, tail.known_prefix);
+  return tail;
+}
+
+std::vector<Unwrapped> OfWrapper(const Wrapper& wrapper, WordSpan words) {
+  Unwrapped inner{.remote = wrapper.remote};
+  WordSpan rest = words.subspan(1);
+  size_t operands = wrapper.operands;
+  while (!rest.empty()) {
+    const Word& word = rest[0];
+    if (word.text == "--") {
+      rest = rest.subspan(1);
+      // Behind it a wrapper may still have operands.
+      while (operands > 0 && !rest.empty()) {
+        rest = rest.subspan(1);
+        --operands;
+      }
+      break;
+    }
+    if (IsOptionWord(word)) {
+      const bool is_short = !word.text.starts_with("--");
+      if (is_short &&
+          word.text.find_first_of(wrapper.queries, 1) != std::string::npos) {
+        return {};
+      }
+      if (wrapper.name == "env" &&
+          (word.text == "-S" || word.text == "--split-string")) {
+        inner.as = Unwrapped::As::kText;
+        rest = rest.subspan(1);
+        break;
+      }
+      if (wrapper.name == "env" && (word.text.starts_with("-S") ||
+                                    word.text.starts_with("--split-string="))) {
+        inner.as = Unwrapped::As::kText;
+        inner.words.push_back(
+            Tail(word, is_short ? 2 : word.text.find('=') + 1));
+        for (const Word& more : rest.subspan(1)) inner.words.push_back(more);
+        return {inner};
+      }
+      const size_t size =
+          SizeOfOption(word, wrapper.short_values, wrapper.long_values);
+      const bool is_directory =
+          (wrapper.name == "env" &&
+           (word.text == "-C" || word.text == "--chdir")) ||
+          (wrapper.name == "sudo" &&
+           (word.text == "-D" || word.text == "--chdir"));
+      if (is_directory && rest.size() > 1) inner.directory = rest[1];
+      rest = rest.subspan(std::min(size, rest.size()));
+      continue;
+    }
+    if (wrapper.assigns && IsAssignment(word)) {
+      inner.environment.push_back(word.text);
+      rest = rest.subspan(1);
+      continue;
+    }
+    if (operands == 0) break;
+    --operands;
+    rest = rest.subspan(1);
+  }
+  if (rest.empty()) return {};
+  inner.words = Copy(rest);
+  return {inner};
+}
+
+std::vector<Unwrapped> OfXargs(WordSpan words) {
+  Unwrapped inner{.placeholder = ""};
+  WordSpan rest = words.subspan(1);
+  while (!rest.empty() && IsOptionWord(rest[0]) && rest[0].text != "--") {
+    const std::string& text = rest[0].text;
+    if (text == "-I" && rest.size() > 1) inner.placeholder = rest[1].text;
+    if (text.starts_with("-I") && text.size() > 2) {
+      inner.placeholder = text.substr(2);
+    }
+    if (text == "-i" || text == "--replace") inner.placeholder = "{}";
+    if (text.starts_with("--replace=")) inner.placeholder = text.substr(10);
+    const size_t size = SizeOfOption(
+        rest[0], "ILnPsadE",
+        " arg-file delimiter max-args max-lines max-procs max-chars "
+        "process-slot-var ");
+    rest = rest.subspan(std::min(size, rest.size()));
+  }
+  if (!rest.empty() && rest[0].text == "--") rest = rest.subspan(1);
+  if (rest.empty()) return {};
+  inner.words = Copy(rest);
+  return {inner};
+}
+
+std::vector<Unwrapped> OfParallel(WordSpan words) {
+  const WordSpan rest = BehindOptions(
+      words.subspan(1), "jaSINnLdCs",
+      " jobs arg-file sshlogin max-args delay timeout retries colsep results "
+      "joblog tmpdir workdir wd basefile max-replace-args ");
+  const auto separator = std::ranges::find_if(
+      rest, [](const Word& word) { return word.text.starts_with(":::"); });
+  Unwrapped inner{.as = Unwrapped::As::kText, .placeholder = ""};
+  inner.words.assign(rest.begin(), separator);
+  for (auto it = separator; it != rest.end(); ++it) {
+    if (!it->text.starts_with(":::")) inner.added.push_back(*it);
+  }
+  inner.remote = FindValue(words, 'S', "sshlogin") != nullptr;
+  if (inner.words.empty()) return {};
+  for (const Word& word : inner.words) {
+    if (word.text.contains("{}")) inner.placeholder = "{}";
+  }
+  return {inner};
+}
+
+/// The directories in which find looks.
+std::vector<Word> RootsOfFind(WordSpan words) {
+  std::vector<Word> roots;
+  for (const Word& word : words.subspan(1)) {
+    const std::string_view text = word.text;
+    const bool is_mode = text == "-H" || text == "-L" || text == "-P";
+    if (is_mode) continue;
+    if (text.starts_with('-') || text == "(" || text == "!") break;
+    roots.push_back(word);
+  }
+  if (roots.empty()) roots.push_back(policy::KnownWord("."));
+  return roots;
+}
+
+std::vector<Unwrapped> OfFind(WordSpan words) {
+  constexpr std::array<std::string_view, 4> kActions{"-exec", "-execdir", "-ok",
+                                                     "-okdir"};
+  std::vector<Unwrapped> commands;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (std::ranges::find(kActions, words[i].text) == kActions.end()) continue;
+    Unwrapped inner{.placeholder = "{}", .roots = RootsOfFind(words)};
+    while (++i < words.size()) {
+      const std::string& text = words[i].text;
+      const bool ends = text == ";" || (text == "+" && !inner.words.empty() &&
+                                        inner.words.back().text == "{}");
+      if (ends) break;
+      inner.words.push_back(words[i]);
+    }
+    if (!inner.words.empty()) commands.push_back(std::move(inner));
+  }
+  return commands;
+}
+
+std::vector<Unwrapped> OfFd(WordSpan words) {
+  constexpr std::array<std::string_view, 4> kActions{"-x", "-X", "--exec",
+                                                     "--exec-batch"};
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (std::ranges::find(kActions, words[i].text) == kActions.end()) continue;
+    Unwrapped inner{.placeholder = "{}", .roots = {policy::KnownWord(".")}};
+    inner.words = Copy(words.subspan(i + 1));
+    if (inner.words.empty()) return {};
+    if (std::ranges::none_of(inner.words, [](const Word& word) {
+          return word.text.contains("{}");
+        })) {
+      inner.placeholder = "";
+    }
+    return {inner};
+  }
+  return {};
+}
+
+std::vector<Unwrapped> OfFlock(WordSpan words) {
+  const WordSpan rest = BehindOptions(words.subspan(1), "wE",
+                                      " timeout wait conflict-exit-code ");
+  if (rest.size() < 2) return {};
+  if (rest[1].text == "-c" || rest[1].text == "--command") {
+    return {
+        Unwrapped{.as = Unwrapped::As::kText, .words = Copy(rest.subspan(2))}};
+  }
+  return {Unwrapped{.words = Copy(rest.subspan(1))}};
+}
+
+std::vector<Unwrapped> OfSsh(WordSpan words) {
+  WordSpan rest = BehindOptions(words.subspan(1), "BbcDEeFIiJLlmOopQRSWw", "");
+  if (rest.size() < 2) {
+    // A shell reads the commands there.
+    if (rest.empty()) return {};
+    return {Unwrapped{.as = Unwrapped::As::kInput, .remote = true}};
+  }
+  rest = BehindOptions(rest.subspan(1), "BbcDEeFIiJLlmOopQRSWw", "");
+  if (rest.empty()) return {};
+  return {Unwrapped{
+      .as = Unwrapped::As::kText, .words = Copy(rest), .remote = true}};
+}
+
+/// The arguments of `docker exec` and the like: options, a container, a
+/// command.
+std::vector<Unwrapped> OfContainer(WordSpan words) {
+  static constexpr std::array<std::string_view, 9> kPrograms{
+      "docker", "podman", "nerdctl", "kubectl",       "oc",
+      "crictl", "lxc",    "incus",   "docker-compose"};
+  if (std::ranges::find(kPrograms, BaseName(words[0].text)) ==
+      kPrograms.end()) {
+    return {};
+  }
+  const auto exec = std::ranges::find(words, "exec", &Word::text);
+  // Behind options, or as `docker compose exec` and `docker container exec`.
+  if (exec == words.end() || exec - words.begin() > 6) return {};
+  WordSpan rest = words.subspan(static_cast<size_t>(exec - words.begin()) + 1);
+  const auto dashes = std::ranges::find(rest, "--", &Word::text);
+  if (dashes != rest.end()) {
+    rest = rest.subspan(static_cast<size_t>(dashes - rest.begin()) + 1);
+  } else {
+    rest = BehindOptions(
+        rest, "euwnc",
+        " env user workdir env-file namespace container context index ");
+    if (!rest.empty()) rest = rest.subspan(1);
+  }
+  if (rest.empty()) return {};
+  return {Unwrapped{.words = Copy(rest), .remote = true}};
+}
+
+/// `sh -c TEXT`, su -c TEXT, script -c TEXT: text in the value of an option.
+std::vector<Unwrapped> OfCommandOption(WordSpan words, std::string_view name) {
+  const Word* text = FindValue(words.subspan(1), 'c', "command");
+  if (text == nullptr) {
+    for (const Word& word : words.subspan(1)) {
+      if (word.text.starts_with("--command=")) {
+        return {
+            Unwrapped{.as = Unwrapped::As::kText, .words = {Tail(word, 10)}}};
+      }
+    }
+    if (name != "runuser") return {};
+    const WordSpan rest =
+        BehindOptions(words.subspan(1), "ugG", " user group ");
+    if (rest.empty()) return {};
+    return {Unwrapped{.words = Copy(rest)}};
+  }
+  return {Unwrapped{.as = Unwrapped::As::kText, .words = {*text}}};
+}
+
+std::vector<Unwrapped> OfShell(WordSpan words) {
+  size_t i = 1;
+  bool has_text = false;
+  for (; i < words.size(); ++i) {
+    const std::string_view text = words[i].text;
+    const bool is_option =
+        text.size() > 1 && (text.starts_with('-') || text.starts_with('+'));
+    if (!is_option || text == "--") {
+      if (text == "--") ++i;
+      break;
+    }
+    if (text.starts_with("--")) {
+      if (text == "--rcfile" || text == "--init-file") ++i;
+      if (text == "--command") has_text = true;
+      continue;
+    }
+    has_text = has_text || text.contains('c');
+    if (text.contains('s') && !has_text) {
+      return {Unwrapped{.as = Unwrapped::As::kInput}};
+    }
+    if (text.ends_with('o') || text.ends_with('O')) ++i;
+  }
+  if (has_text && i < words.size()) {
+    return {Unwrapped{.as = Unwrapped::As::kText, .words = {words[i]}}};
+  }
+  const bool reads_input = i >= words.size() || words[i].text == "-" ||
+                           words[i].text == "/dev/stdin";
+  const bool is_question = words.size() == 2 && (words[1].text == "--version" ||
+                                                 words[1].text == "--help");
+  if (!has_text && reads_input && !is_question) {
+    return {Unwrapped{.as = Unwrapped::As::kInput}};
+  }
+  return {};
+}
+
+std::vector<Unwrapped> OfRunner(const Runner& runner, WordSpan words) {
+  size_t i = 1;
+  while (i < words.size() && IsOptionWord(words[i])) ++i;
+  if (i >= words.size() || words[i].text != runner.subcommand) return {};
+  const WordSpan rest =
+      BehindOptions(words.subspan(i + 1), runner.short_values,
+                    " python with name prefix extra group env-file ");
+  if (rest.empty()) return {};
+  return {Unwrapped{.words = Copy(rest)}};
+}
+
+}  // namespace
+
+bool IsShell(std::string_view name) {
+  constexpr auto kShells = std::to_array<std::string_view>(
+      {"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish",
+       "hush", "yash", "csh", "tcsh"});
+  return std::ranges::find(kShells, name) != kShells.end();
+}
+
+Word Joined(const std::vector<Word>& words) {
+  Word joined;
+  for (const Word& word : words) {
+    if (&word != &words.front()) joined.text += ' ';
+    if (joined.known && !word.known) {
+      joined.known = false;
+      joined.known_prefix = joined.text.size() + word.known_prefix;
+    }
+    joined.text += word.text;
+  }
+  if (joined.known) joined.known_prefix = joined.text.size();
+  return joined;
+}
+
+std::vector<Unwrapped> Unwrap(const std::vector<Word>& all) {
+  if (all.empty()) return {};
+  const WordSpan words = all;
+  const std::string_view name = BaseName(words[0].text);
+  if (IsShell(name)) return OfShell(words);
+  if (name == "xargs" || name == "gxargs") return OfXargs(words);
+  if (name == "parallel") return OfParallel(words);
+  if (name == "find" || name == "gfind") return OfFind(words);
+  if (name == "fd" || name == "fdfind") return OfFd(words);
+  if (name == "flock") return OfFlock(words);
+  if (name == "ssh" || name == "autossh") return OfSsh(words);
+  if (name == "su" || name == "script" || name == "runuser") {
+    return OfCommandOption(words, name);
+  }
+  if (name == "watch" || name == "entr") {
+    const WordSpan rest = BehindOptions(words.subspan(1), "n", " interval ");
+    if (rest.empty()) return {};
+    return {Unwrapped{.as = name == "watch" ? Unwrapped::As::kText
+                                            : Unwrapped::As::kArguments,
+                      .words = Copy(rest)}};
+  }
+  for (const Wrapper& wrapper : kWrappers) {
+    if (wrapper.name == name) return OfWrapper(wrapper, words);
+  }
+  for (const Runner& runner : kRunners) {
+    if (runner.program == name) return OfRunner(runner, words);
+  }
+  return OfContainer(words);
+}
+
+}  // namespace txfs::cli
