@@ -255,10 +255,8 @@ std::optional<CodeEffect> EffectOfCall(std::string_view name,
                                   : Kind::kRemove;
   const bool names_none = !arguments.any_literal && arguments.words.empty();
   if (names_none && literal_before.empty()) return std::nullopt;
-  if (writes && name.starts_with("write_")) {
-    effect.words.push_back(KnownWord(literal_before));
-  } else if (names_none) {
-    // Path("x").unlink()
+  if (names_none || (writes && name.starts_with("write_"))) {
+    // Path("x").unlink(), Path("x").write_text(...)
     effect.words.push_back(KnownWord(literal_before));
   } else {
     effect.words.push_back(std::move(arguments.words[0]));
@@ -374,7 +372,7 @@ CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
       ++i;
     }
   }
-  source.is_input = source.texts.empty() && words.size() >= 1;
+  source.is_input = source.texts.empty() && !words.empty();
   return source;
 }
 

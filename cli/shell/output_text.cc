@@ -125,8 +125,12 @@ std::string Reversed(std::string_view text) {
 std::string RangeOf(std::string_view text) {
   std::string set;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (i + 2 < text.size() && text[i + 1] == '-' && text[i] <= text[i + 2]) {
-      for (int c = text[i]; c <= text[i + 2]; ++c) set += static_cast<char>(c);
+    const bool is_range = i + 2 < text.size() && text[i + 1] == '-';
+    const auto first = static_cast<unsigned char>(text[i]);
+    const auto last =
+        is_range ? static_cast<unsigned char>(text[i + 2]) : first;
+    if (is_range && first <= last) {
+      for (int c = first; c <= last; ++c) set += static_cast<char>(c);
       i += 2;
     } else {
       set += text[i];
@@ -190,7 +194,7 @@ std::optional<std::string> LiteralOutput(
       std::ranges::any_of(words.begin() + 1, words.end(), [](const Word& word) {
         return !word.text.starts_with('-') || word.text == "-";
       });
-  if (name == "tee" || (name == "cat" && !has_operand)) return *input;
+  if (name == "tee" || (name == "cat" && !has_operand)) return input;
   return std::nullopt;
 }
 
