@@ -149,7 +149,20 @@ bool RunWatch::TakeExpected(pid_t peer) {
   return true;
 }
 
+Status RunWatch::CheckNobodyRuns(pid_t peer) const {
+  const bool is_expected = expected_ != 0 && expected_ == peer;
+  // The run of a dead supervisor is there until it is rolled back.
+  if (is_expected || (!active_ && holder_ == 0)) return {};
+  return Fail(ErrorKind::kBusy, 0, "another run works in this mount",
+              "wait for it to end");
+}
+
 Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
+  {
+    const MutexLock lock(mutex_);
+    TRY(CheckNobodyRuns(peer));
+  }
+  // While the watch that unmounts for an expected run is still there.
   if (GetBool(request, "clean") && TRY(workspace_.GetStatus()).changes != 0) {
     return Fail(ErrorKind::kUsage, 0,
                 "the validators would see changes from before the run, which "
@@ -159,10 +172,7 @@ Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
   }
   if (TakeExpected(peer)) End();
   const MutexLock lock(mutex_);
-  if (active_) {
-    return Fail(ErrorKind::kBusy, 0, "another run works in this mount",
-                "wait for it to end");
-  }
+  TRY(CheckNobodyRuns(peer));
   if (peer == 0) {
     return Fail(0, "the daemon cannot see the process of the run",
                 "start the run in the pid namespace of the daemon");

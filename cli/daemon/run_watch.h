@@ -53,6 +53,8 @@ class RunWatch {
 
  private:
   Result<Frame> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
+  /// Busy, unless the run of `peer` can begin.
+  [[nodiscard]] Status CheckNobodyRuns(pid_t peer) const REQUIRES(mutex_);
   Status Start(const Json& request) EXCLUDES(mutex_);
   Status Settle(const Json& request) EXCLUDES(mutex_);
   /// Whether the expected run of `peer` begins.

@@ -339,7 +339,9 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
         "; the run around it decides about the changes");
   }
   if (report_file.valid()) {
-    TRY(WriteReport(report, report_file.get(), arguments.json));
+    const Status written =
+        WriteReport(report, report_file.get(), arguments.json);
+    if (!written) Say("warning: " + written.error().ToString());
   }
   return report.code;
 }

@@ -262,7 +262,11 @@ Status RunTransaction::RollBack() {
 
 Status RunTransaction::Keep() {
   Record(RunOutcome::kKept, true);
-  return End();
+  // It is kept, whatever becomes of the mount.
+  if (const Status ended = End(); !ended) {
+    Say("warning: " + ended.error().ToString());
+  }
+  return {};
 }
 
 void RunTransaction::Record(RunOutcome outcome, bool done) {
@@ -299,7 +303,10 @@ bool RunTransaction::IsDaemonGone() {
   // The connection ends before the process.
   constexpr int kPatienceMs = 10'000;
   pollfd process{daemon_.get(), POLLIN, 0};
-  return ::poll(&process, 1, kPatienceMs) > 0;
+  int ready = 0;
+  while ((ready = ::poll(&process, 1, kPatienceMs)) < 0 && errno == EINTR) {
+  }
+  return ready > 0;
 }
 
 Status RunTransaction::ClearMount() const {

@@ -372,7 +372,8 @@ class Fence {
   }
 
   bool Admits(const Selection& selection, const std::string& path) {
-    const bool excepted = std::ranges::find(except_, path) != except_.end();
+    const bool excepted = std::ranges::any_of(
+        except_, [&](const auto& each) { return IsAtOrBelow(path, each); });
     if (excepted) return false;
     const bool inside = std::ranges::any_of(
         paths_, [&](const auto& each) { return IsAtOrBelow(path, each); });

@@ -144,6 +144,19 @@ for way in commit 'commit b' discard 'discard b' 'rollback first' umount; do
   [ ! -e mnt/half ] || fail "a run was not rolled back after $way"
   equal "first" "$(txfs -C mnt status --json | json '" ".join(s["name"] for s in d["savepoints"] if not s["name"].startswith("run-"))')" "savepoints"
 done
+# A run beside it, which validates, is in a transaction of its own, without what
+# that one has changed.
+rm -f begun go
+mkfifo begun go
+txfs -C mnt run --rw "$PWD/begun" --rw "$PWD/go" -- sh -c \
+  "echo half >half; echo >$PWD/begun; cat $PWD/go; exit 1" 2>/dev/null &
+supervisor=$!
+cat begun >/dev/null
+txfs -C mnt run --validate '! test -e half' -- sh -c 'echo x >beside' 2>"$TMPDIR/err" ||
+  fail "a run beside another one: $(cat "$TMPDIR/err")"
+equal x "$(cat ws/beside)" "what a run beside another one has committed"
+echo >go
+wait $supervisor || :
 txfs -C mnt commit >/dev/null
 equal "base
 prev" "$(cat ws/a)" "a commit after the runs"
