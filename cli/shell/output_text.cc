@@ -173,7 +173,8 @@ std::optional<std::string> LiteralOutput(
   if (name == "printf") return Formatted(words);
   if (name == "pwd" && !directory.empty()) return directory + "\n";
   if (name == "true" || name == ":") return "";
-  // Some name there.
+  // mktemp(1) puts letters in the place of each X: any name in the directory
+  // stands for the one that it makes.
   if (name == "mktemp" && (words.size() == 1 || HasAny(words, {"-d", "-t"})) &&
       words.size() <= 2) {
     return "/tmp/tmp.XXXXXXXXXX\n";
