@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "cli/locate/locate.h"
+#include "cli/locate/transactions.h"
 #include "cli/locate/way.h"
 #include "cli/output/paths.h"
 #include "cli/output/text.h"
@@ -16,6 +17,14 @@ namespace {
 
 Rules OrNone(Rules rules) {
   return rules ? std::move(rules) : std::make_shared<const policy::Policy>();
+}
+
+/// Whether the workspace has no open transaction, as after a run.
+bool HasNoneOpen(const RealWorkspace& workspace) {
+  const auto store = OpenStore(workspace);
+  const auto open =
+      store ? ListServed(**store) : std::unexpected(store.error());
+  return open && open->empty();
 }
 
 }  // namespace
@@ -52,7 +61,12 @@ Result<Rules> RulesInForce(const Context& context) {
     return RulesOfNextMount(
         {.path = context.directory, .base = std::move(here)});
   }
-  const Place place = TRY(Locate(context));
+  auto located = Locate(context);
+  if (!located && !context.transaction) {
+    const WorkspacePlace workspace = TRY(LocateWorkspace(context));
+    if (HasNoneOpen(workspace.real)) return RulesOfNextMount(workspace.real);
+  }
+  const Place place = TRY(std::move(located));
   if (place.daemon != DaemonState::kRunning) {
     return RulesOfNextMount(place.real);
   }

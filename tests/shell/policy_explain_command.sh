@@ -77,3 +77,9 @@ if [ -r /dev/fuse ] && [ -w /dev/fuse ]; then
   cd ..
   txfs umount mnt
 fi
+
+# After a run, the workspace has no open transaction.
+needs bwrap
+mkdir "$TMPDIR/ended"
+txfs -C "$TMPDIR/ended" run -- touch file 2>/dev/null
+contains "$(txfs -C "$TMPDIR/ended" policy explain -- 'git push --force')" ask
