@@ -71,9 +71,11 @@ damaged() {
     "$1 in JSON"
 }
 cp -a "$store" saved
+# A copy that is made beside it has no inode number of it.
 fresh() {
+  cp -a saved "$store.copy"
   rm -rf "$store"
-  cp -a saved "$store"
+  mv "$store.copy" "$store"
   txn=$(echo "$store"/txn/*)
 }
 

@@ -19,6 +19,8 @@ new_disk() {
   if [ "$1" = tmpfs ]; then
     mount -t tmpfs -o size=40m,mode=755 tmpfs disk
   else
+    # What another test's namespace still has mounted is another file.
+    rm -f image
     truncate -s "$2" image
     mkfs.ext4 -q -F -m 0 image
     mount -o loop image disk 2>err || skip "no loop device: $(cat err)"

@@ -74,8 +74,9 @@ txfs umount mnt
 
 # Without an inode left nothing is committed or undone.
 umount disk
-mkfs.ext4 -q -F -N 1000 image
-mount -o loop image disk
+truncate -s 64M few
+mkfs.ext4 -q -F -N 1000 few
+mount -o loop few disk
 mkdir disk/ws
 echo old >disk/ws/file
 echo old >disk/ws/gone
