@@ -5,7 +5,7 @@
 needs_fuse
 needs python3 git cmake ninja g++ tar
 built=$(dirname "$TXFS")
-for suite in policy core cli journal conformance; do
+for suite in policy conformance; do
   [ -x "$built/tests/${suite}_test" ] || skip "${suite}_test is not built"
 done
 
@@ -46,9 +46,6 @@ suite() {
   [ -s "build/test/Testing/$1.xml" ] || fail "$1_test left no report"
 }
 suite policy
-suite core
-suite cli
-suite journal '-*Power*:*Fault*:*Property*'
 suite conformance 'Drivers/FilesTest.*/Core:Drivers/FilesTest.*/Mount'
 quietly tests/shell/run build/test/txfs tests/shell/lifecycle.sh
 quietly tests/check_includes
