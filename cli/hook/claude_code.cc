@@ -6,6 +6,10 @@ namespace {
 HookCall ReadClaudeCode(const Json& input) {
   HookCall call = ReadCommonCall(input);
   call.turn = GetBytes(input, "prompt_id");
+  // For a shell, it obeys "ask" in every mode. For a file tool, it does not in
+  // modes that accept edits, such as bypassPermissions (2.1.332).
+  const std::string mode = GetBytes(input, "permission_mode");
+  call.obeys_ask = call.command || mode == "default" || mode == "plan";
   return call;
 }
 
@@ -17,7 +21,8 @@ HookOutput WriteClaudeCode(const HookCall& call, const HookAnswer& answer) {
     case Decision::kAllow:
       return PrintJson(PreToolUseDocument("allow", answer.reason));
     case Decision::kAsk:
-      return PrintJson(PreToolUseDocument("ask", answer.reason));
+      return PrintJson(
+          PreToolUseDocument(call.obeys_ask ? "ask" : "deny", answer.reason));
     case Decision::kDeny:
       return PrintJson(PreToolUseDocument("deny", answer.reason));
   }

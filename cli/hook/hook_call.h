@@ -22,6 +22,7 @@ struct HookCall {
   std::string directory;                         ///< in which the tool works
   std::optional<std::string> command;            ///< shell text
   std::vector<FileUse> files;
+  bool obeys_ask = true;  ///< the host does not run a call that is asked about
   /// Why the call cannot be judged, though it is of a tool that is; a sentence.
   std::string problem;
 

@@ -13,7 +13,7 @@ work=$PWD
 # bash DIR COMMAND: the call of Claude Code, and its answer.
 call() {
   python3 -c 'import json, sys
-print(json.dumps({"session_id": "s", "cwd": sys.argv[1], "hook_event_name": "PreToolUse", "tool_name": sys.argv[2],
+print(json.dumps({"session_id": "s", "cwd": sys.argv[1], "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": sys.argv[2],
   "tool_input": dict(a.split("=", 1) for a in sys.argv[3:]), "tool_use_id": "toolu_1", "prompt_id": "p"}))' "$@"
 }
 # decision: of the answer on stdin; "none" for silence.
@@ -74,6 +74,13 @@ patch='*** Begin Patch
 *** Delete File: gen/x
 *** End Patch'
 contains "$(call "$work/mnt" apply_patch "command=$patch" | txfs hook codex)" '"permissionDecision":"deny"'
+# What real hosts asked, and obeyed.
+for host in claude-code codex gemini opencode; do
+  python3 "$TXFS_SOURCE_DIR/tests/cli/hooks/replay.py" $host \
+    "$TXFS_SOURCE_DIR/tests/cli/hooks/recorded/$host.jsonl" "$work/mnt" "$HOME" >count ||
+    fail "the recorded session of $host"
+  [ "$(cat count)" -ge 4 ] || fail "$host: $(cat count) calls"
+done
 # New rules hold from the next call on.
 sed -i 's/"gen/"other/' rules.toml
 (cd mnt && txfs policy reload) >/dev/null
