@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/hook/hook_probe.h"
 #include "cli/locate/way.h"
 #include "cli/output/json.h"
 #include "cli/output/output.h"
@@ -66,7 +68,8 @@ Result<int> RunDoctor(const Context& context,
                       const std::optional<std::string>& workspace, bool json) {
   std::string directory = context.directory;
   if (workspace) directory = TRY(ResolveDirectory(directory, *workspace));
-  const std::vector<Probe> probes = ProbeAll(directory, context.store);
+  std::vector<Probe> probes = ProbeAll(directory, context.store);
+  std::ranges::move(ProbeHooks(directory), std::back_inserter(probes));
   Output output;
   output.Write(json ? Dump(DoctorDocument(probes), 2) + "\n"
                     : DoctorText(probes));

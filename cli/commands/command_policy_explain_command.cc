@@ -1,61 +1,17 @@
-#include <cstdlib>
 #include <future>
 
 #include "cli/commands/commands.h"
-#include "cli/locate/locate.h"
 #include "cli/output/output.h"
-#include "cli/output/paths.h"
+#include "cli/rules/command_start.h"
 #include "cli/rules/policy_rules.h"
 #include "cli/shell/judge.h"
 #include "cli/shell/verdict_format.h"
-#include "fs/host/mount_table.h"
 
 namespace txfs::cli {
-namespace {
-
-using policy::Confinement;
-
-/// An absolute directory from the environment, or "".
-std::string DirectoryOf(const char* variable) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr || value[0] != '/') return "";
-  return policy::NormalPath("/", value);
-}
-
-struct Start {
-  ShellStart shell;
-  Confinement confinement = Confinement::kNone;
-};
-
-Result<Start> StartOf(const Context& context, bool confined) {
-  Start start;
-  policy::Surroundings& around = start.shell.surroundings;
-  start.shell.directory = ResolvePath(context.directory, ".");
-  around.workspace = start.shell.directory;
-  around.home = DirectoryOf("HOME");
-  if (around.home.empty()) around.home = "/root";
-  around.temporary = DirectoryOf("TMPDIR");
-  if (IsInWorkspace(context)) {
-    const WorkspacePlace place = TRY(LocateWorkspace(context));
-    around.workspace = place.root;
-    around.is_workspace = true;
-    if (!IsWithin(start.shell.directory, place.root)) {
-      start.shell.directory = place.root;
-    }
-  }
-  if (confined) {
-    start.confinement = Confinement::kRun;
-  } else if (FindTxfsMount(context.directory)) {
-    start.confinement = Confinement::kMount;
-  }
-  return start;
-}
-
-}  // namespace
 
 Result<int> RunPolicyExplainCommand(const Context& context,
                                     const PolicyExplainArguments& arguments) {
-  const Start start = TRY(StartOf(context, arguments.confined));
+  const CommandStart start = TRY(StartOf(context, arguments.confined));
   const std::vector<std::string>& words = context.trailing;
   // Mostly waits for the parser, while this thread reads the rules.
   auto reading = std::async(std::launch::async, [&] {

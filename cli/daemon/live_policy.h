@@ -42,6 +42,9 @@ class LivePolicy {
   Status Reload() EXCLUDES(mutex_, reload_mutex_);
 
  private:
+  Status AnswerJudged(const Json& request, const FrameSink& sink)
+      EXCLUDES(mutex_);
+
   Workspace& workspace_;
   Approvals& approvals_;
   const Reach reach_;
@@ -52,6 +55,9 @@ class LivePolicy {
   Mutex reload_mutex_ ACQUIRED_BEFORE(mutex_);
   Mutex mutex_;
   std::vector<policy::SourceText> texts_ GUARDED_BY(mutex_);
+  /// Of `texts_`, after they were asked for.
+  std::shared_ptr<const policy::Policy> rules_ GUARDED_BY(mutex_);
+  bool has_rules_ GUARDED_BY(mutex_) = false;
   uint64_t reloads_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/commands/mount_helper.h"
+#include "cli/hook/hook.h"
 #include "cli/locate/trust.h"
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
@@ -30,6 +31,7 @@ void SetUp(CLI::App& app, GlobalOptions& options, Command& command) {
   AddTransactionCommands(app, command);
   AddHistoryCommands(app, command);
   AddPolicyCommands(app, command);
+  AddHookCommands(app, command);
   // Last, since subcommands inherit a footer.
   app.footer(
       "`txfs COMMAND --help` lists the options of a command; txfs(1) describes "
@@ -140,6 +142,7 @@ Result<int> Run(const std::vector<std::string>& all) {
   if (program.substr(program.rfind('/') + 1) == kMountHelper) {
     return RunMountHelper(all);
   }
+  if (const HookHost* host = HookIn(all)) return RunHook(*host);
   return RunTxfs(all);
 }
 

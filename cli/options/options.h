@@ -33,6 +33,7 @@ void AddStoreCommands(CLI::App& app, Command& command);
 void AddTransactionCommands(CLI::App& app, Command& command);
 void AddHistoryCommands(CLI::App& app, Command& command);
 void AddPolicyCommands(CLI::App& app, Command& command);
+void AddHookCommands(CLI::App& app, Command& command);
 
 /// The exit code of `txfs run` when txfs itself fails.
 inline constexpr int kRunFailed = 125;

@@ -301,6 +301,11 @@ Result<std::vector<policy::SourceText>> Client::ReloadPolicy() {
   return AskPolicy("reload_policy");
 }
 
+Result<RuleVerdict> Client::Judge(const Json& request) {
+  const Frame reply = TRY(connection_->Call(request));
+  return RuleVerdictFromJson(GetMember(reply.header, "verdict"));
+}
+
 Result<std::vector<PendingQuestion>> Client::Pending() {
   std::vector<PendingQuestion> questions;
   TRY(connection_->Call(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/protocol/connection.h"
+#include "cli/protocol/judgement.h"
 #include "cli/protocol/pending.h"
 #include "fs/workspace/workspace.h"
 #include "policy/sources.h"
@@ -113,6 +114,9 @@ class Client {
   Result<std::vector<policy::SourceText>> Policy();
   /// As Policy, after they were read again.
   Result<std::vector<policy::SourceText>> ReloadPolicy();
+  /// The verdict of the rules in force; `request` is from JudgeRequest. Only
+  /// from a daemon.
+  Result<RuleVerdict> Judge(const Json& request);
 
   /// The questions that wait for an answer in the mount. Only from a daemon.
   Result<std::vector<PendingQuestion>> Pending();

@@ -33,6 +33,7 @@ namespace {
 constexpr const char* kBegin = "begin";
 constexpr const char* kEnd = "end";
 constexpr const char* kBack = "back";
+constexpr const char* kPassOn = "judge";
 constexpr std::chrono::seconds kPeerPatience{10};
 
 /// How long a process that has closed its connection may take to end,
@@ -57,21 +58,47 @@ Result<sockaddr_un> SocketAddress(const std::string& path) {
   return address;
 }
 
+Result<UniqueFd> ConnectToRun() {
+  const char* path = std::getenv(kRunVariable);
+  const sockaddr_un address = TRY(SocketAddress(path == nullptr ? "" : path));
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid() ||
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+                sizeof address) != 0) {
+    return Fail(errno, "cannot reach the run around this command",
+                std::string("unset ") + kRunVariable + " if there is none");
+  }
+  return fd;
+}
+
+/// The requests that the run answers or passes on, each with one frame.
+class RunConnection : public Connection {
+ public:
+  RunConnection(UniqueFd fd, int timeout_ms)
+      : fd_(std::move(fd)), timeout_(timeout_ms) {}
+
+ protected:
+  Status Exchange(const Json& request, const FrameSink& sink) override {
+    Frame frame;
+    frame.header = request;
+    TRY(WriteFrame(fd_.get(), frame));
+    const auto reply = TRY(ReadFrame(
+        fd_.get(), kReplyMax, std::chrono::steady_clock::now() + timeout_));
+    if (!reply) return Fail(EPIPE, "the run around this command has ended");
+    return sink(*reply);
+  }
+
+ private:
+  const UniqueFd fd_;
+  const std::chrono::milliseconds timeout_;
+};
+
 /// A nested run, as its connection to the outer one. At its end, the outer one
 /// goes back to the savepoint unless End was called.
 class NestedRun {
  public:
   static Result<NestedRun> Begin() {
-    const char* path = std::getenv(kRunVariable);
-    const sockaddr_un address = TRY(SocketAddress(path == nullptr ? "" : path));
-    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!fd.valid() ||
-        ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
-                  sizeof address) != 0) {
-      return Fail(errno, "cannot reach the run around this command",
-                  std::string("unset ") + kRunVariable + " if there is none");
-    }
-    NestedRun run(std::move(fd));
+    NestedRun run(TRY(ConnectToRun()));
     const Json reply = TRY(
         run.Ask({{"request", kBegin}, {"inside", EncodeBytes(run.around_)}}));
     run.savepoint_ = GetBytes(reply, "savepoint");
@@ -221,6 +248,10 @@ bool RunChannel::Answer(Peer& peer) {
       return {};
     }
     if (name == kEnd || name == kBack) return Leave(peer, name == kBack);
+    if (name == kPassOn) {
+      reply.header["verdict"] = ToJson(TRY(client_.Judge(header)));
+      return {};
+    }
     return Fail(EINVAL, "unknown request");
   }();
   if (!answered) reply.header["error"] = ToJson(answered.error());
@@ -281,6 +312,10 @@ Status RunChannel::GoBack(const std::string& savepoint) {
 }
 
 bool IsInRun() { return std::getenv(kRunVariable) != nullptr; }
+
+Result<std::unique_ptr<Connection>> ReachRunAround(int timeout_ms) {
+  return std::make_unique<RunConnection>(TRY(ConnectToRun()), timeout_ms);
+}
 
 Result<int> RunNested(const Context& context, const RunArguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();

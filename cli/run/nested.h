@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/protocol/client.h"
+#include "cli/protocol/connection.h"
 #include "cli/run/run.h"
 #include "journal/support/result.h"
 #include "journal/support/unique_fd.h"
@@ -19,7 +20,8 @@ inline constexpr const char* kRunVariable = "TXFS_RUN";
 inline constexpr const char* kRunSocket = "/run/txfs/run";
 
 /// Lets `txfs run` in the sandbox of a run make savepoints in its transaction,
-/// and go back to these; to nothing else. Savepoints nest: only a command of
+/// and go back to these; to nothing else. Also answers by which rules a command
+/// is judged. Savepoints nest: only a command of
 /// the innermost run makes another one. A run whose connection ends without a
 /// word goes back to its savepoint. A thread answers.
 class RunChannel {
@@ -71,6 +73,11 @@ class RunChannel {
 
 /// Whether this process is in a run.
 [[nodiscard]] bool IsInRun();
+
+/// Connects to the run around this process, which passes the request "judge" on
+/// to the daemon. `timeout_ms`: the time for each call. Fails if there is no
+/// run.
+Result<std::unique_ptr<Connection>> ReachRunAround(int timeout_ms);
 
 /// Runs a command as a part of the run around this process: a savepoint is its
 /// begin, and the outer run decides about the changes that stay. kBusy if

@@ -1,0 +1,58 @@
+#include "cli/hook/host_formats.h"
+
+namespace txfs::cli {
+namespace {
+
+HookCall ReadClaudeCode(const Json& input) {
+  HookCall call = ReadCommonCall(input);
+  call.turn = GetBytes(input, "prompt_id");
+  // For a shell, it obeys "ask" in every mode. For a file tool, it does not in
+  // modes that accept edits, such as bypassPermissions (2.1.332).
+  const std::string mode = GetBytes(input, "permission_mode");
+  call.obeys_ask = call.command || mode == "default" || mode == "plan";
+  return call;
+}
+
+HookOutput WriteClaudeCode(const HookCall& call, const HookAnswer& answer) {
+  if (call.event == "PermissionRequest") return AnswerPermissionRequest(answer);
+  switch (answer.decision) {
+    case Decision::kSilent:
+      return {};
+    case Decision::kAllow:
+      return PrintJson(PreToolUseDocument("allow", answer.reason));
+    case Decision::kAsk:
+      return PrintJson(
+          PreToolUseDocument(call.obeys_ask ? "ask" : "deny", answer.reason));
+    case Decision::kDeny:
+      return PrintJson(PreToolUseDocument("deny", answer.reason));
+  }
+  return {};
+}
+
+}  // namespace
+
+HookHost ClaudeCodeHost() {
+  return {.name = "claude-code",
+          .read = ReadClaudeCode,
+          .write = WriteClaudeCode,
+          // In JSON, the event would have to be named.
+          .refuse = BlockByExit,
+          .variable = "CLAUDE_CONFIG_DIR",
+          .user_directory = ".claude",
+          .user_file = "settings.json",
+          .project_file = ".claude/settings.json",
+          .events =
+              {{"PreToolUse",
+                R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
+               {"type":"command","command":"txfs","args":["hook","claude-code"],
+                "timeout":10,"onFailure":"block"}]})"},
+               {"PermissionRequest",
+                R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
+               {"type":"command","command":"txfs","args":["hook","claude-code"],
+                "timeout":10}]})"}},
+          .then =
+              "sessions that begin from now on call the hook; in a project, "
+              "Claude Code first asks whether you trust the directory"};
+}
+
+}  // namespace txfs::cli

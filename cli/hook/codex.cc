@@ -1,0 +1,43 @@
+#include "cli/hook/host_formats.h"
+
+namespace txfs::cli {
+namespace {
+
+HookCall ReadCodex(const Json& input) {
+  HookCall call = ReadCommonCall(input);
+  call.turn = GetBytes(input, "turn_id");
+  return call;
+}
+
+/// Codex runs the call after every answer but a well-formed deny: "allow" and
+/// "ask" count as errors of the hook.
+HookOutput WriteCodex(const HookCall& call, const HookAnswer& answer) {
+  if (call.event == "PermissionRequest") return AnswerPermissionRequest(answer);
+  if (answer.decision < Decision::kAsk) return {};
+  return PrintJson(PreToolUseDocument("deny", answer.reason));
+}
+
+}  // namespace
+
+HookHost CodexHost() {
+  return {.name = "codex",
+          .read = ReadCodex,
+          .write = WriteCodex,
+          .refuse = BlockByExit,
+          .variable = "CODEX_HOME",
+          .user_directory = ".codex",
+          .user_file = "hooks.json",
+          .project_file = ".codex/hooks.json",
+          .events = {{"PreToolUse", R"({"matcher":"Bash|apply_patch","hooks":[
+                       {"type":"command","command":"txfs hook codex",
+                        "timeout":10}]})"},
+                     {"PermissionRequest",
+                      R"({"matcher":"Bash|apply_patch","hooks":[
+                       {"type":"command","command":"txfs hook codex",
+                        "timeout":10}]})"}},
+          .then =
+              "trust the hook in Codex, with the command /hooks: until then "
+              "Codex skips it"};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,64 @@
+#include "cli/hook/host_formats.h"
+#include "cli/hook/tools.h"
+
+namespace txfs::cli {
+namespace {
+
+HookCall ReadCopilot(const Json& input) {
+  HookCall call;
+  // The input does not name its event; this hook is of preToolUse.
+  call.event = "preToolUse";
+  call.session = GetBytes(input, "sessionId");
+  call.directory = GetBytes(input, "cwd");
+  const Json& given = GetMember(input, "toolArgs");
+  const std::string text = GetBytes(input, "toolArgs");
+  const std::string tool = GetBytes(input, "toolName");
+  if (tool.empty()) call.problem = "the call names no tool";
+  // A string with JSON; the cloud agent's SDK has the object itself.
+  const Json parsed = text.empty() ? given : ParseBounded(text);
+  ReadTool(tool, parsed, call);
+  return call;
+}
+
+HookOutput CopilotAnswer(const char* decision, const std::string& reason) {
+  Document document;
+  document["permissionDecision"] = decision;
+  if (!reason.empty()) document["permissionDecisionReason"] = ToUtf8(reason);
+  return PrintJson(document);
+}
+
+/// Versions differ in whether they obey "ask": those that do not run the call.
+HookOutput WriteCopilot(const HookCall&, const HookAnswer& answer) {
+  if (answer.decision >= Decision::kAsk) {
+    return CopilotAnswer("deny", answer.reason);
+  }
+  if (answer.decision == Decision::kSilent) return {};
+  return CopilotAnswer("allow", answer.reason);
+}
+
+HookOutput RefuseCopilot(const std::string& why) {
+  return CopilotAnswer("deny", why);
+}
+
+}  // namespace
+
+HookHost CopilotHost() {
+  return {.name = "copilot",
+          .read = ReadCopilot,
+          .write = WriteCopilot,
+          .refuse = RefuseCopilot,
+          .variable = "COPILOT_HOME",
+          .user_directory = ".copilot",
+          .user_file = "hooks/txfs.json",
+          .project_file = ".github/hooks/txfs.json",
+          .events = {{"preToolUse",
+                      R"({"type":"command","bash":"txfs hook copilot",
+                          "timeoutSec":10})"}},
+          .has_version = true,
+          .then =
+              "sessions that begin from now on call the hook; in a "
+              "repository, Copilot's cloud agent calls it too, and needs "
+              "txfs there"};
+}
+
+}  // namespace txfs::cli

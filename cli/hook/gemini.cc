@@ -1,0 +1,43 @@
+#include "cli/hook/host_formats.h"
+
+namespace txfs::cli {
+namespace {
+
+HookOutput DenyGemini(const std::string& reason) {
+  Document document;
+  document["decision"] = "deny";
+  document["reason"] = ToUtf8(reason);
+  return PrintJson(document);
+}
+
+/// Its documentation has no "ask", and versions that do not know it run the
+/// call.
+HookOutput WriteGemini(const HookCall&, const HookAnswer& answer) {
+  if (answer.decision >= Decision::kAsk) return DenyGemini(answer.reason);
+  Document document = Document::object();
+  if (answer.decision == Decision::kAllow) document["decision"] = "allow";
+  return PrintJson(document);
+}
+
+}  // namespace
+
+HookHost GeminiHost() {
+  return {.name = "gemini",
+          .read = ReadCommonCall,
+          .write = WriteGemini,
+          .refuse = DenyGemini,
+          .variable = nullptr,
+          .user_directory = ".gemini",
+          .user_file = "settings.json",
+          .project_file = ".gemini/settings.json",
+          // The timeout is in milliseconds.
+          .events = {{"BeforeTool",
+                      R"({"matcher":"^(run_shell_command|write_file|replace)$",
+                      "hooks":[{"type":"command","name":"txfs",
+                      "command":"txfs hook gemini","timeout":10000}]})"}},
+          .then =
+              "sessions that begin from now on call the hook; in a project, "
+              "Gemini CLI calls it only in a trusted folder"};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "cli/hook/call_site.h"
+#include "cli/hook/hook_call.h"
+
+namespace txfs::cli {
+
+/// The answer to `call`, whose directory is that of `site` (docs/agents.md,
+/// "Answers").
+[[nodiscard]] HookAnswer JudgeCall(const HookCall& call, CallSite& site);
+
+}  // namespace txfs::cli

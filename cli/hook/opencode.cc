@@ -1,0 +1,79 @@
+#include "cli/hook/host_formats.h"
+#include "cli/hook/tools.h"
+
+namespace txfs::cli {
+namespace {
+
+/// The input is that of the plugin below.
+HookCall ReadOpenCode(const Json& input) {
+  HookCall call;
+  call.event = "tool.execute.before";
+  call.session = GetBytes(input, "sessionID");
+  call.call = GetBytes(input, "callID");
+  call.directory = GetBytes(input, "cwd");
+  const std::string tool = GetBytes(input, "tool");
+  if (tool.empty()) call.problem = "the call names no tool";
+  ReadTool(tool, GetMember(input, "args"), call);
+  return call;
+}
+
+HookOutput OpenCodeAnswer(const char* decision, const std::string& reason) {
+  Document document;
+  document["decision"] = decision;
+  if (!reason.empty()) document["reason"] = ToUtf8(reason);
+  return PrintJson(document);
+}
+
+/// A plugin can refuse a call, and not ask. It takes silence for a failure.
+HookOutput WriteOpenCode(const HookCall&, const HookAnswer& answer) {
+  if (answer.decision >= Decision::kAsk) {
+    return OpenCodeAnswer("deny", answer.reason);
+  }
+  return OpenCodeAnswer("allow", "");
+}
+
+HookOutput RefuseOpenCode(const std::string& why) {
+  return OpenCodeAnswer("deny", why);
+}
+
+constexpr std::string_view kOpenCodePlugin =
+    R"js(// Made by `txfs hook install opencode`; `txfs hook uninstall opencode` removes it.
+import { spawnSync } from "node:child_process"
+
+const judged = new Set(["bash", "edit", "multiedit", "write", "patch", "apply_patch"])
+
+export const Txfs = async ({ directory }) => ({
+  "tool.execute.before": async (input, output) => {
+    if (!judged.has(input.tool)) return
+    const { tool, sessionID, callID } = input
+    const call = { tool, sessionID, callID, args: output.args, cwd: directory }
+    const hook = spawnSync("txfs", ["hook", "opencode"], {
+      input: JSON.stringify(call), encoding: "utf8", cwd: directory, timeout: 10000,
+    })
+    let answer = {}
+    try {
+      answer = JSON.parse(hook.stdout)
+    } catch {}
+    if (answer.decision === "allow") return
+    throw new Error(answer.reason ?? "txfs hook opencode gives no answer; run txfs doctor")
+  },
+})
+)js";
+
+}  // namespace
+
+HookHost OpenCodeHost() {
+  return {.name = "opencode",
+          .read = ReadOpenCode,
+          .write = WriteOpenCode,
+          .refuse = RefuseOpenCode,
+          .variable = "XDG_CONFIG_HOME",
+          .user_directory = ".config",
+          .user_file = "opencode/plugins/txfs.js",
+          .project_file = ".opencode/plugins/txfs.js",
+          .events = {},
+          .program = kOpenCodePlugin,
+          .then = "sessions that begin from now on load the plugin"};
+}
+
+}  // namespace txfs::cli

@@ -1,0 +1,204 @@
+#include "cli/hook/hook.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/hook/install.h"
+#include "cli/hook/tools.h"
+#include "cli/output/json.h"
+#include "temp_tree.h"
+
+namespace txfs::cli {
+namespace {
+
+/// A home without configuration, and a project outside of any workspace.
+class HookTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("HOME", home_.path().c_str(), 1);
+    ::unsetenv("XDG_CONFIG_HOME");
+    ::unsetenv("XDG_STATE_HOME");
+    ::unsetenv("TXFS_RUN");
+  }
+  [[nodiscard]] const std::string& project() const { return project_.path(); }
+
+ private:
+  TempTree home_, project_;
+};
+
+std::string Replaced(std::string text, const std::string& what,
+                     const std::string& by) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos;
+       at += by.size()) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+/// Whether `found` is as `expected`, in which a string that begins with ~ has
+/// only to be contained.
+bool IsAsExpected(const Json& expected, const Json& found) {
+  if (expected.is_object()) {
+    if (!found.is_object() || found.size() != expected.size()) return false;
+    for (const auto& [key, value] : expected.items()) {
+      if (!found.contains(key) || !IsAsExpected(value, found[key])) {
+        return false;
+      }
+    }
+    return true;
+  }
+  const std::string text =
+      expected.is_string() ? expected.get<std::string>() : "";
+  if (!text.starts_with('~')) return expected == found;
+  return found.is_string() && found.get<std::string>().contains(text.substr(1));
+}
+
+TEST_F(HookTest, EachHostGetsTheAnswerThatItObeys) {
+  size_t count = 0;
+  for (const HookHost& host : HookHosts()) {
+    std::ifstream file(TXFS_SOURCE_DIR "/tests/cli/hooks/" +
+                       std::string(host.name) + ".jsonl");
+    for (std::string line; std::getline(file, line); ++count) {
+      const Json fixture = Json::parse(Replaced(line, "@DIR@", project()));
+      const std::string what =
+          std::string(host.name) + ": " + GetBytes(fixture, "is");
+      const HookOutput output =
+          AnswerHook(host, fixture.contains("text") ? GetBytes(fixture, "text")
+                                                    : fixture["in"].dump());
+      const Json& expected = fixture["out"];
+      if (expected.is_null()) {
+        EXPECT_EQ(output.out, "") << what;
+      } else {
+        EXPECT_TRUE(IsAsExpected(expected, ParseStrictly(output.out)))
+            << what << ": " << output.out;
+        EXPECT_EQ(output.out.find('\n'), output.out.size() - 1) << what;
+      }
+      EXPECT_EQ(output.code, GetInt(fixture, "code")) << what;
+      const std::string err = GetBytes(fixture, "err");
+      EXPECT_EQ(output.err.empty(), err.empty()) << what << output.err;
+      EXPECT_TRUE(output.err.contains(err)) << what << output.err;
+    }
+  }
+  EXPECT_GE(count, 55U);
+}
+
+TEST_F(HookTest, ARefusalHasAReasonOnEachHost) {
+  for (const HookHost& host : HookHosts()) {
+    const HookOutput output = host.refuse("because");
+    EXPECT_TRUE((output.out + output.err).contains("because")) << host.name;
+    EXPECT_TRUE(output.code == 0 || !output.err.empty()) << host.name;
+  }
+}
+
+TEST_F(HookTest, BytesThatAreNoTextDoNotBreakTheAnswer) {
+  for (const HookHost& host : HookHosts()) {
+    HookCall call;
+    call.event = host.events.empty() ? "" : host.events.front().name;
+    const HookOutput output =
+        host.write(call, {Decision::kDeny, "a\xFF\"\n\x1B[31m"});
+    EXPECT_TRUE(ParseStrictly(output.out).is_object()) << host.name;
+  }
+}
+
+TEST(HookToolsTest, FindsTheFilesOfAPatch) {
+  const auto files = FilesInPatch(
+      "*** Begin Patch\r\n"
+      "*** Add File: a b.txt\r\n"
+      "+*** Delete File: not.txt\n"
+      " *** Update File: c/d\n"
+      "*** Move to: e\n"
+      "@@\n"
+      "-*** Delete File: nor.txt\n"
+      "*** Delete File: /f\n"
+      "*** End Patch");
+  ASSERT_EQ(files.size(), 3U);
+  EXPECT_EQ(files[0].path, "a b.txt");
+  EXPECT_EQ(files[0].what, FileUse::What::kWrite);
+  EXPECT_EQ(files[1].path, "c/d");
+  EXPECT_EQ(files[1].what, FileUse::What::kMove);
+  EXPECT_EQ(files[1].new_path, "e");
+  EXPECT_EQ(files[2].path, "/f");
+  EXPECT_EQ(files[2].what, FileUse::What::kRemove);
+  EXPECT_TRUE(FilesInPatch("*** Move to: x").empty());
+}
+
+TEST(HookInstallTest, AddsItsEntriesOnceAndTakesBackExactlyThese) {
+  for (const HookHost& host : HookHosts()) {
+    const auto fresh = WithHook(host, std::nullopt);
+    ASSERT_TRUE(fresh) << host.name;
+    const auto again = WithHook(host, *fresh);
+    ASSERT_TRUE(again) << host.name;
+    EXPECT_EQ(*again, *fresh) << host.name;
+    const auto gone = WithoutHook(host, *fresh);
+    ASSERT_TRUE(gone) << host.name;
+    EXPECT_FALSE(gone->has_value()) << host.name << ": " << **gone;
+  }
+}
+
+TEST(HookInstallTest, KeepsOrderAndUnknownMembers) {
+  const std::string settings =
+      "{\n"
+      "    \"z\": 1.5,\n"
+      "    \"hooks\": {\n"
+      "        \"Stop\": [],\n"
+      "        \"PreToolUse\": [\n"
+      "            {\n"
+      "                \"matcher\": \"Bash\",\n"
+      "                \"hooks\": [\n"
+      "                    {\n"
+      "                        \"type\": \"command\",\n"
+      "                        \"command\": \"other\"\n"
+      "                    }\n"
+      "                ]\n"
+      "            }\n"
+      "        ]\n"
+      "    },\n"
+      "    \"a\": \"\xC3\xA9\"\n"
+      "}\n";
+  const HookHost& host = *FindHookHost("claude-code");
+  const auto with = WithHook(host, settings);
+  ASSERT_TRUE(with);
+  EXPECT_TRUE(with->starts_with("{\n    \"z\": 1.5,\n    \"hooks\": {\n"));
+  EXPECT_LT(with->find("\"other\""), with->find("\"claude-code\""));
+  const auto without = WithoutHook(host, *with);
+  ASSERT_TRUE(without && *without);
+  EXPECT_EQ(**without, settings);
+}
+
+TEST(HookInstallTest, ReplacesAnEntryOfAnotherVersion) {
+  const HookHost& host = *FindHookHost("codex");
+  const auto with =
+      WithHook(host,
+               R"({"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[
+          {"type":"command","command":"/usr/bin/txfs hook codex"},
+          {"type":"command","command":"x"}]}]}})");
+  ASSERT_TRUE(with);
+  EXPECT_FALSE(with->contains("/usr/bin/txfs"));
+  EXPECT_TRUE(with->contains("\"x\""));
+  // That of another host is not its own.
+  const std::string gemini =
+      R"({"hooks":{"PreToolUse":[{"hooks":[{"command":"txfs hook gemini"}]}]}})";
+  const auto without = WithoutHook(host, gemini);
+  ASSERT_TRUE(without && *without);
+  EXPECT_EQ(**without, gemini);
+}
+
+TEST(HookInstallTest, RefusesWhatItDoesNotUnderstand) {
+  const HookHost& gemini = *FindHookHost("gemini");
+  for (const char* text :
+       {"", "// a\n{}", "[]", "{\"a\":1,\"a\":2}", "{\"hooks\":[]}",
+        "{\"hooks\":{\"BeforeTool\":{}}}"}) {
+    EXPECT_FALSE(WithHook(gemini, text)) << text;
+  }
+  const HookHost& opencode = *FindHookHost("opencode");
+  EXPECT_FALSE(WithHook(opencode, "export const Mine = 1\n"));
+  EXPECT_FALSE(WithoutHook(opencode, "export const Mine = 1\n"));
+}
+
+}  // namespace
+}  // namespace txfs::cli
