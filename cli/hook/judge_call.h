@@ -1,7 +1,7 @@
 #pragma once
 
-#include "cli/hook/call_site.h"
 #include "cli/hook/hook_call.h"
+#include "cli/run/call_site.h"
 
 namespace txfs::cli {
 

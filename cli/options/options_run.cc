@@ -42,7 +42,7 @@ Status TakeSettle(const std::string& name, Settle& settle) {
 struct RunOptions {
   RunArguments run;
   std::string on_success, on_failure;  ///< "": not given
-  std::string timeout, network, home;
+  std::string timeout, network, home, direct;
   std::string memory, cpu_time, disk;
   bool keep = false, may_not_nest = false, ignores_config = false;
   std::vector<std::string> words;  ///< of the command, before "--"
@@ -251,6 +251,7 @@ Result<RunArguments> ToArguments(RunOptions options,
   TRY(TakeSettle(options.keep ? "keep" : options.on_success, run.on_success));
   TRY(TakeSettle(options.keep ? "keep" : options.on_failure, run.on_failure));
   if (options.may_not_nest) run.may_nest = false;
+  run.direct = options.direct == "auto";
   TRY(TakeTime("--timeout", options.timeout, run.timeout_ms));
   TRY(TakeTime("--cpu-time", options.cpu_time, run.limits.cpu_ms));
   if (!options.memory.empty()) {
@@ -354,6 +355,14 @@ void AddRunCommands(CLI::App& app, Command& command) {
                 "the rest of the machine");
   sub->add_flag("--strict", run.strict,
                 "Roll back if the policy refused an operation (exit code 4)");
+  sub->add_flag("--unjudged", run.unjudged,
+                "Do not ask the rules for commands, which may refuse the "
+                "command (exit code 4)");
+  sub->add_option("--direct", options->direct,
+                  "auto: a command that only reads, by the rules, has no "
+                  "transaction, and nothing to write to; never (default)")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "never"}));
   sub->add_option("--json", run.json, "Write a report to this file")
       ->type_name("FILE");
   sub->add_flag("--no-nested", options->may_not_nest,

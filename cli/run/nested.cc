@@ -342,6 +342,14 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
     if (ended.why == Ended::Why::kTimeout) report.why = "timeout";
     return {};
   };
+  const auto finish = [&] {
+    if (report_file.valid()) {
+      const Status written =
+          WriteReport(report, report_file.get(), arguments.json);
+      if (!written) Say("warning: " + written.error().ToString());
+    }
+    return report.code;
+  };
   const auto validate = [&]() -> Status {
     for (const std::string& validator : arguments.validators) {
       TRY(execute({"sh", "-c", validator}));
@@ -352,6 +360,14 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
     }
     return {};
   };
+  report.judgement = TRY(JudgeRun(context, arguments));
+  if (IsRefused(*report.judgement)) {
+    report.outcome = "refused";
+    report.why = WhyRefused(*report.judgement);
+    report.code = kRefusedCode;
+    SayRefused(arguments, *report.judgement);
+    return finish();
+  }
   NestedRun run = TRY(NestedRun::Begin());
   const Status worked = run.Do([&]() -> Status {
     TRY(execute(arguments.command));
@@ -373,12 +389,7 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
     Say("done in " + Seconds(report.total_ms) +
         "; the run around it decides about the changes");
   }
-  if (report_file.valid()) {
-    const Status written =
-        WriteReport(report, report_file.get(), arguments.json);
-    if (!written) Say("warning: " + written.error().ToString());
-  }
-  return report.code;
+  return finish();
 }
 
 }  // namespace txfs::cli

@@ -77,9 +77,24 @@ Document LimitObject(const RunReport& report) {
   return object;
 }
 
+Document JudgementObject(const RuleVerdict& verdict) {
+  Document object;
+  object["verdict"] = policy::NameOf(verdict.action);
+  object["class"] = policy::NameOf(verdict.consequence);
+  object["rule"] = nullptr;
+  if (!verdict.rule.empty()) object["rule"] = ToUtf8(verdict.rule);
+  object["read_only"] = verdict.reads_only;
+  return object;
+}
+
 Document ToDocument(const RunReport& report) {
   Document document;
   document["command"] = TextList(report.command);
+  document["judgement"] = nullptr;
+  if (report.judgement) {
+    document["judgement"] = JudgementObject(*report.judgement);
+  }
+  document["direct"] = report.direct;
   PutPath(document, "workspace", report.workspace);
   document["transaction"] = report.transaction;
   document["name"] = nullptr;

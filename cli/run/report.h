@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/protocol/judgement.h"
 #include "cli/run/limits.h"
 #include "cli/run/run.h"
 #include "fs/diff/changes.h"
@@ -19,6 +21,8 @@ namespace txfs::cli {
 /// What a run did, and what became of it.
 struct RunReport {
   std::vector<std::string> command;
+  std::optional<RuleVerdict> judgement;  ///< of the rules for commands
+  bool direct = false;                   ///< there was no transaction
   std::string workspace;
   std::string transaction;  ///< id
   std::string name;         ///< of a transaction of its own; may be ""

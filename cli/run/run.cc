@@ -11,6 +11,9 @@
 #include <ranges>
 #include <tuple>
 
+#include "cli/locate/locate.h"
+#include "cli/locate/reach_daemon.h"
+#include "cli/locate/way.h"
 #include "cli/output/conflict_text.h"
 #include "cli/output/errors.h"
 #include "cli/output/limit_text.h"
@@ -18,6 +21,7 @@
 #include "cli/output/summary_format.h"
 #include "cli/output/text.h"
 #include "cli/protocol/runtime_dir.h"
+#include "cli/run/call_site.h"
 #include "cli/run/environment.h"
 #include "cli/run/hidden_paths.h"
 #include "cli/run/home_mount.h"
@@ -125,64 +129,73 @@ std::vector<std::string> Resolved(const Context& context,
   return paths;
 }
 
+/// What the command sees as its workspace, and what is there in truth.
+struct Scene {
+  std::string workspace;
+  std::string mountpoint;
+  bool is_writable = true;
+};
+
 /// The working directory as the command sees it. The caller may stand in
 /// another mount of the workspace than that of the run.
-Result<std::string> DirectoryOf(const Context& context,
-                                const RunTransaction& run) {
+Result<std::string> DirectoryOf(const Context& context, const Scene& scene) {
   const auto around = FindTxfsMount(context.directory);
-  auto below = RelativeTo(context.directory, run.workspace());
-  if (around && around->source == run.workspace()) {
+  auto below = RelativeTo(context.directory, scene.workspace);
+  if (around && around->source == scene.workspace) {
     below = RelativeTo(context.directory, around->mountpoint);
   }
-  if (const auto inside = RelativeTo(context.directory, run.mountpoint())) {
+  if (const auto inside = RelativeTo(context.directory, scene.mountpoint)) {
     below = inside;
   }
-  if (below && IsDirectoryAt(JoinPath(run.mountpoint(), *below))) {
-    return JoinPath(run.workspace(), *below);
+  if (below && IsDirectoryAt(JoinPath(scene.mountpoint, *below))) {
+    return JoinPath(scene.workspace, *below);
   }
   return Fail(ENOENT,
               "the working directory " + PathText(context.directory) +
                   " is not in the transaction of the run",
               "change to a directory that exists there, such as " +
-                  PathText(run.workspace()));
+                  PathText(scene.workspace));
 }
 
 bool IsHiddenFor(const std::string& path, const Sandbox& sandbox,
-                 const RunTransaction& run) {
-  return !IsWithin(path, run.workspace()) &&
+                 const Scene& scene) {
+  return !IsWithin(path, scene.workspace) &&
          std::ranges::any_of(sandbox.hidden, [&](const std::string& hidden) {
            return IsWithin(path, hidden);
          });
 }
 
 Result<Sandbox> MakeSandbox(const Context& context,
-                            const RunArguments& arguments,
-                            const RunTransaction& run, const Home& home,
-                            Environment environment) {
+                            const RunArguments& arguments, const Scene& scene,
+                            const Home& home, Environment environment) {
   Sandbox sandbox;
   sandbox.has_network = arguments.has_network;
   sandbox.may_nest = arguments.may_nest;
   sandbox.memory = arguments.limits.memory;
   sandbox.environment = std::move(environment.variables);
   sandbox.hidden = TRY(HiddenPaths(
-      {.workspace = run.workspace(), .mountpoint = run.mountpoint()},
+      {.workspace = scene.workspace, .mountpoint = scene.mountpoint},
       Resolved(context, arguments.hide), Resolved(context, arguments.show)));
   if (home.mount) {
     sandbox.binds.push_back({home.mountpoint, home.path, true, home.path});
   } else if (!home.path.empty()) {
-    sandbox.binds.push_back({home.path, home.path, arguments.home == "rw"});
+    sandbox.binds.push_back(
+        {home.path, home.path, arguments.home == "rw" && scene.is_writable});
   }
   for (const std::string& path : Resolved(context, arguments.rw)) {
-    if (IsHiddenFor(path, sandbox, run)) {
+    if (IsHiddenFor(path, sandbox, scene)) {
       Say("warning: " + PathText(path) +
           " is hidden, so that nothing is written there; --show shows what is "
           "not txfs's own");
     }
     const bool is_in_home = home.mount && IsWithin(path, home.path);
-    if (!is_in_home) sandbox.binds.push_back({path, path, true});
+    if (!is_in_home) {
+      sandbox.binds.push_back({path, path, scene.is_writable});
+    }
   }
-  sandbox.binds.push_back({run.mountpoint(), run.workspace(), true});
-  sandbox.directory = TRY(DirectoryOf(context, run));
+  sandbox.binds.push_back(
+      {scene.mountpoint, scene.workspace, scene.is_writable});
+  sandbox.directory = TRY(DirectoryOf(context, scene));
   return sandbox;
 }
 
@@ -197,6 +210,13 @@ std::vector<RuleCount> Since(const std::vector<RuleCount>& before,
   return now;
 }
 
+/// Each word after a space.
+std::string CommandText(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += " " + QuoteShell(word);
+  return text;
+}
+
 /// A run from its begin to its end.
 class Run {
  public:
@@ -206,7 +226,19 @@ class Run {
   }
 
   Result<int> Do() {
-    TRY(Begin());
+    TRY(OpenReportFile());
+    report_.timeout_ms = arguments_.timeout_ms;
+    report_.limits = arguments_.limits;
+    report_.judgement = TRY(JudgeRun(context_, arguments_));
+    if (IsRefused(*report_.judgement)) return Refuse();
+    if (const auto scene = TRY(DirectScene())) return WorkDirectly(*scene);
+    if (Status begun = Begin(); !begun) {
+      report_.outcome = "not begun";
+      report_.why = begun.error().message;
+      report_.code = kOwnCode;
+      WriteReportFile();
+      return std::unexpected(std::move(begun).error());
+    }
     Status done = Work();
     home_.mount.reset();
     StopProxy();
@@ -225,11 +257,82 @@ class Run {
   }
 
  private:
-  Status Begin() {
-    if (!arguments_.json.empty()) {
-      report_file_ =
-          TRY(OpenReport(MakeAbsolute(context_.directory, arguments_.json)));
+  Status OpenReportFile() {
+    if (arguments_.json.empty()) return {};
+    report_file_ =
+        TRY(OpenReport(MakeAbsolute(context_.directory, arguments_.json)));
+    return {};
+  }
+
+  int Refuse() {
+    report_.outcome = "refused";
+    report_.why = WhyRefused(*report_.judgement);
+    report_.code = kRefusedCode;
+    SayRefused(arguments_, *report_.judgement);
+    WriteReportFile();
+    return report_.code;
+  }
+
+  /// The workspace as it is for a command that only reads; none: it gets a
+  /// transaction.
+  Result<std::optional<Scene>> DirectScene() {
+    const bool is_asked_for = arguments_.direct && !arguments_.no_sandbox &&
+                              !arguments_.name && arguments_.validators.empty();
+    if (!is_asked_for || !report_.judgement->reads_only) return std::nullopt;
+    TRY(CheckWay("/", context_.directory));
+    const auto around = FindTxfsMount(context_.directory);
+    if (around && (IsDead(*around) || !around->source.starts_with('/'))) {
+      return std::nullopt;
     }
+    Scene scene{.workspace = {}, .mountpoint = {}, .is_writable = false};
+    if (around) {
+      scene.workspace = around->source;
+      scene.mountpoint = around->mountpoint;
+    } else {
+      scene.workspace = TRY(WorkspaceOf(context_.directory));
+      scene.mountpoint =
+          MountpointOf(scene.workspace).value_or(scene.workspace);
+    }
+    return scene;
+  }
+
+  /// The sandbox has nothing to write to, so nothing can be to take back.
+  Result<int> WorkDirectly(const Scene& scene) {
+    report_.direct = true;
+    report_.workspace = scene.workspace;
+    report_.outcome = "unchanged";
+    TRY(RestrictByWorkspace(scene.workspace));
+    home_.path = HomeBeside(scene.workspace);
+    Environment environment = MakeEnvironment(environ, arguments_.env, true);
+    report_.dropped = environment.dropped;
+    sandbox_ = TRY(MakeSandbox(context_, arguments_, scene, home_,
+                               std::move(environment)));
+    TRY(StartProxy());
+    Phase("begin");
+    if (FindsProgram()) {
+      TRY(ExecuteDirectly());
+      Phase("run");
+    }
+    StopProxy();
+    Conclude();
+    return report_.code;
+  }
+
+  Status ExecuteDirectly() {
+    const auto limits = TRY(Limits::Make(
+        arguments_.limits,
+        [](const std::vector<std::string>&) -> Status { return {}; }));
+    RunBounds bounds{.timeout_ms = arguments_.timeout_ms,
+                     .limits = limits.get(),
+                     .needed = {},
+                     .on_pipe = {}};
+    if (proxy_) bounds.needed.push_back(proxy_->process());
+    const Ended ended =
+        TRY(RunSandboxed(sandbox_, arguments_.command, bounds, [](pid_t) {}));
+    return Take(ended, *limits);
+  }
+
+  Status Begin() {
     // Before the command can make links there.
     kept_ = Resolved(context_, arguments_.rw);
     // Both mounts at the same time.
@@ -238,8 +341,6 @@ class Run {
       home_ = TRY(StartHome(arguments_, workspace));
       return {};
     };
-    report_.timeout_ms = arguments_.timeout_ms;
-    report_.limits = arguments_.limits;
     run_ = TRY(RunTransaction::Begin(
         context_, arguments_.name,
         {.command = arguments_.command,
@@ -254,7 +355,9 @@ class Run {
     Environment environment =
         MakeEnvironment(environ, arguments_.env, !arguments_.no_sandbox);
     report_.dropped = environment.dropped;
-    sandbox_ = TRY(MakeSandbox(context_, arguments_, *run_, home_,
+    const Scene scene{.workspace = run_->workspace(),
+                      .mountpoint = run_->mountpoint()};
+    sandbox_ = TRY(MakeSandbox(context_, arguments_, scene, home_,
                                std::move(environment)));
     TRY(StartProxy());
     TRY(PlaceSocket());
@@ -304,21 +407,25 @@ class Run {
     return {};
   }
 
-  Status Work() {
+  /// False: the report says why.
+  bool FindsProgram() {
     const std::string& program = arguments_.command.front();
+    report_.code = FindProgram(sandbox_, program);
+    if (report_.code == 0) return true;
+    report_.why = "cannot run " + program +
+                  (report_.code == kNotFoundCode
+                       ? ": there is no such program in the sandbox"
+                       : ": it is not executable");
+    Say("error: " + report_.why);
+    return false;
+  }
+
+  Status Work() {
     if (arguments_.no_sandbox) {
       Say("warning: without a sandbox, the command can write outside of the "
           "workspace, read credentials and reach the store");
-    } else {
-      report_.code = FindProgram(sandbox_, program);
     }
-    if (report_.code != 0) {
-      report_.why = "cannot run " + program +
-                    (report_.code == kNotFoundCode
-                         ? ": there is no such program in the sandbox"
-                         : ": it is not executable");
-      Say("error: " + report_.why);
-    } else {
+    if (arguments_.no_sandbox || FindsProgram()) {
       const Status executed = Execute(arguments_.command);
       // What the command did there is not in the home itself.
       for (Sandbox::Bind& bind : sandbox_.binds) bind.alike.clear();
@@ -372,6 +479,10 @@ class Run {
                            bounds, on_begin))
             : TRY(RunSandboxed(sandbox_, command, bounds, on_begin));
     if (ended.why != Ended::Why::kLost) TRY(channel->Close());
+    return Take(ended, *limits);
+  }
+
+  Status Take(const Ended& ended, const Limits& limits) {
     if (ended.why == Ended::Why::kLost && proxy_ && proxy_->is_lost()) {
       return Fail(0, "the proxy for --network has died", "try again");
     }
@@ -387,8 +498,8 @@ class Run {
       return std::unexpected(WhyNoSandbox(ended.said, OptionsOnPaths()));
     }
     report_.code = ended.code;
-    if (limits->used().memory != 0) report_.used = limits->used();
-    report_.limits_by = limits->source();
+    if (limits.used().memory != 0) report_.used = limits.used();
+    report_.limits_by = limits.source();
     if (ended.code != 0) report_.why = WhyEnded(ended);
     return {};
   }
@@ -510,11 +621,7 @@ class Run {
 
   [[nodiscard]] std::string Message() const {
     if (!arguments_.message.empty()) return arguments_.message;
-    std::string text = "txfs run:";
-    for (const std::string& word : arguments_.command) {
-      text += " " + QuoteShell(word);
-    }
-    return text;
+    return "txfs run:" + CommandText(arguments_.command);
   }
 
   void Conclude() {
@@ -537,6 +644,10 @@ class Run {
     }
     Say(OutcomeLine(report_));
     if (report_.outcome == "kept") SayHowToGoOn();
+    WriteReportFile();
+  }
+
+  void WriteReportFile() {
     if (!report_file_.valid()) return;
     // The exit code says what became of the transaction.
     const Status written =
@@ -580,6 +691,30 @@ class Run {
 };
 
 }  // namespace
+
+Result<RuleVerdict> JudgeRun(const Context& context,
+                             const RunArguments& arguments) {
+  if (arguments.unjudged) return RuleVerdict();
+  CallSite site(context.directory);
+  const auto confinement = arguments.no_sandbox ? policy::Confinement::kMount
+                                                : policy::Confinement::kRun;
+  return site.JudgeWords(arguments.command, confinement);
+}
+
+bool IsRefused(const RuleVerdict& verdict) {
+  return verdict.action > policy::Action::kAudit;
+}
+
+std::string WhyRefused(const RuleVerdict& verdict) {
+  return verdict.reason + " (rule " + verdict.rule + ")";
+}
+
+void SayRefused(const RunArguments& arguments, const RuleVerdict& verdict) {
+  Say("error: not run:" + CommandText(arguments.command) + ": " +
+      WhyRefused(verdict));
+  Say("hint: " + verdict.suggest +
+      "; `txfs run --unjudged` runs it all the same");
+}
 
 Result<int> RunInTransaction(const Context& context,
                              const RunArguments& arguments) {

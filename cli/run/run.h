@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/locate/context.h"
+#include "cli/protocol/judgement.h"
 #include "cli/run/limits.h"
 #include "journal/support/result.h"
 
@@ -37,10 +38,27 @@ struct RunArguments {
   bool may_nest = false;
   bool no_sandbox = false;
   std::string message;
-  bool strict = false;  ///< a denied operation is a failure
-  std::string json;     ///< file for the report; "": none
+  bool strict = false;    ///< a denied operation is a failure
+  bool unjudged = false;  ///< the rules for commands are not asked
+  /// A command that only reads, by the rules, has no transaction.
+  bool direct = false;
+  std::string json;  ///< file for the report; "": none
   std::vector<TakenSetting> configuration;
 };
+
+/// The exit code of a command that the rules refuse.
+inline constexpr int kRefusedCode = 4;
+
+/// The verdict of the rules for commands on the command of a run; by default
+/// that of no rule.
+Result<RuleVerdict> JudgeRun(const Context& context,
+                             const RunArguments& arguments);
+/// Whether `verdict` keeps a command from running: nobody is there to be asked.
+[[nodiscard]] bool IsRefused(const RuleVerdict& verdict);
+/// "REASON (rule ID)".
+[[nodiscard]] std::string WhyRefused(const RuleVerdict& verdict);
+/// Says why, and what to do instead.
+void SayRefused(const RunArguments& arguments, const RuleVerdict& verdict);
 
 /// Runs a command as one transaction (docs/run.md). Returns the exit code; an
 /// error is one of txfs.

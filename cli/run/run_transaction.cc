@@ -43,32 +43,6 @@ std::optional<std::string> RepositoryAround(const std::string& directory) {
   return std::nullopt;
 }
 
-/// The workspace of a run that stands in no mount.
-Result<std::string> WorkspaceOf(const std::string& directory) {
-  const std::string home = ResolvePath("/", HomeDirectory());
-  const auto known = TRY(FindWorkspace(directory));
-  // A workspace of that size was made for something else.
-  if (known && !IsWithin(home, *known)) return *known;
-  return RepositoryAround(directory).value_or(directory);
-}
-
-/// The mountpoint of the transaction of `workspace` that has no name.
-std::optional<std::string> MountpointOf(const std::string& workspace) {
-  const auto real = ReachWorkspace(workspace);
-  if (!real || !real->record) return std::nullopt;
-  const auto store = OpenStore(*real);
-  if (!store) return std::nullopt;
-  const auto open = ListServed(**store);
-  if (!open) return std::nullopt;
-  for (const ServedTransaction& transaction : *open) {
-    if (transaction.summary.name.empty() &&
-        transaction.daemon == DaemonState::kRunning) {
-      return transaction.address.mountpoint;
-    }
-  }
-  return std::nullopt;
-}
-
 Result<Client> ConnectTo(const std::string& mountpoint) {
   const auto entry = FindTxfsMount(mountpoint);
   if (!entry) return Fail(0, mountpoint + " is not mounted");
@@ -86,6 +60,30 @@ std::vector<std::string> PathsOf(const std::vector<NetChange>& changes) {
 }
 
 }  // namespace
+
+Result<std::string> WorkspaceOf(const std::string& directory) {
+  const std::string home = ResolvePath("/", HomeDirectory());
+  const auto known = TRY(FindWorkspace(directory));
+  // A workspace of that size was made for something else.
+  if (known && !IsWithin(home, *known)) return *known;
+  return RepositoryAround(directory).value_or(directory);
+}
+
+std::optional<std::string> MountpointOf(const std::string& workspace) {
+  const auto real = ReachWorkspace(workspace);
+  if (!real || !real->record) return std::nullopt;
+  const auto store = OpenStore(*real);
+  if (!store) return std::nullopt;
+  const auto open = ListServed(**store);
+  if (!open) return std::nullopt;
+  for (const ServedTransaction& transaction : *open) {
+    if (transaction.summary.name.empty() &&
+        transaction.daemon == DaemonState::kRunning) {
+      return transaction.address.mountpoint;
+    }
+  }
+  return std::nullopt;
+}
 
 std::string WhyKept(const CommitReport& report) {
   return "the transaction had a change of " + PathText(report.depends) +

@@ -24,6 +24,10 @@ struct RunWords {
   RunLimits limits;
   bool clean = false;  ///< only in a transaction that has no changes
 };
+/// The workspace of a run that stands in no mount, but in `directory`.
+Result<std::string> WorkspaceOf(const std::string& directory);
+/// The mountpoint of the transaction of `workspace` that has no name.
+std::optional<std::string> MountpointOf(const std::string& workspace);
 /// Why a commit of a run whose report has `depends` was none.
 [[nodiscard]] std::string WhyKept(const CommitReport& report);
 /// A name for what belongs to one run: kRunPrefix and six characters.

@@ -1,4 +1,4 @@
-#include "cli/hook/call_site.h"
+#include "cli/run/call_site.h"
 
 #include <fcntl.h>
 
@@ -58,6 +58,13 @@ Result<Rules> CallSite::LoadRules() {
   }
   rules_ = TRY(std::move(rules));
   return rules_;
+}
+
+Result<RuleVerdict> CallSite::JudgeWords(const std::vector<std::string>& words,
+                                         policy::Confinement confinement) {
+  CommandStart start = TRY(Start());
+  start.confinement = confinement;
+  return JudgeParts(ReadCommandWords(words, start.shell), start);
 }
 
 Result<RuleVerdict> CallSite::JudgeParts(ShellReading reading,

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/locate/context.h"
 #include "cli/protocol/client.h"
@@ -14,8 +15,9 @@
 
 namespace txfs::cli {
 
-/// The directory in which a call of a tool works: what confines it there, and
-/// the rules. Reaches the daemon of the mount around it on demand.
+/// The directory in which a command, or another tool of an agent, works: what
+/// confines it there, and the rules. Reaches the daemon of the mount around it
+/// on demand.
 class CallSite {
  public:
   /// `directory`: absolute.
@@ -39,6 +41,10 @@ class CallSite {
   /// Why the rules may not be all that hold; "": they are all.
   [[nodiscard]] const std::string& doubt() const { return doubt_; }
 
+  /// The verdict of the rules on a program with its arguments, which will run
+  /// in `confinement`.
+  Result<RuleVerdict> JudgeWords(const std::vector<std::string>& words,
+                                 policy::Confinement confinement);
   /// The verdict of the rules on a command, or on an operation.
   Result<RuleVerdict> JudgeParts(ShellReading reading,
                                  const CommandStart& start);
