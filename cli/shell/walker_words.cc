@@ -7,7 +7,7 @@
 namespace txfs::cli {
 namespace {
 
-using Kind = Letters::Kind;
+using LetterKind = Letters::Kind;
 
 constexpr size_t kMaxFields = 1024;
 constexpr size_t kMaxParameterDepth = 60;
@@ -53,7 +53,8 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
   const Level deeper(nesting_);
   if (IsTooMuch()) return;
   const std::string type = TypeText(part);
-  const Kind kind = in_quotes ? Kind::kQuoted : Kind::kExpanded;
+  const LetterKind kind =
+      in_quotes ? LetterKind::kQuoted : LetterKind::kExpanded;
   if (type == "Lit") {
     const std::string value = GetBytes(part, "Value");
     if (in_quotes) {
@@ -67,7 +68,7 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
     if (GetBool(part, "Dollar")) {
       letters.AddEscaped(value);
     } else {
-      letters.Add(value, Kind::kQuoted);
+      letters.Add(value, LetterKind::kQuoted);
     }
   } else if (type == "DblQuoted") {
     letters.MarkQuoted();
@@ -85,7 +86,7 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
     if (out.literal) {
       letters.Add(WithoutNewlines(*std::move(out.literal)), kind);
     } else {
-      letters.Add(SourceOf(part), Kind::kUnknown);
+      letters.Add(SourceOf(part), LetterKind::kUnknown);
     }
   } else if (type == "ProcSubst") {
     Level script(depth_);
@@ -93,13 +94,13 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
     used.feeders.insert(used.feeders.end(), out.feeders.begin(),
                         out.feeders.end());
     used.reads.insert(used.reads.end(), out.reads.begin(), out.reads.end());
-    letters.Add(SourceOf(part), Kind::kUnknown);
+    letters.Add(SourceOf(part), LetterKind::kUnknown);
     // A file that a script may be read from.
     state_.written[SourceOf(part)] = std::move(out);
   } else {
     Search(part, {}, 0);
     letters.Add(SourceOf(part),
-                type == "ExtGlob" ? Kind::kPlain : Kind::kUnknown);
+                type == "ExtGlob" ? LetterKind::kPlain : LetterKind::kUnknown);
   }
 }
 
@@ -135,11 +136,14 @@ std::optional<Walker::Words> Walker::ValueOf(const std::string& name) const {
 
 void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
                              Flow& used) {
-  const Kind kind = in_quotes ? Kind::kQuoted : Kind::kExpanded;
+  const LetterKind kind =
+      in_quotes ? LetterKind::kQuoted : LetterKind::kExpanded;
   const std::string name = GetBytes(GetMember(part, "Param"), "Value");
   std::optional<Words> value = ValueOf(name);
   if (nesting_ > kMaxParameterDepth) value.reset();
-  const auto unknown = [&]() { letters.Add(SourceOf(part), Kind::kUnknown); };
+  const auto unknown = [&]() {
+    letters.Add(SourceOf(part), LetterKind::kUnknown);
+  };
   if (GetBool(part, "Excl") && value && value->size() == 1 &&
       (*value)[0].known) {
     value = ValueOf((*value)[0].text);
@@ -215,7 +219,7 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
   if (!value) return unknown();
   for (size_t i = 0; i < value->size(); ++i) {
     // "$@" makes several words, as if it was not quoted.
-    if (i > 0) letters.Add(" ", Kind::kExpanded);
+    if (i > 0) letters.Add(" ", LetterKind::kExpanded);
     const policy::Word& word = (*value)[i];
     if (word.known) {
       letters.Add(word.text, kind);
@@ -223,7 +227,7 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
       letters.Add(word.text.substr(0, word.known_prefix), kind);
       letters.Add(
           word.text.substr(std::min(word.known_prefix, word.text.size())),
-          Kind::kUnknown);
+          LetterKind::kUnknown);
     }
   }
 }
