@@ -3,6 +3,16 @@
 namespace txfs::cli {
 namespace {
 
+/// A failure of the hook blocks the call.
+constexpr std::string_view kClaudeBlocking =
+    R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
+       {"type":"command","command":"txfs","args":["hook","claude-code"],
+        "timeout":10,"onFailure":"block"}]})";
+constexpr std::string_view kClaudeElement =
+    R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
+       {"type":"command","command":"txfs","args":["hook","claude-code"],
+        "timeout":10}]})";
+
 HookCall ReadClaudeCode(const Json& input) {
   HookCall call = ReadCommonCall(input);
   call.turn = GetBytes(input, "prompt_id");
@@ -41,15 +51,10 @@ HookHost ClaudeCodeHost() {
           .user_directory = ".claude",
           .user_file = "settings.json",
           .project_file = ".claude/settings.json",
-          .events =
-              {{"PreToolUse",
-                R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
-               {"type":"command","command":"txfs","args":["hook","claude-code"],
-                "timeout":10,"onFailure":"block"}]})"},
-               {"PermissionRequest",
-                R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
-               {"type":"command","command":"txfs","args":["hook","claude-code"],
-                "timeout":10}]})"}},
+          .events = {{"PreToolUse", kClaudeBlocking},
+                     {"PermissionRequest", kClaudeElement},
+                     {"PostToolUse", kClaudeElement}},
+          .end_event = "PostToolUse",
           .then =
               "sessions that begin from now on call the hook; in a project, "
               "Claude Code first asks whether you trust the directory"};

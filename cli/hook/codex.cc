@@ -3,6 +3,10 @@
 namespace txfs::cli {
 namespace {
 
+constexpr std::string_view kCodexElement =
+    R"({"matcher":"Bash|apply_patch","hooks":[
+       {"type":"command","command":"txfs hook codex","timeout":10}]})";
+
 HookCall ReadCodex(const Json& input) {
   HookCall call = ReadCommonCall(input);
   call.turn = GetBytes(input, "turn_id");
@@ -28,16 +32,13 @@ HookHost CodexHost() {
           .user_directory = ".codex",
           .user_file = "hooks.json",
           .project_file = ".codex/hooks.json",
-          .events = {{"PreToolUse", R"({"matcher":"Bash|apply_patch","hooks":[
-                       {"type":"command","command":"txfs hook codex",
-                        "timeout":10}]})"},
-                     {"PermissionRequest",
-                      R"({"matcher":"Bash|apply_patch","hooks":[
-                       {"type":"command","command":"txfs hook codex",
-                        "timeout":10}]})"}},
+          .events = {{"PreToolUse", kCodexElement},
+                     {"PermissionRequest", kCodexElement},
+                     {"PostToolUse", kCodexElement}},
+          .end_event = "PostToolUse",
           .then =
-              "trust the hook in Codex, with the command /hooks: until then "
-              "Codex skips it"};
+              "trust the hooks in Codex, with the command /hooks: until then "
+              "Codex skips them"};
 }
 
 }  // namespace txfs::cli

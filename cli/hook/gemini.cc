@@ -3,6 +3,12 @@
 namespace txfs::cli {
 namespace {
 
+/// The timeout is in milliseconds.
+constexpr std::string_view kGeminiElement =
+    R"({"matcher":"^(run_shell_command|write_file|replace)$","hooks":[
+       {"type":"command","name":"txfs","command":"txfs hook gemini",
+        "timeout":10000}]})";
+
 HookOutput DenyGemini(const std::string& reason) {
   Document document;
   document["decision"] = "deny";
@@ -22,22 +28,20 @@ HookOutput WriteGemini(const HookCall&, const HookAnswer& answer) {
 }  // namespace
 
 HookHost GeminiHost() {
-  return {.name = "gemini",
-          .read = ReadCommonCall,
-          .write = WriteGemini,
-          .refuse = DenyGemini,
-          .variable = nullptr,
-          .user_directory = ".gemini",
-          .user_file = "settings.json",
-          .project_file = ".gemini/settings.json",
-          // The timeout is in milliseconds.
-          .events = {{"BeforeTool",
-                      R"({"matcher":"^(run_shell_command|write_file|replace)$",
-                      "hooks":[{"type":"command","name":"txfs",
-                      "command":"txfs hook gemini","timeout":10000}]})"}},
-          .then =
-              "sessions that begin from now on call the hook; in a project, "
-              "Gemini CLI calls it only in a trusted folder"};
+  return {
+      .name = "gemini",
+      .read = ReadCommonCall,
+      .write = WriteGemini,
+      .refuse = DenyGemini,
+      .variable = nullptr,
+      .user_directory = ".gemini",
+      .user_file = "settings.json",
+      .project_file = ".gemini/settings.json",
+      .events = {{"BeforeTool", kGeminiElement}, {"AfterTool", kGeminiElement}},
+      .end_event = "AfterTool",
+      .then =
+          "sessions that begin from now on call the hook; in a project, "
+          "Gemini CLI calls it only in a trusted folder"};
 }
 
 }  // namespace txfs::cli

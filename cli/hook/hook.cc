@@ -99,7 +99,9 @@ HookOutput AnswerHook(const HookHost& host, std::string_view input) {
   if (call.event.empty() && !host.events.empty()) {
     call.event = host.events.front().name;
   }
-  if (!IsForHook(host, call.event)) return host.write(call, {});
+  if (!IsForHook(host, call.event) || call.event == host.end_event) {
+    return host.write(call, {});
+  }
   if (!call.problem.empty()) return RefuseCall(host, call.problem);
   if (!call.is_judged()) return host.write(call, {});
   return host.write(call, AnswerInDirectory(call));

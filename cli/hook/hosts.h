@@ -33,6 +33,8 @@ struct HookHost {
     std::string_view element;
   };
   std::vector<Event> events;
+  /// The event after a call, of which the end is marked; "": none.
+  std::string_view end_event = {};
   bool has_version = false;  ///< the file has "version": 1
   std::string_view program = {};
   std::string_view then;  ///< what the host asks for after an installation

@@ -63,11 +63,15 @@ HookAnswer AnswerTo(const RuleVerdict& verdict, bool is_free,
   if (verdict.action == Action::kDeny) {
     return {Decision::kDeny, ReasonOf(verdict)};
   }
-  if (verdict.action > Action::kAudit) {
+  if (verdict.action >= Action::kHook) {
     return {Decision::kAsk, ReasonOf(verdict)};
   }
   if (!doubt.empty()) return AskBecause(doubt);
-  if (is_free) return {Decision::kAllow, "txfs can take it back"};
+  // What is held at the commit runs, and the host may ask about it: it could be
+  // a setting that the host reads in the mount.
+  if (is_free && verdict.action <= Action::kAudit) {
+    return {Decision::kAllow, "txfs can take it back"};
+  }
   return {Decision::kSilent, ""};
 }
 

@@ -7,7 +7,7 @@ namespace {
 /// The input is that of the plugin below.
 HookCall ReadOpenCode(const Json& input) {
   HookCall call;
-  call.event = "tool.execute.before";
+  call.event = GetBytes(input, "event");
   call.session = GetBytes(input, "sessionID");
   call.call = GetBytes(input, "callID");
   call.directory = GetBytes(input, "cwd");
@@ -42,22 +42,27 @@ import { spawnSync } from "node:child_process"
 
 const judged = new Set(["bash", "edit", "multiedit", "write", "patch", "apply_patch"])
 
-export const Txfs = async ({ directory }) => ({
-  "tool.execute.before": async (input, output) => {
-    if (!judged.has(input.tool)) return
-    const { tool, sessionID, callID } = input
-    const call = { tool, sessionID, callID, args: output.args, cwd: directory }
-    const hook = spawnSync("txfs", ["hook", "opencode"], {
-      input: JSON.stringify(call), encoding: "utf8", cwd: directory, timeout: 10000,
+export const Txfs = async ({ directory }) => {
+  const hook = (event, { tool, sessionID, callID }, args) =>
+    spawnSync("txfs", ["hook", "opencode"], {
+      input: JSON.stringify({ event, tool, sessionID, callID, args, cwd: directory }),
+      encoding: "utf8", cwd: directory, timeout: 10000,
     })
-    let answer = {}
-    try {
-      answer = JSON.parse(hook.stdout)
-    } catch {}
-    if (answer.decision === "allow") return
-    throw new Error(answer.reason ?? "txfs hook opencode gives no answer; run txfs doctor")
-  },
-})
+  return {
+    "tool.execute.before": async (input, output) => {
+      if (!judged.has(input.tool)) return
+      let answer = {}
+      try {
+        answer = JSON.parse(hook("tool.execute.before", input, output.args).stdout)
+      } catch {}
+      if (answer.decision === "allow") return
+      throw new Error(answer.reason ?? "txfs hook opencode gives no answer; run txfs doctor")
+    },
+    "tool.execute.after": async (input) => {
+      if (judged.has(input.tool)) hook("tool.execute.after", input, input.args)
+    },
+  }
+}
 )js";
 
 }  // namespace
@@ -72,6 +77,7 @@ HookHost OpenCodeHost() {
           .user_file = "opencode/plugins/txfs.js",
           .project_file = ".opencode/plugins/txfs.js",
           .events = {},
+          .end_event = "tool.execute.after",
           .program = kOpenCodePlugin,
           .then = "sessions that begin from now on load the plugin"};
 }

@@ -175,7 +175,7 @@ mkdir .codex
 printf '{\n  "x": [1, 2],\n  "hooks": {"Stop": [{"hooks": []}]}\n}\n' >.codex/hooks.json
 chmod 640 .codex/hooks.json
 txfs hook install codex --project >/dev/null 2>&1
-equal '["x", "hooks"] ["Stop", "PreToolUse", "PermissionRequest"] 640' \
+equal '["x", "hooks"] ["Stop", "PreToolUse", "PermissionRequest", "PostToolUse"] 640' \
   "$(python3 -c 'import json; d = json.load(open(".codex/hooks.json")); print(json.dumps(list(d)), json.dumps(list(d["hooks"])))') $(stat -c %a .codex/hooks.json)" \
   "members and mode"
 txfs hook uninstall codex --project >/dev/null
