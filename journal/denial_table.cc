@@ -1,5 +1,7 @@
 #include "journal/denial_table.h"
 
+#include <algorithm>
+
 #include "journal/db.h"
 
 namespace txfs {
@@ -56,12 +58,36 @@ void CutDenial(Change& denial) {
 
 void DenialTable::Load(LogEntry entry) {
   by_content_[ContentOf(entry.change)] = entry.lsn;
-  entries_[entry.lsn] = std::move(entry);
+  Insert(std::move(entry));
 }
 
 void DenialTable::Load(DeniedRule rule) {
   const RuleKey key{rule.policy, rule.rule};
   rules_[key] = std::move(rule);
+}
+
+void DenialTable::Insert(LogEntry entry) {
+  Evidence& evidence = evidence_[KeyOf(entry)];
+  const auto first = entries_.find(evidence.first);
+  if (first == entries_.end() || entry.first < first->second.first) {
+    evidence.first = entry.lsn;
+  }
+  evidence.lsns.insert(entry.lsn);
+  entries_[entry.lsn] = std::move(entry);
+}
+
+void DenialTable::Drop() {
+  const auto most = std::ranges::max_element(
+      evidence_, {}, [](const auto& rule) { return rule.second.lsns.size(); });
+  Evidence& evidence = most->second;
+  auto victim = evidence.lsns.begin();
+  if (*victim == evidence.first && evidence.lsns.size() > 1) ++victim;
+  // More rules than entries: of one that has only its last denial, that goes.
+  const Lsn lsn = *victim;
+  by_content_.erase(ContentOf(entries_.at(lsn).change));
+  evidence.lsns.erase(victim);
+  if (evidence.lsns.empty()) evidence_.erase(most);
+  entries_.erase(lsn);
 }
 
 void DenialTable::Count(const Change& denial) {
@@ -89,12 +115,13 @@ void DenialTable::Add(Lsn lsn, Change denial) {
     const auto before = entries_.extract(same->second);
     entry.count += before.mapped().count;
     entry.first = before.mapped().first;
+    Evidence& evidence = evidence_[KeyOf(entry)];
+    evidence.lsns.erase(same->second);
+    if (evidence.first == same->second) evidence.first = lsn;
     same->second = lsn;
   }
-  entries_[lsn] = std::move(entry);
-  if (entries_.size() <= kMaxEntries) return;
-  by_content_.erase(ContentOf(entries_.begin()->second.change));
-  entries_.erase(entries_.begin());
+  Insert(std::move(entry));
+  if (entries_.size() > kMaxEntries) Drop();
 }
 
 void DenialTable::SaveTo(Tables& tables, const DenialTable& before) const {

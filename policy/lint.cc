@@ -30,13 +30,23 @@ bool Asks(const Rule& rule) {
   return rule.action == Action::kHook || rule.action == Action::kAsk;
 }
 
+/// Whether `rule` is judged at another moment than `other`, so that neither
+/// decides for the other; what is refused never comes to a commit.
+bool IsApart(const Rule& rule, const Rule& other) {
+  const bool holds = rule.action == Action::kHold;
+  const bool other_holds = other.action == Action::kHold;
+  return (holds || other_holds) && rule.action != Action::kDeny &&
+         !(holds && other_holds && rule.content == ContentKind::kAny);
+}
+
 /// The rule because of which `rules[i]` never decides; or null.
 const Rule* FindShadow(std::span<const Rule> rules, size_t i) {
   for (size_t k = 0; k < rules.size(); ++k) {
     const bool goes_before = rules[k].action > rules[i].action ||
                              (rules[k].action == rules[i].action && k < i);
     const bool both_count = Asks(rules[k]) && Asks(rules[i]);
-    if (goes_before && !both_count && Covers(rules[k], rules[i])) {
+    if (goes_before && !both_count && !IsApart(rules[k], rules[i]) &&
+        Covers(rules[k], rules[i])) {
       return &rules[k];
     }
   }

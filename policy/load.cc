@@ -108,7 +108,7 @@ class FileLoader {
     rule.id = TRY(ReadId(section));
     const std::string name = TRY(section.Text("action", NameOf(action_)));
     const auto action = ActionNamed(name);
-    if (!action) {
+    if (!action || *action == Action::kHold) {
       return section.Wrong("action", "is " + Quoted(name),
                            "deny, ask, hook, audit or allow");
     }
@@ -131,7 +131,9 @@ class FileLoader {
   Result<Action> ReadAction(const Section& section, Action otherwise) const {
     const std::string name = TRY(section.Text("action", NameOf(otherwise)));
     const auto action = ActionNamed(name);
-    if (action && *action != Action::kAllow) return *action;
+    const bool is_one =
+        action && *action != Action::kAllow && *action != Action::kHold;
+    if (is_one) return *action;
     return section.Wrong("action", "is " + Quoted(name),
                          "deny, ask, hook or audit");
   }
@@ -169,14 +171,14 @@ class FileLoader {
   Result<Rule> ReadRule(const toml::table& table) {
     const Section section(file_, "[[fs]]", table);
     TRY(section.CheckKeys({"id", "ops", "path", "layer", "type", "exe", "uid",
-                           "unless", "action", "errno", "reason", "suggest",
-                           "nocase", "with_directory", "match", "not_match"}));
+                           "unless", "action", "at", "content", "errno",
+                           "reason", "suggest", "nocase", "with_directory",
+                           "match", "not_match"}));
     Rule rule;
     rule.place = section.place();
     rule.id = TRY(ReadId(section));
     rule.ops = TRY(ReadOps(section));
-    rule.action = TRY(ReadAction(section, action_));
-    rule.error = TRY(ReadErrno(section, error_));
+    TRY(ReadMoment(section, rule));
     rule.reason = TRY(section.RequiredText("reason"));
     rule.suggest = TRY(section.RequiredText("suggest"));
     const bool nocase = rule.nocase = TRY(section.Flag("nocase", false));
@@ -191,6 +193,48 @@ class FileLoader {
     }
     rule.examples = TRY(ReadExamples(section, rule));
     return rule;
+  }
+
+  /// A rule at the commit holds: it has no action and no error.
+  Status ReadMoment(const Section& section, Rule& rule) const {
+    const std::string moment = TRY(section.Text("at", "operation"));
+    if (moment == "operation") {
+      if (section.Has("content")) {
+        return section.Wrong("content", "is given for a rule at the operation",
+                             "it only in a rule with at = \"commit\"");
+      }
+      rule.action = TRY(ReadAction(section, action_));
+      rule.error = TRY(ReadErrno(section, error_));
+      return {};
+    }
+    if (moment != "commit") {
+      return section.Wrong("at", "is " + Quoted(moment), "operation or commit");
+    }
+    for (const std::string_view key : {"action", "errno"}) {
+      if (!section.Has(key)) continue;
+      return section.Wrong(key, "is given for a rule with at = \"commit\"",
+                           "none: such a rule holds what it matches");
+    }
+    TRY(CheckHasNoProgram(section));
+    rule.action = Action::kHold;
+    const std::string content = TRY(section.Text("content", "any"));
+    const auto kind = ContentKindNamed(content);
+    if (!kind) {
+      return section.Wrong("content", "is " + Quoted(content),
+                           "any, git-config, git-file or python-path");
+    }
+    rule.content = *kind;
+    return {};
+  }
+
+  /// What a commit brings, no single program or user has done.
+  static Status CheckHasNoProgram(const Section& section) {
+    for (const std::string_view key : {"exe", "uid"}) {
+      if (!section.Has(key)) continue;
+      return section.Wrong(key, "is given for a rule with at = \"commit\"",
+                           "none: a commit has the work of all programs");
+    }
+    return {};
   }
 
   Result<std::vector<Condition>> ReadExceptions(const Section& section,
@@ -211,6 +255,7 @@ class FileLoader {
       }
       const Section exception(file_, "unless of " + rule.id, *table);
       TRY(exception.CheckKeys({"path", "layer", "type", "exe", "uid"}));
+      if (rule.action == Action::kHold) TRY(CheckHasNoProgram(exception));
       exceptions.push_back(TRY(ReadCondition(exception, nocase)));
       TRY(CheckLayer(exception, exceptions.back(), rule.ops));
     }

@@ -10,8 +10,8 @@
 namespace txfs::policy {
 namespace {
 
-constexpr std::array<std::string_view, 5> kActions{"allow", "audit", "hook",
-                                                   "ask", "deny"};
+constexpr std::array<std::string_view, 6> kActions{"allow", "audit", "hold",
+                                                   "hook",  "ask",   "deny"};
 
 std::string_view Relative(std::string_view exe) {
   return exe.starts_with('/') ? exe.substr(1) : exe;

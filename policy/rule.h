@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/content.h"
 #include "policy/event.h"
 #include "policy/glob.h"
 
@@ -25,6 +26,7 @@ struct Place {
 enum class Action : uint8_t {
   kAllow,
   kAudit,  ///< allowed, and recorded in the log
+  kHold,   ///< allowed and recorded; a commit stops until a user accepts it
   kHook,   ///< a program decides
   kAsk,    ///< a person decides
   kDeny,
@@ -67,6 +69,8 @@ struct Rule {
   /// if it matches both of their paths.
   bool with_directory = true;
   Action action = Action::kDeny;
+  /// kHold: which content of a file is held.
+  ContentKind content = ContentKind::kAny;
   int error = EPERM;
   std::string reason;   ///< for users and agents
   std::string suggest;  ///< what to do instead

@@ -91,6 +91,10 @@ std::string_view Decides(const Rule& rule) {
     return "The operation waits until a user approves it. ";
   if (rule.action == Action::kHook)
     return "A program decides about the operation. ";
+  if (rule.action == Action::kHold) {
+    return "The operation is allowed. A user must accept the change before it "
+           "is committed. ";
+  }
   return "";
 }
 
@@ -119,8 +123,10 @@ std::string Paragraph(const Rule& rule) {
   text += "Applies to " + What(rule.when);
   if (rule.nocase) text += ", in any letter case";
   if (IsForSome(rule.when)) text += ", for some programs or users";
-  text +=
-      ": " + OpsOf(rule.ops) + " (" + std::string(ErrorName(rule.error)) + ")";
+  text += ": " + OpsOf(rule.ops);
+  if (rule.action != Action::kHold) {
+    text += " (" + std::string(ErrorName(rule.error)) + ")";
+  }
   if (!rule.with_directory)
     text += "; directories that contain it may be moved";
   text += ".\n\n" + ExceptionsOf(rule);

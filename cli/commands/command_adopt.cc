@@ -172,11 +172,9 @@ void Judge(const Rules& rules, Adopted& adopted) {
     }
     for (const policy::Proposal& proposal : ProposalsOf(change)) {
       const policy::Verdict verdict = policy::Explain(*rules, proposal).verdict;
-      // Nobody is there who could be asked.
-      const bool refused = verdict.action == policy::Action::kDeny ||
-                           verdict.action == policy::Action::kAsk ||
-                           verdict.action == policy::Action::kHook;
-      if (!refused) continue;
+      // Nobody is there who could be asked, and what another machine made is
+      // looked at there.
+      if (verdict.action <= policy::Action::kAudit) continue;
       adopted.refused.push_back(
           {&change, verdict.rule->id, verdict.rule->reason});
       break;

@@ -1,13 +1,36 @@
+#include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "cli/commands/commands.h"
 #include "cli/diff/diff_format.h"
 #include "cli/diff/diff_print.h"
 #include "cli/locate/locate.h"
 #include "cli/output/errors.h"
+#include "cli/output/held_text.h"
 #include "cli/output/output.h"
+#include "cli/rules/policy_rules.h"
 
 namespace txfs::cli {
+namespace {
+
+/// Those of `changes` that a commit of `below` would hold.
+Status KeepHeld(Client& client, const std::vector<std::string>& below,
+                std::vector<NetChange>& changes) {
+  const HeldReport held = TRY(client.Plan({.paths = below})).held;
+  std::set<std::string> paths;
+  for (const HeldChange& each : held.changes) {
+    paths.insert(each.path);
+    if (!each.old_path.empty()) paths.insert(each.old_path);
+  }
+  std::erase_if(changes, [&](const NetChange& change) {
+    return !paths.contains(change.path) && !paths.contains(change.old_path);
+  });
+  SayHeld(held, HeldLines::kLeftOut);
+  return {};
+}
+
+}  // namespace
 
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
   if (arguments.since && arguments.since->empty()) {
@@ -18,9 +41,20 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
     return Fail(ErrorKind::kUsage, 0, "--since and --call exclude each other",
                 "omit one of them");
   }
+  if (arguments.held && (arguments.since || arguments.call)) {
+    return Fail(ErrorKind::kUsage, 0,
+                "--held does not go with --since or --call: a commit has all "
+                "changes",
+                "leave these out");
+  }
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, arguments.paths));
-  Client client = TRY(ConnectFlushed(place, WhatWaits::kGoOnWaiting));
+  Rules rules;
+  if (arguments.held && place.daemon != DaemonState::kRunning) {
+    rules = TRY(RulesOfNextMount(place.real));
+  }
+  Client client =
+      TRY(ConnectFlushed(place, WhatWaits::kGoOnWaiting, std::move(rules)));
   std::optional<std::string> since = arguments.since;
   std::string until;
   if (arguments.call) {
@@ -38,6 +72,7 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
     return std::string();
   };
   std::vector<NetChange> net = TRY(client.Changes(true, below, since, until));
+  if (arguments.held) TRY(KeepHeld(client, below, net));
   const bool is_patch = !arguments.json && !arguments.style.name_status;
   auto closed = TakeClosed(net, [&](const ChangeSide& side, bool before) {
     return client.ProbeContent(side, before, since, until);

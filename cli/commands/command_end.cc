@@ -6,6 +6,7 @@
 #include "cli/locate/locate.h"
 #include "cli/output/conflict_text.h"
 #include "cli/output/errors.h"
+#include "cli/output/held_text.h"
 #include "cli/output/json.h"
 #include "cli/output/limit_text.h"
 #include "cli/output/output.h"
@@ -46,6 +47,8 @@ Document CommitDocument(const CommitReply& reply) {
   if (!reply.next.empty() && committed) document["next"] = reply.next;
   document["conflicts"] = ConflictDocuments(reply.report.conflicts);
   document["limits"] = LimitDocuments(reply.report.limits);
+  document["held"] = HeldDocuments(reply.report.held);
+  document["held_left"] = reply.report.held.left;
   document["resolved"] = ConflictDocuments(reply.report.resolved);
   document["withheld"] = Sentences(reply.report.withheld);
   document["savepoints_dropped"] = Sentences(reply.report.savepoints);
@@ -123,7 +126,7 @@ std::string HintOf(const CommitArguments& arguments,
          "diff` shows the transaction's side";
 }
 
-/// The command again, but for --accept.
+/// The command again, but for --accept and --without-held.
 CommitCommand CommandOf(const CommitArguments& arguments) {
   CommitCommand command;
   if (arguments.on_conflict != "fail")
@@ -151,12 +154,15 @@ std::string VerbOf(const CommitReport& report) {
   return report.finished.empty() ? "was" : "else was";
 }
 
-Result<int> ReportLimits(const CommitReply& reply,
-                         const CommitArguments& arguments, Output& output) {
+Result<int> ReportStopped(const CommitReply& reply,
+                          const CommitArguments& arguments, Output& output) {
+  if (!arguments.json && reply.report.held.stops()) {
+    SayHeld(reply.report.held);
+  }
   if (arguments.json) output.Write(Dump(CommitDocument(reply), 2) + "\n");
   TRY(output.Finish());
-  return LimitError(VerbOf(reply.report), reply.report.limits,
-                    CommandOf(arguments));
+  return StopError(VerbOf(reply.report), reply.report.limits, reply.report.held,
+                   CommandOf(arguments));
 }
 
 /// Where nothing is mounted, the rules that the next mount will find: whoever
@@ -175,16 +181,39 @@ Result<int> ReportConflicts(const CommitReply& reply,
   return ConflictError(VerbOf(reply.report), arguments, conflicts);
 }
 
+/// What a user accepts: ids of limits and rules, and paths of the workspace.
+struct Accepted {
+  std::vector<std::string> ids, paths;
+};
+
+Result<Accepted> SplitAccepted(const Context& context, const Place& place,
+                               const std::vector<std::string>& words) {
+  const auto is_in_id = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  Accepted accepted;
+  std::vector<std::string> paths;
+  for (const std::string& word : words) {
+    const bool is_id = std::ranges::all_of(word, is_in_id);
+    (is_id ? accepted.ids : paths).push_back(word);
+  }
+  accepted.paths = TRY(RelativePaths(context, place, paths));
+  return accepted;
+}
+
 Result<CommitReply> CommitWithProgress(Client& client,
                                        const CommitArguments& arguments,
-                                       std::vector<std::string> paths) {
+                                       std::vector<std::string> paths,
+                                       const Accepted& accepted) {
   ProgressLine line(STDERR_FILENO);
   const CommitRequest request{
       .message = arguments.message,
       .paths = std::move(paths),
       .on_conflict = OnConflictFromName(arguments.on_conflict),
       .markers = arguments.markers,
-      .accepted = arguments.accepted};
+      .accepted = accepted.ids,
+      .accepted_paths = accepted.paths,
+      .without_held = arguments.without_held};
   return client.Commit(request,
                        [&](size_t done, size_t all) { line.Show(done, all); });
 }
@@ -197,14 +226,19 @@ Document PlanDocument(const PlanReport& plan) {
   document["steps"] = Sentences(plan.steps);
   document["conflicts"] = ConflictDocuments(plan.conflicts);
   document["limits"] = LimitDocuments(plan.limits);
+  document["held"] = HeldDocuments(plan.held);
+  document["held_left"] = plan.held.left;
   document["withheld"] = Sentences(plan.withheld);
   return document;
 }
 
 Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
-                   const CommitArguments& arguments) {
+                   const Accepted& accepted, const CommitArguments& arguments) {
   const PlanReport plan =
-      TRY(client.Plan({.paths = paths, .accepted = arguments.accepted}));
+      TRY(client.Plan({.paths = paths,
+                       .accepted = accepted.ids,
+                       .accepted_paths = accepted.paths,
+                       .without_held = arguments.without_held}));
   Output output;
   if (arguments.json) {
     output.Write(Dump(PlanDocument(plan), 2) + "\n");
@@ -217,13 +251,16 @@ Result<int> DryRun(Client& client, const std::vector<std::string>& paths,
     }
     SayConflicts(plan.conflicts);
     SayExceeded(plan.limits);
+    if (plan.held.stops()) SayHeld(plan.held);
+    SayHeldOutcome(plan.held);
   }
   TRY(output.Finish());
   if (!plan.conflicts.empty()) {
     return ConflictError("would be", arguments, plan.conflicts);
   }
-  if (AnyStops(plan.limits))
-    return LimitError("would be", plan.limits, CommandOf(arguments));
+  if (AnyStops(plan.limits) || plan.held.stops()) {
+    return StopError("would be", plan.limits, plan.held, CommandOf(arguments));
+  }
   return 0;
 }
 
@@ -234,6 +271,11 @@ Status CheckArguments(const CommitArguments& arguments) {
                 "add --on-conflict=merge, or leave --markers out");
   }
   if (arguments.on_conflict == "fail") return {};
+  if (arguments.without_held) {
+    return Fail(ErrorKind::kUsage, 0,
+                "--on-conflict works only for a commit of everything",
+                "leave --without-held out, and accept what is held");
+  }
   if (arguments.dry_run) {
     return Fail(
         ErrorKind::kUsage, 0,
@@ -255,12 +297,15 @@ Result<int> RunCommit(const Context& context,
   TRY(CheckArguments(arguments));
   const Place place = TRY(Locate(context));
   const auto paths = TRY(RelativePaths(context, place, arguments.paths));
+  const Accepted accepted =
+      TRY(SplitAccepted(context, place, arguments.accepted));
   Rules rules = TRY(RulesOfCommit(place));
   const auto what_waits =
       arguments.dry_run ? WhatWaits::kGoOnWaiting : WhatWaits::kDenied;
   Client client = TRY(ConnectFlushed(place, what_waits, std::move(rules)));
-  if (arguments.dry_run) return DryRun(client, paths, arguments);
-  const CommitReply reply = TRY(CommitWithProgress(client, arguments, paths));
+  if (arguments.dry_run) return DryRun(client, paths, accepted, arguments);
+  const CommitReply reply =
+      TRY(CommitWithProgress(client, arguments, paths, accepted));
   LookUpMoved(place, client);
   if (!arguments.json) {
     SayFinishedPart(reply.report);
@@ -270,10 +315,13 @@ Result<int> RunCommit(const Context& context,
   if (!reply.report.conflicts.empty()) {
     return ReportConflicts(reply, arguments, output);
   }
-  if (AnyStops(reply.report.limits)) {
-    return ReportLimits(reply, arguments, output);
+  if (AnyStops(reply.report.limits) || reply.report.held.stops()) {
+    return ReportStopped(reply, arguments, output);
   }
-  if (!arguments.json) SayExceeded(reply.report.limits);
+  if (!arguments.json) {
+    SayExceeded(reply.report.limits);
+    SayHeldOutcome(reply.report.held);
+  }
   for (const Conflict& conflict : reply.report.resolved) {
     if (!arguments.json) Say("resolved: " + ConflictText(conflict));
   }

@@ -45,7 +45,9 @@ struct CommitArguments {
   bool dry_run = false;
   std::string on_conflict = "fail";
   bool markers = false;
-  std::vector<std::string> accepted;  ///< ids of limits
+  /// Ids of limits and rules, and paths.
+  std::vector<std::string> accepted;
+  bool without_held = false;
   bool json = false;
 };
 Result<int> RunCommit(const Context& context, const CommitArguments& arguments);
@@ -101,6 +103,7 @@ struct DiffArguments {
   bool no_pager = false;
   std::optional<std::string> since;  ///< a savepoint
   std::optional<std::string> call;   ///< only the changes of this call
+  bool held = false;                 ///< only what rules at the commit hold
 };
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
 

@@ -20,6 +20,8 @@ void AddDiff(CLI::App& app, Command& command) {
       ->type_name("SAVEPOINT");
   sub->add_option("--call", diff->call, "Show only the changes of this call")
       ->type_name("ID");
+  sub->add_flag("--held", diff->held,
+                "Show only changes that rules hold for review at the commit");
   sub->callback([&command, diff] {
     command.takes_trailing = true;
     command.run = [diff](const Context& context) {
@@ -222,10 +224,14 @@ void AddCommit(CLI::App& app, Command& command) {
                 "With merge: write conflict markers into files where both "
                 "sides changed the same lines");
   sub->add_option("--accept", commit->accepted,
-                  "Allow the commit to exceed the limit with this id; repeat "
+                  "Commit what this rule holds, what is held at or below this "
+                  "path, or more than the limit with this id allows; repeat "
                   "the option for more")
-      ->type_name("ID")
+      ->type_name("RULE|PATH")
       ->allow_extra_args(false);
+  sub->add_flag("--without-held", commit->without_held,
+                "Commit everything else, and leave what rules hold in the "
+                "transaction");
   sub->add_flag("--dry-run", commit->dry_run,
                 "Print the steps of the commit, and change nothing");
   sub->add_flag("--json", commit->json, "Print the outcome as JSON");

@@ -1,6 +1,10 @@
 #include "cli/output/limit_text.h"
 
+#include <set>
+#include <utility>
+
 #include "cli/output/errors.h"
+#include "cli/output/held_text.h"
 #include "cli/output/text.h"
 #include "policy/words.h"
 
@@ -44,22 +48,33 @@ void SayExceeded(const std::vector<LimitExcess>& limits) {
   }
 }
 
-std::unexpected<Error> LimitError(const std::string& verb,
-                                  const std::vector<LimitExcess>& limits,
-                                  const CommitCommand& again) {
+std::unexpected<Error> StopError(const std::string& verb,
+                                 const std::vector<LimitExcess>& limits,
+                                 const HeldReport& held,
+                                 const CommitCommand& again) {
   std::string why;
-  std::string command = "txfs commit" + again.options;
+  std::string accepts;
   for (const LimitExcess& limit : limits) {
     if (limit.stops()) {
       why +=
           (why.empty() ? "" : "; and ") + Sentence(limit) + ": " + limit.reason;
     }
-    if (limit.stops() || limit.accepted) command += " --accept " + limit.id;
+    if (limit.stops() || limit.accepted) accepts += " --accept " + limit.id;
   }
-  command += again.paths;
-  return Fail(
-      ErrorKind::kVetoed, 0, "nothing " + verb + " committed: " + why,
-      "`txfs diff` shows the changes; to commit them, run `" + command + "`");
+  std::set<std::string> rules;
+  for (const HeldChange& change : held.changes) rules.insert(change.rule);
+  for (const std::string& rule : rules) accepts += " --accept " + rule;
+  if (held.stops()) why += (why.empty() ? "" : "; and ") + HeldCount(held);
+  const std::string command = "txfs commit" + again.options;
+  std::string hint = held.stops() ? "`txfs diff --held` shows what is held; "
+                                  : "`txfs diff` shows the changes; ";
+  hint += "to commit them, run `" + command + accepts + again.paths + "`";
+  if (held.stops()) {
+    hint += "; to commit everything else, `" + command + " --without-held" +
+            again.paths + "`";
+  }
+  return Fail(ErrorKind::kVetoed, 0, "nothing " + verb + " committed: " + why,
+              std::move(hint));
 }
 
 std::string MomentText(const policy::Limit& limit) {

@@ -5,6 +5,7 @@
 
 #include "cli/output/json.h"
 #include "fs/planning/commit_limits.h"
+#include "fs/planning/held.h"
 #include "journal/support/result.h"
 #include "policy/limit.h"
 
@@ -20,11 +21,12 @@ struct CommitCommand {
 };
 
 /// The error that nothing `verb` ("was", "would be") committed, with the
-/// reasons: kVetoed. At least one of `limits` stops the commit. `again`: the
-/// command.
-std::unexpected<Error> LimitError(const std::string& verb,
-                                  const std::vector<LimitExcess>& limits,
-                                  const CommitCommand& again);
+/// reasons: kVetoed. At least one of `limits`, or `held`, stops the commit.
+/// `again`: the command.
+std::unexpected<Error> StopError(const std::string& verb,
+                                 const std::vector<LimitExcess>& limits,
+                                 const HeldReport& held,
+                                 const CommitCommand& again);
 /// "commit", "operation" or "operation, within 10 s".
 [[nodiscard]] std::string MomentText(const policy::Limit& limit);
 /// The form of `policy show --json` (txfs(1)). Leaves out exceptions, which

@@ -103,7 +103,9 @@ Result<CommitReply> Client::Commit(const CommitRequest& request,
        {"paths", EncodeList(request.paths)},
        {"on_conflict", OnConflictName(request.on_conflict)},
        {"markers", request.markers},
-       {"accepted", EncodeList(request.accepted)}},
+       {"accepted", EncodeList(request.accepted)},
+       {"accepted_paths", EncodeList(request.accepted_paths)},
+       {"without_held", request.without_held}},
       [&](const Frame& frame) -> Status {
         const Json& step = GetMember(frame.header, "progress");
         const bool is_step = step.is_array() && step.size() == 2 &&
@@ -121,10 +123,12 @@ Result<CommitReply> Client::Commit(const CommitRequest& request,
 }
 
 Result<PlanReport> Client::Plan(const PlanRequest& request) {
-  const Frame reply =
-      TRY(connection_->Call({{"request", "plan"},
-                             {"paths", EncodeList(request.paths)},
-                             {"accepted", EncodeList(request.accepted)}}));
+  const Frame reply = TRY(
+      connection_->Call({{"request", "plan"},
+                         {"paths", EncodeList(request.paths)},
+                         {"accepted", EncodeList(request.accepted)},
+                         {"accepted_paths", EncodeList(request.accepted_paths)},
+                         {"without_held", request.without_held}}));
   return PlanReportFromJson(GetMember(reply.header, "report"));
 }
 

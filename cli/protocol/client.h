@@ -26,7 +26,9 @@ struct CommitRequest {
   std::vector<std::string> paths;  ///< none: everything
   OnConflict on_conflict = OnConflict::kFail;
   bool markers = false;
-  std::vector<std::string> accepted;
+  std::vector<std::string> accepted = {};
+  std::vector<std::string> accepted_paths = {};
+  bool without_held = false;
 };
 struct CommitReply {
   CommitReport report;

@@ -228,7 +228,9 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
                         OnConflictFromName(GetBytes(request, "on_conflict")),
                     .merge = MergeTexts,
                     .markers = GetBool(request, "markers")},
-      .accepted = DecodeList(GetMember(request, "accepted"))};
+      .accepted = DecodeList(GetMember(request, "accepted")),
+      .accepted_paths = DecodeList(GetMember(request, "accepted_paths")),
+      .without_held = GetBool(request, "without_held")};
   const auto report = workspace_.Commit(options, ProgressFrames(sink));
   Announce();
   // Nobody is to see the old base once the commit is reported; an error may be
@@ -249,7 +251,9 @@ Status Dispatcher::AnswerCommit(const Json& request, const FrameSink& sink) {
 Status Dispatcher::AnswerPlan(const Json& request, const FrameSink& sink) {
   const PlanRequest plan{
       .paths = DecodeList(GetMember(request, "paths")),
-      .accepted = DecodeList(GetMember(request, "accepted"))};
+      .accepted = DecodeList(GetMember(request, "accepted")),
+      .accepted_paths = DecodeList(GetMember(request, "accepted_paths")),
+      .without_held = GetBool(request, "without_held")};
   Frame frame;
   frame.header["report"] = ToJson(TRY(workspace_.PlanOnly(plan)));
   return sink(frame);

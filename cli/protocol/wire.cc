@@ -405,6 +405,49 @@ std::vector<LimitExcess> LimitsFromJson(const Json& object) {
   return limits;
 }
 
+Json ToJson(const HeldChange& held) {
+  return {{"path", EncodeBytes(held.path)},
+          {"old_path", EncodeBytes(held.old_path)},
+          {"change", EncodeBytes(held.change)},
+          {"rule", EncodeBytes(held.rule)},
+          {"reason", EncodeBytes(held.reason)},
+          {"suggest", EncodeBytes(held.suggest)},
+          {"lines", EncodeList(held.lines)},
+          {"more_lines", held.more_lines},
+          {"accepted", held.accepted}};
+}
+
+Json ToJson(const HeldReport& held) {
+  return {{"changes", ArrayOf(held.changes)},
+          {"more", held.more},
+          {"left", held.left}};
+}
+
+namespace {
+
+/// A daemon from before an upgrade holds nothing.
+HeldReport HeldFromJson(const Json& object) {
+  HeldReport report;
+  if (!object.contains("held")) return report;
+  const Json& held = GetMember(object, "held");
+  for (const Json& each : GetMember(held, "changes")) {
+    report.changes.push_back({.path = GetBytes(each, "path"),
+                              .old_path = GetBytes(each, "old_path"),
+                              .change = GetBytes(each, "change"),
+                              .rule = GetBytes(each, "rule"),
+                              .reason = GetBytes(each, "reason"),
+                              .suggest = GetBytes(each, "suggest"),
+                              .lines = DecodeList(GetMember(each, "lines")),
+                              .more_lines = GetUint(each, "more_lines"),
+                              .accepted = GetBool(each, "accepted")});
+  }
+  report.more = GetUint(held, "more");
+  report.left = GetBool(held, "left");
+  return report;
+}
+
+}  // namespace
+
 Json ToJson(const CommitReport& report) {
   return {{"id", report.id},
           {"partial", report.partial},
@@ -414,6 +457,7 @@ Json ToJson(const CommitReport& report) {
           {"conflicts", ArrayOf(report.conflicts)},
           {"depends", EncodeBytes(report.depends)},
           {"limits", ArrayOf(report.limits)},
+          {"held", ToJson(report.held)},
           {"resolved", ArrayOf(report.resolved)},
           {"withheld", EncodeList(report.withheld)},
           {"savepoints", EncodeList(report.savepoints)},
@@ -431,6 +475,7 @@ CommitReport CommitReportFromJson(const Json& json) {
       .conflicts = ConflictsFromJson(json, "conflicts"),
       .depends = json.contains("depends") ? GetBytes(json, "depends") : "",
       .limits = LimitsFromJson(json),
+      .held = HeldFromJson(json),
       .resolved = ConflictsFromJson(json, "resolved"),
       .withheld = DecodeList(GetMember(json, "withheld")),
       .savepoints = DecodeList(GetMember(json, "savepoints")),
@@ -443,6 +488,7 @@ Json ToJson(const PlanReport& report) {
           {"steps", EncodeList(report.steps)},
           {"conflicts", ArrayOf(report.conflicts)},
           {"limits", ArrayOf(report.limits)},
+          {"held", ToJson(report.held)},
           {"withheld", EncodeList(report.withheld)}};
 }
 
@@ -452,6 +498,7 @@ PlanReport PlanReportFromJson(const Json& json) {
           .steps = DecodeList(GetMember(json, "steps")),
           .conflicts = ConflictsFromJson(json, "conflicts"),
           .limits = LimitsFromJson(json),
+          .held = HeldFromJson(json),
           .withheld = DecodeList(GetMember(json, "withheld"))};
 }
 

@@ -18,6 +18,8 @@ Json ToJson(const LogEntry& entry);  ///< without its edits
 Json ToJson(const WorkspaceStatus& status);
 Json ToJson(const Conflict& conflict);
 Json ToJson(const LimitExcess& limit);
+Json ToJson(const HeldChange& held);
+Json ToJson(const HeldReport& held);
 Json ToJson(const CommitReport& report);
 Json ToJson(const PlanReport& report);
 Json ToJson(const UndoReport& report);

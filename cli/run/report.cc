@@ -8,6 +8,7 @@
 #include <ranges>
 #include <string_view>
 
+#include "cli/output/held_text.h"
 #include "cli/output/json.h"
 #include "cli/output/summary_format.h"
 #include "cli/output/text.h"
@@ -110,6 +111,7 @@ Document ToDocument(const RunReport& report) {
     conflicts.push_back(ToUtf8(conflict.path));
   }
   document["conflicts"] = std::move(conflicts);
+  document["held"] = HeldDocuments(report.held);
   Document denied = Document::object();
   for (const RuleCount& rule : report.denied) denied[rule.rule] = rule.count;
   document["denied"] = std::move(denied);

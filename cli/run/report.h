@@ -11,6 +11,7 @@
 #include "cli/run/limits.h"
 #include "cli/run/run.h"
 #include "fs/diff/changes.h"
+#include "fs/planning/held.h"
 #include "fs/planning/resolution.h"
 #include "journal/rule_count.h"
 #include "journal/support/result.h"
@@ -32,6 +33,7 @@ struct RunReport {
   std::vector<NetChange> changes;
   uint64_t committed = 0;  ///< changes
   std::vector<Conflict> conflicts;
+  HeldReport held;                ///< what stopped the commit
   std::vector<RuleCount> denied;  ///< by rule
   /// Names of hosts that the proxy refused, with how often.
   std::map<std::string, uint64_t> refused;

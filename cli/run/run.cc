@@ -16,6 +16,7 @@
 #include "cli/locate/way.h"
 #include "cli/output/conflict_text.h"
 #include "cli/output/errors.h"
+#include "cli/output/held_text.h"
 #include "cli/output/limit_text.h"
 #include "cli/output/paths.h"
 #include "cli/output/summary_format.h"
@@ -615,6 +616,11 @@ class Run {
       SayExceeded(report.limits);
       report_.code = kHeldCode;
       report_.why = "the commit exceeds a limit of the policy";
+    } else if (report.held.stops()) {
+      SayHeld(report.held);
+      report_.held = report.held;
+      report_.code = kHeldCode;
+      report_.why = HeldCount(report.held);
     }
     return {};
   }
@@ -658,6 +664,12 @@ class Run {
   void SayHowToGoOn() const {
     const std::string in =
         report_.name.empty() ? "" : "-t " + report_.name + " ";
+    if (report_.held.stops()) {
+      Say("hint: `txfs " + in + "diff --held` shows what is held; `txfs " + in +
+          "commit` says how to accept it, and `txfs " + in +
+          "commit --without-held` commits everything else");
+      return;
+    }
     Say("hint: `txfs " + in + "diff` shows the changes; `txfs " + in +
         "commit` or `txfs " + in + "discard` ends them");
   }

@@ -17,6 +17,7 @@
 #include "cli/locate/way.h"
 #include "cli/mount/mounting.h"
 #include "cli/output/errors.h"
+#include "cli/output/held_text.h"
 #include "cli/output/paths.h"
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
@@ -231,6 +232,8 @@ Result<CommitReply> RunTransaction::Commit(
   if (!report.depends.empty()) Explain(WhyKept(report), kConflictCode);
   if (AnyStops(report.limits)) {
     Explain("the commit exceeds a limit of the policy", kHeldCode);
+  } else if (report.held.stops()) {
+    Explain(HeldCount(report.held), kHeldCode);
   }
   Record(report.nothing       ? RunOutcome::kUnchanged
          : report.committed() ? RunOutcome::kCommitted

@@ -131,7 +131,7 @@ std::string VerdictText(const CommandVerdict& verdict) {
     text += "unknown: " + EscapeControls(sentence) + "\n";
   }
   const ExecRule* rule = verdict.rule();
-  if (rule != nullptr && verdict.action > policy::Action::kAudit) {
+  if (rule != nullptr && verdict.action > policy::Action::kHold) {
     text += "instead: " + EscapeControls(rule->suggest) + "\n";
   }
   return text;

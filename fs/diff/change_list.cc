@@ -445,17 +445,55 @@ uint64_t TouchedCount::Total() const {
              hidden_, [&](const auto& path) { return !has_renamed(path); }));
 }
 
-namespace {
-
-Result<size_t> ReadSide(OverlayFilesystem& filesystem, const ChangeSide& side,
-                        uint64_t offset, MutableByteSpan out) {
-  if (side.ino != kNoIno) return filesystem.Read(side.ino, offset, out);
-  return filesystem.ReadBase(side.base_path, offset, out);
+void ChangeList::Keep(const std::function<bool(const NetChange&)>& wants) {
+  std::erase_if(candidates_, [&](const Candidate& candidate) {
+    return !wants(candidate.change);
+  });
 }
 
+Result<size_t> ReadSide(Frozen& frozen, const ChangeSide& side, uint64_t offset,
+                        MutableByteSpan out) {
+  if (side.ino == kNoIno) {
+    return frozen.origins.ReadBase(side.base_path, offset, out);
+  }
+  const Inode* inode = frozen.tree.Find(side.ino);
+  if (inode == nullptr) return Fail(ESTALE, "the file is gone");
+  return frozen.Read(*inode, offset, out);
+}
+
+namespace {
+
+/// Where the sides of a change are read.
+struct LiveSource {
+  OverlayFilesystem& filesystem;
+
+  Result<size_t> Read(const ChangeSide& side, uint64_t offset,
+                      MutableByteSpan out) const {
+    if (side.ino != kNoIno) return filesystem.Read(side.ino, offset, out);
+    return filesystem.ReadBase(side.base_path, offset, out);
+  }
+  [[nodiscard]] Result<std::map<std::string, std::string>> BaseXattrs(
+      const std::string& path) const {
+    return filesystem.ReadBaseXattrs(path);
+  }
+};
+
+struct FrozenSource {
+  Frozen& frozen;
+
+  Result<size_t> Read(const ChangeSide& side, uint64_t offset,
+                      MutableByteSpan out) const {
+    return ReadSide(frozen, side, offset, out);
+  }
+  [[nodiscard]] Result<std::map<std::string, std::string>> BaseXattrs(
+      const std::string& path) const {
+    return frozen.origins.BaseXattrs(path);
+  }
+};
+
 /// Whether [from, to) of the two sides differ.
-Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
-                          const ChangeSide& old_side,
+template <class Source>
+Result<bool> RangeDiffers(Source& source, const ChangeSide& old_side,
                           const ChangeSide& new_side, uint64_t from,
                           uint64_t to) {
   if (from >= to) return false;
@@ -465,8 +503,8 @@ Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
     const size_t want = std::min<uint64_t>(before.size(), to - from);
     const MutableByteSpan a = MutableByteSpan(before).first(want);
     const MutableByteSpan b = MutableByteSpan(after).first(want);
-    const size_t read_a = TRY(ReadSide(filesystem, old_side, from, a));
-    const size_t read_b = TRY(ReadSide(filesystem, new_side, from, b));
+    const size_t read_a = TRY(source.Read(old_side, from, a));
+    const size_t read_b = TRY(source.Read(new_side, from, b));
     if (read_a != read_b ||
         !std::ranges::equal(a.first(read_a), b.first(read_b))) {
       return true;
@@ -477,10 +515,10 @@ Result<bool> RangeDiffers(OverlayFilesystem& filesystem,
   return false;
 }
 
-Result<bool> XattrsDiffer(OverlayFilesystem& filesystem,
-                          const std::string& base_path,
+template <class Source>
+Result<bool> XattrsDiffer(Source& source, const std::string& base_path,
                           const std::map<std::string, std::string>& after) {
-  return TRY(filesystem.ReadBaseXattrs(base_path)) != after;
+  return TRY(source.BaseXattrs(base_path)) != after;
 }
 
 }  // namespace
@@ -493,8 +531,8 @@ Result<bool> OrDiffers(Result<bool> differs) {
   return differs;
 }
 
-Result<std::vector<NetChange>> ChangeList::Settle(
-    OverlayFilesystem& filesystem) && {
+template <class Source>
+Result<std::vector<NetChange>> ChangeList::SettleFrom(Source& source) {
   std::vector<NetChange> changes;
   for (Candidate& candidate : candidates_) {
     NetChange& change = candidate.change;
@@ -504,13 +542,13 @@ Result<std::vector<NetChange>> ChangeList::Settle(
       for (const Extent& extent : candidate.extents) {
         if (change.content) break;
         change.content = TRY(OrDiffers(
-            RangeDiffers(filesystem, *change.before, *change.after,
-                         extent.offset, std::min(extent.end(), size))));
+            RangeDiffers(source, *change.before, *change.after, extent.offset,
+                         std::min(extent.end(), size))));
       }
     }
     if (!candidate.base_xattrs_of.empty()) {
-      const bool differ = TRY(OrDiffers(XattrsDiffer(
-          filesystem, candidate.base_xattrs_of, candidate.xattrs)));
+      const bool differ = TRY(OrDiffers(
+          XattrsDiffer(source, candidate.base_xattrs_of, candidate.xattrs)));
       change.attributes = change.attributes || differ;
     }
     const bool differs = change.content || change.attributes ||
@@ -518,6 +556,17 @@ Result<std::vector<NetChange>> ChangeList::Settle(
     if (differs) changes.push_back(std::move(change));
   }
   return changes;
+}
+
+Result<std::vector<NetChange>> ChangeList::Settle(
+    OverlayFilesystem& filesystem) && {
+  LiveSource source{filesystem};
+  return SettleFrom(source);
+}
+
+Result<std::vector<NetChange>> ChangeList::Settle(Frozen& frozen) && {
+  FrozenSource source{frozen};
+  return SettleFrom(source);
 }
 
 std::vector<NetChange> SelectChanges(std::vector<NetChange> changes,

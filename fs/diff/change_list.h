@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,10 @@ namespace txfs {
 
 /// The side of an unchanged base object.
 [[nodiscard]] ChangeSide SideOf(BaseObject object);
+
+/// Reads the content of a side while no operation runs.
+Result<size_t> ReadSide(Frozen& frozen, const ChangeSide& side, uint64_t offset,
+                        MutableByteSpan out);
 
 /// The result of a comparison; true for an error that means that the base
 /// changed meanwhile: the object is gone, or this process may no longer read
@@ -34,8 +39,13 @@ class ChangeList {
   /// Base paths of deleted objects; renamed objects are not included.
   [[nodiscard]] std::vector<std::string> Deleted() const;
 
+  /// Drops the differences that `wants` refuses. They may turn out to be none.
+  void Keep(const std::function<bool(const NetChange&)>& wants);
+
   /// Holds no locks; reads through `filesystem` and its base.
   Result<std::vector<NetChange>> Settle(OverlayFilesystem& filesystem) &&;
+  /// The same, while no operation runs.
+  Result<std::vector<NetChange>> Settle(Frozen& frozen) &&;
 
  private:
   friend class ChangeCollector;
@@ -47,6 +57,8 @@ class ChangeList {
     std::string base_xattrs_of;   ///< compare xattrs with this base path
     std::map<std::string, std::string> xattrs;
   };
+  template <class Source>
+  Result<std::vector<NetChange>> SettleFrom(Source& source);
   std::vector<Candidate> candidates_;
 };
 

@@ -83,12 +83,18 @@ Status CheckAccepted(const policy::Policy* policy,
     const auto is_meant = [&](const Limit& limit) {
       return limit.at_commit && limit.id == id;
     };
-    if (policy != nullptr && std::ranges::any_of(policy->limits(), is_meant)) {
-      continue;
-    }
+    const auto is_held_by = [&](const policy::Rule& rule) {
+      return rule.action == policy::Action::kHold && rule.id == id;
+    };
+    const bool is_known =
+        policy != nullptr && (std::ranges::any_of(policy->limits(), is_meant) ||
+                              std::ranges::any_of(policy->rules(), is_held_by));
+    if (is_known) continue;
     return Fail(ErrorKind::kUsage, 0,
-                "there is no limit \"" + id + "\" on a commit",
-                "`txfs policy show` lists the limits that are in force");
+                "there is no limit or rule \"" + id + "\" on a commit",
+                "`txfs policy show` lists the rules and limits that are in "
+                "force; write a path as ./" +
+                    id);
   }
   return {};
 }

@@ -28,7 +28,8 @@ struct LimitExcess {
 
 /// The limits that a commit of `selection` (null: everything) would exceed. If
 /// one of them stops, nothing may be committed. `accepted`: ids of limits that
-/// may be exceeded; kUsage if one is not the id of a limit judged at commit.
+/// may be exceeded, and of rules at the commit (FindHeld); kUsage if one is
+/// neither.
 /// `drifted`: the base has changed under the transaction. Counts:
 /// - base_removed: base paths that the commit would remove;
 /// - inodes_made and bytes_written: new objects and content.

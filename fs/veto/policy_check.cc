@@ -72,7 +72,7 @@ policy::Verdict JudgeProgram(const policy::Policy& policy, policy::Event& event,
   policy::Event unknown = event;
   unknown.exe = {};
   const policy::Verdict strict = policy::Evaluate(policy, unknown);
-  const bool is_asked = strict.action > policy::Action::kAudit;
+  const bool is_asked = strict.action > policy::Action::kHold;
   if (strict.rule == verdict.rule && !is_asked) return verdict;
   const auto process = static_cast<pid_t>(pid);
   if (ProgramCounts(process, PathOfFd(base.root()))) return verdict;
@@ -122,7 +122,7 @@ Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
     noted_ = verdict.action;
     change_.rule = verdict.rule->id;
   }
-  if (verdict.action == policy::Action::kAudit) return {};
+  if (verdict.action <= policy::Action::kHold) return {};
   return Inquire(event, *verdict.rule);
 }
 
@@ -131,7 +131,7 @@ Status PolicyCheck::Inquire(const policy::Event& event,
   // Without an inquiry the caller cannot be asked.
   if (inquiry_ == nullptr) return Veto(decisive, event.path);
   for (const policy::Rule* rule : policy_->Matching(event)) {
-    if (rule->action <= policy::Action::kAudit) continue;
+    if (rule->action <= policy::Action::kHold) continue;
     TRY(inquiry_->Note(policy_, *rule, event));
   }
   return {};

@@ -9,6 +9,7 @@
 #include "fs/commit/committer.h"
 #include "fs/diff/changes.h"
 #include "fs/planning/commit_limits.h"
+#include "fs/planning/held.h"
 #include "fs/planning/resolution.h"
 #include "fs/posix/filesystem.h"
 #include "fs/posix/path_event.h"
@@ -57,14 +58,20 @@ struct CommitOptions {
   /// Without `within`: paths at which nothing may be committed with `paths`;
   /// else nothing is, and CommitReport::depends says so.
   std::vector<std::string> except;
-  ResolveOptions conflicts;           ///< for commits of everything
-  std::vector<std::string> accepted;  ///< ids of limits that may be exceeded
+  ResolveOptions conflicts;  ///< for commits of everything
+  /// Ids of limits that may be exceeded, and of rules that hold nothing.
+  std::vector<std::string> accepted = {};
+  std::vector<std::string> accepted_paths = {};  ///< at which nothing is held
+  /// Commits all but what is held, which stays in the transaction.
+  bool without_held = false;
 };
 
-/// Parameters of a plan.
+/// Parameters of a plan; as in CommitOptions.
 struct PlanRequest {
-  std::vector<std::string> paths;     ///< as in CommitOptions
-  std::vector<std::string> accepted;  ///< as in CommitOptions
+  std::vector<std::string> paths;
+  std::vector<std::string> accepted = {};
+  std::vector<std::string> accepted_paths = {};
+  bool without_held = false;
 };
 
 struct CommitReport {
@@ -79,6 +86,8 @@ struct CommitReport {
                         ///< nothing was committed; "": none
   /// Limits that it exceeds; nothing was committed if one of them stops it.
   std::vector<LimitExcess> limits = {};
+  /// What rules hold; nothing was committed if it stops the commit.
+  HeldReport held = {};
   std::vector<Conflict> resolved;  ///< conflicts that the options resolved
   std::vector<std::string>
       withheld;  ///< sentences about changes that did not reach the base
@@ -87,7 +96,7 @@ struct CommitReport {
 
   [[nodiscard]] bool committed() const {
     return conflicts.empty() && depends.empty() && !nothing &&
-           !AnyStops(limits);
+           !AnyStops(limits) && !held.stops();
   }
 };
 
@@ -123,6 +132,7 @@ struct PlanReport {
   std::vector<std::string> steps;  ///< descriptions, in order
   std::vector<Conflict> conflicts;
   std::vector<LimitExcess> limits;  ///< that the commit would exceed
+  HeldReport held = {};             ///< that rules would hold
   std::vector<std::string> withheld;
 };
 

@@ -67,6 +67,22 @@ Result<std::vector<Drift>> DriftUnder(
   return drifts;
 }
 
+/// Leaves what is held out of `selection`, if anything is.
+Result<HeldReport> LeaveHeld(Frozen& frozen, const CommitOptions& options,
+                             std::optional<Selection>& selection) {
+  std::set<std::string> open;
+  HeldReport held = TRY(FindHeld(
+      frozen, selection ? &*selection : nullptr,
+      {.rules = options.accepted, .paths = options.accepted_paths}, &open));
+  held.left = !open.empty();
+  if (!held.left) return held;
+  const std::vector<std::string> all{""};
+  selection =
+      TRY(SelectWithin(frozen, options.paths.empty() ? all : options.paths,
+                       {open.begin(), open.end()}));
+  return held;
+}
+
 /// What people have to know when the disk, not the request, is the cause.
 std::unexpected<Error> WithRemedy(Error error, const std::string& workspace,
                                   const std::string& store) {
@@ -130,8 +146,13 @@ void AddDrifted(const std::vector<Drift>& drifts, StaleCaches& stale) {
 Result<CommitReport> StoredWorkspace::Commit(const CommitOptions& options,
                                              const CommitProgress& progress) {
   const MutexLock ending(end_mutex_);
-  if (!options.paths.empty() &&
-      options.conflicts.on_conflict != OnConflict::kFail) {
+  const bool resolves = options.conflicts.on_conflict != OnConflict::kFail;
+  if (options.without_held && resolves) {
+    return Fail(ErrorKind::kUsage, 0,
+                "conflicts can be resolved only in a commit of everything",
+                "leave --without-held out, and accept what is held");
+  }
+  if (!options.paths.empty() && resolves) {
     return Fail(
         ErrorKind::kUsage, 0,
         "conflicts can be resolved only in a commit without paths",
@@ -240,6 +261,10 @@ Status StoredWorkspace::CommitFrozen(Frozen& frozen, Attempt& attempt) {
     report.depends = TRY(FindDepends(frozen, attempt.options));
     if (!report.depends.empty()) return {};
     auto selection = TRY(Select(frozen, attempt.options));
+    if (attempt.options.without_held) {
+      report.held = TRY(LeaveHeld(frozen, attempt.options, selection));
+      report.partial = report.partial || report.held.left;
+    }
     const std::vector<Drift> drifts = TRY(DriftUnder(frozen, selection));
     drifted = !drifts.empty();
     report.conflicts =
@@ -262,12 +287,20 @@ Status StoredWorkspace::CommitFrozen(Frozen& frozen, Attempt& attempt) {
     report.changes =
         selection ? CountChanges(attempt.changes, PathsOf(frozen, *selection))
                   : attempt.changes.size();
-    report.nothing = !drifted && report.changes == 0 &&
-                     TRY(LeavesBaseAlone(frozen, selection));
+    // Beside what is held, times alone are not worth an entry of the history.
+    report.nothing = report.changes == 0 && report.held.left;
+    if (!report.nothing && !drifted && report.changes == 0) {
+      report.nothing = TRY(LeavesBaseAlone(frozen, selection));
+    }
     if (report.nothing) return {};
     report.limits = TRY(JudgeCommit(frozen, selection ? &*selection : nullptr,
                                     drifted, attempt.options.accepted));
-    if (AnyStops(report.limits)) return {};
+    if (!attempt.options.without_held) {
+      report.held = TRY(FindHeld(frozen, selection ? &*selection : nullptr,
+                                 {.rules = attempt.options.accepted,
+                                  .paths = attempt.options.accepted_paths}));
+    }
+    if (AnyStops(report.limits) || report.held.stops()) return {};
     record = std::make_unique<CommitRecord>();
     *record =
         TRY(PrepareCommit(frozen, selection ? &*selection : nullptr, attempt));
@@ -290,7 +323,7 @@ Result<CommitRecord> StoredWorkspace::PrepareCommit(Frozen& frozen,
   CommitRecord record;
   record.summary = Ended(TransactionState::kCommitted, attempt.options.message,
                          attempt.report.changes, frozen.journal);
-  const bool partial = !attempt.options.paths.empty();
+  const bool partial = attempt.report.partial;
   if (partial) {
     record.summary.kind = TransactionKind::kPartial;
     record.summary.of = record.summary.id;
@@ -449,8 +482,16 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
   const std::vector<NetChange> changes = TRY(Changes(false, {}));
   report.changes = changes.size();
   auto planned = filesystem_->WhileFrozen([&](Frozen& frozen) -> Status {
-    const CommitOptions asked{.paths = request.paths};
-    const auto selection = TRY(Select(frozen, asked));
+    const CommitOptions asked{.paths = request.paths,
+                              .accepted = request.accepted,
+                              .accepted_paths = request.accepted_paths,
+                              .without_held = request.without_held};
+    auto selection = TRY(Select(frozen, asked));
+    report.held = request.without_held
+                      ? TRY(LeaveHeld(frozen, asked, selection))
+                      : TRY(FindHeld(frozen, selection ? &*selection : nullptr,
+                                     {.rules = asked.accepted,
+                                      .paths = asked.accepted_paths}));
     if (selection) {
       report.changes = CountChanges(changes, PathsOf(frozen, *selection));
     }

@@ -197,16 +197,44 @@ TEST_F(DenialsTest, EachPolicysTextsAreKept) {
   }
 }
 
-TEST_F(DenialsTest, AFloodIsCountedAndTheLastThousandAreKept) {
+TEST_F(DenialsTest, AFloodIsCountedAndTheFirstAndTheLastAreKept) {
   Append(Denied("before", "other"));
-  Flood(0, 10'000);
-  const Denials denials = Read();
-  ASSERT_EQ(denials.entries.size(), DenialTable::kMaxEntries);
-  EXPECT_EQ(denials.entries.front().change.path, "d/9000");
-  EXPECT_EQ(denials.entries.back().change.path, "d/9999");
-  const std::vector<RuleCount> counts{{"hooks", 10'000}, {"other", 1}};
-  EXPECT_EQ(denials.CountByRule(), counts);
-  EXPECT_EQ(denials.Dropped(), 9001U);
+  Append(Denied("between", "other"));
+  Append(Denied("after", "other"));
+  for (const bool reopened : {false, true}) {
+    Flood(reopened ? 10'000 : 0, reopened ? 20'000 : 10'000);
+    const Denials denials = Read();
+    ASSERT_EQ(denials.entries.size(), DenialTable::kMaxEntries);
+    EXPECT_EQ(denials.entries[0].change.path, "before");
+    EXPECT_EQ(denials.entries[1].change.path, "between");
+    EXPECT_EQ(denials.entries[2].change.path, "after");
+    EXPECT_EQ(denials.entries[3].change.path, "d/0");
+    EXPECT_EQ(denials.entries[4].change.path, reopened ? "d/19004" : "d/9004");
+    EXPECT_EQ(denials.entries.back().change.path,
+              reopened ? "d/19999" : "d/9999");
+    const uint64_t flood = reopened ? 20'000 : 10'000;
+    const std::vector<RuleCount> counts{{"hooks", flood}, {"other", 3}};
+    EXPECT_EQ(denials.CountByRule(), counts);
+    EXPECT_EQ(denials.Dropped(), flood + 3 - DenialTable::kMaxEntries);
+    Reopen();
+  }
+}
+
+TEST_F(DenialsTest, TheFirstOfARuleStaysWhereItIsRepeated) {
+  Append(Denied("first"));
+  Flood(0, 500);
+  Append(Denied("first"));
+  Flood(500, 3'000);
+  EXPECT_NE(Entries().find("first x2"), std::string::npos);
+}
+
+TEST_F(DenialsTest, MoreRulesThanEntriesAreBounded) {
+  for (int i = 0; i < 1'500; ++i) {
+    Append(Denied("d", "rule" + std::to_string(i)));
+  }
+  EXPECT_EQ(Read().entries.size(), DenialTable::kMaxEntries);
+  Reopen();
+  EXPECT_EQ(Read().rules.size(), 1'500U);
 }
 
 TEST_F(DenialsTest, TheLastOnesAreThoseThatCameLast) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "policy/sources.h"
 
@@ -171,8 +172,8 @@ TEST(BuiltinTest, OrdinaryWorkIsNotRefused) {
   }
 }
 
-/// What leads to the same end as what is refused by its name.
-TEST(BuiltinTest, OtherWaysAreRefused) {
+/// What leads to the same end as what is held or refused by its name.
+TEST(BuiltinTest, OtherWaysAreHeldOrRefused) {
   struct Case {
     Op op;
     Effect effect;
@@ -201,9 +202,18 @@ TEST(BuiltinTest, OtherWaysAreRefused) {
       {Op::kCreate, kMade, ".GIT/hooks/pre-commit", "txfs-git-hooks"},
       {Op::kCreate, kMade, ".git/modules/hooks/hooks/update", "txfs-git-hooks"},
       {Op::kCreate, kMade, "library/.git", "txfs-git-file"},
-      {Op::kRename, kMade, ".git/commondir", "txfs-git-config"},
+      {Op::kRename, kMade, ".git/commondir", "txfs-git-file"},
       {Op::kCreate, kMade, ".git/config.worktree", "txfs-git-config"},
-      {Op::kCreate, kMade, ".git/worktrees/t/commondir", "txfs-git-config"},
+      {Op::kCreate, kMade, ".git/worktrees/t/config", "txfs-git-config"},
+      {Op::kCreate, kMade, ".git/worktrees/t/hooks/update", "txfs-git-hooks"},
+      {Op::kUnlink, kGone, ".git/hooks/pre-commit", "txfs-git-hooks-kept"},
+      {Op::kUnlink, kGone, ".git/config", "txfs-git-config-kept"},
+      {Op::kWrite, kWritten, ".env", "txfs-env-files"},
+      {Op::kWrite, kWritten, "tls.key", "txfs-keys"},
+      {Op::kWrite, kWritten, ".netrc", "txfs-credentials"},
+      {Op::kCreate, kMade, "venv/lib/site-packages/x.pth",
+       "txfs-python-startup"},
+      {Op::kCreate, kMade, ".git/worktrees/t/commondir", "txfs-git-file"},
       {Op::kUnlink, kGone, "Jenkinsfile", "txfs-ci"},
       {Op::kCreate, kMade, ".github/workflows/new.yml", "txfs-ci"},
       {Op::kSymlink, kMade, ".github", "txfs-ci-link", kLink},
@@ -230,11 +240,11 @@ TEST(BuiltinTest, OtherWaysAreRefused) {
        kGit},
       {Op::kUnlink, kGone, "app/.env.local", "txfs-untracked-kept", Type::kFile,
        "", kGit},
-      {Op::kRename, kGone, "app/.env", "txfs-env-files", Type::kFile,
+      {Op::kRename, kGone, "app/.env", "txfs-env-kept", Type::kFile,
        "node_modules/app/.env"},
-      {Op::kRename, kGone, "app/tls.key", "txfs-keys", Type::kFile,
+      {Op::kRename, kGone, "app/tls.key", "txfs-keys-kept", Type::kFile,
        "build/app/tls.key"},
-      {Op::kRename, kGone, ".ssh/config", "txfs-credentials", Type::kFile,
+      {Op::kRename, kGone, ".ssh/config", "txfs-credentials-kept", Type::kFile,
        "ssh/config"},
   };
   const auto policy = Builtin();
@@ -245,11 +255,15 @@ TEST(BuiltinTest, OtherWaysAreRefused) {
                       .layer = one.effect == kMade ? Layer::kNew : Layer::kBase,
                       .type = one.type,
                       .other_end = one.other_end,
+                      .moved = one.op == Op::kRename && one.effect == kGone,
                       .exe = one.exe};
+    const std::string_view rule = one.rule;
+    const bool is_held =
+        !rule.ends_with("-kept") || rule == "txfs-git-hooks-kept";
     const Verdict verdict = Evaluate(*policy, event);
-    EXPECT_EQ(verdict.action, Action::kDeny)
+    EXPECT_EQ(verdict.action, is_held ? Action::kHold : Action::kDeny)
         << NameOf(one.op) << " " << one.path;
-    EXPECT_EQ(verdict.rule == nullptr ? "" : verdict.rule->id, one.rule)
+    EXPECT_EQ(verdict.rule == nullptr ? "" : verdict.rule->id, rule)
         << NameOf(one.op) << " " << one.path;
   }
 }

@@ -87,8 +87,8 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
   constexpr Case kCases[] = {
       {"pth = \"b\"",
        "p.toml:7: unknown key \"pth\" in [[fs]]; expected one of "
-       "id, ops, path, layer, type, exe, uid, unless, action, errno, "
-       "reason, suggest, nocase, with_directory, match, not_match"},
+       "id, ops, path, layer, type, exe, uid, unless, action, at, content, "
+       "errno, reason, suggest, nocase, with_directory, match, not_match"},
       {"type = \"link\"",
        "p.toml:7: type of [[fs]] has \"link\"; expected file, directory, "
        "symlink or other"},

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A careless agent: whatever it tries to destroy is refused by the rule that is
-# about it, with its errno and a record, or is undone by a discard.
+# about it, with its errno and a record, or held at the commit, or is undone by a
+# discard.
 . "$TXFS_SOURCE_DIR/tests/shell/common"
 needs_fuse
 needs python3 git perl
@@ -19,7 +20,7 @@ suggest = "write what you make of it to results"
 
 [[fs]]
 id = "ledger"
-path = ["*.ledger", ".env"]
+path = "*.ledger"
 ops = ["content", "remove"]
 layer = "base"
 reason = "there is no other copy"
@@ -96,8 +97,9 @@ state() {
   )
 }
 
-protected="data sums.ledger .git/hooks .git/config .env .netrc deploy/tls.key
-  .vscode/settings.json .claude/settings.json"
+protected="data sums.ledger .git/HEAD .git/objects"
+# What is changed in the mount, and held at the commit.
+reviewed=".git/hooks .git/config .env .netrc deploy/tls.key .vscode/settings.json .claude/settings.json"
 
 # same FILE DIR WHAT [PATH...]: the tree is as it was when FILE was made.
 same() {
@@ -158,6 +160,17 @@ partly() {
   discarded "$4"
 }
 
+# held RULE PATH COMMAND: it works, and a commit stops for it.
+held() {
+  [ "$mode" = each ] || { attempt "$3" || :; return 0; }
+  attempt "$3" || fail "refused: $3: $(cat "$TMPDIR/err")"
+  txfs -C mnt commit --dry-run --json 2>"$TMPDIR/err" >"$TMPDIR/plan" && fail "not held: $3"
+  python3 -c 'import json, sys
+held = [(x["rule"], x["path"]) for x in json.load(open(sys.argv[1]))["held"]]
+sys.exit(held != [tuple(sys.argv[2:])] and str(held))' "$TMPDIR/plan" "$1" "$2" || fail "$3: $1 does not hold $2"
+  discarded "$3"
+}
+
 discarded() {
   [ -n "$(txfs -C mnt diff --name-status)" ] || fail "nothing was changed: $1"
   txfs -C mnt discard >/dev/null
@@ -189,16 +202,16 @@ table() {
   stopped data write data/db "cat data/raw/a.csv | tee -a data/db"
   stopped ledger truncate sums.ledger "cp src/main.c sums.ledger"
   stopped ledger unlink sums.ledger "rm -f sums.ledger"
-  stopped txfs-env-files rename .env "ln -sf /dev/null .env"
-  stopped txfs-env-files rename .env "sed -i s/SECRET/PUBLIC/ .env"
-  stopped txfs-keys truncate deploy/tls.key "truncate -s 0 deploy/tls.key"
-  stopped txfs-keys rename deploy "mv deploy build"
-  stopped txfs-git-hooks write .git/hooks/pre-commit "echo exit 1 >>.git/hooks/pre-commit"
-  stopped txfs-git-hooks chmod .git/hooks/pre-commit "chmod 777 .git/hooks/pre-commit"
+  held txfs-env-files .env "ln -sf /dev/null .env"
+  held txfs-env-files .env "sed -i s/SECRET/PUBLIC/ .env"
+  held txfs-keys deploy/tls.key "truncate -s 0 deploy/tls.key"
+  stopped txfs-keys-kept rename deploy "mv deploy build"
+  held txfs-git-hooks .git/hooks/pre-commit "echo exit 1 >>.git/hooks/pre-commit"
+  held txfs-git-hooks .git/hooks/pre-commit "chmod 777 .git/hooks/pre-commit"
   stopped 'txfs-git*-kept' rename .git "mv .git git"
-  stopped txfs-git-config write .git/config "echo '[core]' >>.git/config"
-  stopped txfs-editor-tasks truncate .vscode/settings.json "echo evil >.vscode/settings.json"
-  stopped txfs-agent-settings unlink .claude/settings.json "rm -r .claude"
+  held txfs-git-config .git/config "echo '[core] pager = x' >>.git/config"
+  held txfs-editor-tasks .vscode/settings.json "echo evil >.vscode/settings.json"
+  held txfs-agent-settings .claude/settings.json "rm -r .claude"
   stopped data chmod data/raw "chmod -R 777 data/raw"
   stopped data utimens data/db "touch -d 1970-01-02 data/db"
   [ "$(id -u)" -ne 0 ] ||
@@ -211,8 +224,8 @@ table() {
   # Python and perl.
   stopped data unlink data/db "python3 -c 'import os; os.remove(\"data/db\")'"
   stopped data unlink data/raw/a.csv "python3 -c 'import shutil; shutil.rmtree(\"data/raw\")'"
-  stopped txfs-env-files truncate .env "python3 -c 'open(\".env\", \"w\")'"
-  stopped txfs-credentials truncate .netrc "python3 -c 'import os; os.truncate(\".netrc\", 0)'"
+  held txfs-env-files .env "python3 -c 'open(\".env\", \"w\")'"
+  held txfs-credentials .netrc "python3 -c 'import os; os.truncate(\".netrc\", 0)'"
   stopped data write data/db "python3 ../agent.py mapping data/db"
   stopped data exchange data/db "python3 ../agent.py exchange src/main.c data/db"
   stopped data exchange data "python3 ../agent.py exchange data src"
@@ -227,7 +240,7 @@ table() {
   partly ledger unlink sums.ledger "git checkout -q HEAD~1 -- sums.ledger"
   misses rsync || stopped data unlink data/db "rsync -a --delete ../empty/ data/"
   stopped data write data/db "dd if=/dev/zero of=data/db bs=1 count=4 conv=notrunc"
-  stopped txfs-env-files truncate .env "dd if=/dev/zero of=.env bs=1 count=4"
+  held txfs-env-files .env "dd if=/dev/zero of=.env bs=1 count=4"
   stopped data allocate data/db "fallocate -p -o 0 -l 4096 data/db"
   stopped ledger write sums.ledger "shred -u sums.ledger"
   stopped data truncate data/db "tar -c -C data db | tar -x --overwrite -C data"
@@ -251,6 +264,7 @@ table() {
 }
 
 state ws $protected >kept
+state ws $reviewed >looked_at
 state ws >all
 txfs mount ws mnt --policy policy.toml
 same all mnt "mounted"
@@ -274,9 +288,12 @@ same all ws "the base after a discard"
 attempts=0
 table
 same kept mnt "after all again" $protected
-txfs -C mnt commit -m careless 2>said
+txfs -C mnt commit -m careless >said 2>&1 && fail "what is held was committed"
+txfs -C mnt commit --without-held -m careless 2>said
 contains "$(cat said)" "refused"
+contains "$(cat said)" "held for review and in the transaction"
 same kept ws "the base after a commit" $protected
+same looked_at ws "what was held, after a commit" $reviewed
 same kept mnt "after a commit" $protected
 [ ! -e ws/docs ] || fail "the commit was none"
 txfs -C mnt fsck

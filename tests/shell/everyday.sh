@@ -1,5 +1,6 @@
 #!/bin/bash
-# Ordinary work under the default policy: not one operation is refused.
+# Ordinary work under the default policy: not one operation is refused, and no
+# change is held that a reviewer would find silly.
 . "$TXFS_SOURCE_DIR/tests/shell/common"
 needs_fuse
 needs python3 git cmake make g++
@@ -184,41 +185,72 @@ if has npm; then
 fi
 cd ..
 
+# held: what a commit would hold, as RULE:PATH.
+held() {
+  txfs -C mnt commit --dry-run --json 2>/dev/null | json '" ".join(
+    sorted(set(x["rule"] + ":" + x["path"] for x in d["held"])))'
+}
+
 equal "" "$(txfs -C mnt log --denied)" "what was refused"
+# A merge brought them.
+equal "txfs-ci:.github/workflows/ci.yml txfs-editor-tasks:.vscode/settings.json" "$(held)" "what is held"
 contains "$(txfs -C mnt log --path .git/config)" "git"
 [ "$(txfs -C mnt status --json | json 'd["operations"]')" -gt 500 ] ||
   fail "hardly anything was done"
+txfs -C mnt commit --accept txfs-ci --accept txfs-editor-tasks >"$TMPDIR/out" 2>&1 ||
+  fail "the commit: $(cat "$TMPDIR/out")"
+txfs -C mnt undo >/dev/null
 
-# What is not everyday is refused, also where git itself was there before.
-(cd mnt && sed -i s/main/evil/ .git/config 2>/dev/null) &&
-  fail "not refused: an edit of what git wrote"
-txfs -C mnt discard
+# What is not everyday is held.
 cd mnt
-for attempt in 'git clean -fdx' 'git clean -fdX service' 'echo x >.git/hooks/post-commit' 'rm .git/hooks/pre-commit' \
-  'chmod 777 .git/hooks/pre-commit' 'mv .git/hooks hooks' 'mv .git git' \
-  'ln -s ../evil library/.git/hooks/x 2>/dev/null; echo x >.git/modules/library/hooks/post-checkout' \
-  'sed -i s/main/evil/ .git/config' 'rm .git/config' 'echo B=2 >>.env' \
-  'rm .env' 'mv .env env' 'mkdir d && echo {} >.vscode/tasks.json' \
-  'ln -s src .claude' 'ln -s src x; mv x .claude' 'ln x .claude' \
-  'mkdir .claude; echo {} >.claude/settings.json' 'mv -T x .claude/hooks' \
-  'mkdir e; mv x e/hooks; mv e e.git' 'mv e/hooks library/.git' \
-  'echo ../src >.git/commondir' 'echo "gitdir: ../src" >library/.git' \
-  'echo jobs >>.github/workflows/ci.yml' 'mv .github ci' 'echo stages >.gitlab-ci.yml' 'ln -s src .circleci' \
-  'rm .git/HEAD' 'rm .git/refs/heads/*' \
-  'mkdir node_modules; mv service node_modules/'; do
-  sh -c "$attempt" 2>/dev/null && fail "not refused: $attempt"
+while read -r rule path attempt; do
+  sh -c "$attempt" 2>"$TMPDIR/err" || fail "refused: $attempt: $(cat "$TMPDIR/err")"
+  cd ..
+  contains " $(held) " " $rule:$path "
+  txfs -C mnt discard >/dev/null
+  cd mnt
+done <<'END'
+txfs-git-hooks .git/hooks/post-commit echo x >.git/hooks/post-commit
+txfs-git-hooks-kept .git/hooks/pre-commit rm .git/hooks/pre-commit
+txfs-git-hooks .git/hooks/pre-commit chmod 777 .git/hooks/pre-commit
+txfs-git-hooks-kept .git/hooks/pre-commit mv .git/hooks hooks
+txfs-git-hooks .git/modules/library/hooks/post-checkout mkdir -p .git/modules/library/hooks; echo x >.git/modules/library/hooks/post-checkout
+txfs-git-config .git/config sed -i "s/bare = false/pager = evil/" .git/config
+txfs-git-config .git/config git config core.fsmonitor evil
+txfs-git-config .git/config git remote set-url origin https://evil.example/
+txfs-git-file .git/commondir echo ../src >.git/commondir
+txfs-git-file library/.git echo "gitdir: ../src" >library/.git
+txfs-env-files .env echo B=2 >>.env
+txfs-env-files .env sed -i s/A/B/ .env
+txfs-keys service/tls.key echo more >>service/tls.key
+txfs-editor-tasks .vscode/tasks.json echo {} >.vscode/tasks.json
+txfs-settings-link .claude ln -s src .claude
+txfs-settings-link .claude ln -s src x; mv x .claude
+txfs-settings-link .claude/hooks ln -s src x; mkdir .claude; mv -T x .claude/hooks
+txfs-agent-settings .claude/settings.json mkdir .claude; echo {} >.claude/settings.json
+txfs-git-link e.git/hooks ln -s src x; mkdir e; mv x e/hooks; mv e e.git
+txfs-git-hooks e.git/hooks/update mkdir -p e/hooks; echo x >e/hooks/update; mv e e.git
+txfs-ci .github/workflows/ci.yml echo jobs >>.github/workflows/ci.yml
+txfs-ci .github/workflows/ci.yml mv .github ci
+txfs-ci .gitlab-ci.yml echo stages >.gitlab-ci.yml
+txfs-ci-link .circleci ln -s src .circleci
+END
+
+# What no history brings back is refused.
+for attempt in 'git clean -fdx' 'git clean -fdX service' 'mv .git git' 'rm .env' 'mv .env env' \
+  'rm .git/HEAD' 'rm .git/config' 'rm .git/refs/heads/*' 'rm service/tls.key' 'mkdir node_modules; mv service node_modules/'; do
+  sh -c "$attempt" >/dev/null 2>&1 && fail "not refused: $attempt"
 done
 cd ..
 contains "$(txfs -C mnt log --denied)" "because of: service/"
 contains "$(txfs why mnt/service/.env)$(txfs why mnt/service/tls.key)" "service -> node_modules/service"
-rm -r mnt/e
-# The shell made them, and could not write to them.
-rm mnt/.claude/settings.json mnt/.vscode/tasks.json
-rmdir mnt/d mnt/.claude mnt/node_modules
+rmdir mnt/node_modules
 equal "" "$(txfs -C mnt diff --name-status)" "what was changed after all"
 rm -rf mnt/.git 2>/dev/null && fail "not refused: rm -rf .git"
+equal "txfs-git-hooks-kept:.git/hooks/pre-commit" "$(held)" "what rm -rf .git has removed"
 quietly git -C mnt fsck
 equal "$(git -C ws log --all --oneline)" "$(git -C mnt log --all --oneline)" "what is left of .git"
+txfs -C mnt discard
 txfs umount mnt
 
 # Whoever mounts may do without.
@@ -227,7 +259,8 @@ txfs mount ws mnt --without-rule txfs-ci
 echo 'jobs: {}' >>mnt/.github/workflows/ci.yml
 txfs -C mnt policy reload >/dev/null
 echo 'more: {}' >>mnt/.github/workflows/ci.yml
-(echo 'B=2' >>mnt/.env) 2>/dev/null && fail "not refused with another rule left out"
+echo 'B=2' >>mnt/.env
+equal "txfs-env-files:.env" "$(held)" "with another rule left out"
 contains "$(txfs -C mnt policy show)" txfs-editor-tasks
 ! txfs -C mnt policy show | grep -q 'txfs-ci ' || fail "shown although it is left out"
 txfs umount mnt

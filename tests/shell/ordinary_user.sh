@@ -84,7 +84,7 @@ fi
 if [ -n "$user" ]; then
   txfs_of_root mount --allow-other stores/roots stores/mnt
   as_user touch stores/mnt/by-user 2>/dev/null && fail "the mode is not heeded"
-  as_user grep -q txfs-env-files stores/mnt/.txfs/policy.md
+  as_user grep -q txfs-env-kept stores/mnt/.txfs/policy.md
   for file in status.json last_denial.json denials.jsonl; do
     as_user cat "stores/mnt/.txfs/$file" 2>/dev/null && fail "others may read $file"
     cat "stores/mnt/.txfs/$file" >/dev/null

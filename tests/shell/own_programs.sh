@@ -25,8 +25,7 @@ cd /
 # refused_to PROGRAM: may not do what only git may.
 refused_to() {
   # shellcheck disable=SC2016 # by that shell
-  for attempt in 'echo "[core] fsmonitor = x" >>.git/config' ': >.git/HEAD' ": >$loose" \
-    'echo x >.git/commondir' 'mkdir -p .claude; echo {} >.claude/settings.json'; do
+  for attempt in ': >.git/HEAD' ": >$loose" 'echo x >.git/refs/heads/main' ': >.git/logs/HEAD'; do
     (cd "$mount" && "$1" -c "$attempt" 2>/dev/null) && fail "not refused to $1: $attempt"
   done
   equal "$before" "$(cat "$mount/.git/config" "$mount/.git/HEAD")" "what $1 did"
@@ -46,10 +45,10 @@ mkdir /opt/bound
 mount --bind /opt/mnt /opt/bound
 refused_to /opt/bound/git
 umount /opt/bound
-contains "$(txfs -C /opt/mnt log --denied)" "txfs-git-config"
+contains "$(txfs -C /opt/mnt log --denied)" "txfs-git-refs-kept"
 contains "$(txfs -C /opt/mnt log --denied --json)" "/opt/mnt/git"
 # What lies elsewhere is what the rules say that it is.
-(cd /opt/mnt && /opt/tools/git -c 'echo "# noted" >>.git/config')
+(cd /opt/mnt && /opt/tools/git -c 'echo noted >>.git/logs/HEAD')
 git -C /opt/mnt config user.name Somebody
 # What a mount namespace of its own has at that path is something else.
 mkdir /opt/empty /opt/copy

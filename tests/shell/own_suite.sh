@@ -65,7 +65,7 @@ equal "" "$(txfs -C mnt log --denied)" "what was refused"
   fail "hardly anything was done"
 
 # It would have been seen.
-rm mnt/.git/hooks/pre-commit 2>/dev/null && fail "the policy is not in force"
-contains "$(txfs -C mnt log --denied)" "by txfs-git-hooks-kept"
+rm mnt/.git/HEAD 2>/dev/null && fail "the policy is not in force"
+contains "$(txfs -C mnt log --denied)" "by txfs-git-refs-kept"
 txfs -C mnt fsck
 txfs umount mnt

@@ -23,7 +23,7 @@ not_match = "write kept/x"
 END
 
 # Wherever it is asked: what would hold there, or what does.
-contains "$(cd elsewhere && txfs policy show)" "deny txfs-git-hooks (built-in:"
+contains "$(cd elsewhere && txfs policy show)" "hold txfs-git-hooks (built-in:"
 txfs mount ws mnt --policy mine.toml
 shown=$(txfs policy show mnt)
 contains "$shown" "deny kept ($PWD/mine.toml:3): it is to stay"
@@ -47,8 +47,8 @@ mv saved.toml mine.toml
 
 # explain, by the rules of the mount or of a file.
 contains "$(txfs -C mnt policy explain rmdir kept)" "* deny kept ($PWD/mine.toml:3)"
-contains "$(txfs -C mnt policy explain unlink ./.env)" "* deny txfs-env-files"
-contains "$(txfs -C mnt policy explain rename a .env)" "at .env: it has settings and secrets"
+contains "$(txfs -C mnt policy explain unlink ./.env)" "* deny txfs-env-kept"
+contains "$(txfs -C mnt policy explain rename a .env)" "hold txfs-env-files"
 equal allow "$(txfs -C mnt policy explain rename a b)" "what is free"
 equal allow "$(txfs policy explain --policy mine.toml unlink .env)" "one file alone"
 equal allow "$(txfs -C mnt policy explain --new unlink .env)" "what is new"
@@ -59,13 +59,13 @@ equal "('deny', 'kept', [('kept', 'kept/a', True)])" "$(
 )" "explain --json"
 # Paths as a shell there takes them.
 mkdir -p ws/sub other
-contains "$(txfs -C mnt policy explain --type symlink rename a .claude)" "deny txfs-settings-link"
+contains "$(txfs -C mnt policy explain --type symlink rename a .claude)" "hold txfs-settings-link"
 equal allow "$(txfs -C mnt policy explain rename a .claude)" "a file"
 contains "$(txfs policy explain unlink mnt/kept/x)" "* deny kept "
-contains "$(txfs policy explain unlink "$PWD/mnt/.env")" "* deny txfs-env-files"
+contains "$(txfs policy explain unlink "$PWD/mnt/.env")" "* deny txfs-env-kept"
 contains "$(txfs policy explain unlink "$PWD/ws/kept/x")" "* deny kept "
 contains "$(txfs -C mnt/sub policy explain unlink ../kept/x)" "* deny kept "
-contains "$(txfs -C mnt/sub policy explain unlink ../.git/hooks/pre-commit)" "* deny txfs-git-hooks-kept"
+contains "$(txfs -C mnt/sub policy explain unlink ../.git/hooks/pre-commit)" "* hold txfs-git-hooks-kept"
 equal allow "$(txfs -C mnt/sub policy explain unlink .git/hooks/pre-commit)" "what is below sub"
 contains "$(txfs -C mnt/sub policy explain --policy "$PWD/mine.toml" unlink "$PWD/mnt/kept/x")" "* deny kept "
 # Limits that it counts towards.

@@ -95,7 +95,8 @@ reason = "r"
 suggest = "s"
 RULES
 txfs mount ws mnt
-{ echo x >mnt/.git/hooks/pre-commit; } 2>/dev/null && fail "a hook was made"
-contains "$(txfs -C mnt log --denied)" "EPERM by txfs-git-hooks"
+echo x >mnt/.git/hooks/pre-commit
+refuses 4 "1 change is held for review" txfs -C mnt commit
+contains "$(cat "$TMPDIR/err")" "(txfs-git-hooks)"
 txfs umount mnt
 txfs -C ws discard

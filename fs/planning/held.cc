@@ -1,0 +1,508 @@
+#include "fs/planning/held.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "fs/diff/change_list.h"
+#include "fs/overlay/linked_names.h"
+#include "journal/support/bytes.h"
+#include "journal/support/file.h"
+#include "policy/policy.h"
+
+namespace txfs {
+namespace {
+
+using policy::Action;
+using policy::ContentKind;
+using policy::Effect;
+using policy::Event;
+using policy::Layer;
+using policy::Rule;
+
+/// Bounds of a report: what an agent makes must not fill a reply.
+constexpr size_t kMaxHeld = 500;
+constexpr size_t kMaxHeldLines = 5;
+constexpr size_t kMaxHeldLine = 160;
+/// Content that is looked at.
+constexpr uint64_t kMaxLookedAt = uint64_t{1} << 20;
+
+policy::Type TypeInRule(FileType type) {
+  switch (type) {
+    case FileType::kRegular:
+      return policy::Type::kFile;
+    case FileType::kDirectory:
+      return policy::Type::kDirectory;
+    case FileType::kSymlink:
+      return policy::Type::kSymlink;
+    default:
+      return policy::Type::kOther;
+  }
+}
+
+bool IsEmptyFile(const ChangeSide& side) {
+  return side.attr.type == FileType::kRegular && side.attr.size == 0;
+}
+
+policy::Op OpThatMakes(FileType type) {
+  switch (type) {
+    case FileType::kRegular:
+      return policy::Op::kCreate;
+    case FileType::kDirectory:
+      return policy::Op::kMkdir;
+    case FileType::kSymlink:
+      return policy::Op::kSymlink;
+    default:
+      return policy::Op::kMknod;
+  }
+}
+
+/// The net effects of one change, as if single operations had had them. The
+/// views are into the change.
+class NetEvents {
+ public:
+  explicit NetEvents(const NetChange& change, std::string_view old_end = {},
+                     std::string_view new_end = {})
+      : change_(change), old_end_(old_end), new_end_(new_end) {}
+
+  std::vector<Event> List() {
+    switch (change_.kind) {
+      case ChangeKind::kAdded:
+        Make();
+        break;
+      case ChangeKind::kDeleted:
+        Remove(change_.path);
+        break;
+      case ChangeKind::kTypeChanged:
+        Remove(change_.path);
+        Make();
+        break;
+      case ChangeKind::kRenamed:
+        Make();
+        Remove(change_.old_path);
+        [[fallthrough]];
+      case ChangeKind::kModified:
+        Alter();
+        break;
+    }
+    return std::move(events_);
+  }
+
+ private:
+  void Make() {
+    const FileType type = change_.after->attr.type;
+    const bool moved = change_.kind == ChangeKind::kRenamed;
+    Event& event = Add(Effect::kMake, change_.path, type,
+                       moved ? policy::Op::kRename : OpThatMakes(type));
+    event.layer = IsEmptyFile(*change_.after) ? Layer::kEmpty : Layer::kNew;
+    event.other_end = old_end_;
+  }
+
+  void Remove(std::string_view path) {
+    const FileType type = change_.before->attr.type;
+    const bool moved = change_.kind == ChangeKind::kRenamed;
+    Event& event = Add(Effect::kRemove, path, type,
+                       moved                          ? policy::Op::kRename
+                       : type == FileType::kDirectory ? policy::Op::kRmdir
+                                                      : policy::Op::kUnlink);
+    event.moved = moved;
+    event.other_end = new_end_;
+  }
+
+  void Alter() {
+    const FileType type = change_.after->attr.type;
+    // Another target is another link.
+    if (change_.content && type == FileType::kSymlink) Make();
+    if (change_.content && type == FileType::kRegular) {
+      Add(Effect::kContent, change_.path, type, policy::Op::kWrite);
+    }
+    if (change_.attributes) {
+      Add(Effect::kAttributes, change_.path, type, policy::Op::kChmod);
+    }
+  }
+
+  Event& Add(Effect effect, std::string_view path, FileType type,
+             policy::Op op) {
+    events_.push_back({.op = op,
+                       .effect = effect,
+                       .path = path,
+                       .layer = Layer::kBase,
+                       .type = TypeInRule(type),
+                       .exe = {},
+                       .uid = {}});
+    return events_.back();
+  }
+
+  const NetChange& change_;
+  /// Of what moves with a directory.
+  const std::string_view old_end_, new_end_;
+  std::vector<Event> events_;
+};
+
+std::string_view WordOf(Effect effect) {
+  switch (effect) {
+    case Effect::kMake:
+      return "added";
+    case Effect::kRemove:
+      return "removed";
+    case Effect::kContent:
+      return "changed";
+    case Effect::kAttributes:
+      return "attributes";
+  }
+  return "";
+}
+
+std::string OctalMode(uint32_t mode) {
+  std::string text;
+  for (int shift = 9; shift >= 0; shift -= 3) {
+    text += static_cast<char>('0' + ((mode >> shift) & 7));
+  }
+  return text;
+}
+
+/// A line as it is reported: the end of a long one is not looked at.
+std::string Shortened(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  while (!line.empty() && kBlanks.contains(line.back())) line.remove_suffix(1);
+  if (line.size() <= kMaxHeldLine) return std::string(line);
+  size_t cut = kMaxHeldLine;
+  while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0) == 0x80) {
+    --cut;
+  }
+  return std::string(line.substr(0, cut)) + "...";
+}
+
+class HeldFinder {
+ public:
+  HeldFinder(Frozen& frozen, const policy::Policy& policy,
+             const HeldQuery& query)
+      : frozen_(frozen),
+        policy_(policy),
+        query_(query),
+        workspace_(PathOfFd(frozen.base.root())) {}
+
+  Status Run(const Selection* selection) {
+    std::optional<std::set<std::string>> paths;
+    // A changed file may have names that nobody looked up yet.
+    NoteNamesBelow(frozen_.tree, frozen_.base, {""});
+    if (selection != nullptr) paths = PathsOf(frozen_, *selection);
+    ChangeList list = TRY(ChangeList::Collect(frozen_, false));
+    const auto is_part = [&](const std::string& path) {
+      return !path.empty() && (!paths || paths->contains(path));
+    };
+    list.Keep([&](const NetChange& change) {
+      if (change.after) shown_.insert(change.path);
+      return (is_part(change.path) || is_part(change.old_path)) &&
+             MayBeHeld(change);
+    });
+    const auto changes = TRY(std::move(list).Settle(frozen_));
+    for (const NetChange& change : changes) {
+      TRY(Judge(change, NetEvents(change)));
+    }
+    for (const Moved& moved : MovedDirectories()) {
+      if (!is_part(moved.from) && !is_part(moved.to)) continue;
+      has_open_ = false;
+      TRY(JudgeBelow(moved));
+      if (!has_open_) continue;
+      // It is the directory that stays where it was.
+      open_.insert(moved.from);
+      open_.insert(moved.to);
+    }
+    return {};
+  }
+
+  std::vector<HeldChange> Take() { return std::move(held_); }
+  std::set<std::string> TakeOpen() { return std::move(open_); }
+
+ private:
+  struct Moved {
+    std::string from, to;  ///< path in the base, and in the overlay
+  };
+
+  /// The directories of the base that have another name now. The net changes
+  /// do not list what is in them.
+  std::vector<Moved> MovedDirectories() {
+    std::vector<Moved> moved;
+    PathMemo memo;
+    frozen_.tree.ForEachUpper([&](Inode& inode) {
+      if (!inode.IsDirectory() || !inode.record.base) return;
+      const bool has_own_name =
+          std::ranges::any_of(inode.links, [&](const Inode::Link& link) {
+            const Inode* parent = frozen_.tree.Find(link.parent);
+            return parent != nullptr && parent->UpperSlot(link.name) != nullptr;
+          });
+      if (!has_own_name) return;
+      const std::string& from = inode.record.base->path;
+      auto to = frozen_.tree.VisiblePath(inode, {}, &memo);
+      if (to && *to != from) moved.push_back({from, std::move(*to)});
+    });
+    return moved;
+  }
+
+  [[nodiscard]] std::vector<const Rule*> HoldingRules(
+      const Event& event) const {
+    std::vector<const Rule*> rules = policy_.Matching(event);
+    std::erase_if(rules, [&](const Rule* rule) {
+      const bool is_about_directories =
+          std::ranges::find(rule->when.types, policy::Type::kDirectory) !=
+          rule->when.types.end();
+      return rule->action != Action::kHold ||
+             (event.type == policy::Type::kDirectory && !is_about_directories);
+    });
+    return rules;
+  }
+
+  /// Before it is known whether content and attributes differ.
+  [[nodiscard]] bool MayBeHeld(const NetChange& change) const {
+    NetChange most = change;
+    most.content = most.attributes = true;
+    const std::vector<Event> events = NetEvents(most).List();
+    return std::ranges::any_of(events, [&](const Event& event) {
+      return !HoldingRules(event).empty();
+    });
+  }
+
+  Status Judge(const NetChange& change, NetEvents net) {
+    std::vector<const Rule*> judged;
+    for (const Event& event : net.List()) {
+      if (IsWithoutContent(change, event)) continue;
+      for (const Rule* rule : HoldingRules(event)) {
+        if (std::ranges::find(judged, rule) != judged.end()) continue;
+        judged.push_back(rule);
+        TRY(Hold(change, event, *rule));
+      }
+    }
+    return {};
+  }
+
+  /// Nothing comes of an empty file, and nothing is lost with one.
+  static bool IsWithoutContent(const NetChange& change, const Event& event) {
+    const bool was_empty = !change.before || IsEmptyFile(*change.before);
+    if (event.effect == Effect::kRemove) return was_empty;
+    return was_empty && change.after && IsEmptyFile(*change.after);
+  }
+
+  Status Hold(const NetChange& change, const Event& event, const Rule& rule) {
+    HeldChange held{.path = std::string(event.path),
+                    .change = std::string(WordOf(event.effect)),
+                    .rule = rule.id,
+                    .reason = rule.reason,
+                    .suggest = rule.suggest};
+    if (change.old_path != event.path) held.old_path = change.old_path;
+    const bool gets_content =
+        event.effect == Effect::kMake || event.effect == Effect::kContent;
+    if (gets_content) {
+      const bool holds = TRY(AddLines(change, rule, held));
+      if (!holds) return {};
+    } else if (event.effect == Effect::kAttributes) {
+      const uint32_t before = change.before->attr.mode;
+      const uint32_t after = change.after->attr.mode;
+      if (before != after) {
+        held.lines.push_back("mode " + OctalMode(before) + " -> " +
+                             OctalMode(after));
+      }
+    }
+    Add(std::move(held));
+    return {};
+  }
+
+  /// False: with this content the rule does not hold the file.
+  Result<bool> AddLines(const NetChange& change, const Rule& rule,
+                        HeldChange& held) {
+    const ChangeSide& after = *change.after;
+    if (after.attr.type == FileType::kSymlink) {
+      held.lines.push_back("-> " + Shortened(after.symlink));
+      return true;
+    }
+    if (after.attr.type != FileType::kRegular) return true;
+    const bool is_any = rule.content == ContentKind::kAny;
+    if (rule.content == ContentKind::kPythonPath &&
+        !HasDirectoryOf(change.path)) {
+      return false;
+    }
+    if (after.attr.size > kMaxLookedAt) {
+      return rule.content != ContentKind::kPythonPath ||
+             IsInSitePackages(change.path);
+    }
+    // Of what is not listed anyway no lines are needed.
+    if (is_any && held_.size() >= kMaxHeld) return true;
+    const std::string text = TRY(ReadText(after));
+    const bool has_before = change.before &&
+                            change.before->attr.type == FileType::kRegular &&
+                            change.before->attr.size <= kMaxLookedAt;
+    // What is moved is new at its place, but for what it does there itself.
+    const bool is_new_here = is_any && (change.kind == ChangeKind::kRenamed ||
+                                        change.kind == ChangeKind::kAdded);
+    std::string before;
+    if (has_before && !is_new_here) before = TRY(ReadText(*change.before));
+    if (is_any && text.find('\0') != std::string::npos) return true;
+    const std::vector<std::string> lines =
+        policy::LinesThatMatter(rule.content, before, text,
+                                {.path = change.path, .workspace = workspace_});
+    if (!is_any && lines.empty()) return false;
+    for (const std::string& line : lines) {
+      if (held.lines.size() == kMaxHeldLines) break;
+      held.lines.push_back(Shortened(line));
+    }
+    held.more_lines = lines.size() - held.lines.size();
+    return true;
+  }
+
+  /// Whether the base has the directory that `path` is in. A whole new
+  /// environment is run only by its own interpreter.
+  [[nodiscard]] bool HasDirectoryOf(const std::string& path) const {
+    const auto st = frozen_.base.Stat(std::string(ParentPath(path)));
+    return st && S_ISDIR(st->st_mode);
+  }
+
+  static bool IsInSitePackages(const std::string& path) {
+    const std::string_view directory = BaseName(ParentPath(path));
+    return directory == "site-packages" || directory == "dist-packages";
+  }
+
+  Result<std::string> ReadText(const ChangeSide& side) {
+    std::string text(side.attr.size, '\0');
+    const MutableByteSpan out = std::as_writable_bytes(std::span(text));
+    size_t done = 0;
+    while (done < text.size()) {
+      auto read = ReadSide(frozen_, side, done, out.subspan(done));
+      // Only a file of the base can be out of reach, and moves as it is.
+      const bool is_away = !read && (IsClosedOrGone(read.error()) ||
+                                     read.error().code == ESTALE);
+      if (is_away) break;
+      const size_t n = TRY(std::move(read));
+      if (n == 0) break;
+      done += n;
+    }
+    text.resize(done);
+    return text;
+  }
+
+  /// The names of the base that a moved directory takes along.
+  Status JudgeBelow(const Moved& top) {
+    std::vector<Moved> waiting{top};
+    while (!waiting.empty()) {
+      const Moved moved = std::move(waiting.back());
+      waiting.pop_back();
+      const Inode* directory = frozen_.tree.FindBaseDirectory(moved.from);
+      for (const BaseEntry& entry : TRY(ListIfOpen(frozen_.base, moved.from))) {
+        // What the transaction did to a name is a change of its own.
+        if (directory != nullptr &&
+            directory->UpperSlot(entry.name) != nullptr) {
+          continue;
+        }
+        Moved next{JoinPath(moved.from, entry.name),
+                   JoinPath(moved.to, entry.name)};
+        TRY(JudgeMoved(entry, next));
+        if (entry.type == FileType::kDirectory) {
+          waiting.push_back(std::move(next));
+        }
+      }
+    }
+    return {};
+  }
+
+  Status JudgeMoved(const BaseEntry& entry, const Moved& moved) {
+    // Where something else is in its place, that is a change of its own.
+    const bool is_replaced = shown_.contains(moved.from);
+    NetChange change{
+        .kind = is_replaced ? ChangeKind::kAdded : ChangeKind::kRenamed,
+        .path = moved.to,
+        .old_path = moved.from};
+    change.before.emplace();
+    change.before->attr.type = entry.type;
+    change.before->attr.size = 1;  // not known yet
+    change.before->base_path = moved.from;
+    change.after = change.before;
+    const NetEvents net(change, moved.from, moved.to);
+    const std::vector<Event> events = NetEvents(net).List();
+    const bool may_be_held = std::ranges::any_of(
+        events,
+        [&](const Event& event) { return !HoldingRules(event).empty(); });
+    if (!may_be_held) return {};
+    auto object = FindObject(frozen_.base, moved.from);
+    if (!object || !*object) return {};
+    change.before = SideOf(std::move(**object));
+    change.after = change.before;
+    return Judge(change, net);
+  }
+
+  void Add(HeldChange held) {
+    const auto is_in = [&](const std::string& root) {
+      return IsAtOrBelow(held.path, root);
+    };
+    held.accepted =
+        std::ranges::find(query_.rules, held.rule) != query_.rules.end() ||
+        std::ranges::any_of(query_.paths, is_in);
+    if (!held.accepted) {
+      has_open_ = true;
+      open_.insert(held.path);
+      if (!held.old_path.empty()) open_.insert(held.old_path);
+    }
+    // A file that was changed in a moved directory comes by both.
+    const bool is_new = known_.emplace(held.path, held.rule).second;
+    if (is_new) held_.push_back(std::move(held));
+  }
+
+  Frozen& frozen_;
+  const policy::Policy& policy_;
+  const HeldQuery& query_;
+  const std::string workspace_;
+  std::vector<HeldChange> held_;
+  std::set<std::string> shown_;  ///< paths at which the change has an object
+  std::set<std::pair<std::string, std::string>> known_;  ///< path, rule
+  std::set<std::string> open_;
+  bool has_open_ = false;  ///< something was held since this was reset
+};
+
+Status CheckAcceptedPaths(const std::vector<HeldChange>& held,
+                          const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const bool is_any = std::ranges::any_of(held, [&](const HeldChange& each) {
+      return IsAtOrBelow(each.path, path);
+    });
+    if (is_any) continue;
+    return Fail(ErrorKind::kUsage, 0,
+                "no rule holds a change at " + ShownPath(path),
+                "`txfs diff --held` shows what is held");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<HeldReport> FindHeld(Frozen& frozen, const Selection* selection,
+                            const HeldQuery& query,
+                            std::set<std::string>* open) {
+  HeldReport report;
+  const std::shared_ptr<const policy::Policy> policy = frozen.SharedPolicy();
+  const auto holds = [](const Rule& rule) {
+    return rule.action == Action::kHold;
+  };
+  std::vector<HeldChange> held;
+  if (policy != nullptr && std::ranges::any_of(policy->rules(), holds)) {
+    HeldFinder finder(frozen, *policy, query);
+    TRY(finder.Run(selection));
+    held = finder.Take();
+    if (open != nullptr) *open = finder.TakeOpen();
+  }
+  TRY(CheckAcceptedPaths(held, query.paths));
+  std::ranges::stable_sort(held, {}, [](const HeldChange& each) {
+    return std::tie(each.accepted, each.path);
+  });
+  if (held.size() > kMaxHeld) {
+    report.more = held.size() - kMaxHeld;
+    held.resize(kMaxHeld);
+  }
+  report.changes = std::move(held);
+  return report;
+}
+
+}  // namespace txfs

@@ -1,0 +1,152 @@
+#include "policy/content.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace txfs::policy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Lines(ContentKind kind, std::string_view before,
+                               std::string_view after,
+                               std::string_view path = ".git/config") {
+  return LinesThatMatter(kind, before, after,
+                         {.path = path, .workspace = "/home/u/ws"});
+}
+
+constexpr std::string_view kInit =
+    "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+    "\tlogallrefupdates = true\n";
+
+TEST(GitConfigTest, WhatGitWritesItselfIsHarmless) {
+  const std::string cloned =
+      std::string(kInit) +
+      "[remote \"origin\"]\n\turl = git@example.org:a/b.git\n"
+      "\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
+      "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n"
+      "[user]\n\tname = A\n\temail = a@example.org\n"
+      "[submodule]\n\tactive = .\n[submodule \"lib\"]\n\turl = ../lib\n"
+      "\tactive = true\n[extensions]\n\tworktreeConfig = true\n";
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, "", kInit), IsEmpty());
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, "", cloned), IsEmpty());
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, cloned, kInit), IsEmpty());
+  EXPECT_THAT(
+      Lines(ContentKind::kGitConfig, "", "[core]\n\tworktree = ../../../lib\n",
+            ".git/modules/lib/config"),
+      IsEmpty());
+}
+
+TEST(GitConfigTest, HoldsWhatRunsProgramsOrLeadsElsewhere) {
+  struct Case {
+    std::string_view text, line;
+  };
+  constexpr Case kCases[] = {
+      {"[core]\nfsmonitor = ./evil\n", "core.fsmonitor = ./evil"},
+      {"[CORE]\nFsMonitor = ./evil", "core.fsmonitor = ./evil"},
+      {"[core] hooksPath = x", "core.hookspath = x"},
+      {"[alias]\n st = !sh\n", "alias.st = !sh"},
+      {"[include]\n path = ../evil\n", "include.path = ../evil"},
+      {"[includeIf \"gitdir:x\"]\n path = y\n", "includeif.gitdir:x.path = y"},
+      {"[filter \"x\"]\n clean = a\n", "filter.x.clean = a"},
+      {"[filter.x]\n clean = a\n", "filter.x.clean = a"},
+      {"[diff \"x\"]\n textconv = a\n", "diff.x.textconv = a"},
+      {"[credential]\n helper = !x\n", "credential.helper = !x"},
+      {"[url \"e\"]\n insteadOf = h\n", "url.e.insteadof = h"},
+      {"[gpg]\n program = x\n", "gpg.program = x"},
+      {"[gc]\n recentObjectsHook = x\n", "gc.recentobjectshook = x"},
+      {"[remote \"o\"]\n url = ext::sh -c x\n", "remote.o.url = ext::sh -c x"},
+      {"[remote \"o\"]\n uploadpack = x\n", "remote.o.uploadpack = x"},
+      {"[submodule \"o\"]\n update = !x\n", "submodule.o.update = !x"},
+      {"[branch \"o\"]\n remote = https://e/x\n",
+       "branch.o.remote = https://e/x"},
+      {"[core]\n worktree = ../../..\n", "core.worktree = ../../.."},
+      {"[core]\n bare = false ; \\\n fsmonitor = x\n", "core.fsmonitor = x"},
+      {"[core]\n\tpager = a \\\n b\n", "core.pager = a  b"},
+      {"[core]\r\npager = a\r\n", "core.pager = a"},
+      {"\xEF\xBB\xBF[core]\npager = a", "core.pager = a"},
+      {"[future]\n thing = 1\n", "future.thing = 1"},
+      {"no section = 1\n", "no section = 1"},
+  };
+  for (const Case& one : kCases) {
+    EXPECT_THAT(Lines(ContentKind::kGitConfig, "", one.text),
+                ElementsAre(std::string(one.line)))
+        << one.text;
+  }
+}
+
+TEST(GitConfigTest, HoldsOnlyWhatIsNewAndAnotherOrder) {
+  const std::string before = "[core]\npager = a\npager = b\n";
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, before,
+                    "[core]\npager = a\npager = b\n[user]\nname = x\n"),
+              IsEmpty());
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, before, "[core]\npager = b\n"),
+              IsEmpty());
+  EXPECT_THAT(
+      Lines(ContentKind::kGitConfig, before, "[core]\npager = b\npager = a\n"),
+      ElementsAre("core.pager = b", "core.pager = a"));
+}
+
+TEST(GitConfigTest, AnotherAddressOfAKnownRemoteIsHeld) {
+  const std::string before = "[remote \"origin\"]\nurl = https://a\n";
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, before,
+                    "[remote \"origin\"]\nurl = https://evil\n"),
+              ElementsAre("remote.origin.url = https://evil"));
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, before,
+                    before + "pushurl = https://evil\n"),
+              ElementsAre("remote.origin.pushurl = https://evil"));
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, before,
+                    before + "[remote \"other\"]\nurl = https://b\n"),
+              IsEmpty());
+}
+
+TEST(GitConfigTest, ABranchMayBeCalledConfig) {
+  const std::string commit(40, 'a');
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, "", commit + "\n"), IsEmpty());
+}
+
+TEST(GitFileTest, LeadsOnlyToTheOwnRepository) {
+  const auto lines = [](std::string_view text, std::string_view path) {
+    return Lines(ContentKind::kGitFile, "", text, path);
+  };
+  EXPECT_THAT(lines("gitdir: ../.git/modules/lib\n", "lib/.git"), IsEmpty());
+  EXPECT_THAT(lines("gitdir: /home/u/ws/.git/worktrees/t\n", "t/.git"),
+              IsEmpty());
+  EXPECT_THAT(lines("../..\n", ".git/worktrees/t/commondir"), IsEmpty());
+  EXPECT_THAT(lines("gitdir: ../src\n", "lib/.git"),
+              ElementsAre("gitdir: ../src"));
+  for (const std::string_view text :
+       {"gitdir: ../../.git/modules/x", "gitdir: /home/u/ws2/.git/modules/x",
+        "gitdir: /tmp/.git", "gitdir: ../evil/.git/modules/x",
+        "gitdir: ../.git/modules/x/refs/heads/y",
+        "gitdir: ../.git/modules/../../evil", ""}) {
+    const bool is_empty = text.empty();
+    EXPECT_EQ(lines(text, "lib/.git").empty(), is_empty) << text;
+  }
+}
+
+TEST(PythonPathTest, OnlyLinesThatPythonRunsMatter) {
+  const auto lines = [](std::string_view before, std::string_view after) {
+    return Lines(ContentKind::kPythonPath, before, after, "x.pth");
+  };
+  EXPECT_THAT(lines("", "../src\n# import x\nimportant\n"), IsEmpty());
+  EXPECT_THAT(lines("", "../src\nimport os\n"), ElementsAre("import os"));
+  EXPECT_THAT(lines("", "import\tos"), ElementsAre("import\tos"));
+  EXPECT_THAT(lines("", "x\rimport os\n"), ElementsAre("import os"));
+  EXPECT_THAT(lines("", "x\x0cimport os\n"), ElementsAre("import os"));
+  EXPECT_THAT(lines("import a\n", "import a\nimport b\n"),
+              ElementsAre("import b"));
+}
+
+TEST(AnyContentTest, NewLinesMatter) {
+  EXPECT_THAT(Lines(ContentKind::kAny, "a\nb\n", "b\n\nc\nb\n"),
+              ElementsAre("c", "b"));
+}
+
+}  // namespace
+}  // namespace txfs::policy
