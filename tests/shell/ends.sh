@@ -24,9 +24,10 @@ equal new "$(cat ws/-c)" "commit -- PATH"
 [ ! -e ws/a ] || fail "commit -- PATH committed the rest"
 equal "$txn" "$(open mnt)" "the transaction goes on"
 txfs -C mnt diff --name-status -- a | grep -q a || fail "diff -- PATH"
-for command in status list log umount savepoint rollback undo show gc fsck version; do
+for command in status list log umount rollback undo show gc fsck version; do
   refuses 2 "no arguments after --" txfs -C mnt $command -- x
 done
+refuses_with_hint 2 "only a call has a command" txfs -C mnt savepoint -- x
 equal new "$(cat mnt/a)" "after all that was refused"
 
 # What is counted is what was committed; savepoints that go are named.
