@@ -204,14 +204,17 @@ class RevertPlanner {
     }
   }
 
-  /// Whether a later change gave a directory of the base a record and nothing
-  /// else: a name in it changed, which counts as that.
+  /// Whether later changes gave a base object a record and nothing else: a name
+  /// in a directory changed, which counts as that, or a revert took back what
+  /// had changed.
   [[nodiscard]] bool IsPlainRecord(Ino ino) const {
     const MaybeRecord after = RecordIn(after_, ino);
     const MaybeRecord now = RecordIn(now_, ino);
-    if (after || !now || !now->base || !HoldsNames(*now)) return false;
+    if (after || !now || !now->base) return false;
     const Inode* inode = tree_.Find(ino);
-    return inode != nullptr && !inode->AttributesChanged();
+    if (inode == nullptr) return false;
+    return HoldsNames(*now) ? !inode->AttributesChanged()
+                            : inode->IsUnchanged();
   }
 
   /// Whether the present path of `inode` leads over a name that the part set.
@@ -244,28 +247,23 @@ class RevertPlanner {
     Then before = Then::Of(before_, ino);
     const Then after = Then::Of(after_, ino);
     const Then now = Then::Of(now_, ino);
-    // In the base, and as it was there.
-    MaybeRecord pristine;
+    // It was in the base, and without a record. The record stays, as that of an
+    // object that is what it was: a rollback of the revert finds it by its
+    // number.
     if (!before.record && past != nullptr && past->record &&
         past->has == Rewind::PastInode::Record::kVanishes &&
         past->record->base) {
-      pristine = past->record;
+      before.record = past->record;
     }
-    const MaybeRecord& known = pristine ? pristine : before.record;
-    if (!known && !after.record) return;
-    const bool directory = HoldsNames(known ? *known : *after.record);
-    Then was = before;
-    was.record = known;
-    const bool stays_directory = directory && was.IsThere() && after.IsThere();
-    if (stays_directory) {
-      PlanDirectory(ino, was, after, now, pristine.has_value());
-      return;
+    if (!before.record && !after.record) return;
+    const bool directory =
+        HoldsNames(before.record ? *before.record : *after.record);
+    if (directory && before.IsThere() && after.IsThere()) {
+      return PlanDirectory(ino, before, after, now);
     }
-    if (was.IsSameAs(after)) {
+    if (before.IsSameAs(after)) {
       // As another name had it.
-      if (after.IsSameAs(now) && !renamed_.contains(ino)) {
-        Set(ino, now, before, pristine);
-      }
+      if (after.IsSameAs(now) && !renamed_.contains(ino)) Set(ino, now, before);
       return;
     }
     paths_.insert(PathOf(ino));
@@ -276,7 +274,7 @@ class RevertPlanner {
     if (directory && after.IsThere() && HasOtherNames(ino)) {
       return BuiltOn(PathOf(ino), "has later entries");
     }
-    Set(ino, now, before, pristine);
+    Set(ino, now, before);
   }
 
   /// Whether names in the directory stay changed.
@@ -285,28 +283,13 @@ class RevertPlanner {
          row != now_.dentries.end() && row->first.first == directory; ++row) {
       if (!names_.contains(row->first)) return true;
     }
-    for (auto name = names_.lower_bound({directory, ""});
-         name != names_.end() && name->first.first == directory; ++name) {
-      if (name->second.kind != DentryKind::kAbsent) return true;
-    }
     return false;
-  }
-
-  /// Whether a name that stays leads to the directory, besides the base's.
-  bool KeepsName(Ino ino) {
-    const Inode* inode = tree_.Find(ino);
-    if (inode == nullptr || renamed_.contains(ino)) return true;
-    return std::ranges::any_of(inode->links, [&](const Inode::Link& link) {
-      const PlacedName name{link.parent, link.name};
-      return NameIn(now_, name).kind == DentryKind::kInode &&
-             !names_.contains(name);
-    });
   }
 
   /// A directory that was there before and after. What names in it decide is
   /// merged with later changes.
   void PlanDirectory(Ino ino, const Then& was, const Then& after,
-                     const Then& now, bool was_pristine) {
+                     const Then& now) {
     const bool changed = !was.IsSameAs(after);
     if (changed) paths_.insert(PathOf(ino));
     if (changed && !after.IsSameAs(now)) {
@@ -325,25 +308,18 @@ class RevertPlanner {
     }
     attr.nlink = CountSubdirectories(
         attr.nlink, int64_t{then.nlink} - int64_t{after.record->attr.nlink});
-    const bool untouched = now.record->attr == after.record->attr;
-    if (untouched) {
+    if (now.record->attr == after.record->attr) {
       attr.mtime = then.mtime;
       attr.ctime = then.ctime;
     }
-    const bool is_pristine = was_pristine && untouched &&
-                             merged.xattrs.empty() && ino != kRootIno &&
-                             !HasOtherNames(ino) && !KeepsName(ino);
-    if (is_pristine) return Set(ino, now, {}, was.record);
-    Set(ino, now, merged, {});
+    Set(ino, now, merged);
   }
 
-  /// Plans the edits from `now` to `target`. `pristine`: the record of the base
-  /// object, if the target has none.
-  void Set(Ino ino, const Then& now, const Then& target,
-           const MaybeRecord& pristine) {
+  /// Plans the edits from `now` to `target`.
+  void Set(Ino ino, const Then& now, const Then& target) {
     Rewind::PastInode past{.ino = ino};
     if (now.record != target.record) {
-      SetRecord(now, target, pristine, past);
+      SetRecord(now, target, past);
     }
     ExtentEdit extents{.ino = ino};
     for (const auto& [offset, extent] : now.extents) {
@@ -366,8 +342,7 @@ class RevertPlanner {
     plan_.rewind.inodes.push_back(std::move(past));
   }
 
-  void SetRecord(const Then& now, const Then& target,
-                 const MaybeRecord& pristine, Rewind::PastInode& past) {
+  void SetRecord(const Then& now, const Then& target, Rewind::PastInode& past) {
     const bool only_attr = now.record && target.record &&
                            now.record->base == target.record->base &&
                            now.record->symlink == target.record->symlink;
@@ -379,8 +354,7 @@ class RevertPlanner {
     }
     using Becomes = Rewind::PastInode::Record;
     past.has = target.record ? Becomes::kReturns : Becomes::kVanishes;
-    past.record = target.record;
-    if (!target.record) past.record = pristine ? pristine : now.record;
+    past.record = target.record ? target.record : now.record;
     inode_edits_.emplace_back(InodeEdit{past.ino, now.record, target.record});
   }
 

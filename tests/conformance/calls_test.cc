@@ -106,7 +106,7 @@ TEST_P(CallsTest, WhatLaterCallsChangedIsBuiltOn) {
   ASSERT_OK(fs().Rename("made", "renamed", 0));
   ASSERT_OK(fs().WriteFile("dir/in", "in"));
   ASSERT_OK(fs().WriteFile("to/x", "later"));
-  ExpectBuiltOn("1", {"base", "dir/in", "made", "renamed", "to/x"});
+  ExpectBuiltOn("1", {"base", "dir", "dir/in", "made", "renamed", "to/x"});
   // The other one stands alone.
   ExpectReverted("2");
   ExpectReverted("1");
