@@ -27,6 +27,7 @@ using txfs::Status;
 using txfs::cli::Client;
 
 constexpr int kTimeoutMs = 600'000;
+constexpr int kCalls = 10'000;
 
 using BenchClock = std::chrono::steady_clock;
 
@@ -132,6 +133,15 @@ Result<double> Measure(const std::string& request, const std::string& where,
     return TimeRequest(
         where, [](Client& client) { return Drop(client.Rollback("")); });
   }
+  if (request == "calls") {
+    return TimeRequest(where, [](Client& client) -> Status {
+      for (int i = 0; i < kCalls; ++i) {
+        const std::string id = "call_" + std::to_string(i);
+        TRY(client.MarkCall({.host = "bench", .call = id, .command = "make"}));
+      }
+      return {};
+    });
+  }
   return txfs::Fail(EINVAL, request);
 }
 
@@ -143,6 +153,7 @@ int main(int argc, char** argv) {
   if (arguments.size() != (visible ? 3 : 2)) {
     std::fputs(
         "usage: txnbench commit|discard|savepoint|rollback MOUNTPOINT\n"
+        "       txnbench calls MOUNTPOINT     (marks of 10,000 of them)\n"
         "       txnbench visible MOUNTPOINT CHANGED_FILE    (a discard)\n"
         "       txnbench begin WORKSPACE\n",
         stderr);

@@ -61,6 +61,7 @@ constexpr std::array kOpNames = {
     NamedOp{Op::kCommit, "commit"},
     NamedOp{Op::kDiscard, "discard"},
     NamedOp{Op::kFollow, "follow"},
+    NamedOp{Op::kRevert, "revert"},
 };
 
 Ino DecodeIno(Decoder& in) {

@@ -173,7 +173,8 @@ enum class Op : uint8_t {
   kRemovexattr = 17,
   kReap = 18,  ///< internal, never shown to the user: an unlinked inode was
                ///< dropped. Only earlier versions wrote it
-  kSavepoint = 19,  ///< `path`: the savepoint's name; no edits
+  kSavepoint = 19,  ///< `path`: the savepoint's name; `new_path`: of the begin
+                    ///< of a call, its mark (EncodeMark); no edits
   /// To the savepoint with the name `path` and the LSN `offset`; the changes in
   /// between no longer count. No edits.
   kRollback = 20,
@@ -183,6 +184,8 @@ enum class Op : uint8_t {
   kFollow = 23,   ///< internal, never shown to the user: the base's state
                   ///< replaces what the transaction did not change: a touched
                   ///< file, the mode of a directory, a recorded path
+  kRevert = 24,   ///< `path`: the savepoint of a call; `length`: the number of
+                  ///< paths. The edits take back what the call changed
 };
 
 /// Whether `op` is never shown to users.

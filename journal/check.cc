@@ -358,10 +358,15 @@ Result<JournalContent> CheckJournal(int dir, const Findings& findings) {
   if (!spool) {
     findings.Below("spool").Add("spool.missing", "the spool is missing");
   } else if (read) {
-    const std::vector<Image> pasts = replay.ImagesAt(tables.savepoints);
-    CheckContent(*spool, tables.image, pasts, findings.Below("spool"));
     use(tables.image);
-    std::ranges::for_each(pasts, use);
+    const auto visit_pasts = [&](const Replay::PastVisitor& visit) {
+      replay.VisitPasts(tables.savepoints,
+                        [&](const Image& past, const Rewind& back) {
+                          visit(past, back);
+                          used.merge(SegmentsOf(back));
+                        });
+    };
+    CheckContent(*spool, tables.image, visit_pasts, findings.Below("spool"));
   }
   TRY(CheckIntake(dir, read ? tables.cursor : std::nullopt,
                   spool ? &*spool : nullptr, replay, findings.Below("intake")));

@@ -154,17 +154,18 @@ void Replay::Rollback(Lsn lsn, const Change& change) {
   TakeSince(target, standing_).ApplyTo(image_);
 }
 
-std::vector<Image> Replay::ImagesAt(
-    const std::vector<Savepoint>& savepoints) const {
-  std::vector<Image> images;
+void Replay::VisitPasts(const std::vector<Savepoint>& savepoints,
+                        const PastVisitor& visit) const {
   auto standing = standing_;
   Image image = image_;
   for (const Savepoint& savepoint : savepoints | std::views::reverse) {
-    if (std::ranges::count(savepoints_, savepoint) == 0) continue;
-    TakeSince(savepoint.lsn, standing).ApplyTo(image);
-    images.push_back(image);
+    const auto ours = std::ranges::lower_bound(savepoints_, savepoint.lsn, {},
+                                               &Savepoint::lsn);
+    if (ours == savepoints_.end() || *ours != savepoint) continue;
+    const Rewind back = TakeSince(savepoint.lsn, standing);
+    back.ApplyTo(image);
+    visit(image, back);
   }
-  return images;
 }
 
 void Replay::CompareWith(const std::vector<Savepoint>& savepoints,

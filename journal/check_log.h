@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -31,10 +32,13 @@ class Replay {
   /// Reports if these changes leave other savepoints.
   void CompareWith(const std::vector<Savepoint>& savepoints,
                    Findings findings) const;
-  /// The states to which rollbacks to these savepoints lead, the newest first.
-  /// Savepoints that no change made are left out.
-  [[nodiscard]] std::vector<Image> ImagesAt(
-      const std::vector<Savepoint>& savepoints) const;
+  /// Gets the state at a savepoint, and what led back to it from the state at
+  /// the next one.
+  using PastVisitor = std::function<void(const Image& past, const Rewind&)>;
+  /// Visits the states to which rollbacks to these savepoints lead, the newest
+  /// first. Savepoints that no change made are left out.
+  void VisitPasts(const std::vector<Savepoint>& savepoints,
+                  const PastVisitor& visit) const;
 
   /// The state after all changes.
   [[nodiscard]] const Image& image() const { return image_; }

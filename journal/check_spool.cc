@@ -35,20 +35,37 @@ bool IsSameRecord(const ContentRef& a, const ContentRef& b) {
   return a.record_length == b.record_length && a.checksum == b.checksum;
 }
 
+/// `tables`: for names in messages.
+void AddUse(const Image& tables, Ino ino, const Extent& extent, Uses& uses,
+            Findings& findings) {
+  const ContentRef& ref = extent.content;
+  if (ref.segment == 0) return;
+  Use& use = uses[{ref.segment, ref.record_position}];
+  if (use.parts.empty()) use.ref = ref;
+  if (!IsSameRecord(use.ref, ref)) {
+    findings.Add("spool.record",
+                 "two extents describe the record differently in " +
+                     PlaceOf(ref) + ": " + tables.Describe(ino) + " and " +
+                     tables.Describe(use.parts.front().ino));
+  }
+  use.parts.push_back({ref.delta, ref.delta + extent.length, ino});
+}
+
 Uses CollectUses(const Image& tables, Findings& findings) {
   Uses uses;
   for (const auto& [key, extent] : tables.extents) {
-    const ContentRef& ref = extent.content;
-    if (ref.segment == 0) continue;
-    Use& use = uses[{ref.segment, ref.record_position}];
-    if (use.parts.empty()) use.ref = ref;
-    if (!IsSameRecord(use.ref, ref)) {
-      findings.Add("spool.record",
-                   "two extents describe the record differently in " +
-                       PlaceOf(ref) + ": " + tables.Describe(key.first) +
-                       " and " + tables.Describe(use.parts.front().ino));
+    AddUse(tables, key.first, extent, uses, findings);
+  }
+  return uses;
+}
+
+/// Those of what `back` brought back, which leads to `past`.
+Uses CollectUses(const Image& past, const Rewind& back, Findings& findings) {
+  Uses uses;
+  for (const auto& inode : back.inodes) {
+    for (const auto& [offset, extent] : inode.extents) {
+      if (extent) AddUse(past, inode.ino, *extent, uses, findings);
     }
-    use.parts.push_back({ref.delta, ref.delta + extent.length, key.first});
   }
   return uses;
 }
@@ -164,20 +181,22 @@ Status SpoolReader::Verify(const ContentRef& ref) {
   return Fail(EBADMSG, PlaceOf(ref) + " does not match its checksum");
 }
 
-void CheckContent(SpoolReader& spool, const Image& tables,
-                  const std::vector<Image>& pasts, Findings findings) {
+void CheckContent(
+    SpoolReader& spool, const Image& tables,
+    const std::function<void(const Replay::PastVisitor&)>& visit_pasts,
+    Findings findings) {
   Uses uses = CollectUses(tables, findings);
   CheckShares(tables, uses, findings);
   CheckOverlaps(tables, uses, findings);
   CheckOwners(tables, uses, findings);
   VerifyContent(spool, tables, uses, findings);
-  for (const Image& past : pasts) {
-    Uses older = CollectUses(past, findings);
+  visit_pasts([&](const Image& past, const Rewind& back) {
+    Uses older = CollectUses(past, back, findings);
     std::erase_if(
         older, [&](const auto& entry) { return uses.contains(entry.first); });
     VerifyContent(spool, past, older, findings);
     uses.merge(older);
-  }
+  });
 }
 
 std::set<uint32_t> SegmentsOf(const Image& image) {
@@ -187,6 +206,20 @@ std::set<uint32_t> SegmentsOf(const Image& image) {
   }
   for (const auto& [ino, record] : image.inodes) {
     segments.insert(record.attr.own_segment);
+  }
+  return segments;
+}
+
+std::set<uint32_t> SegmentsOf(const Rewind& rewind) {
+  std::set<uint32_t> segments;
+  for (const auto& past : rewind.inodes) {
+    if (past.has == Rewind::PastInode::Record::kReturns) {
+      segments.insert(past.record->attr.own_segment);
+    }
+    if (past.attr) segments.insert(past.attr->own_segment);
+    for (const auto& [offset, extent] : past.extents) {
+      if (extent) segments.insert(extent->content.segment);
+    }
   }
   return segments;
 }

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "journal/check.h"
+#include "journal/check_log.h"
 #include "journal/support/result.h"
 #include "journal/support/unique_fd.h"
 
@@ -33,12 +35,17 @@ class SpoolReader {
 };
 
 /// Checks the content that `tables` refer to, and the further content that the
-/// states at savepoints (`pasts`) need.
-void CheckContent(SpoolReader& spool, const Image& tables,
-                  const std::vector<Image>& pasts, Findings findings);
+/// states at savepoints need, which `visit_pasts` visits as
+/// Replay::VisitPasts.
+void CheckContent(
+    SpoolReader& spool, const Image& tables,
+    const std::function<void(const Replay::PastVisitor&)>& visit_pasts,
+    Findings findings);
 
 /// The segments that `image` needs.
 [[nodiscard]] std::set<uint32_t> SegmentsOf(const Image& image);
+/// The segments that the values of `rewind` need.
+[[nodiscard]] std::set<uint32_t> SegmentsOf(const Rewind& rewind);
 
 /// Checks the names in `spool/`. `used`: the ids of all segments in use.
 Status CheckSegments(SpoolReader& spool, const std::set<uint32_t>& used,

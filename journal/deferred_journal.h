@@ -85,8 +85,8 @@ class DeferredJournal final : public Journal {
     return begun_ == nullptr ? std::vector<Savepoint>()
                              : begun_.load()->Savepoints();
   }
-  Result<Rewind> PlanRewind(Lsn savepoint) override {
-    return TRY(Begun())->PlanRewind(savepoint);
+  Result<Rewind> PlanRewind(Lsn savepoint, Lsn until) override {
+    return TRY(Begun())->PlanRewind(savepoint, until);
   }
   Result<Rewind> Rollback(const Change& change) override {
     return TRY(Begun())->Rollback(change);

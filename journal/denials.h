@@ -19,6 +19,7 @@ struct LogEntry {
   uint64_t count = 1;
   Timestamp first = {};  ///< time of the first denial; zero for other changes
   std::string run = {};  ///< of `txfs run`; not stored here; may be ""
+  uint64_t call = 0;     ///< number of the call; not stored here; 0: none
 };
 
 /// A rule of a policy that refused operations.

@@ -217,7 +217,7 @@ class TransactionJournal final : public Journal {
     const MutexLock lock(savepoint_mutex_);
     return savepoints_;
   }
-  Result<Rewind> PlanRewind(Lsn savepoint) override;
+  Result<Rewind> PlanRewind(Lsn savepoint, Lsn until) override;
   Result<Rewind> Rollback(const Change& change) override;
   void SettleRewind(const Rewind& rewind) override;
   Result<Lsn> Settle(const Change& change) override;
@@ -250,7 +250,7 @@ class TransactionJournal final : public Journal {
                               const std::function<void(Tables&, Lsn)>& fill)
       REQUIRES(append_mutex_, drain_mutex_);
   Status RecoverSavepoints();
-  Result<Rewind> Undone(Lsn savepoint);
+  Result<Rewind> Undone(Lsn savepoint, Lsn until = kNoLsn);
   void AddSavepoint(const Change& change, Lsn lsn);
   void SetSavepoints(std::vector<Savepoint> savepoints);
   void WakeDrainThread(const Intake::Appended& appended);
@@ -765,22 +765,22 @@ void TransactionJournal::SetSavepoints(std::vector<Savepoint> savepoints) {
 }
 
 /// Changes that a rollback undid do not count: the walk leaps over them.
-Result<Rewind> TransactionJournal::Undone(Lsn savepoint) {
+Result<Rewind> TransactionJournal::Undone(Lsn savepoint, Lsn until) {
   Rewind rewind;
   const auto undo = [&](Lsn lsn, ByteSpan bytes) -> Result<Lsn> {
     Change change = TRY(DecodeChange(bytes));
     if (change.op == Op::kRollback) return Lsn{change.offset};
-    rewind.Undo(lsn, std::move(change));
+    if (until == kNoLsn || lsn <= until) rewind.Undo(lsn, std::move(change));
     return Lsn{Raw(lsn) - 1};
   };
   TRY(db_->ReadLogBack(savepoint, undo));
   return rewind;
 }
 
-Result<Rewind> TransactionJournal::PlanRewind(Lsn savepoint) {
+Result<Rewind> TransactionJournal::PlanRewind(Lsn savepoint, Lsn until) {
   MutexLock lock(drain_mutex_);
   TRY(DrainAll());
-  return Undone(savepoint);
+  return Undone(savepoint, until);
 }
 
 Result<Rewind> TransactionJournal::Rollback(const Change& change) {

@@ -150,8 +150,10 @@ class Journal {
 
   /// Oldest first.
   [[nodiscard]] virtual std::vector<Savepoint> Savepoints() = 0;
-  /// Returns what undoes everything since savepoint `lsn`. Drains first.
-  virtual Result<Rewind> PlanRewind(Lsn savepoint) = 0;
+  /// Returns what undoes everything since the savepoint with the LSN
+  /// `savepoint`, up to the savepoint `until` (kNoLsn: up to now). Drains
+  /// first.
+  virtual Result<Rewind> PlanRewind(Lsn savepoint, Lsn until) = 0;
   /// Undoes everything since the savepoint with the LSN `change.offset` in the
   /// tables, drops later savepoints and logs `change`, an Op::kRollback: all of
   /// it, or nothing. No append may run meanwhile. The caller then undoes the
@@ -159,7 +161,8 @@ class Journal {
   /// savepoint.
   virtual Result<Rewind> Rollback(const Change& change) = 0;
   /// Updates which content is in use from `rewind.content`. Call it right after
-  /// Rollback. The next drain frees the rest.
+  /// Rollback, or after Append of an Op::kRevert with the content that is in
+  /// use again; there has to be a savepoint. The next drain frees the rest.
   virtual void SettleRewind(const Rewind& rewind) = 0;
   /// Appends `change`, an Op::kCommit or kDiscard of any size, and drops all
   /// savepoints: all of it, or nothing. Survives power loss after a Drain. No

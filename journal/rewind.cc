@@ -4,14 +4,19 @@
 #include <ranges>
 #include <vector>
 
+#include "journal/support/overloaded.h"
+
 namespace txfs {
 
 void Rewind::Undo(Lsn lsn, Change change) {
   if (!change.edits.empty() && !IsInternal(change.op)) {
     changes += change.repeats;
   }
+  const Lsn born = change.op == Op::kRevert ? kNoLsn : lsn;
   for (Edit& edit : std::views::reverse(change.edits)) {
-    std::visit([&](auto& e) { Undo(lsn, e); }, edit);
+    std::visit(Overloaded{[&](ExtentEdit& e) { Undo(lsn, born, e); },
+                          [&](auto& e) { Undo(e); }},
+               edit);
   }
 }
 
@@ -21,7 +26,7 @@ Rewind::PastInode& Rewind::PastOf(Ino ino) {
   return inodes[place->second];
 }
 
-void Rewind::Undo(Lsn, InodeEdit& edit) {
+void Rewind::Undo(InodeEdit& edit) {
   PastInode& past = PastOf(edit.ino);
   past.has =
       edit.before ? PastInode::Record::kReturns : PastInode::Record::kVanishes;
@@ -30,7 +35,7 @@ void Rewind::Undo(Lsn, InodeEdit& edit) {
   if (record) past.record = std::move(record);
 }
 
-void Rewind::Undo(Lsn, AttrEdit& edit) {
+void Rewind::Undo(AttrEdit& edit) {
   PastInode& past = PastOf(edit.ino);
   switch (past.has) {
     case PastInode::Record::kStays:
@@ -44,7 +49,7 @@ void Rewind::Undo(Lsn, AttrEdit& edit) {
   }
 }
 
-void Rewind::Undo(Lsn, DentryEdit& edit) {
+void Rewind::Undo(DentryEdit& edit) {
   dentries[{edit.parent, std::move(edit.name)}] = edit.before;
 }
 
@@ -55,14 +60,14 @@ Rewind::PastContent& Rewind::ContentOf(const Extent& extent) {
   return past;
 }
 
-void Rewind::Undo(Lsn lsn, ExtentEdit& edit) {
+void Rewind::Undo(Lsn lsn, Lsn born, ExtentEdit& edit) {
   auto& rows = PastOf(edit.ino).extents;
   for (const Extent& extent : edit.after) {
     rows[extent.offset] = std::nullopt;
     if (extent.content.segment == 0) continue;
     PastContent& past = ContentOf(extent);
     past.live -= static_cast<int64_t>(extent.length);
-    past.born = lsn;
+    past.born = born;
   }
   for (const Extent& extent : edit.before) {
     rows[extent.offset] = extent;
@@ -75,7 +80,7 @@ void Rewind::Undo(Lsn lsn, ExtentEdit& edit) {
   }
 }
 
-void Rewind::Undo(Lsn, XattrEdit& edit) {
+void Rewind::Undo(XattrEdit& edit) {
   xattrs[{edit.ino, std::move(edit.name)}] = std::move(edit.before);
 }
 

@@ -38,7 +38,9 @@ struct Rewind {
   struct PastContent {
     uint32_t length = 0;  ///< of the whole record
     int64_t live = 0;  ///< bytes of it that become live (or, if negative, dead)
-    Lsn born = kNoLsn;  ///< the change that added it; none: an older one
+    /// The change that added it; none: an older one. A revert does not add
+    /// content, it uses what a savepoint has kept.
+    Lsn born = kNoLsn;
     Lsn died = kNoLsn;  ///< the last change that removed a part of it
   };
   using Place = std::pair<uint32_t, uint64_t>;  ///< segment, position
@@ -59,11 +61,12 @@ struct Rewind {
   void CountLive(const Extent& extent, int sign);
 
  private:
-  void Undo(Lsn lsn, InodeEdit& edit);
-  void Undo(Lsn lsn, AttrEdit& edit);
-  void Undo(Lsn lsn, DentryEdit& edit);
-  void Undo(Lsn lsn, ExtentEdit& edit);
-  void Undo(Lsn lsn, XattrEdit& edit);
+  void Undo(InodeEdit& edit);
+  void Undo(AttrEdit& edit);
+  void Undo(DentryEdit& edit);
+  /// `born`: the change that added the content; none: older ones did.
+  void Undo(Lsn lsn, Lsn born, ExtentEdit& edit);
+  void Undo(XattrEdit& edit);
   PastInode& PastOf(Ino ino);
   PastContent& ContentOf(const Extent& extent);
 

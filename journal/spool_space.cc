@@ -95,7 +95,10 @@ void Spool::GoBack(Lsn newest,
     }
     if (partial != partial_.end()) partial_.erase(partial);
     live += past.live;
-    if (live <= 0) {
+    if (live <= 0 && past.born == kNoLsn) {
+      // A revert had brought it back; older savepoints have it.
+      retained_[place] = past.length;
+    } else if (live <= 0) {
       Kill(place, past.length, lsn);
     } else if (live < past.length) {
       partial_[place] = {past.length, static_cast<uint64_t>(live), lsn};
@@ -121,9 +124,12 @@ void Spool::AddRetained(const std::vector<Savepoint>& savepoints,
     const Place place{at.first, at.second};
     if (past.born != kNoLsn) born_[place] = past.born;
     if (partial_.contains(place)) continue;
-    const bool needed = std::ranges::any_of(savepoints, [&](const auto& mark) {
-      return past.born < mark.lsn && mark.lsn < past.died;
-    });
+    // Reverted, it is alive although it died once.
+    const bool is_alive = past.born == kNoLsn ? past.live <= 0 : past.live < 0;
+    const auto first_after =
+        std::ranges::upper_bound(savepoints, past.born, {}, &Savepoint::lsn);
+    const bool needed = !is_alive && first_after != savepoints.end() &&
+                        first_after->lsn < past.died;
     if (needed) {
       retained_[place] = past.length;
     } else {

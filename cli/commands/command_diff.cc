@@ -14,23 +14,33 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
     return Fail(ErrorKind::kUsage, 0, "--since \"\" names no savepoint",
                 "`txfs status` lists the savepoints");
   }
+  if (arguments.since && arguments.call) {
+    return Fail(ErrorKind::kUsage, 0, "--since and --call exclude each other",
+                "omit one of them");
+  }
   const Place place = TRY(Locate(context));
   const auto below = TRY(RelativePaths(context, place, arguments.paths));
   Client client = TRY(ConnectFlushed(place, WhatWaits::kGoOnWaiting));
+  std::optional<std::string> since = arguments.since;
+  std::string until;
+  if (arguments.call) {
+    const CallBounds call = TRY(client.FindCallBounds(*arguments.call));
+    since = call.since;
+    until = call.until;
+  }
   size_t gone = 0;
   const ContentReader read = [&](const ChangeSide& side,
                                  bool before) -> Result<std::string> {
     auto content =
-        client.ReadContent(side, before, kPatchContentMax, arguments.since);
+        client.ReadContent(side, before, kPatchContentMax, since, until);
     if (content || content.error().code != ESTALE) return content;
     ++gone;
     return std::string();
   };
-  std::vector<NetChange> net =
-      TRY(client.Changes(true, below, arguments.since));
+  std::vector<NetChange> net = TRY(client.Changes(true, below, since, until));
   const bool is_patch = !arguments.json && !arguments.style.name_status;
   auto closed = TakeClosed(net, [&](const ChangeSide& side, bool before) {
-    return client.ProbeContent(side, before, arguments.since);
+    return client.ProbeContent(side, before, since, until);
   });
   SayClosed(closed);
   const ShownChanges shown =

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "cli/calls/call_format.h"
 #include "cli/commands/commands.h"
 #include "cli/locate/locate.h"
 #include "cli/output/json.h"
@@ -18,14 +19,41 @@ constexpr uint64_t kPage = 10'000;
 constexpr int kFollowMs = 100;
 constexpr int kInterrupted = 130;
 
-std::string EntryText(const LogEntry& entry, const LogQuery& query, bool json) {
-  if (json) return Dump(LogDocument(entry)) + "\n";
-  return query.denied ? DenialText(entry) : LogLine(entry);
-}
+/// Turns entries into text, with a line above those of each call.
+class LogText {
+ public:
+  LogText(const LogQuery& query, bool json)
+      : json_(json), denied_(query.denied), groups_(query.op.empty()) {}
+
+  std::string Of(const LogEntry& entry) {
+    if (json_) return Dump(LogDocument(entry)) + "\n";
+    if (denied_) return DenialText(entry);
+    return groups_ ? Grouped(entry) : LogLine(entry);
+  }
+
+ private:
+  std::string Grouped(const LogEntry& entry) {
+    const Change& change = entry.change;
+    const auto name =
+        change.op == Op::kSavepoint ? CallNamed(change.path) : std::nullopt;
+    if (name && name->end) return "";
+    if (name) {
+      call_ = name->number;
+      const auto mark = DecodeMark(change.new_path);
+      return CallHeading(call_, mark ? &*mark : nullptr);
+    }
+    if (entry.call == call_) return LogLine(entry);
+    call_ = entry.call;
+    return CallHeading(call_, nullptr) + LogLine(entry);
+  }
+
+  bool json_, denied_, groups_;
+  uint64_t call_ = 0;  ///< of the last entry
+};
 
 /// Prints what there is; `query.first` is what comes next. Returns how many
 /// denials are only counted.
-Result<uint64_t> PrintPages(Client& client, LogQuery& query, bool json,
+Result<uint64_t> PrintPages(Client& client, LogQuery& query, LogText& text,
                             Output& output, std::string& transaction) {
   for (;;) {
     const LogReply page = TRY(client.Log(query));
@@ -37,7 +65,7 @@ Result<uint64_t> PrintPages(Client& client, LogQuery& query, bool json,
     }
     transaction = page.transaction;
     for (const LogEntry& entry : page.entries) {
-      output.Write(EntryText(entry, query, json));
+      output.Write(text.Of(entry));
     }
     query.first = page.next;
     query.last = 0;
@@ -54,14 +82,14 @@ UniqueFd CatchInterrupt() {
   return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-Result<int> Follow(Client& client, LogQuery& query, bool json, Output& output,
-                   std::string& transaction) {
+Result<int> Follow(Client& client, LogQuery& query, LogText& text,
+                   Output& output, std::string& transaction) {
   const UniqueFd interrupt = CatchInterrupt();
   for (;;) {
     ::fflush(stdout);
     pollfd fd{.fd = interrupt.get(), .events = POLLIN, .revents = 0};
     if (::poll(&fd, 1, kFollowMs) > 0) return kInterrupted;
-    TRY(PrintPages(client, query, json, output, transaction));
+    TRY(PrintPages(client, query, text, output, transaction));
   }
 }
 
@@ -92,12 +120,13 @@ Result<int> RunLog(const Context& context, const LogArguments& arguments) {
   Client client = TRY(Connect(place));
   Output output;
   std::string transaction;
+  LogText text(query, arguments.json);
   const uint64_t dropped =
-      TRY(PrintPages(client, query, arguments.json, output, transaction));
+      TRY(PrintPages(client, query, text, output, transaction));
   SayDropped(dropped);
   if (arguments.follow) {
     query.count = kPage;
-    return Follow(client, query, arguments.json, output, transaction);
+    return Follow(client, query, text, output, transaction);
   }
   TRY(output.Finish());
   return 0;

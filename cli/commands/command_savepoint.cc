@@ -20,10 +20,16 @@ Result<int> RunSavepoint(const Context& context, const std::string& name,
 }
 
 Result<int> RunRollback(const Context& context, const std::string& name,
-                        bool json) {
+                        const std::optional<std::string>& call, bool json) {
+  if (call && !name.empty()) {
+    return Fail(ErrorKind::kUsage, 0, "rollback takes a savepoint or a call",
+                "omit the name, or --call");
+  }
   const Place place = TRY(Locate(context));
   Client client = TRY(ConnectFlushed(place, WhatWaits::kDenied));
-  const RollbackReport report = TRY(client.Rollback(name));
+  const std::string target =
+      call ? TRY(client.FindCallBounds(*call)).since : name;
+  const RollbackReport report = TRY(client.Rollback(target));
   LookUpMoved(place, client);
   Document document = SavepointDocument(report.savepoint);
   document["undone"] = report.undone;

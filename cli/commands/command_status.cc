@@ -78,6 +78,7 @@ Document StatusDocument(const Shown& shown) {
   for (const Savepoint& savepoint : status.savepoints) {
     document["savepoints"].push_back(SavepointDocument(savepoint));
   }
+  document["calls"] = status.calls;
   document["rules"] = RulesDocument(shown.rules);
   document["denied"] = DeniedDocument(status.denied);
   document["conflicts"] = nullptr;
@@ -146,6 +147,10 @@ std::string StatusText(const Shown& shown) {
     text += title + EscapeControls(savepoint.name) + ", " +
             LocalTime(savepoint.time, 0) + "\n";
     title = "             ";
+  }
+  if (status.calls != 0) {
+    text += "calls        " + std::to_string(status.calls) +
+            " (`txfs log --calls` lists them)\n";
   }
   if (shown.rules) text += "policy       " + RulesText(*shown.rules) + "\n";
   if (!status.denied.empty()) {

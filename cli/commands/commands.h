@@ -8,6 +8,7 @@
 #include "cli/diff/diff_print.h"
 #include "cli/locate/context.h"
 #include "cli/mount/mount_arguments.h"
+#include "journal/call_mark.h"
 #include "journal/support/result.h"
 
 namespace txfs::cli {
@@ -53,8 +54,18 @@ Result<int> RunDiscard(const Context& context,
 /// An empty name: as in Workspace.
 Result<int> RunSavepoint(const Context& context, const std::string& name,
                          bool json);
+/// `call`: goes back to before this call instead.
 Result<int> RunRollback(const Context& context, const std::string& name,
+                        const std::optional<std::string>& call, bool json);
+
+/// Marks a tool call of an agent.
+Result<int> RunMarkCall(const Context& context, const CallMark& mark,
                         bool json);
+/// Lists the calls of the transaction.
+Result<int> RunCalls(const Context& context, bool json);
+/// Exit code 3 if later changes are built on the call.
+Result<int> RunRevert(const Context& context, const std::string& call,
+                      bool json);
 
 /// Tries what `txfs run` needs for `workspace` (none: the working directory).
 /// Exit code 1 if it would not work.
@@ -89,6 +100,7 @@ struct DiffArguments {
   bool json = false;
   bool no_pager = false;
   std::optional<std::string> since;  ///< a savepoint
+  std::optional<std::string> call;   ///< only the changes of this call
 };
 Result<int> RunDiff(const Context& context, const DiffArguments& arguments);
 

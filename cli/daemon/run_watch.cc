@@ -81,8 +81,9 @@ RunWatch::~RunWatch() { End(); }
 Status RunWatch::CheckFree(const Json& request, pid_t peer) {
   const std::string name = GetBytes(request, "request");
   const bool ends = name == "commit" || name == "discard" ||
-                    name == "rollback" || name == "unmount" || name == kStart ||
-                    name == kSettle || name == kEnd;
+                    name == "rollback" || name == "revert" ||
+                    name == "unmount" || name == kStart || name == kSettle ||
+                    name == kEnd;
   const pid_t holder = holder_;
   if (!ends || holder == 0 || holder == peer) return {};
   const std::string pid = std::to_string(holder);

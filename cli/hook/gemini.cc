@@ -19,7 +19,7 @@ HookOutput DenyGemini(const std::string& reason) {
 /// Its documentation has no "ask", and versions that do not know it run the
 /// call.
 HookOutput WriteGemini(const HookCall&, const HookAnswer& answer) {
-  if (answer.decision >= Decision::kAsk) return DenyGemini(answer.reason);
+  if (answer.decision == Decision::kDeny) return DenyGemini(answer.reason);
   Document document = Document::object();
   if (answer.decision == Decision::kAllow) document["decision"] = "allow";
   return PrintJson(document);

@@ -26,7 +26,7 @@ HookOutput OpenCodeAnswer(const char* decision, const std::string& reason) {
 
 /// A plugin can refuse a call, and not ask. It takes silence for a failure.
 HookOutput WriteOpenCode(const HookCall&, const HookAnswer& answer) {
-  if (answer.decision >= Decision::kAsk) {
+  if (answer.decision == Decision::kDeny) {
     return OpenCodeAnswer("deny", answer.reason);
   }
   return OpenCodeAnswer("allow", "");

@@ -2,6 +2,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/options.h"
+#include "cli/output/text.h"
 
 namespace txfs::cli {
 namespace {
@@ -17,6 +18,8 @@ void AddDiff(CLI::App& app, Command& command) {
   sub->add_option("--since", diff->since,
                   "Show only changes since this savepoint")
       ->type_name("SAVEPOINT");
+  sub->add_option("--call", diff->call, "Show only the changes of this call")
+      ->type_name("ID");
   sub->callback([&command, diff] {
     command.takes_trailing = true;
     command.run = [diff](const Context& context) {
@@ -29,6 +32,7 @@ void AddDiff(CLI::App& app, Command& command) {
 struct LogOptions {
   LogArguments arguments;
   std::string path, op;  ///< empty: all
+  bool calls = false;
 };
 
 std::optional<std::string> IfGiven(const std::string& text) {
@@ -54,8 +58,12 @@ void AddLog(CLI::App& app, Command& command) {
                 "Show only operations that the policy refused");
   sub->add_flag("--follow,-f", arguments.follow,
                 "Continue with new operations until interrupted");
+  sub->add_flag("--calls", log->calls,
+                "List the tool calls of agents instead of operations")
+      ->excludes("--path", "--op", "-n", "--denied", "--follow");
   sub->callback([&command, log] {
     command.run = [log](const Context& context) {
+      if (log->calls) return RunCalls(context, log->arguments.json);
       log->arguments.path = IfGiven(log->path);
       log->arguments.op = IfGiven(log->op);
       return RunLog(context, log->arguments);
@@ -103,8 +111,31 @@ void AddAnswer(CLI::App& app, Command& command, const char* name, bool yes,
 
 struct SavepointOptions {
   std::string name;
+  std::optional<std::string> call;
+  CallMark mark;  ///< of `call`
   bool json = false;
 };
+
+Result<int> MakeOrMark(const Context& context, SavepointOptions& savepoint) {
+  const auto& words = context.trailing;
+  if (!savepoint.call) {
+    if (words.empty()) {
+      return RunSavepoint(context, savepoint.name, savepoint.json);
+    }
+    return Fail(ErrorKind::kUsage, 0, "only a call has a command",
+                "name the call with --call ID");
+  }
+  if (!savepoint.name.empty()) {
+    return Fail(ErrorKind::kUsage, 0, "the savepoint of a call has no name",
+                "omit the name, or --call");
+  }
+  savepoint.mark.call = *savepoint.call;
+  for (const std::string& word : words) {
+    savepoint.mark.command += savepoint.mark.command.empty() ? "" : " ";
+    savepoint.mark.command += words.size() == 1 ? word : QuoteShell(word);
+  }
+  return RunMarkCall(context, savepoint.mark, savepoint.json);
+}
 
 void AddSavepoint(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
@@ -112,10 +143,27 @@ void AddSavepoint(CLI::App& app, Command& command) {
   const auto savepoint = std::make_shared<SavepointOptions>();
   sub->add_option("NAME", savepoint->name,
                   "Name of the savepoint (default: sp1, sp2, ...)");
+  CLI::Option* call =
+      sub->add_option("--call", savepoint->call,
+                      "Mark the begin of the agent's tool call with this id; "
+                      "its command follows --")
+          ->type_name("ID");
+  const auto add = [&](const char* name, std::string& text, const char* help) {
+    sub->add_option(name, text, help)->type_name("TEXT")->needs(call);
+  };
+  CallMark& mark = savepoint->mark;
+  add("--host", mark.host, "The call's host, such as claude-code");
+  add("--session", mark.session, "The call's session");
+  add("--turn", mark.turn, "The call's prompt or turn");
+  add("--agent", mark.agent, "The call's subagent");
+  add("--tool", mark.tool, "The call's tool");
+  sub->add_flag("--end", mark.end, "Mark the end of the call instead")
+      ->needs(call);
   sub->add_flag("--json", savepoint->json, "Print the savepoint as JSON");
   sub->callback([&command, savepoint] {
+    command.takes_trailing = true;
     command.run = [savepoint](const Context& context) {
-      return RunSavepoint(context, savepoint->name, savepoint->json);
+      return MakeOrMark(context, *savepoint);
     };
   });
 }
@@ -126,10 +174,29 @@ void AddRollback(CLI::App& app, Command& command) {
   const auto savepoint = std::make_shared<SavepointOptions>();
   sub->add_option("NAME", savepoint->name,
                   "Name of the savepoint (default: the newest)");
+  sub->add_option("--call", savepoint->call, "Return to before this call")
+      ->type_name("ID");
   sub->add_flag("--json", savepoint->json, "Print the outcome as JSON");
   sub->callback([&command, savepoint] {
     command.run = [savepoint](const Context& context) {
-      return RunRollback(context, savepoint->name, savepoint->json);
+      return RunRollback(context, savepoint->name, savepoint->call,
+                         savepoint->json);
+    };
+  });
+}
+
+void AddRevert(CLI::App& app, Command& command) {
+  CLI::App* sub = app.add_subcommand(
+      "revert", "Take back the changes of one call, and keep later ones");
+  const auto revert = std::make_shared<SavepointOptions>();
+  sub->add_option("--call", revert->call,
+                  "Number or id of the call, from `txfs log --calls`")
+      ->type_name("ID")
+      ->required();
+  sub->add_flag("--json", revert->json, "Print the outcome as JSON");
+  sub->callback([&command, revert] {
+    command.run = [revert](const Context& context) {
+      return RunRevert(context, *revert->call, revert->json);
     };
   });
 }
@@ -205,6 +272,7 @@ void AddTransactionCommands(CLI::App& app, Command& command) {
   AddAnswer(app, command, "deny", false, "Refuse pending operations");
   AddSavepoint(app, command);
   AddRollback(app, command);
+  AddRevert(app, command);
   AddCommit(app, command);
   AddDiscard(app, command);
 }

@@ -31,7 +31,7 @@ std::string LogLine(const LogEntry& entry) {
       (exe.empty() ? "?" : EscapeControls(exe)) + "  uid " +
       UidText(change.uid) + "  " + std::string(OpName(change.op)) + "  " +
       PathText(change.path);
-  if (!change.new_path.empty()) {
+  if (!change.new_path.empty() && change.op != Op::kSavepoint) {
     line += " -> " + EscapeControls(change.new_path);
   }
   line += "  " + std::string(ErrnoName(change.result));
@@ -68,7 +68,9 @@ Document LogDocument(const LogEntry& entry) {
   document["op"] = OpName(change.op);
   PutPath(document, "path", change.path);
   document["new_path"] = nullptr;
-  if (!change.new_path.empty()) PutPath(document, "new_path", change.new_path);
+  // That of a savepoint is the mark of a call.
+  const bool has_path = !change.new_path.empty() && change.op != Op::kSavepoint;
+  if (has_path) PutPath(document, "new_path", change.new_path);
   document["offset"] = change.offset;
   document["length"] = change.length;
   document["result"] = ErrnoName(change.result);
@@ -78,6 +80,8 @@ Document LogDocument(const LogEntry& entry) {
   PutIfAny(document, "reason", change.reason);
   PutIfAny(document, "suggest", change.suggest);
   PutIfAny(document, "run", entry.run);
+  document["call"] = nullptr;
+  if (entry.call != 0) document["call"] = entry.call;
   document["count"] = entry.count;
   document["first"] = UtcTime(entry.count > 1 ? entry.first : change.time);
   return document;

@@ -19,10 +19,13 @@ Result<std::vector<Conflict>> Client::FindConflicts() {
 
 Result<std::vector<NetChange>> Client::Changes(
     bool expand, const std::vector<std::string>& below,
-    const std::optional<std::string>& since) {
+    const std::optional<std::string>& since, const std::string& until) {
   Json request = {
       {"request", "changes"}, {"expand", expand}, {"below", EncodeList(below)}};
-  if (since) request["since"] = EncodeBytes(*since);
+  if (since) {
+    request["since"] = EncodeBytes(*since);
+    request["until"] = EncodeBytes(until);
+  }
   std::vector<NetChange> changes;
   TRY(connection_->Call(request, [&](const Frame& frame) -> Status {
     for (const Json& change : GetMember(frame.header, "changes")) {
@@ -37,31 +40,35 @@ namespace {
 
 /// The request for content of a side of a change.
 Json ReadRequest(const ChangeSide& side, bool before,
-                 const std::optional<std::string>& since) {
+                 const std::optional<std::string>& since,
+                 const std::string& until) {
   Json request = {{"request", "read"}};
   // What the transaction did not touch is read where the base has it.
   if (side.ino == kNoIno || (before && !since)) {
     request["base_path"] = EncodeBytes(side.base_path);
   } else {
     request["ino"] = Raw(side.ino);
-    if (before) request["since"] = EncodeBytes(*since);
+    const std::string& then = before ? *since : until;
+    if (!then.empty()) request["since"] = EncodeBytes(then);
   }
   return request;
 }
 
 }  // namespace
 
-Result<std::string> Client::ReadContent(
-    const ChangeSide& side, bool before, uint64_t limit,
-    const std::optional<std::string>& since) {
+Result<std::string> Client::ReadContent(const ChangeSide& side, bool before,
+                                        uint64_t limit,
+                                        const std::optional<std::string>& since,
+                                        const std::string& until) {
   if (side.attr.type == FileType::kSymlink) return side.symlink;
-  const Json request = ReadRequest(side, before, since);
+  const Json request = ReadRequest(side, before, since, until);
   return ReadWhole([&](uint64_t) { return request; }, limit);
 }
 
 Status Client::ProbeContent(const ChangeSide& side, bool before,
-                            const std::optional<std::string>& since) {
-  return ReadFirst(ReadRequest(side, before, since));
+                            const std::optional<std::string>& since,
+                            const std::string& until) {
+  return ReadFirst(ReadRequest(side, before, since, until));
 }
 
 Status Client::ReadFirst(Json request) {
@@ -260,6 +267,43 @@ Result<RollbackReport> Client::Rollback(const std::string& name) {
   return RollbackReport{
       .savepoint = SavepointFromJson(GetMember(reply.header, "savepoint")),
       .undone = GetUint(reply.header, "undone")};
+}
+
+Result<uint64_t> Client::MarkCall(const CallMark& mark) {
+  // Long texts are cut there, too.
+  const Frame reply = TRY(connection_->Call(
+      {{"request", "call_mark"}, {"mark", ToJson(BoundedMark(mark))}}));
+  return GetUint(reply.header, "number");
+}
+
+Result<std::vector<Call>> Client::Calls() {
+  std::vector<Call> calls;
+  TRY(connection_->Call(
+      {{"request", "calls"}}, [&](const Frame& frame) -> Status {
+        for (const Json& call : GetMember(frame.header, "calls")) {
+          calls.push_back(CallFromJson(call));
+        }
+        return {};
+      }));
+  return calls;
+}
+
+Result<CallBounds> Client::FindCallBounds(const std::string& id) {
+  const Frame reply =
+      TRY(connection_->Call({{"request", "call"}, {"id", EncodeBytes(id)}}));
+  return CallBounds{.number = GetUint(reply.header, "number"),
+                    .since = GetBytes(reply.header, "since"),
+                    .until = GetBytes(reply.header, "until")};
+}
+
+Result<RevertReport> Client::RevertCall(const std::string& id) {
+  const Frame reply =
+      TRY(connection_->Call({{"request", "revert"}, {"id", EncodeBytes(id)}}));
+  moved_ = DecodeList(GetMember(reply.header, "moved"));
+  return RevertReport{.number = GetUint(reply.header, "number"),
+                      .as = GetUint(reply.header, "as"),
+                      .changes = GetUint(reply.header, "changes"),
+                      .built_on = ConflictsFromJson(reply.header, "built_on")};
 }
 
 Result<LogReply> Client::Log(const LogQuery& query) {

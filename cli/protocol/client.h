@@ -52,6 +52,13 @@ struct LogReply {
   uint64_t dropped = 0;  ///< for denied: denials that are only counted
 };
 
+/// A call, and the names of the savepoints between which its changes are.
+struct CallBounds {
+  uint64_t number = 0;
+  std::string since;
+  std::string until;  ///< "": up to now
+};
+
 struct RunRequest {
   std::string id;    ///< of the run, and the name of its savepoint
   bool own = false;  ///< the mount was made for the run
@@ -85,18 +92,22 @@ class Client {
   /// The conflicts that a commit would find now. Checks everything that the
   /// transaction touched.
   Result<std::vector<Conflict>> FindConflicts();
-  /// `since`: a savepoint; none: since the transaction began.
+  /// `since`: a savepoint; none: since the transaction began. With `since`,
+  /// `until`: a later one; "": up to now.
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below,
-      const std::optional<std::string>& since = std::nullopt);
+      const std::optional<std::string>& since = std::nullopt,
+      const std::string& until = {});
   /// Reads the whole content of a side of a change, at most `limit` bytes
   /// (EFBIG).
   Result<std::string> ReadContent(
       const ChangeSide& side, bool before, uint64_t limit,
-      const std::optional<std::string>& since = std::nullopt);
+      const std::optional<std::string>& since = std::nullopt,
+      const std::string& until = {});
   /// Reads one byte of it: the error that ReadContent would return, if any.
   Status ProbeContent(const ChangeSide& side, bool before,
-                      const std::optional<std::string>& since = std::nullopt);
+                      const std::optional<std::string>& since = std::nullopt,
+                      const std::string& until = {});
   /// Calls `progress` from time to time.
   Result<CommitReply> Commit(const CommitRequest& request,
                              const CommitProgress& progress = {});
@@ -105,9 +116,15 @@ class Client {
   Result<DiscardReply> Discard(const std::vector<std::string>& paths);
   Result<Savepoint> MakeSavepoint(const std::string& name);
   Result<RollbackReport> Rollback(const std::string& name);
-  /// Paths of directories that the last commit, discard or rollback moved in
-  /// the mount. A process with its working directory in one gets no path from
-  /// getcwd(3) until it is looked up.
+  /// As Workspace::MarkCall.
+  Result<uint64_t> MarkCall(const CallMark& mark);
+  Result<std::vector<Call>> Calls();
+  /// The call that a user means.
+  Result<CallBounds> FindCallBounds(const std::string& id);
+  Result<RevertReport> RevertCall(const std::string& id);
+  /// Paths of directories that the last commit, discard, rollback or revert
+  /// moved in the mount. A process with its working directory in one gets no
+  /// path from getcwd(3) until it is looked up.
   [[nodiscard]] const std::vector<std::string>& moved() const { return moved_; }
   Result<LogReply> Log(const LogQuery& query);
   /// The policy files in force in the mount. Only from a daemon.

@@ -39,7 +39,10 @@ struct LogFilter {
     if (op && change.op != *op) return false;
     if (!path || path->empty()) return true;
     // Their paths are names of savepoints.
-    if (change.op == Op::kSavepoint || change.op == Op::kRollback) return false;
+    if (change.op == Op::kSavepoint || change.op == Op::kRollback ||
+        change.op == Op::kRevert) {
+      return false;
+    }
     return IsWithin(change.path, *path) ||
            (!change.new_path.empty() && IsWithin(change.new_path, *path)) ||
            (!change.because.empty() && IsWithin(change.because, *path));
@@ -84,6 +87,10 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   if (name == "discard") return AnswerDiscard(request, sink);
   if (name == "savepoint") return AnswerSavepoint(request, sink);
   if (name == "rollback") return AnswerRollback(request, sink);
+  if (name == "call_mark") return AnswerCallMark(request, sink);
+  if (name == "calls") return AnswerCalls(sink);
+  if (name == "call") return AnswerCall(request, sink);
+  if (name == "revert") return AnswerRevert(request, sink);
   if (name == "plan") return AnswerPlan(request, sink);
   return ArchiveDispatcher(workspace_, workspace_.transaction_id(),
                            host_.tell_siblings)
@@ -108,7 +115,8 @@ Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
   const auto below = DecodeList(GetMember(request, "below"));
   const std::vector<NetChange> changes =
       request.contains("since")
-          ? TRY(workspace_.ChangesSince(GetBytes(request, "since"), below))
+          ? TRY(workspace_.ChangesSince(GetBytes(request, "since"),
+                                        GetBytes(request, "until"), below))
           : TRY(workspace_.Changes(GetBool(request, "expand"), below));
   return SendList(ArrayOf(changes), "changes", Json::object(), sink);
 }
@@ -142,6 +150,7 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
   Lsn next = first;
   bool end = true;
   const std::vector<RunRecord> runs = workspace_.Runs();
+  const std::vector<Savepoint> marks = workspace_.CallMarks();
   const auto visit = [&](const LogEntry& entry) {
     if (count != 0 && entries.size() == count) return end = false;
     next = Next(entry.lsn);
@@ -153,6 +162,7 @@ Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {
           return HasOperation(candidate, entry.lsn);
         });
     if (run != runs.end()) kept.run = run->id;
+    kept.call = CallAt(marks, entry.lsn);
     entries.push_back(std::move(kept));
     if (last != 0 && entries.size() > last) entries.pop_front();
     return true;
@@ -279,6 +289,39 @@ Status Dispatcher::AnswerRollback(const Json& request, const FrameSink& sink) {
   Frame frame;
   frame.header["savepoint"] = ToJson(report.savepoint);
   frame.header["undone"] = report.undone;
+  AddMoved(frame);
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerCallMark(const Json& request, const FrameSink& sink) {
+  Frame frame;
+  frame.header["number"] =
+      TRY(workspace_.MarkCall(CallMarkFromJson(GetMember(request, "mark"))));
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerCalls(const FrameSink& sink) {
+  return SendList(ArrayOf(TRY(workspace_.Calls())), "calls", Json::object(),
+                  sink);
+}
+
+Status Dispatcher::AnswerCall(const Json& request, const FrameSink& sink) {
+  const CallSpan span = TRY(workspace_.FindSpan(GetBytes(request, "id")));
+  Frame frame;
+  frame.header["number"] = span.number;
+  frame.header["since"] = EncodeBytes(span.since.name);
+  frame.header["until"] = EncodeBytes(span.until ? span.until->name : "");
+  return sink(frame);
+}
+
+Status Dispatcher::AnswerRevert(const Json& request, const FrameSink& sink) {
+  const RevertReport report =
+      TRY(workspace_.RevertCall(GetBytes(request, "id")));
+  Frame frame;
+  frame.header["number"] = report.number;
+  frame.header["as"] = report.as;
+  frame.header["changes"] = report.changes;
+  frame.header["built_on"] = ArrayOf(report.built_on);
   AddMoved(frame);
   return sink(frame);
 }

@@ -58,6 +58,10 @@ class Dispatcher {
   void AddMoved(Frame& frame);
   Status AnswerSavepoint(const Json& request, const FrameSink& sink);
   Status AnswerRollback(const Json& request, const FrameSink& sink);
+  Status AnswerCallMark(const Json& request, const FrameSink& sink);
+  Status AnswerCalls(const FrameSink& sink);
+  Status AnswerCall(const Json& request, const FrameSink& sink);
+  Status AnswerRevert(const Json& request, const FrameSink& sink);
 
   Workspace& workspace_;
   Host host_;

@@ -205,6 +205,7 @@ Json ToJson(const LogEntry& entry) {
           {"suggest", EncodeBytes(change.suggest)},
           {"because", EncodeBytes(change.because)},
           {"run", EncodeBytes(entry.run)},
+          {"call", entry.call},
           {"count", entry.count},
           {"first", TimeToJson(entry.first)}};
 }
@@ -232,6 +233,7 @@ LogEntry LogEntryFromJson(const Json& json) {
   entry.count = GetUint(json, "count");
   entry.first = TimeFromJson(json, "first");
   entry.run = GetBytes(json, "run");
+  entry.call = GetUint(json, "call");
   return entry;
 }
 
@@ -245,6 +247,59 @@ Savepoint SavepointFromJson(const Json& json) {
   return {.name = GetBytes(json, "name"),
           .lsn = Lsn{GetUint(json, "lsn")},
           .time = TimeFromJson(json, "time")};
+}
+
+Json ToJson(const CallMark& mark) {
+  return {{"host", EncodeBytes(mark.host)},
+          {"session", EncodeBytes(mark.session)},
+          {"turn", EncodeBytes(mark.turn)},
+          {"call", EncodeBytes(mark.call)},
+          {"agent", EncodeBytes(mark.agent)},
+          {"tool", EncodeBytes(mark.tool)},
+          {"command", EncodeBytes(mark.command)},
+          {"end", mark.end}};
+}
+
+CallMark CallMarkFromJson(const Json& json) {
+  return {.host = GetBytes(json, "host"),
+          .session = GetBytes(json, "session"),
+          .turn = GetBytes(json, "turn"),
+          .call = GetBytes(json, "call"),
+          .agent = GetBytes(json, "agent"),
+          .tool = GetBytes(json, "tool"),
+          .command = GetBytes(json, "command"),
+          .end = GetBool(json, "end")};
+}
+
+Json ToJson(const Call& call) {
+  return {{"number", call.number},
+          {"mark", ToJson(call.mark)},
+          {"begin", Raw(call.begin)},
+          {"end", Raw(call.end)},
+          {"began", TimeToJson(call.began)},
+          {"ended", TimeToJson(call.ended)},
+          {"gone", call.gone},
+          {"operations", call.operations},
+          {"changes", call.changes},
+          {"overlaps", call.overlaps}};
+}
+
+Call CallFromJson(const Json& json) {
+  Call call{.number = GetUint(json, "number"),
+            .mark = CallMarkFromJson(GetMember(json, "mark")),
+            .begin = Lsn{GetUint(json, "begin")},
+            .end = Lsn{GetUint(json, "end")},
+            .began = TimeFromJson(json, "began"),
+            .ended = TimeFromJson(json, "ended"),
+            .gone = GetBool(json, "gone"),
+            .operations = GetUint(json, "operations"),
+            .changes = GetUint(json, "changes"),
+            .overlaps = {}};
+  for (const Json& number : GetMember(json, "overlaps")) {
+    if (!number.is_number_unsigned()) continue;
+    call.overlaps.push_back(number.get<uint64_t>());
+  }
+  return call;
 }
 
 Json ToJson(const RuleCount& denied) {
@@ -270,6 +325,7 @@ Json ToJson(const WorkspaceStatus& status) {
           {"operations", status.operations},
           {"store_bytes", status.store_bytes},
           {"savepoints", ArrayOf(status.savepoints)},
+          {"calls", status.calls},
           {"denied", ArrayOf(status.denied)}};
 }
 
@@ -288,6 +344,7 @@ WorkspaceStatus WorkspaceStatusFromJson(const Json& json) {
           .operations = GetUint(json, "operations"),
           .store_bytes = GetUint(json, "store_bytes"),
           .savepoints = std::move(savepoints),
+          .calls = GetUint(json, "calls"),
           .denied = DeniedFromJson(json)};
 }
 

@@ -24,6 +24,8 @@ Json ToJson(const UndoReport& report);
 Json ToJson(const TransactionSummary& summary);
 Json ToJson(const RunRecord& run);
 Json ToJson(const Savepoint& savepoint);
+Json ToJson(const CallMark& mark);
+Json ToJson(const Call& call);
 Json ToJson(const policy::SourceText& source);
 Json ToJson(const RuleCount& denied);
 
@@ -46,6 +48,9 @@ TransactionSummary SummaryFromJson(const Json& json);
 /// Bounded.
 RunRecord RunFromJson(const Json& json);
 Savepoint SavepointFromJson(const Json& json);
+/// Any strings, of any length.
+CallMark CallMarkFromJson(const Json& json);
+Call CallFromJson(const Json& json);
 policy::SourceText SourceTextFromJson(const Json& json);
 std::vector<RuleCount> DeniedFromJson(const Json& object);
 

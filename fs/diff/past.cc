@@ -16,7 +16,7 @@ Result<std::shared_ptr<Past>> Past::At(Frozen& frozen,
   const struct stat root = TRY(frozen.base.Stat(""));
   std::shared_ptr<Past> past(new Past(savepoint, frozen.SharedJournal(), root));
   TRY(frozen.journal.Load(past->tree_));
-  past->tree_.GoBack(TRY(frozen.journal.PlanRewind(savepoint.lsn)));
+  past->tree_.GoBack(TRY(frozen.journal.PlanRewind(savepoint.lsn, kNoLsn)));
   Tree& tree = past->tree_;
   const LookedFor found = LookForChanged(tree, frozen.base, tree.upper());
   for (const LookedFor::Gone& gone : found.gone) {

@@ -44,11 +44,13 @@ class Past {
   Tree tree_;
 };
 
-/// Finds the differences between a savepoint and now. Works in two steps, as
-/// ChangeList.
+/// Finds the differences between a savepoint and a later one, or now. Works in
+/// two steps, as ChangeList.
 class SinceList {
  public:
-  static Result<SinceList> Collect(Frozen& frozen, std::shared_ptr<Past> past);
+  /// `until`: the later one; null: now.
+  static Result<SinceList> Collect(Frozen& frozen, std::shared_ptr<Past> past,
+                                   std::shared_ptr<Past> until);
   /// Holds no locks. Drops objects that were touched but are equal.
   Result<std::vector<NetChange>> Settle(OverlayFilesystem& filesystem) &&;
 
@@ -58,7 +60,7 @@ class SinceList {
     NetChange change;
     bool compare = false;  ///< the sizes are equal, the bytes may differ
   };
-  std::shared_ptr<Past> past_;
+  std::shared_ptr<Past> past_, until_;
   std::vector<Candidate> candidates_;
 };
 

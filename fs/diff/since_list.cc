@@ -182,16 +182,20 @@ bool HasSameContent(const Object& then, const Object& now) {
 
 class SinceCollector {
  public:
-  SinceCollector(Frozen& frozen, std::shared_ptr<Past> past)
+  /// `until`: null for the present tree.
+  SinceCollector(Frozen& frozen, std::shared_ptr<Past> past,
+                 std::shared_ptr<Past> until)
       : frozen_(frozen),
         then_(past->tree_, frozen.base),
-        now_(frozen.tree, frozen.base) {
+        now_(until ? until->tree_ : frozen.tree, frozen.base) {
     list_.past_ = std::move(past);
+    list_.until_ = std::move(until);
   }
 
   Result<SinceList> Run() {
+    const Lsn until = list_.until_ ? list_.until_->savepoint_.lsn : kNoLsn;
     const Rewind rewind =
-        TRY(frozen_.journal.PlanRewind(list_.past_->savepoint_.lsn));
+        TRY(frozen_.journal.PlanRewind(list_.past_->savepoint_.lsn, until));
     CollectPaths(rewind, then_.tree());
     CollectPaths(rewind, now_.tree());
     while (!pending_.empty()) {
@@ -342,9 +346,9 @@ class SinceCollector {
   SinceList list_;
 };
 
-Result<SinceList> SinceList::Collect(Frozen& frozen,
-                                     std::shared_ptr<Past> past) {
-  return SinceCollector(frozen, std::move(past)).Run();
+Result<SinceList> SinceList::Collect(Frozen& frozen, std::shared_ptr<Past> past,
+                                     std::shared_ptr<Past> until) {
+  return SinceCollector(frozen, std::move(past), std::move(until)).Run();
 }
 
 Result<std::vector<NetChange>> SinceList::Settle(
@@ -354,7 +358,8 @@ Result<std::vector<NetChange>> SinceList::Settle(
     if (side.ino == kNoIno) {
       return filesystem.ReadBase(side.base_path, offset, out);
     }
-    if (before) return past_->Read(filesystem, side.ino, offset, out);
+    const auto& past = before ? past_ : until_;
+    if (past) return past->Read(filesystem, side.ino, offset, out);
     return filesystem.Read(side.ino, offset, out);
   };
   Bytes a(kCompareBytes);

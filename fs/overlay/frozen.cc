@@ -155,7 +155,75 @@ Result<StaleCaches> Frozen::Rollback(const Caller& caller,
   plan.change().offset = Raw(savepoint.lsn);
   Rewind rewind = TRY(journal.Rollback(std::move(plan).Finish()));
   *undone = rewind.changes;
+  return GoBack(rewind, [&](const Tree::WentBack& went) {
+    for (const Extent& extent : went.kept) rewind.CountLive(extent, 1);
+    for (const Extent& extent : went.given_up) rewind.CountLive(extent, -1);
+    journal.SettleRewind(rewind);
+  });
+}
 
+Result<Savepoint> Frozen::Mark(const Caller& caller, const std::string& name,
+                               const std::string& call) {
+  Change change{.op = Op::kSavepoint, .path = name, .new_path = call};
+  Sign(caller, change);
+  const Lsn lsn = TRY(journal.Append(change));
+  return Savepoint{name, lsn, change.time};
+}
+
+namespace {
+
+/// By how many bytes more, or fewer, of a record of content are in use.
+struct ContentUse {
+  ContentRef ref;
+  int64_t bytes = 0;
+};
+using ContentUses = std::map<Rewind::Place, ContentUse>;
+
+void CountUse(const Extent& extent, int64_t sign, ContentUses& uses) {
+  const ContentRef& ref = extent.content;
+  if (ref.segment == 0) return;
+  ContentUse& use = uses[{ref.segment, ref.record_position}];
+  use.ref = ref;
+  use.bytes += sign * static_cast<int64_t>(extent.length);
+}
+
+ContentUses UsesChangedBy(const Change& change) {
+  ContentUses uses;
+  for (const Edit& edit : change.edits) {
+    const auto* extents = std::get_if<ExtentEdit>(&edit);
+    if (extents == nullptr) continue;
+    for (const Extent& extent : extents->before) CountUse(extent, -1, uses);
+    for (const Extent& extent : extents->after) CountUse(extent, 1, uses);
+  }
+  return uses;
+}
+
+}  // namespace
+
+Result<StaleCaches> Frozen::Revert(const Change& change, const Rewind& rewind) {
+  const Lsn lsn = TRY(journal.Append(change));
+  return GoBack(rewind, [&](const Tree::WentBack& went) {
+    ContentUses uses = UsesChangedBy(change);
+    for (const Extent& extent : went.kept) CountUse(extent, 1, uses);
+    for (const Extent& extent : went.given_up) CountUse(extent, -1, uses);
+    Rewind returned;
+    for (const auto& [place, use] : uses) {
+      if (use.bytes <= 0) continue;
+      returned.content[place] = {.length = use.ref.record_length,
+                                 .live = use.bytes};
+    }
+    journal.SettleRewind(returned);
+    for (const auto& [place, use] : uses) {
+      if (use.bytes >= 0) continue;
+      const auto length = static_cast<uint64_t>(-use.bytes);
+      journal.Release({.offset = 0, .length = length, .content = use.ref}, lsn);
+    }
+  });
+}
+
+Result<StaleCaches> Frozen::GoBack(
+    const Rewind& rewind,
+    const std::function<void(const Tree::WentBack&)>& settle) {
   StaleCaches stale;
   for (const auto& [key, value] : rewind.dentries) {
     if (stale.watched.size() > kMostPathEvents) break;
@@ -189,9 +257,7 @@ Result<StaleCaches> Frozen::Rollback(const Caller& caller,
     theirs->pinned_base = open;
     stale.inodes.push_back(ino);
   }
-  for (const Extent& extent : went.kept) rewind.CountLive(extent, 1);
-  for (const Extent& extent : went.given_up) rewind.CountLive(extent, -1);
-  journal.SettleRewind(rewind);
+  settle(went);
   for (const Ino ino : went.gone) origins.files().Drop(ino);
   overlay_.directories_.Clear();
   ForgetMoves();

@@ -93,6 +93,13 @@ class Frozen {
   /// the freeze to free the content that is no longer needed.
   Result<StaleCaches> Rollback(const Caller& caller, const Savepoint& savepoint,
                                uint64_t* undone);
+  /// Marks a savepoint here, as OverlayFilesystem::MarkSavepoint.
+  Result<Savepoint> Mark(const Caller& caller, const std::string& name,
+                         const std::string& call);
+  /// Appends `change`, an Op::kRevert, and does the same to the tree: `rewind`
+  /// has the values of its edits. A savepoint must precede it. Returns the
+  /// stale caches. Drain the journal before and after it.
+  Result<StaleCaches> Revert(const Change& change, const Rewind& rewind);
 
   // Caches that depend on the base or on the tree.
   [[nodiscard]] Tree::Look BaseLook() const;
@@ -110,6 +117,11 @@ class Frozen {
   void ExpectMoved() const;
 
  private:
+  /// Gives the tree the values of `rewind`, which the journal has. `settle`
+  /// then tells the journal which content is in use. Returns the stale caches.
+  Result<StaleCaches> GoBack(
+      const Rewind& rewind,
+      const std::function<void(const Tree::WentBack&)>& settle);
   /// Adds the state of a name before a rollback to `stale.watched`.
   void WatchName(Ino parent, const std::string& name, StaleCaches& stale) const;
 

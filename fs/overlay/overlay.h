@@ -98,9 +98,9 @@ class OverlayFilesystem final : public Filesystem {
   /// `policy` judges every operation that begins after the return; null allows
   /// everything. Waits for operations in flight.
   void UsePolicy(std::shared_ptr<const policy::Policy> policy);
-  /// Marks a savepoint here. Requires that no savepoint has the name.
-  Result<Savepoint> MarkSavepoint(const Caller& caller,
-                                  const std::string& name);
+  /// Marks a savepoint here, with an unused name; `call`: the mark of a call.
+  Result<Savepoint> MarkSavepoint(const Caller& caller, const std::string& name,
+                                  const std::string& call = {});
   /// The journal of the open transaction; stays usable after it ended.
   std::shared_ptr<Journal> journal();
   /// Reads a file of the base, as ReadFully.

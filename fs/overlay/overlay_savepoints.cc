@@ -5,9 +5,11 @@
 namespace txfs {
 
 Result<Savepoint> OverlayFilesystem::MarkSavepoint(const Caller& caller,
-                                                   const std::string& name) {
+                                                   const std::string& name,
+                                                   const std::string& call) {
   Plan plan = StartPlan(Op::kSavepoint, caller);
   plan.change().path = name;
+  plan.change().new_path = call;
   const ReaderLock mutation(write_gate_);
   const ReaderLock gate(gate_);
   const WriterLock lock(tree_mutex_);

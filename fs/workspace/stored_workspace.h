@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -62,7 +63,7 @@ class StoredWorkspace final : public Workspace {
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below) override;
   Result<std::vector<NetChange>> ChangesSince(
-      const std::string& savepoint,
+      const std::string& savepoint, const std::string& until,
       const std::vector<std::string>& below) override;
   Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
                           uint64_t offset, MutableByteSpan out) override;
@@ -79,6 +80,11 @@ class StoredWorkspace final : public Workspace {
       const std::vector<std::string>& paths) override;
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;
+  Result<uint64_t> MarkCall(const CallMark& mark) override;
+  Result<std::vector<Call>> Calls() override;
+  Result<CallSpan> FindSpan(const std::string& wanted) override;
+  std::vector<Savepoint> CallMarks() override;
+  Result<RevertReport> RevertCall(const std::string& wanted) override;
   Result<UndoReport> Undo(const std::string& wanted) override;
   Result<std::string> Recover() override;
   [[nodiscard]] const Retention& retention() const override {
@@ -147,7 +153,7 @@ class StoredWorkspace final : public Workspace {
   /// Whether the tree of a savepoint is cached.
   [[nodiscard]] bool has_past() {
     const MutexLock lock(past_mutex_);
-    return past_ != nullptr;
+    return !pasts_.empty();
   }
 
  private:
@@ -279,8 +285,33 @@ class StoredWorkspace final : public Workspace {
   void WriteRuns() REQUIRES(mutex_);
   // workspace_savepoints.cc
   Result<std::shared_ptr<Past>> PastAt(const std::string& name);
-  /// The cached tree of an ended transaction, to be destroyed without the lock.
-  std::shared_ptr<Past> TakePast() EXCLUDES(past_mutex_);
+  /// The cached trees of an ended transaction, to be destroyed without the
+  /// lock.
+  std::vector<std::shared_ptr<Past>> TakePasts() EXCLUDES(past_mutex_);
+  // workspace_calls.cc
+  /// A call whose end may be marked.
+  struct RunningCall {
+    uint64_t number;
+    Lsn begin;
+    std::string host, session, call;
+  };
+  /// Calls since the transaction was opened, and the last number.
+  struct CallState {
+    std::weak_ptr<Journal> journal;
+    uint64_t last = 0;
+    std::deque<RunningCall> running;
+  };
+  CallState& CallsOf(const std::shared_ptr<Journal>& journal)
+      REQUIRES(end_mutex_);
+  Result<uint64_t> MarkEnd(CallState& calls, const CallMark& mark)
+      REQUIRES(end_mutex_);
+  /// The newest call has ended: a rollback changes what it changes next.
+  void EndNewestCall(const Savepoint& rolled_back) REQUIRES(end_mutex_);
+  Result<CallSpan> SpanOfCall(Journal& journal, const std::string& wanted);
+  Result<StaleCaches> RevertFrozen(Frozen& frozen, const CallSpan& span,
+                                   RevertReport& report) REQUIRES(end_mutex_);
+  /// What comes after a change of the tree that no process made.
+  void TellAll(const StaleCaches& stale) REQUIRES(end_mutex_);
   /// Empties the trash, frees history and memory, and computes sums, in the
   /// background.
   void Collect() REQUIRES(end_mutex_);
@@ -309,8 +340,10 @@ class StoredWorkspace final : public Workspace {
   std::thread collecting_ GUARDED_BY(end_mutex_);
   std::atomic<bool> stops_ = false;  ///< collecting_ must stop
   Mutex past_mutex_;                 ///< before the filesystem's locks
-  std::shared_ptr<Past> past_ GUARDED_BY(past_mutex_);  ///< shared with readers
-  std::string recovered_ GUARDED_BY(mutex_);            ///< for Recover
+  /// The last ones that were asked for; shared with readers.
+  std::vector<std::shared_ptr<Past>> pasts_ GUARDED_BY(past_mutex_);
+  CallState calls_ GUARDED_BY(end_mutex_);
+  std::string recovered_ GUARDED_BY(mutex_);  ///< for Recover
   /// Ended transactions whose effect on the base the mount shows, or that had
   /// none.
   std::set<std::string> seen_ GUARDED_BY(mutex_);

@@ -193,7 +193,13 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
   const auto preimages = filesystem_->origins().preimages();
   status.store_bytes =
       TRY(journal->StoreBytes()) + (preimages ? preimages->bytes() : 0);
-  status.savepoints = journal->Savepoints();
+  std::vector<Savepoint> savepoints = journal->Savepoints();
+  status.calls = static_cast<uint64_t>(
+      std::ranges::count_if(savepoints, [](const Savepoint& savepoint) {
+        const auto call = CallNamed(savepoint.name);
+        return call && !call->end;
+      }));
+  status.savepoints = WithoutCalls(std::move(savepoints));
   status.denied = TRY(journal->ReadDenials()).CountByRule();
   status.changes = TRY(Changes(false, {})).size();
   return status;

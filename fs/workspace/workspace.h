@@ -14,6 +14,7 @@
 #include "fs/posix/path_event.h"
 #include "fs/veto/run_budget.h"
 #include "fs/workspace/archive.h"
+#include "fs/workspace/calls.h"
 #include "journal/savepoint.h"
 #include "journal/store.h"
 #include "journal/support/result.h"
@@ -107,6 +108,14 @@ struct RollbackReport {
   uint64_t undone = 0;  ///< changes
 };
 
+/// The result of a revert of a call.
+struct RevertReport {
+  uint64_t number = 0;   ///< of the call
+  uint64_t as = 0;       ///< the call that the revert is; 0: nothing changed
+  uint64_t changes = 0;  ///< paths that it changed
+  std::vector<Conflict> built_on;  ///< non-empty: nothing was reverted
+};
+
 /// The result of a plan.
 struct PlanReport {
   std::string id;  ///< of the transaction
@@ -124,7 +133,8 @@ struct WorkspaceStatus {
   uint64_t changes = 0;      ///< net changes, as Changes(false) returns them
   uint64_t operations = 0;   ///< operations logged so far
   uint64_t store_bytes = 0;  ///< on disk
-  std::vector<Savepoint> savepoints;  ///< oldest first
+  std::vector<Savepoint> savepoints;  ///< oldest first, without those of calls
+  uint64_t calls = 0;                 ///< calls with a mark
   std::vector<RuleCount> denied;      ///< denials, by rule
 };
 
@@ -159,10 +169,12 @@ class Workspace : public Archive {
   virtual Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below = {}) = 0;
 
-  /// Changes since a savepoint (empty name: the newest), expanded. Use ReadPast
-  /// for before sides that have an inode.
+  /// Changes since a savepoint (empty name: the newest), up to the savepoint
+  /// `until` (empty: up to now), expanded. Use ReadPast for before sides that
+  /// have an inode, and with `until` for after sides, too.
   virtual Result<std::vector<NetChange>> ChangesSince(
-      const std::string& savepoint, const std::vector<std::string>& below) = 0;
+      const std::string& savepoint, const std::string& until,
+      const std::vector<std::string>& below) = 0;
   /// Reads from a file as it was at a savepoint.
   virtual Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
                                   uint64_t offset, MutableByteSpan out) = 0;
@@ -191,6 +203,21 @@ class Workspace : public Archive {
   /// dropped. An empty name: the newest. Open files, mount and working
   /// directories stay usable.
   virtual Result<RollbackReport> Rollback(const std::string& name) = 0;
+
+  // Calls of agents (docs/calls.md).
+
+  /// Marks the begin of a call and returns its number; with `mark.end` the end
+  /// of the newest one with these ids. 0: there is none, and nothing is marked.
+  virtual Result<uint64_t> MarkCall(const CallMark& mark) = 0;
+  /// All calls that the log has, the last at the end.
+  virtual Result<std::vector<Call>> Calls() = 0;
+  /// The call that a user means (FindCall).
+  virtual Result<CallSpan> FindSpan(const std::string& wanted) = 0;
+  /// The savepoints that mark calls, oldest first.
+  virtual std::vector<Savepoint> CallMarks() = 0;
+  /// Takes back what one call changed, as a call of its own, unless later
+  /// changes were built on it.
+  virtual Result<RevertReport> RevertCall(const std::string& wanted) = 0;
 
   // Runs of `txfs run`, recorded in the transaction.
 

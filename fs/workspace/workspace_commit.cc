@@ -415,7 +415,8 @@ Status StoredWorkspace::SettlePart(Frozen& frozen, const CommitRecord& record,
                                    Attempt& attempt) {
   if (!half_way_->settled) {
     half_way_->savepoints.clear();
-    for (const Savepoint& savepoint : frozen.journal.Savepoints()) {
+    for (const Savepoint& savepoint :
+         WithoutCalls(frozen.journal.Savepoints())) {
       half_way_->savepoints.push_back(savepoint.name);
     }
     const Change change = TRY(DecodeChange(record.settlement));

@@ -376,7 +376,7 @@ Result<StaleCaches> StoredWorkspace::DiscardFrozen(
   const Selection selection =
       TRY(SelectPaths(frozen, paths, SelectionParents::kApart));
   discarded.changes = CountChanges(changes, PathsOf(frozen, selection));
-  for (const Savepoint& savepoint : frozen.journal.Savepoints()) {
+  for (const Savepoint& savepoint : WithoutCalls(frozen.journal.Savepoints())) {
     discarded.savepoints.push_back(savepoint.name);
   }
   Image tables;
@@ -489,8 +489,8 @@ void StoredWorkspace::Collect() {
   stops_ = false;
   ForgetDropped();
   // What fails is tried again at the next end of a transaction.
-  collecting_ = StartThread([this, past = TakePast()]() mutable {
-    past.reset();
+  collecting_ = StartThread([this, pasts = TakePasts()]() mutable {
+    pasts.clear();
     std::ignore = store_->EmptyTrash();
     Committer committer(*store_, base_);
     if (const auto lock = committer.Lock(0)) {

@@ -35,6 +35,12 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   const StaleCaches stale = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
     return frozen.Rollback(Ourselves(), report.savepoint, &report.undone);
   }));
+  EndNewestCall(report.savepoint);
+  TellAll(stale);
+  return report;
+}
+
+void StoredWorkspace::TellAll(const StaleCaches& stale) {
   StaleCaches all;
   {
     const Meanwhile tells([&] { Tell(stale); });
@@ -45,34 +51,39 @@ Result<RollbackReport> StoredWorkspace::Rollback(const std::string& name) {
   TellWatchers(all);
   // Gives back the space of what was undone. When that fails, the next drain
   // does.
-  std::ignore = journal->Drain();
-  return report;
+  std::ignore = filesystem_->journal()->Drain();
 }
 
-/// The last one asked for is kept: a diff asks for it once per file.
+/// The last two are kept: a diff asks for them once per file.
 Result<std::shared_ptr<Past>> StoredWorkspace::PastAt(const std::string& name) {
+  constexpr size_t kKept = 2;
   const std::shared_ptr<Journal> journal = filesystem_->journal();
   const Savepoint savepoint = TRY(FindSavepoint(journal->Savepoints(), name));
   const MutexLock lock(past_mutex_);
-  if (past_ && past_->Is(journal, savepoint)) return past_;
-  past_.reset();
-  past_ = TRY(filesystem_->WhileFrozen(
+  for (const auto& past : pasts_) {
+    if (past->Is(journal, savepoint)) return past;
+  }
+  if (pasts_.size() == kKept) pasts_.erase(pasts_.begin());
+  auto past = TRY(filesystem_->WhileFrozen(
       [&](Frozen& frozen) { return Past::At(frozen, savepoint); }));
-  return past_;
+  return pasts_.emplace_back(std::move(past));
 }
 
-std::shared_ptr<Past> StoredWorkspace::TakePast() {
+std::vector<std::shared_ptr<Past>> StoredWorkspace::TakePasts() {
   const MutexLock lock(past_mutex_);
-  return std::exchange(past_, nullptr);
+  return std::exchange(pasts_, {});
 }
 
 Result<std::vector<NetChange>> StoredWorkspace::ChangesSince(
-    const std::string& savepoint, const std::vector<std::string>& below) {
+    const std::string& savepoint, const std::string& until,
+    const std::vector<std::string>& below) {
   FollowBase();
-  std::ignore = TakePast();  // it follows, too
+  std::ignore = TakePasts();  // they follow, too
   std::shared_ptr<Past> past = TRY(PastAt(savepoint));
+  std::shared_ptr<Past> end;
+  if (!until.empty()) end = TRY(PastAt(until));
   SinceList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
-    return SinceList::Collect(frozen, std::move(past));
+    return SinceList::Collect(frozen, std::move(past), std::move(end));
   }));
   return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
 }

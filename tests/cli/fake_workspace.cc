@@ -43,8 +43,10 @@ Result<std::vector<NetChange>> FakeWorkspace::Changes(
 }
 
 Result<std::vector<NetChange>> FakeWorkspace::ChangesSince(
-    const std::string& savepoint, const std::vector<std::string>& below) {
+    const std::string& savepoint, const std::string& until,
+    const std::vector<std::string>& below) {
   asked_since = savepoint;
+  asked_until = until;
   asked_below = below;
   return changes;
 }

@@ -108,7 +108,10 @@ class FakeWorkspace : public Workspace {
   std::string id = "000000000001";
   int refreshes = 0;
   std::shared_ptr<const policy::Policy> used_policy;
-  std::string asked_since;               ///< of the last ChangesSince
+  std::string asked_since, asked_until;  ///< of the last ChangesSince
+  CallMark marked;                       ///< by the last MarkCall
+  std::vector<Call> calls;
+  std::vector<Savepoint> call_marks;
   std::map<Ino, std::string> past;       ///< content at every savepoint
   std::vector<std::string> asked_below;  ///< of the last Changes
 
@@ -121,7 +124,7 @@ class FakeWorkspace : public Workspace {
   Result<std::vector<NetChange>> Changes(
       bool expand, const std::vector<std::string>& below) override;
   Result<std::vector<NetChange>> ChangesSince(
-      const std::string& savepoint,
+      const std::string& savepoint, const std::string& until,
       const std::vector<std::string>& below) override;
   Result<size_t> ReadPast(const std::string& savepoint, Ino ino,
                           uint64_t offset, MutableByteSpan out) override;
@@ -163,6 +166,21 @@ class FakeWorkspace : public Workspace {
   }
   Result<Savepoint> MakeSavepoint(const std::string& name) override;
   Result<RollbackReport> Rollback(const std::string& name) override;
+  Result<uint64_t> MarkCall(const CallMark& mark) override {
+    marked = mark;
+    return uint64_t{7};
+  }
+  Result<std::vector<Call>> Calls() override { return calls; }
+  Result<CallSpan> FindSpan(const std::string& wanted) override {
+    return CallSpan{.number = 7,
+                    .since = {.name = "since " + wanted},
+                    .until = Savepoint{.name = "until\xFF"}};
+  }
+  std::vector<Savepoint> CallMarks() override { return call_marks; }
+  Result<RevertReport> RevertCall(const std::string&) override {
+    return RevertReport{
+        .number = 7, .as = 8, .changes = 9, .built_on = conflicts};
+  }
   void BeginRun(const RunRecord& run) override { runs.push_back(run); }
   void SettleRun(const RunRecord&) override {}
   void EndRun(const RunRecord&) override {}

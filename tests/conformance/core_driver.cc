@@ -151,6 +151,20 @@ Status CoreDriver::Rollback(const std::string& name) {
   return {};
 }
 
+Status CoreDriver::MarkCall(const std::string& id, bool end) {
+  TRY(workspace_->MarkCall({.host = "test", .call = id, .end = end}));
+  return {};
+}
+
+Result<std::vector<std::string>> CoreDriver::RevertCall(const std::string& id) {
+  std::vector<std::string> paths;
+  const RevertReport report = TRY(workspace_->RevertCall(id));
+  for (const Conflict& conflict : report.built_on) {
+    paths.push_back(conflict.path);
+  }
+  return paths;
+}
+
 Status CoreDriver::UsePolicy(const std::string& text) {
   workspace_->UsePolicy(
       TRY(policy::Compile({{.file = "rules.toml", .text = text}})));

@@ -90,6 +90,8 @@ class CoreDriver final : public Driver {
   Status Discard() override;
   Status MakeSavepoint(const std::string& name) override;
   Status Rollback(const std::string& name) override;
+  Status MarkCall(const std::string& id, bool end) override;
+  Result<std::vector<std::string>> RevertCall(const std::string& id) override;
   Status UsePolicy(const std::string& text) override;
   Result<std::vector<Refused>> ReadRefused() override;
   Status Settle() override;

@@ -132,6 +132,16 @@ class Driver {
   virtual Status Rollback(const std::string&) {
     return Fail(EOPNOTSUPP, "rollback");
   }
+  /// Marks the begin of a tool call, or its end.
+  virtual Status MarkCall(const std::string& /*id*/, bool /*end*/) {
+    return Fail(EOPNOTSUPP, "call");
+  }
+  /// Takes back what the call changed. Returns the paths that later changes
+  /// built on it: then all is as before.
+  virtual Result<std::vector<std::string>> RevertCall(
+      const std::string& /*id*/) {
+    return Fail(EOPNOTSUPP, "revert");
+  }
   /// Takes the newest commit back in the base; handles stay usable.
   virtual Status Undo() { return Fail(EOPNOTSUPP, "undo"); }
   /// From now on, to the next Remount at least, the rules of `text` hold

@@ -258,7 +258,7 @@ TEST_F(ForeignTest, WhatIsInADirectoryThatMayOnlyBeSearchedIsReached) {
     const auto changes = TRY(driver.workspace().Changes(true));
     if (changes.size() != 5)
       return "changes: " + std::to_string(changes.size());
-    TRY(driver.workspace().ChangesSince("here", {}));
+    TRY(driver.workspace().ChangesSince("here", "", {}));
     TRY(driver.Remount());
     TRY(driver.Commit());
     for (const string dir : {"theirs", "mine"}) {
@@ -296,7 +296,7 @@ TEST_F(ForeignTest, WhatMayNotBeReadDoesNotHideTheRest) {
     const string expected = "replaced secret seen shut shut/f shut2 ";
     string shown = paths(TRY(driver.workspace().Changes(true)));
     if (shown != expected) return "diff: " + shown;
-    shown = paths(TRY(driver.workspace().ChangesSince("start", {})));
+    shown = paths(TRY(driver.workspace().ChangesSince("start", "", {})));
     if (shown != expected) return "since: " + shown;
     TRY(driver.workspace().FindConflicts());
     TRY(driver.Commit());

@@ -60,7 +60,7 @@ TEST_F(MemoryTest, ATreeForDiffGoesWithItsTransaction) {
   ASSERT_OK(driver_->WriteFile("file", "1"));
   ASSERT_OK(driver_->MakeSavepoint("s"));
   ASSERT_OK(driver_->WriteFile("file", "2"));
-  ASSERT_OK(workspace().ChangesSince("s", {}));
+  ASSERT_OK(workspace().ChangesSince("s", "", {}));
   ASSERT_TRUE(workspace().has_past());
   ASSERT_OK(driver_->Discard());
   CollectGarbage({});

@@ -91,6 +91,29 @@ Status MountDriver::Rollback(const std::string& name) {
   return {};
 }
 
+Status MountDriver::MarkCall(const std::string& id, bool end) {
+  std::vector<std::string> words{"savepoint", "--call", id, "--host", "test"};
+  if (end) words.emplace_back("--end");
+  TRY(Txfs(std::move(words)));
+  return {};
+}
+
+Result<std::vector<std::string>> MountDriver::RevertCall(
+    const std::string& id) {
+  constexpr int kBuiltOn = 3;
+  const CommandResult result = RunCommand(
+      {TxfsBinary(), "-C", workspace_, "revert", "--call", id, "--json"});
+  if (result.exit_code != 0 && result.exit_code != kBuiltOn) {
+    return Fail(EIO, "txfs revert: " + result.errors);
+  }
+  std::vector<std::string> paths;
+  const cli::Json report = cli::ParseBounded(result.output);
+  for (const cli::Json& entry : cli::GetMember(report, "built_on")) {
+    paths.push_back(PathIn(entry, "path"));
+  }
+  return paths;
+}
+
 Status MountDriver::Undo() {
   TRY(Txfs({"undo"}));
   return {};

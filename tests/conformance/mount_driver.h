@@ -24,6 +24,8 @@ class MountDriver final : public PosixDriver {
   Status Discard() override;
   Status MakeSavepoint(const std::string& name) override;
   Status Rollback(const std::string& name) override;
+  Status MarkCall(const std::string& id, bool end) override;
+  Result<std::vector<std::string>> RevertCall(const std::string& id) override;
   Status Undo() override;
   Status UsePolicy(const std::string& text) override;
   Result<std::vector<Refused>> ReadRefused() override;

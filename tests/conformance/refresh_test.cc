@@ -119,7 +119,7 @@ class Transaction {
     return LinesOf(workspace_->Changes(false, {}));
   }
   std::vector<string> ChangesSince(const string& savepoint) {
-    return LinesOf(workspace_->ChangesSince(savepoint, {}));
+    return LinesOf(workspace_->ChangesSince(savepoint, "", {}));
   }
 
  private:
@@ -760,7 +760,7 @@ TEST_F(TouchedForNothingTest, IsJournaledWithTheNextChange) {
   base_.File("same", "behind our back");
   EXPECT_EQ(two_->Changes(), std::vector<string>());
   EXPECT_EQ(two_->Read("same"), "behind our back");
-  EXPECT_TRUE(two_->workspace().ChangesSince("touched", {})->empty());
+  EXPECT_TRUE(two_->workspace().ChangesSince("touched", "", {})->empty());
   EXPECT_TRUE(two_->workspace().FindConflicts()->empty());
   EXPECT_EQ(operations(), before) << "a query wrote to the journal";
   // What was not journaled is found again.

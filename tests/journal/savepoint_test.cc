@@ -260,7 +260,7 @@ TEST_F(SavepointTest, TheWalkBackLeapsOverWhatWasRolledBackBefore) {
   Write("first");
   ASSERT_OK(RollBack(mark));
   Write("second", 100);
-  const auto rewind = journal_->PlanRewind(mark);
+  const auto rewind = journal_->PlanRewind(mark, kNoLsn);
   ASSERT_OK(rewind);
   EXPECT_EQ(rewind->changes, 1u);
   ASSERT_EQ(rewind->inodes.size(), 1u);
