@@ -7,11 +7,11 @@ namespace {
 constexpr std::string_view kClaudeBlocking =
     R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
        {"type":"command","command":"txfs","args":["hook","claude-code"],
-        "timeout":10,"onFailure":"block"}]})";
+        "timeout":30,"onFailure":"block"}]})";
 constexpr std::string_view kClaudeElement =
     R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
        {"type":"command","command":"txfs","args":["hook","claude-code"],
-        "timeout":10}]})";
+        "timeout":30}]})";
 
 HookCall ReadClaudeCode(const Json& input) {
   HookCall call = ReadCommonCall(input);

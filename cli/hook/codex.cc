@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kCodexElement =
     R"({"matcher":"Bash|apply_patch","hooks":[
-       {"type":"command","command":"txfs hook codex","timeout":10}]})";
+       {"type":"command","command":"txfs hook codex","timeout":30}]})";
 
 HookCall ReadCodex(const Json& input) {
   HookCall call = ReadCommonCall(input);

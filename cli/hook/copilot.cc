@@ -53,7 +53,7 @@ HookHost CopilotHost() {
           .project_file = ".github/hooks/txfs.json",
           .events = {{"preToolUse",
                       R"({"type":"command","bash":"txfs hook copilot",
-                          "timeoutSec":10})"}},
+                          "timeoutSec":30})"}},
           .has_version = true,
           .then =
               "sessions that begin from now on call the hook; in a "

@@ -7,7 +7,7 @@ namespace {
 constexpr std::string_view kGeminiElement =
     R"({"matcher":"^(run_shell_command|write_file|replace)$","hooks":[
        {"type":"command","name":"txfs","command":"txfs hook gemini",
-        "timeout":10000}]})";
+        "timeout":30000}]})";
 
 HookOutput DenyGemini(const std::string& reason) {
   Document document;

@@ -46,7 +46,7 @@ export const Txfs = async ({ directory }) => {
   const hook = (event, { tool, sessionID, callID }, args) =>
     spawnSync("txfs", ["hook", "opencode"], {
       input: JSON.stringify({ event, tool, sessionID, callID, args, cwd: directory }),
-      encoding: "utf8", cwd: directory, timeout: 10000,
+      encoding: "utf8", cwd: directory, timeout: 30000,
     })
   return {
     "tool.execute.before": async (input, output) => {
