@@ -7,11 +7,11 @@ namespace {
 constexpr std::string_view kClaudeBlocking =
     R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
        {"type":"command","command":"txfs","args":["hook","claude-code"],
-        "timeout":10,"onFailure":"block"}]})";
+        "timeout":30,"onFailure":"block"}]})";
 constexpr std::string_view kClaudeElement =
     R"({"matcher":"Bash|Edit|MultiEdit|Write|NotebookEdit","hooks":[
        {"type":"command","command":"txfs","args":["hook","claude-code"],
-        "timeout":10}]})";
+        "timeout":30}]})";
 
 HookCall ReadClaudeCode(const Json& input) {
   HookCall call = ReadCommonCall(input);
@@ -31,8 +31,7 @@ HookOutput WriteClaudeCode(const HookCall& call, const HookAnswer& answer) {
     case Decision::kAllow:
       return PrintJson(PreToolUseDocument("allow", answer.reason));
     case Decision::kAsk:
-      return PrintJson(
-          PreToolUseDocument(call.obeys_ask ? "ask" : "deny", answer.reason));
+      return PrintJson(PreToolUseDocument("ask", answer.reason));
     case Decision::kDeny:
       return PrintJson(PreToolUseDocument("deny", answer.reason));
   }
@@ -45,6 +44,7 @@ HookHost ClaudeCodeHost() {
   return {.name = "claude-code",
           .read = ReadClaudeCode,
           .write = WriteClaudeCode,
+          .asks = true,
           // In JSON, the event would have to be named.
           .refuse = BlockByExit,
           .variable = "CLAUDE_CONFIG_DIR",

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kCodexElement =
     R"({"matcher":"Bash|apply_patch","hooks":[
-       {"type":"command","command":"txfs hook codex","timeout":10}]})";
+       {"type":"command","command":"txfs hook codex","timeout":30}]})";
 
 HookCall ReadCodex(const Json& input) {
   HookCall call = ReadCommonCall(input);
@@ -17,7 +17,7 @@ HookCall ReadCodex(const Json& input) {
 /// "ask" count as errors of the hook.
 HookOutput WriteCodex(const HookCall& call, const HookAnswer& answer) {
   if (call.event == "PermissionRequest") return AnswerPermissionRequest(answer);
-  if (answer.decision < Decision::kAsk) return {};
+  if (answer.decision != Decision::kDeny) return {};
   return PrintJson(PreToolUseDocument("deny", answer.reason));
 }
 

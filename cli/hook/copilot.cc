@@ -29,7 +29,7 @@ HookOutput CopilotAnswer(const char* decision, const std::string& reason) {
 
 /// Versions differ in whether they obey "ask": those that do not run the call.
 HookOutput WriteCopilot(const HookCall&, const HookAnswer& answer) {
-  if (answer.decision >= Decision::kAsk) {
+  if (answer.decision == Decision::kDeny) {
     return CopilotAnswer("deny", answer.reason);
   }
   if (answer.decision == Decision::kSilent) return {};
@@ -53,7 +53,7 @@ HookHost CopilotHost() {
           .project_file = ".github/hooks/txfs.json",
           .events = {{"preToolUse",
                       R"({"type":"command","bash":"txfs hook copilot",
-                          "timeoutSec":10})"}},
+                          "timeoutSec":30})"}},
           .has_version = true,
           .then =
               "sessions that begin from now on call the hook; in a "

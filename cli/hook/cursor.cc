@@ -59,6 +59,7 @@ HookHost CursorHost() {
   return {.name = "cursor",
           .read = ReadCursor,
           .write = WriteCursor,
+          .asks = true,
           .refuse = RefuseCursor,
           .variable = nullptr,
           .user_directory = ".cursor",

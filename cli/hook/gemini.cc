@@ -7,7 +7,7 @@ namespace {
 constexpr std::string_view kGeminiElement =
     R"({"matcher":"^(run_shell_command|write_file|replace)$","hooks":[
        {"type":"command","name":"txfs","command":"txfs hook gemini",
-        "timeout":10000}]})";
+        "timeout":30000}]})";
 
 HookOutput DenyGemini(const std::string& reason) {
   Document document;
@@ -19,7 +19,7 @@ HookOutput DenyGemini(const std::string& reason) {
 /// Its documentation has no "ask", and versions that do not know it run the
 /// call.
 HookOutput WriteGemini(const HookCall&, const HookAnswer& answer) {
-  if (answer.decision >= Decision::kAsk) return DenyGemini(answer.reason);
+  if (answer.decision == Decision::kDeny) return DenyGemini(answer.reason);
   Document document = Document::object();
   if (answer.decision == Decision::kAllow) document["decision"] = "allow";
   return PrintJson(document);

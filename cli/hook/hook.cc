@@ -12,10 +12,12 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/calls/call.h"
 #include "cli/hook/judge_call.h"
 #include "cli/locate/way.h"
 #include "cli/output/errors.h"
 #include "cli/output/paths.h"
+#include "cli/output/text.h"
 #include "journal/support/result.h"
 
 namespace txfs::cli {
@@ -76,14 +78,52 @@ Result<std::string> DirectoryOfCall(const HookCall& call) {
   return ResolveDirectory(here, call.directory.empty() ? "." : call.directory);
 }
 
-HookAnswer AnswerInDirectory(const HookCall& call) {
+/// The command, or the files of a file tool.
+std::string WorkOf(const HookCall& call) {
+  if (call.command) return *call.command;
+  return Join(call.files, [](const FileUse& use) { return use.path; });
+}
+
+/// Marks the begin of the call in the transaction of the mount around it, or
+/// its end.
+void LeaveMark(const HookHost& host, const HookCall& call, CallSite& site,
+               bool is_end) {
+  Client* daemon = site.Daemon();
+  if (daemon == nullptr) return;
+  const CallMark mark{.host = std::string(host.name),
+                      .session = call.session,
+                      .turn = call.turn,
+                      .call = call.call,
+                      .agent = call.agent,
+                      .tool = call.tool,
+                      .command = WorkOf(call),
+                      .end = is_end};
+  // Without it, the journal has the changes all the same.
+  std::ignore = MarkCall(*daemon, mark);
+}
+
+HookAnswer AnswerIn(const HookHost& host, const HookCall& call) {
   const auto directory = DirectoryOfCall(call);
   if (!directory) {
     return {Decision::kAsk,
             "txfs cannot judge this call: " + directory.error().ToString()};
   }
   CallSite site(*directory);
-  return JudgeCall(call, site);
+  if (call.event == host.end_event) {
+    LeaveMark(host, call, site, true);
+    return {};
+  }
+  HookAnswer answer = JudgeCall(call, site);
+  if (answer.decision == Decision::kAsk && !(host.asks && call.obeys_ask)) {
+    answer.decision = Decision::kDeny;
+  }
+  // A request for permission is about a call that has its mark.
+  const bool is_begin =
+      host.events.empty() || call.event == host.events.front().name;
+  if (is_begin && answer.decision != Decision::kDeny) {
+    LeaveMark(host, call, site, false);
+  }
+  return answer;
 }
 
 }  // namespace
@@ -99,12 +139,12 @@ HookOutput AnswerHook(const HookHost& host, std::string_view input) {
   if (call.event.empty() && !host.events.empty()) {
     call.event = host.events.front().name;
   }
-  if (!IsForHook(host, call.event) || call.event == host.end_event) {
-    return host.write(call, {});
+  if (!IsForHook(host, call.event)) return host.write(call, {});
+  if (!call.problem.empty() && call.event != host.end_event) {
+    return RefuseCall(host, call.problem);
   }
-  if (!call.problem.empty()) return RefuseCall(host, call.problem);
   if (!call.is_judged()) return host.write(call, {});
-  return host.write(call, AnswerInDirectory(call));
+  return host.write(call, AnswerIn(host, call));
 }
 
 int RunHook(const HookHost& host) {

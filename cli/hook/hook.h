@@ -10,8 +10,8 @@ namespace txfs::cli {
 
 /// The answer to `input`, all that `host` has written, in this process's
 /// working directory if the input names none. Never fails: what cannot be
-/// judged is refused, or asked about. Also leaves a savepoint, if the call may
-/// run and its directory is in a mount.
+/// judged is refused, or asked about. Also marks begin and end of a call that
+/// is not refused, if its directory is in a mount.
 [[nodiscard]] HookOutput AnswerHook(const HookHost& host,
                                     std::string_view input);
 

@@ -16,7 +16,7 @@ namespace txfs::cli {
 namespace {
 
 /// As long as hosts wait.
-constexpr uint64_t kHookMs = 10'000;
+constexpr uint64_t kHookMs = 30'000;
 constexpr size_t kMaxAnswer = 4096;
 
 /// A call of a shell, with the members of every host. A rule asks about it, so

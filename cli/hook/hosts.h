@@ -17,6 +17,9 @@ struct HookHost {
   /// Of one object on stdin. The directory is empty if the host names none.
   HookCall (*read)(const Json& input);
   HookOutput (*write)(const HookCall& call, const HookAnswer& answer);
+  /// Whether it asks the user if the answer demands it. If not, the hook
+  /// refuses what it would ask about.
+  bool asks = false;
   /// Refuses a call of which nothing is known, because of `why`.
   HookOutput (*refuse)(const std::string& why);
 

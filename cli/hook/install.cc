@@ -48,8 +48,8 @@ HookFile FileOf(const HookHost& host, HookScope scope,
 
 std::unexpected<Error> IsNotUsable(const std::string& why) {
   return Fail(0, why,
-              "insert what `txfs hook install HOST --dry-run` prints in an "
-              "empty directory");
+              "in an empty directory, `txfs hook install HOST --project "
+              "--dry-run` prints what to insert");
 }
 
 Result<Document> ParseConfiguration(const std::string& text) {
@@ -191,7 +191,8 @@ Result<std::optional<std::string>> ReadHookFile(const HookFile& file) {
               "cannot read " + file.path() +
                   ", which must be a file of at most 4 MiB without symbolic "
                   "links on the way",
-              "insert what `txfs hook install HOST --dry-run` prints yourself");
+              "in an empty directory, `txfs hook install HOST --project "
+              "--dry-run` prints what to insert");
 }
 
 /// Makes the directories of `name` in `directory`, and follows no link there.

@@ -26,7 +26,7 @@ HookOutput OpenCodeAnswer(const char* decision, const std::string& reason) {
 
 /// A plugin can refuse a call, and not ask. It takes silence for a failure.
 HookOutput WriteOpenCode(const HookCall&, const HookAnswer& answer) {
-  if (answer.decision >= Decision::kAsk) {
+  if (answer.decision == Decision::kDeny) {
     return OpenCodeAnswer("deny", answer.reason);
   }
   return OpenCodeAnswer("allow", "");
@@ -46,7 +46,7 @@ export const Txfs = async ({ directory }) => {
   const hook = (event, { tool, sessionID, callID }, args) =>
     spawnSync("txfs", ["hook", "opencode"], {
       input: JSON.stringify({ event, tool, sessionID, callID, args, cwd: directory }),
-      encoding: "utf8", cwd: directory, timeout: 10000,
+      encoding: "utf8", cwd: directory, timeout: 30000,
     })
   return {
     "tool.execute.before": async (input, output) => {

@@ -12,7 +12,8 @@
 namespace txfs::cli {
 namespace {
 
-/// The host waits for the hook, and stops waiting after 10 s.
+/// The host waits for the hook 30 s at most, and a daemon that hangs has then
+/// been waited for kReachMs before.
 constexpr int kPatienceMs = 3000;
 
 }  // namespace

@@ -33,7 +33,8 @@ namespace {
 constexpr const char* kBegin = "begin";
 constexpr const char* kEnd = "end";
 constexpr const char* kBack = "back";
-constexpr const char* kPassOn = "judge";
+constexpr const char* kJudged = "judge";
+constexpr const char* kMarked = "call_mark";
 constexpr std::chrono::seconds kPeerPatience{10};
 
 /// How long a process that has closed its connection may take to end,
@@ -248,8 +249,13 @@ bool RunChannel::Answer(Peer& peer) {
       return {};
     }
     if (name == kEnd || name == kBack) return Leave(peer, name == kBack);
-    if (name == kPassOn) {
+    if (name == kJudged) {
       reply.header["verdict"] = ToJson(TRY(client_.Judge(header)));
+      return {};
+    }
+    if (name == kMarked) {
+      const CallMark mark = CallMarkFromJson(GetMember(header, "mark"));
+      reply.header["number"] = TRY(client_.MarkCall(mark));
       return {};
     }
     return Fail(EINVAL, "unknown request");

@@ -20,10 +20,10 @@ inline constexpr const char* kRunVariable = "TXFS_RUN";
 inline constexpr const char* kRunSocket = "/run/txfs/run";
 
 /// Lets `txfs run` in the sandbox of a run make savepoints in its transaction,
-/// and go back to these; to nothing else. Also answers by which rules a command
-/// is judged. Savepoints nest: only a command of
-/// the innermost run makes another one. A run whose connection ends without a
-/// word goes back to its savepoint. A thread answers.
+/// and go back to these, and lets hooks of agents ask for the verdict of the
+/// rules, and mark their calls; nothing else. Savepoints nest: only a command
+/// of the innermost run makes another one. A run whose connection ends without
+/// a word goes back to its savepoint. A thread answers.
 class RunChannel {
  public:
   /// Listens at `path`. `client` is the channel's own.
@@ -74,9 +74,9 @@ class RunChannel {
 /// Whether this process is in a run.
 [[nodiscard]] bool IsInRun();
 
-/// Connects to the run around this process, which passes the request "judge" on
-/// to the daemon. `timeout_ms`: the time for each call. Fails if there is no
-/// run.
+/// Connects to the run around this process, which passes the requests "judge"
+/// and "call_mark" on to the daemon. `timeout_ms`: the time for each call.
+/// Fails if there is no run.
 Result<std::unique_ptr<Connection>> ReachRunAround(int timeout_ms);
 
 /// Runs a command as a part of the run around this process: a savepoint is its

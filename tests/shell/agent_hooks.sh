@@ -74,6 +74,20 @@ patch='*** Begin Patch
 *** Delete File: gen/x
 *** End Patch'
 contains "$(call "$work/mnt" apply_patch "command=$patch" | txfs hook codex)" '"permissionDecision":"deny"'
+# Calls that are not refused have a mark, with the host's ids and until their end.
+calls() { txfs -C mnt log --calls --json; }
+before=$(calls | wc -l)
+call "$work/mnt" Bash 'command=touch called' | sed 's/toolu_1/toolu_begun/' >call.json
+txfs hook claude-code <call.json >/dev/null
+touch mnt/called
+sed 's/PreToolUse/PostToolUse/' call.json | txfs hook claude-code >out
+[ ! -s out ] || fail "the end of a call is answered: $(cat out)"
+equal deny "$(bash_in "$work/mnt" 'rm -rf /')" "not marked"
+equal $((before + 1)) "$(calls | wc -l)" "calls"
+equal "('claude-code', 's', 'p', 'toolu_begun', 'Bash', 'touch called', True, 1)" "$(calls | tail -n 1 |
+  json '(d["host"], d["session"], d["turn"], d["call"], d["tool"], d["command"], d["ended"] is not None, d["changes"])')" "the call"
+txfs -C mnt revert --call toolu_begun >/dev/null 2>&1
+[ ! -e mnt/called ] || fail "the call was not reverted"
 # What real hosts asked, and obeyed.
 for host in claude-code codex gemini opencode; do
   python3 "$TXFS_SOURCE_DIR/tests/cli/hooks/replay.py" $host \
@@ -125,6 +139,11 @@ if command -v bwrap >/dev/null; then
     equal "${case##*=}" "$(txfs -C ws run --on-success=discard -- sh -c "./program hook claude-code <call.json" 2>/dev/null | decision)" \
       "${case%=*} in a run"
   done
+  # Calls in a run are marked, too.
+  call "$work/ws" Bash "command=make" >ws/call.json
+  txfs -C ws run --keep --name kept -- sh -c './program hook claude-code <call.json; touch made' >/dev/null 2>&1
+  contains "$(txfs -C ws -t kept log --calls)" make
+  txfs -C ws -t kept discard >/dev/null 2>&1
   rm ws/call.json ws/program
 fi
 
