@@ -610,11 +610,17 @@ class Matcher {
     }
     if (path.argument == 0) return false;
     const std::string_view before = command_.arguments[path.argument - 1].text;
+    // Flags of some that have a value with others.
+    const bool is_flag =
+        (name == "rsync" && before.size() == 2 && before != "-e") ||
+        ((before == "-O" || before == "-c") && name != "curl" &&
+         name != "wget");
     const bool is_cluster = name == "curl" && before.size() > 2 &&
                             before.starts_with('-') && before[1] != '-' &&
                             (before.ends_with('o') || before.ends_with('E'));
     // -F of curl is a part of a form: "name=@file".
-    if ((IsIn(kStay, before) || is_cluster) && !text.contains('@')) return true;
+    const bool stays = (IsIn(kStay, before) && !is_flag) || is_cluster;
+    if (stays && !text.contains('@')) return true;
     return path.argument + 1 == command_.arguments.size() && Receives();
   }
 

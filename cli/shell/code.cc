@@ -566,6 +566,11 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
         i + 1, std::min(kMaxTokens, tokens.size() - i - 1)));
     const bool is_method =
         i > 0 && (tokens[i - 1].text == "." || tokens[i - 1].text == ":");
+    const bool is_lua = language == Language::kLua && token.text == "execute";
+    if (is_lua && !arguments.words.empty() && arguments.words[0].known) {
+      effects.push_back({Kind::kText, {arguments.words[0]}});
+      continue;
+    }
     if (IsCommonName(token.text) && !arguments.any_literal) continue;
     // A list's remove, a set's delete: their objects are no modules.
     const bool is_vague =

@@ -48,7 +48,7 @@ bool AsksForHelp(const ExecRule& rule, const policy::Command& command) {
   }
   constexpr auto kNoHelp = std::to_array<std::string_view>(
       {"shutdown", "halt", "poweroff", "reboot", "chown", "chgrp", "init", ">",
-       "curl", "ssh", "dd"});
+       "chmod", "rsync", "curl", "ssh", "dd"});
   const std::string_view name = policy::BaseName(command.program.text);
   if (std::ranges::find(kNoHelp, name) != kNoHelp.end()) return false;
   for (const policy::Word& word : command.arguments) {

@@ -39,6 +39,15 @@ void AppendTo(Items& items, const Items& more) {
   items.insert(items.end(), more.begin(), more.end());
 }
 
+/// The command in a program of sed that runs one: `1e CMD`.
+std::optional<std::string> CommandOfSed(std::string_view program) {
+  const size_t at = program.find_first_not_of("0123456789$, ");
+  const std::string_view rest =
+      at == std::string_view::npos ? "" : program.substr(at);
+  if (!rest.starts_with("e ")) return std::nullopt;
+  return std::string(rest.substr(2));
+}
+
 /// The last operand of a copy, and what is copied.
 bool Copies(std::string_view name) {
   return name == "cp" || name == "mv" || name == "install" || name == "ln";
@@ -213,6 +222,13 @@ Flow Walker::Run(const Words& words,
   }
   if (inner.empty() && IsShell(name) && !OnlyParses(words)) {
     RunInput(words, in, used);
+  }
+  if (name == "sed" || name == "gsed") {
+    for (const Word& word : words) {
+      if (const auto text = CommandOfSed(word.text)) {
+        RunText(KnownWord(*text), {}, {}, name);
+      }
+    }
   }
   if (name == "make" || name == "gmake") {
     const bool reads = std::ranges::any_of(words, [](const Word& word) {
