@@ -238,11 +238,51 @@ std::optional<PathArgument> PathIn(const Word& word, std::string_view directory,
   return argument;
 }
 
+namespace {
+
+/// Whether the first operand of `command` is a mode, an owner or a pattern.
+bool BeginsWithNoPath(const Command& command) {
+  constexpr auto kPrograms = std::to_array<std::string_view>(
+      {"chmod", "chown", "chgrp", "chattr", "sed", "grep", "egrep", "fgrep",
+       "rg", "awk", "gawk", "mawk"});
+  constexpr auto kOtherwise = std::to_array<std::string_view>(
+      {"--reference", "-e", "-f", "--expression", "--file", "--regexp"});
+  const std::string_view name = BaseName(command.program.text);
+  if (std::ranges::find(kPrograms, name) == kPrograms.end()) return false;
+  return std::ranges::none_of(command.arguments, [&](const Word& word) {
+    const std::string_view text = word.text;
+    return std::ranges::find(kOtherwise, text.substr(0, text.find('='))) !=
+           kOtherwise.end();
+  });
+}
+
+/// Whether `text` is the mode of `chmod -x` and the like, and no option.
+bool IsRemovedMode(std::string_view text) {
+  return text.size() > 1 && text[0] == '-' &&
+         text.find_first_not_of("rwxXst", 1) == std::string_view::npos;
+}
+
+}  // namespace
+
 void FindPaths(Command& command, const Surroundings& surroundings) {
   command.paths.clear();
   bool operands_only = false;
+  bool skips_operand = BeginsWithNoPath(command);
+  const std::string_view name = BaseName(command.program.text);
   for (size_t i = 0; i < command.arguments.size(); ++i) {
     const Word& word = command.arguments[i];
+    if (skips_operand) {
+      const bool is_mode =
+          (name == "chmod" && IsRemovedMode(word.text)) ||
+          (name == "chattr" && word.text.find_first_of("+-=") == 0 &&
+           word.text.size() > 1 && word.text != "-R" && word.text != "-V" &&
+           word.text != "-f");
+      const bool is_operand = !word.text.starts_with('-');
+      if (is_mode || is_operand) {
+        skips_operand = false;
+        continue;
+      }
+    }
     if (word.text == "--" && !operands_only) {
       operands_only = true;
       continue;

@@ -86,6 +86,8 @@ struct Command {
   std::string directory;                 ///< absolute and normal; "": unknown
   std::vector<std::string> environment;  ///< NAME=VALUE, set for it
   bool remote = false;                   ///< another machine runs it
+  /// It runs in a container that goes with it: what it does to files is gone.
+  bool contained = false;
   /// Commands whose output it reads or has in its arguments: program and
   /// arguments, separated by blanks.
   std::vector<std::string> fed_by;

@@ -106,25 +106,211 @@ bool IsLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/// Whether an abbreviation of a long option counts: in an exception it does
-/// not.
-enum class Abbreviated { kCounts, kDoesNot };
+/// Whether an argument counts that may be the option, or may be another one: in
+/// an exception it does not.
+enum class InDoubt { kCounts, kDoesNot };
+
+/// More letters are a name: "-Pcentral".
+constexpr size_t kMaxCluster = 6;
+
+bool IsNegative(std::string_view value) {
+  constexpr auto kNegative = std::to_array<std::string_view>(
+      {"false", "none", "no", "off", "0", "never"});
+  return std::ranges::find(kNegative, value) != kNegative.end();
+}
+
+/// Whether `text` has the letter among its short options.
+bool HasLetter(char letter, std::string_view text, InDoubt in_doubt) {
+  const std::string_view letters = text.substr(1);
+  if (!letters.contains(letter)) return false;
+  if (in_doubt == InDoubt::kCounts) {
+    return std::ranges::all_of(letters, IsLetter);
+  }
+  return letters.size() < kMaxCluster && std::ranges::all_of(letters, IsLetter);
+}
 
 /// Whether the argument `text` is the option `option`: in a cluster of short
 /// ones, with a value, or abbreviated.
 bool IsThatOption(std::string_view option, std::string_view text,
-                  Abbreviated abbreviated) {
+                  InDoubt in_doubt) {
+  const size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
   if (option.starts_with("--")) {
-    const std::string_view name = text.substr(0, text.find('='));
-    if (name == option) return true;
-    return abbreviated == Abbreviated::kCounts && name.size() > 3 &&
+    if (name == option) {
+      return in_doubt == InDoubt::kCounts || equals == std::string_view::npos ||
+             !IsNegative(text.substr(equals + 1));
+    }
+    return in_doubt == InDoubt::kCounts && name.size() > 3 &&
            name.starts_with("--") && option.starts_with(name);
   }
   if (option.size() != 2 || !IsLetter(option[1]) || text.starts_with("--")) {
-    return text.substr(0, text.find('=')) == option;
+    return name == option;
   }
-  return text.starts_with('-') && text.substr(1).contains(option[1]) &&
-         std::ranges::all_of(text.substr(1), IsLetter);
+  return text.starts_with('-') && HasLetter(option[1], text, in_doubt);
+}
+
+template <size_t size>
+bool IsIn(const std::array<std::string_view, size>& list,
+          std::string_view text) {
+  return std::ranges::find(list, text) != list.end();
+}
+
+/// Options of most tools with a command line of nouns and verbs whose next word
+/// is their value.
+bool TakesValue(std::string_view option) {
+  constexpr auto kOptions = std::to_array<std::string_view>({"-n",
+                                                             "--namespace",
+                                                             "--context",
+                                                             "--cluster",
+                                                             "--profile",
+                                                             "--region",
+                                                             "--project",
+                                                             "--kubeconfig",
+                                                             "--zone",
+                                                             "--app",
+                                                             "--subscription",
+                                                             "--kube-context",
+                                                             "-a",
+                                                             "--name",
+                                                             "--host",
+                                                             "--hostname",
+                                                             "-h",
+                                                             "--port",
+                                                             "-p",
+                                                             "--user",
+                                                             "-u",
+                                                             "--config",
+                                                             "--server",
+                                                             "-s",
+                                                             "--token",
+                                                             "-C",
+                                                             "--chdir",
+                                                             "--account",
+                                                             "--org",
+                                                             "--team",
+                                                             "--scope",
+                                                             "--repo",
+                                                             "-R",
+                                                             "-H",
+                                                             "--stack",
+                                                             "--env",
+                                                             "--stage",
+                                                             "-c",
+                                                             "-g",
+                                                             "--resource-group",
+                                                             "-o",
+                                                             "--output",
+                                                             "--database",
+                                                             "--path"});
+  return IsIn(kOptions, option);
+}
+
+/// Options that have no value with any tool.
+bool IsFlag(std::string_view option) {
+  constexpr auto kFlags = std::to_array<std::string_view>(
+      {"--verbose", "--quiet", "--debug", "--yes", "--force", "--dry-run",
+       "--all", "--recursive", "--json", "--silent", "--assume-yes",
+       "--non-interactive", "--noconfirm", "--no-prompt", "--user", "--global",
+       "--system", "--local"});
+  if (option.starts_with("--")) {
+    return option.starts_with("--no-") || IsIn(kFlags, option);
+  }
+  return option.substr(1).find_first_not_of("qyvdfimt") ==
+         std::string_view::npos;
+}
+
+/// A verb of a tool that deletes or sends nothing: what follows it are names.
+bool EndsVerbs(std::string_view text) {
+  constexpr auto kPrefixes = std::to_array<std::string_view>(
+      {"get-",    "list-",   "describe-", "show-",   "search-",
+       "view-",   "query-",  "head-",     "filter-", "create-",
+       "put-",    "start-",  "generate-", "test-",   "check-",
+       "assume-", "lookup-", "wait-",     "update-", "tag-"});
+  constexpr auto kWords = std::to_array<std::string_view>(
+      {"get",     "list",    "ls",       "describe", "show",    "status",
+       "can-i",   "read",    "search",   "info",     "view",    "diff",
+       "explain", "inspect", "version",  "help",     "output",  "template",
+       "history", "top",     "query",    "scan",     "lookup",  "select",
+       "create",  "check",   "validate", "invoke",   "install", "build",
+       "upgrade", "cat",     "print",    "find",     "new",     "events"});
+  constexpr auto kSuffixes =
+      std::to_array<std::string_view>({":get", ":list", ":info", ":create"});
+  return IsIn(kWords, text) ||
+         std::ranges::any_of(kPrefixes,
+                             [&](std::string_view prefix) {
+                               return text.starts_with(prefix);
+                             }) ||
+         std::ranges::any_of(kSuffixes, [&](std::string_view suffix) {
+           return text.ends_with(suffix);
+         });
+}
+
+/// Nouns before a verb, and the verb: "gcloud beta compute instances delete".
+constexpr size_t kMaxVerbDepth = 6;
+
+/// The statements in `text`, without comments and literals.
+void AddStatements(std::string_view text,
+                   std::vector<std::string>& statements) {
+  std::string one;
+  const auto flush = [&]() {
+    if (!one.empty()) statements.push_back(Squeezed(one));
+    one.clear();
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    if (text[i] == '\'') {
+      // Two of them are one in the literal, and so two literals.
+      const size_t end = text.find('\'', i + 1);
+      if (end == std::string_view::npos) break;
+      i = end;
+      one += "''";
+    } else if (rest.starts_with("--") || rest.starts_with("/*")) {
+      const std::string_view close = rest.starts_with("--") ? "\n" : "*/";
+      const size_t end = text.find(close, i + 2);
+      if (end == std::string_view::npos) break;
+      i = end + close.size() - 1;
+      one += ' ';
+    } else if (text[i] == ';') {
+      flush();
+    } else {
+      one += text[i];
+    }
+  }
+  flush();
+}
+
+std::vector<std::string> StatementsOf(const Command& command) {
+  std::vector<std::string> statements;
+  AddStatements(command.input, statements);
+  for (const Word& word : command.arguments) {
+    // Not the "--" of "--command=", which would begin a comment.
+    const size_t equals = word.text.find('=');
+    const bool is_option =
+        word.text.starts_with("--") && equals != std::string::npos;
+    AddStatements(
+        std::string_view(word.text).substr(is_option ? equals + 1 : 0),
+        statements);
+  }
+  return statements;
+}
+
+/// Whether nothing but the directories of the system and the names of programs
+/// says what runs, so that it is the program that its name says.
+bool IsPlain(const Command& command) {
+  constexpr auto kHarmless = std::to_array<std::string_view>(
+      {"LANG", "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "NO_COLOR", "IFS",
+       "CLICOLOR", "FORCE_COLOR", "PWD", "OLDPWD", "HOME", "TMPDIR", "USER"});
+  const std::string_view program = command.program.text;
+  const size_t slash = program.rfind('/');
+  if (slash != std::string_view::npos) {
+    const std::string_view directory = program.substr(0, slash);
+    if (directory != "/bin" && directory != "/usr/bin") return false;
+  }
+  return std::ranges::all_of(command.environment, [&](const auto& set) {
+    const std::string_view name =
+        std::string_view(set).substr(0, set.find('='));
+    return IsIn(kHarmless, name) || name.starts_with("LC_");
+  });
 }
 
 /// The arguments of a command, and the views that conditions have of them.
@@ -137,16 +323,19 @@ class Arguments {
   }
 
   [[nodiscard]] bool Has(const TextPattern& pattern, bool nocase,
-                         Abbreviated abbreviated) const {
+                         InDoubt in_doubt) const {
     const std::string_view wanted = pattern.text();
     if (wanted == "--") return options_end_ < words_.size();
     const bool is_option = IsOption(wanted);
+    const bool is_sure = in_doubt == InDoubt::kDoesNot;
+    if (is_sure && is_option && IsTakenBack(wanted)) return false;
     for (size_t i = 0; i < words_.size(); ++i) {
       const std::string& text = words_[i].text;
       if (is_option && (i >= options_end_ || !text.starts_with('-'))) continue;
+      if (is_sure && !is_option && !IsSureOperand(pattern, i)) continue;
       if (pattern.Matches(text, nocase)) return true;
       if (is_option && pattern.is_literal() && !wanted.contains('=') &&
-          IsThatOption(wanted, text, abbreviated)) {
+          IsThatOption(wanted, text, in_doubt)) {
         return true;
       }
     }
@@ -155,8 +344,40 @@ class Arguments {
 
   /// Whether the words of `subcommand` are the first ones, without options. The
   /// word behind an option may be its value, or no value: both count.
-  [[nodiscard]] bool Begin(const std::vector<TextPattern>& subcommand) const {
-    return BeginAt(0, subcommand);
+  [[nodiscard]] bool Begin(const std::vector<TextPattern>& subcommand,
+                           bool nocase) const {
+    return BeginAt(0, subcommand, nocase);
+  }
+
+  /// Whether one of the first operands is a verb of these. What follows a verb
+  /// that only reads, or an option, is a name.
+  [[nodiscard]] bool HasVerb(const std::vector<TextPattern>& verbs,
+                             const std::vector<TextPattern>& ends,
+                             bool nocase) const {
+    const auto is_one_of = [&](const std::vector<TextPattern>& some,
+                               std::string_view text) {
+      return std::ranges::any_of(some, [&](const TextPattern& one) {
+        return one.Matches(text, nocase);
+      });
+    };
+    size_t depth = 0;
+    std::string_view option;
+    for (size_t i = 0; i < options_end_ && depth < kMaxVerbDepth; ++i) {
+      const std::string_view text = words_[i].text;
+      if (IsOption(text)) {
+        option = text.contains('=') ? "" : text;
+        continue;
+      }
+      const bool may_be_value = !option.empty() && !IsFlag(option);
+      const bool is_value = may_be_value && (depth > 0 || TakesValue(option));
+      option = "";
+      if (is_value) continue;
+      if (is_one_of(verbs, text)) return true;
+      if (may_be_value) continue;
+      if (EndsVerbs(text) || is_one_of(ends, text)) return false;
+      ++depth;
+    }
+    return false;
   }
 
   /// The number of the argument behind a subcommand of `words` words: what is
@@ -166,8 +387,29 @@ class Arguments {
   }
 
  private:
-  [[nodiscard]] bool BeginAt(size_t at,
-                             std::span<const TextPattern> wanted) const {
+  /// Whether "--no-X" stands beside "--X".
+  [[nodiscard]] bool IsTakenBack(std::string_view option) const {
+    const std::string negated =
+        option == "-n"
+            ? "--no-dry-run"
+            : "--no-" +
+                  std::string(option.substr(option.starts_with("--") * 2));
+    return std::ranges::find(words_, negated, &Word::text) != words_.end();
+  }
+
+  /// Whether the argument at `i` may be the word that an exception names: no
+  /// value of an option, and no text that has it somewhere.
+  [[nodiscard]] bool IsSureOperand(const TextPattern& pattern, size_t i) const {
+    if (!pattern.is_literal()) {
+      return !words_[i].text.contains(' ') || pattern.text().contains(' ');
+    }
+    if (i == 0 || i > options_end_ || pattern.text().contains('=')) return true;
+    const std::string_view before = words_[i - 1].text;
+    return !IsOption(before) || before.contains('=') || IsFlag(before);
+  }
+
+  [[nodiscard]] bool BeginAt(size_t at, std::span<const TextPattern> wanted,
+                             bool nocase) const {
     if (wanted.empty()) return true;
     bool behind_option = false;
     for (size_t i = at; i < words_.size(); ++i) {
@@ -176,9 +418,12 @@ class Arguments {
         behind_option = !text.contains('=');
         continue;
       }
-      if (wanted[0].Matches(text) && BeginAt(i + 1, wanted.subspan(1))) {
+      if (wanted[0].Matches(text, nocase) &&
+          BeginAt(i + 1, wanted.subspan(1), nocase)) {
         return true;
       }
+      // `cargo +nightly publish`
+      if (i == 0 && text.starts_with('+')) continue;
       // A value of the option before it, perhaps.
       if (!behind_option) return false;
       behind_option = false;
@@ -196,13 +441,17 @@ enum class Use { kWhen, kUnless };
 class Matcher {
  public:
   Matcher(const ExecCondition& condition, const Command& command,
-          const Surroundings& surroundings, bool nocase, Use part)
+          const Surroundings& surroundings, const ExecRule& rule, Use part,
+          std::string_view statement)
       : condition_(condition),
         command_(command),
         surroundings_(surroundings),
         arguments_(command),
-        nocase_(nocase),
-        part_(part) {}
+        statement_(statement),
+        nocase_(rule.nocase),
+        part_(part),
+        in_doubt_(part == Use::kWhen || rule.reads_only ? InDoubt::kCounts
+                                                        : InDoubt::kDoesNot) {}
 
   [[nodiscard]] bool Matches() const {
     return MatchesProgram() && MatchesWords() && MatchesText() &&
@@ -213,20 +462,18 @@ class Matcher {
  private:
   [[nodiscard]] bool MatchesProgram() const {
     if (condition_.programs.empty()) return true;
-    const std::string& program = command_.program.text;
+    std::string_view program = command_.program.text;
     if (!command_.program.known || program.empty()) return false;
+    if (program.ends_with(".exe")) program.remove_suffix(4);
     return std::ranges::any_of(
         condition_.programs, [&](const TextPattern& pattern) {
-          return pattern.Matches(pattern.text().contains('/')
-                                     ? std::string_view(program)
-                                     : BaseName(program));
+          return pattern.Matches(
+              pattern.text().contains('/') ? program : BaseName(program));
         });
   }
 
   [[nodiscard]] bool Has(const TextPattern& pattern) const {
-    return arguments_.Has(
-        pattern, nocase_,
-        part_ == Use::kWhen ? Abbreviated::kCounts : Abbreviated::kDoesNot);
+    return arguments_.Has(pattern, nocase_, in_doubt_);
   }
 
   [[nodiscard]] bool HasAnyOf(const std::vector<TextPattern>& some) const {
@@ -237,8 +484,12 @@ class Matcher {
   [[nodiscard]] bool MatchesWords() const {
     if (!condition_.subcommands.empty() &&
         std::ranges::none_of(condition_.subcommands, [&](const auto& words) {
-          return arguments_.Begin(words);
+          return arguments_.Begin(words, nocase_);
         })) {
+      return false;
+    }
+    if (!condition_.verbs.empty() &&
+        !arguments_.HasVerb(condition_.verbs, condition_.verb_ends, nocase_)) {
       return false;
     }
     if (!condition_.any_arg.empty() && !HasAnyOf(condition_.any_arg)) {
@@ -249,6 +500,12 @@ class Matcher {
   }
 
   [[nodiscard]] bool MatchesText() const {
+    const bool is_statement =
+        condition_.sql.empty() ||
+        std::ranges::any_of(condition_.sql, [&](const TextPattern& pattern) {
+          return pattern.Matches(statement_, nocase_);
+        });
+    if (!is_statement) return false;
     if (condition_.text.empty()) return true;
     const std::string input = Squeezed(command_.input);
     return std::ranges::any_of(
@@ -307,25 +564,84 @@ class Matcher {
     return !operands.empty() && std::ranges::all_of(operands, is_that);
   }
 
-  /// A key or a certificate that only proves who connects.
-  [[nodiscard]] bool OnlyProves(const PathArgument& path) const {
-    constexpr std::array<std::string_view, 9> kProofs{
-        "-i",       "--cert", "--key",           "--cacert",     "-E",
-        "--capath", "-F",     "--identity_file", "--private-key"};
-    if (path.argument == 0 || path.argument >= command_.arguments.size()) {
-      return false;
-    }
-    const std::string_view before = command_.arguments[path.argument - 1].text;
-    // -F of curl is a part of a form: "name=@file".
+  /// Whether the path in an argument is no file that is read and sent: a key
+  /// that only proves who connects, a file that is written, or one that is left
+  /// out.
+  [[nodiscard]] bool StaysHere(const PathArgument& path) const {
+    constexpr auto kStay =
+        std::to_array<std::string_view>({"-i",
+                                         "--cert",
+                                         "--key",
+                                         "--cacert",
+                                         "-E",
+                                         "--capath",
+                                         "-F",
+                                         "--identity_file",
+                                         "--output",
+                                         "-o",
+                                         "--private-key",
+                                         "--exclude",
+                                         "-O",
+                                         "--output-document",
+                                         "--exclude-from",
+                                         "--key-file",
+                                         "--ca-certificate",
+                                         "--certificate",
+                                         "--netrc-file",
+                                         "--env-file",
+                                         "--password-file",
+                                         "--filter",
+                                         "-e",
+                                         "--rsh",
+                                         "--include",
+                                         "--config",
+                                         "-K",
+                                         "--kubeconfig",
+                                         "--credential-file-override",
+                                         "--cookie-jar",
+                                         "-c"});
+    if (path.argument >= command_.arguments.size()) return false;
     const std::string_view text = command_.arguments[path.argument].text;
-    return std::ranges::find(kProofs, before) != kProofs.end() &&
-           !text.contains('@');
+    const std::string_view name = BaseName(command_.program.text);
+    // Its operands are a host and a command there.
+    if (name == "ssh" || name == "rsh") return true;
+    if (IsOption(text) && IsIn(kStay, text.substr(0, text.find('=')))) {
+      return true;
+    }
+    if (path.argument == 0) return false;
+    const std::string_view before = command_.arguments[path.argument - 1].text;
+    // Flags of some that have a value with others.
+    const bool is_flag =
+        (name == "rsync" && before.size() == 2 && before != "-e") ||
+        ((before == "-O" || before == "-c") && name != "curl" &&
+         name != "wget");
+    const bool is_cluster = name == "curl" && before.size() > 2 &&
+                            before.starts_with('-') && before[1] != '-' &&
+                            (before.ends_with('o') || before.ends_with('E'));
+    // -F of curl is a part of a form: "name=@file".
+    const bool stays = (IsIn(kStay, before) && !is_flag) || is_cluster;
+    if (stays && !text.contains('@')) return true;
+    return path.argument + 1 == command_.arguments.size() && Receives();
+  }
+
+  /// Whether what it copies is on another machine.
+  [[nodiscard]] bool Receives() const {
+    constexpr auto kCopies = std::to_array<std::string_view>(
+        {"scp", "rsync", "aws", "gsutil", "gcloud", "rclone", "s3cmd", "mc",
+         "rcp", "azcopy", "b2"});
+    if (!IsIn(kCopies, BaseName(command_.program.text))) return false;
+    return std::ranges::any_of(command_.arguments, [](const Word& word) {
+      const std::string_view text = word.text;
+      const size_t colon = text.find(':');
+      return !IsOption(text) && colon != std::string_view::npos && colon > 0 &&
+             text.find('/') > colon;
+    });
   }
 
   [[nodiscard]] bool MatchesReads() const {
     if (condition_.reads.empty()) return true;
     const auto is_that = [&](const PathArgument& path) {
-      return IsOneOf(condition_.reads, path) && !OnlyProves(path);
+      return IsOneOf(condition_.reads, path) && !StaysHere(path);
     };
     return std::ranges::any_of(command_.reads, is_that) ||
            std::ranges::any_of(command_.paths, is_that);
@@ -377,8 +693,10 @@ class Matcher {
   const Command& command_;
   const Surroundings& surroundings_;
   const Arguments arguments_;
+  const std::string_view statement_;
   const bool nocase_;
   const Use part_;
+  const InDoubt in_doubt_;
 };
 
 constexpr std::array<std::string_view, 3> kConfinements{"none", "mount", "run"};
@@ -418,22 +736,27 @@ bool TextPattern::Matches(std::string_view text, bool nocase) const {
 }
 
 bool ExecCondition::empty() const {
-  return programs.empty() && subcommands.empty() && any_arg.empty() &&
-         all_args.empty() && text.empty() && paths.empty() && regions == 0 &&
-         reads.empty() && fed_by.empty() && env.empty() && scripts.empty() &&
-         !remote && !operands;
+  return programs.empty() && subcommands.empty() && verbs.empty() &&
+         any_arg.empty() && all_args.empty() && text.empty() && sql.empty() &&
+         paths.empty() && regions == 0 && reads.empty() && fed_by.empty() &&
+         env.empty() && scripts.empty() && !remote && !operands;
 }
 
 bool Matches(const ExecRule& rule, const Command& command,
              const Surroundings& surroundings) {
-  const auto matches = [&](const ExecCondition& condition, Use part) {
-    return Matcher(condition, command, surroundings, rule.nocase, part)
-        .Matches();
+  if (rule.reads_only && !IsPlain(command)) return false;
+  const auto matches = [&](std::string_view statement) {
+    const auto holds = [&](const ExecCondition& condition, Use part) {
+      return Matcher(condition, command, surroundings, rule, part, statement)
+          .Matches();
+    };
+    return holds(rule.when, Use::kWhen) &&
+           std::ranges::none_of(rule.unless, [&](const ExecCondition& unless) {
+             return holds(unless, Use::kUnless);
+           });
   };
-  return matches(rule.when, Use::kWhen) &&
-         std::ranges::none_of(rule.unless, [&](const ExecCondition& unless) {
-           return matches(unless, Use::kUnless);
-         });
+  if (rule.when.sql.empty()) return matches("");
+  return std::ranges::any_of(StatementsOf(command), matches);
 }
 
 std::string_view NameOf(Confinement confinement) {

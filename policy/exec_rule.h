@@ -38,10 +38,15 @@ struct ExecCondition {
   std::vector<TextPattern> programs;
   /// Any of them; the words of each, in order.
   std::vector<std::vector<TextPattern>> subcommands;
+  /// An operand that says what the program is to do, and those that end the
+  /// search for it, besides the usual ones.
+  std::vector<TextPattern> verbs, verb_ends;
   std::vector<TextPattern> any_arg;
   /// Each of them; of one, any alternative.
   std::vector<std::vector<TextPattern>> all_args;
   std::vector<TextPattern> text;  ///< an argument, or the literal input
+  /// One statement of these, without comments and literals.
+  std::vector<TextPattern> sql;
   struct Path {
     std::string text;
     Glob glob;

@@ -113,13 +113,31 @@ Result<std::optional<bool>> ReadFlag(const Section& section,
   return TRY(section.Flag(key, false));
 }
 
+/// "!NAME" ends the search for a verb.
+Status ReadVerbs(const Section& section, ExecCondition& condition) {
+  for (const std::string& text : TRY(section.Texts("verb"))) {
+    const bool ends = text.starts_with('!');
+    TextPattern pattern =
+        TRY(ReadTextPattern(section, "verb", text.substr(ends ? 1 : 0)));
+    (ends ? condition.verb_ends : condition.verbs)
+        .push_back(std::move(pattern));
+  }
+  if (condition.verbs.empty() && !condition.verb_ends.empty()) {
+    return section.Wrong("verb", "has only ends",
+                         "a verb without a ! before it");
+  }
+  return {};
+}
+
 Result<ExecCondition> ReadExecCondition(const Section& section, bool nocase) {
   ExecCondition condition;
   condition.programs = TRY(ReadTexts(section, "program"));
   condition.subcommands = TRY(ReadLists(section, "subcommand", ' '));
+  TRY(ReadVerbs(section, condition));
   condition.any_arg = TRY(ReadTexts(section, "any_arg"));
   condition.all_args = TRY(ReadLists(section, "all_args", '|'));
   condition.text = TRY(ReadTexts(section, "text"));
+  condition.sql = TRY(ReadTexts(section, "sql"));
   condition.paths = TRY(ReadExecPaths(section, "path", nocase));
   condition.regions = TRY(ReadRegions(section));
   condition.operand = TRY(ReadOperand(section));
@@ -150,9 +168,10 @@ Result<std::vector<ExecCondition>> ReadExecExceptions(const Section& section,
                            "of such tables");
     }
     const Section exception(file, "unless of [[exec]]", *table);
-    TRY(exception.CheckKeys({"program", "subcommand", "any_arg", "all_args",
-                             "text", "path", "place", "operand", "reads",
-                             "fed_by", "env", "script", "remote", "operands"}));
+    TRY(exception.CheckKeys({"program", "subcommand", "verb", "any_arg",
+                             "all_args", "text", "sql", "path", "place",
+                             "operand", "reads", "fed_by", "env", "script",
+                             "remote", "operands"}));
     exceptions.push_back(TRY(ReadExecCondition(exception, nocase)));
   }
   if (!exceptions.empty() &&
@@ -212,12 +231,12 @@ std::optional<Command> SimpleCommand(const ExecExample& example,
 }
 
 Result<ExecRule> ReadExecRule(const Section& section, const std::string& file) {
-  TRY(section.CheckKeys({"id",       "program", "subcommand", "any_arg",
-                         "all_args", "text",    "path",       "place",
-                         "operand",  "reads",   "fed_by",     "env",
-                         "script",   "remote",  "operands",   "unless",
-                         "nocase",   "action",  "class",      "read_only",
-                         "reason",   "suggest", "match",      "not_match"}));
+  TRY(section.CheckKeys(
+      {"id",       "program",  "subcommand", "verb",      "any_arg",  "sql",
+       "all_args", "text",     "path",       "place",     "operand",  "reads",
+       "fed_by",   "env",      "script",     "remote",    "operands", "unless",
+       "nocase",   "action",   "class",      "read_only", "reason",   "suggest",
+       "match",    "not_match"}));
   ExecRule rule;
   rule.place = section.place();
   rule.nocase = TRY(section.Flag("nocase", false));

@@ -68,11 +68,60 @@ size_t BeginOfPercent(std::string_view rest, Language language) {
   return 0;
 }
 
+/// The length of a comment at the begin of `rest`; 0: there is none.
+size_t LengthOfComment(std::string_view rest, Language language, char before) {
+  const bool slashes =
+      language == Language::kNode || language == Language::kPhp;
+  if (slashes && rest.starts_with("/*")) {
+    return std::min(rest.find("*/", 2), rest.size() - 2) + 2;
+  }
+  const bool begins =
+      (slashes && rest.starts_with("//") && before != ':') ||
+      (language == Language::kLua && rest.starts_with("--")) ||
+      (language != Language::kNode && language != Language::kLua &&
+       rest[0] == '#' && before != '$' && before != '{');
+  return begins ? std::min(rest.find('\n'), rest.size()) : 0;
+}
+
+/// The words of Perl's qw(...), with commas between them; their length with
+/// delimiters; 0: it is none.
+size_t AddQuotedWords(std::string_view rest, std::vector<Token>& tokens) {
+  if (!rest.starts_with("qw") || rest.size() < 4) return 0;
+  size_t at = rest.find_first_not_of(" ", 2);
+  if (at == std::string_view::npos || IsNameByte(rest[at])) return 0;
+  const size_t end = rest.find(Closing(rest[at]), at + 1);
+  if (end == std::string_view::npos) return 0;
+  const std::string_view inside = rest.substr(at + 1, end - at - 1);
+  size_t begin = 0;
+  while ((begin = inside.find_first_not_of(" \t\n", begin)) !=
+         std::string_view::npos) {
+    const size_t stop =
+        std::min(inside.find_first_of(" \t\n", begin), inside.size());
+    tokens.push_back({Token::Kind::kString,
+                      std::string(inside.substr(begin, stop - begin))});
+    tokens.push_back({Token::Kind::kOther, ","});
+    begin = stop;
+  }
+  return end + 1;
+}
+
 std::vector<Token> Tokens(Language language, std::string_view code) {
   std::vector<Token> tokens;
   for (size_t at = 0; at < code.size();) {
     const char c = code[at];
     const std::string_view rest = code.substr(at);
+    const size_t comment =
+        LengthOfComment(rest, language, at == 0 ? '\n' : code[at - 1]);
+    if (comment != 0) {
+      at += comment;
+      continue;
+    }
+    if (language == Language::kPerl && (at == 0 || !IsNameByte(code[at - 1]))) {
+      if (const size_t size = AddQuotedWords(rest, tokens); size != 0) {
+        at += size;
+        continue;
+      }
+    }
     const size_t percent = BeginOfPercent(rest, language);
     if (percent != 0 && rest.size() > percent && !IsNameByte(rest[percent]) &&
         rest[percent] != ' ') {
@@ -264,6 +313,110 @@ std::optional<CodeEffect> EffectOfCall(std::string_view name,
   return effect;
 }
 
+/// What a program as a whole does, by the names in it.
+class Traits {
+ public:
+  explicit Traits(Language language, std::span<const Token> tokens)
+      : language_(language) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const std::string_view name = tokens[i].text;
+      if (tokens[i].kind == Token::Kind::kString) {
+        const std::string_view program = name.substr(0, name.find(' '));
+        fetches_ = fetches_ || IsOneOf(name, kFetch);
+        decodes_ = decodes_ || name == "base64";
+        connects_ = connects_ || name == "net";
+        names_shell_ = names_shell_ || policy::BaseName(program) == "sh" ||
+                       policy::BaseName(program) == "bash";
+      }
+      if (tokens[i].kind != Token::Kind::kName) continue;
+      const bool is_method = i > 0 && tokens[i - 1].text == ".";
+      fetches_ = fetches_ || IsOneOf(name, kFetch) ||
+                 (language == Language::kPerl && name == "get");
+      duplicates_ = duplicates_ || name == "dup2" || name == "pty";
+      decodes_ = decodes_ || IsOneOf(name, kDecode);
+      connects_ = connects_ || IsOneOf(name, kConnect);
+      starts_ = starts_ || IsOneOf(name, kStart);
+      reads_ = reads_ || IsOneOf(name, kRead);
+      evaluates_ = evaluates_ || (!is_method && Evaluates(name));
+    }
+  }
+  void AddTo(std::vector<CodeEffect>& effects,
+             std::span<const Token> tokens) const {
+    if (fetches_ && evaluates_) effects.push_back({Kind::kRunDownload, {}});
+    if (decodes_ && evaluates_) effects.push_back({Kind::kRunDecoded, {}});
+    if (connects_ && (duplicates_ || (starts_ && names_shell_)))
+      effects.push_back({Kind::kShellForPeer, {}});
+    if (!reads_ || (!fetches_ && !connects_)) return;
+    CodeEffect sends{.kind = Kind::kSend, .words = {}};
+    for (const Token& token : tokens) {
+      if (token.kind != Token::Kind::kString || token.text.contains("://")) {
+        continue;
+      }
+      sends.words.push_back(KnownWord("@" + token.text));
+    }
+    if (!sends.words.empty()) effects.push_back(std::move(sends));
+  }
+
+ private:
+  static constexpr auto kFetch = std::to_array<std::string_view>(
+      {"urlopen", "requests", "urllib", "urllib2", "httpx", "fetch", "axios",
+       "https", "http", "LWP", "open_uri", "URI", "HTTP", "curl_exec",
+       "HTTPSConnection", "HTTPConnection", "aiohttp", "getstore"});
+  static constexpr auto kDecode = std::to_array<std::string_view>(
+      {"b64decode", "b32decode", "decode_base64", "base64_decode", "unhexlify",
+       "fromhex", "atob", "decode64", "gzinflate", "str_rot13", "gzuncompress",
+       "unpack", "base64"});
+  static constexpr auto kConnect = std::to_array<std::string_view>(
+      {"socket", "Socket", "fsockopen", "TCPSocket", "create_connection",
+       "createConnection", "stream_socket_client", "net", "SOCK_STREAM"});
+  static constexpr auto kStart = std::to_array<std::string_view>(
+      {"exec", "spawn", "system", "popen", "Popen", "execve", "proc_open",
+       "call", "shell_exec", "execl"});
+  static constexpr auto kRead = std::to_array<std::string_view>(
+      {"open", "readFileSync", "readFile", "read_text", "read_bytes",
+       "file_get_contents", "read", "File", "slurp", "createReadStream"});
+
+  [[nodiscard]] bool Evaluates(std::string_view name) const {
+    switch (language_) {
+      case Language::kPython:
+        return name == "exec" || name == "eval";
+      case Language::kNode:
+        return name == "eval" || name == "Function" ||
+               name == "runInThisContext";
+      case Language::kLua:
+        return name == "load" || name == "loadstring" || name == "dostring";
+      default:
+        return name == "eval" || name == "instance_eval" || name == "assert";
+    }
+  }
+
+  const Language language_;
+  bool fetches_ = false;
+  bool decodes_ = false;
+  bool connects_ = false;
+  bool starts_ = false;
+  bool duplicates_ = false;
+  bool names_shell_ = false;
+  bool reads_ = false;
+  bool evaluates_ = false;
+};
+
+/// awk: `"CMD" | getline`, `print "TEXT" | "sh"`.
+void AddPipes(std::span<const Token> tokens, std::vector<CodeEffect>& effects) {
+  for (size_t i = 1; i + 1 < tokens.size(); ++i) {
+    if (tokens[i].text != "|" || tokens[i].kind != Token::Kind::kOther)
+      continue;
+    const Token& before = tokens[i - 1];
+    const Token& behind = tokens[i + 1];
+    const bool reads = behind.text == "getline";
+    const bool writes = behind.kind == Token::Kind::kString;
+    if (writes) effects.push_back({Kind::kText, {KnownWord(behind.text)}});
+    if (before.kind == Token::Kind::kString && (reads || writes)) {
+      effects.push_back({Kind::kText, {KnownWord(before.text)}});
+    }
+  }
+}
+
 /// Names that other objects have, too: they count only with an argument that is
 /// a literal, or behind the name of the module.
 bool IsCommonName(std::string_view name) {
@@ -335,6 +488,10 @@ CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
       source.is_input = true;
       return source;
     }
+    if (text == "--") {
+      source.is_input = i + 1 == words.size() || language == Language::kPhp;
+      return source;
+    }
     if (!text.starts_with('-')) {
       source.is_input = text == "/dev/stdin";
       return source;
@@ -345,9 +502,15 @@ CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
       source.texts.push_back(std::move(code));
       continue;
     }
-    const bool is_code = text == "--eval" || text == "--print" ||
-                         (!text.starts_with("--") &&
-                          text.find_first_of(letters, 1) == text.size() - 1);
+    // `-ne`, and not the end of `-MLWP::Simple`.
+    const bool has_modules =
+        language == Language::kPerl || language == Language::kRuby;
+    const size_t first_value = text.find_first_of("MmIrC", 1);
+    const bool is_code =
+        text == "--eval" || text == "--print" ||
+        (!text.starts_with("--") &&
+         text.find_first_of(letters, 1) == text.size() - 1 &&
+         (!has_modules || first_value == std::string_view::npos));
     if (is_code && i + 1 < words.size()) {
       source.texts.push_back(words[++i]);
       if (language == Language::kPython) return source;
@@ -356,9 +519,15 @@ CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
     const size_t joined = text.starts_with("--")
                               ? std::string_view::npos
                               : text.find_first_of(letters, 1);
-    if (joined == 1 && text.size() > 2 && language != Language::kNode) {
+    // `perl -ne'...'`
+    const bool is_joined =
+        joined != std::string_view::npos && text.size() > joined + 1 &&
+        (joined == 1 ||
+         text.substr(1, joined - 1).find_first_not_of("nplaw0s") ==
+             std::string_view::npos);
+    if (is_joined && language != Language::kNode) {
       Word code = words[i];
-      code.text = code.text.substr(2);
+      code.text = code.text.substr(joined + 1);
       source.texts.push_back(std::move(code));
       continue;
     }
@@ -397,6 +566,11 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
         i + 1, std::min(kMaxTokens, tokens.size() - i - 1)));
     const bool is_method =
         i > 0 && (tokens[i - 1].text == "." || tokens[i - 1].text == ":");
+    const bool is_lua = language == Language::kLua && token.text == "execute";
+    if (is_lua && !arguments.words.empty() && arguments.words[0].known) {
+      effects.push_back({Kind::kText, {arguments.words[0]}});
+      continue;
+    }
     if (IsCommonName(token.text) && !arguments.any_literal) continue;
     // A list's remove, a set's delete: their objects are no modules.
     const bool is_vague =
@@ -413,6 +587,8 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
         EffectOfCall(token.text, std::move(arguments), literal_before);
     if (effect) effects.push_back(*std::move(effect));
   }
+  if (language == Language::kAwk) AddPipes(tokens, effects);
+  Traits(language, tokens).AddTo(effects, tokens);
   return effects;
 }
 

@@ -40,7 +40,11 @@ struct CodeEffect {
     kArguments,  ///< runs a program with its arguments
     kRemove,     ///< removes the files `words`
     kRemoveTree,
-    kWrite,  ///< writes to the files `words`
+    kWrite,         ///< writes to the files `words`
+    kRunDownload,   ///< runs text from the network
+    kRunDecoded,    ///< runs text that it decodes
+    kShellForPeer,  ///< gives another machine a shell
+    kSend,          ///< sends one of the files `words`
   };
   Kind kind = Kind::kText;
   /// Unknown words stand for what is no literal.

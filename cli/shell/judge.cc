@@ -1,6 +1,7 @@
 #include "cli/shell/judge.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace txfs::cli {
@@ -11,9 +12,51 @@ using policy::Class;
 using policy::Confinement;
 using policy::ExecRule;
 
-/// No transaction and no sandbox here keeps what another machine does.
-Class ClassOf(const ExecRule& rule, const policy::Command& command) {
-  return command.remote ? Class::kIrreversible : rule.consequence;
+/// Whether it runs in, or names, a place that no transaction covers.
+bool IsOutside(const policy::Command& command,
+               const policy::Surroundings& surroundings) {
+  const auto is_outside = [](policy::Region region) {
+    return (policy::MaskOf(region) & policy::kAllOutside) != 0;
+  };
+  const bool runs_outside =
+      !command.directory.empty() &&
+      is_outside(policy::RegionOf(command.directory, surroundings)) &&
+      command.directory != surroundings.workspace;
+  return runs_outside ||
+         std::ranges::any_of(command.paths, [&](const auto& path) {
+           return is_outside(path.region);
+         });
+}
+
+/// No transaction and no sandbox here keeps what another machine does, and no
+/// transaction what is outside of its workspace.
+Class ClassOf(const ExecRule& rule, const policy::Command& command,
+              const policy::Surroundings& surroundings) {
+  if (command.remote) return Class::kIrreversible;
+  const bool leaves = rule.consequence == Class::kUndoable &&
+                      !rule.reads_only && IsOutside(command, surroundings);
+  return leaves ? Class::kConfined : rule.consequence;
+}
+
+/// Whether the command only prints how it is used. A rule about input or files
+/// holds all the same: a program may take the word for anything else.
+bool AsksForHelp(const ExecRule& rule, const policy::Command& command) {
+  const policy::ExecCondition& when = rule.when;
+  if (!when.fed_by.empty() || !when.reads.empty() || !when.scripts.empty() ||
+      when.programs.empty()) {
+    return false;
+  }
+  constexpr auto kNoHelp = std::to_array<std::string_view>(
+      {"shutdown", "halt", "poweroff", "reboot", "chown", "chgrp", "init", ">",
+       "chmod", "rsync", "curl", "ssh", "dd"});
+  const std::string_view name = policy::BaseName(command.program.text);
+  if (std::ranges::find(kNoHelp, name) != kNoHelp.end()) return false;
+  for (const policy::Word& word : command.arguments) {
+    if (word.text == "--") return false;
+    if (word.text == "--help" || word.text == "-help") return true;
+  }
+  return !command.arguments.empty() && command.arguments.back().text == "-h" &&
+         command.arguments.size() <= 4;
 }
 
 PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
@@ -25,7 +68,14 @@ PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
   const ExecRule* decider = nullptr;
   for (const ExecRule& rule : rules.exec_rules()) {
     if (!policy::Matches(rule, part.command, here)) continue;
-    const Class consequence = ClassOf(rule, part.command);
+    if (rule.action > Action::kAudit && AsksForHelp(rule, part.command)) {
+      continue;
+    }
+    // A container takes with it what happens to its files and services.
+    if (part.command.contained && rule.consequence != Class::kIrreversible) {
+      continue;
+    }
+    const Class consequence = ClassOf(rule, part.command, here);
     const Action action = policy::Soften(rule.action, consequence, confinement);
     verdict.matches.push_back({&rule, action});
     // The strongest here; of equal ones the stronger by itself, then the first.
@@ -40,8 +90,10 @@ PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
   }
   if (decider == nullptr) {
     // Of a wrapper, its command is judged.
-    if (part.is_wrapper) verdict.consequence = Class::kUndoable;
-    verdict.reads_only = part.is_wrapper;
+    const bool is_known = part.command.script == policy::Script::kNone;
+    if (part.is_wrapper && is_known) verdict.consequence = Class::kUndoable;
+    verdict.reads_only =
+        part.is_wrapper && is_known && part.command.environment.empty();
     return verdict;
   }
   verdict.reads_only = std::ranges::all_of(

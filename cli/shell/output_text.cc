@@ -172,6 +172,11 @@ std::optional<std::string> LiteralOutput(
   if (name == "echo") return Echoed(words);
   if (name == "printf") return Formatted(words);
   if (name == "pwd" && !directory.empty()) return directory + "\n";
+  const bool names_program =
+      (name == "which" && words.size() == 2) ||
+      (name == "command" && words.size() == 3 && words[1].text == "-v") ||
+      (name == "type" && words.size() == 3 && words[1].text == "-p");
+  if (names_program) return words.back().text + "\n";
   if (name == "true" || name == ":") return "";
   // mktemp(1) puts letters in the place of each X: any name in the directory
   // stands for the one that it makes.

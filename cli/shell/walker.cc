@@ -130,10 +130,13 @@ Flow Walker::Statement(const Json& statement, const Flow& in) {
   if (IsTooMuch()) return {};
   const bool beside = std::exchange(
       frame_.beside, frame_.beside || GetBool(statement, "Background"));
-  const auto [input, writes] = Redirect(statement, in);
+  const auto [input, writes, reads] = Redirect(statement, in);
   Flow out{.literal = ""};
   if (const Json* command = Member(statement, "Cmd")) {
     out = RunCommand(*command, input);
+  } else if (reads) {
+    // $(<file)
+    out = input;
   }
   AddWrites(writes, out);
   frame_.beside = beside;
@@ -290,8 +293,8 @@ Flow Walker::If(const Json& clause, const Flow& in) {
 }
 
 Flow Walker::Loop(const Json& clause, const Flow& in) {
+  if (TypeNameOf(clause) == "WhileClause") return While(clause, in);
   Flow out{.literal = ""};
-  Statements(GetMember(clause, "Cond"), in);
   const State before = state_;
   const Json& loop = GetMember(clause, "Loop");
   const Json& body = GetMember(clause, "Do");
@@ -312,13 +315,43 @@ Flow Walker::Loop(const Json& clause, const Flow& in) {
   Append(inside.reads, used.reads);
   if (items.size() <= kMaxItems) {
     for (const policy::Word& item : items) {
-      state_.variables[name] = {{item}};
+      state_.variables[name] = {.values = {item}, .source = used};
       out.Add(Statements(body, inside));
     }
   } else {
     state_.variables[name] = {
-        {{.text = "$" + name, .known = false, .known_prefix = 0}}};
+        .values = {{.text = "$" + name, .known = false, .known_prefix = 0}},
+        .source = used};
     out.Add(Statements(body, inside));
+  }
+  Forget(before);
+  out.literal.reset();
+  return out;
+}
+
+/// A loop that reads lines runs once for each.
+Flow Walker::While(const Json& clause, const Flow& in) {
+  Flow out{.literal = ""};
+  const State before = state_;
+  const Json& condition = GetMember(clause, "Cond");
+  const Json& body = GetMember(clause, "Do");
+  std::vector<std::string> lines;
+  if (in.literal) {
+    for (const auto line : std::views::split(*in.literal, '\n')) {
+      lines.emplace_back(line.begin(), line.end());
+    }
+    if (lines.back().empty()) lines.pop_back();
+  }
+  if (lines.empty() || lines.size() > kMaxItems) {
+    Statements(condition, in);
+    out.Add(Statements(body, in));
+  }
+  for (const std::string& line : lines) {
+    if (lines.size() > kMaxItems) break;
+    Flow one = in;
+    one.literal = line + "\n";
+    Statements(condition, one);
+    out.Add(Statements(body, one));
   }
   Forget(before);
   out.literal.reset();
@@ -344,15 +377,23 @@ Flow Walker::Case(const Json& clause, const Flow& in) {
 
 void Walker::Declare(const Json& clause) {
   Flow used;
-  for (const Json& assign : GetMember(clause, "Args")) Assign(assign, used);
+  const bool exports =
+      GetBytes(GetMember(clause, "Variant"), "Value") == "export";
+  for (const Json& assign : GetMember(clause, "Args")) {
+    Assign(assign, used);
+    const std::string name = GetBytes(GetMember(assign, "Name"), "Value");
+    if (exports && !name.empty()) state_.exported.insert(name);
+  }
 }
 
-void Walker::Assign(const Json& assign, Flow& used) {
+void Walker::Assign(const Json& assign, Flow& outer) {
+  Flow used;
+  if (assign.contains("Index")) Search(GetMember(assign, "Index"), {}, 0);
   const std::string name = GetBytes(GetMember(assign, "Name"), "Value");
   const Json* value = Member(assign, "Value");
   const Json* array = Member(assign, "Array");
   if (name.empty()) {
-    if (value != nullptr) Expand(*value, used);
+    if (value != nullptr) Expand(*value, outer);
     return;
   }
   // `export NAME` sets nothing.
@@ -369,6 +410,11 @@ void Walker::Assign(const Json& assign, Flow& used) {
   } else {
     values.push_back(policy::KnownWord(""));
   }
+  Flow& source = state_.variables[name].source;
+  if (!GetBool(assign, "Append")) source = {};
+  Append(source.feeders, used.feeders);
+  Append(source.reads, used.reads);
+  outer.Add(used);
   Words& variable = state_.variables[name].values;
   if (assign.contains("Index") && array == nullptr) {
     for (policy::Word& word : values) word.known = false;
@@ -405,12 +451,13 @@ void Walker::Search(const Json& json, const Flow& in, size_t levels) {
 }
 
 Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
-  Redirected result{.in = in, .writes = {}};
+  Redirected result{.in = in, .writes = {}, .reads = false};
   for (const Json& redirect : GetMember(statement, "Redirs")) {
     const std::string_view op = OperatorAt(redirect, "OpPos");
     const Json* word = Member(redirect, "Word");
     if (word == nullptr || op.empty()) continue;
     Flow used;
+    result.reads = result.reads || op.starts_with('<');
     if (op.starts_with("<<") && op != "<<<") {
       const Json* text = Member(redirect, "Hdoc");
       // An empty one has none.
@@ -446,7 +493,10 @@ Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
     if (op == "<<<") {
       result.in = {.feeders = used.feeders,
                    .reads = used.reads,
-                   .literal = file.text + "\n"};
+                   .literal = std::nullopt};
+      const bool is_substitution =
+          !file.known && file.known_prefix == 0 && !used.feeders.empty();
+      if (!is_substitution) result.in.literal = file.text + "\n";
       continue;
     }
     const bool duplicates = op == "<&" || op == ">&";

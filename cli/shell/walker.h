@@ -52,6 +52,7 @@ class Walker {
   };
   struct Variable {
     Words values;
+    Flow source;  ///< feeders and reads: where it is from
     bool operator==(const Variable& other) const;
   };
   /// What statements change, and subshells do not change for their parents.
@@ -64,11 +65,13 @@ class Walker {
     std::string directory;  ///< "": unknown
     Words arguments;        ///< $1, $2, ...
     bool knows_arguments = true;
+    std::set<std::string> exported;  ///< variables
   };
   /// How a part is run.
   struct Frame {
     std::vector<std::string> via;
     bool remote = false;
+    bool contained = false;
     bool guess = false;
     bool beside = false;  ///< in a pipe or in the background
   };
@@ -94,9 +97,10 @@ class Walker {
   Flow InSubshell(const Json& list, const Flow& in);
   Flow If(const Json& clause, const Flow& in);
   Flow Loop(const Json& clause, const Flow& in);
+  Flow While(const Json& clause, const Flow& in);
   Flow Case(const Json& clause, const Flow& in);
   void Declare(const Json& clause);
-  void Assign(const Json& assign, Flow& used);
+  void Assign(const Json& assign, Flow& outer);
   /// Evaluates the substitutions in `json`, whatever it is.
   void Search(const Json& json, const Flow& in, size_t levels);
   /// Variables that differ from `before` are not known from here on.
@@ -106,6 +110,7 @@ class Walker {
   struct Redirected {
     Flow in;
     std::vector<policy::Word> writes;
+    bool reads = false;  ///< from a file or a text
   };
   Redirected Redirect(const Json& statement, const Flow& in);
   void AddWrites(const std::vector<policy::Word>& files, const Flow& content);
@@ -144,6 +149,14 @@ class Walker {
   void RunCodeFile(Language language, const Words& words);
   void RunEffects(Language language, std::string_view code);
   void ChangeDirectory(const Words& words);
+  /// `read` and `mapfile`.
+  void ReadVariables(std::string_view name, const Words& words, const Flow& in);
+  /// Files that options name, and downloads.
+  void AddOutputs(const Words& words);
+  /// The commands of a client of FTP in `text`, one a line.
+  void RunTransfers(const Words& words, std::string_view text);
+  /// Aliases that the text sets for git, and their use. True: it was one.
+  bool RunGitAlias(const Words& words, const Flow& in, const Flow& used);
   policy::Command MakeCommand(const Words& words,
                               const std::vector<std::string>& environment,
                               const Flow& in, const Flow& used) const;
@@ -161,6 +174,7 @@ class Walker {
   std::deque<Json> trees_;
   std::deque<std::string> sources_;
   const std::string* source_ = nullptr;
+  const Flow* piped_ = nullptr;  ///< what the command reads that is expanded
   std::vector<const Json*> running_;  ///< bodies of functions
   size_t depth_ = 0;    ///< of scripts, functions and substitutions
   size_t nesting_ = 0;  ///< of the syntax
@@ -168,6 +182,19 @@ class Walker {
   size_t parses_ = 0;
   std::chrono::steady_clock::time_point deadline_;
 };
+
+/// A name below `root`, which is not known.
+[[nodiscard]] policy::Word Below(const policy::Word& root);
+/// The files that options of `words` have it write, or it downloads.
+[[nodiscard]] std::vector<policy::Word> OutputsOf(
+    const std::vector<policy::Word>& words);
+/// The files that a download is saved in, as far as the options tell.
+[[nodiscard]] std::vector<policy::Word> FilesOfDownload(
+    const std::vector<policy::Word>& words);
+/// Whether `source`, a word behind the option `before`, proves to a server who
+/// asks: what it is made of is meant for that server.
+[[nodiscard]] bool IsCredential(std::string_view before,
+                                std::string_view source);
 
 /// What `command` writes to its standard output, if it only passes on literals.
 [[nodiscard]] std::optional<std::string> LiteralOutput(

@@ -16,6 +16,14 @@ using policy::Word;
 
 constexpr size_t kMaxFeederText = 512;
 constexpr size_t kMaxFeeders = 64;
+constexpr size_t kMaxWords = 1024;
+/// Programs that install the package in a file.
+constexpr auto kInstallers =
+    std::to_array<std::string_view>({"dpkg", "rpm", "apt", "apt-get", "dnf",
+                                     "yum", "pip", "pip3", "npm", "installer"});
+/// Programs that write lines of what they read.
+constexpr auto kFilters = std::to_array<std::string_view>(
+    {"grep", "egrep", "sort", "head", "tail", "uniq", "shuf", "tac", "tee"});
 
 /// The command in a line, for patterns.
 std::string LineOf(const std::vector<Word>& words) {
@@ -31,43 +39,13 @@ void AppendTo(Items& items, const Items& more) {
   items.insert(items.end(), more.begin(), more.end());
 }
 
-/// The file that a download is saved in, as far as the options tell.
-std::vector<Word> FilesOfDownload(const std::vector<Word>& words) {
-  const std::string_view name = BaseName(words[0].text);
-  const bool is_curl = name == "curl";
-  if (!is_curl && name != "wget" && name != "aria2c") return {};
-  std::vector<Word> files;
-  bool by_url = name == "wget";
-  for (size_t i = 1; i < words.size(); ++i) {
-    const std::string_view text = words[i].text;
-    const bool names_file =
-        is_curl ? text == "-o" || text == "--output" ||
-                      (text.size() > 2 && !text.starts_with("--") &&
-                       text.starts_with('-') && text.ends_with('o'))
-                : text == "-O" || text == "-o" || text == "--output-document" ||
-                      text == "--out" ||
-                      (text.size() > 2 && !text.starts_with("--") &&
-                       text.starts_with('-') && text.ends_with('O'));
-    if (names_file && i + 1 < words.size()) {
-      files.push_back(words[++i]);
-      by_url = false;
-    } else if (text.starts_with("--output=") ||
-               text.starts_with("--output-document=")) {
-      files.push_back(KnownWord(std::string(text.substr(text.find('=') + 1))));
-      by_url = false;
-    } else if (is_curl && (text == "-O" || text == "--remote-name" ||
-                           (text.starts_with('-') && !text.starts_with("--") &&
-                            text.contains('O')))) {
-      by_url = true;
-    }
-  }
-  if (!by_url) return files;
-  for (const Word& word : words) {
-    if (word.text.contains("://")) {
-      files.push_back(KnownWord(std::string(BaseName(word.text))));
-    }
-  }
-  return files;
+/// The command in a program of sed that runs one: `1e CMD`.
+std::optional<std::string> CommandOfSed(std::string_view program) {
+  const size_t at = program.find_first_not_of("0123456789$, ");
+  const std::string_view rest =
+      at == std::string_view::npos ? "" : program.substr(at);
+  if (!rest.starts_with("e ")) return std::nullopt;
+  return std::string(rest.substr(2));
 }
 
 /// The last operand of a copy, and what is copied.
@@ -76,6 +54,18 @@ bool Copies(std::string_view name) {
 }
 
 }  // namespace
+
+Word Below(const Word& root) {
+  // What is found below "/" is outside: the root stands for all of it.
+  if (root.known && root.text == "/") return root;
+  Word below = root;
+  below.text += root.text.ends_with('/') ? "" : "/";
+  // A name in the root directory may be any path.
+  below.known_prefix = root.known ? below.text.size() : root.known_prefix;
+  below.text += "{}";
+  below.known = false;
+  return below;
+}
 
 policy::Command Walker::MakeCommand(const Words& words,
                                     const std::vector<std::string>& environment,
@@ -86,6 +76,12 @@ policy::Command Walker::MakeCommand(const Words& words,
   command.directory = frame_.remote ? "" : state_.directory;
   command.environment = environment;
   command.remote = frame_.remote;
+  command.contained = frame_.contained;
+  for (const auto& [name, variable] : state_.variables) {
+    const bool is_set = name == "PATH" || state_.exported.contains(name);
+    if (!is_set || variable.values.size() != 1) continue;
+    command.environment.push_back(name + "=" + variable.values[0].text);
+  }
   command.fed_by = in.feeders;
   AppendTo(command.fed_by, used.feeders);
   if (command.fed_by.size() > kMaxFeeders) command.fed_by.resize(kMaxFeeders);
@@ -98,7 +94,24 @@ policy::Command Walker::MakeCommand(const Words& words,
 
 Flow Walker::Call(const Json& call, const Flow& in) {
   Flow used;
-  const Words words = Fields(GetMember(call, "Args"), used);
+  const Flow* const outer = std::exchange(piped_, &in);
+  Words words;
+  for (const Json& word : GetMember(call, "Args")) {
+    Flow one;
+    const Words fields = Expand(word, one).Split(surroundings_.home, kMaxWords);
+    const bool proves =
+        !words.empty() && IsCredential(words.back().text, SourceOf(word));
+    if (proves) {
+      std::erase_if(one.feeders, [](const std::string& feeder) {
+        return feeder != "env" && feeder != "printenv" && feeder != "set";
+      });
+    }
+    used.Add(one);
+    for (const Word& field : fields) {
+      if (words.size() < kMaxWords) words.push_back(field);
+    }
+  }
+  piped_ = outer;
   const Json& assigns = GetMember(call, "Assigns");
   if (words.empty()) {
     for (const Json& assign : assigns) Assign(assign, used);
@@ -152,6 +165,14 @@ Flow Walker::Run(const Words& words,
     }
   }
   policy::Command command = MakeCommand(words, environment, in, used);
+  if (std::ranges::find(kInstallers, name) != kInstallers.end()) {
+    for (const policy::PathArgument& path : command.paths) {
+      if (const auto known = state_.written.find(path.path);
+          known != state_.written.end()) {
+        AppendTo(command.fed_by, known->second.feeders);
+      }
+    }
+  }
   for (policy::PathArgument path : command.paths) {
     // The number is that of an argument of another command.
     path.argument = policy::kNoArgument;
@@ -166,6 +187,7 @@ Flow Walker::Run(const Words& words,
   const size_t part = reading_.parts.size() - 1;
   const bool may_be_builtin = !words[0].text.contains('/');
   if (may_be_builtin && RunBuiltin(name, words, in, out)) return out;
+  if (name == "git" && RunGitAlias(words, in, used)) return out;
   if (runs_written) {
     const Flow content = as_script->second;
     const Words shell{KnownWord("sh")};
@@ -173,11 +195,7 @@ Flow Walker::Run(const Words& words,
     RunInput(shell, content, {});
     return out;
   }
-  for (const Word& file : FilesOfDownload(words)) {
-    if (const auto path = policy::PathIn(file, state_.directory, Here())) {
-      state_.written[path->path] = {.feeders = {LineOf(words)}};
-    }
-  }
+  AddOutputs(words);
   if (Copies(name) && reading_.parts[part].command.paths.size() == 2) {
     const auto& paths = reading_.parts[part].command.paths;
     if (const auto from = state_.written.find(paths[0].path);
@@ -197,16 +215,49 @@ Flow Walker::Run(const Words& words,
     return word.text == "-delete" || word.text.starts_with("-fprint") ||
            word.text == "-fls";
   });
-  reading_.parts[part].is_wrapper = !inner.empty() && !acts;
+  reading_.parts[part].is_wrapper =
+      !inner.empty() && !acts && !inner.front().acts;
   for (const Unwrapped& one : inner) {
     RunInner(one, words, in, used, environment);
   }
-  if (inner.empty() && IsShell(name)) RunInput(words, in, used);
+  if (inner.empty() && IsShell(name) && !OnlyParses(words)) {
+    RunInput(words, in, used);
+  }
+  if (name == "sed" || name == "gsed") {
+    for (const Word& word : words) {
+      if (const auto text = CommandOfSed(word.text)) {
+        RunText(KnownWord(*text), {}, {}, name);
+      }
+    }
+  }
+  if (name == "make" || name == "gmake") {
+    const bool reads = std::ranges::any_of(words, [](const Word& word) {
+      return word.text == "-" || word.text == "-f-" || word.text == "--file=-";
+    });
+    if (reads && in.literal) {
+      for (const std::string& recipe : RecipesIn(*in.literal)) {
+        RunText(KnownWord(recipe), {}, {}, name);
+      }
+    }
+  }
+  if (name == "sftp" || name == "ftp" || name == "lftp") {
+    if (in.literal) RunTransfers(words, *in.literal);
+    for (const Word& text : words) {
+      if (text.text.contains(' ')) RunTransfers(words, text.text);
+    }
+  }
   if (const auto language = LanguageOf(name)) {
     RunCode(*language, words, in, used);
   }
-  if (name == "find" || name == "fd") {
+  const bool filters =
+      std::ranges::find(kFilters, name) != kFilters.end() && !in.roots.empty();
+  if (filters) out.roots = in.roots;
+  if (name == "git" && words.size() > 1 && words[1].text.starts_with("ls-")) {
+    out.roots.push_back(KnownWord("."));
+  }
+  if (name == "find" || name == "fd" || name == "ls") {
     for (const Word& word : Words(words.begin() + 1, words.end())) {
+      if (name == "ls" && word.text.starts_with('-')) continue;
       if (word.text.starts_with('-') || word.text == "(") break;
       out.roots.push_back(word);
     }
@@ -261,6 +312,111 @@ void Walker::ChangeDirectory(const Words& words) {
   }
 }
 
+void Walker::ReadVariables(std::string_view name, const Words& words,
+                           const Flow& in) {
+  Words names;
+  bool is_array = name != "read";
+  const std::string_view values = is_array ? "dnOsuCc" : "pdnNtui";
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& text = words[i].text;
+    if (text.starts_with('-')) {
+      is_array = is_array || text.ends_with('a');
+      // -p PROMPT, -d DELIMITER and the like.
+      if (values.contains(text.back())) ++i;
+      continue;
+    }
+    names.push_back(words[i]);
+  }
+  if (names.empty()) names.push_back(KnownWord(is_array ? "MAPFILE" : "REPLY"));
+  std::vector<std::string> fields;
+  if (in.literal) {
+    const std::string_view all = *in.literal;
+    const std::string_view text =
+        name == "read" ? all.substr(0, all.find('\n')) : all;
+    const char separator = name == "read" ? ' ' : '\n';
+    for (const auto piece : std::views::split(text, separator)) {
+      const std::string value(piece.begin(), piece.end());
+      if (value.empty()) continue;
+      if (!is_array && fields.size() == names.size()) {
+        fields.back() += " " + value;
+      } else if (fields.size() < kMaxWords) {
+        fields.push_back(value);
+      }
+    }
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    Variable& variable = state_.variables[names[i].text];
+    variable.source = {.feeders = in.feeders, .reads = in.reads};
+    variable.values.clear();
+    if (in.literal && is_array) {
+      for (const std::string& value : fields) {
+        variable.values.push_back(KnownWord(value));
+      }
+    } else if (in.literal) {
+      variable.values = {KnownWord(i < fields.size() ? fields[i] : "")};
+    } else if (in.roots.size() == 1 && names.size() == 1) {
+      variable.values = {Below(in.roots[0])};
+    } else {
+      variable.values = {
+          {.text = "$" + names[i].text, .known = false, .known_prefix = 0}};
+    }
+  }
+}
+
+void Walker::AddOutputs(const Words& words) {
+  const Words downloads = FilesOfDownload(words);
+  for (const Word& file : downloads) {
+    if (const auto path = policy::PathIn(file, state_.directory, Here())) {
+      state_.written[path->path] = {.feeders = {LineOf(words)}};
+    }
+  }
+  for (const Word& file : OutputsOf(words)) {
+    if (file.text == "-" || file.text == "/dev/null" ||
+        file.text == "/dev/stdout") {
+      continue;
+    }
+    AddPart(MakeCommand({KnownWord(">"), file}, {}, {}, {}));
+  }
+}
+
+void Walker::RunTransfers(const Words& words, std::string_view text) {
+  for (const auto line : std::views::split(text, '\n')) {
+    const std::string one(line.begin(), line.end());
+    for (const auto part : std::views::split(one, ';')) {
+      Words command{words[0]};
+      for (const auto piece : std::views::split(part, ' ')) {
+        std::string word(piece.begin(), piece.end());
+        if (!word.empty()) command.push_back(KnownWord(std::move(word)));
+      }
+      if (command.size() > 1) AddPart(MakeCommand(command, {}, {}, {}));
+    }
+  }
+}
+
+bool Walker::RunGitAlias(const Words& words, const Flow& in, const Flow& used) {
+  size_t at = 1;
+  while (at < words.size() && words[at].text.starts_with('-')) {
+    at += words[at].text == "-C" || words[at].text == "-c" ? 2 : 1;
+  }
+  if (at >= words.size()) return false;
+  if (words[at].text == "config") {
+    for (size_t i = at + 1; i + 1 < words.size(); ++i) {
+      if (!words[i].text.starts_with("alias.")) continue;
+      state_.aliases["git " + words[i].text.substr(6)] = words[i + 1].text;
+    }
+    return false;
+  }
+  const auto alias = state_.aliases.find("git " + words[at].text);
+  if (alias == state_.aliases.end()) return false;
+  const bool is_shell = alias->second.starts_with('!');
+  Words all{
+      KnownWord(is_shell ? alias->second.substr(1) : "git " + alias->second)};
+  AppendTo(all, Words(words.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                      words.end()));
+  RunText(Joined(all), in, used, "git");
+  return true;
+}
+
 bool Walker::RunBuiltin(std::string_view name, const Words& words,
                         const Flow& in, Flow& out) {
   const Words arguments(words.begin() + 1, words.end());
@@ -307,11 +463,7 @@ bool Walker::RunBuiltin(std::string_view name, const Words& words,
     return true;
   }
   if (name == "read" || name == "mapfile" || name == "readarray") {
-    for (const Word& word : arguments) {
-      if (word.text.starts_with('-')) continue;
-      state_.variables[word.text].values = {
-          {.text = "$" + word.text, .known = false, .known_prefix = 0}};
-    }
+    ReadVariables(name, words, in);
     return true;
   }
   if (name == "unset") {
@@ -365,6 +517,12 @@ Walker::Words Walker::WithAdded(const Unwrapped& inner, const Flow& in) const {
   const Words& roots = inner.roots.empty() ? in.roots : inner.roots;
   if (added.empty() && inner.roots.empty() && in.literal) {
     for (const auto part : std::views::split(*in.literal, '\n')) {
+      // With a placeholder, a line is one argument.
+      if (!inner.placeholder->empty()) {
+        const std::string line(part.begin(), part.end());
+        if (!line.empty()) added.push_back(KnownWord(line));
+        continue;
+      }
       for (const auto piece : std::views::split(part, ' ')) {
         const std::string text(piece.begin(), piece.end());
         if (!text.empty()) added.push_back(KnownWord(text));
@@ -372,14 +530,11 @@ Walker::Words Walker::WithAdded(const Unwrapped& inner, const Flow& in) const {
     }
   } else if (added.empty()) {
     for (const Word& root : roots) {
-      Word below = root;
-      below.text += root.text.ends_with('/') ? "" : "/";
-      // A name in the root directory may be any path.
-      below.known_prefix = root.known ? below.text.size() : root.known_prefix;
-      below.text += "{}";
-      below.known = false;
-      // What is found below "/" is outside: the root stands for all of it.
-      if (root.known && root.text == "/") below = root;
+      Word below = Below(root);
+      // The names that find looks for stand for what it finds.
+      if (!inner.name.empty() && below.text.ends_with("{}")) {
+        below.text.replace(below.text.size() - 2, 2, inner.name);
+      }
       added.push_back(std::move(below));
     }
     if (added.empty()) {
@@ -420,17 +575,27 @@ void Walker::RunInner(const Unwrapped& inner, const Words& words,
   const std::string directory = state_.directory;
   frame_.via.emplace_back(BaseName(words[0].text));
   frame_.remote = frame_.remote || inner.remote;
+  frame_.contained = frame_.contained || inner.contained;
   if (inner.directory) ChangeDirectory({words[0], *inner.directory});
   Flow flow = in;
   const Words whole = WithAdded(inner, in);
   // What xargs reads, its command does not.
   if (inner.placeholder) flow.literal.reset();
   switch (inner.as) {
-    case Unwrapped::As::kText:
+    case Unwrapped::As::kText: {
+      const State before = state_;
+      if (!inner.arguments.empty()) {
+        state_.variables["$0"] = {.values = {inner.arguments[0]}, .source = {}};
+        state_.arguments.assign(inner.arguments.begin() + 1,
+                                inner.arguments.end());
+      }
       RunText(Joined(whole), flow, used, BaseName(words[0].text));
+      state_.variables = before.variables;
+      state_.arguments = before.arguments;
       break;
+    }
     case Unwrapped::As::kInput:
-      RunInput(words, in, used);
+      RunInput({words[0]}, in, used);
       break;
     case Unwrapped::As::kArguments: {
       std::vector<std::string> all = environment;
@@ -521,7 +686,7 @@ void Walker::RunCode(Language language, const Words& words, const Flow& in,
     if (in.literal) {
       command.script = Script::kCode;
       RunEffects(language, *in.literal);
-    } else if (!in.feeders.empty() && words.size() < 3) {
+    } else if (!in.feeders.empty()) {
       command.script = Script::kInput;
       Note("the program on the standard input of " +
            std::string(BaseName(words[0].text)) + " is not known");
@@ -550,8 +715,11 @@ void Walker::RunCodeFile(Language language, const Words& words) {
       words.begin() + 1, words.end(),
       [](const Word& word) { return !word.text.starts_with('-'); });
   if (file == words.end()) return;
-  const auto known =
-      state_.written.find(policy::NormalPath(state_.directory, file->text));
+  auto known = state_.written.find(file->text);
+  if (known == state_.written.end()) {
+    known =
+        state_.written.find(policy::NormalPath(state_.directory, file->text));
+  }
   if (known == state_.written.end()) return;
   const Flow content = known->second;
   policy::Command& command = reading_.parts.back().command;
@@ -573,25 +741,42 @@ void Walker::RunEffects(Language language, std::string_view code) {
   for (const CodeEffect& effect : FindEffects(language, code)) {
     Words words;
     switch (effect.kind) {
-      case CodeEffect::Kind::kText:
+      case CodeEffect::LetterKind::kText:
         RunText(effect.words[0], {}, {}, "code");
         continue;
-      case CodeEffect::Kind::kArguments:
+      case CodeEffect::LetterKind::kArguments:
         Run(effect.words, {}, {}, {});
         continue;
-      case CodeEffect::Kind::kRemove:
+      case CodeEffect::LetterKind::kRemove:
         words = {KnownWord("rm"), KnownWord("-f")};
         break;
-      case CodeEffect::Kind::kRemoveTree:
+      case CodeEffect::LetterKind::kRemoveTree:
         words = {KnownWord("rm"), KnownWord("-r"), KnownWord("-f")};
         break;
-      case CodeEffect::Kind::kWrite:
+      case CodeEffect::LetterKind::kWrite:
         words = {KnownWord(">")};
+        break;
+      case CodeEffect::LetterKind::kRunDownload:
+      case CodeEffect::LetterKind::kRunDecoded: {
+        policy::Command command = MakeCommand({KnownWord("eval")}, {}, {}, {});
+        command.script = Script::kInput;
+        command.fed_by = {effect.kind == CodeEffect::LetterKind::kRunDownload
+                              ? "curl"
+                              : "base64 -d"};
+        AddPart(std::move(command));
+        continue;
+      }
+      case CodeEffect::LetterKind::kShellForPeer:
+        words = {KnownWord("nc"), KnownWord("-e"), KnownWord("sh")};
+        break;
+      case CodeEffect::LetterKind::kSend:
+        words = {KnownWord("curl"), KnownWord("-d")};
         break;
     }
     AppendTo(words, effect.words);
-    // The heuristic does not see what else it removes.
-    if (effect.kind == CodeEffect::Kind::kRemoveTree) {
+    // Outside of the workspace, the heuristic does not see what else goes.
+    if (effect.kind == CodeEffect::LetterKind::kRemoveTree &&
+        effect.words[0].text.starts_with('/')) {
       words.push_back({.text = "...", .known = false, .known_prefix = 0});
     }
     AddPart(MakeCommand(words, {}, {}, {}));

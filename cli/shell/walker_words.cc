@@ -90,6 +90,13 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
     }
   } else if (type == "ProcSubst") {
     Level script(depth_);
+    if (SourceOf(part).starts_with(">(")) {
+      // It reads what the command writes, which passes on what it reads.
+      const Flow piped = piped_ == nullptr ? Flow{} : *piped_;
+      InSubshell(GetMember(part, "Stmts"), piped);
+      letters.Add(SourceOf(part), LetterKind::kUnknown);
+      return;
+    }
     Flow out = InSubshell(GetMember(part, "Stmts"), {});
     used.feeders.insert(used.feeders.end(), out.feeders.begin(),
                         out.feeders.end());
@@ -112,6 +119,9 @@ std::optional<Walker::Words> Walker::ValueOf(const std::string& name) const {
   const auto known = [](std::string text) {
     return Words{policy::KnownWord(std::move(text))};
   };
+  if (name == "0" && state_.variables.contains("$0")) {
+    return state_.variables.at("$0").values;
+  }
   if (name == "IFS") return known(" \t\n");
   if (name == "HOME") return known(surroundings_.home);
   if (name == "TMPDIR") {
@@ -139,8 +149,17 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
   const LetterKind kind =
       in_quotes ? LetterKind::kQuoted : LetterKind::kExpanded;
   const std::string name = GetBytes(GetMember(part, "Param"), "Value");
+  if (part.contains("Index")) Search(GetMember(part, "Index"), {}, 0);
   std::optional<Words> value = ValueOf(name);
   if (nesting_ > kMaxParameterDepth) value.reset();
+  if (const auto set = state_.variables.find(name);
+      set != state_.variables.end()) {
+    const Flow& source = set->second.source;
+    used.feeders.insert(used.feeders.end(), source.feeders.begin(),
+                        source.feeders.end());
+    used.reads.insert(used.reads.end(), source.reads.begin(),
+                      source.reads.end());
+  }
   const auto unknown = [&]() {
     letters.Add(SourceOf(part), LetterKind::kUnknown);
   };
@@ -163,7 +182,7 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
       const auto i = static_cast<size_t>(std::stoi(at));
       if (i >= value->size()) return;
       value = Words{(*value)[i]};
-    } else if (at != "@" && at != "*") {
+    } else if (at != "@" && at != "*" && value->size() != 1) {
       return unknown();
     }
   } else if (value && name != "@" && name != "*" && value->size() > 1) {
@@ -191,7 +210,8 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
                           return !w.text.empty();
                         });
     const bool is_checked = op.starts_with(":?") || op.starts_with('?');
-    if (value && uses_default && !is_set) {
+    // What the environment has is not known: the text says what it may be.
+    if (uses_default && (!value || !is_set) && word != nullptr) {
       letters.Add(other);
       return;
     }

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
+
+#include "cli/shell/option_words.h"
 
 namespace txfs::cli {
 namespace {
 
 using policy::BaseName;
 using policy::Word;
-using WordSpan = std::span<const Word>;
 
 /// A program that runs the command in its arguments.
 struct Wrapper {
@@ -98,95 +98,62 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
     {.name = "nocorrect"},
     {.name = "busybox"},
     {.name = "toybox"},
-    {.name = "doppler"},
+    {.name = "gosu", .operands = 1},
+    {.name = "su-exec", .operands = 1},
+    {.name = "setuidgid", .operands = 1},
+    {.name = "envuidgid", .operands = 1},
+    {.name = "chpst", .short_values = "ueUbm/nlL"},
+    {.name = "softlimit", .short_values = "mdsl"},
+    {.name = "tini", .short_values = "peg"},
+    {.name = "dumb-init", .short_values = "r"},
+    {.name = "catatonit"},
+    {.name = "numactl",
+     .short_values = "NmCip",
+     .long_values = " cpunodebind membind physcpubind interleave preferred "},
+    {.name = "eatmydata"},
+    {.name = "systemd-cat",
+     .short_values = "tp",
+     .long_values = " identifier priority "},
+    {.name = "ssh-agent", .short_values = "atPEO", .queries = "k"},
+    {.name = "dbus-launch"},
+    {.name = "faketime", .short_values = "f", .operands = 1},
+    {.name = "cgexec", .short_values = "g"},
+    {.name = "chronic"},
+    {.name = "ifne"},
+    {.name = "retry", .short_values = "tdnm"},
+    {.name = "sshpass", .short_values = "pfdP"},
+    {.name = "daemonize", .short_values = "acelopuv"},
+    {.name = "pty"},
+    {.name = "spawn"},
+    {.name = "cross-env", .assigns = true},
+    {.name = "cross-env-shell", .assigns = true},
+    {.name = "env-cmd", .short_values = "fe"},
+    {.name = "envchain", .operands = 1},
+    {.name = "wsl",
+     .short_values = "due",
+     .long_values = " distribution user "},
+    {.name = "watchexec",
+     .short_values = "ewdfisW",
+     .long_values =
+         " exts watch debounce filter ignore signal delay-run shell "},
+    {.name = "nodemon",
+     .short_values = "ewixd",
+     .long_values = " ext watch ignore exec delay "},
+    {.name = "reflex", .short_values = "rRgGd"},
+    {.name = "perf", .short_values = "eopr", .operands = 1},
+    {.name = "rr", .operands = 1},
+    {.name = "uftrace", .operands = 1},
+    {.name = "heaptrack"},
+    {.name = "memusage"},
+    {.name = "pseudo"},
+    {.name = "winpty"},
+    {.name = "arch"},
+    {.name = "torify"},
+    {.name = "tsocks"},
+    {.name = "sem", .short_values = "j"},
+    {.name = "dotenv", .short_values = "fevcp"},
     {.name = "direnv", .operands = 2},
 });
-
-/// Wrappers of projects: their subcommand runs a command.
-struct Runner {
-  std::string_view program, subcommand, short_values;
-};
-constexpr auto kRunners = std::to_array<Runner>({
-    {"poetry", "run", ""},
-    {"uv", "run", "p"},
-    {"pipenv", "run", ""},
-    {"pdm", "run", ""},
-    {"rye", "run", ""},
-    {"hatch", "run", ""},
-    {"bundle", "exec", ""},
-    {"npm", "exec", ""},
-    {"pnpm", "exec", ""},
-    {"yarn", "exec", ""},
-    {"conda", "run", "np"},
-    {"mise", "exec", ""},
-    {"asdf", "exec", ""},
-    {"dotenv", "run", "f"},
-    {"op", "run", ""},
-    {"chronic", "", ""},
-});
-
-bool IsOptionWord(const Word& word) {
-  return word.text.size() > 1 && word.text.starts_with('-');
-}
-
-bool IsAssignment(const Word& word) {
-  const size_t equals = word.text.find('=');
-  if (equals == std::string::npos || equals == 0) return false;
-  return std::ranges::all_of(word.text.substr(0, equals), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_';
-  });
-}
-
-bool HasName(std::string_view names, std::string_view name) {
-  return names.contains(" " + std::string(name) + " ");
-}
-
-/// How many words the option `word` takes with its value.
-size_t SizeOfOption(const Word& word, std::string_view short_values,
-                    std::string_view long_values) {
-  const std::string_view text = word.text;
-  if (text.starts_with("--")) {
-    return text.contains('=') || !HasName(long_values, text.substr(2)) ? 1 : 2;
-  }
-  const size_t at = text.find_first_of(short_values, 1);
-  return at != std::string_view::npos && at + 1 == text.size() ? 2 : 1;
-}
-
-/// The words behind the options; "--" ends these.
-WordSpan BehindOptions(WordSpan words, std::string_view short_values,
-                       std::string_view long_values) {
-  while (!words.empty() && IsOptionWord(words[0])) {
-    if (words[0].text == "--") return words.subspan(1);
-    const size_t size = SizeOfOption(words[0], short_values, long_values);
-    words = words.subspan(std::min(size, words.size()));
-  }
-  return words;
-}
-
-std::vector<Word> Copy(WordSpan words) { return {words.begin(), words.end()}; }
-
-/// The value of the option `-c` or `--name` in `words`, before the first
-/// operand.
-const Word* FindValue(WordSpan words, char letter, std::string_view name) {
-  for (size_t i = 0; i + 1 < words.size(); ++i) {
-    const std::string_view text = words[i].text;
-    if (text == "--" || !text.starts_with('-')) continue;
-    const bool is_long = text.starts_with("--");
-    const bool found = is_long ? text.substr(2) == name
-                               : text.size() > 1 && text.back() == letter;
-    if (found) return &words[i + 1];
-  }
-  return nullptr;
-}
-
-/// A word with the text behind `prefix`.
-Word Tail(const Word& word, size_t prefix) {
-  Word tail = word;
-  tail.text = word.text.substr(prefix);
-  tail.known_prefix -= std::min(prefix, tail.known_prefix);
-  return tail;
-}
 
 std::vector<Unwrapped> OfWrapper(const Wrapper& wrapper, WordSpan words) {
   Unwrapped inner{.remote = wrapper.remote};
@@ -283,8 +250,20 @@ std::vector<Unwrapped> OfParallel(WordSpan words) {
   for (auto it = separator; it != rest.end(); ++it) {
     if (!it->text.starts_with(":::")) inner.added.push_back(*it);
   }
-  inner.remote = FindValue(words, 'S', "sshlogin") != nullptr;
-  if (inner.words.empty()) return {};
+  inner.remote = !ValuesOf(words, 'S', "sshlogin").empty();
+  if (inner.words.empty()) {
+    // Its arguments, or what it reads, are the commands.
+    if (inner.added.empty()) {
+      return {Unwrapped{.as = Unwrapped::As::kInput, .remote = inner.remote}};
+    }
+    std::vector<Unwrapped> commands;
+    for (const Word& text : inner.added) {
+      commands.push_back({.as = Unwrapped::As::kText,
+                          .words = {text},
+                          .remote = inner.remote});
+    }
+    return commands;
+  }
   for (const Word& word : inner.words) {
     if (word.text.contains("{}")) inner.placeholder = "{}";
   }
@@ -312,6 +291,10 @@ std::vector<Unwrapped> OfFind(WordSpan words) {
   for (size_t i = 1; i < words.size(); ++i) {
     if (std::ranges::find(kActions, words[i].text) == kActions.end()) continue;
     Unwrapped inner{.placeholder = "{}", .roots = RootsOfFind(words)};
+    const auto name = std::ranges::find_if(words, [](const Word& word) {
+      return word.text == "-name" || word.text == "-iname";
+    });
+    if (words.end() - name > 1) inner.name = (name + 1)->text;
     while (++i < words.size()) {
       const std::string& text = words[i].text;
       const bool ends = text == ";" || (text == "+" && !inner.words.empty() &&
@@ -366,50 +349,19 @@ std::vector<Unwrapped> OfSsh(WordSpan words) {
       .as = Unwrapped::As::kText, .words = Copy(rest), .remote = true}};
 }
 
-/// The arguments of `docker exec` and the like: options, a container, a
-/// command.
-std::vector<Unwrapped> OfContainer(WordSpan words) {
-  static constexpr std::array<std::string_view, 9> kPrograms{
-      "docker", "podman", "nerdctl", "kubectl",       "oc",
-      "crictl", "lxc",    "incus",   "docker-compose"};
-  if (std::ranges::find(kPrograms, BaseName(words[0].text)) ==
-      kPrograms.end()) {
-    return {};
-  }
-  const auto exec = std::ranges::find(words, "exec", &Word::text);
-  // Behind options, or as `docker compose exec` and `docker container exec`.
-  if (exec == words.end() || exec - words.begin() > 6) return {};
-  WordSpan rest = words.subspan(static_cast<size_t>(exec - words.begin()) + 1);
-  const auto dashes = std::ranges::find(rest, "--", &Word::text);
-  if (dashes != rest.end()) {
-    rest = rest.subspan(static_cast<size_t>(dashes - rest.begin()) + 1);
-  } else {
-    rest = BehindOptions(
-        rest, "euwnc",
-        " env user workdir env-file namespace container context index ");
-    if (!rest.empty()) rest = rest.subspan(1);
-  }
-  if (rest.empty()) return {};
-  return {Unwrapped{.words = Copy(rest), .remote = true}};
-}
-
-/// `sh -c TEXT`, su -c TEXT, script -c TEXT: text in the value of an option.
+/// su -c TEXT, script -c TEXT: text in the value of an option.
 std::vector<Unwrapped> OfCommandOption(WordSpan words, std::string_view name) {
-  const Word* text = FindValue(words.subspan(1), 'c', "command");
-  if (text == nullptr) {
-    for (const Word& word : words.subspan(1)) {
-      if (word.text.starts_with("--command=")) {
-        return {
-            Unwrapped{.as = Unwrapped::As::kText, .words = {Tail(word, 10)}}};
-      }
-    }
-    if (name != "runuser") return {};
-    const WordSpan rest =
-        BehindOptions(words.subspan(1), "ugG", " user group ");
-    if (rest.empty()) return {};
-    return {Unwrapped{.words = Copy(rest)}};
+  const std::vector<Word> texts = ValuesOf(words.subspan(1), 'c', "command");
+  if (!texts.empty()) {
+    return {Unwrapped{.as = Unwrapped::As::kText, .words = {texts.front()}}};
   }
-  return {Unwrapped{.as = Unwrapped::As::kText, .words = {*text}}};
+  if (name == "script" || name == "sg") return {};
+  const WordSpan rest =
+      BehindOptions(words.subspan(1), "ugGsw", " user group shell ");
+  if (name != "runuser" || rest.empty()) {
+    return {Unwrapped{.as = Unwrapped::As::kInput}};
+  }
+  return {Unwrapped{.words = Copy(rest)}};
 }
 
 std::vector<Unwrapped> OfShell(WordSpan words) {
@@ -428,6 +380,8 @@ std::vector<Unwrapped> OfShell(WordSpan words) {
       if (text == "--command") has_text = true;
       continue;
     }
+    // It only checks the syntax.
+    if (text.starts_with('-') && text.contains('n')) return {};
     has_text = has_text || text.contains('c');
     if (text.contains('s') && !has_text) {
       return {Unwrapped{.as = Unwrapped::As::kInput}};
@@ -435,7 +389,9 @@ std::vector<Unwrapped> OfShell(WordSpan words) {
     if (text.ends_with('o') || text.ends_with('O')) ++i;
   }
   if (has_text && i < words.size()) {
-    return {Unwrapped{.as = Unwrapped::As::kText, .words = {words[i]}}};
+    return {Unwrapped{.as = Unwrapped::As::kText,
+                      .words = {words[i]},
+                      .arguments = Copy(words.subspan(i + 1))}};
   }
   const bool reads_input = i >= words.size() || words[i].text == "-" ||
                            words[i].text == "/dev/stdin";
@@ -447,24 +403,22 @@ std::vector<Unwrapped> OfShell(WordSpan words) {
   return {};
 }
 
-std::vector<Unwrapped> OfRunner(const Runner& runner, WordSpan words) {
-  size_t i = 1;
-  while (i < words.size() && IsOptionWord(words[i])) ++i;
-  if (i >= words.size() || words[i].text != runner.subcommand) return {};
-  const WordSpan rest =
-      BehindOptions(words.subspan(i + 1), runner.short_values,
-                    " python with name prefix extra group env-file ");
-  if (rest.empty()) return {};
-  return {Unwrapped{.words = Copy(rest)}};
-}
-
 }  // namespace
 
 bool IsShell(std::string_view name) {
   constexpr auto kShells = std::to_array<std::string_view>(
       {"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish",
-       "hush", "yash", "csh", "tcsh"});
+       "hush", "yash", "csh", "tcsh", "iex"});
   return std::ranges::find(kShells, name) != kShells.end();
+}
+
+bool OnlyParses(const std::vector<Word>& words) {
+  for (const Word& word : WordSpan(words).subspan(1)) {
+    const std::string_view text = word.text;
+    if (text.size() < 2 || !text.starts_with('-') || text == "--") return false;
+    if (!text.starts_with("--") && text.contains('n')) return true;
+  }
+  return false;
 }
 
 Word Joined(const std::vector<Word>& words) {
@@ -484,31 +438,35 @@ Word Joined(const std::vector<Word>& words) {
 std::vector<Unwrapped> Unwrap(const std::vector<Word>& all) {
   if (all.empty()) return {};
   const WordSpan words = all;
-  const std::string_view name = BaseName(words[0].text);
+  std::string_view name = BaseName(words[0].text);
+  if (name.ends_with(".exe")) name.remove_suffix(4);
   if (IsShell(name)) return OfShell(words);
   if (name == "xargs" || name == "gxargs") return OfXargs(words);
   if (name == "parallel") return OfParallel(words);
   if (name == "find" || name == "gfind") return OfFind(words);
   if (name == "fd" || name == "fdfind") return OfFd(words);
   if (name == "flock") return OfFlock(words);
-  if (name == "ssh" || name == "autossh") return OfSsh(words);
-  if (name == "su" || name == "script" || name == "runuser") {
+  constexpr auto kSsh = std::to_array<std::string_view>(
+      {"ssh", "autossh", "rsh", "plink", "dbclient", "remsh"});
+  if (std::ranges::find(kSsh, name) != kSsh.end()) return OfSsh(words);
+  if (name == "su" || name == "script" || name == "runuser" || name == "sg") {
     return OfCommandOption(words, name);
   }
   if (name == "watch" || name == "entr") {
-    const WordSpan rest = BehindOptions(words.subspan(1), "n", " interval ");
+    const WordSpan options = words.subspan(1);
+    const WordSpan rest = BehindOptions(options, "n", " interval ");
     if (rest.empty()) return {};
-    return {Unwrapped{.as = name == "watch" ? Unwrapped::As::kText
-                                            : Unwrapped::As::kArguments,
-                      .words = Copy(rest)}};
+    const bool is_text = name == "watch" || (options[0].text.starts_with('-') &&
+                                             options[0].text.contains('s'));
+    return {Unwrapped{
+        .as = is_text ? Unwrapped::As::kText : Unwrapped::As::kArguments,
+        .words = Copy(rest)}};
   }
+  if (auto inner = UnwrapTool(all); !inner.empty()) return inner;
   for (const Wrapper& wrapper : kWrappers) {
     if (wrapper.name == name) return OfWrapper(wrapper, words);
   }
-  for (const Runner& runner : kRunners) {
-    if (runner.program == name) return OfRunner(runner, words);
-  }
-  return OfContainer(words);
+  return {};
 }
 
 }  // namespace txfs::cli

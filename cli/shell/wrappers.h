@@ -28,9 +28,15 @@ struct Unwrapped {
   /// What it adds are names below these directories (find); empty: what it
   /// reads.
   std::vector<policy::Word> roots;
+  std::string name;  ///< the pattern of the names that find looks for
   /// Words that it adds, one for each run (parallel); empty: see above.
   std::vector<policy::Word> added;
   bool remote = false;  ///< on another machine, or in another container
+  /// In a container that is made for it, and that goes with it.
+  bool contained = false;
+  bool acts = false;  ///< the program does more than to run the command
+  /// What follows the text of `sh -c`: $0, $1, ...
+  std::vector<policy::Word> arguments;
 };
 
 /// The commands that `words`, a program and its arguments, runs: of sudo, env,
@@ -38,6 +44,15 @@ struct Unwrapped {
 /// wrapper, or runs nothing here.
 [[nodiscard]] std::vector<Unwrapped> Unwrap(
     const std::vector<policy::Word>& words);
+
+/// The same of tools that have a subcommand or an option for it: of projects,
+/// of containers, of other machines.
+[[nodiscard]] std::vector<Unwrapped> UnwrapTool(
+    const std::vector<policy::Word>& words);
+/// Whether these words of a shell have it check a script, and not run it.
+[[nodiscard]] bool OnlyParses(const std::vector<policy::Word>& words);
+/// The command lines in `text`, a makefile.
+[[nodiscard]] std::vector<std::string> RecipesIn(std::string_view text);
 
 /// Whether `name` is a shell whose syntax is read here.
 [[nodiscard]] bool IsShell(std::string_view name);

@@ -86,6 +86,24 @@ TEST(ShellCasesTest, EverydayCommandsAreNotHindered) {
   EXPECT_GT(count, 2900U);
 }
 
+/// Commands that an attack on the rules found, and those that it found
+/// hindered. What a transaction takes back does not hinder.
+TEST(ShellCasesTest, CommandsOfAnAttackAreJudgedAsLabelled) {
+  std::ifstream file(TXFS_SOURCE_DIR "/tests/cli/attack.jsonl");
+  size_t count = 0;
+  for (std::string line; std::getline(file, line); ++count) {
+    const Json one = Json::parse(line);
+    const std::string command = GetBytes(one, "command");
+    const bool expects_deny = GetBytes(one, "expected") == "deny";
+    const CommandVerdict verdict =
+        VerdictOn(command, expects_deny ? policy::Confinement::kNone
+                                        : policy::Confinement::kMount);
+    EXPECT_EQ(IsHindered(verdict), expects_deny)
+        << command << " by " << (verdict.rule() ? verdict.rule()->id : "");
+  }
+  EXPECT_GT(count, 100U);
+}
+
 /// A way to run or to hide a command. %s: the text; %q: the text as one quoted
 /// word; %b: the text in base64.
 struct Disguise {
@@ -131,6 +149,42 @@ constexpr auto kDisguises = std::to_array<Disguise>({
     {"a branch", "if test -e x; then %s\nfi"},
     {"a loop", "for i in 1 2; do %s\ndone"},
     {"a list", "cd src && true && { %s\n}"},
+    {"gosu", "gosu root %s", true},
+    {"ssh-agent", "ssh-agent %s", true},
+    {"numactl", "numactl -N 0 %s", true},
+    {"cross-env", "cross-env A=1 %s", true},
+    {"doppler", "doppler run --config x -- %s", true},
+    {"mise", "mise exec node@20 -- %s", true},
+    {"bundle", "bundle exec %s", true},
+    {"conda", "conda run -n x %s", true},
+    {"npx", "npx -c %q"},
+    {"nix-shell", "nix-shell -p x --run %q"},
+    {"tmux", "tmux new-session -d -s x %q"},
+    {"keys for tmux", "tmux send-keys -t x %q Enter"},
+    {"screen", "screen -dmS x sh -c %q"},
+    {"hyperfine", "hyperfine -w 1 ls %q"},
+    {"parallel", "parallel ::: ls %q"},
+    {"a pipe to parallel", "echo %q | parallel"},
+    {"git rebase", "git rebase -x %q main"},
+    {"git submodule", "git submodule foreach --recursive %q"},
+    {"git bisect", "git bisect run %s", true},
+    {"an alias of git", "git config alias.x '!%s'; git x", true},
+    {"a makefile", "make -f - <<'END'\nall:\n\t@%s\nEND"},
+    {"gdb", "gdb -batch -ex 'shell %s'", true},
+    {"expect", "expect -c 'spawn %s'", true},
+    {"arguments of sh -c", "bash -c '\"$@\"' _ %s", true},
+    {"the name of sh -c", "sh -c 'eval \"$0\"' %q"},
+    {"an output substitution", "echo %q | tee >(sh) >/dev/null"},
+    {"an index", "x[$(%s\n)]=1"},
+    {"an index that is read", "ls ${x[$(%s\n)]}"},
+    {"a loop that reads", "while read -r x; do eval \"$x\"; done <<<%q"},
+    {"mapfile", "mapfile -t x <<<%q; eval \"${x[0]}\""},
+    {"a default", "${X:-sh} -c %q"},
+    {"xargs with a shell", "echo %q | xargs -I{} sh -c '{}'"},
+    {"awk", "awk 'BEGIN { \"%s\" | getline }'", true},
+    {"perl", "perl -e 'system(qw(%s))'", true},
+    {"sed", "sed '1e %s' x", true},
+    {"su", "su - x <<<%q"},
     {"python", "python3 -c \"import os; os.system(r'''%s''')\"", true},
 });
 
@@ -241,9 +295,52 @@ TEST(ShellCasesTest, ReadOnlyTextsAreKnownAsSuch) {
                            "for i in a b; do cat $i; done"}) {
     EXPECT_TRUE(VerdictOn(text).reads_only) << text;
   }
-  for (const char* text : {"ls > x", "make", "sed -i s/a/b/ x", "cat $(make)",
-                           "sort -o x x", "find . -delete"}) {
+  for (const char* text : {"ls > x",
+                           "make",
+                           "sed -i s/a/b/ x",
+                           "cat $(make)",
+                           "sort -o x x",
+                           "find . -delete",
+                           "./ls",
+                           "/tmp/ls",
+                           "LD_PRELOAD=./x.so ls",
+                           "PATH=.:$PATH ls",
+                           "PATH=.; ls",
+                           "export LD_PRELOAD=x; ls",
+                           "sed -Ei s/a/b/ x",
+                           "sed --in-pl s/a/b/ x",
+                           "sed '1e make' x",
+                           "uniq a b",
+                           "xxd a b",
+                           "sort --outp=x y",
+                           "yq eval --inplace . x",
+                           "less '+!make' x",
+                           "man -P ./x ls",
+                           "date 0101",
+                           "rg --pre ./x y",
+                           "git -c core.pager=./x log",
+                           "GIT_EXTERNAL_DIFF=./x git diff",
+                           "hostname x",
+                           "BASH_ENV=x sh -c ls",
+                           "git rebase -x ls main"}) {
     EXPECT_FALSE(VerdictOn(text).reads_only) << text;
+  }
+}
+
+/// What is undoable in a mount is that only inside of the workspace.
+TEST(ShellCasesTest, WhatIsOutsideOfTheWorkspaceIsNotUndoable) {
+  for (const char* text :
+       {"git -C /srv/x reset --hard", "cd /srv/x && git clean -fdx",
+        "sqlite3 /srv/x.db 'drop table x'", "ssh host < commands",
+        "chmod u+s /bin/bash", "chmod 777 /etc/shadow"}) {
+    const CommandVerdict verdict = VerdictOn(text, policy::Confinement::kMount);
+    EXPECT_NE(verdict.consequence, policy::Class::kUndoable) << text;
+  }
+  for (const char* text :
+       {"git -C sub reset --hard", "cd sub && git clean -fdx",
+        "sqlite3 x.db 'drop table x'"}) {
+    const CommandVerdict verdict = VerdictOn(text, policy::Confinement::kMount);
+    EXPECT_FALSE(IsHindered(verdict)) << text;
   }
 }
 

@@ -142,6 +142,76 @@ TEST(ExecTest, ASubcommandIsFoundBehindOptionsAndTheirValues) {
   }
 }
 
+TEST(ExecTest, AVerbIsNoName) {
+  const std::string rule =
+      "program = \"p\"\nverb = [\"delete\", \"rm\", \"!logs\"]";
+  for (const char* text :
+       {"p delete", "p disk delete x", "p --quiet a b rm", "p -n x delete y",
+        "p --project x a delete", "p --unknown delete"}) {
+    EXPECT_TRUE(RuleMatches(rule, text)) << text;
+  }
+  for (const char* text :
+       {"p get delete", "p describe-x delete", "p logs delete",
+        "p -n delete get", "p a --name delete", "p a -- delete",
+        "p a b c d e f delete"}) {
+    EXPECT_FALSE(RuleMatches(rule, text)) << text;
+  }
+}
+
+TEST(ExecTest, AnExceptionIsSureOfItsOption) {
+  const std::string rule =
+      "program = \"p\"\nunless = { any_arg = [\"-n\", \"--dry-run\", "
+      "\"list\", \"*_test\"] }";
+  for (const char* text : {"p -n", "p -xfn", "p --dry-run=client", "p list",
+                           "p -y list", "p app_test"}) {
+    EXPECT_FALSE(RuleMatches(rule, text)) << text;
+  }
+  for (const char* text :
+       {"p -Pcentral", "p --dry-run=false", "p --dry-run=none", "p -L list",
+        "p -n --no-dry-run", "p 'drop table a_test'"}) {
+    EXPECT_TRUE(RuleMatches(rule, text)) << text;
+  }
+}
+
+TEST(ExecTest, AStatementHasNoLiteralsAndNoComments) {
+  const std::string rule =
+      "program = \"p\"\nnocase = true\nsql = \"*delete from *\"\n"
+      "unless = { sql = \"* where *\" }";
+  for (const char* text :
+       {"p 'DELETE FROM a'", "p 'delete from a; select 1 where b'",
+        "p --command='delete from a'"}) {
+    EXPECT_TRUE(RuleMatches(rule, text)) << text;
+  }
+  for (const char* text :
+       {"p 'delete from a where b'", "p \"select 'delete from a'\"",
+        "p 'select 1 -- delete from a'", "p 'select /* delete from a */ 1'"}) {
+    EXPECT_FALSE(RuleMatches(rule, text)) << text;
+  }
+}
+
+TEST(ExecTest, AReadOnlyRuleKnowsItsProgramAndDoubtsItsOptions) {
+  const std::string rule =
+      "program = \"p\"\nread_only = true\nunless = { any_arg = [\"-i\", "
+      "\"--output\"] }";
+  for (const char* text : {"p", "/bin/p", "/usr/bin/p -n", "p x"}) {
+    EXPECT_TRUE(RuleMatches(rule, text)) << text;
+  }
+  for (const char* text :
+       {"./p", "/tmp/p", "p -Ei", "p --outp=x", "/home/user/project/p"}) {
+    EXPECT_FALSE(RuleMatches(rule, text)) << text;
+  }
+}
+
+TEST(ExecTest, AModeAndAnOwnerAreNoPaths) {
+  const std::string rule =
+      "program = [\"chmod\", \"chown\"]\n"
+      "place = \"workspace\"";
+  EXPECT_FALSE(RuleMatches(rule, "chmod 644 /etc/x"));
+  EXPECT_FALSE(RuleMatches(rule, "chmod -x /etc/x"));
+  EXPECT_FALSE(RuleMatches(rule, "chown -R me /etc/x"));
+  EXPECT_TRUE(RuleMatches(rule, "chmod u+x a"));
+}
+
 TEST(ExecTest, AnExceptionByPlaceIsOneForAllOperands) {
   const std::string rule = "program = \"p\"\nunless = { place = \"temp\" }";
   EXPECT_FALSE(RuleMatches(rule, "p /tmp/a /tmp/b"));
