@@ -57,10 +57,10 @@ bool IsBlankByte(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 }  // namespace
 
-void Letters::Add(std::string_view text, LetterKind kind) {
+void Letters::Add(std::string_view text, Kind kind) {
   text_ += text;
   kinds_.append(text.size(), static_cast<char>(kind));
-  if (kind == LetterKind::kQuoted) quoted_ = true;
+  if (kind == Kind::kQuoted) quoted_ = true;
 }
 
 void Letters::Add(const Letters& other) {
@@ -72,9 +72,9 @@ void Letters::Add(const Letters& other) {
 void Letters::AddPlain(std::string_view raw) {
   for (size_t i = 0; i < raw.size(); ++i) {
     if (raw[i] != '\\' || i + 1 == raw.size()) {
-      Add(raw.substr(i, 1), LetterKind::kPlain);
+      Add(raw.substr(i, 1), Kind::kPlain);
     } else if (raw[++i] != '\n') {
-      Add(raw.substr(i, 1), LetterKind::kQuoted);
+      Add(raw.substr(i, 1), Kind::kQuoted);
     }
   }
 }
@@ -89,7 +89,7 @@ void Letters::AddInQuotes(std::string_view raw) {
       }
       if (std::string_view("$`\"\\").contains(next)) ++i;
     }
-    Add(raw.substr(i, 1), LetterKind::kQuoted);
+    Add(raw.substr(i, 1), Kind::kQuoted);
   }
 }
 
@@ -113,12 +113,12 @@ void Letters::AddEscaped(std::string_view raw) {
       text += SimpleEscape(kind);
     }
   }
-  Add(text, LetterKind::kQuoted);
+  Add(text, Kind::kQuoted);
   MarkQuoted();
 }
 
 bool Letters::known() const {
-  return !kinds_.contains(static_cast<char>(LetterKind::kUnknown));
+  return !kinds_.contains(static_cast<char>(Kind::kUnknown));
 }
 
 Letters Letters::Slice(size_t begin, size_t end) const {
@@ -132,9 +132,9 @@ Letters Letters::Slice(size_t begin, size_t end) const {
 size_t Letters::FindBraces(size_t begin, std::vector<size_t>& commas) const {
   size_t depth = 0;
   for (size_t i = begin; i < text_.size(); ++i) {
-    if (IsAt(i, '{', LetterKind::kPlain)) ++depth;
-    if (depth == 1 && IsAt(i, ',', LetterKind::kPlain)) commas.push_back(i);
-    if (IsAt(i, '}', LetterKind::kPlain) && --depth == 0) {
+    if (IsAt(i, '{', Kind::kPlain)) ++depth;
+    if (depth == 1 && IsAt(i, ',', Kind::kPlain)) commas.push_back(i);
+    if (IsAt(i, '}', Kind::kPlain) && --depth == 0) {
       return commas.empty() ? 0 : i;
     }
   }
@@ -143,7 +143,7 @@ size_t Letters::FindBraces(size_t begin, std::vector<size_t>& commas) const {
 
 std::vector<Letters> Letters::ExpandBraces(size_t most, size_t depth) const {
   for (size_t i = 0; depth < kMaxBraceDepth && i < text_.size(); ++i) {
-    if (!IsAt(i, '{', LetterKind::kPlain)) continue;
+    if (!IsAt(i, '{', Kind::kPlain)) continue;
     std::vector<size_t> commas;
     const size_t end = FindBraces(i, commas);
     if (end == 0) continue;
@@ -165,18 +165,18 @@ std::vector<Letters> Letters::ExpandBraces(size_t most, size_t depth) const {
 }
 
 Letters Letters::WithHome(std::string_view home) const {
-  if (text_.empty() || !IsAt(0, '~', LetterKind::kPlain)) return *this;
+  if (text_.empty() || !IsAt(0, '~', Kind::kPlain)) return *this;
   const size_t end = std::min(text_.find('/'), text_.size());
   const std::string_view user = std::string_view(text_).substr(1, end - 1);
   Letters word;
   if (user.empty()) {
-    word.Add(home, LetterKind::kQuoted);
+    word.Add(home, Kind::kQuoted);
   } else if (user == "root") {
-    word.Add("/root", LetterKind::kQuoted);
+    word.Add("/root", Kind::kQuoted);
   } else if (user == "+" || user == "-" || !known()) {
-    word.Add(text_.substr(0, end), LetterKind::kUnknown);
+    word.Add(text_.substr(0, end), Kind::kUnknown);
   } else {
-    word.Add("/home/" + std::string(user), LetterKind::kQuoted);
+    word.Add("/home/" + std::string(user), Kind::kQuoted);
   }
   word.Add(Slice(end, text_.size()));
   word.quoted_ = quoted_;
@@ -186,16 +186,15 @@ Letters Letters::WithHome(std::string_view home) const {
 policy::Word Letters::AsWord(std::string_view home) const {
   const Letters whole = WithHome(home);
   policy::Word word{.text = whole.text_};
-  const size_t unknown =
-      whole.kinds_.find(static_cast<char>(LetterKind::kUnknown));
+  const size_t unknown = whole.kinds_.find(static_cast<char>(Kind::kUnknown));
   word.known = unknown == std::string::npos;
   word.known_prefix = word.known ? word.text.size() : unknown;
   word.quoted = true;
   for (size_t i = 0; i < word.text.size(); ++i) {
     const bool is_pattern =
         std::string_view("*?[").contains(word.text[i]) &&
-        (whole.kinds_[i] == static_cast<char>(LetterKind::kPlain) ||
-         whole.kinds_[i] == static_cast<char>(LetterKind::kExpanded));
+        (whole.kinds_[i] == static_cast<char>(Kind::kPlain) ||
+         whole.kinds_[i] == static_cast<char>(Kind::kExpanded));
     if (is_pattern) word.quoted = false;
   }
   return word;
@@ -217,9 +216,8 @@ std::vector<policy::Word> Letters::Split(std::string_view home,
       begin = end + 1;
     };
     for (size_t i = 0; i < whole.text_.size(); ++i) {
-      const bool splits =
-          IsBlankByte(whole.text_[i]) &&
-          whole.kinds_[i] == static_cast<char>(LetterKind::kExpanded);
+      const bool splits = IsBlankByte(whole.text_[i]) &&
+                          whole.kinds_[i] == static_cast<char>(Kind::kExpanded);
       if (splits) end_word(i);
     }
     end_word(whole.text_.size());

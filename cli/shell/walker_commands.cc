@@ -741,41 +741,41 @@ void Walker::RunEffects(Language language, std::string_view code) {
   for (const CodeEffect& effect : FindEffects(language, code)) {
     Words words;
     switch (effect.kind) {
-      case CodeEffect::LetterKind::kText:
+      case CodeEffect::Kind::kText:
         RunText(effect.words[0], {}, {}, "code");
         continue;
-      case CodeEffect::LetterKind::kArguments:
+      case CodeEffect::Kind::kArguments:
         Run(effect.words, {}, {}, {});
         continue;
-      case CodeEffect::LetterKind::kRemove:
+      case CodeEffect::Kind::kRemove:
         words = {KnownWord("rm"), KnownWord("-f")};
         break;
-      case CodeEffect::LetterKind::kRemoveTree:
+      case CodeEffect::Kind::kRemoveTree:
         words = {KnownWord("rm"), KnownWord("-r"), KnownWord("-f")};
         break;
-      case CodeEffect::LetterKind::kWrite:
+      case CodeEffect::Kind::kWrite:
         words = {KnownWord(">")};
         break;
-      case CodeEffect::LetterKind::kRunDownload:
-      case CodeEffect::LetterKind::kRunDecoded: {
+      case CodeEffect::Kind::kRunDownload:
+      case CodeEffect::Kind::kRunDecoded: {
         policy::Command command = MakeCommand({KnownWord("eval")}, {}, {}, {});
         command.script = Script::kInput;
-        command.fed_by = {effect.kind == CodeEffect::LetterKind::kRunDownload
+        command.fed_by = {effect.kind == CodeEffect::Kind::kRunDownload
                               ? "curl"
                               : "base64 -d"};
         AddPart(std::move(command));
         continue;
       }
-      case CodeEffect::LetterKind::kShellForPeer:
+      case CodeEffect::Kind::kShellForPeer:
         words = {KnownWord("nc"), KnownWord("-e"), KnownWord("sh")};
         break;
-      case CodeEffect::LetterKind::kSend:
+      case CodeEffect::Kind::kSend:
         words = {KnownWord("curl"), KnownWord("-d")};
         break;
     }
     AppendTo(words, effect.words);
     // Outside of the workspace, the heuristic does not see what else goes.
-    if (effect.kind == CodeEffect::LetterKind::kRemoveTree &&
+    if (effect.kind == CodeEffect::Kind::kRemoveTree &&
         effect.words[0].text.starts_with('/')) {
       words.push_back({.text = "...", .known = false, .known_prefix = 0});
     }
