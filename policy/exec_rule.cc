@@ -389,11 +389,10 @@ class Arguments {
  private:
   /// Whether "--no-X" stands beside "--X".
   [[nodiscard]] bool IsTakenBack(std::string_view option) const {
+    const size_t dashes = option.starts_with("--") ? 2 : 1;
     const std::string negated =
-        option == "-n"
-            ? "--no-dry-run"
-            : "--no-" +
-                  std::string(option.substr(option.starts_with("--") * 2));
+        option == "-n" ? "--no-dry-run"
+                       : "--no-" + std::string(option.substr(dashes));
     return std::ranges::find(words_, negated, &Word::text) != words_.end();
   }
 

@@ -83,6 +83,7 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
     {.name = "fakeroot", .short_values = "lsib"},
     {.name = "proot", .short_values = "rbqwvR"},
     {.name = "firejail"},
+    {.name = "corepack"},
     {.name = "bwrap"},
     {.name = "torsocks"},
     {.name = "proxychains"},
