@@ -30,7 +30,7 @@ contains "$shown" "deny kept ($PWD/mine.toml:3): it is to stay"
 contains "$shown" "  ops    remove, chmod"
 contains "$shown" "  paths  kept/, also"
 contains "$shown" "  layer  base"
-case $shown in *keeper* | *git-core*) fail "a way around is shown" ;; esac
+case $shown in */keeper* | *git-core*) fail "a way around is shown" ;; esac
 equal "('kept', 'deny', 'EPERM', 3, ['remove', 'chmod'], 'base')" "$(
   txfs -C mnt policy show --json |
     json 'tuple([r for r in d if r["id"] == "kept"][0][k]

@@ -92,7 +92,7 @@ END
 status=0
 printf '#!/bin/sh\ntouch new "$HOME/new"\n' >ws/writer
 chmod 755 ws/writer
-txfs -C ws run --direct=auto -- ./writer 2>"$TMPDIR/err" || status=$?
+PATH=$PWD/ws:$PATH txfs -C ws run --direct=auto -- writer 2>"$TMPDIR/err" || status=$?
 equal 1 $status "exit code of a command that writes ($(cat "$TMPDIR/err"))"
 contains "$(cat "$TMPDIR/err")" "Read-only file system"
 [ ! -e ws/new ] && [ ! -e "$HOME/new" ] || fail "a direct command has written"
