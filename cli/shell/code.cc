@@ -87,7 +87,7 @@ size_t LengthOfComment(std::string_view rest, Language language, char before) {
 /// delimiters; 0: it is none.
 size_t AddQuotedWords(std::string_view rest, std::vector<Token>& tokens) {
   if (!rest.starts_with("qw") || rest.size() < 4) return 0;
-  size_t at = rest.find_first_not_of(" ", 2);
+  size_t at = rest.find_first_not_of(' ', 2);
   if (at == std::string_view::npos || IsNameByte(rest[at])) return 0;
   const size_t end = rest.find(Closing(rest[at]), at + 1);
   if (end == std::string_view::npos) return 0;
