@@ -287,10 +287,7 @@ class OverlayFilesystem final : public Filesystem {
   Status CountBaseAhead() REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   static void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
                          Lsn lsn);
-  PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_) {
-    return judge_.Check(tree_, plan);
-  }
-  /// Runs `work` with txfs::Answered.
+  PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_);
   template <class Work>
   std::invoke_result_t<Work, const Caller&> Answered(const Caller& caller,
                                                      const Work& work) {

@@ -187,6 +187,10 @@ Status OverlayFilesystem::CheckRead(const Caller& caller, Ino ino) {
   return Logged(JudgeRead(caller, ino), Op::kRead, caller, ino, {});
 }
 
+PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
+  return judge_.Check(tree_, plan);
+}
+
 Status OverlayFilesystem::JudgeRead(const Caller& caller, Ino ino) {
   Plan plan = StartPlan(Op::kRead, caller);
   const ReaderLock gate(gate_);
