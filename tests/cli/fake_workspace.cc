@@ -81,6 +81,7 @@ Result<CommitReport> FakeWorkspace::Commit(const CommitOptions& options,
                       .changes = changes.size(),
                       .conflicts = conflicts,
                       .limits = limits,
+                      .held = held,
                       .resolved = resolved,
                       .withheld = {},
                       .savepoints = {}};
