@@ -61,6 +61,7 @@ constexpr std::array kOpNames = {
     NamedOp{Op::kCommit, "commit"},
     NamedOp{Op::kDiscard, "discard"},
     NamedOp{Op::kFollow, "follow"},
+    NamedOp{Op::kRead, "read"},
     NamedOp{Op::kRevert, "revert"},
 };
 

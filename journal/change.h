@@ -184,6 +184,7 @@ enum class Op : uint8_t {
   kFollow = 23,   ///< internal, never shown to the user: the base's state
                   ///< replaces what the transaction did not change: a touched
                   ///< file, the mode of a directory, a recorded path
+  kRead = 24,     ///< only as a denial: a file was opened for reading
   kRevert = 25,   ///< `path`: the savepoint of a call; `length`: the number of
                   ///< paths. The edits take back what the call changed
 };

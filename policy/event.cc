@@ -29,10 +29,11 @@ constexpr std::array<OpRow, kOps> kOpRows{{
     {"utimens", Effect::kAttributes},
     {"setxattr", Effect::kAttributes},
     {"removexattr", Effect::kAttributes},
+    {"read", Effect::kRead},
 }};
 
 constexpr std::array<std::string_view, kEffects> kEffectNames{
-    "make", "remove", "content", "attributes"};
+    "make", "remove", "content", "attributes", "read"};
 
 constexpr std::array<std::string_view, 3> kLayerNames{"base", "new", "empty"};
 constexpr std::array<std::string_view, kTypes> kTypeNames{"file", "directory",

@@ -28,8 +28,9 @@ enum class Op : uint8_t {
   kUtimens,
   kSetxattr,
   kRemovexattr,
+  kRead,  ///< opens a file for reading
 };
-inline constexpr size_t kOps = 17;
+inline constexpr size_t kOps = 18;
 
 /// The effect of an operation on one name.
 enum class Effect : uint8_t {
@@ -38,8 +39,9 @@ enum class Effect : uint8_t {
   kContent,     ///< the bytes of its file change
   kAttributes,  ///< mode, owner, times, extended attributes or link count
                 ///< change
+  kRead,        ///< its content is read; nothing changes
 };
-inline constexpr size_t kEffects = 4;
+inline constexpr size_t kEffects = 5;
 
 /// A set of ops and effects. An event has its effect. It also has its op,
 /// except where the op is about another name: of a file that loses one of its
@@ -59,7 +61,10 @@ inline constexpr Mask kMakingOps = MaskOf(Effect::kMake) | MaskOf(Op::kCreate) |
 /// name that a rename replaces does not have it.
 inline constexpr Mask kMove = Mask{1} << (kEffects + kOps);
 inline constexpr std::string_view kMoveName = "move";
-inline constexpr Mask kEverything = (Mask{1} << (kEffects + kOps)) - 1;
+inline constexpr Mask kReading = MaskOf(Effect::kRead) | MaskOf(Op::kRead);
+/// Of all that changes something.
+inline constexpr Mask kEverything =
+    ((Mask{1} << (kEffects + kOps)) - 1) & ~kReading;
 
 [[nodiscard]] std::string_view NameOf(Op op);
 [[nodiscard]] std::string_view NameOf(Effect effect);

@@ -37,7 +37,10 @@ std::vector<std::string_view> NamesOfOps() {
   for (size_t i = 0; i < kEffects; ++i) {
     names.push_back(NameOf(static_cast<Effect>(i)));
   }
-  for (size_t i = 0; i < kOps; ++i) names.push_back(NameOf(static_cast<Op>(i)));
+  for (size_t i = 0; i < kOps; ++i) {
+    const auto op = static_cast<Op>(i);
+    if (op != Op::kRead) names.push_back(NameOf(op));
+  }
   names.push_back(kMoveName);
   return names;
 }
@@ -179,6 +182,7 @@ class FileLoader {
     rule.id = TRY(ReadId(section));
     rule.ops = TRY(ReadOps(section));
     TRY(ReadMoment(section, rule));
+    if ((rule.ops & kReading) != 0) TRY(ReadReading(section, rule));
     rule.reason = TRY(section.RequiredText("reason"));
     rule.suggest = TRY(section.RequiredText("suggest"));
     const bool nocase = rule.nocase = TRY(section.Flag("nocase", false));
@@ -224,6 +228,24 @@ class FileLoader {
                            "any, git-config, git-file or python-path");
     }
     rule.content = *kind;
+    return {};
+  }
+
+  /// A rule about reading is judged when a file is opened, and can only refuse.
+  static Status ReadReading(const Section& section, Rule& rule) {
+    if ((rule.ops & ~kReading) != 0) {
+      return section.Wrong("ops", "has \"read\" and others",
+                           "a rule of its own with ops = [\"read\"]");
+    }
+    if (rule.action != Action::kDeny) {
+      return section.Wrong("ops", "has \"read\" in a rule that does not deny",
+                           "action = \"deny\", at the operation");
+    }
+    if (section.Has("errno")) {
+      return section.Wrong("errno", "is given for a rule about reading",
+                           "none: reading fails with EACCES");
+    }
+    rule.error = EACCES;
     return {};
   }
 

@@ -27,6 +27,8 @@ std::string_view ErrorName(int error) {
       return "EROFS, read-only file system";
     case EDQUOT:
       return "EDQUOT, quota exceeded";
+    case EACCES:
+      return "EACCES, permission denied";
     default:
       return "EPERM, operation not permitted";
   }

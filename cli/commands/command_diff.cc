@@ -26,7 +26,7 @@ Status KeepHeld(Client& client, const std::vector<std::string>& below,
   std::erase_if(changes, [&](const NetChange& change) {
     return !paths.contains(change.path) && !paths.contains(change.old_path);
   });
-  SayHeld(held, HeldLines::kLeftOut);
+  SayHeld(held);
   return {};
 }
 

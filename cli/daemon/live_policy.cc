@@ -80,6 +80,10 @@ Status LivePolicy::Reload() {
   auto texts = TRY(policy::ReadSources(sources_, base.get()));
   auto policy = TRY(policy::Compile(texts));
   TRY(CheckHookOutOfReach(policy.get(), reach_));
+  if (!checks_reads_ && policy && policy->Cares(policy::kReading)) {
+    return Fail(0, "the rules about reading take effect only at a mount",
+                "unmount the workspace and mount it again");
+  }
   workspace_.UsePolicy(policy);
   approvals_.EndAll();
   const MutexLock lock(mutex_);

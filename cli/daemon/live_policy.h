@@ -24,7 +24,8 @@ class LivePolicy {
         approvals_(approvals),
         reach_(std::move(reach)),
         sources_(std::move(setup.sources)),
-        texts_(std::move(setup.texts)) {}
+        texts_(std::move(setup.texts)),
+        checks_reads_(workspace.filesystem().ChecksReads()) {}
 
   /// Whether Handle takes `request`.
   static bool IsAsked(const Json& request);
@@ -59,6 +60,8 @@ class LivePolicy {
   std::shared_ptr<const policy::Policy> rules_ GUARDED_BY(mutex_);
   bool has_rules_ GUARDED_BY(mutex_) = false;
   uint64_t reloads_ GUARDED_BY(mutex_) = 0;
+  /// Whether the mount asks at each open.
+  const bool checks_reads_;
 };
 
 }  // namespace txfs::cli

@@ -19,7 +19,8 @@ uint64_t OpenCount(const HeldReport& held) {
 std::string TextOfHeld(const HeldChange& held) {
   std::string text = "held: " + EscapeControls(held.path);
   if (held.change == "removed") text += " (removed)";
-  return text + ": " + EscapeControls(held.reason) + " (" + held.rule + ")";
+  return text + ": " + EscapeControls(held.reason) + " (" +
+         EscapeControls(held.rule) + ")";
 }
 
 void SayLines(const HeldChange& held) {
@@ -71,8 +72,8 @@ Document HeldDocuments(const HeldReport& held) {
     PutPath(item, "path", each.path);
     item["old_path"] = nullptr;
     if (!each.old_path.empty()) PutPath(item, "old_path", each.old_path);
-    item["change"] = each.change;
-    item["rule"] = each.rule;
+    item["change"] = ToUtf8(each.change);
+    item["rule"] = ToUtf8(each.rule);
     item["reason"] = ToUtf8(each.reason);
     item["suggest"] = ToUtf8(each.suggest);
     item["lines"] = Document::array();

@@ -56,12 +56,13 @@ constexpr unsigned kWanted =
 void OnInit(void* userdata, fuse_conn_info* connection) {
   auto& context = *static_cast<FuseContext*>(userdata);
   connection->want = kWanted & connection->capable;
-  context.zero_message_open =
+  const bool has_no_open =
       (connection->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
+  // Without a request at the open, the page cache would answer for a rule.
+  context.zero_message_open = has_no_open && !context.fs.ChecksReads();
   context.zero_message_opendir =
       (connection->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) != 0;
-  if (context.log &&
-      !(context.zero_message_open && context.zero_message_opendir)) {
+  if (context.log && !(has_no_open && context.zero_message_opendir)) {
     context.log(
         "this kernel is older than Linux 5.1 and sends a request at every "
         "open: opening files and directories is slow");
@@ -289,10 +290,15 @@ void OnRemoveXattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
 
 // Opening: no message at all where the kernel can do without
 
-void OnOpen(fuse_req_t req, fuse_ino_t, fuse_file_info* fi) {
+void OnOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (ContextOf(req).zero_message_open) {
     fuse_reply_err(req, ENOSYS);
     return;
+  }
+  if ((fi->flags & O_ACCMODE) != O_WRONLY) {
+    const Status allowed =
+        Guard([&] { return FsOf(req).CheckRead(CallerOf(req), Ino{ino}); });
+    if (!allowed) return ReplyStatus(req, allowed);
   }
   fi->keep_cache = 1;
   fuse_reply_open(req, fi);

@@ -78,6 +78,8 @@ class OverlayFilesystem final : public Filesystem {
   Status RemoveXattr(const Caller& caller, Ino ino,
                      std::string_view name) override;
 
+  bool ChecksReads() override;
+  Status CheckRead(const Caller& caller, Ino ino) override;
   Result<size_t> Read(Ino ino, uint64_t offset, MutableByteSpan out) override;
   Result<size_t> Write(const Caller& caller, Ino ino, uint64_t offset,
                        ByteSpan bytes, WriteMode mode) override;
@@ -200,6 +202,7 @@ class OverlayFilesystem final : public Filesystem {
   /// MakeEntry with questions to the approver, logged.
   Result<Node> MakeAnswered(Op op, const Caller& caller, Ino parent,
                             std::string_view name, const InodeRecord& record);
+  Status JudgeRead(const Caller& caller, Ino ino);
   Status RemoveEntry(Op op, const Caller& caller, Ino parent,
                      std::string_view name);
   Status RemoveAnswered(Op op, const Caller& caller, Ino parent,
@@ -284,10 +287,7 @@ class OverlayFilesystem final : public Filesystem {
   Status CountBaseAhead() REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   static void ReleaseAll(Journal& journal, const std::vector<Extent>& extents,
                          Lsn lsn);
-  PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_) {
-    return judge_.Check(tree_, plan);
-  }
-  /// Runs `work` with txfs::Answered.
+  PolicyCheck Judging(Plan& plan) REQUIRES_SHARED(gate_, tree_mutex_);
   template <class Work>
   std::invoke_result_t<Work, const Caller&> Answered(const Caller& caller,
                                                      const Work& work) {

@@ -177,6 +177,28 @@ void OverlayFilesystem::VisitData(const ReadPlan& plan,
   }
 }
 
+bool OverlayFilesystem::ChecksReads() {
+  const ReaderLock gate(gate_);
+  return judge_.policy() != nullptr && judge_.policy()->Cares(policy::kReading);
+}
+
+Status OverlayFilesystem::CheckRead(const Caller& caller, Ino ino) {
+  if (!ChecksReads()) return {};
+  return Logged(JudgeRead(caller, ino), Op::kRead, caller, ino, {});
+}
+
+PolicyCheck OverlayFilesystem::Judging(Plan& plan) {
+  return judge_.Check(tree_, plan);
+}
+
+Status OverlayFilesystem::JudgeRead(const Caller& caller, Ino ino) {
+  Plan plan = StartPlan(Op::kRead, caller);
+  const ReaderLock gate(gate_);
+  const ReaderLock lock(tree_mutex_);
+  const Inode* inode = TRY(FindInode(ino));
+  return Judging(plan).Read(*inode);
+}
+
 Result<size_t> OverlayFilesystem::ReadBase(const std::string& path,
                                            uint64_t offset,
                                            MutableByteSpan out) {

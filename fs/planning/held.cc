@@ -155,6 +155,8 @@ std::string_view WordOf(Effect effect) {
       return "changed";
     case Effect::kAttributes:
       return "attributes";
+    case Effect::kRead:
+      break;  // changes nothing
   }
   return "";
 }

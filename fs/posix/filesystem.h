@@ -215,6 +215,11 @@ class Filesystem {
   virtual Status RemoveXattr(const Caller&, Ino ino, std::string_view name) = 0;
 
   // Content.
+  /// Whether CheckRead may refuse anything, so that it must be asked.
+  [[nodiscard]] virtual bool ChecksReads() { return false; }
+  /// Asked before a process opens a file for reading, mapping or execution.
+  /// EACCES: a rule refuses that.
+  virtual Status CheckRead(const Caller&, Ino /*ino*/) { return {}; }
   /// Fills `out` from `offset`; returns the bytes read, fewer at the end of the
   /// file.
   virtual Result<size_t> Read(Ino ino, uint64_t offset,

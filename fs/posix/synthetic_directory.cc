@@ -277,6 +277,10 @@ Status SyntheticDirectory::RemoveXattr(const Caller& caller, Ino ino,
 
 // --- content ---------------------------------------------------------------
 
+Status SyntheticDirectory::CheckRead(const Caller& caller, Ino ino) {
+  return IsSynthetic(ino) ? Status() : below_.CheckRead(caller, ino);
+}
+
 Result<size_t> SyntheticDirectory::Read(Ino ino, uint64_t offset,
                                         MutableByteSpan out) {
   if (!IsSynthetic(ino)) return below_.Read(ino, offset, out);

@@ -76,6 +76,8 @@ class SyntheticDirectory final : public Filesystem {
                   std::string_view value, XattrMode mode) override;
   Status RemoveXattr(const Caller& caller, Ino ino,
                      std::string_view name) override;
+  bool ChecksReads() override { return below_.ChecksReads(); }
+  Status CheckRead(const Caller& caller, Ino ino) override;
   Result<size_t> Read(Ino ino, uint64_t offset, MutableByteSpan out) override;
   Result<size_t> Write(const Caller& caller, Ino ino, uint64_t offset,
                        ByteSpan bytes, WriteMode mode) override;

@@ -23,6 +23,7 @@ policy::Op JudgedOp(Op op) {
                 static_cast<int>(policy::Op::kExchange));
   static_assert(static_cast<int>(Op::kRemovexattr) - 1 ==
                 static_cast<int>(policy::Op::kRemovexattr));
+  if (op == Op::kRead) return policy::Op::kRead;
   return static_cast<policy::Op>(static_cast<uint8_t>(op) - 1);
 }
 
@@ -167,6 +168,16 @@ Status PolicyCheck::Alter(Effect effect, const Inode& inode,
   const bool gets_content = effect == Effect::kContent && size != 0;
   if (gets_content && thing.layer == Layer::kEmpty) thing.layer = Layer::kNew;
   return AlterNames(effect, inode, thing, std::nullopt);
+}
+
+Status PolicyCheck::Read(const Inode& inode) {
+  if (!Cares(Effect::kRead)) return {};
+  const Thing thing = ThingOf(inode.record);
+  // A file of the base keeps what it has, wherever the transaction moves it.
+  if (inode.record.base) {
+    TRY(Judge(Effect::kRead, inode.record.base->path, thing));
+  }
+  return AlterNames(Effect::kRead, inode, thing, std::nullopt);
 }
 
 Status PolicyCheck::AlterNames(Effect effect, const Inode& inode, Thing thing,

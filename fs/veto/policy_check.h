@@ -49,6 +49,8 @@ class PolicyCheck {
   /// `size`: of the content afterwards, if it does not have new bytes.
   Status Alter(policy::Effect effect, const Inode& inode,
                std::optional<uint64_t> size = {});
+  /// Judges reading, for all names of `inode` and the one in the base.
+  Status Read(const Inode& inode);
   /// Judges a move of `child` and of all names below it.
   Status Move(const Inode& from, std::string_view name, const Inode& to,
               std::string_view new_name, const Inode& child);

@@ -433,6 +433,43 @@ TEST_F(ControlTest, ACommitTellsOfLimitsAndOfThoseThatAreAccepted) {
   }
 }
 
+TEST_F(ControlTest, ACommitTellsWhatIsHeld) {
+  workspace_->held = {.changes = {{.path = "a\xFF",
+                                   .old_path = "b",
+                                   .change = "added",
+                                   .rule = "hooks",
+                                   .reason = "why",
+                                   .suggest = "what else",
+                                   .lines = {"line\xFF", ""},
+                                   .more_lines = 7,
+                                   .accepted = false}},
+                      .more = 3,
+                      .left = true};
+  workspace_->plan.held = workspace_->held;
+  Client client = Connect();
+  const auto commit =
+      client.Commit({.accepted_paths = {"p\xFF"}, .without_held = true});
+  ASSERT_TRUE(commit) << commit.error().ToString();
+  EXPECT_EQ(workspace_->commit_options.accepted_paths,
+            (std::vector<std::string>{"p\xFF"}));
+  EXPECT_TRUE(workspace_->commit_options.without_held);
+  const auto plan = client.Plan({.paths = {}, .without_held = true});
+  ASSERT_TRUE(plan) << plan.error().ToString();
+  EXPECT_TRUE(workspace_->plan_request.without_held);
+  for (const HeldReport& held : {commit->report.held, plan->held}) {
+    ASSERT_EQ(held.changes.size(), 1U);
+    EXPECT_EQ(held.changes[0].path, "a\xFF");
+    EXPECT_EQ(held.changes[0].old_path, "b");
+    EXPECT_EQ(held.changes[0].rule, "hooks");
+    EXPECT_EQ(held.changes[0].lines,
+              (std::vector<std::string>{"line\xFF", ""}));
+    EXPECT_EQ(held.changes[0].more_lines, 7U);
+    EXPECT_FALSE(held.changes[0].accepted);
+    EXPECT_EQ(held.more, 3U);
+    EXPECT_FALSE(held.stops()) << "they are left";
+  }
+}
+
 TEST_F(ControlTest, CommitsAndDiscards) {
   Client client = Connect();
   const std::vector<std::string> paths = {"a", "b\xFF"};

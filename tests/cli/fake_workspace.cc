@@ -83,6 +83,7 @@ Result<CommitReport> FakeWorkspace::Commit(const CommitOptions& options,
                       .changes = changes.size(),
                       .conflicts = conflicts,
                       .limits = limits,
+                      .held = held,
                       .resolved = resolved,
                       .withheld = {},
                       .savepoints = {}};

@@ -102,6 +102,7 @@ class FakeWorkspace : public Workspace {
   Status looking;                   ///< how looking for them goes
   std::vector<Conflict> resolved;   ///< by every commit
   std::vector<LimitExcess> limits;  ///< that every commit exceeds
+  HeldReport held;                  ///< by every commit
   bool nothing = false;             ///< there is nothing to commit
   CommitOptions commit_options;     ///< of the last commit
   PlanRequest plan_request;         ///< of the last plan

@@ -171,7 +171,7 @@ TEST(LoadTest, SaysWhereAndWhatIsWrongAndWhatIsExpected) {
   EXPECT_EQ(
       WhyNot("ops = \"delete\"")
           .find("p.toml:7: ops of [[fs]] has \"delete\"; expected any of make, "
-                "remove, content, attributes, create"),
+                "remove, content, attributes, read, create"),
       0U);
 }
 

@@ -121,6 +121,8 @@ echo x >mnt/.git/hooks/pre-commit.sample
 printf '#!/bin/sh\nevil\n' >mnt/.git/hooks/pre-commit
 equal "txfs-git-config:.git/config txfs-git-config:lib/.git/config txfs-git-hooks:.git/hooks/pre-commit" \
   "$(held)" "programs of git"
+contains "$(txfs -C mnt diff --held 2>&1)" "    core.fsmonitor = ./evil"
+contains "$(txfs -C mnt diff --held 2>&1)" "    evil"
 txfs -C mnt commit 2>"$TMPDIR/err" && fail "nothing is held"
 contains "$(cat "$TMPDIR/err")" "    core.fsmonitor = ./evil"
 ! grep -q repositoryformat "$TMPDIR/err" || fail "harmless settings are shown"

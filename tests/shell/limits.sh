@@ -110,7 +110,7 @@ txfs -C mnt commit --dry-run --accept txfs-mass-deletion >"$TMPDIR/out" 2>&1 ||
 contains "$(cat "$TMPDIR/out")" "that was accepted"
 for dry_run in "" --dry-run; do
   # shellcheck disable=SC2086
-  refuses_with_hint 2 'there is no limit "removals" on a commit' \
+  refuses_with_hint 2 'there is no limit or rule "removals" on a commit' \
     txfs -C mnt commit $dry_run --accept removals
 done
 contains "$(txfs -C mnt commit src/1)" "1 change"
