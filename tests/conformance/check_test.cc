@@ -1049,7 +1049,8 @@ TEST_F(DamagedStoreTest, IsReportedOrHarmlessAndNeverWritten) {
   for (const auto& [kind, count] : reported) {
     std::cout << "  " << kind << " " << count << "\n";
   }
-  EXPECT_GE(reported.size(), 4u);
+  // Few damages may be of few kinds.
+  EXPECT_GE(reported.size(), Scaled(200) < 100 ? 2U : 4U);
 }
 
 }  // namespace
