@@ -22,6 +22,7 @@
 #include "cli/output/summary_format.h"
 #include "cli/output/text.h"
 #include "cli/protocol/runtime_dir.h"
+#include "cli/rules/policy_rules.h"
 #include "cli/run/call_site.h"
 #include "cli/run/environment.h"
 #include "cli/run/hidden_paths.h"
@@ -291,8 +292,13 @@ class Run {
       scene.mountpoint = around->mountpoint;
     } else {
       scene.workspace = TRY(WorkspaceOf(context_.directory));
-      scene.mountpoint =
-          MountpointOf(scene.workspace).value_or(scene.workspace);
+      const auto mountpoint = MountpointOf(scene.workspace);
+      // Only a mount refuses to read.
+      const bool needs_mount =
+          !mountpoint &&
+          TRY(RulesForCommands(context_))->Cares(policy::kReading);
+      if (needs_mount) return std::nullopt;
+      scene.mountpoint = mountpoint.value_or(scene.workspace);
     }
     return scene;
   }

@@ -96,6 +96,21 @@ PATH=$PWD/ws:$PATH txfs -C ws run --direct=auto -- writer 2>"$TMPDIR/err" || sta
 equal 1 $status "exit code of a command that writes ($(cat "$TMPDIR/err"))"
 contains "$(cat "$TMPDIR/err")" "Read-only file system"
 [ ! -e ws/new ] && [ ! -e "$HOME/new" ] || fail "a direct command has written"
+# Only a mount refuses to read.
+cat >"$HOME/.config/txfs/policy.toml" <<'END'
+schema = 1
+[[fs]]
+id = "secret"
+path = "run.sh"
+ops = ["read"]
+action = "deny"
+reason = "it is secret"
+suggest = "do without"
+END
+status=0
+txfs -C ws run --direct=auto --json "$PWD/report.json" -- cat run.sh >"$TMPDIR/out" 2>/dev/null || status=$?
+equal "1 False" "$status $(report 'd["direct"]')" "a file that may not be read"
+[ ! -s "$TMPDIR/out" ] || fail "a direct command has read it"
 # One that cannot begin has a report, too.
 rm "$HOME/.config/txfs/policy.toml"
 refuses 125 "" txfs -C ws run --json "$PWD/report.json" --name 'no/name' -- true
