@@ -14,6 +14,7 @@
 #include "cli/output/paths.h"
 #include "cli/output/text.h"
 #include "cli/rules/policy_rules.h"
+#include "fs/veto/policy_check.h"
 #include "fs/workspace/adopt_transaction.h"
 #include "fs/workspace/workspace.h"
 #include "journal/store_copy.h"
@@ -100,17 +101,7 @@ Result<Foreign> FindForeign(const RealWorkspace& workspace,
 std::vector<policy::Proposal> ProposalsOf(const NetChange& change) {
   using policy::Op;
   const auto type_of = [](const std::optional<ChangeSide>& side) {
-    if (!side) return policy::Type::kFile;
-    switch (side->attr.type) {
-      case FileType::kRegular:
-        return policy::Type::kFile;
-      case FileType::kDirectory:
-        return policy::Type::kDirectory;
-      case FileType::kSymlink:
-        return policy::Type::kSymlink;
-      default:
-        return policy::Type::kOther;
-    }
+    return side ? JudgedType(side->attr.type) : policy::Type::kFile;
   };
   const auto make = [&] {
     constexpr Op kOps[] = {Op::kCreate, Op::kMkdir, Op::kSymlink, Op::kMknod};

@@ -12,6 +12,7 @@
 
 #include "fs/diff/change_list.h"
 #include "fs/overlay/linked_names.h"
+#include "fs/veto/policy_check.h"
 #include "journal/support/bytes.h"
 #include "journal/support/file.h"
 #include "policy/policy.h"
@@ -32,19 +33,6 @@ constexpr size_t kMaxHeldLines = 5;
 constexpr size_t kMaxHeldLine = 160;
 /// Content that is looked at.
 constexpr uint64_t kMaxLookedAt = uint64_t{1} << 20;
-
-policy::Type TypeInRule(FileType type) {
-  switch (type) {
-    case FileType::kRegular:
-      return policy::Type::kFile;
-    case FileType::kDirectory:
-      return policy::Type::kDirectory;
-    case FileType::kSymlink:
-      return policy::Type::kSymlink;
-    default:
-      return policy::Type::kOther;
-  }
-}
 
 bool IsEmptyFile(const ChangeSide& side) {
   return side.attr.type == FileType::kRegular && side.attr.size == 0;
@@ -133,7 +121,7 @@ class NetEvents {
                        .effect = effect,
                        .path = path,
                        .layer = Layer::kBase,
-                       .type = TypeInRule(type),
+                       .type = JudgedType(type),
                        .exe = {},
                        .uid = {}});
     return events_.back();

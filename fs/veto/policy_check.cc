@@ -27,19 +27,6 @@ policy::Op JudgedOp(Op op) {
   return static_cast<policy::Op>(static_cast<uint8_t>(op) - 1);
 }
 
-policy::Type JudgedType(FileType type) {
-  switch (type) {
-    case FileType::kRegular:
-      return policy::Type::kFile;
-    case FileType::kDirectory:
-      return policy::Type::kDirectory;
-    case FileType::kSymlink:
-      return policy::Type::kSymlink;
-    default:
-      return policy::Type::kOther;
-  }
-}
-
 bool HasOneName(const Inode& inode) {
   if (inode.IsDirectory()) return true;
   const auto& base = inode.record.base;
@@ -82,6 +69,19 @@ policy::Verdict JudgeProgram(const policy::Policy& policy, policy::Event& event,
 }
 
 }  // namespace
+
+policy::Type JudgedType(FileType type) {
+  switch (type) {
+    case FileType::kRegular:
+      return policy::Type::kFile;
+    case FileType::kDirectory:
+      return policy::Type::kDirectory;
+    case FileType::kSymlink:
+      return policy::Type::kSymlink;
+    default:
+      return policy::Type::kOther;
+  }
+}
 
 bool PolicyCheck::Cares(Effect effect) const {
   return policy_ != nullptr &&

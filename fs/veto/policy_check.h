@@ -18,6 +18,9 @@
 
 namespace txfs {
 
+/// `type` as rules name it.
+[[nodiscard]] policy::Type JudgedType(FileType type);
+
 /// Judges every name that one mutating operation touches, before its edits are
 /// planned. Stops at the first refusal. Questions go to the plan's inquiry and
 /// fail only when the plan is accepted, so that no approver sees an operation
