@@ -5,6 +5,10 @@
 set(most_together 12)
 set(repeats "Crash|Power|Soak|Property|Cases")
 
+# Those that drop the machine's caches of names and inodes, and those whose
+# outcome depends on them: one at a time.
+set(kernel_caches "KernelTest|SoakMountTest|FuseMountTest")
+
 # add_part(SUITE PART FILTER COUNT): PART is "" or ".Mount".
 function(add_part suite part filter count)
   set(timeout 300)
@@ -31,6 +35,9 @@ function(add_part suite part filter count)
                  LABELS ${label}
                  COST ${cost}
                  ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+    if(suite MATCHES "${kernel_caches}")
+      set_tests_properties("${test}" PROPERTIES RESOURCE_LOCK kernel_caches)
+    endif()
   endforeach()
 endfunction()
 
