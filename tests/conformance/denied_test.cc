@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "tests/conformance/ordinary_user.h"
 #include "tests/conformance/posix_driver.h"
 #include "tests/conformance/sound.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {
@@ -105,8 +107,10 @@ class DeniedCommit {
   TreeView before_, after_;
 };
 
-string CrashEverywhere(const string& scratch, mode_t mode) {
-  for (uint64_t point = 1;; ++point) {
+string CrashEverywhere(const string& scratch, mode_t mode, uint64_t seed) {
+  Picks picks(seed);
+  while (true) {
+    const uint64_t point = picks.Next();
     const string when = "mode " + std::to_string(mode) + ", crash point " +
                         std::to_string(point) + ": ";
     const string root = scratch + "/" + std::to_string(point);
@@ -122,19 +126,21 @@ string CrashEverywhere(const string& scratch, mode_t mode) {
       return when + problems;
     }
     if (ending == Ending::kCrashed) continue;
-    std::cout << point - 1 << " crash points" << std::endl;
+    std::cout << "fewer than " << point << " crash points" << std::endl;
     return point > kFewestPoints ? "" : when + "it is not crashed";
   }
 }
 
 TEST(DeniedTest, ACrashIsRecoveredByTheUserWhomItsDirectoriesDeny) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  const uint64_t seed = FirstSeed();
+  std::cout << "TXFS_TEST_SEED=" << seed << std::endl;
   for (const mode_t mode : {0000U, 0400U}) {
     const TempDir scratch(MemoryDirectory());
     ASSERT_EQ(::chown(scratch.path().c_str(), kUser, kUser), 0);
-    EXPECT_EQ(
-        AsOrdinaryUser([&] { return CrashEverywhere(scratch.path(), mode); }),
-        "");
+    EXPECT_EQ(AsOrdinaryUser(
+                  [&] { return CrashEverywhere(scratch.path(), mode, seed); }),
+              "");
   }
 }
 
