@@ -1,6 +1,8 @@
 #include "policy/lint.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace txfs::policy {
 namespace {
@@ -109,17 +111,136 @@ void LintLimits(std::span<const Limit> limits, std::vector<Warning>& warnings) {
   }
 }
 
-}  // namespace
+std::string_view TextOfPattern(const TextPattern& pattern) {
+  return pattern.text();
+}
 
-std::vector<Warning> Lint(std::span<const Rule> rules,
-                          std::span<const Limit> limits) {
-  std::vector<Warning> warnings;
+std::vector<std::string_view> TextsOfPatterns(
+    const std::vector<TextPattern>& patterns) {
+  std::vector<std::string_view> texts;
+  for (const TextPattern& pattern : patterns) texts.push_back(pattern.text());
+  return texts;
+}
+
+/// Whether each of `some` is one of `all`, by `text_of`.
+template <class T, class TextOf>
+bool AreAmong(const std::vector<T>& some, const std::vector<T>& all,
+              const TextOf& text_of) {
+  return std::ranges::all_of(some, [&](const T& one) {
+    return std::ranges::any_of(all, [&](const T& other) {
+      return std::invoke(text_of, one) == std::invoke(text_of, other);
+    });
+  });
+}
+
+/// Whether what matches one of `narrow` matches one of `wide`. None of `wide`:
+/// anything does.
+template <class T, class TextOf>
+bool CoversAny(const std::vector<T>& wide, const std::vector<T>& narrow,
+               const TextOf& text_of) {
+  return wide.empty() || (!narrow.empty() && AreAmong(narrow, wide, text_of));
+}
+
+bool CoversTexts(const std::vector<TextPattern>& wide,
+                 const std::vector<TextPattern>& narrow) {
+  return CoversAny(wide, narrow, &TextOfPattern);
+}
+
+/// Of lists of which each must match.
+bool CoversAll(const std::vector<std::vector<TextPattern>>& wide,
+               const std::vector<std::vector<TextPattern>>& narrow) {
+  return std::ranges::all_of(wide, [&](const auto& alternatives) {
+    return std::ranges::any_of(narrow, [&](const auto& other) {
+      return AreAmong(other, alternatives, &TextOfPattern);
+    });
+  });
+}
+
+bool CoversPaths(const ExecCondition& wide, const ExecCondition& narrow) {
+  if (wide.regions == 0 && wide.paths.empty()) return true;
+  const bool has_regions =
+      wide.regions == 0 ||
+      (narrow.regions != 0 && (narrow.regions & ~wide.regions) == 0);
+  const bool same_operand =
+      wide.operand == Operand::kAny || wide.operand == narrow.operand;
+  return has_regions && same_operand &&
+         CoversAny(wide.paths, narrow.paths, &ExecCondition::Path::text);
+}
+
+/// Whether `wide` is about all commands that `narrow` is about, as far as their
+/// texts tell.
+bool Covers(const ExecRule& wide, const ExecRule& narrow) {
+  const ExecCondition& all = wide.when;
+  const ExecCondition& some = narrow.when;
+  const bool same_kind = wide.unless.empty() && wide.nocase == narrow.nocase &&
+                         wide.reads_only == narrow.reads_only;
+  return same_kind && CoversTexts(all.programs, some.programs) &&
+         CoversAny(all.subcommands, some.subcommands, &TextsOfPatterns) &&
+         CoversTexts(all.verbs, some.verbs) &&
+         (all.verbs.empty() ||
+          TextsOfPatterns(all.verb_ends) == TextsOfPatterns(some.verb_ends)) &&
+         CoversTexts(all.any_arg, some.any_arg) &&
+         CoversAll(all.all_args, some.all_args) &&
+         CoversTexts(all.text, some.text) && CoversTexts(all.sql, some.sql) &&
+         CoversPaths(all, some) &&
+         CoversAny(all.reads, some.reads, &ExecCondition::Path::text) &&
+         CoversTexts(all.fed_by, some.fed_by) &&
+         CoversTexts(all.env, some.env) &&
+         CoversAny(all.scripts, some.scripts, std::identity()) &&
+         (!all.remote || all.remote == some.remote) &&
+         (!all.operands || all.operands == some.operands);
+}
+
+/// Whether a word such as --help does not lift a rule with this condition.
+bool HoldsForHelp(const ExecCondition& when) {
+  return when.programs.empty() || !when.fed_by.empty() || !when.reads.empty() ||
+         !when.scripts.empty();
+}
+
+/// Whether `rule` decides before `other`, wherever a command runs that both
+/// match. A rule about the workspace counts as a confined one outside of it,
+/// and one that a container confines does not count there.
+bool GoesBefore(const ExecRule& rule, const ExecRule& other, bool is_first) {
+  const auto at = [](const ExecRule& one, Confinement confinement,
+                     bool is_outside) {
+    const bool leaves =
+        is_outside && one.consequence == Class::kUndoable && !one.reads_only;
+    return Soften(one.action, leaves ? Class::kConfined : one.consequence,
+                  confinement);
+  };
+  const bool holds_in_containers = rule.consequence == Class::kIrreversible ||
+                                   other.consequence != Class::kIrreversible;
+  for (const auto confinement :
+       {Confinement::kNone, Confinement::kMount, Confinement::kRun}) {
+    for (const bool is_outside : {false, true}) {
+      const std::pair one(at(rule, confinement, is_outside), rule.action);
+      const std::pair two(at(other, confinement, is_outside), other.action);
+      if (one < two || (one == two && !is_first)) return false;
+    }
+  }
+  return holds_in_containers &&
+         (HoldsForHelp(rule.when) || !HoldsForHelp(other.when));
+}
+
+/// The rule because of which `rules[i]` never decides; or null.
+const ExecRule* FindShadow(std::span<const ExecRule> rules, size_t i) {
+  for (size_t k = 0; k < rules.size(); ++k) {
+    if (k != i && GoesBefore(rules[k], rules[i], k < i) &&
+        Covers(rules[k], rules[i])) {
+      return &rules[k];
+    }
+  }
+  return nullptr;
+}
+
+template <class AnyRule>
+void LintRules(std::span<const AnyRule> rules, std::vector<Warning>& warnings) {
   for (size_t i = 0; i < rules.size(); ++i) {
-    const Rule& rule = rules[i];
+    const AnyRule& rule = rules[i];
     const auto warn = [&](const std::string& what) {
       warnings.push_back({rule.place, "rule " + rule.id + " " + what});
     };
-    if (const Rule* shadow = FindShadow(rules, i)) {
+    if (const AnyRule* shadow = FindShadow(rules, i)) {
       warn("never decides: " + shadow->id + " (" + shadow->place.ToString() +
            ") matches everything that it matches");
     }
@@ -127,7 +248,17 @@ std::vector<Warning> Lint(std::span<const Rule> rules,
       warn("has no examples: add match and not_match");
     }
   }
+}
+
+}  // namespace
+
+std::vector<Warning> Lint(std::span<const Rule> rules,
+                          std::span<const Limit> limits,
+                          std::span<const ExecRule> exec_rules) {
+  std::vector<Warning> warnings;
+  LintRules(rules, warnings);
   LintLimits(limits, warnings);
+  LintRules(exec_rules, warnings);
   return warnings;
 }
 

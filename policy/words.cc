@@ -170,6 +170,14 @@ std::string Paragraph(const Limit& limit) {
   return text + "Instead: " + AsText(limit.suggest) + ".\n";
 }
 
+std::string AboutCommands(size_t rules) {
+  if (rules == 0) return "";
+  return "\n# Commands\n\n" + std::to_string(rules) +
+         (rules == 1 ? " rule judges" : " rules judge") +
+         " commands before they run, where `txfs run` or the hook of an agent "
+         "starts them. `txfs policy explain -- COMMAND` prints the verdict.\n";
+}
+
 }  // namespace
 
 std::string_view ThingsOf(Measure measure) {
@@ -177,18 +185,17 @@ std::string_view ThingsOf(Measure measure) {
                                            : "files and directories";
 }
 
-std::string InWords(std::span<const Rule> rules,
-                    std::span<const Limit> limits) {
-  std::string text(kHead);
+std::string InWords(std::span<const Rule> rules, std::span<const Limit> limits,
+                    size_t exec_rules) {
   const auto refuses = [](const auto& rule) {
     return rule.action > Action::kAudit;
   };
+  std::string text(kHead);
   if (rules.empty() && limits.empty()) {
-    return text + "\nNo rule is in force: nothing is refused.\n";
-  }
-  if (std::ranges::none_of(rules, refuses) &&
-      std::ranges::none_of(limits, refuses)) {
-    return text + "\nNo rule refuses anything; some rules record operations.\n";
+    text += "\nNo rule is in force: nothing is refused.\n";
+  } else if (std::ranges::none_of(rules, refuses) &&
+             std::ranges::none_of(limits, refuses)) {
+    text += "\nNo rule refuses anything; some rules record operations.\n";
   }
   for (const Rule& rule : rules) {
     if (refuses(rule)) text += Paragraph(rule);
@@ -196,7 +203,7 @@ std::string InWords(std::span<const Rule> rules,
   for (const Limit& limit : limits) {
     if (refuses(limit)) text += Paragraph(limit);
   }
-  return text;
+  return text + AboutCommands(exec_rules);
 }
 
 }  // namespace txfs::policy

@@ -14,8 +14,10 @@ namespace txfs::policy {
 
 /// Describes, as Markdown, what `rules` and `limits` refuse, for the agents and
 /// users to whom they apply. Leaves out exceptions for programs and users,
-/// which would show a way around a rule.
+/// which would show a way around a rule. `exec_rules`: the number of rules
+/// about commands, which refuse nothing in the workspace.
 [[nodiscard]] std::string InWords(std::span<const Rule> rules,
-                                  std::span<const Limit> limits);
+                                  std::span<const Limit> limits,
+                                  size_t exec_rules = 0);
 
 }  // namespace txfs::policy

@@ -143,7 +143,8 @@ Result<int> RunPolicyCheck(const Context& context, const std::string& file) {
 Result<int> RunPolicyLint(const Context& context,
                           const std::optional<std::string>& file) {
   const Rules rules = TRY(RulesFor(context, file));
-  const auto warnings = policy::Lint(rules->rules(), rules->limits());
+  const auto warnings =
+      policy::Lint(rules->rules(), rules->limits(), rules->exec_rules());
   std::string text;
   for (const policy::Warning& warning : warnings) {
     text += EscapeControls(warning.place.ToString() + ": " + warning.message) +

@@ -32,6 +32,7 @@ Document RulesDocument(const std::optional<ShownRules>& rules) {
   const bool any = rules->rules != nullptr;
   document["count"] = any ? rules->rules->rules().size() : 0;
   document["limits"] = any ? rules->rules->limits().size() : 0;
+  document["commands"] = any ? rules->rules->exec_rules().size() : 0;
   document["sources"] = Document::array();
   for (const std::string& source : rules->sources) {
     document["sources"].push_back(ToUtf8(source));

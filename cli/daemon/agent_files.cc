@@ -30,7 +30,8 @@ std::string PolicyText(LivePolicy& live) {
            EscapeControls(policy.error().ToString()) + "\n";
   }
   if (*policy == nullptr) return policy::InWords({}, {});
-  return policy::InWords((*policy)->rules(), (*policy)->limits());
+  return policy::InWords((*policy)->rules(), (*policy)->limits(),
+                         (*policy)->exec_rules().size());
 }
 
 std::string StatusText(Workspace& workspace) {

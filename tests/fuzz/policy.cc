@@ -63,7 +63,8 @@ void Run(std::string_view text) {
   }
   const Policy policy(std::move(loaded->rules), loaded->hash,
                       std::move(loaded->limits), std::move(loaded->settings));
-  for (const Warning& warning : Lint(policy.rules(), policy.limits())) {
+  for (const Warning& warning :
+       Lint(policy.rules(), policy.limits(), policy.exec_rules())) {
     Demand(warning.place.line != 0, "a warning has a line");
   }
   Judge(policy, "a");

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "policy/lint.h"
 #include "policy/load.h"
+#include "policy/sources.h"
 
 namespace txfs::policy {
 namespace {
@@ -111,7 +113,8 @@ std::string Linted(const std::string& text) {
   EXPECT_TRUE(loaded) << loaded.error().ToString();
   if (!loaded) return "";
   std::string all;
-  for (const Warning& warning : Lint(loaded->rules, loaded->limits)) {
+  for (const Warning& warning :
+       Lint(loaded->rules, loaded->limits, loaded->exec_rules)) {
     all += std::to_string(warning.place.line) + ": " + warning.message + "\n";
   }
   return all;
@@ -147,6 +150,84 @@ TEST(LintTest, IsSilentWhereARuleMayDecide) {
                     "everything that it matches\n"
                   : "")
         << less;
+  }
+}
+
+/// A rule about commands; seven lines with one more.
+std::string E(const std::string& id, const std::string& more) {
+  return "[[exec]]\nid = \"" + id + "\"\nreason = \"r\"\nsuggest = \"s\"\n" +
+         more + "\n";
+}
+
+TEST(LintTest, WarnsOfRulesAboutCommands) {
+  const std::string example = "\nmatch = \"rm -r x\"";
+  const std::string narrow = E("narrow",
+                               "program = \"rm\"\nany_arg = \"-r\""
+                               "\nplace = \"workspace\"" +
+                                   example);
+  EXPECT_EQ(Linted(narrow), "");
+  EXPECT_EQ(Linted(E("bare", "program = \"rm\"")),
+            "2: rule bare has no examples: add match and not_match\n");
+  const std::string never =
+      ": rule narrow never decides: wide (p.toml:2) matches everything that it "
+      "matches\n";
+  // The same again, too.
+  for (const char* wide :
+       {"program = \"rm\"", "program = [\"rmdir\", \"rm\"]",
+        "any_arg = [\"-f\", \"-r\"]", "place = [\"workspace\", \"temp\"]",
+        "program = \"rm\"\nany_arg = \"-r\"\nplace = \"workspace\""}) {
+    const std::string first = E("wide", wide + example);
+    const auto line = 1 + std::ranges::count(first, '\n') + 1;
+    EXPECT_EQ(Linted(first + narrow), std::to_string(line) + never) << wide;
+  }
+  // What is allowed is refused all the same.
+  EXPECT_EQ(
+      Linted(E("wide", "program = \"rm\"" + example) +
+             E("narrow", "program = \"rm\"\naction = \"allow\"" + example)),
+      "8" + never);
+}
+
+TEST(LintTest, IsSilentWhereARuleAboutCommandsMayDecide) {
+  const std::string example = "\nmatch = \"rm -r x\"";
+  const std::string narrow = E("narrow", "program = \"rm\"" + example);
+  for (const char* less :
+       {"any_arg = \"-r\"", "all_args = [\"-r\", \"x\"]",
+        "place = \"workspace\"", "path = \"x\"", "subcommand = \"x\"",
+        "verb = \"x\"", "text = \"x\"", "operands = true",
+        "unless = { any_arg = \"-i\" }", "nocase = true",
+        "class = \"undoable\"", "class = \"confined\"", "action = \"ask\"",
+        "read_only = true\naction = \"allow\""}) {
+    const std::string wide =
+        E("wide", "program = \"rm\"\n" + std::string(less) + example);
+    const std::string linted = Linted(wide + narrow);
+    EXPECT_EQ(linted.find("rule narrow"), std::string::npos) << linted << less;
+  }
+  // Of what only some commands have.
+  for (const char* more :
+       {"program = \"rm\"\nreads = \"x\"", "program = \"rm\"\nfed_by = \"x\"",
+        "program = \"rm\"\nclass = \"irreversible\"\nremote = true"}) {
+    EXPECT_EQ(
+        Linted(E("wide", "program = \"rm\"\nclass = \"confined\"" + example) +
+               E("narrow", more + example))
+            .find("rule narrow"),
+        std::string::npos)
+        << more;
+  }
+  EXPECT_EQ(
+      Linted(E("wide",
+               "program = [\"rm\"]\noperand = \"last\"\n"
+               "place = \"workspace\"" +
+                   example) +
+             E("narrow", "program = \"rm\"\nplace = \"workspace\"" + example)),
+      "");
+}
+
+TEST(LintTest, FindsNothingInTheBuiltInRules) {
+  const auto rules = LoadSources({.builtin = true, .files = {}}, -1);
+  ASSERT_TRUE(rules) << rules.error().ToString();
+  for (const Warning& warning :
+       Lint((*rules)->rules(), (*rules)->limits(), (*rules)->exec_rules())) {
+    ADD_FAILURE() << warning.place.ToString() << ": " << warning.message;
   }
 }
 

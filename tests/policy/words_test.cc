@@ -10,7 +10,9 @@ namespace {
 std::string WordsOf(const std::string& text) {
   const auto loaded = Load("schema = 1\n" + text, "rules.toml");
   EXPECT_TRUE(loaded) << loaded.error().ToString();
-  return loaded ? InWords(loaded->rules, loaded->limits) : "";
+  return loaded
+             ? InWords(loaded->rules, loaded->limits, loaded->exec_rules.size())
+             : "";
 }
 
 TEST(WordsTest, TellWhatWhyAndWhatInsteadAndWhereItDoesNotHold) {
@@ -130,6 +132,23 @@ suggest = "s"
             std::string::npos);
   EXPECT_NE(WordsOf("").find("No rule is in force: nothing is refused."),
             std::string::npos);
+}
+
+TEST(WordsTest, CountRulesAboutCommands) {
+  const std::string rule = R"(
+[[exec]]
+id = "one"
+program = "rm"
+reason = "r"
+suggest = "s"
+)";
+  const std::string words = WordsOf(rule);
+  EXPECT_NE(words.find("# Commands\n\n1 rule judges commands before they run"),
+            std::string::npos)
+      << words;
+  EXPECT_NE(words.find("No rule is in force: nothing is refused."),
+            std::string::npos);
+  EXPECT_EQ(WordsOf("").find("# Commands"), std::string::npos);
 }
 
 TEST(WordsTest, TextsCannotBecomeAnythingElse) {

@@ -39,6 +39,9 @@ equal "('kept', 'deny', 'EPERM', 3, ['remove', 'chmod'], 'base')" "$(
 contains "$shown" "  types  symlink"
 contains "$(txfs -C mnt status)" " command rules of built-in, $PWD/mine.toml"
 equal "['built-in', '$PWD/mine.toml']" "$(txfs -C mnt status --json | json 'd["rules"]["sources"]')" "sources"
+equal "True True" "$(txfs -C mnt status --json | json \
+  'd["rules"]["count"] > 20, d["rules"]["commands"] > 100' | tr -d '(,)')" "numbers of rules"
+contains "$(cat mnt/.txfs/policy.md)" " rules judge commands before they run"
 # What is in force, not what the file says by now.
 cp mine.toml saved.toml
 echo broken >mine.toml
