@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "policy/ascii.h"
+
 namespace txfs::policy {
 namespace {
 
@@ -118,6 +120,40 @@ std::string_view DirectoryOf(std::string_view path) {
   return slash == std::string_view::npos ? "" : path.substr(0, slash);
 }
 
+bool AreHexDigits(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+}
+
+/// Whether `line` is one of a ref or of its log, in which two names of commits
+/// come first.
+bool IsOfRefOrLog(std::string_view line, bool is_only) {
+  for (const size_t digits : {size_t{40}, size_t{64}}) {
+    if (is_only && line.size() == digits && AreHexDigits(line)) return true;
+    const bool is_log = line.size() > 2 * digits + 1 && line[digits] == ' ' &&
+                        line[2 * digits + 1] == ' ' &&
+                        AreHexDigits(line.substr(0, digits)) &&
+                        AreHexDigits(line.substr(digits + 1, digits));
+    if (is_log) return true;
+  }
+  return false;
+}
+
+/// Whether the file is a branch that is called config, or its log. git never
+/// reads that as its configuration.
+bool IsRefOrLog(std::string_view text, std::string_view path) {
+  const std::string name = Lowered(path);
+  const bool is_configuration =
+      name.ends_with(".git/config") || name.ends_with(".git/config.worktree");
+  if (is_configuration) return false;
+  const std::vector<std::string_view> lines = LinesIn(text);
+  return !lines.empty() &&
+         std::ranges::all_of(lines, [&](std::string_view line) {
+           return IsOfRefOrLog(line, lines.size() == 1);
+         });
+}
+
 /// git writes it into the configuration of a submodule.
 bool IsWorktreeInside(const GitSetting& setting, const ContentPlace& place) {
   return setting.section == "core" && setting.subsection.empty() &&
@@ -172,6 +208,7 @@ std::vector<std::string> LinesThatMatter(ContentKind kind,
       return NewLines(LinesIn(before), LinesIn(after));
     case ContentKind::kGitConfig: {
       std::vector<std::string> lines;
+      if (IsRefOrLog(after, place.path)) return lines;
       for (const GitSetting& setting : RiskySettings(before, after)) {
         if (!IsWorktreeInside(setting, place)) {
           lines.push_back(TextOf(setting));

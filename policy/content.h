@@ -41,7 +41,7 @@ struct ContentPlace {
 
 /// A setting of a file in the format of git's configuration.
 struct GitSetting {
-  std::string section;     ///< in lower case; "": the rest cannot be read
+  std::string section;     ///< in lower case; "": not a setting
   std::string subsection;  ///< "": none
   std::string name;        ///< in lower case
   std::string value;
@@ -49,8 +49,8 @@ struct GitSetting {
   bool operator==(const GitSetting&) const = default;
 };
 
-/// The settings of `text` in their order, as git reads them. If git would
-/// reject the file, the last one has no section, and the line as its value.
+/// The settings of `text` in their order, as git reads them. A line that git
+/// does not take has no section, and the line as its value.
 [[nodiscard]] std::vector<GitSetting> ReadGitSettings(std::string_view text);
 
 /// Those of `after` that run programs, lead elsewhere, or are not known to be

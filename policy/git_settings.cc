@@ -13,7 +13,8 @@ namespace txfs::policy {
 namespace {
 
 /// Reads the format as git's config.c does. What it takes for a setting must
-/// be all that git takes for one, so it rejects what git rejects.
+/// be all that git takes for one. git goes on after some errors, so it reads
+/// on after each.
 class GitSettingReader {
  public:
   explicit GitSettingReader(std::string_view text) : text_(text) {
@@ -30,7 +31,7 @@ class GitSettingReader {
            .subsection = "",
            .name = "",
            .value = std::string(text_.substr(start, end - start))});
-      break;
+      at_ = end + 1;
     }
     return std::move(settings_);
   }
@@ -355,16 +356,6 @@ std::vector<GitSetting> RiskyIn(const std::vector<GitSetting>& settings,
   return risky;
 }
 
-/// Whether `text` begins with the name of a commit, which no configuration
-/// does.
-bool IsRefOrLog(std::string_view text) {
-  constexpr size_t kDigits = 40;
-  return text.size() > kDigits &&
-         std::ranges::all_of(text.substr(0, kDigits), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
-
 /// Whether `some` can be had from `all` by leaving some out.
 bool IsSubsequence(const std::vector<GitSetting>& some,
                    const std::vector<GitSetting>& all) {
@@ -385,8 +376,6 @@ std::vector<GitSetting> ReadGitSettings(std::string_view text) {
 
 std::vector<GitSetting> RiskySettings(std::string_view before,
                                       std::string_view after) {
-  // Branches may be called config.
-  if (IsRefOrLog(after)) return {};
   const std::vector<GitSetting> old = ReadGitSettings(before);
   const std::vector<GitSetting> risky = RiskyIn(ReadGitSettings(after), old);
   // Addresses that the former file has are harmless in it as such.

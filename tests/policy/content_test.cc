@@ -107,7 +107,34 @@ TEST(GitConfigTest, AnotherAddressOfAKnownRemoteIsHeld) {
 
 TEST(GitConfigTest, ABranchMayBeCalledConfig) {
   const std::string commit(40, 'a');
-  EXPECT_THAT(Lines(ContentKind::kGitConfig, "", commit + "\n"), IsEmpty());
+  const std::string log = commit + " " + commit + " A <a@b> 1 +0000\tx\n";
+  const auto lines = [](const std::string& text, std::string_view path) {
+    return Lines(ContentKind::kGitConfig, "", text, path);
+  };
+  EXPECT_THAT(lines(commit + "\n", ".git/refs/heads/config"), IsEmpty());
+  EXPECT_THAT(lines(std::string(64, 'a'), ".git/refs/heads/config"), IsEmpty());
+  EXPECT_THAT(lines(log + log, ".git/logs/refs/heads/config"), IsEmpty());
+}
+
+TEST(GitConfigTest, WhatBeginsLikeABranchIsRead) {
+  const std::string commit(40, 'a');
+  constexpr std::string_view kEvil = "[core]\n fsmonitor = evil\n";
+  for (const std::string& first : {commit + "a", commit, commit + " x"}) {
+    for (const std::string_view path :
+         {".git/config", "x.git/config", ".git/modules/lib/config",
+          ".git/refs/heads/config"}) {
+      EXPECT_THAT(Lines(ContentKind::kGitConfig, "",
+                        first + "\n" + std::string(kEvil), path),
+                  ElementsAre(first, "core.fsmonitor = evil"))
+          << path;
+    }
+  }
+  EXPECT_THAT(Lines(ContentKind::kGitConfig, "", commit + "\n"),
+              ElementsAre(commit));
+  // The same first line in the base hides nothing.
+  EXPECT_THAT(
+      Lines(ContentKind::kGitConfig, "bad\n", "bad\n" + std::string(kEvil)),
+      ElementsAre("core.fsmonitor = evil"));
 }
 
 TEST(GitFileTest, LeadsOnlyToTheOwnRepository) {
