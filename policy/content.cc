@@ -10,8 +10,8 @@
 namespace txfs::policy {
 namespace {
 
-constexpr std::array<std::string_view, 4> kContentKinds{
-    "any", "git-config", "git-file", "python-path"};
+constexpr std::array<std::string_view, 5> kContentKinds{
+    "any", "git-config", "git-file", "git-bare", "python-path"};
 
 std::vector<std::string_view> LinesIn(std::string_view text) {
   std::vector<std::string_view> lines;
@@ -68,34 +68,43 @@ std::vector<std::string_view> ImportLines(std::string_view text) {
   return lines;
 }
 
+/// The names in `path`, without ".".
+std::vector<std::string_view> NamesIn(std::string_view path) {
+  std::vector<std::string_view> names;
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string_view name = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (!name.empty() && name != ".") names.push_back(name);
+  }
+  return names;
+}
+
 /// `path` from the directory `directory` of the workspace, without "." and
-/// ".."; none: outside.
+/// ".."; none: outside, or not known: a name before ".." may be a symbolic
+/// link.
 std::optional<std::string> InWorkspace(std::string_view directory,
                                        std::string_view path,
                                        std::string_view workspace) {
-  std::string whole;
+  std::vector<std::string_view> names;
+  std::string_view rest = path;
   if (path.starts_with('/')) {
     const bool is_below = path.starts_with(workspace) &&
                           path.substr(workspace.size()).starts_with('/');
     if (!is_below) return std::nullopt;
-    whole = path.substr(workspace.size());
+    rest.remove_prefix(workspace.size());
   } else {
-    whole = std::string(directory) + "/" + std::string(path);
+    names = NamesIn(directory);
   }
-  std::vector<std::string_view> names;
-  std::string_view rest = whole;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('/'), rest.size());
-    const std::string_view name = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (name.empty() || name == ".") continue;
+  bool has_name = path.starts_with('/');
+  for (const std::string_view name : NamesIn(rest)) {
     if (name != "..") {
+      has_name = true;
       names.push_back(name);
-    } else if (names.empty()) {
-      return std::nullopt;
-    } else {
-      names.pop_back();
+      continue;
     }
+    if (has_name || names.empty()) return std::nullopt;
+    names.pop_back();
   }
   std::string normal;
   for (const std::string_view name : names) {
@@ -106,13 +115,18 @@ std::optional<std::string> InWorkspace(std::string_view directory,
 
 /// The rules hold links, settings and hooks in these directories, so that a
 /// file that leads there leads to nothing that was not looked at. In branches
-/// and logs they hold no hooks.
+/// and logs they hold no hooks, in any case of letters, and below worktrees
+/// only those of the worktrees themselves.
 bool IsOwnRepository(const std::string& path) {
-  const std::string whole = path + "/";
-  const bool is_apart = whole.find("/refs/") != std::string::npos ||
-                        whole.find("/logs/") != std::string::npos;
-  return path == ".git" || (!is_apart && (path.starts_with(".git/modules/") ||
-                                          path.starts_with(".git/worktrees/")));
+  constexpr std::string_view kWorktrees = ".git/worktrees/";
+  if (path == ".git") return true;
+  if (path.starts_with(kWorktrees)) {
+    return path.find('/', kWorktrees.size()) == std::string::npos;
+  }
+  const std::string whole = Lowered(path) + "/";
+  return path.starts_with(".git/modules/") &&
+         whole.find("/refs/") == std::string::npos &&
+         whole.find("/logs/") == std::string::npos;
 }
 
 std::string_view DirectoryOf(std::string_view path) {
@@ -162,19 +176,20 @@ bool IsWorktreeInside(const GitSetting& setting, const ContentPlace& place) {
              .has_value();
 }
 
+/// Reads the file as git does: all to its end, but for line ends there.
 std::vector<std::string> WhereGitFileLeads(std::string_view after,
                                            const ContentPlace& place) {
-  constexpr std::string_view kKey = "gitdir:";
+  constexpr std::string_view kKey = "gitdir: ";
   std::string_view target = after;
   if (target.starts_with(kKey)) target.remove_prefix(kKey.size());
-  const size_t first = target.find_first_not_of(" \t");
-  target.remove_prefix(std::min(first, target.size()));
   while (target.ends_with('\n') || target.ends_with('\r')) {
     target.remove_suffix(1);
   }
+  const bool is_line = std::ranges::none_of(
+      target, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
   const auto inside =
       InWorkspace(DirectoryOf(place.path), target, place.workspace);
-  if (inside && IsOwnRepository(*inside)) return {};
+  if (is_line && inside && IsOwnRepository(*inside)) return {};
   std::vector<std::string> lines;
   for (const std::string_view line : LinesIn(after)) lines.emplace_back(line);
   return lines;
@@ -213,6 +228,14 @@ std::vector<std::string> LinesThatMatter(ContentKind kind,
         if (!IsWorktreeInside(setting, place)) {
           lines.push_back(TextOf(setting));
         }
+      }
+      return lines;
+    }
+    case ContentKind::kGitBare: {
+      // Also a place of files, in which git would run the hooks.
+      std::vector<std::string> lines;
+      for (const GitSetting& setting : RiskySettings(before, after)) {
+        lines.push_back(TextOf(setting));
       }
       return lines;
     }

@@ -18,6 +18,9 @@ enum class ContentKind : uint8_t {
   /// A file `.git` or `commondir` that leads out of the workspace's own
   /// repository.
   kGitFile,
+  /// The same settings as kGitConfig in a directory that has a HEAD: git takes
+  /// it for a repository.
+  kGitBare,
   /// Lines of a `*.pth` file that Python runs when it starts.
   kPythonPath,
 };

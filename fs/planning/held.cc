@@ -307,6 +307,9 @@ class HeldFinder {
   Result<bool> AddLines(const NetChange& change, const Rule& rule,
                         HeldChange& held) {
     const ChangeSide& after = *change.after;
+    if (rule.content == ContentKind::kGitBare) {
+      return AddBareLines(change, rule, held);
+    }
     if (after.attr.type == FileType::kSymlink) {
       held.lines.push_back("-> " + Shortened(after.symlink));
       return true;
@@ -324,25 +327,83 @@ class HeldFinder {
     // Of what is not listed anyway no lines are needed.
     if (is_any && held_.size() >= kMaxHeld) return true;
     const std::string text = TRY(ReadText(after));
-    const bool has_before = change.before &&
-                            change.before->attr.type == FileType::kRegular &&
-                            change.before->attr.size <= kMaxLookedAt;
     // What is moved is new at its place, but for what it does there itself.
     const bool is_new_here = is_any && (change.kind == ChangeKind::kRenamed ||
                                         change.kind == ChangeKind::kAdded);
     std::string before;
-    if (has_before && !is_new_here) before = TRY(ReadText(*change.before));
+    if (!is_new_here) before = TRY(ReadIfSmall(change.before));
     if (is_any && text.find('\0') != std::string::npos) return true;
-    const std::vector<std::string> lines =
-        policy::LinesThatMatter(rule.content, before, text,
-                                {.path = change.path, .workspace = workspace_});
-    if (!is_any && lines.empty()) return false;
+    return SetLines(rule, change.path, before, text, held) || is_any;
+  }
+
+  /// A directory becomes a repository by its HEAD, which may come before or
+  /// after the settings, and after the file that leads to others.
+  Result<bool> AddBareLines(const NetChange& change, const Rule& rule,
+                            HeldChange& held) {
+    const std::string_view name = BaseName(change.path);
+    const std::string parent(ParentPath(change.path));
+    const std::string old = change.before ? change.before->base_path : "";
+    const bool was_repository =
+        !old.empty() && BaseHas(JoinPath(ParentPath(old), "HEAD"));
+    if (name == "HEAD") {
+      if (was_repository) return false;
+      // One that is changed is a change of its own.
+      if (BaseHas(JoinPath(parent, "commondir"))) return true;
+      return AddBaseSettings(JoinPath(parent, "config"), rule, held);
+    }
+    const bool is_repository = was_repository ||
+                               shown_.contains(JoinPath(parent, "HEAD")) ||
+                               BaseHas(JoinPath(parent, "HEAD"));
+    if (!is_repository) return false;
+    const FileType type = change.after->attr.type;
+    if (type == FileType::kSymlink) {
+      held.lines.push_back("-> " + Shortened(change.after->symlink));
+    }
+    if (name != "config" || type != FileType::kRegular) {
+      return type != FileType::kDirectory;
+    }
+    const std::string after = TRY(ReadIfSmall(change.after));
+    const std::string before =
+        was_repository ? TRY(ReadIfSmall(change.before)) : std::string();
+    const bool is_large = change.after->attr.size > kMaxLookedAt;
+    return SetLines(rule, change.path, before, after, held) || is_large;
+  }
+
+  /// What the base has as `path` is new as settings.
+  Result<bool> AddBaseSettings(const std::string& path, const Rule& rule,
+                               HeldChange& held) {
+    auto object = FindObject(frozen_.base, path);
+    if (!object || !*object) return false;
+    const ChangeSide side = SideOf(std::move(**object));
+    if (side.attr.type != FileType::kRegular) {
+      return side.attr.type == FileType::kSymlink;
+    }
+    return SetLines(rule, path, "", TRY(ReadIfSmall(side)), held);
+  }
+
+  [[nodiscard]] bool BaseHas(const std::string& path) const {
+    return frozen_.base.Stat(path).has_value();
+  }
+
+  Result<std::string> ReadIfSmall(const std::optional<ChangeSide>& side) {
+    const bool is_read = side && side->attr.type == FileType::kRegular &&
+                         side->attr.size <= kMaxLookedAt;
+    return is_read ? ReadText(*side) : std::string();
+  }
+
+  /// False: no line of `after` matters to `rule`.
+  bool SetLines(const Rule& rule, const std::string& path,
+                const std::string& before, const std::string& after,
+                HeldChange& held) {
+    const std::vector<std::string> lines = policy::LinesThatMatter(
+        rule.content, before, after, {.path = path, .workspace = workspace_});
+    const size_t all = lines.size();
     for (const std::string& line : lines) {
       if (held.lines.size() == kMaxHeldLines) break;
       held.lines.push_back(Shortened(line));
     }
-    held.more_lines = lines.size() - held.lines.size();
-    return true;
+    held.more_lines = all - held.lines.size();
+    return all != 0;
   }
 
   /// Whether the base has the directory that `path` is in. A whole new

@@ -157,6 +157,33 @@ TEST(GitFileTest, LeadsOnlyToTheOwnRepository) {
   }
 }
 
+TEST(GitFileTest, WhatIsNotSureIsHeld) {
+  using std::string_view_literals::operator""sv;
+  const auto leads = [](std::string_view text, std::string_view path) {
+    return Lines(ContentKind::kGitFile, "", text, path).empty();
+  };
+  EXPECT_TRUE(leads("gitdir: ../../.git/modules/a/b\n", "x/lib/.git"));
+  for (const std::string_view text :
+       {"gitdir: ../evil\0/../.git/modules/x\n"sv,
+        "gitdir: ../.git/modules/x\0\n"sv, "gitdir: ../.git/modules/x\ny\n"sv,
+        "gitdir: ../link/../.git/modules/x\n"sv,
+        "gitdir: /home/u/ws/link/../.git/modules/x\n"sv,
+        "gitdir: ../.git/modules/x/Refs/Heads/m\n"sv,
+        "gitdir: ../.git/modules/x/LOGS/m\n"sv,
+        "gitdir: ../.git/worktrees/a/b\n"sv, "gitdir: ../.git/worktrees\n"sv,
+        "gitdir: ../.GIT\n"sv}) {
+    EXPECT_FALSE(leads(text, "lib/.git")) << text;
+  }
+}
+
+TEST(GitBareTest, HoldsSettingsAndPlaces) {
+  EXPECT_THAT(Lines(ContentKind::kGitBare, "", kInit, "docs/config"),
+              IsEmpty());
+  EXPECT_THAT(Lines(ContentKind::kGitBare, "", "[core]\n worktree = .\n",
+                    "docs/config"),
+              ElementsAre("core.worktree = ."));
+}
+
 TEST(PythonPathTest, OnlyLinesThatPythonRunsMatter) {
   const auto lines = [](std::string_view before, std::string_view after) {
     return Lines(ContentKind::kPythonPath, before, after, "x.pth");

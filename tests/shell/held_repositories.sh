@@ -1,0 +1,84 @@
+#!/bin/sh
+# Whatever leads git to settings or hooks that nobody looked at is held.
+. "$TXFS_SOURCE_DIR/tests/shell/common"
+needs_fuse
+needs python3 git
+
+export GIT_CONFIG_GLOBAL=/dev/null
+mkdir ws mnt
+git init -q --template= ws
+txfs mount ws mnt
+
+# held: what a commit would hold, as RULE:PATH.
+held() {
+  txfs -C mnt commit --dry-run --json 2>/dev/null | json '" ".join(
+    sorted(x["rule"] + ":" + x["path"] for x in d["held"]))'
+}
+# repository DIRECTORY: without settings.
+repository() {
+  mkdir -p "$1/refs/heads" "$1/objects"
+  echo 'ref: refs/heads/main' >"$1/HEAD"
+}
+evil='[core]
+	worktree = .
+	fsmonitor = evil'
+
+# A configuration that begins like a branch.
+{
+  echo abcdefabcdefabcdefabcdefabcdefabcdefabcdefab
+  cat ws/.git/config
+  echo "$evil"
+} >config
+cat config >mnt/.git/config
+equal "txfs-git-config:.git/config" "$(held)" "a configuration like a branch"
+contains "$(txfs -C mnt diff --held 2>&1)" "    core.fsmonitor = evil"
+txfs -C mnt discard >/dev/null
+
+# A repository without the name.
+repository mnt/docs
+printf '[core]\n\trepositoryformatversion = 0\n\tbare = true\n' >mnt/docs/config
+echo x >mnt/config
+ln -s x mnt/docs/refs/config
+equal "" "$(held)" "a repository without programs"
+echo "$evil" >mnt/docs/config
+equal "txfs-git-bare:docs/config" "$(held)" "a bare repository"
+rm mnt/docs/HEAD
+equal "" "$(held)" "settings beside no HEAD"
+txfs -C mnt commit >/dev/null
+repository mnt/docs
+equal "txfs-git-bare:docs/HEAD" "$(held)" "a HEAD beside settings"
+contains "$(txfs -C mnt diff --held 2>&1)" "    core.fsmonitor = evil"
+rm mnt/docs/HEAD
+mv mnt/docs mnt/moved
+repository mnt/moved
+equal "txfs-git-bare:moved/config" "$(held)" "a HEAD in a moved directory"
+txfs -C mnt discard >/dev/null
+
+# Files that lead elsewhere.
+repository mnt/shared
+echo ../docs >mnt/shared/commondir
+mkdir -p mnt/nested/.git mnt/file mnt/deep mnt/.git/worktrees/a/b
+echo ../../docs >mnt/nested/.git/commondir
+printf 'gitdir: ../docs\0/../.git/modules/x\n' >mnt/file/.git
+echo 'gitdir: ../.git/worktrees/a/b' >mnt/deep/.git
+echo ../../../../docs >mnt/.git/worktrees/a/b/commondir
+equal "txfs-git-bare:shared/commondir txfs-git-file:.git/worktrees/a/b/commondir txfs-git-file:deep/.git\
+ txfs-git-file:file/.git txfs-git-file:nested/.git/commondir" "$(held)" "files that lead elsewhere"
+txfs -C mnt discard >/dev/null
+
+# git's own.
+(
+  cd mnt
+  git config user.name A
+  git config user.email a@example.org
+  git commit -q --allow-empty -m one
+  git branch config
+  git init -q --template= lib
+)
+txfs umount mnt
+txfs -C ws commit >/dev/null
+git -C ws worktree add -q tree
+txfs mount ws mnt
+echo x >mnt/tree/x
+equal "" "$(held)" "git's own files"
+txfs umount mnt
