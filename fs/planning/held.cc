@@ -461,8 +461,10 @@ class HeldFinder {
   }
 
   Status JudgeMoved(const BaseEntry& entry, const Moved& moved) {
-    // Where something else is in its place, that is a change of its own.
+    // Where something else is in its place, that is a change of its own. If it
+    // is not accepted, the base also keeps what is there.
     const bool is_replaced = shown_.contains(moved.from);
+    if (is_replaced && open_.contains(moved.from)) has_open_ = true;
     NetChange change{
         .kind = is_replaced ? ChangeKind::kAdded : ChangeKind::kRenamed,
         .path = moved.to,
