@@ -48,6 +48,7 @@ Document CommitDocument(const CommitReply& reply) {
   document["conflicts"] = ConflictDocuments(reply.report.conflicts);
   document["limits"] = LimitDocuments(reply.report.limits);
   document["held"] = HeldDocuments(reply.report.held);
+  document["held_more"] = HeldRestDocuments(reply.report.held);
   document["held_left"] = reply.report.held.left;
   document["resolved"] = ConflictDocuments(reply.report.resolved);
   document["withheld"] = Sentences(reply.report.withheld);
@@ -227,6 +228,7 @@ Document PlanDocument(const PlanReport& plan) {
   document["conflicts"] = ConflictDocuments(plan.conflicts);
   document["limits"] = LimitDocuments(plan.limits);
   document["held"] = HeldDocuments(plan.held);
+  document["held_more"] = HeldRestDocuments(plan.held);
   document["held_left"] = plan.held.left;
   document["withheld"] = Sentences(plan.withheld);
   return document;

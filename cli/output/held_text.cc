@@ -11,9 +11,17 @@ namespace {
 uint64_t OpenCount(const HeldReport& held) {
   const auto open =
       std::ranges::count(held.changes, false, &HeldChange::accepted);
-  // What is not in the list comes after it: it is open if all of the list is.
-  const bool all = open == std::ssize(held.changes);
-  return static_cast<uint64_t>(open) + (all ? held.more : 0);
+  uint64_t count = static_cast<uint64_t>(open);
+  for (const HeldRest& rest : held.more) count += rest.open;
+  return count;
+}
+
+uint64_t AcceptedCount(const HeldReport& held) {
+  const auto accepted =
+      std::ranges::count(held.changes, true, &HeldChange::accepted);
+  uint64_t count = static_cast<uint64_t>(accepted);
+  for (const HeldRest& rest : held.more) count += rest.accepted;
+  return count;
 }
 
 std::string TextOfHeld(const HeldChange& held) {
@@ -46,8 +54,10 @@ void SayHeld(const HeldReport& held, HeldLines lines) {
     Say(TextOfHeld(each));
     if (lines == HeldLines::kShown) SayLines(each);
   }
-  if (held.more != 0) {
-    Say("held: " + Count(held.more, "more change") + " of the same kind");
+  for (const HeldRest& rest : held.more) {
+    if (rest.open == 0) continue;
+    Say("held: " + Count(rest.open, "more change") + " (" +
+        EscapeControls(rest.rule) + ")");
   }
 }
 
@@ -57,11 +67,8 @@ void SayHeldOutcome(const HeldReport& held) {
     Say("note: " + HeldCount(held) +
         " and in the transaction; `txfs diff --held` shows what that is");
   }
-  const auto accepted =
-      std::ranges::count(held.changes, true, &HeldChange::accepted);
-  if (accepted != 0) {
-    Say("note: accepted " + Count(static_cast<uint64_t>(accepted), "change") +
-        " that rules hold");
+  if (const uint64_t accepted = AcceptedCount(held); accepted != 0) {
+    Say("note: accepted " + Count(accepted, "change") + " that rules hold");
   }
 }
 
@@ -82,6 +89,18 @@ Document HeldDocuments(const HeldReport& held) {
     }
     item["more_lines"] = each.more_lines;
     item["accepted"] = each.accepted;
+    documents.push_back(std::move(item));
+  }
+  return documents;
+}
+
+Document HeldRestDocuments(const HeldReport& held) {
+  Document documents = Document::array();
+  for (const HeldRest& rest : held.more) {
+    Document item;
+    item["rule"] = ToUtf8(rest.rule);
+    item["open"] = rest.open;
+    item["accepted"] = rest.accepted;
     documents.push_back(std::move(item));
   }
   return documents;

@@ -17,5 +17,7 @@ void SayHeld(const HeldReport& held, HeldLines lines = HeldLines::kShown);
 void SayHeldOutcome(const HeldReport& held);
 /// An array of objects with path, change, rule, reason, lines, accepted, ...
 [[nodiscard]] Document HeldDocuments(const HeldReport& held);
+/// Of those that are not in that array: objects with rule, open, accepted.
+[[nodiscard]] Document HeldRestDocuments(const HeldReport& held);
 
 }  // namespace txfs::cli

@@ -128,7 +128,8 @@ Result<PlanReport> Client::Plan(const PlanRequest& request) {
                          {"paths", EncodeList(request.paths)},
                          {"accepted", EncodeList(request.accepted)},
                          {"accepted_paths", EncodeList(request.accepted_paths)},
-                         {"without_held", request.without_held}}));
+                         {"without_held", request.without_held},
+                         {"all_held", request.all_held}}));
   return PlanReportFromJson(GetMember(reply.header, "report"));
 }
 

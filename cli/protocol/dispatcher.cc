@@ -253,7 +253,8 @@ Status Dispatcher::AnswerPlan(const Json& request, const FrameSink& sink) {
       .paths = DecodeList(GetMember(request, "paths")),
       .accepted = DecodeList(GetMember(request, "accepted")),
       .accepted_paths = DecodeList(GetMember(request, "accepted_paths")),
-      .without_held = GetBool(request, "without_held")};
+      .without_held = GetBool(request, "without_held"),
+      .all_held = GetBool(request, "all_held")};
   Frame frame;
   frame.header["report"] = ToJson(TRY(workspace_.PlanOnly(plan)));
   return sink(frame);

@@ -417,9 +417,15 @@ Json ToJson(const HeldChange& held) {
           {"accepted", held.accepted}};
 }
 
+Json ToJson(const HeldRest& rest) {
+  return {{"rule", EncodeBytes(rest.rule)},
+          {"open", rest.open},
+          {"accepted", rest.accepted}};
+}
+
 Json ToJson(const HeldReport& held) {
   return {{"changes", ArrayOf(held.changes)},
-          {"more", held.more},
+          {"more", ArrayOf(held.more)},
           {"left", held.left}};
 }
 
@@ -441,7 +447,11 @@ HeldReport HeldFromJson(const Json& object) {
                               .more_lines = GetUint(each, "more_lines"),
                               .accepted = GetBool(each, "accepted")});
   }
-  report.more = GetUint(held, "more");
+  for (const Json& each : GetMember(held, "more")) {
+    report.more.push_back({.rule = GetBytes(each, "rule"),
+                           .open = GetUint(each, "open"),
+                           .accepted = GetUint(each, "accepted")});
+  }
   report.left = GetBool(held, "left");
   return report;
 }

@@ -19,6 +19,7 @@ Json ToJson(const WorkspaceStatus& status);
 Json ToJson(const Conflict& conflict);
 Json ToJson(const LimitExcess& limit);
 Json ToJson(const HeldChange& held);
+Json ToJson(const HeldRest& rest);
 Json ToJson(const HeldReport& held);
 Json ToJson(const CommitReport& report);
 Json ToJson(const PlanReport& report);

@@ -112,6 +112,7 @@ Document ToDocument(const RunReport& report) {
   }
   document["conflicts"] = std::move(conflicts);
   document["held"] = HeldDocuments(report.held);
+  document["held_more"] = HeldRestDocuments(report.held);
   Document denied = Document::object();
   for (const RuleCount& rule : report.denied) denied[rule.rule] = rule.count;
   document["denied"] = std::move(denied);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include "fs/veto/policy_check.h"
 #include "journal/support/bytes.h"
 #include "journal/support/file.h"
+#include "policy/ascii.h"
 #include "policy/policy.h"
 
 namespace txfs {
@@ -27,10 +29,17 @@ using policy::Event;
 using policy::Layer;
 using policy::Rule;
 
-/// Bounds of a report: what an agent makes must not fill a reply.
-constexpr size_t kMaxHeld = 500;
+/// Bounds of a report: what an agent makes must neither fill a reply nor hide
+/// what another rule holds.
+constexpr size_t kMaxOfRule = 50;
+constexpr size_t kMaxWhole = 100'000;
 constexpr size_t kMaxHeldLines = 5;
 constexpr size_t kMaxHeldLine = 160;
+/// Of files that no patch has, in a whole report.
+constexpr size_t kMaxWholeLines = 2000;
+constexpr size_t kMaxWholeLine = 4096;
+/// So many blanks may stand in a line.
+constexpr size_t kMaxBlanks = 16;
 /// Content that is looked at.
 constexpr uint64_t kMaxLookedAt = uint64_t{1} << 20;
 
@@ -157,16 +166,46 @@ std::string OctalMode(uint32_t mode) {
   return text;
 }
 
-/// A line as it is reported: the end of a long one is not looked at.
-std::string Shortened(std::string_view line) {
+/// Blanks must not push the rest of a line out of sight.
+std::string WithoutLongBlanks(std::string_view line) {
   constexpr std::string_view kBlanks = " \t\r";
-  while (!line.empty() && kBlanks.contains(line.back())) line.remove_suffix(1);
-  if (line.size() <= kMaxHeldLine) return std::string(line);
-  size_t cut = kMaxHeldLine;
-  while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0) == 0x80) {
+  std::string text;
+  while (!line.empty()) {
+    const size_t end = std::min(line.find_first_of(kBlanks), line.size());
+    text += line.substr(0, end);
+    line.remove_prefix(end);
+    const size_t blanks =
+        std::min(line.find_first_not_of(kBlanks), line.size());
+    if (blanks > kMaxBlanks && blanks < line.size()) {
+      text += " [" + std::to_string(blanks) + " blanks] ";
+    } else if (blanks < line.size()) {
+      text += line.substr(0, blanks);
+    }
+    line.remove_prefix(blanks);
+  }
+  return text;
+}
+
+/// A line as it is reported: the end of a long one is not looked at.
+std::string Shortened(std::string_view line, size_t max = kMaxHeldLine) {
+  std::string text = WithoutLongBlanks(line);
+  if (text.size() <= max) return text;
+  size_t cut = max;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) {
     --cut;
   }
-  return std::string(line.substr(0, cut)) + "...";
+  text.resize(cut);
+  return text + "...";
+}
+
+/// Whether no patch has the file.
+bool IsBelowGit(std::string_view path) {
+  const std::string whole = "/" + policy::Lowered(path) + "/";
+  return whole.contains("/.git/");
+}
+
+std::string SizeText(uint64_t bytes) {
+  return std::to_string(bytes) + " bytes";
 }
 
 class HeldFinder {
@@ -286,6 +325,7 @@ class HeldFinder {
                     .reason = rule.reason,
                     .suggest = rule.suggest};
     if (change.old_path != event.path) held.old_path = change.old_path;
+    held.accepted = IsAccepted(held);
     const bool gets_content =
         event.effect == Effect::kMake || event.effect == Effect::kContent;
     if (gets_content) {
@@ -321,18 +361,23 @@ class HeldFinder {
       return false;
     }
     if (after.attr.size > kMaxLookedAt) {
+      held.lines.push_back("(" + SizeText(after.attr.size) +
+                           ": too large to be shown)");
       return rule.content != ContentKind::kPythonPath ||
              IsInSitePackages(change.path);
     }
     // Of what is not listed anyway no lines are needed.
-    if (is_any && held_.size() >= kMaxHeld) return true;
+    if (is_any && counts_[{rule.id, held.accepted}] >= kMaxOfRule) return true;
     const std::string text = TRY(ReadText(after));
     // What is moved is new at its place, but for what it does there itself.
     const bool is_new_here = is_any && (change.kind == ChangeKind::kRenamed ||
                                         change.kind == ChangeKind::kAdded);
     std::string before;
     if (!is_new_here) before = TRY(ReadIfSmall(change.before));
-    if (is_any && text.find('\0') != std::string::npos) return true;
+    if (is_any && text.find('\0') != std::string::npos) {
+      held.lines.push_back("(" + SizeText(text.size()) + ", no text)");
+      return true;
+    }
     return SetLines(rule, change.path, before, text, held) || is_any;
   }
 
@@ -398,9 +443,13 @@ class HeldFinder {
     const std::vector<std::string> lines = policy::LinesThatMatter(
         rule.content, before, after, {.path = path, .workspace = workspace_});
     const size_t all = lines.size();
+    const bool is_whole = query_.whole && IsBelowGit(path);
     for (const std::string& line : lines) {
-      if (held.lines.size() == kMaxHeldLines) break;
-      held.lines.push_back(Shortened(line));
+      if (held.lines.size() == (is_whole ? kMaxWholeLines : kMaxHeldLines)) {
+        break;
+      }
+      held.lines.push_back(
+          Shortened(line, is_whole ? kMaxWholeLine : kMaxHeldLine));
     }
     held.more_lines = all - held.lines.size();
     return all != 0;
@@ -487,13 +536,15 @@ class HeldFinder {
     return Judge(change, net);
   }
 
-  void Add(HeldChange held) {
+  [[nodiscard]] bool IsAccepted(const HeldChange& held) const {
     const auto is_in = [&](const std::string& root) {
       return IsAtOrBelow(held.path, root);
     };
-    held.accepted =
-        std::ranges::find(query_.rules, held.rule) != query_.rules.end() ||
-        std::ranges::any_of(query_.paths, is_in);
+    return std::ranges::find(query_.rules, held.rule) != query_.rules.end() ||
+           std::ranges::any_of(query_.paths, is_in);
+  }
+
+  void Add(HeldChange held) {
     if (!held.accepted) {
       has_open_ = true;
       open_.insert(held.path);
@@ -501,6 +552,7 @@ class HeldFinder {
     }
     // A file that was changed in a moved directory comes by both.
     const bool is_new = known_.emplace(held.path, held.rule).second;
+    if (is_new) ++counts_[{held.rule, held.accepted}];
     if (is_new) held_.push_back(std::move(held));
   }
 
@@ -511,6 +563,7 @@ class HeldFinder {
   std::vector<HeldChange> held_;
   std::set<std::string> shown_;  ///< paths at which the change has an object
   std::set<std::pair<std::string, std::string>> known_;  ///< path, rule
+  std::map<std::pair<std::string, bool>, size_t> counts_;  ///< rule, accepted
   std::set<std::string> open_;
   bool has_open_ = false;  ///< something was held since this was reset
 };
@@ -527,6 +580,23 @@ Status CheckAcceptedPaths(const std::vector<HeldChange>& held,
                 "`txfs diff --held` shows what is held");
   }
   return {};
+}
+
+/// Takes out all but the first of each rule, and counts them.
+void Shorten(HeldReport& report, bool whole) {
+  std::map<std::string, size_t> listed;
+  std::map<std::string, HeldRest> rest;
+  size_t all = 0;
+  std::erase_if(report.changes, [&](const HeldChange& each) {
+    const bool is_listed =
+        whole ? ++all <= kMaxWhole : ++listed[each.rule] <= kMaxOfRule;
+    if (is_listed) return false;
+    HeldRest& of_rule = rest[each.rule];
+    of_rule.rule = each.rule;
+    ++(each.accepted ? of_rule.accepted : of_rule.open);
+    return true;
+  });
+  for (auto& [rule, of_rule] : rest) report.more.push_back(std::move(of_rule));
 }
 
 }  // namespace
@@ -550,11 +620,8 @@ Result<HeldReport> FindHeld(Frozen& frozen, const Selection* selection,
   std::ranges::stable_sort(held, {}, [](const HeldChange& each) {
     return std::tie(each.accepted, each.path);
   });
-  if (held.size() > kMaxHeld) {
-    report.more = held.size() - kMaxHeld;
-    held.resize(kMaxHeld);
-  }
   report.changes = std::move(held);
+  Shorten(report, query.whole);
   return report;
 }
 

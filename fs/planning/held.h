@@ -24,10 +24,17 @@ struct HeldChange {
   bool accepted = false;    ///< by the user (`--accept`)
 };
 
-/// What a commit holds.
+/// Held changes that a report does not list.
+struct HeldRest {
+  std::string rule;       ///< id
+  uint64_t open = 0;      ///< that are not accepted
+  uint64_t accepted = 0;  ///< by the user
+};
+
+/// What a commit holds: the first changes of each rule.
 struct HeldReport {
   std::vector<HeldChange> changes;  ///< by path; those that stop it first
-  uint64_t more = 0;                ///< that are not in `changes`
+  std::vector<HeldRest> more = {};  ///< that are not in `changes`, by rule
   bool left = false;  ///< the commit leaves them in the transaction
 
   [[nodiscard]] bool any() const { return !changes.empty(); }
@@ -42,6 +49,8 @@ struct HeldQuery {
   const std::vector<std::string>& rules;  ///< ids of accepted rules or limits
   /// What is at or below these paths is accepted.
   const std::vector<std::string>& paths;
+  /// The report has all, and of what no patch shows all lines that matter.
+  bool whole = false;
 };
 
 /// The changes of `selection` (null: everything) that rules at the commit hold,

@@ -72,6 +72,7 @@ struct PlanRequest {
   std::vector<std::string> accepted = {};
   std::vector<std::string> accepted_paths = {};
   bool without_held = false;
+  bool all_held = false;  ///< HeldQuery::whole
 };
 
 struct CommitReport {

@@ -491,7 +491,8 @@ Result<PlanReport> StoredWorkspace::PlanOnly(const PlanRequest& request) {
                       ? TRY(LeaveHeld(frozen, asked, selection))
                       : TRY(FindHeld(frozen, selection ? &*selection : nullptr,
                                      {.rules = asked.accepted,
-                                      .paths = asked.accepted_paths}));
+                                      .paths = asked.accepted_paths,
+                                      .whole = request.all_held}));
     if (selection) {
       report.changes = CountChanges(changes, PathsOf(frozen, *selection));
     }

@@ -443,7 +443,7 @@ TEST_F(ControlTest, ACommitTellsWhatIsHeld) {
                                    .lines = {"line\xFF", ""},
                                    .more_lines = 7,
                                    .accepted = false}},
-                      .more = 3,
+                      .more = {{.rule = "r", .open = 3, .accepted = 1}},
                       .left = true};
   workspace_->plan.held = workspace_->held;
   Client client = Connect();
@@ -465,7 +465,10 @@ TEST_F(ControlTest, ACommitTellsWhatIsHeld) {
               (std::vector<std::string>{"line\xFF", ""}));
     EXPECT_EQ(held.changes[0].more_lines, 7U);
     EXPECT_FALSE(held.changes[0].accepted);
-    EXPECT_EQ(held.more, 3U);
+    ASSERT_EQ(held.more.size(), 1U);
+    EXPECT_EQ(held.more[0].rule, "r");
+    EXPECT_EQ(held.more[0].open, 3U);
+    EXPECT_EQ(held.more[0].accepted, 1U);
     EXPECT_FALSE(held.stops()) << "they are left";
   }
 }
