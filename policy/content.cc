@@ -242,6 +242,9 @@ std::vector<std::string> LinesThatMatter(ContentKind kind,
     case ContentKind::kGitFile:
       return WhereGitFileLeads(after, place);
     case ContentKind::kPythonPath:
+      if (Lowered(place.path).ends_with(".py")) {
+        return NewLines(LinesIn(before), LinesIn(after));
+      }
       return NewLines(ImportLines(before), ImportLines(after));
   }
   return {};

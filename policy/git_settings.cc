@@ -215,7 +215,7 @@ constexpr std::array kHarmlessSections = std::to_array<HarmlessSection>({
      " merge rebase description vscode-merge-base github-pr-owner-number "
      "gh-merge-base "},
     {"branch", false, " autosetupmerge autosetuprebase sort "},
-    {"user", false, " name email useconfigonly "},
+    {"user", false, " name email useconfigonly signingkey "},
     {"author", false, " name email "},
     {"committer", false, " name email "},
     {"submodule", true,
@@ -276,23 +276,36 @@ constexpr std::array kHarmlessSections = std::to_array<HarmlessSection>({
 });
 
 /// An address that git does not give to a program other than its own, and that
-/// is no option.
+/// is no option. Colons in brackets are those of an address of IPv6.
 bool IsPlainAddress(std::string_view address) {
-  return !address.starts_with('-') &&
-         address.find("::") == std::string_view::npos;
+  if (address.starts_with('-')) return false;
+  const size_t colons = address.find("::");
+  if (colons == std::string_view::npos) return true;
+  const size_t bracket = address.find('[');
+  const size_t scheme = address.find("://");
+  return scheme < colons && scheme + 3 <= bracket && bracket < colons &&
+         colons < address.find(']', bracket);
 }
 
-/// The addresses that `settings` have for the remote `name`.
-std::vector<std::string_view> AddressesOf(
-    const std::vector<GitSetting>& settings, std::string_view name) {
-  std::vector<std::string_view> addresses;
+/// The values that `settings` have for one of `names` of the remote or branch.
+std::vector<std::string_view> ValuesOf(
+    const std::vector<GitSetting>& settings, std::string_view section,
+    std::string_view subsection,
+    std::initializer_list<std::string_view> names) {
+  std::vector<std::string_view> values;
   for (const GitSetting& each : settings) {
-    const bool is_address = each.section == "remote" &&
-                            each.subsection == name &&
-                            (each.name == "url" || each.name == "pushurl");
-    if (is_address) addresses.emplace_back(each.value);
+    const bool is_one = each.section == section &&
+                        each.subsection == subsection &&
+                        std::ranges::find(names, each.name) != names.end();
+    if (is_one) values.emplace_back(each.value);
   }
-  return addresses;
+  return values;
+}
+
+/// Whether `value` is one of `known`, or nothing is.
+bool IsKnown(std::string_view value,
+             const std::vector<std::string_view>& known) {
+  return known.empty() || std::ranges::find(known, value) != known.end();
 }
 
 bool IsAnyOf(std::string_view value,
@@ -308,10 +321,17 @@ std::optional<bool> IsHarmlessValue(const GitSetting& setting,
       setting.section == "remote" && !setting.subsection.empty();
   if (is_remote && IsAnyOf(setting.name, {"url", "pushurl"})) {
     // Another address for a remote that was there sends work elsewhere.
-    const auto known = AddressesOf(before, setting.subsection);
-    const bool is_known =
-        known.empty() || std::ranges::find(known, value) != known.end();
-    return is_known && IsPlainAddress(value);
+    return IsKnown(value, ValuesOf(before, "remote", setting.subsection,
+                                   {"url", "pushurl"})) &&
+           IsPlainAddress(value);
+  }
+  if (is_remote && IsAnyOf(setting.name, {"push", "mirror"})) {
+    // What git pushes to a remote that was there, and what it removes.
+    const bool was_there =
+        !ValuesOf(before, "remote", setting.subsection, {"url"}).empty();
+    const auto known =
+        ValuesOf(before, "remote", setting.subsection, {setting.name});
+    return !was_there || std::ranges::find(known, value) != known.end();
   }
   if (setting.section == "submodule" && !setting.subsection.empty()) {
     if (setting.name == "url") return IsPlainAddress(value);
@@ -322,7 +342,12 @@ std::optional<bool> IsHarmlessValue(const GitSetting& setting,
   const bool is_branch =
       setting.section == "branch" && !setting.subsection.empty();
   if (is_branch && IsAnyOf(setting.name, {"remote", "pushremote"})) {
-    // It may be an address instead of a name.
+    // It may be an address instead of a name, and a branch that was there had
+    // another.
+    if (!IsKnown(value, ValuesOf(before, "branch", setting.subsection,
+                                 {"remote", "pushremote"}))) {
+      return false;
+    }
     return value == "." || value.find_first_of("/:") == std::string_view::npos;
   }
   if (setting.section == "core" && setting.subsection.empty()) {

@@ -350,21 +350,19 @@ class HeldFinder {
     if (rule.content == ContentKind::kGitBare) {
       return AddBareLines(change, rule, held);
     }
+    const bool is_python = rule.content == ContentKind::kPythonPath;
+    if (is_python && !HasDirectoryOf(change.path)) return false;
     if (after.attr.type == FileType::kSymlink) {
       held.lines.push_back("-> " + Shortened(after.symlink));
-      return true;
+      // Others are often links to models.
+      return !is_python || IsInSitePackages(change.path);
     }
     if (after.attr.type != FileType::kRegular) return true;
     const bool is_any = rule.content == ContentKind::kAny;
-    if (rule.content == ContentKind::kPythonPath &&
-        !HasDirectoryOf(change.path)) {
-      return false;
-    }
     if (after.attr.size > kMaxLookedAt) {
       held.lines.push_back("(" + SizeText(after.attr.size) +
                            ": too large to be shown)");
-      return rule.content != ContentKind::kPythonPath ||
-             IsInSitePackages(change.path);
+      return !is_python || IsInSitePackages(change.path);
     }
     // Of what is not listed anyway no lines are needed.
     if (is_any && counts_[{rule.id, held.accepted}] >= kMaxOfRule) return true;

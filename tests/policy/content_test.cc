@@ -105,6 +105,38 @@ TEST(GitConfigTest, AnotherAddressOfAKnownRemoteIsHeld) {
               IsEmpty());
 }
 
+TEST(GitConfigTest, HoldsWhatLeadsPushesElsewhere) {
+  const std::string before =
+      "[remote \"origin\"]\nurl = https://a\n"
+      "[branch \"main\"]\nremote = origin\n";
+  const auto lines = [&](const std::string& more) {
+    return Lines(ContentKind::kGitConfig, before, before + more);
+  };
+  EXPECT_THAT(lines("[remote \"up\"]\nurl = https://b\nmirror = true\n"
+                    "[branch \"new\"]\nremote = up\npushremote = origin\n"),
+              IsEmpty());
+  EXPECT_THAT(lines("pushremote = origin\nmerge = refs/heads/x\n"), IsEmpty());
+  EXPECT_THAT(lines("remote = up\n"), ElementsAre("branch.main.remote = up"));
+  EXPECT_THAT(lines("pushremote = up\n"),
+              ElementsAre("branch.main.pushremote = up"));
+  EXPECT_THAT(lines("[remote \"origin\"]\nmirror = true\n"),
+              ElementsAre("remote.origin.mirror = true"));
+  EXPECT_THAT(lines("[remote \"origin\"]\npush = +refs/*:refs/*\n"),
+              ElementsAre("remote.origin.push = +refs/*:refs/*"));
+}
+
+TEST(GitConfigTest, AnAddressMayHaveColonsInBrackets) {
+  const auto lines = [](const std::string& address) {
+    return Lines(ContentKind::kGitConfig, "",
+                 "[remote \"o\"]\nurl = " + address + "\n");
+  };
+  EXPECT_THAT(lines("ssh://git@[2001:db8::1]/x.git"), IsEmpty());
+  EXPECT_THAT(lines("https://[::1]/x.git"), IsEmpty());
+  EXPECT_FALSE(lines("ext::sh -c [x]").empty());
+  EXPECT_FALSE(lines("ext[::]x").empty());
+  EXPECT_FALSE(lines("a::b://[x::y]").empty());
+}
+
 TEST(GitConfigTest, ABranchMayBeCalledConfig) {
   const std::string commit(40, 'a');
   const std::string log = commit + " " + commit + " A <a@b> 1 +0000\tx\n";
@@ -195,6 +227,9 @@ TEST(PythonPathTest, OnlyLinesThatPythonRunsMatter) {
   EXPECT_THAT(lines("", "x\x0cimport os\n"), ElementsAre("import os"));
   EXPECT_THAT(lines("import a\n", "import a\nimport b\n"),
               ElementsAre("import b"));
+  EXPECT_THAT(Lines(ContentKind::kPythonPath, "a\n", "a\nb\n",
+                    "lib/site-packages/sitecustomize.py"),
+              ElementsAre("b"));
 }
 
 TEST(AnyContentTest, NewLinesMatter) {
