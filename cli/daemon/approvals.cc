@@ -18,6 +18,8 @@ using Answer = ApprovalQueue::Answer;
 constexpr const char* kPending = "pending";
 constexpr const char* kAnswer = "answer";
 constexpr const char* kDenyWaiting = "deny-waiting";
+constexpr const char* kHint =
+    "do it from a terminal of your own, outside of the mount";
 
 std::string_view WhyNot(Answer answer) {
   switch (answer) {
@@ -140,8 +142,6 @@ Status Approvals::Reply(const Json& request, pid_t peer) {
 /// Not from those who wait, nor from those who work in the mount. Who runs as
 /// the same user and means to get around this, can.
 Status Approvals::CheckPeer(const ApprovalQueue::Item& item, pid_t peer) const {
-  constexpr const char* kHint =
-      "answer from a terminal of your own, outside of the mount";
   const auto self = ReadProcessStat(peer);
   if (!self) {
     return std::unexpected(
@@ -156,12 +156,31 @@ Status Approvals::CheckPeer(const ApprovalQueue::Item& item, pid_t peer) const {
           "the session that asks cannot answer its own question", kHint));
     }
   }
-  const auto mount = FindTxfsMount(mountpoint_);
-  if (mount && DescendsFromUserOf(peer, mount->device())) {
+  if (IsInMount(peer)) {
     return std::unexpected(Refused(
         "a process in the mount, or started from there, cannot answer", kHint));
   }
   return {};
+}
+
+bool Approvals::IsInMount(pid_t peer) const {
+  const auto mount = FindTxfsMount(mountpoint_);
+  return mount && DescendsFromUserOf(peer, mount->device());
+}
+
+Status Approvals::CheckAccepts(const Json& request, pid_t peer) {
+  const auto accepts = [&](const char* key) {
+    return !DecodeList(GetMember(request, key)).empty();
+  };
+  const bool is_asked = GetBytes(request, "request") == "commit" &&
+                        (accepts("accepted") || accepts("accepted_paths"));
+  // Where the mount hides the workspace, users work in it, too.
+  const bool may = !is_asked || mountpoint_ == workspace_ || !IsInMount(peer);
+  if (may) return {};
+  return std::unexpected(
+      Refused("a process in the mount, or started from there, cannot accept "
+              "what is held or exceeds a limit",
+              kHint));
 }
 
 }  // namespace txfs::cli

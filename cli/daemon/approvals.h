@@ -34,6 +34,9 @@ class Approvals final : public Approver {
   /// process.
   Status Handle(const Json& request, const FrameSink& sink, pid_t peer);
 
+  /// Refuses a process in the mount a commit that accepts what is held.
+  [[nodiscard]] Status CheckAccepts(const Json& request, pid_t peer) const;
+
   /// Denies all waiting questions.
   void EndAll() { queue_.EndAll(); }
   /// Denies all waiting and future questions.
@@ -67,6 +70,7 @@ class Approvals final : public Approver {
   Status AskHook(const Caller& caller, const Question& question);
   Status Reply(const Json& request, pid_t peer);
   Status CheckPeer(const ApprovalQueue::Item& item, pid_t peer) const;
+  [[nodiscard]] bool IsInMount(pid_t peer) const;
 
   const std::string mountpoint_;
   const std::string workspace_;

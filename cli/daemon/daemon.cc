@@ -136,6 +136,9 @@ class Server {
     if (const Status free = runs_.CheckFree(request, peer); !free) {
       return AnswerWith([&](const FrameSink&) { return free; }, sink);
     }
+    if (const Status may = approvals_.CheckAccepts(request, peer); !may) {
+      return AnswerWith([&](const FrameSink&) { return may; }, sink);
+    }
     if (GetBytes(request, "request") == "unmount") {
       // The supervisor of a run has settled it.
       if (GetBool(request, "stop")) runs_.End();

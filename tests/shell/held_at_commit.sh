@@ -46,7 +46,7 @@ refuses 2 "--on-conflict works only for a commit of everything" \
 
 # One of two is not enough; a part has nothing to do with the rest.
 refuses 4 "1 change is held for review" txfs -C mnt commit --accept txfs-ci
-(cd mnt/.github && refuses 4 "1 change is held for review" txfs commit --accept ./workflows)
+refuses 4 "1 change is held for review" txfs -C mnt/.github commit --accept ./workflows
 same_tree before ws
 contains "$(txfs -C mnt commit src 2>"$TMPDIR/err")" "1 change"
 [ "$(cat ws/src/main.c)" = "int main;
@@ -62,11 +62,21 @@ equal new "$(cat ws/.vscode/extensions.json)" "a file beside a held one"
 equal 'on: push' "$(cat ws/.github/workflows/ci.yml)" "a held change in the base"
 equal "txfs-ci:.github/workflows/ci.yml txfs-editor-tasks:.vscode/tasks.json" "$(held)" "held afterwards"
 contains "$(txfs -C mnt commit --without-held 2>/dev/null)" "nothing to commit"
-(cd mnt && txfs commit --accept .github --accept .vscode/tasks.json >"$TMPDIR/out" 2>"$TMPDIR/err") ||
+txfs -C mnt commit --accept .github --accept .vscode/tasks.json >"$TMPDIR/out" 2>"$TMPDIR/err" ||
   fail "what is accepted is held: $(cat "$TMPDIR/err")"
 contains "$(cat "$TMPDIR/err")" "accepted 2 changes that rules hold"
 contains "$(cat ws/.github/workflows/ci.yml)" evil
 same_tree mnt ws
+
+# Not by an agent in the mount.
+echo evil >mnt/.envrc
+for directory in mnt mnt/src; do
+  (cd $directory && refuses_with_hint 1 "a process in the mount, or started from there, cannot accept"     txfs commit --accept txfs-editor-tasks)
+done
+(cd mnt && refuses_with_hint 1 "cannot accept" sh -c 'cd / && txfs -C "$0" commit --accept .envrc; exit $?' "$PWD/mnt")
+(cd mnt && txfs commit --dry-run --accept .envrc >"$TMPDIR/out" 2>&1) || fail "an agent cannot look"
+[ ! -e ws/.envrc ] || fail "an agent accepted its own change"
+rm mnt/.envrc
 
 # Not held: what is empty, equal or gone.
 rm mnt/.vscode/tasks.json
@@ -146,6 +156,12 @@ if txfs -C ws run -- true 2>/dev/null; then
   equal evil "$(cat ws/.envrc)" "what was accepted after a run"
 fi
 txfs -C ws fsck
+
+# Where the mount hides the workspace, its user is in it.
+txfs mount ws
+(cd ws && echo over >.envrc && txfs commit --accept txfs-editor-tasks >"$TMPDIR/out" 2>&1) ||
+  fail "the user of a workspace cannot accept: $(cat "$TMPDIR/out")"
+txfs umount ws
 
 # A rule of one's own, and what is no rule.
 cat >own.toml <<'END'
