@@ -214,6 +214,26 @@ std::optional<ContentKind> ContentKindNamed(std::string_view name) {
   return static_cast<ContentKind>(found - kContentKinds.begin());
 }
 
+GitRedirects RedirectsOf(std::string_view text, ContentPlace place) {
+  GitRedirects redirects;
+  const auto add = [&](std::string_view directory, const GitSetting& setting,
+                       std::vector<std::string>& to) {
+    auto path = InWorkspace(directory, setting.value, place.workspace);
+    if (path && !path->empty()) to.push_back(std::move(*path));
+  };
+  for (const GitSetting& setting : ReadGitSettings(text)) {
+    if (setting.section == "core" && setting.name == "hookspath") {
+      add("", setting, redirects.hooks);
+    }
+    const bool is_include =
+        setting.section == "include" || setting.section == "includeif";
+    if (is_include && setting.name == "path") {
+      add(DirectoryOf(place.path), setting, redirects.settings);
+    }
+  }
+  return redirects;
+}
+
 std::vector<std::string> LinesThatMatter(ContentKind kind,
                                          std::string_view before,
                                          std::string_view after,

@@ -61,4 +61,14 @@ struct GitSetting {
 [[nodiscard]] std::vector<GitSetting> RiskySettings(std::string_view before,
                                                     std::string_view after);
 
+/// Where a configuration of git leads git in the workspace; paths from its
+/// root.
+struct GitRedirects {
+  std::vector<std::string> hooks;     ///< directories: core.hooksPath
+  std::vector<std::string> settings;  ///< files: include.path, includeIf
+};
+/// Those of `text`, the configuration at `place`.
+[[nodiscard]] GitRedirects RedirectsOf(std::string_view text,
+                                       ContentPlace place);
+
 }  // namespace txfs::policy

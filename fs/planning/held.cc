@@ -222,6 +222,7 @@ class HeldFinder {
     // A changed file may have names that nobody looked up yet.
     NoteNamesBelow(frozen_.tree, frozen_.base, {""});
     if (selection != nullptr) paths = PathsOf(frozen_, *selection);
+    TRY(ReadRedirects());
     ChangeList list = TRY(ChangeList::Collect(frozen_, false));
     const auto is_part = [&](const std::string& path) {
       return !path.empty() && (!paths || paths->contains(path));
@@ -275,9 +276,21 @@ class HeldFinder {
     return moved;
   }
 
+  /// Also those of the place that the base's configuration of git puts the path
+  /// into.
   [[nodiscard]] std::vector<const Rule*> HoldingRules(
       const Event& event) const {
     std::vector<const Rule*> rules = policy_.Matching(event);
+    if (const std::string place = PlaceForGit(event.path); !place.empty()) {
+      Event other = event;
+      other.path = place;
+      other.other_end = {};
+      for (const Rule* rule : policy_.Matching(other)) {
+        if (std::ranges::find(rules, rule) == rules.end()) {
+          rules.push_back(rule);
+        }
+      }
+    }
     std::erase_if(rules, [&](const Rule* rule) {
       const bool is_about_directories =
           std::ranges::find(rule->when.types, policy::Type::kDirectory) !=
@@ -286,6 +299,27 @@ class HeldFinder {
              (event.type == policy::Type::kDirectory && !is_about_directories);
     });
     return rules;
+  }
+
+  Status ReadRedirects() {
+    constexpr const char* kConfig = ".git/config";
+    auto object = FindObject(frozen_.base, kConfig);
+    if (!object || !*object) return {};
+    const std::string text = TRY(ReadIfSmall(SideOf(std::move(**object))));
+    redirects_ =
+        policy::RedirectsOf(text, {.path = kConfig, .workspace = workspace_});
+    return {};
+  }
+
+  /// "": git does not look there for hooks or settings.
+  [[nodiscard]] std::string PlaceForGit(std::string_view path) const {
+    for (const std::string& directory : redirects_.hooks) {
+      if (!IsAtOrBelow(path, directory)) continue;
+      return ".git/hooks" + std::string(path.substr(directory.size()));
+    }
+    const auto& files = redirects_.settings;
+    const bool is_settings = std::ranges::find(files, path) != files.end();
+    return is_settings ? ".git/config" : "";
   }
 
   /// Before it is known whether content and attributes differ.
@@ -558,9 +592,10 @@ class HeldFinder {
   const policy::Policy& policy_;
   const HeldQuery& query_;
   const std::string workspace_;
+  policy::GitRedirects redirects_;  ///< of the base
   std::vector<HeldChange> held_;
   std::set<std::string> shown_;  ///< paths at which the change has an object
-  std::set<std::pair<std::string, std::string>> known_;  ///< path, rule
+  std::set<std::pair<std::string, std::string>> known_;    ///< path, rule
   std::map<std::pair<std::string, bool>, size_t> counts_;  ///< rule, accepted
   std::set<std::string> open_;
   bool has_open_ = false;  ///< something was held since this was reset
@@ -575,7 +610,8 @@ Status CheckAcceptedPaths(const std::vector<HeldChange>& held,
     if (is_any) continue;
     return Fail(ErrorKind::kUsage, 0,
                 "no rule holds a change at " + ShownPath(path),
-                "`txfs diff --held` shows what is held");
+                "`txfs diff --held` shows what is held; a path is relative to "
+                "the working directory, or to that of -C");
   }
   return {};
 }

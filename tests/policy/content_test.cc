@@ -169,6 +169,17 @@ TEST(GitConfigTest, WhatBeginsLikeABranchIsRead) {
       ElementsAre("core.fsmonitor = evil"));
 }
 
+TEST(GitRedirectsTest, AreThoseInTheWorkspace) {
+  const GitRedirects redirects = RedirectsOf(
+      "[core]\nhooksPath = .githooks/\nhooksPath = /home/u/ws/b\n"
+      "hooksPath = .\nhooksPath = ~/c\nhooksPath = /etc/d\n"
+      "[include]\npath = ../.gitconfig\npath = x\npath = ../../out\n"
+      "[includeIf \"onbranch:a\"]\npath = ../b/c\n",
+      {.path = ".git/config", .workspace = "/home/u/ws"});
+  EXPECT_THAT(redirects.hooks, ElementsAre(".githooks", "b", "~/c"));
+  EXPECT_THAT(redirects.settings, ElementsAre(".gitconfig", ".git/x", "b/c"));
+}
+
 TEST(GitFileTest, LeadsOnlyToTheOwnRepository) {
   const auto lines = [](std::string_view text, std::string_view path) {
     return Lines(ContentKind::kGitFile, "", text, path);

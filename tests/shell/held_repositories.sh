@@ -66,6 +66,25 @@ equal "txfs-git-bare:shared/commondir txfs-git-file:.git/worktrees/a/b/commondir
  txfs-git-file:file/.git txfs-git-file:nested/.git/commondir" "$(held)" "files that lead elsewhere"
 txfs -C mnt discard >/dev/null
 
+# Where the base's configuration leads git.
+mkdir ws/.githooks ws/scripts
+echo check >ws/.githooks/pre-commit
+git -C ws config core.hooksPath .githooks
+git -C ws config include.path ../.gitconfig-project
+echo evil >>mnt/.githooks/pre-commit
+echo evil >mnt/.githooks/post-commit
+echo x >mnt/scripts/pre-commit
+printf '[user]\n\tname = A\n' >mnt/.gitconfig-project
+equal "txfs-git-hooks:.githooks/post-commit txfs-git-hooks:.githooks/pre-commit" "$(held)" "core.hooksPath"
+rm mnt/.githooks/post-commit mnt/.githooks/pre-commit
+echo "$evil" >mnt/.gitconfig-project
+equal "txfs-git-config:.gitconfig-project txfs-git-hooks-kept:.githooks/pre-commit" "$(held)" "include.path"
+txfs -C mnt commit --without-held >/dev/null 2>&1 || fail "commit --without-held"
+[ ! -e ws/.gitconfig-project ] && [ -e ws/.githooks/pre-commit ] || fail "where git looks was not held"
+txfs -C mnt discard >/dev/null
+git -C ws config --unset core.hooksPath
+git -C ws config --unset include.path
+
 # git's own.
 (
   cd mnt
