@@ -25,6 +25,11 @@ constexpr const char* kHintOfPaths =
     "leave the paths out to resolve conflicts, or run `txfs discard PATH...` "
     "to keep the workspace's version of PATH";
 
+constexpr const char* kHintOfRest =
+    "only a commit of everything resolves conflicts: leave --without-held out "
+    "and accept what is held, or run `txfs discard PATH...` to keep the "
+    "workspace's version of PATH";
+
 Document Sentences(const std::vector<std::string>& sentences) {
   Document array = Document::array();
   for (const std::string& sentence : sentences) {
@@ -117,6 +122,7 @@ std::string HintWithMarkers(const std::vector<Conflict>& conflicts) {
 std::string HintOf(const CommitArguments& arguments,
                    const std::vector<Conflict>& conflicts) {
   if (!arguments.paths.empty()) return kHintOfPaths;
+  if (arguments.without_held) return kHintOfRest;
   if (arguments.markers) return HintWithMarkers(conflicts);
   if (arguments.on_conflict == "merge") {
     return "--markers puts conflict markers into files that do not merge; "
@@ -129,7 +135,11 @@ std::string HintOf(const CommitArguments& arguments,
 
 /// The command again, but for --accept and --without-held.
 CommitCommand CommandOf(const CommitArguments& arguments) {
-  CommitCommand command;
+  CommitCommand command{.without_held = arguments.without_held,
+                        .resolves = arguments.on_conflict != "fail"};
+  for (const std::string& word : arguments.accepted) {
+    command.accepted += " --accept " + QuoteShell(word);
+  }
   if (arguments.on_conflict != "fail")
     command.options = " --on-conflict=" + arguments.on_conflict;
   if (arguments.markers) command.options += " --markers";

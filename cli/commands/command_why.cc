@@ -17,7 +17,10 @@ constexpr uint64_t kShown = 10;
 std::string WhyText(const std::string& path, const LogReply& denials) {
   const std::string name = path.empty() ? "." : EscapeControls(path);
   if (denials.entries.empty()) {
-    return "nothing was refused at " + name + " or below\n";
+    // Something may have been that is only counted.
+    const bool is_known = denials.dropped == 0;
+    return (is_known ? "nothing was refused at " : "no entry is kept for ") +
+           name + " or below\n";
   }
   std::string text;
   for (const LogEntry& entry : denials.entries | std::views::reverse) {

@@ -168,7 +168,7 @@ bool Approvals::IsInMount(pid_t peer) const {
   return mount && DescendsFromUserOf(peer, mount->device());
 }
 
-Status Approvals::CheckAccepts(const Json& request, pid_t peer) {
+Status Approvals::CheckAccepts(const Json& request, pid_t peer) const {
   const auto accepts = [&](const char* key) {
     return !DecodeList(GetMember(request, key)).empty();
   };

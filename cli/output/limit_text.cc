@@ -53,23 +53,31 @@ std::unexpected<Error> StopError(const std::string& verb,
                                  const HeldReport& held,
                                  const CommitCommand& again) {
   std::string why;
-  std::string accepts;
+  std::string accepts = again.without_held ? again.accepted : "";
   for (const LimitExcess& limit : limits) {
     if (limit.stops()) {
       why +=
           (why.empty() ? "" : "; and ") + Sentence(limit) + ": " + limit.reason;
     }
-    if (limit.stops() || limit.accepted) accepts += " --accept " + limit.id;
+    const bool is_new = limit.stops() || !again.without_held;
+    if (is_new && (limit.stops() || limit.accepted)) {
+      accepts += " --accept " + limit.id;
+    }
   }
+  // What the user leaves out is not to be accepted.
   std::set<std::string> rules;
-  for (const HeldChange& change : held.changes) rules.insert(change.rule);
+  if (!again.without_held) {
+    for (const HeldChange& change : held.changes) rules.insert(change.rule);
+  }
   for (const std::string& rule : rules) accepts += " --accept " + rule;
   if (held.stops()) why += (why.empty() ? "" : "; and ") + HeldCount(held);
   const std::string command = "txfs commit" + again.options;
   std::string hint = held.stops() ? "`txfs diff --held` shows what is held; "
                                   : "`txfs diff` shows the changes; ";
-  hint += "to commit them, run `" + command + accepts + again.paths + "`";
-  if (held.stops()) {
+  hint += "to commit them, run `" + command +
+          (again.without_held ? " --without-held" : "") + accepts +
+          again.paths + "`";
+  if (held.stops() && !again.resolves) {
     hint += "; to commit everything else, `" + command + " --without-held" +
             again.paths + "`";
   }

@@ -16,8 +16,11 @@ void SayExceeded(const std::vector<LimitExcess>& limits);
 
 /// The words of a `txfs commit` command, each after a space, to repeat it.
 struct CommitCommand {
-  std::string options;  ///< all but --accept
-  std::string paths;    ///< after "--"; or ""
+  std::string options;   ///< all but --accept and --without-held
+  std::string accepted;  ///< --accept
+  std::string paths;     ///< after "--"; or ""
+  bool without_held = false;
+  bool resolves = false;  ///< conflicts, so that nothing can be left out
 };
 
 /// The error that nothing `verb` ("was", "would be") committed, with the

@@ -149,8 +149,10 @@ std::string OutcomeLine(const RunReport& report) {
   if (report.outcome == "kept") {
     line += " " + Count(report.changes.size(), "change");
   }
-  if (!report.why.empty()) line += ": " + report.why;
-  return line + " after " + time;
+  const std::string why = report.why.empty() ? "" : ": " + report.why;
+  // "review after 0.5 s" is something else.
+  if (report.held.stops()) return line + " after " + time + why;
+  return line + why + " after " + time;
 }
 
 std::string RefusedText(const std::map<std::string, uint64_t>& refused) {

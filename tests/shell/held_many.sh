@@ -36,6 +36,27 @@ contains "$(cat "$TMPDIR/err")" "accepted 300 changes"
 [ ! -e ws/.git/hooks/post-commit ] || fail "a hook was not held"
 txfs -C mnt discard >/dev/null
 
+# Hints lead to what works.
+for i in $(seq 60); do echo "$i" >"ws/src$i"; done
+rm mnt/src*
+echo x >mnt/.envrc
+refuses_with_hint 4 "1 change is held" txfs -C mnt commit
+contains "$(cat "$TMPDIR/err")" "\`txfs commit --accept txfs-mass-deletion --accept txfs-editor-tasks\`"
+refuses_with_hint 4 "mass-deletion" txfs -C mnt commit --without-held
+contains "$(cat "$TMPDIR/err")" "run \`txfs commit --without-held --accept txfs-mass-deletion\`"
+txfs -C mnt discard >/dev/null
+rm ws/src*
+echo base >ws/both
+echo mine >mnt/both
+echo theirs >ws/both
+echo x >mnt/.envrc
+refuses_with_hint 3 "1 conflict" txfs -C mnt commit --without-held
+contains "$(cat "$TMPDIR/err")" "leave --without-held out"
+refuses_with_hint 4 "1 change is held" txfs -C mnt commit --on-conflict=mine
+contains "$(cat "$TMPDIR/err")" "--on-conflict=mine --accept txfs-editor-tasks\`"
+case $(cat "$TMPDIR/err") in *"everything else"*) fail "the hint leaves out what cannot be" ;; esac
+txfs -C mnt discard >/dev/null
+
 # What no text says.
 printf 'a\0b' >mnt/.envrc
 truncate -s 2M mnt/.vimrc
