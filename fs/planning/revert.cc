@@ -277,11 +277,13 @@ class RevertPlanner {
     Set(ino, now, before);
   }
 
-  /// Whether names in the directory stay changed.
+  /// Whether the directory has names that neither the part nor the time before
+  /// it gave it. A base directory keeps its whiteouts when it is deleted.
   [[nodiscard]] bool HasOtherNames(Ino directory) const {
     for (auto row = now_.dentries.lower_bound({directory, ""});
          row != now_.dentries.end() && row->first.first == directory; ++row) {
-      if (!names_.contains(row->first)) return true;
+      const auto& [name, value] = *row;
+      if (!names_.contains(name) && value != NameIn(before_, name)) return true;
     }
     return false;
   }

@@ -93,6 +93,28 @@ TEST_P(CallsTest, ARevertedCallCanBeBroughtBack) {
   EXPECT_EQ(Names(""), vector<string>{"f"});
 }
 
+TEST_P(CallsTest, ARevertedDirectoryMayHaveHadDeletedNames) {
+  base().File("d/early", "early");
+  base().File("d/f", "f");
+  base().File("d/e/early", "early");
+  ASSERT_OK(fs().Unlink("d/early"));
+  ASSERT_OK(fs().Unlink("d/e/early"));
+  Call("1");
+  ASSERT_OK(fs().RemoveRecursively("d"));
+  Call("2");
+  ExpectReverted("1");
+  EXPECT_EQ(Names("d"), (vector<string>{"e", "f"}));
+  ExpectReverted("3");  // the revert
+  EXPECT_EQ(Names(""), vector<string>{});
+  ExpectReverted("4");
+  EXPECT_EQ(Names("d"), (vector<string>{"e", "f"}));
+  EXPECT_EQ(Names("d/e"), vector<string>{});
+  // What is deleted or made there later is built on it.
+  Call("6");
+  ASSERT_OK(fs().WriteFile("d/e/later", "later"));
+  ExpectBuiltOn("5", {"d/e", "d/e/later"});
+}
+
 TEST_P(CallsTest, WhatLaterCallsChangedIsBuiltOn) {
   base().File("base", "old");
   base().File("moved/x", "x");
