@@ -7,6 +7,7 @@
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/pending.h"
+#include "cli/protocol/wire.h"
 #include "fs/host/mount_table.h"
 #include "fs/host/process_identity.h"
 
