@@ -260,10 +260,10 @@ commands() {
   [ -x ../ws/mode.txt ] || fail "$attack: the part was not committed"
   # A merge.
   printf 'theirs\nline\n' >../ws/tracked.txt
-  runs "commit --on-conflict=merge" txfs commit --on-conflict=merge --accept txfs-editor-tasks
+  cd ..
+  runs "commit --on-conflict=merge" txfs -C mnt commit --on-conflict=merge --accept txfs-editor-tasks
   says "committed"
   commit=$(grep -o '[0-9a-f]\{12\}' "$TMPDIR/out" | head -n 1)
-  cd ..
   equal "theirs
 line
 more" "$(cat ws/tracked.txt)" "$attack: the merged file"
