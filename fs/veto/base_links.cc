@@ -42,7 +42,8 @@ Result<BaseLinks::ByFile> BaseLinks::Search(
   while (!pending.empty()) {
     const MovedDirectory directory = std::move(pending.back());
     pending.pop_back();
-    if (!policy.MayMatchBelow(policy::kEverything, directory.path)) continue;
+    constexpr policy::Mask kAny = policy::kEverything | policy::kReading;
+    if (!policy.MayMatchBelow(kAny, directory.path)) continue;
     auto entries = base_.List(directory.base_path);
     if (!entries) {
       if (IsClosedOrGone(entries.error())) continue;

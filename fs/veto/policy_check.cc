@@ -173,9 +173,12 @@ Status PolicyCheck::Alter(Effect effect, const Inode& inode,
 Status PolicyCheck::Read(const Inode& inode) {
   if (!Cares(Effect::kRead)) return {};
   const Thing thing = ThingOf(inode.record);
-  // A file of the base keeps what it has, wherever the transaction moves it.
+  // A file of the base keeps the names that it has there, wherever the
+  // transaction moves them.
   if (inode.record.base) {
-    TRY(Judge(Effect::kRead, inode.record.base->path, thing));
+    for (const std::string& path : TRY(BasePathsOf(*inode.record.base))) {
+      TRY(Judge(Effect::kRead, path, thing));
+    }
   }
   return AlterNames(Effect::kRead, inode, thing, std::nullopt);
 }
@@ -201,17 +204,21 @@ Result<std::vector<std::string>> PolicyCheck::PathsOf(const Inode& inode) {
   return paths;
 }
 
+Result<std::vector<std::string>> PolicyCheck::BasePathsOf(
+    const BaseOrigin& base) {
+  std::vector<std::string> paths{base.path};
+  if (base.nlink <= 1) return paths;
+  const uint64_t device = base.dev == 0 ? base_.device() : base.dev;
+  std::ranges::move(
+      TRY(links_.PathsOf(*policy_, device, base.ino,
+                         [this] { return tree_.MovedDirectories(); })),
+      std::back_inserter(paths));
+  return paths;
+}
+
 Status PolicyCheck::AddUnseen(const BaseOrigin& base,
                               std::vector<std::string>& paths) {
-  std::vector<std::string> in_base{base.path};
-  if (base.nlink > 1) {
-    const uint64_t device = base.dev == 0 ? base_.device() : base.dev;
-    std::ranges::move(
-        TRY(links_.PathsOf(*policy_, device, base.ino,
-                           [this] { return tree_.MovedDirectories(); })),
-        std::back_inserter(in_base));
-  }
-  for (const std::string& path : in_base) {
+  for (const std::string& path : TRY(BasePathsOf(base))) {
     // An upper entry hides the base name.
     if (auto seen = tree_.VisibleBase(path)) paths.push_back(std::move(*seen));
   }

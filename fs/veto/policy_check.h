@@ -77,6 +77,8 @@ class PolicyCheck {
                     const std::optional<std::string>& but);
   /// All paths of `inode`, without duplicates.
   Result<std::vector<std::string>> PathsOf(const Inode& inode);
+  /// Its path in the base, and those hard links there that rules match.
+  Result<std::vector<std::string>> BasePathsOf(const BaseOrigin& base);
   /// Adds hard links in the base that the kernel never looked up.
   Status AddUnseen(const BaseOrigin& base, std::vector<std::string>& paths);
   Status JudgeBelow(const Inode& directory, const std::string& old_path,

@@ -65,6 +65,20 @@ Result<AllocateMode> ModeOfAllocate(int mode) {
   }
 }
 
+CommitOutcome OutcomeOf(const HeldReport& report, bool committed) {
+  CommitOutcome outcome{.committed = committed};
+  for (const HeldChange& held : report.changes) {
+    if (held.accepted) continue;
+    outcome.held.push_back(held.rule + " " + held.change + " " + held.path);
+    for (const std::string& line : held.lines) {
+      outcome.lines.push_back(held.rule + " " + held.path + ": " + line);
+    }
+  }
+  std::ranges::sort(outcome.held);
+  std::ranges::sort(outcome.lines);
+  return outcome;
+}
+
 bool Writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 
 }  // namespace
@@ -169,6 +183,27 @@ Status CoreDriver::UsePolicy(const std::string& text) {
   workspace_->UsePolicy(
       TRY(policy::Compile({{.file = "rules.toml", .text = text}})));
   return {};
+}
+
+Result<CommitOutcome> CoreDriver::Review(const CommitChoice& choice) {
+  if (choice.dry_run) {
+    const PlanReport plan =
+        TRY(workspace_->PlanOnly({.paths = choice.paths,
+                                  .accepted = choice.rules,
+                                  .accepted_paths = choice.accepted_paths,
+                                  .without_held = choice.without_held}));
+    TRY(NoConflicts(plan.conflicts));
+    return OutcomeOf(plan.held, false);
+  }
+  CommitOptions options{.message = "test",
+                        .paths = choice.paths,
+                        .accepted = choice.rules,
+                        .accepted_paths = choice.accepted_paths,
+                        .without_held = choice.without_held};
+  if (choice.takes_theirs) options.conflicts.on_conflict = OnConflict::kTheirs;
+  const CommitReport report = TRY(workspace_->Commit(options));
+  TRY(NoConflicts(report.conflicts));
+  return OutcomeOf(report.held, report.committed());
 }
 
 Result<std::vector<Refused>> CoreDriver::ReadRefused() {
@@ -313,6 +348,8 @@ Result<Handle> CoreDriver::Open(const std::string& path, int flags,
     const Node node = TRY(fs().CreateUnnamed(caller_, directory.ino(), mode));
     return Add(Ref(this, node.ino), flags);
   }
+  // Who makes a file may read it through the same descriptor.
+  const bool is_new = (flags & O_CREAT) != 0 && !Walk(path, true);
   Ref ref = TRY(OpenOrCreate(path, flags, mode));
   const struct stat st = TRY(AttrOf(ref));
   if (S_ISLNK(st.st_mode)) return Fail(ELOOP, "open");
@@ -321,6 +358,10 @@ Result<Handle> CoreDriver::Open(const std::string& path, int flags,
   if (!S_ISDIR(st.st_mode) && (flags & O_DIRECTORY))
     return Fail(ENOTDIR, "open");
   if (S_ISFIFO(st.st_mode)) return Fail(ENXIO, "open");
+  const bool reads = (flags & O_ACCMODE) != O_WRONLY;
+  if (S_ISREG(st.st_mode) && reads && !is_new) {
+    TRY(fs().CheckRead(caller_, ref.ino()));
+  }
   if ((flags & O_TRUNC) && S_ISREG(st.st_mode)) {
     TRY(Set(ref, {.size = 0, .kill_privileges = KillsPrivileges()}));
   }

@@ -93,6 +93,7 @@ class CoreDriver final : public Driver {
   Status MarkCall(const std::string& id, bool end) override;
   Result<std::vector<std::string>> RevertCall(const std::string& id) override;
   Status UsePolicy(const std::string& text) override;
+  Result<CommitOutcome> Review(const CommitChoice& choice) override;
   Result<std::vector<Refused>> ReadRefused() override;
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;

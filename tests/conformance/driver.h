@@ -41,6 +41,24 @@ struct Refused {
   uint64_t count = 0;
 };
 
+/// What a user commits, and accepts of what rules hold.
+struct CommitChoice {
+  std::vector<std::string> paths = {};  ///< empty: everything
+  std::vector<std::string> rules = {}, accepted_paths = {};
+  bool without_held = false;
+  bool dry_run = false;
+  bool takes_theirs = false;  ///< --on-conflict=theirs
+};
+
+/// How such a commit ended.
+struct CommitOutcome {
+  bool committed = false;
+  /// "RULE CHANGE PATH" of what is held and not accepted, sorted.
+  std::vector<std::string> held;
+  /// "RULE PATH: LINE" of the lines that matter.
+  std::vector<std::string> lines;
+};
+
 /// A filesystem as programs see it: paths relative to its root, system calls by
 /// name. Errors carry the errno. Nothing follows a symlink in the last
 /// component but Open and Truncate.
@@ -147,6 +165,10 @@ class Driver {
   /// From now on, to the next Remount at least, the rules of `text` hold
   /// (docs/policy.md).
   virtual Status UsePolicy(const std::string& /*text*/) {
+    return Fail(EOPNOTSUPP, "policy");
+  }
+  /// Commits what rules at the commit let pass. Conflicts are an error.
+  virtual Result<CommitOutcome> Review(const CommitChoice& /*choice*/) {
     return Fail(EOPNOTSUPP, "policy");
   }
   /// What a policy refused in the transaction, the newest last.

@@ -3,6 +3,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -124,6 +125,40 @@ Status MountDriver::UsePolicy(const std::string& text) {
   if (!(std::ofstream(file) << text << std::flush)) return Fail(EIO, file);
   TRY(Txfs({"policy", "reload", mountpoint_}));
   return {};
+}
+
+Result<CommitOutcome> MountDriver::Review(const CommitChoice& choice) {
+  constexpr int kHeld = 4;
+  std::vector<std::string> words{
+      TxfsBinary(), "-C", workspace_, "commit", "--json", "--message", "test"};
+  for (const std::string& rule : choice.rules) {
+    words.insert(words.end(), {"--accept", rule});
+  }
+  for (const std::string& path : choice.accepted_paths) {
+    words.insert(words.end(), {"--accept", "./" + path});
+  }
+  if (choice.without_held) words.emplace_back("--without-held");
+  if (choice.dry_run) words.emplace_back("--dry-run");
+  if (choice.takes_theirs) words.emplace_back("--on-conflict=theirs");
+  for (const std::string& path : choice.paths) words.push_back("./" + path);
+  const CommandResult result = RunCommand(words);
+  if (result.exit_code != 0 && result.exit_code != kHeld) {
+    return Fail(EIO, "txfs commit: " + result.errors);
+  }
+  const cli::Json report = cli::ParseBounded(result.output);
+  CommitOutcome outcome{.committed = result.exit_code == 0 && !choice.dry_run};
+  for (const cli::Json& held : cli::GetMember(report, "held")) {
+    if (cli::GetBool(held, "accepted")) continue;
+    const std::string rule = cli::GetBytes(held, "rule") + " ";
+    const std::string path = PathIn(held, "path");
+    outcome.held.push_back(rule + cli::GetBytes(held, "change") + " " + path);
+    for (const cli::Json& line : cli::GetMember(held, "lines")) {
+      outcome.lines.push_back(rule + path + ": " + line.get<std::string>());
+    }
+  }
+  std::ranges::sort(outcome.held);
+  std::ranges::sort(outcome.lines);
+  return outcome;
 }
 
 Result<std::vector<Refused>> MountDriver::ReadRefused() {

@@ -28,6 +28,7 @@ class MountDriver final : public PosixDriver {
   Result<std::vector<std::string>> RevertCall(const std::string& id) override;
   Status Undo() override;
   Status UsePolicy(const std::string& text) override;
+  Result<CommitOutcome> Review(const CommitChoice& choice) override;
   Result<std::vector<Refused>> ReadRefused() override;
   Status Settle() override;
   Result<uint64_t> StoreBytes() override;
