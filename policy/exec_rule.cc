@@ -380,10 +380,10 @@ class Arguments {
     return false;
   }
 
-  /// The number of the argument behind a subcommand of `words` words: what is
-  /// before it is no operand.
+  /// `argument`: a number, or that of none.
   [[nodiscard]] bool IsOperand(size_t argument) const {
-    return argument > options_end_ || !IsOption(words_[argument].text);
+    return argument >= words_.size() || argument > options_end_ ||
+           !IsOption(words_[argument].text);
   }
 
  private:

@@ -54,6 +54,7 @@ Json PartToJson(const ShellPart& part) {
           {"directory", EncodeBytes(command.directory)},
           {"environment", EncodeList(command.environment)},
           {"remote", command.remote},
+          {"contained", command.contained},
           {"fed_by", EncodeList(command.fed_by)},
           {"input", EncodeBytes(command.input)},
           {"script", policy::NameOf(command.script)},
@@ -73,6 +74,7 @@ ShellPart PartFromJson(const Json& json) {
   command.directory = GetBytes(json, "directory");
   command.environment = DecodeList(GetMember(json, "environment"));
   command.remote = GetBool(json, "remote");
+  command.contained = GetBool(json, "contained");
   command.fed_by = DecodeList(GetMember(json, "fed_by"));
   command.input = GetBytes(json, "input");
   command.script = policy::ScriptNamed(GetBytes(json, "script"))

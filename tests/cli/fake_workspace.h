@@ -1,10 +1,13 @@
 #pragma once
 
+#include <fcntl.h>
+
 #include <map>
 #include <string>
 #include <vector>
 
 #include "fs/workspace/workspace.h"
+#include "journal/support/file.h"
 
 namespace txfs::cli {
 
@@ -89,6 +92,7 @@ class FakeWorkspace : public Workspace {
 
   FakeFilesystem files;
   std::map<std::string, std::string> base, vault;
+  std::string base_directory;  ///< that OpenBase opens; "": it fails
   CommitView view;
   PlanReport plan;
   Retention kept;
@@ -205,7 +209,10 @@ class FakeWorkspace : public Workspace {
   void UsePolicy(std::shared_ptr<const policy::Policy> policy) override {
     used_policy = std::move(policy);
   }
-  Result<UniqueFd> OpenBase() override { return Fail(ENOSYS, "fake"); }
+  Result<UniqueFd> OpenBase() override {
+    if (base_directory.empty()) return Fail(ENOSYS, "fake");
+    return OpenAt(AT_FDCWD, base_directory, O_RDONLY | O_DIRECTORY);
+  }
   Status KeepFollowed() override { return {}; }
   Status Close() override { return {}; }
 
