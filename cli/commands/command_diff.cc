@@ -17,7 +17,8 @@ namespace {
 /// Those of `changes` that a commit of `below` would hold.
 Status KeepHeld(Client& client, const std::vector<std::string>& below,
                 std::vector<NetChange>& changes) {
-  const HeldReport held = TRY(client.Plan({.paths = below, .all_held = true})).held;
+  const HeldReport held =
+      TRY(client.Plan({.paths = below, .all_held = true})).held;
   std::set<std::string> paths;
   for (const HeldChange& each : held.changes) {
     paths.insert(each.path);

@@ -401,9 +401,13 @@ class HeldFinder {
     // Of what is not listed anyway no lines are needed.
     if (is_any && counts_[{rule.id, held.accepted}] >= kMaxOfRule) return true;
     const std::string text = TRY(ReadText(after));
-    // What is moved is new at its place, but for what it does there itself.
-    const bool is_new_here = is_any && (change.kind == ChangeKind::kRenamed ||
-                                        change.kind == ChangeKind::kAdded);
+    // What is moved is new at its place, but for the settings of a repository
+    // that moves.
+    const bool is_moved = change.kind == ChangeKind::kRenamed ||
+                          change.kind == ChangeKind::kAdded;
+    const bool is_new_here =
+        is_moved && (rule.content != ContentKind::kGitConfig ||
+                     !IsAbout(rule, change.old_path));
     std::string before;
     if (!is_new_here) before = TRY(ReadIfSmall(change.before));
     if (is_any && text.find('\0') != std::string::npos) {
@@ -411,6 +415,19 @@ class HeldFinder {
       return true;
     }
     return SetLines(rule, change.path, before, text, held) || is_any;
+  }
+
+  /// Whether `rule` would look into a file at `path`.
+  [[nodiscard]] bool IsAbout(const Rule& rule, const std::string& path) const {
+    const std::vector<const Rule*> rules =
+        HoldingRules({.op = policy::Op::kWrite,
+                      .effect = Effect::kContent,
+                      .path = path,
+                      .layer = Layer::kBase,
+                      .type = policy::Type::kFile,
+                      .exe = {},
+                      .uid = {}});
+    return std::ranges::find(rules, &rule) != rules.end();
   }
 
   /// A directory becomes a repository by its HEAD, which may come before or

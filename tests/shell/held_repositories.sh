@@ -54,6 +54,24 @@ repository mnt/moved
 equal "txfs-git-bare:moved/config" "$(held)" "a HEAD in a moved directory"
 txfs -C mnt discard >/dev/null
 
+# Another file that becomes one is new, a repository that moves is not.
+cat config >ws/plain
+mkdir -p ws/plains ws/venv/lib/site-packages
+cat config >ws/plains/config
+echo import evil >ws/venv/plain
+mkdir -p mnt/moved/.git
+mv mnt/plain mnt/moved/.git/config
+mv mnt/plains mnt/moved/plains.git
+mv mnt/venv/plain mnt/venv/lib/site-packages/x.pth
+equal "txfs-git-config:moved/.git/config txfs-git-config:moved/plains.git/config\
+ txfs-python-startup:venv/lib/site-packages/x.pth" "$(held)" "other files that become settings"
+txfs -C mnt commit --accept txfs-git-config --accept txfs-python-startup >/dev/null 2>&1 || fail "not accepted"
+mv mnt/moved mnt/again
+equal "" "$(held)" "a moved repository"
+txfs -C mnt commit >/dev/null
+rm -r mnt/again
+txfs -C mnt commit >/dev/null
+
 # Files that lead elsewhere.
 repository mnt/shared
 echo ../docs >mnt/shared/commondir
