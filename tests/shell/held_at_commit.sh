@@ -73,7 +73,7 @@ echo evil >mnt/.envrc
 for directory in mnt mnt/src; do
   (cd $directory && refuses_with_hint 1 "a process in the mount, or started from there, cannot accept"     txfs commit --accept txfs-editor-tasks)
 done
-(cd mnt && refuses_with_hint 1 "cannot accept" sh -c 'cd / && txfs -C "$0" commit --accept .envrc; exit $?' "$PWD/mnt")
+(cd mnt && refuses_with_hint 1 "cannot accept" sh -c 'cd / && txfs -C "$0" commit --accept .envrc; exit $?' "$PWD")
 (cd mnt && txfs commit --dry-run --accept .envrc >"$TMPDIR/out" 2>&1) || fail "an agent cannot look"
 [ ! -e ws/.envrc ] || fail "an agent accepted its own change"
 rm mnt/.envrc

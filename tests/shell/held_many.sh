@@ -37,7 +37,9 @@ contains "$(cat "$TMPDIR/err")" "accepted 300 changes"
 txfs -C mnt discard >/dev/null
 
 # Hints lead to what works.
-for i in $(seq 60); do echo "$i" >"ws/src$i"; done
+txfs umount mnt >/dev/null
+for i in $(seq 400); do echo "$i" >"ws/src$i"; done
+txfs mount ws mnt >/dev/null
 rm mnt/src*
 echo x >mnt/.envrc
 refuses_with_hint 4 "1 change is held" txfs -C mnt commit

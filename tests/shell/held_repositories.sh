@@ -113,7 +113,7 @@ git -C ws config --unset include.path
   git init -q --template= lib
 )
 txfs umount mnt
-txfs -C ws commit >/dev/null
+txfs -C ws commit --on-conflict=mine >/dev/null
 git -C ws worktree add -q tree
 txfs mount ws mnt
 echo x >mnt/tree/x
