@@ -52,7 +52,7 @@ echo base >ws/both
 echo mine >mnt/both
 echo theirs >ws/both
 echo x >mnt/.envrc
-refuses_with_hint 3 "1 conflict" txfs -C mnt commit --without-held
+refuses_with_hint 3 "1 path of the workspace changed" txfs -C mnt commit --without-held
 contains "$(cat "$TMPDIR/err")" "leave --without-held out"
 refuses_with_hint 4 "1 change is held" txfs -C mnt commit --on-conflict=mine
 contains "$(cat "$TMPDIR/err")" "--on-conflict=mine --accept txfs-editor-tasks\`"
