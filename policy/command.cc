@@ -229,6 +229,11 @@ std::optional<PathArgument> PathIn(const Word& word, std::string_view directory,
     // "/$NAME" is the root where the variable is empty.
     if (prefix == "/") return argument;
   } else if (!word.quoted) {
+    const size_t at = prefix.find_first_of("*?[");
+    // Above what a pattern matches is anywhere.
+    if (at != std::string_view::npos && prefix.substr(at).contains("/..")) {
+      return argument;
+    }
     prefix = WithoutPattern(prefix);
   }
   if (directory.empty() && !text.starts_with('/')) return argument;

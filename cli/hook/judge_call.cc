@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "cli/hook/free_call.h"
 #include "cli/locate/locate.h"
 #include "cli/locate/way.h"
 #include "cli/output/paths.h"
@@ -18,8 +19,8 @@ namespace {
 using policy::Action;
 using policy::Class;
 using policy::Confinement;
-using policy::Region;
 
+constexpr const char* kTakesBack = "txfs can take it back";
 /// More files of one patch are not judged.
 constexpr size_t kMostFiles = 256;
 
@@ -36,29 +37,9 @@ std::string ReasonOf(const RuleVerdict& verdict) {
          ")";
 }
 
-/// Whether a command that only reads stays away from homes, which have keys and
-/// tokens, and from what is not known.
-bool ReadsOnlyElsewhere(const ShellReading& reading) {
-  const auto is_elsewhere = [](const policy::PathArgument& path) {
-    return path.region != Region::kHome && path.region != Region::kRoot &&
-           path.region != Region::kUnknown;
-  };
-  return std::ranges::all_of(reading.parts, [&](const ShellPart& part) {
-    return std::ranges::all_of(part.command.paths, is_elsewhere) &&
-           std::ranges::all_of(part.command.reads, is_elsewhere);
-  });
-}
-
-/// Whether what runs can be taken back, or is kept.
-bool IsKept(Class consequence, Confinement confinement) {
-  if (confinement == Confinement::kRun) {
-    return consequence != Class::kIrreversible;
-  }
-  return confinement == Confinement::kMount && consequence == Class::kUndoable;
-}
-
-/// `doubt`: why the rules may not be all that hold.
-HookAnswer AnswerTo(const RuleVerdict& verdict, bool is_free,
+/// `free`: why it may run unasked; "": it may not. `doubt`: why the rules may
+/// not be all that hold.
+HookAnswer AnswerTo(const RuleVerdict& verdict, const std::string& free,
                     const std::string& doubt) {
   if (verdict.action == Action::kDeny) {
     return {Decision::kDeny, ReasonOf(verdict)};
@@ -69,10 +50,29 @@ HookAnswer AnswerTo(const RuleVerdict& verdict, bool is_free,
   if (!doubt.empty()) return AskBecause(doubt);
   // What is held at the commit runs, and the host may ask about it: it could be
   // a setting that the host reads in the mount.
-  if (is_free && verdict.action <= Action::kAudit) {
-    return {Decision::kAllow, "txfs can take it back"};
+  if (!free.empty() && verdict.action <= Action::kAudit) {
+    return {Decision::kAllow, free};
   }
   return {Decision::kSilent, ""};
+}
+
+/// Why a command may run unasked; "": it may not.
+Result<std::string> WhyFree(const RuleVerdict& verdict,
+                            const std::vector<PlainPart>& parts,
+                            const CommandStart& start, CallSite& site) {
+  // Where the daemon hangs, so does each look at a file.
+  if (verdict.action > Action::kAudit || !site.doubt().empty()) {
+    return std::string();
+  }
+  if (start.confinement == Confinement::kRun) {
+    const bool is_kept = verdict.consequence != Class::kIrreversible;
+    return std::string(is_kept ? "the sandbox of txfs keeps it" : "");
+  }
+  const bool is_kept = start.confinement == Confinement::kMount &&
+                       verdict.consequence == Class::kUndoable;
+  if (!verdict.reads_only && !is_kept) return std::string();
+  if (!TRY(MayRunUnasked(parts, start, site))) return std::string();
+  return std::string(verdict.reads_only ? "it only reads" : kTakesBack);
 }
 
 Result<HookAnswer> JudgeShell(const std::string& text, CallSite& site) {
@@ -83,11 +83,10 @@ Result<HookAnswer> JudgeShell(const std::string& text, CallSite& site) {
                             [&] { return ReadShellText(text, start.shell); });
   if (site.Daemon() == nullptr) TRY(site.LoadRules());
   ShellReading reading = parsing.get();
-  const bool reads_elsewhere = ReadsOnlyElsewhere(reading);
+  const std::vector<PlainPart> parts = PlainPartsOf(reading);
   const RuleVerdict verdict = TRY(site.JudgeParts(std::move(reading), start));
-  const bool is_free = IsKept(verdict.consequence, start.confinement) ||
-                       (verdict.reads_only && reads_elsewhere);
-  return AnswerTo(verdict, is_free, site.doubt());
+  return AnswerTo(verdict, TRY(WhyFree(verdict, parts, start, site)),
+                  site.doubt());
 }
 
 /// The directory in which `path` is.
@@ -162,7 +161,7 @@ Result<HookAnswer> AnswerInMount(const policy::Proposal& proposal,
     // The operation itself waits for the answer.
     return HookAnswer{Decision::kSilent, ""};
   }
-  return AnswerTo(verdict, true, site.doubt());
+  return AnswerTo(verdict, kTakesBack, site.doubt());
 }
 
 Result<HookAnswer> AnswerFile(const FileUse& use, CallSite& site) {
@@ -180,7 +179,7 @@ Result<HookAnswer> AnswerFile(const FileUse& use, CallSite& site) {
     if (const auto proposal = ProposalBelow(root, resolved)) {
       CallSite& rules = found ? at : site;
       const RuleVerdict verdict = TRY(rules.JudgeOperation(*proposal));
-      return AnswerTo(verdict, false, rules.doubt());
+      return AnswerTo(verdict, "", rules.doubt());
     }
   }
   HookAnswer answer = TRY(JudgeShell(CommandFor(resolved), site));

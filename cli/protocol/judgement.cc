@@ -102,8 +102,10 @@ RuleVerdict AnswerCommand(const Json& request, const policy::Policy& rules) {
       .is_workspace = GetBool(request, "is_workspace")};
   ShellReading reading;
   reading.unknown = DecodeList(GetMember(request, "unknown"));
+  reading.is_plain = GetBool(request, "plain");
   for (const Json& part : GetMember(request, "parts")) {
-    if (reading.parts.size() == kMaxShellParts) break;
+    // One more says that there are too many.
+    if (reading.parts.size() > kMaxShellParts) break;
     reading.parts.push_back(PartFromJson(part));
   }
   return Summarize(Judge(rules, std::move(reading), surroundings,
@@ -150,6 +152,7 @@ Json JudgeRequest(const ShellReading& reading,
   return {{"request", "judge"},
           {"parts", std::move(parts)},
           {"unknown", EncodeList(reading.unknown)},
+          {"plain", reading.is_plain},
           {"workspace", EncodeBytes(surroundings.workspace)},
           {"home", EncodeBytes(surroundings.home)},
           {"temporary", EncodeBytes(surroundings.temporary)},

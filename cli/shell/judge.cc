@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "cli/plain/plain_use.h"
+
 namespace txfs::cli {
 namespace {
 
@@ -59,6 +61,24 @@ bool AsksForHelp(const ExecRule& rule, const policy::Command& command) {
          command.arguments.size() <= 4;
 }
 
+/// Whether the command changes nothing, by `rules` that match it. The built-in
+/// rules name programs, and only some of their options change nothing. Whoever
+/// writes other rules vouches for what they match.
+bool ReadsOnly(const ShellPart& part, const std::vector<ExecMatch>& matches) {
+  const auto reads = [](const ExecMatch& match) {
+    return match.rule->reads_only;
+  };
+  if (!std::ranges::all_of(matches, reads)) return false;
+  const bool is_vouched_for =
+      std::ranges::any_of(matches, [](const ExecMatch& match) {
+        return !match.rule->id.starts_with("txfs-cmd-");
+      });
+  if (is_vouched_for) return true;
+  if (matches.empty() && !part.is_wrapper) return false;
+  const auto use = UseOf(part.command);
+  return use && !use->changes;
+}
+
 PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
                       const policy::Surroundings& surroundings,
                       Confinement confinement) {
@@ -92,13 +112,10 @@ PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
     // Of a wrapper, its command is judged.
     const bool is_known = part.command.script == policy::Script::kNone;
     if (part.is_wrapper && is_known) verdict.consequence = Class::kUndoable;
-    verdict.reads_only =
-        part.is_wrapper && is_known && part.command.environment.empty();
+    verdict.reads_only = is_known && ReadsOnly(part, verdict.matches);
     return verdict;
   }
-  verdict.reads_only = std::ranges::all_of(
-      verdict.matches,
-      [](const ExecMatch& match) { return match.rule->reads_only; });
+  verdict.reads_only = ReadsOnly(part, verdict.matches);
   return verdict;
 }
 
@@ -116,10 +133,8 @@ CommandVerdict Judge(const policy::Policy& rules, ShellReading reading,
                      Confinement confinement) {
   CommandVerdict verdict;
   verdict.confinement = confinement;
-  if (!reading.unknown.empty()) {
-    verdict.consequence = Class::kUnknown;
-    verdict.reads_only = false;
-  }
+  if (!reading.unknown.empty()) verdict.consequence = Class::kUnknown;
+  verdict.reads_only = reading.is_plain && reading.unknown.empty();
   const ExecRule* decider = nullptr;
   for (const ShellPart& part : reading.parts) {
     PartVerdict one = JudgePart(rules, part, surroundings, confinement);

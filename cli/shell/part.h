@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policy/command.h"
@@ -22,6 +23,10 @@ struct ShellPart {
 struct ShellReading {
   std::vector<ShellPart> parts;
   std::vector<std::string> unknown;  ///< sentences: what could not be known
+  /// All of it is plain (cli/plain/plain_syntax.h), so that the parts are all of it.
+  bool is_plain = true;
+  /// Files that redirections read, and the directories in which they are.
+  std::vector<std::pair<policy::Word, std::string>> inputs;
 };
 
 /// The most parts of one text; deeper nesting, or more parts, are not known.

@@ -601,6 +601,31 @@ std::vector<Unwrapped> OfNix(WordSpan words) {
   return {};
 }
 
+/// `cmake -E`: its commands for files, and those that run others.
+std::vector<Unwrapped> OfCmake(WordSpan words) {
+  if (words.size() < 4 || words[1].text != "-E") return {};
+  const std::string_view command = words[2].text;
+  WordSpan rest = words.subspan(3);
+  Unwrapped inner;
+  if (command == "env") {
+    while (!rest.empty() && (IsOptionWord(rest[0]) || IsAssignment(rest[0]))) {
+      if (IsAssignment(rest[0])) inner.environment.push_back(rest[0].text);
+      rest = rest.subspan(1);
+    }
+  } else if (command == "chdir") {
+    inner.directory = rest[0];
+    rest = rest.subspan(1);
+  } else if (command == "rm" || command.starts_with("remove")) {
+    inner.words.push_back(KnownWord("rm"));
+    if (command == "remove_directory") inner.words.push_back(KnownWord("-r"));
+  } else if (command != "time") {
+    return {};
+  }
+  inner.words.insert(inner.words.end(), rest.begin(), rest.end());
+  if (rest.empty()) return {};
+  return {inner};
+}
+
 std::vector<Unwrapped> CommandsOfTool(const std::vector<Word>& all) {
   const WordSpan words = all;
   std::string_view name = BaseName(words[0].text);
@@ -613,6 +638,7 @@ std::vector<Unwrapped> CommandsOfTool(const std::vector<Word>& all) {
     inner.words.insert(inner.words.end(), words.begin() + 1, words.end());
     return {inner};
   }
+  if (name == "cmake") return OfCmake(words);
   if (name == "tmux" || name == "screen") return OfTerminal(words, name);
   if (name == "hyperfine" || name == "concurrently") return OfOperands(words);
   if (name == "ansible") return OfAnsible(words);

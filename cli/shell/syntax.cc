@@ -54,6 +54,25 @@ std::string FirstLineOf(int fd) {
   return EscapeControls(text.substr(0, text.find('\n')));
 }
 
+/// The lines of `text` before the one that `complaint`, "2:7: ...", is about.
+std::string_view LinesBefore(std::string_view text,
+                             std::string_view complaint) {
+  constexpr std::string_view kInput = "<standard input>:";
+  if (complaint.starts_with(kInput)) complaint.remove_prefix(kInput.size());
+  size_t line = 0;
+  for (const char c : complaint.substr(0, complaint.find(':'))) {
+    if (c < '0' || c > '9' || line > kMaxShellText) return "";
+    line = line * 10 + static_cast<size_t>(c - '0');
+  }
+  size_t end = 0;
+  for (; line > 1; --line) {
+    const size_t at = text.find('\n', end);
+    if (at == std::string_view::npos) break;
+    end = at + 1;
+  }
+  return text.substr(0, end);
+}
+
 /// A running parser; ended and waited for by the destructor.
 class Parser {
  public:
@@ -140,13 +159,16 @@ Result<std::string> ReadUntil(int fd, Clock::time_point deadline) {
 
 }  // namespace
 
-Result<Json> ParseShell(std::string_view text,
-                        std::chrono::milliseconds limit) {
+Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
+                        ParseFailure& failure) {
+  failure = {};
   const Clock::time_point deadline = Clock::now() + limit;
+  failure.is_bound = true;
   if (text.size() > kMaxShellText) {
-    return Fail(0, "the text has more than 64 KiB");
+    return Fail(0, "the text has more than 1 MiB");
   }
   if (text.contains('\0')) return Fail(0, "the text has a zero byte");
+  failure.is_bound = false;
   const char* program = TRY(FindParser());
   const UniqueFd input = TRY(TextFile(text));
   const UniqueFd complaint = TRY(TextFile(""));
@@ -157,9 +179,12 @@ Result<Json> ParseShell(std::string_view text,
   Parser parser;
   TRY(parser.Start(program, input.get(), to.get(), complaint.get()));
   to.Reset();
+  failure.is_bound = true;
   const std::string tree = TRY(ReadUntil(from.get(), deadline));
+  failure.is_bound = false;
   if (const int status = parser.Wait(); status != 0) {
     const std::string why = FirstLineOf(complaint.get());
+    failure.lines_before = LinesBefore(text, why);
     return Fail(0, "the text cannot be parsed" +
                        (why.empty() ? std::string() : ": " + why));
   }

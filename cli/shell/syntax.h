@@ -10,12 +10,20 @@
 namespace txfs::cli {
 
 /// Longest text that is parsed, in bytes.
-inline constexpr size_t kMaxShellText = size_t{64} << 10;
+inline constexpr size_t kMaxShellText = size_t{1} << 20;
+
+/// Why there is no syntax tree.
+struct ParseFailure {
+  /// The text is not valid: the lines before the error, which may be.
+  std::string_view lines_before;
+  bool is_bound = false;  ///< it may be valid, but exceeds a bound
+};
 
 /// The syntax tree of `text` in bash's syntax, as shfmt prints it: an object of
 /// the type File. Starts one process, which gets `text` on its standard input
 /// and is killed after `limit`. Errors say why there is no tree: shfmt is not
 /// installed, the text is too long or not valid, the time is over.
-Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit);
+Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
+                        ParseFailure& failure);
 
 }  // namespace txfs::cli

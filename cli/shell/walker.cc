@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/output/text.h"
+#include "cli/plain/plain_syntax.h"
 #include "cli/shell/syntax.h"
 
 namespace txfs::cli {
@@ -13,9 +14,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kMaxTime{1000};
+constexpr milliseconds kMaxTime{3000};
 constexpr size_t kMaxSteps = 20'000;
 constexpr size_t kMaxParses = 64;
+constexpr size_t kMaxRetries = 2;
 constexpr size_t kMaxSyntaxNesting = 100;
 constexpr size_t kMaxItems = 32;  ///< of a loop that is followed
 constexpr size_t kMaxUnknown = 64;
@@ -64,17 +66,30 @@ Walker::Walker(const ShellStart& start)
 }
 
 void Walker::Note(const std::string& sentence) {
+  reading_.is_plain = false;
   if (noted_.size() >= kMaxUnknown || !noted_.insert(sentence).second) return;
   reading_.unknown.push_back(sentence);
 }
 
+ShellReading Walker::Take() {
+  if (has_unread_) {
+    AddPart(MakeCommand({policy::KnownWord("unread-text")}, {}, {}, {}));
+  }
+  return std::move(reading_);
+}
+
+void Walker::NoteBound(const std::string& sentence) {
+  Note(sentence);
+  has_unread_ = true;
+}
+
 bool Walker::IsTooMuch() {
   const bool too_deep = depth_ > kMaxShellDepth || nesting_ > kMaxSyntaxNesting;
-  if (too_deep) Note("the text is nested too deeply to be followed");
+  if (too_deep) NoteBound("the text is nested too deeply to be followed");
   const bool too_long = reading_.parts.size() >= kMaxShellParts ||
                         ++steps_ > kMaxSteps ||
                         std::chrono::steady_clock::now() > deadline_;
-  if (too_long) Note("the text has too many parts to be followed");
+  if (too_long) NoteBound("the text has too many parts to be followed");
   return too_deep || too_long;
 }
 
@@ -100,18 +115,29 @@ Flow Walker::Parse(std::string_view text, const Flow& in) {
   const auto left = std::chrono::duration_cast<milliseconds>(
       deadline_ - std::chrono::steady_clock::now());
   if (++parses_ > kMaxParses) {
-    Note("the text has too many scripts in it to be followed");
+    NoteBound("the text has too many scripts in it to be followed");
     return {};
   }
-  auto tree = ParseShell(text, std::max(left, milliseconds(1)));
+  ParseFailure failure;
+  auto tree = ParseShell(text, std::max(left, milliseconds(1)), failure);
+  if (!tree) Note(tree.error().ToString());
+  // A shell runs the lines before the error.
+  for (size_t tries = 0; !tree && tries < kMaxRetries; ++tries) {
+    text = failure.lines_before;
+    if (text.empty()) break;
+    tree = ParseShell(text, std::max(left, milliseconds(1)), failure);
+  }
   if (!tree) {
-    Note(tree.error().ToString());
+    if (failure.is_bound) has_unread_ = true;
     return {};
   }
   trees_.push_back(*std::move(tree));
   sources_.emplace_back(text);
+  if (!IsPlainSyntax(trees_.back(), text)) reading_.is_plain = false;
   const std::string* const outer = std::exchange(source_, &sources_.back());
-  Flow out = Statements(GetMember(trees_.back(), "Stmts"), in);
+  const Json& parsed = trees_.back();
+  Flow out = Statements(GetMember(parsed, "Stmts"), in);
+  SearchRest(parsed);
   source_ = outer;
   return out;
 }
@@ -364,6 +390,9 @@ Flow Walker::Case(const Json& clause, const Flow& in) {
   Flow out{.literal = ""};
   const State before = state_;
   for (const Json& item : GetMember(clause, "Items")) {
+    for (const Json& pattern : GetMember(item, "Patterns")) {
+      Expand(pattern, used);
+    }
     const State already = state_;
     State inside = before;
     inside.functions = already.functions;
@@ -379,16 +408,24 @@ void Walker::Declare(const Json& clause) {
   Flow used;
   const bool exports =
       GetBytes(GetMember(clause, "Variant"), "Value") == "export";
+  bool is_number = false;
   for (const Json& assign : GetMember(clause, "Args")) {
+    const std::string option = SourceOf(GetMember(assign, "Value"));
+    is_number = is_number || (GetBool(assign, "Naked") &&
+                              option.starts_with('-') && option.contains('i'));
     Assign(assign, used);
     const std::string name = GetBytes(GetMember(assign, "Name"), "Value");
+    if (is_number && !name.empty()) EvaluateValue(name);
     if (exports && !name.empty()) state_.exported.insert(name);
   }
 }
 
 void Walker::Assign(const Json& assign, Flow& outer) {
   Flow used;
-  if (assign.contains("Index")) Search(GetMember(assign, "Index"), {}, 0);
+  if (assign.contains("Index")) {
+    Search(GetMember(assign, "Index"), {}, 0);
+    EvaluateArithmetic(GetMember(assign, "Index"));
+  }
   const std::string name = GetBytes(GetMember(assign, "Name"), "Value");
   const Json* value = Member(assign, "Value");
   const Json* array = Member(assign, "Array");
@@ -401,6 +438,8 @@ void Walker::Assign(const Json& assign, Flow& outer) {
   Words values;
   if (array != nullptr) {
     for (const Json& element : GetMember(*array, "Elems")) {
+      Search(GetMember(element, "Index"), {}, 0);
+      EvaluateArithmetic(GetMember(element, "Index"));
       const Json* word = Member(element, "Value");
       if (word == nullptr) continue;
       Append(values, Expand(*word, used).Split(surroundings_.home, kMaxItems));
@@ -410,6 +449,7 @@ void Walker::Assign(const Json& assign, Flow& outer) {
   } else {
     values.push_back(policy::KnownWord(""));
   }
+  for (const policy::Word& word : values) RunVariable(name, word);
   Flow& source = state_.variables[name].source;
   if (!GetBool(assign, "Append")) source = {};
   Append(source.feeders, used.feeders);
@@ -441,9 +481,11 @@ void Walker::Search(const Json& json, const Flow& in, size_t levels) {
   if (levels > kMaxSyntaxNesting || IsTooMuch()) return;
   const std::string_view type = TypeNameOf(json);
   if (type == "CmdSubst" || type == "ProcSubst") {
+    searched_.insert(&json);
     InSubshell(GetMember(json, "Stmts"), in);
     return;
   }
+  if (IsArithmetic(type)) EvaluateArithmetic(json);
   if (!json.is_structured()) return;
   for (const Json& child : json) {
     if (child.is_structured()) Search(child, in, levels + 1);
@@ -508,6 +550,7 @@ Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
       result.in = {.feeders = used.feeders,
                    .reads = used.reads,
                    .literal = std::nullopt};
+      reading_.inputs.emplace_back(file, state_.directory);
       const policy::Surroundings here = Here();
       if (auto path = policy::PathIn(file, state_.directory, here)) {
         path->argument = policy::kNoArgument;
@@ -515,6 +558,7 @@ Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
             known != state_.written.end()) {
           result.in = known->second;
         }
+        result.in.is_file = path->path != "/dev/null";
         result.in.reads.push_back(*std::move(path));
       }
       continue;

@@ -25,6 +25,7 @@ struct Flow {
   std::vector<std::string> feeders;
   std::vector<policy::PathArgument> reads;  ///< files that they read
   std::optional<std::string> literal;       ///< the bytes, if they are known
+  bool is_file = false;                     ///< a redirection reads it
   /// Directories below which the names in it lie (find).
   std::vector<policy::Word> roots;
 
@@ -42,7 +43,7 @@ class Walker {
   void WalkText(std::string_view text);
   /// The words are known.
   void WalkWords(const std::vector<std::string>& words);
-  [[nodiscard]] ShellReading Take() { return std::move(reading_); }
+  [[nodiscard]] ShellReading Take();
 
  private:
   using Words = std::vector<policy::Word>;
@@ -103,6 +104,19 @@ class Walker {
   void Assign(const Json& assign, Flow& outer);
   /// Evaluates the substitutions in `json`, whatever it is.
   void Search(const Json& json, const Flow& in, size_t levels);
+  /// Evaluates the substitutions in `tree` that the walk did not come to, other
+  /// than those in functions, which are walked where they are called.
+  void SearchRest(const Json& tree);
+  /// Runs the substitutions in `text`, of which bash does so when it evaluates
+  /// it as an index or a prompt.
+  void Evaluate(std::string_view text);
+  void EvaluateValue(const std::string& name);
+  /// The same for the literals and variables in an arithmetic expression.
+  void EvaluateArithmetic(const Json& node);
+  /// What the builtin `name` evaluates of its arguments.
+  void EvaluateArguments(std::string_view name, const Words& arguments);
+  /// Of a variable with a prompt or a command, runs that.
+  void RunVariable(std::string_view name, const policy::Word& value);
   /// Variables that differ from `before` are not known from here on.
   void Forget(const State& before);
 
@@ -163,6 +177,8 @@ class Walker {
   /// Also records the start of the program.
   policy::Command& AddPart(policy::Command command);
   void Note(const std::string& sentence);
+  /// Notes a bound of the walk, and that what is beyond it was not read.
+  void NoteBound(const std::string& sentence);
   [[nodiscard]] bool IsTooMuch();
   [[nodiscard]] policy::Surroundings Here() const;
 
@@ -174,8 +190,10 @@ class Walker {
   std::deque<Json> trees_;
   std::deque<std::string> sources_;
   const std::string* source_ = nullptr;
-  const Flow* piped_ = nullptr;  ///< what the command reads that is expanded
+  std::set<const Json*> searched_;  ///< substitutions
+  const Flow* piped_ = nullptr;     ///< what the command reads that is expanded
   std::vector<const Json*> running_;  ///< bodies of functions
+  bool has_unread_ = false;           ///< a bound was exceeded
   size_t depth_ = 0;    ///< of scripts, functions and substitutions
   size_t nesting_ = 0;  ///< of the syntax
   size_t steps_ = 0;
@@ -183,6 +201,8 @@ class Walker {
   std::chrono::steady_clock::time_point deadline_;
 };
 
+/// Whether nodes of this type have arithmetic expressions.
+[[nodiscard]] bool IsArithmetic(std::string_view type);
 /// A name below `root`, which is not known.
 [[nodiscard]] policy::Word Below(const policy::Word& root);
 /// The files that options of `words` have it write, or it downloads.

@@ -83,6 +83,7 @@ policy::Command Walker::MakeCommand(const Words& words,
     command.environment.push_back(name + "=" + variable.values[0].text);
   }
   command.fed_by = in.feeders;
+  if (in.is_file) command.fed_by.emplace_back("<");
   AppendTo(command.fed_by, used.feeders);
   if (command.fed_by.size() > kMaxFeeders) command.fed_by.resize(kMaxFeeders);
   command.input = in.literal.value_or("");
@@ -121,8 +122,9 @@ Flow Walker::Call(const Json& call, const Flow& in) {
   for (const Json& assign : assigns) {
     const std::string name = GetBytes(GetMember(assign, "Name"), "Value");
     const Json& value = GetMember(assign, "Value");
-    environment.push_back(name + "=" +
-                          Expand(value, used).AsWord(surroundings_.home).text);
+    const Word word = Expand(value, used).AsWord(surroundings_.home);
+    environment.push_back(name + "=" + word.text);
+    RunVariable(name, word);
   }
   return Run(words, environment, in, used);
 }
@@ -395,7 +397,18 @@ void Walker::RunTransfers(const Words& words, std::string_view text) {
 
 bool Walker::RunGitAlias(const Words& words, const Flow& in, const Flow& used) {
   size_t at = 1;
+  std::map<std::string, std::string> own;
   while (at < words.size() && words[at].text.starts_with('-')) {
+    if (words[at].text == "-c" && at + 1 < words.size()) {
+      const std::string& setting = words[at + 1].text;
+      const size_t equals = std::min(setting.find('='), setting.size() - 1);
+      const std::string value = setting.substr(equals + 1);
+      if (setting.starts_with("alias.")) {
+        own["git " + setting.substr(6, equals - 6)] = value;
+      } else {
+        RunVariable(setting.substr(0, equals), KnownWord(value));
+      }
+    }
     at += words[at].text == "-C" || words[at].text == "-c" ? 2 : 1;
   }
   if (at >= words.size()) return false;
@@ -406,8 +419,9 @@ bool Walker::RunGitAlias(const Words& words, const Flow& in, const Flow& used) {
     }
     return false;
   }
-  const auto alias = state_.aliases.find("git " + words[at].text);
-  if (alias == state_.aliases.end()) return false;
+  own.insert(state_.aliases.begin(), state_.aliases.end());
+  const auto alias = own.find("git " + words[at].text);
+  if (alias == own.end()) return false;
   const bool is_shell = alias->second.starts_with('!');
   Words all{
       KnownWord(is_shell ? alias->second.substr(1) : "git " + alias->second)};
@@ -425,6 +439,7 @@ bool Walker::RunBuiltin(std::string_view name, const Words& words,
        "export", "declare", "local", "readonly", "typeset"});
   reading_.parts.back().is_wrapper =
       std::ranges::find(kOnlyRun, name) != kOnlyRun.end();
+  EvaluateArguments(name, arguments);
   if (name == "cd" || name == "pushd" || name == "chdir") {
     ChangeDirectory(words);
     out.literal = "";

@@ -78,6 +78,7 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
   } else if (type == "ParamExp") {
     ExpandParameter(part, in_quotes, letters, used);
   } else if (type == "CmdSubst") {
+    searched_.insert(&part);
     Level script(depth_);
     Flow out = InSubshell(GetMember(part, "Stmts"), {});
     used.feeders.insert(used.feeders.end(), out.feeders.begin(),
@@ -89,6 +90,7 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
       letters.Add(SourceOf(part), LetterKind::kUnknown);
     }
   } else if (type == "ProcSubst") {
+    searched_.insert(&part);
     Level script(depth_);
     if (SourceOf(part).starts_with(">(")) {
       // It reads what the command writes, which passes on what it reads.
@@ -149,7 +151,14 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
   const LetterKind kind =
       in_quotes ? LetterKind::kQuoted : LetterKind::kExpanded;
   const std::string name = GetBytes(GetMember(part, "Param"), "Value");
-  if (part.contains("Index")) Search(GetMember(part, "Index"), {}, 0);
+  for (const char* key : {"Index", "Slice"}) {
+    if (!part.contains(key)) continue;
+    Search(GetMember(part, key), {}, 0);
+    EvaluateArithmetic(GetMember(part, key));
+  }
+  if (GetBool(part, "Excl") || SourceOf(part).ends_with("@P}")) {
+    EvaluateValue(name);
+  }
   std::optional<Words> value = ValueOf(name);
   if (nesting_ > kMaxParameterDepth) value.reset();
   if (const auto set = state_.variables.find(name);

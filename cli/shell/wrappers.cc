@@ -84,7 +84,6 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
     {.name = "proot", .short_values = "rbqwvR"},
     {.name = "firejail"},
     {.name = "corepack"},
-    {.name = "bwrap"},
     {.name = "torsocks"},
     {.name = "proxychains"},
     {.name = "proxychains4", .short_values = "f"},
@@ -308,12 +307,55 @@ std::vector<Unwrapped> OfFind(WordSpan words) {
   return commands;
 }
 
+constexpr Wrapper kLoader{
+    .name = "ld.so",
+    .long_values = " library-path inhibit-rpath audit preload argv0 "};
+
+/// Options of bwrap that take two values, and those that take one.
+std::vector<Unwrapped> OfBwrap(WordSpan words) {
+  constexpr std::string_view kTwo =
+      " --bind --bind-try --dev-bind --dev-bind-try --ro-bind --ro-bind-try "
+      "--symlink --setenv --file --bind-data --ro-bind-data --chmod "
+      "--overlay ";
+  constexpr std::string_view kNone =
+      " --unshare-all --share-net --unshare-user --unshare-user-try "
+      "--unshare-ipc --unshare-pid --unshare-net --unshare-uts "
+      "--unshare-cgroup --unshare-cgroup-try --clearenv --new-session "
+      "--die-with-parent --as-pid-1 --disable-userns ";
+  WordSpan rest = words.subspan(1);
+  while (!rest.empty() && IsOptionWord(rest[0])) {
+    const std::string option = " " + rest[0].text + " ";
+    const size_t values = kTwo.contains(option)    ? 2
+                          : kNone.contains(option) ? 0
+                                                   : 1;
+    const bool is_end = rest[0].text == "--";
+    rest = rest.subspan(std::min(is_end ? 1 : values + 1, rest.size()));
+    if (is_end) break;
+  }
+  if (rest.empty()) return {};
+  return {Unwrapped{.words = Copy(rest)}};
+}
+
 std::vector<Unwrapped> OfFd(WordSpan words) {
   constexpr std::array<std::string_view, 4> kActions{"-x", "-X", "--exec",
                                                      "--exec-batch"};
   for (size_t i = 1; i < words.size(); ++i) {
     if (std::ranges::find(kActions, words[i].text) == kActions.end()) continue;
-    Unwrapped inner{.placeholder = "{}", .roots = {policy::KnownWord(".")}};
+    Unwrapped inner{.placeholder = "{}", .roots = {}};
+    // Behind the pattern, the operands are directories.
+    WordSpan before = words.subspan(1, i - 1);
+    for (size_t operands = 0; !before.empty();) {
+      const bool is_option = IsOptionWord(before[0]);
+      const size_t size = !is_option ? 1
+                                     : SizeOfOption(before[0], "tedEcSjo",
+                                                    " type extension depth "
+                                                    "max-depth min-depth "
+                                                    "exclude color size "
+                                                    "owner threads ");
+      if (!is_option && ++operands > 1) inner.roots.push_back(before[0]);
+      before = before.subspan(std::min(size, before.size()));
+    }
+    if (inner.roots.empty()) inner.roots.push_back(policy::KnownWord("."));
     inner.words = Copy(words.subspan(i + 1));
     if (inner.words.empty()) return {};
     if (std::ranges::none_of(inner.words, [](const Word& word) {
@@ -462,6 +504,12 @@ std::vector<Unwrapped> Unwrap(const std::vector<Word>& all) {
     return {Unwrapped{
         .as = is_text ? Unwrapped::As::kText : Unwrapped::As::kArguments,
         .words = Copy(rest)}};
+  }
+  if (name == "bwrap") return OfBwrap(words);
+  // The loader of programs.
+  if (name.starts_with("ld-linux") || name.starts_with("ld-musl") ||
+      name == "ld.so") {
+    return OfWrapper(kLoader, words);
   }
   if (auto inner = UnwrapTool(all); !inner.empty()) return inner;
   for (const Wrapper& wrapper : kWrappers) {

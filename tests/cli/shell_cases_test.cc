@@ -295,8 +295,9 @@ TEST(ShellCasesTest, WhatIsNotKnownIsSaidAndRunsWhereItIsConfined) {
 }
 
 TEST(ShellCasesTest, ReadOnlyTextsAreKnownAsSuch) {
-  for (const char* text : {"ls -l | grep x", "git status && git log", "cat a",
-                           "for i in a b; do cat $i; done"}) {
+  for (const char* text :
+       {"ls -l | grep x", "git status && git log", "cat a", "sh -c 'ls -l'",
+        "timeout 5 ls", "sed -n '1,3p' a", "LC_ALL=C sort a"}) {
     EXPECT_TRUE(VerdictOn(text).reads_only) << text;
   }
   for (const char* text : {"ls > x",
@@ -326,7 +327,23 @@ TEST(ShellCasesTest, ReadOnlyTextsAreKnownAsSuch) {
                            "GIT_EXTERNAL_DIFF=./x git diff",
                            "hostname x",
                            "BASH_ENV=x sh -c ls",
-                           "git rebase -x ls main"}) {
+                           "git rebase -x ls main",
+                           "for i in a b; do cat $i; done",
+                           "sed --expression='1e ./x' a",
+                           "sort --o=a b",
+                           "strace -o x ls",
+                           "script -c ls x",
+                           "flock x ls",
+                           "git --git-dir=x status",
+                           "git grep -nOx a",
+                           "gawk -E x",
+                           "tree -R -L 1 -H .",
+                           "git log $(cat x)",
+                           "cat x | xargs git log",
+                           "find . $X",
+                           "ssh host cat",
+                           "env",
+                           "cat < /dev/tcp/example.org/80"}) {
     EXPECT_FALSE(VerdictOn(text).reads_only) << text;
   }
 }
@@ -354,16 +371,27 @@ TEST(ShellCasesTest, LargeAndDeepTextsEnd) {
   std::string wide = "true";
   for (int i = 0; i < 5000; ++i) wide += " && true";
   std::string nested = "true";
-  for (int i = 0; i < 12; ++i) nested = "sh -c " + QuoteShell(nested);
+  for (int i = 0; i < 6; ++i) nested = "sh -c " + QuoteShell(nested);
   const std::string long_text = "echo " + std::string(70'000, 'x');
+  const std::string too_long = "echo " + std::string(2'000'000, 'x');
   std::string values;
   for (int i = 0; i < 2000; ++i) values += "${a:-";
-  for (const std::string& text : {deep, wide, nested, long_text, values}) {
+  for (const std::string& text : {nested, long_text}) {
     const CommandVerdict verdict = VerdictOn(text);
     EXPECT_FALSE(IsHindered(verdict)) << text.substr(0, 40);
+    EXPECT_TRUE(verdict.reading.unknown.empty());
   }
-  EXPECT_FALSE(VerdictOn(wide).reading.unknown.empty());
-  EXPECT_FALSE(VerdictOn(long_text).reading.unknown.empty());
+  // What is beyond the bounds is asked about where nothing confines it.
+  for (const std::string& text : {wide, too_long}) {
+    EXPECT_TRUE(IsMatchedBy(VerdictOn(text), "txfs-cmd-unread"));
+    EXPECT_TRUE(IsHindered(VerdictOn(text, policy::Confinement::kMount)));
+    const CommandVerdict verdict = VerdictOn(text, policy::Confinement::kRun);
+    EXPECT_FALSE(IsHindered(verdict)) << text.substr(0, 40);
+    EXPECT_EQ(verdict.consequence, policy::Class::kUnknown);
+  }
+  for (const std::string& text : {deep, values}) {
+    EXPECT_FALSE(VerdictOn(text).reads_only);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,327 @@
+#include "cli/hook/free_call.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "cli/hook/own_repository.h"
+#include "cli/locate/way.h"
+#include "cli/output/paths.h"
+
+namespace txfs::cli {
+namespace {
+
+using How = PlainUse::How;
+using policy::Region;
+using Names = std::vector<std::string>;
+
+/// More paths of one text are not looked at.
+constexpr size_t kMostPaths = 256;
+constexpr size_t kMostEntries = 4096;
+
+/// Directories of the system that have nothing to hide.
+constexpr auto kOpenDirectories = std::to_array<std::string_view>(
+    {"/usr", "/bin", "/lib", "/lib64", "/opt", "/etc/os-release", "/etc/hosts",
+     "/etc/debian_version", "/proc/cpuinfo", "/proc/meminfo", "/proc/version",
+     "/dev/null"});
+
+/// Names of files with keys or passwords.
+bool IsSecretName(std::string_view name) {
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {".netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd",
+       "credentials", "credentials.json", "id_rsa", "id_dsa", "id_ecdsa",
+       "id_ed25519", ".env"});
+  constexpr auto kEnds = std::to_array<std::string_view>(
+      {".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx"});
+  constexpr auto kExamples = std::to_array<std::string_view>(
+      {".env.example", ".env.sample", ".env.template"});
+  if (std::ranges::find(kExamples, name) != kExamples.end()) return false;
+  return std::ranges::find(kNames, name) != kNames.end() ||
+         name.starts_with(".env.") ||
+         std::ranges::any_of(
+             kEnds, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::optional<struct stat> StatusOf(const std::string& path, int flags = 0) {
+  struct stat st{};
+  if (::fstatat(AT_FDCWD, path.c_str(), &st, flags) != 0) return std::nullopt;
+  return st;
+}
+
+bool IsDirectoryNow(const std::string& path) {
+  const auto st = StatusOf(path);
+  return st && S_ISDIR(st->st_mode);
+}
+
+/// Without symbolic links; what is missing is taken literally.
+Result<std::string> RealPath(const std::string& directory,
+                             const std::string& path) {
+  return WalkTo(MakeAbsolute(directory, path), [](int) { return Status(); });
+}
+
+/// The names that `word` stands for in `directory`; none: too many, or it is
+/// not known.
+std::optional<Names> NamesIn(const policy::Word& word,
+                             const std::string& directory) {
+  if (!IsPattern(word)) return Names{word.text};
+  const size_t slash = word.text.rfind('/') + 1;
+  const std::string before = word.text.substr(0, slash);
+  const std::string pattern = word.text.substr(slash);
+  if (before.find_first_of("*?[") != std::string::npos || pattern.empty()) {
+    return std::nullopt;
+  }
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(
+      ::opendir(MakeAbsolute(directory, before.empty() ? "." : before).c_str()),
+      ::closedir);
+  Names names;
+  size_t entries = 0;
+  while (stream != nullptr) {
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr) break;
+    if (++entries > kMostEntries) return std::nullopt;
+    if (::fnmatch(pattern.c_str(), entry->d_name, FNM_PERIOD) != 0) continue;
+    const std::string name = entry->d_name;
+    // ".*" has the directory above in it.
+    if (name == "..") return std::nullopt;
+    if (before.empty() && name.starts_with('-')) return std::nullopt;
+    if (names.size() == kMostPaths) return std::nullopt;
+    names.push_back(before + name);
+  }
+  if (names.empty()) names.push_back(word.text);
+  return names;
+}
+
+/// Looks at one text, part after part.
+class Inspector {
+ public:
+  Inspector(const CommandStart& start, CallSite& site)
+      : around_(start.shell.surroundings), site_(site) {
+    const bool in_mount = start.confinement == policy::Confinement::kMount;
+    if (!in_mount || !site.mount()) return;
+    root_ = site.mount()->mountpoint;
+    if (const auto st = StatusOf(root_)) device_ = st->st_dev;
+  }
+
+  Result<bool> Allows(const PlainPart& part) {
+    const PlainUse& use = part.use;
+    if (part.directory.empty() || (use.changes && root_.empty())) return false;
+    directory_ = TRY(RealPath("/", part.directory));
+    if (!IsDirectoryNow(directory_) || !IsOpen(directory_)) return false;
+    // Paths lead elsewhere, perhaps.
+    if (has_links_ && !use.is_git && !use.files.empty()) return false;
+    // What git has just made may be a repository to it, but not beside a .git.
+    const bool is_root = IsDirectoryNow(JoinPath(directory_, ".git"));
+    if (has_links_ && use.is_git && !is_root) return false;
+    for (const PlainUse::File& file : use.files) {
+      if (!TRY(AllowsFile(file, use))) return false;
+    }
+    if (use.is_git && !IsOwnRepository(directory_, use.writes_index)) {
+      return false;
+    }
+    if (use.is_git && use.changes && !IsInMount(directory_)) return false;
+    has_changes_ = has_changes_ || use.changes;
+    has_links_ = has_links_ || use.links;
+    return true;
+  }
+
+ private:
+  /// Whether reading `path`, which has no links in it, needs no question.
+  [[nodiscard]] bool IsOpen(const std::string& path) const {
+    if (IsSecretName(policy::BaseName(path))) return false;
+    if (path.starts_with("/dev/") || path.starts_with("/proc/")) {
+      return IsOfSystem(path);
+    }
+    const Region region = policy::RegionOf(path, around_);
+    if (region == Region::kWorkspace) {
+      // A whole home may be the workspace.
+      return around_.is_workspace ||
+             (around_.workspace != "/" &&
+              !IsWithin(around_.home, around_.workspace));
+    }
+    return region == Region::kTemporary || IsOfSystem(path);
+  }
+  static bool IsOfSystem(const std::string& path) {
+    return std::ranges::any_of(kOpenDirectories, [&](std::string_view open) {
+      return IsWithin(path, open);
+    });
+  }
+
+  /// Whether `path`, which has no links in it, is in the mount, and in no other
+  /// below it.
+  [[nodiscard]] bool IsInMount(const std::string& path) const {
+    if (root_.empty() || !IsWithin(path, root_)) return false;
+    std::string there = path;
+    auto st = StatusOf(there, AT_SYMLINK_NOFOLLOW);
+    while (!st && there.size() > root_.size()) {
+      there.resize(there.rfind('/'));
+      st = StatusOf(there, AT_SYMLINK_NOFOLLOW);
+    }
+    return st && st->st_dev == device_;
+  }
+
+  /// Whether the transaction has `path` and no rule is against `op`.
+  Result<bool> AllowsChange(policy::Op op, const std::string& path,
+                            const std::string& new_path = "") {
+    if (++paths_ > kMostPaths || !IsInMount(path)) return false;
+    policy::Proposal proposal{.op = op, .path = {}};
+    proposal.path = RelativeTo(path, root_).value_or("");
+    if (!new_path.empty()) {
+      if (!IsInMount(new_path)) return false;
+      proposal.new_path = RelativeTo(new_path, root_).value_or("");
+      if (proposal.new_path.empty()) return false;
+    }
+    // To git, a directory with this file may be a repository.
+    const std::string& made = new_path.empty() ? path : new_path;
+    if (proposal.path.empty() || policy::BaseName(made) == "HEAD") return false;
+    const RuleVerdict verdict = TRY(site_.JudgeOperation(proposal));
+    return verdict.action <= policy::Action::kAudit;
+  }
+
+  Result<bool> AllowsFile(const PlainUse::File& file, const PlainUse& use) {
+    if (file.how == How::kEnter) {
+      // Where it fails, what follows runs elsewhere.
+      if (!IsOpen(policy::NormalPath(directory_, file.file.text))) return false;
+      directory_ = TRY(RealPath(directory_, file.file.text));
+      return !has_changes_ && IsDirectoryNow(directory_) && IsOpen(directory_);
+    }
+    const auto names = NamesIn(file.file, directory_);
+    if (!names) return false;
+    for (const std::string& name : *names) {
+      // "./*/../../x" and the like.
+      const bool is_pattern = IsPattern(file.file) && name.contains("..");
+      if (is_pattern || !TRY(AllowsName(file, name, use))) return false;
+    }
+    return true;
+  }
+
+  Result<bool> AllowsName(const PlainUse::File& file, const std::string& name,
+                          const PlainUse& use) {
+    // Elsewhere, nothing is looked at: it may hang.
+    const std::string as_written = policy::NormalPath(directory_, name);
+    if (!IsOpen(as_written)) return false;
+    const std::string real = TRY(RealPath(directory_, name));
+    switch (file.how) {
+      case How::kRead:
+      case How::kEnter:
+      case How::kDirectory:
+        if (++paths_ > kMostPaths || !IsOpen(real)) return false;
+        return !use.changes || IsInMount(real);
+      case How::kWrite:
+        return AllowsChange(
+            StatusOf(real) ? policy::Op::kWrite : policy::Op::kCreate, real);
+      case How::kMake:
+        made_.insert(real);
+        if (IsDirectoryNow(real)) return IsInMount(real);
+        return AllowsChange(policy::Op::kMkdir, real);
+      case How::kRemove: {
+        // With a slash behind it, a link may be followed.
+        const std::string path =
+            name.ends_with('/') ? real : ResolveParent(directory_, name);
+        const auto st = StatusOf(path, AT_SYMLINK_NOFOLLOW);
+        const bool is_directory = st && S_ISDIR(st->st_mode);
+        return AllowsChange(
+            is_directory ? policy::Op::kRmdir : policy::Op::kUnlink, path);
+      }
+      case How::kMode:
+        return AllowsChange(policy::Op::kChmod, real);
+      case How::kCopy:
+      case How::kMove:
+        return AllowsTransfer(file, name);
+    }
+    return false;
+  }
+
+  Result<bool> AllowsTransfer(const PlainUse::File& file,
+                              const std::string& name) {
+    const std::string_view last = policy::BaseName(name);
+    if (last == ".." || last.empty()) return false;
+    const std::string from = ResolveParent(directory_, name);
+    const bool moves = file.how == How::kMove;
+    if (!moves && !IsOpen(TRY(RealPath(directory_, name)))) return false;
+    if (IsSecretName(policy::BaseName(from))) return false;
+    if (!IsOpen(policy::NormalPath(directory_, file.to.text))) return false;
+    std::string to = TRY(RealPath(directory_, file.to.text));
+    if (last != "." && (IsDirectoryNow(to) || made_.contains(to))) {
+      to = TRY(RealPath(to, std::string(policy::BaseName(from))));
+    }
+    if (!TRY(AllowsChange(
+            StatusOf(to) ? policy::Op::kWrite : policy::Op::kCreate, to))) {
+      return false;
+    }
+    if (moves && !TRY(AllowsChange(policy::Op::kRename, from, to)))
+      return false;
+    const auto st = StatusOf(from, AT_SYMLINK_NOFOLLOW);
+    if (!st || S_ISREG(st->st_mode)) return true;
+    has_links_ = true;
+    return !S_ISDIR(st->st_mode) || TRY(AllowsTree(from, to));
+  }
+
+  /// What is below the directory `from` gets names below `to`, which rules may
+  /// hold.
+  Result<bool> AllowsTree(const std::string& from, const std::string& to) {
+    std::error_code error;
+    std::filesystem::recursive_directory_iterator entries(from, error);
+    for (; !error && entries != std::filesystem::end(entries);
+         entries.increment(error)) {
+      const std::string path = entries->path();
+      if (IsSecretName(policy::BaseName(path))) return false;
+      const policy::Op op = entries->is_symlink(error) ? policy::Op::kSymlink
+                            : entries->is_directory(error)
+                                ? policy::Op::kMkdir
+                                : policy::Op::kCreate;
+      // A link that is there already leads elsewhere.
+      const std::string target =
+          TRY(RealPath(to, RelativeTo(path, from).value_or("")));
+      if (!TRY(AllowsChange(op, target))) return false;
+    }
+    return !error;
+  }
+
+  const policy::Surroundings& around_;
+  CallSite& site_;
+  std::string root_;  ///< of the mount; "": there is none
+  dev_t device_ = 0;
+  std::string directory_;
+  std::set<std::string> made_;  ///< directories
+  bool has_changes_ = false, has_links_ = false;
+  size_t paths_ = 0;
+};
+
+}  // namespace
+
+std::vector<PlainPart> PlainPartsOf(const ShellReading& reading) {
+  std::vector<PlainPart> parts;
+  if (!reading.is_plain) return {};
+  for (const ShellPart& part : reading.parts) {
+    auto use = UseOf(part.command);
+    if (!use) return {};
+    parts.push_back({*std::move(use), part.command.directory});
+  }
+  for (const auto& [file, directory] : reading.inputs) {
+    PlainUse use;
+    use.files.push_back({How::kRead, file});
+    parts.push_back({std::move(use), directory});
+  }
+  return parts;
+}
+
+Result<bool> MayRunUnasked(const std::vector<PlainPart>& parts,
+                           const CommandStart& start, CallSite& site) {
+  if (parts.empty()) return false;
+  Inspector inspector(start, site);
+  for (const PlainPart& part : parts) {
+    if (!TRY(inspector.Allows(part))) return false;
+  }
+  return true;
+}
+
+}  // namespace txfs::cli
