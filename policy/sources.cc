@@ -138,11 +138,21 @@ Result<std::optional<std::string>> ReadSource(const SourceFile& source,
 
 namespace {
 
+Result<Loaded> LoadText(const std::string& text, const std::string& file) {
+  auto loaded = Load(text, file);
+  if (!loaded && loaded.error().hint.empty()) {
+    loaded.error().hint =
+        "correct the line, or move the file away: until then txfs does not "
+        "know all rules";
+  }
+  return loaded;
+}
+
 /// A file in the workspace comes with what is worked on, and must not have a
 /// program run.
 Status CheckRunsNothing(const SourceFile& source, const std::string& text) {
   if (source.in_workspace.empty()) return {};
-  const Loaded loaded = TRY(Load(text, source.path));
+  const Loaded loaded = TRY(LoadText(text, source.path));
   if (!loaded.settings.hook) return {};
   return Fail(EINVAL, loaded.settings.hook->place +
                           ": [hook] in a workspace's own rules is not "
@@ -213,7 +223,7 @@ Result<std::shared_ptr<const Policy>> Compile(
   if (texts.empty()) return nullptr;
   std::vector<Loaded> files;
   for (const SourceText& source : texts) {
-    files.push_back(TRY(Load(source.text, source.file)));
+    files.push_back(TRY(LoadText(source.text, source.file)));
   }
   return Combine(std::move(files));
 }

@@ -1,6 +1,7 @@
 #include "cli/calls/call_format.h"
 
 #include <algorithm>
+#include <set>
 
 namespace txfs::cli {
 namespace {
@@ -24,12 +25,29 @@ std::string PutWord(const std::string& text) {
   return text.empty() ? "" : "  " + Beginning(text, kShownId);
 }
 
-std::string MarkText(const CallMark& mark) {
-  std::string text = PutWord(mark.host) + PutWord(mark.tool);
+/// `ids`: what stands behind the host.
+std::string MarkText(const CallMark& mark, const std::string& ids = "") {
+  std::string text = PutWord(mark.host) + ids + PutWord(mark.tool);
   if (!mark.command.empty()) {
     text += "  " + Beginning(mark.command, kShownCommand);
   }
   return text;
+}
+
+/// How many bytes tell `ids` apart, at least 4. Some hosts' ids begin with the
+/// time.
+size_t DistinctLength(const std::set<std::string>& ids) {
+  size_t length = 4;
+  const std::string* previous = nullptr;
+  for (const std::string& id : ids) {
+    if (previous != nullptr) {
+      const auto differ = std::ranges::mismatch(*previous, id).in2;
+      const auto same = static_cast<size_t>(differ - id.begin());
+      length = std::max(length, same + 1);
+    }
+    previous = &id;
+  }
+  return length;
 }
 
 void PutId(Document& document, const char* key, const std::string& id) {
@@ -39,14 +57,32 @@ void PutId(Document& document, const char* key, const std::string& id) {
 
 }  // namespace
 
-std::string CallLine(const Call& call) {
+CallTable::CallTable(const std::vector<Call>& calls) {
+  std::set<std::string> sessions;
+  std::set<std::string> agents;
+  for (const Call& call : calls) {
+    if (!call.mark.session.empty()) sessions.insert(call.mark.session);
+    if (!call.mark.agent.empty()) agents.insert(call.mark.agent);
+  }
+  if (sessions.size() > 1) session_ = DistinctLength(sessions);
+  if (!agents.empty()) agent_ = DistinctLength(agents);
+}
+
+std::string CallTable::Line(const Call& call) const {
   std::string number = std::to_string(call.number);
   if (!call.overlaps.empty()) number += "+";
   number.insert(0, number.size() < 6 ? 6 - number.size() : 0, ' ');
   const std::string changes =
       call.gone ? "gone" : Count(call.changes, "change");
-  return number + "  " + LocalTime(call.began, 0) + MarkText(call.mark) + "  " +
-         changes + "\n";
+  std::string ids;
+  if (session_ != 0 && !call.mark.session.empty()) {
+    ids += "  session " + EscapeControls(call.mark.session.substr(0, session_));
+  }
+  if (agent_ != 0 && !call.mark.agent.empty()) {
+    ids += "  agent " + EscapeControls(call.mark.agent.substr(0, agent_));
+  }
+  return number + "  " + LocalTime(call.began, 0) + MarkText(call.mark, ids) +
+         "  " + changes + "\n";
 }
 
 Document CallDocument(const Call& call) {

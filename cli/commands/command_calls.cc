@@ -1,3 +1,7 @@
+#include <functional>
+#include <set>
+#include <vector>
+
 #include "cli/calls/call_format.h"
 #include "cli/commands/commands.h"
 #include "cli/locate/locate.h"
@@ -29,13 +33,40 @@ Document RevertDocument(const RevertReport& report) {
   if (report.as != 0) document["as"] = report.as;
   document["changes"] = report.changes;
   document["built_on"] = Document::array();
-  for (const Conflict& conflict : report.built_on) {
-    Document built_on;
-    PutPath(built_on, "path", conflict.path);
-    built_on["reason"] = conflict.reason;
-    document["built_on"].push_back(std::move(built_on));
+  for (const BuiltOn& built_on : report.built_on) {
+    Document& item = document["built_on"].emplace_back();
+    PutPath(item, "path", built_on.path);
+    item["reason"] = built_on.reason;
+    item["calls"] = built_on.calls;
   }
   return document;
+}
+
+std::string BuiltOnText(const BuiltOn& built_on) {
+  return PathText(built_on.path) + ": " + built_on.reason +
+         (built_on.calls.empty() ? ", outside of calls" : ", by call ") +
+         Join(built_on.calls,
+              [](uint64_t call) { return std::to_string(call); });
+}
+
+/// The calls that are built on it, the newest first; none if changes outside of
+/// calls are, too.
+std::vector<uint64_t> LaterCalls(const RevertReport& report) {
+  std::set<uint64_t, std::greater<>> calls;
+  for (const BuiltOn& built_on : report.built_on) {
+    if (built_on.calls.empty()) return {};
+    calls.insert(built_on.calls.begin(), built_on.calls.end());
+  }
+  return {calls.begin(), calls.end()};
+}
+
+/// "revert calls 5, 2 first, in this order, or "; "": that would not help.
+std::string RevertFirst(const std::vector<uint64_t>& calls) {
+  if (calls.empty()) return "";
+  const std::string numbers =
+      Join(calls, [](uint64_t call) { return std::to_string(call); });
+  if (calls.size() == 1) return "revert call " + numbers + " first, or ";
+  return "revert calls " + numbers + " first, in this order, or ";
 }
 
 Error RevertRefused(const RevertReport& report) {
@@ -44,10 +75,9 @@ Error RevertRefused(const RevertReport& report) {
           .message = "nothing was reverted: later changes at " +
                      Count(report.built_on.size(), "path") +
                      " are built on call " + number,
-          .hint =
-              "revert the later calls first, or go back with `txfs "
-              "rollback --call " +
-              number + "`, which also drops them",
+          .hint = RevertFirst(LaterCalls(report)) +
+                  "go back with `txfs rollback --call " + number +
+                  "`, which also drops later changes",
           .kind = ErrorKind::kConflict};
 }
 
@@ -77,8 +107,9 @@ Result<int> RunCalls(const Context& context, bool json) {
   Client client = TRY(Connect(context));
   const std::vector<Call> calls = TRY(client.Calls());
   Output output;
+  const CallTable table(calls);
   for (const Call& call : calls) {
-    output.Write(json ? Dump(CallDocument(call)) + "\n" : CallLine(call));
+    output.Write(json ? Dump(CallDocument(call)) + "\n" : table.Line(call));
   }
   if (calls.empty() && !json) Say("the transaction has no calls");
   TRY(output.Finish());
@@ -99,9 +130,7 @@ Result<int> RunRevert(const Context& context, const std::string& call,
     output.Write(RevertText(report));
   }
   if (!json) {
-    for (const Conflict& conflict : report.built_on) {
-      Say(PathText(conflict.path) + ": " + conflict.reason);
-    }
+    for (const BuiltOn& built_on : report.built_on) Say(BuiltOnText(built_on));
   }
   TRY(output.Finish());
   if (!refused) return 0;

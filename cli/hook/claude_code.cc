@@ -1,3 +1,5 @@
+#include <array>
+
 #include "cli/hook/host_formats.h"
 
 namespace txfs::cli {
@@ -13,8 +15,16 @@ constexpr std::string_view kClaudeElement =
        {"type":"command","command":"txfs","args":["hook","claude-code"],
         "timeout":30}]})";
 
+constexpr std::array<HostTool, 5> kClaudeTools{{
+    {"Bash", ToolKind::kShell, "command"},
+    {"Edit", ToolKind::kFile, "file_path"},
+    {"MultiEdit", ToolKind::kFile, "file_path"},
+    {"Write", ToolKind::kFile, "file_path"},
+    {"NotebookEdit", ToolKind::kFile, "notebook_path"},
+}};
+
 HookCall ReadClaudeCode(const Json& input) {
-  HookCall call = ReadCommonCall(input);
+  HookCall call = ReadCommonCall(kClaudeTools, input);
   call.turn = GetBytes(input, "prompt_id");
   // For a shell, it obeys "ask" in every mode. For a file tool, it does not in
   // modes that accept edits, such as bypassPermissions (2.1.332).
@@ -42,6 +52,7 @@ HookOutput WriteClaudeCode(const HookCall& call, const HookAnswer& answer) {
 
 HookHost ClaudeCodeHost() {
   return {.name = "claude-code",
+          .tools = kClaudeTools,
           .read = ReadClaudeCode,
           .write = WriteClaudeCode,
           .asks = true,
@@ -51,9 +62,11 @@ HookHost ClaudeCodeHost() {
           .user_directory = ".claude",
           .user_file = "settings.json",
           .project_file = ".claude/settings.json",
+          .local_file = ".claude/settings.local.json",
           .events = {{"PreToolUse", kClaudeBlocking},
                      {"PermissionRequest", kClaudeElement},
                      {"PostToolUse", kClaudeElement}},
+          .lists_names = true,
           .end_event = "PostToolUse",
           .then =
               "sessions that begin from now on call the hook; in a project, "

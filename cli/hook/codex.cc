@@ -1,3 +1,5 @@
+#include <array>
+
 #include "cli/hook/host_formats.h"
 
 namespace txfs::cli {
@@ -7,8 +9,13 @@ constexpr std::string_view kCodexElement =
     R"({"matcher":"Bash|apply_patch","hooks":[
        {"type":"command","command":"txfs hook codex","timeout":30}]})";
 
+constexpr std::array<HostTool, 2> kCodexTools{{
+    {"Bash", ToolKind::kShell, "command"},
+    {"apply_patch", ToolKind::kPatch, "command"},
+}};
+
 HookCall ReadCodex(const Json& input) {
-  HookCall call = ReadCommonCall(input);
+  HookCall call = ReadCommonCall(kCodexTools, input);
   call.turn = GetBytes(input, "turn_id");
   return call;
 }
@@ -25,6 +32,7 @@ HookOutput WriteCodex(const HookCall& call, const HookAnswer& answer) {
 
 HookHost CodexHost() {
   return {.name = "codex",
+          .tools = kCodexTools,
           .read = ReadCodex,
           .write = WriteCodex,
           .refuse = BlockByExit,

@@ -1,8 +1,17 @@
+#include <array>
+
 #include "cli/hook/host_formats.h"
 #include "cli/hook/tools.h"
 
 namespace txfs::cli {
 namespace {
+
+constexpr std::array<HostTool, 4> kCopilotTools{{
+    {"bash", ToolKind::kShell, "command"},
+    {"create", ToolKind::kFile, "path"},
+    {"edit", ToolKind::kFile, "path"},
+    {"apply_patch", ToolKind::kPatch, "input"},
+}};
 
 HookCall ReadCopilot(const Json& input) {
   HookCall call;
@@ -16,7 +25,7 @@ HookCall ReadCopilot(const Json& input) {
   if (tool.empty()) call.problem = "the call names no tool";
   // A string with JSON; the cloud agent's SDK has the object itself.
   const Json parsed = text.empty() ? given : ParseBounded(text);
-  ReadTool(tool, parsed, call);
+  ReadTool(kCopilotTools, tool, parsed, call);
   return call;
 }
 
@@ -44,6 +53,7 @@ HookOutput RefuseCopilot(const std::string& why) {
 
 HookHost CopilotHost() {
   return {.name = "copilot",
+          .tools = kCopilotTools,
           .read = ReadCopilot,
           .write = WriteCopilot,
           .refuse = RefuseCopilot,

@@ -57,6 +57,7 @@ HookOutput RefuseCursor(const std::string& why) {
 
 HookHost CursorHost() {
   return {.name = "cursor",
+          .tools = {},
           .read = ReadCursor,
           .write = WriteCursor,
           .asks = true,

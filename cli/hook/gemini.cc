@@ -1,3 +1,5 @@
+#include <array>
+
 #include "cli/hook/host_formats.h"
 
 namespace txfs::cli {
@@ -8,6 +10,16 @@ constexpr std::string_view kGeminiElement =
     R"({"matcher":"^(run_shell_command|write_file|replace)$","hooks":[
        {"type":"command","name":"txfs","command":"txfs hook gemini",
         "timeout":30000}]})";
+
+constexpr std::array<HostTool, 3> kGeminiTools{{
+    {"run_shell_command", ToolKind::kShell, "command", "dir_path"},
+    {"write_file", ToolKind::kFile, "file_path"},
+    {"replace", ToolKind::kFile, "file_path"},
+}};
+
+HookCall ReadGemini(const Json& input) {
+  return ReadCommonCall(kGeminiTools, input);
+}
 
 HookOutput DenyGemini(const std::string& reason) {
   Document document;
@@ -30,7 +42,8 @@ HookOutput WriteGemini(const HookCall&, const HookAnswer& answer) {
 HookHost GeminiHost() {
   return {
       .name = "gemini",
-      .read = ReadCommonCall,
+      .tools = kGeminiTools,
+      .read = ReadGemini,
       .write = WriteGemini,
       .refuse = DenyGemini,
       .variable = nullptr,

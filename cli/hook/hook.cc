@@ -105,8 +105,8 @@ void LeaveMark(const HookHost& host, const HookCall& call, CallSite& site,
 HookAnswer AnswerIn(const HookHost& host, const HookCall& call) {
   const auto directory = DirectoryOfCall(call);
   if (!directory) {
-    return {Decision::kAsk,
-            "txfs cannot judge this call: " + directory.error().ToString()};
+    return {Decision::kAsk, "txfs cannot judge this call in its directory: " +
+                                Explained(directory.error())};
   }
   CallSite site(*directory);
   if (call.event == host.end_event) {

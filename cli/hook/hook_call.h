@@ -25,6 +25,8 @@ struct HookCall {
   bool obeys_ask = true;  ///< the host does not run a call that is asked about
   /// Why the call cannot be judged, though it is of a tool that is; a sentence.
   std::string problem;
+  /// Why the host may do something else than what is judged; "": it does that.
+  std::string doubt;
 
   [[nodiscard]] bool is_judged() const {
     return command.has_value() || !files.empty();

@@ -12,7 +12,7 @@ HookOutput BlockByExit(const std::string& why) {
   return {.out = {}, .err = why + "\n", .code = 2};
 }
 
-HookCall ReadCommonCall(const Json& input) {
+HookCall ReadCommonCall(std::span<const HostTool> tools, const Json& input) {
   HookCall call;
   call.event = GetBytes(input, "hook_event_name");
   call.session = GetBytes(input, "session_id");
@@ -21,7 +21,7 @@ HookCall ReadCommonCall(const Json& input) {
   call.directory = GetBytes(input, "cwd");
   const std::string tool = GetBytes(input, "tool_name");
   if (tool.empty()) call.problem = "the call names no tool";
-  ReadTool(tool, GetMember(input, "tool_input"), call);
+  ReadTool(tools, tool, GetMember(input, "tool_input"), call);
   return call;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "cli/hook/hosts.h"
@@ -19,7 +20,8 @@ namespace txfs::cli {
 [[nodiscard]] HookOutput BlockByExit(const std::string& why);
 
 /// The members that Claude Code, Codex and Gemini CLI share.
-[[nodiscard]] HookCall ReadCommonCall(const Json& input);
+[[nodiscard]] HookCall ReadCommonCall(std::span<const HostTool> tools,
+                                      const Json& input);
 /// Of Claude Code, and of Codex, which takes no other member.
 [[nodiscard]] Document PreToolUseDocument(const char* decision,
                                           const std::string& reason);

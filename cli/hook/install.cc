@@ -1,50 +1,17 @@
 #include "cli/hook/install.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <utility>
-#include <vector>
 
+#include "cli/hook/installed.h"
 #include "cli/locate/way.h"
 #include "cli/output/errors.h"
 #include "cli/output/output.h"
-#include "cli/output/paths.h"
 #include "cli/output/text.h"
-#include "cli/protocol/runtime_dir.h"
 #include "cli/run/sandbox_probes.h"
-#include "journal/support/file.h"
 
 namespace txfs::cli {
 namespace {
-
-constexpr size_t kMaxConfiguration = size_t{4} << 20;
-
-/// The file of a host's configuration, below a directory that is opened as it
-/// is; nothing in `name` may be a symbolic link.
-struct HookFile {
-  std::string directory, name;
-
-  [[nodiscard]] std::string path() const { return JoinPath(directory, name); }
-};
-
-HookFile FileOf(const HookHost& host, HookScope scope,
-                const std::string& directory) {
-  if (scope == HookScope::kProject) {
-    return {directory, std::string(host.project_file)};
-  }
-  const char* given =
-      host.variable == nullptr ? nullptr : std::getenv(host.variable);
-  if (given != nullptr && given[0] == '/') {
-    return {given, std::string(host.user_file)};
-  }
-  return {HomeDirectory(), JoinPath(std::string(host.user_directory),
-                                    std::string(host.user_file))};
-}
 
 std::unexpected<Error> IsNotUsable(const std::string& why) {
   return Fail(0, why,
@@ -76,38 +43,8 @@ std::string FormattedLike(const Document& document, const std::string& like) {
          "\n";
 }
 
-/// The words of a handler: its program and arguments, or its shell text.
-std::vector<std::string> WordsOf(const Document& handler) {
-  std::vector<std::string> words;
-  const auto add = [&](const std::string& text) {
-    size_t at = 0;
-    while ((at = text.find_first_not_of(' ', at)) != std::string::npos) {
-      const size_t end = std::min(text.find(' ', at), text.size());
-      words.push_back(text.substr(at, end - at));
-      at = end;
-    }
-  };
-  for (const char* key : {"command", "bash"}) {
-    if (handler.contains(key) && handler[key].is_string()) {
-      add(handler[key].get<std::string>());
-    }
-  }
-  if (handler.contains("args") && handler["args"].is_array()) {
-    for (const Document& word : handler["args"]) {
-      if (word.is_string()) words.push_back(word.get<std::string>());
-    }
-  }
-  return words;
-}
-
-/// Whether `handler` calls the hook of `host`, by any path of the program.
 bool CallsHook(const HookHost& host, const Document& handler) {
-  if (!handler.is_object()) return false;
-  const std::vector<std::string> words = WordsOf(handler);
-  if (words.size() != 3) return false;
-  const std::string& program = words[0];
-  return program.substr(program.rfind('/') + 1) == "txfs" &&
-         words[1] == "hook" && words[2] == host.name;
+  return !ProgramOfHook(host, handler).empty();
 }
 
 /// Removes what calls the hook from the element of an event's list. Whether
@@ -150,9 +87,15 @@ Status AddEvent(const HookHost& host, const HookHost::Event& event,
     return IsNotUsable("has \"" + name + "\" of another shape");
   }
   Document element = Document::parse(event.element, nullptr, false);
-  if (std::ranges::find(list, element) != list.end()) return {};
+  Document others = list;
+  const auto there = std::ranges::find(others, element);
+  const bool is_there = there != others.end();
+  if (is_there) others.erase(there);
+  Document stripped = others;
+  StripList(host, stripped);
+  if (is_there && stripped == others) return {};
   // An earlier version of txfs may have put another entry there.
-  StripList(host, list);
+  list = std::move(stripped);
   list.push_back(std::move(element));
   return {};
 }
@@ -162,89 +105,6 @@ bool IsBare(const HookHost& host, const Document& document) {
   if (document.empty()) return true;
   return host.has_version && document.size() == 1 &&
          document.contains("version");
-}
-
-bool IsOurProgram(const HookHost& host, const std::string& text) {
-  const std::string_view first =
-      host.program.substr(0, host.program.find('\n') + 1);
-  return text.starts_with(first);
-}
-
-std::unexpected<Error> AtFile(const HookFile& file, Error error) {
-  error.message = file.path() + " " + error.message;
-  return std::unexpected(std::move(error));
-}
-
-Result<std::optional<std::string>> ReadHookFile(const HookFile& file) {
-  const auto directory =
-      OpenAt(AT_FDCWD, file.directory, O_RDONLY | O_DIRECTORY);
-  if (!directory && directory.error().code == ENOENT) {
-    return std::optional<std::string>();
-  }
-  if (!directory) {
-    return Fail(directory.error().code, "cannot open " + file.directory);
-  }
-  auto text = ReadWholeFile(directory->get(), file.name, kMaxConfiguration);
-  if (text) return std::optional(std::move(*text));
-  if (text.error().code == ENOENT) return std::optional<std::string>();
-  return Fail(text.error().code,
-              "cannot read " + file.path() +
-                  ", which must be a file of at most 4 MiB without symbolic "
-                  "links on the way",
-              "in an empty directory, `txfs hook install HOST --project "
-              "--dry-run` prints what to insert");
-}
-
-/// Makes the directories of `name` in `directory`, and follows no link there.
-Status MakeParents(int directory, const std::string& name, mode_t mode) {
-  for (size_t slash = name.find('/'); slash != std::string::npos;
-       slash = name.find('/', slash + 1)) {
-    const std::string parent = name.substr(0, slash);
-    const auto there = StatBelow(directory, parent);
-    if (there && S_ISDIR(there->st_mode)) continue;
-    TRY(MakeDirectoryAt(directory, parent, mode));
-  }
-  return {};
-}
-
-Status WriteHookFile(const HookFile& file, HookScope scope,
-                     const std::string& text) {
-  const bool is_shared = scope == HookScope::kProject;
-  if (!is_shared) TRY(MakeDirectories(file.directory));
-  const UniqueFd directory =
-      TRY(OpenAt(AT_FDCWD, file.directory, O_RDONLY | O_DIRECTORY));
-  TRY(MakeParents(directory.get(), file.name, is_shared ? 0755 : 0700));
-  const auto there = StatBelow(directory.get(), file.name);
-  const mode_t fresh = is_shared ? 0644 : 0600;
-  return ReplaceFile(directory.get(), file.name, text,
-                     there ? there->st_mode & 0777 : fresh);
-}
-
-/// Removes the file, and the directories on the way to it that are empty then.
-Status RemoveHookFile(const HookFile& file) {
-  const UniqueFd directory =
-      TRY(OpenAt(AT_FDCWD, file.directory, O_RDONLY | O_DIRECTORY));
-  std::string name = file.name;
-  const size_t last = name.rfind('/');
-  const std::string parent =
-      last == std::string::npos ? "." : name.substr(0, last);
-  const UniqueFd holder = TRY(OpenDirectoryBelow(directory.get(), parent));
-  if (::unlinkat(holder.get(), name.substr(last + 1).c_str(), 0) != 0) {
-    return Fail(errno, "cannot remove " + file.path());
-  }
-  for (size_t slash = last; slash != std::string::npos;) {
-    name.resize(slash);
-    slash = name.rfind('/');
-    const auto above = OpenDirectoryBelow(
-        directory.get(),
-        slash == std::string::npos ? "." : name.substr(0, slash));
-    const std::string base =
-        slash == std::string::npos ? name : name.substr(slash + 1);
-    if (!above || ::unlinkat(above->get(), base.c_str(), AT_REMOVEDIR) != 0) {
-      break;
-    }
-  }
-  return {};
 }
 
 Result<const HookHost*> HostNamed(const std::string& name) {
@@ -263,10 +123,12 @@ Status PrintText(const std::string& text) {
 
 }  // namespace
 
-Result<std::string> WithHook(const HookHost& host,
-                             const std::optional<std::string>& text) {
+Result<std::optional<std::string>> WithHook(
+    const HookHost& host, const std::optional<std::string>& text) {
   if (host.events.empty()) {
-    if (!text || IsOurProgram(host, *text)) return std::string(host.program);
+    if (!text || IsOurProgram(host, *text)) {
+      return std::optional(std::string(host.program));
+    }
     return IsNotUsable("exists, and txfs did not make it");
   }
   Document document = Document::object();
@@ -279,17 +141,18 @@ Result<std::string> WithHook(const HookHost& host,
   for (const HookHost::Event& event : host.events) {
     TRY(AddEvent(host, event, *hooks));
   }
-  if (text && document == before) return *text;
-  return FormattedLike(document, text.value_or(""));
+  if (text && document == before) return text;
+  return std::optional(FormattedLike(document, text.value_or("")));
 }
 
-Result<std::optional<std::string>> WithoutHook(const HookHost& host,
-                                               const std::string& text) {
+Result<std::optional<std::string>> WithoutHook(
+    const HookHost& host, const std::optional<std::string>& text) {
+  if (!text) return text;
   if (host.events.empty()) {
-    if (IsOurProgram(host, text)) return std::optional<std::string>();
+    if (IsOurProgram(host, *text)) return std::optional<std::string>();
     return IsNotUsable("was not made by txfs");
   }
-  Document document = TRY(ParseConfiguration(text));
+  Document document = TRY(ParseConfiguration(*text));
   const Document before = document;
   if (document.contains("hooks") && document["hooks"].is_object()) {
     Document& hooks = document["hooks"];
@@ -302,17 +165,9 @@ Result<std::optional<std::string>> WithoutHook(const HookHost& host,
     }
     if (hooks.empty() && document != before) document.erase("hooks");
   }
-  if (document == before) return std::optional(text);
+  if (document == before) return text;
   if (IsBare(host, document)) return std::optional<std::string>();
-  return std::optional(FormattedLike(document, text));
-}
-
-bool IsHookInstalled(const HookHost& host, HookScope scope,
-                     const std::string& directory) {
-  const auto text = ReadHookFile(FileOf(host, scope, directory));
-  if (!text || !*text) return false;
-  const auto without = WithoutHook(host, **text);
-  return without && (!*without || **without != **text);
+  return std::optional(FormattedLike(document, *text));
 }
 
 Result<int> RunHookInstall(const Context& context,
@@ -321,50 +176,35 @@ Result<int> RunHookInstall(const Context& context,
   const HookFile file = FileOf(host, arguments.scope, context.directory);
   TRY(CheckWay(context.directory, file.directory));
   const auto before = TRY(ReadHookFile(file));
-  const auto after = WithHook(host, before);
-  if (!after) return AtFile(file, after.error());
+  const auto edited =
+      arguments.removes ? WithoutHook(host, before) : WithHook(host, before);
+  if (!edited) {
+    Error error = edited.error();
+    error.message = file.path() + " " + error.message;
+    return std::unexpected(std::move(error));
+  }
+  const std::optional<std::string>& after = *edited;
   if (arguments.dry_run) {
     Say(file.path());
-    TRY(PrintText(*after));
+    TRY(PrintText(after.value_or("")));
     return 0;
   }
-  if (before && *before == *after) {
-    SayResult(file.path() + " has the hook already");
-  } else {
-    TRY(WriteHookFile(file, arguments.scope, *after));
-    SayResult("installed in " + file.path());
+  if (before != after) {
+    TRY(after ? WriteHookFile(file, arguments.scope, *after)
+              : RemoveHookFile(file));
   }
+  const std::string path = file.path();
+  if (arguments.removes) {
+    SayResult(before == after ? path + " has no hook of txfs"
+                              : "removed from " + path);
+    return 0;
+  }
+  SayResult(before == after ? path + " has the hook already"
+                            : "installed in " + path);
   Say("note: " + std::string(host.then));
   if (FindProgram("txfs").empty()) {
     Say("warning: txfs is not in PATH, where the host looks for it");
   }
-  return 0;
-}
-
-Result<int> RunHookUninstall(const Context& context,
-                             const HookInstallArguments& arguments) {
-  const HookHost& host = *TRY(HostNamed(arguments.host));
-  const HookFile file = FileOf(host, arguments.scope, context.directory);
-  TRY(CheckWay(context.directory, file.directory));
-  const auto before = TRY(ReadHookFile(file));
-  auto after = before ? WithoutHook(host, *before)
-                      : Result<std::optional<std::string>>();
-  if (!after) return AtFile(file, after.error());
-  if (arguments.dry_run) {
-    Say(file.path());
-    TRY(PrintText(after->value_or("")));
-    return 0;
-  }
-  if (before == *after) {
-    SayResult(file.path() + " has no hook of txfs");
-    return 0;
-  }
-  if (*after) {
-    TRY(WriteHookFile(file, arguments.scope, **after));
-  } else {
-    TRY(RemoveHookFile(file));
-  }
-  SayResult("removed from " + file.path());
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/hook/free_call.h"
 #include "cli/locate/locate.h"
 #include "cli/locate/way.h"
+#include "cli/output/errors.h"
 #include "cli/output/paths.h"
 #include "cli/output/text.h"
 #include "cli/shell/reader.h"
@@ -212,7 +213,11 @@ HookAnswer JudgeCall(const HookCall& call, CallSite& site) {
   if (!call.is_judged()) return {};
   auto answer = call.command ? JudgeShell(*call.command, site)
                              : AnswerFiles(call.files, site);
-  return answer ? std::move(*answer) : AskBecause(answer.error().ToString());
+  if (!answer) return AskBecause(Explained(answer.error()));
+  if (!call.doubt.empty() && answer->decision < Decision::kAsk) {
+    return AskBecause(call.doubt);
+  }
+  return std::move(*answer);
 }
 
 }  // namespace txfs::cli

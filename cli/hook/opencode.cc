@@ -1,8 +1,19 @@
+#include <array>
+
 #include "cli/hook/host_formats.h"
 #include "cli/hook/tools.h"
 
 namespace txfs::cli {
 namespace {
+
+constexpr std::array<HostTool, 6> kOpenCodeTools{{
+    {"bash", ToolKind::kShell, "command", "workdir"},
+    {"edit", ToolKind::kFile, "filePath"},
+    {"multiedit", ToolKind::kFile, "filePath"},
+    {"write", ToolKind::kFile, "filePath"},
+    {"patch", ToolKind::kPatch, "patchText"},
+    {"apply_patch", ToolKind::kPatch, "patchText"},
+}};
 
 /// The input is that of the plugin below.
 HookCall ReadOpenCode(const Json& input) {
@@ -13,7 +24,7 @@ HookCall ReadOpenCode(const Json& input) {
   call.directory = GetBytes(input, "cwd");
   const std::string tool = GetBytes(input, "tool");
   if (tool.empty()) call.problem = "the call names no tool";
-  ReadTool(tool, GetMember(input, "args"), call);
+  ReadTool(kOpenCodeTools, tool, GetMember(input, "args"), call);
   return call;
 }
 
@@ -69,6 +80,7 @@ export const Txfs = async ({ directory }) => {
 
 HookHost OpenCodeHost() {
   return {.name = "opencode",
+          .tools = kOpenCodeTools,
           .read = ReadOpenCode,
           .write = WriteOpenCode,
           .refuse = RefuseOpenCode,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,14 +11,32 @@
 
 namespace txfs::cli {
 
-/// Fills in `tool`, `command`, `files` and `problem` of `call` from the tool's
-/// name and arguments. The names are those of all hosts; of another tool,
-/// nothing is filled in but its name. A directory in the arguments of a shell
-/// tool changes that of the call.
-void ReadTool(const std::string& tool, const Json& arguments, HookCall& call);
+enum class ToolKind : uint8_t { kShell, kFile, kPatch };
 
-/// What a patch in the format of apply_patch does to files. Reads the lines
-/// that name files, and not what is between them.
-[[nodiscard]] std::vector<FileUse> FilesInPatch(std::string_view patch);
+/// A tool of a host whose calls are judged.
+struct HostTool {
+  std::string_view name;
+  ToolKind kind;
+  const char* key;  ///< of the command, the path or the patch
+  const char* directory_key = nullptr;  ///< in which a shell works; or null
+};
+
+/// Fills in `tool`, `command`, `files`, `problem` and `doubt` of `call` from
+/// the name and the arguments of a tool of a host that has `tools`. Of another
+/// tool, nothing is filled in but its name. A directory in the arguments of a
+/// shell tool changes that of the call. An argument that another tool would
+/// take for its command, file or directory is a doubt.
+void ReadTool(std::span<const HostTool> tools, const std::string& tool,
+              const Json& arguments, HookCall& call);
+
+/// What a patch in the format of apply_patch does to files.
+struct PatchReading {
+  std::vector<FileUse> files;
+  /// Whether a line that names a file begins or ends with white space other
+  /// than blank, tab and CR: hosts differ in whether they remove it.
+  bool has_odd_blanks = false;
+};
+/// Reads the lines that name files, and not what is between them.
+[[nodiscard]] PatchReading FilesInPatch(std::string_view patch);
 
 }  // namespace txfs::cli

@@ -20,15 +20,14 @@ void AddHookHost(CLI::App& hook, Command& command, const HookHost& host) {
 }
 
 void AddHookChange(CLI::App& hook, Command& command, const char* name,
-                   const char* help,
-                   Result<int> (*run)(const Context&,
-                                      const HookInstallArguments&)) {
+                   const char* help, bool removes) {
   CLI::App* sub = hook.add_subcommand(name, help);
   struct Options {
     HookInstallArguments arguments;
     bool user = false, project = false;
   };
   const auto options = std::make_shared<Options>();
+  options->arguments.removes = removes;
   std::vector<std::string> names;
   for (const HookHost& host : HookHosts()) names.emplace_back(host.name);
   sub->add_option("HOST", options->arguments.host, "The agent's host")
@@ -41,11 +40,11 @@ void AddHookChange(CLI::App& hook, Command& command, const char* name,
       ->excludes(user);
   sub->add_flag("--dry-run", options->arguments.dry_run,
                 "Print the file, and change nothing");
-  sub->callback([&command, options, run] {
+  sub->callback([&command, options] {
     command.takes_transaction = false;
-    command.run = [options, run](const Context& context) {
+    command.run = [options](const Context& context) {
       if (options->project) options->arguments.scope = HookScope::kProject;
-      return run(context, options->arguments);
+      return RunHookInstall(context, options->arguments);
     };
   });
 }
@@ -57,11 +56,9 @@ void AddHookCommands(CLI::App& app, Command& command) {
       "hook", "Judge the calls of an agent, for the agent's host");
   hook->require_subcommand(1);
   AddHookChange(*hook, command, "install",
-                "Make a host call `txfs hook` before its agent works",
-                RunHookInstall);
+                "Make a host call `txfs hook` before its agent works", false);
   AddHookChange(*hook, command, "uninstall",
-                "Take the hook out of a host's configuration",
-                RunHookUninstall);
+                "Take the hook out of a host's configuration", true);
   for (const HookHost& host : HookHosts()) AddHookHost(*hook, command, host);
 }
 

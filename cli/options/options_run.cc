@@ -222,7 +222,7 @@ Result<RunArguments> ToArguments(RunOptions options,
   run.command = words;
   if (!words.empty() && !context.trailing.empty()) run.command.push_back("--");
   std::ranges::copy(context.trailing, std::back_inserter(run.command));
-  if (run.command.empty()) {
+  if (run.command.empty() || run.command.front().empty()) {
     return Fail(ErrorKind::kUsage, 0, "no command is given",
                 "`txfs run -- COMMAND` runs one");
   }

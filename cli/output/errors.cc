@@ -36,6 +36,10 @@ void SayFinished(std::string_view id) {
   if (!id.empty()) Say("finished the interrupted commit " + std::string(id));
 }
 
+std::string Explained(const Error& error) {
+  return error.ToString() + (error.hint.empty() ? "" : "; " + error.hint);
+}
+
 int Report(const Error& error) {
   PrintLine("error: " + error.ToString());
   if (!error.hint.empty()) PrintLine("hint: " + error.hint);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "journal/support/result.h"
@@ -12,6 +13,10 @@ int ExitCode(ErrorKind kind);
 /// Prints `error: ...` and, if there is a hint, `hint: ...` to stderr; returns
 /// the exit code.
 int Report(const Error& error);
+
+/// What went wrong, and what to do, as one sentence for another program to
+/// show.
+[[nodiscard]] std::string Explained(const Error& error);
 
 /// Prints one line to stderr. Escapes control characters in `line`.
 void Say(std::string_view line);

@@ -308,7 +308,7 @@ Result<RevertReport> Client::RevertCall(const std::string& id) {
   return RevertReport{.number = GetUint(reply.header, "number"),
                       .as = GetUint(reply.header, "as"),
                       .changes = GetUint(reply.header, "changes"),
-                      .built_on = ConflictsFromJson(reply.header, "built_on")};
+                      .built_on = BuiltOnFromJson(reply.header)};
 }
 
 Result<LogReply> Client::Log(const LogQuery& query) {

@@ -363,6 +363,27 @@ Json ToJson(const Conflict& conflict) {
           {"note", EncodeBytes(conflict.note)}};
 }
 
+Json ToJson(const BuiltOn& built_on) {
+  return {{"path", EncodeBytes(built_on.path)},
+          {"reason", EncodeBytes(built_on.reason)},
+          {"calls", built_on.calls}};
+}
+
+std::vector<BuiltOn> BuiltOnFromJson(const Json& object) {
+  std::vector<BuiltOn> all;
+  for (const Json& json : GetMember(object, "built_on")) {
+    BuiltOn& built_on = all.emplace_back();
+    built_on.path = GetBytes(json, "path");
+    built_on.reason = GetBytes(json, "reason");
+    for (const Json& call : GetMember(json, "calls")) {
+      if (call.is_number_unsigned()) {
+        built_on.calls.push_back(call.get<uint64_t>());
+      }
+    }
+  }
+  return all;
+}
+
 std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key) {
   std::vector<Conflict> conflicts;
   for (const Json& conflict : GetMember(object, key)) {

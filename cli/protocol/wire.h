@@ -17,6 +17,7 @@ Json ToJson(const NetChange& change);
 Json ToJson(const LogEntry& entry);  ///< without its edits
 Json ToJson(const WorkspaceStatus& status);
 Json ToJson(const Conflict& conflict);
+Json ToJson(const BuiltOn& built_on);
 Json ToJson(const LimitExcess& limit);
 Json ToJson(const HeldChange& held);
 Json ToJson(const HeldRest& rest);
@@ -47,6 +48,8 @@ CommitReport CommitReportFromJson(const Json& json);
 PlanReport PlanReportFromJson(const Json& json);
 UndoReport UndoReportFromJson(const Json& json);
 std::vector<Conflict> ConflictsFromJson(const Json& object, const char* key);
+/// Of "built_on".
+std::vector<BuiltOn> BuiltOnFromJson(const Json& object);
 TransactionSummary SummaryFromJson(const Json& json);
 /// Bounded.
 RunRecord RunFromJson(const Json& json);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/locate/reach_daemon.h"
+#include "cli/output/errors.h"
 #include "cli/rules/policy_sources.h"
 #include "cli/run/nested.h"
 #include "policy/sources.h"
@@ -42,7 +43,7 @@ Client* CallSite::Daemon() {
     if (connection) {
       daemon_ = std::make_unique<Client>(std::move(*connection));
     } else {
-      doubt_ = connection.error().ToString();
+      doubt_ = Explained(connection.error());
     }
   }
   return daemon_.get();
@@ -54,7 +55,7 @@ Result<Rules> CallSite::LoadRules() {
   auto rules = mount_ ? policy::LoadSources(SourcesOfUser(), AT_FDCWD)
                       : RulesForCommands(context_);
   if (!rules) {
-    doubt_ = rules.error().ToString();
+    doubt_ = Explained(rules.error());
     rules = policy::LoadSources({.builtin = true, .files = {}}, AT_FDCWD);
   }
   rules_ = TRY(std::move(rules));
@@ -75,7 +76,7 @@ Result<RuleVerdict> CallSite::JudgeParts(ShellReading reading,
     auto verdict =
         daemon->Judge(JudgeRequest(reading, around, start.confinement));
     if (verdict) return verdict;
-    doubt_ = verdict.error().ToString();
+    doubt_ = Explained(verdict.error());
   }
   const Rules rules = TRY(LoadRules());
   return Summarize(
@@ -86,7 +87,7 @@ Result<RuleVerdict> CallSite::JudgeOperation(const policy::Proposal& proposal) {
   if (Client* daemon = Daemon()) {
     auto verdict = daemon->Judge(JudgeRequest(proposal));
     if (verdict) return verdict;
-    doubt_ = verdict.error().ToString();
+    doubt_ = Explained(verdict.error());
   }
   const Rules rules = TRY(LoadRules());
   return Summarize(policy::Explain(*rules, proposal));

@@ -106,8 +106,8 @@ class RevertPlanner {
       LookAt(past.ino, &past);
     }
     for (const auto& [key, value] : part_.xattrs) LookAt(key.first, nullptr);
-    for (const auto& [path, reason] : built_on_) {
-      plan_.built_on.push_back({.path = path, .reason = reason});
+    for (auto& [path, dependence] : built_on_) {
+      plan_.built_on.push_back(std::move(dependence));
     }
     if (!plan_.built_on.empty()) return Refused();
     for (const auto& [name, value] : names_) {
@@ -129,8 +129,19 @@ class RevertPlanner {
     return refused;
   }
 
-  void BuiltOn(const std::string& path, const char* reason) {
-    built_on_.try_emplace(path, reason);
+  Dependence& BuiltOn(const std::string& path, const char* reason) {
+    Dependence& dependence = built_on_[path];
+    if (dependence.reason.empty()) {
+      dependence.path = path;
+      dependence.reason = reason;
+    }
+    return dependence;
+  }
+  void BuiltOn(const PlacedName& name, const char* reason) {
+    BuiltOn(PathOf(name), reason).names.insert(name);
+  }
+  void BuiltOn(Ino object, const char* reason) {
+    BuiltOn(PathOf(object), reason).objects.insert(object);
   }
 
   std::string PathOf(const PlacedName& name) {
@@ -162,9 +173,10 @@ class RevertPlanner {
         if (ino != kNoIno) name_of_.try_emplace(ino, name);
       }
       if (NameIn(now_, name) != NameIn(after_, name)) {
-        BuiltOn(PathOf(name), "changed later");
+        BuiltOn(name, "changed later");
       } else if (WentLater(name.first)) {
-        BuiltOn(PathOf(name), "its directory was deleted later");
+        BuiltOn(PathOf(name), "its directory was deleted later")
+            .objects.insert(name.first);
       }
     }
   }
@@ -187,7 +199,7 @@ class RevertPlanner {
       }
       const Inode* directory = tree_.Find(name.first);
       if (directory != nullptr && IsReachedByPart(*directory)) {
-        BuiltOn(PathOf(name), "changed later in a directory of the call");
+        BuiltOn(name, "changed later in a directory of the call");
       }
     }
     std::set<Ino> touched;
@@ -199,7 +211,7 @@ class RevertPlanner {
       if (Then::Of(after_, ino).IsSameAs(Then::Of(now_, ino))) continue;
       if (IsPlainRecord(ino)) continue;
       if (IsReachedByPart(*inode)) {
-        BuiltOn(tree_.PathOf(*inode), "changed later");
+        BuiltOn(tree_.PathOf(*inode), "changed later").objects.insert(ino);
       }
     }
   }
@@ -267,25 +279,32 @@ class RevertPlanner {
       return;
     }
     paths_.insert(PathOf(ino));
-    if (!after.IsSameAs(now)) return BuiltOn(PathOf(ino), "changed later");
+    if (!after.IsSameAs(now)) return BuiltOn(ino, "changed later");
     if (!directory && renamed_.contains(ino)) {
-      return BuiltOn(PathOf(ino), "renamed or linked later");
+      return BuiltOn(ino, "renamed or linked later");
     }
-    if (directory && after.IsThere() && HasOtherNames(ino)) {
-      return BuiltOn(PathOf(ino), "has later entries");
+    if (directory && after.IsThere()) {
+      const auto others = OtherNames(ino);
+      if (!others.empty()) {
+        BuiltOn(PathOf(ino), "has later entries").names = others;
+        return;
+      }
     }
     Set(ino, now, before);
   }
 
-  /// Whether the directory has names that neither the part nor the time before
-  /// it gave it. A base directory keeps its whiteouts when it is deleted.
-  [[nodiscard]] bool HasOtherNames(Ino directory) const {
+  /// The names in the directory that neither the part nor the time before it
+  /// gave it. A base directory keeps its whiteouts when it is deleted.
+  [[nodiscard]] std::set<PlacedName> OtherNames(Ino directory) const {
+    std::set<PlacedName> others;
     for (auto row = now_.dentries.lower_bound({directory, ""});
          row != now_.dentries.end() && row->first.first == directory; ++row) {
       const auto& [name, value] = *row;
-      if (!names_.contains(name) && value != NameIn(before_, name)) return true;
+      if (!names_.contains(name) && value != NameIn(before_, name)) {
+        others.insert(name);
+      }
     }
-    return false;
+    return others;
   }
 
   /// A directory that was there before and after. What names in it decide is
@@ -295,7 +314,7 @@ class RevertPlanner {
     const bool changed = !was.IsSameAs(after);
     if (changed) paths_.insert(PathOf(ino));
     if (changed && !after.IsSameAs(now)) {
-      return BuiltOn(PathOf(ino), "changed later");
+      return BuiltOn(ino, "changed later");
     }
     if (!now.IsThere()) return;  // found by its names
     Then merged = now;
@@ -391,13 +410,43 @@ class RevertPlanner {
   std::set<Ino> renamed_;              ///< in names that changed later
   std::map<Ino, bool> reached_;        ///< IsReachedByPart
   std::set<Ino> looked_at_;
-  std::map<std::string, std::string> built_on_;
+  std::map<std::string, Dependence> built_on_;  ///< by path
   std::set<std::string> paths_;
   std::vector<Edit> inode_edits_, dentry_edits_, content_edits_;
   RevertPlan plan_;
 };
 
+/// Whether the objects of `dependence` or its names are what an edit changed.
+struct IsBuilding {
+  const Dependence& dependence;
+
+  bool operator()(const InodeEdit& edit) const {
+    return Has(edit.ino) && !IsSame(edit.before, edit.after);
+  }
+  bool operator()(const AttrEdit& edit) const {
+    return Has(edit.ino) && !IsSame(InodeRecord{.attr = edit.before},
+                                    InodeRecord{.attr = edit.after});
+  }
+  bool operator()(const DentryEdit& edit) const {
+    return Has(edit.before.ino) || Has(edit.after.ino) ||
+           dependence.names.contains({edit.parent, edit.name});
+  }
+  bool operator()(const ExtentEdit& edit) const { return Has(edit.ino); }
+  bool operator()(const XattrEdit& edit) const { return Has(edit.ino); }
+
+  [[nodiscard]] bool Has(Ino ino) const {
+    return ino != kNoIno && dependence.objects.contains(ino);
+  }
+};
+
 }  // namespace
+
+bool Dependence::IsOf(const Change& change) const {
+  const auto is_building = [&](const Edit& edit) {
+    return std::visit(IsBuilding{*this}, edit);
+  };
+  return std::ranges::any_of(change.edits, is_building);
+}
 
 RevertPlan PlanRevert(Tree& tree, const Rewind& part, const Rewind& later,
                       const Image& now) {

@@ -18,6 +18,7 @@
 #include "fs/overlay/base_follower.h"
 #include "fs/overlay/handover.h"
 #include "fs/overlay/overlay.h"
+#include "fs/planning/revert.h"
 #include "fs/planning/selection.h"
 #include "fs/workspace/workspace.h"
 #include "journal/store.h"
@@ -309,7 +310,9 @@ class StoredWorkspace final : public Workspace {
   void EndNewestCall(const Savepoint& rolled_back) REQUIRES(end_mutex_);
   Result<CallSpan> SpanOfCall(Journal& journal, const std::string& wanted);
   Result<StaleCaches> RevertFrozen(Frozen& frozen, const CallSpan& span,
-                                   RevertReport& report) REQUIRES(end_mutex_);
+                                   RevertReport& report,
+                                   std::vector<Dependence>& built_on)
+      REQUIRES(end_mutex_);
   /// What comes after a change of the tree that no process made.
   void TellAll(const StaleCaches& stale) REQUIRES(end_mutex_);
   /// Empties the trash, frees history and memory, and computes sums, in the

@@ -118,12 +118,20 @@ struct RollbackReport {
   uint64_t undone = 0;  ///< changes
 };
 
+/// A path that later changes built on a call.
+struct BuiltOn {
+  std::string path, reason;
+  std::vector<uint64_t> calls;  ///< in which they were made; of no call: none
+
+  bool operator==(const BuiltOn&) const = default;
+};
+
 /// The result of a revert of a call.
 struct RevertReport {
   uint64_t number = 0;   ///< of the call
   uint64_t as = 0;       ///< the call that the revert is; 0: nothing changed
   uint64_t changes = 0;  ///< paths that it changed
-  std::vector<Conflict> built_on;  ///< non-empty: nothing was reverted
+  std::vector<BuiltOn> built_on;  ///< non-empty: nothing was reverted
 };
 
 /// The result of a plan.

@@ -110,6 +110,44 @@ Result<CallSpan> StoredWorkspace::FindSpan(const std::string& wanted) {
   return SpanOfCall(*filesystem_->journal(), wanted);
 }
 
+namespace {
+
+/// The calls behind `dependences`, among the changes after `until`.
+Result<std::vector<BuiltOn>> CallsBehind(
+    Journal& journal, Lsn until, const std::vector<Dependence>& dependences) {
+  struct Hit {
+    Lsn lsn;
+    size_t dependence;
+  };
+  std::vector<Hit> hits;
+  TRY(journal.ReadLog(Lsn{Raw(until) + 1}, [&](const LogEntry& entry) {
+    const Change& change = entry.change;
+    if (change.op == Op::kRollback) {
+      std::erase_if(
+          hits, [&](const Hit& hit) { return hit.lsn > Lsn{change.offset}; });
+    }
+    for (size_t i = 0; i < dependences.size(); ++i) {
+      if (dependences[i].IsOf(change)) hits.push_back({entry.lsn, i});
+    }
+    return true;
+  }));
+  std::vector<BuiltOn> built_on;
+  for (const Dependence& dependence : dependences) {
+    built_on.push_back({dependence.path, dependence.reason, {}});
+  }
+  const std::vector<Savepoint> savepoints = journal.Savepoints();
+  for (const Hit& hit : hits) {
+    std::vector<uint64_t>& calls = built_on[hit.dependence].calls;
+    const uint64_t call = CallAt(savepoints, hit.lsn);
+    if (call != 0 && std::ranges::find(calls, call) == calls.end()) {
+      calls.push_back(call);
+    }
+  }
+  return built_on;
+}
+
+}  // namespace
+
 Result<RevertReport> StoredWorkspace::RevertCall(const std::string& wanted) {
   const MutexLock ending(end_mutex_);
   TRY(RefuseHalfWay());
@@ -118,18 +156,22 @@ Result<RevertReport> StoredWorkspace::RevertCall(const std::string& wanted) {
   RevertReport report{.number = span.number};
   // Most of what is to be drained need not be while all is frozen.
   TRY(journal->Drain());
+  std::vector<Dependence> dependences;
   auto reverted = filesystem_->WhileFrozen([&](Frozen& frozen) {
     end_mutex_.AssertHeld();
-    return RevertFrozen(frozen, span, report);
+    return RevertFrozen(frozen, span, report, dependences);
   });
   const StaleCaches stale = TRY(std::move(reverted));
+  if (!dependences.empty()) {
+    report.built_on = TRY(CallsBehind(*journal, span.until->lsn, dependences));
+  }
   if (report.as != 0) TellAll(stale);
   return report;
 }
 
-Result<StaleCaches> StoredWorkspace::RevertFrozen(Frozen& frozen,
-                                                  const CallSpan& span,
-                                                  RevertReport& report) {
+Result<StaleCaches> StoredWorkspace::RevertFrozen(
+    Frozen& frozen, const CallSpan& span, RevertReport& report,
+    std::vector<Dependence>& built_on) {
   TRY(frozen.JournalFollowed());
   TRY(frozen.journal.Drain());
   Image now;
@@ -139,8 +181,8 @@ Result<StaleCaches> StoredWorkspace::RevertFrozen(Frozen& frozen,
   Rewind later;
   if (span.until) later = TRY(frozen.journal.PlanRewind(until, kNoLsn));
   RevertPlan plan = PlanRevert(frozen.tree, part, later, now);
-  report.built_on = std::move(plan.built_on);
-  if (!report.built_on.empty() || plan.paths.empty()) return StaleCaches();
+  built_on = std::move(plan.built_on);
+  if (!built_on.empty() || plan.paths.empty()) return StaleCaches();
 
   CallState& calls = CallsOf(frozen.SharedJournal());
   const uint64_t number = ++calls.last;

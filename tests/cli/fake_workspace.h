@@ -103,6 +103,7 @@ class FakeWorkspace : public Workspace {
   std::vector<RunRecord> runs;
   Denials denials;
   std::vector<Conflict> conflicts;
+  std::vector<BuiltOn> built_on;
   Status looking;                   ///< how looking for them goes
   std::vector<Conflict> resolved;   ///< by every commit
   std::vector<LimitExcess> limits;  ///< that every commit exceeds
@@ -184,7 +185,7 @@ class FakeWorkspace : public Workspace {
   std::vector<Savepoint> CallMarks() override { return call_marks; }
   Result<RevertReport> RevertCall(const std::string&) override {
     return RevertReport{
-        .number = 7, .as = 8, .changes = 9, .built_on = conflicts};
+        .number = 7, .as = 8, .changes = 9, .built_on = built_on};
   }
   void BeginRun(const RunRecord& run) override { runs.push_back(run); }
   void SettleRun(const RunRecord&) override {}

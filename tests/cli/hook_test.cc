@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/hook/install.h"
+#include "cli/hook/installed.h"
 #include "cli/hook/tools.h"
 #include "cli/output/json.h"
 #include "temp_tree.h"
@@ -106,7 +107,7 @@ TEST_F(HookTest, BytesThatAreNoTextDoNotBreakTheAnswer) {
 }
 
 TEST(HookToolsTest, FindsTheFilesOfAPatch) {
-  const auto files = FilesInPatch(
+  const auto [files, has_odd_blanks] = FilesInPatch(
       "*** Begin Patch\r\n"
       "*** Add File: a b.txt\r\n"
       "+*** Delete File: not.txt\n"
@@ -124,7 +125,23 @@ TEST(HookToolsTest, FindsTheFilesOfAPatch) {
   EXPECT_EQ(files[1].new_path, "e");
   EXPECT_EQ(files[2].path, "/f");
   EXPECT_EQ(files[2].what, FileUse::What::kRemove);
-  EXPECT_TRUE(FilesInPatch("*** Move to: x").empty());
+  EXPECT_FALSE(has_odd_blanks);
+  EXPECT_TRUE(FilesInPatch("*** Move to: x").files.empty());
+}
+
+TEST(HookToolsTest, FindsAFileOfAPatchBelowAnyWhiteSpace) {
+  for (const std::string blank :
+       {"\v", "\f", "\u00A0", "\u2003", "\u3000", "\uFEFF", " \u0085\t"}) {
+    for (const std::string& line :
+         {blank + "*** Delete File: a", "*** Delete File: a" + blank}) {
+      const PatchReading reading = FilesInPatch("*** Add File: b\n" + line);
+      ASSERT_EQ(reading.files.size(), 2U) << line;
+      EXPECT_EQ(reading.files[1].path, "a") << line;
+      EXPECT_TRUE(reading.has_odd_blanks) << line;
+    }
+  }
+  // A line of content is no trouble.
+  EXPECT_FALSE(FilesInPatch("*** Add File: b\n+\u00A0\n").has_odd_blanks);
 }
 
 TEST(HookInstallTest, AddsItsEntriesOnceAndTakesBackExactlyThese) {
@@ -134,6 +151,9 @@ TEST(HookInstallTest, AddsItsEntriesOnceAndTakesBackExactlyThese) {
     const auto again = WithHook(host, *fresh);
     ASSERT_TRUE(again) << host.name;
     EXPECT_EQ(*again, *fresh) << host.name;
+    const auto found = ReadInstalled(host, HookScope::kUser, **fresh);
+    ASSERT_TRUE(found) << host.name;
+    EXPECT_EQ(found->fault, "") << host.name;
     const auto gone = WithoutHook(host, *fresh);
     ASSERT_TRUE(gone) << host.name;
     EXPECT_FALSE(gone->has_value()) << host.name << ": " << **gone;
@@ -163,8 +183,8 @@ TEST(HookInstallTest, KeepsOrderAndUnknownMembers) {
   const HookHost& host = *FindHookHost("claude-code");
   const auto with = WithHook(host, settings);
   ASSERT_TRUE(with);
-  EXPECT_TRUE(with->starts_with("{\n    \"z\": 1.5,\n    \"hooks\": {\n"));
-  EXPECT_LT(with->find("\"other\""), with->find("\"claude-code\""));
+  EXPECT_TRUE((*with)->starts_with("{\n    \"z\": 1.5,\n    \"hooks\": {\n"));
+  EXPECT_LT((*with)->find("\"other\""), (*with)->find("\"claude-code\""));
   const auto without = WithoutHook(host, *with);
   ASSERT_TRUE(without && *without);
   EXPECT_EQ(**without, settings);
@@ -178,14 +198,75 @@ TEST(HookInstallTest, ReplacesAnEntryOfAnotherVersion) {
           {"type":"command","command":"/usr/bin/txfs hook codex"},
           {"type":"command","command":"x"}]}]}})");
   ASSERT_TRUE(with);
-  EXPECT_FALSE(with->contains("/usr/bin/txfs"));
-  EXPECT_TRUE(with->contains("\"x\""));
+  EXPECT_FALSE((*with)->contains("/usr/bin/txfs"));
+  EXPECT_TRUE((*with)->contains("\"x\""));
   // That of another host is not its own.
   const std::string gemini =
       R"({"hooks":{"PreToolUse":[{"hooks":[{"command":"txfs hook gemini"}]}]}})";
   const auto without = WithoutHook(host, gemini);
   ASSERT_TRUE(without && *without);
   EXPECT_EQ(**without, gemini);
+}
+
+TEST(HookInstallTest, FindsWhyAHostDoesNotCallTheHook) {
+  struct Case {
+    const char* host;
+    std::string text, fault;
+  };
+  const auto changed = [](const char* host, const std::string& what,
+                          const std::string& by) {
+    const auto text = WithHook(*FindHookHost(host), std::nullopt);
+    const std::string after = Replaced(**text, what, by);
+    EXPECT_NE(after, **text) << what;
+    return after;
+  };
+  const std::string claude = "Bash|Edit|MultiEdit|Write|NotebookEdit";
+  for (const Case& c : {
+           Case{"claude-code", changed("claude-code", claude, "Nope"),
+                "leaves out the tool Bash"},
+           Case{"claude-code", changed("claude-code", claude, "Bash, Edit"),
+                "leaves out the tool MultiEdit"},
+           Case{"claude-code", changed("claude-code", claude, ".*"), ""},
+           Case{"claude-code", changed("claude-code", claude, "*"), ""},
+           Case{"claude-code", changed("claude-code", claude, "(B"),
+                "leaves out the tool Bash"},
+           Case{"claude-code",
+                changed("claude-code", "\"PreToolUse\"", "\"Stop\""),
+                "has no entry of the hook for PreToolUse"},
+           Case{"claude-code", changed("claude-code", "\"command\",", "\"x\","),
+                "without \"type\""},
+           Case{"claude-code",
+                changed("claude-code", "{\n  \"hooks\"",
+                        "{\"disableAllHooks\": true, \"hooks\""),
+                "disableAllHooks"},
+           Case{"claude-code", "// x\n" + changed("claude-code", "\n", "\n "),
+                "without comments"},
+           Case{"gemini", "// x\n" + changed("gemini", "\n", " \n"),
+                "without comments"},
+           Case{"gemini",
+                changed("gemini", "{\n  \"hooks\"",
+                        "{\"hooksConfig\": {\"disabled\": [\"txfs\"]}, "
+                        "\"hooks\""),
+                "hooksConfig.disabled"},
+           Case{"gemini", changed("gemini", "write_file|", ""),
+                "leaves out the tool write_file"},
+           Case{"cursor",
+                changed("cursor", "\"failClosed\"",
+                        "\"matcher\": \"curl\", \"failClosed\""),
+                "has a matcher for beforeShellExecution"},
+           Case{"opencode", changed("opencode", "throw", "return"),
+                "is not the plugin"},
+       }) {
+    const auto found =
+        ReadInstalled(*FindHookHost(c.host), HookScope::kProject, c.text);
+    if (!found) {
+      EXPECT_EQ(c.fault, "") << c.text;
+      continue;
+    }
+    EXPECT_TRUE(found->fault.contains(c.fault)) << c.fault << found->fault;
+    EXPECT_EQ(found->fault.empty(), c.fault.empty()) << found->fault;
+    EXPECT_FALSE(found->remedy.empty());
+  }
 }
 
 TEST(HookInstallTest, RefusesWhatItDoesNotUnderstand) {

@@ -173,8 +173,8 @@ Status CoreDriver::MarkCall(const std::string& id, bool end) {
 Result<std::vector<std::string>> CoreDriver::RevertCall(const std::string& id) {
   std::vector<std::string> paths;
   const RevertReport report = TRY(workspace_->RevertCall(id));
-  for (const Conflict& conflict : report.built_on) {
-    paths.push_back(conflict.path);
+  for (const BuiltOn& built_on : report.built_on) {
+    paths.push_back(built_on.path);
   }
   return paths;
 }

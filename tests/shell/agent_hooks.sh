@@ -107,12 +107,15 @@ while stat mnt/a >/dev/null 2>&1 && [ $tries -lt 10000 ]; do
   tries=$((tries + 1))
 done
 equal ask "$(bash_in "$work/mnt" 'ls')" "a dead mount"
+contains "$(call "$work/mnt" Bash command=ls | txfs hook codex)" '`txfs mount` clears it and mounts again'
 equal deny "$(bash_in "$work/mnt" 'rm -rf /')" "a dead mount: refused"
 txfs umount mnt >/dev/null 2>&1
 # A policy with an error.
 mkdir -p "$HOME/.config/txfs"
 echo 'schema = 2' >"$HOME/.config/txfs/policy.toml"
-contains "$(call "$work/plain" Bash command=ls | txfs hook claude-code)" "policy.toml"
+contains "$(call "$work/plain" Bash command=ls | txfs hook claude-code)" "policy.toml:1: "
+contains "$(call "$work/plain" Bash command=ls | txfs hook claude-code)" "; correct the line"
+refuses_with_hint 125 "policy.toml:1: " txfs -C ws run -- ls
 equal ask "$(bash_in "$work/plain" 'ls')" "a policy with an error"
 rm "$HOME/.config/txfs/policy.toml"
 # What is no call is refused, and so is one in another user's directory that
@@ -170,6 +173,32 @@ for host in claude-code codex gemini cursor copilot opencode; do
   done
 done
 rm dry note found
+# The doctor reads what is installed, as the host does.
+doctor() { txfs doctor 2>&1 | grep -A1 "hook-$1" || :; }
+txfs hook install claude-code >/dev/null 2>&1
+sed -i 's/"txfs"/"\/gone\/txfs"/' "$HOME/.claude/settings.json"
+contains "$(doctor claude-code)" "names the program /gone/txfs"
+contains "$(doctor claude-code)" '`txfs hook install claude-code` writes it anew'
+txfs hook install claude-code >/dev/null 2>&1
+contains "$(doctor claude-code)" "ok    hook-claude-code"
+mkdir .claude
+echo '{"disableAllHooks": true}' >.claude/settings.local.json
+contains "$(doctor claude-code)" "switches hooks off"
+rm -r .claude
+txfs hook uninstall claude-code >/dev/null
+# It does not run what only a project names.
+txfs hook install codex --project >/dev/null 2>&1
+printf '#!/bin/sh\ntouch "%s/ran"\n' "$PWD" >txfs
+chmod 755 txfs
+sed -i "s|txfs hook|$PWD/txfs hook|" .codex/hooks.json
+contains "$(doctor codex)" "which is not the txfs in PATH"
+[ ! -e ran ] || fail "the doctor ran a program of the project"
+txfs hook uninstall codex --project >/dev/null
+rm txfs
+txfs hook install opencode --project >/dev/null 2>&1
+sed -i 2,5d .opencode/plugins/txfs.js
+contains "$(doctor opencode)" "is not the plugin of this txfs"
+txfs hook uninstall opencode --project >/dev/null
 equal "" "$(find . -mindepth 1)" "left in the project"
 equal "" "$(find "$HOME" -path "$HOME/.local" -prune -o -type f -print)" "left in the home"
 contains "$(txfs hook install codex 2>&1 >/dev/null)" "/hooks"

@@ -64,13 +64,13 @@ refuses 2 "exclude each other" work diff --call 1 --since call-1
 
 # Built on: a list, exit code 3, and nothing changes.
 refuses_with_hint 3 "built on call 1" work revert --call 1
-contains "$(cat "$TMPDIR/err")" "docs/README: changed later"
+contains "$(cat "$TMPDIR/err")" "docs/README: changed later, outside of calls"
 [ -e mnt/one ] || fail "a refused revert changed something"
 status=0
 work revert --call 1 --json >report 2>/dev/null || status=$?
 equal 3 "$status" "exit code with --json"
-equal "[['docs/README', 'changed later']]" "$(json \
-  '[[b["path"], b["reason"]] for b in d["built_on"]]' <report)" "built on, as JSON"
+equal "[['docs/README', 'changed later', []]]" "$(json \
+  '[[b["path"], b["reason"], b["calls"]] for b in d["built_on"]]' <report)" "built on, as JSON"
 
 # Reverted, and brought back.
 contains "$(work revert --call 2)" "reverted call 2: 1 change"
@@ -90,6 +90,38 @@ refuses_with_hint 1 "no mark any more" work revert --call toolu_02
 echo between >mnt/between
 equal "" "$(work diff --call 2)" "a call that was rolled back changes nothing"
 refuses_with_hint 1 "no savepoint" work rollback
+
+# The later calls have names. One that was rolled back is not among them.
+mark one >/dev/null
+mkdir mnt/dir
+echo x >mnt/dir/x
+mark two >/dev/null
+echo y >>mnt/dir/x
+work rollback --call two >/dev/null
+mark three --agent reviewer >/dev/null
+echo y >mnt/dir/y
+work savepoint --call four --host claude-code --session s2-2 >/dev/null
+chmod 600 mnt/dir/x
+work savepoint --call five --host claude-code --session s2-1 >/dev/null
+mv mnt/dir/x mnt/dir/z
+refuses_with_hint 3 "built on call" work revert --call one
+list=$(cat "$TMPDIR/err")
+calls=$(work log --calls --json | python3 -c 'import json, sys
+print(*(c["number"] for c in map(json.loads, sys.stdin) if c["call"] in ("three", "four", "five") and not c["gone"]))')
+set -- $calls
+contains "$list" "dir: has later entries, by call $1, $3"
+contains "$list" "dir/y: changed later in a directory of the call, by call $1"
+contains "$list" "dir/x: changed later, by call $3"
+contains "$list" "dir/z: changed later in a directory of the call, by call $2, $3"
+contains "$list" "hint: revert calls $3, $2, $1 first, in this order, or go back"
+list=$(work log --calls)
+contains "$list" "claude-code  session s2-1"
+contains "$list" "claude-code  session s2-2"
+contains "$list" "claude-code  session s1  agent revi  Bash"
+for call in $3 $2 $1 one; do
+  work revert --call "$call" >/dev/null
+done
+[ ! -e mnt/dir ] || fail "the calls are not reverted"
 
 # Names of calls are theirs.
 refuses_with_hint 2 "those of calls" work savepoint call-9

@@ -104,7 +104,7 @@ if [ "$(id -u)" -eq 0 ]; then
   cp -a /etc etc
   mkdir -p etc/txfs
   echo broken >etc/txfs/policy.toml
-  refuses 1 "/etc/txfs/policy.toml:1: not valid TOML" unshare -m sh -c \
+  refuses_with_hint 1 "/etc/txfs/policy.toml:1: not valid TOML" unshare -m sh -c \
     "mount --bind '$PWD/etc' /etc && exec txfs mount other mnt"
 fi
 
