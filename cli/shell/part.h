@@ -23,7 +23,8 @@ struct ShellPart {
 struct ShellReading {
   std::vector<ShellPart> parts;
   std::vector<std::string> unknown;  ///< sentences: what could not be known
-  /// All of it is plain (cli/plain/plain_syntax.h), so that the parts are all of it.
+  /// All of it is plain (cli/plain/plain_syntax.h), so that the parts are all
+  /// of it.
   bool is_plain = true;
   /// Files that redirections read, and the directories in which they are.
   std::vector<std::pair<policy::Word, std::string>> inputs;
