@@ -99,7 +99,8 @@ std::optional<Parsed> ParseOptions(const PlainOptions& known,
       return std::nullopt;
     }
     if (!takes_next) continue;
-    if (++i == words.size() || !words[i].known || IsPattern(words[i])) {
+    ++i;
+    if (i == words.size() || !words[i].known || IsPattern(words[i])) {
       return std::nullopt;
     }
     parsed.values.emplace_back(name, words[i]);
@@ -143,7 +144,8 @@ bool IsPlainSed(std::string_view text) {
       const char mark = text[0];
       if (mark == '\\' || mark == '\n') return false;
       text.remove_prefix(1);
-      if (!skip_to(mark) || !skip_to(mark)) return false;
+      const bool has_pattern = skip_to(mark);
+      if (!has_pattern || !skip_to(mark)) return false;
       skip("gpiI0123456789");
     } else if (command != 'p' && command != 'd' && command != '=' &&
                command != 'q') {
