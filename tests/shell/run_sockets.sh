@@ -8,7 +8,7 @@ alone
 mkdir ws
 cd ws
 cat >families.py <<'END'
-import ctypes, errno, mmap, platform, socket
+import ctypes, errno, mmap, os, platform, socket, sys
 
 families = []
 for family in range(1, 64):
@@ -26,7 +26,8 @@ libc.syscall.argtypes = [ctypes.c_long] * 4
 # The kernel reads the lower half of the number.
 print("high", libc.syscall({"x86_64": 41}.get(platform.machine(), 198), 40 | 1 << 32, 1, 0) < 0)
 print("io_uring", libc.syscall(425, 1, 0, 0) < 0 and ctypes.get_errno() == errno.ENOSYS)
-if platform.machine() == "x86_64":
+# Not every kernel has the calls of 32-bit programs: there they end a process.
+if platform.machine() == "x86_64" and (sys.argv[1:] == ["probe"] or os.path.exists("has_32_bit")):
     # The calls of 32-bit programs: mov eax, ebx, ecx, edx from rdi, rsi, rdx, rcx; int 0x80.
     code = bytes.fromhex("53 89 f8 89 f3 89 c8 89 d1 89 c2 89 f8 cd 80 5b c3".replace(" ", ""))
     page = mmap.mmap(-1, 4096, prot=7)
@@ -41,6 +42,8 @@ if platform.machine() == "x86_64":
     print("socketcall", call(102, 1, low, 0) < 0)
     print("x32", libc.syscall(0x40000000 + 41, 40, 1, 0) < 0)
 END
+# Outside of a sandbox.
+if python3 families.py probe >/dev/null 2>&1; then : >has_32_bit; fi
 for network in none example.org; do
   [ "$network" = none ] || command -v tinyproxy >/dev/null || continue
   txfs run --network="$network" -- python3 families.py >"$TMPDIR/out" 2>"$TMPDIR/err" ||
