@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/plain/plain_use.h"
 #include "cli/run/call_site.h"
 #include "cli/shell/part.h"
-#include "cli/plain/plain_use.h"
 
 namespace txfs::cli {
 
