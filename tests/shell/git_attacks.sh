@@ -6,22 +6,18 @@ needs_fuse
 needs git python3
 
 export GIT_CONFIG_GLOBAL=/dev/null GIT_TERMINAL_PROMPT=0 GIT_SSH_VARIANT=ssh
-MARKER=$TMPDIR/marker
+MARKERS=$TMPDIR/markers
+mkdir "$MARKERS"
 
-# A program that an attack names: it leaves the marker, and hands on what it reads.
-cat >"$TMPDIR/evil" <<CODE
+# A program that an attack names, with its own name: it leaves a marker, and hands
+# on what it reads.
+evil=$TMPDIR/evil
+cat >"$evil" <<CODE
 #!/bin/sh
-: >"$MARKER"
+: >"$MARKERS/\$1"
 exec cat
 CODE
-chmod 755 "$TMPDIR/evil"
-evil=$TMPDIR/evil
-
-# marked: whether the marker was left; it goes.
-marked() {
-  [ -e "$MARKER" ] || return 1
-  rm "$MARKER"
-}
+chmod 755 "$evil"
 
 # on_terminal COMMAND...: runs it on one.
 on_terminal() {
@@ -40,11 +36,17 @@ while True:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))' "$@"
 }
 
+# hook_of ATTACK FILE
+hook_of() {
+  printf '#!/bin/sh\n%s %s </dev/null\n' "$evil" "$1" >"$2"
+  chmod 755 "$2"
+}
+
 # For each attack NAME: attack_NAME prepares the repository in the working
-# directory; git_NAME lets git run into it, in a copy of that.
+# directory; git_NAME lets git run into it there.
 attack_clean() {
-  git config filter.evil.clean "$evil"
-  echo '*.txt filter=evil' >.gitattributes
+  git config filter.evil.clean "$evil clean"
+  echo '*.txt filter=evil' >>.gitattributes
 }
 git_clean() {
   echo more >>tracked.txt
@@ -52,8 +54,8 @@ git_clean() {
 }
 
 attack_smudge() {
-  git config filter.evil.smudge "$evil"
-  echo '*.txt filter=evil' >.gitattributes
+  git config filter.evil.smudge "$evil smudge"
+  echo '*.txt filter=evil' >>.gitattributes
 }
 git_smudge() {
   rm tracked.txt
@@ -61,9 +63,9 @@ git_smudge() {
 }
 
 attack_process() {
-  git config filter.evil.process "$evil"
+  git config filter.evil.process "$evil process"
   git config filter.evil.required true
-  echo '*.txt filter=evil' >.gitattributes
+  echo '*.txt filter=evil' >>.gitattributes
 }
 git_process() {
   echo more >>tracked.txt
@@ -71,7 +73,7 @@ git_process() {
 }
 
 attack_textconv() {
-  git config diff.evil.textconv "$evil"
+  git config diff.evil.textconv "$evil textconv"
   echo '*.txt diff=evil' >.git/info/attributes
 }
 git_textconv() {
@@ -80,17 +82,17 @@ git_textconv() {
 }
 
 attack_diff_driver() {
-  git config diff.evil.command "$evil"
-  echo '*.txt diff=evil' >.gitattributes
+  git config diff.evil.command "$evil diff_driver"
+  echo '*.txt diff=evil' >>.gitattributes
 }
 git_diff_driver() { git_textconv; }
 
-attack_external_diff() { git config diff.external "$evil"; }
+attack_external_diff() { git config diff.external "$evil external_diff"; }
 git_external_diff() { git_textconv; }
 
 attack_merge_driver() {
-  git config merge.evil.driver "$evil"
-  echo '*.txt merge=evil' >.gitattributes
+  git config merge.evil.driver "$evil merge_driver"
+  echo '*.txt merge=evil' >>.gitattributes
 }
 git_merge_driver() {
   git checkout -q -b other
@@ -102,27 +104,27 @@ git_merge_driver() {
   git merge other || true
 }
 
-attack_fsmonitor() { git config core.fsmonitor "$evil"; }
+attack_fsmonitor() { git config core.fsmonitor "$evil fsmonitor"; }
 git_fsmonitor() { git status; }
 
 attack_hooks() {
   for hook in pre-commit post-commit post-checkout post-index-change \
     pre-auto-gc reference-transaction fsmonitor-watchman prepare-commit-msg; do
-    cp "$evil" .git/hooks/$hook
+    hook_of hooks .git/hooks/$hook
   done
 }
 git_hooks() { git commit -q --allow-empty -m x; }
 
 attack_hooks_path() {
   mkdir hooks
-  cp "$evil" hooks/pre-commit
-  cp "$evil" hooks/reference-transaction
+  hook_of hooks_path hooks/pre-commit
+  hook_of hooks_path hooks/reference-transaction
   git config core.hooksPath hooks
 }
 git_hooks_path() { git_hooks; }
 
 attack_ssh_command() {
-  git config core.sshCommand "$evil </dev/null; true"
+  git config core.sshCommand "$evil ssh_command </dev/null; true"
   git config remote.origin.url ssh://localhost/x
   git config remote.origin.promisor true
   git config extensions.partialClone origin
@@ -130,38 +132,38 @@ attack_ssh_command() {
 git_ssh_command() { git ls-remote origin || true; }
 
 attack_include() {
-  printf '[core]\n\tfsmonitor = %s\n' "$evil" >settings
-  git config include.path ../settings
+  printf '[core]\n\tfsmonitor = %s include\n' "$evil" >settings_include
+  git config include.path ../settings_include
 }
 git_include() { git status; }
 
 attack_include_if() {
-  printf '[core]\n\tfsmonitor = %s\n' "$evil" >settings
-  git config 'includeIf.gitdir:**.path' ../settings
+  printf '[core]\n\tfsmonitor = %s include_if\n' "$evil" >settings_include_if
+  git config 'includeIf.gitdir:**.path' ../settings_include_if
 }
 git_include_if() { git status; }
 
 attack_pager() {
-  git config core.pager "$evil"
-  git config pager.diff "$evil"
-  git config pager.log "$evil"
+  git config core.pager "$evil pager"
+  git config pager.diff "$evil pager"
+  git config pager.log "$evil pager"
 }
 git_pager() { on_terminal git log; }
 
 attack_editor() {
-  git config core.editor "$evil"
-  git config sequence.editor "$evil"
+  git config core.editor "$evil editor"
+  git config sequence.editor "$evil editor"
 }
 git_editor() { git commit --allow-empty || true; }
 
-attack_credentials() { git config credential.helper "!$evil"; }
+attack_credentials() { git config credential.helper "!$evil credentials"; }
 git_credentials() {
   printf 'protocol=https\nhost=example.org\n\n' | git credential fill || true
 }
 
 # Another tree, whose attributes name the program.
 attack_worktree() {
-  git config filter.evil.clean "$evil"
+  git config filter.evil.clean "$evil worktree"
   git config core.worktree "$TMPDIR/elsewhere"
 }
 git_worktree() { git add -A; }
@@ -176,8 +178,7 @@ attack_alternates() {
 git_alternates() {
   git cat-file -e HEAD
   mv "$TMPDIR/objects" "$TMPDIR/objects.away"
-  git cat-file -e HEAD || : >"$MARKER"
-  # It stays away.
+  git cat-file -e HEAD || : >"$MARKERS/alternates"
 }
 
 # The repository in a file, and its whole configuration elsewhere.
@@ -185,7 +186,7 @@ attack_git_file() {
   rm -rf "$TMPDIR/repository"
   mv .git "$TMPDIR/repository"
   echo "gitdir: $TMPDIR/repository" >.git
-  git config core.fsmonitor "$evil"
+  git config core.fsmonitor "$evil git_file"
 }
 git_git_file() { git status; }
 
@@ -193,8 +194,8 @@ git_git_file() { git status; }
 runs() {
   what=$1
   shift
-  "$@" >"$TMPDIR/out" 2>"$TMPDIR/err" || fail "$attack: $what failed: $(cat "$TMPDIR/err")"
-  ! marked || fail "$attack: $what ran what the repository names"
+  "$@" >"$TMPDIR/out" 2>"$TMPDIR/err" || fail "$what failed ($attacks): $(cat "$TMPDIR/err")"
+  [ -z "$(ls "$MARKERS")" ] || fail "$what ran what the repository names: $(ls "$MARKERS")"
 }
 # says PART: what ran last wrote PART.
 says() { contains "$(cat "$TMPDIR/out")" "$1"; }
@@ -215,7 +216,7 @@ commands() {
   echo call >of_call.txt
   mkdir -p .vscode
   echo '{"run": "evil"}' >.vscode/tasks.json
-  ! rm -f .env 2>/dev/null || fail "$attack: .env was removed"
+  ! rm -f .env 2>/dev/null || fail "$attacks: .env was removed"
 
   runs status txfs status
   says "changes      8"
@@ -247,7 +248,7 @@ commands() {
   says txfs-env-kept
   runs revert txfs revert --call two
   says "reverted call 2"
-  [ ! -e of_call.txt ] || fail "$attack: the call was not reverted"
+  [ ! -e of_call.txt ] || fail "$attacks: the call was not reverted"
   runs rollback txfs rollback before
   mkdir -p .vscode
   echo '{"run": "evil"}' >.vscode/tasks.json
@@ -257,7 +258,7 @@ commands() {
   runs "commit --dry-run" txfs commit --dry-run --without-held
   says tracked.txt
   runs "commit of a part" txfs commit mode.txt
-  [ -x ../ws/mode.txt ] || fail "$attack: the part was not committed"
+  [ -x ../ws/mode.txt ] || fail "$attacks: the part was not committed"
   # A merge.
   printf 'theirs\nline\n' >../ws/tracked.txt
   cd ..
@@ -266,14 +267,14 @@ commands() {
   commit=$(grep -o '[0-9a-f]\{12\}' "$TMPDIR/out" | head -n 1)
   equal "theirs
 line
-more" "$(cat ws/tracked.txt)" "$attack: the merged file"
+more" "$(cat ws/tracked.txt)" "$attacks: the merged file"
   [ -e ws/renamed.txt ] && [ ! -e ws/moved.txt ] && [ ! -e ws/removed.txt ] ||
-    fail "$attack: not all was committed"
+    fail "$attacks: not all was committed"
   runs list txfs -C mnt list
   runs show txfs -C mnt show "$commit"
   says tracked.txt
   runs undo txfs -C mnt undo
-  [ -e ws/moved.txt ] && [ -e ws/removed.txt ] || fail "$attack: the commit was not undone"
+  [ -e ws/moved.txt ] && [ -e ws/removed.txt ] || fail "$attacks: the commit was not undone"
   echo last >>mnt/tracked.txt
   runs umount txfs umount mnt
 
@@ -286,14 +287,11 @@ more" "$(cat ws/tracked.txt)" "$attack: the merged file"
   contains "$(cat ws/tracked.txt)" last
 }
 
-tried=0
-for attack in $(sed -n 's/^attack_\([a-z_]*\)() {.*/\1/p' "$0"); do
-  rm -rf ws copy mnt "$TMPDIR/elsewhere" "$TMPDIR"/objects*
-  mkdir ws ws/src mnt "$TMPDIR/elsewhere"
-  echo '* filter=evil' >"$TMPDIR/elsewhere/.gitattributes"
-  echo elsewhere >"$TMPDIR/elsewhere/file.txt"
+# repository DIRECTORY: makes a workspace that is one.
+repository() {
+  mkdir "$1" "$1/src"
   (
-    cd ws
+    cd "$1"
     git init -q --template= .
     mkdir .git/hooks .git/info
     echo line >tracked.txt
@@ -302,16 +300,40 @@ for attack in $(sed -n 's/^attack_\([a-z_]*\)() {.*/\1/p' "$0"); do
     echo x >src/x.txt
     git add -A
     git commit -q -m first
-    "attack_$attack"
   )
-  rm -f "$MARKER"
-  # The test can fail: git does what the repository names.
-  cp -a ws copy
+}
+
+# fresh: what a group begins with.
+fresh() {
+  rm -rf ws copy mnt "$TMPDIR/elsewhere" "$TMPDIR/repository" "$TMPDIR"/objects*
+  mkdir mnt "$TMPDIR/elsewhere"
+  echo '* filter=evil' >"$TMPDIR/elsewhere/.gitattributes"
+  echo elsewhere >"$TMPDIR/elsewhere/file.txt"
+}
+
+# Each attack by itself can succeed: git does what the repository names.
+tried=0
+for attack in $(sed -n 's/^attack_\([a-z_]*\)() {.*/\1/p' "$0"); do
+  fresh
+  repository copy
+  (cd copy && "attack_$attack")
+  rm -f "$MARKERS"/*
   (cd copy && "git_$attack") </dev/null >/dev/null 2>&1 || true
-  marked || fail "$attack: git does not run it"
-  manifest "$TMPDIR/elsewhere" >"$TMPDIR/before"
-  commands
-  manifest "$TMPDIR/elsewhere" | cmp - "$TMPDIR/before" || fail "$attack: another tree was changed"
+  [ -e "$MARKERS/$attack" ] || fail "$attack: git does not run it"
+  rm "$MARKERS"/*
   tried=$((tried + 1))
 done
 equal 19 "$tried" "attacks"
+
+# All that one repository can have at once, and each of the others.
+for attacks in "clean smudge process textconv diff_driver external_diff merge_driver fsmonitor\
+ hooks hooks_path ssh_command include include_if pager editor credentials" worktree alternates git_file; do
+  fresh
+  repository ws
+  for attack in $attacks; do (cd ws && "attack_$attack"); done
+  rm -f "$MARKERS"/*
+  [ "$attacks" != alternates ] || mv "$TMPDIR/objects" "$TMPDIR/objects.away"
+  manifest "$TMPDIR/elsewhere" >"$TMPDIR/before"
+  commands
+  manifest "$TMPDIR/elsewhere" | cmp - "$TMPDIR/before" || fail "$attacks: another tree was changed"
+done
