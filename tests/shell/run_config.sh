@@ -54,10 +54,12 @@ user 'on_failure = "commit"'
 run 9 "committed 1 change" -- sh -c 'echo d >file; exit 9'
 user 'timeout = "300ms"' 'validate = "grep -q good file"'
 run 124 "rolled back: timeout" -- sleep 600
+user 'timeout = "10m"' 'validate = "grep -q good file"'
 run 5 'rolled back: `grep -q good file` failed' -- sh -c 'echo bad >file'
 taken "timeout validate"
 run 5 '`false` failed' --validate false -- sh -c 'echo good >file'
-run 0 "committed 1 change" --timeout 1m -- sh -c 'sleep 0.4; echo good >file'
+user 'timeout = "300ms"' 'validate = "grep -q good file"'
+run 0 "committed 1 change" --timeout 10m -- sh -c 'sleep 0.4; echo good >file'
 taken validate
 user 'pids = 3'
 run 123 "limit of 3" -- sh -c 'sleep 60 & sleep 60 & sleep 60 & sleep 60 & wait'
@@ -100,11 +102,15 @@ taken on_success
 rm "$config"
 
 # The workspace's restricts, against options, too, and says so.
-workspace 'timeout = "300ms"' 'network = "none"' 'strict = true' 'pids = 3' 'home = "cow"' 'nested = false' \
-  'hide = ["sub", "~/seen"]' 'memory = "1G"' 'cpu_time = "10m"'
+restricted() {
+  workspace "timeout = \"$1\"" 'network = "none"' 'strict = true' 'pids = 3' 'home = "cow"' 'nested = false' \
+    'hide = ["sub", "~/seen"]' 'memory = "1G"' 'cpu_time = "10m"'
+}
+restricted 300ms
 run 124 ".txfs/config.toml restricts the run: network, timeout, memory, cpu_time, pids, hide, strict" \
   --timeout 1h --network host --pids 1000 --memory 2G -- sleep 600
 taken "cpu_time hide memory network pids strict timeout"
+restricted 10m
 run 1 "" --network host -- sh -c "$(has_network)"
 run 4 "the policy refused" -- sh -c 'rm .git/HEAD 2>/dev/null || true'
 run 123 "limit of 3" --pids 9 -- sh -c 'sleep 60 & sleep 60 & sleep 60 & sleep 60 & wait'
@@ -113,7 +119,7 @@ run 0 "" --show ~/seen -- sh -c '! cat sub/file ~/seen/file 2>/dev/null'
 run 0 "restricts the run: network, home" --home rw -- sh -c 'touch ~/new'
 taken "cpu_time hide home memory network pids strict timeout"
 [ ! -e "$HOME/new" ] || fail "the home was written"
-run 0 "" --no-config --memory 512M --timeout 100ms -- true
+run 0 "" --no-config --memory 512M --timeout 5m -- true
 taken "cpu_time hide network pids strict"
 run 0 "" -- sh -c '! touch .txfs/config.toml 2>/dev/null'
 # Where the workspace is mounted over, the file of the base counts.
