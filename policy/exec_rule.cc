@@ -130,11 +130,17 @@ bool HasLetter(char letter, std::string_view text, InDoubt in_doubt) {
 }
 
 /// Whether the argument `text` is the option `option`: in a cluster of short
-/// ones, with a value, or abbreviated.
+/// ones, with a value, or abbreviated. A value in `option` must be the same.
 bool IsThatOption(std::string_view option, std::string_view text,
                   InDoubt in_doubt) {
   const size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
+  if (const size_t value = option.find('='); value != std::string_view::npos) {
+    return in_doubt == InDoubt::kCounts && name.size() > 3 &&
+           name.starts_with("--") && option.starts_with(name) &&
+           equals != std::string_view::npos &&
+           option.substr(value) == text.substr(equals);
+  }
   if (option.starts_with("--")) {
     if (name == option) {
       return in_doubt == InDoubt::kCounts || equals == std::string_view::npos ||
@@ -334,7 +340,7 @@ class Arguments {
       if (is_option && (i >= options_end_ || !text.starts_with('-'))) continue;
       if (is_sure && !is_option && !IsSureOperand(pattern, i)) continue;
       if (pattern.Matches(text, nocase)) return true;
-      if (is_option && pattern.is_literal() && !wanted.contains('=') &&
+      if (is_option && pattern.is_literal() &&
           IsThatOption(wanted, text, in_doubt)) {
         return true;
       }

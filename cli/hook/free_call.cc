@@ -14,6 +14,7 @@
 #include <set>
 
 #include "cli/hook/own_repository.h"
+#include "cli/hook/secret_path.h"
 #include "cli/locate/way.h"
 #include "cli/output/paths.h"
 
@@ -33,23 +34,6 @@ constexpr auto kOpenDirectories = std::to_array<std::string_view>(
     {"/usr", "/bin", "/lib", "/lib64", "/opt", "/etc/os-release", "/etc/hosts",
      "/etc/debian_version", "/proc/cpuinfo", "/proc/meminfo", "/proc/version",
      "/dev/null"});
-
-/// Names of files with keys or passwords.
-bool IsSecretName(std::string_view name) {
-  constexpr auto kNames = std::to_array<std::string_view>(
-      {".netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd",
-       "credentials", "credentials.json", "id_rsa", "id_dsa", "id_ecdsa",
-       "id_ed25519", ".env"});
-  constexpr auto kEnds = std::to_array<std::string_view>(
-      {".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx"});
-  constexpr auto kExamples = std::to_array<std::string_view>(
-      {".env.example", ".env.sample", ".env.template"});
-  if (std::ranges::find(kExamples, name) != kExamples.end()) return false;
-  return std::ranges::find(kNames, name) != kNames.end() ||
-         name.starts_with(".env.") ||
-         std::ranges::any_of(
-             kEnds, [&](std::string_view end) { return name.ends_with(end); });
-}
 
 std::optional<struct stat> StatusOf(const std::string& path, int flags = 0) {
   struct stat st{};
@@ -136,7 +120,7 @@ class Inspector {
  private:
   /// Whether reading `path`, which has no links in it, needs no question.
   [[nodiscard]] bool IsOpen(const std::string& path) const {
-    if (IsSecretName(policy::BaseName(path))) return false;
+    if (IsSecretPath(path)) return false;
     if (path.starts_with("/dev/") || path.starts_with("/proc/")) {
       return IsOfSystem(path);
     }
@@ -247,7 +231,7 @@ class Inspector {
     const std::string from = ResolveParent(directory_, name);
     const bool moves = file.how == How::kMove;
     if (!moves && !IsOpen(TRY(RealPath(directory_, name)))) return false;
-    if (IsSecretName(policy::BaseName(from))) return false;
+    if (IsSecretPath(from)) return false;
     if (!IsOpen(policy::NormalPath(directory_, file.to.text))) return false;
     std::string to = TRY(RealPath(directory_, file.to.text));
     if (last != "." && (IsDirectoryNow(to) || made_.contains(to))) {
@@ -273,7 +257,7 @@ class Inspector {
     for (; !error && entries != std::filesystem::end(entries);
          entries.increment(error)) {
       const std::string path = entries->path();
-      if (IsSecretName(policy::BaseName(path))) return false;
+      if (IsSecretPath(path)) return false;
       const policy::Op op = entries->is_symlink(error) ? policy::Op::kSymlink
                             : entries->is_directory(error)
                                 ? policy::Op::kMkdir

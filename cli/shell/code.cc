@@ -254,7 +254,8 @@ constexpr auto kRunEither =
                                      "posix_spawn",
                                      "create_subprocess_shell",
                                      "create_subprocess_exec",
-                                     "fork_exec"});
+                                     "fork_exec",
+                                     "pcntl_exec"});
 constexpr auto kRemoveFile = std::to_array<std::string_view>(
     {"remove", "unlink", "unlinkSync", "removedirs", "delete", "truncate",
      "truncateSync"});
@@ -265,6 +266,10 @@ constexpr auto kRemoveAll = std::to_array<std::string_view>(
 constexpr auto kWriteFile = std::to_array<std::string_view>(
     {"writeFileSync", "writeFile", "appendFileSync", "appendFile", "write_text",
      "write_bytes", "file_put_contents", "copyfile", "createWriteStream"});
+
+/// They call the function that their first argument names.
+constexpr auto kCallbacks = std::to_array<std::string_view>(
+    {"array_map", "array_walk", "call_user_func", "call_user_func_array"});
 
 bool OpensToWrite(const CallArguments& arguments) {
   return arguments.words.size() > 1 && arguments.words[1].known &&
@@ -417,6 +422,90 @@ void AddPipes(std::span<const Token> tokens, std::vector<CodeEffect>& effects) {
   }
 }
 
+/// The words at the begin of `rest`, a command of Tcl, as shell text: in braces
+/// they are literal, and what stands for a command's result is not known.
+std::string ShellTextOfTcl(std::string_view rest) {
+  std::string text;
+  int braces = 0;
+  int brackets = 0;
+  bool in_quotes = false;
+  for (size_t i = 0; i < rest.size(); ++i) {
+    const char c = rest[i];
+    if (c == '\\' && i + 1 < rest.size()) {
+      const char next = rest[++i];
+      if (next == '\n') text += ' ';
+      if (next != '\n' && brackets == 0) text += std::string{'\\', next};
+      continue;
+    }
+    if (brackets > 0) {
+      brackets += (c == '[' ? 1 : 0) - (c == ']' ? 1 : 0);
+      continue;
+    }
+    if (!in_quotes && (c == '{' || c == '}')) {
+      const bool opens = c == '{';
+      if (!opens && braces == 0) break;
+      braces += opens ? 1 : -1;
+      const bool is_edge = braces == (opens ? 1 : 0);
+      text += is_edge ? '\'' : c;
+      continue;
+    }
+    if (braces > 0) {
+      text += c == '\'' ? "'\\''" : std::string(1, c);
+      continue;
+    }
+    if (!in_quotes && (c == '\n' || c == ';' || c == ']')) break;
+    if (c == '"') in_quotes = !in_quotes;
+    if (c == '[') ++brackets;
+    text += c == '[' ? "$_" : c == '`' ? "\\`" : std::string(1, c);
+  }
+  return in_quotes ? text.substr(0, text.rfind('"')) : text;
+}
+
+/// Removes options from the begin of `text`. Whether one was -force.
+bool DropOptions(std::string& text) {
+  bool forces = false;
+  for (;;) {
+    text.erase(0, std::min(text.find_first_not_of(" \t"), text.size()));
+    if (!text.starts_with('-')) return forces;
+    forces = forces || text.starts_with("-force");
+    text.erase(0, text.find_first_of(" \t"));
+  }
+}
+
+/// Tcl, with the commands of Expect.
+std::vector<CodeEffect> EffectsOfTcl(std::string_view code) {
+  struct Known {
+    std::string_view words;
+    std::string_view shell;  ///< what the rest is behind in shell text
+  };
+  constexpr auto kKnown = std::to_array<Known>({{"exec ", ""},
+                                                {"spawn ", ""},
+                                                {"system ", "eval "},
+                                                {"file delete ", "rm -f "},
+                                                {"file rename ", "mv "},
+                                                {"file copy ", "cp -r "},
+                                                {"open ", ""}});
+  std::vector<CodeEffect> effects;
+  for (size_t at = 0; at < code.size() && effects.size() < kMaxEffects; ++at) {
+    if (at > 0 && IsNameByte(code[at - 1])) continue;
+    for (const Known& known : kKnown) {
+      if (!code.substr(at).starts_with(known.words)) continue;
+      std::string text = ShellTextOfTcl(code.substr(at + known.words.size()));
+      const bool forces = DropOptions(text);
+      if (known.words == "open ") {
+        // A pipe: "|COMMAND".
+        if (text.size() < 3 || text[1] != '|') break;
+        text = text.substr(2, text.find(text[0], 1) - 2);
+      }
+      if (forces && known.shell == "rm -f ") text = "-r " + text;
+      if (text.empty()) break;
+      effects.push_back(
+          {Kind::kText, {KnownWord(std::string(known.shell) + text)}});
+    }
+  }
+  return effects;
+}
+
 /// Names that other objects have, too: they count only with an argument that is
 /// a literal, or behind the name of the module.
 bool IsCommonName(std::string_view name) {
@@ -445,6 +534,9 @@ std::optional<Language> LanguageOf(std::string_view name) {
                             {"gawk", Language::kAwk},
                             {"mawk", Language::kAwk},
                             {"awk", Language::kAwk},
+                            {"tclsh", Language::kTcl},
+                            {"wish", Language::kTcl},
+                            {"expect", Language::kTcl},
                             {"luajit", Language::kLua},
                             {"lua", Language::kLua}});
   for (const Named& known : kNames) {
@@ -474,9 +566,10 @@ CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
     return source;
   }
   constexpr std::string_view kTakesValue = "WXmIrv";
-  const std::string_view letters = language == Language::kPython ? "c"
+  const bool is_c = language == Language::kPython || language == Language::kTcl;
+  const std::string_view letters = is_c                          ? "c"
                                    : language == Language::kNode ? "ep"
-                                   : language == Language::kPhp  ? "r"
+                                   : language == Language::kPhp  ? "rBRE"
                                                                  : "eE";
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string_view text = words[i].text;
@@ -546,6 +639,7 @@ CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
 }
 
 std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
+  if (language == Language::kTcl) return EffectsOfTcl(code);
   std::vector<CodeEffect> effects;
   const std::vector<Token> tokens = Tokens(language, code);
   std::string literal_before;
@@ -583,8 +677,13 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
                              owner == "shutil";
       if (!is_module) continue;
     }
-    auto effect =
-        EffectOfCall(token.text, std::move(arguments), literal_before);
+    std::string name = token.text;
+    if (IsOneOf(name, kCallbacks) && arguments.words.size() > 1) {
+      name = arguments.words[0].text;
+      arguments.words.erase(arguments.words.begin());
+      arguments.is_list = false;
+    }
+    auto effect = EffectOfCall(name, std::move(arguments), literal_before);
     if (effect) effects.push_back(*std::move(effect));
   }
   if (language == Language::kAwk) AddPipes(tokens, effects);

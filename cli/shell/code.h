@@ -18,7 +18,8 @@ enum class Language : uint8_t {
   kNode,
   kPhp,
   kAwk,
-  kLua
+  kLua,
+  kTcl
 };
 
 /// The language that the program `name` interprets; none: none of these.

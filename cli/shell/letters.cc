@@ -216,8 +216,10 @@ std::vector<policy::Word> Letters::Split(std::string_view home,
       begin = end + 1;
     };
     for (size_t i = 0; i < whole.text_.size(); ++i) {
-      const bool splits = IsBlankByte(whole.text_[i]) &&
-                          whole.kinds_[i] == static_cast<char>(Kind::kExpanded);
+      const bool splits =
+          whole.kinds_[i] == static_cast<char>(Kind::kSplit) ||
+          (IsBlankByte(whole.text_[i]) &&
+           whole.kinds_[i] == static_cast<char>(Kind::kExpanded));
       if (splits) end_word(i);
     }
     end_word(whole.text_.size());

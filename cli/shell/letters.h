@@ -15,6 +15,7 @@ class Letters {
     kPlain = 'p',     ///< written, and not quoted
     kQuoted = 'q',    ///< written in quotes, or of an expansion in quotes
     kExpanded = 'e',  ///< of an expansion without quotes: is split at blanks
+    kSplit = 's',     ///< the same, and of a value of IFS that the text sets
     kUnknown = 'u',   ///< stands for text that is not known
   };
 

@@ -154,7 +154,6 @@ constexpr auto kTextRunners = std::to_array<TextRunner>({
     {.program = "nix-shell", .name = "command"},
     {.program = "cached-nix-shell", .name = "run"},
     {.program = "nodemon", .letter = 'x', .name = "exec"},
-    {.program = "expect", .letter = 'c'},
     {.program = "pwsh", .letter = 'c'},
     {.program = "powershell", .letter = 'c'},
     {.program = "tmux", .letter = 'c'},

@@ -21,6 +21,7 @@ constexpr size_t kMaxRetries = 2;
 constexpr size_t kMaxSyntaxNesting = 100;
 constexpr size_t kMaxItems = 32;  ///< of a loop that is followed
 constexpr size_t kMaxUnknown = 64;
+constexpr size_t kFirstChosen = 10;  ///< of the descriptors of {NAME}<FILE
 
 const Json* Member(const Json& object, const char* key) {
   if (!object.is_object()) return nullptr;
@@ -159,6 +160,7 @@ Flow Walker::Statement(const Json& statement, const Flow& in) {
   const auto [input, writes, reads] = Redirect(statement, in);
   Flow out{.literal = ""};
   if (const Json* command = Member(statement, "Cmd")) {
+    if (reads && SourceOf(*command) == "exec") state_.input = input;
     out = RunCommand(*command, input);
   } else if (reads) {
     // $(<file)
@@ -180,7 +182,10 @@ Flow Walker::RunCommand(const Json& command, const Flow& in) {
   if (type == "CaseClause") return Case(command, in);
   if (type == "TimeClause" || type == "CoprocClause") {
     const Json* statement = Member(command, "Stmt");
-    return statement == nullptr ? Flow{} : Statement(*statement, in);
+    if (statement == nullptr) return {};
+    // Later commands write to a coprocess.
+    const Flow later{.feeders = {"coproc"}};
+    return Statement(*statement, type == "CoprocClause" ? later : in);
   }
   if (type == "FuncDecl") {
     const Json* body = Member(command, "Body");
@@ -492,75 +497,109 @@ void Walker::Search(const Json& json, const Flow& in, size_t levels) {
   }
 }
 
+Flow Walker::HereDocument(const Json& redirect) {
+  const Json* text = Member(redirect, "Hdoc");
+  Flow flow{.literal = ""};
+  // An empty one has none.
+  if (text == nullptr) return flow;
+  const std::string delimiter = SourceOf(GetMember(redirect, "Word"));
+  const bool quoted = delimiter.find_first_of("'\"\\") != std::string::npos;
+  Flow used;
+  Letters letters;
+  for (const Json& part : GetMember(*text, "Parts")) {
+    if (quoted) {
+      *flow.literal += GetBytes(part, "Value");
+    } else if (TypeNameOf(part) == "Lit") {
+      letters.AddInQuotes(GetBytes(part, "Value"));
+    } else {
+      ExpandPart(part, true, letters, used);
+    }
+  }
+  // What is not known stands there as it is written.
+  if (!quoted) flow.literal = letters.text();
+  flow.feeders = std::move(used.feeders);
+  flow.reads = std::move(used.reads);
+  return flow;
+}
+
+Flow Walker::FileInput(const policy::Word& file, const Flow& used) {
+  Flow flow{.feeders = used.feeders, .reads = used.reads, .literal = {}};
+  reading_.inputs.emplace_back(file, state_.directory);
+  if (auto path = policy::PathIn(file, state_.directory, Here())) {
+    path->argument = policy::kNoArgument;
+    if (const Flow* known = WrittenTo(path->path)) flow = *known;
+    flow.is_file = path->path != "/dev/null";
+    flow.reads.push_back(*std::move(path));
+  }
+  return flow;
+}
+
+const Flow* Walker::WrittenTo(const std::string& path) const {
+  constexpr std::string_view kProcess = "/proc/self/fd/";
+  const auto known = state_.written.find(
+      path.starts_with(kProcess) ? "/dev/fd/" + path.substr(kProcess.size())
+                                 : path);
+  return known == state_.written.end() ? nullptr : &known->second;
+}
+
 Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
-  Redirected result{.in = in, .writes = {}, .reads = false};
+  const bool has_input =
+      in.literal || in.is_file || !in.feeders.empty() || !in.reads.empty();
+  Redirected result{.in = !has_input && state_.input ? *state_.input : in,
+                    .writes = {},
+                    .reads = false};
   for (const Json& redirect : GetMember(statement, "Redirs")) {
     const std::string_view op = OperatorAt(redirect, "OpPos");
     const Json* word = Member(redirect, "Word");
     if (word == nullptr || op.empty()) continue;
-    Flow used;
-    result.reads = result.reads || op.starts_with('<');
+    std::string number = GetBytes(GetMember(redirect, "N"), "Value");
+    if (number.starts_with('{') && number.size() > 2) {
+      // {NAME}: the shell chooses.
+      const std::string name = number.substr(1, number.size() - 2);
+      number = std::to_string(kFirstChosen + state_.written.size());
+      state_.variables[name] = {.values = {policy::KnownWord(number)},
+                                .source = {}};
+    }
+    const auto put = [&](Flow flow) {
+      const bool is_standard = number.empty() || number == "0";
+      result.reads = result.reads || is_standard;
+      Flow& place =
+          is_standard ? result.in : state_.written["/dev/fd/" + number];
+      place = std::move(flow);
+    };
     if (op.starts_with("<<") && op != "<<<") {
-      const Json* text = Member(redirect, "Hdoc");
-      // An empty one has none.
-      policy::Word literal = policy::KnownWord("");
-      if (text != nullptr) {
-        const std::string delimiter = SourceOf(*word);
-        const bool quoted =
-            delimiter.find_first_of("'\"\\") != std::string::npos;
-        Letters letters;
-        for (const Json& part : GetMember(*text, "Parts")) {
-          if (quoted || TypeNameOf(part) != "Lit") {
-            ExpandPart(part, true, letters, used);
-          } else {
-            letters.AddInQuotes(GetBytes(part, "Value"));
-          }
-        }
-        literal = letters.AsWord("");
-        if (quoted) {
-          literal.text.clear();
-          for (const Json& part : GetMember(*text, "Parts")) {
-            literal.text += GetBytes(part, "Value");
-          }
-          literal.known = true;
-        }
-      }
-      // What is not known stands there as it is written.
-      result.in = {.feeders = used.feeders,
-                   .reads = used.reads,
-                   .literal = literal.text};
+      put(HereDocument(redirect));
       continue;
     }
+    Flow used;
     const policy::Word file = Expand(*word, used).AsWord(surroundings_.home);
     if (op == "<<<") {
-      result.in = {.feeders = used.feeders,
-                   .reads = used.reads,
-                   .literal = std::nullopt};
+      Flow flow{.feeders = used.feeders, .reads = used.reads, .literal = {}};
       const bool is_substitution =
           !file.known && file.known_prefix == 0 && !used.feeders.empty();
-      if (!is_substitution) result.in.literal = file.text + "\n";
+      if (!is_substitution) flow.literal = file.text + "\n";
+      put(std::move(flow));
       continue;
     }
-    const bool duplicates = op == "<&" || op == ">&";
+    const bool duplicates = op.starts_with("<&") || op.starts_with(">&");
     const bool is_number =
         !file.text.empty() &&
         file.text.find_first_not_of("0123456789-") == std::string::npos;
-    if (duplicates && is_number) continue;
-    if (op.starts_with("<") && op != "<>") {
-      result.in = {.feeders = used.feeders,
-                   .reads = used.reads,
-                   .literal = std::nullopt};
-      reading_.inputs.emplace_back(file, state_.directory);
-      const policy::Surroundings here = Here();
-      if (auto path = policy::PathIn(file, state_.directory, here)) {
-        path->argument = policy::kNoArgument;
-        if (const auto known = state_.written.find(path->path);
-            known != state_.written.end()) {
-          result.in = known->second;
-        }
-        result.in.is_file = path->path != "/dev/null";
-        result.in.reads.push_back(*std::move(path));
+    if (duplicates && is_number) {
+      if (op[0] == '>') continue;
+      const std::string from = file.text.substr(0, file.text.find('-'));
+      const Flow* known = WrittenTo("/dev/fd/" + from);
+      if (from.empty()) {
+        put({.literal = ""});
+      } else if (known != nullptr) {
+        put(Flow(*known));
+      } else {
+        put(from == "0" ? result.in : Flow{.feeders = {"<&" + from}});
       }
+      continue;
+    }
+    if (op.starts_with("<") && op != "<>") {
+      put(FileInput(file, used));
       continue;
     }
     result.writes.push_back(file);

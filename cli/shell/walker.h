@@ -61,10 +61,11 @@ class Walker {
     std::map<std::string, Variable> variables;
     std::map<std::string, Function> functions;
     std::map<std::string, std::string> aliases;
-    std::map<std::string, Flow>
-        written;            ///< files, and what was written to them
-    std::string directory;  ///< "": unknown
-    Words arguments;        ///< $1, $2, ...
+    /// Files, and what was written to them; descriptors as /dev/fd/N.
+    std::map<std::string, Flow> written;
+    std::optional<Flow> input;  ///< of what follows: `exec <FILE`
+    std::string directory;      ///< "": unknown
+    Words arguments;            ///< $1, $2, ...
     bool knows_arguments = true;
     std::set<std::string> exported;  ///< variables
   };
@@ -127,6 +128,11 @@ class Walker {
     bool reads = false;  ///< from a file or a text
   };
   Redirected Redirect(const Json& statement, const Flow& in);
+  Flow HereDocument(const Json& redirect);
+  /// The input from `file`, in whose name `used` was used.
+  Flow FileInput(const policy::Word& file, const Flow& used);
+  /// What the text wrote to a file or gave a descriptor; null: nothing.
+  [[nodiscard]] const Flow* WrittenTo(const std::string& path) const;
   void AddWrites(const std::vector<policy::Word>& files, const Flow& content);
 
   // Words.
@@ -138,6 +144,8 @@ class Walker {
   /// The value of `name`; none: it is not known.
   [[nodiscard]] std::optional<Words> ValueOf(const std::string& name) const;
   Words Fields(const Json& words, Flow& used);
+  /// Adds the text of an expansion, which is split at $IFS without quotes.
+  void AddExpansion(std::string_view text, bool in_quotes, Letters& letters);
   [[nodiscard]] std::string SourceOf(const Json& node) const;
   /// The operator at the position `key` of `node`.
   [[nodiscard]] std::string_view OperatorAt(const Json& node,

@@ -138,7 +138,11 @@ Flow Walker::Run(const Words& words,
   Flow out{.feeders = in.feeders, .reads = in.reads, .literal = {}};
   AppendTo(out.feeders, used.feeders);
   AppendTo(out.reads, used.reads);
-  if (!words[0].known) {
+  // "[" is a program.
+  const bool is_pattern =
+      !words[0].quoted && name != "[" &&
+      words[0].text.find_first_of("*?[") != std::string::npos;
+  if (!words[0].known || is_pattern) {
     Note("the program " + words[0].text + " is not known");
     AddPart(MakeCommand(words, environment, in, used));
     return out;
@@ -168,11 +172,10 @@ Flow Walker::Run(const Words& words,
   }
   policy::Command command = MakeCommand(words, environment, in, used);
   if (std::ranges::find(kInstallers, name) != kInstallers.end()) {
-    for (const policy::PathArgument& path : command.paths) {
-      if (const auto known = state_.written.find(path.path);
-          known != state_.written.end()) {
-        AppendTo(command.fed_by, known->second.feeders);
-      }
+    for (const Word& word : words) {
+      const Flow* known =
+          WrittenTo(policy::NormalPath(state_.directory, word.text));
+      if (known != nullptr) AppendTo(command.fed_by, known->feeders);
     }
   }
   for (policy::PathArgument path : command.paths) {
@@ -316,13 +319,19 @@ void Walker::ChangeDirectory(const Words& words) {
 
 void Walker::ReadVariables(std::string_view name, const Words& words,
                            const Flow& in) {
+  Flow from = in;
   Words names;
   bool is_array = name != "read";
   const std::string_view values = is_array ? "dnOsuCc" : "pdnNtui";
+  std::string separators = is_array ? "\n" : " ";
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& text = words[i].text;
     if (text.starts_with('-')) {
       is_array = is_array || text.ends_with('a');
+      if (text.ends_with('u') && i + 1 < words.size()) {
+        const Flow* known = WrittenTo("/dev/fd/" + words[i + 1].text);
+        from = known == nullptr ? Flow{.feeders = {"<&"}} : *known;
+      }
       // -p PROMPT, -d DELIMITER and the like.
       if (values.contains(text.back())) ++i;
       continue;
@@ -330,17 +339,27 @@ void Walker::ReadVariables(std::string_view name, const Words& words,
     names.push_back(words[i]);
   }
   if (names.empty()) names.push_back(KnownWord(is_array ? "MAPFILE" : "REPLY"));
+  const auto set = state_.variables.find("IFS");
+  if (name == "read" && set != state_.variables.end() &&
+      set->second.values.size() == 1) {
+    separators = set->second.values[0].text;
+  }
+  for (const std::string& one : reading_.parts.back().command.environment) {
+    if (name == "read" && one.starts_with("IFS=")) separators = one.substr(4);
+  }
   std::vector<std::string> fields;
-  if (in.literal) {
-    const std::string_view all = *in.literal;
+  if (from.literal) {
+    const std::string_view all = *from.literal;
     const std::string_view text =
         name == "read" ? all.substr(0, all.find('\n')) : all;
-    const char separator = name == "read" ? ' ' : '\n';
-    for (const auto piece : std::views::split(text, separator)) {
-      const std::string value(piece.begin(), piece.end());
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end =
+          std::min(text.find_first_of(separators, begin), text.size());
+      const std::string value(text.substr(begin, end - begin));
+      begin = end + 1;
       if (value.empty()) continue;
       if (!is_array && fields.size() == names.size()) {
-        fields.back() += " " + value;
+        fields.back() += separators[0] + value;
       } else if (fields.size() < kMaxWords) {
         fields.push_back(value);
       }
@@ -348,16 +367,16 @@ void Walker::ReadVariables(std::string_view name, const Words& words,
   }
   for (size_t i = 0; i < names.size(); ++i) {
     Variable& variable = state_.variables[names[i].text];
-    variable.source = {.feeders = in.feeders, .reads = in.reads};
+    variable.source = {.feeders = from.feeders, .reads = from.reads};
     variable.values.clear();
-    if (in.literal && is_array) {
+    if (from.literal && is_array) {
       for (const std::string& value : fields) {
         variable.values.push_back(KnownWord(value));
       }
-    } else if (in.literal) {
+    } else if (from.literal) {
       variable.values = {KnownWord(i < fields.size() ? fields[i] : "")};
-    } else if (in.roots.size() == 1 && names.size() == 1) {
-      variable.values = {Below(in.roots[0])};
+    } else if (from.roots.size() == 1 && names.size() == 1) {
+      variable.values = {Below(from.roots[0])};
     } else {
       variable.values = {
           {.text = "$" + names[i].text, .known = false, .known_prefix = 0}};
@@ -484,6 +503,7 @@ bool Walker::RunBuiltin(std::string_view name, const Words& words,
   if (name == "unset") {
     for (const Word& word : arguments) {
       state_.variables[word.text].values = {KnownWord("")};
+      if (word.text == "IFS") state_.variables.erase(word.text);
       state_.functions.erase(word.text);
     }
     return true;
@@ -660,15 +680,21 @@ void Walker::RunInput(const Words& words, const Flow& in, const Flow& used) {
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& text = words[i].text;
     if (text.starts_with('-')) continue;
-    auto known = state_.written.find(text);
-    if (known == state_.written.end()) {
-      known = state_.written.find(policy::NormalPath(state_.directory, text));
+    const Flow* known = WrittenTo(text);
+    if (known == nullptr) {
+      known = WrittenTo(policy::NormalPath(state_.directory, text));
     }
-    if (known == state_.written.end()) {
-      if (!in.literal && text != "-" && text != "/dev/stdin") return;
+    if (known == nullptr) {
+      const bool is_input = text == "-" || text == "/dev/stdin" ||
+                            text == "/dev/fd/0" || text == "/proc/self/fd/0";
+      const bool is_descriptor =
+          text.starts_with("/dev/fd/") || text.starts_with("/proc/self/fd/");
+      if (is_descriptor && !is_input)
+        Note("the script " + text + " is not known");
+      if (!in.literal && !is_input) return;
       continue;
     }
-    const Flow content = known->second;
+    const Flow content = *known;
     AppendTo(reading_.parts[part].command.fed_by, content.feeders);
     if (!content.literal) {
       reading_.parts[part].command.script = Script::kInput;

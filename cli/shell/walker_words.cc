@@ -48,13 +48,31 @@ Walker::Words Walker::Fields(const Json& words, Flow& used) {
   return fields;
 }
 
+void Walker::AddExpansion(std::string_view text, bool in_quotes,
+                          Letters& letters) {
+  const auto set = state_.variables.find("IFS");
+  if (in_quotes || set == state_.variables.end()) {
+    letters.Add(text, in_quotes ? LetterKind::kQuoted : LetterKind::kExpanded);
+    return;
+  }
+  const Words& values = set->second.values;
+  const bool is_known = values.size() == 1 && values[0].known;
+  if (!is_known) Note("the value of IFS is not known");
+  const std::string separators = is_known ? values[0].text : " \t\n";
+  for (const char& c : text) {
+    const std::string_view one(&c, 1);
+    const bool is_blank = one.find_first_of(" \t\n") == 0;
+    letters.Add(one, separators.contains(c) ? LetterKind::kSplit
+                     : is_blank             ? LetterKind::kQuoted
+                                            : LetterKind::kExpanded);
+  }
+}
+
 void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
                         Flow& used) {
   const Level deeper(nesting_);
   if (IsTooMuch()) return;
   const std::string type = TypeText(part);
-  const LetterKind kind =
-      in_quotes ? LetterKind::kQuoted : LetterKind::kExpanded;
   if (type == "Lit") {
     const std::string value = GetBytes(part, "Value");
     if (in_quotes) {
@@ -85,7 +103,8 @@ void Walker::ExpandPart(const Json& part, bool in_quotes, Letters& letters,
                         out.feeders.end());
     used.reads.insert(used.reads.end(), out.reads.begin(), out.reads.end());
     if (out.literal) {
-      letters.Add(WithoutNewlines(*std::move(out.literal)), kind);
+      AddExpansion(WithoutNewlines(*std::move(out.literal)), in_quotes,
+                   letters);
     } else {
       letters.Add(SourceOf(part), LetterKind::kUnknown);
     }
@@ -251,9 +270,9 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
     if (i > 0) letters.Add(" ", LetterKind::kExpanded);
     const policy::Word& word = (*value)[i];
     if (word.known) {
-      letters.Add(word.text, kind);
+      AddExpansion(word.text, in_quotes, letters);
     } else {
-      letters.Add(word.text.substr(0, word.known_prefix), kind);
+      AddExpansion(word.text.substr(0, word.known_prefix), in_quotes, letters);
       letters.Add(
           word.text.substr(std::min(word.known_prefix, word.text.size())),
           LetterKind::kUnknown);

