@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <span>
 
 #include "cli/commands/commands.h"
 #include "cli/diff/diff_format.h"
@@ -64,20 +65,23 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
     until = call.until;
   }
   size_t gone = 0;
-  const ContentReader read = [&](const ChangeSide& side,
-                                 bool before) -> Result<std::string> {
-    auto content =
-        client.ReadContent(side, before, kPatchContentMax, since, until);
-    if (content || content.error().code != ESTALE) return content;
-    ++gone;
-    return std::string();
+  const ContentReader read =
+      [&](std::span<const WantedSide> sides) -> Result<Contents> {
+    Contents contents =
+        TRY(client.ReadContents(sides, kPatchContentMax, since, until));
+    for (Result<std::string>& content : contents) {
+      if (content || content.error().code != ESTALE) continue;
+      ++gone;
+      content = std::string();
+    }
+    return contents;
   };
   std::vector<NetChange> net = TRY(client.Changes(true, below, since, until));
   if (arguments.held) TRY(KeepHeld(client, below, net));
   const bool is_patch = !arguments.json && !arguments.style.name_status;
-  auto closed = TakeClosed(net, [&](const ChangeSide& side, bool before) {
-    return client.ProbeContent(side, before, since, until);
-  });
+  auto closed = TRY(TakeClosed(net, [&](std::span<const WantedSide> sides) {
+    return client.ProbeContents(sides, since, until);
+  }));
   SayClosed(closed);
   const ShownChanges shown =
       TRY(ShowChanges(std::move(net), std::move(closed), {}, read));

@@ -1,4 +1,5 @@
 #include <set>
+#include <span>
 
 #include "cli/commands/commands.h"
 #include "cli/diff/diff_format.h"
@@ -95,7 +96,7 @@ Result<ShownChanges> PairChanges(CommitView& view, const ContentReader& read,
     (paths.contains(change.path) ? lost : readable)
         .push_back(std::move(change));
   }
-  auto closed = TakeClosed(readable, probe);
+  auto closed = TRY(TakeClosed(readable, probe));
   SayClosed(closed);
   return ShowChanges(std::move(readable), std::move(closed), std::move(lost),
                      read);
@@ -130,11 +131,11 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments) {
   }
   Client client = TRY(ConnectArchive(context));
   CommitView view = TRY(client.Show(*wanted));
-  const ContentReader read = [&](const ChangeSide& side, bool) {
-    return client.ReadEnded(side, kPatchContentMax);
+  const ContentReader read = [&](std::span<const WantedSide> sides) {
+    return client.ReadEnded(sides, kPatchContentMax);
   };
-  const ContentProbe probe = [&](const ChangeSide& side, bool) {
-    return client.ProbeEnded(side);
+  const ContentProbe probe = [&](std::span<const WantedSide> sides) {
+    return client.ProbeEnded(sides);
   };
   const bool names_only = arguments.style.name_status;
   const ShownChanges shown = TRY(PairChanges(view, read, probe));

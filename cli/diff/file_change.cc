@@ -67,11 +67,18 @@ Result<std::vector<GitFile>> ReadCandidates(
     const std::vector<NetChange>& changes,
     const std::map<std::string, size_t>& candidates, bool before,
     const ContentReader& read) {
-  std::vector<GitFile> files;
+  std::vector<WantedSide> sides;
+  sides.reserve(candidates.size());
   for (const auto& [path, index] : candidates) {
     const NetChange& change = changes[index];
-    const ChangeSide& side = before ? *change.before : *change.after;
-    auto content = read(side, before);
+    sides.push_back({before ? &*change.before : &*change.after, before});
+  }
+  Contents contents = TRY(read(sides));
+  std::vector<GitFile> files;
+  size_t at = 0;
+  for (const auto& [path, index] : candidates) {
+    const ChangeSide& side = *sides[at].side;
+    Result<std::string>& content = contents[at++];
     if (!content && IsForbidden(content.error())) continue;
     files.push_back({.path = path,
                      .mode = GitMode(side.attr),
@@ -128,23 +135,39 @@ Status MergeRenames(std::vector<NetChange>& changes, const ContentReader& read,
 /// Stands for content that is equal on both sides and need not be read.
 constexpr const char* kSameContent = "same\n";
 
+const std::optional<ChangeSide>& SideOf(const NetChange& net, bool before) {
+  return before ? net.before : net.after;
+}
+
+const std::string& PathOf(const NetChange& net, bool before) {
+  return before && !net.old_path.empty() ? net.old_path : net.path;
+}
+
+/// Whether the diff has a file for the side.
+bool HasFile(const NetChange& net, bool before) {
+  const auto& side = SideOf(net, before);
+  return side && IsGitType(side->attr.type) &&
+         !IsGitInternal(PathOf(net, before));
+}
+
+/// Whether the content of a side that has a file is to be read: libgit2 sees no
+/// renames of symlinks and prints their targets.
+bool IsRead(const NetChange& net, bool before) {
+  const auto& side = SideOf(net, before);
+  return HasFile(net, before) &&
+         (net.content || side->attr.type == FileType::kSymlink);
+}
+
 Result<std::vector<GitFile>> SideFiles(const FileChange& change, bool before,
-                                       const ContentReader& read) {
+                                       Result<std::string> content) {
   const NetChange& net = change.net;
-  const auto& side = before ? net.before : net.after;
-  const std::string& path =
-      before && !net.old_path.empty() ? net.old_path : net.path;
-  if (!side || !IsGitType(side->attr.type) || IsGitInternal(path)) {
-    return std::vector<GitFile>();
-  }
-  std::string content = kSameContent;
-  // libgit2 sees no renames of symlinks and prints their targets.
-  if (net.content || side->attr.type == FileType::kSymlink) {
-    content = TRY(read(*side, before));
-  }
-  return std::vector<GitFile>{{.path = path,
-                               .mode = GitMode(side->attr),
-                               .content = std::move(content)}};
+  if (!HasFile(net, before)) return std::vector<GitFile>();
+  std::vector<GitFile> files(1);
+  files[0].path = PathOf(net, before);
+  files[0].mode = GitMode(SideOf(net, before)->attr);
+  files[0].content =
+      IsRead(net, before) ? TRY(std::move(content)) : kSameContent;
+  return files;
 }
 
 std::string ModeText(uint32_t mode) {
@@ -202,17 +225,21 @@ void SplitRenamesOfGit(std::vector<NetChange>& changes) {
   std::ranges::move(gone, std::back_inserter(changes));
 }
 
-/// Whether this user may not read `side`. Probes only the files that owner or
-/// mode may close to this user, because each probe is a request.
-bool IsClosed(const std::optional<ChangeSide>& side, bool before,
-              const ContentProbe& probe) {
+/// Whether owner or mode may close the content of `side` to this user.
+bool MayBeClosed(const std::optional<ChangeSide>& side) {
   const uid_t user = ::geteuid();
-  const bool may_be =
-      side && side->attr.type == FileType::kRegular && user != 0 &&
-      (side->attr.uid != user || (side->attr.mode & S_IRUSR) == 0);
-  if (!may_be || side->attr.size > kPatchContentMax) return false;
-  const Status probed = probe(*side, before);
-  return !probed && IsForbidden(probed.error());
+  return side && side->attr.type == FileType::kRegular && user != 0 &&
+         (side->attr.uid != user || (side->attr.mode & S_IRUSR) == 0) &&
+         side->attr.size <= kPatchContentMax;
+}
+
+/// Similarity of a rename, percent.
+Result<unsigned> Similarity(const FileChange& change, ContentsAhead& contents) {
+  if (!change.net.content) return 100;
+  if (IsTooLarge(change)) return 0;
+  const auto diff = TRY(DiffOf(change, contents));
+  const auto renames = diff ? diff->Renames() : std::vector<GitRename>();
+  return renames.empty() ? 0 : renames[0].similarity;
 }
 
 /// As FileChange, without its content.
@@ -263,16 +290,22 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
   TRY(MergeRenames(changes, read, similarities, *skipped));
   SplitRenamesOfGit(changes);
   std::vector<FileChange> files;
+  std::vector<FileChange> renames;  // of which the journal knows
   for (NetChange& change : changes) {
     FileChange file{.status = StatusOf(change.kind), .net = std::move(change)};
-    if (const auto found = similarities.find(file.net.path);
-        found != similarities.end() && file.status == 'R') {
+    const auto found = similarities.find(file.net.path);
+    const bool is_rename = file.status == 'R';
+    if (is_rename && found != similarities.end()) {
       file.similarity = found->second;
-    } else if (file.status == 'R') {
-      file.similarity = TRY(Similarity(file, read));
     }
-    files.push_back(std::move(file));
+    const bool is_compared = is_rename && found == similarities.end();
+    (is_compared ? renames : files).push_back(std::move(file));
   }
+  ContentsAhead contents(renames, read);
+  for (FileChange& file : renames) {
+    file.similarity = TRY(Similarity(file, contents));
+  }
+  std::ranges::move(renames, std::back_inserter(files));
   std::ranges::sort(files, {}, [](const FileChange& file) -> const auto& {
     return file.net.path;
   });
@@ -291,15 +324,31 @@ Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
   return shown;
 }
 
-std::vector<NetChange> TakeClosed(std::vector<NetChange>& changes,
-                                  const ContentProbe& probe) {
+Result<std::vector<NetChange>> TakeClosed(std::vector<NetChange>& changes,
+                                          const ContentProbe& probe) {
+  std::vector<WantedSide> sides;
+  std::vector<size_t> owners;  // of the sides, as indices of changes
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (!changes[i].content) continue;
+    for (const bool before : {true, false}) {
+      const auto& side = SideOf(changes[i], before);
+      if (!MayBeClosed(side)) continue;
+      sides.push_back({&*side, before});
+      owners.push_back(i);
+    }
+  }
+  if (sides.empty()) return std::vector<NetChange>();
+  const std::vector<Status> probed = TRY(probe(sides));
+  std::vector<bool> is_closed(changes.size());
+  for (size_t i = 0; i < probed.size(); ++i) {
+    if (!probed[i] && IsForbidden(probed[i].error())) {
+      is_closed[owners[i]] = true;
+    }
+  }
   std::vector<NetChange> closed;
   std::vector<NetChange> open;
-  for (NetChange& change : changes) {
-    const bool is_closed =
-        change.content && (IsClosed(change.before, true, probe) ||
-                           IsClosed(change.after, false, probe));
-    (is_closed ? closed : open).push_back(std::move(change));
+  for (size_t i = 0; i < changes.size(); ++i) {
+    (is_closed[i] ? closed : open).push_back(std::move(changes[i]));
   }
   changes = std::move(open);
   return closed;
@@ -314,13 +363,76 @@ bool IsTooLarge(const FileChange& change) {
          (too_large(change.net.before) || too_large(change.net.after));
 }
 
+bool IsInPatch(const FileChange& change) {
+  const NetChange& net = change.net;
+  const auto visible = [](const std::optional<ChangeSide>& side) {
+    return side && IsGitType(side->attr.type);
+  };
+  return !IsGitInternal(net.path) &&
+         (visible(net.before) || visible(net.after));
+}
+
+ContentsAhead::ContentsAhead(const std::vector<FileChange>& changes,
+                             const ContentReader& read)
+    : read_(read) {
+  for (const FileChange& change : changes) {
+    if (IsWanted(change)) wanted_.push_back(&change);
+  }
+}
+
+bool ContentsAhead::IsWanted(const FileChange& change) {
+  return (IsRead(change.net, true) || IsRead(change.net, false)) &&
+         IsInPatch(change) && !change.closed && !IsTooLarge(change);
+}
+
+Result<SideContents> ContentsAhead::Of(const FileChange& change) {
+  if (!IsWanted(change)) return SideContents();
+  while (wanted_.at(next_) != &change) {
+    ++next_;
+    if (!ready_.empty()) ready_.pop_front();
+  }
+  if (ready_.empty()) TRY(ReadBatch());
+  SideContents contents = std::move(ready_.front());
+  ready_.pop_front();
+  ++next_;
+  return contents;
+}
+
+Status ContentsAhead::ReadBatch() {
+  constexpr uint64_t kBytes = 1 << 20;
+  constexpr size_t kSides = 1000;
+  std::vector<WantedSide> sides;
+  uint64_t bytes = 0;
+  size_t end = next_;
+  for (; end < wanted_.size() && sides.size() + 2 <= kSides; ++end) {
+    const NetChange& net = wanted_[end]->net;
+    for (const bool before : {true, false}) {
+      if (IsRead(net, before)) bytes += SideOf(net, before)->attr.size + 1;
+    }
+    if (bytes > kBytes && end != next_) break;
+    for (const bool before : {true, false}) {
+      if (IsRead(net, before)) sides.push_back({&*SideOf(net, before), before});
+    }
+  }
+  Contents contents = TRY(read_(sides));
+  size_t at = 0;
+  for (size_t i = next_; i < end; ++i) {
+    SideContents& own = ready_.emplace_back();
+    const NetChange& net = wanted_[i]->net;
+    if (IsRead(net, true)) own.before = std::move(contents[at++]);
+    if (IsRead(net, false)) own.after = std::move(contents[at++]);
+  }
+  return {};
+}
+
 Result<std::optional<GitDiff>> DiffOf(const FileChange& change,
-                                      const ContentReader& read) {
+                                      ContentsAhead& contents) {
   if (change.closed) return std::nullopt;
-  const auto before = SideFiles(change, true, read);
+  SideContents own = TRY(contents.Of(change));
+  const auto before = SideFiles(change, true, std::move(own.before));
   if (!before && IsForbidden(before.error())) return std::nullopt;
   if (!before) return std::unexpected(before.error());
-  const auto after = SideFiles(change, false, read);
+  const auto after = SideFiles(change, false, std::move(own.after));
   if (!after && IsForbidden(after.error())) return std::nullopt;
   if (!after) return std::unexpected(after.error());
   // What the journal knows to be a rename is one however little is alike.
@@ -347,15 +459,6 @@ std::string DescribeAttributes(const FileChange& change) {
             " -> " + OwnerText(after->attr);
   }
   return text;
-}
-
-Result<unsigned> Similarity(const FileChange& change,
-                            const ContentReader& read) {
-  if (!change.net.content) return 100;
-  if (IsTooLarge(change)) return 0;
-  const auto diff = TRY(DiffOf(change, read));
-  const auto renames = diff ? diff->Renames() : std::vector<GitRename>();
-  return renames.empty() ? 0 : renames[0].similarity;
 }
 
 }  // namespace txfs::cli

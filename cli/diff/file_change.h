@@ -1,8 +1,11 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/diff/git_diff.h"
@@ -20,9 +23,16 @@ struct FileChange {
   bool closed = false;        ///< content of a side cannot be read
 };
 
-/// Reads the content of a side; `before`: of the before side.
+/// A side of a change whose content is wanted.
+struct WantedSide {
+  const ChangeSide* side = nullptr;
+  bool before = false;  ///< it is a before side
+};
+/// The contents of sides, each with its own error.
+using Contents = std::vector<Result<std::string>>;
+/// Reads the contents of `sides`, of which it returns as many.
 using ContentReader =
-    std::function<Result<std::string>(const ChangeSide& side, bool before)>;
+    std::function<Result<Contents>(std::span<const WantedSide> sides)>;
 
 /// Larger content is left out of patches, bytes.
 inline constexpr uint64_t kPatchContentMax = 256ULL << 20;
@@ -45,12 +55,13 @@ Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
                                  std::vector<NetChange> lost,
                                  const ContentReader& read);
 
-/// Returns the error with which a read of a side fails, if any.
-using ContentProbe = std::function<Status(const ChangeSide& side, bool before)>;
+/// Returns for each side the error with which a read of it fails, if any.
+using ContentProbe = std::function<Result<std::vector<Status>>(
+    std::span<const WantedSide> sides)>;
 /// Removes the changes of which this user may not read the content from
 /// `changes`, and returns them.
-std::vector<NetChange> TakeClosed(std::vector<NetChange>& changes,
-                                  const ContentProbe& probe);
+Result<std::vector<NetChange>> TakeClosed(std::vector<NetChange>& changes,
+                                          const ContentProbe& probe);
 
 /// Whether git tracks files of this type.
 [[nodiscard]] bool IsGitType(FileType type);
@@ -61,17 +72,42 @@ std::vector<NetChange> TakeClosed(std::vector<NetChange>& changes,
 /// Whether the content is too large for a patch.
 [[nodiscard]] bool IsTooLarge(const FileChange& change);
 
-/// The diff of one change; empty if git cannot express it. Reads content only
-/// where it differs. None: this user may not read the content.
+/// Whether the diff of a change has text, as far as git can express it.
+[[nodiscard]] bool IsInPatch(const FileChange& change);
+
+/// The contents of both sides, as far as DiffOf needs them.
+struct SideContents {
+  Result<std::string> before, after;
+};
+
+/// Reads the contents for the diffs of many changes: those of the next changes
+/// at once, as many as are about 1 MiB together, or those of one change.
+class ContentsAhead {
+ public:
+  /// Both are used until the end.
+  ContentsAhead(const std::vector<FileChange>& changes,
+                const ContentReader& read);
+
+  /// For a change of the list, by address; call it in the order of the list.
+  Result<SideContents> Of(const FileChange& change);
+
+ private:
+  static bool IsWanted(const FileChange& change);
+  Status ReadBatch();
+
+  const ContentReader& read_;
+  std::vector<const FileChange*> wanted_;
+  size_t next_ = 0;                 ///< in wanted_
+  std::deque<SideContents> ready_;  ///< of wanted_ from next_ on
+};
+
+/// The diff of one change; empty if git cannot express it. None: this user may
+/// not read the content.
 Result<std::optional<GitDiff>> DiffOf(const FileChange& change,
-                                      const ContentReader& read);
+                                      ContentsAhead& contents);
 
 /// The part of the change that a patch cannot express ("mode 0644 -> 0600");
 /// empty if there is none.
 [[nodiscard]] std::string DescribeAttributes(const FileChange& change);
-
-/// Similarity of a rename whose content changed. Reads its content.
-Result<unsigned> Similarity(const FileChange& change,
-                            const ContentReader& read);
 
 }  // namespace txfs::cli

@@ -5,15 +5,6 @@
 namespace txfs::cli {
 namespace {
 
-bool IsInPatch(const FileChange& change) {
-  const NetChange& net = change.net;
-  const auto visible = [](const std::optional<ChangeSide>& side) {
-    return side && IsGitType(side->attr.type);
-  };
-  return !IsGitInternal(net.path) &&
-         (visible(net.before) || visible(net.after));
-}
-
 std::string OldPath(const NetChange& net) {
   return net.old_path.empty() ? net.path : net.old_path;
 }
@@ -53,6 +44,7 @@ Status WritePatch(const std::vector<FileChange>& changes,
   const auto put = [&](LineStyle style, std::string_view text) {
     wanted = wanted && sink(style, text);
   };
+  ContentsAhead contents(changes, read);
   for (const FileChange& change : changes) {
     if (!wanted) return {};
     if (IsGitInternal(change.net.path)) continue;
@@ -65,7 +57,7 @@ Status WritePatch(const std::vector<FileChange>& changes,
       put(LineStyle::kHeader, LargeFilePatch(change.net));
       continue;
     }
-    const auto diff = TRY(DiffOf(change, read));
+    const auto diff = TRY(DiffOf(change, contents));
     if (diff) {
       TRY(diff->Print(put));
     } else {
@@ -78,6 +70,7 @@ Status WritePatch(const std::vector<FileChange>& changes,
 Result<std::vector<StatRow>> StatRows(const std::vector<FileChange>& changes,
                                       const ContentReader& read) {
   std::vector<StatRow> rows;
+  ContentsAhead contents(changes, read);
   for (const FileChange& change : changes) {
     if (!IsInPatch(change)) continue;
     StatRow row{.name = StatName(change),
@@ -87,7 +80,7 @@ Result<std::vector<StatRow>> StatRows(const std::vector<FileChange>& changes,
     if (IsTooLarge(change)) {
       row.lines.binary = true;
     } else {
-      const auto diff = TRY(DiffOf(change, read));
+      const auto diff = TRY(DiffOf(change, contents));
       row.closed = !diff;
       if (diff) row.lines = TRY(diff->CountLines());
     }

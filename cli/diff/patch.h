@@ -12,8 +12,9 @@ namespace txfs::cli {
 /// Takes a piece of a patch; returns false to stop.
 using PatchSink = std::function<bool(LineStyle style, std::string_view text)>;
 
-/// Writes the changes as a patch for `git apply`, with one file in memory at a
-/// time. What git cannot express is in lines that begin with "# txfs: ".
+/// Writes the changes as a patch for `git apply`, with one file or a few small
+/// ones in memory at a time. What git cannot express is in lines that begin
+/// with "# txfs: ".
 Status WritePatch(const std::vector<FileChange>& changes,
                   const ContentReader& read, const PatchSink& sink);
 

@@ -27,14 +27,45 @@ Status SendList(const Json& items, const char* key, const Json& tail,
   return sink(frame);
 }
 
-Status AnswerPart(const Json& request, const ReadAt& read,
-                  const FrameSink& sink) {
+namespace {
+
+/// The bytes that a request for parts of files asks for.
+Result<size_t> LengthOf(const Json& items) {
+  size_t total = 0;
+  for (const Json& item : items) {
+    const uint64_t length = GetUint(item, "length");
+    if (length > kPayloadMax - total) {
+      return Fail(EMSGSIZE, "a request asks for too many bytes");
+    }
+    total += length;
+  }
+  return total;
+}
+
+}  // namespace
+
+Status AnswerParts(const Json& request, const ReadItem& read,
+                   const FrameSink& sink) {
+  const Json& items = GetMember(request, "items");
+  if (items.size() > kReadItemsMax) {
+    return Fail(EMSGSIZE, "a request asks for too many files");
+  }
   Frame frame;
-  const uint64_t length = GetUint(request, "length");
-  if (length > kPayloadMax) return Fail(EMSGSIZE, "read request is too long");
-  frame.payload.resize(length);
-  const MutableByteSpan out = std::as_writable_bytes(std::span(frame.payload));
-  frame.payload.resize(TRY(read(GetUint(request, "offset"), out)));
+  frame.payload.resize(TRY(LengthOf(items)));
+  const MutableByteSpan all = std::as_writable_bytes(std::span(frame.payload));
+  size_t used = 0;
+  Json& parts = frame.header["parts"] = Json::array();
+  for (const Json& item : items) {
+    const auto got = read(item, GetUint(item, "offset"),
+                          all.subspan(used, GetUint(item, "length")));
+    if (got) {
+      parts.push_back(*got);
+      used += *got;
+    } else {
+      parts.push_back({{"error", ToJson(got.error())}});
+    }
+  }
+  frame.payload.resize(used);
   return sink(frame);
 }
 
@@ -71,9 +102,15 @@ Status RollForward(Archive& archive, const std::string& own_id,
   return sink(frame);
 }
 
+bool ReadsListed(const Json& request) {
+  const std::string name = GetBytes(request, "request");
+  return name == "read" || name == "read_ended";
+}
+
 Status ArchiveDispatcher::Handle(const Json& request, const FrameSink& sink) {
   return AnswerWith(
       [&](const FrameSink& checked) -> Status {
+        if (ReadsListed(request)) return Answer(request, checked);
         TRY(RollForward(archive_, own_id_, tell_, checked));
         return Answer(request, checked);
       },
@@ -114,11 +151,11 @@ Status ArchiveDispatcher::AnswerShow(const Json& request,
 
 Status ArchiveDispatcher::AnswerReadEnded(const Json& request,
                                           const FrameSink& sink) {
-  const ChangeSide side = EndedSideFromJson(request);
-  const auto read = [&](uint64_t offset, MutableByteSpan out) {
-    return archive_.ReadEnded(side, offset, out);
+  const auto read = [&](const Json& item, uint64_t offset,
+                        MutableByteSpan out) {
+    return archive_.ReadEnded(EndedSideFromJson(item), offset, out);
   };
-  return AnswerPart(request, read, sink);
+  return AnswerParts(request, read, sink);
 }
 
 Status ArchiveDispatcher::AnswerGc(const Json& request, const FrameSink& sink) {

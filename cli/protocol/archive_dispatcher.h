@@ -13,9 +13,15 @@ namespace txfs::cli {
 Status SendList(const Json& items, const char* key, const Json& tail,
                 const FrameSink& sink);
 
-/// Answers a request for a part of a file with the result of `read`.
-Status AnswerPart(const Json& request, const ReadAt& read,
-                  const FrameSink& sink);
+/// Most items of a request for parts of files.
+inline constexpr size_t kReadItemsMax = 1000;
+
+/// Reads what `item` names from `offset` on into `out`.
+using ReadItem = std::function<Result<size_t>(const Json& item, uint64_t offset,
+                                              MutableByteSpan out)>;
+/// Answers a request for parts of files. An error of an item is in its place.
+Status AnswerParts(const Json& request, const ReadItem& read,
+                   const FrameSink& sink);
 
 /// Runs `answer` with a sink. Sends its error to the same sink, unless the sink
 /// itself failed. Returns the sink's error.
@@ -36,6 +42,11 @@ Result<std::string> RollForward(Archive& archive, const std::string& own_id,
 /// requester.
 Status RollForward(Archive& archive, const std::string& own_id,
                    const TellSiblings& tell, const FrameSink& sink);
+
+/// Whether the request reads content that an earlier answer listed. There are
+/// many of these, and each search for an interrupted commit lists the history:
+/// the request that listed the content has searched for one.
+[[nodiscard]] bool ReadsListed(const Json& request);
 
 /// Answers the requests of the control protocol for ended transactions.
 /// Thread-safe as Archive is.

@@ -1,5 +1,6 @@
 #include "cli/protocol/client.h"
 
+#include "cli/protocol/content_request.h"
 #include "cli/protocol/wire.h"
 
 namespace txfs::cli {
@@ -38,60 +39,44 @@ Result<std::vector<NetChange>> Client::Changes(
 
 namespace {
 
-/// The request for content of a side of a change.
-Json ReadRequest(const ChangeSide& side, bool before,
-                 const std::optional<std::string>& since,
-                 const std::string& until) {
-  Json request = {{"request", "read"}};
+/// The item of a request for content of a side of a change.
+Json ReadItemOf(const WantedSide& wanted,
+                const std::optional<std::string>& since,
+                const std::string& until) {
+  const auto& [side, before] = wanted;
+  Json item;
   // What the transaction did not touch is read where the base has it.
-  if (side.ino == kNoIno || (before && !since)) {
-    request["base_path"] = EncodeBytes(side.base_path);
+  if (side->ino == kNoIno || (before && !since)) {
+    item["base_path"] = EncodeBytes(side->base_path);
   } else {
-    request["ino"] = Raw(side.ino);
+    item["ino"] = Raw(side->ino);
     const std::string& then = before ? *since : until;
-    if (!then.empty()) request["since"] = EncodeBytes(then);
+    if (!then.empty()) item["since"] = EncodeBytes(then);
   }
-  return request;
+  return item;
 }
 
 }  // namespace
 
-Result<std::string> Client::ReadContent(const ChangeSide& side, bool before,
-                                        uint64_t limit,
-                                        const std::optional<std::string>& since,
-                                        const std::string& until) {
-  if (side.attr.type == FileType::kSymlink) return side.symlink;
-  const Json request = ReadRequest(side, before, since, until);
-  return ReadWhole([&](uint64_t) { return request; }, limit);
+Result<Contents> Client::ReadContents(std::span<const WantedSide> sides,
+                                      uint64_t limit,
+                                      const std::optional<std::string>& since,
+                                      const std::string& until) {
+  return ContentRequest(*connection_, "read",
+                        [&](const WantedSide& wanted, uint64_t, uint64_t) {
+                          return ReadItemOf(wanted, since, until);
+                        })
+      .ReadWhole(sides, limit);
 }
 
-Status Client::ProbeContent(const ChangeSide& side, bool before,
-                            const std::optional<std::string>& since,
-                            const std::string& until) {
-  return ReadFirst(ReadRequest(side, before, since, until));
-}
-
-Status Client::ReadFirst(Json request) {
-  request["length"] = 1;
-  request["offset"] = 0;
-  TRY(connection_->Call(request));
-  return {};
-}
-
-Result<std::string> Client::ReadWhole(
-    const std::function<Json(uint64_t offset)>& request_at, uint64_t limit) {
-  std::string content;
-  for (;;) {
-    Json request = request_at(content.size());
-    request["length"] = kPayloadMax;
-    request["offset"] = content.size();
-    const Frame reply = TRY(connection_->Call(request));
-    if (content.size() + reply.payload.size() > limit) {
-      return Fail(EFBIG, "file content");
-    }
-    content += reply.payload;
-    if (reply.payload.size() < kPayloadMax) return content;
-  }
+Result<std::vector<Status>> Client::ProbeContents(
+    std::span<const WantedSide> sides, const std::optional<std::string>& since,
+    const std::string& until) {
+  return ContentRequest(*connection_, "read",
+                        [&](const WantedSide& wanted, uint64_t, uint64_t) {
+                          return ReadItemOf(wanted, since, until);
+                        })
+      .Probe(sides);
 }
 
 Result<CommitReply> Client::Commit(const CommitRequest& request,
@@ -212,29 +197,29 @@ Result<CommitView> Client::Show(const std::string& id) {
 
 namespace {
 
-/// The request for a part of a side of a change of an ended commit. It has the
-/// ranges of this part: a patch may have very many.
-Json ReadEndedRequest(ChangeSide side, uint64_t offset) {
+/// The item of a request for a part of a side of a change of an ended commit.
+/// It has the ranges of this part: a patch may have very many.
+Json ReadEndedItem(const WantedSide& wanted, uint64_t offset, uint64_t length) {
+  ChangeSide side = *wanted.side;
   if (side.delta) {
     std::erase_if(side.delta->ranges, [&](const Range& range) {
-      return range.to <= offset || range.from >= offset + kPayloadMax;
+      return range.to <= offset || range.from >= offset + length;
     });
   }
-  Json request = EndedSideToJson(side);
-  request["request"] = "read_ended";
-  return request;
+  return EndedSideToJson(side);
 }
 
 }  // namespace
 
-Result<std::string> Client::ReadEnded(const ChangeSide& side, uint64_t limit) {
-  if (side.attr.type == FileType::kSymlink) return side.symlink;
-  return ReadWhole(
-      [&](uint64_t offset) { return ReadEndedRequest(side, offset); }, limit);
+Result<Contents> Client::ReadEnded(std::span<const WantedSide> sides,
+                                   uint64_t limit) {
+  return ContentRequest(*connection_, "read_ended", ReadEndedItem)
+      .ReadWhole(sides, limit);
 }
 
-Status Client::ProbeEnded(const ChangeSide& side) {
-  return ReadFirst(ReadEndedRequest(side, 0));
+Result<std::vector<Status>> Client::ProbeEnded(
+    std::span<const WantedSide> sides) {
+  return ContentRequest(*connection_, "read_ended", ReadEndedItem).Probe(sides);
 }
 
 Result<GcReport> Client::CollectGarbage(std::optional<uint64_t> keep_commits,

@@ -2,11 +2,13 @@
 
 #include <sys/types.h>
 
-#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "cli/diff/file_change.h"
 #include "cli/protocol/connection.h"
 #include "cli/protocol/judgement.h"
 #include "cli/protocol/pending.h"
@@ -100,16 +102,17 @@ class Client {
       bool expand, const std::vector<std::string>& below,
       const std::optional<std::string>& since = std::nullopt,
       const std::string& until = {});
-  /// Reads the whole content of a side of a change, at most `limit` bytes
-  /// (EFBIG).
-  Result<std::string> ReadContent(
-      const ChangeSide& side, bool before, uint64_t limit,
+  /// Reads whole contents of sides of changes, each at most `limit` bytes
+  /// (EFBIG). `since` and `until` as in Changes.
+  Result<Contents> ReadContents(
+      std::span<const WantedSide> sides, uint64_t limit,
       const std::optional<std::string>& since = std::nullopt,
       const std::string& until = {});
-  /// Reads one byte of it: the error that ReadContent would return, if any.
-  Status ProbeContent(const ChangeSide& side, bool before,
-                      const std::optional<std::string>& since = std::nullopt,
-                      const std::string& until = {});
+  /// Reads one byte of each: the errors that ReadContents would return.
+  Result<std::vector<Status>> ProbeContents(
+      std::span<const WantedSide> sides,
+      const std::optional<std::string>& since = std::nullopt,
+      const std::string& until = {});
   /// Calls `progress` from time to time.
   Result<CommitReply> Commit(const CommitRequest& request,
                              const CommitProgress& progress = {});
@@ -166,22 +169,16 @@ class Client {
 
   Result<UndoReport> Undo(const std::string& id);
   Result<CommitView> Show(const std::string& id);
-  /// Reads the whole content of a side of a change of an ended commit, at most
-  /// `limit` bytes (EFBIG).
-  Result<std::string> ReadEnded(const ChangeSide& side, uint64_t limit);
-  /// As ProbeContent, of a side of a change of an ended commit.
-  Status ProbeEnded(const ChangeSide& side);
+  /// As ReadContents, of sides of changes of an ended commit.
+  Result<Contents> ReadEnded(std::span<const WantedSide> sides, uint64_t limit);
+  /// As ProbeContents.
+  Result<std::vector<Status>> ProbeEnded(std::span<const WantedSide> sides);
   /// Limits that are not given are those of the workspace.
   Result<GcReport> CollectGarbage(std::optional<uint64_t> keep_commits,
                                   std::optional<uint64_t> keep_bytes);
 
  private:
   Result<std::vector<policy::SourceText>> AskPolicy(const char* request);
-  /// Reads the first byte of what `request` names.
-  Status ReadFirst(Json request);
-  /// Reads parts until the end; `request_at` makes the request for a part.
-  Result<std::string> ReadWhole(
-      const std::function<Json(uint64_t offset)>& request_at, uint64_t limit);
 
   std::unique_ptr<Connection> connection_;
   std::vector<std::string> moved_;

@@ -75,8 +75,10 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
   const std::string name = GetBytes(request, "request");
   // It looks at all commits that there are.
   if (name == "refresh") return AnswerRefresh(sink);
-  TRY(RollForward(workspace_, workspace_.transaction_id(), host_.tell_siblings,
-                  sink));
+  if (!ReadsListed(request)) {
+    TRY(RollForward(workspace_, workspace_.transaction_id(),
+                    host_.tell_siblings, sink));
+  }
   if (name == "status") return AnswerStatus(sink);
   if (name == "conflicts") return AnswerConflicts(sink);
   if (name == "changes") return AnswerChanges(request, sink);
@@ -122,22 +124,23 @@ Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
 }
 
 Status Dispatcher::AnswerRead(const Json& request, const FrameSink& sink) {
-  const auto read = [&](uint64_t offset, MutableByteSpan out) {
-    return ReadSide(request, offset, out);
+  const auto read = [&](const Json& item, uint64_t offset,
+                        MutableByteSpan out) {
+    return ReadSide(item, offset, out);
   };
-  return AnswerPart(request, read, sink);
+  return AnswerParts(request, read, sink);
 }
 
-Result<size_t> Dispatcher::ReadSide(const Json& request, uint64_t offset,
+Result<size_t> Dispatcher::ReadSide(const Json& item, uint64_t offset,
                                     MutableByteSpan out) {
-  if (!request.contains("ino")) {
-    return workspace_.ReadBase(GetBytes(request, "base_path"), offset, out);
+  if (!item.contains("ino")) {
+    return workspace_.ReadBase(GetBytes(item, "base_path"), offset, out);
   }
-  const Ino ino{GetUint(request, "ino")};
-  if (!request.contains("since")) {
+  const Ino ino{GetUint(item, "ino")};
+  if (!item.contains("since")) {
     return workspace_.filesystem().Read(ino, offset, out);
   }
-  return workspace_.ReadPast(GetBytes(request, "since"), ino, offset, out);
+  return workspace_.ReadPast(GetBytes(item, "since"), ino, offset, out);
 }
 
 Status Dispatcher::AnswerLog(const Json& request, const FrameSink& sink) {

@@ -42,7 +42,7 @@ class Dispatcher {
   Status AnswerConflicts(const FrameSink& sink);
   Status AnswerChanges(const Json& request, const FrameSink& sink);
   Status AnswerRead(const Json& request, const FrameSink& sink);
-  Result<size_t> ReadSide(const Json& request, uint64_t offset,
+  Result<size_t> ReadSide(const Json& item, uint64_t offset,
                           MutableByteSpan out);
   Status AnswerLog(const Json& request, const FrameSink& sink);
   /// Visits denials from `first` on; returns how many more there were.

@@ -325,6 +325,19 @@ TEST_F(ControlTest, CarriesChangesOfAnyNumberAndName) {
   EXPECT_EQ(workspace_->asked_below, (std::vector<std::string>{"x\xFF", ""}));
 }
 
+Result<std::string> ReadOne(Client& client, const ChangeSide& side, bool before,
+                            uint64_t limit,
+                            const std::optional<std::string>& since = {}) {
+  const WantedSide wanted{&side, before};
+  return TRY(client.ReadContents({&wanted, 1}, limit, since)).at(0);
+}
+
+Result<std::string> ReadOneEnded(Client& client, const ChangeSide& side,
+                                 uint64_t limit) {
+  const WantedSide wanted{&side, true};
+  return TRY(client.ReadEnded({&wanted, 1}, limit)).at(0);
+}
+
 TEST_F(ControlTest, ReadsBothSidesInPieces) {
   const std::string content(2 * kPayloadMax + 17, 'x');
   workspace_->base["p"] = content;
@@ -333,13 +346,54 @@ TEST_F(ControlTest, ReadsBothSidesInPieces) {
   side.base_path = "p";
   side.ino = Ino{5};
   Client client = Connect();
-  EXPECT_EQ(client.ReadContent(side, true, 1 << 30).value(), content);
-  EXPECT_EQ(client.ReadContent(side, false, 1 << 30).value(), "new");
-  EXPECT_EQ(client.ReadContent(side, true, 100).error().code, EFBIG);
+  for (const uint64_t size : {size_t{0}, content.size() - 1, content.size()}) {
+    side.attr.size = size;
+    EXPECT_EQ(ReadOne(client, side, true, 1 << 30).value(), content);
+    EXPECT_EQ(ReadOne(client, side, false, 1 << 30).value(), "new");
+  }
+  EXPECT_EQ(ReadOne(client, side, true, 100).error().code, EFBIG);
   side.base_path = "missing";
-  const auto missing = client.ReadContent(side, true, 100);
-  EXPECT_EQ(missing.error().code, ENOENT);
+  EXPECT_EQ(ReadOne(client, side, true, 100).error().code, ENOENT);
   EXPECT_TRUE(client.GetStatus()) << "an error ends no connection";
+}
+
+TEST_F(ControlTest, ReadsManySidesInFewRequests) {
+  constexpr size_t kSides = 2500;
+  std::vector<ChangeSide> sides(kSides);
+  std::vector<WantedSide> wanted;
+  for (size_t i = 0; i < kSides; ++i) {
+    const std::string path = "p" + std::to_string(i);
+    // Every seventh is not there, some are larger than a request may ask for
+    // together, and one alone is.
+    std::string content = path;
+    if (i % 100 == 0) content.resize(300'000, 'x');
+    if (i == 1200) content.resize(kPayloadMax + 5, 'y');
+    sides[i].attr.size = content.size();
+    sides[i].base_path = path;
+    if (i % 7 != 0) workspace_->base[path] = content;
+    wanted.push_back({&sides[i], true});
+  }
+  sides[3].attr.type = FileType::kSymlink;
+  sides[3].symlink = "target";
+  Client client = Connect();
+  const auto contents = client.ReadContents(wanted, 1 << 30);
+  ASSERT_TRUE(contents) << contents.error().ToString();
+  ASSERT_EQ(contents->size(), kSides);
+  for (size_t i = 0; i < kSides; ++i) {
+    const Result<std::string>& content = (*contents)[i];
+    if (i == 3) {
+      EXPECT_EQ(*content, "target");
+    } else if (i % 7 == 0) {
+      EXPECT_EQ(content.error().code, ENOENT) << i;
+    } else {
+      EXPECT_EQ(content.value(), workspace_->base[sides[i].base_path]) << i;
+    }
+  }
+  const auto probed = client.ProbeContents(wanted);
+  ASSERT_TRUE(probed) << probed.error().ToString();
+  ASSERT_EQ(probed->size(), kSides);
+  EXPECT_EQ((*probed)[7].error().code, ENOENT);
+  EXPECT_TRUE((*probed)[8]);
 }
 
 TEST_F(ControlTest, ComparesWithASavepoint) {
@@ -351,8 +405,8 @@ TEST_F(ControlTest, ComparesWithASavepoint) {
   EXPECT_EQ(workspace_->asked_below, std::vector<std::string>{"below"});
   ChangeSide side;
   side.ino = Ino{5};
-  EXPECT_EQ(client.ReadContent(side, true, 100, "s").value(), "then");
-  EXPECT_EQ(client.ReadContent(side, false, 100, "s").value(), "now");
+  EXPECT_EQ(ReadOne(client, side, true, 100, "s").value(), "then");
+  EXPECT_EQ(ReadOne(client, side, false, 100, "s").value(), "now");
 }
 
 TEST_F(ControlTest, MakesSavepointsAndRollsBack) {
@@ -632,10 +686,10 @@ TEST_F(ControlTest, ShowsACommitWithItsContent) {
   ASSERT_EQ(view->changes.size(), 2500U);
   const NetChange& got = view->changes.back();
   EXPECT_EQ(got.before->delta, change.before->delta);
-  EXPECT_EQ(client.ReadEnded(*got.before, 100).value(),
+  EXPECT_EQ(ReadOneEnded(client, *got.before, 100).value(),
             std::string("Xb\0YZ", 5));
-  EXPECT_EQ(client.ReadEnded(*got.after, 100).value(), "new");
-  EXPECT_EQ(client.ReadEnded(*got.after, 2).error().code, EFBIG);
+  EXPECT_EQ(ReadOneEnded(client, *got.after, 100).value(), "new");
+  EXPECT_EQ(ReadOneEnded(client, *got.after, 2).error().code, EFBIG);
 }
 
 TEST_F(ControlTest, FreesWhatIsNotToBeKept) {
@@ -741,8 +795,8 @@ TEST_F(ControlTest, AnswersWhatItDoesNotKnowWithAnError) {
   ASSERT_TRUE(connection);
   for (const Json& request :
        {Json::object(), Json{{"request", "fly"}}, Json{{"request", 5}},
-        Json{{"request", "read"}, {"length", 1 << 30}},
-        Json{{"request", "read"}, {"ino", "x"}, {"length", -1}},
+        Json{{"request", "read"}, {"items", {{{"length", 1 << 30}}}}},
+        Json{{"request", "read"}, {"items", std::vector<int>(1001)}},
         Json{{"request", "log"}, {"op", "none"}}}) {
     EXPECT_FALSE((*connection)->Call(request)) << request;
   }
@@ -777,11 +831,11 @@ TEST_F(ControlTest, PeersThatSayNothingKeepNobodyOut) {
 
 TEST_F(ControlTest, PeersThatTakeNothingKeepNobodyOut) {
   workspace_->base["big"] = std::string(1 << 20, 'x');
-  const Frame request{.header = {{"request", "read"},
-                                 {"base_path", "big"},
-                                 {"length", 1 << 20}},
-                      .payload = {},
-                      .descriptor = {}};
+  const Frame request{
+      .header = {{"request", "read"},
+                 {"items", {{{"base_path", "big"}, {"length", 1 << 20}}}}},
+      .payload = {},
+      .descriptor = {}};
   std::vector<UniqueFd> stuck;
   for (int i = 0; i < 100; ++i) {
     stuck.push_back(ConnectSilently(Address()));

@@ -85,11 +85,10 @@ class PatchTest : public testing::Test {
   }
 
   ContentReader Reader() {
-    return [this](const ChangeSide& side, bool) -> Result<std::string> {
-      ++reads_;
-      if (side.attr.type == FileType::kSymlink) return side.symlink;
-      if (side.attr.mode == kClosed) return Fail(EACCES, "open");
-      return contents_.at(Raw(side.ino));
+    return [this](std::span<const WantedSide> sides) -> Result<Contents> {
+      Contents contents;
+      for (const WantedSide& wanted : sides) contents.push_back(Read(wanted));
+      return contents;
     };
   }
 
@@ -100,6 +99,14 @@ class PatchTest : public testing::Test {
   int reads_ = 0;
 
  private:
+  Result<std::string> Read(const WantedSide& wanted) {
+    ++reads_;
+    const ChangeSide& side = *wanted.side;
+    if (side.attr.type == FileType::kSymlink) return side.symlink;
+    if (side.attr.mode == kClosed) return Fail(EACCES, "open");
+    return contents_.at(Raw(side.ino));
+  }
+
   std::optional<ChangeSide> Side(const Tree& tree, const std::string& path) {
     const TreeFile& file = tree.at(path);
     ChangeSide side;

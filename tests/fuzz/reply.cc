@@ -88,11 +88,18 @@ void CheckCommit(const CommitReport& report) {
 
 constexpr uint64_t kLimit = 1 << 20;
 
+void CheckContents(const Result<Contents>& contents) {
+  if (!contents) return;
+  for (const Result<std::string>& content : *contents) {
+    Demand(!content || content->size() <= kLimit, "content has a limit");
+  }
+}
+
 void AskForContent(Client& client) {
   ChangeSide side;
   side.delta = Delta{.name = "v", .keep = 3, .size = 9, .ranges = {{2, 9}}};
-  const auto content = client.ReadEnded(side, kLimit);
-  Demand(!content || content->size() <= kLimit, "content has a limit");
+  const WantedSide wanted{&side, true};
+  CheckContents(client.ReadEnded({&wanted, 1}, kLimit));
 }
 
 void AskWhatWaits(Client& client) {
@@ -166,8 +173,14 @@ const std::array<Question, 16>& Questions() {
         }
       },
       [](Client& client) {
-        const auto content = client.ReadContent({}, true, kLimit, {});
-        Demand(!content || content->size() <= kLimit, "content has a limit");
+        std::array<ChangeSide, 2> sides;
+        sides[0].attr.size = 9;
+        sides[1].ino = Ino{7};
+        const std::array<WantedSide, 2> wanted{
+            {{&sides[0], true}, {&sides[1], false}}};
+        const auto contents = client.ReadContents(wanted, kLimit);
+        CheckContents(contents);
+        Demand(!contents || contents->size() == 2, "each has its content");
       },
       AskWhatWaits,
       [](Client& client) { std::ignore = client.Answer(1, true); },
