@@ -170,6 +170,12 @@ Result<std::vector<GitFile>> SideFiles(const FileChange& change, bool before,
   return files;
 }
 
+/// None: there is no file.
+std::optional<std::string> TakeContent(std::vector<GitFile>& files) {
+  if (files.empty()) return std::nullopt;
+  return std::move(files[0].content);
+}
+
 std::string ModeText(uint32_t mode) {
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "%04o", mode);
@@ -429,12 +435,21 @@ Result<std::optional<GitDiff>> DiffOf(const FileChange& change,
                                       ContentsAhead& contents) {
   if (change.closed) return std::nullopt;
   SideContents own = TRY(contents.Of(change));
-  const auto before = SideFiles(change, true, std::move(own.before));
+  auto before = SideFiles(change, true, std::move(own.before));
   if (!before && IsForbidden(before.error())) return std::nullopt;
   if (!before) return std::unexpected(before.error());
-  const auto after = SideFiles(change, false, std::move(own.after));
+  auto after = SideFiles(change, false, std::move(own.after));
   if (!after && IsForbidden(after.error())) return std::nullopt;
   if (!after) return std::unexpected(after.error());
+  const auto is_plain = [](const GitFile& file) {
+    return file.mode == kGitFile;
+  };
+  const bool any = !before->empty() || !after->empty();
+  if (any && change.status != 'R' && std::ranges::all_of(*before, is_plain) &&
+      std::ranges::all_of(*after, is_plain)) {
+    return GitDiff::OfFile(change.net.path, TakeContent(*before),
+                           TakeContent(*after));
+  }
   // What the journal knows to be a rename is one however little is alike.
   return GitDiff::Compare(*before, *after, change.status == 'R' ? 1 : 0);
 }

@@ -96,19 +96,6 @@ Result<TreePtr> OpenTree(git_repository* repository, const git_oid& id) {
   return TreePtr(tree);
 }
 
-struct FreePatch {
-  void operator()(git_patch* patch) const { Git().git_patch_free(patch); }
-};
-using PatchPtr = std::unique_ptr<git_patch, FreePatch>;
-
-Result<PatchPtr> OpenPatch(git_diff* diff, size_t index) {
-  git_patch* patch = nullptr;
-  if (Git().git_patch_from_diff(&patch, diff, index) != 0) {
-    return GitFailure("make patch");
-  }
-  return PatchPtr(patch);
-}
-
 Status FindSimilar(git_diff* diff, uint16_t threshold) {
   git_diff_find_options options = GIT_DIFF_FIND_OPTIONS_INIT;
   options.flags = GIT_DIFF_FIND_RENAMES | GIT_DIFF_FIND_DONT_IGNORE_WHITESPACE;
@@ -118,6 +105,13 @@ Status FindSimilar(git_diff* diff, uint16_t threshold) {
     return GitFailure("find renames");
   }
   return {};
+}
+
+git_diff_options PatchOptions() {
+  git_diff_options options = GIT_DIFF_OPTIONS_INIT;
+  options.flags = GIT_DIFF_SHOW_BINARY;
+  options.id_abbrev = GIT_OID_HEXSZ;
+  return options;
 }
 
 using Sink = std::function<void(LineStyle, std::string_view)>;
@@ -157,6 +151,9 @@ void GitDiff::Free::operator()(git_diff* diff) const {
   Git().git_diff_free(diff);
 }
 void GitDiff::Free::operator()(git_odb* odb) const { Git().git_odb_free(odb); }
+void GitDiff::Free::operator()(git_patch* patch) const {
+  Git().git_patch_free(patch);
+}
 void GitDiff::Free::operator()(git_repository* repository) const {
   Git().git_repository_free(repository);
 }
@@ -186,9 +183,7 @@ Result<GitDiff> GitDiff::Compare(const std::vector<GitFile>& before,
   const git_oid after_id = TRY(WriteFiles(odb, after, flat));
   const TreePtr before_tree = TRY(OpenTree(repository, before_id));
   const TreePtr after_tree = TRY(OpenTree(repository, after_id));
-  git_diff_options options = GIT_DIFF_OPTIONS_INIT;
-  options.flags = GIT_DIFF_SHOW_BINARY;
-  options.id_abbrev = GIT_OID_HEXSZ;
+  const git_diff_options options = PatchOptions();
   git_diff* diff = nullptr;
   if (Git().git_diff_tree_to_tree(&diff, repository, before_tree.get(),
                                   after_tree.get(), &options) != 0) {
@@ -199,9 +194,52 @@ Result<GitDiff> GitDiff::Compare(const std::vector<GitFile>& before,
   return made;
 }
 
+Result<GitDiff> GitDiff::OfFile(const std::string& path,
+                                std::optional<std::string> before,
+                                std::optional<std::string> after) {
+  TRY(LoadGit());
+  GitDiff made;
+  made.buffers_ =
+      std::make_unique<Buffers>(std::move(before), std::move(after));
+  const auto data = [](const std::optional<std::string>& side) {
+    return side ? side->data() : nullptr;
+  };
+  const auto size = [](const std::optional<std::string>& side) {
+    return side ? side->size() : 0;
+  };
+  const auto& [old_side, new_side] = *made.buffers_;
+  const git_diff_options options = PatchOptions();
+  git_patch* patch = nullptr;
+  if (Git().git_patch_from_buffers(&patch, data(old_side), size(old_side),
+                                   path.c_str(), data(new_side), size(new_side),
+                                   path.c_str(), &options) != 0) {
+    return GitFailure("make patch");
+  }
+  made.patch_.reset(patch);
+  return made;
+}
+
+size_t GitDiff::DeltaCount() const {
+  return diff_ ? Git().git_diff_num_deltas(diff_.get()) : 0;
+}
+
+Status GitDiff::EachPatch(
+    const std::function<Status(git_patch*)>& visit) const {
+  if (patch_) return visit(patch_.get());
+  for (size_t i = 0; i < DeltaCount(); ++i) {
+    git_patch* patch = nullptr;
+    if (Git().git_patch_from_diff(&patch, diff_.get(), i) != 0) {
+      return GitFailure("make patch");
+    }
+    const PatchPtr owned(patch);
+    TRY(visit(patch));
+  }
+  return {};
+}
+
 std::vector<GitRename> GitDiff::Renames() const {
   std::vector<GitRename> renames;
-  for (size_t i = 0; i < Git().git_diff_num_deltas(diff_.get()); ++i) {
+  for (size_t i = 0; i < DeltaCount(); ++i) {
     const git_diff_delta* delta = Git().git_diff_get_delta(diff_.get(), i);
     if (delta->status != GIT_DELTA_RENAMED) continue;
     renames.push_back({.old_path = delta->old_file.path,
@@ -213,31 +251,32 @@ std::vector<GitRename> GitDiff::Renames() const {
 
 Result<GitLineCounts> GitDiff::CountLines() const {
   GitLineCounts counts;
-  for (size_t i = 0; i < Git().git_diff_num_deltas(diff_.get()); ++i) {
-    const PatchPtr patch = TRY(OpenPatch(diff_.get(), i));
+  TRY(EachPatch([&](git_patch* patch) -> Status {
     size_t insertions = 0;
     size_t deletions = 0;
-    if (Git().git_patch_line_stats(nullptr, &insertions, &deletions,
-                                   patch.get()) != 0) {
+    if (Git().git_patch_line_stats(nullptr, &insertions, &deletions, patch) !=
+        0) {
       return GitFailure("count lines");
     }
     counts.insertions += insertions;
     counts.deletions += deletions;
-    const git_diff_delta* delta = Git().git_patch_get_delta(patch.get());
+    const git_diff_delta* delta = Git().git_patch_get_delta(patch);
+    // Equal buffers have a patch, too, which may call them binary.
+    if (delta->status == GIT_DELTA_UNMODIFIED) return {};
     counts.binary |= (delta->flags & GIT_DIFF_FLAG_BINARY) != 0;
-  }
+    return {};
+  }));
   return counts;
 }
 
 Status GitDiff::Print(const Sink& sink) const {
-  for (size_t i = 0; i < Git().git_diff_num_deltas(diff_.get()); ++i) {
-    const PatchPtr patch = TRY(OpenPatch(diff_.get(), i));
+  return EachPatch([&](git_patch* patch) -> Status {
     Sink copy = sink;
-    if (Git().git_patch_print(patch.get(), PrintLine, &copy) != 0) {
+    if (Git().git_patch_print(patch, PrintLine, &copy) != 0) {
       return GitFailure("print patch");
     }
-  }
-  return {};
+    return {};
+  });
 }
 
 }  // namespace txfs::cli

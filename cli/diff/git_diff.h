@@ -12,6 +12,7 @@
 
 struct git_diff;
 struct git_odb;
+struct git_patch;
 struct git_repository;
 
 namespace txfs::cli {
@@ -49,6 +50,13 @@ class GitDiff {
                                  const std::vector<GitFile>& after,
                                  uint16_t threshold);
 
+  /// The diff of one file of mode kGitFile that keeps its path; none: the side
+  /// has no such file. Says what Compare says, without its object database.
+  static Result<GitDiff> OfFile(const std::string& path,
+                                std::optional<std::string> before,
+                                std::optional<std::string> after);
+
+  /// None for OfFile.
   [[nodiscard]] std::vector<GitRename> Renames() const;
   Result<GitLineCounts> CountLines() const;
   /// The patch in git's format, in pieces with one style each.
@@ -59,11 +67,22 @@ class GitDiff {
   struct Free {
     void operator()(git_diff* diff) const;
     void operator()(git_odb* odb) const;
+    void operator()(git_patch* patch) const;
     void operator()(git_repository* repository) const;
   };
+  using PatchPtr = std::unique_ptr<git_patch, Free>;
+  /// What the patch of one file refers to.
+  struct Buffers {
+    std::optional<std::string> before, after;
+  };
+  [[nodiscard]] size_t DeltaCount() const;
+  Status EachPatch(const std::function<Status(git_patch*)>& visit) const;
+
   std::unique_ptr<git_odb, Free> odb_;
   std::unique_ptr<git_repository, Free> repository_;
-  std::unique_ptr<git_diff, Free> diff_;
+  std::unique_ptr<git_diff, Free> diff_;  ///< null for OfFile
+  std::unique_ptr<Buffers> buffers_;
+  PatchPtr patch_;
 };
 
 }  // namespace txfs::cli

@@ -25,11 +25,12 @@ struct LibGit {
   USE(git_libgit2_opts) USE(git_mempack_new) USE(git_merge_file)          \
       USE(git_merge_file_result_free) USE(git_odb_add_backend)            \
           USE(git_odb_free) USE(git_odb_new) USE(git_odb_write)           \
-              USE(git_patch_free) USE(git_patch_from_diff)                \
-                  USE(git_patch_get_delta) USE(git_patch_line_stats)      \
-                      USE(git_patch_print) USE(git_repository_free)       \
-                          USE(git_repository_wrap_odb) USE(git_tree_free) \
-                              USE(git_tree_lookup)
+              USE(git_patch_free) USE(git_patch_from_buffers)             \
+                  USE(git_patch_from_diff) USE(git_patch_get_delta)       \
+                      USE(git_patch_line_stats) USE(git_patch_print)      \
+                          USE(git_repository_free)                        \
+                              USE(git_repository_wrap_odb)                \
+                                  USE(git_tree_free) USE(git_tree_lookup)
 // clang-format on
 #define TXFS_GIT_MEMBER(name) decltype(&::name) name = nullptr;
   TXFS_GIT_FUNCTIONS(TXFS_GIT_MEMBER)

@@ -215,6 +215,68 @@ TEST_F(PatchTest, SaysRenamesThatTheJournalKnows) {
   ExpectGitApplies();
 }
 
+TEST_F(PatchTest, ReadsWhatFollowsChangesWithoutContent) {
+  before_ = {{"a", {.content = "1\n"}},
+             {"b", {.content = "same\n"}},
+             {"c", {.content = "2\n"}}};
+  after_ = {{"a", {.content = "one\n"}},
+            {"b", {.mode = 0100755, .content = "same\n"}},
+            {"c", {.content = "two\n"}},
+            {"d", {.content = std::string(2 << 20, 'x')}},
+            {"e", {.content = "e\n"}}};
+  ChangeAll();
+  ExpectGitApplies();
+  EXPECT_EQ(reads_, 6);
+}
+
+std::string PrintOf(const GitDiff& diff) {
+  std::string patch;
+  EXPECT_TRUE(
+      diff.Print([&](LineStyle, std::string_view text) { patch += text; }));
+  return patch;
+}
+
+using Side = std::optional<std::string>;
+
+std::vector<GitFile> FilesOf(const std::string& path, const Side& side) {
+  if (!side) return {};
+  return {{.path = path, .mode = kGitFile, .content = *side}};
+}
+
+TEST(GitDiffTest, OfOneFileIsAsThatOfTrees) {
+  const std::string bytes("\0\1\2binary\n", 10);
+  const std::vector<Side> sides = {std::nullopt,
+                                   "",
+                                   "a\n",
+                                   "a",
+                                   Lines(40, "x"),
+                                   Lines(9, "x") + "y\n" + Lines(40, "x"),
+                                   Lines(40, "x") + "no newline",
+                                   "\r\n\n \n",
+                                   bytes,
+                                   bytes + Lines(300, "z"),
+                                   "\xFF\xFE\n"};
+  for (const std::string path :
+       {"f", "dir/sub/f.c", "odd \"name\"\twith\n\xFF", "-n", "a b"}) {
+    for (const Side& before : sides) {
+      for (const Side& after : sides) {
+        if (!before && !after) continue;
+        const auto trees =
+            GitDiff::Compare(FilesOf(path, before), FilesOf(path, after), 0);
+        const auto one = GitDiff::OfFile(path, before, after);
+        ASSERT_TRUE(trees && one);
+        EXPECT_EQ(PrintOf(*one), PrintOf(*trees));
+        const auto counted = one->CountLines();
+        const auto expected = trees->CountLines();
+        ASSERT_TRUE(counted && expected);
+        EXPECT_EQ(counted->insertions, expected->insertions);
+        EXPECT_EQ(counted->deletions, expected->deletions);
+        EXPECT_EQ(counted->binary, expected->binary);
+      }
+    }
+  }
+}
+
 TEST_F(PatchTest, ReadsNothingForAPureRename) {
   before_ = {{"from", {.content = Lines(40, "a")}}};
   after_ = {{"to", {.content = Lines(40, "a")}}};
