@@ -1,5 +1,6 @@
 #include "cli/protocol/archive_dispatcher.h"
 
+#include "cli/protocol/change_stream.h"
 #include "cli/protocol/wire.h"
 
 namespace txfs::cli {
@@ -142,11 +143,11 @@ Status ArchiveDispatcher::AnswerUndo(const Json& request,
 Status ArchiveDispatcher::AnswerShow(const Json& request,
                                      const FrameSink& sink) {
   const CommitView view = TRY(archive_.Show(GetBytes(request, "transaction")));
-  return SendList(ArrayOf(view.changes), "changes",
-                  {{"transaction", ToJson(view.summary)},
-                   {"has_changes", view.has_changes},
-                   {"lost", ArrayOf(view.lost)}},
-                  sink);
+  ChangeSender sender(sink);
+  for (const NetChange& change : view.changes) TRY(sender.Add(change));
+  return sender.Finish({{"transaction", ToJson(view.summary)},
+                        {"has_changes", view.has_changes},
+                        {"lost", ArrayOf(view.lost)}});
 }
 
 Status ArchiveDispatcher::AnswerReadEnded(const Json& request,

@@ -1,5 +1,6 @@
 #include "cli/protocol/client.h"
 
+#include "cli/protocol/change_stream.h"
 #include "cli/protocol/content_request.h"
 #include "cli/protocol/wire.h"
 
@@ -27,14 +28,11 @@ Result<std::vector<NetChange>> Client::Changes(
     request["since"] = EncodeBytes(*since);
     request["until"] = EncodeBytes(until);
   }
-  std::vector<NetChange> changes;
-  TRY(connection_->Call(request, [&](const Frame& frame) -> Status {
-    for (const Json& change : GetMember(frame.header, "changes")) {
-      changes.push_back(NetChangeFromJson(change));
-    }
-    return {};
+  ChangeReceiver changes;
+  TRY(connection_->Call(request, [&](const Frame& frame) {
+    return changes.Take(frame.payload);
   }));
-  return changes;
+  return changes.Finish();
 }
 
 namespace {
@@ -181,17 +179,16 @@ Result<UndoReport> Client::Undo(const std::string& id) {
 
 Result<CommitView> Client::Show(const std::string& id) {
   CommitView view;
+  ChangeReceiver changes;
   TRY(connection_->Call(
       {{"request", "show"}, {"transaction", id}},
       [&](const Frame& frame) -> Status {
-        for (const Json& change : GetMember(frame.header, "changes")) {
-          view.changes.push_back(NetChangeFromJson(change));
-        }
         view.summary = SummaryFromJson(GetMember(frame.header, "transaction"));
         view.has_changes = GetBool(frame.header, "has_changes");
         view.lost = ConflictsFromJson(frame.header, "lost");
-        return {};
+        return changes.Take(frame.payload);
       }));
+  view.changes = TRY(changes.Finish());
   return view;
 }
 

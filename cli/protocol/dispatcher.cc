@@ -7,6 +7,7 @@
 #include "cli/diff/merge.h"
 #include "cli/output/paths.h"
 #include "cli/protocol/archive_dispatcher.h"
+#include "cli/protocol/change_stream.h"
 #include "cli/protocol/wire.h"
 
 namespace txfs::cli {
@@ -115,12 +116,18 @@ Status Dispatcher::AnswerConflicts(const FrameSink& sink) {
 
 Status Dispatcher::AnswerChanges(const Json& request, const FrameSink& sink) {
   const auto below = DecodeList(GetMember(request, "below"));
-  const std::vector<NetChange> changes =
-      request.contains("since")
-          ? TRY(workspace_.ChangesSince(GetBytes(request, "since"),
-                                        GetBytes(request, "until"), below))
-          : TRY(workspace_.Changes(GetBool(request, "expand"), below));
-  return SendList(ArrayOf(changes), "changes", Json::object(), sink);
+  ChangeSender sender(sink);
+  if (request.contains("since")) {
+    for (const NetChange& change : TRY(workspace_.ChangesSince(
+             GetBytes(request, "since"), GetBytes(request, "until"), below))) {
+      TRY(sender.Add(change));
+    }
+  } else {
+    TRY(workspace_.VisitChanges(
+        GetBool(request, "expand"), below,
+        [&](const NetChange& change) { return sender.Add(change); }));
+  }
+  return sender.Finish(Json::object());
 }
 
 Status Dispatcher::AnswerRead(const Json& request, const FrameSink& sink) {

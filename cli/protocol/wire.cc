@@ -61,55 +61,10 @@ std::optional<Delta> DeltaFromJson(const Json& side) {
   return delta;
 }
 
-Json SideToJson(const std::optional<ChangeSide>& side) {
-  if (!side) return nullptr;
-  const Attr& attr = side->attr;
-  return {{"type", static_cast<unsigned>(attr.type)},
-          {"mode", attr.mode},
-          {"uid", attr.uid},
-          {"gid", attr.gid},
-          {"nlink", attr.nlink},
-          {"rdev", attr.rdev},
-          {"size", attr.size},
-          {"mtime", TimeToJson(attr.mtime)},
-          {"symlink", EncodeBytes(side->symlink)},
-          {"base_path", EncodeBytes(side->base_path)},
-          {"vault_path", EncodeBytes(side->vault_path)},
-          {"delta", DeltaToJson(side->delta)},
-          {"ino", Raw(side->ino)}};
-}
-
 /// 0 of what is too large, too.
 uint32_t Get32(const Json& json, const char* key) {
   const uint64_t value = GetUint(json, key);
   return value <= UINT32_MAX ? static_cast<uint32_t>(value) : 0;
-}
-
-FileType TypeFromJson(const Json& side) {
-  const uint64_t type = GetUint(side, "type");
-  const bool known = type >= static_cast<uint64_t>(FileType::kRegular) &&
-                     type <= static_cast<uint64_t>(FileType::kBlockDevice);
-  return known ? static_cast<FileType>(type) : FileType::kRegular;
-}
-
-std::optional<ChangeSide> SideFromJson(const Json& change, const char* key) {
-  const Json& json = GetMember(change, key);
-  if (!json.is_object()) return std::nullopt;
-  ChangeSide side;
-  side.attr.type = TypeFromJson(json);
-  side.attr.mode = Get32(json, "mode");
-  side.attr.uid = Get32(json, "uid");
-  side.attr.gid = Get32(json, "gid");
-  side.attr.nlink = Get32(json, "nlink");
-  side.attr.rdev = GetUint(json, "rdev");
-  side.attr.size = GetUint(json, "size");
-  side.attr.mtime = TimeFromJson(json, "mtime");
-  side.symlink = GetBytes(json, "symlink");
-  side.base_path = GetBytes(json, "base_path");
-  side.vault_path = GetBytes(json, "vault_path");
-  side.delta = DeltaFromJson(json);
-  side.ino = Ino{GetUint(json, "ino")};
-  return side;
 }
 
 TransactionState StateFromJson(const Json& json) {
@@ -160,31 +115,6 @@ Error ErrorFromJson(const Json& json) {
   const uint64_t kind = GetUint(json, "kind");
   if (kind >= 1 && kind <= 6) error.kind = static_cast<ErrorKind>(kind);
   return error;
-}
-
-Json ToJson(const NetChange& change) {
-  return {{"kind", static_cast<unsigned>(change.kind)},
-          {"path", EncodeBytes(change.path)},
-          {"old_path", EncodeBytes(change.old_path)},
-          {"before", SideToJson(change.before)},
-          {"after", SideToJson(change.after)},
-          {"content", change.content},
-          {"attributes", change.attributes}};
-}
-
-NetChange NetChangeFromJson(const Json& json) {
-  NetChange change;
-  const uint64_t kind = GetUint(json, "kind");
-  if (kind <= static_cast<uint64_t>(ChangeKind::kTypeChanged)) {
-    change.kind = static_cast<ChangeKind>(kind);
-  }
-  change.path = GetBytes(json, "path");
-  change.old_path = GetBytes(json, "old_path");
-  change.before = SideFromJson(json, "before");
-  change.after = SideFromJson(json, "after");
-  change.content = GetBool(json, "content");
-  change.attributes = GetBool(json, "attributes");
-  return change;
 }
 
 Json ToJson(const LogEntry& entry) {

@@ -13,7 +13,6 @@ namespace txfs::cli {
 /// The control protocol's encoding of values between daemon and command.
 /// FromJson returns zero values for input that ToJson did not make.
 Json ToJson(const Error& error);
-Json ToJson(const NetChange& change);
 Json ToJson(const LogEntry& entry);  ///< without its edits
 Json ToJson(const WorkspaceStatus& status);
 Json ToJson(const Conflict& conflict);
@@ -41,7 +40,6 @@ Json ArrayOf(const Items& items) {
 }
 
 Error ErrorFromJson(const Json& json);
-NetChange NetChangeFromJson(const Json& json);
 LogEntry LogEntryFromJson(const Json& json);
 WorkspaceStatus WorkspaceStatusFromJson(const Json& json);
 CommitReport CommitReportFromJson(const Json& json);

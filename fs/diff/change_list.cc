@@ -234,15 +234,15 @@ class ChangeCollector {
     for (const auto& [path, name] : new_) TRY(PairNew(path, name));
     DropEmptied();
     std::set<std::string> moved;  // a rename says that they are elsewhere
-    for (const ChangeList::Candidate& candidate : list_.candidates_) {
-      moved.insert(candidate.change.old_path);
+    for (const auto& candidate : list_.candidates_) {
+      moved.insert(candidate->change.old_path);
     }
     for (const auto& [path, old] : old_) {
       if (new_.contains(path) || moved.contains(path)) continue;
       NetChange change{.kind = ChangeKind::kDeleted, .path = path};
       change.before = SideOf(old);
       change.content = true;
-      list_.candidates_.push_back({.change = std::move(change)});
+      AddAlone(std::move(change));
     }
     return {};
   }
@@ -279,7 +279,7 @@ class ChangeCollector {
     NetChange change{.kind = ChangeKind::kAdded, .path = path};
     change.after = std::move(after);
     change.content = true;
-    list_.candidates_.push_back({.change = std::move(change)});
+    AddAlone(std::move(change));
     return {};
   }
 
@@ -288,8 +288,8 @@ class ChangeCollector {
   void DropEmptied() {
     if (emptied_.empty()) return;
     std::set<std::string> paths;
-    for (const ChangeList::Candidate& candidate : list_.candidates_) {
-      paths.insert(candidate.change.path);
+    for (const auto& candidate : list_.candidates_) {
+      paths.insert(candidate->change.path);
     }
     std::ranges::sort(emptied_);
     // Those inside first.
@@ -300,8 +300,14 @@ class ChangeCollector {
       if (!has_more) paths.erase(path);
     }
     std::erase_if(list_.candidates_, [&](const auto& candidate) {
-      return !paths.contains(candidate.change.path);
+      return !paths.contains(candidate->change.path);
     });
+  }
+
+  /// Of an object that is on one side only.
+  void AddAlone(NetChange change) {
+    list_.candidates_.push_back(std::make_unique<ChangeList::Candidate>());
+    list_.candidates_.back()->change = std::move(change);
   }
 
   /// Whether another directory of the base took this one's name.
@@ -314,7 +320,8 @@ class ChangeCollector {
   Status AddPair(const std::string& path, const std::string& old_path,
                  const NewName& name, const ChangeSide& before,
                  ChangeSide after) {
-    ChangeList::Candidate candidate;
+    ChangeList::Candidate& candidate = *list_.candidates_.emplace_back(
+        std::make_unique<ChangeList::Candidate>());
     NetChange& change = candidate.change;
     change.path = path;
     const bool old_name_gone = old_.contains(old_path);
@@ -360,7 +367,6 @@ class ChangeCollector {
     }
     change.before = before;
     change.after = std::move(after);
-    list_.candidates_.push_back(std::move(candidate));
     return {};
   }
 
@@ -389,9 +395,9 @@ Result<ChangeList> ChangeList::Collect(Frozen& frozen, bool expand) {
 
 std::vector<std::string> ChangeList::Deleted() const {
   std::vector<std::string> paths;
-  for (const Candidate& candidate : candidates_) {
-    if (candidate.change.kind != ChangeKind::kDeleted) continue;
-    paths.push_back(candidate.change.path);
+  for (const auto& candidate : candidates_) {
+    if (candidate->change.kind != ChangeKind::kDeleted) continue;
+    paths.push_back(candidate->change.path);
   }
   return paths;
 }
@@ -446,8 +452,8 @@ uint64_t TouchedCount::Total() const {
 }
 
 void ChangeList::Keep(const std::function<bool(const NetChange&)>& wants) {
-  std::erase_if(candidates_, [&](const Candidate& candidate) {
-    return !wants(candidate.change);
+  std::erase_if(candidates_, [&](const auto& candidate) {
+    return !wants(candidate->change);
   });
 }
 
@@ -532,53 +538,66 @@ Result<bool> OrDiffers(Result<bool> differs) {
 }
 
 template <class Source>
-Result<std::vector<NetChange>> ChangeList::SettleFrom(Source& source) {
-  std::vector<NetChange> changes;
-  for (Candidate& candidate : candidates_) {
-    NetChange& change = candidate.change;
-    if (candidate.compare) {
+Status ChangeList::VisitFrom(Source& source, const ChangeVisitor& visit) {
+  std::ranges::sort(candidates_, {}, [](const auto& candidate) -> const auto& {
+    return candidate->change.path;
+  });
+  for (auto& owned : candidates_) {
+    const std::unique_ptr<Candidate> candidate = std::move(owned);
+    NetChange& change = candidate->change;
+    if (candidate->compare) {
       const uint64_t size = change.after->attr.size;
-      if (!candidate.same_object) candidate.extents = {{0, size, {}}};
-      for (const Extent& extent : candidate.extents) {
+      if (!candidate->same_object) candidate->extents = {{0, size, {}}};
+      for (const Extent& extent : candidate->extents) {
         if (change.content) break;
         change.content = TRY(OrDiffers(
             RangeDiffers(source, *change.before, *change.after, extent.offset,
                          std::min(extent.end(), size))));
       }
     }
-    if (!candidate.base_xattrs_of.empty()) {
+    if (!candidate->base_xattrs_of.empty()) {
       const bool differ = TRY(OrDiffers(
-          XattrsDiffer(source, candidate.base_xattrs_of, candidate.xattrs)));
+          XattrsDiffer(source, candidate->base_xattrs_of, candidate->xattrs)));
       change.attributes = change.attributes || differ;
     }
     const bool differs = change.content || change.attributes ||
                          change.kind != ChangeKind::kModified;
-    if (differs) changes.push_back(std::move(change));
+    if (differs) TRY(visit(std::move(change)));
   }
-  return changes;
+  return {};
 }
 
-Result<std::vector<NetChange>> ChangeList::Settle(
-    OverlayFilesystem& filesystem) && {
+Status ChangeList::Visit(OverlayFilesystem& filesystem,
+                         const ChangeVisitor& visit) && {
   LiveSource source{filesystem};
-  return SettleFrom(source);
+  return VisitFrom(source, visit);
 }
 
 Result<std::vector<NetChange>> ChangeList::Settle(Frozen& frozen) && {
   FrozenSource source{frozen};
-  return SettleFrom(source);
+  std::vector<NetChange> changes;
+  TRY(VisitFrom(source, [&](NetChange change) -> Status {
+    changes.push_back(std::move(change));
+    return {};
+  }));
+  return changes;
+}
+
+bool IsSelected(const NetChange& change,
+                const std::vector<std::string>& below) {
+  return below.empty() ||
+         std::ranges::any_of(below, [&](const std::string& root) {
+           return IsAtOrBelow(change.path, root) ||
+                  (!change.old_path.empty() &&
+                   IsAtOrBelow(change.old_path, root));
+         });
 }
 
 std::vector<NetChange> SelectChanges(std::vector<NetChange> changes,
                                      const std::vector<std::string>& below) {
-  if (!below.empty()) {
-    std::erase_if(changes, [&](const NetChange& change) {
-      return std::ranges::none_of(below, [&](const std::string& root) {
-        return IsAtOrBelow(change.path, root) ||
-               (!change.old_path.empty() && IsAtOrBelow(change.old_path, root));
-      });
-    });
-  }
+  std::erase_if(changes, [&](const NetChange& change) {
+    return !IsSelected(change, below);
+  });
   std::ranges::sort(changes, {}, &NetChange::path);
   return changes;
 }

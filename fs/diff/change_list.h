@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -29,22 +30,24 @@ Result<bool> OrDiffers(Result<bool> differs);
 /// Finds the net differences between base and overlay.
 ///
 /// Works in two steps, so that the mount waits only for the first: Collect
-/// reads the frozen tree and pairs names; Settle compares contents and drops
-/// objects that were touched but are equal.
+/// reads the frozen tree and pairs names; Visit or Settle compares contents and
+/// drops objects that were touched but are equal.
 class ChangeList {
  public:
   /// `expand`: lists the content of a renamed directory, too.
   static Result<ChangeList> Collect(Frozen& frozen, bool expand);
 
+  [[nodiscard]] size_t size() const { return candidates_.size(); }
   /// Base paths of deleted objects; renamed objects are not included.
   [[nodiscard]] std::vector<std::string> Deleted() const;
 
   /// Drops the differences that `wants` refuses. They may turn out to be none.
   void Keep(const std::function<bool(const NetChange&)>& wants);
 
-  /// Holds no locks; reads through `filesystem` and its base.
-  Result<std::vector<NetChange>> Settle(OverlayFilesystem& filesystem) &&;
-  /// The same, while no operation runs.
+  /// Passes the differences to `visit`, by path. Holds no locks; reads through
+  /// `filesystem` and its base. What was visited takes no more memory.
+  Status Visit(OverlayFilesystem& filesystem, const ChangeVisitor& visit) &&;
+  /// The differences, by path, while no operation runs.
   Result<std::vector<NetChange>> Settle(Frozen& frozen) &&;
 
  private:
@@ -58,8 +61,8 @@ class ChangeList {
     std::map<std::string, std::string> xattrs;
   };
   template <class Source>
-  Result<std::vector<NetChange>> SettleFrom(Source& source);
-  std::vector<Candidate> candidates_;
+  Status VisitFrom(Source& source, const ChangeVisitor& visit);
+  std::vector<std::unique_ptr<Candidate>> candidates_;
 };
 
 /// Counts changes without reading base or contents: objects that were touched
@@ -83,8 +86,10 @@ class TouchedCount {
   std::vector<std::string> hidden_;          ///< base paths
 };
 
-/// Keeps changes of which either side is one of `below` or below it; all if
-/// `below` is empty. Sorts by path.
+/// Whether either side is one of `below` or below it; true if `below` is empty.
+[[nodiscard]] bool IsSelected(const NetChange& change,
+                              const std::vector<std::string>& below);
+/// Keeps the changes that are selected. Sorts by path.
 std::vector<NetChange> SelectChanges(std::vector<NetChange> changes,
                                      const std::vector<std::string>& below);
 

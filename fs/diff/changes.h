@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "fs/vault/commit_step.h"
 #include "journal/change.h"
+#include "journal/support/result.h"
 #include "journal/support/types.h"
 
 namespace txfs {
@@ -41,5 +43,8 @@ struct NetChange {
                             ///< for added and deleted
   bool attributes = false;  ///< mode, owner or xattrs differ
 };
+
+/// Takes one change of a list; an error ends the visit.
+using ChangeVisitor = std::function<Status(NetChange change)>;
 
 }  // namespace txfs

@@ -61,8 +61,8 @@ class StoredWorkspace final : public Workspace {
   }
   Result<WorkspaceStatus> GetStatus() override;
   Result<std::vector<Conflict>> FindConflicts() override;
-  Result<std::vector<NetChange>> Changes(
-      bool expand, const std::vector<std::string>& below) override;
+  Status VisitChanges(bool expand, const std::vector<std::string>& below,
+                      const ChangeVisitor& visit) override;
   Result<std::vector<NetChange>> ChangesSince(
       const std::string& savepoint, const std::string& until,
       const std::vector<std::string>& below) override;

@@ -14,6 +14,7 @@
 #include "fs/vault/vaults.h"
 #include "fs/workspace/stored_workspace.h"
 #include "journal/support/file.h"
+#include "journal/support/memory.h"
 
 namespace txfs {
 namespace {
@@ -148,14 +149,35 @@ Status StoredWorkspace::Adopt(OpenTransaction transaction) {
 
 // --- questions -------------------------------------------------------------
 
-Result<std::vector<NetChange>> StoredWorkspace::Changes(
+Result<std::vector<NetChange>> Workspace::Changes(
     bool expand, const std::vector<std::string>& below) {
-  FollowBase();
-  ChangeList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
-    NoteNamesBelow(frozen.tree, frozen.base, below);
-    return ChangeList::Collect(frozen, expand);
+  std::vector<NetChange> changes;
+  TRY(VisitChanges(expand, below, [&](NetChange change) -> Status {
+    changes.push_back(std::move(change));
+    return {};
   }));
-  return SelectChanges(TRY(std::move(list).Settle(*filesystem_)), below);
+  return changes;
+}
+
+Status StoredWorkspace::VisitChanges(bool expand,
+                                     const std::vector<std::string>& below,
+                                     const ChangeVisitor& visit) {
+  // So many candidates take megabytes, which malloc would keep.
+  constexpr size_t kMany = 10'000;
+  size_t candidates = 0;
+  FollowBase();
+  {
+    ChangeList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
+      NoteNamesBelow(frozen.tree, frozen.base, below);
+      return ChangeList::Collect(frozen, expand);
+    }));
+    candidates = list.size();
+    list.Keep(
+        [&](const NetChange& change) { return IsSelected(change, below); });
+    TRY(std::move(list).Visit(*filesystem_, visit));
+  }
+  if (candidates > kMany) ReturnFreeMemory();
+  return {};
 }
 
 void StoredWorkspace::FollowBase() {
@@ -201,7 +223,10 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
       }));
   status.savepoints = WithoutCalls(std::move(savepoints));
   status.denied = TRY(journal->ReadDenials()).CountByRule();
-  status.changes = TRY(Changes(false, {})).size();
+  TRY(VisitChanges(false, {}, [&](const NetChange&) -> Status {
+    ++status.changes;
+    return {};
+  }));
   return status;
 }
 

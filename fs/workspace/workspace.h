@@ -182,11 +182,16 @@ class Workspace : public Archive {
   /// The conflicts that a commit would find now.
   virtual Result<std::vector<Conflict>> FindConflicts() = 0;
 
-  /// Net changes, sorted by path (bytes). A renamed directory is one change;
-  /// with `expand`, everything below it is listed, too. `below`: only changes
-  /// of which either side is one of these paths or below one; empty: all.
-  virtual Result<std::vector<NetChange>> Changes(
-      bool expand, const std::vector<std::string>& below = {}) = 0;
+  /// Passes the net changes to `visit`, sorted by path (bytes). A renamed
+  /// directory is one change; with `expand`, everything below it is listed,
+  /// too. `below`: only changes of which either side is one of these paths or
+  /// below one; empty: all.
+  virtual Status VisitChanges(bool expand,
+                              const std::vector<std::string>& below,
+                              const ChangeVisitor& visit) = 0;
+  /// The same as a list.
+  Result<std::vector<NetChange>> Changes(
+      bool expand, const std::vector<std::string>& below = {});
 
   /// Changes since a savepoint (empty name: the newest), up to the savepoint
   /// `until` (empty: up to now), expanded. Use ReadPast for before sides that

@@ -325,6 +325,44 @@ TEST_F(ControlTest, CarriesChangesOfAnyNumberAndName) {
   EXPECT_EQ(workspace_->asked_below, (std::vector<std::string>{"x\xFF", ""}));
 }
 
+TEST_F(ControlTest, CarriesAllOfAChangeHoweverLongItIs) {
+  NetChange change{.kind = ChangeKind::kTypeChanged,
+                   .path = std::string(kPayloadMax + 7, 'p'),
+                   .before = ChangeSide{},
+                   .after = ChangeSide{},
+                   .attributes = true};
+  change.before->attr = {.type = FileType::kCharDevice,
+                         .mode = 04755,
+                         .uid = 1,
+                         .gid = ~0U,
+                         .nlink = 3,
+                         .rdev = 4,
+                         .size = 5,
+                         .mtime = {.sec = -6, .nsec = 7}};
+  change.after->attr.type = FileType::kSymlink;
+  change.after->symlink = "t\xFF";
+  change.after->ino = Ino{8};
+  workspace_->changes.assign(5, change);
+  workspace_->changes.insert(workspace_->changes.begin() + 2,
+                             NetChange{.path = "short"});
+  const auto changes = Connect().Changes(false, {});
+  ASSERT_TRUE(changes) << changes.error().ToString();
+  ASSERT_EQ(changes->size(), 6U);
+  EXPECT_EQ((*changes)[2].path, "short");
+  EXPECT_FALSE((*changes)[2].before || (*changes)[2].after);
+  for (const size_t i : {0, 5}) {
+    const NetChange& got = (*changes)[i];
+    EXPECT_EQ(got.kind, change.kind);
+    EXPECT_TRUE(got.path == change.path);
+    EXPECT_TRUE(got.attributes && !got.content);
+    ASSERT_TRUE(got.before && got.after);
+    EXPECT_EQ(got.before->attr, change.before->attr);
+    EXPECT_EQ(got.after->attr.type, FileType::kSymlink);
+    EXPECT_EQ(got.after->symlink, "t\xFF");
+    EXPECT_EQ(got.after->ino, Ino{8});
+  }
+}
+
 Result<std::string> ReadOne(Client& client, const ChangeSide& side, bool before,
                             uint64_t limit,
                             const std::optional<std::string>& since = {}) {

@@ -36,10 +36,11 @@ Result<WorkspaceStatus> FakeWorkspace::GetStatus() {
                          .savepoints = {{"s\xFF", Lsn{3}, {.sec = 4}}}};
 }
 
-Result<std::vector<NetChange>> FakeWorkspace::Changes(
-    bool, const std::vector<std::string>& below) {
+Status FakeWorkspace::VisitChanges(bool, const std::vector<std::string>& below,
+                                   const ChangeVisitor& visit) {
   asked_below = below;
-  return changes;
+  for (const NetChange& change : changes) TRY(visit(change));
+  return {};
 }
 
 Result<std::vector<NetChange>> FakeWorkspace::ChangesSince(

@@ -127,8 +127,8 @@ class FakeWorkspace : public Workspace {
   [[nodiscard]] std::string transaction_id() const override { return id; }
   [[nodiscard]] const std::string& path() const override { return path_; }
   Result<WorkspaceStatus> GetStatus() override;
-  Result<std::vector<NetChange>> Changes(
-      bool expand, const std::vector<std::string>& below) override;
+  Status VisitChanges(bool expand, const std::vector<std::string>& below,
+                      const ChangeVisitor& visit) override;
   Result<std::vector<NetChange>> ChangesSince(
       const std::string& savepoint, const std::string& until,
       const std::vector<std::string>& below) override;

@@ -15,6 +15,7 @@
 #include "cli/output/log_format.h"
 #include "cli/output/summary_format.h"
 #include "cli/output/text.h"
+#include "cli/protocol/change_stream.h"
 #include "cli/protocol/client.h"
 #include "cli/protocol/pending.h"
 #include "cli/protocol/wire.h"
@@ -63,9 +64,30 @@ void CheckDocument(const Document& document) {
          "JSON says the same");
 }
 
-void CheckChanges(const std::vector<NetChange>& changes) {
+/// What is sent of a list.
+std::string SentOf(const std::vector<NetChange>& changes) {
+  std::string sent;
+  const FrameSink sink = [&](const Frame& frame) -> Status {
+    sent += frame.payload;
+    return {};
+  };
+  ChangeSender sender(sink);
   for (const NetChange& change : changes) {
-    CheckStable(change, NetChangeFromJson);
+    Demand(sender.Add(change).has_value(), "a change is sent");
+  }
+  Demand(sender.Finish(Json::object()).has_value(), "all are sent");
+  return sent;
+}
+
+void CheckChanges(const std::vector<NetChange>& changes) {
+  const std::string sent = SentOf(changes);
+  ChangeReceiver receiver;
+  for (size_t at = 0; at < sent.size(); at += 5) {
+    Demand(receiver.Take(sent.substr(at, 5)).has_value(), "it is taken");
+  }
+  const auto received = receiver.Finish();
+  Demand(received && SentOf(*received) == sent, "what is sent is what is read");
+  for (const NetChange& change : changes) {
     const FileChange shown{.net = change};
     std::ignore = NameStatusLine(shown, false);
     std::ignore = StatName(shown);
