@@ -90,14 +90,14 @@ Result<int> RunDiff(const Context& context, const DiffArguments& arguments) {
         "them");
   }
   const DiffStyle& style = arguments.style;
-  if (is_patch) SayWhatIsMissing(shown.at_hand);
+  if (is_patch) SayWhatIsMissing(shown.changes);
   Output output;
   if (arguments.json) {
-    output.Write(JsonArray(shown.all));
+    WriteJsonArray(shown.changes,
+                   [&](std::string_view text) { output.Write(text); });
   } else {
     if (!arguments.no_pager) output.StartPager();
-    TRY(PrintChanges(style, style.name_status ? shown.all : shown.at_hand, read,
-                     output));
+    TRY(PrintChanges(style, shown.changes, read, output));
   }
   TRY(output.Finish());
   if (gone != 0) {

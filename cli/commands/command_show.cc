@@ -86,7 +86,8 @@ void SayWhyNot(const TransactionSummary& summary) {
 }
 
 /// Says of which files this user may not read the content.
-Result<ShownChanges> PairChanges(CommitView& view, const ContentReader& read,
+Result<ShownChanges> PairChanges(CommitView& view, bool is_patch,
+                                 const ContentReader& read,
                                  const ContentProbe& probe) {
   std::set<std::string> paths;
   for (const Conflict& path : view.lost) paths.insert(path.path);
@@ -98,6 +99,7 @@ Result<ShownChanges> PairChanges(CommitView& view, const ContentReader& read,
   }
   auto closed = TRY(TakeClosed(readable, probe));
   SayClosed(closed);
+  if (is_patch) lost.clear();
   return ShowChanges(std::move(readable), std::move(closed), std::move(lost),
                      read);
 }
@@ -107,7 +109,7 @@ Document ShowDocument(const CommitView& view, const ShownChanges& shown) {
   document["diff"] = nullptr;
   if (!view.has_changes) return document;
   document["diff"] = Document::array();
-  for (const FileChange& change : shown.all) {
+  for (const FileChange& change : shown.changes) {
     document["diff"].push_back(ChangeDocument(change));
   }
   document["lost"] = ConflictDocuments(view.lost);
@@ -138,7 +140,8 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments) {
     return client.ProbeEnded(sides);
   };
   const bool names_only = arguments.style.name_status;
-  const ShownChanges shown = TRY(PairChanges(view, read, probe));
+  const bool is_patch = !names_only && !arguments.json;
+  const ShownChanges shown = TRY(PairChanges(view, is_patch, read, probe));
   Output output;
   if (arguments.json) {
     output.Write(Dump(ShowDocument(view, shown), 2) + "\n");
@@ -147,13 +150,12 @@ Result<int> RunShow(const Context& context, const ShowArguments& arguments) {
   }
   if (!view.has_changes) SayWhyNot(view.summary);
   if (!names_only) SayWhatIsLost(view);
-  if (!names_only) SayWhatIsMissing(shown.at_hand);
+  if (!names_only) SayWhatIsMissing(shown.changes);
   if (!arguments.no_pager) output.StartPager();
   output.Write(Header(view.summary));
   if (view.has_changes) {
     output.Write("\n");
-    TRY(PrintChanges(arguments.style, names_only ? shown.all : shown.at_hand,
-                     read, output));
+    TRY(PrintChanges(arguments.style, shown.changes, read, output));
   }
   TRY(output.Finish());
   return 0;

@@ -130,12 +130,19 @@ Document ChangeDocument(const FileChange& change) {
   return item;
 }
 
-std::string JsonArray(const std::vector<FileChange>& changes) {
-  Document array = Document::array();
+void WriteJsonArray(const std::vector<FileChange>& changes,
+                    const std::function<void(std::string_view)>& write) {
+  std::string_view before = "[\n";
   for (const FileChange& change : changes) {
+    Document array = Document::array();
     array.push_back(ChangeDocument(change));
+    const std::string text = Dump(array, 2);
+    write(before);
+    // Without its own "[\n" and "\n]".
+    write(std::string_view(text).substr(2, text.size() - 4));
+    before = ",\n";
   }
-  return Dump(array, 2) + "\n";
+  write(changes.empty() ? "[]\n" : "\n]\n");
 }
 
 std::string StatName(const FileChange& change) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/diff/file_change.h"
@@ -16,8 +18,9 @@ namespace txfs::cli {
 /// An element of the --json array (txfs(1)).
 [[nodiscard]] Document ChangeDocument(const FileChange& change);
 
-/// The --json array.
-[[nodiscard]] std::string JsonArray(const std::vector<FileChange>& changes);
+/// Passes the --json array to `write` in pieces, of which one is in memory.
+void WriteJsonArray(const std::vector<FileChange>& changes,
+                    const std::function<void(std::string_view)>& write);
 
 /// A row of --stat.
 struct StatRow {

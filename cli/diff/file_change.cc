@@ -260,6 +260,7 @@ FileChange Unread(NetChange net, bool closed) {
 
 void AppendUnread(std::vector<FileChange>& list, std::vector<NetChange> changes,
                   bool closed) {
+  if (changes.empty()) return;
   for (NetChange& change : changes) {
     list.push_back(Unread(std::move(change), closed));
   }
@@ -296,6 +297,7 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
   TRY(MergeRenames(changes, read, similarities, *skipped));
   SplitRenamesOfGit(changes);
   std::vector<FileChange> files;
+  files.reserve(changes.size());
   std::vector<FileChange> renames;  // of which the journal knows
   for (NetChange& change : changes) {
     FileChange file{.status = StatusOf(change.kind), .net = std::move(change)};
@@ -323,10 +325,9 @@ Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
                                  std::vector<NetChange> lost,
                                  const ContentReader& read) {
   ShownChanges shown;
-  shown.at_hand = TRY(FileChanges(std::move(readable), read, &shown.skipped));
-  AppendUnread(shown.at_hand, std::move(closed), true);
-  shown.all = shown.at_hand;
-  AppendUnread(shown.all, std::move(lost), false);
+  shown.changes = TRY(FileChanges(std::move(readable), read, &shown.skipped));
+  AppendUnread(shown.changes, std::move(closed), true);
+  AppendUnread(shown.changes, std::move(lost), false);
   return shown;
 }
 

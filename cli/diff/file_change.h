@@ -44,12 +44,12 @@ Result<std::vector<FileChange>> FileChanges(std::vector<NetChange> changes,
                                             bool* skipped);
 
 struct ShownChanges {
-  std::vector<FileChange> all;      ///< by path
-  std::vector<FileChange> at_hand;  ///< all without the lost ones
+  std::vector<FileChange> changes;  ///< by path
   bool skipped = false;             ///< as in FileChanges
 };
 /// Combines the lists. Looks for renames only among `readable`. `closed`: from
-/// TakeClosed. `lost`: the base no longer has the content.
+/// TakeClosed. `lost`: the base no longer has the content; a patch leaves them
+/// out.
 Result<ShownChanges> ShowChanges(std::vector<NetChange> readable,
                                  std::vector<NetChange> closed,
                                  std::vector<NetChange> lost,

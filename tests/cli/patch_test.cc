@@ -426,10 +426,27 @@ TEST(ColourTest, EndsBeforeEachLineEnd) {
   EXPECT_EQ(Coloured(LineStyle::kPlain, " x\n"), " x\n");
 }
 
+std::string JsonArrayOf(const std::vector<FileChange>& changes) {
+  std::string json;
+  WriteJsonArray(changes, [&](std::string_view text) { json += text; });
+  return json;
+}
+
+TEST(JsonArrayTest, InPiecesIsAsInOne) {
+  std::vector<FileChange> changes;
+  Document array = Document::array();
+  for (const char* path : {"a", "b\n\xFF", "c"}) {
+    EXPECT_EQ(JsonArrayOf(changes), Dump(array, 2) + "\n");
+    changes.push_back({.status = 'A', .net = {.path = path}});
+    array.push_back(ChangeDocument(changes.back()));
+  }
+  EXPECT_EQ(JsonArrayOf(changes), Dump(array, 2) + "\n");
+}
+
 TEST(JsonArrayTest, KeepsBytesThatAreNoUtf8) {
   FileChange change{.status = 'A', .net = {.path = "n\xFF"}};
   change.net.after = ChangeSide{};
-  const std::string json = JsonArray({change});
+  const std::string json = JsonArrayOf({change});
   EXPECT_NE(json.find("\"path_bytes\": \"bv8=\""), std::string::npos) << json;
 }
 
