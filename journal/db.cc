@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <lmdb.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
+#include <span>
+#include <sstream>
 
 #include "journal/db_dump.h"
 #include "journal/db_pages.h"
@@ -31,6 +35,31 @@ constexpr uint64_t kLockFileBytes = 8192;
 constexpr std::string_view kDamagedHint =
     "the transaction cannot be recovered; move its directory out of the store "
     "to begin a new one";
+
+/// Where the file `fd` is mapped, which LMDB does not tell; empty: not found.
+std::span<std::byte> MapOf(int fd) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return {};
+  // "start-end rights offset device inode path". The device is another one than
+  // that of stat(2) on some filesystems.
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line)) {
+    if (!line.ends_with(std::string("/") + kDataFile)) continue;
+    std::istringstream fields(line);
+    uintptr_t start = 0;
+    uintptr_t end = 0;
+    uint64_t ino = 0;
+    std::string word;
+    fields >> std::hex >> start;
+    fields.ignore(1, '-');
+    fields >> end >> word >> word >> word >> std::dec >> ino;
+    if (!fields || ino != st.st_ino) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    return {reinterpret_cast<std::byte*>(start), end - start};
+  }
+  return {};
+}
 
 struct TableName {
   const char* name;
@@ -566,6 +595,16 @@ void Db::CheckReaders() {
   int dead = 0;
   // Failing means that dead readers stay for one more batch.
   [[maybe_unused]] const int ignored = mdb_reader_check(env_, &dead);
+}
+
+void Db::GiveBackPages() {
+  ReaderLock lock(map_mutex_);
+  if (env_ == nullptr) return;
+  mdb_filehandle_t fd{};
+  mdb_env_get_fd(env_, &fd);
+  const auto map = MapOf(fd);
+  // Not having done it costs only memory.
+  if (!map.empty()) (void)::madvise(map.data(), map.size(), MADV_DONTNEED);
 }
 
 Status Db::Load(State& state) {

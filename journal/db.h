@@ -104,6 +104,9 @@ class Db {
   Status Sync();
   /// Removes readers that died; they keep pages from being reused.
   void CheckReaders();
+  /// Gives the memory of pages that were read or written back to the page
+  /// cache. What is needed again is mapped again.
+  void GiveBackPages();
 
   /// Feeds inodes, dentries, extents and xattrs to `state`.
   Status Load(State& state);

@@ -274,7 +274,6 @@ class TransactionJournal final : public Journal {
   std::unique_ptr<Db> db_;
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Spool> spool_;
-
   Mutex append_mutex_;                               ///< one append at a time
   Mutex drain_mutex_ ACQUIRED_AFTER(append_mutex_);  ///< one drain at a time
   std::atomic<bool> drain_failed_ = false;
@@ -286,7 +285,6 @@ class TransactionJournal final : public Journal {
   std::atomic<uint64_t> denied_ = 0;
   /// The tables have what is neither in the intake nor durable.
   std::atomic<bool> tables_ahead_ = false;
-
   std::atomic<bool> forgotten_ = false;
   std::atomic<bool> cannot_grow_ = false;  ///< the ring: the disk has no room
 
@@ -440,6 +438,7 @@ Status TransactionJournal::Load(State& state) {
   MutexLock lock(drain_mutex_);
   const bool drained = DrainAll().has_value();
   TRY(db_->Load(state));
+  db_->GiveBackPages();
   if (drained) return {};
   for (const IntakeRecord& record :
        TRY(intake_->Waiting(SIZE_MAX, intake_->capacity()))) {
@@ -602,7 +601,8 @@ void TransactionJournal::RunDrainThread() {
     MutexLock drain_lock(drain_mutex_);
     if (DrainAll() && intake_->waiting_bytes() == 0) {
       // Space that was given up in the last batch is free only now.
-      [[maybe_unused]] const Status synced = SyncTables();
+      std::ignore = SyncTables();
+      db_->GiveBackPages();
       continue;
     }
     MutexLock lock(wake_mutex_);

@@ -46,12 +46,14 @@ Announcer* AnnouncerOf(fuse_req_t req) {
 /// (a write returns when the journal has it), ATOMIC_O_TRUNC (without OPEN the
 /// kernel would drop the truncation), AUTO_INVAL_DATA (it would throw the page
 /// cache away after each of our own writes), ASYNC_DIO (after an asynchronous
-/// direct write the kernel would keep the pages that were read meanwhile).
+/// direct write the kernel would keep the pages that were read meanwhile),
+/// READDIRPLUS_AUTO (the kernel would ask for attributes once per directory,
+/// and then look up one by one: FuseScans).
 constexpr unsigned kWanted =
     FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
-    FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
-    FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_NO_OPEN_SUPPORT |
-    FUSE_CAP_NO_OPENDIR_SUPPORT | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
+    FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
+    FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_NO_OPENDIR_SUPPORT |
+    FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
 
 void OnInit(void* userdata, fuse_conn_info* connection) {
   auto& context = *static_cast<FuseContext*>(userdata);
@@ -75,9 +77,13 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   if (Announcer* own = AnnouncerOf(req)) {
     return own->OnLookup(req, parent, name);
   }
-  Filesystem& fs = FsOf(req);
-  ReplyLookup(req, fs, Ino{parent},
-              Guard([&] { return fs.Lookup(Ino{parent}, name); }));
+  FuseContext& context = ContextOf(req);
+  const auto node = Guard([&] { return context.fs.Lookup(Ino{parent}, name); });
+  // Whoever opens a directory only goes on with its list of names.
+  if (node && !S_ISDIR(node->st.st_mode)) {
+    context.scans.OnLookup(Ino{parent}, Clock::System().Steady());
+  }
+  ReplyLookup(req, context.fs, Ino{parent}, node);
 }
 
 void ForgetOne(Filesystem& fs, fuse_ino_t ino, uint64_t lookups) {
@@ -194,7 +200,7 @@ void OnReadDir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie,
 
 void OnReadDirPlus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie,
                    fuse_file_info*) {
-  ReplyEntriesPlus(req, FsOf(req), Ino{ino}, static_cast<uint64_t>(cookie),
+  ReplyEntriesPlus(req, ContextOf(req), Ino{ino}, static_cast<uint64_t>(cookie),
                    size);
 }
 

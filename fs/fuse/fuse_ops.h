@@ -7,6 +7,7 @@
 #include "fs/fuse/fuse_announce.h"
 #include "fs/fuse/fuse_libfuse.h"
 #include "fs/fuse/fuse_refused.h"
+#include "fs/fuse/fuse_scans.h"
 #include "fs/fuse/fuse_stale.h"
 #include "fs/fuse/fuse_wire.h"
 #include "fs/posix/filesystem.h"
@@ -18,6 +19,7 @@ struct FuseContext {
   Filesystem& fs;
   std::function<void(const std::string&)> log;
   FuseWire wire{};
+  FuseScans scans{};
   fuse_session* session = nullptr;        ///< set before the first request
   RefusedPages* refused_pages = nullptr;  ///< the same
   StaleTold* stale_told = nullptr;        ///< the same

@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "fs/fuse/fuse_ops.h"
 #include "fs/fuse/fuse_reply.h"
 
 namespace txfs {
@@ -89,23 +91,47 @@ fuse_entry_param BareEntry(const DirEntry& entry) {
   return param;
 }
 
-void AddLookedUp(Filesystem& fs, Ino parent, const DirEntry& entry,
-                 EntryBuffer& buffer) {
-  if (IsDot(entry.name)) return buffer.AddPlus(entry, BareEntry(entry));
-  const auto node = fs.Lookup(parent, entry.name);
-  if (node) return buffer.AddPlus(entry, EntryOf(*node));
-  // Gone since it was listed: left out. Any other error shows at its use.
-  if (node.error().code != ENOENT) buffer.AddPlus(entry, BareEntry(entry));
+/// "." and ".." have no attributes.
+void AddLookedUp(Filesystem& fs, Ino parent,
+                 const std::vector<DirEntry>& entries, EntryBuffer& buffer) {
+  std::vector<std::string_view> names;
+  names.reserve(entries.size());
+  for (const DirEntry& entry : entries) {
+    if (!IsDot(entry.name)) names.emplace_back(entry.name);
+  }
+  // From here on nothing allocates while lookups are in the air.
+  buffer.ReserveLookups(names.size());
+  const auto nodes = fs.LookupAll(parent, names);
+  auto node = nodes.begin();
+  for (const DirEntry& entry : entries) {
+    if (IsDot(entry.name)) {
+      buffer.AddPlus(entry, BareEntry(entry));
+      continue;
+    }
+    if (*node) {
+      buffer.AddPlus(entry, EntryOf(**node));
+    } else if (node->error().code != ENOENT) {
+      // Gone since it was listed: left out. Any other error shows at its use.
+      buffer.AddPlus(entry, BareEntry(entry));
+    }
+    ++node;
+  }
 }
 
 /// Fills `buffer`; leaves it empty only at the end of the directory.
-Status Fill(Filesystem& fs, Ino ino, uint64_t cookie, EntryBuffer& buffer) {
+Status Fill(FuseContext& context, Ino ino, uint64_t cookie,
+            EntryBuffer& buffer) {
+  Filesystem& fs = context.fs;
   while (buffer.empty()) {
     const auto entries = TRY(Collect(fs, ino, cookie, buffer));
     if (entries.empty()) break;
-    // From here on nothing allocates while lookups are in the air.
-    buffer.ReserveLookups(entries.size());
-    for (const DirEntry& entry : entries) AddLookedUp(fs, ino, entry, buffer);
+    if (context.scans.WantsAttributes(ino, cookie, Clock::System().Steady())) {
+      AddLookedUp(fs, ino, entries, buffer);
+    } else {
+      for (const DirEntry& entry : entries) {
+        buffer.AddPlus(entry, BareEntry(entry));
+      }
+    }
     cookie = entries.back().cookie;
   }
   return {};
@@ -125,14 +151,14 @@ void ReplyEntries(fuse_req_t req, Filesystem& fs, Ino ino, uint64_t cookie,
   read->Send(fs);
 }
 
-void ReplyEntriesPlus(fuse_req_t req, Filesystem& fs, Ino ino, uint64_t cookie,
-                      size_t size) noexcept {
+void ReplyEntriesPlus(fuse_req_t req, FuseContext& context, Ino ino,
+                      uint64_t cookie, size_t size) noexcept {
   auto made =
       Guard([&]() -> Result<EntryBuffer> { return EntryBuffer(req, size); });
   if (!made) return ReplyStatus(req, std::unexpected(made.error()));
   EntryBuffer& buffer = *made;
-  const auto filled = Guard([&] { return Fill(fs, ino, cookie, buffer); });
-  if (filled || !buffer.empty()) return buffer.Send(fs);
+  const auto filled = Guard([&] { return Fill(context, ino, cookie, buffer); });
+  if (filled || !buffer.empty()) return buffer.Send(context.fs);
   ReplyStatus(req, filled);
 }
 

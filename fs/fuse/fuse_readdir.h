@@ -7,14 +7,16 @@
 
 namespace txfs {
 
+struct FuseContext;
+
 /// Answers READDIR with up to `size` bytes of entries after `cookie`.
 void ReplyEntries(fuse_req_t req, Filesystem& fs, Ino ino, uint64_t cookie,
                   size_t size) noexcept;
 
-/// Answers READDIRPLUS: entries with attributes. Counts a lookup for each entry
-/// except "." and "..", and gives the lookups back if the kernel does not take
-/// the reply.
-void ReplyEntriesPlus(fuse_req_t req, Filesystem& fs, Ino ino, uint64_t cookie,
-                      size_t size) noexcept;
+/// Answers READDIRPLUS: entries with attributes, or as FuseScans says, without.
+/// Counts a lookup for each entry with attributes, and gives the lookups back
+/// if the kernel does not take the reply.
+void ReplyEntriesPlus(fuse_req_t req, FuseContext& context, Ino ino,
+                      uint64_t cookie, size_t size) noexcept;
 
 }  // namespace txfs

@@ -70,7 +70,7 @@ std::string PathIn(const Tree& tree, Ino ino, std::string_view entry) {
 /// `parents`.
 std::vector<Ino> FindRecent(const Tree& tree, const std::vector<Ino>& inos,
                             std::set<Ino>& parents) {
-  const uint64_t now = LookupClock();
+  const uint64_t now = Clock::System().Steady();
   std::vector<Ino> recent;
   for (const Ino ino : inos) {
     const Inode* inode = tree.Find(ino);
@@ -79,6 +79,17 @@ std::vector<Ino> FindRecent(const Tree& tree, const std::vector<Ino>& inos,
     for (const Inode::Link& link : inode->links) parents.insert(link.parent);
   }
   return recent;
+}
+
+/// The object `name` in the directory of the base that the transaction knows as
+/// `path`, and that is at `place`.
+Result<std::optional<BaseObject>> Probe(const BaseDirectory& base,
+                                        std::string_view path,
+                                        std::string_view place,
+                                        std::string_view name) {
+  auto object = TRY(FindObject(base, JoinPath(place, name)));
+  if (object && path != place) object->path = JoinPath(path, name);
+  return object;
 }
 
 }  // namespace
@@ -150,7 +161,7 @@ Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
 
 Node OverlayFilesystem::Hold(Inode& inode) {
   ++inode.lookups;
-  inode.looked_up = LookupClock();
+  inode.looked_up = Clock::System().Steady();
   return {inode.ino, AnswerStat(inode), inode.generation};
 }
 
@@ -172,22 +183,26 @@ struct stat OverlayFilesystem::AnswerStat(Inode& inode) const {
   return tree_.StatOf(inode);
 }
 
-Result<std::optional<BaseObject>> OverlayFilesystem::ProbeBase(
-    Ino parent, std::string_view name) {
-  std::string directory, place;
+Result<std::optional<PlaceOfDirectory>> OverlayFilesystem::CheckedPlace(
+    Ino ino) {
+  PlaceOfDirectory found;
   std::optional<Told> told;
   {
     const ReaderLock lock(tree_mutex_);
-    const Inode* inode = TRY(FindDirectory(parent));
+    const Inode* inode = TRY(FindDirectory(ino));
     if (!inode->record.base) return std::nullopt;
-    directory = inode->record.base->path;
-    place = TRY(PlaceInBase(*inode));
+    found = {inode->record.base->path, TRY(PlaceInBase(*inode))};
     if (IsGuarded(*inode)) told = Told::Of(*inode->record.base);
   }
-  if (told) TRY(CheckDirectory(parent, *told, place));
-  auto object = TRY(FindObject(base_, JoinPath(place, name)));
-  if (object) object->path = JoinPath(directory, name);
-  return object;
+  if (told) TRY(CheckDirectory(ino, *told, found.place));
+  return found;
+}
+
+Result<std::optional<BaseObject>> OverlayFilesystem::ProbeBase(
+    Ino parent, std::string_view name) {
+  const auto directory = TRY(CheckedPlace(parent));
+  if (!directory) return std::nullopt;
+  return Probe(base_, directory->path, directory->place, name);
 }
 
 Result<std::string> OverlayFilesystem::PlaceInBase(const Inode& inode) const {
@@ -210,21 +225,56 @@ Inode* OverlayFilesystem::Child(Inode& directory, std::string_view name,
 }
 
 Result<Node> OverlayFilesystem::Lookup(Ino parent, std::string_view name) {
-  const ReaderLock gate(gate_);
   if (name.size() > kMaxName) return Fail(ENAMETOOLONG, "name");
+  return std::move(LookupAll(parent, {&name, 1}).front());
+}
+
+std::vector<Result<Node>> OverlayFilesystem::LookupAll(
+    Ino parent, std::span<const std::string_view> names) {
+  const ReaderLock gate(gate_);
+  std::vector<Result<Node>> nodes(names.size(), Fail(ENOENT, "lookup"));
+  const Status done = LookUpInto(nodes, parent, names);
+  if (!done) std::ranges::fill(nodes, std::unexpected(done.error()));
+  return nodes;
+}
+
+// The lookups are counted last, when nothing can fail any more.
+Status OverlayFilesystem::LookUpInto(std::vector<Result<Node>>& nodes,
+                                     Ino parent,
+                                     std::span<const std::string_view> names) {
   {
     const ReaderLock lock(tree_mutex_);
-    Inode* directory = TRY(FindDirectory(parent));
-    if (Inode* child = tree_.FindChild(*directory, name)) return Hold(*child);
-    if (Tree::IsDecided(*directory, name)) return Fail(ENOENT, "lookup");
+    const Inode* directory = TRY(FindDirectory(parent));
+    const bool is_known =
+        std::ranges::all_of(names, [&](std::string_view name) {
+          return Tree::IsDecided(*directory, name);
+        });
+    for (size_t i = 0; is_known && i < names.size(); ++i) {
+      Inode* child = tree_.FindChild(*directory, names[i]);
+      if (child != nullptr) nodes[i] = Hold(*child);
+    }
+    if (is_known) return {};
   }
-  const std::optional<BaseObject> probe = TRY(ProbeBase(parent, name));
-  if (!probe) return Fail(ENOENT, "lookup");
+  const auto above = TRY(CheckedPlace(parent));
+  std::vector<std::optional<BaseObject>> probes(names.size());
+  for (size_t i = 0; above && i < names.size(); ++i) {
+    auto probe = Probe(base_, above->path, above->place, names[i]);
+    if (probe) {
+      probes[i] = std::move(*probe);
+    } else {
+      nodes[i] = std::unexpected(std::move(probe).error());
+    }
+  }
+  std::vector<Inode*> children(names.size());
   const WriterLock lock(tree_mutex_);
   Inode* directory = TRY(FindDirectory(parent));
-  Inode* child = Child(*directory, name, probe);
-  if (child == nullptr) return Fail(ENOENT, "lookup");
-  return Hold(*child);
+  for (size_t i = 0; i < names.size(); ++i) {
+    children[i] = Child(*directory, names[i], probes[i]);
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (children[i] != nullptr) nodes[i] = Hold(*children[i]);
+  }
+  return {};
 }
 
 // A refresh lists a directory to find the names that came.

@@ -40,6 +40,8 @@ class OverlayFilesystem final : public Filesystem {
       FilesystemOptions options);
 
   Result<Node> Lookup(Ino parent, std::string_view name) override;
+  std::vector<Result<Node>> LookupAll(
+      Ino parent, std::span<const std::string_view> names) override;
   bool ReportsNames(Ino directory) override;
   void Forget(Ino ino, uint64_t lookups) override;
   Result<Node> Create(const Caller& caller, Ino parent, std::string_view name,
@@ -151,15 +153,21 @@ class OverlayFilesystem final : public Filesystem {
       ASSERT_CAPABILITY(tree_mutex_) {}
 
   using Piece = ReadPiece;
-  using ReadPlan = txfs::ReadPlan;
 
   OverlayFilesystem(UniqueFd base, const struct stat& root,
                     std::unique_ptr<Journal> journal,
                     FilesystemOptions options);
 
   // Names.
+  /// None: it is not of the base. ESTALE: CheckDirectory.
+  Result<std::optional<PlaceOfDirectory>> CheckedPlace(Ino ino)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   /// The base object under a name, if any.
   Result<std::optional<BaseObject>> ProbeBase(Ino parent, std::string_view name)
+      REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
+  /// Fills `nodes`, one for each of `names`; on failure, holds none.
+  Status LookUpInto(std::vector<Result<Node>>& nodes, Ino parent,
+                    std::span<const std::string_view> names)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   // Cached attributes of base objects: overlay_told.cc
   /// Whether base content of `inode` may be shown only while the base object
@@ -243,14 +251,6 @@ class OverlayFilesystem final : public Filesystem {
                           RenameMode mode, const RenameProbes& probes)
       REQUIRES_SHARED(gate_) EXCLUDES(tree_mutex_);
   Result<bool> IsEmpty(const Inode& directory) REQUIRES_SHARED(tree_mutex_);
-  /// The entry that replaces a deleted name.
-  static DentryValue Gone(const Inode& directory, std::string_view name,
-                          const std::optional<BaseObject>& probe);
-  /// How much `child` adds to the link count of `directory`. A child that the
-  /// base deleted and only the tree still has adds 0.
-  static int Subdirectories(const Inode& directory, std::string_view name,
-                            const Inode& child,
-                            const std::optional<BaseObject>& probe);
   /// Plans the deletion of a name. A file's recorded path moves to another one.
   void DropName(Plan& plan, const Inode& directory, std::string_view name,
                 const Inode& inode) const REQUIRES_SHARED(tree_mutex_);

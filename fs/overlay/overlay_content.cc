@@ -68,9 +68,8 @@ std::vector<Range> GapsIn(const Inode& inode, Range range) {
 
 // --- reading ---------------------------------------------------------------
 
-OverlayFilesystem::ReadPlan OverlayFilesystem::PlanRead(const Inode& inode,
-                                                        uint64_t offset,
-                                                        uint64_t length) const {
+ReadPlan OverlayFilesystem::PlanRead(const Inode& inode, uint64_t offset,
+                                     uint64_t length) const {
   ReadPlan plan;
   OriginFile& origin = plan.origin;
   origin.ino = inode.ino;

@@ -19,24 +19,25 @@ bool MayCopy(const Inode& inode) {
          (base->uid == ::geteuid() && (base->mode & S_IRUSR) != 0);
 }
 
-}  // namespace
-
-DentryValue OverlayFilesystem::Gone(const Inode& directory,
-                                    std::string_view name,
-                                    const std::optional<BaseObject>& probe) {
+/// The entry that replaces a deleted name.
+DentryValue Gone(const Inode& directory, std::string_view name,
+                 const std::optional<BaseObject>& probe) {
   const bool in_base = directory.CachedSlot(name) != nullptr || probe;
   return {.kind = in_base ? DentryKind::kWhiteout : DentryKind::kAbsent};
 }
 
-int OverlayFilesystem::Subdirectories(const Inode& directory,
-                                      std::string_view name, const Inode& child,
-                                      const std::optional<BaseObject>& probe) {
+/// How much `child` adds to the link count of `directory`. A child that the
+/// base deleted and only the tree still has adds 0.
+int Subdirectories(const Inode& directory, std::string_view name,
+                   const Inode& child, const std::optional<BaseObject>& probe) {
   // A base name counts as the object that the base has there now.
   const bool is_directory = directory.UpperSlot(name) != nullptr
                                 ? child.IsDirectory()
                                 : probe && S_ISDIR(probe->st.st_mode);
   return is_directory ? 1 : 0;
 }
+
+}  // namespace
 
 void OverlayFilesystem::DropName(Plan& plan, const Inode& directory,
                                  std::string_view name,

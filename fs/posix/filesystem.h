@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -164,6 +165,16 @@ class Filesystem {
 
   // Names.
   virtual Result<Node> Lookup(Ino parent, std::string_view name) = 0;
+  /// Looks up each of `names` in `parent`; the results are in their order.
+  virtual std::vector<Result<Node>> LookupAll(
+      Ino parent, std::span<const std::string_view> names) {
+    std::vector<Result<Node>> nodes;
+    nodes.reserve(names.size());
+    for (const std::string_view name : names) {
+      nodes.push_back(Lookup(parent, name));
+    }
+    return nodes;
+  }
   /// Whether the kernel is told of names that other programs make in the
   /// directory, so that it may remember that a name is missing.
   [[nodiscard]] virtual bool ReportsNames(Ino /*directory*/) { return true; }

@@ -88,6 +88,13 @@ Result<Node> SyntheticDirectory::Lookup(Ino parent, std::string_view name) {
   return Node{.ino = kDirectoryIno, .st = TRY(DirectoryStat())};
 }
 
+std::vector<Result<Node>> SyntheticDirectory::LookupAll(
+    Ino parent, std::span<const std::string_view> names) {
+  const bool is_below = parent != kRootIno && !IsSynthetic(parent);
+  return is_below ? below_.LookupAll(parent, names)
+                  : Filesystem::LookupAll(parent, names);
+}
+
 bool SyntheticDirectory::ReportsNames(Ino directory) {
   return IsSynthetic(directory) || below_.ReportsNames(directory);
 }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,8 @@ class SyntheticDirectory final : public Filesystem {
                      const Clock* clock = &Clock::System());
 
   Result<Node> Lookup(Ino parent, std::string_view name) override;
+  std::vector<Result<Node>> LookupAll(
+      Ino parent, std::span<const std::string_view> names) override;
   bool ReportsNames(Ino directory) override;
   void Forget(Ino ino, uint64_t lookups) override;
   Result<Node> Create(const Caller& caller, Ino parent, std::string_view name,

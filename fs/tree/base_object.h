@@ -14,6 +14,12 @@ namespace txfs {
 /// The attributes of a base object; all content is the base's.
 [[nodiscard]] Attr AttrOf(const struct stat& st);
 
+/// A directory of the base: its path as the transaction knows it, and the one
+/// where it is now.
+struct PlaceOfDirectory {
+  std::string path, place;
+};
+
 /// A base object as the tree first sees it.
 struct BaseObject {
   std::string path;

@@ -90,7 +90,7 @@ struct Inode {
   /// Whether its first write found no attribute in the base that forbids it
   /// (LockCheck).
   std::atomic<bool> unlocked = false;
-  /// Time of the last LOOKUP reply for it (LookupClock).
+  /// Time of the last LOOKUP reply for it (Clock::Steady).
   std::atomic<uint64_t> looked_up = 0;
   uint64_t generation = 0;      ///< distinguishes reuses of the number
   uint32_t orphan_segment = 0;  ///< orphan: segment for its later writes
@@ -137,8 +137,6 @@ struct Inode {
   [[nodiscard]] bool IsUnchanged() const;
 };
 
-/// A monotonic clock that is fast to read, milliseconds.
-[[nodiscard]] uint64_t LookupClock();
 /// Whether a LOOKUP reply for `inode` may still be in flight at `now`.
 [[nodiscard]] bool MayBeInFlight(const Inode& inode, uint64_t now);
 

@@ -104,13 +104,6 @@ Attr AttrOf(const struct stat& st) {
   return attr;
 }
 
-uint64_t LookupClock() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000 +
-         static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
-}
-
 bool MayBeInFlight(const Inode& inode, uint64_t now) {
   // Between the reply and its use by the kernel lies the wait for a processor.
   constexpr uint64_t kMilliseconds = 1000;

@@ -177,6 +177,45 @@ TEST_F(FuseMountTest, LargeDirectoryIsListedOnce) {
   EXPECT_EQ(List(mount().path()).size(), 3003U);
 }
 
+constexpr size_t kMany = 1000;
+
+/// Directories "a" and "b" with kMany files each.
+ServeOptions LargeDirectories() {
+  return Files([](MemoryFilesystem& fs) {
+    const Caller caller{.uid = ::geteuid()};
+    for (const char* name : {"a", "b"}) {
+      const auto made = fs.MakeDirectory(caller, kRootIno, name, 0777);
+      for (size_t i = 0; made && i < kMany; ++i) {
+        (void)fs.Create(caller, made->ino, std::to_string(i), 0666);
+      }
+    }
+  });
+}
+
+TEST_F(FuseMountTest, AScanForNamesGetsTheAttributesOfTheFirstOnly) {
+  ASSERT_NO_FATAL_FAILURE(Mount(LargeDirectories()));
+  ASSERT_EQ(List(mount().At("a")).size(), kMany + 2);
+  const uint64_t first = count(Call::kLookup);
+  EXPECT_GT(first, kMany / 10);
+  EXPECT_LT(first, kMany / 2);
+  ASSERT_EQ(List(mount().At("b")).size(), kMany + 2);
+  EXPECT_LE(count(Call::kLookup), 2 * first);
+}
+
+TEST_F(FuseMountTest, AScanForAttributesGetsThemWithTheNames) {
+  ASSERT_NO_FATAL_FAILURE(Mount(LargeDirectories()));
+  for (const auto& name : List(mount().At("a"))) {
+    ASSERT_TRUE(Exists(mount().At("a/" + name)));
+  }
+  const auto names = List(mount().At("b"));
+  const uint64_t listed = count(Call::kLookup);
+  EXPECT_GE(listed, 2 * kMany);
+  for (const auto& name : names) {
+    ASSERT_TRUE(Exists(mount().At("b/" + name)));
+  }
+  EXPECT_EQ(count(Call::kLookup), listed);
+}
+
 TEST_F(FuseMountTest, OpenWithTruncateArrivesAsSetAttr) {
   ASSERT_NO_FATAL_FAILURE(Mount(OneFile()));
   ASSERT_EQ(ReadFile(mount().At("file")), "content");

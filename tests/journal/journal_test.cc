@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -831,6 +832,32 @@ TEST_F(JournalTest, ASmallWriteTakesLittleSpace) {
   Write(Content(1, 4096));
   ASSERT_OK(journal_->Drain());
   EXPECT_LT(*journal_->StoreBytes() - before, uint64_t{32} << 10);
+}
+
+/// Bytes of mapped tables that are in the memory of this process.
+uint64_t TablesInMemory() {
+  std::ifstream maps("/proc/self/smaps");
+  uint64_t kilobytes = 0;
+  std::string line;
+  bool is_tables = false;
+  while (std::getline(maps, line)) {
+    if (line.ends_with("/data.mdb")) is_tables = true;
+    if (!is_tables || !line.starts_with("Rss:")) continue;
+    kilobytes += std::stoul(line.substr(4));
+    is_tables = false;
+  }
+  return kilobytes << 10;
+}
+
+TEST_F(JournalTest, PagesOfTheTablesDoNotStayInMemory) {
+  Create();
+  for (uint64_t i = 0; i < 5000; ++i) Write("x", i * 2);
+  ASSERT_OK(journal_->Drain());
+  ASSERT_GT(TablesInMemory(), uint64_t{256} << 10);
+  Model loaded;
+  ASSERT_OK(journal_->Load(loaded));
+  EXPECT_EQ(TablesInMemory(), 0U);
+  ASSERT_OK(journal_->Load(loaded));
 }
 
 TEST_F(JournalTest, ANewerVersionIsRefused) {
