@@ -8,15 +8,21 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
+#include <sstream>
+#include <utility>
 
 namespace txfs::testing {
 namespace {
 
-/// Of a file in /proc; what was written there by a process on one line.
+/// Of a file in /proc; what was written there by a process on one line. Empty
+/// if the process has ended.
 std::string ReadProc(const std::filesystem::path& path) {
   std::ifstream file(path);
-  std::string text(std::istreambuf_iterator<char>(file), {});
+  std::ostringstream read;
+  // A stream keeps to itself that the file cannot be read any more; an iterator
+  // over its buffer throws.
+  read << file.rdbuf();
+  std::string text = std::move(read).str();
   std::ranges::replace(text, '\0', ' ');
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
@@ -26,9 +32,10 @@ void Tell(std::string& text, const std::filesystem::path& process) {
   text += process.filename().string() + ": " + ReadProc(process / "cmdline");
   text += "\n";
   std::error_code gone;
-  for (const auto& task :
-       std::filesystem::directory_iterator(process / "task", gone)) {
-    const auto& thread = task.path();
+  std::filesystem::directory_iterator task(process / "task", gone);
+  for (; !gone && task != std::filesystem::directory_iterator();
+       task.increment(gone)) {
+    const auto& thread = task->path();
     text += "  " + thread.filename().string() + " " +
             ReadProc(thread / "comm") + ": in " + ReadProc(thread / "wchan") +
             ", system call " + ReadProc(thread / "syscall") + "\n" +

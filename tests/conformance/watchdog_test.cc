@@ -1,10 +1,12 @@
 #include "tests/conformance/watchdog.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <future>
 #include <string>
 
@@ -40,6 +42,7 @@ TEST(WatchdogTest, LeavesAloneWhatEndsInTime) {
 TEST(WatchdogTest, FindsOtherProcessesByTheirCommandLines) {
   const pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) ::pause();
   }
   const std::string line = "\n" + std::to_string(child) + ": ";
