@@ -15,6 +15,10 @@ namespace txfs::policy {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
 }
 
+[[nodiscard]] constexpr bool IsAscii(char c) {
+  return static_cast<unsigned char>(c) < 0x80;
+}
+
 [[nodiscard]] inline std::string Lowered(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), ToLower);

@@ -8,15 +8,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "cli/hook/own_repository.h"
 #include "cli/hook/secret_path.h"
 #include "cli/locate/way.h"
 #include "cli/output/paths.h"
+#include "fs/host/mount_table.h"
+#include "policy/ascii.h"
 
 namespace txfs::cli {
 namespace {
@@ -60,7 +64,9 @@ std::optional<Names> NamesIn(const policy::Word& word,
   const size_t slash = word.text.rfind('/') + 1;
   const std::string before = word.text.substr(0, slash);
   const std::string pattern = word.text.substr(slash);
-  if (before.find_first_of("*?[") != std::string::npos || pattern.empty()) {
+  // What a bracket stands for depends on the language.
+  if (before.find_first_of("*?[") != std::string::npos || pattern.empty() ||
+      pattern.contains('[')) {
     return std::nullopt;
   }
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(
@@ -72,8 +78,12 @@ std::optional<Names> NamesIn(const policy::Word& word,
     const dirent* entry = ::readdir(stream.get());
     if (entry == nullptr) break;
     if (++entries > kMostEntries) return std::nullopt;
-    if (::fnmatch(pattern.c_str(), entry->d_name, FNM_PERIOD) != 0) continue;
     const std::string name = entry->d_name;
+    // A character of a shell may be several bytes.
+    if (pattern.contains('?') && !std::ranges::all_of(name, policy::IsAscii)) {
+      return std::nullopt;
+    }
+    if (::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) != 0) continue;
     // ".*" has the directory above in it.
     if (name == "..") return std::nullopt;
     if (before.empty() && name.starts_with('-')) return std::nullopt;
@@ -84,6 +94,40 @@ std::optional<Names> NamesIn(const policy::Word& word,
   return names;
 }
 
+/// Whether the first program `name` in PATH is one that no agent has put there.
+bool IsInstalled(const std::string& name,
+                 const policy::Surroundings& surroundings) {
+  const char* variable = std::getenv("PATH");
+  if (variable == nullptr) return true;
+  for (const auto part : std::views::split(std::string_view(variable), ':')) {
+    const std::string directory(std::string_view(part.begin(), part.end()));
+    // The one in which the shell is.
+    if (!directory.starts_with('/')) return false;
+    const std::string path = JoinPath(directory, name);
+    if (::access(path.c_str(), X_OK) != 0) continue;
+    const Region region = policy::RegionOf(path, surroundings);
+    return region != Region::kWorkspace && region != Region::kTemporary;
+  }
+  return true;
+}
+
+/// Whether a variable of the environment leads `use` elsewhere.
+bool IsLedElsewhere(const PlainUse& use,
+                    const policy::Surroundings& surroundings) {
+  if (use.searched == "rg") {
+    const char* config = std::getenv("RIPGREP_CONFIG_PATH");
+    if (config == nullptr || *config == '\0') return false;
+    return *config != '/' ||
+           policy::RegionOf(config, surroundings) != Region::kHome;
+  }
+  const char* directories = std::getenv("CDPATH");
+  if (directories == nullptr || *directories == '\0') return false;
+  return std::ranges::any_of(use.files, [&](const PlainUse::File& file) {
+    return file.how == How::kEnter && !use.is_git &&
+           !file.file.text.starts_with('/') && !file.file.text.starts_with('.');
+  });
+}
+
 /// Looks at one text, part after part.
 class Inspector {
  public:
@@ -91,13 +135,25 @@ class Inspector {
       : around_(start.shell.surroundings), site_(site) {
     const bool in_mount = start.confinement == policy::Confinement::kMount;
     if (!in_mount || !site.mount()) return;
-    root_ = site.mount()->mountpoint;
-    if (const auto st = StatusOf(root_)) device_ = st->st_dev;
+    const std::string& root = site.mount()->mountpoint;
+    const auto table = ReadMountTable();
+    const auto st = StatusOf(root);
+    // What is done to all below a directory would reach a mount there.
+    const auto is_below = [&](const MountEntry& entry) {
+      return entry.mountpoint != root && IsWithin(entry.mountpoint, root);
+    };
+    if (!table || !st || std::ranges::any_of(*table, is_below)) return;
+    root_ = root;
+    device_ = st->st_dev;
   }
 
   Result<bool> Allows(const PlainPart& part) {
     const PlainUse& use = part.use;
     if (part.directory.empty() || (use.changes && root_.empty())) return false;
+    if (!use.searched.empty() && !IsInstalled(use.searched, around_)) {
+      return false;
+    }
+    if (IsLedElsewhere(use, around_)) return false;
     directory_ = TRY(RealPath("/", part.directory));
     if (!IsDirectoryNow(directory_) || !IsOpen(directory_)) return false;
     // Paths lead elsewhere, perhaps.
@@ -108,10 +164,13 @@ class Inspector {
     for (const PlainUse::File& file : use.files) {
       if (!TRY(AllowsFile(file, use))) return false;
     }
-    if (use.is_git && !IsOwnRepository(directory_, use.writes_index)) {
+    if (use.is_git &&
+        !IsOwnRepository(directory_, {.writes_index = use.writes_index,
+                                      .index_changes = has_index_changes_})) {
       return false;
     }
     if (use.is_git && use.changes && !IsInMount(directory_)) return false;
+    has_index_changes_ = has_index_changes_ || use.indexes;
     has_changes_ = has_changes_ || use.changes;
     has_links_ = has_links_ || use.links;
     return true;
@@ -194,12 +253,16 @@ class Inspector {
     if (!IsOpen(as_written)) return false;
     const std::string real = TRY(RealPath(directory_, name));
     switch (file.how) {
-      case How::kRead:
+      case How::kFile:
+        // Also links in a directory would be read.
+        if (IsDirectoryNow(real)) return false;
+        [[fallthrough]];
       case How::kEnter:
       case How::kDirectory:
         if (++paths_ > kMostPaths || !IsOpen(real)) return false;
         return !use.changes || IsInMount(real);
       case How::kWrite:
+        if (use.is_git && IsDirectoryNow(real)) return IsInMount(real);
         return AllowsChange(
             StatusOf(real) ? policy::Op::kWrite : policy::Op::kCreate, real);
       case How::kMake:
@@ -276,7 +339,7 @@ class Inspector {
   dev_t device_ = 0;
   std::string directory_;
   std::set<std::string> made_;  ///< directories
-  bool has_changes_ = false, has_links_ = false;
+  bool has_changes_ = false, has_links_ = false, has_index_changes_ = false;
   size_t paths_ = 0;
 };
 
@@ -291,8 +354,12 @@ std::vector<PlainPart> PlainPartsOf(const ShellReading& reading) {
     parts.push_back({*std::move(use), part.command.directory});
   }
   for (const auto& [file, directory] : reading.inputs) {
+    // "<1-9>" is a pattern of zsh.
+    if (file.text.find_first_not_of("0123456789-") == std::string::npos) {
+      return {};
+    }
     PlainUse use;
-    use.files.push_back({How::kRead, file});
+    use.files.push_back({How::kFile, file});
     parts.push_back({std::move(use), directory});
   }
   return parts;

@@ -165,7 +165,18 @@ Result<HookAnswer> AnswerInMount(const policy::Proposal& proposal,
   return AnswerTo(verdict, kTakesBack, site.doubt());
 }
 
+/// Whether a tool of a host may take `path` for another one.
+bool MayBeExpanded(std::string_view path) {
+  return path.starts_with('~') || path.starts_with('$') ||
+         path.starts_with("file:") || path.contains("://");
+}
+
 Result<HookAnswer> AnswerFile(const FileUse& use, CallSite& site) {
+  for (const std::string& path : {use.path, use.new_path}) {
+    if (MayBeExpanded(path)) {
+      return AskBecause(QuoteShell(path) + " may stand for another path");
+    }
+  }
   const ResolvedUse resolved = TRY(ResolveUse(use, site.context().directory));
   CallSite there(DirectoryOfPath(resolved.path));
   const bool is_here = there.mount() && site.mount() &&

@@ -4,11 +4,18 @@
 
 namespace txfs::cli {
 
-/// Whether git, started in `directory`, works on a repository in a directory
-/// .git, as git makes it, or on none, so that the [[fs]] rules hold its
-/// settings. `writes_index`: and runs no hook when it writes the index or
-/// commits.
+/// What a command of git does with the index.
+struct GitIndexUse {
+  bool writes_index = false;  ///< so it may run a hook
+  /// Commands before it may have added submodules.
+  bool index_changes = false;
+};
+
+/// Whether git, started in `directory`, works on no repository, or on one that
+/// runs nothing: in a directory .git, as git makes it, with settings that git
+/// and its companions write themselves, without hooks and without submodules,
+/// which have settings of their own.
 [[nodiscard]] bool IsOwnRepository(const std::string& directory,
-                                   bool writes_index);
+                                   const GitIndexUse& use);
 
 }  // namespace txfs::cli

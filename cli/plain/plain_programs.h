@@ -34,18 +34,37 @@ struct PlainProgram {
   std::string_view names;
   Kind kind = Kind::kReads;
   PlainOptions options;
-  PlainUse::How how = PlainUse::How::kRead;
+  PlainUse::How how = PlainUse::How::kDirectory;
   size_t most = SIZE_MAX;  ///< operands
 };
 
 inline constexpr PlainOptions kAnyOption{.any = true};
 
 inline constexpr auto kPrograms = std::to_array<PlainProgram>({
-    {.names = "ls cat head tail wc cut nl stat df realpath readlink md5sum "
-              "sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum od "
-              "cmp comm paste join fold fmt expand unexpand rev tac strings "
-              "zcat xzcat bzcat column look",
+    {.names = "cat head tail cut nl stat df realpath readlink od cmp comm "
+              "paste join fold fmt expand unexpand rev tac column look",
      .options = kAnyOption},
+    // What a link below leads to is not listed.
+    {.names = "ls",
+     .options = {.flags = "aAbBcCdfFgGhiklmnNoOpqQrRsStuUvxX1@",
+                 .values = "ITw",
+                 .long_flags = "all almost-all human-readable recursive "
+                               "reverse size inode directory classify "
+                               "file-type group-directories-first full-time "
+                               "no-group numeric-uid-gid color",
+                 .long_values = "sort time time-style block-size ignore hide"}},
+    // Files that lists in other files name are not read.
+    {.names = "wc",
+     .options = {.flags = "clmwL",
+                 .long_flags = "bytes chars lines words max-line-length"}},
+    {.names = "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum "
+              "cksum",
+     .options = {.flags = "btz", .long_flags = "binary text tag zero"}},
+    {.names = "strings",
+     .options = {.flags = "afow#",
+                 .values = "nte",
+                 .long_flags = "all print-file-name",
+                 .long_values = "bytes radix encoding"}},
     {.names = "du",
      .options = {.flags = "abchkmsSx0",
                  .values = "d",
@@ -53,15 +72,15 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
                                "summarize one-file-system",
                  .long_values = "max-depth exclude"}},
     {.names = "pwd echo basename dirname sleep whoami uname nproc id which "
-              "whereis type free uptime lscpu lsblk true false : exit expr seq "
+              "whereis type free uptime lscpu lsblk true false : expr seq "
               "tr cal help locale",
      .kind = PlainProgram::Kind::kSays,
      .options = kAnyOption},
-    {.names = "printf", .kind = PlainProgram::Kind::kSays},
+    {.names = "printf exit", .kind = PlainProgram::Kind::kSays},
     {.names = "hostname", .kind = PlainProgram::Kind::kSays, .most = 0},
     {.names = "ps",
      .kind = PlainProgram::Kind::kSays,
-     .options = {.flags = "efAFaux", .values = "po"},
+     .options = {.flags = "efAF", .values = "p"},
      .most = 1},
     {.names = "date",
      .kind = PlainProgram::Kind::kSays,
@@ -129,13 +148,14 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
                  .long_flags = "count repeated unique ignore-case"},
      .most = 1},
     {.names = "diff",
-     .options = {.flags = "uqrNbBwaistyEZp#",
+     .options = {.flags = "uqNbBwaistyEZp#",
                  .values = "UCIxW",
-                 .long_flags = "unified brief recursive ignore-all-space "
+                 .long_flags = "unified brief ignore-all-space "
                                "ignore-space-change ignore-blank-lines "
                                "new-file side-by-side color text "
                                "report-identical-files",
-                 .long_values = "exclude label"}},
+                 .long_values = "exclude label"},
+     .how = PlainUse::How::kFile},
     {.names = "tree",
      .options = {.flags = "adfshDigCnFpu",
                  .values = "LIP",
@@ -202,7 +222,7 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
      .most = 1},
     {.names = "chmod",
      .kind = PlainProgram::Kind::kChanges,
-     .options = {.flags = "Rvcf", .long_flags = "recursive verbose"},
+     .options = {.flags = "vcf", .long_flags = "verbose"},
      .how = PlainUse::How::kMode},
     {.names = "cp",
      .kind = PlainProgram::Kind::kChanges,
@@ -218,10 +238,24 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
 
 /// A subcommand of git.
 struct PlainGit {
+  /// What its operands are. Those that name commits may bring files that no
+  /// rule has been asked about: they are known only where nothing is brought.
+  enum class Operands : uint8_t {
+    kAny,      ///< commits and files, which it reads or records
+    kNone,     ///< none, or a new branch
+    kFiles,    ///< behind "--"; the work tree gets what the index has
+    kPaths,    ///< the same, without "--"
+    kReset,    ///< HEAD, and files behind it
+    kStash,    ///< a subcommand that takes nothing out of the stash
+    kChanged,  ///< files, changed as `how` says
+  };
   std::string_view subcommands;
   PlainOptions options;
+  Operands operands = Operands::kAny;
+  PlainUse::How how = PlainUse::How::kDirectory;
   bool changes = false;
-  bool links = false;  ///< it makes files of the work tree
+  bool links = false;    ///< it makes files of the work tree
+  bool indexes = false;  ///< it may add submodules to the index
 };
 
 inline constexpr std::string_view kGitFlags =
@@ -267,7 +301,8 @@ inline constexpr auto kGitCommands = std::to_array<PlainGit>({
      .options = {.flags = "AuvnNf",
                  .long_flags = "all update verbose intent-to-add force "
                                "dry-run"},
-     .changes = true},
+     .changes = true,
+     .indexes = true},
     {.subcommands = "commit",
      .options = {.flags = "aqvsn",
                  .values = "m",
@@ -276,16 +311,33 @@ inline constexpr auto kGitCommands = std::to_array<PlainGit>({
                                "date",
                  .long_values = "message"},
      .changes = true},
-    {.subcommands = "checkout switch restore reset",
-     .options = {.flags = "fqtdSW",
-                 .values = "bBcCs",
-                 .long_flags =
-                     "force quiet track no-track detach ours theirs "
-                     "discard-changes staged worktree hard soft mixed keep "
-                     "merge",
-                 .long_values = "create force-create source"},
+    {.subcommands = "checkout",
+     .options = {.flags = "fq",
+                 .values = "b",
+                 .long_flags = "force quiet ours theirs"},
+     .operands = PlainGit::Operands::kFiles,
+     .how = PlainUse::How::kWrite,
      .changes = true,
-     .links = true},
+     .links = true,
+     .indexes = true},
+    {.subcommands = "switch",
+     .options = {.flags = "q", .values = "c", .long_values = "create"},
+     .operands = PlainGit::Operands::kNone,
+     .changes = true},
+    {.subcommands = "restore",
+     .options = {.flags = "qSW",
+                 .long_flags = "quiet staged worktree ours theirs"},
+     .operands = PlainGit::Operands::kPaths,
+     .how = PlainUse::How::kWrite,
+     .changes = true,
+     .links = true,
+     .indexes = true},
+    {.subcommands = "reset",
+     .options = {.flags = "q", .long_flags = "hard soft mixed quiet"},
+     .operands = PlainGit::Operands::kReset,
+     .changes = true,
+     .links = true,
+     .indexes = true},
     {.subcommands = "clean",
      .options = {.flags = "dfxXqn",
                  .values = "e",
@@ -295,21 +347,31 @@ inline constexpr auto kGitCommands = std::to_array<PlainGit>({
     {.subcommands = "stash",
      .options = {.flags = "uakq",
                  .values = "m",
-                 .long_flags = "include-untracked all keep-index index quiet "
-                               "staged",
+                 .long_flags = "include-untracked all keep-index quiet staged",
                  .long_values = "message"},
+     .operands = PlainGit::Operands::kStash,
      .changes = true,
-     .links = true},
-    {.subcommands = "rm mv",
-     .options = {.flags = "rfqnkv",
-                 .long_flags = "cached force quiet dry-run verbose"},
-     .changes = true,
-     .links = true},
-    {.subcommands = "branch tag",
-     .options = {.flags = "dDvarfmMlqn#",
-                 .long_flags =
-                     "list show-current all remotes delete force move sort "
-                     "contains merged no-merged annotate message format"},
+     .links = true,
+     .indexes = true},
+    {.subcommands = "rm",
+     .options = {.flags = "rfqn", .long_flags = "cached force quiet dry-run"},
+     .operands = PlainGit::Operands::kChanged,
+     .how = PlainUse::How::kRemove,
+     .changes = true},
+    {.subcommands = "mv",
+     .options = {.flags = "fknv", .long_flags = "force dry-run verbose"},
+     .operands = PlainGit::Operands::kChanged,
+     .how = PlainUse::How::kMove,
+     .changes = true},
+    {.subcommands = "branch",
+     .options = {.flags = "dDvarmlq#",
+                 .long_flags = "list show-current all remotes delete move sort "
+                               "contains merged no-merged format"},
+     .changes = true},
+    {.subcommands = "tag",
+     .options = {.flags = "davflmn#",
+                 .long_flags = "list delete force sort contains merged "
+                               "no-merged annotate message format"},
      .changes = true},
 });
 
@@ -324,6 +386,11 @@ inline constexpr std::string_view kFindValues =
 inline constexpr std::string_view kTestOperators =
     "-e -f -d -r -w -x -s -L -h -n -z -eq -ne -lt -gt -le -ge -nt -ot -ef -a "
     "-o -p -S -b -c";
+inline constexpr std::string_view kTestNumberOperators =
+    "-eq -ne -lt -gt -le -ge";
+/// What shells do themselves.
+inline constexpr std::string_view kBuiltins =
+    "> : [ cd command echo exit false help printf pwd test true type";
 inline constexpr std::string_view kHarmlessVariables =
     "LANG TZ NO_COLOR CLICOLOR FORCE_COLOR COLUMNS CI";
 inline constexpr std::string_view kHarmlessAssignments =

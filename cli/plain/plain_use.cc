@@ -17,6 +17,7 @@ using Operands = std::vector<Word>;
 /// What the options of a command leave.
 struct Parsed {
   Operands operands;
+  size_t behind = SIZE_MAX;  ///< operands from here on are behind "--"
   /// Values of options that are programs, or files.
   std::vector<std::pair<std::string, Word>> values;
 };
@@ -73,6 +74,7 @@ std::optional<Parsed> ParseOptions(const PlainOptions& known,
     if (IsPattern(word)) return std::nullopt;
     if (text == "--") {
       ended = true;
+      parsed.behind = parsed.operands.size();
       continue;
     }
     if (known.any) {
@@ -167,8 +169,9 @@ bool IsPlainProgram(std::string_view name, std::string_view text) {
   }
   return text.find_first_of("|>@") == std::string_view::npos &&
          std::ranges::none_of(
-             std::to_array<std::string_view>(
-                 {"system", "getline", "ENVIRON", "PROCINFO", "SYMTAB"}),
+             std::to_array<std::string_view>({"system", "getline", "ENVIRON",
+                                              "PROCINFO", "SYMTAB", "ARGV",
+                                              "ARGC"}),
              [&](std::string_view word) { return text.contains(word); });
 }
 
@@ -202,14 +205,116 @@ std::optional<PlainUse> UseOfFind(const Operands& words) {
   return use;
 }
 
-/// The operators of `test` that evaluate nothing: -v evaluates an index.
+bool IsNumber(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, IsDigit);
+}
+
+/// The operators of `test` that evaluate nothing: -v evaluates an index, and
+/// in some shells each number is an expression.
 std::optional<PlainUse> UseOfTest(const Operands& words) {
+  bool compares_numbers = false, has_text = false;
   for (const Word& word : words) {
-    const bool is_operator = word.text.starts_with('-') && word.text.size() > 1;
-    if (is_operator && !Has(kTestOperators, word.text)) return std::nullopt;
+    const std::string& text = word.text;
     if (!word.known || IsPattern(word)) return std::nullopt;
+    const bool is_operator = text.starts_with('-') && text.size() > 1;
+    if (is_operator && !Has(kTestOperators, text)) return std::nullopt;
+    if (Has(kTestNumberOperators, text)) compares_numbers = true;
+    has_text = has_text ||
+               (!is_operator && !IsNumber(text) && text != "!" && text != "]");
   }
+  if (compares_numbers && has_text) return std::nullopt;
   return PlainUse{};
+}
+
+/// Whether `printf` with this format evaluates no argument.
+bool IsPlainFormat(std::string_view format) {
+  if (format.starts_with('-')) return false;
+  for (size_t i = format.find('%'); i < format.size();
+       i = format.find('%', i + 2)) {
+    const bool is_text =
+        i + 1 < format.size() && (format[i + 1] == 's' || format[i + 1] == '%');
+    if (!is_text) return false;
+  }
+  return true;
+}
+
+/// Whether a program whose operands are no files only prints.
+bool IsPlainSaying(std::string_view name, const Operands& operands) {
+  // A pattern tells what is there.
+  if (std::ranges::any_of(operands, IsPattern)) return false;
+  if (operands.empty()) return name != "printf";
+  const std::string& first = operands[0].text;
+  if (name == "printf") return IsPlainFormat(first);
+  // In some shells, an expression.
+  if (name == "exit") return operands.size() == 1 && IsNumber(first);
+  if (name == "date") return first.starts_with('+');
+  // Not with "e", which prints the environment.
+  if (name == "ps") return first == "aux" || first == "ax";
+  return true;
+}
+
+/// The changes of `name` to its operands. False: too few of them.
+bool AddChanges(PlainUse& use, How how, Operands operands) {
+  if (how != How::kCopy && how != How::kMove) {
+    AddEach(use, how, operands);
+    return !operands.empty();
+  }
+  if (operands.size() < 2) return false;
+  const Word to = operands.back();
+  operands.pop_back();
+  if (IsPattern(to)) return false;
+  for (const Word& from : operands) use.files.push_back({how, from, to});
+  return true;
+}
+
+/// Whether git takes `word` for one path, and not for a pattern of its own.
+bool IsPlainPathspec(const Word& word) {
+  return word.text.find_first_of("*?[") == std::string::npos &&
+         !word.text.starts_with(':');
+}
+
+/// False: it may bring files that no rule has been asked about.
+bool AddGitOperands(PlainUse& use, const PlainGit& known, Parsed parsed) {
+  using Kind = PlainGit::Operands;
+  Operands& operands = parsed.operands;
+  const auto are_paths = [&] {
+    return std::ranges::all_of(operands, IsPlainPathspec);
+  };
+  switch (known.operands) {
+    case Kind::kAny:
+      for (const Word& word : operands) {
+        use.files.push_back({known.how, word});
+        // COMMIT:PATH is a file, too.
+        const size_t colon = word.text.find(':');
+        if (colon == std::string::npos) continue;
+        use.files.push_back(
+            {known.how, policy::KnownWord(word.text.substr(colon + 1))});
+      }
+      return true;
+    case Kind::kNone:
+      return operands.empty() && !parsed.values.empty();
+    case Kind::kFiles:
+      if (!operands.empty() && (parsed.behind != 0 || !parsed.values.empty())) {
+        return false;
+      }
+      break;
+    case Kind::kReset:
+      // "reset NAME" may be a commit, or a file.
+      if (parsed.behind != 0 && !operands.empty()) {
+        if (operands[0].text != "HEAD") return false;
+        operands.erase(operands.begin());
+      }
+      break;
+    case Kind::kStash:
+      return operands.empty() || (operands.size() == 1 &&
+                                  Has("push save list show", operands[0].text));
+    case Kind::kPaths:
+      break;
+    case Kind::kChanged:
+      return are_paths() && AddChanges(use, known.how, std::move(operands));
+  }
+  AddEach(use, known.how, operands);
+  return are_paths();
 }
 
 std::optional<PlainUse> UseOfGit(const Operands& words) {
@@ -235,24 +340,11 @@ std::optional<PlainUse> UseOfGit(const Operands& words) {
   if (!parsed) return std::nullopt;
   use.changes = known->changes;
   use.links = known->links;
+  use.indexes = known->indexes;
   use.writes_index = known->changes || subcommand == "status" ||
                      subcommand == "diff" || subcommand == "describe";
-  AddEach(use, How::kDirectory, parsed->operands);
+  if (!AddGitOperands(use, *known, *std::move(parsed))) return std::nullopt;
   return use;
-}
-
-/// The changes of `name` to its operands. False: too few of them.
-bool AddChanges(PlainUse& use, How how, Operands operands) {
-  if (how != How::kCopy && how != How::kMove) {
-    AddEach(use, how, operands);
-    return !operands.empty();
-  }
-  if (operands.size() < 2) return false;
-  const Word to = operands.back();
-  operands.pop_back();
-  if (IsPattern(to)) return false;
-  for (const Word& from : operands) use.files.push_back({how, from, to});
-  return true;
 }
 
 /// Whether `text` is a mode of chmod that gives nobody the rights of the owner.
@@ -265,29 +357,9 @@ bool IsPlainMode(std::string_view text) {
   return text.find_first_not_of("ugoa+-=rwxX,") == std::string_view::npos;
 }
 
-}  // namespace
-
-bool IsHarmlessVariable(std::string_view assignment) {
-  const std::string_view name = assignment.substr(0, assignment.find('='));
-  return name.starts_with("LC_") || Has(kHarmlessVariables, name) ||
-         Has(kHarmlessAssignments, assignment);
-}
-
-bool IsPattern(const Word& word) {
-  return !word.quoted && word.text.find_first_of("*?[") != std::string::npos;
-}
-
-std::optional<PlainUse> UseOf(const policy::Command& command) {
-  const std::string_view program = command.program.text;
-  const std::string_view name = policy::BaseName(program);
-  const std::string_view directory = program.substr(0, program.rfind('/') + 1);
-  const bool is_plain =
-      command.program.known && !command.remote && !command.contained &&
-      command.script != policy::Script::kUnknown &&
-      (program == name || directory == "/bin/" || directory == "/usr/bin/") &&
-      std::ranges::all_of(command.environment, IsHarmlessVariable);
-  if (!is_plain) return std::nullopt;
-  const Operands& words = command.arguments;
+/// `words`: the arguments of the program `name`.
+std::optional<PlainUse> UseOfWords(std::string_view name,
+                                   const Operands& words) {
   if (name == "find") return UseOfFind(words);
   if (name == "test" || name == "[") return UseOfTest(words);
   if (name == "git") return UseOfGit(words);
@@ -310,18 +382,9 @@ std::optional<PlainUse> UseOf(const policy::Command& command) {
   switch (known->kind) {
     case Kind::kWrapper:
       return use;
-    case Kind::kSays: {
-      const bool may_set = name == "printf" && !operands.empty() &&
-                           operands[0].text.starts_with('-');
-      const bool is_date =
-          name == "date" && !operands.empty() && operands[0].text[0] != '+';
-      const bool is_secret = name == "ps" && !operands.empty() &&
-                             !Has("aux ax axu", operands[0].text);
-      if (may_set || is_date || is_secret) return std::nullopt;
-      // A pattern tells what is there.
-      if (std::ranges::any_of(operands, IsPattern)) return std::nullopt;
+    case Kind::kSays:
+      if (!IsPlainSaying(name, operands)) return std::nullopt;
       return use;
-    }
     case Kind::kEnters:
       if (operands.size() != 1 || operands[0].text == "-" ||
           IsPattern(operands[0])) {
@@ -357,7 +420,14 @@ std::optional<PlainUse> UseOf(const policy::Command& command) {
       return use;
     }
     case Kind::kReads:
-      AddEach(use, How::kDirectory, operands);
+      // Some programs read a list of files from such an operand.
+      if (name == "strings" &&
+          std::ranges::any_of(operands, [](const Word& word) {
+            return word.text.starts_with('@');
+          })) {
+        return std::nullopt;
+      }
+      AddEach(use, known->how, operands);
       return use;
     case Kind::kChanges:
       break;
@@ -368,6 +438,33 @@ std::optional<PlainUse> UseOf(const policy::Command& command) {
     operands.erase(operands.begin());
   }
   if (!AddChanges(use, known->how, std::move(operands))) return std::nullopt;
+  return use;
+}
+
+}  // namespace
+
+bool IsHarmlessVariable(std::string_view assignment) {
+  const std::string_view name = assignment.substr(0, assignment.find('='));
+  return name.starts_with("LC_") || Has(kHarmlessVariables, name) ||
+         Has(kHarmlessAssignments, assignment);
+}
+
+bool IsPattern(const Word& word) {
+  return !word.quoted && word.text.find_first_of("*?[") != std::string::npos;
+}
+
+std::optional<PlainUse> UseOf(const policy::Command& command) {
+  const std::string_view program = command.program.text;
+  const std::string_view name = policy::BaseName(program);
+  const std::string_view directory = program.substr(0, program.rfind('/') + 1);
+  const bool is_plain =
+      command.program.known && !command.remote && !command.contained &&
+      command.script != policy::Script::kUnknown &&
+      (program == name || directory == "/bin/" || directory == "/usr/bin/") &&
+      std::ranges::all_of(command.environment, IsHarmlessVariable);
+  if (!is_plain) return std::nullopt;
+  auto use = UseOfWords(name, command.arguments);
+  if (use && program == name && !Has(kBuiltins, name)) use->searched = name;
   return use;
 }
 

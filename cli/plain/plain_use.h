@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace txfs::cli {
 /// else.
 struct PlainUse {
   enum class How : uint8_t {
-    kRead,
+    kDirectory,  ///< reads it, or looks at all below it
+    kFile,       ///< reads it; it is no directory
     kWrite,      ///< makes the file, or writes to what a link leads to
     kMake,       ///< makes a directory
     kRemove,     ///< also all below it
@@ -22,17 +24,18 @@ struct PlainUse {
     kCopy,       ///< from `file` to `to`, which may be a directory
     kMove,       ///< the same
     kEnter,      ///< makes it the working directory
-    kDirectory,  ///< looks at all below it
   };
   struct File {
-    How how = How::kRead;
+    How how = How::kDirectory;
     policy::Word file;
     policy::Word to = {};
   };
+  std::string searched;  ///< its name, if the shell looks for it in PATH
   std::vector<File> files;
   bool changes = false;
   bool is_git = false;
   bool links = false;         ///< git: it may make symbolic links
+  bool indexes = false;       ///< git: it may add submodules to the index
   bool writes_index = false;  ///< git: so it may run a hook
 };
 

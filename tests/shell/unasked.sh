@@ -10,7 +10,7 @@ cd ws
 git init -q
 git config user.email a@example.org
 git config user.name a
-mkdir src build evil evil/claude evil/.claude links sub bare bare/objects bare/refs gen
+mkdir src build evil evil/claude evil/.claude links sub bare bare/objects bare/refs halfbare common gen
 printf 'one\ntwo\n' >a
 cp a b
 printf 'int main() {\n}\n' >src/main.c
@@ -26,10 +26,14 @@ ln -s "$HOME/outside" link
 ln -s "$HOME/outside" links/l
 ln -s "$HOME/outside/missing" dangling
 echo 'ref: refs/heads/main' >bare/HEAD
+cp bare/HEAD halfbare/HEAD
+echo ../bare >halfbare/commondir
+echo ../bare >common/commondir
 git add a b src package.json
 git commit -qm one
 echo two >>a
 git commit -qam two
+git branch evil
 cd ..
 cp -r ws plain
 cat >rules.toml <<'END'
@@ -72,3 +76,112 @@ cat >hooked.jsonl <<'END'
 {"in": "both", "unasked": true, "command": "git log"}
 END
 python3 ask.py hooked.jsonl "$PWD" || fail "hooks of the repository"
+rm mnt/.git/hooks/pre-commit
+
+# So does its configuration, whatever names it, and that of repositories below it.
+cat >plain.jsonl <<'E'
+{"in": "both", "unasked": true, "command": "git log -1"}
+{"in": "both", "unasked": true, "command": "git status"}
+{"in": "both", "unasked": true, "command": "git diff"}
+{"in": "mount", "unasked": true, "command": "git add a && git commit -m x"}
+E
+sed 's/"unasked": true/"unasked": false/' plain.jsonl >asked.jsonl
+as_plain() { python3 ask.py plain.jsonl "$PWD" || fail "$1"; }
+none() { python3 ask.py asked.jsonl "$PWD" || fail "$1"; }
+as_plain "before"
+for setting in core.fsmonitor=./x diff.external=./x log.showSignature=true gpg.program=./x core.worktree=.. \
+    include.path=../x extensions.partialClone=origin; do
+    for where in mnt plain; do git -C $where config "${setting%%=*}" "${setting#*=}"; done
+    none "$setting"
+    for where in mnt plain; do git config -f $where/.git/config --unset "${setting%%=*}"; done
+done
+as_plain "without the settings"
+for name in commondir config.worktree sharedindex.0123 gitdir; do
+    for where in mnt plain; do echo ../bare >$where/.git/$name; done
+    none "$name"
+    rm mnt/.git/$name plain/.git/$name
+done
+for where in mnt plain; do
+    git init -q $where/below
+    git -C $where/below -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m one
+done
+cat >below.jsonl <<'E'
+{"in": "both", "unasked": true, "command": "git status"}
+{"in": "mount", "unasked": true, "command": "git add a"}
+{"in": "both", "unasked": false, "command": "git add -A && git status"}
+{"in": "both", "unasked": false, "command": "git add a && git commit -m x"}
+E
+python3 ask.py below.jsonl "$PWD" || fail "a repository below"
+for where in mnt plain; do git -C $where add below 2>/dev/null; done
+none "a submodule"
+for where in mnt plain; do
+    git -C $where reset -q
+    rm -rf $where/below
+done
+as_plain "without the submodule"
+
+# The environment of the host leads programs elsewhere.
+for variable in GIT_DIR=/tmp/x GIT_CONFIG_COUNT=1 GIT_EXTERNAL_DIFF=./x GIT_CONFIG_GLOBAL=x GIT_INDEX_FILE=x; do
+    (
+        export "${variable?}"
+        none "$variable"
+    )
+done
+(
+    export GIT_EDITOR=true GIT_PAGER=cat GIT_TERMINAL_PROMPT=0
+    as_plain "harmless variables"
+)
+cat >ls.jsonl <<'E'
+{"in": "both", "unasked": false, "command": "ls"}
+{"in": "mount", "unasked": false, "command": "rm -f b"}
+{"in": "both", "unasked": true, "command": "echo x"}
+E
+for where in mnt plain; do
+    mkdir $where/tools
+    for program in ls rm; do
+        echo 'exit 0' >$where/tools/$program
+        chmod +x $where/tools/$program
+    done
+done
+for first in "$PWD/mnt/tools:$PWD/plain/tools" tools . ""; do
+    (
+        PATH="$first:$PATH"
+        python3 ask.py ls.jsonl "$PWD" || fail "PATH begins with '$first'"
+    )
+done
+cat >cd.jsonl <<'E'
+{"in": "both", "unasked": false, "command": "cd src && ls"}
+{"in": "both", "unasked": true, "command": "cd ./src && ls"}
+{"in": "both", "unasked": true, "command": "ls src"}
+E
+(
+    export CDPATH=/etc
+    python3 ask.py cd.jsonl "$PWD" || fail "CDPATH"
+)
+cat >rg.jsonl <<'E'
+{"in": "both", "unasked": false, "command": "rg x"}
+E
+(
+    export RIPGREP_CONFIG_PATH=ripgreprc
+    python3 ask.py rg.jsonl "$PWD" || fail "RIPGREP_CONFIG_PATH"
+)
+
+# A character is not a byte to the shell.
+for where in mnt plain; do echo x >$where/né; done
+cat >bytes.jsonl <<'E'
+{"in": "both", "unasked": false, "command": "cat n?"}
+{"in": "both", "unasked": true, "command": "cat *.json"}
+E
+python3 ask.py bytes.jsonl "$PWD" || fail "characters and bytes"
+
+# What a file tool may expand is no path.
+cat >tool.py <<'E'
+import json, subprocess, sys
+for path in ["~/x", "~", "$HOME/x", "file:///etc/x", sys.argv[1] + "/mnt/~/../../x"]:
+    call = {"session_id": "s", "cwd": sys.argv[1] + "/mnt", "permission_mode": "default", "tool_use_id": "toolu_1",
+            "hook_event_name": "PreToolUse", "tool_name": "Write", "tool_input": {"file_path": path, "content": "x"}}
+    answer = subprocess.run(["txfs", "hook", "claude-code"], input=json.dumps(call), capture_output=True, text=True)
+    if '"allow"' in answer.stdout:
+        sys.exit(f"{path}: {answer.stdout}")
+E
+python3 tool.py "$PWD" || fail "paths that a tool expands"
