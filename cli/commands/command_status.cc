@@ -1,3 +1,5 @@
+#include <map>
+
 #include "cli/commands/commands.h"
 #include "cli/locate/locate.h"
 #include "cli/output/conflict_text.h"
@@ -24,6 +26,8 @@ struct Shown {
   ServedTransaction served;                        ///< name, and by whom
   std::optional<std::vector<Conflict>> conflicts;  ///< none: not known
   std::optional<ShownRules> rules;                 ///< none: none are
+  /// What the kernel sent to the mount, by kind.
+  std::map<std::string, uint64_t> requests = {};
 };
 
 Document RulesDocument(const std::optional<ShownRules>& rules) {
@@ -86,6 +90,8 @@ Document StatusDocument(const Shown& shown) {
   if (shown.conflicts) {
     document["conflicts"] = ConflictDocuments(*shown.conflicts);
   }
+  document["requests"] = nullptr;
+  if (!shown.requests.empty()) document["requests"] = shown.requests;
   return document;
 }
 
@@ -179,6 +185,7 @@ Result<int> RunStatus(const Context& context, bool json) {
   shown.served.pid = reply.pid;
   if (place.daemon == DaemonState::kRunning) {
     shown.rules = TRY(ReadRules(client));
+    if (json) shown.requests = TRY(client.GetRequests());
   }
   // Whatever is wrong in the workspace, the rest is to be seen.
   if (auto found = client.FindConflicts()) {

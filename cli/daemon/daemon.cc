@@ -147,6 +147,11 @@ class Server {
       if (GetBool(request, "stop")) session_.Stop();
       return {};
     }
+    if (GetBytes(request, "request") == "requests") {
+      Frame reply;
+      reply.header["requests"] = session_.requests();
+      return sink(reply);
+    }
     if (LivePolicy::IsAsked(request)) return policy_.Handle(request, sink);
     if (RunWatch::IsAsked(request)) return runs_.Handle(request, sink, peer);
     if (Approvals::IsAsked(request)) {

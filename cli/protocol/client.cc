@@ -14,6 +14,16 @@ Result<StatusReply> Client::GetStatus() {
       .mountpoint = GetBytes(reply.header, "mountpoint")};
 }
 
+Result<std::map<std::string, uint64_t>> Client::GetRequests() {
+  const Frame reply = TRY(connection_->Call({{"request", "requests"}}));
+  std::map<std::string, uint64_t> requests;
+  for (const auto& [name, count] :
+       GetMember(reply.header, "requests").items()) {
+    if (count.is_number_unsigned()) requests[name] = count.get<uint64_t>();
+  }
+  return requests;
+}
+
 Result<std::vector<Conflict>> Client::FindConflicts() {
   const Frame reply = TRY(connection_->Call({{"request", "conflicts"}}));
   return ConflictsFromJson(reply.header, "conflicts");

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -93,6 +94,8 @@ class Client {
       : connection_(std::move(connection)) {}
 
   Result<StatusReply> GetStatus();
+  /// How many requests of each kind the kernel has sent to the mount.
+  Result<std::map<std::string, uint64_t>> GetRequests();
   /// The conflicts that a commit would find now. Checks everything that the
   /// transaction touched.
   Result<std::vector<Conflict>> FindConflicts();

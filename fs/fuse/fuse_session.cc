@@ -129,6 +129,10 @@ class MountedSession final : public FuseSession {
 
   [[nodiscard]] dev_t device() const override { return device_; }
 
+  [[nodiscard]] std::map<std::string, uint64_t> requests() const override {
+    return context_->wire.requests().Named();
+  }
+
   bool AwaitDisconnect(int timeout_ms) override {
     // Asked for nothing, it tells of nothing else.
     pollfd device{

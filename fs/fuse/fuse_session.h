@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,8 @@ class FuseSession {
   virtual Status Unmount(bool lazy) = 0;
   /// The st_dev of the mount.
   [[nodiscard]] virtual dev_t device() const = 0;
+  /// RequestCounts::Named of the mount.
+  [[nodiscard]] virtual std::map<std::string, uint64_t> requests() const = 0;
   /// Waits up to `timeout_ms` for the end of the connection; returns whether it
   /// has ended. After an unmount here, other mount namespaces may still have
   /// the mount.

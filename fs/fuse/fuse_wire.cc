@@ -73,6 +73,7 @@ ssize_t SendInit(int fd, const iovec* parts, uint64_t adds) {
 void FuseWire::OnRequest(ByteSpan message) {
   const auto header = PeekAt<fuse_in_header>(message, 0);
   if (!header) return;
+  requests_.Add(header->opcode);
   t_write_kills_privileges =
       header->opcode == FUSE_WRITE && KillsPrivileges(message);
   if (header->opcode != FUSE_INIT) return;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "fs/fuse/request_counts.h"
 #include "journal/support/bytes.h"
 
 namespace txfs {
@@ -25,11 +26,14 @@ class FuseWire {
   /// set-group-ID.
   [[nodiscard]] static bool WriteKillsPrivileges();
 
+  [[nodiscard]] const RequestCounts& requests() const { return requests_; }
+
  private:
   /// `unique` of the pending INIT request; 0: none, or it offered no such flag.
   std::atomic<uint64_t> init_{0};
   /// The flags for its reply, in order as in `flags` and `flags2`.
   std::atomic<uint64_t> adds_{0};
+  RequestCounts requests_;
 };
 
 }  // namespace txfs
