@@ -75,7 +75,8 @@ struct Candidate {
 bool IsNameOfValue(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.' ||
+           c == '[' || c == ']';
   });
 }
 
@@ -96,7 +97,10 @@ Candidate CandidateIn(std::string_view text) {
              IsNameOfValue(text.substr(0, equals))) {
     candidate.begin = equals + 1;
   }
-  if (text.substr(candidate.begin).starts_with('@')) ++candidate.begin;
+  // "@FILE", and "<FILE" in a form.
+  const std::string_view rest = text.substr(candidate.begin);
+  const bool is_form = candidate.begin > 0 && rest.starts_with('<');
+  if (rest.starts_with('@') || is_form) ++candidate.begin;
   if (text.substr(candidate.begin).starts_with("file://")) {
     candidate.begin += std::string_view("file://").size();
   }
@@ -210,6 +214,8 @@ std::optional<PathArgument> PathIn(const Word& word, std::string_view directory,
   const auto [begin, found] = CandidateIn(word.text);
   if (!found) return std::nullopt;
   std::string text = word.text.substr(begin);
+  // "file=@FILE;type=text/plain"
+  if (begin > 1) text = text.substr(0, text.find(";type="));
   if (IsElsewhere(text)) return std::nullopt;
   PathArgument argument{.path = text, .region = Region::kUnknown};
   if (text == "~" || text.starts_with("~/")) {
@@ -267,6 +273,68 @@ bool IsRemovedMode(std::string_view text) {
          text.find_first_not_of("rwxXst", 1) == std::string_view::npos;
 }
 
+/// Moves to the end what is written wherever it stands: `cp -t DIR FILE`, `dd
+/// of=FILE if=FILE`.
+void PutTargetLast(Command& command) {
+  const std::string_view name = BaseName(command.program.text);
+  constexpr auto kCopies =
+      std::to_array<std::string_view>({"cp", "mv", "install", "ln"});
+  const bool copies = std::ranges::find(kCopies, name) != kCopies.end();
+  const auto is_target = [&](const PathArgument& path) {
+    const std::string_view text = command.arguments[path.argument].text;
+    if (name == "dd") return text.starts_with("of=");
+    if (!copies) return false;
+    if (text.starts_with("--target-directory=")) return true;
+    if (path.argument == 0) return false;
+    const std::string_view before = command.arguments[path.argument - 1].text;
+    return before == "--target-directory" ||
+           (before.size() > 1 && before[0] == '-' && before[1] != '-' &&
+            before.ends_with('t'));
+  };
+  const auto target = std::ranges::find_if(command.paths, is_target);
+  if (target == command.paths.end()) return;
+  std::rotate(target, target + 1, command.paths.end());
+  PathArgument& last = command.paths.back();
+  // As an operand, although an option names it.
+  if (command.arguments[last.argument].text.starts_with('-')) {
+    last.argument = kNoArgument;
+  }
+}
+
+/// Whether it serves the directory in which it runs, unless it names another.
+bool ServesDirectory(const Command& command) {
+  constexpr auto kServers = std::to_array<std::string_view>(
+      {"http.server", "SimpleHTTPServer", "http-server", "serve", "httpd",
+       "live-server", "servor", "php", "ruby", "caddy"});
+  constexpr auto kOptions = std::to_array<std::string_view>(
+      {"-d", "--directory", "-t", "--docroot", "-h", "--root"});
+  const std::string_view name = BaseName(command.program.text);
+  if (std::ranges::find(kServers, name) == kServers.end()) return false;
+  return std::ranges::none_of(command.arguments, [&](const Word& word) {
+    const std::string_view text = word.text;
+    return std::ranges::find(kOptions, text.substr(0, text.find('='))) !=
+           kOptions.end();
+  });
+}
+
+/// The part of the argument at `i` that may be a path: behind "NAME@" where
+/// that means the content of a file.
+Word FileIn(const Command& command, size_t i) {
+  Word word = command.arguments[i];
+  const std::string_view name = BaseName(command.program.text);
+  constexpr auto kForms =
+      std::to_array<std::string_view>({"http", "https", "xh", "xhs", "curlie"});
+  const bool is_form = std::ranges::find(kForms, name) != kForms.end() &&
+                       !word.text.contains("://");
+  const bool is_data = name == "curl" && i > 0 &&
+                       command.arguments[i - 1].text == "--data-urlencode";
+  const size_t at = word.text.find('@');
+  if ((!is_form && !is_data) || at == std::string::npos) return word;
+  word.text.erase(0, at);
+  word.known_prefix -= std::min(at, word.known_prefix);
+  return word;
+}
+
 }  // namespace
 
 void FindPaths(Command& command, const Surroundings& surroundings) {
@@ -292,7 +360,7 @@ void FindPaths(Command& command, const Surroundings& surroundings) {
       operands_only = true;
       continue;
     }
-    auto path = PathIn(word, command.directory, surroundings);
+    auto path = PathIn(FileIn(command, i), command.directory, surroundings);
     if (!path && operands_only && !word.text.empty()) {
       path = PathIn({.text = "./" + word.text,
                      .known = word.known,
@@ -303,6 +371,13 @@ void FindPaths(Command& command, const Surroundings& surroundings) {
     if (!path) continue;
     path->argument = i;
     command.paths.push_back(*std::move(path));
+  }
+  PutTargetLast(command);
+  if (!command.directory.empty() && ServesDirectory(command)) {
+    command.paths.push_back(
+        {.path = command.directory,
+         .region = RegionOf(command.directory, surroundings),
+         .argument = kNoArgument});
   }
 }
 

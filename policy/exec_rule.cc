@@ -254,12 +254,45 @@ bool EndsVerbs(std::string_view text) {
 /// Nouns before a verb, and the verb: "gcloud beta compute instances delete".
 constexpr size_t kMaxVerbDepth = 6;
 
+/// Whether `condition` of SQL, without an "or", is one that all rows meet.
+bool IsTautology(std::string_view condition) {
+  std::string bare;
+  for (const char c : condition) {
+    if (!IsBlank(c) && c != '(' && c != ')') bare += c;
+  }
+  const std::string_view text = bare;
+  const size_t equals = text.find('=');
+  constexpr auto kTrue = std::to_array<std::string_view>(
+      {"true", "1", "notfalse", "not0", "''", "idisnotnull"});
+  return IsIn(kTrue, text) ||
+         (equals != std::string_view::npos && equals > 0 &&
+          text.substr(0, equals) == text.substr(equals + 1));
+}
+
+/// `statement` without a condition that all rows meet: `where true`, `where
+/// a = 2 or 1 = 1`.
+std::string WithoutTautology(std::string statement) {
+  std::string lower = statement;
+  std::ranges::transform(lower, lower.begin(), ToLower);
+  const size_t where = lower.rfind(" where ");
+  if (where == std::string::npos) return statement;
+  for (size_t at = where + 7; at < lower.size();) {
+    const size_t end = std::min(lower.find(" or ", at), lower.size());
+    if (IsTautology(std::string_view(lower).substr(at, end - at))) {
+      statement.resize(where);
+      break;
+    }
+    at = end + 4;
+  }
+  return statement;
+}
+
 /// The statements in `text`, without comments and literals.
 void AddStatements(std::string_view text,
                    std::vector<std::string>& statements) {
   std::string one;
   const auto flush = [&]() {
-    if (!one.empty()) statements.push_back(Squeezed(one));
+    if (!one.empty()) statements.push_back(WithoutTautology(Squeezed(one)));
     one.clear();
   };
   for (size_t i = 0; i < text.size(); ++i) {
@@ -326,6 +359,12 @@ class Arguments {
     const auto end = std::ranges::find_if(
         words_, [](const Word& w) { return w.text == "--"; });
     options_end_ = static_cast<size_t>(end - words_.begin());
+    // The directory of `git -C DIR`, which is no -C of its subcommands.
+    if (BaseName(command.program.text) != "git") return;
+    while (directories_end_ < words_.size() &&
+           words_[directories_end_].text == "-C") {
+      directories_end_ += 2;
+    }
   }
 
   [[nodiscard]] bool Has(const TextPattern& pattern, bool nocase,
@@ -338,8 +377,15 @@ class Arguments {
     for (size_t i = 0; i < words_.size(); ++i) {
       const std::string& text = words_[i].text;
       if (is_option && (i >= options_end_ || !text.starts_with('-'))) continue;
+      if (i < directories_end_ && wanted == "-C") continue;
       if (is_sure && !is_option && !IsSureOperand(pattern, i)) continue;
       if (pattern.Matches(text, nocase)) return true;
+      // "--option VALUE", of "--option=VALUE".
+      if (is_option && i + 1 < words_.size() && wanted.size() > text.size() &&
+          wanted[text.size()] == '=' && wanted.starts_with(text) &&
+          pattern.Matches(text + "=" + words_[i + 1].text, nocase)) {
+        return true;
+      }
       if (is_option && pattern.is_literal() &&
           IsThatOption(wanted, text, in_doubt)) {
         return true;
@@ -438,6 +484,7 @@ class Arguments {
 
   const std::vector<Word>& words_;
   size_t options_end_ = 0;
+  size_t directories_end_ = 0;
 };
 
 /// Whether a condition is one for a rule, or for an exception from it.
@@ -527,6 +574,7 @@ class Matcher {
     const std::string_view text = path.path;
     return std::ranges::any_of(
         patterns, [&](const ExecCondition::Path& pattern) {
+          if (pattern.text == "~") return path.region == Region::kRoot;
           if (!pattern.below_home) {
             return pattern.glob.Matches(text.starts_with('/') ? text.substr(1)
                                                               : text);
@@ -596,6 +644,9 @@ class Matcher {
                                          "--env-file",
                                          "--password-file",
                                          "--filter",
+                                         "-P",
+                                         "--directory-prefix",
+                                         "--output-dir",
                                          "-e",
                                          "--rsh",
                                          "--include",
@@ -610,6 +661,8 @@ class Matcher {
     const std::string_view name = BaseName(command_.program.text);
     // Its operands are a host and a command there.
     if (name == "ssh" || name == "rsh") return true;
+    const bool may_be_local = name == "rsync" || name == "scp" || name == "rcp";
+    if (may_be_local && !NamesOther()) return true;
     if (IsOption(text) && IsIn(kStay, text.substr(0, text.find('=')))) {
       return true;
     }
@@ -617,6 +670,7 @@ class Matcher {
     const std::string_view before = command_.arguments[path.argument - 1].text;
     // Flags of some that have a value with others.
     const bool is_flag =
+        SendsValueOf(before, name) ||
         (name == "rsync" && before.size() == 2 && before != "-e") ||
         ((before == "-O" || before == "-c") && name != "curl" &&
          name != "wget");
@@ -625,8 +679,23 @@ class Matcher {
                             (before.ends_with('o') || before.ends_with('E'));
     // -F of curl is a part of a form: "name=@file".
     const bool stays = (IsIn(kStay, before) && !is_flag) || is_cluster;
-    if (stays && !text.contains('@')) return true;
+    if (stays && !text.contains('@') && !text.contains("=<")) return true;
     return path.argument + 1 == command_.arguments.size() && Receives();
+  }
+
+  /// Whether the file that `option` names is a text or a list of requests.
+  [[nodiscard]] static bool SendsValueOf(std::string_view option,
+                                         std::string_view program) {
+    if (option == "-K" || option == "--config") return program == "curl";
+    if (option == "-i") return program == "wget" || program == "aria2c";
+    return option == "-F" && (program == "gh" || program == "glab");
+  }
+
+  /// Whether another machine is named, or may be.
+  [[nodiscard]] bool NamesOther() const {
+    return std::ranges::any_of(command_.arguments, [](const Word& word) {
+      return !word.known || word.text.contains(':');
+    });
   }
 
   /// Whether what it copies is on another machine.

@@ -116,6 +116,18 @@ std::vector<Token> Tokens(Language language, std::string_view code) {
       at += comment;
       continue;
     }
+    // Perl's <~/x/*>: glob("~/x/*").
+    if (language == Language::kPerl && rest.size() > 2 && c == '<' &&
+        (rest[1] == '/' || rest[1] == '~')) {
+      const size_t end = rest.find_first_of("> \n", 1);
+      if (end != std::string_view::npos && rest[end] == '>') {
+        tokens.push_back({Token::Kind::kName, "glob"});
+        tokens.push_back(
+            {Token::Kind::kString, std::string(rest.substr(1, end - 1))});
+        at += end + 1;
+        continue;
+      }
+    }
     if (language == Language::kPerl && (at == 0 || !IsNameByte(code[at - 1]))) {
       if (const size_t size = AddQuotedWords(rest, tokens); size != 0) {
         at += size;
@@ -327,9 +339,23 @@ class Traits {
       const std::string_view name = tokens[i].text;
       if (tokens[i].kind == Token::Kind::kString) {
         const std::string_view program = name.substr(0, name.find(' '));
-        fetches_ = fetches_ || IsOneOf(name, kFetch);
+        fetches_ = fetches_ || IsOneOf(name, kFetch) || program == "curl" ||
+                   program == "wget";
         decodes_ = decodes_ || name == "base64";
+        removes_ = removes_ || name == "unlink";
         connects_ = connects_ || name == "net";
+        const bool is_url = name.starts_with("http://") ||
+                            name.starts_with("https://") ||
+                            name.starts_with("ftp://");
+        names_url_ = names_url_ || is_url;
+        // The function whose argument it is.
+        const size_t before = i > 0 && tokens[i - 1].text.size() == 1 ? 2 : 1;
+        const std::string_view function =
+            i < before ? "" : std::string_view(tokens[i - before].text);
+        includes_ = includes_ || (is_url && IsOneOf(function, kInclude));
+        if (IsOneOf(function, kFind)) {
+          found_.push_back(KnownWord(tokens[i].text));
+        }
         names_shell_ = names_shell_ || policy::BaseName(program) == "sh" ||
                        policy::BaseName(program) == "bash";
       }
@@ -342,12 +368,18 @@ class Traits {
       connects_ = connects_ || IsOneOf(name, kConnect);
       starts_ = starts_ || IsOneOf(name, kStart);
       reads_ = reads_ || IsOneOf(name, kRead);
+      removes_ =
+          removes_ || IsOneOf(name, kRemoveFile) || IsOneOf(name, kRemoveAll);
       evaluates_ = evaluates_ || (!is_method && Evaluates(name));
     }
   }
   void AddTo(std::vector<CodeEffect>& effects,
              std::span<const Token> tokens) const {
-    if (fetches_ && evaluates_) effects.push_back({Kind::kRunDownload, {}});
+    const bool fetches = fetches_ || (reads_ && names_url_);
+    if ((fetches && evaluates_) || includes_) {
+      effects.push_back({Kind::kRunDownload, {}});
+    }
+    if (removes_ && !found_.empty()) effects.push_back({Kind::kRemove, found_});
     if (decodes_ && evaluates_) effects.push_back({Kind::kRunDecoded, {}});
     if (connects_ && (duplicates_ || (starts_ && names_shell_)))
       effects.push_back({Kind::kShellForPeer, {}});
@@ -367,6 +399,14 @@ class Traits {
       {"urlopen", "requests", "urllib", "urllib2", "httpx", "fetch", "axios",
        "https", "http", "LWP", "open_uri", "URI", "HTTP", "curl_exec",
        "HTTPSConnection", "HTTPConnection", "aiohttp", "getstore"});
+  /// Those that load the program at a URL.
+  static constexpr auto kInclude = std::to_array<std::string_view>(
+      {"include", "include_once", "require", "require_once", "import",
+       "importScripts", "from"});
+  /// Those that list the files of a pattern or of a directory.
+  static constexpr auto kFind = std::to_array<std::string_view>(
+      {"glob", "iglob", "rglob", "Dir", "children", "scandir", "listdir",
+       "readdir", "readdirSync", "globSync"});
   static constexpr auto kDecode = std::to_array<std::string_view>(
       {"b64decode", "b32decode", "decode_base64", "base64_decode", "unhexlify",
        "fromhex", "atob", "decode64", "gzinflate", "str_rot13", "gzuncompress",
@@ -404,6 +444,10 @@ class Traits {
   bool names_shell_ = false;
   bool reads_ = false;
   bool evaluates_ = false;
+  bool includes_ = false;
+  bool removes_ = false;
+  bool names_url_ = false;
+  std::vector<Word> found_;
 };
 
 /// awk: `"CMD" | getline`, `print "TEXT" | "sh"`.

@@ -34,6 +34,12 @@ struct CodeSource {
 [[nodiscard]] CodeSource SourceOfCode(Language language,
                                       const std::vector<policy::Word>& words);
 
+/// The commands that sed runs: of `e`, and of the flag e of a substitution.
+/// `words`: sed and its arguments; `input`: its standard input, if it is known.
+[[nodiscard]] std::vector<policy::Word> CommandsOfSed(
+    const std::vector<policy::Word>& words,
+    const std::optional<std::string>& input);
+
 /// What a call in a program does.
 struct CodeEffect {
   enum class Kind : uint8_t {

@@ -25,7 +25,8 @@ struct Runner {
 };
 constexpr std::string_view kRunnerValues =
     " python with from name prefix extra group env-file env config project "
-    "package spec app project-id path dir filter workspace context cwd -C ";
+    "package spec app project-id path dir filter workspace context cwd using "
+    "-C ";
 constexpr auto kRunners = std::to_array<Runner>({
     {.program = "npx", .short_values = "p", .packages = true},
     {.program = "pnpx", .short_values = "p", .packages = true},
@@ -66,6 +67,12 @@ constexpr auto kRunners = std::to_array<Runner>({
     {.program = "mise", .subcommand = "exec"},
     {.program = "mise", .subcommand = "x"},
     {.program = "rtx", .subcommand = "exec"},
+    {.program = "rtx", .subcommand = "x"},
+    {.program = "nvm", .subcommand = "exec"},
+    {.program = "nvm", .subcommand = "run"},
+    {.program = "n", .subcommand = "exec", .operands = 1},
+    {.program = "dagger", .subcommand = "run"},
+    {.program = "zellij", .subcommand = "run", .short_values = "dnxy"},
     {.program = "asdf", .subcommand = "exec"},
     {.program = "rbenv", .subcommand = "exec"},
     {.program = "pyenv", .subcommand = "exec"},
@@ -150,6 +157,9 @@ struct TextRunner {
 constexpr auto kTextRunners = std::to_array<TextRunner>({
     {.program = "npx", .letter = 'c', .name = "call"},
     {.program = "npm", .subcommand = "exec", .letter = 'c', .name = "call"},
+    {.program = "mise", .subcommand = "exec", .letter = 'c', .name = "command"},
+    {.program = "mise", .subcommand = "x", .letter = 'c', .name = "command"},
+    {.program = "pueue", .subcommand = "add", .short_values = "wgdalo"},
     {.program = "nix-shell", .name = "run"},
     {.program = "nix-shell", .name = "command"},
     {.program = "cached-nix-shell", .name = "run"},
@@ -224,6 +234,9 @@ std::string_view ProgramOfPackage(std::string_view package) {
       {"@angular/cli", "ng"},
       {"@google-cloud/cli", "gcloud"},
       {"http-server", "http.server"},
+      {"awscli", "aws"},
+      {"awscli2", "aws"},
+      {"google-cloud-sdk", "gcloud"},
   });
   for (const Named& known : kNames) {
     if (known.package == package) return known.program;
@@ -238,6 +251,12 @@ Word ProgramIn(Word word) {
   if (text.starts_with("npm:")) text.remove_prefix(4);
   const size_t version = text.find_first_of("@=[", 1);
   return KnownWord(std::string(ProgramOfPackage(text.substr(0, version))));
+}
+
+bool IsVersion(std::string_view text) {
+  if (text.starts_with('v')) text.remove_prefix(1);
+  return text.starts_with("lts/") || text == "node" || text == "stable" ||
+         (!text.empty() && text[0] >= '0' && text[0] <= '9');
 }
 
 std::vector<Unwrapped> OfTool(const Runner& runner, WordSpan words) {
@@ -257,6 +276,9 @@ std::vector<Unwrapped> OfTool(const Runner& runner, WordSpan words) {
                ? behind
                : rest.subspan(std::min(runner.operands, rest.size()));
     rest = BehindOptions(rest, "", "");
+  } else if (runner.program == "nvm" && !rest.empty() &&
+             IsVersion(rest[0].text)) {
+    rest = rest.subspan(1);
   } else if (!is_behind_dashes && !runner.packages && !rest.empty() &&
              rest[0].text.contains('@')) {
     // `mise exec node@20 -- npm publish`
@@ -278,6 +300,9 @@ std::vector<Unwrapped> OfText(const TextRunner& runner, WordSpan words) {
   }
   std::vector<Unwrapped> commands;
   if (runner.is_option()) {
+    // Behind "--", options are those of a command.
+    const auto dashes = std::ranges::find(rest, "--", &Word::text);
+    rest = rest.first(static_cast<size_t>(dashes - rest.begin()));
     for (const Word& text : ValuesOf(rest, runner.letter, runner.name)) {
       commands.push_back(
           {.as = As::kText, .words = {text}, .remote = runner.remote});
@@ -589,8 +614,21 @@ std::vector<Unwrapped> OfModule(WordSpan words, std::string_view name) {
   return {};
 }
 
-/// With `nix develop -c CMD`, all of the rest.
+/// With `nix develop -c CMD`, all of the rest; `nix run PACKAGES#NAME -- ...`.
 std::vector<Unwrapped> OfNix(WordSpan words) {
+  const WordSpan run = BehindOptions(
+      BehindSubcommand(words.subspan(1), "run", "", " option "), "", "");
+  if (!run.empty()) {
+    const std::string& package = run[0].text;
+    const size_t name = package.find_last_of("#.");
+    if (name == std::string::npos) return {};
+    Unwrapped inner{.words = {KnownWord(std::string(ProgramOfPackage(
+                        std::string_view(package).substr(name + 1))))}};
+    WordSpan rest = run.subspan(1);
+    if (!rest.empty() && rest[0].text == "--") rest = rest.subspan(1);
+    inner.words.insert(inner.words.end(), rest.begin(), rest.end());
+    return {inner};
+  }
   for (size_t i = 1; i + 1 < words.size(); ++i) {
     const std::string_view text = words[i].text;
     if (text == "-c" || text == "--command") {
@@ -625,6 +663,31 @@ std::vector<Unwrapped> OfCmake(WordSpan words) {
   return {inner};
 }
 
+/// Behind the word `verb`, the words of `program`.
+std::vector<Unwrapped> AsProgram(WordSpan words, std::string_view verb,
+                                 std::string program) {
+  WordSpan rest = BehindSubcommand(words.subspan(1), verb, "p", " profile ");
+  if (rest.empty()) return {};
+  if (rest[0].text == "--") rest = rest.subspan(1);
+  Unwrapped inner{.words = {KnownWord(std::move(program))}};
+  inner.words.insert(inner.words.end(), rest.begin(), rest.end());
+  return {inner};
+}
+
+/// start-stop-daemon --exec PROGRAM -- ARGUMENTS
+std::vector<Unwrapped> OfDaemon(WordSpan words) {
+  const WordSpan arguments = BehindDashes(words);
+  for (const auto& [letter, name] :
+       {std::pair('a', "startas"), std::pair('x', "exec")}) {
+    std::vector<Word> programs = ValuesOf(words, letter, name);
+    if (programs.empty()) continue;
+    Unwrapped inner{.words = {std::move(programs[0])}};
+    inner.words.insert(inner.words.end(), arguments.begin(), arguments.end());
+    return {inner};
+  }
+  return {};
+}
+
 std::vector<Unwrapped> CommandsOfTool(const std::vector<Word>& all) {
   const WordSpan words = all;
   std::string_view name = BaseName(words[0].text);
@@ -638,6 +701,21 @@ std::vector<Unwrapped> CommandsOfTool(const std::vector<Word>& all) {
     return {inner};
   }
   if (name == "cmake") return OfCmake(words);
+  if (name == "start-stop-daemon") return OfDaemon(words);
+  if (name == "gio") {
+    auto trashed = AsProgram(words, "trash", "trash");
+    return !trashed.empty() ? trashed : AsProgram(words, "remove", "rm");
+  }
+  if (name == "minikube" || name == "microk8s" || name == "k3s" ||
+      name == "k0s") {
+    auto inner = AsProgram(words, "kubectl", "kubectl");
+    if (!inner.empty()) return inner;
+  }
+  if (name == "rvm") {
+    const auto verb = std::ranges::find(words, "do", &Word::text);
+    if (words.end() - verb < 2) return {};
+    return {Unwrapped{.words = {verb + 1, words.end()}}};
+  }
   if (name == "tmux" || name == "screen") return OfTerminal(words, name);
   if (name == "hyperfine" || name == "concurrently") return OfOperands(words);
   if (name == "ansible") return OfAnsible(words);

@@ -40,6 +40,13 @@ void Append(Items& items, const Items& more) {
   items.insert(items.end(), more.begin(), more.end());
 }
 
+/// Whether the command `source` has no output, so that `> FILE` empties it.
+bool WritesNothing(std::string_view source) {
+  constexpr auto kCommands = std::to_array<std::string_view>(
+      {":", "true", "cat /dev/null", "echo -n", "printf ''"});
+  return std::ranges::find(kCommands, source) != kCommands.end();
+}
+
 }  // namespace
 
 void Flow::Add(const Flow& other) {
@@ -157,7 +164,7 @@ Flow Walker::Statement(const Json& statement, const Flow& in) {
   if (IsTooMuch()) return {};
   const bool beside = std::exchange(
       frame_.beside, frame_.beside || GetBool(statement, "Background"));
-  const auto [input, writes, reads] = Redirect(statement, in);
+  const auto [input, writes, reads, emptied] = Redirect(statement, in);
   Flow out{.literal = ""};
   if (const Json* command = Member(statement, "Cmd")) {
     if (reads && SourceOf(*command) == "exec") state_.input = input;
@@ -167,6 +174,10 @@ Flow Walker::Statement(const Json& statement, const Flow& in) {
     out = input;
   }
   AddWrites(writes, out);
+  const Json* const writer = Member(statement, "Cmd");
+  if (writer == nullptr || WritesNothing(SourceOf(*writer))) {
+    for (const policy::Word& file : emptied) AddEmptied(file);
+  }
   frame_.beside = beside;
   return out;
 }
@@ -195,6 +206,11 @@ Flow Walker::RunCommand(const Json& command, const Flow& in) {
   }
   if (type == "DeclClause") {
     Declare(command);
+    const std::string source = SourceOf(command);
+    // `export -p` prints the variables.
+    if (source.contains(" -p") && !source.contains('=')) {
+      return {.feeders = {source}};
+    }
     return {.literal = ""};
   }
   Search(command, in, 0);
@@ -528,6 +544,8 @@ Flow Walker::FileInput(const policy::Word& file, const Flow& used) {
   if (auto path = policy::PathIn(file, state_.directory, Here())) {
     path->argument = policy::kNoArgument;
     if (const Flow* known = WrittenTo(path->path)) flow = *known;
+    const auto held = contents_.find(path->path);
+    if (held != contents_.end()) Append(flow.reads, held->second.reads);
     flow.is_file = path->path != "/dev/null";
     flow.reads.push_back(*std::move(path));
   }
@@ -547,7 +565,8 @@ Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
       in.literal || in.is_file || !in.feeders.empty() || !in.reads.empty();
   Redirected result{.in = !has_input && state_.input ? *state_.input : in,
                     .writes = {},
-                    .reads = false};
+                    .reads = false,
+                    .emptied = {}};
   for (const Json& redirect : GetMember(statement, "Redirs")) {
     const std::string_view op = OperatorAt(redirect, "OpPos");
     const Json* word = Member(redirect, "Word");
@@ -603,6 +622,7 @@ Walker::Redirected Walker::Redirect(const Json& statement, const Flow& in) {
       continue;
     }
     result.writes.push_back(file);
+    if (op == ">" || op == ">|" || op == "&>") result.emptied.push_back(file);
   }
   return result;
 }

@@ -125,7 +125,8 @@ class Walker {
   struct Redirected {
     Flow in;
     std::vector<policy::Word> writes;
-    bool reads = false;  ///< from a file or a text
+    bool reads = false;                 ///< from a file or a text
+    std::vector<policy::Word> emptied;  ///< of `writes`, those with > before
   };
   Redirected Redirect(const Json& statement, const Flow& in);
   Flow HereDocument(const Json& redirect);
@@ -158,7 +159,8 @@ class Walker {
                    const Flow& in);
   bool RunBuiltin(std::string_view name, const Words& words, const Flow& in,
                   Flow& out);
-  void RunInner(const Unwrapped& inner, const Words& words, const Flow& in,
+  /// What the command in the arguments of a wrapper writes.
+  Flow RunInner(const Unwrapped& inner, const Words& words, const Flow& in,
                 const Flow& used, const std::vector<std::string>& environment);
   /// Adds what a wrapper adds to the words of `inner`.
   [[nodiscard]] Words WithAdded(const Unwrapped& inner, const Flow& in) const;
@@ -173,6 +175,15 @@ class Walker {
   void ChangeDirectory(const Words& words);
   /// `read` and `mapfile`.
   void ReadVariables(std::string_view name, const Words& words, const Flow& in);
+  /// Adds to `command` what is in the files that it names, as far as the text
+  /// put it there.
+  void AddContents(policy::Command& command) const;
+  void KeepContents(const Words& words, const policy::Command& command);
+  /// Of a program that an option has it read from a file, such as `make -f`,
+  /// what the text wrote there.
+  void RunProgramFile(const Words& words, size_t part);
+  /// Of a file outside that is emptied, adds that part.
+  void AddEmptied(const policy::Word& file);
   /// Files that options name, and downloads.
   void AddOutputs(const Words& words);
   /// The commands of a client of FTP in `text`, one a line.
@@ -192,6 +203,8 @@ class Walker {
 
   const policy::Surroundings surroundings_;
   State state_;
+  /// Files with what was copied or packed into them: where that is from.
+  std::map<std::string, Flow> contents_;
   Frame frame_;
   ShellReading reading_;
   std::set<std::string> noted_;
@@ -209,6 +222,9 @@ class Walker {
   std::chrono::steady_clock::time_point deadline_;
 };
 
+/// Whether `words` have a client or an interpreter take its commands from the
+/// standard input. Not those of shells and of the languages in code.h.
+[[nodiscard]] bool ReadsProgram(const std::vector<policy::Word>& words);
 /// Whether nodes of this type have arithmetic expressions.
 [[nodiscard]] bool IsArithmetic(std::string_view type);
 /// A name below `root`, which is not known.

@@ -39,15 +39,6 @@ void AppendTo(Items& items, const Items& more) {
   items.insert(items.end(), more.begin(), more.end());
 }
 
-/// The command in a program of sed that runs one: `1e CMD`.
-std::optional<std::string> CommandOfSed(std::string_view program) {
-  const size_t at = program.find_first_not_of("0123456789$, ");
-  const std::string_view rest =
-      at == std::string_view::npos ? "" : program.substr(at);
-  if (!rest.starts_with("e ")) return std::nullopt;
-  return std::string(rest.substr(2));
-}
-
 /// The last operand of a copy, and what is copied.
 bool Copies(std::string_view name) {
   return name == "cp" || name == "mv" || name == "install" || name == "ln";
@@ -90,6 +81,7 @@ policy::Command Walker::MakeCommand(const Words& words,
   command.reads = in.reads;
   AppendTo(command.reads, used.reads);
   policy::FindPaths(command, Here());
+  AddContents(command);
   return command;
 }
 
@@ -108,6 +100,13 @@ Flow Walker::Call(const Json& call, const Flow& in) {
       });
     }
     used.Add(one);
+    const bool names_program = words.empty() && !fields.empty();
+    if (names_program && !fields[0].known && !one.feeders.empty()) {
+      // $(COMMAND), or a variable with its output.
+      policy::Command run = MakeCommand({KnownWord("eval")}, {}, {}, one);
+      run.script = Script::kInput;
+      AddPart(std::move(run));
+    }
     for (const Word& field : fields) {
       if (words.size() < kMaxWords) words.push_back(field);
     }
@@ -183,6 +182,11 @@ Flow Walker::Run(const Words& words,
     path.argument = policy::kNoArgument;
     out.reads.push_back(std::move(path));
   }
+  for (policy::PathArgument held : command.reads) {
+    if (held.argument == policy::kNoArgument) continue;
+    held.argument = policy::kNoArgument;
+    out.reads.push_back(std::move(held));
+  }
   if (out.feeders.size() < kMaxFeeders) out.feeders.push_back(LineOf(words));
   const auto as_script =
       state_.written.find(policy::NormalPath(state_.directory, words[0].text));
@@ -201,6 +205,7 @@ Flow Walker::Run(const Words& words,
     return out;
   }
   AddOutputs(words);
+  KeepContents(words, reading_.parts[part].command);
   if (Copies(name) && reading_.parts[part].command.paths.size() == 2) {
     const auto& paths = reading_.parts[part].command.paths;
     if (const auto from = state_.written.find(paths[0].path);
@@ -208,6 +213,7 @@ Flow Walker::Run(const Words& words,
       const Flow content = from->second;
       state_.written[paths[1].path] = content;
     }
+    if (paths[0].path == "/dev/null") AddEmptied(words.back());
   }
   if (name == "tee") {
     for (const auto& path : reading_.parts[part].command.paths) {
@@ -223,16 +229,20 @@ Flow Walker::Run(const Words& words,
   reading_.parts[part].is_wrapper =
       !inner.empty() && !acts && !inner.front().acts;
   for (const Unwrapped& one : inner) {
-    RunInner(one, words, in, used, environment);
+    const Flow inside = RunInner(one, words, in, used, environment);
+    for (const std::string& feeder : inside.feeders) {
+      const bool is_new =
+          out.feeders.size() < kMaxFeeders &&
+          std::ranges::find(out.feeders, feeder) == out.feeders.end();
+      if (is_new) out.feeders.push_back(feeder);
+    }
   }
   if (inner.empty() && IsShell(name) && !OnlyParses(words)) {
     RunInput(words, in, used);
   }
   if (name == "sed" || name == "gsed") {
-    for (const Word& word : words) {
-      if (const auto text = CommandOfSed(word.text)) {
-        RunText(KnownWord(*text), {}, {}, name);
-      }
+    for (const Word& text : CommandsOfSed(words, in.literal)) {
+      RunText(text, {}, {}, name);
     }
   }
   if (name == "make" || name == "gmake") {
@@ -254,6 +264,11 @@ Flow Walker::Run(const Words& words,
   if (const auto language = LanguageOf(name)) {
     RunCode(*language, words, in, used);
   }
+  if (!in.literal && !in.feeders.empty() && ReadsProgram(words)) {
+    reading_.parts[part].command.script = Script::kInput;
+    Note("the commands on the standard input of " + name + " are not known");
+  }
+  RunProgramFile(words, part);
   const bool filters =
       std::ranges::find(kFilters, name) != kFilters.end() && !in.roots.empty();
   if (filters) out.roots = in.roots;
@@ -601,11 +616,12 @@ Walker::Words Walker::WithAdded(const Unwrapped& inner, const Flow& in) const {
   return words;
 }
 
-void Walker::RunInner(const Unwrapped& inner, const Words& words,
+Flow Walker::RunInner(const Unwrapped& inner, const Words& words,
                       const Flow& in, const Flow& used,
                       const std::vector<std::string>& environment) {
   const Level deeper(depth_);
-  if (IsTooMuch()) return;
+  if (IsTooMuch()) return {};
+  Flow out;
   const Frame outer = frame_;
   const std::string directory = state_.directory;
   frame_.via.emplace_back(BaseName(words[0].text));
@@ -636,7 +652,7 @@ void Walker::RunInner(const Unwrapped& inner, const Words& words,
       std::vector<std::string> all = environment;
       AppendTo(all, inner.environment);
       const State before = state_;
-      Run(whole, all, flow, used);
+      out = Run(whole, all, flow, used);
       // Another process does not change this shell.
       const bool same_shell =
           words[0].text == "command" || words[0].text == "builtin";
@@ -652,6 +668,7 @@ void Walker::RunInner(const Unwrapped& inner, const Words& words,
                          ? state_.directory
                          : directory;
   frame_ = outer;
+  return out;
 }
 
 void Walker::RunText(const Word& text, const Flow& in, const Flow& used,
@@ -720,6 +737,16 @@ void Walker::RunInput(const Words& words, const Flow& in, const Flow& used) {
 
 void Walker::RunCode(Language language, const Words& words, const Flow& in,
                      const Flow& used) {
+  const std::string_view name = BaseName(words[0].text);
+  const bool is_run = (name == "deno" || name == "bun") && words.size() > 1 &&
+                      words[1].text == "run";
+  if (is_run) {
+    Words rest = words;
+    rest.erase(rest.begin() + 1);
+    // Without a file it runs a task, or prints the tasks.
+    if (rest.size() > 1) RunCode(language, rest, in, used);
+    return;
+  }
   const CodeSource source = SourceOfCode(language, words);
   const size_t part = reading_.parts.size() - 1;
   policy::Command& command = reading_.parts[part].command;

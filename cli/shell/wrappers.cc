@@ -83,6 +83,21 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
     {.name = "fakeroot", .short_values = "lsib"},
     {.name = "proot", .short_values = "rbqwvR"},
     {.name = "firejail"},
+    {.name = "runcon",
+     .short_values = "turl",
+     .long_values = " type user role range "},
+    {.name = "aa-exec",
+     .short_values = "pn",
+     .long_values = " profile namespace "},
+    {.name = "s6-setuidgid", .operands = 1},
+    {.name = "with-contenv"},
+    {.name = "chruby-exec", .operands = 1},
+    // Queues of tasks, and terminals that stay.
+    {.name = "tsp", .short_values = "LSDN"},
+    {.name = "ts", .short_values = "LSDN"},
+    {.name = "nq"},
+    {.name = "dtach", .short_values = "acnANpeEr"},
+    {.name = "abduco", .short_values = "acnANe"},
     {.name = "corepack"},
     {.name = "torsocks"},
     {.name = "proxychains"},
@@ -492,6 +507,18 @@ std::vector<Unwrapped> Unwrap(const std::vector<Word>& all) {
   constexpr auto kSsh = std::to_array<std::string_view>(
       {"ssh", "autossh", "rsh", "plink", "dbclient", "remsh"});
   if (std::ranges::find(kSsh, name) != kSsh.end()) return OfSsh(words);
+  if (name == "capsh") {
+    // Behind "--", the arguments of bash.
+    WordSpan rest = words;
+    while (!rest.empty() && rest[0].text != "--" && rest[0].text != "==") {
+      rest = rest.subspan(1);
+    }
+    if (rest.empty()) return {};
+    std::vector<Word> bash = Copy(rest);
+    bash[0] = policy::KnownWord("bash");
+    return {Unwrapped{.words = std::move(bash)}};
+  }
+  if (name == "newgrp") return {Unwrapped{.as = Unwrapped::As::kInput}};
   if (name == "su" || name == "script" || name == "runuser" || name == "sg") {
     return OfCommandOption(words, name);
   }

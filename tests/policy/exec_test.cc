@@ -129,11 +129,62 @@ TEST(ExecTest, AnOptionMatchesHoweverItIsWritten) {
   EXPECT_TRUE(RuleMatches(value, "p --prun=now"));
   EXPECT_FALSE(RuleMatches(value, "p --prun=1.day"));
   EXPECT_FALSE(RuleMatches(value, "p --prun"));
+  EXPECT_TRUE(RuleMatches(value, "p --prune now"));
+  EXPECT_FALSE(RuleMatches(value, "p --prune 1.day now"));
+  EXPECT_FALSE(RuleMatches(value, "p -- --prune now"));
+  EXPECT_FALSE(RuleMatches("program = \"p\"\nunless = { any_arg = \"-h=x\" }",
+                           "p -h x"));
   EXPECT_FALSE(RuleMatches(
       "program = \"p\"\nunless = { any_arg = \"--dry-run\" }", "p --dry-run"));
   EXPECT_TRUE(RuleMatches(
       "program = \"p\"\nunless = { any_arg = \"--dry-run\" }", "p --dry"))
       << "an abbreviation is no exception";
+}
+
+TEST(ExecTest, TheDirectoryOfGitIsNoOptionOfASubcommand) {
+  const std::string rule = "program = \"git\"\nany_arg = \"-C\"";
+  EXPECT_FALSE(RuleMatches(rule, "git -C a -C b switch c"));
+  EXPECT_TRUE(RuleMatches(rule, "git -C a switch -C c"));
+}
+
+TEST(ExecTest, TheTargetOfACopyIsTheLastPath) {
+  const std::string rule =
+      "program = [\"cp\", \"dd\"]\noperand = \"last\"\npath = \"~/t/**\"";
+  for (const char* command : {"cp a ~/t/b", "cp -t ~/t/b a", "cp -vt ~/t/b a",
+                              "cp --target-directory=/home/user/t/b a",
+                              "dd of=/home/user/t/b if=a"}) {
+    EXPECT_TRUE(RuleMatches(rule, command)) << command;
+  }
+  for (const char* command :
+       {"cp ~/t/b a", "cp -t a ~/t/b", "dd of=a if=/home/user/t/b"}) {
+    EXPECT_FALSE(RuleMatches(rule, command)) << command;
+  }
+}
+
+TEST(ExecTest, ACommandMaySendAWholeHome) {
+  const std::string rule = "program = \"rsync\"\nreads = \"~\"";
+  EXPECT_TRUE(RuleMatches(rule, "rsync -a ~ h:"));
+  EXPECT_TRUE(RuleMatches(rule, "rsync -a / h:"));
+  EXPECT_FALSE(RuleMatches(rule, "rsync -a ~/a h:"));
+  EXPECT_FALSE(RuleMatches(rule, "rsync -a h:a ~"));
+  EXPECT_FALSE(RuleMatches(rule, "rsync -a ~ /mnt/a"));
+}
+
+TEST(ExecTest, AConditionThatAllRowsMeetIsNone) {
+  const std::string rule =
+      "program = \"p\"\nsql = \"delete from *\"\nnocase = true\n"
+      "unless = { sql = \"* where *\" }";
+  for (const char* command :
+       {"p 'delete from a where true'", "p 'DELETE FROM a WHERE 1 = 1'",
+        "p 'delete from a where 1=1 or b=2'",
+        "p 'delete from a where b=2 or 1=1'", "p 'delete from a where (1)'"}) {
+    EXPECT_TRUE(RuleMatches(rule, command)) << command;
+  }
+  for (const char* command :
+       {"p 'delete from a where b = 1'", "p 'delete from a where true_ = 1'",
+        "p 'delete from a where b = 1 or c = 2'"}) {
+    EXPECT_FALSE(RuleMatches(rule, command)) << command;
+  }
 }
 
 TEST(ExecTest, ASubcommandIsFoundBehindOptionsAndTheirValues) {
