@@ -94,23 +94,6 @@ std::optional<Names> NamesIn(const policy::Word& word,
   return names;
 }
 
-/// Whether the first program `name` in PATH is one that no agent has put there.
-bool IsInstalled(const std::string& name,
-                 const policy::Surroundings& surroundings) {
-  const char* variable = std::getenv("PATH");
-  if (variable == nullptr) return true;
-  for (const auto part : std::views::split(std::string_view(variable), ':')) {
-    const std::string directory(std::string_view(part.begin(), part.end()));
-    // The one in which the shell is.
-    if (!directory.starts_with('/')) return false;
-    const std::string path = JoinPath(directory, name);
-    if (::access(path.c_str(), X_OK) != 0) continue;
-    const Region region = policy::RegionOf(path, surroundings);
-    return region != Region::kWorkspace && region != Region::kTemporary;
-  }
-  return true;
-}
-
 /// Whether a variable of the environment leads `use` elsewhere.
 bool IsLedElsewhere(const PlainUse& use,
                     const policy::Surroundings& surroundings) {
@@ -136,6 +119,7 @@ class Inspector {
     const bool in_mount = start.confinement == policy::Confinement::kMount;
     if (!in_mount || !site.mount()) return;
     const std::string& root = site.mount()->mountpoint;
+    base_ = site.mount()->source;
     const auto table = ReadMountTable();
     const auto st = StatusOf(root);
     // What is done to all below a directory would reach a mount there.
@@ -150,33 +134,48 @@ class Inspector {
   Result<bool> Allows(const PlainPart& part) {
     const PlainUse& use = part.use;
     if (part.directory.empty() || (use.changes && root_.empty())) return false;
-    if (!use.searched.empty() && !IsInstalled(use.searched, around_)) {
-      return false;
-    }
+    if (!use.searched.empty() && !IsInstalled(use)) return false;
     if (IsLedElsewhere(use, around_)) return false;
     directory_ = TRY(RealPath("/", part.directory));
     if (!IsDirectoryNow(directory_) || !IsOpen(directory_)) return false;
-    // Paths lead elsewhere, perhaps.
-    if (has_links_ && !use.is_git && !use.files.empty()) return false;
-    // What git has just made may be a repository to it, but not beside a .git.
-    const bool is_root = IsDirectoryNow(JoinPath(directory_, ".git"));
-    if (has_links_ && use.is_git && !is_root) return false;
+    // Paths lead elsewhere, perhaps, also to another repository.
+    if (has_moved_ && (use.is_git || !use.files.empty())) return false;
     for (const PlainUse::File& file : use.files) {
       if (!TRY(AllowsFile(file, use))) return false;
     }
     if (use.is_git &&
         !IsOwnRepository(directory_, {.writes_index = use.writes_index,
-                                      .index_changes = has_index_changes_})) {
+                                      .index_changes = has_added_})) {
       return false;
     }
     if (use.is_git && use.changes && !IsInMount(directory_)) return false;
-    has_index_changes_ = has_index_changes_ || use.indexes;
+    has_added_ = has_added_ || (use.is_git && use.changes);
     has_changes_ = has_changes_ || use.changes;
-    has_links_ = has_links_ || use.links;
     return true;
   }
 
  private:
+  /// Whether the first program of this name in PATH is one that no agent has
+  /// put there. git starts others.
+  [[nodiscard]] bool IsInstalled(const PlainUse& use) const {
+    const char* variable = std::getenv("PATH");
+    if (variable == nullptr) return true;
+    for (const auto part : std::views::split(std::string_view(variable), ':')) {
+      const std::string directory(std::string_view(part.begin(), part.end()));
+      // The one in which the shell is.
+      if (!directory.starts_with('/')) return false;
+      const Region region = policy::RegionOf(directory, around_);
+      const bool is_own = region == Region::kWorkspace ||
+                          region == Region::kTemporary ||
+                          (!base_.empty() && IsWithin(directory, base_));
+      const bool is_there =
+          ::access(JoinPath(directory, use.searched).c_str(), X_OK) == 0;
+      if (is_own && (is_there || use.is_git)) return false;
+      if (is_there && !use.is_git) return true;
+    }
+    return true;
+  }
+
   /// Whether reading `path`, which has no links in it, needs no question.
   [[nodiscard]] bool IsOpen(const std::string& path) const {
     if (IsSecretPath(path)) return false;
@@ -222,17 +221,24 @@ class Inspector {
       proposal.new_path = RelativeTo(new_path, root_).value_or("");
       if (proposal.new_path.empty()) return false;
     }
-    // To git, a directory with this file may be a repository.
-    const std::string& made = new_path.empty() ? path : new_path;
-    if (proposal.path.empty() || policy::BaseName(made) == "HEAD") return false;
+    if (proposal.path.empty() || IsOfGit(proposal.path) ||
+        IsOfGit(proposal.new_path)) {
+      return false;
+    }
     const RuleVerdict verdict = TRY(site_.JudgeOperation(proposal));
     return verdict.action <= policy::Action::kAudit;
   }
 
   Result<bool> AllowsFile(const PlainUse::File& file, const PlainUse& use) {
     if (file.how == How::kEnter) {
-      // Where it fails, what follows runs elsewhere.
+      // Where it fails, what follows runs elsewhere: plain text goes on only
+      // if it does not.
       if (!IsOpen(policy::NormalPath(directory_, file.file.text))) return false;
+      const std::string entered = MakeAbsolute(directory_, file.file.text);
+      // "nope/.." is no directory to the kernel.
+      if (!IsDirectoryNow(entered) || ::access(entered.c_str(), X_OK) != 0) {
+        return false;
+      }
       directory_ = TRY(RealPath(directory_, file.file.text));
       return !has_changes_ && IsDirectoryNow(directory_) && IsOpen(directory_);
     }
@@ -262,11 +268,15 @@ class Inspector {
         if (++paths_ > kMostPaths || !IsOpen(real)) return false;
         return !use.changes || IsInMount(real);
       case How::kWrite:
-        if (use.is_git && IsDirectoryNow(real)) return IsInMount(real);
-        return AllowsChange(
-            StatusOf(real) ? policy::Op::kWrite : policy::Op::kCreate, real);
+        return !HasOtherNames(real) &&
+               TRY(AllowsChange(
+                   StatusOf(real) ? policy::Op::kWrite : policy::Op::kCreate,
+                   real));
       case How::kMake:
-        made_.insert(real);
+        for (std::string made = real; IsWithin(made, root_) && made != root_;
+             made.resize(made.rfind('/'))) {
+          made_.insert(made);
+        }
         if (IsDirectoryNow(real)) return IsInMount(real);
         return AllowsChange(policy::Op::kMkdir, real);
       case How::kRemove: {
@@ -275,11 +285,14 @@ class Inspector {
             name.ends_with('/') ? real : ResolveParent(directory_, name);
         const auto st = StatusOf(path, AT_SYMLINK_NOFOLLOW);
         const bool is_directory = st && S_ISDIR(st->st_mode);
+        if (is_directory) removed_.insert(path);
+        has_moved_ = has_moved_ || (st && S_ISLNK(st->st_mode));
         return AllowsChange(
             is_directory ? policy::Op::kRmdir : policy::Op::kUnlink, path);
       }
       case How::kMode:
-        return AllowsChange(policy::Op::kChmod, real);
+        return !HasOtherNames(real) &&
+               TRY(AllowsChange(policy::Op::kChmod, real));
       case How::kCopy:
       case How::kMove:
         return AllowsTransfer(file, name);
@@ -297,9 +310,12 @@ class Inspector {
     if (IsSecretPath(from)) return false;
     if (!IsOpen(policy::NormalPath(directory_, file.to.text))) return false;
     std::string to = TRY(RealPath(directory_, file.to.text));
+    // Whether it copies to it or into it is known no more.
+    if (removed_.contains(to)) return false;
     if (last != "." && (IsDirectoryNow(to) || made_.contains(to))) {
       to = TRY(RealPath(to, std::string(policy::BaseName(from))));
     }
+    if (HasOtherNames(to)) return false;
     if (!TRY(AllowsChange(
             StatusOf(to) ? policy::Op::kWrite : policy::Op::kCreate, to))) {
       return false;
@@ -308,8 +324,14 @@ class Inspector {
       return false;
     const auto st = StatusOf(from, AT_SYMLINK_NOFOLLOW);
     if (!st || S_ISREG(st->st_mode)) return true;
-    has_links_ = true;
+    has_moved_ = true;
     return !S_ISDIR(st->st_mode) || TRY(AllowsTree(from, to));
+  }
+
+  /// A rule may be about another one.
+  static bool HasOtherNames(const std::string& path) {
+    const auto st = StatusOf(path);
+    return st && !S_ISDIR(st->st_mode) && st->st_nlink > 1;
   }
 
   /// What is below the directory `from` gets names below `to`, which rules may
@@ -336,10 +358,13 @@ class Inspector {
   const policy::Surroundings& around_;
   CallSite& site_;
   std::string root_;  ///< of the mount; "": there is none
+  std::string base_;  ///< the directory that the mount shows
   dev_t device_ = 0;
   std::string directory_;
-  std::set<std::string> made_;  ///< directories
-  bool has_changes_ = false, has_links_ = false, has_index_changes_ = false;
+  std::set<std::string> made_, removed_;  ///< directories
+  bool has_changes_ = false;
+  bool has_moved_ = false;  ///< paths may lead elsewhere than they do now
+  bool has_added_ = false;  ///< to git's index
   size_t paths_ = 0;
 };
 
@@ -354,10 +379,6 @@ std::vector<PlainPart> PlainPartsOf(const ShellReading& reading) {
     parts.push_back({*std::move(use), part.command.directory});
   }
   for (const auto& [file, directory] : reading.inputs) {
-    // "<1-9>" is a pattern of zsh.
-    if (file.text.find_first_not_of("0123456789-") == std::string::npos) {
-      return {};
-    }
     PlainUse use;
     use.files.push_back({How::kFile, file});
     parts.push_back({std::move(use), directory});

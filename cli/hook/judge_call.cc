@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/hook/free_call.h"
+#include "cli/hook/own_repository.h"
 #include "cli/locate/locate.h"
 #include "cli/locate/way.h"
 #include "cli/output/errors.h"
@@ -162,7 +163,8 @@ Result<HookAnswer> AnswerInMount(const policy::Proposal& proposal,
     // The operation itself waits for the answer.
     return HookAnswer{Decision::kSilent, ""};
   }
-  return AnswerTo(verdict, kTakesBack, site.doubt());
+  const bool may_be_git = IsOfGit(proposal.path) || IsOfGit(proposal.new_path);
+  return AnswerTo(verdict, may_be_git ? "" : kTakesBack, site.doubt());
 }
 
 /// Whether a tool of a host may take `path` for another one.

@@ -11,11 +11,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string_view>
 #include <vector>
 
 #include "cli/output/paths.h"
 #include "policy/ascii.h"
+#include "policy/command.h"
 #include "policy/content.h"
 
 namespace txfs::cli {
@@ -72,7 +74,8 @@ bool HasHook(const std::string& directory) {
   });
 }
 
-/// Whether a configuration of the user leads hooks elsewhere.
+/// Whether a configuration of the user or of the machine leads hooks elsewhere,
+/// or to other files.
 bool LeadsHooksElsewhere() {
   const char* home = std::getenv("HOME");
   const char* config = std::getenv("XDG_CONFIG_HOME");
@@ -80,9 +83,12 @@ bool LeadsHooksElsewhere() {
   const std::string where =
       config != nullptr && *config != '\0' ? config : JoinPath(own, ".config");
   for (const std::string& path :
-       {JoinPath(own, ".gitconfig"), JoinPath(where, "git/config")}) {
+       {std::string("/etc/gitconfig"), JoinPath(own, ".gitconfig"),
+        JoinPath(where, "git/config")}) {
     const auto text = TextOf(path, kMostSettings);
-    if (!text || policy::Lowered(*text).contains("hookspath")) return true;
+    if (!text) return true;
+    const std::string lower = policy::Lowered(*text);
+    if (lower.contains("hookspath") || lower.contains("[include")) return true;
   }
   return false;
 }
@@ -107,25 +113,94 @@ bool IsLedByEnvironment() {
   return false;
 }
 
-/// Whether the settings of the repository `git` run nothing, lead nowhere, and
-/// get no objects from elsewhere.
+/// Whether the settings of the repository `git` run nothing, lead nowhere, get
+/// no objects from elsewhere, and look into no submodule.
 bool HasHarmlessSettings(const std::string& git) {
   const auto text = TextOf(JoinPath(git, "config"), kMostSettings);
   if (!text || !policy::RiskySettings("", *text).empty()) return false;
   return std::ranges::none_of(
       policy::ReadGitSettings(*text), [](const policy::GitSetting& setting) {
-        return setting.name == "promisor" || setting.name == "partialclone" ||
+        return setting.section == "submodule" ||
+               setting.name.contains("submodule") ||
+               setting.name == "promisor" || setting.name == "partialclone" ||
                setting.name == "partialclonefilter";
       });
 }
 
-/// Whether the index of the repository `git` has submodules, or more than is
-/// looked at.
-bool MayHaveSubmodules(const std::string& git) {
+/// Whether git shows, writes and adds no other file for the entry `name` of an
+/// index than one of the work tree.
+bool IsPlainEntry(std::string_view name) {
+  if (name.empty() || name.starts_with('/')) return false;
+  return std::ranges::none_of(std::views::split(name, '/'), [](auto&& part) {
+    const std::string_view word(part.begin(), part.end());
+    return word.empty() || word == "." || word == ".." ||
+           policy::Lowered(word) == ".git";
+  });
+}
+
+/// Whether the index of the repository `git` has only files of the work tree.
+/// The format is that of git's Documentation/gitformat-index.txt; of version 4
+/// the names are not read.
+bool IsPlainIndex(const std::string& git) {
+  constexpr size_t kHeader = 12, kFixed = 62, kMode = 24, kFlags = 60;
+  constexpr uint32_t kSubmodule = 0160000, kTypes = 0170000;
   const auto index = TextOf(JoinPath(git, "index"), kMostIndex);
-  // The mode of a submodule, as it is in the index (git's
-  // Documentation/gitformat-index.txt).
-  return !index || index->contains(std::string_view("\0\0\xE0\0", 4));
+  if (!index) return false;
+  if (index->empty()) return true;
+  const auto number = [&](size_t at, size_t bytes) {
+    uint32_t value = 0;
+    for (size_t i = at; i < at + bytes; ++i) {
+      value = value << 8 | static_cast<unsigned char>((*index)[i]);
+    }
+    return value;
+  };
+  if (index->size() < kHeader || !index->starts_with("DIRC")) return false;
+  const uint32_t version = number(4, 4);
+  if (version != 2 && version != 3) return false;
+  size_t at = kHeader;
+  for (uint32_t left = number(8, 4); left > 0; --left) {
+    if (at + kFixed + 2 > index->size()) return false;
+    const bool is_extended = (number(at + kFlags, 2) & 0x4000) != 0;
+    const size_t name = at + kFixed + (is_extended ? 2 : 0);
+    const size_t end = index->find('\0', name);
+    const bool is_submodule = (number(at + kMode, 4) & kTypes) == kSubmodule;
+    if (end == std::string::npos || is_submodule ||
+        !IsPlainEntry(std::string_view(*index).substr(name, end - name))) {
+      return false;
+    }
+    // NULs fill each entry up to a multiple of eight bytes.
+    at += (end - at + 8) / 8 * 8;
+  }
+  return true;
+}
+
+/// Whether what git reads and writes in the directory `git` is there, and not
+/// elsewhere.
+bool IsWhole(const std::string& git) {
+  constexpr auto kLeading = std::to_array<std::string_view>(
+      {"commondir", "gitdir", "config.worktree", "modules", "rebase-merge",
+       "rebase-apply", "alternates", "http-alternates", "grafts"});
+  for (const std::string_view below :
+       {"", "refs", "refs/heads", "refs/tags", "logs", "logs/refs", "objects",
+        "objects/info", "objects/pack", "info"}) {
+    const std::string directory = JoinPath(git, below);
+    const bool leads = AnyEntry(directory, [&](const dirent& entry) {
+      const std::string_view name = entry.d_name;
+      if (name.starts_with("sharedindex.") ||
+          std::ranges::find(kLeading, name) != kLeading.end()) {
+        return true;
+      }
+      struct stat st{};
+      return entry.d_type == DT_LNK ||
+             (entry.d_type == DT_UNKNOWN &&
+              (::lstat(JoinPath(directory, name).c_str(), &st) != 0 ||
+               S_ISLNK(st.st_mode)));
+    });
+    if (leads) return false;
+  }
+  const auto head = TextOf(JoinPath(git, "HEAD"), kMostSettings);
+  return head && !head->empty() && IsRealDirectory(JoinPath(git, "objects")) &&
+         IsRealDirectory(JoinPath(git, "refs"));
 }
 
 /// Whether there are repositories below `root`, or more than is looked at.
@@ -148,13 +223,7 @@ bool MayHaveRepositories(const std::string& root) {
 
 bool IsHarmless(const std::string& root, const GitIndexUse& use) {
   const std::string git = JoinPath(root, ".git");
-  // What leads it to settings or to an index elsewhere.
-  const bool is_led = AnyEntry(git, [](const dirent& entry) {
-    const std::string_view name = entry.d_name;
-    return name == "commondir" || name == "gitdir" ||
-           name == "config.worktree" || name.starts_with("sharedindex.");
-  });
-  if (is_led || !HasHarmlessSettings(git) || MayHaveSubmodules(git)) {
+  if (!IsWhole(git) || !HasHarmlessSettings(git) || !IsPlainIndex(git)) {
     return false;
   }
   if (use.index_changes && MayHaveRepositories(root)) return false;
@@ -169,16 +238,24 @@ bool IsOwnRepository(const std::string& directory, const GitIndexUse& use) {
   for (std::string at = directory; !at.empty() && at != "/";
        at.resize(at.rfind('/'))) {
     const std::string found = JoinPath(at, ".git");
-    if (IsRealDirectory(found)) return IsHarmless(at, use);
-    // A file or a link leads anywhere, and to git a directory with one of these
-    // may be a repository.
-    if (Exists(found) || Exists(JoinPath(at, "HEAD")) ||
-        Exists(JoinPath(at, "commondir"))) {
+    // To git, a directory with one of these may be a repository.
+    if (Exists(JoinPath(at, "HEAD")) || Exists(JoinPath(at, "commondir"))) {
       return false;
     }
+    if (IsRealDirectory(found)) return IsHarmless(at, use);
+    // A file or a link leads anywhere.
+    if (Exists(found)) return false;
   }
   // There is none, and git says so.
   return true;
+}
+
+bool IsOfGit(std::string_view path) {
+  const std::string_view name = policy::BaseName(path);
+  return name == "HEAD" || name == "commondir" ||
+         std::ranges::any_of(std::views::split(path, '/'), [](auto&& part) {
+           return policy::Lowered({part.begin(), part.end()}) == ".git";
+         });
 }
 
 }  // namespace txfs::cli

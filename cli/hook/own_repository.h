@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace txfs::cli {
 
@@ -12,10 +13,14 @@ struct GitIndexUse {
 };
 
 /// Whether git, started in `directory`, works on no repository, or on one that
-/// runs nothing: in a directory .git, as git makes it, with settings that git
-/// and its companions write themselves, without hooks and without submodules,
-/// which have settings of their own.
+/// runs nothing and leads nowhere: in a directory .git, as git makes it, with
+/// settings that git and its companions write themselves, without hooks, and
+/// without submodules, which have settings of their own.
 [[nodiscard]] bool IsOwnRepository(const std::string& directory,
                                    const GitIndexUse& use);
+
+/// Whether git may follow the file `path`: it is in a directory .git, or its
+/// name makes its directory a repository.
+[[nodiscard]] bool IsOfGit(std::string_view path);
 
 }  // namespace txfs::cli

@@ -60,11 +60,6 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
     {.names = "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum "
               "cksum",
      .options = {.flags = "btz", .long_flags = "binary text tag zero"}},
-    {.names = "strings",
-     .options = {.flags = "afow#",
-                 .values = "nte",
-                 .long_flags = "all print-file-name",
-                 .long_values = "bytes radix encoding"}},
     {.names = "du",
      .options = {.flags = "abchkmsSx0",
                  .values = "d",
@@ -73,10 +68,13 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
                  .long_values = "max-depth exclude"}},
     {.names = "pwd echo basename dirname sleep whoami uname nproc id which "
               "whereis type free uptime lscpu lsblk true false : expr seq "
-              "tr cal help locale",
+              "tr cal locale",
      .kind = PlainProgram::Kind::kSays,
      .options = kAnyOption},
     {.names = "printf exit", .kind = PlainProgram::Kind::kSays},
+    {.names = "command",
+     .kind = PlainProgram::Kind::kSays,
+     .options = {.flags = "vV"}},
     {.names = "hostname", .kind = PlainProgram::Kind::kSays, .most = 0},
     {.names = "ps",
      .kind = PlainProgram::Kind::kSays,
@@ -91,7 +89,7 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
                  .long_values = "date"},
      .most = 1},
     {.names = "cd", .kind = PlainProgram::Kind::kEnters, .most = 1},
-    {.names = "grep egrep fgrep",
+    {.names = "grep",
      .kind = PlainProgram::Kind::kSearches,
      .options =
          {.flags = "EFGPivwxcLlqsohHnrabzTUyI#",
@@ -180,9 +178,6 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
                                "exit-status slurp sort-keys raw-input "
                                "join-output tab",
                  .long_values = "indent"}},
-    {.names = "command",
-     .kind = PlainProgram::Kind::kWrapper,
-     .options = {.flags = "vV"}},
     {.names = "nice",
      .kind = PlainProgram::Kind::kWrapper,
      .options = {.flags = "#", .values = "n"}},
@@ -236,26 +231,13 @@ inline constexpr auto kPrograms = std::to_array<PlainProgram>({
      .how = PlainUse::How::kMove},
 });
 
-/// A subcommand of git.
+/// A subcommand of git. Those that bring files from a commit, the index or the
+/// stash are not here: no rule has been asked about these files.
 struct PlainGit {
-  /// What its operands are. Those that name commits may bring files that no
-  /// rule has been asked about: they are known only where nothing is brought.
-  enum class Operands : uint8_t {
-    kAny,      ///< commits and files, which it reads or records
-    kNone,     ///< none, or a new branch
-    kFiles,    ///< behind "--"; the work tree gets what the index has
-    kPaths,    ///< the same, without "--"
-    kReset,    ///< HEAD, and files behind it
-    kStash,    ///< a subcommand that takes nothing out of the stash
-    kChanged,  ///< files, changed as `how` says
-  };
   std::string_view subcommands;
   PlainOptions options;
-  Operands operands = Operands::kAny;
-  PlainUse::How how = PlainUse::How::kDirectory;
   bool changes = false;
-  bool links = false;    ///< it makes files of the work tree
-  bool indexes = false;  ///< it may add submodules to the index
+  size_t most = SIZE_MAX;  ///< operands
 };
 
 inline constexpr std::string_view kGitFlags =
@@ -263,12 +245,12 @@ inline constexpr std::string_view kGitFlags =
 
 inline constexpr auto kGitCommands = std::to_array<PlainGit>({
     {.subcommands =
-         "status log diff show blame ls-files ls-tree rev-parse rev-list "
+         "status log diff show ls-files ls-tree rev-parse rev-list "
          "describe shortlog cat-file show-ref for-each-ref name-rev merge-base "
          "whatchanged check-ignore count-objects version",
      .options =
          {.flags = "pusbwnzqcdotrlaivEFPhmekg#",
-          .attached = "SGLUMCBD",
+          .attached = "SGUMCBD",
           .long_flags =
               "oneline stat name-only name-status graph all decorate "
               "cached staged no-color color follow since until after "
@@ -297,12 +279,19 @@ inline constexpr auto kGitCommands = std::to_array<PlainGit>({
                      "extended-regexp fixed-strings perl-regexp cached "
                      "untracked name-only no-color color heading break "
                      "show-function column"}},
+    {.subcommands = "blame",
+     .options = {.flags = "lswetfnb",
+                 .attached = "LMC",
+                 .long_flags = "date since porcelain line-porcelain abbrev"}},
+    {.subcommands = "branch tag",
+     .options = {.flags = "arvl",
+                 .long_flags = "list show-current all remotes sort contains "
+                               "merged no-merged format"},
+     .most = 0},
     {.subcommands = "add",
-     .options = {.flags = "AuvnNf",
-                 .long_flags = "all update verbose intent-to-add force "
-                               "dry-run"},
-     .changes = true,
-     .indexes = true},
+     .options = {.flags = "AuvnN",
+                 .long_flags = "all update verbose intent-to-add dry-run"},
+     .changes = true},
     {.subcommands = "commit",
      .options = {.flags = "aqvsn",
                  .values = "m",
@@ -310,68 +299,6 @@ inline constexpr auto kGitCommands = std::to_array<PlainGit>({
                                "no-edit allow-empty allow-empty-message author "
                                "date",
                  .long_values = "message"},
-     .changes = true},
-    {.subcommands = "checkout",
-     .options = {.flags = "fq",
-                 .values = "b",
-                 .long_flags = "force quiet ours theirs"},
-     .operands = PlainGit::Operands::kFiles,
-     .how = PlainUse::How::kWrite,
-     .changes = true,
-     .links = true,
-     .indexes = true},
-    {.subcommands = "switch",
-     .options = {.flags = "q", .values = "c", .long_values = "create"},
-     .operands = PlainGit::Operands::kNone,
-     .changes = true},
-    {.subcommands = "restore",
-     .options = {.flags = "qSW",
-                 .long_flags = "quiet staged worktree ours theirs"},
-     .operands = PlainGit::Operands::kPaths,
-     .how = PlainUse::How::kWrite,
-     .changes = true,
-     .links = true,
-     .indexes = true},
-    {.subcommands = "reset",
-     .options = {.flags = "q", .long_flags = "hard soft mixed quiet"},
-     .operands = PlainGit::Operands::kReset,
-     .changes = true,
-     .links = true,
-     .indexes = true},
-    {.subcommands = "clean",
-     .options = {.flags = "dfxXqn",
-                 .values = "e",
-                 .long_flags = "force dry-run quiet",
-                 .long_values = "exclude"},
-     .changes = true},
-    {.subcommands = "stash",
-     .options = {.flags = "uakq",
-                 .values = "m",
-                 .long_flags = "include-untracked all keep-index quiet staged",
-                 .long_values = "message"},
-     .operands = PlainGit::Operands::kStash,
-     .changes = true,
-     .links = true,
-     .indexes = true},
-    {.subcommands = "rm",
-     .options = {.flags = "rfqn", .long_flags = "cached force quiet dry-run"},
-     .operands = PlainGit::Operands::kChanged,
-     .how = PlainUse::How::kRemove,
-     .changes = true},
-    {.subcommands = "mv",
-     .options = {.flags = "fknv", .long_flags = "force dry-run verbose"},
-     .operands = PlainGit::Operands::kChanged,
-     .how = PlainUse::How::kMove,
-     .changes = true},
-    {.subcommands = "branch",
-     .options = {.flags = "dDvarmlq#",
-                 .long_flags = "list show-current all remotes delete move sort "
-                               "contains merged no-merged format"},
-     .changes = true},
-    {.subcommands = "tag",
-     .options = {.flags = "davflmn#",
-                 .long_flags = "list delete force sort contains merged "
-                               "no-merged annotate message format"},
      .changes = true},
 });
 
@@ -390,9 +317,9 @@ inline constexpr std::string_view kTestNumberOperators =
     "-eq -ne -lt -gt -le -ge";
 /// What shells do themselves.
 inline constexpr std::string_view kBuiltins =
-    "> : [ cd command echo exit false help printf pwd test true type";
+    "> : [ cd command echo exit false printf pwd test true type";
 inline constexpr std::string_view kHarmlessVariables =
-    "LANG TZ NO_COLOR CLICOLOR FORCE_COLOR COLUMNS CI";
+    "LANG TZ NO_COLOR CLICOLOR FORCE_COLOR CI";
 inline constexpr std::string_view kHarmlessAssignments =
     "GIT_PAGER=cat PAGER=cat GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0 "
     "TERM=dumb";

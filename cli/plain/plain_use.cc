@@ -17,7 +17,6 @@ using Operands = std::vector<Word>;
 /// What the options of a command leave.
 struct Parsed {
   Operands operands;
-  size_t behind = SIZE_MAX;  ///< operands from here on are behind "--"
   /// Values of options that are programs, or files.
   std::vector<std::pair<std::string, Word>> values;
 };
@@ -74,7 +73,6 @@ std::optional<Parsed> ParseOptions(const PlainOptions& known,
     if (IsPattern(word)) return std::nullopt;
     if (text == "--") {
       ended = true;
-      parsed.behind = parsed.operands.size();
       continue;
     }
     if (known.any) {
@@ -115,10 +113,19 @@ bool IsPlainSed(std::string_view text) {
   const auto skip = [&](std::string_view set) {
     text.remove_prefix(std::min(text.find_first_not_of(set), text.size()));
   };
-  /// Up to the next `mark` that is not behind a backslash, and that.
+  /// Up to the next `mark` that is not behind a backslash, and that. A mark in
+  /// brackets is not looked for.
   const auto skip_to = [&](char mark) {
     for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '\\') {
+      if (text[i] == '[') {
+        const size_t end = text.find_first_of("[]\n\\", i + 1);
+        if (end == std::string_view::npos || text[end] != ']' ||
+            text.substr(i, end - i).contains(mark) || end == i + 1 ||
+            text.substr(i, end - i) == "[^") {
+          return false;
+        }
+        i = end;
+      } else if (text[i] == '\\') {
         ++i;
       } else if (text[i] == mark) {
         text.remove_prefix(i + 1);
@@ -242,7 +249,7 @@ bool IsPlainFormat(std::string_view format) {
 bool IsPlainSaying(std::string_view name, const Operands& operands) {
   // A pattern tells what is there.
   if (std::ranges::any_of(operands, IsPattern)) return false;
-  if (operands.empty()) return name != "printf";
+  if (operands.empty()) return name != "printf" && name != "command";
   const std::string& first = operands[0].text;
   if (name == "printf") return IsPlainFormat(first);
   // In some shells, an expression.
@@ -267,54 +274,32 @@ bool AddChanges(PlainUse& use, How how, Operands operands) {
   return true;
 }
 
-/// Whether git takes `word` for one path, and not for a pattern of its own.
-bool IsPlainPathspec(const Word& word) {
-  return word.text.find_first_of("*?[") == std::string::npos &&
-         !word.text.starts_with(':');
+/// What git shows for `word`: a commit, a file, or both as COMMIT:FILE. False:
+/// a pattern of its own.
+bool AddGitOperand(PlainUse& use, const Word& word) {
+  if (word.text.find_first_of("*?[") != std::string::npos ||
+      word.text.starts_with(':')) {
+    return false;
+  }
+  use.files.push_back({How::kDirectory, word});
+  const size_t colon = word.text.rfind(':');
+  if (colon != std::string::npos) {
+    use.files.push_back(
+        {How::kDirectory, policy::KnownWord(word.text.substr(colon + 1))});
+  }
+  return true;
 }
 
-/// False: it may bring files that no rule has been asked about.
-bool AddGitOperands(PlainUse& use, const PlainGit& known, Parsed parsed) {
-  using Kind = PlainGit::Operands;
-  Operands& operands = parsed.operands;
-  const auto are_paths = [&] {
-    return std::ranges::all_of(operands, IsPlainPathspec);
-  };
-  switch (known.operands) {
-    case Kind::kAny:
-      for (const Word& word : operands) {
-        use.files.push_back({known.how, word});
-        // COMMIT:PATH is a file, too.
-        const size_t colon = word.text.find(':');
-        if (colon == std::string::npos) continue;
-        use.files.push_back(
-            {known.how, policy::KnownWord(word.text.substr(colon + 1))});
-      }
-      return true;
-    case Kind::kNone:
-      return operands.empty() && !parsed.values.empty();
-    case Kind::kFiles:
-      if (!operands.empty() && (parsed.behind != 0 || !parsed.values.empty())) {
-        return false;
-      }
-      break;
-    case Kind::kReset:
-      // "reset NAME" may be a commit, or a file.
-      if (parsed.behind != 0 && !operands.empty()) {
-        if (operands[0].text != "HEAD") return false;
-        operands.erase(operands.begin());
-      }
-      break;
-    case Kind::kStash:
-      return operands.empty() || (operands.size() == 1 &&
-                                  Has("push save list show", operands[0].text));
-    case Kind::kPaths:
-      break;
-    case Kind::kChanged:
-      return are_paths() && AddChanges(use, known.how, std::move(operands));
+/// Whether `words`, the arguments of a subcommand, start neither an editor nor
+/// a program that checks signatures.
+bool StartsNothing(std::string_view subcommand, const Parsed& parsed,
+                   const Operands& words) {
+  const auto has = [&](auto is) { return std::ranges::any_of(words, is); };
+  if (has([](const Word& word) { return word.text.contains("%G"); })) {
+    return false;
   }
-  AddEach(use, known.how, operands);
-  return are_paths();
+  return subcommand != "commit" || !parsed.values.empty() ||
+         has([](const Word& word) { return word.text == "--no-edit"; });
 }
 
 std::optional<PlainUse> UseOfGit(const Operands& words) {
@@ -336,14 +321,17 @@ std::optional<PlainUse> UseOfGit(const Operands& words) {
   if (known == kGitCommands.end()) return std::nullopt;
   const Operands rest(words.begin() + static_cast<ptrdiff_t>(at) + 1,
                       words.end());
-  auto parsed = ParseOptions(known->options, rest, false);
-  if (!parsed) return std::nullopt;
+  const auto parsed = ParseOptions(known->options, rest, false);
+  if (!parsed || parsed->operands.size() > known->most ||
+      !StartsNothing(subcommand, *parsed, rest)) {
+    return std::nullopt;
+  }
   use.changes = known->changes;
-  use.links = known->links;
-  use.indexes = known->indexes;
   use.writes_index = known->changes || subcommand == "status" ||
                      subcommand == "diff" || subcommand == "describe";
-  if (!AddGitOperands(use, *known, *std::move(parsed))) return std::nullopt;
+  for (const Word& word : parsed->operands) {
+    if (!AddGitOperand(use, word)) return std::nullopt;
+  }
   return use;
 }
 
@@ -362,23 +350,26 @@ std::optional<PlainUse> UseOfWords(std::string_view name,
                                    const Operands& words) {
   if (name == "find") return UseOfFind(words);
   if (name == "test" || name == "[") return UseOfTest(words);
-  if (name == "git") return UseOfGit(words);
-  if (name == "sh" || name == "bash" || name == "dash") {
-    // What it runs is a part of its own.
-    if (words.size() != 2 || words[0].text != "-c" || !words[1].known) {
-      return std::nullopt;
-    }
-    return PlainUse{};
+  // Without an option it runs what it names.
+  if (name == "command" && (words.empty() || !words[0].text.starts_with('-'))) {
+    return std::nullopt;
   }
+  if (name == "git") return UseOfGit(words);
   const auto* const known = std::ranges::find_if(
       kPrograms, [&](const PlainProgram& one) { return Has(one.names, name); });
   if (known == kPrograms.end()) return std::nullopt;
   using Kind = PlainProgram::Kind;
   auto parsed =
       ParseOptions(known->options, words, known->kind == Kind::kWrapper);
-  if (!parsed || parsed->operands.size() > known->most) return std::nullopt;
+  if (!parsed) return std::nullopt;
   PlainUse use;
   Operands& operands = parsed->operands;
+  // A pattern may expand to more.
+  const bool is_counted = known->most != SIZE_MAX;
+  if (is_counted && (operands.size() > known->most ||
+                     std::ranges::any_of(operands, IsPattern))) {
+    return std::nullopt;
+  }
   switch (known->kind) {
     case Kind::kWrapper:
       return use;
@@ -386,8 +377,7 @@ std::optional<PlainUse> UseOfWords(std::string_view name,
       if (!IsPlainSaying(name, operands)) return std::nullopt;
       return use;
     case Kind::kEnters:
-      if (operands.size() != 1 || operands[0].text == "-" ||
-          IsPattern(operands[0])) {
+      if (operands.size() != 1 || operands[0].text.find_first_of("-+") == 0) {
         return std::nullopt;
       }
       use.files.push_back({How::kEnter, operands[0]});
@@ -405,9 +395,13 @@ std::optional<PlainUse> UseOfWords(std::string_view name,
           return std::nullopt;
         }
       }
-      has_script = has_script || std::ranges::any_of(words, [](const auto& w) {
-                     return w.text == "--files";
-                   });
+      if (name == "rg") {
+        const auto options_end = std::ranges::find(words, "--", &Word::text);
+        has_script = has_script || std::find_if(words.begin(), options_end,
+                                                [](const Word& word) {
+                                                  return word.text == "--files";
+                                                }) != options_end;
+      }
       if (!has_script) {
         if (operands.empty() || IsPattern(operands[0])) return std::nullopt;
         if (known->kind == Kind::kScripts &&
@@ -420,13 +414,6 @@ std::optional<PlainUse> UseOfWords(std::string_view name,
       return use;
     }
     case Kind::kReads:
-      // Some programs read a list of files from such an operand.
-      if (name == "strings" &&
-          std::ranges::any_of(operands, [](const Word& word) {
-            return word.text.starts_with('@');
-          })) {
-        return std::nullopt;
-      }
       AddEach(use, known->how, operands);
       return use;
     case Kind::kChanges:

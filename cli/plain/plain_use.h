@@ -34,8 +34,6 @@ struct PlainUse {
   std::vector<File> files;
   bool changes = false;
   bool is_git = false;
-  bool links = false;         ///< git: it may make symbolic links
-  bool indexes = false;       ///< git: it may add submodules to the index
   bool writes_index = false;  ///< git: so it may run a hook
 };
 

@@ -56,12 +56,12 @@ TEST(SecretPathTest, HasThePatternsOfTheRulesAboutCredentials) {
 TEST(SecretPathTest, TellsOtherFilesApart) {
   for (const char* path :
        {"/w/.npmrc", "/w/.ENV", "/w/credentials", "/w/a.kdbx", "/w/.env.ci",
-        "/w/.kube/config", "/w/.ssh/known_hosts", "/.netrc"}) {
+        "/w/.kube/config", "/w/.ssh/known_hosts", "/w/.ssh", "/.netrc"}) {
     EXPECT_TRUE(IsSecretPath(path)) << path;
   }
   for (const char* path :
        {"/w/.env.example", "/w/.env.sample", "/w/.env.template", "/w/env",
-        "/w/key.py", "/w/.ssh", "/w/config.json", "/w/.config/gh", "/"}) {
+        "/w/key.py", "/w/config.json", "/w/.config/gh", "/"}) {
     EXPECT_FALSE(IsSecretPath(path)) << path;
   }
 }

@@ -144,8 +144,11 @@ Status CheckNumber(Driver& driver, const std::string& parent,
   const auto listed = std::ranges::find(entries, name, &Entry::name);
   const struct stat st = TRY(driver.Stat(path));
   if (listed != entries.end() && listed->ino == st.st_ino) return {};
-  return Fail(EILSEQ,
-              path + ": readdir and stat disagree about the inode number");
+  return Fail(
+      EILSEQ,
+      path + ": readdir and stat disagree about the inode number: " +
+          (listed == entries.end() ? "none" : std::to_string(listed->ino)) +
+          " and " + std::to_string(st.st_ino));
 }
 
 Status ViewBelow(Driver& driver, const std::string& path, TreeView& tree) {

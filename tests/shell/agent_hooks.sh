@@ -53,7 +53,8 @@ END2
 txfs mount ws mnt --policy rules.toml
 mkdir mnt/src
 equal allow "$(bash_in "$work/mnt" 'rm -rf build')" "the transaction takes it back"
-equal allow "$(bash_in "$work/mnt/src" 'git reset --hard')" "the same, below"
+equal allow "$(bash_in "$work/mnt/src" 'mkdir deep && touch deep/x')" "the same, below"
+equal none "$(bash_in "$work/mnt/src" 'git reset --hard')" "it may bring what no rule was asked about"
 equal none "$(bash_in "$work/mnt" make)" "a mount does not keep the rest of the machine"
 equal ask "$(bash_in "$work/mnt" 'git push --force')" "leaves the machine"
 equal deny "$(bash_in "$work/mnt" './deploy --prod')" "a rule of the mount"

@@ -20,6 +20,8 @@ echo x >build/x
 echo y >build/y.o
 echo '{}' >evil/claude/settings.json
 echo '{}' >evil/.claude/settings.json
+echo '{}' >.mcp.json
+ln .mcp.json hard
 echo g >"$HOME/outside/g"
 echo x >"$HOME/outside/x"
 ln -s "$HOME/outside" link
@@ -49,7 +51,10 @@ END
 txfs mount ws mnt --policy rules.toml
 
 cat >ask.py <<'END'
-import json, subprocess, sys
+import json, os, shutil, subprocess, sys
+# The program itself is in a temporary directory, where an agent could put others.
+txfs = shutil.which("txfs")
+environment = dict(os.environ, PATH=os.environ.get("ASK_PATH", "/usr/sbin:/usr/bin:/sbin:/bin"))
 failed = 0
 for line in open(sys.argv[1]):
     row = json.loads(line)
@@ -58,7 +63,8 @@ for line in open(sys.argv[1]):
         directory = sys.argv[2] + "/" + where
         call = {"session_id": "s", "cwd": directory, "permission_mode": "default", "hook_event_name": "PreToolUse",
                 "tool_name": "Bash", "tool_input": {"command": row["command"]}, "tool_use_id": "toolu_1"}
-        answer = subprocess.run(["txfs", "hook", "claude-code"], input=json.dumps(call), capture_output=True, text=True)
+        answer = subprocess.run([txfs, "hook", "claude-code"], input=json.dumps(call), env=environment,
+                                capture_output=True, text=True)
         allowed = '"permissionDecision":"allow"' in answer.stdout
         if allowed != unasked or answer.returncode != 0:
             failed += 1
@@ -89,7 +95,7 @@ sed 's/"unasked": true/"unasked": false/' plain.jsonl >asked.jsonl
 as_plain() { python3 ask.py plain.jsonl "$PWD" || fail "$1"; }
 none() { python3 ask.py asked.jsonl "$PWD" || fail "$1"; }
 as_plain "before"
-for setting in core.fsmonitor=./x diff.external=./x log.showSignature=true gpg.program=./x core.worktree=.. \
+for setting in diff.submodule=diff submodule.recurse=true status.submoduleSummary=true core.fsmonitor=./x diff.external=./x log.showSignature=true gpg.program=./x core.worktree=.. \
     include.path=../x extensions.partialClone=origin; do
     for where in mnt plain; do git -C $where config "${setting%%=*}" "${setting#*=}"; done
     none "$setting"
@@ -101,6 +107,57 @@ for name in commondir config.worktree sharedindex.0123 gitdir; do
     none "$name"
     rm mnt/.git/$name plain/.git/$name
 done
+for link in COMMIT_EDITMSG refs/heads/other logs/other objects/info/alternates; do
+    for where in mnt plain; do
+        [ ! -e $where/.git/$link ] || mv $where/.git/$link kept.$where
+        ln -s "$HOME/outside/g" $where/.git/$link
+    done
+    none "the link $link"
+    for where in mnt plain; do
+        rm $where/.git/$link
+        [ ! -e kept.$where ] || mv kept.$where $where/.git/$link
+    done
+done
+for where in mnt plain; do mkdir $where/.git/modules; done
+none "modules"
+for where in mnt plain; do rmdir $where/.git/modules; done
+as_plain "without links and modules"
+
+# git goes by the names in its index.
+cat >index.py <<'E'
+import struct
+for number, name in enumerate(["../out", "/out", "src/../../out", ".git/hooks/x", "src/.GIT/config", "a//b"]):
+    data = name.encode()
+    entry = struct.pack(">10I", 0, 0, 0, 0, 0, 0, 0o100644, 0, 0, 0) + bytes(20) + struct.pack(">H", len(data)) + data
+    entry += bytes(8 - len(entry) % 8)
+    open(f"{number}.index", "wb").write(b"DIRC" + struct.pack(">II", 2, 1) + entry + bytes(20))
+open("version4.index", "wb").write(b"DIRC" + struct.pack(">II", 4, 0) + bytes(20))
+open("cut.index", "wb").write(b"DIRC" + struct.pack(">II", 2, 5) + bytes(20))
+E
+python3 index.py
+for where in mnt plain; do cp $where/.git/index index.$where; done
+for index in *.index; do
+    for where in mnt plain; do cp "$index" $where/.git/index; done
+    none "$index"
+done
+for where in mnt plain; do cp index.$where $where/.git/index; done
+as_plain "the index as it was"
+
+# A directory .git that is no repository does not hide the one above.
+for where in mnt plain; do mkdir $where/src/.git; done
+cat >hidden.jsonl <<'E'
+{"in": "both", "unasked": false, "command": "git -C src status"}
+{"in": "both", "unasked": false, "command": "cd src && git log"}
+E
+python3 ask.py hidden.jsonl "$PWD" || fail "an empty .git"
+for where in mnt plain; do rmdir $where/src/.git; done
+
+printf '[include]\n\tpath = more\n' >"$HOME/.gitconfig"
+cat >included.jsonl <<'E'
+{"in": "both", "unasked": false, "command": "git commit -m x"}
+E
+python3 ask.py included.jsonl "$PWD" || fail "a file that the user's configuration includes"
+rm "$HOME/.gitconfig"
 for where in mnt plain; do
     git init -q $where/below
     git -C $where/below -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m one
@@ -136,16 +193,16 @@ cat >ls.jsonl <<'E'
 {"in": "mount", "unasked": false, "command": "rm -f b"}
 {"in": "both", "unasked": true, "command": "echo x"}
 E
-for where in mnt plain; do
-    mkdir $where/tools
+for where in mnt plain ws; do
+    mkdir -p $where/tools
     for program in ls rm; do
         echo 'exit 0' >$where/tools/$program
         chmod +x $where/tools/$program
     done
 done
-for first in "$PWD/mnt/tools:$PWD/plain/tools" tools . ""; do
+for first in "$PWD/mnt/tools:$PWD/plain/tools" "$PWD/ws/tools:$PWD/plain/tools" tools . ""; do
     (
-        PATH="$first:$PATH"
+        export ASK_PATH="$first:/usr/bin:/bin"
         python3 ask.py ls.jsonl "$PWD" || fail "PATH begins with '$first'"
     )
 done
