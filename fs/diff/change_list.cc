@@ -72,7 +72,7 @@ class ChangeCollector {
   /// Both sides of every name that the upper changed in `directory`.
   Status CollectDirectory(const Inode& directory) {
     const auto visible = frozen_.tree.VisiblePath(directory, {}, &paths_);
-    for (const auto& [name, slot] : directory.slots) {
+    for (const auto& [name, slot] : directory.names->slots) {
       if (!slot.IsUpper()) continue;
       if (directory.record.base) {
         TRY(AddOld(JoinPath(directory.record.base->path, name)));
@@ -161,8 +161,8 @@ class ChangeCollector {
     return EachIn(base, [&](const BaseEntry& entry) -> Status {
       const Inode* inode = nullptr;
       if (directory != nullptr) {
-        const auto slot = directory->slots.find(entry.name);
-        if (slot != directory->slots.end()) {
+        const auto slot = directory->names->slots.find(entry.name);
+        if (slot != directory->names->slots.end()) {
           if (slot->second.IsUpper()) return {};
           inode = frozen_.tree.Find(slot->second.cached);
         }
@@ -418,8 +418,8 @@ void TouchedCount::Add(const Inode& inode) {
       ++count_;
     }
   }
-  if (inode.upper_names == 0) return;
-  for (const auto& [name, slot] : inode.slots) {
+  if (inode.names->upper == 0) return;
+  for (const auto& [name, slot] : inode.names->slots) {
     if (slot.upper.kind == DentryKind::kInode && !inode.IsOrphan()) {
       const Inode* child = tree_.Find(slot.upper.ino);
       const bool is_base = child != nullptr && child->record.base;

@@ -65,7 +65,7 @@ class Viewer {
       }
     }
     if (directory.inode == nullptr) return names;
-    for (const auto& [name, slot] : directory.inode->slots) {
+    for (const auto& [name, slot] : directory.inode->names->slots) {
       if (slot.upper.kind == DentryKind::kWhiteout) {
         names.erase(name);
       } else if (!names.contains(name) && IsThere(slot)) {
@@ -100,7 +100,7 @@ class Viewer {
 
   [[nodiscard]] bool LeadsToUpper(const Inode& inode) const {
     return inode.upper ||
-           std::ranges::any_of(inode.slots, [&](const auto& entry) {
+           std::ranges::any_of(inode.names->slots, [&](const auto& entry) {
              const Slot& slot = entry.second;
              const Inode* child =
                  slot.IsUpper() ? nullptr : tree_.Find(slot.cached);
@@ -118,8 +118,8 @@ class Viewer {
   Result<std::optional<Object>> ChildOf(const Object& directory,
                                         std::string_view name) {
     if (directory.inode != nullptr) {
-      const auto slot = directory.inode->slots.find(name);
-      const bool is_known = slot != directory.inode->slots.end() &&
+      const auto slot = directory.inode->names->slots.find(name);
+      const bool is_known = slot != directory.inode->names->slots.end() &&
                             (slot->second.IsUpper() || IsKept(slot->second));
       if (is_known) {
         Inode* child = tree_.FindChild(*directory.inode, name);

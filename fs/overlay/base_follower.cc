@@ -24,7 +24,7 @@ bool IsNothing(const Tree& tree, const Inode& inode) {
   return !inode.IsDirectory() && inode.upper && Tree::LacksName(inode) &&
          ((inode.lost && inode.record.base->nlink == 1) ||
           tree.IsShadowed(inode)) &&
-         inode.IsUnchanged() && !inode.retired;
+         inode.IsUnchanged() && !inode.orphan->retired;
 }
 
 /// Whether `inode` is a directory that the base deleted and that has no upper
@@ -32,7 +32,7 @@ bool IsNothing(const Tree& tree, const Inode& inode) {
 bool IsLostAndEmpty(const Tree& tree, const Inode& inode) {
   if (!inode.IsDirectory() || !inode.lost || !inode.upper ||
       !inode.record.base || inode.IsOrphan() || inode.AttributesChanged() ||
-      inode.known_children != 0 || inode.upper_names != 0 ||
+      inode.names->children != 0 || inode.names->upper != 0 ||
       inode.links.empty()) {
     return false;
   }
@@ -214,10 +214,11 @@ class Refresher {
     // content that it shows may have changed again.
     if (!inode.upper && !tree_.Differs(inode, *sight.object)) return;
     const Timestamp before =
-        std::max(inode.record.base->ctime, inode.names_seen);
-    inode.names_seen = Timestamp::From(sight.object->st.st_ctim);
+        std::max(inode.record.base->ctime, inode.names->seen);
+    Inode::Names& names = inode.names.Make();
+    names.seen = Timestamp::From(sight.object->st.st_ctim);
     if (!inode.upper) tree_.Revise(inode, *sight.object);
-    ++inode.version;
+    ++names.version;
     inode.told_acl = kAclNotAsked;  // the kernel drops it, too
     stale_.inodes.push_back(ino);
     AddUnknownNames(path, inode, before);
@@ -235,14 +236,14 @@ class Refresher {
   /// Keeps only the children that the transaction changed.
   void DropBelow(const Inode& directory) {
     std::vector<std::pair<Ino, std::string>> known;
-    for (const auto& [name, slot] : directory.slots) {
+    for (const auto& [name, slot] : directory.names->slots) {
       if (slot.cached != kNoIno) known.emplace_back(slot.cached, name);
     }
     for (const auto& [ino, name] : known) {
       Inode* child = tree_.Find(ino);
       if (child == nullptr || child->upper) continue;
       if (child->IsDirectory()) DropBelow(*child);
-      if (child->known_children != 0) continue;
+      if (child->names->children != 0) continue;
       stale_.inodes.push_back(ino);
       DropNames(ino, {Name{.link = {directory.ino, name}, .sight = {}}});
     }
@@ -255,11 +256,11 @@ class Refresher {
                        Timestamp before) {
     const auto entries = base_.List(path);
     if (!entries) return;
-    const bool is_seen = directory.names_seen == before;
+    const bool is_seen = directory.names->seen == before;
     const bool many = !is_seen && entries->size() > kMostPathEvents;
     if (many) stale_.watched.push_back({.parent = directory.ino, .name = {}});
     for (const BaseEntry& entry : *entries) {
-      if (directory.slots.contains(entry.name)) continue;
+      if (directory.names->slots.contains(entry.name)) continue;
       stale_.names.push_back({directory.ino, entry.name});
       const bool are_many = many || stale_.watched.size() > kMostPathEvents;
       if (is_seen || are_many) continue;
@@ -376,7 +377,7 @@ class Refresher {
     for (const Name& name : names) DropName(ino, name.link);
     Inode* left = tree_.Find(ino);
     if (left != nullptr && left->IsOrphan()) {
-      left->pinned_base = open;
+      left->orphan.Make().pinned_base = open;
       stale_.inodes.push_back(ino);
     }
     if (left == nullptr || left->IsOrphan()) files_.Drop(ino);
@@ -388,7 +389,7 @@ class Refresher {
     Inode* inode = tree_.Find(ino);
     if (inode == nullptr || ino == kRootIno) return;
     Tree::SetLost(*inode, true, stale_.inodes);
-    if (inode->upper || inode->known_children != 0) return;
+    if (inode->upper || inode->names->children != 0) return;
     const std::vector<Inode::Link> links = inode->links;
     stale_.inodes.push_back(ino);
     for (const Inode::Link& link : links) DropName(ino, link);
@@ -400,7 +401,7 @@ class Refresher {
     stale_.watched.push_back(WasThere(*tree_.Find(ino), link));
     tree_.DropLink(*tree_.Find(ino), link);
     Inode* left = tree_.Find(ino);
-    if (left != nullptr && left->IsOrphan()) left->taken = true;
+    if (left != nullptr && left->IsOrphan()) left->orphan.Make().taken = true;
     const Inode* parent = tree_.Find(link.parent);
     if (parent != nullptr && parent->lost) DropDirectory(link.parent);
   }
@@ -450,7 +451,7 @@ void BaseFollower::MakePristine(Inode& inode) {
   if (left == nullptr) return;
   for (const Inode::Link& link : links) {
     Inode* parent = tree_.Find(link.parent);
-    if (parent == nullptr || parent->slots.contains(link.name)) continue;
+    if (parent == nullptr || parent->names->slots.contains(link.name)) continue;
     tree_.Cache(*parent, link.name, *left);
   }
 }
@@ -500,7 +501,7 @@ StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
   }
   if (Inode* left = tree_.Find(gone.ino)) {
     // An open descriptor must not write content that no name shows.
-    left->taken = left->IsOrphan();
+    left->orphan.Make().taken = left->IsOrphan();
     // If a rollback restores the inode, it is searched again.
     left->lost = left->sought = false;
   }

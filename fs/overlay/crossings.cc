@@ -21,9 +21,9 @@ bool Crossings::AreBindMounts(const Inode& a, const Inode& b) const {
 }
 
 bool Crossings::MayLink(const Inode& file, const Inode& directory) const {
-  if (file.unnamed) {
-    return file.unnamed->device == tree_.DeviceOf(directory) &&
-           file.unnamed->mount == MountOf(directory);
+  if (file.orphan->unnamed) {
+    return file.orphan->unnamed->device == tree_.DeviceOf(directory) &&
+           file.orphan->unnamed->mount == MountOf(directory);
   }
   const Inode* parent =
       file.links.empty() ? nullptr : tree_.Find(file.links.front().parent);

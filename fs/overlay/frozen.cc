@@ -233,7 +233,7 @@ Result<StaleCaches> Frozen::GoBack(
   ForgetMeters();
   const Tree::Look look = BaseLook();
   for (Inode* inode : went.changed) {
-    inode->reserved.reset();
+    if (Inode::Own* own = inode->own.get()) own->reserved.reset();
     if (!inode->upper) continue;
     tree.Relink(*inode, look);
     // A changed file is shown at its path even if the base has another file
@@ -253,8 +253,8 @@ Result<StaleCaches> Frozen::GoBack(
     theirs = tree.Find(ino);
     if (theirs == nullptr || !theirs->IsOrphan()) continue;
     // As with a file that another program deleted: open descriptors read on.
-    theirs->taken = true;
-    theirs->pinned_base = open;
+    theirs->orphan.Make().taken = true;
+    theirs->orphan.Make().pinned_base = open;
     stale.inodes.push_back(ino);
   }
   settle(went);
@@ -270,8 +270,8 @@ Result<StaleCaches> Frozen::GoBack(
     const Inode* parent = tree.Find(key.first);
     if (parent == nullptr || parent->lookups == 0) continue;
     stale.names.push_back({key.first, key.second});
-    const auto slot = parent->slots.find(key.second);
-    if (slot == parent->slots.end()) continue;
+    const auto slot = parent->names->slots.find(key.second);
+    if (slot == parent->names->slots.end()) continue;
     moved.push_back(slot->second.IsUpper() ? slot->second.upper.ino
                                            : slot->second.cached);
   }
@@ -288,8 +288,9 @@ void Frozen::WatchName(Ino parent, const std::string& name,
                        StaleCaches& stale) const {
   const Inode* directory = tree.Find(parent);
   if (directory == nullptr || directory->lookups == 0) return;
-  const auto found = directory->slots.find(name);
-  const Slot slot = found == directory->slots.end() ? Slot() : found->second;
+  const auto found = directory->names->slots.find(name);
+  const Slot slot =
+      found == directory->names->slots.end() ? Slot() : found->second;
   const Inode* inode = tree.Find(slot.IsUpper() ? slot.upper.ino : slot.cached);
   StaleCaches::Watched watched{.parent = parent, .name = name};
   watched.was_there = inode != nullptr;

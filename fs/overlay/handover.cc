@@ -16,7 +16,7 @@ namespace {
 bool Reads(const Inode& inode) {
   // A commit does not move the base file of a pristine orphan.
   return inode.IsOrphan() && inode.record.base && inode.attr().base_limit > 0 &&
-         inode.lookups > 0 && !inode.pinned_base;
+         inode.lookups > 0 && !inode.orphan->pinned_base;
 }
 
 /// Directories that a commit leaves where they are.
@@ -60,7 +60,7 @@ void NoteParents(const Inode& inode, std::unordered_set<Ino>& parents) {
 /// Notes the names of `directory` that the transaction changed. Of more names
 /// than have an event one of each directory is enough.
 void WatchNames(const Tree& tree, const Inode& directory, StaleCaches& stale) {
-  for (const auto& [name, slot] : directory.slots) {
+  for (const auto& [name, slot] : directory.names->slots) {
     if (!slot.IsUpper()) continue;
     const Inode* inode = tree.Find(slot.upper.ino);
     stale.watched.push_back(
@@ -102,9 +102,10 @@ class Survivors {
   void Add(const Inode& inode) {
     const bool settled = settlement_.IsSettled(inode.ino);
     Tree::Survivor survivor{.ino = inode.ino};
-    const bool revived = discards_ && settled && !inode.pinned_base;
+    const bool revived = discards_ && settled && !inode.orphan->pinned_base;
     survivor.stays_orphan =
-        inode.IsOrphan() && (!revived || inode.retired || !inode.record.base);
+        inode.IsOrphan() &&
+        (!revived || inode.orphan->retired || !inode.record.base);
     if (!survivor.stays_orphan) {
       survivor.paths = settlement_.PathsAfter(inode);
       survivor.unchanged = !settled && !inode.IsDirectory();
@@ -155,7 +156,7 @@ Status Handover::PinOrphans() {
     if (!status || !Reads(inode)) return;
     auto fd = frozen_.OpenOrigin(inode);
     if (fd) {
-      inode.pinned_base = *fd;
+      inode.orphan.Make().pinned_base = *fd;
     } else if (fd.error().code != ESTALE) {  // a file that is gone stays gone
       status = std::unexpected(std::move(fd).error());
     }
@@ -187,7 +188,7 @@ StaleCaches Handover::Reset(bool committed,
     // Most inodes are at their base paths, and there may be many.
     const bool was_upper = inode.upper;
     const bool stays = !committed || (!was_upper && unmoved.Hold(inode));
-    if (stays && !inode.retired && !inode.pinned_base &&
+    if (stays && !inode.orphan->retired && !inode.orphan->pinned_base &&
         tree_.StayInPlace(inode)) {
       if (was_upper && committed) stale.inodes.push_back(inode.ino);
       return;
@@ -206,7 +207,8 @@ StaleCaches Handover::Reset(bool committed,
     // An orphan of an earlier transaction, or one that another transaction
     // deleted, stays an orphan even if its old path exists again.
     const bool gone = !inode.upper && inode.IsOrphan();
-    if (gone || inode.retired || inode.pinned_base) survivor.paths.clear();
+    if (gone || inode.orphan->retired || inode.orphan->pinned_base)
+      survivor.paths.clear();
     if (!pristine) {
       // A commit does not change the content that the mount shows.
       const bool same_content = committed && !inode.IsOrphan() &&
@@ -216,9 +218,9 @@ StaleCaches Handover::Reset(bool committed,
       }
       NoteParents(inode, parents);
     }
-    if (!committed && inode.upper_names != 0) {
+    if (!committed && inode.names->upper != 0) {
       WatchNames(tree_, inode, stale);
-      for (const auto& [name, slot] : inode.slots) {
+      for (const auto& [name, slot] : inode.names->slots) {
         // The kernel may have a negative dentry. Rebase reports the names that
         // disappeared.
         if (slot.upper.kind != DentryKind::kWhiteout) continue;
@@ -252,7 +254,7 @@ Result<StaleCaches> Handover::Restore() {
     if (inode.lookups == 0 && inode.ino != kRootIno) return;
     const bool returns = tables.inodes.contains(inode.ino);
     if (returns) {
-      inode.retired.reset();
+      if (Inode::Orphan* orphan = inode.orphan.get()) orphan->retired.reset();
       stale.inodes.push_back(inode.ino);
     }
     Tree::Survivor survivor{.ino = inode.ino};
@@ -278,7 +280,7 @@ StaleCaches Handover::Settle(const Change& change, Image tables) {
   const Settlement settlement(tree_, change);
   std::map<Ino, std::vector<Extent>> dropped;
   tree_.ForEach([&](Inode& inode) {
-    if (!settlement.IsSettled(inode.ino) || inode.retired) return;
+    if (!settlement.IsSettled(inode.ino) || inode.orphan->retired) return;
     for (const auto& [offset, extent] : inode.extents) {
       dropped[inode.ino].push_back(extent);
     }

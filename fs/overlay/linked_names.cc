@@ -189,7 +189,7 @@ class OtherNames {
     if (place.base) NoteBaseBelow(place, wanted);
     if (place.inode == nullptr) return;
     std::vector<Ino> moved_here;
-    for (const auto& [name, slot] : place.inode->slots) {
+    for (const auto& [name, slot] : place.inode->names->slots) {
       if (slot.upper.kind == DentryKind::kInode) {
         moved_here.push_back(slot.upper.ino);
       }
@@ -225,8 +225,8 @@ class OtherNames {
                           tree_.FindBaseFile(path, *st) != nullptr;
     if (!is_known) return;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
-    const bool is_new =
-        directory != nullptr && !directory->slots.contains(BaseName(path));
+    const bool is_new = directory != nullptr &&
+                        !directory->names->slots.contains(BaseName(path));
     if (is_new) Adopt(*directory, path);
   }
 
@@ -317,8 +317,8 @@ class OtherNames {
     if (!IsUnchangedAt(inode, path)) return false;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
     if (directory == nullptr) return false;
-    const auto known = directory->slots.find(BaseName(path));
-    if (known != directory->slots.end()) {
+    const auto known = directory->names->slots.find(BaseName(path));
+    if (known != directory->names->slots.end()) {
       return !known->second.IsUpper() && known->second.cached == inode.ino;
     }
     std::string& origin = inode.record.base->path;
@@ -382,7 +382,7 @@ class OtherNames {
     std::set<std::string> hidden;
     tree_.ForEachUpper([&](const Inode& inode) {
       if (!inode.IsDirectory() || !inode.record.base) return;
-      for (const auto& [name, slot] : inode.slots) {
+      for (const auto& [name, slot] : inode.names->slots) {
         if (slot.IsUpper()) {
           hidden.insert(JoinPath(inode.record.base->path, name));
         }

@@ -162,7 +162,7 @@ Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
 Node OverlayFilesystem::Hold(Inode& inode) {
   ++inode.lookups;
   inode.looked_up = Clock::System().Steady();
-  return {inode.ino, AnswerStat(inode), inode.generation};
+  return {inode.ino, AnswerStat(inode), inode.names->generation};
 }
 
 StaleCaches OverlayFilesystem::InFlight(const StaleCaches& stale) {
@@ -366,11 +366,11 @@ Result<Lsn> OverlayFilesystem::AcceptFor(Inode& inode, Plan&& plan,
   if (!inode.IsOrphan()) return Accept(std::move(change), content);
   // The opening process would take the write as saved, but no diff would show
   // it.
-  if (inode.taken) {
+  if (inode.orphan->taken) {
     return Fail(ESTALE, "the base no longer has this file under a known name");
   }
   // Content of an ended transaction does not count for this one.
-  if (!inode.retired) {
+  if (!inode.orphan->retired) {
     TRY(judge_.CheckLimits(change, tree_));
     judge_.Count();
   }

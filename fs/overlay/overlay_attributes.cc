@@ -76,7 +76,7 @@ Result<std::optional<Timestamp>> OverlayFilesystem::BirthOf(Ino ino) {
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
-    if (!inode->record.base) return inode->born;
+    if (!inode->record.base) return inode->own->born;
     number = inode->record.base->ino;
     place = TRY(PlaceInBase(*inode));
   }
@@ -143,13 +143,13 @@ Result<struct stat> OverlayFilesystem::ApplyAttr(
   const bool is_in_group =
       !LosesSetGroupId(options_.rights_of, caller, inode->attr());
   ApplyRequest(request, is_in_group, plan.now(), plan.EditAttr(*inode));
-  const std::shared_ptr<Journal> retired = inode->retired;
+  const std::shared_ptr<Journal> retired = inode->orphan->retired;
   // As in ext4, an equal size drops what is reserved behind the end.
   const bool cuts = request.size && *request.size <= inode->attr().size;
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   if (!retired) ReleaseAll(*journal_, released, lsn);
-  if (cuts && inode->reserved) {
-    inode->reserved->Drop({*request.size, UINT64_MAX});
+  if (cuts && inode->own->reserved) {
+    inode->own->reserved->Drop({*request.size, UINT64_MAX});
   }
   inode->told_acl = kAclNotAsked;  // the kernel drops it after this request
   return AnswerStat(*inode);
@@ -231,9 +231,9 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
     Inode* inode = TRY(FindInode(ino));
     mode = inode->attr().mode;
     if (!inode->record.base || inode->attr().xattrs_owned) {
-      const auto found = inode->xattrs.find(name);
+      const auto found = inode->own->xattrs.find(name);
       Result<std::string> own = Fail(ENODATA, "getxattr");
-      if (found != inode->xattrs.end()) own = found->second;
+      if (found != inode->own->xattrs.end()) own = found->second;
       if (!is_access_acl) return own;
       // A commit makes it that of the base.
       inode->told_acl = ToldAcl(own, mode);
@@ -264,8 +264,8 @@ Result<std::optional<std::string>> OverlayFilesystem::DefaultAclOf(
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(directory));
     if (!inode->record.base || inode->attr().xattrs_owned) {
-      const auto found = inode->xattrs.find(std::string_view(kDefaultAcl));
-      if (found == inode->xattrs.end()) return std::nullopt;
+      const auto found = inode->own->xattrs.find(std::string_view(kDefaultAcl));
+      if (found == inode->own->xattrs.end()) return std::nullopt;
       return found->second;
     }
     place = TRY(PlaceInBase(*inode));

@@ -28,7 +28,7 @@ bool IsRegular(const Inode& inode) {
 /// Whether the content is about to change for the first time and the inode
 /// keeps some content of the base.
 bool KeepsBaseContent(const Inode& inode) {
-  return inode.record.base && !inode.IsOrphan() && !inode.pinned_base &&
+  return inode.record.base && !inode.IsOrphan() && !inode.orphan->pinned_base &&
          IsRegular(inode) && inode.attr().base_limit > 0 &&
          !inode.ContentChanged();
 }
@@ -44,10 +44,11 @@ std::vector<Range> GapsIn(const Inode& inode, Range range) {
   const auto add = [&](uint64_t from, uint64_t to) {
     const Range gap{std::max(from, range.from), std::min(to, range.to)};
     if (gap.from >= gap.to) return;
-    if (!inode.reserved) {
+    if (!inode.own->reserved) {
       gaps.push_back(gap);
     } else {
-      std::ranges::copy(inode.reserved->Missing(gap), std::back_inserter(gaps));
+      std::ranges::copy(inode.own->reserved->Missing(gap),
+                        std::back_inserter(gaps));
     }
   };
   uint64_t at = inode.attr().base_limit;
@@ -91,8 +92,8 @@ ReadPlan OverlayFilesystem::PlanRead(const Inode& inode, uint64_t offset,
     origin.state = Fingerprint::Of(*base);
     origin.told = Told::Of(*base);
   }
-  origin.pinned = inode.pinned_base;
-  plan.journal = inode.retired;
+  origin.pinned = inode.orphan->pinned_base;
+  plan.journal = inode.orphan->retired;
   const uint64_t size = inode.attr().size;
   if (offset >= size) return plan;
   const uint64_t end = offset + std::min(length, size - offset);
@@ -244,7 +245,7 @@ Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
   if (!IsRegular(*inode)) return Fail(EINVAL, "write");
 
   WriteLook look{.name_changes = tree_.name_changes(),
-                 .retired = inode->retired != nullptr,
+                 .retired = inode->orphan->retired != nullptr,
                  .size = size};
   if (KeepsBaseContent(*inode)) look.kept = inode->record.base;
   // The kernel knows the end while only its requests move it.
@@ -253,17 +254,17 @@ Result<WriteLook> OverlayFilesystem::LookBeforeWrite(Plan& plan, Ino ino,
   TRY(CheckRange(place.at, size));
   TRY(LockCheck(base_).Write(*inode, place.at,
                              mode.append || mode.append_goes_on));
-  if (inode->reserved) {
-    look.promised = inode->reserved->BytesIn({place.at, place.at + size});
+  if (inode->own->reserved) {
+    look.promised = inode->own->reserved->BytesIn({place.at, place.at + size});
   }
   if (inode->IsOrphan()) {
     // The journal does not record the content, so it goes to the spool at once.
-    look.segment = inode->orphan_segment;
-    look.position = inode->orphan_end;
+    look.segment = inode->orphan->segment;
+    look.position = inode->orphan->end;
     look.wants_segment = true;
   } else if (inode->attr().base_limit == 0 &&
              place.at + size > kOwnSegmentFrom) {
-    look.wants_segment = place.at >= inode->own_end;
+    look.wants_segment = place.at >= inode->own->own_end;
     look.segment = look.wants_segment ? inode->attr().own_segment : 0;
     look.position = place.at;
   }
@@ -284,7 +285,7 @@ Status OverlayFilesystem::Stage(ByteSpan bytes, WriteLook& look) {
 
 std::optional<BaseOrigin> OverlayFilesystem::PreimageOf(const Inode& inode) {
   const bool is_the_bases = inode.record.base && !inode.IsOrphan() &&
-                            !inode.pinned_base && IsRegular(inode) &&
+                            !inode.orphan->pinned_base && IsRegular(inode) &&
                             !inode.ContentChanged() &&
                             inode.record.base->size <= Preimages::kMaxSize;
   return is_the_bases ? inode.record.base : std::nullopt;
@@ -314,7 +315,7 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
-    retired = inode->retired;
+    retired = inode->orphan->retired;
     if (!retired) return {};
     for (const auto& [offset, extent] : inode->extents) {
       extents.push_back(extent);
@@ -339,7 +340,7 @@ Status OverlayFilesystem::AdoptRetired(Ino ino) {
   const WriterLock lock(tree_mutex_);
   Inode* inode = TRY(FindInode(ino));
   Tree::ReplaceExtents(*inode, edit);
-  inode->retired.reset();
+  if (Inode::Orphan* orphan = inode->orphan.get()) orphan->retired.reset();
   // Limits count the content from now on.
   judge_.ForgetTree();
   return {};
@@ -392,8 +393,8 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyWrite(
   attr.mtime = attr.ctime = plan.now();
   KillPrivileges(options_.rights_of, caller, mode.kill_privileges, attr);
   if (inode->IsOrphan()) {
-    inode->orphan_segment = look.segment;
-    inode->orphan_end += look.size;
+    inode->orphan.Make().segment = look.segment;
+    inode->orphan.Make().end += look.size;
   } else if (look.segment != 0) {
     attr.own_segment = look.segment;
   }
@@ -401,8 +402,8 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyWrite(
   std::optional<BaseOrigin> preimage = PreimageOf(*inode);
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan), &look.staged));
   ReleaseAll(*journal_, released, lsn);
-  if (look.promised != 0 && inode->reserved) {
-    look.promised -= inode->reserved->Use({offset, end});
+  if (look.promised != 0 && inode->own->reserved) {
+    look.promised -= inode->own->reserved->Use({offset, end});
   }
   place = {.asked = place.asked + look.size, .at = end};
   inode->told_size = std::max<uint64_t>(inode->told_size, place.asked);
@@ -498,12 +499,13 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
   const Lsn lsn = TRY(AcceptFor(*inode, std::move(plan)));
   ReleaseAll(*journal_, released, lsn);
   if (!gaps.empty()) {
-    if (!inode->reserved) {
-      inode->reserved = std::make_unique<Reservation>(promised_space_.needed());
+    if (!inode->own->reserved) {
+      inode->own.Make().reserved =
+          std::make_unique<Reservation>(promised_space_.needed());
     }
-    inode->reserved->Add(gaps);
-  } else if (inode->reserved && mode == AllocateMode::kPunchHole) {
-    inode->reserved->Drop(range);
+    inode->own->reserved->Add(gaps);
+  } else if (inode->own->reserved && mode == AllocateMode::kPunchHole) {
+    inode->own->reserved->Drop(range);
   }
   return preimage;
 }

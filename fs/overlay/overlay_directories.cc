@@ -24,10 +24,10 @@ Result<std::vector<BaseEntry>> OverlayFilesystem::ListBase(
 std::vector<DirEntry> OverlayFilesystem::Merge(
     const Inode& directory, const std::vector<BaseEntry>& base) const {
   std::vector<DirEntry> entries;
-  entries.reserve(base.size() + directory.slots.size());
+  entries.reserve(base.size() + directory.names->slots.size());
   // A known name has precedence over the base: it stays when another
   // transaction deletes it there.
-  for (const auto& [name, slot] : directory.slots) {
+  for (const auto& [name, slot] : directory.names->slots) {
     const Inode* inode = tree_.Find(
         slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached);
     if (inode != nullptr && slot.upper.kind != DentryKind::kWhiteout) {
@@ -35,7 +35,7 @@ std::vector<DirEntry> OverlayFilesystem::Merge(
     }
   }
   for (const BaseEntry& entry : base) {
-    if (directory.slots.contains(entry.name)) continue;
+    if (directory.names->slots.contains(entry.name)) continue;
     entries.push_back({.name = entry.name,
                        .st_ino = tree_.NumberOf(directory, entry),
                        .type = entry.type});
@@ -50,7 +50,8 @@ Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(ino));
-    if (auto cached = directories_.Find(ino, inode->version)) return cached;
+    if (auto cached = directories_.Find(ino, inode->names->version))
+      return cached;
     if (inode->record.base && !inode->IsOrphan()) {
       base_path = TRY(PlaceInBase(*inode));
       if (IsGuarded(*inode)) told = Told::Of(*inode->record.base);
@@ -63,7 +64,7 @@ Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(ino));
-    snapshot->version = inode->version;
+    snapshot->version = inode->names->version;
     snapshot->entries = Merge(*inode, base);
   }
   AssignCookies(snapshot->entries, cookie_seed_);

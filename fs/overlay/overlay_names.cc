@@ -121,7 +121,7 @@ Result<Node> OverlayFilesystem::ApplyMake(
   TRY(Accept(std::move(plan)));
   share.Keep();
   Inode& made = *tree_.Find(ino);
-  made.born = made.attr().ctime;
+  made.own.Make().born = made.attr().ctime;
   return Hold(made);
 }
 
@@ -204,14 +204,14 @@ Result<Node> OverlayFilesystem::ApplyLink(
   Inode* directory = TRY(FindDirectory(parent));
   Inode* inode = TRY(FindInode(ino));
   if (inode->IsDirectory()) return Fail(EPERM, "link");
-  const bool is_lost = inode->IsOrphan() && !inode->unnamed;
+  const bool is_lost = inode->IsOrphan() && !inode->orphan->unnamed;
   if (directory->IsOrphan() || is_lost) return Fail(ENOENT, "link");
   if (Child(*directory, name, probe) != nullptr) return Fail(EEXIST, "link");
   const auto mounts = TRY(mounts_.Get());
   if (!Crossings(tree_, *mounts).MayLink(*inode, *directory)) {
     return Fail(EXDEV, "link");
   }
-  if (inode->unnamed) {
+  if (inode->orphan->unnamed) {
     return NameUnnamed(std::move(plan), *directory, *inode, name);
   }
   plan.change().path = tree_.PathOf(*inode);
@@ -302,7 +302,7 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
 }
 
 Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
-  for (const auto& [name, slot] : directory.slots) {
+  for (const auto& [name, slot] : directory.names->slots) {
     if (slot.upper.kind == DentryKind::kInode) return false;
     if (!slot.IsUpper() && slot.cached != kNoIno) {
       return false;
@@ -311,7 +311,7 @@ Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
   if (!directory.record.base) return true;
   const auto entries = TRY(ListBase(directory.record.base->path));
   for (const BaseEntry& entry : entries) {
-    if (!directory.slots.contains(entry.name)) return false;
+    if (!directory.names->slots.contains(entry.name)) return false;
   }
   return true;
 }

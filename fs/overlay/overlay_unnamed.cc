@@ -34,11 +34,12 @@ Result<Node> OverlayFilesystem::CreateUnnamed(const Caller& caller,
   tree_.SetInode(ino, record);
   Inode& inode = *tree_.Find(ino);
   for (const auto& [name, value] : lists) tree_.SetXattr(ino, name, value);
-  inode.last_path =
+  Inode::Orphan& orphan = inode.orphan.Make();
+  orphan.last_path =
       tree_.PathOf(*parent, "#" + std::to_string(tree_.StatOf(inode).st_ino));
-  inode.unnamed = {.device = tree_.DeviceOf(*parent),
-                   .mount = Crossings(tree_, *mounts).MountOf(*parent)};
-  inode.born = attr.ctime;
+  orphan.unnamed = {.device = tree_.DeviceOf(*parent),
+                    .mount = Crossings(tree_, *mounts).MountOf(*parent)};
+  inode.own.Make().born = attr.ctime;
   ++inode.lookups;
   // As after a create and an unlink.
   tree_.SetInode(ino, std::nullopt);
@@ -49,7 +50,7 @@ Result<Node> OverlayFilesystem::CreateUnnamed(const Caller& caller,
 bool OverlayFilesystem::IsUnnamed(Ino ino) const {
   const ReaderLock lock(tree_mutex_);
   const Inode* inode = tree_.Find(ino);
-  return inode != nullptr && inode->unnamed;
+  return inode != nullptr && inode->orphan->unnamed;
 }
 
 Result<Node> OverlayFilesystem::NameUnnamed(Plan plan, Inode& directory,
@@ -65,7 +66,7 @@ Result<Node> OverlayFilesystem::NameUnnamed(Plan plan, Inode& directory,
   record.attr.nlink = 1;
   record.attr.ctime = plan.now();
   plan.AddInode(inode.ino, std::move(record));
-  for (const auto& [key, value] : inode.xattrs) {
+  for (const auto& [key, value] : inode.own->xattrs) {
     plan.AddXattr(inode.ino, key, value);
   }
   ExtentEdit content{.ino = inode.ino};
@@ -75,20 +76,22 @@ Result<Node> OverlayFilesystem::NameUnnamed(Plan plan, Inode& directory,
   // The change brings them, and counts for limits.
   judge_.GiveBack(content.after);
   auto extents = std::exchange(inode.extents, {});
-  const uint64_t stored_bytes = std::exchange(inode.stored_bytes, 0);
+  Inode::Own& own = inode.own.Make();
+  const uint64_t stored_bytes = std::exchange(own.stored_bytes, 0);
   plan.SetExtents(std::move(content));
   plan.SetDentry(directory, name, {DentryKind::kInode, inode.ino});
   plan.TouchDirectory(directory);
   if (auto accepted = Accept(std::move(plan)); !accepted) {
     inode.extents = std::move(extents);
-    inode.stored_bytes = stored_bytes;
+    own.stored_bytes = stored_bytes;
     judge_.ForgetTree();
     return std::unexpected(std::move(accepted).error());
   }
-  inode.unnamed.reset();
-  inode.last_path.clear();
-  inode.orphan_segment = 0;
-  inode.orphan_end = 0;
+  Inode::Orphan& was = inode.orphan.Make();
+  was.unnamed.reset();
+  was.last_path.clear();
+  was.segment = 0;
+  was.end = 0;
   return Hold(inode);
 }
 

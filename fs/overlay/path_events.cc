@@ -85,8 +85,8 @@ class EventFinder {
   [[nodiscard]] std::optional<Kind> Look(const Inode& parent,
                                          const std::string& name) const {
     if (name.empty()) return Kind{true};
-    const auto slot = parent.slots.find(name);
-    if (slot != parent.slots.end()) {
+    const auto slot = parent.names->slots.find(name);
+    if (slot != parent.names->slots.end()) {
       const bool is_upper = slot->second.IsUpper();
       if (is_upper && slot->second.upper.kind != DentryKind::kInode) return {};
       const Inode* inode =

@@ -41,7 +41,7 @@ class CommitTally {
   uint64_t CountTouchedNames() {
     uint64_t names = 0;
     frozen_.tree.ForEachUpper([&](const Inode& inode) {
-      if (inode.record.base) names += inode.upper_names;
+      if (inode.record.base) names += inode.names->upper;
     });
     return names;
   }
@@ -64,7 +64,7 @@ class CommitTally {
       const bool is_part =
           selection_ == nullptr || selection_->inodes.contains(inode.ino);
       if (!is_part || inode.IsOrphan()) return;
-      bytes_ += inode.stored_bytes;
+      bytes_ += inode.own->stored_bytes;
       if (!inode.record.base) ++made_;
     });
   }

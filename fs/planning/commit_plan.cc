@@ -107,7 +107,7 @@ class Planner {
   /// No mount makes them, but what is loaded from a journal may have them.
   Status CheckOwnNames(const Inode& inode) const {
     std::string path;
-    for (const auto& [name, slot] : inode.slots) {
+    for (const auto& [name, slot] : inode.names->slots) {
       const bool is_own = slot.IsUpper() && IsSelected(inode, name) &&
                           own_names_.IsOwn(inode, name);
       if (is_own) path = frozen_.tree.PathOf(inode, name);
@@ -152,7 +152,7 @@ class Planner {
   /// the vault, unless a whole directory takes them along.
   Status PlanNames(const Inode& directory) {
     const auto visible = PathOf(directory);
-    for (const auto& [name, slot] : directory.slots) {
+    for (const auto& [name, slot] : directory.names->slots) {
       if (!slot.IsUpper()) continue;
       if (!IsSelected(directory, name)) continue;
       TRY(CheckMount(directory));
@@ -343,7 +343,7 @@ class Planner {
     if (!nest.empty()) nests_[inode.ino] = nest;
     plan_.staged.push_back({spot, inode.ino, adopts, std::move(nest)});
     std::set<std::string> names;  // in an order that can be repeated
-    for (const auto& [name, slot] : inode.slots) names.insert(name);
+    for (const auto& [name, slot] : inode.names->slots) names.insert(name);
     for (const std::string& name : names) {
       const Inode* child = frozen_.tree.FindChild(inode, name);
       if (child != nullptr && RidesInParent(*child)) {
@@ -461,7 +461,7 @@ class Planner {
     // The vault is on the filesystem of the workspace's root.
     const bool clones = options_.clones && inode.record.base->dev == 0;
     if (clones || inode.attr().size < kPatchFrom) return true;
-    return inode.stored_bytes > inode.attr().size / 2 ||
+    return inode.own->stored_bytes > inode.attr().size / 2 ||
            inode.attr().base_limit < inode.record.base->size / 2;
   }
 

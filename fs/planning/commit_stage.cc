@@ -265,7 +265,7 @@ Result<bool> VaultFiller::AdoptSegment(int directory, const std::string& name,
     if (!IsInPlace(inode, extent) && is_own) return false;
     if (is_own) in_place += extent.length;
   }
-  if (in_place == 0 || in_place < inode.stored_bytes / 2) return false;
+  if (in_place == 0 || in_place < inode.own->stored_bytes / 2) return false;
   const auto linked =
       frozen_.journal.LinkSegment(inode.attr().own_segment, directory, name);
   if (!linked) return false;

@@ -288,7 +288,7 @@ class DriftFinder {
   }
 
   static bool HasEntries(const Inode& directory) {
-    return std::ranges::any_of(directory.slots, [](const auto& slot) {
+    return std::ranges::any_of(directory.names->slots, [](const auto& slot) {
       return slot.second.upper.kind == DentryKind::kInode;
     });
   }
@@ -428,7 +428,7 @@ class DriftFinder {
     hidden_.emplace();
     frozen_.tree.ForEachUpper([&](const Inode& directory) {
       if (!directory.IsDirectory() || !directory.record.base) return;
-      for (const auto& [name, slot] : directory.slots) {
+      for (const auto& [name, slot] : directory.names->slots) {
         if (!slot.IsUpper()) continue;
         const auto st =
             frozen_.base.Stat(JoinPath(directory.record.base->path, name));

@@ -68,7 +68,8 @@ void Resolution::TakeBack(const Edit& edit) {
   if (attributes == nullptr) return;
   // The commit may have taken it for an orphan.
   Inode* inode = frozen_.tree.Find(attributes->ino);
-  if (inode != nullptr && !inode->IsOrphan()) inode->pinned_base.reset();
+  if (inode == nullptr || inode->IsOrphan()) return;
+  if (Inode::Orphan* was = inode->orphan.get()) was->pinned_base.reset();
 }
 
 void Resolution::Keep() {
@@ -181,7 +182,7 @@ void Resolution::TakeTheirs(const Drift& drift) {
     after.attr.gid = drift.now.st_gid;
     after.attr.xattrs_owned = false;
     Do(InodeEdit{inode->ino, inode->record, std::move(after)});
-    const auto own = inode->xattrs;
+    const auto own = inode->own->xattrs;
     for (const auto& [name, value] : own) {
       Do(XattrEdit{inode->ino, name, value, std::nullopt});
     }
@@ -357,9 +358,10 @@ std::vector<Inode::Link> Resolution::OtherNames(const Inode& inode) const {
 void Resolution::Enter(const Inode& parent, const std::string& name, Ino ino) {
   if (!parent.upper) Do(InodeEdit{parent.ino, std::nullopt, parent.record});
   DentryValue before;
-  const auto slot = parent.slots.find(name);
-  const bool hides = slot != parent.slots.end() && slot->second.cached == ino;
-  if (slot != parent.slots.end()) before = slot->second.upper;
+  const auto slot = parent.names->slots.find(name);
+  const bool hides =
+      slot != parent.names->slots.end() && slot->second.cached == ino;
+  if (slot != parent.names->slots.end()) before = slot->second.upper;
   Do(DentryEdit{parent.ino, name, before, {DentryKind::kInode, ino}});
   if (!hides) return;
   done_.back().hidden = {parent.ino, name};

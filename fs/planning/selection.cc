@@ -118,7 +118,7 @@ class Selector {
     const auto visible = tree_.VisiblePath(directory, {}, &paths_);
     const auto& base = directory.record.base;
     bool found = false;
-    for (const auto& [name, slot] : directory.slots) {
+    for (const auto& [name, slot] : directory.names->slots) {
       if (!slot.IsUpper()) continue;
       const bool below =
           (visible && IsAtOrBelow(JoinPath(*visible, name), path)) ||
@@ -155,8 +155,8 @@ class Selector {
   void CloseName(const Inode& directory, const std::string& name) {
     if (parents_ == SelectionParents::kNeeded) SelectPlace(directory);
     if (directory.IsOrphan()) Select(directory);
-    const auto slot = directory.slots.find(name);
-    if (slot == directory.slots.end()) return;
+    const auto slot = directory.names->slots.find(name);
+    if (slot == directory.names->slots.end()) return;
     if (slot->second.upper.kind == DentryKind::kInode) {
       const Inode* child = tree_.Find(slot->second.upper.ino);
       if (child != nullptr) Select(*child);
@@ -175,14 +175,14 @@ class Selector {
     SelectNames(inode);
     if (inode.IsDirectory() && inode.IsOrphan()) {
       // A deleted directory is one thing with all that was in it.
-      for (const auto& [name, slot] : inode.slots) {
+      for (const auto& [name, slot] : inode.names->slots) {
         if (slot.IsUpper()) Select(inode, name);
       }
     }
     if (parents_ == SelectionParents::kApart && inode.IsDirectory() &&
         !inode.record.base) {
       // What goes takes along what is in it.
-      for (const auto& [name, slot] : inode.slots) Select(inode, name);
+      for (const auto& [name, slot] : inode.names->slots) Select(inode, name);
     }
     if (parents_ == SelectionParents::kApart && inode.IsDirectory()) {
       SelectWhatWouldCloseACircle(inode);
@@ -244,8 +244,8 @@ class Selector {
     for (const Inode::Link& link : inode.links) {
       const Inode* parent = tree_.Find(link.parent);
       if (parent == nullptr) continue;
-      const auto slot = parent->slots.find(link.name);
-      const bool upper = slot != parent->slots.end() &&
+      const auto slot = parent->names->slots.find(link.name);
+      const bool upper = slot != parent->names->slots.end() &&
                          slot->second.upper.kind == DentryKind::kInode;
       if (upper) Select(*parent, link.name);
     }
@@ -269,7 +269,7 @@ class Selector {
     hidden_.emplace();
     for (const Inode* directory : upper_) {
       if (!directory->record.base || !directory->IsDirectory()) continue;
-      for (const auto& [name, slot] : directory->slots) {
+      for (const auto& [name, slot] : directory->names->slots) {
         if (!slot.IsUpper()) continue;
         const Inode* file =
             FindLinked(JoinPath(directory->record.base->path, name));
@@ -535,7 +535,7 @@ Selection AllBut(Frozen& frozen, const Selection& selection) {
   Selection rest;
   frozen.tree.ForEachUpper([&](Inode& inode) {
     if (!selection.inodes.contains(inode.ino)) rest.inodes.insert(inode.ino);
-    for (const auto& [name, slot] : inode.slots) {
+    for (const auto& [name, slot] : inode.names->slots) {
       if (!slot.IsUpper()) continue;
       if (!selection.names.contains({inode.ino, name})) {
         rest.names.emplace(inode.ino, name);

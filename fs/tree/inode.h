@@ -40,11 +40,32 @@ struct Slot {
 using SlotMap =
     std::unordered_map<std::string, Slot, StringHash, std::equal_to<>>;
 
+/// What few inodes have: it takes a pointer until it is made.
+template <typename T>
+class Sparse {
+ public:
+  /// As constructed, if it was never made.
+  [[nodiscard]] const T& operator*() const {
+    static const T kNone{};
+    return value_ ? *value_ : kNone;
+  }
+  [[nodiscard]] const T* operator->() const { return &**this; }
+  /// nullptr: it was never made.
+  [[nodiscard]] T* get() { return value_.get(); }
+  [[nodiscard]] T& Make() {
+    if (!value_) value_ = std::make_unique<T>();
+    return *value_;
+  }
+
+ private:
+  std::unique_ptr<T> value_;
+};
+
 /// An inode in memory. Pristine: a cache of a base object. Upper: it has a
 /// record in the journal. Orphan: link count 0, held by the kernel; its later
 /// changes stay in memory.
 struct Inode {
-  explicit Inode(Ino own) : ino(own) {}
+  explicit Inode(Ino given) : ino(given) {}
 
   struct Link {
     Ino parent;
@@ -52,61 +73,78 @@ struct Inode {
     bool operator==(const Link&) const = default;
   };
 
+  /// What an inode has that is not as in the base, or has no base.
+  struct Own {
+    std::map<std::string, std::string, std::less<>> xattrs;
+    std::unique_ptr<Reservation> reserved;  ///< null: none
+    uint64_t stored_bytes = 0;  ///< sum of the extents that are not holes
+    uint64_t own_end = 0;       ///< own segment: first position never written
+    std::optional<Timestamp> born;  ///< new object, until a restart
+  };
+
+  /// What only orphans have.
+  struct Orphan {
+    std::string last_path;  ///< path of its last name
+    /// Of one that never had a name and may get one (O_TMPFILE): the filesystem
+    /// of its directory (Tree::DeviceOf), and its mount (Crossings::MountOf).
+    struct Place {
+      uint64_t device;
+      std::string mount;
+    };
+    std::optional<Place> unnamed;
+    SharedFd pinned_base;  ///< the base file, before a commit moved it
+    std::shared_ptr<Journal> retired;  ///< ended journal with its content
+    uint64_t end = 0;                  ///< end of the written part of `segment`
+    uint32_t segment = 0;              ///< for its later writes
+    bool taken = false;                ///< another program removed its file
+  };
+
+  /// What only directories have.
+  struct Names {
+    SlotMap slots;
+    uint64_t version = 0;     ///< counts changes of names
+    uint64_t generation = 0;  ///< distinguishes reuses of the number
+    Timestamp seen;  ///< ctime of the base when its names were last looked at
+                     ///< for what others made
+    uint32_t upper = 0;     ///< slots with an entry in the journal
+    uint32_t children = 0;  ///< links that name this inode as parent
+    uint32_t staying = 0;   ///< within Rebase: children that stay in place
+  };
+
+  static constexpr uint64_t kUnknownBlocks = UINT64_MAX;
+
   Ino ino;
   /// st_ino, which never changes: a program that holds the inode compares it.
   uint64_t number = 0;
+  InodeRecord record;
+  std::vector<Link> links;                ///< known names
+  uint64_t base_blocks = kUnknownBlocks;  ///< st_blocks in the base
+  ExtentMap extents;
+  Sparse<Own> own;
+  Sparse<Orphan> orphan;
+  Sparse<Names> names;
+  std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
+  /// Regular file held by the kernel: its size in the kernel's cache.
+  std::atomic<uint64_t> told_size = 0;
+  /// The access control list that the kernel received (ToldAcl).
+  std::atomic<uint64_t> told_acl = 0;
+  /// Time of the last LOOKUP reply for it (Clock::Steady).
+  std::atomic<uint64_t> looked_up = 0;
+  uint32_t upper_at = 0;  ///< upper: its index in Tree::upper
+  uint32_t stays_in = 0;  ///< the last Rebase in which it stayed in place
+  /// Whether the kernel may have cached the attributes: it received them and
+  /// did not write since. After a write it asks again.
+  std::atomic<bool> attr_told = false;
+  /// Whether its first write found no attribute in the base that forbids it
+  /// (LockCheck).
+  std::atomic<bool> unlocked = false;
   bool upper = false;
-  size_t upper_at = 0;    ///< upper: its index in Tree::upper
-  uint32_t staying = 0;   ///< within Rebase: children that stay in place
-  uint64_t stays_in = 0;  ///< the last Rebase in which it stayed itself
   /// The base object is not at its recorded path, nor under any other known
   /// name; it may exist elsewhere in the base. A lost directory is kept because
   /// it has upper entries.
   bool lost = false;
   bool sought = false;  ///< the whole base was searched for another name of
                         ///< this file since the base last changed
-  InodeRecord record;
-  ExtentMap extents;
-  std::map<std::string, std::string, std::less<>> xattrs;
-  SlotMap slots;
-  std::vector<Link> links;              ///< known names
-  std::optional<uint64_t> base_blocks;  ///< st_blocks in the base, if known
-  uint64_t stored_bytes = 0;  ///< sum of the extents that are not holes
-  std::unique_ptr<Reservation> reserved;  ///< null: none
-  uint64_t own_end = 0;  ///< own segment: first position never written
-  uint64_t version = 0;  ///< directory: counts changes of names
-  Timestamp names_seen;  ///< directory: ctime of the base when its names were
-                         ///< last looked at for what others made
-  uint32_t upper_names = 0;           ///< slots with an entry in the journal
-  uint32_t known_children = 0;        ///< links that name this inode as parent
-  std::atomic<uint64_t> lookups = 0;  ///< the kernel's references
-  /// Regular file held by the kernel: its size in the kernel's cache.
-  std::atomic<uint64_t> told_size = 0;
-  /// Whether the kernel may have cached the attributes: it received them and
-  /// did not write since. After a write it asks again.
-  std::atomic<bool> attr_told = false;
-  /// The access control list that the kernel received (ToldAcl).
-  std::atomic<uint64_t> told_acl = 0;
-  /// Whether its first write found no attribute in the base that forbids it
-  /// (LockCheck).
-  std::atomic<bool> unlocked = false;
-  /// Time of the last LOOKUP reply for it (Clock::Steady).
-  std::atomic<uint64_t> looked_up = 0;
-  uint64_t generation = 0;      ///< distinguishes reuses of the number
-  uint32_t orphan_segment = 0;  ///< orphan: segment for its later writes
-  uint64_t orphan_end = 0;      ///< orphan: end of the written part of it
-  std::string last_path;        ///< orphan: path of its last name
-  bool taken = false;           ///< orphan: another program removed its file
-  /// Orphan that never had a name and may get one (O_TMPFILE): the filesystem
-  /// of its directory (Tree::DeviceOf), and its mount (Crossings::MountOf).
-  struct Place {
-    uint64_t device;
-    std::string mount;
-  };
-  std::optional<Place> unnamed;
-  std::optional<Timestamp> born;  ///< new object, until a restart
-  SharedFd pinned_base;  ///< orphan: the base file, before a commit moved it
-  std::shared_ptr<Journal> retired;  ///< orphan: ended journal with its content
 
   [[nodiscard]] Attr& attr() { return record.attr; }
   [[nodiscard]] const Attr& attr() const { return record.attr; }
@@ -124,7 +162,7 @@ struct Inode {
   /// The slot of the base name `name`, or nullptr if it is unknown or the
   /// journal has an entry for it.
   [[nodiscard]] const Slot* CachedSlot(std::string_view name) const;
-  /// The position of CachedSlot in `slots`, or slots.end().
+  /// The position of CachedSlot in the slots, or their end.
   [[nodiscard]] SlotMap::const_iterator FindCached(std::string_view name) const;
   /// Whether the content may differ from that of the base file. Requires base
   /// origin; false for other types.

@@ -93,7 +93,7 @@ void Plan::DropContent(const Inode& inode) {
     }
     tail_.push_back(std::move(edit));
   }
-  for (const auto& [name, value] : inode.xattrs) {
+  for (const auto& [name, value] : inode.own->xattrs) {
     tail_.push_back(XattrEdit{inode.ino, name, value, std::nullopt});
   }
 }
@@ -110,8 +110,8 @@ void Plan::DropLink(const Inode& inode) {
 void Plan::SetDentry(const Inode& directory, std::string_view name,
                      DentryValue after) {
   DentryValue before;
-  const auto slot = directory.slots.find(name);
-  if (slot != directory.slots.end()) before = slot->second.upper;
+  const auto slot = directory.names->slots.find(name);
+  if (slot != directory.names->slots.end()) before = slot->second.upper;
   dentries_.push_back(
       DentryEdit{directory.ino, std::string(name), before, after});
 }
@@ -125,8 +125,8 @@ void Plan::SetExtents(ExtentEdit edit) {
 void Plan::SetXattr(const Inode& inode, std::string name,
                     std::optional<std::string> after) {
   std::optional<std::string> before;
-  const auto found = inode.xattrs.find(name);
-  if (found != inode.xattrs.end()) before = found->second;
+  const auto found = inode.own->xattrs.find(name);
+  if (found != inode.own->xattrs.end()) before = found->second;
   tail_.push_back(XattrEdit{inode.ino, std::move(name), std::move(before),
                             std::move(after)});
 }

@@ -18,16 +18,17 @@ bool IsStored(const Extent& extent) { return extent.content.segment != 0; }
 
 void Remove(Inode& inode, const Extent& extent) {
   if (inode.extents.erase(extent.offset) && IsStored(extent)) {
-    inode.stored_bytes -= extent.length;
+    inode.own.Make().stored_bytes -= extent.length;
   }
 }
 
 void Insert(Inode& inode, const Extent& extent) {
   inode.extents.Put(extent);
   if (!IsStored(extent)) return;
-  inode.stored_bytes += extent.length;
+  Inode::Own& own = inode.own.Make();
+  own.stored_bytes += extent.length;
   if (extent.content.segment == inode.attr().own_segment) {
-    inode.own_end = std::max(inode.own_end, extent.end());
+    own.own_end = std::max(own.own_end, extent.end());
   }
 }
 
@@ -76,9 +77,10 @@ void Tree::SetUpper(Inode& inode, bool upper) {
   if (inode.upper == upper) return;
   inode.upper = upper;
   if (!upper && !inode.IsDirectory()) inode.lost = inode.sought = false;
-  if (!upper) inode.reserved.reset();
+  Inode::Own* own = inode.own.get();
+  if (!upper && own != nullptr) own->reserved.reset();
   if (upper) {
-    inode.upper_at = upper_.size();
+    inode.upper_at = static_cast<uint32_t>(upper_.size());
     upper_.push_back(&inode);
     return;
   }
@@ -128,26 +130,29 @@ void Inode::RestoreAttr() {
 void Inode::DropContent() {
   // Avoids writes to empty maps, of which there may be many.
   if (!extents.empty()) extents.clear();
-  if (!xattrs.empty()) xattrs.clear();
-  stored_bytes = own_end = 0;
-  reserved.reset();
+  Own* has = own.get();
+  if (has == nullptr) return;
+  if (!has->xattrs.empty()) has->xattrs.clear();
+  has->stored_bytes = has->own_end = 0;
+  has->reserved.reset();
 }
 
 const Slot* Inode::UpperSlot(std::string_view name) const {
-  if (upper_names == 0) return nullptr;
-  const auto slot = slots.find(name);
-  return slot != slots.end() && slot->second.IsUpper() ? &slot->second
-                                                       : nullptr;
+  if (names->upper == 0) return nullptr;
+  const auto slot = names->slots.find(name);
+  return slot != names->slots.end() && slot->second.IsUpper() ? &slot->second
+                                                              : nullptr;
 }
 
 SlotMap::const_iterator Inode::FindCached(std::string_view name) const {
+  const SlotMap& slots = names->slots;
   const auto slot = slots.find(name);
   return slot == slots.end() || slot->second.IsUpper() ? slots.end() : slot;
 }
 
 const Slot* Inode::CachedSlot(std::string_view name) const {
   const auto slot = FindCached(name);
-  return slot == slots.end() ? nullptr : &slot->second;
+  return slot == names->slots.end() ? nullptr : &slot->second;
 }
 
 bool Inode::ContentChanged() const {
@@ -211,19 +216,19 @@ void Tree::SetAttr(Ino ino, const Attr& attr) {
 void Tree::SetDentry(Ino parent, const std::string& name,
                      const DentryValue& value) {
   ++name_changes_;
-  Inode& directory = Obtain(parent);
-  ++directory.version;
-  Slot& slot = directory.slots[name];
+  Inode::Names& names = Obtain(parent).names.Make();
+  ++names.version;
+  Slot& slot = names.slots[name];
   const Ino old =
       slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached;
-  if (slot.IsUpper()) --directory.upper_names;
-  if (value.kind != DentryKind::kAbsent) ++directory.upper_names;
+  if (slot.IsUpper()) --names.upper;
+  if (value.kind != DentryKind::kAbsent) ++names.upper;
   slot = Slot{.upper = value};
   if (Inode* child = Find(old)) RemoveLink(*child, parent, name);
   if (value.kind == DentryKind::kInode) {
     AddLink(Obtain(value.ino), parent, name);
   }
-  if (value.kind == DentryKind::kAbsent) directory.slots.erase(name);
+  if (value.kind == DentryKind::kAbsent) names.slots.erase(name);
 }
 
 void Tree::EraseExtent(Ino ino, const Extent& extent) {
@@ -243,11 +248,11 @@ void Tree::ReplaceExtents(Inode& inode, const ExtentEdit& edit) {
 
 void Tree::SetXattr(Ino ino, const std::string& name,
                     const std::optional<std::string>& value) {
-  Inode& inode = Obtain(ino);
+  Inode::Own& own = Obtain(ino).own.Make();
   if (value) {
-    inode.xattrs[name] = *value;
+    own.xattrs[name] = *value;
   } else {
-    inode.xattrs.erase(name);
+    own.xattrs.erase(name);
   }
 }
 
@@ -258,7 +263,7 @@ void Tree::AddLink(Inode& child, Ino parent, std::string_view name) {
     if (link.parent == parent && link.name == name) return;
   }
   child.links.push_back({parent, std::string(name)});
-  ++Obtain(parent).known_children;
+  ++Obtain(parent).names.Make().children;
 }
 
 void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
@@ -269,19 +274,20 @@ void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
   child.links.erase(link);
   Inode* directory = Find(parent);
   if (directory == nullptr) return;
-  --directory->known_children;
+  --directory->names.Make().children;
   // Only held inodes need a last path. In the middle of a rollback, which noted
   // the paths before, directories may contain each other.
   const bool held = child.lookups != 0;
   if (held && child.IsOrphan() && child.links.empty() &&
-      child.last_path.empty()) {
-    child.last_path = PathOf(*directory, name);
+      child.orphan->last_path.empty()) {
+    child.orphan.Make().last_path = PathOf(*directory, name);
   }
 }
 
 Inode* Tree::FindChild(const Inode& directory, std::string_view name) {
-  const auto slot = directory.slots.find(name);
-  if (slot == directory.slots.end()) return nullptr;
+  const SlotMap& slots = directory.names->slots;
+  const auto slot = slots.find(name);
+  if (slot == slots.end()) return nullptr;
   switch (slot->second.upper.kind) {
     case DentryKind::kWhiteout:
       return nullptr;
@@ -294,7 +300,7 @@ Inode* Tree::FindChild(const Inode& directory, std::string_view name) {
 }
 
 bool Tree::IsDecided(const Inode& directory, std::string_view name) {
-  return !directory.record.base || directory.slots.contains(name);
+  return !directory.record.base || directory.names->slots.contains(name);
 }
 
 Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
@@ -310,7 +316,7 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
     IndexBase(*inode);
     Number(*inode);
   } else {
-    if (!inode->base_blocks) {
+    if (inode->base_blocks == Inode::kUnknownBlocks) {
       inode->base_blocks = static_cast<uint64_t>(object.st.st_blocks);
     }
     std::vector<Ino> stale;  // the reply to this lookup carries its attributes
@@ -321,7 +327,7 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
 }
 
 void Tree::Cache(Inode& directory, std::string_view name, Inode& child) {
-  directory.slots[std::string(name)].cached = child.ino;
+  directory.names.Make().slots[std::string(name)].cached = child.ino;
   AddLink(child, directory.ino, name);
 }
 
@@ -341,7 +347,7 @@ bool Tree::ShowAt(Inode& directory, std::string_view name, Inode& child) {
     if (held || other->IsDirectory()) return false;
     DropCached(directory, std::string(name));
   }
-  ++directory.version;
+  ++directory.names.Make().version;
   Cache(directory, name, child);
   IndexBase(child);
   return true;
@@ -350,7 +356,9 @@ bool Tree::ShowAt(Inode& directory, std::string_view name, Inode& child) {
 std::string Tree::PathOf(const Inode& inode) const {
   if (inode.ino == kRootIno) return "";
   if (inode.links.empty()) {
-    if (inode.IsOrphan() && !inode.last_path.empty()) return inode.last_path;
+    if (inode.IsOrphan() && !inode.orphan->last_path.empty()) {
+      return inode.orphan->last_path;
+    }
     return inode.record.base ? inode.record.base->path : "";
   }
   const Inode* parent = Find(inode.links.front().parent);
@@ -500,10 +508,14 @@ std::vector<Extent> Tree::Forget(Ino ino, uint64_t lookups,
   if (inode->lookups == 0 && inode->IsOrphan()) {
     for (const auto& [offset, extent] : inode->extents) freed.push_back(extent);
     inode->extents.clear();
-    inode->stored_bytes = 0;
-    inode->reserved.reset();
-    inode->pinned_base.reset();
-    *retired = std::move(inode->retired);
+    if (Inode::Own* own = inode->own.get()) {
+      own->stored_bytes = 0;
+      own->reserved.reset();
+    }
+    if (Inode::Orphan* orphan = inode->orphan.get()) {
+      orphan->pinned_base.reset();
+      *retired = std::move(orphan->retired);
+    }
   }
   MaybeEvict(ino);
   return freed;
@@ -513,18 +525,19 @@ void Tree::MaybeEvict(Ino ino) {
   while (ino != kRootIno) {
     Inode* inode = Find(ino);
     if (inode == nullptr || inode->upper || inode->lookups != 0 ||
-        inode->known_children != 0) {
+        inode->names->children != 0) {
       return;
     }
     const std::vector<Inode::Link> links = inode->links;
     for (const Inode::Link& link : links) {
       Inode* parent = Find(link.parent);
       if (parent == nullptr) continue;
+      Inode::Names& names = parent->names.Make();
       const auto cached = parent->FindCached(link.name);
-      if (cached != parent->slots.end() && cached->second.cached == ino) {
-        parent->slots.erase(cached);
+      if (cached != names.slots.end() && cached->second.cached == ino) {
+        names.slots.erase(cached);
       }
-      if (HasOtherNumber(*inode)) ++parent->version;
+      if (HasOtherNumber(*inode)) ++names.version;
       RemoveLink(*inode, link.parent, link.name);
     }
     UnindexBase(*inode);
@@ -589,14 +602,15 @@ struct stat Tree::StatOf(const Inode& inode) {
   st.st_rdev = attr.rdev;
   st.st_size = static_cast<off_t>(attr.size);
   st.st_blksize = kBlockSize;
-  const auto& known = inode.base_blocks;
-  uint64_t blocks = known.value_or(0);
+  const bool known = inode.base_blocks != Inode::kUnknownBlocks;
+  uint64_t blocks = known ? inode.base_blocks : 0;
   if (attr.type == FileType::kRegular && (inode.upper || !known)) {
     const uint64_t from_base =
-        known ? std::min(attr.base_limit, *known * kStatBlock)
+        known ? std::min(attr.base_limit, blocks * kStatBlock)
               : attr.base_limit;
-    blocks = BlocksOf(std::min(from_base + inode.stored_bytes, attr.size) +
-                      (inode.reserved ? inode.reserved->bytes() : 0));
+    const Inode::Own& own = *inode.own;
+    blocks = BlocksOf(std::min(from_base + own.stored_bytes, attr.size) +
+                      (own.reserved ? own.reserved->bytes() : 0));
   }
   st.st_blocks = static_cast<blkcnt_t>(blocks);
   st.st_atim = attr.atime.ToTimespec();

@@ -352,7 +352,7 @@ class Tree final : public State {
   uint64_t base_device_;
   uint64_t next_ino_ = Raw(kRootIno) + 1;
   uint64_t name_changes_ = 0;
-  uint64_t rebases_ = 1;  ///< number of the next Rebase
+  uint32_t rebases_ = 1;  ///< number of the next Rebase
   size_t staying_ = 0;    ///< inodes that stay in place in it
   std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
   std::vector<Inode*> upper_;  ///< in no order

@@ -52,9 +52,9 @@ uint64_t Tree::FreeNumber(BaseKey object) const {
 /// Whether the base file of `orphan` is `object`: an undo brought it back.
 /// While it is open, the base cannot give its number to another file.
 bool Tree::IsFormer(const Inode& orphan, BaseKey object) const {
-  if (!orphan.IsOrphan() || !orphan.pinned_base) return false;
+  if (!orphan.IsOrphan() || !orphan.orphan->pinned_base) return false;
   struct stat st{};
-  return ::fstat(orphan.pinned_base->get(), &st) == 0 &&
+  return ::fstat(orphan.orphan->pinned_base->get(), &st) == 0 &&
          BaseKey{RelativeDevice(st.st_dev), st.st_ino} == object;
 }
 

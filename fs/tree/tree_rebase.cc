@@ -147,7 +147,7 @@ bool Tree::IsAsItWas(const Inode& inode) const {
   const auto& origin = inode.record.base;
   if (!inode.upper || !origin || inode.IsDirectory() || inode.IsOrphan() ||
       !inode.IsUnchanged() || inode.attr().nlink != origin->nlink ||
-      inode.retired || inode.links.empty()) {
+      inode.orphan->retired || inode.links.empty()) {
     return false;
   }
   return std::ranges::all_of(inode.links, [&](const Inode::Link& link) {
@@ -293,14 +293,14 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
       const auto object = look(path);
       if (!object || !IsOrigin(inode, object->st)) continue;
     }
-    parent->slots[std::string(BaseName(path))].cached = inode.ino;
+    parent->names.Make().slots[std::string(BaseName(path))].cached = inode.ino;
     AddLink(inode, parent->ino, BaseName(path));
     IndexBase(inode);
   }
   // The kernel never uses a removed directory again: after its return the
   // kernel must see another generation.
   if (was_orphan && inode.IsDirectory() && !inode.links.empty()) {
-    ++inode.generation;
+    ++inode.names.Make().generation;
   }
   return !inode.links.empty();
 }
@@ -318,7 +318,8 @@ bool Tree::StayInPlace(Inode& inode) {
       return false;
     }
   }
-  for (const Inode::Link& link : inode.links) ++Find(link.parent)->staying;
+  for (const Inode::Link& link : inode.links)
+    ++Find(link.parent)->names.Make().staying;
   inode.stays_in = rebases_;
   ++staying_;
   if (!inode.upper) return true;
@@ -331,16 +332,18 @@ bool Tree::StayInPlace(Inode& inode) {
 
 /// Keeps the names of the inodes that stay in place.
 void Tree::StripDirectory(Inode& directory) {
-  if (directory.slots.size() != directory.staying) {
-    std::erase_if(directory.slots, [&](const auto& entry) {
+  Inode::Names* names = directory.names.get();
+  if (names == nullptr) return;
+  if (names->slots.size() != names->staying) {
+    std::erase_if(names->slots, [&](const auto& entry) {
       const Slot& slot = entry.second;
       if (slot.IsUpper()) return true;
       const Inode* child = Find(slot.cached);
       return child == nullptr || child->stays_in != rebases_;
     });
   }
-  directory.upper_names = 0;
-  directory.known_children = std::exchange(directory.staying, 0);
+  names->upper = 0;
+  names->children = std::exchange(names->staying, 0);
 }
 
 void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
@@ -372,7 +375,7 @@ void Tree::StripSurvivors(std::vector<Survivor>& survivors) {
     survivor.links = std::exchange(inode.links, {});
     inode.upper = false;
     inode.lost = inode.sought = false;
-    ++inode.version;
+    if (inode.IsDirectory()) ++inode.names.Make().version;
   }
 }
 
@@ -438,20 +441,22 @@ Tree::Rebased Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
     if (!placed) {
       // The transaction did not delete it: the base has another object there,
       // or none.
-      if (!inode.IsOrphan() && inode.record.base) inode.taken = true;
+      if (!inode.IsOrphan() && inode.record.base)
+        inode.orphan.Make().taken = true;
       inode.attr().nlink = 0;
       if (!survivor.last_path.empty()) {
-        inode.last_path = std::move(survivor.last_path);
+        inode.orphan.Make().last_path = std::move(survivor.last_path);
       }
       if (old) {
-        if (!inode.extents.empty() && !inode.retired) inode.retired = old;
-        inode.orphan_segment = 0;
-        inode.orphan_end = 0;
-        inode.reserved.reset();
+        Inode::Orphan& orphan = inode.orphan.Make();
+        if (!inode.extents.empty() && !orphan.retired) orphan.retired = old;
+        orphan.segment = 0;
+        orphan.end = 0;
+        if (Inode::Own* own = inode.own.get()) own->reserved.reset();
       }
       continue;
     }
-    inode.last_path.clear();
+    if (Inode::Orphan* was = inode.orphan.get()) was->last_path.clear();
     inode.DropContent();
   }
   RelinkUpper(look);

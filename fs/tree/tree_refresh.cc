@@ -41,21 +41,22 @@ bool Tree::IsOrigin(const Inode& inode, const struct stat& st) const {
 
 void Tree::DropCached(Inode& directory, const std::string& name) {
   const auto cached = directory.FindCached(name);
-  if (cached == directory.slots.end()) return;
+  if (cached == directory.names->slots.end()) return;
   if (Inode* child = Find(cached->second.cached)) {
     return DropLink(*child, {directory.ino, name});
   }
-  directory.slots.erase(cached);
-  ++directory.version;
+  directory.names.Make().slots.erase(cached);
+  ++directory.names.Make().version;
 }
 
 void Tree::DropLink(Inode& child, const Inode::Link& link) {
   Inode& directory = *Find(link.parent);
   const auto cached = directory.FindCached(link.name);
   // The slot may lead to another inode.
-  if (cached != directory.slots.end() && cached->second.cached == child.ino) {
-    directory.slots.erase(cached);
-    ++directory.version;
+  if (cached != directory.names->slots.end() &&
+      cached->second.cached == child.ino) {
+    directory.names.Make().slots.erase(cached);
+    ++directory.names.Make().version;
   }
   RemoveLink(child, link.parent, link.name);
   const bool changed = child.upper && !child.IsOrphan();

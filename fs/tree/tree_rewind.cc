@@ -29,16 +29,20 @@ void AppendExtents(const Inode& inode, std::vector<Extent>& to) {
 void Tree::ReviveOrphan(Inode& inode, WentBack& went) {
   AppendExtents(inode, went.given_up);
   inode.extents.clear();
-  inode.xattrs.clear();
-  inode.stored_bytes = 0;
-  inode.orphan_segment = 0;
-  inode.orphan_end = 0;
-  inode.last_path.clear();
-  inode.taken = false;
-  inode.pinned_base.reset();
+  if (Inode::Own* own = inode.own.get()) {
+    own->xattrs.clear();
+    own->stored_bytes = 0;
+  }
+  if (Inode::Orphan* orphan = inode.orphan.get()) {
+    orphan->segment = 0;
+    orphan->end = 0;
+    orphan->last_path.clear();
+    orphan->taken = false;
+    orphan->pinned_base.reset();
+  }
   // The kernel never uses a removed directory again: after its return the
   // kernel must see another generation.
-  if (inode.IsDirectory()) ++inode.generation;
+  if (inode.IsDirectory()) ++inode.names.Make().generation;
 }
 
 void Tree::GoBackInode(const Rewind::PastInode& past, WentBack& went) {
@@ -98,7 +102,7 @@ void Tree::RelinkBase(Inode& inode, const std::string& path) {
   Inode* parent = FindBaseDirectory(ParentPath(path));
   if (path.empty() || parent == nullptr) return;
   const auto [slot, fresh] =
-      parent->slots.try_emplace(std::string(BaseName(path)));
+      parent->names.Make().slots.try_emplace(std::string(BaseName(path)));
   if (!fresh) return;
   slot->second.cached = inode.ino;
   AddLink(inode, parent->ino, BaseName(path));
@@ -111,7 +115,7 @@ void Tree::NoteLastPaths(const Rewind& rewind) {
     if (past.record && past.record->base) continue;
     Inode* inode = Find(past.ino);
     if (inode == nullptr || inode->IsOrphan() || inode->lookups == 0) continue;
-    inode->last_path = PathOf(*inode);
+    inode->orphan.Make().last_path = PathOf(*inode);
   }
 }
 

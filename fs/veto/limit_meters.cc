@@ -38,7 +38,7 @@ uint64_t ShareOf(const Inode& inode, const Limit& limit) {
                  ? 1
                  : 0;
     case Measure::kBytesWritten:
-      return inode.retired ? 0 : inode.stored_bytes;
+      return inode.orphan->retired ? 0 : inode.own->stored_bytes;
     case Measure::kInodesMade:
       return inode.upper && !base ? 1 : 0;
   }
@@ -63,7 +63,7 @@ Tally TallyOf(const Change& change, const Tree& tree) {
       // A changed orphan also gets a record, which is dropped; one that gets
       // its first name keeps it.
       const Inode* inode = tree.Find(record->ino);
-      const bool is_named = inode != nullptr && inode->unnamed &&
+      const bool is_named = inode != nullptr && inode->orphan->unnamed &&
                             record->after && record->after->attr.nlink != 0;
       const bool is_new = !record->before && (inode == nullptr || is_named);
       if (is_new && !record->after->base) ++tally.made;

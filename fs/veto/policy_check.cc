@@ -276,7 +276,7 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
       return {};
     };
     if (below.inode != nullptr) {
-      for (const auto& [name, slot] : below.inode->slots) {
+      for (const auto& [name, slot] : below.inode->names->slots) {
         // Includes children that the base deleted and the tree still has.
         const Ino ino = slot.upper.kind == DentryKind::kInode ? slot.upper.ino
                         : slot.IsUpper()                      ? kNoIno

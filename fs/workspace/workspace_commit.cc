@@ -122,8 +122,8 @@ Result<bool> LeavesBaseAlone(Frozen& frozen,
 std::vector<StaleCaches::Name> NamesOf(Frozen& frozen) {
   std::vector<StaleCaches::Name> names;
   frozen.tree.ForEachUpper([&](Inode& inode) {
-    if (inode.upper_names == 0) return;
-    for (const auto& [name, slot] : inode.slots) {
+    if (inode.names->upper == 0) return;
+    for (const auto& [name, slot] : inode.names->slots) {
       if (!slot.IsUpper()) continue;
       names.push_back({inode.ino, name});
     }
