@@ -110,7 +110,7 @@ class Db {
 
   /// Feeds inodes, dentries, extents and xattrs to `state`.
   Status Load(State& state);
-  /// Feeds inodes and extents only.
+  /// Feeds attributes of inodes, and extents, only.
   Status LoadContent(State& state);
   /// Reads up to `limit` logged changes, from `first` on.
   Result<std::vector<std::pair<Lsn, Bytes>>> ReadLog(Lsn first, size_t limit);

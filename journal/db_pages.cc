@@ -217,15 +217,18 @@ class PageCheck {
 
   Status Visit(uint64_t number, size_t depth, TreeKind kind) {
     const Page page = TRY(ReadPage(number, depth, kind));
-    std::vector<std::pair<size_t, size_t>> places;
-    places.reserve(page.count);
+    // Used again by the next page at this depth, after all below this one.
+    std::vector<Node>& nodes = nodes_[depth];
+    nodes.clear();
+    std::vector<std::pair<size_t, size_t>>& places = places_;
+    places.clear();
     for (size_t i = 0; i < page.count; ++i) {
-      const Node node = TRY(NodeOf(page, i, depth));
+      const Node& node = nodes.emplace_back(TRY(NodeOf(page, i, depth)));
       places.emplace_back(node.begin, node.begin + node.size);
     }
     TRY(CheckPlaces(page, places));
     for (size_t i = 0; i < page.count; ++i) {
-      const Node node = TRY(NodeOf(page, i, depth));
+      const Node& node = nodes[i];
       if (depth == 1) {
         TRY(CheckRow(page, node, kind));
         continue;
@@ -395,6 +398,8 @@ class PageCheck {
   uint64_t batch_ = 0;
   std::vector<bool> used_;                  ///< by page
   std::array<Bytes, kMaxDepth + 1> pages_;  ///< on the way down, by depth
+  std::array<std::vector<Node>, kMaxDepth + 1> nodes_;  ///< in these pages
+  std::vector<std::pair<size_t, size_t>> places_;       ///< reused
   std::vector<Table> tables_;
   Bytes last_key_;
   bool has_last_key_ = false;

@@ -12,7 +12,8 @@ template <class Map, class Value>
 void Assign(Map& map, const typename Map::key_type& key,
             const std::optional<Value>& value) {
   if (value) {
-    map.insert_or_assign(key, *value);
+    // Rows of a table come in order.
+    map.insert_or_assign(map.end(), key, *value);
   } else {
     map.erase(key);
   }
@@ -38,7 +39,7 @@ void Image::EraseExtent(Ino ino, const Extent& extent) {
 }
 
 void Image::PutExtent(Ino ino, const Extent& extent) {
-  extents.insert_or_assign({ino, extent.offset}, extent);
+  extents.insert_or_assign(extents.end(), {ino, extent.offset}, extent);
 }
 
 void Image::SetXattr(Ino ino, const std::string& name,

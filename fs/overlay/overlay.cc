@@ -110,7 +110,8 @@ Status LoadTree(Journal& journal, Tree& tree) {
   Image image;
   TRY(journal.Load(image));
   TRY(CheckServable(image));
-  return journal.Load(tree);
+  tree.Load(std::move(image));
+  return {};
 }
 
 }  // namespace

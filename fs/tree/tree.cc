@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <tuple>
+#include <utility>
 
 namespace txfs {
 namespace {
@@ -253,6 +254,31 @@ void Tree::SetXattr(Ino ino, const std::string& name,
     own.xattrs[name] = *value;
   } else {
     own.xattrs.erase(name);
+  }
+}
+
+void Tree::Load(Image image) {
+  const size_t size = inodes_.size() + image.inodes.size();
+  inodes_.reserve(size);
+  upper_.reserve(size);
+  numbers_.reserve(size);
+  base_files_.reserve(size);
+  // The two are not to take their memory at the same time.
+  while (!image.inodes.empty()) {
+    auto row = image.inodes.extract(image.inodes.begin());
+    ++name_changes_;
+    Inode& inode = Obtain(row.key());
+    SetRecord(inode, std::move(row.mapped()));
+    SetUpper(inode, true);
+  }
+  for (const auto& [place, value] : std::exchange(image.dentries, {})) {
+    SetDentry(place.first, place.second, value);
+  }
+  for (const auto& [place, extent] : std::exchange(image.extents, {})) {
+    PutExtent(place.first, extent);
+  }
+  for (const auto& [place, value] : image.xattrs) {
+    SetXattr(place.first, place.second, value);
   }
 }
 

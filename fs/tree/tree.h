@@ -75,6 +75,8 @@ class Tree final : public State {
   void PutExtent(Ino ino, const Extent& extent) override;
   void SetXattr(Ino ino, const std::string& name,
                 const std::optional<std::string>& value) override;
+  /// The same for all rows of `image`.
+  void Load(Image image);
 
   /// Replaces extents of an orphan, which the setters of State leave alone.
   static void ReplaceExtents(Inode& inode, const ExtentEdit& edit);

@@ -255,7 +255,9 @@ void Tree::RelinkUpper(const Look& look) {
     return !inode->record.base || inode->IsDirectory() || !inode->IsUnchanged();
   });
   for (Inode* inode : upper) {
+    const bool lacked = LacksName(*inode);
     Relink(*inode, look);
+    if (lacked && !inode->links.empty()) continue;
     // A changed file is shown at its recorded path, whatever the base has
     // there.
     const bool noted = !inode->IsDirectory() && inode->record.base &&
