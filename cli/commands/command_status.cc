@@ -176,7 +176,8 @@ std::string StatusText(const Shown& shown) {
 Result<int> RunStatus(const Context& context, bool json) {
   const Place place = TRY(Locate(context));
   Client client = TRY(Connect(place));
-  const StatusReply reply = TRY(client.GetStatus());
+  Client::FullReply full = TRY(client.GetFullStatus());
+  const StatusReply& reply = full.reply;
   Shown shown{
       .status = reply.status, .served = {}, .conflicts = {}, .rules = {}};
   shown.served.summary.name = reply.status.name;
@@ -188,10 +189,11 @@ Result<int> RunStatus(const Context& context, bool json) {
     if (json) shown.requests = TRY(client.GetRequests());
   }
   // Whatever is wrong in the workspace, the rest is to be seen.
-  if (auto found = client.FindConflicts()) {
-    shown.conflicts = *std::move(found);
+  if (full.conflicts) {
+    shown.conflicts = *std::move(full.conflicts);
   } else {
-    Say("warning: the conflicts are not known: " + found.error().ToString());
+    Say("warning: the conflicts are not known: " +
+        full.conflicts.error().ToString());
   }
   Output output;
   output.Write(json ? Dump(StatusDocument(shown), 2) + "\n"

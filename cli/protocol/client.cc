@@ -6,12 +6,34 @@
 
 namespace txfs::cli {
 
+namespace {
+
+StatusReply StatusReplyFromJson(const Json& header) {
+  return {.status = WorkspaceStatusFromJson(GetMember(header, "status")),
+          .pid = static_cast<uint32_t>(GetUint(header, "pid")),
+          .mountpoint = GetBytes(header, "mountpoint")};
+}
+
+}  // namespace
+
 Result<StatusReply> Client::GetStatus() {
   const Frame reply = TRY(connection_->Call({{"request", "status"}}));
-  return StatusReply{
-      .status = WorkspaceStatusFromJson(GetMember(reply.header, "status")),
-      .pid = static_cast<uint32_t>(GetUint(reply.header, "pid")),
-      .mountpoint = GetBytes(reply.header, "mountpoint")};
+  return StatusReplyFromJson(reply.header);
+}
+
+Result<Client::FullReply> Client::GetFullStatus() {
+  const Frame reply =
+      TRY(connection_->Call({{"request", "status"}, {"conflicts", true}}));
+  FullReply full{StatusReplyFromJson(reply.header), std::vector<Conflict>()};
+  const Json& unknown = GetMember(reply.header, "unknown");
+  if (unknown.is_object()) {
+    full.conflicts = std::unexpected(ErrorFromJson(unknown));
+  } else if (reply.header.contains("conflicts")) {
+    full.conflicts = ConflictsFromJson(reply.header, "conflicts");
+  } else {
+    full.conflicts = FindConflicts();  // the daemon is of an older version
+  }
+  return full;
 }
 
 Result<std::map<std::string, uint64_t>> Client::GetRequests() {

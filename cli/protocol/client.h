@@ -96,6 +96,12 @@ class Client {
   Result<StatusReply> GetStatus();
   /// How many requests of each kind the kernel has sent to the mount.
   Result<std::map<std::string, uint64_t>> GetRequests();
+  struct FullReply {
+    StatusReply reply;
+    Result<std::vector<Conflict>> conflicts;
+  };
+  /// GetStatus and FindConflicts, in less time than both.
+  Result<FullReply> GetFullStatus();
   /// The conflicts that a commit would find now. Checks everything that the
   /// transaction touched.
   Result<std::vector<Conflict>> FindConflicts();

@@ -80,7 +80,7 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
     TRY(RollForward(workspace_, workspace_.transaction_id(),
                     host_.tell_siblings, sink));
   }
-  if (name == "status") return AnswerStatus(sink);
+  if (name == "status") return AnswerStatus(request, sink);
   if (name == "conflicts") return AnswerConflicts(sink);
   if (name == "changes") return AnswerChanges(request, sink);
   if (name == "read") return AnswerRead(request, sink);
@@ -100,9 +100,19 @@ Status Dispatcher::Answer(const Json& request, const FrameSink& sink) {
       .Answer(request, sink);
 }
 
-Status Dispatcher::AnswerStatus(const FrameSink& sink) {
+Status Dispatcher::AnswerStatus(const Json& request, const FrameSink& sink) {
   Frame frame;
-  frame.header["status"] = ToJson(TRY(workspace_.GetStatus()));
+  if (GetBool(request, "conflicts")) {
+    const FullStatus full = TRY(workspace_.GetFullStatus());
+    frame.header["status"] = ToJson(full.status);
+    if (full.conflicts) {
+      frame.header["conflicts"] = ArrayOf(*full.conflicts);
+    } else {
+      frame.header["unknown"] = ToJson(full.conflicts.error());
+    }
+  } else {
+    frame.header["status"] = ToJson(TRY(workspace_.GetStatus()));
+  }
   frame.header["pid"] = host_.pid;
   frame.header["mountpoint"] = EncodeBytes(host_.mountpoint);
   return sink(frame);

@@ -38,7 +38,7 @@ class Dispatcher {
   [[nodiscard]] std::string NextId() const;
   /// Call it when another transaction may have begun.
   void Announce();
-  Status AnswerStatus(const FrameSink& sink);
+  Status AnswerStatus(const Json& request, const FrameSink& sink);
   Status AnswerConflicts(const FrameSink& sink);
   Status AnswerChanges(const Json& request, const FrameSink& sink);
   Status AnswerRead(const Json& request, const FrameSink& sink);

@@ -45,28 +45,28 @@ ChangeSide SideOf(BaseObject object) {
 
 class ChangeCollector {
  public:
-  ChangeCollector(Frozen& frozen, bool expand)
-      : frozen_(frozen), expand_(expand) {}
+  /// `among`: all upper inodes, or NotedFiles::others.
+  ChangeCollector(Frozen& frozen, const std::vector<Inode*>& among, bool expand)
+      : frozen_(frozen), among_(among), expand_(expand) {}
 
   Result<ChangeList> Run() {
     // Directories that were opened lately may have been moved since.
     frozen_.base.DropCache();
     TRY(CollectNames());
-    TRY(CollectTouched());
+    CollectTouched();
     TRY(Pair());
     return std::move(list_);
   }
 
  private:
   Status CollectNames() {
-    Status status;
-    frozen_.tree.ForEachUpper([&](Inode& inode) {
+    for (const Inode* inode : among_) {
       // Whoever hides a deleted one hides all that the base has in it.
-      if (status && inode.IsDirectory() && !inode.IsOrphan()) {
-        status = CollectDirectory(inode);
+      if (inode->IsDirectory() && !inode->IsOrphan()) {
+        TRY(CollectDirectory(*inode));
       }
-    });
-    return status;
+    }
+    return {};
   }
 
   /// Both sides of every name that the upper changed in `directory`.
@@ -180,16 +180,15 @@ class ChangeCollector {
   }
 
   /// Base objects changed in place.
-  Status CollectTouched() {
-    frozen_.tree.ForEachUpper([&](Inode& inode) {
-      if (!inode.record.base || inode.IsOrphan()) return;
+  void CollectTouched() {
+    for (const Inode* inode : among_) {
+      if (!inode->record.base || inode->IsOrphan()) continue;
       for (const std::string& path :
-           frozen_.tree.VisiblePaths(inode, &paths_)) {
-        new_.try_emplace(path, NewName{&inode, inode.record.base->path});
+           frozen_.tree.VisiblePaths(*inode, &paths_)) {
+        new_.try_emplace(path, NewName{inode, inode->record.base->path});
       }
-      AddLostAbove(inode);
-    });
-    return {};
+      AddLostAbove(*inode);
+    }
   }
 
   /// Directories that the base has no more, and that are shown for what the
@@ -381,6 +380,7 @@ class ChangeCollector {
   }
 
   Frozen& frozen_;
+  const std::vector<Inode*>& among_;
   bool expand_;
   std::map<std::string, BaseObject> old_;  // base paths
   std::map<std::string, NewName> new_;     // overlay paths
@@ -390,7 +390,12 @@ class ChangeCollector {
 };
 
 Result<ChangeList> ChangeList::Collect(Frozen& frozen, bool expand) {
-  return ChangeCollector(frozen, expand).Run();
+  return ChangeCollector(frozen, frozen.tree.upper(), expand).Run();
+}
+
+Result<ChangeList> ChangeList::Collect(Frozen& frozen,
+                                       const std::vector<Inode*>& among) {
+  return ChangeCollector(frozen, among, false).Run();
 }
 
 std::vector<std::string> ChangeList::Deleted() const {

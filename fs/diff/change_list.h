@@ -36,6 +36,9 @@ class ChangeList {
  public:
   /// `expand`: lists the content of a renamed directory, too.
   static Result<ChangeList> Collect(Frozen& frozen, bool expand);
+  /// Only for `among` (NotedFiles::others), unexpanded.
+  static Result<ChangeList> Collect(Frozen& frozen,
+                                    const std::vector<Inode*>& among);
 
   [[nodiscard]] size_t size() const { return candidates_.size(); }
   /// Base paths of deleted objects; renamed objects are not included.

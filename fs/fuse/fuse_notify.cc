@@ -3,15 +3,9 @@
 #include <linux/fuse.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <functional>
-#include <span>
-#include <thread>
-#include <vector>
 
-#include "journal/support/thread.h"
+#include "journal/support/parallel.h"
 
 namespace txfs {
 namespace {
@@ -22,30 +16,6 @@ constexpr int kNotifyIncrementEpoch = 8;
 /// Telling of so many names one by one takes longer than the lookups that the
 /// one message costs.
 constexpr size_t kMany = 1000;
-
-/// Shows all of `inos` to `visit`; where they are many, on several threads.
-void ForEachInParallel(std::span<const Ino> inos,
-                       const std::function<void(Ino)>& visit) {
-  constexpr size_t kAtOnce = 256;
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (;;) {
-      const size_t from = std::min(next.fetch_add(kAtOnce), inos.size());
-      if (from == inos.size()) return;
-      const size_t count = std::min(kAtOnce, inos.size() - from);
-      std::ranges::for_each(inos.subspan(from, count), visit);
-    }
-  };
-  std::vector<std::thread> helpers;
-  const size_t wanted = inos.size() < kMany
-                            ? 1
-                            : std::min(std::thread::hardware_concurrency(), 4U);
-  while (helpers.size() + 1 < wanted) helpers.push_back(StartThread(work));
-  work();
-  for (std::thread& helper : helpers) {
-    if (helper.joinable()) helper.join();
-  }
-}
 
 }  // namespace
 
@@ -74,11 +44,11 @@ void KernelCaches::Forget(const StaleCaches& stale) {
     fuse_lowlevel_notify_inval_entry(session_, Raw(name.parent),
                                      name.name.c_str(), name.name.size());
   }
-  ForEachInParallel(stale.inodes, [&](Ino ino) {
-    fuse_lowlevel_notify_inval_inode(session_, Raw(ino), 0, 0);
+  InParallel(stale.inodes.size(), [&](size_t i) {
+    fuse_lowlevel_notify_inval_inode(session_, Raw(stale.inodes[i]), 0, 0);
   });
-  ForEachInParallel(stale.attributes, [&](Ino ino) {
-    fuse_lowlevel_notify_inval_inode(session_, Raw(ino), -1, 0);
+  InParallel(stale.attributes.size(), [&](size_t i) {
+    fuse_lowlevel_notify_inval_inode(session_, Raw(stale.attributes[i]), -1, 0);
   });
 }
 

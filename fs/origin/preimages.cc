@@ -111,6 +111,12 @@ std::optional<Timestamp> BirthOf(int fd) {
 
 }  // namespace
 
+size_t FingerprintHash::operator()(const Fingerprint& state) const {
+  constexpr uint64_t kSpread = 0x9E3779B97F4A7C15ULL;
+  const auto ticks = static_cast<uint64_t>(state.mtime.nsec);
+  return ((state.ino * kSpread) ^ state.dev ^ ticks) * kSpread;
+}
+
 bool IsUnchanged(const struct stat& st, const Fingerprint& state) {
   return st.st_ino == state.ino &&
          static_cast<uint64_t>(st.st_size) == state.size &&
@@ -152,6 +158,74 @@ Fingerprint Fingerprint::Of(const BaseOrigin& origin) {
 
 // --- reading ---------------------------------------------------------------
 
+namespace {
+
+/// Reads records from front to back, with few system calls where they are
+/// small.
+class RecordReader {
+ public:
+  struct Record {
+    Header header;
+    uint64_t position = 0;  ///< of the content
+    uint64_t checksum = 0;  ///< of the content; 0: not known
+  };
+
+  /// `begin`: position of the first record.
+  RecordReader(int fd, uint64_t begin)
+      : fd_(fd), end_(begin), size_(SizeOf(fd)) {}
+
+  /// None: the end, or a record that is damaged or incomplete.
+  std::optional<Record> Next() {
+    const ByteSpan bytes = Peek(end_, kHeaderSize);
+    if (bytes.size() != kHeaderSize) return std::nullopt;
+    const std::optional<Header> header = DecodeHeader(bytes);
+    if (!header) return std::nullopt;
+    const uint64_t begin = end_ + kHeaderSize;
+    const uint64_t length = ContentSize(header->state);
+    if (begin + length > size_) return std::nullopt;
+    Record record{.header = *header, .position = begin};
+    is_small_ = length <= kSmall;
+    if (is_small_ && length != 0) {
+      const ByteSpan content = Peek(begin, length);
+      // That of damaged content tells nothing.
+      const bool is_sound =
+          content.size() == length && ContentHash::Of(content) == header->hash;
+      if (is_sound) record.checksum = Checksum(content);
+    }
+    end_ = begin + length;
+    return record;
+  }
+
+  /// The end of the last record.
+  [[nodiscard]] uint64_t end() const { return end_; }
+
+ private:
+  static constexpr size_t kSmall = 4096;
+  static constexpr size_t kAtOnce = 64 << 10;
+
+  /// Up to `length` bytes; valid until the next call.
+  ByteSpan Peek(uint64_t position, size_t length) {
+    const bool is_there =
+        position >= position_ && position + length <= position_ + piece_.size();
+    if (!is_there) {
+      // Behind large content most of what is read ahead would be of the next.
+      piece_ = ReadPart(fd_, position, is_small_ ? kAtOnce : length);
+      position_ = position;
+    }
+    const ByteSpan rest = ByteSpan(piece_).subspan(position - position_);
+    return rest.first(std::min(rest.size(), length));
+  }
+
+  const int fd_;
+  uint64_t end_;
+  const uint64_t size_;
+  Bytes piece_;
+  uint64_t position_ = 0;  ///< of `piece_`
+  bool is_small_ = true;   ///< the content of the last record
+};
+
+}  // namespace
+
 void Preimages::Load() {
   if (loaded_) return;
   loaded_ = true;
@@ -161,11 +235,12 @@ void Preimages::Load() {
   foreign_ = ReadPart(file->get(), 0, kFileHeaderSize) != FileHeader();
   if (foreign_) return;
   file_ = std::move(*file);
-  end_ = kFileHeaderSize;
-  while (const std::optional<Header> header = ReadHeader(file_.get(), end_)) {
-    index_[header->state] = {end_ + kHeaderSize, header->hash};
-    end_ += kHeaderSize + ContentSize(header->state);
+  RecordReader records(file_.get(), kFileHeaderSize);
+  while (const auto record = records.Next()) {
+    index_[record->header.state] = {record->position, record->header.hash,
+                                    record->checksum};
   }
+  end_ = records.end();
   // Cuts off an incomplete record, or records behind damage.
   std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(end_));
 }
@@ -190,6 +265,14 @@ std::optional<ContentHash> Preimages::FindHash(const Fingerprint& state) {
   const auto found = index_.find(state);
   if (found == index_.end()) return std::nullopt;
   return found->second.hash;
+}
+
+std::optional<uint64_t> Preimages::FindChecksum(const Fingerprint& state) {
+  const MutexLock lock(mutex_);
+  Load();
+  const auto found = index_.find(state);
+  if (found == index_.end() || found->second.checksum == 0) return std::nullopt;
+  return found->second.checksum;
 }
 
 uint64_t Preimages::bytes() {
@@ -229,13 +312,14 @@ void Preimages::Save(const Fingerprint& state, int fd) {
   // Checked after the read, so that all of the content is in `state`.
   if (!n || *n != content.size() || !IsIn(fd, state)) return;
   const ContentHash hash = ContentHash::Of(content);
+  const uint64_t checksum = Checksum(content);
   record.resize(kHeaderSize + ContentSize(state));
   const MutexLock lock(mutex_);
-  Append(state, hash, std::move(record));
+  Append(state, hash, checksum, std::move(record));
 }
 
 void Preimages::Append(const Fingerprint& state, const ContentHash& hash,
-                       Bytes record) {
+                       uint64_t checksum, Bytes record) {
   std::ranges::copy(EncodeHeader({state, hash}), record.begin());
   Load();
   if (index_.contains(state) || !Start()) return;
@@ -243,7 +327,7 @@ void Preimages::Append(const Fingerprint& state, const ContentHash& hash,
     std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(end_));
     return;
   }
-  index_[state] = {end_ + kHeaderSize, hash};
+  index_[state] = {end_ + kHeaderSize, hash, checksum};
   end_ += record.size();
 }
 
@@ -262,7 +346,7 @@ void Preimages::ReadAlong(const Fingerprint& state, int fd, uint64_t offset,
   if (reading_.next != state.size) return;
   const ContentHash hash = reading_.hasher->Finish();
   reading_.hasher.reset();
-  if (IsIn(fd, state)) Append(state, hash, Bytes(kHeaderSize));
+  if (IsIn(fd, state)) Append(state, hash, 0, Bytes(kHeaderSize));
 }
 
 // --- checking --------------------------------------------------------------

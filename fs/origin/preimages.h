@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 
 #include "fs/base/base_directory.h"
 #include "journal/change.h"
@@ -27,6 +27,10 @@ struct Fingerprint {
 
   static Fingerprint Of(const BaseOrigin& origin);
   auto operator<=>(const Fingerprint&) const = default;
+};
+
+struct FingerprintHash {
+  size_t operator()(const Fingerprint& state) const;
 };
 
 /// Whether `st` of a file is that of `state`.
@@ -74,6 +78,9 @@ class Preimages {
 
   std::optional<Bytes> Find(const Fingerprint& state);
   std::optional<ContentHash> FindHash(const Fingerprint& state);
+  /// Checksum of the content, with which records of the spool can be compared.
+  /// Known of small files, and of those that this process saved.
+  std::optional<uint64_t> FindChecksum(const Fingerprint& state);
 
   /// Bytes on disk.
   uint64_t bytes();
@@ -82,6 +89,7 @@ class Preimages {
   struct Entry {
     uint64_t position = 0;  ///< of the content
     ContentHash hash;
+    uint64_t checksum = 0;  ///< of the content; 0: not known
   };
 
   /// A large file with a sequential read in progress.
@@ -95,9 +103,10 @@ class Preimages {
   void Load() REQUIRES(mutex_);
   /// Creates the file if it does not exist. Returns whether it can be written.
   bool Start() REQUIRES(mutex_);
-  /// `record`: space for a header, then the content, if kept.
-  void Append(const Fingerprint& state, const ContentHash& hash, Bytes record)
-      REQUIRES(mutex_);
+  /// `record`: space for a header, then the content, if kept. `checksum`: 0 if
+  /// it is not.
+  void Append(const Fingerprint& state, const ContentHash& hash,
+              uint64_t checksum, Bytes record) REQUIRES(mutex_);
 
   const UniqueFd dir_;
   Mutex mutex_;
@@ -106,7 +115,8 @@ class Preimages {
       false;  ///< newer version or damaged: finds and saves nothing
   UniqueFd file_ GUARDED_BY(mutex_);  ///< -1 until the first save
   uint64_t end_ GUARDED_BY(mutex_) = 0;
-  std::map<Fingerprint, Entry> index_ GUARDED_BY(mutex_);
+  std::unordered_map<Fingerprint, Entry, FingerprintHash> index_
+      GUARDED_BY(mutex_);
   Reading reading_ GUARDED_BY(mutex_);
 };
 

@@ -83,21 +83,22 @@ struct HiddenNames {
 
 class DriftFinder {
  public:
-  DriftFinder(Frozen& frozen, std::vector<Conflict>* closed)
-      : frozen_(frozen), closed_(closed) {}
+  DriftFinder(Frozen& frozen, std::vector<Conflict>* closed,
+              const std::vector<Inode*>& among)
+      : frozen_(frozen), closed_(closed), among_(among) {}
 
   Result<std::vector<Drift>> Run() {
     // Directories that were opened lately may have been moved since.
     frozen_.base.DropCache();
     std::vector<const Inode*> inodes;
-    frozen_.tree.ForEachUpper([&](Inode& inode) {
-      if (!inode.record.base) return;
-      inodes.push_back(&inode);
-      known_.insert(inode.record.base->path);
-      if (!inode.IsDirectory() && inode.record.base->nlink > 1) {
-        shared_.emplace(inode.record.base->ino, &inode);
+    for (const Inode* inode : among_) {
+      if (!inode->record.base) continue;
+      inodes.push_back(inode);
+      known_.insert(inode->record.base->path);
+      if (!inode->IsDirectory() && inode->record.base->nlink > 1) {
+        shared_.emplace(inode->record.base->ino, inode);
       }
-    });
+    }
     for (const Inode* inode : inodes) TRY(LookAt(*inode));
     for (const Inode* inode : inodes) {
       if (inode->IsDirectory()) FindCreated(*inode);
@@ -444,6 +445,7 @@ class DriftFinder {
 
   Frozen& frozen_;
   std::vector<Conflict>* const closed_;
+  const std::vector<Inode*>& among_;
   std::set<std::string> known_;  ///< base paths of upper inodes
   /// Upper files of several base names, by the base's inode number.
   std::unordered_multimap<uint64_t, const Inode*> shared_;
@@ -461,8 +463,11 @@ Conflict Drift::Describe() const {
 }
 
 Result<std::vector<Drift>> FindDrift(Frozen& frozen,
-                                     std::vector<Conflict>* closed) {
-  return DriftFinder(frozen, closed).Run();
+                                     std::vector<Conflict>* closed,
+                                     const std::vector<Inode*>* among) {
+  return DriftFinder(frozen, closed,
+                     among == nullptr ? frozen.tree.upper() : *among)
+      .Run();
 }
 
 std::vector<Conflict> ConflictsIn(const std::vector<Drift>& drifts) {

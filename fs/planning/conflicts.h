@@ -54,9 +54,10 @@ struct Drift {
 /// All drift of the transaction, sorted by path. Checks every touched object;
 /// reads the content of those that seem to have changed and have a pre-image.
 /// Fails if this user may not look at one of them (EACCES); with `closed`,
-/// appends it there instead.
-Result<std::vector<Drift>> FindDrift(Frozen& frozen,
-                                     std::vector<Conflict>* closed = nullptr);
+/// appends it there instead. `among`: null, or NotedFiles::others.
+Result<std::vector<Drift>> FindDrift(
+    Frozen& frozen, std::vector<Conflict>* closed = nullptr,
+    const std::vector<Inode*>* among = nullptr);
 
 /// The conflicts among `drifts`.
 [[nodiscard]] std::vector<Conflict> ConflictsIn(

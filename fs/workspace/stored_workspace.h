@@ -61,6 +61,7 @@ class StoredWorkspace final : public Workspace {
   }
   Result<WorkspaceStatus> GetStatus() override;
   Result<std::vector<Conflict>> FindConflicts() override;
+  Result<FullStatus> GetFullStatus() override;
   Status VisitChanges(bool expand, const std::vector<std::string>& below,
                       const ChangeVisitor& visit) override;
   Result<std::vector<NetChange>> ChangesSince(
@@ -162,6 +163,14 @@ class StoredWorkspace final : public Workspace {
   Result<std::optional<std::string>> FindOpen();
   Result<OpenTransaction> BeginOrResume();
   Status Adopt(OpenTransaction transaction);
+
+  // Questions.
+  /// All of the status but the number of changes.
+  Result<WorkspaceStatus> StatusWithoutChanges();
+  /// The number of net changes. Calls `look`, unless it is empty, with
+  /// everything frozen and NotedFiles::others.
+  Result<uint64_t> CountNetChanges(
+      const std::function<void(Frozen&, const std::vector<Inode*>&)>& look);
 
   // Ending. workspace_end.cc
   /// Takes the commit lock, or the one held by a commit that stopped half-way.

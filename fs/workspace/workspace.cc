@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "fs/diff/change_list.h"
+#include "fs/diff/noted_files.h"
 #include "fs/overlay/linked_names.h"
 #include "fs/vault/vaults.h"
 #include "fs/workspace/stored_workspace.h"
@@ -58,8 +59,22 @@ Result<UniqueFd> OpenStoreDirectory(const WorkspaceOptions& options,
 
 /// A query does not write to the journal.
 StaleCaches FollowLater(Frozen& frozen) {
-  return BaseFollower(frozen, BaseFollower::Journaling::kLater).Follow();
+  return BaseFollower(frozen, BaseFollower::Journaling::kLater)
+      .Follow(NotedFiles::Find(frozen).others);
 }
+
+/// The conflicts at `among`, which is null or NotedFiles::others.
+Result<std::vector<Conflict>> ConflictsNow(Frozen& frozen,
+                                           const std::vector<Inode*>* among) {
+  std::vector<Conflict> closed;
+  std::vector<Conflict> list =
+      ConflictsIn(TRY(FindDrift(frozen, &closed, among)));
+  std::ranges::move(closed, std::back_inserter(list));
+  return list;
+}
+
+/// So many candidates of a ChangeList take megabytes, which malloc would keep.
+constexpr size_t kManyCandidates = 10'000;
 
 }  // namespace
 
@@ -162,8 +177,6 @@ Result<std::vector<NetChange>> Workspace::Changes(
 Status StoredWorkspace::VisitChanges(bool expand,
                                      const std::vector<std::string>& below,
                                      const ChangeVisitor& visit) {
-  // So many candidates take megabytes, which malloc would keep.
-  constexpr size_t kMany = 10'000;
   size_t candidates = 0;
   FollowBase();
   {
@@ -176,7 +189,7 @@ Status StoredWorkspace::VisitChanges(bool expand,
         [&](const NetChange& change) { return IsSelected(change, below); });
     TRY(std::move(list).Visit(*filesystem_, visit));
   }
-  if (candidates > kMany) ReturnFreeMemory();
+  if (candidates > kManyCandidates) ReturnFreeMemory();
   return {};
 }
 
@@ -190,16 +203,56 @@ Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
   // What is other than it was then is what our own commit made of it.
   if (IsHalfWay()) return std::vector<Conflict>();
   return filesystem_->WhileFrozen(
-      [&](Frozen& frozen) -> Result<std::vector<Conflict>> {
-        std::vector<Conflict> closed;
-        std::vector<Conflict> list =
-            ConflictsIn(TRY(FindDrift(frozen, &closed)));
-        std::ranges::move(closed, std::back_inserter(list));
-        return list;
-      });
+      [&](Frozen& frozen) { return ConflictsNow(frozen, nullptr); });
+}
+
+Result<uint64_t> StoredWorkspace::CountNetChanges(
+    const std::function<void(Frozen&, const std::vector<Inode*>&)>& look) {
+  StaleCaches stale;
+  uint64_t changes = 0;
+  auto list = filesystem_->WhileFrozen([&](Frozen& frozen) {
+    NotedFiles noted = NotedFiles::Count(frozen);
+    const uint64_t before = frozen.tree.name_changes();
+    stale = BaseFollower(frozen, BaseFollower::Journaling::kLater)
+                .Follow(noted.others);
+    const bool has_followed =
+        !stale.empty() || frozen.tree.name_changes() != before;
+    if (has_followed) noted = NotedFiles::Count(frozen);
+    changes = noted.changes;
+    if (look) look(frozen, noted.others);
+    return ChangeList::Collect(frozen, noted.others);
+  });
+  if (!stale.empty()) Tell(std::move(stale));
+  if (!list) return std::unexpected(std::move(list).error());
+  const size_t candidates = list->size();
+  TRY((*std::move(list)).Visit(*filesystem_, [&](const NetChange&) -> Status {
+    ++changes;
+    return {};
+  }));
+  list = ChangeList();
+  if (candidates > kManyCandidates) ReturnFreeMemory();
+  return changes;
 }
 
 Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
+  WorkspaceStatus status = TRY(StatusWithoutChanges());
+  status.changes = TRY(CountNetChanges({}));
+  return status;
+}
+
+Result<FullStatus> StoredWorkspace::GetFullStatus() {
+  FullStatus full{TRY(StatusWithoutChanges()), std::vector<Conflict>()};
+  const MutexLock ending(end_mutex_);
+  // What is other than it was then is what our own commit made of it.
+  const bool is_half_way = IsHalfWay();
+  full.status.changes = TRY(
+      CountNetChanges([&](Frozen& frozen, const std::vector<Inode*>& among) {
+        if (!is_half_way) full.conflicts = ConflictsNow(frozen, &among);
+      }));
+  return full;
+}
+
+Result<WorkspaceStatus> StoredWorkspace::StatusWithoutChanges() {
   WorkspaceStatus status;
   {
     const MutexLock lock(mutex_);
@@ -223,10 +276,6 @@ Result<WorkspaceStatus> StoredWorkspace::GetStatus() {
       }));
   status.savepoints = WithoutCalls(std::move(savepoints));
   status.denied = TRY(journal->ReadDenials()).CountByRule();
-  TRY(VisitChanges(false, {}, [&](const NetChange&) -> Status {
-    ++status.changes;
-    return {};
-  }));
   return status;
 }
 

@@ -157,6 +157,11 @@ struct WorkspaceStatus {
   std::vector<RuleCount> denied;      ///< denials, by rule
 };
 
+struct FullStatus {
+  WorkspaceStatus status;
+  Result<std::vector<Conflict>> conflicts;
+};
+
 /// A workspace with its store and one open transaction. The daemon serves it;
 /// without a daemon, a command opens it. Thread-safe.
 class Workspace : public Archive {
@@ -181,6 +186,11 @@ class Workspace : public Archive {
 
   /// The conflicts that a commit would find now.
   virtual Result<std::vector<Conflict>> FindConflicts() = 0;
+
+  /// Both, with one look at the base where that is enough.
+  virtual Result<FullStatus> GetFullStatus() {
+    return FullStatus{TRY(GetStatus()), FindConflicts()};
+  }
 
   /// Passes the net changes to `visit`, sorted by path (bytes). A renamed
   /// directory is one change; with `expand`, everything below it is listed,

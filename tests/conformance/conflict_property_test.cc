@@ -56,6 +56,7 @@ class TwoSides {
   /// Whatever both did: a commit lists conflicts and touches nothing, or what
   /// it made is what the mount shows and can be taken back exactly.
   CommitReport Commit(OnConflict on_conflict) {
+    Demand("the status", FindWrongStatus(workspace()));
     const TreeView theirs = View(plain_);
     const auto report = workspace().Commit(
         {.conflicts = {.on_conflict = on_conflict, .merge = Join}});

@@ -139,6 +139,12 @@ void ConformanceTest::CheckBaseIsUntouched() {
       << "the base was written before commit";
 }
 
+void ConformanceTest::CheckStatus() {
+  auto* const core = dynamic_cast<CoreDriver*>(driver_.get());
+  if (core == nullptr) return;
+  EXPECT_EQ(FindWrongStatus(core->workspace()), "");
+}
+
 void ConformanceTest::CheckRemountChangesNothing(const TreeView& before) {
   ASSERT_OK(fs().Remount());
   auto after = ViewTree(fs());
@@ -172,7 +178,9 @@ void ConformanceTest::TearDown() {
   ASSERT_OK(before);
   if (!fs().has_base()) return;
   CheckBaseIsUntouched();
+  CheckStatus();
   CheckRemountChangesNothing(*before);
+  CheckStatus();
   CheckBaseIsUntouched();
   EXPECT_EQ(FindProblems(base_.root()), "") << "the store is not sound";
   if (commits_ && !HasFailure()) CheckCommitMakesTheBase(*before);

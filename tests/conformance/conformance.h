@@ -65,6 +65,8 @@ class ConformanceTest : public ::testing::TestWithParam<DriverKind> {
  private:
   TreeView ViewBase();
   void CheckBaseIsUntouched();
+  /// Of a driver that tells it.
+  void CheckStatus();
   void CheckRemountChangesNothing(const TreeView& before);
   void CheckCommitMakesTheBase(const TreeView& before);
 

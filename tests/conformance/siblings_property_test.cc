@@ -294,6 +294,9 @@ class Siblings {
   /// The mount is the base with what diff says, but where there is a conflict:
   /// there it shows the transaction's side, by all names.
   void DemandToldApart(const Side& side) {
+    const string wrong = FindWrongStatus(side.workspace());
+    if (!wrong.empty()) RC_LOG() << side.name << ": " << wrong;
+    RC_ASSERT(wrong.empty());
     // A diff takes into account what others made of the base, which may show
     // more, and lists the names that were looked up.
     Demand("diff", side.workspace().Changes(false));

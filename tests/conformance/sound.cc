@@ -37,4 +37,36 @@ std::string FindProblems(const std::string& workspace) {
   return text;
 }
 
+namespace {
+
+Result<std::string> WrongStatus(Workspace& workspace) {
+  const FullStatus full = TRY(workspace.GetFullStatus());
+  const WorkspaceStatus status = TRY(workspace.GetStatus());
+  std::string paths;
+  uint64_t count = 0;
+  for (const NetChange& change : TRY(workspace.Changes(false))) {
+    paths += ' ' + change.path;
+    ++count;
+  }
+  std::string wrong;
+  if (full.status.changes != count || status.changes != count) {
+    wrong += "the status counts " + std::to_string(full.status.changes) +
+             " and " + std::to_string(status.changes) + " changes of" + paths +
+             '\n';
+  }
+  const auto conflicts = workspace.FindConflicts();
+  if (full.conflicts.has_value() != conflicts.has_value() ||
+      (conflicts && *full.conflicts != *conflicts)) {
+    wrong += "the status has other conflicts\n";
+  }
+  return wrong;
+}
+
+}  // namespace
+
+std::string FindWrongStatus(Workspace& workspace) {
+  auto wrong = WrongStatus(workspace);
+  return wrong ? *std::move(wrong) : wrong.error().ToString();
+}
+
 }  // namespace txfs::testing

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "fs/workspace/workspace.h"
 #include "journal/check.h"
 
 namespace txfs::testing {
@@ -12,5 +13,9 @@ std::string FindProblems(const std::string& workspace);
 
 /// The same report as it is.
 CheckReport CheckWorkspaceStore(const std::string& workspace);
+
+/// How the status differs from the list of changes and that of conflicts; empty
+/// when all is well.
+std::string FindWrongStatus(Workspace& workspace);
 
 }  // namespace txfs::testing
