@@ -12,7 +12,7 @@ namespace txfs {
 
 /// A directory's entries at one moment, sorted by cookie.
 struct DirectorySnapshot {
-  uint64_t version = 0;  ///< Inode::version at the time of the list
+  uint64_t version = 0;  ///< Inode::Names::version at the time of the list
   std::vector<DirEntry> entries;
 };
 

@@ -139,6 +139,7 @@ struct Inode {
   /// (LockCheck).
   std::atomic<bool> unlocked = false;
   bool upper = false;
+  bool indexed = false;  ///< file: Tree finds it by its base origin
   /// The base object is not at its recorded path, nor under any other known
   /// name; it may exist elsewhere in the base. A lost directory is kept because
   /// it has upper entries.

@@ -55,23 +55,20 @@ Tree::Tree(const struct stat& root, uint64_t base_device)
   Number(inode);
 }
 
-Inode* Tree::Find(Ino ino) {
-  const auto found = inodes_.find(ino);
-  return found == inodes_.end() ? nullptr : found->second.get();
+Tree::~Tree() {
+  for (const Inode* inode : inodes_.slots()) delete inode;
 }
 
-const Inode* Tree::Find(Ino ino) const {
-  const auto found = inodes_.find(ino);
-  return found == inodes_.end() ? nullptr : found->second.get();
-}
+Inode* Tree::Find(Ino ino) { return inodes_.Find(ino); }
+
+const Inode* Tree::Find(Ino ino) const { return inodes_.Find(ino); }
 
 Inode& Tree::Obtain(Ino ino) {
-  auto& slot = inodes_[ino];
-  if (!slot) {
-    slot = std::make_unique<Inode>(ino);
-    next_ino_ = std::max(next_ino_, Raw(ino) + 1);
-  }
-  return *slot;
+  if (Inode* known = Find(ino)) return *known;
+  auto made = std::make_unique<Inode>(ino);
+  inodes_.Insert(*made);
+  next_ino_ = std::max(next_ino_, Raw(ino) + 1);
+  return *made.release();
 }
 
 void Tree::SetUpper(Inode& inode, bool upper) {
@@ -441,12 +438,8 @@ void Tree::IndexBase(Inode& inode) {
   if (!inode.record.base) return;
   const BaseOrigin& base = *inode.record.base;
   if (!inode.IsDirectory()) {
-    const BaseKey key{base.dev, base.ino};
-    const auto [first, last] = base_files_.equal_range(key);
-    const bool known = std::any_of(first, last, [&](const auto& entry) {
-      return entry.second == inode.ino;
-    });
-    if (!known) base_files_.emplace(key, inode.ino);
+    if (!inode.indexed) base_files_.Insert(inode);
+    inode.indexed = true;
     return;
   }
   Ino& known = base_directories_[base.path];
@@ -465,11 +458,11 @@ void Tree::UnindexBase(Inode& inode) {
     }
     return;
   }
-  const auto [first, last] = base_files_.equal_range({base.dev, base.ino});
-  const auto own = std::find_if(first, last, [&](const auto& entry) {
-    return entry.second == inode.ino;
-  });
-  if (own != last) base_files_.erase(own);
+  if (!inode.indexed) return;
+  const bool was_known = base_files_.Erase(inode);
+  assert(was_known);
+  static_cast<void>(was_known);
+  inode.indexed = false;
 }
 
 Inode* Tree::FindBaseDirectory(std::string_view path) {
@@ -494,25 +487,24 @@ Inode* Tree::FindBaseFile(const std::string& path, const struct stat& st) {
 
 const Inode* Tree::FindBaseFile(std::string_view path,
                                 const BaseFile& file) const {
-  const auto [first, last] = base_files_.equal_range(file.key);
   const Inode* best = nullptr;
   std::tuple<bool, bool, bool> best_rank;
-  for (auto entry = first; entry != last; ++entry) {
-    const Inode* inode = Find(entry->second);
-    if (inode == nullptr || inode->attr().type != file.type) continue;
+  const auto consider = [&](const Inode& inode) {
+    if (inode.attr().type != file.type) return;
     // A reused inode number is another file. A file with one name that another
     // program moved is also another inode: it stays at its old path.
-    const BaseOrigin& origin = *inode->record.base;
+    const BaseOrigin& origin = *inode.record.base;
     const bool is_there = origin.path == path;
-    const bool may_be = file.has_others && (!inode->lost || origin.nlink > 1);
-    if (!is_there && !may_be) continue;
-    const std::tuple rank{!inode->IsOrphan(), !inode->lost, is_there};
+    const bool may_be = file.has_others && (!inode.lost || origin.nlink > 1);
+    if (!is_there && !may_be) return;
+    const std::tuple rank{!inode.IsOrphan(), !inode.lost, is_there};
     const bool is_better = best == nullptr || rank > best_rank ||
-                           (rank == best_rank && inode->ino < best->ino);
-    if (!is_better) continue;
-    best = inode;
+                           (rank == best_rank && inode.ino < best->ino);
+    if (!is_better) return;
+    best = &inode;
     best_rank = rank;
-  }
+  };
+  base_files_.ForEachOf(file.key, consider);
   return best;
 }
 
@@ -568,7 +560,8 @@ void Tree::MaybeEvict(Ino ino) {
     }
     UnindexBase(*inode);
     DropNumber(*inode);
-    inodes_.erase(ino);
+    inodes_.Erase(*inode);
+    delete inode;
     if (links.empty()) return;
     for (size_t i = 1; i < links.size(); ++i) MaybeEvict(links[i].parent);
     ino = links.front().parent;
@@ -576,17 +569,18 @@ void Tree::MaybeEvict(Ino ino) {
 }
 
 void Tree::ForEach(const std::function<void(Inode&)>& visit) {
-  // Inodes are scattered in memory: prefetch the next ones.
-  auto ahead = inodes_.begin();
-  for (size_t i = 0; i < kAhead && ahead != inodes_.end(); ++i, ++ahead) {
-    Prefetch(*ahead->second);
+  // By number, as they were made: what one visit finds in the base, such as a
+  // directory, is of use to the next.
+  std::vector<std::pair<Ino, Inode*>> sorted;
+  sorted.reserve(inodes_.size());
+  for (Inode* inode : inodes_.slots()) {
+    if (inode != nullptr) sorted.emplace_back(inode->ino, inode);
   }
-  for (auto& [ino, inode] : inodes_) {
-    if (ahead != inodes_.end()) {
-      Prefetch(*ahead->second);
-      ++ahead;
-    }
-    visit(*inode);
+  std::ranges::sort(sorted);
+  // They are scattered in memory: prefetch the next ones.
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (i + kAhead < sorted.size()) Prefetch(*sorted[i + kAhead].second);
+    visit(*sorted[i].second);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "fs/tree/base_object.h"
 #include "fs/tree/extent_map.h"
 #include "fs/tree/inode.h"
+#include "fs/tree/inode_tables.h"
 #include "journal/change.h"
 #include "journal/image.h"
 #include "journal/journal.h"
@@ -65,6 +66,9 @@ class Tree final : public State {
  public:
   /// `root`: the base's root directory; `base_device` its st_dev.
   Tree(const struct stat& root, uint64_t base_device);
+  ~Tree() override;
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
 
   // State: the only way to change anything that the journal records.
   void SetInode(Ino ino, const std::optional<InodeRecord>& record) override;
@@ -301,20 +305,11 @@ class Tree final : public State {
       const Counts& counts, PathMemo* memo) const;
   std::optional<std::string> PathByBase(const Inode& inode,
                                         const Counts& counts) const;
-  struct BaseKey {
-    uint64_t dev, ino;
-    bool operator==(const BaseKey&) const = default;
-  };
   /// What a base file is identified by.
   struct BaseFile {
     BaseKey key;
     FileType type;
     bool has_others;  ///< hard links
-  };
-  struct BaseKeyHash {
-    size_t operator()(const BaseKey& key) const {
-      return (key.ino * 0x9E3779B97F4A7C15ULL) ^ key.dev;
-    }
   };
 
   Inode& Obtain(Ino ino);
@@ -344,6 +339,7 @@ class Tree final : public State {
   [[nodiscard]] static bool HasOtherNumber(const Inode& inode);
   [[nodiscard]] uint64_t FreeNumber(BaseKey object) const;
   [[nodiscard]] bool IsFormer(const Inode& orphan, BaseKey object) const;
+  /// Before the origin of `inode` changes, UnindexBase must be called.
   void IndexBase(Inode& inode);
   void UnindexBase(Inode& inode);
   void MaybeEvict(Ino ino);
@@ -354,14 +350,14 @@ class Tree final : public State {
   uint64_t base_device_;
   uint64_t next_ino_ = Raw(kRootIno) + 1;
   uint64_t name_changes_ = 0;
-  uint32_t rebases_ = 1;  ///< number of the next Rebase
-  size_t staying_ = 0;    ///< inodes that stay in place in it
-  std::unordered_map<Ino, std::unique_ptr<Inode>> inodes_;
-  std::vector<Inode*> upper_;  ///< in no order
+  uint32_t rebases_ = 1;               ///< number of the next Rebase
+  size_t staying_ = 0;                 ///< inodes that stay in place in it
+  PointerTable<Inode, ByIno> inodes_;  ///< owns them
+  std::vector<Inode*> upper_;          ///< in no order
   std::vector<ExtentMap> dropped_;
-  std::unordered_map<uint64_t, Ino> numbers_;  ///< by Inode::number
+  PointerTable<Inode, ByNumber> numbers_;
   /// Several for one key if other programs replaced a base object.
-  std::unordered_multimap<BaseKey, Ino, BaseKeyHash> base_files_;
+  PointerTable<Inode, ByBase> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>
       base_directories_;
 };

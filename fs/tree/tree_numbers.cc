@@ -22,7 +22,8 @@ void Tree::Number(Inode& inode) {
   const auto& base = inode.record.base;
   inode.number =
       base ? FreeNumber({base->dev, base->ino}) : kNewInodeBit | Raw(inode.ino);
-  numbers_[inode.number] = inode.ino;
+  if (Inode* former = numbers_.Find(inode.number)) numbers_.Erase(*former);
+  numbers_.Insert(inode);
 }
 
 /// Whether a list of its directory shows another number once it is gone.
@@ -31,21 +32,16 @@ bool Tree::HasOtherNumber(const Inode& inode) {
   return !base || inode.number != OwnNumber(base->dev, base->ino);
 }
 
-void Tree::DropNumber(const Inode& inode) {
-  const auto own = numbers_.find(inode.number);
-  if (own != numbers_.end() && own->second == inode.ino) numbers_.erase(own);
-}
+void Tree::DropNumber(const Inode& inode) { numbers_.Erase(inode); }
 
 /// The inode that has a number has only this one, so the number that follows
 /// from its Ino is free, or leads to a third inode.
 uint64_t Tree::FreeNumber(BaseKey object) const {
   uint64_t number = OwnNumber(object.dev, object.ino);
   for (;;) {
-    const auto taken = numbers_.find(number);
-    if (taken == numbers_.end()) return number;
-    const Inode* holder = Find(taken->second);
-    if (holder != nullptr && IsFormer(*holder, object)) return number;
-    number = kNewInodeBit | kOtherInodeBit | Raw(taken->second);
+    const Inode* holder = numbers_.Find(number);
+    if (holder == nullptr || IsFormer(*holder, object)) return number;
+    number = kNewInodeBit | kOtherInodeBit | Raw(holder->ino);
   }
 }
 
@@ -60,12 +56,10 @@ bool Tree::IsFormer(const Inode& orphan, BaseKey object) const {
 
 uint64_t Tree::NumberOf(const Inode& directory, const BaseEntry& entry) const {
   const BaseKey key{DeviceOf(directory), entry.ino};
-  const auto [first, last] = base_files_.equal_range(key);
-  if (first != last && entry.type != FileType::kDirectory) {
-    const bool has_others = std::any_of(first, last, [&](const auto& known) {
-      const Inode* inode = Find(known.second);
-      return inode != nullptr && inode->record.base->nlink > 1;
-    });
+  if (entry.type != FileType::kDirectory && base_files_.Find(key) != nullptr) {
+    const bool has_others = base_files_.FindIf(key, [](const Inode& known) {
+      return known.record.base->nlink > 1;
+    }) != nullptr;
     const std::string path = JoinPath(directory.record.base->path, entry.name);
     const Inode* inode = FindBaseFile(path, {key, entry.type, has_others});
     if (inode != nullptr && !inode->IsOrphan()) return inode->number;

@@ -352,11 +352,11 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
   if (survivors.size() + staying_ == inodes_.size()) return;
   std::unordered_set<Ino> listed;
   for (const Survivor& survivor : survivors) listed.insert(survivor.ino);
-  std::erase_if(inodes_, [&](const auto& entry) {
-    Inode& inode = *entry.second;
+  inodes_.EraseIf([&](Inode& inode) {
     if (inode.stays_in == rebases_ || listed.contains(inode.ino)) return false;
     if (!inode.IsDirectory()) UnindexBase(inode);
     DropNumber(inode);
+    delete &inode;
     return true;
   });
 }
