@@ -475,6 +475,7 @@ TEST_F(ControlTest, CarriesHowConflictsAreResolvedAndWhatBothSidesDid) {
   workspace_->conflicts = {{"c\xFF", "changed", "modified", "does not merge"}};
   EXPECT_EQ(client.Commit({})->report.conflicts, workspace_->conflicts);
   EXPECT_EQ(client.FindConflicts().value(), workspace_->conflicts);
+  EXPECT_EQ(client.GetFullStatus()->conflicts.value(), workspace_->conflicts);
 }
 
 TEST_F(ControlTest, TellsTheStatusWhereConflictsCannotBeLookedFor) {
@@ -482,6 +483,10 @@ TEST_F(ControlTest, TellsTheStatusWhereConflictsCannotBeLookedFor) {
   Client client = Connect();
   EXPECT_TRUE(client.GetStatus());
   EXPECT_EQ(client.FindConflicts().error().code, EIO);
+  const auto full = client.GetFullStatus();
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->reply.status.id, workspace_->id);
+  EXPECT_EQ(full->conflicts.error().code, EIO);
 }
 
 TEST_F(ControlTest, ACommitTellsOfLimitsAndOfThoseThatAreAccepted) {
