@@ -55,6 +55,11 @@ class PointerTable {
     }));
   }
 
+  /// Makes room for `size` objects in all.
+  void Reserve(size_t size) {
+    if (size * 5 > slots_.size() * 4) Rehash(size);
+  }
+
   /// `object` must not be in the table.
   void Insert(T& object) {
     if ((used_ + 1) * 5 > slots_.size() * 4) Rehash(size_ + 1);
@@ -72,15 +77,6 @@ class PointerTable {
     Clear(at);
     Shrink();
     return true;
-  }
-
-  /// Erases the objects that `drops` returns true for, and may free.
-  template <typename Drops>
-  void EraseIf(const Drops& drops) {
-    for (size_t at = 0; at < slots_.size(); ++at) {
-      if (slots_[at] != nullptr && drops(*slots_[at])) Clear(at);
-    }
-    Shrink();
   }
 
  private:

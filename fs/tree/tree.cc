@@ -55,20 +55,14 @@ Tree::Tree(const struct stat& root, uint64_t base_device)
   Number(inode);
 }
 
-Tree::~Tree() {
-  for (const Inode* inode : inodes_.slots()) delete inode;
-}
-
 Inode* Tree::Find(Ino ino) { return inodes_.Find(ino); }
 
 const Inode* Tree::Find(Ino ino) const { return inodes_.Find(ino); }
 
 Inode& Tree::Obtain(Ino ino) {
   if (Inode* known = Find(ino)) return *known;
-  auto made = std::make_unique<Inode>(ino);
-  inodes_.Insert(*made);
   next_ino_ = std::max(next_ino_, Raw(ino) + 1);
-  return *made.release();
+  return inodes_.Insert(std::make_unique<Inode>(ino));
 }
 
 void Tree::SetUpper(Inode& inode, bool upper) {
@@ -256,10 +250,9 @@ void Tree::SetXattr(Ino ino, const std::string& name,
 
 void Tree::Load(Image image) {
   const size_t size = inodes_.size() + image.inodes.size();
-  inodes_.reserve(size);
   upper_.reserve(size);
-  numbers_.reserve(size);
-  base_files_.reserve(size);
+  numbers_.Reserve(size);
+  base_files_.Reserve(size);
   // The two are not to take their memory at the same time.
   while (!image.inodes.empty()) {
     auto row = image.inodes.extract(image.inodes.begin());
@@ -560,8 +553,7 @@ void Tree::MaybeEvict(Ino ino) {
     }
     UnindexBase(*inode);
     DropNumber(*inode);
-    inodes_.Erase(*inode);
-    delete inode;
+    inodes_.Erase(ino);
     if (links.empty()) return;
     for (size_t i = 1; i < links.size(); ++i) MaybeEvict(links[i].parent);
     ino = links.front().parent;
@@ -569,18 +561,13 @@ void Tree::MaybeEvict(Ino ino) {
 }
 
 void Tree::ForEach(const std::function<void(Inode&)>& visit) {
-  // By number, as they were made: what one visit finds in the base, such as a
-  // directory, is of use to the next.
-  std::vector<std::pair<Ino, Inode*>> sorted;
-  sorted.reserve(inodes_.size());
-  for (Inode* inode : inodes_.slots()) {
-    if (inode != nullptr) sorted.emplace_back(inode->ino, inode);
-  }
-  std::ranges::sort(sorted);
+  // As they were made: what one visit finds in the base, such as a directory,
+  // is of use to the next.
+  const std::vector<Inode*> all = inodes_.All();
   // They are scattered in memory: prefetch the next ones.
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    if (i + kAhead < sorted.size()) Prefetch(*sorted[i + kAhead].second);
-    visit(*sorted[i].second);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i + kAhead < all.size()) Prefetch(*all[i + kAhead]);
+    visit(*all[i]);
   }
 }
 

@@ -66,7 +66,6 @@ class Tree final : public State {
  public:
   /// `root`: the base's root directory; `base_device` its st_dev.
   Tree(const struct stat& root, uint64_t base_device);
-  ~Tree() override;
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
@@ -350,10 +349,10 @@ class Tree final : public State {
   uint64_t base_device_;
   uint64_t next_ino_ = Raw(kRootIno) + 1;
   uint64_t name_changes_ = 0;
-  uint32_t rebases_ = 1;               ///< number of the next Rebase
-  size_t staying_ = 0;                 ///< inodes that stay in place in it
-  PointerTable<Inode, ByIno> inodes_;  ///< owns them
-  std::vector<Inode*> upper_;          ///< in no order
+  uint32_t rebases_ = 1;  ///< number of the next Rebase
+  size_t staying_ = 0;    ///< inodes that stay in place in it
+  InodePages inodes_;
+  std::vector<Inode*> upper_;  ///< in no order
   std::vector<ExtentMap> dropped_;
   PointerTable<Inode, ByNumber> numbers_;
   /// Several for one key if other programs replaced a base object.

@@ -352,13 +352,12 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
   if (survivors.size() + staying_ == inodes_.size()) return;
   std::unordered_set<Ino> listed;
   for (const Survivor& survivor : survivors) listed.insert(survivor.ino);
-  inodes_.EraseIf([&](Inode& inode) {
-    if (inode.stays_in == rebases_ || listed.contains(inode.ino)) return false;
-    if (!inode.IsDirectory()) UnindexBase(inode);
-    DropNumber(inode);
-    delete &inode;
-    return true;
-  });
+  for (Inode* inode : inodes_.All()) {
+    if (inode->stays_in == rebases_ || listed.contains(inode->ino)) continue;
+    if (!inode->IsDirectory()) UnindexBase(*inode);
+    DropNumber(*inode);
+    inodes_.Erase(inode->ino);
+  }
 }
 
 void Tree::StripSurvivors(std::vector<Survivor>& survivors) {

@@ -75,10 +75,8 @@ void Tree::SetLost(Inode& inode, bool lost, std::vector<Ino>& stale) {
 
 void Tree::DropUnheld() {
   std::vector<Ino> unheld;
-  for (const Inode* inode : inodes_.slots()) {
-    const bool is_unheld =
-        inode != nullptr && !inode->upper && inode->lookups == 0;
-    if (is_unheld) unheld.push_back(inode->ino);
+  for (const Inode* inode : inodes_.All()) {
+    if (!inode->upper && inode->lookups == 0) unheld.push_back(inode->ino);
   }
   for (const Ino ino : unheld) MaybeEvict(ino);
 }
