@@ -208,6 +208,8 @@ class Refresher {
       // The kernel admitted the openers by the attributes of the old directory.
       DropBelow(inode);
       gone_.push_back(ino);
+      // Nothing that the other directory has is shown here.
+      Tree::SetLost(inode, true, stale_.inodes);
       return;
     }
     // An upper directory keeps its record, which its commit compares. The base

@@ -316,7 +316,7 @@ class OtherNames {
   [[nodiscard]] bool ShowAt(Inode& inode, const std::string& path) {
     if (!IsUnchangedAt(inode, path)) return false;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
-    if (directory == nullptr) return false;
+    if (directory == nullptr || directory->lost) return false;
     const auto known = directory->names->slots.find(BaseName(path));
     if (known != directory->names->slots.end()) {
       return !known->second.IsUpper() && known->second.cached == inode.ino;

@@ -1065,6 +1065,29 @@ TEST_F(RefreshTest, ADirectoryThatWasDeletedMovedAwayAndMovedBackIsThere) {
   EXPECT_EQ(FindProblems(directory_.path()), "");
 }
 
+TEST_F(RefreshTest, ADirectoryThatIsAnotherOneNowGetsNoFileBack) {
+  base_.File("open/x", "x");
+  base_.File("closed/file", "text");
+  const string root = directory_.path() + "/";
+  ASSERT_EQ(
+      ::link((root + "closed/file").c_str(), (root + "closed/other").c_str()),
+      0);
+  ASSERT_EQ(::chmod((root + "closed").c_str(), 0700), 0);
+  const Ino before = two_->Find("open");
+  ASSERT_NE(two_->Find("closed/file"), kNoIno);
+  ASSERT_EQ(::renameat2(AT_FDCWD, (root + "open").c_str(), AT_FDCWD,
+                        (root + "closed").c_str(), RENAME_EXCHANGE),
+            0);
+  const StaleCaches stale = two_->Refresh();
+  EXPECT_TRUE(HasName(stale, kRootIno, "open"));
+  const auto node = two_->fs().Lookup(kRootIno, "open");
+  ASSERT_TRUE(node) << node.error().ToString();
+  EXPECT_NE(node->ino, before);
+  EXPECT_EQ(node->st.st_mode & 07777, 0700U);
+  EXPECT_EQ(two_->Read("open/file"), "text");
+  EXPECT_EQ(two_->Read("closed/x"), "x");
+}
+
 TEST_F(RefreshTest, AnothersDirectoryThatADiscardShowsIsCounted) {
   two_->Write("new", "mine");
   ASSERT_TRUE(one_->fs().MakeDirectory({}, kRootIno, "new", 0755));

@@ -403,8 +403,11 @@ equal caught "$(cat ws/file)" "what the handler wrote"
 # Job control: of the shell around the run, and of one in it.
 cat >before/stopped.py <<'END'
 import signal, sys
-signal.signal(signal.SIGCONT, lambda *_: print("continued", flush=True))
+# It may be stopped right before the next system call.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})
 print("ready", flush=True)
+signal.sigwait({signal.SIGCONT})
+print("continued", flush=True)
 open("file", "w").write(input() + "\n")
 sys.exit(6)
 END
