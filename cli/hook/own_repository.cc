@@ -39,15 +39,16 @@ bool IsRealDirectory(const std::string& path) {
   return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/// At most `most` bytes of the file; none: it is longer. "": there is none.
+/// The file, of at most `most` bytes; none: it is longer, or no regular file,
+/// which could keep the reader waiting. "": there is none.
 std::optional<std::string> TextOf(const std::string& path, size_t most) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return "";
-  const auto size = static_cast<std::streamoff>(file.tellg());
-  if (size < 0 || static_cast<size_t>(size) > most) return std::nullopt;
-  std::string text(static_cast<size_t>(size), '\0');
-  file.seekg(0);
-  file.read(text.data(), size);
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0) return "";
+  const auto size = static_cast<size_t>(st.st_size);
+  if (!S_ISREG(st.st_mode) || size > most) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(size, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(size));
   text.resize(static_cast<size_t>(file.gcount()));
   return text;
 }

@@ -153,11 +153,9 @@ const Json* FirstOfAll(const Json& tree, std::string_view source) {
 /// Whether a change of the directory is for all that follows, and only for
 /// that: `statement` is `first`, and has no redirections.
 bool IsPlainChange(const Json& statement, const Json* first) {
-  const std::string program = ProgramOf(statement);
-  const bool changes =
-      program == "cd" || program == "pushd" || program == "popd";
-  return !changes ||
-         (&statement == first && GetMember(statement, "Redirs").empty());
+  return ProgramOf(statement) != "cd" ||
+         (&statement == first && !GetBool(statement, "Negated") &&
+          GetMember(statement, "Redirs").empty());
 }
 
 /// What a whole text is to each of its parts.

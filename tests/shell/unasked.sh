@@ -118,6 +118,17 @@ for link in COMMIT_EDITMSG refs/heads/other logs/other objects/info/alternates; 
         [ ! -e kept.$where ] || mv kept.$where $where/.git/$link
     done
 done
+for name in config index; do
+    for where in mnt plain; do
+        mv $where/.git/$name kept.$where
+        mkfifo $where/.git/$name
+    done
+    none "a FIFO as $name"
+    for where in mnt plain; do
+        rm $where/.git/$name
+        mv kept.$where $where/.git/$name
+    done
+done
 for where in mnt plain; do mkdir $where/.git/modules; done
 none "modules"
 for where in mnt plain; do rmdir $where/.git/modules; done
