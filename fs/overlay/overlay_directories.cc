@@ -68,11 +68,7 @@ Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
     snapshot->entries = Merge(*inode, base);
   }
   AssignCookies(snapshot->entries, cookie_seed_);
-  // Whoever has the number of a file in it may go, and tell no directory.
-  const bool borrows = std::ranges::any_of(
-      snapshot->entries,
-      [](const DirEntry& entry) { return IsInPlaceOfOther(entry.st_ino); });
-  if (!borrows) directories_.Put(ino, snapshot);
+  directories_.Put(ino, snapshot);
   return snapshot;
 }
 

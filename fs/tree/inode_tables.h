@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -16,7 +17,7 @@ namespace txfs {
 /// What a base object is identified by: the device as BaseOrigin::dev.
 struct BaseKey {
   uint64_t dev, ino;
-  bool operator==(const BaseKey&) const = default;
+  auto operator<=>(const BaseKey&) const = default;
 };
 
 /// Spreads numbers that follow one another.

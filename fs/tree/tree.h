@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,12 +33,6 @@ inline constexpr uint64_t kNewInodeBit = uint64_t{1} << 52;
 /// Bit, with kNewInodeBit, in st_ino of an inode whose number in the base is
 /// that of another inode here.
 inline constexpr uint64_t kOtherInodeBit = uint64_t{1} << 51;
-
-/// Whether `number` is given to a base object whose own number another inode
-/// has.
-constexpr bool IsInPlaceOfOther(uint64_t number) {
-  return (number & kOtherInodeBit) != 0;
-}
 
 /// A base directory that the transaction shows at another path.
 struct MovedDirectory {
@@ -337,6 +332,7 @@ class Tree final : public State {
   void DropNumber(const Inode& inode);
   [[nodiscard]] static bool HasOtherNumber(const Inode& inode);
   [[nodiscard]] uint64_t FreeNumber(BaseKey object) const;
+  [[nodiscard]] uint64_t ToldNumber(BaseKey object) const;
   [[nodiscard]] bool IsFormer(const Inode& orphan, BaseKey object) const;
   /// Before the origin of `inode` changes, UnindexBase must be called.
   void IndexBase(Inode& inode);
@@ -355,6 +351,9 @@ class Tree final : public State {
   std::vector<Inode*> upper_;  ///< in no order
   std::vector<ExtentMap> dropped_;
   PointerTable<Inode, ByNumber> numbers_;
+  mutable std::mutex told_mutex_;  ///< lists are made side by side
+  /// Numbers that lists showed in place of the objects' own.
+  mutable std::map<BaseKey, uint64_t> told_numbers_;
   /// Several for one key if other programs replaced a base object.
   PointerTable<Inode, ByBase> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>

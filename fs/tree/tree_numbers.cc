@@ -37,12 +37,31 @@ void Tree::DropNumber(const Inode& inode) { numbers_.Erase(inode); }
 /// The inode that has a number has only this one, so the number that follows
 /// from its Ino is free, or leads to a third inode.
 uint64_t Tree::FreeNumber(BaseKey object) const {
-  uint64_t number = OwnNumber(object.dev, object.ino);
+  const uint64_t own = OwnNumber(object.dev, object.ino);
+  if (const uint64_t told = ToldNumber(object); told != own) {
+    const Inode* holder = numbers_.Find(told);
+    if (holder == nullptr || IsFormer(*holder, object)) return told;
+  }
+  uint64_t number = own;
   for (;;) {
     const Inode* holder = numbers_.Find(number);
-    if (holder == nullptr || IsFormer(*holder, object)) return number;
+    if (holder == nullptr || IsFormer(*holder, object)) break;
     number = kNewInodeBit | kOtherInodeBit | Raw(holder->ino);
   }
+  if (number != own) {
+    const std::scoped_lock lock(told_mutex_);
+    told_numbers_[object] = number;
+  }
+  return number;
+}
+
+/// The kernel keeps lists of directories, and nothing tells it that the inode
+/// that had the number of one of their files is gone.
+uint64_t Tree::ToldNumber(BaseKey object) const {
+  const std::scoped_lock lock(told_mutex_);
+  const auto told = told_numbers_.find(object);
+  return told == told_numbers_.end() ? OwnNumber(object.dev, object.ino)
+                                     : told->second;
 }
 
 /// Whether the base file of `orphan` is `object`: an undo brought it back.
