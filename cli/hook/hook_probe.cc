@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -20,24 +21,29 @@ namespace {
 /// As long as hosts wait.
 constexpr uint64_t kHookMs = 30'000;
 constexpr size_t kMaxAnswer = 4096;
+/// What the built-in rules refuse in any place.
+constexpr const char* kSample = "git push --force";
 constexpr const char* kRemedy =
     "put this version of txfs in PATH, where the host looks for it";
 
 /// A call of a shell, with the members of every host. A rule asks about it, so
 /// that it leaves no savepoint.
 std::string SampleCall(const HookHost& host, const std::string& directory) {
-  const Json arguments = {{"command", "git push --force"}};
+  const auto shell =
+      std::ranges::find(host.tools, ToolKind::kShell, &HostTool::kind);
+  const std::string tool(shell == host.tools.end() ? "" : shell->name);
+  const Json arguments = {{"command", kSample}};
   return Dump(
       Json{{"hook_event_name",
             host.events.empty() ? "" : std::string(host.events.front().name)},
            {"cwd", ToUtf8(directory)},
-           {"tool_name", "Bash"},
+           {"tool_name", tool},
            {"tool_input", arguments},
-           {"toolName", "bash"},
+           {"toolName", tool},
            {"toolArgs", arguments.dump()},
-           {"tool", "bash"},
+           {"tool", tool},
            {"args", arguments},
-           {"command", "git push --force"}});
+           {"command", kSample}});
 }
 
 std::string DescriptorPath(const UniqueFd& fd) {
@@ -94,8 +100,17 @@ Probe CallProgram(const std::string& program, const HookHost& host,
             answer->err,
         kRemedy);
   }
+  const HookOutput silence = host.write(host.read(ParseStrictly(input)), {});
+  if (answer->out == silence.out && answer->code == silence.code) {
+    return CannotWork(host,
+                      program + " answers, and lets `" + kSample +
+                          "` run: the rules that hold here do not refuse it",
+                      "`txfs policy explain -- " + std::string(kSample) +
+                          "` shows which rules are about it");
+  }
   return {"hook-" + std::string(host.name), Probe::State::kOk,
-          program + " answers in " + std::to_string(ms.count()) + " ms"};
+          program + " refuses `" + kSample + "` in " +
+              std::to_string(ms.count()) + " ms"};
 }
 
 bool IsSameFile(const std::string& a, const std::string& b) {

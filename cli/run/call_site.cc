@@ -71,6 +71,7 @@ Result<RuleVerdict> CallSite::JudgeWords(const std::vector<std::string>& words,
 
 Result<RuleVerdict> CallSite::JudgeParts(ShellReading reading,
                                          const CommandStart& start) {
+  if (reading.failure) return std::unexpected(*std::move(reading.failure));
   const policy::Surroundings& around = start.shell.surroundings;
   if (Client* daemon = Daemon()) {
     auto verdict =

@@ -45,7 +45,8 @@ class CallSite {
   /// in `confinement`.
   Result<RuleVerdict> JudgeWords(const std::vector<std::string>& words,
                                  policy::Confinement confinement);
-  /// The verdict of the rules on a command, or on an operation.
+  /// The verdict of the rules on a command, or on an operation. Fails if the
+  /// command could not be parsed because the parser does not work.
   Result<RuleVerdict> JudgeParts(ShellReading reading,
                                  const CommandStart& start);
   Result<RuleVerdict> JudgeOperation(const policy::Proposal& proposal);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -27,6 +28,7 @@
 #include "cli/run/proxy.h"
 #include "cli/run/run_transaction.h"
 #include "cli/run/sandbox_probes.h"
+#include "cli/shell/syntax.h"
 #include "fs/host/mount_table.h"
 #include "fs/host/processes.h"
 #include "journal/support/bytes.h"
@@ -36,6 +38,8 @@
 
 namespace txfs::cli {
 namespace {
+
+constexpr std::chrono::seconds kParserTime{10};
 
 /// A directory with a name of its own, removed at its end.
 class ProbeDirectory {
@@ -334,6 +338,14 @@ Probe ProbeCgroups() {
           "--scope txfs run ...`"};
 }
 
+Probe ProbeShellParser() {
+  constexpr const char* kName = "shell-parser";
+  ParseFailure failure;
+  const auto tree = ParseShell("true", kParserTime, failure);
+  if (!tree) return FailedProbe(kName, tree.error());
+  return {kName, Probe::State::kOk, "shfmt parses the text of commands"};
+}
+
 Probe ProbeWorkspace(const std::string& directory) {
   constexpr const char* kName = "workspace";
   const auto workspace = WorkspaceAround(directory);
@@ -465,9 +477,9 @@ std::vector<Probe> ProbeAll(const std::string& directory,
                             const std::optional<std::string>& store) {
   // Before a probe starts threads: these start processes.
   std::vector<Probe> probes = {
-      ProbeFuseDevice(), ProbeFusermount(),    ProbeMount(),
-      ProbeBwrap(),      ProbeUserNamespace(), ProbeMountNamespace(),
-      ProbeSandbox(),    ProbeProxy(),         ProbeCgroups(),
+      ProbeFuseDevice(),    ProbeFusermount(),     ProbeMount(),   ProbeBwrap(),
+      ProbeUserNamespace(), ProbeMountNamespace(), ProbeSandbox(), ProbeProxy(),
+      ProbeCgroups(),       ProbeShellParser(),
   };
   probes.push_back(ProbeWorkspace(directory));
   probes.push_back(ProbeStateDirectory());

@@ -19,6 +19,8 @@ namespace txfs::cli {
 [[nodiscard]] Probe ProbeMount();
 /// The means for limits of a run: cgroups v2, v1, systemd, or none.
 [[nodiscard]] Probe ProbeCgroups();
+/// shfmt parses shell text.
+[[nodiscard]] Probe ProbeShellParser();
 /// The workspace at `directory`, or of the mount around it, is this user's, can
 /// be written to, and its filesystem has the renames of a commit.
 [[nodiscard]] Probe ProbeWorkspace(const std::string& directory);

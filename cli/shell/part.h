@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "journal/support/result.h"
 #include "policy/command.h"
 
 namespace txfs::cli {
@@ -23,6 +25,8 @@ struct ShellPart {
 struct ShellReading {
   std::vector<ShellPart> parts;
   std::vector<std::string> unknown;  ///< sentences: what could not be known
+  /// The parser is missing or does not work: there may be any other parts.
+  std::optional<Error> failure;
   /// All of it is plain (cli/plain/plain_syntax.h), so that the parts are all
   /// of it.
   bool is_plain = true;

@@ -26,13 +26,14 @@ constexpr std::array<const char*, 2> kParsers{"/usr/bin/shfmt",
 /// A tree takes some 300 bytes for each byte of dense text.
 constexpr size_t kMaxTree = size_t{32} << 20;
 constexpr size_t kMaxComplaint = 300;
+constexpr std::string_view kInput = "<standard input>:";
+constexpr const char* kInstall = "install it: apt install shfmt";
 
 Result<const char*> FindParser() {
   for (const char* path : kParsers) {
     if (::access(path, X_OK) == 0) return path;
   }
-  return Fail(0, "shfmt, which parses shell text, is not installed",
-              "install the package shfmt");
+  return Fail(0, "shfmt, which parses shell text, is not installed", kInstall);
 }
 
 Result<UniqueFd> TextFile(std::string_view text) {
@@ -54,10 +55,16 @@ std::string FirstLineOf(int fd) {
   return EscapeControls(text.substr(0, text.find('\n')));
 }
 
-/// The lines of `text` before the one that `complaint`, "2:7: ...", is about.
+/// Whether `complaint` begins as "2:7: ...", after kInput in some versions.
+bool IsAboutText(std::string_view complaint) {
+  if (complaint.starts_with(kInput)) complaint.remove_prefix(kInput.size());
+  const size_t digits = complaint.find_first_not_of("0123456789");
+  return digits != 0 && digits < complaint.size() && complaint[digits] == ':';
+}
+
+/// The lines of `text` before the one that `complaint` is about.
 std::string_view LinesBefore(std::string_view text,
                              std::string_view complaint) {
-  constexpr std::string_view kInput = "<standard input>:";
   if (complaint.starts_with(kInput)) complaint.remove_prefix(kInput.size());
   size_t line = 0;
   for (const char c : complaint.substr(0, complaint.find(':'))) {
@@ -161,14 +168,14 @@ Result<std::string> ReadUntil(int fd, Clock::time_point deadline) {
 
 Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
                         ParseFailure& failure) {
-  failure = {};
+  using Kind = ParseFailure::Kind;
+  failure = {.kind = Kind::kBound, .lines_before = {}};
   const Clock::time_point deadline = Clock::now() + limit;
-  failure.is_bound = true;
   if (text.size() > kMaxShellText) {
     return Fail(0, "the text has more than 1 MiB");
   }
   if (text.contains('\0')) return Fail(0, "the text has a zero byte");
-  failure.is_bound = false;
+  failure.kind = Kind::kParser;
   const char* program = TRY(FindParser());
   const UniqueFd input = TRY(TextFile(text));
   const UniqueFd complaint = TRY(TextFile(""));
@@ -179,18 +186,24 @@ Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
   Parser parser;
   TRY(parser.Start(program, input.get(), to.get(), complaint.get()));
   to.Reset();
-  failure.is_bound = true;
+  failure.kind = Kind::kBound;
   const std::string tree = TRY(ReadUntil(from.get(), deadline));
-  failure.is_bound = false;
+  failure.kind = Kind::kParser;
   if (const int status = parser.Wait(); status != 0) {
     const std::string why = FirstLineOf(complaint.get());
+    if (!IsAboutText(why)) {
+      return Fail(0,
+                  std::string(program) + " does not work" +
+                      (why.empty() ? std::string() : ": " + why),
+                  kInstall);
+    }
+    failure.kind = Kind::kInvalid;
     failure.lines_before = LinesBefore(text, why);
-    return Fail(0, "the text cannot be parsed" +
-                       (why.empty() ? std::string() : ": " + why));
+    return Fail(0, "the text cannot be parsed: " + why);
   }
   Json json = Json::parse(tree, nullptr, false);
   if (json.is_object()) return json;
-  return Fail(0, "shfmt printed no syntax tree");
+  return Fail(0, std::string(program) + " prints no syntax tree", kInstall);
 }
 
 }  // namespace txfs::cli

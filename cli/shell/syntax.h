@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,9 +15,14 @@ inline constexpr size_t kMaxShellText = size_t{1} << 20;
 
 /// Why there is no syntax tree.
 struct ParseFailure {
-  /// The text is not valid: the lines before the error, which may be.
+  enum class Kind : uint8_t {
+    kInvalid,  ///< shfmt refuses the text
+    kBound,    ///< it may be valid, but exceeds a bound
+    kParser,   ///< shfmt is missing or does not work: nothing is known
+  };
+  Kind kind = Kind::kInvalid;
+  /// kInvalid: the lines before the error, which may be valid.
   std::string_view lines_before;
-  bool is_bound = false;  ///< it may be valid, but exceeds a bound
 };
 
 /// The syntax tree of `text` in bash's syntax, as shfmt prints it: an object of

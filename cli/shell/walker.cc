@@ -136,7 +136,10 @@ Flow Walker::Parse(std::string_view text, const Flow& in) {
     tree = ParseShell(text, std::max(left, milliseconds(1)), failure);
   }
   if (!tree) {
-    if (failure.is_bound) has_unread_ = true;
+    if (failure.kind == ParseFailure::Kind::kBound) has_unread_ = true;
+    if (failure.kind == ParseFailure::Kind::kParser) {
+      reading_.failure = std::move(tree.error());
+    }
     return {};
   }
   trees_.push_back(*std::move(tree));

@@ -91,6 +91,10 @@ tinyproxy=$(command -v tinyproxy || :)
 [ -z "$tinyproxy" ] || mount --bind /dev/null "$tinyproxy"
 says note network-proxy "is not in PATH" "apt install tinyproxy-bin" as_root "$txfs" doctor
 [ -z "$tinyproxy" ] || umount "$tinyproxy"
+shfmt=$(command -v shfmt || :)
+[ -z "$shfmt" ] || mount --bind /dev/null "$shfmt"
+says fail shell-parser "shfmt" "apt install shfmt" as_root "$txfs" doctor
+[ -z "$shfmt" ] || umount "$shfmt"
 nothing_is_left
 run_names "apt install bubblewrap" as_root env PATH="$PWD/empty" "$txfs"
 rm -rf roots/state /run/txfs

@@ -111,7 +111,34 @@ status=0
 txfs -C ws run --direct=auto --json "$PWD/report.json" -- cat run.sh >"$TMPDIR/out" 2>/dev/null || status=$?
 equal "1 False" "$status $(report 'd["direct"]')" "a file that may not be read"
 [ ! -s "$TMPDIR/out" ] || fail "a direct command has read it"
-# One that cannot begin has a report, too.
 rm "$HOME/.config/txfs/policy.toml"
+# Without a parser no text is judged: it does not run, and a hook asks. A command
+# that is no text needs none.
+if [ "$(id -u)" -eq 0 ]; then
+  cp "$TXFS" ws/inner
+  call='{"tool_name": "Bash", "tool_input": {"command": "git status"}}'
+  printf '#!/bin/sh\nprintf "%%s" '"'$call'"' | ./inner hook claude-code\n' >ws/ask
+  chmod 755 ws/ask
+  shfmt=$(command -v shfmt)
+  contains "$(txfs -C ws run -- ./ask 2>/dev/null)" '"permissionDecision":"allow"'
+  mount --bind /dev/null "$shfmt"
+  refuses_with_hint 125 "error: shfmt, which parses shell text, is not installed" \
+    txfs -C ws run -- sh -c 'touch made'
+  [ ! -e ws/made ] || fail "a text that was not judged has run"
+  txfs -C ws run -- touch made 2>/dev/null
+  [ -e ws/made ] || fail "a command without text did not run"
+  txfs -C ws run --unjudged -- sh -c 'rm made' 2>/dev/null
+  answer=$(txfs -C ws run -- ./ask 2>/dev/null)
+  contains "$answer" '"permissionDecision":"ask"'
+  contains "$answer" "apt install shfmt"
+  umount "$shfmt"
+  # One that does not work is as none.
+  printf '#!/bin/sh\necho broken >&2; exit 1\n' >broken
+  chmod 755 broken
+  mount --bind broken "$shfmt"
+  refuses_with_hint 125 "shfmt does not work: broken" txfs -C ws run -- sh -c true
+  umount "$shfmt"
+fi
+# One that cannot begin has a report, too.
 refuses 125 "" txfs -C ws run --json "$PWD/report.json" --name 'no/name' -- true
 equal "not begun 125" "$(report 'd["outcome"] + " " + str(d["exit_code"])')" "report of no run"
