@@ -295,6 +295,8 @@ std::vector<Disguise> MakeDisguises() {
       {"make", "make -f - <<'END'\nall:\n\t@%s\nEND", kPlainText},
       {"python", "python3 -c \"import os; os.system(r'''%s''')\"", kPlainText},
       {"perl", "perl -e 'system(qw(%s))'", kPlain},
+      {"node", "node -e \"require('child_process').execSync('%s')\"", kPlain},
+      {"ruby", "ruby -e 'system(\"%s\")'", kPlain},
       {"awk", "awk 'BEGIN { \"%s\" | getline }'", kPlainText},
       {"php", "php -r 'exec(\"%s\");'", kPlainText},
       {"tclsh", "echo 'exec %s' | tclsh", kPlain},
