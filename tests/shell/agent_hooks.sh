@@ -161,6 +161,9 @@ for host in claude-code codex gemini cursor copilot opencode; do
     [ ! -e "$file" ] || fail "$host $where: --dry-run wrote $file"
     contains "$(txfs hook install $host $where 2>note)" "installed in $file"
     cmp "$file" dry || fail "$host $where: not what --dry-run printed"
+    # The units of timeouts, what a failure of the hook means, and the matchers.
+    diff -u "$TXFS_SOURCE_DIR/tests/cli/hooks/installed/$host.${file##*.}" "$file" >&2 ||
+      fail "$host $where: another configuration"
     contains "$(txfs hook install $host $where 2>note)" "$file has the hook already"
     cmp "$file" dry || fail "$host $where: it changed"
     grep -q txfs "$file"
