@@ -37,6 +37,26 @@ contains "$shown" "* ask txfs-cmd-remove-outside (built-in:"
 contains "$shown" "instead: remove files in the workspace"
 contains "$(txfs policy explain -- 'echo "')" "unknown: the text cannot be parsed"
 
+# What could not be known: the program, an argument, and what is read at runtime.
+unknown() {
+  txfs policy explain --json -- "$1" | json '(d["unknown"], [p["unknown_arguments"] for p in d["parts"]])'
+}
+equal "([], [[]])" "$(unknown 'rm -r build')" "all is known"
+equal "(['the program \$TOOL is not known'], [[0, 2]])" "$(unknown '$TOOL -x "$FILE"')" "program and argument"
+equal "([], [[2]])" "$(unknown 'rm -r "$DIR"')" "an argument"
+equal "(['the script on the standard input of sh is not known'], [[], []])" "$(unknown 'gen | sh')" "a script"
+contains "$(unknown 'echo "')" "'the text cannot be parsed: "
+# Code of another language is no shell text: what is found in it is a guess.
+for code in "python3 -c 'import os; os.system(\"git push -f\")'" "perl -e 'system(\"git push -f\")'" \
+  "node -e 'require(\"child_process\").execSync(\"git push -f\")'"; do
+  equal "[(False, [], 'code', False), (True, ['code'], 'none', True)] ['git', 'push', '-f']" "$(
+    txfs policy explain --json -- "$code" |
+      json 'str([(p["guess"], p["via"], p["script"], p["decides"]) for p in d["parts"]]) + " " + str(d["parts"][1]["argv"])'
+  )" "$code"
+done
+equal "[False, False]" "$(txfs policy explain --json -- "sh -c 'git push -f'" |
+  json '[p["guess"] for p in d["parts"]]')" "shell text is read, and not guessed"
+
 # Rules of a file.
 cat >rules.toml <<'END'
 schema = 1
@@ -55,6 +75,27 @@ equal "rules.toml: 0 rules and 1 command rule, and their examples hold" \
   "$(txfs policy check rules.toml)" "check"
 equal "3 cases, 0 failed" "$(txfs policy test --policy rules.toml)" "test"
 contains "$(txfs policy explain --policy rules.toml -- ./deploy --prod)" "deny (irreversible)"
+# Each rule that matches has its place. The first of those that say the most decides.
+cat >>rules.toml <<'END'
+
+[[exec]]
+id = "any-deploy"
+program = "deploy"
+action = "ask"
+reason = "it is slow"
+suggest = "wait"
+END
+rules() {
+  txfs policy explain --json --policy rules.toml -- "$@" | json '(d["decided_by"], d["reason"], d["suggest"],
+    [(r["id"], r["action"], r["verdict"], r["file"], r["line"], r["decides"]) for r in d["parts"][0]["rules"]],
+    [p["decides"] for p in d["parts"]])'
+}
+equal "('deploy', 'only the release does it', 'deploy to staging', [('deploy', 'deny', 'deny', '$PWD/rules.toml', 3, True), \
+('any-deploy', 'ask', 'ask', '$PWD/rules.toml', 13, False)], [True])" "$(rules ./deploy --prod)" "two rules"
+equal "('any-deploy', 'it is slow', 'wait', [('any-deploy', 'ask', 'ask', '$PWD/rules.toml', 13, True)], [True, False])" \
+  "$(rules './deploy x; other')" "one rule, and a part that does not decide"
+equal "(None, None, None, [], [False])" "$(rules other)" "no rule"
+equal "built-in" "$(txfs policy explain --json -- git push -f | json 'd["parts"][0]["rules"][0]["file"]')" "a built-in rule"
 sed -i 's/"deploy --prod", /"deploy", /' rules.toml
 refuses 1 'rules.toml:10: match of [[exec]] has "deploy"' txfs policy check rules.toml
 # It is judged, and not run.
