@@ -103,4 +103,30 @@ print("as expected" if found == expected else f"{found}, expected {expected}")')
   [ ! -e after.json ] || [ -e "mnt/after-$host" ] || fail "$host: what came after the call is gone"
 done
 equal 6 "$(calls | grep -vc '"host":"txfs"')" "calls"
+
+# What the two hosts that were not recorded are answered, in the mount and in a run.
+mkdir mnt/build other
+# A sandbox has its own /tmp.
+cp "$TXFS" other/program
+answer() {
+  python3 -I -S -c 'import json, sys
+text = sys.stdin.read()
+d = json.loads(text) if text else {}
+print(d.get("permission") or d.get("permissionDecision") or "none")'
+}
+for case in "cursor ls allow allow" "cursor rm_-rf_build allow allow" "cursor make ask allow" \
+  "cursor git_push_--force ask ask" "cursor rm_-rf_/ deny" \
+  "copilot ls allow allow" "copilot rm_-rf_build allow allow" "copilot make none allow" \
+  "copilot git_push_--force deny deny" "copilot rm_-rf_/ deny"; do
+  # shellcheck disable=SC2086 # words
+  set -- $case
+  command=$(echo "$2" | tr _ ' ')
+  python3 marks.py "$1" "$TXFS_SOURCE_DIR/tests/cli/hooks" "$TXFS_SOURCE_DIR/docs/agents.md" "$PWD/mnt"
+  sed "s|\bls\b|$command|" before.json >call.json
+  equal "$3" "$(txfs hook "$1" <call.json | answer)" "$1: $command"
+  [ -n "${4-}" ] && command -v bwrap >/dev/null || continue
+  sed "s|$PWD/mnt|$PWD/other|" call.json >other/call.json
+  equal "$4" "$(txfs -C other run --on-success=discard -- sh -c "./program hook $1 <call.json" 2>/dev/null | answer)" \
+    "$1: $command in a run"
+done
 txfs -C mnt fsck >/dev/null
