@@ -71,7 +71,7 @@ HookHost CursorHost() {
           .has_version = true,
           .then =
               "Cursor reads the file again when it is saved; Settings, "
-              "Hooks lists the hook. Edits of files have no such event: "
+              "Hooks lists the hook. It is not called for edits of files: "
               "work in a mount"};
 }
 

@@ -64,7 +64,7 @@ export const Txfs = async ({ directory }) => {
       if (!judged.has(input.tool)) return
       let answer = {}
       try {
-        answer = JSON.parse(hook("tool.execute.before", input, output.args).stdout)
+        answer = JSON.parse(hook("tool.execute.before", input, output.args).stdout) ?? {}
       } catch {}
       if (answer.decision === "allow") return
       throw new Error(answer.reason ?? "txfs hook opencode gives no answer; run txfs doctor")

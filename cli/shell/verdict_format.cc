@@ -83,6 +83,7 @@ std::string LineOfPart(const ShellPart& part) {
   }
   constexpr size_t kMaxLine = 200;
   if (line.size() > kMaxLine) line = line.substr(0, kMaxLine) + "...";
+  if (part.is_guess) line += " (guess)";
   return EscapeControls(line);
 }
 

@@ -57,26 +57,27 @@ done
 # Without an answer. What is not judged needs none.
 ls_call=$(command_of ls)
 equal runs "$(before bash "$ls_call")" "ls"
-# no_answer PATH MESSAGE
+failed="Error: txfs hook opencode gives no answer; run txfs doctor"
+# no_answer PATH
 no_answer() {
-  contains "$(PATH=$1 before bash "$ls_call")" "$2"
+  contains "$(PATH=$1 before bash "$ls_call")" "$failed"
   equal runs "$(PATH=$1 before read '{"filePath":"/etc/passwd"}')" "a tool that is not judged"
   equal runs "$(PATH=$1 call "$PWD/mnt" after bash "$ls_call")" "the end of a call"
 }
-no_answer "$PWD/empty" "Error: "
+no_answer "$PWD/empty"
 mkdir broken
 touch broken/txfs
-no_answer "$PWD/broken" "Error: "
+no_answer "$PWD/broken"
 chmod 755 broken/txfs
 for script in 'exit 0' 'exit 1' 'kill -KILL $$' 'echo allow' 'echo "[\"allow\"]"' \
   'echo "{\"decision\":\"allow\""' 'echo "{\"decision\":\"ask\"}"'; do
   printf '#!/bin/sh\n%s\n' "$script" >broken/txfs
-  no_answer "$PWD/broken:/usr/bin:/bin" "Error: txfs hook opencode gives no answer; run txfs doctor"
+  no_answer "$PWD/broken:/usr/bin:/bin"
 done
 printf '#!/bin/sh\nexec sleep 100\n' >broken/txfs
 export PLUGIN=./impatient.mjs
-no_answer "$PWD/broken:/usr/bin:/bin" "Error: txfs hook opencode gives no answer; run txfs doctor"
+no_answer "$PWD/broken:/usr/bin:/bin"
 unset PLUGIN
 printf '#!/bin/sh\necho null\n' >broken/txfs
-no_answer "$PWD/broken" "Error: "
-contains "$(call "$PWD/gone" before bash "$ls_call")" "Error: "
+no_answer "$PWD/broken"
+contains "$(call "$PWD/gone" before bash "$ls_call")" "$failed"
