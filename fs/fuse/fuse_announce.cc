@@ -1,6 +1,7 @@
 #include "fs/fuse/fuse_announce.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -10,13 +11,15 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <memory>
 #include <optional>
 #include <random>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "fs/fuse/fuse_reply.h"
-#include "fs/host/xattrs.h"
 
 namespace txfs {
 namespace {
@@ -51,11 +54,35 @@ void Announcer::Await() { const MutexLock lock(mutex_); }
 void Announcer::Announce(const std::vector<PathEvent>& events) {
   const MutexLock lock(mutex_);
   if (ended_) return;
-  thread_ = ::gettid();
-  // Whatever happens: another thread may get the number later.
-  const std::unique_ptr<std::atomic<pid_t>, void (*)(std::atomic<pid_t>*)>
-      reset(&thread_, [](std::atomic<pid_t>* thread) { *thread = 0; });
-  AnnounceAll(events);
+  {
+    const MutexLock forget_lock(forget_mutex_);
+    done_ = false;
+  }
+  std::thread thread;
+  try {
+    thread = std::thread([&] {
+      mutex_.AssertHeld();
+      AnnounceApart(events);
+    });
+  } catch (const std::system_error&) {
+    return;  // no thread is to be had
+  }
+  ForgetNames();
+  thread.join();
+}
+
+void Announcer::AnnounceApart(const std::vector<PathEvent>& events) {
+  // Standard streams stay, so that no file of the mount gets their numbers.
+  if (::close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_UNSHARE) == 0) {
+    thread_ = ::gettid();
+    // Whatever happens: another thread may get the number later.
+    const std::unique_ptr<std::atomic<pid_t>, void (*)(std::atomic<pid_t>*)>
+        reset(&thread_, [](std::atomic<pid_t>* thread) { *thread = 0; });
+    AnnounceAll(events);
+  }
+  const MutexLock lock(forget_mutex_);
+  done_ = true;
+  forget_changed_.NotifyAll();
 }
 
 void Announcer::AnnounceAll(const std::vector<PathEvent>& events) {
@@ -155,21 +182,39 @@ int Announcer::Touch(int directory, const PathEvent& event) {
       {.tv_sec = 0, .tv_nsec = event.is_directory ? 0 : UTIME_OMIT},
       {.tv_sec = 0, .tv_nsec = 0}};
   Expect({.what = Expected::What::kTouch, .name = {}});
-  const std::string path = ProcPath(object.get());
-  int set = ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+  int set = ::utimensat(object.get(), "", times, AT_EMPTY_PATH);
   // Of a file of another user only a change to now is allowed, with the right
   // to write.
   if (set != 0 && errno == EPERM) {
-    set = ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
+    set = ::utimensat(object.get(), "", nullptr, AT_EMPTY_PATH);
   }
   const int error = set == 0 ? 0 : errno;
   Expect({});
   return error;
 }
 
+/// The caller of Announce does it: it has /dev/fuse.
 void Announcer::ForgetName(const PathEvent& event) {
-  std::ignore = fuse_lowlevel_notify_inval_entry(
-      session_, Raw(event.parent), event.name.c_str(), event.name.size());
+  const MutexLock lock(forget_mutex_);
+  forget_ = &event;
+  forget_changed_.NotifyAll();
+  while (forget_ != nullptr) forget_changed_.Wait(forget_mutex_);
+}
+
+/// Until the thread is at its end.
+void Announcer::ForgetNames() {
+  const MutexLock lock(forget_mutex_);
+  while (!done_) {
+    if (forget_ == nullptr) {
+      forget_changed_.Wait(forget_mutex_);
+      continue;
+    }
+    std::ignore = fuse_lowlevel_notify_inval_entry(
+        session_, Raw(forget_->parent), forget_->name.c_str(),
+        forget_->name.size());
+    forget_ = nullptr;
+    forget_changed_.NotifyAll();
+  }
 }
 
 void Announcer::Expect(Expected expected) {

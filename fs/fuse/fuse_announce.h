@@ -24,6 +24,10 @@ namespace txfs {
 /// they cause are answered without an effect: a name that came is created, a
 /// name that went is deleted, and the times of a changed file are set.
 ///
+/// A thread that waits for an answer to its own request cannot be killed, and a
+/// daemon whose threads do not end keeps /dev/fuse open: nobody would ever
+/// answer. So the thread has file descriptors of its own, without /dev/fuse.
+///
 /// The kernel puts the thread in each request, and no other process can have
 /// its number meanwhile. Its requests that would make or remove a name or set
 /// attributes are answered here, with EPERM unless it is the expected one.
@@ -38,9 +42,10 @@ class Announcer {
   Announcer(const Announcer&) = delete;
   Announcer& operator=(const Announcer&) = delete;
 
-  /// Reports `events` on the calling thread. Returns early if the mount is not
-  /// where it was made, or is read-only. Call it without a lock for which an
-  /// operation waits.
+  /// Reports `events`, on a thread of its own. Returns early if the mount is
+  /// not where it was made, or is read-only, or the kernel has no
+  /// close_range(2) (it is older than 5.9). Call it without a lock for which
+  /// an operation waits.
   void Announce(const std::vector<PathEvent>& events) EXCLUDES(mutex_);
 
   /// Waits for the announcement in progress, which keeps the mount busy.
@@ -77,6 +82,7 @@ class Announcer {
     mode_t type = S_IFREG;  ///< kRemove
   };
 
+  void AnnounceApart(const std::vector<PathEvent>& events) REQUIRES(mutex_);
   void AnnounceAll(const std::vector<PathEvent>& events) REQUIRES(mutex_);
   [[nodiscard]] UniqueFd OpenRoot() REQUIRES(mutex_);
   /// Returns false if no further event can succeed.
@@ -84,7 +90,8 @@ class Announcer {
   int Make(int directory, const PathEvent& event) REQUIRES(mutex_);
   int Remove(int directory, const PathEvent& event) REQUIRES(mutex_);
   int Touch(int directory, const PathEvent& event) REQUIRES(mutex_);
-  void ForgetName(const PathEvent& event);
+  void ForgetName(const PathEvent& event) EXCLUDES(forget_mutex_);
+  void ForgetNames() EXCLUDES(forget_mutex_);
   void Expect(Expected expected) EXCLUDES(expected_mutex_);
   /// The expected request, if it is this one.
   [[nodiscard]] std::optional<Expected> Find(Expected::What what,
@@ -100,6 +107,11 @@ class Announcer {
   std::atomic<bool> ended_ = false;
   std::atomic<pid_t> thread_ = 0;  ///< that announces; 0: none
   std::atomic<uint64_t> next_placeholder_ = 0;
+  Mutex forget_mutex_;
+  CondVar forget_changed_;
+  /// What the caller of Announce is to notify the kernel of, for the thread.
+  const PathEvent* forget_ GUARDED_BY(forget_mutex_) = nullptr;
+  bool done_ GUARDED_BY(forget_mutex_) = false;  ///< the thread is at its end
   Mutex expected_mutex_;
   Expected expected_ GUARDED_BY(expected_mutex_);
   bool reached_ GUARDED_BY(expected_mutex_) = false;  ///< by the probe
