@@ -161,11 +161,8 @@ class ChangeCollector {
     return EachIn(base, [&](const BaseEntry& entry) -> Status {
       const Inode* inode = nullptr;
       if (directory != nullptr) {
-        const auto slot = directory->names->slots.find(entry.name);
-        if (slot != directory->names->slots.end()) {
-          if (slot->second.IsUpper()) return {};
-          inode = frozen_.tree.Find(slot->second.cached);
-        }
+        if (directory->UpperSlot(entry.name) != nullptr) return {};
+        inode = directory->CachedChild(entry.name);
       }
       const std::string child_base = JoinPath(base, entry.name);
       const std::string child_path = JoinPath(path, entry.name);
@@ -224,7 +221,7 @@ class ChangeCollector {
       return SideOf(std::move(*object));
     }
     side.attr = name.inode->attr();
-    side.symlink = name.inode->record.symlink;
+    side.symlink = name.inode->record.symlink();
     side.ino = name.inode->ino;
     return side;
   }

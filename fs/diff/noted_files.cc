@@ -65,8 +65,7 @@ class NotedFinder {
     const Inode::Link& link = inode.links.front();
     const Inode* parent = frozen_.tree.Find(link.parent);
     if (parent == nullptr || !parent->record.base) return false;
-    const Slot* slot = parent->CachedSlot(link.name);
-    return slot != nullptr && slot->cached == inode.ino &&
+    return parent->CachedChild(link.name) == &inode &&
            IsJoined(inode.record.base->path, parent->record.base->path,
                     link.name);
   }

@@ -20,15 +20,15 @@ Result<std::shared_ptr<Past>> Past::At(Frozen& frozen,
   Tree& tree = past->tree_;
   const LookedFor found = LookForChanged(tree, frozen.base, tree.upper());
   for (const LookedFor::Gone& gone : found.gone) {
-    tree.Find(gone.ino)->attr().nlink = 0;
+    tree.Find(gone.ino)->MakeOrphan();
   }
   for (const LookedFor::Noted& was : found.noted) {
     // It is to be seen by the name that is noted now.
     Inode* directory = tree.FindBaseDirectory(ParentPath(was.before));
     if (directory == nullptr) continue;
     const std::string name(BaseName(was.before));
-    const Slot* slot = directory->CachedSlot(name);
-    if (slot != nullptr && slot->cached == was.ino) {
+    const Inode* there = directory->CachedChild(name);
+    if (there != nullptr && there->ino == was.ino) {
       tree.DropCached(*directory, name);
     }
   }
@@ -40,7 +40,7 @@ Result<std::shared_ptr<Past>> Past::At(Frozen& frozen,
     if (tree.IsAsItWas(inode)) as_they_were.push_back(&inode);
   });
   for (const Inode* inode : as_they_were) {
-    const std::vector<Inode::Link> links = inode->links;
+    const std::vector<Inode::Link> links = inode->links.ToVector();
     for (const Inode::Link& link : links) {
       if (tree.Find(link.parent)->UpperSlot(link.name) == nullptr) continue;
       tree.SetDentry(link.parent, link.name, {});

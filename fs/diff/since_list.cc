@@ -66,12 +66,15 @@ class Viewer {
     }
     if (directory.inode == nullptr) return names;
     for (const auto& [name, slot] : directory.inode->names->slots) {
-      if (slot.upper.kind == DentryKind::kWhiteout) {
-        names.erase(name);
-      } else if (!names.contains(name) && IsThere(slot)) {
-        names.insert(name);
-      }
+      if (slot.upper.kind == DentryKind::kWhiteout) names.erase(name);
+      if (slot.upper.kind == DentryKind::kInode) names.insert(name);
     }
+    // What the base does not have.
+    directory.inode->ForEachCached(
+        [&](const std::string& name, const Inode& child) {
+          if (names.contains(name)) return;
+          if (IsKept(child) || LeadsToUpper(child)) names.insert(name);
+        });
     return names;
   }
 
@@ -79,34 +82,23 @@ class Viewer {
   static Object ObjectOf(Inode& inode) {
     Object object{&inode, {}};
     object.side.attr = inode.attr();
-    object.side.symlink = inode.record.symlink;
+    object.side.symlink = inode.record.symlink();
     if (inode.upper) object.side.ino = inode.ino;
     if (inode.record.base) object.side.base_path = inode.record.base->path;
     return object;
   }
 
-  /// Whether a name of the base stays what it was, whatever has it there now.
-  [[nodiscard]] bool IsKept(const Slot& slot) const {
-    const Inode* inode = slot.IsUpper() ? nullptr : tree_.Find(slot.cached);
-    return inode != nullptr && (inode->lost || inode->upper);
-  }
+  /// Whether the base name of a child stays what it was, whatever has it there
+  /// now.
+  static bool IsKept(const Inode& child) { return child.lost || child.upper; }
 
-  /// Whether there is something at a name that the base does not have.
-  [[nodiscard]] bool IsThere(const Slot& slot) const {
-    if (slot.IsUpper() || IsKept(slot)) return true;
-    const Inode* known = tree_.Find(slot.cached);
-    return known != nullptr && LeadsToUpper(*known);
-  }
-
-  [[nodiscard]] bool LeadsToUpper(const Inode& inode) const {
-    return inode.upper ||
-           std::ranges::any_of(inode.names->slots, [&](const auto& entry) {
-             const Slot& slot = entry.second;
-             const Inode* child =
-                 slot.IsUpper() ? nullptr : tree_.Find(slot.cached);
-             return slot.IsUpper() ||
-                    (child != nullptr && LeadsToUpper(*child));
-           });
+  static bool LeadsToUpper(const Inode& inode) {
+    bool leads = inode.upper || inode.names->upper != 0;
+    if (leads) return true;
+    inode.ForEachCached([&](const std::string&, const Inode& child) {
+      leads = leads || LeadsToUpper(child);
+    });
+    return leads;
   }
 
   static const std::string* BasePathOf(const Object& directory) {
@@ -118,12 +110,10 @@ class Viewer {
   Result<std::optional<Object>> ChildOf(const Object& directory,
                                         std::string_view name) {
     if (directory.inode != nullptr) {
-      const auto slot = directory.inode->names->slots.find(name);
-      const bool is_known = slot != directory.inode->names->slots.end() &&
-                            (slot->second.IsUpper() || IsKept(slot->second));
-      if (is_known) {
-        Inode* child = tree_.FindChild(*directory.inode, name);
-        if (child == nullptr) return std::optional<Object>();
+      Inode* child = tree_.FindChild(*directory.inode, name);
+      const bool is_upper = directory.inode->UpperSlot(name) != nullptr;
+      if (is_upper && child == nullptr) return std::optional<Object>();
+      if (is_upper || (child != nullptr && IsKept(*child))) {
         return std::optional(ObjectOf(*child));
       }
     }

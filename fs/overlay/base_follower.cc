@@ -238,9 +238,9 @@ class Refresher {
   /// Keeps only the children that the transaction changed.
   void DropBelow(const Inode& directory) {
     std::vector<std::pair<Ino, std::string>> known;
-    for (const auto& [name, slot] : directory.names->slots) {
-      if (slot.cached != kNoIno) known.emplace_back(slot.cached, name);
-    }
+    directory.ForEachCached([&](const std::string& name, const Inode& child) {
+      known.emplace_back(child.ino, name);
+    });
     for (const auto& [ino, name] : known) {
       Inode* child = tree_.Find(ino);
       if (child == nullptr || child->upper) continue;
@@ -262,7 +262,7 @@ class Refresher {
     const bool many = !is_seen && entries->size() > kMostPathEvents;
     if (many) stale_.watched.push_back({.parent = directory.ino, .name = {}});
     for (const BaseEntry& entry : *entries) {
-      if (directory.names->slots.contains(entry.name)) continue;
+      if (directory.Knows(entry.name)) continue;
       stale_.names.push_back({directory.ino, entry.name});
       const bool are_many = many || stale_.watched.size() > kMostPathEvents;
       if (is_seen || are_many) continue;
@@ -392,7 +392,7 @@ class Refresher {
     if (inode == nullptr || ino == kRootIno) return;
     Tree::SetLost(*inode, true, stale_.inodes);
     if (inode->upper || inode->names->children != 0) return;
-    const std::vector<Inode::Link> links = inode->links;
+    const std::vector<Inode::Link> links = inode->links.ToVector();
     stale_.inodes.push_back(ino);
     for (const Inode::Link& link : links) DropName(ino, link);
   }
@@ -441,7 +441,7 @@ void BaseFollower::Update(Inode& inode, InodeRecord before,
 /// The inode stays under its names, which are base names.
 void BaseFollower::MakePristine(Inode& inode) {
   const Ino ino = inode.ino;
-  const std::vector<Inode::Link> links = inode.links;
+  const std::vector<Inode::Link> links = inode.links.ToVector();
   std::vector<Edit> names;
   for (const Inode::Link& link : links) {
     const Slot* slot = tree_.Find(link.parent)->UpperSlot(link.name);
@@ -453,7 +453,7 @@ void BaseFollower::MakePristine(Inode& inode) {
   if (left == nullptr) return;
   for (const Inode::Link& link : links) {
     Inode* parent = tree_.Find(link.parent);
-    if (parent == nullptr || parent->names->slots.contains(link.name)) continue;
+    if (parent == nullptr || parent->Knows(link.name)) continue;
     tree_.Cache(*parent, link.name, *left);
   }
 }
@@ -492,7 +492,7 @@ StaleCaches BaseFollower::Delete(const LookedFor::Gone& gone) {
   InodeRecord after = inode.record;
   after.attr.nlink = 0;
   after.base->path = gone.path;
-  const std::vector<Inode::Link> links = inode.links;
+  const std::vector<Inode::Link> links = inode.links.ToVector();
   Update(inode, inode.record, std::move(after));
   StaleCaches stale;
   stale.inodes.push_back(gone.ino);

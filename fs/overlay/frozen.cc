@@ -242,7 +242,7 @@ Result<StaleCaches> Frozen::GoBack(
     const std::string& path = inode->record.base->path;
     Inode* parent = tree.FindBaseDirectory(ParentPath(path));
     const std::string name(BaseName(path));
-    Inode* theirs = tree.Find(parent->CachedSlot(name)->cached);
+    Inode* theirs = parent->CachedChild(name);
     if (theirs->upper || theirs->IsDirectory()) continue;
     const Ino ino = theirs->ino;
     const SharedFd open =
@@ -270,10 +270,8 @@ Result<StaleCaches> Frozen::GoBack(
     const Inode* parent = tree.Find(key.first);
     if (parent == nullptr || parent->lookups == 0) continue;
     stale.names.push_back({key.first, key.second});
-    const auto slot = parent->names->slots.find(key.second);
-    if (slot == parent->names->slots.end()) continue;
-    moved.push_back(slot->second.IsUpper() ? slot->second.upper.ino
-                                           : slot->second.cached);
+    const Inode* child = tree.FindChild(*parent, key.second);
+    if (child != nullptr) moved.push_back(child->ino);
   }
   AddMoved(tree, moved, stale);
   // `went.changed` may have many pristine inodes, which need no update.
@@ -288,15 +286,13 @@ void Frozen::WatchName(Ino parent, const std::string& name,
                        StaleCaches& stale) const {
   const Inode* directory = tree.Find(parent);
   if (directory == nullptr || directory->lookups == 0) return;
-  const auto found = directory->names->slots.find(name);
-  const Slot slot =
-      found == directory->names->slots.end() ? Slot() : found->second;
-  const Inode* inode = tree.Find(slot.IsUpper() ? slot.upper.ino : slot.cached);
+  const Inode* inode = tree.FindChild(*directory, name);
   StaleCaches::Watched watched{.parent = parent, .name = name};
   watched.was_there = inode != nullptr;
   if (inode != nullptr) watched.was = inode->ino;
   watched.was_directory = inode != nullptr && inode->IsDirectory();
-  if (!slot.IsUpper() && inode == nullptr && directory->record.base) {
+  const bool asks = directory->UpperSlot(name) == nullptr && inode == nullptr;
+  if (asks && directory->record.base) {
     const auto st = base.Stat(JoinPath(directory->record.base->path, name));
     watched.was_there = st.has_value();
     watched.was_directory = st && S_ISDIR(st->st_mode);

@@ -225,8 +225,8 @@ class OtherNames {
                           tree_.FindBaseFile(path, *st) != nullptr;
     if (!is_known) return;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
-    const bool is_new = directory != nullptr &&
-                        !directory->names->slots.contains(BaseName(path));
+    const bool is_new =
+        directory != nullptr && !directory->Knows(BaseName(path));
     if (is_new) Adopt(*directory, path);
   }
 
@@ -317,9 +317,8 @@ class OtherNames {
     if (!IsUnchangedAt(inode, path)) return false;
     Inode* directory = ObtainShown(std::string(ParentPath(path)));
     if (directory == nullptr || directory->lost) return false;
-    const auto known = directory->names->slots.find(BaseName(path));
-    if (known != directory->names->slots.end()) {
-      return !known->second.IsUpper() && known->second.cached == inode.ino;
+    if (directory->Knows(BaseName(path))) {
+      return directory->CachedChild(BaseName(path)) == &inode;
     }
     std::string& origin = inode.record.base->path;
     const std::string before = std::exchange(origin, path);

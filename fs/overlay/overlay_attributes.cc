@@ -176,7 +176,7 @@ Result<std::string> OverlayFilesystem::ReadLink(Ino ino) {
   const ReaderLock lock(tree_mutex_);
   const Inode* inode = TRY(FindInode(ino));
   if (inode->attr().type != FileType::kSymlink) return Fail(EINVAL, "readlink");
-  return inode->record.symlink;
+  return inode->record.symlink();
 }
 
 // --- extended attributes ---------------------------------------------------

@@ -24,18 +24,16 @@ Result<std::vector<BaseEntry>> OverlayFilesystem::ListBase(
 std::vector<DirEntry> OverlayFilesystem::Merge(
     const Inode& directory, const std::vector<BaseEntry>& base) const {
   std::vector<DirEntry> entries;
-  entries.reserve(base.size() + directory.names->slots.size());
+  entries.reserve(base.size() + directory.names->slots.size() +
+                  directory.names->cached.size());
   // A known name has precedence over the base: it stays when another
   // transaction deletes it there.
-  for (const auto& [name, slot] : directory.names->slots) {
-    const Inode* inode = tree_.Find(
-        slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached);
-    if (inode != nullptr && slot.upper.kind != DentryKind::kWhiteout) {
-      entries.push_back(EntryOf(name, *inode));
-    }
-  }
+  tree_.ForEachChild(directory,
+                     [&](const std::string& name, const Inode& inode) {
+                       entries.push_back(EntryOf(name, inode));
+                     });
   for (const BaseEntry& entry : base) {
-    if (directory.names->slots.contains(entry.name)) continue;
+    if (directory.Knows(entry.name)) continue;
     entries.push_back({.name = entry.name,
                        .st_ino = tree_.NumberOf(directory, entry),
                        .type = entry.type});

@@ -22,7 +22,7 @@ bool MayCopy(const Inode& inode) {
 /// The entry that replaces a deleted name.
 DentryValue Gone(const Inode& directory, std::string_view name,
                  const std::optional<BaseObject>& probe) {
-  const bool in_base = directory.CachedSlot(name) != nullptr || probe;
+  const bool in_base = directory.CachedChild(name) != nullptr || probe;
   return {.kind = in_base ? DentryKind::kWhiteout : DentryKind::kAbsent};
 }
 
@@ -302,16 +302,14 @@ Status OverlayFilesystem::RemoveEntry(Op op, const Caller& caller, Ino parent,
 }
 
 Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
+  if (directory.names->cached.size() != 0) return false;
   for (const auto& [name, slot] : directory.names->slots) {
-    if (slot.upper.kind == DentryKind::kInode) return false;
-    if (!slot.IsUpper() && slot.cached != kNoIno) {
-      return false;
-    }
+    if (slot.upper.kind != DentryKind::kWhiteout) return false;
   }
   if (!directory.record.base) return true;
   const auto entries = TRY(ListBase(directory.record.base->path));
   for (const BaseEntry& entry : entries) {
-    if (!directory.names->slots.contains(entry.name)) return false;
+    if (!directory.Knows(entry.name)) return false;
   }
   return true;
 }

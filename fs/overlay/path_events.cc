@@ -85,16 +85,9 @@ class EventFinder {
   [[nodiscard]] std::optional<Kind> Look(const Inode& parent,
                                          const std::string& name) const {
     if (name.empty()) return Kind{true};
-    const auto slot = parent.names->slots.find(name);
-    if (slot != parent.names->slots.end()) {
-      const bool is_upper = slot->second.IsUpper();
-      if (is_upper && slot->second.upper.kind != DentryKind::kInode) return {};
-      const Inode* inode =
-          tree_.Find(is_upper ? slot->second.upper.ino : slot->second.cached);
-      if (inode != nullptr) return Kind{inode->IsDirectory()};
-      if (is_upper) return {};
-    }
-    if (!parent.record.base) return {};
+    const Inode* inode = tree_.FindChild(parent, name);
+    if (inode != nullptr) return Kind{inode->IsDirectory()};
+    if (Tree::IsDecided(parent, name)) return {};
     const auto st = base_.Stat(JoinPath(parent.record.base->path, name));
     if (!st) return {};
     return Kind{S_ISDIR(st->st_mode)};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <ranges>
 #include <unordered_map>
@@ -342,13 +343,15 @@ class Planner {
     if (adopts) adopting_.insert(inode.ino);
     if (!nest.empty()) nests_[inode.ino] = nest;
     plan_.staged.push_back({spot, inode.ino, adopts, std::move(nest)});
-    std::set<std::string> names;  // in an order that can be repeated
-    for (const auto& [name, slot] : inode.names->slots) names.insert(name);
-    for (const std::string& name : names) {
-      const Inode* child = frozen_.tree.FindChild(inode, name);
-      if (child != nullptr && RidesInParent(*child)) {
-        StageTree(*child, Spot::Vault(JoinPath(spot.path, name), spot.mount));
-      }
+    // In an order that can be repeated.
+    std::map<std::string, const Inode*> children;
+    frozen_.tree.ForEachChild(inode,
+                              [&](const std::string& name, const Inode& child) {
+                                if (RidesInParent(child))
+                                  children.emplace(name, &child);
+                              });
+    for (const auto& [name, child] : children) {
+      StageTree(*child, Spot::Vault(JoinPath(spot.path, name), spot.mount));
     }
   }
 

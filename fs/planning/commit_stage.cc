@@ -152,7 +152,7 @@ Status VaultFiller::Make(const StagedObject& object) {
       made = ::mkdirat(vault, name, 0700);
       break;
     case FileType::kSymlink:
-      made = ::symlinkat(inode->record.symlink.c_str(), vault, name);
+      made = ::symlinkat(inode->record.symlink().c_str(), vault, name);
       break;
     default:
       made = ::mknodat(vault, name, ModeBits(inode->attr().type) | 0600, 0);

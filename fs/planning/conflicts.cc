@@ -230,7 +230,7 @@ class DriftFinder {
     if (S_ISDIR(st.st_mode)) return frozen_.tree.IsOrigin(inode, st);
     if (S_ISLNK(st.st_mode)) {
       const auto target = frozen_.base.ReadLink(path);
-      return target && *target == inode.record.symlink;
+      return target && *target == inode.record.symlink();
     }
     if (!S_ISREG(st.st_mode)) return true;
     if (static_cast<uint64_t>(st.st_size) != origin.size) return false;

@@ -232,12 +232,11 @@ InodeRecord Resolution::Rebound(const Inode& inode, const Drift& drift,
 
 /// Names that led to a file of several lead to something else by now.
 void Resolution::DropOldNames(const Inode& inode) {
-  const std::vector<Inode::Link> links = inode.links;
+  const std::vector<Inode::Link> links = inode.links.ToVector();
   for (const Inode::Link& link : links) {
     Inode* parent = frozen_.tree.Find(link.parent);
     if (parent == nullptr || !parent->record.base) continue;
-    const Slot* slot = parent->CachedSlot(link.name);
-    if (slot == nullptr || slot->cached != inode.ino) continue;
+    if (parent->CachedChild(link.name) != &inode) continue;
     const auto st =
         frozen_.base.Stat(JoinPath(parent->record.base->path, link.name));
     if (st && frozen_.tree.IsOrigin(inode, *st)) continue;
@@ -358,10 +357,9 @@ std::vector<Inode::Link> Resolution::OtherNames(const Inode& inode) const {
 void Resolution::Enter(const Inode& parent, const std::string& name, Ino ino) {
   if (!parent.upper) Do(InodeEdit{parent.ino, std::nullopt, parent.record});
   DentryValue before;
-  const auto slot = parent.names->slots.find(name);
-  const bool hides =
-      slot != parent.names->slots.end() && slot->second.cached == ino;
-  if (slot != parent.names->slots.end()) before = slot->second.upper;
+  const Inode* child = parent.CachedChild(name);
+  const bool hides = child != nullptr && child->ino == ino;
+  if (const Slot* slot = parent.UpperSlot(name)) before = slot->upper;
   Do(DentryEdit{parent.ino, name, before, {DentryKind::kInode, ino}});
   if (!hides) return;
   done_.back().hidden = {parent.ino, name};

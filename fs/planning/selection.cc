@@ -155,10 +155,9 @@ class Selector {
   void CloseName(const Inode& directory, const std::string& name) {
     if (parents_ == SelectionParents::kNeeded) SelectPlace(directory);
     if (directory.IsOrphan()) Select(directory);
-    const auto slot = directory.names->slots.find(name);
-    if (slot == directory.names->slots.end()) return;
-    if (slot->second.upper.kind == DentryKind::kInode) {
-      const Inode* child = tree_.Find(slot->second.upper.ino);
+    if (!directory.Knows(name)) return;
+    if (directory.UpperSlot(name) != nullptr) {
+      const Inode* child = tree_.FindChild(directory, name);
       if (child != nullptr) Select(*child);
     }
     // The other end of what was here in the base.
@@ -183,6 +182,8 @@ class Selector {
         !inode.record.base) {
       // What goes takes along what is in it.
       for (const auto& [name, slot] : inode.names->slots) Select(inode, name);
+      inode.ForEachCached(
+          [&](const std::string& name, const Inode&) { Select(inode, name); });
     }
     if (parents_ == SelectionParents::kApart && inode.IsDirectory()) {
       SelectWhatWouldCloseACircle(inode);

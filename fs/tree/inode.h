@@ -12,8 +12,12 @@
 #include <vector>
 
 #include "fs/base/base_directory.h"
+#include "fs/tree/compact_record.h"
 #include "fs/tree/extent_map.h"
+#include "fs/tree/links.h"
+#include "fs/tree/pointer_table.h"
 #include "fs/tree/reservation.h"
+#include "fs/tree/sparse.h"
 #include "journal/change.h"
 #include "journal/journal.h"
 #include "journal/support/types.h"
@@ -27,10 +31,12 @@ struct StringHash {
   }
 };
 
+struct Inode;
+
 /// A directory's entry for a name.
 struct Slot {
-  DentryValue upper;    ///< from the journal; absent: the base's name counts
-  Ino cached = kNoIno;  ///< base child looked up under this name, or none
+  DentryValue upper;  ///< from the journal; absent: the base's name counts
+  Inode* cached = nullptr;  ///< base child looked up under this name, or none
 
   [[nodiscard]] bool IsUpper() const {
     return upper.kind != DentryKind::kAbsent;
@@ -40,25 +46,10 @@ struct Slot {
 using SlotMap =
     std::unordered_map<std::string, Slot, StringHash, std::equal_to<>>;
 
-/// What few inodes have: it takes a pointer until it is made.
-template <typename T>
-class Sparse {
- public:
-  /// As constructed, if it was never made.
-  [[nodiscard]] const T& operator*() const {
-    static const T kNone{};
-    return value_ ? *value_ : kNone;
-  }
-  [[nodiscard]] const T* operator->() const { return &**this; }
-  /// nullptr: it was never made.
-  [[nodiscard]] T* get() { return value_.get(); }
-  [[nodiscard]] T& Make() {
-    if (!value_) value_ = std::make_unique<T>();
-    return *value_;
-  }
-
- private:
-  std::unique_ptr<T> value_;
+/// Inodes by their first known name.
+struct ByFirstName {
+  static std::string_view Of(const Inode& inode);
+  static uint64_t Hash(std::string_view name) { return StringHash{}(name); }
 };
 
 /// An inode in memory. Pristine: a cache of a base object. Upper: it has a
@@ -67,11 +58,7 @@ class Sparse {
 struct Inode {
   explicit Inode(Ino given) : ino(given) {}
 
-  struct Link {
-    Ino parent;
-    std::string name;
-    bool operator==(const Link&) const = default;
-  };
+  using Link = txfs::Link;
 
   /// What an inode has that is not as in the base, or has no base.
   struct Own {
@@ -101,7 +88,10 @@ struct Inode {
 
   /// What only directories have.
   struct Names {
-    SlotMap slots;
+    SlotMap slots;  ///< all that `cached` does not have
+    /// The base children whose first known name (Links::front) is the one
+    /// looked up here: by far the most. A slot would take ten times as much.
+    PointerTable<Inode, ByFirstName> cached;
     uint64_t version = 0;     ///< counts changes of names
     uint64_t generation = 0;  ///< distinguishes reuses of the number
     Timestamp seen;  ///< ctime of the base when its names were last looked at
@@ -116,8 +106,8 @@ struct Inode {
   Ino ino;
   /// st_ino, which never changes: a program that holds the inode compares it.
   uint64_t number = 0;
-  InodeRecord record;
-  std::vector<Link> links;                ///< known names
+  CompactRecord record;
+  Links links;
   uint64_t base_blocks = kUnknownBlocks;  ///< st_blocks in the base
   ExtentMap extents;
   Sparse<Own> own;
@@ -147,12 +137,10 @@ struct Inode {
   bool sought = false;  ///< the whole base was searched for another name of
                         ///< this file since the base last changed
 
-  [[nodiscard]] Attr& attr() { return record.attr; }
-  [[nodiscard]] const Attr& attr() const { return record.attr; }
-  [[nodiscard]] bool IsDirectory() const {
-    return record.attr.type == FileType::kDirectory;
-  }
-  [[nodiscard]] bool IsOrphan() const { return record.attr.nlink == 0; }
+  [[nodiscard]] Attr attr() const { return record.attr(); }
+  [[nodiscard]] bool IsDirectory() const { return record.IsDirectory(); }
+  [[nodiscard]] bool IsOrphan() const { return record.nlink() == 0; }
+  void MakeOrphan();
   /// Restores the attributes of the base object, except atime. Requires base
   /// origin.
   void RestoreAttr();
@@ -160,11 +148,19 @@ struct Inode {
   void DropContent();
   /// The upper slot of `name`, which may be a whiteout, or nullptr.
   [[nodiscard]] const Slot* UpperSlot(std::string_view name) const;
-  /// The slot of the base name `name`, or nullptr if it is unknown or the
-  /// journal has an entry for it.
-  [[nodiscard]] const Slot* CachedSlot(std::string_view name) const;
-  /// The position of CachedSlot in the slots, or their end.
-  [[nodiscard]] SlotMap::const_iterator FindCached(std::string_view name) const;
+  /// The child known under the base name `name`; nullptr: none, or the journal
+  /// has an entry for the name.
+  [[nodiscard]] Inode* CachedChild(std::string_view name) const;
+  /// Whether the journal has an entry for `name`, or a child is cached there.
+  [[nodiscard]] bool Knows(std::string_view name) const;
+  /// Calls `visit(name, child)` for each CachedChild. It must not change names.
+  void ForEachCached(
+      const std::function<void(const std::string&, Inode&)>& visit) const;
+  /// Makes `child`, which has a link with this name, the CachedChild. There
+  /// must be none.
+  void Cache(std::string_view name, Inode& child);
+  /// Forgets the CachedChild, if there is one; its link stays.
+  void Uncache(std::string_view name);
   /// Whether the content may differ from that of the base file. Requires base
   /// origin; false for other types.
   [[nodiscard]] bool ContentChanged() const;

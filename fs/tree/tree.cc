@@ -105,18 +105,17 @@ bool MayBeInFlight(const Inode& inode, uint64_t now) {
 }
 
 void Inode::RestoreAttr() {
-  const BaseOrigin& origin = *record.base;
-  Attr& attr = record.attr;
-  attr.mode = origin.mode & 07777;
-  attr.uid = origin.uid;
-  attr.gid = origin.gid;
-  attr.nlink = origin.nlink;
-  attr.size = origin.size;
-  attr.base_limit = attr.type == FileType::kRegular ? origin.size : 0;
-  attr.own_segment = 0;
-  attr.xattrs_owned = false;
-  attr.mtime = origin.mtime;
-  attr.ctime = origin.ctime;
+  const Attr now = attr();
+  Attr restored = AttrOf(*record.base);
+  restored.atime = now.atime;
+  restored.rdev = now.rdev;
+  record.SetAttr(restored);
+}
+
+void Inode::MakeOrphan() {
+  Attr gone = attr();
+  gone.nlink = 0;
+  record.SetAttr(gone);
 }
 
 void Inode::DropContent() {
@@ -136,15 +135,48 @@ const Slot* Inode::UpperSlot(std::string_view name) const {
                                                               : nullptr;
 }
 
-SlotMap::const_iterator Inode::FindCached(std::string_view name) const {
-  const SlotMap& slots = names->slots;
-  const auto slot = slots.find(name);
-  return slot == slots.end() || slot->second.IsUpper() ? slots.end() : slot;
+Inode* Inode::CachedChild(std::string_view name) const {
+  if (Inode* child = names->cached.Find(name)) return child;
+  const auto slot = names->slots.find(name);
+  return slot == names->slots.end() ? nullptr : slot->second.cached;
 }
 
-const Slot* Inode::CachedSlot(std::string_view name) const {
-  const auto slot = FindCached(name);
-  return slot == names->slots.end() ? nullptr : &slot->second;
+bool Inode::Knows(std::string_view name) const {
+  return names->cached.Find(name) != nullptr || names->slots.contains(name);
+}
+
+void Inode::ForEachCached(
+    const std::function<void(const std::string&, Inode&)>& visit) const {
+  for (Inode* child : names->cached.slots()) {
+    if (child != nullptr) visit(child->links.front().name, *child);
+  }
+  for (const auto& [name, slot] : names->slots) {
+    if (slot.cached != nullptr) visit(name, *slot.cached);
+  }
+}
+
+void Inode::Cache(std::string_view name, Inode& child) {
+  assert(!Knows(name));
+  const Link& first = child.links.front();
+  if (first.parent == ino && first.name == name) {
+    names.Make().cached.Insert(child);
+  } else {
+    names.Make().slots[std::string(name)].cached = &child;
+  }
+}
+
+void Inode::Uncache(std::string_view name) {
+  if (const Inode* child = names->cached.Find(name)) {
+    names.Make().cached.Erase(*child);
+    return;
+  }
+  const auto slot = names->slots.find(name);
+  if (slot == names->slots.end() || slot->second.IsUpper()) return;
+  names.Make().slots.erase(slot);
+}
+
+std::string_view ByFirstName::Of(const Inode& inode) {
+  return inode.links.front().name;
 }
 
 bool Inode::ContentChanged() const {
@@ -197,26 +229,27 @@ void Tree::SetInode(Ino ino, const std::optional<InodeRecord>& record) {
   Inode* inode = Find(ino);
   if (inode == nullptr) return;
   SetUpper(*inode, false);
-  if (!inode->record.base) inode->attr().nlink = 0;
+  if (!inode->record.base) inode->MakeOrphan();
   MaybeEvict(ino);
 }
 
 void Tree::SetAttr(Ino ino, const Attr& attr) {
-  if (Inode* inode = Find(ino)) inode->attr() = attr;
+  if (Inode* inode = Find(ino)) inode->record.SetAttr(attr);
 }
 
 void Tree::SetDentry(Ino parent, const std::string& name,
                      const DentryValue& value) {
   ++name_changes_;
-  Inode::Names& names = Obtain(parent).names.Make();
+  Inode& directory = Obtain(parent);
+  Inode::Names& names = directory.names.Make();
   ++names.version;
+  Inode* old = FindChild(directory, name);
+  directory.Uncache(name);
   Slot& slot = names.slots[name];
-  const Ino old =
-      slot.upper.kind == DentryKind::kInode ? slot.upper.ino : slot.cached;
   if (slot.IsUpper()) --names.upper;
   if (value.kind != DentryKind::kAbsent) ++names.upper;
   slot = Slot{.upper = value};
-  if (Inode* child = Find(old)) RemoveLink(*child, parent, name);
+  if (old != nullptr) RemoveLink(*old, parent, name);
   if (value.kind == DentryKind::kInode) {
     AddLink(Obtain(value.ino), parent, name);
   }
@@ -278,7 +311,7 @@ void Tree::AddLink(Inode& child, Ino parent, std::string_view name) {
   for (const Inode::Link& link : child.links) {
     if (link.parent == parent && link.name == name) return;
   }
-  child.links.push_back({parent, std::string(name)});
+  child.links.Add({parent, std::string(name)});
   ++Obtain(parent).names.Make().children;
 }
 
@@ -287,7 +320,7 @@ void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
     return l.parent == parent && l.name == name;
   });
   if (link == child.links.end()) return;
-  child.links.erase(link);
+  child.links.Erase(link);
   Inode* directory = Find(parent);
   if (directory == nullptr) return;
   --directory->names.Make().children;
@@ -300,23 +333,27 @@ void Tree::RemoveLink(Inode& child, Ino parent, std::string_view name) {
   }
 }
 
-Inode* Tree::FindChild(const Inode& directory, std::string_view name) {
-  const SlotMap& slots = directory.names->slots;
-  const auto slot = slots.find(name);
-  if (slot == slots.end()) return nullptr;
-  switch (slot->second.upper.kind) {
-    case DentryKind::kWhiteout:
-      return nullptr;
-    case DentryKind::kInode:
-      return Find(slot->second.upper.ino);
-    case DentryKind::kAbsent:
-      break;
+Inode* Tree::FindChild(const Inode& directory, std::string_view name) const {
+  const Slot* slot = directory.UpperSlot(name);
+  if (slot == nullptr) return directory.CachedChild(name);
+  if (slot->upper.kind == DentryKind::kWhiteout) return nullptr;
+  return inodes_.Find(slot->upper.ino);
+}
+
+void Tree::ForEachChild(
+    const Inode& directory,
+    const std::function<void(const std::string&, const Inode&)>& visit) const {
+  if (directory.names->upper != 0) {
+    for (const auto& [name, slot] : directory.names->slots) {
+      if (slot.upper.kind != DentryKind::kInode) continue;
+      if (const Inode* child = Find(slot.upper.ino)) visit(name, *child);
+    }
   }
-  return Find(slot->second.cached);
+  directory.ForEachCached(visit);
 }
 
 bool Tree::IsDecided(const Inode& directory, std::string_view name) {
-  return !directory.record.base || directory.names->slots.contains(name);
+  return !directory.record.base || directory.Knows(name);
 }
 
 Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
@@ -343,21 +380,22 @@ Inode& Tree::AdoptBase(Inode& directory, std::string_view name,
 }
 
 void Tree::Cache(Inode& directory, std::string_view name, Inode& child) {
-  directory.names.Make().slots[std::string(name)].cached = child.ino;
   AddLink(child, directory.ino, name);
+  const Inode* known = directory.CachedChild(name);
+  if (known == &child) return;
+  if (known != nullptr) directory.Uncache(name);
+  directory.Cache(name, child);
 }
 
 bool Tree::IsOursAt(const Inode& directory, std::string_view name,
                     const struct stat& st) const {
-  const Slot* slot = directory.CachedSlot(name);
-  const Inode* known = slot == nullptr ? nullptr : Find(slot->cached);
+  const Inode* known = directory.CachedChild(name);
   return known != nullptr && known->upper && !known->IsDirectory() &&
          !IsOrigin(*known, st);
 }
 
 bool Tree::ShowAt(Inode& directory, std::string_view name, Inode& child) {
-  const Slot* slot = directory.CachedSlot(name);
-  const Inode* other = slot == nullptr ? nullptr : Find(slot->cached);
+  const Inode* other = directory.CachedChild(name);
   if (other != nullptr && other != &child) {
     const bool held = other->upper || other->lookups != 0;
     if (held || other->IsDirectory()) return false;
@@ -539,16 +577,12 @@ void Tree::MaybeEvict(Ino ino) {
         inode->names->children != 0) {
       return;
     }
-    const std::vector<Inode::Link> links = inode->links;
+    const std::vector<Inode::Link> links = inode->links.ToVector();
     for (const Inode::Link& link : links) {
       Inode* parent = Find(link.parent);
       if (parent == nullptr) continue;
-      Inode::Names& names = parent->names.Make();
-      const auto cached = parent->FindCached(link.name);
-      if (cached != names.slots.end() && cached->second.cached == ino) {
-        names.slots.erase(cached);
-      }
-      if (HasOtherNumber(*inode)) ++names.version;
+      if (parent->CachedChild(link.name) == inode) parent->Uncache(link.name);
+      if (HasOtherNumber(*inode)) ++parent->names.Make().version;
       RemoveLink(*inode, link.parent, link.name);
     }
     UnindexBase(*inode);

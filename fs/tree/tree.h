@@ -85,7 +85,12 @@ class Tree final : public State {
 
   /// The child known under `name`: upper or cached. nullptr: hidden, or not
   /// known yet (IsDecided tells which).
-  [[nodiscard]] Inode* FindChild(const Inode& directory, std::string_view name);
+  [[nodiscard]] Inode* FindChild(const Inode& directory,
+                                 std::string_view name) const;
+  /// Calls `visit(name, child)` for each FindChild. It must not change names.
+  void ForEachChild(
+      const Inode& directory,
+      const std::function<void(const std::string&, const Inode&)>& visit) const;
   /// Whether the answer of FindChild is final without asking the base.
   [[nodiscard]] static bool IsDecided(const Inode& directory,
                                       std::string_view name);

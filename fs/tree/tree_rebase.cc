@@ -193,7 +193,7 @@ std::vector<std::string> Tree::KnownBasePaths(const Inode& inode) const {
   for (const Inode::Link& link : inode.links) {
     const Inode* parent = Find(link.parent);
     if (parent == nullptr || !parent->record.base) continue;
-    if (parent->CachedSlot(link.name) == nullptr) continue;
+    if (parent->CachedChild(link.name) == nullptr) continue;
     paths.push_back(JoinPath(parent->record.base->path, link.name));
   }
   if (paths.empty() && inode.record.base) {
@@ -243,9 +243,9 @@ bool Tree::IsShadowed(const Inode& inode) const {
   if (!inode.upper || !LacksName(inode)) return false;
   const std::string& path = inode.record.base->path;
   const Inode* parent = FindBaseDirectory(ParentPath(path));
-  const Slot* slot =
-      parent == nullptr ? nullptr : parent->CachedSlot(BaseName(path));
-  return slot != nullptr && slot->cached != inode.ino;
+  const Inode* there =
+      parent == nullptr ? nullptr : parent->CachedChild(BaseName(path));
+  return there != nullptr && there != &inode;
 }
 
 /// A changed inode has precedence over an unchanged one with the same name.
@@ -295,8 +295,7 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
       const auto object = look(path);
       if (!object || !IsOrigin(inode, object->st)) continue;
     }
-    parent->names.Make().slots[std::string(BaseName(path))].cached = inode.ino;
-    AddLink(inode, parent->ino, BaseName(path));
+    Cache(*parent, BaseName(path), inode);
     IndexBase(inode);
   }
   // The kernel never uses a removed directory again: after its return the
@@ -336,13 +335,17 @@ bool Tree::StayInPlace(Inode& inode) {
 void Tree::StripDirectory(Inode& directory) {
   Inode::Names* names = directory.names.get();
   if (names == nullptr) return;
-  if (names->slots.size() != names->staying) {
-    std::erase_if(names->slots, [&](const auto& entry) {
-      const Slot& slot = entry.second;
-      if (slot.IsUpper()) return true;
-      const Inode* child = Find(slot.cached);
-      return child == nullptr || child->stays_in != rebases_;
-    });
+  const auto goes = [&](const Inode* child) {
+    return child != nullptr && child->stays_in != rebases_;
+  };
+  std::erase_if(names->slots, [&](const auto& entry) {
+    return entry.second.IsUpper() || goes(entry.second.cached);
+  });
+  if (std::ranges::any_of(names->cached.slots(), goes)) {
+    const auto cached = std::exchange(names->cached, {});
+    for (Inode* child : cached.slots()) {
+      if (child != nullptr && !goes(child)) names->cached.Insert(*child);
+    }
   }
   names->upper = 0;
   names->children = std::exchange(names->staying, 0);
@@ -366,14 +369,17 @@ void Tree::StripSurvivors(std::vector<Survivor>& survivors) {
     const bool is_new = survivor.paths.empty() && !inode.record.base;
     if (is_new) survivor.last_path = PathOf(inode);
   }
+  // While the children are there, and have their names.
+  for (const Survivor& survivor : survivors) {
+    StripDirectory(*Find(survivor.ino));
+  }
   DropAllBut(survivors);
   upper_.clear();
   base_directories_.clear();
   for (Survivor& survivor : survivors) {
     Inode& inode = *Find(survivor.ino);
     if (!inode.IsDirectory()) UnindexBase(inode);
-    StripDirectory(inode);
-    survivor.links = std::exchange(inode.links, {});
+    survivor.links = std::exchange(inode.links, {}).ToVector();
     inode.upper = false;
     inode.lost = inode.sought = false;
     if (inode.IsDirectory()) ++inode.names.Make().version;
@@ -389,7 +395,9 @@ void Tree::LoadRest(const Image& rest, const std::set<Ino>& orphans) {
     }
     Inode& inode = *Find(ino);
     SetUpper(inode, true);
+    const Attr attr = inode.attr();
     inode.record.base = record.base;
+    inode.record.SetAttr(attr);
     IndexBase(inode);
   }
   for (const auto& [place, value] : rest.dentries) {
@@ -444,7 +452,7 @@ Tree::Rebased Tree::Rebase(std::vector<Survivor> survivors, const Look& look,
       // or none.
       if (!inode.IsOrphan() && inode.record.base)
         inode.orphan.Make().taken = true;
-      inode.attr().nlink = 0;
+      inode.MakeOrphan();
       if (!survivor.last_path.empty()) {
         inode.orphan.Make().last_path = std::move(survivor.last_path);
       }

@@ -40,29 +40,22 @@ bool Tree::IsOrigin(const Inode& inode, const struct stat& st) const {
 }
 
 void Tree::DropCached(Inode& directory, const std::string& name) {
-  const auto cached = directory.FindCached(name);
-  if (cached == directory.names->slots.end()) return;
-  if (Inode* child = Find(cached->second.cached)) {
-    return DropLink(*child, {directory.ino, name});
-  }
-  directory.names.Make().slots.erase(cached);
-  ++directory.names.Make().version;
+  Inode* child = directory.CachedChild(name);
+  if (child != nullptr) DropLink(*child, {directory.ino, name});
 }
 
 void Tree::DropLink(Inode& child, const Inode::Link& link) {
   Inode& directory = *Find(link.parent);
-  const auto cached = directory.FindCached(link.name);
-  // The slot may lead to another inode.
-  if (cached != directory.names->slots.end() &&
-      cached->second.cached == child.ino) {
-    directory.names.Make().slots.erase(cached);
+  // The name may lead to another inode.
+  if (directory.CachedChild(link.name) == &child) {
+    directory.Uncache(link.name);
     ++directory.names.Make().version;
   }
   RemoveLink(child, link.parent, link.name);
   const bool changed = child.upper && !child.IsOrphan();
   if (changed || !child.links.empty()) return;
   UnindexBase(child);
-  child.attr().nlink = 0;
+  child.MakeOrphan();
   MaybeEvict(child.ino);
 }
 

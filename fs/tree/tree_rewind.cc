@@ -68,12 +68,12 @@ void Tree::GoBackInode(const Rewind::PastInode& past, WentBack& went) {
       if (!inode->IsOrphan() && inode->lookups > 0) {
         AppendExtents(*inode, went.kept);
       }
-      inode->attr().nlink = 0;
+      inode->MakeOrphan();
     }
   } else if (past.attr) {
     const bool returns = inode->IsOrphan() && past.attr->nlink != 0;
     if (returns) ReviveOrphan(*inode, went);
-    inode->attr() = *past.attr;
+    inode->record.SetAttr(*past.attr);
     if (returns) IndexBase(*inode);
   }
   GoBackExtents(*inode, past);
@@ -101,11 +101,7 @@ void Tree::RelinkBase(Inode& inode) {
 void Tree::RelinkBase(Inode& inode, const std::string& path) {
   Inode* parent = FindBaseDirectory(ParentPath(path));
   if (path.empty() || parent == nullptr) return;
-  const auto [slot, fresh] =
-      parent->names.Make().slots.try_emplace(std::string(BaseName(path)));
-  if (!fresh) return;
-  slot->second.cached = inode.ino;
-  AddLink(inode, parent->ino, BaseName(path));
+  if (!parent->Knows(BaseName(path))) Cache(*parent, BaseName(path), inode);
 }
 
 /// Runs before any directory moves.

@@ -33,13 +33,6 @@ bool HasOneName(const Inode& inode) {
   return inode.attr().nlink == 1 && (!base || base->nlink == 1);
 }
 
-/// Whether the tree knows that the name leads to an inode or is deleted.
-bool HasSlot(const Inode& directory, const std::string& name) {
-  const Slot* slot = directory.CachedSlot(name);
-  return directory.UpperSlot(name) != nullptr ||
-         (slot != nullptr && slot->cached != kNoIno);
-}
-
 /// Refuses a reserved name and names below it, whatever the policy.
 Status CheckOwn(const Tree& tree, const BaseDirectory& base,
                 const Inode& directory, std::string_view name) {
@@ -90,13 +83,16 @@ bool PolicyCheck::Cares(Effect effect) const {
                         (effect == Effect::kRemove ? policy::kMove : 0));
 }
 
-PolicyCheck::Thing PolicyCheck::ThingOf(const InodeRecord& record) {
-  const Attr& attr = record.attr;
+PolicyCheck::Thing PolicyCheck::ThingOf(const Attr& attr, bool has_base) {
   const bool is_empty = attr.type == FileType::kRegular && attr.size == 0;
-  const Layer layer = record.base ? Layer::kBase
-                      : is_empty  ? Layer::kEmpty
-                                  : Layer::kNew;
+  const Layer layer = has_base   ? Layer::kBase
+                      : is_empty ? Layer::kEmpty
+                                 : Layer::kNew;
   return {layer, JudgedType(attr.type)};
+}
+
+PolicyCheck::Thing PolicyCheck::ThingOf(const Inode& inode) {
+  return ThingOf(inode.attr(), inode.record.base.has_value());
 }
 
 Status PolicyCheck::Judge(Effect effect, std::string_view path, Thing thing,
@@ -142,20 +138,20 @@ Status PolicyCheck::Make(const Inode& directory, std::string_view name,
                          const InodeRecord& record) {
   TRY(CheckOwn(tree_, base_, directory, name));
   if (!Cares(Effect::kMake)) return {};
-  return Judge(Effect::kMake, tree_.PathOf(directory, name), ThingOf(record));
+  return Judge(Effect::kMake, tree_.PathOf(directory, name),
+               ThingOf(record.attr, record.base.has_value()));
 }
 
 Status PolicyCheck::Remove(const Inode& directory, std::string_view name,
                            const Inode& child) {
   TRY(CheckOwn(tree_, base_, directory, name));
   if (Cares(Effect::kRemove)) {
-    TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name),
-              ThingOf(child.record)));
+    TRY(Judge(Effect::kRemove, tree_.PathOf(directory, name), ThingOf(child)));
   }
   // Other hard links get a lower link count.
   const bool has_others = !child.IsDirectory() && child.attr().nlink > 1;
   if (!has_others) return {};
-  return AlterNames(Effect::kAttributes, child, ThingOf(child.record),
+  return AlterNames(Effect::kAttributes, child, ThingOf(child),
                     tree_.PathOf(directory, name));
 }
 
@@ -164,7 +160,7 @@ Status PolicyCheck::Alter(Effect effect, const Inode& inode,
   if (OwnNames(tree_, base_).HasAny(inode)) {
     return Veto(OwnNamesRule(), tree_.PathOf(inode));
   }
-  Thing thing = ThingOf(inode.record);
+  Thing thing = ThingOf(inode);
   const bool gets_content = effect == Effect::kContent && size != 0;
   if (gets_content && thing.layer == Layer::kEmpty) thing.layer = Layer::kNew;
   return AlterNames(effect, inode, thing, std::nullopt);
@@ -172,7 +168,7 @@ Status PolicyCheck::Alter(Effect effect, const Inode& inode,
 
 Status PolicyCheck::Read(const Inode& inode) {
   if (!Cares(Effect::kRead)) return {};
-  const Thing thing = ThingOf(inode.record);
+  const Thing thing = ThingOf(inode);
   // A file of the base keeps the names that it has there, wherever the
   // transaction moves them.
   if (inode.record.base) {
@@ -233,7 +229,7 @@ Status PolicyCheck::Move(const Inode& from, std::string_view name,
   if (!Cares(Effect::kRemove) && !Cares(Effect::kMake)) return {};
   const std::string old_path = tree_.PathOf(from, name);
   const std::string new_path = tree_.PathOf(to, new_name);
-  Thing thing = ThingOf(child.record);
+  Thing thing = ThingOf(child);
   thing.moved = change_.op == Op::kRename;
   TRY(Judge(Effect::kRemove, old_path, thing));
   TRY(Judge(Effect::kMake, new_path, thing));
@@ -276,14 +272,14 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
       return {};
     };
     if (below.inode != nullptr) {
-      for (const auto& [name, slot] : below.inode->names->slots) {
-        // Includes children that the base deleted and the tree still has.
-        const Ino ino = slot.upper.kind == DentryKind::kInode ? slot.upper.ino
-                        : slot.IsUpper()                      ? kNoIno
-                                                              : slot.cached;
-        const Inode* child = ino == kNoIno ? nullptr : tree_.Find(ino);
-        if (child == nullptr) continue;
-        TRY(meet(name, child, base_path_of(*child), ThingOf(child->record)));
+      // Includes children that the base deleted and the tree still has.
+      std::vector<std::pair<std::string, const Inode*>> children;
+      tree_.ForEachChild(*below.inode,
+                         [&](const std::string& name, const Inode& child) {
+                           children.emplace_back(name, &child);
+                         });
+      for (const auto& [name, child] : children) {
+        TRY(meet(name, child, base_path_of(*child), ThingOf(*child)));
       }
     }
     if (below.base_path.empty()) continue;
@@ -294,7 +290,8 @@ Status PolicyCheck::JudgeBelow(const Inode& directory,
       return std::unexpected(std::move(entries).error());
     }
     for (const BaseEntry& entry : *entries) {
-      if (below.inode != nullptr && HasSlot(*below.inode, entry.name)) continue;
+      // Known to lead to an inode or to be deleted.
+      if (below.inode != nullptr && below.inode->Knows(entry.name)) continue;
       TRY(meet(entry.name, nullptr, JoinPath(below.base_path, entry.name),
                {Layer::kBase, JudgedType(entry.type)}));
     }

@@ -66,7 +66,8 @@ class PolicyCheck {
     policy::Type type;
     bool moved = false;  ///< a rename moves its name
   };
-  static Thing ThingOf(const InodeRecord& record);
+  static Thing ThingOf(const Attr& attr, bool has_base);
+  static Thing ThingOf(const Inode& inode);
 
   /// `other_end` as in policy::Event.
   Status Judge(policy::Effect effect, std::string_view path, Thing thing,
