@@ -6,6 +6,10 @@
 namespace txfs::cli {
 namespace {
 
+constexpr std::string_view kCopilotElement =
+    R"({"type":"command","bash":"txfs hook copilot","timeoutSec":30})";
+constexpr const char* kAfterTool = "postToolUse";
+
 constexpr std::array<HostTool, 4> kCopilotTools{{
     {"bash", ToolKind::kShell, "command"},
     {"create", ToolKind::kFile, "path"},
@@ -15,8 +19,9 @@ constexpr std::array<HostTool, 4> kCopilotTools{{
 
 HookCall ReadCopilot(const Json& input) {
   HookCall call;
-  // The input does not name its event; this hook is of preToolUse.
-  call.event = "preToolUse";
+  // The input does not name its event. Only after a call there is a result.
+  const bool is_end = input.is_object() && input.contains("toolResult");
+  call.event = is_end ? kAfterTool : "preToolUse";
   call.session = GetBytes(input, "sessionId");
   call.directory = GetBytes(input, "cwd");
   const Json& given = GetMember(input, "toolArgs");
@@ -61,9 +66,9 @@ HookHost CopilotHost() {
           .user_directory = ".copilot",
           .user_file = "hooks/txfs.json",
           .project_file = ".github/hooks/txfs.json",
-          .events = {{"preToolUse",
-                      R"({"type":"command","bash":"txfs hook copilot",
-                          "timeoutSec":30})"}},
+          .events = {{"preToolUse", kCopilotElement},
+                     {kAfterTool, kCopilotElement}},
+          .end_event = kAfterTool,
           .has_version = true,
           .then =
               "sessions that begin from now on call the hook; in a "

@@ -90,7 +90,7 @@ equal "('claude-code', 's', 'p', 'toolu_begun', 'Bash', 'touch called', True, 1)
 txfs -C mnt revert --call toolu_begun >/dev/null 2>&1
 [ ! -e mnt/called ] || fail "the call was not reverted"
 # What real hosts asked, and obeyed.
-for host in claude-code codex gemini opencode; do
+for host in claude-code codex gemini copilot opencode; do
   python3 "$TXFS_SOURCE_DIR/tests/cli/hooks/replay.py" $host \
     "$TXFS_SOURCE_DIR/tests/cli/hooks/recorded/$host.jsonl" "$work/mnt" "$HOME" >count ||
     fail "the recorded session of $host"

@@ -28,20 +28,25 @@ NAMES = {
     "codex": ("session_id", "turn_id", "tool_use_id", "agent_id", "tool_name", "PostToolUse"),
     "gemini": ("session_id", None, None, None, "tool_name", "AfterTool"),
     "cursor": ("conversation_id", "generation_id", None, None, None, None),
-    "copilot": ("sessionId", None, None, None, "toolName", None),
+    "copilot": ("sessionId", None, None, None, "toolName", "postToolUse"),
     "opencode": ("sessionID", None, "callID", None, "tool", "tool.execute.after"),
 }
 host, fixtures, page, directory = sys.argv[1:]
 *names, end = NAMES[host]
-# Of these two there is no recording.
-is_recorded = host not in ("cursor", "copilot")
+# Of this one there is no recording.
+is_recorded = host != "cursor"
 command = "echo made > made.txt" if is_recorded else "ls"
 path = f"{fixtures}/recorded/{host}.jsonl" if is_recorded else f"{fixtures}/{host}.jsonl"
 with open(path) as file:
     lines = [line.replace("@DIR@", directory) for line in file]
 calls = [json.loads(line).get("in", {}) for line in lines]
 before = next(call for call in calls if command in json.dumps(call))
-after = next((call for call in calls if end in (call.get("hook_event_name"), call.get("event"))), None) if end else None
+# Copilot's input names no event: after a call there is a result.
+def is_end(call):
+    return end in (call.get("hook_event_name"), call.get("event")) or "toolResult" in call
+
+
+after = next(filter(is_end, calls), None) if end else None
 # Nor of a subagent. And the recorded hosts have the same ids of calls.
 for name, value in ((names[3], f"agent of {host}"), (names[2], f"call of {host}")):
     if name:
@@ -104,7 +109,7 @@ print("as expected" if found == expected else f"{found}, expected {expected}")')
 done
 equal 6 "$(calls | grep -vc '"host":"txfs"')" "calls"
 
-# What the two hosts that were not recorded are answered, in the mount and in a run.
+# What Cursor and Copilot are answered, in the mount and in a run.
 mkdir mnt/build other
 # A sandbox has its own /tmp.
 cp "$TXFS" other/program
@@ -122,7 +127,7 @@ for case in "cursor ls allow allow" "cursor rm_-rf_build allow allow" "cursor ma
   set -- $case
   command=$(echo "$2" | tr _ ' ')
   python3 marks.py "$1" "$TXFS_SOURCE_DIR/tests/cli/hooks" "$TXFS_SOURCE_DIR/docs/agents.md" "$PWD/mnt"
-  sed "s|\bls\b|$command|" before.json >call.json
+  sed "s|\bls\b|$command|; s|echo made > made.txt|$command|" before.json >call.json
   equal "$3" "$(txfs hook "$1" <call.json | answer)" "$1: $command"
   [ -n "${4-}" ] && command -v bwrap >/dev/null || continue
   sed "s|$PWD/mnt|$PWD/other|" call.json >other/call.json
