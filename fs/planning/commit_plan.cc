@@ -343,13 +343,10 @@ class Planner {
     if (adopts) adopting_.insert(inode.ino);
     if (!nest.empty()) nests_[inode.ino] = nest;
     plan_.staged.push_back({spot, inode.ino, adopts, std::move(nest)});
-    // In an order that can be repeated.
-    std::map<std::string, const Inode*> children;
-    frozen_.tree.ForEachChild(inode,
-                              [&](const std::string& name, const Inode& child) {
-                                if (RidesInParent(child))
-                                  children.emplace(name, &child);
-                              });
+    std::map<std::string, const Inode*> children;  // their order is repeatable
+    frozen_.tree.ForEachChild(inode, [&](const auto& name, const auto& child) {
+      if (RidesInParent(child)) children.emplace(name, &child);
+    });
     for (const auto& [name, child] : children) {
       StageTree(*child, Spot::Vault(JoinPath(spot.path, name), spot.mount));
     }
