@@ -146,13 +146,42 @@ Status TakeNetwork(const std::string& text, RunArguments& run) {
     run.network.clear();
     return {};
   }
-  if (run.no_sandbox) {
-    return Fail(ErrorKind::kUsage, 0,
-                "--network=" + text + " does not go with --no-sandbox",
-                "without a sandbox, the command has the machine's network");
-  }
   run.network = TRY(ParseNetwork(text, run.network));
   return {};
+}
+
+/// Refuses --network of a run without a sandbox, which has the machine's.
+Status RefuseNetwork(const RunOptions& options) {
+  if (options.network.empty() || options.network == "host") return {};
+  return Fail(ErrorKind::kUsage, 0,
+              "--network=" + options.network +
+                  " does not go with --no-sandbox, with which the command has "
+                  "the machine's network",
+              "leave one of the two out");
+}
+
+/// Notes in `run` what was asked for, and is not enforced without a sandbox.
+/// `given`: the options before the configuration was taken; `options`: after.
+void TakeUnenforced(const RunOptions& given, RunOptions& options) {
+  RunArguments& run = options.run;
+  const auto note = [&](const char* key, const char* option, bool is_given,
+                        bool is_asked_for) {
+    if (is_given) run.unenforced.push_back({option, ""});
+    for (const TakenSetting& setting : run.configuration) {
+      if (setting.key == key && is_asked_for) run.unenforced.push_back(setting);
+    }
+    // The others hold as they are, such as home = "rw".
+    std::erase_if(run.configuration, [&](const TakenSetting& setting) {
+      return setting.key == key && is_asked_for;
+    });
+  };
+  note("network", "--network", false,
+       !options.network.empty() && options.network != "host");
+  options.network = "host";
+  note("home", "--home", !given.home.empty() && given.home != "rw",
+       options.home != "rw");
+  note("hide", "--hide", !given.run.hide.empty(), true);
+  note("nested", "--no-nested", given.may_not_nest, !run.may_nest);
 }
 
 /// Refuses what a run in a run cannot give: it has the sandbox, the limits and
@@ -237,14 +266,17 @@ Result<RunArguments> ToArguments(RunOptions options,
   const auto profile = is_nested ? std::optional<Profile>()
                                  : TRY(FindProfile(run.profile, run.command));
   TRY(CheckValidators(run.validators));
-  const std::vector<std::string> given_rw = run.rw;
+  const bool is_plain = run.no_sandbox && !is_nested;
+  if (is_plain) TRY(RefuseNetwork(options));
+  const RunOptions given = options;
   Defaults(config, context, options).Take(profile);
+  if (is_plain) TakeUnenforced(given, options);
   if (takes_profile) {
     run.configuration.push_back(
         {"profile", config.places.find("profile")->second});
   }
   run.home = options.home.empty() ? "cow" : options.home;
-  TRY(CheckWritable(given_rw, context, run));
+  TRY(CheckWritable(given.run.rw, context, run));
   if (options.network.empty()) options.network = "host";
   if (profile) ApplyProfile(*profile, context, run);
   if (!is_nested) TRY(TakeNetwork(options.network, run));

@@ -427,10 +427,21 @@ class Run {
     return false;
   }
 
+  void SayUnenforced() const {
+    if (arguments_.unenforced.empty()) return;
+    Say("warning: not enforced without a sandbox: " +
+        Join(arguments_.unenforced, [](const TakenSetting& asked) {
+          return asked.from.empty()
+                     ? asked.key
+                     : asked.key + " (" + PathText(asked.from) + ")";
+        }));
+  }
+
   Status Work() {
     if (arguments_.no_sandbox) {
       Say("warning: without a sandbox, the command can write outside of the "
           "workspace, read credentials and reach the store");
+      SayUnenforced();
     }
     if (arguments_.no_sandbox || FindsProgram()) {
       const Status executed = Execute(arguments_.command);

@@ -44,6 +44,9 @@ struct RunArguments {
   bool direct = false;
   std::string json;  ///< file for the report; "": none
   std::vector<TakenSetting> configuration;
+  /// What was asked for, and is not enforced with no_sandbox; options have no
+  /// `from`.
+  std::vector<TakenSetting> unenforced;
 };
 
 /// The exit code of a command that the rules refuse.

@@ -180,6 +180,25 @@ bool Lower(uint64_t& limit, uint64_t most) {
 /// What was accepted when the file was read.
 uint64_t ValueOf(const Result<uint64_t>& parsed) { return parsed.value_or(0); }
 
+/// What a sandbox enforces. `apply` notes a key if it changes something.
+void RestrictSandbox(const RunConfig& workspace, RunArguments& arguments,
+                     const std::function<void(std::string_view, bool)>& apply) {
+  if (workspace.network) {
+    apply("network", arguments.has_network || !arguments.network.empty());
+    arguments.has_network = false;
+    arguments.network.clear();
+  }
+  if (workspace.home) {
+    const bool changes = arguments.home == "rw";
+    if (changes) arguments.home = *workspace.home;
+    apply("home", changes);
+  }
+  apply("hide", !workspace.hide.empty());
+  std::ranges::copy(workspace.hide, std::back_inserter(arguments.hide));
+  if (workspace.may_nest) apply("nested", arguments.may_nest);
+  if (workspace.may_nest) arguments.may_nest = false;
+}
+
 }  // namespace
 
 Result<RunConfig> ParseRunConfig(std::string_view text,
@@ -262,15 +281,14 @@ void Restrict(const RunConfig& workspace, RunArguments& arguments) {
     const auto place = workspace.places.find(key);
     arguments.configuration.push_back({std::string(key), place->second});
   };
-  if (workspace.network) {
-    apply("network", arguments.has_network || !arguments.network.empty());
-    arguments.has_network = false;
-    arguments.network.clear();
-  }
-  if (workspace.home) {
-    const bool changes = arguments.home == "rw";
-    if (changes) arguments.home = *workspace.home;
-    apply("home", changes);
+  if (arguments.no_sandbox) {
+    for (const char* key : {"network", "home", "hide", "nested"}) {
+      const auto place = workspace.places.find(key);
+      if (place == workspace.places.end()) continue;
+      arguments.unenforced.push_back({key, place->second});
+    }
+  } else {
+    RestrictSandbox(workspace, arguments, apply);
   }
   if (workspace.timeout) {
     apply("timeout", Lower(arguments.timeout_ms,
@@ -286,12 +304,8 @@ void Restrict(const RunConfig& workspace, RunArguments& arguments) {
           Lower(limits.cpu_ms, ValueOf(ParseDuration(*workspace.cpu_time))));
   }
   if (workspace.pids) apply("pids", Lower(limits.pids, *workspace.pids));
-  apply("hide", !workspace.hide.empty());
-  std::ranges::copy(workspace.hide, std::back_inserter(arguments.hide));
   if (workspace.strict) apply("strict", !arguments.strict);
   if (workspace.strict) arguments.strict = true;
-  if (workspace.may_nest) apply("nested", arguments.may_nest);
-  if (workspace.may_nest) arguments.may_nest = false;
 }
 
 }  // namespace txfs::cli

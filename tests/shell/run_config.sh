@@ -91,6 +91,30 @@ if unshare -U true 2>/dev/null; then
   run 0 "" -- unshare -U true
   run 1 "" --no-nested -- unshare -U true
 fi
+# Without a sandbox, what needs one is refused as an option, or else named.
+for network in none example.org; do
+  refuses_with_hint 125 "--network=$network does not go with --no-sandbox" \
+    txfs run --no-sandbox --network "$network" -- touch no
+done
+user 'network = "none"' 'hide = "~/seen"' 'home = "rw"' 'nested = false' 'timeout = "10m"'
+run 0 "not enforced without a sandbox: --hide, hide ($config:3), nested ($config:5)" \
+  --no-sandbox --network host --hide ~/kept -- true
+run 0 "not enforced without a sandbox: network ($config:2), --home, --hide, hide ($config:3), --no-nested" \
+  --no-sandbox --home ro --hide ~/kept --no-nested -- true
+taken timeout
+user 'network = "example.org"'
+run 0 "not enforced without a sandbox: network ($config:2)" --no-sandbox -- true
+user 'home = "rw"' 'nested = true'
+run 0 "warning: without a sandbox" --no-sandbox -- true
+! grep -q "not enforced" "$TMPDIR/err" || fail "nothing was asked for: $(cat "$TMPDIR/err")"
+rm "$config"
+workspace 'network = "none"' 'home = "cow"' 'hide = "sub"' 'nested = false' 'pids = 100'
+at=$PWD/.txfs/config.toml
+run 0 "not enforced without a sandbox: network ($at:2), home ($at:3), hide ($at:4), nested ($at:5)" --no-sandbox -- true
+contains "$(cat "$TMPDIR/err")" "restricts the run: pids"
+taken pids
+rm "$at"
+[ ! -e no ] || fail "a command ran"
 # A profile: weaker than options, stronger than [run].
 printf 'keep = ["~/kept"]\non_success = "commit"\n' >"$HOME/.config/txfs/profiles/mine.toml"
 user 'profile = "mine"' 'on_success = "discard"'
@@ -107,7 +131,7 @@ restricted() {
     'hide = ["sub", "~/seen"]' 'memory = "1G"' 'cpu_time = "10m"'
 }
 restricted 300ms
-run 124 ".txfs/config.toml restricts the run: network, timeout, memory, cpu_time, pids, hide, strict" \
+run 124 ".txfs/config.toml restricts the run: network, hide, timeout, memory, cpu_time, pids, strict" \
   --timeout 1h --network host --pids 1000 --memory 2G -- sleep 600
 taken "cpu_time hide memory network pids strict timeout"
 restricted 10m
