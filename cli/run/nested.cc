@@ -338,10 +338,13 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
   }
   RunReport report;
   report.command = arguments.command;
-  const auto execute = [&](const std::vector<std::string>& command) -> Status {
-    const Ended ended = TRY(RunPlain(
-        command, context.directory, std::nullopt,
-        {.timeout_ms = arguments.timeout_ms, .needed = {}, .on_pipe = {}}));
+  const auto execute = [&](const std::vector<std::string>& command,
+                           bool output_to_errors) -> Status {
+    const Ended ended = TRY(RunPlain(command, context.directory, std::nullopt,
+                                     {.timeout_ms = arguments.timeout_ms,
+                                      .needed = {},
+                                      .on_pipe = {},
+                                      .output_to_errors = output_to_errors}));
     report.code = ended.code;
     report.why = "";
     if (ended.code != 0) report.why = "exit " + std::to_string(ended.code);
@@ -358,7 +361,7 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
   };
   const auto validate = [&]() -> Status {
     for (const std::string& validator : arguments.validators) {
-      TRY(execute({"sh", "-c", validator}));
+      TRY(execute({"sh", "-c", validator}, true));
       if (report.code == 0) continue;
       report.why = "`" + validator + "` failed (" + report.why + ")";
       report.code = kFailedValidator;
@@ -376,7 +379,7 @@ Result<int> RunNested(const Context& context, const RunArguments& arguments) {
   }
   NestedRun run = TRY(NestedRun::Begin());
   const Status worked = run.Do([&]() -> Status {
-    TRY(execute(arguments.command));
+    TRY(execute(arguments.command, false));
     if (report.code != 0 || arguments.validators.empty()) return {};
     NestedRun validation = TRY(NestedRun::Begin());
     TRY(validation.Do(validate));

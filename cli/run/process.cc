@@ -271,6 +271,7 @@ struct Start {
   /// The standard input of the command, if it is not that of this process.
   int input = -1;
   int errors = -1;  ///< the standard error of bwrap
+  bool output_to_errors = false;
   /// Signals that bwrap ignores, and the command does not.
   std::vector<int> reset;
   /// The supervisor writes one byte when the ids are mapped.
@@ -341,6 +342,7 @@ bool SendListener(const Start& start) {
   // The monitor that bwrap leaves outside would die of them, and the sandbox
   // with it, although the command may handle them.
   for (const int signal : start.reset) ::signal(signal, SIG_IGN);
+  if (start.output_to_errors) ::dup2(STDERR_FILENO, STDOUT_FILENO);
   ::dup2(STDERR_FILENO, kErrors);
   ::dup2(start.errors, STDERR_FILENO);
   // bwrap passes what it inherits on to the command.
@@ -662,6 +664,7 @@ Result<Ended> RunPlain(
   if (pid < 0) return Fail(errno, "cannot start a process");
   if (pid == 0) {
     if (bounds.limits != nullptr && !bounds.limits->Enter()) ::_exit(126);
+    if (bounds.output_to_errors) ::dup2(STDERR_FILENO, STDOUT_FILENO);
     RunCommand(command, directory, environment, signals, supervisor);
   }
   if (on_begin) on_begin(pid);
@@ -680,6 +683,7 @@ Result<Ended> RunOnce(const Sandbox& sandbox,
   start.is_root = ::geteuid() == 0;
   start.limits = bounds.limits;
   start.may_nest = sandbox.may_nest;
+  start.output_to_errors = bounds.output_to_errors;
   start.mapped = TRY(MakePipe());
   start.unshared = TRY(MakePipe());
   UniqueFd channel;

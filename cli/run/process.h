@@ -31,7 +31,7 @@ struct Ended {
   std::string said = {};  ///< by bwrap, on its standard error
 };
 
-/// What ends a run from outside.
+/// What ends a run from outside, and where it writes.
 struct RunBounds {
   uint64_t timeout_ms = 0;   ///< 0: none
   Limits* limits = nullptr;  ///< for this command alone; null: none
@@ -40,6 +40,8 @@ struct RunBounds {
   /// Gets, before bwrap starts, the inode number of a pipe that only the
   /// processes have open which make the sandbox, and its pid 1.
   std::function<void(uint64_t)> on_pipe;
+  /// The standard output of the command is this process's standard error.
+  bool output_to_errors = false;
 };
 
 /// A file in memory with `bytes`, to be read from its begin.

@@ -471,19 +471,21 @@ class Run {
     return {};
   }
 
-  Status Execute(const std::vector<std::string>& command) {
+  Status Execute(const std::vector<std::string>& command,
+                 bool output_to_errors = false) {
     const auto announce = [&](const std::vector<std::string>& made) {
       return run_->Announce(made);
     };
     const auto limits = TRY(Limits::Make(arguments_.limits, announce));
     limits->Watch(run_->limit_signal());
     if (home_.mount) limits->Watch(home_.mount->limit_signal());
-    RunBounds bounds{.timeout_ms = arguments_.timeout_ms,
-                     .limits = limits.get(),
-                     .needed = {run_->daemon()},
-                     .on_pipe = [&](uint64_t inode) {
-                       std::ignore = run_->AnnouncePipe(inode);
-                     }};
+    RunBounds bounds{
+        .timeout_ms = arguments_.timeout_ms,
+        .limits = limits.get(),
+        .needed = {run_->daemon()},
+        .on_pipe =
+            [&](uint64_t inode) { std::ignore = run_->AnnouncePipe(inode); },
+        .output_to_errors = output_to_errors};
     if (home_.mount) bounds.needed.push_back(home_.mount->daemon());
     if (proxy_) bounds.needed.push_back(proxy_->process());
     const auto on_begin = [&](pid_t pid) { std::ignore = run_->Started(pid); };
@@ -558,7 +560,8 @@ class Run {
   Status Validate() {
     const std::string mark = TRY(run_->Mark());
     for (const std::string& validator : arguments_.validators) {
-      TRY(Execute({"sh", "-c", validator}));
+      // Who reads the output of this process wants that of the command.
+      TRY(Execute({"sh", "-c", validator}, true));
       if (report_.code == 0) continue;
       report_.why = "`" + validator + "` failed (" + report_.why + ")";
       report_.code = kNotValidCode;

@@ -54,6 +54,13 @@ outcomes() {
   equal valid "$(cat file)" "validated content"
   [ ! -e junk ] || fail "what a validator wrote was committed"
 
+  # Standard output has what the command prints, and nothing else.
+  for sandbox in "" --no-sandbox; do
+    # shellcheck disable=SC2086
+    equal out "$(txfs run $sandbox --validate 'echo noise' -- echo out 2>"$TMPDIR/err")" "stdout $sandbox"
+    contains "$(cat "$TMPDIR/err")" noise
+  done
+
   run 0 "kept 1 change" --keep -- sh -c 'echo kept >file'
   name=$(sed -n 's/.*`txfs -t \(run-[a-z0-9]*\) diff`.*/\1/p' "$TMPDIR/err")
   equal valid "$(cat file)" "content of a kept run"

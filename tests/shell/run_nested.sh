@@ -69,6 +69,8 @@ run 0 "a run in this run was stopped" -- sh -c '
 run 0 "committed 1 change" -- sh -c 'txfs run --validate "rm v; echo junk >junk" -- sh -c "echo v >v"'
 equal v "$(cat v)" "what was validated"
 [ ! -e junk ] || fail "what a validator in a run in a run wrote was committed"
+run 0 noise -- txfs run --validate "echo noise" -- echo out
+equal out "$(cat "$TMPDIR/out")" "stdout"
 run 5 "rolled back" -- txfs run --validate "exit 3" -- sh -c 'echo no >v'
 run 0 "committed 1 change" --validate 'txfs run -- sh -c "echo junk >junk"' \
   --validate 'txfs run -- sh -c "exit 3" || [ $? = 3 ]' -- sh -c 'echo w >v'
