@@ -226,6 +226,26 @@ Status CheckWritable(const std::vector<std::string>& paths,
   return {};
 }
 
+/// Checks that `paths` of --show have no sockets of txfs in them: below /run,
+/// they are shown as they are.
+Status CheckShown(const std::vector<std::string>& paths,
+                  const Context& context) {
+  std::vector<std::string> own = RuntimeDirectories(::geteuid());
+  own.emplace_back(kRunSocket);
+  for (const std::string& path : paths) {
+    const std::string real = ResolvePath(context.directory, path);
+    if (!IsWithin(real, "/run")) continue;
+    for (const std::string& directory : own) {
+      if (!IsWithin(directory, real) && !IsWithin(real, directory)) continue;
+      return Fail(ErrorKind::kUsage, 0,
+                  "--show " + PathText(path) + " has sockets of txfs in it",
+                  "name what the command needs of it, such as "
+                  "/run/docker.sock");
+    }
+  }
+  return {};
+}
+
 Status CheckValidators(const std::vector<std::string>& validators) {
   for (const std::string& validator : validators) {
     if (validator.find_first_not_of(" \t\n") != std::string::npos) continue;
@@ -277,6 +297,7 @@ Result<RunArguments> ToArguments(RunOptions options,
   }
   run.home = options.home.empty() ? "cow" : options.home;
   TRY(CheckWritable(given.run.rw, context, run));
+  if (!run.no_sandbox && !is_nested) TRY(CheckShown(run.show, context));
   if (options.network.empty()) options.network = "host";
   if (profile) ApplyProfile(*profile, context, run);
   if (!is_nested) TRY(TakeNetwork(options.network, run));

@@ -167,6 +167,19 @@ bool IsHiddenFor(const std::string& path, const Sandbox& sandbox,
          });
 }
 
+/// Shows the paths of --show that lie below /run, which is empty otherwise.
+/// What is in the workspace or the home is shown there.
+void ShowRuntime(const std::vector<std::string>& show, const Scene& scene,
+                 const Home& home, Sandbox& sandbox) {
+  for (const std::string& path : show) {
+    const bool is_elsewhere = !IsWithin(path, "/run") ||
+                              IsWithin(path, scene.workspace) ||
+                              (!home.path.empty() && IsWithin(path, home.path));
+    if (is_elsewhere || ::access(path.c_str(), F_OK) != 0) continue;
+    sandbox.binds.push_back({path, path, false});
+  }
+}
+
 Result<Sandbox> MakeSandbox(const Context& context,
                             const RunArguments& arguments, const Scene& scene,
                             const Home& home, Environment environment) {
@@ -175,9 +188,11 @@ Result<Sandbox> MakeSandbox(const Context& context,
   sandbox.may_nest = arguments.may_nest;
   sandbox.memory = arguments.limits.memory;
   sandbox.environment = std::move(environment.variables);
+  const std::vector<std::string> show = Resolved(context, arguments.show);
   sandbox.hidden = TRY(HiddenPaths(
       {.workspace = scene.workspace, .mountpoint = scene.mountpoint},
-      Resolved(context, arguments.hide), Resolved(context, arguments.show)));
+      Resolved(context, arguments.hide), show));
+  ShowRuntime(show, scene, home, sandbox);
   if (home.mount) {
     sandbox.binds.push_back({home.mountpoint, home.path, true, home.path});
   } else if (!home.path.empty()) {

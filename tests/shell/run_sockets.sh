@@ -75,3 +75,35 @@ for home in cow ro rw; do
   equal "" "$(txfs run --home="$home" -- sh -c 'for path; do [ ! -S "$path" ] || echo "$path"; done' sh "$@" 2>/dev/null)" \
     "sockets with --home=$home"
 done
+
+# /run is empty but for what is shown; a socket there can be reached.
+place=/run/txfs-test.$$
+mkdir "$place" 2>/dev/null || exit 0
+trap 'kill $service $server 2>/dev/null || :; rm -rf "$place"' EXIT
+mkdir "$place/dir"
+echo text >"$place/dir/file"
+python3 -c '
+import os, socket, sys
+one = socket.socket(socket.AF_UNIX)
+one.bind(sys.argv[1])
+one.listen()
+os.write(3, b"x")
+while True:
+    one.accept()[0].sendall(b"answer")' "$place/dir/socket" 3>listens &
+server=$!
+until [ -s listens ]; do sleep 0.05; done
+ask='import socket, sys
+one = socket.socket(socket.AF_UNIX)
+one.connect(sys.argv[1])
+print(one.recv(100).decode())'
+equal "" "$(txfs run -- ls "$place" 2>/dev/null)" "what is not shown"
+equal answer "$(txfs run --show "$place/dir/socket" -- python3 -c "$ask" "$place/dir/socket" 2>"$TMPDIR/err")" \
+  "answer of a socket ($(cat "$TMPDIR/err"))"
+equal "socket" "$(txfs run --show "$place/dir/socket" --show /run/nonexist -- ls "$place/dir" 2>/dev/null)" "what is shown"
+equal text "$(txfs run --show "$place/dir" -- sh -c 'cat "$1/file"; ! touch "$1/file" 2>/dev/null' sh "$place/dir" 2>/dev/null)" \
+  "a directory that is shown"
+txfs run --show "$place/dir" --rw "$place/dir" -- sh -c 'echo new >"$1/file"' sh "$place/dir" 2>/dev/null
+equal new "$(cat "$place/dir/file")" "a directory that is shown, and written"
+for path in /run /run/txfs /run/txfs/run "/run/user/$(id -u)"; do
+  refuses_with_hint 125 "--show $path has sockets of txfs in it" txfs run --show "$path" -- true
+done
