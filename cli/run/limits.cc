@@ -142,7 +142,7 @@ bool Limits::Enter() const {
                              [](const auto& group) { return group->Enter(); });
 }
 
-bool Limits::Restrict() const {
+bool Limits::Restrict(bool in_namespace) const {
   // Bounds for what happens between two counts: wide, so that a count sees the
   // limit exceeded, and the run ends for this reason.
   constexpr uint64_t kGiB = 1ULL << 30;
@@ -154,7 +154,8 @@ bool Limits::Restrict() const {
   if (values_.cpu_ms != 0 && cpu_ == nullptr) {
     done = Lower(RLIMIT_CPU, values_.cpu_ms / 1000 + 2) && done;
   }
-  if (values_.pids != 0 && pids_ == nullptr && CountsByNamespace()) {
+  if (values_.pids != 0 && pids_ == nullptr && in_namespace &&
+      CountsByNamespace()) {
     constexpr uint64_t kMore = 64;
     done = Lower(RLIMIT_NPROC, 2 * values_.pids + kMore) && done;
   }

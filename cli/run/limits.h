@@ -62,7 +62,9 @@ class Limits {
   /// For the process that becomes the sandbox: puts it into the control groups;
   /// and when it is in its user namespace, into its resource limits.
   [[nodiscard]] bool Enter() const;
-  [[nodiscard]] bool Restrict() const;
+  /// `in_namespace`: false: it has none, where the number of processes cannot
+  /// be restricted without those of the user that run elsewhere.
+  [[nodiscard]] bool Restrict(bool in_namespace) const;
 
   /// How often Exceeded is to be asked, milliseconds; -1: not at all.
   [[nodiscard]] int interval_ms() const;

@@ -322,6 +322,12 @@ bool SendListener(const Start& start) {
          WriteFrame(start.proxied.get(), frame).has_value();
 }
 
+void SayNotLimited() {
+  constexpr std::string_view kSaid =
+      "error: the limits cannot be set for the command\n";
+  std::ignore = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
+}
+
 [[noreturn]] void RunStage(Start& start, const BlockedSignals& signals,
                            pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -332,10 +338,8 @@ bool SendListener(const Start& start) {
   const bool staged = EnterStage(start);
   if (start.is_root && !staged) ::_exit(1);
   if (start.proxied.valid() && !(staged && SendListener(start))) ::_exit(1);
-  if (!limited || (start.limits != nullptr && !start.limits->Restrict())) {
-    constexpr std::string_view kSaid =
-        "error: the limits cannot be set for the command\n";
-    std::ignore = ::write(STDERR_FILENO, kSaid.data(), kSaid.size());
+  if (!limited || (start.limits != nullptr && !start.limits->Restrict(true))) {
+    SayNotLimited();
     ::_exit(1);
   }
   if (start.input >= 0) ::dup2(start.input, STDIN_FILENO);
@@ -663,7 +667,11 @@ Result<Ended> RunPlain(
   const pid_t pid = ::fork();
   if (pid < 0) return Fail(errno, "cannot start a process");
   if (pid == 0) {
-    if (bounds.limits != nullptr && !bounds.limits->Enter()) ::_exit(126);
+    const Limits* limits = bounds.limits;
+    if (limits != nullptr && !(limits->Enter() && limits->Restrict(false))) {
+      SayNotLimited();
+      ::_exit(126);
+    }
     if (bounds.output_to_errors) ::dup2(STDERR_FILENO, STDOUT_FILENO);
     RunCommand(command, directory, environment, signals, supervisor);
   }

@@ -139,6 +139,14 @@ check_limits() {
   run 123 "rolled back: limit of 1 process exceeded after " --pids 1 -- \
     sh -c 'sleep 1000; sleep 1000'
 
+  # Where they are counted, resource limits bound each process, without a sandbox, too.
+  for sandbox in --nested --no-sandbox; do
+    act "$TXFS" -C ws run "$sandbox" --memory 2G --cpu-time 10s -- sh -c 'ulimit -d; ulimit -t' >"$out" 2>"$err" ||
+      fail "$sandbox: $(cat "$err")"
+    makes_groups || equal "4194304 12" "$(xargs <"$out")" "resource limits with $sandbox"
+  done
+  run 123 "$memory" --no-sandbox --memory 200M -- sh -c 'python3 hog.py 400'
+
   # A validator has the same limits.
   run 5 "rolled back: " --memory 200M --validate "python3 hog.py 400" -- \
     sh -c "$files"
