@@ -62,7 +62,9 @@ class Defaults {
     Fill("timeout", config_.timeout, options_.timeout);
     Fill("memory", config_.memory, options_.memory);
     Fill("cpu_time", config_.cpu_time, options_.cpu_time);
+    Fill("disk", config_.disk, options_.disk);
     if (run.limits.pids == 0) Fill("pids", config_.pids, run.limits.pids);
+    if (run.limits.files == 0) Fill("files", config_.files, run.limits.files);
     if (!run.strict) Fill("strict", config_.strict, run.strict);
     if (!run.may_nest && !options_.may_not_nest) {
       Fill("nested", config_.may_nest, run.may_nest);

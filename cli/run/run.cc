@@ -358,16 +358,16 @@ class Run {
     // Before the command can make links there.
     kept_ = Resolved(context_, arguments_.rw);
     // Both mounts at the same time.
-    const auto on_workspace = [&](const std::string& workspace) -> Status {
+    const auto on_workspace =
+        [&](const std::string& workspace) -> Result<RunLimits> {
       TRY(RestrictByWorkspace(workspace));
       home_ = TRY(StartHome(arguments_, workspace));
-      return {};
+      return WriteLimits(arguments_);
     };
     run_ = TRY(RunTransaction::Begin(
         context_, arguments_.name,
         {.command = arguments_.command,
          .profile = ProfileOf(arguments_),
-         .limits = WriteLimits(arguments_),
          .clean = !arguments_.validators.empty() &&
                   arguments_.on_success == Settle::kCommit},
         on_workspace));
@@ -406,6 +406,8 @@ class Run {
     const size_t of_user = arguments_.configuration.size();
     Restrict(config, arguments_);
     report_.configuration = arguments_.configuration;
+    report_.timeout_ms = arguments_.timeout_ms;
+    report_.limits = arguments_.limits;
     const auto restricts = arguments_.configuration | std::views::drop(of_user);
     if (restricts.empty()) return {};
     Say("note: " + PathText(config.file) + " restricts the run: " +

@@ -66,15 +66,15 @@ Result<std::optional<std::string>> ReadQuantity(const Section& section,
 }
 
 Result<std::optional<uint64_t>> ReadCount(const Section& section,
-                                          std::string_view key) {
+                                          std::string_view key, int64_t most) {
   const toml::node* node = section.Get(key);
   if (node == nullptr) return std::nullopt;
   const auto number = node->value_exact<int64_t>();
-  constexpr int64_t kMost = 1'000'000;
-  if (number && *number >= 1 && *number <= kMost) {
+  if (number && *number >= 1 && *number <= most) {
     return static_cast<uint64_t>(*number);
   }
-  return section.Wrong(key, "is no such number", "a number from 1 to 1000000");
+  return section.Wrong(key, "is no such number",
+                       "a number from 1 to " + std::to_string(most));
 }
 
 Result<std::optional<bool>> ReadFlag(const Section& section,
@@ -100,9 +100,11 @@ Status ReadCommon(const Section& section, RunConfig& config) {
   config.timeout = TRY(ReadQuantity(section, "timeout", ParseDuration, kTime));
   config.cpu_time =
       TRY(ReadQuantity(section, "cpu_time", ParseDuration, kTime));
-  config.memory =
-      TRY(ReadQuantity(section, "memory", ParseSize, "a size, such as \"4G\""));
-  config.pids = TRY(ReadCount(section, "pids"));
+  constexpr std::string_view kSize = "a size, such as \"4G\"";
+  config.memory = TRY(ReadQuantity(section, "memory", ParseSize, kSize));
+  config.disk = TRY(ReadQuantity(section, "disk", ParseSize, kSize));
+  config.pids = TRY(ReadCount(section, "pids", 1'000'000));
+  config.files = TRY(ReadCount(section, "files", 1'000'000'000));
   config.strict = TRY(ReadFlag(section, "strict"));
   config.may_nest = TRY(ReadFlag(section, "nested"));
   config.home = TRY(ReadName(
@@ -143,7 +145,8 @@ Status CheckRestricts(const Section& section, const RunConfig& config) {
   constexpr std::string_view kOnly =
       "what restricts a run more than it is without: network = \"none\", home "
       "= "
-      "\"cow\", timeout, memory, cpu_time, pids, hide, strict = true, nested = "
+      "\"cow\", timeout, memory, cpu_time, pids, disk, files, hide, strict = "
+      "true, nested = "
       "false";
   for (const auto& [key, place] : config.places) {
     const std::string_view why = WhyNotInWorkspace(key);
@@ -210,9 +213,9 @@ Result<RunConfig> ParseRunConfig(std::string_view text,
   if (table == nullptr) return config;
   const Section section(config.file, "[run]", *table);
   TRY(section.CheckKeys({"network", "home", "profile", "timeout", "memory",
-                         "cpu_time", "pids", "hide", "show", "rw", "env",
-                         "validate", "on_success", "on_failure", "strict",
-                         "nested"}));
+                         "cpu_time", "pids", "disk", "files", "hide", "show",
+                         "rw", "env", "validate", "on_success", "on_failure",
+                         "strict", "nested"}));
   TRY(ReadCommon(section, config));
   config.network =
       TRY(ReadName(section, "network", IsAnyText, "what --network takes"));
@@ -244,7 +247,7 @@ Result<RunConfig> ParseWorkspaceRunConfig(std::string_view text,
   const Section section(config.file, "[run]", *table);
   TRY(CheckRestricts(section, config));
   TRY(section.CheckKeys({"network", "home", "timeout", "memory", "cpu_time",
-                         "pids", "hide", "strict", "nested"}));
+                         "pids", "disk", "files", "hide", "strict", "nested"}));
   TRY(ReadCommon(section, config));
   config.network = TRY(ReadName(section, "network", IsAnyText, "none"));
   config.hide = Absolute(
@@ -304,6 +307,10 @@ void Restrict(const RunConfig& workspace, RunArguments& arguments) {
           Lower(limits.cpu_ms, ValueOf(ParseDuration(*workspace.cpu_time))));
   }
   if (workspace.pids) apply("pids", Lower(limits.pids, *workspace.pids));
+  if (workspace.disk) {
+    apply("disk", Lower(limits.disk, ValueOf(ParseSize(*workspace.disk))));
+  }
+  if (workspace.files) apply("files", Lower(limits.files, *workspace.files));
   if (workspace.strict) apply("strict", !arguments.strict);
   if (workspace.strict) arguments.strict = true;
 }

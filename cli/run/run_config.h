@@ -20,8 +20,9 @@ struct RunConfig {
   /// The places of the keys that it has, "FILE:LINE".
   std::map<std::string, std::string, std::less<>> places;
   /// As the options with these names.
-  std::optional<std::string> network, home, profile, timeout, memory, cpu_time;
-  std::optional<uint64_t> pids;
+  std::optional<std::string> network, home, profile, timeout, memory, cpu_time,
+      disk;
+  std::optional<uint64_t> pids, files;
   std::vector<std::string> hide, show, rw, env, validators;
   std::optional<Settle> on_success, on_failure;
   std::optional<bool> strict, may_nest;

@@ -162,8 +162,8 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(
 
 Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
     const Context& context, const std::optional<std::string>& name,
-    const RunWords& words,
-    const std::function<Status(const std::string&)>& on_workspace) {
+    RunWords words,
+    const std::function<Result<RunLimits>(const std::string&)>& on_workspace) {
   TRY(CheckWay("/", context.directory));
   const auto around = FindTxfsMount(context.directory);
   const bool is_dead = around && IsDead(*around);
@@ -172,7 +172,7 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
   std::string workspace = stands_in_one && around->source.starts_with('/')
                               ? around->source
                               : TRY(WorkspaceOf(context.directory));
-  TRY(on_workspace(workspace));
+  words.limits = TRY(on_workspace(workspace));
   if (!name) {
     const std::optional<std::string> mountpoint =
         stands_in_one ? around->mountpoint : MountpointOf(workspace);

@@ -20,9 +20,9 @@ inline constexpr int kHeldCode = 4;
 /// What a run is recorded with, and what it may write.
 struct RunWords {
   std::vector<std::string> command;
-  std::string profile;  ///< "": none
-  RunLimits limits;
-  bool clean = false;  ///< only in a transaction that has no changes
+  std::string profile;    ///< "": none
+  RunLimits limits = {};  ///< Begin takes those of `on_workspace`
+  bool clean = false;     ///< only in a transaction that has no changes
 };
 /// The workspace of a run that stands in no mount, but in `directory`.
 Result<std::string> WorkspaceOf(const std::string& directory);
@@ -39,11 +39,12 @@ class RunTransaction {
   /// Finds the workspace of `context.directory` and begins the run in its
   /// mount, or in a transaction and a mount of its own. `name`: of that
   /// transaction; none: the mount, if no other run uses it. `on_workspace` is
-  /// called with the workspace before anything begins.
+  /// called with the workspace before anything begins, and returns what the run
+  /// may write.
   static Result<std::unique_ptr<RunTransaction>> Begin(
       const Context& context, const std::optional<std::string>& name,
-      const RunWords& words,
-      const std::function<Status(const std::string&)>& on_workspace);
+      RunWords words,
+      const std::function<Result<RunLimits>(const std::string&)>& on_workspace);
   /// Rolls back a run that has not ended.
   ~RunTransaction();
   RunTransaction(const RunTransaction&) = delete;

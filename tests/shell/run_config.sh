@@ -64,6 +64,13 @@ taken validate
 user 'pids = 3'
 run 123 "limit of 3" -- sh -c 'sleep 60 & sleep 60 & sleep 60 & sleep 60 & wait'
 run 0 "" --pids 100 -- sh -c 'sleep 0 & sleep 0 & sleep 0 & sleep 0 & wait'
+user 'disk = "1M"' 'files = 3'
+run 123 "disk limit of 1.0 MiB exceeded" -- sh -c 'head -c 2M /dev/zero >large'
+run 123 "limit of 3 new files exceeded" -- sh -c 'touch 1 2 3 4; sleep 1'
+taken "disk files"
+run 0 "committed 5 changes" --disk 4M --files 9 -- sh -c 'touch 1 2 3 4; head -c 2M /dev/zero >large'
+taken ""
+rm 1 2 3 4 large
 user 'memory = "64M"' 'cpu_time = "10m"'
 run 0 "" -- true
 taken "cpu_time memory"
@@ -146,6 +153,13 @@ taken "cpu_time hide home memory network pids strict timeout"
 run 0 "" --no-config --memory 512M --timeout 5m -- true
 taken "cpu_time hide network pids strict"
 run 0 "" -- sh -c '! touch .txfs/config.toml 2>/dev/null'
+workspace 'disk = "1M"' 'files = 3'
+run 123 "disk limit of 1.0 MiB exceeded" --disk 1G --files 2 -- sh -c 'head -c 2M /dev/zero >large'
+taken disk
+equal "{'disk': 1048576, 'files': 2}" "$(json 'd["limits"]' <"$TMPDIR/report")" "limits in the report"
+run 123 "limit of 3 new files exceeded" -- sh -c 'touch 1 2 3 4; sleep 1'
+taken "disk files"
+run 123 "limit of 3 new files exceeded" -- sh -c 'cd && touch 1 2 3 4; sleep 1'
 # Where the workspace is mounted over, the file of the base counts.
 workspace 'network = "none"'
 txfs mount . . >/dev/null 2>&1
@@ -158,7 +172,7 @@ cd "$PWD"
 # It cannot do anything else.
 for line in 'show = "~/.ssh"' 'rw = "~/kept"' 'env = "MY_TOKEN"' 'validate = "touch ~/x"' 'profile = "mine"' \
   'on_success = "commit"' 'on_failure = "commit"' 'strict = false' 'nested = true' 'network = "host"' \
-  'timeout = "0"' 'pids = 0' 'hide = "../other"' 'hide = "/"' 'home = "all"' 'home = "ro"' 'home = "rw"'; do
+  'timeout = "0"' 'pids = 0' 'files = 0' 'disk = "0"' 'hide = "../other"' 'hide = "/"' 'home = "all"' 'home = "ro"' 'home = "rw"'; do
   workspace "$line"
   refuses 125 "$PWD/.txfs/config.toml:2: ${line%% *}" txfs run -- true || fail "$line"
 done
