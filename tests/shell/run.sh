@@ -1,7 +1,7 @@
 #!/bin/sh
 # txfs run: outcomes, exit codes and the report, as root and as an ordinary user.
 . "$TXFS_SOURCE_DIR/tests/shell/common"
-needs bwrap setpriv unshare
+needs bwrap python3 setpriv unshare
 needs_fuse
 alone
 if [ "$(id -u)" -eq 0 ] && [ -z "${AS_USER-}" ]; then
@@ -75,6 +75,20 @@ outcomes() {
   equal "rolled back exit 3 3 file" "$(json \
     '" ".join([d["outcome"], d["why"], str(d["exit_code"]), d["changes"][0]["path"]])' <"$TMPDIR/report")" \
     "report"
+
+  # What was used, without limits, too.
+  run 0 "nothing changed" --json "$TMPDIR/report" -- python3 -c 'sum(range(2000000))'
+  equal True "$(json 'd["peak_memory"] > 1 << 20 and d["cpu_milliseconds"] > 0' <"$TMPDIR/report")" "what was used"
+  # The message of the commit.
+  run 0 "committed 1 change" -m "three to four" -- sh -c 'echo four >file'
+  contains "$(txfs list | tail -n 1)" "three to four"
+  # A conflict with the base, which is within reach without a sandbox.
+  run 3 "kept 1 change: 1 path of the workspace changed" --no-sandbox --name clash --json "$TMPDIR/report" -- \
+    sh -c 'echo mine >file; echo theirs >"$1"' sh "$(realpath file)"
+  equal "kept ['file'] 3" "$(json '" ".join(map(str, (d["outcome"], d["conflicts"], d["exit_code"])))' \
+    <"$TMPDIR/report")" "report of a conflict"
+  equal theirs "$(cat file)" "content with a conflict"
+  txfs -t clash discard >/dev/null
 
   # A refused operation.
   git init -q .
