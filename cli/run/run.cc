@@ -650,7 +650,7 @@ class Run {
       report_.code = kConflictCode;
       report_.why = WhyKept(report);
     } else if (AnyStops(report.limits)) {
-      SayExceeded(report.limits);
+      TakeExceeded(report.limits);
       report_.code = kHeldCode;
       report_.why = "the commit exceeds a limit of the policy";
     } else if (report.held.stops()) {
@@ -660,6 +660,15 @@ class Run {
       report_.why = HeldCount(report.held);
     }
     return {};
+  }
+
+  /// Says by how much the commit exceeds `limits`, which stop it.
+  void TakeExceeded(const std::vector<LimitExcess>& limits) {
+    SayExceeded(limits);
+    Say("warning: " + StopError("was", limits, {}, {}).error().message);
+    for (const LimitExcess& limit : limits) {
+      if (limit.stops()) accept_ += " --accept " + limit.id;
+    }
   }
 
   [[nodiscard]] std::string Message() const {
@@ -708,7 +717,7 @@ class Run {
       return;
     }
     Say("hint: `txfs " + in + "diff` shows the changes; `txfs " + in +
-        "commit` or `txfs " + in + "discard` ends them");
+        "commit" + accept_ + "` or `txfs " + in + "discard` ends them");
   }
 
   static uint64_t MsSince(SteadyClock::time_point begin) {
@@ -735,6 +744,7 @@ class Run {
   UniqueFd report_file_;
   bool has_run_ = false;  ///< the command
   bool commits_ = false;
+  std::string accept_;             ///< options for a commit that exceeds limits
   std::vector<std::string> kept_;  ///< --rw, absolute
   RunReport report_;
 };

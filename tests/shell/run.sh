@@ -89,6 +89,18 @@ outcomes() {
     <"$TMPDIR/report")" "report of a conflict"
   equal theirs "$(cat file)" "content with a conflict"
   txfs -t clash discard >/dev/null
+  # A commit that exceeds a limit of the policy: of the default one, on mass deletion.
+  mkdir many
+  seq 60 | (cd many && xargs touch)
+  run 4 "kept 60 changes: the commit exceeds a limit of the policy after" --name mass --json "$TMPDIR/report" -- \
+    sh -c 'rm many/*'
+  contains "$(cat "$TMPDIR/err")" "it removes 60 of "
+  contains "$(cat "$TMPDIR/err")" '`txfs -t mass commit --accept txfs-mass-deletion`'
+  equal "kept 4 0" "$(json '" ".join(map(str, (d["outcome"], d["exit_code"], d["committed"])))' <"$TMPDIR/report")" \
+    "report of a limit"
+  equal 60 "$(find many -type f | wc -l)" "files in the base"
+  txfs -t mass discard >/dev/null
+  rm -r many
 
   # A refused operation.
   git init -q .
