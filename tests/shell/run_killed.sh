@@ -9,6 +9,13 @@ alone
 mkdir ws mnt
 echo old >ws/file
 
+supervisor=''
+tear_down() {
+  kill -9 $supervisor 2>/dev/null || :
+  pkill -9 -f "^sleep 600.$$" || :
+}
+trap tear_down EXIT
+
 # await WHAT COMMAND...: until the command succeeds.
 await() {
   what=$1
@@ -106,17 +113,60 @@ equal before "$(cat mnt/earlier)" "what was there before"
 txfs umount mnt >/dev/null
 ended "a killed supervisor in a mount"
 
-# The daemon of the workspace.
-daemon_of() { txfs -C "$1" status --json | json 'd["daemon"]["pid"]'; }
-start -C ws run
-daemon=$(pgrep -f "txfs -C ws run" | head -n 1)
-[ -n "$daemon" ] || fail "no daemon"
-for pid in $(pgrep -f "txfs -C ws run"); do
-  [ "$pid" = $supervisor ] || [ "$(ps -o sid= -p "$pid" | tr -d ' ')" != "$pid" ] ||
-    kill -9 "$pid" 2>/dev/null || : # one may end because of another
-done
+# settled: a run that lost a daemon says so and is rolled back.
+settled() {
+  status=0
+  wait $supervisor || status=$?
+  equal 125 $status "exit code after $1 ($(cat err))"
+  contains "$(cat err)" "error: a process that serves a mount of the run has died"
+  contains "$(cat err)" "hint: "
+  contains "$(cat err)" "rolled back: txfs failed"
+  equal "125 rolled back" "$(json 'str(d["exit_code"]) + " " + d["outcome"]' <"$TMPDIR/report")" "the report after $1"
+  ended "$1"
+  [ -z "$(txfs -C ws list | grep " active .* run-")" ] || fail "a transaction is left after $1: $(txfs -C ws list)"
+}
+daemon_of_workspace() { txfs -C ws list --json | json '[t["pid"] for t in d if t["pid"]][0]'; }
+# daemons: those of the run: the processes of txfs that lead a session.
+daemons() {
+  for pid in $(pgrep -f "txfs -C ws run"); do
+    [ "$pid" = $supervisor ] || [ "$(ps -o sid= -p "$pid" | tr -d ' ')" != "$pid" ] || echo "$pid"
+  done
+}
+
+# The daemon of the home alone, which has changes and something to keep.
+mkdir "$HOME/kept"
+echo old >"$HOME/kept/file"
+start -C ws run --json "$TMPDIR/report" --rw "$HOME/kept"
+home=$(daemons | grep -vx "$(daemon_of_workspace)")
+equal 1 "$(echo "$home" | wc -w)" "daemons of the home"
+grep -q "^txfs-home:$HOME " /proc/mounts || fail "the home has no mount"
+kill -9 "$home"
+settled "a killed daemon of the home"
+equal old "$(cat "$HOME/kept/file")" "a kept file after a killed daemon of the home"
+# In a mount that stays, what was there before stays.
+txfs mount ws mnt >/dev/null
+echo before >mnt/earlier
+start -C mnt run
+home=$(pgrep -f "txfs -C mnt run" | grep -vx $supervisor)
+equal 1 "$(echo "$home" | wc -w)" "daemons of the home"
+kill -9 "$home"
 status=0
 wait $supervisor || status=$?
-[ $status -ne 0 ] || fail "a run without its daemons succeeded"
-await "the end of the processes" no_command_is_left
-equal old "$(cat ws/file)" "content after killed daemons"
+equal 125 $status "exit code in a mount after a killed daemon of the home"
+equal "old before" "$(cat mnt/file mnt/earlier | xargs)" "the mount after a killed daemon of the home"
+[ ! -e mnt/started ] || fail "a change of the run is left in the mount"
+txfs -C mnt discard >/dev/null
+txfs umount mnt >/dev/null
+ended "a killed daemon of the home of a run in a mount"
+
+# The daemon of the workspace alone, then both.
+start -C ws run --json "$TMPDIR/report"
+kill -9 "$(daemon_of_workspace)"
+settled "a killed daemon of the workspace"
+
+start -C ws run --json "$TMPDIR/report"
+both=$(daemons)
+equal 2 "$(echo "$both" | wc -w)" "daemons of a run"
+# shellcheck disable=SC2086 # words
+kill -9 $both
+settled "killed daemons"
