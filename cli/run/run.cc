@@ -188,7 +188,10 @@ Result<Sandbox> MakeSandbox(const Context& context,
   sandbox.may_nest = arguments.may_nest;
   sandbox.memory = arguments.limits.memory;
   sandbox.environment = std::move(environment.variables);
-  const std::vector<std::string> show = Resolved(context, arguments.show);
+  std::vector<std::string> show = Resolved(context, arguments.show);
+  for (const std::string& path : Resolved(context, arguments.hide_always)) {
+    std::erase(show, path);
+  }
   sandbox.hidden = TRY(HiddenPaths(
       {.workspace = scene.workspace, .mountpoint = scene.mountpoint},
       Resolved(context, arguments.hide), show));

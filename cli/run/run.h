@@ -35,6 +35,8 @@ struct RunArguments {
   /// Without that: names of hosts (ParseHostName) to reach; empty: none.
   std::vector<std::string> network;
   std::vector<std::string> rw, hide, show, env;  ///< as given
+  /// Those of `hide` that are hidden whatever `show` says.
+  std::vector<std::string> hide_always;
   bool may_nest = false;
   bool no_sandbox = false;
   std::string message;

@@ -198,6 +198,7 @@ void RestrictSandbox(const RunConfig& workspace, RunArguments& arguments,
   }
   apply("hide", !workspace.hide.empty());
   std::ranges::copy(workspace.hide, std::back_inserter(arguments.hide));
+  arguments.hide_always = workspace.hide;
   if (workspace.may_nest) apply("nested", arguments.may_nest);
   if (workspace.may_nest) arguments.may_nest = false;
 }
