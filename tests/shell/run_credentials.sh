@@ -114,7 +114,7 @@ hidden() {
   while read -r name; do
     [ -e "home/$name" ] || fail "$name is gone"
   done <../credentials
-  equal "$(grep -c . ../credentials)" "$(find home -type f ! -path '*/below/*' -exec grep -l credential-text {} + | grep -c .)" "secrets"
+  equal "$(wc -l <../credentials)" "$(grep -rl --exclude-dir=below credential-text home | wc -l)" "secrets that are left"
   kill $service
   wait $service 2>/dev/null || :
   service=''

@@ -52,7 +52,8 @@ available() { df --output=avail disk | tail -n 1; }
 # nothing_is_left WHAT
 nothing_is_left() {
   ! grep -F " fuse.txfs " /proc/mounts || fail "$1: a mount is left"
-  equal "" "$(find /run/txfs "$HOME/.local/state/txfs/runs" disk/state/txfs/runs -name 'run-*' 2>/dev/null)" "$1: what is left"
+  equal "" "$(find /run/txfs "$HOME/.local/state/txfs/runs" disk/state/txfs/runs -name 'run-*' 2>/dev/null)" \
+    "what is left: $1"
 }
 
 # run CODE OUTCOME OPTION...: in the workspace $ws.
