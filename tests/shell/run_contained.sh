@@ -252,13 +252,16 @@ mkdir ws
 echo old >ws/file
 
 # Without a network there is no loopback service of the machine, and no abstract socket.
+abstract=txfs-test-abstract-$$
 python3 -c '
-import os, socket
+import os, socket, sys
 s = socket.socket(socket.AF_UNIX)
-s.bind("\0txfs-test-abstract"); s.listen(); os.write(3, b"x"); s.accept()' 3>ready2 &
+s.bind("\0" + sys.argv[1]); s.listen(); os.write(3, b"x")
+while True: s.accept()' $abstract 3>ready2 &
 service=$!
-until [ -s ready2 ]; do :; done
-connect='import socket; socket.socket(socket.AF_UNIX).connect("\0txfs-test-abstract")'
+until [ -s ready2 ]; do kill -0 $service || fail "no abstract socket"; done
+connect="import socket; socket.socket(socket.AF_UNIX).connect('\0$abstract')"
+txfs -C ws run -- python3 -c "$connect" 2>err || fail "no abstract socket with the machine's network: $(cat err)"
 if txfs -C ws run --network none -- python3 -c "$connect" 2>/dev/null; then
   fail "an abstract socket was reached without a network"
 fi

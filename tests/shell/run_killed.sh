@@ -126,11 +126,10 @@ settled() {
   [ -z "$(txfs -C ws list | grep " active .* run-")" ] || fail "a transaction is left after $1: $(txfs -C ws list)"
 }
 daemon_of_workspace() { txfs -C ws list --json | json '[t["pid"] for t in d if t["pid"]][0]'; }
-# daemons DIRECTORY: those of the run there: the processes of txfs that lead a
-# session. Others of its command line are on their way to another program.
+# daemons: those of the run: children of the supervisor that lead a session.
 daemons() {
-  for pid in $(pgrep -f "txfs -C $1 run"); do
-    [ "$pid" = $supervisor ] || [ "$(ps -o sid= -p "$pid" | tr -d ' ')" != "$pid" ] || echo "$pid"
+  for pid in $(pgrep -P $supervisor); do
+    [ "$(ps -o sid= -p "$pid" | tr -d ' ')" != "$pid" ] || echo "$pid"
   done
 }
 
@@ -138,7 +137,7 @@ daemons() {
 mkdir "$HOME/kept"
 echo old >"$HOME/kept/file"
 start -C ws run --json "$TMPDIR/report" --rw "$HOME/kept"
-home=$(daemons ws | grep -vx "$(daemon_of_workspace)")
+home=$(daemons | grep -vx "$(daemon_of_workspace)")
 equal 1 "$(echo "$home" | wc -w)" "daemons of the home"
 grep -q "^txfs-home:$HOME " /proc/mounts || fail "the home has no mount"
 kill -9 "$home"
@@ -148,7 +147,7 @@ equal old "$(cat "$HOME/kept/file")" "a kept file after a killed daemon of the h
 txfs mount ws mnt >/dev/null
 echo before >mnt/earlier
 start -C mnt run
-home=$(daemons mnt)
+home=$(daemons)
 equal 1 "$(echo "$home" | wc -w)" "daemons of the home"
 kill -9 "$home"
 status=0
@@ -166,7 +165,7 @@ kill -9 "$(daemon_of_workspace)"
 settled "a killed daemon of the workspace"
 
 start -C ws run --json "$TMPDIR/report"
-both=$(daemons ws)
+both=$(daemons)
 equal 2 "$(echo "$both" | wc -w)" "daemons of a run"
 # shellcheck disable=SC2086 # words
 kill -9 $both
