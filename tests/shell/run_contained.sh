@@ -17,6 +17,7 @@ tear_down() {
   rm -rf "$outside" "$agents"
 }
 trap tear_down EXIT
+trap 'exit 143' TERM INT
 if [ "$(id -u)" -eq 0 ]; then
   # What is made there is gone with this namespace.
   mount -t tmpfs none /var/spool

@@ -12,6 +12,7 @@ tear_down() {
   kill $service 2>/dev/null || :
 }
 trap tear_down EXIT
+trap 'exit 143' TERM INT
 
 # names_of LIST: in the source.
 names_of() {

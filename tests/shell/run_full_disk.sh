@@ -18,6 +18,7 @@ tear_down() {
   umount "$disk" 2>/dev/null || umount -l "$disk" 2>/dev/null || :
 }
 trap tear_down EXIT
+trap 'exit 143' TERM INT
 
 as() { setpriv --reuid="$uid" --regid="$uid" --clear-groups "$@"; }
 

@@ -15,6 +15,7 @@ tear_down() {
   pkill -9 -f "^sleep 600.$$" || :
 }
 trap tear_down EXIT
+trap 'exit 143' TERM INT
 
 # await WHAT COMMAND...: until the command succeeds.
 await() {
