@@ -1,12 +1,15 @@
 #include "cli/run/run.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <ranges>
 #include <tuple>
@@ -513,13 +516,32 @@ class Run {
     // began.
     Client client = TRY(run_->Connect());
     const auto channel = TRY(RunChannel::Open(socket_, std::move(client)));
+    // Opened before: syncfs(2) tells the errors since then.
+    const auto mount = OpenAt(AT_FDCWD, run_->mountpoint(), O_RDONLY);
     const Ended ended =
         arguments_.no_sandbox
             ? TRY(RunPlain(command, PlainDirectory(), PlainEnvironment(),
                            bounds, on_begin))
             : TRY(RunSandboxed(sandbox_, command, bounds, on_begin));
     if (ended.why != Ended::Why::kLost) TRY(channel->Close());
-    return Take(ended, *limits);
+    TRY(Take(ended, *limits));
+    if (mount) CheckWritten(mount->get());
+    return {};
+  }
+
+  /// What is stored through a mapping, the kernel writes when the mapping ends,
+  /// and no system call tells the command of a failure. A refusal of the policy
+  /// is a denial, as it is elsewhere.
+  void CheckWritten(int mount) {
+    if (report_.code != 0 || ::syncfs(mount) == 0 || errno == EPERM ||
+        errno == EACCES) {
+      return;
+    }
+    report_.why = std::string(
+                      "what was stored through a mapping could not be "
+                      "written: ") +
+                  std::strerror(errno);
+    report_.code = kOwnCode;
   }
 
   Status Take(const Ended& ended, const Limits& limits) {

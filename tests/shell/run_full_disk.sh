@@ -156,6 +156,18 @@ except OSError as error:
   equal 28 "$status" "exit code of a mapping ($(cat err))"
   contains "$(cat err)" "No space left on device"
   settled_as_before "a mapping"
+  # Nothing tells the command that the kernel cannot write it back.
+  cat >"$HOME/unsynced.py" <<'END'
+import mmap, os
+fd = os.open("large", os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 100 << 20)
+memory = mmap.mmap(fd, 100 << 20)
+for at in range(0, 100 << 20, 1 << 20):
+    memory[at:at + (1 << 20)] = b"x" * (1 << 20)
+END
+  run 125 "rolled back" -- python3 "$HOME/unsynced.py"
+  contains "$(cat err)" "could not be written: No space left on device"
+  settled_as_before "a mapping that is not flushed"
   # By names.
   fill 3000
   run 28 "rolled back" -- python3 -c '
@@ -176,6 +188,9 @@ except OSError as error:
   run 28 "rolled back" -- sh -c 'echo torn >file; dd if=/dev/zero of=large bs=1M count=100 || exit 28'
   equal "earlier file numbers" "$(as ls ws | xargs)" "the mount after a run that had no room"
   equal "old earlier" "$(as cat ws/file ws/earlier | xargs)" "content after a run that had no room"
+  run 125 "rolled back" -- python3 "$HOME/unsynced.py"
+  contains "$(cat err)" "could not be written: No space left on device"
+  equal "earlier file numbers" "$(as ls ws | xargs)" "the mount after a mapping that is not flushed"
   run 0 committed -- sh -c 'echo new >made'
   as "$TXFS" -C ws discard >/dev/null
   as "$TXFS" umount ws >/dev/null
