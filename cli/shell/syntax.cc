@@ -168,14 +168,13 @@ Result<std::string> ReadUntil(int fd, Clock::time_point deadline) {
 
 Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
                         ParseFailure& failure) {
-  using Kind = ParseFailure::Kind;
-  failure = {.kind = Kind::kBound, .lines_before = {}};
+  failure = {.kind = ParseFailure::Kind::kBound, .lines_before = {}};
   const Clock::time_point deadline = Clock::now() + limit;
   if (text.size() > kMaxShellText) {
     return Fail(0, "the text has more than 1 MiB");
   }
   if (text.contains('\0')) return Fail(0, "the text has a zero byte");
-  failure.kind = Kind::kParser;
+  failure.kind = ParseFailure::Kind::kParser;
   const char* program = TRY(FindParser());
   const UniqueFd input = TRY(TextFile(text));
   const UniqueFd complaint = TRY(TextFile(""));
@@ -186,9 +185,9 @@ Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
   Parser parser;
   TRY(parser.Start(program, input.get(), to.get(), complaint.get()));
   to.Reset();
-  failure.kind = Kind::kBound;
+  failure.kind = ParseFailure::Kind::kBound;
   const std::string tree = TRY(ReadUntil(from.get(), deadline));
-  failure.kind = Kind::kParser;
+  failure.kind = ParseFailure::Kind::kParser;
   if (const int status = parser.Wait(); status != 0) {
     const std::string why = FirstLineOf(complaint.get());
     if (!IsAboutText(why)) {
@@ -197,7 +196,7 @@ Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
                       (why.empty() ? std::string() : ": " + why),
                   kInstall);
     }
-    failure.kind = Kind::kInvalid;
+    failure.kind = ParseFailure::Kind::kInvalid;
     failure.lines_before = LinesBefore(text, why);
     return Fail(0, "the text cannot be parsed: " + why);
   }
