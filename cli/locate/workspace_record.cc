@@ -14,6 +14,7 @@
 #include "journal/file_lock.h"
 #include "journal/store.h"
 #include "journal/support/file.h"
+#include "journal/support/io.h"
 
 namespace txfs::cli {
 namespace {
@@ -170,6 +171,39 @@ Result<DirectoryId> MakeGivenStore(const std::string& store) {
   return IdentifyDirectory(dir.get(), /*settle=*/true);
 }
 
+Result<WorkspaceRecord> MakeRecordIn(int state, int fd, const std::string& path,
+                                     const std::optional<std::string>& store) {
+  TRY(MakeDirectoryAt(state, kWorkspaces, S_IRWXU));
+  const FileLock lock =
+      TRY(FileLock::Take(state, std::string(kWorkspaces) + "/lock", kLockMs));
+  WorkspaceRecord record;
+  record.path = path;
+  record.id = TRY(IdentifyDirectory(fd, /*settle=*/true));
+  const std::string key = record.id.Key();
+  record.store = store.value_or(OwnStorePath(key));
+  if (store) record.store_id = TRY(MakeGivenStore(*store));
+  const std::string directory = std::string(kWorkspaces) + "/" + key;
+  TRY(MakeDirectoryAt(state, directory, S_IRWXU));
+  if (!store) {
+    TRY(MakeDirectoryAt(state, directory + "/" + kOwnStore, S_IRWXU));
+  }
+  TRY(WriteRecord(state, record));
+  return record;
+}
+
+/// Names what the path of `error` is relative to, and the remedy for a full
+/// disk.
+std::unexpected<Error> Located(Error error) {
+  if (!error.hint.empty() || error.code == 0) {
+    return std::unexpected(std::move(error));
+  }
+  error.message = "state directory " + StateDirectory() + ": " + error.message;
+  if (IsFull(error)) {
+    error.hint = "make room there, or name another directory in XDG_STATE_HOME";
+  }
+  return std::unexpected(std::move(error));
+}
+
 }  // namespace
 
 Result<std::optional<WorkspaceRecord>> FindRecord(int fd,
@@ -192,21 +226,8 @@ Result<std::optional<WorkspaceRecord>> FindRecord(int fd,
 Result<WorkspaceRecord> MakeRecord(int fd, const std::string& path,
                                    const std::optional<std::string>& store) {
   const UniqueFd state = TRY(OpenStateDirectory(true));
-  TRY(MakeDirectoryAt(state.get(), kWorkspaces, S_IRWXU));
-  const FileLock lock = TRY(
-      FileLock::Take(state.get(), std::string(kWorkspaces) + "/lock", kLockMs));
-  WorkspaceRecord record;
-  record.path = path;
-  record.id = TRY(IdentifyDirectory(fd, /*settle=*/true));
-  const std::string key = record.id.Key();
-  record.store = store.value_or(OwnStorePath(key));
-  if (store) record.store_id = TRY(MakeGivenStore(*store));
-  const std::string directory = std::string(kWorkspaces) + "/" + key;
-  TRY(MakeDirectoryAt(state.get(), directory, S_IRWXU));
-  if (!store) {
-    TRY(MakeDirectoryAt(state.get(), directory + "/" + kOwnStore, S_IRWXU));
-  }
-  TRY(WriteRecord(state.get(), record));
+  auto record = MakeRecordIn(state.get(), fd, path, store);
+  if (!record) return Located(std::move(record).error());
   return record;
 }
 

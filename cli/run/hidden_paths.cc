@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <iterator>
+#include <ranges>
+#include <string_view>
+#include <utility>
 
 #include "cli/locate/reach_daemon.h"
 #include "cli/locate/workspace_record.h"
@@ -76,6 +79,33 @@ constexpr std::array kSockets = {
     ".bitwarden-ssh-agent.sock",
 };
 
+/// Variables that name a credential, or by a list with colons several; with
+/// `below`, a directory that has one.
+struct CredentialVariable {
+  const char* variable;
+  const char* below = "";
+};
+constexpr std::array<CredentialVariable, 18> kCredentialVariables = {{
+    {"AWS_CONFIG_FILE"},
+    {"AWS_SHARED_CREDENTIALS_FILE"},
+    {"AZURE_CONFIG_DIR"},
+    {"CARGO_HOME", "credentials"},
+    {"CARGO_HOME", "credentials.toml"},
+    {"CLOUDSDK_CONFIG"},
+    {"DOCKER_CONFIG", "config.json"},
+    {"GH_CONFIG_DIR"},
+    {"GNUPGHOME"},
+    {"GOOGLE_APPLICATION_CREDENTIALS"},
+    {"KUBECONFIG"},
+    {"NETRC"},
+    {"NPM_CONFIG_USERCONFIG"},
+    {"npm_config_userconfig"},
+    {"PASSWORD_STORE_DIR"},
+    {"PGPASSFILE"},
+    {"REGISTRY_AUTH_FILE"},
+    {"TF_CLI_CONFIG_FILE"},
+}};
+
 /// `name` below `home`, which has no links; without looking further where the
 /// home has nothing of that name, as it is with most.
 std::string ResolveBelow(const std::string& home, const std::string& name) {
@@ -85,6 +115,50 @@ std::string ResolveBelow(const std::string& home, const std::string& name) {
     return JoinPath(home, name);
   }
   return ResolvePath(home, name);
+}
+
+/// The parts of `list` between colons.
+std::vector<std::string> Parts(const std::string& list) {
+  std::vector<std::string> parts;
+  for (const auto part : std::views::split(list, ':')) {
+    parts.emplace_back(part.begin(), part.end());
+  }
+  return parts;
+}
+
+/// The paths of credentials that the variables of the caller name and that are
+/// there.
+std::vector<std::string> CredentialsOfVariables() {
+  std::vector<std::string> named;
+  for (const auto& [variable, below] : kCredentialVariables) {
+    const char* value = ::getenv(variable);
+    if (value == nullptr) continue;
+    for (const std::string& part : Parts(value)) {
+      named.push_back(*below == '\0' ? part : JoinPath(part, below));
+    }
+  }
+  // Where the directories of the XDG specification are others.
+  const std::pair<const char*, std::string_view> directories[] = {
+      {"XDG_CONFIG_HOME", ".config/"}, {"XDG_DATA_HOME", ".local/share/"}};
+  for (const auto& [variable, usual] : directories) {
+    const char* value = ::getenv(variable);
+    if (value == nullptr) continue;
+    for (const std::string_view name : kCredentials) {
+      if (!name.starts_with(usual)) continue;
+      named.push_back(JoinPath(value, std::string(name.substr(usual.size()))));
+    }
+  }
+  std::vector<std::string> paths;
+  for (const std::string& name : named) {
+    if (!name.starts_with('/')) continue;
+    std::string path = ResolvePath("/", name);
+    struct stat st{};
+    // Not /dev/null, which turns a file of settings off.
+    const bool is_one = ::stat(path.c_str(), &st) == 0 &&
+                        (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+    if (is_one) paths.push_back(std::move(path));
+  }
+  return paths;
 }
 
 using Table = std::vector<MountEntry>;
@@ -196,6 +270,12 @@ Result<std::vector<std::string>> HiddenPaths(
     };
     std::ranges::for_each(kCredentials, add);
     std::ranges::for_each(kSockets, add);
+  }
+  for (std::string& path : CredentialsOfVariables()) {
+    // A mistake in a variable must not take everything away.
+    const bool is_around = IsWithin(places.workspace, path) ||
+                           (!home.empty() && IsWithin(home, path));
+    if (!is_around) paths.push_back(std::move(path));
   }
   const auto is_shown = [&](const std::string& path) {
     return std::ranges::find(show, path) != show.end();

@@ -124,6 +124,7 @@ Document ToDocument(const RunReport& report) {
   document["environment_dropped"] = TextList(report.dropped);
   document["home_kept"] = TextList(report.home_kept);
   document["home_not_kept"] = TextList(report.home_not_kept);
+  document["writable_outside"] = TextList(report.writable_outside);
   document["configuration"] = SettingList(report.configuration);
   document["limits"] = LimitObject(report);
   document["limits_by"] = nullptr;

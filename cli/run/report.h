@@ -39,6 +39,8 @@ struct RunReport {
   std::map<std::string, uint64_t> refused;
   std::vector<std::string> dropped;  ///< names of environment variables
   std::vector<std::string> home_kept, home_not_kept;  ///< relative to it
+  /// Paths outside of the mounts of the run that the command could write to.
+  std::vector<std::string> writable_outside;
   std::vector<TakenSetting> configuration;
   uint64_t timeout_ms = 0;  ///< 0: none
   LimitValues limits;

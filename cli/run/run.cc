@@ -119,6 +119,17 @@ Result<Home> StartHome(const RunArguments& arguments,
   return home;
 }
 
+/// The store of the home has no option.
+std::unexpected<Error> OfHome(Error error) {
+  error.message = "cannot make the private home: " + error.message;
+  if (error.hint.empty() || error.hint.contains("--store")) {
+    error.hint = "its store is in " + StateDirectory() +
+                 "/runs: make room there, or set XDG_STATE_HOME to a directory "
+                 "on another local filesystem; --home=ro needs no store";
+  }
+  return std::unexpected(std::move(error));
+}
+
 std::string ProfileOf(const RunArguments& arguments) {
   const std::string name = arguments.profile.value_or("");
   return name == "none" ? "" : name;
@@ -367,7 +378,9 @@ class Run {
     const auto on_workspace =
         [&](const std::string& workspace) -> Result<RunLimits> {
       TRY(RestrictByWorkspace(workspace));
-      home_ = TRY(StartHome(arguments_, workspace));
+      auto home = StartHome(arguments_, workspace);
+      if (!home) return OfHome(std::move(home).error());
+      home_ = *std::move(home);
       return WriteLimits(arguments_);
     };
     run_ = TRY(RunTransaction::Begin(
@@ -387,9 +400,20 @@ class Run {
                       .mountpoint = run_->mountpoint()};
     sandbox_ = TRY(MakeSandbox(context_, arguments_, scene, home_,
                                std::move(environment)));
+    for (const Sandbox::Bind& bind : sandbox_.binds) {
+      const bool is_mount =
+          bind.at == scene.workspace || bind.from == home_.mountpoint;
+      if (bind.writable && !is_mount) {
+        report_.writable_outside.push_back(bind.at);
+      }
+    }
+    if (arguments_.no_sandbox) report_.writable_outside = {"/"};
     TRY(StartProxy());
     TRY(PlaceSocket());
-    if (home_.mount) TRY(home_.mount->Await());
+    if (home_.mount) {
+      Status served = home_.mount->Await();
+      if (!served) return OfHome(std::move(served).error());
+    }
     Phase("begin");
     return {};
   }
@@ -517,7 +541,7 @@ class Run {
     Client client = TRY(run_->Connect());
     const auto channel = TRY(RunChannel::Open(socket_, std::move(client)));
     // Opened before: syncfs(2) tells the errors since then.
-    const auto mount = OpenAt(AT_FDCWD, run_->mountpoint(), O_RDONLY);
+    const std::vector<UniqueFd> mounts = OpenMounts();
     const Ended ended =
         arguments_.no_sandbox
             ? TRY(RunPlain(command, PlainDirectory(), PlainEnvironment(),
@@ -525,8 +549,20 @@ class Run {
             : TRY(RunSandboxed(sandbox_, command, bounds, on_begin));
     if (ended.why != Ended::Why::kLost) TRY(channel->Close());
     TRY(Take(ended, *limits));
-    if (mount) CheckWritten(mount->get());
+    for (const UniqueFd& mount : mounts) CheckWritten(mount.get());
     return {};
+  }
+
+  /// Those that the command writes to.
+  [[nodiscard]] std::vector<UniqueFd> OpenMounts() const {
+    std::vector<std::string> paths = {run_->mountpoint()};
+    if (home_.mount) paths.push_back(home_.mountpoint);
+    std::vector<UniqueFd> mounts;
+    for (const std::string& path : paths) {
+      auto mount = OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+      if (mount) mounts.push_back(*std::move(mount));
+    }
+    return mounts;
   }
 
   /// What is stored through a mapping, the kernel writes when the mapping ends,
@@ -655,14 +691,29 @@ class Run {
       return run_->RollBack();
     }
     commits_ = true;
-    const CommitReply reply = TRY(run_->Commit(Message(), report_.changes));
-    return Committed(reply.report);
+    auto reply = run_->Commit(Message(), report_.changes);
+    if (reply) return Committed(reply->report);
+    if (run_->is_lost()) return std::unexpected(std::move(reply).error());
+    return NotCommitted(reply.error());
+  }
+
+  /// What was made is not lost because, for example, a disk is full. A commit
+  /// that stopped half-way can only go on.
+  Status NotCommitted(const Error& error) {
+    const bool is_half_way = TRY(run_->IsHalfWay());
+    Report(error);
+    report_.outcome = is_half_way ? "not settled" : "kept";
+    report_.why = error.ToString();
+    report_.code = kOwnCode;
+    run_->Explain(report_.why, report_.code);
+    return run_->Keep();
   }
 
   Status Committed(const CommitReport& report) {
     for (const std::string& sentence : report.withheld) {
       Say("warning: " + sentence);
     }
+    SayExceeded(report.limits);
     report_.outcome = report.committed() ? "committed" : "kept";
     report_.committed = report.committed() ? report.changes : 0;
     if (report.nothing) report_.outcome = "unchanged";
@@ -689,7 +740,6 @@ class Run {
 
   /// Says by how much the commit exceeds `limits`, which stop it.
   void TakeExceeded(const std::vector<LimitExcess>& limits) {
-    SayExceeded(limits);
     Say("warning: " + StopError("was", limits, {}, {}).error().message);
     for (const LimitExcess& limit : limits) {
       if (limit.stops()) accept_ += " --accept " + limit.id;

@@ -41,6 +41,10 @@ void RemoveAbandoned(const std::string& directory) {
 
 }  // namespace
 
+RunDirectory::~RunDirectory() {
+  if (!path_.empty()) ::rmdir(path_.c_str());
+}
+
 Result<RunDirectory> RunDirectory::Make() {
   const std::string parent = TRY(MakeRuntimeDirectories()).front();
   RemoveAbandoned(parent);

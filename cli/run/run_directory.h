@@ -10,10 +10,20 @@ namespace txfs::cli {
 
 /// A directory of its own in which a run mounts something. It is locked as long
 /// as this lives, so that no other run takes it for one that a killed run has
-/// left. The directory stays.
+/// left. It goes with this, unless something is still mounted there.
 class RunDirectory {
  public:
   RunDirectory() = default;
+  RunDirectory(RunDirectory&& other) noexcept
+      : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
+  RunDirectory& operator=(RunDirectory&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(lock_, other.lock_);
+    return *this;
+  }
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+  ~RunDirectory();
   /// Makes one in the user's runtime directory, and removes those that killed
   /// runs have left there.
   static Result<RunDirectory> Make();

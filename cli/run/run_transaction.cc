@@ -107,31 +107,20 @@ Result<std::string> MakeRunName() {
 Result<RunTransaction::Place> RunTransaction::MountOwn(
     const Context& context, const std::string& workspace,
     const std::optional<std::string>& name) {
-  Place place{.workspace = workspace,
-              .mountpoint = {},
-              .name = {},
-              .made = {},
-              .directory = {}};
+  Place place{
+      .workspace = workspace, .mountpoint = {}, .name = {}, .directory = {}};
   place.name = name ? *name : TRY(MakeRunName());
   place.directory = TRY(RunDirectory::Make());
-  place.made = place.directory.path();
-  place.mountpoint = place.made;
+  place.mountpoint = place.directory.path();
   Context there = context;
   there.directory = workspace;
   MountArguments arguments;
   arguments.workspace = workspace;
   arguments.mountpoint = place.mountpoint;
   arguments.name = place.name;
-  const auto mounted = [&]() -> Status {
-    MountPlan plan = TRY(PlanMount(there, arguments));
-    plan.daemon.supervisor = ::getpid();
-    TRY(SpawnDaemon(plan.daemon));
-    return {};
-  }();
-  if (!mounted) {
-    ::rmdir(place.made.c_str());
-    return std::unexpected(mounted.error());
-  }
+  MountPlan plan = TRY(PlanMount(there, arguments));
+  plan.daemon.supervisor = ::getpid();
+  TRY(SpawnDaemon(plan.daemon));
   return place;
 }
 
@@ -144,7 +133,7 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::BeginIn(
   const std::string id = TRY(MakeRunName());
   Client client = TRY(ConnectTo(place.mountpoint));
   RunBegun begun = TRY(client.BeginRun({.id = id,
-                                        .own = !place.made.empty(),
+                                        .own = place.is_own(),
                                         .command = words.command,
                                         .profile = words.profile,
                                         .limits = words.limits,
@@ -180,7 +169,6 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
       auto run = BeginIn({.workspace = workspace,
                           .mountpoint = *mountpoint,
                           .name = {},
-                          .made = {},
                           .directory = {}},
                          words);
       if (run || run.error().kind != ErrorKind::kBusy) return run;
@@ -223,7 +211,8 @@ Result<CommitReply> RunTransaction::Commit(
   if (begun_.changes != 0) request.paths = PathsOf(changes);
   Record(RunOutcome::kCommitted, false);
   auto committed = client_.Commit(request);
-  if (!committed && IsDaemonGone()) {
+  lost_ = !committed && IsDaemonGone();
+  if (lost_) {
     return CommitInStore(std::move(committed).error());
   }
   CommitReply reply = TRY(std::move(committed));
@@ -244,6 +233,11 @@ Result<CommitReply> RunTransaction::Commit(
     Say("warning: " + ended.error().ToString());
   }
   return reply;
+}
+
+Result<bool> RunTransaction::IsHalfWay() {
+  const StatusReply reply = TRY(client_.GetStatus());
+  return reply.status.state == TransactionState::kCommitting;
 }
 
 Status RunTransaction::RollBack() {
@@ -277,7 +271,7 @@ void RunTransaction::Record(RunOutcome outcome, bool done) {
 
 Status RunTransaction::End() {
   open_ = false;
-  if (place_.made.empty()) return client_.EndRun();
+  if (!place_.is_own()) return client_.EndRun();
   const auto entry = FindTxfsMount(place_.mountpoint);
   if (entry && entry->mountpoint == place_.mountpoint) {
     auto connection = TRY(ConnectDaemon(AddressOf(*entry)));
@@ -295,7 +289,6 @@ Status RunTransaction::End() {
         {{"request", "unmount"}, {"lazy", true}, {"stop", true}}));
     TRY(connection->AwaitExit(-1));
   }
-  ::rmdir(place_.made.c_str());
   return {};
 }
 
@@ -313,14 +306,13 @@ bool RunTransaction::IsDaemonGone() {
 Status RunTransaction::ClearMount() const {
   const auto entry = FindTxfsMount(place_.mountpoint);
   const bool is_there = entry && entry->mountpoint == place_.mountpoint;
-  if (place_.made.empty()) {
+  if (!place_.is_own()) {
     // Beneath it is the base.
     const bool covers = is_there && place_.mountpoint == place_.workspace;
     if (covers && IsDead(*entry)) TRY(ClearDeadMount(*entry));
     return {};
   }
   if (is_there) TRY(ClearDeadMount(*entry));
-  ::rmdir(place_.made.c_str());
   return {};
 }
 
@@ -366,7 +358,7 @@ Status RunTransaction::RollBackInStore() {
 
 Status RunTransaction::GoBack(Client& client) const {
   // In a mount of its own, the transaction ends with it.
-  if (begun_.fresh && unchanged_ && place_.made.empty()) return {};
+  if (begun_.fresh && unchanged_ && !place_.is_own()) return {};
   if (begun_.fresh) {
     TRY(client.Discard({}));
   } else {

@@ -61,6 +61,10 @@ class RunTransaction {
   [[nodiscard]] const std::string& id() const { return id_; }
   /// Whether the run has not ended.
   [[nodiscard]] bool is_open() const { return open_; }
+  /// Whether the daemon had died when a commit failed.
+  [[nodiscard]] bool is_lost() const { return lost_; }
+  /// Whether a commit has stopped half-way.
+  Result<bool> IsHalfWay();
   /// Denials in the transaction before the run, and now.
   [[nodiscard]] const std::vector<RuleCount>& denied_before() const {
     return denied_before_;
@@ -101,8 +105,8 @@ class RunTransaction {
     code_ = code;
   }
   /// Commits `changes`, those of the run, unless that takes a change from
-  /// before it (CommitReport::depends). If nothing was committed, the changes
-  /// stay in the transaction.
+  /// before it (CommitReport::depends). If nothing was committed, or after an
+  /// error of a daemon that is not lost, the changes stay in the transaction.
   Result<CommitReply> Commit(const std::string& message,
                              const std::vector<NetChange>& changes);
   Status RollBack();
@@ -112,9 +116,10 @@ class RunTransaction {
  private:
   struct Place {
     std::string workspace, mountpoint;
-    std::string name;  ///< of a transaction of its own; "": the mount's
-    std::string made;  ///< the directory that was made to mount at; may be ""
-    RunDirectory directory;  ///< the same
+    std::string name;        ///< of a transaction of its own; "": the mount's
+    RunDirectory directory;  ///< made to mount at; none: a mount that stays
+
+    [[nodiscard]] bool is_own() const { return !directory.path().empty(); }
   };
 
   RunTransaction(Place place, Client client, RunBegun begun)
@@ -150,6 +155,7 @@ class RunTransaction {
   std::vector<RuleCount> denied_before_;
   UniqueFd daemon_;
   bool open_ = true;
+  bool lost_ = false;       ///< the daemon
   bool unchanged_ = false;  ///< when it was last asked
   bool is_back_ = false;    ///< rolled back
   std::string why_;         ///< Explain

@@ -133,3 +133,39 @@ if [ "$(id -u)" -eq 0 ] && command -v fusermount3 >/dev/null && mknod -m 666 "$T
     hidden 65534 $form
   done
 fi
+
+# Where a variable of the caller names another place.
+sed -n '/ kCredentialVariables = {{/,/}};/s/^ *{"\([A-Za-z_]*\)"\(, "\(.*\)"\)\{0,1\}},$/\1 \3/p' \
+  "$TXFS_SOURCE_DIR/cli/run/hidden_paths.cc" >variables
+printf 'XDG_CONFIG_HOME gh/hosts.yml\nXDG_DATA_HOME keyrings/login\n' >>variables
+[ "$(wc -l <variables)" -ge 20 ] || fail "the variables were not found"
+sed -n '/^Credentials named by a variable/,/^$/p' "$TXFS_SOURCE_DIR/docs/run.md" | tr '\n' ' ' |
+  awk -F'`' '{ for (i = 2; i < NF; i += 2) if ($i ~ /^[A-Za-z_]+$/) print $i }' >documented
+equal "$(cut -d' ' -f1 variables | sort -u)" "$(sort -u documented)" "the variables in docs/run.md"
+export HOME="$PWD/home-of-variables" XDG_STATE_HOME="$PWD/state-of-variables"
+mkdir -p "$HOME/elsewhere" "$XDG_STATE_HOME" ws
+while read -r variable below; do
+  place=$HOME/elsewhere/$variable
+  file=$place${below:+/$below}
+  mkdir -p "$(dirname "$file")"
+  echo credential-text >"$file"
+  (
+    export "$variable=$place"
+    txfs -C ws run -- cat "$file" >out 2>err
+  ) || :
+  equal "" "$(cat out)" "what a run reads where $variable is"
+  (
+    export "$variable=$place"
+    txfs -C ws run --show "$file" --show "$place" --show "$(dirname "$file")" -- cat "$file"
+  ) >out 2>err || fail "--show of what $variable names: $(cat err)"
+  rm -r "$place"
+done <variables
+echo credential-text >"$HOME/elsewhere/second"
+KUBECONFIG=$HOME/elsewhere/first:$HOME/elsewhere/second txfs -C ws run -- cat "$HOME/elsewhere/second" >out 2>err || :
+equal "" "$(cat out)" "what a run reads of a list of files"
+txfs -C ws run -- cat "$HOME/elsewhere/second" >out 2>err
+equal credential-text "$(cat out)" "a file that no variable names"
+# None of these takes away what is not a credential.
+AWS_CONFIG_FILE=/dev/null GNUPGHOME=/ AZURE_CONFIG_DIR=$HOME KUBECONFIG=relative NETRC='' \
+  txfs -C ws run -- sh -c 'echo x >/dev/null && ls / >/dev/null && echo new >made'
+equal new "$(cat ws/made)" "a run with variables that name no credential"

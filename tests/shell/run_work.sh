@@ -383,6 +383,9 @@ END
   equal "33 90" "$(cat ws/size)" "size of the terminal"
   grep -q '^new 5' ws/text || fail "vim did not write"
 fi
+# A program that draws the whole screen all the time.
+echo '(b"load average", b"q")' >works/top
+in_terminal top top
 # The size changes.
 cat >before/resized.py <<'END'
 import os, signal
@@ -431,6 +434,22 @@ cat >works/jobs <<'END'
 END
 in_terminal jobs bash --norc -i
 equal "word left 148" "$(cat ws/file ws/left | xargs)" "after a job that was stopped"
+# A terminal that is closed.
+rm -rf ws
+cp -a before ws
+python3 - <<'END' || fail "a run whose terminal was closed: $?"
+import os, pty, signal, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp("txfs", ["txfs", "-C", "ws", "run", "--", "sh", "-c", "echo torn >file; echo ready; exec sleep 1000"])
+signal.alarm(60)
+data = b""
+while b"ready" not in data:
+    data += os.read(fd, 4096)
+os.close(fd)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 128 + signal.SIGHUP)
+END
+same_tree before ws
 cd ws
 txfs fsck >/dev/null || fail "the store is not sound"
 has_left=$(txfs list | grep ' active ' || :)
