@@ -29,7 +29,7 @@ TEST(BuiltinTest, EachRuleHasExamplesOfBothKindsThatHold) {
     EXPECT_FALSE(std::ranges::all_of(rule.examples, &Example::matches))
         << rule.id;
   }
-  // Under its own name the examples of its commands are taken on trust.
+  // Under its own name its examples are taken on trust.
   const auto checked =
       Compile({{.file = "checked", .text = std::string(BuiltinText())}});
   EXPECT_TRUE(checked) << checked.error().ToString();
