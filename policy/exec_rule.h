@@ -82,6 +82,7 @@ struct ExecRule {
   Action action = Action::kDeny;
   Class consequence = Class::kIrreversible;
   bool reads_only = false;  ///< what it matches changes nothing
+  bool unlisted = false;    ///< only programs that no other rule names
   std::string reason, suggest;
   Place place;
   std::vector<ExecExample> examples;

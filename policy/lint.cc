@@ -172,7 +172,8 @@ bool CoversPaths(const ExecCondition& wide, const ExecCondition& narrow) {
 bool Covers(const ExecRule& wide, const ExecRule& narrow) {
   const ExecCondition& all = wide.when;
   const ExecCondition& some = narrow.when;
-  const bool same_kind = wide.unless.empty() && wide.nocase == narrow.nocase &&
+  const bool same_kind = wide.unless.empty() && !wide.unlisted &&
+                         wide.nocase == narrow.nocase &&
                          wide.reads_only == narrow.reads_only;
   return same_kind && CoversTexts(all.programs, some.programs) &&
          CoversAny(all.subcommands, some.subcommands, &TextsOfPatterns) &&

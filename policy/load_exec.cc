@@ -238,15 +238,16 @@ std::optional<Command> SimpleCommand(const ExecExample& example,
 
 Result<ExecRule> ReadExecRule(const Section& section, const std::string& file) {
   TRY(section.CheckKeys(
-      {"id",       "program",  "subcommand", "verb",      "any_arg",  "sql",
-       "all_args", "text",     "path",       "place",     "operand",  "reads",
-       "fed_by",   "env",      "script",     "remote",    "operands", "unless",
-       "nocase",   "action",   "class",      "read_only", "reason",   "suggest",
-       "match",    "not_match"}));
+      {"id",       "program", "subcommand", "verb",      "any_arg",  "sql",
+       "all_args", "text",    "path",       "place",     "operand",  "reads",
+       "fed_by",   "env",     "script",     "remote",    "operands", "unless",
+       "nocase",   "action",  "class",      "read_only", "unlisted", "reason",
+       "suggest",  "match",   "not_match"}));
   ExecRule rule;
   rule.place = section.place();
   rule.nocase = TRY(section.Flag("nocase", false));
   rule.reads_only = TRY(section.Flag("read_only", false));
+  rule.unlisted = TRY(section.Flag("unlisted", false));
   rule.reason = TRY(section.RequiredText("reason"));
   rule.suggest = TRY(section.RequiredText("suggest"));
   rule.when = TRY(ReadExecCondition(section, rule.nocase));

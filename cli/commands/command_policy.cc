@@ -99,6 +99,7 @@ Document ExecRuleDocument(const policy::ExecRule& rule) {
   }
   document["programs"] = std::move(programs);
   document["read_only"] = rule.reads_only;
+  document["unlisted"] = rule.unlisted;
   document["reason"] = rule.reason;
   document["suggest"] = rule.suggest;
   return document;

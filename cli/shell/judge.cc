@@ -79,6 +79,20 @@ bool ReadsOnly(const ShellPart& part, const std::vector<ExecMatch>& matches) {
   return use && !use->changes;
 }
 
+/// Whether a rule names the program of `command`, so that it knows what the
+/// program does; not by a pattern that nearly all names match.
+bool IsListed(const policy::Policy& rules, const policy::Command& command) {
+  const std::string_view program = policy::BaseName(command.program.text);
+  return std::ranges::any_of(rules.exec_rules(), [&](const ExecRule& rule) {
+    return !rule.unlisted &&
+           std::ranges::any_of(rule.when.programs,
+                               [&](const policy::TextPattern& pattern) {
+                                 return !pattern.text().starts_with('*') &&
+                                        pattern.Matches(program);
+                               });
+  });
+}
+
 PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
                       const policy::Surroundings& surroundings,
                       Confinement confinement) {
@@ -87,7 +101,10 @@ PartVerdict JudgePart(const policy::Policy& rules, const ShellPart& part,
   if (part.command.remote) here.workspace.clear();
   const ExecRule* decider = nullptr;
   for (const ExecRule& rule : rules.exec_rules()) {
-    if (!policy::Matches(rule, part.command, here)) continue;
+    if (!policy::Matches(rule, part.command, here) ||
+        (rule.unlisted && IsListed(rules, part.command))) {
+      continue;
+    }
     if (rule.action > Action::kAudit && AsksForHelp(rule, part.command)) {
       continue;
     }

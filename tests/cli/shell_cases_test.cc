@@ -85,6 +85,37 @@ TEST(ShellCasesTest, EverydayCommandsAreNotHindered) {
   EXPECT_GT(count, 2900U);
 }
 
+TEST(ShellCasesTest, AnUnlistedRuleIsAboutProgramsThatNoOtherRuleNames) {
+  const auto rules = policy::Compile({{.file = "own", .text = R"(schema = 1
+[[exec]]
+id = "known"
+program = ["tool", "named-*", "*"]
+any_arg = "never"
+action = "audit"
+reason = "r"
+suggest = "s"
+[[exec]]
+id = "others"
+unlisted = true
+verb = "delete"
+action = "ask"
+reason = "r"
+suggest = "s"
+)"}});
+  ASSERT_TRUE(rules) << rules.error().ToString();
+  const auto is_asked = [&](const char* text) {
+    return IsHindered(Judge(**rules, ReadShellText(text, ExampleStart()),
+                            policy::ExampleSurroundings(),
+                            policy::Confinement::kRun));
+  };
+  EXPECT_TRUE(is_asked("other delete x"));
+  EXPECT_TRUE(is_asked("sudo /opt/other delete x"));
+  EXPECT_FALSE(is_asked("tool delete x"));
+  EXPECT_FALSE(is_asked("/usr/bin/tool delete x"));
+  EXPECT_FALSE(is_asked("named-one delete x"));
+  EXPECT_FALSE(is_asked("other list x"));
+}
+
 /// Commands that an attack on the rules found, and those that it found
 /// hindered. What a transaction takes back does not hinder.
 TEST(ShellCasesTest, CommandsOfAnAttackAreJudgedAsLabelled) {
