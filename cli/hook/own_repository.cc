@@ -30,7 +30,7 @@ constexpr size_t kMostIndex = size_t{64} << 20;
 /// More directories are not looked at.
 constexpr size_t kMostDirectories = 1000;
 
-bool Exists(const std::string& path) {
+bool IsThere(const std::string& path) {
   struct stat st{};
   return ::lstat(path.c_str(), &st) == 0;
 }
@@ -68,7 +68,7 @@ bool AnyEntry(const std::string& directory,
 }
 
 bool HasHook(const std::string& directory) {
-  if (Exists(directory) && !IsRealDirectory(directory)) return true;
+  if (IsThere(directory) && !IsRealDirectory(directory)) return true;
   return AnyEntry(directory, [&](const dirent& entry) {
     const std::string name = entry.d_name;
     return !name.ends_with(".sample") &&
@@ -194,12 +194,12 @@ bool IsOwnRepository(const std::string& directory, const GitIndexUse& use) {
        at.resize(at.rfind('/'))) {
     const std::string found = JoinPath(at, ".git");
     // To git, a directory with one of these may be a repository.
-    if (Exists(JoinPath(at, "HEAD")) || Exists(JoinPath(at, "commondir"))) {
+    if (IsThere(JoinPath(at, "HEAD")) || IsThere(JoinPath(at, "commondir"))) {
       return false;
     }
     if (IsRealDirectory(found)) return IsHarmless(at, use);
     // A file or a link leads anywhere.
-    if (Exists(found)) return false;
+    if (IsThere(found)) return false;
   }
   // There is none, and git says so.
   return true;

@@ -371,9 +371,9 @@ class ChangeCollector {
     if (inode.attr().xattrs_owned || !inode.record.base) {
       return OwnXattrs(inode);
     }
-    using Xattrs = std::map<std::string, std::string>;
-    return frozen_.origins.BaseXattrs(inode.record.base->path)
-        .value_or(Xattrs());
+    auto xattrs = frozen_.origins.BaseXattrs(inode.record.base->path);
+    if (!xattrs) return {};
+    return *std::move(xattrs);
   }
 
   Frozen& frozen_;
