@@ -6,13 +6,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <future>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "journal/support/bytes.h"
 #include "journal/support/case_folding.h"
+#include "journal/support/checksum.h"
 #include "journal/support/file.h"
 #include "journal/support/unique_fd.h"
 #include "policy/builtin.h"
@@ -148,6 +152,31 @@ Result<Loaded> LoadText(const std::string& text, const std::string& file) {
   return loaded;
 }
 
+/// The built-in rules are long, so both halves are parsed at the same time.
+/// Lines keep their numbers.
+Result<Loaded> LoadBuiltin(const std::string& text) {
+  constexpr std::string_view kHeader = "schema = 1";
+  const size_t middle = text.find("\n\n[[", text.size() / 2);
+  if (middle == std::string::npos) {
+    return LoadText(text, std::string(kBuiltinName));
+  }
+  const std::string first = text.substr(0, middle + 1);
+  std::string second(static_cast<size_t>(std::ranges::count(first, '\n')),
+                     '\n');
+  second.append(kHeader).append(text, middle + 1);
+  auto parsing = std::async(std::launch::async, [&] {
+    return LoadText(second, std::string(kBuiltinName));
+  });
+  auto loaded = LoadText(first, std::string(kBuiltinName));
+  Loaded rest = TRY(parsing.get());
+  Loaded all = TRY(std::move(loaded));
+  std::ranges::move(rest.rules, std::back_inserter(all.rules));
+  std::ranges::move(rest.limits, std::back_inserter(all.limits));
+  std::ranges::move(rest.exec_rules, std::back_inserter(all.exec_rules));
+  all.hash = Checksum(AsBytes(text));
+  return all;
+}
+
 /// A file in the workspace comes with what is worked on, and must not have a
 /// program run.
 Status CheckRunsNothing(const SourceFile& source, const std::string& text) {
@@ -223,7 +252,9 @@ Result<std::shared_ptr<const Policy>> Compile(
   if (texts.empty()) return nullptr;
   std::vector<Loaded> files;
   for (const SourceText& source : texts) {
-    files.push_back(TRY(LoadText(source.text, source.file)));
+    files.push_back(TRY(source.file == kBuiltinName
+                            ? LoadBuiltin(source.text)
+                            : LoadText(source.text, source.file)));
   }
   return Combine(std::move(files));
 }

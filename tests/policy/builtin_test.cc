@@ -36,6 +36,19 @@ TEST(BuiltinTest, EachRuleHasExamplesOfBothKindsThatHold) {
 }
 
 TEST(BuiltinTest, TellsOfItsLines) {
+  const std::string_view text = BuiltinText();
+  const auto line_of = [&](const std::string& id) {
+    const size_t at = text.find("\nid = \"" + id + "\"\n");
+    EXPECT_NE(at, std::string_view::npos) << id;
+    return 1 + std::ranges::count(text.substr(0, at), '\n');
+  };
+  const auto policy = Builtin();
+  for (const Rule& rule : policy->rules()) {
+    EXPECT_EQ(rule.place.line, line_of(rule.id)) << rule.id;
+  }
+  for (const ExecRule& rule : policy->exec_rules()) {
+    EXPECT_EQ(rule.place.line, line_of(rule.id)) << rule.id;
+  }
   EXPECT_EQ(Builtin()->rules().front().place.file, "built-in");
   EXPECT_TRUE(BuiltinText().starts_with("# The rules of every mount"));
 }

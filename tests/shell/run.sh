@@ -100,7 +100,23 @@ outcomes() {
     "report of a limit"
   equal 60 "$(find many -type f | wc -l)" "files in the base"
   txfs -t mass discard >/dev/null
-  rm -r many
+  # One that only notes.
+  mkdir .txfs
+  cat >.txfs/policy.toml <<'END'
+schema = 1
+[[limit]]
+id = "own-limit"
+at = "commit"
+of = "base_removed"
+max = 1
+action = "audit"
+reason = "two are many here"
+suggest = "remove one"
+END
+  run 0 "committed 2 changes in" -- rm many/1 many/2
+  contains "$(cat "$TMPDIR/err")" "note: about this commit: "
+  contains "$(cat "$TMPDIR/err")" "two are many here"
+  rm -r many .txfs
 
   # A refused operation.
   git init -q .
