@@ -1,10 +1,16 @@
 #include "cli/run/control_group.h"
 
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <iterator>
 #include <sstream>
 #include <tuple>
 
@@ -127,7 +133,88 @@ uint64_t NumberIn(const std::string& path, std::string_view key) {
   return 0;
 }
 
+constexpr const char* kScopeProgram = "/usr/bin/systemd-run";
+/// Set for the program in the scope.
+constexpr const char* kInScope = "TXFS_RUN_SCOPE";
+
+/// The words of `command` in a scope.
+std::vector<std::string> WordsInScope(const std::vector<std::string>& command) {
+  std::vector<std::string> words = {kScopeProgram, "--user",
+                                    "--scope",     "--quiet",
+                                    "--collect",   "--property=Delegate=yes",
+                                    "--"};
+  std::ranges::copy(command, std::back_inserter(words));
+  return words;
+}
+
+std::vector<char*> PointersTo(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// Whether `words` can be run, without a word, and end with 0.
+bool Succeeds(std::vector<std::string> words) {
+  posix_spawn_file_actions_t actions{};
+  ::posix_spawn_file_actions_init(&actions);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    ::posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  }
+  pid_t pid = 0;
+  const std::vector<char*> pointers = PointersTo(words);
+  const int failed = ::posix_spawn(&pid, words.front().c_str(), &actions,
+                                   nullptr, pointers.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return false;
+  int state = 0;
+  while (::waitpid(pid, &state, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(state) && WEXITSTATUS(state) == 0;
+}
+
+/// This program and its arguments; none: they are not known.
+std::vector<std::string> OwnCommand() {
+  std::array<char, 4096> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (size <= 0 || size == std::ssize(path)) return {};
+  std::vector<std::string> words;
+  std::istringstream line(ReadKernelFile("/proc/self/cmdline"));
+  for (std::string word; std::getline(line, word, '\0');) {
+    words.push_back(word);
+  }
+  if (!words.empty())
+    words.front().assign(path.data(), static_cast<size_t>(size));
+  return words;
+}
+
 }  // namespace
+
+bool MayEnterScope() {
+  const char* directory = std::getenv("XDG_RUNTIME_DIR");
+  if (directory == nullptr || ::geteuid() == 0) return false;
+  const std::string manager = std::string(directory) + "/systemd/private";
+  return ::access(manager.c_str(), F_OK) == 0 &&
+         Succeeds(WordsInScope({"/bin/true"}));
+}
+
+void EnterScope(const GroupNeeds& needs) {
+  const bool is_in_one = std::getenv(kInScope) != nullptr;
+  ::unsetenv(kInScope);
+  if (is_in_one) return;
+  const GroupPlan plan = PlanGroups("txfs-run-plan", needs);
+  const bool has_groups =
+      !plan.unified.empty() || ((!needs.memory || !plan.memory.empty()) &&
+                                (!needs.pids || !plan.pids.empty()) &&
+                                (!needs.cpu || !plan.cpuacct.empty()));
+  if (has_groups || !MayEnterScope()) return;
+  const std::vector<std::string> own = OwnCommand();
+  if (own.empty()) return;
+  std::vector<std::string> words = WordsInScope(own);
+  ::setenv(kInScope, "1", 1);
+  ::execv(kScopeProgram, PointersTo(words).data());
+  ::unsetenv(kInScope);
+}
 
 std::vector<std::string> GroupPlan::Paths() const {
   std::vector<std::string> paths = {unified, memory, pids, cpuacct};

@@ -29,6 +29,15 @@ struct GroupPlan {
 /// may move its children to.
 GroupPlan PlanGroups(const std::string& name, const GroupNeeds& needs);
 
+/// Whether the user's systemd gives this process a scope, a group in which it
+/// may make others. Asks it, which takes some 50 ms.
+[[nodiscard]] bool MayEnterScope();
+/// For a process of a user who can make no groups for `needs` where it is, as
+/// in a login over ssh: starts this program again, with the same arguments, in
+/// a scope of the user's systemd. Returns if that is not needed or not
+/// possible.
+void EnterScope(const GroupNeeds& needs);
+
 /// A control group for limits with one in it for the processes
 /// (kRunGroupInner); removed with all processes in it at the end.
 class ControlGroup {

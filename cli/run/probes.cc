@@ -331,6 +331,11 @@ Probe ProbeCgroups() {
     return {kName, Probe::State::kOk,
             "limits of memory, CPU time and processes are by " + source};
   }
+  if (MayEnterScope()) {
+    return {kName, Probe::State::kOk,
+            "a run with limits starts itself again in a scope of systemd; its "
+            "report says what enforces them there"};
+  }
   return {kName, Probe::State::kNote,
           "not every limit can have a cgroup: the processes of a run are "
           "counted together each 100 ms, which is weaker (docs/run.md)",

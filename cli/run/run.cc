@@ -27,6 +27,7 @@
 #include "cli/protocol/runtime_dir.h"
 #include "cli/rules/policy_rules.h"
 #include "cli/run/call_site.h"
+#include "cli/run/control_group.h"
 #include "cli/run/environment.h"
 #include "cli/run/hidden_paths.h"
 #include "cli/run/home_mount.h"
@@ -855,6 +856,10 @@ Result<int> RunInTransaction(const Context& context,
   // A caller that ignores it would take the state of each child away.
   ::signal(SIGCHLD, SIG_DFL);
   if (IsInRun()) return RunNested(context, arguments);
+  const LimitValues& limits = arguments.limits;
+  EnterScope({.memory = limits.memory != 0,
+              .pids = limits.pids != 0,
+              .cpu = limits.cpu_ms != 0});
   return Run(context, arguments).Do();
 }
 
