@@ -152,10 +152,29 @@ Result<Loaded> LoadText(const std::string& text, const std::string& file) {
   return loaded;
 }
 
+/// `text` without the lines of its examples, whose places stay empty.
+std::string WithoutExamples(std::string_view text) {
+  std::string rest;
+  rest.reserve(text.size());
+  bool is_in_list = false;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const bool begins =
+        line.starts_with("match = [") || line.starts_with("not_match = [");
+    if (!begins && !is_in_list) rest.append(line);
+    rest.push_back('\n');
+    is_in_list = begins ? !line.ends_with(']') : is_in_list && line != "]";
+  }
+  return rest;
+}
+
 /// The built-in rules are long, so both halves are parsed at the same time.
 /// Lines keep their numbers.
-Result<Loaded> LoadBuiltin(const std::string& text) {
+Result<Loaded> LoadBuiltin(const std::string& whole, bool examples) {
   constexpr std::string_view kHeader = "schema = 1";
+  const std::string text = examples ? whole : WithoutExamples(whole);
   const size_t middle = text.find("\n\n[[", text.size() / 2);
   if (middle == std::string::npos) {
     return LoadText(text, std::string(kBuiltinName));
@@ -173,7 +192,7 @@ Result<Loaded> LoadBuiltin(const std::string& text) {
   std::ranges::move(rest.rules, std::back_inserter(all.rules));
   std::ranges::move(rest.limits, std::back_inserter(all.limits));
   std::ranges::move(rest.exec_rules, std::back_inserter(all.exec_rules));
-  all.hash = Checksum(AsBytes(text));
+  all.hash = Checksum(AsBytes(whole));
   return all;
 }
 
@@ -248,12 +267,12 @@ Result<std::vector<SourceText>> ReadSources(const Sources& sources,
 }
 
 Result<std::shared_ptr<const Policy>> Compile(
-    const std::vector<SourceText>& texts) {
+    const std::vector<SourceText>& texts, bool examples) {
   if (texts.empty()) return nullptr;
   std::vector<Loaded> files;
   for (const SourceText& source : texts) {
     files.push_back(TRY(source.file == kBuiltinName
-                            ? LoadBuiltin(source.text)
+                            ? LoadBuiltin(source.text, examples)
                             : LoadText(source.text, source.file)));
   }
   return Combine(std::move(files));
@@ -262,7 +281,7 @@ Result<std::shared_ptr<const Policy>> Compile(
 Result<std::shared_ptr<const Policy>> LoadSources(const Sources& sources,
                                                   int workspace) {
   const std::vector<SourceText> texts = TRY(ReadSources(sources, workspace));
-  return Compile(texts);
+  return Compile(texts, sources.examples);
 }
 
 Result<std::shared_ptr<const Policy>> Combine(std::vector<Loaded> files) {

@@ -26,6 +26,7 @@ struct Sources {
   bool builtin = false;  ///< the default policy, before all others
   std::vector<std::string> without = {};  ///< ids to leave out of it
   std::vector<SourceFile> files;          ///< the weakest first
+  bool examples = false;                  ///< those of the default policy, too
 };
 
 /// The text of a policy file.
@@ -52,8 +53,10 @@ Result<std::vector<SourceText>> ReadSources(const Sources& sources,
                                             int workspace);
 
 /// The combined policy of the texts (Load, Combine); null if there are none.
+/// `examples`: with those of the default policy, which take a quarter of the
+/// time to load it.
 Result<std::shared_ptr<const Policy>> Compile(
-    const std::vector<SourceText>& texts);
+    const std::vector<SourceText>& texts, bool examples = false);
 
 /// ReadSources and Compile.
 Result<std::shared_ptr<const Policy>> LoadSources(const Sources& sources,

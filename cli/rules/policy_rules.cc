@@ -48,31 +48,34 @@ Result<Rules> RulesOfFile(const Context& context, const std::string& file,
   return policy::LoadSources(sources, AT_FDCWD);
 }
 
-Result<Rules> RulesOfNextMount(const RealWorkspace& workspace) {
-  const policy::Sources sources = TRY(PolicySources(workspace.path, {}));
+Result<Rules> RulesOfNextMount(const RealWorkspace& workspace, bool examples) {
+  policy::Sources sources = TRY(PolicySources(workspace.path, {}));
+  sources.examples = examples;
   auto rules = TRY(policy::LoadSources(sources, workspace.base->get()));
   return OrNone(std::move(rules));
 }
 
-Result<Rules> RulesInForce(const Context& context) {
+Result<Rules> RulesInForce(const Context& context, bool examples) {
   if (!IsInWorkspace(context)) {
     auto here = std::make_shared<UniqueFd>(
         TRY(OpenAt(AT_FDCWD, context.directory, O_RDONLY | O_DIRECTORY)));
     return RulesOfNextMount(
-        {.path = context.directory, .base = std::move(here)});
+        {.path = context.directory, .base = std::move(here)}, examples);
   }
   auto located = Locate(context);
   if (!located && !context.transaction) {
     const WorkspacePlace workspace = TRY(LocateWorkspace(context));
-    if (HasNoneOpen(workspace.real)) return RulesOfNextMount(workspace.real);
+    if (HasNoneOpen(workspace.real)) {
+      return RulesOfNextMount(workspace.real, examples);
+    }
   }
   const Place place = TRY(std::move(located));
   if (place.daemon != DaemonState::kRunning) {
-    return RulesOfNextMount(place.real);
+    return RulesOfNextMount(place.real, examples);
   }
   Client client = TRY(Connect(place));
   const auto texts = TRY(client.Policy());
-  auto rules = TRY(policy::Compile(texts));
+  auto rules = TRY(policy::Compile(texts, examples));
   return OrNone(std::move(rules));
 }
 
@@ -99,7 +102,7 @@ std::string CountRules(const policy::Policy* rules) {
 
 Result<Rules> RulesFor(const Context& context,
                        const std::optional<std::string>& file) {
-  return file ? RulesOfFile(context, *file) : RulesInForce(context);
+  return file ? RulesOfFile(context, *file) : RulesInForce(context, true);
 }
 
 }  // namespace txfs::cli

@@ -19,13 +19,14 @@ Result<Rules> RulesOfFile(const Context& context, const std::string& file,
                           WithBuiltin builtin = WithBuiltin::kNo);
 
 /// The policy of the next mount of `workspace` without policy options. Never
-/// null.
-Result<Rules> RulesOfNextMount(const RealWorkspace& workspace);
+/// null. `examples`: with those of the built-in rules.
+Result<Rules> RulesOfNextMount(const RealWorkspace& workspace,
+                               bool examples = false);
 
 /// The policy in force at the command's directory: that of the mount's daemon;
 /// else that of the next mount of the workspace, or of the directory if it is
 /// not in a workspace. Never null.
-Result<Rules> RulesInForce(const Context& context);
+Result<Rules> RulesInForce(const Context& context, bool examples = false);
 
 /// As RulesInForce, for commands: a directory that is no workspace and has the
 /// user's configuration in it, such as a home, has the rules of machine and
@@ -39,7 +40,7 @@ Result<Rules> RulesForCommands(const Context& context);
 /// "19 rules and 1 limit"; for null, none.
 [[nodiscard]] std::string CountRules(const policy::Policy* rules);
 
-/// The policy of `file` if it is given, else the one in force.
+/// The policy of `file` if it is given, else the one in force, with examples.
 Result<Rules> RulesFor(const Context& context,
                        const std::optional<std::string>& file);
 

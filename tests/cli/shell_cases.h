@@ -13,7 +13,7 @@ namespace txfs::cli {
 /// The built-in rules.
 inline const policy::Policy& BuiltinRules() {
   static const auto kRules =
-      policy::LoadSources({.builtin = true, .files = {}}, -1);
+      policy::LoadSources({.builtin = true, .files = {}, .examples = true}, -1);
   static const policy::Policy kNone;
   return kRules ? **kRules : kNone;
 }

@@ -14,7 +14,8 @@ namespace txfs::policy {
 namespace {
 
 std::shared_ptr<const Policy> Builtin() {
-  auto policy = LoadSources({.builtin = true, .files = {}}, -1);
+  auto policy =
+      LoadSources({.builtin = true, .files = {}, .examples = true}, -1);
   EXPECT_TRUE(policy) << policy.error().ToString();
   return policy ? *policy : std::make_shared<const Policy>();
 }
@@ -51,6 +52,28 @@ TEST(BuiltinTest, TellsOfItsLines) {
   }
   EXPECT_EQ(Builtin()->rules().front().place.file, "built-in");
   EXPECT_TRUE(BuiltinText().starts_with("# The rules of every mount"));
+}
+
+TEST(BuiltinTest, IsTheSameWithoutItsExamples) {
+  const auto with = Builtin();
+  const auto without = LoadSources({.builtin = true, .files = {}}, -1);
+  ASSERT_TRUE(without) << without.error().ToString();
+  EXPECT_EQ((*without)->hash(), with->hash());
+  ASSERT_EQ((*without)->rules().size(), with->rules().size());
+  ASSERT_EQ((*without)->exec_rules().size(), with->exec_rules().size());
+  for (size_t i = 0; i < with->rules().size(); ++i) {
+    const Rule& rule = (*without)->rules()[i];
+    EXPECT_EQ(rule.id, with->rules()[i].id);
+    EXPECT_EQ(rule.place.line, with->rules()[i].place.line) << rule.id;
+    EXPECT_TRUE(rule.examples.empty()) << rule.id;
+  }
+  for (size_t i = 0; i < with->exec_rules().size(); ++i) {
+    const ExecRule& rule = (*without)->exec_rules()[i];
+    EXPECT_EQ(rule.id, with->exec_rules()[i].id);
+    EXPECT_EQ(rule.place.line, with->exec_rules()[i].place.line) << rule.id;
+    EXPECT_EQ(rule.suggest, with->exec_rules()[i].suggest) << rule.id;
+    EXPECT_TRUE(rule.examples.empty()) << rule.id;
+  }
 }
 
 TEST(BuiltinTest, OneOfItsRulesOrLimitsCanBeLeftOut) {

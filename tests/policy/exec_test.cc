@@ -348,7 +348,8 @@ TEST(ExecTest, TheClassDecidesWhereAnActionHolds) {
 }
 
 TEST(ExecTest, EachBuiltinRuleHasExamplesOfBothKindsAndCanBeLeftOut) {
-  const auto policy = LoadSources({.builtin = true, .files = {}}, -1);
+  const auto policy =
+      LoadSources({.builtin = true, .files = {}, .examples = true}, -1);
   ASSERT_TRUE(policy) << policy.error().ToString();
   EXPECT_GE((*policy)->exec_rules().size(), 70U);
   for (const ExecRule& rule : (*policy)->exec_rules()) {

@@ -223,7 +223,8 @@ TEST(LintTest, IsSilentWhereARuleAboutCommandsMayDecide) {
 }
 
 TEST(LintTest, FindsNothingInTheBuiltInRules) {
-  const auto rules = LoadSources({.builtin = true, .files = {}}, -1);
+  const auto rules =
+      LoadSources({.builtin = true, .files = {}, .examples = true}, -1);
   ASSERT_TRUE(rules) << rules.error().ToString();
   for (const Warning& warning :
        Lint((*rules)->rules(), (*rules)->limits(), (*rules)->exec_rules())) {
