@@ -1,6 +1,8 @@
 #include "fs/host/mount_table.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -92,9 +94,8 @@ std::string Normal(const std::string& path) {
   return text;
 }
 
-/// The contents of a file of /proc.
-Result<std::string> ReadProc(const std::string& path) {
-  const UniqueFd fd = TRY(OpenAt(AT_FDCWD, path, O_RDONLY));
+/// The contents of `fd`, the file `path` of /proc, from where it stands.
+Result<std::string> ReadProc(const UniqueFd& fd, const std::string& path) {
   std::string text;
   char chunk[16384];
   for (;;) {
@@ -105,6 +106,57 @@ Result<std::string> ReadProc(const std::string& path) {
     text.append(chunk, static_cast<size_t>(n));
   }
 }
+
+Result<std::string> ReadProc(const std::string& path) {
+  const UniqueFd fd = TRY(OpenAt(AT_FDCWD, path, O_RDONLY));
+  return ReadProc(fd, path);
+}
+
+/// The table of this process, which is read again only when the kernel says
+/// that it has changed: a command looks at it some twenty times, and it has
+/// hundreds of lines where there are containers.
+class OwnMountTable {
+ public:
+  Result<std::vector<MountEntry>> Read() {
+    struct stat space{};
+    if (::stat("/proc/self/ns/mnt", &space) != 0) space.st_ino = 0;
+    const pid_t process = ::getpid();
+    if (process != process_) {
+      // The parent's, with which it shares what poll(2) says; or, since they
+      // were closed, another descriptor.
+      static_cast<void>(fd_.Release());
+      process_ = process;
+    }
+    if (!fd_.valid() || space.st_ino != space_) {
+      fd_ = TRY(OpenAt(AT_FDCWD, kPath, O_RDONLY));
+      space_ = space.st_ino;
+    } else if (!HasChanged()) {
+      return table_;
+    }
+    auto text = ::lseek(fd_.get(), 0, SEEK_SET) == 0 ? ReadProc(fd_, kPath)
+                                                     : Fail(errno, kPath);
+    if (!text) {
+      fd_.Reset();
+      return std::unexpected(std::move(text).error());
+    }
+    table_ = ParseMountTable(*text);
+    return table_;
+  }
+
+ private:
+  static constexpr const char* kPath = "/proc/self/mountinfo";
+
+  /// Since it was opened, or last asked (proc(5), /proc/PID/mounts).
+  [[nodiscard]] bool HasChanged() const {
+    pollfd poll{.fd = fd_.get(), .events = POLLPRI, .revents = 0};
+    return ::poll(&poll, 1, 0) != 0;
+  }
+
+  UniqueFd fd_;
+  pid_t process_ = 0;
+  ino_t space_ = 0;  ///< the mount namespace
+  std::vector<MountEntry> table_;
+};
 
 std::string_view CutWord(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
@@ -173,6 +225,11 @@ std::vector<MountEntry> ParseMountTable(std::string_view mountinfo) {
 }
 
 Result<std::vector<MountEntry>> ReadMountTable(const std::string& process) {
+  if (process == "self") {
+    // Of the thread: a process that was forked may take no locks.
+    thread_local OwnMountTable own;
+    return own.Read();
+  }
   return ParseMountTable(TRY(ReadProc("/proc/" + process + "/mountinfo")));
 }
 

@@ -1,8 +1,14 @@
 #include "fs/host/mount_table.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
 
 #include "fs/fuse/fuse_mount.h"
 
@@ -92,6 +98,49 @@ TEST(MountTable, OnlyTheCallersMountsCount) {
   const auto bound =
       ParseMountTable("40 22 0:35 / /ws rw," + kOwn + " - fuse.txfs /ws rw\n");
   EXPECT_FALSE(bound.at(0).is_own());
+}
+
+/// How many mounts this process sees at `path`.
+int64_t CountAt(const std::string& path) {
+  const auto table = ReadMountTable();
+  return table ? std::ranges::count(*table, path, &MountEntry::mountpoint) : -1;
+}
+
+/// In a process that has read the table before: mounts and namespaces of its
+/// own. Returns its exit code.
+int SeesItsMounts(const std::string& path) {
+  constexpr int kCannot = 77;
+  const int spaces =
+      ::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER;
+  if (::unshare(spaces) != 0) return kCannot;
+  if (CountAt(path) != 0) return 1;
+  for (int round = 0; round < 3; ++round) {
+    ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (::mount("none", path.c_str(), "tmpfs", 0, nullptr) != 0) return kCannot;
+    if (CountAt(path) != 1 || CountAt(path) != 1) return 2;
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::umount(path.c_str()) == 0 ? CountAt(path) : 9);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (status != 0) return 3;
+    if (CountAt(path) != 0) return 4;
+  }
+  return 0;
+}
+
+TEST(MountTable, IsNewWhateverMountsAndForks) {
+  std::string path = ::testing::TempDir() + "txfs-table.XXXXXX";
+  ASSERT_NE(::mkdtemp(path.data()), nullptr);
+  ASSERT_EQ(CountAt(path), 0);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(SeesItsMounts(path));
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ::rmdir(path.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no mount namespaces here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(CountAt(path), 0);
 }
 
 TEST(FusermountOptions, EscapesTheSourceAndDropsWhatItDoesNotKnow) {
