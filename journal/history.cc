@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "journal/support/crash_point.h"
 #include "journal/support/file.h"
@@ -128,6 +129,21 @@ Result<std::vector<std::string>> TransactionHistory::Ids() const {
 Result<std::vector<TransactionSummary>> TransactionHistory::ReadAll() const {
   std::vector<TransactionSummary> list;
   for (const std::string& id : TRY(Ids())) list.push_back(TRY(Read(id)));
+  std::ranges::stable_sort(list, {}, &TransactionSummary::ended);
+  return list;
+}
+
+Result<std::vector<TransactionSummary>> TransactionHistory::ReadWithPlans()
+    const {
+  std::set<std::string> ids;
+  for (const std::string& name : TRY(ListNames(store_, kHistoryDirectory))) {
+    const auto [id, suffix] = SplitHistoryName(name);
+    if (!suffix.empty() && IsTransactionId(id)) ids.emplace(id);
+  }
+  std::vector<TransactionSummary> list;
+  for (const std::string& id : ids) {
+    if (TRY(Has(id))) list.push_back(TRY(Read(id)));
+  }
   std::ranges::stable_sort(list, {}, &TransactionSummary::ended);
   return list;
 }

@@ -49,6 +49,10 @@ class TransactionHistory {
   Result<std::vector<std::string>> Ids() const;
   /// All ended transactions, in the order in which they ended.
   Result<std::vector<TransactionSummary>> ReadAll() const;
+  /// Those of them that have more than their record: that can be undone, or
+  /// whose plan was not dropped to the end. A command that ends a transaction
+  /// must not read the record of each one that was ever discarded.
+  Result<std::vector<TransactionSummary>> ReadWithPlans() const;
   Result<bool> Has(const std::string& id) const;
   /// ENOENT; EBADMSG with the path.
   Result<TransactionSummary> Read(const std::string& id) const;

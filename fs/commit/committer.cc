@@ -461,7 +461,8 @@ Result<UndoReport> Committer::Undo(const std::string& wanted, Timestamp now,
 // --- sums of content -------------------------------------------------------
 
 Status Committer::SumVaults(const std::function<bool()>& stop) {
-  const std::vector<TransactionSummary> list = TRY(store_.history().ReadAll());
+  const std::vector<TransactionSummary> list =
+      TRY(store_.history().ReadWithPlans());
   for (const TransactionSummary& summary : list | std::views::reverse) {
     if (stop()) return {};
     // One that is not to be had now is no reason to leave out the others.
@@ -507,7 +508,7 @@ Result<GcReport> Committer::CollectGarbage(const Retention& retention) {
   GcReport report;
   std::vector<std::string> kept;  // vaults
   uint64_t bytes = 0;
-  const std::vector<TransactionSummary> list = TRY(history.ReadAll());
+  const std::vector<TransactionSummary> list = TRY(history.ReadWithPlans());
   for (const TransactionSummary& summary : list | std::views::reverse) {
     const std::string& id = summary.id;
     if (!summary.undoable) {

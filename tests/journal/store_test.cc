@@ -197,6 +197,32 @@ TEST_F(StoreTest, AnIdIsReservedThatIsNotInUse) {
   EXPECT_NE(*second, begun->id);
 }
 
+/// Their number has no limit, and each end of a transaction looks for plans.
+TEST_F(StoreTest, RecordsWithoutAPlanAreNotReadForPlans) {
+  const TransactionHistory& history = store_->history();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 3; ++i) {
+    ids.push_back(*store_->ReserveId(kCreated));
+    ASSERT_OK(history.Write({.id = ids[i],
+                             .state = TransactionState::kDiscarded,
+                             .created = kCreated,
+                             .ended = {kCreated.sec + 9 - i, 0}}));
+  }
+  ASSERT_OK(history.WriteImage(ids[1], "image"));
+  ASSERT_OK(
+      ReplaceFile(AT_FDCWD, Path("history/" + ids[2] + ".plan.new"), "plan"));
+  ASSERT_OK(ReplaceFile(AT_FDCWD, Path("history/" + ids[0]), "damaged"));
+  EXPECT_FALSE(history.ReadAll());
+  const auto kept = history.ReadWithPlans();
+  ASSERT_OK(kept);
+  ASSERT_EQ(kept->size(), 2U);
+  EXPECT_EQ((*kept)[0].id, ids[2]);
+  EXPECT_EQ((*kept)[1].id, ids[1]);
+  // One that has lost its record is an orphan.
+  ASSERT_OK(history.WriteImage("0000000000aa", "image"));
+  EXPECT_EQ(history.ReadWithPlans()->size(), 2U);
+}
+
 TEST_F(StoreTest, AnEndedTransactionIsHistory) {
   auto begun = store_->Begin("a", kCreated, options_);
   ASSERT_OK(begun);
