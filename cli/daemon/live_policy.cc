@@ -44,9 +44,14 @@ Status LivePolicy::AnswerJudged(const Json& request, const FrameSink& sink) {
     return !base || StatBelow(base->get(), path).has_value();
   };
   static const policy::Policy kNone;
+  const policy::Policy& judge = rules ? *rules : kNone;
   Frame frame;
-  frame.header["verdict"] =
-      ToJson(TRY(AnswerJudge(request, rules ? *rules : kNone, is_in_base)));
+  if (const auto text = AnswerExplain(request, judge)) {
+    frame.header["text"] = EncodeBytes(*text);
+  } else {
+    frame.header["verdict"] =
+        ToJson(TRY(AnswerJudge(request, judge, is_in_base)));
+  }
   return sink(frame);
 }
 

@@ -369,6 +369,14 @@ Result<RuleVerdict> Client::Judge(const Json& request) {
   return RuleVerdictFromJson(GetMember(reply.header, "verdict"));
 }
 
+Result<std::string> Client::Explain(const Json& request) {
+  const Frame reply = TRY(connection_->Call(request));
+  if (!reply.header.contains("text")) {
+    return Fail(EPROTO, "the daemon does not explain");
+  }
+  return GetBytes(reply.header, "text");
+}
+
 Result<std::vector<PendingQuestion>> Client::Pending() {
   std::vector<PendingQuestion> questions;
   TRY(connection_->Call(

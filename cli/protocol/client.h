@@ -148,6 +148,9 @@ class Client {
   /// The verdict of the rules in force; `request` is from JudgeRequest. Only
   /// from a daemon.
   Result<RuleVerdict> Judge(const Json& request);
+  /// What `policy explain` prints; `request` is from ExplainRequest. EPROTO if
+  /// the daemon is of an older version. Only from a daemon.
+  Result<std::string> Explain(const Json& request);
 
   /// The questions that wait for an answer in the mount. Only from a daemon.
   Result<std::vector<PendingQuestion>> Pending();

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cli/protocol/wire.h"
+#include "cli/shell/verdict_format.h"
 
 namespace txfs::cli {
 namespace {
@@ -60,6 +61,7 @@ Json PartToJson(const ShellPart& part) {
           {"script", policy::NameOf(command.script)},
           {"reads", PathsToJson(command.reads)},
           {"paths", PathsToJson(command.paths)},
+          {"via", EncodeList(part.via)},
           {"wrapper", part.is_wrapper},
           {"guess", part.is_guess}};
 }
@@ -81,6 +83,7 @@ ShellPart PartFromJson(const Json& json) {
                        .value_or(policy::Script::kUnknown);
   command.reads = PathsFromJson(GetMember(json, "reads"));
   command.paths = PathsFromJson(GetMember(json, "paths"));
+  part.via = DecodeList(GetMember(json, "via"));
   part.is_wrapper = GetBool(json, "wrapper");
   part.is_guess = GetBool(json, "guess");
   return part;
@@ -94,7 +97,7 @@ policy::Confinement ConfinementNamed(std::string_view name) {
   return policy::Confinement::kNone;
 }
 
-RuleVerdict AnswerCommand(const Json& request, const policy::Policy& rules) {
+CommandVerdict JudgeCommand(const Json& request, const policy::Policy& rules) {
   const policy::Surroundings surroundings{
       .workspace = GetBytes(request, "workspace"),
       .home = GetBytes(request, "home"),
@@ -108,8 +111,8 @@ RuleVerdict AnswerCommand(const Json& request, const policy::Policy& rules) {
     if (reading.parts.size() > kMaxShellParts) break;
     reading.parts.push_back(PartFromJson(part));
   }
-  return Summarize(Judge(rules, std::move(reading), surroundings,
-                         ConfinementNamed(GetBytes(request, "where"))));
+  return Judge(rules, std::move(reading), surroundings,
+               ConfinementNamed(GetBytes(request, "where")));
 }
 
 }  // namespace
@@ -167,10 +170,29 @@ Json JudgeRequest(const policy::Proposal& proposal) {
           {"new_path", EncodeBytes(proposal.new_path)}};
 }
 
+std::string FormatVerdict(const CommandVerdict& verdict, ExplainForm form) {
+  return form == ExplainForm::kJson ? Dump(VerdictDocument(verdict), 2) + "\n"
+                                    : VerdictText(verdict);
+}
+
+Json ExplainRequest(Json request, ExplainForm form) {
+  request["explain"] = form == ExplainForm::kJson ? "json" : "text";
+  return request;
+}
+
+std::optional<std::string> AnswerExplain(const Json& request,
+                                         const policy::Policy& rules) {
+  const std::string form = GetBytes(request, "explain");
+  if (form.empty() || !request.contains("parts")) return std::nullopt;
+  return FormatVerdict(JudgeCommand(request, rules), form == "json"
+                                                         ? ExplainForm::kJson
+                                                         : ExplainForm::kText);
+}
+
 Result<RuleVerdict> AnswerJudge(
     const Json& request, const policy::Policy& rules,
     const std::function<bool(const std::string&)>& is_in_base) {
-  if (request.contains("parts")) return AnswerCommand(request, rules);
+  if (request.contains("parts")) return Summarize(JudgeCommand(request, rules));
   const auto op = policy::OpNamed(GetBytes(request, "op"));
   if (!op) return Fail(EINVAL, "the request has no command and no operation");
   policy::Proposal proposal;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "cli/output/json.h"
@@ -32,6 +33,18 @@ Json JudgeRequest(const ShellReading& reading,
 /// The request for the verdict on an operation. The layer is not sent: the
 /// daemon finds it out.
 Json JudgeRequest(const policy::Proposal& proposal);
+
+/// What `policy explain` prints of a command.
+enum class ExplainForm { kText, kJson };
+[[nodiscard]] std::string FormatVerdict(const CommandVerdict& verdict,
+                                        ExplainForm form);
+/// `request`, from JudgeRequest about a command, for FormatVerdict instead.
+Json ExplainRequest(Json request, ExplainForm form);
+
+/// The text that `request`, from ExplainRequest, asks for; none: it is another
+/// one.
+std::optional<std::string> AnswerExplain(const Json& request,
+                                         const policy::Policy& rules);
 
 /// The verdict of `rules` on `request`. `is_in_base`: whether the base has an
 /// object at a path relative to the workspace. EINVAL if the request is about

@@ -27,6 +27,13 @@ bool HasNoneOpen(const RealWorkspace& workspace) {
   return open && open->empty();
 }
 
+Result<Rules> RulesAt(RulesPlace& place, bool examples) {
+  if (!place.daemon) return RulesOfNextMount(place.next, examples);
+  const auto texts = TRY(place.daemon->Policy());
+  auto rules = TRY(policy::Compile(texts, examples));
+  return OrNone(std::move(rules));
+}
+
 }  // namespace
 
 bool IsInWorkspace(const Context& context) {
@@ -55,32 +62,42 @@ Result<Rules> RulesOfNextMount(const RealWorkspace& workspace, bool examples) {
   return OrNone(std::move(rules));
 }
 
-Result<Rules> RulesInForce(const Context& context, bool examples) {
+Result<RulesPlace> FindRules(const Context& context) {
   if (!IsInWorkspace(context)) {
     auto here = std::make_shared<UniqueFd>(
         TRY(OpenAt(AT_FDCWD, context.directory, O_RDONLY | O_DIRECTORY)));
-    return RulesOfNextMount(
-        {.path = context.directory, .base = std::move(here)}, examples);
+    return RulesPlace{
+        .daemon = std::nullopt,
+        .next = {.path = context.directory, .base = std::move(here)}};
   }
   auto located = Locate(context);
   if (!located && !context.transaction) {
     const WorkspacePlace workspace = TRY(LocateWorkspace(context));
     if (HasNoneOpen(workspace.real)) {
-      return RulesOfNextMount(workspace.real, examples);
+      return RulesPlace{.daemon = std::nullopt, .next = workspace.real};
     }
   }
   const Place place = TRY(std::move(located));
-  if (place.daemon != DaemonState::kRunning) {
-    return RulesOfNextMount(place.real, examples);
+  RulesPlace found{.daemon = std::nullopt, .next = place.real};
+  if (place.daemon == DaemonState::kRunning) {
+    found.daemon = TRY(Connect(place));
   }
-  Client client = TRY(Connect(place));
-  const auto texts = TRY(client.Policy());
-  auto rules = TRY(policy::Compile(texts, examples));
-  return OrNone(std::move(rules));
+  return found;
+}
+
+Result<Rules> RulesInForce(const Context& context, bool examples) {
+  RulesPlace place = TRY(FindRules(context));
+  return RulesAt(place, examples);
 }
 
 Result<Rules> RulesForCommands(const Context& context) {
-  auto rules = RulesInForce(context);
+  return RulesForCommands(context, FindRules(context));
+}
+
+Result<Rules> RulesForCommands(const Context& context,
+                               Result<RulesPlace> place) {
+  auto rules = place ? RulesAt(*place, false)
+                     : std::unexpected(std::move(place).error());
   if (rules || rules.error().code != EPERM || IsInWorkspace(context)) {
     return rules;
   }

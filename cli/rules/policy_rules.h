@@ -6,6 +6,7 @@
 
 #include "cli/locate/context.h"
 #include "cli/locate/reach.h"
+#include "cli/protocol/client.h"
 #include "journal/support/result.h"
 #include "policy/policy.h"
 
@@ -23,6 +24,13 @@ Result<Rules> RulesOfFile(const Context& context, const std::string& file,
 Result<Rules> RulesOfNextMount(const RealWorkspace& workspace,
                                bool examples = false);
 
+/// Where the policy in force at a command's directory is.
+struct RulesPlace {
+  std::optional<Client> daemon;  ///< of the mount, if one serves it
+  RealWorkspace next;            ///< else the workspace of the next mount
+};
+Result<RulesPlace> FindRules(const Context& context);
+
 /// The policy in force at the command's directory: that of the mount's daemon;
 /// else that of the next mount of the workspace, or of the directory if it is
 /// not in a workspace. Never null.
@@ -30,7 +38,9 @@ Result<Rules> RulesInForce(const Context& context, bool examples = false);
 
 /// As RulesInForce, for commands: a directory that is no workspace and has the
 /// user's configuration in it, such as a home, has the rules of machine and
-/// user.
+/// user. `place`: from FindRules.
+Result<Rules> RulesForCommands(const Context& context,
+                               Result<RulesPlace> place);
 Result<Rules> RulesForCommands(const Context& context);
 
 /// Whether `context` names or lies in a workspace with a record, or lies in a

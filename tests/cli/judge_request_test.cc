@@ -154,15 +154,23 @@ TEST_F(JudgeControlTest, LosesNothingOfACommand) {
     for (const auto confinement :
          {policy::Confinement::kNone, policy::Confinement::kMount,
           policy::Confinement::kRun}) {
-      const RuleVerdict here = Summarize(
-          Judge(**rules, reading, policy::ExampleSurroundings(), confinement));
-      const auto there = ConnectClient().Judge(
-          JudgeRequest(reading, policy::ExampleSurroundings(), confinement));
+      const CommandVerdict verdict =
+          Judge(**rules, reading, policy::ExampleSurroundings(), confinement);
+      const RuleVerdict here = Summarize(verdict);
+      const Json request =
+          JudgeRequest(reading, policy::ExampleSurroundings(), confinement);
+      const auto there = ConnectClient().Judge(request);
       ASSERT_TRUE(there) << text << ": " << there.error().ToString();
       EXPECT_EQ(there->action, here.action) << text;
       EXPECT_EQ(there->consequence, here.consequence) << text;
       EXPECT_EQ(there->rule, here.rule) << text;
       EXPECT_EQ(there->reads_only, here.reads_only) << text;
+      for (const auto form : {ExplainForm::kText, ExplainForm::kJson}) {
+        const auto explained =
+            ConnectClient().Explain(ExplainRequest(request, form));
+        ASSERT_TRUE(explained) << explained.error().ToString();
+        EXPECT_EQ(*explained, FormatVerdict(verdict, form)) << text;
+      }
     }
   }
 }
