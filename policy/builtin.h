@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "journal/support/bytes.h"
+
 namespace txfs::policy {
 
 /// The name of the built-in rules in messages.
@@ -13,5 +15,9 @@ inline constexpr std::string_view kOwnNamesId = "txfs-own-names";
 
 /// The text of policy/default.toml.
 [[nodiscard]] std::string_view BuiltinText();
+
+/// The same, parsed when txfs was built and without its examples, for
+/// DecodeNode.
+[[nodiscard]] ByteSpan FrozenRules();
 
 }  // namespace txfs::policy

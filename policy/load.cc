@@ -1,7 +1,5 @@
 #include "policy/load.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -49,24 +47,24 @@ class FileLoader {
  public:
   explicit FileLoader(std::string file) : file_(std::move(file)) {}
 
-  Result<Loaded> Run(const toml::table& root) {
+  Result<Loaded> Run(const Node& root) {
     const Section top(file_, "the file", root);
     TRY(top.CheckKeys({"schema", "policy_version", "defaults", "ask", "hook",
                        "fs", "exec", "limit"}));
     TRY(CheckSchema(top));
     Loaded loaded;
     loaded.version = TRY(top.Text("policy_version", ""));
-    TRY(ReadDefaults(root, top));
-    loaded.settings = TRY(ReadSettings(file_, root, top));
-    for (const toml::table* table : TRY(TablesOf(root, top, "fs"))) {
+    TRY(ReadDefaults(top));
+    loaded.settings = TRY(ReadSettings(file_, top));
+    for (const Node* table : TRY(TablesOf(top, "fs"))) {
       Rule rule = TRY(ReadRule(*table));
       loaded.rules.push_back(std::move(rule));
     }
-    for (const toml::table* table : TRY(TablesOf(root, top, "exec"))) {
+    for (const Node* table : TRY(TablesOf(top, "exec"))) {
       ExecRule rule = TRY(ReadWholeExecRule(*table));
       loaded.exec_rules.push_back(std::move(rule));
     }
-    for (const toml::table* table : TRY(TablesOf(root, top, "limit"))) {
+    for (const Node* table : TRY(TablesOf(top, "limit"))) {
       Limit limit = TRY(ReadWholeLimit(*table));
       loaded.limits.push_back(std::move(limit));
     }
@@ -77,27 +75,29 @@ class FileLoader {
   static Status CheckSchema(const Section& top) {
     constexpr std::string_view kExpected =
         "schema = 1, a number: the only supported version";
-    const toml::node* node = top.Get("schema");
+    const Node* node = top.Get("schema");
     if (node == nullptr) return top.Wrong("schema", "is missing", kExpected);
-    const auto schema = node->value_exact<int64_t>();
+    const auto schema = node->AsInteger();
     if (!schema) return top.Wrong("schema", "is not a number", kExpected);
     if (*schema == kSchema) return {};
     return top.Wrong("schema", "is " + std::to_string(*schema), kExpected);
   }
 
-  static Result<std::vector<const toml::table*>> TablesOf(
-      const toml::table& root, const Section& top, const std::string& key) {
-    std::vector<const toml::table*> tables;
-    if (!root.contains(key)) return tables;
-    const toml::array* list = root.get_as<toml::array>(key);
-    if (list == nullptr || !list->is_array_of_tables()) {
+  static Result<std::vector<const Node*>> TablesOf(const Section& top,
+                                                   const std::string& key) {
+    std::vector<const Node*> tables;
+    const Node* list = top.Get(key);
+    if (list == nullptr) return tables;
+    const bool are_tables = list->is_list() && !list->items.empty() &&
+                            std::ranges::all_of(list->items, &Node::is_table);
+    if (!are_tables) {
       return top.Wrong(key, "is not a list of tables", "[[" + key + "]]");
     }
-    for (const toml::node& node : *list) tables.push_back(node.as_table());
+    for (const Node& node : list->items) tables.push_back(&node);
     return tables;
   }
 
-  Result<Limit> ReadWholeLimit(const toml::table& table) {
+  Result<Limit> ReadWholeLimit(const Node& table) {
     const Section section(file_, "[[limit]]", table);
     Limit limit = TRY(ReadLimit(section, file_));
     limit.id = TRY(ReadId(section));
@@ -105,7 +105,7 @@ class FileLoader {
     return limit;
   }
 
-  Result<ExecRule> ReadWholeExecRule(const toml::table& table) {
+  Result<ExecRule> ReadWholeExecRule(const Node& table) {
     const Section section(file_, "[[exec]]", table);
     ExecRule rule = TRY(ReadExecRule(section, file_));
     rule.id = TRY(ReadId(section));
@@ -119,11 +119,12 @@ class FileLoader {
     return rule;
   }
 
-  Status ReadDefaults(const toml::table& root, const Section& top) {
-    if (!root.contains("defaults")) return {};
-    const toml::table* table = root.get_as<toml::table>("defaults");
-    if (table == nullptr)
+  Status ReadDefaults(const Section& top) {
+    const Node* table = top.Get("defaults");
+    if (table == nullptr) return {};
+    if (!table->is_table()) {
       return top.Wrong("defaults", "is not a table", "[defaults]");
+    }
     const Section section(file_, "[defaults]", *table);
     TRY(section.CheckKeys({"action", "errno"}));
     action_ = TRY(ReadAction(section, action_));
@@ -171,7 +172,7 @@ class FileLoader {
                          "an id that no other rule has");
   }
 
-  Result<Rule> ReadRule(const toml::table& table) {
+  Result<Rule> ReadRule(const Node& table) {
     const Section section(file_, "[[fs]]", table);
     TRY(section.CheckKeys({"id", "ops", "path", "layer", "type", "exe", "uid",
                            "unless", "action", "at", "content", "errno",
@@ -192,7 +193,7 @@ class FileLoader {
       return section.Wrong("path", "is missing", "at least one pattern");
     }
     TRY(CheckLayer(section, rule.when, rule.ops));
-    if (const toml::node* unless = section.Get("unless")) {
+    if (const Node* unless = section.Get("unless")) {
       rule.unless = TRY(ReadExceptions(section, *unless, rule, nocase));
     }
     rule.examples = TRY(ReadExamples(section, rule));
@@ -260,17 +261,12 @@ class FileLoader {
   }
 
   Result<std::vector<Condition>> ReadExceptions(const Section& section,
-                                                const toml::node& unless,
+                                                const Node& unless,
                                                 const Rule& rule,
                                                 bool nocase) const {
-    std::vector<const toml::table*> tables{unless.as_table()};
-    if (const toml::array* list = unless.as_array()) {
-      tables.clear();
-      for (const toml::node& one : *list) tables.push_back(one.as_table());
-    }
     std::vector<Condition> exceptions;
-    for (const toml::table* table : tables) {
-      if (table == nullptr) {
+    for (const Node* table : AloneOrListed(unless)) {
+      if (!table->is_table()) {
         return section.Wrong("unless", "is not a table",
                              "unless = { path = ..., exe = ... }, or a list of "
                              "such tables");
@@ -446,7 +442,12 @@ Event EventOf(const Example& example, const Rule& rule) {
 }
 
 Result<Loaded> Load(std::string_view text, const std::string& file) {
-  const toml::table root = TRY(ParseToml(text, file));
+  const Node root = TRY(ParseToml(text, file));
+  return Load(root, text, file);
+}
+
+Result<Loaded> Load(const Node& root, std::string_view text,
+                    const std::string& file) {
   Loaded loaded = TRY(FileLoader(file).Run(root));
   loaded.hash = Checksum(AsBytes(text));
   return loaded;

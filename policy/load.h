@@ -7,6 +7,7 @@
 #include "journal/support/result.h"
 #include "policy/exec_rule.h"
 #include "policy/limit.h"
+#include "policy/node.h"
 #include "policy/rule.h"
 #include "policy/settings.h"
 
@@ -33,5 +34,8 @@ struct Loaded {
 /// wrong type, an empty reason, a duplicate id, an invalid pattern, an example
 /// that contradicts the rule.
 Result<Loaded> Load(std::string_view text, const std::string& file);
+/// The same of `text` that was parsed to `root`.
+Result<Loaded> Load(const Node& root, std::string_view text,
+                    const std::string& file);
 
 }  // namespace txfs::policy

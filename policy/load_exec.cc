@@ -156,15 +156,10 @@ Result<std::vector<ExecCondition>> ReadExecExceptions(const Section& section,
                                                       const std::string& file,
                                                       bool nocase) {
   std::vector<ExecCondition> exceptions;
-  const toml::node* unless = section.Get("unless");
+  const Node* unless = section.Get("unless");
   if (unless == nullptr) return exceptions;
-  std::vector<const toml::table*> tables{unless->as_table()};
-  if (const toml::array* list = unless->as_array()) {
-    tables.clear();
-    for (const toml::node& one : *list) tables.push_back(one.as_table());
-  }
-  for (const toml::table* table : tables) {
-    if (table == nullptr) {
+  for (const Node* table : AloneOrListed(*unless)) {
+    if (!table->is_table()) {
       return section.Wrong("unless", "is not a table",
                            "unless = { any_arg = ..., place = ... }, or a list "
                            "of such tables");

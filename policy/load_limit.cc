@@ -47,12 +47,12 @@ Result<Measure> ReadMeasure(const Section& section) {
 
 Result<std::optional<uint64_t>> ReadMax(const Section& section,
                                         Measure measure) {
-  const toml::node* node = section.Get("max");
+  const Node* node = section.Get("max");
   if (node == nullptr) return std::nullopt;
   const bool is_size = measure == Measure::kBytesWritten;
-  const auto number = node->value_exact<int64_t>();
+  const auto number = node->AsInteger();
   if (number && *number >= 0) return static_cast<uint64_t>(*number);
-  const auto text = node->value_exact<std::string>();
+  const auto text = node->AsText();
   const auto size = is_size && text ? ParseSize(*text) : std::nullopt;
   if (size) return *size;
   return section.Wrong("max",
@@ -64,14 +64,14 @@ Result<std::optional<uint64_t>> ReadMax(const Section& section,
 
 Result<std::optional<double>> ReadFraction(const Section& section,
                                            Measure measure) {
-  const toml::node* node = section.Get("fraction");
+  const Node* node = section.Get("fraction");
   if (node == nullptr) return std::nullopt;
   if (measure != Measure::kBaseRemoved) {
     return section.Wrong("fraction",
                          "is set for " + std::string(NameOf(measure)),
                          "fraction for base_removed only");
   }
-  const auto fraction = node->value_exact<double>();
+  const auto fraction = node->AsReal();
   if (fraction && *fraction > 0 && *fraction < 1) return *fraction;
   return section.Wrong("fraction", "is out of range",
                        "a number between 0.0 and 1.0");
@@ -85,13 +85,13 @@ Result<bool> ReadMoment(const Section& section) {
 
 Result<std::optional<uint32_t>> ReadWindow(const Section& section,
                                            bool at_commit) {
-  const toml::node* node = section.Get("window");
+  const Node* node = section.Get("window");
   if (node == nullptr) return std::nullopt;
   if (at_commit) {
     return section.Wrong("window", "is given, but at is \"commit\"",
                          "no window: a commit is judged as a whole");
   }
-  const auto seconds = node->value_exact<int64_t>();
+  const auto seconds = node->AsInteger();
   if (seconds && *seconds >= 1 && *seconds <= kMaxWindow) {
     return static_cast<uint32_t>(*seconds);
   }
@@ -126,12 +126,12 @@ Result<std::vector<Glob>> ReadPatterns(const Section& section,
 Status ReadPaths(const Section& section, const std::string& file,
                  Limit& limit) {
   limit.paths = TRY(ReadPatterns(section, limit.patterns));
-  const toml::node* node = section.Get("unless");
+  const Node* node = section.Get("unless");
   if (node != nullptr && !node->is_table()) {
     return section.Wrong("unless", "is not a table", "unless = { path = ... }");
   }
   if (node != nullptr) {
-    const Section unless(file, "unless of [[limit]]", *node->as_table());
+    const Section unless(file, "unless of [[limit]]", *node);
     TRY(unless.CheckKeys({"path"}));
     limit.except = TRY(ReadPatterns(unless, limit.except_patterns));
     if (limit.except.empty()) {

@@ -12,10 +12,11 @@ constexpr milliseconds kMaxTimeout{std::chrono::hours(1)};
 /// A time in seconds; `otherwise` where there is none.
 Result<milliseconds> ReadSeconds(const Section& section, std::string_view key,
                                  milliseconds otherwise) {
-  const toml::node* node = section.Get(key);
+  const Node* node = section.Get(key);
   if (node == nullptr) return otherwise;
+  const auto whole = node->AsInteger();
   const double seconds =
-      node->is_number() ? node->value<double>().value_or(-1) : -1;
+      whole ? static_cast<double>(*whole) : node->AsReal().value_or(-1);
   const double time = seconds * 1000;
   // Not the other way round: it may be no number at all.
   if (time >= 1 && time <= static_cast<double>(kMaxTimeout.count())) {
@@ -26,11 +27,9 @@ Result<milliseconds> ReadSeconds(const Section& section, std::string_view key,
 }
 
 /// A table that may be missing.
-Result<const toml::table*> FindTable(const toml::table& root,
-                                     const Section& top, const char* key) {
-  if (!root.contains(key)) return nullptr;
-  const toml::table* table = root.get_as<toml::table>(key);
-  if (table != nullptr) return table;
+Result<const Node*> FindTable(const Section& top, const char* key) {
+  const Node* table = top.Get(key);
+  if (table == nullptr || table->is_table()) return table;
   return top.Wrong(key, "is not a table", "[" + std::string(key) + "]");
 }
 
@@ -54,17 +53,16 @@ Result<HookSettings> ReadHook(const Section& section) {
 
 }  // namespace
 
-Result<Settings> ReadSettings(const std::string& file, const toml::table& root,
-                              const Section& top) {
+Result<Settings> ReadSettings(const std::string& file, const Section& top) {
   Settings settings;
-  if (const toml::table* ask = TRY(FindTable(root, top, "ask"))) {
+  if (const Node* ask = TRY(FindTable(top, "ask"))) {
     const Section section(file, "[ask]", *ask);
     TRY(section.CheckKeys({"timeout"}));
     if (section.Has("timeout")) {
       settings.ask_timeout = TRY(ReadSeconds(section, "timeout", kAskTimeout));
     }
   }
-  if (const toml::table* hook = TRY(FindTable(root, top, "hook"))) {
+  if (const Node* hook = TRY(FindTable(top, "hook"))) {
     settings.hook = TRY(ReadHook(Section(file, "[hook]", *hook)));
   }
   return settings;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <string>
 
 #include "journal/support/result.h"
@@ -10,9 +8,8 @@
 
 namespace txfs::policy {
 
-/// Reads the tables [ask] and [hook] of a policy file. `root` is the whole
-/// file, `top` the section of it. Errors as Load.
-Result<Settings> ReadSettings(const std::string& file, const toml::table& root,
-                              const Section& top);
+/// Reads the tables [ask] and [hook] of a policy file. `top`: the whole file.
+/// Errors as Load.
+Result<Settings> ReadSettings(const std::string& file, const Section& top);
 
 }  // namespace txfs::policy

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "journal/support/result.h"
+#include "policy/node.h"
 #include "policy/rule.h"
 
 namespace txfs::policy {
@@ -27,18 +26,15 @@ template <class Names>
 /// Longest pattern, in bytes.
 inline constexpr size_t kMaxPattern = 4096;
 
-/// Parses a file. EINVAL with "FILE:LINE: not valid TOML: ...".
-Result<toml::table> ParseToml(std::string_view text, const std::string& file);
-
 /// A table of a policy file, with its name for messages. Errors are EINVAL with
 /// "FILE:LINE: what is wrong; what is expected".
 class Section {
  public:
   /// `file` and `table` outlive this.
-  Section(const std::string& file, std::string name, const toml::table& table)
+  Section(const std::string& file, std::string name, const Node& table)
       : file_(file), name_(std::move(name)), table_(table) {}
 
-  [[nodiscard]] std::unexpected<Error> Wrong(const toml::source_region& where,
+  [[nodiscard]] std::unexpected<Error> Wrong(uint32_t line,
                                              std::string_view what,
                                              std::string_view expected) const;
   /// About the value of `key`, or its absence.
@@ -51,14 +47,12 @@ class Section {
       std::initializer_list<std::string_view> known) const;
 
   [[nodiscard]] bool Has(std::string_view key) const {
-    return table_.contains(key);
+    return Get(key) != nullptr;
   }
-  [[nodiscard]] const toml::node* Get(std::string_view key) const {
-    return table_.get(key);
+  [[nodiscard]] const Node* Get(std::string_view key) const {
+    return table_.Find(key);
   }
-  [[nodiscard]] Place place() const {
-    return {file_, static_cast<uint32_t>(table_.source().begin.line)};
-  }
+  [[nodiscard]] Place place() const { return {file_, table_.line}; }
 
   /// An error if `text`, the value of `key`, is longer than `longest` bytes or
   /// has a character that is not visible or changes how the text around it is
@@ -84,7 +78,7 @@ class Section {
  private:
   const std::string& file_;
   std::string name_;
-  const toml::table& table_;
+  const Node& table_;
 };
 
 }  // namespace txfs::policy

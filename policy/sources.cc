@@ -6,20 +6,18 @@
 
 #include <algorithm>
 #include <bit>
-#include <future>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "journal/support/bytes.h"
 #include "journal/support/case_folding.h"
-#include "journal/support/checksum.h"
 #include "journal/support/file.h"
+#include "journal/support/mutex.h"
 #include "journal/support/unique_fd.h"
 #include "policy/builtin.h"
+#include "policy/node.h"
 
 namespace txfs::policy {
 namespace {
@@ -152,48 +150,13 @@ Result<Loaded> LoadText(const std::string& text, const std::string& file) {
   return loaded;
 }
 
-/// `text` without the lines of its examples, whose places stay empty.
-std::string WithoutExamples(std::string_view text) {
-  std::string rest;
-  rest.reserve(text.size());
-  bool is_in_list = false;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const bool begins =
-        line.starts_with("match = [") || line.starts_with("not_match = [");
-    if (!begins && !is_in_list) rest.append(line);
-    rest.push_back('\n');
-    is_in_list = begins ? !line.ends_with(']') : is_in_list && line != "]";
+Result<Loaded> LoadBuiltin(const std::string& text, bool examples) {
+  if (!examples && text == BuiltinText()) {
+    if (const auto root = DecodeNode(FrozenRules())) {
+      return Load(*root, text, std::string(kBuiltinName));
+    }
   }
-  return rest;
-}
-
-/// The built-in rules are long, so both halves are parsed at the same time.
-/// Lines keep their numbers.
-Result<Loaded> LoadBuiltin(const std::string& whole, bool examples) {
-  constexpr std::string_view kHeader = "schema = 1";
-  const std::string text = examples ? whole : WithoutExamples(whole);
-  const size_t middle = text.find("\n\n[[", text.size() / 2);
-  if (middle == std::string::npos) {
-    return LoadText(text, std::string(kBuiltinName));
-  }
-  const std::string first = text.substr(0, middle + 1);
-  std::string second(static_cast<size_t>(std::ranges::count(first, '\n')),
-                     '\n');
-  second.append(kHeader).append(text, middle + 1);
-  auto parsing = std::async(std::launch::async, [&] {
-    return LoadText(second, std::string(kBuiltinName));
-  });
-  auto loaded = LoadText(first, std::string(kBuiltinName));
-  Loaded rest = TRY(parsing.get());
-  Loaded all = TRY(std::move(loaded));
-  std::ranges::move(rest.rules, std::back_inserter(all.rules));
-  std::ranges::move(rest.limits, std::back_inserter(all.limits));
-  std::ranges::move(rest.exec_rules, std::back_inserter(all.exec_rules));
-  all.hash = Checksum(AsBytes(whole));
-  return all;
+  return LoadText(text, std::string(kBuiltinName));
 }
 
 /// A file in the workspace comes with what is worked on, and must not have a
@@ -221,6 +184,28 @@ Status Tighten(const Settings& file, Settings& all) {
   if (file.hook) all.hook = file.hook;
   return {};
 }
+
+/// The policy that was compiled last, without examples. A run judges its
+/// command by the rules of the mount that it then makes.
+class LastPolicy {
+ public:
+  /// Null: it is of other texts.
+  std::shared_ptr<const Policy> Of(const std::vector<SourceText>& texts) {
+    const MutexLock lock(mutex_);
+    return texts == texts_ ? policy_ : nullptr;
+  }
+  void Set(const std::vector<SourceText>& texts,
+           std::shared_ptr<const Policy> policy) {
+    const MutexLock lock(mutex_);
+    texts_ = texts;
+    policy_ = std::move(policy);
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<SourceText> texts_ GUARDED_BY(mutex_);
+  std::shared_ptr<const Policy> policy_ GUARDED_BY(mutex_);
+};
 
 template <class SomeRule>
 Status CheckHook(const std::vector<SomeRule>& rules, const Settings& settings) {
@@ -269,13 +254,20 @@ Result<std::vector<SourceText>> ReadSources(const Sources& sources,
 Result<std::shared_ptr<const Policy>> Compile(
     const std::vector<SourceText>& texts, bool examples) {
   if (texts.empty()) return nullptr;
+  // Never destroyed: that takes as long as a tenth of the load.
+  static LastPolicy& last = *new LastPolicy;
+  if (!examples) {
+    if (auto policy = last.Of(texts)) return policy;
+  }
   std::vector<Loaded> files;
   for (const SourceText& source : texts) {
     files.push_back(TRY(source.file == kBuiltinName
                             ? LoadBuiltin(source.text, examples)
                             : LoadText(source.text, source.file)));
   }
-  return Combine(std::move(files));
+  auto policy = TRY(Combine(std::move(files)));
+  if (!examples) last.Set(texts, policy);
+  return policy;
 }
 
 Result<std::shared_ptr<const Policy>> LoadSources(const Sources& sources,

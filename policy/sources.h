@@ -33,6 +33,7 @@ struct Sources {
 struct SourceText {
   std::string file;  ///< its path, for messages
   std::string text;
+  bool operator==(const SourceText&) const = default;
 };
 
 /// The default policy without the rules and limits `without`; the others stay
@@ -53,8 +54,8 @@ Result<std::vector<SourceText>> ReadSources(const Sources& sources,
                                             int workspace);
 
 /// The combined policy of the texts (Load, Combine); null if there are none.
-/// `examples`: with those of the default policy, which take a quarter of the
-/// time to load it.
+/// `examples`: with those of the default policy, which is then parsed anew.
+/// Texts that are those of the last call give its policy.
 Result<std::shared_ptr<const Policy>> Compile(
     const std::vector<SourceText>& texts, bool examples = false);
 

@@ -1,9 +1,8 @@
 #include "cli/daemon/approvals.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 
+#include "cli/daemon/log.h"
 #include "cli/output/text.h"
 #include "cli/protocol/archive_dispatcher.h"
 #include "cli/protocol/pending.h"
@@ -60,9 +59,9 @@ Status Approvals::Put(const Caller& caller, const Question& question) {
   Status answer =
       by_hook ? AskHook(caller, question) : AskSomebody(caller, question);
   if (answer) return answer;
-  spdlog::info("{} {} refused by {}: {}", OpName(question.op),
-               EscapeControls(question.path), question.rule->id,
-               EscapeControls(answer.error().ToString()));
+  LogInfo(std::string(OpName(question.op)) + " " +
+          EscapeControls(question.path) + " refused by " + question.rule->id +
+          ": " + EscapeControls(answer.error().ToString()));
   return Veto(*question.rule, question.names.front().path);
 }
 

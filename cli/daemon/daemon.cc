@@ -1,9 +1,6 @@
 #include "cli/daemon/daemon.h"
 
 #include <fcntl.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/sinks/rotating_file_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +17,7 @@
 #include "cli/daemon/approvals.h"
 #include "cli/daemon/control_server.h"
 #include "cli/daemon/live_policy.h"
+#include "cli/daemon/log.h"
 #include "cli/daemon/run_watch.h"
 #include "cli/locate/reach.h"
 #include "cli/locate/transactions.h"
@@ -34,21 +32,6 @@
 
 namespace txfs::cli {
 namespace {
-
-/// A log file of at most 1 MiB, and one old one. Where it cannot be written the
-/// daemon works without.
-void OpenLog(const std::string& path) {
-  spdlog::set_default_logger(spdlog::null_logger_mt("none"));
-  if (!MakeDirectories(path.substr(0, path.rfind('/')))) return;
-  std::shared_ptr<spdlog::logger> logger;
-  try {
-    logger = spdlog::rotating_logger_mt("txfs", path, 1 << 20, 1);
-    logger->flush_on(spdlog::level::info);
-  } catch (const spdlog::spdlog_ex&) {
-    return;
-  }
-  spdlog::set_default_logger(std::move(logger));
-}
 
 uint64_t LogSize(const std::string& path) {
   struct stat st{};
@@ -92,7 +75,8 @@ void RemoveOldLogs(const std::string& own) {
 
 void LogFailure(const char* what, const Status& status) {
   if (status) return;
-  spdlog::error("{}: {}", what, EscapeControls(status.error().ToString()));
+  LogError(std::string(what) + ": " +
+           EscapeControls(status.error().ToString()));
 }
 
 /// Ends a transaction in which nothing was done, and which nobody will miss:
@@ -271,8 +255,8 @@ Status RunSession(Workspace& workspace, FuseSession& session,
     session.Announce(events);
   });
   const bool log_is_new = LogSize(options.log_path) == 0;
-  spdlog::info("serving {} at {}", EscapeControls(workspace.path()),
-               EscapeControls(mountpoint));
+  LogInfo("serving " + EscapeControls(workspace.path()) + " at " +
+          EscapeControls(mountpoint));
   const uint64_t logged = LogSize(options.log_path);
   on_ready();
   const Status run = session.Run();
@@ -294,7 +278,7 @@ Status RunSession(Workspace& workspace, FuseSession& session,
   if (log_is_new && LogSize(options.log_path) == logged) {
     ::unlink(options.log_path.c_str());  // nothing happened
   } else {
-    spdlog::info("ended");
+    LogInfo("ended");
   }
   TRY(run);
   return closed;
@@ -358,7 +342,7 @@ void SendReport(int fd, const Json& report) {
   if (!served && report.valid()) {
     SendReport(report.get(), {{"error", ToJson(served.error())}});
   }
-  spdlog::shutdown();
+  CloseLog();
   ::_exit(served ? 0 : 1);
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/daemon/log.h"
 #include "cli/output/text.h"
 #include "fs/host/mount_table.h"
 
@@ -375,9 +375,8 @@ void HookProcess::LogWords() {
     const size_t size = std::min(static_cast<size_t>(n), kMaxLogged - logged_);
     logged_ += size;
     if (size == 0) continue;
-    spdlog::info("hook: {}",
-                 EscapeControls(std::string_view(piece.data(), size)));
-    if (logged_ == kMaxLogged) spdlog::info("hook: further output is left out");
+    LogInfo("hook: " + EscapeControls(std::string_view(piece.data(), size)));
+    if (logged_ == kMaxLogged) LogInfo("hook: further output is left out");
   }
 }
 

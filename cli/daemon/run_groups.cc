@@ -2,7 +2,6 @@
 
 #include <linux/magic.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <thread>
 
 #include "cli/daemon/kernel_file.h"
+#include "cli/daemon/log.h"
 #include "cli/output/text.h"
 
 namespace txfs::cli {
@@ -62,8 +62,8 @@ void RemoveRunGroup(const std::string& path) {
     const int error = RemoveOrEnd(path);
     if (error == 0) return;
     if (error != EBUSY || pauses == kGroupPauses) {
-      spdlog::error("cannot remove {}: {}", EscapeControls(path),
-                    std::strerror(error));
+      LogError("cannot remove " + EscapeControls(path) + ": " +
+               std::strerror(error));
       return;
     }
     std::this_thread::sleep_for(kGroupPause);

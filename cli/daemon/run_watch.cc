@@ -1,7 +1,6 @@
 #include "cli/daemon/run_watch.h"
 
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "cli/daemon/limit_signal.h"
+#include "cli/daemon/log.h"
 #include "cli/daemon/pipe_holders.h"
 #include "cli/daemon/run_groups.h"
 #include "cli/output/text.h"
@@ -70,8 +70,7 @@ Result<std::optional<Savepoint>> SavepointHere(Workspace& workspace,
 
 void LogIfFailed(const Status& status) {
   if (status) return;
-  spdlog::error("roll back a run: {}",
-                EscapeControls(status.error().ToString()));
+  LogError("roll back a run: " + EscapeControls(status.error().ToString()));
 }
 
 }  // namespace
@@ -323,7 +322,7 @@ void RunWatch::RollBack() {
   for (const std::string& group : groups) RemoveRunGroup(group);
   if (!socket.empty()) ::unlink(socket.c_str());
   workspace_.LimitRun({}, {});
-  spdlog::warn("the process of a run died: rolling the run back");
+  LogWarning("the process of a run died: rolling the run back");
   if (begun) LogIfFailed(TakeBack(record, savepoint, fresh));
   holder_ = 0;
   if (owns_mount) unmount_();

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +16,7 @@
 #include <tuple>
 
 #include "cli/daemon/limit_signal.h"
+#include "cli/daemon/log.h"
 #include "cli/output/paths.h"
 #include "cli/protocol/framing.h"
 #include "cli/protocol/wire.h"
@@ -165,7 +164,7 @@ Status ServeHome(const HomePaths& paths, const RunLimits& limits) {
   ShareArenas();
   if (::chdir("/") != 0) ::_exit(1);
   ::umask(0);
-  spdlog::set_default_logger(spdlog::null_logger_mt("home"));
+  OpenNoLog();
   const Status served = ServeHome(paths, limits);
   if (!served) {
     Frame frame;

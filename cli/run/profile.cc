@@ -115,7 +115,7 @@ bool IsThere(const std::string& path) {
 
 Result<Profile> ParseProfile(const std::string& name, std::string_view text,
                              const std::string& file) {
-  const toml::table root = TRY(policy::ParseToml(text, file));
+  const policy::Node root = TRY(policy::ParseToml(text, file));
   const Section section(file, "the profile", root);
   TRY(section.CheckKeys({"programs", "keep", "show", "environment", "network",
                          "on_success", "on_failure", "nested"}));

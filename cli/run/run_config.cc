@@ -67,9 +67,9 @@ Result<std::optional<std::string>> ReadQuantity(const Section& section,
 
 Result<std::optional<uint64_t>> ReadCount(const Section& section,
                                           std::string_view key, int64_t most) {
-  const toml::node* node = section.Get(key);
+  const policy::Node* node = section.Get(key);
   if (node == nullptr) return std::nullopt;
-  const auto number = node->value_exact<int64_t>();
+  const auto number = node->AsInteger();
   if (number && *number >= 1 && *number <= most) {
     return static_cast<uint64_t>(*number);
   }
@@ -117,18 +117,18 @@ Status ReadCommon(const Section& section, RunConfig& config) {
 }
 
 /// The table [run] of `root`, with its places; null: there is none.
-Result<const toml::table*> RunTable(const toml::table& root,
-                                    RunConfig& config) {
+Result<const policy::Node*> RunTable(const policy::Node& root,
+                                     RunConfig& config) {
   const Section whole(config.file, "the configuration", root);
   TRY(whole.CheckKeys({"run"}));
-  const toml::node* node = whole.Get("run");
+  const policy::Node* node = whole.Get("run");
   if (node == nullptr) return nullptr;
   if (!node->is_table()) return whole.Wrong("run", "is no table", "[run]");
-  for (const auto& [key, value] : *node->as_table()) {
-    const policy::Place place{config.file, value.source().begin.line};
-    config.places.emplace(std::string(key.str()), place.ToString());
+  for (const policy::Node& value : node->items) {
+    const policy::Place place{config.file, value.line};
+    config.places.emplace(value.key, place.ToString());
   }
-  return node->as_table();
+  return node;
 }
 
 /// Why a workspace cannot have `key`; "": it can.
@@ -209,8 +209,8 @@ Result<RunConfig> ParseRunConfig(std::string_view text,
                                  const std::string& file) {
   RunConfig config;
   config.file = file;
-  const toml::table root = TRY(policy::ParseToml(text, config.file));
-  const toml::table* table = TRY(RunTable(root, config));
+  const policy::Node root = TRY(policy::ParseToml(text, config.file));
+  const policy::Node* table = TRY(RunTable(root, config));
   if (table == nullptr) return config;
   const Section section(config.file, "[run]", *table);
   TRY(section.CheckKeys({"network", "home", "profile", "timeout", "memory",
@@ -242,8 +242,8 @@ Result<RunConfig> ParseWorkspaceRunConfig(std::string_view text,
                                           const std::string& workspace) {
   RunConfig config;
   config.file = file;
-  const toml::table root = TRY(policy::ParseToml(text, config.file));
-  const toml::table* table = TRY(RunTable(root, config));
+  const policy::Node root = TRY(policy::ParseToml(text, config.file));
+  const policy::Node* table = TRY(RunTable(root, config));
   if (table == nullptr) return config;
   const Section section(config.file, "[run]", *table);
   TRY(CheckRestricts(section, config));

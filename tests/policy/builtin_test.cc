@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "policy/node.h"
 #include "policy/sources.h"
 
 namespace txfs::policy {
@@ -52,6 +53,24 @@ TEST(BuiltinTest, TellsOfItsLines) {
   }
   EXPECT_EQ(Builtin()->rules().front().place.file, "built-in");
   EXPECT_TRUE(BuiltinText().starts_with("# The rules of every mount"));
+}
+
+TEST(BuiltinTest, IsFrozenAsItIsParsed) {
+  auto parsed = ParseToml(BuiltinText(), "built-in");
+  ASSERT_TRUE(parsed) << parsed.error().ToString();
+  size_t examples = 0;
+  for (Node& list : parsed->items) {
+    for (Node& rule : list.items) {
+      examples += std::erase_if(rule.items, [](const Node& item) {
+        return item.key == "match" || item.key == "not_match";
+      });
+    }
+  }
+  EXPECT_GT(examples, 300U);
+  EXPECT_EQ(AsText(FrozenRules()), AsText(EncodeNode(*parsed)));
+  const auto frozen = DecodeNode(FrozenRules());
+  ASSERT_TRUE(frozen);
+  EXPECT_EQ(EncodeNode(*frozen), EncodeNode(*parsed));
 }
 
 TEST(BuiltinTest, IsTheSameWithoutItsExamples) {
