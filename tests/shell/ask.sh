@@ -261,7 +261,7 @@ attempt "os.unlink('mnt/dir/asked')"
 await 1
 daemon=$(txfs -C mnt status --json | json 'd["pid"]')
 kill -TERM "$daemon"
-timeout 60 tail --pid="$daemon" -f /dev/null || fail "the daemon does not end"
+ended "$daemon" || fail "the daemon does not end"
 status=0
 wait "$asker" || status=$?
 equal 7 "$status" "exit code of what waited for a daemon that ended"

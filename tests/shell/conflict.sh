@@ -236,7 +236,7 @@ fresh
 conflicting
 pid=$(txfs -C mnt status --json | json 'd["pid"]')
 kill -KILL "$pid"
-tail -s 0.05 --pid="$pid" -f /dev/null
+ended "$pid"
 txfs mount ws mnt >/dev/null
 contains "$(txfs -C mnt fsck)" "no problems"
 refuses 3 "6 paths" txfs -C mnt commit

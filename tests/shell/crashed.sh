@@ -32,7 +32,7 @@ pid_of() { txfs -C "$1" status --json | json 'd["pid"]'; }
 kill_daemon() {
   pid=$(pid_of "$1")
   kill -KILL "$pid"
-  tail -s 0.05 --pid="$pid" -f /dev/null
+  ended "$pid"
 }
 
 for name in a b c; do
@@ -95,7 +95,7 @@ pids="$(pid_of ma) $(pid_of mb) $(pid_of mc)"
 exec 5<mb/b
 kill -TERM $pids
 kill -KILL ${pids##* } 2>/dev/null || true
-for pid in $pids; do tail -s 0.05 --pid="$pid" -f /dev/null; done
+ended $pids
 exec 5<&-
 for name in a b c; do txfs mount ws "m$name" --name $name; done
 equal "a more" "$(xargs <ma/a)" "a after the shutdown"

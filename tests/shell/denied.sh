@@ -144,7 +144,7 @@ txfs -C mnt fsck
 (cd mnt && { echo x >.env; } 2>/dev/null) && fail ".env was written"
 daemon=$(txfs -C mnt status --json | json 'd["pid"]')
 kill -KILL "$daemon"
-timeout 60 tail --pid="$daemon" -f /dev/null || fail "the daemon does not end"
+ended "$daemon" || fail "the daemon does not end"
 txfs umount mnt
 sed 's/secrets are not/changed/' policy.toml >changed.toml
 txfs -C ws fsck

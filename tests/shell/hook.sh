@@ -220,5 +220,5 @@ equal 3 "$(grep -c -e ' [012] -> ' fds)" "descriptors"
 ! grep -q -e fuse -e lock -e .mdb fds || fail "has a descriptor of the daemon"
 hook=$(pgrep -f hook-of-test)
 txfs umount mnt
-timeout 60 tail --pid="$hook" -f /dev/null || fail "the hook outlives the mount"
+ended "$hook" || fail "the hook outlives the mount"
 txfs -C ws fsck

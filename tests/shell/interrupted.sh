@@ -65,7 +65,7 @@ pid=$(txfs -C mnt status --json | json 'd["pid"]')
 socket=$(json 'd["sockets"][-1]["path"]' <"$(echo "$store"/txn/*/daemon.json)")
 [ -S "$socket" ] || fail "no socket at $socket"
 kill -KILL "$pid"
-tail -s 0.05 --pid="$pid" -f /dev/null
+ended "$pid"
 contains "$(txfs -C ws status)" "$PWD/mnt (its daemon died"
 equal "dead None" "$(txfs -C ws status --json | json 'd["daemon"], d["mountpoint"]' | tr -d "(),'")" "status as JSON"
 [ -S "$socket" ] || fail "a question removed the socket"

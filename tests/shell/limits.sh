@@ -74,7 +74,7 @@ txfs -C mnt discard >"$TMPDIR/out"
 rm mnt/src/[1-8]?
 daemon=$(txfs -C mnt status --json | json 'd["pid"]')
 kill -KILL "$daemon"
-timeout 60 tail --pid="$daemon" -f /dev/null || fail "the daemon does not end"
+ended "$daemon" || fail "the daemon does not end"
 txfs umount mnt 2>"$TMPDIR/err" || :
 txfs mount ws mnt --policy limits.toml
 rm -f mnt/node_modules/[1-4]? 2>"$TMPDIR/err" && fail "the count began anew"

@@ -53,7 +53,7 @@ for i in $(seq 12); do
   txfs mount ws "mnt$i" --name "n$i"
   pid=$(txfs -C "mnt$i" status --json | json 'd["pid"]')
   kill -KILL "$pid"
-  tail -s 0.05 --pid="$pid" -f /dev/null
+  ended "$pid"
   umount -l "mnt$i" 2>/dev/null || fusermount3 -uz "mnt$i"
 done
 mkdir mnt

@@ -123,7 +123,7 @@ done
 until txfs -C mnt log --denied --op write | grep -q .env; do :; done
 daemon=$(txfs -C mnt status --json | json 'd["pid"]')
 kill -TERM "$daemon"
-timeout 60 tail --pid="$daemon" -f /dev/null || fail "the daemon does not end"
+ended "$daemon" || fail "the daemon does not end"
 # They may have died of the mapping, which is gone.
 kill $storms 2>/dev/null || :
 wait
