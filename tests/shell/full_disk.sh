@@ -87,7 +87,7 @@ works() {
 }
 
 for disk in "ext4 44M" tmpfs; do
-  hows="names renames tiny"
+  hows=$(some names renames tiny)
   [ "$disk" != tmpfs ] || hows=names
   for how in $hows; do
     # shellcheck disable=SC2086 # words

@@ -272,7 +272,7 @@ at_the_commit() {
   done
 }
 
-for uid in 0 65534; do
+for uid in $(some 0 65534); do
   HOME=$PWD/home-$uid XDG_STATE_HOME=$PWD/home-$uid/.local/state
   rm -rf ws expected
   mkdir -p "$XDG_STATE_HOME" ws
