@@ -26,6 +26,7 @@
 #include "cli/protocol/dispatcher.h"
 #include "cli/protocol/runtime_dir.h"
 #include "cli/protocol/wire.h"
+#include "fs/host/mount_table.h"
 #include "journal/support/file.h"
 #include "journal/support/memory.h"
 #include "journal/support/mutex.h"
@@ -368,6 +369,7 @@ Status Serve(const DaemonOptions& options,
              const std::function<void(const ReadyReport&)>& on_ready) {
   ShareArenas();
   BlockSignals();
+  KeepMountTable(false);
   RemoveDeadSockets();
   RemoveOldLogs(options.log_path);
   OpenLog(options.log_path);

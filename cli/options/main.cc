@@ -11,6 +11,7 @@
 #include "cli/locate/trust.h"
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
+#include "fs/host/mount_table.h"
 #include "journal/support/memory.h"
 
 namespace txfs::cli {
@@ -152,6 +153,7 @@ Result<int> Run(const std::vector<std::string>& all) {
 int main(int argc, char** argv) {
   txfs::cli::HoldStandardDescriptors();
   txfs::DeepenStacks();
+  txfs::KeepMountTable(true);
   std::vector<std::string> arguments(argv, argv + argc);
   if (arguments.empty()) arguments.emplace_back("txfs");
   const auto exit_code = txfs::cli::Run(arguments);

@@ -2,17 +2,18 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <functional>
 #include <system_error>
 
 #include "journal/support/file.h"
+#include "journal/support/mutex.h"
 
 namespace txfs {
 namespace {
@@ -112,29 +113,22 @@ Result<std::string> ReadProc(const std::string& path) {
   return ReadProc(fd, path);
 }
 
-/// The table of this process, which is read again only when the kernel says
-/// that it has changed: a command looks at it some twenty times, and it has
-/// hundreds of lines where there are containers.
-class OwnMountTable {
+constexpr const char* kOwnTable = "/proc/self/mountinfo";
+
+/// The mount table of this process, which is read again when the kernel says
+/// that it has changed. The kernel does not say so when a directory on the way
+/// to a mountpoint is renamed.
+class KeptTable {
  public:
   Result<std::vector<MountEntry>> Read() {
-    struct stat space{};
-    if (::stat("/proc/self/ns/mnt", &space) != 0) space.st_ino = 0;
-    const pid_t process = ::getpid();
-    if (process != process_) {
-      // The parent's, with which it shares what poll(2) says; or, since they
-      // were closed, another descriptor.
-      static_cast<void>(fd_.Release());
-      process_ = process;
-    }
-    if (!fd_.valid() || space.st_ino != space_) {
-      fd_ = TRY(OpenAt(AT_FDCWD, kPath, O_RDONLY));
-      space_ = space.st_ino;
+    const MutexLock lock(mutex_);
+    if (!fd_.valid()) {
+      fd_ = TRY(OpenAt(AT_FDCWD, kOwnTable, O_RDONLY));
     } else if (!HasChanged()) {
       return table_;
     }
-    auto text = ::lseek(fd_.get(), 0, SEEK_SET) == 0 ? ReadProc(fd_, kPath)
-                                                     : Fail(errno, kPath);
+    auto text = ::lseek(fd_.get(), 0, SEEK_SET) == 0 ? ReadProc(fd_, kOwnTable)
+                                                     : Fail(errno, kOwnTable);
     if (!text) {
       fd_.Reset();
       return std::unexpected(std::move(text).error());
@@ -144,19 +138,20 @@ class OwnMountTable {
   }
 
  private:
-  static constexpr const char* kPath = "/proc/self/mountinfo";
-
   /// Since it was opened, or last asked (proc(5), /proc/PID/mounts).
-  [[nodiscard]] bool HasChanged() const {
+  [[nodiscard]] bool HasChanged() const REQUIRES(mutex_) {
     pollfd poll{.fd = fd_.get(), .events = POLLPRI, .revents = 0};
     return ::poll(&poll, 1, 0) != 0;
   }
 
-  UniqueFd fd_;
-  pid_t process_ = 0;
-  ino_t space_ = 0;  ///< the mount namespace
-  std::vector<MountEntry> table_;
+  Mutex mutex_;
+  UniqueFd fd_ GUARDED_BY(mutex_);
+  std::vector<MountEntry> table_ GUARDED_BY(mutex_);
 };
+
+/// The process that keeps its table; 0: none does. One that it forks does not,
+/// and uses neither its lock nor its descriptor.
+std::atomic<pid_t> keeper = 0;
 
 std::string_view CutWord(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
@@ -225,13 +220,14 @@ std::vector<MountEntry> ParseMountTable(std::string_view mountinfo) {
 }
 
 Result<std::vector<MountEntry>> ReadMountTable(const std::string& process) {
-  if (process == "self") {
-    // Of the thread: a process that was forked may take no locks.
-    thread_local OwnMountTable own;
-    return own.Read();
+  if (process == "self" && keeper == ::getpid()) {
+    static KeptTable& table = *new KeptTable;
+    return table.Read();
   }
   return ParseMountTable(TRY(ReadProc("/proc/" + process + "/mountinfo")));
 }
+
+void KeepMountTable(bool keep) { keeper = keep ? ::getpid() : 0; }
 
 bool IsWithin(std::string_view path, std::string_view directory) {
   if (directory == "/") return path.starts_with('/');

@@ -50,6 +50,12 @@ std::vector<MountEntry> ParseMountTable(std::string_view mountinfo);
 Result<std::vector<MountEntry>> ReadMountTable(
     const std::string& process = "self");
 
+/// Whether this process reads its table again only when a mount has come, gone
+/// or changed. For a command, which looks at the table some twenty times; not
+/// for a daemon, which would miss the rename of a directory above a mountpoint.
+/// A process that is forked does not keep it.
+void KeepMountTable(bool keep);
+
 /// The calling user's innermost txfs mount at `path` or above it; the topmost
 /// of several on one mountpoint. Compares text and does not access the
 /// filesystem, so that it works on a mount whose daemon is gone. `path` is made

@@ -106,13 +106,13 @@ int64_t CountAt(const std::string& path) {
   return table ? std::ranges::count(*table, path, &MountEntry::mountpoint) : -1;
 }
 
-/// In a process that has read the table before: mounts and namespaces of its
-/// own. Returns its exit code.
+/// In a process that keeps its table: mounts of its own. Returns its exit code.
 int SeesItsMounts(const std::string& path) {
   constexpr int kCannot = 77;
   const int spaces =
       ::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER;
   if (::unshare(spaces) != 0) return kCannot;
+  KeepMountTable(true);
   if (CountAt(path) != 0) return 1;
   for (int round = 0; round < 3; ++round) {
     ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
