@@ -59,7 +59,7 @@ run_names() {
   shift
   status=0
   "$@" run -- /usr/bin/touch made >out 2>err || status=$?
-  [ $status -ne 0 ] || fail "$* run: worked"
+  equal 125 $status "exit code of $* run ($(cat err))"
   grep -q "^hint: .*$remedy" err || fail "$* run: said $(cat err)"
   [ ! -e roots/ws/made ] && [ ! -e user/ws/made ] || fail "$* run: the command ran"
 }

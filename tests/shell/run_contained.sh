@@ -125,6 +125,12 @@ must_fail "uncover what is hidden" umount "$HOME/.ssh"
 must_fail "uncover the base" umount "$PWD"
 must_fail "move the mount of the workspace" mv "$PWD" "$PWD.moved"
 must_fail "signal a process outside" kill -0 "$neighbour"
+must_fail "trace a process outside" python3 -c 'import ctypes, sys; exit(ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), 0, 0) != 0)' "$neighbour"
+must_fail "see a file of others in /dev/shm" ls "/dev/shm/$MARK"
+must_fail "see a file of others in /var/tmp" ls "/var/tmp/$MARK"
+must_fail "see a file of others in /tmp" ls "/tmp/$MARK"
+must_fail "reach shared memory of others" python3 -c 'import ctypes, os; exit(ctypes.CDLL(None).shmget(int(os.environ["KEY"]), 0, 0) < 0)'
+for place in /dev/shm /var/tmp /tmp; do : >"$place/inside-$MARK"; done
 must_fail "see a process outside" grep -q . "/proc/$neighbour/comm"
 must_fail "gain privileges" grep -q 'NoNewPrivs:.*0' /proc/self/status
 must_fail "use the kernel's keyrings" python3 -c '
@@ -204,9 +210,13 @@ contained() {
   # shellcheck disable=SC2086
   equal "$(printf '%s\n' $sockets | LC_ALL=C sort)" "$(connected)" "sockets that were connected to"
 
-  SSH_AUTH_SOCK=$agents/agent.1 DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$uid/bus \
+  mark=txfs-mark-$$-$uid key=$((0x74000000 + $$))
+  for place in /dev/shm /var/tmp /tmp; do as touch "$place/$mark"; done
+  as python3 -c 'import ctypes, sys; exit(ctypes.CDLL(None).shmget(int(sys.argv[1]), 4096, 0o1600) < 0)' "$key" ||
+    fail "no shared memory here"
+  MARK=$mark KEY=$key SSH_AUTH_SOCK=$agents/agent.1 DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$uid/bus \
     DOCKER_HOST=unix:///run/docker.sock OTHER=$other SOCKETS=$sockets AGENTS=$agents as txfs -C ws run \
-    --env XDG_STATE_HOME --env OTHER --env SOCKETS --env AGENTS -- sh probe >"$TMPDIR/found" 2>"$TMPDIR/err" 9<"$HOME/.ssh/id" ||
+    --env XDG_STATE_HOME --env MARK --env KEY --env OTHER --env SOCKETS --env AGENTS -- sh probe >"$TMPDIR/found" 2>"$TMPDIR/err" 9<"$HOME/.ssh/id" ||
     fail "the probe failed: $(cat "$TMPDIR/err")"
   case $outside in
     /var/lib/*) reached=$outside/service.sock ;;
@@ -214,6 +224,11 @@ contained() {
   esac
   equal "$reached" "$(cat "$TMPDIR/found")" "what was possible for user $uid"
   equal "done" "$(cat ws/probed)" "the end of the probe"
+  for place in /dev/shm /var/tmp /tmp; do
+    [ ! -e "$place/inside-$mark" ] || fail "a file of the sandbox is in $place"
+    rm "$place/$mark"
+  done
+  as ipcrm -M "$key" || fail "the shared memory is gone"
   equal theirs "$(as cat other/file)" "a file of another session"
   equal outside "$(cat "$outside/file")" "a file outside"
   equal "" "$(connected)" "services that were asked"

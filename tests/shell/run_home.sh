@@ -39,7 +39,7 @@ keeps() {
   shift 2
   make_home
   before=$(rest)
-  txfs -C ws run --rw "$HOME/kd" --rw "$HOME/.tool.json" --rw "$HOME/new/place" \
+  txfs -C ws run --json "$TMPDIR/report" --rw "$HOME/kd" --rw "$HOME/.tool.json" --rw "$HOME/new/place" \
     --rw "$HOME/.config/mine" "$@" -- sh -c "$command" >"$TMPDIR/out" 2>"$TMPDIR/err" || :
   equal "$before" "$(rest)" "the home after $what"
 }
@@ -49,6 +49,10 @@ held() {
 }
 kept() { equal "$2" "$(cat "$HOME/$1" 2>&1)" "content of $1 after $what"; }
 
+keeps "what is named, and no more" 'echo more >~/kd/other; echo lost >>~/.bashrc; echo lost >~/new-file'
+kept kd/other more
+equal "['kd/other'] ['.bashrc', 'new-file']" "$(json 'str(d["home_kept"]) + " " + str(sorted(d["home_not_kept"]))' <"$TMPDIR/report")" \
+  "what the report says of the home"
 keeps "a new hard link" 'ln ~/.bashrc ~/kd/x; echo evil >>~/kd/x; echo more >~/kd/other; exit 1'
 held /kd/x
 [ ! -e "$HOME/kd/x" ] || fail "the link was kept"

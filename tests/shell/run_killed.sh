@@ -55,12 +55,14 @@ kill -9 $supervisor
 ended "a killed supervisor"
 [ -z "$(txfs -C ws list | grep active)" ] || fail "a transaction is left: $(txfs -C ws list)"
 
-start -C ws run
+start -C ws run --json "$TMPDIR/report"
 pkill -9 -f "bwrap.*600.$$"
 status=0
 wait $supervisor || status=$?
 equal 137 $status "exit code after a killed bwrap"
 contains "$(cat err)" "rolled back"
+equal "137 rolled back exit 137" "$(json 'str(d["exit_code"]) + " " + d["outcome"] + " " + d["why"]' <"$TMPDIR/report")" \
+  "the report after a killed bwrap"
 ended "a killed bwrap"
 
 start -C ws run
@@ -122,7 +124,8 @@ settled() {
   contains "$(cat err)" "error: a process that serves a mount of the run has died"
   contains "$(cat err)" "hint: "
   contains "$(cat err)" "rolled back: txfs failed"
-  equal "125 rolled back" "$(json 'str(d["exit_code"]) + " " + d["outcome"]' <"$TMPDIR/report")" "the report after $1"
+  equal "125 rolled back txfs failed" "$(json 'str(d["exit_code"]) + " " + d["outcome"] + " " + d["why"]' <"$TMPDIR/report")" \
+    "the report after $1"
   ended "$1"
   [ -z "$(txfs -C ws list | grep " active .* run-")" ] || fail "a transaction is left after $1: $(txfs -C ws list)"
 }
