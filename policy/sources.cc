@@ -150,13 +150,45 @@ Result<Loaded> LoadText(const std::string& text, const std::string& file) {
   return loaded;
 }
 
-Result<Loaded> LoadBuiltin(const std::string& text, bool examples) {
-  if (!examples && text == BuiltinText()) {
-    if (const auto root = DecodeNode(FrozenRules())) {
-      return Load(*root, text, std::string(kBuiltinName));
+/// The ids of `rules`, of the built-in policy, that `text` does not have.
+std::vector<std::string> LeftOut(const Node& rules, const std::string& text) {
+  std::vector<std::string> ids;
+  for (const Node& list : rules.items) {
+    for (const Node& rule : list.items) {
+      const Node* id = rule.Find("id");
+      const bool is_there =
+          id == nullptr || text.contains("\nid = \"" + id->text + "\"\n");
+      if (!is_there) ids.push_back(id->text);
     }
   }
-  return LoadText(text, std::string(kBuiltinName));
+  return ids;
+}
+
+/// The built-in rules from when txfs was built, as far as `text` has them; none
+/// if it has others, as the text of a daemon of another version.
+std::optional<Node> FrozenAs(const std::string& text) {
+  auto rules = DecodeNode(FrozenRules());
+  if (!rules || text == BuiltinText()) return rules;
+  const std::vector<std::string> left_out = LeftOut(*rules, text);
+  const auto rest = BuiltinWithout(left_out);
+  if (!rest || *rest != text) return std::nullopt;
+  for (Node& list : rules->items) {
+    std::erase_if(list.items, [&](const Node& rule) {
+      const Node* id = rule.Find("id");
+      return id != nullptr && std::ranges::count(left_out, id->text) != 0;
+    });
+  }
+  // A list that is there has a rule.
+  std::erase_if(rules->items, [](const Node& list) {
+    return list.is_list() && list.items.empty();
+  });
+  return rules;
+}
+
+Result<Loaded> LoadBuiltin(const std::string& text, bool examples) {
+  const std::string file(kBuiltinName);
+  const auto frozen = examples ? std::nullopt : FrozenAs(text);
+  return frozen ? Load(*frozen, text, file) : LoadText(text, file);
 }
 
 /// A file in the workspace comes with what is worked on, and must not have a

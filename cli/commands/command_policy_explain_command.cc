@@ -15,7 +15,7 @@ Result<int> RunPolicyExplainCommand(const Context& context,
       arguments.json ? ExplainForm::kJson : ExplainForm::kText;
   const CommandStart start = TRY(StartOf(context, arguments.confined));
   const std::vector<std::string>& words = context.trailing;
-  // Mostly waits for the parser, while this thread reads the rules.
+  // Mostly waits for the parser, while this thread looks for the rules.
   auto parser = std::async(std::launch::async, [&] {
     return words.size() == 1 ? ReadShellText(words[0], start.shell)
                              : ReadCommandWords(words, start.shell);
@@ -41,7 +41,7 @@ Result<int> RunPolicyExplainCommand(const Context& context,
     return judge(rules, parser.get());
   }
   ShellReading reading = parser.get();
-  // It has read the rules.
+  // The daemon has compiled the rules.
   const auto text = place->daemon->Explain(
       ExplainRequest(JudgeRequest(reading, around, start.confinement), form));
   if (text) return print(*text);

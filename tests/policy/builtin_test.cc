@@ -107,6 +107,7 @@ TEST(BuiltinTest, OneOfItsRulesOrLimitsCanBeLeftOut) {
     const auto same = std::ranges::find(whole->rules(), rule.id, &Rule::id);
     ASSERT_NE(same, whole->rules().end()) << rule.id;
     EXPECT_NE(rule.id, "txfs-ci");
+    EXPECT_TRUE(rule.examples.empty()) << "parsed anew: " << rule.id;
     EXPECT_EQ(rule.place.line, same->place.line) << rule.id;
   }
   for (const Rule& rule : whole->rules()) {

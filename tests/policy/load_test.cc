@@ -229,5 +229,18 @@ TEST(LoadTest, RefusesWhatIsNoPolicy) {
   }
 }
 
+TEST(LoadTest, RefusesWhatIsTooDeep) {
+  std::string dotted = "a";
+  for (int i = 0; i < 900; ++i) dotted += ".a";
+  for (const std::string& value :
+       {"x = " + std::string(150, '[') + std::string(150, ']'), dotted + " = 1",
+        "[" + dotted + "]", "x = {" + dotted + " = [1]}"}) {
+    const auto loaded = Load("schema = 1\n" + value, "p.toml");
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().message.find("p.toml:2: too deep; "), 0U)
+        << loaded.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace txfs::policy
