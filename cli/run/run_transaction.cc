@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,6 +49,31 @@ Result<Client> ConnectTo(const std::string& mountpoint) {
   const auto entry = FindTxfsMount(mountpoint);
   if (!entry) return Fail(0, mountpoint + " is not mounted");
   return Client(TRY(ConnectDaemon(AddressOf(*entry))));
+}
+
+/// Ends the transaction `name` of the workspace if nothing was done in it.
+void DropUnused(const std::string& workspace, const std::string& name) {
+  const Context context{
+      .directory = workspace, .store = {}, .transaction = name, .trailing = {}};
+  auto client = Connect(context);
+  const auto status =
+      client ? client->GetStatus() : std::unexpected(std::move(client).error());
+  const bool is_unused = status && status->status.changes == 0 &&
+                         status->status.savepoints.empty();
+  if (is_unused) std::ignore = client->Discard({});
+}
+
+/// Removes what is left of a mount that was made for a run and whose daemon
+/// died before the run began; with `transaction`, also that transaction.
+void GiveUpMount(const std::string& workspace, const std::string& mountpoint,
+                 const std::optional<std::string>& transaction) {
+  const auto entry = FindTxfsMount(mountpoint);
+  const bool is_there = entry && entry->mountpoint == mountpoint;
+  // A daemon that lives ends it itself.
+  if (is_there && !IsDead(*entry)) return;
+  if (is_there) std::ignore = UnmountPath(mountpoint, true, entry->device());
+  ::rmdir(mountpoint.c_str());
+  if (transaction) DropUnused(workspace, *transaction);
 }
 
 /// The paths of both sides of `changes`.
@@ -120,7 +146,11 @@ Result<RunTransaction::Place> RunTransaction::MountOwn(
   arguments.name = place.name;
   MountPlan plan = TRY(PlanMount(there, arguments));
   plan.daemon.supervisor = ::getpid();
-  TRY(SpawnDaemon(plan.daemon));
+  if (auto spawned = SpawnDaemon(plan.daemon); !spawned) {
+    GiveUpMount(workspace, place.mountpoint,
+                name ? std::nullopt : std::optional(place.name));
+    return std::unexpected(std::move(spawned).error());
+  }
   return place;
 }
 
@@ -174,7 +204,12 @@ Result<std::unique_ptr<RunTransaction>> RunTransaction::Begin(
       if (run || run.error().kind != ErrorKind::kBusy) return run;
     }
   }
-  return BeginIn(TRY(MountOwn(context, workspace, name)), words);
+  Place place = TRY(MountOwn(context, workspace, name));
+  const std::string mountpoint = place.mountpoint;
+  const auto made_up = name ? std::nullopt : std::optional(place.name);
+  auto run = BeginIn(std::move(place), words);
+  if (!run) GiveUpMount(workspace, mountpoint, made_up);
+  return run;
 }
 
 RunTransaction::~RunTransaction() {
@@ -272,6 +307,20 @@ void RunTransaction::Record(RunOutcome outcome, bool done) {
 Status RunTransaction::End() {
   open_ = false;
   if (!place_.is_own()) return client_.EndRun();
+  Status ended = EndMount();
+  siginfo_t how{};
+  const bool is_killed = ::waitid(P_PIDFD, static_cast<id_t>(daemon_.get()),
+                                  &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                         how.si_pid != 0 && how.si_code != CLD_EXITED;
+  // It had begun the next transaction, which it ends otherwise.
+  if (is_killed) {
+    std::ignore = ClearMount();
+    DropUnused(place_.workspace, place_.name);
+  }
+  return ended;
+}
+
+Status RunTransaction::EndMount() {
   const auto entry = FindTxfsMount(place_.mountpoint);
   if (entry && entry->mountpoint == place_.mountpoint) {
     auto connection = TRY(ConnectDaemon(AddressOf(*entry)));
@@ -330,6 +379,8 @@ Result<CommitReply> RunTransaction::CommitInStore(Error lost) {
   const auto found = std::ranges::find_if(ended, is_of_run);
   if (found == ended.end()) return std::unexpected(std::move(lost));
   open_ = false;
+  // The daemon had begun the next one.
+  if (place_.is_own()) DropUnused(place_.workspace, place_.name);
   Say("warning: the daemon of the workspace died after the point of no return "
       "of the commit, which is done; its log is in " +
       StateDirectory() + "/log");

@@ -146,6 +146,7 @@ class RunTransaction {
   void Record(RunOutcome outcome, bool done);
   /// Ends the watch over the run, and a mount of its own.
   Status End();
+  Status EndMount();
 
   const Place place_;
   Client client_;
