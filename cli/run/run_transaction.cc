@@ -56,8 +56,8 @@ void DropUnused(const std::string& workspace, const std::string& name) {
   const Context context{
       .directory = workspace, .store = {}, .transaction = name, .trailing = {}};
   auto client = Connect(context);
-  const auto status =
-      client ? client->GetStatus() : std::unexpected(std::move(client).error());
+  if (!client) return;
+  const auto status = client->GetStatus();
   const bool is_unused = status && status->status.changes == 0 &&
                          status->status.savepoints.empty();
   if (is_unused) std::ignore = client->Discard({});
