@@ -45,7 +45,8 @@ struct Node {
 /// The items of a list, or `node` itself, which is none.
 [[nodiscard]] std::vector<const Node*> AloneOrListed(const Node& node);
 
-/// Parses a file. EINVAL with "FILE:LINE: not valid TOML: ...".
+/// Parses a file. EINVAL with "FILE:LINE: what is wrong": not TOML, a line with
+/// more than 1000 dots, or more than 100 tables and lists in each other.
 Result<Node> ParseToml(std::string_view text, const std::string& file);
 
 /// `node` as bytes, for DecodeNode.

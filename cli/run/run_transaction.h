@@ -144,8 +144,10 @@ class RunTransaction {
   Result<CommitReply> CommitInStore(Error lost);
   /// Records what becomes of the run; a failure to do so fails nothing.
   void Record(RunOutcome outcome, bool done);
-  /// Ends the watch over the run, and a mount of its own.
+  /// Ends the watch over the run, and a mount of its own with all that its
+  /// daemon leaves if it was killed.
   Status End();
+  /// Asks the daemon to end the mount of the run, and waits until it has ended.
   Status EndMount();
 
   const Place place_;

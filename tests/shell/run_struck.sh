@@ -56,8 +56,6 @@ def find(victim, supervisor):
     """The process of that kind, if it is there now."""
     below = [(pid, read(f"/proc/{pid}/cmdline").split("\0")) for pid in children(supervisor)]
     leads = [pid for pid, _ in below if read(f"/proc/{pid}/stat").rsplit(")", 1)[-1].split()[3:4] == [str(pid)]]
-    def has_mount(pid, source):
-        return source in os.popen(f"ls -l /proc/{pid}/fd 2>/dev/null").read()
     if victim == "supervisor":
         return supervisor
     # The home's is started first.
