@@ -346,8 +346,10 @@ TEST(ShellCasesTest, WhatIsOutsideOfTheWorkspaceIsNotUndoable) {
 TEST(ShellCasesTest, LargeAndDeepTextsEnd) {
   std::string deep;
   for (int i = 0; i < 3000; ++i) deep += "( ";
-  std::string wide = "true";
-  for (int i = 0; i < 5000; ++i) wide += " && true";
+  std::string wide;
+  for (int i = 0; i < 5000; ++i) wide += "true\n";
+  std::string chain = "true";
+  for (int i = 0; i < 2000; ++i) chain += " && true";
   std::string nested = "true";
   for (int i = 0; i < 6; ++i) nested = "sh -c " + QuoteShell(nested);
   const std::string long_text = "echo " + std::string(70'000, 'x');
@@ -367,7 +369,7 @@ TEST(ShellCasesTest, LargeAndDeepTextsEnd) {
     EXPECT_FALSE(IsHindered(verdict)) << text.substr(0, 40);
     EXPECT_EQ(verdict.consequence, policy::Class::kUnknown);
   }
-  for (const std::string& text : {deep, values}) {
+  for (const std::string& text : {deep, values, chain}) {
     EXPECT_FALSE(VerdictOn(text).reads_only);
   }
 }

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -21,6 +22,7 @@
 #include "tests/async_write.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/mapping.h"
+#include "tests/repeat.h"
 
 namespace txfs::testing {
 namespace {
@@ -218,7 +220,8 @@ TEST_P(KernelTest, BufferedReadsSeeAsynchronousDirectWrites) {
     }
   });
   alignas(4096) static char block[4096];
-  for (int round = 0; round < 500; ++round) {
+  const int rounds = std::max(50, Scaled(500));
+  for (int round = 0; round < rounds; ++round) {
     const char fresh = static_cast<char>('a' + round % 26);
     const off_t offset = off_t{round % 16} * 4096;
     std::memset(block, fresh, sizeof block);

@@ -14,8 +14,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -179,7 +179,9 @@ bool BaseTree::Exists(const std::string& path) const {
 
 std::string BaseTree::Read(const std::string& path) const {
   std::ifstream in(At(path), std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream content;
+  content << in.rdbuf();
+  return std::move(content).str();
 }
 
 void CopyTree(const std::string& from, const std::string& to) {

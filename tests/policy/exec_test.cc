@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 #include "policy/builtin.h"
 #include "policy/exec_rule.h"
 #include "policy/load.h"
 #include "policy/sources.h"
+#include "tests/repeat.h"
 
 namespace txfs::policy {
 namespace {
@@ -352,10 +354,15 @@ TEST(ExecTest, EachBuiltinRuleHasExamplesOfBothKindsAndCanBeLeftOut) {
       LoadSources({.builtin = true, .files = {}, .examples = true}, -1);
   ASSERT_TRUE(policy) << policy.error().ToString();
   EXPECT_GE((*policy)->exec_rules().size(), 70U);
+  Picks picks(FirstSeed());
+  uint64_t number = 0;
+  uint64_t left_out = picks.Next();
   for (const ExecRule& rule : (*policy)->exec_rules()) {
     EXPECT_TRUE(rule.id.starts_with("txfs-cmd-")) << rule.id;
     EXPECT_TRUE(rule.examples.front().matches) << rule.id;
     EXPECT_FALSE(rule.examples.back().matches) << rule.id;
+    if (++number != left_out) continue;
+    left_out = picks.Next();
     const auto rest =
         LoadSources({.builtin = true, .without = {rule.id}, .files = {}}, -1);
     ASSERT_TRUE(rest) << rule.id;

@@ -149,7 +149,7 @@ if ctypes.CDLL(None, use_errno=True).prctl(22, 2, ctypes.byref(program), 0, 0) !
     sys.exit(os.strerror(ctypes.get_errno()))
 os.execv(sys.argv[3], sys.argv[3:])
 END2
-refusing() { as_root "$(command -v python3)" "$PWD/refusing" "$@"; }
+refusing() { as_root "$PYTHON" "$PWD/refusing" "$@"; }
 if [ -n "$unshare" ]; then
   says fail user-namespace "a seccomp filter forbids it" "seccomp=unconfined" refusing $unshare 1 "$txfs" doctor
   run_names "seccomp=unconfined" refusing $unshare 1 "$txfs"

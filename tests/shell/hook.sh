@@ -90,7 +90,7 @@ wait $!
 equal 600 "$(stat -c %a mnt/db/2.sql)" "mode after an approval"
 
 # The one in Python.
-policy "[\"$(command -v python3)\", \"$examples/hook.py\"]"
+policy "[\"$PYTHON\", \"$examples/hook.py\"]"
 rm mnt/db/1.sql
 refused sh -c 'echo x >>mnt/package-lock.json'
 in_log "the hook's answer was no: npm writes this file"
@@ -119,7 +119,7 @@ for line in sys.stdin:
     with open(sys.argv[2]) as verdict:
         print(json.dumps({"id": question["id"], "verdict": verdict.read().strip()}), flush=True)
 END
-policy "[\"$(command -v python3)\", \"$PWD/noting.py\", \"$PWD/notes\", \"$PWD/verdict\"]"
+policy "[\"$PYTHON\", \"$PWD/noting.py\", \"$PWD/notes\", \"$PWD/verdict\"]"
 # store NAME TEXT: through a mapping, and to the disk.
 store() {
   python3 -c '

@@ -60,7 +60,12 @@ script() {
   cp "works/$1" "before/.$1"
 }
 
+works=$(some "git npm" "files python" "build sqlite")
+is_chosen() { case " $works " in *" $1 "*) ;; *) false ;; esac }
+
 # git: clones, commits, a rebase with a conflict, a stash, a worktree, gc.
+if is_chosen git; then
+rm -rf before
 mkdir before
 git init -q before/upstream
 (
@@ -121,8 +126,10 @@ git -C ../upstream rev-parse pushed
 exit 3
 END
 same git ./.git
+fi
 
 # Files of every kind, and what the shell and the usual tools do with them.
+if is_chosen files; then
 rm -rf before
 mkdir -p before/tree/deep
 seq 100000 >before/tree/numbers
@@ -172,8 +179,10 @@ find tree copy | LC_ALL=C sort | sha256sum
 kill -USR1 $$
 END
 same files bash ./.files
+fi
 
 # A build with tests, changed and built again.
+if is_chosen build; then
 rm -rf before
 mkdir -p before/src
 cat >before/CMakeLists.txt <<'END'
@@ -205,8 +214,10 @@ rm cmake.log
 exit $code
 END
 same build ./.build
+fi
 
 # Python: an environment of its own, modules compiled, a package imported.
+if is_chosen python; then
 rm -rf before
 mkdir -p before/package
 for i in 1 2 3; do
@@ -224,8 +235,10 @@ venv/bin/python -m unittest package.module9 2>/dev/null || echo "no such test"
 exec venv/bin/python -c 'import os; os.kill(os.getpid(), 15)'
 END
 same python ./.python
+fi
 
 # SQLite: a write-ahead log in shared memory, several processes, one that dies.
+if is_chosen sqlite; then
 rm -rf before
 mkdir before
 sqlite3 before/old.db 'CREATE TABLE t(a); INSERT INTO t VALUES (1);'
@@ -273,9 +286,10 @@ for tree in plain ws; do
   grep -q '150' "$tree.dump" || fail "the log of $tree/new.db is lost"
 done
 diff -u plain.dump ws.dump >&2 || fail "the databases differ"
+fi
 
 # npm: a package that is linked, one that is copied, and scripts.
-if has npm; then
+if is_chosen npm && has npm; then
   rm -rf before
   mkdir -p before/dependency/bin before/app
   printf '{"name": "dependency", "version": "1.0.0", "bin": {"tool": "bin/tool.js"}}\n' >before/dependency/package.json

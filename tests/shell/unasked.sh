@@ -95,19 +95,20 @@ sed 's/"unasked": true/"unasked": false/' plain.jsonl >asked.jsonl
 as_plain() { python3 ask.py plain.jsonl "$PWD" || fail "$1"; }
 none() { python3 ask.py asked.jsonl "$PWD" || fail "$1"; }
 as_plain "before"
-for setting in diff.submodule=diff submodule.recurse=true status.submoduleSummary=true core.fsmonitor=./x diff.external=./x log.showSignature=true gpg.program=./x core.worktree=.. \
-    include.path=../x extensions.partialClone=origin; do
+for setting in $(some "diff.submodule=diff submodule.recurse=true status.submoduleSummary=true" \
+    "core.fsmonitor=./x diff.external=./x log.showSignature=true" \
+    "gpg.program=./x core.worktree=.. include.path=../x extensions.partialClone=origin"); do
     for where in mnt plain; do git -C $where config "${setting%%=*}" "${setting#*=}"; done
     none "$setting"
     for where in mnt plain; do git config -f $where/.git/config --unset "${setting%%=*}"; done
 done
 as_plain "without the settings"
-for name in commondir config.worktree sharedindex.0123 gitdir; do
+for name in $(some "commondir config.worktree" "sharedindex.0123 gitdir"); do
     for where in mnt plain; do echo ../bare >$where/.git/$name; done
     none "$name"
     rm mnt/.git/$name plain/.git/$name
 done
-for link in COMMIT_EDITMSG refs/heads/other logs/other objects/info/alternates; do
+for link in $(some "COMMIT_EDITMSG refs/heads/other" "logs/other objects/info/alternates"); do
     for where in mnt plain; do
         [ ! -e $where/.git/$link ] || mv $where/.git/$link kept.$where
         ln -s "$HOME/outside/g" $where/.git/$link
