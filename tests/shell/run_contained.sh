@@ -267,6 +267,12 @@ HOME=$home XDG_STATE_HOME=$state
 mkdir ws
 echo old >ws/file
 
+# What stays possible: a hard link from before the run is the file outside.
+echo outside >linked
+ln linked ws/linked
+txfs -C ws run -- sh -c 'cat linked; echo changed >linked' >out 2>err
+equal "outside changed" "$(cat out linked | xargs)" "a hard link to a file outside"
+
 # Without a network there is no loopback service of the machine, and no abstract socket.
 abstract=txfs-test-abstract-$$
 python3 -c '

@@ -60,7 +60,7 @@ script() {
   cp "works/$1" "before/.$1"
 }
 
-works=$(some "git npm" "files python" "build sqlite")
+works=$(some "git npm" "files python home" "build sqlite")
 is_chosen() { case " $works " in *" $1 "*) ;; *) false ;; esac }
 
 # git: clones, commits, a rebase with a conflict, a stash, a worktree, gc.
@@ -317,6 +317,54 @@ END
   same npm ./.npm
 fi
 
+# What programs keep in the home.
+if is_chosen home; then
+  rm -rf before
+  mkdir before
+  cat >before/make_wheel.py <<'END'
+import zipfile
+with zipfile.ZipFile("one-1.0-py3-none-any.whl", "w") as wheel:
+    for name, text in {
+        "one.py": "value = 1\n",
+        "one-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: one\nVersion: 1.0\n",
+        "one-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "one-1.0.dist-info/RECORD": "one.py,,\none-1.0.dist-info/METADATA,,\none-1.0.dist-info/WHEEL,,\none-1.0.dist-info/RECORD,,\n",
+    }.items():
+        wheel.writestr(zipfile.ZipInfo(name), text)
+END
+  mkdir -p before/crate/src
+  printf '[package]\nname = "crate"\nversion = "0.1.0"\nedition = "2021"\n' >before/crate/Cargo.toml
+  printf 'fn main() { println!("built"); }\n#[test] fn works() {}\n' >before/crate/src/main.rs
+  has_pip='' has_cargo=''
+  if "$PYTHON" -m pip --version >/dev/null 2>&1; then has_pip=1; else echo "LEFT OUT: pip is not installed"; fi
+  # One of a version manager needs what that keeps in the real home.
+  if cargo --version >/dev/null 2>&1; then has_cargo=1; else echo "LEFT OUT: cargo is not installed"; fi
+  export HAS_PIP="$has_pip" HAS_CARGO="$has_cargo"
+  script home <<'END'
+#!/bin/sh
+set -eu
+rm -rf "$HOME/.local/lib" "$HOME/.cargo" "$HOME/.cache" "$HOME/.config/tool"
+git config --global alias.st 'status --short'
+git config --global alias.st
+mkdir -p "$HOME/.config/tool"
+echo setting >"$HOME/.config/tool/settings"
+if [ -n "$HAS_PIP" ]; then
+  python3 make_wheel.py
+  python3 -m pip install -q --user --no-index --break-system-packages --root-user-action=ignore ./one-1.0-py3-none-any.whl
+  (cd / && python3 -c 'import one, os; print(one.value, one.__file__.startswith(os.environ["HOME"]))')
+  rm one-1.0-py3-none-any.whl
+fi
+if [ -n "$HAS_CARGO" ]; then
+  (cd crate && cargo test -q --offline && cargo run -q --offline)
+  rm -rf crate/target
+  ls "$HOME/.cargo"
+fi
+cat "$HOME/.config/tool/settings" >settings
+END
+  same home sh ./.home
+  contains "$(cat run.err)" "changed under ~, not kept"
+fi
+
 # A terminal: an editor, its size, and job control.
 cat >works/terminal.py <<'END'
 """terminal.py COMMAND...: in a terminal of 90x33. Reads pairs from stdin: a text to wait for, what to type then, or the new size."""
@@ -397,9 +445,13 @@ END
   equal "33 90" "$(cat ws/size)" "size of the terminal"
   grep -q '^new 5' ws/text || fail "vim did not write"
 fi
-# A program that draws the whole screen all the time.
+# Programs that draw the whole screen all the time.
 echo '(b"load average", b"q")' >works/top
 in_terminal top top
+if has htop; then
+  echo '(b"Load average", b"q")' >works/htop
+  in_terminal htop htop
+fi
 # The size changes.
 cat >before/resized.py <<'END'
 import os, signal
