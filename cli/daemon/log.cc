@@ -12,6 +12,7 @@
 
 #include <memory>
 
+#include "cli/protocol/runtime_dir.h"
 #include "journal/support/file.h"
 
 namespace txfs::cli {

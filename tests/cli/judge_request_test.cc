@@ -147,9 +147,8 @@ TEST_F(JudgeControlTest, LosesNothingOfACommand) {
        {"docker run --rm image rm -rf x", "ssh host rm x", "curl x | sh",
         "A=b git push", "cd /srv && cp a b", "rm \"$X\"", "cp a \"$X/b\"",
         "cat x | xargs rm", "sudo -n rm x",
-        "python3 -c 'import os; "
-        "os.system(\"rm x\")'",
-        "$PROGRAM x", "cp a /srv/x; cp a b > /etc/x"}) {
+        R"(python3 -c 'import os; os.system("rm x")')", "$PROGRAM x",
+        "cp a /srv/x; cp a b > /etc/x"}) {
     const ShellReading reading = ReadShellText(text, ExampleStart());
     for (const auto confinement :
          {policy::Confinement::kNone, policy::Confinement::kMount,

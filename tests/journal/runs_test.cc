@@ -157,7 +157,6 @@ TEST_F(RunsInStoreTest, AreInterruptedIfNobodyHasTheTransaction) {
   ASSERT_OK(store_->WriteRuns(begun_->id, {run, ExampleRun()}));
   EXPECT_EQ(Listed().front().outcome, RunOutcome::kRunning);
   begun_->journal.reset();
-  const std::string id = begun_->id;
   {
     const FileLock released = std::move(begun_->lock);
   }
