@@ -222,6 +222,15 @@ Result<struct stat> BaseDirectory::StatReserved(const std::string& path) const {
   return Stat(path, Names::kAll);
 }
 
+Result<SharedFd> BaseDirectory::OpenParent(const std::string& directory) const {
+  auto dir = OpenDirectory(directory);
+  // Where a parent is no directory, or a symlink, nothing is below it.
+  if (!dir && (dir.error().code == ENOTDIR || dir.error().code == ELOOP)) {
+    return Fail(ENOENT, "stat " + directory);
+  }
+  return dir;
+}
+
 Result<struct stat> BaseDirectory::Stat(const std::string& path,
                                         Names names) const {
   struct stat st{};
@@ -229,21 +238,39 @@ Result<struct stat> BaseDirectory::Stat(const std::string& path,
     if (::fstat(root_.get(), &st) != 0) return Fail(errno, "stat .");
     return st;
   }
-  auto dir = OpenDirectory(std::string(ParentPath(path)));
-  // Where a parent is no directory, or a symlink, nothing is below it.
-  if (!dir && (dir.error().code == ENOTDIR || dir.error().code == ELOOP)) {
-    return Fail(ENOENT, "stat " + path);
-  }
-  if (!dir) return std::unexpected(std::move(dir).error());
+  const SharedFd dir = TRY(OpenParent(std::string(ParentPath(path))));
   const std::string name(BaseName(path));
   if (names == Names::kShown &&
-      IsHidden((*dir)->get(), ParentPath(path).empty(), name)) {
+      IsHidden(dir->get(), ParentPath(path).empty(), name)) {
     return Fail(ENOENT, "stat " + path);
   }
-  if (::fstatat((*dir)->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fstatat(dir->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return Fail(errno, "stat " + path);
   }
   return st;
+}
+
+std::vector<Result<struct stat>> BaseDirectory::StatEach(
+    const std::string& directory,
+    std::span<const std::string_view> names) const {
+  std::vector<Result<struct stat>> results(names.size(), Fail(ENOENT, "stat"));
+  const auto dir = OpenParent(directory);
+  if (!dir) {
+    std::ranges::fill(results, std::unexpected(dir.error()));
+    return results;
+  }
+  std::string name;  // keeps its memory from one to the next
+  for (size_t i = 0; i < names.size(); ++i) {
+    name = names[i];
+    if (IsHidden((*dir)->get(), directory.empty(), name)) continue;
+    struct stat st{};
+    if (::fstatat((*dir)->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
+      results[i] = st;
+    } else if (errno != ENOENT) {
+      results[i] = Fail(errno, "stat " + JoinPath(directory, name));
+    }
+  }
+  return results;
 }
 
 Result<std::vector<BaseEntry>> BaseDirectory::List(
@@ -304,6 +331,13 @@ Result<std::string> BaseDirectory::ReadLink(const std::string& path,
   if (n < 0) return Fail(errno, "readlink " + path);
   target.resize(static_cast<size_t>(n));
   return target;
+}
+
+Result<std::vector<BaseEntry>> ListIfThere(const BaseDirectory& base,
+                                           const std::string& path) {
+  auto entries = base.List(path);
+  if (!entries && IsGone(entries.error())) return {};
+  return entries;
 }
 
 Result<std::vector<BaseEntry>> ListIfOpen(const BaseDirectory& base,

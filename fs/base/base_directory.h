@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -65,6 +66,10 @@ struct BaseEntry {
 [[nodiscard]] bool IsOverlay(int dir);
 
 class BaseDirectory;
+/// The entries of the directory `path`; none if it is gone: another transaction
+/// deleted it.
+[[nodiscard]] Result<std::vector<BaseEntry>> ListIfThere(
+    const BaseDirectory& base, const std::string& path);
 /// The entries of the directory `path`; none if it is gone, or if this process
 /// may not list or search it.
 [[nodiscard]] Result<std::vector<BaseEntry>> ListIfOpen(
@@ -82,7 +87,12 @@ class BaseDirectory {
 
   /// lstat(2). ENOENT also if a parent is missing or is not a directory.
   Result<struct stat> Stat(const std::string& path) const;
-  /// The same, also of a name that is reserved for txfs.
+  /// Stat of each of `names` in `directory`, of which it looks up the path
+  /// once. If the directory cannot be opened, each has that error.
+  std::vector<Result<struct stat>> StatEach(
+      const std::string& directory,
+      std::span<const std::string_view> names) const;
+  /// The same as Stat, also of a name that is reserved for txfs.
   Result<struct stat> StatReserved(const std::string& path) const;
   Result<std::vector<BaseEntry>> List(const std::string& path) const;
   /// Opens a file for reading. Does not block if it is a FIFO.
@@ -125,6 +135,8 @@ class BaseDirectory {
 
   enum class Names : bool { kShown, kAll };
   Result<struct stat> Stat(const std::string& path, Names names) const;
+  /// A directory in which a name is looked at. ENOENT if it is no directory.
+  Result<SharedFd> OpenParent(const std::string& directory) const;
 
   struct Nearest {
     SharedFd fd;        ///< null if none is open

@@ -91,20 +91,30 @@ fuse_entry_param BareEntry(const DirEntry& entry) {
   return param;
 }
 
+/// Which entries go with attributes.
+enum class Wanted : bool { kDirectories, kAll };
+
 /// "." and ".." have no attributes.
-void AddLookedUp(Filesystem& fs, Ino parent,
-                 const std::vector<DirEntry>& entries, EntryBuffer& buffer) {
+bool IsWanted(const DirEntry& entry, Wanted wanted) {
+  return !IsDot(entry.name) &&
+         (wanted == Wanted::kAll || entry.type == FileType::kDirectory);
+}
+
+void AddEntries(Filesystem& fs, Ino parent,
+                const std::vector<DirEntry>& entries, Wanted wanted,
+                EntryBuffer& buffer) {
   std::vector<std::string_view> names;
   names.reserve(entries.size());
   for (const DirEntry& entry : entries) {
-    if (!IsDot(entry.name)) names.emplace_back(entry.name);
+    if (IsWanted(entry, wanted)) names.emplace_back(entry.name);
   }
   // From here on nothing allocates while lookups are in the air.
   buffer.ReserveLookups(names.size());
-  const auto nodes = fs.LookupAll(parent, names);
+  const auto nodes =
+      names.empty() ? std::vector<Result<Node>>() : fs.LookupAll(parent, names);
   auto node = nodes.begin();
   for (const DirEntry& entry : entries) {
-    if (IsDot(entry.name)) {
+    if (!IsWanted(entry, wanted)) {
       buffer.AddPlus(entry, BareEntry(entry));
       continue;
     }
@@ -118,23 +128,47 @@ void AddLookedUp(Filesystem& fs, Ino parent,
   }
 }
 
+/// What a reply had.
+struct Filled {
+  size_t entries = 0;
+  uint64_t cookie = 0;  ///< of the last one
+  Wanted wanted = Wanted::kAll;
+};
+
 /// Fills `buffer`; leaves it empty only at the end of the directory.
-Status Fill(FuseContext& context, Ino ino, uint64_t cookie,
-            EntryBuffer& buffer) {
+Result<Filled> Fill(FuseContext& context, Ino ino, uint64_t cookie,
+                    EntryBuffer& buffer) {
+  Filled filled;
   Filesystem& fs = context.fs;
   while (buffer.empty()) {
     const auto entries = TRY(Collect(fs, ino, cookie, buffer));
     if (entries.empty()) break;
-    if (context.scans.WantsAttributes(ino, cookie, Clock::System().Steady())) {
-      AddLookedUp(fs, ino, entries, buffer);
-    } else {
-      for (const DirEntry& entry : entries) {
-        buffer.AddPlus(entry, BareEntry(entry));
-      }
-    }
+    const bool all =
+        context.scans.WantsAttributes(ino, cookie, Clock::System().Steady());
     cookie = entries.back().cookie;
+    filled = {.entries = entries.size(),
+              .cookie = cookie,
+              .wanted = all ? Wanted::kAll : Wanted::kDirectories};
+    AddEntries(fs, ino, entries, filled.wanted, buffer);
   }
-  return {};
+  return filled;
+}
+
+/// Prepares the reply that follows one with `filled`, while the program takes
+/// its entries. There is none after a short reply.
+void Prepare(FuseContext& context, Ino ino, const Filled& filled) {
+  constexpr size_t kLeast = 64;
+  if (filled.entries < kLeast || filled.wanted != Wanted::kAll) return;
+  if (!context.scans.IsScanned(Clock::System().Steady())) return;
+  std::vector<std::string> names;
+  const Status listed =
+      context.fs.ReadDirectory(ino, filled.cookie, [&](const DirEntry& entry) {
+        names.push_back(entry.name);
+        return names.size() < filled.entries;
+      });
+  if (!listed || names.empty()) return;
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  context.fs.ExpectLookups(ino, views);
 }
 
 }  // namespace
@@ -158,8 +192,15 @@ void ReplyEntriesPlus(fuse_req_t req, FuseContext& context, Ino ino,
   if (!made) return ReplyStatus(req, std::unexpected(made.error()));
   EntryBuffer& buffer = *made;
   const auto filled = Guard([&] { return Fill(context, ino, cookie, buffer); });
-  if (filled || !buffer.empty()) return buffer.Send(context.fs);
-  ReplyStatus(req, filled);
+  if (!filled && buffer.empty()) {
+    return ReplyStatus(req, std::unexpected(filled.error()));
+  }
+  buffer.Send(context.fs);
+  if (!filled) return;
+  static_cast<void>(Guard([&]() -> Status {
+    Prepare(context, ino, *filled);
+    return {};
+  }));
 }
 
 }  // namespace txfs

@@ -1,6 +1,8 @@
 #include "fs/overlay/directory_cache.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "journal/support/checksum.h"
 
@@ -13,16 +15,26 @@ constexpr uint64_t kFirstCookie = 3;  // after "." and ".."
 }  // namespace
 
 void AssignCookies(std::vector<DirEntry>& entries, uint64_t seed) {
-  for (DirEntry& entry : entries) {
-    entry.cookie =
-        std::max(Checksum(AsBytes(entry.name), seed) >> 1, kFirstCookie);
+  // Entries are large: what is sorted is their cookies.
+  std::vector<std::pair<uint64_t, size_t>> order;
+  order.reserve(entries.size());
+  for (const DirEntry& entry : entries) {
+    order.emplace_back(
+        std::max(Checksum(AsBytes(entry.name), seed) >> 1, kFirstCookie),
+        order.size());
   }
-  std::ranges::sort(entries, [](const DirEntry& a, const DirEntry& b) {
-    return a.cookie != b.cookie ? a.cookie < b.cookie : a.name < b.name;
+  std::ranges::sort(order, [&](const auto& a, const auto& b) {
+    if (a.first != b.first) return a.first < b.first;
+    return entries[a.second].name < entries[b.second].name;
   });
-  for (size_t i = 1; i < entries.size(); ++i) {
-    entries[i].cookie = std::max(entries[i].cookie, entries[i - 1].cookie + 1);
+  std::vector<DirEntry> sorted;
+  sorted.reserve(entries.size());
+  uint64_t last = 0;
+  for (const auto& [cookie, at] : order) {
+    DirEntry& entry = sorted.emplace_back(std::move(entries[at]));
+    last = entry.cookie = std::max(cookie, last + 1);
   }
+  entries = std::move(sorted);
 }
 
 std::shared_ptr<const DirectorySnapshot> DirectoryCache::Find(

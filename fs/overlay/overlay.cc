@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <iterator>
 #include <random>
 
 #include "fs/overlay/base_follower.h"
@@ -92,6 +93,32 @@ Result<std::optional<BaseObject>> Probe(const BaseDirectory& base,
   return object;
 }
 
+/// Probe of each of `names`; `stats` are of the first of them.
+std::vector<Result<std::optional<BaseObject>>> ProbeEach(
+    const BaseDirectory& base, const PlaceOfDirectory& directory,
+    std::span<const std::string_view> names, LookAhead::Stats stats) {
+  std::vector<Result<std::optional<BaseObject>>> found;
+  found.reserve(names.size());
+  if (stats.size() < names.size()) {
+    std::ranges::move(
+        base.StatEach(directory.place, names.subspan(stats.size())),
+        std::back_inserter(stats));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (stats[i] && S_ISLNK(stats[i]->st_mode)) {
+      found.push_back(Probe(base, directory.path, directory.place, names[i]));
+    } else if (stats[i]) {
+      found.emplace_back(
+          BaseObject{JoinPath(directory.path, names[i]), *stats[i], {}});
+    } else if (stats[i].error().code == ENOENT) {
+      found.emplace_back(std::nullopt);
+    } else {
+      found.emplace_back(std::unexpected(std::move(stats[i]).error()));
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Filesystem>> Filesystem::Open(
@@ -160,9 +187,9 @@ Result<Inode*> OverlayFilesystem::FindDirectory(Ino ino) {
   return inode;
 }
 
-Node OverlayFilesystem::Hold(Inode& inode) {
+Node OverlayFilesystem::Hold(Inode& inode, uint64_t now) {
   ++inode.lookups;
-  inode.looked_up = Clock::System().Steady();
+  inode.looked_up = now;
   return {inode.ino, AnswerStat(inode), inode.names->generation};
 }
 
@@ -239,10 +266,26 @@ std::vector<Result<Node>> OverlayFilesystem::LookupAll(
   return nodes;
 }
 
+// What the base answers holds until the next refresh, which takes the gate
+// exclusively, drops the answers, and looks again at what the tree has by then.
+void OverlayFilesystem::ExpectLookups(Ino parent,
+                                      std::span<const std::string_view> names) {
+  const ReaderLock gate(gate_);
+  const auto above = CheckedPlace(parent);
+  if (!above || !*above) return;
+  LookAhead::Entries entries{.directory = parent,
+                             .time = Clock::System().Steady(),
+                             .names = {names.begin(), names.end()},
+                             .stats = {}};
+  entries.stats = base_.StatEach((*above)->place, names);
+  ahead_.Put(std::move(entries));
+}
+
 // The lookups are counted last, when nothing can fail any more.
 Status OverlayFilesystem::LookUpInto(std::vector<Result<Node>>& nodes,
                                      Ino parent,
                                      std::span<const std::string_view> names) {
+  const uint64_t now = Clock::System().Steady();
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* directory = TRY(FindDirectory(parent));
@@ -252,18 +295,21 @@ Status OverlayFilesystem::LookUpInto(std::vector<Result<Node>>& nodes,
         });
     for (size_t i = 0; is_known && i < names.size(); ++i) {
       Inode* child = tree_.FindChild(*directory, names[i]);
-      if (child != nullptr) nodes[i] = Hold(*child);
+      if (child != nullptr) nodes[i] = Hold(*child, now);
     }
     if (is_known) return {};
   }
   const auto above = TRY(CheckedPlace(parent));
   std::vector<std::optional<BaseObject>> probes(names.size());
-  for (size_t i = 0; above && i < names.size(); ++i) {
-    auto probe = Probe(base_, above->path, above->place, names[i]);
-    if (probe) {
-      probes[i] = std::move(*probe);
-    } else {
-      nodes[i] = std::unexpected(std::move(probe).error());
+  if (above) {
+    auto found =
+        ProbeEach(base_, *above, names, ahead_.Take(parent, now, names));
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (found[i]) {
+        probes[i] = std::move(*found[i]);
+      } else {
+        nodes[i] = std::unexpected(std::move(found[i]).error());
+      }
     }
   }
   std::vector<Inode*> children(names.size());
@@ -272,8 +318,9 @@ Status OverlayFilesystem::LookUpInto(std::vector<Result<Node>>& nodes,
   for (size_t i = 0; i < names.size(); ++i) {
     children[i] = Child(*directory, names[i], probes[i]);
   }
+  const uint64_t held = Clock::System().Steady();
   for (size_t i = 0; i < names.size(); ++i) {
-    if (children[i] != nullptr) nodes[i] = Hold(*children[i]);
+    if (children[i] != nullptr) nodes[i] = Hold(*children[i], held);
   }
   return {};
 }

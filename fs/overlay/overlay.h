@@ -16,6 +16,7 @@
 #include "fs/overlay/directory_cache.h"
 #include "fs/overlay/doubts.h"
 #include "fs/overlay/frozen.h"
+#include "fs/overlay/look_ahead.h"
 #include "fs/overlay/promised_space.h"
 #include "fs/overlay/read_plan.h"
 #include "fs/posix/filesystem.h"
@@ -40,6 +41,8 @@ class OverlayFilesystem final : public Filesystem {
       FilesystemOptions options);
 
   Result<Node> Lookup(Ino parent, std::string_view name) override;
+  void ExpectLookups(Ino parent,
+                     std::span<const std::string_view> names) override;
   std::vector<Result<Node>> LookupAll(
       Ino parent, std::span<const std::string_view> names) override;
   bool ReportsNames(Ino directory) override;
@@ -138,6 +141,7 @@ class OverlayFilesystem final : public Filesystem {
   auto WhileFrozen(Work work) {
     const WriterLock gate(gate_);
     const WriterLock lock(tree_mutex_);
+    ahead_.Clear();
     Frozen frozen(tree_, base_, *journal_, origins_, *this);
     return work(frozen);
   }
@@ -151,8 +155,6 @@ class OverlayFilesystem final : public Filesystem {
   /// For the holder of WhileFrozen's locks, which the analysis cannot see.
   void AssertFrozen() const ASSERT_CAPABILITY(gate_)
       ASSERT_CAPABILITY(tree_mutex_) {}
-
-  using Piece = ReadPiece;
 
   OverlayFilesystem(UniqueFd base, const struct stat& root,
                     std::unique_ptr<Journal> journal,
@@ -197,7 +199,8 @@ class OverlayFilesystem final : public Filesystem {
                const std::optional<BaseObject>& probe) REQUIRES(tree_mutex_);
   Result<Inode*> FindInode(Ino ino) REQUIRES_SHARED(tree_mutex_);
   Result<Inode*> FindDirectory(Ino ino) REQUIRES_SHARED(tree_mutex_);
-  Node Hold(Inode& inode) REQUIRES_SHARED(tree_mutex_);
+  Node Hold(Inode& inode, uint64_t now = Clock::System().Steady())
+      REQUIRES_SHARED(tree_mutex_);
   /// The attributes, which the kernel will cache.
   struct stat AnswerStat(Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<Node> MakeEntry(Op op, const Caller& caller, Ino parent,
@@ -235,9 +238,7 @@ class OverlayFilesystem final : public Filesystem {
     std::string_view name;
     Inode* inode = nullptr;  ///< null: the name is free
   };
-  struct RenameProbes {
-    std::optional<BaseObject> from, to;
-  };
+  struct RenameProbes;
   Status DoRename(const Caller& caller, Ino parent, std::string_view name,
                   Ino new_parent, std::string_view new_name, RenameMode mode);
   /// Checks the rules of rename(2), which allow two names of one inode.
@@ -258,8 +259,6 @@ class OverlayFilesystem final : public Filesystem {
                   const Inode& inode) const REQUIRES_SHARED(tree_mutex_);
   Result<std::shared_ptr<const DirectorySnapshot>> Snapshot(Ino ino)
       REQUIRES_SHARED(gate_);
-  /// BaseDirectory::List; a directory that is gone has no entries.
-  Result<std::vector<BaseEntry>> ListBase(const std::string& path) const;
   std::vector<DirEntry> Merge(const Inode& directory,
                               const std::vector<BaseEntry>& base) const
       REQUIRES_SHARED(tree_mutex_);
@@ -395,6 +394,7 @@ class OverlayFilesystem final : public Filesystem {
   bool halted_ GUARDED_BY(gate_) = false;
   OriginReader origins_;
   DirectoryCache directories_;
+  LookAhead ahead_;
 };
 
 }  // namespace txfs

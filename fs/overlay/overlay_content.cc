@@ -103,10 +103,12 @@ ReadPlan OverlayFilesystem::PlanRead(const Inode& inode, uint64_t offset,
     const uint64_t limit =
         std::clamp(inode.attr().base_limit, from, std::max(from, to));
     if (from < limit) {
-      plan.pieces.push_back({Piece::Source::kBase, from, limit - from, {}, 0});
+      plan.pieces.push_back(
+          {ReadPiece::Source::kBase, from, limit - from, {}, 0});
     }
     if (limit < to) {
-      plan.pieces.push_back({Piece::Source::kZero, limit, to - limit, {}, 0});
+      plan.pieces.push_back(
+          {ReadPiece::Source::kZero, limit, to - limit, {}, 0});
     }
   };
   auto at = inode.extents.upper_bound(offset);
@@ -118,8 +120,8 @@ ReadPlan OverlayFilesystem::PlanRead(const Inode& inode, uint64_t offset,
     if (position < extent.offset) add_gap(position, extent.offset);
     const uint64_t from = std::max(position, extent.offset);
     const uint64_t to = std::min(end, extent.end());
-    const auto source = extent.content.segment == 0 ? Piece::Source::kZero
-                                                    : Piece::Source::kSpool;
+    const auto source = extent.content.segment == 0 ? ReadPiece::Source::kZero
+                                                    : ReadPiece::Source::kSpool;
     plan.pieces.push_back(
         {source, from, to - from, extent.content, from - extent.offset});
     position = to;
@@ -133,12 +135,12 @@ Result<size_t> OverlayFilesystem::ReadPieces(const ReadPlan& plan,
                                              MutableByteSpan out) {
   size_t done = 0;
   OriginReader::OldState old;
-  for (const Piece& piece : plan.pieces) {
+  for (const ReadPiece& piece : plan.pieces) {
     const MutableByteSpan target =
         out.subspan(piece.offset - offset, piece.length);
-    if (piece.source == Piece::Source::kSpool) {
+    if (piece.source == ReadPiece::Source::kSpool) {
       TRY(plan.journal->Read(piece.content, piece.into, target));
-    } else if (piece.source == Piece::Source::kBase) {
+    } else if (piece.source == ReadPiece::Source::kBase) {
       TRY(origins_.Read(plan.origin, old, piece.offset, target));
     } else {
       std::ranges::fill(target, std::byte{0});
@@ -167,10 +169,10 @@ Result<size_t> OverlayFilesystem::Read(Ino ino, uint64_t offset,
 
 void OverlayFilesystem::VisitData(const ReadPlan& plan,
                                   const RangeVisitor& visit) {
-  for (const Piece& piece : plan.pieces) {
+  for (const ReadPiece& piece : plan.pieces) {
     const Range range{piece.offset, piece.offset + piece.length};
-    const bool go_on = piece.source == Piece::Source::kZero ||
-                       (piece.source == Piece::Source::kSpool
+    const bool go_on = piece.source == ReadPiece::Source::kZero ||
+                       (piece.source == ReadPiece::Source::kSpool
                             ? visit(range)
                             : origins_.VisitData(plan.origin, range, visit));
     if (!go_on) return;

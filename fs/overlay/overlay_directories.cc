@@ -11,16 +11,6 @@ DirEntry EntryOf(const std::string& name, const Inode& inode) {
 
 }  // namespace
 
-Result<std::vector<BaseEntry>> OverlayFilesystem::ListBase(
-    const std::string& path) const {
-  auto entries = base_.List(path);
-  // Another transaction deleted the directory; this one keeps its entries.
-  if (!entries && IsGone(entries.error())) {
-    return std::vector<BaseEntry>();
-  }
-  return entries;
-}
-
 std::vector<DirEntry> OverlayFilesystem::Merge(
     const Inode& directory, const std::vector<BaseEntry>& base) const {
   std::vector<DirEntry> entries;
@@ -57,7 +47,7 @@ Result<std::shared_ptr<const DirectorySnapshot>> OverlayFilesystem::Snapshot(
   }
   if (told) TRY(CheckDirectory(ino, *told, *base_path));
   std::vector<BaseEntry> base;
-  if (base_path) base = TRY(ListBase(*base_path));
+  if (base_path) base = TRY(ListIfThere(base_, *base_path));
   auto snapshot = std::make_shared<DirectorySnapshot>();
   {
     const ReaderLock lock(tree_mutex_);

@@ -307,7 +307,7 @@ Result<bool> OverlayFilesystem::IsEmpty(const Inode& directory) {
     if (slot.upper.kind != DentryKind::kWhiteout) return false;
   }
   if (!directory.record.base) return true;
-  const auto entries = TRY(ListBase(directory.record.base->path));
+  const auto entries = TRY(ListIfThere(base_, directory.record.base->path));
   for (const BaseEntry& entry : entries) {
     if (!directory.Knows(entry.name)) return false;
   }
@@ -327,6 +327,10 @@ Status OverlayFilesystem::Rename(const Caller& caller, Ino parent,
                          }),
                 op, caller, parent, name, new_parent, new_name);
 }
+
+struct OverlayFilesystem::RenameProbes {
+  std::optional<BaseObject> from, to;
+};
 
 Status OverlayFilesystem::DoRename(const Caller& caller, Ino parent,
                                    std::string_view name, Ino new_parent,

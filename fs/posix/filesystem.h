@@ -165,6 +165,12 @@ class Filesystem {
 
   // Names.
   virtual Result<Node> Lookup(Ino parent, std::string_view name) = 0;
+  /// Prepares a LookupAll of `names` in `parent`, which is likely to follow.
+  virtual void ExpectLookups(Ino parent,
+                             std::span<const std::string_view> names) {
+    static_cast<void>(parent);
+    static_cast<void>(names);
+  }
   /// Looks up each of `names` in `parent`; the results are in their order.
   virtual std::vector<Result<Node>> LookupAll(
       Ino parent, std::span<const std::string_view> names) {

@@ -88,6 +88,12 @@ Result<Node> SyntheticDirectory::Lookup(Ino parent, std::string_view name) {
   return Node{.ino = kDirectoryIno, .st = TRY(DirectoryStat())};
 }
 
+void SyntheticDirectory::ExpectLookups(
+    Ino parent, std::span<const std::string_view> names) {
+  const bool is_below = parent != kRootIno && !IsSynthetic(parent);
+  if (is_below) below_.ExpectLookups(parent, names);
+}
+
 std::vector<Result<Node>> SyntheticDirectory::LookupAll(
     Ino parent, std::span<const std::string_view> names) {
   const bool is_below = parent != kRootIno && !IsSynthetic(parent);

@@ -41,6 +41,8 @@ class SyntheticDirectory final : public Filesystem {
                      const Clock* clock = &Clock::System());
 
   Result<Node> Lookup(Ino parent, std::string_view name) override;
+  void ExpectLookups(Ino parent,
+                     std::span<const std::string_view> names) override;
   std::vector<Result<Node>> LookupAll(
       Ino parent, std::span<const std::string_view> names) override;
   bool ReportsNames(Ino directory) override;

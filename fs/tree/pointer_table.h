@@ -128,8 +128,12 @@ class PointerTable {
     const std::vector<T*> old = std::exchange(slots_, std::vector<T*>(slots));
     tags_ = std::vector<uint8_t>(slots);
     used_ = 0;
-    for (T* object : old) {
-      if (object != nullptr) Put(*object);
+    // Each key is in memory of its own, which is to be there when its turn
+    // comes.
+    constexpr size_t kAhead = 16;
+    for (size_t at = 0; at < old.size(); ++at) {
+      if (at + kAhead < old.size()) __builtin_prefetch(old[at + kAhead]);
+      if (old[at] != nullptr) Put(*old[at]);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -359,6 +360,7 @@ class Tree final : public State {
   mutable std::mutex told_mutex_;  ///< lists are made side by side
   /// Numbers that lists showed in place of the objects' own.
   mutable std::map<BaseKey, uint64_t> told_numbers_;
+  mutable std::atomic<bool> told_any_ = false;  ///< usually not: skips the lock
   /// Several for one key if other programs replaced a base object.
   PointerTable<Inode, ByBase> base_files_;
   std::unordered_map<std::string, Ino, StringHash, std::equal_to<>>

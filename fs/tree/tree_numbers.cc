@@ -51,6 +51,7 @@ uint64_t Tree::FreeNumber(BaseKey object) const {
   if (number != own) {
     const std::scoped_lock lock(told_mutex_);
     told_numbers_[object] = number;
+    told_any_ = true;
   }
   return number;
 }
@@ -58,6 +59,7 @@ uint64_t Tree::FreeNumber(BaseKey object) const {
 /// The kernel keeps lists of directories, and nothing tells it that the inode
 /// that had the number of one of their files is gone.
 uint64_t Tree::ToldNumber(BaseKey object) const {
+  if (!told_any_) return OwnNumber(object.dev, object.ino);
   const std::scoped_lock lock(told_mutex_);
   const auto told = told_numbers_.find(object);
   return told == told_numbers_.end() ? OwnNumber(object.dev, object.ino)

@@ -78,6 +78,43 @@ TEST_F(LookupAllTest, OnceKnownAllAreFoundAgain) {
   }
 }
 
+TEST_F(LookupAllTest, WhatIsExpectedIsNotShownAfterItChanged) {
+  const Ino directory = Directory("d");
+  const std::vector<std::string_view> names{"changed", "file", "gone", "later"};
+  filesystem().ExpectLookups(directory, names);
+  ASSERT_OK(driver_->WriteFile("d/changed", "by the transaction"));
+  ASSERT_OK(driver_->Unlink("d/gone"));
+  base_.File("d/file", "by another program");
+  base_.File("d/later", "new");
+  ASSERT_OK(driver_->workspace().Refresh());
+  const auto nodes = filesystem().LookupAll(directory, names);
+  ASSERT_OK(nodes[0]);
+  EXPECT_EQ(nodes[0]->st.st_size, 18);
+  ASSERT_OK(nodes[1]);
+  EXPECT_EQ(nodes[1]->st.st_size, 18);
+  EXPECT_ERRNO(nodes[2], ENOENT);
+  ASSERT_OK(nodes[3]);
+  EXPECT_EQ(nodes[3]->st.st_size, 3);
+}
+
+TEST_F(LookupAllTest, ExpectedNamesAreFoundAsOthersAre) {
+  const Ino directory = Directory("d");
+  const std::vector<std::string_view> names{"absent", "changed", "link", "sub"};
+  filesystem().ExpectLookups(directory, names);
+  const auto nodes = filesystem().LookupAll(directory, names);
+  EXPECT_ERRNO(nodes[0], ENOENT);
+  for (size_t i = 1; i < names.size(); ++i) {
+    SCOPED_TRACE(names[i]);
+    ASSERT_OK(nodes[i]);
+    struct stat st{};
+    ASSERT_EQ(
+        ::lstat((base_.root() + "/d/" + std::string(names[i])).c_str(), &st),
+        0);
+    EXPECT_EQ(nodes[i]->st.st_ino, st.st_ino);
+    EXPECT_EQ(nodes[i]->st.st_mode, st.st_mode);
+  }
+}
+
 TEST_F(LookupAllTest, InAFileEachNameFails) {
   const auto file = filesystem().Lookup(Directory("d"), "file");
   ASSERT_OK(file);

@@ -17,7 +17,9 @@ TEST(FuseScansTest, OnlyTheFirstEntriesHaveAttributes) {
 TEST(FuseScansTest, AfterALookupInSuchADirectoryAllHaveThemForATime) {
   FuseScans scans;
   ASSERT_FALSE(scans.WantsAttributes(kSome, 1, kNow));
+  EXPECT_FALSE(scans.IsScanned(kNow));
   scans.OnLookup(kSome, kNow);
+  EXPECT_TRUE(scans.IsScanned(kNow));
   EXPECT_TRUE(scans.WantsAttributes(kOther, 1, kNow));
   EXPECT_TRUE(scans.WantsAttributes(kOther, 1, kNow + FuseScans::kRecent - 1));
   EXPECT_FALSE(scans.WantsAttributes(kOther, 1, kNow + FuseScans::kRecent));
@@ -28,6 +30,23 @@ TEST(FuseScansTest, ALookupInAnotherDirectorySaysNothing) {
   ASSERT_FALSE(scans.WantsAttributes(kSome, 1, kNow));
   scans.OnLookup(kOther, kNow);
   EXPECT_FALSE(scans.WantsAttributes(kSome, 2, kNow));
+}
+
+TEST(FuseScansTest, AfterAScanForNamesFirstEntriesHaveNoneForATime) {
+  FuseScans scans;
+  ASSERT_FALSE(scans.WantsAttributes(kSome, 1, kNow));
+  EXPECT_FALSE(scans.WantsAttributes(kOther, 0, kNow));
+  EXPECT_FALSE(scans.WantsAttributes(kOther, 0, kNow + FuseScans::kRecent - 1));
+  EXPECT_TRUE(scans.WantsAttributes(kOther, 0, kNow + FuseScans::kRecent));
+}
+
+TEST(FuseScansTest, ALookupEndsTheScanForNames) {
+  FuseScans scans;
+  ASSERT_FALSE(scans.WantsAttributes(kSome, 1, kNow));
+  ASSERT_FALSE(scans.WantsAttributes(kOther, 0, kNow));
+  scans.OnLookup(kOther, kNow);
+  EXPECT_TRUE(scans.WantsAttributes(Ino{9}, 0, kNow));
+  EXPECT_TRUE(scans.WantsAttributes(Ino{9}, 0, kNow + FuseScans::kRecent));
 }
 
 TEST(FuseScansTest, TheLastDirectoriesAreRemembered) {
