@@ -1,5 +1,7 @@
 #include "policy/command.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <ranges>
@@ -209,6 +211,47 @@ Region RegionOf(std::string_view path, const Surroundings& surroundings) {
   return BelowHome(path, surroundings) ? Region::kHome : Region::kOutside;
 }
 
+namespace {
+
+/// The first name of `path` below `directory`.
+std::string_view NameBelow(std::string_view path, std::string_view directory) {
+  path.remove_prefix(std::min(path.size(), directory.size() + 1));
+  return path.substr(0, path.find('/'));
+}
+
+/// Whether a pattern matches no name but by what it says of it.
+bool SaysSomething(std::string_view pattern) {
+  bool in_set = false;
+  for (const char c : pattern) {
+    if (c == '[') in_set = true;
+    const bool counts = !in_set && !std::string_view("*?.![]").contains(c);
+    if (counts) return true;
+    if (c == ']') in_set = false;
+  }
+  return false;
+}
+
+/// What the pattern in `path` matches in `directory`, as a path: "~/*.bak" is
+/// some of a home, and not all of it. None if it may be all of it, or what has
+/// the workspace or the home in it.
+std::optional<std::string> SomeIn(const std::string& directory,
+                                  std::string_view path,
+                                  const Surroundings& surroundings) {
+  if (directory == "/" || !IsBelow(path, directory)) return std::nullopt;
+  const std::string name(NameBelow(path, directory));
+  if (name.find_first_of("*?[") == std::string::npos || !SaysSomething(name)) {
+    return std::nullopt;
+  }
+  for (const std::string& kept : {surroundings.workspace, surroundings.home}) {
+    if (!IsBelow(kept, directory) || kept == directory) continue;
+    const std::string other(NameBelow(kept, directory));
+    if (::fnmatch(name.c_str(), other.c_str(), 0) == 0) return std::nullopt;
+  }
+  return directory + "/" + name;
+}
+
+}  // namespace
+
 std::optional<PathArgument> PathIn(const Word& word, std::string_view directory,
                                    const Surroundings& surroundings) {
   const auto [begin, found] = CandidateIn(word.text);
@@ -246,6 +289,10 @@ std::optional<PathArgument> PathIn(const Word& word, std::string_view directory,
   argument.path = NormalPath(directory, text);
   const std::string normal = NormalPath(directory, prefix);
   argument.region = RegionOf(normal, surroundings);
+  if (word.known && !word.quoted && argument.region == Region::kRoot) {
+    const auto some = SomeIn(normal, argument.path, surroundings);
+    if (some) argument.region = RegionOf(*some, surroundings);
+  }
   return argument;
 }
 

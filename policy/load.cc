@@ -225,8 +225,9 @@ class FileLoader {
     const std::string content = TRY(section.Text("content", "any"));
     const auto kind = ContentKindNamed(content);
     if (!kind) {
-      return section.Wrong("content", "is " + Quoted(content),
-                           "any, git-config, git-file or python-path");
+      return section.Wrong(
+          "content", "is " + Quoted(content),
+          "any, git-config, git-file, git-bare or python-path");
     }
     rule.content = *kind;
     return {};

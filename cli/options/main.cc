@@ -11,6 +11,7 @@
 #include "cli/locate/trust.h"
 #include "cli/options/options.h"
 #include "cli/output/errors.h"
+#include "cli/run/nested.h"
 #include "fs/host/mount_table.h"
 #include "journal/support/memory.h"
 
@@ -96,6 +97,29 @@ Result<int> RunParsed(const GlobalOptions& options, const Command& command,
   return command.run(context);
 }
 
+/// An empty value is an unset variable of a script more often than it is meant,
+/// and would give up what the option is for.
+Status CheckValues(const CLI::App& app) {
+  constexpr std::string_view kMayBeEmpty = "--message";
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->get_positional() || name == kMayBeEmpty) continue;
+    const auto values = option->results();
+    if (std::ranges::find(values, "") == values.end()) continue;
+    return std::unexpected(UsageError(name + " has an empty value"));
+  }
+  for (const CLI::App* sub : app.get_subcommands()) TRY(CheckValues(*sub));
+  return {};
+}
+
+/// `error` of a command in a run, with what works there.
+Error InRun(Error error) {
+  error.hint =
+      "this is in `txfs run`, where only `txfs run`, `txfs policy` and `txfs "
+      "hook` work: use txfs outside";
+  return error;
+}
+
 Result<int> RunTxfs(const std::vector<std::string>& all) {
   std::vector<std::string> arguments(all.begin() + 1, all.end());
   std::vector<std::string> trailing = CutTrailing(arguments);
@@ -122,8 +146,15 @@ Result<int> RunTxfs(const std::vector<std::string>& all) {
   } catch (const CLI::ParseError& error) {
     return refuse(UsageError(error.what()));
   }
+  if (const Status checked = CheckValues(app); !checked) {
+    return refuse(checked.error());
+  }
   auto code = RunParsed(options, command, std::move(trailing), all);
-  return code ? std::move(code) : refuse(code.error());
+  if (code) return code;
+  const bool is_outside =
+      !IsInRun() || code.error().kind == ErrorKind::kUsage ||
+      app.got_subcommand("run") || app.got_subcommand("policy");
+  return refuse(is_outside ? code.error() : InRun(code.error()));
 }
 
 /// Opens /dev/null at each standard descriptor that the caller closed, so that

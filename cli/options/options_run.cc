@@ -257,10 +257,55 @@ Status CheckValidators(const std::vector<std::string>& validators) {
   return {};
 }
 
+/// Checks that each of --env is NAME or NAME=VALUE.
+Status CheckVariables(const std::vector<std::string>& variables) {
+  for (const std::string& variable : variables) {
+    const std::string name = variable.substr(0, variable.find('='));
+    const bool is_name = !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
+                         std::ranges::all_of(name, [](char c) {
+                           return (c >= 'a' && c <= 'z') ||
+                                  (c >= 'A' && c <= 'Z') ||
+                                  (c >= '0' && c <= '9') || c == '_';
+                         });
+    if (is_name) continue;
+    return Fail(ErrorKind::kUsage, 0,
+                "--env " + PathText(variable) + " does not name a variable",
+                "write NAME or NAME=VALUE");
+  }
+  return {};
+}
+
+/// A path that is not there is hidden by nothing, and may be misspelt.
+void WarnOfNothingToHide(const std::vector<std::string>& paths,
+                         const Context& context) {
+  for (const std::string& path : paths) {
+    const std::string real = ResolvePath(context.directory, path);
+    if (::access(real.c_str(), F_OK) == 0 || errno == EACCES) continue;
+    Say("warning: --hide " + PathText(path) + ": nothing is there");
+  }
+}
+
+/// Takes the size of `option`; leaves `bytes` as it is for "".
+Status TakeSize(const char* option, const std::string& text, uint64_t& bytes) {
+  if (text.empty()) return {};
+  auto size = ParseSize(text);
+  if (!size) {
+    size.error().message = std::string(option) + ": " + size.error().message;
+    return std::unexpected(std::move(size).error());
+  }
+  bytes = *size;
+  return {};
+}
+
 /// Takes the time of `option`; leaves `ms` as it is for "".
 Status TakeTime(const char* option, const std::string& text, uint64_t& ms) {
   if (text.empty()) return {};
-  ms = TRY(ParseDuration(text));
+  auto time = ParseDuration(text);
+  if (!time) {
+    time.error().message = std::string(option) + ": " + time.error().message;
+    return std::unexpected(std::move(time).error());
+  }
+  ms = *time;
   if (ms != 0) return {};
   return Fail(ErrorKind::kUsage, 0, std::string(option) + " is 0",
               "write a longer time, such as 10m");
@@ -288,6 +333,8 @@ Result<RunArguments> ToArguments(RunOptions options,
   const auto profile = is_nested ? std::optional<Profile>()
                                  : TRY(FindProfile(run.profile, run.command));
   TRY(CheckValidators(run.validators));
+  TRY(CheckVariables(run.env));
+  if (!is_nested) WarnOfNothingToHide(run.hide, context);
   const bool is_plain = run.no_sandbox && !is_nested;
   if (is_plain) TRY(RefuseNetwork(options));
   const RunOptions given = options;
@@ -309,10 +356,8 @@ Result<RunArguments> ToArguments(RunOptions options,
   run.direct = options.direct == "auto";
   TRY(TakeTime("--timeout", options.timeout, run.timeout_ms));
   TRY(TakeTime("--cpu-time", options.cpu_time, run.limits.cpu_ms));
-  if (!options.memory.empty()) {
-    run.limits.memory = TRY(ParseSize(options.memory));
-  }
-  if (!options.disk.empty()) run.limits.disk = TRY(ParseSize(options.disk));
+  TRY(TakeSize("--memory", options.memory, run.limits.memory));
+  TRY(TakeSize("--disk", options.disk, run.limits.disk));
   return run;
 }
 

@@ -23,7 +23,8 @@ std::string DirectoryOf(const char* variable) {
 
 }  // namespace
 
-Result<CommandStart> StartOf(const Context& context, bool confined) {
+Result<CommandStart> StartOf(const Context& context, bool confined,
+                             bool in_run) {
   CommandStart start;
   policy::Surroundings& around = start.shell.surroundings;
   start.shell.directory = ResolvePath(context.directory, ".");
@@ -35,7 +36,7 @@ Result<CommandStart> StartOf(const Context& context, bool confined) {
   if (mount && !context.store) {
     around.workspace = mount->mountpoint;
     around.is_workspace = true;
-  } else if (IsInWorkspace(context)) {
+  } else if (!in_run && IsInWorkspace(context)) {
     const WorkspacePlace place = TRY(LocateWorkspace(context));
     around.workspace = place.root;
     around.is_workspace = true;

@@ -16,6 +16,8 @@ struct CommandStart {
 /// That of a command in `context`. `confined`: it runs in `txfs run`. Outside
 /// of any workspace, the directory takes the workspace's place. Asks no daemon
 /// if the directory is in a mount.
-Result<CommandStart> StartOf(const Context& context, bool confined);
+/// `in_run`: within `txfs run`, which hides the records of workspaces.
+Result<CommandStart> StartOf(const Context& context, bool confined,
+                             bool in_run = false);
 
 }  // namespace txfs::cli

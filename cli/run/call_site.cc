@@ -28,16 +28,16 @@ CallSite::CallSite(std::string directory)
       in_run_(mount_.has_value() && IsInRun()) {}
 
 Result<CommandStart> CallSite::Start() const {
-  return StartOf(context_, in_run_);
+  return StartOf(context_, in_run_, IsInRun());
 }
 
 Result<std::unique_ptr<Connection>> CallSite::Reach() const {
-  if (in_run_) return ReachRunAround(kPatienceMs);
+  if (IsInRun()) return ReachRunAround(kPatienceMs);
   return ConnectDaemon(AddressOf(*mount_), kPatienceMs);
 }
 
 Client* CallSite::Daemon() {
-  if (!has_tried_ && mount_) {
+  if (!has_tried_ && (mount_ || IsInRun())) {
     has_tried_ = true;
     auto connection = Reach();
     if (connection) {
@@ -52,8 +52,9 @@ Client* CallSite::Daemon() {
 Result<Rules> CallSite::LoadRules() {
   if (rules_) return rules_;
   // What the mount was given in addition is not known.
-  auto rules = mount_ ? policy::LoadSources(SourcesOfUser(), AT_FDCWD)
-                      : RulesForCommands(context_);
+  auto rules = mount_ || IsInRun()
+                   ? policy::LoadSources(SourcesOfUser(), AT_FDCWD)
+                   : RulesForCommands(context_);
   if (!rules) {
     doubt_ = Explained(rules.error());
     rules = policy::LoadSources({.builtin = true, .files = {}}, AT_FDCWD);

@@ -10,20 +10,25 @@ namespace txfs::cli {
 namespace {
 
 /// Parts of the names of secrets.
-constexpr std::array<std::string_view, 9> kSecretParts = {
-    "TOKEN",           "SECRET", "PASSWORD",   "PASSWD",
-    "PASSPHRASE",      "APIKEY", "CREDENTIAL", "CONNECTION_STRING",
-    "CONNECTIONSTRING"};
+constexpr auto kSecretParts = std::to_array<std::string_view>(
+    {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY",
+     "CREDENTIAL", "CONNECTION_STRING", "CONNECTIONSTRING", "CONNSTR",
+     "SERVICE_ACCOUNT", "SVC_ACCOUNT", "JWT", "BEARER", "OAUTH"});
 
 /// The same, as whole words: "API_KEY", but not "KEYMAP" or "AUTHOR".
-constexpr std::array<std::string_view, 12> kSecretWords = {
-    "KEY", "AUTH",    "COOKIE", "PRIVATE",    "PASS", "PAT",
-    "DSN", "SSHPASS", "PGPASS", "PGPASSFILE", "SK",   "WEBHOOK"};
+constexpr auto kSecretWords = std::to_array<std::string_view>(
+    {"KEY", "AUTH", "COOKIE", "PRIVATE", "PASS", "PAT", "DSN", "PGPASSFILE",
+     "SK", "WEBHOOK", "CRED", "CREDS", "HMAC", "PEM", "TOK"});
+
+/// The ends of names that are written without "_": "OPENAIKEY", "DBPASS".
+constexpr auto kSecretEnds =
+    std::to_array<std::string_view>({"KEY", "PASS", "PW", "CREDS"});
 
 /// What begins values that are tokens, or hold one.
-constexpr std::array<std::string_view, 12> kTokenBegins = {
-    "ghp_",  "gho_", "ghs_",     "github_pat_", "glpat-", "xoxb-",
-    "xoxp-", "sk-",  "sk_live_", "sk_test_",    "AKIA",   "https://hooks."};
+constexpr auto kTokenBegins = std::to_array<std::string_view>(
+    {"ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "sk-",
+     "sk_live_", "sk_test_", "AKIA", "https://hooks.", "eyJ", "Bearer ",
+     "Authorization: "});
 
 /// Names before "=" in lists of settings, such as those of a connection.
 constexpr std::array<std::string_view, 6> kSecretSettings = {
@@ -114,8 +119,10 @@ bool LooksSecret(std::string name, std::string_view value) {
   const auto is_word = [&](std::string_view word) {
     return words.contains("_" + std::string(word) + "_");
   };
+  const auto ends = [&](std::string_view end) { return name.ends_with(end); };
   return std::ranges::any_of(kSecretParts, is_part) ||
-         std::ranges::any_of(kSecretWords, is_word);
+         std::ranges::any_of(kSecretWords, is_word) ||
+         std::ranges::any_of(kSecretEnds, ends);
 }
 
 }  // namespace

@@ -387,6 +387,13 @@ class Supervision {
   }
 
   Ended Wait() {
+    Ended ended = WaitForEnd();
+    ended.interrupted = interrupted_;
+    return ended;
+  }
+
+ private:
+  Ended WaitForEnd() {
     int state = 0;
     rusage usage{};
     pid_t ended = 0;
@@ -412,7 +419,6 @@ class Supervision {
             WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state)};
   }
 
- private:
   /// bwrap may end before the processes of its sandbox have. The kernel ends
   /// them before pid 1 counts as ended. `usage`: of bwrap; adds theirs.
   void AwaitEndOfAll(rusage& usage) const {
@@ -476,6 +482,7 @@ class Supervision {
   void OnSignal(const signalfd_siginfo& info) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) return;
+    if (signal == SIGINT) interrupted_ = true;
     // The terminal has sent it to the command, too, which may go on.
     if (info.ssi_code == SI_KERNEL && (signal == SIGINT || signal == SIGQUIT)) {
       return;
@@ -555,7 +562,7 @@ class Supervision {
   const std::vector<int> needed_;
   uint64_t deadline_;  ///< 0: none
   bool lost_ = false;
-  bool ending_ = false, timed_out_ = false;
+  bool ending_ = false, timed_out_ = false, interrupted_ = false;
   int stopped_by_ = 0;  ///< a signal that came before the command began
   int sent_ = 0;        ///< the last signal to the command
   std::optional<ExceededLimit> exceeded_;
@@ -628,6 +635,16 @@ void KillDescendants(const std::set<pid_t>& spared) {
 }
 
 }  // namespace
+
+void DieBy(int signal) {
+  ::fflush(nullptr);
+  ::signal(signal, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  ::raise(signal);
+}
 
 Result<UniqueFd> MemoryFile(std::string_view bytes) {
   UniqueFd fd(::memfd_create("txfs-run", MFD_CLOEXEC));

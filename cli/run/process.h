@@ -28,7 +28,8 @@ struct Ended {
   Why why = Why::kItself;
   int code = 0;  ///< exit code; 128 + N after signal N
   std::optional<ExceededLimit> limit = {};
-  std::string said = {};  ///< by bwrap, on its standard error
+  std::string said = {};     ///< by bwrap, on its standard error
+  bool interrupted = false;  ///< SIGINT came to this process, too
 };
 
 /// What ends a run from outside, and where it writes.
@@ -43,6 +44,9 @@ struct RunBounds {
   /// The standard output of the command is this process's standard error.
   bool output_to_errors = false;
 };
+
+/// Ends this process by the default action of `signal`.
+void DieBy(int signal);
 
 /// A file in memory with `bytes`, to be read from its begin.
 Result<UniqueFd> MemoryFile(std::string_view bytes);

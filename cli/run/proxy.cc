@@ -326,8 +326,11 @@ Result<std::unique_ptr<NetworkProxy>> NetworkProxy::Start(
   said.Reset();
   std::unique_ptr<NetworkProxy> proxy(new NetworkProxy(pid, std::move(log)));
   proxy->address_ = address;
-  proxy->leaves_localhost_ =
-      std::ranges::find(names, kLocalhost) == names.end();
+  for (const char* own : {kLocalhost, "127.0.0.1", "::1"}) {
+    if (std::ranges::find(names, own) != names.end()) continue;
+    if (!proxy->direct_.empty()) proxy->direct_ += ',';
+    proxy->direct_ += own;
+  }
   TRY(proxy->AwaitStart());
   // It must not take the signals of the supervisor, also not SIGCHLD.
   sigset_t all, before;
@@ -421,11 +424,8 @@ void NetworkProxy::SetVariables(
        {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"}) {
     environment.emplace_back(name, url);
   }
-  const std::string direct =
-      (leaves_localhost_ ? std::string(kLocalhost) + "," : "") +
-      "127.0.0.1,::1";
   for (const char* name : {"no_proxy", "NO_PROXY"}) {
-    environment.emplace_back(name, direct);
+    environment.emplace_back(name, direct_);
   }
 }
 

@@ -62,7 +62,7 @@ class NetworkProxy {
   pid_t pid_;  ///< of bwrap; -1: stopped
   UniqueFd process_, log_;
   sockaddr_in address_{};
-  bool leaves_localhost_ = true;  ///< which is then the sandbox
+  std::string direct_;  ///< names of the sandbox itself, as in no_proxy
   std::string text_, last_line_;
   /// Of the thread that reads the log, while it runs.
   std::map<std::string, uint64_t> refused_;

@@ -260,6 +260,9 @@ class Run {
     report_.command = arguments.command;
   }
 
+  /// Whether SIGINT came while the command ran.
+  [[nodiscard]] bool is_interrupted() const { return is_interrupted_; }
+
   Result<int> Do() {
     TRY(OpenReportFile());
     report_.timeout_ms = arguments_.timeout_ms;
@@ -597,6 +600,7 @@ class Run {
       return std::unexpected(WhyNoSandbox(ended.said, OptionsOnPaths()));
     }
     report_.code = ended.code;
+    is_interrupted_ = ended.interrupted;
     if (limits.used().memory != 0) report_.used = limits.used();
     report_.limits_by = limits.source();
     if (ended.code != 0) report_.why = WhyEnded(ended);
@@ -792,6 +796,13 @@ class Run {
           "commit --without-held` commits everything else");
       return;
     }
+    if (!report_.conflicts.empty()) {
+      Say("hint: `txfs " + in + "diff` shows the changes; `txfs " + in +
+          "commit --on-conflict=mine`, `=theirs` or `=merge` resolves the "
+          "conflicts, and `txfs " +
+          in + "discard` drops the changes");
+      return;
+    }
     Say("hint: `txfs " + in + "diff` shows the changes; `txfs " + in +
         "commit" + accept_ + "` or `txfs " + in + "discard` ends them");
   }
@@ -819,6 +830,7 @@ class Run {
   std::string socket_;  ///< for runs in the run
   UniqueFd report_file_;
   bool has_run_ = false;  ///< the command
+  bool is_interrupted_ = false;
   bool commits_ = false;
   std::string accept_;             ///< options for a commit that exceeds limits
   std::vector<std::string> kept_;  ///< --rw, absolute
@@ -860,7 +872,14 @@ Result<int> RunInTransaction(const Context& context,
   EnterScope({.memory = limits.memory != 0,
               .pids = limits.pids != 0,
               .cpu = limits.cpu_ms != 0});
-  return Run(context, arguments).Do();
+  Run run(context, arguments);
+  auto code = run.Do();
+  // Whoever started txfs, such as a loop of a shell, stops only if the signal
+  // ends it.
+  if (code && *code == 128 + SIGINT && run.is_interrupted()) {
+    DieBy(SIGINT);
+  }
+  return code;
 }
 
 }  // namespace txfs::cli

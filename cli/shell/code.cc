@@ -450,11 +450,17 @@ class Traits {
   std::vector<Word> found_;
 };
 
-/// awk: `"CMD" | getline`, `print "TEXT" | "sh"`.
+/// awk: `"CMD" | getline`, `print "TEXT" | "sh"`, `print > "FILE"`.
 void AddPipes(std::span<const Token> tokens, std::vector<CodeEffect>& effects) {
   for (size_t i = 1; i + 1 < tokens.size(); ++i) {
-    if (tokens[i].text != "|" || tokens[i].kind != Token::Kind::kOther)
-      continue;
+    if (tokens[i].kind != Token::Kind::kOther) continue;
+    const bool names_file = tokens[i].text == ">" &&
+                            tokens[i + 1].kind == Token::Kind::kString &&
+                            tokens[i + 1].text.contains('/');
+    if (names_file) {
+      effects.push_back({Kind::kWrite, {KnownWord(tokens[i + 1].text)}});
+    }
+    if (tokens[i].text != "|") continue;
     const Token& before = tokens[i - 1];
     const Token& behind = tokens[i + 1];
     const bool reads = behind.text == "getline";

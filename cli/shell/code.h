@@ -34,11 +34,16 @@ struct CodeSource {
 [[nodiscard]] CodeSource SourceOfCode(Language language,
                                       const std::vector<policy::Word>& words);
 
-/// The commands that sed runs: of `e`, and of the flag e of a substitution.
+/// What the programs of sed do besides their output.
+struct SedEffects {
+  /// Commands that it runs: of `e`, and of the flag e of a substitution.
+  std::vector<policy::Word> commands;
+  /// Files that it writes: of `w`, and of the flag w.
+  std::vector<policy::Word> files;
+};
 /// `words`: sed and its arguments; `input`: its standard input, if it is known.
-[[nodiscard]] std::vector<policy::Word> CommandsOfSed(
-    const std::vector<policy::Word>& words,
-    const std::optional<std::string>& input);
+[[nodiscard]] SedEffects EffectsOfSed(const std::vector<policy::Word>& words,
+                                      const std::optional<std::string>& input);
 
 /// What a call in a program does.
 struct CodeEffect {

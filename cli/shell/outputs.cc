@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <string>
 
 #include "cli/shell/option_words.h"
@@ -128,6 +129,9 @@ std::vector<Word> OutputsOf(const std::vector<Word>& words) {
     if (operands.empty()) return {};
     return {operands.back()};
   }
+  if (name == "git" && !ValuesOf(rest, '\0', "output").empty()) {
+    return ValuesOf(rest, '\0', "output");
+  }
   if (name == "git") {
     const WordSpan clone = BehindSubcommand(rest, "clone", "Cc", "");
     const WordSpan operands = BehindOptions(
@@ -136,6 +140,15 @@ std::vector<Word> OutputsOf(const std::vector<Word>& words) {
         "shallow-since upload-pack separate-git-dir server-option ");
     return operands.size() == 2 ? std::vector<Word>{operands[1]}
                                 : std::vector<Word>{};
+  }
+  if (name == "find" || name == "gfind") {
+    std::vector<Word> files;
+    for (size_t i = 1; i + 1 < words.size(); ++i) {
+      const std::string_view text = words[i].text;
+      const bool writes = text.starts_with("-fprint") || text == "-fls";
+      if (writes) files.push_back(words[i + 1]);
+    }
+    return files;
   }
   if (name == "unzip") return ValuesOf(rest, 'd', "");
   if (name == "tar" || name == "bsdtar" || name == "gtar") {
@@ -163,6 +176,21 @@ std::vector<Word> OutputsOf(const std::vector<Word>& words) {
   std::vector<Word> files = FilesOfDownload(words);
   if (files.empty() && WritesToOption(name) && name != "curl") {
     files = ValuesOf(rest, 'o', "output");
+  }
+  return files;
+}
+
+std::vector<Word> FilesOfPatch(std::string_view patch) {
+  constexpr auto kHeads =
+      std::to_array<std::string_view>({"*** Add File: ", "*** Update File: ",
+                                       "*** Delete File: ", "*** Move to: "});
+  std::vector<Word> files;
+  for (const auto part : std::views::split(patch, '\n')) {
+    const std::string_view line(part.begin(), part.end());
+    for (const std::string_view head : kHeads) {
+      if (!line.starts_with(head)) continue;
+      files.push_back(KnownWord(std::string(line.substr(head.size()))));
+    }
   }
   return files;
 }

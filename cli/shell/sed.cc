@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "cli/shell/code.h"
@@ -15,7 +16,7 @@ class SedProgram {
  public:
   explicit SedProgram(std::string_view text) : text_(text) {}
 
-  std::vector<Word> Commands() {
+  void Read() {
     while (!IsAtEnd()) {
       if (std::string_view(" \t\n;{}!").contains(text_[at_])) {
         ++at_;
@@ -23,8 +24,10 @@ class SedProgram {
         ReadCommand();
       }
     }
-    return std::move(commands_);
   }
+
+  std::vector<Word> commands;
+  std::vector<Word> files;  ///< that it writes
 
  private:
   [[nodiscard]] bool IsAtEnd() const { return at_ >= text_.size(); }
@@ -64,7 +67,10 @@ class SedProgram {
       const std::string_view flags = text_.substr(at_, end - at_);
       at_ = end;
       const std::string_view before_file = flags.substr(0, flags.find('w'));
-      if (flags != before_file) Until('\n');
+      if (flags != before_file) {
+        at_ = end - flags.size() + before_file.size() + 1;
+        AddFile(Until('\n'));
+      }
       if (before_file.contains('e')) AddReplacement(replacement);
     } else if (command == 'y' && !IsAtEnd()) {
       const char delimiter = text_[at_++];
@@ -73,12 +79,19 @@ class SedProgram {
     } else if (command == 'e') {
       std::string_view line = Until('\n');
       line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-      if (!line.empty()) commands_.push_back(KnownWord(std::string(line)));
-    } else if (std::string_view("aicrRwW#").contains(command)) {
+      if (!line.empty()) commands.push_back(KnownWord(std::string(line)));
+    } else if (command == 'w' || command == 'W') {
+      AddFile(Until('\n'));
+    } else if (std::string_view("aicrR#").contains(command)) {
       Until('\n');
     } else if (std::string_view("btT:").contains(command)) {
       at_ = std::min(text_.find_first_of(";\n", at_), text_.size());
     }
+  }
+
+  void AddFile(std::string_view name) {
+    name.remove_prefix(std::min(name.find_first_not_of(" \t"), name.size()));
+    if (!name.empty()) files.push_back(KnownWord(std::string(name)));
   }
 
   /// With the flag e, a line that a substitution made is run.
@@ -96,17 +109,14 @@ class SedProgram {
       text.text += is_escaped && c == 'n' ? '\n' : c;
     }
     if (text.known) text.known_prefix = text.text.size();
-    commands_.push_back(std::move(text));
+    commands.push_back(std::move(text));
   }
 
   std::string_view text_;
   size_t at_ = 0;
-  std::vector<Word> commands_;
 };
 
-}  // namespace
-
-std::vector<Word> CommandsOfSed(const std::vector<Word>& words,
+std::vector<Word> ProgramsOfSed(const std::vector<Word>& words,
                                 const std::optional<std::string>& input) {
   const WordSpan rest = WordSpan(words).subspan(1);
   std::vector<Word> programs = ValuesOf(rest, 'e', "expression");
@@ -126,13 +136,21 @@ std::vector<Word> CommandsOfSed(const std::vector<Word>& words,
   const auto first = std::ranges::find_if(
       rest, [](const Word& word) { return !word.text.starts_with('-'); });
   if (!is_named && first != rest.end()) programs.push_back(*first);
-  std::vector<Word> commands;
-  for (const Word& program : programs) {
-    for (Word& command : SedProgram(program.text).Commands()) {
-      commands.push_back(std::move(command));
-    }
+  return programs;
+}
+
+}  // namespace
+
+SedEffects EffectsOfSed(const std::vector<Word>& words,
+                        const std::optional<std::string>& input) {
+  SedEffects effects;
+  for (const Word& program : ProgramsOfSed(words, input)) {
+    SedProgram read(program.text);
+    read.Read();
+    std::ranges::move(read.commands, std::back_inserter(effects.commands));
+    std::ranges::move(read.files, std::back_inserter(effects.files));
   }
-  return commands;
+  return effects;
 }
 
 }  // namespace txfs::cli

@@ -19,7 +19,7 @@ constexpr size_t kMaxSteps = 20'000;
 constexpr size_t kMaxParses = 64;
 constexpr size_t kMaxRetries = 2;
 constexpr size_t kMaxSyntaxNesting = 100;
-constexpr size_t kMaxItems = 32;  ///< of a loop that is followed
+constexpr size_t kMaxItems = 64;  ///< of a loop that is followed
 constexpr size_t kMaxUnknown = 64;
 constexpr size_t kFirstChosen = 10;  ///< of the descriptors of {NAME}<FILE
 
@@ -369,6 +369,7 @@ Flow Walker::Loop(const Json& clause, const Flow& in) {
       out.Add(Statements(body, inside));
     }
   } else {
+    Note("the loop over " + name + " has too many words to be followed");
     state_.variables[name] = {
         .values = {{.text = "$" + name, .known = false, .known_prefix = 0}},
         .source = used};
@@ -393,8 +394,13 @@ Flow Walker::While(const Json& clause, const Flow& in) {
     if (lines.back().empty()) lines.pop_back();
   }
   if (lines.empty() || lines.size() > kMaxItems) {
-    Statements(condition, in);
-    out.Add(Statements(body, in));
+    Flow all = in;
+    if (!lines.empty()) {
+      Note("a loop reads too many lines to be followed");
+      all.literal.reset();
+    }
+    Statements(condition, all);
+    out.Add(Statements(body, all));
   }
   for (const std::string& line : lines) {
     if (lines.size() > kMaxItems) break;
@@ -466,7 +472,7 @@ void Walker::Assign(const Json& assign, Flow& outer) {
       EvaluateArithmetic(GetMember(element, "Index"));
       const Json* word = Member(element, "Value");
       if (word == nullptr) continue;
-      Append(values, Expand(*word, used).Split(surroundings_.home, kMaxItems));
+      AddWords(Expand(*word, used), values);
     }
   } else if (value != nullptr) {
     values.push_back(Expand(*value, used).AsWord(surroundings_.home));

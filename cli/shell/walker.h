@@ -137,6 +137,11 @@ class Walker {
   void AddWrites(const std::vector<policy::Word>& files, const Flow& content);
 
   // Words.
+  /// Of a command, an array or a list: what is behind them is not read.
+  static constexpr size_t kMaxWords = 4096;
+  /// Adds the words of `letters` to `words`, up to kMaxWords in all.
+  void AddWords(const Letters& letters, Words& words);
+  void Bound(Words& words);
   Letters Expand(const Json& word, Flow& used);
   void ExpandPart(const Json& part, bool in_quotes, Letters& letters,
                   Flow& used);
@@ -147,6 +152,8 @@ class Walker {
   Words Fields(const Json& words, Flow& used);
   /// Adds the text of an expansion, which is split at $IFS without quotes.
   void AddExpansion(std::string_view text, bool in_quotes, Letters& letters);
+  /// The same for `raw`, written without quotes in an expansion.
+  void AddUnquoted(std::string_view raw, Letters& letters);
   [[nodiscard]] std::string SourceOf(const Json& node) const;
   /// The operator at the position `key` of `node`.
   [[nodiscard]] std::string_view OperatorAt(const Json& node,
@@ -186,6 +193,7 @@ class Walker {
   void AddEmptied(const policy::Word& file);
   /// Files that options name, and downloads.
   void AddOutputs(const Words& words);
+  void AddOutputFiles(const Words& files);
   /// The commands of a client of FTP in `text`, one a line.
   void RunTransfers(const Words& words, std::string_view text);
   /// Aliases that the text sets for git, and their use. True: it was one.
@@ -229,6 +237,8 @@ class Walker {
 [[nodiscard]] bool IsArithmetic(std::string_view type);
 /// A name below `root`, which is not known.
 [[nodiscard]] policy::Word Below(const policy::Word& root);
+/// The files that `patch` names, as Codex's apply_patch takes it.
+[[nodiscard]] std::vector<policy::Word> FilesOfPatch(std::string_view patch);
 /// The files that options of `words` have it write, or it downloads.
 [[nodiscard]] std::vector<policy::Word> OutputsOf(
     const std::vector<policy::Word>& words);

@@ -16,7 +16,6 @@ using policy::Word;
 
 constexpr size_t kMaxFeederText = 512;
 constexpr size_t kMaxFeeders = 64;
-constexpr size_t kMaxWords = 1024;
 /// Programs that install the package in a file.
 constexpr auto kInstallers =
     std::to_array<std::string_view>({"dpkg", "rpm", "apt", "apt-get", "dnf",
@@ -91,7 +90,8 @@ Flow Walker::Call(const Json& call, const Flow& in) {
   Words words;
   for (const Json& word : GetMember(call, "Args")) {
     Flow one;
-    const Words fields = Expand(word, one).Split(surroundings_.home, kMaxWords);
+    Words fields;
+    AddWords(Expand(word, one), fields);
     const bool proves =
         !words.empty() && IsCredential(words.back().text, SourceOf(word));
     if (proves) {
@@ -107,9 +107,8 @@ Flow Walker::Call(const Json& call, const Flow& in) {
       run.script = Script::kInput;
       AddPart(std::move(run));
     }
-    for (const Word& field : fields) {
-      if (words.size() < kMaxWords) words.push_back(field);
-    }
+    AppendTo(words, fields);
+    Bound(words);
   }
   piped_ = outer;
   const Json& assigns = GetMember(call, "Assigns");
@@ -241,9 +240,14 @@ Flow Walker::Run(const Words& words,
     RunInput(words, in, used);
   }
   if (name == "sed" || name == "gsed") {
-    for (const Word& text : CommandsOfSed(words, in.literal)) {
-      RunText(text, {}, {}, name);
-    }
+    const SedEffects effects = EffectsOfSed(words, in.literal);
+    AddOutputFiles(effects.files);
+    for (const Word& text : effects.commands) RunText(text, {}, {}, name);
+  }
+  if (name == "apply_patch" || name == "applypatch") {
+    if (words.size() == 1 && !in.literal) Note("the patch is not known");
+    AddOutputFiles(FilesOfPatch(words.size() > 1 ? words[1].text
+                                                 : in.literal.value_or("")));
   }
   if (name == "make" || name == "gmake") {
     const bool reads = std::ranges::any_of(words, [](const Word& word) {
@@ -406,9 +410,13 @@ void Walker::AddOutputs(const Words& words) {
       state_.written[path->path] = {.feeders = {LineOf(words)}};
     }
   }
-  for (const Word& file : OutputsOf(words)) {
+  AddOutputFiles(OutputsOf(words));
+}
+
+void Walker::AddOutputFiles(const Words& files) {
+  for (const Word& file : files) {
     if (file.text == "-" || file.text == "/dev/null" ||
-        file.text == "/dev/stdout") {
+        file.text == "/dev/stdout" || file.text == "/dev/stderr") {
       continue;
     }
     AddPart(MakeCommand({KnownWord(">"), file}, {}, {}, {}));

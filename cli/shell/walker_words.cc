@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <utility>
 
@@ -9,7 +10,6 @@ namespace {
 
 using LetterKind = Letters::Kind;
 
-constexpr size_t kMaxFields = 1024;
 constexpr size_t kMaxParameterDepth = 60;
 
 const Json* Find(const Json& object, const char* key, const char* member) {
@@ -39,13 +39,20 @@ Letters Walker::Expand(const Json& word, Flow& used) {
 
 Walker::Words Walker::Fields(const Json& words, Flow& used) {
   Words fields;
-  for (const Json& word : words) {
-    for (policy::Word& field :
-         Expand(word, used).Split(surroundings_.home, kMaxFields)) {
-      if (fields.size() < kMaxFields) fields.push_back(std::move(field));
-    }
-  }
+  for (const Json& word : words) AddWords(Expand(word, used), fields);
   return fields;
+}
+
+void Walker::AddWords(const Letters& letters, Words& words) {
+  Words split = letters.Split(surroundings_.home, kMaxWords + 1);
+  std::ranges::move(split, std::back_inserter(words));
+  Bound(words);
+}
+
+void Walker::Bound(Words& words) {
+  if (words.size() <= kMaxWords) return;
+  words.resize(kMaxWords);
+  NoteBound("a command or a list has too many words");
 }
 
 void Walker::AddExpansion(std::string_view text, bool in_quotes,
@@ -65,6 +72,22 @@ void Walker::AddExpansion(std::string_view text, bool in_quotes,
     letters.Add(one, separators.contains(c) ? LetterKind::kSplit
                      : is_blank             ? LetterKind::kQuoted
                                             : LetterKind::kExpanded);
+  }
+}
+
+void Walker::AddUnquoted(std::string_view raw, Letters& letters) {
+  const bool has_separators = state_.variables.contains("IFS");
+  for (size_t i = 0; i < raw.size(); ++i) {
+    const bool is_escaped = raw[i] == '\\' && i + 1 < raw.size();
+    const std::string_view one = raw.substr(i, is_escaped ? 2 : 1);
+    const bool may_split =
+        has_separators || std::string_view(" \t\n").contains(raw[i]);
+    if (may_split && !is_escaped) {
+      AddExpansion(one, false, letters);
+    } else {
+      letters.AddPlain(one);
+    }
+    i += one.size() - 1;
   }
 }
 
@@ -228,7 +251,13 @@ void Walker::ExpandParameter(const Json& part, bool in_quotes, Letters& letters,
     Letters other;
     if (word != nullptr) {
       for (const Json& inner : GetMember(*word, "Parts")) {
-        ExpandPart(inner, in_quotes, other, used);
+        const bool is_literal = TypeText(inner) == "Lit" && !in_quotes;
+        if (is_literal) {
+          // Its blanks separate words, as those of the value would.
+          AddUnquoted(GetBytes(inner, "Value"), other);
+        } else {
+          ExpandPart(inner, in_quotes, other, used);
+        }
       }
     }
     const bool uses_default = op.starts_with(":-") || op.starts_with(":=") ||

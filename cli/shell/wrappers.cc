@@ -22,6 +22,9 @@ struct Wrapper {
   bool remote = false;
   /// Options after which it runs no command.
   std::string_view queries = "";
+  /// Letters of options with which it starts a shell if there is no command;
+  /// "*": it does so without an option.
+  std::string_view shell = "";
 };
 
 constexpr auto kWrappers = std::to_array<Wrapper>({
@@ -30,8 +33,9 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
      .long_values = " user group prompt close-from host role type "
                     "command-timeout other-user chdir chroot ",
      .assigns = true,
-     .queries = "elvVkK"},
-    {.name = "doas", .short_values = "uC", .queries = "L"},
+     .queries = "elvVkK",
+     .shell = "si"},
+    {.name = "doas", .short_values = "uC", .queries = "L", .shell = "s"},
     {.name = "pkexec", .long_values = " user "},
     {.name = "run0",
      .short_values = "ugD",
@@ -60,13 +64,18 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
     {.name = "strace", .short_values = "aeEIoOpPsSuUbX"},
     {.name = "ltrace", .short_values = "aeDFlnopsuwx"},
     {.name = "valgrind"},
-    {.name = "chroot", .long_values = " userspec groups ", .operands = 1},
+    {.name = "chroot",
+     .long_values = " userspec groups ",
+     .operands = 1,
+     .shell = "*"},
     {.name = "unshare",
      .short_values = "SGRw",
-     .long_values = " root wd setuid setgid "},
+     .long_values = " root wd setuid setgid ",
+     .shell = "*"},
     {.name = "nsenter",
      .short_values = "tSG",
-     .long_values = " target setuid setgid "},
+     .long_values = " target setuid setgid ",
+     .shell = "*"},
     {.name = "setpriv", .long_values = " reuid regid groups "},
     {.name = "setarch", .operands = 1},
     {.name = "linux32"},
@@ -80,7 +89,7 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
     {.name = "systemd-inhibit", .long_values = " what who why mode "},
     {.name = "dbus-run-session"},
     {.name = "xvfb-run", .short_values = "aefnpsw"},
-    {.name = "fakeroot", .short_values = "lsib"},
+    {.name = "fakeroot", .short_values = "lsib", .shell = "*"},
     {.name = "proot", .short_values = "rbqwvR"},
     {.name = "firejail"},
     {.name = "runcon",
@@ -170,6 +179,19 @@ constexpr auto kWrappers = std::to_array<Wrapper>({
     {.name = "direnv", .operands = 2},
 });
 
+/// Whether `words`, without a command, have the wrapper start a shell.
+bool StartsShell(const Wrapper& wrapper, WordSpan words) {
+  if (wrapper.shell == "*") return true;
+  return std::ranges::any_of(words.subspan(1), [&](const Word& word) {
+    const std::string_view text = word.text;
+    if (!text.starts_with('-') || text.size() < 2) return false;
+    if (text.starts_with("--")) {
+      return !wrapper.shell.empty() && (text == "--shell" || text == "--login");
+    }
+    return text.find_first_of(wrapper.shell, 1) != std::string_view::npos;
+  });
+}
+
 std::vector<Unwrapped> OfWrapper(const Wrapper& wrapper, WordSpan words) {
   Unwrapped inner{.remote = wrapper.remote};
   WordSpan rest = words.subspan(1);
@@ -225,7 +247,11 @@ std::vector<Unwrapped> OfWrapper(const Wrapper& wrapper, WordSpan words) {
     --operands;
     rest = rest.subspan(1);
   }
-  if (rest.empty()) return {};
+  if (rest.empty()) {
+    if (!StartsShell(wrapper, words)) return {};
+    inner.words = {policy::KnownWord("sh")};
+    return {inner};
+  }
   inner.words = Copy(rest);
   return {inner};
 }

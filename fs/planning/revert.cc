@@ -147,16 +147,29 @@ class RevertPlanner {
   std::string PathOf(const PlacedName& name) {
     const Inode* directory = tree_.Find(name.first);
     if (directory != nullptr) return tree_.PathOf(*directory, name.second);
-    const MaybeRecord record = RecordIn(after_, name.first);
-    const std::string above = record && record->base ? record->base->path : "";
-    return JoinPath(above, name.second);
+    return JoinPath(PathAfter(name.first), name.second);
   }
 
   std::string PathOf(Ino ino) {
     const auto name = name_of_.find(ino);
     if (name != name_of_.end()) return PathOf(name->second);
     const Inode* inode = tree_.Find(ino);
-    if (inode != nullptr) return tree_.PathOf(*inode);
+    return inode != nullptr ? tree_.PathOf(*inode) : PathAfter(ino);
+  }
+
+  /// The path directly after the part of an object that later changes removed.
+  std::string PathAfter(Ino ino) {
+    if (names_after_.empty()) {
+      for (const auto& [name, value] : after_.dentries) {
+        if (value.ino != kNoIno) names_after_.try_emplace(value.ino, name);
+      }
+    }
+    const auto name = names_after_.extract(ino);  // so that no circle is walked
+    if (!name.empty()) {
+      std::string path = PathOf(name.mapped());
+      names_after_.try_emplace(ino, name.mapped());
+      return path;
+    }
     const MaybeRecord record = RecordIn(after_, ino);
     return record && record->base ? record->base->path : now_.Describe(ino);
   }
@@ -411,6 +424,7 @@ class RevertPlanner {
   std::map<Ino, bool> reached_;        ///< IsReachedByPart
   std::set<Ino> looked_at_;
   std::map<std::string, Dependence> built_on_;  ///< by path
+  std::map<Ino, PlacedName> names_after_;       ///< a name of each inode
   std::set<std::string> paths_;
   std::vector<Edit> inode_edits_, dentry_edits_, content_edits_;
   RevertPlan plan_;

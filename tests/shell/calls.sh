@@ -133,6 +133,19 @@ work log --calls >calls
 equal "" "$(tr -d '[:print:]\n' <calls)" "control characters in the list"
 equal 1024 "$(work log --calls --json | tail -n 1 | json 'len(d["command"])')" "length of the command"
 
+# What a later call removed has the names that it had.
+mark tree >/dev/null
+mkdir -p mnt/web/css
+echo a >mnt/web/css/a.css
+mark gone >/dev/null
+rm -r mnt/web
+refuses_with_hint 3 "built on call" work revert --call tree
+list=$(cat "$TMPDIR/err")
+for path in web web/css web/css/a.css; do
+  echo "$list" | grep -q "^$path: changed later, by call" || fail "no $path in: $list"
+done
+! echo "$list" | grep inode || fail "a path is an inode number"
+
 # After a crash and without a mount.
 pid=$(work status --json | json 'd["pid"]')
 kill -9 "$pid"

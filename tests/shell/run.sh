@@ -163,8 +163,16 @@ os.execvp(sys.argv[1], sys.argv[1:])' txfs run -- sh -c 'echo no >file; exit 3' 
   # What has no effect, or lets no sandbox start.
   refuses_with_hint 125 "--rw /nonexist: No such file" txfs run --rw /nonexist -- touch no
   refuses_with_hint 125 "--rw $HOME/nonexist: No such file" txfs run --home rw --rw ~/nonexist -- touch no
+  # An unset variable of a script must not give up what the option is for.
+  for option in --network --timeout --memory --disk --hide --rw --env --on-success --json --name; do
+    refuses_with_hint 125 "$option has an empty value" txfs run $option "" -- touch no
+  done
+  refuses_with_hint 125 "--memory: 5x is no size" txfs run --memory 5x -- touch no
+  refuses_with_hint 125 "does not name a variable" txfs run --env =1 -- touch no
+  refuses_with_hint 125 "does not name a variable" txfs run --env "A B=1" -- touch no
+  run 0 "warning: --hide /nonexist: nothing is there" --hide /nonexist -- true
   refuses_with_hint 125 "--timeout is 0" txfs run --timeout 0 -- touch no
-  refuses_with_hint 125 "--validate has no command" txfs run --validate "" -- touch no
+  refuses_with_hint 125 "--validate has no command" txfs run --validate " " -- touch no
   refuses_with_hint 125 "--hide /" txfs run --hide / -- touch no
   cp /bin/true program
   refuses_with_hint 125 "bwrap did not start the command" txfs run --hide /usr -- ./program

@@ -29,6 +29,11 @@ equal "1 2" "$(cat first second | xargs)" "content"
 run 1 "rolled back: exit 1" -- sh -c 'txfs run -- sh -c "echo 3 >third"; exit 1'
 [ ! -e third ] || fail "the outer run was not rolled back"
 
+# Outside of the workspace, too.
+run 0 "committed 1 change" -- sh -c "cd /tmp && txfs run -- touch '$PWD/from_tmp'"
+[ -e from_tmp ] || fail "a run in a run, in /tmp, has no effect"
+run 1 "this is in \`txfs run\`" -- txfs list
+
 # One in another one in another one.
 run 0 "committed 2 changes" -- txfs run -- sh -c '
   echo a >a
