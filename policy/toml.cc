@@ -1,6 +1,9 @@
 // Compiled into txfs: to load one more library delays the start of each command
 // by 0.2 ms.
 #define TOML_HEADER_ONLY 1
+// Without NDEBUG, some of its assertions fail for a text that is no TOML, such
+// as "[;x]", which it refuses otherwise.
+#define TOML_ASSERT(condition) static_cast<void>(0)
 #include <toml++/toml.h>
 
 #include <algorithm>

@@ -219,6 +219,8 @@ TEST(LoadTest, RefusesWhatIsNoPolicy) {
        "number: "},
       {"schema = 1\nfs = 1",
        "p.toml:2: fs of the file is not a list of tables; "},
+      {"schema = 1\n[;x]", "p.toml:2: not valid TOML: "},
+      {"schema = 1\n[[;x]]", "p.toml:2: not valid TOML: "},
       {"schema = 1\nfs = []x", "p.toml:2: not valid TOML: "},
   };
   for (const auto& [text, message] : kCases) {
