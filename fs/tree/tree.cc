@@ -582,7 +582,7 @@ void Tree::MaybeEvict(Ino ino) {
       Inode* parent = Find(link.parent);
       if (parent == nullptr) continue;
       if (parent->CachedChild(link.name) == inode) parent->Uncache(link.name);
-      if (HasOtherNumber(*inode)) ++parent->names.Make().version;
+      if (HasOtherNumber(*inode)) KeepNumber(*inode, *parent);
       RemoveLink(*inode, link.parent, link.name);
     }
     UnindexBase(*inode);

@@ -337,6 +337,7 @@ class Tree final : public State {
   void Number(Inode& inode);
   void DropNumber(const Inode& inode);
   [[nodiscard]] static bool HasOtherNumber(const Inode& inode);
+  void KeepNumber(const Inode& inode, Inode& parent);
   [[nodiscard]] uint64_t FreeNumber(BaseKey object) const;
   [[nodiscard]] uint64_t ToldNumber(BaseKey object) const;
   [[nodiscard]] bool IsFormer(const Inode& orphan, BaseKey object) const;

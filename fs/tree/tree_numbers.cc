@@ -32,6 +32,19 @@ bool Tree::HasOtherNumber(const Inode& inode) {
   return !base || inode.number != OwnNumber(base->dev, base->ino);
 }
 
+/// Before an inode with such a number is gone: lists of `parent`, also those of
+/// the kernel, stay true.
+void Tree::KeepNumber(const Inode& inode, Inode& parent) {
+  const auto& base = inode.record.base;
+  if (!base || inode.IsOrphan()) {
+    ++parent.names.Make().version;
+    return;
+  }
+  const std::scoped_lock lock(told_mutex_);
+  told_numbers_[{base->dev, base->ino}] = inode.number;
+  told_any_ = true;
+}
+
 void Tree::DropNumber(const Inode& inode) { numbers_.Erase(inode); }
 
 /// The inode that has a number has only this one, so the number that follows

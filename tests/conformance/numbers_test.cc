@@ -169,6 +169,24 @@ TEST_P(NumbersTest, NoOtherFileHasTheNumberOfAHeldOne) {
 
 /// As above, and the held file goes between a list of the directory, which the
 /// kernel keeps, and the first lookup of the other one.
+TEST_P(NumbersTest, AListStaysTrueWhenACommittedFileIsForgotten) {
+  base().File("d/old", "old");
+  ASSERT_OK(fs().WriteFile("d/new", "new"));
+  ASSERT_OK(fs().WriteFile("d/old", "changed"));
+  const Handle made = Open("d/new", O_RDONLY);
+  const Handle changed = Open("d/old", O_RDONLY);
+  Commit();
+  const uint64_t of_made = Listed("d/new"), of_changed = Listed("d/old");
+  EXPECT_NE(NumberInBase("d/new"), of_made);
+  EXPECT_NE(NumberInBase("d/old"), of_changed);
+  ASSERT_OK(fs().Close(made));
+  ASSERT_OK(fs().Close(changed));
+  EXPECT_EQ(St("d/new").st_ino, of_made);
+  EXPECT_EQ(St("d/old").st_ino, of_changed);
+  EXPECT_EQ(Listed("d/new"), of_made);
+  EXPECT_EQ(Listed("d/old"), of_changed);
+}
+
 TEST_P(NumbersTest, AListStaysTrueWhenANumberIsFreeAgain) {
   const TempDir outside;
   const string kept = outside.path() + "/kept";
