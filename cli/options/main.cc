@@ -97,8 +97,8 @@ Result<int> RunParsed(const GlobalOptions& options, const Command& command,
   return command.run(context);
 }
 
-/// An empty value is an unset variable of a script more often than it is meant,
-/// and would give up what the option is for.
+/// Refuses options with an empty value: mostly a script has an unset variable
+/// there, and the command would run without the option.
 Status CheckValues(const CLI::App& app) {
   constexpr std::string_view kMayBeEmpty = "--message";
   for (const CLI::Option* option : app.get_options()) {

@@ -137,10 +137,11 @@ class Walker {
   void AddWrites(const std::vector<policy::Word>& files, const Flow& content);
 
   // Words.
-  /// Of a command, an array or a list: what is behind them is not read.
+  /// Most words of a command, an array or a list. Later words are not read.
   static constexpr size_t kMaxWords = 4096;
   /// Adds the words of `letters` to `words`, up to kMaxWords in all.
   void AddWords(const Letters& letters, Words& words);
+  /// Cuts `words` to kMaxWords, and notes it.
   void Bound(Words& words);
   Letters Expand(const Json& word, Flow& used);
   void ExpandPart(const Json& part, bool in_quotes, Letters& letters,
@@ -193,6 +194,7 @@ class Walker {
   void AddEmptied(const policy::Word& file);
   /// Files that options name, and downloads.
   void AddOutputs(const Words& words);
+  /// Adds a part that writes to each of `files`.
   void AddOutputFiles(const Words& files);
   /// The commands of a client of FTP in `text`, one a line.
   void RunTransfers(const Words& words, std::string_view text);

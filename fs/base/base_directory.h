@@ -87,8 +87,8 @@ class BaseDirectory {
 
   /// lstat(2). ENOENT also if a parent is missing or is not a directory.
   Result<struct stat> Stat(const std::string& path) const;
-  /// Stat of each of `names` in `directory`, of which it looks up the path
-  /// once. If the directory cannot be opened, each has that error.
+  /// Stat of each of `names` in `directory`, with one lookup of the directory.
+  /// If the directory cannot be opened, each result is that error.
   std::vector<Result<struct stat>> StatEach(
       const std::string& directory,
       std::span<const std::string_view> names) const;

@@ -26,8 +26,8 @@ class LookAhead {
     std::vector<std::string> names;
     Stats stats;  ///< of each name
   };
-  /// Milliseconds after which entries are out of date. Who changes the base
-  /// beside the mount should wait no longer for it to be seen.
+  /// Milliseconds after which entries are out of date: another program may have
+  /// changed the base meanwhile.
   static constexpr uint64_t kValid = 1000;
 
   /// Replaces what is there for this directory, or for another one.
