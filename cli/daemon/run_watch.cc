@@ -143,16 +143,27 @@ bool RunWatch::IsExpecting() const {
 }
 
 bool RunWatch::TakeExpected(pid_t peer) {
-  const MutexLock lock(mutex_);
-  if (expected_ == 0 || expected_ != peer) return false;
-  expected_ = 0;
+  std::thread thread;
+  {
+    const MutexLock lock(mutex_);
+    if (!IsExpected(peer)) return false;
+    // At once: a watch that still is active must find the run not begun.
+    expected_ = 0;
+    thread = StopWatch();
+  }
+  if (thread.joinable()) thread.join();
   return true;
 }
 
+bool RunWatch::IsExpected(pid_t peer) const {
+  // The mount of one that died goes.
+  return active_ && expected_ != 0 && expected_ == peer;
+}
+
 Status RunWatch::CheckNobodyRuns(pid_t peer) const {
-  const bool is_expected = expected_ != 0 && expected_ == peer;
   // The run of a dead supervisor is there until it is rolled back.
-  if (is_expected || (!active_ && holder_ == 0)) return {};
+  const bool is_free = expected_ == 0 && !active_ && holder_ == 0;
+  if (is_free || IsExpected(peer)) return {};
   return Fail(ErrorKind::kBusy, 0, "another run works in this mount",
               "wait for it to end");
 }
@@ -170,7 +181,14 @@ Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
                 "commit or discard these, or run in a new transaction with "
                 "--name NAME");
   }
-  if (TakeExpected(peer)) End();
+  const bool was_expected = TakeExpected(peer);
+  auto begun = BeginWatched(request, peer);
+  // The process may be dead already, or give up.
+  if (!begun && was_expected) Expect(peer);
+  return begun;
+}
+
+Result<Frame> RunWatch::BeginWatched(const Json& request, pid_t peer) {
   const MutexLock lock(mutex_);
   TRY(CheckNobodyRuns(peer));
   if (peer == 0) {
@@ -271,15 +289,19 @@ void RunWatch::End() {
   std::thread thread;
   {
     const MutexLock lock(mutex_);
-    if (std::exchange(active_, false)) {
-      const uint64_t one = 1;
-      std::ignore = ::write(stop_.get(), &one, sizeof one);
-      workspace_.LimitRun({}, {});
-      holder_ = 0;
-    }
-    thread = std::move(thread_);
+    thread = StopWatch();
   }
   if (thread.joinable()) thread.join();
+}
+
+std::thread RunWatch::StopWatch() {
+  if (std::exchange(active_, false)) {
+    const uint64_t one = 1;
+    std::ignore = ::write(stop_.get(), &one, sizeof one);
+    workspace_.LimitRun({}, {});
+    holder_ = 0;
+  }
+  return std::move(thread_);
 }
 
 void RunWatch::Watch(int supervisor, int stop) {

@@ -53,13 +53,18 @@ class RunWatch {
 
  private:
   Result<Frame> Begin(const Json& request, pid_t peer) EXCLUDES(mutex_);
+  /// Begin, when the watch for an expected run has ended.
+  Result<Frame> BeginWatched(const Json& request, pid_t peer) EXCLUDES(mutex_);
   /// Busy, unless the run of `peer` can begin.
   [[nodiscard]] Status CheckNobodyRuns(pid_t peer) const REQUIRES(mutex_);
   Status Start(const Json& request) EXCLUDES(mutex_);
   Status Settle(const Json& request) EXCLUDES(mutex_);
-  /// Whether the expected run of `peer` begins.
+  /// Ends the watch for the expected run of `peer`; false: there is none.
   bool TakeExpected(pid_t peer) EXCLUDES(mutex_);
+  [[nodiscard]] bool IsExpected(pid_t peer) const REQUIRES(mutex_);
   void StartWatch() REQUIRES(mutex_);
+  /// Returns its thread, to be joined without the lock.
+  [[nodiscard]] std::thread StopWatch() REQUIRES(mutex_);
   /// Waits for the death of the supervisor or for End.
   void Watch(int supervisor, int stop) EXCLUDES(mutex_);
   void RollBack() EXCLUDES(mutex_);
