@@ -300,10 +300,14 @@ UniqueFd ListenForProxy() {
 NetworkProxy::NetworkProxy(pid_t pid, UniqueFd log)
     : pid_(pid), process_(OpenPid(pid)), log_(std::move(log)) {}
 
+Status NetworkProxy::CheckPrograms() {
+  TRY(FindTinyproxy());
+  return {};
+}
+
 Result<std::unique_ptr<NetworkProxy>> NetworkProxy::Start(
     const std::vector<std::string>& names) {
   const std::string program = TRY(FindTinyproxy());
-  if (FindProgram("bwrap").empty()) return std::unexpected(WhyNoSandbox(""));
   const sockaddr_in address = TRY(ChooseAddress());
   const std::string upstream = TRY(Upstream(names));
   const UniqueFd config = TRY(MemoryFile(Configuration(address) + upstream));
@@ -468,6 +472,10 @@ std::map<std::string, uint64_t> NetworkProxy::Stop() {
 }
 
 Probe ProbeProxy() {
+  if (FindProgram("bwrap").empty()) {
+    return {kProbeName, Probe::State::kNote,
+            "no proxy for --network starts without bwrap", "see bwrap"};
+  }
   const auto proxy = NetworkProxy::Start({kLocalhost});
   if (proxy) {
     return {kProbeName, Probe::State::kOk,

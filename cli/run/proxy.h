@@ -26,6 +26,8 @@ UniqueFd ListenForProxy();
 /// through. What it starts dies with the thread that started it.
 class NetworkProxy {
  public:
+  /// Error: a program is missing. bwrap is checked for each run.
+  static Status CheckPrograms();
   /// Starts one, and waits until it works. `names`: of ParseHostName. Errors:
   /// a program is missing, or does not start.
   static Result<std::unique_ptr<NetworkProxy>> Start(

@@ -375,7 +375,16 @@ class Run {
     return Take(ended, *limits);
   }
 
+  /// What is missing is said before there is a transaction.
+  [[nodiscard]] Status CheckPrograms() const {
+    if (arguments_.no_sandbox) return {};
+    if (FindProgram("bwrap").empty()) return std::unexpected(WhyNoSandbox(""));
+    if (arguments_.network.empty()) return {};
+    return NetworkProxy::CheckPrograms();
+  }
+
   Status Begin() {
+    TRY(CheckPrograms());
     // Before the command can make links there.
     kept_ = Resolved(context_, arguments_.rw);
     // Both mounts at the same time.

@@ -174,6 +174,17 @@ os.execvp(sys.argv[1], sys.argv[1:])' txfs run -- sh -c 'echo no >file; exit 3' 
   refuses_with_hint 125 "--timeout is 0" txfs run --timeout 0 -- touch no
   refuses_with_hint 125 "--validate has no command" txfs run --validate " " -- touch no
   refuses_with_hint 125 "--hide /" txfs run --hide / -- touch no
+  # What is missing is found before there is a transaction.
+  txfs list >"$TMPDIR/listed"
+  mkdir "$TMPDIR/bin"
+  ln -s "$(command -v fusermount3)" "$TMPDIR/bin"
+  refuses_with_hint 125 "bwrap, which makes the sandbox, is not in PATH" \
+    env PATH="$TMPDIR/bin" "$(command -v txfs)" run -- touch no
+  ln -s "$(command -v bwrap)" "$TMPDIR/bin"
+  refuses_with_hint 125 "tinyproxy, which --network needs" \
+    env PATH="$TMPDIR/bin" "$(command -v txfs)" run --network a.test -- touch no
+  rm -r "${TMPDIR:?}/bin"
+  equal "$(cat "$TMPDIR/listed")" "$(txfs list)" "what runs without their programs left"
   cp /bin/true program
   refuses_with_hint 125 "bwrap did not start the command" txfs run --hide /usr -- ./program
   contains "$(cat "$TMPDIR/err")" "try again, without --hide /usr"
