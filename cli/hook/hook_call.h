@@ -5,15 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace txfs::cli {
+#include "cli/shell/apply_patch.h"
 
-/// What a file tool does to a file.
-struct FileUse {
-  enum class What : uint8_t { kWrite, kRemove, kMove };
-  What what = What::kWrite;
-  std::string path;           ///< as the tool has it: absolute, or relative
-  std::string new_path = {};  ///< of kMove
-};
+namespace txfs::cli {
 
 /// A call of a tool, as a host tells it; what the host does not tell is empty.
 struct HookCall {

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/hook/hook_call.h"
 #include "cli/output/json.h"
@@ -28,15 +27,5 @@ struct HostTool {
 /// take for its command, file or directory is a doubt.
 void ReadTool(std::span<const HostTool> tools, const std::string& tool,
               const Json& arguments, HookCall& call);
-
-/// What a patch in the format of apply_patch does to files.
-struct PatchReading {
-  std::vector<FileUse> files;
-  /// Whether a line that names a file begins or ends with white space other
-  /// than blank, tab and CR: hosts differ in whether they remove it.
-  bool has_odd_blanks = false;
-};
-/// Reads the lines that name files, and not what is between them.
-[[nodiscard]] PatchReading FilesInPatch(std::string_view patch);
 
 }  // namespace txfs::cli

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <string>
+#include <utility>
 
+#include "cli/shell/apply_patch.h"
 #include "cli/shell/option_words.h"
 #include "cli/shell/walker.h"
 
@@ -181,16 +182,11 @@ std::vector<Word> OutputsOf(const std::vector<Word>& words) {
 }
 
 std::vector<Word> FilesOfPatch(std::string_view patch) {
-  constexpr auto kHeads =
-      std::to_array<std::string_view>({"*** Add File: ", "*** Update File: ",
-                                       "*** Delete File: ", "*** Move to: "});
   std::vector<Word> files;
-  for (const auto part : std::views::split(patch, '\n')) {
-    const std::string_view line(part.begin(), part.end());
-    for (const std::string_view head : kHeads) {
-      if (!line.starts_with(head)) continue;
-      files.push_back(KnownWord(std::string(line.substr(head.size()))));
-    }
+  for (FileUse& use : FilesInPatch(patch).files) {
+    files.push_back(KnownWord(std::move(use.path)));
+    if (use.what != FileUse::What::kMove) continue;
+    files.push_back(KnownWord(std::move(use.new_path)));
   }
   return files;
 }

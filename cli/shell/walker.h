@@ -239,7 +239,7 @@ class Walker {
 [[nodiscard]] bool IsArithmetic(std::string_view type);
 /// A name below `root`, which is not known.
 [[nodiscard]] policy::Word Below(const policy::Word& root);
-/// The files that `patch` names, as Codex's apply_patch takes it.
+/// The files that `patch` names (FilesInPatch).
 [[nodiscard]] std::vector<policy::Word> FilesOfPatch(std::string_view patch);
 /// The files that options of `words` have it write, or it downloads.
 [[nodiscard]] std::vector<policy::Word> OutputsOf(

@@ -12,6 +12,7 @@
 #include "cli/hook/installed.h"
 #include "cli/hook/tools.h"
 #include "cli/output/json.h"
+#include "cli/shell/apply_patch.h"
 #include "temp_tree.h"
 
 namespace txfs::cli {
@@ -106,7 +107,7 @@ TEST_F(HookTest, BytesThatAreNoTextDoNotBreakTheAnswer) {
   }
 }
 
-TEST(HookToolsTest, FindsTheFilesOfAPatch) {
+TEST(ApplyPatchTest, FindsTheFilesOfAPatch) {
   const auto [files, has_odd_blanks] = FilesInPatch(
       "*** Begin Patch\r\n"
       "*** Add File: a b.txt\r\n"
@@ -129,7 +130,7 @@ TEST(HookToolsTest, FindsTheFilesOfAPatch) {
   EXPECT_TRUE(FilesInPatch("*** Move to: x").files.empty());
 }
 
-TEST(HookToolsTest, FindsAFileOfAPatchBelowAnyWhiteSpace) {
+TEST(ApplyPatchTest, FindsAFileOfAPatchBelowAnyWhiteSpace) {
   for (const std::string blank :
        {"\v", "\f", "\u00A0", "\u2003", "\u3000", "\uFEFF", " \u0085\t"}) {
     for (const std::string& line :
