@@ -379,7 +379,7 @@ void Walker::ReadVariables(std::string_view name, const Words& words,
       if (value.empty()) continue;
       if (!is_array && fields.size() == names.size()) {
         fields.back() += separators[0] + value;
-      } else if (fields.size() < kMaxWords) {
+      } else if (fields.size() <= kMaxWords) {
         fields.push_back(value);
       }
     }
@@ -392,6 +392,7 @@ void Walker::ReadVariables(std::string_view name, const Words& words,
       for (const std::string& value : fields) {
         variable.values.push_back(KnownWord(value));
       }
+      Bound(variable.values);
     } else if (from.literal) {
       variable.values = {KnownWord(i < fields.size() ? fields[i] : "")};
     } else if (from.roots.size() == 1 && names.size() == 1) {

@@ -354,6 +354,9 @@ TEST(ShellCasesTest, LargeAndDeepTextsEnd) {
   for (int i = 0; i < 6; ++i) nested = "sh -c " + QuoteShell(nested);
   const std::string long_text = "echo " + std::string(70'000, 'x');
   const std::string too_long = "echo " + std::string(2'000'000, 'x');
+  std::string lines = "mapfile -t lines <<'E'\n";
+  for (int i = 0; i < 5000; ++i) lines += "x\n";
+  lines += "E\n";
   std::string values;
   for (int i = 0; i < 2000; ++i) values += "${a:-";
   for (const std::string& text : {nested, long_text}) {
@@ -362,7 +365,7 @@ TEST(ShellCasesTest, LargeAndDeepTextsEnd) {
     EXPECT_TRUE(verdict.reading.unknown.empty());
   }
   // What is beyond the bounds is asked about where nothing confines it.
-  for (const std::string& text : {wide, too_long}) {
+  for (const std::string& text : {wide, too_long, lines}) {
     EXPECT_TRUE(IsMatchedBy(VerdictOn(text), "txfs-cmd-unread"));
     EXPECT_TRUE(IsHindered(VerdictOn(text, policy::Confinement::kMount)));
     const CommandVerdict verdict = VerdictOn(text, policy::Confinement::kRun);
