@@ -6,9 +6,9 @@
 // Without NDEBUG, some of its assertions fail for a text that is no TOML, such
 // as "[;x]", which it refuses otherwise.
 #define TOML_ASSERT(condition) static_cast<void>(0)
-// Version 3.3 calls the end of a function unreachable that it reaches for the
-// letters from U+00A1 to U+0499, when it looks for white space behind a key:
-// undefined behaviour for what anybody may write there. None is white space.
+// When toml++ 3.3 looks for white space behind a key and finds a letter from
+// U+00A1 to U+0499, it runs into __builtin_unreachable(), which is undefined
+// behaviour. No such letter is white space.
 #include <toml++/impl/preprocessor.h>
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false

@@ -147,7 +147,7 @@ bool RunWatch::TakeExpected(pid_t peer) {
   {
     const MutexLock lock(mutex_);
     if (!IsExpected(peer)) return false;
-    // At once: a watch that still is active must find the run not begun.
+    // In one step: RollBack takes a run that is not expected for a begun one.
     expected_ = 0;
     thread = StopWatch();
   }
@@ -156,7 +156,7 @@ bool RunWatch::TakeExpected(pid_t peer) {
 }
 
 bool RunWatch::IsExpected(pid_t peer) const {
-  // The mount of one that died goes.
+  // Once the watch has seen the death of the supervisor, it unmounts.
   return active_ && expected_ != 0 && expected_ == peer;
 }
 
@@ -183,7 +183,7 @@ Result<Frame> RunWatch::Begin(const Json& request, pid_t peer) {
   }
   const bool was_expected = TakeExpected(peer);
   auto begun = BeginWatched(request, peer);
-  // The process may be dead already, or give up.
+  // The supervisor may be dead already, or give up.
   if (!begun && was_expected) Expect(peer);
   return begun;
 }

@@ -26,7 +26,7 @@ UniqueFd ListenForProxy();
 /// through. What it starts dies with the thread that started it.
 class NetworkProxy {
  public:
-  /// Error: a program is missing. bwrap is checked for each run.
+  /// Error: tinyproxy is missing. Each run checks bwrap itself.
   static Status CheckPrograms();
   /// Starts one, and waits until it works. `names`: of ParseHostName. Errors:
   /// a program is missing, or does not start.

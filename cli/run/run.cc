@@ -375,7 +375,8 @@ class Run {
     return Take(ended, *limits);
   }
 
-  /// What is missing is said before there is a transaction.
+  /// Error: a program of the sandbox is missing. Begin checks it before it
+  /// makes a transaction.
   [[nodiscard]] Status CheckPrograms() const {
     if (arguments_.no_sandbox) return {};
     if (FindProgram("bwrap").empty()) return std::unexpected(WhyNoSandbox(""));
