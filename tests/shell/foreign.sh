@@ -72,7 +72,7 @@ trap_store
 for command in list status diff log commit discard undo gc fsck umount "show 0" savepoint rollback adopt \
   "adopt --yes" "enter -- true" umount; do
   # shellcheck disable=SC2086 # words
-  timeout 20 txfs -C trap $command >"$TMPDIR/out" 2>"$TMPDIR/err" || [ $? -lt 124 ] ||
+  timeout 100 txfs -C trap $command >"$TMPDIR/out" 2>"$TMPDIR/err" || [ $? -lt 124 ] ||
     fail "$command: $(cat "$TMPDIR/err")"
 done
 same_tree victim.before victim manifest_with_times
