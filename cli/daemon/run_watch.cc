@@ -123,6 +123,10 @@ Status RunWatch::Handle(const Json& request, const FrameSink& sink,
 
 void RunWatch::Expect(pid_t supervisor) {
   const MutexLock lock(mutex_);
+  // Another run may have begun since; it has its own watch.
+  if (active_) return;
+  // A thread that has ended by itself.
+  if (thread_.joinable()) thread_.join();
   expected_ = supervisor;
   owns_mount_ = true;
   // One that died before this is not there.

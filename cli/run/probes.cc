@@ -39,8 +39,6 @@
 namespace txfs::cli {
 namespace {
 
-constexpr std::chrono::seconds kParserTime{10};
-
 /// A directory with a name of its own, removed at its end.
 class ProbeDirectory {
  public:
@@ -346,7 +344,10 @@ Probe ProbeCgroups() {
 Probe ProbeShellParser() {
   constexpr const char* kName = "shell-parser";
   ParseFailure failure;
-  const auto tree = ParseShell("true", kParserTime, failure);
+  ParserBudget budget;
+  // A machine that has much to do is no fault.
+  budget.deadline += std::chrono::seconds(10);
+  const auto tree = ParseShell("true", budget, failure);
   if (!tree) return FailedProbe(kName, tree.error());
   return {kName, Probe::State::kOk, "shfmt parses the text of commands"};
 }

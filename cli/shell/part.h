@@ -35,7 +35,7 @@ struct ShellReading {
 };
 
 /// The most parts of one text; deeper nesting, or more parts, are not known.
-inline constexpr size_t kMaxShellParts = 4096;
+inline constexpr size_t kMaxShellParts = 1024;
 inline constexpr size_t kMaxShellDepth = 16;
 
 }  // namespace txfs::cli

@@ -5,9 +5,12 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <vector>
@@ -19,6 +22,8 @@ namespace txfs::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 
 /// Not by PATH, which may lead into a workspace.
 constexpr std::array<const char*, 2> kParsers{"/usr/bin/shfmt",
@@ -80,10 +85,16 @@ std::string_view LinesBefore(std::string_view text,
   return text.substr(0, end);
 }
 
-/// A running parser; ended and waited for by the destructor.
+nanoseconds InNanoseconds(const timeval& time) {
+  return std::chrono::seconds(time.tv_sec) +
+         std::chrono::microseconds(time.tv_usec);
+}
+
+/// A running parser; ended and waited for by the destructor, which takes what
+/// it used from `budget`.
 class Parser {
  public:
-  Parser() {
+  explicit Parser(ParserBudget& budget) : budget_(budget) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawnattr_init(&attributes_);
   }
@@ -129,47 +140,61 @@ class Parser {
     return Fail(error, std::string("cannot start ") + program);
   }
 
+  /// Everything up to the end of `fd`, which the parser writes to.
+  [[nodiscard]] Result<std::string> ReadUntilEnd(int fd) const {
+    std::string text;
+    std::vector<char> buffer(size_t{64} << 10);
+    for (;;) {
+      const auto left = std::chrono::duration_cast<milliseconds>(
+          std::min(budget_.deadline - Clock::now(),
+                   Clock::duration(budget_.processor - Used())));
+      if (left.count() <= 0) return Fail(0, "the text takes long to parse");
+      pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
+      const int polled = ::poll(&ready, 1, static_cast<int>(left.count()));
+      if (polled == 0 || (polled < 0 && errno == EINTR)) continue;
+      const ssize_t size = ::read(fd, buffer.data(), buffer.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return Fail(errno, "read from shfmt");
+      if (size == 0) return text;
+      text.append(buffer.data(), static_cast<size_t>(size));
+      if (text.size() > kMaxTree) return Fail(0, "the text is too complex");
+    }
+  }
+
   /// The status of wait(2).
   int Wait() {
     int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    rusage used{};
+    while (::wait4(pid_, &status, 0, &used) < 0 && errno == EINTR) {
     }
     pid_ = 0;
+    budget_.processor -=
+        InNanoseconds(used.ru_utime) + InNanoseconds(used.ru_stime);
     return status;
   }
 
  private:
+  [[nodiscard]] nanoseconds Used() const {
+    clockid_t clock{};
+    timespec used{};
+    if (::clock_getcpuclockid(pid_, &clock) != 0 ||
+        ::clock_gettime(clock, &used) != 0) {
+      return {};
+    }
+    return std::chrono::seconds(used.tv_sec) + nanoseconds(used.tv_nsec);
+  }
+
+  ParserBudget& budget_;
   pid_t pid_ = 0;
   posix_spawn_file_actions_t actions_{};
   posix_spawnattr_t attributes_{};
 };
 
-/// Everything up to the end of `fd`.
-Result<std::string> ReadUntil(int fd, Clock::time_point deadline) {
-  std::string text;
-  std::vector<char> buffer(size_t{64} << 10);
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - Clock::now());
-    if (left.count() <= 0) return Fail(0, "parsing took too long");
-    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
-    const int polled = ::poll(&ready, 1, static_cast<int>(left.count()));
-    if (polled == 0 || (polled < 0 && errno == EINTR)) continue;
-    const ssize_t size = ::read(fd, buffer.data(), buffer.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return Fail(errno, "read from shfmt");
-    if (size == 0) return text;
-    text.append(buffer.data(), static_cast<size_t>(size));
-    if (text.size() > kMaxTree) return Fail(0, "the text is too complex");
-  }
-}
-
 }  // namespace
 
-Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
+Result<Json> ParseShell(std::string_view text, ParserBudget& budget,
                         ParseFailure& failure) {
   failure = {.kind = ParseFailure::Kind::kBound, .lines_before = {}};
-  const Clock::time_point deadline = Clock::now() + limit;
   if (text.size() > kMaxShellText) {
     return Fail(0, "the text has more than 1 MiB");
   }
@@ -182,11 +207,11 @@ Result<Json> ParseShell(std::string_view text, std::chrono::milliseconds limit,
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(errno, "pipe");
   UniqueFd from(ends[0]);
   UniqueFd to(ends[1]);
-  Parser parser;
+  Parser parser(budget);
   TRY(parser.Start(program, input.get(), to.get(), complaint.get()));
   to.Reset();
   failure.kind = ParseFailure::Kind::kBound;
-  const std::string tree = TRY(ReadUntil(from.get(), deadline));
+  const std::string tree = TRY(parser.ReadUntilEnd(from.get()));
   failure.kind = ParseFailure::Kind::kParser;
   if (const int status = parser.Wait(); status != 0) {
     const std::string why = FirstLineOf(complaint.get());

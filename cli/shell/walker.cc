@@ -12,11 +12,8 @@
 namespace txfs::cli {
 namespace {
 
-using std::chrono::milliseconds;
-
-constexpr milliseconds kMaxTime{3000};
 constexpr size_t kMaxSteps = 20'000;
-constexpr size_t kMaxParses = 64;
+constexpr size_t kMaxParses = 32;
 constexpr size_t kMaxRetries = 2;
 constexpr size_t kMaxSyntaxNesting = 100;
 constexpr size_t kMaxItems = 64;  ///< of a loop that is followed
@@ -67,9 +64,7 @@ bool Walker::Variable::operator==(const Variable& other) const {
                             });
 }
 
-Walker::Walker(const ShellStart& start)
-    : surroundings_(start.surroundings),
-      deadline_(std::chrono::steady_clock::now() + kMaxTime) {
+Walker::Walker(const ShellStart& start) : surroundings_(start.surroundings) {
   state_.directory = start.directory;
 }
 
@@ -96,7 +91,7 @@ bool Walker::IsTooMuch() {
   if (too_deep) NoteBound("the text is nested too deeply to be followed");
   const bool too_long = reading_.parts.size() >= kMaxShellParts ||
                         ++steps_ > kMaxSteps ||
-                        std::chrono::steady_clock::now() > deadline_;
+                        std::chrono::steady_clock::now() > parser_.deadline;
   if (too_long) NoteBound("the text has too many parts to be followed");
   return too_deep || too_long;
 }
@@ -120,20 +115,18 @@ void Walker::WalkWords(const std::vector<std::string>& words) {
 Flow Walker::Parse(std::string_view text, const Flow& in) {
   const Level deeper(depth_);
   if (IsTooMuch()) return {};
-  const auto left = std::chrono::duration_cast<milliseconds>(
-      deadline_ - std::chrono::steady_clock::now());
   if (++parses_ > kMaxParses) {
     NoteBound("the text has too many scripts in it to be followed");
     return {};
   }
   ParseFailure failure;
-  auto tree = ParseShell(text, std::max(left, milliseconds(1)), failure);
+  auto tree = ParseShell(text, parser_, failure);
   if (!tree) Note(tree.error().ToString());
   // A shell runs the lines before the error.
   for (size_t tries = 0; !tree && tries < kMaxRetries; ++tries) {
     text = failure.lines_before;
     if (text.empty()) break;
-    tree = ParseShell(text, std::max(left, milliseconds(1)), failure);
+    tree = ParseShell(text, parser_, failure);
   }
   if (!tree) {
     if (failure.kind == ParseFailure::Kind::kBound) has_unread_ = true;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <deque>
 #include <map>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "cli/shell/letters.h"
 #include "cli/shell/part.h"
 #include "cli/shell/reader.h"
+#include "cli/shell/syntax.h"
 #include "cli/shell/wrappers.h"
 #include "policy/command.h"
 
@@ -229,7 +229,7 @@ class Walker {
   size_t nesting_ = 0;  ///< of the syntax
   size_t steps_ = 0;
   size_t parses_ = 0;
-  std::chrono::steady_clock::time_point deadline_;
+  ParserBudget parser_;  ///< its deadline is also that of the walk
 };
 
 /// Whether `words` have a client or an interpreter take its commands from the

@@ -18,8 +18,8 @@ namespace {
 constexpr const char* kTable =
     TXFS_SOURCE_DIR "/tests/policy/cases/disguises.txt";
 /// Cells that are judged as one text: it saves starts of the parser. Each may
-/// have a script of its own, of which a text may have 64.
-constexpr size_t kBatch = 40;
+/// have a script of its own, of which a text may have 32.
+constexpr size_t kBatch = 20;
 const std::string kMark = "cell-";  ///< a program that is none
 constexpr size_t kGroup = 10;       ///< of letters in a line
 

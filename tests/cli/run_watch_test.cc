@@ -123,5 +123,16 @@ TEST_F(RunWatchTest, ARunThatCouldNotBeginCanBeginLater) {
   EXPECT_TRUE(workspace_.rolled_back.empty());
 }
 
+TEST_F(RunWatchTest, ARunThatCouldNotBeginLeavesAnotherOneThatDid) {
+  Supervisor supervisor, other;
+  watch_.Expect(other.pid());
+  ASSERT_TRUE(Begin(other));
+  watch_.Expect(supervisor.pid());
+  EXPECT_FALSE(Begin(supervisor));
+  other.Kill();
+  AwaitUnmount();
+  EXPECT_EQ(workspace_.rolled_back, std::vector<std::string>{"run-1"});
+}
+
 }  // namespace
 }  // namespace txfs::cli
