@@ -182,7 +182,7 @@ void Resolution::TakeTheirs(const Drift& drift) {
     after.attr.gid = drift.now.st_gid;
     after.attr.xattrs_owned = false;
     Do(InodeEdit{inode->ino, inode->record, std::move(after)});
-    const auto own = inode->own->xattrs;
+    const auto own = *inode->own->xattrs;
     for (const auto& [name, value] : own) {
       Do(XattrEdit{inode->ino, name, value, std::nullopt});
     }
@@ -373,7 +373,14 @@ Result<Inode*> Resolution::DirectoryAt(const std::string& path) {
   Inode* known = frozen_.tree.FindBaseDirectory(path);
   const auto st = frozen_.base.Stat(path);
   const bool stands = st && S_ISDIR(st->st_mode);
-  if (known != nullptr && stands) return known;
+  if (known != nullptr && stands) {
+    // Another one may have taken its place, and nothing of ours is in it.
+    if (!known->upper && !frozen_.tree.IsOrigin(*known, *st)) {
+      InodeRecord other = frozen_.tree.RecordOf({path, *st, {}});
+      Do(InodeEdit{known->ino, std::nullopt, std::move(other)});
+    }
+    return known;
+  }
   if (known != nullptr) {
     TRY(MakeNew(*known));
     return known;

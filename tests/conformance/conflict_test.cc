@@ -660,6 +660,19 @@ TEST_F(ConflictTest, ADirectoryThatMovedAwayIsNotLookedInto) {
   ExpectInBase({{"d", "theirs"}, {"e/n", "/"}});
 }
 
+TEST_F(ConflictTest, MineGoesIntoTheDirectoryThatTookThePlaceOfTheOther) {
+  Mount();
+  ASSERT_OK(fs().Chmod("d/x", 0600));
+  ASSERT_OK(plain_.Mkdir("e", 0755));
+  ASSERT_OK(plain_.WriteFile("e/y", "theirs"));
+  ASSERT_OK(plain_.Rename("d", "e", RENAME_EXCHANGE));
+  EXPECT_FALSE(Commit(OnConflict::kFail).conflicts.empty());
+  EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
+  ExpectInBase({{"d/x", "deep"}, {"d/y", "theirs"}, {"e/x", "deep"}});
+  ASSERT_OK(workspace().Undo(""));
+  ExpectInBase({{"d/x", kNone}, {"d/y", "theirs"}, {"e/x", "deep"}});
+}
+
 TEST_F(ConflictTest, AFileOfSeveralNamesIsFoundByTheNameItStillHas) {
   base_.HardLink("d/x", "c");
   Mount();
