@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "fs/diff/noted_files.h"
 #include "fs/overlay/overlay.h"
 #include "fs/tree/own_xattrs.h"
 
@@ -47,7 +48,10 @@ class ChangeCollector {
  public:
   /// `among`: all upper inodes, or NotedFiles::others.
   ChangeCollector(Frozen& frozen, const std::vector<Inode*>& among, bool expand)
-      : frozen_(frozen), among_(among), expand_(expand) {}
+      : frozen_(frozen),
+        preimages_(frozen.origins.preimages()),
+        among_(among),
+        expand_(expand) {}
 
   Result<ChangeList> Run() {
     // Directories that were opened lately may have been moved since.
@@ -202,12 +206,10 @@ class ChangeCollector {
     }
   }
 
-  Result<std::optional<ChangeSide>> BeforeAt(const std::string& path) {
+  Result<std::optional<BaseObject>> BeforeAt(const std::string& path) {
     const auto known = old_.find(path);
-    if (known != old_.end()) return SideOf(known->second);
-    auto object = TRY(FindOpen(frozen_.base, path));
-    if (!object) return std::nullopt;
-    return SideOf(std::move(*object));
+    if (known != old_.end()) return known->second;
+    return FindOpen(frozen_.base, path);
   }
 
   /// None: the base object is no longer known.
@@ -256,15 +258,18 @@ class ChangeCollector {
     std::optional<ChangeSide> seen = TRY(AfterOf(name));
     if (!seen) return {};
     ChangeSide& after = *seen;
-    std::optional<ChangeSide> before = TRY(BeforeAt(path));
-    const bool hides = before && before->attr.type == FileType::kDirectory &&
+    std::optional<BaseObject> before = TRY(BeforeAt(path));
+    const bool hides = before && S_ISDIR(before->st.st_mode) &&
                        after.attr.type != FileType::kDirectory;
     if (hides) TRY(AddOld(path));  // also where others made it a directory
-    if (before) return AddPair(path, "", name, *before, std::move(after));
+    if (before) {
+      return AddPair(path, "", name, *std::move(before), std::move(after));
+    }
     if (HasMoved(path, name)) {
       before = TRY(BeforeAt(name.base_path));
       if (before) {
-        return AddPair(path, name.base_path, name, *before, std::move(after));
+        return AddPair(path, name.base_path, name, *std::move(before),
+                       std::move(after));
       }
     }
     const bool may_be_emptied = name.inode != nullptr &&
@@ -314,8 +319,9 @@ class ChangeCollector {
   }
 
   Status AddPair(const std::string& path, const std::string& old_path,
-                 const NewName& name, const ChangeSide& before,
-                 ChangeSide after) {
+                 const NewName& name, BaseObject object, ChangeSide after) {
+    const struct stat st = object.st;
+    ChangeSide before = SideOf(std::move(object));
     ChangeList::Candidate& candidate = *list_.candidates_.emplace_back(
         std::make_unique<ChangeList::Candidate>());
     NetChange& change = candidate.change;
@@ -344,6 +350,13 @@ class ChangeCollector {
         change.content = before.attr.size != after.attr.size;
         candidate.compare =
             !change.content && (!candidate.same_object || touched);
+        const bool is_known = candidate.compare && candidate.same_object &&
+                              IsAsNoted(*name.inode, before.base_path, st) &&
+                              HasOtherChecksum(*name.inode, preimages_.get());
+        if (is_known) {
+          change.content = true;
+          candidate.compare = false;
+        }
       }
     }
     if (upper) {
@@ -361,9 +374,16 @@ class ChangeCollector {
         candidate.xattrs = XattrsOf(*name.inode);
       }
     }
-    change.before = before;
+    change.before = std::move(before);
     change.after = std::move(after);
     return {};
+  }
+
+  /// Whether the base has at `path` the file that the transaction noted.
+  [[nodiscard]] bool IsAsNoted(const Inode& inode, const std::string& path,
+                               const struct stat& st) const {
+    const auto& origin = inode.record.base;
+    return origin && frozen_.tree.OriginOf(path, st) == *origin;
   }
 
   [[nodiscard]] std::map<std::string, std::string> XattrsOf(
@@ -377,6 +397,7 @@ class ChangeCollector {
   }
 
   Frozen& frozen_;
+  const std::shared_ptr<Preimages> preimages_;
   const std::vector<Inode*>& among_;
   bool expand_;
   std::map<std::string, BaseObject> old_;  // base paths

@@ -110,25 +110,9 @@ class NotedFinder {
     const bool differs = attr.mode != (origin.mode & 07777) ||
                          attr.uid != origin.uid || attr.gid != origin.gid ||
                          attr.size != origin.size;
-    if (differs || HasOtherChecksum(inode)) return true;
+    if (differs || HasOtherChecksum(inode, preimages_.get())) return true;
     if (inode.ContentChanged() || attr.xattrs_owned) return std::nullopt;
     return false;
-  }
-
-  /// Whether the whole content is one record, with another checksum than that
-  /// of the pre-image.
-  [[nodiscard]] bool HasOtherChecksum(const Inode& inode) const {
-    if (!preimages_ || inode.extents.empty()) return false;
-    const Extent& extent = inode.extents.begin()->second;
-    const ContentRef& content = extent.content;
-    const bool is_whole = content.segment != 0 && extent.offset == 0 &&
-                          extent.length == inode.attr().size &&
-                          content.delta == 0 &&
-                          content.record_length == extent.length;
-    if (!is_whole) return false;
-    const auto before =
-        preimages_->FindChecksum(Fingerprint::Of(*inode.record.base));
-    return before && *before != content.checksum;
   }
 
   Frozen& frozen_;
@@ -138,6 +122,20 @@ class NotedFinder {
 };
 
 }  // namespace
+
+bool HasOtherChecksum(const Inode& inode, Preimages* preimages) {
+  if (preimages == nullptr || inode.extents.empty()) return false;
+  const Extent& extent = inode.extents.begin()->second;
+  const ContentRef& content = extent.content;
+  const bool is_whole = content.segment != 0 && extent.offset == 0 &&
+                        extent.length == inode.attr().size &&
+                        content.delta == 0 &&
+                        content.record_length == extent.length;
+  if (!is_whole) return false;
+  const auto before =
+      preimages->FindChecksum(Fingerprint::Of(*inode.record.base));
+  return before && *before != content.checksum;
+}
 
 NotedFiles NotedFiles::Find(Frozen& frozen) {
   return NotedFinder(frozen, false).Run();

@@ -22,4 +22,10 @@ struct NotedFiles {
   static NotedFiles Count(Frozen& frozen);
 };
 
+/// Whether it is known without reading that the content of `inode`, which has a
+/// base origin, differs from that of the base file as noted: all of it is one
+/// record, with another checksum than the pre-image. `preimages`: null if there
+/// are none.
+[[nodiscard]] bool HasOtherChecksum(const Inode& inode, Preimages* preimages);
+
 }  // namespace txfs

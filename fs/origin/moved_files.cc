@@ -1,5 +1,7 @@
 #include "fs/origin/moved_files.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "fs/base/base_mounts.h"
@@ -7,19 +9,22 @@
 
 namespace txfs {
 
-std::set<uint64_t> FilesReadFrom(Tree& tree) {
-  std::set<uint64_t> inos;
+std::vector<uint64_t> FilesReadFrom(Tree& tree) {
+  std::vector<uint64_t> inos;
   tree.ForEach([&](const Inode& inode) {
     const Attr& attr = inode.attr();
     const bool reads = inode.record.base &&
                        (attr.base_limit != 0 || !attr.xattrs_owned) &&
                        (inode.upper || inode.IsOrphan());
-    if (reads) inos.insert(inode.record.base->ino);
+    if (reads) inos.push_back(inode.record.base->ino);
   });
+  std::ranges::sort(inos);
+  const auto repeated = std::ranges::unique(inos);
+  inos.erase(repeated.begin(), repeated.end());
   return inos;
 }
 
-void MovedFiles::Expect(std::set<uint64_t> inos) {
+void MovedFiles::Expect(std::vector<uint64_t> inos) {
   const MutexLock lock(mutex_);
   wanted_ = std::move(inos);
   names_.clear();
@@ -32,14 +37,20 @@ void MovedFiles::Forget() {
 
 SharedFd MovedFiles::Find(const Fingerprint& state, const std::string& path) {
   const MutexLock lock(mutex_);
-  if (wanted_.insert(state.ino).second) names_.clear();
+  const auto place = std::ranges::lower_bound(wanted_, state.ino);
+  if (place == wanted_.end() || *place != state.ino) {
+    wanted_.insert(place, state.ino);
+    names_.clear();
+  }
   return FindLocked(state, path);
 }
 
 SharedFd MovedFiles::FindExpected(const Fingerprint& state,
                                   const std::string& path) {
   const MutexLock lock(mutex_);
-  return wanted_.contains(state.ino) ? FindLocked(state, path) : nullptr;
+  return std::ranges::binary_search(wanted_, state.ino)
+             ? FindLocked(state, path)
+             : nullptr;
 }
 
 SharedFd MovedFiles::FindLocked(const Fingerprint& state,
@@ -50,7 +61,8 @@ SharedFd MovedFiles::FindLocked(const Fingerprint& state,
   const auto [searched, fresh] = names_.try_emplace(mount);
   Names& names = searched->second;
   if (fresh) {
-    WalkNames(base_, *mounts, mount, wanted_, {},
+    const std::set<uint64_t> wanted(wanted_.begin(), wanted_.end());
+    WalkNames(base_, *mounts, mount, wanted, {},
               [&](uint64_t ino, std::string found) {
                 names.emplace(ino, std::move(found));
                 return true;

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "fs/base/base_directory.h"
 #include "fs/origin/preimages.h"
@@ -13,8 +13,8 @@
 namespace txfs {
 
 /// st_ino of the base files that upper inodes and orphans read content or
-/// extended attributes from.
-[[nodiscard]] std::set<uint64_t> FilesReadFrom(Tree& tree);
+/// extended attributes from, sorted.
+[[nodiscard]] std::vector<uint64_t> FilesReadFrom(Tree& tree);
 
 /// Finds base files that other programs renamed: the transaction knows them by
 /// their recorded paths. Thread-safe.
@@ -23,9 +23,9 @@ class MovedFiles {
   /// `base` outlives this.
   explicit MovedFiles(const BaseDirectory& base) : base_(base) {}
 
-  /// Starts over after a change of the base. `inos`: st_ino of the files to
-  /// expect, so that one walk of the base finds all of them.
-  void Expect(std::set<uint64_t> inos);
+  /// Starts over after a change of the base. `inos`: FilesReadFrom, so
+  /// that one walk of the base finds all of them.
+  void Expect(std::vector<uint64_t> inos);
   /// Starts over after a change of the base, with the same expected files.
   void Forget();
   /// Opens the file that was in `state` (IsSameFile) for reading, wherever it
@@ -44,7 +44,8 @@ class MovedFiles {
 
   const BaseDirectory& base_;
   Mutex mutex_;
-  std::set<uint64_t> wanted_ GUARDED_BY(mutex_);
+  /// Sorted: there may be as many as changed files, and few searches.
+  std::vector<uint64_t> wanted_ GUARDED_BY(mutex_);
   /// Paths of the expected files that were found, by mountpoint.
   std::map<std::string, Names> names_ GUARDED_BY(mutex_);
 };

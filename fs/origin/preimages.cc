@@ -277,8 +277,12 @@ std::optional<uint64_t> Preimages::FindChecksum(const Fingerprint& state) {
 
 uint64_t Preimages::bytes() {
   const MutexLock lock(mutex_);
-  Load();
-  return end_;
+  if (loaded_) return end_;
+  // The index of many files takes time and memory.
+  struct stat st{};
+  const bool exists =
+      ::fstatat(dir_.get(), kFileName, &st, AT_SYMLINK_NOFOLLOW) == 0;
+  return exists ? static_cast<uint64_t>(st.st_size) : 0;
 }
 
 // --- saving ----------------------------------------------------------------

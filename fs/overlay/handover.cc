@@ -270,6 +270,7 @@ Result<StaleCaches> Handover::Restore() {
       tree_,
       tree_.Rebase(std::move(survivors), frozen_.BaseLook(), nullptr, tables),
       stale);
+  std::ignore = tree_.TakeDropped();
   return stale;
 }
 
@@ -292,6 +293,7 @@ StaleCaches Handover::Settle(const Change& change, Image tables) {
              tree_.Rebase(std::move(survivors.list), frozen_.BaseLook(),
                           nullptr, tables),
              survivors.stale);
+  std::ignore = tree_.TakeDropped();
   KeepDeleted(tree_, survivors.stale);
   Journal& journal = frozen_.journal;
   for (const auto& [ino, extents] : dropped) {

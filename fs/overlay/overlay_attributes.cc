@@ -76,7 +76,7 @@ Result<std::optional<Timestamp>> OverlayFilesystem::BirthOf(Ino ino) {
   {
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindInode(ino));
-    if (!inode->record.base) return inode->own->born;
+    if (!inode->record.base) return *inode->own->born;
     number = inode->record.base->ino;
     place = TRY(PlaceInBase(*inode));
   }
@@ -231,9 +231,9 @@ Result<std::string> OverlayFilesystem::GetXattr(Ino ino,
     Inode* inode = TRY(FindInode(ino));
     mode = inode->attr().mode;
     if (!inode->record.base || inode->attr().xattrs_owned) {
-      const auto found = inode->own->xattrs.find(name);
+      const auto found = inode->own->xattrs->find(name);
       Result<std::string> own = Fail(ENODATA, "getxattr");
-      if (found != inode->own->xattrs.end()) own = found->second;
+      if (found != inode->own->xattrs->end()) own = found->second;
       if (!is_access_acl) return own;
       // A commit makes it that of the base.
       inode->told_acl = ToldAcl(own, mode);
@@ -264,8 +264,9 @@ Result<std::optional<std::string>> OverlayFilesystem::DefaultAclOf(
     const ReaderLock lock(tree_mutex_);
     const Inode* inode = TRY(FindDirectory(directory));
     if (!inode->record.base || inode->attr().xattrs_owned) {
-      const auto found = inode->own->xattrs.find(std::string_view(kDefaultAcl));
-      if (found == inode->own->xattrs.end()) return std::nullopt;
+      const auto found =
+          inode->own->xattrs->find(std::string_view(kDefaultAcl));
+      if (found == inode->own->xattrs->end()) return std::nullopt;
       return found->second;
     }
     place = TRY(PlaceInBase(*inode));

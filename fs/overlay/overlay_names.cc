@@ -121,7 +121,7 @@ Result<Node> OverlayFilesystem::ApplyMake(
   TRY(Accept(std::move(plan)));
   share.Keep();
   Inode& made = *tree_.Find(ino);
-  made.own.Make().born = made.attr().ctime;
+  made.own.Make().born.Make() = made.attr().ctime;
   return Hold(made);
 }
 

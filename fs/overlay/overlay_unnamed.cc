@@ -39,7 +39,7 @@ Result<Node> OverlayFilesystem::CreateUnnamed(const Caller& caller,
       tree_.PathOf(*parent, "#" + std::to_string(tree_.StatOf(inode).st_ino));
   orphan.unnamed = {.device = tree_.DeviceOf(*parent),
                     .mount = Crossings(tree_, *mounts).MountOf(*parent)};
-  inode.own.Make().born = attr.ctime;
+  inode.own.Make().born.Make() = attr.ctime;
   ++inode.lookups;
   // As after a create and an unlink.
   tree_.SetInode(ino, std::nullopt);
@@ -66,7 +66,7 @@ Result<Node> OverlayFilesystem::NameUnnamed(Plan plan, Inode& directory,
   record.attr.nlink = 1;
   record.attr.ctime = plan.now();
   plan.AddInode(inode.ino, std::move(record));
-  for (const auto& [key, value] : inode.own->xattrs) {
+  for (const auto& [key, value] : *inode.own->xattrs) {
     plan.AddXattr(inode.ino, key, value);
   }
   ExtentEdit content{.ino = inode.ino};

@@ -38,7 +38,7 @@ class CompactRecord {
     base = std::move(record.base);
     SetAttr(record.attr);
     if (!record.symlink.empty() || !symlink().empty()) {
-      rest_.Make().symlink = std::move(record.symlink);
+      rest_.Make().symlink.Make() = std::move(record.symlink);
     }
     return *this;
   }
@@ -63,14 +63,22 @@ class CompactRecord {
   void SetAttr(const Attr& attr) {
     atime_ = attr.atime;
     const bool follows = base && attr == Following();
-    if (!follows) {
+    if (follows) {
+      Follow();
+    } else {
       rest_.Make().attr = attr;
-    } else if (rest_->attr) {
-      rest_.Make().attr.reset();
-      if (symlink().empty()) rest_.Reset();
     }
   }
-  [[nodiscard]] const std::string& symlink() const { return rest_->symlink; }
+  /// Gives back the attributes of the base object, except atime and the device
+  /// number. Requires base origin.
+  void RestoreAttr() {
+    const uint64_t rdev = rest_->attr ? rest_->attr->rdev : 0;
+    if (rdev == 0) return Follow();
+    Attr restored = Following();
+    restored.rdev = rdev;
+    SetAttr(restored);
+  }
+  [[nodiscard]] const std::string& symlink() const { return *rest_->symlink; }
 
   /// If it changes, SetAttr must follow.
   std::optional<BaseOrigin> base;
@@ -78,8 +86,14 @@ class CompactRecord {
  private:
   struct Rest {
     std::optional<Attr> attr;  ///< none: as Following
-    std::string symlink;
+    Sparse<std::string> symlink;
   };
+
+  void Follow() {
+    if (!rest_->attr) return;
+    rest_.Make().attr.reset();
+    if (symlink().empty()) rest_.Reset();
+  }
 
   [[nodiscard]] Attr Following() const {
     Attr attr = AttrOf(*base);

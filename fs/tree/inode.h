@@ -62,11 +62,11 @@ struct Inode {
 
   /// What an inode has that is not as in the base, or has no base.
   struct Own {
-    std::map<std::string, std::string, std::less<>> xattrs;
+    Sparse<std::map<std::string, std::string, std::less<>>> xattrs;
     std::unique_ptr<Reservation> reserved;  ///< null: none
     uint64_t stored_bytes = 0;  ///< sum of the extents that are not holes
     uint64_t own_end = 0;       ///< own segment: first position never written
-    std::optional<Timestamp> born;  ///< new object, until a restart
+    Sparse<std::optional<Timestamp>> born;  ///< new object, until a restart
   };
 
   /// What only orphans have.
@@ -141,9 +141,6 @@ struct Inode {
   [[nodiscard]] bool IsDirectory() const { return record.IsDirectory(); }
   [[nodiscard]] bool IsOrphan() const { return record.nlink() == 0; }
   void MakeOrphan();
-  /// Restores the attributes of the base object, except atime. Requires base
-  /// origin.
-  void RestoreAttr();
   /// Drops the inode's own content and extended attributes.
   void DropContent();
   /// The upper slot of `name`, which may be a whiteout, or nullptr.

@@ -50,12 +50,14 @@ class InodePages {
     return *place;
   }
 
-  /// Frees it.
-  void Erase(Ino ino) {
+  /// It must be there.
+  std::unique_ptr<Inode> Take(Ino ino) {
     const auto page = pages_.find(Raw(ino) / kPerPage);
-    page->second.inodes[Raw(ino) % kPerPage].reset();
+    std::unique_ptr<Inode> inode =
+        std::move(page->second.inodes[Raw(ino) % kPerPage]);
     --size_;
     if (--page->second.taken == 0) pages_.erase(page);
+    return inode;
   }
 
   /// In the order of their Inos. Valid until the next Erase.

@@ -15,8 +15,8 @@ using Sums = std::map<std::string, uint64_t, std::less<>>;
 
 /// None: unknown or damaged.
 std::optional<Sums> DecodeBefore(const Inode& inode) {
-  const auto found = inode.own->xattrs.find(kXattrsBefore);
-  if (found == inode.own->xattrs.end()) return std::nullopt;
+  const auto found = inode.own->xattrs->find(kXattrsBefore);
+  if (found == inode.own->xattrs->end()) return std::nullopt;
   Decoder in(AsBytes(found->second));
   Sums sums;
   const auto count = in.Get<uint32_t>();
@@ -66,7 +66,7 @@ std::string EncodeXattrsBefore(const XattrMap& base) {
 }
 
 XattrMap OwnXattrs(const Inode& inode) {
-  XattrMap own(inode.own->xattrs.begin(), inode.own->xattrs.end());
+  XattrMap own(inode.own->xattrs->begin(), inode.own->xattrs->end());
   own.erase(std::string(kXattrsBefore));
   const auto acl = own.find(kAccessAcl);
   if (acl != own.end()) {

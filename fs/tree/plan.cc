@@ -93,7 +93,7 @@ void Plan::DropContent(const Inode& inode) {
     }
     tail_.push_back(std::move(edit));
   }
-  for (const auto& [name, value] : inode.own->xattrs) {
+  for (const auto& [name, value] : *inode.own->xattrs) {
     tail_.push_back(XattrEdit{inode.ino, name, value, std::nullopt});
   }
 }
@@ -125,8 +125,8 @@ void Plan::SetExtents(ExtentEdit edit) {
 void Plan::SetXattr(const Inode& inode, std::string name,
                     std::optional<std::string> after) {
   std::optional<std::string> before;
-  const auto found = inode.own->xattrs.find(name);
-  if (found != inode.own->xattrs.end()) before = found->second;
+  const auto found = inode.own->xattrs->find(name);
+  if (found != inode.own->xattrs->end()) before = found->second;
   tail_.push_back(XattrEdit{inode.ino, std::move(name), std::move(before),
                             std::move(after)});
 }

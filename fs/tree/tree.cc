@@ -104,14 +104,6 @@ bool MayBeInFlight(const Inode& inode, uint64_t now) {
   return inode.looked_up + kMilliseconds > now;
 }
 
-void Inode::RestoreAttr() {
-  const Attr now = attr();
-  Attr restored = AttrOf(*record.base);
-  restored.atime = now.atime;
-  restored.rdev = now.rdev;
-  record.SetAttr(restored);
-}
-
 void Inode::MakeOrphan() {
   Attr gone = attr();
   gone.nlink = 0;
@@ -123,7 +115,7 @@ void Inode::DropContent() {
   if (!extents.empty()) extents.clear();
   Own* has = own.get();
   if (has == nullptr) return;
-  if (!has->xattrs.empty()) has->xattrs.clear();
+  if (has->xattrs.was_made()) has->xattrs.Reset();
   has->stored_bytes = has->own_end = 0;
   has->reserved.reset();
 }
@@ -275,9 +267,9 @@ void Tree::SetXattr(Ino ino, const std::string& name,
                     const std::optional<std::string>& value) {
   Inode::Own& own = Obtain(ino).own.Make();
   if (value) {
-    own.xattrs[name] = *value;
-  } else {
-    own.xattrs.erase(name);
+    own.xattrs.Make()[name] = *value;
+  } else if (own.xattrs.was_made()) {
+    own.xattrs.Make().erase(name);
   }
 }
 
@@ -587,7 +579,7 @@ void Tree::MaybeEvict(Ino ino) {
     }
     UnindexBase(*inode);
     DropNumber(*inode);
-    inodes_.Erase(ino);
+    std::ignore = inodes_.Take(ino);
     if (links.empty()) return;
     for (size_t i = 1; i < links.size(); ++i) MaybeEvict(links[i].parent);
     ino = links.front().parent;

@@ -204,11 +204,13 @@ class Tree final : public State {
   /// unless it is no directory, has only its base names, and the kernel holds
   /// their directories.
   bool StayInPlace(Inode& inode);
-  /// The extents of the inodes that StayInPlace restored; free them without a
-  /// lock.
-  [[nodiscard]] std::vector<ExtentMap> TakeDropped() {
-    return std::exchange(dropped_, {});
-  }
+  /// What Rebase took out of the tree.
+  struct Dropped {
+    std::vector<ExtentMap> extents;  ///< of inodes that StayInPlace restored
+    std::vector<std::unique_ptr<Inode>> inodes;
+  };
+  /// There may be many: free them without a lock.
+  [[nodiscard]] Dropped TakeDropped() { return std::exchange(dropped_, {}); }
 
   /// The place of a held inode in the base after a transaction.
   struct Survivor {
@@ -356,7 +358,7 @@ class Tree final : public State {
   size_t staying_ = 0;    ///< inodes that stay in place in it
   InodePages inodes_;
   std::vector<Inode*> upper_;  ///< in no order
-  std::vector<ExtentMap> dropped_;
+  Dropped dropped_;
   PointerTable<Inode, ByNumber> numbers_;
   mutable std::mutex told_mutex_;  ///< lists are made side by side
   /// Numbers that lists showed in place of the objects' own.

@@ -281,7 +281,7 @@ bool Tree::PlaceSurvivor(const Survivor& survivor, Inode& inode,
     if (inode.links.empty() && survivor.unchanged) {
       inode.record.base->path = path;
     } else if (inode.links.empty() && survivor.as_before) {
-      inode.RestoreAttr();
+      inode.record.RestoreAttr();
     } else if (inode.links.empty()) {
       auto object = look(path);
       // While the kernel holds an inode its type is constant, and two inodes
@@ -325,8 +325,10 @@ bool Tree::StayInPlace(Inode& inode) {
   ++staying_;
   if (!inode.upper) return true;
   inode.upper = false;  // Rebase empties the list of upper inodes
-  inode.RestoreAttr();
-  if (!inode.extents.empty()) dropped_.push_back(std::move(inode.extents));
+  inode.record.RestoreAttr();
+  if (!inode.extents.empty()) {
+    dropped_.extents.push_back(std::move(inode.extents));
+  }
   inode.DropContent();
   return true;
 }
@@ -355,11 +357,33 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
   if (survivors.size() + staying_ == inodes_.size()) return;
   std::unordered_set<Ino> listed;
   for (const Survivor& survivor : survivors) listed.insert(survivor.ino);
+  const auto stays = [&](const Inode& inode) {
+    return inode.stays_in == rebases_ || listed.contains(inode.ino);
+  };
+  const size_t gone = inodes_.size() - survivors.size() - staying_;
+  dropped_.inodes.reserve(gone);
+  if (gone < inodes_.size() / 2) {
+    for (Inode* inode : inodes_.All()) {
+      if (stays(*inode)) continue;
+      if (!inode->IsDirectory()) UnindexBase(*inode);
+      DropNumber(*inode);
+      dropped_.inodes.push_back(inodes_.Take(inode->ino));
+    }
+    return;
+  }
+  // To make the tables anew from the others is less work than to take out most.
+  const auto files = std::exchange(base_files_, {});
+  const auto numbers = std::exchange(numbers_, {});
   for (Inode* inode : inodes_.All()) {
-    if (inode->stays_in == rebases_ || listed.contains(inode->ino)) continue;
-    if (!inode->IsDirectory()) UnindexBase(*inode);
-    DropNumber(*inode);
-    inodes_.Erase(inode->ino);
+    if (!stays(*inode)) {
+      dropped_.inodes.push_back(inodes_.Take(inode->ino));
+      continue;
+    }
+    if (inode->indexed) base_files_.Insert(*inode);
+    const auto is_this = [&](const Inode& other) { return &other == inode; };
+    if (numbers.FindIf(inode->number, is_this) != nullptr) {
+      numbers_.Insert(*inode);
+    }
   }
 }
 

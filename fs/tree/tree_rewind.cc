@@ -30,7 +30,7 @@ void Tree::ReviveOrphan(Inode& inode, WentBack& went) {
   AppendExtents(inode, went.given_up);
   inode.extents.clear();
   if (Inode::Own* own = inode.own.get()) {
-    own->xattrs.clear();
+    own->xattrs.Reset();
     own->stored_bytes = 0;
   }
   if (Inode::Orphan* orphan = inode.orphan.get()) {

@@ -202,7 +202,7 @@ class StoredWorkspace final : public Workspace {
   struct Remains {
     std::shared_ptr<Journal> journal;
     std::shared_ptr<Preimages> preimages;
-    std::vector<ExtentMap> extents;
+    Tree::Dropped dropped;
   };
   /// One call of Commit.
   struct Attempt {

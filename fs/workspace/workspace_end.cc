@@ -158,7 +158,7 @@ void StoredWorkspace::Replace(Frozen& frozen, std::shared_ptr<Journal> next,
   old.journal = std::move(next);
   frozen.SwapJournal(old.journal);
   old.preimages = frozen.origins.UsePreimages(nullptr);
-  old.extents = frozen.tree.TakeDropped();
+  old.dropped = frozen.tree.TakeDropped();
   const MutexLock lock(mutex_);
   follows_ = true;
   summary.name = summary_.name;

@@ -18,7 +18,9 @@ TEST(InodePagesTest, HasTheInodesInOrder) {
   for (int i = 0; i < 5000; ++i) {
     const Ino ino{random() % 1000 + (i % 7 == 0 ? uint64_t{1} << 40 : 0)};
     if (known.erase(ino) != 0) {
-      pages.Erase(ino);
+      const std::unique_ptr<Inode> taken = pages.Take(ino);
+      ASSERT_NE(taken, nullptr);
+      EXPECT_EQ(taken->ino, ino);
       EXPECT_EQ(pages.Find(ino), nullptr);
     } else {
       known[ino] = &pages.Insert(std::make_unique<Inode>(ino));
