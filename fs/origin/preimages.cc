@@ -275,6 +275,11 @@ std::optional<uint64_t> Preimages::FindChecksum(const Fingerprint& state) {
   return found->second.checksum;
 }
 
+void Preimages::Prepare() {
+  const MutexLock lock(mutex_);
+  Load();
+}
+
 uint64_t Preimages::bytes() {
   const MutexLock lock(mutex_);
   if (loaded_) return end_;

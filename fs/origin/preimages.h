@@ -82,6 +82,10 @@ class Preimages {
   /// Known of small files, and of those that this process saved.
   std::optional<uint64_t> FindChecksum(const Fingerprint& state);
 
+  /// Reads the index, if nothing has read it. It may be long: call this before
+  /// WhileFrozen.
+  void Prepare();
+
   /// Bytes on disk.
   uint64_t bytes();
 

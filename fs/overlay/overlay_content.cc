@@ -504,6 +504,7 @@ Result<std::optional<BaseOrigin>> OverlayFilesystem::ApplyAllocate(
     if (!inode->own->reserved) {
       inode->own.Make().reserved =
           std::make_unique<Reservation>(promised_space_.needed());
+      tree_.NoteReservation();
     }
     inode->own->reserved->Add(gaps);
   } else if (inode->own->reserved && mode == AllocateMode::kPunchHole) {

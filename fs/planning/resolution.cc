@@ -376,8 +376,9 @@ Result<Inode*> Resolution::DirectoryAt(const std::string& path) {
   if (known != nullptr && stands) {
     // Another one may have taken its place, and nothing of ours is in it.
     if (!known->upper && !frozen_.tree.IsOrigin(*known, *st)) {
-      InodeRecord other = frozen_.tree.RecordOf({path, *st, {}});
-      Do(InodeEdit{known->ino, std::nullopt, std::move(other)});
+      const InodeRecord before = known->record;
+      Do(InodeEdit{known->ino, std::nullopt, before});
+      Do(InodeEdit{known->ino, before, frozen_.tree.RecordOf({path, *st, {}})});
     }
     return known;
   }

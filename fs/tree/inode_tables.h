@@ -60,7 +60,8 @@ class InodePages {
     return inode;
   }
 
-  /// In the order of their Inos. Valid until the next Erase.
+  /// In the order of their Inos. Those that are taken out stay valid while
+  /// they are kept.
   [[nodiscard]] std::vector<Inode*> All() const {
     std::vector<std::pair<uint64_t, const Page*>> ordered;
     ordered.reserve(pages_.size());

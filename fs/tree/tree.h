@@ -204,6 +204,9 @@ class Tree final : public State {
   /// unless it is no directory, has only its base names, and the kernel holds
   /// their directories.
   bool StayInPlace(Inode& inode);
+  /// An inode of this tree has a reservation.
+  void NoteReservation() { has_had_reservations_ = true; }
+
   /// What Rebase took out of the tree.
   struct Dropped {
     std::vector<ExtentMap> extents;  ///< of inodes that StayInPlace restored
@@ -328,6 +331,7 @@ class Tree final : public State {
                              Missing missing);
   void StripDirectory(Inode& directory);
   void DropAllBut(const std::vector<Survivor>& survivors);
+  void Drop(Ino ino);
   void StripSurvivors(std::vector<Survivor>& survivors);
   void LoadRest(const Image& rest, const std::set<Ino>& orphans);
   bool PlaceSurvivor(const Survivor& survivor, Inode& inode, const Look& look);
@@ -359,6 +363,7 @@ class Tree final : public State {
   InodePages inodes_;
   std::vector<Inode*> upper_;  ///< in no order
   Dropped dropped_;
+  bool has_had_reservations_ = false;  ///< usually not: saves looks at `own`
   PointerTable<Inode, ByNumber> numbers_;
   mutable std::mutex told_mutex_;  ///< lists are made side by side
   /// Numbers that lists showed in place of the objects' own.

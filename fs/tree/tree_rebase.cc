@@ -353,6 +353,14 @@ void Tree::StripDirectory(Inode& directory) {
   names->children = std::exchange(names->staying, 0);
 }
 
+void Tree::Drop(Ino ino) {
+  std::unique_ptr<Inode> inode = inodes_.Take(ino);
+  // The space that its journal reserves is counted, and no longer needed.
+  Inode::Own* const own = has_had_reservations_ ? inode->own.get() : nullptr;
+  if (own != nullptr) own->reserved.reset();
+  dropped_.inodes.push_back(std::move(inode));
+}
+
 void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
   if (survivors.size() + staying_ == inodes_.size()) return;
   std::unordered_set<Ino> listed;
@@ -367,7 +375,7 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
       if (stays(*inode)) continue;
       if (!inode->IsDirectory()) UnindexBase(*inode);
       DropNumber(*inode);
-      dropped_.inodes.push_back(inodes_.Take(inode->ino));
+      Drop(inode->ino);
     }
     return;
   }
@@ -376,7 +384,7 @@ void Tree::DropAllBut(const std::vector<Survivor>& survivors) {
   const auto numbers = std::exchange(numbers_, {});
   for (Inode* inode : inodes_.All()) {
     if (!stays(*inode)) {
-      dropped_.inodes.push_back(inodes_.Take(inode->ino));
+      Drop(inode->ino);
       continue;
     }
     if (inode->indexed) base_files_.Insert(*inode);

@@ -220,6 +220,7 @@ class StoredWorkspace final : public Workspace {
       REQUIRES(end_mutex_);
   /// Brings the tree up to date with the base, and tells the kernel. Journaled.
   void FollowBase();
+  void PreparePreimages();
   Status CommitFrozen(Frozen& frozen, Attempt& attempt) REQUIRES(end_mutex_);
   Result<CommitRecord> PrepareCommit(Frozen& frozen, const Selection* selection,
                                      Attempt& attempt) REQUIRES(end_mutex_);

@@ -179,6 +179,7 @@ Status StoredWorkspace::VisitChanges(bool expand,
                                      const ChangeVisitor& visit) {
   size_t candidates = 0;
   FollowBase();
+  PreparePreimages();
   {
     ChangeList list = TRY(filesystem_->WhileFrozen([&](Frozen& frozen) {
       NoteNamesBelow(frozen.tree, frozen.base, below);
@@ -193,6 +194,11 @@ Status StoredWorkspace::VisitChanges(bool expand,
   return {};
 }
 
+void StoredWorkspace::PreparePreimages() {
+  const auto preimages = filesystem_->origins().preimages();
+  if (preimages) preimages->Prepare();
+}
+
 void StoredWorkspace::FollowBase() {
   StaleCaches stale = filesystem_->WhileFrozen(FollowLater);
   if (!stale.empty()) Tell(std::move(stale));
@@ -202,6 +208,7 @@ Result<std::vector<Conflict>> StoredWorkspace::FindConflicts() {
   const MutexLock ending(end_mutex_);
   // What is other than it was then is what our own commit made of it.
   if (IsHalfWay()) return std::vector<Conflict>();
+  PreparePreimages();
   return filesystem_->WhileFrozen(
       [&](Frozen& frozen) { return ConflictsNow(frozen, nullptr); });
 }
@@ -210,6 +217,7 @@ Result<uint64_t> StoredWorkspace::CountNetChanges(
     const std::function<void(Frozen&, const std::vector<Inode*>&)>& look) {
   StaleCaches stale;
   uint64_t changes = 0;
+  PreparePreimages();
   auto list = filesystem_->WhileFrozen([&](Frozen& frozen) {
     NotedFiles noted = NotedFiles::Count(frozen);
     const uint64_t before = frozen.tree.name_changes();

@@ -190,6 +190,7 @@ Result<CommitReport> StoredWorkspace::CommitOrGoOn(
   // What others committed while we waited for the lock is to be seen, too, when
   // this is reported: who tells us of it may have given up by now.
   if (!resumes && !FindNews().empty()) RefreshTree();
+  PreparePreimages();
   Attempt attempt{.options = options,
                   .progress = progress,
                   .changes = {},

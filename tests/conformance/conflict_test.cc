@@ -667,6 +667,11 @@ TEST_F(ConflictTest, MineGoesIntoTheDirectoryThatTookThePlaceOfTheOther) {
   ASSERT_OK(plain_.WriteFile("e/y", "theirs"));
   ASSERT_OK(plain_.Rename("d", "e", RENAME_EXCHANGE));
   EXPECT_FALSE(Commit(OnConflict::kFail).conflicts.empty());
+  // The vault cannot be made.
+  ASSERT_OK(plain_.WriteFile(".txfs/vault", ""));
+  EXPECT_ERRNO(workspace().Commit(Options(OnConflict::kMine)), ENOTDIR);
+  ASSERT_OK(plain_.Unlink(".txfs/vault"));
+  EXPECT_FALSE(Commit(OnConflict::kFail).conflicts.empty());
   EXPECT_EQ(Commit(OnConflict::kMine).conflicts, vector<Conflict>{});
   ExpectInBase({{"d/x", "deep"}, {"d/y", "theirs"}, {"e/x", "deep"}});
   ASSERT_OK(workspace().Undo(""));

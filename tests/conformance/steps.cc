@@ -294,9 +294,11 @@ Status StepRunner::Copy(const Step& step) {
 
 void SetCases(int cases, int max_size) {
   const char* given = std::getenv("RC_PARAMS");
-  const std::string params = std::string(given ? given : "") +
-                             " max_size=" + std::to_string(max_size) +
-                             " max_success=" + std::to_string(cases);
+  std::string params = std::string(given ? given : "") +
+                       " max_size=" + std::to_string(max_size) +
+                       " max_success=" + std::to_string(cases);
+  const char* seed = std::getenv("TXFS_TEST_SEED");
+  if (seed && !params.contains("seed=")) params += std::string(" seed=") + seed;
   setenv("RC_PARAMS", params.c_str(), 1);
 }
 

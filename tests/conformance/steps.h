@@ -107,7 +107,7 @@ class StepRunner {
 
 /// How many cases rapidcheck tries, of sequences of up to `max_size` steps.
 /// Before it is first used, when it reads its parameters from RC_PARAMS; a seed
-/// given there stays.
+/// given there stays; else it is that of $TXFS_TEST_SEED.
 void SetCases(int cases, int max_size = 80);
 
 }  // namespace txfs::testing

@@ -77,6 +77,23 @@ TEST_P(StoreTest, GivesBackTheSpaceOfDeletedFiles) {
   EXPECT_LT(StoreBytes(), before + (2 << 20));
 }
 
+TEST_P(StoreTest, GivesBackReservedSpaceWithTheTransaction) {
+  const uint64_t before = StoreBytes();
+  for (const bool commits : {false, true}) {
+    SCOPED_TRACE(commits);
+    const Handle file = Open("new", O_RDWR | O_CREAT);
+    ASSERT_OK(fs().Allocate(file, 0, 0, 16 << 20));
+    ASSERT_OK(fs().Close(file));
+    EXPECT_GT(StoreBytes(), before + (15 << 20));
+    if (commits) {
+      Commit();
+    } else {
+      ASSERT_OK(fs().Discard());
+    }
+    EXPECT_LT(StoreBytes(), before + (2 << 20));
+  }
+}
+
 class TransactionTest : public ConformanceTest {};
 FOR_DRIVERS(TransactionTest, Needs::kStore);
 
