@@ -124,6 +124,8 @@ class MountedSession final : public FuseSession {
 
   Status Unmount(bool lazy) override {
     if (!lazy) announcer_.Await();
+    // Once the kernel has let go of it, the next mount may have its number.
+    if (AwaitDisconnect(0) && !IsMountDead(mountpoint_)) return {};
     return UnmountPath(mountpoint_, lazy, device_);
   }
 
