@@ -345,6 +345,7 @@ class Run {
     report_.workspace = scene.workspace;
     report_.outcome = "unchanged";
     TRY(RestrictByWorkspace(scene.workspace));
+    TRY(CheckPrograms());
     home_.path = HomeBeside(scene.workspace);
     Environment environment = MakeEnvironment(environ, arguments_.env, true);
     report_.dropped = environment.dropped;
@@ -375,8 +376,7 @@ class Run {
     return Take(ended, *limits);
   }
 
-  /// Error: a program of the sandbox is missing. Begin checks it before it
-  /// makes a transaction.
+  /// Error: a program of the sandbox is missing.
   [[nodiscard]] Status CheckPrograms() const {
     if (arguments_.no_sandbox) return {};
     if (FindProgram("bwrap").empty()) return std::unexpected(WhyNoSandbox(""));

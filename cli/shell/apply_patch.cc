@@ -39,18 +39,22 @@ std::optional<std::string> After(std::string_view line, std::string_view head) {
   return std::string(Trimmed(line.substr(head.size()), kBlanks));
 }
 
-/// Whether `line`, which has no blanks around it, names a file.
-bool ReadPatchLine(std::string_view line, std::vector<FileUse>& files) {
+/// Whether `line`, which has no blanks around it, names a file. `updates`: the
+/// line before it was the head of a file to update, which it may move.
+bool ReadPatchLine(std::string_view line, bool updates,
+                   std::vector<FileUse>& files) {
   if (const auto added = After(line, "*** Add File:")) {
     files.push_back({FileUse::What::kWrite, *added});
   } else if (const auto updated = After(line, "*** Update File:")) {
     files.push_back({FileUse::What::kWrite, *updated});
   } else if (const auto deleted = After(line, "*** Delete File:")) {
     files.push_back({FileUse::What::kRemove, *deleted});
-  } else if (auto moved = After(line, "*** Move to:");
-             moved && !files.empty()) {
+  } else if (auto moved = After(line, "*** Move to:"); moved && updates) {
     files.back().what = FileUse::What::kMove;
     files.back().new_path = std::move(*moved);
+  } else if (moved) {
+    // A line of content to Codex. To a host that moves the file, a write.
+    files.push_back({FileUse::What::kWrite, std::move(*moved)});
   } else {
     return false;
   }
@@ -61,13 +65,16 @@ bool ReadPatchLine(std::string_view line, std::vector<FileUse>& files) {
 
 PatchReading FilesInPatch(std::string_view patch) {
   PatchReading reading;
+  bool updates = false;
   while (!patch.empty()) {
     const size_t end = std::min(patch.find('\n'), patch.size());
     // Codex takes these lines with blanks around them, too.
     const std::string_view line = patch.substr(0, end);
     patch.remove_prefix(std::min(end + 1, patch.size()));
     const std::string_view trimmed = Trimmed(line, kBlanks);
-    if (!ReadPatchLine(trimmed, reading.files)) continue;
+    const bool named = ReadPatchLine(trimmed, updates, reading.files);
+    updates = trimmed.starts_with("*** Update File:");
+    if (!named) continue;
     const bool is_odd = Trimmed(line, kPlainBlanks) != trimmed;
     reading.has_odd_blanks = reading.has_odd_blanks || is_odd;
   }

@@ -127,7 +127,23 @@ TEST(ApplyPatchTest, FindsTheFilesOfAPatch) {
   EXPECT_EQ(files[2].path, "/f");
   EXPECT_EQ(files[2].what, FileUse::What::kRemove);
   EXPECT_FALSE(has_odd_blanks);
-  EXPECT_TRUE(FilesInPatch("*** Move to: x").files.empty());
+}
+
+TEST(ApplyPatchTest, TakesAMoveOnlyFromTheLineBelowTheHeadOfAFile) {
+  const auto [files, has_odd_blanks] = FilesInPatch(
+      "*** Begin Patch\n"
+      "*** Update File: a\n"
+      "*** Move to: /etc/passwd\n"
+      "@@\n"
+      " *** Move to: b\n"
+      "-c\n"
+      "*** End Patch");
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].path, "a");
+  EXPECT_EQ(files[0].what, FileUse::What::kMove);
+  EXPECT_EQ(files[0].new_path, "/etc/passwd");
+  EXPECT_EQ(files[1].path, "b");
+  EXPECT_EQ(files[1].what, FileUse::What::kWrite);
 }
 
 TEST(ApplyPatchTest, FindsAFileOfAPatchBelowAnyWhiteSpace) {

@@ -180,6 +180,10 @@ os.execvp(sys.argv[1], sys.argv[1:])' txfs run -- sh -c 'echo no >file; exit 3' 
   ln -s "$(command -v fusermount3)" "$TMPDIR/bin"
   refuses_with_hint 125 "bwrap, which makes the sandbox, is not in PATH" \
     env PATH="$TMPDIR/bin" "$(command -v txfs)" run -- touch no
+  ln -s "$(command -v tinyproxy || echo /bin/true)" "$TMPDIR/bin/tinyproxy"
+  refuses_with_hint 125 "bwrap, which makes the sandbox, is not in PATH" \
+    env PATH="$TMPDIR/bin" "$(command -v txfs)" run --direct=auto --network a.test -- /bin/ls
+  rm "$TMPDIR/bin/tinyproxy"
   ln -s "$(command -v bwrap)" "$TMPDIR/bin"
   refuses_with_hint 125 "tinyproxy, which --network needs" \
     env PATH="$TMPDIR/bin" "$(command -v txfs)" run --network a.test -- touch no
