@@ -164,51 +164,14 @@ bool IsIn(const std::array<std::string_view, size>& list,
 /// Options of most tools with a command line of nouns and verbs whose next word
 /// is their value.
 bool TakesValue(std::string_view option) {
-  constexpr auto kOptions = std::to_array<std::string_view>({"-n",
-                                                             "--namespace",
-                                                             "--context",
-                                                             "--cluster",
-                                                             "--profile",
-                                                             "--region",
-                                                             "--project",
-                                                             "--kubeconfig",
-                                                             "--zone",
-                                                             "--app",
-                                                             "--subscription",
-                                                             "--kube-context",
-                                                             "-a",
-                                                             "--name",
-                                                             "--host",
-                                                             "--hostname",
-                                                             "-h",
-                                                             "--port",
-                                                             "-p",
-                                                             "--user",
-                                                             "-u",
-                                                             "--config",
-                                                             "--server",
-                                                             "-s",
-                                                             "--token",
-                                                             "-C",
-                                                             "--chdir",
-                                                             "--account",
-                                                             "--org",
-                                                             "--team",
-                                                             "--scope",
-                                                             "--repo",
-                                                             "-R",
-                                                             "-H",
-                                                             "--stack",
-                                                             "--env",
-                                                             "--stage",
-                                                             "-c",
-                                                             "-g",
-                                                             "--resource-group",
-                                                             "-o",
-                                                             "--output",
-                                                             "--database",
-                                                             "--path"});
-  return IsIn(kOptions, option);
+  constexpr std::string_view kOptions =
+      " -n --namespace --context --cluster --profile --region "
+      "--project --kubeconfig --zone --app --subscription "
+      "--kube-context -a --name --host --hostname -h --port -p --user "
+      "-u --config --server -s --token -C --chdir --account --org "
+      "--team --scope --repo -R -H --stack --env --stage -c -g "
+      "--resource-group -o --output --database --path ";
+  return kOptions.contains(" " + std::string(option) + " ");
 }
 
 /// Options that have no value with any tool.
@@ -451,10 +414,15 @@ class Arguments {
   /// Whether the argument at `i` may be the word that an exception names: no
   /// value of an option, and no text that has it somewhere.
   [[nodiscard]] bool IsSureOperand(const TextPattern& pattern, size_t i) const {
+    const std::string_view told = pattern.text();
+    const Word& word = words_[i];
     if (!pattern.is_literal()) {
-      return !words_[i].text.contains(' ') || pattern.text().contains(' ');
+      // Or what is not known comes behind all that the pattern tells.
+      const bool begins = told.find_first_of("*?[\\") + 1 == told.size() &&
+                          !word.known && word.known_prefix + 1 >= told.size();
+      return begins || !word.text.contains(' ') || told.contains(' ');
     }
-    if (i == 0 || i > options_end_ || pattern.text().contains('=')) return true;
+    if (i == 0 || i > options_end_ || told.contains('=')) return true;
     const std::string_view before = words_[i - 1].text;
     return !IsOption(before) || before.contains('=') || IsFlag(before);
   }

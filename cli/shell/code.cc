@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 #include <utility>
+
+#include "cli/shell/tcl.h"
 
 namespace txfs::cli {
 namespace {
@@ -143,7 +146,12 @@ std::vector<Token> Tokens(Language language, std::string_view code) {
           {Token::Kind::kBackticks, ReadLiteral(code, at, closing)});
       continue;
     }
-    if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) {
+    constexpr std::string_view kHome = "\"$ENV{HOME}/";
+    if (language == Language::kPerl && rest.starts_with(kHome)) {
+      at += kHome.size() - 2;
+      tokens.push_back(
+          {Token::Kind::kString, "~/" + ReadLiteral(code, at, "\"")});
+    } else if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) {
       tokens.push_back(
           {Token::Kind::kString, ReadLiteral(code, at, rest.substr(0, 3))});
     } else if (c == '"' || c == '\'') {
@@ -152,7 +160,9 @@ std::vector<Token> Tokens(Language language, std::string_view code) {
     } else if (c == '`') {
       const bool runs = language == Language::kRuby ||
                         language == Language::kPerl ||
-                        language == Language::kPhp;
+                        language == Language::kPhp ||
+                        // $`COMMAND` of Bun and zx
+                        (at > 0 && code[at - 1] == '$');
       tokens.push_back({runs ? Token::Kind::kBackticks : Token::Kind::kString,
                         ReadLiteral(code, at, "`")});
     } else if (IsNameByte(c)) {
@@ -228,7 +238,10 @@ CallArguments ArgumentsOf(std::span<const Token> tokens) {
       literal_before = false;
       continue;
     }
-    if (literal_before && !arguments.words.empty()) {
+    if (text == ":") {
+      // args: ["a"]
+      pending = false;
+    } else if (literal_before && !arguments.words.empty()) {
       arguments.words.back().known = false;
     } else if (text != "r" && text != "f" && text != "b") {
       pending = true;
@@ -244,7 +257,7 @@ bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
 
 constexpr auto kRunText = std::to_array<std::string_view>(
     {"system", "popen", "getoutput", "getstatusoutput", "exec", "execSync",
-     "shell_exec", "passthru", "proc_open", "spawn", "syscmd"});
+     "shell_exec", "script", "passthru", "proc_open", "spawn", "syscmd"});
 constexpr auto kRunEither =
     std::to_array<std::string_view>({"run",
                                      "call",
@@ -254,20 +267,29 @@ constexpr auto kRunEither =
                                      "spawnSync",
                                      "execFile",
                                      "execFileSync",
-                                     "execv",
-                                     "execvp",
-                                     "execl",
-                                     "execlp",
+                                     "execa",
+                                     "execaSync",
+                                     "execaCommand",
+                                     "execaCommandSync",
+                                     "Command",
                                      "capture2",
                                      "capture2e",
                                      "capture3",
                                      "popen3",
                                      "spawnp",
-                                     "posix_spawn",
                                      "create_subprocess_shell",
                                      "create_subprocess_exec",
                                      "fork_exec",
                                      "pcntl_exec"});
+/// Those whose arguments begin with the program, and then its own name for it.
+constexpr auto kRunNamed = std::to_array<std::string_view>(
+    {"execv", "execve", "execvp", "execvpe", "execl", "execle", "execlp",
+     "execlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe", "spawnl", "spawnle",
+     "spawnlp", "spawnlpe", "posix_spawn", "posix_spawnp"});
+constexpr auto kDecode = std::to_array<std::string_view>(
+    {"b64decode", "b32decode", "decode_base64", "base64_decode", "unhexlify",
+     "fromhex", "atob", "decode64", "gzinflate", "str_rot13", "gzuncompress",
+     "unpack", "base64"});
 constexpr auto kRemoveFile = std::to_array<std::string_view>(
     {"remove", "unlink", "unlinkSync", "removedirs", "delete", "truncate",
      "truncateSync"});
@@ -294,6 +316,31 @@ std::optional<CodeEffect> EffectOfCall(std::string_view name,
                                        CallArguments arguments,
                                        const std::string& literal_before) {
   CodeEffect effect;
+  if (IsOneOf(name, kRunNamed)) {
+    std::vector<Word>& words = arguments.words;
+    // os.spawnlp(os.P_WAIT, ...)
+    if (!words.empty() && !words[0].known) words.erase(words.begin());
+    if (words.empty() || !words[0].known) return std::nullopt;
+    if (words.size() > 1) words.erase(words.begin() + 1);
+    return CodeEffect{.kind = Kind::kArguments, .words = std::move(words)};
+  }
+  if (name == "open") {
+    // open(F, "|COMMAND"), open(F, "-|", "COMMAND")
+    for (size_t i = 0; i < arguments.words.size(); ++i) {
+      const std::string_view text = arguments.words[i].text;
+      if (!arguments.words[i].known || text.size() < 2) continue;
+      const bool is_mode = text == "|-" || text == "-|";
+      if (is_mode && i + 1 < arguments.words.size()) {
+        return CodeEffect{.kind = Kind::kText,
+                          .words = {arguments.words[i + 1]}};
+      }
+      if (is_mode || (text.front() != '|' && text.back() != '|')) continue;
+      const size_t from = text.front() == '|' ? 1 : 0;
+      return CodeEffect{.kind = Kind::kText,
+                        .words = {KnownWord(
+                            std::string(text.substr(from, text.size() - 1)))}};
+    }
+  }
   const bool runs_either = IsOneOf(name, kRunEither);
   if (IsOneOf(name, kRunText) || runs_either) {
     if (arguments.words.empty() || !arguments.any_literal) return std::nullopt;
@@ -330,6 +377,82 @@ std::optional<CodeEffect> EffectOfCall(std::string_view name,
   return effect;
 }
 
+/// Puts the literal in the place of a name that stands alone as an argument, if
+/// the code assigns to that name once: `d = "a"; remove(d)`. A new temporary
+/// directory counts as one.
+void ReplaceNames(std::vector<Token>& tokens) {
+  constexpr auto kMakeTemporary = std::to_array<std::string_view>(
+      {"mkdtemp", "mkdtempSync", "mkstemp", "mktmpdir", "tmpdir", "tempdir"});
+  std::map<std::string, std::optional<std::string>> values;
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < tokens.size() && tokens[i].kind == Token::Kind::kOther &&
+           tokens[i].text == text;
+  };
+  for (size_t i = 0; i + 2 < tokens.size(); ++i) {
+    if (tokens[i].kind != Token::Kind::kName || !is(i + 1, "=")) continue;
+    if (is(i + 2, "=") || (i > 0 && is(i - 1, "."))) continue;
+    const bool again = values.contains(tokens[i].text);
+    std::optional<std::string>& value = values[tokens[i].text];
+    value.reset();
+    if (again) continue;
+    size_t at = i + 2;
+    // tempfile.mkdtemp(...), fs.mkdtempSync(...)
+    if (is(at + 1, ".")) at += 2;
+    if (at < tokens.size() && tokens[at].kind == Token::Kind::kName &&
+        IsOneOf(tokens[at].text, kMakeTemporary)) {
+      value = "/tmp/tmp.XXXXXXXXXX";
+      continue;
+    }
+    const bool is_path = is(i + 3, "(") && tokens[i + 2].text == "Path";
+    const size_t literal = is_path ? i + 4 : i + 2;
+    const size_t behind = literal + (is_path ? 2 : 1);
+    const bool is_literal = literal < tokens.size() &&
+                            tokens[literal].kind == Token::Kind::kString &&
+                            (behind >= tokens.size() || is(behind, ";") ||
+                             tokens[behind].kind == Token::Kind::kName);
+    if (is_literal) value = tokens[literal].text;
+  }
+  for (size_t i = 1; i + 1 < tokens.size(); ++i) {
+    if (tokens[i].kind != Token::Kind::kName) continue;
+    const bool is_argument = (is(i - 1, "(") || is(i - 1, ",")) &&
+                             (is(i + 1, ")") || is(i + 1, ","));
+    const auto value = values.find(tokens[i].text);
+    if (!is_argument || value == values.end() || !value->second) continue;
+    tokens[i] = {Token::Kind::kString, *value->second};
+  }
+}
+
+/// Other names of functions: `{execSync: e}`, `import system as s`.
+std::map<std::string, std::string> OtherNames(std::span<const Token> tokens) {
+  std::map<std::string, std::string> names;
+  for (size_t i = 0; i + 2 < tokens.size(); ++i) {
+    const bool renames =
+        tokens[i].kind == Token::Kind::kName &&
+        (tokens[i + 1].text == ":" || tokens[i + 1].text == "as") &&
+        tokens[i + 2].kind == Token::Kind::kName;
+    const bool runs = IsOneOf(tokens[i].text, kRunText) ||
+                      IsOneOf(tokens[i].text, kRunEither);
+    if (renames && runs) names[tokens[i + 2].text] = tokens[i].text;
+  }
+  return names;
+}
+
+/// Whether the call whose "(" is the first of `tokens` decodes its argument.
+bool DecodesArgument(std::span<const Token> tokens) {
+  int depth = 0;
+  for (const Token& token : tokens) {
+    if (token.kind == Token::Kind::kOther && token.text == "(") ++depth;
+    if (token.kind == Token::Kind::kOther && token.text == ")" &&
+        --depth == 0) {
+      return false;
+    }
+    const bool decodes = token.kind == Token::Kind::kName &&
+                         IsOneOf(token.text, kDecode) && token.text != "unpack";
+    if (decodes) return true;
+  }
+  return false;
+}
+
 /// What a program as a whole does, by the names in it.
 class Traits {
  public:
@@ -354,12 +477,15 @@ class Traits {
             i < before ? "" : std::string_view(tokens[i - before].text);
         includes_ = includes_ || (is_url && IsOneOf(function, kInclude));
         if (IsOneOf(function, kFind)) {
-          found_.push_back(KnownWord(tokens[i].text));
+          found_.push_back(
+              KnownWord(DirectoryBefore(tokens, i) + tokens[i].text));
         }
         names_shell_ = names_shell_ || policy::BaseName(program) == "sh" ||
                        policy::BaseName(program) == "bash";
       }
+      reads_ = reads_ || tokens[i].kind == Token::Kind::kBackticks;
       if (tokens[i].kind != Token::Kind::kName) continue;
+      tells_all_ = tells_all_ || IsWholeEnvironment(tokens, i);
       const bool is_method = i > 0 && tokens[i - 1].text == ".";
       fetches_ = fetches_ || IsOneOf(name, kFetch) ||
                  (language == Language::kPerl && name == "get");
@@ -383,9 +509,17 @@ class Traits {
     if (decodes_ && evaluates_) effects.push_back({Kind::kRunDecoded, {}});
     if (connects_ && (duplicates_ || (starts_ && names_shell_)))
       effects.push_back({Kind::kShellForPeer, {}});
-    if (!reads_ || (!fetches_ && !connects_)) return;
+    const bool reaches =
+        fetches_ || connects_ || (language_ == Language::kPhp && fetches);
+    if ((!reads_ && !tells_all_) || !reaches) return;
     CodeEffect sends{.kind = Kind::kSend, .words = {}};
+    if (tells_all_) sends.words.push_back(KnownWord("@/proc/self/environ"));
     for (const Token& token : tokens) {
+      if (!reads_) break;
+      if (token.kind == Token::Kind::kBackticks) {
+        const size_t blank = token.text.rfind(' ');
+        sends.words.push_back(KnownWord("@" + token.text.substr(blank + 1)));
+      }
       if (token.kind != Token::Kind::kString || token.text.contains("://")) {
         continue;
       }
@@ -407,10 +541,6 @@ class Traits {
   static constexpr auto kFind = std::to_array<std::string_view>(
       {"glob", "iglob", "rglob", "Dir", "children", "scandir", "listdir",
        "readdir", "readdirSync", "globSync"});
-  static constexpr auto kDecode = std::to_array<std::string_view>(
-      {"b64decode", "b32decode", "decode_base64", "base64_decode", "unhexlify",
-       "fromhex", "atob", "decode64", "gzinflate", "str_rot13", "gzuncompress",
-       "unpack", "base64"});
   static constexpr auto kConnect = std::to_array<std::string_view>(
       {"socket", "Socket", "fsockopen", "TCPSocket", "create_connection",
        "createConnection", "stream_socket_client", "net", "SOCK_STREAM"});
@@ -420,6 +550,38 @@ class Traits {
   static constexpr auto kRead = std::to_array<std::string_view>(
       {"open", "readFileSync", "readFile", "read_text", "read_bytes",
        "file_get_contents", "read", "File", "slurp", "createReadStream"});
+
+  /// Whether the name at `i` stands for all variables, and not for one of them.
+  [[nodiscard]] static bool IsWholeEnvironment(std::span<const Token> tokens,
+                                               size_t i) {
+    const std::string_view name = tokens[i].text;
+    const std::string_view before = i > 0 ? tokens[i - 1].text : "";
+    const bool is_node = name == "env" && i > 1 && before == "." &&
+                         tokens[i - 2].text == "process";
+    const bool is_that = is_node || name == "environ" ||
+                         (name == "ENV" && before != "$" && before != "{");
+    if (!is_that) return false;
+    if (name == "ENV" && before == "%") return true;
+    const std::string_view next =
+        i + 1 < tokens.size() ? tokens[i + 1].text : "";
+    if (next == "." && i + 2 < tokens.size()) {
+      constexpr auto kAll = std::to_array<std::string_view>(
+          {"items", "copy", "to_h", "to_a", "to_json", "inspect", "map",
+           "values"});
+      return IsOneOf(tokens[i + 2].text, kAll);
+    }
+    return next == ")" || next == "}" || (next == "," && !is_node);
+  }
+
+  /// Path("DIR").glob("*"): "DIR/" before the literal at `i`.
+  [[nodiscard]] static std::string DirectoryBefore(
+      std::span<const Token> tokens, size_t i) {
+    const bool is_path = i >= 7 && tokens[i - 3].text == "." &&
+                         tokens[i - 4].text == ")" &&
+                         tokens[i - 5].kind == Token::Kind::kString &&
+                         tokens[i - 7].text == "Path";
+    return is_path ? tokens[i - 5].text + "/" : "";
+  }
 
   [[nodiscard]] bool Evaluates(std::string_view name) const {
     switch (language_) {
@@ -447,6 +609,7 @@ class Traits {
   bool includes_ = false;
   bool removes_ = false;
   bool names_url_ = false;
+  bool tells_all_ = false;
   std::vector<Word> found_;
 };
 
@@ -472,90 +635,6 @@ void AddPipes(std::span<const Token> tokens, std::vector<CodeEffect>& effects) {
   }
 }
 
-/// The words at the begin of `rest`, a command of Tcl, as shell text: in braces
-/// they are literal, and what stands for a command's result is not known.
-std::string ShellTextOfTcl(std::string_view rest) {
-  std::string text;
-  int braces = 0;
-  int brackets = 0;
-  bool in_quotes = false;
-  for (size_t i = 0; i < rest.size(); ++i) {
-    const char c = rest[i];
-    if (c == '\\' && i + 1 < rest.size()) {
-      const char next = rest[++i];
-      if (next == '\n') text += ' ';
-      if (next != '\n' && brackets == 0) text += std::string{'\\', next};
-      continue;
-    }
-    if (brackets > 0) {
-      brackets += (c == '[' ? 1 : 0) - (c == ']' ? 1 : 0);
-      continue;
-    }
-    if (!in_quotes && (c == '{' || c == '}')) {
-      const bool opens = c == '{';
-      if (!opens && braces == 0) break;
-      braces += opens ? 1 : -1;
-      const bool is_edge = braces == (opens ? 1 : 0);
-      text += is_edge ? '\'' : c;
-      continue;
-    }
-    if (braces > 0) {
-      text += c == '\'' ? "'\\''" : std::string(1, c);
-      continue;
-    }
-    if (!in_quotes && (c == '\n' || c == ';' || c == ']')) break;
-    if (c == '"') in_quotes = !in_quotes;
-    if (c == '[') ++brackets;
-    text += c == '[' ? "$_" : c == '`' ? "\\`" : std::string(1, c);
-  }
-  return in_quotes ? text.substr(0, text.rfind('"')) : text;
-}
-
-/// Removes options from the begin of `text`. Whether one was -force.
-bool DropOptions(std::string& text) {
-  bool forces = false;
-  for (;;) {
-    text.erase(0, std::min(text.find_first_not_of(" \t"), text.size()));
-    if (!text.starts_with('-')) return forces;
-    forces = forces || text.starts_with("-force");
-    text.erase(0, text.find_first_of(" \t"));
-  }
-}
-
-/// Tcl, with the commands of Expect.
-std::vector<CodeEffect> EffectsOfTcl(std::string_view code) {
-  struct Known {
-    std::string_view words;
-    std::string_view shell;  ///< what the rest is behind in shell text
-  };
-  constexpr auto kKnown = std::to_array<Known>({{"exec ", ""},
-                                                {"spawn ", ""},
-                                                {"system ", "eval "},
-                                                {"file delete ", "rm -f "},
-                                                {"file rename ", "mv "},
-                                                {"file copy ", "cp -r "},
-                                                {"open ", ""}});
-  std::vector<CodeEffect> effects;
-  for (size_t at = 0; at < code.size() && effects.size() < kMaxEffects; ++at) {
-    if (at > 0 && IsNameByte(code[at - 1])) continue;
-    for (const Known& known : kKnown) {
-      if (!code.substr(at).starts_with(known.words)) continue;
-      std::string text = ShellTextOfTcl(code.substr(at + known.words.size()));
-      const bool forces = DropOptions(text);
-      if (known.words == "open ") {
-        // A pipe: "|COMMAND".
-        if (text.size() < 3 || text[1] != '|') break;
-        text = text.substr(2, text.find(text[0], 1) - 2);
-      }
-      if (forces && known.shell == "rm -f ") text = "-r " + text;
-      if (text.empty()) break;
-      effects.push_back(
-          {Kind::kText, {KnownWord(std::string(known.shell) + text)}});
-    }
-  }
-  return effects;
-}
-
 /// Names that other objects have, too: they count only with an argument that is
 /// a literal, or behind the name of the module.
 bool IsCommonName(std::string_view name) {
@@ -571,24 +650,18 @@ std::optional<Language> LanguageOf(std::string_view name) {
     std::string_view prefix;
     Language language;
   };
-  static constexpr auto kNames =
-      std::to_array<Named>({{"python", Language::kPython},
-                            {"pypy", Language::kPython},
-                            {"perl", Language::kPerl},
-                            {"ruby", Language::kRuby},
-                            {"nodejs", Language::kNode},
-                            {"node", Language::kNode},
-                            {"bun", Language::kNode},
-                            {"deno", Language::kNode},
-                            {"php", Language::kPhp},
-                            {"gawk", Language::kAwk},
-                            {"mawk", Language::kAwk},
-                            {"awk", Language::kAwk},
-                            {"tclsh", Language::kTcl},
-                            {"wish", Language::kTcl},
-                            {"expect", Language::kTcl},
-                            {"luajit", Language::kLua},
-                            {"lua", Language::kLua}});
+  static constexpr auto kNames = std::to_array<Named>(
+      {{"python", Language::kPython},  {"pypy", Language::kPython},
+       {"perl", Language::kPerl},      {"ruby", Language::kRuby},
+       {"nodejs", Language::kNode},    {"node", Language::kNode},
+       {"bun", Language::kNode},       {"deno", Language::kNode},
+       {"php", Language::kPhp},        {"gawk", Language::kAwk},
+       {"mawk", Language::kAwk},       {"awk", Language::kAwk},
+       {"tclsh", Language::kTcl},      {"wish", Language::kTcl},
+       {"expect", Language::kTcl},     {"Rscript", Language::kRuby},
+       {"julia", Language::kRuby},     {"elixir", Language::kRuby},
+       {"osascript", Language::kRuby}, {"luajit", Language::kLua},
+       {"lua", Language::kLua}});
   for (const Named& known : kNames) {
     if (!name.starts_with(known.prefix)) continue;
     // "python3.11", not "python-config".
@@ -691,7 +764,9 @@ CodeSource SourceOfCode(Language language, const std::vector<Word>& words) {
 std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
   if (language == Language::kTcl) return EffectsOfTcl(code);
   std::vector<CodeEffect> effects;
-  const std::vector<Token> tokens = Tokens(language, code);
+  std::vector<Token> tokens = Tokens(language, code);
+  ReplaceNames(tokens);
+  const std::map<std::string, std::string> other_names = OtherNames(tokens);
   std::string literal_before;
   for (size_t i = 0; i < tokens.size() && effects.size() < kMaxEffects; ++i) {
     const Token& token = tokens[i];
@@ -727,7 +802,9 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
                              owner == "shutil";
       if (!is_module) continue;
     }
-    std::string name = token.text;
+    const auto other = other_names.find(token.text);
+    std::string name = other == other_names.end() ? token.text : other->second;
+    const bool runs = IsOneOf(name, kRunText) || IsOneOf(name, kRunEither);
     if (IsOneOf(name, kCallbacks) && arguments.words.size() > 1) {
       name = arguments.words[0].text;
       arguments.words.erase(arguments.words.begin());
@@ -735,6 +812,9 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
     }
     auto effect = EffectOfCall(name, std::move(arguments), literal_before);
     if (effect) effects.push_back(*std::move(effect));
+    if (runs && DecodesArgument(std::span(tokens).subspan(i + 1))) {
+      effects.push_back({Kind::kRunDecoded, {}});
+    }
   }
   if (language == Language::kAwk) AddPipes(tokens, effects);
   Traits(language, tokens).AddTo(effects, tokens);

@@ -325,11 +325,81 @@ bool IsContainerTool(std::string_view name) {
 
 constexpr std::string_view kContainerValues =
     " env user workdir env-file namespace container context index volume mount "
-    "publish name network label entrypoint hostname add-host platform memory "
+    "publish name network net label entrypoint hostname add-host platform "
+    "memory "
     "cpus device cap-add cap-drop security-opt ulimit restart link pull gpus "
     "shm-size log-driver log-opt expose dns group-add ipc pid userns runtime "
     "tmpfs volumes-from file project-name profile project-directory config "
     "host log-level image overrides target kubeconfig cluster ";
+
+/// What a container has of the machine at `target`, and may write.
+struct Bound {
+  std::string source;
+  std::string target;
+};
+
+/// The operand of --volume: SOURCE:TARGET[:OPTIONS].
+std::optional<Bound> BoundByVolume(std::string_view value) {
+  const size_t colon = value.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = value.substr(colon + 1);
+  const size_t end = std::min(rest.find(':'), rest.size());
+  if (rest.substr(end).contains("ro")) return std::nullopt;
+  return Bound{std::string(value.substr(0, colon)),
+               std::string(rest.substr(0, end))};
+}
+
+/// The operand of --mount: KEY=VALUE,...
+std::optional<Bound> BoundByMount(std::string_view value) {
+  Bound bound;
+  while (!value.empty()) {
+    const std::string_view field = value.substr(0, value.find(','));
+    value.remove_prefix(std::min(field.size() + 1, value.size()));
+    const std::string_view key = field.substr(0, field.find('='));
+    const std::string text(
+        field.substr(std::min(key.size() + 1, field.size())));
+    if (key == "source" || key == "src") bound.source = text;
+    if (key == "target" || key == "destination" || key == "dst") {
+      bound.target = text;
+    }
+    if (key == "readonly" || key == "ro") return std::nullopt;
+  }
+  if (bound.source.empty()) return std::nullopt;
+  return bound;
+}
+
+/// `command` of a container with the paths of the machine, if it names one that
+/// the options before it bind: these changes stay.
+std::vector<Unwrapped> OnTheMachine(WordSpan command, WordSpan options) {
+  std::vector<Bound> all;
+  for (const bool is_mount : {false, true}) {
+    for (const Word& word : is_mount ? ValuesOf(options, '\0', "mount")
+                                     : ValuesOf(options, 'v', "volume")) {
+      auto bound =
+          is_mount ? BoundByMount(word.text) : BoundByVolume(word.text);
+      if (!word.known || !bound || !bound->target.starts_with('/')) continue;
+      if (!bound->source.contains('/')) {
+        bound->source = "/var/lib/docker/volumes/" + bound->source;
+      }
+      while (bound->target.ends_with('/')) bound->target.pop_back();
+      all.push_back(*std::move(bound));
+    }
+  }
+  Unwrapped here{.words = Copy(command)};
+  bool any = false;
+  for (Word& word : here.words) {
+    for (const Bound& bound : all) {
+      const std::string rest = word.text.starts_with(bound.target)
+                                   ? word.text.substr(bound.target.size())
+                                   : ".";
+      if (!word.known || !(rest.empty() || rest.starts_with('/'))) continue;
+      word = KnownWord(bound.source + rest);
+      any = true;
+      break;
+    }
+  }
+  return any ? std::vector{here} : std::vector<Unwrapped>{};
+}
 
 /// The words that docker and the like run in a container that is there, or that
 /// is made.
@@ -364,6 +434,7 @@ std::vector<Unwrapped> OfContainer(WordSpan words) {
     return {Unwrapped{.words = Copy(rest), .remote = true}};
   }
   const std::vector<Word> entries = ValuesOf(rest, '\0', "entrypoint");
+  const WordSpan all = rest;
   rest = BehindOptions(rest, runs ? "euwvplhcm" : "euwnc", kContainerValues);
   if (rest.empty()) return {};
   const Word image = rest[0];
@@ -372,6 +443,12 @@ std::vector<Unwrapped> OfContainer(WordSpan words) {
   const bool contained = runs && !is_compose;
   std::vector<Unwrapped> commands{
       {.words = Copy(rest), .remote = true, .contained = contained}};
+  if (contained) {
+    const WordSpan options = all.first(all.size() - rest.size() - 1);
+    for (Unwrapped& one : OnTheMachine(rest, options)) {
+      commands.push_back(std::move(one));
+    }
+  }
   if (contained && image.known) {
     // An image may have a program whose arguments these are.
     std::string program = entries.empty() ? image.text : entries[0].text;
@@ -470,7 +547,13 @@ std::vector<Unwrapped> OfTerminal(WordSpan words, std::string_view name) {
   if (name == "screen") {
     const std::vector<Word> stuffed = ValuesOf(words, 'X', "");
     if (!stuffed.empty() && stuffed[0].text == "stuff") {
-      return {Unwrapped{.as = As::kText, .words = {words.back()}}};
+      Word text = words.back();
+      for (const std::string_view enter : {"^M", "\\n", "\r", "\\015"}) {
+        if (text.text.ends_with(enter)) {
+          text.text.resize(text.text.size() - enter.size());
+        }
+      }
+      return {Unwrapped{.as = As::kText, .words = {std::move(text)}}};
     }
     const WordSpan rest = BehindOptions(words.subspan(1), "SceghpstT", "");
     if (rest.empty() || !stuffed.empty()) return {};

@@ -203,8 +203,9 @@ Flow Walker::RunCommand(const Json& command, const Flow& in) {
   if (type == "DeclClause") {
     Declare(command);
     const std::string source = SourceOf(command);
-    // `export -p` prints the variables.
-    if (source.contains(" -p") && !source.contains('=')) {
+    // `export -p` and `declare -x` print the variables.
+    const bool prints = source.contains(" -p") || source.ends_with(" -x");
+    if (prints && !source.contains('=')) {
       return {.feeders = {source}};
     }
     return {.literal = ""};

@@ -74,6 +74,7 @@ policy::Command Walker::MakeCommand(const Words& words,
   }
   command.fed_by = in.feeders;
   if (in.is_file) command.fed_by.emplace_back("<");
+  if (!in.feeders.empty() && !in.literal) command.fed_by.emplace_back("|");
   AppendTo(command.fed_by, used.feeders);
   if (command.fed_by.size() > kMaxFeeders) command.fed_by.resize(kMaxFeeders);
   command.input = in.literal.value_or("");
@@ -95,6 +96,16 @@ Flow Walker::Call(const Json& call, const Flow& in) {
     const bool proves =
         !words.empty() && IsCredential(words.back().text, SourceOf(word));
     if (proves) {
+      // One value of the settings of the project, and not the file.
+      const bool selects =
+          std::ranges::any_of(one.feeders, [](const std::string& feeder) {
+            return feeder.starts_with("grep ");
+          });
+      if (selects) {
+        std::erase_if(one.reads, [](const policy::PathArgument& path) {
+          return BaseName(path.path).starts_with(".env");
+        });
+      }
       std::erase_if(one.feeders, [](const std::string& feeder) {
         return feeder != "env" && feeder != "printenv" && feeder != "set";
       });

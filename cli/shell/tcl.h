@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cli/shell/code.h"
+
+namespace txfs::cli {
+
+/// FindEffects for Tcl, with the commands of Expect.
+[[nodiscard]] std::vector<CodeEffect> EffectsOfTcl(std::string_view code);
+
+}  // namespace txfs::cli
