@@ -27,6 +27,7 @@ constexpr uint64_t kMinMapBytes = 512 << 10;
 constexpr size_t kFirstBytes = 256 << 10;
 constexpr uint64_t kSlackBytes = 512 << 10;
 constexpr std::string_view kReserveKey = "reserve";
+constexpr size_t kLogRowsPerRead = 1000;
 constexpr const char* kDataFile = "data.mdb";
 constexpr const char* kLockFile = "lock.mdb";
 /// What LMDB's table of readers takes for the number of them that it allows
@@ -722,6 +723,31 @@ Result<std::vector<std::pair<Lsn, Bytes>>> Db::ReadLog(Lsn first,
       },
       limit));
   return rows;
+}
+
+Result<bool> Db::VisitLog(Lsn first, Lsn end,
+                          const std::vector<LogEntry>& denials,
+                          const std::function<bool(const LogEntry&)>& visit) {
+  auto denial = std::ranges::lower_bound(denials, first, {}, &LogEntry::lsn);
+  const auto visit_until = [&](Lsn lsn) {
+    while (denial != denials.end() && denial->lsn < lsn) {
+      if (!visit(*denial++)) return false;
+    }
+    return true;
+  };
+  while (first < end) {
+    const auto rows = TRY(ReadLog(first, kLogRowsPerRead));
+    for (const auto& [lsn, bytes] : rows) {
+      if (lsn >= end) break;
+      if (!visit_until(lsn)) return false;
+      LogEntry entry{.lsn = lsn, .change = TRY(DecodeChange(bytes))};
+      entry.count = entry.change.repeats;
+      entry.first = entry.change.first;
+      if (!visit(entry)) return false;
+    }
+    first = rows.empty() ? end : Next(rows.back().first);
+  }
+  return visit_until(end);
 }
 
 Status Db::ReadLogBack(Lsn after,

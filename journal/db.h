@@ -114,6 +114,11 @@ class Db {
   Status LoadContent(State& state);
   /// Reads up to `limit` logged changes, from `first` on.
   Result<std::vector<std::pair<Lsn, Bytes>>> ReadLog(Lsn first, size_t limit);
+  /// Visits the logged changes from `first` to before `end`, and those of
+  /// `denials` between them. False: `visit` returned false, it has enough.
+  Result<bool> VisitLog(Lsn first, Lsn end,
+                        const std::vector<LogEntry>& denials,
+                        const std::function<bool(const LogEntry&)>& visit);
   /// Visits logged changes from the newest back to the one after `after`.
   /// `visit` returns the LSN at or below which to continue, which is below its
   /// own.

@@ -27,7 +27,6 @@ namespace txfs {
 namespace {
 
 constexpr size_t kBatchRecords = 8192;
-constexpr size_t kLogRowsPerRead = 1000;
 constexpr size_t kMaxChangeBytes = 1 << 30;
 constexpr std::chrono::milliseconds kRetryInterval{1000};
 
@@ -705,36 +704,20 @@ Status TransactionJournal::Sync() {
 
 Status TransactionJournal::ReadLog(
     Lsn first, const std::function<bool(const LogEntry&)>& visit) {
-  std::vector<LogEntry> denials;
-  Lsn end = kNoLsn;
-  {
-    MutexLock lock(drain_mutex_);
-    TRY(DrainAll());
-    TRY(SyncTables());
-    denials = denials_.Report().entries;
-    end = intake_->DrainedCursor().next_lsn;
-  }
-  auto denial = std::ranges::lower_bound(denials, first, {}, &LogEntry::lsn);
-  // Denials lie between the rows.
-  const auto visit_until = [&](Lsn lsn) {
-    while (denial != denials.end() && denial->lsn < lsn) {
-      if (!visit(*denial++)) return false;
+  // A page of a long log needs no drain: only its end may be in the ring.
+  const Lsn last = last_lsn();
+  while (first <= last) {
+    std::vector<LogEntry> denials;
+    Lsn end = kNoLsn;
+    {
+      MutexLock lock(drain_mutex_);
+      if (first >= intake_->DrainedCursor().next_lsn) TRY(DrainAll());
+      denials = denials_.Report().entries;
+      end = intake_->DrainedCursor().next_lsn;
     }
-    return true;
-  };
-  while (first < end) {
-    const auto rows = TRY(db_->ReadLog(first, kLogRowsPerRead));
-    for (const auto& [lsn, bytes] : rows) {
-      if (lsn >= end) break;
-      if (!visit_until(lsn)) return {};
-      LogEntry entry{.lsn = lsn, .change = TRY(DecodeChange(bytes))};
-      entry.count = entry.change.repeats;
-      entry.first = entry.change.first;
-      if (!visit(entry)) return {};
-    }
-    first = rows.empty() ? end : Next(rows.back().first);
+    if (!TRY(db_->VisitLog(first, end, denials, visit))) return {};
+    first = end;
   }
-  visit_until(end);
   return {};
 }
 

@@ -134,8 +134,8 @@ class Journal {
   [[nodiscard]] virtual Lsn last_lsn() const = 0;
 
   /// Calls `visit` with logged changes from `first` on, in order, until it
-  /// returns false. Drains first. Includes internal changes and the denials
-  /// that are kept.
+  /// returns false. Drains what it comes to. Includes internal changes and the
+  /// denials that are kept.
   virtual Status ReadLog(Lsn first,
                          const std::function<bool(const LogEntry&)>& visit) = 0;
 

@@ -417,9 +417,18 @@ class Arguments {
     const std::string_view told = pattern.text();
     const Word& word = words_[i];
     if (!pattern.is_literal()) {
-      // Or what is not known comes behind all that the pattern tells.
-      const bool begins = told.find_first_of("*?[\\") + 1 == told.size() &&
-                          !word.known && word.known_prefix + 1 >= told.size();
+      constexpr auto kOthers = std::to_array<std::string_view>(
+          {"-x", "--proxy", "--preproxy", "-e", "--referer", "-o", "--output",
+           "-d", "--data", "-H", "--header", "-A", "--connect-to",
+           "--cache-from", "--build-arg", "-v", "--variable"});
+      // Of a request to a host, another host.
+      const bool is_host = told.contains("localhost") || told.contains("127.");
+      if (is_host && i > 0 && IsIn(kOthers, words_[i - 1].text)) return false;
+      // What is not known comes behind all that the pattern tells.
+      const std::string_view known =
+          std::string_view(word.text).substr(0, word.known_prefix);
+      const bool begins =
+          !word.known && told.ends_with('*') && pattern.Matches(known);
       return begins || !word.text.contains(' ') || told.contains(' ');
     }
     if (i == 0 || i > options_end_ || told.contains('=')) return true;

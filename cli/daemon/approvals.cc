@@ -122,7 +122,7 @@ Status Approvals::Handle(const Json& request, const FrameSink& sink,
     }
     Json items = Json::array();
     for (const auto& item : queue_.Pending()) items.push_back(ToJson(item));
-    return SendList(items, kPending, Json::object(), checked);
+    return SendList(std::move(items), kPending, Json::object(), checked);
   };
   return AnswerWith(answer, sink);
 }

@@ -1,5 +1,7 @@
 #include "cli/protocol/archive_dispatcher.h"
 
+#include <utility>
+
 #include "cli/protocol/change_stream.h"
 #include "cli/protocol/wire.h"
 
@@ -10,13 +12,13 @@ constexpr size_t kPerFrame = 1000;
 
 }  // namespace
 
-Status SendList(const Json& items, const char* key, const Json& tail,
+Status SendList(Json items, const char* key, const Json& tail,
                 const FrameSink& sink) {
   Frame frame;
   Json& list = frame.header[key] = Json::array();
   size_t left = items.size();
-  for (const Json& item : items) {
-    list.push_back(item);
+  for (Json& item : items) {
+    list.push_back(std::move(item));
     --left;
     if (list.size() < kPerFrame || left == 0) continue;
     frame.header["more"] = true;

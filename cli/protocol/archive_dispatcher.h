@@ -10,7 +10,7 @@ namespace txfs::cli {
 
 /// Sends items in frames of bounded size; the last one also has the members of
 /// `tail`.
-Status SendList(const Json& items, const char* key, const Json& tail,
+Status SendList(Json items, const char* key, const Json& tail,
                 const FrameSink& sink);
 
 /// Most items of a request for parts of files.

@@ -119,25 +119,30 @@ Error ErrorFromJson(const Json& json) {
 
 Json ToJson(const LogEntry& entry) {
   const Change& change = entry.change;
-  return {{"lsn", Raw(entry.lsn)},
-          {"time", TimeToJson(change.time)},
-          {"pid", change.pid},
-          {"uid", change.uid},
-          {"exe", EncodeBytes(change.exe)},
-          {"op", static_cast<unsigned>(change.op)},
-          {"path", EncodeBytes(change.path)},
-          {"new_path", EncodeBytes(change.new_path)},
-          {"offset", change.offset},
-          {"length", change.length},
-          {"result", change.result},
-          {"rule", EncodeBytes(change.rule)},
-          {"reason", EncodeBytes(change.reason)},
-          {"suggest", EncodeBytes(change.suggest)},
-          {"because", EncodeBytes(change.because)},
-          {"run", EncodeBytes(entry.run)},
-          {"call", entry.call},
-          {"count", entry.count},
-          {"first", TimeToJson(entry.first)}};
+  Json json = {{"lsn", Raw(entry.lsn)},
+               {"time", TimeToJson(change.time)},
+               {"pid", change.pid},
+               {"uid", change.uid},
+               {"op", static_cast<unsigned>(change.op)},
+               {"offset", change.offset},
+               {"length", change.length},
+               {"result", change.result},
+               {"count", entry.count}};
+  // Most entries have few of these, and there may be a million entries.
+  const auto add = [&](const char* key, const std::string& text) {
+    if (!text.empty()) json[key] = EncodeBytes(text);
+  };
+  add("exe", change.exe);
+  add("path", change.path);
+  add("new_path", change.new_path);
+  add("rule", change.rule);
+  add("reason", change.reason);
+  add("suggest", change.suggest);
+  add("because", change.because);
+  add("run", entry.run);
+  if (entry.call != 0) json["call"] = entry.call;
+  if (entry.first != Timestamp()) json["first"] = TimeToJson(entry.first);
+  return json;
 }
 
 LogEntry LogEntryFromJson(const Json& json) {

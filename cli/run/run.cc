@@ -385,6 +385,7 @@ class Run {
   }
 
   Status Begin() {
+    // Before it makes a transaction.
     TRY(CheckPrograms());
     // Before the command can make links there.
     kept_ = Resolved(context_, arguments_.rw);

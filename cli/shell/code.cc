@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "cli/shell/code_tokens.h"
 #include "cli/shell/tcl.h"
 
 namespace txfs::cli {
@@ -15,171 +16,8 @@ using policy::KnownWord;
 using policy::Word;
 using Kind = CodeEffect::Kind;
 
-constexpr size_t kMaxEffects = 256;
 /// Of one call.
 constexpr size_t kMaxTokens = 512;
-
-struct Token {
-  enum class Kind : uint8_t { kName, kString, kBackticks, kOther };
-  Kind kind = Kind::kOther;
-  std::string text;
-};
-
-bool IsNameByte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9') || c == '_';
-}
-
-/// Reads a literal that begins at `at` with `quote`, and moves `at` behind it.
-std::string ReadLiteral(std::string_view code, size_t& at,
-                        std::string_view quote) {
-  std::string text;
-  at += quote.size();
-  while (at < code.size() && !code.substr(at).starts_with(quote)) {
-    if (code[at] == '\\' && at + 1 < code.size()) {
-      ++at;
-      text += code[at] == 'n' ? '\n' : code[at] == 't' ? '\t' : code[at];
-    } else {
-      text += code[at];
-    }
-    ++at;
-  }
-  at = std::min(at + quote.size(), code.size());
-  return text;
-}
-
-char Closing(char open) {
-  switch (open) {
-    case '(':
-      return ')';
-    case '{':
-      return '}';
-    case '[':
-      return ']';
-    case '<':
-      return '>';
-    default:
-      return open;
-  }
-}
-
-/// Ruby's %x(...), and Perl's qx(...) and q(...): the length of what is before
-/// the opening delimiter; 0: none of these.
-size_t BeginOfPercent(std::string_view rest, Language language) {
-  if (language == Language::kRuby && rest.starts_with("%x")) return 2;
-  if (language == Language::kPerl && rest.starts_with("qx")) return 2;
-  return 0;
-}
-
-/// The length of a comment at the begin of `rest`; 0: there is none.
-size_t LengthOfComment(std::string_view rest, Language language, char before) {
-  const bool slashes =
-      language == Language::kNode || language == Language::kPhp;
-  if (slashes && rest.starts_with("/*")) {
-    return std::min(rest.find("*/", 2), rest.size() - 2) + 2;
-  }
-  const bool begins =
-      (slashes && rest.starts_with("//") && before != ':') ||
-      (language == Language::kLua && rest.starts_with("--")) ||
-      (language != Language::kNode && language != Language::kLua &&
-       rest[0] == '#' && before != '$' && before != '{');
-  return begins ? std::min(rest.find('\n'), rest.size()) : 0;
-}
-
-/// The words of Perl's qw(...), with commas between them; their length with
-/// delimiters; 0: it is none.
-size_t AddQuotedWords(std::string_view rest, std::vector<Token>& tokens) {
-  if (!rest.starts_with("qw") || rest.size() < 4) return 0;
-  size_t at = rest.find_first_not_of(' ', 2);
-  if (at == std::string_view::npos || IsNameByte(rest[at])) return 0;
-  const size_t end = rest.find(Closing(rest[at]), at + 1);
-  if (end == std::string_view::npos) return 0;
-  const std::string_view inside = rest.substr(at + 1, end - at - 1);
-  size_t begin = 0;
-  while ((begin = inside.find_first_not_of(" \t\n", begin)) !=
-         std::string_view::npos) {
-    const size_t stop =
-        std::min(inside.find_first_of(" \t\n", begin), inside.size());
-    tokens.push_back({Token::Kind::kString,
-                      std::string(inside.substr(begin, stop - begin))});
-    tokens.push_back({Token::Kind::kOther, ","});
-    begin = stop;
-  }
-  return end + 1;
-}
-
-std::vector<Token> Tokens(Language language, std::string_view code) {
-  std::vector<Token> tokens;
-  for (size_t at = 0; at < code.size();) {
-    const char c = code[at];
-    const std::string_view rest = code.substr(at);
-    const size_t comment =
-        LengthOfComment(rest, language, at == 0 ? '\n' : code[at - 1]);
-    if (comment != 0) {
-      at += comment;
-      continue;
-    }
-    // Perl's <~/x/*>: glob("~/x/*").
-    if (language == Language::kPerl && rest.size() > 2 && c == '<' &&
-        (rest[1] == '/' || rest[1] == '~')) {
-      const size_t end = rest.find_first_of("> \n", 1);
-      if (end != std::string_view::npos && rest[end] == '>') {
-        tokens.push_back({Token::Kind::kName, "glob"});
-        tokens.push_back(
-            {Token::Kind::kString, std::string(rest.substr(1, end - 1))});
-        at += end + 1;
-        continue;
-      }
-    }
-    if (language == Language::kPerl && (at == 0 || !IsNameByte(code[at - 1]))) {
-      if (const size_t size = AddQuotedWords(rest, tokens); size != 0) {
-        at += size;
-        continue;
-      }
-    }
-    const size_t percent = BeginOfPercent(rest, language);
-    if (percent != 0 && rest.size() > percent && !IsNameByte(rest[percent]) &&
-        rest[percent] != ' ') {
-      const std::string closing(1, Closing(rest[percent]));
-      at += percent;
-      tokens.push_back(
-          {Token::Kind::kBackticks, ReadLiteral(code, at, closing)});
-      continue;
-    }
-    constexpr std::string_view kHome = "\"$ENV{HOME}/";
-    if (language == Language::kPerl && rest.starts_with(kHome)) {
-      at += kHome.size() - 2;
-      tokens.push_back(
-          {Token::Kind::kString, "~/" + ReadLiteral(code, at, "\"")});
-    } else if (rest.starts_with("\"\"\"") || rest.starts_with("'''")) {
-      tokens.push_back(
-          {Token::Kind::kString, ReadLiteral(code, at, rest.substr(0, 3))});
-    } else if (c == '"' || c == '\'') {
-      tokens.push_back(
-          {Token::Kind::kString, ReadLiteral(code, at, rest.substr(0, 1))});
-    } else if (c == '`') {
-      const bool runs = language == Language::kRuby ||
-                        language == Language::kPerl ||
-                        language == Language::kPhp ||
-                        // $`COMMAND` of Bun and zx
-                        (at > 0 && code[at - 1] == '$');
-      tokens.push_back({runs ? Token::Kind::kBackticks : Token::Kind::kString,
-                        ReadLiteral(code, at, "`")});
-    } else if (IsNameByte(c)) {
-      size_t end = at;
-      while (end < code.size() && IsNameByte(code[end])) ++end;
-      tokens.push_back(
-          {Token::Kind::kName, std::string(code.substr(at, end - at))});
-      at = end;
-    } else {
-      if (c != ' ' && c != '\t' && c != '\n') {
-        tokens.push_back({Token::Kind::kOther, std::string(1, c)});
-      }
-      ++at;
-    }
-  }
-  return tokens;
-}
 
 /// The arguments of a call.
 struct CallArguments {
@@ -311,35 +149,49 @@ bool OpensToWrite(const CallArguments& arguments) {
          std::string_view("wax>").contains(arguments.words[1].text[0]);
 }
 
+/// os.execvp("git", ["git", "push"]), os.spawnlp(os.P_WAIT, "git", ...)
+std::optional<CodeEffect> EffectOfExec(std::string_view name,
+                                       std::vector<Word> words) {
+  if (name.starts_with("spawn") && !words.empty()) words.erase(words.begin());
+  if (words.empty()) return std::nullopt;
+  if (words.size() > 1 && words[1].known) {
+    // The program's own name for it, or the path that is not known.
+    words.erase(words.begin() + (words[0].known ? 1 : 0));
+  }
+  if (!words[0].known) return std::nullopt;
+  return CodeEffect{.kind = Kind::kArguments, .words = std::move(words)};
+}
+
+/// open(F, "|COMMAND"), open(F, "-|", "PROGRAM", ...)
+std::optional<CodeEffect> EffectOfPipe(const std::vector<Word>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string_view text = words[i].text;
+    if (!words[i].known || text.size() < 2) continue;
+    if (text == "|-" || text == "-|") {
+      std::vector<Word> command(
+          words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      if (command.empty()) return std::nullopt;
+      const Kind kind = command.size() > 1 ? Kind::kArguments : Kind::kText;
+      return CodeEffect{.kind = kind, .words = std::move(command)};
+    }
+    const bool is_to = text.front() == '|';
+    if (!is_to && text.back() != '|') continue;
+    return CodeEffect{.kind = Kind::kText,
+                      .words = {KnownWord(std::string(
+                          text.substr(is_to ? 1 : 0, text.size() - 1)))}};
+  }
+  return std::nullopt;
+}
+
 /// The effect of a call of `name`; none: it has none that is known.
 std::optional<CodeEffect> EffectOfCall(std::string_view name,
                                        CallArguments arguments,
                                        const std::string& literal_before) {
   CodeEffect effect;
-  if (IsOneOf(name, kRunNamed)) {
-    std::vector<Word>& words = arguments.words;
-    // os.spawnlp(os.P_WAIT, ...)
-    if (!words.empty() && !words[0].known) words.erase(words.begin());
-    if (words.empty() || !words[0].known) return std::nullopt;
-    if (words.size() > 1) words.erase(words.begin() + 1);
-    return CodeEffect{.kind = Kind::kArguments, .words = std::move(words)};
-  }
+  if (IsOneOf(name, kRunNamed)) return EffectOfExec(name, arguments.words);
   if (name == "open") {
-    // open(F, "|COMMAND"), open(F, "-|", "COMMAND")
-    for (size_t i = 0; i < arguments.words.size(); ++i) {
-      const std::string_view text = arguments.words[i].text;
-      if (!arguments.words[i].known || text.size() < 2) continue;
-      const bool is_mode = text == "|-" || text == "-|";
-      if (is_mode && i + 1 < arguments.words.size()) {
-        return CodeEffect{.kind = Kind::kText,
-                          .words = {arguments.words[i + 1]}};
-      }
-      if (is_mode || (text.front() != '|' && text.back() != '|')) continue;
-      const size_t from = text.front() == '|' ? 1 : 0;
-      return CodeEffect{.kind = Kind::kText,
-                        .words = {KnownWord(
-                            std::string(text.substr(from, text.size() - 1)))}};
-    }
+    auto piped = EffectOfPipe(arguments.words);
+    if (piped) return piped;
   }
   const bool runs_either = IsOneOf(name, kRunEither);
   if (IsOneOf(name, kRunText) || runs_either) {
@@ -377,62 +229,132 @@ std::optional<CodeEffect> EffectOfCall(std::string_view name,
   return effect;
 }
 
-/// Puts the literal in the place of a name that stands alone as an argument, if
-/// the code assigns to that name once: `d = "a"; remove(d)`. A new temporary
-/// directory counts as one.
-void ReplaceNames(std::vector<Token>& tokens) {
+bool IsOther(std::span<const Token> tokens, size_t i, std::string_view text) {
+  return i < tokens.size() && tokens[i].kind == Token::Kind::kOther &&
+         tokens[i].text == text;
+}
+
+/// The literal that the code assigns to the name before the "=" at `equals`; a
+/// new temporary directory counts as one.
+std::optional<std::string> AssignedLiteral(std::span<const Token> tokens,
+                                           size_t equals) {
   constexpr auto kMakeTemporary = std::to_array<std::string_view>(
-      {"mkdtemp", "mkdtempSync", "mkstemp", "mktmpdir", "tmpdir", "tempdir"});
-  std::map<std::string, std::optional<std::string>> values;
-  const auto is = [&](size_t i, std::string_view text) {
-    return i < tokens.size() && tokens[i].kind == Token::Kind::kOther &&
-           tokens[i].text == text;
-  };
-  for (size_t i = 0; i + 2 < tokens.size(); ++i) {
-    if (tokens[i].kind != Token::Kind::kName || !is(i + 1, "=")) continue;
-    if (is(i + 2, "=") || (i > 0 && is(i - 1, "."))) continue;
-    const bool again = values.contains(tokens[i].text);
-    std::optional<std::string>& value = values[tokens[i].text];
-    value.reset();
-    if (again) continue;
-    size_t at = i + 2;
-    // tempfile.mkdtemp(...), fs.mkdtempSync(...)
-    if (is(at + 1, ".")) at += 2;
-    if (at < tokens.size() && tokens[at].kind == Token::Kind::kName &&
-        IsOneOf(tokens[at].text, kMakeTemporary)) {
-      value = "/tmp/tmp.XXXXXXXXXX";
-      continue;
-    }
-    const bool is_path = is(i + 3, "(") && tokens[i + 2].text == "Path";
-    const size_t literal = is_path ? i + 4 : i + 2;
-    const size_t behind = literal + (is_path ? 2 : 1);
-    const bool is_literal = literal < tokens.size() &&
-                            tokens[literal].kind == Token::Kind::kString &&
-                            (behind >= tokens.size() || is(behind, ";") ||
-                             tokens[behind].kind == Token::Kind::kName);
-    if (is_literal) value = tokens[literal].text;
+      {"mkdtemp", "mkdtempSync", "mktmpdir", "tempdir"});
+  constexpr auto kContinues = std::to_array<std::string_view>(
+      {"if", "or", "and", "unless", "x", "for", "in"});
+  size_t at = equals + 1;
+  // tempfile.mkdtemp(...), fs.mkdtempSync(...)
+  const size_t function = IsOther(tokens, at + 1, ".") ? at + 2 : at;
+  if (function < tokens.size() && tokens[function].kind == Token::Kind::kName &&
+      IsOneOf(tokens[function].text, kMakeTemporary)) {
+    return kNewDirectory;
   }
+  const bool is_path = IsOther(tokens, at + 1, "(") &&
+                       tokens[at].kind == Token::Kind::kName &&
+                       tokens[at].text == "Path";
+  at += is_path ? 2 : 0;
+  const size_t behind = at + (is_path ? 2 : 1);
+  if (at >= tokens.size() || tokens[at].kind != Token::Kind::kString) {
+    return std::nullopt;
+  }
+  const bool ends = behind >= tokens.size() || IsOther(tokens, behind, ";") ||
+                    (tokens[behind].kind == Token::Kind::kName &&
+                     !IsOneOf(tokens[behind].text, kContinues));
+  if (!ends) return std::nullopt;
+  return tokens[at].text;
+}
+
+/// The names to which the code assigns a literal once, and nothing else.
+std::map<std::string, std::optional<std::string>> LiteralsOfNames(
+    std::span<const Token> tokens) {
+  std::map<std::string, std::optional<std::string>> literals;
+  const auto bind = [&](const std::string& name,
+                        std::optional<std::string> literal) {
+    const auto [at, is_new] = literals.try_emplace(name, std::move(literal));
+    if (!is_new) at->second.reset();
+  };
+  bool in_parameters = false;
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    // def f(NAME), function (NAME), lambda NAME:
+    const std::string& text = tokens[i].text;
+    if (text == "def" || text == "function" || text == "lambda" ||
+        text == "sub") {
+      in_parameters = true;
+    }
+    if (text == ")" || text == ":") in_parameters = false;
+    if (tokens[i].kind != Token::Kind::kName) continue;
+    const bool is_bound =
+        in_parameters ||
+        (i > 0 && (tokens[i - 1].text == "for" || tokens[i - 1].text == "as"));
+    const bool is_member = i > 0 && tokens[i - 1].text == ".";
+    const bool assigns = !is_member && IsOther(tokens, i + 1, "=") &&
+                         !IsOther(tokens, i + 2, "=") &&
+                         !IsOther(tokens, i + 2, "~");
+    // NAME += ..., NAME := ..., A, NAME = ...
+    const bool changes =
+        tokens[i + 1].kind == Token::Kind::kOther &&
+        std::string_view("+-*/.|:,").contains(tokens[i + 1].text) &&
+        IsOther(tokens, i + 2, "=");
+    const bool is_one_of_several = i > 0 && IsOther(tokens, i - 1, ",");
+    if (assigns && is_one_of_several) {
+      // A, B = ...
+      for (size_t k = i; k >= 2 && IsOther(tokens, k - 1, ","); k -= 2) {
+        bind(tokens[k - 2].text, std::nullopt);
+      }
+    }
+    if (assigns && !is_one_of_several) {
+      bind(text, AssignedLiteral(tokens, i + 1));
+    } else if (is_bound || changes || assigns) {
+      bind(text, std::nullopt);
+    }
+  }
+  return literals;
+}
+
+/// Puts the literal in the place of a name that stands alone as an argument:
+/// `d = "a"; remove(d)`.
+void ReplaceNames(std::vector<Token>& tokens) {
+  const auto literals = LiteralsOfNames(tokens);
   for (size_t i = 1; i + 1 < tokens.size(); ++i) {
     if (tokens[i].kind != Token::Kind::kName) continue;
-    const bool is_argument = (is(i - 1, "(") || is(i - 1, ",")) &&
-                             (is(i + 1, ")") || is(i + 1, ","));
-    const auto value = values.find(tokens[i].text);
-    if (!is_argument || value == values.end() || !value->second) continue;
-    tokens[i] = {Token::Kind::kString, *value->second};
+    // Behind the sigil of Perl and PHP.
+    const size_t before = i > 1 && IsOther(tokens, i - 1, "$") ? i - 2 : i - 1;
+    const bool is_argument =
+        (IsOther(tokens, before, "(") || IsOther(tokens, before, ",")) &&
+        (IsOther(tokens, i + 1, ")") || IsOther(tokens, i + 1, ","));
+    const auto literal = literals.find(tokens[i].text);
+    if (!is_argument || literal == literals.end() || !literal->second) continue;
+    tokens[i] = {Token::Kind::kString, *literal->second};
   }
 }
 
-/// Other names of functions: `{execSync: e}`, `import system as s`.
+bool Runs(std::string_view name) {
+  return IsOneOf(name, kRunText) || IsOneOf(name, kRunEither) ||
+         IsOneOf(name, kRunNamed);
+}
+
+/// Other names of functions: `const {execSync: e} =`, `import system as s`.
 std::map<std::string, std::string> OtherNames(std::span<const Token> tokens) {
   std::map<std::string, std::string> names;
+  bool imports = false;
   for (size_t i = 0; i + 2 < tokens.size(); ++i) {
-    const bool renames =
-        tokens[i].kind == Token::Kind::kName &&
-        (tokens[i + 1].text == ":" || tokens[i + 1].text == "as") &&
-        tokens[i + 2].kind == Token::Kind::kName;
-    const bool runs = IsOneOf(tokens[i].text, kRunText) ||
-                      IsOneOf(tokens[i].text, kRunEither);
-    if (renames && runs) names[tokens[i + 2].text] = tokens[i].text;
+    if (tokens[i].text == "import") imports = true;
+    if (tokens[i].text == ";") imports = false;
+    const bool is_renamed = tokens[i].kind == Token::Kind::kName &&
+                            tokens[i + 2].kind == Token::Kind::kName &&
+                            Runs(tokens[i].text) && !Runs(tokens[i + 2].text);
+    if (!is_renamed) continue;
+    size_t end = i + 3;
+    while (end < tokens.size() && !IsOther(tokens, end, "}") &&
+           !IsOther(tokens, end, "(")) {
+      ++end;
+    }
+    const bool unpacks = IsOther(tokens, i + 1, ":") &&
+                         IsOther(tokens, end, "}") &&
+                         IsOther(tokens, end + 1, "=");
+    if (unpacks || (imports && tokens[i + 1].text == "as")) {
+      names[tokens[i + 2].text] = tokens[i].text;
+    }
   }
   return names;
 }
@@ -446,8 +368,12 @@ bool DecodesArgument(std::span<const Token> tokens) {
         --depth == 0) {
       return false;
     }
-    const bool decodes = token.kind == Token::Kind::kName &&
-                         IsOneOf(token.text, kDecode) && token.text != "unpack";
+    // Buffer.from(x, "base64"), but not the module base64
+    const bool decodes = token.kind == Token::Kind::kString
+                             ? token.text == "base64"
+                             : IsOneOf(token.text, kDecode) &&
+                                   token.text != "base64" &&
+                                   token.text != "unpack";
     if (decodes) return true;
   }
   return false;
@@ -486,6 +412,7 @@ class Traits {
       reads_ = reads_ || tokens[i].kind == Token::Kind::kBackticks;
       if (tokens[i].kind != Token::Kind::kName) continue;
       tells_all_ = tells_all_ || IsWholeEnvironment(tokens, i);
+      sends_ = sends_ || IsOneOf(name, kSends);
       const bool is_method = i > 0 && tokens[i - 1].text == ".";
       fetches_ = fetches_ || IsOneOf(name, kFetch) ||
                  (language == Language::kPerl && name == "get");
@@ -511,9 +438,10 @@ class Traits {
       effects.push_back({Kind::kShellForPeer, {}});
     const bool reaches =
         fetches_ || connects_ || (language_ == Language::kPhp && fetches);
-    if ((!reads_ && !tells_all_) || !reaches) return;
+    const bool tells = tells_all_ && sends_;
+    if ((!reads_ && !tells) || !reaches) return;
     CodeEffect sends{.kind = Kind::kSend, .words = {}};
-    if (tells_all_) sends.words.push_back(KnownWord("@/proc/self/environ"));
+    if (tells) sends.words.push_back(KnownWord("@/proc/self/environ"));
     for (const Token& token : tokens) {
       if (!reads_) break;
       if (token.kind == Token::Kind::kBackticks) {
@@ -533,6 +461,10 @@ class Traits {
       {"urlopen", "requests", "urllib", "urllib2", "httpx", "fetch", "axios",
        "https", "http", "LWP", "open_uri", "URI", "HTTP", "curl_exec",
        "HTTPSConnection", "HTTPConnection", "aiohttp", "getstore"});
+  /// Those of a request with a body.
+  static constexpr auto kSends = std::to_array<std::string_view>(
+      {"post", "put", "patch", "Post", "POST", "data", "json", "body", "method",
+       "send", "sendall", "Content"});
   /// Those that load the program at a URL.
   static constexpr auto kInclude = std::to_array<std::string_view>(
       {"include", "include_once", "require", "require_once", "import",
@@ -566,11 +498,15 @@ class Traits {
         i + 1 < tokens.size() ? tokens[i + 1].text : "";
     if (next == "." && i + 2 < tokens.size()) {
       constexpr auto kAll = std::to_array<std::string_view>(
-          {"items", "copy", "to_h", "to_a", "to_json", "inspect", "map",
-           "values"});
+          {"items", "to_h", "to_a", "to_json", "inspect", "map", "values"});
       return IsOneOf(tokens[i + 2].text, kAll);
     }
-    return next == ")" || next == "}" || (next == "," && !is_node);
+    // {env: process.env}, {...process.env, X: 1} and {**os.environ} are the
+    // environment of a child.
+    const size_t first = is_node ? i - 2 : i;
+    const bool is_for_child = first > 0 && (IsOther(tokens, first - 1, ":") ||
+                                            IsOther(tokens, first - 1, "*"));
+    return !is_for_child && (next == ")" || next == "}");
   }
 
   /// Path("DIR").glob("*"): "DIR/" before the literal at `i`.
@@ -610,6 +546,7 @@ class Traits {
   bool removes_ = false;
   bool names_url_ = false;
   bool tells_all_ = false;
+  bool sends_ = false;
   std::vector<Word> found_;
 };
 
@@ -768,7 +705,8 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
   ReplaceNames(tokens);
   const std::map<std::string, std::string> other_names = OtherNames(tokens);
   std::string literal_before;
-  for (size_t i = 0; i < tokens.size() && effects.size() < kMaxEffects; ++i) {
+  for (size_t i = 0; i < tokens.size() && effects.size() < kMaxCodeEffects;
+       ++i) {
     const Token& token = tokens[i];
     if (token.kind == Token::Kind::kString) literal_before = token.text;
     if (token.kind == Token::Kind::kBackticks) {
@@ -790,7 +728,18 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
       effects.push_back({Kind::kText, {arguments.words[0]}});
       continue;
     }
-    if (IsCommonName(token.text) && !arguments.any_literal) continue;
+    // Of AppleScript and of Deno; other objects have such names, too.
+    const bool is_foreign =
+        (token.text == "script" &&
+         (language != Language::kRuby || is_method)) ||
+        (token.text == "Command" && (i < 2 || tokens[i - 2].text != "Deno"));
+    if (is_foreign) continue;
+    const bool decodes =
+        Runs(token.text) && DecodesArgument(std::span(tokens).subspan(i + 1));
+    if (IsCommonName(token.text) && !arguments.any_literal) {
+      if (decodes) effects.push_back({Kind::kRunDecoded, {}});
+      continue;
+    }
     // A list's remove, a set's delete: their objects are no modules.
     const bool is_vague =
         is_method && (token.text == "remove" || token.text == "delete" ||
@@ -804,7 +753,6 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
     }
     const auto other = other_names.find(token.text);
     std::string name = other == other_names.end() ? token.text : other->second;
-    const bool runs = IsOneOf(name, kRunText) || IsOneOf(name, kRunEither);
     if (IsOneOf(name, kCallbacks) && arguments.words.size() > 1) {
       name = arguments.words[0].text;
       arguments.words.erase(arguments.words.begin());
@@ -812,9 +760,7 @@ std::vector<CodeEffect> FindEffects(Language language, std::string_view code) {
     }
     auto effect = EffectOfCall(name, std::move(arguments), literal_before);
     if (effect) effects.push_back(*std::move(effect));
-    if (runs && DecodesArgument(std::span(tokens).subspan(i + 1))) {
-      effects.push_back({Kind::kRunDecoded, {}});
-    }
+    if (decodes) effects.push_back({Kind::kRunDecoded, {}});
   }
   if (language == Language::kAwk) AddPipes(tokens, effects);
   Traits(language, tokens).AddTo(effects, tokens);

@@ -22,6 +22,11 @@ enum class Language : uint8_t {
   kTcl
 };
 
+/// Stands for a temporary directory that the program makes.
+inline constexpr const char* kNewDirectory = "/tmp/tmp.XXXXXXXXXX";
+/// Most effects of one program.
+inline constexpr size_t kMaxCodeEffects = 256;
+
 /// The language that the program `name` interprets; none: none of these.
 [[nodiscard]] std::optional<Language> LanguageOf(std::string_view name);
 

@@ -178,11 +178,6 @@ std::optional<std::string> LiteralOutput(
       (name == "type" && words.size() == 3 && words[1].text == "-p");
   if (names_program) return words.back().text + "\n";
   if (name == "true" || name == ":") return "";
-  // The workspace, or a directory in it.
-  if (name == "git" && words.size() == 3 && words[1].text == "rev-parse" &&
-      words[2].text == "--show-toplevel" && !directory.empty()) {
-    return directory + "\n";
-  }
   // mktemp(1) puts letters in the place of each X: any name in the directory
   // stands for the one that it makes.
   if (name == "mktemp" && (words.size() == 1 || HasAny(words, {"-d", "-t"})) &&

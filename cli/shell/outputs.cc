@@ -204,4 +204,31 @@ bool IsCredential(std::string_view before, std::string_view source) {
          lower.contains("api-key:") || lower.contains("bearer ");
 }
 
+bool SelectsValue(const std::vector<std::string>& feeders,
+                  std::string_view file) {
+  if (!file.starts_with(".env")) return false;
+  const auto selects = [](std::string_view line) {
+    std::string_view word = line.substr(0, line.find(' '));
+    if (word != "grep") return false;
+    do {
+      line.remove_prefix(std::min(word.size() + 1, line.size()));
+      word = line.substr(0, line.find(' '));
+      // -v selects all other lines.
+      if (word.starts_with('-') && word.contains('v')) return false;
+    } while (word.starts_with('-'));
+    if (word.starts_with('^')) word.remove_prefix(1);
+    if (word.ends_with('=')) word.remove_suffix(1);
+    return word.size() > 2 &&
+           word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+               std::string_view::npos;
+  };
+  bool any = false;
+  for (const std::string& line : feeders) {
+    if (!line.contains(file)) continue;
+    if (!selects(line)) return false;
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace txfs::cli

@@ -332,73 +332,53 @@ constexpr std::string_view kContainerValues =
     "tmpfs volumes-from file project-name profile project-directory config "
     "host log-level image overrides target kubeconfig cluster ";
 
-/// What a container has of the machine at `target`, and may write.
-struct Bound {
-  std::string source;
-  std::string target;
-};
-
 /// The operand of --volume: SOURCE:TARGET[:OPTIONS].
-std::optional<Bound> BoundByVolume(std::string_view value) {
+std::optional<Binding> BindingOfVolume(std::string_view value) {
   const size_t colon = value.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
   const std::string_view rest = value.substr(colon + 1);
-  const size_t end = std::min(rest.find(':'), rest.size());
-  if (rest.substr(end).contains("ro")) return std::nullopt;
-  return Bound{std::string(value.substr(0, colon)),
-               std::string(rest.substr(0, end))};
+  return Binding{.source = std::string(value.substr(0, colon)),
+                 .target = std::string(rest.substr(0, rest.find(':')))};
 }
 
 /// The operand of --mount: KEY=VALUE,...
-std::optional<Bound> BoundByMount(std::string_view value) {
-  Bound bound;
+std::optional<Binding> BindingOfMount(std::string_view value) {
+  Binding binding;
   while (!value.empty()) {
     const std::string_view field = value.substr(0, value.find(','));
     value.remove_prefix(std::min(field.size() + 1, value.size()));
-    const std::string_view key = field.substr(0, field.find('='));
-    const std::string text(
-        field.substr(std::min(key.size() + 1, field.size())));
-    if (key == "source" || key == "src") bound.source = text;
+    const size_t equals = std::min(field.find('='), field.size() - 1);
+    const std::string_view key = field.substr(0, equals);
+    const std::string text(field.substr(equals + 1));
+    if (key == "source" || key == "src") binding.source = text;
     if (key == "target" || key == "destination" || key == "dst") {
-      bound.target = text;
+      binding.target = text;
     }
-    if (key == "readonly" || key == "ro") return std::nullopt;
   }
-  if (bound.source.empty()) return std::nullopt;
-  return bound;
+  if (binding.source.empty()) return std::nullopt;
+  return binding;
 }
 
-/// `command` of a container with the paths of the machine, if it names one that
-/// the options before it bind: these changes stay.
-std::vector<Unwrapped> OnTheMachine(WordSpan command, WordSpan options) {
-  std::vector<Bound> all;
-  for (const bool is_mount : {false, true}) {
-    for (const Word& word : is_mount ? ValuesOf(options, '\0', "mount")
-                                     : ValuesOf(options, 'v', "volume")) {
-      auto bound =
-          is_mount ? BoundByMount(word.text) : BoundByVolume(word.text);
-      if (!word.known || !bound || !bound->target.starts_with('/')) continue;
-      if (!bound->source.contains('/')) {
-        bound->source = "/var/lib/docker/volumes/" + bound->source;
-      }
-      while (bound->target.ends_with('/')) bound->target.pop_back();
-      all.push_back(*std::move(bound));
+/// What `options` of docker run bind. What is bound to be read only counts,
+/// too: it can be sent.
+std::vector<Binding> BindingsOf(WordSpan options) {
+  std::vector<Binding> bindings;
+  const auto add = [&](const Word& word, std::optional<Binding> binding) {
+    if (!word.known || !binding || !binding->target.starts_with('/')) return;
+    // The name of a volume.
+    if (!binding->source.contains('/') && !binding->source.starts_with('.')) {
+      binding->source = "/var/lib/docker/volumes/" + binding->source;
     }
+    while (binding->target.ends_with('/')) binding->target.pop_back();
+    bindings.push_back(*std::move(binding));
+  };
+  for (const Word& word : ValuesOf(options, 'v', "volume")) {
+    add(word, BindingOfVolume(word.text));
   }
-  Unwrapped here{.words = Copy(command)};
-  bool any = false;
-  for (Word& word : here.words) {
-    for (const Bound& bound : all) {
-      const std::string rest = word.text.starts_with(bound.target)
-                                   ? word.text.substr(bound.target.size())
-                                   : ".";
-      if (!word.known || !(rest.empty() || rest.starts_with('/'))) continue;
-      word = KnownWord(bound.source + rest);
-      any = true;
-      break;
-    }
+  for (const Word& word : ValuesOf(options, '\0', "mount")) {
+    add(word, BindingOfMount(word.text));
   }
-  return any ? std::vector{here} : std::vector<Unwrapped>{};
+  return bindings;
 }
 
 /// The words that docker and the like run in a container that is there, or that
@@ -444,10 +424,7 @@ std::vector<Unwrapped> OfContainer(WordSpan words) {
   std::vector<Unwrapped> commands{
       {.words = Copy(rest), .remote = true, .contained = contained}};
   if (contained) {
-    const WordSpan options = all.first(all.size() - rest.size() - 1);
-    for (Unwrapped& one : OnTheMachine(rest, options)) {
-      commands.push_back(std::move(one));
-    }
+    commands[0].bindings = BindingsOf(all.first(all.size() - rest.size() - 1));
   }
   if (contained && image.known) {
     // An image may have a program whose arguments these are.

@@ -4,18 +4,13 @@
 #include <array>
 #include <string>
 
+#include "cli/shell/code_tokens.h"
+
 namespace txfs::cli {
 namespace {
 
 using policy::KnownWord;
 using Kind = CodeEffect::Kind;
-
-constexpr size_t kMaxTclEffects = 256;
-
-bool IsNameByteOfTcl(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9') || c == '_';
-}
 
 /// The words at the begin of `rest`, a command of Tcl, as shell text: in braces
 /// they are literal, and what stands for a command's result is not known.
@@ -82,9 +77,9 @@ std::vector<CodeEffect> EffectsOfTcl(std::string_view code) {
                                                 {"file copy ", "cp -r "},
                                                 {"open ", ""}});
   std::vector<CodeEffect> effects;
-  for (size_t at = 0; at < code.size() && effects.size() < kMaxTclEffects;
+  for (size_t at = 0; at < code.size() && effects.size() < kMaxCodeEffects;
        ++at) {
-    if (at > 0 && IsNameByteOfTcl(code[at - 1])) continue;
+    if (at > 0 && IsNameByte(code[at - 1])) continue;
     for (const Known& known : kKnown) {
       if (!code.substr(at).starts_with(known.words)) continue;
       std::string text = ShellTextOfTcl(code.substr(at + known.words.size()));

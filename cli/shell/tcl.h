@@ -7,7 +7,7 @@
 
 namespace txfs::cli {
 
-/// FindEffects for Tcl, with the commands of Expect.
+/// Like FindEffects, for Tcl and for the commands of Expect.
 [[nodiscard]] std::vector<CodeEffect> EffectsOfTcl(std::string_view code);
 
 }  // namespace txfs::cli

@@ -203,8 +203,10 @@ Flow Walker::RunCommand(const Json& command, const Flow& in) {
   if (type == "DeclClause") {
     Declare(command);
     const std::string source = SourceOf(command);
-    // `export -p` and `declare -x` print the variables.
-    const bool prints = source.contains(" -p") || source.ends_with(" -x");
+    // Without a name, it prints all variables.
+    const size_t last = source.rfind(' ');
+    const bool prints = source.contains(" -p") || last == std::string::npos ||
+                        source[last + 1] == '-';
     if (prints && !source.contains('=')) {
       return {.feeders = {source}};
     }

@@ -74,6 +74,7 @@ class Walker {
     std::vector<std::string> via;
     bool remote = false;
     bool contained = false;
+    std::vector<Binding> bindings;  ///< of the container
     bool guess = false;
     bool beside = false;  ///< in a pipe or in the background
   };
@@ -183,6 +184,9 @@ class Walker {
   void ChangeDirectory(const Words& words);
   /// `read` and `mapfile`.
   void ReadVariables(std::string_view name, const Words& words, const Flow& in);
+  /// Puts the paths of the machine in the place of those that a container has
+  /// of it: what the command does to them stays.
+  void FollowBindings(policy::Command& command) const;
   /// Adds to `command` what is in the files that it names, as far as the text
   /// put it there.
   void AddContents(policy::Command& command) const;
@@ -251,6 +255,10 @@ class Walker {
 /// asks: what it is made of is meant for that server.
 [[nodiscard]] bool IsCredential(std::string_view before,
                                 std::string_view source);
+/// Whether what reads `file` is `grep KEY FILE`: the value of one key of the
+/// settings of the project, and not the file.
+[[nodiscard]] bool SelectsValue(const std::vector<std::string>& feeders,
+                                std::string_view file);
 
 /// What `command` writes to its standard output, if it only passes on literals.
 [[nodiscard]] std::optional<std::string> LiteralOutput(

@@ -72,15 +72,16 @@ policy::Command Walker::MakeCommand(const Words& words,
     if (!is_set || variable.values.size() != 1) continue;
     command.environment.push_back(name + "=" + variable.values[0].text);
   }
-  command.fed_by = in.feeders;
   if (in.is_file) command.fed_by.emplace_back("<");
   if (!in.feeders.empty() && !in.literal) command.fed_by.emplace_back("|");
+  AppendTo(command.fed_by, in.feeders);
   AppendTo(command.fed_by, used.feeders);
   if (command.fed_by.size() > kMaxFeeders) command.fed_by.resize(kMaxFeeders);
   command.input = in.literal.value_or("");
   command.reads = in.reads;
   AppendTo(command.reads, used.reads);
   policy::FindPaths(command, Here());
+  FollowBindings(command);
   AddContents(command);
   return command;
 }
@@ -96,16 +97,10 @@ Flow Walker::Call(const Json& call, const Flow& in) {
     const bool proves =
         !words.empty() && IsCredential(words.back().text, SourceOf(word));
     if (proves) {
-      // One value of the settings of the project, and not the file.
-      const bool selects =
-          std::ranges::any_of(one.feeders, [](const std::string& feeder) {
-            return feeder.starts_with("grep ");
-          });
-      if (selects) {
-        std::erase_if(one.reads, [](const policy::PathArgument& path) {
-          return BaseName(path.path).starts_with(".env");
-        });
-      }
+      std::erase_if(one.reads, [&](const policy::PathArgument& path) {
+        return path.region == policy::Region::kWorkspace &&
+               SelectsValue(one.feeders, BaseName(path.path));
+      });
       std::erase_if(one.feeders, [](const std::string& feeder) {
         return feeder != "env" && feeder != "printenv" && feeder != "set";
       });
@@ -299,6 +294,11 @@ Flow Walker::Run(const Words& words,
     if (out.roots.empty()) out.roots.push_back(KnownWord("."));
   }
   out.literal = LiteralOutput(words, in.literal, state_.directory);
+  // The workspace is taken for a whole repository.
+  const bool asks_for_top = name == "git" && words.size() == 3 &&
+                            words[2].text == "--show-toplevel" &&
+                            state_.directory == surroundings_.workspace;
+  if (asks_for_top) out.literal = state_.directory + "\n";
   return out;
 }
 
@@ -647,6 +647,7 @@ Flow Walker::RunInner(const Unwrapped& inner, const Words& words,
   frame_.via.emplace_back(BaseName(words[0].text));
   frame_.remote = frame_.remote || inner.remote;
   frame_.contained = frame_.contained || inner.contained;
+  if (inner.contained) frame_.bindings = inner.bindings;
   if (inner.directory) ChangeDirectory({words[0], *inner.directory});
   Flow flow = in;
   const Words whole = WithAdded(inner, in);
@@ -864,7 +865,8 @@ void Walker::RunEffects(Language language, std::string_view code) {
     AppendTo(words, effect.words);
     // Outside of the workspace, the heuristic does not see what else goes.
     if (effect.kind == CodeEffect::Kind::kRemoveTree &&
-        effect.words[0].text.starts_with('/')) {
+        effect.words[0].text.starts_with('/') &&
+        effect.words[0].text != kNewDirectory) {
       words.push_back({.text = "...", .known = false, .known_prefix = 0});
     }
     AddPart(MakeCommand(words, {}, {}, {}));

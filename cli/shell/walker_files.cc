@@ -49,7 +49,8 @@ constexpr auto kMovers = std::to_array<std::string_view>(
 /// Whether the program that wrote a file prints the environment.
 bool PrintsEnvironment(std::string_view feeder) {
   constexpr auto kPrograms = std::to_array<std::string_view>(
-      {"env", "printenv", "set", "export", "declare", "compgen", "history"});
+      {"env", "printenv", "set", "export", "declare", "typeset", "compgen",
+       "history"});
   return IsIn(kPrograms, feeder.substr(0, feeder.find(' ')));
 }
 
@@ -84,6 +85,25 @@ bool ReadsProgram(const std::vector<Word>& words) {
   return std::ranges::any_of(files, is_input) ||
          (name == "gdb" && std::ranges::any_of(commands, is_input)) ||
          std::ranges::find(rest, "-f-", &Word::text) != rest.end();
+}
+
+void Walker::FollowBindings(policy::Command& command) const {
+  for (policy::PathArgument& path : command.paths) {
+    for (const Binding& binding : frame_.bindings) {
+      const std::string_view text = path.path;
+      const bool is_below = text.starts_with(binding.target) &&
+                            (text.size() == binding.target.size() ||
+                             text[binding.target.size()] == '/');
+      if (!is_below) continue;
+      path.path = policy::NormalPath(
+          state_.directory,
+          binding.source + std::string(text.substr(binding.target.size())));
+      path.region = policy::RegionOf(path.path, surroundings_);
+      command.contained = false;
+      command.remote = false;
+      break;
+    }
+  }
 }
 
 void Walker::AddContents(policy::Command& command) const {

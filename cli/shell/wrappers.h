@@ -10,6 +10,12 @@
 
 namespace txfs::cli {
 
+/// A path of the machine that a container has at `target`.
+struct Binding {
+  std::string source;  ///< may be relative
+  std::string target;  ///< absolute, without a slash at its end; "": the root
+};
+
 /// A command that another one runs.
 struct Unwrapped {
   /// How the arguments name it.
@@ -34,6 +40,7 @@ struct Unwrapped {
   bool remote = false;  ///< on another machine, or in another container
   /// In a container that is made for it, and that goes with it.
   bool contained = false;
+  std::vector<Binding> bindings;  ///< of that container
   bool acts = false;  ///< the program does more than to run the command
   /// What follows the text of `sh -c`: $0, $1, ...
   std::vector<policy::Word> arguments;

@@ -144,6 +144,7 @@ TEST(ApplyPatchTest, TakesAMoveOnlyFromTheLineBelowTheHeadOfAFile) {
   EXPECT_EQ(files[0].new_path, "/etc/passwd");
   EXPECT_EQ(files[1].path, "b");
   EXPECT_EQ(files[1].what, FileUse::What::kWrite);
+  EXPECT_EQ(FilesInPatch("*** Move to: x").files.size(), 1U);
 }
 
 TEST(ApplyPatchTest, FindsAFileOfAPatchBelowAnyWhiteSpace) {

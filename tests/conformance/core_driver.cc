@@ -222,8 +222,8 @@ Result<std::vector<Refused>> CoreDriver::ReadRefused() {
 }
 
 Status CoreDriver::Settle() {
-  // Reading the log drains first.
-  return workspace_->ReadLog(Lsn{1}, [](const LogEntry&) { return false; });
+  // Reading the log to its end drains.
+  return workspace_->ReadLog(Lsn{1}, [](const LogEntry&) { return true; });
 }
 
 Result<uint64_t> CoreDriver::StoreBytes() {

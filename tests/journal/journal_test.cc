@@ -220,6 +220,29 @@ TEST_F(JournalTest, TablesThatLostTheirLastBatchesAreCaughtUp) {
   ExpectHas(history);
 }
 
+TEST_F(JournalTest, APageOfTheLogIsReadWithoutTheDisk) {
+  Create();
+  Write("drained");
+  ASSERT_OK(journal_->Drain());
+  Write("not drained");
+  io_.commit_error = io_.sync_error = EIO;
+  size_t visited = 0;
+  ASSERT_OK(journal_->ReadLog(Lsn{1}, [&](const LogEntry& entry) {
+    EXPECT_EQ(entry.lsn, Lsn{1});
+    return ++visited < 1;
+  }));
+  EXPECT_EQ(visited, 1U);
+  // What follows is in the ring, and does not get to the tables.
+  visited = 0;
+  const auto count = [&](const LogEntry&) { return ++visited > 0; };
+  EXPECT_FALSE(journal_->ReadLog(Lsn{1}, count));
+  EXPECT_EQ(visited, 1U);
+  io_.commit_error = io_.sync_error = 0;
+  visited = 0;
+  ASSERT_OK(journal_->ReadLog(Lsn{1}, count));
+  EXPECT_EQ(visited, 2U);
+}
+
 TEST_F(JournalTest, AWriteThatLostItsContentEndsThePrefix) {
   Create();
   const Extent small = Write(Content(1, 100), 0);
