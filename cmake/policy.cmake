@@ -5,10 +5,11 @@ find_path(TOML_INCLUDE toml++/toml.h REQUIRED)
 
 file(GLOB POLICY_SOURCES CONFIGURE_DEPENDS policy/*.cc)
 set(BUILTIN_RULES policy/default.toml policy/commands.toml policy/commands_services.toml
-                  policy/commands_machine.toml)
+                  policy/commands_data.toml policy/commands_machine.toml)
 file(READ policy/default.toml TXFS_DEFAULT_POLICY)
 file(READ policy/commands.toml TXFS_COMMANDS)
 file(READ policy/commands_services.toml TXFS_SERVICE_COMMANDS)
+file(READ policy/commands_data.toml TXFS_DATA_COMMANDS)
 file(READ policy/commands_machine.toml TXFS_MACHINE_COMMANDS)
 configure_file(policy/builtin.cc.in policy/builtin.cc @ONLY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${BUILTIN_RULES})

@@ -234,6 +234,12 @@ bool IsOther(std::span<const Token> tokens, size_t i, std::string_view text) {
          tokens[i].text == text;
 }
 
+/// "": there is no token at `i`.
+std::string_view TextAt(std::span<const Token> tokens, size_t i) {
+  return i < tokens.size() ? std::string_view(tokens[i].text)
+                           : std::string_view();
+}
+
 /// The literal that the code assigns to the name before the "=" at `equals`; a
 /// new temporary directory counts as one.
 std::optional<std::string> AssignedLiteral(std::span<const Token> tokens,
@@ -269,8 +275,8 @@ std::map<std::string, std::optional<std::string>> LiteralsOfNames(
     std::span<const Token> tokens) {
   std::map<std::string, std::optional<std::string>> literals;
   const auto bind = [&](const std::string& name,
-                        std::optional<std::string> literal) {
-    const auto [at, is_new] = literals.try_emplace(name, std::move(literal));
+                        const std::optional<std::string>& literal) {
+    const auto [at, is_new] = literals.try_emplace(name, literal);
     if (!is_new) at->second.reset();
   };
   bool in_parameters = false;
@@ -487,15 +493,14 @@ class Traits {
   [[nodiscard]] static bool IsWholeEnvironment(std::span<const Token> tokens,
                                                size_t i) {
     const std::string_view name = tokens[i].text;
-    const std::string_view before = i > 0 ? tokens[i - 1].text : "";
+    const std::string_view before = TextAt(tokens, i - 1);
     const bool is_node = name == "env" && i > 1 && before == "." &&
                          tokens[i - 2].text == "process";
     const bool is_that = is_node || name == "environ" ||
                          (name == "ENV" && before != "$" && before != "{");
     if (!is_that) return false;
     if (name == "ENV" && before == "%") return true;
-    const std::string_view next =
-        i + 1 < tokens.size() ? tokens[i + 1].text : "";
+    const std::string_view next = TextAt(tokens, i + 1);
     if (next == "." && i + 2 < tokens.size()) {
       constexpr auto kAll = std::to_array<std::string_view>(
           {"items", "to_h", "to_a", "to_json", "inspect", "map", "values"});
