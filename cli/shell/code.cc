@@ -251,9 +251,9 @@ std::optional<std::string> AssignedLiteral(std::span<const Token> tokens,
   size_t at = equals + 1;
   // tempfile.mkdtemp(...), fs.mkdtempSync(...)
   const size_t function = IsOther(tokens, at + 1, ".") ? at + 2 : at;
-  if (function < tokens.size() && tokens[function].kind == Token::Kind::kName &&
+  if (IsOther(tokens, function + 1, "(") &&
       IsOneOf(tokens[function].text, kMakeTemporary)) {
-    return kNewDirectory;
+    return kNewTemporary;
   }
   const bool is_path = IsOther(tokens, at + 1, "(") &&
                        tokens[at].kind == Token::Kind::kName &&
@@ -592,18 +592,28 @@ std::optional<Language> LanguageOf(std::string_view name) {
     std::string_view prefix;
     Language language;
   };
-  static constexpr auto kNames = std::to_array<Named>(
-      {{"python", Language::kPython},  {"pypy", Language::kPython},
-       {"perl", Language::kPerl},      {"ruby", Language::kRuby},
-       {"nodejs", Language::kNode},    {"node", Language::kNode},
-       {"bun", Language::kNode},       {"deno", Language::kNode},
-       {"php", Language::kPhp},        {"gawk", Language::kAwk},
-       {"mawk", Language::kAwk},       {"awk", Language::kAwk},
-       {"tclsh", Language::kTcl},      {"wish", Language::kTcl},
-       {"expect", Language::kTcl},     {"Rscript", Language::kRuby},
-       {"julia", Language::kRuby},     {"elixir", Language::kRuby},
-       {"osascript", Language::kRuby}, {"luajit", Language::kLua},
-       {"lua", Language::kLua}});
+  static constexpr auto kNames =
+      std::to_array<Named>({{"python", Language::kPython},
+                            {"pypy", Language::kPython},
+                            {"perl", Language::kPerl},
+                            {"ruby", Language::kRuby},
+                            {"nodejs", Language::kNode},
+                            {"node", Language::kNode},
+                            {"bun", Language::kNode},
+                            {"deno", Language::kNode},
+                            {"php", Language::kPhp},
+                            {"gawk", Language::kAwk},
+                            {"mawk", Language::kAwk},
+                            {"awk", Language::kAwk},
+                            {"tclsh", Language::kTcl},
+                            {"wish", Language::kTcl},
+                            {"expect", Language::kTcl},
+                            // Their literals and comments are like Ruby's.
+                            {"Rscript", Language::kRuby},
+                            {"julia", Language::kRuby},
+                            {"osascript", Language::kRuby},
+                            {"luajit", Language::kLua},
+                            {"lua", Language::kLua}});
   for (const Named& known : kNames) {
     if (!name.starts_with(known.prefix)) continue;
     // "python3.11", not "python-config".

@@ -22,8 +22,8 @@ enum class Language : uint8_t {
   kTcl
 };
 
-/// Stands for a temporary directory that the program makes.
-inline constexpr const char* kNewDirectory = "/tmp/tmp.XXXXXXXXXX";
+/// Stands for the file or directory that mktemp(1) or mkdtemp(3) makes.
+inline constexpr const char* kNewTemporary = "/tmp/made-by-mktemp";
 /// Most effects of one program.
 inline constexpr size_t kMaxCodeEffects = 256;
 

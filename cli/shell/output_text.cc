@@ -3,6 +3,7 @@
 #include <ranges>
 
 #include "cli/output/text.h"
+#include "cli/shell/code.h"
 #include "cli/shell/walker.h"
 
 namespace txfs::cli {
@@ -178,11 +179,9 @@ std::optional<std::string> LiteralOutput(
       (name == "type" && words.size() == 3 && words[1].text == "-p");
   if (names_program) return words.back().text + "\n";
   if (name == "true" || name == ":") return "";
-  // mktemp(1) puts letters in the place of each X: any name in the directory
-  // stands for the one that it makes.
   if (name == "mktemp" && (words.size() == 1 || HasAny(words, {"-d", "-t"})) &&
       words.size() <= 2) {
-    return "/tmp/tmp.XXXXXXXXXX\n";
+    return std::string(kNewTemporary) + "\n";
   }
   if (!input) return std::nullopt;
   const bool decodes = HasAny(words, {"-d", "--decode", "-D", "-di", "-id"});

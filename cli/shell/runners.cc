@@ -324,13 +324,13 @@ bool IsContainerTool(std::string_view name) {
 }
 
 constexpr std::string_view kContainerValues =
-    " env user workdir env-file namespace container context index volume mount "
-    "publish name network net label entrypoint hostname add-host platform "
-    "memory "
-    "cpus device cap-add cap-drop security-opt ulimit restart link pull gpus "
-    "shm-size log-driver log-opt expose dns group-add ipc pid userns runtime "
-    "tmpfs volumes-from file project-name profile project-directory config "
-    "host log-level image overrides target kubeconfig cluster ";
+    " env user workdir env-file namespace container context index volume "
+    "mount publish name network net label entrypoint hostname add-host "
+    "platform memory cpus device cap-add cap-drop security-opt ulimit "
+    "restart link pull gpus shm-size log-driver log-opt expose dns "
+    "group-add ipc pid userns runtime tmpfs volumes-from file project-name "
+    "profile project-directory config host log-level image overrides target "
+    "kubeconfig cluster ";
 
 /// The operand of --volume: SOURCE:TARGET[:OPTIONS].
 std::optional<Binding> BindingOfVolume(std::string_view value) {

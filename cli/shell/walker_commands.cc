@@ -866,7 +866,7 @@ void Walker::RunEffects(Language language, std::string_view code) {
     // Outside of the workspace, the heuristic does not see what else goes.
     if (effect.kind == CodeEffect::Kind::kRemoveTree &&
         effect.words[0].text.starts_with('/') &&
-        effect.words[0].text != kNewDirectory) {
+        effect.words[0].text != kNewTemporary) {
       words.push_back({.text = "...", .known = false, .known_prefix = 0});
     }
     AddPart(MakeCommand(words, {}, {}, {}));
